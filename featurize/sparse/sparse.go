@@ -1,0 +1,43 @@
+// Package sparse holds the sparse vectors and matrices that featurization
+// passes around: float32 values, int32 column indices, compressed rows.
+package sparse
+
+// Vector is a sparse row: ascending, distinct indices and their values.
+type Vector struct {
+	Index []int32
+	Value []float32
+}
+
+// Matrix is a row-compressed (CSR) matrix. Row i occupies
+// Index[Start[i]:Start[i+1]] and the same range of Value; indices ascend
+// within a row. A nil Value means that every stored entry is 1 (an adjacency).
+type Matrix struct {
+	Rows, Cols int
+	Start      []int64 // len Rows+1
+	Index      []int32
+	Value      []float32
+}
+
+// Row returns row i without copying. Value is nil for an adjacency.
+func (m *Matrix) Row(i int) Vector {
+	a, b := m.Start[i], m.Start[i+1]
+	v := Vector{Index: m.Index[a:b]}
+	if m.Value != nil {
+		v.Value = m.Value[a:b]
+	}
+	return v
+}
+
+// NNZ returns the number of stored entries.
+func (m *Matrix) NNZ() int64 { return m.Start[m.Rows] }
+
+// Append adds a row at the end.
+func (m *Matrix) Append(v Vector) {
+	if m.Start == nil {
+		m.Start = []int64{0}
+	}
+	m.Index = append(m.Index, v.Index...)
+	m.Value = append(m.Value, v.Value...)
+	m.Start = append(m.Start, int64(len(m.Index)))
+	m.Rows++
+}

@@ -1,0 +1,33 @@
+package rows
+
+// Row is one instance-to-label row: a node as an instance, and its
+// neighbours as labels. The same schema serves the batches that the stream
+// commits and the training set of a generation.
+//
+// Levels run from coarse to fine; Targets[t][k] is a cluster of level t that
+// holds at least one of the node's labels, TargetCounts[t][k] how many of
+// them it holds. Targets[t] is ascending.
+type Row struct {
+	NodeID string
+	// Text is the node's raw text.
+	Text string
+	// Class is the node's own class, where the input has one ("" if not);
+	// used for evaluation only. Column "class".
+	Class string
+	// Labels are the ids of the neighbours, ascending, without duplicates.
+	Labels []string
+	// FeatureIndices and FeatureValues are Ψ(Text), ascending by index.
+	// Empty in rows written before generation 1.
+	FeatureIndices []int32
+	FeatureValues  []float32
+	Targets        [][]int32
+	TargetCounts   [][]int32
+	// Generation is the generation whose vectorizer and tree made the
+	// features and targets; 0 when there was none.
+	Generation int64
+	// EventTime is the event time of the node's newest change, in
+	// microseconds since the Unix epoch. Column type TIMESTAMP(MICROS, UTC).
+	EventTime int64
+	// Deleted marks a node that was deleted; Text and Labels are empty then.
+	Deleted bool
+}

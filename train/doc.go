@@ -1,0 +1,2 @@
+// Package train fits a generation: encoders, heads, evaluation, lifecycle.
+package train

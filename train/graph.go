@@ -1,0 +1,38 @@
+package train
+
+import "giantstream/featurize/sparse"
+
+// Graph is the cut of a generation as training sees it: the live nodes in a
+// fixed order (ascending id, so independent of shards and windows) and who
+// neighbours whom.
+type Graph struct {
+	IDs   []string
+	Texts []string
+	// Classes are the nodes' own classes for evaluation, "" where unknown.
+	Classes []string
+	// Neighbours is the n × n adjacency by position, rows ascending, no
+	// self-loops, dangling edges left out; symmetric for undirected graphs.
+	// Row i are the labels of instance i.
+	Neighbours *sparse.Matrix
+}
+
+// Len returns the number of nodes.
+func (g *Graph) Len() int { return len(g.IDs) }
+
+// Encoder is Φ: raw text to embedding. Implementations are safe for
+// concurrent use and give each text the same vector whatever batch it is in.
+type Encoder interface {
+	// Kind is the name used in configuration and artifacts: "bag", "linear", "lsa".
+	Kind() string
+	Dim() int
+	// Encode writes the embedding of texts[i] to out[i*Dim() : (i+1)*Dim()].
+	Encode(texts []string, out []float32) error
+}
+
+// Progress receives how far long work has come. Implementations must be cheap
+// and safe for concurrent use; a nil Progress is replaced by one that discards.
+type Progress interface {
+	// Stage begins a stage of total units (0: unknown) and ends the last one.
+	Stage(name string, total int64)
+	Add(n int64)
+}
