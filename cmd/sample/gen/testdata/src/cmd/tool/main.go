@@ -1,0 +1,4 @@
+// Command tool is no package.
+package main
+
+func main() {}

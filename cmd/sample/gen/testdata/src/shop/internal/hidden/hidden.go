@@ -1,0 +1,5 @@
+// Package hidden is not importable from outside.
+package hidden
+
+// Exported but hidden.
+func Exported() {}
