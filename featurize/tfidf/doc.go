@@ -1,0 +1,41 @@
+// Package tfidf is Ψ, the text vectorizer: raw text to a sparse, L2-normalised
+// TF-IDF vector.
+//
+// Like GIANT (Chien et al., ICLR 2022, appendix) it puts three vectorizers
+// side by side: single words, pairs of neighbouring words, and runs of three
+// characters inside words (padded with a space at both ends). Each part is
+// L2-normalised on its own, so that none drowns the others; the parts are
+// concatenated and the whole is normalised again. The weight of a feature is
+//
+//	tf · idf,  idf = max(ln(N / (df+1)), 0)
+//
+// with tf the plain count, df the number of the N fitted documents that hold
+// the feature. Features in more than MaxDF of the documents or in fewer than
+// MinDF are left out; of the rest the most frequent are kept, up to the
+// budget of their part, ties going to the n-gram that sorts last.
+//
+// # Order of calls
+//
+//	f, err := tfidf.NewFitter(tfidf.DefaultOptions())
+//	f.AddAll(texts, workers)   // any number of times
+//	m, err := f.Fit()
+//	x := m.TransformAll(texts, workers)
+//
+// # Profiles
+//
+// Default: a word is a maximal run of Unicode letters, marks and numbers,
+// lower-cased; everything else separates. PECOS: what PECOS
+// (pecos/core/utils/tfidf.hpp) computes when it fits: words are split at the
+// ASCII space only and not lower-cased. PECOS itself transforms with other
+// character runs than it fitted (it forgets the padding); here fitting and
+// transforming share one code path in both profiles.
+//
+// # Invariants
+//
+// A fit depends on the multiset of texts alone, not on their order, the number of
+// workers or the calls they came in. Feature ids are ordered by part, then
+// ascending document frequency, then n-gram (words in byte order). A Model is
+// immutable and safe for concurrent use. While fitting, memory is about 16
+// bytes per distinct n-gram and worker; while transforming, a few bytes per
+// character of the text.
+package tfidf

@@ -1,0 +1,103 @@
+package tfidf
+
+import (
+	"bytes"
+	"io"
+	"math"
+
+	"giantstream/featurize/artifact"
+)
+
+// Format: docs/format/vectorizer.md.
+const (
+	magic   = "GSTFIDF\x00"
+	version = 1
+)
+
+// Write writes the model as a vectorizer artifact.
+func (m *Model) Write(w io.Writer) error {
+	a := artifact.NewWriter(w, magic, version)
+	a.U32(uint32(m.profile))
+	a.U64(uint64(m.docs))
+	lengths := make([]int32, m.words.len())
+	for id := range lengths {
+		lengths[id] = int32(len(m.words.word(id)))
+	}
+	a.Int32s(lengths)
+	a.Bytes(m.words.arena)
+	for p := Word1; p < numParts; p++ {
+		a.Uint64s(m.part(p))
+		a.Float32s(m.idf[m.first[p]:m.first[p+1]])
+	}
+	return a.Close()
+}
+
+// Read reads a vectorizer artifact. The error is artifact.ErrCorrupt or
+// artifact.ErrUnknown when the bytes are to blame.
+func Read(r io.Reader) (*Model, error) {
+	a, err := artifact.NewReader(r, magic, version)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{words: &wordTable{start: []int64{0}}}
+	m.profile = Profile(a.U32())
+	if m.profile > PECOS {
+		a.Fail("unknown profile %d", m.profile)
+	}
+	m.docs = a.Int("document count", 0, math.MaxInt64)
+	for _, n := range a.Int32s("word lengths", 2*maxFeatures) {
+		if n < 1 {
+			a.Fail("a word of %d bytes", n)
+			break
+		}
+		m.words.start = append(m.words.start, m.words.start[m.words.len()]+int64(n))
+	}
+	m.words.arena = a.Bytes("words", math.MaxInt)
+	if end := m.words.start[m.words.len()]; end != int64(len(m.words.arena)) {
+		a.Fail("words take %d bytes, their lengths say %d", len(m.words.arena), end)
+	}
+	for p := Word1; p < numParts && a.Err() == nil; p++ {
+		keys := a.Uint64s("keys of "+partNames[p], maxFeatures)
+		idf := a.Float32s("idf of "+partNames[p], maxFeatures)
+		if len(keys) != len(idf) {
+			a.Fail("%s: %d keys and %d idf", partNames[p], len(keys), len(idf))
+		}
+		m.keys, m.idf = append(m.keys, keys...), append(m.idf, idf...)
+		m.first[p+1] = len(m.keys)
+	}
+	if err := a.Close(); err != nil {
+		return nil, err
+	}
+	m.check(a)
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	m.index()
+	return m, nil
+}
+
+// check tells a whose values make no sense although the checksum holds.
+func (m *Model) check(a *artifact.Reader) {
+	words := uint64(m.words.len())
+	for id := 1; id < m.words.len(); id++ {
+		if bytes.Compare(m.words.word(id-1), m.words.word(id)) >= 0 {
+			a.Fail("words are not in order at %d", id)
+			return
+		}
+	}
+	for i, key := range m.keys {
+		bad := false
+		switch m.PartOf(i) {
+		case Word1:
+			bad = key >= words
+		case Word2:
+			bad = key>>32 >= words || key&math.MaxUint32 >= words
+		default:
+			bad = key>>(3*runeBits) != 0
+		}
+		if bad || !(m.idf[i] >= 0 && m.idf[i] < 100) {
+			a.Fail("feature %d has key %x and idf %v", i, key, m.idf[i])
+			return
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package tfidf
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// asciiWord maps an ASCII byte to its lower-case form inside a word of the
+// default profile, or to 0 if it separates words.
+var asciiWord = func() (t [utf8.RuneSelf]byte) {
+	for c := range t {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			t[c] = byte(c)
+		case 'A' <= c && c <= 'Z':
+			t[c] = byte(c) + 'a' - 'A'
+		}
+	}
+	return t
+}()
+
+// scanner walks over the words of a text. The word it returns is valid until
+// the next call.
+type scanner struct {
+	profile Profile
+	text    string
+	word    []byte
+}
+
+// next returns the next word, nil at the end of the text.
+func (s *scanner) next() []byte {
+	if s.profile == PECOS {
+		return s.nextSpaced()
+	}
+	w := s.word[:0]
+	text := s.text
+	i := 0
+scan:
+	for i < len(text) {
+		if c := text[i]; c < utf8.RuneSelf {
+			i++
+			if c = asciiWord[c]; c != 0 {
+				w = append(w, c)
+				continue
+			}
+		} else {
+			r, n := utf8.DecodeRuneInString(text[i:])
+			i += n
+			if inWord(r) {
+				w = utf8.AppendRune(w, unicode.ToLower(r))
+				continue
+			}
+		}
+		if len(w) > 0 {
+			break scan
+		}
+	}
+	s.text, s.word = text[i:], w
+	if len(w) == 0 {
+		return nil
+	}
+	return w
+}
+
+// inWord reports whether a non-ASCII rune belongs to a word. Marks do: many
+// scripts write vowels with them. Invalid UTF-8 decodes to U+FFFD, which
+// separates.
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
+}
+
+func (s *scanner) nextSpaced() []byte {
+	text := s.text
+	i := 0
+	for i < len(text) && text[i] == ' ' {
+		i++
+	}
+	j := i
+	for j < len(text) && text[j] != ' ' {
+		j++
+	}
+	s.word = append(s.word[:0], text[i:j]...)
+	s.text = text[j:]
+	if i == j {
+		return nil
+	}
+	return s.word
+}
+
+const runeBits = 21 // a rune is at most 0x10FFFF
+
+// appendChar3 appends the keys of the three-character runs of " word ". A key
+// packs three runes, first one highest, so keys sort as the strings do.
+func appendChar3(dst []uint64, word []byte) []uint64 {
+	const mask = 1<<(3*runeBits) - 1
+	key := uint64(' ')
+	n := 1
+	for i := 0; i < len(word); {
+		r, size := rune(word[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(word[i:])
+		}
+		i += size
+		key = (key<<runeBits | uint64(r)) & mask
+		if n++; n >= 3 {
+			dst = append(dst, key)
+		}
+	}
+	return append(dst, (key<<runeBits|' ')&mask)
+}
+
+func char3String(key uint64) string {
+	const mask = 1<<runeBits - 1
+	return string([]rune{rune(key >> (2 * runeBits)), rune(key >> runeBits & mask), rune(key & mask)})
+}
+
+// pairKey is the key of two neighbouring words.
+func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
