@@ -1,0 +1,88 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// ErrLocked: another process runs a broker on the same directory.
+var ErrLocked = errors.New("broker directory is in use")
+
+// Options configure an embedded broker.
+type Options struct {
+	// Dir keeps the log. It is created if missing.
+	Dir string
+	// Port on 127.0.0.1; 0 takes a free one, another one at each start.
+	// Clients that outlive the broker need a fixed port.
+	Port int
+	// Log receives the broker's warnings; nil discards them.
+	Log *slog.Logger
+}
+
+// maxMessageBytes is the largest batch the broker takes. It is well over
+// Kafka's default of 1 MiB, so that records over the pipeline's own limits
+// arrive and are dead-lettered, as on a real cluster with a raised limit.
+const maxMessageBytes = "67108864"
+
+// Broker is a running broker.
+type Broker struct {
+	cluster *kfake.Cluster
+	lock    io.Closer
+}
+
+// Start opens the log in o.Dir and serves it.
+func Start(o Options) (*Broker, error) {
+	if o.Dir == "" {
+		return nil, errors.New("embedded broker: no directory given")
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
+	lock, err := vfs.Default.Lock(filepath.Join(o.Dir, "LOCK"))
+	if err != nil {
+		return nil, fmt.Errorf("embedded broker: %w: %s (%w); stop the other process or choose another directory", ErrLocked, o.Dir, err)
+	}
+	cluster, err := kfake.NewCluster(
+		kfake.Ports(o.Port),
+		kfake.ClusterID("giantstream"),
+		kfake.DataDir(filepath.Join(o.Dir, "log")),
+		kfake.BrokerConfigs(map[string]string{"message.max.bytes": maxMessageBytes}),
+		kfake.WithLogger(logger{o.Log}),
+	)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("embedded broker in %s: %w", o.Dir, err), lock.Close())
+	}
+	return &Broker{cluster: cluster, lock: lock}, nil
+}
+
+// Addrs returns the addresses to bootstrap clients from.
+func (b *Broker) Addrs() []string { return b.cluster.ListenAddrs() }
+
+// Close stops the broker and syncs its log. Close it once.
+func (b *Broker) Close() error {
+	b.cluster.Close()
+	return b.lock.Close()
+}
+
+// logger passes the broker's warnings and errors on.
+type logger struct{ log *slog.Logger }
+
+func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
+	if l.log == nil {
+		return
+	}
+	msg := fmt.Sprintf(format, args...)
+	switch level {
+	case kfake.LogLevelError:
+		l.log.Error(msg, "component", "embedded broker")
+	case kfake.LogLevelWarn:
+		l.log.Warn(msg, "component", "embedded broker")
+	}
+}

@@ -1,0 +1,183 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// ErrPartitions: an existing topic does not have the partitions it needs.
+var ErrPartitions = errors.New("wrong number of partitions")
+
+// ErrNoTopic: the topic does not exist.
+var ErrNoTopic = errors.New("topic does not exist")
+
+// TopicSpec says what a topic must be.
+type TopicSpec struct {
+	Name string
+	// Partitions is the number the topic is created with and must have;
+	// 0 accepts whatever an existing topic has and creates with 1.
+	Partitions int
+	// Compacted creates the topic with cleanup.policy=compact.
+	Compacted bool
+}
+
+// EnsureTopics creates the topics that are missing, with the broker's default
+// replication, and checks the partitions of those that exist. It reports
+// every topic that is wrong, wrapping ErrPartitions. It is idempotent and may
+// race with itself in other processes.
+func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	have, err := c.partitions(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var create []kafka.TopicConfig
+	for _, s := range specs {
+		if have[s.Name] > 0 {
+			continue
+		}
+		t := kafka.TopicConfig{Topic: s.Name, NumPartitions: max(s.Partitions, 1), ReplicationFactor: -1}
+		policy := "delete"
+		if s.Compacted {
+			policy = "compact"
+		}
+		t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: policy}}
+		create = append(create, t)
+	}
+	if len(create) > 0 {
+		if err := c.createTopics(ctx, create); err != nil {
+			return err
+		}
+		if have, err = c.awaitTopics(ctx, specs); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, s := range specs {
+		if s.Partitions > 0 && have[s.Name] != s.Partitions {
+			errs = append(errs, fmt.Errorf("kafka topic %q: %w: has %d, needs %d (the partitions of the input topics are the shards, "+
+				"fixed when a pipeline is created: create the topic anew with %d partitions, or a new pipeline with %d shards)",
+				s.Name, ErrPartitions, have[s.Name], s.Partitions, s.Partitions, have[s.Name]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Client) createTopics(ctx context.Context, topics []kafka.TopicConfig) error {
+	res, err := c.kafka.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
+	if err != nil {
+		return fmt.Errorf("kafka: creating topics: %w", err)
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(res.Errors)) {
+		if err := res.Errors[name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+			errs = append(errs, fmt.Errorf("kafka: creating topic %q: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// awaitTopics polls until every topic has partitions with leaders: creation
+// is asynchronous in Kafka, and this client caches metadata for some seconds.
+func (c *Client) awaitTopics(ctx context.Context, specs []TopicSpec) (map[string]int, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		have, err := c.partitions(ctx, nil)
+		missing := slices.IndexFunc(specs, func(s TopicSpec) bool { return have[s.Name] == 0 })
+		if err == nil && missing < 0 {
+			return have, nil
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil {
+				err = fmt.Errorf("kafka topic %q: created, but it has no leaders after %v", specs[missing].Name, requestTimeout)
+			}
+			return nil, err
+		case <-tick.C:
+		}
+	}
+}
+
+// partitions returns the number of partitions of the named topics that exist
+// (nil: of all topics) and have leaders throughout.
+func (c *Client) partitions(ctx context.Context, topics []string) (map[string]int, error) {
+	res, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	if err != nil {
+		return nil, fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err)
+	}
+	n := map[string]int{}
+	for _, t := range res.Topics {
+		ready := t.Error == nil && !slices.ContainsFunc(t.Partitions, func(p kafka.Partition) bool { return p.Error != nil })
+		if ready {
+			n[t.Name] = len(t.Partitions)
+		}
+	}
+	return n, nil
+}
+
+// Partitions returns the number of partitions of a topic, or ErrNoTopic.
+func (c *Client) Partitions(ctx context.Context, topic string) (int, error) {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	n, err := c.partitions(ctx, []string{topic})
+	if err != nil {
+		return 0, err
+	}
+	if n[topic] == 0 {
+		return 0, fmt.Errorf("kafka topic %q: %w", topic, ErrNoTopic)
+	}
+	return n[topic], nil
+}
+
+// EndOffsets returns, per topic and partition, the offset that the next
+// record will get.
+func (c *Client) EndOffsets(ctx context.Context, topics ...string) (map[string][]int64, error) {
+	return c.offsets(ctx, topics, kafka.LastOffset, func(p kafka.PartitionOffsets) int64 { return p.LastOffset })
+}
+
+// FirstOffsets returns, per topic and partition, the offset of the oldest
+// record that is kept (the end offset when there is none).
+func (c *Client) FirstOffsets(ctx context.Context, topics ...string) (map[string][]int64, error) {
+	return c.offsets(ctx, topics, kafka.FirstOffset, func(p kafka.PartitionOffsets) int64 { return p.FirstOffset })
+}
+
+func (c *Client) offsets(ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64) (map[string][]int64, error) {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
+	out := map[string][]int64{}
+	for _, t := range topics {
+		n, err := c.Partitions(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		out[t] = make([]int64, n)
+		for p := range n {
+			req.Topics[t] = append(req.Topics[t], kafka.OffsetRequest{Partition: p, Timestamp: at})
+		}
+	}
+	res, err := c.kafka.ListOffsets(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: listing offsets: %w", err)
+	}
+	for _, t := range topics {
+		for _, p := range res.Topics[t] {
+			if p.Error != nil {
+				return nil, fmt.Errorf("kafka: listing offsets of %s-%d: %w", t, p.Partition, p.Error)
+			}
+			if p.Partition < len(out[t]) {
+				out[t][p.Partition] = get(p)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+)
+
+// Options says how to reach a Kafka cluster.
+type Options struct {
+	// Brokers are host:port pairs to bootstrap from.
+	Brokers []string
+	// TLS, when not nil, encrypts every connection.
+	TLS *tls.Config
+	// SASL, when not nil, authenticates every connection.
+	SASL *SASL
+	// ClientID names this process to the brokers (quotas, logs).
+	ClientID string
+}
+
+// SASL holds the credentials of one user.
+type SASL struct {
+	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+	Mechanism string
+	Username  string
+	Password  string
+}
+
+// Client is a set of connections to one cluster, shared by everything in
+// this process that talks to it. It is safe for concurrent use.
+type Client struct {
+	brokers   []string
+	addr      net.Addr
+	transport *kafka.Transport
+	dialer    *kafka.Dialer
+	kafka     *kafka.Client
+}
+
+// New returns a client; it connects when first used.
+func New(o Options) (*Client, error) {
+	if len(o.Brokers) == 0 {
+		return nil, errors.New("kafka: no broker address given")
+	}
+	mechanism, err := o.SASL.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	c := &Client{
+		brokers: o.Brokers,
+		addr:    kafka.TCP(o.Brokers...),
+		transport: &kafka.Transport{
+			Dial:        dial.DialContext,
+			DialTimeout: 10 * time.Second,
+			IdleTimeout: time.Minute,
+			ClientID:    o.ClientID,
+			TLS:         o.TLS,
+			SASL:        mechanism,
+		},
+		dialer: &kafka.Dialer{
+			ClientID:      o.ClientID,
+			Timeout:       10 * time.Second,
+			KeepAlive:     30 * time.Second,
+			DualStack:     true,
+			TLS:           o.TLS,
+			SASLMechanism: mechanism,
+		},
+	}
+	c.kafka = &kafka.Client{Addr: c.addr, Transport: c.transport}
+	return c, nil
+}
+
+func (s *SASL) mechanism() (sasl.Mechanism, error) {
+	if s == nil {
+		return nil, nil
+	}
+	switch s.Mechanism {
+	case "PLAIN":
+		return plain.Mechanism{Username: s.Username, Password: s.Password}, nil
+	case "SCRAM-SHA-256":
+		return scram.Mechanism(scram.SHA256, s.Username, s.Password)
+	case "SCRAM-SHA-512":
+		return scram.Mechanism(scram.SHA512, s.Username, s.Password)
+	default:
+		return nil, fmt.Errorf("kafka: unknown SASL mechanism %q: use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
+	}
+}
+
+// Brokers returns the bootstrap addresses.
+func (c *Client) Brokers() []string { return c.brokers }
+
+// Dialer returns a dialer with this client's TLS and SASL settings, for the
+// parts of kafka-go that open connections of their own.
+func (c *Client) Dialer() *kafka.Dialer { return c.dialer }
+
+// Close closes idle connections. Requests in flight finish.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// requestTimeout bounds every administrative request.
+const requestTimeout = 20 * time.Second
+
+func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, requestTimeout)
+}

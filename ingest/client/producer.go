@@ -1,0 +1,202 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	// batchBytes keeps a produced batch below the broker's default
+	// message.max.bytes (1,048,588).
+	batchBytes = 900 << 10
+	// batchTimeout is how long a batch waits to fill. kafka-go's default of
+	// one second would be the latency of every flush.
+	batchTimeout = 5 * time.Millisecond
+	// maxPending bounds the bytes that wait for acknowledgement.
+	maxPending = 8 << 20
+	// recordOverhead is what a pending record costs beside its bytes.
+	recordOverhead = 128
+)
+
+// Producer sends records in the background and lets the caller wait for all
+// of them at once. Records with the same key arrive in the order sent. The
+// partition follows from the key (see Partition), or from the value where the key is nil.
+// It is safe for concurrent use; delivery is at least once.
+type Producer struct {
+	client *Client
+	small  *kafka.Writer
+	large  *kafka.Writer
+
+	mu      sync.Mutex
+	change  *sync.Cond
+	pending int64 // bytes
+	err     error // the first failure since the last Flush
+}
+
+// NewProducer returns a producer on this client's connections.
+func (c *Client) NewProducer() *Producer {
+	p := &Producer{client: c}
+	p.change = sync.NewCond(&p.mu)
+	p.small = p.writer(4096, batchBytes)
+	p.small.Async = true
+	p.small.Completion = p.completed
+	p.large = p.writer(1, 1<<30)
+	return p
+}
+
+func (p *Producer) writer(size, bytes int) *kafka.Writer {
+	return &kafka.Writer{
+		Addr:         p.client.addr,
+		Transport:    p.client.transport,
+		Balancer:     kafka.BalancerFunc(balance),
+		RequiredAcks: kafka.RequireAll,
+		BatchSize:    size,
+		BatchBytes:   int64(bytes),
+		BatchTimeout: batchTimeout,
+		WriteTimeout: 30 * time.Second,
+	}
+}
+
+func balance(m kafka.Message, partitions ...int) int {
+	key := m.Key
+	if key == nil {
+		key = m.Value
+	}
+	return Partition(key, len(partitions))
+}
+
+// Send queues records; each names its topic. It blocks while too many bytes
+// wait for acknowledgement. The caller must leave keys and values alone until Flush.
+// An error reports an earlier failure too: what was sent since the last Flush
+// may or may not have arrived.
+func (p *Producer) Send(ctx context.Context, msgs ...kafka.Message) error {
+	for len(msgs) > 0 {
+		n, bytes := 0, int64(0)
+		for n < len(msgs) && bytes < batchBytes {
+			size := messageBytes(&msgs[n])
+			if size > batchBytes {
+				break
+			}
+			bytes += size
+			n++
+		}
+		if n == 0 {
+			if err := p.sendLarge(ctx, msgs[0]); err != nil {
+				return err
+			}
+			msgs = msgs[1:]
+			continue
+		}
+		if err := p.reserve(ctx, bytes); err != nil {
+			return err
+		}
+		if err := p.small.WriteMessages(ctx, msgs[:n]...); err != nil {
+			p.release(bytes, nil)
+			return produceError(msgs[0].Topic, err)
+		}
+		msgs = msgs[n:]
+	}
+	return nil
+}
+
+// sendLarge sends one record that no batch of the default size can hold,
+// after everything before it and before everything after it.
+func (p *Producer) sendLarge(ctx context.Context, m kafka.Message) error {
+	if err := p.Flush(ctx); err != nil {
+		return err
+	}
+	if err := p.large.WriteMessages(ctx, m); err != nil {
+		return produceError(m.Topic, err)
+	}
+	return nil
+}
+
+// Flush waits until everything sent is acknowledged by all in-sync replicas
+// and returns the first failure since the last Flush.
+func (p *Producer) Flush(ctx context.Context) error {
+	defer p.wakeOn(ctx)()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.pending > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.change.Wait()
+	}
+	err := p.err
+	p.err = nil
+	return err
+}
+
+// Close stops the producer after what was sent is acknowledged or has failed.
+func (p *Producer) Close() error {
+	return errors.Join(p.small.Close(), p.large.Close())
+}
+
+func (p *Producer) reserve(ctx context.Context, bytes int64) error {
+	defer p.wakeOn(ctx)()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.pending > maxPending && p.err == nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.change.Wait()
+	}
+	if p.err != nil {
+		return p.err
+	}
+	p.pending += bytes
+	return nil
+}
+
+func (p *Producer) completed(msgs []kafka.Message, err error) {
+	var bytes int64
+	for i := range msgs {
+		bytes += messageBytes(&msgs[i])
+	}
+	if err != nil && len(msgs) > 0 {
+		err = produceError(msgs[0].Topic, err)
+	}
+	p.release(bytes, err)
+}
+
+func (p *Producer) release(bytes int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending -= bytes
+	if p.err == nil {
+		p.err = err
+	}
+	p.change.Broadcast()
+}
+
+// wakeOn makes waiters look at ctx when it ends; the result undoes that.
+func (p *Producer) wakeOn(ctx context.Context) (stop func()) {
+	cancel := context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.change.Broadcast()
+	})
+	return func() { cancel() }
+}
+
+func messageBytes(m *kafka.Message) int64 {
+	n := len(m.Key) + len(m.Value) + recordOverhead
+	for _, h := range m.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return int64(n)
+}
+
+func produceError(topic string, err error) error {
+	if errors.Is(err, kafka.MessageSizeTooLarge) {
+		return fmt.Errorf("kafka: producing to %q: %w (raise the topic's max.message.bytes, or lower the record limit)", topic, err)
+	}
+	return fmt.Errorf("kafka: producing to %q: %w", topic, err)
+}

@@ -1,0 +1,48 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Topics names the Kafka topics of a pipeline. Nodes, Edges and Mirror have
+// the same number of partitions: partition p of each is shard p.
+type Topics struct {
+	Nodes string
+	Edges string
+	// Mirror carries the assertions of an undirected graph to the shard of
+	// the far end; "" for a directed graph.
+	Mirror      string
+	Embeddings  string
+	DeadLetters string
+}
+
+// Inputs are the topics that a shard reads, in the order nodes, edges, mirror.
+func (t Topics) Inputs() []string {
+	in := []string{t.Nodes, t.Edges}
+	if t.Mirror != "" {
+		in = append(in, t.Mirror)
+	}
+	return in
+}
+
+// Validate checks that every topic has a name and that no two share one.
+func (t Topics) Validate() error {
+	var errs []error
+	used := map[string]string{}
+	for _, n := range []struct{ role, name string }{
+		{"nodes", t.Nodes}, {"edges", t.Edges}, {"mirror", t.Mirror},
+		{"embeddings", t.Embeddings}, {"dead-letter", t.DeadLetters},
+	} {
+		switch {
+		case n.name == "" && n.role == "mirror":
+		case n.name == "":
+			errs = append(errs, fmt.Errorf("the %s topic has no name", n.role))
+		case used[n.name] != "":
+			errs = append(errs, fmt.Errorf("the %s and %s topics are both named %q", used[n.name], n.role, n.name))
+		default:
+			used[n.name] = n.role
+		}
+	}
+	return errors.Join(errs...)
+}
