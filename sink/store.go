@@ -25,7 +25,9 @@ var (
 // slash-separated keys. Every implementation passes sink/storetest.
 //
 // Keys are relative to the store's root, have no leading slash, no empty or
-// dot segments and use only [A-Za-z0-9._=/-]; implementations reject others.
+// dot segments and use only [A-Za-z0-9._=/-]; implementations reject others
+// with ErrBadKey (see CheckKey). No key may be a directory of another: with
+// "a" stored, "a/b" is an error on some stores.
 // All methods may be called from several goroutines.
 type Store interface {
 	// Put writes the object whole or not at all, replacing what was there.
@@ -34,10 +36,14 @@ type Store interface {
 
 	// Create writes the object only if the key is free. It returns
 	// ErrExists if not: of several callers that race, exactly one wins.
-	// After an error other than ErrExists the object may or may not exist.
+	// A key that holds exactly data already is success, because then a
+	// retry has met its own first attempt: callers that race put a writer
+	// id into the data. After an error other than ErrExists the object may
+	// or may not exist.
 	Create(ctx context.Context, key string, data []byte) error
 
-	// Open gives random access to an object, or ErrNotFound.
+	// Open gives random access to an object, or ErrNotFound. Reads obey
+	// ctx too, and may fail with ErrChanged if the object is replaced.
 	Open(ctx context.Context, key string) (Object, error)
 
 	// List yields the objects whose key starts with prefix and is greater

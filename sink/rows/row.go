@@ -8,26 +8,26 @@ package rows
 // holds at least one of the node's labels, TargetCounts[t][k] how many of
 // them it holds. Targets[t] is ascending.
 type Row struct {
-	NodeID string
+	NodeID string `parquet:"node_id"`
 	// Text is the node's raw text.
-	Text string
+	Text string `parquet:"text"`
 	// Class is the node's own class, where the input has one ("" if not);
 	// used for evaluation only. Column "class".
-	Class string
+	Class string `parquet:"class,optional"`
 	// Labels are the ids of the neighbours, ascending, without duplicates.
-	Labels []string
+	Labels []string `parquet:"labels,list"`
 	// FeatureIndices and FeatureValues are Ψ(Text), ascending by index.
 	// Empty in rows written before generation 1.
-	FeatureIndices []int32
-	FeatureValues  []float32
-	Targets        [][]int32
-	TargetCounts   [][]int32
+	FeatureIndices []int32   `parquet:"feature_indices,list"`
+	FeatureValues  []float32 `parquet:"feature_values,list"`
+	Targets        [][]int32 `parquet:"targets,list"`
+	TargetCounts   [][]int32 `parquet:"target_counts,list"`
 	// Generation is the generation whose vectorizer and tree made the
 	// features and targets; 0 when there was none.
-	Generation int64
+	Generation int64 `parquet:"generation"`
 	// EventTime is the event time of the node's newest change, in
 	// microseconds since the Unix epoch. Column type TIMESTAMP(MICROS, UTC).
-	EventTime int64
+	EventTime int64 `parquet:"event_time,timestamp(microsecond)"`
 	// Deleted marks a node that was deleted; Text and Labels are empty then.
-	Deleted bool
+	Deleted bool `parquet:"deleted"`
 }

@@ -1,0 +1,81 @@
+package sink
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// ErrChanged: the object was replaced while it was being read. Opening it
+// again gives the new one.
+var ErrChanged = errors.New("object was replaced while it was being read")
+
+// changedRetries bounds how often ReadAll starts over on an object that is
+// replaced under it.
+const changedRetries = 8
+
+// ReadAll returns the whole object, or ErrNotFound. Meant for manifests and
+// artifacts, which fit into memory.
+func ReadAll(ctx context.Context, s Store, key string) ([]byte, error) {
+	for try := 0; ; try++ {
+		data, err := readOnce(ctx, s, key)
+		if !errors.Is(err, ErrChanged) || try == changedRetries {
+			return data, err
+		}
+	}
+}
+
+func readOnce(ctx context.Context, s Store, key string) (data []byte, err error) {
+	obj, err := s.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, obj.Close()) }()
+	data = make([]byte, obj.Size())
+	n, err := obj.ReadAt(data, 0)
+	if n == len(data) { // io.ReaderAt may give io.EOF along with the last byte
+		return data, nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return nil, fmt.Errorf("read object %q: %d of %d bytes: %w", key, n, len(data), err)
+}
+
+// PutBytes stores data under key.
+func PutBytes(ctx context.Context, s Store, key string, data []byte) error {
+	return s.Put(ctx, key, bytes.NewReader(data), int64(len(data)))
+}
+
+// PutFile stores the local file at path under key.
+func PutFile(ctx context.Context, s Store, key, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("put %q: %w", key, err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("put %q: %w", key, err)
+	}
+	return s.Put(ctx, key, f, info.Size())
+}
+
+// SettleCreate decides what a Create that found the key taken has meant. If
+// the object holds exactly data, an earlier attempt of the same Create has
+// succeeded and only its response was lost: nil. Otherwise another writer was
+// first: ErrExists. Implementations of Store call it.
+func SettleCreate(ctx context.Context, s Store, key string, data []byte) error {
+	stored, err := ReadAll(ctx, s, key)
+	switch {
+	case err == nil && bytes.Equal(stored, data):
+		return nil
+	case err == nil, errors.Is(err, ErrNotFound): // taken, or taken and deleted since
+		return &Error{Op: "create", Key: key, Err: ErrExists}
+	default:
+		return &Error{Op: "create", Key: key, Err: fmt.Errorf("key is taken, cannot tell by whom: %w", err)}
+	}
+}

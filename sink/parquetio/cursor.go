@@ -1,0 +1,92 @@
+package parquetio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// cursor walks the values of one column of one row group.
+type cursor struct {
+	pages  parquet.Pages
+	page   parquet.Page
+	values parquet.ValueReader
+	buf    []parquet.Value
+	at     int // next in buf
+	err    error
+	leaf
+}
+
+func newCursor(pages parquet.Pages, l leaf) *cursor {
+	return &cursor{leaf: l, pages: pages, buf: make([]parquet.Value, 0, 512)}
+}
+
+// next returns the next value. io.EOF becomes an error: the caller counts rows
+// and never asks for more than there should be.
+func (c *cursor) next() (parquet.Value, error) {
+	if c.at == len(c.buf) && !c.fill() {
+		if errors.Is(c.err, io.EOF) {
+			return parquet.Value{}, fmt.Errorf("%w: fewer rows than the row group states", ErrCorrupt)
+		}
+		return parquet.Value{}, c.err
+	}
+	v := c.buf[c.at]
+	c.at++
+	return v, nil
+}
+
+// continues reports whether the next value belongs to the same row. An error
+// is kept for next.
+func (c *cursor) continues() bool {
+	if c.at == len(c.buf) && !c.fill() {
+		return false
+	}
+	return c.buf[c.at].RepetitionLevel() > 0
+}
+
+// fill reads more values into the empty buf. Values point into the page, so it
+// is released only after they have been used up.
+func (c *cursor) fill() bool {
+	for c.err == nil {
+		if c.values == nil && !c.nextPage() {
+			return false
+		}
+		n, err := c.values.ReadValues(c.buf[:cap(c.buf)])
+		if err != nil {
+			c.values = nil // io.EOF: of the page
+			if !errors.Is(err, io.EOF) {
+				c.err = corrupt(err)
+			}
+		}
+		if n > 0 {
+			c.buf, c.at = c.buf[:n], 0
+			return true
+		}
+		if err == nil {
+			c.err = io.ErrNoProgress
+		}
+	}
+	return false
+}
+
+func (c *cursor) nextPage() bool {
+	parquet.Release(c.page)
+	c.page, c.err = c.pages.ReadPage()
+	if c.err != nil {
+		c.page = nil
+		if !errors.Is(c.err, io.EOF) {
+			c.err = corrupt(c.err)
+		}
+		return false
+	}
+	c.values = c.page.Values()
+	return true
+}
+
+func (c *cursor) close() error {
+	parquet.Release(c.page)
+	c.page, c.err = nil, io.EOF
+	return c.pages.Close()
+}

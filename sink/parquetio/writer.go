@@ -1,0 +1,96 @@
+package parquetio
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+)
+
+// Keys of the file's metadata.
+const (
+	// FormatKey holds the artifact and its version: "rows/1".
+	FormatKey = "giantstream.format"
+	// GenerationKey holds the highest generation among the rows.
+	GenerationKey = "giantstream.generation"
+)
+
+// rowGroupBytes is the raw size at which a row group is closed.
+const rowGroupBytes = 16 << 20
+
+// Format describes one kind of file. T is a struct with parquet tags.
+type Format[T any] struct {
+	// Name and version, "rows/1", kept under FormatKey.
+	Name string
+	// Size estimates the raw bytes of a row in its columns.
+	Size func(*T) int
+	// Generation returns the generation of a row.
+	Generation func(*T) int64
+}
+
+// Writer writes one file. It must be closed for the file to be whole, and is
+// for one goroutine.
+type Writer[T any] struct {
+	format     Format[T]
+	w          *parquet.GenericWriter[T]
+	rows       int64
+	groupBytes int
+	generation int64
+}
+
+// NewWriter starts a file on w.
+func NewWriter[T any](w io.Writer, format Format[T]) *Writer[T] {
+	return &Writer[T]{
+		format: format,
+		w: parquet.NewGenericWriter[T](w,
+			parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+			parquet.CreatedBy("giantstream", format.Name, ""),
+			parquet.KeyValueMetadata(FormatKey, format.Name),
+		),
+	}
+}
+
+// Write appends rows.
+func (w *Writer[T]) Write(rows []T) error {
+	for len(rows) > 0 {
+		n := w.fill(rows)
+		if _, err := w.w.Write(rows[:n]); err != nil {
+			return fmt.Errorf("write parquet rows: %w", err)
+		}
+		w.rows += int64(n)
+		rows = rows[n:]
+		if w.groupBytes >= rowGroupBytes {
+			if err := w.w.Flush(); err != nil {
+				return fmt.Errorf("write parquet row group: %w", err)
+			}
+			w.groupBytes = 0
+		}
+	}
+	return nil
+}
+
+// fill returns how many of rows fill the row group up, at least one.
+func (w *Writer[T]) fill(rows []T) int {
+	for i := range rows {
+		w.groupBytes += w.format.Size(&rows[i])
+		w.generation = max(w.generation, w.format.Generation(&rows[i]))
+		if w.groupBytes >= rowGroupBytes {
+			return i + 1
+		}
+	}
+	return len(rows)
+}
+
+// Close writes the footer.
+func (w *Writer[T]) Close() error {
+	w.w.SetKeyValueMetadata(GenerationKey, strconv.FormatInt(w.generation, 10))
+	if err := w.w.Close(); err != nil {
+		return fmt.Errorf("finish parquet file: %w", err)
+	}
+	return nil
+}
+
+// Rows returns the number of rows written.
+func (w *Writer[T]) Rows() int64 { return w.rows }

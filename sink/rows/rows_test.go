@@ -1,0 +1,195 @@
+package rows_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/sink/parquetio"
+	"giantstream/sink/rows"
+)
+
+func examples() []rows.Row {
+	return []rows.Row{
+		{NodeID: "a", Text: "red shoe", Class: "shoes", Labels: []string{"b", "c"},
+			FeatureIndices: []int32{1, 7}, FeatureValues: []float32{0.5, 0.25},
+			Targets: [][]int32{{0}, {1, 3}, {2, 6, 9}}, TargetCounts: [][]int32{{2}, {1, 1}, {1, 2, 1}},
+			Generation: 3, EventTime: 1_700_000_000_000_001},
+		{NodeID: "b", Text: "naïve ☃", Labels: []string{"a"}, Targets: [][]int32{{0}, nil, {5}}, TargetCounts: [][]int32{{1}, nil, {1}}},
+		{NodeID: "c", Deleted: true, EventTime: -1},
+		{NodeID: "d", Text: "no neighbours", Targets: [][]int32{nil}, TargetCounts: [][]int32{nil}},
+	}
+}
+
+// random rows of the shape that the products graph has.
+func random(n int) []rows.Row {
+	rng := rand.New(rand.NewPCG(1, 2))
+	out := make([]rows.Row, n)
+	for i := range out {
+		r := rows.Row{NodeID: fmt.Sprintf("node-%07d", i), Generation: 1, EventTime: rng.Int64N(1 << 50)}
+		r.Text = strings.Repeat("some words of a description ", 1+rng.IntN(12))
+		for range rng.IntN(12) {
+			r.Labels = append(r.Labels, fmt.Sprintf("node-%07d", rng.IntN(n)))
+		}
+		for f := range 40 + rng.IntN(60) {
+			r.FeatureIndices = append(r.FeatureIndices, int32(f*100+rng.IntN(100)))
+			r.FeatureValues = append(r.FeatureValues, rng.Float32())
+		}
+		for level := range 3 {
+			var t, c []int32
+			for range rng.IntN(4 * (level + 1)) {
+				t, c = append(t, int32(rng.IntN(1024))), append(c, 1)
+			}
+			r.Targets, r.TargetCounts = append(r.Targets, t), append(r.TargetCounts, c)
+		}
+		out[i] = r
+	}
+	return out
+}
+
+func collect(t testing.TB, s sink.Store, key string, columns ...string) []rows.Row {
+	t.Helper()
+	var out []rows.Row
+	for row, err := range rows.Read(context.Background(), s, key, rows.ReadOptions{Columns: columns}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+func TestWriteThenRead(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rows []rows.Row
+	}{
+		{"none", nil},
+		{"examples", examples()},
+		{"several row groups", random(50_000)}, // about 45 MB raw
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s memstore.Store
+			info, err := rows.WriteSlice(context.Background(), &s, "x.parquet", tt.rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Rows != int64(len(tt.rows)) {
+				t.Errorf("wrote %d rows, want %d", info.Rows, len(tt.rows))
+			}
+			data, err := sink.ReadAll(context.Background(), &s, "x.parquet")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Bytes != int64(len(data)) {
+				t.Errorf("info says %d bytes, the object has %d", info.Bytes, len(data))
+			}
+			if got := collect(t, &s, "x.parquet"); !reflect.DeepEqual(got, tt.rows) {
+				for i := range got {
+					if !reflect.DeepEqual(got[i], tt.rows[i]) {
+						t.Fatalf("row %d: got %+v, want %+v", i, got[i], tt.rows[i])
+					}
+				}
+				t.Fatalf("got %d rows, want %d", len(got), len(tt.rows))
+			}
+		})
+	}
+}
+
+func TestReadSomeColumns(t *testing.T) {
+	var s memstore.Store
+	if _, err := rows.WriteSlice(context.Background(), &s, "x", examples()); err != nil {
+		t.Fatal(err)
+	}
+	got := collect(t, &s, "x", rows.ColDeleted, rows.ColNodeID)
+	want := []rows.Row{{NodeID: "a"}, {NodeID: "b"}, {NodeID: "c", Deleted: true}, {NodeID: "d"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for _, err := range rows.Read(context.Background(), &s, "x", rows.ReadOptions{Columns: []string{"colour"}}) {
+		if err == nil || !strings.Contains(err.Error(), `"colour"`) {
+			t.Errorf("unknown column: got %v", err)
+		}
+	}
+}
+
+func TestWriteErrorStoresNothing(t *testing.T) {
+	var s memstore.Store
+	boom := errors.New("boom")
+	_, err := rows.Write(context.Background(), &s, "x", func(yield func(rows.Row, error) bool) {
+		_ = yield(rows.Row{NodeID: "a"}, nil) && yield(rows.Row{}, boom)
+	})
+	if !errors.Is(err, boom) {
+		t.Errorf("got %v, want the error of the sequence", err)
+	}
+	if _, err := s.Open(context.Background(), "x"); !errors.Is(err, sink.ErrNotFound) {
+		t.Errorf("an object was stored: %v", err)
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	var s memstore.Store
+	ctx := context.Background()
+	if _, err := rows.WriteSlice(ctx, &s, "good", random(1000)); err != nil {
+		t.Fatal(err)
+	}
+	good, err := sink.ReadAll(ctx, &s, "good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		data []byte
+		want error
+	}{
+		{"empty", nil, parquetio.ErrCorrupt},
+		{"text", []byte("this is not a parquet file"), parquetio.ErrCorrupt},
+		{"cut short", good[:len(good)/2], parquetio.ErrCorrupt},
+		{"start missing", good[len(good)/2:], parquetio.ErrCorrupt},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := sink.PutBytes(ctx, &s, "bad", tt.data); err != nil {
+				t.Fatal(err)
+			}
+			if err := firstError(rows.Read(ctx, &s, "bad", rows.ReadOptions{})); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+	t.Run("missing", func(t *testing.T) {
+		if err := firstError(rows.Read(ctx, &s, "none", rows.ReadOptions{})); !errors.Is(err, sink.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
+	})
+	t.Run("store fails while reading", func(t *testing.T) {
+		boom := errors.New("boom")
+		reads := 0
+		s.Fail = func(op, _ string) error {
+			if op == "read" {
+				if reads++; reads == 4 {
+					return boom
+				}
+			}
+			return nil
+		}
+		err := firstError(rows.Read(ctx, &s, "good", rows.ReadOptions{}))
+		if !errors.Is(err, boom) || errors.Is(err, parquetio.ErrCorrupt) {
+			t.Errorf("got %v, want the store's error, not ErrCorrupt", err)
+		}
+	})
+}
+
+func firstError[T any](seq func(func(T, error) bool)) error {
+	for _, err := range seq {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+
+	"giantstream/sink"
+)
+
+// bodyRetries is how often a GET is repeated whose body broke off; minio-go
+// retries requests, but leaves the body to its caller.
+const bodyRetries = 3
+
+// object is one version of an object, read by ranged GETs.
+type object struct {
+	store *Store
+	ctx   context.Context // of Open: reads end with it
+	key   string
+	size  int64
+	etag  string
+}
+
+func (o *object) Size() int64  { return o.size }
+func (o *object) Close() error { return nil }
+
+// ReadAt implements io.ReaderAt with one GET.
+func (o *object) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, &sink.Error{Op: "read", Key: o.key, Err: errors.New("negative offset")}
+	}
+	want := int(min(int64(len(p)), max(o.size-off, 0)))
+	n, err := 0, error(nil)
+	for try := 0; n < want; try++ {
+		var got int
+		got, err = o.get(p[n:want], off+int64(n))
+		n += got
+		if err != nil && (try == bodyRetries || !retryable(err) || o.ctx.Err() != nil) {
+			return n, o.store.wrap("read", o.key, err)
+		}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// get fills p from the object at off.
+func (o *object) get(p []byte, off int64) (n int, err error) {
+	var opts minio.GetObjectOptions
+	if err := opts.SetRange(off, off+int64(len(p))-1); err != nil {
+		return 0, err
+	}
+	if err := opts.SetMatchETag(o.etag); err != nil {
+		return 0, err
+	}
+	body, info, _, err := o.store.core.GetObject(o.ctx, o.store.bucket, o.store.prefix+o.key, opts)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close() //nolint:errcheck // read only; what was read counts
+	if info.ETag != o.etag {
+		return 0, sink.ErrChanged // a server that ignores If-Match
+	}
+	return io.ReadFull(body, p)
+}
+
+// retryable: what the server answered (any status) has been retried by
+// minio-go if it can be; a broken body has not.
+func retryable(err error) bool {
+	return status(err) == 0 && !errors.Is(err, sink.ErrChanged)
+}

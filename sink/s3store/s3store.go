@@ -1,0 +1,187 @@
+package s3store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"giantstream/sink"
+)
+
+// Store is a sink.Store in a bucket, below a prefix.
+type Store struct {
+	core   minio.Core
+	bucket string
+	prefix string // "" or ending in a slash
+}
+
+var _ sink.Store = (*Store)(nil)
+
+// Open connects to the bucket and checks that it is there. prefix is "" or
+// a path within the bucket.
+func Open(ctx context.Context, bucket, prefix string, opts Options) (*Store, error) {
+	prefix = strings.Trim(prefix, "/")
+	if prefix != "" {
+		if err := sink.CheckKey(prefix); err != nil {
+			return nil, fmt.Errorf("open s3://%s/%s: %w", bucket, prefix, err)
+		}
+		prefix += "/"
+	}
+	client, err := opts.client()
+	if err != nil {
+		return nil, fmt.Errorf("open s3://%s/%s: %w", bucket, prefix, err)
+	}
+	s := &Store{core: minio.Core{Client: client}, bucket: bucket, prefix: prefix}
+	exists, err := client.BucketExists(ctx, bucket)
+	if err != nil {
+		return nil, s.wrap("open", "", err)
+	}
+	if !exists {
+		return nil, &sink.Error{Op: "open", Key: s.URL(), Err: fmt.Errorf("bucket %q: %w", bucket, sink.ErrNotFound),
+			Hint: "create the bucket, or check the endpoint and region"}
+	}
+	return s, nil
+}
+
+// URL returns s3://bucket/prefix.
+func (s *Store) URL() string {
+	return strings.TrimSuffix("s3://"+s.bucket+"/"+s.prefix, "/")
+}
+
+// Put implements sink.Store. Objects over 16 MiB go up in parts.
+func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	if err := sink.CheckKey(key); err != nil {
+		return s.wrap("put", key, err)
+	}
+	_, err := s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, r, size, minio.PutObjectOptions{})
+	return s.wrap("put", key, err)
+}
+
+// A 409 says that another conditional request was in flight; S3 asks to try
+// again. The other one is done after a moment, so few attempts suffice.
+const (
+	conflictRetries = 6
+	conflictPause   = 50 * time.Millisecond // doubled each time
+)
+
+// Create implements sink.Store.
+func (s *Store) Create(ctx context.Context, key string, data []byte) error {
+	if err := sink.CheckKey(key); err != nil {
+		return s.wrap("create", key, err)
+	}
+	opts := minio.PutObjectOptions{DisableMultipart: true}
+	opts.SetMatchETagExcept("*")
+	pause := conflictPause
+	for try := 0; ; try++ {
+		_, err := s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, bytes.NewReader(data), int64(len(data)), opts)
+		switch status(err) {
+		case http.StatusPreconditionFailed:
+			return sink.SettleCreate(ctx, s, key, data)
+		case http.StatusConflict:
+			if try == conflictRetries {
+				return s.wrap("create", key, err)
+			}
+			select {
+			case <-ctx.Done():
+				return s.wrap("create", key, ctx.Err())
+			case <-time.After(pause):
+				pause *= 2
+			}
+		default:
+			return s.wrap("create", key, err)
+		}
+	}
+}
+
+// Open implements sink.Store.
+func (s *Store) Open(ctx context.Context, key string) (sink.Object, error) {
+	if err := sink.CheckKey(key); err != nil {
+		return nil, s.wrap("open", key, err)
+	}
+	info, err := s.core.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
+	if err != nil {
+		return nil, s.wrap("open", key, err)
+	}
+	return &object{store: s, ctx: ctx, key: key, size: info.Size, etag: info.ETag}, nil
+}
+
+// List implements sink.Store; the server sorts and cuts.
+func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[sink.Info, error] {
+	return func(yield func(sink.Info, error) bool) {
+		if err := sink.CheckPrefix(prefix); err != nil {
+			yield(sink.Info{}, s.wrap("list", prefix, err))
+			return
+		}
+		opts := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
+		if after != "" {
+			opts.StartAfter = s.prefix + after
+		}
+		for info := range s.core.ListObjectsIter(ctx, s.bucket, opts) {
+			if info.Err != nil {
+				yield(sink.Info{}, s.wrap("list", prefix, info.Err))
+				return
+			}
+			key := strings.TrimPrefix(info.Key, s.prefix)
+			if sink.CheckKey(key) != nil {
+				continue // not ours: folder markers and the like
+			}
+			if !yield(sink.Info{Key: key, Size: info.Size, Modified: info.LastModified}, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil { // minio-go may just stop
+			yield(sink.Info{}, s.wrap("list", prefix, err))
+		}
+	}
+}
+
+// Delete implements sink.Store.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := sink.CheckKey(key); err != nil {
+		return s.wrap("delete", key, err)
+	}
+	err := s.wrap("delete", key, s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{}))
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// status returns the HTTP status of an S3 error, 0 for others.
+func status(err error) int {
+	if resp, ok := errors.AsType[minio.ErrorResponse](err); ok {
+		return resp.StatusCode
+	}
+	return 0
+}
+
+// wrap makes a sink.Error of what the server said.
+func (s *Store) wrap(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &sink.Error{Op: op, Key: key, Err: err}
+	resp, _ := errors.AsType[minio.ErrorResponse](err)
+	switch {
+	case resp.Code == minio.NoSuchBucket:
+		e.Hint = fmt.Sprintf("bucket %q does not exist: create it, or check the endpoint and region", s.bucket)
+	case resp.StatusCode == http.StatusNotFound, resp.Code == minio.NoSuchKey:
+		e.Err = fmt.Errorf("%w (%w)", sink.ErrNotFound, err)
+	case resp.StatusCode == http.StatusPreconditionFailed && op == "read":
+		e.Err = fmt.Errorf("%w (%w)", sink.ErrChanged, err)
+	case resp.StatusCode == http.StatusNotImplemented && op == "create":
+		e.Err = fmt.Errorf("%w (%w)", sink.ErrNoConditions, err)
+	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized:
+		e.Hint = "check the credentials (configuration, AWS_ACCESS_KEY_ID, AWS_PROFILE or the machine's role) and their policy: " +
+			"GetObject, PutObject, DeleteObject, ListBucket"
+	}
+	return e
+}
