@@ -1,0 +1,214 @@
+package config
+
+import "time"
+
+// Config is a pipeline's configuration. Field comments give the meaning
+// once more in short; Example is the full description.
+type Config struct {
+	// Pipeline names the pipeline; it is part of topic and group names.
+	Pipeline string `yaml:"pipeline"`
+	// Store is the object store: file:///directory or s3://bucket/prefix.
+	Store string `yaml:"store"`
+	S3    S3     `yaml:"s3"`
+	// StateDir holds the shards' graph state. It can be rebuilt from the
+	// store and the log.
+	StateDir string `yaml:"state_dir"`
+	// Shards is the number of shards, fixed when the pipeline is created.
+	Shards    int       `yaml:"shards"`
+	Kafka     Kafka     `yaml:"kafka"`
+	Ingest    Ingest    `yaml:"ingest"`
+	Window    Window    `yaml:"window"`
+	Featurize Featurize `yaml:"featurize"`
+	Train     Train     `yaml:"train"`
+	Evaluate  Evaluate  `yaml:"evaluate"`
+	Refresh   Refresh   `yaml:"refresh"`
+	Sink      Sink      `yaml:"sink"`
+	HTTP      HTTP      `yaml:"http"`
+	Log       Log       `yaml:"log"`
+}
+
+// S3 says how to reach an s3:// store. Without keys the usual AWS chain
+// applies: environment, profile, instance role.
+type S3 struct {
+	Endpoint  string `yaml:"endpoint"` // host[:port]; "" is AWS
+	Region    string `yaml:"region"`
+	PathStyle bool   `yaml:"path_style"`
+	Insecure  bool   `yaml:"insecure"` // plain HTTP
+	AccessKey Secret `yaml:"access_key"`
+	SecretKey Secret `yaml:"secret_key"`
+	CAFile    string `yaml:"ca_file"`
+}
+
+// EmbeddedBroker as the only entry of Kafka.Brokers runs a broker in the
+// process itself.
+const EmbeddedBroker = "embedded"
+
+// Kafka says where the topics are.
+type Kafka struct {
+	Brokers List   `yaml:"brokers"`  // host:port each, or EmbeddedBroker
+	DataDir string `yaml:"data_dir"` // of the embedded broker
+	Group   string `yaml:"group"`    // "" for the default, see Config.Group
+	Topics  Topics `yaml:"topics"`
+	TLS     TLS    `yaml:"tls"`
+	SASL    SASL   `yaml:"sasl"`
+}
+
+// Embedded reports whether the broker runs in the process itself.
+func (k *Kafka) Embedded() bool {
+	return len(k.Brokers) == 1 && k.Brokers[0] == EmbeddedBroker
+}
+
+// Topics names the topics. Mirror and DeadLetters may be "" for the default,
+// see Config.Mirror and Config.DeadLetters.
+type Topics struct {
+	Nodes       string `yaml:"nodes"`
+	Edges       string `yaml:"edges"`
+	Mirror      string `yaml:"mirror"`
+	Embeddings  string `yaml:"embeddings"`
+	DeadLetters string `yaml:"dead_letters"`
+}
+
+// TLS secures the connections to the brokers.
+type TLS struct {
+	Enabled            bool   `yaml:"enabled"`
+	CAFile             string `yaml:"ca_file"`
+	CertFile           string `yaml:"cert_file"`
+	KeyFile            string `yaml:"key_file"`
+	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"`
+}
+
+// SASL authenticates to the brokers.
+type SASL struct {
+	Mechanism string `yaml:"mechanism"` // "", PLAIN, SCRAM-SHA-256, SCRAM-SHA-512
+	Username  string `yaml:"username"`
+	Password  Secret `yaml:"password"`
+}
+
+// Ingest says how records become nodes and edges.
+type Ingest struct {
+	Undirected bool       `yaml:"undirected"`
+	Nodes      NodeFields `yaml:"nodes"`
+	Edges      EdgeFields `yaml:"edges"`
+	Limits     Limits     `yaml:"limits"`
+}
+
+// NodeFields maps the fields of a node record.
+type NodeFields struct {
+	ID        string `yaml:"id"`
+	Text      List   `yaml:"text"`       // joined in this order
+	Label     string `yaml:"label"`      // the node's class, for evaluation
+	EventTime string `yaml:"event_time"` // "": the record's timestamp
+	Edges     string `yaml:"edges"`      // "": no edges inlined
+}
+
+// EdgeFields maps the fields of an edge record.
+type EdgeFields struct {
+	Src       string `yaml:"src"`
+	Dst       string `yaml:"dst"`
+	EventTime string `yaml:"event_time"` // "": the record's timestamp
+	Mode      string `yaml:"mode"`       // add, replace
+}
+
+// Limits bound what one record may hold; what breaks them is a dead letter.
+type Limits struct {
+	RecordBytes    Size `yaml:"record_bytes"`
+	TextBytes      Size `yaml:"text_bytes"`
+	EdgesPerRecord int  `yaml:"edges_per_record"`
+}
+
+// Window closes a batch of changes at whichever bound is reached first.
+type Window struct {
+	Changes int           `yaml:"changes"`
+	Bytes   Size          `yaml:"bytes"`
+	Time    time.Duration `yaml:"time"`
+}
+
+// Featurize says how texts and neighbourhoods become features and targets.
+type Featurize struct {
+	Profile       string `yaml:"profile"`        // default, pecos
+	MaxDegree     int    `yaml:"max_degree"`     // nodes above it are labels only
+	ProjectionDim int    `yaml:"projection_dim"` // of the texts' projection
+	PIFA          PIFA   `yaml:"pifa"`
+	LabelFeatures string `yaml:"label_features"` // pifa, pifa-identity, text, random
+	Tree          Tree   `yaml:"tree"`
+}
+
+// PIFA says how a label's embedding sums up its neighbours' texts.
+type PIFA struct {
+	Dim       int    `yaml:"dim"`
+	Weighting string `yaml:"weighting"` // sum, inverse_sqrt_degree
+}
+
+// Tree shapes the label tree; 0 is chosen for the size of the graph.
+type Tree struct {
+	LeafSize  int    `yaml:"leaf_size"` // labels per leaf, at most
+	Branching int    `yaml:"branching"` // children per cluster
+	Seed      uint64 `yaml:"seed"`
+}
+
+// Train says how the encoder is trained.
+type Train struct {
+	Encoder         string        `yaml:"encoder"` // bag, linear
+	Dim             int           `yaml:"dim"`     // of the embedding
+	Epochs          int           `yaml:"epochs"`  // 0: the encoder's default
+	Seed            uint64        `yaml:"seed"`
+	Threads         int           `yaml:"threads"` // 0: all cores
+	CheckpointEvery time.Duration `yaml:"checkpoint_every"`
+}
+
+// Evaluate says what a generation is measured on.
+type Evaluate struct {
+	HoldoutEdges float64   `yaml:"holdout_edges"` // share hidden from training
+	ProbeRates   []float64 `yaml:"probe_rates"`   // shares of labels a probe is fitted on
+	Seed         uint64    `yaml:"seed"`
+}
+
+// Refresh says when a new generation starts.
+type Refresh struct {
+	MinNodes int `yaml:"min_nodes"` // no first generation below
+	// MinChanges is a share of the live nodes when below 1, else a count.
+	MinChanges float64       `yaml:"min_changes"`
+	MaxAge     time.Duration `yaml:"max_age"`
+	Keep       int           `yaml:"keep"` // generations kept in the store
+}
+
+// Sink says how embeddings are written to the sink topic.
+type Sink struct {
+	Format string `yaml:"format"` // json, binary
+}
+
+// HTTP serves metrics and health.
+type HTTP struct {
+	Listen string `yaml:"listen"` // host:port; "" is off
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn, error
+	Format string `yaml:"format"` // auto (text on a terminal), text, json
+}
+
+// Group returns the consumer group, giantstream-<pipeline> by default.
+func (c *Config) Group() string {
+	if c.Kafka.Group != "" {
+		return c.Kafka.Group
+	}
+	return "giantstream-" + c.Pipeline
+}
+
+// Mirror returns the mirror topic, <pipeline>.mirror by default.
+func (c *Config) Mirror() string {
+	if c.Kafka.Topics.Mirror != "" {
+		return c.Kafka.Topics.Mirror
+	}
+	return c.Pipeline + ".mirror"
+}
+
+// DeadLetters returns the dead-letter topic, <pipeline>.dead-letters by
+// default.
+func (c *Config) DeadLetters() string {
+	if c.Kafka.Topics.DeadLetters != "" {
+		return c.Kafka.Topics.DeadLetters
+	}
+	return c.Pipeline + ".dead-letters"
+}

@@ -1,0 +1,184 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// decoder fills a Config from the syntax tree of a file. It goes on after a
+// fault, which the decoder of the YAML library does not, and remembers where
+// each field stands so that Validate's faults can be placed too.
+type decoder struct {
+	env    func(string) (string, bool)
+	faults []Fault
+	at     map[string]position // by path
+}
+
+type position struct {
+	line, column int
+	// raw is the scalar as the file has it, before expansion.
+	raw string
+}
+
+func (d *decoder) fault(path string, node ast.Node, format string, args ...any) {
+	p := node.GetToken().Position
+	d.faults = append(d.faults, Fault{Path: path, Line: p.Line, Column: p.Column, Message: fmt.Sprintf(format, args...)})
+}
+
+// value decodes node into v, the field at path.
+func (d *decoder) value(path string, node ast.Node, v reflect.Value) {
+	p := node.GetToken().Position
+	d.at[path] = position{line: p.Line, column: p.Column}
+	switch node.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
+		d.fault(path, node, "anchors, aliases and tags are not supported; write the value out")
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.section(path, node, v)
+	case reflect.Slice:
+		d.list(path, node, v)
+	default:
+		d.scalar(path, node, v)
+	}
+}
+
+// section decodes a mapping into a struct. A section whose lines are all
+// commented out is null, and keeps its defaults.
+func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
+	var entries []*ast.MappingValueNode
+	switch node := node.(type) {
+	case *ast.NullNode:
+		return
+	case *ast.MappingNode:
+		entries = node.Values
+	case *ast.MappingValueNode:
+		entries = []*ast.MappingValueNode{node}
+	default:
+		d.fault(path, node, "must be a section: %s", strings.Join(fieldNames(v.Type()), ", "))
+		return
+	}
+	for _, e := range entries {
+		name := e.Key.GetToken().Value
+		child := name
+		if path != "" {
+			child = path + "." + name
+		}
+		i := slices.Index(fieldNames(v.Type()), name)
+		if i < 0 {
+			d.fault(child, e.Key, "unknown field; known here: %s", strings.Join(fieldNames(v.Type()), ", "))
+			continue
+		}
+		d.value(child, e.Value, v.Field(i))
+	}
+}
+
+// fieldNames returns the names of a section's fields in the file.
+func fieldNames(t reflect.Type) []string {
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("yaml")
+	}
+	return names
+}
+
+// list decodes a sequence, or a single scalar into a List.
+func (d *decoder) list(path string, node ast.Node, v reflect.Value) {
+	entries := []ast.Node{node}
+	if sequence, ok := node.(*ast.SequenceNode); ok {
+		entries = sequence.Values
+	} else if v.Type() != reflect.TypeFor[List]() {
+		d.fault(path, node, "must be a list, in brackets")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(entries), len(entries))
+	for i, e := range entries {
+		child := path
+		if node != e {
+			child = fmt.Sprintf("%s[%d]", path, i)
+		}
+		d.value(child, e, out.Index(i))
+	}
+	v.Set(out)
+}
+
+func (d *decoder) scalar(path string, node ast.Node, v reflect.Value) {
+	raw, ok := scalarText(node)
+	if !ok {
+		if _, null := node.(*ast.NullNode); null {
+			d.fault(path, node, `has no value; write "" for an empty one, or leave the line out for the default`)
+		} else {
+			d.fault(path, node, "must be a single value")
+		}
+		return
+	}
+	p := node.GetToken().Position
+	d.at[path] = position{p.Line, p.Column, raw}
+	text, err := expand(raw, d.env)
+	parsed := reflect.New(v.Type()).Elem()
+	if err == nil {
+		err = setScalar(parsed, text)
+	}
+	if err != nil {
+		d.fault(path, node, "%v", err)
+		return // with the default, which raises no further faults
+	}
+	v.Set(parsed)
+}
+
+// scalarText returns a scalar as the file has it, without quotes.
+func scalarText(node ast.Node) (string, bool) {
+	switch node := node.(type) {
+	case *ast.StringNode:
+		return node.Value, true
+	case *ast.LiteralNode:
+		return node.Value.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return node.GetToken().Value, true
+	}
+	return "", false
+}
+
+// setScalar parses text as the type of v. Its errors leave the text out,
+// which may have come from the environment.
+func setScalar(v reflect.Value, text string) error {
+	var err error
+	switch p := v.Addr().Interface().(type) {
+	case *string:
+		*p = text
+	case *Secret:
+		*p = Secret(text)
+	case *Size:
+		*p, err = ParseSize(text)
+	case *time.Duration:
+		if *p, err = time.ParseDuration(text); err != nil {
+			err = fmt.Errorf("must be a duration such as 500ms, 30s or 24h")
+		}
+	case *bool:
+		if *p = text == "true"; !*p && text != "false" {
+			err = fmt.Errorf("must be true or false")
+		}
+	case *int:
+		if *p, err = strconv.Atoi(text); err != nil {
+			err = fmt.Errorf("must be a whole number")
+		}
+	case *uint64:
+		if *p, err = strconv.ParseUint(text, 10, 64); err != nil {
+			err = fmt.Errorf("must be a whole number, 0 or more")
+		}
+	case *float64:
+		if *p, err = strconv.ParseFloat(text, 64); err != nil {
+			err = fmt.Errorf("must be a number")
+		}
+	default:
+		err = fmt.Errorf("has a type that configuration files cannot give: %s", v.Type())
+	}
+	return err
+}

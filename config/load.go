@@ -1,0 +1,126 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// maxFile bounds what is read of a configuration file; no real one comes
+// near.
+const maxFile = 1 * MiB
+
+// Load reads and validates the file at path, with the process's environment.
+// What is wrong with the content comes back as an *Error.
+func Load(path string) (Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(maxFile)+1))
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	c, err := Parse(data, os.LookupEnv)
+	var faults *Error
+	if errors.As(err, &faults) {
+		faults.File = path
+	}
+	return c, err
+}
+
+// Parse reads and validates the content of a file. env looks up a variable
+// of the environment, as os.LookupEnv does.
+func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
+	d := decoder{env: env, at: map[string]position{}}
+	c := Default()
+	if body := d.syntax(data); body != nil {
+		d.value("", body, reflect.ValueOf(&c).Elem())
+	}
+	d.validate(&c)
+	if len(d.faults) == 0 {
+		return c, nil
+	}
+	lines := strings.Split(string(data), "\n")
+	for i := range d.faults {
+		if f := &d.faults[i]; f.Line > 0 && f.Line <= len(lines) {
+			f.Excerpt = mask(strings.TrimRight(lines[f.Line-1], "\r"))
+		}
+	}
+	slices.SortStableFunc(d.faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return Config{}, &Error{Faults: d.faults}
+}
+
+// syntax parses the file; nil means that it is empty or faulty.
+func (d *decoder) syntax(data []byte) ast.Node {
+	if int64(len(data)) > int64(maxFile) {
+		d.faults = append(d.faults, Fault{Message: fmt.Sprintf("is larger than %v", maxFile)})
+		return nil
+	}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		f := Fault{Message: "is not YAML"}
+		var syntax *yaml.SyntaxError
+		if errors.As(err, &syntax) {
+			// The error's own text would quote lines of the file, secrets and all.
+			p := syntax.GetToken().Position
+			f = Fault{Line: p.Line, Column: p.Column, Message: syntax.GetMessage()}
+			if lines := strings.Split(string(data), "\n"); p.Line <= len(lines) && strings.Contains(lines[p.Line-1], "${") {
+				f.Message += `; inside { } and [ ] quote what holds a variable: "${NAME}"`
+			}
+		}
+		d.faults = append(d.faults, f)
+		return nil
+	}
+	var body ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if body != nil {
+			d.fault("", doc.Body, "a second document; a configuration is one")
+			break
+		}
+		body = doc.Body
+	}
+	return body
+}
+
+// validate adds what Validate finds, at the place in the file. A field that
+// could not be decoded is not reported twice.
+func (d *decoder) validate(c *Config) {
+	broken := map[string]bool{}
+	for _, f := range d.faults {
+		broken[f.Path] = true
+	}
+	for _, f := range c.faults() {
+		if broken[f.Path] {
+			continue
+		}
+		// A field that the file leaves out stands at its section.
+		for path := f.Path; path != ""; path = parent(path) {
+			if p, ok := d.at[path]; ok {
+				f.Line, f.Column = p.line, p.column
+				break
+			}
+		}
+		d.faults = append(d.faults, f)
+	}
+}
+
+// parent of "kafka.brokers[1]" is "kafka.brokers", then "kafka", then "".
+func parent(path string) string {
+	return path[:max(0, strings.LastIndexAny(path, ".["))]
+}

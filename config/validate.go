@@ -1,0 +1,279 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Validate checks every value, and values against each other. It returns
+// nil or an *Error with all faults; they carry no lines, which only Parse
+// knows. Messages leave text values out: they may come from the environment.
+func (c *Config) Validate() error {
+	if faults := c.faults(); len(faults) > 0 {
+		return &Error{Faults: faults}
+	}
+	return nil
+}
+
+func (c *Config) faults() []Fault {
+	var v validator
+	v.pipeline(c)
+	v.store(c)
+	v.kafka(c)
+	v.ingest(&c.Ingest)
+	v.window(c)
+	v.featurize(&c.Featurize)
+	v.train(&c.Train)
+	v.evaluate(&c.Evaluate)
+	v.refresh(&c.Refresh)
+	v.outputs(c)
+	return v
+}
+
+type validator []Fault
+
+// check reports a fault at path unless ok.
+func (v *validator) check(ok bool, path, format string, args ...any) {
+	if !ok {
+		*v = append(*v, Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (v *validator) oneOf(path, value string, allowed ...string) {
+	v.check(slices.Contains(allowed, value), path, "must be one of: %s", strings.Join(allowed, ", "))
+}
+
+func (v *validator) atLeast(path string, value, least int) {
+	v.check(value >= least, path, "must be at least %d, got %d", least, value)
+}
+
+func (v *validator) atLeastTime(path string, value, least time.Duration) {
+	v.check(value >= least, path, "must be at least %v, got %v", least, value)
+}
+
+func (v *validator) required(path, value string) {
+	v.check(value != "", path, "must be given")
+}
+
+const maxShards = 4096
+
+var (
+	pipelineName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+	topicName    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`) // Kafka's own rule
+	bucketName   = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	keyPrefix    = regexp.MustCompile(`^[A-Za-z0-9._=/-]*$`) // what sink.Store takes
+)
+
+func (v *validator) pipeline(c *Config) {
+	v.check(pipelineName.MatchString(c.Pipeline), "pipeline", "must be 1 to 63 of a-z, 0-9 and -")
+	v.required("state_dir", c.StateDir)
+	v.check(c.Shards >= 1 && c.Shards <= maxShards, "shards", "must be between 1 and %d, got %d", maxShards, c.Shards)
+}
+
+func (v *validator) store(c *Config) {
+	u, err := url.Parse(c.Store)
+	switch {
+	case err != nil:
+		v.check(false, "store", "must be file:///directory or s3://bucket/prefix")
+	case u.User != nil:
+		v.check(false, "store", "must not hold credentials; use s3.access_key and s3.secret_key, or the AWS environment")
+	case u.RawQuery != "" || u.Fragment != "":
+		v.check(false, "store", "must not have a query or fragment; escape ? as %%3F and # as %%23")
+	case u.Scheme == "file":
+		v.check(u.Host == "", "store", "must have three slashes for a directory of this machine: file:///directory")
+		v.check(u.Host != "" || path.IsAbs(u.Path), "store", "must name an absolute directory: file:///directory")
+	case u.Scheme == "s3":
+		v.check(bucketName.MatchString(u.Host), "store", "must name a bucket: s3://bucket/prefix")
+		v.check(keyPrefix.MatchString(u.Path), "store", "must have a prefix of A-Z, a-z, 0-9 and . _ = / - only")
+	default:
+		v.check(false, "store", "must be file:///directory or s3://bucket/prefix")
+	}
+
+	s3 := &c.S3
+	if s3.Endpoint != "" {
+		v.check(!strings.Contains(s3.Endpoint, "/"), "s3.endpoint",
+			"must be host or host:port, without http:// (use insecure: true for plain HTTP)")
+	}
+	v.required("s3.region", s3.Region)
+	v.check(s3.SecretKey == "" || s3.AccessKey != "", "s3.access_key", "must be given with secret_key")
+	v.check(s3.AccessKey == "" || s3.SecretKey != "", "s3.secret_key", "must be given with access_key")
+	v.check(s3.CAFile == "" || !s3.Insecure, "s3.ca_file", "has no effect with insecure: true")
+}
+
+func (v *validator) kafka(c *Config) {
+	k := &c.Kafka
+	v.check(len(k.Brokers) > 0, "kafka.brokers", "must be %s, or a list of host:port", EmbeddedBroker)
+	if k.Embedded() {
+		v.check(k.DataDir != "", "kafka.data_dir", "must be given for the embedded broker")
+		v.check(!k.TLS.Enabled, "kafka.tls.enabled", "must be false for the embedded broker")
+		v.check(k.SASL.Mechanism == "", "kafka.sasl.mechanism", `must be "" for the embedded broker`)
+	} else {
+		for i, b := range k.Brokers {
+			v.check(isHostPort(b) && !strings.HasPrefix(b, ":"), listPath("kafka.brokers", i, len(k.Brokers)), "must be host:port")
+		}
+	}
+
+	t, s := &k.TLS, &k.SASL
+	if !t.Enabled {
+		const idle = "has no effect without enabled: true"
+		v.check(t.CAFile == "", "kafka.tls.ca_file", idle)
+		v.check(t.CertFile == "", "kafka.tls.cert_file", idle)
+		v.check(t.KeyFile == "", "kafka.tls.key_file", idle)
+		v.check(!t.InsecureSkipVerify, "kafka.tls.insecure_skip_verify", idle)
+	}
+	v.check(t.KeyFile == "" || t.CertFile != "", "kafka.tls.cert_file", "must be given with key_file")
+	v.check(t.CertFile == "" || t.KeyFile != "", "kafka.tls.key_file", "must be given with cert_file")
+
+	if s.Mechanism == "" {
+		v.check(s.Username == "" && s.Password == "", "kafka.sasl.mechanism",
+			"must be given with a username or password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+	} else {
+		v.oneOf("kafka.sasl.mechanism", s.Mechanism, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+		v.check(s.Username != "", "kafka.sasl.username", "must be given with a mechanism")
+		v.check(s.Password != "", "kafka.sasl.password", "must be given with a mechanism")
+	}
+	v.topics(c)
+}
+
+// topics checks the names that will be used, defaults filled in.
+func (v *validator) topics(c *Config) {
+	taken := map[string]string{}
+	for _, t := range []struct{ field, name string }{
+		{"nodes", c.Kafka.Topics.Nodes},
+		{"edges", c.Kafka.Topics.Edges},
+		{"mirror", c.Mirror()},
+		{"embeddings", c.Kafka.Topics.Embeddings},
+		{"dead_letters", c.DeadLetters()},
+	} {
+		path := "kafka.topics." + t.field
+		v.check(topicName.MatchString(t.name) && t.name != "." && t.name != "..", path,
+			"must be a topic name: 1 to 249 of A-Z, a-z, 0-9 and . _ -")
+		other, twice := taken[t.name]
+		v.check(!twice, path, "must differ from the topic of %s", other)
+		taken[t.name] = t.field
+	}
+}
+
+func (v *validator) ingest(in *Ingest) {
+	v.required("ingest.nodes.id", in.Nodes.ID)
+	v.check(len(in.Nodes.Text) > 0, "ingest.nodes.text", "must name at least one field")
+	for i, field := range in.Nodes.Text {
+		v.required(listPath("ingest.nodes.text", i, len(in.Nodes.Text)), field)
+	}
+	v.required("ingest.edges.src", in.Edges.Src)
+	v.required("ingest.edges.dst", in.Edges.Dst)
+	v.oneOf("ingest.edges.mode", in.Edges.Mode, "add", "replace")
+
+	l := &in.Limits
+	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
+	v.check(l.TextBytes > 0, "ingest.limits.text_bytes", "must be more than 0")
+	v.check(l.TextBytes <= l.RecordBytes, "ingest.limits.text_bytes", "must not exceed record_bytes, %v", l.RecordBytes)
+	v.atLeast("ingest.limits.edges_per_record", l.EdgesPerRecord, 1)
+}
+
+func (v *validator) window(c *Config) {
+	v.atLeast("window.changes", c.Window.Changes, 1)
+	v.check(c.Window.Bytes >= c.Ingest.Limits.RecordBytes, "window.bytes",
+		"must hold at least one record of ingest.limits.record_bytes, %v", c.Ingest.Limits.RecordBytes)
+	v.atLeastTime("window.time", c.Window.Time, time.Millisecond)
+}
+
+func (v *validator) featurize(f *Featurize) {
+	v.oneOf("featurize.profile", f.Profile, "default", "pecos")
+	v.atLeast("featurize.max_degree", f.MaxDegree, 1)
+	v.atLeast("featurize.projection_dim", f.ProjectionDim, 1)
+	v.check(f.PIFA.Dim >= 1 && f.PIFA.Dim <= max(1, f.ProjectionDim), "featurize.pifa.dim",
+		"must be between 1 and projection_dim, got %d", f.PIFA.Dim)
+	v.oneOf("featurize.pifa.weighting", f.PIFA.Weighting, "sum", "inverse_sqrt_degree")
+	v.oneOf("featurize.label_features", f.LabelFeatures, "pifa", "pifa-identity", "text", "random")
+	v.atLeast("featurize.tree.leaf_size", f.Tree.LeafSize, 0)
+	v.check(f.Tree.Branching == 0 || f.Tree.Branching >= 2, "featurize.tree.branching",
+		"must be at least 2, or 0 for the default, got %d", f.Tree.Branching)
+}
+
+func (v *validator) train(t *Train) {
+	v.oneOf("train.encoder", t.Encoder, "bag", "linear")
+	v.atLeast("train.dim", t.Dim, 1)
+	v.atLeast("train.epochs", t.Epochs, 0)
+	v.atLeast("train.threads", t.Threads, 0)
+	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, time.Second)
+}
+
+func (v *validator) evaluate(e *Evaluate) {
+	v.check(e.HoldoutEdges >= 0 && e.HoldoutEdges <= 0.5, "evaluate.holdout_edges",
+		"must be a share between 0 and 0.5, got %v", e.HoldoutEdges)
+	for i, rate := range e.ProbeRates {
+		v.check(rate > 0 && rate < 1, fmt.Sprintf("evaluate.probe_rates[%d]", i),
+			"must be a share between 0 and 1, both excluded, got %v", rate)
+	}
+}
+
+func (v *validator) refresh(r *Refresh) {
+	v.atLeast("refresh.min_nodes", r.MinNodes, 1)
+	share := r.MinChanges > 0 && r.MinChanges < 1
+	count := r.MinChanges >= 1 && r.MinChanges <= 1<<53 && r.MinChanges == math.Trunc(r.MinChanges)
+	v.check(share || count, "refresh.min_changes",
+		"must be a share between 0 and 1, or a whole number of changes, got %v", r.MinChanges)
+	v.atLeastTime("refresh.max_age", r.MaxAge, time.Second)
+	v.atLeast("refresh.keep", r.Keep, 1)
+}
+
+func (v *validator) outputs(c *Config) {
+	v.oneOf("sink.format", c.Sink.Format, "json", "binary")
+	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.oneOf("log.format", c.Log.Format, "auto", "text", "json")
+}
+
+// Warnings names what is allowed but should be on purpose.
+func (c *Config) Warnings() []string {
+	var out []string
+	warn := func(when bool, text string) {
+		if when {
+			out = append(out, text)
+		}
+	}
+	k := &c.Kafka
+	warn(c.HTTP.Listen != "" && !loopback(c.HTTP.Listen),
+		"http.listen: metrics are open to other machines, without authentication")
+	warn(k.TLS.InsecureSkipVerify, "kafka.tls.insecure_skip_verify: brokers are not authenticated")
+	warn(k.SASL.Mechanism == "PLAIN" && !k.TLS.Enabled, "kafka.sasl.mechanism: PLAIN without TLS sends the password in the clear")
+	warn(strings.HasPrefix(c.Store, "s3:") && c.S3.Insecure, "s3.insecure: objects travel in the clear")
+	return out
+}
+
+func isHostPort(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+func loopback(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// listPath is the path of entry i of a list; the only entry of a list may
+// stand without brackets.
+func listPath(path string, i, n int) string {
+	if n == 1 {
+		return path
+	}
+	return fmt.Sprintf("%s[%d]", path, i)
+}
