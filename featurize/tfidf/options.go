@@ -77,7 +77,7 @@ func PECOSOptions() Options {
 }
 
 // maxFeatures bounds one part's budget, so that a model stays loadable.
-const maxFeatures = 100_000_000
+const maxFeatures = 1 << 24
 
 // Validate reports every fault of the options.
 func (o Options) Validate() error {
