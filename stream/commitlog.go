@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"strconv"
 	"strings"
@@ -17,9 +16,6 @@ import (
 // ErrLogGap: a manifest is missing between two that exist, or does not say
 // what its key says. Somebody removed or changed objects of the commit log.
 var ErrLogGap = errors.New("commit log is damaged")
-
-// maxManifestBytes bounds what is read for one manifest.
-const maxManifestBytes = 64 << 20
 
 // ShardPrefix is where everything of one shard lies in the store.
 func ShardPrefix(shard int) string { return fmt.Sprintf("shards/%d/", shard) }
@@ -133,7 +129,7 @@ func nextManifest(ctx context.Context, store sink.Store, shard int, want int64, 
 
 func readManifest(ctx context.Context, store sink.Store, shard int, seq int64) (*Manifest, error) {
 	key := ManifestKey(shard, seq)
-	data, err := readObject(ctx, store, key, maxManifestBytes)
+	data, err := sink.ReadAll(ctx, store, key)
 	if err != nil {
 		return nil, err
 	}
@@ -199,21 +195,4 @@ func (m *Manifest) encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode manifest %d of shard %d: %w", m.Seq, m.Shard, err)
 	}
 	return append(data, '\n'), nil
-}
-
-// readObject reads a small object whole.
-func readObject(ctx context.Context, store sink.Store, key string, limit int64) (data []byte, err error) {
-	o, err := store.Open(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, o.Close()) }()
-	if o.Size() > limit {
-		return nil, fmt.Errorf("%s has %d bytes, at most %d expected", key, o.Size(), limit)
-	}
-	data = make([]byte, o.Size())
-	if _, err := io.ReadFull(io.NewSectionReader(o, 0, o.Size()), data); err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	return data, nil
 }

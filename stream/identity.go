@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,13 +61,12 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity) error 
 // LoadIdentity reads the store's identity; sink.ErrNotFound when nobody has
 // claimed the store yet.
 func LoadIdentity(ctx context.Context, store sink.Store) (Identity, error) {
-	data, err := readObject(ctx, store, IdentityKey, 1<<16)
+	data, err := sink.ReadAll(ctx, store, IdentityKey)
 	if err != nil {
 		return Identity{}, fmt.Errorf("read the store's identity: %w", err)
 	}
 	var have Identity
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if err := dec.Decode(&have); err != nil {
+	if err := json.Unmarshal(data, &have); err != nil {
 		return Identity{}, fmt.Errorf("%s does not parse: %w", IdentityKey, err)
 	}
 	if have.Format != IdentityFormat {

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +22,7 @@ func publishedKey(shard int) string { return ShardPrefix(shard) + "published.jso
 // LoadPublished returns the cursor of a shard, the zero value when there is
 // none or none that parses.
 func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published, error) {
-	data, err := readObject(ctx, store, publishedKey(shard), 1<<16)
+	data, err := sink.ReadAll(ctx, store, publishedKey(shard))
 	if errors.Is(err, sink.ErrNotFound) {
 		return Published{}, nil
 	}
@@ -43,7 +42,7 @@ func SavePublished(ctx context.Context, store sink.Store, shard int, p Published
 	if err != nil {
 		return fmt.Errorf("encode the published cursor: %w", err)
 	}
-	if err := store.Put(ctx, publishedKey(shard), bytes.NewReader(data), int64(len(data))); err != nil {
+	if err := sink.PutBytes(ctx, store, publishedKey(shard), data); err != nil {
 		return fmt.Errorf("save the published cursor of shard %d: %w", shard, err)
 	}
 	return nil

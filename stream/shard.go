@@ -1,0 +1,357 @@
+package stream
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/sink"
+	"giantstream/sink/rows"
+)
+
+// Errors that callers of a Shard test. After any error a Shard does nothing
+// more: close it and open it again, it resumes from the commit log.
+var (
+	// ErrFenced: another worker has committed to this shard. It owns the
+	// shard now; nothing is lost, and this worker must not write again.
+	ErrFenced = errors.New("shard is owned by another worker")
+	// ErrLogIncomplete: the state must be rebuilt, and the input topics no
+	// longer hold the records for it.
+	ErrLogIncomplete = errors.New("input topics do not hold what the commit log covers")
+)
+
+// Mirror carries assertions of an undirected graph to the shards of the far
+// ends.
+type Mirror interface {
+	// Publish hands over mirror mutations (MirrorPut, MirrorDelete), to be
+	// routed by ID. It may buffer and keeps the slice.
+	Publish(ctx context.Context, assertions []Mutation) error
+	// Flush returns when everything published is durable.
+	Flush(ctx context.Context) error
+}
+
+// Featurizer fills in what the current generation says about a row:
+// FeatureIndices, FeatureValues, Targets, TargetCounts and Generation, from
+// Text and Labels. Before the first generation it leaves the row alone.
+// Deleted rows are not shown to it.
+type Featurizer interface {
+	Featurize(row *rows.Row) error
+}
+
+// Topics names the inputs as they appear in Batch.Next.
+type Topics struct {
+	Nodes  string // Version.Rank 0
+	Edges  string // Version.Rank 1
+	Mirror string // "" for directed graphs
+}
+
+// Options of a Shard.
+type Options struct {
+	Pipeline      string // Identity.Name
+	Shard, Shards int
+	// Dir holds the graph state of this shard and nothing else. It may be
+	// lost at any time at the price of reading the input again.
+	Dir    string
+	Store  sink.Store
+	Topics Topics
+	Window Window
+	// Mirror is nil for directed graphs.
+	Mirror Mirror
+	// Featurizer may be nil.
+	Featurizer Featurizer
+	// Writer names the process for people who read manifests. The shard
+	// appends random digits, so that no two openings share a name.
+	Writer string
+	// MaxObjectRows splits a window's rows into objects; 0 means 50,000.
+	MaxObjectRows int64
+	// Drain, if set, is asked after every batch whether windows should be
+	// committed as soon as the feed is caught up, without waiting for more.
+	Drain func() bool
+	// OnCommit, if set, sees every manifest this shard has committed, in
+	// order, on the goroutine that committed it.
+	OnCommit func(*Manifest)
+	Clock    func() time.Time // time.Now if nil
+	Log      *slog.Logger     // discarded if nil
+	Rand     io.Reader        // crypto/rand if nil
+
+	fs      vfs.FS        // tests: a file system that forgets
+	backoff time.Duration // tests: first pause between tries of the commit
+}
+
+const (
+	defaultObjectRows = 50_000
+	commitBackoff     = 100 * time.Millisecond
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Shards < 1 || o.Shard < 0 || o.Shard >= o.Shards {
+		return o, fmt.Errorf("shard %d of %d does not exist", o.Shard, o.Shards)
+	}
+	if o.Store == nil || o.Dir == "" {
+		return o, fmt.Errorf("shard %d needs a store and a state directory", o.Shard)
+	}
+	if o.Topics.Nodes == "" || (o.Mirror != nil) != (o.Topics.Mirror != "") {
+		return o, fmt.Errorf("shard %d needs the name of the nodes topic, and a mirror with its topic's name or neither", o.Shard)
+	}
+	o.Window = o.Window.withDefaults()
+	if o.MaxObjectRows <= 0 {
+		o.MaxObjectRows = defaultObjectRows
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.backoff <= 0 {
+		o.backoff = commitBackoff
+	}
+	o.Log = o.Log.With("shard", o.Shard)
+	return o, nil
+}
+
+// Shard is the worker of one partition of the graph: it applies mutations to
+// the state, gathers what they change in windows, and commits each window to
+// the object store exactly once. It is not safe for concurrent use.
+type Shard struct {
+	opts  Options
+	state *state
+	// head is the newest manifest, nil before the first.
+	head *Manifest
+	// covered holds the head's offsets at the time of opening: records
+	// below them are in committed rows already.
+	covered map[string]int64
+	// position is what this Shard itself has consumed up to. Unlike the
+	// state's applied offsets it goes into manifests: the mirror of records
+	// beyond it may not have been flushed.
+	position map[string]int64
+	window   openWindow
+	session  string // unique to this opening
+	objects  int64  // objects written in this session
+	failed   error  // the error that ended this Shard
+}
+
+// OpenShard reads the head of the shard's commit log, opens the local state
+// and brings the two together.
+func OpenShard(ctx context.Context, opts Options) (*Shard, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	var random [6]byte
+	if _, err := io.ReadFull(opts.Rand, random[:]); err != nil {
+		return nil, fmt.Errorf("draw a session id: %w", err)
+	}
+	head, err := Head(ctx, opts.Store, opts.Shard)
+	if err != nil {
+		return nil, fmt.Errorf("find where shard %d stands: %w", opts.Shard, err)
+	}
+	st, err := openState(opts.Dir, opts.fs, meta{
+		Pipeline: opts.Pipeline, Shard: opts.Shard, Shards: opts.Shards, Undirected: opts.Mirror != nil,
+	}, opts.Log)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shard{opts: opts, state: st, head: head, session: hex.EncodeToString(random[:])}
+	if err := s.reconcile(ctx); err != nil {
+		return nil, errors.Join(err, st.close())
+	}
+	return s, nil
+}
+
+func (s *Shard) headSeq() int64 {
+	if s.head == nil {
+		return 0
+	}
+	return s.head.Seq
+}
+
+// reconcile decides what the dirty marks found in the state are worth, and
+// where to read on. See doc.go, "Restart".
+func (s *Shard) reconcile(ctx context.Context) error {
+	if err := s.checkLineage(ctx); err != nil {
+		return err
+	}
+	s.covered = map[string]int64{}
+	writer := ""
+	if s.head != nil {
+		s.covered, writer = s.head.Next, s.head.Writer
+	}
+	ahead := false // does the state hold records that no manifest covers?
+	for topic, applied := range s.state.meta.Applied {
+		ahead = ahead || applied > s.covered[topic]
+	}
+	seq := s.headSeq()
+	marks := s.state.dropMarks
+	if ahead {
+		marks = func() error { return s.state.moveMarks(seq + 1) }
+	}
+	if err := marks(); err != nil {
+		return err
+	}
+	if err := s.state.clearMarks(seq, writer); err != nil {
+		return err
+	}
+	s.position = map[string]int64{}
+	for topic, next := range s.covered {
+		if applied, ok := s.state.meta.Applied[topic]; ok {
+			s.position[topic] = min(applied, next)
+		}
+	}
+	return s.beginWindow()
+}
+
+// checkLineage refuses a state that was built beside another commit log.
+func (s *Shard) checkLineage(ctx context.Context) error {
+	have := s.state.meta
+	if have.Committed == 0 {
+		return nil
+	}
+	hint := fmt.Sprintf("point to the right store, or delete %s to rebuild the state from the input topics", s.opts.Dir)
+	if have.Committed > s.headSeq() {
+		return fmt.Errorf("state of shard %d %w: it has seen manifest %d, but the commit log in %s ends at %d; %s",
+			s.opts.Shard, ErrIdentity, have.Committed, s.opts.Store.URL(), s.headSeq(), hint)
+	}
+	m := s.head
+	if m.Seq != have.Committed {
+		var err error
+		if m, err = readManifest(ctx, s.opts.Store, s.opts.Shard, have.Committed); err != nil {
+			return err
+		}
+	}
+	if m.Writer != have.Writer {
+		return fmt.Errorf("state of shard %d %w: manifest %d in %s was written by %q, the state knows it from %q; %s",
+			s.opts.Shard, ErrIdentity, m.Seq, s.opts.Store.URL(), m.Writer, have.Writer, hint)
+	}
+	return nil
+}
+
+func (s *Shard) beginWindow() error {
+	n, err := s.state.countMarks(s.headSeq() + 1)
+	if err != nil {
+		return err
+	}
+	s.window = openWindow{seq: s.headSeq() + 1, dirty: n}
+	if n > 0 {
+		s.window.since = s.opts.Clock()
+	}
+	return nil
+}
+
+// Next returns for each topic the offset at which the feed must start. A
+// topic that is missing starts at its first offset.
+func (s *Shard) Next() map[string]int64 { return maps.Clone(s.position) }
+
+// rebuilding says whether some topic still has to be read up to what the
+// commit log covers. Until then the state is incomplete and nothing may be
+// committed from it.
+func (s *Shard) rebuilding() bool {
+	for topic, next := range s.covered {
+		if s.position[topic] < next {
+			return true
+		}
+	}
+	return false
+}
+
+// Apply enters a batch into the state: all of it or nothing.
+func (s *Shard) Apply(ctx context.Context, batch Batch) error {
+	if s.failed != nil {
+		return s.failed
+	}
+	if len(batch.Mutations) == 0 && !s.moves(batch.Next) {
+		return nil
+	}
+	if err := s.apply(ctx, batch); err != nil {
+		s.failed = fmt.Errorf("shard %d: apply: %w", s.opts.Shard, err)
+		return s.failed
+	}
+	return nil
+}
+
+func (s *Shard) moves(next map[string]int64) bool {
+	for topic, offset := range next {
+		if have, ok := s.position[topic]; !ok || offset > have {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Shard) apply(ctx context.Context, batch Batch) error {
+	b := s.state.db.NewIndexedBatch()
+	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
+	c := &change{b: b, window: s.window.seq, mirror: s.opts.Mirror}
+	for i := range batch.Mutations {
+		m := &batch.Mutations[i]
+		c.covered = s.isCovered(m, batch.Next)
+		if err := c.apply(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := c.handOver(ctx); err != nil {
+		return err
+	}
+	if err := s.commitChange(b, c, batch.Next); err != nil {
+		return err
+	}
+	for topic, next := range batch.Next {
+		s.position[topic] = max(s.position[topic], next)
+	}
+	s.window.dirty += c.dirty
+	s.window.bytes += batch.Bytes
+	if s.window.since.IsZero() {
+		s.window.since = s.opts.Clock()
+	}
+	return nil
+}
+
+func (s *Shard) commitChange(b *pebble.Batch, c *change, next map[string]int64) error {
+	m := s.state.meta.clone()
+	m.Nodes += c.nodes
+	m.Edges += c.edges
+	for topic, offset := range next {
+		m.Applied[topic] = max(m.Applied[topic], offset)
+	}
+	return s.state.commit(b, m)
+}
+
+// isCovered says whether a mutation's record lies below the offsets of the
+// manifest that was the head when the shard was opened. Mirrored assertions
+// carry the offset of the original record, so they are judged by their batch;
+// a batch across the boundary counts as new, which costs some rows written
+// again.
+func (s *Shard) isCovered(m *Mutation, next map[string]int64) bool {
+	t := s.opts.Topics
+	switch {
+	case m.Op == MirrorPut || m.Op == MirrorDelete:
+		offset, ok := next[t.Mirror]
+		return ok && offset <= s.covered[t.Mirror]
+	case m.Version.Rank == 0:
+		return m.Version.Offset < s.covered[t.Nodes]
+	}
+	return m.Version.Offset < s.covered[t.Edges]
+}
+
+// Close lets go of the state. What is not committed is read again next time.
+func (s *Shard) Close() error {
+	if s.failed == nil {
+		s.failed = errors.New("shard is closed")
+	}
+	if err := s.state.close(); err != nil {
+		return fmt.Errorf("close the state of shard %d: %w", s.opts.Shard, err)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// StateFormat is the version of the state's keys and values; a state of
+// another format is refused. Format page: docs/format/state.md.
+const StateFormat = 1
+
+// Memory of one shard's state, beside the window: block cache and memtables.
+const (
+	stateCacheBytes    = 16 << 20
+	stateMemTableBytes = 16 << 20
+)
+
+// state is the graph of one shard on local disk. What is in it is a function
+// of the records below meta.Applied alone, and can be rebuilt from them.
+type state struct {
+	db   *pebble.DB
+	meta meta
+	dir  string
+}
+
+// openState opens or creates the state in dir; want names whose it must be.
+func openState(dir string, fs vfs.FS, want meta, log *slog.Logger) (*state, error) {
+	opts := &pebble.Options{
+		CacheSize:          stateCacheBytes,
+		MemTableSize:       stateMemTableBytes,
+		FormatMajorVersion: pebble.FormatNewest,
+		Logger:             pebbleLog{log.With("component", "pebble")},
+	}
+	if fs != nil {
+		opts.FS = fs
+	}
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	db, err := pebble.Open(dir, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open the state of shard %d in %s (is another process using it?): %w", want.Shard, dir, err)
+	}
+	s := &state{db: db, dir: dir}
+	if err := s.load(want); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+func (s *state) load(want meta) error {
+	data, ok, err := get(s.db, metaKey())
+	if err != nil {
+		return fmt.Errorf("read the state in %s: %w", s.dir, err)
+	}
+	if !ok {
+		want.Format = StateFormat
+		want.Applied = map[string]int64{}
+		s.meta = want
+		return nil
+	}
+	if s.meta, err = decodeMeta(data); err != nil {
+		return fmt.Errorf("state in %s: %w", s.dir, err)
+	}
+	have := s.meta
+	if have.Format != StateFormat {
+		return fmt.Errorf("state in %s has format %d, this version reads %d: delete the directory to rebuild it from the log",
+			s.dir, have.Format, StateFormat)
+	}
+	if have.Pipeline != want.Pipeline || have.Shard != want.Shard || have.Shards != want.Shards || have.Undirected != want.Undirected {
+		return fmt.Errorf("state in %s %w: it is of pipeline %q, shard %d of %d, undirected %t; expected %q, shard %d of %d, undirected %t",
+			s.dir, ErrIdentity, have.Pipeline, have.Shard, have.Shards, have.Undirected,
+			want.Pipeline, want.Shard, want.Shards, want.Undirected)
+	}
+	if s.meta.Applied == nil {
+		s.meta.Applied = map[string]int64{}
+	}
+	return nil
+}
+
+// setMeta puts m into the batch; it becomes s.meta when the batch is committed.
+func setMeta(b *pebble.Batch, m *meta) error {
+	data, err := m.encode()
+	if err != nil {
+		return fmt.Errorf("encode state meta: %w", err)
+	}
+	return b.Set(metaKey(), data, nil)
+}
+
+func (m *meta) clone() meta {
+	c := *m
+	c.Applied = maps.Clone(m.Applied)
+	return c
+}
+
+// sync makes everything applied so far survive a crash of the machine.
+func (s *state) sync() error {
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		return fmt.Errorf("sync the state in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+func (s *state) close() error { return s.db.Close() }
+
+// get copies a value out.
+func get(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	value = append([]byte(nil), v...)
+	return value, true, closer.Close()
+}
+
+// pebbleLog passes the storage engine's words on: what it does is for
+// debugging, what goes wrong is not.
+type pebbleLog struct{ log *slog.Logger }
+
+func (l pebbleLog) Infof(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug(fmt.Sprintf(format, args...))
+	}
+}
+
+func (l pebbleLog) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
+
+// Fatalf is called when the engine cannot go on, such as when the write-ahead
+// log cannot be written. It must not return. Ending the process is safe at any
+// point: the next start resumes from the commit log.
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	l.log.Error(msg)
+	panic("graph state cannot go on: " + msg)
+}

@@ -1,0 +1,152 @@
+package stream
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Window bounds what is committed at once. The first bound that is reached
+// closes it. Zero fields mean the defaults.
+type Window struct {
+	// Changes is the number of nodes whose row has changed.
+	Changes int
+	// Bytes is the size of the records consumed.
+	Bytes int64
+	// Time is how long the first record consumed waits for company.
+	Time time.Duration
+}
+
+// The defaults of Window.
+const (
+	DefaultWindowChanges = 10_000
+	DefaultWindowBytes   = 64 << 20
+	DefaultWindowTime    = 5 * time.Second
+)
+
+func (w Window) withDefaults() Window {
+	if w.Changes <= 0 {
+		w.Changes = DefaultWindowChanges
+	}
+	if w.Bytes <= 0 {
+		w.Bytes = DefaultWindowBytes
+	}
+	if w.Time <= 0 {
+		w.Time = DefaultWindowTime
+	}
+	return w
+}
+
+// openWindow is what has gathered since the last commit.
+type openWindow struct {
+	seq   int64     // the sequence number it will be committed as
+	dirty int       // nodes marked
+	bytes int64     // size of the records consumed
+	since time.Time // when the first batch came; zero while nothing has
+}
+
+func (w *openWindow) full(limit Window, now time.Time) bool {
+	return !w.since.IsZero() &&
+		(w.dirty >= limit.Changes || w.bytes >= limit.Bytes || now.Sub(w.since) >= limit.Time)
+}
+
+// countMarks counts the dirty marks of one window.
+func (s *state) countMarks(window int64) (n int, err error) {
+	err = s.eachMark(window, window, func(string) error { n++; return nil })
+	return n, err
+}
+
+// eachMark calls f with the id of every mark of the windows first to last.
+func (s *state) eachMark(first, last int64, f func(id string) error) (err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(first), UpperBound: dirtyPrefix(last + 1)})
+	if err != nil {
+		return fmt.Errorf("read dirty marks: %w", err)
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("read dirty marks: %w", cerr)
+		}
+	}()
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := f(string(it.Key()[dirtyKeyPrefix:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearMarks ends all windows up to seq: their rows are in the commit log.
+func (s *state) clearMarks(seq int64, writer string) error {
+	b := s.db.NewBatch()
+	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
+	if err := b.DeleteRange(dirtyPrefix(0), dirtyPrefix(seq+1), nil); err != nil {
+		return err
+	}
+	m := s.meta.clone()
+	m.Committed, m.Writer = seq, writer
+	return s.commit(b, m)
+}
+
+// commit writes the batch together with the new meta, without waiting for
+// the disk.
+func (s *state) commit(b *pebble.Batch, m meta) error {
+	if err := setMeta(b, &m); err != nil {
+		return err
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		return fmt.Errorf("write the state in %s: %w", s.dir, err)
+	}
+	s.meta = m
+	return nil
+}
+
+// moveMarksChunk bounds the memory of moveMarks.
+const moveMarksChunk = 10_000
+
+// moveMarks makes the marks of all windows below `to` marks of window `to`.
+// It may be interrupted and repeated.
+func (s *state) moveMarks(to int64) error {
+	for {
+		b := s.db.NewBatch()
+		n := 0
+		var from []byte
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(0), UpperBound: dirtyPrefix(to)})
+		if err != nil {
+			return fmt.Errorf("move dirty marks: %w", err)
+		}
+		for ok := it.First(); ok && n < moveMarksChunk; ok = it.Next() {
+			from = append(from[:0], it.Key()...)
+			if err = b.Set(dirtyKey(nil, to, string(from[dirtyKeyPrefix:])), nil, nil); err == nil {
+				err = b.Delete(from, nil)
+			}
+			if err != nil {
+				break
+			}
+			n++
+		}
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+		if err == nil && n > 0 {
+			err = b.Commit(pebble.NoSync)
+		}
+		if cerr := b.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("move dirty marks: %w", err)
+		}
+		if n < moveMarksChunk {
+			return nil
+		}
+	}
+}
+
+// dropMarks removes every mark there is.
+func (s *state) dropMarks() error {
+	if err := s.db.DeleteRange([]byte{spaceDirty}, []byte{spaceDirty + 1}, pebble.NoSync); err != nil {
+		return fmt.Errorf("drop dirty marks: %w", err)
+	}
+	return nil
+}
