@@ -68,7 +68,7 @@ func Fit(x *sparse.Matrix, dim int, opt Options) (*Projection, error) {
 		p.slot[j] = int32(s)
 	}
 	a := take(x, rows, p.slot, len(keep))
-	at := transpose(a)
+	at := a.Transpose()
 
 	l := min(dim+oversampling, a.Rows, a.Cols)
 	b := signs(a.Cols, l, opt.Seed)

@@ -79,24 +79,3 @@ func take(x *sparse.Matrix, rows, slot []int32, cols int) *sparse.Matrix {
 	}
 	return a
 }
-
-// transpose returns aᵀ.
-func transpose(a *sparse.Matrix) *sparse.Matrix {
-	t := &sparse.Matrix{Rows: a.Cols, Cols: a.Rows, Start: make([]int64, a.Cols+1),
-		Index: make([]int32, len(a.Index)), Value: make([]float32, len(a.Index))}
-	for _, j := range a.Index {
-		t.Start[j+1]++
-	}
-	for j := range a.Cols {
-		t.Start[j+1] += t.Start[j]
-	}
-	at := slices.Clone(t.Start)
-	for i := range a.Rows {
-		row := a.Row(i)
-		for k, j := range row.Index {
-			t.Index[at[j]], t.Value[at[j]] = int32(i), row.Value[k]
-			at[j]++
-		}
-	}
-	return t
-}

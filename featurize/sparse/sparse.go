@@ -41,3 +41,30 @@ func (m *Matrix) Append(v Vector) {
 	m.Start = append(m.Start, int64(len(m.Index)))
 	m.Rows++
 }
+
+// Transpose returns the transposed matrix; nil Value stays nil.
+func (m *Matrix) Transpose() *Matrix {
+	t := &Matrix{Rows: m.Cols, Cols: m.Rows, Start: make([]int64, m.Cols+1), Index: make([]int32, len(m.Index))}
+	if m.Value != nil {
+		t.Value = make([]float32, len(m.Value))
+	}
+	for _, j := range m.Index {
+		t.Start[j+1]++
+	}
+	for j := range m.Cols {
+		t.Start[j+1] += t.Start[j]
+	}
+	next := append([]int64(nil), t.Start[:m.Cols]...)
+	for i := range m.Rows {
+		row := m.Row(i)
+		for k, j := range row.Index {
+			at := next[j]
+			next[j]++
+			t.Index[at] = int32(i)
+			if t.Value != nil {
+				t.Value[at] = row.Value[k]
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,120 @@
+package pifa
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/sparse"
+)
+
+// Sketch holds for each of n labels the sum of the projected features of its
+// instances, not normalised. It is not safe for concurrent use.
+//
+// The updates take the projection s(Ψ(T)) of the instance's text times its
+// weight. Under InverseSqrtDegree the weight of an instance changes with its degree;
+// that is a ChangeText from the old to the new multiple.
+type Sketch struct {
+	dim   int
+	sums  []float32 // n × dim
+	count []int32   // instances per label
+}
+
+// NewSketch returns the sketch of n labels without instances.
+func NewSketch(n, dim int) *Sketch {
+	return &Sketch{dim: dim, sums: make([]float32, n*dim), count: make([]int32, n)}
+}
+
+// FromGraph returns the sketch of a whole graph: projected holds the
+// projected texts of the instances (n × dim), y their labels (workers ≤ 0:
+// one per CPU).
+func FromGraph(projected []float32, dim int, y *sparse.Matrix, w Weighting, workers int) (*Sketch, error) {
+	if dim < 1 || len(projected) != y.Rows*dim {
+		return nil, fmt.Errorf("pifa: %d projected values are not %d instances of %d dimensions", len(projected), y.Rows, dim)
+	}
+	s := NewSketch(y.Cols, dim)
+	instances := y.Transpose()
+	parallel.Each(y.Cols, 64, workers, func(_, _, lo, hi int) {
+		for l := lo; l < hi; l++ {
+			for _, i := range instances.Row(l).Index {
+				s.add(l, w.Of(int(y.Start[i+1]-y.Start[i])), projected[int(i)*dim:])
+				s.count[l]++
+			}
+		}
+	})
+	return s, nil
+}
+
+// Len returns the number of labels.
+func (s *Sketch) Len() int { return len(s.count) }
+
+// Dim returns the number of dimensions.
+func (s *Sketch) Dim() int { return s.dim }
+
+// Instances returns how many instances the label has.
+func (s *Sketch) Instances(label int) int { return int(s.count[label]) }
+
+// Sum returns the sum of the label. It is valid until the next update.
+func (s *Sketch) Sum(label int) []float32 { return s.sums[label*s.dim : (label+1)*s.dim] }
+
+// AddEdge adds an instance with that sketch to the label.
+func (s *Sketch) AddEdge(label int, sketch []float32) {
+	s.add(label, 1, sketch)
+	s.count[label]++
+}
+
+// RemoveEdge takes an instance back that was added with that sketch.
+func (s *Sketch) RemoveEdge(label int, sketch []float32) error {
+	switch s.count[label] {
+	case 0:
+		return fmt.Errorf("pifa: label %d has no instance to remove", label)
+	case 1:
+		clear(s.Sum(label)) // exactly zero, whatever rounding left behind
+	default:
+		s.add(label, -1, sketch)
+	}
+	s.count[label]--
+	return nil
+}
+
+// ChangeText replaces the sketch of an instance in all its labels.
+func (s *Sketch) ChangeText(labels []int32, old, new []float32) {
+	for _, l := range labels {
+		if s.count[l] == 1 {
+			copy(s.Sum(int(l)), new[:s.dim])
+			continue
+		}
+		s.add(int(l), -1, old)
+		s.add(int(l), 1, new)
+	}
+}
+
+func (s *Sketch) add(label int, weight float32, sketch []float32) {
+	blas32.Axpy(weight, blas32.Vector{N: s.dim, Inc: 1, Data: sketch[:s.dim]},
+		blas32.Vector{N: s.dim, Inc: 1, Data: s.Sum(label)})
+}
+
+// Normalized returns the embeddings of all labels, n × dim row-major, each of
+// length 1, or zero for a label without instances.
+func (s *Sketch) Normalized() []float32 { return normalizeRows(s.sums, s.dim) }
+
+// normalizeRows returns a copy with rows of length 1; zero rows stay zero.
+func normalizeRows(rows []float32, dim int) []float32 {
+	out := make([]float32, len(rows))
+	for at := 0; at < len(rows); at += dim {
+		var square float64
+		for _, v := range rows[at : at+dim] {
+			square += float64(v) * float64(v)
+		}
+		if square == 0 {
+			continue
+		}
+		scale := 1 / math.Sqrt(square)
+		for k, v := range rows[at : at+dim] {
+			out[at+k] = float32(float64(v) * scale)
+		}
+	}
+	return out
+}
