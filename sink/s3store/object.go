@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/minio/minio-go/v7"
 
@@ -56,13 +58,15 @@ func (o *object) get(p []byte, off int64) (n int, err error) {
 	if err := opts.SetMatchETag(o.etag); err != nil {
 		return 0, err
 	}
-	body, info, _, err := o.store.core.GetObject(o.ctx, o.store.bucket, o.store.prefix+o.key, opts)
+	body, info, header, err := o.store.core.GetObject(o.ctx, o.store.bucket, o.store.prefix+o.key, opts)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close() //nolint:errcheck // read only; what was read counts
-	if info.ETag != o.etag {
-		return 0, sink.ErrChanged // a server that ignores If-Match
+	// Not every server heeds If-Match, or keeps tag and bytes together.
+	_, total, _ := strings.Cut(header.Get("Content-Range"), "/")
+	if info.ETag != o.etag || total != strconv.FormatInt(o.size, 10) {
+		return 0, sink.ErrChanged
 	}
 	return io.ReadFull(body, p)
 }
