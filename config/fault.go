@@ -59,9 +59,17 @@ var (
 	userInfo    = regexp.MustCompile(`://[^/\s]*@`)
 )
 
-// mask removes what may be secret from a line of the file. It errs on the
-// side of removing too much: all that follows the name of a secret field.
-func mask(line string) string {
+// maxExcerpt bounds a quoted line, in characters.
+const maxExcerpt = 200
+
+// excerpt is a line of the file as errors quote it, without what may be
+// secret. It errs on the side of removing too much: all that follows the name
+// of a secret field.
+func excerpt(line string) string {
 	line = secretField.ReplaceAllString(line, "$1 "+masked)
-	return userInfo.ReplaceAllString(line, "://"+masked+"@")
+	line = userInfo.ReplaceAllString(line, "://"+masked+"@")
+	if r := []rune(line); len(r) > maxExcerpt {
+		line = string(r[:maxExcerpt]) + " …"
+	}
+	return strings.TrimRight(line, "\r")
 }

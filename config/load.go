@@ -54,7 +54,7 @@ func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
 	lines := strings.Split(string(data), "\n")
 	for i := range d.faults {
 		if f := &d.faults[i]; f.Line > 0 && f.Line <= len(lines) {
-			f.Excerpt = mask(strings.TrimRight(lines[f.Line-1], "\r"))
+			f.Excerpt = excerpt(lines[f.Line-1])
 		}
 	}
 	slices.SortStableFunc(d.faults, func(a, b Fault) int {
