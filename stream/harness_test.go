@@ -1,0 +1,421 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
+)
+
+const (
+	nodesTopic  = "nodes"
+	edgesTopic  = "edges"
+	mirrorTopic = "mirror"
+)
+
+// record is one record of a topic: mutations that share a version.
+type record []Mutation
+
+// broker is an in-memory stand-in for the input topics of all shards.
+type broker struct {
+	shards int
+	logs   []map[string][]record // shard → topic → records
+	// mirrored is published but not flushed; a crash may lose it.
+	mirrored []Mutation
+	// fail, if set, is asked before every call.
+	fail func(op string) error
+}
+
+func newBroker(shards int) *broker {
+	b := &broker{shards: shards}
+	for range shards {
+		b.logs = append(b.logs, map[string][]record{})
+	}
+	return b
+}
+
+func (b *broker) shardOf(id string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return int(h.Sum32()) % b.shards
+}
+
+// send appends a record of one node to its topic and stamps the version.
+func (b *broker) send(topic string, eventTime int64, r record) {
+	log := b.logs[b.shardOf(r[0].ID)]
+	rank := uint8(0)
+	if topic == edgesTopic {
+		rank = 1
+	}
+	for i := range r {
+		r[i].Version = Version{EventTime: eventTime, Rank: rank, Offset: int64(len(log[topic]))}
+	}
+	log[topic] = append(log[topic], r)
+}
+
+// brokerMirror is the Mirror of one shard: it keeps what it gets until Flush.
+type brokerMirror struct {
+	b       *broker
+	pending []Mutation
+}
+
+func (m *brokerMirror) Publish(_ context.Context, assertions []Mutation) error {
+	if m.b.fail != nil {
+		if err := m.b.fail("mirror publish"); err != nil {
+			return err
+		}
+	}
+	m.pending = append(m.pending, assertions...)
+	return nil
+}
+
+func (m *brokerMirror) Flush(context.Context) error {
+	if m.b.fail != nil {
+		if err := m.b.fail("mirror flush"); err != nil {
+			return err
+		}
+	}
+	for _, a := range m.pending {
+		log := m.b.logs[m.b.shardOf(a.ID)]
+		log[mirrorTopic] = append(log[mirrorTopic], record{a})
+	}
+	m.pending = nil
+	return nil
+}
+
+// logFeed reads the logs of one shard from given offsets in random batches.
+type logFeed struct {
+	b     *broker
+	shard int
+	pos   map[string]int64
+	rng   *rand.Rand
+	max   int // records per batch
+	reads int
+}
+
+func (f *logFeed) Next(ctx context.Context, _ time.Duration) (Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return Batch{}, err
+	}
+	f.reads++
+	log := f.b.logs[f.shard]
+	batch := Batch{Next: map[string]int64{}}
+	for n := 1 + f.rng.IntN(f.max); n > 0; n-- {
+		var waiting []string
+		for _, topic := range []string{nodesTopic, edgesTopic, mirrorTopic} {
+			if f.pos[topic] < int64(len(log[topic])) {
+				waiting = append(waiting, topic)
+			}
+		}
+		if len(waiting) == 0 {
+			break
+		}
+		topic := waiting[f.rng.IntN(len(waiting))]
+		r := log[topic][f.pos[topic]]
+		f.pos[topic]++
+		batch.Next[topic] = f.pos[topic]
+		batch.Mutations = append(batch.Mutations, r...)
+		batch.Bytes += int64(100 * len(r))
+	}
+	batch.CaughtUp = f.caughtUp()
+	return batch, nil
+}
+
+func (f *logFeed) caughtUp() bool {
+	for topic, log := range f.b.logs[f.shard] {
+		if f.pos[topic] < int64(len(log)) {
+			return false
+		}
+	}
+	return true
+}
+
+// pipeline runs all shards over one broker and one store, and reopens those
+// that fail.
+type pipeline struct {
+	t      testing.TB
+	b      *broker
+	store  *memstore.Store
+	rng    *rand.Rand
+	window Window
+	batch  int
+	disks  []*vfs.MemFS
+	lost   int // how often a shard was reopened
+	object int64
+}
+
+func newPipeline(t testing.TB, b *broker, seed uint64) *pipeline {
+	p := &pipeline{
+		t: t, b: b, store: &memstore.Store{}, rng: rand.New(rand.NewPCG(seed, 1)),
+		window: Window{Changes: 7}, batch: 5, object: 3,
+	}
+	for range b.shards {
+		p.disks = append(p.disks, vfs.NewCrashableMem())
+	}
+	return p
+}
+
+func (p *pipeline) open(shard int) (*Shard, error) {
+	return OpenShard(context.Background(), Options{
+		Pipeline: "test", Shard: shard, Shards: p.b.shards,
+		Dir: "state", fs: p.disks[shard], Store: p.store,
+		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Mirror: mirrorTopic},
+		Window: p.window, Mirror: &brokerMirror{b: p.b}, Writer: "test",
+		MaxObjectRows: p.object, backoff: time.Microsecond,
+		Clock: func() time.Time { return time.Unix(1, 0) },
+	})
+}
+
+func (p *pipeline) feed(s *Shard) *logFeed {
+	return &logFeed{b: p.b, shard: s.opts.Shard, pos: s.Next(), rng: p.rng, max: p.batch}
+}
+
+// crash drops a shard as a power failure would: what was not synced may or
+// may not have reached the disk. Sometimes the whole disk is gone.
+func (p *pipeline) crash(s *Shard, shard int) {
+	p.lost++
+	if p.rng.IntN(4) == 0 {
+		p.disks[shard] = vfs.NewCrashableMem()
+	} else {
+		p.disks[shard] = p.disks[shard].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.rng.IntN(101), RNG: p.rng})
+	}
+	if s != nil {
+		_ = s.Close() // writes to the file system that nobody reads any more
+	}
+}
+
+// drain runs the shards in turn until every log is consumed and committed.
+// crashes says how often a shard is to be dropped on the way.
+func (p *pipeline) drain(crashes int) {
+	p.t.Helper()
+	ctx := context.Background()
+	shards := make([]*Shard, p.b.shards)
+	feeds := make([]*logFeed, p.b.shards)
+	failures := 0
+	for turn := 0; ; turn++ {
+		if turn > 200_000 {
+			p.t.Fatal("the pipeline does not come to rest")
+		}
+		i := p.rng.IntN(p.b.shards)
+		if shards[i] == nil {
+			s, err := p.open(i)
+			if err != nil {
+				if failures++; failures > 1000 {
+					p.t.Fatalf("shard %d cannot be opened: %v", i, err)
+				}
+				p.crash(nil, i)
+				continue
+			}
+			shards[i], feeds[i] = s, p.feed(s)
+		}
+		s := shards[i]
+		batch, err := feeds[i].Next(ctx, 0)
+		if err == nil {
+			err = s.Apply(ctx, batch)
+		}
+		if err == nil && (batch.CaughtUp || s.window.full(s.opts.Window, s.opts.Clock())) {
+			_, err = s.Commit(ctx)
+		}
+		if err != nil || crashes > 0 && p.rng.IntN(6) == 0 {
+			crashes--
+			p.crash(s, i)
+			shards[i] = nil
+			continue
+		}
+		if p.idle(shards, feeds) {
+			break
+		}
+	}
+	for _, s := range shards {
+		if err := s.Close(); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p *pipeline) idle(shards []*Shard, feeds []*logFeed) bool {
+	for i, s := range shards {
+		if s == nil || !feeds[i].caughtUp() || s.advanced() || s.window.dirty > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// newest reads the newest rows of all shards from the commit log.
+func (p *pipeline) newest() map[string]rows.Row {
+	p.t.Helper()
+	ctx := context.Background()
+	cut, err := CurrentCut(ctx, p.store, p.b.shards)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	out := map[string]rows.Row{}
+	for shard := range p.b.shards {
+		last := ""
+		for row, err := range cut.Newest(ctx, p.store, shard) {
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if row.NodeID <= last {
+				p.t.Fatalf("shard %d: node %q comes after %q", shard, row.NodeID, last)
+			}
+			if p.b.shardOf(row.NodeID) != shard {
+				p.t.Fatalf("node %q is in shard %d", row.NodeID, shard)
+			}
+			last = row.NodeID
+			out[row.NodeID] = row.Row
+		}
+	}
+	return out
+}
+
+// checkLog verifies what must hold of every commit log.
+func (p *pipeline) checkLog() {
+	p.t.Helper()
+	ctx := context.Background()
+	named := map[string]bool{}
+	for shard := range p.b.shards {
+		next := map[string]int64{}
+		for m, err := range Manifests(ctx, p.store, shard, 0) {
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			for topic, offset := range next {
+				if m.Next[topic] < offset {
+					p.t.Errorf("shard %d, manifest %d: offset of %s goes back from %d to %d", shard, m.Seq, topic, offset, m.Next[topic])
+				}
+			}
+			next = m.Next
+			last := ""
+			for _, o := range m.Objects {
+				if named[o.Key] {
+					p.t.Errorf("object %s is named twice", o.Key)
+				}
+				named[o.Key] = true
+				n := int64(0)
+				for row, err := range rows.Read(ctx, p.store, o.Key, rows.ReadOptions{}) {
+					if err != nil {
+						p.t.Fatal(err)
+					}
+					if row.NodeID <= last {
+						p.t.Errorf("%s: node %q comes after %q", o.Key, row.NodeID, last)
+					}
+					last = row.NodeID
+					n++
+				}
+				if n != o.Rows || n > p.object {
+					p.t.Errorf("%s has %d rows, manifest says %d", o.Key, n, o.Rows)
+				}
+			}
+		}
+		for topic, log := range p.b.logs[shard] {
+			if next[topic] != int64(len(log)) {
+				p.t.Errorf("shard %d: %s is committed up to %d of %d", shard, topic, next[topic], len(log))
+			}
+		}
+	}
+}
+
+func hashRows(rs map[string]rows.Row) string {
+	g := NewGraphHasher()
+	for _, r := range rs {
+		g.Add(&r)
+	}
+	return g.Sum()
+}
+
+// sameRows compares rows by id, nil and empty slices alike.
+func sameRows(t testing.TB, got, want map[string]rows.Row) {
+	t.Helper()
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		g, ok := got[id]
+		if !ok {
+			t.Errorf("node %q has no row, want %+v", id, want[id])
+		} else if g, w := plain(g), plain(want[id]); !reflect.DeepEqual(g, w) {
+			t.Errorf("node %q:\n got %+v\nwant %+v", id, g, w)
+		}
+	}
+	for id := range got {
+		if _, ok := want[id]; !ok {
+			t.Errorf("node %q has a row and should have none: %+v", id, got[id])
+		}
+	}
+	if hashRows(got) != hashRows(want) {
+		t.Error("graph hashes differ")
+	}
+}
+
+func plain(r rows.Row) rows.Row {
+	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...), EventTime: r.EventTime, Deleted: r.Deleted}
+}
+
+// randomRecord draws a record of any kind over few nodes and few event times,
+// so that everything collides with everything.
+func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r record) {
+	id := func() string { return fmt.Sprintf("n%d", rng.IntN(nodes)) }
+	ids := func() []string {
+		out := make([]string, rng.IntN(4))
+		for i := range out {
+			out[i] = id()
+		}
+		return out
+	}
+	src := id()
+	eventTime = int64(rng.IntN(12))
+	switch rng.IntN(10) {
+	case 0, 1, 2:
+		m := Mutation{Op: PutNode, ID: src, Text: fmt.Sprintf("text %d", rng.IntN(5)), Class: "c"}
+		if rng.IntN(2) == 0 {
+			m.HasEdges, m.Others = true, ids()
+		}
+		return nodesTopic, eventTime, record{m}
+	case 3:
+		return nodesTopic, eventTime, record{{Op: DeleteNode, ID: src}}
+	case 4:
+		return edgesTopic, eventTime, record{{Op: DeleteEdge, ID: src, Other: id()}}
+	case 5:
+		return edgesTopic, eventTime, record{{Op: SetEdges, ID: src, Others: ids()}}
+	case 6:
+		return edgesTopic, eventTime, record{{Op: ClearEdges, ID: src}}
+	}
+	for _, dst := range append(ids(), id()) { // one record, many edges
+		r = append(r, Mutation{Op: PutEdge, ID: src, Other: dst})
+	}
+	return edgesTopic, eventTime, r
+}
+
+// fill sends n random records.
+func fill(b *broker, rng *rand.Rand, n, nodes int) {
+	for range n {
+		b.send(randomRecord(rng, nodes))
+	}
+}
+
+// everything returns all mutations sent, mirrors left out.
+func (b *broker) everything() (all []Mutation) {
+	for _, log := range b.logs {
+		for _, topic := range []string{nodesTopic, edgesTopic} {
+			for _, r := range log[topic] {
+				all = append(all, r...)
+			}
+		}
+	}
+	return all
+}
+
+var errInjected = errors.New("injected failure")
+
+var _ sink.Store = (*memstore.Store)(nil)

@@ -1,0 +1,72 @@
+package stream
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// Crashes at any moment, with or without loss of the disk, leave the rows of
+// an undisturbed run.
+func TestCrashesLeaveNoTrace(t *testing.T) {
+	rounds := 30
+	if testing.Short() {
+		rounds = 6
+	}
+	for seed := range uint64(rounds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			b := newBroker(1 + rng.IntN(3))
+			fill(b, rng, 150, 8)
+			p := newPipeline(t, b, seed)
+			p.window.Changes = 1 + rng.IntN(10)
+			p.drain(25)
+			sameRows(t, p.newest(), model(b.everything(), true))
+			p.checkLog()
+			if t.Failed() {
+				t.Fatalf("seed %d, %d crashes", seed, p.lost)
+			}
+		})
+	}
+}
+
+// Every call to the store and the mirror fails once, before or after it took
+// effect; the shard is reopened, and the outcome is that of a run in which
+// nothing failed.
+func TestErrorAtEveryCall(t *testing.T) {
+	for _, mode := range []string{"before", "after"} {
+		t.Run(mode, func(t *testing.T) {
+			for n := 1; ; n++ {
+				rng := rand.New(rand.NewPCG(7, 3))
+				b := newBroker(2)
+				fill(b, rng, 40, 6)
+				p := newPipeline(t, b, uint64(n))
+				calls, failed := 0, false
+				count := func(string) error {
+					if calls++; calls == n {
+						failed = true
+						return errInjected
+					}
+					return nil
+				}
+				store := func(op, _ string) error { return count(op) }
+				if mode == "before" {
+					p.store.Fail, b.fail = store, count
+				} else {
+					p.store.FailAfter = store
+				}
+				p.drain(0)
+				p.store.Fail, p.store.FailAfter, b.fail = nil, nil, nil
+				sameRows(t, p.newest(), model(b.everything(), true))
+				p.checkLog()
+				if t.Failed() {
+					t.Fatalf("call %d failed %s it took effect", n, mode)
+				}
+				if !failed {
+					t.Logf("%d calls", n-1)
+					return
+				}
+			}
+		})
+	}
+}
