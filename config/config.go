@@ -7,7 +7,7 @@ import "time"
 type Config struct {
 	// Pipeline names the pipeline; it is part of topic and group names.
 	Pipeline string `yaml:"pipeline"`
-	// Store is the object store: file:///directory or s3://bucket/prefix.
+	// Store is the object store: a directory or s3://bucket/prefix.
 	Store string `yaml:"store"`
 	S3    S3     `yaml:"s3"`
 	// StateDir holds the shards' graph state. It can be rebuilt from the
@@ -30,7 +30,7 @@ type Config struct {
 // S3 says how to reach an s3:// store. Without keys the usual AWS chain
 // applies: environment, profile, instance role.
 type S3 struct {
-	Endpoint  string `yaml:"endpoint"` // host[:port]; "" is AWS
+	Endpoint  string `yaml:"endpoint"` // host[:port], also with http(s)://; "" is AWS
 	Region    string `yaml:"region"`
 	PathStyle bool   `yaml:"path_style"`
 	Insecure  bool   `yaml:"insecure"` // plain HTTP

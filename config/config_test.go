@@ -91,6 +91,7 @@ func TestGoodFiles(t *testing.T) {
 			c.HTTP.Listen = ""
 		},
 		"forms.yaml": func(c *config.Config) {
+			c.Store = "./data"
 			c.Kafka.Brokers = config.List{"localhost:9092"}
 			c.Ingest.Nodes.Text = config.List{"title"}
 			c.Ingest.Limits.RecordBytes = 2 * config.MiB

@@ -80,33 +80,43 @@ func (v *validator) pipeline(c *Config) {
 }
 
 func (v *validator) store(c *Config) {
+	const forms = "must be a directory, file:///directory or s3://bucket/prefix"
 	u, err := url.Parse(c.Store)
 	switch {
+	case c.Store == "":
+		v.check(false, "store", forms)
+	case !strings.Contains(c.Store, "://"):
+		// A path; any is fine.
 	case err != nil:
-		v.check(false, "store", "must be file:///directory or s3://bucket/prefix")
+		v.check(false, "store", forms)
 	case u.User != nil:
 		v.check(false, "store", "must not hold credentials; use s3.access_key and s3.secret_key, or the AWS environment")
 	case u.RawQuery != "" || u.Fragment != "":
 		v.check(false, "store", "must not have a query or fragment; escape ? as %%3F and # as %%23")
 	case u.Scheme == "file":
-		v.check(u.Host == "", "store", "must have three slashes for a directory of this machine: file:///directory")
-		v.check(u.Host != "" || path.IsAbs(u.Path), "store", "must name an absolute directory: file:///directory")
+		v.check((u.Host == "" || u.Host == "localhost") && path.IsAbs(u.Path), "store",
+			"must have three slashes and an absolute directory: file:///directory")
 	case u.Scheme == "s3":
 		v.check(bucketName.MatchString(u.Host), "store", "must name a bucket: s3://bucket/prefix")
 		v.check(keyPrefix.MatchString(u.Path), "store", "must have a prefix of A-Z, a-z, 0-9 and . _ = / - only")
 	default:
-		v.check(false, "store", "must be file:///directory or s3://bucket/prefix")
+		v.check(false, "store", forms)
 	}
 
 	s3 := &c.S3
-	if s3.Endpoint != "" {
-		v.check(!strings.Contains(s3.Endpoint, "/"), "s3.endpoint",
-			"must be host or host:port, without http:// (use insecure: true for plain HTTP)")
-	}
+	v.check(isEndpoint(s3.Endpoint), "s3.endpoint", "must be host or host:port, with or without http:// or https://")
 	v.required("s3.region", s3.Region)
 	v.check(s3.SecretKey == "" || s3.AccessKey != "", "s3.access_key", "must be given with secret_key")
 	v.check(s3.AccessKey == "" || s3.SecretKey != "", "s3.secret_key", "must be given with access_key")
 	v.check(s3.CAFile == "" || !s3.Insecure, "s3.ca_file", "has no effect with insecure: true")
+}
+
+// isEndpoint accepts "" for AWS itself.
+func isEndpoint(s string) bool {
+	if scheme, rest, found := strings.Cut(s, "://"); found {
+		return (scheme == "http" || scheme == "https") && rest != "" && isEndpoint(rest)
+	}
+	return !strings.ContainsAny(s, "/?#@ ")
 }
 
 func (v *validator) kafka(c *Config) {
