@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -39,8 +40,8 @@ const MaxDim = 1 << 16
 func (f Format) Encode(r Record) (kafka.Message, error) {
 	m := kafka.Message{Key: []byte(r.NodeID)}
 	switch {
-	case r.NodeID == "":
-		return m, errors.New("encode embedding: the node id is empty")
+	case r.NodeID == "" || !utf8.ValidString(r.NodeID):
+		return m, fmt.Errorf("encode embedding: the node id %q is empty or no UTF-8", r.NodeID)
 	case r.Deleted:
 		m.Headers = headers(r, 0)
 		return m, nil
