@@ -24,7 +24,8 @@ type TopicSpec struct {
 	// Partitions is the number the topic is created with and must have;
 	// 0 accepts whatever an existing topic has and creates with 1.
 	Partitions int
-	// Compacted creates the topic with cleanup.policy=compact.
+	// Compacted creates the topic with cleanup.policy=compact; others keep
+	// their records forever (retention.ms=-1).
 	Compacted bool
 }
 
@@ -45,11 +46,13 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 			continue
 		}
 		t := kafka.TopicConfig{Topic: s.Name, NumPartitions: max(s.Partitions, 1), ReplicationFactor: -1}
-		policy := "delete"
 		if s.Compacted {
-			policy = "compact"
+			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: "compact"}}
+		} else {
+			// A backfill carries its own, old timestamps: with the
+			// default of seven days the broker would delete it at once.
+			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}}
 		}
-		t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: policy}}
 		create = append(create, t)
 	}
 	if len(create) > 0 {

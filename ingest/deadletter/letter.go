@@ -1,0 +1,165 @@
+package deadletter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"giantstream/ingest/decode"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Origin is where a record came from. A letter has exactly one: a place in a
+// topic or, for what a backfill could not even send, a line in a file.
+type Origin struct {
+	Topic     string
+	Partition int
+	Offset    int64
+	// File and Line (from 1), "" and 0 for records of a topic. Topic is
+	// where the line was meant to go.
+	File string
+	Line int64
+}
+
+// String gives topic/partition/offset or file:line.
+func (o Origin) String() string {
+	if o.File != "" {
+		return fmt.Sprintf("%s:%d", o.File, o.Line)
+	}
+	return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset)
+}
+
+// Letter is a dead letter.
+type Letter struct {
+	Origin
+	Code    decode.Code
+	Message string
+	// Key and Value are the record's own bytes; nil is null.
+	Key, Value []byte
+	// Time is the record's timestamp.
+	Time time.Time
+	// At is when the letter was written.
+	At time.Time
+	// Size of the original value. Value is cut to CutBytes when Size is
+	// over MaxValueBytes; SHA256 (hex) is then that of the whole.
+	Size   int64
+	SHA256 string
+	// ReplayOf is the origin of the letter that this record was replayed
+	// from, "" if it was not.
+	ReplayOf string
+}
+
+// Values over MaxValueBytes, which a broker with default settings would not
+// take, are cut to their first CutBytes.
+const (
+	MaxValueBytes = 900_000
+	CutBytes      = 64 << 10
+)
+
+// Truncated reports whether Value is only the beginning.
+func (l *Letter) Truncated() bool { return l.Size > int64(len(l.Value)) }
+
+// Format is the version of the headers.
+const Format = "1"
+
+// Header names.
+const (
+	hFormat    = "dlq-format"
+	hTopic     = "dlq-topic"
+	hPartition = "dlq-partition"
+	hOffset    = "dlq-offset"
+	hFile      = "dlq-file"
+	hLine      = "dlq-line"
+	hCode      = "dlq-code"
+	hMessage   = "dlq-message"
+	hTime      = "dlq-timestamp"
+	hSize      = "dlq-size"
+	hSHA256    = "dlq-sha256"
+	hReplayOf  = "dlq-replay-of"
+)
+
+// cut shortens a value that is too large for the topic.
+func (l *Letter) cut() {
+	if l.Size == 0 {
+		l.Size = int64(len(l.Value))
+	}
+	if len(l.Value) <= MaxValueBytes {
+		return
+	}
+	sum := sha256.Sum256(l.Value)
+	l.SHA256, l.Value = hex.EncodeToString(sum[:]), l.Value[:CutBytes]
+}
+
+// message encodes the letter for a topic.
+func (l *Letter) message(topic string) kafka.Message {
+	m := kafka.Message{Topic: topic, Key: l.Key, Value: l.Value, Time: l.At}
+	add := func(name, value string) {
+		m.Headers = append(m.Headers, kafka.Header{Key: name, Value: []byte(value)})
+	}
+	add(hFormat, Format)
+	add(hTopic, l.Topic)
+	if l.File != "" {
+		add(hFile, l.File)
+		add(hLine, strconv.FormatInt(l.Line, 10))
+	} else {
+		add(hPartition, strconv.Itoa(l.Partition))
+		add(hOffset, strconv.FormatInt(l.Offset, 10))
+	}
+	add(hCode, string(l.Code))
+	add(hMessage, l.Message)
+	add(hTime, l.Time.UTC().Format(time.RFC3339Nano))
+	if l.Truncated() {
+		add(hSize, strconv.FormatInt(l.Size, 10))
+		add(hSHA256, l.SHA256)
+	}
+	if l.ReplayOf != "" {
+		add(hReplayOf, l.ReplayOf)
+	}
+	return m
+}
+
+// ErrNotALetter: the record on the dead-letter topic has no usable headers.
+var ErrNotALetter = errors.New("not a dead letter")
+
+// Parse decodes a record of the dead-letter topic.
+func Parse(m kafka.Message) (Letter, error) {
+	h := map[string]string{}
+	for _, x := range m.Headers {
+		h[x.Key] = string(x.Value)
+	}
+	l := Letter{
+		Origin:   Origin{Topic: h[hTopic], File: h[hFile]},
+		Code:     decode.Code(h[hCode]),
+		Message:  h[hMessage],
+		Key:      m.Key,
+		Value:    m.Value,
+		At:       m.Time,
+		Size:     int64(len(m.Value)),
+		SHA256:   h[hSHA256],
+		ReplayOf: h[hReplayOf],
+	}
+	var errs []error
+	integer := func(name string, dst *int64) {
+		if v, ok := h[name]; ok {
+			n, err := strconv.ParseInt(v, 10, 64)
+			*dst = n
+			errs = append(errs, err)
+		}
+	}
+	var partition int64
+	integer(hPartition, &partition)
+	integer(hOffset, &l.Offset)
+	integer(hLine, &l.Line)
+	integer(hSize, &l.Size)
+	l.Partition = int(partition)
+	t, err := time.Parse(time.RFC3339Nano, h[hTime])
+	l.Time = t
+	if err := errors.Join(append(errs, err)...); err != nil || h[hFormat] != Format || l.Topic == "" {
+		return Letter{}, fmt.Errorf("%w: record %s/%d/%d (headers of format %q are read, found %q)", ErrNotALetter, m.Topic, m.Partition, m.Offset, Format, h[hFormat])
+	}
+	return l, nil
+}

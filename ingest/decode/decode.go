@@ -1,0 +1,330 @@
+package decode
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"giantstream/ingest/client"
+	"giantstream/stream"
+)
+
+// Record is one record of an input topic.
+type Record struct {
+	Key []byte
+	// Value is nil for a null value, which deletes.
+	Value []byte
+	// Time is the record's timestamp.
+	Time      time.Time
+	Partition int
+	Offset    int64
+}
+
+// Decoder decodes the records of one input topic. It is not safe for
+// concurrent use; make one per goroutine.
+type Decoder struct {
+	edges  bool // edges topic, not nodes topic
+	mode   Mode
+	inline bool // node records carry edges
+	wild   bool // no edges at all is fine
+	texts  int
+	limits Limits
+	shards int
+
+	root *pathNode
+	scan scanner
+	buf  []byte
+}
+
+// Nodes returns a decoder for the nodes topic of a pipeline with that many shards.
+func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
+	d := &Decoder{inline: m.Edges != "", wild: true, texts: len(m.Text)}
+	fields := []mappedField{
+		{name: "nodes.id", path: m.ID, slot: slotID},
+		{name: "nodes.label", path: m.Label, slot: slotLabel},
+		{name: "nodes.event_time", path: m.EventTime, slot: slotTime},
+		{name: "nodes.deleted", path: m.Deleted, slot: slotDeleted},
+		{name: "nodes.edges", path: m.Edges, slot: slotEnds, many: true},
+	}
+	for i, t := range m.Text {
+		fields = append(fields, mappedField{name: "nodes.text", path: t, slot: slotText + slot(i), many: true})
+	}
+	if m.ID == "" {
+		return nil, errors.New("mapping of nodes.id: no path given")
+	}
+	return d, d.init(fields, l, shards)
+}
+
+// Edges returns a decoder for the edges topic of a pipeline with that many shards.
+func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
+	d := &Decoder{edges: true, mode: m.Mode}
+	switch {
+	case m.Src == "" || m.Dst == "":
+		return nil, errors.New("mapping of edges: src and dst both need a path")
+	case m.Mode == "":
+		d.mode = Add
+	case m.Mode != Add && m.Mode != Replace:
+		return nil, fmt.Errorf("mapping of edges.mode: %q is neither %q nor %q", m.Mode, Add, Replace)
+	}
+	if p, err := ParsePath(m.Dst); err == nil {
+		d.wild = p.wild() || m.Mode == Replace
+	}
+	return d, d.init([]mappedField{
+		{name: "edges.src", path: m.Src, slot: slotID},
+		{name: "edges.dst", path: m.Dst, slot: slotEnds, many: true},
+		{name: "edges.event_time", path: m.EventTime, slot: slotTime},
+		{name: "edges.deleted", path: m.Deleted, slot: slotDeleted},
+	}, l, shards)
+}
+
+func (d *Decoder) init(fields []mappedField, l Limits, shards int) error {
+	if shards < 1 {
+		return fmt.Errorf("decode: %d shards", shards)
+	}
+	d.limits, d.shards = l, shards
+	d.scan.limit = l.EdgesPerRecord
+	d.scan.captured = make([][]value, int(slotText)+d.texts)
+	d.scan.listed = make([]bool, len(d.scan.captured))
+	var err error
+	d.root, err = compile(fields)
+	return err
+}
+
+// Decode appends the mutations of a record to dst. A fault says what was left
+// out: everything, when no mutation was appended, else some of its edges.
+func (d *Decoder) Decode(r Record, dst []stream.Mutation) ([]stream.Mutation, *Fault) {
+	m, fault := d.head(r)
+	if fault != nil {
+		return dst, fault
+	}
+	if r.Value == nil {
+		m.Op = stream.DeleteNode
+		if d.edges {
+			m.Op = stream.ClearEdges
+		}
+		return append(dst, m), nil
+	}
+	deleted, fault := d.deleted()
+	switch {
+	case fault != nil:
+		return dst, fault
+	case d.edges:
+		return d.edgeOps(m, deleted, dst)
+	case deleted:
+		m.Op = stream.DeleteNode
+		return append(dst, m), nil
+	default:
+		return d.node(m, dst)
+	}
+}
+
+// head scans the value and finds the id and the version.
+func (d *Decoder) head(r Record) (stream.Mutation, *Fault) {
+	m := stream.Mutation{Version: stream.Version{EventTime: micros(r.Time), Offset: r.Offset}}
+	if d.edges {
+		m.Version.Rank = 1
+	}
+	if len(r.Value) > d.limits.RecordBytes {
+		return m, faultf(RecordTooLarge, "the value has %d bytes; the limit is %d", len(r.Value), d.limits.RecordBytes)
+	}
+	d.scan.reset(r.Value)
+	if r.Value != nil {
+		if fault := d.scanValue(r.Value); fault != nil {
+			return m, fault
+		}
+	}
+	id, fault := d.id(r.Key)
+	if fault != nil {
+		return m, fault
+	}
+	m.ID = id
+	if p := client.Partition([]byte(id), d.shards); p != r.Partition {
+		return m, faultf(KeyMismatch, "the id %s belongs in partition %d of %d, the record is in partition %d; produce it with the id as the key and the murmur2 partitioner",
+			quote(id), p, d.shards, r.Partition)
+	}
+	if t, ok, fault := d.eventTime(); fault != nil {
+		return m, fault
+	} else if ok {
+		m.Version.EventTime = t
+	}
+	return m, nil
+}
+
+func (d *Decoder) scanValue(b []byte) *Fault {
+	if !utf8.Valid(b) {
+		return faultf(BadUTF8, "the value is not valid UTF-8 at byte %d", firstInvalid(b))
+	}
+	switch err := d.scan.scan(d.root); {
+	case errors.Is(err, errSurrogate):
+		return faultf(BadUTF8, "%v", err)
+	case err != nil:
+		return faultf(BadJSON, "%v", err)
+	}
+	if first := bytes.TrimLeft(b, " \n\r\t"); first[0] != '{' {
+		return faultf(BadType, "the value is not a JSON object")
+	}
+	return nil
+}
+
+func firstInvalid(b []byte) int {
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return i
+		}
+		i += n
+	}
+	return len(b)
+}
+
+// id returns the id (source) from the value or else from the key.
+func (d *Decoder) id(key []byte) (string, *Fault) {
+	field, missing := "id", MissingID
+	if d.edges {
+		field, missing = "src", MissingSrc
+	}
+	v, ok := d.one(slotID)
+	if ok {
+		return d.idOf(v, field)
+	}
+	switch {
+	case len(key) == 0:
+		return "", faultf(missing, "no %s in the value, and the record has no key", field)
+	case !utf8.Valid(key):
+		return "", faultf(BadUTF8, "the key is not valid UTF-8 at byte %d", firstInvalid(key))
+	}
+	return checkID(string(key), "key")
+}
+
+func (d *Decoder) idOf(v value, field string) (string, *Fault) {
+	switch {
+	case v.kind == kindString:
+		return checkID(d.text(v), field)
+	case v.kind == kindNumber && !bytes.ContainsAny(v.raw, ".eE"):
+		return checkID(string(v.raw), field)
+	case v.kind == kindNumber:
+		return "", faultf(BadType, "%s is %s; ids are strings or integers", field, quote(string(v.raw)))
+	}
+	return "", faultf(BadType, "%s is %s; ids are strings or integers", field, v.kind)
+}
+
+func checkID(id, field string) (string, *Fault) {
+	switch {
+	case id == "":
+		return "", faultf(BadID, "%s is empty", field)
+	case len(id) > MaxIDBytes:
+		return "", faultf(BadID, "%s has %d bytes; the limit is %d", field, len(id), MaxIDBytes)
+	case bytes.IndexByte([]byte(id), 0) >= 0:
+		return "", faultf(BadID, "%s contains NUL", field)
+	}
+	return id, nil
+}
+
+// one returns the last value captured for a slot: of a field that is
+// repeated, the last one counts.
+func (d *Decoder) one(s slot) (value, bool) {
+	c := d.scan.captured[s]
+	if len(c) == 0 {
+		return value{}, false
+	}
+	return c[len(c)-1], true
+}
+
+// text returns the meaning of a captured string.
+func (d *Decoder) text(v value) string {
+	if !v.escaped {
+		return string(v.raw)
+	}
+	d.buf = unescape(d.buf[:0], v.raw)
+	return string(d.buf)
+}
+
+func (d *Decoder) deleted() (bool, *Fault) {
+	v, ok := d.one(slotDeleted)
+	switch {
+	case !ok || v.kind == kindFalse:
+		return false, nil
+	case v.kind == kindTrue:
+		return true, nil
+	}
+	return false, faultf(BadType, "deleted is %s; it must be true or false", v.kind)
+}
+
+// node completes a PutNode.
+func (d *Decoder) node(m stream.Mutation, dst []stream.Mutation) ([]stream.Mutation, *Fault) {
+	m.Op = stream.PutNode
+	var fault *Fault
+	if m.Text, fault = d.joinText(); fault != nil {
+		return dst, fault
+	}
+	if m.Class, fault = d.label(); fault != nil {
+		return dst, fault
+	}
+	if d.inline {
+		m.HasEdges = true
+		if m.Others, fault = d.farEnds(m.ID); fault != nil && fault.Code == TooManyEdges {
+			return dst, fault
+		}
+	}
+	return append(dst, m), fault
+}
+
+// joinText joins the text pieces by newlines, in the order of the mapping.
+func (d *Decoder) joinText() (string, *Fault) {
+	b := d.buf[:0]
+	for i := range d.texts {
+		for _, v := range d.scan.captured[int(slotText)+i] {
+			if v.kind != kindString && v.kind != kindNumber {
+				return "", faultf(BadType, "text is %s; it must be a string, a number or a list of those", v.kind)
+			}
+			if len(v.raw) == 0 {
+				continue
+			}
+			if len(b) > 0 {
+				b = append(b, '\n')
+			}
+			if v.escaped {
+				b = unescape(b, v.raw)
+			} else {
+				b = append(b, v.raw...)
+			}
+		}
+	}
+	d.buf = b
+	if len(b) > d.limits.TextBytes {
+		return "", faultf(TextTooLarge, "the text has %d bytes; the limit is %d", len(b), d.limits.TextBytes)
+	}
+	return string(b), nil
+}
+
+func (d *Decoder) label() (string, *Fault) {
+	v, ok := d.one(slotLabel)
+	if !ok {
+		return "", nil
+	}
+	var label string
+	switch v.kind {
+	case kindString:
+		label = d.text(v)
+	case kindNumber:
+		label = string(v.raw)
+	case kindTrue, kindFalse:
+		label = v.kind.String()
+	default:
+		return "", faultf(BadType, "label is %s; it must be a string, a number or a boolean", v.kind)
+	}
+	if len(label) > MaxIDBytes {
+		return "", faultf(TextTooLarge, "the label has %d bytes; the limit is %d", len(label), MaxIDBytes)
+	}
+	return label, nil
+}
+
+// quote shortens what a message shows of the input.
+func quote(s string) string {
+	if len(s) > 64 {
+		return fmt.Sprintf("%.60q…", s)
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,79 @@
+package decode
+
+import (
+	"fmt"
+	"strings"
+
+	"giantstream/stream"
+)
+
+// edgeOps turns the edges of an edge record into mutations.
+func (d *Decoder) edgeOps(m stream.Mutation, deleted bool, dst []stream.Mutation) ([]stream.Mutation, *Fault) {
+	ends := d.scan.captured[slotEnds]
+	if d.mode == Replace && deleted && len(ends) == 0 {
+		m.Op = stream.ClearEdges
+		return append(dst, m), nil
+	}
+	if len(ends) == 0 && !d.wild && !d.scan.listed[slotEnds] {
+		return dst, faultf(MissingDst, "no dst in the value")
+	}
+	others, fault := d.farEnds(m.ID)
+	if fault != nil && len(others) == 0 {
+		return dst, fault
+	}
+	if d.mode == Replace && !deleted {
+		m.Op, m.Others = stream.SetEdges, others
+		return append(dst, m), fault
+	}
+	m.Op = stream.PutEdge
+	if deleted {
+		m.Op = stream.DeleteEdge
+	}
+	for _, o := range others {
+		m.Other = o
+		dst = append(dst, m)
+	}
+	return dst, fault
+}
+
+// maxNamed is how many bad edges the message of a fault names.
+const maxNamed = 10
+
+// farEnds returns the good far ends of the edges in a record. The fault has
+// the code of the first bad one and names several.
+func (d *Decoder) farEnds(id string) ([]string, *Fault) {
+	ends := d.scan.captured[slotEnds]
+	if len(ends) == 0 {
+		return nil, nil
+	}
+	if len(ends) > d.limits.EdgesPerRecord {
+		return nil, faultf(TooManyEdges, "the record has more than %d edges, which is the limit", d.limits.EdgesPerRecord)
+	}
+	others := make([]string, 0, len(ends))
+	var first *Fault
+	var named []string
+	bad := 0
+	for i, v := range ends {
+		other, fault := d.idOf(v, "dst")
+		if fault == nil && other == id {
+			fault = faultf(SelfLoop, "the edge leads from %s to itself", quote(id))
+		}
+		if fault == nil {
+			others = append(others, other)
+			continue
+		}
+		if bad++; bad == 1 {
+			first = fault
+		}
+		if bad <= maxNamed {
+			named = append(named, fmt.Sprintf("[%d] %v", i, fault))
+		}
+	}
+	if bad == 0 || len(ends) == 1 {
+		return others, first
+	}
+	if bad > maxNamed {
+		named = append(named, "…")
+	}
+	return others, faultf(first.Code, "%d of %d edges left out: %s", bad, len(ends), strings.Join(named, "; "))
+}

@@ -1,0 +1,79 @@
+package decode
+
+import "fmt"
+
+// Code names a kind of fault. Codes are stable: they are in dead letters,
+// in filters of the command line and in people's alerts.
+type Code string
+
+// The codes.
+const (
+	BadJSON        Code = "bad_json"
+	BadUTF8        Code = "bad_utf8"
+	BadType        Code = "bad_type"
+	MissingID      Code = "missing_id"
+	MissingSrc     Code = "missing_src"
+	MissingDst     Code = "missing_dst"
+	BadID          Code = "bad_id"
+	BadEventTime   Code = "bad_event_time"
+	RecordTooLarge Code = "record_too_large"
+	TextTooLarge   Code = "text_too_large"
+	TooManyEdges   Code = "too_many_edges"
+	SelfLoop       Code = "self_loop"
+	KeyMismatch    Code = "key_mismatch"
+	BadMirror      Code = "bad_mirror"
+)
+
+// Codes returns all codes, in the order of the documentation.
+func Codes() []Code {
+	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
+		RecordTooLarge, TextTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror}
+}
+
+// Explain says in a sentence what the code means, "" for an unknown code.
+func (c Code) Explain() string {
+	switch c {
+	case BadJSON:
+		return "The value is not one well-formed JSON object."
+	case BadUTF8:
+		return "The key or value is not valid UTF-8, or a string escapes half of a surrogate pair."
+	case BadType:
+		return "A mapped field has a type that cannot be used there."
+	case MissingID:
+		return "The node record has no id, neither in its value nor as its key."
+	case MissingSrc:
+		return "The edge record has no source, neither in its value nor as its key."
+	case MissingDst:
+		return "The edge record has no destination."
+	case BadID:
+		return fmt.Sprintf("An id is empty, longer than %d bytes or contains NUL.", MaxIDBytes)
+	case BadEventTime:
+		return "The event time is neither an RFC 3339 date-time nor an integer since 1970, or outside the years 1 to 9999."
+	case RecordTooLarge:
+		return "The value is larger than the limit for records."
+	case TextTooLarge:
+		return "The text or the label of the node is larger than its limit."
+	case TooManyEdges:
+		return "The record has more edges than the limit."
+	case SelfLoop:
+		return "The edge leads from a node to itself."
+	case KeyMismatch:
+		return "The record is not in the partition of its node: it was not keyed by the node id (edges: source id) with Kafka's murmur2 partitioner."
+	case BadMirror:
+		return "The record on the internal mirror topic is not one of ours."
+	}
+	return ""
+}
+
+// Fault says why a record, or some of its edges, could not be used.
+type Fault struct {
+	Code Code
+	// Message is for people: which field, which edge, what was found.
+	Message string
+}
+
+func (f *Fault) Error() string { return string(f.Code) + ": " + f.Message }
+
+func faultf(code Code, format string, args ...any) *Fault {
+	return &Fault{Code: code, Message: fmt.Sprintf(format, args...)}
+}

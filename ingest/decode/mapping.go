@@ -1,0 +1,123 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Mapping says where the fields of the graph are in the JSON values. Each
+// field is a Path, see ParsePath.
+type Mapping struct {
+	Nodes NodeMapping
+	Edges EdgeMapping
+}
+
+// NodeMapping maps the values of the nodes topic.
+type NodeMapping struct {
+	// ID of the node; a value without one takes the record's key.
+	ID string
+	// Text pieces, joined by newlines in this order. A list counts as its
+	// elements; what is absent or null is left out.
+	Text []string
+	// Label is the node's class, for evaluation; "" maps none.
+	Label string
+	// EventTime is when the change happened; "" or an absent field takes
+	// the record's timestamp.
+	EventTime string
+	// Deleted is a boolean that deletes the node when true; "" maps none.
+	Deleted string
+	// Edges are the far ends of the edges that the node record carries;
+	// "" maps none.
+	Edges string
+}
+
+// EdgeMapping maps the values of the edges topic.
+type EdgeMapping struct {
+	// Src is the source; a value without one takes the record's key.
+	Src string
+	// Dst is the destination, or several (`related.also_bought[*]`).
+	Dst string
+	// EventTime as in NodeMapping.
+	EventTime string
+	// Deleted is a boolean that deletes the edge(s) when true; "" maps none.
+	Deleted string
+	// Mode says what a record asserts; "" is Add.
+	Mode Mode
+}
+
+// Mode says how the edges of a record relate to earlier ones of its source.
+type Mode string
+
+const (
+	// Add: each record adds its edges.
+	Add Mode = "add"
+	// Replace: each record holds all edges of its source.
+	Replace Mode = "replace"
+)
+
+// DefaultMapping reads id, text, label, src, dst and deleted.
+func DefaultMapping() Mapping {
+	return Mapping{
+		Nodes: NodeMapping{ID: "id", Text: []string{"text"}, Label: "label", Deleted: "deleted"},
+		Edges: EdgeMapping{Src: "src", Dst: "dst", Deleted: "deleted", Mode: Add},
+	}
+}
+
+// Limits bound what one record may carry.
+type Limits struct {
+	// RecordBytes bounds a value.
+	RecordBytes int
+	// TextBytes bounds a node's joined text.
+	TextBytes int
+	// EdgesPerRecord bounds the edges of one record.
+	EdgesPerRecord int
+}
+
+// MaxIDBytes bounds node ids and labels.
+const MaxIDBytes = 512
+
+// DefaultLimits returns 1 MiB, 256 KiB and 10,000 edges.
+func DefaultLimits() Limits {
+	return Limits{RecordBytes: 1 << 20, TextBytes: 256 << 10, EdgesPerRecord: 10_000}
+}
+
+// slot is where the scanner puts the values of one mapped field.
+type slot int
+
+// Text piece i is slotText + i.
+const (
+	slotID slot = iota
+	slotLabel
+	slotTime
+	slotDeleted
+	slotEnds
+	slotText
+)
+
+// compile builds the trie that the scanner walks, reporting all bad paths.
+func compile(fields []mappedField) (*pathNode, error) {
+	root := &pathNode{}
+	var errs []error
+	for _, f := range fields {
+		if f.path == "" {
+			continue
+		}
+		p, err := ParsePath(f.path)
+		if err == nil && !f.many && p.wild() {
+			err = fmt.Errorf("path %q: [*] gives several values where one is needed", f.path)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("mapping of %s: %w", f.name, err))
+			continue
+		}
+		root.insert(p, f.slot, f.many)
+	}
+	root.finish()
+	return root, errors.Join(errs...)
+}
+
+type mappedField struct {
+	name, path string
+	slot       slot
+	many       bool // may have several values
+}

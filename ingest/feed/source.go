@@ -1,0 +1,175 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"giantstream/ingest/client"
+	"giantstream/ingest/deadletter"
+	"giantstream/ingest/decode"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	// fetchBytes is how much one fetch asks for. A shard holds at most
+	// about two fetches per topic.
+	fetchBytes = 1 << 20
+	// fetchWait is how long the broker holds a fetch when there is nothing.
+	fetchWait = time.Second
+	// unknown offset: begin with the oldest record.
+	unknown = -1
+
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+var errNoPartition = errors.New("topic has no partition")
+
+// source reads one partition.
+type source struct {
+	client    *client.Client
+	topic     string
+	partition int
+	decoder   decoder
+	offset    int64
+	chunks    chan<- chunk
+	metrics   *Metrics
+	log       *slog.Logger
+
+	// end is the high watermark of the last answer.
+	end      atomic.Int64
+	answered atomic.Bool
+}
+
+// run fetches and decodes until ctx ends or something fails for good.
+func (s *source) run(ctx context.Context) {
+	backoff := minBackoff
+	for ctx.Err() == nil {
+		from := s.offset
+		c, err := s.fetch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && s.offset == from:
+			continue
+		case err == nil:
+			backoff = minBackoff
+		case final(err):
+			c.err = err
+		default:
+			s.metrics.Retries.Add(1)
+			s.log.Warn("fetch failed, trying again", "offset", from, "wait", backoff, "error", err)
+			if !sleep(ctx, backoff) {
+				return
+			}
+			backoff = min(2*backoff, maxBackoff)
+			continue
+		}
+		c.topic, c.next = s.topic, s.offset
+		select {
+		case s.chunks <- c:
+		case <-ctx.Done():
+			return
+		}
+		if c.err != nil {
+			return
+		}
+	}
+}
+
+// fetch gets the next records, decodes them and moves the offset.
+func (s *source) fetch(ctx context.Context) (chunk, error) {
+	if s.offset == unknown {
+		return chunk{}, s.seekOldest(ctx)
+	}
+	f, err := s.client.Fetch(ctx, s.topic, s.partition, s.offset, fetchBytes, fetchWait)
+	if errors.Is(err, client.ErrOffsetOutOfRange) {
+		return chunk{}, s.outOfRange(ctx)
+	}
+	if err != nil {
+		return chunk{}, err
+	}
+	c := chunk{records: len(f.Records), bytes: f.Bytes}
+	for _, m := range f.Records {
+		s.decode(m, &c)
+	}
+	s.offset = f.Next
+	s.end.Store(f.HighWater)
+	s.answered.Store(true)
+	return c, nil
+}
+
+func (s *source) seekOldest(ctx context.Context) error {
+	first, err := s.client.FirstOffsets(ctx, s.topic)
+	if err != nil {
+		return err
+	}
+	if s.partition >= len(first[s.topic]) {
+		return fmt.Errorf("kafka topic %q: %w %d, which is this shard's", s.topic, errNoPartition, s.partition)
+	}
+	s.offset = first[s.topic][s.partition]
+	return nil
+}
+
+func (s *source) decode(m kafka.Message, c *chunk) {
+	var fault *decode.Fault
+	c.mutations, fault = s.decoder.Decode(decode.Record{
+		Key: m.Key, Value: m.Value, Time: m.Time, Partition: m.Partition, Offset: m.Offset,
+	}, c.mutations)
+	if fault != nil {
+		c.letters = append(c.letters, deadletter.FromMessage(m, fault))
+	}
+}
+
+// outOfRange moves past records that the broker has deleted, or reports that
+// the topic is not the one that was consumed.
+func (s *source) outOfRange(ctx context.Context) error {
+	first, err := s.client.FirstOffsets(ctx, s.topic)
+	if err != nil {
+		return err
+	}
+	end, err := s.client.EndOffsets(ctx, s.topic)
+	if err != nil {
+		return err
+	}
+	at, oldest, last := s.offset, first[s.topic][s.partition], end[s.topic][s.partition]
+	switch {
+	case at < oldest:
+		s.metrics.Lost.Add(oldest - at)
+		s.log.Error("records were deleted before they were read; going on with the oldest one left. "+
+			"Raise the topic's retention, and backfill what is missing", "from", at, "to", oldest, "lost", oldest-at)
+		s.offset = oldest
+		return nil
+	case at > last:
+		return fmt.Errorf("kafka topic %q, partition %d: %w: it ends at offset %d, the next to read is %d; "+
+			"if the topic was created anew, its data belongs in a new pipeline (another store and state)",
+			s.topic, s.partition, ErrTruncated, last, at)
+	}
+	return fmt.Errorf("kafka topic %q, partition %d: offset %d is in [%d, %d], but the broker refuses it", s.topic, s.partition, at, oldest, last)
+}
+
+// final tells the errors that no retry mends from those of brokers and
+// networks that come back.
+func final(err error) bool {
+	var k kafka.Error
+	if errors.As(err, &k) {
+		return !k.Temporary()
+	}
+	return errors.Is(err, ErrTruncated) || errors.Is(err, errNoPartition)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

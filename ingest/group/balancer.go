@@ -1,0 +1,163 @@
+package group
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// ProtocolName identifies the balancer to the group: all members must offer it.
+const ProtocolName = "giantstream-shards-1"
+
+// Balancer assigns shards to the members of a group, see the package comment.
+// It remembers what this member has, and tells the leader when it joins again.
+type Balancer struct {
+	mu         sync.Mutex
+	generation int32
+	shards     []int
+}
+
+var _ kafka.GroupBalancer = (*Balancer)(nil)
+
+// Assigned notes the shards of this member in a generation.
+func (b *Balancer) Assigned(generation int32, shards []int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.generation, b.shards = generation, slices.Clone(shards)
+}
+
+// ProtocolName implements kafka.GroupBalancer.
+func (b *Balancer) ProtocolName() string { return ProtocolName }
+
+// UserData implements kafka.GroupBalancer: the generation (4 bytes, big
+// endian) and the shards (uvarints) this member had last.
+func (b *Balancer) UserData() ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	data := binary.BigEndian.AppendUint32(nil, uint32(b.generation))
+	for _, s := range b.shards {
+		data = binary.AppendUvarint(data, uint64(s))
+	}
+	return data, nil
+}
+
+func parseUserData(data []byte) (generation int32, shards []int) {
+	if len(data) < 4 {
+		return 0, nil
+	}
+	generation = int32(binary.BigEndian.Uint32(data))
+	for data = data[4:]; len(data) > 0; {
+		s, n := binary.Uvarint(data)
+		if n <= 0 || s > 1<<31 {
+			return generation, shards
+		}
+		shards, data = append(shards, int(s)), data[n:]
+	}
+	return generation, shards
+}
+
+// member is a group member and the shards it keeps.
+type member struct {
+	id         string
+	generation int32
+	shards     []int
+}
+
+// AssignGroups implements kafka.GroupBalancer.
+func (b *Balancer) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+	topics := map[string]map[int]bool{}
+	for _, p := range partitions {
+		if topics[p.Topic] == nil {
+			topics[p.Topic] = map[int]bool{}
+		}
+		topics[p.Topic][p.ID] = true
+	}
+	assigned := spread(owners(members), common(topics))
+	out := kafka.GroupMemberAssignments{}
+	for _, m := range assigned {
+		out[m.id] = map[string][]int{}
+		for topic := range topics {
+			out[m.id][topic] = m.shards
+		}
+	}
+	return out
+}
+
+// common returns the partition numbers that every topic has, ascending.
+func common(topics map[string]map[int]bool) []int {
+	count := map[int]int{}
+	for _, ids := range topics {
+		for id := range ids {
+			count[id]++
+		}
+	}
+	maps.DeleteFunc(count, func(_, n int) bool { return n < len(topics) })
+	return slices.Sorted(maps.Keys(count))
+}
+
+// owners lists the members with the shards they had. Where two claim the same
+// one, the later generation is right, and of equals the lesser id.
+func owners(members []kafka.GroupMember) []member {
+	ms := make([]member, len(members))
+	for i, m := range members {
+		ms[i].id = m.ID
+		ms[i].generation, ms[i].shards = parseUserData(m.UserData)
+	}
+	slices.SortFunc(ms, func(a, b member) int {
+		return cmp.Or(cmp.Compare(b.generation, a.generation), cmp.Compare(a.id, b.id))
+	})
+	taken := map[int]bool{}
+	for i := range ms {
+		slices.Sort(ms[i].shards)
+		ms[i].shards = slices.DeleteFunc(ms[i].shards, func(s int) bool {
+			was := taken[s]
+			taken[s] = true
+			return was
+		})
+	}
+	return ms
+}
+
+// spread gives each member its share, the larger shares to those that have
+// most, takes what is over, and hands out what is free. No even spread moves less.
+func spread(ms []member, shards []int) []member {
+	if len(ms) == 0 {
+		return nil
+	}
+	exists := map[int]bool{}
+	for _, s := range shards {
+		exists[s] = true
+	}
+	for i := range ms {
+		ms[i].shards = slices.DeleteFunc(ms[i].shards, func(s int) bool { return !exists[s] })
+	}
+	slices.SortFunc(ms, func(a, b member) int {
+		return cmp.Or(cmp.Compare(len(b.shards), len(a.shards)), cmp.Compare(a.id, b.id))
+	})
+	share := func(i int) int {
+		n := len(shards) / len(ms)
+		if i < len(shards)%len(ms) {
+			n++
+		}
+		return n
+	}
+	free := exists
+	for i := range ms {
+		ms[i].shards = ms[i].shards[:min(len(ms[i].shards), share(i))]
+		for _, s := range ms[i].shards {
+			delete(free, s)
+		}
+	}
+	rest := slices.Sorted(maps.Keys(free))
+	for i := range ms {
+		n := share(i) - len(ms[i].shards)
+		ms[i].shards = append(ms[i].shards, rest[:n]...)
+		slices.Sort(ms[i].shards)
+		rest = rest[n:]
+	}
+	return ms
+}

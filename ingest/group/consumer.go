@@ -1,0 +1,156 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"giantstream/ingest/client"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Options configure a member of the group.
+type Options struct {
+	Client *client.Client
+	// Group is the consumer group's id.
+	Group string
+	// Topics are the input topics; they have the same number of partitions.
+	Topics []string
+	Log    *slog.Logger
+}
+
+// The coordinator thinks a member dead after sessionTimeout without a
+// heartbeat, and gives members rebalanceTimeout to stop their handlers and
+// join again; handlers should end well within.
+const (
+	heartbeatInterval = 3 * time.Second
+	sessionTimeout    = 20 * time.Second
+	rebalanceTimeout  = 30 * time.Second
+	joinBackoff       = time.Second
+)
+
+// Assignment is a shard that this worker has, for one generation of the group.
+type Assignment struct {
+	Shard int
+	// Generation of the group; later ones are higher.
+	Generation int32
+
+	commit func(map[string]int64) error
+}
+
+// CommitOffsets tells the group, per topic, the offset of the next record to
+// read. It is a hint that shows the lag; nothing reads it back.
+func (a Assignment) CommitOffsets(next map[string]int64) error { return a.commit(next) }
+
+// Handler works on a shard until its context ends. Returning nil before that
+// is fine: the shard stays assigned and idle until the group rebalances.
+type Handler func(ctx context.Context, a Assignment) error
+
+// Run is a member of the group until ctx ends, when it returns ctx.Err(), or
+// until a handler fails, when it stops all handlers and returns that error.
+// For each generation it runs handle once per assigned shard, in goroutines,
+// and waits for all of them before it joins the next. Brokers that are away
+// are no error: Run logs and tries again.
+func Run(ctx context.Context, o Options, handle Handler) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	balancer := &Balancer{}
+	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID:                o.Group,
+		Brokers:           o.Client.Brokers(),
+		Dialer:            o.Client.Dialer(),
+		Topics:            o.Topics,
+		GroupBalancers:    []kafka.GroupBalancer{balancer},
+		HeartbeatInterval: heartbeatInterval,
+		SessionTimeout:    sessionTimeout,
+		RebalanceTimeout:  rebalanceTimeout,
+		JoinGroupBackoff:  joinBackoff,
+		StartOffset:       kafka.FirstOffset,
+	})
+	if err != nil {
+		return fmt.Errorf("kafka group %q: %w", o.Group, err)
+	}
+	defer cg.Close() //nolint:errcheck // always nil; leaves the group.
+	for {
+		gen, err := cg.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && final(err):
+			return fmt.Errorf("kafka group %q: %w", o.Group, err)
+		case err != nil:
+			o.Log.Warn("cannot join the consumer group, trying again", "group", o.Group, "error", err)
+			continue
+		}
+		shards := assigned(gen)
+		balancer.Assigned(gen.ID, shards)
+		o.Log.Info("shards assigned", "group", o.Group, "generation", gen.ID, "shards", shards)
+		for _, shard := range shards {
+			gen.Start(func(ended context.Context) {
+				if err := handleShard(ctx, ended, gen, shard, handle); err != nil {
+					stop(err)
+				}
+			})
+		}
+	}
+}
+
+// handleShard runs the handler of one shard until ctx or the generation ends.
+func handleShard(ctx, ended context.Context, gen *kafka.Generation, shard int, handle Handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ended, cancel)()
+	err := handle(ctx, Assignment{Shard: shard, Generation: gen.ID, commit: committer(gen, shard)})
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+		return err
+	}
+	// kafka-go ends a generation when one of its functions returns.
+	<-ctx.Done()
+	return nil
+}
+
+func committer(gen *kafka.Generation, shard int) func(map[string]int64) error {
+	var mu sync.Mutex
+	return func(next map[string]int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		offsets := map[string]map[int]int64{}
+		for topic, at := range next {
+			offsets[topic] = map[int]int64{shard: at}
+		}
+		if err := gen.CommitOffsets(offsets); err != nil {
+			return fmt.Errorf("kafka group %q: committing offsets of shard %d: %w", gen.GroupID, shard, err)
+		}
+		return nil
+	}
+}
+
+// assigned returns the partition numbers of a generation, ascending.
+func assigned(gen *kafka.Generation) []int {
+	set := map[int]bool{}
+	for _, partitions := range gen.Assignments {
+		for _, p := range partitions {
+			set[p.ID] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// final tells refusals from what passes.
+func final(err error) bool {
+	for _, e := range []kafka.Error{
+		kafka.GroupAuthorizationFailed, kafka.TopicAuthorizationFailed, kafka.SASLAuthenticationFailed,
+		kafka.InconsistentGroupProtocol, kafka.InvalidGroupId, kafka.InvalidSessionTimeout,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return errors.Is(err, kafka.ErrGroupClosed)
+}
