@@ -1,0 +1,44 @@
+# What can be done here. Everything needs Go only; race also needs a C compiler.
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := $(shell go env GOPATH)/bin/golangci-lint
+
+# Packages where goroutines share state.
+RACE_PACKAGES := ./cmd/... ./ingest/... ./stream/... ./sink/... ./train/...
+
+# How long make fuzz gives each target.
+FUZZTIME := 5s
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint fuzz generate quickstart bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## compile bin/giantstream
+	go build -o bin/giantstream ./cmd/giantstream
+
+test: ## run all tests
+	go test ./...
+
+race: ## run the tests of concurrent packages under the race detector, the long ones left out
+	go test -race -short $(RACE_PACKAGES)
+
+lint: ## check formatting, go vet and golangci-lint (installed if missing)
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	@$(GOLANGCI_LINT) version --short 2>/dev/null | grep -qxF $(GOLANGCI_LINT_VERSION:v%=%) || \
+		go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	$(GOLANGCI_LINT) run
+
+fuzz: ## fuzz every decoder, FUZZTIME=5s each
+	.ci/fuzz $(FUZZTIME)
+
+generate: ## make the sample graph again from the Go installation at hand
+	go generate ./...
+
+quickstart: ## run everything embedded, on the sample graph
+	go run ./cmd/giantstream quickstart
+
+bench: ## run all benchmarks
+	go test -run '^$$' -bench . ./...
