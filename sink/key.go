@@ -36,7 +36,7 @@ func CheckKey(key string) error {
 // beginning of a key.
 func CheckPrefix(prefix string) error {
 	dir, last := SplitKey(prefix)
-	if dir != "" {
+	if len(last) < len(prefix) { // there is a slash
 		if err := CheckKey(dir); err != nil {
 			return err
 		}

@@ -1,0 +1,75 @@
+package sink_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+)
+
+func TestPutFile(t *testing.T) {
+	var s memstore.Store
+	path := filepath.Join(t.TempDir(), "part.parquet")
+	if err := os.WriteFile(path, []byte("the file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.PutFile(t.Context(), &s, "a/part", path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := sink.ReadAll(t.Context(), &s, "a/part"); err != nil || string(got) != "the file" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := sink.PutFile(t.Context(), &s, "b", path+".none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: got %v, want os.ErrNotExist", err)
+	}
+}
+
+// careless ignores the condition of Create, as some S3 servers do.
+type careless struct{ memstore.Store }
+
+func (s *careless) Create(ctx context.Context, key string, data []byte) error {
+	return s.Put(ctx, key, strings.NewReader(string(data)), int64(len(data)))
+}
+
+func TestProbe(t *testing.T) {
+	t.Run("a store that ignores conditions is refused", func(t *testing.T) {
+		s := &careless{}
+		err := sink.Probe(t.Context(), s)
+		if !errors.Is(err, sink.ErrNoConditions) {
+			t.Fatalf("got %v, want ErrNoConditions", err)
+		}
+		if !strings.Contains(err.Error(), "If-None-Match") {
+			t.Errorf("%q does not say what to do", err)
+		}
+		for info := range s.List(t.Context(), "", "") {
+			t.Errorf("the probe left %s", info.Key)
+		}
+	})
+	t.Run("any failing call is reported", func(t *testing.T) {
+		boom := errors.New("boom")
+		for n := 1; ; n++ {
+			calls := 0
+			s := &memstore.Store{Fail: func(_, _ string) error {
+				if calls++; calls == n {
+					return boom
+				}
+				return nil
+			}}
+			err := sink.Probe(t.Context(), s)
+			if calls < n { // n calls were not needed: all of them have failed once
+				if err != nil {
+					t.Errorf("undisturbed: %v", err)
+				}
+				return
+			}
+			if !errors.Is(err, boom) {
+				t.Errorf("call %d failed: got %v", n, err)
+			}
+		}
+	})
+}
