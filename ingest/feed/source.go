@@ -87,7 +87,11 @@ func (s *source) fetch(ctx context.Context) (chunk, error) {
 	if s.offset == unknown {
 		return chunk{}, s.seekOldest(ctx)
 	}
-	f, err := s.client.Fetch(ctx, s.topic, s.partition, s.offset, fetchBytes, fetchWait)
+	wait := fetchWait
+	if !s.answered.Load() {
+		wait = time.Millisecond // learn the end of the topic at once
+	}
+	f, err := s.client.Fetch(ctx, s.topic, s.partition, s.offset, fetchBytes, wait)
 	if errors.Is(err, client.ErrOffsetOutOfRange) {
 		return chunk{}, s.outOfRange(ctx)
 	}

@@ -29,7 +29,7 @@ type Options struct {
 // heartbeat, and gives members rebalanceTimeout to stop their handlers and
 // join again; handlers should end well within.
 const (
-	heartbeatInterval = 3 * time.Second
+	heartbeatInterval = time.Second
 	sessionTimeout    = 20 * time.Second
 	rebalanceTimeout  = 30 * time.Second
 	joinBackoff       = time.Second
