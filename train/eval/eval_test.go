@@ -19,7 +19,7 @@ func TestSplitHidesBothDirectionsAndNothingElse(t *testing.T) {
 		t.Errorf("known and hidden directions: %d, want %d", got, want)
 	}
 	for _, e := range hidden {
-		if Linked(known, int(e.Src), e.Dst) || Linked(known, int(e.Dst), e.Src) {
+		if linked(known.Neighbours, int(e.Src), e.Dst) || linked(known.Neighbours, int(e.Dst), e.Src) {
 			t.Errorf("edge %v is hidden and known", e)
 		}
 	}
@@ -160,16 +160,16 @@ func TestNegativesAreNoNeighboursAndFollowDegree(t *testing.T) {
 	}
 	edges = append(edges, [2]int32{10, 11})
 	g := &train.Graph{IDs: make([]string, 12), Neighbours: graphtest.Undirected(12, edges)}
-	s := newSampler(g, []Edge{{Src: 0, Dst: 10}})
+	s := NewSampler(g.Neighbours, []Edge{{Src: 0, Dst: 10}})
 	r := rng.New(1)
-	got := s.negatives(nil, 0, 50, &r)
+	got := s.Negatives(nil, 0, 50, &r)
 	for _, x := range got {
 		if x != 11 {
 			t.Fatalf("negative %d of the hub is itself, a neighbour or a hidden neighbour", x)
 		}
 	}
 	hub := 0
-	for _, x := range s.negatives(nil, 11, 4000, &r) {
+	for _, x := range s.Negatives(nil, 11, 4000, &r) {
 		if x == 0 {
 			hub++
 		}

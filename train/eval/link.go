@@ -49,7 +49,7 @@ func Links(emb []float32, dim int, known *train.Graph, hidden []Edge, o LinkOpti
 		o.Negatives = 100
 	}
 	unit := normalized(emb, dim)
-	draw := newSampler(known, hidden)
+	draw := NewSampler(known.Neighbours, hidden)
 	type result struct {
 		pos, neg, rank float64
 		ok             bool
@@ -63,7 +63,7 @@ func Links(emb []float32, dim int, known *train.Graph, hidden []Edge, o LinkOpti
 			if r.Uint64()&1 == 1 {
 				u, v = v, u
 			}
-			candidates = draw.negatives(candidates[:0], u, o.Negatives, &r)
+			candidates = draw.Negatives(candidates[:0], u, o.Negatives, &r)
 			if len(candidates) == 0 {
 				continue
 			}
@@ -144,55 +144,4 @@ func placements(a, b []float64) (mean, variance float64) {
 		variance = max(0, (squares-sum*mean)/float64(len(a)-1))
 	}
 	return mean, variance
-}
-
-// sampler draws negatives by degree.
-type sampler struct {
-	known *train.Graph
-	// cumulative[i] is the degree of nodes 0..i in the known graph.
-	cumulative []int64
-	hidden     map[int32][]int32
-}
-
-func newSampler(known *train.Graph, hidden []Edge) *sampler {
-	s := &sampler{known: known, cumulative: make([]int64, known.Len()), hidden: make(map[int32][]int32)}
-	// In a directed graph a hub may have no out-edges, so count both ends.
-	degree := make([]int64, known.Len())
-	for i := range degree {
-		for _, j := range known.Neighbours.Row(i).Index {
-			degree[i]++
-			degree[j]++
-		}
-	}
-	var sum int64
-	for i, d := range degree {
-		sum += d
-		s.cumulative[i] = sum
-	}
-	for _, e := range hidden {
-		s.hidden[e.Src] = append(s.hidden[e.Src], e.Dst)
-		s.hidden[e.Dst] = append(s.hidden[e.Dst], e.Src)
-	}
-	return s
-}
-
-// negatives appends up to k nodes that are not u or its neighbours; fewer when
-// they are too hard to find (u is linked to nearly all).
-func (s *sampler) negatives(dst []int32, u int32, k int, r *rng.Source) []int32 {
-	if len(s.cumulative) == 0 {
-		return dst
-	}
-	total := s.cumulative[len(s.cumulative)-1]
-	if total == 0 {
-		return dst
-	}
-	for attempt := 0; attempt < 20*k && len(dst) < k; attempt++ {
-		at, _ := slices.BinarySearch(s.cumulative, int64(r.IntN(int(total)))+1)
-		x := int32(at)
-		if x == u || Linked(s.known, int(u), x) || Linked(s.known, int(x), u) || slices.Contains(s.hidden[u], x) {
-			continue
-		}
-		dst = append(dst, x)
-	}
-	return dst
 }

@@ -29,7 +29,7 @@ func Split(g *train.Graph, fraction float64, seed uint64) (*train.Graph, []Edge)
 				known.Index = append(known.Index, j)
 				continue
 			}
-			if int32(i) < j || !Linked(g, int(j), int32(i)) {
+			if int32(i) < j || !linked(g.Neighbours, int(j), int32(i)) {
 				hidden = append(hidden, Edge{int32(i), j})
 			}
 		}
@@ -41,24 +41,6 @@ func Split(g *train.Graph, fraction float64, seed uint64) (*train.Graph, []Edge)
 func hide(a, b uint64, fraction float64, seed uint64) bool {
 	r := rng.New(seed, min(a, b), max(a, b))
 	return r.Float64() < fraction
-}
-
-// Linked reports whether j is a neighbour of i.
-func Linked(g *train.Graph, i int, j int32) bool {
-	return contains(g.Neighbours.Row(i).Index, j)
-}
-
-// contains looks v up in an ascending list.
-func contains(list []int32, v int32) bool {
-	lo, hi := 0, len(list)
-	for lo < hi {
-		if m := int(uint(lo+hi) >> 1); list[m] < v {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	return lo < len(list) && list[lo] == v
 }
 
 // meanAndError returns the mean and its standard error.

@@ -1,0 +1,40 @@
+// Package bag is an encoder that trains on CPUs: every n-gram of the
+// vectorizer has a vector, and a text's embedding is their sum, weighted by
+// TF-IDF, scaled to length 1:
+//
+//	h = Σ_f Ψ(T)_f · E_f      Φ(T) = h / ‖h‖
+//
+// # Start
+//
+// The linear encoder is such a bag: with P the projection and W the ridge
+// solution, E = P·W gives the same embeddings. Training starts there (or from
+// small random vectors, InitRandom), the head of each cluster at the mean
+// PIFA of its labels, so that the first prediction already makes sense.
+//
+// # Training
+//
+// Multi-resolution neighbourhood prediction (package xmc) on minibatches:
+// each instance loses half of its n-grams at random, so that no single rare
+// one can memorise its neighbours. Instances weigh by degree. The table moves
+// by row-wise Adagrad (one accumulator per n-gram, which costs 1/Dim of the
+// table instead of Adam's two tables), the heads by row-sparse Adam, the
+// rates falling linearly to zero. Levels are trained jointly or one after the
+// other (Schedule).
+//
+// # When to stop
+//
+// Some instances are held out: they stay labels but are never trained on.
+// After each epoch the trainer asks whether their embeddings are nearer to
+// their neighbours' than to those of nodes drawn by degree (the area under
+// the curve), and keeps the best epoch's weights. Going level by level, this
+// choice is the paper's choice of level D.
+//
+// # Determinism and resuming
+//
+// What is dropped depends on (seed, epoch, instance), the order of instances
+// on (seed, epoch); gradients of an n-gram or cluster are summed in batch
+// order by whichever goroutine has it. The same data, options and seed thus
+// give the same bits on any number of cores. A State taken after any step
+// holds everything that later steps depend on, so a resumed run ends with the
+// same bits too.
+package bag

@@ -1,0 +1,98 @@
+package bag
+
+import (
+	"fmt"
+	"slices"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train"
+	"giantstream/train/internal/parallel"
+	"giantstream/train/linear"
+)
+
+// Kind is the encoder's name in configuration and artifacts.
+const Kind = "bag"
+
+// Model is the trained table: which features have a vector, and the vectors.
+type Model struct{ table *table }
+
+// NewModel returns a model of vectors for the given features, which ascend
+// and are below cols, the vectorizer's number of features.
+func NewModel(features []int32, vectors []float32, cols, dim int) (*Model, error) {
+	if dim < 1 || len(vectors) != len(features)*dim {
+		return nil, fmt.Errorf("bag: %d numbers are not %d vectors of dimension %d", len(vectors), len(features), dim)
+	}
+	for r, f := range features {
+		if f < 0 || int(f) >= cols || (r > 0 && f <= features[r-1]) {
+			return nil, fmt.Errorf("bag: feature %d of row %d is not ascending below %d", f, r, cols)
+		}
+	}
+	t := newTable(slices.Clone(features), cols, dim)
+	t.vectors = vectors
+	return &Model{t}, nil
+}
+
+// Dim returns the length of an embedding.
+func (m *Model) Dim() int { return m.table.dim }
+
+// Features returns the features that have a vector, not to be changed.
+func (m *Model) Features() []int32 { return m.table.features }
+
+// Vectors returns the table, len(Features())×Dim, not to be changed.
+func (m *Model) Vectors() []float32 { return m.table.vectors }
+
+// Embed writes Φ of a text with features v to out.
+func (m *Model) Embed(v sparse.Vector, out []float32) { m.table.embed(v, out) }
+
+// EmbedAll returns the embeddings of all rows of x (Ψ of texts).
+func (m *Model) EmbedAll(x *sparse.Matrix, workers int) []float32 {
+	out := make([]float32, x.Rows*m.table.dim)
+	parallel.Each(x.Rows, 64, workers, func(_, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			m.table.embed(x.Row(i), out[i*m.table.dim:(i+1)*m.table.dim])
+		}
+	})
+	return out
+}
+
+// Encoder is a Model behind its vectorizer. A text none of whose n-grams has
+// a vector gets the zero vector.
+type Encoder struct {
+	vectorizer linear.Vectorizer
+	model      *Model
+}
+
+var _ train.Encoder = (*Encoder)(nil)
+
+// NewEncoder joins a model to the vectorizer it was trained on.
+func NewEncoder(v linear.Vectorizer, m *Model) (*Encoder, error) {
+	if v.Dim() != len(m.table.row) {
+		return nil, fmt.Errorf("bag: the model was trained on %d features, the vectorizer has %d", len(m.table.row), v.Dim())
+	}
+	return &Encoder{v, m}, nil
+}
+
+// Kind returns "bag".
+func (e *Encoder) Kind() string { return Kind }
+
+// Dim returns the length of an embedding.
+func (e *Encoder) Dim() int { return e.model.Dim() }
+
+// Model returns the trained table.
+func (e *Encoder) Model() *Model { return e.model }
+
+// Encode implements train.Encoder.
+func (e *Encoder) Encode(texts []string, out []float32) error {
+	dim := e.model.Dim()
+	if len(out) != len(texts)*dim {
+		return fmt.Errorf("bag: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*dim)
+	}
+	parallel.Each(len(texts), 32, 0, func(_, lo, hi int) {
+		var features sparse.Vector
+		for i := lo; i < hi; i++ {
+			features = e.vectorizer.Transform(texts[i], features)
+			e.model.Embed(features, out[i*dim:(i+1)*dim])
+		}
+	})
+	return nil
+}

@@ -1,0 +1,106 @@
+package bag
+
+import (
+	"math"
+	"slices"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train/internal/parallel"
+	"giantstream/train/internal/rng"
+	"giantstream/train/internal/vector"
+	"giantstream/train/linear"
+)
+
+// table holds the n-grams' vectors.
+type table struct {
+	dim int
+	// features[r] is the feature of row r, ascending; row[f] is the row of
+	// feature f, -1 if it has none.
+	features []int32
+	row      []int32
+	vectors  []float32 // rows×dim
+}
+
+// newTable returns a table of zeros for the given features (ascending) of a
+// vectorizer of cols features.
+func newTable(features []int32, cols, dim int) *table {
+	t := &table{dim: dim, features: features, row: make([]int32, cols), vectors: make([]float32, len(features)*dim)}
+	for f := range t.row {
+		t.row[f] = -1
+	}
+	for r, f := range features {
+		t.row[f] = int32(r)
+	}
+	return t
+}
+
+// chooseFeatures returns the features of x that most rows hold, at most limit,
+// ascending; ties go to the lower feature. Features in no row are left out.
+func chooseFeatures(x *sparse.Matrix, limit int) []int32 {
+	count := make([]int32, x.Cols)
+	for _, f := range x.Index {
+		count[f]++
+	}
+	var chosen []int32
+	for f, c := range count {
+		if c > 0 {
+			chosen = append(chosen, int32(f))
+		}
+	}
+	if len(chosen) > limit {
+		slices.SortStableFunc(chosen, func(a, b int32) int { return int(count[b]) - int(count[a]) })
+		chosen = slices.Clone(chosen[:limit])
+		slices.Sort(chosen)
+	}
+	return chosen
+}
+
+// linearStart sets every vector to its feature's projection times weights.
+func (t *table) linearStart(p linear.Projection, weights []float32, workers int) {
+	rank := p.Dim()
+	parallel.Each(len(t.features), 64, workers, func(_, lo, hi int) {
+		x := make([]float32, (hi-lo)*rank)
+		unit := sparse.Vector{Index: make([]int32, 1), Value: []float32{1}}
+		for r := lo; r < hi; r++ {
+			unit.Index[0] = t.features[r]
+			p.Apply(unit, x[(r-lo)*rank:(r-lo+1)*rank])
+		}
+		vector.Gemm(vector.None, hi-lo, t.dim, rank, x, weights, t.vectors[lo*t.dim:hi*t.dim])
+	})
+}
+
+// randomStart sets every vector to random numbers of variance 1/dim, so that
+// the vectors have about length 1.
+func (t *table) randomStart(seed uint64, workers int) {
+	scale := math.Sqrt(12 / float64(t.dim)) // of a uniform number's spread
+	parallel.Each(len(t.features), 256, workers, func(_, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			s := rng.New(seed, streamInit, uint64(t.features[r]))
+			for d := range t.dim {
+				t.vectors[r*t.dim+d] = float32(scale * (s.Float64() - 0.5))
+			}
+		}
+	})
+}
+
+// embed writes Φ to out for a vector of features; it stays zero where no
+// feature has a vector.
+func (t *table) embed(v sparse.Vector, out []float32) {
+	clear(out)
+	for k, f := range v.Index {
+		if int(f) < len(t.row) && t.row[f] >= 0 {
+			at := int(t.row[f]) * t.dim
+			vector.Axpy(v.Value[k], t.vectors[at:at+t.dim], out)
+		}
+	}
+	vector.Normalize(out)
+}
+
+// Streams of random numbers, so that no two uses share one.
+const (
+	streamInit uint64 = iota + 1
+	streamHold
+	streamOrder
+	streamDrop
+	streamCheck
+)
