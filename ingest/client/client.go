@@ -101,6 +101,10 @@ func (c *Client) Brokers() []string { return c.brokers }
 // parts of kafka-go that open connections of their own.
 func (c *Client) Dialer() *kafka.Dialer { return c.dialer }
 
+// Transport returns the transport with this client's TLS and SASL settings,
+// for writers that are not Producers.
+func (c *Client) Transport() *kafka.Transport { return c.transport }
+
 // Close closes idle connections. Requests in flight finish.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 

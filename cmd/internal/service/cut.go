@@ -1,0 +1,57 @@
+package service
+
+import (
+	"context"
+	"iter"
+
+	"giantstream/sink"
+	"giantstream/stream"
+	"giantstream/train/generation"
+)
+
+// Cut is a view of the commit log as a generation's source. It implements
+// generation.Source.
+type Cut struct {
+	store  sink.Store
+	shards int
+	cut    stream.Cut
+	hash   string
+}
+
+// SourceAt returns the given cut, or for nil the one at the heads of all shards now.
+func SourceAt(ctx context.Context, store sink.Store, shards int, at map[int]int64) (*Cut, error) {
+	if at != nil {
+		return &Cut{store: store, shards: shards, cut: at}, nil
+	}
+	cut, err := stream.CurrentCut(ctx, store, shards)
+	if err != nil {
+		return nil, err
+	}
+	return &Cut{store: store, shards: shards, cut: cut}, nil
+}
+
+// Cut names the cut: the newest manifest included, per shard.
+func (c *Cut) Cut() map[int]int64 { return c.cut }
+
+// Rows yields the newest row of every node, shard by shard.
+func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
+	return func(yield func(generation.Row, error) bool) {
+		hasher := stream.NewGraphHasher()
+		for shard := range c.shards {
+			for r, err := range c.cut.Newest(ctx, c.store, shard) {
+				if err != nil {
+					yield(generation.Row{}, err)
+					return
+				}
+				hasher.Add(&r.Row)
+				if !yield(generation.Row{Row: r.Row, Shard: shard, Seq: r.Seq}, nil) {
+					return
+				}
+			}
+		}
+		c.hash = hasher.Sum()
+	}
+}
+
+// Hash is the graph's hash, known once Rows has run to its end.
+func (c *Cut) Hash() string { return c.hash }

@@ -1,0 +1,116 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"giantstream/stream"
+)
+
+// Drain returns once everything that was sent to the input topics before the
+// call is committed to the store, on whichever workers. Until then it asks
+// the shards of this process to commit as soon as they are caught up.
+//
+// Manifests that reach the end offsets of every topic, read after them, mean
+// that nothing more can come from within: only edges make mirror records, and
+// a shard flushes those before the manifest that covers the edges.
+func (s *Service) Drain(ctx context.Context) error {
+	s.draining.Add(1)
+	defer s.draining.Add(-1)
+	s.progress.Stage("ingest", 0)
+	var reported int64
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		covered, open, err := s.backlog(ctx)
+		if err != nil {
+			return fmt.Errorf("drain: %w", err)
+		}
+		s.progress.Add(covered - reported)
+		reported = covered
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.failed:
+			return s.failure()
+		case <-tick.C:
+		}
+	}
+}
+
+// backlog returns how many input records the commit log covers, and how many
+// it does not cover yet.
+func (s *Service) backlog(ctx context.Context) (covered, open int64, err error) {
+	heads := make([]*stream.Manifest, s.cfg.Shards)
+	for p := range heads {
+		if heads[p], err = s.heads.get(ctx, s.store, p); err != nil {
+			return 0, 0, err
+		}
+	}
+	ends, err := s.client.EndOffsets(ctx, s.topics.Inputs()...)
+	if err != nil {
+		return 0, 0, err
+	}
+	first, err := s.client.FirstOffsets(ctx, s.topics.Inputs()...)
+	if err != nil {
+		return 0, 0, err
+	}
+	for topic, partitions := range ends {
+		for p, end := range partitions {
+			next := first[topic][p] // what is before it is gone: nothing to wait for
+			if heads[p] != nil {
+				next = max(next, heads[p].Next[topic])
+			}
+			covered += next - first[topic][p]
+			open += max(0, end-next)
+		}
+	}
+	return covered, open, nil
+}
+
+// WaitPublished returns once the embeddings of the current generation and of
+// everything committed so far are acknowledged by the sink topic.
+func (s *Service) WaitPublished(ctx context.Context) error {
+	g := s.serving.number()
+	s.progress.Stage("publish embeddings", 0)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		behind, err := s.unpublished(ctx, g)
+		if err != nil {
+			return fmt.Errorf("wait for embeddings: %w", err)
+		}
+		if behind == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.failed:
+			return s.failure()
+		case <-tick.C:
+		}
+	}
+}
+
+// unpublished counts the shards whose embeddings lag behind.
+func (s *Service) unpublished(ctx context.Context, g int64) (behind int, err error) {
+	for p := range s.cfg.Shards {
+		head, err := s.heads.get(ctx, s.store, p)
+		if err != nil {
+			return 0, err
+		}
+		at, err := stream.LoadPublished(ctx, s.store, p)
+		if err != nil {
+			return 0, err
+		}
+		if at.Generation < g || head != nil && at.Seq < head.Seq {
+			behind++
+		}
+	}
+	return behind, nil
+}

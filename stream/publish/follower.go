@@ -1,0 +1,277 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
+	"giantstream/stream"
+)
+
+// Model is the generation that embeddings are made with.
+type Model struct {
+	Generation int64
+	// Cut is the newest manifest of the shard that Parts cover.
+	Cut int64
+	// Parts are the Parquet objects with the shard's embeddings at the cut.
+	Parts []string
+	Dim   int
+	// Encode writes the embedding of texts[i] to out[i*Dim : (i+1)*Dim].
+	Encode func(texts []string, out []float32) error
+}
+
+// Publisher delivers records: once Publish returns nil, all are acknowledged.
+type Publisher interface {
+	Publish(ctx context.Context, records []embedding.Record) error
+}
+
+// Options of a Follower.
+type Options struct {
+	Shard     int
+	Store     sink.Store
+	Publisher Publisher
+	// Model returns the current generation's model for this shard, nil while
+	// there is none. Called once per step.
+	Model func() *Model
+	// Wake tells that there may be something new; it may be nil.
+	Wake <-chan struct{}
+	// Poll is how long to wait without a Wake before looking again.
+	Poll time.Duration
+	Log  *slog.Logger
+}
+
+// Follower publishes the embeddings of one shard.
+type Follower struct {
+	opts    Options
+	cursor  stream.Published
+	started bool
+	at      atomic.Pointer[stream.Published]
+}
+
+// batch is how many rows are encoded and published at a time.
+const batch = 1024
+
+// New returns a Follower that continues where the last one of its shard stopped.
+func New(opts Options) *Follower { return &Follower{opts: opts} }
+
+// Position returns what has been published, as far as this follower knows.
+// Safe for concurrent use.
+func (f *Follower) Position() stream.Published {
+	if p := f.at.Load(); p != nil {
+		return *p
+	}
+	return stream.Published{}
+}
+
+// Run publishes until ctx ends, which is no error. A broker or store that
+// fails is tried again with growing pauses; nothing is skipped.
+func (f *Follower) Run(ctx context.Context) error {
+	const first, longest = 250 * time.Millisecond, 30 * time.Second
+	pause := first
+	for {
+		progressed, err := f.Step(ctx)
+		wait := f.opts.Poll
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			f.opts.Log.Warn("publishing embeddings failed, will retry", "shard", f.opts.Shard, "in", pause, "error", err)
+			wait, pause = pause, min(2*pause, longest)
+		case progressed:
+			pause = first
+			continue
+		default:
+			pause = first
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-f.opts.Wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Step publishes what is there now: a new generation as a whole, or the
+// manifests committed since the last step. It reports whether it did anything.
+func (f *Follower) Step(ctx context.Context) (bool, error) {
+	if !f.started {
+		cursor, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
+		if err != nil {
+			return false, err
+		}
+		f.cursor, f.started = cursor, true
+		f.at.Store(&cursor)
+	}
+	model := f.opts.Model()
+	if model == nil {
+		return false, nil
+	}
+	if model.Generation > f.cursor.Generation {
+		return true, f.switchTo(ctx, model)
+	}
+	before := f.cursor.Seq
+	for m, err := range stream.Manifests(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq) {
+		if err != nil {
+			return false, err
+		}
+		if err := f.publishManifest(ctx, m, model); err != nil {
+			return false, err
+		}
+		if err := f.advance(ctx, stream.Published{Generation: model.Generation, Seq: m.Seq}); err != nil {
+			return false, err
+		}
+	}
+	return f.cursor.Seq > before, nil
+}
+
+// switchTo publishes the shard's embeddings of a generation that has become
+// current; the cursor then stands at its cut, and the next step takes up what
+// was committed since.
+func (f *Follower) switchTo(ctx context.Context, model *Model) error {
+	// Generation 1 follows on nothing published, so it has no deletions to
+	// catch up with.
+	if model.Generation > 1 {
+		if err := f.publishDeletions(ctx, model); err != nil {
+			return err
+		}
+	}
+	changed := map[string]struct{}{}
+	for m, err := range stream.Manifests(ctx, f.opts.Store, f.opts.Shard, model.Cut) {
+		if err != nil {
+			return err
+		}
+		for r, err := range readRows(ctx, f.opts.Store, m, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+			if err != nil {
+				return err
+			}
+			changed[r.NodeID] = struct{}{}
+		}
+	}
+	out := make([]embedding.Record, 0, batch)
+	for _, part := range model.Parts {
+		for r, err := range embedding.ReadParquet(ctx, f.opts.Store, part) {
+			if err != nil {
+				return err
+			}
+			if _, ok := changed[r.NodeID]; ok {
+				continue
+			}
+			if out = append(out, r); len(out) == batch {
+				if err := f.opts.Publisher.Publish(ctx, out); err != nil {
+					return err
+				}
+				out = out[:0]
+			}
+		}
+	}
+	if err := f.opts.Publisher.Publish(ctx, out); err != nil {
+		return err
+	}
+	return f.advance(ctx, stream.Published{Generation: model.Generation, Seq: model.Cut})
+}
+
+// publishDeletions sends the tombstones of nodes deleted between the cursor
+// and the new generation's cut.
+func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
+	for m, err := range stream.Manifests(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq) {
+		if err != nil {
+			return err
+		}
+		if m.Seq > model.Cut {
+			return nil
+		}
+		var out []embedding.Record
+		for r, err := range readRows(ctx, f.opts.Store, m, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColDeleted, rows.ColEventTime}}) {
+			if err != nil {
+				return err
+			}
+			if r.Deleted {
+				out = append(out, f.record(r, m, model))
+			}
+		}
+		if err := f.opts.Publisher.Publish(ctx, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publishManifest encodes and publishes the rows of one window.
+func (f *Follower) publishManifest(ctx context.Context, m *stream.Manifest, model *Model) error {
+	var (
+		texts   = make([]string, 0, batch)
+		out     = make([]embedding.Record, 0, batch)
+		vectors []float32
+	)
+	send := func() error {
+		// The records keep views into vectors, so each batch gets its own.
+		vectors = make([]float32, len(texts)*model.Dim)
+		if err := model.Encode(texts, vectors); err != nil {
+			return fmt.Errorf("encode rows of shard %d, manifest %d: %w", m.Shard, m.Seq, err)
+		}
+		next := 0
+		for i := range out {
+			if !out[i].Deleted {
+				out[i].Vector = vectors[next : next+model.Dim : next+model.Dim]
+				next += model.Dim
+			}
+		}
+		err := f.opts.Publisher.Publish(ctx, out)
+		texts, out = texts[:0], out[:0]
+		return err
+	}
+	for r, err := range readRows(ctx, f.opts.Store, m, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}}) {
+		if err != nil {
+			return err
+		}
+		out = append(out, f.record(r, m, model))
+		if !r.Deleted {
+			texts = append(texts, r.Text)
+		}
+		if len(out) == batch {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	return send()
+}
+
+func (f *Follower) record(r rows.Row, m *stream.Manifest, model *Model) embedding.Record {
+	return embedding.Record{NodeID: r.NodeID, Generation: model.Generation, EventTime: r.EventTime,
+		Shard: m.Shard, Seq: m.Seq, Deleted: r.Deleted}
+}
+
+func (f *Follower) advance(ctx context.Context, to stream.Published) error {
+	if err := stream.SavePublished(ctx, f.opts.Store, f.opts.Shard, to); err != nil {
+		return err
+	}
+	f.cursor = to
+	f.at.Store(&to)
+	return nil
+}
+
+// readRows yields the rows of all objects of a manifest.
+func readRows(ctx context.Context, store sink.Store, m *stream.Manifest, opts rows.ReadOptions) iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		for _, o := range m.Objects {
+			for r, err := range rows.Read(ctx, store, o.Key, opts) {
+				if err != nil && errors.Is(err, sink.ErrNotFound) {
+					err = fmt.Errorf("manifest %d of shard %d names an object that is gone: %w", m.Seq, m.Shard, err)
+				}
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

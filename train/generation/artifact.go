@@ -1,0 +1,73 @@
+package generation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"giantstream/sink"
+)
+
+// artifact returns the artifact under key if the store has it, else makes and
+// stores it: the step that lets a build resume.
+func artifact[T any](ctx context.Context, store sink.Store, key string, read func(io.Reader) (T, error),
+	create func() (T, error), write func(T, io.Writer) error) (T, error) {
+	v, err := load(ctx, store, key, read)
+	if err == nil || !errors.Is(err, sink.ErrNotFound) {
+		return v, err
+	}
+	if v, err = create(); err != nil {
+		return v, err
+	}
+	return v, save(ctx, store, key, func(w io.Writer) error { return write(v, w) })
+}
+
+// load reads the artifact under key.
+func load[T any](ctx context.Context, store sink.Store, key string, read func(io.Reader) (T, error)) (v T, err error) {
+	object, err := store.Open(ctx, key)
+	if err != nil {
+		return v, err
+	}
+	defer object.Close()
+	v, err = read(io.NewSectionReader(object, 0, object.Size()))
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", key, err)
+	}
+	return v, nil
+}
+
+// save stores what write produces under key, through a temporary file: stores
+// want to know an object's size beforehand.
+func save(ctx context.Context, store sink.Store, key string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp("", "giantstream-artifact-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := write(f); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return store.Put(ctx, key, f, size)
+}
+
+// exists reports whether the object is there.
+func exists(ctx context.Context, store sink.Store, key string) (bool, error) {
+	object, err := store.Open(ctx, key)
+	if errors.Is(err, sink.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, object.Close()
+}

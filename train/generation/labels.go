@@ -1,0 +1,49 @@
+package generation
+
+import (
+	"context"
+	"iter"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/sink"
+	"giantstream/sink/parquetio"
+)
+
+// labelsFormat is the name and version of labels.parquet.
+const labelsFormat = "labels/1"
+
+// label is a row of labels.parquet: row i is the tree's label i.
+type label struct {
+	NodeID   string  `parquet:"node_id"`
+	Clusters []int32 `parquet:"clusters,list"`
+}
+
+// writeLabels stores which label is in which cluster.
+func writeLabels(ctx context.Context, store sink.Store, key string, ids []string, tree *labeltree.Tree) error {
+	format := parquetio.Format[label]{
+		Name:       labelsFormat,
+		Size:       func(l *label) int { return len(l.NodeID) + 4*len(l.Clusters) },
+		Generation: func(*label) int64 { return 0 },
+	}
+	_, err := parquetio.Put(ctx, store, key, format, func(yield func(label, error) bool) {
+		for i, id := range ids {
+			l := label{NodeID: id}
+			if tree.Cluster(0, i) >= 0 {
+				for level := range tree.Levels() {
+					l.Clusters = append(l.Clusters, tree.Cluster(level, i))
+				}
+			}
+			if !yield(l, nil) {
+				return
+			}
+		}
+	})
+	return err
+}
+
+// readLabels yields the ids of the labels in the tree's order.
+func readLabels(ctx context.Context, store sink.Store, key string) iter.Seq2[label, error] {
+	return parquetio.Get(ctx, store, key, labelsFormat, []parquetio.Column[label]{
+		parquetio.Scalar("node_id", parquetio.String(), func(l *label, v string) { l.NodeID = v }),
+	})
+}

@@ -1,0 +1,78 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
+	"giantstream/featurize/targets"
+	"giantstream/featurize/tfidf"
+	"giantstream/sink"
+	"giantstream/sink/rows"
+	"giantstream/train"
+	"giantstream/train/encoder"
+)
+
+// Generation is a ready generation, opened for serving. It is immutable and
+// safe for concurrent use.
+type Generation struct {
+	Doc        *Doc
+	Vectorizer *tfidf.Model
+	Projection *projection.Projection
+	Tree       *labeltree.Tree
+	Encoder    train.Encoder
+	// position of each label in the tree.
+	position map[string]int32
+}
+
+// Open reads a ready generation. Memory: the artifacts, and the labels' ids.
+func Open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) {
+	if doc.Status != Ready {
+		return nil, fmt.Errorf("generation %d is %s, not ready", doc.Generation, doc.Status)
+	}
+	g := &Generation{Doc: doc, position: make(map[string]int32, doc.Tree.Labels)}
+	var err error
+	if g.Vectorizer, g.Projection, g.Tree, err = loadArtifacts(ctx, store, doc.Generation); err != nil {
+		return nil, err
+	}
+	for l, err := range readLabels(ctx, store, Prefix(doc.Generation)+labelsName) {
+		if err != nil {
+			return nil, err
+		}
+		g.position[strings.Clone(l.NodeID)] = int32(len(g.position))
+	}
+	if len(g.position) != g.Tree.Labels() {
+		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation, len(g.position), g.Tree.Labels())
+	}
+	g.Encoder, err = loadEncoder(ctx, store, doc.Generation, g.Vectorizer, g.Projection)
+	return g, err
+}
+
+// Label returns a node's position in the tree.
+func (g *Generation) Label(id string) (int32, bool) {
+	i, ok := g.position[id]
+	return i, ok
+}
+
+// Featurize fills in the row's features and targets. Labels that the tree
+// does not know yet (newer than the generation) count for no cluster.
+func (g *Generation) Featurize(row *rows.Row) error {
+	v := g.Vectorizer.Transform(row.Text, sparse.Vector{Index: row.FeatureIndices[:0], Value: row.FeatureValues[:0]})
+	row.FeatureIndices, row.FeatureValues = v.Index, v.Value
+	labels := make([]int32, 0, len(row.Labels))
+	for _, id := range row.Labels {
+		if i, ok := g.position[id]; ok {
+			labels = append(labels, i)
+		}
+	}
+	slices.Sort(labels)
+	row.Targets, row.TargetCounts = targets.Of(g.Tree, labels)
+	row.Generation = g.Doc.Generation
+	return nil
+}
+
+var _ = encoder.Load
