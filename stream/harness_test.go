@@ -151,8 +151,9 @@ type pipeline struct {
 	rng    *rand.Rand
 	window Window
 	batch  int
-	disks  []*vfs.MemFS
-	lost   int // how often a shard was reopened
+	disks  []*vfs.MemFS // of the machine that runs the shard
+	other  []*vfs.MemFS // of the machine that ran it before
+	lost   int          // how often a shard was reopened
 	object int64
 }
 
@@ -163,6 +164,7 @@ func newPipeline(t testing.TB, b *broker, seed uint64) *pipeline {
 	}
 	for range b.shards {
 		p.disks = append(p.disks, vfs.NewCrashableMem())
+		p.other = append(p.other, vfs.NewCrashableMem())
 	}
 	return p
 }
@@ -182,14 +184,25 @@ func (p *pipeline) feed(s *Shard) *logFeed {
 	return &logFeed{b: p.b, shard: s.opts.Shard, pos: s.Next(), rng: p.rng, max: p.batch}
 }
 
-// crash drops a shard as a power failure would: what was not synced may or
-// may not have reached the disk. Sometimes the whole disk is gone.
+// crash drops a shard. Its process is killed (everything written survives),
+// or its machine loses power (what was not synced may or may not have reached
+// the disk), or the disk is gone. Then the shard may move to another machine,
+// which has the state of the last time the shard was there.
 func (p *pipeline) crash(s *Shard, shard int) {
 	p.lost++
-	if p.rng.IntN(4) == 0 {
+	switch p.rng.IntN(5) {
+	case 0:
 		p.disks[shard] = vfs.NewCrashableMem()
-	} else {
+	case 1:
 		p.disks[shard] = p.disks[shard].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.rng.IntN(101), RNG: p.rng})
+	default:
+		if s != nil && p.rng.IntN(3) > 0 {
+			_ = s.state.sync() // the engine's log writer was quick
+		}
+		p.disks[shard] = p.disks[shard].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: p.rng})
+	}
+	if p.rng.IntN(3) == 0 {
+		p.disks[shard], p.other[shard] = p.other[shard], p.disks[shard]
 	}
 	if s != nil {
 		_ = s.Close() // writes to the file system that nobody reads any more
@@ -225,7 +238,7 @@ func (p *pipeline) drain(crashes int) {
 		if err == nil {
 			err = s.Apply(ctx, batch)
 		}
-		if err == nil && (batch.CaughtUp || s.window.full(s.opts.Window, s.opts.Clock())) {
+		if err == nil && (batch.CaughtUp || crashes > 0 && p.rng.IntN(4) == 0 || s.window.full(s.opts.Window, s.opts.Clock())) {
 			_, err = s.Commit(ctx)
 		}
 		if err != nil || crashes > 0 && p.rng.IntN(6) == 0 {

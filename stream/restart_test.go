@@ -17,10 +17,10 @@ func TestCrashesLeaveNoTrace(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			b := newBroker(1 + rng.IntN(3))
-			fill(b, rng, 150, 8)
+			fill(b, rng, 200, 6+rng.IntN(60))
 			p := newPipeline(t, b, seed)
-			p.window.Changes = 1 + rng.IntN(10)
-			p.drain(25)
+			p.window.Changes = 1 + rng.IntN(30)
+			p.drain(40)
 			sameRows(t, p.newest(), model(b.everything(), true))
 			p.checkLog()
 			if t.Failed() {

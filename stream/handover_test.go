@@ -1,0 +1,270 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/sink/rows"
+)
+
+// step opens a shard, consumes n records (-1: all) and, if told to, commits.
+func (p *pipeline) step(shard, n int, commit bool) *Shard {
+	p.t.Helper()
+	s, err := p.open(shard)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.consume(s, n)
+	if commit {
+		p.commit(s)
+	}
+	return s
+}
+
+func (p *pipeline) consume(s *Shard, n int) {
+	p.t.Helper()
+	f := p.feed(s)
+	f.max = 1
+	for ; n != 0 && !f.caughtUp(); n-- {
+		batch, err := f.Next(context.Background(), 0)
+		if err == nil {
+			err = s.Apply(context.Background(), batch)
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p *pipeline) commit(s *Shard) *Manifest {
+	p.t.Helper()
+	m, err := s.Commit(context.Background())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return m
+}
+
+// kill ends a shard's process: all that was written stays on its disk.
+func (p *pipeline) kill(s *Shard) *vfs.MemFS {
+	// The engine writes its log in the background: wait until it has.
+	if err := s.state.sync(); err != nil {
+		p.t.Fatal(err)
+	}
+	disk := p.disks[s.opts.Shard].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: p.rng})
+	_ = s.Close()
+	return disk
+}
+
+func sendNodes(b *broker, from, to int) {
+	for i := from; i < to; i++ {
+		b.send(nodesTopic, int64(i), record{{Op: PutNode, ID: fmt.Sprintf("n%03d", i), Text: fmt.Sprint("text ", i)}})
+	}
+}
+
+// A worker is killed with more applied than the one who takes over commits.
+// When it returns, the head is ahead of what its state has seen committed, yet
+// the marks in its state are all there is to tell which rows are due: the
+// records come again, but change nothing. Clearing them would lose rows
+// (compare apache/iceberg #17551).
+func TestReturningWorkerCommitsWhatOnlyItsStateKnows(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	sendNodes(p.b, 0, 30)
+	a := p.step(0, 10, true)
+	p.consume(a, 10) // up to record 20, never committed
+	diskOfA := p.kill(a)
+
+	p.disks[0] = vfs.NewCrashableMem()
+	p.kill(p.step(0, 15, true)) // another machine commits up to 15
+
+	p.disks[0] = diskOfA
+	a = p.step(0, -1, true)
+	defer a.Close() //nolint:errcheck // test
+	sameRows(t, p.newest(), model(p.b.everything(), true))
+	p.checkLog()
+}
+
+// What a killed worker had handed to the mirror but not flushed is gone. The
+// next one sees statements that change nothing in its state, and must mirror
+// them all the same, even when it commits before it has seen them again and
+// its own state is lost after that.
+func TestMirrorLostInACrashIsRepeated(t *testing.T) {
+	edge := func(op Op) record { return record{{Op: op, ID: "a", Other: "b"}} }
+	for _, test := range []struct {
+		name   string
+		topics []string
+		after  []record
+	}{
+		{"delete", []string{edgesTopic}, []record{edge(DeleteEdge)}},
+		{"set", []string{edgesTopic}, []record{{{Op: SetEdges, ID: "a", Others: []string{"c"}}}}},
+		{"clear", []string{edgesTopic}, []record{{{Op: ClearEdges, ID: "a"}}}},
+		{"node with edges", []string{nodesTopic}, []record{{{Op: PutNode, ID: "a", Text: "a", HasEdges: true, Others: []string{"c"}}}}},
+		{"dead on arrival", []string{edgesTopic, edgesTopic}, []record{{{Op: ClearEdges, ID: "a"}}, edge(PutEdge)}},
+	} {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/commit early %t", test.name, early), func(t *testing.T) {
+				p := newPipeline(t, newBroker(1), 1)
+				p.b.send(nodesTopic, 1, record{{Op: PutNode, ID: "a", Text: "a", HasEdges: true, Others: []string{"b"}}})
+				p.b.send(nodesTopic, 1, record{{Op: PutNode, ID: "b", Text: "b"}})
+				p.b.send(edgesTopic, 2, edge(PutEdge))
+				s := p.step(0, -1, true)
+				p.consume(s, -1) // the mirror
+				p.commit(s)
+				for i, r := range test.after {
+					p.b.send(test.topics[i], int64(9-i), r)
+				}
+				p.consume(s, -1)
+				p.disks[0] = p.kill(s) // the mirror of test.after is lost
+				if early {
+					s = p.step(0, 0, true)
+					_ = s.Close()
+					p.disks[0] = vfs.NewCrashableMem()
+				}
+				s = p.step(0, -1, true)
+				p.consume(s, -1)
+				p.commit(s)
+				defer s.Close() //nolint:errcheck // test
+				sameRows(t, p.newest(), model(p.b.everything(), true))
+			})
+		}
+	}
+}
+
+// Two workers hold one shard. The one that lost it finds its sequence number
+// taken, writes nothing more, and nothing is lost (apache/iceberg #17551: a
+// zombie's late commit lost data).
+func TestZombieIsFenced(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	sendNodes(p.b, 0, 20)
+	zombie := p.step(0, 5, true)
+	p.consume(zombie, 5)
+	mine := p.disks[0]
+	p.disks[0] = vfs.NewCrashableMem()
+	owner := p.step(0, 12, true)
+	defer owner.Close() //nolint:errcheck // test
+
+	if m, err := zombie.Commit(context.Background()); !errors.Is(err, ErrFenced) {
+		t.Fatalf("late commit gave %v, %v; want ErrFenced", m, err)
+	}
+	if err := zombie.Apply(context.Background(), Batch{Next: map[string]int64{nodesTopic: 20}}); !errors.Is(err, ErrFenced) {
+		t.Fatalf("a fenced shard took another batch: %v", err)
+	}
+	p.disks[0] = mine
+	p.disks[0] = p.kill(zombie)
+
+	p.consume(owner, -1)
+	p.commit(owner)
+	sameRows(t, p.newest(), model(p.b.everything(), true))
+	p.checkLog()
+}
+
+// A worker that restarts between commits commits nothing twice and its
+// offsets never go back (apache/iceberg #16282 and #17340).
+func TestRestartCommitsNothingTwice(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("disk lost %t", lost), func(t *testing.T) {
+			p := newPipeline(t, newBroker(1), 1)
+			sendNodes(p.b, 0, 20)
+			p.b.send(edgesTopic, 1, record{{Op: PutEdge, ID: "n000", Other: "n001"}})
+			s := p.step(0, -1, true)
+			p.consume(s, -1)
+			before := p.commit(s)
+			p.disks[0] = p.kill(s)
+			if lost {
+				p.disks[0] = vfs.NewCrashableMem()
+			}
+			s = p.step(0, -1, false)
+			defer s.Close() //nolint:errcheck // test
+			if m := p.commit(s); m != nil {
+				t.Errorf("manifest %d with %d rows was committed though nothing is new", m.Seq, m.Rows)
+			}
+			if got := s.state.meta; got.Nodes != before.Nodes || got.Edges != before.Edges || got.Nodes != 20 || got.Edges != 1 {
+				t.Errorf("state counts %d nodes and %d edges, the manifest %d and %d", got.Nodes, got.Edges, before.Nodes, before.Edges)
+			}
+			if n := len(p.b.logs[0][mirrorTopic]); n != 1 {
+				t.Errorf("the mirror has %d records, want 1", n)
+			}
+		})
+	}
+}
+
+// A response that got lost is not a lost commit: the manifest is there, so
+// trying again must not read its own success as a rival's.
+func TestCommitWithLostResponse(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	lost := false
+	p.store.FailAfter = func(op, _ string) error {
+		if op == "create" && !lost {
+			lost = true
+			return errInjected
+		}
+		return nil
+	}
+	sendNodes(p.b, 0, 3)
+	s := p.step(0, -1, false)
+	defer s.Close() //nolint:errcheck // test
+	if m := p.commit(s); m.Seq != 1 || m.Rows != 3 || !lost {
+		t.Errorf("committed %+v", m)
+	}
+	p.checkLog()
+}
+
+// What changes nothing writes nothing.
+func TestNoRowsWithoutChange(t *testing.T) {
+	put := record{{Op: PutNode, ID: "a", Text: "text"}}
+	for _, test := range []struct {
+		name  string
+		topic string
+		time  int64
+		r     record
+		rows  int64
+	}{
+		{"changed text", nodesTopic, 5, record{{Op: PutNode, ID: "a", Text: "new"}}, 1},
+		{"same node again", nodesTopic, 5, put, 0},
+		{"older node", nodesTopic, 4, record{{Op: PutNode, ID: "a", Text: "old"}}, 0},
+		{"delete unknown", nodesTopic, 6, record{{Op: DeleteNode, ID: "x"}}, 0},
+		{"delete known", nodesTopic, 6, record{{Op: DeleteNode, ID: "a"}}, 1},
+		{"older delete", nodesTopic, 4, record{{Op: DeleteNode, ID: "a"}}, 0},
+		{"clear of nothing", edgesTopic, 6, record{{Op: ClearEdges, ID: "a"}}, 0},
+		{"edge to nobody", edgesTopic, 6, record{{Op: PutEdge, ID: "a", Other: "nobody"}}, 1},
+		{"edge of nobody", edgesTopic, 6, record{{Op: PutEdge, ID: "nobody", Other: "nothing"}}, 0},
+		{"edge to itself", edgesTopic, 6, record{{Op: PutEdge, ID: "a", Other: "a"}}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPipeline(t, newBroker(1), 1)
+			p.b.send(nodesTopic, 5, append(record{}, put...))
+			s := p.step(0, -1, true)
+			defer s.Close() //nolint:errcheck // test
+			p.b.send(test.topic, test.time, append(record{}, test.r...))
+			p.consume(s, -1)
+			m := p.commit(s)
+			if m == nil || m.Rows != test.rows {
+				t.Fatalf("committed %+v, want the offsets and %d rows", m, test.rows)
+			}
+			if p.commit(s) != nil && test.topic == nodesTopic {
+				t.Error("a second commit found something to do")
+			}
+			sameRows(t, p.newest(), model(p.b.everything(), true))
+		})
+	}
+}
+
+// A deleted node's row has neither text nor labels; its edges are there again
+// when it comes back.
+func TestEdgesSurviveDeletion(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	p.b.send(nodesTopic, 1, record{{Op: PutNode, ID: "a", Text: "one"}})
+	p.b.send(edgesTopic, 2, record{{Op: PutEdge, ID: "a", Other: "b"}})
+	p.b.send(nodesTopic, 3, record{{Op: DeleteNode, ID: "a"}})
+	s := p.step(0, -1, true)
+	defer s.Close() //nolint:errcheck // test
+	sameRows(t, p.newest(), map[string]rows.Row{"a": {NodeID: "a", EventTime: 3, Deleted: true}})
+	p.b.send(nodesTopic, 4, record{{Op: PutNode, ID: "a", Text: "two"}})
+	p.consume(s, -1)
+	p.commit(s)
+	sameRows(t, p.newest(), map[string]rows.Row{"a": {NodeID: "a", Text: "two", Labels: []string{"b"}, EventTime: 4}})
+}
