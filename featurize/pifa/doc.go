@@ -1,6 +1,6 @@
 // Package pifa embeds labels by positive instance feature aggregation: the
 // embedding of a label is the sum of the features of the instances that have
-// it, brought to length 1 (GIANT, section 3.2):
+// it, brought to length 1 (Chien et al., GIANT, ICLR 2022):
 //
 //	z_l = v_l / ‖v_l‖,  v_l = Σ_{i: Y[i,l]=1} Ψ(T_i)
 //

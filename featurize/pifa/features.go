@@ -9,7 +9,7 @@ import (
 )
 
 // Kind names what the label tree clusters: PIFA, or one of the ablations of
-// the paper (GIANT, table 4).
+// the GIANT paper.
 type Kind string
 
 // The kinds of label features.

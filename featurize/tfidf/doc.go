@@ -1,7 +1,7 @@
 // Package tfidf is Ψ, the text vectorizer: raw text to a sparse, L2-normalised
 // TF-IDF vector.
 //
-// Like GIANT (Chien et al., ICLR 2022, appendix) it puts three vectorizers
+// Like GIANT (Chien et al., ICLR 2022) it puts three vectorizers
 // side by side: single words, pairs of neighbouring words, and runs of three
 // characters inside words (padded with a space at both ends). Each part is
 // L2-normalised on its own, so that none drowns the others; the parts are
