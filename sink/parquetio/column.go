@@ -35,12 +35,13 @@ type Column[T any] struct {
 func Scalar[T, V any](name string, t Type[V], set func(*T, V)) Column[T] {
 	return Column[T]{Name: name, kind: t.kind, read: func(c *cursor, rows []T) error {
 		for i := range rows {
-			v, err := c.next()
-			if err != nil {
-				return err
+			if !c.more() {
+				return c.short()
 			}
+			v := &c.buf[c.at]
+			c.at++
 			if v.DefinitionLevel() == c.present {
-				set(&rows[i], t.value(v))
+				set(&rows[i], t.value(*v))
 			}
 		}
 		return nil
@@ -51,26 +52,14 @@ func Scalar[T, V any](name string, t Type[V], set func(*T, V)) Column[T] {
 // are left out.
 func List[T, V any](name string, t Type[V], set func(*T, []V)) Column[T] {
 	return Column[T]{Name: name, kind: t.kind, lists: 1, read: func(c *cursor, rows []T) error {
-		var values []V // of all rows
-		ends := make([]int, len(rows))
-		for i := range rows {
-			for more := true; more; more = c.continues() {
-				v, err := c.next()
-				if err != nil {
-					return err
-				}
-				if v.DefinitionLevel() == c.present {
-					values = append(values, t.value(v))
-				}
-			}
-			ends[i] = len(values)
+		lists, err := readLists(c, len(rows), t)
+		if err != nil {
+			return err
 		}
-		start := 0
-		for i, end := range ends {
-			if end > start {
-				set(&rows[i], values[start:end:end])
+		for i, end := range lists.rows {
+			if start := lists.rowStart(i); end > start {
+				set(&rows[i], lists.values[start:end:end])
 			}
-			start = end
 		}
 		return nil
 	}}
@@ -79,40 +68,78 @@ func List[T, V any](name string, t Type[V], set func(*T, []V)) Column[T] {
 // Lists reads a column of lists of lists.
 func Lists[T, V any](name string, t Type[V], set func(*T, [][]V)) Column[T] {
 	return Column[T]{Name: name, kind: t.kind, lists: 2, read: func(c *cursor, rows []T) error {
-		var values []V                 // of all rows
-		var starts []int               // of all inner lists, in values
-		ends := make([]int, len(rows)) // of each row, in starts
-		for i := range rows {
-			for more := true; more; more = c.continues() {
-				v, err := c.next()
-				if err != nil {
-					return err
-				}
-				if v.RepetitionLevel() < 2 && v.DefinitionLevel() >= c.outer {
-					starts = append(starts, len(values))
-				}
-				if v.DefinitionLevel() == c.present {
-					values = append(values, t.value(v))
-				}
-			}
-			ends[i] = len(starts)
+		lists, err := readLists(c, len(rows), t)
+		if err != nil {
+			return err
 		}
-		inner := make([][]V, len(starts))
-		starts = append(starts, len(values))
-		for k := range inner {
-			if a, b := starts[k], starts[k+1]; b > a {
-				inner[k] = values[a:b:b]
+		inner := make([][]V, len(lists.starts))
+		for k, start := range lists.starts {
+			end := len(lists.values)
+			if k+1 < len(lists.starts) {
+				end = lists.starts[k+1]
 			}
-		}
-		start := 0
-		for i, end := range ends {
 			if end > start {
+				inner[k] = lists.values[start:end:end]
+			}
+		}
+		for i, end := range lists.rows {
+			if start := lists.rowStart(i); end > start {
 				set(&rows[i], inner[start:end:end])
 			}
-			start = end
 		}
 		return nil
 	}}
+}
+
+// lists are the lists of some rows, end to end: one allocation for all.
+type lists[V any] struct {
+	values []V
+	// starts of the inner lists in values; only for lists of lists.
+	starts []int
+	// rows holds the end of each row, in values or in starts.
+	rows []int
+}
+
+func (l *lists[V]) rowStart(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return l.rows[i-1]
+}
+
+// readLists reassembles rows from repetition and definition levels as Dremel
+// describes them (Melnik et al., VLDB 2010, section 4): repetition level 0
+// starts a row, 1 an entry of the outer list, 2 one of the inner list.
+func readLists[V any](c *cursor, rows int, t Type[V]) (lists[V], error) {
+	nested := c.depth == 2
+	l := lists[V]{values: make([]V, 0, c.expect), rows: make([]int, rows)}
+	for i := range rows {
+		for first := true; ; first = false {
+			if !c.more() {
+				if first || c.failed() {
+					return l, c.short()
+				}
+				break
+			}
+			v := &c.buf[c.at]
+			repetition, definition := v.RepetitionLevel(), v.DefinitionLevel()
+			if repetition == 0 && !first {
+				break
+			}
+			c.at++
+			if nested && repetition < 2 && definition >= c.outer {
+				l.starts = append(l.starts, len(l.values))
+			}
+			if definition == c.present {
+				l.values = append(l.values, t.value(*v))
+			}
+		}
+		if l.rows[i] = len(l.values); nested {
+			l.rows[i] = len(l.starts)
+		}
+	}
+	c.expect = len(l.values)
+	return l, nil
 }
 
 // leaf is where a column of ours lies in a file.
@@ -120,6 +147,7 @@ type leaf struct {
 	index   int // among the file's leaf columns
 	present int // definition level of a value that is there
 	outer   int // definition level of an entry of the outermost list
+	depth   int // of lists
 }
 
 func findLeaves[T any](f *parquet.File, columns []Column[T]) (leaves []leaf, err error) {
@@ -147,7 +175,7 @@ func (col Column[T]) find(f *parquet.File) (leaf, error) {
 		return leaf{}, fmt.Errorf("%w: column %s is %v in %d lists, not %v in %d",
 			ErrSchema, col.Name, kind, found.MaxRepetitionLevel, col.kind, col.lists)
 	}
-	l := leaf{index: found.ColumnIndex, present: found.MaxDefinitionLevel}
+	l := leaf{index: found.ColumnIndex, present: found.MaxDefinitionLevel, depth: col.lists}
 	var node parquet.Node = f.Root()
 	for level := 0; l.outer == 0 && len(path) > 0; path = path[1:] {
 		node = child(node, path[0])

@@ -16,6 +16,7 @@ type cursor struct {
 	buf    []parquet.Value
 	at     int // next in buf
 	err    error
+	expect int // values in the next batch, guessed from the last
 	leaf
 }
 
@@ -23,27 +24,20 @@ func newCursor(pages parquet.Pages, l leaf) *cursor {
 	return &cursor{leaf: l, pages: pages, buf: make([]parquet.Value, 0, 512)}
 }
 
-// next returns the next value. io.EOF becomes an error: the caller counts rows
-// and never asks for more than there should be.
-func (c *cursor) next() (parquet.Value, error) {
-	if c.at == len(c.buf) && !c.fill() {
-		if errors.Is(c.err, io.EOF) {
-			return parquet.Value{}, fmt.Errorf("%w: fewer rows than the row group states", ErrCorrupt)
-		}
-		return parquet.Value{}, c.err
-	}
-	v := c.buf[c.at]
-	c.at++
-	return v, nil
-}
+// more reports whether buf[at] holds the next value. After false, short says
+// why.
+func (c *cursor) more() bool { return c.at < len(c.buf) || c.fill() }
 
-// continues reports whether the next value belongs to the same row. An error
-// is kept for next.
-func (c *cursor) continues() bool {
-	if c.at == len(c.buf) && !c.fill() {
-		return false
+// failed reports whether reading has ended in an error, not at the end.
+func (c *cursor) failed() bool { return !errors.Is(c.err, io.EOF) }
+
+// short is the error of a column that has no more values though its row
+// group states more rows.
+func (c *cursor) short() error {
+	if c.failed() {
+		return c.err
 	}
-	return c.buf[c.at].RepetitionLevel() > 0
+	return fmt.Errorf("%w: fewer rows than the row group states", ErrCorrupt)
 }
 
 // fill reads more values into the empty buf. Values point into the page, so it
