@@ -1,0 +1,341 @@
+package backfill_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"giantstream/ingest/backfill"
+	"giantstream/ingest/client"
+	"giantstream/ingest/deadletter"
+	"giantstream/ingest/decode"
+	"giantstream/ingest/internal/kafkatest"
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	"github.com/segmentio/kafka-go"
+)
+
+var (
+	now   = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
+	mtime = time.Date(2023, 1, 2, 3, 4, 5, 0, time.UTC)
+)
+
+func options(e *kafkatest.Env) backfill.Options {
+	return backfill.Options{
+		Client: e.Client, Topics: e.Topics, Mapping: decode.DefaultMapping(), Limits: decode.DefaultLimits(),
+		Clock: func() time.Time { return now },
+	}
+}
+
+// write makes a file that was last modified at mtime.
+func write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	if err := os.WriteFile(name, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(name, mtime, mtime); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func files(t *testing.T, patterns ...string) []backfill.Input {
+	t.Helper()
+	in, err := backfill.Files(patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func run(t *testing.T, o backfill.Options) backfill.Stats {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stats, err := backfill.Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stats
+}
+
+func gz(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func zst(t *testing.T, b []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll(b, nil)
+}
+
+type parquetNode struct {
+	ID    string   `parquet:"id"`
+	Text  []string `parquet:"text,list"`
+	Label *string  `parquet:"label,optional"`
+	Score float64  `parquet:"score"`
+}
+
+func parquetFile(t *testing.T) []byte {
+	t.Helper()
+	label := "x"
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[parquetNode](&out)
+	if _, err := w.Write([]parquetNode{{"a", []string{"red", "pen"}, &label, 1.5}, {"b", nil, nil, 0}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestFormats(t *testing.T) {
+	lines := []byte("{\"id\":\"a\",\"text\":\"red pen\"}\r\n\n{\"id\":\"b\"}")
+	plain := map[string]string{"a": `{"id":"a","text":"red pen"}`, "b": `{"id":"b"}`}
+	csv := []byte("id,text,deleted\na,\"red \"\"big\"\"\npen\",\nb,,true\n")
+	cells := map[string]string{"a": `{"id":"a","text":"red \"big\"\npen"}`, "b": `{"id":"b","deleted":true}`}
+	cases := []struct {
+		name    string
+		content []byte
+		want    map[string]string
+	}{
+		{"n.jsonl", lines, plain},
+		{"n.ndjson", append([]byte("\xef\xbb\xbf"), lines...), plain},
+		{"n.jsonl.gz", gz(t, lines), plain},
+		{"n.jsonl.zst", zst(t, lines), plain},
+		{"n.csv", csv, cells},
+		{"n.csv.gz", gz(t, csv), cells},
+		{"n.parquet", parquetFile(t), map[string]string{
+			"a": `{"id":"a","label":"x","score":1.5,"text":["red","pen"]}`,
+			"b": `{"id":"b","label":null,"score":0,"text":[]}`,
+		}},
+		{"empty.jsonl", nil, map[string]string{}},
+		{"empty.csv", nil, map[string]string{}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			e := kafkatest.Start(t, 3)
+			o := options(e)
+			o.Nodes = files(t, write(t, filepath.Join(t.TempDir(), c.name), c.content))
+			stats := run(t, o)
+			got := map[string]string{}
+			for _, m := range e.Read(t, "nodes") {
+				got[string(m.Key)] = string(m.Value)
+				if !m.Time.Equal(mtime) {
+					t.Errorf("timestamp %v, want the file's %v", m.Time, mtime)
+				}
+				if want := client.Partition(m.Key, 3); m.Partition != want {
+					t.Errorf("%s is in partition %d, want %d", m.Key, m.Partition, want)
+				}
+			}
+			if !maps.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+			if stats.Nodes != int64(len(c.want)) {
+				t.Errorf("stats %+v", stats)
+			}
+		})
+	}
+}
+
+func TestEventTimeBecomesTheTimestamp(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	o := options(e)
+	o.Mapping.Edges.EventTime = "at"
+	o.Edges = files(t, write(t, filepath.Join(t.TempDir(), "e.csv"),
+		[]byte("src,dst,at\na,b,2020-02-02T00:00:00Z\na,c,1580601600\na,d,-5\n")))
+	run(t, o)
+	want := []time.Time{time.Unix(1580601600, 0), time.Unix(1580601600, 0), time.UnixMilli(1)}
+	for i, m := range e.Read(t, "edges") {
+		if !m.Time.Equal(want[i]) {
+			t.Errorf("%s: timestamp %v, want %v", m.Value, m.Time, want[i])
+		}
+	}
+}
+
+func TestBadLinesKeepTheirBytes(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	o := options(e)
+	o.Limits.RecordBytes = 100_000
+	huge := `{"id":"huge","text":"` + strings.Repeat("x", 10_000_000) + `"}`
+	content := "{broken\n" + `{"text":"no id"}` + "\n" + huge + "\n\xff\xfe\n" + `{"id":"good"}` + "\n"
+	name := write(t, filepath.Join(t.TempDir(), "n.jsonl.gz"), gz(t, []byte(content)))
+	o.Nodes = files(t, name)
+	stats := run(t, o)
+	var sent []string
+	for _, m := range e.Read(t, "nodes") {
+		if (m.Key == nil) == (string(m.Value) == `{"id":"good"}`) {
+			t.Errorf("key %q of %s", m.Key, m.Value)
+		}
+		sent = append(sent, string(m.Value))
+	}
+	if want := []string{"{broken", `{"text":"no id"}`, "\xff\xfe", `{"id":"good"}`}; !slices.Equal(sent, want) {
+		t.Errorf("sent %q, want %q", sent, want)
+	}
+	letters := e.Read(t, "dead-letters")
+	if len(letters) != 1 || stats.Oversize != 1 {
+		t.Fatalf("%d dead letters, stats %+v", len(letters), stats)
+	}
+	l, err := deadletter.Parse(letters[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(huge))
+	if l.Origin != (deadletter.Origin{Topic: "nodes", File: name, Line: 3}) || l.Code != decode.RecordTooLarge ||
+		l.Size != int64(len(huge)) || l.SHA256 != hex.EncodeToString(sum[:]) || string(l.Value) != huge[:deadletter.CutBytes] {
+		t.Errorf("letter of %s: %s, %d bytes of %d, %s", l.Origin, l.Code, len(l.Value), l.Size, l.SHA256)
+	}
+}
+
+func TestResume(t *testing.T) {
+	e := kafkatest.Start(t, 2)
+	dir := t.TempDir()
+	var all strings.Builder
+	const n = 120_000
+	for i := range n {
+		fmt.Fprintf(&all, "{\"id\":%d}\n", i)
+	}
+	name := write(t, filepath.Join(dir, "n.jsonl"), []byte(all.String()))
+	o := options(e)
+	o.Checkpoint = filepath.Join(dir, "state", "backfill.json")
+	o.Nodes = files(t, name)
+
+	// The first attempt loses its input after the first checkpoint.
+	broken := errors.New("cable pulled")
+	cut := o
+	cut.Nodes = slices.Clone(o.Nodes)
+	cut.Nodes[0].Open = func(ctx context.Context) (sink.Object, error) {
+		f, err := o.Nodes[0].Open(ctx)
+		return failing{f, f.Size() * 3 / 4, broken}, err
+	}
+	if _, err := backfill.Run(t.Context(), cut); !errors.Is(err, broken) {
+		t.Fatalf("first attempt: %v", err)
+	}
+	stats := run(t, o)
+	if stats.Resumed < 50_000 || stats.Resumed+stats.Nodes != n {
+		t.Errorf("second attempt: %+v, want it to go on after a checkpoint", stats)
+	}
+	seen := map[string]bool{}
+	for _, m := range e.Read(t, "nodes") {
+		seen[string(m.Key)] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d of %d records arrived", len(seen), n)
+	}
+	if stats := run(t, o); stats.Nodes != 0 || stats.Resumed != n {
+		t.Errorf("third run: %+v, want nothing sent", stats)
+	}
+	write(t, name, []byte(`{"id":"changed"}`))
+	o.Nodes = files(t, name)
+	if stats := run(t, o); stats.Nodes != 1 {
+		t.Errorf("changed file: %+v, want it sent", stats)
+	}
+}
+
+// failing is an object that cannot be read past a byte.
+type failing struct {
+	sink.Object
+	at  int64
+	err error
+}
+
+func (f failing) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) <= f.at {
+		return f.Object.ReadAt(p, off)
+	}
+	n, err := f.Object.ReadAt(p[:max(f.at-off, 0)], off)
+	return n, errors.Join(f.err, err)
+}
+
+func TestObjects(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	store := &memstore.Store{}
+	for key, v := range map[string]string{"in/e1.jsonl": `{"src":"a","dst":"b"}`, "in/e2.jsonl": `{"src":"c","dst":"d"}`, "in/other.txt": "?"} {
+		if err := store.Put(t.Context(), key, strings.NewReader(v), int64(len(v))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := options(e)
+	var err error
+	if o.Edges, err = backfill.Objects(t.Context(), store, "in/*.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, o)
+	var keys []string
+	for _, m := range e.Read(t, "edges") {
+		keys = append(keys, string(m.Key))
+	}
+	if !slices.Equal(keys, []string{"a", "c"}) {
+		t.Errorf("keys %q", keys)
+	}
+	if _, err := backfill.Objects(t.Context(), store, "out/*"); !errors.Is(err, backfill.ErrNoInput) {
+		t.Errorf("no match: %v", err)
+	}
+}
+
+func TestUnknownFormatAndDamagedFiles(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	dir := t.TempDir()
+	pq := parquetFile(t)
+	for name, content := range map[string][]byte{
+		"n.txt": []byte("?"), "n.parquet": pq[:len(pq)/2], "garbage.parquet": bytes.Repeat([]byte("PAR1"), 50),
+		"n.jsonl.gz": []byte("not gzip"), "n.jsonl.zst": []byte("not zstd"), "cut.jsonl.gz": gz(t, []byte(`{"id":"a"}`))[:20],
+	} {
+		o := options(e)
+		o.Nodes = files(t, write(t, filepath.Join(dir, name), content))
+		if _, err := backfill.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want an error that names the file", name, err)
+		}
+	}
+}
+
+func TestMessagesLargerThanABatchKeepTheirOrder(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	p := e.Client.NewProducer()
+	big := bytes.Repeat([]byte("x"), 3<<20)
+	for _, v := range [][]byte{[]byte("1"), big, []byte("3")} {
+		if err := p.Send(t.Context(), kafka.Message{Topic: "nodes", Key: []byte("k"), Value: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	for _, m := range e.Read(t, "nodes") {
+		sizes = append(sizes, len(m.Value))
+	}
+	if !slices.Equal(sizes, []int{1, 3 << 20, 1}) {
+		t.Errorf("values of %v bytes", sizes)
+	}
+}
