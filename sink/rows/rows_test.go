@@ -72,7 +72,7 @@ func TestWriteThenRead(t *testing.T) {
 	}{
 		{"none", nil},
 		{"examples", examples()},
-		{"several row groups", random(50_000)}, // about 45 MB raw
+		{"several row groups", random(25_000)}, // about 22 MB raw
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var s memstore.Store
