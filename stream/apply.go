@@ -27,6 +27,10 @@ type change struct {
 	// Its row and its mirror were seen to before that manifest was made,
 	// and it is applied only to bring the state back.
 	covered bool
+	// eager: the state lacks some of what the head manifest covers, so
+	// whether a row changes cannot be told yet. Every link that changes
+	// marks its owner, in case.
+	eager bool
 
 	key, value []byte // scratch
 }
@@ -302,28 +306,41 @@ func (c *change) handOver(ctx context.Context) error {
 	return nil
 }
 
-// markLink marks the owner if the link's part in its row has changed.
+// markLink marks the owner if the link's part in its row has changed, and
+// suspects it if only what lies behind the row has.
 func (c *change) markLink(h *head, owner string, before, after *adjacency) error {
+	if before.effective() == after.effective() && before.in == after.in {
+		return nil
+	}
 	t0, ok0 := before.eventTime()
 	t1, ok1 := after.eventTime()
-	if !h.exists() || before.label() == after.label() && ok0 == ok1 && t0 == t1 {
-		return nil
+	same := before.label() == after.label() && ok0 == ok1 && t0 == t1
+	if !c.eager && (same || !h.exists()) {
+		return c.setMark(owner, markSuspect)
 	}
 	return c.mark(owner)
 }
 
 // mark notes that a node's row must be written with the open window.
-func (c *change) mark(id string) error {
+func (c *change) mark(id string) error { return c.setMark(id, markDue) }
+
+func (c *change) setMark(id string, kind byte) error {
 	if c.covered {
 		return nil
 	}
 	c.key = dirtyKey(c.key, c.window, id)
-	_, ok, err := get(c.b, c.key)
-	if err != nil || ok {
+	have, ok, err := get(c.b, c.key)
+	if err != nil {
 		return err
 	}
-	c.dirty++
-	return c.b.Set(c.key, nil, nil)
+	if ok && (kind == markSuspect || isDue(have)) {
+		return nil
+	}
+	if kind == markDue {
+		c.dirty++
+	}
+	c.value = append(c.value[:0], kind)
+	return c.b.Set(c.key, c.value, nil)
 }
 
 func (c *change) head(id string) (head, error) {

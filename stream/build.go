@@ -36,12 +36,12 @@ func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err e
 			err = cerr
 		}
 	}()
-	return s.eachMark(window, window, func(id string) error {
-		row, err := s.row(id, links)
+	return s.eachMark(window, func(id string) error {
+		row, known, err := s.row(id, links)
 		if err != nil {
 			return fmt.Errorf("build the row of node %q: %w", id, err)
 		}
-		if !yield(row, nil) {
+		if known && !yield(row, nil) {
 			return errStopped
 		}
 		return nil
@@ -50,43 +50,41 @@ func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err e
 
 // row builds one node's row. The event time of a node is that of the newest
 // statement about it or about any of its links, be it one that took the link
-// back; of a deleted node, that of the deletion.
-func (s *state) row(id string, links *pebble.Iterator) (rows.Row, error) {
-	row := rows.Row{NodeID: id}
+// back; of a deleted node, that of the deletion. A node that was never put is not
+// known and has no row.
+func (s *state) row(id string, links *pebble.Iterator) (row rows.Row, known bool, err error) {
+	row.NodeID = id
 	data, ok, err := get(s.db, headKey(nil, id))
-	if err != nil {
-		return row, err
-	}
-	if !ok {
-		return row, fmt.Errorf("%w: node is marked but has no head", ErrCorruptState)
+	if err != nil || !ok {
+		return row, false, err
 	}
 	h, err := decodeHead(data)
-	if err != nil {
-		return row, err
+	if err != nil || !h.known {
+		return row, false, err
 	}
 	row.EventTime = h.at.EventTime
 	if !h.exists() {
 		row.Deleted = true
-		return row, nil
+		return row, true, nil
 	}
 	if data, ok, err = get(s.db, textKey(nil, id)); err != nil {
-		return row, err
+		return row, false, err
 	}
 	if !ok {
-		return row, fmt.Errorf("%w: node has no text", ErrCorruptState)
+		return row, false, fmt.Errorf("%w: node has no text", ErrCorruptState)
 	}
 	if row.Text, row.Class, err = decodeText(data); err != nil {
-		return row, err
+		return row, false, err
 	}
 	prefix := adjacencyPrefix(nil, id)
 	for ok := links.SeekGE(prefix); ok && bytes.HasPrefix(links.Key(), prefix); ok = links.Next() {
 		data, err := links.ValueAndErr()
 		if err != nil {
-			return row, err
+			return row, false, err
 		}
 		a, err := decodeAdjacency(data)
 		if err != nil {
-			return row, err
+			return row, false, err
 		}
 		if t, ok := a.eventTime(); ok {
 			row.EventTime = max(row.EventTime, t)
@@ -95,5 +93,5 @@ func (s *state) row(id string, links *pebble.Iterator) (rows.Row, error) {
 			row.Labels = append(row.Labels, string(links.Key()[len(prefix):]))
 		}
 	}
-	return row, links.Error()
+	return row, true, links.Error()
 }

@@ -26,7 +26,7 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 		if err := s.Apply(ctx, batch); err != nil {
 			return err
 		}
-		if idle && s.rebuilding() {
+		if idle && s.below(s.resume) {
 			return s.incomplete()
 		}
 		drain := batch.CaughtUp && s.opts.Drain != nil && s.opts.Drain()
@@ -40,18 +40,18 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 
 // wait is how long the feed may take: until the window's time is over.
 func (s *Shard) wait() time.Duration {
-	if s.window.since.IsZero() || s.rebuilding() {
+	if s.window.since.IsZero() || s.below(s.resume) {
 		return s.opts.Window.Time
 	}
 	left := s.opts.Window.Time - s.opts.Clock().Sub(s.window.since)
 	return max(left, time.Millisecond)
 }
 
-// incomplete explains why a rebuild cannot finish.
+// incomplete explains why the shard cannot get to where it can commit.
 func (s *Shard) incomplete() error {
-	for topic, next := range s.covered {
+	for topic, next := range s.resume {
 		if have := s.position[topic]; have < next {
-			s.failed = fmt.Errorf("shard %d: %w: %s was read to its end at offset %d, the commit log covers it up to %d; "+
+			s.failed = fmt.Errorf("shard %d: %w: %s was read to its end at offset %d, the shard was at %d before; "+
 				"restore the topic, or start a new pipeline and backfill it", s.opts.Shard, ErrLogIncomplete, topic, have, next)
 		}
 	}

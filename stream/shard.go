@@ -133,14 +133,15 @@ type Shard struct {
 	// covered holds the head's offsets at the time of opening: records
 	// below them are in committed rows already.
 	covered map[string]int64
-	// position is what this Shard itself has consumed up to. Unlike the
-	// state's applied offsets it goes into manifests: the mirror of records
-	// beyond it may not have been flushed.
+	// position is what this Shard itself has consumed up to.
 	position map[string]int64
-	window   openWindow
-	session  string // unique to this opening
-	objects  int64  // objects written in this session
-	failed   error  // the error that ended this Shard
+	// resume is how far every topic must be consumed before anything may be
+	// committed: to what the head covers, and to what the state holds.
+	resume  map[string]int64
+	window  openWindow
+	session string // unique to this opening
+	objects int64  // objects written in this session
+	failed  error  // the error that ended this Shard
 }
 
 // OpenShard reads the head of the shard's commit log, opens the local state
@@ -184,31 +185,32 @@ func (s *Shard) reconcile(ctx context.Context) error {
 	if err := s.checkLineage(ctx); err != nil {
 		return err
 	}
-	s.covered = map[string]int64{}
+	s.covered, s.position, s.resume = map[string]int64{}, map[string]int64{}, map[string]int64{}
 	writer := ""
 	if s.head != nil {
 		s.covered, writer = s.head.Next, s.head.Writer
 	}
+	maps.Copy(s.resume, s.covered)
 	ahead := false // does the state hold records that no manifest covers?
 	for topic, applied := range s.state.meta.Applied {
 		ahead = ahead || applied > s.covered[topic]
+		s.resume[topic] = max(s.resume[topic], applied)
+		if next, ok := s.covered[topic]; ok {
+			s.position[topic] = min(applied, next)
+		}
 	}
 	seq := s.headSeq()
-	marks := s.state.dropMarks
-	if ahead {
-		marks = func() error { return s.state.moveMarks(seq + 1) }
-	}
-	if err := marks(); err != nil {
-		return err
+	if !ahead {
+		if err := s.state.dropMarks(); err != nil {
+			return err
+		}
+	} else if s.state.meta.Committed < seq || s.below(s.covered) {
+		if err := s.state.promoteMarks(seq + 1); err != nil {
+			return err
+		}
 	}
 	if err := s.state.clearMarks(seq, writer); err != nil {
 		return err
-	}
-	s.position = map[string]int64{}
-	for topic, next := range s.covered {
-		if applied, ok := s.state.meta.Applied[topic]; ok {
-			s.position[topic] = min(applied, next)
-		}
 	}
 	return s.beginWindow()
 }
@@ -254,12 +256,10 @@ func (s *Shard) beginWindow() error {
 // topic that is missing starts at its first offset.
 func (s *Shard) Next() map[string]int64 { return maps.Clone(s.position) }
 
-// rebuilding says whether some topic still has to be read up to what the
-// commit log covers. Until then the state is incomplete and nothing may be
-// committed from it.
-func (s *Shard) rebuilding() bool {
-	for topic, next := range s.covered {
-		if s.position[topic] < next {
+// below says whether some topic has yet to be consumed up to the offsets given.
+func (s *Shard) below(offsets map[string]int64) bool {
+	for topic, offset := range offsets {
+		if s.position[topic] < offset {
 			return true
 		}
 	}
@@ -293,7 +293,7 @@ func (s *Shard) moves(next map[string]int64) bool {
 func (s *Shard) apply(ctx context.Context, batch Batch) error {
 	b := s.state.db.NewIndexedBatch()
 	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
-	c := &change{b: b, window: s.window.seq, mirror: s.opts.Mirror}
+	c := &change{b: b, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered)}
 	for i := range batch.Mutations {
 		m := &batch.Mutations[i]
 		c.covered = s.isCovered(m, batch.Next)

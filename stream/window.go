@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -51,15 +52,27 @@ func (w *openWindow) full(limit Window, now time.Time) bool {
 		(w.dirty >= limit.Changes || w.bytes >= limit.Bytes || now.Sub(w.since) >= limit.Time)
 }
 
-// countMarks counts the dirty marks of one window.
+// Kinds of dirty marks, the value of their keys.
+const (
+	// markDue: the row has changed and must be written.
+	markDue = 'd'
+	// markSuspect: facts about the node changed without changing its row.
+	// Beside what another worker has committed they may well change it, so
+	// the mark becomes due if this state is taken up after another worker.
+	markSuspect = 's'
+)
+
+func isDue(value []byte) bool { return len(value) == 1 && value[0] == markDue }
+
+// countMarks counts the rows due in one window.
 func (s *state) countMarks(window int64) (n int, err error) {
-	err = s.eachMark(window, window, func(string) error { n++; return nil })
+	err = s.eachMark(window, func(string) error { n++; return nil })
 	return n, err
 }
 
-// eachMark calls f with the id of every mark of the windows first to last.
-func (s *state) eachMark(first, last int64, f func(id string) error) (err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(first), UpperBound: dirtyPrefix(last + 1)})
+// eachMark calls f with the id of every node whose row is due in a window.
+func (s *state) eachMark(window int64, f func(id string) error) (err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(window), UpperBound: dirtyPrefix(window + 1)})
 	if err != nil {
 		return fmt.Errorf("read dirty marks: %w", err)
 	}
@@ -69,6 +82,11 @@ func (s *state) eachMark(first, last int64, f func(id string) error) (err error)
 		}
 	}()
 	for ok := it.First(); ok; ok = it.Next() {
+		if kind, err := it.ValueAndErr(); err != nil {
+			return fmt.Errorf("read dirty marks: %w", err)
+		} else if !isDue(kind) {
+			continue
+		}
 		if err := f(string(it.Key()[dirtyKeyPrefix:])); err != nil {
 			return err
 		}
@@ -101,34 +119,17 @@ func (s *state) commit(b *pebble.Batch, m meta) error {
 	return nil
 }
 
-// moveMarksChunk bounds the memory of moveMarks.
-const moveMarksChunk = 10_000
+// promoteChunk bounds the memory of promoteMarks.
+const promoteChunk = 10_000
 
-// moveMarks makes the marks of all windows below `to` marks of window `to`.
-// It may be interrupted and repeated.
-func (s *state) moveMarks(to int64) error {
-	for {
+// promoteMarks makes every mark, of whatever window and kind, a mark of window
+// `to` that is due. It may be interrupted and repeated.
+func (s *state) promoteMarks(to int64) error {
+	from := dirtyPrefix(0)
+	for from != nil {
 		b := s.db.NewBatch()
-		n := 0
-		var from []byte
-		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(0), UpperBound: dirtyPrefix(to)})
-		if err != nil {
-			return fmt.Errorf("move dirty marks: %w", err)
-		}
-		for ok := it.First(); ok && n < moveMarksChunk; ok = it.Next() {
-			from = append(from[:0], it.Key()...)
-			if err = b.Set(dirtyKey(nil, to, string(from[dirtyKeyPrefix:])), nil, nil); err == nil {
-				err = b.Delete(from, nil)
-			}
-			if err != nil {
-				break
-			}
-			n++
-		}
-		if cerr := it.Close(); err == nil {
-			err = cerr
-		}
-		if err == nil && n > 0 {
+		next, err := s.promoteSome(b, from, to)
+		if err == nil {
 			err = b.Commit(pebble.NoSync)
 		}
 		if cerr := b.Close(); err == nil {
@@ -137,10 +138,36 @@ func (s *state) moveMarks(to int64) error {
 		if err != nil {
 			return fmt.Errorf("move dirty marks: %w", err)
 		}
-		if n < moveMarksChunk {
-			return nil
+		from = next
+	}
+	return nil
+}
+
+// promoteSome puts a chunk of marks into b, from a key on, and returns where the
+// next chunk begins: nil at the end.
+func (s *state) promoteSome(b *pebble.Batch, from []byte, to int64) (next []byte, err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: dirtyPrefix(to + 1)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n > promoteChunk {
+			return bytes.Clone(it.Key()), nil
+		}
+		if err := b.Delete(it.Key(), nil); err != nil {
+			return nil, err
+		}
+		if err := b.Set(dirtyKey(nil, to, string(it.Key()[dirtyKeyPrefix:])), []byte{markDue}, nil); err != nil {
+			return nil, err
 		}
 	}
+	return nil, it.Error()
 }
 
 // dropMarks removes every mark there is.
