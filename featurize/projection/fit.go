@@ -17,12 +17,14 @@ import (
 // ErrNoData is returned by Fit for a matrix without entries to learn from.
 var ErrNoData = errors.New("projection: the matrix has no features that rows share")
 
-// Options are the settings of Fit; the zero value is a good choice.
+// Options are the settings of Fit; the zero value is a good choice: on 7,145
+// product and 63,666 package descriptions, neither more rows nor more features
+// made link AUC or label clusters better.
 type Options struct {
-	// Sample is how many rows the fit looks at, drawn by Seed (0: 16,384).
+	// Sample is how many rows the fit looks at, drawn by Seed (0: 8,192).
 	Sample int
 	// MaxFeatures bounds the features mapped to something other than zero,
-	// and thus the memory (0: 65,536).
+	// and thus the memory (0: 32,768).
 	MaxFeatures int
 	// Iterations of the subspace iteration (0: 2).
 	Iterations int
@@ -37,8 +39,8 @@ func (o Options) withDefaults() Options {
 			*v = otherwise
 		}
 	}
-	set(&o.Sample, 16384)
-	set(&o.MaxFeatures, 65536)
+	set(&o.Sample, 8192)
+	set(&o.MaxFeatures, 32768)
 	set(&o.Iterations, 2)
 	return o
 }
