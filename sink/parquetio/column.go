@@ -13,15 +13,22 @@ type Type[V any] struct {
 	value func(parquet.Value) V
 }
 
-// The types that our formats use.
-
+// String is the type of UTF-8 columns.
 func String() Type[string] {
 	return Type[string]{parquet.ByteArray, func(v parquet.Value) string { return string(v.ByteArray()) }}
 }
-func Int32() Type[int32]   { return Type[int32]{parquet.Int32, parquet.Value.Int32} }
-func Int64() Type[int64]   { return Type[int64]{parquet.Int64, parquet.Value.Int64} }
+
+// Int32 is the type of 32-bit integer columns.
+func Int32() Type[int32] { return Type[int32]{parquet.Int32, parquet.Value.Int32} }
+
+// Int64 is the type of 64-bit integer and timestamp columns.
+func Int64() Type[int64] { return Type[int64]{parquet.Int64, parquet.Value.Int64} }
+
+// Float is the type of single-precision columns.
 func Float() Type[float32] { return Type[float32]{parquet.Float, parquet.Value.Float} }
-func Bool() Type[bool]     { return Type[bool]{parquet.Boolean, parquet.Value.Boolean} }
+
+// Bool is the type of boolean columns.
+func Bool() Type[bool] { return Type[bool]{parquet.Boolean, parquet.Value.Boolean} }
 
 // A Column reads one column of a file into a field of T.
 type Column[T any] struct {

@@ -26,5 +26,8 @@
 //
 // A file is refused in words if a wanted column is missing or of another type, or if it
 // says that it is another format or version. Columns that nobody asked for are
-// ignored. Corrupt files give ErrCorrupt, never a panic.
+// ignored. Corrupt files give ErrCorrupt, never a panic; but the Parquet
+// library allocates the lengths that page headers state, so a damaged one can
+// take up to 2 GiB for a moment before it is noticed. Check the CRC-32C that
+// manifests record before reading files that may be damaged.
 package parquetio

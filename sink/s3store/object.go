@@ -34,10 +34,9 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 		return 0, &sink.Error{Op: "read", Key: o.key, Err: errors.New("negative offset")}
 	}
 	want := int(min(int64(len(p)), max(o.size-off, 0)))
-	n, err := 0, error(nil)
+	n := 0
 	for try := 0; n < want; try++ {
-		var got int
-		got, err = o.get(p[n:want], off+int64(n))
+		got, err := o.get(p[n:want], off+int64(n))
 		n += got
 		if err != nil && (try == bodyRetries || !retryable(err) || o.ctx.Err() != nil) {
 			return n, o.store.wrap("read", o.key, err)
