@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -124,6 +125,18 @@ func TestFitIsReproducible(t *testing.T) {
 	}
 	if reflect.DeepEqual(want, mustFit(t, x, 16, Options{Seed: 5, Sample: 300, MaxFeatures: 150})) {
 		t.Error("another seed drew the same sample")
+	}
+}
+
+// TestFitIsTheSameOnAnyNumberOfCPUs uses sizes at which gonum's matrix
+// products run in parallel.
+func TestFitIsTheSameOnAnyNumberOfCPUs(t *testing.T) {
+	x := lowRank(1500, 400, 5, 9)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	want := mustFit(t, x, 128, Options{Seed: 4})
+	runtime.GOMAXPROCS(5)
+	if got := mustFit(t, x, 128, Options{Seed: 4}); !reflect.DeepEqual(got, want) {
+		t.Error("1 and 5 CPUs gave different projections")
 	}
 }
 

@@ -35,7 +35,7 @@
 // A fit depends on the multiset of texts alone, not on their order, the number of
 // workers or the calls they came in. Feature ids are ordered by part, then
 // ascending document frequency, then n-gram (words in byte order). A Model is
-// immutable and safe for concurrent use. While fitting, memory is about 16
-// bytes per distinct n-gram and worker; while transforming, a few bytes per
+// immutable and safe for concurrent use. While fitting, memory is 32 to
+// 64 bytes per distinct n-gram and worker; while transforming, a few bytes per
 // character of the text.
 package tfidf

@@ -5,19 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// asciiWord maps an ASCII byte to its lower-case form inside a word of the
-// default profile, or to 0 if it separates words.
-var asciiWord = func() (t [utf8.RuneSelf]byte) {
-	for c := range t {
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-			t[c] = byte(c)
-		case 'A' <= c && c <= 'Z':
-			t[c] = byte(c) + 'a' - 'A'
-		}
+// asciiWord returns the lower-case form of an ASCII byte inside a word of the
+// default profile, or 0 if it separates words.
+func asciiWord(c byte) byte {
+	switch {
+	case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		return c
+	case 'A' <= c && c <= 'Z':
+		return c + 'a' - 'A'
 	}
-	return t
-}()
+	return 0
+}
 
 // scanner walks over the words of a text. The word it returns is valid until
 // the next call.
@@ -39,7 +37,7 @@ scan:
 	for i < len(text) {
 		if c := text[i]; c < utf8.RuneSelf {
 			i++
-			if c = asciiWord[c]; c != 0 {
+			if c = asciiWord(c); c != 0 {
 				w = append(w, c)
 				continue
 			}
