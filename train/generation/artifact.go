@@ -11,9 +11,12 @@ import (
 )
 
 // artifact returns the artifact under key if the store has it, else makes and
-// stores it: the step that lets a build resume.
+// stores it: the step that lets a build resume. Without a store it is made.
 func artifact[T any](ctx context.Context, store sink.Store, key string, read func(io.Reader) (T, error),
 	create func() (T, error), write func(T, io.Writer) error) (T, error) {
+	if store == nil {
+		return create()
+	}
 	v, err := load(ctx, store, key, read)
 	if err == nil || !errors.Is(err, sink.ErrNotFound) {
 		return v, err

@@ -83,7 +83,7 @@ func (b *Builder) Build(ctx context.Context, g int64, source Source, until Until
 	}
 	log.Info("cut read", "nodes", corpus.stats.Nodes, "links", corpus.stats.Links)
 
-	f := &fit{Builder: b, ctx: ctx, doc: doc, corpus: corpus, clock: clock}
+	f := &building{Builder: b, ctx: ctx, doc: doc, corpus: corpus, clock: clock}
 	stages := []struct {
 		run   func() error
 		until Until

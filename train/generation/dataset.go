@@ -11,7 +11,7 @@ import (
 // writeDataset writes the training set: every node with a label to learn from
 // and no more than max_degree of them, with features and targets. One part
 // per shard, rows in ascending id. Held-out edges are not in it.
-func (f *fit) writeDataset() error {
+func (f *building) writeDataset() error {
 	f.clock.Stage("write training set", int64(f.known.Len()))
 	var parts []Part
 	for shard, nodes := range f.corpus.byShard() {
@@ -27,7 +27,7 @@ func (f *fit) writeDataset() error {
 }
 
 // instances yields the training rows of the given nodes.
-func (f *fit) instances(nodes []int32) iter.Seq2[rows.Row, error] {
+func (f *building) instances(nodes []int32) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
 		for _, i := range nodes {
 			f.clock.Add(1)

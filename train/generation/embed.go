@@ -13,7 +13,7 @@ import (
 const encodeBlock = 4096
 
 // encode embeds every node.
-func (f *fit) encode() error {
+func (f *building) encode() error {
 	texts := f.corpus.graph.Texts
 	f.clock.Stage("encode all nodes", int64(len(texts)))
 	dim := f.encoder.Dim()
@@ -47,7 +47,7 @@ type ProbeResult struct {
 }
 
 // evaluate measures the encoder beside the text-only baseline.
-func (f *fit) evaluate() error {
+func (f *building) evaluate() error {
 	f.clock.Stage("evaluate", 0)
 	rank := f.projection.Dim()
 	dim := min(f.doc.Settings.Dim, rank)
@@ -69,7 +69,7 @@ func (f *fit) evaluate() error {
 	return nil
 }
 
-func (f *fit) measure(kind string, vectors []float32, dim int) (Evaluation, error) {
+func (f *building) measure(kind string, vectors []float32, dim int) (Evaluation, error) {
 	s := f.doc.Settings
 	out := Evaluation{Encoder: kind, Dim: dim}
 	if len(f.hidden) > 0 {
@@ -94,7 +94,7 @@ func (f *fit) measure(kind string, vectors []float32, dim int) (Evaluation, erro
 }
 
 // writeEmbeddings stores every node's embedding, one part per shard.
-func (f *fit) writeEmbeddings() error {
+func (f *building) writeEmbeddings() error {
 	f.clock.Stage("write embeddings", int64(f.known.Len()))
 	f.doc.Embeddings = nil
 	for shard, nodes := range f.corpus.byShard() {
@@ -108,7 +108,7 @@ func (f *fit) writeEmbeddings() error {
 	return nil
 }
 
-func (f *fit) records(nodes []int32) iter.Seq2[embedding.Record, error] {
+func (f *building) records(nodes []int32) iter.Seq2[embedding.Record, error] {
 	return func(yield func(embedding.Record, error) bool) {
 		dim := f.encoder.Dim()
 		for _, i := range nodes {

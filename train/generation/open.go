@@ -14,7 +14,6 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/train"
-	"giantstream/train/encoder"
 )
 
 // Generation is a ready generation, opened for serving. It is immutable and
@@ -74,5 +73,3 @@ func (g *Generation) Featurize(row *rows.Row) error {
 	row.Generation = g.Doc.Generation
 	return nil
 }
-
-var _ = encoder.Load

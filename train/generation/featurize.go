@@ -21,8 +21,8 @@ const (
 	labelsName     = "labels.parquet"
 )
 
-// fit is a build in progress: what the stages hand on to one another.
-type fit struct {
+// building is a build in progress: what the stages hand on to one another.
+type building struct {
 	*Builder
 	ctx    context.Context
 	doc    *Doc
@@ -44,10 +44,10 @@ type fit struct {
 	vectors []float32 // n × encoder.Dim()
 }
 
-func (f *fit) key(name string) string { return Prefix(f.doc.Generation) + name }
+func (f *building) key(name string) string { return Prefix(f.doc.Generation) + name }
 
 // split hides the edges that the evaluation will ask for.
-func (f *fit) split() error {
+func (f *building) split() error {
 	f.known = f.corpus.graph
 	if s := f.doc.Settings; s.Holdout > 0 {
 		f.known, f.hidden = eval.Split(f.corpus.graph, s.Holdout, s.EvalSeed)
@@ -57,7 +57,7 @@ func (f *fit) split() error {
 }
 
 // vectorize fits Ψ to all texts and applies it.
-func (f *fit) vectorize() (err error) {
+func (f *building) vectorize() (err error) {
 	texts := f.corpus.graph.Texts
 	f.clock.Stage("fit vectorizer (TF-IDF)", int64(len(texts)))
 	f.vectorizer, err = artifact(f.ctx, f.Store, f.key(vectorizerName), tfidf.Read, func() (*tfidf.Model, error) {
@@ -82,7 +82,7 @@ func (f *fit) vectorize() (err error) {
 }
 
 // project fits the projection to the features and applies it.
-func (f *fit) project() (err error) {
+func (f *building) project() (err error) {
 	f.clock.Stage("fit projection (LSA)", 0)
 	s := f.doc.Settings
 	f.projection, err = artifact(f.ctx, f.Store, f.key(projectionName), projection.Read, func() (*projection.Projection, error) {
@@ -97,7 +97,7 @@ func (f *fit) project() (err error) {
 }
 
 // cluster makes the label features and builds the tree over them.
-func (f *fit) cluster() error {
+func (f *building) cluster() error {
 	f.clock.Stage("PIFA and label tree", 0)
 	s := f.doc.Settings
 	weighting := pifa.Sum
@@ -133,6 +133,9 @@ func (f *fit) cluster() error {
 		stats.Levels = append(stats.Levels, f.tree.Clusters(level))
 	}
 	f.doc.Tree = stats
+	if f.Store == nil {
+		return nil
+	}
 	return writeLabels(f.ctx, f.Store, f.key(labelsName), f.known.IDs, f.tree)
 }
 
@@ -160,4 +163,3 @@ func loadArtifacts(ctx context.Context, store sink.Store, g int64) (v *tfidf.Mod
 	t, err = load(ctx, store, Prefix(g)+treeName, labeltree.Read)
 	return v, p, t, err
 }
-

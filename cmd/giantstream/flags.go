@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/sink/s3store"
+	"giantstream/sink/stores"
+)
+
+// pipelineFlags say which pipeline a command works on: a configuration file,
+// a store on its own, or flags over either.
+type pipelineFlags struct {
+	file  string
+	store string
+}
+
+func (f *pipelineFlags) register(c *cobra.Command) {
+	c.Flags().StringVarP(&f.file, "config", "c", "", "configuration `file` (see 'giantstream config example')")
+	c.Flags().StringVar(&f.store, "store", "", "object store: a directory, file:///dir or s3://bucket/prefix")
+}
+
+// load returns the configuration: the file's, or the defaults for --store.
+func (f *pipelineFlags) load() (*config.Config, error) {
+	var cfg *config.Config
+	switch {
+	case f.file != "":
+		c, err := config.Load(f.file)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		cfg = &c
+	case f.store != "":
+		c := config.Default()
+		cfg = &c
+		cfg.Pipeline = "giantstream"
+	default:
+		return nil, usageError{errors.New("give a configuration with -c FILE, or a store with --store DIR")}
+	}
+	if f.store != "" {
+		if err := placeAt(cfg, f.store); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	return cfg, nil
+}
+
+// placeAt puts the store, and what else lives on the local disk, at a place
+// given on the command line. A directory holds everything: broker and state
+// go under its local/ folder.
+func placeAt(cfg *config.Config, store string) error {
+	dir, isURL := store, strings.Contains(store, "://")
+	if isURL {
+		cfg.Store = store
+		if !strings.HasPrefix(store, "file://") {
+			return nil
+		}
+		dir = strings.TrimPrefix(store, "file://")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	cfg.Store = "file://" + filepath.ToSlash(dir)
+	cfg.StateDir = filepath.Join(dir, "local", "state")
+	cfg.Kafka.DataDir = filepath.Join(dir, "local", "broker")
+	return nil
+}
+
+// openStore opens the pipeline's object store.
+func openStore(ctx context.Context, cfg *config.Config) (sink.Store, error) {
+	return stores.Open(ctx, cfg.Store, stores.Options{S3: s3store.Options{
+		Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region, PathStyle: cfg.S3.PathStyle, Insecure: cfg.S3.Insecure,
+		AccessKey: string(cfg.S3.AccessKey), SecretKey: string(cfg.S3.SecretKey), CAFile: cfg.S3.CAFile,
+	}})
+}
+
+// open loads the configuration and opens its store.
+func (f *pipelineFlags) open(ctx context.Context) (*config.Config, sink.Store, error) {
+	cfg, err := f.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := openStore(ctx, cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the store: %w", err)
+	}
+	return cfg, store, nil
+}

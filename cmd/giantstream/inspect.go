@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/ingest/client"
+	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
+	"giantstream/stream"
+	"giantstream/train/generation"
+)
+
+func (a *app) inspect() *cobra.Command {
+	cmd := &cobra.Command{Use: "inspect", Short: "Look into batches, a generation, its tree, embeddings, one node"}
+	cmd.AddCommand(a.inspectBatches(), a.inspectGeneration(), a.inspectTree(), a.inspectEmbeddings(), a.inspectNode())
+	return cmd
+}
+
+// generationFlag chooses a generation: the newest ready one, or by number.
+type generationFlag struct{ number int64 }
+
+func (g *generationFlag) register(c *cobra.Command) {
+	c.Flags().Int64VarP(&g.number, "generation", "g", 0, "generation `number` (default: the newest that is ready)")
+}
+
+func (g *generationFlag) load(ctx context.Context, store sink.Store) (*generation.Doc, error) {
+	if g.number > 0 {
+		return generation.Load(ctx, store, g.number)
+	}
+	doc, err := generation.Current(ctx, store)
+	if errors.Is(err, generation.ErrNone) {
+		return nil, fmt.Errorf("%s has no finished generation yet: 'giantstream run --until-idle' makes one", store.URL())
+	}
+	return doc, err
+}
+
+func (a *app) inspectBatches() *cobra.Command {
+	var (
+		flags pipelineFlags
+		shard int
+		last  int
+	)
+	cmd := &cobra.Command{
+		Use: "batches", Short: "List the newest committed windows and their Parquet objects",
+		Example: "  giantstream inspect batches --store ./out --shard 0 --last 5", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			_, store, err := flags.open(ctx)
+			if err != nil {
+				return err
+			}
+			id, err := stream.LoadIdentity(ctx, store)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "SHARD\tMANIFEST\tCOMMITTED\tGENERATION\tROWS\tBYTES\tOBJECT")
+			for p := range id.Shards {
+				if shard >= 0 && p != shard {
+					continue
+				}
+				head, err := stream.Head(ctx, store, p)
+				if err != nil {
+					return err
+				}
+				if head == nil {
+					continue
+				}
+				for m, err := range stream.Manifests(ctx, store, p, max(0, head.Seq-int64(last))) {
+					if err != nil {
+						return err
+					}
+					at := m.Created.UTC().Format(time.DateTime)
+					if len(m.Objects) == 0 {
+						fmt.Fprintf(w, "%d\t%d\t%s\t%d\t0\t-\t(offsets only)\n", p, m.Seq, at, m.Generation)
+					}
+					for _, o := range m.Objects {
+						fmt.Fprintf(w, "%d\t%d\t%s\t%d\t%s\t%s\t%s\n", p, m.Seq, at, m.Generation, console.Count(o.Rows), console.Bytes(o.Bytes), o.Key)
+					}
+				}
+			}
+			return w.Flush()
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().IntVar(&shard, "shard", -1, "only this shard")
+	cmd.Flags().IntVar(&last, "last", 3, "windows per shard")
+	return cmd
+}
+
+func (a *app) inspectGeneration() *cobra.Command {
+	var (
+		flags  pipelineFlags
+		number generationFlag
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use: "generation", Short: "Show a generation's graph, tree, encoder and evaluation",
+		Example: "  giantstream inspect generation --store ./out --json | jq .evaluation", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, store, err := flags.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			doc, err := number.load(cmd.Context(), store)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(a.out, doc)
+			}
+			p := &printer{out: a.out}
+			p.heading("Generation %d (%s), graph %s", doc.Generation, doc.Status, doc.GraphHash)
+			printGraph(p, doc)
+			printTree(p, doc)
+			p.line("")
+			printEvaluation(p, doc)
+			p.line("")
+			printPlaces(p, cfg, doc)
+			return p.err
+		},
+	}
+	flags.register(cmd)
+	number.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print generation.json")
+	return cmd
+}
+
+func (a *app) inspectTree() *cobra.Command {
+	var (
+		flags  pipelineFlags
+		number generationFlag
+		opts   generation.OutlineOptions
+	)
+	cmd := &cobra.Command{
+		Use: "tree", Short: "Print the label tree with each cluster's top terms",
+		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			_, store, err := flags.open(ctx)
+			if err != nil {
+				return err
+			}
+			doc, err := number.load(ctx, store)
+			if err != nil {
+				return err
+			}
+			outline, err := generation.OutlineTree(ctx, store, doc, opts)
+			if err != nil {
+				return err
+			}
+			p := &printer{out: a.out}
+			for _, c := range outline {
+				p.line("%s%d.%d  %d labels  %s", strings.Repeat("  ", c.Level), c.Level, c.Cluster, c.Labels, strings.Join(c.Terms, ", "))
+			}
+			return p.err
+		},
+	}
+	flags.register(cmd)
+	number.register(cmd)
+	cmd.Flags().IntVar(&opts.Levels, "levels", 2, "levels to print, from the coarsest")
+	cmd.Flags().IntVar(&opts.Terms, "terms", 8, "terms per cluster")
+	return cmd
+}
+
+func (a *app) inspectEmbeddings() *cobra.Command {
+	var (
+		flags  pipelineFlags
+		number generationFlag
+	)
+	cmd := &cobra.Command{
+		Use: "embeddings", Short: "List a generation's embedding files",
+		Example: "  giantstream inspect embeddings --store ./out", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, store, err := flags.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			doc, err := number.load(cmd.Context(), store)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "SHARD\tROWS\tBYTES\tOBJECT")
+			for _, e := range doc.Embeddings {
+				fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", e.Shard, console.Count(e.Rows), console.Bytes(e.Bytes), e.Key)
+			}
+			return w.Flush()
+		},
+	}
+	flags.register(cmd)
+	number.register(cmd)
+	return cmd
+}
+
+// nodeView is everything the store says about one node.
+type nodeView struct {
+	Shard     int               `json:"shard"`
+	Row       *rows.Row         `json:"row,omitempty"`
+	Seq       int64             `json:"seq,omitempty"`
+	Embedding *embedding.Record `json:"embedding,omitempty"`
+}
+
+func (a *app) inspectNode() *cobra.Command {
+	var flags pipelineFlags
+	cmd := &cobra.Command{
+		Use: "node ID", Short: "Show one node: its newest row and its embedding, as JSON",
+		Example: "  giantstream inspect node --store ./out net/http.Client", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, store, err := flags.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			view, err := findNode(cmd.Context(), store, args[0])
+			if err != nil {
+				return err
+			}
+			return writeJSON(a.out, view)
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func findNode(ctx context.Context, store sink.Store, id string) (*nodeView, error) {
+	identity, err := stream.LoadIdentity(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	v := &nodeView{Shard: client.Partition([]byte(id), identity.Shards)}
+	cut, err := stream.CurrentCut(ctx, store, identity.Shards)
+	if err != nil {
+		return nil, err
+	}
+	for r, err := range cut.Newest(ctx, store, v.Shard) {
+		if err != nil {
+			return nil, err
+		}
+		if r.NodeID == id {
+			v.Row, v.Seq = &r.Row, r.Seq
+			break
+		}
+	}
+	if v.Row == nil {
+		return nil, fmt.Errorf("node %q has no committed row in shard %d; ids are compared byte by byte", id, v.Shard)
+	}
+	doc, err := generation.Current(ctx, store)
+	if errors.Is(err, generation.ErrNone) {
+		return v, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range doc.Embeddings {
+		if part.Shard != v.Shard {
+			continue
+		}
+		for r, err := range embedding.ReadParquet(ctx, store, part.Key) {
+			if err != nil {
+				return nil, err
+			}
+			if r.NodeID == id {
+				v.Embedding = &r
+				return v, nil
+			}
+		}
+	}
+	return v, nil
+}

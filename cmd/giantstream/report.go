@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/service"
+	"giantstream/config"
+	"giantstream/ingest/backfill"
+	"giantstream/train/generation"
+)
+
+// runReport is what a run until idle has done.
+type runReport struct {
+	Store       string                  `json:"store"`
+	Sent        *backfill.Stats         `json:"sent,omitempty"`
+	DeadLetters service.DeadLetterCount `json:"dead_letters"`
+	Generation  *generation.Doc         `json:"generation"`
+	// Built is false when nothing had changed since that generation.
+	Built bool                   `json:"built"`
+	Laps  []generation.StageTime `json:"laps"`
+
+	last time.Time
+}
+
+func newRunReport(cfg *config.Config) *runReport {
+	return &runReport{Store: cfg.Store, last: time.Now()}
+}
+
+func (r *runReport) sent(s backfill.Stats) { r.Sent = &s }
+
+// lap ends a part of the run.
+func (r *runReport) lap(name string) {
+	now := time.Now()
+	r.Laps = append(r.Laps, generation.StageTime{Name: name, Seconds: now.Sub(r.last).Seconds()})
+	r.last = now
+}
+
+func seconds(s float64) string { return console.Duration(time.Duration(s * float64(time.Second))) }
+
+func (r *runReport) print(out io.Writer, cfg *config.Config) error {
+	d := r.Generation
+	p := &printer{out: out}
+	switch {
+	case r.Built:
+		p.heading("Generation %d is ready", d.Generation)
+	default:
+		p.heading("Up to date: nothing has changed since generation %d", d.Generation)
+	}
+	if s := r.Sent; s != nil {
+		p.line("sent          %s node and %s edge records%s", console.Count(s.Nodes), console.Count(s.Edges), earlier(s.Resumed))
+	}
+	printGraph(p, d)
+	if r.DeadLetters.Total > 0 {
+		p.line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)
+	}
+	printTree(p, d)
+	p.line("")
+	printEvaluation(p, d)
+	p.heading("Time")
+	for _, l := range r.Laps {
+		p.line("%-28s %9s", l.Name, seconds(l.Seconds))
+		if l.Name == "generation" && r.Built {
+			for _, s := range d.Stages {
+				p.line("  %-26s %9s", s.Name, seconds(s.Seconds))
+			}
+		}
+	}
+	p.heading("Where things are")
+	printPlaces(p, cfg, d)
+	return p.err
+}
+
+func earlier(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s more by an earlier run", console.Count(n))
+}
+
+func printGraph(p *printer, d *generation.Doc) {
+	g := d.Graph
+	p.line("graph         %s nodes, %s links (%s hidden for the evaluation)%s",
+		console.Count(g.Nodes), console.Count(g.Links), console.Count(g.Hidden), classes(g.Classes))
+	var notes []string
+	note := func(n int, what string) {
+		if n > 0 {
+			notes = append(notes, console.Count(n)+" "+what)
+		}
+	}
+	note(g.Isolated, "nodes without a neighbour")
+	note(g.Hubs, "hubs over max_degree, labels only")
+	note(g.Dangling, "links to unknown nodes left out")
+	note(g.Deleted, "deleted")
+	if len(notes) > 0 {
+		p.line("              %s", strings.Join(notes, "; "))
+	}
+}
+
+func classes(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d classes", n)
+}
+
+func printTree(p *printer, d *generation.Doc) {
+	var levels []string
+	for _, n := range d.Tree.Levels {
+		levels = append(levels, console.Count(n))
+	}
+	p.line("label tree    %s clusters; mean cosine to the leaf's centre %.3f", strings.Join(levels, " → "), d.Tree.MeanCosine)
+	p.line("encoder       %s, %d dimensions, %s", d.Encoder.Kind, d.Encoder.Dim, console.Bytes(d.Encoder.Bytes))
+}
+
+// printEvaluation prints a row per encoder: what the graph is worth.
+func printEvaluation(p *printer, d *generation.Doc) {
+	printEvaluations(p, d.Evaluation)
+}
+
+func printEvaluations(p *printer, evaluations []generation.Evaluation) {
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	head := []string{"  encoder", "link AUC", "MRR", "hits@10"}
+	for _, e := range evaluations[:min(1, len(evaluations))] {
+		for _, pr := range e.Probes {
+			head = append(head, fmt.Sprintf("class, %g %% labelled", 100*pr.Rate))
+		}
+	}
+	fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, e := range evaluations {
+		name := e.Encoder
+		if name == "lsa" {
+			name = "lsa (text only)"
+		}
+		row := []string{"  " + name, "-", "-", "-"}
+		if l := e.Links; l != nil {
+			row = []string{"  " + name, fmt.Sprintf("%.3f ± %.3f", l.AUC, l.AUCStdErr), fmt.Sprintf("%.3f", l.MRR), fmt.Sprintf("%.3f", l.Hits10)}
+		}
+		for _, pr := range e.Probes {
+			row = append(row, fmt.Sprintf("%.3f ± %.3f", pr.Accuracy, pr.StdDev))
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	p.keep(w.Flush())
+}
+
+func printPlaces(p *printer, cfg *config.Config, d *generation.Doc) {
+	prefix := strings.TrimPrefix(cfg.Store, "file://") + "/"
+	g := prefix + generation.Prefix(d.Generation)
+	p.line("embeddings    %sembeddings/*.parquet", g)
+	p.line("training set  %sdataset/*.parquet", g)
+	p.line("batches       %sshards/*/rows/*.parquet, committed by shards/*/manifests/*.json", prefix)
+	p.line("figures       %sgeneration.json", g)
+	p.line("sink topic    %s", cfg.Kafka.Topics.Embeddings)
+}
+
+// printer keeps the first error of many writes.
+type printer struct {
+	out io.Writer
+	err error
+}
+
+func (p *printer) Write(b []byte) (int, error) {
+	n, err := p.out.Write(b)
+	p.keep(err)
+	return n, err
+}
+
+func (p *printer) keep(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+func (p *printer) heading(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.line("\n%s\n%s", text, strings.Repeat("─", len([]rune(text))))
+}

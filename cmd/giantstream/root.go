@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+)
+
+// Exit codes, documented in `giantstream help exit-codes`.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// usageError is an error in what the user wrote, on the command line or in
+// the configuration; retrying the same command cannot help.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// app carries what every command shares.
+type app struct {
+	out, err  io.Writer
+	logLevel  string
+	logFormat string
+}
+
+// Run executes one command line and returns the process's exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{out: stdout, err: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "giantstream: interrupted; the next run goes on where this one stopped")
+		return exitInterrupted
+	}
+	fmt.Fprintf(stderr, "giantstream: %v\n", err)
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "giantstream",
+		Short: "Graph-aware embeddings of texts, streamed",
+		Long: `giantstream turns node texts and edges into embeddings that carry the graph
+(GIANT, Chien et al., ICLR 2022), from Kafka topics or files to a sink topic and
+Parquet, and keeps them current while the catalog changes.
+
+Start here:
+  giantstream quickstart                                        everything embedded, on a sample graph
+  giantstream run --nodes n.jsonl.gz --edges e.jsonl.gz --store ./store --until-idle     your own files
+  giantstream config example > pipeline.yaml                    the service`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, info elsewhere)")
+	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "auto", "auto, text or json")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\n\nSee '%s --help'", err, c.CommandPath())}
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "main", Title: "Run:"},
+		&cobra.Group{ID: "stage", Title: "One stage by hand:"},
+		&cobra.Group{ID: "look", Title: "Look and repair:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("main", a.quickstart(), a.run(), a.backfill())
+	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
+	add("look", a.status(), a.inspect(), a.dlq(), a.config())
+	root.AddCommand(helpExitCodes())
+	usageArgs(root)
+	return root
+}
+
+// usageArgs makes wrong positional arguments usage errors, everywhere.
+func usageArgs(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{fmt.Errorf("%w\n\nSee '%s --help'", err, c.CommandPath())}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		usageArgs(sub)
+	}
+}
+
+// logger builds the logger for one command. level is the command's own
+// default, which --log-level outranks.
+func (a *app) logger(level, format string) (*slog.Logger, error) {
+	if a.logLevel != "" {
+		level = a.logLevel
+	}
+	if a.logFormat != "auto" {
+		format = a.logFormat
+	}
+	var l slog.Level
+	switch {
+	case level == "" && console.Terminal(a.err):
+		l = slog.LevelWarn
+	case level == "":
+		l = slog.LevelInfo
+	default:
+		if err := l.UnmarshalText([]byte(level)); err != nil {
+			return nil, usageError{fmt.Errorf("--log-level %q: use debug, info, warn or error", level)}
+		}
+	}
+	opts := &slog.HandlerOptions{Level: l}
+	switch strings.ToLower(format) {
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.err, opts)), nil
+	case "", "auto", "text":
+		return slog.New(slog.NewTextHandler(a.err, opts)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format %q: use auto, text or json", format)}
+}
+
+func helpExitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `Exit codes:
+  0    done
+  1    failed: the message says at what; running the same command again resumes
+  2    wrong command line or configuration: nothing was started
+  130  interrupted by a signal; the next run goes on where this one stopped`,
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/service"
+	"giantstream/stream"
+	"giantstream/train/generation"
+)
+
+// stageCommand runs a generation's build up to a point. The three commands
+// resume one another: fit, then train, then embed is one whole build.
+func (a *app) stageCommand(until generation.Until, use, short, long, example string) *cobra.Command {
+	var (
+		flags   pipelineFlags
+		encoder string
+	)
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			cfg, store, err := flags.open(ctx)
+			if err != nil {
+				return err
+			}
+			if encoder != "" {
+				cfg.Train.Encoder = encoder
+			}
+			if err := cfg.Validate(); err != nil {
+				return usageError{err}
+			}
+			log, err := a.logger("", cfg.Log.Format)
+			if err != nil {
+				return err
+			}
+			id, err := stream.LoadIdentity(ctx, store)
+			if err != nil {
+				return fmt.Errorf("%s holds no pipeline yet, 'giantstream run' creates one: %w", store.URL(), err)
+			}
+			progress := console.New(a.err, log)
+			b := &generation.Builder{Store: store, Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
+				CheckpointEvery: cfg.Train.CheckpointEvery, Progress: progress, Log: log, Now: time.Now}
+			doc, err := b.BuildNext(ctx, func(ctx context.Context, at map[int]int64) (generation.Source, error) {
+				return service.SourceAt(ctx, store, id.Shards, at)
+			}, until)
+			progress.Done()
+			if err != nil {
+				return err
+			}
+			p := &printer{out: a.out}
+			p.heading("Generation %d is %s", doc.Generation, doc.Status)
+			printGraph(p, doc)
+			printTree(p, doc)
+			if doc.Status == generation.Ready {
+				p.line("")
+				printEvaluation(p, doc)
+			}
+			return p.err
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&encoder, "encoder", "", "bag or linear, for a generation that begins (default: the configuration's, bag)")
+	return cmd
+}
+
+func (a *app) fit() *cobra.Command {
+	return a.stageCommand(generation.UntilDataset, "fit",
+		"Fit vectorizer, projection and label tree; write the training set",
+		`Begin a new generation on everything committed so far (or take up the unfinished
+one), and stop after its training set is written, for example to train on it
+with a trainer of your own.`,
+		"  giantstream fit --store ./out")
+}
+
+func (a *app) train() *cobra.Command {
+	return a.stageCommand(generation.UntilEncoder, "train",
+		"Train the encoder of the unfinished generation",
+		"Do what fit does, where that is not done yet, and train the encoder.",
+		"  giantstream train --store ./out --encoder linear")
+}
+
+func (a *app) embed() *cobra.Command {
+	return a.stageCommand(generation.UntilReady, "embed",
+		"Embed every node and finish the generation",
+		`Do what train does, where that is not done yet; then evaluate, embed every node
+and mark the generation ready. A running pipeline picks it up and publishes it.`,
+		"  giantstream embed --store ./out")
+}

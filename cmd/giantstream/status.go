@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/sink"
+	"giantstream/stream"
+	"giantstream/train/generation"
+)
+
+// pipelineStatus is what the store alone tells about a pipeline.
+type pipelineStatus struct {
+	Store       string             `json:"store"`
+	Identity    stream.Identity    `json:"identity"`
+	Shards      []shardStatus      `json:"shards"`
+	Nodes       int64              `json:"nodes"`
+	Edges       int64              `json:"edges"`
+	Generations []generationStatus `json:"generations"`
+}
+
+type shardStatus struct {
+	Shard     int              `json:"shard"`
+	Seq       int64            `json:"seq"`
+	Committed time.Time        `json:"committed,omitzero"`
+	Nodes     int64            `json:"nodes"`
+	Edges     int64            `json:"edges"`
+	Next      map[string]int64 `json:"next_offsets,omitempty"`
+	Published stream.Published `json:"published"`
+}
+
+type generationStatus struct {
+	Generation int64             `json:"generation"`
+	Status     generation.Status `json:"status"`
+	Encoder    string            `json:"encoder,omitempty"`
+	Nodes      int               `json:"nodes"`
+	Finished   time.Time         `json:"finished,omitzero"`
+	GraphHash  string            `json:"graph_hash,omitempty"`
+}
+
+func (a *app) status() *cobra.Command {
+	var (
+		flags  pipelineFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show shards, offsets and generations, as the store has them",
+		Example: `  giantstream status -c pipeline.yaml
+  giantstream status --store ./store --json | jq .nodes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, store, err := flags.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			st, err := readStatus(cmd.Context(), store)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(a.out, st)
+			}
+			return st.print(a.out)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func readStatus(ctx context.Context, store sink.Store) (*pipelineStatus, error) {
+	st := &pipelineStatus{Store: store.URL()}
+	id, err := stream.LoadIdentity(ctx, store)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, fmt.Errorf("%s holds no pipeline yet: 'giantstream run' creates one", store.URL())
+	}
+	if err != nil {
+		return nil, err
+	}
+	st.Identity = id
+	for p := range id.Shards {
+		s := shardStatus{Shard: p}
+		if s.Published, err = stream.LoadPublished(ctx, store, p); err != nil {
+			return nil, err
+		}
+		m, err := stream.Head(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
+		}
+		st.Nodes += s.Nodes
+		st.Edges += s.Edges
+		st.Shards = append(st.Shards, s)
+	}
+	gens, err := generation.Numbers(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range gens {
+		d, err := generation.Load(ctx, store, g)
+		if errors.Is(err, generation.ErrNone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		st.Generations = append(st.Generations, generationStatus{g, d.Status, d.Encoder.Kind, d.Graph.Nodes, d.Finished, d.GraphHash})
+	}
+	return st, nil
+}
+
+func (st *pipelineStatus) print(out io.Writer) error {
+	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions\n\n",
+		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SHARD\tMANIFEST\tCOMMITTED\tNODES\tEDGES\tPUBLISHED\tNEXT OFFSETS")
+	for _, s := range st.Shards {
+		committed := "-"
+		if !s.Committed.IsZero() {
+			committed = s.Committed.UTC().Format(time.DateTime)
+		}
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\tg%d to %d\t%s\n", s.Shard, s.Seq, committed,
+			console.Count(s.Nodes), console.Count(s.Edges), s.Published.Generation, s.Published.Seq, offsets(s.Next))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(st.Generations) == 0 {
+		fmt.Fprintln(out, "\nno generation yet")
+		return nil
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(w, "GENERATION\tSTATUS\tENCODER\tNODES\tFINISHED\tGRAPH")
+	for _, g := range st.Generations {
+		finished := "-"
+		if !g.Finished.IsZero() {
+			finished = g.Finished.UTC().Format(time.DateTime)
+		}
+		hash := g.GraphHash
+		if len(hash) > 12 {
+			hash = hash[:12]
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", g.Generation, g.Status, g.Encoder, console.Count(g.Nodes), finished, hash)
+	}
+	return w.Flush()
+}
+
+// offsets prints a map of offsets in a stable order.
+func offsets(next map[string]int64) string {
+	var parts []string
+	for topic, o := range next {
+		parts = append(parts, fmt.Sprintf("%s=%d", topic, o))
+	}
+	sort.Strings(parts)
+	return strings.Join(parts, " ")
+}
+
+func writeJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

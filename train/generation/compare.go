@@ -1,0 +1,122 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"giantstream/train/bag"
+	"giantstream/train/fit"
+	"giantstream/train/lsa"
+)
+
+// Comparison is how one encoder does over several splits of a graph.
+type Comparison struct {
+	Encoder string `json:"encoder"`
+	// Runs has one evaluation per split.
+	Runs []Evaluation `json:"runs"`
+}
+
+// Spread is a mean and the standard deviation between splits.
+type Spread struct{ Mean, StdDev float64 }
+
+// Over returns the spread of a figure over the runs that have it.
+func (c Comparison) Over(figure func(Evaluation) (float64, bool)) Spread {
+	var values []float64
+	for _, r := range c.Runs {
+		if v, ok := figure(r); ok {
+			values = append(values, v)
+		}
+	}
+	var s Spread
+	for _, v := range values {
+		s.Mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		s.StdDev += (v - s.Mean) * (v - s.Mean)
+	}
+	if len(values) > 1 {
+		s.StdDev = math.Sqrt(s.StdDev / float64(len(values)-1))
+	}
+	return s
+}
+
+// Compare trains the encoders on the source's graph with Settings.Holdout of
+// the edges hidden, once per seed, and measures them on what was hidden. The
+// encoder "lsa" is the text-only baseline. Nothing is stored. Texts are
+// vectorized once for all splits: the vectorizer sees no edges.
+func (b *Builder) Compare(ctx context.Context, source Source, encoders []string, seeds []uint64) ([]Comparison, error) {
+	if err := b.Settings.check(); err != nil {
+		return nil, err
+	}
+	clock := newStageClock(b.Progress, b.Now)
+	clock.Stage("read the cut", 0)
+	corpus, err := loadCorpus(ctx, source, b.Settings.MaxDegree, clock)
+	if err != nil {
+		return nil, err
+	}
+	if corpus.stats.Links == 0 {
+		return nil, fmt.Errorf("%w: %d nodes, none of which has a neighbour", ErrTooFew, corpus.stats.Nodes)
+	}
+	unstored := *b
+	unstored.Store = nil
+	f := &building{Builder: &unstored, ctx: ctx, doc: &Doc{Settings: b.Settings}, corpus: corpus, clock: clock}
+	if err := f.vectorize(); err != nil {
+		return nil, err
+	}
+	if err := f.project(); err != nil {
+		return nil, err
+	}
+	out := make([]Comparison, len(encoders))
+	for i, kind := range encoders {
+		out[i].Encoder = kind
+	}
+	for _, seed := range seeds {
+		f.doc.Settings.EvalSeed = seed
+		if err := f.split(); err != nil {
+			return nil, err
+		}
+		if err := f.cluster(); err != nil {
+			return nil, err
+		}
+		for i, kind := range encoders {
+			e, err := f.compare(kind)
+			if err != nil {
+				return nil, fmt.Errorf("encoder %s, split %d: %w", kind, seed, err)
+			}
+			out[i].Runs = append(out[i].Runs, e)
+		}
+	}
+	clock.end()
+	return out, nil
+}
+
+// compare trains and measures one encoder on the split at hand.
+func (f *building) compare(kind string) (Evaluation, error) {
+	if kind == lsa.Kind {
+		rank := f.projection.Dim()
+		return f.measure(kind, lsa.Truncate(f.projected, rank, f.pifaDim), f.pifaDim)
+	}
+	var err error
+	if f.encoder, _, err = f.train(kind, bag.Checkpoints{}); err != nil {
+		return Evaluation{}, err
+	}
+	if err := f.encode(); err != nil {
+		return Evaluation{}, err
+	}
+	return f.measure(kind, f.vectors, f.encoder.Dim())
+}
+
+// inputs are what training needs of the stages before.
+func (f *building) inputs() fit.Inputs {
+	return fit.Inputs{Graph: f.known, Vectorizer: f.vectorizer, Features: f.features,
+		Projection: f.projection, Projected: f.projected, Labels: f.labels, LabelDim: f.pifaDim, Tree: f.tree}
+}
+
+// String gives "0.812 ± 0.004", or "-" where no run has the figure.
+func (s Spread) String() string {
+	if s == (Spread{}) {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f ± %.3f", s.Mean, s.StdDev)
+}

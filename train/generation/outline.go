@@ -1,0 +1,91 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/sparse"
+	"giantstream/featurize/tfidf"
+	"giantstream/sink"
+	"giantstream/sink/rows"
+)
+
+// OutlineOptions say how much of a tree is outlined.
+type OutlineOptions struct {
+	Levels int // from the coarsest
+	Terms  int // per cluster
+}
+
+// Cluster is a line of the outline: a cluster, and the terms that weigh most
+// in the texts of its labels.
+type Cluster struct {
+	Level   int
+	Cluster int32
+	Labels  int
+	Terms   []string
+}
+
+// OutlineTree lists the clusters of a ready generation's tree, depth first.
+// The terms come from the features in its training set; labels that are no
+// instances (hubs) add none.
+func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptions) ([]Cluster, error) {
+	vectorizer, err := load(ctx, store, Prefix(doc.Generation)+vectorizerName, tfidf.Read)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := load(ctx, store, Prefix(doc.Generation)+treeName, labeltree.Read)
+	if err != nil {
+		return nil, err
+	}
+	features, err := labelTexts(ctx, store, doc, vectorizer.Dim())
+	if err != nil {
+		return nil, err
+	}
+	if features.Rows != tree.Labels() {
+		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation, features.Rows, tree.Labels())
+	}
+	var out []Cluster
+	var visit func(level int, cluster int32)
+	visit = func(level int, cluster int32) {
+		c := Cluster{Level: level, Cluster: cluster, Labels: len(tree.Members(level, cluster))}
+		for _, t := range tfidf.TopTerms(vectorizer, features, tree.Members(level, cluster), o.Terms) {
+			c.Terms = append(c.Terms, t.Text)
+		}
+		out = append(out, c)
+		if level+1 >= min(o.Levels, tree.Levels()) {
+			return
+		}
+		lo, hi := tree.Children(level, cluster)
+		for child := lo; child < hi; child++ {
+			visit(level+1, child)
+		}
+	}
+	for c := range int32(tree.Clusters(0)) {
+		visit(0, c)
+	}
+	return out, nil
+}
+
+// labelTexts returns Ψ of the labels' own texts, in the tree's order, with an
+// empty row for labels that are not in the training set.
+func labelTexts(ctx context.Context, store sink.Store, doc *Doc, cols int) (*sparse.Matrix, error) {
+	byID := map[string]sparse.Vector{}
+	for _, part := range doc.Dataset {
+		for r, err := range rows.Read(ctx, store, part.Key, rows.ReadOptions{
+			Columns: []string{rows.ColNodeID, rows.ColFeatureIndices, rows.ColFeatureValues}}) {
+			if err != nil {
+				return nil, err
+			}
+			byID[r.NodeID] = sparse.Vector{Index: r.FeatureIndices, Value: r.FeatureValues}
+		}
+	}
+	m := &sparse.Matrix{Cols: cols, Start: []int64{0}}
+	for l, err := range readLabels(ctx, store, Prefix(doc.Generation)+labelsName) {
+		if err != nil {
+			return nil, err
+		}
+		m.Append(byID[l.NodeID])
+	}
+	return m, nil
+}
