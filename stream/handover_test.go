@@ -269,6 +269,19 @@ func TestEdgesSurviveDeletion(t *testing.T) {
 	sameRows(t, p.newest(), map[string]rows.Row{"a": {NodeID: "a", Text: "two", Labels: []string{"b"}, EventTime: 4}})
 }
 
+// consumeTopic consumes one topic to its end before any other.
+func (p *pipeline) consumeTopic(s *Shard, topic string) {
+	p.t.Helper()
+	log := p.b.logs[s.opts.Shard][topic]
+	batch := Batch{Next: map[string]int64{topic: int64(len(log))}}
+	for _, r := range log[s.position[topic]:] {
+		batch.Mutations = append(batch.Mutations, r...)
+	}
+	if err := s.Apply(context.Background(), batch); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // After a lost disk the topics come again in any interleaving. An edge that
 // nobody has committed yet may come before the node, which has been; its row
 // is due although, at that moment, there is no node to have a row.
@@ -280,17 +293,74 @@ func TestRebuildMarksWhatComesBeforeItsNode(t *testing.T) {
 	p.disks[0] = vfs.NewCrashableMem()
 	s := p.step(0, 0, false)
 	defer s.Close() //nolint:errcheck // test
-	for _, topic := range []string{edgesTopic, nodesTopic} {
-		batch := Batch{Next: map[string]int64{topic: int64(len(p.b.logs[0][topic]))}}
-		for _, r := range p.b.logs[0][topic] {
-			batch.Mutations = append(batch.Mutations, r...)
-		}
-		if err := s.Apply(context.Background(), batch); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.consumeTopic(s, edgesTopic)
+	p.consumeTopic(s, nodesTopic)
 	p.commit(s)
 	p.consume(s, -1) // the mirror
 	p.commit(s)
+	sameRows(t, p.newest(), model(p.b.everything(), true))
+}
+
+// A worker is killed when it has applied an edge of a node that it does not
+// know. The next one commits the node, but not the edge. When the first
+// returns, neither the edge (seen before) nor the node (committed before)
+// changes anything, and still the row is due.
+func TestReturningWorkerCommitsWhatChangedNoRowThen(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	sendNodes(p.b, 0, 1)
+	a := p.step(0, -1, true)
+	p.b.send(edgesTopic, 1, record{{Op: PutEdge, ID: "n001", Other: "n000"}})
+	p.consumeTopic(a, edgesTopic)
+	diskOfA := p.kill(a)
+
+	sendNodes(p.b, 1, 2)
+	p.disks[0] = vfs.NewCrashableMem()
+	b := p.step(0, 0, false)
+	p.consumeTopic(b, nodesTopic)
+	p.commit(b)
+	_ = b.Close()
+
+	p.disks[0] = diskOfA
+	a = p.step(0, -1, true)
+	defer a.Close()  //nolint:errcheck // test
+	p.consume(a, -1) // the mirror
+	p.commit(a)
+	sameRows(t, p.newest(), model(p.b.everything(), true))
+}
+
+// A state that is ahead of the commit log must not be committed from until its
+// records have come again: rows may hold nothing that lies beyond the offsets
+// of their manifest. Here the worker that was ahead dies, and the one after it
+// sees the same records in an order in which no row ever changes.
+func TestNothingIsCommittedAheadOfItsOffsets(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	send := func(topic string, r record) { p.b.send(topic, 5, r) }
+	send(nodesTopic, record{{Op: PutNode, ID: "s", Text: "s"}})
+	send(nodesTopic, record{{Op: PutNode, ID: "d", Text: "d"}})
+	send(edgesTopic, record{{Op: PutEdge, ID: "s", Other: "d"}})
+	a := p.step(0, -1, true)
+	p.consume(a, -1) // the mirror
+	p.commit(a)
+	send(edgesTopic, record{{Op: DeleteEdge, ID: "s", Other: "d"}})
+	p.consumeTopic(a, edgesTopic)
+	p.commit(a)                    // the mirror of the deletion waits in its topic
+	p.consumeTopic(a, mirrorTopic) // applied, not committed: s is no label of d
+	p.disks[0] = p.kill(a)
+	a = p.step(0, 0, true)
+	if a.headSeq() != 3 {
+		t.Errorf("manifest %d was committed by a worker that has consumed nothing", a.headSeq())
+	}
+	_ = a.Close()
+
+	send(edgesTopic, record{{Op: PutEdge, ID: "d", Other: "s"}})
+	p.disks[0] = vfs.NewCrashableMem()
+	b := p.step(0, 0, false)
+	defer b.Close() //nolint:errcheck // test
+	for range 2 {
+		p.consumeTopic(b, nodesTopic)
+		p.consumeTopic(b, edgesTopic)
+		p.consumeTopic(b, mirrorTopic)
+		p.commit(b)
+	}
 	sameRows(t, p.newest(), model(p.b.everything(), true))
 }

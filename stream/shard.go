@@ -204,7 +204,7 @@ func (s *Shard) reconcile(ctx context.Context) error {
 		if err := s.state.dropMarks(); err != nil {
 			return err
 		}
-	} else if s.state.meta.Committed < seq || s.below(s.covered) {
+	} else if s.state.meta.Committed < seq {
 		if err := s.state.promoteMarks(seq + 1); err != nil {
 			return err
 		}
