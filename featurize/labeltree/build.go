@@ -130,7 +130,8 @@ func cluster(x Features, members []int32, leaves int, opt Options) (start []int)
 			n := start[c+1] - start[c]
 			next = append(next, start[c], start[c]+n/2)
 		}
-		start = append(next, len(members))
+		next = append(next, len(members))
+		start = next
 	}
 	return start
 }

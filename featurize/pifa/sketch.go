@@ -80,14 +80,14 @@ func (s *Sketch) RemoveEdge(label int, sketch []float32) error {
 }
 
 // ChangeText replaces the sketch of an instance in all its labels.
-func (s *Sketch) ChangeText(labels []int32, old, new []float32) {
+func (s *Sketch) ChangeText(labels []int32, before, after []float32) {
 	for _, l := range labels {
 		if s.count[l] == 1 {
-			copy(s.Sum(int(l)), new[:s.dim])
+			copy(s.Sum(int(l)), after[:s.dim])
 			continue
 		}
-		s.add(int(l), -1, old)
-		s.add(int(l), 1, new)
+		s.add(int(l), -1, before)
+		s.add(int(l), 1, after)
 	}
 }
 

@@ -86,7 +86,7 @@ func (m *Model) check(a *artifact.Reader) {
 		}
 	}
 	for i, key := range m.keys {
-		bad := false
+		var bad bool
 		switch m.PartOf(i) {
 		case Word1:
 			bad = key >= words

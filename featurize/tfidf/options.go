@@ -56,15 +56,15 @@ type Options struct {
 }
 
 // DefaultOptions are the settings for catalogs. They drop what occurs in one
-// document only, which can never link two nodes, and keep at most 420,000
-// features. On 63,666 package descriptions that is a sixth of the features of
+// document only, which can never link two nodes, and keep at most 250,000
+// features. On 63,666 package descriptions that is a tenth of the features of
 // GIANT's settings with equally tight label clusters, and on 7,145 product
 // descriptions text-only link AUC is 0.64 with either.
 func DefaultOptions() Options {
 	return Options{Profile: Default, Parts: [numParts]Limits{
-		Word1: {MaxFeatures: 150_000, MinDF: 2, MaxDF: 0.98},
-		Word2: {MaxFeatures: 200_000, MinDF: 2, MaxDF: 0.98},
-		Char3: {MaxFeatures: 70_000, MinDF: 2, MaxDF: 0.98},
+		Word1: {MaxFeatures: 100_000, MinDF: 2, MaxDF: 0.98},
+		Word2: {MaxFeatures: 100_000, MinDF: 2, MaxDF: 0.98},
+		Char3: {MaxFeatures: 50_000, MinDF: 2, MaxDF: 0.98},
 	}}
 }
 

@@ -2,6 +2,7 @@ package tfidf
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -166,7 +167,7 @@ func TestNothingToFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.AddAll([]string{"", "--"}, 2)
-	if _, err := f.Fit(); err != ErrNoText {
+	if _, err := f.Fit(); !errors.Is(err, ErrNoText) {
 		t.Errorf("got %v, want ErrNoText", err)
 	}
 }
