@@ -213,7 +213,7 @@ func TestReplay(t *testing.T) {
 		kafka.Message{Topic: "edges", Key: []byte("a"), Value: []byte(`{"src":"a","dst":"a"}`), Time: at})
 	readAll(t, e)
 
-	done, err := deadletter.Replay(t.Context(), e.Client, "dead-letters", deadletter.Filter{Code: decode.BadType})
+	done, err := deadletter.Replay(t.Context(), e.Client, "dead-letters", deadletter.Filter{Code: decode.BadType}, nil)
 	if err != nil || done != (deadletter.Replayed{Sent: 1}) {
 		t.Fatalf("replay: %+v, %v", done, err)
 	}
@@ -242,5 +242,30 @@ func TestReplay(t *testing.T) {
 		if n := len(list(t, e, deadletter.Filter{Code: decode.SelfLoop, Since: since})); n != want {
 			t.Errorf("%d letters since %v, want %d", n, since, want)
 		}
+	}
+}
+
+// TestReplayUnderABetterMapping: the ids were mapped wrongly, so the records
+// were sent without keys; with the right mapping a replay mends that.
+func TestReplayUnderABetterMapping(t *testing.T) {
+	e := kafkatest.Start(t, 4)
+	var want []string
+	for i := range 20 {
+		e.Send(t, kafka.Message{Topic: "nodes", Value: fmt.Appendf(nil, `{"id":"node%d"}`, i)})
+		want = append(want, fmt.Sprintf("1 node%d> ", i))
+	}
+	slices.Sort(want)
+	if got := summary(readAll(t, e)); len(got) == 20 {
+		t.Fatal("no record was in a wrong partition")
+	}
+	key, err := deadletter.NewKeyer(e.Topics, mapping(), decode.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := deadletter.Replay(t.Context(), e.Client, "dead-letters", deadletter.Filter{}, key); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Compact(summary(readAll(t, e))); !slices.Equal(got, want) {
+		t.Errorf("after the replay: %v", got)
 	}
 }

@@ -60,7 +60,7 @@ const (
 // acknowledged by the broker.
 func Run(ctx context.Context, o Options) (Stats, error) {
 	var stats Stats
-	cp, err := openCheckpoint(o.Checkpoint)
+	cp, err := openCheckpoint(o.Checkpoint, o.Mapping, o.Limits)
 	if err != nil {
 		return stats, err
 	}

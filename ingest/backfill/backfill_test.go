@@ -252,6 +252,11 @@ func TestResume(t *testing.T) {
 	if stats := run(t, o); stats.Nodes != 0 || stats.Resumed != n {
 		t.Errorf("third run: %+v, want nothing sent", stats)
 	}
+	other := o
+	other.Mapping.Nodes.Label = "class"
+	if stats := run(t, other); stats.Nodes != n {
+		t.Errorf("another mapping: %+v, want all sent again", stats)
+	}
 	write(t, name, []byte(`{"id":"changed"}`))
 	o.Nodes = files(t, name)
 	if stats := run(t, o); stats.Nodes != 1 {

@@ -1,6 +1,8 @@
 package backfill
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"giantstream/ingest/decode"
 )
 
 // checkpoint remembers, per topic and input, up to which line records are
@@ -20,8 +24,11 @@ type checkpoint struct {
 const checkpointFormat = 1
 
 type checkpointFile struct {
-	Format int                       `json:"format"`
-	Inputs map[string]checkpointLine `json:"inputs"`
+	Format int `json:"format"`
+	// Mapping is a hash of the mapping and the limits: with others, the
+	// same files become other records.
+	Mapping string                    `json:"mapping"`
+	Inputs  map[string]checkpointLine `json:"inputs"`
 }
 
 // checkpointLine is worth something only for the same content, which size and
@@ -33,8 +40,11 @@ type checkpointLine struct {
 	Done     bool      `json:"done"`
 }
 
-func openCheckpoint(path string) (*checkpoint, error) {
-	c := &checkpoint{path: path, file: checkpointFile{Format: checkpointFormat, Inputs: map[string]checkpointLine{}}}
+func openCheckpoint(path string, m decode.Mapping, l decode.Limits) (*checkpoint, error) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v %+v", m, l))
+	mapping := hex.EncodeToString(sum[:8])
+	fresh := checkpointFile{Format: checkpointFormat, Mapping: mapping, Inputs: map[string]checkpointLine{}}
+	c := &checkpoint{path: path, file: fresh}
 	if path == "" {
 		return c, nil
 	}
@@ -43,6 +53,7 @@ func openCheckpoint(path string) (*checkpoint, error) {
 		return c, nil
 	}
 	if err == nil {
+		c.file = checkpointFile{}
 		err = json.Unmarshal(b, &c.file)
 	}
 	if err == nil && c.file.Format != checkpointFormat {
@@ -51,8 +62,8 @@ func openCheckpoint(path string) (*checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backfill checkpoint %s: %w (delete it to begin anew; records that are sent twice do no harm)", path, err)
 	}
-	if c.file.Inputs == nil {
-		c.file.Inputs = map[string]checkpointLine{}
+	if c.file.Mapping != mapping || c.file.Inputs == nil {
+		c.file = fresh
 	}
 	return c, nil
 }

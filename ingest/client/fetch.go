@@ -57,25 +57,34 @@ func (c *Client) Fetch(ctx context.Context, topic string, partition int, offset 
 		return out, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
 	}
 	out.HighWater = res.HighWatermark
-	batches := []protocol.RecordReader{res.Records}
-	if s, ok := res.Records.(*protocol.RecordStream); ok {
-		batches = s.Records
-	}
-	for _, b := range batches {
-		if err := out.readBatch(b, offset); err != nil {
-			return out, fmt.Errorf("kafka: reading %s-%d from offset %d: %w", topic, partition, offset, err)
-		}
+	if err := out.read(res.Records); err != nil {
+		return out, fmt.Errorf("kafka: reading %s-%d from offset %d: %w", topic, partition, offset, err)
 	}
 	for i := range out.Records {
 		out.Records[i].Topic, out.Records[i].Partition = topic, partition
 	}
-	if out.Next == offset && len(batches) > 0 && isBatch(batches[0]) && offset < out.HighWater {
+	return out, nil
+}
+
+// read takes the records at or after f.Next out of an answer.
+func (f *Fetched) read(answer protocol.RecordReader) error {
+	from := f.Next
+	batches := []protocol.RecordReader{answer}
+	if s, ok := answer.(*protocol.RecordStream); ok {
+		batches = s.Records
+	}
+	for _, b := range batches {
+		if err := f.readBatch(b, from); err != nil {
+			return err
+		}
+	}
+	if f.Next == from && from < f.HighWater && len(batches) > 0 && isBatch(batches[0]) {
 		// The broker answered with batches that hold nothing at or after
 		// the offset: compaction emptied them, and kafka-go does not
 		// show where they end. What is left at this offset is nothing.
-		out.Next = offset + 1
+		f.Next++
 	}
-	return out, nil
+	return nil
 }
 
 func isBatch(r protocol.RecordReader) bool {

@@ -7,8 +7,6 @@ import (
 
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // Filter selects letters; zero fields select all.
@@ -59,39 +57,4 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 			}
 		}
 	}
-}
-
-// Replayed counts what Replay did.
-type Replayed struct {
-	Sent int
-	// Truncated letters cannot be sent: their values are not whole.
-	Truncated int
-}
-
-// Replay sends the records of the matching letters to their topics again, with
-// their own key, value and timestamp, so that they mean what they meant: what
-// has been stated since by a later event time still wins. A header names the
-// origin; if the record fails again, its new letter carries it as ReplayOf.
-func Replay(ctx context.Context, c *client.Client, topic string, f Filter) (Replayed, error) {
-	var done Replayed
-	p := c.NewProducer()
-	defer p.Close() //nolint:errcheck // Flush reports what matters.
-	for l, err := range List(ctx, c, topic, f) {
-		if err != nil {
-			return done, err
-		}
-		if l.Truncated() {
-			done.Truncated++
-			continue
-		}
-		err := p.Send(ctx, kafka.Message{
-			Topic: l.Topic, Key: l.Key, Value: l.Value, Time: l.Time,
-			Headers: []kafka.Header{{Key: hReplayOf, Value: []byte(l.Origin.String())}},
-		})
-		if err != nil {
-			return done, err
-		}
-		done.Sent++
-	}
-	return done, p.Flush(ctx)
 }
