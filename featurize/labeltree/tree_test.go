@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"giantstream/featurize/artifact"
+	"giantstream/featurize/internal/datatest"
 	"giantstream/featurize/sparse"
 )
 
@@ -254,8 +255,9 @@ func TestTreeSurvivesWriteAndRead(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(written(f, build(f, planted(30, 5, 8, 0.5), 8, Options{Levels: []int{2, 8}})))
-	f.Add([]byte(magic))
+	f.Add([]byte(magic + "\x01\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		b = datatest.Sealed(b)
 		tree, err := Read(bytes.NewReader(b))
 		if err != nil {
 			if !errors.Is(err, artifact.ErrCorrupt) && !errors.Is(err, artifact.ErrUnknown) {

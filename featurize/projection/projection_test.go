@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"giantstream/featurize/artifact"
+	"giantstream/featurize/internal/datatest"
 	"giantstream/featurize/sparse"
 )
 
@@ -279,8 +280,9 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(written(f, mustFit(f, lowRank(20, 12, 2, 2), 3, Options{})))
 	f.Add(written(f, random))
-	f.Add([]byte(magic))
+	f.Add([]byte(magic + "\x01\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		b = datatest.Sealed(b)
 		p, err := Read(bytes.NewReader(b))
 		if err != nil {
 			if !errors.Is(err, artifact.ErrCorrupt) && !errors.Is(err, artifact.ErrUnknown) {

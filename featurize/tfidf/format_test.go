@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"giantstream/featurize/artifact"
+	"giantstream/featurize/internal/datatest"
 )
 
 func written(t testing.TB, m *Model) []byte {
@@ -37,8 +38,9 @@ func FuzzRead(f *testing.F) {
 	good := written(f, fit(f, every(PECOS), 1, "red fox", "red dog", "été"))
 	f.Add(good)
 	f.Add(good[:40])
-	f.Add([]byte(magic))
+	f.Add([]byte(magic + "\x01\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		b = datatest.Sealed(b)
 		m, err := Read(bytes.NewReader(b))
 		if err != nil {
 			if !errors.Is(err, artifact.ErrCorrupt) && !errors.Is(err, artifact.ErrUnknown) {
