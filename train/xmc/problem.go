@@ -63,6 +63,13 @@ func FromTree(t Tree, neighbours *sparse.Matrix) (*Problem, error) {
 	return p, p.prepare()
 }
 
+// FromLevels poses a problem without targets, for a Matcher alone: of each
+// level it takes Clusters and Parent.
+func FromLevels(levels []Level) (*Problem, error) {
+	p := &Problem{Levels: slices.Clone(levels)}
+	return p, p.prepare()
+}
+
 func targets(t Tree, level, clusters int, neighbours *sparse.Matrix) *sparse.Matrix {
 	m := &sparse.Matrix{Cols: clusters, Start: make([]int64, 1, neighbours.Rows+1)}
 	count := make([]float32, clusters)

@@ -1,0 +1,12 @@
+// Package encoder stores trained encoders: Save writes an encoder as a pair of
+// objects under a prefix (generations/<g>/encoder), Load makes it work again.
+//
+//	config.json        kind, dimensions, seed, metrics, checksum of the other
+//	model.safetensors  the trained numbers
+//
+// The vectorizer and the projection that an encoder was trained on are
+// artifacts of the generation and are given to Load, which refuses them if
+// their sizes are not those of the training. config.json is written last, so
+// that an encoder without it was not finished. docs/format/encoder.md is the
+// page of the format.
+package encoder

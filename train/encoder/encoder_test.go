@@ -1,0 +1,222 @@
+package encoder
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"giantstream/featurize/sparse"
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/train"
+	"giantstream/train/bag"
+	"giantstream/train/linear"
+	"giantstream/train/lsa"
+	"giantstream/train/xmc"
+)
+
+// letters is a vectorizer whose features are the letters a to j.
+type letters struct{}
+
+func (letters) Dim() int { return 10 }
+
+func (letters) Transform(text string, dst sparse.Vector) sparse.Vector {
+	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
+	for f := range int32(10) {
+		if n := strings.Count(text, string(rune('a'+f))); n > 0 {
+			dst.Index, dst.Value = append(dst.Index, f), append(dst.Value, float32(n))
+		}
+	}
+	return dst
+}
+
+// firstFour projects to the counts of a to d.
+type firstFour struct{}
+
+func (firstFour) Dim() int { return 4 }
+
+func (firstFour) Apply(v sparse.Vector, out []float32) {
+	clear(out)
+	for k, f := range v.Index {
+		if f < 4 {
+			out[f] = v.Value[k]
+		}
+	}
+}
+
+var texts = []string{"abba", "deed", "jig", "", "zzz"}
+
+func encoders(t *testing.T) []train.Encoder {
+	t.Helper()
+	l, err := lsa.New(letters{}, firstFour{}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := linear.New(letters{}, firstFour{}, []float32{1, 2, 3, 4, -1, 0, 0, 1}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := bag.NewModel([]int32{0, 3, 9}, []float32{1, 2, -3, 4, 5, 6}, 10, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bag.NewEncoder(letters{}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []train.Encoder{l, w, b}
+}
+
+func encode(t *testing.T, e train.Encoder) []float32 {
+	t.Helper()
+	out := make([]float32, len(texts)*e.Dim())
+	if err := e.Encode(texts, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestSavedEncodersGiveTheSameEmbeddings(t *testing.T) {
+	for _, e := range encoders(t) {
+		store := new(memstore.Store)
+		meta := Meta{Vectorizer: letters{}, Projection: firstFour{}, Seed: 7, Metrics: map[string]float64{"auc": 0.5}}
+		if err := Save(t.Context(), store, "generations/000001/encoder", e, meta); err != nil {
+			t.Fatal(err)
+		}
+		got, c, err := Load(t.Context(), store, "generations/000001/encoder", letters{}, firstFour{})
+		if err != nil {
+			t.Fatalf("%s: %v", e.Kind(), err)
+		}
+		if got.Kind() != e.Kind() || got.Dim() != e.Dim() || c.Seed != 7 || c.Kind != e.Kind() {
+			t.Errorf("%s of %d dimensions came back as %s of %d, %+v", e.Kind(), e.Dim(), got.Kind(), got.Dim(), c)
+		}
+		if a, b := encode(t, e), encode(t, got); !slices.Equal(a, b) {
+			t.Errorf("%s: embeddings %v, loaded %v", e.Kind(), a, b)
+		}
+	}
+}
+
+func TestMatcherComesBack(t *testing.T) {
+	p, err := xmc.FromLevels([]xmc.Level{{Clusters: 2}, {Clusters: 3, Parent: []int32{0, 0, 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &xmc.Matcher{Problem: p, Dim: 2, Weights: [][]float32{{1, 0, 0, 1}, {1, 0, 0.9, 0.1, 0, 1}}}
+	store := new(memstore.Store)
+	b := encoders(t)[2]
+	if err := Save(t.Context(), store, "e", b, Meta{Vectorizer: letters{}, Matcher: m}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadMatcher(t.Context(), store, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, have := m.Predict([]float32{0, 1}, 1), got.Predict([]float32{0, 1}, 1)
+	if !slices.Equal(have[0], want[0]) || !slices.Equal(have[1], want[1]) || want[1][0] != 2 {
+		t.Errorf("predicts %v, want %v", have, want)
+	}
+}
+
+func TestLoadSaysWhatIsWrong(t *testing.T) {
+	e := encoders(t)[1]
+	for _, c := range []struct {
+		name   string
+		damage func(*testing.T, sink.Store)
+		rank   linear.Projection
+		want   error
+	}{
+		{"never finished", func(t *testing.T, s sink.Store) { remove(t, s, "e/config.json") }, firstFour{}, sink.ErrNotFound},
+		{"model missing", func(t *testing.T, s sink.Store) { remove(t, s, "e/model.safetensors") }, firstFour{}, ErrCorrupt},
+		{"one bit flipped", func(t *testing.T, s sink.Store) {
+			edit(t, s, "e/model.safetensors", func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+		}, firstFour{}, ErrCorrupt},
+		{"cut short", func(t *testing.T, s sink.Store) {
+			edit(t, s, "e/model.safetensors", func(b []byte) []byte { return b[:len(b)-4] })
+		}, firstFour{}, ErrCorrupt},
+		{"configuration is no JSON", func(t *testing.T, s sink.Store) {
+			edit(t, s, "e/config.json", func([]byte) []byte { return []byte("{") })
+		}, firstFour{}, ErrCorrupt},
+		{"newer version", func(t *testing.T, s sink.Store) {
+			edit(t, s, "e/config.json", func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"version": 1`), []byte(`"version": 2`), 1)
+			})
+		}, firstFour{}, ErrUnknown},
+		{"unknown kind", func(t *testing.T, s sink.Store) {
+			edit(t, s, "e/config.json", func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"linear"`), []byte(`"oracle"`), 1)
+			})
+		}, firstFour{}, ErrUnknown},
+		{"other projection", func(*testing.T, sink.Store) {}, firstFive{}, ErrMismatch},
+		{"no projection", func(*testing.T, sink.Store) {}, nil, ErrMismatch},
+	} {
+		store := new(memstore.Store)
+		if err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}}); err != nil {
+			t.Fatal(err)
+		}
+		c.damage(t, store)
+		if _, _, err := Load(t.Context(), store, "e", letters{}, c.rank); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+type firstFive struct{ firstFour }
+
+func (firstFive) Dim() int { return 5 }
+
+func remove(t *testing.T, s sink.Store, key string) {
+	t.Helper()
+	if err := s.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func edit(t *testing.T, s sink.Store, key string, change func([]byte) []byte) {
+	t.Helper()
+	f, err := s.Open(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = change(data)
+	if err := s.Put(t.Context(), key, bytes.NewReader(data), int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// brokenStore refuses every Put after reading a little.
+type brokenStore struct{ sink.Store }
+
+func (brokenStore) Put(_ context.Context, _ string, r io.Reader, _ int64) error {
+	_, _ = r.Read(make([]byte, 1))
+	return io.ErrShortWrite
+}
+
+func TestSaveReportsAStoreThatFails(t *testing.T) {
+	err := Save(t.Context(), brokenStore{new(memstore.Store)}, "e", encoders(t)[2], Meta{Vectorizer: letters{}})
+	if !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("got %v, want the store's error", err)
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte(`{"magic":"giantstream-encoder","version":1,"kind":"bag","dim":256,"features":10,"rank":4,"model":{"bytes":8,"crc32c":1}}`))
+	f.Add([]byte(`{"magic":"giantstream-encoder","version":1,"dim":-1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parseConfig(data)
+		if err == nil && (c.Dim < 1 || c.Features < 1) {
+			t.Errorf("accepted %+v", c)
+		}
+		if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknown) {
+			t.Errorf("error of no kind: %v", err)
+		}
+	})
+}

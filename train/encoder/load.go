@@ -1,0 +1,162 @@
+package encoder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"giantstream/sink"
+	"giantstream/train"
+	"giantstream/train/bag"
+	"giantstream/train/linear"
+	"giantstream/train/lsa"
+	"giantstream/train/safetensors"
+	"giantstream/train/xmc"
+)
+
+// maxLevels bounds the matcher's levels; a tree of 2⁶⁴ leaves has fewer.
+const maxLevels = 64
+
+// Load reads the encoder under prefix and joins it to the vectorizer and the
+// projection of its generation. It returns sink.ErrNotFound where there is no
+// finished encoder.
+func Load(ctx context.Context, store sink.Store, prefix string, v linear.Vectorizer, p linear.Projection) (train.Encoder, Config, error) {
+	c, file, err := open(ctx, store, prefix)
+	if err != nil {
+		return nil, c, err
+	}
+	defer file.Close()
+	if c.Features != v.Dim() || (p != nil && c.Rank != p.Dim()) {
+		return nil, c, fmt.Errorf("%w: it was trained on %d features and rank %d", ErrMismatch, c.Features, c.Rank)
+	}
+	a, err := safetensors.Open(file, file.Size())
+	if err != nil {
+		return nil, c, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	e, err := build(c, a, v, p)
+	if err != nil {
+		return nil, c, err
+	}
+	return e, c, nil
+}
+
+// LoadMatcher reads the matcher that was stored with the encoder under
+// prefix, nil if there was none. Its problem has no targets.
+func LoadMatcher(ctx context.Context, store sink.Store, prefix string) (*xmc.Matcher, error) {
+	c, file, err := open(ctx, store, prefix)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	a, err := safetensors.Open(file, file.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	var levels []xmc.Level
+	var weights [][]float32
+	for t := range maxLevels {
+		shape, ok := a.Shape(fmt.Sprintf("head.%d", t))
+		if !ok || len(shape) != 2 {
+			break
+		}
+		l := xmc.Level{Clusters: shape[0]}
+		w, err := a.Float32(fmt.Sprintf("head.%d", t), l.Clusters, c.Dim)
+		if err == nil && t > 0 {
+			l.Parent, err = a.Int32(fmt.Sprintf("parent.%d", t), l.Clusters)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		levels, weights = append(levels, l), append(weights, w)
+	}
+	if levels == nil {
+		return nil, nil
+	}
+	problem, err := xmc.FromLevels(levels)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return &xmc.Matcher{Problem: problem, Dim: c.Dim, Weights: weights}, nil
+}
+
+// open reads the configuration and opens the model after checking its size
+// and checksum.
+func open(ctx context.Context, store sink.Store, prefix string) (Config, sink.Object, error) {
+	f, err := store.Open(ctx, prefix+"/"+configName)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	defer f.Close()
+	if f.Size() > maxConfig {
+		return Config{}, nil, fmt.Errorf("%w: %s has %d bytes", ErrCorrupt, configName, f.Size())
+	}
+	data := make([]byte, f.Size())
+	if n, err := f.ReadAt(data, 0); n < len(data) {
+		return Config{}, nil, fmt.Errorf("encoder: read %s/%s: %w", prefix, configName, err)
+	}
+	c, err := parseConfig(data)
+	if err != nil {
+		return c, nil, err
+	}
+	model, err := store.Open(ctx, prefix+"/"+modelName)
+	if errors.Is(err, sink.ErrNotFound) {
+		return c, nil, fmt.Errorf("%w: %s is missing", ErrCorrupt, modelName)
+	}
+	if err != nil {
+		return c, nil, err
+	}
+	sum := crc32.New(castagnoli)
+	if _, err := io.Copy(sum, io.NewSectionReader(model, 0, model.Size())); err != nil {
+		model.Close()
+		return c, nil, fmt.Errorf("encoder: read %s/%s: %w", prefix, modelName, err)
+	}
+	if got := (File{model.Size(), sum.Sum32()}); got != c.Model {
+		model.Close()
+		return c, nil, fmt.Errorf("%w: %s is %d bytes with checksum %08x, %s says %d and %08x", ErrCorrupt,
+			modelName, got.Bytes, got.CRC32C, configName, c.Model.Bytes, c.Model.CRC32C)
+	}
+	return c, model, nil
+}
+
+func build(c Config, a *safetensors.Archive, v linear.Vectorizer, p linear.Projection) (train.Encoder, error) {
+	if p == nil && c.Kind != bag.Kind {
+		return nil, fmt.Errorf("%w: a %q needs its projection", ErrMismatch, c.Kind)
+	}
+	switch c.Kind {
+	case lsa.Kind:
+		return checked(lsa.New(v, p, c.Dim))
+	case linear.Kind:
+		w, err := a.Float32("weights", c.Rank, c.Dim)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return checked(linear.New(v, p, w, c.Dim))
+	case bag.Kind:
+		shape, _ := a.Shape("features")
+		features, err := a.Int32("features", shape...)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		vectors, err := a.Float32("vectors", len(features), c.Dim)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		m, err := bag.NewModel(features, vectors, c.Features, c.Dim)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return checked(bag.NewEncoder(v, m))
+	}
+	return nil, fmt.Errorf("%w: kind %q", ErrUnknown, c.Kind)
+}
+
+// checked marks a constructor's refusal as corruption: the sizes were
+// compared with the configuration before.
+func checked[E train.Encoder](e E, err error) (train.Encoder, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return e, nil
+}

@@ -1,0 +1,117 @@
+package encoder
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"giantstream/sink"
+	"giantstream/train"
+	"giantstream/train/bag"
+	"giantstream/train/linear"
+	"giantstream/train/lsa"
+	"giantstream/train/safetensors"
+	"giantstream/train/xmc"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Meta is what Save notes beside the encoder.
+type Meta struct {
+	Vectorizer linear.Vectorizer
+	Projection linear.Projection
+	Seed       uint64
+	// Metrics, if not nil, becomes "metrics" in config.json.
+	Metrics any
+	// Matcher, if not nil, is stored with a bag.
+	Matcher *xmc.Matcher
+}
+
+// Save writes e under prefix. It overwrites; a reader never sees half of it,
+// since the configuration that names the model's checksum comes last.
+func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder, m Meta) error {
+	tensors, err := tensorsOf(e, m.Matcher)
+	if err != nil {
+		return err
+	}
+	file, err := safetensors.New(tensors, map[string]string{"kind": e.Kind()})
+	if err != nil {
+		return fmt.Errorf("encoder: %w", err)
+	}
+	c := Config{
+		Magic: magic, Version: version, Kind: e.Kind(), Dim: e.Dim(), Features: m.Vectorizer.Dim(), Seed: m.Seed,
+	}
+	if m.Projection != nil {
+		c.Rank = m.Projection.Dim()
+	}
+	if m.Metrics != nil {
+		if c.Metrics, err = json.Marshal(m.Metrics); err != nil {
+			return fmt.Errorf("encoder: metrics: %w", err)
+		}
+	}
+	if c.Model, err = put(ctx, store, prefix+"/"+modelName, file); err != nil {
+		return err
+	}
+	config, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoder: %w", err)
+	}
+	config = append(config, '\n')
+	return store.Put(ctx, prefix+"/"+configName, bytes.NewReader(config), int64(len(config)))
+}
+
+// put streams the tensors into the store.
+func put(ctx context.Context, store sink.Store, key string, file *safetensors.File) (File, error) {
+	r, w := io.Pipe()
+	sum := crc32.New(castagnoli)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, err := file.WriteTo(io.MultiWriter(w, sum))
+		w.CloseWithError(err)
+	}()
+	err := store.Put(ctx, key, r, file.Size())
+	// A store that stopped early must not leave the writer waiting.
+	r.CloseWithError(io.ErrClosedPipe)
+	<-ended
+	return File{Bytes: file.Size(), CRC32C: sum.Sum32()}, err
+}
+
+func tensorsOf(e train.Encoder, matcher *xmc.Matcher) ([]safetensors.Tensor, error) {
+	switch e := e.(type) {
+	case *lsa.Encoder:
+		return nil, nil
+	case *linear.Encoder:
+		w := e.Weights()
+		return []safetensors.Tensor{{Name: "weights", Shape: []int{len(w) / e.Dim(), e.Dim()}, Float32: w}}, nil
+	case *bag.Encoder:
+		f := e.Model().Features()
+		tensors := []safetensors.Tensor{
+			{Name: "features", Shape: []int{len(f)}, Int32: f},
+			{Name: "vectors", Shape: []int{len(f), e.Dim()}, Float32: e.Model().Vectors()},
+		}
+		return append(tensors, matcherTensors(matcher)...), nil
+	}
+	return nil, fmt.Errorf("%w: cannot save a %q", ErrUnknown, e.Kind())
+}
+
+func matcherTensors(m *xmc.Matcher) []safetensors.Tensor {
+	if m == nil {
+		return nil
+	}
+	var out []safetensors.Tensor
+	for t, l := range m.Problem.Levels {
+		out = append(out, safetensors.Tensor{
+			Name: fmt.Sprintf("head.%d", t), Shape: []int{l.Clusters, m.Dim}, Float32: m.Weights[t],
+		})
+		if t > 0 {
+			out = append(out, safetensors.Tensor{
+				Name: fmt.Sprintf("parent.%d", t), Shape: []int{l.Clusters}, Int32: l.Parent,
+			})
+		}
+	}
+	return out
+}
