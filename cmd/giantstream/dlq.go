@@ -120,7 +120,12 @@ func (a *app) dlqReplay() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withClient(cmd, &flags, func(cfg *config.Config, c *client.Client) error {
-				done, err := deadletter.Replay(cmd.Context(), c, service.TopicsOf(cfg).DeadLetters, filter.filter())
+				mapping, limits := service.MappingOf(cfg)
+				key, err := deadletter.NewKeyer(service.TopicsOf(cfg), mapping, limits)
+				if err != nil {
+					return err
+				}
+				done, err := deadletter.Replay(cmd.Context(), c, service.TopicsOf(cfg).DeadLetters, filter.filter(), key)
 				if err != nil {
 					return err
 				}

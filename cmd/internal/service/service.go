@@ -134,6 +134,9 @@ func (s *Service) connect(ctx context.Context) error {
 // Client returns the service's connection to Kafka.
 func (s *Service) Client() *client.Client { return s.client }
 
+// Store returns the pipeline's object store.
+func (s *Service) Store() sink.Store { return s.store }
+
 // Current returns the generation being served, nil before the first.
 func (s *Service) Current() *generation.Generation { return s.serving.current.Load() }
 
