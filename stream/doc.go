@@ -39,8 +39,8 @@
 // its row says deleted, as of the deletion. The event time of any other row is
 // that of the newest statement about the node or about one of its links.
 //
-// A node is marked dirty when its row changes, and only then: repetitions and
-// statements that lose mark nothing.
+// A row is due when it changes, and only then: repetitions and statements that
+// lose cause none.
 //
 // # Commit
 //
@@ -59,35 +59,48 @@
 //
 // # Restart
 //
-// A worker reads on from the head manifest's offsets, not from where its state
-// is. Three invariants make that right.
+// A worker reads on from the head manifest's offsets, whatever its state on disk
+// holds: less than the head covers (lost disk, or a shard that was elsewhere for a
+// while), more (it was killed between two commits), or less of one topic and
+// more of another. What makes that right:
 //
-// Rows. Marks are written in one batch with the facts they announce and the
-// offsets applied. When the state on disk holds nothing beyond the head's
-// offsets, everything in it was committed by whoever wrote the manifests up to
-// the head, so marks left in it are void: a crash fell between steps 3 and 4,
-// or another worker went on. When it holds records beyond the head, its marks stay
-// and join the next window: their records come again, but change nothing and so
-// mark nothing. (Clearing the marks of windows up to the head would lose rows
-// here: this worker may have applied more of a window than the one who took over
-// has committed.)
+// Rows hold exactly what their manifest's offsets cover. Nothing is committed
+// until every topic has been consumed both up to the head's offsets and up to
+// what the state holds already; from there on the state is the graph of the
+// records consumed, no more and no less. Hence, by induction, the newest
+// committed rows are the graph at the head's offsets.
 //
-// Mirror. The mirror of everything below a manifest's offsets is durable
-// before the manifest. What lies above comes again after a restart, and a
-// statement seen before repeats the mirror of every assertion that bears the
-// version it stated, those it has taken back included. So there is no outbox;
-// mirrored assertions may be repeated, and repetition changes nothing. For the
-// same reason a manifest names the offsets this worker has consumed, not those
-// that its state has applied.
+// Marks tell what separates the state from those rows. They are written in one batch
+// with the facts and the applied offsets.
 //
-// Rebuild. When the state is behind the head (lost disk, or a shard that was
-// elsewhere for a while), the topics are read again from what the state has, and
-// records below the head's offsets are applied without marks and without mirror:
-// both were seen to. Until all topics are there nothing is committed, since rows
-// would lack what is still to come. Order within each topic makes this enough: a
-// family's replace marks and the assertions they kill come from one topic.
+//   - If the state holds nothing beyond the head's offsets, everything in it is
+//     in committed rows, by whomever, and all marks are void. (So a crash between
+//     steps 3 and 4 does no harm, nor does it matter who went on.)
+//   - If it does, its marks stay: the records that caused them come again, but
+//     change nothing and mark nothing. Clearing them because the head has moved
+//     on would lose rows, as the worker that took over may have committed less
+//     than this one had applied.
+//   - Records below the head's offsets are applied without marks.
+//   - "This did not change the row" is a statement about the order in which this
+//     worker saw things. An edge that arrives before its node changes no row, nor
+//     does one that the far end has asserted already; another worker may
+//     have seen it otherwise and committed that. So while the state lacks some of
+//     what the head covers every link that changes marks its owner, and otherwise
+//     a link that changes without changing the row leaves a mark of its own
+//     kind (suspect), which counts only if another worker has committed since.
+//
+// The mirror of everything below a manifest's offsets is durable before the
+// manifest. What lies above comes again after a restart, and a statement that was
+// seen before repeats the mirror of every assertion that bears the version it
+// stated, those it has taken back included. So there is no outbox. Mirrored
+// assertions may be repeated; repetition changes nothing. Records below the head's
+// offsets are applied without mirror. Order within each topic makes that
+// enough: a family's replace marks and the assertions they kill come from one
+// topic, so none is applied before the other for the first time.
 //
 // The state also remembers the manifest it has last seen off and who wrote it.
 // A commit log that is shorter, or has another manifest there, is another
-// pipeline's, and the shard refuses to start.
+// pipeline's, and the shard refuses to start. So it does when the state needs
+// records that their topic no longer holds (ErrLogIncomplete): input topics keep their
+// records, or are compacted in a way that last-writer-wins does not notice.
 package stream
