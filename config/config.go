@@ -149,7 +149,6 @@ type Tree struct {
 // Train says how the encoder is trained.
 type Train struct {
 	Encoder         string        `yaml:"encoder"` // bag, linear
-	Dim             int           `yaml:"dim"`     // of the embedding
 	Epochs          int           `yaml:"epochs"`  // 0: the encoder's default
 	Seed            uint64        `yaml:"seed"`
 	Threads         int           `yaml:"threads"` // 0: all cores

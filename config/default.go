@@ -40,7 +40,7 @@ func Default() Config {
 			PIFA:          PIFA{Dim: 256, Weighting: "sum"},
 			LabelFeatures: "pifa",
 		},
-		Train:    Train{Encoder: "bag", Dim: 256, Seed: 1, CheckpointEvery: 30 * time.Second},
+		Train:    Train{Encoder: "bag", Seed: 1, CheckpointEvery: 30 * time.Second},
 		Evaluate: Evaluate{HoldoutEdges: 0.05, ProbeRates: []float64{0.1, 0.6}, Seed: 1},
 		Refresh:  Refresh{MinNodes: 100, MinChanges: 0.05, MaxAge: 24 * time.Hour, Keep: 3},
 		Sink:     Sink{Format: "json"},

@@ -212,7 +212,6 @@ func (v *validator) featurize(f *Featurize) {
 
 func (v *validator) train(t *Train) {
 	v.oneOf("train.encoder", t.Encoder, "bag", "linear")
-	v.atLeast("train.dim", t.Dim, 1)
 	v.atLeast("train.epochs", t.Epochs, 0)
 	v.atLeast("train.threads", t.Threads, 0)
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, time.Second)

@@ -50,7 +50,7 @@ type ProbeResult struct {
 func (f *building) evaluate() error {
 	f.clock.Stage("evaluate", 0)
 	rank := f.projection.Dim()
-	dim := min(f.doc.Settings.Dim, rank)
+	dim := f.pifaDim
 	f.doc.Evaluation = nil
 	for _, e := range []struct {
 		kind    string

@@ -27,7 +27,6 @@ type Settings struct {
 	TreeSeed  uint64 `json:"tree_seed"`
 	// Encoder: "bag" or "linear".
 	Encoder string `json:"encoder"`
-	Dim     int    `json:"dim"`
 	// Epochs of the encoder's training, 0 for its default.
 	Epochs int    `json:"epochs"`
 	Seed   uint64 `json:"seed"`
@@ -43,7 +42,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		Profile: "default", MaxDegree: 1000, ProjectionDim: 512, PIFADim: 256,
-		Weighting: "sum", LabelFeatures: "pifa", Encoder: "bag", Dim: 256, Seed: 1,
+		Weighting: "sum", LabelFeatures: "pifa", Encoder: "bag", Seed: 1,
 		Holdout: 0.05, ProbeRates: []float64{0.1, 0.6}, EvalSeed: 1,
 	}
 }

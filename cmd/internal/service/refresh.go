@@ -175,7 +175,7 @@ func SettingsOf(cfg *config.Config) generation.Settings {
 		Profile: f.Profile, MaxDegree: f.MaxDegree, ProjectionDim: f.ProjectionDim,
 		PIFADim: f.PIFA.Dim, Weighting: f.PIFA.Weighting, LabelFeatures: f.LabelFeatures,
 		LeafSize: f.Tree.LeafSize, Branching: f.Tree.Branching, TreeSeed: f.Tree.Seed,
-		Encoder: cfg.Train.Encoder, Dim: cfg.Train.Dim, Epochs: cfg.Train.Epochs, Seed: cfg.Train.Seed,
+		Encoder: cfg.Train.Encoder, Epochs: cfg.Train.Epochs, Seed: cfg.Train.Seed,
 		Holdout: cfg.Evaluate.HoldoutEdges, ProbeRates: cfg.Evaluate.ProbeRates, EvalSeed: cfg.Evaluate.Seed,
 	}
 }
