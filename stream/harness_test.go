@@ -14,7 +14,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 )
@@ -430,5 +429,3 @@ func (b *broker) everything() (all []Mutation) {
 }
 
 var errInjected = errors.New("injected failure")
-
-var _ sink.Store = (*memstore.Store)(nil)

@@ -16,10 +16,11 @@ import (
 // another format is refused. Format page: docs/format/state.md.
 const StateFormat = 1
 
-// Memory of one shard's state, beside the window: block cache and memtables.
+// Memory of one shard's state, beside the window. The engine takes memtables
+// out of the cache: a cache no larger than they are caches nothing.
 const (
-	stateCacheBytes    = 16 << 20
-	stateMemTableBytes = 16 << 20
+	stateCacheBytes    = 48 << 20
+	stateMemTableBytes = 8 << 20
 )
 
 // state is the graph of one shard on local disk. What is in it is a function
