@@ -134,6 +134,6 @@ type Epoch struct {
 	// Loss is the mean training loss (not comparable between schedules).
 	Loss float64 `json:"loss"`
 	// HeldOutAUC is how surely held-out instances are nearer to their
-	// neighbours than to nodes drawn by degree.
-	HeldOutAUC float64 `json:"held_out_auc"`
+	// neighbours than to nodes drawn by degree; 0 when none are held out.
+	HeldOutAUC float64 `json:"held_out_auc,omitempty"`
 }

@@ -213,9 +213,11 @@ func (t *trainer) epoch(ctx context.Context, c Checkpoints, stageSteps int) erro
 // endEpoch judges the epoch on the held-out instances.
 func (t *trainer) endEpoch() {
 	score := t.held.auc(t.d, t.table, t.o.Workers)
-	t.at.History = append(t.at.History, Epoch{
-		Levels: t.span().To, Loss: t.at.Loss / float64(t.at.Batch), HeldOutAUC: score,
-	})
+	e := Epoch{Levels: t.span().To, Loss: t.at.Loss / float64(t.at.Batch)}
+	if !math.IsNaN(score) {
+		e.HeldOutAUC = score
+	}
+	t.at.History = append(t.at.History, e)
 	t.at.Epoch++
 	t.at.Batch, t.at.Loss = 0, 0
 	t.at.Bad++

@@ -84,7 +84,7 @@ func TestSavedEncodersGiveTheSameEmbeddings(t *testing.T) {
 	for _, e := range encoders(t) {
 		store := new(memstore.Store)
 		meta := Meta{Vectorizer: letters{}, Projection: firstFour{}, Seed: 7, Metrics: map[string]float64{"auc": 0.5}}
-		if err := Save(t.Context(), store, "generations/000001/encoder", e, meta); err != nil {
+		if _, err := Save(t.Context(), store, "generations/000001/encoder", e, meta); err != nil {
 			t.Fatal(err)
 		}
 		got, c, err := Load(t.Context(), store, "generations/000001/encoder", letters{}, firstFour{})
@@ -108,7 +108,7 @@ func TestMatcherComesBack(t *testing.T) {
 	m := &xmc.Matcher{Problem: p, Dim: 2, Weights: [][]float32{{1, 0, 0, 1}, {1, 0, 0.9, 0.1, 0, 1}}}
 	store := new(memstore.Store)
 	b := encoders(t)[2]
-	if err := Save(t.Context(), store, "e", b, Meta{Vectorizer: letters{}, Matcher: m}); err != nil {
+	if _, err := Save(t.Context(), store, "e", b, Meta{Vectorizer: letters{}, Matcher: m}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := LoadMatcher(t.Context(), store, "e")
@@ -154,7 +154,7 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		{"no projection", func(*testing.T, sink.Store) {}, nil, ErrMismatch},
 	} {
 		store := new(memstore.Store)
-		if err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}}); err != nil {
+		if _, err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}}); err != nil {
 			t.Fatal(err)
 		}
 		c.damage(t, store)
@@ -201,7 +201,7 @@ func (brokenStore) Put(_ context.Context, _ string, r io.Reader, _ int64) error 
 }
 
 func TestSaveReportsAStoreThatFails(t *testing.T) {
-	err := Save(t.Context(), brokenStore{new(memstore.Store)}, "e", encoders(t)[2], Meta{Vectorizer: letters{}})
+	_, err := Save(t.Context(), brokenStore{new(memstore.Store)}, "e", encoders(t)[2], Meta{Vectorizer: letters{}})
 	if !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("got %v, want the store's error", err)
 	}

@@ -32,35 +32,35 @@ type Meta struct {
 
 // Save writes e under prefix. It overwrites; a reader never sees half of it,
 // since the configuration that names the model's checksum comes last.
-func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder, m Meta) error {
+func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder, m Meta) (Config, error) {
+	c := Config{
+		Magic: magic, Version: version, Kind: e.Kind(), Dim: e.Dim(), Features: m.Vectorizer.Dim(), Seed: m.Seed,
+	}
 	tensors, err := tensorsOf(e, m.Matcher)
 	if err != nil {
-		return err
+		return c, err
 	}
 	file, err := safetensors.New(tensors, map[string]string{"kind": e.Kind()})
 	if err != nil {
-		return fmt.Errorf("encoder: %w", err)
-	}
-	c := Config{
-		Magic: magic, Version: version, Kind: e.Kind(), Dim: e.Dim(), Features: m.Vectorizer.Dim(), Seed: m.Seed,
+		return c, fmt.Errorf("encoder: %w", err)
 	}
 	if m.Projection != nil {
 		c.Rank = m.Projection.Dim()
 	}
 	if m.Metrics != nil {
 		if c.Metrics, err = json.Marshal(m.Metrics); err != nil {
-			return fmt.Errorf("encoder: metrics: %w", err)
+			return c, fmt.Errorf("encoder: metrics: %w", err)
 		}
 	}
 	if c.Model, err = put(ctx, store, prefix+"/"+modelName, file); err != nil {
-		return err
+		return c, err
 	}
 	config, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoder: %w", err)
+		return c, fmt.Errorf("encoder: %w", err)
 	}
 	config = append(config, '\n')
-	return store.Put(ctx, prefix+"/"+configName, bytes.NewReader(config), int64(len(config)))
+	return c, store.Put(ctx, prefix+"/"+configName, bytes.NewReader(config), int64(len(config)))
 }
 
 // put streams the tensors into the store.

@@ -41,8 +41,8 @@ type Report struct {
 	// Lambda is the regularisation chosen, relative to G's mean diagonal.
 	Lambda float64 `json:"lambda"`
 	// Error is the share of the targets' squares left unexplained on the
-	// held-out instances.
-	Error float64 `json:"held_out_error"`
+	// held-out instances; 0 when none are held out.
+	Error float64 `json:"held_out_error,omitempty"`
 }
 
 // lambdas are the regularisations tried.
@@ -87,7 +87,7 @@ func Fit(ctx context.Context, d Data, o Options, p train.Progress) ([]float32, R
 	if err := d.sum(ctx, check, held, o.Workers, p); err != nil {
 		return nil, Report{}, err
 	}
-	r := Report{Instances: sums.Rows + check.Rows, HeldOut: check.Rows, Lambda: lambdas[len(lambdas)/2], Error: math.NaN()}
+	r := Report{Instances: sums.Rows + check.Rows, HeldOut: check.Rows, Lambda: lambdas[len(lambdas)/2]}
 	if check.Targets > 0 {
 		r.Error = math.Inf(1)
 		for _, l := range lambdas {
