@@ -13,6 +13,7 @@ import (
 	"giantstream/ingest/internal/kafkatest"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 func TestOptions(t *testing.T) {
@@ -27,6 +28,36 @@ func TestOptions(t *testing.T) {
 	for _, m := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		if _, err := client.New(client.Options{Brokers: []string{"localhost:1"}, SASL: &client.SASL{Mechanism: m, Username: "u", Password: "p"}}); err != nil {
 			t.Errorf("%s: %v", m, err)
+		}
+	}
+}
+
+func TestSASL(t *testing.T) {
+	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser(mechanism, "u", "right"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(cluster.Close)
+		for password, ok := range map[string]bool{"right": true, "wrong": false} {
+			c, err := client.New(client.Options{
+				Brokers: cluster.ListenAddrs(),
+				SASL:    &client.SASL{Mechanism: mechanism, Username: "u", Password: password},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			err = c.EnsureTopics(ctx, client.TopicSpec{Name: "nodes", Partitions: 1})
+			conn, derr := c.Dialer().DialContext(ctx, "tcp", cluster.ListenAddrs()[0])
+			cancel()
+			if derr == nil {
+				_ = conn.Close()
+			}
+			if (err == nil) != ok || (derr == nil) != ok {
+				t.Errorf("%s with the %s password: %v, %v", mechanism, password, err, derr)
+			}
+			c.Close()
 		}
 	}
 }

@@ -33,6 +33,7 @@ const (
 	sessionTimeout    = 20 * time.Second
 	rebalanceTimeout  = 30 * time.Second
 	joinBackoff       = time.Second
+	leaveTimeout      = 5 * time.Second
 )
 
 // Assignment is a shard that this worker has, for one generation of the group.
@@ -76,7 +77,12 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 	if err != nil {
 		return fmt.Errorf("kafka group %q: %w", o.Group, err)
 	}
-	defer cg.Close() //nolint:errcheck // always nil; leaves the group.
+	var handlers sync.WaitGroup
+	defer func() {
+		stop(nil)
+		handlers.Wait()
+		leave(cg)
+	}()
 	for {
 		gen, err := cg.Next(ctx)
 		switch {
@@ -92,12 +98,30 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		balancer.Assigned(gen.ID, shards)
 		o.Log.Info("shards assigned", "group", o.Group, "generation", gen.ID, "shards", shards)
 		for _, shard := range shards {
+			handlers.Add(1)
 			gen.Start(func(ended context.Context) {
+				defer handlers.Done()
 				if err := handleShard(ctx, ended, gen, shard, handle); err != nil {
 					stop(err)
 				}
 			})
 		}
+	}
+}
+
+// leave leaves the group. It does not wait for long: while other members are
+// slow to join again, so is kafka-go to close, for up to rebalanceTimeout.
+func leave(cg *kafka.ConsumerGroup) {
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_ = cg.Close() // always nil
+	}()
+	timer := time.NewTimer(leaveTimeout)
+	defer timer.Stop()
+	select {
+	case <-left:
+	case <-timer.C:
 	}
 }
 
