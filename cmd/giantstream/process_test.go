@@ -1,0 +1,132 @@
+// Tests of the finished program: they build it once and run it as its users
+// do, as processes that are killed, interrupted and started again. What a run
+// leaves behind is then read through the packages that wrote it.
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// binary is the program under test.
+var binary string
+
+func TestMain(m *testing.M) {
+	code, err := buildAndTest(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func buildAndTest(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "giantstream-test-*")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary = filepath.Join(dir, "giantstream")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// longest is more than any run in these tests takes on a busy machine.
+const longest = 3 * time.Minute
+
+// command prepares a run of the program in an empty working directory, so that
+// what it leaves at default places is found by nobody else.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	return cmd
+}
+
+// result is what a process that has ended leaves to its caller.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// run runs the program to its end, whatever its exit code.
+func run(t *testing.T, args ...string) result {
+	t.Helper()
+	return finish(t, command(t, args...))
+}
+
+// succeed runs the program and wants exit code 0. It returns what the program
+// printed.
+func succeed(t *testing.T, args ...string) string {
+	t.Helper()
+	r := run(t, args...)
+	if r.code != 0 {
+		t.Fatalf("giantstream %q: exit code %d\n%s", args, r.code, r.stderr)
+	}
+	return r.stdout
+}
+
+// succeedJSON is succeed for commands that print JSON, decoded into v.
+func succeedJSON(t *testing.T, v any, args ...string) {
+	t.Helper()
+	out := succeed(t, args...)
+	if err := json.Unmarshal([]byte(out), v); err != nil {
+		t.Fatalf("giantstream %q: %v\n%s", args, err, out)
+	}
+}
+
+// writeFile writes a file for a test and returns its path.
+func writeFile(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// smallConfig makes a run of the test graphs take about a second: small
+// windows, so that there are several, and few dimensions. Places are left to
+// --store.
+const smallConfig = `
+pipeline: test
+shards: 3
+window: {changes: 150, time: 200ms}
+ingest:
+  nodes: {event_time: at}
+  edges: {event_time: at}
+featurize:
+  projection_dim: 48
+  pifa: {dim: 32}
+  tree: {leaf_size: 8, branching: 4}
+train: {dim: 32, checkpoint_every: 1s}
+evaluate: {probe_rates: [0.5]}
+http: {listen: ""}
+log: {format: json}
+`
