@@ -3,6 +3,8 @@ package ingest
 import (
 	"errors"
 	"fmt"
+
+	"giantstream/ingest/client"
 )
 
 // Topics names the Kafka topics of a pipeline. Nodes, Edges and Mirror have
@@ -24,6 +26,19 @@ func (t Topics) Inputs() []string {
 		in = append(in, t.Mirror)
 	}
 	return in
+}
+
+// Specs says what the topics must be for a pipeline with that many shards: the
+// inputs have a partition per shard, and embeddings are compacted.
+func (t Topics) Specs(shards int) []client.TopicSpec {
+	specs := []client.TopicSpec{
+		{Name: t.Embeddings, Partitions: shards, Flexible: true, Compacted: true},
+		{Name: t.DeadLetters, Partitions: 1, Flexible: true},
+	}
+	for _, in := range t.Inputs() {
+		specs = append(specs, client.TopicSpec{Name: in, Partitions: shards})
+	}
+	return specs
 }
 
 // Validate checks that every topic has a name and that no two share one.

@@ -21,9 +21,10 @@ var ErrNoTopic = errors.New("topic does not exist")
 // TopicSpec says what a topic must be.
 type TopicSpec struct {
 	Name string
-	// Partitions is the number the topic is created with and must have;
-	// 0 accepts whatever an existing topic has and creates with 1.
+	// Partitions is the number the topic is created with.
 	Partitions int
+	// Flexible accepts an existing topic with any number of partitions.
+	Flexible bool
 	// Compacted creates the topic with cleanup.policy=compact; others keep
 	// their records forever (retention.ms=-1).
 	Compacted bool
@@ -45,7 +46,7 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 		if have[s.Name] > 0 {
 			continue
 		}
-		t := kafka.TopicConfig{Topic: s.Name, NumPartitions: max(s.Partitions, 1), ReplicationFactor: -1}
+		t := kafka.TopicConfig{Topic: s.Name, NumPartitions: s.Partitions, ReplicationFactor: -1}
 		if s.Compacted {
 			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: "compact"}}
 		} else {
@@ -65,7 +66,7 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 	}
 	var errs []error
 	for _, s := range specs {
-		if s.Partitions > 0 && have[s.Name] != s.Partitions {
+		if !s.Flexible && have[s.Name] != s.Partitions {
 			errs = append(errs, fmt.Errorf("kafka topic %q: %w: has %d, needs %d (the partitions of the input topics are the shards, "+
 				"fixed when a pipeline is created: create the topic anew with %d partitions, or a new pipeline with %d shards)",
 				s.Name, ErrPartitions, have[s.Name], s.Partitions, s.Partitions, have[s.Name]))

@@ -64,7 +64,7 @@ func TestSASL(t *testing.T) {
 
 func TestEnsureTopics(t *testing.T) {
 	e := kafkatest.Start(t, 3)
-	specs := []client.TopicSpec{{Name: "nodes", Partitions: 3}, {Name: "new", Partitions: 5}, {Name: "embeddings"}}
+	specs := []client.TopicSpec{{Name: "nodes", Partitions: 3}, {Name: "new", Partitions: 5}, {Name: "embeddings", Partitions: 7, Flexible: true}}
 	for range 2 { // the second time everything is there
 		if err := e.Client.EnsureTopics(t.Context(), specs...); err != nil {
 			t.Fatal(err)

@@ -48,14 +48,7 @@ func Start(t testing.TB, shards int) *Env {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err = c.EnsureTopics(ctx,
-		client.TopicSpec{Name: e.Topics.Nodes, Partitions: shards},
-		client.TopicSpec{Name: e.Topics.Edges, Partitions: shards},
-		client.TopicSpec{Name: e.Topics.Mirror, Partitions: shards},
-		client.TopicSpec{Name: e.Topics.Embeddings, Partitions: shards, Compacted: true},
-		client.TopicSpec{Name: e.Topics.DeadLetters, Partitions: 1},
-	)
-	if err != nil {
+	if err := c.EnsureTopics(ctx, e.Topics.Specs(shards)...); err != nil {
 		t.Fatal(err)
 	}
 	return e
