@@ -15,8 +15,9 @@ const (
 )
 
 // candidates appends, ascending, the clusters of level t to score for an
-// instance with the given positives, after the level above was scored.
-// positives may be empty (prediction).
+// instance with the given positives, where above are the matched clusters of
+// the level above; above is scratch memory from then on. positives may be
+// empty (prediction).
 func (p *Problem) candidates(dst []int32, t int, positives []int32, above []int32) []int32 {
 	l := &p.Levels[t]
 	if t == 0 || l.Clusters <= fullLevel {

@@ -23,16 +23,16 @@ type Matcher struct {
 func (m *Matcher) Predict(z []float32, k int) [][]int32 {
 	out := make([][]int32, len(m.Weights))
 	beam := max(k, matched)
-	var best, candidates []int32
+	var above, candidates []int32
 	var scores []float32
 	for t, w := range m.Weights {
-		candidates = m.Problem.candidates(candidates[:0], t, nil, best)
+		candidates = m.Problem.candidates(candidates[:0], t, nil, above)
 		scores = grow(scores, len(candidates))
 		for i, c := range candidates {
 			scores[i] = vector.Dot(w[int(c)*m.Dim:int(c+1)*m.Dim], z)
 		}
-		best = top(nil, candidates, scores, beam)
-		out[t] = best[:min(k, len(best))]
+		above = top(above[:0], candidates, scores, beam)
+		out[t] = slices.Clone(above[:min(k, len(above))])
 	}
 	return out
 }

@@ -175,6 +175,26 @@ func TestHeadsLearnAndPredict(t *testing.T) {
 	}
 }
 
+func TestPredictionsAreBestFirstAtEveryLevel(t *testing.T) {
+	p := large(t)
+	h := NewHeads(p, 8, 1)
+	r := rng.New(5)
+	for _, w := range h.Weights {
+		for i := range w {
+			w[i] = float32(r.Float64() - 0.5)
+		}
+	}
+	z := []float32{1, 0, 0, 0, 0, 0, 0, 0}
+	m := Matcher{Problem: p, Dim: 8, Weights: h.Weights}
+	for level, clusters := range m.Predict(z, 5) {
+		for k := 1; k < len(clusters); k++ {
+			if a, b := h.Weights[level][clusters[k-1]*8], h.Weights[level][clusters[k]*8]; a < b {
+				t.Errorf("level %d: cluster %d scores %.3f, after it %d scores %.3f", level, clusters[k-1], a, clusters[k], b)
+			}
+		}
+	}
+}
+
 func TestUpdateIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	p := large(t)
 	var want [][]float32
