@@ -21,7 +21,7 @@ func TestCutShowsThePast(t *testing.T) {
 	var want map[string]rows.Row
 	for i := range windows {
 		for j := range 3 {
-			p.b.send(nodesTopic, int64(i), record{{Op: PutNode, ID: fmt.Sprintf("n%03d", (i*7+j*31)%97), Text: fmt.Sprint(i)}})
+			p.b.send(nodesTopic, int64(i), record{{Op: PutNode, ID: fmt.Sprintf("n%03d", (i*7+j*28)%997), Text: fmt.Sprint(i)}})
 		}
 		p.consume(s, -1)
 		p.commit(s)

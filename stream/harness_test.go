@@ -31,8 +31,6 @@ type record []Mutation
 type broker struct {
 	shards int
 	logs   []map[string][]record // shard → topic → records
-	// mirrored is published but not flushed; a crash may lose it.
-	mirrored []Mutation
 	// fail, if set, is asked before every call.
 	fail func(op string) error
 }

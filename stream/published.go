@@ -30,7 +30,7 @@ func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published,
 		return Published{}, fmt.Errorf("read the published cursor of shard %d: %w", shard, err)
 	}
 	var p Published
-	if err := json.Unmarshal(data, &p); err != nil || p.Seq < 0 || p.Generation < 0 {
+	if json.Unmarshal(data, &p) != nil || p.Seq < 0 || p.Generation < 0 {
 		return Published{}, nil // a hint that cannot be read is no hint
 	}
 	return p, nil

@@ -39,8 +39,9 @@ func TestErrorAtEveryCall(t *testing.T) {
 			for n := 1; ; n++ {
 				rng := rand.New(rand.NewPCG(7, 3))
 				b := newBroker(2)
-				fill(b, rng, 40, 6)
+				fill(b, rng, 80, 20)
 				p := newPipeline(t, b, uint64(n))
+				p.window.Changes = 4
 				calls, failed := 0, false
 				count := func(string) error {
 					if calls++; calls == n {
