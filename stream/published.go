@@ -31,7 +31,7 @@ func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published,
 	}
 	var p Published
 	if json.Unmarshal(data, &p) != nil || p.Seq < 0 || p.Generation < 0 {
-		return Published{}, nil // a hint that cannot be read is no hint
+		return Published{}, nil //nolint:nilerr // a hint that cannot be read is no hint
 	}
 	return p, nil
 }
