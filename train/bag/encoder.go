@@ -6,8 +6,8 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/train"
+	"giantstream/train/internal/encoding"
 	"giantstream/train/internal/parallel"
-	"giantstream/train/linear"
 )
 
 // Kind is the encoder's name in configuration and artifacts.
@@ -58,14 +58,14 @@ func (m *Model) EmbedAll(x *sparse.Matrix, workers int) []float32 {
 // Encoder is a Model behind its vectorizer. A text none of whose n-grams has
 // a vector gets the zero vector.
 type Encoder struct {
-	vectorizer linear.Vectorizer
+	vectorizer train.Vectorizer
 	model      *Model
 }
 
 var _ train.Encoder = (*Encoder)(nil)
 
 // NewEncoder joins a model to the vectorizer it was trained on.
-func NewEncoder(v linear.Vectorizer, m *Model) (*Encoder, error) {
+func NewEncoder(v train.Vectorizer, m *Model) (*Encoder, error) {
 	if v.Dim() != len(m.table.row) {
 		return nil, fmt.Errorf("bag: the model was trained on %d features, the vectorizer has %d", len(m.table.row), v.Dim())
 	}
@@ -83,16 +83,7 @@ func (e *Encoder) Model() *Model { return e.model }
 
 // Encode implements train.Encoder.
 func (e *Encoder) Encode(texts []string, out []float32) error {
-	dim := e.model.Dim()
-	if len(out) != len(texts)*dim {
-		return fmt.Errorf("bag: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*dim)
-	}
-	parallel.Each(len(texts), 32, 0, func(_, lo, hi int) {
-		var features sparse.Vector
-		for i := lo; i < hi; i++ {
-			features = e.vectorizer.Transform(texts[i], features)
-			e.model.Embed(features, out[i*dim:(i+1)*dim])
-		}
+	return encoding.Texts(e.vectorizer, texts, e.Dim(), out, func() func(sparse.Vector, []float32) {
+		return e.model.Embed
 	})
-	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"giantstream/featurize/sparse"
-	"giantstream/train/linear"
+	"giantstream/train"
 	"giantstream/train/xmc"
 )
 
@@ -21,7 +21,7 @@ type Data struct {
 	Dim    int
 	// Projection and Weights are the linear solution (Rank×Dim) to start
 	// from; unused by InitRandom.
-	Projection linear.Projection
+	Projection train.Projection
 	Weights    []float32
 }
 

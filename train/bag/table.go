@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"giantstream/featurize/sparse"
+	"giantstream/train"
 	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
-	"giantstream/train/linear"
 )
 
 // table holds the n-grams' vectors.
@@ -56,7 +56,7 @@ func chooseFeatures(x *sparse.Matrix, limit int) []int32 {
 }
 
 // linearStart sets every vector to its feature's projection times weights.
-func (t *table) linearStart(p linear.Projection, weights []float32, workers int) {
+func (t *table) linearStart(p train.Projection, weights []float32, workers int) {
 	rank := p.Dim()
 	parallel.Each(len(t.features), 64, workers, func(_, lo, hi int) {
 		x := make([]float32, (hi-lo)*rank)

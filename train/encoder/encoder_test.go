@@ -126,7 +126,7 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(*testing.T, sink.Store)
-		rank   linear.Projection
+		rank   train.Projection
 		want   error
 	}{
 		{"never finished", func(t *testing.T, s sink.Store) { remove(t, s, "e/config.json") }, firstFour{}, sink.ErrNotFound},

@@ -22,7 +22,7 @@ const maxLevels = 64
 // Load reads the encoder under prefix and joins it to the vectorizer and the
 // projection of its generation. It returns sink.ErrNotFound where there is no
 // finished encoder.
-func Load(ctx context.Context, store sink.Store, prefix string, v linear.Vectorizer, p linear.Projection) (train.Encoder, Config, error) {
+func Load(ctx context.Context, store sink.Store, prefix string, v train.Vectorizer, p train.Projection) (train.Encoder, Config, error) {
 	c, file, err := open(ctx, store, prefix)
 	if err != nil {
 		return nil, c, err
@@ -120,7 +120,7 @@ func open(ctx context.Context, store sink.Store, prefix string) (Config, sink.Ob
 	return c, model, nil
 }
 
-func build(c Config, a *safetensors.Archive, v linear.Vectorizer, p linear.Projection) (train.Encoder, error) {
+func build(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection) (train.Encoder, error) {
 	if p == nil && c.Kind != bag.Kind {
 		return nil, fmt.Errorf("%w: a %q needs its projection", ErrMismatch, c.Kind)
 	}

@@ -21,8 +21,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Meta is what Save notes beside the encoder.
 type Meta struct {
-	Vectorizer linear.Vectorizer
-	Projection linear.Projection
+	Vectorizer train.Vectorizer
+	Projection train.Projection
 	Seed       uint64
 	// Metrics, if not nil, becomes "metrics" in config.json.
 	Metrics any

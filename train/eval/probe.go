@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"giantstream/train/internal/optim"
 	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
@@ -121,7 +122,9 @@ func fitProbe(emb []float32, dim int, label []int32, classes int, rows []int32, 
 	x := make([]float32, batch*dim)
 	z := make([]float32, batch*classes)
 	gradW, gradB := make([]float32, len(p.weights)), make([]float32, classes)
-	optW, optB := newAdam(len(p.weights)), newAdam(classes)
+	// Adam's moments of weights and bias.
+	meanW, squareW := make([]float32, len(p.weights)), make([]float32, len(p.weights))
+	meanB, squareB := make([]float32, classes), make([]float32, classes)
 	decay := float32(min(probeDecay/float64(len(rows)), 0.01))
 	order := slices.Clone(rows)
 	at := len(order)
@@ -151,9 +154,10 @@ func fitProbe(emb []float32, dim int, label []int32, classes int, rows []int32, 
 			gradW[k] = decay * w
 		}
 		vector.Gemm(vector.A, classes, dim, batch, z, x, gradW)
-		rate := probeRate * 0.5 * (1 + math.Cos(math.Pi*float64(step)/probeSteps))
-		optW.step(p.weights, gradW, rate, step+1)
-		optB.step(p.bias, gradB, rate, step+1)
+		falling := 0.5 * (1 + math.Cos(math.Pi*float64(step)/probeSteps))
+		rate := optim.Rate(probeRate*falling, int64(step+1))
+		optim.Adam(p.weights, meanW, squareW, gradW, rate)
+		optim.Adam(p.bias, meanB, squareB, gradB, rate)
 	}
 	return p
 }
@@ -209,19 +213,5 @@ func softmax(z []float32) {
 	}
 	for i := range z {
 		z[i] = float32(float64(z[i]) / sum)
-	}
-}
-
-// adam is the optimiser of Kingma and Ba (2015) with its usual constants.
-type adam struct{ m, v []float32 }
-
-func newAdam(n int) *adam { return &adam{make([]float32, n), make([]float32, n)} }
-
-func (a *adam) step(w, grad []float32, rate float64, t int) {
-	scale := float32(rate * math.Sqrt(1-math.Pow(0.999, float64(t))) / (1 - math.Pow(0.9, float64(t))))
-	for i, g := range grad {
-		a.m[i] += 0.1 * (g - a.m[i])
-		a.v[i] += 0.001 * (g*g - a.v[i])
-		w[i] -= scale * a.m[i] / (float32(math.Sqrt(float64(a.v[i]))) + 1e-8)
 	}
 }

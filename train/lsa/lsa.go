@@ -9,9 +9,9 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/train"
+	"giantstream/train/internal/encoding"
 	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/vector"
-	"giantstream/train/linear"
 )
 
 // Kind is the encoder's name in configuration and artifacts.
@@ -19,15 +19,15 @@ const Kind = "lsa"
 
 // Encoder is Φ(T) = x/‖x‖, x the first Dim numbers of the projection of Ψ(T).
 type Encoder struct {
-	vectorizer linear.Vectorizer
-	projection linear.Projection
+	vectorizer train.Vectorizer
+	projection train.Projection
 	dim        int
 }
 
 var _ train.Encoder = (*Encoder)(nil)
 
 // New returns the baseline of dim dimensions, at most the projection's.
-func New(v linear.Vectorizer, p linear.Projection, dim int) (*Encoder, error) {
+func New(v train.Vectorizer, p train.Projection, dim int) (*Encoder, error) {
 	if dim < 1 || dim > p.Dim() {
 		return nil, fmt.Errorf("lsa: %d dimensions of a projection that has %d", dim, p.Dim())
 	}
@@ -42,21 +42,14 @@ func (e *Encoder) Dim() int { return e.dim }
 
 // Encode implements train.Encoder.
 func (e *Encoder) Encode(texts []string, out []float32) error {
-	if len(out) != len(texts)*e.dim {
-		return fmt.Errorf("lsa: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*e.dim)
-	}
-	parallel.Each(len(texts), 32, 0, func(_, lo, hi int) {
-		var features sparse.Vector
+	return encoding.Texts(e.vectorizer, texts, e.dim, out, func() func(sparse.Vector, []float32) {
 		x := make([]float32, e.projection.Dim())
-		for i := lo; i < hi; i++ {
-			features = e.vectorizer.Transform(texts[i], features)
+		return func(features sparse.Vector, out []float32) {
 			e.projection.Apply(features, x)
-			row := out[i*e.dim : (i+1)*e.dim]
-			copy(row, x)
-			vector.Normalize(row)
+			copy(out, x)
+			vector.Normalize(out)
 		}
 	})
-	return nil
 }
 
 // Truncate returns the baseline's embeddings of nodes whose projections

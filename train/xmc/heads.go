@@ -3,6 +3,7 @@ package xmc
 import (
 	"math"
 
+	"giantstream/train/internal/optim"
 	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/vector"
 )
@@ -168,7 +169,7 @@ func grow(s []float32, n int) []float32 {
 // scored, with gradients averaged over them. step counts from 1. Moments of
 // clusters that took no part rest (PyTorch's SparseAdam).
 func (h *Heads) Update(used int, rate float64, step int64, workers int) {
-	scale := float32(rate * math.Sqrt(1-math.Pow(0.999, float64(step))) / (1 - math.Pow(0.9, float64(step))))
+	scaled := optim.Rate(rate, step)
 	mean := 1 / float32(used)
 	for t := range h.Weights {
 		h.gather(t, used)
@@ -181,7 +182,7 @@ func (h *Heads) Update(used int, rate float64, step int64, workers int) {
 					vector.Axpy(e.value*mean, h.slots[e.slot].z, g)
 				}
 				at := int(c) * h.Dim
-				adam(h.Weights[t][at:at+h.Dim], h.Mean[t][at:at+h.Dim], h.Square[t][at:at+h.Dim], g, scale)
+				optim.Adam(h.Weights[t][at:at+h.Dim], h.Mean[t][at:at+h.Dim], h.Square[t][at:at+h.Dim], g, scaled)
 			}
 		})
 	}
@@ -221,13 +222,4 @@ func (h *Heads) gather(t, used int) {
 	// …so shift it back into place.
 	copy(begin, begin[1:])
 	begin[len(begin)-1] = int32(total)
-}
-
-// adam is one step of Kingma and Ba's optimiser (2015) on one row.
-func adam(w, m, v, g []float32, scale float32) {
-	for i, x := range g {
-		m[i] += 0.1 * (x - m[i])
-		v[i] += 0.001 * (x*x - v[i])
-		w[i] -= scale * m[i] / (float32(math.Sqrt(float64(v[i]))) + 1e-8)
-	}
 }
