@@ -8,6 +8,10 @@ import (
 	"giantstream/stream"
 )
 
+// drainPoll is how often Drain and WaitPublished look: a few small requests
+// to the store per shard each time.
+const drainPoll = 200 * time.Millisecond
+
 // Drain returns once everything that was sent to the input topics before the
 // call is committed to the store, on whichever workers. Until then it asks
 // the shards of this process to commit as soon as they are caught up.
@@ -20,7 +24,7 @@ func (s *Service) Drain(ctx context.Context) error {
 	defer s.draining.Add(-1)
 	s.progress.Stage("ingest", 0)
 	var reported int64
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	for {
 		covered, open, err := s.backlog(ctx)
@@ -77,7 +81,7 @@ func (s *Service) backlog(ctx context.Context) (covered, open int64, err error) 
 func (s *Service) WaitPublished(ctx context.Context) error {
 	g := s.serving.number()
 	s.progress.Stage("publish embeddings", 0)
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	for {
 		behind, err := s.unpublished(ctx, g)

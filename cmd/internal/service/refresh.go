@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"giantstream/config"
-	"giantstream/stream"
 	"giantstream/train/generation"
 )
 
@@ -24,7 +23,13 @@ func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(refreshPoll)
 	defer tick.Stop()
 	for {
-		due, why, err := s.refreshDue(ctx)
+		// Another process, or a command, may have finished a generation.
+		err := s.loadCurrent(ctx)
+		var due bool
+		var why string
+		if err == nil {
+			due, why, err = s.refreshDue(ctx)
+		}
 		if err == nil && due {
 			s.log.Info("starting a new generation", "because", why)
 			_, err = s.Refresh(ctx)
@@ -102,12 +107,11 @@ func (s *Service) changes(ctx context.Context) (changed, nodes int64, err error)
 			continue
 		}
 		nodes += head.Nodes
-		for m, err := range stream.Manifests(ctx, s.store, p, cut[p]) {
-			if err != nil {
-				return 0, 0, err
-			}
-			changed += m.Rows
+		rows, err := s.heads.rowsSince(ctx, s.store, p, cut[p])
+		if err != nil {
+			return 0, 0, err
 		}
+		changed += rows
 	}
 	return changed, nodes, nil
 }
