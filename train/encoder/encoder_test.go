@@ -27,7 +27,7 @@ func (letters) Dim() int { return 10 }
 func (letters) Transform(text string, dst sparse.Vector) sparse.Vector {
 	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
 	for f := range int32(10) {
-		if n := strings.Count(text, string(rune('a'+f))); n > 0 {
+		if n := strings.Count(text, string('a'+f)); n > 0 {
 			dst.Index, dst.Value = append(dst.Index, f), append(dst.Value, float32(n))
 		}
 	}

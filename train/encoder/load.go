@@ -107,17 +107,24 @@ func open(ctx context.Context, store sink.Store, prefix string) (Config, sink.Ob
 	if err != nil {
 		return c, nil, err
 	}
-	sum := crc32.New(castagnoli)
-	if _, err := io.Copy(sum, io.NewSectionReader(model, 0, model.Size())); err != nil {
-		model.Close()
-		return c, nil, fmt.Errorf("encoder: read %s/%s: %w", prefix, modelName, err)
-	}
-	if got := (File{model.Size(), sum.Sum32()}); got != c.Model {
-		model.Close()
-		return c, nil, fmt.Errorf("%w: %s is %d bytes with checksum %08x, %s says %d and %08x", ErrCorrupt,
-			modelName, got.Bytes, got.CRC32C, configName, c.Model.Bytes, c.Model.CRC32C)
+	if err := c.Model.verify(model); err != nil {
+		return c, nil, errors.Join(fmt.Errorf("encoder %s: %w", prefix, err), model.Close())
 	}
 	return c, model, nil
+}
+
+// verify reads the model through and compares it with what the configuration
+// says of it.
+func (f File) verify(model sink.Object) error {
+	sum := crc32.New(castagnoli)
+	if _, err := io.Copy(sum, io.NewSectionReader(model, 0, model.Size())); err != nil {
+		return fmt.Errorf("read %s: %w", modelName, err)
+	}
+	if got := (File{model.Size(), sum.Sum32()}); got != f {
+		return fmt.Errorf("%w: %s is %d bytes with checksum %08x, %s says %d and %08x", ErrCorrupt,
+			modelName, got.Bytes, got.CRC32C, configName, f.Bytes, f.CRC32C)
+	}
+	return nil
 }
 
 func build(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection) (train.Encoder, error) {

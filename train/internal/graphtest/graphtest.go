@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -146,7 +147,7 @@ func each(t testing.TB, path string, read func(*json.Decoder) error) {
 	}
 	d := json.NewDecoder(z)
 	for {
-		if err := read(d); err == io.EOF {
+		if err := read(d); errors.Is(err, io.EOF) {
 			return
 		} else if err != nil {
 			t.Fatalf("%s: %v", path, err)
