@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/service"
 	"giantstream/config"
 )
 
@@ -28,6 +29,12 @@ func (a *app) config() *cobra.Command {
 			cfg, err := config.Load(args[0])
 			if err != nil {
 				return usageError{err}
+			}
+			if err := service.Check(&cfg); err != nil {
+				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+			}
+			for _, w := range cfg.Warnings() {
+				fmt.Fprintf(a.err, "warning: %s\n", w)
 			}
 			fmt.Fprintf(a.out, "%s is valid: pipeline %q, %d shards, store %s\n", args[0], cfg.Pipeline, cfg.Shards, cfg.Store)
 			return nil

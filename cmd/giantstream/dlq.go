@@ -141,10 +141,11 @@ func (a *app) dlqReplay() *cobra.Command {
 
 // withClient runs do with a connection to the pipeline's cluster.
 func withClient(cmd *cobra.Command, flags *pipelineFlags, do func(*config.Config, *client.Client) error) error {
-	cfg, err := flags.load()
+	pipe, err := flags.open(cmd.Context())
 	if err != nil {
 		return err
 	}
+	cfg := pipe.cfg
 	c, done, err := service.Attach(cmd.Context(), cfg)
 	if err != nil {
 		return err

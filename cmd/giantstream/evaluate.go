@@ -13,7 +13,6 @@ import (
 
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
-	"giantstream/stream"
 	"giantstream/train/generation"
 )
 
@@ -56,19 +55,16 @@ The graph is what a pipeline has committed, or the files given.`,
 				}
 				flags.store = dir
 			}
-			cfg, store, err := flags.open(ctx)
+			pipe, err := flags.open(ctx)
 			if err != nil {
 				return err
 			}
+			cfg := pipe.cfg
 			log, err := a.logger("", cfg.Log.Format)
 			if err != nil {
 				return err
 			}
-			id, err := stream.LoadIdentity(ctx, store)
-			if err != nil {
-				return fmt.Errorf("%s holds no pipeline yet: %w", store.URL(), err)
-			}
-			source, err := service.SourceAt(ctx, store, id.Shards, nil)
+			source, err := service.SourceAt(ctx, pipe.store, pipe.id.Shards, nil)
 			if err != nil {
 				return err
 			}

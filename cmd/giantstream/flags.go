@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/service"
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/s3store"
 	"giantstream/sink/stores"
+	"giantstream/stream"
 )
 
 // pipelineFlags say which pipeline a command works on: a configuration file,
@@ -74,6 +76,17 @@ func placeAt(cfg *config.Config, store string) error {
 	return nil
 }
 
+// check is the last look at a configuration, after flags were put over it.
+func check(cfg *config.Config) error {
+	if err := cfg.Validate(); err != nil {
+		return usageError{err}
+	}
+	if err := service.Check(cfg); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
 // openStore opens the pipeline's object store.
 func openStore(ctx context.Context, cfg *config.Config) (sink.Store, error) {
 	return stores.Open(ctx, cfg.Store, stores.Options{S3: s3store.Options{
@@ -82,15 +95,26 @@ func openStore(ctx context.Context, cfg *config.Config) (sink.Store, error) {
 	}})
 }
 
-// open loads the configuration and opens its store.
-func (f *pipelineFlags) open(ctx context.Context) (*config.Config, sink.Store, error) {
+// pipeline is a pipeline that exists: its store has an identity.
+type pipeline struct {
+	cfg   *config.Config
+	store sink.Store
+	id    stream.Identity
+}
+
+// open loads the configuration and opens the pipeline that it names.
+func (f *pipelineFlags) open(ctx context.Context) (*pipeline, error) {
 	cfg, err := f.load()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	store, err := openStore(ctx, cfg)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the store: %w", err)
+		return nil, err
 	}
-	return cfg, store, nil
+	id, err := stream.LoadIdentity(ctx, store)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, fmt.Errorf("%s holds no pipeline yet: 'giantstream run' creates one", store.URL())
+	}
+	return &pipeline{cfg, store, id}, err
 }

@@ -54,17 +54,14 @@ func (a *app) inspectBatches() *cobra.Command {
 		Example: "  giantstream inspect batches --store ./out --shard 0 --last 5", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			_, store, err := flags.open(ctx)
+			pipe, err := flags.open(ctx)
 			if err != nil {
 				return err
 			}
-			id, err := stream.LoadIdentity(ctx, store)
-			if err != nil {
-				return err
-			}
+			store := pipe.store
 			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "SHARD\tMANIFEST\tCOMMITTED\tGENERATION\tROWS\tBYTES\tOBJECT")
-			for p := range id.Shards {
+			for p := range pipe.id.Shards {
 				if shard >= 0 && p != shard {
 					continue
 				}
@@ -107,11 +104,11 @@ func (a *app) inspectGeneration() *cobra.Command {
 		Use: "generation", Short: "Show a generation's graph, tree, encoder and evaluation",
 		Example: "  giantstream inspect generation --store ./out --json | jq .evaluation", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, store, err := flags.open(cmd.Context())
+			pipe, err := flags.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			doc, err := number.load(cmd.Context(), store)
+			doc, err := number.load(cmd.Context(), pipe.store)
 			if err != nil {
 				return err
 			}
@@ -125,7 +122,7 @@ func (a *app) inspectGeneration() *cobra.Command {
 			p.line("")
 			printEvaluation(p, doc)
 			p.line("")
-			printPlaces(p, cfg, doc)
+			printPlaces(p, pipe.cfg, doc)
 			return p.err
 		},
 	}
@@ -146,15 +143,15 @@ func (a *app) inspectTree() *cobra.Command {
 		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			_, store, err := flags.open(ctx)
+			pipe, err := flags.open(ctx)
 			if err != nil {
 				return err
 			}
-			doc, err := number.load(ctx, store)
+			doc, err := number.load(ctx, pipe.store)
 			if err != nil {
 				return err
 			}
-			outline, err := generation.OutlineTree(ctx, store, doc, opts)
+			outline, err := generation.OutlineTree(ctx, pipe.store, doc, opts)
 			if err != nil {
 				return err
 			}
@@ -181,11 +178,11 @@ func (a *app) inspectEmbeddings() *cobra.Command {
 		Use: "embeddings", Short: "List a generation's embedding files",
 		Example: "  giantstream inspect embeddings --store ./out", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, store, err := flags.open(cmd.Context())
+			pipe, err := flags.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			doc, err := number.load(cmd.Context(), store)
+			doc, err := number.load(cmd.Context(), pipe.store)
 			if err != nil {
 				return err
 			}
@@ -216,11 +213,11 @@ func (a *app) inspectNode() *cobra.Command {
 		Use: "node ID", Short: "Show one node: its newest row and its embedding, as JSON",
 		Example: "  giantstream inspect node --store ./out net/http.Client", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, store, err := flags.open(cmd.Context())
+			pipe, err := flags.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			view, err := findNode(cmd.Context(), store, args[0])
+			view, err := findNode(cmd.Context(), pipe.store, pipe.id.Shards, args[0])
 			if err != nil {
 				return err
 			}
@@ -231,13 +228,9 @@ func (a *app) inspectNode() *cobra.Command {
 	return cmd
 }
 
-func findNode(ctx context.Context, store sink.Store, id string) (*nodeView, error) {
-	identity, err := stream.LoadIdentity(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	v := &nodeView{Shard: client.Partition([]byte(id), identity.Shards)}
-	cut, err := stream.CurrentCut(ctx, store, identity.Shards)
+func findNode(ctx context.Context, store sink.Store, shards int, id string) (*nodeView, error) {
+	v := &nodeView{Shard: client.Partition([]byte(id), shards)}
+	cut, err := stream.CurrentCut(ctx, store, shards)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ const (
 func changeLive(ctx context.Context, s *service.Service, cfg *config.Config) (*liveReport, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, liveTimeout, fmt.Errorf("no new embedding after %s", liveTimeout))
 	defer cancel()
-	before, err := findNode(ctx, s.Store(), changedNode)
+	before, err := findNode(ctx, s.Store(), cfg.Shards, changedNode)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func changeLive(ctx context.Context, s *service.Service, cfg *config.Config) (*l
 		return nil, err
 	}
 	r.EdgeSeconds = time.Since(began).Seconds()
-	after, err := findNode(ctx, s.Store(), changedNode)
+	after, err := findNode(ctx, s.Store(), cfg.Shards, changedNode)
 	if err != nil {
 		return nil, err
 	}

@@ -103,8 +103,8 @@ result.`,
 			if flags.file == "" {
 				forOneRun(cfg)
 			}
-			if err := cfg.Validate(); err != nil {
-				return usageError{err}
+			if err := check(cfg); err != nil {
+				return err
 			}
 			nodes, edges, err := inputs.open(ctx, cfg)
 			if err != nil {
@@ -117,6 +117,9 @@ result.`,
 			log, err := a.logger(level, cfg.Log.Format)
 			if err != nil {
 				return err
+			}
+			for _, w := range cfg.Warnings() {
+				log.Warn(w)
 			}
 			store, err := openStore(ctx, cfg)
 			if err != nil {
@@ -241,6 +244,9 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 				return err
 			}
 			inputs.apply(cfg)
+			if err := check(cfg); err != nil {
+				return err
+			}
 			if cfg.Kafka.Embedded() {
 				return usageError{errors.New("the embedded broker runs inside 'giantstream run': give the files to that command")}
 			}

@@ -131,10 +131,7 @@ func quickstartConfig(dir, encoder string) (*config.Config, error) {
 	cfg.Store = "file://" + filepath.ToSlash(filepath.Join(dir, "store"))
 	cfg.StateDir = filepath.Join(dir, "state")
 	cfg.Kafka.DataDir = filepath.Join(dir, "broker")
-	if err := cfg.Validate(); err != nil {
-		return nil, usageError{err}
-	}
-	return cfg, nil
+	return cfg, check(cfg)
 }
 
 // sampleTime is the modification time of the unpacked files, and so the event

@@ -92,8 +92,26 @@ Start here:
 	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
 	add("look", a.status(), a.inspect(), a.dlq(), a.config())
 	root.AddCommand(helpExitCodes())
+	groups(root)
 	usageArgs(root)
 	return root
+}
+
+// groups makes commands that only hold others refuse unknown names, and show
+// their help without one.
+func groups(c *cobra.Command) {
+	if c.HasSubCommands() && c.RunE == nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+			}
+			return nil
+		}
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	for _, sub := range c.Commands() {
+		groups(sub)
+	}
 }
 
 // usageArgs makes wrong positional arguments usage errors, everywhere.

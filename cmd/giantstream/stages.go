@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
-	"giantstream/stream"
 	"giantstream/train/generation"
 )
 
@@ -23,29 +21,26 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			cfg, store, err := flags.open(ctx)
+			pipe, err := flags.open(ctx)
 			if err != nil {
 				return err
 			}
+			cfg, store := pipe.cfg, pipe.store
 			if encoder != "" {
 				cfg.Train.Encoder = encoder
 			}
-			if err := cfg.Validate(); err != nil {
-				return usageError{err}
+			if err := check(cfg); err != nil {
+				return err
 			}
 			log, err := a.logger("", cfg.Log.Format)
 			if err != nil {
 				return err
 			}
-			id, err := stream.LoadIdentity(ctx, store)
-			if err != nil {
-				return fmt.Errorf("%s holds no pipeline yet, 'giantstream run' creates one: %w", store.URL(), err)
-			}
 			progress := console.New(a.err, log)
 			b := &generation.Builder{Store: store, Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
 				CheckpointEvery: cfg.Train.CheckpointEvery, Progress: progress, Log: log, Now: time.Now}
 			doc, err := b.BuildNext(ctx, func(ctx context.Context, at map[int]int64) (generation.Source, error) {
-				return service.SourceAt(ctx, store, id.Shards, at)
+				return service.SourceAt(ctx, store, pipe.id.Shards, at)
 			}, until)
 			progress.Done()
 			if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/sink"
 	"giantstream/stream"
 	"giantstream/train/generation"
 )
@@ -60,11 +59,11 @@ func (a *app) status() *cobra.Command {
   giantstream status --store ./store --json | jq .nodes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, store, err := flags.open(cmd.Context())
+			p, err := flags.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			st, err := readStatus(cmd.Context(), store)
+			st, err := readStatus(cmd.Context(), p)
 			if err != nil {
 				return err
 			}
@@ -79,17 +78,10 @@ func (a *app) status() *cobra.Command {
 	return cmd
 }
 
-func readStatus(ctx context.Context, store sink.Store) (*pipelineStatus, error) {
-	st := &pipelineStatus{Store: store.URL()}
-	id, err := stream.LoadIdentity(ctx, store)
-	if errors.Is(err, sink.ErrNotFound) {
-		return nil, fmt.Errorf("%s holds no pipeline yet: 'giantstream run' creates one", store.URL())
-	}
-	if err != nil {
-		return nil, err
-	}
-	st.Identity = id
-	for p := range id.Shards {
+func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err error) {
+	store := in.store
+	st = &pipelineStatus{Store: store.URL(), Identity: in.id}
+	for p := range in.id.Shards {
 		s := shardStatus{Shard: p}
 		if s.Published, err = stream.LoadPublished(ctx, store, p); err != nil {
 			return nil, err

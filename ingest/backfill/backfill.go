@@ -41,11 +41,12 @@ type Progress interface {
 // Stats count what a backfill did.
 type Stats struct {
 	// Nodes and Edges are the records sent to each topic.
-	Nodes, Edges int64
+	Nodes int64 `json:"nodes"`
+	Edges int64 `json:"edges"`
 	// Oversize records were dead-lettered instead.
-	Oversize int64
+	Oversize int64 `json:"oversize"`
 	// Resumed records were sent by an earlier run.
-	Resumed int64
+	Resumed int64 `json:"resumed"`
 }
 
 const (

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"giantstream/train/bag"
-	"giantstream/train/fit"
 	"giantstream/train/lsa"
 )
 
@@ -105,12 +104,6 @@ func (f *building) compare(kind string) (Evaluation, error) {
 		return Evaluation{}, err
 	}
 	return f.measure(kind, f.vectors, f.encoder.Dim())
-}
-
-// inputs are what training needs of the stages before.
-func (f *building) inputs() fit.Inputs {
-	return fit.Inputs{Graph: f.known, Vectorizer: f.vectorizer, Features: f.features,
-		Projection: f.projection, Projected: f.projected, Labels: f.labels, LabelDim: f.pifaDim, Tree: f.tree}
 }
 
 // String gives "0.812 ± 0.004", or "-" where no run has the figure.

@@ -2,7 +2,6 @@ package generation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,67 +9,62 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/bag"
+	"giantstream/train/encoder"
 	"giantstream/train/fit"
 	"giantstream/train/linear"
 )
 
-// checkpointName holds the state of an encoder's training while it runs.
-const checkpointName = "encoder/checkpoint"
+const (
+	encoderName = "encoder"
+	// checkpointName holds the state of an encoder's training while it runs.
+	checkpointName = "encoder/checkpoint"
+)
 
 // trainEncoder trains the encoder that the settings name, or loads it if it
 // is trained already.
 func (f *building) trainEncoder() error {
-	trained, err := loadEncoder(f.ctx, f.Store, f.doc.Generation, f.vectorizer, f.projection)
-	if err == nil {
-		f.encoder = trained
-		return nil
-	}
-	if !errors.Is(err, sink.ErrNotFound) {
+	prefix := f.key(encoderName)
+	trained, config, err := encoder.Load(f.ctx, f.Store, prefix, f.vectorizer, f.projection)
+	if errors.Is(err, sink.ErrNotFound) {
+		checkpoints, err := f.checkpoints()
+		if err != nil {
+			return err
+		}
+		var meta encoder.Meta
+		if trained, meta, err = f.train(f.doc.Settings.Encoder, checkpoints); err != nil {
+			return err
+		}
+		if config, err = encoder.Save(f.ctx, f.Store, prefix, trained, meta); err != nil {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
-	checkpoints, err := f.checkpoints()
-	if err != nil {
-		return err
-	}
-	var report any
-	if f.encoder, report, err = f.train(f.doc.Settings.Encoder, checkpoints); err != nil {
-		return err
-	}
-	metrics, err := json.Marshal(report)
-	if err != nil {
-		return err
-	}
-	size, err := saveEncoder(f.ctx, f.Store, f.doc.Generation, f.encoder)
-	if err != nil {
-		return err
-	}
-	f.doc.Encoder = EncoderStats{Kind: f.encoder.Kind(), Dim: f.encoder.Dim(), Bytes: size, Metrics: metrics}
-	// The document names the trained encoder before its checkpoint goes.
-	if err := f.doc.save(f.ctx, f.Store); err != nil {
-		return err
-	}
-	return f.Store.Delete(f.ctx, f.key(checkpointName))
+	f.encoder = trained
+	f.doc.Encoder = EncoderStats{Kind: config.Kind, Dim: config.Dim, Bytes: config.Model.Bytes, Metrics: config.Metrics}
+	return f.Store.Delete(f.ctx, f.key(checkpointName)) // not before the encoder is there
 }
 
-// train fits one kind of encoder to the known edges and returns the trainer's
-// report beside it.
-func (f *building) train(kind string, checkpoints bag.Checkpoints) (train.Encoder, any, error) {
+// train fits one kind of encoder to the known edges.
+func (f *building) train(kind string, checkpoints bag.Checkpoints) (train.Encoder, encoder.Meta, error) {
 	s := f.doc.Settings
+	meta := encoder.Meta{Vectorizer: f.vectorizer, Projection: f.projection, Seed: s.Seed}
+	inputs := fit.Inputs{Graph: f.known, Vectorizer: f.vectorizer, Features: f.features,
+		Projection: f.projection, Projected: f.projected, Labels: f.labels, LabelDim: f.pifaDim, Tree: f.tree}
 	switch kind {
 	case linear.Kind:
-		return asEncoder(fit.Linear(f.ctx, f.inputs(), linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, f.clock))
+		e, report, err := fit.Linear(f.ctx, inputs, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, f.clock)
+		meta.Metrics = report
+		return e, meta, err
 	case bag.Kind:
-		r, err := fit.Bag(f.ctx, f.inputs(), bag.Options{Epochs: s.Epochs, MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, checkpoints, f.clock)
+		r, err := fit.Bag(f.ctx, inputs, bag.Options{Epochs: s.Epochs, MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, checkpoints, f.clock)
 		if err != nil {
-			return nil, nil, err
+			return nil, meta, err
 		}
-		return r.Encoder, r.Report, nil
+		meta.Metrics, meta.Matcher = r.Report, r.Matcher
+		return r.Encoder, meta, nil
 	}
-	return nil, nil, fmt.Errorf("unknown encoder %q; use bag or linear", kind)
-}
-
-func asEncoder(e *linear.Encoder, r linear.Report, err error) (train.Encoder, any, error) {
-	return e, r, err
+	return nil, meta, fmt.Errorf("unknown encoder %q; use bag or linear", kind)
 }
 
 // checkpoints keeps the training's state in the store, and resumes from it.
@@ -82,11 +76,12 @@ func (f *building) checkpoints() (c bag.Checkpoints, err error) {
 	last := f.Now()
 	c.Due = func(int64) bool { return f.CheckpointEvery > 0 && f.Now().Sub(last) >= f.CheckpointEvery }
 	c.Save = func(ctx context.Context, s *bag.State) error {
-		last = f.Now()
-		return save(ctx, f.Store, f.key(checkpointName), func(w io.Writer) error {
+		err := save(ctx, f.Store, f.key(checkpointName), func(w io.Writer) error {
 			_, err := s.WriteTo(w)
 			return err
 		})
+		last = f.Now()
+		return err
 	}
 	return c, nil
 }

@@ -14,6 +14,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/train"
+	"giantstream/train/encoder"
 )
 
 // Generation is a ready generation, opened for serving. It is immutable and
@@ -47,7 +48,7 @@ func Open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) 
 	if len(g.position) != g.Tree.Labels() {
 		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation, len(g.position), g.Tree.Labels())
 	}
-	g.Encoder, err = loadEncoder(ctx, store, doc.Generation, g.Vectorizer, g.Projection)
+	g.Encoder, _, err = encoder.Load(ctx, store, Prefix(doc.Generation)+encoderName, g.Vectorizer, g.Projection)
 	return g, err
 }
 

@@ -206,14 +206,16 @@ const deletedField = "deleted"
 // EnsureTopics creates the pipeline's topics where they are missing and
 // checks that the inputs are partitioned alike.
 func EnsureTopics(ctx context.Context, c *client.Client, cfg *config.Config) error {
-	t := TopicsOf(cfg)
-	var specs []client.TopicSpec
-	for _, name := range t.Inputs() {
-		specs = append(specs, client.TopicSpec{Name: name, Partitions: cfg.Shards})
-	}
-	return c.EnsureTopics(ctx, append(specs,
-		client.TopicSpec{Name: t.Embeddings, Compacted: true},
-		client.TopicSpec{Name: t.DeadLetters})...)
+	return c.EnsureTopics(ctx, TopicsOf(cfg).Specs(cfg.Shards)...)
+}
+
+// Check reports what only the packages below can tell of a configuration:
+// whether the field paths of the mapping and the topic names make sense.
+func Check(cfg *config.Config) error {
+	mapping, limits := MappingOf(cfg)
+	_, nodes := decode.Nodes(mapping.Nodes, limits, cfg.Shards)
+	_, edges := decode.Edges(mapping.Edges, limits, cfg.Shards)
+	return errors.Join(nodes, edges, TopicsOf(cfg).Validate())
 }
 
 // clientOptions says how to reach the cluster that the configuration names.
