@@ -26,9 +26,9 @@
 //
 //	p = softmax(s·⟨z, w_c⟩),   loss = −Σ_c q_c ln p_c,   q_c ∝ labels in c
 //
-// times a weight per instance, averaged over levels and the batch. Measured
-// against the squared hinge of the paper and binary cross-entropy it gave the
-// better embeddings from a linear start.
+// times a weight per instance, averaged over levels and the batch. It takes
+// the place of the paper's squared hinge over independent clusters: in first
+// experiments softmax gave better embeddings than binary losses.
 //
 // # Determinism
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // Scale is the inverse temperature s of the softmax over cosines.
-const Scale = 10
+const Scale = 7
 
 // Heads are the matcher in training: a vector per cluster and level, and
 // their Adam moments.

@@ -2,10 +2,10 @@
 // share, on float32 and row-major matrices, through gonum's BLAS seam: a
 // faster implementation registered with blas32.Use serves here too.
 //
-// Results do not depend on the number of CPUs: Axpy and Gemm without a
-// transposed B add in index order; Dot adds in lanes whose assignment depends
-// on the address modulo 16, so it is reproducible where rows have a multiple
-// of four numbers (every embedding and head here has).
+// Results do not depend on the number of CPUs. Axpy, and Gemm without a
+// transposed B, add in index order. Dot adds in lanes that depend on b's
+// address modulo 16, which is the same in every run for the same place in an
+// array, since Go aligns arrays of more than 24 bytes to 16.
 package vector
 
 import (
