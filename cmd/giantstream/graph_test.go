@@ -85,7 +85,7 @@ type author struct {
 }
 
 const (
-	topics = 6
+	topics = 8
 	// epoch is when the histories begin, in seconds since 1970.
 	epoch = 1_700_000_000
 )
@@ -99,10 +99,10 @@ func (a *author) id(i int) string { return fmt.Sprintf("n%04d", i) }
 func (a *author) text(i int) string {
 	words := make([]string, 8+a.IntN(8))
 	for k := range words {
-		if a.IntN(3) == 0 {
-			words[k] = fmt.Sprintf("word%d", a.IntN(200))
+		if a.IntN(2) == 0 {
+			words[k] = fmt.Sprintf("word%d", a.IntN(300))
 		} else {
-			words[k] = fmt.Sprintf("topic%dword%d", i%topics, a.IntN(30))
+			words[k] = fmt.Sprintf("topic%dword%d", i%topics, a.IntN(40))
 		}
 	}
 	return strings.Join(words, " ")
@@ -135,7 +135,7 @@ func (a *author) beginning() history {
 	for i := range a.size {
 		at := epoch + a.Int64N(1000)
 		h.nodes = append(h.nodes, a.put(i, at))
-		for range a.IntN(3) {
+		for range a.IntN(4) {
 			at += a.Int64N(100) // 0: the later line wins
 			h.nodes = append(h.nodes, a.put(i, at))
 		}

@@ -1,18 +1,16 @@
 package main_test
 
 import (
-	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -34,7 +32,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 
 	inputs := t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
-	a := newAuthor(1, 600)
+	a := newAuthor(1, 1000)
 	histories := []history{a.beginning(), a.later()}
 	phases := make([]phase, len(histories))
 	for i, h := range histories {
@@ -44,8 +42,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	dir := t.TempDir()
 	for i := range phases {
 		p := start(t, phases[i].in(dir)...)
-		if killed := p.wait(nil); killed || p.code() != 0 {
-			t.Fatalf("undisturbed run %d: exit code %d\n%s", i, p.code(), p.log())
+		if code := p.wait(nil, nil); code != 0 {
+			t.Fatalf("undisturbed run %d: exit code %d\n%s", i, code, p.log())
 		}
 		phases[i].timeline = p.timeline()
 	}
@@ -68,19 +66,19 @@ func TestKilledAtRandomMoments(t *testing.T) {
 				budget := min(killsPerStore*uint64(k+1)/uint64(len(phases)), here+kills-done)
 				for finished := false; !finished; {
 					p := start(t, phases[k].in(dir)...)
-					var at *moment
+					var at alarm
 					if here < budget {
 						at = phases[k].draw(random)
 					}
-					switch killed := p.wait(at); {
-					case killed:
+					switch code := p.wait(os.Kill, at); code {
+					case -1:
 						here++
 						done++
 						killedDuring[phases[k].during(p)]++
-					case p.code() != 0:
-						t.Fatalf("run %d after %d kills: exit code %d\n%s", k, here, p.code(), p.log())
-					default:
+					case 0:
 						finished = true
+					default:
+						t.Fatalf("run %d after %d kills: exit code %d\n%s", k, here, code, p.log())
 					}
 				}
 			}
@@ -97,6 +95,74 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	if !t.Failed() && done < kills {
 		t.Errorf("only %d of %d kills came before the end of their run", done, kills)
 	}
+}
+
+// A training that is killed goes on from its checkpoint, and ends with the
+// same encoder as one that was not.
+func TestKilledInTraining(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for seconds, since checkpoints are seconds apart")
+	}
+	inputs := t.TempDir()
+	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), longTraining)
+	h := newAuthor(2, 4000).beginning()
+	args := append([]string{"run", "-c", config, "--until-idle"}, h.write(t, inputs)...)
+
+	undisturbed := t.TempDir()
+	succeed(t, append(args, "--store", undisturbed)...)
+	want := readOutcome(t, undisturbed)
+
+	dir := t.TempDir()
+	checkpoint := filepath.Join(dir, "generations", "000001", "encoder", "checkpoint")
+	p := start(t, append(args, "--store", dir)...)
+	code := p.wait(os.Kill, func(stage string) <-chan time.Time {
+		if stage != "write training set" {
+			return nil
+		}
+		return appears(t, checkpoint)
+	})
+	if code == 0 {
+		t.Skip("this machine has trained before the first checkpoint was due")
+	}
+	if code != -1 {
+		t.Fatalf("exit code %d\n%s", code, p.log())
+	}
+	succeed(t, append(args, "--store", dir)...)
+	got := readOutcome(t, dir)
+	checkSame(t, got, want)
+	var report struct {
+		Resumed int64 `json:"resumed_step"`
+	}
+	if err := json.Unmarshal(got.doc.Encoder.Metrics, &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Resumed == 0 {
+		t.Error("the training began anew")
+	}
+	if _, err := os.Stat(checkpoint); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the checkpoint is still there: %v", err)
+	}
+}
+
+// appears returns a channel that tells when a file is there.
+func appears(t *testing.T, path string) <-chan time.Time {
+	there := make(chan time.Time, 1)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case now := <-tick.C:
+				if _, err := os.Stat(path); err == nil {
+					there <- now
+					return
+				}
+			}
+		}
+	}()
+	return there
 }
 
 func envNumber(t *testing.T, name string, otherwise uint64) uint64 {
@@ -120,25 +186,14 @@ type phase struct {
 	timeline []stage
 }
 
-type stage struct {
-	name string
-	took time.Duration
-}
-
 func (p *phase) in(dir string) []string { return append(slices.Clone(p.args), "--store", dir) }
 
-// moment is a point in the life of a process: some time after the end of a
-// stage, or for "" after its start.
-type moment struct {
-	after string
-	delay time.Duration
-}
-
-// draw draws a moment: half of them uniformly over the run's duration, and half
-// uniformly over its stages, however short, since the interesting ones are.
-func (p *phase) draw(random *rand.Rand) *moment {
+// draw draws a moment of the run, some time after its start or after the end
+// of a stage: a third of them uniformly over its duration, the others uniformly
+// over its stages, so that the short ones are met as well.
+func (p *phase) draw(random *rand.Rand) alarm {
 	i := random.IntN(len(p.timeline))
-	if random.IntN(2) == 0 {
+	if random.IntN(3) == 0 {
 		var total time.Duration
 		for _, s := range p.timeline {
 			total += s.took
@@ -148,11 +203,16 @@ func (p *phase) draw(random *rand.Rand) *moment {
 			at -= p.timeline[i].took
 		}
 	}
-	m := &moment{delay: time.Duration(random.Int64N(int64(p.timeline[i].took) + 1))}
+	after, delay := "", time.Duration(random.Int64N(int64(p.timeline[i].took)+1))
 	if i > 0 {
-		m.after = p.timeline[i-1].name
+		after = p.timeline[i-1].name
 	}
-	return m
+	return func(stage string) <-chan time.Time {
+		if stage != after {
+			return nil
+		}
+		return time.After(delay)
+	}
 }
 
 // during names the stage that a process was in at its end.
@@ -167,105 +227,3 @@ func (p *phase) during(proc *process) string {
 	}
 	return p.timeline[i+1].name
 }
-
-// process is a running `giantstream run` whose log is followed.
-type process struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	began time.Time
-	lines <-chan string
-	tail  []string
-
-	// ended are the stages that have ended so far, with the time since the
-	// one before.
-	ended []stage
-	last  time.Time
-}
-
-// start starts the program with logs as JSON.
-func start(t *testing.T, args ...string) *process {
-	t.Helper()
-	cmd := command(t, append(args, "--log-format", "json", "--log-level", "info")...)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := make(chan string, 1024)
-	now := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(lines)
-		in := bufio.NewReader(stderr)
-		for {
-			line, err := in.ReadString('\n')
-			if line != "" {
-				lines <- line
-			}
-			if err != nil {
-				if err != io.EOF && !strings.Contains(err.Error(), "closed") {
-					lines <- err.Error()
-				}
-				return
-			}
-		}
-	}()
-	return &process{t: t, cmd: cmd, began: now, last: now, lines: lines}
-}
-
-// wait follows the process to its end, and kills it when the moment comes. It
-// reports whether the kill was what ended it.
-func (p *process) wait(at *moment) (killed bool) {
-	p.t.Helper()
-	var due <-chan time.Time
-	if at != nil && at.after == "" {
-		due = time.After(at.delay)
-	}
-	for open := true; open; {
-		var line string
-		select {
-		case line, open = <-p.lines:
-			if name, ok := p.follow(line); ok && at != nil && name == at.after {
-				due = time.After(at.delay)
-			}
-		case <-due:
-			due = nil
-			if err := p.cmd.Process.Kill(); err != nil && err != os.ErrProcessDone {
-				p.t.Fatal(err)
-			}
-		}
-	}
-	err := p.cmd.Wait()
-	if p.t.Context().Err() != nil {
-		p.t.Fatal(p.t.Context().Err())
-	}
-	// A process that ends before the signal arrives has a code of its own.
-	return err != nil && p.cmd.ProcessState.ExitCode() == -1
-}
-
-// follow notes a line of the log and returns the stage that it ends, if it does.
-func (p *process) follow(line string) (string, bool) {
-	if line == "" {
-		return "", false
-	}
-	if p.tail = append(p.tail, line); len(p.tail) > 50 {
-		p.tail = p.tail[1:]
-	}
-	var entry struct{ Msg, Stage string }
-	if json.Unmarshal([]byte(line), &entry) != nil || entry.Msg != "stage done" {
-		return "", false
-	}
-	now := time.Now()
-	p.ended = append(p.ended, stage{entry.Stage, now.Sub(p.last)})
-	p.last = now
-	return entry.Stage, true
-}
-
-// timeline returns the stages of a process that has ended.
-func (p *process) timeline() []stage { return append(p.ended, stage{took: time.Since(p.last)}) }
-
-func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
-
-// log returns the end of what the process wrote to stderr.
-func (p *process) log() string { return strings.Join(p.tail, "") }

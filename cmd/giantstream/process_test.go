@@ -117,7 +117,7 @@ func writeFile(t *testing.T, path, content string) string {
 const smallConfig = `
 pipeline: test
 shards: 3
-window: {changes: 150, time: 200ms}
+window: {changes: 100, time: 200ms}
 ingest:
   nodes: {event_time: at}
   edges: {event_time: at}
@@ -125,8 +125,24 @@ featurize:
   projection_dim: 48
   pifa: {dim: 32}
   tree: {leaf_size: 8, branching: 4}
-train: {dim: 32, checkpoint_every: 1s}
+train: {checkpoint_every: 1s}
 evaluate: {probe_rates: [0.5]}
 http: {listen: ""}
 log: {format: json}
+`
+
+// longTraining trains for longer than checkpoints are apart, and leaves out
+// what takes time but is not training.
+const longTraining = `
+pipeline: test
+shards: 2
+ingest:
+  nodes: {event_time: at}
+  edges: {event_time: at}
+featurize:
+  projection_dim: 256
+  pifa: {dim: 256}
+train: {checkpoint_every: 1s, epochs: 12}
+evaluate: {holdout_edges: 0, probe_rates: []}
+http: {listen: ""}
 `
