@@ -55,7 +55,7 @@ type Options struct {
 	// Keep is the probability that an n-gram takes part; 0 means 0.5.
 	Keep float64
 	// MaxRows bounds the table: the n-grams in most texts have vectors, the
-	// others count for nothing; 0 means 131,072 (128 MiB at 256 dimensions).
+	// others count for nothing; 0 means 65,536 (64 MiB at 256 dimensions).
 	MaxRows int
 	// MaxDegree: nodes with more labels are no instances; 0 means 1000.
 	MaxDegree int
@@ -83,7 +83,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Epochs, 10)
 	set(&o.Batch, 256)
-	set(&o.MaxRows, 1<<17)
+	set(&o.MaxRows, 1<<16)
 	set(&o.MaxDegree, 1000)
 	set(&o.Patience, 3)
 	setF(&o.TableRate, 0.01)

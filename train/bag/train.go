@@ -114,7 +114,7 @@ func newTrainer(d Data, o Options, progress train.Progress) (*trainer, error) {
 	t.heads = xmc.NewHeads(problem, d.Dim, o.Batch)
 	var sum float64
 	for _, i := range t.fit {
-		w := float64(len(d.Neighbours.Row(int(i)).Index))
+		w := math.Sqrt(float64(len(d.Neighbours.Row(int(i)).Index)))
 		t.weight[i] = float32(w)
 		sum += w
 	}

@@ -67,7 +67,7 @@ func (x texts) inputs(t testing.TB, g *train.Graph, dim int) Inputs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := labeltree.Build(features, labeltree.Options{})
+	tree, err := labeltree.Build(features, labeltree.Options{MaxLeafSize: LeafSize})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,11 @@ import (
 	"giantstream/train/xmc"
 )
 
+// LeafSize is the size of the tree's leaves (labeltree.Options.MaxLeafSize)
+// that measures best for the bag: against 48 it gives the product graph 0.006
+// more AUC and a tenth more MRR, for a quarter more training time.
+const LeafSize = 16
+
 // Inputs are a generation's artifacts, all made from Graph and none changed
 // by training.
 type Inputs struct {
