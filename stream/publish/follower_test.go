@@ -1,0 +1,268 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
+	"giantstream/stream"
+)
+
+const shard = 3
+
+// topic is a compacted topic: what a consumer that reads all of it ends up with.
+type topic struct {
+	records []embedding.Record
+	fail    func(call int) error
+	calls   int
+}
+
+func (t *topic) Publish(_ context.Context, records []embedding.Record) error {
+	t.calls++
+	if t.fail != nil {
+		if err := t.fail(t.calls); err != nil {
+			return err
+		}
+	}
+	for _, r := range records {
+		r.Vector = slices.Clone(r.Vector)
+		t.records = append(t.records, r)
+	}
+	return nil
+}
+
+// newest lists, per node in order of id, what its last record says:
+// "a g1 m2 [3]" is node a, generation 1, manifest 2, embedding 3.
+func (t *topic) newest() []string {
+	last := map[string]embedding.Record{}
+	for _, r := range t.records {
+		last[r.NodeID] = r
+	}
+	var out []string
+	for _, r := range last {
+		s := fmt.Sprintf("%s g%d m%d %v", r.NodeID, r.Generation, r.Seq, r.Vector)
+		if r.Deleted {
+			s = fmt.Sprintf("%s g%d m%d gone", r.NodeID, r.Generation, r.Seq)
+		}
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// commit writes manifest seq with one row per "id=text"; "id=" deletes.
+func commit(t *testing.T, store sink.Store, seq int64, changes ...[2]string) {
+	t.Helper()
+	var batch []rows.Row
+	for _, c := range changes {
+		batch = append(batch, rows.Row{NodeID: c[0], Text: c[1], Deleted: c[1] == "", EventTime: seq})
+	}
+	m := stream.Manifest{Format: stream.ManifestFormat, Shard: shard, Seq: seq, Writer: "test",
+		Next: map[string]int64{"nodes": seq}, Rows: int64(len(batch)), Created: time.Unix(seq, 0).UTC()}
+	key := fmt.Sprintf("shards/%d/rows/%020d-x.parquet", shard, seq)
+	info, err := rows.WriteSlice(t.Context(), store, key, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Objects = []stream.ManifestObject{{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}}
+	data, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(t.Context(), stream.ManifestKey(shard, seq), data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// generationAt makes generation g, whose embeddings cover manifests up to cut.
+// The embedding of a text is its length plus 100 times the generation.
+func generationAt(t *testing.T, store sink.Store, g, cut int64, nodes ...embedding.Record) *Model {
+	t.Helper()
+	m := &Model{Generation: g, Cut: cut, Dim: 1, Encode: func(texts []string, out []float32) error {
+		for i, text := range texts {
+			out[i] = float32(100*g + int64(len(text)))
+		}
+		return nil
+	}}
+	key := fmt.Sprintf("generations/%06d/embeddings/part-00003.parquet", g)
+	_, err := embedding.WriteParquet(t.Context(), store, key, func(yield func(embedding.Record, error) bool) {
+		for _, r := range nodes {
+			r.Generation, r.Shard = g, shard
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Parts = []string{key}
+	return m
+}
+
+func embedded(id string, seq int64, v float32) embedding.Record {
+	return embedding.Record{NodeID: id, Seq: seq, Vector: []float32{v}}
+}
+
+func follower(store sink.Store, to *topic, model func() *Model) *Follower {
+	return New(Options{Shard: shard, Store: store, Publisher: to, Model: model, Poll: time.Second, Log: slog.New(slog.DiscardHandler)})
+}
+
+// settle steps until there is nothing left to do.
+func settle(t *testing.T, f *Follower) {
+	t.Helper()
+	for range 100 {
+		progressed, err := f.Step(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !progressed {
+			return
+		}
+	}
+	t.Fatal("the follower does not come to rest")
+}
+
+func expect(t *testing.T, to *topic, want ...string) {
+	t.Helper()
+	if got := to.newest(); !slices.Equal(got, want) {
+		t.Errorf("the topic ends with\n%q, want\n%q", got, want)
+	}
+}
+
+func TestNothingIsPublishedBeforeTheFirstGeneration(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "aa"})
+	settle(t, follower(store, to, func() *Model { return nil }))
+	expect(t, to)
+}
+
+func TestNewGenerationThenWhatCameAfterItsCut(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "aa"}, [2]string{"b", "b"}, [2]string{"c", "c"})
+	commit(t, store, 2, [2]string{"b", "bbbb"}, [2]string{"d", "ddd"}, [2]string{"c", ""})
+	g1 := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12), embedded("c", 1, 13))
+	settle(t, follower(store, to, func() *Model { return g1 }))
+	expect(t, to, "a g1 m1 [11]", "b g1 m2 [104]", "c g1 m2 gone", "d g1 m2 [103]")
+	for _, r := range to.records {
+		if r.NodeID == "b" && r.Seq == 1 {
+			t.Error("b's old text was published after it had changed")
+		}
+	}
+}
+
+func TestFollowsManifestsAndResumesWhereItStopped(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	g1 := generationAt(t, store, 1, 0)
+	f := follower(store, to, func() *Model { return g1 })
+	commit(t, store, 1, [2]string{"a", "a"})
+	settle(t, f)
+	commit(t, store, 2, [2]string{"a", "aaa"})
+	settle(t, f)
+	expect(t, to, "a g1 m2 [103]")
+	if got := f.Position(); got != (stream.Published{Generation: 1, Seq: 2}) {
+		t.Errorf("position %+v", got)
+	}
+	sent := len(to.records)
+	settle(t, follower(store, to, func() *Model { return g1 }))
+	if len(to.records) != sent {
+		t.Errorf("a restart published %d records again", len(to.records)-sent)
+	}
+}
+
+func TestDeletionsBeforeTheCutOfANewGenerationAreNotLost(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "a"}, [2]string{"b", "b"})
+	model := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12))
+	f := follower(store, to, func() *Model { return model })
+	settle(t, f)
+	// Both are deleted and one comes back before the follower looks again,
+	// and by then generation 2 covers all of it.
+	commit(t, store, 2, [2]string{"a", ""}, [2]string{"b", ""})
+	commit(t, store, 3, [2]string{"b", "bb"})
+	model = generationAt(t, store, 2, 3, embedded("b", 3, 22))
+	settle(t, f)
+	expect(t, to, "a g2 m2 gone", "b g2 m3 [22]")
+}
+
+// Every store and publisher call is made to fail once; the outcome is that of
+// an undisturbed run.
+func TestErrorAtEveryCall(t *testing.T) {
+	broken := errors.New("injected")
+	for n := 1; ; n++ {
+		store, to := &memstore.Store{}, &topic{}
+		commit(t, store, 1, [2]string{"a", "aa"}, [2]string{"b", "b"})
+		g1 := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12))
+		commit(t, store, 2, [2]string{"b", ""}, [2]string{"c", "c"})
+		g2 := generationAt(t, store, 2, 2, embedded("a", 1, 21), embedded("c", 2, 22))
+		commit(t, store, 3, [2]string{"a", "aaa"})
+
+		calls, failed := 0, false
+		hook := func() error {
+			if calls++; calls == n {
+				failed = true
+				return broken
+			}
+			return nil
+		}
+		store.Fail = func(string, string) error { return hook() }
+		to.fail = func(int) error { return hook() }
+		model := g1
+		f := follower(store, to, func() *Model { return model })
+		for range 20 {
+			progressed, err := f.Step(t.Context())
+			if err != nil && !errors.Is(err, broken) {
+				t.Fatalf("call %d: %v", n, err)
+			}
+			if err == nil && !progressed {
+				if model == g2 {
+					break
+				}
+				model = g2
+			}
+		}
+		store.Fail, to.fail = nil, nil
+		expect(t, to, "a g2 m3 [203]", "b g1 m2 gone", "c g2 m2 [22]")
+		if t.Failed() {
+			t.Fatalf("after a failure of call %d", n)
+		}
+		if !failed {
+			t.Logf("%d calls, each failed once", n-1)
+			return
+		}
+	}
+}
+
+func TestRunRetriesWithPausesUntilTheBrokerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, to := &memstore.Store{}, &topic{}
+		commit(t, store, 1, [2]string{"a", "a"})
+		g1 := generationAt(t, store, 1, 0)
+		to.fail = func(call int) error {
+			if call < 4 {
+				return errors.New("broker away")
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		f := follower(store, to, func() *Model { return g1 })
+		done := make(chan error, 1)
+		go func() { done <- f.Run(ctx) }()
+		time.Sleep(time.Minute) // of the bubble's clock
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		expect(t, to, "a g1 m1 [101]")
+	})
+}
