@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"hash/crc32"
@@ -208,7 +209,7 @@ func withoutSeq(records map[string]embedding.Record) map[string]embedding.Record
 }
 
 // sameMap reports the first few keys under which two maps differ.
-func sameMap[V any](t *testing.T, what string, got, want map[string]V) {
+func sameMap[K cmp.Ordered, V any](t *testing.T, what string, got, want map[K]V) {
 	t.Helper()
 	differ := 0
 	report := func(format string, args ...any) {
@@ -220,14 +221,14 @@ func sameMap[V any](t *testing.T, what string, got, want map[string]V) {
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		g, ok := got[id]
 		if !ok {
-			report("no %s of %s", what, id)
+			report("no %s of %v", what, id)
 		} else if !reflect.DeepEqual(g, want[id]) {
-			report("%s of %s is\n%+v\nwant\n%+v", what, id, g, want[id])
+			report("%s of %v is\n%+v\nwant\n%+v", what, id, g, want[id])
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[id]; !ok {
-			report("%s of %s is one too many: %+v", what, id, got[id])
+			report("%s of %v is one too many: %+v", what, id, got[id])
 		}
 	}
 	if differ > 0 {
