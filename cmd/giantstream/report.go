@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"giantstream/config"
 	"giantstream/ingest/backfill"
 	"giantstream/train/generation"
+	"giantstream/train/xmc"
 )
 
 // runReport is what a run until idle has done.
@@ -119,10 +121,7 @@ func printTree(p *printer, d *generation.Doc) {
 
 // printEvaluation prints a row per encoder: what the graph is worth.
 func printEvaluation(p *printer, d *generation.Doc) {
-	printEvaluations(p, d.Evaluation)
-}
-
-func printEvaluations(p *printer, evaluations []generation.Evaluation) {
+	evaluations := d.Evaluation
 	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
 	head := []string{"  encoder", "link AUC", "MRR", "hits@10"}
 	for _, e := range evaluations[:min(1, len(evaluations))] {
@@ -144,6 +143,25 @@ func printEvaluations(p *printer, evaluations []generation.Evaluation) {
 			row = append(row, fmt.Sprintf("%.3f ± %.3f", pr.Accuracy, pr.StdDev))
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	p.keep(w.Flush())
+	printMatcher(p, d)
+}
+
+// printMatcher prints how well the trained heads predict the clusters of
+// held-out instances' neighbours, per level.
+func printMatcher(p *printer, d *generation.Doc) {
+	var metrics struct {
+		Levels []xmc.LevelMetrics `json:"levels"`
+	}
+	if err := json.Unmarshal(d.Encoder.Metrics, &metrics); err != nil || len(metrics.Levels) == 0 {
+		return // not every encoder has heads
+	}
+	p.line("")
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "  neighbourhoods of held-out nodes\tP@1\tP@3\tP@5\trecall@10")
+	for _, l := range metrics.Levels {
+		fmt.Fprintf(w, "  %s clusters\t%.3f\t%.3f\t%.3f\t%.3f\n", console.Count(l.Clusters), l.P1, l.P3, l.P5, l.Recall10)
 	}
 	p.keep(w.Flush())
 }

@@ -24,26 +24,12 @@ func (s *Service) Drain(ctx context.Context) error {
 	defer s.draining.Add(-1)
 	s.progress.Stage("ingest", 0)
 	var reported int64
-	tick := time.NewTicker(drainPoll)
-	defer tick.Stop()
-	for {
+	return s.poll(ctx, "drain", func() (bool, error) {
 		covered, open, err := s.backlog(ctx)
-		if err != nil {
-			return fmt.Errorf("drain: %w", err)
-		}
 		s.progress.Add(covered - reported)
 		reported = covered
-		if open == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.failed:
-			return s.failure()
-		case <-tick.C:
-		}
-	}
+		return open == 0, err
+	})
 }
 
 // backlog returns how many input records the commit log covers, and how many
@@ -81,15 +67,19 @@ func (s *Service) backlog(ctx context.Context) (covered, open int64, err error) 
 func (s *Service) WaitPublished(ctx context.Context) error {
 	g := s.serving.number()
 	s.progress.Stage("publish embeddings", 0)
+	return s.poll(ctx, "wait for embeddings", func() (bool, error) {
+		behind, err := s.unpublished(ctx, g)
+		return behind == 0, err
+	})
+}
+
+// poll asks until the answer is yes, the context ends or the service fails.
+func (s *Service) poll(ctx context.Context, what string, done func() (bool, error)) error {
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	for {
-		behind, err := s.unpublished(ctx, g)
-		if err != nil {
-			return fmt.Errorf("wait for embeddings: %w", err)
-		}
-		if behind == 0 {
-			return nil
+		if ok, err := done(); err != nil || ok {
+			return wrap(what, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -99,6 +89,13 @@ func (s *Service) WaitPublished(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // unpublished counts the shards whose embeddings lag behind.
