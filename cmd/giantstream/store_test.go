@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"hash/crc32"
 	"maps"
@@ -293,7 +292,7 @@ func checkLog(t *testing.T, dir string) {
 // id of its last row; ids ascend throughout a manifest.
 func checkObject(t *testing.T, store sink.Store, m *stream.Manifest, o stream.ManifestObject, last string, shards int) string {
 	t.Helper()
-	data, err := sink.ReadAll(context.Background(), store, o.Key)
+	data, err := sink.ReadAll(t.Context(), store, o.Key)
 	if err != nil {
 		t.Errorf("shard %d, manifest %d: %v", m.Shard, m.Seq, err)
 		return last
@@ -301,23 +300,31 @@ func checkObject(t *testing.T, store sink.Store, m *stream.Manifest, o stream.Ma
 	if sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)); int64(len(data)) != o.Bytes || sum != o.CRC32C {
 		t.Errorf("%s has %d bytes with checksum %d, its manifest says %d and %d", o.Key, len(data), sum, o.Bytes, o.CRC32C)
 	}
-	n := int64(0)
-	for r, err := range rows.Read(context.Background(), store, o.Key, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
-		if err != nil {
-			t.Errorf("%s: %v", o.Key, err)
-			return last
+	ids := rowIDs(t, store, o.Key)
+	for _, id := range ids {
+		if id <= last {
+			t.Errorf("%s: node %s follows on %s", o.Key, id, last)
 		}
-		if r.NodeID <= last {
-			t.Errorf("%s: node %s follows on %s", o.Key, r.NodeID, last)
+		if p := client.Partition([]byte(id), shards); p != m.Shard {
+			t.Errorf("%s: node %s belongs to shard %d", o.Key, id, p)
 		}
-		if p := client.Partition([]byte(r.NodeID), shards); p != m.Shard {
-			t.Errorf("%s: node %s belongs to shard %d", o.Key, r.NodeID, p)
-		}
-		last = r.NodeID
-		n++
+		last = id
 	}
-	if n != o.Rows {
-		t.Errorf("%s has %d rows, its manifest says %d", o.Key, n, o.Rows)
+	if int64(len(ids)) != o.Rows {
+		t.Errorf("%s has %d rows, its manifest says %d", o.Key, len(ids), o.Rows)
 	}
 	return last
+}
+
+// rowIDs returns the ids of an object's rows, in order.
+func rowIDs(t *testing.T, store sink.Store, key string) []string {
+	t.Helper()
+	var ids []string
+	for r, err := range rows.Read(t.Context(), store, key, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.NodeID)
+	}
+	return ids
 }
