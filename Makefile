@@ -10,7 +10,7 @@ RACE_PACKAGES := ./cmd/... ./ingest/... ./stream/... ./sink/... ./train/...
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench
+.PHONY: help build test race lint fuzz generate quickstart bench kafka-up kafka-down s3-up s3-down test-real
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,3 +42,18 @@ quickstart: ## run everything embedded, on the sample graph
 
 bench: ## run all benchmarks
 	go test -run '^$$' -bench . ./...
+
+kafka-up: ## start Apache Kafka on loopback, BROKERS=1 or 3 (Java, Maven)
+	@dev/kafka/server up
+
+kafka-down: ## stop it
+	@dev/kafka/server down
+
+s3-up: ## start an S3 server on loopback
+	@dev/s3/server up
+
+s3-down: ## stop it
+	@dev/s3/server down
+
+test-real: ## run the tests against Apache Kafka and an S3 server of their own
+	dev/test-real
