@@ -54,4 +54,8 @@
 //	  by the root of the degree           0.770   0.886
 //	  65,536 rows                         0.774   0.876
 //	  leaves of 16 instead of 48          0.772   0.882
+//
+// With all of the defaults: hidden edges 0.882 ± 0.004 over five splits
+// (linear 0.805, text alone 0.636), probe 0.775 (linear 0.716, text alone
+// 0.701). go test -v ./train/fit with GIANTSTREAM_LONG=1 prints them.
 package bag

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,6 +99,54 @@ func (s stats) String() string {
 	n := float64(len(s))
 	mean := sum / n
 	return fmt.Sprintf("%.4f ± %.4f", mean, math.Sqrt(max(0, squares/n-mean*mean)*n/max(1, n-1)))
+}
+
+// TestGraphBeatsText needs no data: on a graph whose texts are mostly filler,
+// what the links teach must show on links that were hidden.
+func TestGraphBeatsText(t *testing.T) {
+	g := graphtest.Topics(1000, 4, 12, 1)
+	known, hidden := eval.Split(g, 0.1, 1)
+	x := fitTexts(t, g, 32)
+	in := x.inputs(t, known, 16)
+	r, err := Bag(t.Context(), in, bag.Options{Seed: 1}, bag.Checkpoints{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auc := func(emb []float32) float64 {
+		m, err := eval.Links(emb, in.LabelDim, known, hidden, eval.LinkOptions{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.AUC
+	}
+	text := auc(lsa.Truncate(x.projected, x.projection.Dim(), in.LabelDim))
+	lin, trained := auc(encode(t, r.Start, g.Texts)), auc(encode(t, r.Encoder, g.Texts))
+	t.Logf("AUC: text %.3f, linear %.3f, bag %.3f", text, lin, trained)
+	if lin < text+0.1 || trained < text+0.1 {
+		t.Errorf("AUC of linear %.3f, of the bag %.3f; of text alone %.3f", lin, trained, text)
+	}
+}
+
+func TestEncoderAgreesWithTrainingFeatures(t *testing.T) {
+	g := graphtest.Topics(300, 3, 8, 1)
+	x := fitTexts(t, g, 16)
+	r, err := Bag(t.Context(), x.inputs(t, g, 16), bag.Options{Epochs: 1}, bag.Checkpoints{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := make([]float32, r.Encoder.Dim())
+	all := encode(t, r.Encoder, g.Texts)
+	if !slices.Equal(all, r.Encoder.Model().EmbedAll(x.features, 1)) {
+		t.Error("texts and their features give different embeddings")
+	}
+	for i := range 20 {
+		if err := r.Encoder.Encode(g.Texts[i:i+1], alone); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(alone, all[i*len(alone):(i+1)*len(alone)]) {
+			t.Errorf("text %d has another embedding alone than among others", i)
+		}
+	}
 }
 
 // TestAmazonLinks is the comparison of the README: 10 % of the edges hidden,

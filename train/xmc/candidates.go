@@ -8,7 +8,7 @@ import (
 
 const (
 	// fullLevel is the number of clusters up to which all are candidates.
-	fullLevel = 256
+	fullLevel = 128
 	// matched is how many of the best-scored clusters pass their children on
 	// as matcher-aware negatives.
 	matched = 10

@@ -22,9 +22,11 @@ import (
 )
 
 // Topics makes a graph of n nodes in the given number of topics, node i in
-// topic i mod topics. Each text has a few words of its topic among words of
-// no meaning; a node is linked to about degree others, nine in ten of them
-// of its own topic. The class is the topic.
+// topic i mod topics. Each text has a few words of its topic, in one of two
+// dialects that share no word, among words of no meaning; a node is linked to
+// about degree others, nine in ten of them of its own topic, whatever their
+// dialect: only the links tell that the dialects speak of the same. The class
+// is the topic.
 func Topics(n, topics, degree int, seed uint64) *train.Graph {
 	g := &train.Graph{}
 	var edges [][2]int32
@@ -33,7 +35,7 @@ func Topics(n, topics, degree int, seed uint64) *train.Graph {
 		topic := i % topics
 		var text []string
 		for range 4 {
-			text = append(text, fmt.Sprintf("topic%dword%d", topic, r.IntN(12)))
+			text = append(text, word(topic, i/topics%2, r.IntN(12)))
 		}
 		for range 8 {
 			text = append(text, fmt.Sprintf("filler%d", r.IntN(60)))
@@ -53,6 +55,16 @@ func Topics(n, topics, degree int, seed uint64) *train.Graph {
 	}
 	g.Neighbours = Undirected(n, edges)
 	return g
+}
+
+// word makes up a word whose letters tell nothing of its topic.
+func word(topic, dialect, k int) string {
+	r := rng.New(1, uint64(topic), uint64(dialect), uint64(k))
+	letters := make([]byte, 7)
+	for i := range letters {
+		letters[i] = byte('a' + r.IntN(26))
+	}
+	return string(letters)
 }
 
 // Undirected makes the symmetric adjacency of edges, without self-loops and
