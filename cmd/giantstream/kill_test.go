@@ -16,8 +16,8 @@ import (
 )
 
 // Killing the pipeline at random moments, as often as one likes, changes nothing:
-// the graph, the newest row and the embedding of every node are those of a run
-// that nobody disturbed.
+// the graph, the newest row and the embedding of every node, and what was
+// refused, are those of a run that nobody disturbed.
 //
 // GIANTSTREAM_SEED repeats the kill moments of an earlier run, as far as the
 // machine's own timing allows; GIANTSTREAM_KILLS changes their number.
@@ -39,6 +39,11 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		phases[i].args = append([]string{"run", "-c", config, "--until-idle"}, h.write(t, filepath.Join(inputs, strconv.Itoa(i)))...)
 	}
 
+	bad := filepath.Join(inputs, "bad.jsonl")
+	writeLines(t, bad, histories[0].nodes[:10])
+	mix(t, bad, badNodes[:10])
+	phases[0].args = append(phases[0].args, "--nodes", bad)
+
 	dir := t.TempDir()
 	for i := range phases {
 		p := start(t, phases[i].in(dir)...)
@@ -50,6 +55,9 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	checkLog(t, dir)
 	want := readOutcome(t, dir)
 	checkGraph(t, want.rows, graphOf(histories...))
+	if len(want.refused) != 10 {
+		t.Errorf("%d dead letters, want 10", len(want.refused))
+	}
 	if want.doc.Generation != 2 {
 		t.Fatalf("the undisturbed runs end at generation %d, want 2", want.doc.Generation)
 	}

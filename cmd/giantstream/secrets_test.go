@@ -2,12 +2,13 @@ package main_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 // Secrets of the configuration show nowhere: not in what a command prints, not
@@ -19,7 +20,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 		fmt.Fprint(w, `<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`)
 	}))
 	defer refusing.Close()
-	broker := hangingUp(t)
+	broker := refusingBroker(t)
 	s3 := fmt.Sprintf("s3: {endpoint: %q, access_key: %s, secret_key: %s}\n", refusing.URL, accessKey, secretKey)
 	kafka := func(mechanism string) string {
 		return fmt.Sprintf("kafka: {brokers: [%q], sasl: {mechanism: %s, username: me, password: %s}}\n", broker, mechanism, password)
@@ -37,8 +38,8 @@ func TestSecretsDoNotShow(t *testing.T) {
 		{"no YAML", "s3: {access_key: " + accessKey + ", secret_key: \"" + secretKey, "config check FILE", 2},
 		{"store refuses, status", "store: s3://bucket/prefix\n" + s3, "status -c FILE", 1},
 		{"store refuses, run", "store: s3://bucket/prefix\nhttp: {listen: \"\"}\n" + s3, "run -c FILE --until-idle", 1},
-		{"broker hangs up, run", local() + kafka("PLAIN"), "run -c FILE --until-idle", 1},
-		{"broker hangs up, backfill", local() + kafka("SCRAM-SHA-256"), "backfill -c FILE --nodes NODES", 1},
+		{"broker refuses, run", local() + kafka("PLAIN"), "run -c FILE --until-idle", 1},
+		{"broker refuses, backfill", local() + kafka("SCRAM-SHA-256"), "backfill -c FILE --nodes NODES", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := writeFile(t, filepath.Join(t.TempDir(), "pipeline.yaml"), c.config)
@@ -60,23 +61,14 @@ func TestSecretsDoNotShow(t *testing.T) {
 	}
 }
 
-// hangingUp is the address of a server that accepts connections and closes
-// them.
-func hangingUp(t *testing.T) string {
+// refusingBroker is the address of a broker that knows me by another password.
+func refusingBroker(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	c, err := kfake.NewCluster(kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "another"),
+		kfake.Superuser("SCRAM-SHA-256", "me", "another"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() }) // ends the loop
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = c.Close()
-		}
-	}()
-	return l.Addr().String()
+	t.Cleanup(c.Close)
+	return c.ListenAddrs()[0]
 }

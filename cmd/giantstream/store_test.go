@@ -12,6 +12,8 @@ import (
 
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
+	"giantstream/ingest/deadletter"
+	"giantstream/ingest/decode"
 	"giantstream/sink"
 	"giantstream/sink/dirstore"
 	"giantstream/sink/embedding"
@@ -28,6 +30,8 @@ type outcome struct {
 	// embeddings are those of the current generation's Parquet parts,
 	// published the newest records on the sink topic, without tombstones.
 	embeddings, published map[string]embedding.Record
+	// refused are the dead letters, by their values.
+	refused map[string]decode.Code
 }
 
 func openStore(t *testing.T, dir string) sink.Store {
@@ -48,7 +52,7 @@ func readOutcome(t *testing.T, dir string) outcome {
 		t.Fatal(err)
 	}
 	o := outcome{doc: doc, rows: newestRows(t, store), embeddings: map[string]embedding.Record{},
-		published: latestPublished(t, dir)}
+		published: latestPublished(t, dir), refused: refusedRecords(t, dir)}
 	for _, part := range doc.Embeddings {
 		for r, err := range embedding.ReadParquet(t.Context(), store, part.Key) {
 			if err != nil {
@@ -105,6 +109,20 @@ func latestPublished(t *testing.T, dir string) map[string]embedding.Record {
 				}
 				out[r.NodeID] = r
 			}
+		}
+	})
+	return out
+}
+
+func refusedRecords(t *testing.T, dir string) map[string]decode.Code {
+	t.Helper()
+	out := map[string]decode.Code{}
+	withBroker(t, dir, func(c *client.Client) {
+		for l, err := range deadletter.List(t.Context(), c, "test.dead-letters", deadletter.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[string(l.Value)] = l.Code
 		}
 	})
 	return out
@@ -167,6 +185,7 @@ func checkSame(t *testing.T, got, want outcome) {
 	sameMap(t, "newest row", got.rows, want.rows)
 	sameMap(t, "embedding", withoutSeq(got.embeddings), withoutSeq(want.embeddings))
 	sameMap(t, "published embedding", withoutSeq(got.published), withoutSeq(want.published))
+	sameMap(t, "dead letter", got.refused, want.refused)
 	for _, f := range []struct {
 		what      string
 		got, want any
