@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -145,6 +146,27 @@ func TestEncoderAgreesWithTrainingFeatures(t *testing.T) {
 		}
 		if !slices.Equal(alone, all[i*len(alone):(i+1)*len(alone)]) {
 			t.Errorf("text %d has another embedding alone than among others", i)
+		}
+	}
+}
+
+// TestSameBitsOnAnyNumberOfCPUs goes through every stage, the linear algebra
+// library's own goroutines included.
+func TestSameBitsOnAnyNumberOfCPUs(t *testing.T) {
+	g := graphtest.Topics(600, 4, 10, 1)
+	var want []float32
+	for _, cpus := range []int{1, 2, 5} {
+		before := runtime.GOMAXPROCS(cpus)
+		r, err := Bag(t.Context(), fitTexts(t, g, 200).inputs(t, g, 130), bag.Options{Seed: 1, Epochs: 2}, bag.Checkpoints{}, nil)
+		runtime.GOMAXPROCS(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := encode(t, r.Encoder, g.Texts)
+		if want == nil {
+			want = got
+		} else if !slices.Equal(got, want) {
+			t.Errorf("%d CPUs give other embeddings than one", cpus)
 		}
 	}
 }
