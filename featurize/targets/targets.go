@@ -3,11 +3,17 @@
 // each holds.
 package targets
 
-import (
-	"slices"
+import "slices"
 
-	"giantstream/featurize/labeltree"
-)
+// Tree is where labels have their clusters: a labeltree.Tree, or the
+// live.Tree that follows a changing graph.
+type Tree interface {
+	Levels() int
+	// Cluster returns the cluster of a level that holds the label, or -1.
+	Cluster(level, label int) int32
+	// Parent returns the cluster of level-1 that holds the cluster of level ≥ 1.
+	Parent(level int, cluster int32) int32
+}
 
 // Of returns, for each level of the tree from coarse to fine, the clusters
 // that hold at least one of the labels (positions in the tree), ascending,
@@ -16,7 +22,7 @@ import (
 // The slices are as long as the tree has levels; targets[t] and counts[t] are
 // empty for an instance without labels in the tree. Their memory is not shared
 // between calls.
-func Of(tree *labeltree.Tree, labels []int32) (targets, counts [][]int32) {
+func Of(tree Tree, labels []int32) (targets, counts [][]int32) {
 	levels := tree.Levels()
 	targets, counts = make([][]int32, levels), make([][]int32, levels)
 	leaves := make([]int32, 0, len(labels))
@@ -29,7 +35,7 @@ func Of(tree *labeltree.Tree, labels []int32) (targets, counts [][]int32) {
 	for _, leaf := range leaves {
 		targets[levels-1], counts[levels-1] = count(targets[levels-1], counts[levels-1], leaf, 1)
 	}
-	for t := levels - 1; t > 0; t-- { // parents ascend as their children do
+	for t := levels - 1; t > 0; t-- {
 		for i, c := range targets[t] {
 			targets[t-1], counts[t-1] = count(targets[t-1], counts[t-1], tree.Parent(t, c), counts[t][i])
 		}
@@ -37,11 +43,16 @@ func Of(tree *labeltree.Tree, labels []int32) (targets, counts [][]int32) {
 	return targets, counts
 }
 
-// count adds n to the count of cluster c, which is at least the last target.
+// count adds n to the count of cluster c. Clusters mostly come in ascending
+// order: parents do as their children do, but for the young leaves of a live tree.
 func count(targets, counts []int32, c, n int32) ([]int32, []int32) {
-	if k := len(targets) - 1; k >= 0 && targets[k] == c {
+	k := len(targets)
+	if k > 0 && targets[k-1] >= c {
+		k, _ = slices.BinarySearch(targets, c)
+	}
+	if k < len(targets) && targets[k] == c {
 		counts[k] += n
 		return targets, counts
 	}
-	return append(targets, c), append(counts, n)
+	return slices.Insert(targets, k, c), slices.Insert(counts, k, n)
 }
