@@ -213,7 +213,7 @@ func TestReplay(t *testing.T) {
 		kafka.Message{Topic: "edges", Key: []byte("a"), Value: []byte(`{"src":"a","dst":"a"}`), Time: at})
 	readAll(t, e)
 
-	done, err := deadletter.Replay(t.Context(), e.Client, "dead-letters", deadletter.Filter{Code: decode.BadType}, nil)
+	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics.DeadLetters, deadletter.Filter{Code: decode.BadType}, nil)
 	if err != nil || done != (deadletter.Replayed{Sent: 1}) {
 		t.Fatalf("replay: %+v, %v", done, err)
 	}
@@ -226,7 +226,7 @@ func TestReplay(t *testing.T) {
 	// It fails again, and its new letter says where it comes from.
 	readAll(t, e)
 	var origins, replays []string
-	for l, err := range deadletter.List(t.Context(), e.Client, "dead-letters", deadletter.Filter{Topic: "nodes", Code: decode.BadType}) {
+	for l, err := range deadletter.List(t.Context(), e.Client, e.Topics.DeadLetters, deadletter.Filter{Topic: e.Topics.Nodes, Code: decode.BadType}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestReplay(t *testing.T) {
 	if !reflect.DeepEqual(replays, []string{"", origins[0]}) {
 		t.Errorf("letters of %v are replays of %q", origins, replays)
 	}
-	if n := len(list(t, e, deadletter.Filter{Topic: "edges"})); n != 1 {
+	if n := len(list(t, e, deadletter.Filter{Topic: e.Topics.Edges})); n != 1 {
 		t.Errorf("%d letters of edges, want 1", n)
 	}
 	for since, want := range map[time.Time]int{now: 1, now.Add(time.Millisecond): 0} {
@@ -262,7 +262,7 @@ func TestReplayUnderABetterMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := deadletter.Replay(t.Context(), e.Client, "dead-letters", deadletter.Filter{}, key); err != nil {
+	if _, err := deadletter.Replay(t.Context(), e.Client, e.Topics.DeadLetters, deadletter.Filter{}, key); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Compact(summary(readAll(t, e))); !slices.Equal(got, want) {

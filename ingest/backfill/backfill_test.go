@@ -208,7 +208,7 @@ func TestBadLinesKeepTheirBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256([]byte(huge))
-	if l.Origin != (deadletter.Origin{Topic: "nodes", File: name, Line: 3}) || l.Code != decode.RecordTooLarge ||
+	if l.Origin != (deadletter.Origin{Topic: e.Topics.Nodes, File: name, Line: 3}) || l.Code != decode.RecordTooLarge ||
 		l.Size != int64(len(huge)) || l.SHA256 != hex.EncodeToString(sum[:]) || string(l.Value) != huge[:deadletter.CutBytes] {
 		t.Errorf("letter of %s: %s, %d bytes of %d, %s", l.Origin, l.Code, len(l.Value), l.Size, l.SHA256)
 	}
@@ -326,7 +326,7 @@ func TestMessagesLargerThanABatchKeepTheirOrder(t *testing.T) {
 	p := e.Client.NewProducer()
 	big := bytes.Repeat([]byte("x"), 3<<20)
 	for _, v := range [][]byte{[]byte("1"), big, []byte("3")} {
-		if err := p.Send(t.Context(), kafka.Message{Topic: "nodes", Key: []byte("k"), Value: v}); err != nil {
+		if err := p.Send(t.Context(), kafka.Message{Topic: e.Topics.Nodes, Key: []byte("k"), Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,13 +37,13 @@ type TopicSpec struct {
 func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
-	have, err := c.partitions(ctx, nil)
+	have, err := c.topics(ctx, nil)
 	if err != nil {
 		return err
 	}
 	var create []kafka.TopicConfig
 	for _, s := range specs {
-		if have[s.Name] > 0 {
+		if have[s.Name].partitions > 0 {
 			continue
 		}
 		t := kafka.TopicConfig{Topic: s.Name, NumPartitions: s.Partitions, ReplicationFactor: -1}
@@ -66,10 +66,10 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 	}
 	var errs []error
 	for _, s := range specs {
-		if !s.Flexible && have[s.Name] != s.Partitions {
+		if n := have[s.Name].partitions; !s.Flexible && n != s.Partitions {
 			errs = append(errs, fmt.Errorf("kafka topic %q: %w: has %d, needs %d (the partitions of the input topics are the shards, "+
 				"fixed when a pipeline is created: create the topic anew with %d partitions, or a new pipeline with %d shards)",
-				s.Name, ErrPartitions, have[s.Name], s.Partitions, s.Partitions, have[s.Name]))
+				s.Name, ErrPartitions, n, s.Partitions, s.Partitions, n))
 		}
 	}
 	return errors.Join(errs...)
@@ -91,12 +91,12 @@ func (c *Client) createTopics(ctx context.Context, topics []kafka.TopicConfig) e
 
 // awaitTopics polls until every topic has partitions with leaders: creation
 // is asynchronous in Kafka, and this client caches metadata for some seconds.
-func (c *Client) awaitTopics(ctx context.Context, specs []TopicSpec) (map[string]int, error) {
+func (c *Client) awaitTopics(ctx context.Context, specs []TopicSpec) (map[string]topic, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		have, err := c.partitions(ctx, nil)
-		missing := slices.IndexFunc(specs, func(s TopicSpec) bool { return have[s.Name] == 0 })
+		have, err := c.topics(ctx, nil)
+		missing := slices.IndexFunc(specs, func(s TopicSpec) bool { return !have[s.Name].led })
 		if err == nil && missing < 0 {
 			return have, nil
 		}
@@ -111,35 +111,41 @@ func (c *Client) awaitTopics(ctx context.Context, specs []TopicSpec) (map[string
 	}
 }
 
-// partitions returns the number of partitions of the named topics that exist
-// (nil: of all topics) and have leaders throughout.
-func (c *Client) partitions(ctx context.Context, topics []string) (map[string]int, error) {
-	res, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+// topic is what the brokers say of one.
+type topic struct {
+	partitions int
+	// led: every partition has a leader just now.
+	led bool
+}
+
+// topics describes the named topics that exist (nil: all topics).
+func (c *Client) topics(ctx context.Context, names []string) (map[string]topic, error) {
+	res, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
 		return nil, fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err)
 	}
-	n := map[string]int{}
+	out := map[string]topic{}
 	for _, t := range res.Topics {
-		ready := t.Error == nil && !slices.ContainsFunc(t.Partitions, func(p kafka.Partition) bool { return p.Error != nil })
-		if ready {
-			n[t.Name] = len(t.Partitions)
+		if t.Error == nil && len(t.Partitions) > 0 {
+			led := !slices.ContainsFunc(t.Partitions, func(p kafka.Partition) bool { return p.Error != nil })
+			out[t.Name] = topic{len(t.Partitions), led}
 		}
 	}
-	return n, nil
+	return out, nil
 }
 
 // Partitions returns the number of partitions of a topic, or ErrNoTopic.
-func (c *Client) Partitions(ctx context.Context, topic string) (int, error) {
+func (c *Client) Partitions(ctx context.Context, name string) (int, error) {
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
-	n, err := c.partitions(ctx, []string{topic})
+	have, err := c.topics(ctx, []string{name})
 	if err != nil {
 		return 0, err
 	}
-	if n[topic] == 0 {
-		return 0, fmt.Errorf("kafka topic %q: %w", topic, ErrNoTopic)
+	if have[name].partitions == 0 {
+		return 0, noTopic(name)
 	}
-	return n[topic], nil
+	return have[name].partitions, nil
 }
 
 // EndOffsets returns, per topic and partition, the offset that the next
@@ -154,15 +160,37 @@ func (c *Client) FirstOffsets(ctx context.Context, topics ...string) (map[string
 	return c.offsets(ctx, topics, kafka.FirstOffset, func(p kafka.PartitionOffsets) int64 { return p.FirstOffset })
 }
 
+// offsets asks until every partition has answered: after a topic is created
+// or a broker has gone, leaders move, and what is known of them is late.
 func (c *Client) offsets(ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64) (map[string][]int64, error) {
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
+	pause := minPause
+	for {
+		out, err := c.listOffsets(ctx, topics, at, get)
+		if err == nil || !Passing(err) {
+			return out, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		}
+	}
+}
+
+func (c *Client) listOffsets(ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64) (map[string][]int64, error) {
+	have, err := c.topics(ctx, topics)
+	if err != nil {
+		return nil, err
+	}
 	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
 	out := map[string][]int64{}
 	for _, t := range topics {
-		n, err := c.Partitions(ctx, t)
-		if err != nil {
-			return nil, err
+		n := have[t].partitions
+		if n == 0 {
+			return nil, noTopic(t)
 		}
 		out[t] = make([]int64, n)
 		for p := range n {
@@ -185,3 +213,5 @@ func (c *Client) offsets(ctx context.Context, topics []string, at int64, get fun
 	}
 	return out, nil
 }
+
+func noTopic(name string) error { return fmt.Errorf("kafka topic %q: %w", name, ErrNoTopic) }

@@ -64,17 +64,17 @@ func TestSASL(t *testing.T) {
 
 func TestEnsureTopics(t *testing.T) {
 	e := kafkatest.Start(t, 3)
-	specs := []client.TopicSpec{{Name: "nodes", Partitions: 3}, {Name: "new", Partitions: 5}, {Name: "embeddings", Partitions: 7, Flexible: true}}
+	specs := []client.TopicSpec{{Name: e.Topics.Nodes, Partitions: 3}, {Name: e.Topic("new"), Partitions: 5}, {Name: e.Topics.Embeddings, Partitions: 7, Flexible: true}}
 	for range 2 { // the second time everything is there
 		if err := e.Client.EnsureTopics(t.Context(), specs...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := e.Client.Partitions(t.Context(), "new"); n != 5 || err != nil {
+	if n, err := e.Client.Partitions(t.Context(), e.Topic("new")); n != 5 || err != nil {
 		t.Errorf("new has %d partitions, %v", n, err)
 	}
-	err := e.Client.EnsureTopics(t.Context(), client.TopicSpec{Name: "nodes", Partitions: 4}, client.TopicSpec{Name: "edges", Partitions: 2})
-	if !errors.Is(err, client.ErrPartitions) || !strings.Contains(err.Error(), `"nodes"`) || !strings.Contains(err.Error(), `"edges"`) {
+	err := e.Client.EnsureTopics(t.Context(), client.TopicSpec{Name: e.Topics.Nodes, Partitions: 4}, client.TopicSpec{Name: e.Topics.Edges, Partitions: 2})
+	if !errors.Is(err, client.ErrPartitions) || !strings.Contains(err.Error(), e.Topics.Nodes) || !strings.Contains(err.Error(), e.Topics.Edges) {
 		t.Errorf("wrong partitions: %v, want both topics named", err)
 	}
 	if _, err := e.Client.Partitions(t.Context(), "none"); !errors.Is(err, client.ErrNoTopic) {
@@ -89,15 +89,15 @@ func TestOffsets(t *testing.T) {
 		msgs = append(msgs, kafka.Message{Topic: "nodes", Key: fmt.Append(nil, i)})
 	}
 	e.Send(t, msgs...)
-	first, err := e.Client.FirstOffsets(t.Context(), "nodes", "edges")
+	first, err := e.Client.FirstOffsets(t.Context(), e.Topics.Nodes, e.Topics.Edges)
 	if err != nil {
 		t.Fatal(err)
 	}
-	end, err := e.Client.EndOffsets(t.Context(), "nodes", "edges")
+	end, err := e.Client.EndOffsets(t.Context(), e.Topics.Nodes, e.Topics.Edges)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(first["nodes"], []int64{0, 0}) || end["nodes"][0]+end["nodes"][1] != 10 || !slices.Equal(end["edges"], []int64{0, 0}) {
+	if !slices.Equal(first[e.Topics.Nodes], []int64{0, 0}) || end[e.Topics.Nodes][0]+end[e.Topics.Nodes][1] != 10 || !slices.Equal(end[e.Topics.Edges], []int64{0, 0}) {
 		t.Errorf("first %v, end %v", first, end)
 	}
 }
@@ -109,7 +109,7 @@ func TestFetchTellsNullFromEmptyAndWhereTheTopicEnds(t *testing.T) {
 		kafka.Message{Topic: "nodes", Key: []byte("k"), Time: at},
 		kafka.Message{Topic: "nodes", Value: []byte{}, Headers: []kafka.Header{{Key: "h", Value: []byte("v")}}},
 		kafka.Message{Topic: "nodes", Key: []byte{}, Value: []byte("v")})
-	f, err := e.Client.Fetch(t.Context(), "nodes", 0, 0, 1<<20, time.Second)
+	f, err := e.Client.Fetch(t.Context(), e.Topics.Nodes, 0, 0, 1<<20, time.Second)
 	if err != nil || len(f.Records) != 3 || f.Next != 3 || f.HighWater != 3 {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -117,15 +117,15 @@ func TestFetchTellsNullFromEmptyAndWhereTheTopicEnds(t *testing.T) {
 	if r[0].Value != nil || !r[0].Time.Equal(at) || r[1].Key != nil || r[1].Value == nil || string(r[1].Headers[0].Value) != "v" || r[2].Key == nil || string(r[2].Value) != "v" {
 		t.Errorf("records %+v", r)
 	}
-	f, err = e.Client.Fetch(t.Context(), "nodes", 0, 2, 1<<20, time.Second)
+	f, err = e.Client.Fetch(t.Context(), e.Topics.Nodes, 0, 2, 1<<20, time.Second)
 	if err != nil || len(f.Records) != 1 || f.Records[0].Offset != 2 {
 		t.Errorf("from the middle of a batch: %+v, %v", f, err)
 	}
-	f, err = e.Client.Fetch(t.Context(), "nodes", 0, 3, 1<<20, time.Millisecond)
+	f, err = e.Client.Fetch(t.Context(), e.Topics.Nodes, 0, 3, 1<<20, time.Millisecond)
 	if err != nil || len(f.Records) != 0 || f.Next != 3 || f.HighWater != 3 {
 		t.Errorf("at the end: %+v, %v", f, err)
 	}
-	if _, err = e.Client.Fetch(t.Context(), "nodes", 0, 4, 1<<20, time.Millisecond); !errors.Is(err, client.ErrOffsetOutOfRange) {
+	if _, err = e.Client.Fetch(t.Context(), e.Topics.Nodes, 0, 4, 1<<20, time.Millisecond); !errors.Is(err, client.ErrOffsetOutOfRange) {
 		t.Errorf("beyond the end: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestFlushReportsWhatFailed(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.Send(ctx, kafka.Message{Topic: "nodes", Key: []byte("k")}); err == nil {
+	if err := p.Send(ctx, kafka.Message{Topic: e.Topics.Nodes, Key: []byte("k")}); err == nil {
 		err = p.Flush(ctx)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled flush: %v", err)

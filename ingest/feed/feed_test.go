@@ -97,7 +97,7 @@ func TestEveryRecordArrivesOnItsShard(t *testing.T) {
 				t.Fatalf("op %d", m.Op)
 			}
 		}
-		end, err := e.Client.EndOffsets(t.Context(), "nodes", "edges", "mirror")
+		end, err := e.Client.EndOffsets(t.Context(), e.Topics.Inputs()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestEveryRecordArrivesOnItsShard(t *testing.T) {
 func TestFeedStartsAtTheGivenOffsetsAndWaitsForMore(t *testing.T) {
 	e := kafkatest.Start(t, 1)
 	e.Send(t, node("a", "old"), node("b", "old"))
-	f := open(t, config(e), 0, map[string]int64{"nodes": 1})
+	f := open(t, config(e), 0, map[string]int64{e.Topics.Nodes: 1})
 	if got := drain(t, f); len(got.Mutations) != 1 || got.Mutations[0].ID != "b" {
 		t.Fatalf("got %+v, want b alone", got.Mutations)
 	}
@@ -159,7 +159,7 @@ func TestLettersAreWrittenBeforeTheBatchIsHandedOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		covered = b.Next["nodes"] > 1
+		covered = b.Next[e.Topics.Nodes] > 1
 	}
 	msgs := e.Read(t, "dead-letters")
 	if len(msgs) != 1 {
@@ -169,7 +169,7 @@ func TestLettersAreWrittenBeforeTheBatchIsHandedOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := deadletter.Origin{Topic: "nodes", Partition: 0, Offset: 1}
+	want := deadletter.Origin{Topic: e.Topics.Nodes, Partition: 0, Offset: 1}
 	if l.Origin != want || l.Code != decode.BadJSON || string(l.Value) != `{"id":` || string(l.Key) != "x" || !l.Time.Equal(day) || !l.At.Equal(day) {
 		t.Errorf("letter %+v", l)
 	}
@@ -202,7 +202,7 @@ func TestMirrorRoundTrip(t *testing.T) {
 		{Op: stream.MirrorPut, ID: "far", Other: "near", Version: v},
 		{Op: stream.MirrorDelete, ID: "far", Other: "nearer", Version: v},
 	}
-	w := mirror.NewWriter(e.Client, "mirror")
+	w := mirror.NewWriter(e.Client, e.Topics.Mirror)
 	defer w.Close()
 	if err := w.Publish(t.Context(), sent); err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestMirrorRoundTrip(t *testing.T) {
 func TestRecreatedTopicIsRefused(t *testing.T) {
 	e := kafkatest.Start(t, 1)
 	e.Send(t, node("a", ""))
-	f := open(t, config(e), 0, map[string]int64{"nodes": 7})
+	f := open(t, config(e), 0, map[string]int64{e.Topics.Nodes: 7})
 	var err error
 	for range 100 {
 		if _, err = f.Next(t.Context(), 10*time.Millisecond); err != nil {

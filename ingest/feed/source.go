@@ -160,11 +160,7 @@ func (s *source) outOfRange(ctx context.Context) error {
 // final tells the errors that no retry mends from those of brokers and
 // networks that come back.
 func final(err error) bool {
-	var k kafka.Error
-	if errors.As(err, &k) {
-		return !k.Temporary()
-	}
-	return errors.Is(err, ErrTruncated) || errors.Is(err, errNoPartition)
+	return !client.Passing(err) || errors.Is(err, ErrTruncated) || errors.Is(err, errNoPartition)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -37,7 +37,7 @@ func startWorker(t *testing.T, e *kafkatest.Env) *worker {
 }
 
 func options(e *kafkatest.Env) group.Options {
-	return group.Options{Client: e.Client, Group: "g", Topics: e.Topics.Inputs(), Log: e.Log}
+	return group.Options{Client: e.Client, Group: e.Group, Topics: e.Topics.Inputs(), Log: e.Log}
 }
 
 func (w *worker) set(shard int, has bool) {
@@ -135,7 +135,7 @@ func TestHandlerMayReturnEarly(t *testing.T) {
 	err := group.Run(ctx, options(e), func(ctx context.Context, a group.Assignment) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if err := a.CommitOffsets(map[string]int64{"nodes": 12, "edges": 3}); err != nil {
+		if err := a.CommitOffsets(map[string]int64{e.Topics.Nodes: 12, e.Topics.Edges: 3}); err != nil {
 			t.Errorf("commit: %v", err)
 		}
 		runs++

@@ -1,11 +1,14 @@
-// Package kafkatest gives tests an embedded broker with the topics of a
-// pipeline.
+// Package kafkatest gives tests a broker with the topics of a pipeline: an
+// embedded one or, where GIANTSTREAM_REAL_KAFKA names one (make test-real), a
+// real Apache Kafka, so that the same tests run on both.
 package kafkatest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,13 +23,20 @@ import (
 type Env struct {
 	Client *client.Client
 	Topics ingest.Topics
+	// Group is a name for a consumer group.
+	Group  string
 	Shards int
 	Log    *slog.Logger
+
+	prefix string
 }
 
-// Start runs a broker for the time of the test.
+// Start gives the test topics of its own, for as long as it runs.
 func Start(t testing.TB, shards int) *Env {
 	t.Helper()
+	if brokers := Brokers(); brokers != nil {
+		return startReal(t, brokers, shards)
+	}
 	b, err := broker.Start(broker.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -41,11 +51,16 @@ func Start(t testing.TB, shards int) *Env {
 			t.Error(err)
 		}
 	})
-	e := &Env{
-		Client: c, Shards: shards,
-		Topics: ingest.Topics{Nodes: "nodes", Edges: "edges", Mirror: "mirror", Embeddings: "embeddings", DeadLetters: "dead-letters"},
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}
+	return newEnv(t, c, shards, "")
+}
+
+// newEnv makes the topics, which names begin with prefix.
+func newEnv(t testing.TB, c *client.Client, shards int, prefix string) *Env {
+	t.Helper()
+	e := &Env{Client: c, Shards: shards, prefix: prefix, Group: prefix + "group",
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	e.Topics = ingest.Topics{Nodes: e.Topic("nodes"), Edges: e.Topic("edges"), Mirror: e.Topic("mirror"),
+		Embeddings: e.Topic("embeddings"), DeadLetters: e.Topic("dead-letters")}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := c.EnsureTopics(ctx, e.Topics.Specs(shards)...); err != nil {
@@ -54,17 +69,27 @@ func Start(t testing.TB, shards int) *Env {
 	return e
 }
 
-// Send produces records and waits for them.
+// Topic returns the name on the broker of what the test calls name.
+func (e *Env) Topic(name string) string {
+	if strings.HasPrefix(name, e.prefix) {
+		return name
+	}
+	return e.prefix + name
+}
+
+// Send produces records to topics by their short names (nodes, edges, …) and
+// waits for them.
 func (e *Env) Send(t testing.TB, msgs ...kafka.Message) {
 	t.Helper()
+	for i := range msgs {
+		msgs[i].Topic = e.Topic(msgs[i].Topic)
+	}
 	p := e.Client.NewProducer()
-	if err := p.Send(t.Context(), msgs...); err != nil {
-		t.Fatal(err)
+	err := p.Send(t.Context(), msgs...)
+	if err == nil {
+		err = p.Flush(t.Context())
 	}
-	if err := p.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Close(); err != nil {
+	if err := errors.Join(err, p.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,6 +97,7 @@ func (e *Env) Send(t testing.TB, msgs ...kafka.Message) {
 // Read returns all records of a topic, partition after partition.
 func (e *Env) Read(t testing.TB, topic string) []kafka.Message {
 	t.Helper()
+	topic = e.Topic(topic)
 	end, err := e.Client.EndOffsets(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
