@@ -48,7 +48,7 @@ The graph is what a pipeline has committed, or the files given.`,
 				}
 				dir, err := a.ingestForEvaluation(ctx, &inputs)
 				if dir != "" {
-					defer os.RemoveAll(dir)
+					defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 				}
 				if err != nil {
 					return err

@@ -80,7 +80,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		wait := f.opts.Poll
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the step failed because the context has ended
 		case err != nil:
 			f.opts.Log.Warn("publishing embeddings failed, will retry", "shard", f.opts.Shard, "in", pause, "error", err)
 			wait, pause = pause, min(2*pause, longest)

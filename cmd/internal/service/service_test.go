@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -184,7 +185,7 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 		t.Errorf("generation %d: graph %+v, parent %d", doc.Generation, doc.Graph, doc.Parent)
 	}
 	cancel()
-	if err := <-running; err != context.Canceled {
+	if err := <-running; !errors.Is(err, context.Canceled) {
 		t.Errorf("Run: %v", err)
 	}
 }
