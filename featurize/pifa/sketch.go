@@ -2,7 +2,7 @@ package pifa
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas32"
 
@@ -102,19 +102,9 @@ func (s *Sketch) Normalized() []float32 { return normalizeRows(s.sums, s.dim) }
 
 // normalizeRows returns a copy with rows of length 1; zero rows stay zero.
 func normalizeRows(rows []float32, dim int) []float32 {
-	out := make([]float32, len(rows))
+	out := slices.Clone(rows)
 	for at := 0; at < len(rows); at += dim {
-		var square float64
-		for _, v := range rows[at : at+dim] {
-			square += float64(v) * float64(v)
-		}
-		if square == 0 {
-			continue
-		}
-		scale := 1 / math.Sqrt(square)
-		for k, v := range rows[at : at+dim] {
-			out[at+k] = float32(float64(v) * scale)
-		}
+		normalize(out[at : at+dim])
 	}
 	return out
 }

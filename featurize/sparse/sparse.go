@@ -28,6 +28,9 @@ func (m *Matrix) Row(i int) Vector {
 	return v
 }
 
+// Size returns the numbers of rows and columns.
+func (m *Matrix) Size() (rows, cols int) { return m.Rows, m.Cols }
+
 // NNZ returns the number of stored entries.
 func (m *Matrix) NNZ() int64 { return m.Start[m.Rows] }
 

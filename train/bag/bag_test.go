@@ -49,7 +49,7 @@ func data(t testing.TB, g *train.Graph) Data {
 	tree, err := labeltree.Build(features, labeltree.Options{Levels: []int{4, 16}})
 	check(err)
 	w, _, err := linear.Fit(t.Context(), linear.Data{
-		Texts: projected, Rank: testDim, Labels: labels, Dim: testDim, Neighbours: g.Neighbours,
+		Text: func(i int, out []float32) { copy(out, projected[i*testDim:(i+1)*testDim]) }, Rank: testDim, Labels: labels, Dim: testDim, Neighbours: g.Neighbours,
 	}, linear.Options{}, nil)
 	check(err)
 	return Data{
@@ -69,7 +69,8 @@ func fit(t testing.TB, d Data, o Options, c Checkpoints) *Result {
 func TestStartIsTheLinearEncoder(t *testing.T) {
 	g := graphtest.Topics(150, 3, 8, 1)
 	d := data(t, g)
-	tab := newTable(chooseFeatures(d.Features, 1<<20), d.Features.Cols, d.Dim)
+	_, cols := d.Features.Size()
+	tab := newTable(chooseFeatures(d.Features, 1<<20), cols, d.Dim)
 	tab.linearStart(d.Projection, d.Weights, 0)
 	x, want, got := make([]float32, testDim), make([]float32, testDim), make([]float32, testDim)
 	for i := range g.Len() {
@@ -239,7 +240,7 @@ func TestDataIsChecked(t *testing.T) {
 		"negative epochs":   func(_ *Data, o *Options) { o.Epochs = -1 },
 		"keep above one":    func(_ *Data, o *Options) { o.Keep = 1.5 },
 		"features of fewer nodes": func(d *Data, _ *Options) {
-			d.Features = &sparse.Matrix{Rows: 1, Cols: d.Features.Cols, Start: []int64{0, 0}}
+			d.Features = &sparse.Matrix{Rows: 1, Cols: 1, Start: []int64{0, 0}}
 		},
 	} {
 		d, o := good, Options{}

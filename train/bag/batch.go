@@ -1,7 +1,6 @@
 package bag
 
 import (
-	"giantstream/featurize/sparse"
 	"giantstream/train/internal/rng"
 )
 
@@ -29,7 +28,7 @@ type use struct {
 // batcher makes batches. It is a pure function of (seed, epoch, instances)
 // with scratch memory.
 type batcher struct {
-	features *sparse.Matrix
+	features Features
 	row      []int32 // feature → table row or -1
 	keep     float64
 	seed     uint64
@@ -37,7 +36,7 @@ type batcher struct {
 	place []int32
 }
 
-func newBatcher(x *sparse.Matrix, t *table, o Options) *batcher {
+func newBatcher(x Features, t *table, o Options) *batcher {
 	b := &batcher{features: x, row: t.row, keep: o.Keep, seed: o.Seed, place: make([]int32, len(t.features))}
 	for r := range b.place {
 		b.place[r] = -1

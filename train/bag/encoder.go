@@ -45,9 +45,10 @@ func (m *Model) Vectors() []float32 { return m.table.vectors }
 func (m *Model) Embed(v sparse.Vector, out []float32) { m.table.embed(v, out) }
 
 // EmbedAll returns the embeddings of all rows of x (Ψ of texts).
-func (m *Model) EmbedAll(x *sparse.Matrix, workers int) []float32 {
-	out := make([]float32, x.Rows*m.table.dim)
-	parallel.Each(x.Rows, 64, workers, func(_, lo, hi int) {
+func (m *Model) EmbedAll(x Features, workers int) []float32 {
+	rows, _ := x.Size()
+	out := make([]float32, rows*m.table.dim)
+	parallel.Each(rows, 64, workers, func(_, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			m.table.embed(x.Row(i), out[i*m.table.dim:(i+1)*m.table.dim])
 		}

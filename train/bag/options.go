@@ -11,7 +11,7 @@ import (
 // Data is what Train learns from.
 type Data struct {
 	// Features is Ψ of every node's text, n rows.
-	Features *sparse.Matrix
+	Features Features
 	// Neighbours is the adjacency: row i are the labels of instance i.
 	Neighbours *sparse.Matrix
 	// Tree clusters the labels, and Labels holds their PIFA, normalised,
@@ -23,6 +23,14 @@ type Data struct {
 	// from; unused by InitRandom.
 	Projection train.Projection
 	Weights    []float32
+}
+
+// Features are the rows of Ψ: a *sparse.Matrix, or one that is not in memory.
+// Row i must be the same whenever it is asked for, and safe to ask for from
+// several goroutines.
+type Features interface {
+	Size() (rows, cols int)
+	Row(i int) sparse.Vector
 }
 
 // Init says where the n-grams' vectors start.
@@ -94,9 +102,10 @@ func (o Options) withDefaults() Options {
 
 func (d Data) check(o Options) error {
 	n := d.Neighbours.Rows
+	rows, _ := d.Features.Size()
 	switch {
-	case d.Features.Rows != n:
-		return fmt.Errorf("bag: %d rows of features, %d of neighbours", d.Features.Rows, n)
+	case rows != n:
+		return fmt.Errorf("bag: %d rows of features, %d of neighbours", rows, n)
 	case d.Dim < 1 || len(d.Labels) != n*d.Dim:
 		return fmt.Errorf("bag: %d numbers are not %d labels of dimension %d", len(d.Labels), n, d.Dim)
 	case o.Init == InitLinear && (d.Projection == nil || len(d.Weights) != d.Projection.Dim()*d.Dim):

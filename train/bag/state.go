@@ -76,15 +76,22 @@ func (t *trainer) fingerprint() uint64 {
 	}
 	o := t.o
 	o.Workers = 0
-	h := rng.String(fmt.Sprintf("%+v %d %d", o, t.d.Dim, t.d.Features.Cols))
+	rows, cols := t.d.Features.Size()
+	h := rng.String(fmt.Sprintf("%+v %d %d", o, t.d.Dim, cols))
 	mix := func(v uint32) { h = (h ^ uint64(v)) * 0x100000001B3 }
-	for _, list := range [][]int32{t.d.Features.Index, t.d.Neighbours.Index} {
-		for _, v := range list {
-			mix(uint32(v))
+	for i := range rows {
+		x := t.d.Features.Row(i)
+		for k, f := range x.Index {
+			mix(uint32(f))
+			mix(math.Float32bits(x.Value[k]))
 		}
 		h = rng.Mix(h)
 	}
-	for _, list := range [][]float32{t.d.Features.Value, t.d.Labels, t.d.Weights} {
+	for _, v := range t.d.Neighbours.Index {
+		mix(uint32(v))
+	}
+	h = rng.Mix(h)
+	for _, list := range [][]float32{t.d.Labels, t.d.Weights} {
 		for _, v := range list {
 			mix(math.Float32bits(v))
 		}

@@ -36,10 +36,13 @@ func newTable(features []int32, cols, dim int) *table {
 
 // chooseFeatures returns the features of x that most rows hold, at most limit,
 // ascending; ties go to the lower feature. Features in no row are left out.
-func chooseFeatures(x *sparse.Matrix, limit int) []int32 {
-	count := make([]int32, x.Cols)
-	for _, f := range x.Index {
-		count[f]++
+func chooseFeatures(x Features, limit int) []int32 {
+	rows, cols := x.Size()
+	count := make([]int32, cols)
+	for i := range rows {
+		for _, f := range x.Row(i).Index {
+			count[f]++
+		}
 	}
 	var chosen []int32
 	for f, c := range count {

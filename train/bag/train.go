@@ -109,7 +109,8 @@ func newTrainer(d Data, o Options, progress train.Progress) (*trainer, error) {
 	if len(t.fit) == 0 {
 		return nil, fmt.Errorf("bag: %w", xmc.ErrNoLevels)
 	}
-	t.table = newTable(chooseFeatures(d.Features, o.MaxRows), d.Features.Cols, d.Dim)
+	_, cols := d.Features.Size()
+	t.table = newTable(chooseFeatures(d.Features, o.MaxRows), cols, d.Dim)
 	t.square = make([]float32, len(t.table.features))
 	t.heads = xmc.NewHeads(problem, d.Dim, o.Batch)
 	var sum float64

@@ -75,7 +75,7 @@ func (x texts) inputs(t testing.TB, g *train.Graph, dim int) Inputs {
 	}
 	return Inputs{
 		Graph: g, Vectorizer: x.vectorizer, Features: x.features, Projection: x.projection,
-		Projected: x.projected, Labels: labels, LabelDim: dim, Tree: tree,
+		Projected: func(i int, out []float32) { copy(out, x.projected[i*rank:(i+1)*rank]) }, Labels: labels, LabelDim: dim, Tree: tree,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/projection"
-	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
 	"giantstream/train/bag"
@@ -25,14 +24,13 @@ type Inputs struct {
 	Graph      *train.Graph
 	Vectorizer *tfidf.Model
 	// Features is Ψ of every node's text (Vectorizer.TransformAll).
-	Features   *sparse.Matrix
+	Features   bag.Features
 	Projection *projection.Projection
-	// Projected holds the projection of every node's text, n ×
-	// Projection.Dim() (Projection.ApplyAll).
-	Projected []float32
+	// Projected writes the projection of node i's text, Projection.Dim()
+	// numbers, to out. It must be safe for concurrent use.
+	Projected func(i int, out []float32)
 	// Labels holds every label's PIFA sketch, normalised, n × LabelDim:
-	// pifa.FromGraph over the first LabelDim numbers of each row of
-	// Projected. LabelDim becomes the dimension of the embeddings.
+	// pifa.FromGraph over the first LabelDim numbers of each projection. LabelDim becomes the dimension of the embeddings.
 	Labels   []float32
 	LabelDim int
 	// Tree clusters the labels; needed by Bag only.
@@ -42,7 +40,7 @@ type Inputs struct {
 // Linear fits the linear encoder.
 func Linear(ctx context.Context, in Inputs, o linear.Options, p train.Progress) (*linear.Encoder, linear.Report, error) {
 	w, report, err := linear.Fit(ctx, linear.Data{
-		Texts: in.Projected, Rank: in.Projection.Dim(), Labels: in.Labels, Dim: in.LabelDim, Neighbours: in.Graph.Neighbours,
+		Text: in.Projected, Rank: in.Projection.Dim(), Labels: in.Labels, Dim: in.LabelDim, Neighbours: in.Graph.Neighbours,
 	}, o, p)
 	if err != nil {
 		return nil, report, err

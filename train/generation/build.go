@@ -24,9 +24,13 @@ type Builder struct {
 	// CheckpointEvery is the time between two checkpoints of the encoder's
 	// training.
 	CheckpointEvery time.Duration
-	Progress        train.Progress
-	Log             *slog.Logger
-	Now             func() time.Time
+	// MemoryLimit is how many bytes a build may use before it keeps texts and
+	// features in temporary files, 0 for any number. It does not change the
+	// outcome. See memory.go for what it cannot bound.
+	MemoryLimit int64
+	Progress    train.Progress
+	Log         *slog.Logger
+	Now         func() time.Time
 }
 
 // Until says after which stage a build stops; it can be taken up again.
@@ -74,22 +78,23 @@ func (b *Builder) Build(ctx context.Context, g int64, source Source, until Until
 	}
 	log := b.Log.With("generation", g)
 	clock.Stage("read the cut", 0)
-	corpus, err := loadCorpus(ctx, source, doc.Settings.MaxDegree, clock)
+	corpus, err := loadCorpus(ctx, source, doc.Settings.MaxDegree, b.share(textShare), clock)
 	if err != nil {
 		return nil, err
 	}
+	f := &building{Builder: b, ctx: ctx, doc: doc, corpus: corpus, clock: clock}
+	defer f.close()
 	if corpus.stats.Links == 0 {
 		return nil, fmt.Errorf("generation %d: %w: %d nodes, none of which has a neighbour", g, ErrTooFew, corpus.stats.Nodes)
 	}
 	log.Info("cut read", "nodes", corpus.stats.Nodes, "links", corpus.stats.Links)
 
-	f := &building{Builder: b, ctx: ctx, doc: doc, corpus: corpus, clock: clock}
 	stages := []struct {
 		run   func() error
 		until Until
 	}{
 		{f.split, -1}, {f.vectorize, -1}, {f.project, -1}, {f.cluster, -1}, {f.writeDataset, UntilDataset},
-		{f.trainEncoder, UntilEncoder}, {f.encode, -1}, {f.evaluate, -1}, {f.writeEmbeddings, -1},
+		{f.trainEncoder, UntilEncoder}, {f.evaluateText, -1}, {f.encode, -1}, {f.evaluate, -1}, {f.writeEmbeddings, -1},
 	}
 	doc.Graph, doc.GraphHash = corpus.stats, source.Hash()
 	for _, s := range stages {

@@ -50,16 +50,17 @@ func (b *Builder) Compare(ctx context.Context, source Source, encoders []string,
 	}
 	clock := newStageClock(b.Progress, b.Now)
 	clock.Stage("read the cut", 0)
-	corpus, err := loadCorpus(ctx, source, b.Settings.MaxDegree, clock)
+	corpus, err := loadCorpus(ctx, source, b.Settings.MaxDegree, b.share(textShare), clock)
 	if err != nil {
 		return nil, err
-	}
-	if corpus.stats.Links == 0 {
-		return nil, fmt.Errorf("%w: %d nodes, none of which has a neighbour", ErrTooFew, corpus.stats.Nodes)
 	}
 	unstored := *b
 	unstored.Store = nil
 	f := &building{Builder: &unstored, ctx: ctx, doc: &Doc{Settings: b.Settings}, corpus: corpus, clock: clock}
+	defer f.close()
+	if corpus.stats.Links == 0 {
+		return nil, fmt.Errorf("%w: %d nodes, none of which has a neighbour", ErrTooFew, corpus.stats.Nodes)
+	}
 	if err := f.vectorize(); err != nil {
 		return nil, err
 	}
@@ -93,8 +94,7 @@ func (b *Builder) Compare(ctx context.Context, source Source, encoders []string,
 // compare trains and measures one encoder on the split at hand.
 func (f *building) compare(kind string) (Evaluation, error) {
 	if kind == lsa.Kind {
-		rank := f.projection.Dim()
-		return f.measure(kind, lsa.Truncate(f.projected, rank, f.pifaDim), f.pifaDim)
+		return f.measureText()
 	}
 	var err error
 	if f.encoder, _, err = f.train(kind, bag.Checkpoints{}); err != nil {

@@ -2,11 +2,11 @@ package generation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"giantstream/featurize/sparse"
@@ -32,10 +32,13 @@ type Source interface {
 	Hash() string
 }
 
-// corpus is the cut in memory: the graph in ascending id order and what the
-// embedding records need to know of each node.
+// corpus is the cut as a build sees it: the graph in ascending id order, its
+// texts aside (graph.Texts is nil), and what the embedding records need to
+// know of each node. Memory: 8 bytes per adjacency, the ids, some 100 bytes per
+// node, and as much of the texts as their spool's limit allows.
 type corpus struct {
 	graph *train.Graph
+	texts *texts
 	meta  []nodeMeta
 	stats GraphStats
 }
@@ -46,64 +49,118 @@ type nodeMeta struct {
 	eventTime int64
 }
 
-// loadCorpus reads the cut. Memory: the texts, and 4 bytes per adjacency.
-func loadCorpus(ctx context.Context, src Source, maxDegree int, p train.Progress) (*corpus, error) {
-	type node struct {
-		id, text, class string
-		labels          []string
-		meta            nodeMeta
+// loadCorpus reads the cut, with at most textBytes of texts in memory (< 0:
+// all). Close the corpus after use.
+func loadCorpus(ctx context.Context, src Source, maxDegree int, textBytes int64, p train.Progress) (_ *corpus, err error) {
+	c := &corpus{texts: &texts{spool: newSpool(textBytes)}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	read, err := c.read(ctx, src, p)
+	if err != nil {
+		return nil, fmt.Errorf("read the cut: %w", err)
 	}
-	var nodes []node
-	c := &corpus{}
-	intern := map[string]string{} // one copy of every id, however many rows name it
+	return c, c.arrange(read, maxDegree)
+}
+
+// arrivals are the nodes in the order of the source.
+type arrivals struct {
+	names   names
+	nodes   []int32 // name of each node
+	classes []string
+	meta    []nodeMeta
+	labels  sparse.Matrix // row i: the names of node i's labels, in their order
+}
+
+// names numbers ids, one copy of each however many rows name it.
+type names struct {
+	number map[string]int32
+	all    []string
+}
+
+func (n *names) of(id string) int32 {
+	k, ok := n.number[id]
+	if !ok {
+		// Rows share memory with their neighbours in the file; what is kept is copied.
+		id = strings.Clone(id)
+		k = int32(len(n.all))
+		n.number[id], n.all = k, append(n.all, id)
+	}
+	return k
+}
+
+func (c *corpus) read(ctx context.Context, src Source, p train.Progress) (*arrivals, error) {
+	a := &arrivals{names: names{number: map[string]int32{}}}
+	classes := map[string]string{}
+	var labels []int32
 	for r, err := range src.Rows(ctx) {
 		if err != nil {
-			return nil, fmt.Errorf("read the cut: %w", err)
+			return nil, err
 		}
 		p.Add(1)
 		if r.Deleted {
 			c.stats.Deleted++
 			continue
 		}
-		// Rows share memory with their neighbours in the file; what is kept is copied.
-		for i, l := range r.Labels {
-			if s, ok := intern[l]; ok {
-				r.Labels[i] = s
-			} else {
-				l = strings.Clone(l)
-				intern[l], r.Labels[i] = l, l
-			}
+		if _, ok := classes[r.Class]; !ok {
+			class := strings.Clone(r.Class)
+			classes[class] = class
 		}
-		nodes = append(nodes, node{strings.Clone(r.NodeID), strings.Clone(r.Text), strings.Clone(r.Class), slices.Clone(r.Labels),
-			nodeMeta{int32(r.Shard), r.Seq, r.EventTime}})
+		labels = labels[:0]
+		for _, l := range r.Labels {
+			labels = append(labels, a.names.of(l))
+		}
+		a.nodes = append(a.nodes, a.names.of(r.NodeID))
+		a.classes = append(a.classes, classes[r.Class])
+		a.meta = append(a.meta, nodeMeta{int32(r.Shard), r.Seq, r.EventTime})
+		a.labels.Append(sparse.Vector{Index: labels})
+		if err := c.texts.spool.append([]byte(r.Text)); err != nil {
+			return nil, err
+		}
 	}
-	clear(intern)
-	sort.Slice(nodes, func(i, j int) bool { return nodes[i].id < nodes[j].id })
+	delete(classes, "")
+	c.stats.Nodes, c.stats.Classes = len(a.nodes), len(classes)
+	return a, c.texts.spool.seal()
+}
 
-	n := len(nodes)
-	g := &train.Graph{IDs: make([]string, n), Texts: make([]string, n), Classes: make([]string, n),
-		Neighbours: &sparse.Matrix{Cols: n, Start: make([]int64, 1, n+1)}}
-	c.meta = make([]nodeMeta, n)
-	position := make(map[string]int32, n)
-	for i, nd := range nodes {
-		if i > 0 && nodes[i-1].id == nd.id {
-			return nil, fmt.Errorf("node %q stands in shards %d and %d: the nodes topic is not keyed by id",
-				nd.id, nodes[i-1].meta.shard, nd.meta.shard)
-		}
-		g.IDs[i], g.Texts[i], g.Classes[i], c.meta[i] = nd.id, nd.text, nd.class, nd.meta
-		position[nd.id] = int32(i)
+// arrange puts the nodes in ascending order of id.
+func (c *corpus) arrange(a *arrivals, maxDegree int) error {
+	n := len(a.nodes)
+	a.names.number = nil
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
 	}
-	classes := map[string]struct{}{}
-	for i := range nodes {
-		var row sparse.Vector
-		for _, l := range nodes[i].labels { // ascending by id, hence by position
-			if j, ok := position[l]; ok && int(j) != i {
+	id := func(arrival int32) string { return a.names.all[a.nodes[arrival]] }
+	slices.SortFunc(order, func(i, j int32) int { return strings.Compare(id(i), id(j)) })
+
+	g := &train.Graph{IDs: make([]string, n), Classes: make([]string, n),
+		Neighbours: &sparse.Matrix{Cols: n, Start: make([]int64, 1, n+1), Index: make([]int32, 0, len(a.labels.Index))}}
+	c.graph, c.texts.order, c.meta = g, order, make([]nodeMeta, n)
+	position := make([]int32, len(a.names.all)) // by name, -1 for ids that are no nodes
+	for k := range position {
+		position[k] = -1
+	}
+	for i, from := range order {
+		g.IDs[i], g.Classes[i], c.meta[i] = id(from), a.classes[from], a.meta[from]
+		if i > 0 && g.IDs[i-1] == g.IDs[i] {
+			return fmt.Errorf("node %q stands in shards %d and %d: the nodes topic is not keyed by id",
+				g.IDs[i], c.meta[i-1].shard, c.meta[i].shard)
+		}
+		position[a.nodes[from]] = int32(i)
+	}
+	var row sparse.Vector
+	for i, from := range order {
+		row.Index = row.Index[:0]
+		for _, l := range a.labels.Row(int(from)).Index { // ascending by id, hence by position
+			if j := position[l]; j >= 0 && int(j) != i {
 				row.Index = append(row.Index, j)
 			} else {
 				c.stats.Dangling++
 			}
 		}
-		nodes[i].labels = nil
 		g.Neighbours.Append(row)
 		d := len(row.Index)
 		c.stats.Links += d
@@ -114,14 +171,11 @@ func loadCorpus(ctx context.Context, src Source, maxDegree int, p train.Progress
 		if d > maxDegree {
 			c.stats.Hubs++
 		}
-		if g.Classes[i] != "" {
-			classes[g.Classes[i]] = struct{}{}
-		}
 	}
-	c.stats.Nodes, c.stats.Classes = n, len(classes)
-	c.graph = g
-	return c, nil
+	return nil
 }
+
+func (c *corpus) close() error { return c.texts.spool.close() }
 
 // byShard yields the shards that have nodes, in order, and their nodes,
 // ascending.

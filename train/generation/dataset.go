@@ -35,8 +35,16 @@ func (f *building) instances(nodes []int32) iter.Seq2[rows.Row, error] {
 			if len(neighbours) == 0 || len(neighbours) > f.doc.Settings.MaxDegree {
 				continue
 			}
+			text, err := f.corpus.texts.text(int(i))
+			if err == nil {
+				err = f.features.err()
+			}
+			if err != nil {
+				yield(rows.Row{}, err)
+				return
+			}
 			features := f.features.Row(int(i))
-			r := rows.Row{NodeID: f.known.IDs[i], Text: f.known.Texts[i], Class: f.known.Classes[i],
+			r := rows.Row{NodeID: f.known.IDs[i], Text: text, Class: f.known.Classes[i],
 				Labels:         make([]string, len(neighbours)),
 				FeatureIndices: features.Index, FeatureValues: features.Value,
 				Generation: f.doc.Generation, EventTime: f.corpus.meta[i].eventTime}

@@ -1,34 +1,32 @@
 package generation
 
 import (
+	"context"
 	"fmt"
 	"iter"
 
 	"giantstream/sink/embedding"
+	"giantstream/train"
 	"giantstream/train/eval"
 	"giantstream/train/lsa"
 )
 
-// encodeBlock is how many texts are encoded at a time.
-const encodeBlock = 4096
-
 // encode embeds every node.
 func (f *building) encode() error {
-	texts := f.corpus.graph.Texts
-	f.clock.Stage("encode all nodes", int64(len(texts)))
-	dim := f.encoder.Dim()
-	f.vectors = make([]float32, len(texts)*dim)
-	for lo := 0; lo < len(texts); lo += encodeBlock {
-		if err := f.ctx.Err(); err != nil {
-			return err
-		}
-		hi := min(lo+encodeBlock, len(texts))
-		if err := f.encoder.Encode(texts[lo:hi], f.vectors[lo*dim:hi*dim]); err != nil {
-			return err
-		}
-		f.clock.Add(int64(hi - lo))
-	}
-	return nil
+	texts := f.corpus.texts
+	f.clock.Stage("encode all nodes", int64(texts.len()))
+	var err error
+	f.vectors, err = encodeAll(f.ctx, f.encoder, texts, f.clock)
+	return err
+}
+
+// encodeAll returns the embeddings of all texts, a row each.
+func encodeAll(ctx context.Context, e train.Encoder, t *texts, p train.Progress) ([]float32, error) {
+	dim := e.Dim()
+	out := make([]float32, t.len()*dim)
+	return out, t.blocks(ctx, p, func(lo int, texts []string) error {
+		return e.Encode(texts, out[lo*dim:(lo+len(texts))*dim])
+	})
 }
 
 // Evaluation is how well one encoder's embeddings predict what they have not
@@ -46,27 +44,35 @@ type ProbeResult struct {
 	eval.ProbeMetrics
 }
 
-// evaluate measures the encoder beside the text-only baseline.
+// evaluateText measures the text-only baseline. From here on nothing is asked
+// of what the encoder was trained on, so that memory has room for embeddings.
+func (f *building) evaluateText() error {
+	f.labels = nil
+	f.warn(f.features.spool.close())
+	f.clock.Stage("evaluate text alone", 0)
+	result, err := f.measureText()
+	f.doc.Evaluation = []Evaluation{result}
+	f.warn(f.projected.spool.close())
+	return err
+}
+
+// evaluate measures the encoder.
 func (f *building) evaluate() error {
 	f.clock.Stage("evaluate", 0)
-	rank := f.projection.Dim()
-	dim := f.pifaDim
-	f.doc.Evaluation = nil
-	for _, e := range []struct {
-		kind    string
-		vectors []float32
-		dim     int
-	}{
-		{lsa.Kind, lsa.Truncate(f.projected, rank, dim), dim},
-		{f.encoder.Kind(), f.vectors, f.encoder.Dim()},
-	} {
-		result, err := f.measure(e.kind, e.vectors, e.dim)
-		if err != nil {
-			return err
-		}
-		f.doc.Evaluation = append(f.doc.Evaluation, result)
+	result, err := f.measure(f.encoder.Kind(), f.vectors, f.encoder.Dim())
+	f.doc.Evaluation = append(f.doc.Evaluation, result)
+	return err
+}
+
+// measureText measures the projections themselves.
+func (f *building) measureText() (Evaluation, error) {
+	n, dim := f.known.Len(), f.pifaDim
+	vectors := make([]float32, n*dim)
+	if err := f.projected.rows(0, n, dim, vectors, f.Workers); err != nil {
+		return Evaluation{}, err
 	}
-	return nil
+	lsa.Normalize(vectors, dim)
+	return f.measure(lsa.Kind, vectors, dim)
 }
 
 func (f *building) measure(kind string, vectors []float32, dim int) (Evaluation, error) {

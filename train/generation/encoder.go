@@ -46,11 +46,12 @@ func (f *building) trainEncoder() error {
 }
 
 // train fits one kind of encoder to the known edges.
-func (f *building) train(kind string, checkpoints bag.Checkpoints) (train.Encoder, encoder.Meta, error) {
+func (f *building) train(kind string, checkpoints bag.Checkpoints) (_ train.Encoder, _ encoder.Meta, err error) {
+	defer func() { err = errors.Join(err, f.readError()) }()
 	s := f.doc.Settings
 	meta := encoder.Meta{Vectorizer: f.vectorizer, Projection: f.projection, Seed: s.Seed}
 	inputs := fit.Inputs{Graph: f.known, Vectorizer: f.vectorizer, Features: f.features,
-		Projection: f.projection, Projected: f.projected, Labels: f.labels, LabelDim: f.pifaDim, Tree: f.tree}
+		Projection: f.projection, Projected: func(i int, out []float32) { f.projected.row(i, out) }, Labels: f.labels, LabelDim: f.pifaDim, Tree: f.tree}
 	switch kind {
 	case linear.Kind:
 		e, report, err := fit.Linear(f.ctx, inputs, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, f.clock)
@@ -76,6 +77,9 @@ func (f *building) checkpoints() (c bag.Checkpoints, err error) {
 	last := f.Now()
 	c.Due = func(int64) bool { return f.CheckpointEvery > 0 && f.Now().Sub(last) >= f.CheckpointEvery }
 	c.Save = func(ctx context.Context, s *bag.State) error {
+		if err := f.readError(); err != nil {
+			return err
+		}
 		err := save(ctx, f.Store, f.key(checkpointName), func(w io.Writer) error {
 			_, err := s.WriteTo(w)
 			return err

@@ -6,7 +6,6 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
-	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
 	"giantstream/sink"
 	"giantstream/train"
@@ -33,9 +32,9 @@ type building struct {
 	hidden []eval.Edge
 
 	vectorizer *tfidf.Model
-	features   *sparse.Matrix // Ψ of every node's text
+	features   *features
 	projection *projection.Projection
-	projected  []float32 // n × projection.Dim()
+	projected  *projected
 	pifaDim    int
 	labels     []float32 // n × pifaDim: the labels' features, of length 1
 	tree       *labeltree.Tree
@@ -56,10 +55,10 @@ func (f *building) split() error {
 	return nil
 }
 
-// vectorize fits Ψ to all texts and applies it.
+// vectorize fits Ψ to all texts and applies it: two passes over them.
 func (f *building) vectorize() (err error) {
-	texts := f.corpus.graph.Texts
-	f.clock.Stage("fit vectorizer (TF-IDF)", int64(len(texts)))
+	texts := f.corpus.texts
+	f.clock.Stage("fit vectorizer (TF-IDF)", int64(texts.len()))
 	f.vectorizer, err = artifact(f.ctx, f.Store, f.key(vectorizerName), tfidf.Read, func() (*tfidf.Model, error) {
 		options := tfidf.DefaultOptions()
 		if f.doc.Settings.Profile == "pecos" {
@@ -69,31 +68,40 @@ func (f *building) vectorize() (err error) {
 		if err != nil {
 			return nil, err
 		}
-		fitter.AddAll(texts, f.Workers)
+		if err := texts.blocks(f.ctx, f.clock, func(_ int, texts []string) error {
+			fitter.AddAll(texts, f.Workers)
+			return nil
+		}); err != nil {
+			return nil, err
+		}
 		return fitter.Fit()
 	}, (*tfidf.Model).Write)
 	if err != nil {
 		return err
 	}
-	f.clock.Stage("vectorize texts", int64(len(texts)))
-	f.features = f.vectorizer.TransformAll(texts, f.Workers)
-	f.clock.Add(int64(len(texts)))
-	return nil
+	f.clock.Stage("vectorize texts", int64(texts.len()))
+	f.features, err = vectorize(f.ctx, f.vectorizer, texts, f.share(featureShare), f.Workers, f.clock)
+	return err
 }
 
-// project fits the projection to the features and applies it.
+// project fits the projection to a sample of the features and applies it.
 func (f *building) project() (err error) {
 	f.clock.Stage("fit projection (LSA)", 0)
 	s := f.doc.Settings
 	f.projection, err = artifact(f.ctx, f.Store, f.key(projectionName), projection.Read, func() (*projection.Projection, error) {
-		return projection.Fit(f.features, s.ProjectionDim, projection.Options{Seed: s.Seed, Workers: f.Workers})
+		sample, err := f.features.sample(projectionSample, s.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return projection.Fit(sample, s.ProjectionDim, projection.Options{Sample: projectionSample, Seed: s.Seed, Workers: f.Workers})
 	}, (*projection.Projection).Write)
 	if err != nil {
 		return err
 	}
-	f.projected = f.projection.ApplyAll(f.features, f.Workers)
+	f.clock.Stage("project texts", int64(f.features.spool.len()))
+	f.projected, err = project(f.ctx, f.projection, f.features, f.share(projectedShare), f.Workers, f.clock)
 	f.pifaDim = min(s.PIFADim, f.projection.Dim())
-	return nil
+	return err
 }
 
 // cluster makes the label features and builds the tree over them.
@@ -105,14 +113,20 @@ func (f *building) cluster() error {
 		weighting = pifa.InverseSqrtDegree
 	}
 	n := f.known.Len()
-	source := pifa.Source{Projected: truncate(f.projected, f.projection.Dim(), f.pifaDim), Dim: f.pifaDim,
-		Labels: f.known.Neighbours, Weighting: weighting, Seed: s.TreeSeed, Workers: f.Workers}
-	var err error
-	if f.labels, err = pifa.LabelFeatures(pifa.PIFA, source); err != nil {
+	sketch, err := pifa.FromPass(f.pifaDim, f.known.Neighbours, weighting, f.Workers, func(lo, hi int, out []float32) error {
+		return f.projected.rows(lo, hi, f.pifaDim, out, f.Workers)
+	})
+	if err != nil {
 		return err
 	}
+	f.labels = sketch.Normalize()
 	clustered := f.labels // what the tree is built on: PIFA, or an ablation of it
 	if kind := pifa.Kind(s.LabelFeatures); kind != pifa.PIFA {
+		source := pifa.Source{Projected: make([]float32, n*f.pifaDim), Dim: f.pifaDim,
+			Labels: f.known.Neighbours, Weighting: weighting, Seed: s.TreeSeed, Workers: f.Workers}
+		if err := f.projected.rows(0, n, f.pifaDim, source.Projected, f.Workers); err != nil {
+			return err
+		}
 		if clustered, err = pifa.LabelFeatures(kind, source); err != nil {
 			return err
 		}
@@ -137,19 +151,6 @@ func (f *building) cluster() error {
 		return nil
 	}
 	return writeLabels(f.ctx, f.Store, f.key(labelsName), f.known.IDs, f.tree)
-}
-
-// truncate returns the first dim columns of n × rank values.
-func truncate(values []float32, rank, dim int) []float32 {
-	if rank == dim {
-		return values
-	}
-	n := len(values) / rank
-	out := make([]float32, n*dim)
-	for i := range n {
-		copy(out[i*dim:(i+1)*dim], values[i*rank:i*rank+dim])
-	}
-	return out
 }
 
 // loadArtifacts reads what serving needs of a generation's artifacts.

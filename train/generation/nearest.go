@@ -21,10 +21,11 @@ type Nearest struct {
 // Nearest returns the k nearest neighbours of some nodes of the source's
 // graph. It encodes every text with both encoders.
 func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k int) ([]Nearest, error) {
-	corpus, err := loadCorpus(ctx, source, g.Doc.Settings.MaxDegree, train.OrDiscard(nil))
+	corpus, err := loadCorpus(ctx, source, g.Doc.Settings.MaxDegree, -1, train.OrDiscard(nil))
 	if err != nil {
 		return nil, err
 	}
+	defer corpus.close() // in memory: nothing can fail
 	all := corpus.graph.IDs
 	queries := make([]int32, len(ids))
 	out := make([]Nearest, len(ids))
@@ -46,8 +47,8 @@ func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k
 		{text, func(n *Nearest, names []string) { n.TextOnly = names }},
 		{g.Encoder, func(n *Nearest, names []string) { n.GraphAware = names }},
 	} {
-		vectors := make([]float32, len(all)*e.encoder.Dim())
-		if err := e.encoder.Encode(corpus.graph.Texts, vectors); err != nil {
+		vectors, err := encodeAll(ctx, e.encoder, corpus.texts, train.OrDiscard(nil))
+		if err != nil {
 			return nil, err
 		}
 		for i, found := range eval.Nearest(vectors, e.encoder.Dim(), queries, k) {

@@ -14,9 +14,10 @@ import (
 
 // Data is what Fit learns from.
 type Data struct {
-	// Texts holds the projection of every node's text, n×Rank.
-	Texts []float32
-	Rank  int
+	// Text writes the projection of node i's text, Rank numbers, to out. It
+	// must be safe for concurrent use.
+	Text func(i int, out []float32)
+	Rank int
 	// Labels holds every label's PIFA, normalised, n×Dim; zero where a label
 	// has no neighbours.
 	Labels []float32
@@ -57,9 +58,9 @@ const (
 // Fit returns W, Rank×Dim.
 func Fit(ctx context.Context, d Data, o Options, p train.Progress) ([]float32, Report, error) {
 	n := d.Neighbours.Rows
-	if d.Rank < 1 || d.Dim < 1 || len(d.Texts) != n*d.Rank || len(d.Labels) != n*d.Dim {
-		return nil, Report{}, fmt.Errorf("linear: texts %d and labels %d are not %d rows of %d and %d numbers",
-			len(d.Texts), len(d.Labels), n, d.Rank, d.Dim)
+	if d.Rank < 1 || d.Dim < 1 || len(d.Labels) != n*d.Dim {
+		return nil, Report{}, fmt.Errorf("linear: labels %d are not %d rows of %d numbers, or rank %d is none",
+			len(d.Labels), n, d.Dim, d.Rank)
 	}
 	if o.MaxDegree == 0 {
 		o.MaxDegree = 1000
@@ -137,8 +138,9 @@ func (d Data) sum(ctx context.Context, s *Sums, instances []int32, workers int, 
 func (d Data) row(i int, x, t []float32) {
 	labels := d.Neighbours.Row(i).Index
 	w := float32(math.Sqrt(math.Sqrt(float64(len(labels)))))
-	for k, v := range d.Texts[i*d.Rank : (i+1)*d.Rank] {
-		x[k] = w * v
+	d.Text(i, x)
+	for k := range x {
+		x[k] *= w
 	}
 	clear(t)
 	for _, l := range labels {

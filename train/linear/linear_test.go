@@ -86,12 +86,12 @@ func TestSumsMergeAndKnowTheirError(t *testing.T) {
 }
 
 func TestNoInstancesIsAnErrorNotAPanic(t *testing.T) {
-	d := Data{Texts: make([]float32, 12), Rank: 4, Labels: make([]float32, 6), Dim: 2,
+	d := Data{Text: func(_ int, out []float32) { clear(out) }, Rank: 4, Labels: make([]float32, 6), Dim: 2,
 		Neighbours: &sparse.Matrix{Rows: 3, Cols: 3, Start: make([]int64, 4)}}
 	if _, _, err := Fit(t.Context(), d, Options{}, nil); !errors.Is(err, ErrSingular) {
 		t.Errorf("got %v, want ErrSingular", err)
 	}
-	d.Texts = d.Texts[:5]
+	d.Labels = d.Labels[:5]
 	if _, _, err := Fit(t.Context(), d, Options{}, nil); err == nil {
 		t.Error("wrong shapes were accepted")
 	}

@@ -52,17 +52,23 @@ func (e *Encoder) Encode(texts []string, out []float32) error {
 	})
 }
 
+// Normalize makes embeddings of projections cut to dim numbers each, in place.
+func Normalize(projected []float32, dim int) {
+	parallel.Each(len(projected)/dim, 1024, 0, func(_, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			vector.Normalize(projected[i*dim : (i+1)*dim])
+		}
+	})
+}
+
 // Truncate returns the baseline's embeddings of nodes whose projections
 // (n×rank) are at hand.
 func Truncate(projected []float32, rank, dim int) []float32 {
 	n := len(projected) / rank
 	out := make([]float32, n*dim)
-	parallel.Each(n, 1024, 0, func(_, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row := out[i*dim : (i+1)*dim]
-			copy(row, projected[i*rank:])
-			vector.Normalize(row)
-		}
-	})
+	for i := range n {
+		copy(out[i*dim:(i+1)*dim], projected[i*rank:])
+	}
+	Normalize(out, dim)
 	return out
 }

@@ -1,0 +1,256 @@
+package generation
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+
+	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
+	"giantstream/featurize/tfidf"
+	"giantstream/train"
+	"giantstream/train/internal/parallel"
+)
+
+// block is how many nodes a pass takes at a time.
+const block = 4096
+
+// texts are the nodes' texts.
+type texts struct {
+	spool *spool
+	order []int32 // node i's text is record order[i]
+}
+
+func (t *texts) len() int { return len(t.order) }
+
+// text returns node i's text.
+func (t *texts) text(i int) (string, error) {
+	b, err := t.spool.at(int(t.order[i]), nil)
+	return string(b), err
+}
+
+// blocks calls visit with the texts of the nodes from lo on, a block after the
+// other in ascending order. The slice is valid during the call.
+func (t *texts) blocks(ctx context.Context, p train.Progress, visit func(lo int, texts []string) error) error {
+	buffer := make([]string, 0, block)
+	var record []byte
+	for lo := 0; lo < t.len(); lo += block {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		buffer = buffer[:0]
+		for i := lo; i < min(lo+block, t.len()); i++ {
+			var err error
+			if record, err = t.spool.at(int(t.order[i]), record); err != nil {
+				return err
+			}
+			buffer = append(buffer, string(record))
+		}
+		if err := visit(lo, buffer); err != nil {
+			return err
+		}
+		p.Add(int64(len(buffer)))
+	}
+	return nil
+}
+
+// failure keeps the first error of reads that have nowhere to return it.
+// Whoever used them asks for it before the result counts.
+type failure struct{ first atomic.Pointer[error] }
+
+func (f *failure) note(err error) { f.first.CompareAndSwap(nil, &err) }
+
+func (f *failure) err() error {
+	if e := f.first.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// features are Ψ of every node's text, kept as records of indices and values,
+// 4 bytes each. It implements bag.Features.
+type features struct {
+	failure
+	spool *spool
+	cols  int
+}
+
+// vectorize applies the vectorizer to all texts.
+func vectorize(ctx context.Context, v *tfidf.Model, t *texts, limit int64, workers int, p train.Progress) (*features, error) {
+	f := &features{spool: newSpool(limit), cols: v.Dim()}
+	var records recorder
+	err := t.blocks(ctx, p, func(_ int, texts []string) error {
+		return records.run(f.spool, len(texts), workers, func(worker int) func(int, []byte) []byte {
+			var x sparse.Vector
+			return func(i int, out []byte) []byte {
+				x = v.Transform(texts[i], x)
+				for _, j := range x.Index {
+					out = binary.LittleEndian.AppendUint32(out, uint32(j))
+				}
+				return appendFloats(out, x.Value)
+			}
+		})
+	})
+	if err == nil {
+		err = f.spool.seal()
+	}
+	return f, err
+}
+
+// Size returns the numbers of nodes and of features.
+func (f *features) Size() (rows, cols int) { return f.spool.len(), f.cols }
+
+// Row returns Ψ of node i's text. It is safe for concurrent use.
+func (f *features) Row(i int) sparse.Vector {
+	b, err := f.spool.at(i, nil)
+	if err != nil {
+		f.note(err)
+		return sparse.Vector{}
+	}
+	n := len(b) / 8
+	v := sparse.Vector{Index: make([]int32, n), Value: make([]float32, n)}
+	for k := range v.Index {
+		v.Index[k] = int32(binary.LittleEndian.Uint32(b[4*k:]))
+	}
+	floats(b[4*n:], v.Value)
+	return v
+}
+
+// projectionSample is how many texts the projection is fitted to.
+const projectionSample = 8192
+
+// sample returns the features of a seeded sample of the nodes that have any,
+// in ascending order; of all, if they are no more than size.
+func (f *features) sample(size int, seed uint64) (*sparse.Matrix, error) {
+	nodes := make([]int32, f.spool.len())
+	for i := range nodes {
+		nodes[i] = int32(i)
+	}
+	// The first steps of a Fisher-Yates shuffle, until enough are found.
+	r := rand.New(rand.NewPCG(seed, 'S'))
+	chosen := nodes[:0]
+	for i := range nodes {
+		j := i + r.IntN(len(nodes)-i)
+		nodes[i], nodes[j] = nodes[j], nodes[i]
+		if f.spool.bytes(int(nodes[i])) > 0 {
+			if chosen = append(chosen, nodes[i]); len(chosen) == size {
+				break
+			}
+		}
+	}
+	slices.Sort(chosen)
+	x := &sparse.Matrix{Cols: f.cols, Start: []int64{0}}
+	for _, i := range chosen {
+		x.Append(f.Row(int(i)))
+	}
+	return x, f.err()
+}
+
+// projected are the projections of every node's text.
+type projected struct {
+	failure
+	spool *spool
+	dim   int
+}
+
+// project applies the projection to all features.
+func project(ctx context.Context, q *projection.Projection, f *features, limit int64, workers int, p train.Progress) (*projected, error) {
+	out := &projected{spool: newSpool(limit), dim: q.Dim()}
+	n := f.spool.len()
+	var records recorder
+	for lo := 0; lo < n; lo += block {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		err := records.run(out.spool, min(block, n-lo), workers, func(int) func(int, []byte) []byte {
+			x := make([]float32, q.Dim())
+			return func(i int, out []byte) []byte {
+				q.Apply(f.Row(lo+i), x)
+				return appendFloats(out, x)
+			}
+		})
+		if err != nil {
+			return out, err
+		}
+		p.Add(int64(min(block, n-lo)))
+	}
+	if err := f.err(); err != nil {
+		return out, err
+	}
+	return out, out.spool.seal()
+}
+
+// row writes the first len(out) numbers of node i's projection. It is safe
+// for concurrent use.
+func (q *projected) row(i int, out []float32) {
+	b, err := q.spool.at(i, nil)
+	if err != nil {
+		q.note(err)
+		return
+	}
+	floats(b, out)
+}
+
+// rows writes the first dim numbers of the projections of nodes lo to hi.
+func (q *projected) rows(lo, hi, dim int, out []float32, workers int) error {
+	parallel.Each(hi-lo, 64, workers, func(_, a, b int) {
+		for k := a; k < b; k++ {
+			q.row(lo+k, out[k*dim:(k+1)*dim])
+		}
+	})
+	return q.err()
+}
+
+// recorder makes records on several goroutines and spools them in order.
+type recorder struct {
+	bytes [][]byte // by batch
+	end   []int    // of record i, within its batch
+}
+
+// recordBatch is how many records one goroutine makes at a time.
+const recordBatch = 64
+
+// run appends n records; start returns, for each batch, the function that
+// appends record i to a buffer.
+func (r *recorder) run(s *spool, n, workers int, start func(worker int) func(i int, out []byte) []byte) error {
+	for len(r.bytes)*recordBatch < n {
+		r.bytes = append(r.bytes, nil)
+		r.end = append(r.end, make([]int, recordBatch)...)
+	}
+	parallel.Each(n, recordBatch, workers, func(worker, lo, hi int) {
+		add := start(worker)
+		out := r.bytes[lo/recordBatch][:0]
+		for i := lo; i < hi; i++ {
+			out = add(i, out)
+			r.end[i] = len(out)
+		}
+		r.bytes[lo/recordBatch] = out
+	})
+	for i := range n {
+		from := 0
+		if i%recordBatch > 0 {
+			from = r.end[i-1]
+		}
+		if err := s.append(r.bytes[i/recordBatch][from:r.end[i]]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendFloats(out []byte, values []float32) []byte {
+	for _, v := range values {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+	}
+	return out
+}
+
+// floats reads len(out) numbers.
+func floats(b []byte, out []float32) {
+	for k := range out {
+		out[k] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:]))
+	}
+}
