@@ -38,7 +38,7 @@ func commands(t *testing.T, path []string) [][]string {
 // What goes wrong says what to do, with an exit code that tells a script whose
 // fault it is, and leaves nothing behind.
 func TestMistakes(t *testing.T) {
-	faults := writeFile(t, filepath.Join(t.TempDir(), "faults.yaml"), "shards: 0\ntrain: {encoder: bert}\nwindow: {tiem: 1s}\n")
+	faults := writeFile(t, filepath.Join(t.TempDir(), "faults.yaml"), "shards: 0\ntrain: {encoder: bert}\nwindow: {length: 1s}\n")
 	for _, c := range []struct {
 		args string
 		code int
@@ -55,7 +55,7 @@ func TestMistakes(t *testing.T) {
 		{"run --store DIR --log-level loud", 2, []string{"debug, info, warn or error"}},
 		{"run --store ftp://host/dir", 2, []string{"s3://bucket/prefix"}},
 		{"run -c no-such.yaml", 2, []string{"no-such.yaml"}},
-		{"run -c FAULTS", 2, []string{"3 faults", "shards", "train.encoder", "window.tiem", "time"}},
+		{"run -c FAULTS", 2, []string{"3 faults", "shards", "train.encoder", "window.length", "changes, bytes, time"}},
 		{"config check FAULTS", 2, []string{"3 faults", "faults.yaml:1:", "faults.yaml:2:", "faults.yaml:3:"}},
 		{"config check", 2, []string{"See 'giantstream config check --help'"}},
 		{"backfill --store DIR", 2, []string{"--nodes", "--edges"}},
