@@ -18,6 +18,8 @@ type decoder struct {
 	env    func(string) (string, bool)
 	faults []Fault
 	at     map[string]position // by path
+	// hidden is, per line, the column after which excerpts show nothing.
+	hidden map[int]int
 }
 
 type position struct {
@@ -74,9 +76,20 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 		i := slices.Index(fieldNames(v.Type()), name)
 		if i < 0 {
 			d.fault(child, e.Key, "unknown field; known here: %s", strings.Join(fieldNames(v.Type()), ", "))
+			d.hideAfter(e.Key)
 			continue
 		}
 		d.value(child, e.Value, v.Field(i))
+	}
+}
+
+// hideAfter keeps what follows a key on its line out of excerpts: an unknown
+// field may be a misspelled secret.
+func (d *decoder) hideAfter(key ast.MapKeyNode) {
+	t := key.GetToken()
+	end := t.Position.Column - 1 + len([]rune(t.Value))
+	if old, ok := d.hidden[t.Position.Line]; !ok || end < old {
+		d.hidden[t.Position.Line] = end
 	}
 }
 

@@ -42,7 +42,7 @@ func Load(path string) (Config, error) {
 // Parse reads and validates the content of a file. env looks up a variable
 // of the environment, as os.LookupEnv does.
 func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
-	d := decoder{env: env, at: map[string]position{}}
+	d := decoder{env: env, at: map[string]position{}, hidden: map[int]int{}}
 	c := Default()
 	if body := d.syntax(data); body != nil {
 		d.value("", body, reflect.ValueOf(&c).Elem())
@@ -54,7 +54,11 @@ func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
 	lines := strings.Split(string(data), "\n")
 	for i := range d.faults {
 		if f := &d.faults[i]; f.Line > 0 && f.Line <= len(lines) {
-			f.Excerpt = excerpt(lines[f.Line-1])
+			line := []rune(lines[f.Line-1])
+			if end, ok := d.hidden[f.Line]; ok && end < len(line) {
+				line = append(line[:end:end], []rune(": "+masked)...)
+			}
+			f.Excerpt = excerpt(string(line))
 		}
 	}
 	slices.SortStableFunc(d.faults, func(a, b Fault) int {

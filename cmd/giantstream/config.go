@@ -10,7 +10,8 @@ import (
 )
 
 func (a *app) config() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check a configuration, or print a commented example"}
+	cmd := &cobra.Command{Use: "config", Short: "Check a configuration, or print a commented example",
+		Example: "  giantstream config example > pipeline.yaml\n  giantstream config check pipeline.yaml"}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "example",
 		Short:   "Print a configuration file with every field explained",

@@ -39,6 +39,8 @@ func (a *app) dlq() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
 		Short: "List dead letters, or send them through again",
+		Example: `  giantstream dlq list --store ./out
+  giantstream dlq replay --store ./out --code text_too_large`,
 		Long: `Dead letters are records that could not be applied, kept with their origin, the
 reason and their original bytes. The embedded broker's can be read while no
 'giantstream run' has it.`,

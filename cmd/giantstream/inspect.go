@@ -20,7 +20,8 @@ import (
 )
 
 func (a *app) inspect() *cobra.Command {
-	cmd := &cobra.Command{Use: "inspect", Short: "Look into batches, a generation, its tree, embeddings, one node"}
+	cmd := &cobra.Command{Use: "inspect", Short: "Look into batches, a generation, its tree, embeddings, one node",
+		Example: "  giantstream inspect tree --store ./out\n  giantstream inspect node --store ./out ID"}
 	cmd.AddCommand(a.inspectBatches(), a.inspectGeneration(), a.inspectTree(), a.inspectEmbeddings(), a.inspectNode())
 	return cmd
 }
@@ -34,7 +35,12 @@ func (g *generationFlag) register(c *cobra.Command) {
 
 func (g *generationFlag) load(ctx context.Context, store sink.Store) (*generation.Doc, error) {
 	if g.number > 0 {
-		return generation.Load(ctx, store, g.number)
+		doc, err := generation.Load(ctx, store, g.number)
+		if errors.Is(err, generation.ErrNone) {
+			have, listErr := generation.Numbers(ctx, store)
+			return nil, errors.Join(fmt.Errorf("there is no generation %d; the store has %v", g.number, have), listErr)
+		}
+		return doc, err
 	}
 	doc, err := generation.Current(ctx, store)
 	if errors.Is(err, generation.ErrNone) {

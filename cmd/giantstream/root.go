@@ -74,6 +74,10 @@ Start here:
 	}
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, info elsewhere)")
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "auto", "auto, text or json")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		_, err := a.logger("", "")
+		return err
+	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\n\nSee '%s --help'", err, c.CommandPath())}
 	})
