@@ -13,7 +13,7 @@ FUZZTIME := 5s
 .PHONY: help build test race lint fuzz generate quickstart bench kafka-up kafka-down s3-up s3-down test-real
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## compile bin/giantstream
 	go build -o bin/giantstream ./cmd/giantstream
