@@ -93,7 +93,7 @@ func (b *Builder) Build(ctx context.Context, g int64, source Source, until Until
 		run   func() error
 		until Until
 	}{
-		{f.split, -1}, {f.vectorize, -1}, {f.project, -1}, {f.cluster, -1}, {f.writeDataset, UntilDataset},
+		{f.split, -1}, {f.vectorize, -1}, {f.project, -1}, {f.cluster, -1}, {f.mapParent, -1}, {f.writeDataset, UntilDataset},
 		{f.trainEncoder, UntilEncoder}, {f.evaluateText, -1}, {f.encode, -1}, {f.evaluate, -1}, {f.writeEmbeddings, -1},
 	}
 	doc.Graph, doc.GraphHash = corpus.stats, source.Hash()

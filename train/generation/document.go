@@ -42,9 +42,11 @@ type Doc struct {
 	Created   time.Time `json:"created"`
 	Finished  time.Time `json:"finished,omitzero"`
 
-	Graph   GraphStats   `json:"graph,omitzero"`
-	Tree    TreeStats    `json:"tree,omitzero"`
-	Encoder EncoderStats `json:"encoder,omitzero"`
+	Graph GraphStats `json:"graph,omitzero"`
+	Tree  TreeStats  `json:"tree,omitzero"`
+	// Mapping compares the tree with the parent generation's, nil without parent.
+	Mapping *MappingStats `json:"mapping,omitempty"`
+	Encoder EncoderStats  `json:"encoder,omitzero"`
 	// Evaluation holds one report per encoder, text-only baseline first.
 	Evaluation []Evaluation `json:"evaluation,omitempty"`
 	// Stages are the seconds that each stage took in the process that

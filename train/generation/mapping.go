@@ -1,0 +1,122 @@
+package generation
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/sink"
+	"giantstream/sink/parquetio"
+)
+
+const (
+	mappingName = "mapping.parquet"
+	// mappingFormat is the name and version of mapping.parquet.
+	mappingFormat = "mapping/1"
+)
+
+// MappingStats says how the tree's clusters follow those of the parent
+// generation. Mapping.parquet has every flow.
+type MappingStats struct {
+	// Shared labels are in both trees' label sets; New ones were unknown to the
+	// parent, so that the rows written under it counted them for no cluster;
+	// Gone ones are in the parent's alone.
+	Shared int            `json:"shared"`
+	New    int            `json:"new"`
+	Gone   int            `json:"gone"`
+	Levels []LevelMapping `json:"levels"`
+}
+
+// LevelMapping compares a level of the parent's tree with the level of this
+// one that has about as many clusters.
+type LevelMapping struct {
+	OldLevel    int `json:"old_level"`
+	NewLevel    int `json:"new_level"`
+	OldClusters int `json:"old_clusters"`
+	NewClusters int `json:"new_clusters"`
+	Labels      int `json:"labels"` // in a cluster of both
+	// Matched is the share of the labels that went where most of their old
+	// cluster went.
+	Matched float64 `json:"matched"`
+	// AMI is the adjusted mutual information: 1 for the same clusters, 0 for
+	// clusters as alike as chance would have them.
+	AMI float64 `json:"ami"`
+}
+
+// flow is a row of mapping.parquet.
+type flow struct {
+	OldLevel   int32 `parquet:"old_level"`
+	OldCluster int32 `parquet:"old_cluster"`
+	NewLevel   int32 `parquet:"new_level"`
+	NewCluster int32 `parquet:"new_cluster"`
+	Labels     int64 `parquet:"labels"`
+}
+
+// mapParent writes which clusters of the parent generation became which. A
+// parent that is gone by the time the build is resumed leaves no mapping.
+func (f *building) mapParent() error {
+	if f.doc.Parent == 0 {
+		return nil
+	}
+	f.clock.Stage("map the parent's clusters", 0)
+	parent := Prefix(f.doc.Parent)
+	old, err := load(f.ctx, f.Store, parent+treeName, labeltree.Read)
+	if errors.Is(err, sink.ErrNotFound) {
+		f.Log.Warn("no mapping of clusters: the parent generation is gone", "parent", f.doc.Parent)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	shared, err := sharedLabels(f.ctx, f.Store, parent+labelsName, f.known.IDs)
+	if err != nil {
+		return err
+	}
+	overlaps := labeltree.Mapping(old, f.tree, shared)
+	stats := &MappingStats{Shared: len(shared), New: f.tree.Labels() - len(shared), Gone: old.Labels() - len(shared)}
+	for _, o := range overlaps {
+		stats.Levels = append(stats.Levels, LevelMapping{OldLevel: o.OldLevel, NewLevel: o.NewLevel,
+			OldClusters: old.Clusters(o.OldLevel), NewClusters: f.tree.Clusters(o.NewLevel),
+			Labels: o.Labels, Matched: o.Matched(), AMI: o.AMI()})
+	}
+	f.doc.Mapping = stats
+	return writeMapping(f.ctx, f.Store, f.key(mappingName), f.doc.Generation, overlaps)
+}
+
+// sharedLabels pairs the labels of the parent, in key, with ids: both ascend.
+func sharedLabels(ctx context.Context, store sink.Store, key string, ids []string) (shared []labeltree.Shared, err error) {
+	old, at := int32(0), 0
+	for l, err := range readLabels(ctx, store, key) {
+		if err != nil {
+			return nil, err
+		}
+		for at < len(ids) && strings.Compare(ids[at], l.NodeID) < 0 {
+			at++
+		}
+		if at < len(ids) && ids[at] == l.NodeID {
+			shared = append(shared, labeltree.Shared{Old: old, New: int32(at)})
+		}
+		old++
+	}
+	return shared, nil
+}
+
+func writeMapping(ctx context.Context, store sink.Store, key string, generation int64, overlaps []labeltree.Overlap) error {
+	format := parquetio.Format[flow]{
+		Name:       mappingFormat,
+		Size:       func(*flow) int { return 24 },
+		Generation: func(*flow) int64 { return generation },
+	}
+	_, err := parquetio.Put(ctx, store, key, format, func(yield func(flow, error) bool) {
+		for _, o := range overlaps {
+			for _, f := range o.Flows {
+				row := flow{int32(o.OldLevel), f.Old, int32(o.NewLevel), f.New, int64(f.Labels)}
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+	})
+	return err
+}
