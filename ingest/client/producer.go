@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -195,6 +196,12 @@ func messageBytes(m *kafka.Message) int64 {
 }
 
 func produceError(topic string, err error) error {
+	// WriteErrors holds an error per record, and does not unwrap to them.
+	if each, ok := errors.AsType[kafka.WriteErrors](err); ok {
+		if i := slices.IndexFunc(each, func(e error) bool { return e != nil }); i >= 0 {
+			err = each[i]
+		}
+	}
 	if errors.Is(err, kafka.MessageSizeTooLarge) {
 		return fmt.Errorf("kafka: producing to %q: %w (raise the topic's max.message.bytes, or lower the record limit)", topic, err)
 	}
