@@ -58,7 +58,13 @@ func (f *building) train(kind string, checkpoints bag.Checkpoints) (_ train.Enco
 		meta.Metrics = report
 		return e, meta, err
 	case bag.Kind:
-		r, err := fit.Bag(f.ctx, inputs, bag.Options{Epochs: s.Epochs, MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, checkpoints, f.clock)
+		options := bag.Options{Epochs: s.Epochs, MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}
+		r, err := fit.Bag(f.ctx, inputs, options, checkpoints, f.clock)
+		if errors.Is(err, bag.ErrOtherRun) { // left by another version of this program
+			f.Log.Warn("the checkpoint does not fit; training starts afresh", "generation", f.doc.Generation, "error", err)
+			checkpoints.Resume = nil
+			r, err = fit.Bag(f.ctx, inputs, options, checkpoints, f.clock)
+		}
 		if err != nil {
 			return nil, meta, err
 		}

@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"cmp"
 	"context"
 
 	"giantstream/featurize/labeltree"
@@ -10,6 +11,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/eval"
+	"giantstream/train/fit"
 )
 
 // Names of the artifacts below generations/<g>/.
@@ -136,7 +138,7 @@ func (f *building) cluster() error {
 		return err
 	}
 	f.tree, err = artifact(f.ctx, f.Store, f.key(treeName), labeltree.Read, func() (*labeltree.Tree, error) {
-		return labeltree.Build(points, labeltree.Options{MaxLeafSize: s.LeafSize, Branching: s.Branching,
+		return labeltree.Build(points, labeltree.Options{MaxLeafSize: cmp.Or(s.LeafSize, fit.LeafSize), Branching: s.Branching,
 			Seed: s.TreeSeed, Workers: f.Workers})
 	}, (*labeltree.Tree).Write)
 	if err != nil {
