@@ -24,7 +24,6 @@ type Tree struct {
 	bound   int
 	seed    uint64
 	observe func(Event)
-	tuning  tuning
 
 	version int64
 	size    int     // labels in leaves
@@ -149,7 +148,7 @@ func NewTree(base *labeltree.Tree, features []float32, dim int, opt Options) (*T
 
 func newTree(base *labeltree.Tree, dim int, opt Options) *Tree {
 	last := base.Levels() - 1
-	t := &Tree{base: base, bound: opt.MaxLeafSize, seed: opt.Seed, observe: opt.Observe, tuning: defaultTuning,
+	t := &Tree{base: base, bound: opt.MaxLeafSize, seed: opt.Seed, observe: opt.Observe,
 		placed: vectors{dim: dim}, leaves: make([]leaf, base.Clusters(last)), children: make([][]int32, 1)}
 	for level := range last {
 		t.inner = append(t.inner, make([]centroid, base.Clusters(level)))

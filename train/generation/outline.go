@@ -17,8 +17,8 @@ type OutlineOptions struct {
 	Terms  int // per cluster
 }
 
-// Cluster is a line of the outline: a cluster, and the terms that weigh most
-// in the texts of its labels.
+// Cluster is a line of the outline: a cluster, and the terms that set the
+// texts of its labels apart from those of its parent (of all labels, at level 0).
 type Cluster struct {
 	Level   int
 	Cluster int32
@@ -46,10 +46,12 @@ func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptio
 		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation, features.Rows, tree.Labels())
 	}
 	var out []Cluster
-	var visit func(level int, cluster int32)
-	visit = func(level int, cluster int32) {
+	terms := tfidf.NewTerms(vectorizer, features)
+	var visit func(level int, cluster int32, parent sparse.Vector)
+	visit = func(level int, cluster int32, parent sparse.Vector) {
 		c := Cluster{Level: level, Cluster: cluster, Labels: len(tree.Members(level, cluster))}
-		for _, t := range tfidf.TopTerms(vectorizer, features, tree.Members(level, cluster), o.Terms) {
+		mean := terms.Mean(tree.Members(level, cluster))
+		for _, t := range terms.Top(mean, parent, o.Terms) {
 			c.Terms = append(c.Terms, t.Text)
 		}
 		out = append(out, c)
@@ -58,11 +60,16 @@ func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptio
 		}
 		lo, hi := tree.Children(level, cluster)
 		for child := lo; child < hi; child++ {
-			visit(level+1, child)
+			visit(level+1, child, mean)
 		}
 	}
+	var all []int32
 	for c := range int32(tree.Clusters(0)) {
-		visit(0, c)
+		all = append(all, tree.Members(0, c)...)
+	}
+	whole := terms.Mean(all)
+	for c := range int32(tree.Clusters(0)) {
+		visit(0, c, whole)
 	}
 	return out, nil
 }
