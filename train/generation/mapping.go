@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"giantstream/featurize/labeltree"
+	"giantstream/featurize/sparse"
 	"giantstream/sink"
 	"giantstream/sink/parquetio"
 )
@@ -19,13 +20,16 @@ const (
 // MappingStats says how the tree's clusters follow those of the parent
 // generation. Mapping.parquet has every flow.
 type MappingStats struct {
-	// Shared labels are in both trees' label sets; New ones were unknown to the
-	// parent, so that the rows written under it counted them for no cluster;
-	// Gone ones are in the parent's alone.
-	Shared int            `json:"shared"`
-	New    int            `json:"new"`
-	Gone   int            `json:"gone"`
-	Levels []LevelMapping `json:"levels"`
+	// Shared labels are in both trees' label sets, New ones in this one's alone,
+	// Gone ones in the parent's alone.
+	Shared int `json:"shared"`
+	New    int `json:"new"`
+	Gone   int `json:"gone"`
+	// UnknownLinks is how many of the links of this generation lead to a label
+	// that the parent's tree has in no cluster: rows written under the
+	// parent did not count them in their targets.
+	UnknownLinks int            `json:"unknown_links"`
+	Levels       []LevelMapping `json:"levels"`
 }
 
 // LevelMapping compares a level of the parent's tree with the level of this
@@ -74,7 +78,8 @@ func (f *building) mapParent() error {
 		return err
 	}
 	overlaps := labeltree.Mapping(old, f.tree, shared)
-	stats := &MappingStats{Shared: len(shared), New: f.tree.Labels() - len(shared), Gone: old.Labels() - len(shared)}
+	stats := &MappingStats{Shared: len(shared), New: f.tree.Labels() - len(shared), Gone: old.Labels() - len(shared),
+		UnknownLinks: unknownLinks(f.known.Neighbours, old, shared)}
 	for _, o := range overlaps {
 		stats.Levels = append(stats.Levels, LevelMapping{OldLevel: o.OldLevel, NewLevel: o.NewLevel,
 			OldClusters: old.Clusters(o.OldLevel), NewClusters: f.tree.Clusters(o.NewLevel),
@@ -100,6 +105,20 @@ func sharedLabels(ctx context.Context, store sink.Store, key string, ids []strin
 		old++
 	}
 	return shared, nil
+}
+
+// unknownLinks counts the entries of labels whose label old has in no cluster.
+func unknownLinks(labels *sparse.Matrix, old *labeltree.Tree, shared []labeltree.Shared) (n int) {
+	known := make([]bool, labels.Cols)
+	for _, s := range shared {
+		known[s.New] = old.Cluster(0, int(s.Old)) >= 0
+	}
+	for _, l := range labels.Index {
+		if !known[l] {
+			n++
+		}
+	}
+	return n
 }
 
 func writeMapping(ctx context.Context, store sink.Store, key string, generation int64, overlaps []labeltree.Overlap) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/projection"
@@ -17,14 +18,19 @@ import (
 	"giantstream/train/encoder"
 )
 
-// Generation is a ready generation, opened for serving. It is immutable and
-// safe for concurrent use.
+// Generation is a ready generation, opened for serving. It is immutable, but
+// for the counter, and safe for concurrent use.
 type Generation struct {
 	Doc        *Doc
 	Vectorizer *tfidf.Model
 	Projection *projection.Projection
 	Tree       *labeltree.Tree
 	Encoder    train.Encoder
+	// UnknownLabels counts the labels of featurized rows that were in no
+	// cluster of the tree: newer than the generation, deleted, or without a
+	// neighbour when it was built. Open makes one; set another before serving to
+	// count across generations.
+	UnknownLabels *atomic.Int64
 	// position of each label in the tree.
 	position map[string]int32
 }
@@ -34,7 +40,7 @@ func Open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) 
 	if doc.Status != Ready {
 		return nil, fmt.Errorf("generation %d is %s, not ready", doc.Generation, doc.Status)
 	}
-	g := &Generation{Doc: doc, position: make(map[string]int32, doc.Tree.Labels)}
+	g := &Generation{Doc: doc, UnknownLabels: new(atomic.Int64), position: make(map[string]int32, doc.Tree.Labels)}
 	var err error
 	if g.Vectorizer, g.Projection, g.Tree, err = loadArtifacts(ctx, store, doc.Generation); err != nil {
 		return nil, err
@@ -58,8 +64,9 @@ func (g *Generation) Label(id string) (int32, bool) {
 	return i, ok
 }
 
-// Featurize fills in the row's features and targets. Labels that the tree
-// does not know yet (newer than the generation) count for no cluster.
+// Featurize fills in the row's features and targets. Labels that are in no
+// cluster of the tree are left out of the targets and counted in UnknownLabels
+// (why: docs/decisions, "Labels newer than the generation").
 func (g *Generation) Featurize(row *rows.Row) error {
 	v := g.Vectorizer.Transform(row.Text, sparse.Vector{Index: row.FeatureIndices[:0], Value: row.FeatureValues[:0]})
 	row.FeatureIndices, row.FeatureValues = v.Index, v.Value
@@ -71,6 +78,11 @@ func (g *Generation) Featurize(row *rows.Row) error {
 	}
 	slices.Sort(labels)
 	row.Targets, row.TargetCounts = targets.Of(g.Tree, labels)
+	unknown := len(row.Labels)
+	for _, n := range row.TargetCounts[len(row.TargetCounts)-1] {
+		unknown -= int(n)
+	}
+	g.UnknownLabels.Add(int64(unknown))
 	row.Generation = g.Doc.Generation
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,8 @@ type metrics struct {
 	rows          prometheus.Counter
 	shardRestarts prometheus.Counter
 	generation    prometheus.Gauge
+	// unknownLabels counts in whichever generation is served.
+	unknownLabels atomic.Int64
 }
 
 func newMetrics() *metrics {
@@ -44,6 +47,8 @@ func newMetrics() *metrics {
 		"giantstream_offsets_lost_total": {"Offsets deleted from a topic before they were read.", m.feed.Lost.Load},
 		"giantstream_fetch_retries_total": {"Fetches that failed and were tried again.",
 			m.feed.Retries.Load},
+		"giantstream_labels_unknown_total": {"Labels of rows built by this process that are in no cluster of the generation served: newer than it, deleted or isolated.",
+			m.unknownLabels.Load},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help},
 			func() float64 { return float64(c.load()) }))

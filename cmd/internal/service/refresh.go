@@ -205,6 +205,7 @@ func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
 	if err != nil {
 		return err
 	}
+	g.UnknownLabels = &s.metrics.unknownLabels
 	s.serving.current.Store(g)
 	s.metrics.generation.Set(float64(doc.Generation))
 	s.wake.all()
