@@ -96,6 +96,7 @@ func (p *Progress) end() {
 	case p.log != nil:
 		p.log.Info("stage done", "stage", p.name, "units", p.count, "seconds", took.Round(time.Millisecond).Seconds())
 	default:
+		_ = p.bar.Finish() // stops a spinner's own redrawing
 		_ = p.bar.Clear()
 		fmt.Fprintf(p.out, "  %-28s %8s\n", p.name, Duration(took))
 	}
