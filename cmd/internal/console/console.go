@@ -68,6 +68,7 @@ func (p *Progress) Stage(name string, total int64) {
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSpinnerType(14),
 	)
+	_ = p.bar.RenderBlank() // from here on a spinner draws itself
 }
 
 // Add reports n more units of the running stage.
