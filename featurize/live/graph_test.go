@@ -170,7 +170,7 @@ func checkTree(t *testing.T, g *live.Graph) {
 	last := tree.Levels() - 1
 	seen := 0
 	for k := range int32(tree.Clusters(last)) {
-		members := tree.Leaf(k)
+		members := tree.Members(last, k)
 		if len(members) > tree.MaxLeafSize() {
 			t.Errorf("leaf %d holds %d labels, more than %d", k, len(members), tree.MaxLeafSize())
 		}
@@ -185,6 +185,15 @@ func checkTree(t *testing.T, g *live.Graph) {
 			}
 		}
 		seen += len(members)
+	}
+	for level := range last {
+		at := 0
+		for c := range int32(tree.Clusters(level)) {
+			at += len(tree.Members(level, c))
+		}
+		if at != tree.Size() {
+			t.Errorf("level %d holds %d labels of %d", level, at, tree.Size())
+		}
 	}
 	if seen != tree.Size() {
 		t.Errorf("leaves hold %d labels, Size says %d", seen, tree.Size())

@@ -214,9 +214,32 @@ func (t *Tree) Parent(level int, cluster int32) int32 {
 	return t.base.Parent(level, cluster)
 }
 
-// Leaf returns the labels of a leaf, ascending. The slice is valid until the
-// next change and must not be changed.
-func (t *Tree) Leaf(leaf int32) []int32 { return t.leaves[leaf].members }
+// Children returns the clusters of level+1 that make up the cluster of level,
+// ascending, without leaves that have emptied; level+1 must exist.
+func (t *Tree) Children(level int, cluster int32) []int32 {
+	if level == t.Levels()-2 {
+		return slices.Clone(t.children[cluster])
+	}
+	var children []int32
+	lo, hi := t.base.Children(level, cluster)
+	for c := lo; c < hi; c++ {
+		children = append(children, c)
+	}
+	return children
+}
+
+// Members returns the labels of a cluster, ascending.
+func (t *Tree) Members(level int, cluster int32) []int32 {
+	if level == t.Levels()-1 {
+		return slices.Clone(t.leaves[cluster].members)
+	}
+	var members []int32
+	for _, c := range t.Children(level, cluster) {
+		members = append(members, t.Members(level+1, c)...)
+	}
+	slices.Sort(members)
+	return members
+}
 
 // Labels returns the number of labels known, those in no cluster included.
 func (t *Tree) Labels() int { return len(t.leafOf) }
