@@ -101,37 +101,99 @@ func (o Options) levels(n int) ([]int, error) {
 
 func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 }
 
+// Rounds of halving. The first few clusters are large and halved by all
+// workers together. Below, one worker takes a cluster groupDepth rounds down, on
+// compacted features: at rounds topDepth, topDepth+groupDepth, ….
+const (
+	topDepth   = 3
+	groupDepth = 3
+)
+
 // cluster reorders members into leaves; leaf k is members[start[k]:start[k+1]].
 func cluster(x Features, members []int32, leaves int, opt Options) (start []int) {
 	workers := parallel.Workers(opt.Workers)
-	splitters := make([]*splitter, workers)
-	get := func(w int) *splitter {
-		if splitters[w] == nil {
-			splitters[w] = newSplitter(x)
-		}
-		return splitters[w]
-	}
 	start = []int{0, len(members)}
-	for clusters := 1; clusters < leaves; clusters *= 2 {
-		split := func(worker, c, workers int) {
-			// The seed of a node is its path from the root: 1, 2-3, 4-7, …
-			r := rand.New(rand.NewPCG(opt.Seed, uint64(clusters+c)))
-			get(worker).halve(members[start[c]:start[c+1]], r, workers)
+	top := newSplitter(x)
+	for len(start)-1 < min(leaves, 1<<topDepth) {
+		for c := range len(start) - 1 {
+			top.halve(members[start[c]:start[c+1]], opt.random(len(start)-1+c), workers)
 		}
-		if clusters < 2*workers { // few and large: all workers on each
-			for c := range clusters {
-				split(0, c, workers)
+		start = halves(start)
+	}
+	top = nil // its sums are as long as the features are wide
+	groups := make([]group, workers)
+	for len(start)-1 < leaves {
+		clusters := len(start) - 1
+		rounds := min(groupDepth, depth(leaves/clusters))
+		below := make([][]int, clusters)
+		parallel.Each(clusters, 1, workers, func(worker, c, _, _ int) {
+			below[c] = groups[worker].split(x, members[start[c]:start[c+1]], clusters+c, rounds, opt)
+		})
+		next := []int{0}
+		for c, ends := range below {
+			for _, end := range ends[1:] {
+				next = append(next, start[c]+end)
 			}
-		} else {
-			parallel.Each(clusters, 1, workers, func(worker, c, _, _ int) { split(worker, c, 1) })
 		}
-		next := make([]int, 0, 2*clusters+1)
-		for c := range clusters {
-			n := start[c+1] - start[c]
-			next = append(next, start[c], start[c]+n/2)
-		}
-		next = append(next, len(members))
 		start = next
+	}
+	return start
+}
+
+// random returns the random numbers of a cluster by its path from the root:
+// 1, 2-3, 4-7, ….
+func (o Options) random(path int) *rand.Rand {
+	return rand.New(rand.NewPCG(o.Seed, uint64(path)))
+}
+
+// halves divides every range in two, as halve does.
+func halves(start []int) []int {
+	next := make([]int, 0, 2*len(start)-1)
+	for c := range len(start) - 1 {
+		next = append(next, start[c], start[c]+(start[c+1]-start[c])/2)
+	}
+	return append(next, start[len(start)-1])
+}
+
+// group is the scratch memory of a worker below the top.
+type group struct {
+	points   points
+	splitter *splitter
+	local    []int32
+	old      []int32
+}
+
+// split reorders the members of the cluster at that path into 2^rounds
+// clusters and returns where they start.
+func (g *group) split(x Features, members []int32, path, rounds int, opt Options) (start []int) {
+	local, compacted := members, false
+	g.old = append(g.old[:0], members...)
+	var p points = x
+	if p, compacted = x.compact(members, g.points); compacted {
+		g.points = p
+		g.local = resize(g.local, len(members))
+		for k := range g.local {
+			g.local[k] = int32(k)
+		}
+		local = g.local
+	} else {
+		p = x
+	}
+	if g.splitter == nil {
+		g.splitter = &splitter{}
+	}
+	g.splitter.use(p)
+	start = []int{0, len(members)}
+	for range rounds {
+		for c := range len(start) - 1 {
+			g.splitter.halve(local[start[c]:start[c+1]], opt.random(path+c), 1)
+		}
+		start, path = halves(start), 2*path
+	}
+	if compacted {
+		for k, i := range local {
+			members[k] = g.old[i]
+		}
 	}
 	return start
 }

@@ -6,24 +6,37 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
+	"giantstream/featurize/internal/parallel"
 	"giantstream/featurize/sparse"
 )
 
 // Features are the label features that a tree is built over: a row per label, of
 // length 1, or zero for labels to be left out. Dense and Sparse make them.
 type Features interface {
+	points
 	// Len returns the number of labels.
 	Len() int
-	// blockSize returns how many members one partial sum covers.
-	blockSize(members int) int
-	width() int
 	isZero(i int32) bool
 	isFinite(i int32) bool
-	// add adds row i to sum; reset zeroes what members added to sum.
-	add(i int32, sum []float32)
+	// compact returns the same points for the work below one cluster: point
+	// k is row members[k]. It may use the memory of what it returned last.
+	// ok is false where there is nothing to be gained.
+	compact(members []int32, last points) (p points, ok bool)
+}
+
+// points are rows of numbers, as splits need them. The results of no method depend
+// on the number of workers.
+type points interface {
+	width() int
+	// accumulate adds the rows of members, times weight -1, 0 or 1, to sum.
+	accumulate(members []int32, weight []int8, sum []float32, workers int)
+	// dots writes the dot products of the rows of members with v.
+	dots(members []int32, v []float32, out []float32, workers int)
+	// lone returns the squared length of what row i has in dimensions that no
+	// other row has and that are left out of sums and dot products.
+	lone(i int32) float32
+	// reset zeroes what members added to sum.
 	reset(members []int32, sum []float32)
-	// dots returns the dot products of row i with left and right.
-	dots(i int32, left, right []float32) (l, r float32)
 }
 
 // Dense returns n × dim row-major features.
@@ -34,66 +47,48 @@ func Dense(values []float32, dim int) (Features, error) {
 	return dense{values, dim}, nil
 }
 
-// Sparse returns the rows of a matrix as features.
-func Sparse(m *sparse.Matrix) Features { return sparseRows{m} }
+// dotBlock is how many rows a worker scores at a time.
+const dotBlock = 256
 
 type dense struct {
 	values []float32
 	dim    int
 }
 
-func (d dense) Len() int                  { return len(d.values) / d.dim }
-func (d dense) width() int                { return d.dim }
-func (d dense) blockSize(members int) int { return max(1024, (members+255)/256) }
-func (d dense) row(i int32) []float32     { return d.values[int(i)*d.dim : (int(i)+1)*d.dim] }
+func (d dense) Len() int              { return len(d.values) / d.dim }
+func (d dense) width() int            { return d.dim }
+func (d dense) row(i int32) []float32 { return d.values[int(i)*d.dim : (int(i)+1)*d.dim] }
 
 func (d dense) isZero(i int32) bool   { return allZero(d.row(i)) }
 func (d dense) isFinite(i int32) bool { return allFinite(d.row(i)) }
 
-func (d dense) vector(v []float32) blas32.Vector { return blas32.Vector{N: d.dim, Inc: 1, Data: v} }
+func (d dense) compact([]int32, points) (points, bool) { return nil, false }
 
-func (d dense) add(i int32, sum []float32) {
-	blas32.Axpy(1, d.vector(d.row(i)), d.vector(sum))
+func (d dense) lone(int32) float32 { return 0 }
+
+// accumulate gives every worker dimensions of its own.
+func (d dense) accumulate(members []int32, weight []int8, sum []float32, workers int) {
+	share := (d.dim + workers - 1) / workers
+	parallel.Each(d.dim, share, workers, func(_, _, lo, hi int) {
+		y := blas32.Vector{N: hi - lo, Inc: 1, Data: sum[lo:hi]}
+		for k, m := range members {
+			if w := weight[k]; w != 0 {
+				blas32.Axpy(float32(w), blas32.Vector{N: hi - lo, Inc: 1, Data: d.row(m)[lo:hi]}, y)
+			}
+		}
+	})
+}
+
+func (d dense) dots(members []int32, v []float32, out []float32, workers int) {
+	y := blas32.Vector{N: d.dim, Inc: 1, Data: v}
+	parallel.Each(len(members), dotBlock, workers, func(_, _, lo, hi int) {
+		for k, m := range members[lo:hi] {
+			out[lo+k] = blas32.Dot(blas32.Vector{N: d.dim, Inc: 1, Data: d.row(m)}, y)
+		}
+	})
 }
 
 func (d dense) reset(_ []int32, sum []float32) { clear(sum) }
-
-func (d dense) dots(i int32, left, right []float32) (l, r float32) {
-	x := d.vector(d.row(i))
-	return blas32.Dot(x, d.vector(left)), blas32.Dot(x, d.vector(right))
-}
-
-type sparseRows struct{ m *sparse.Matrix }
-
-func (s sparseRows) Len() int                  { return s.m.Rows }
-func (s sparseRows) width() int                { return s.m.Cols }
-func (s sparseRows) blockSize(members int) int { return max(1024, (members+7)/8) }
-func (s sparseRows) isZero(i int32) bool       { return allZero(s.m.Row(int(i)).Value) }
-func (s sparseRows) isFinite(i int32) bool     { return allFinite(s.m.Row(int(i)).Value) }
-
-func (s sparseRows) add(i int32, sum []float32) {
-	row := s.m.Row(int(i))
-	for k, j := range row.Index {
-		sum[j] += row.Value[k]
-	}
-}
-
-func (s sparseRows) reset(members []int32, sum []float32) {
-	for _, i := range members {
-		for _, j := range s.m.Row(int(i)).Index {
-			sum[j] = 0
-		}
-	}
-}
-
-func (s sparseRows) dots(i int32, left, right []float32) (l, r float32) {
-	row := s.m.Row(int(i))
-	for k, j := range row.Index {
-		l += row.Value[k] * left[j]
-		r += row.Value[k] * right[j]
-	}
-	return l, r
-}
 
 func allZero(v []float32) bool {
 	for _, x := range v {
@@ -112,3 +107,6 @@ func allFinite(v []float32) bool {
 	}
 	return true
 }
+
+// Sparse returns the rows of a matrix as features.
+func Sparse(m *sparse.Matrix) Features { return &sparseRows{Matrix: m} }

@@ -3,33 +3,39 @@ package labeltree
 import (
 	"math"
 	"math/rand/v2"
-
-	"giantstream/featurize/internal/parallel"
 )
 
 // maxIterations bounds the rounds of one split, as in PECOS.
 const maxIterations = 20
 
-// Sides of a member during a split.
-const (
-	unassigned = int8(iota)
-	left
-	right
-)
-
 // splitter halves one cluster at a time. It holds the scratch memory.
+//
+// With L and R the sums of both halves and T = L + R, it keeps L and the
+// products t_i = ⟨T, x_i⟩. A round then takes one product a row, ⟨L, x_i⟩, as
+// ⟨R, x_i⟩ = t_i − ⟨L, x_i⟩, and L follows the members that change sides.
 type splitter struct {
-	x     Features
-	left  []float32 // sum of the left members
-	right []float32
-	side  []int8 // by position among the members
-	l, r  []float32
-	keys  []uint64
-	order []int32
+	x      points
+	left   []float32 // L
+	total  []float32 // T, and the first direction
+	isLeft []bool    // by position among the members
+	weight []int8    // what a member's row adds to L in the next round
+	t, l   []float32 // ⟨T, x_i⟩ and ⟨L, x_i⟩
+	keys   []uint64
+	order  []int32
 }
 
-func newSplitter(x Features) *splitter {
-	return &splitter{x: x, left: make([]float32, x.width()), right: make([]float32, x.width())}
+func newSplitter(x points) *splitter {
+	s := &splitter{}
+	s.use(x)
+	return s
+}
+
+// use makes the splitter work on other points.
+func (s *splitter) use(x points) {
+	s.x = x
+	s.left, s.total = resize(s.left, x.width()), resize(s.total, x.width())
+	clear(s.left)
+	clear(s.total)
 }
 
 // halve reorders members (ascending) so that those of the left half, ⌊n/2⌋,
@@ -39,24 +45,24 @@ func (s *splitter) halve(members []int32, r *rand.Rand, workers int) {
 	if n < 2 {
 		return
 	}
-	s.side = resize(s.side, n)
-	s.l, s.r = resize(s.l, n), resize(s.r, n)
+	s.isLeft, s.weight = resize(s.isLeft, n), resize(s.weight, n)
+	s.t, s.l = resize(s.t, n), resize(s.l, n)
 	s.keys, s.order = resize(s.keys, n), resize(s.order, n)
-	clear(s.side)
+	clear(s.isLeft)
 	i := r.IntN(n)
 	j := (i + 1 + r.IntN(n-1)) % n
-	s.side[i], s.side[j] = right, left
-
-	for range maxIterations {
-		s.sum(members, workers)
+	s.start(members, i, j, workers)
+	s.cut()
+	s.sumAll(members, workers)
+	for range maxIterations - 1 {
 		s.score(members, workers)
-		if !s.cut() {
+		if s.cut() == 0 {
 			break
 		}
 	}
 	lo, hi := 0, n/2
-	for i, m := range members {
-		if s.side[i] == left {
+	for k, m := range members {
+		if s.isLeft[k] {
 			s.order[lo] = m
 			lo++
 		} else {
@@ -66,64 +72,53 @@ func (s *splitter) halve(members []int32, r *rand.Rand, workers int) {
 	}
 	copy(members, s.order)
 	s.x.reset(members, s.left)
-	s.x.reset(members, s.right)
+	s.x.reset(members, s.total)
 }
 
-// sum adds up the members of both sides, block by block.
-func (s *splitter) sum(members []int32, workers int) {
-	s.x.reset(members, s.left)
-	s.x.reset(members, s.right)
-	size := s.x.blockSize(len(members))
-	if len(members) <= size {
-		s.sumBlock(members, s.side, s.left, s.right)
-		return
+// start scores by the direction x_r − x_l of two members.
+func (s *splitter) start(members []int32, right, left, workers int) {
+	s.x.accumulate([]int32{members[right], members[left]}, []int8{1, -1}, s.total, 1)
+	s.x.dots(members, s.total, s.l, workers)
+	s.l[right] += s.x.lone(members[right])
+	s.l[left] -= s.x.lone(members[left])
+	for k, score := range s.l {
+		s.keys[k] = key(score, k)
 	}
-	partial := make([][2][]float32, parallel.Blocks(len(members), size))
-	parallel.Each(len(members), size, workers, func(_, b, lo, hi int) {
-		partial[b] = [2][]float32{make([]float32, s.x.width()), make([]float32, s.x.width())}
-		s.sumBlock(members[lo:hi], s.side[lo:hi], partial[b][0], partial[b][1])
-	})
-	for _, p := range partial {
-		for k := range s.left {
-			s.left[k] += p[0][k]
-			s.right[k] += p[1][k]
-		}
-	}
+	s.x.reset([]int32{members[right], members[left]}, s.total)
 }
 
-func (s *splitter) sumBlock(members []int32, side []int8, l, r []float32) {
-	for i, m := range members {
-		switch side[i] {
-		case left:
-			s.x.add(m, l)
-		case right:
-			s.x.add(m, r)
-		}
+// sumAll sets T and the products with it.
+func (s *splitter) sumAll(members []int32, workers int) {
+	// ones are borrowed from the weights, which hold the first left half.
+	ones := make([]int8, len(members))
+	for k := range ones {
+		ones[k] = 1
+	}
+	s.x.accumulate(members, ones, s.total, workers)
+	s.x.dots(members, s.total, s.t, workers)
+	for k, m := range members {
+		s.t[k] += s.x.lone(m)
 	}
 }
 
-// score sets keys to the scores ⟨c, x⟩ with c = R/‖R‖ − L/‖L‖, in an integer
-// that sorts by score and then by number. The lengths come from the dot products
-// that are needed anyway: ‖R‖² = Σ_{i right} ⟨R, x_i⟩.
+// score brings L up to date and sets the keys to the scores ⟨c, x⟩ with
+// c = R/‖R‖ − L/‖L‖. The lengths come from the same products:
+// ‖L‖² = Σ_{i left} ⟨L, x_i⟩, ‖R‖² = Σ_{i right} (t_i − ⟨L, x_i⟩).
 func (s *splitter) score(members []int32, workers int) {
-	parallel.Each(len(members), 512, workers, func(_, _, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			s.l[i], s.r[i] = s.x.dots(members[i], s.left, s.right)
-		}
-	})
+	s.x.accumulate(members, s.weight, s.left, workers)
+	s.x.dots(members, s.left, s.l, workers)
 	var squareL, squareR float64
-	for i, side := range s.side {
-		switch side {
-		case left:
-			squareL += float64(s.l[i])
-		case right:
-			squareR += float64(s.r[i])
+	for k, m := range members {
+		if s.isLeft[k] {
+			s.l[k] += s.x.lone(m)
+			squareL += float64(s.l[k])
+		} else {
+			squareR += float64(s.t[k] - s.l[k])
 		}
 	}
 	scaleL, scaleR := inverseRoot(squareL), inverseRoot(squareR)
-	for i := range members {
-		score := float32(float64(s.r[i])*scaleR - float64(s.l[i])*scaleL)
-		s.keys[i] = uint64(ordered(score))<<32 | uint64(uint32(i))
+	for k, l := range s.l {
+		s.keys[k] = key(float32(float64(s.t[k]-l)*scaleR-float64(l)*scaleL), k)
 	}
 }
 
@@ -135,22 +130,29 @@ func inverseRoot(square float64) float64 {
 }
 
 // cut assigns the members with the lower half of the keys to the left, and
-// reports whether one changed sides.
-func (s *splitter) cut() bool {
+// returns how many changed sides.
+func (s *splitter) cut() (changed int) {
 	middle := len(s.keys) / 2
 	selectNth(s.keys, middle)
-	changed := false
 	for k, key := range s.keys {
-		to := right
-		if k < middle {
-			to = left
+		i, toLeft := uint32(key), k < middle
+		s.weight[i] = 0
+		if s.isLeft[i] == toLeft {
+			continue
 		}
-		if at := &s.side[uint32(key)]; *at != to {
-			*at, changed = to, true
+		s.isLeft[i] = toLeft
+		changed++
+		if toLeft {
+			s.weight[i] = 1
+		} else {
+			s.weight[i] = -1
 		}
 	}
 	return changed
 }
+
+// key is an integer that sorts by score and then by number.
+func key(score float32, i int) uint64 { return uint64(ordered(score))<<32 | uint64(uint32(i)) }
 
 // ordered maps a float32 to an integer of the same order; -0 and 0 alike.
 func ordered(v float32) uint32 {

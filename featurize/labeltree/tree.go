@@ -94,14 +94,17 @@ func (t *Tree) MeanCosine(level int, x Features, workers int) float64 {
 		}
 		sum := sums[worker]
 		members := t.Members(level, int32(c))
-		for _, i := range members {
-			x.add(i, sum)
+		ones := make([]int8, len(members))
+		for k := range ones {
+			ones[k] = 1
 		}
+		x.accumulate(members, ones, sum, 1)
 		// Σ_i ⟨x_i, S⟩/‖S‖ = ‖S‖, and ‖S‖² = Σ_i ⟨x_i, S⟩.
+		products := make([]float32, len(members))
+		x.dots(members, sum, products, 1)
 		var square float64
-		for _, i := range members {
-			dot, _ := x.dots(i, sum, sum)
-			square += float64(dot)
+		for _, p := range products {
+			square += float64(p)
 		}
 		cosines[c] = math.Sqrt(max(square, 0))
 		x.reset(members, sum)
