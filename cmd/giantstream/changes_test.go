@@ -19,13 +19,13 @@ import (
 func TestRunsOneAfterAnother(t *testing.T) {
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
-	place := []string{"run", "-c", config, "--store", dir, "--until-idle"}
+	flags := []string{"run", "-c", config, "--store", dir, "--until-idle"}
 	h := newAuthor(6, 200).beginning()
 	link := edgeEvent{Src: "n0030", Dst: "n0031", At: epoch + 5000}
 	h.edges = append(h.edges, link)
 	link.At, link.Deleted = epoch+7000, true
 	files := h.write(t, inputs)
-	succeed(t, slices.Concat(place, files)...)
+	succeed(t, slices.Concat(flags, files)...)
 
 	histories := []history{h}
 	changed, deleted := "n0010", "n0020"
@@ -46,7 +46,7 @@ func TestRunsOneAfterAnother(t *testing.T) {
 		}
 		histories = append(histories, step.change)
 		cut := currentCut(t, dir)
-		out := succeed(t, slices.Concat(place, files)...)
+		out := succeed(t, slices.Concat(flags, files)...)
 		o := readOutcome(t, dir)
 		checkGraph(t, o.rows, graphOf(histories...))
 		if o.doc.Generation != step.generation {
@@ -62,9 +62,11 @@ func TestRunsOneAfterAnother(t *testing.T) {
 	}
 
 	o := readOutcome(t, dir)
-	if r, ok := latestPublished(t, dir)[deleted]; !ok || !r.Deleted {
-		t.Errorf("the newest record of the deleted node is %+v, want a tombstone", r)
-	}
+	withPlace(t, dir, func(p place) {
+		if r, ok := p.latestPublished(t)[deleted]; !ok || !r.Deleted {
+			t.Errorf("the newest record of the deleted node is %+v, want a tombstone", r)
+		}
+	})
 	if r, ok := o.embeddings[deleted]; ok {
 		t.Errorf("the deleted node has an embedding: %+v", r)
 	}

@@ -15,7 +15,12 @@ import (
 // once that are what their manifest says.
 func checkLog(t *testing.T, dir string) {
 	t.Helper()
-	store := openStore(t, dir)
+	withPlace(t, dir, func(p place) { p.checkLog(t) })
+}
+
+func (p place) checkLog(t *testing.T) {
+	t.Helper()
+	store := p.store
 	id, err := stream.LoadIdentity(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
@@ -48,19 +53,17 @@ func checkLog(t *testing.T, dir string) {
 			}
 		}
 	}
-	withBroker(t, dir, func(c *client.Client) {
-		for topic := range next[0] {
-			ends, err := c.EndOffsets(t.Context(), topic)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for shard, end := range ends[topic] {
-				if next[shard][topic] != end {
-					t.Errorf("%s/%d ends at %d, the commit log at %d", topic, shard, end, next[shard][topic])
-				}
+	for topic := range next[0] {
+		ends, err := p.client.EndOffsets(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for shard, end := range ends[topic] {
+			if next[shard][topic] != end {
+				t.Errorf("%s/%d ends at %d, the commit log at %d", topic, shard, end, next[shard][topic])
 			}
 		}
-	})
+	}
 }
 
 // checkObject compares an object with the manifest that names it, and returns the

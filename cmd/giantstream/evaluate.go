@@ -69,7 +69,8 @@ The graph is what a pipeline has committed, or the files given.`,
 				return err
 			}
 			progress := console.New(a.err, log)
-			b := &generation.Builder{Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads, Progress: progress, Log: log, Now: time.Now}
+			b := &generation.Builder{Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
+				MemoryLimit: int64(cfg.Featurize.MemoryLimit), Progress: progress, Log: log, Now: time.Now}
 			b.Settings.Holdout = holdout
 			splits := make([]uint64, seeds)
 			for i := range splits {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -125,6 +124,7 @@ func (a *app) inspectGeneration() *cobra.Command {
 			p.heading("Generation %d (%s), graph %s", doc.Generation, doc.Status, doc.GraphHash)
 			printGraph(p, doc)
 			printTree(p, doc)
+			printMapping(p, doc)
 			p.line("")
 			printEvaluation(p, doc)
 			p.line("")
@@ -143,10 +143,17 @@ func (a *app) inspectTree() *cobra.Command {
 		flags  pipelineFlags
 		number generationFlag
 		opts   generation.OutlineOptions
+		live   bool
 	)
 	cmd := &cobra.Command{
-		Use: "tree", Short: "Print the label tree with each cluster's top terms",
-		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6", Args: cobra.NoArgs,
+		Use: "tree", Short: "Print the label tree with the terms that set each cluster apart",
+		Long: `Print the clusters of a generation's label tree, level.cluster, with their
+number of labels and the terms that set their texts apart from their parent's.
+
+With --live, print the tree as it would be now: labels that have come since the
+generation's cut are in the leaf nearest to their neighbours' texts, labels
+that are gone have left, and leaves that overflowed are split.`,
+		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6\n  giantstream inspect tree --store ./out --live", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			pipe, err := flags.open(ctx)
@@ -157,14 +164,17 @@ func (a *app) inspectTree() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			outline, err := generation.OutlineTree(ctx, pipe.store, doc, opts)
+			p := &printer{out: a.out}
+			var outline []generation.Cluster
+			if live {
+				outline, err = followTree(ctx, p, pipe, doc, opts)
+			} else {
+				outline, err = generation.OutlineTree(ctx, pipe.store, doc, opts)
+			}
 			if err != nil {
 				return err
 			}
-			p := &printer{out: a.out}
-			for _, c := range outline {
-				p.line("%s%d.%d  %d labels  %s", strings.Repeat("  ", c.Level), c.Level, c.Cluster, c.Labels, strings.Join(c.Terms, ", "))
-			}
+			printOutline(p, outline)
 			return p.err
 		},
 	}
@@ -172,6 +182,7 @@ func (a *app) inspectTree() *cobra.Command {
 	number.register(cmd)
 	cmd.Flags().IntVar(&opts.Levels, "levels", 2, "levels to print, from the coarsest")
 	cmd.Flags().IntVar(&opts.Terms, "terms", 8, "terms per cluster")
+	cmd.Flags().BoolVar(&live, "live", false, "bring the tree up to what has been committed since the generation's cut")
 	return cmd
 }
 

@@ -38,7 +38,7 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 			}
 			progress := console.New(a.err, log)
 			b := &generation.Builder{Store: store, Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
-				CheckpointEvery: cfg.Train.CheckpointEvery, Progress: progress, Log: log, Now: time.Now}
+				MemoryLimit: int64(cfg.Featurize.MemoryLimit), CheckpointEvery: cfg.Train.CheckpointEvery, Progress: progress, Log: log, Now: time.Now}
 			doc, err := b.BuildNext(ctx, func(ctx context.Context, at map[int]int64) (generation.Source, error) {
 				return service.SourceAt(ctx, store, pipe.id.Shards, at)
 			}, until)

@@ -38,18 +38,30 @@ func openStore(t *testing.T, dir string) sink.Store {
 	return store
 }
 
+// place is where a pipeline keeps what it has: a store, and topics on a broker.
+type place struct {
+	store                   sink.Store
+	client                  *client.Client
+	embeddings, deadLetters string // topics
+}
+
 // readOutcome reads the pipeline in dir; no process may have it.
-func readOutcome(t *testing.T, dir string) outcome {
+func readOutcome(t *testing.T, dir string) (o outcome) {
 	t.Helper()
-	store := openStore(t, dir)
-	doc, err := generation.Current(t.Context(), store)
+	withPlace(t, dir, func(p place) { o = p.outcome(t) })
+	return o
+}
+
+func (p place) outcome(t *testing.T) outcome {
+	t.Helper()
+	doc, err := generation.Current(t.Context(), p.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := outcome{doc: doc, rows: newestRows(t, store), embeddings: map[string]embedding.Record{},
-		published: latestPublished(t, dir), refused: refusedRecords(t, dir)}
+	o := outcome{doc: doc, rows: newestRows(t, p.store), embeddings: map[string]embedding.Record{},
+		published: p.latestPublished(t), refused: p.refusedRecords(t)}
 	for _, part := range doc.Embeddings {
-		for r, err := range embedding.ReadParquet(t.Context(), store, part.Key) {
+		for r, err := range embedding.ReadParquet(t.Context(), p.store, part.Key) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,47 +96,42 @@ func newestRows(t *testing.T, store sink.Store) map[string]rows.Row {
 
 // latestPublished returns the newest record of every node on the sink topic, as
 // a compacted topic keeps it: tombstones included.
-func latestPublished(t *testing.T, dir string) map[string]embedding.Record {
+func (p place) latestPublished(t *testing.T) map[string]embedding.Record {
 	t.Helper()
 	out := map[string]embedding.Record{}
-	withBroker(t, dir, func(c *client.Client) {
-		const topic = "embeddings"
-		ends, err := c.EndOffsets(t.Context(), topic)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for p, end := range ends[topic] {
-			for m, err := range c.Range(t.Context(), topic, p, 0, end) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				r, err := embedding.Decode(m)
-				if err != nil {
-					t.Fatal(err)
-				}
-				out[r.NodeID] = r
-			}
-		}
-	})
-	return out
-}
-
-func refusedRecords(t *testing.T, dir string) map[string]decode.Code {
-	t.Helper()
-	out := map[string]decode.Code{}
-	withBroker(t, dir, func(c *client.Client) {
-		for l, err := range deadletter.List(t.Context(), c, "test.dead-letters", deadletter.Filter{}) {
+	ends, err := p.client.EndOffsets(t.Context(), p.embeddings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for partition, end := range ends[p.embeddings] {
+		for m, err := range p.client.Range(t.Context(), p.embeddings, partition, 0, end) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out[string(l.Value)] = l.Code
+			r, err := embedding.Decode(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[r.NodeID] = r
 		}
-	})
+	}
 	return out
 }
 
-// withBroker starts the embedded broker on what a process has left.
-func withBroker(t *testing.T, dir string, do func(*client.Client)) {
+func (p place) refusedRecords(t *testing.T) map[string]decode.Code {
+	t.Helper()
+	out := map[string]decode.Code{}
+	for l, err := range deadletter.List(t.Context(), p.client, p.deadLetters, deadletter.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[string(l.Value)] = l.Code
+	}
+	return out
+}
+
+// withPlace starts the embedded broker on what a process has left.
+func withPlace(t *testing.T, dir string, do func(place)) {
 	t.Helper()
 	b, err := broker.Start(broker.Options{Dir: filepath.Join(dir, "local", "broker")})
 	if err != nil {
@@ -140,5 +147,5 @@ func withBroker(t *testing.T, dir string, do func(*client.Client)) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	do(c)
+	do(place{store: openStore(t, dir), client: c, embeddings: "embeddings", deadLetters: "test.dead-letters"})
 }

@@ -1,0 +1,160 @@
+package main_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"giantstream/ingest/client"
+	"giantstream/sink/s3store"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// realPlace makes a pipeline's place on Apache Kafka and an S3 server (make
+// test-real) and a configuration with the given settings for it.
+func realPlace(t *testing.T, settings string) (config string, p place) {
+	t.Helper()
+	brokers, endpoint, bucket := os.Getenv("GIANTSTREAM_REAL_KAFKA"), os.Getenv("GIANTSTREAM_REAL_S3"), os.Getenv("GIANTSTREAM_REAL_S3_BUCKET")
+	if brokers == "" || endpoint == "" {
+		t.Skip("needs Apache Kafka and an S3 server: make test-real")
+	}
+	name := "test-" + strings.ToLower(rand.Text()[:8])
+	dir := t.TempDir()
+	config = writeFile(t, filepath.Join(dir, "real.yaml"), fmt.Sprintf(`
+store: s3://%[1]s/%[2]s
+s3: {endpoint: "%[3]s"}
+state_dir: "%[4]s/state"
+kafka:
+  brokers: [%[5]s]
+  topics: {nodes: %[2]s.nodes, edges: %[2]s.edges, embeddings: %[2]s.embeddings}
+`, bucket, name, endpoint, dir, brokers)+strings.Replace(settings, "pipeline: test\n", "pipeline: "+name+"\n", 1))
+
+	store, err := s3store.Open(t.Context(), bucket, name, s3store.Options{Endpoint: endpoint, PathStyle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Options{Brokers: strings.Split(brokers, ",")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = place{store: store, client: c, embeddings: name + ".embeddings", deadLetters: name + ".dead-letters"}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		admin := kafka.Client{Addr: kafka.TCP(c.Brokers()...), Transport: c.Transport()}
+		topics := []string{name + ".nodes", name + ".edges", name + ".mirror", p.embeddings, p.deadLetters}
+		res, err := admin.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: topics})
+		if err == nil {
+			err = errors.Join(slices.Collect(maps.Values(res.Errors))...)
+		}
+		if err != nil {
+			t.Logf("topics %s.* are left on the cluster: %v", name, err)
+		}
+		c.Close()
+	})
+	return config, p
+}
+
+// sampleConfig is the defaults, without what a test needs not measure.
+const sampleConfig = `
+pipeline: test
+shards: 4
+train: {encoder: linear}
+http: {listen: ""}
+`
+
+// The sample graph through Apache Kafka into an S3 bucket is the sample graph
+// through the embedded broker into a directory: the same graph, and the same
+// embeddings to the last bit.
+func TestRealRunEqualsEmbedded(t *testing.T) {
+	config, p := realPlace(t, sampleConfig)
+	files := []string{"--nodes", "../sample/nodes.jsonl.gz", "--edges", "../sample/edges.jsonl.gz"}
+	for i := 1; i < len(files); i += 2 {
+		path, err := filepath.Abs(files[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i] = path
+	}
+	succeed(t, append([]string{"run", "-c", config, "--until-idle"}, files...)...)
+
+	dir := t.TempDir()
+	embedded := writeFile(t, filepath.Join(dir, "embedded.yaml"), sampleConfig)
+	succeed(t, append([]string{"run", "-c", embedded, "--store", dir, "--until-idle"}, files...)...)
+
+	p.checkLog(t)
+	got, want := p.outcome(t), readOutcome(t, dir)
+	checkSame(t, got, want)
+	if len(got.published) == 0 || len(got.published) != len(got.embeddings) {
+		t.Errorf("%d embeddings published of %d", len(got.published), len(got.embeddings))
+	}
+	t.Logf("graph %s, %d embeddings", got.doc.GraphHash, len(got.published))
+
+	// A second run finds nothing to do.
+	succeed(t, "run", "-c", config, "--until-idle")
+	checkSame(t, p.outcome(t), want)
+}
+
+// Kills at random moments change nothing on Apache Kafka and S3 either; see
+// TestKilledAtRandomMoments. GIANTSTREAM_SEED and GIANTSTREAM_KILLS work here, too.
+func TestRealKilledAtRandomMoments(t *testing.T) {
+	undisturbed, _ := realPlace(t, smallConfig)
+	config, p := realPlace(t, smallConfig)
+	kills := envNumber(t, "GIANTSTREAM_KILLS", 5)
+	seed := envNumber(t, "GIANTSTREAM_SEED", uint64(time.Now().UnixNano()))
+	t.Logf("GIANTSTREAM_SEED=%d", seed)
+	random := mathrand.New(mathrand.NewPCG(seed, 3))
+
+	a := newAuthor(3, 1000)
+	histories := []history{a.beginning(), a.later()}
+	embedded := writeFile(t, filepath.Join(t.TempDir(), "embedded.yaml"), smallConfig)
+	dir := t.TempDir()
+	done := uint64(0)
+	for i, h := range histories {
+		files := h.write(t, t.TempDir())
+		run := func(config string, more ...string) []string {
+			return slices.Concat([]string{"run", "-c", config, "--until-idle"}, more, files)
+		}
+		succeed(t, run(embedded, "--store", dir)...)
+		first := start(t, run(undisturbed)...)
+		if code := first.wait(nil, nil); code != 0 {
+			t.Fatalf("undisturbed run %d: exit code %d\n%s", i, code, first.log())
+		}
+		ph := phase{timeline: first.timeline()}
+
+		budget := kills * uint64(i+1) / uint64(len(histories))
+		for finished := false; !finished; {
+			proc := start(t, run(config)...)
+			var at alarm
+			if done < budget {
+				at = ph.draw(random)
+			}
+			switch code := proc.wait(os.Kill, at); code {
+			case -1:
+				done++
+				t.Logf("killed during %s", ph.during(proc))
+			case 0:
+				finished = true
+			default:
+				t.Fatalf("run %d after %d kills: exit code %d\n%s", i, done, code, proc.log())
+			}
+		}
+	}
+	p.checkLog(t)
+	got, want := p.outcome(t), readOutcome(t, dir)
+	checkGraph(t, got.rows, graphOf(histories...))
+	checkSame(t, got, want)
+	if done == 0 {
+		t.Error("every kill came after the end of its run")
+	}
+}
