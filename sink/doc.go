@@ -33,5 +33,6 @@
 //
 // sink/rows and sink/embedding write Parquet through sink/parquetio, which
 // checks the row count of every finished file before it is stored.
-// The layout of the store is in docs/format/store.md.
+// The layout of the store is in docs/format/store.md. What is on its way there
+// passes through files of sink/tempfile, which leave nothing behind.
 package sink

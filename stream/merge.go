@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"giantstream/sink/rows"
+	"giantstream/sink/tempfile"
 )
 
 // maxFanIn is how many sorted runs are read at once. A log with more windows
@@ -28,11 +29,10 @@ type run struct {
 // merges the shortest runs first, so that the long ones are read once.
 func mergeRuns(ctx context.Context, runs []run) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
-		var files []*os.File
+		var files []*tempfile.File
 		defer func() {
 			for _, f := range files {
-				_ = f.Close()
-				_ = os.Remove(f.Name())
+				_ = f.Close() // it was only read since
 			}
 		}()
 		for len(runs) > maxFanIn {
@@ -53,8 +53,8 @@ func mergeRuns(ctx context.Context, runs []run) iter.Seq2[rows.Row, error] {
 }
 
 // spill merges runs into a temporary file.
-func spill(ctx context.Context, runs []run) (*os.File, run, error) {
-	f, err := os.CreateTemp("", "giantstream-merge-*.parquet")
+func spill(ctx context.Context, runs []run) (*tempfile.File, run, error) {
+	f, err := tempfile.Create("giantstream-merge-*.parquet")
 	if err != nil {
 		return nil, run{}, err
 	}

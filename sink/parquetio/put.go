@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"giantstream/sink"
+	"giantstream/sink/tempfile"
 )
 
 // Info describes a stored file, for the manifest that names it.
@@ -31,23 +32,21 @@ func Put[T any](ctx context.Context, s sink.Store, key string, format Format[T],
 			info, err = Info{}, fmt.Errorf("write %s: %w", key, err)
 		}
 	}()
-	f, err := os.CreateTemp("", "giantstream-*.parquet")
+	f, err := tempfile.Create("giantstream-*.parquet")
 	if err != nil {
 		return Info{}, err
 	}
-	defer func() {
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}()
-	if info, err = write(ctx, f, format, rows); err != nil {
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = write(ctx, f.File, format, rows); err != nil {
 		return Info{}, err
 	}
-	if err := verify(f, info); err != nil {
+	if err := verify(f.File, info); err != nil {
 		return Info{}, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return Info{}, err
 	}
-	return info, s.Put(ctx, key, f, info.Bytes)
+	return info, s.Put(ctx, key, f.File, info.Bytes)
 }
 
 func write[T any](ctx context.Context, f *os.File, format Format[T], rows iter.Seq2[T, error]) (Info, error) {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"giantstream/sink"
+	"giantstream/sink/tempfile"
 )
 
 // artifact returns the artifact under key if the store has it, else makes and
@@ -44,11 +44,10 @@ func load[T any](ctx context.Context, store sink.Store, key string, read func(io
 // save stores what write produces under key, through a temporary file: stores
 // want to know an object's size beforehand.
 func save(ctx context.Context, store sink.Store, key string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp("", "giantstream-artifact-*")
+	f, err := tempfile.Create("giantstream-artifact-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
 	defer f.Close()
 	if err := write(f); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -60,7 +59,7 @@ func save(ctx context.Context, store sink.Store, key string, write func(io.Write
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return store.Put(ctx, key, f, size)
+	return store.Put(ctx, key, f.File, size)
 }
 
 // exists reports whether the object is there.
