@@ -83,6 +83,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 						here++
 						done++
 						killedDuring[phases[k].during(p)]++
+						checkNothingLeft(t, p.cmd.Dir)
 					case 0:
 						finished = true
 					default:
@@ -171,6 +172,21 @@ func appears(t *testing.T, path string) <-chan time.Time {
 		}
 	}()
 	return there
+}
+
+// checkNothingLeft checks that a killed process has left no temporary files. One
+// that it has only just made may still have its name, but no content.
+func checkNothingLeft(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		if info, err := entry.Info(); err != nil || info.Size() > 0 {
+			t.Errorf("temporary file %s is left (%v)", entry.Name(), err)
+		}
+	}
 }
 
 func envNumber(t *testing.T, name string, otherwise uint64) uint64 {

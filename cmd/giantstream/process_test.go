@@ -44,15 +44,16 @@ func buildAndTest(m *testing.M) (code int, err error) {
 // longest is more than any run in these tests takes on a busy machine.
 const longest = 3 * time.Minute
 
-// command prepares a run of the program in an empty working directory, so that
-// what it leaves at default places is found by nobody else.
+// command prepares a run of the program in an empty working directory, which is
+// also its place for temporary files, so that what it leaves where nobody told
+// it to can be seen.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "NO_COLOR=1", "TMPDIR="+cmd.Dir)
 	return cmd
 }
 
