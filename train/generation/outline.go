@@ -45,12 +45,37 @@ func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptio
 	if features.Rows != tree.Labels() {
 		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation, features.Rows, tree.Labels())
 	}
-	var out []Cluster
-	terms := tfidf.NewTerms(vectorizer, features)
+	return outlineOf(built{tree}, tfidf.NewTerms(vectorizer, features), o), nil
+}
+
+// hierarchy is a tree to outline: a built one, or a live.Tree.
+type hierarchy interface {
+	Levels() int
+	Clusters(level int) int
+	Members(level int, cluster int32) []int32
+	Children(level int, cluster int32) []int32
+}
+
+// built is a labeltree.Tree as a hierarchy.
+type built struct{ *labeltree.Tree }
+
+func (b built) Children(level int, cluster int32) (children []int32) {
+	lo, hi := b.Tree.Children(level, cluster)
+	for c := lo; c < hi; c++ {
+		children = append(children, c)
+	}
+	return children
+}
+
+func outlineOf(tree hierarchy, terms *tfidf.Terms, o OutlineOptions) (out []Cluster) {
 	var visit func(level int, cluster int32, parent sparse.Vector)
 	visit = func(level int, cluster int32, parent sparse.Vector) {
-		c := Cluster{Level: level, Cluster: cluster, Labels: len(tree.Members(level, cluster))}
-		mean := terms.Mean(tree.Members(level, cluster))
+		members := tree.Members(level, cluster)
+		if len(members) == 0 { // a leaf that has emptied since
+			return
+		}
+		c := Cluster{Level: level, Cluster: cluster, Labels: len(members)}
+		mean := terms.Mean(members)
 		for _, t := range terms.Top(mean, parent, o.Terms) {
 			c.Terms = append(c.Terms, t.Text)
 		}
@@ -58,8 +83,7 @@ func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptio
 		if level+1 >= min(o.Levels, tree.Levels()) {
 			return
 		}
-		lo, hi := tree.Children(level, cluster)
-		for child := lo; child < hi; child++ {
+		for _, child := range tree.Children(level, cluster) {
 			visit(level+1, child, mean)
 		}
 	}
@@ -71,7 +95,7 @@ func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptio
 	for c := range int32(tree.Clusters(0)) {
 		visit(0, c, whole)
 	}
-	return out, nil
+	return out
 }
 
 // labelTexts returns Ψ of the labels' own texts, in the tree's order, with an
