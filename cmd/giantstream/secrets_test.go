@@ -35,6 +35,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 		{"fault beside the secret", s3 + kafka("PLIAN"), "config check FILE", 2},
 		{"fault in the section", "s3:\n  access_key: " + accessKey + "\n  secret_key: " + secretKey + "\n  regoin: us-east-1\n", "config check FILE", 2},
 		{"secret of the wrong type", "kafka: {sasl: {password: [" + password + "]}}", "config check FILE", 2},
+		{"secret in a misspelled field", "s3: {secretkey: " + secretKey + ", access_key: " + accessKey + "}", "config check FILE", 2},
 		{"no YAML", "s3: {access_key: " + accessKey + ", secret_key: \"" + secretKey, "config check FILE", 2},
 		{"store refuses, status", "store: s3://bucket/prefix\n" + s3, "status -c FILE", 1},
 		{"store refuses, run", "store: s3://bucket/prefix\nhttp: {listen: \"\"}\n" + s3, "run -c FILE --until-idle", 1},
