@@ -3,7 +3,7 @@ package pifa
 import (
 	"fmt"
 	"math"
-	"slices"
+	"math/bits"
 
 	"giantstream/featurize/internal/parallel"
 	"giantstream/featurize/sparse"
@@ -41,70 +41,109 @@ func (w Weighting) Of(degree int) float32 {
 // Exact returns the L × V embeddings of the labels from the features x (n × V)
 // and the labels y (n × L) of the instances; a row each, of length 1, or empty for
 // a label without instances (workers ≤ 0: one per CPU).
+//
+// It goes over the features twice, first to count the entries of each row: the
+// result is large (on 63,666 package descriptions 87 million entries), and so never has
+// to be moved to a larger place.
 func Exact(x, y *sparse.Matrix, w Weighting, workers int) *sparse.Matrix {
-	const block = 256
+	const block = 64
 	instances := y.Transpose()
 	workers = parallel.Workers(workers)
 	sums := make([]*accumulator, workers)
-	parts := make([]sparse.Vector, parallel.Blocks(y.Cols, block))
 	z := &sparse.Matrix{Rows: y.Cols, Cols: x.Cols, Start: make([]int64, y.Cols+1)}
-	parallel.Each(y.Cols, block, workers, func(worker, b, lo, hi int) {
+	parallel.Each(y.Cols, block, workers, func(worker, _, lo, hi int) {
 		if sums[worker] == nil {
-			sums[worker] = &accumulator{sum: make([]float32, x.Cols), seen: make([]bool, x.Cols)}
+			sums[worker] = newAccumulator(x.Cols)
 		}
 		for l := lo; l < hi; l++ {
+			z.Start[l+1] = sums[worker].count(x, instances.Row(l).Index)
+		}
+	})
+	for l := range y.Cols {
+		z.Start[l+1] += z.Start[l]
+	}
+	z.Index, z.Value = make([]int32, z.NNZ()), make([]float32, z.NNZ())
+	parallel.Each(y.Cols, block, workers, func(worker, _, lo, hi int) {
+		if sums[worker] == nil {
+			sums[worker] = newAccumulator(x.Cols)
+		}
+		for l := lo; l < hi; l++ {
+			row := z.Row(l)
 			for _, i := range instances.Row(l).Index {
 				sums[worker].add(x.Row(int(i)), w.Of(int(y.Start[i+1]-y.Start[i])))
 			}
-			parts[b] = sums[worker].drain(parts[b])
-			z.Start[l+1] = int64(len(parts[b].Index)) // within the block, for now
+			sums[worker].drain(row)
+			normalize(row.Value)
 		}
 	})
-	var nnz int64
-	for b, part := range parts {
-		for l := b * block; l < min(y.Cols, (b+1)*block); l++ {
-			z.Start[l+1] += nnz
-		}
-		nnz += int64(len(part.Index))
-	}
-	z.Index, z.Value = make([]int32, 0, nnz), make([]float32, 0, nnz)
-	for b, part := range parts {
-		z.Index, z.Value = append(z.Index, part.Index...), append(z.Value, part.Value...)
-		parts[b] = sparse.Vector{}
-	}
 	return z
 }
 
-// accumulator adds sparse vectors.
+// accumulator adds sparse vectors. It remembers the dimensions in use as a set
+// of bits, which gives them back in order without sorting.
 type accumulator struct {
-	sum   []float32
-	seen  []bool
-	index []int32
+	sum []float32
+	// Bit j%64 of used[j/64] stands for dimension j; bit k%64 of
+	// usedWords[k/64] says that used[k] is not 0.
+	used, usedWords []uint64
+}
+
+func newAccumulator(dim int) *accumulator {
+	words := (dim + 63) / 64
+	return &accumulator{sum: make([]float32, dim), used: make([]uint64, words), usedWords: make([]uint64, (words+63)/64)}
+}
+
+// count returns how many dimensions these rows of x have between them. The
+// accumulator must be empty, and is afterwards.
+func (a *accumulator) count(x *sparse.Matrix, rows []int32) (n int64) {
+	if len(rows) == 1 {
+		i := rows[0]
+		return x.Start[i+1] - x.Start[i]
+	}
+	for _, i := range rows {
+		a.mark(x.Row(int(i)).Index)
+	}
+	for at, words := range a.usedWords {
+		for ; words != 0; words &= words - 1 {
+			k := at*64 + bits.TrailingZeros64(words)
+			n += int64(bits.OnesCount64(a.used[k]))
+			a.used[k] = 0
+		}
+		a.usedWords[at] = 0
+	}
+	return n
+}
+
+func (a *accumulator) mark(index []int32) {
+	for _, j := range index {
+		k := uint32(j) / 64
+		a.used[k] |= 1 << (uint32(j) % 64)
+		a.usedWords[k/64] |= 1 << (k % 64)
+	}
 }
 
 func (a *accumulator) add(v sparse.Vector, weight float32) {
+	a.mark(v.Index)
+	value := v.Value[:len(v.Index)]
 	for k, j := range v.Index {
-		if !a.seen[j] {
-			a.seen[j] = true
-			a.index = append(a.index, j)
-		}
-		a.sum[j] += weight * v.Value[k]
+		a.sum[j] += weight * value[k]
 	}
 }
 
-// drain appends the sum, brought to length 1, to dst and starts again.
-func (a *accumulator) drain(dst sparse.Vector) sparse.Vector {
-	slices.Sort(a.index)
-	var square float64
-	for _, j := range a.index {
-		square += float64(a.sum[j]) * float64(a.sum[j])
+// drain writes the sum to dst, which has room for it, and starts again.
+func (a *accumulator) drain(dst sparse.Vector) {
+	n := 0
+	for at, words := range a.usedWords {
+		for ; words != 0; words &= words - 1 {
+			k := at*64 + bits.TrailingZeros64(words)
+			for word := a.used[k]; word != 0; word &= word - 1 {
+				j := k*64 + bits.TrailingZeros64(word)
+				dst.Index[n], dst.Value[n] = int32(j), a.sum[j]
+				a.sum[j] = 0
+				n++
+			}
+			a.used[k] = 0
+		}
+		a.usedWords[at] = 0
 	}
-	scale := 1 / math.Sqrt(square)
-	for _, j := range a.index {
-		dst.Index = append(dst.Index, j)
-		dst.Value = append(dst.Value, float32(float64(a.sum[j])*scale))
-		a.sum[j], a.seen[j] = 0, false
-	}
-	a.index = a.index[:0]
-	return dst
 }
