@@ -131,6 +131,9 @@ type Featurize struct {
 	PIFA          PIFA   `yaml:"pifa"`
 	LabelFeatures string `yaml:"label_features"` // pifa, pifa-identity, text, random
 	Tree          Tree   `yaml:"tree"`
+	// MemoryLimit is what fitting and training may use before texts and
+	// features go to temporary files; 0 is any amount. Outcomes are the same.
+	MemoryLimit Size `yaml:"memory_limit"`
 }
 
 // PIFA says how a label's embedding sums up its neighbours' texts.

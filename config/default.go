@@ -39,6 +39,7 @@ func Default() Config {
 			ProjectionDim: 512,
 			PIFA:          PIFA{Dim: 256, Weighting: "sum"},
 			LabelFeatures: "pifa",
+			MemoryLimit:   2 * GiB,
 		},
 		Train:    Train{Encoder: "bag", Seed: 1, CheckpointEvery: 30 * time.Second},
 		Evaluate: Evaluate{HoldoutEdges: 0.05, ProbeRates: []float64{0.1, 0.6}, Seed: 1},

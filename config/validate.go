@@ -205,6 +205,8 @@ func (v *validator) featurize(f *Featurize) {
 		"must be between 1 and projection_dim, got %d", f.PIFA.Dim)
 	v.oneOf("featurize.pifa.weighting", f.PIFA.Weighting, "sum", "inverse_sqrt_degree")
 	v.oneOf("featurize.label_features", f.LabelFeatures, "pifa", "pifa-identity", "text", "random")
+	v.check(f.MemoryLimit == 0 || f.MemoryLimit >= 64*MiB, "featurize.memory_limit",
+		"must be at least 64MiB, or 0 for none, got %v", f.MemoryLimit)
 	v.atLeast("featurize.tree.leaf_size", f.Tree.LeafSize, 0)
 	v.check(f.Tree.Branching == 0 || f.Tree.Branching >= 2, "featurize.tree.branching",
 		"must be at least 2, or 0 for the default, got %d", f.Tree.Branching)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"giantstream/sink"
@@ -48,6 +49,56 @@ func (c Cut) Newest(ctx context.Context, store sink.Store, shard int) iter.Seq2[
 			yield(CutRow{}, fmt.Errorf("newest rows of shard %d: %w", shard, err))
 		}
 	}
+}
+
+// Facts yields what the newest committed row of every node of a shard says of
+// the graph (its features and targets are left out), deleted nodes included, in no particular
+// order, the same at every call.
+//
+// It reads the shard once, one object at a time, newest window first, and holds
+// its ids in memory: the way to read all of a large shard.
+func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[CutRow, error] {
+	return func(yield func(CutRow, error) bool) {
+		if err := c.facts(ctx, store, shard, yield); err != nil {
+			yield(CutRow{}, fmt.Errorf("graph of shard %d: %w", shard, err))
+		}
+	}
+}
+
+func (c Cut) facts(ctx context.Context, store sink.Store, shard int, yield func(CutRow, error) bool) error {
+	window, err := c.windows(ctx, store, shard)
+	if err != nil {
+		return err
+	}
+	opts := rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted}}
+	seen := map[string]struct{}{}
+	for _, w := range slices.Backward(window) {
+		for _, o := range w.Objects {
+			n := int64(0)
+			for row, err := range rows.Read(ctx, store, o.Key, opts) {
+				if err != nil {
+					return err
+				}
+				n++
+				if _, newer := seen[row.NodeID]; newer {
+					continue
+				}
+				seen[strings.Clone(row.NodeID)] = struct{}{}
+				if !yield(CutRow{Row: row, Seq: w.Seq}, nil) {
+					return nil
+				}
+			}
+			if n != o.Rows {
+				return rowsMissing(o, n)
+			}
+		}
+	}
+	return nil
+}
+
+// rowsMissing says that an object is not the one that its manifest names.
+func rowsMissing(o ManifestObject, n int64) error {
+	return fmt.Errorf("%w: %s has %d rows, its manifest says %d", ErrLogGap, o.Key, n, o.Rows)
 }
 
 func (c Cut) newest(ctx context.Context, store sink.Store, shard int, yield func(CutRow, error) bool) error {
@@ -117,7 +168,7 @@ func claimRows(ctx context.Context, store sink.Store, window Manifest, owner map
 			}
 		}
 		if n != o.Rows {
-			return 0, fmt.Errorf("%w: %s has %d rows, its manifest says %d", ErrLogGap, o.Key, n, o.Rows)
+			return 0, rowsMissing(o, n)
 		}
 	}
 	return claimed, nil

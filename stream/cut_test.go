@@ -42,8 +42,22 @@ func TestCutShowsThePast(t *testing.T) {
 		got[row.NodeID] = row.Row
 	}
 	sameRows(t, got, want)
+	facts := map[string]rows.Row{}
+	for row, err := range past.Facts(context.Background(), p.store, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := facts[row.NodeID]; twice || row.Seq != row.EventTime+1 {
+			t.Errorf("node %s of window %d came twice or from manifest %d", row.NodeID, row.EventTime, row.Seq)
+		}
+		facts[row.NodeID] = row.Row
+	}
+	sameRows(t, facts, want)
 	for range past.Newest(context.Background(), p.store, 0) {
 		break // a reader may stop early
+	}
+	for range past.Facts(context.Background(), p.store, 0) {
+		break
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
 		t.Errorf("temporary files left: %v, %v", left, err)
@@ -98,6 +112,13 @@ func TestCutNoticesLostObjects(t *testing.T) {
 		}
 		if failure == nil {
 			t.Errorf("%s: not noticed", name)
+		}
+		failure = nil
+		for _, err := range p.cut().Facts(context.Background(), p.store, 0) {
+			failure = err
+		}
+		if failure == nil {
+			t.Errorf("%s: facts did not notice", name)
 		}
 	}
 }

@@ -2,10 +2,10 @@ package generation
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
+
+	"giantstream/sink/tempfile"
 )
 
 // spool keeps records that a build reads again and again: in memory while
@@ -17,8 +17,7 @@ type spool struct {
 	limit  int64    // < 0: none
 	end    []int64  // record i ends at end[i]
 	chunks [][]byte // the records while in memory, chunkSize bytes each
-	file   *os.File
-	left   string // the file's name, while it has one
+	file   *tempfile.File
 	w      *bufio.Writer
 }
 
@@ -75,14 +74,9 @@ func (s *spool) append(record []byte) error {
 
 // spill moves the records to a file.
 func (s *spool) spill() error {
-	f, err := os.CreateTemp("", "giantstream-spool-*")
+	f, err := tempfile.Create("giantstream-spool-*")
 	if err != nil {
 		return err
-	}
-	// Where the system allows it the name goes at once, so that a process
-	// that is killed leaves nothing behind; close removes it elsewhere.
-	if os.Remove(f.Name()) != nil {
-		s.left = f.Name()
 	}
 	s.file, s.w = f, bufio.NewWriterSize(f, chunkSize)
 	for _, c := range s.chunks {
@@ -137,14 +131,10 @@ func (s *spool) close() error {
 	if s == nil {
 		return nil
 	}
-	f, left := s.file, s.left
+	f := s.file
 	*s = spool{limit: s.limit}
 	if f == nil {
 		return nil
 	}
-	err := f.Close()
-	if left != "" {
-		err = errors.Join(err, os.Remove(left))
-	}
-	return err
+	return f.Close()
 }

@@ -169,7 +169,7 @@ func (s *Service) cut(ctx context.Context, at map[int]int64) (generation.Source,
 // Builder returns a builder of this pipeline's generations.
 func (s *Service) Builder() *generation.Builder {
 	return &generation.Builder{Store: s.store, Settings: SettingsOf(s.cfg), Workers: s.cfg.Train.Threads,
-		CheckpointEvery: s.cfg.Train.CheckpointEvery, Progress: s.progress, Log: s.log, Now: time.Now}
+		MemoryLimit: int64(s.cfg.Featurize.MemoryLimit), CheckpointEvery: s.cfg.Train.CheckpointEvery, Progress: s.progress, Log: s.log, Now: time.Now}
 }
 
 // SettingsOf returns what the configuration says about generations.
