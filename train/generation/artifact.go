@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ func artifact[T any](ctx context.Context, store sink.Store, key string, read fun
 	return v, save(ctx, store, key, func(w io.Writer) error { return write(v, w) })
 }
 
+// readAhead is how much of an artifact is asked for at a time: on S3, each
+// read is a request.
+const readAhead = 4 << 20
+
 // load reads the artifact under key.
 func load[T any](ctx context.Context, store sink.Store, key string, read func(io.Reader) (T, error)) (v T, err error) {
 	object, err := store.Open(ctx, key)
@@ -34,7 +39,7 @@ func load[T any](ctx context.Context, store sink.Store, key string, read func(io
 		return v, err
 	}
 	defer object.Close()
-	v, err = read(io.NewSectionReader(object, 0, object.Size()))
+	v, err = read(bufio.NewReaderSize(io.NewSectionReader(object, 0, object.Size()), readAhead))
 	if err != nil {
 		return v, fmt.Errorf("%s: %w", key, err)
 	}
