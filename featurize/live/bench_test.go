@@ -228,3 +228,70 @@ func measure(b *testing.B, change func() func()) {
 	b.ReportMetric(us(took[len(took)*99/100]), "µs-p99")
 	b.ReportMetric(us(took[len(took)-1]), "µs-max")
 }
+
+// BenchmarkRouting asks where a label newer than the tree is best put: by its
+// neighbours' texts (PIFA), by its own text, or anywhere. It reports the mean cosine
+// of the label's PIFA to the centroid of the leaf chosen, for a fifth of the
+// nodes of debian-packages, and how often the text finds the leaf, and the coarsest
+// cluster, that PIFA finds.
+func BenchmarkRouting(b *testing.B) {
+	all := loadDebian(b).shuffled()
+	n := all.labels.Rows
+	begin := n * 4 / 5
+	for b.Loop() {
+		base, features := all.first(begin).fresh(b, labeltree.Options{Seed: 1})
+		_, later := all.fresh(b, labeltree.Options{Seed: 1})
+		last := base.Levels() - 1
+		route := func(vectors []float32) *live.Tree {
+			tree, err := live.NewTree(base, features, debianDim, live.Options{MaxLeafSize: n}) // never splits
+			if err != nil {
+				b.Fatal(err)
+			}
+			for l := begin; l < n; l++ {
+				if err := tree.Place(int32(l), vectors[l*debianDim:(l+1)*debianDim]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			return tree
+		}
+		byPIFA, byText := route(later), route(all.projected)
+		r := rand.New(rand.NewPCG(1, 1))
+		var cosine [3]float64
+		var count, sameLeaf, sameTop float64
+		for l := begin; l < n; l++ {
+			if byPIFA.Cluster(0, l) < 0 || byText.Cluster(0, l) < 0 {
+				continue
+			}
+			count++
+			z := later[l*debianDim : (l+1)*debianDim]
+			for k, leaf := range []int32{byPIFA.Cluster(last, l), byText.Cluster(last, l), r.Int32N(int32(base.Clusters(last)))} {
+				cosine[k] += cosineTo(z, features, base.Members(last, leaf))
+			}
+			if byPIFA.Cluster(last, l) == byText.Cluster(last, l) {
+				sameLeaf++
+			}
+			if byPIFA.Cluster(0, l) == byText.Cluster(0, l) {
+				sameTop++
+			}
+		}
+		b.ReportMetric(cosine[0]/count, "cosine-pifa")
+		b.ReportMetric(cosine[1]/count, "cosine-text")
+		b.ReportMetric(cosine[2]/count, "cosine-random")
+		b.ReportMetric(sameLeaf/count, "same-leaf")
+		b.ReportMetric(sameTop/count, "same-top")
+	}
+}
+
+// cosineTo is the cosine of z to the sum of the members' features.
+func cosineTo(z, features []float32, members []int32) float64 {
+	var dot, square float64
+	for j, v := range z {
+		var sum float64
+		for _, m := range members {
+			sum += float64(features[int(m)*debianDim+j])
+		}
+		dot += float64(v) * sum
+		square += sum * sum
+	}
+	return dot / math.Sqrt(max(square, 1e-30))
+}
