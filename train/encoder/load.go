@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,10 @@ import (
 	"giantstream/train/safetensors"
 	"giantstream/train/xmc"
 )
+
+// readAhead is how much of a model is asked for at a time: on S3, each read is
+// a request.
+const readAhead = 4 << 20
 
 // maxLevels bounds the matcher's levels; a tree of 2⁶⁴ leaves has fewer.
 const maxLevels = 64
@@ -117,7 +122,7 @@ func open(ctx context.Context, store sink.Store, prefix string) (Config, sink.Ob
 // says of it.
 func (f File) verify(model sink.Object) error {
 	sum := crc32.New(castagnoli)
-	if _, err := io.Copy(sum, io.NewSectionReader(model, 0, model.Size())); err != nil {
+	if _, err := io.Copy(sum, bufio.NewReaderSize(io.NewSectionReader(model, 0, model.Size()), readAhead)); err != nil {
 		return fmt.Errorf("read %s: %w", modelName, err)
 	}
 	if got := (File{model.Size(), sum.Sum32()}); got != f {

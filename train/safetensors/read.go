@@ -20,7 +20,7 @@ const (
 	// maxHeader bounds the header; models of hundreds of layers need 100 kB.
 	maxHeader = 16 << 20
 	maxDims   = 8
-	chunk     = 64 << 10
+	chunk     = 256 << 10
 )
 
 // widths are the bytes per number of the types that the format knows.
