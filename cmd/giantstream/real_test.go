@@ -8,6 +8,7 @@ import (
 	"maps"
 	mathrand "math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"giantstream/ingest/client"
+	"giantstream/sink"
 	"giantstream/sink/s3store"
 
 	"github.com/segmentio/kafka-go"
@@ -65,11 +67,15 @@ kafka:
 	return config, p
 }
 
-// sampleConfig is the defaults, without what a test needs not measure.
+// sampleConfig is what takes the sample graph through in a few seconds.
 const sampleConfig = `
 pipeline: test
 shards: 4
+featurize:
+  projection_dim: 96
+  pifa: {dim: 64}
 train: {encoder: linear}
+evaluate: {probe_rates: []}
 http: {listen: ""}
 `
 
@@ -156,5 +162,55 @@ func TestRealKilledAtRandomMoments(t *testing.T) {
 	checkSame(t, got, want)
 	if done == 0 {
 		t.Error("every kill came after the end of its run")
+	}
+}
+
+// A broker that is killed under a running pipeline, and comes back, is waited
+// for: the run ends well, and with the same results.
+func TestRealBrokerKilled(t *testing.T) {
+	config, p := realPlace(t, smallConfig)
+	broker := func(args ...string) {
+		t.Helper()
+		path := os.Getenv("GIANTSTREAM_REAL_KAFKA_SERVER")
+		if path == "" {
+			t.Skip("needs a broker that it may kill: make test-real")
+		}
+		if out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s", path, args, err, out)
+		}
+	}
+	h := newAuthor(4, 3000).beginning()
+	files := h.write(t, t.TempDir())
+	dir := t.TempDir()
+	embedded := writeFile(t, filepath.Join(dir, "embedded.yaml"), smallConfig)
+	succeed(t, append([]string{"run", "-c", embedded, "--store", dir, "--until-idle"}, files...)...)
+
+	succeed(t, append([]string{"backfill", "-c", config}, files...)...)
+	proc := start(t, "run", "-c", config, "--until-idle")
+	code := make(chan int, 1)
+	go func() { code <- proc.wait(nil, nil) }()
+	awaitManifests(t, p.store)
+	broker("kill", "1")
+	broker("start", "1")
+	if c := <-code; c != 0 {
+		t.Fatalf("exit code %d\n%s", c, proc.log())
+	}
+	p.checkLog(t)
+	checkSame(t, p.outcome(t), readOutcome(t, dir))
+}
+
+// awaitManifests returns once the pipeline has committed something.
+func awaitManifests(t *testing.T, store sink.Store) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, err := range store.List(t.Context(), "shards/", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		<-tick.C
 	}
 }

@@ -19,7 +19,9 @@ const (
 func Passing(err error) bool {
 	var k kafka.Error
 	if errors.As(err, &k) {
-		return k.Temporary()
+		// kafka-go calls it Unknown when a broker breaks off a request that was
+		// spread over several.
+		return k.Temporary() || errors.Is(k, kafka.Unknown)
 	}
 	return !errors.Is(err, ErrNoTopic) && !errors.Is(err, ErrPartitions) && !errors.Is(err, ErrOffsetOutOfRange)
 }

@@ -30,7 +30,7 @@ type Options struct {
 // join again; handlers should end well within.
 const (
 	heartbeatInterval = time.Second
-	sessionTimeout    = 20 * time.Second
+	sessionTimeout    = 10 * time.Second
 	rebalanceTimeout  = 30 * time.Second
 	joinBackoff       = time.Second
 	leaveTimeout      = 5 * time.Second
