@@ -34,12 +34,12 @@ type Overlap struct {
 	Flows []Flow
 }
 
-// Mapping maps the clusters of old to those of new: one Overlap for each level
-// of old, with the level of new whose number of clusters is nearest by ratio.
-func Mapping(old, new Clustering, shared []Shared) []Overlap {
-	out := make([]Overlap, old.Levels())
+// Mapping maps the clusters of one tree to those of another: one Overlap for
+// each level of the old one, with the level of the new one whose number of clusters is nearest by ratio.
+func Mapping(from, to Clustering, shared []Shared) []Overlap {
+	out := make([]Overlap, from.Levels())
 	for level := range out {
-		out[level] = overlap(old, level, new, nearestLevel(new, old.Clusters(level)), shared)
+		out[level] = overlap(from, level, to, nearestLevel(to, from.Clusters(level)), shared)
 	}
 	return out
 }
@@ -57,13 +57,13 @@ func nearestLevel(c Clustering, clusters int) (nearest int) {
 	return nearest
 }
 
-func overlap(old Clustering, oldLevel int, new Clustering, newLevel int, shared []Shared) Overlap {
+func overlap(from Clustering, oldLevel int, to Clustering, newLevel int, shared []Shared) Overlap {
 	o := Overlap{OldLevel: oldLevel, NewLevel: newLevel}
 	labels := map[[2]int32]int{}
 	for _, s := range shared {
-		from, to := old.Cluster(oldLevel, int(s.Old)), new.Cluster(newLevel, int(s.New))
-		if from >= 0 && to >= 0 {
-			labels[[2]int32{from, to}]++
+		a, b := from.Cluster(oldLevel, int(s.Old)), to.Cluster(newLevel, int(s.New))
+		if a >= 0 && b >= 0 {
+			labels[[2]int32{a, b}]++
 			o.Labels++
 		}
 	}
@@ -97,17 +97,17 @@ func (o *Overlap) AMI() float64 {
 		return 0
 	}
 	n := float64(o.Labels)
-	old, new := map[int32]int{}, map[int32]int{}
+	from, to := map[int32]int{}, map[int32]int{}
 	for _, f := range o.Flows {
-		old[f.Old] += f.Labels
-		new[f.New] += f.Labels
+		from[f.Old] += f.Labels
+		to[f.New] += f.Labels
 	}
 	var mutual float64
 	for _, f := range o.Flows {
 		nij := float64(f.Labels)
-		mutual += nij / n * math.Log(n*nij/(float64(old[f.Old])*float64(new[f.New])))
+		mutual += nij / n * math.Log(n*nij/(float64(from[f.Old])*float64(to[f.New])))
 	}
-	a, b := sizes(old), sizes(new)
+	a, b := sizes(from), sizes(to)
 	expected := expectedMutual(a, b, o.Labels)
 	entropy := (a.entropy(n) + b.entropy(n)) / 2
 	if entropy-expected < 1e-12 { // both are one cluster, or all singletons

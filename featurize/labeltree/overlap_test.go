@@ -22,9 +22,9 @@ func everyLabel(n int) (shared []Shared) {
 }
 
 func TestMappingSaysWhereTheLabelsWent(t *testing.T) {
-	old := flat{0, 0, 0, 0, 1, 1, 1, -1, 1}
-	new := flat{5, 5, 2, 5, 2, 2, 2, 2, -1} // the last two are in one tree only
-	got := Mapping(old, new, everyLabel(len(old)))
+	from := flat{0, 0, 0, 0, 1, 1, 1, -1, 1}
+	to := flat{5, 5, 2, 5, 2, 2, 2, 2, -1} // the last two are in one tree only
+	got := Mapping(from, to, everyLabel(len(from)))
 	want := []Flow{{0, 5, 3}, {0, 2, 1}, {1, 2, 3}}
 	if len(got) != 1 || !slices.Equal(got[0].Flows, want) || got[0].Labels != 7 {
 		t.Fatalf("got %+v, want flows %v of 7 labels", got, want)
@@ -36,9 +36,9 @@ func TestMappingSaysWhereTheLabelsWent(t *testing.T) {
 
 func TestLevelsOfAboutTheSameSizeAreCompared(t *testing.T) {
 	rows := planted(600, 8, 8, 0.5)
-	old := build(t, rows, 8, Options{Levels: []int{4, 64}})
-	new := build(t, rows, 8, Options{Levels: []int{4, 16, 32}})
-	got := Mapping(old, new, everyLabel(600))
+	from := build(t, rows, 8, Options{Levels: []int{4, 64}})
+	to := build(t, rows, 8, Options{Levels: []int{4, 16, 32}})
+	got := Mapping(from, to, everyLabel(600))
 	if len(got) != 2 || got[0].NewLevel != 0 || got[1].NewLevel != 2 {
 		t.Errorf("levels 4, 64 were compared with levels %d and %d of 4, 16, 32", got[0].NewLevel, got[1].NewLevel)
 	}
@@ -50,12 +50,12 @@ func TestLevelsOfAboutTheSameSizeAreCompared(t *testing.T) {
 func TestAMIOfUnrelatedClusteringsIsZero(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, k := range []int{2, 20, 200} {
-		old, new := make(flat, 1000), make(flat, 1000)
-		for i := range old {
-			old[i], new[i] = int32(i%k), int32(i%k)
+		from, to := make(flat, 1000), make(flat, 1000)
+		for i := range from {
+			from[i], to[i] = int32(i%k), int32(i%k)
 		}
-		r.Shuffle(len(new), func(i, j int) { new[i], new[j] = new[j], new[i] })
-		if ami := Mapping(old, new, everyLabel(1000))[0].AMI(); math.Abs(ami) > 0.03 {
+		r.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+		if ami := Mapping(from, to, everyLabel(1000))[0].AMI(); math.Abs(ami) > 0.03 {
 			t.Errorf("%d random clusters: AMI %v", k, ami)
 		}
 	}
@@ -63,29 +63,29 @@ func TestAMIOfUnrelatedClusteringsIsZero(t *testing.T) {
 
 // The expectation is by definition the mean over all permutations.
 func TestExpectedMutualInformation(t *testing.T) {
-	old, new := flat{0, 0, 0, 1, 1, 2, 2}, flat{0, 0, 0, 0, 1, 1, 2}
-	n := float64(len(old))
+	from, to := flat{0, 0, 0, 1, 1, 2, 2}, flat{0, 0, 0, 0, 1, 1, 2}
+	n := float64(len(from))
 	var total, times float64
 	var permute func(k int)
 	permute = func(k int) {
-		if k < len(new) {
-			for i := k; i < len(new); i++ {
-				new[k], new[i] = new[i], new[k]
+		if k < len(to) {
+			for i := k; i < len(to); i++ {
+				to[k], to[i] = to[i], to[k]
 				permute(k + 1)
-				new[k], new[i] = new[i], new[k]
+				to[k], to[i] = to[i], to[k]
 			}
 			return
 		}
 		size := map[int32]float64{0: 3, 1: 2, 2: 2}
 		sizeNew := map[int32]float64{0: 4, 1: 2, 2: 1}
-		for _, f := range Mapping(old, new, everyLabel(len(old)))[0].Flows {
+		for _, f := range Mapping(from, to, everyLabel(len(from)))[0].Flows {
 			v := float64(f.Labels)
 			total += v / n * math.Log(n*v/(size[f.Old]*sizeNew[f.New]))
 		}
 		times++
 	}
 	permute(0)
-	got := expectedMutual(sizeCounts{{3, 1}, {2, 2}}, sizeCounts{{4, 1}, {2, 1}, {1, 1}}, len(old))
+	got := expectedMutual(sizeCounts{{3, 1}, {2, 2}}, sizeCounts{{4, 1}, {2, 1}, {1, 1}}, len(from))
 	if want := total / times; math.Abs(got-want) > 1e-12 {
 		t.Errorf("expected mutual information %v, over %v permutations %v", got, times, want)
 	}

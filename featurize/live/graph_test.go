@@ -152,7 +152,7 @@ func checkSums(t *testing.T, m *model, g *live.Graph, w pifa.Weighting) {
 		}
 		// It is in the tree if it exists and an instance of it says something.
 		in := false
-		for i := range int32(m.nodes) {
+		for i := range m.nodes {
 			says := slices.ContainsFunc(m.texts[i], func(v float32) bool { return v != 0 })
 			in = in || says && slices.Contains(y.Row(int(i)).Index, int32(l))
 		}
