@@ -125,6 +125,7 @@ func TestLooksAndStages(t *testing.T) {
 		{"inspect batches", "shards/2/rows/"},
 		{"inspect generation", "link AUC"},
 		{"inspect tree", "topic"},
+		{"inspect tree --live", "generation 1 and 0 rows committed since"},
 		{"inspect embeddings", "generations/000001/embeddings/part-00000.parquet"},
 	} {
 		if out := succeed(t, with(strings.Fields(look.args)...)...); !strings.Contains(out, look.says) {
