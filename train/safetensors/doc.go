@@ -4,9 +4,11 @@
 //
 // A file is a little-endian 64-bit header length, a JSON header naming each
 // tensor's type, shape and byte range, and the bytes of the tensors, without
-// gaps. Types F32 and I32 are read and written; files holding others open,
-// and only reading such a tensor fails. The format carries no checksum, so
-// artifacts that use it record one beside it (docs/format/encoder.md).
+// gaps. F32 and I32 are written; F32, F16 and BF16 (as float32) and I32 are
+// read; files holding other types open, and only reading such a tensor fails.
+// OpenModel reads a model directory, whose tensors may be spread over several
+// files. The format carries no checksum, so artifacts that use it record one
+// beside it (docs/format/encoder.md).
 //
 // The header is not trusted: its length, names, shapes and ranges are checked
 // against the size of the file before anything is allocated.

@@ -179,33 +179,78 @@ func (a *Archive) Shape(name string) ([]int, bool) {
 	return shape, ok
 }
 
-// Float32 reads a tensor of type F32, which must have the given shape.
+// Float32 reads a tensor of type F32, F16 or BF16, which must have the given
+// shape.
 func (a *Archive) Float32(name string, shape ...int) ([]float32, error) {
-	return read(a, name, "F32", shape, math.Float32frombits)
+	e, err := a.entry(name, "F32, F16 or BF16", shape)
+	if err != nil {
+		return nil, err
+	}
+	switch e.DType {
+	case "F32":
+		return read(a, e, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+	case "F16":
+		return read(a, e, func(b []byte) float32 { return fromFloat16(binary.LittleEndian.Uint16(b)) })
+	case "BF16":
+		return read(a, e, func(b []byte) float32 {
+			return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
+		})
+	}
+	return nil, fmt.Errorf("%w: tensor %q is %s, which cannot be read as F32; convert the file to F32, F16 or BF16", ErrInvalid, name, e.DType)
 }
 
 // Int32 reads a tensor of type I32, which must have the given shape.
 func (a *Archive) Int32(name string, shape ...int) ([]int32, error) {
-	return read(a, name, "I32", shape, func(b uint32) int32 { return int32(b) })
+	e, err := a.entry(name, "I32", shape)
+	if err != nil {
+		return nil, err
+	}
+	if e.DType != "I32" {
+		return nil, fmt.Errorf("%w: tensor %q is %s, not I32", ErrInvalid, name, e.DType)
+	}
+	return read(a, e, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
 }
 
-func read[T any](a *Archive, name, dtype string, shape []int, from func(uint32) T) ([]T, error) {
+// entry finds a tensor and compares its shape.
+func (a *Archive) entry(name, dtype string, shape []int) (entry, error) {
 	e, ok := a.entries[name]
-	has, _ := a.Shape(name)
-	if !ok || e.DType != dtype || !slices.Equal(has, shape) {
-		return nil, fmt.Errorf("%w: want tensor %q as %s%v, the file has %s%v", ErrInvalid, name, dtype, shape, e.DType, has)
+	if !ok {
+		return e, fmt.Errorf("%w: there is no tensor %q (want %s%v)", ErrInvalid, name, dtype, shape)
 	}
-	out := make([]T, (e.Offsets[1]-e.Offsets[0])/4)
-	buf := make([]byte, min(chunk, 4*len(out)))
+	if has, _ := a.Shape(name); !slices.Equal(has, shape) {
+		return e, fmt.Errorf("%w: want tensor %q as %s%v, the file has %s%v", ErrInvalid, name, dtype, shape, e.DType, has)
+	}
+	return e, nil
+}
+
+func read[T any](a *Archive, e entry, from func([]byte) T) ([]T, error) {
+	width := int(widths[e.DType])
+	out := make([]T, int(e.Offsets[1]-e.Offsets[0])/width)
+	buf := make([]byte, min(chunk, width*len(out)))
 	for i := 0; i < len(out); {
-		b := buf[:min(len(buf), 4*(len(out)-i))]
-		if err := readFull(a.r, b, a.data+e.Offsets[0]+4*int64(i)); err != nil {
+		b := buf[:min(len(buf), width*(len(out)-i))]
+		if err := readFull(a.r, b, a.data+e.Offsets[0]+int64(width)*int64(i)); err != nil {
 			return nil, err
 		}
-		for ; len(b) > 0; b = b[4:] {
-			out[i] = from(binary.LittleEndian.Uint32(b))
+		for ; len(b) > 0; b = b[width:] {
+			out[i] = from(b)
 			i++
 		}
 	}
 	return out, nil
+}
+
+// fromFloat16 widens IEEE 754 binary16: 1 bit of sign, 5 of exponent, 10 of
+// fraction. Every value has an exact float32.
+func fromFloat16(h uint16) float32 {
+	sign := uint32(h&0x8000) << 16
+	exponent, fraction := uint32(h>>10)&0x1f, uint32(h)&0x3ff
+	switch exponent {
+	case 0: // zero and subnormals: fraction · 2⁻²⁴
+		f := float32(fraction) / (1 << 24)
+		return math.Float32frombits(sign | math.Float32bits(f))
+	case 0x1f: // infinity and NaN
+		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
 }

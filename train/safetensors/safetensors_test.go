@@ -106,6 +106,7 @@ func TestNewRefusesWrongShapes(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	f.Add(encode(f, []Tensor{{Name: "a", Shape: []int{2}, Float32: []float32{1, 2}}, {Name: "i", Shape: []int{1}, Int32: []int32{3}}}, map[string]string{"k": "v"}))
 	f.Add(file(`{"a":{"dtype":"F16","shape":[2,2],"data_offsets":[0,8]}}`, 8))
+	f.Add(half("BF16", 1, 2))
 	f.Add(file(`{}`, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a, err := Open(bytes.NewReader(data), int64(len(data)))
