@@ -68,6 +68,7 @@ The graph is what a pipeline has committed, or the files given.`,
 			if err != nil {
 				return err
 			}
+			service.LimitMemory(cfg)
 			progress := console.New(a.err, log)
 			b := &generation.Builder{Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
 				MemoryLimit: int64(cfg.Featurize.MemoryLimit), Progress: progress, Log: log, Now: time.Now}
@@ -122,6 +123,7 @@ func (a *app) ingestForEvaluation(ctx context.Context, inputs *inputFlags) (dir 
 		return dir, err
 	}
 	progress := console.New(a.err, log)
+	service.LimitMemory(cfg)
 	s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Progress: progress})
 	if err != nil {
 		return dir, err

@@ -126,6 +126,7 @@ result.`,
 				return err
 			}
 			progress := console.New(a.err, log)
+			service.LimitMemory(cfg)
 			s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Progress: progress})
 			if err != nil {
 				return err

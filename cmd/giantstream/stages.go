@@ -36,6 +36,7 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 			if err != nil {
 				return err
 			}
+			service.LimitMemory(cfg)
 			progress := console.New(a.err, log)
 			b := &generation.Builder{Store: store, Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
 				MemoryLimit: int64(cfg.Featurize.MemoryLimit), CheckpointEvery: cfg.Train.CheckpointEvery, Progress: progress, Log: log, Now: time.Now}
