@@ -3,9 +3,9 @@ package pifa
 import (
 	"fmt"
 	"math"
-	"math/bits"
 
 	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/internal/scatter"
 	"giantstream/featurize/sparse"
 )
 
@@ -49,101 +49,39 @@ func Exact(x, y *sparse.Matrix, w Weighting, workers int) *sparse.Matrix {
 	const block = 64
 	instances := y.Transpose()
 	workers = parallel.Workers(workers)
-	sums := make([]*accumulator, workers)
+	sums := make([]*scatter.Sum, workers)
+	each := func(body func(sum *scatter.Sum, label int, instances []int32)) {
+		parallel.Each(y.Cols, block, workers, func(worker, _, lo, hi int) {
+			if sums[worker] == nil {
+				sums[worker] = scatter.New(x.Cols)
+			}
+			for l := lo; l < hi; l++ {
+				body(sums[worker], l, instances.Row(l).Index)
+			}
+		})
+	}
 	z := &sparse.Matrix{Rows: y.Cols, Cols: x.Cols, Start: make([]int64, y.Cols+1)}
-	parallel.Each(y.Cols, block, workers, func(worker, _, lo, hi int) {
-		if sums[worker] == nil {
-			sums[worker] = newAccumulator(x.Cols)
+	each(func(sum *scatter.Sum, l int, instances []int32) {
+		if len(instances) == 1 {
+			z.Start[l+1] = int64(len(x.Row(int(instances[0])).Index))
+			return
 		}
-		for l := lo; l < hi; l++ {
-			z.Start[l+1] = sums[worker].count(x, instances.Row(l).Index)
+		for _, i := range instances {
+			sum.Mark(x.Row(int(i)).Index)
 		}
+		z.Start[l+1] = sum.Count()
 	})
 	for l := range y.Cols {
 		z.Start[l+1] += z.Start[l]
 	}
 	z.Index, z.Value = make([]int32, z.NNZ()), make([]float32, z.NNZ())
-	parallel.Each(y.Cols, block, workers, func(worker, _, lo, hi int) {
-		if sums[worker] == nil {
-			sums[worker] = newAccumulator(x.Cols)
+	each(func(sum *scatter.Sum, l int, instances []int32) {
+		for _, i := range instances {
+			sum.Add(x.Row(int(i)), w.Of(int(y.Start[i+1]-y.Start[i])))
 		}
-		for l := lo; l < hi; l++ {
-			row := z.Row(l)
-			for _, i := range instances.Row(l).Index {
-				sums[worker].add(x.Row(int(i)), w.Of(int(y.Start[i+1]-y.Start[i])))
-			}
-			sums[worker].drain(row)
-			normalize(row.Value)
-		}
+		row := z.Row(l)
+		sum.Drain(sparse.Vector{Index: row.Index[:0], Value: row.Value[:0]})
+		normalize(row.Value)
 	})
 	return z
-}
-
-// accumulator adds sparse vectors. It remembers the dimensions in use as a set
-// of bits, which gives them back in order without sorting.
-type accumulator struct {
-	sum []float32
-	// Bit j%64 of used[j/64] stands for dimension j; bit k%64 of
-	// usedWords[k/64] says that used[k] is not 0.
-	used, usedWords []uint64
-}
-
-func newAccumulator(dim int) *accumulator {
-	words := (dim + 63) / 64
-	return &accumulator{sum: make([]float32, dim), used: make([]uint64, words), usedWords: make([]uint64, (words+63)/64)}
-}
-
-// count returns how many dimensions these rows of x have between them. The
-// accumulator must be empty, and is afterwards.
-func (a *accumulator) count(x *sparse.Matrix, rows []int32) (n int64) {
-	if len(rows) == 1 {
-		i := rows[0]
-		return x.Start[i+1] - x.Start[i]
-	}
-	for _, i := range rows {
-		a.mark(x.Row(int(i)).Index)
-	}
-	for at, words := range a.usedWords {
-		for ; words != 0; words &= words - 1 {
-			k := at*64 + bits.TrailingZeros64(words)
-			n += int64(bits.OnesCount64(a.used[k]))
-			a.used[k] = 0
-		}
-		a.usedWords[at] = 0
-	}
-	return n
-}
-
-func (a *accumulator) mark(index []int32) {
-	for _, j := range index {
-		k := uint32(j) / 64
-		a.used[k] |= 1 << (uint32(j) % 64)
-		a.usedWords[k/64] |= 1 << (k % 64)
-	}
-}
-
-func (a *accumulator) add(v sparse.Vector, weight float32) {
-	a.mark(v.Index)
-	value := v.Value[:len(v.Index)]
-	for k, j := range v.Index {
-		a.sum[j] += weight * value[k]
-	}
-}
-
-// drain writes the sum to dst, which has room for it, and starts again.
-func (a *accumulator) drain(dst sparse.Vector) {
-	n := 0
-	for at, words := range a.usedWords {
-		for ; words != 0; words &= words - 1 {
-			k := at*64 + bits.TrailingZeros64(words)
-			for word := a.used[k]; word != 0; word &= word - 1 {
-				j := k*64 + bits.TrailingZeros64(word)
-				dst.Index[n], dst.Value[n] = int32(j), a.sum[j]
-				a.sum[j] = 0
-				n++
-			}
-			a.used[k] = 0
-		}
-		a.usedWords[at] = 0
-	}
 }

@@ -2,7 +2,6 @@ package tfidf
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -35,76 +34,70 @@ func (f *Fitter) Docs() int { return f.docs }
 // Add counts one document.
 func (f *Fitter) Add(text string) {
 	f.grow(1)
-	f.counters[0].add(text)
+	f.counters[0].count(text, 1)
 	f.docs++
 }
 
-// AddAll counts documents on several goroutines (workers ≤ 0: one per CPU).
+// AddAll counts documents on several goroutines (workers ≤ 0: one per CPU);
+// with a memory budget on one, as what is forgotten depends on the order.
 func (f *Fitter) AddAll(texts []string, workers int) {
 	workers = parallel.Workers(workers)
+	if f.opt.MemoryBudget > 0 {
+		workers = 1
+	}
 	f.grow(workers)
 	parallel.Each(len(texts), 256, workers, func(worker, _, lo, hi int) {
 		for _, text := range texts[lo:hi] {
-			f.counters[worker].add(text)
+			f.counters[worker].count(text, 1)
 		}
 	})
 	f.docs += len(texts)
 }
 
+// Remove takes back a document that was added: a deleted text, or with Add a
+// changed one. Under a memory budget do it before Merge.
+func (f *Fitter) Remove(text string) error {
+	if f.docs == 0 {
+		return errors.New("tfidf: no document is left to remove")
+	}
+	f.grow(1)
+	f.counters[0].count(text, -1)
+	f.docs--
+	return nil
+}
+
+// Merge takes over the counts of another shard's Fitter, which must not be
+// used any more.
+func (f *Fitter) Merge(other *Fitter) error {
+	if f == other {
+		return errors.New("tfidf: a Fitter cannot be merged with itself")
+	}
+	if f.opt != other.opt {
+		return errors.New("tfidf: Fitters of different options cannot be merged")
+	}
+	f.counters = append(f.counters, other.counters...)
+	f.docs += other.docs
+	other.counters, other.docs = nil, 0
+	return nil
+}
+
+// Undercount returns the bound by which the document frequency of any n-gram
+// of a part may be too low; it is never too high. 0 without a memory budget. Where
+// pairs or character runs alone outgrow the budget, it is at most 2·M/c: M the sum of
+// all document frequencies of the part, c the n-grams of it that the budget holds.
+func (f *Fitter) Undercount(p Part) int {
+	sum := 0
+	for _, c := range f.counters {
+		if c.budget != nil && p < numParts {
+			sum += int(c.budget.missed[p])
+		}
+	}
+	return sum
+}
+
 func (f *Fitter) grow(workers int) {
 	for len(f.counters) < workers {
 		f.counters = append(f.counters, newCounter(f.opt))
-	}
-}
-
-// counter holds the document frequencies of one worker. Word ids are its own.
-type counter struct {
-	opt   Options
-	scan  scanner
-	words *wordTable
-	// tables[Word1] is keyed by word id, tables[Word2] by pairKey,
-	// tables[Char3] by packed runes. Values are document frequencies.
-	tables [numParts]*keyTable
-	doc    uint32
-	chars  []uint64
-}
-
-func newCounter(opt Options) *counter {
-	c := &counter{opt: opt, words: newWordTable(0)}
-	c.scan.profile = opt.Profile
-	for p := range c.tables {
-		c.tables[p] = newKeyTable(0)
-	}
-	return c
-}
-
-func (c *counter) add(text string) {
-	c.doc++
-	c.scan.text = text
-	parts := c.opt.Parts
-	prev := int32(-1)
-	for w := c.scan.next(); w != nil; w = c.scan.next() {
-		id := c.words.intern(w)
-		if parts[Word1].MaxFeatures > 0 {
-			c.count(Word1, uint64(id))
-		}
-		if parts[Word2].MaxFeatures > 0 && prev >= 0 {
-			c.count(Word2, pairKey(prev, id))
-		}
-		if parts[Char3].MaxFeatures > 0 {
-			c.chars = appendChar3(c.chars[:0], w)
-			for _, key := range c.chars {
-				c.count(Char3, key)
-			}
-		}
-		prev = id
-	}
-}
-
-func (c *counter) count(p Part, key uint64) {
-	if s := c.tables[p].at(key); s.stamp != c.doc {
-		s.stamp = c.doc
-		s.value++
 	}
 }
 
@@ -129,13 +122,19 @@ func (f *Fitter) Fit() (*Model, error) {
 	if total > math.MaxInt32 {
 		return nil, errors.New("tfidf: more than 2^31 features; lower the budgets")
 	}
-	m := &Model{profile: f.opt.Profile, docs: f.docs, words: words}
+	m := &Model{profile: f.opt.Profile, docs: f.docs, words: words,
+		keys: make([]uint64, 0, total), idf: make([]float32, 0, total)}
 	for p, chosen := range parts {
 		m.first[p] = len(m.keys)
-		for _, ft := range chosen {
+		for i, ft := range chosen {
 			m.keys = append(m.keys, ft.key)
-			m.idf = append(m.idf, idf(f.docs, ft.df))
+			if i > 0 && ft.df == chosen[i-1].df {
+				m.idf = append(m.idf, m.idf[len(m.idf)-1])
+			} else {
+				m.idf = append(m.idf, idf(f.docs, ft.df))
+			}
 		}
+		parts[p] = nil
 	}
 	m.first[numParts] = len(m.keys)
 	m.compactWords()
@@ -178,30 +177,78 @@ func (f *Fitter) choose(p Part, ids [][]int32) []feature {
 	if limits.MaxFeatures == 0 {
 		return nil
 	}
-	total := newKeyTable(0)
-	for k, c := range f.counters {
-		for key, df := range c.tables[p].all {
-			switch p {
-			case Word1:
-				key = uint64(ids[k][key])
-			case Word2:
-				key = pairKey(ids[k][key>>32], ids[k][uint32(key)])
-			}
-			total.at(key).value += df
-		}
-	}
+	all := f.candidates(p, ids)
+	scratch := make([]feature, len(all))
+	all, scratch = sortFeatures(all, scratch, func(ft feature) uint64 { return ft.key })
 	// float32, as PECOS computes it.
 	maxDF := int32(math.Round(float64(float32(limits.MaxDF) * float32(f.docs))))
-	var chosen []feature
-	for key, df := range total.all {
-		if df >= int32(limits.MinDF) && df <= maxDF {
-			chosen = append(chosen, feature{key, df})
+	minDF := int32(max(1, limits.MinDF))
+	chosen := all[:0]
+	for i := 0; i < len(all); {
+		ft := all[i]
+		for i++; i < len(all) && all[i].key == ft.key; i++ {
+			ft.df += all[i].df
+		}
+		if ft.df >= minDF && ft.df <= maxDF {
+			chosen = append(chosen, ft)
 		}
 	}
-	slices.SortFunc(chosen, func(a, b feature) int {
-		return cmp.Or(cmp.Compare(a.df, b.df), cmp.Compare(a.key, b.key))
-	})
-	return slices.Clone(chosen[max(0, len(chosen)-limits.MaxFeatures):])
+	// The sort is stable: n-grams stay in order within a document frequency.
+	chosen, _ = sortFeatures(chosen, scratch[:len(chosen)], func(ft feature) uint64 { return uint64(ft.df) })
+	return chosen[max(0, len(chosen)-limits.MaxFeatures):]
+}
+
+// candidates returns the counts of a part of all counters under common keys.
+func (f *Fitter) candidates(p Part, ids [][]int32) []feature {
+	n := 0
+	for _, c := range f.counters {
+		n += len(c.parts[p].df)
+	}
+	all := make([]feature, 0, n)
+	for k, c := range f.counters {
+		for id, df := range c.parts[p].df {
+			var key uint64
+			switch p {
+			case Word1:
+				key = uint64(ids[k][id])
+			case Word2:
+				key = c.pairs.keys[id]
+				key = pairKey(ids[k][key>>32], ids[k][uint32(key)])
+			default:
+				key = c.chars.keys[id]
+			}
+			all = append(all, feature{key, df})
+		}
+	}
+	return all
+}
+
+// sortFeatures sorts by a number, least significant byte first (radix sort). It
+// returns the sorted features and the other slice, both of the same length.
+func sortFeatures(v, scratch []feature, by func(feature) uint64) (sorted, other []feature) {
+	var used uint64
+	for _, ft := range v {
+		used |= by(ft)
+	}
+	for shift := 0; used>>shift != 0; shift += 8 {
+		if used>>shift&0xff == 0 {
+			continue
+		}
+		var at [257]int
+		for _, ft := range v {
+			at[by(ft)>>shift&0xff+1]++
+		}
+		for d := range 256 {
+			at[d+1] += at[d]
+		}
+		for _, ft := range v {
+			d := by(ft) >> shift & 0xff
+			scratch[at[d]] = ft
+			at[d]++
+		}
+		v, scratch = scratch, v
+	}
+	return v, scratch
 }
 
 // idf follows PECOS to the bit: the quotient in float32, the logarithm in

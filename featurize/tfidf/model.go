@@ -1,12 +1,10 @@
 package tfidf
 
 import (
-	"math"
-	"slices"
+	"hash/maphash"
 	"sync"
 
-	"giantstream/featurize/internal/parallel"
-	"giantstream/featurize/sparse"
+	"giantstream/featurize/internal/scatter"
 )
 
 // Model is a fitted vectorizer.
@@ -21,16 +19,11 @@ type Model struct {
 	keys  []uint64
 	idf   []float32
 
-	single []int32 // word id → feature id of the word alone, or -1
-	lookup [numParts]*keyTable
+	single []int32   // word id → feature id of the word alone, or -1
+	runs   lists     // word id → feature ids of its character runs, one per occurrence
+	pairs  *keyTable // ids count from first[Word2]
+	chars  *keyTable // ids count from first[Char3]
 	pool   sync.Pool // of *scratch
-}
-
-// scratch is what one Transform needs.
-type scratch struct {
-	scan  scanner
-	chars []uint64
-	found []int32 // feature id of each occurrence
 }
 
 // compactWords drops the words that no feature uses.
@@ -49,8 +42,7 @@ func (m *Model) compactWords() {
 	for id, u := range used {
 		if u {
 			ids[id] = int32(kept.len())
-			kept.arena = append(kept.arena, m.words.word(id)...)
-			kept.start = append(kept.start, int64(len(kept.arena)))
+			kept.append(m.words.word(id))
 		}
 	}
 	m.words = kept
@@ -76,25 +68,46 @@ func (m *Model) part(p Part) []uint64 { return m.keys[m.first[p]:m.first[p+1]] }
 
 // index builds the look-up tables from words and keys.
 func (m *Model) index() {
-	t := newWordTable(m.words.len())
-	t.arena, t.start = m.words.arena, m.words.start
-	t.slots = make([]int32, slotsFor(t.len())/2)
-	t.grow()
-	m.words = t
-	m.single = make([]int32, t.len())
+	m.words.seed = maphash.MakeSeed()
+	m.words.rehash(slotsFor(m.words.len()))
+	m.single = make([]int32, m.words.len())
 	for i := range m.single {
 		m.single[i] = -1
 	}
 	for i, key := range m.part(Word1) {
 		m.single[key] = int32(i)
 	}
-	for _, p := range []Part{Word2, Char3} {
-		m.lookup[p] = newKeyTable(len(m.part(p)))
-		for i, key := range m.part(p) {
-			m.lookup[p].at(key).value = int32(m.first[p] + i)
-		}
+	m.pairs, m.chars = newKeyTable(m.part(Word2)), newKeyTable(m.part(Char3))
+	m.runs = lists{start: make([]int, 1, m.words.len()+1)}
+	if len(m.chars.keys) > 0 {
+		m.runs.ids = make([]int32, 0, m.words.bytes()) // a run begins at each character
 	}
-	m.pool.New = func() any { return &scratch{scan: scanner{profile: m.profile}} }
+	var keys []uint64
+	for id := range m.words.len() {
+		keys = m.appendRuns(keys[:0], m.words.word(id))
+		for _, key := range keys {
+			m.runs.ids = append(m.runs.ids, m.run(key))
+		}
+		m.runs.end()
+	}
+	m.pool.New = func() any { return &scratch{scan: scanner{profile: m.profile}, sum: scatter.New(m.Dim())} }
+}
+
+// appendRuns appends the keys of a word's character runs if the model has
+// character runs.
+func (m *Model) appendRuns(keys []uint64, word []byte) []uint64 {
+	if len(m.chars.keys) == 0 {
+		return keys
+	}
+	return appendChar3(keys, word)
+}
+
+// run returns the feature id of a character run, or -1.
+func (m *Model) run(key uint64) int32 {
+	if id, _ := m.chars.find(key); id >= 0 {
+		return int32(m.first[Char3]) + id
+	}
+	return -1
 }
 
 // Dim returns the number of features.
@@ -130,117 +143,4 @@ func (m *Model) Feature(i int) string {
 	default:
 		return "c:" + char3String(key)
 	}
-}
-
-// Transform returns Ψ(text), re-using the capacity of dst. The vector has
-// length 1, or 0 entries if the text holds no known feature.
-func (m *Model) Transform(text string, dst sparse.Vector) sparse.Vector {
-	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
-	return m.appendTo(dst, text)
-}
-
-// TransformAll returns the matrix of Ψ of all texts, a row each (workers ≤ 0: one per CPU).
-func (m *Model) TransformAll(texts []string, workers int) *sparse.Matrix {
-	const block = 256
-	parts := make([]sparse.Vector, parallel.Blocks(len(texts), block))
-	out := &sparse.Matrix{Rows: len(texts), Cols: m.Dim(), Start: make([]int64, len(texts)+1)}
-	parallel.Each(len(texts), block, workers, func(_, b, lo, hi int) {
-		for i, text := range texts[lo:hi] {
-			parts[b] = m.appendTo(parts[b], text)
-			out.Start[lo+i+1] = int64(len(parts[b].Index)) // within the block, for now
-		}
-	})
-	var nnz int64
-	for b, part := range parts {
-		for i := b * block; i < min(len(texts), (b+1)*block); i++ {
-			out.Start[i+1] += nnz
-		}
-		nnz += int64(len(part.Index))
-	}
-	out.Index, out.Value = make([]int32, nnz), make([]float32, nnz)
-	parallel.Each(len(parts), 1, workers, func(_, b, _, _ int) {
-		at := out.Start[b*block]
-		copy(out.Index[at:], parts[b].Index)
-		copy(out.Value[at:], parts[b].Value)
-		parts[b] = sparse.Vector{}
-	})
-	return out
-}
-
-// appendTo appends the entries of Ψ(text) to dst.
-func (m *Model) appendTo(dst sparse.Vector, text string) sparse.Vector {
-	s := m.pool.Get().(*scratch)
-	m.find(s, text)
-	slices.Sort(s.found)
-	from := len(dst.Index)
-	var square [numParts]float64
-	part := Part(0)
-	for i := 0; i < len(s.found); {
-		id := s.found[i]
-		j := i + 1
-		for j < len(s.found) && s.found[j] == id {
-			j++
-		}
-		if w := float32(j-i) * m.idf[id]; w > 0 {
-			for int(id) >= m.first[part+1] {
-				part++
-			}
-			square[part] += float64(w) * float64(w)
-			dst.Index = append(dst.Index, id)
-			dst.Value = append(dst.Value, w)
-		}
-		i = j
-	}
-	m.pool.Put(s)
-	m.normalise(dst.Index[from:], dst.Value[from:], square)
-	return dst
-}
-
-// normalise scales each part to length 1 and then the whole, which is to
-// divide by √(number of parts that are not empty).
-func (m *Model) normalise(index []int32, value []float32, square [numParts]float64) {
-	parts := 0.0
-	for _, q := range square {
-		if q > 0 {
-			parts++
-		}
-	}
-	i := 0
-	for p, q := range square {
-		scale := 1 / math.Sqrt(q*parts)
-		for ; i < len(index) && int(index[i]) < m.first[p+1]; i++ {
-			value[i] = float32(float64(value[i]) * scale)
-		}
-	}
-}
-
-// find collects the features of a text, one entry per occurrence.
-func (m *Model) find(s *scratch, text string) {
-	s.found = s.found[:0]
-	s.scan.text = text
-	prev := int32(-1)
-	pairs, chars := m.lookup[Word2], m.lookup[Char3]
-	for w := s.scan.next(); w != nil; w = s.scan.next() {
-		id, _ := m.words.find(w)
-		if id >= 0 {
-			if f := m.single[id]; f >= 0 {
-				s.found = append(s.found, f)
-			}
-			if prev >= 0 && pairs.n > 0 {
-				if f, ok := pairs.get(pairKey(prev, id)); ok {
-					s.found = append(s.found, f)
-				}
-			}
-		}
-		prev = id
-		if chars.n > 0 {
-			s.chars = appendChar3(s.chars[:0], w)
-			for _, key := range s.chars {
-				if f, ok := chars.get(key); ok {
-					s.found = append(s.found, f)
-				}
-			}
-		}
-	}
-	s.scan.text = "" // do not keep the text alive in the pool
 }

@@ -53,6 +53,18 @@ type Limits struct {
 type Options struct {
 	Profile Profile
 	Parts   [numParts]Limits
+	// MemoryBudget bounds the bytes that a Fitter takes, by forgetting n-grams
+	// that are rare so far; 0 keeps all. See the package documentation for
+	// what that does to document frequencies.
+	MemoryBudget int64
+}
+
+// on says which parts there are.
+func (o *Options) on() (on [numParts]bool) {
+	for p, l := range o.Parts {
+		on[p] = l.MaxFeatures > 0
+	}
+	return on
 }
 
 // DefaultOptions are the settings for catalogs. They drop what occurs in one
@@ -85,6 +97,9 @@ func (o Options) Validate() error {
 	var errs []error
 	if o.Profile > PECOS {
 		errs = append(errs, fmt.Errorf("tfidf: unknown profile %d", o.Profile))
+	}
+	if o.MemoryBudget != 0 && o.MemoryBudget < minBudget {
+		errs = append(errs, fmt.Errorf("tfidf: memory budget of %d bytes, want at least %d, or 0 for no bound", o.MemoryBudget, minBudget))
 	}
 	total := 0
 	for p, l := range o.Parts {

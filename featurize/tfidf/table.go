@@ -54,17 +54,22 @@ func (t *wordTable) intern(w []byte) int32 {
 		return id
 	}
 	id = int32(t.len())
-	t.arena = append(t.arena, w...)
-	t.start = append(t.start, int64(len(t.arena)))
+	t.append(w)
 	t.slots[slot] = id + 1
 	if 2*t.len() > len(t.slots) {
-		t.grow()
+		t.rehash(2 * len(t.slots))
 	}
 	return id
 }
 
-func (t *wordTable) grow() {
-	t.slots = make([]int32, 2*len(t.slots))
+// append adds a word that find cannot find before the next rehash.
+func (t *wordTable) append(w []byte) {
+	t.arena = append(t.arena, w...)
+	t.start = append(t.start, int64(len(t.arena)))
+}
+
+func (t *wordTable) rehash(slots int) {
+	t.slots = make([]int32, slots)
 	mask := len(t.slots) - 1
 	for id := range t.len() {
 		s := int(t.hash(t.word(id))) & mask
@@ -75,28 +80,18 @@ func (t *wordTable) grow() {
 	}
 }
 
-// noKey marks a free slot of a keyTable; no n-gram has this key.
-const noKey = ^uint64(0)
-
-// keyTable maps n-gram keys to an int32, with a stamp per key that tells
-// whether the current document has been counted. Open addressing, at most half
-// full.
+// keyTable gives n-gram keys dense ids in the order of their arrival. A slot
+// holds id+1, 0 is free: 4 bytes, so that a large table stays in the caches
+// longer than its keys would.
 type keyTable struct {
-	slots []keySlot
-	n     int
+	keys  []uint64
+	slots []int32 // length a power of two, at most half full
 }
 
-type keySlot struct {
-	key   uint64
-	value int32
-	stamp uint32
-}
-
-func newKeyTable(n int) *keyTable {
-	t := &keyTable{slots: make([]keySlot, slotsFor(n))}
-	for i := range t.slots {
-		t.slots[i].key = noKey
-	}
+// newKeyTable returns a table of these keys, which are distinct; key i has id i.
+func newKeyTable(keys []uint64) *keyTable {
+	t := &keyTable{keys: keys}
+	t.rehash(slotsFor(len(keys)))
 	return t
 }
 
@@ -109,50 +104,52 @@ func mix(k uint64) uint64 {
 	return k ^ k>>33
 }
 
-// at returns the slot of key, adding it with value 0 if it is new. The
-// pointer is valid until the next call.
-func (t *keyTable) at(key uint64) *keySlot {
-	if 2*t.n >= len(t.slots) {
-		t.grow()
-	}
-	s := t.probe(key)
-	if s.key == noKey {
-		s.key = key
-		t.n++
-	}
-	return s
-}
-
-// get returns the value of key and whether it is there.
-func (t *keyTable) get(key uint64) (int32, bool) {
-	s := t.probe(key)
-	return s.value, s.key == key
-}
-
-func (t *keyTable) probe(key uint64) *keySlot {
-	mask := uint64(len(t.slots) - 1)
-	for i := mix(key) & mask; ; i = (i + 1) & mask {
-		if s := &t.slots[i]; s.key == key || s.key == noKey {
-			return s
+// find returns the id of key, or -1 and the free slot it would take.
+func (t *keyTable) find(key uint64) (id int32, slot int) {
+	mask := len(t.slots) - 1
+	for s := int(mix(key)) & mask; ; s = (s + 1) & mask {
+		id := t.slots[s] - 1
+		if id < 0 || t.keys[id] == key {
+			return id, s
 		}
 	}
 }
 
-func (t *keyTable) grow() {
-	old := t.slots
-	t.slots = newKeyTable(len(old)).slots
-	for _, s := range old {
-		if s.key != noKey {
-			*t.probe(s.key) = s
+// intern returns the id of key, adding it if it is new.
+func (t *keyTable) intern(key uint64) int32 {
+	id, slot := t.find(key)
+	if id >= 0 {
+		return id
+	}
+	id = int32(len(t.keys))
+	t.keys = append(t.keys, key)
+	t.slots[slot] = id + 1
+	if 2*len(t.keys) > len(t.slots) {
+		t.rehash(2 * len(t.slots))
+	}
+	return id
+}
+
+func (t *keyTable) rehash(slots int) {
+	t.slots = make([]int32, slots)
+	mask := slots - 1
+	for id, key := range t.keys {
+		s := int(mix(key)) & mask
+		for t.slots[s] != 0 {
+			s = (s + 1) & mask
 		}
+		t.slots[s] = int32(id) + 1
 	}
 }
 
-// all yields the keys and values, in no particular order.
-func (t *keyTable) all(yield func(key uint64, value int32) bool) {
-	for i := range t.slots {
-		if s := &t.slots[i]; s.key != noKey && !yield(s.key, s.value) {
-			return
-		}
-	}
+// lists holds a list of ids for each of a number of things: list i is
+// ids[start[i]:start[i+1]].
+type lists struct {
+	start []int
+	ids   []int32
 }
+
+func (l *lists) of(i int32) []int32 { return l.ids[l.start[i]:l.start[i+1]] }
+
+// end ends a list; the next one starts here.
+func (l *lists) end() { l.start = append(l.start, len(l.ids)) }

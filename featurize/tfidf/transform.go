@@ -1,0 +1,204 @@
+package tfidf
+
+import (
+	"math"
+	"sync"
+
+	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/internal/scatter"
+	"giantstream/featurize/sparse"
+)
+
+// scratch is what one Transform needs.
+type scratch struct {
+	scan  scanner
+	keys  []uint64
+	found []int32 // feature id of each n-gram, -1 for an unknown one
+	sum   *scatter.Sum
+}
+
+// Transform returns Ψ(text), re-using the capacity of dst. The vector has
+// length 1, or 0 entries if the text holds no known feature.
+func (m *Model) Transform(text string, dst sparse.Vector) sparse.Vector {
+	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
+	s := m.pool.Get().(*scratch)
+	defer m.pool.Put(s)
+	return m.appendTo(dst, text, s)
+}
+
+// Unknown returns how many of the n-grams of a text, with repetitions, are no features
+// of the model, and how many there are. Rare and ubiquitous n-grams are left out of a
+// model from the start: what tells that a vocabulary ages is how far the share of unknown n-grams
+// rises above that of the texts of the fit.
+func (m *Model) Unknown(text string) (unknown, total int) {
+	s := m.pool.Get().(*scratch)
+	defer m.pool.Put(s)
+	m.find(s, text)
+	for _, id := range s.found {
+		if id < 0 {
+			unknown++
+		}
+	}
+	return unknown, len(s.found)
+}
+
+// TransformAll returns the matrix of Ψ of all texts, a row each (workers ≤ 0: one per CPU).
+func (m *Model) TransformAll(texts []string, workers int) *sparse.Matrix {
+	const block = 256
+	workers = parallel.Workers(workers)
+	c := &collector{out: &sparse.Matrix{Cols: m.Dim(), Start: make([]int64, 1, len(texts)+1)}}
+	c.turn.L = &c.mu
+	for _, text := range texts {
+		c.bytesLeft += len(text)
+	}
+	type worker struct {
+		scratch *scratch
+		rows    sparse.Vector
+		ends    []int
+	}
+	own := make([]worker, workers)
+	parallel.Each(len(texts), block, workers, func(w, b, lo, hi int) {
+		o := &own[w]
+		if o.scratch == nil {
+			o.scratch = m.pool.Get().(*scratch)
+		}
+		o.rows.Index, o.rows.Value, o.ends = o.rows.Index[:0], o.rows.Value[:0], o.ends[:0]
+		size := 0
+		for _, text := range texts[lo:hi] {
+			o.rows = m.appendTo(o.rows, text, o.scratch)
+			o.ends = append(o.ends, len(o.rows.Index))
+			size += len(text)
+		}
+		c.add(b, o.rows, o.ends, size)
+	})
+	for _, o := range own {
+		if o.scratch != nil {
+			m.pool.Put(o.scratch)
+		}
+	}
+	return c.out
+}
+
+// collector puts blocks of rows one after the other into one matrix, which it makes
+// about as large as it will be: there is no second copy of what is the largest
+// thing in memory.
+type collector struct {
+	mu        sync.Mutex
+	turn      sync.Cond
+	next      int // the block that is to come
+	bytes     int // of the texts that the rows so far are from
+	bytesLeft int
+	out       *sparse.Matrix
+}
+
+// add appends a block: the rows of texts of so many bytes, one after the other,
+// and where each ends. It waits until the blocks before have come.
+func (c *collector) add(block int, rows sparse.Vector, ends []int, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.next != block {
+		c.turn.Wait()
+	}
+	c.next++
+	c.bytes, c.bytesLeft = c.bytes+size, c.bytesLeft-size
+	from := len(c.out.Index)
+	if need := from + len(rows.Index); need > cap(c.out.Index) {
+		// As the texts so far had it, and a tenth.
+		room := need + int(1.1*float64(c.bytesLeft)*float64(need)/float64(max(1, c.bytes)))
+		c.out.Index = append(make([]int32, 0, room), c.out.Index...)
+		c.out.Value = append(make([]float32, 0, room), c.out.Value...)
+	}
+	c.out.Index, c.out.Value = append(c.out.Index, rows.Index...), append(c.out.Value, rows.Value...)
+	for _, end := range ends {
+		c.out.Start = append(c.out.Start, int64(from+end))
+	}
+	c.out.Rows += len(ends)
+	c.turn.Broadcast()
+}
+
+// appendTo appends the entries of Ψ(text) to dst.
+func (m *Model) appendTo(dst sparse.Vector, text string, s *scratch) sparse.Vector {
+	m.find(s, text)
+	known := s.found[:0]
+	for _, id := range s.found {
+		if id >= 0 {
+			known = append(known, id)
+		}
+	}
+	s.sum.Increment(known)
+	from := len(dst.Index)
+	dst = s.sum.Drain(dst)
+	var square [numParts]float64
+	part, to := Part(0), from
+	for k := from; k < len(dst.Index); k++ {
+		id := dst.Index[k]
+		w := dst.Value[k] * m.idf[id]
+		if w <= 0 {
+			continue
+		}
+		for int(id) >= m.first[part+1] {
+			part++
+		}
+		square[part] += float64(w) * float64(w)
+		dst.Index[to], dst.Value[to] = id, w
+		to++
+	}
+	dst.Index, dst.Value = dst.Index[:to], dst.Value[:to]
+	m.normalise(dst.Index[from:], dst.Value[from:], square)
+	return dst
+}
+
+// normalise scales each part to length 1 and then the whole, which is to
+// divide by √(number of parts that are not empty).
+func (m *Model) normalise(index []int32, value []float32, square [numParts]float64) {
+	parts := 0.0
+	for _, q := range square {
+		if q > 0 {
+			parts++
+		}
+	}
+	i := 0
+	for p, q := range square {
+		scale := 1 / math.Sqrt(q*parts)
+		for ; i < len(index) && int(index[i]) < m.first[p+1]; i++ {
+			value[i] = float32(float64(value[i]) * scale)
+		}
+	}
+}
+
+// find collects the features of a text, one entry per n-gram and occurrence.
+func (m *Model) find(s *scratch, text string) {
+	s.found = s.found[:0]
+	s.scan.text = text
+	withWords, withPairs := len(m.part(Word1)) > 0, len(m.pairs.keys) > 0
+	previous, first := int32(-1), true
+	for w := s.scan.next(); w != nil; w = s.scan.next() {
+		id, _ := m.words.find(w)
+		if withWords {
+			feature := int32(-1)
+			if id >= 0 {
+				feature = m.single[id]
+			}
+			s.found = append(s.found, feature)
+		}
+		if withPairs && !first {
+			feature := int32(-1)
+			if id >= 0 && previous >= 0 {
+				if pair, _ := m.pairs.find(pairKey(previous, id)); pair >= 0 {
+					feature = int32(m.first[Word2]) + pair
+				}
+			}
+			s.found = append(s.found, feature)
+		}
+		previous, first = id, false
+		if id >= 0 {
+			s.found = append(s.found, m.runs.of(id)...)
+			continue
+		}
+		s.keys = m.appendRuns(s.keys[:0], w)
+		for _, key := range s.keys {
+			s.found = append(s.found, m.run(key))
+		}
+	}
+	s.scan.text = "" // do not keep the text alive in the pool
+}
