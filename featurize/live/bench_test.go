@@ -22,6 +22,10 @@ import (
 type debian struct {
 	projected []float32
 	labels    *sparse.Matrix
+
+	texts      []string
+	vectorizer *tfidf.Model
+	projection *projection.Projection
 }
 
 const debianDim = 256
@@ -43,7 +47,7 @@ func loadDebian(b *testing.B) debian {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return debian{p.ApplyAll(x, 0), g.Adjacency}
+	return debian{p.ApplyAll(x, 0), g.Adjacency, g.Texts, m, p}
 }
 
 func (d debian) text(i int32) []float32 {
@@ -58,7 +62,7 @@ func (d debian) first(n int) debian {
 		end, _ := slices.BinarySearch(row, int32(n))
 		y.Append(sparse.Vector{Index: row[:end]})
 	}
-	return debian{d.projected[:n*debianDim], y}
+	return debian{projected: d.projected[:n*debianDim], labels: y}
 }
 
 // shuffled returns the graph with its nodes numbered in random order.
@@ -173,10 +177,24 @@ func BenchmarkArrivals(b *testing.B) {
 }
 
 // BenchmarkTextChanged gives a random node of debian-packages the text of
-// another one, and makes its row's targets. Hubs are left out as instances, as
-// max_degree does.
+// another one, and makes its row's targets: from the raw text, and from the projected
+// text on. Hubs are left out as instances, as max_degree does.
 func BenchmarkTextChanged(b *testing.B) {
 	d := loadDebian(b)
+	b.Run("raw", func(b *testing.B) {
+		var features sparse.Vector
+		text := make([]float32, debianDim)
+		changeTexts(b, d, func(n int32) []float32 {
+			features = d.vectorizer.Transform(d.texts[n], features)
+			d.projection.Apply(features, text)
+			return text
+		})
+	})
+	b.Run("projected", func(b *testing.B) { changeTexts(b, d, d.text) })
+}
+
+func changeTexts(b *testing.B, d debian, textOf func(int32) []float32) {
+	b.Helper()
 	g := d.live(b)
 	r := rand.New(rand.NewPCG(1, 1))
 	measure(b, func() func() {
@@ -185,7 +203,7 @@ func BenchmarkTextChanged(b *testing.B) {
 			n = r.Int32N(int32(g.Len()))
 		}
 		return func() {
-			g.SetText(n, d.text(other))
+			g.SetText(n, textOf(other))
 			g.Targets(n)
 		}
 	})

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -41,8 +40,9 @@ type candidate struct {
 	cosine  float32
 }
 
-func nearest(a, b candidate) int {
-	return cmp.Or(cmp.Compare(b.cosine, a.cosine), cmp.Compare(a.cluster, b.cluster))
+// nearer orders candidates: by cosine, ties by number.
+func (c candidate) nearer(than candidate) bool {
+	return c.cosine > than.cosine || c.cosine == than.cosine && c.cluster < than.cluster
 }
 
 // Place enters a label with the given features (of any length) into the tree,
@@ -85,15 +85,18 @@ func (t *Tree) insert(label int32) {
 		t.tell(Split, -1, -1, to)
 		found = []candidate{{cluster: to}}
 	}
-	to := found[0].cluster
+	best, room := found[0], candidate{cluster: -1}
 	for _, c := range found {
-		if c.cosine < found[0].cosine-slack {
-			break
+		if c.nearer(best) {
+			best = c
 		}
-		if t.hasRoom(c.cluster) {
-			to = c.cluster
-			break
+		if t.hasRoom(c.cluster) && (room.cluster < 0 || c.nearer(room)) {
+			room = c
 		}
+	}
+	to := best.cluster
+	if room.cluster >= 0 && room.cosine >= best.cosine-slack {
+		to = room.cluster
 	}
 	t.put(label, to)
 	t.tell(Added, label, -1, to)
@@ -103,15 +106,14 @@ func (t *Tree) insert(label int32) {
 // settle moves a label that is nearer to another leaf with room.
 func (t *Tree) settle(label int32) {
 	u, own := t.placed.row(label), t.leafOf[label]
-	stay := t.leaves[own].cosineWithout(u) + margin
+	best := candidate{own, t.leaves[own].cosineWithout(u) + margin}
 	for _, c := range t.route(u) {
-		if c.cosine <= stay {
-			return
+		if c.cluster != own && c.cosine > best.cosine && t.hasRoom(c.cluster) {
+			best = c
 		}
-		if c.cluster != own && t.hasRoom(c.cluster) {
-			t.move(label, c.cluster)
-			return
-		}
+	}
+	if best.cluster != own {
+		t.move(label, best.cluster)
 	}
 }
 
@@ -123,7 +125,7 @@ func (t *Tree) move(label, to int32) {
 	t.tell(Moved, label, from, to)
 }
 
-// route returns the leaves at the end of the beam, nearest first. It is valid
+// route returns the leaves at the end of the beam, in no order. It is valid
 // until the next call.
 func (t *Tree) route(u []float32) []candidate {
 	front, next := t.scratch.front[:0], t.scratch.next[:0]
@@ -131,41 +133,49 @@ func (t *Tree) route(u []float32) []candidate {
 		front = append(front, candidate{cluster: 0})
 	} else {
 		for c := range int32(len(t.inner[0])) {
-			front = t.score(front, c, &t.inner[0][c], u)
+			front = follow(front, c, &t.inner[0][c], u)
 		}
 	}
-	for level := range t.inner {
-		slices.SortFunc(front, nearest)
-		front = front[:min(len(front), beam)]
-		if level == len(t.inner)-1 {
-			break
-		}
+	for level := range len(t.inner) - 1 {
 		next = next[:0]
 		for _, f := range front {
 			lo, hi := t.base.Children(level, f.cluster)
 			for c := lo; c < hi; c++ {
-				next = t.score(next, c, &t.inner[level+1][c], u)
+				next = follow(next, c, &t.inner[level+1][c], u)
 			}
 		}
 		front, next = next, front
 	}
 	next = next[:0]
 	for _, f := range front {
-		for _, c := range t.children[f.cluster] {
-			next = t.score(next, c, &t.leaves[c].centroid, u)
+		for _, k := range t.children[f.cluster] {
+			if c := &t.leaves[k].centroid; c.n > 0 {
+				next = append(next, candidate{k, c.cosine(u)})
+			}
 		}
 	}
-	slices.SortFunc(next, nearest)
 	t.scratch.front, t.scratch.next = front, next
 	return next
 }
 
-// score appends a cluster unless it is empty.
-func (t *Tree) score(to []candidate, cluster int32, c *centroid, u []float32) []candidate {
+// follow enters a cluster, unless it is empty, into the beam: the nearest so
+// far, nearest first.
+func follow(front []candidate, cluster int32, c *centroid, u []float32) []candidate {
 	if c.n == 0 {
-		return to
+		return front
 	}
-	return append(to, candidate{cluster, c.cosine(u)})
+	this := candidate{cluster, c.cosine(u)}
+	if len(front) < beam {
+		front = append(front, this)
+	} else if !this.nearer(front[beam-1]) {
+		return front
+	}
+	at := len(front) - 1
+	for ; at > 0 && this.nearer(front[at-1]); at-- {
+		front[at] = front[at-1]
+	}
+	front[at] = this
+	return front
 }
 
 // newLeaf adds an empty leaf under a parent.
