@@ -14,7 +14,9 @@ import (
 // ErrTooFew: the graph is too small to learn from.
 var ErrTooFew = errors.New("too few nodes with neighbours to fit a generation")
 
-// Builder builds generations in a store. One build at a time per store.
+// Builder builds generations in a store. One build at a time per store: give
+// it a store whose writes are fenced by a lease (sink/lease) where several
+// processes may want to.
 type Builder struct {
 	Store    sink.Store
 	Settings Settings
@@ -88,6 +90,7 @@ func (b *Builder) Build(ctx context.Context, g int64, source Source, until Until
 		return nil, fmt.Errorf("generation %d: %w: %d nodes, none of which has a neighbour", g, ErrTooFew, corpus.stats.Nodes)
 	}
 	log.Info("cut read", "nodes", corpus.stats.Nodes, "links", corpus.stats.Links)
+	f.checkMemory()
 
 	stages := []struct {
 		run   func() error
@@ -138,7 +141,7 @@ func (b *Builder) begin(ctx context.Context, g int64, source Source) (*Doc, erro
 	case !errors.Is(err, ErrNone):
 		return nil, err
 	}
-	return doc, doc.save(ctx, b.Store)
+	return doc, doc.create(ctx, b.Store)
 }
 
 func sameCut(a, b map[int]int64) bool {
