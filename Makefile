@@ -10,10 +10,10 @@ RACE_PACKAGES := ./cmd/... ./ingest/... ./stream/... ./sink/... ./train/...
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench kafka-up kafka-down s3-up s3-down test-real
+.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize kafka-up kafka-down s3-up s3-down test-real
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## compile bin/giantstream
 	go build -o bin/giantstream ./cmd/giantstream
@@ -42,6 +42,9 @@ quickstart: ## run everything embedded, on the sample graph
 
 bench: ## run all benchmarks
 	go test -run '^$$' -bench . ./...
+
+bench-featurize: ## featurization beside PECOS, on the Debian packages (Python)
+	bench/featurize/run
 
 kafka-up: ## start Apache Kafka on loopback, BROKERS=1 or 3 (Java, Maven)
 	@dev/kafka/server up
