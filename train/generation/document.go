@@ -129,13 +129,32 @@ func Load(ctx context.Context, store sink.Store, g int64) (*Doc, error) {
 	return &d, nil
 }
 
-// save replaces the document.
-func (d *Doc) save(ctx context.Context, store sink.Store) error {
-	data, err := json.MarshalIndent(d, "", "  ")
+// create writes the document of a build that begins. Of several that begin
+// the same generation one goes on: its cut and settings are those of all that follows.
+func (d *Doc) create(ctx context.Context, store sink.Store) error {
+	data, err := d.encode()
 	if err != nil {
 		return err
 	}
-	return sink.PutBytes(ctx, store, docKey(d.Generation), append(data, '\n'))
+	err = store.Create(ctx, docKey(d.Generation), data)
+	if errors.Is(err, sink.ErrExists) {
+		return fmt.Errorf("generation %d was begun by another process in the meantime: %w", d.Generation, err)
+	}
+	return err
+}
+
+// save replaces the document.
+func (d *Doc) save(ctx context.Context, store sink.Store) error {
+	data, err := d.encode()
+	if err != nil {
+		return err
+	}
+	return sink.PutBytes(ctx, store, docKey(d.Generation), data)
+}
+
+func (d *Doc) encode() ([]byte, error) {
+	data, err := json.MarshalIndent(d, "", "  ")
+	return append(data, '\n'), err
 }
 
 // Numbers lists the generations in the store, ascending, ready or not.
