@@ -6,7 +6,9 @@ import "giantstream/featurize/sparse"
 // fixed order (ascending id, so independent of shards and windows) and who
 // neighbours whom.
 type Graph struct {
-	IDs   []string
+	IDs []string
+	// Texts may be nil where they are kept elsewhere; encoders are trained on
+	// features of them.
 	Texts []string
 	// Classes are the nodes' own classes for evaluation, "" where unknown.
 	Classes []string

@@ -17,6 +17,13 @@
 // generation before that. Readers call Open and get what serving needs:
 // features and targets for rows, embeddings for texts.
 //
+// # Memory
+//
+// What grows with the texts (the texts, Ψ of them, their projections) is kept
+// in spools, which move from memory to temporary files above a share of
+// Builder.MemoryLimit; every stage reads them record by record. The outcome
+// does not depend on it. memory.go lists what stays in memory.
+//
 // Layout and fields: docs/format/generation.md. Method: Chien et al., ICLR
 // 2022 (GIANT), sections 3 and 4.
 package generation
