@@ -2,17 +2,19 @@ package main
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
+	"giantstream/sink/lease"
 	"giantstream/train/generation"
 )
 
 // stageCommand runs a generation's build up to a point. The three commands
-// resume one another: fit, then train, then embed is one whole build.
+// resume one another: fit, then train, then embed is one whole build. Each
+// holds the refresh lease, as a running pipeline does while it builds.
 func (a *app) stageCommand(until generation.Until, use, short, long, example string) *cobra.Command {
 	var (
 		flags   pipelineFlags
@@ -38,12 +40,20 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 			}
 			service.LimitMemory(cfg)
 			progress := console.New(a.err, log)
-			b := &generation.Builder{Store: store, Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
-				MemoryLimit: int64(cfg.Featurize.MemoryLimit), CheckpointEvery: cfg.Train.CheckpointEvery, Progress: progress, Log: log, Now: time.Now}
+			held, err := service.HoldRefresh(ctx, store, log)
+			if err != nil {
+				return err
+			}
+			ctx, release := held.Keep(ctx)
+			defer release()
+			b := service.NewBuilder(cfg, held.Store(), progress, log)
 			doc, err := b.BuildNext(ctx, func(ctx context.Context, at map[int]int64) (generation.Source, error) {
 				return service.SourceAt(ctx, store, pipe.id.Shards, at)
 			}, until)
 			progress.Done()
+			if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
+				return lost
+			}
 			if err != nil {
 				return err
 			}

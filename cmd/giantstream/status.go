@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/service"
+	"giantstream/sink/lease"
 	"giantstream/stream"
 	"giantstream/train/generation"
 )
@@ -26,6 +28,9 @@ type pipelineStatus struct {
 	Nodes       int64              `json:"nodes"`
 	Edges       int64              `json:"edges"`
 	Generations []generationStatus `json:"generations"`
+	// Refresh is the process that builds a generation now, nil for none. One
+	// that was killed stays here until the next takes over.
+	Refresh *lease.Record `json:"refresh,omitempty"`
 }
 
 type shardStatus struct {
@@ -111,7 +116,11 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 		}
 		st.Generations = append(st.Generations, generationStatus{g, d.Status, d.Encoder.Kind, d.Graph.Nodes, d.Finished, d.GraphHash})
 	}
-	return st, nil
+	holder, err := lease.Newest(ctx, store, service.RefreshLease)
+	if err == nil && holder != nil && !holder.Released {
+		st.Refresh = holder
+	}
+	return st, err
 }
 
 func (st *pipelineStatus) print(out io.Writer) error {
@@ -129,6 +138,10 @@ func (st *pipelineStatus) print(out io.Writer) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if r := st.Refresh; r != nil {
+		fmt.Fprintf(out, "\nrefresh: %s is building since %s, last sign of life at %s (its clock), lease number %d\n",
+			r.Holder, r.Acquired.UTC().Format(time.DateTime), r.Renewed.UTC().Format(time.TimeOnly), r.Number)
 	}
 	if len(st.Generations) == 0 {
 		fmt.Fprintln(out, "\nno generation yet")

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/sink/lease"
+	"giantstream/train"
 	"giantstream/train/generation"
 )
 
@@ -15,8 +19,8 @@ const refreshPoll = 2 * time.Second
 
 // Run serves until ctx ends or the service fails: embeddings follow the
 // changes, and a new generation starts by itself once enough has changed
-// (refresh.min_changes, refresh.max_age). While it trains, the current one
-// keeps serving.
+// (refresh.min_changes, refresh.max_age), in whichever process of the pipeline
+// gets the refresh lease first. While it trains, the current one keeps serving.
 func (s *Service) Run(ctx context.Context) error {
 	const first, longest = 10 * time.Second, 10 * time.Minute
 	pause := first
@@ -26,18 +30,18 @@ func (s *Service) Run(ctx context.Context) error {
 		// Another process, or a command, may have finished a generation.
 		err := s.loadCurrent(ctx)
 		var due bool
-		var why string
 		if err == nil {
-			due, why, err = s.refreshDue(ctx)
+			due, _, err = s.refreshDue(ctx)
 		}
 		if err == nil && due {
-			s.log.Info("starting a new generation", "because", why)
-			_, err = s.Refresh(ctx)
+			_, err = s.refresh(ctx, s.refreshDue)
 		}
 		wait := tick.C
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case s.elsewhere(err):
+			pause = first
 		case err != nil:
 			s.log.Error("refresh failed; the current generation keeps serving", "retry_in", pause, "error", err)
 			wait, pause = time.After(pause), min(2*pause, longest)
@@ -61,7 +65,7 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if unfinished != nil {
-		return true, "an unfinished generation is there to resume", nil
+		return true, becauseUnfinished, nil
 	}
 	changes, nodes, err := s.changes(ctx)
 	if err != nil || changes == 0 {
@@ -117,48 +121,111 @@ func (s *Service) changes(ctx context.Context) (changed, nodes int64, err error)
 }
 
 // UpToDate brings the embeddings up to everything committed: it finishes an
-// unfinished generation, and builds a new one if rows have changed since. It
-// returns the generation that is current then, and whether it is new.
+// unfinished generation, and builds a new one if rows have changed since, or
+// waits for the process that does. It returns the generation that is current
+// then, and whether this process has built one.
 func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool, err error) {
-	for {
-		unfinished, _, err := generation.Next(ctx, s.store)
-		if err != nil {
-			return nil, false, err
-		}
-		changes, _, err := s.changes(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		if unfinished == nil && changes == 0 {
-			if g := s.Current(); g != nil {
-				return g.Doc, built, nil
+	err = s.poll(ctx, "bring the embeddings up to date", func() (bool, error) {
+		for {
+			if err := s.loadCurrent(ctx); err != nil {
+				return false, err
 			}
-			return nil, false, fmt.Errorf("%w: no node has arrived; check the topics, the field mapping and the dead letters", generation.ErrTooFew)
+			if due, _, err := s.outdated(ctx); err != nil || !due {
+				return err == nil, err
+			}
+			here, err := s.refresh(ctx, s.outdated)
+			if err != nil {
+				if s.elsewhere(err) {
+					err = nil // look again later
+				}
+				return false, err
+			}
+			built = built || here
 		}
-		if _, err := s.Refresh(ctx); err != nil {
-			return nil, false, err
-		}
-		built = true
+	})
+	if err != nil {
+		return nil, false, err
 	}
+	if g := s.Current(); g != nil {
+		return g.Doc, built, nil
+	}
+	return nil, false, fmt.Errorf("%w: no node has arrived; check the topics, the field mapping and the dead letters", generation.ErrTooFew)
 }
 
-// Refresh builds a generation on the newest cut, or finishes the unfinished
-// one, and makes it current.
-func (s *Service) Refresh(ctx context.Context) (*generation.Doc, error) {
-	doc, err := s.Builder().BuildNext(ctx, s.cut, generation.UntilReady)
+// outdated reports whether anything committed is missing in the current
+// generation, and what.
+func (s *Service) outdated(ctx context.Context) (bool, string, error) {
+	unfinished, _, err := generation.Next(ctx, s.store)
 	if err != nil {
-		return nil, err
+		return false, "", err
+	}
+	if unfinished != nil {
+		return true, becauseUnfinished, nil
+	}
+	changes, _, err := s.changes(ctx)
+	return changes > 0, fmt.Sprintf("%d rows changed", changes), err
+}
+
+const becauseUnfinished = "an unfinished generation is there to resume"
+
+// refresh takes the refresh lease and, if a generation is still due then,
+// builds one on the newest cut, or finishes the unfinished one, and makes it
+// current. It returns lease.ErrHeld if another process has the lease, and
+// lease.ErrLost if another process has taken it over from this one.
+func (s *Service) refresh(ctx context.Context, due func(context.Context) (bool, string, error)) (built bool, err error) {
+	held, err := s.lease.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	ctx, release := held.Keep(ctx)
+	defer release()
+	defer func() {
+		if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
+			err = lost // not that its context has ended
+		}
+	}()
+	// Until now another process may have been at it.
+	if err := s.loadCurrent(ctx); err != nil {
+		return false, err
+	}
+	yes, why, err := due(ctx)
+	if err != nil || !yes {
+		return false, err
+	}
+	s.log.Info("building a generation", "because", why, "lease", held.Number())
+	store := held.Store()
+	doc, err := NewBuilder(s.cfg, store, s.progress, s.log).BuildNext(ctx, s.cut, generation.UntilReady)
+	if err != nil {
+		return false, err
 	}
 	if err := s.serve(ctx, doc); err != nil {
-		return nil, err
+		return false, err
 	}
-	removed, err := generation.Prune(ctx, s.store, s.cfg.Refresh.Keep)
+	removed, err := generation.Prune(ctx, store, s.cfg.Refresh.Keep)
 	if err != nil {
 		s.log.Warn("old generations could not be removed; the next refresh tries again", "error", err)
 	} else if len(removed) > 0 {
 		s.log.Info("old generations removed", "generations", removed)
 	}
-	return doc, nil
+	return true, nil
+}
+
+// elsewhere reports whether err means that another process is building, and
+// says so in the log, once per holder.
+func (s *Service) elsewhere(err error) bool {
+	var by *lease.HeldError
+	switch {
+	case errors.Is(err, lease.ErrLost):
+		s.log.Warn("another process has taken the refresh over; what it finishes is served", "error", err)
+	case errors.As(err, &by):
+		if by.Number != s.builder {
+			s.builder = by.Number
+			s.log.Info("another process is building a generation", "holder", by.Holder, "lease", by.Number)
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // cut is the source for a build: the given cut, or the newest one.
@@ -166,10 +233,11 @@ func (s *Service) cut(ctx context.Context, at map[int]int64) (generation.Source,
 	return SourceAt(ctx, s.store, s.cfg.Shards, at)
 }
 
-// Builder returns a builder of this pipeline's generations.
-func (s *Service) Builder() *generation.Builder {
-	return &generation.Builder{Store: s.store, Settings: SettingsOf(s.cfg), Workers: s.cfg.Train.Threads,
-		MemoryLimit: int64(s.cfg.Featurize.MemoryLimit), CheckpointEvery: s.cfg.Train.CheckpointEvery, Progress: s.progress, Log: s.log, Now: time.Now}
+// NewBuilder returns a builder of the generations that the configuration
+// describes. The store should be a lease's.
+func NewBuilder(cfg *config.Config, store sink.Store, p train.Progress, log *slog.Logger) *generation.Builder {
+	return &generation.Builder{Store: store, Settings: SettingsOf(cfg), Workers: cfg.Train.Threads,
+		MemoryLimit: int64(cfg.Featurize.MemoryLimit), CheckpointEvery: cfg.Train.CheckpointEvery, Progress: p, Log: log, Now: time.Now}
 }
 
 // SettingsOf returns what the configuration says about generations.

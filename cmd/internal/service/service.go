@@ -22,6 +22,7 @@ import (
 	"giantstream/ingest/feed"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
+	"giantstream/sink/lease"
 	"giantstream/stream"
 	"giantstream/train"
 	"giantstream/train/generation"
@@ -51,6 +52,12 @@ type Service struct {
 	serving   serving
 	heads     heads
 	metrics   *metrics
+
+	// lease is the right to build generations; builder is the number of
+	// another process's holding of it that was logged last. Both belong to the
+	// goroutine that calls Run or UpToDate.
+	lease   *lease.Lease
+	builder int64
 
 	// draining > 0: shards commit as soon as they are caught up.
 	draining atomic.Int32
@@ -83,6 +90,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	if err := stream.EnsureIdentity(ctx, s.store, stream.Identity{
 		Name: s.cfg.Pipeline, Shards: s.cfg.Shards, Undirected: s.cfg.Ingest.Undirected}); err != nil {
+		return nil, err
+	}
+	if s.lease, err = refreshLease(s.store, s.log); err != nil {
 		return nil, err
 	}
 	if err := s.connect(ctx); err != nil {

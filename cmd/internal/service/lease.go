@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/lease"
+)
+
+// RefreshLease names the lease of whoever builds a generation.
+const RefreshLease = "refresh"
+
+func refreshLease(store sink.Store, log *slog.Logger) (*lease.Lease, error) {
+	return lease.New(lease.Options{Store: store, Name: RefreshLease, Holder: writerName(),
+		Process: processID(), Ended: processEnded, Log: log})
+}
+
+// HoldRefresh takes the refresh lease for a command that builds by hand. While
+// another process holds it, it waits until that one has shown to be alive,
+// which is an error, or has been silent for long enough to be taken for dead.
+func HoldRefresh(ctx context.Context, store sink.Store, log *slog.Logger) (*lease.Held, error) {
+	l, err := refreshLease(store, log)
+	if err != nil {
+		return nil, err
+	}
+	return holdOrTell(ctx, l, time.Second, log)
+}
+
+func holdOrTell(ctx context.Context, l *lease.Lease, poll time.Duration, log *slog.Logger) (*lease.Held, error) {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for waiting := false; ; waiting = true {
+		held, err := l.Acquire(ctx)
+		var by *lease.HeldError
+		switch {
+		case !errors.As(err, &by):
+			return held, err
+		case by.Seen:
+			return nil, fmt.Errorf("another process is building a generation: %w; wait until it is ready ('giantstream status'), or stop that process", err)
+		case !waiting:
+			log.Warn("another process seems to be building a generation; looking whether it is alive", "holder", by.Holder)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
