@@ -131,16 +131,28 @@ func (s *sparseRows) compact(members []int32, last points) (points, bool) {
 		c = &sparseRows{Matrix: &sparse.Matrix{}, slot: make([]int32, s.Cols)}
 	}
 	// slot[j]: how many entries, up to two; then the new column plus 2.
+	entries, single := 0, 0
 	for _, m := range members {
-		for _, j := range s.Row(int(m)).Index {
-			c.slot[j] = min(2, c.slot[j]+1)
+		row := s.Row(int(m)).Index
+		entries += len(row)
+		for _, j := range row {
+			switch c.slot[j] {
+			case 0:
+				c.slot[j] = 1
+				single++
+			case 1:
+				c.slot[j] = 2
+				single--
+			}
 		}
 	}
 	c.Rows, c.Cols = len(members), 0
-	c.Start = append(c.Start[:0], 0)
-	c.Index, c.Value, c.alone = c.Index[:0], c.Value[:0], resize(c.alone, len(members))
+	c.Start, c.alone = resize(c.Start, len(members)+1), resize(c.alone, len(members))
+	c.Index, c.Value = resize(c.Index, entries-single), resize(c.Value, entries-single)
+	n := 0
 	for k, m := range members {
 		row := s.Row(int(m))
+		c.Start[k] = int64(n)
 		var alone float32
 		for at, j := range row.Index {
 			switch c.slot[j] {
@@ -151,12 +163,12 @@ func (s *sparseRows) compact(members []int32, last points) (points, bool) {
 				c.Cols++
 				c.slot[j] = int32(c.Cols) + 2
 			}
-			c.Index = append(c.Index, c.slot[j]-3)
-			c.Value = append(c.Value, row.Value[at])
+			c.Index[n], c.Value[n] = c.slot[j]-3, row.Value[at]
+			n++
 		}
 		c.alone[k] = alone
-		c.Start = append(c.Start, int64(len(c.Index)))
 	}
+	c.Start[len(members)] = int64(n)
 	for _, m := range members {
 		for _, j := range s.Row(int(m)).Index {
 			c.slot[j] = 0
