@@ -11,6 +11,12 @@
 // sums of both halves; again until no member changes sides, or 20 times. Every cluster
 // is halved, so a tree of 2^d leaves takes d rounds, and the levels are some of the rounds.
 //
+// Two things make it fast without changing what it computes. One product a member is
+// enough in each round, since those with both halves add up to the product
+// with the whole (split.go). And below the first three halvings sparse features are copied
+// per cluster without the columns that only one member has (sparse.go); each
+// worker holds one such copy, an eighth of the features or less.
+//
 // # Shape
 //
 // The number of clusters of each level is a power of two. Unless Levels says

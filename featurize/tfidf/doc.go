@@ -30,12 +30,30 @@
 // character runs than it fitted (it forgets the padding); here fitting and
 // transforming share one code path in both profiles.
 //
+// # Following a stream
+//
+// Document frequencies follow the texts: Add a new one, Remove a deleted one,
+// both for a changed one. Merge adds up the counts of shards. A Model's
+// vocabulary is frozen; Unknown measures how much of a text it does not know.
+//
+// # Bounded memory
+//
+// Without a budget a Fitter takes about 40 bytes per distinct n-gram and
+// worker, and Fit as much again. Options.MemoryBudget bounds both: when the memory is
+// full, the rarer half of the n-grams is forgotten (lossy counting, see prune.go). A
+// document frequency df is then counted as at least df − e and at most df, and so every n-gram in
+// e + MinDF documents or more stays a candidate; those that were never
+// forgotten are counted exactly, as the frequent ones are. Undercount returns e, for each part. In
+// a table of c n-grams into which M document frequencies were counted, e ≤ 2·M/c; words that pairs
+// keep in memory can push the e of words and pairs beyond that. A budget of B bytes
+// holds B/640 character runs, B/160 pairs, and words of 3/8·B bytes at 112 bytes and 1.25 times
+// their length. Merged, errors add up.
+//
 // # Invariants
 //
 // A fit depends on the multiset of texts alone, not on their order, the number of
-// workers or the calls they came in. Feature ids are ordered by part, then
-// ascending document frequency, then n-gram (words in byte order). A Model is
-// immutable and safe for concurrent use. While fitting, memory is 32 to
-// 64 bytes per distinct n-gram and worker; while transforming, a few bytes per
-// character of the text.
+// workers or the calls they came in; under a memory budget on the order too. Feature
+// ids are ordered by part, then ascending document frequency, then n-gram (words in
+// byte order). A Model is immutable and safe for concurrent use. Transforming takes,
+// besides the result, 4 bytes per feature and worker.
 package tfidf
