@@ -15,8 +15,25 @@ type scratch struct {
 // normalize returns text after steps 1 to 3 of the package documentation. The
 // result is valid until the next call.
 func (s *scratch) normalize(text string, o Options) []byte {
+	ascii := s.tidy(text, o)
+	if ascii || (!o.Lower && !o.StripAccents) {
+		return s.clean
+	}
+	from := s.clean
+	if o.StripAccents {
+		s.decomposed = norm.NFD.Append(s.decomposed[:0], s.clean...)
+		from = s.decomposed
+	}
+	s.fold(from, o)
+	return s.folded
+}
+
+// tidy makes clean of text: without control characters, spaces for white
+// space and around ideographs, and in lower case where it is ASCII. It reports
+// whether all of it is.
+func (s *scratch) tidy(text string, o Options) (ascii bool) {
 	s.clean = s.clean[:0]
-	ascii := true
+	ascii = true
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c < utf8.RuneSelf {
@@ -45,14 +62,11 @@ func (s *scratch) normalize(text string, o Options) []byte {
 			s.clean = utf8.AppendRune(s.clean, r)
 		}
 	}
-	if ascii || (!o.Lower && !o.StripAccents) {
-		return s.clean
-	}
-	from := s.clean
-	if o.StripAccents {
-		s.decomposed = norm.NFD.Append(s.decomposed[:0], s.clean...)
-		from = s.decomposed
-	}
+	return ascii
+}
+
+// fold makes folded of decomposed text: without marks and in lower case.
+func (s *scratch) fold(from []byte, o Options) {
 	s.folded = s.folded[:0]
 	for i := 0; i < len(from); {
 		if c := from[i]; c < utf8.RuneSelf {
@@ -75,7 +89,6 @@ func (s *scratch) normalize(text string, o Options) []byte {
 			s.folded = utf8.AppendRune(s.folded, unicode.ToLower(r))
 		}
 	}
-	return s.folded
 }
 
 // ideograph reports whether r is in a CJK Unified Ideographs block, by the

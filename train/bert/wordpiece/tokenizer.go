@@ -69,12 +69,12 @@ func New(vocab []string, o Options) (*Tokenizer, error) {
 // Size returns the number of pieces; ids are below it.
 func (t *Tokenizer) Size() int { return t.size }
 
-// Encode appends the ids of text to dst: [CLS], at most max−2 pieces, [SEP].
-// max is at least 2.
-func (t *Tokenizer) Encode(text string, max int, dst []int32) []int32 {
+// Encode appends the ids of text to dst: [CLS], the text's pieces, [SEP]. There
+// are at most most of them, which is at least 2; what is over is cut off the text's end.
+func (t *Tokenizer) Encode(text string, most int, dst []int32) []int32 {
 	s := t.scratch.Get().(*scratch)
 	defer t.scratch.Put(s)
-	end := len(dst) + max - 1 // where [SEP] goes at the latest
+	end := len(dst) + most - 1 // where [SEP] goes at the latest
 	dst = append(dst, t.cls)
 	for text != "" && len(dst) < end {
 		part := text[:cut(text)]
