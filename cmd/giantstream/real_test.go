@@ -242,3 +242,48 @@ func awaitManifests(t *testing.T, store sink.Store) {
 		<-tick.C
 	}
 }
+
+// Two workers share the shards and the work; one is killed on the way, and
+// the other ends what it had begun.
+func TestRealTwoWorkers(t *testing.T) {
+	config, p := realPlace(t, smallConfig)
+	second := writeFile(t, filepath.Join(t.TempDir(), "second.yaml"), otherState(t, config))
+	h := newAuthor(5, 2000).beginning()
+	files := h.write(t, t.TempDir())
+	dir := t.TempDir()
+	embedded := writeFile(t, filepath.Join(dir, "embedded.yaml"), smallConfig)
+	succeed(t, append([]string{"run", "-c", embedded, "--store", dir, "--until-idle"}, files...)...)
+
+	a := start(t, "run", "-c", config)
+	killed := make(chan int, 1)
+	stop := make(chan time.Time, 1)
+	go func() { killed <- a.wait(os.Kill, func(string) <-chan time.Time { return stop }) }()
+	b := start(t, "run", "-c", second, "--until-idle")
+	ended := make(chan int, 1)
+	succeed(t, append([]string{"backfill", "-c", config}, files...)...)
+	go func() { ended <- b.wait(nil, nil) }()
+	awaitManifests(t, p.store)
+	stop <- time.Now()
+	if code := <-killed; code != -1 {
+		t.Fatalf("the first worker ended by itself: %d\n%s", code, a.log())
+	}
+	if code := <-ended; code != 0 {
+		t.Fatalf("exit code %d\n%s", code, b.log())
+	}
+	succeed(t, "run", "-c", second, "--until-idle")
+	p.checkLog(t)
+	got, want := p.outcome(t), readOutcome(t, dir)
+	checkGraph(t, got.rows, graphOf(h))
+	sameMap(t, "newest row", got.rows, want.rows)
+}
+
+// otherState returns a configuration with a state directory of its own, as a
+// worker on another machine has.
+func otherState(t *testing.T, config string) string {
+	t.Helper()
+	data, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(string(data), "/state\"", "/state-2\"", 1)
+}

@@ -39,8 +39,9 @@ func main() {
 	bucket := flag.String("bucket", "giantstream", "bucket to make")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := serve(ctx, *dir, *listen, *bucket); err != nil {
+	err := serve(ctx, *dir, *listen, *bucket)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "s3:", err)
 		os.Exit(1)
 	}

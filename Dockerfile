@@ -1,0 +1,25 @@
+# giantstream, and for compose.yaml an S3 server (target s3), as static programs
+# in images that hold nothing else.
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./dev/s3
+# An empty image has no /tmp; state and uploads under way need places to write.
+RUN mkdir -p /root-of-image/tmp /root-of-image/var/lib/giantstream && chmod 1777 /root-of-image/tmp
+
+FROM scratch AS base
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build --chown=65532:65532 /root-of-image/ /
+USER 65532:65532
+WORKDIR /var/lib/giantstream
+
+FROM base AS s3
+COPY --from=build /out/s3 /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/s3"]
+
+FROM base AS giantstream
+COPY --from=build /out/giantstream /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/giantstream"]
+CMD ["run", "-c", "/etc/giantstream/giantstream.yaml"]
