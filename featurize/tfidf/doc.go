@@ -46,7 +46,7 @@
 // forgotten are counted exactly, as the frequent ones are. Undercount returns e, for each part. In
 // a table of c n-grams into which M document frequencies were counted, e ≤ 2·M/c; words that pairs
 // keep in memory can push the e of words and pairs beyond that. A budget of B bytes
-// holds B/640 character runs, B/160 pairs, and words of 3/8·B bytes at 112 bytes and 1.25 times
+// holds B/512 character runs, B/128 pairs, and words of 3/8·B bytes at 112 bytes and 1.25 times
 // their length. Merged, errors add up.
 //
 // # Invariants

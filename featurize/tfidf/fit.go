@@ -2,6 +2,7 @@ package tfidf
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -178,24 +179,34 @@ func (f *Fitter) choose(p Part, ids [][]int32) []feature {
 		return nil
 	}
 	all := f.candidates(p, ids)
-	scratch := make([]feature, len(all))
-	all, scratch = sortFeatures(all, scratch, func(ft feature) uint64 { return ft.key })
+	if len(f.counters) > 1 {
+		all = addUp(all)
+	}
 	// float32, as PECOS computes it.
 	maxDF := int32(math.Round(float64(float32(limits.MaxDF) * float32(f.docs))))
 	minDF := int32(max(1, limits.MinDF))
-	chosen := all[:0]
-	for i := 0; i < len(all); {
-		ft := all[i]
-		for i++; i < len(all) && all[i].key == ft.key; i++ {
-			ft.df += all[i].df
+	chosen := slices.DeleteFunc(all, func(ft feature) bool { return ft.df < minDF || ft.df > maxDF })
+	slices.SortFunc(chosen, func(a, b feature) int {
+		if a.df != b.df {
+			return cmp.Compare(a.df, b.df)
 		}
-		if ft.df >= minDF && ft.df <= maxDF {
-			chosen = append(chosen, ft)
+		return cmp.Compare(a.key, b.key)
+	})
+	return chosen[max(0, len(chosen)-limits.MaxFeatures):]
+}
+
+// addUp adds up the frequencies of equal n-grams, in place.
+func addUp(all []feature) []feature {
+	slices.SortFunc(all, func(a, b feature) int { return cmp.Compare(a.key, b.key) })
+	sums := all[:0]
+	for _, ft := range all {
+		if last := len(sums) - 1; last >= 0 && sums[last].key == ft.key {
+			sums[last].df += ft.df
+		} else {
+			sums = append(sums, ft)
 		}
 	}
-	// The sort is stable: n-grams stay in order within a document frequency.
-	chosen, _ = sortFeatures(chosen, scratch[:len(chosen)], func(ft feature) uint64 { return uint64(ft.df) })
-	return chosen[max(0, len(chosen)-limits.MaxFeatures):]
+	return sums
 }
 
 // candidates returns the counts of a part of all counters under common keys.
@@ -221,34 +232,6 @@ func (f *Fitter) candidates(p Part, ids [][]int32) []feature {
 		}
 	}
 	return all
-}
-
-// sortFeatures sorts by a number, least significant byte first (radix sort). It
-// returns the sorted features and the other slice, both of the same length.
-func sortFeatures(v, scratch []feature, by func(feature) uint64) (sorted, other []feature) {
-	var used uint64
-	for _, ft := range v {
-		used |= by(ft)
-	}
-	for shift := 0; used>>shift != 0; shift += 8 {
-		if used>>shift&0xff == 0 {
-			continue
-		}
-		var at [257]int
-		for _, ft := range v {
-			at[by(ft)>>shift&0xff+1]++
-		}
-		for d := range 256 {
-			at[d+1] += at[d]
-		}
-		for _, ft := range v {
-			d := by(ft) >> shift & 0xff
-			scratch[at[d]] = ft
-			at[d]++
-		}
-		v, scratch = scratch, v
-	}
-	return v, scratch
 }
 
 // idf follows PECOS to the bit: the quotient in float32, the logarithm in

@@ -21,9 +21,9 @@ type budget struct {
 }
 
 // What the memory is for. An n-gram takes 20 bytes in counts and keys, up to
-// 16 in slots, a quarter of slack as slices grow, and 32 while Fit sorts.
+// 16 in slots, a quarter of slack as slices grow, and 16 while Fit sorts.
 const (
-	bytesPerKey  = 80
+	bytesPerKey  = 64
 	bytesPerWord = 112 // plus its letters
 	minBudget    = 1 << 20
 )
