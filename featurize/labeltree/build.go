@@ -112,15 +112,7 @@ const (
 // cluster reorders members into leaves; leaf k is members[start[k]:start[k+1]].
 func cluster(x Features, members []int32, leaves int, opt Options) (start []int) {
 	workers := parallel.Workers(opt.Workers)
-	start = []int{0, len(members)}
-	top := newSplitter(x)
-	for len(start)-1 < min(leaves, 1<<topDepth) {
-		for c := range len(start) - 1 {
-			top.halve(members[start[c]:start[c+1]], opt.random(len(start)-1+c), workers)
-		}
-		start = halves(start)
-	}
-	top = nil // its sums are as long as the features are wide
+	start = top(x, members, min(leaves, 1<<topDepth), workers, opt)
 	groups := make([]group, workers)
 	for len(start)-1 < leaves {
 		clusters := len(start) - 1
@@ -136,6 +128,17 @@ func cluster(x Features, members []int32, leaves int, opt Options) (start []int)
 			}
 		}
 		start = next
+	}
+	return start
+}
+
+// top halves large clusters, one after the other.
+func top(x Features, members []int32, clusters, workers int, opt Options) (start []int) {
+	s := newSplitter(x)
+	for start = []int{0, len(members)}; len(start)-1 < clusters; start = halves(start) {
+		for c := range len(start) - 1 {
+			s.halve(members[start[c]:start[c+1]], opt.random(len(start)-1+c), workers)
+		}
 	}
 	return start
 }
@@ -166,11 +169,11 @@ type group struct {
 // split reorders the members of the cluster at that path into 2^rounds
 // clusters and returns where they start.
 func (g *group) split(x Features, members []int32, path, rounds int, opt Options) (start []int) {
-	local, compacted := members, false
-	g.old = append(g.old[:0], members...)
-	var p points = x
-	if p, compacted = x.compact(members, g.points); compacted {
+	local := members
+	p, compacted := x.compact(members, g.points)
+	if compacted {
 		g.points = p
+		g.old = append(g.old[:0], members...)
 		g.local = resize(g.local, len(members))
 		for k := range g.local {
 			g.local[k] = int32(k)

@@ -107,7 +107,7 @@ func TestHalveAgreesWithTheSlowWay(t *testing.T) {
 		}
 		for seed := range uint64(3) {
 			left, right := slowHalve(values, dim, rand.New(rand.NewPCG(seed, 9)))
-			want := append(left, right...)
+			want := slices.Concat(left, right)
 			for name, p := range map[string]points{"dense": x, "sparse": Sparse(m), "compacted": compacted} {
 				s := newSplitter(p)
 				for _, workers := range []int{1, 3} { // the second time with used scratch memory
