@@ -89,7 +89,7 @@ func (s *splitter) start(members []int32, right, left, workers int) {
 
 // sumAll sets T and the products with it.
 func (s *splitter) sumAll(members []int32, workers int) {
-	// ones are borrowed from the weights, which hold the first left half.
+	// Not s.weight: that holds the first left half, for score to add.
 	ones := make([]int8, len(members))
 	for k := range ones {
 		ones[k] = 1
