@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -72,4 +74,32 @@ func TestProbe(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestRemoveProbesLeavesThoseInUse(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	s := &memstore.Store{Now: func() time.Time { return now }}
+	put := func(key string) {
+		t.Helper()
+		if err := sink.PutBytes(t.Context(), s, key, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("probe/died")
+	put("shards/0/published.json")
+	now = now.Add(time.Hour)
+	put("probe/in-use")
+	if err := sink.RemoveProbes(t.Context(), s, now); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for info, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, info.Key)
+	}
+	if want := []string{"probe/in-use", "shards/0/published.json"}; !slices.Equal(left, want) {
+		t.Errorf("left: %q, want %q", left, want)
+	}
 }

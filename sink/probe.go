@@ -5,18 +5,21 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // noConditionsHint says what to do about ErrNoConditions.
 const noConditionsHint = "the commit protocol needs PUT with If-None-Match: use AWS S3, MinIO, Ceph RGW or another store " +
 	"that enforces it, check that no proxy strips the header, or use a file:// store"
 
+const probePrefix = "probe/"
+
 // Probe proves that the store enforces create-once: it creates an object
 // under a fresh key below probe/, and again with other bytes, which must fail
 // with ErrExists. It returns ErrNoConditions where the second one succeeds.
 // The object is removed afterwards.
 func Probe(ctx context.Context, s Store) error {
-	key := "probe/" + rand.Text()
+	key := probePrefix + rand.Text()
 	err := s.Create(ctx, key, []byte("first"))
 	if err != nil {
 		return fmt.Errorf("probe %s: cannot create an object: %w", s.URL(), err)
@@ -32,6 +35,21 @@ func Probe(ctx context.Context, s Store) error {
 		return fmt.Errorf("probe %s: cannot tell whether create-once is enforced: %w", s.URL(), second)
 	case cleanup != nil:
 		return fmt.Errorf("probe %s: cannot delete the probe object: %w", s.URL(), cleanup)
+	}
+	return nil
+}
+
+// RemoveProbes removes probe objects last changed before the given time, left by
+// processes that died while they probed. Leave those in use their time: a
+// probe whose object vanishes takes the store for one that enforces nothing.
+func RemoveProbes(ctx context.Context, s Store, before time.Time) error {
+	for info, err := range s.List(ctx, probePrefix, "") {
+		if err == nil && info.Modified.Before(before) {
+			err = s.Delete(ctx, info.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("remove old probes: %w", err)
+		}
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (s *Shard) writeRows(ctx context.Context, m *Manifest) error {
 				row, err, ok = next()
 			}
 		}
-		key := fmt.Sprintf("%srows/%020d-%s-%d.parquet", ShardPrefix(m.Shard), m.Seq, s.session, s.objects)
+		key := rowKey(m.Shard, m.Seq, s.session, s.objects)
 		s.objects++
 		info, err := rows.Write(ctx, s.opts.Store, key, chunk)
 		if err != nil {

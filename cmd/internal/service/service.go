@@ -88,6 +88,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := sink.Probe(ctx, s.store); err != nil {
 		return nil, err
 	}
+	s.removeProbes(ctx)
 	if err := stream.EnsureIdentity(ctx, s.store, stream.Identity{
 		Name: s.cfg.Pipeline, Shards: s.cfg.Shards, Undirected: s.cfg.Ingest.Undirected}); err != nil {
 		return nil, err

@@ -106,6 +106,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return shard.Run(ctx, in) })
 	g.Go(func() error { return s.follow(ctx, a.Shard) })
+	g.Go(func() error { return s.removeOrphans(ctx, a.Shard) })
 	return g.Wait()
 }
 
