@@ -66,6 +66,7 @@ func (f *building) vectorize() (err error) {
 		if f.doc.Settings.Profile == "pecos" {
 			options = tfidf.PECOSOptions()
 		}
+		options.MemoryBudget = countBudget
 		fitter, err := tfidf.NewFitter(options)
 		if err != nil {
 			return nil, err

@@ -6,13 +6,18 @@ import "errors"
 // it exceeds its share of Builder.MemoryLimit, 1/share each. What stays in
 // memory whatever the limit is what every node asks for at random: the graph,
 // and one matrix of nodes × embedding dimensions, two while embeddings are
-// evaluated. Counts of n-grams while the vectorizer is fitted, projection and
-// encoder come on top; their size depends on the language and the settings.
+// evaluated. Counts of n-grams while the vectorizer is fitted (countBudget),
+// projection and encoder come on top.
 const (
 	textShare      = 8
 	featureShare   = 4
 	projectedShare = 4
 )
+
+// countBudget bounds the counts of n-grams while the vectorizer is fitted: 4
+// million pairs of words. Beyond it rare n-grams are forgotten, which the
+// outcome may show; so it is the same whatever Builder.MemoryLimit is.
+const countBudget = 512 << 20
 
 // Bytes that a build needs whatever the limit, per node (id, class, position,
 // offsets) and link, and for what does not depend on the graph.
