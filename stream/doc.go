@@ -55,7 +55,8 @@
 //     (ErrFenced) and stops: another worker owns the shard.
 //  4. The window's marks are cleared.
 //
-// Objects that no manifest names are garbage.
+// Objects that no manifest names are garbage; Orphans removes them, and says
+// why it may.
 //
 // # Restart
 //
