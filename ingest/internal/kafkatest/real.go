@@ -43,13 +43,24 @@ func startReal(t testing.TB, brokers []string, shards int) *Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEnv(t, c, shards, "test-"+strings.ToLower(rand.Text()[:8])+"-")
+	prefix := "test-" + strings.ToLower(rand.Text()[:8]) + "-"
+	admin := kafka.Client{Addr: kafka.TCP(brokers...), Transport: c.Transport()}
+	// The embedded broker takes large records; a real one takes 1 MiB unless told.
+	res, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
+		Topic: prefix + "nodes", NumPartitions: shards, ReplicationFactor: -1,
+		ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}, {ConfigName: "max.message.bytes", ConfigValue: "67108864"}},
+	}}})
+	if err == nil {
+		err = res.Errors[prefix+"nodes"]
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEnv(t, c, shards, prefix)
 	t.Cleanup(func() {
 		e.deleteTopics(t)
 		c.Close()
 	})
-	// The embedded broker takes large records; a real one takes 1 MiB unless told.
-	e.Configure(t, "nodes", map[string]string{"max.message.bytes": "67108864"})
 	return e
 }
 
@@ -70,7 +81,7 @@ func (e *Env) deleteTopics(t testing.TB) {
 	}
 }
 
-// Configure sets configuration of a topic.
+// Configure sets configuration of a topic; brokers heed it a moment later.
 func (e *Env) Configure(t testing.TB, topic string, entries map[string]string) {
 	t.Helper()
 	r := kafka.IncrementalAlterConfigsRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: e.Topic(topic)}
