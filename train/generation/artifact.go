@@ -66,15 +66,3 @@ func save(ctx context.Context, store sink.Store, key string, write func(io.Write
 	}
 	return store.Put(ctx, key, f.File, size)
 }
-
-// exists reports whether the object is there.
-func exists(ctx context.Context, store sink.Store, key string) (bool, error) {
-	object, err := store.Open(ctx, key)
-	if errors.Is(err, sink.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, object.Close()
-}

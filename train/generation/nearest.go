@@ -25,7 +25,7 @@ func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k
 	if err != nil {
 		return nil, err
 	}
-	defer corpus.close() // in memory: nothing can fail
+	defer corpus.close() //nolint:errcheck // in memory: nothing can fail
 	all := corpus.graph.IDs
 	queries := make([]int32, len(ids))
 	out := make([]Nearest, len(ids))
