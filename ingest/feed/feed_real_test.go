@@ -71,15 +71,18 @@ func caughtUpAt(t *testing.T, e *kafkatest.Env, b stream.Batch) {
 func TestRealTransactions(t *testing.T) {
 	e := kafkatest.StartReal(t, 1)
 	c := producer(t, e, kgo.TransactionalID(e.Topic("tx")))
-	transaction := func(end kgo.TransactionEndTry, ids ...string) {
+	var end int64
+	transaction := func(try kgo.TransactionEndTry, ids ...string) {
 		t.Helper()
 		if err := c.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
 		produce(t, c, "x", ids...)
-		if err := c.EndTransaction(t.Context(), end); err != nil {
+		if err := c.EndTransaction(t.Context(), try); err != nil {
 			t.Fatal(err)
 		}
+		end += int64(len(ids)) + 1
+		awaitEnd(t, e, end) // the marker is written after the answer
 	}
 	transaction(kgo.TryCommit, "a", "b")
 	transaction(kgo.TryAbort, "aborted")
@@ -104,6 +107,29 @@ func TestRealTransactions(t *testing.T) {
 	caughtUpAt(t, e, again)
 	last := again.Next[e.Topics.Nodes]
 	caughtUpAt(t, e, drain(t, open(t, config(e), 0, map[string]int64{e.Topics.Nodes: last - 1})))
+}
+
+// awaitEnd waits until the nodes topic ends at an offset.
+func awaitEnd(t *testing.T, e *kafkatest.Env, want int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ends, err := e.Client.EndOffsets(ctx, e.Topics.Nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ends[e.Topics.Nodes][0] == want {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the topic ends at %v, want %d", ends, want)
+		case <-tick.C:
+		}
+	}
 }
 
 // drainTo reads until the feed stands at the ends that the topics have now.
