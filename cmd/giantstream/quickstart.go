@@ -116,9 +116,9 @@ func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartRepor
 	return report, cfg, nil
 }
 
-// shownNodes are the nodes whose neighbours the quickstart shows: places
-// where the words alone mislead.
-var shownNodes = []string{"net/http.Handler", "sync.WaitGroup", "encoding/json.Marshal"}
+// shownNodes are the nodes whose neighbours the quickstart shows: things that are
+// used under other words than their own.
+var shownNodes = []string{"io.Reader", "bufio.Scanner", "hash.Hash", "io/fs.FS"}
 
 // quickstartConfig places a pipeline with the defaults under dir.
 func quickstartConfig(dir, encoder string) (*config.Config, error) {
