@@ -16,6 +16,8 @@ import (
 	"giantstream/cmd/sample"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
+	"giantstream/sink"
+	"giantstream/stream"
 	"giantstream/train/generation"
 )
 
@@ -23,9 +25,10 @@ import (
 type quickstartReport struct {
 	Dir string `json:"dir"`
 	*runReport
-	Nearest []generation.Nearest `json:"nearest"`
-	Live    *liveReport          `json:"live"`
-	Seconds float64              `json:"seconds"`
+	Committed committed            `json:"committed"`
+	Nearest   []generation.Nearest `json:"nearest"`
+	Live      *liveReport          `json:"live"`
+	Seconds   float64              `json:"seconds"`
 }
 
 func (a *app) quickstart() *cobra.Command {
@@ -96,6 +99,9 @@ func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartRepor
 		if report.runReport, err = drainAndPublish(ctx, s, cfg, nodes, edges, progress); err != nil {
 			return err
 		}
+		if report.Committed, err = countCommitted(ctx, store, cfg.Shards); err != nil {
+			return err
+		}
 		progress.Stage("change a text and an edge, live", 0)
 		if report.Live, err = changeLive(ctx, s, cfg); err != nil {
 			return err
@@ -114,6 +120,29 @@ func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartRepor
 	}
 	report.Seconds = time.Since(begin).Seconds()
 	return report, cfg, nil
+}
+
+// committed is what the commit log of a small store holds.
+type committed struct {
+	Windows int   `json:"windows"`
+	Rows    int64 `json:"rows"`
+	Bytes   int64 `json:"bytes"`
+}
+
+func countCommitted(ctx context.Context, store sink.Store, shards int) (c committed, err error) {
+	for p := range shards {
+		for m, err := range stream.Manifests(ctx, store, p, 0) {
+			if err != nil {
+				return c, err
+			}
+			c.Windows++
+			c.Rows += m.Rows
+			for _, o := range m.Objects {
+				c.Bytes += o.Bytes
+			}
+		}
+	}
+	return c, nil
 }
 
 // shownNodes are the nodes whose neighbours the quickstart shows: things that are

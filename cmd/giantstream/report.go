@@ -169,11 +169,21 @@ func printMatcher(p *printer, d *generation.Doc) {
 func printPlaces(p *printer, cfg *config.Config, d *generation.Doc) {
 	prefix := strings.TrimPrefix(cfg.Store, "file://") + "/"
 	g := prefix + generation.Prefix(d.Generation)
-	p.line("embeddings    %sembeddings/*.parquet", g)
-	p.line("training set  %sdataset/*.parquet", g)
+	p.line("embeddings    %sembeddings/*.parquet  (%s)", g, size(d.Embeddings))
+	p.line("training set  %sdataset/*.parquet  (%s)", g, size(d.Dataset))
 	p.line("batches       %sshards/*/rows/*.parquet, committed by shards/*/manifests/*.json", prefix)
 	p.line("figures       %sgeneration.json", g)
 	p.line("sink topic    %s", cfg.Kafka.Topics.Embeddings)
+}
+
+// size sums up what Parquet parts hold.
+func size(parts []generation.Part) string {
+	var rows, bytes int64
+	for _, p := range parts {
+		rows += p.Rows
+		bytes += p.Bytes
+	}
+	return fmt.Sprintf("%s rows, %s", console.Count(rows), console.Bytes(bytes))
 }
 
 // printer keeps the first error of many writes.
@@ -206,6 +216,8 @@ func (r *quickstartReport) printQuickstart(out io.Writer, cfg *config.Config) er
 		return err
 	}
 	p := &printer{out: out}
+	c := r.Committed
+	p.line("committed     %d windows, %s rows, %s", c.Windows, console.Count(c.Rows), console.Bytes(c.Bytes))
 	p.heading("Nearest neighbours")
 	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
 	for _, n := range r.Nearest {
