@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
-	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/parallel"
 )
 
 // ErrNoLabels is returned by Build when every label's features are zero.

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
-	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
 

@@ -3,7 +3,7 @@ package labeltree
 import (
 	"slices"
 
-	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"giantstream/featurize/internal/parallel"
 	"giantstream/featurize/internal/scatter"
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
 

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
 

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"giantstream/featurize/internal/parallel"
+	"giantstream/featurize/parallel"
 )
 
 // ErrNoText is returned by Fit when no feature is left to keep.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
-	"giantstream/featurize/internal/parallel"
 	"giantstream/featurize/internal/scatter"
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
 

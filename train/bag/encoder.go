@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
 	"giantstream/train/internal/encoding"
-	"giantstream/train/internal/parallel"
 )
 
 // Kind is the encoder's name in configuration and artifacts.
@@ -48,7 +48,7 @@ func (m *Model) Embed(v sparse.Vector, out []float32) { m.table.embed(v, out) }
 func (m *Model) EmbedAll(x Features, workers int) []float32 {
 	rows, _ := x.Size()
 	out := make([]float32, rows*m.table.dim)
-	parallel.Each(rows, 64, workers, func(_, lo, hi int) {
+	parallel.Each(rows, 64, workers, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			m.table.embed(x.Row(i), out[i*m.table.dim:(i+1)*m.table.dim])
 		}

@@ -3,8 +3,8 @@ package bag
 import (
 	"math"
 
+	"giantstream/featurize/parallel"
 	"giantstream/train/eval"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 )
@@ -101,7 +101,7 @@ func (h *heldOut) auc(d Data, t *table, workers int) float64 {
 // embedNodes returns the embeddings of nodes, one row each.
 func embedNodes(d Data, t *table, nodes []int32, workers int) []float32 {
 	z := make([]float32, len(nodes)*t.dim)
-	parallel.Each(len(nodes), 32, workers, func(_, lo, hi int) {
+	parallel.Each(len(nodes), 32, workers, func(_, _, lo, hi int) {
 		for k := lo; k < hi; k++ {
 			t.embed(d.Features.Row(int(nodes[k])), z[k*t.dim:(k+1)*t.dim])
 		}

@@ -3,7 +3,7 @@ package bag
 import (
 	"math"
 
-	"giantstream/train/internal/parallel"
+	"giantstream/featurize/parallel"
 	"giantstream/train/internal/vector"
 	"giantstream/train/xmc"
 )
@@ -59,7 +59,7 @@ func (s *steps) take(span xmc.Span, fraction float64) float64 {
 	t := s.t
 	b := <-s.ready
 	n, dim := len(b.instances), t.d.Dim
-	parallel.Each(n, 8, t.o.Workers, func(_, lo, hi int) {
+	parallel.Each(n, 8, t.o.Workers, func(_, _, lo, hi int) {
 		for k := lo; k < hi; k++ {
 			s.loss[k] = s.instance(b, k, span, s.z[k*dim:(k+1)*dim], s.dz[k*dim:(k+1)*dim])
 		}
@@ -104,7 +104,7 @@ func (s *steps) instance(b *batch, k int, span xmc.Span, z, dz []float32) float6
 // the scale of gradients, so they stay sums over the batch.
 func (s *steps) updateTable(b *batch, rate float32) {
 	t, dim := s.t, s.t.d.Dim
-	parallel.Each(len(b.touched), 64, t.o.Workers, func(_, lo, hi int) {
+	parallel.Each(len(b.touched), 64, t.o.Workers, func(_, _, lo, hi int) {
 		g := make([]float32, dim)
 		for j := lo; j < hi; j++ {
 			row := int(b.touched[j])

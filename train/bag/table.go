@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 )
@@ -61,7 +61,7 @@ func chooseFeatures(x Features, limit int) []int32 {
 // linearStart sets every vector to its feature's projection times weights.
 func (t *table) linearStart(p train.Projection, weights []float32, workers int) {
 	rank := p.Dim()
-	parallel.Each(len(t.features), 64, workers, func(_, lo, hi int) {
+	parallel.Each(len(t.features), 64, workers, func(_, _, lo, hi int) {
 		x := make([]float32, (hi-lo)*rank)
 		unit := sparse.Vector{Index: make([]int32, 1), Value: []float32{1}}
 		for r := lo; r < hi; r++ {
@@ -76,7 +76,7 @@ func (t *table) linearStart(p train.Projection, weights []float32, workers int) 
 // the vectors have about length 1.
 func (t *table) randomStart(seed uint64, workers int) {
 	scale := math.Sqrt(12 / float64(t.dim)) // of a uniform number's spread
-	parallel.Each(len(t.features), 256, workers, func(_, lo, hi int) {
+	parallel.Each(len(t.features), 256, workers, func(_, _, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			s := rng.New(seed, streamInit, uint64(t.features[r]))
 			for d := range t.dim {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io/fs"
 
+	"giantstream/featurize/parallel"
 	"giantstream/train"
 	"giantstream/train/bert/compute"
 	"giantstream/train/bert/wordpiece"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/vector"
 )
 
@@ -115,7 +115,7 @@ func (e *Encoder) Encode(texts []string, out []float32) error {
 func (e *Encoder) encode(all compute.Batch, out []float32) error {
 	ends := pack(all.Start, min(e.batchTokens(), all.Rows()/e.options.Workers+1))
 	errs := make([]error, len(ends))
-	parallel.Each(len(ends), 1, e.options.Workers, func(_, i, _ int) {
+	parallel.Each(len(ends), 1, e.options.Workers, func(_, _, i, _ int) {
 		first := 0
 		if i > 0 {
 			first = ends[i-1]

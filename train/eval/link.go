@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"giantstream/featurize/parallel"
 	"giantstream/train"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 )
@@ -55,7 +55,7 @@ func Links(emb []float32, dim int, known *train.Graph, hidden []Edge, o LinkOpti
 		ok             bool
 	}
 	results := make([]result, len(hidden))
-	parallel.Each(len(hidden), 64, o.Workers, func(_, lo, hi int) {
+	parallel.Each(len(hidden), 64, o.Workers, func(_, _, lo, hi int) {
 		candidates := make([]int32, 0, o.Negatives)
 		for k := lo; k < hi; k++ {
 			u, v := hidden[k].Src, hidden[k].Dst

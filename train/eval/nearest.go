@@ -3,7 +3,7 @@ package eval
 import (
 	"slices"
 
-	"giantstream/train/internal/parallel"
+	"giantstream/featurize/parallel"
 	"giantstream/train/internal/vector"
 )
 
@@ -21,7 +21,7 @@ func Nearest(emb []float32, dim int, queries []int32, k int) [][]Neighbour {
 	unit := normalized(emb, dim)
 	n := len(emb) / dim
 	found := make([][]Neighbour, len(queries))
-	parallel.Each(len(queries), 1, 0, func(_, lo, _ int) {
+	parallel.Each(len(queries), 1, 0, func(_, _, lo, _ int) {
 		q := queries[lo]
 		v := unit[int(q)*dim : int(q+1)*dim]
 		var best []Neighbour
@@ -50,7 +50,7 @@ func Nearest(emb []float32, dim int, queries []int32, k int) [][]Neighbour {
 // normalized returns a copy of the rows with length 1; zero rows stay zero.
 func normalized(emb []float32, dim int) []float32 {
 	out := slices.Clone(emb)
-	parallel.Each(len(out)/dim, 1024, 0, func(_, lo, hi int) {
+	parallel.Each(len(out)/dim, 1024, 0, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			vector.Normalize(out[i*dim : (i+1)*dim])
 		}

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"giantstream/featurize/parallel"
 	"giantstream/train/internal/optim"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 )
@@ -80,7 +80,7 @@ func Probe(emb []float32, dim int, classes []string, o ProbeOptions) (ProbeMetri
 	m.Majority = float64(slices.Max(count)) / float64(len(nodes))
 
 	accuracy := make([]float64, o.Repeats)
-	parallel.Each(o.Repeats, 1, o.Workers, func(_, k, _ int) {
+	parallel.Each(o.Repeats, 1, o.Workers, func(_, _, k, _ int) {
 		r := rng.New(o.Seed, uint64(k))
 		order := slices.Clone(nodes)
 		r.Shuffle(order)

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
-	"giantstream/train/internal/parallel"
 )
 
 // block is how many nodes a pass takes at a time.
@@ -196,7 +196,7 @@ func (q *projected) row(i int, out []float32) {
 
 // rows writes the first dim numbers of the projections of nodes lo to hi.
 func (q *projected) rows(lo, hi, dim int, out []float32, workers int) error {
-	parallel.Each(hi-lo, 64, workers, func(_, a, b int) {
+	parallel.Each(hi-lo, 64, workers, func(_, _, a, b int) {
 		for k := a; k < b; k++ {
 			q.row(lo+k, out[k*dim:(k+1)*dim])
 		}
@@ -220,7 +220,7 @@ func (r *recorder) run(s *spool, n, workers int, start func(worker int) func(i i
 		r.bytes = append(r.bytes, nil)
 		r.end = append(r.end, make([]int, recordBatch)...)
 	}
-	parallel.Each(n, recordBatch, workers, func(worker, lo, hi int) {
+	parallel.Each(n, recordBatch, workers, func(worker, _, lo, hi int) {
 		add := start(worker)
 		out := r.bytes[lo/recordBatch][:0]
 		for i := lo; i < hi; i++ {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 )
@@ -123,7 +123,7 @@ func (d Data) sum(ctx context.Context, s *Sums, instances []int32, workers int, 
 			return fmt.Errorf("linear: %w", err)
 		}
 		take := instances[at:min(at+block, len(instances))]
-		parallel.Each(len(take), 64, workers, func(_, lo, hi int) {
+		parallel.Each(len(take), 64, workers, func(_, _, lo, hi int) {
 			for k := lo; k < hi; k++ {
 				d.row(int(take[k]), x[k*d.Rank:(k+1)*d.Rank], t[k*d.Dim:(k+1)*d.Dim])
 			}

@@ -7,10 +7,10 @@ package lsa
 import (
 	"fmt"
 
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
 	"giantstream/train/internal/encoding"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/vector"
 )
 
@@ -54,7 +54,7 @@ func (e *Encoder) Encode(texts []string, out []float32) error {
 
 // Normalize makes embeddings of projections cut to dim numbers each, in place.
 func Normalize(projected []float32, dim int) {
-	parallel.Each(len(projected)/dim, 1024, 0, func(_, lo, hi int) {
+	parallel.Each(len(projected)/dim, 1024, 0, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			vector.Normalize(projected[i*dim : (i+1)*dim])
 		}

@@ -3,8 +3,8 @@ package xmc
 import (
 	"math"
 
+	"giantstream/featurize/parallel"
 	"giantstream/train/internal/optim"
-	"giantstream/train/internal/parallel"
 	"giantstream/train/internal/vector"
 )
 
@@ -174,7 +174,7 @@ func (h *Heads) Update(used int, rate float64, step int64, workers int) {
 	for t := range h.Weights {
 		h.gather(t, used)
 		begin := h.begin[t]
-		parallel.Each(len(h.touched), 8, workers, func(_, lo, hi int) {
+		parallel.Each(len(h.touched), 8, workers, func(_, _, lo, hi int) {
 			g := make([]float32, h.Dim)
 			for _, c := range h.touched[lo:hi] {
 				clear(g)

@@ -4,9 +4,9 @@ package encoding
 import (
 	"fmt"
 
+	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
-	"giantstream/train/internal/parallel"
 )
 
 // Texts writes the embedding of texts[i] to out[i*dim : (i+1)*dim]. start is
@@ -16,7 +16,7 @@ func Texts(v train.Vectorizer, texts []string, dim int, out []float32, start fun
 	if len(out) != len(texts)*dim {
 		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*dim)
 	}
-	parallel.Each(len(texts), 32, 0, func(_, lo, hi int) {
+	parallel.Each(len(texts), 32, 0, func(_, _, lo, hi int) {
 		embed := start()
 		var features sparse.Vector
 		for i := lo; i < hi; i++ {
