@@ -5,7 +5,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./dev/s3
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./cmd/dev/s3
 # An empty image has no /tmp; state and uploads under way need places to write.
 RUN mkdir -p /root-of-image/tmp /root-of-image/var/lib/giantstream && chmod 1777 /root-of-image/tmp
 

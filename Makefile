@@ -44,19 +44,19 @@ bench: ## run all benchmarks
 	go test -run '^$$' -bench . ./...
 
 bench-featurize: ## featurization beside PECOS, on the Debian packages (Python)
-	bench/featurize/run
+	cmd/bench/featurize/run
 
 kafka-up: ## start Apache Kafka on loopback, BROKERS=1 or 3 (Java, Maven)
-	@dev/kafka/server up
+	@cmd/dev/kafka/server up
 
 kafka-down: ## stop it
-	@dev/kafka/server down
+	@cmd/dev/kafka/server down
 
 s3-up: ## start an S3 server on loopback
-	@dev/s3/server up
+	@cmd/dev/s3/server up
 
 s3-down: ## stop it
-	@dev/s3/server down
+	@cmd/dev/s3/server down
 
 test-real: ## run the tests against Apache Kafka and an S3 server of their own
-	dev/test-real
+	cmd/dev/test-real

@@ -98,7 +98,7 @@ func (e *Env) Configure(t testing.TB, topic string, entries map[string]string) {
 	}
 }
 
-// Server runs dev/kafka/server: "kill 1", "start 1".
+// Server runs cmd/dev/kafka/server: "kill 1", "start 1".
 func Server(t testing.TB, args ...string) {
 	t.Helper()
 	path := os.Getenv("GIANTSTREAM_REAL_KAFKA_SERVER")

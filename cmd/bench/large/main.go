@@ -1,7 +1,7 @@
 // Command large writes several disjoint copies of a graph as one graph, to
 // see how a pipeline does on inputs larger than the data at hand:
 //
-//	go run ./bench/large -data DIR -copies 10 -out big
+//	go run ./cmd/bench/large -data DIR -copies 10 -out big
 //
 // DIR holds nodes.jsonl.gz (id, text, label) and edges.jsonl.gz (src, dst). In
 // copy k, every id and the first word of every text carry the number k, so

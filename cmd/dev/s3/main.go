@@ -2,7 +2,7 @@
 // tests: versitygw, the gateway that the tests of sink/s3store run in
 // their own process, here as a process of its own.
 //
-//	go run ./dev/s3 -dir .dev/s3 -listen 127.0.0.1:19000
+//	go run ./cmd/dev/s3 -dir .dev/s3 -listen 127.0.0.1:19000
 //
 // It makes the bucket, prints "ready" and serves until SIGINT or SIGTERM.
 package main
