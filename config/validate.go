@@ -216,7 +216,7 @@ func (v *validator) train(t *Train) {
 	v.oneOf("train.encoder", t.Encoder, "bag", "linear")
 	v.atLeast("train.epochs", t.Epochs, 0)
 	v.atLeast("train.threads", t.Threads, 0)
-	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, time.Second)
+	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)
 }
 
 func (v *validator) evaluate(e *Evaluate) {

@@ -110,7 +110,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 // same encoder as one that was not.
 func TestKilledInTraining(t *testing.T) {
 	if testing.Short() {
-		t.Skip("trains for seconds, since checkpoints are seconds apart")
+		t.Skip("trains for seconds")
 	}
 	inputs := t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), longTraining)
@@ -130,9 +130,6 @@ func TestKilledInTraining(t *testing.T) {
 		}
 		return appears(t, checkpoint)
 	})
-	if code == 0 {
-		t.Skip("this machine has trained before the first checkpoint was due")
-	}
 	if code != -1 {
 		t.Fatalf("exit code %d\n%s", code, p.log())
 	}

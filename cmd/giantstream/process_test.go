@@ -143,7 +143,7 @@ ingest:
 featurize:
   projection_dim: 256
   pifa: {dim: 256}
-train: {checkpoint_every: 1s, epochs: 12}
+train: {checkpoint_every: 100ms, epochs: 12}
 evaluate: {holdout_edges: 0, probe_rates: []}
 http: {listen: ""}
 `
