@@ -25,19 +25,37 @@ func (a *app) inspect() *cobra.Command {
 	return cmd
 }
 
-// generationFlag chooses a generation: the newest ready one, or by number.
-type generationFlag struct{ number int64 }
-
-func (g *generationFlag) register(c *cobra.Command) {
-	c.Flags().Int64VarP(&g.number, "generation", "g", 0, "generation `number` (default: the newest that is ready)")
+// generationCommand makes a command about one generation, chosen by
+// --generation: cmd says what it is called, look what it does.
+func generationCommand(cmd *cobra.Command, look func(context.Context, *pipeline, *generation.Doc) error) *cobra.Command {
+	var (
+		flags  pipelineFlags
+		number int64
+	)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		pipe, err := flags.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		doc, err := findGeneration(cmd.Context(), pipe.store, number)
+		if err != nil {
+			return err
+		}
+		return look(cmd.Context(), pipe, doc)
+	}
+	flags.register(cmd)
+	cmd.Flags().Int64VarP(&number, "generation", "g", 0, "generation `number` (default: the newest that is ready)")
+	return cmd
 }
 
-func (g *generationFlag) load(ctx context.Context, store sink.Store) (*generation.Doc, error) {
-	if g.number > 0 {
-		doc, err := generation.Load(ctx, store, g.number)
+// findGeneration returns a generation by number, for 0 the newest ready one.
+func findGeneration(ctx context.Context, store sink.Store, number int64) (*generation.Doc, error) {
+	if number > 0 {
+		doc, err := generation.Load(ctx, store, number)
 		if errors.Is(err, generation.ErrNone) {
 			have, listErr := generation.Numbers(ctx, store)
-			return nil, errors.Join(fmt.Errorf("there is no generation %d; the store has %v", g.number, have), listErr)
+			return nil, errors.Join(fmt.Errorf("there is no generation %d; the store has %v", number, have), listErr)
 		}
 		return doc, err
 	}
@@ -100,52 +118,35 @@ func (a *app) inspectBatches() *cobra.Command {
 }
 
 func (a *app) inspectGeneration() *cobra.Command {
-	var (
-		flags  pipelineFlags
-		number generationFlag
-		asJSON bool
-	)
-	cmd := &cobra.Command{
+	var asJSON bool
+	cmd := generationCommand(&cobra.Command{
 		Use: "generation", Short: "Show a generation's graph, tree, encoder and evaluation",
-		Example: "  giantstream inspect generation --store ./out --json | jq .evaluation", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			pipe, err := flags.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			doc, err := number.load(cmd.Context(), pipe.store)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(a.out, doc)
-			}
-			p := &printer{out: a.out}
-			p.heading("Generation %d (%s), graph %s", doc.Generation, doc.Status, doc.GraphHash)
-			printGraph(p, doc)
-			printTree(p, doc)
-			printMapping(p, doc)
-			p.line("")
-			printEvaluation(p, doc)
-			p.line("")
-			printPlaces(p, pipe.cfg, doc)
-			return p.err
-		},
-	}
-	flags.register(cmd)
-	number.register(cmd)
+		Example: "  giantstream inspect generation --store ./out --json | jq .evaluation",
+	}, func(_ context.Context, pipe *pipeline, doc *generation.Doc) error {
+		if asJSON {
+			return writeJSON(a.out, doc)
+		}
+		p := &printer{out: a.out}
+		p.heading("Generation %d (%s), graph %s", doc.Generation, doc.Status, doc.GraphHash)
+		printGraph(p, doc)
+		printTree(p, doc)
+		printMapping(p, doc)
+		p.line("")
+		printEvaluation(p, doc)
+		p.line("")
+		printPlaces(p, pipe.cfg, doc)
+		return p.err
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print generation.json")
 	return cmd
 }
 
 func (a *app) inspectTree() *cobra.Command {
 	var (
-		flags  pipelineFlags
-		number generationFlag
-		opts   generation.OutlineOptions
-		live   bool
+		opts generation.OutlineOptions
+		live bool
 	)
-	cmd := &cobra.Command{
+	cmd := generationCommand(&cobra.Command{
 		Use: "tree", Short: "Print the label tree with the terms that set each cluster apart",
 		Long: `Print the clusters of a generation's label tree, level.cluster, with their
 number of labels and the terms that set their texts apart from their parent's.
@@ -153,33 +154,21 @@ number of labels and the terms that set their texts apart from their parent's.
 With --live, print the tree as it would be now: labels that have come since the
 generation's cut are in the leaf nearest to their neighbours' texts, labels
 that are gone have left, and leaves that overflowed are split.`,
-		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6\n  giantstream inspect tree --store ./out --live", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			pipe, err := flags.open(ctx)
-			if err != nil {
-				return err
-			}
-			doc, err := number.load(ctx, pipe.store)
-			if err != nil {
-				return err
-			}
-			p := &printer{out: a.out}
-			var outline []generation.Cluster
-			if live {
-				outline, err = followTree(ctx, p, pipe, doc, opts)
-			} else {
-				outline, err = generation.OutlineTree(ctx, pipe.store, doc, opts)
-			}
-			if err != nil {
-				return err
-			}
-			printOutline(p, outline)
-			return p.err
-		},
-	}
-	flags.register(cmd)
-	number.register(cmd)
+		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6\n  giantstream inspect tree --store ./out --live",
+	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) (err error) {
+		p := &printer{out: a.out}
+		var outline []generation.Cluster
+		if live {
+			outline, err = followTree(ctx, p, pipe, doc, opts)
+		} else {
+			outline, err = generation.OutlineTree(ctx, pipe.store, doc, opts)
+		}
+		if err != nil {
+			return err
+		}
+		printOutline(p, outline)
+		return p.err
+	})
 	cmd.Flags().IntVar(&opts.Levels, "levels", 2, "levels to print, from the coarsest")
 	cmd.Flags().IntVar(&opts.Terms, "terms", 8, "terms per cluster")
 	cmd.Flags().BoolVar(&live, "live", false, "bring the tree up to what has been committed since the generation's cut")
@@ -187,33 +176,17 @@ that are gone have left, and leaves that overflowed are split.`,
 }
 
 func (a *app) inspectEmbeddings() *cobra.Command {
-	var (
-		flags  pipelineFlags
-		number generationFlag
-	)
-	cmd := &cobra.Command{
+	return generationCommand(&cobra.Command{
 		Use: "embeddings", Short: "List a generation's embedding files",
-		Example: "  giantstream inspect embeddings --store ./out", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			pipe, err := flags.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			doc, err := number.load(cmd.Context(), pipe.store)
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "SHARD\tROWS\tBYTES\tOBJECT")
-			for _, e := range doc.Embeddings {
-				fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", e.Shard, console.Count(e.Rows), console.Bytes(e.Bytes), e.Key)
-			}
-			return w.Flush()
-		},
-	}
-	flags.register(cmd)
-	number.register(cmd)
-	return cmd
+		Example: "  giantstream inspect embeddings --store ./out",
+	}, func(_ context.Context, _ *pipeline, doc *generation.Doc) error {
+		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "SHARD\tROWS\tBYTES\tOBJECT")
+		for _, e := range doc.Embeddings {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", e.Shard, console.Count(e.Rows), console.Bytes(e.Bytes), e.Key)
+		}
+		return w.Flush()
+	})
 }
 
 // nodeView is everything the store says about one node.
