@@ -258,9 +258,10 @@ func TestRealTwoWorkers(t *testing.T) {
 	killed := make(chan int, 1)
 	stop := make(chan time.Time, 1)
 	go func() { killed <- a.wait(os.Kill, func(string) <-chan time.Time { return stop }) }()
+	// Until something was sent, a run until idle has nothing to wait for.
+	succeed(t, append([]string{"backfill", "-c", config}, files...)...)
 	b := start(t, "run", "-c", second, "--until-idle")
 	ended := make(chan int, 1)
-	succeed(t, append([]string{"backfill", "-c", config}, files...)...)
 	go func() { ended <- b.wait(nil, nil) }()
 	awaitManifests(t, p.store)
 	stop <- time.Now()
