@@ -40,6 +40,15 @@ func openFile(r io.ReaderAt, size int64) (f *parquet.File, err error) {
 	return f, nil
 }
 
+// openFormat reads the footer of a file that should be of the given format.
+func openFormat(r io.ReaderAt, size int64, format string) (*parquet.File, error) {
+	f, err := openFile(r, size)
+	if err != nil {
+		return nil, err
+	}
+	return f, checkFormat(f, format)
+}
+
 // checkFooter guards the library, which allocates whatever length the footer
 // states: the last 8 bytes are the footer's length and "PAR1".
 func checkFooter(r io.ReaderAt, size int64) error {

@@ -18,6 +18,41 @@ const readBatch = 256
 // Get yields the rows of the object under key, with the given columns filled
 // in. The sequence ends at the first error.
 func Get[T any](ctx context.Context, s sink.Store, key, format string, columns []Column[T]) iter.Seq2[T, error] {
+	return get(ctx, s, key, format, columns, allGroups)
+}
+
+// GetGroup is Get for the rows of one row group, counted from 0.
+func GetGroup[T any](ctx context.Context, s sink.Store, key, format string, columns []Column[T], group int) iter.Seq2[T, error] {
+	return get(ctx, s, key, format, columns, group)
+}
+
+// Groups returns how many rows each row group of the object under key has.
+func Groups(ctx context.Context, s sink.Store, key, format string) (_ []int64, err error) {
+	obj, err := s.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer obj.Close() //nolint:errcheck // read only
+	f, err := openFormat(obj, obj.Size(), format)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	var rows []int64
+	for _, g := range f.RowGroups() {
+		rows = append(rows, g.NumRows())
+	}
+	return rows, nil
+}
+
+// Read yields the rows of a file of size bytes.
+func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T]) iter.Seq2[T, error] {
+	return read(r, size, format, columns, allGroups)
+}
+
+// allGroups stands for every row group.
+const allGroups = -1
+
+func get[T any](ctx context.Context, s sink.Store, key, format string, columns []Column[T], group int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		obj, err := s.Open(ctx, key)
@@ -26,7 +61,7 @@ func Get[T any](ctx context.Context, s sink.Store, key, format string, columns [
 			return
 		}
 		defer obj.Close() //nolint:errcheck // read only
-		for row, err := range Read(obj, obj.Size(), format, columns) {
+		for row, err := range read(obj, obj.Size(), format, columns, group) {
 			if err != nil {
 				err = fmt.Errorf("read %s: %w", key, err)
 			}
@@ -37,24 +72,27 @@ func Get[T any](ctx context.Context, s sink.Store, key, format string, columns [
 	}
 }
 
-// Read yields the rows of a file of size bytes.
-func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T]) iter.Seq2[T, error] {
+func read[T any](r io.ReaderAt, size int64, format string, columns []Column[T], group int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
-		f, err := openFile(r, size)
-		if err == nil {
-			err = checkFormat(f, format)
-		}
+		f, err := openFormat(r, size, format)
 		var leaves []leaf
 		if err == nil {
 			leaves, err = findLeaves(f, columns)
+		}
+		if err == nil && (group < allGroups || group >= len(f.RowGroups())) {
+			err = fmt.Errorf("%w: row group %d of %d", ErrCorrupt, group, len(f.RowGroups()))
 		}
 		if err != nil {
 			yield(zero, err)
 			return
 		}
-		for _, group := range f.RowGroups() {
-			for row, err := range readGroup(group, columns, leaves) {
+		groups := f.RowGroups()
+		if group != allGroups {
+			groups = groups[group : group+1]
+		}
+		for _, g := range groups {
+			for row, err := range readGroup(g, columns, leaves) {
 				if !yield(row, err) || err != nil {
 					return
 				}

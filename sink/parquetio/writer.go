@@ -17,7 +17,8 @@ const (
 	GenerationKey = "giantstream.generation"
 )
 
-// rowGroupBytes is the raw size at which a row group is closed.
+// rowGroupBytes is the raw size at which a row group is closed, unless the
+// format has another.
 const rowGroupBytes = 16 << 20
 
 // Format describes one kind of file. T is a struct with parquet tags.
@@ -28,6 +29,16 @@ type Format[T any] struct {
 	Size func(*T) int
 	// Generation returns the generation of a row.
 	Generation func(*T) int64
+	// GroupBytes is the raw size at which a row group is closed, 0 for
+	// 16 MiB. Small groups are for readers that want some of the rows.
+	GroupBytes int
+}
+
+func (f Format[T]) groupBytes() int {
+	if f.GroupBytes > 0 {
+		return f.GroupBytes
+	}
+	return rowGroupBytes
 }
 
 // Writer writes one file. It must be closed for the file to be whole, and is
@@ -61,7 +72,7 @@ func (w *Writer[T]) Write(rows []T) error {
 		}
 		w.rows += int64(n)
 		rows = rows[n:]
-		if w.groupBytes >= rowGroupBytes {
+		if w.groupBytes >= w.format.groupBytes() {
 			if err := w.w.Flush(); err != nil {
 				return fmt.Errorf("write parquet row group: %w", err)
 			}
@@ -76,7 +87,7 @@ func (w *Writer[T]) fill(rows []T) int {
 	for i := range rows {
 		w.groupBytes += w.format.Size(&rows[i])
 		w.generation = max(w.generation, w.format.Generation(&rows[i]))
-		if w.groupBytes >= rowGroupBytes {
+		if w.groupBytes >= w.format.groupBytes() {
 			return i + 1
 		}
 	}

@@ -29,6 +29,14 @@ func Write(ctx context.Context, s sink.Store, key string, rows iter.Seq2[Row, er
 	return parquetio.Put(ctx, s, key, format(), rows)
 }
 
+// WriteGroups is Write with row groups of about groupBytes of raw data, for
+// readers that want some of the rows (ReadGroup).
+func WriteGroups(ctx context.Context, s sink.Store, key string, groupBytes int, rows iter.Seq2[Row, error]) (Info, error) {
+	f := format()
+	f.GroupBytes = groupBytes
+	return parquetio.Put(ctx, s, key, f, rows)
+}
+
 // WriteSlice is Write for rows that are in memory.
 func WriteSlice(ctx context.Context, s sink.Store, key string, rows []Row) (Info, error) {
 	return Write(ctx, s, key, func(yield func(Row, error) bool) {
@@ -87,6 +95,20 @@ func Read(ctx context.Context, s sink.Store, key string, opts ReadOptions) iter.
 		return failed(err)
 	}
 	return parquetio.Get(ctx, s, key, FormatName, columns)
+}
+
+// Groups returns how many rows each row group of the object under key has.
+func Groups(ctx context.Context, s sink.Store, key string) ([]int64, error) {
+	return parquetio.Groups(ctx, s, key, FormatName)
+}
+
+// ReadGroup is Read for the rows of one row group, counted from 0.
+func ReadGroup(ctx context.Context, s sink.Store, key string, group int, opts ReadOptions) iter.Seq2[Row, error] {
+	columns, err := parquetio.Select(columns(), opts.Columns)
+	if err != nil {
+		return failed(err)
+	}
+	return parquetio.GetGroup(ctx, s, key, FormatName, columns, group)
 }
 
 // ReadFrom is Read for a file of size bytes.

@@ -7,32 +7,50 @@ import (
 	"iter"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"giantstream/sink"
 	"giantstream/sink/rows"
-	"giantstream/train/internal/rng"
 )
 
 // ErrEmpty: there is no part under the prefix.
 var ErrEmpty = errors.New("no training set; has the generation been fitted?")
 
-// DefaultBuffer is the number of rows of the shuffle buffer, some 100 MB.
-const DefaultBuffer = 16384
+const (
+	// GroupBytes is the raw size of the row groups that a training set should
+	// be written with: small enough that a window of them is well mixed.
+	GroupBytes = 2 << 20
+	// DefaultWindow is how many row groups are mixed at a time, some 32 MiB.
+	DefaultWindow = 16
+	// parallelReads is how many parts are read at a time, for stores that
+	// answer slowly.
+	parallelReads = 8
+)
 
 // Dataset is the training set of one generation.
 type Dataset struct {
-	// Buffer is the size of the shuffle buffer in rows; it is part of what
-	// determines the order of an epoch.
-	Buffer int
+	// Window is how many row groups are mixed at a time. It is part of what
+	// determines the order of an epoch, and bounds memory: two windows.
+	Window int
 	// Columns are the columns to read; none means all (see rows.ReadOptions).
 	Columns []string
 
-	store sink.Store
-	parts []string
+	store  sink.Store
+	parts  []string
+	groups []group
+	rows   int64
 }
 
-// Open lists the parts under prefix, in order of key.
+// group is a row group: what is read at a time.
+type group struct {
+	key   string
+	index int
+	rows  int64
+}
+
+// Open reads the footers of the parts under prefix, in order of key.
 func Open(ctx context.Context, store sink.Store, prefix string) (*Dataset, error) {
-	d := &Dataset{Buffer: DefaultBuffer, store: store}
+	d := &Dataset{Window: DefaultWindow, store: store}
 	for info, err := range store.List(ctx, prefix+"/part-", "") {
 		if err != nil {
 			return nil, err
@@ -44,58 +62,43 @@ func Open(ctx context.Context, store sink.Store, prefix string) (*Dataset, error
 	if len(d.parts) == 0 {
 		return nil, fmt.Errorf("dataset %s: %w", prefix, ErrEmpty)
 	}
+	sizes := make([][]int64, len(d.parts))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReads)
+	for i, key := range d.parts {
+		g.Go(func() (err error) {
+			sizes[i], err = rows.Groups(ctx, store, key)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	for i, key := range d.parts {
+		for k, n := range sizes[i] {
+			if n == 0 {
+				continue
+			}
+			d.groups = append(d.groups, group{key, k, n})
+			d.rows += n
+		}
+	}
 	return d, nil
 }
 
 // Parts returns the keys of the parts, in order.
 func (d *Dataset) Parts() []string { return d.parts }
 
+// Rows returns the number of instances.
+func (d *Dataset) Rows() int64 { return d.rows }
+
 // All yields every row, part by part. The sequence ends at the first error.
 func (d *Dataset) All(ctx context.Context) iter.Seq2[rows.Row, error] {
-	order := make([]int32, len(d.parts))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	return d.read(ctx, order)
-}
-
-// Epoch yields every row once, in the random order of the given epoch. The
-// sequence ends at the first error. To resume, skip the rows already seen.
-func (d *Dataset) Epoch(ctx context.Context, seed uint64, epoch int) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
-		r := rng.New(seed, uint64(epoch))
-		order := r.Perm(len(d.parts))
-		size := max(d.Buffer, 1)
-		buffer := make([]rows.Row, 0, min(size, DefaultBuffer))
-		for row, err := range d.read(ctx, order) {
-			if err != nil {
-				yield(rows.Row{}, err)
-				return
-			}
-			if len(buffer) < size {
-				buffer = append(buffer, row)
-				continue
-			}
-			k := r.IntN(size)
-			buffer[k], row = row, buffer[k]
-			if !yield(row, nil) {
-				return
-			}
-		}
-		for _, k := range r.Perm(len(buffer)) {
-			if !yield(buffer[k], nil) {
-				return
-			}
-		}
-	}
-}
-
-func (d *Dataset) read(ctx context.Context, order []int32) iter.Seq2[rows.Row, error] {
-	return func(yield func(rows.Row, error) bool) {
-		for _, i := range order {
-			for row, err := range rows.Read(ctx, d.store, d.parts[i], rows.ReadOptions{Columns: d.Columns}) {
+		for _, key := range d.parts {
+			for row, err := range rows.Read(ctx, d.store, key, rows.ReadOptions{Columns: d.Columns}) {
 				if err != nil {
-					err = fmt.Errorf("dataset: %s: %w", d.parts[i], err)
+					err = fmt.Errorf("dataset: %w", err)
 				}
 				if !yield(row, err) || err != nil {
 					return

@@ -6,6 +6,7 @@ import (
 
 	"giantstream/featurize/targets"
 	"giantstream/sink/rows"
+	"giantstream/train/dataset"
 )
 
 // writeDataset writes the training set: every node with a label to learn from
@@ -16,7 +17,7 @@ func (f *building) writeDataset() error {
 	var parts []Part
 	for shard, nodes := range f.corpus.byShard() {
 		key := f.key(fmt.Sprintf("dataset/part-%05d.parquet", shard))
-		info, err := rows.Write(f.ctx, f.Store, key, f.instances(nodes))
+		info, err := rows.WriteGroups(f.ctx, f.Store, key, dataset.GroupBytes, f.instances(nodes))
 		if err != nil {
 			return err
 		}
