@@ -48,9 +48,13 @@ type Kafka struct {
 	Brokers List   `yaml:"brokers"`  // host:port each, or EmbeddedBroker
 	DataDir string `yaml:"data_dir"` // of the embedded broker
 	Group   string `yaml:"group"`    // "" for the default, see Config.Group
-	Topics  Topics `yaml:"topics"`
-	TLS     TLS    `yaml:"tls"`
-	SASL    SASL   `yaml:"sasl"`
+	// SessionTimeout is how long a worker may be silent before its shards go
+	// to others.
+	SessionTimeout time.Duration `yaml:"session_timeout"`
+
+	Topics Topics `yaml:"topics"`
+	TLS    TLS    `yaml:"tls"`
+	SASL   SASL   `yaml:"sasl"`
 }
 
 // Embedded reports whether the broker runs in the process itself.

@@ -24,7 +24,10 @@ func Default() Config {
 		Kafka: Kafka{
 			Brokers: List{EmbeddedBroker},
 			DataDir: "./giantstream-data/broker",
-			Topics:  Topics{Nodes: "nodes", Edges: "edges", Embeddings: "embeddings"},
+
+			SessionTimeout: 10 * time.Second,
+
+			Topics: Topics{Nodes: "nodes", Edges: "edges", Embeddings: "embeddings"},
 		},
 		Ingest: Ingest{
 			Undirected: true,

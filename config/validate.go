@@ -132,6 +132,8 @@ func (v *validator) kafka(c *Config) {
 		}
 	}
 
+	v.atLeastTime("kafka.session_timeout", k.SessionTimeout, time.Second)
+
 	t, s := &k.TLS, &k.SASL
 	if !t.Enabled {
 		const idle = "has no effect without enabled: true"

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,18 +23,17 @@ type Options struct {
 	Group string
 	// Topics are the input topics; they have the same number of partitions.
 	Topics []string
-	Log    *slog.Logger
+	// SessionTimeout is how long the coordinator waits for a sign of life
+	// before it thinks this member dead; 0 means 10 s. The member gives ten in
+	// that time, and members have three times as long to stop their handlers
+	// and join again; handlers should end well within.
+	SessionTimeout time.Duration
+	Log            *slog.Logger
 }
 
-// The coordinator thinks a member dead after sessionTimeout without a
-// heartbeat, and gives members rebalanceTimeout to stop their handlers and
-// join again; handlers should end well within.
 const (
-	heartbeatInterval = time.Second
-	sessionTimeout    = 10 * time.Second
-	rebalanceTimeout  = 30 * time.Second
-	joinBackoff       = time.Second
-	leaveTimeout      = 5 * time.Second
+	defaultSessionTimeout = 10 * time.Second
+	leaveTimeout          = 5 * time.Second
 )
 
 // Assignment is a shard that this worker has, for one generation of the group.
@@ -62,16 +62,17 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	balancer := &Balancer{}
+	session := cmp.Or(o.SessionTimeout, defaultSessionTimeout)
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID:                o.Group,
 		Brokers:           o.Client.Brokers(),
 		Dialer:            o.Client.Dialer(),
 		Topics:            o.Topics,
 		GroupBalancers:    []kafka.GroupBalancer{balancer},
-		HeartbeatInterval: heartbeatInterval,
-		SessionTimeout:    sessionTimeout,
-		RebalanceTimeout:  rebalanceTimeout,
-		JoinGroupBackoff:  joinBackoff,
+		HeartbeatInterval: session / 10,
+		SessionTimeout:    session,
+		RebalanceTimeout:  3 * session,
+		JoinGroupBackoff:  session / 10,
 		StartOffset:       kafka.FirstOffset,
 	})
 	if err != nil {
@@ -110,7 +111,7 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 }
 
 // leave leaves the group. It does not wait for long: while other members are
-// slow to join again, so is kafka-go to close, for up to rebalanceTimeout.
+// slow to join again, so is kafka-go to close, for up to the rebalance timeout.
 func leave(cg *kafka.ConsumerGroup) {
 	left := make(chan struct{})
 	go func() {

@@ -22,7 +22,8 @@ import (
 // assigned shard.
 func (s *Service) consume(ctx context.Context) error {
 	return group.Run(ctx, group.Options{
-		Client: s.client, Group: s.cfg.Group(), Topics: s.topics.Inputs(), Log: s.log,
+		Client: s.client, Group: s.cfg.Group(), Topics: s.topics.Inputs(),
+		SessionTimeout: s.cfg.Kafka.SessionTimeout, Log: s.log,
 	}, s.work)
 }
 
