@@ -112,7 +112,7 @@ func newTrainer(d Data, o Options, progress train.Progress) (*trainer, error) {
 	_, cols := d.Features.Size()
 	t.table = newTable(chooseFeatures(d.Features, o.MaxRows), cols, d.Dim)
 	t.square = make([]float32, len(t.table.features))
-	t.heads = xmc.NewHeads(problem, d.Dim, o.Batch)
+	t.heads = xmc.NewHeads(problem, d.Dim, o.Batch, xmc.Options{})
 	var sum float64
 	for _, i := range t.fit {
 		w := math.Sqrt(float64(len(d.Neighbours.Row(int(i)).Index)))

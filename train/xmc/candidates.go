@@ -9,9 +9,9 @@ import (
 const (
 	// fullLevel is the number of clusters up to which all are candidates.
 	fullLevel = 128
-	// matched is how many of the best-scored clusters pass their children on
-	// as matcher-aware negatives.
-	matched = 10
+	// defaultMatched is how many of the best-scored clusters pass their
+	// children on as matcher-aware negatives.
+	defaultMatched = 10
 )
 
 // candidates appends, ascending, the clusters of level t to score for an
@@ -20,7 +20,7 @@ const (
 // empty (prediction).
 func (p *Problem) candidates(dst []int32, t int, positives []int32, above []int32) []int32 {
 	l := &p.Levels[t]
-	if t == 0 || l.Clusters <= fullLevel {
+	if p.whole(t) {
 		for c := range int32(l.Clusters) {
 			dst = append(dst, c)
 		}
@@ -36,6 +36,9 @@ func (p *Problem) candidates(dst []int32, t int, positives []int32, above []int3
 	slices.Sort(dst)
 	return dst
 }
+
+// whole reports whether all clusters of level t are always candidates.
+func (p *Problem) whole(t int) bool { return t == 0 || p.Levels[t].Clusters <= fullLevel }
 
 // top appends the k candidates with the highest scores, best first, ties to
 // the lower cluster.

@@ -1,15 +1,11 @@
 package xmc
 
 import (
-	"math"
+	"slices"
 
-	"giantstream/featurize/parallel"
-	"giantstream/train/internal/optim"
+	"giantstream/featurize/sparse"
 	"giantstream/train/internal/vector"
 )
-
-// Scale is the inverse temperature s of the softmax over cosines.
-const Scale = 7
 
 // Heads are the matcher in training: a vector per cluster and level, and
 // their Adam moments.
@@ -20,11 +16,9 @@ type Heads struct {
 	// are Adam's moments.
 	Weights, Mean, Square [][]float32
 
-	slots []slot
-	// Update's scratch, per level: where each cluster's entries begin.
-	begin   [][]int32
-	touched []int32
-	entries []gradient
+	options Options
+	slots   []slot
+	update  update
 }
 
 // slot holds what one instance of a batch leaves for Update.
@@ -41,22 +35,16 @@ type scored struct {
 	score, q   []float32
 }
 
-// gradient is one instance's contribution to a cluster: dw += value·z.
-type gradient struct {
-	slot  int32
-	value float32
-}
-
 // NewHeads returns heads for batches of at most batch instances, all vectors
 // zero.
-func NewHeads(p *Problem, dim, batch int) *Heads {
-	h := &Heads{Problem: p, Dim: dim, slots: make([]slot, batch)}
+func NewHeads(p *Problem, dim, batch int, o Options) *Heads {
+	h := &Heads{Problem: p, Dim: dim, options: o.withDefaults(), slots: make([]slot, batch)}
 	for _, l := range p.Levels {
 		size := l.Clusters * dim
 		h.Weights = append(h.Weights, make([]float32, size))
 		h.Mean = append(h.Mean, make([]float32, size))
 		h.Square = append(h.Square, make([]float32, size))
-		h.begin = append(h.begin, make([]int32, l.Clusters+1))
+		h.update.begin = append(h.update.begin, make([]int32, l.Clusters+1))
 	}
 	for i := range h.slots {
 		h.slots[i].z = make([]float32, dim)
@@ -65,61 +53,43 @@ func NewHeads(p *Problem, dim, batch int) *Heads {
 	return h
 }
 
-// Centroids starts each cluster at the normalised sum of its labels' vectors
-// (labels is nodes×Dim). For a linear start this is where the task begins to
-// make sense: the encoder predicts the mean of its labels' vectors.
-func (h *Heads) Centroids(t Tree, labels []float32) {
-	for label := range len(labels) / h.Dim {
-		at := len(h.Weights)
-		for level := t.Levels() - 1; level >= 0 && at > 0; level-- {
-			at--
-			if c := t.Cluster(level, label); c >= 0 {
-				vector.Axpy(1, labels[label*h.Dim:(label+1)*h.Dim], h.Weights[at][int(c)*h.Dim:int(c+1)*h.Dim])
-			}
-		}
-	}
-	for _, w := range h.Weights {
-		for at := 0; at < len(w); at += h.Dim {
-			vector.Normalize(w[at : at+h.Dim])
-		}
-	}
-}
-
 // Span says which levels a step trains: heads of levels [0, To) learn, and
 // levels [From, To) also give the encoder its gradient.
 type Span struct{ From, To int }
 
-// Forward scores one instance of the problem by its unit embedding z, as
-// number slotNo of the batch, and adds the gradient of the loss with respect
-// to z to dz. weight multiplies loss and gradient. Calls with different slots
-// may run at the same time.
-func (h *Heads) Forward(slotNo int, z []float32, instance int, s Span, weight float32, dz []float32) (loss float64) {
+// Forward scores an instance by its embedding z, as number slotNo of the
+// batch, and adds the gradient of the loss with respect to z to dz. targets
+// are, per level, the clusters that hold the instance's labels, ascending, and how
+// many (Problem.Targets); they are not kept. weight multiplies loss and
+// gradient. Calls with different slots may run at the same time.
+func (h *Heads) Forward(slotNo int, z []float32, targets []sparse.Vector, s Span, weight float32, dz []float32) (loss float64) {
 	b := &h.slots[slotNo]
 	copy(b.z, z)
 	b.best = b.best[:0]
 	share := 1 / float64(s.To-s.From)
 	for t := range s.To {
-		positives := h.Problem.Levels[t].Targets.Row(instance)
+		positives := targets[t]
 		l := &b.levels[t]
-		b.above = append(b.above[:0], b.best...)
-		l.candidates = h.Problem.candidates(l.candidates[:0], t, positives.Index, b.above)
+		h.choose(t, positives.Index, b, l)
 		h.score(t, z, l)
-		b.best = top(b.best[:0], l.candidates, l.score, matched)
+		if t+1 < s.To {
+			b.best = top(b.best[:0], l.candidates, l.score, h.options.Matched)
+		}
 		l.q = grow(l.q, len(l.candidates))
 		if !shares(l.q, l.candidates, positives) {
 			l.candidates = l.candidates[:0] // no label in the tree: nothing to learn
 			continue
 		}
-		e := crossEntropy(l.score, l.q)
+		e := h.options.price(l.score, l.q)
 		push := t >= s.From
 		if push {
 			loss += float64(weight) * e * share
 		}
 		for i, c := range l.candidates {
-			g := weight * float32(share) * Scale * (l.score[i] - l.q[i])
+			g := weight * float32(share) * h.options.Scale * l.score[i]
 			l.score[i] = g
 			if push {
-				vector.Axpy(g, h.Weights[t][int(c)*h.Dim:int(c+1)*h.Dim], dz)
+				vector.Axpy(g, h.row(t, c), dz)
 			}
 		}
 	}
@@ -129,33 +99,36 @@ func (h *Heads) Forward(slotNo int, z []float32, instance int, s Span, weight fl
 	return loss
 }
 
+// choose sets l's candidates: the negatives of the chosen kind and always the
+// positives.
+func (h *Heads) choose(t int, positives []int32, b *slot, l *scored) {
+	b.above = b.above[:0]
+	if h.options.Negatives != TFN {
+		b.above = append(b.above, b.best...)
+	}
+	if h.options.Negatives != MAN {
+		l.candidates = h.Problem.candidates(l.candidates[:0], t, positives, b.above)
+		return
+	}
+	l.candidates = h.Problem.candidates(l.candidates[:0], t, nil, b.above)
+	if n := len(l.candidates); n < h.Problem.Levels[t].Clusters {
+		l.candidates = append(l.candidates, positives...)
+		slices.Sort(l.candidates)
+		l.candidates = slices.Compact(l.candidates)
+	}
+}
+
 // score sets l.score to the scaled scores of l's candidates.
 func (h *Heads) score(t int, z []float32, l *scored) {
 	l.score = grow(l.score, len(l.candidates))
 	for i, c := range l.candidates {
-		l.score[i] = Scale * vector.Dot(h.Weights[t][int(c)*h.Dim:int(c+1)*h.Dim], z)
+		l.score[i] = h.options.Scale * vector.Dot(h.row(t, c), z)
 	}
 }
 
-// crossEntropy replaces scores by their softmax p and returns −Σ q ln p.
-func crossEntropy(scores, q []float32) float64 {
-	top := scores[0]
-	for _, s := range scores {
-		top = max(top, s)
-	}
-	var sum, cross float64
-	for i, s := range scores {
-		if q[i] != 0 {
-			cross += float64(q[i]) * float64(s-top)
-		}
-		e := math.Exp(float64(s - top))
-		scores[i] = float32(e)
-		sum += e
-	}
-	for i := range scores {
-		scores[i] = float32(float64(scores[i]) / sum)
-	}
-	return math.Log(sum) - cross
+// row returns the vector of cluster c at level t.
+func (h *Heads) row(t int, c int32) []float32 {
+	return h.Weights[t][int(c)*h.Dim : int(c+1)*h.Dim]
 }
 
 func grow(s []float32, n int) []float32 {
@@ -163,63 +136,4 @@ func grow(s []float32, n int) []float32 {
 		return make([]float32, n, n+n/2)
 	}
 	return s[:n]
-}
-
-// Update takes one Adam step on the clusters that the first used slots
-// scored, with gradients averaged over them. step counts from 1. Moments of
-// clusters that took no part rest (PyTorch's SparseAdam).
-func (h *Heads) Update(used int, rate float64, step int64, workers int) {
-	scaled := optim.Rate(rate, step)
-	mean := 1 / float32(used)
-	for t := range h.Weights {
-		h.gather(t, used)
-		begin := h.begin[t]
-		parallel.Each(len(h.touched), 8, workers, func(_, _, lo, hi int) {
-			g := make([]float32, h.Dim)
-			for _, c := range h.touched[lo:hi] {
-				clear(g)
-				for _, e := range h.entries[begin[c]:begin[c+1]] {
-					vector.Axpy(e.value*mean, h.slots[e.slot].z, g)
-				}
-				at := int(c) * h.Dim
-				optim.Adam(h.Weights[t][at:at+h.Dim], h.Mean[t][at:at+h.Dim], h.Square[t][at:at+h.Dim], g, scaled)
-			}
-		})
-	}
-}
-
-// gather lists level t's gradients by cluster, within a cluster by slot:
-// h.entries[begin[c]:begin[c+1]].
-func (h *Heads) gather(t, used int) {
-	begin := h.begin[t]
-	clear(begin)
-	total := 0
-	for i := range h.slots[:used] {
-		for _, c := range h.slots[i].levels[t].candidates {
-			begin[c+1]++
-			total++
-		}
-	}
-	h.touched = h.touched[:0]
-	for c := range int32(len(begin) - 1) {
-		if begin[c+1] > 0 {
-			h.touched = append(h.touched, c)
-		}
-		begin[c+1] += begin[c]
-	}
-	if cap(h.entries) < total {
-		h.entries = make([]gradient, total, total+total/2)
-	}
-	h.entries = h.entries[:total]
-	// Filling backwards leaves begin[c+1] at the cluster's first entry…
-	for i := used - 1; i >= 0; i-- {
-		l := &h.slots[i].levels[t]
-		for k, c := range l.candidates {
-			begin[c+1]--
-			h.entries[begin[c+1]] = gradient{int32(i), l.score[k]}
-		}
-	}
-	// …so shift it back into place.
-	copy(begin, begin[1:])
-	begin[len(begin)-1] = int32(total)
 }

@@ -22,7 +22,7 @@ type Matcher struct {
 // the level above only, as in training.
 func (m *Matcher) Predict(z []float32, k int) [][]int32 {
 	out := make([][]int32, len(m.Weights))
-	beam := max(k, matched)
+	beam := max(k, defaultMatched)
 	var above, candidates []int32
 	var scores []float32
 	for t, w := range m.Weights {

@@ -70,6 +70,16 @@ func FromLevels(levels []Level) (*Problem, error) {
 	return p, p.prepare()
 }
 
+// Targets returns, per level, the clusters that hold the labels of an
+// instance and how many.
+func (p *Problem) Targets(instance int) []sparse.Vector {
+	rows := make([]sparse.Vector, len(p.Levels))
+	for t := range rows {
+		rows[t] = p.Levels[t].Targets.Row(instance)
+	}
+	return rows
+}
+
 func targets(t Tree, level, clusters int, neighbours *sparse.Matrix) *sparse.Matrix {
 	m := &sparse.Matrix{Cols: clusters, Start: make([]int64, 1, neighbours.Rows+1)}
 	count := make([]float32, clusters)

@@ -107,7 +107,7 @@ func TestCandidatesAreSiblingsOfPositivesAndOfTheMatched(t *testing.T) {
 func TestGradientMatchesFiniteDifferences(t *testing.T) {
 	const dim = 8
 	p := large(t)
-	h := NewHeads(p, dim, 1)
+	h := NewHeads(p, dim, 1, Options{})
 	r := rng.New(3)
 	for _, w := range h.Weights {
 		for i := range w {
@@ -120,30 +120,30 @@ func TestGradientMatchesFiniteDifferences(t *testing.T) {
 	}
 	span := Span{To: len(p.Levels)}
 	dz := make([]float32, dim)
-	before := h.Forward(0, z, 42, span, 2, dz)
+	before := h.Forward(0, z, p.Targets(42), span, 2, dz)
 	for i := range z {
 		// Central differences; candidates must not change, so a small step.
 		const eps = 1e-3
 		bump := func(by float32) float64 {
 			x := slices.Clone(z)
 			x[i] += by
-			return headsLike(h).Forward(0, x, 42, span, 2, make([]float32, dim))
+			return headsLike(h).Forward(0, x, p.Targets(42), span, 2, make([]float32, dim))
 		}
 		want := (bump(eps) - bump(-eps)) / (2 * eps)
 		if math.Abs(want-float64(dz[i])) > 0.02*(1+math.Abs(want)) {
 			t.Errorf("∂loss/∂z[%d] = %.4f, finite differences %.4f", i, dz[i], want)
 		}
 	}
-	h.Forward(0, z, 42, span, 2, dz)
+	h.Forward(0, z, p.Targets(42), span, 2, dz)
 	h.Update(1, 0.01, 1, 1)
-	if after := h.Forward(0, z, 42, span, 2, dz); after >= before {
+	if after := h.Forward(0, z, p.Targets(42), span, 2, dz); after >= before {
 		t.Errorf("loss %.4f before a step, %.4f after", before, after)
 	}
 }
 
 // headsLike returns heads with h's weights and scratch of their own.
 func headsLike(h *Heads) *Heads {
-	c := NewHeads(h.Problem, h.Dim, len(h.slots))
+	c := NewHeads(h.Problem, h.Dim, len(h.slots), h.options)
 	c.Weights = h.Weights
 	return c
 }
@@ -155,7 +155,7 @@ func TestHeadsLearnAndPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewHeads(p, 4, 4)
+	h := NewHeads(p, 4, 4, Options{})
 	z := make([]float32, 16)
 	for i := range 4 {
 		z[i*4+i] = 1
@@ -163,7 +163,7 @@ func TestHeadsLearnAndPredict(t *testing.T) {
 	dz := make([]float32, 4)
 	for step := range int64(200) {
 		for i := range 4 {
-			h.Forward(i, z[i*4:i*4+4], i, Span{To: 2}, 1, dz)
+			h.Forward(i, z[i*4:i*4+4], p.Targets(i), Span{To: 2}, 1, dz)
 		}
 		h.Update(4, 0.02, step+1, 2)
 	}
@@ -177,7 +177,7 @@ func TestHeadsLearnAndPredict(t *testing.T) {
 
 func TestPredictionsAreBestFirstAtEveryLevel(t *testing.T) {
 	p := large(t)
-	h := NewHeads(p, 8, 1)
+	h := NewHeads(p, 8, 1, Options{})
 	r := rng.New(5)
 	for _, w := range h.Weights {
 		for i := range w {
@@ -199,7 +199,7 @@ func TestUpdateIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	p := large(t)
 	var want [][]float32
 	for _, workers := range []int{1, 2, 7} {
-		h := NewHeads(p, 8, 16)
+		h := NewHeads(p, 8, 16, Options{})
 		dz := make([]float32, 8)
 		for step := range int64(3) {
 			for k := range 16 {
@@ -208,7 +208,7 @@ func TestUpdateIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 				for d := range z {
 					z[d] = float32(r.Float64() - 0.5)
 				}
-				h.Forward(k, z, (k*61)%1024, Span{From: 1, To: 10}, 1, dz)
+				h.Forward(k, z, p.Targets((k*61)%1024), Span{From: 1, To: 10}, 1, dz)
 			}
 			h.Update(16, 0.01, step+1, workers)
 		}

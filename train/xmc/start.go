@@ -1,0 +1,100 @@
+package xmc
+
+import (
+	"fmt"
+	"math"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train/internal/rng"
+	"giantstream/train/internal/vector"
+	"giantstream/train/linear"
+)
+
+// Centroids starts each cluster at the normalised sum of its labels' vectors
+// (labels is nodes×Dim). For a linear start this is where the task begins to
+// make sense: the encoder predicts the mean of its labels' vectors.
+func (h *Heads) Centroids(t Tree, labels []float32) {
+	for label := range len(labels) / h.Dim {
+		at := len(h.Weights)
+		for level := t.Levels() - 1; level >= 0 && at > 0; level-- {
+			at--
+			if c := t.Cluster(level, label); c >= 0 {
+				vector.Axpy(1, labels[label*h.Dim:(label+1)*h.Dim], h.row(at, c))
+			}
+		}
+	}
+	for _, w := range h.Weights {
+		for at := 0; at < len(w); at += h.Dim {
+			vector.Normalize(w[at : at+h.Dim])
+		}
+	}
+}
+
+// Random starts the clusters of level t at small random vectors.
+func (h *Heads) Random(t int, seed uint64) {
+	r := rng.New(seed, uint64(t))
+	bound := 1 / math.Sqrt(float64(h.Dim))
+	for i := range h.Weights[t] {
+		h.Weights[t][i] = float32((2*r.Float64() - 1) * bound)
+	}
+}
+
+// Inherit starts each cluster of level t ≥ 1 at its parent's vector.
+func (h *Heads) Inherit(t int) {
+	for c, parent := range h.Problem.Levels[t].Parent {
+		copy(h.row(t, int32(c)), h.row(t-1, parent))
+	}
+}
+
+// solveBlock is how many clusters are solved for at a time: the right-hand
+// sides are float64.
+const solveBlock = 512
+
+// Solve starts the clusters of level t at the ridge regression from the
+// embeddings z (rows of Dim) to +1 for an instance's clusters and −1 for all
+// others. positives[i] are the clusters of row i; lambda is relative to the
+// mean square of z (linear.Sums.Solve).
+//
+// Embeddings are summed into Σzzᵀ and, per cluster, the sum of its
+// instances; all else is d×d, whatever the number of instances.
+func (h *Heads) Solve(t int, z []float32, positives []sparse.Vector, lambda float64) error {
+	const rows = 1024 // summed in float32 at a time
+	ones := make([]float32, rows)
+	for i := range ones {
+		ones[i] = 1
+	}
+	all := linear.NewSums(h.Dim, 1)
+	for at := 0; at < len(positives); at += rows {
+		n := min(rows, len(positives)-at)
+		all.Add(z[at*h.Dim:(at+n)*h.Dim], ones[:n])
+	}
+	w := h.Weights[t]
+	clear(w)
+	for i, p := range positives {
+		for _, c := range p.Index {
+			vector.Axpy(1, z[i*h.Dim:(i+1)*h.Dim], h.row(t, c))
+		}
+	}
+	// Σ y·z = 2·(sum over the cluster's instances) − (sum over all).
+	clusters := h.Problem.Levels[t].Clusters
+	for at := 0; at < clusters; at += solveBlock {
+		n := min(solveBlock, clusters-at)
+		s := linear.Sums{Rank: h.Dim, Dim: n, G: all.G, B: make([]float64, h.Dim*n)}
+		for c := range n {
+			for d, v := range h.row(t, int32(at+c)) {
+				s.B[d*n+c] = 2*float64(v) - all.B[d]
+			}
+		}
+		solution, err := s.Solve(lambda)
+		if err != nil {
+			return fmt.Errorf("xmc: heads of level %d: %w", t, err)
+		}
+		for c := range n {
+			row := h.row(t, int32(at+c))
+			for d := range row {
+				row[d] = float32(solution[d*n+c])
+			}
+		}
+	}
+	return nil
+}
