@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"slices"
 )
 
 // Errors that callers test with errors.Is.
@@ -115,8 +116,8 @@ type Reader struct {
 }
 
 // NewReader begins reading; it returns an error that is ErrUnknown if the
-// bytes do not begin with this magic and version.
-func NewReader(r io.Reader, magic string, version uint32) (*Reader, error) {
+// bytes do not begin with this magic and one of these versions.
+func NewReader(r io.Reader, magic string, versions ...uint32) (*Reader, error) {
 	a := &Reader{r: bufio.NewReaderSize(r, chunk), buf: make([]byte, chunk)}
 	head := a.raw(8)
 	if a.err != nil {
@@ -129,9 +130,9 @@ func NewReader(r io.Reader, magic string, version uint32) (*Reader, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	if v != version {
+	if !slices.Contains(versions, v) {
 		return nil, fmt.Errorf("%w: %s version %d, this program reads version %d; fit it again or use a matching program",
-			ErrUnknown, magic, v, version)
+			ErrUnknown, magic, v, versions)
 	}
 	return a, nil
 }

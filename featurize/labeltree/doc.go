@@ -8,22 +8,28 @@
 // (pecos/core/utils/clustering.hpp, partition_skmeans): two random members
 // x_l, x_r start a direction c = x_r − x_l; members are scored by ⟨c, x⟩ and
 // cut at the median (ties by number); c becomes the difference of the unit
-// sums of both halves; again until no member changes sides, or 20 times. Every cluster
-// is halved, so a tree of 2^d leaves takes d rounds, and the levels are some of the rounds.
+// sums of both halves; again until no member changes sides, or 20 times. Where
+// a cluster has b children, ⌊b/2⌋ of them with their share of the members are cut from
+// the rest, and both sides in turn, until each is one child (divide.go). Where b is a
+// power of two, every cut is a halving and the tree that of PECOS.
 //
 // Two things make it fast without changing what it computes. One product a member is
 // enough in each round, since those with both halves add up to the product
-// with the whole (split.go). And below the first three halvings sparse features are copied
+// with the whole (split.go). And below the first three cuts sparse features are copied
 // per cluster without the columns that only one member has (sparse.go); each
-// worker holds one such copy, an eighth of the features or less.
+// worker holds one such copy, about an eighth of the features or less.
+//
+// A third changes it a little: clusters of more than Options.Sample labels take
+// the direction of their cut from a random sample of so many of their members, and are then cut
+// along it, all of them, so that balance is exact (sample.go).
 //
 // # Shape
 //
-// The number of clusters of each level is a power of two. Unless Levels says
-// otherwise, there are as few leaves as keep them at 48 labels or fewer (24 to 48
-// labels each; at least 16 leaves if each gets 2 labels), and each coarser
-// level has a quarter of the clusters, down to no fewer than 16: 16-64-256
-// for 7,000 labels, 32-128-512-2048 for 60,000.
+// Each level has a multiple of the clusters of the level before. Unless Levels says
+// otherwise, the coarsest has a power of two of clusters, 16 or more if each gets 2
+// labels, each other Branching times as many as the one before, and there are about as few leaves as keep
+// them at 48 labels or fewer: 16-64-256 for 7,000 labels, 32-128-512-2048 for
+// 60,000; 16-160-1600 for them with a branching of 10.
 //
 // # Invariants
 //
@@ -31,5 +37,6 @@
 // all zero (they have no instances) are in no cluster: Cluster returns -1. The clusters
 // of a level are numbered so that the children of cluster c are the range
 // Children(level, c). Which label goes where depends on features, options and
-// seed, not on the number of workers.
+// seed, not on the number of workers, nor on the machine: every rounding and the order of
+// every sum are set (featurize/internal/portable).
 package labeltree

@@ -10,7 +10,9 @@ import (
 // Format: docs/format/tree.md.
 const (
 	magic   = "GSTREE\x00\x00"
-	version = 1
+	version = 2
+	// In version 1 the levels were powers of two; all else is the same.
+	version1 = 1
 )
 
 // Write writes the tree as an artifact.
@@ -28,15 +30,16 @@ func (t *Tree) Write(w io.Writer) error {
 // Read reads a tree artifact. The error is artifact.ErrCorrupt or
 // artifact.ErrUnknown when the bytes are to blame.
 func Read(r io.Reader) (*Tree, error) {
-	a, err := artifact.NewReader(r, magic, version)
+	a, err := artifact.NewReader(r, magic, version1, version)
 	if err != nil {
 		return nil, err
 	}
 	var levels []int
 	last := 0
-	for _, k := range a.Int32s("levels", 31) {
-		if !powerOfTwo(int(k)) || int(k) <= last {
+	for _, k := range a.Int32s("levels", maxLevels) {
+		if !follows(int(k), last) {
 			a.Fail("a level of %d clusters after one of %d", k, last)
+			break
 		}
 		last = int(k)
 		levels = append(levels, last)

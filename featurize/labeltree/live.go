@@ -10,6 +10,6 @@ func Halve(x Features, r *rand.Rand) (left, right []int32) {
 	for i := range rows {
 		rows[i] = int32(i)
 	}
-	newSplitter(x).halve(rows, r, 1)
+	newSplitter(x).split(rows, len(rows)/2, r, 1)
 	return rows[:len(rows)/2], rows[len(rows)/2:]
 }

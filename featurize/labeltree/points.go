@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/blas/blas32"
-
+	"giantstream/featurize/internal/portable"
 	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
@@ -19,8 +18,8 @@ type Features interface {
 	isZero(i int32) bool
 	isFinite(i int32) bool
 	// compact returns the same points for the work below one cluster: point
-	// k is row members[k]. It may use the memory of what it returned last.
-	// ok is false where there is nothing to be gained.
+	// k is row members[k]. It may use the memory of what it returned last, and
+	// is for one worker. ok is false where there is nothing to be gained.
 	compact(members []int32, last points) (p points, ok bool)
 }
 
@@ -70,20 +69,20 @@ func (d dense) lone(int32) float32 { return 0 }
 func (d dense) accumulate(members []int32, weight []int8, sum []float32, workers int) {
 	share := (d.dim + workers - 1) / workers
 	parallel.Each(d.dim, share, workers, func(_, _, lo, hi int) {
-		y := blas32.Vector{N: hi - lo, Inc: 1, Data: sum[lo:hi]}
 		for k, m := range members {
-			if w := weight[k]; w != 0 {
-				blas32.Axpy(float32(w), blas32.Vector{N: hi - lo, Inc: 1, Data: d.row(m)[lo:hi]}, y)
+			if w := weight[k]; w > 0 {
+				portable.Add(d.row(m)[lo:hi], sum[lo:hi])
+			} else if w < 0 {
+				portable.Sub(d.row(m)[lo:hi], sum[lo:hi])
 			}
 		}
 	})
 }
 
 func (d dense) dots(members []int32, v []float32, out []float32, workers int) {
-	y := blas32.Vector{N: d.dim, Inc: 1, Data: v}
 	parallel.Each(len(members), dotBlock, workers, func(_, _, lo, hi int) {
 		for k, m := range members[lo:hi] {
-			out[lo+k] = blas32.Dot(blas32.Vector{N: d.dim, Inc: 1, Data: d.row(m)}, y)
+			out[lo+k] = portable.Dot(d.row(m), v)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package labeltree
 import (
 	"slices"
 
+	"giantstream/featurize/internal/portable"
 	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
@@ -85,25 +86,9 @@ func (s *sparseRows) dots(members []int32, v []float32, out []float32, workers i
 	parallel.Each(len(members), dotBlock, workers, func(_, _, lo, hi int) {
 		for k, m := range members[lo:hi] {
 			row := s.Row(int(m))
-			out[lo+k] = dot(row.Index, row.Value, v)
+			out[lo+k] = portable.SparseDot(row.Index, row.Value, v)
 		}
 	})
-}
-
-// dot adds up in four places, so that additions need not wait for each other.
-func dot(index []int32, value, v []float32) float32 {
-	var a, b, c, d float32
-	for len(index) >= 4 && len(value) >= 4 {
-		a += value[0] * v[index[0]]
-		b += value[1] * v[index[1]]
-		c += value[2] * v[index[2]]
-		d += value[3] * v[index[3]]
-		index, value = index[4:], value[4:]
-	}
-	for k, j := range index {
-		a += value[k] * v[j]
-	}
-	return (a + b) + (c + d)
 }
 
 func (s *sparseRows) reset(members []int32, sum []float32) {
@@ -157,7 +142,7 @@ func (s *sparseRows) compact(members []int32, last points) (points, bool) {
 		for at, j := range row.Index {
 			switch c.slot[j] {
 			case 1:
-				alone += row.Value[at] * row.Value[at]
+				alone += float32(row.Value[at] * row.Value[at]) // as in package portable
 				continue
 			case 2:
 				c.Cols++

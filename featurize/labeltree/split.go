@@ -8,7 +8,7 @@ import (
 // maxIterations bounds the rounds of one split, as in PECOS.
 const maxIterations = 20
 
-// splitter halves one cluster at a time. It holds the scratch memory.
+// splitter cuts one cluster in two at a time. It holds the scratch memory.
 //
 // With L and R the sums of both halves and T = L + R, it keeps L and the
 // products t_i = ⟨T, x_i⟩. A round then takes one product a row, ⟨L, x_i⟩, as
@@ -22,6 +22,8 @@ type splitter struct {
 	t, l   []float32 // ⟨T, x_i⟩ and ⟨L, x_i⟩
 	keys   []uint64
 	order  []int32
+	// sample: larger clusters take their direction from so many members; 0: none do.
+	sample int
 }
 
 func newSplitter(x points) *splitter {
@@ -38,29 +40,18 @@ func (s *splitter) use(x points) {
 	clear(s.total)
 }
 
-// halve reorders members (ascending) so that those of the left half, ⌊n/2⌋,
-// come before those of the right half, each ascending.
-func (s *splitter) halve(members []int32, r *rand.Rand, workers int) {
-	n := len(members)
-	if n < 2 {
+// split reorders members (ascending) so that those of the left part, n of
+// them, come before those of the right part, each ascending.
+func (s *splitter) split(members []int32, n int, r *rand.Rand, workers int) {
+	if n < 1 || n >= len(members) {
 		return
 	}
-	s.isLeft, s.weight = resize(s.isLeft, n), resize(s.weight, n)
-	s.t, s.l = resize(s.t, n), resize(s.l, n)
-	s.keys, s.order = resize(s.keys, n), resize(s.order, n)
-	clear(s.isLeft)
-	i := r.IntN(n)
-	j := (i + 1 + r.IntN(n-1)) % n
-	s.start(members, i, j, workers)
-	s.cut()
-	s.sumAll(members, workers)
-	for range maxIterations - 1 {
-		s.score(members, workers)
-		if s.cut() == 0 {
-			break
-		}
+	if s.sample > 0 && len(members) > s.sample {
+		s.splitBySample(members, n, r, workers)
+	} else {
+		s.converge(members, n, r, workers)
 	}
-	lo, hi := 0, n/2
+	lo, hi := 0, n
 	for k, m := range members {
 		if s.isLeft[k] {
 			s.order[lo] = m
@@ -73,6 +64,30 @@ func (s *splitter) halve(members []int32, r *rand.Rand, workers int) {
 	copy(members, s.order)
 	s.x.reset(members, s.left)
 	s.x.reset(members, s.total)
+}
+
+// resize makes room for so many members, all on the right.
+func (s *splitter) resize(members int) {
+	s.isLeft, s.weight = resize(s.isLeft, members), resize(s.weight, members)
+	s.t, s.l = resize(s.t, members), resize(s.l, members)
+	s.keys, s.order = resize(s.keys, members), resize(s.order, members)
+	clear(s.isLeft)
+}
+
+// converge runs balanced 2-means; isLeft tells the outcome.
+func (s *splitter) converge(members []int32, n int, r *rand.Rand, workers int) {
+	s.resize(len(members))
+	i := r.IntN(len(members))
+	j := (i + 1 + r.IntN(len(members)-1)) % len(members)
+	s.start(members, i, j, workers)
+	s.cut(n)
+	s.sumAll(members, workers)
+	for range maxIterations - 1 {
+		s.score(members, workers)
+		if s.cut(n) == 0 {
+			break
+		}
+	}
 }
 
 // start scores by the direction x_r − x_l of two members.
@@ -104,7 +119,7 @@ func (s *splitter) sumAll(members []int32, workers int) {
 // score brings L up to date and sets the keys to the scores ⟨c, x⟩ with
 // c = R/‖R‖ − L/‖L‖. The lengths come from the same products:
 // ‖L‖² = Σ_{i left} ⟨L, x_i⟩, ‖R‖² = Σ_{i right} (t_i − ⟨L, x_i⟩).
-func (s *splitter) score(members []int32, workers int) {
+func (s *splitter) score(members []int32, workers int) (scaleL, scaleR float64) {
 	s.x.accumulate(members, s.weight, s.left, workers)
 	s.x.dots(members, s.left, s.l, workers)
 	var squareL, squareR float64
@@ -116,10 +131,12 @@ func (s *splitter) score(members []int32, workers int) {
 			squareR += float64(s.t[k] - s.l[k])
 		}
 	}
-	scaleL, scaleR := inverseRoot(squareL), inverseRoot(squareR)
+	// Conversions keep products from being fused, as in package portable.
+	scaleL, scaleR = inverseRoot(squareL), inverseRoot(squareR)
 	for k, l := range s.l {
-		s.keys[k] = key(float32(float64(s.t[k]-l)*scaleR-float64(l)*scaleL), k)
+		s.keys[k] = key(float32(float64(float64(s.t[k]-l)*scaleR)-float64(float64(l)*scaleL)), k)
 	}
+	return scaleL, scaleR
 }
 
 func inverseRoot(square float64) float64 {
@@ -129,13 +146,12 @@ func inverseRoot(square float64) float64 {
 	return 1 / math.Sqrt(square)
 }
 
-// cut assigns the members with the lower half of the keys to the left, and
-// returns how many changed sides.
-func (s *splitter) cut() (changed int) {
-	middle := len(s.keys) / 2
-	selectNth(s.keys, middle)
+// cut assigns the n members with the lowest keys to the left, and returns how
+// many changed sides.
+func (s *splitter) cut(n int) (changed int) {
+	selectNth(s.keys, n)
 	for k, key := range s.keys {
-		i, toLeft := uint32(key), k < middle
+		i, toLeft := uint32(key), k < n
 		s.weight[i] = 0
 		if s.isLeft[i] == toLeft {
 			continue
@@ -149,57 +165,4 @@ func (s *splitter) cut() (changed int) {
 		}
 	}
 	return changed
-}
-
-// key is an integer that sorts by score and then by number.
-func key(score float32, i int) uint64 { return uint64(ordered(score))<<32 | uint64(uint32(i)) }
-
-// ordered maps a float32 to an integer of the same order; -0 and 0 alike.
-func ordered(v float32) uint32 {
-	b := math.Float32bits(v)
-	if v == 0 {
-		b = 0
-	}
-	if b>>31 != 0 {
-		return ^b
-	}
-	return b | 1<<31
-}
-
-// selectNth reorders distinct keys so that the n smallest come first
-// (quickselect, median of three).
-func selectNth(keys []uint64, n int) {
-	for lo, hi := 0, len(keys)-1; lo < hi; {
-		a, b, c := keys[lo], keys[lo+(hi-lo)/2], keys[hi]
-		pivot := max(min(a, b), min(max(a, b), c))
-		i, j := lo, hi
-		for i <= j {
-			for keys[i] < pivot {
-				i++
-			}
-			for keys[j] > pivot {
-				j--
-			}
-			if i <= j {
-				keys[i], keys[j] = keys[j], keys[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case n <= j:
-			hi = j
-		case n >= i:
-			lo = i
-		default:
-			return
-		}
-	}
-}
-
-func resize[T any](v []T, n int) []T {
-	if cap(v) < n {
-		return make([]T, n)
-	}
-	return v[:n]
 }

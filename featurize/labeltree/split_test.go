@@ -30,8 +30,8 @@ func grid(n, dim int) (values []float32, m *sparse.Matrix) {
 	return values, m
 }
 
-// slowHalve is the algorithm as the package documentation has it.
-func slowHalve(values []float32, dim int, r *rand.Rand) (left, right []int32) {
+// slowSplit is the algorithm as the package documentation has it.
+func slowSplit(values []float32, dim, toLeft int, r *rand.Rand) (left, right []int32) {
 	n := len(values) / dim
 	right0 := r.IntN(n)
 	left0 := (right0 + 1 + r.IntN(n-1)) % n
@@ -53,8 +53,8 @@ func slowHalve(values []float32, dim int, r *rand.Rand) (left, right []int32) {
 			score[i] = float32(s)
 		}
 		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(score[a], score[b]), cmp.Compare(a, b)) })
-		slices.Sort(order[:n/2])
-		slices.Sort(order[n/2:])
+		slices.Sort(order[:toLeft])
+		slices.Sort(order[toLeft:])
 		if slices.Equal(order, last) {
 			break
 		}
@@ -74,13 +74,13 @@ func slowHalve(values []float32, dim int, r *rand.Rand) (left, right []int32) {
 			}
 			return sum
 		}
-		l, r := unit(order[:n/2]), unit(order[n/2:])
+		l, r := unit(order[:toLeft]), unit(order[toLeft:])
 		for j := range direction {
 			direction[j] = r[j] - l[j]
 		}
 	}
 	for k, i := range last {
-		if k < n/2 {
+		if k < toLeft {
 			left = append(left, int32(i))
 		} else {
 			right = append(right, int32(i))
@@ -89,9 +89,9 @@ func slowHalve(values []float32, dim int, r *rand.Rand) (left, right []int32) {
 	return left, right
 }
 
-func TestHalveAgreesWithTheSlowWay(t *testing.T) {
+func TestSplitAgreesWithTheSlowWay(t *testing.T) {
 	const dim = 120
-	for _, n := range []int{2, 3, 7, 50, 301, 900} {
+	for _, n := range []int{3, 7, 50, 301, 900} {
 		values, m := grid(n, dim)
 		x, err := Dense(values, dim)
 		if err != nil {
@@ -106,15 +106,24 @@ func TestHalveAgreesWithTheSlowWay(t *testing.T) {
 			t.Errorf("%d rows: nothing was left out of %d columns", n, dim)
 		}
 		for seed := range uint64(3) {
-			left, right := slowHalve(values, dim, rand.New(rand.NewPCG(seed, 9)))
+			toLeft := []int{n / 2, n / 3, n * 7 / 10}[seed]
+			left, right := slowSplit(values, dim, toLeft, rand.New(rand.NewPCG(seed, 9)))
 			want := slices.Concat(left, right)
-			for name, p := range map[string]points{"dense": x, "sparse": Sparse(m), "compacted": compacted} {
-				s := newSplitter(p)
-				for _, workers := range []int{1, 3} { // the second time with used scratch memory
+			for _, tc := range []struct {
+				name    string
+				points  points
+				workers []int // each but the first with used scratch memory
+			}{
+				{"dense", x, []int{1, 3}},
+				{"sparse", Sparse(m), []int{1, 3}},
+				{"compacted", compacted, []int{1, 1}},
+			} {
+				s := newSplitter(tc.points)
+				for _, workers := range tc.workers {
 					got := slices.Clone(rows)
-					s.halve(got, rand.New(rand.NewPCG(seed, 9)), workers)
+					s.split(got, toLeft, rand.New(rand.NewPCG(seed, 9)), workers)
 					if !slices.Equal(got, want) {
-						t.Errorf("%d rows, seed %d, %s, %d workers:\n%v, want\n%v", n, seed, name, workers, got, want)
+						t.Errorf("%d of %d rows, seed %d, %s, %d workers:\n%v, want\n%v", toLeft, n, seed, tc.name, workers, got, want)
 					}
 				}
 			}

@@ -9,7 +9,7 @@ import (
 // Tree is a balanced hierarchy of clusters of labels. Labels are positions
 // 0..Labels()-1. It is immutable and safe for concurrent use.
 type Tree struct {
-	levels []int   // clusters per level, powers of two
+	levels []int   // clusters per level, each a multiple of the one before
 	leafOf []int32 // label → leaf, -1 if in none
 	// members are the labels by leaf and then number; leaf k holds
 	// members[start[k]:start[k+1]]. So every cluster of any level is a range.
@@ -53,14 +53,15 @@ func (t *Tree) Cluster(level, label int) int32 {
 	if label < 0 || label >= len(t.leafOf) {
 		return -1
 	}
-	// -1 stays -1 under an arithmetic shift.
-	return t.leafOf[label] >> t.shift(level)
+	leaf := t.leafOf[label]
+	if leaf < 0 {
+		return -1
+	}
+	return leaf / int32(t.leavesPer(level))
 }
 
-// shift returns log2 of the number of leaves per cluster of a level.
-func (t *Tree) shift(level int) int {
-	return depth(t.levels[len(t.levels)-1] / t.levels[level])
-}
+// leavesPer returns the number of leaves of a cluster of a level.
+func (t *Tree) leavesPer(level int) int { return t.levels[len(t.levels)-1] / t.levels[level] }
 
 // Parent returns the cluster of level-1 that holds the cluster of level ≥ 1.
 func (t *Tree) Parent(level int, cluster int32) int32 {
@@ -76,8 +77,8 @@ func (t *Tree) Children(level int, cluster int32) (lo, hi int32) {
 
 // Members returns the labels of a cluster. The slice must not be changed.
 func (t *Tree) Members(level int, cluster int32) []int32 {
-	s := t.shift(level)
-	return t.members[t.start[int(cluster)<<s]:t.start[(int(cluster)+1)<<s]]
+	leaves := t.leavesPer(level)
+	return t.members[t.start[int(cluster)*leaves]:t.start[(int(cluster)+1)*leaves]]
 }
 
 // MeanCosine returns how tight the clusters of a level are: the mean over the

@@ -61,8 +61,36 @@ func TestDefaultShape(t *testing.T) {
 	}
 }
 
+func TestBranchingDecidesTheShape(t *testing.T) {
+	for _, tc := range []struct {
+		labels, branching int
+		want              []int
+	}{
+		{59277, 2, []int{16, 32, 64, 128, 256, 512, 1024, 2048}},
+		{59277, 3, []int{16, 48, 144, 432, 1296}},
+		{59277, 10, []int{16, 160, 1600}},
+		{59277, 100, []int{16, 1600}},
+		{59277, 1000000, []int{2048}},
+		{100, 10, []int{16}},
+	} {
+		o := Options{Branching: tc.branching}
+		if got, err := o.levels(tc.labels); err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%d labels, branching %d: levels %v (%v), want %v", tc.labels, tc.branching, got, err, tc.want)
+		}
+	}
+	for n := 1; n < 3000; n += 7 { // whatever is asked for, leaves are neither empty nor too large
+		for _, o := range []Options{{Branching: 3, MaxLeafSize: 5}, {Branching: 7, MaxLeafSize: 2}, {MaxLeafSize: 1}} {
+			levels, err := o.levels(n)
+			leaves := levels[len(levels)-1]
+			if size := (n + leaves - 1) / leaves; err != nil || leaves > n || size > max(2, o.MaxLeafSize) {
+				t.Fatalf("%d labels, %+v: levels %v, leaves of up to %d (%v)", n, o, levels, size, err)
+			}
+		}
+	}
+}
+
 func TestImpossibleShapesAreRefused(t *testing.T) {
-	for _, o := range []Options{{Levels: []int{4, 4}}, {Levels: []int{3}}, {Levels: []int{8, 4}}, {Levels: []int{2048}}, {Branching: 3}} {
+	for _, o := range []Options{{Levels: []int{4, 4}}, {Levels: []int{0}}, {Levels: []int{8, 4}}, {Levels: []int{8, 12}}, {Levels: []int{2048}}, {Branching: 1}, {Branching: -4}} {
 		if got, err := o.levels(1000); err == nil {
 			t.Errorf("%+v gave levels %v", o, got)
 		}
@@ -71,7 +99,17 @@ func TestImpossibleShapesAreRefused(t *testing.T) {
 
 func TestEveryLevelPartitionsTheLabelsEvenly(t *testing.T) {
 	const n = 1003
-	tree := build(t, planted(n, 7, 16, 0.5), 16, Options{Levels: []int{4, 16, 128}})
+	rows := planted(n, 7, 16, 0.5)
+	for _, opt := range []Options{
+		{Levels: []int{4, 16, 128}}, {Levels: []int{3, 15, 45, 180}}, {Levels: []int{1, 7, 1001}}, {Levels: []int{1003}},
+		{Branching: 3, MaxLeafSize: 4}, {Branching: 10, MaxLeafSize: 10}, {Levels: []int{5, 15}, Sample: 50},
+	} {
+		checkPartition(t, n, build(t, rows, 16, opt))
+	}
+}
+
+func checkPartition(t *testing.T, n int, tree *Tree) {
+	t.Helper()
 	for level := range tree.Levels() {
 		smallest, largest := n, 0
 		seen := make([]int, n)
@@ -255,6 +293,7 @@ func TestTreeSurvivesWriteAndRead(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(written(f, build(f, planted(30, 5, 8, 0.5), 8, Options{Levels: []int{2, 8}})))
+	f.Add(written(f, build(f, planted(60, 5, 8, 0.5), 8, Options{Levels: []int{3, 15}})))
 	f.Add([]byte(magic + "\x01\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = datatest.Sealed(b)
@@ -270,4 +309,17 @@ func FuzzRead(f *testing.F) {
 			tree.Cluster(level, 0)
 		}
 	})
+}
+
+func TestTreesOfVersion1AreRead(t *testing.T) {
+	tree := build(t, planted(300, 5, 8, 0.5), 8, Options{Levels: []int{2, 8, 16}})
+	b := written(t, tree)
+	b[8] = version1
+	got, err := Read(bytes.NewReader(datatest.Sealed(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, tree) {
+		t.Error("the tree read differs")
+	}
 }

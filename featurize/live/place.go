@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"giantstream/featurize/internal/portable"
 	"giantstream/featurize/labeltree"
 )
 
@@ -61,7 +62,7 @@ func (t *Tree) Place(label int32, features []float32) error {
 		t.insert(label)
 		return nil
 	}
-	if before := t.placed.row(label); dot(before, t.scratch.unit) < 1-turn {
+	if before := t.placed.row(label); portable.Dot(before, t.scratch.unit) < 1-turn {
 		t.above(t.leafOf[label], func(c *centroid) { c.turn(before, t.scratch.unit) })
 		copy(before, t.scratch.unit)
 		t.settle(label)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"giantstream/featurize/internal/portable"
 	"giantstream/featurize/labeltree"
 )
 
@@ -58,7 +59,7 @@ func (c *centroid) add(u []float32) {
 		c.sum = make([]float32, len(u))
 	}
 	c.n++
-	add(1, u, c.sum)
+	portable.Add(u, c.sum)
 	c.rescale()
 }
 
@@ -67,20 +68,20 @@ func (c *centroid) sub(u []float32) {
 		c.sum, c.scale = nil, 0
 		return
 	}
-	add(-1, u, c.sum)
+	portable.Sub(u, c.sum)
 	c.rescale()
 }
 
 // turn follows a member whose features changed.
 func (c *centroid) turn(before, after []float32) {
-	add(-1, before, c.sum)
-	add(1, after, c.sum)
+	portable.Sub(before, c.sum)
+	portable.Add(after, c.sum)
 	c.rescale()
 }
 
 func (c *centroid) rescale() {
 	c.scale = 0
-	if square := dot(c.sum, c.sum); square > 0 {
+	if square := portable.Dot(c.sum, c.sum); square > 0 {
 		c.scale = float32(1 / math.Sqrt(float64(square)))
 	}
 }
@@ -90,7 +91,7 @@ func (c *centroid) cosine(u []float32) float32 {
 	if c.scale == 0 {
 		return 0
 	}
-	return dot(u, c.sum) * c.scale
+	return portable.Dot(u, c.sum) * c.scale
 }
 
 // cosineWithout is the cosine of member u to the sum of the other members, or
@@ -99,9 +100,9 @@ func (c *centroid) cosineWithout(u []float32) float32 {
 	if c.n < 2 || c.scale == 0 {
 		return -1
 	}
-	d := float64(dot(u, c.sum))
+	d := float64(portable.Dot(u, c.sum))
 	scale := float64(c.scale)
-	square := 1/(scale*scale) - 2*d + 1
+	square := 1/(scale*scale) - float64(2*d) + 1
 	if square <= 0 {
 		return -1
 	}

@@ -1,10 +1,6 @@
 package live
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/blas/blas32"
-)
+import "math"
 
 // chunk is how many rows are allocated together.
 const chunk = 1024
@@ -27,21 +23,12 @@ func (v *vectors) row(i int32) []float32 {
 	return v.chunks[int(i)/chunk][at : at+v.dim : at+v.dim]
 }
 
-func dot(x, y []float32) float32 {
-	return blas32.Dot(vector(x), vector(y))
-}
-
-// add adds scale·x to y.
-func add(scale float32, x, y []float32) { blas32.Axpy(scale, vector(x), vector(y)) }
-
-func vector(x []float32) blas32.Vector { return blas32.Vector{N: len(x), Inc: 1, Data: x} }
-
 // unit writes x brought to length 1 to out, or reports that x has no
 // direction: it is zero or not finite.
 func unit(x, out []float32) bool {
 	var square float64
 	for _, v := range x {
-		square += float64(v) * float64(v)
+		square += float64(float64(v) * float64(v))
 	}
 	if !(square > 0) || math.IsInf(square, 1) {
 		return false
