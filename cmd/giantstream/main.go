@@ -7,9 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"giantstream/train/blas"
 )
 
 func main() {
+	blas32.Use(blas.New())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal kills: stop gives the default behaviour back.
 	context.AfterFunc(ctx, stop)

@@ -11,11 +11,14 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"gonum.org/v1/gonum/blas/blas32"
+
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/blas"
 )
 
 const (
@@ -30,6 +33,7 @@ type bench struct {
 }
 
 func main() {
+	blas32.Use(blas.New())
 	var b bench
 	stage := flag.String("stage", "", "fit, transform, pifa, pifa-tree or exact-tree")
 	flag.StringVar(&b.data, "data", "", "folder of nodes.jsonl.gz")
