@@ -115,6 +115,9 @@ func printTree(p *printer, d *generation.Doc) {
 	for _, n := range d.Tree.Levels {
 		levels = append(levels, console.Count(n))
 	}
+	if v := d.Vectorizer; v.Features > 0 { // generations of older builds do not say
+		p.line("vocabulary    %s n-grams; %.1f %% of those in the texts are not in it", console.Count(v.Features), 100*v.UnknownShare)
+	}
 	p.line("label tree    %s clusters; mean cosine to the leaf's centre %.3f", strings.Join(levels, " → "), d.Tree.MeanCosine)
 	p.line("encoder       %s, %d dimensions, %s", d.Encoder.Kind, d.Encoder.Dim, console.Bytes(d.Encoder.Bytes))
 }

@@ -1,7 +1,9 @@
 package labeltree_test
 
 import (
+	"fmt"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,6 +77,62 @@ func BenchmarkDebian(b *testing.B) {
 		}
 		run("exact", func() labeltree.Features { return labeltree.Sparse(exact) })
 	}
+}
+
+// BenchmarkSample builds the tree over the sketch of debian-packages with the
+// directions of its upper cuts from samples of several sizes.
+func BenchmarkSample(b *testing.B) {
+	const dim = 256
+	g := datatest.Load(b, "debian-packages")
+	x := vectors(b, g.Texts, tfidf.DefaultOptions())
+	exact := pifa.Exact(x, g.Adjacency, pifa.InverseSqrtDegree, 0)
+	p, err := projection.Fit(x, dim, projection.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := pifa.FromGraph(p.ApplyAll(x, 0), dim, g.Adjacency, pifa.InverseSqrtDegree, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := labeltree.Dense(s.Normalized(), dim)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, features := range []struct {
+		name string
+		rows labeltree.Features
+	}{{"sketch", f}, {"exact", labeltree.Sparse(exact)}} {
+		for _, sample := range []int{-1, 20_000, 10_000, 5_000, 2_000} {
+			b.Run(fmt.Sprintf("%s/%d", features.name, sample), func(b *testing.B) {
+				var cosines [2]float64
+				var cpu time.Duration
+				for seed := uint64(1); b.Loop(); seed++ {
+					begin := cpuTime(b)
+					tree, err := labeltree.Build(features.rows, labeltree.Options{Levels: []int{16, 1024}, Sample: sample, Seed: seed})
+					if err != nil {
+						b.Fatal(err)
+					}
+					cpu += cpuTime(b) - begin
+					for level := range cosines {
+						cosines[level] += tree.MeanCosine(level, labeltree.Sparse(exact), 0)
+					}
+				}
+				b.ReportMetric(cpu.Seconds()/float64(b.N), "CPU-s")
+				b.ReportMetric(cosines[0]/float64(b.N), "cosine-of-16")
+				b.ReportMetric(cosines[1]/float64(b.N), "cosine-of-1024")
+			})
+		}
+	}
+}
+
+// cpuTime of this process: says more than the clock on a machine that is shared.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func vectors(b *testing.B, texts []string, opt tfidf.Options) *sparse.Matrix {

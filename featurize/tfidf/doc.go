@@ -34,7 +34,7 @@
 //
 // Document frequencies follow the texts: Add a new one, Remove a deleted one,
 // both for a changed one. Merge adds up the counts of shards. A Model's
-// vocabulary is frozen; Unknown measures how much of a text it does not know.
+// vocabulary is frozen; TransformCounting tells how much of a text it does not know.
 //
 // # Bounded memory
 //

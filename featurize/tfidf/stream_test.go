@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
+
+	"giantstream/featurize/sparse"
 )
 
 func fitter(t testing.TB, opt Options) *Fitter {
@@ -206,24 +209,29 @@ func TestBudgetedFitIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-func TestUnknown(t *testing.T) {
+func TestUnknownNGrams(t *testing.T) {
 	words := Options{Parts: [numParts]Limits{Word1: {MaxFeatures: 10, MaxDF: 1}, Word2: {MaxFeatures: 10, MaxDF: 1}}}
 	m := fit(t, words, 1, "red fox", "red dog")
 	for _, tc := range []struct {
-		text           string
-		unknown, total int
+		text string
+		want NGrams
 	}{
-		{"", 0, 0},
-		{"red fox", 0, 3},
-		{"red red dog", 1, 5},  // "red red" is no pair of the fit
-		{"blue fox dog", 3, 5}, // blue, blue fox, fox dog
+		{"", NGrams{}},
+		{"red fox", NGrams{3, 0}},
+		{"red red dog", NGrams{5, 1}},  // "red red" is no pair of the fit
+		{"blue fox dog", NGrams{5, 3}}, // blue, blue fox, fox dog
 	} {
-		if unknown, total := m.Unknown(tc.text); unknown != tc.unknown || total != tc.total {
-			t.Errorf("%q: %d of %d unknown, want %d of %d", tc.text, unknown, total, tc.unknown, tc.total)
+		v, got := m.TransformCounting(tc.text, sparse.Vector{})
+		if got != tc.want {
+			t.Errorf("%q: %+v, want %+v", tc.text, got, tc.want)
+		}
+		if want := m.Transform(tc.text, sparse.Vector{}); !reflect.DeepEqual(v, want) {
+			t.Errorf("%q: counting gave %v, not counting %v", tc.text, v, want)
 		}
 	}
 	chars := fit(t, every(Default), 1, "red")
-	if unknown, total := chars.Unknown("bed"); unknown != 3 || total != 4 { // bed, " be", "bed" are new, "ed " is known
-		t.Errorf("%d of %d unknown, want 3 of 4", unknown, total)
+	_, got := chars.TransformCounting("bed", sparse.Vector{})
+	if want := (NGrams{4, 3}); got != want || got.Share() != 0.75 { // bed, " be", "bed" are new, "ed " is known
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -15,31 +15,24 @@ type scratch struct {
 	keys  []uint64
 	found []int32 // feature id of each n-gram, -1 for an unknown one
 	sum   *scatter.Sum
+	// ngrams counts the text transformed last.
+	ngrams NGrams
 }
 
 // Transform returns Ψ(text), re-using the capacity of dst. The vector has
 // length 1, or 0 entries if the text holds no known feature.
 func (m *Model) Transform(text string, dst sparse.Vector) sparse.Vector {
+	dst, _ = m.TransformCounting(text, dst)
+	return dst
+}
+
+// TransformCounting is Transform, and counts the text's n-grams in the same pass.
+func (m *Model) TransformCounting(text string, dst sparse.Vector) (sparse.Vector, NGrams) {
 	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
 	s := m.pool.Get().(*scratch)
 	defer m.pool.Put(s)
-	return m.appendTo(dst, text, s)
-}
-
-// Unknown returns how many of the n-grams of a text, with repetitions, are no features
-// of the model, and how many there are. Rare and ubiquitous n-grams are left out of a
-// model from the start: what tells that a vocabulary ages is how far the share of unknown n-grams
-// rises above that of the texts of the fit.
-func (m *Model) Unknown(text string) (unknown, total int) {
-	s := m.pool.Get().(*scratch)
-	defer m.pool.Put(s)
-	m.find(s, text)
-	for _, id := range s.found {
-		if id < 0 {
-			unknown++
-		}
-	}
-	return unknown, len(s.found)
+	dst = m.appendTo(dst, text, s)
+	return dst, s.ngrams
 }
 
 // TransformAll returns the matrix of Ψ of all texts, a row each (workers ≤ 0: one per CPU).
@@ -125,6 +118,7 @@ func (m *Model) appendTo(dst sparse.Vector, text string, s *scratch) sparse.Vect
 			known = append(known, id)
 		}
 	}
+	s.ngrams = NGrams{Total: int64(len(s.found)), Unknown: int64(len(s.found) - len(known))}
 	s.sum.Increment(known)
 	from := len(dst.Index)
 	dst = s.sum.Drain(dst)

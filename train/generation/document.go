@@ -42,8 +42,9 @@ type Doc struct {
 	Created   time.Time `json:"created"`
 	Finished  time.Time `json:"finished,omitzero"`
 
-	Graph GraphStats `json:"graph,omitzero"`
-	Tree  TreeStats  `json:"tree,omitzero"`
+	Graph      GraphStats      `json:"graph,omitzero"`
+	Vectorizer VectorizerStats `json:"vectorizer,omitzero"`
+	Tree       TreeStats       `json:"tree,omitzero"`
 	// Mapping compares the tree with the parent generation's, nil without parent.
 	Mapping *MappingStats `json:"mapping,omitempty"`
 	Encoder EncoderStats  `json:"encoder,omitzero"`
@@ -70,6 +71,14 @@ type GraphStats struct {
 	Classes  int `json:"classes"`
 	// MaxDegree is the largest degree found.
 	MaxDegree int `json:"max_degree"`
+}
+
+// VectorizerStats describes Ψ on the texts it was fitted to.
+type VectorizerStats struct {
+	Features int `json:"features"`
+	// UnknownShare of the texts' n-grams are no features: too rare, or in nearly every
+	// text. It rises in texts that come later.
+	UnknownShare float64 `json:"unknown_share"`
 }
 
 // TreeStats describes the label tree.

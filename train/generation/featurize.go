@@ -84,6 +84,8 @@ func (f *building) vectorize() (err error) {
 	}
 	f.clock.Stage("vectorize texts", int64(texts.len()))
 	f.features, err = vectorize(f.ctx, f.vectorizer, texts, f.share(featureShare), f.Workers, f.clock)
+	ngrams := tfidf.NGrams{Total: f.features.ngrams.Total(), Unknown: f.features.ngrams.Unknown()}
+	f.doc.Vectorizer = VectorizerStats{Features: f.vectorizer.Dim(), UnknownShare: ngrams.Share()}
 	return err
 }
 

@@ -197,6 +197,17 @@ func TestLabelsInNoClusterAreCounted(t *testing.T) {
 	if n := g.UnknownLabels.Load(); n != 2 || !slices.Equal(row.TargetCounts[0], []int32{1}) {
 		t.Errorf("%d labels unknown, counts %v; want 2 and one counted", n, row.TargetCounts)
 	}
+	if g.Doc.Vectorizer.Features != g.Vectorizer.Dim() {
+		t.Errorf("generation.json has %d features, the vectorizer %d", g.Doc.Vectorizer.Features, g.Vectorizer.Dim())
+	}
+	known := g.NGrams.Unknown()
+	row.Text = "quixotic"
+	if err := g.Featurize(&row); err != nil {
+		t.Fatal(err)
+	}
+	if total, unknown := g.NGrams.Total(), g.NGrams.Unknown()-known; unknown < 8 || unknown >= total { // the word and most of its runs of letters
+		t.Errorf("%d n-grams of a new word unknown, of %d in all", unknown, total)
+	}
 }
 
 func TestAGenerationMapsTheClustersOfItsParent(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 )
 
 // Generation is a ready generation, opened for serving. It is immutable, but
-// for the counter, and safe for concurrent use.
+// for the counters, and safe for concurrent use.
 type Generation struct {
 	Doc        *Doc
 	Vectorizer *tfidf.Model
@@ -31,6 +31,8 @@ type Generation struct {
 	// neighbour when it was built. Open makes one; set another before serving to
 	// count across generations.
 	UnknownLabels *atomic.Int64
+	// NGrams counts those of featurized rows, as UnknownLabels does labels.
+	NGrams *NGramCount
 	// position of each label in the tree.
 	position map[string]int32
 }
@@ -40,7 +42,8 @@ func Open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) 
 	if doc.Status != Ready {
 		return nil, fmt.Errorf("generation %d is %s, not ready", doc.Generation, doc.Status)
 	}
-	g := &Generation{Doc: doc, UnknownLabels: new(atomic.Int64), position: make(map[string]int32, doc.Tree.Labels)}
+	g := &Generation{Doc: doc, UnknownLabels: new(atomic.Int64), NGrams: new(NGramCount),
+		position: make(map[string]int32, doc.Tree.Labels)}
 	var err error
 	if g.Vectorizer, g.Projection, g.Tree, err = loadArtifacts(ctx, store, doc.Generation); err != nil {
 		return nil, err
@@ -68,7 +71,8 @@ func (g *Generation) Label(id string) (int32, bool) {
 // cluster of the tree are left out of the targets and counted in UnknownLabels
 // (why: docs/decisions, "Labels newer than the generation").
 func (g *Generation) Featurize(row *rows.Row) error {
-	v := g.Vectorizer.Transform(row.Text, sparse.Vector{Index: row.FeatureIndices[:0], Value: row.FeatureValues[:0]})
+	v, ngrams := g.Vectorizer.TransformCounting(row.Text, sparse.Vector{Index: row.FeatureIndices[:0], Value: row.FeatureValues[:0]})
+	g.NGrams.Add(ngrams)
 	row.FeatureIndices, row.FeatureValues = v.Index, v.Value
 	labels := make([]int32, 0, len(row.Labels))
 	for _, id := range row.Labels {

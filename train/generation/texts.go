@@ -74,8 +74,9 @@ func (f *failure) err() error {
 // 4 bytes each. It implements bag.Features.
 type features struct {
 	failure
-	spool *spool
-	cols  int
+	spool  *spool
+	cols   int
+	ngrams NGramCount
 }
 
 // vectorize applies the vectorizer to all texts.
@@ -86,7 +87,9 @@ func vectorize(ctx context.Context, v *tfidf.Model, t *texts, limit int64, worke
 		return records.run(f.spool, len(texts), workers, func(worker int) func(int, []byte) []byte {
 			var x sparse.Vector
 			return func(i int, out []byte) []byte {
-				x = v.Transform(texts[i], x)
+				var n tfidf.NGrams
+				x, n = v.TransformCounting(texts[i], x)
+				f.ngrams.Add(n)
 				for _, j := range x.Index {
 					out = binary.LittleEndian.AppendUint32(out, uint32(j))
 				}

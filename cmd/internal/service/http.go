@@ -14,6 +14,7 @@ import (
 
 	"giantstream/ingest/feed"
 	"giantstream/stream"
+	"giantstream/train/generation"
 )
 
 // metrics are what /metrics shows. Names follow Prometheus' conventions.
@@ -26,6 +27,7 @@ type metrics struct {
 	generation    prometheus.Gauge
 	// unknownLabels counts in whichever generation is served.
 	unknownLabels atomic.Int64
+	ngrams        generation.NGramCount
 }
 
 func newMetrics() *metrics {
@@ -49,6 +51,8 @@ func newMetrics() *metrics {
 			m.feed.Retries.Load},
 		"giantstream_labels_unknown_total": {"Labels of rows built by this process that are in no cluster of the generation served: newer than it, deleted or isolated.",
 			m.unknownLabels.Load},
+		"giantstream_ngrams_total":         {"N-grams of the texts of rows built by this process.", m.ngrams.Total},
+		"giantstream_ngrams_unknown_total": {"Those of them that are no features of the generation served.", m.ngrams.Unknown},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help},
 			func() float64 { return float64(c.load()) }))

@@ -273,7 +273,7 @@ func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
 	if err != nil {
 		return err
 	}
-	g.UnknownLabels = &s.metrics.unknownLabels
+	g.UnknownLabels, g.NGrams = &s.metrics.unknownLabels, &s.metrics.ngrams
 	s.serving.current.Store(g)
 	s.metrics.generation.Set(float64(doc.Generation))
 	s.wake.all()
