@@ -94,10 +94,23 @@ type Ingest struct {
 	Nodes      NodeFields `yaml:"nodes"`
 	Edges      EdgeFields `yaml:"edges"`
 	Limits     Limits     `yaml:"limits"`
+
+	SchemaRegistry SchemaRegistry `yaml:"schema_registry"`
+}
+
+// SchemaRegistry says where the schemas of Avro and Protobuf values are.
+type SchemaRegistry struct {
+	URL      string `yaml:"url"` // http(s)://host:port
+	Username string `yaml:"username"`
+	Password Secret `yaml:"password"`
+	CAFile   string `yaml:"ca_file"`
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
 }
 
 // NodeFields maps the fields of a node record.
 type NodeFields struct {
+	Format    string `yaml:"format"` // json, avro, protobuf
 	ID        string `yaml:"id"`
 	Text      List   `yaml:"text"`       // joined in this order
 	Label     string `yaml:"label"`      // the node's class, for evaluation
@@ -107,11 +120,15 @@ type NodeFields struct {
 
 // EdgeFields maps the fields of an edge record.
 type EdgeFields struct {
+	Format    string `yaml:"format"` // json, avro, protobuf
 	Src       string `yaml:"src"`
 	Dst       string `yaml:"dst"`
 	EventTime string `yaml:"event_time"` // "": the record's timestamp
 	Mode      string `yaml:"mode"`       // add, replace
 }
+
+// Schemas reports whether any topic's values name their schema.
+func (in *Ingest) Schemas() bool { return in.Nodes.Format != "json" || in.Edges.Format != "json" }
 
 // Limits bound what one record may hold; what breaks them is a dead letter.
 type Limits struct {

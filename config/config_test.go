@@ -86,9 +86,15 @@ func TestGoodFiles(t *testing.T) {
 			c.Ingest.Nodes.ID = "asin"
 			c.Ingest.Nodes.Text = config.List{"title", "brand", "description"}
 			c.Ingest.Nodes.Edges = "related.also_bought[*]"
-			c.Ingest.Edges = config.EdgeFields{Src: "asin", Dst: "related.also_bought[*]", Mode: "replace"}
+			c.Ingest.Edges = config.EdgeFields{Format: "json", Src: "asin", Dst: "related.also_bought[*]", Mode: "replace"}
 			c.Refresh.MinChanges = 50_000
 			c.HTTP.Listen = ""
+		},
+		"avro.yaml": func(c *config.Config) {
+			c.Kafka.Brokers = config.List{"kafka:9092"}
+			c.Ingest.Nodes.Format, c.Ingest.Nodes.ID, c.Ingest.Nodes.EventTime = "avro", "sku", "updated_at"
+			c.Ingest.Edges.Format = "protobuf"
+			c.Ingest.SchemaRegistry = config.SchemaRegistry{URL: "https://registry.example:8081/sub", Username: "me", Password: "topsecret", CAFile: "ca.pem"}
 		},
 		"forms.yaml": func(c *config.Config) {
 			c.Store = "./data"

@@ -31,8 +31,8 @@ func Default() Config {
 		},
 		Ingest: Ingest{
 			Undirected: true,
-			Nodes:      NodeFields{ID: "id", Text: List{"text"}, Label: "label"},
-			Edges:      EdgeFields{Src: "src", Dst: "dst", Mode: "add"},
+			Nodes:      NodeFields{Format: "json", ID: "id", Text: List{"text"}, Label: "label"},
+			Edges:      EdgeFields{Format: "json", Src: "src", Dst: "dst", Mode: "add"},
 			Limits:     Limits{RecordBytes: 1 * MiB, TextBytes: 256 * KiB, EdgesPerRecord: 10_000},
 		},
 		Window: Window{Changes: 50_000, Bytes: 64 * MiB, Time: time.Second},

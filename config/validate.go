@@ -185,11 +185,34 @@ func (v *validator) ingest(in *Ingest) {
 	v.required("ingest.edges.dst", in.Edges.Dst)
 	v.oneOf("ingest.edges.mode", in.Edges.Mode, "add", "replace")
 
+	v.oneOf("ingest.nodes.format", in.Nodes.Format, "json", "avro", "protobuf")
+	v.oneOf("ingest.edges.format", in.Edges.Format, "json", "avro", "protobuf")
+	v.schemaRegistry(in)
+
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
 	v.check(l.TextBytes > 0, "ingest.limits.text_bytes", "must be more than 0")
 	v.check(l.TextBytes <= l.RecordBytes, "ingest.limits.text_bytes", "must not exceed record_bytes, %v", l.RecordBytes)
 	v.atLeast("ingest.limits.edges_per_record", l.EdgesPerRecord, 1)
+}
+
+func (v *validator) schemaRegistry(in *Ingest) {
+	r := &in.SchemaRegistry
+	u, err := url.Parse(r.URL)
+	switch {
+	case r.URL == "":
+		v.check(!in.Schemas(), "ingest.schema_registry.url", "must be given for avro and protobuf: https://host:port")
+		v.check(in.Schemas() || *r == SchemaRegistry{}, "ingest.schema_registry", "has no effect without url")
+	case err == nil && u.User != nil:
+		v.check(false, "ingest.schema_registry.url", "must not hold credentials; use username and password")
+	default:
+		v.check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == "",
+			"ingest.schema_registry.url", "must be http://host:port or https://host:port, perhaps with a path")
+	}
+	v.check(r.Password == "" || r.Username != "", "ingest.schema_registry.username", "must be given with password")
+	v.check(r.Username == "" || r.Password != "", "ingest.schema_registry.password", "must be given with username")
+	v.check(r.KeyFile == "" || r.CertFile != "", "ingest.schema_registry.cert_file", "must be given with key_file")
+	v.check(r.CertFile == "" || r.KeyFile != "", "ingest.schema_registry.key_file", "must be given with cert_file")
 }
 
 func (v *validator) window(c *Config) {
@@ -260,6 +283,8 @@ func (c *Config) Warnings() []string {
 		"http.listen: metrics are open to other machines, without authentication")
 	warn(k.TLS.InsecureSkipVerify, "kafka.tls.insecure_skip_verify: brokers are not authenticated")
 	warn(k.SASL.Mechanism == "PLAIN" && !k.TLS.Enabled, "kafka.sasl.mechanism: PLAIN without TLS sends the password in the clear")
+	r := &c.Ingest.SchemaRegistry
+	warn(r.Password != "" && strings.HasPrefix(r.URL, "http:"), "ingest.schema_registry.url: http sends the password in the clear")
 	warn(strings.HasPrefix(c.Store, "s3:") && c.S3.Insecure, "s3.insecure: objects travel in the clear")
 	return out
 }

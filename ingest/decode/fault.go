@@ -22,12 +22,14 @@ const (
 	SelfLoop       Code = "self_loop"
 	KeyMismatch    Code = "key_mismatch"
 	BadMirror      Code = "bad_mirror"
+	BadEncoding    Code = "bad_encoding"
+	UnknownSchema  Code = "unknown_schema"
 )
 
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
-		RecordTooLarge, TextTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror}
+		RecordTooLarge, TextTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding, UnknownSchema}
 }
 
 // Explain says in a sentence what the code means, "" for an unknown code.
@@ -59,6 +61,10 @@ func (c Code) Explain() string {
 		return "The edge leads from a node to itself."
 	case KeyMismatch:
 		return "The record is not in the partition of its node: it was not keyed by the node id (edges: source id) with Kafka's murmur2 partitioner."
+	case BadEncoding:
+		return "The value is not in the wire format of a schema registry, or its bytes do not fit its schema."
+	case UnknownSchema:
+		return "The schema registry has no schema with the id that the value names, or none that can be used."
 	case BadMirror:
 		return "The record on the internal mirror topic is not one of ours."
 	}

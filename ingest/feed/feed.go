@@ -14,6 +14,7 @@ import (
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/mirror"
+	"giantstream/ingest/schema"
 	"giantstream/stream"
 )
 
@@ -26,7 +27,10 @@ type Config struct {
 	Topics  ingest.Topics
 	Mapping decode.Mapping
 	Limits  decode.Limits
-	Shards  int
+	// Translators make JSON of the values of the topics that they are named
+	// after; the values of other topics are JSON.
+	Translators map[string]*schema.Translator
+	Shards      int
 	// Clock stamps dead letters.
 	Clock func() time.Time
 	Log   *slog.Logger
@@ -85,11 +89,11 @@ type chunk struct {
 // offset in next, or from the oldest record where next has none. The feed
 // reads until ctx ends or it is closed.
 func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Feed, error) {
-	nodes, err := decode.Nodes(c.Mapping.Nodes, c.Limits, c.Shards)
+	nodes, err := decode.Nodes(c.Mapping.Nodes, c.limits(c.Topics.Nodes), c.Shards)
 	if err != nil {
 		return nil, err
 	}
-	edges, err := decode.Edges(c.Mapping.Edges, c.Limits, c.Shards)
+	edges, err := decode.Edges(c.Mapping.Edges, c.limits(c.Topics.Edges), c.Shards)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +111,7 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	f.chunks = make(chan chunk, len(topics))
 	for i, topic := range topics {
 		s := &source{
-			client: c.Client, topic: topic, partition: shard, decoder: decoders[i],
+			client: c.Client, topic: topic, partition: shard, decoder: decoders[i], translator: c.Translators[topic],
 			offset: unknown, chunks: f.chunks, metrics: f.metrics,
 			log: c.Log.With("topic", topic, "partition", shard),
 		}
@@ -118,6 +122,16 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 		f.done.Go(func() { s.run(ctx) })
 	}
 	return f, nil
+}
+
+// limits are those of the decoder of a topic. What comes from a translator,
+// which has looked at the size of the record, has grown.
+func (c *Config) limits(topic string) decode.Limits {
+	l := c.Limits
+	if c.Translators[topic] != nil {
+		l.RecordBytes *= schema.Growth
+	}
+	return l
 }
 
 // Next returns what has arrived, or waits for it; after wait without

@@ -11,6 +11,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/schema"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -36,10 +37,13 @@ type source struct {
 	topic     string
 	partition int
 	decoder   decoder
-	offset    int64
-	chunks    chan<- chunk
-	metrics   *Metrics
-	log       *slog.Logger
+	// translator makes JSON of the values, nil where they are JSON.
+	translator *schema.Translator
+	json       []byte // its output, used again for each record
+	offset     int64
+	chunks     chan<- chunk
+	metrics    *Metrics
+	log        *slog.Logger
 
 	// end is the high watermark of the last answer.
 	end      atomic.Int64
@@ -63,7 +67,7 @@ func (s *source) run(ctx context.Context) {
 			c.err = err
 		default:
 			s.metrics.Retries.Add(1)
-			s.log.Warn("fetch failed, trying again", "offset", from, "wait", backoff, "error", err)
+			s.log.Warn("reading failed, trying again", "offset", from, "wait", backoff, "error", err)
 			if !sleep(ctx, backoff) {
 				return
 			}
@@ -100,7 +104,9 @@ func (s *source) fetch(ctx context.Context) (chunk, error) {
 	}
 	c := chunk{records: len(f.Records), bytes: f.Bytes}
 	for _, m := range f.Records {
-		s.decode(m, &c)
+		if err := s.decode(ctx, m, &c); err != nil {
+			return chunk{}, err
+		}
 	}
 	s.offset = f.Next
 	s.end.Store(f.HighWater)
@@ -120,14 +126,27 @@ func (s *source) seekOldest(ctx context.Context) error {
 	return nil
 }
 
-func (s *source) decode(m kafka.Message, c *chunk) {
-	var fault *decode.Fault
-	c.mutations, fault = s.decoder.Decode(decode.Record{
-		Key: m.Key, Value: m.Value, Time: m.Time, Partition: m.Partition, Offset: m.Offset,
-	}, c.mutations)
+// decode adds what a record says to the chunk, mutations or a letter with its
+// own bytes. An error is no fault of the record.
+func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
+	value, fault, err := m.Value, (*decode.Fault)(nil), error(nil)
+	if s.translator != nil {
+		if value, fault, err = s.translator.JSON(ctx, s.json[:0], m.Value); err != nil {
+			return fmt.Errorf("offset %d: %w", m.Offset, err)
+		}
+		if value != nil {
+			s.json = value
+		}
+	}
+	if fault == nil {
+		c.mutations, fault = s.decoder.Decode(decode.Record{
+			Key: m.Key, Value: value, Time: m.Time, Partition: m.Partition, Offset: m.Offset,
+		}, c.mutations)
+	}
 	if fault != nil {
 		c.letters = append(c.letters, deadletter.FromMessage(m, fault))
 	}
+	return nil
 }
 
 // outOfRange moves past records that the broker has deleted, or reports that

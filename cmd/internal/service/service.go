@@ -2,12 +2,8 @@ package service
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +16,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
+	"giantstream/ingest/schema"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/lease"
@@ -46,6 +43,7 @@ type Service struct {
 
 	broker    *broker.Broker
 	client    *client.Client
+	registry  *schema.Registry // nil unless values name their schema
 	topics    ingest.Topics
 	feeds     feed.Config
 	publisher *embedding.Publisher
@@ -130,8 +128,12 @@ func (s *Service) connect(ctx context.Context) error {
 	if err := EnsureTopics(ctx, s.client, s.cfg); err != nil {
 		return err
 	}
+	var translators map[string]*schema.Translator
+	if s.registry, translators, err = openSchemas(s.cfg); err != nil {
+		return err
+	}
 	mapping, limits := MappingOf(s.cfg)
-	s.feeds = feed.Config{Client: s.client, Topics: s.topics, Mapping: mapping, Limits: limits,
+	s.feeds = feed.Config{Client: s.client, Topics: s.topics, Mapping: mapping, Limits: limits, Translators: translators,
 		Shards: s.cfg.Shards, Clock: time.Now, Log: s.log, Metrics: &s.metrics.feed}
 	format, err := embedding.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
@@ -236,25 +238,11 @@ func clientOptions(cfg *config.Config) (client.Options, error) {
 		return o, nil
 	}
 	if t := cfg.Kafka.TLS; t.Enabled {
-		conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.InsecureSkipVerify} //nolint:gosec // asked for by name
-		if t.CAFile != "" {
-			pem, err := os.ReadFile(t.CAFile)
-			if err != nil {
-				return o, fmt.Errorf("kafka.tls.ca_file: %w", err)
-			}
-			conf.RootCAs = x509.NewCertPool()
-			if !conf.RootCAs.AppendCertsFromPEM(pem) {
-				return o, fmt.Errorf("kafka.tls.ca_file: %s holds no PEM certificate", t.CAFile)
-			}
+		var err error
+		if o.TLS, err = tlsConfig("kafka.tls", t.CAFile, t.CertFile, t.KeyFile); err != nil {
+			return o, err
 		}
-		if t.CertFile != "" {
-			cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-			if err != nil {
-				return o, fmt.Errorf("kafka.tls.cert_file and key_file: %w", err)
-			}
-			conf.Certificates = []tls.Certificate{cert}
-		}
-		o.TLS = conf
+		o.TLS.InsecureSkipVerify = t.InsecureSkipVerify //nolint:gosec // asked for by name
 	}
 	if s := cfg.Kafka.SASL; s.Mechanism != "" {
 		o.SASL = &client.SASL{Mechanism: s.Mechanism, Username: s.Username, Password: string(s.Password)}

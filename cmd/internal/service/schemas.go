@@ -1,0 +1,41 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"giantstream/config"
+	"giantstream/ingest/schema"
+)
+
+// openSchemas connects the topics whose values name their schema with the
+// registry; both results are nil when there is none.
+func openSchemas(cfg *config.Config) (*schema.Registry, map[string]*schema.Translator, error) {
+	in := &cfg.Ingest
+	if !in.Schemas() {
+		return nil, nil, nil
+	}
+	r := &in.SchemaRegistry
+	opts := schema.Options{URL: r.URL, Username: r.Username, Password: string(r.Password), Clock: time.Now}
+	if strings.HasPrefix(r.URL, "https:") {
+		var err error
+		if opts.TLS, err = tlsConfig("ingest.schema_registry", r.CAFile, r.CertFile, r.KeyFile); err != nil {
+			return nil, nil, err
+		}
+	}
+	registry, err := schema.NewRegistry(opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	translators := map[string]*schema.Translator{}
+	for topic, format := range map[string]string{cfg.Kafka.Topics.Nodes: in.Nodes.Format, cfg.Kafka.Topics.Edges: in.Edges.Format} {
+		if format == string(schema.JSON) {
+			continue
+		}
+		if translators[topic], err = schema.NewTranslator(schema.Format(format), registry, int(in.Limits.RecordBytes)); err != nil {
+			return nil, nil, fmt.Errorf("topic %q: %w", topic, err)
+		}
+	}
+	return registry, translators, nil
+}

@@ -1,0 +1,227 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bufbuild/protocompile"
+	"github.com/twmb/franz-go/pkg/sr"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// protobufCodec reads values of the messages of one .proto file; fields go by
+// the names they have there. A field that is not set is absent.
+type protobufCodec struct{ file protoreflect.FileDescriptor }
+
+const (
+	// mainFile is a name that no import has.
+	mainFile = "giantstream/value.proto"
+	// google begins the paths of the files that come with Protobuf.
+	google = "google/protobuf/"
+	// maxNesting bounds messages in messages, and the path of a message.
+	maxNesting = 100
+)
+
+func compileProtobuf(ctx context.Context, s *source) (codec, error) {
+	files := map[string]string{mainFile: s.Schema.Schema}
+	for _, ref := range s.references {
+		if !strings.HasPrefix(ref.name, google) { // those are known, and only ours are trusted
+			files[ref.name] = ref.text
+		}
+	}
+	compiler := protocompile.Compiler{
+		MaxParallelism: 1,
+		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
+			Accessor: func(path string) (io.ReadCloser, error) {
+				text, ok := files[path]
+				if !ok {
+					return nil, fmt.Errorf("%q is not among the schema's references: %w", path, fs.ErrNotExist)
+				}
+				return io.NopCloser(strings.NewReader(text)), nil
+			},
+		}),
+	}
+	compiled, err := compiler.Compile(ctx, mainFile)
+	if err != nil {
+		return nil, err
+	}
+	return protobufCodec{compiled[0]}, nil
+}
+
+func (c protobufCodec) appendJSON(w *writer, value []byte) error {
+	var header sr.ConfluentHeader
+	path, rest, err := header.DecodeIndex(value, maxNesting)
+	if err != nil {
+		return errors.New("the path of its message cannot be read")
+	}
+	d, err := c.message(path)
+	if err != nil {
+		return err
+	}
+	m := dynamicpb.NewMessage(d)
+	if err := unmarshal(rest, m); err != nil {
+		return err
+	}
+	return w.message(m)
+}
+
+// unmarshal decodes a message. The library panics on a map entry whose key
+// comes a second time with another wire type (google.golang.org/protobuf
+// v1.36.12, proto.unmarshalMap); no value may end the process.
+func unmarshal(b []byte, m proto.Message) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it cannot be decoded: %v", p)
+		}
+	}()
+	return proto.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true, RecursionLimit: maxNesting}.Unmarshal(b, m)
+}
+
+// message follows the path of indexes, a message's in the file and then those
+// of messages in it.
+func (c protobufCodec) message(path []int) (protoreflect.MessageDescriptor, error) {
+	var d protoreflect.MessageDescriptor
+	for messages := c.file.Messages(); len(path) > 0; messages, path = d.Messages(), path[1:] {
+		if path[0] < 0 || path[0] >= messages.Len() {
+			return nil, fmt.Errorf("it has no message %d where the value wants one", path[0])
+		}
+		d = messages.Get(path[0])
+	}
+	if d == nil {
+		return nil, errors.New("the value names no message")
+	}
+	return d, nil
+}
+
+// message writes a message.
+func (w *writer) message(m protoreflect.Message) error {
+	d := m.Descriptor()
+	if strings.HasPrefix(d.ParentFile().Path(), google) {
+		if known, err := w.wellKnown(m); known {
+			return err
+		}
+	}
+	w.raw("{")
+	n := 0
+	for i := range d.Fields().Len() {
+		f := d.Fields().Get(i)
+		if !m.Has(f) {
+			continue
+		}
+		if err := w.field(n, string(f.Name())); err != nil {
+			return err
+		}
+		n++
+		if err := w.protoField(f, m.Get(f)); err != nil {
+			return err
+		}
+	}
+	w.raw("}")
+	return nil
+}
+
+// wellKnown writes the messages of Google that stand for values as these values.
+func (w *writer) wellKnown(m protoreflect.Message) (known bool, err error) {
+	d := m.Descriptor()
+	get := func(name protoreflect.Name) protoreflect.Value { return m.Get(d.Fields().ByName(name)) }
+	switch d.Name() {
+	case "Timestamp":
+		w.time(time.Unix(get("seconds").Int(), get("nanos").Int()))
+		return true, nil
+	case "DoubleValue", "FloatValue", "Int64Value", "UInt64Value", "Int32Value", "UInt32Value", "BoolValue", "StringValue", "BytesValue":
+		return true, w.proto(d.Fields().ByName("value"), get("value"))
+	case "Struct":
+		return true, w.protoMap(d.Fields().ByName("fields"), get("fields").Map())
+	case "ListValue":
+		return true, w.protoList(d.Fields().ByName("values"), get("values").List())
+	case "Value":
+		kind := m.WhichOneof(d.Oneofs().ByName("kind"))
+		if kind == nil || kind.Name() == "null_value" {
+			w.null()
+			return true, nil
+		}
+		return true, w.proto(kind, m.Get(kind))
+	}
+	return false, nil
+}
+
+func (w *writer) protoField(f protoreflect.FieldDescriptor, v protoreflect.Value) error {
+	switch {
+	case f.IsList():
+		return w.protoList(f, v.List())
+	case f.IsMap():
+		return w.protoMap(f, v.Map())
+	}
+	return w.proto(f, v)
+}
+
+func (w *writer) protoList(f protoreflect.FieldDescriptor, list protoreflect.List) error {
+	w.raw("[")
+	for i := range list.Len() {
+		if err := w.separate(i); err != nil {
+			return err
+		}
+		if err := w.proto(f, list.Get(i)); err != nil {
+			return err
+		}
+	}
+	w.raw("]")
+	return nil
+}
+
+func (w *writer) protoMap(f protoreflect.FieldDescriptor, m protoreflect.Map) error {
+	keys := make([]protoreflect.MapKey, 0, m.Len())
+	for k := range m.Range {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b protoreflect.MapKey) int { return strings.Compare(a.String(), b.String()) })
+	w.raw("{")
+	for i, k := range keys {
+		if err := w.field(i, k.String()); err != nil {
+			return err
+		}
+		if err := w.proto(f.MapValue(), m.Get(k)); err != nil {
+			return err
+		}
+	}
+	w.raw("}")
+	return nil
+}
+
+// proto writes one value of a field.
+func (w *writer) proto(f protoreflect.FieldDescriptor, v protoreflect.Value) error {
+	switch f.Kind() {
+	case protoreflect.BoolKind:
+		w.bool(v.Bool())
+	case protoreflect.EnumKind:
+		if named := f.Enum().Values().ByNumber(v.Enum()); named != nil {
+			w.str(string(named.Name()))
+		} else {
+			w.int(int64(v.Enum()))
+		}
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind,
+		protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
+		w.int(v.Int())
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		w.uint(v.Uint())
+	case protoreflect.FloatKind:
+		w.float(v.Float(), 32)
+	case protoreflect.DoubleKind:
+		w.float(v.Float(), 64)
+	case protoreflect.StringKind:
+		w.str(v.String())
+	case protoreflect.BytesKind:
+		w.bytes(v.Bytes())
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		return w.message(v.Message())
+	}
+	return nil
+}
