@@ -1,0 +1,110 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// HTTP passes S3 requests on to a server and lets some of them fail.
+type HTTP struct {
+	listener net.Listener
+	server   *http.Server
+	forward  *httputil.ReverseProxy
+
+	mu     sync.Mutex
+	random *rand.Rand
+	rates  Rates
+}
+
+// Rates are the shares of requests that fail, 0 to 1.
+type Rates struct {
+	// Refused requests get 500 InternalError or 503 SlowDown, and have no effect.
+	Refused float64
+	// Lost requests are carried out, and the connection breaks before the answer.
+	Lost float64
+}
+
+// NewHTTP listens on a free port of loopback. Which request fails is drawn
+// from random.
+func NewHTTP(upstream string, random *rand.Rand) (*HTTP, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("HTTP faults for %s: %w", upstream, err)
+	}
+	h := &HTTP{listener: l, random: random}
+	h.forward = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: upstream})
+			r.Out.Host = r.In.Host // it is signed
+		},
+		// The client went away, or the server: either notices by itself.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	h.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	go func() { _ = h.server.Serve(l) }() // ends with Close
+	return h, nil
+}
+
+// Addr is where it listens.
+func (h *HTTP) Addr() string { return h.listener.Addr().String() }
+
+// Fail sets the rates; the zero value lets everything through.
+func (h *HTTP) Fail(r Rates) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rates = r
+}
+
+// Close stops listening and breaks all connections.
+func (h *HTTP) Close() error {
+	if err := h.server.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// draw decides about one request.
+func (h *HTTP) draw() (refuse, lose bool, status int, code string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch x := h.random.Float64(); {
+	case x < h.rates.Refused/2:
+		return true, false, http.StatusInternalServerError, "InternalError"
+	case x < h.rates.Refused:
+		return true, false, http.StatusServiceUnavailable, "SlowDown"
+	case x < h.rates.Refused+h.rates.Lost:
+		return false, true, 0, ""
+	}
+	return false, false, 0, ""
+}
+
+// ServeHTTP implements http.Handler.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	refuse, lose, status, code := h.draw()
+	switch {
+	case refuse:
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>injected</Message></Error>")
+	case lose:
+		h.forward.ServeHTTP(discard{http.Header{}}, r)
+		panic(http.ErrAbortHandler)
+	default:
+		h.forward.ServeHTTP(w, r)
+	}
+}
+
+// discard takes an answer that nobody gets.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}

@@ -1,0 +1,75 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/sink/rows"
+)
+
+// Graph is a shard's graph as its local state has it, for those who look at a
+// shard that does not run. Nothing is written.
+type Graph struct{ state state }
+
+// OpenGraph opens a shard's state directory, which no Shard may have open.
+func OpenGraph(dir string) (*Graph, error) {
+	db, err := pebble.Open(dir, &pebble.Options{ReadOnly: true, ErrorIfNotExists: true})
+	if err != nil {
+		return nil, fmt.Errorf("open the state in %s: %w", dir, err)
+	}
+	g := &Graph{state{db: db, dir: dir}}
+	data, ok, err := get(db, metaKey())
+	if err == nil && ok {
+		g.state.meta, err = decodeMeta(data)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("state in %s: %w", dir, err), db.Close())
+	}
+	return g, nil
+}
+
+// Applied returns, per topic, the offset up to which records are in the state.
+func (g *Graph) Applied() map[string]int64 { return maps.Clone(g.state.meta.Applied) }
+
+// Rows yields the row of every node, in ascending id order, as a window would
+// commit it; deleted nodes included, features and targets left out.
+func (g *Graph) Rows() iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		if err := g.rows(yield); err != nil {
+			yield(rows.Row{}, fmt.Errorf("state in %s: %w", g.state.dir, err))
+		}
+	}
+}
+
+func (g *Graph) rows(yield func(rows.Row, error) bool) (err error) {
+	space := func(of byte) *pebble.IterOptions {
+		return &pebble.IterOptions{LowerBound: []byte{of}, UpperBound: []byte{of + 1}}
+	}
+	links, err := g.state.db.NewIter(space(spaceAdjacency))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, links.Close()) }()
+	heads, err := g.state.db.NewIter(space(spaceHead))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, heads.Close()) }()
+	for ok := heads.First(); ok; ok = heads.Next() {
+		row, known, err := g.state.row(string(heads.Key()[1:]), links)
+		if err != nil {
+			return err
+		}
+		if known && !yield(row, nil) {
+			return nil
+		}
+	}
+	return heads.Error()
+}
+
+// Close lets go of the state.
+func (g *Graph) Close() error { return g.state.close() }
