@@ -15,6 +15,8 @@ type Matcher struct {
 	Dim     int
 	// Weights are per level, Clusters×Dim.
 	Weights [][]float32
+	// Bias is what each cluster's score begins with, per level; nil for none.
+	Bias [][]float32
 }
 
 // Predict returns, per level, the k clusters that score highest, best first.
@@ -30,6 +32,9 @@ func (m *Matcher) Predict(z []float32, k int) [][]int32 {
 		scores = grow(scores, len(candidates))
 		for i, c := range candidates {
 			scores[i] = vector.Dot(w[int(c)*m.Dim:int(c+1)*m.Dim], z)
+			if m.Bias != nil {
+				scores[i] += m.Bias[t][c]
+			}
 		}
 		above = top(above[:0], candidates, scores, beam)
 		out[t] = slices.Clone(above[:min(k, len(above))])

@@ -1,0 +1,127 @@
+package xrt
+
+import (
+	"context"
+	"fmt"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train/internal/vector"
+	"giantstream/train/xmc"
+)
+
+// lambda is the ridge of head starts, relative to the mean square of an
+// embedding's numbers.
+const lambda = 0.03
+
+// startHeads starts the heads of the levels whose training begins, and all
+// moments.
+func (t *trainer) startHeads(ctx context.Context) error {
+	for l := range t.heads.Mean {
+		clear(t.heads.Mean[l])
+		clear(t.heads.Square[l])
+	}
+	span := t.span()
+	if t.o.Start == Random {
+		for l := span.From; l < span.To; l++ {
+			t.heads.Random(l, t.o.Seed)
+		}
+		return nil
+	}
+	solved := span
+	if t.o.Start == Inherit {
+		solved.To = min(span.To, 1)
+	}
+	if solved.From < solved.To {
+		if err := t.solveHeads(ctx, solved); err != nil {
+			return err
+		}
+	}
+	for l := max(solved.From, solved.To); l < span.To; l++ {
+		t.heads.Inherit(l)
+	}
+	return nil
+}
+
+// solveHeads starts levels at the ridge regression on the instances that
+// training will see next.
+func (t *trainer) solveHeads(ctx context.Context, span xmc.Span) error {
+	d := t.net.Dim()
+	sample := int(min(int64(t.o.Sample), t.instances))
+	z := make([]float32, 0, sample*(d+1))
+	positives := make([][]sparse.Vector, len(t.problem.Levels))
+	var batch []Example
+	t.reader.seek(ctx, t.at.Epoch, t.at.Seen)
+	for epoch, rows := t.at.Epoch, 0; rows < sample; rows += len(batch) {
+		var err error
+		if batch, err = t.reader.read(batch[:0], min(piece, sample-rows)); err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			if epoch > t.at.Epoch {
+				break // two epochs and still fewer than it claims to have
+			}
+			epoch++
+			t.reader.seek(ctx, epoch, 0)
+			continue
+		}
+		if err := t.step.prepare(batch); err != nil {
+			return err
+		}
+		texts := make([]string, len(batch))
+		for i, e := range batch {
+			texts[i] = e.Text
+			for l, row := range t.step.targets[i] {
+				positives[l] = append(positives[l], row)
+			}
+		}
+		pooled := t.step.pooled[:len(batch)*d]
+		if err := t.net.Forward(texts, pooled); err != nil {
+			return fmt.Errorf("xrt: start of the heads: %w", err)
+		}
+		for i := range batch {
+			z = z[:len(z)+d+1]
+			t.view(pooled[i*d:(i+1)*d], z[len(z)-d-1:])
+		}
+	}
+	for l := span.From; l < span.To; l++ {
+		if err := t.heads.Solve(l, z, positives[l], lambda); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// matcher returns the heads as a matcher: the last number of each vector is
+// its bias.
+func (t *trainer) matcher(heads [][]float32) *xmc.Matcher {
+	d := t.net.Dim()
+	m := &xmc.Matcher{Problem: t.problem, Dim: d}
+	for _, w := range heads {
+		clusters := len(w) / (d + 1)
+		rows, bias := make([]float32, 0, clusters*d), make([]float32, clusters)
+		for c := range clusters {
+			rows = append(rows, w[c*(d+1):c*(d+1)+d]...)
+			bias[c] = w[c*(d+1)+d]
+		}
+		m.Weights, m.Bias = append(m.Weights, rows), append(m.Bias, bias)
+	}
+	return m
+}
+
+// embed writes the embeddings of texts, for the judge.
+func (t *trainer) embed(texts []string, out []float32) error {
+	d := t.net.Dim()
+	if len(out) != len(texts)*d {
+		return fmt.Errorf("xrt: %d numbers for %d embeddings of dimension %d", len(out), len(texts), d)
+	}
+	for lo := 0; lo < len(texts); lo += piece {
+		hi := min(lo+piece, len(texts))
+		if err := t.net.Forward(texts[lo:hi], out[lo*d:hi*d]); err != nil {
+			return err
+		}
+		for i := lo; i < hi; i++ {
+			vector.Normalize(out[i*d : (i+1)*d])
+		}
+	}
+	return nil
+}
