@@ -2,7 +2,7 @@ package labeltree
 
 import "math/rand/v2"
 
-const defaultSample = 20_000
+const defaultSample = 10_000
 
 func (o Options) sample() int {
 	if o.Sample == 0 {

@@ -33,8 +33,14 @@
 // # Following a stream
 //
 // Document frequencies follow the texts: Add a new one, Remove a deleted one,
-// both for a changed one. Merge adds up the counts of shards. A Model's
+// both for a changed one. Merge adds up the counts of shards. Without a budget what
+// comes out is, to the last bit, a fit of the texts that are left (stream_test.go). A Model's
 // vocabulary is frozen; TransformCounting tells how much of a text it does not know.
+//
+// To Remove takes the text that was added. Who has all texts at hand need not remember the
+// old ones: adding the new ones to a Fitter of their own is one fast pass. That is
+// how a generation is built (train/generation): each one counts the texts at its cut afresh,
+// and so follows every change since the last one exactly.
 //
 // # Bounded memory
 //

@@ -3,8 +3,10 @@ package tfidf
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"giantstream/featurize/sparse"
@@ -85,6 +87,53 @@ func TestMergedShardsFitLikeOne(t *testing.T) {
 	if merged.Docs() != len(texts) || !bytes.Equal(artifactOf(t, merged), artifactOf(t, whole)) {
 		t.Error("three merged shards fit otherwise than one Fitter of all texts")
 	}
+}
+
+// FuzzShardsFollowTheirTexts lets nodes come, change their texts and go, each in
+// the shard that owns it. Merged, the shards' counts give the same model, to the last
+// bit, as one Fitter that saw nothing but the texts that are left.
+func FuzzShardsFollowTheirTexts(f *testing.F) {
+	f.Add(uint64(1), uint8(1), uint16(50))
+	f.Add(uint64(2), uint8(3), uint16(200))
+	f.Add(uint64(3), uint8(8), uint16(400))
+	f.Add(uint64(4), uint8(16), uint16(120))
+	pool := corpus(60)
+	f.Fuzz(func(t *testing.T, seed uint64, shards uint8, changes uint16) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		opt := every(Profile(seed % 2))
+		fitters := make([]*Fitter, 1+shards%32)
+		for k := range fitters {
+			fitters[k] = fitter(t, opt)
+		}
+		texts := map[int]string{} // by node; node n is owned by shard n mod shards
+		for range changes % 512 {
+			node := r.IntN(100)
+			owner := fitters[node%len(fitters)]
+			if old, there := texts[node]; there {
+				if err := owner.Remove(old); err != nil {
+					t.Fatal(err)
+				}
+				delete(texts, node)
+			}
+			if r.IntN(4) > 0 {
+				texts[node] = pool[r.IntN(len(pool))]
+				owner.Add(texts[node])
+			}
+		}
+		merged, fresh := fitters[0], fitter(t, opt)
+		for _, shard := range fitters[1:] {
+			if err := merged.Merge(shard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fresh.AddAll(slices.Collect(maps.Values(texts)), 1)
+		if merged.Docs() != len(texts) {
+			t.Errorf("%d documents, want %d", merged.Docs(), len(texts))
+		}
+		if len(texts) > 0 && !bytes.Equal(artifactOf(t, merged), artifactOf(t, fresh)) {
+			t.Errorf("%d shards fit otherwise than one of the %d texts left", len(fitters), len(texts))
+		}
+	})
 }
 
 func TestMergeAndRemoveRefuseWhatCannotBe(t *testing.T) {
