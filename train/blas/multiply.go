@@ -34,7 +34,7 @@ func (im Implementation) multiply(p product) {
 			b := im.packB(buf, &p, l, k, j, n)
 			for i := 0; i < p.m; i += rows {
 				m := min(rows, p.m-i)
-				a := blockA(buf, &p, i, m, l, k)
+				a := im.blockA(buf, &p, i, m, l, k)
 				c := p.c[i*p.ldc+j:]
 				for jj := 0; jj < n; jj += im.width {
 					im.panel(buf, &p, a, m, k, b.at(jj), c[jj:], min(im.width, n-jj), p.beta != 0 || l > 0)

@@ -81,25 +81,22 @@ func copyRows(dst []float32, dstStride int, src []float32, srcStride, n, w int) 
 	}
 }
 
-// blockA gives rows [i, i+m) and columns [l, l+k) of op(A). It is copied if the
-// rows would meet in few sets of the cache: those of a stored A if they lie a
-// multiple of 2 KiB apart, and those of a transposed A, of which a tile reads
-// k, always.
-func blockA(buf *buffers, p *product, i, m, l, k int) operand {
-	const padding = 16 // so that copied rows do not meet either
+// blockA gives rows [i, i+m) and columns [l, l+k) of op(A). It is copied, rows
+// beside each other, if A is stored transposed and is read more than twice, or if its
+// rows lie a multiple of 2 KiB apart and so would meet in few sets of the cache.
+func (im Implementation) blockA(buf *buffers, p *product, i, m, l, k int) operand {
+	const stride = depth + 16 // not such a multiple
 	switch {
-	case p.transA && m <= 4:
+	case p.transA && (m <= 4 || p.n <= 2*im.width):
 		return operand{p.a[l*p.lda+i:], 1, p.lda}
 	case p.transA:
-		stride := tall
-		buf.a = grow(buf.a, k*stride)
-		copyRows(buf.a, stride, p.a[l*p.lda+i:], p.lda, k, m)
-		return operand{buf.a, 1, stride}
+		buf.a = grow(buf.a, m*stride)
+		im.transpose(buf.a, stride, p.a[l*p.lda+i:], p.lda, k, m)
 	case m > 4 && p.lda*size%2048 == 0:
-		stride := depth + padding
 		buf.a = grow(buf.a, m*stride)
 		copyRows(buf.a, stride, p.a[i*p.lda+l:], p.lda, m, k)
-		return operand{buf.a, stride, 1}
+	default:
+		return operand{p.a[i*p.lda+l:], p.lda, 1}
 	}
-	return operand{p.a[i*p.lda+l:], p.lda, 1}
+	return operand{buf.a, stride, 1}
 }
