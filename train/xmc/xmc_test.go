@@ -1,7 +1,6 @@
 package xmc
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -100,52 +99,6 @@ func TestCandidatesAreSiblingsOfPositivesAndOfTheMatched(t *testing.T) {
 	if want := []int32{0, 1, 6, 7, 500, 501}; !slices.Equal(got, want) {
 		t.Errorf("candidates %v, want %v", got, want)
 	}
-}
-
-// TestGradientMatchesFiniteDifferences checks dz, and the update's direction
-// through the loss after a step.
-func TestGradientMatchesFiniteDifferences(t *testing.T) {
-	const dim = 8
-	p := large(t)
-	h := NewHeads(p, dim, 1, Options{})
-	r := rng.New(3)
-	for _, w := range h.Weights {
-		for i := range w {
-			w[i] = float32(r.Float64() - 0.5)
-		}
-	}
-	z := make([]float32, dim)
-	for i := range z {
-		z[i] = float32(r.Float64()-0.5) / 2
-	}
-	span := Span{To: len(p.Levels)}
-	dz := make([]float32, dim)
-	before := h.Forward(0, z, p.Targets(42), span, 2, dz)
-	for i := range z {
-		// Central differences; candidates must not change, so a small step.
-		const eps = 1e-3
-		bump := func(by float32) float64 {
-			x := slices.Clone(z)
-			x[i] += by
-			return headsLike(h).Forward(0, x, p.Targets(42), span, 2, make([]float32, dim))
-		}
-		want := (bump(eps) - bump(-eps)) / (2 * eps)
-		if math.Abs(want-float64(dz[i])) > 0.02*(1+math.Abs(want)) {
-			t.Errorf("∂loss/∂z[%d] = %.4f, finite differences %.4f", i, dz[i], want)
-		}
-	}
-	h.Forward(0, z, p.Targets(42), span, 2, dz)
-	h.Update(1, 0.01, 1, 1)
-	if after := h.Forward(0, z, p.Targets(42), span, 2, dz); after >= before {
-		t.Errorf("loss %.4f before a step, %.4f after", before, after)
-	}
-}
-
-// headsLike returns heads with h's weights and scratch of their own.
-func headsLike(h *Heads) *Heads {
-	c := NewHeads(h.Problem, h.Dim, len(h.slots), h.options)
-	c.Weights = h.Weights
-	return c
 }
 
 func TestHeadsLearnAndPredict(t *testing.T) {
