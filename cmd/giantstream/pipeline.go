@@ -66,6 +66,7 @@ func (a *app) run() *cobra.Command {
 		inputs    inputFlags
 		untilIdle bool
 		encoder   string
+		roleList  string
 		asJSON    bool
 	)
 	cmd := &cobra.Command{
@@ -78,6 +79,11 @@ With --until-idle, run drains the sources, finishes a generation, publishes it
 and exits. A run that was killed goes on where it stopped: start it again with
 the same flags.
 
+With --roles, a process takes on a part of the work only: stream consumes the
+topics and keeps the graph, refresh builds generations, embed publishes
+embeddings. Processes of different roles share the brokers and the store. Either
+every process that streams embeds as well, or none does.
+
 With --nodes and --edges, run sends these files through the topics first.
 Without a configuration it starts a broker of its own and keeps everything
 under --store; the newest generations/<g>/embeddings/*.parquet there is the
@@ -85,6 +91,7 @@ result.`,
 		Example: `  giantstream run --nodes 'n/*.jsonl.gz' --edges 'e/*.jsonl.gz' --store ./out --until-idle
   giantstream run --nodes p.csv --id asin --text title --text brand --dst 'also_bought[*]' --edges p.csv --src asin --store ./out --until-idle
   giantstream run -c pipeline.yaml
+  giantstream run -c pipeline.yaml --roles stream,embed
   giantstream run -c pipeline.yaml --until-idle --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -104,6 +111,10 @@ result.`,
 				forOneRun(cfg)
 			}
 			if err := check(cfg); err != nil {
+				return err
+			}
+			roles, err := parseRoles(roleList, cfg)
+			if err != nil {
 				return err
 			}
 			nodes, edges, err := inputs.open(ctx, cfg)
@@ -127,7 +138,7 @@ result.`,
 			}
 			progress := console.New(a.err, log)
 			service.LimitMemory(cfg)
-			s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Progress: progress})
+			s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Roles: roles, Progress: progress})
 			if err != nil {
 				return err
 			}
@@ -148,6 +159,7 @@ result.`,
 	flags.register(cmd)
 	inputs.register(cmd)
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
+	cmd.Flags().StringVar(&roleList, "roles", service.AllRoles().String(), "what this process does: `LIST` of stream, refresh and embed")
 	cmd.Flags().StringVar(&encoder, "encoder", "", "bag or linear (default: the configuration's, bag)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
 	return cmd
@@ -186,7 +198,21 @@ func runService(ctx context.Context, s *service.Service, cfg *config.Config, nod
 	return nil
 }
 
-// drainAndPublish takes everything that is there to the sink.
+// parseRoles reads --roles. The embedded broker is reachable from its own
+// process alone, which has to do everything then.
+func parseRoles(list string, cfg *config.Config) (service.Roles, error) {
+	roles, err := service.ParseRoles(list)
+	if err == nil && cfg.Kafka.Embedded() && roles != service.AllRoles() {
+		err = errors.New("the embedded broker runs inside one process, which takes all roles; name brokers in kafka.brokers")
+	}
+	if err != nil {
+		return roles, usageError{fmt.Errorf("--roles: %w", err)}
+	}
+	return roles, nil
+}
+
+// drainAndPublish takes everything that is there as far as this process's
+// roles reach: to the store, or to the sink.
 func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config, nodes, edges []backfill.Input, progress *console.Progress) (*runReport, error) {
 	report := newRunReport(cfg)
 	if len(nodes)+len(edges) > 0 {
@@ -200,16 +226,21 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 		return nil, err
 	}
 	report.lap("send and ingest")
-	doc, built, err := s.UpToDate(ctx)
-	if err != nil {
-		return nil, err
+	if r := s.Roles(); r.Refresh || r.Embed {
+		doc, built, err := s.UpToDate(ctx)
+		if err != nil {
+			return nil, err
+		}
+		report.Generation, report.Built = doc, built
+		report.lap("generation")
 	}
-	report.Generation, report.Built = doc, built
-	report.lap("generation")
-	if err := s.WaitPublished(ctx); err != nil {
-		return nil, err
+	if s.Roles().Embed {
+		if err := s.WaitPublished(ctx); err != nil {
+			return nil, err
+		}
+		report.lap("publish")
 	}
-	report.lap("publish")
+	var err error
 	report.DeadLetters, err = s.DeadLetters(ctx)
 	return report, err
 }

@@ -21,7 +21,8 @@ type runReport struct {
 	Store       string                  `json:"store"`
 	Sent        *backfill.Stats         `json:"sent,omitempty"`
 	DeadLetters service.DeadLetterCount `json:"dead_letters"`
-	Generation  *generation.Doc         `json:"generation"`
+	// Generation is nil where the process neither refreshes nor embeds.
+	Generation *generation.Doc `json:"generation"`
 	// Built is false when nothing had changed since that generation.
 	Built bool                   `json:"built"`
 	Laps  []generation.StageTime `json:"laps"`
@@ -48,6 +49,8 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	d := r.Generation
 	p := &printer{out: out}
 	switch {
+	case d == nil:
+		p.heading("Everything that was sent is committed")
 	case r.Built:
 		p.heading("Generation %d is ready", d.Generation)
 	default:
@@ -56,9 +59,14 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	if s := r.Sent; s != nil {
 		p.line("sent          %s node and %s edge records%s", console.Count(s.Nodes), console.Count(s.Edges), earlier(s.Resumed))
 	}
-	printGraph(p, d)
+	if d != nil {
+		printGraph(p, d)
+	}
 	if r.DeadLetters.Total > 0 {
 		p.line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)
+	}
+	if d == nil {
+		return p.err
 	}
 	printTree(p, d)
 	p.line("")

@@ -16,6 +16,9 @@ const ProtocolName = "giantstream-shards-1"
 // Balancer assigns shards to the members of a group, see the package comment.
 // It remembers what this member has, and tells the leader when it joins again.
 type Balancer struct {
+	// Name is the protocol; "" means ProtocolName.
+	Name string
+
 	mu         sync.Mutex
 	generation int32
 	shards     []int
@@ -31,7 +34,7 @@ func (b *Balancer) Assigned(generation int32, shards []int) {
 }
 
 // ProtocolName implements kafka.GroupBalancer.
-func (b *Balancer) ProtocolName() string { return ProtocolName }
+func (b *Balancer) ProtocolName() string { return cmp.Or(b.Name, ProtocolName) }
 
 // UserData implements kafka.GroupBalancer: the generation (4 bytes, big
 // endian) and the shards (uvarints) this member had last.

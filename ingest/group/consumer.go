@@ -21,6 +21,9 @@ type Options struct {
 	Client *client.Client
 	// Group is the consumer group's id.
 	Group string
+	// Protocol is what the members of the group must agree on; "" means
+	// ProtocolName.
+	Protocol string
 	// Topics are the input topics; they have the same number of partitions.
 	Topics []string
 	// SessionTimeout is how long the coordinator waits for a sign of life
@@ -61,7 +64,7 @@ type Handler func(ctx context.Context, a Assignment) error
 func Run(ctx context.Context, o Options, handle Handler) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	balancer := &Balancer{}
+	balancer := &Balancer{Name: o.Protocol}
 	session := cmp.Or(o.SessionTimeout, defaultSessionTimeout)
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID:                o.Group,

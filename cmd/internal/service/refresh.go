@@ -30,7 +30,7 @@ func (s *Service) Run(ctx context.Context) error {
 		// Another process, or a command, may have finished a generation.
 		err := s.loadCurrent(ctx)
 		var due bool
-		if err == nil {
+		if err == nil && s.roles.Refresh {
 			due, _, err = s.refreshDue(ctx)
 		}
 		if err == nil && due {
@@ -122,7 +122,7 @@ func (s *Service) changes(ctx context.Context) (changed, nodes int64, err error)
 
 // UpToDate brings the embeddings up to everything committed: it finishes an
 // unfinished generation, and builds a new one if rows have changed since, or
-// waits for the process that does. It returns the generation that is current
+// waits for the process that does; without the role, it always waits. It returns the generation that is current
 // then, and whether this process has built one.
 func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool, err error) {
 	err = s.poll(ctx, "bring the embeddings up to date", func() (bool, error) {
@@ -132,6 +132,9 @@ func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 			}
 			if due, _, err := s.outdated(ctx); err != nil || !due {
 				return err == nil, err
+			}
+			if !s.roles.Refresh {
+				return false, nil
 			}
 			here, err := s.refresh(ctx, s.outdated)
 			if err != nil {

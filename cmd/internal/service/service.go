@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -30,6 +31,8 @@ type Options struct {
 	Config *config.Config
 	Store  sink.Store
 	Log    *slog.Logger
+	// Roles of this process; none means all.
+	Roles Roles
 	// Progress shows long work; nil shows nothing.
 	Progress train.Progress
 }
@@ -39,6 +42,7 @@ type Service struct {
 	cfg      *config.Config
 	store    sink.Store
 	log      *slog.Logger
+	roles    Roles
 	progress train.Progress
 
 	broker    *broker.Broker
@@ -75,7 +79,7 @@ type Service struct {
 // once the topics are there and shards are being assigned; ctx bounds the
 // life of the service, Close ends it.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
-	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, progress: train.OrDiscard(o.Progress),
+	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()), progress: train.OrDiscard(o.Progress),
 		failed: make(chan struct{}), metrics: newMetrics()}
 	s.topics = TopicsOf(o.Config)
 	defer func() {
@@ -102,7 +106,12 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.group, ctx = errgroup.WithContext(ctx)
-	s.group.Go(func() error { return s.fail(s.consume(ctx)) })
+	switch {
+	case s.roles.Stream:
+		s.group.Go(func() error { return s.fail(s.consume(ctx)) })
+	case s.roles.Embed:
+		s.group.Go(func() error { return s.fail(s.embed(ctx)) })
+	}
 	if s.cfg.HTTP.Listen != "" {
 		s.group.Go(func() error { return s.fail(s.serveHTTP(ctx)) })
 	}
@@ -149,6 +158,9 @@ func (s *Service) Client() *client.Client { return s.client }
 
 // Store returns the pipeline's object store.
 func (s *Service) Store() sink.Store { return s.store }
+
+// Roles returns what this process does.
+func (s *Service) Roles() Roles { return s.roles }
 
 // Current returns the generation being served, nil before the first.
 func (s *Service) Current() *generation.Generation { return s.serving.current.Load() }

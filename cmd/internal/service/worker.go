@@ -21,10 +21,10 @@ import (
 // consume is this process's membership of the consumer group: a worker per
 // assigned shard.
 func (s *Service) consume(ctx context.Context) error {
-	return group.Run(ctx, group.Options{
-		Client: s.client, Group: s.cfg.Group(), Topics: s.topics.Inputs(),
+	return explainGroup(group.Run(ctx, group.Options{
+		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(), Topics: s.topics.Inputs(),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, Log: s.log,
-	}, s.work)
+	}, s.work))
 }
 
 // pause between attempts to run a shard that failed.
@@ -106,17 +106,23 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 	defer func() { err = errors.Join(err, in.Close()) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return shard.Run(ctx, in) })
-	g.Go(func() error { return s.follow(ctx, a.Shard) })
+	if s.roles.Embed {
+		g.Go(func() error { return s.follow(ctx, a.Shard) })
+	}
 	g.Go(func() error { return s.removeOrphans(ctx, a.Shard) })
 	return g.Wait()
 }
 
 // follow publishes the shard's embeddings.
 func (s *Service) follow(ctx context.Context, shard int) error {
+	poll := pollBeside
+	if !s.roles.Stream {
+		poll = pollAlone
+	}
 	return publish.New(publish.Options{
 		Shard: shard, Store: s.store, Publisher: s.publisher,
 		Model: func() *publish.Model { return s.serving.model(shard) },
-		Wake:  s.wake.listen(shard), Poll: 5 * time.Second,
+		Wake:  s.wake.listen(shard), Poll: poll,
 		Log: s.log.With("shard", shard),
 	}).Run(ctx)
 }
