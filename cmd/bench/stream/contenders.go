@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// shards is the number of partitions of the topics of throughput.
+const shards = 8
+
+// bareConsumer is this program's own bare command.
+func (p *place) bareConsumer() contender {
+	return contender{name: "kafka-go alone", command: func(ctx context.Context, _ string, topics []string) (*exec.Cmd, error) {
+		return p.self(ctx, append([]string{"bare", "-brokers", p.brokers}, topics...)...)
+	}}
+}
+
+// giantstream is a pipeline with windows of some time.
+func (p *place) giantstream(window string, profile bool) contender {
+	at := func(run string, topics []string) pipeline {
+		return pipeline{name: run, nodes: topics[0], edges: topics[1], shards: shards, window: window}
+	}
+	return contender{
+		name: "giantstream, windows of " + window,
+		command: func(ctx context.Context, run string, topics []string) (*exec.Cmd, error) {
+			l := at(run, topics)
+			// The edges topic exists always; in runs on nodes it is empty.
+			file, err := p.configure(l)
+			if err != nil {
+				return nil, err
+			}
+			args := []string{"worker", "-config", file}
+			if profile {
+				args = append(args, "-cpuprofile", filepath.Join(p.dir, run+".prof"))
+			}
+			return p.self(ctx, args...)
+		},
+		clean: func(ctx context.Context, run string) error {
+			if err := os.RemoveAll(p.stateDir(pipeline{name: run})); err != nil {
+				return err
+			}
+			return p.clear(ctx, run)
+		},
+	}
+}
+
+// self makes another process of this program.
+func (p *place) self(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.CommandContext(ctx, exe, args...), nil
+}
+
+// peers are the other tools that cmd/bench/stream/run could install in
+// p.tools, and the names of the others. Each writes id and text of the records
+// of one topic as Parquet, with a flush every 5 seconds and its defaults
+// otherwise, unless they would hold it up.
+func (p *place) peers() (have []contender, missing []string) {
+	for _, c := range []struct {
+		name, needs string
+		command     func(ctx context.Context, run, topic string) (*exec.Cmd, error)
+	}{
+		{"Kafka Connect, Iceberg sink", "connect/.complete", p.connect},
+		{"Quix Streams, S3 file sink", "quix/.complete", p.quix},
+		{"Benthos 4.27 (Redpanda Connect)", "benthos/.complete", p.benthos},
+	} {
+		if _, err := os.Stat(filepath.Join(p.tools, c.needs)); err != nil {
+			missing = append(missing, c.name)
+			continue
+		}
+		have = append(have, contender{
+			name: c.name,
+			command: func(ctx context.Context, run string, topics []string) (*exec.Cmd, error) {
+				return c.command(ctx, run, topics[0])
+			},
+			done:  p.awaitRows,
+			clean: func(ctx context.Context, run string) error { return p.clear(ctx, folder(run)) },
+		})
+	}
+	return have, missing
+}
+
+// folder is the part of the bucket where a peer writes: Quix Streams takes
+// no hyphens.
+func folder(run string) string { return strings.ReplaceAll(run, "-", "_") }
+
+func (p *place) connect(ctx context.Context, run, topic string) (*exec.Cmd, error) {
+	if err := p.topics(ctx, 1, run+".control"); err != nil {
+		return nil, err
+	}
+	worker, connector := filepath.Join(p.dir, run+"-worker.properties"), filepath.Join(p.dir, run+"-sink.properties")
+	if err := os.WriteFile(worker, fmt.Appendf(nil, `bootstrap.servers=%s
+key.converter=org.apache.kafka.connect.storage.StringConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter.schemas.enable=false
+offset.storage.file.filename=%s
+plugin.discovery=only_scan
+listeners=http://127.0.0.1:0
+consumer.auto.offset.reset=earliest
+`, p.brokers, filepath.Join(p.dir, run+".offsets")), 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(connector, fmt.Appendf(nil, `name=%[1]s
+connector.class=org.apache.iceberg.connect.IcebergSinkConnector
+tasks.max=2
+topics=%[2]s
+iceberg.tables=bench.nodes
+iceberg.tables.auto-create-enabled=true
+iceberg.control.topic=%[1]s.control
+iceberg.control.commit.interval-ms=5000
+iceberg.kafka.bootstrap.servers=%[3]s
+iceberg.catalog.catalog-impl=org.apache.iceberg.jdbc.JdbcCatalog
+iceberg.catalog.uri=jdbc:sqlite:%[4]s
+iceberg.catalog.warehouse=s3://%[5]s/%[6]s
+iceberg.catalog.io-impl=org.apache.iceberg.aws.s3.S3FileIO
+iceberg.catalog.client.region=us-east-1
+iceberg.catalog.s3.endpoint=%[7]s
+iceberg.catalog.s3.path-style-access=true
+iceberg.catalog.s3.access-key-id=%[8]s
+iceberg.catalog.s3.secret-access-key=%[9]s
+`, run, topic, p.brokers, filepath.Join(p.dir, run+".sqlite"), p.bucket, folder(run), p.endpoint,
+		os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")), 0o600); err != nil {
+		return nil, err
+	}
+	return exec.CommandContext(ctx, "java", "-Xmx1g", "-cp", filepath.Join(p.tools, "connect", "lib", "*"),
+		"org.apache.kafka.connect.cli.ConnectStandalone", worker, connector), nil
+}
+
+func (p *place) quix(ctx context.Context, run, topic string) (*exec.Cmd, error) {
+	return exec.CommandContext(ctx, filepath.Join(p.tools, "quix", "bin", "python"), filepath.Join(p.tools, "quix", "quix.py"),
+		p.brokers, topic, run, p.endpoint, p.bucket, folder(run)), nil
+}
+
+func (p *place) benthos(ctx context.Context, run, topic string) (*exec.Cmd, error) {
+	file := filepath.Join(p.dir, run+"-benthos.yaml")
+	// checkpoint_limit is how many records of a partition may be under way: the
+	// default would allow batches of 1,024.
+	err := os.WriteFile(file, fmt.Appendf(nil, `http: {enabled: false}
+logger: {level: WARN}
+input:
+  kafka_franz:
+    seed_brokers: ["%s"]
+    topics: [%s]
+    consumer_group: %s
+    start_from_oldest: true
+    checkpoint_limit: 100000
+output:
+  aws_s3:
+    bucket: %s
+    path: '%s/${! uuid_v4() }.parquet'
+    endpoint: %s
+    region: us-east-1
+    force_path_style_urls: true
+    max_in_flight: 4
+    batching:
+      count: 50000
+      period: 5s
+      processors:
+        - parquet_encode:
+            default_compression: zstd
+            schema:
+              - {name: id, type: UTF8}
+              - {name: text, type: UTF8}
+`, strings.ReplaceAll(p.brokers, ",", `", "`), topic, run, p.bucket, folder(run), p.endpoint), 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return exec.CommandContext(ctx, filepath.Join(p.tools, "benthos", "benthos"), "-c", file), nil
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/sink/embedding"
+	"giantstream/stream"
+)
+
+// freshness measures how long it takes from a change that is produced to the
+// arrival of its embedding at a consumer of the sink topic.
+func freshness(ctx context.Context, args []string) error {
+	fl := flag.NewFlagSet("freshness", flag.ExitOnError)
+	dir := fl.String("dir", ".dev/bench-stream/work", "`directory` for logs and state")
+	nodes := fl.Int("nodes", 20_000, "nodes")
+	rate := fl.Int("rate", 1000, "changes per second")
+	length := fl.Duration("for", time.Minute, "how long changes are sent")
+	seed := fl.Uint64("seed", 1, "of the generated graph")
+	if err := fl.Parse(args); err != nil {
+		return err
+	}
+	p, err := openPlace(*dir)
+	if err != nil {
+		return err
+	}
+	l := pipeline{name: "fresh", nodes: "fresh.nodes", edges: "fresh.edges", shards: shards, window: "1s",
+		// One generation, which serves throughout.
+		more: "train: {encoder: bag, epochs: 2}\nrefresh: {min_changes: 1000000000}\nevaluate: {probe_rates: []}\n"}
+	g := newGraph(*nodes, 3, *seed)
+	if err := p.topics(ctx, shards, l.nodes, l.edges); err != nil {
+		return err
+	}
+	if err := g.produce(ctx, p.client, l.nodes, l.edges); err != nil {
+		return err
+	}
+	service, err := p.giantstreamRun(ctx, l, "fresh.log")
+	if err != nil {
+		return err
+	}
+	defer service.stop()
+	return service.during(ctx, func(ctx context.Context) error {
+		progress("waiting for the first generation")
+		if err := p.awaitPublished(ctx, l); err != nil {
+			return err
+		}
+		w := watch{latest: map[string]int64{}}
+		if err := w.run(ctx, p, l, g, *rate, *length); err != nil {
+			return err
+		}
+		w.print(*rate, *length)
+		return nil
+	})
+}
+
+// awaitPublished returns once a generation serves and everything is published.
+func (p *place) awaitPublished(ctx context.Context, l pipeline) error {
+	store, err := p.store(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	return poll(ctx, time.Second, func() (bool, error) {
+		for i := range l.shards {
+			head, err := stream.Head(ctx, store, i)
+			if err != nil || head == nil {
+				return false, err
+			}
+			at, err := stream.LoadPublished(ctx, store, i)
+			if err != nil || at.Generation < 1 || at.Seq < head.Seq {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// watch pairs changes with the embeddings that come of them. A record's event
+// time is that of the change; a change that a later one of the same node has
+// overtaken in its window has no embedding of its own.
+type watch struct {
+	mu      sync.Mutex
+	latest  map[string]int64 // event time of the newest change of a node, ms
+	sent    int
+	arrived []time.Duration
+	open    int // nodes whose newest change has not arrived
+}
+
+func (w *watch) run(ctx context.Context, p *place, l pipeline, g *graph, rate int, length time.Duration) error {
+	topic := l.name + ".embeddings"
+	ends, err := p.client.EndOffsets(ctx, topic)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	readers, readCtx := errgroup.WithContext(ctx)
+	for partition, end := range ends[topic] {
+		readers.Go(func() error { return w.read(readCtx, p, topic, partition, end) })
+	}
+	if err := w.send(ctx, p, l, g, rate, length); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	err = poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.open == 0 || time.Now().After(deadline), nil
+	})
+	cancel()
+	if e := readers.Wait(); err == nil && e != nil && ctx.Err() == nil {
+		err = e
+	}
+	return err
+}
+
+// send produces changes at an even rate, going round the nodes in random order.
+func (w *watch) send(ctx context.Context, p *place, l pipeline, g *graph, rate int, length time.Duration) error {
+	producer := p.client.NewProducer()
+	order := rand.New(rand.NewPCG(g.seed, 2)).Perm(g.nodes)
+	const period = 10 * time.Millisecond
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	began := time.Now()
+	for w.sent < int(length.Seconds()*float64(rate)) {
+		due := min(int(time.Since(began).Seconds()*float64(rate)), int(length.Seconds()*float64(rate)))
+		var msgs []kafka.Message
+		w.mu.Lock()
+		for ; w.sent < due; w.sent++ {
+			i := order[w.sent%g.nodes]
+			m := g.node(l.nodes, i, 1+w.sent/g.nodes)
+			m.Time = time.Now()
+			if at, known := w.latest[string(m.Key)]; !known || at < 0 {
+				w.open++
+			}
+			w.latest[string(m.Key)] = m.Time.UnixMilli()
+			msgs = append(msgs, m)
+		}
+		w.mu.Unlock()
+		if len(msgs) > 0 {
+			if err := producer.Send(ctx, msgs...); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	if err := producer.Flush(ctx); err != nil {
+		return err
+	}
+	return producer.Close()
+}
+
+// arrivedMark in latest: the newest change of the node has arrived.
+const arrivedMark = -1
+
+func (w *watch) read(ctx context.Context, p *place, topic string, partition int, from int64) error {
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: strings.Split(p.brokers, ","), Topic: topic, Partition: partition,
+		MinBytes: 1, MaxBytes: 10 << 20, MaxWait: 100 * time.Millisecond})
+	defer r.Close() //nolint:errcheck // it has been read
+	if err := r.SetOffset(from); err != nil {
+		return err
+	}
+	for {
+		m, err := r.ReadMessage(ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		rec, err := embedding.Decode(m)
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		changed := time.UnixMicro(rec.EventTime)
+		w.arrived = append(w.arrived, now.Sub(changed))
+		if at := w.latest[rec.NodeID]; at >= 0 && changed.UnixMilli() == at {
+			w.latest[rec.NodeID] = arrivedMark
+			w.open--
+		}
+		w.mu.Unlock()
+	}
+}
+
+func (w *watch) print(rate int, length time.Duration) {
+	slices.Sort(w.arrived)
+	at := func(q float64) float64 {
+		if len(w.arrived) == 0 {
+			return 0
+		}
+		return w.arrived[int(q*float64(len(w.arrived)-1))].Seconds()
+	}
+	fmt.Printf("\n%d changes at %d/s for %v, windows of 1 s, encoder bag: %d embeddings arrived, %d nodes still open; load %s\n",
+		w.sent, rate, length, len(w.arrived), w.open, load())
+	fmt.Printf("from change to arrival: p50 %.2f s, p90 %.2f s, p99 %.2f s, maximum %.2f s\n", at(0.5), at(0.9), at(0.99), at(1))
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"giantstream/ingest/client"
+)
+
+// million takes a large graph through three workers, kills one of them on the
+// way and starts it again, and checks what comes out.
+func million(ctx context.Context, args []string) error {
+	fl := flag.NewFlagSet("million", flag.ExitOnError)
+	dir := fl.String("dir", ".dev/bench-stream/work", "`directory` for logs and state")
+	nodes := fl.Int("nodes", 1_000_000, "nodes")
+	degree := fl.Int("degree", 5, "edges per node")
+	shards := fl.Int("shards", 32, "shards")
+	workers := fl.Int("workers", 3, "workers")
+	killAt := fl.Float64("kill-at", 0.4, "share of the records that are committed when a worker is killed")
+	limit := fl.Int64("limit", 600, "`MiB` that no worker may exceed")
+	seed := fl.Uint64("seed", 1, "of the generated graph")
+	if err := fl.Parse(args); err != nil {
+		return err
+	}
+	p, err := openPlace(*dir)
+	if err != nil {
+		return err
+	}
+	run := &largeRun{place: p, graph: newGraph(*nodes, *degree, *seed), limit: *limit, line: pipeline{
+		name: "million", nodes: "million.nodes", edges: "million.edges", shards: *shards, window: "1s",
+		// No generation: this is about the stream. The limit is the Go
+		// heap's; a worker also has the caches of its shards.
+		more: "refresh: {min_nodes: 1000000000}\nfeaturize: {memory_limit: 300MiB}\n",
+	}}
+	if err := p.topics(ctx, *shards, run.line.nodes, run.line.edges); err != nil {
+		return err
+	}
+	if err := run.graph.produce(ctx, p.client, run.line.nodes, run.line.edges); err != nil {
+		return err
+	}
+	return run.all(ctx, *workers, *killAt)
+}
+
+type largeRun struct {
+	*place
+	graph *graph
+	line  pipeline
+	limit int64
+	peaks []int64
+}
+
+func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
+	began := time.Now()
+	live := make([]*process, workers)
+	defer func() {
+		for _, w := range live {
+			if w != nil {
+				w.stop()
+			}
+		}
+	}()
+	for i := range live {
+		var err error
+		if live[i], err = r.worker(ctx, i, ""); err != nil {
+			return err
+		}
+	}
+	store, err := r.store(ctx, r.line.name)
+	if err != nil {
+		return err
+	}
+	expected := int64(r.graph.nodes) * int64(1+2*r.graph.degree) // with mirrored edges
+	killed, reported := false, time.Now()
+	var back time.Time
+	err = poll(ctx, time.Second, func() (bool, error) {
+		covered, open, err := r.backlog(ctx, store, r.line)
+		if errors.Is(err, client.ErrNoTopic) {
+			return false, nil // the mirror topic is about to be made
+		}
+		if err != nil {
+			return false, err
+		}
+		if time.Since(reported) > 10*time.Second {
+			reported = time.Now()
+			progress("%4.0f s: %d of %d records committed, peaks %v MiB, load %s", time.Since(began).Seconds(), covered, expected, peaksOf(live), load())
+		}
+		switch {
+		case !killed && float64(covered) >= killAt*float64(expected):
+			progress("%4.0f s: killing worker 1 of %d at %d records; shards were %v", time.Since(began).Seconds(), workers, covered, r.assigned(ctx))
+			live[0].kill()
+			r.peaks = append(r.peaks, live[0].peak.Load())
+			live[0], killed, back = nil, true, time.Now().Add(20*time.Second)
+		case killed && live[0] == nil && time.Now().After(back):
+			progress("%4.0f s: starting it again; shards were %v", time.Since(began).Seconds(), r.assigned(ctx))
+			if live[0], err = r.worker(ctx, 0, "-again"); err != nil {
+				return false, err
+			}
+		}
+		for _, w := range live {
+			if w == nil {
+				continue
+			}
+			select {
+			case <-w.ended:
+				return false, fmt.Errorf("a worker has ended, see %s: %w", w.log.Name(), w.err)
+			default:
+			}
+		}
+		return open == 0 && covered >= expected, nil
+	})
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	shares := r.assigned(ctx)
+	var cpu time.Duration
+	for i, w := range live {
+		w.stop()
+		r.peaks = append(r.peaks, w.peak.Load())
+		cpu += w.cpu()
+		live[i] = nil
+	}
+	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: %.0f s wall, %.0f s CPU of the workers that lived; load %s\n",
+		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(), load())
+	return r.check(ctx, shares, killed)
+}
+
+func (r *largeRun) worker(ctx context.Context, i int, suffix string) (*process, error) {
+	l := r.line
+	l.worker = fmt.Sprintf("-%d", i+1)
+	return r.giantstreamRun(ctx, l, fmt.Sprintf("million-%d%s.log", i+1, suffix))
+}
+
+// assigned returns how many shards each member of the consumer group has.
+func (r *largeRun) assigned(ctx context.Context) []int {
+	c := kafka.Client{Addr: kafka.TCP(r.client.Brokers()...), Transport: r.client.Transport()}
+	res, err := c.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{"giantstream-" + r.line.name}})
+	if err != nil || len(res.Groups) == 0 {
+		return nil
+	}
+	var n []int
+	for _, m := range res.Groups[0].Members {
+		for _, t := range m.MemberAssignments.Topics {
+			if t.Topic == r.line.nodes {
+				n = append(n, len(t.Partitions))
+			}
+		}
+	}
+	slices.Sort(n)
+	return n
+}
+
+// check compares the outcome with the graph.
+func (r *largeRun) check(ctx context.Context, shares []int, killed bool) error {
+	store, err := r.store(ctx, r.line.name)
+	if err != nil {
+		return err
+	}
+	o, err := readOutcome(ctx, store, r.line.shards)
+	if err != nil {
+		return err
+	}
+	n, links := int64(r.graph.nodes), int64(r.graph.nodes)*int64(r.graph.degree)
+	var failed []string
+	check := func(what string, ok bool, format string, args ...any) {
+		verdict := "ok  "
+		if !ok {
+			verdict = "FAIL"
+			failed = append(failed, what)
+		}
+		fmt.Printf("%s %-28s %s\n", verdict, what, fmt.Sprintf(format, args...))
+	}
+	check("commit log", true, "%d manifests without gaps, offsets never decrease, %d objects, none named twice, %d rows", o.manifests, o.objects, o.rows)
+	check("live nodes", o.nodes == n, "%d of %d", o.nodes, n)
+	check("edge assertions", o.edges == links, "%d of %d", o.edges, links)
+	check("newest rows", o.ids == n, "%d of %d", o.ids, n)
+	check("labels in them", o.labels == 2*links, "%d of %d", o.labels, 2*links)
+	check("balance", len(shares) > 0 && shares[len(shares)-1]-shares[0] <= 1, "shards per worker at the end: %v", shares)
+	check("a worker killed on the way", killed, "%t", killed)
+	var mib []int64
+	for _, b := range r.peaks {
+		mib = append(mib, b>>20)
+	}
+	check("memory", slices.Max(mib) < r.limit, "peak resident size per process (the killed one first): %v MiB, limit %d", mib, r.limit)
+	fmt.Printf("     %-28s %v\n", "last committed by", slices.Sorted(maps.Values(o.writers)))
+	if len(failed) > 0 {
+		return fmt.Errorf("checks failed: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+func peaksOf(live []*process) (mib []int64) {
+	for _, w := range live {
+		if w != nil {
+			mib = append(mib, w.peak.Load()>>20)
+		}
+	}
+	return mib
+}
