@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -31,6 +32,8 @@ type record []Mutation
 type broker struct {
 	shards int
 	logs   []map[string][]record // shard → topic → records
+	// floor is the first offset that a topic still holds, by shard.
+	floor []map[string]int64
 	// fail, if set, is asked before every call.
 	fail func(op string) error
 }
@@ -39,6 +42,7 @@ func newBroker(shards int) *broker {
 	b := &broker{shards: shards}
 	for range shards {
 		b.logs = append(b.logs, map[string][]record{})
+		b.floor = append(b.floor, map[string]int64{})
 	}
 	return b
 }
@@ -108,6 +112,11 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (Batch, error) {
 	}
 	f.reads++
 	log := f.b.logs[f.shard]
+	for topic, floor := range f.b.floor[f.shard] {
+		if f.pos[topic] < floor {
+			return Batch{}, fmt.Errorf("%s is read from offset %d, it begins at %d", topic, f.pos[topic], floor)
+		}
+	}
 	batch := Batch{Next: map[string]int64{}}
 	for n := 1 + f.rng.IntN(f.max); n > 0; n-- {
 		var waiting []string
@@ -152,6 +161,9 @@ type pipeline struct {
 	other  []*vfs.MemFS // of the machine that ran it before
 	lost   int          // how often a shard was reopened
 	object int64
+	// checkpoints: now and then the state is copied to the store, and the
+	// topics forget what that makes superfluous.
+	checkpoints bool
 }
 
 func newPipeline(t testing.TB, b *broker, seed uint64) *pipeline {
@@ -167,14 +179,18 @@ func newPipeline(t testing.TB, b *broker, seed uint64) *pipeline {
 }
 
 func (p *pipeline) open(shard int) (*Shard, error) {
-	return OpenShard(context.Background(), Options{
+	return OpenShard(context.Background(), p.options(shard))
+}
+
+func (p *pipeline) options(shard int) Options {
+	return Options{
 		Pipeline: "test", Shard: shard, Shards: p.b.shards,
 		Dir: "state", fs: p.disks[shard], Store: p.store,
 		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Mirror: mirrorTopic},
 		Window: p.window, Mirror: &brokerMirror{b: p.b}, Writer: "test",
-		MaxObjectRows: p.object, backoff: time.Microsecond,
+		MaxObjectRows: p.object, backoff: time.Microsecond, transfers: 1,
 		Clock: func() time.Time { return time.Unix(1, 0) },
-	})
+	}
 }
 
 func (p *pipeline) feed(s *Shard) *logFeed {
@@ -244,6 +260,9 @@ func (p *pipeline) drain(crashes int) {
 			shards[i] = nil
 			continue
 		}
+		if p.checkpoints && s.settled() && s.checkpoints.done < s.headSeq() {
+			p.checkpoint(s, i)
+		}
 		if p.idle(shards, feeds) {
 			break
 		}
@@ -251,6 +270,29 @@ func (p *pipeline) drain(crashes int) {
 	for _, s := range shards {
 		if err := s.Close(); err != nil {
 			p.t.Fatal(err)
+		}
+	}
+}
+
+// checkpoint copies a shard's state to the store, unless that fails, removes
+// what is of no use any more, and lets the topics forget what lies below the
+// newest checkpoint.
+func (p *pipeline) checkpoint(s *Shard, shard int) {
+	p.t.Helper()
+	ctx := context.Background()
+	if err := s.Checkpoint(ctx); err != nil && !errors.Is(err, errInjected) {
+		p.t.Fatal(err)
+	}
+	if _, err := NewOrphans(p.store, shard).Remove(ctx); err != nil && !errors.Is(err, errInjected) {
+		p.t.Fatal(err)
+	}
+	newest, err := NewestCheckpoint(ctx, p.store, shard)
+	if err != nil && !errors.Is(err, errInjected) {
+		p.t.Fatal(err)
+	}
+	if newest != nil {
+		for topic, offset := range newest.Applied {
+			p.b.floor[shard][topic] = max(p.b.floor[shard][topic], offset)
 		}
 	}
 }
@@ -427,3 +469,5 @@ func (b *broker) everything() (all []Mutation) {
 }
 
 var errInjected = errors.New("injected failure")
+
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

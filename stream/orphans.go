@@ -9,11 +9,13 @@ import (
 	"giantstream/sink"
 )
 
-// Orphans removes the row objects of one shard that no manifest names, left by
-// workers that died or were fenced between writing rows and committing them.
+// Orphans removes what is of no use any more in one shard: row objects that no
+// manifest names, left by workers that died or were fenced between writing rows
+// and committing them, and old state checkpoints with the files that only they
+// name (see doc.go, "Checkpoints").
 //
 // It may run at any time, in any process, beside workers of the shard, zombies
-// included. An object's name bears the number of the window that it was written
+// included. A row object's name bears the number of the window that it was written
 // for, and only the manifest of that number names it, if any does. Manifests are created
 // once and never change. So once manifest n exists, an object of window n
 // that it does not name never will be named: whoever wrote it has lost the race
@@ -56,6 +58,9 @@ func (o *Orphans) Remove(ctx context.Context) (Removed, error) {
 	removed, err := o.remove(ctx)
 	if err != nil {
 		return removed, fmt.Errorf("remove orphaned rows of shard %d: %w", o.shard, err)
+	}
+	if err := o.removeStates(ctx, &removed); err != nil {
+		return removed, fmt.Errorf("remove old state checkpoints of shard %d: %w", o.shard, err)
 	}
 	return removed, nil
 }
@@ -121,12 +126,20 @@ func (o *Orphans) judge(ctx context.Context, w *rowWindow, removed *Removed) err
 		if named[info.Key] {
 			continue
 		}
-		if err := o.store.Delete(ctx, info.Key); err != nil {
+		if err := removed.object(ctx, o.store, info); err != nil {
 			return err
 		}
-		removed.Objects++
-		removed.Bytes += info.Size
 	}
+	return nil
+}
+
+// object removes one and counts it.
+func (r *Removed) object(ctx context.Context, store sink.Store, info sink.Info) error {
+	if err := store.Delete(ctx, info.Key); err != nil {
+		return err
+	}
+	r.Objects++
+	r.Bytes += info.Size
 	return nil
 }
 

@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -13,16 +14,21 @@ func TestCrashesLeaveNoTrace(t *testing.T) {
 	if testing.Short() {
 		rounds = 6
 	}
-	for seed := range uint64(rounds) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for seed := range uint64(2 * rounds) {
+		checkpoints := seed%2 == 1
+		t.Run(fmt.Sprintf("%d/checkpoints %t", seed, checkpoints), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			b := newBroker(1 + rng.IntN(3))
 			fill(b, rng, 200, 6+rng.IntN(60))
 			p := newPipeline(t, b, seed)
 			p.window.Changes = 1 + rng.IntN(30)
+			p.checkpoints = checkpoints
 			p.drain(40)
 			sameRows(t, p.newest(), model(b.everything(), true))
 			p.checkLog()
+			if checkpoints {
+				p.checkRestored()
+			}
 			if t.Failed() {
 				t.Fatalf("seed %d, %d crashes", seed, p.lost)
 			}
@@ -34,7 +40,7 @@ func TestCrashesLeaveNoTrace(t *testing.T) {
 // effect; the shard is reopened, and the outcome is that of a run in which
 // nothing failed.
 func TestErrorAtEveryCall(t *testing.T) {
-	for _, mode := range []string{"before", "after"} {
+	for _, mode := range []string{"before", "after", "before, with checkpoints", "after, with checkpoints"} {
 		t.Run(mode, func(t *testing.T) {
 			for n := 1; ; n++ {
 				rng := rand.New(rand.NewPCG(7, 3))
@@ -42,6 +48,10 @@ func TestErrorAtEveryCall(t *testing.T) {
 				fill(b, rng, 80, 20)
 				p := newPipeline(t, b, uint64(n))
 				p.window.Changes = 4
+				p.checkpoints = strings.HasSuffix(mode, "checkpoints")
+				if p.checkpoints { // fewer windows, as each of their calls is a round
+					p.window.Changes = 12
+				}
 				calls, failed := 0, false
 				count := func(string) error {
 					if calls++; calls == n {
@@ -51,7 +61,7 @@ func TestErrorAtEveryCall(t *testing.T) {
 					return nil
 				}
 				store := func(op, _ string) error { return count(op) }
-				if mode == "before" {
+				if strings.HasPrefix(mode, "before") {
 					p.store.Fail, b.fail = store, count
 				} else {
 					p.store.FailAfter = store

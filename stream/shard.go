@@ -59,7 +59,9 @@ type Options struct {
 	Pipeline      string // Identity.Name
 	Shard, Shards int
 	// Dir holds the graph state of this shard and nothing else. It may be
-	// lost at any time at the price of reading the input again.
+	// lost at any time at the price of reading the input again, from where
+	// the newest checkpoint stands. Directories beside it, of its name with an
+	// ending, hold copies on their way from and to the store.
 	Dir    string
 	Store  sink.Store
 	Topics Topics
@@ -71,6 +73,9 @@ type Options struct {
 	// Writer names the process for people who read manifests. The shard
 	// appends random digits, so that no two openings share a name.
 	Writer string
+	// CheckpointEvery is how often Run copies the state to the store; 0 is
+	// never.
+	CheckpointEvery time.Duration
 	// MaxObjectRows splits a window's rows into objects; 0 means 50,000.
 	MaxObjectRows int64
 	// Drain, if set, is asked after every batch whether windows should be
@@ -83,8 +88,9 @@ type Options struct {
 	Log      *slog.Logger     // discarded if nil
 	Rand     io.Reader        // crypto/rand if nil
 
-	fs      vfs.FS        // tests: a file system that forgets
-	backoff time.Duration // tests: first pause between tries of the commit
+	fs        vfs.FS        // tests: a file system that forgets
+	backoff   time.Duration // tests: first pause between tries of the commit
+	transfers int           // tests: one file at a time, so that calls have an order
 }
 
 const (
@@ -103,6 +109,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("shard %d needs the name of the nodes topic, and a mirror with its topic's name or neither", o.Shard)
 	}
 	o.Window = o.Window.withDefaults()
+	if o.fs == nil {
+		o.fs = vfs.Default
+	}
 	if o.MaxObjectRows <= 0 {
 		o.MaxObjectRows = defaultObjectRows
 	}
@@ -117,6 +126,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.backoff <= 0 {
 		o.backoff = commitBackoff
+	}
+	if o.transfers <= 0 {
+		o.transfers = defaultTransfers
 	}
 	o.Log = o.Log.With("shard", o.Shard)
 	return o, nil
@@ -142,6 +154,8 @@ type Shard struct {
 	session string // unique to this opening
 	objects int64  // objects written in this session
 	failed  error  // the error that ended this Shard
+
+	checkpoints *checkpointer
 }
 
 // OpenShard reads the head of the shard's commit log, opens the local state
@@ -155,6 +169,11 @@ func OpenShard(ctx context.Context, opts Options) (*Shard, error) {
 	if _, err := io.ReadFull(opts.Rand, random[:]); err != nil {
 		return nil, fmt.Errorf("draw a session id: %w", err)
 	}
+	// Before the head: so that none of them stands beyond it.
+	checkpoints, err := checkpointNumbers(ctx, opts.Store, opts.Shard)
+	if err != nil {
+		return nil, err
+	}
 	head, err := Head(ctx, opts.Store, opts.Shard)
 	if err != nil {
 		return nil, fmt.Errorf("find where shard %d stands: %w", opts.Shard, err)
@@ -165,7 +184,11 @@ func OpenShard(ctx context.Context, opts Options) (*Shard, error) {
 	if err != nil {
 		return nil, err
 	}
+	if st, err = restore(ctx, opts, st, head, checkpoints); err != nil {
+		return nil, err
+	}
 	s := &Shard{opts: opts, state: st, head: head, session: hex.EncodeToString(random[:])}
+	s.checkpoints = newCheckpointer(opts, s.session)
 	if err := s.reconcile(ctx); err != nil {
 		return nil, errors.Join(err, st.close())
 	}
@@ -226,18 +249,27 @@ func (s *Shard) checkLineage(ctx context.Context) error {
 		return fmt.Errorf("state of shard %d %w: it has seen manifest %d, but the commit log in %s ends at %d; %s",
 			s.opts.Shard, ErrIdentity, have.Committed, s.opts.Store.URL(), s.headSeq(), hint)
 	}
-	m := s.head
-	if m.Seq != have.Committed {
-		var err error
-		if m, err = readManifest(ctx, s.opts.Store, s.opts.Shard, have.Committed); err != nil {
-			return err
-		}
+	writer, err := s.opts.writerOf(ctx, s.head, have.Committed)
+	if err != nil {
+		return err
 	}
-	if m.Writer != have.Writer {
+	if writer != have.Writer {
 		return fmt.Errorf("state of shard %d %w: manifest %d in %s was written by %q, the state knows it from %q; %s",
-			s.opts.Shard, ErrIdentity, m.Seq, s.opts.Store.URL(), m.Writer, have.Writer, hint)
+			s.opts.Shard, ErrIdentity, have.Committed, s.opts.Store.URL(), writer, have.Writer, hint)
 	}
 	return nil
+}
+
+// writerOf tells who wrote manifest seq, which is not beyond head.
+func (o *Options) writerOf(ctx context.Context, head *Manifest, seq int64) (string, error) {
+	if seq == head.Seq {
+		return head.Writer, nil
+	}
+	m, err := readManifest(ctx, o.Store, o.Shard, seq)
+	if err != nil {
+		return "", err
+	}
+	return m.Writer, nil
 }
 
 func (s *Shard) beginWindow() error {
@@ -350,6 +382,7 @@ func (s *Shard) Close() error {
 	if s.failed == nil {
 		s.failed = errors.New("shard is closed")
 	}
+	s.checkpoints.stop()
 	if err := s.state.close(); err != nil {
 		return fmt.Errorf("close the state of shard %d: %w", s.opts.Shard, err)
 	}

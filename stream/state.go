@@ -21,6 +21,8 @@ const StateFormat = 1
 const (
 	stateCacheBytes    = 48 << 20
 	stateMemTableBytes = 8 << 20
+	// The engine's own list of files is copied with every checkpoint.
+	stateManifestBytes = 1 << 20
 )
 
 // state is the graph of one shard on local disk. What is in it is a function
@@ -37,10 +39,10 @@ func openState(dir string, fs vfs.FS, want meta, log *slog.Logger) (*state, erro
 		CacheSize:          stateCacheBytes,
 		MemTableSize:       stateMemTableBytes,
 		FormatMajorVersion: pebble.FormatNewest,
+		FS:                 fs,
 		Logger:             pebbleLog{log.With("component", "pebble")},
-	}
-	if fs != nil {
-		opts.FS = fs
+
+		MaxManifestFileSize: stateManifestBytes,
 	}
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
