@@ -10,7 +10,7 @@ RACE_PACKAGES := ./cmd/... ./ingest/... ./stream/... ./sink/... ./train/...
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize kafka-up kafka-down s3-up s3-down test-real
+.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down test-real
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,15 @@ bench: ## run all benchmarks
 
 bench-featurize: ## featurization beside PECOS, on the Debian packages (Python)
 	cmd/bench/featurize/run
+
+bench-stream: ## topic to Parquet beside other tools, on real servers (Java, Maven, Python)
+	cmd/bench/stream/run throughput
+
+bench-freshness: ## from a change to its embedding on the sink topic
+	cmd/bench/stream/run freshness
+
+bench-million: ## three workers and brokers, a million nodes, one worker killed
+	BROKERS=3 cmd/bench/stream/run million
 
 kafka-up: ## start Apache Kafka on loopback, BROKERS=1 or 3 (Java, Maven)
 	@cmd/dev/kafka/server up
