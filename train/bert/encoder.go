@@ -98,17 +98,23 @@ func (e *Encoder) Encode(texts []string, out []float32) error {
 	var all compute.Batch
 	for len(texts) > 0 {
 		n := min(round, len(texts))
-		all.IDs, all.Start = all.IDs[:0], append(all.Start[:0], 0)
-		for _, t := range texts[:n] {
-			all.IDs = e.tokenizer.Encode(t, e.options.MaxTokens, all.IDs)
-			all.Start = append(all.Start, int32(len(all.IDs)))
-		}
+		all = e.tokens(texts[:n], all)
 		if err := e.encode(all, out[:n*e.Dim()]); err != nil {
 			return err
 		}
 		texts, out = texts[n:], out[n*e.Dim():]
 	}
 	return nil
+}
+
+// tokens makes the batch of all texts, in the memory of old.
+func (e *Encoder) tokens(texts []string, old compute.Batch) compute.Batch {
+	b := compute.Batch{IDs: old.IDs[:0], Start: append(old.Start[:0], 0)}
+	for _, t := range texts {
+		b.IDs = e.tokenizer.Encode(t, e.options.MaxTokens, b.IDs)
+		b.Start = append(b.Start, int32(len(b.IDs)))
+	}
+	return b
 }
 
 // encode computes batches side by side.
@@ -120,12 +126,7 @@ func (e *Encoder) encode(all compute.Batch, out []float32) error {
 		if i > 0 {
 			first = ends[i-1]
 		}
-		from, to := all.Start[first], all.Start[ends[i]]
-		b := compute.Batch{IDs: all.IDs[from:to]}
-		for _, s := range all.Start[first : ends[i]+1] {
-			b.Start = append(b.Start, s-from)
-		}
-		errs[i] = e.batch(b, out[first*e.Dim():ends[i]*e.Dim()])
+		errs[i] = e.batch(part(all, first, ends[i]), out[first*e.Dim():ends[i]*e.Dim()])
 	})
 	for _, err := range errs {
 		if err != nil {
@@ -149,6 +150,16 @@ func pack(start []int32, size int) []int {
 		}
 	}
 	return ends
+}
+
+// part is the batch of the texts from first to before end of all.
+func part(all compute.Batch, first, end int) compute.Batch {
+	from, to := all.Start[first], all.Start[end]
+	b := compute.Batch{IDs: all.IDs[from:to]}
+	for _, s := range all.Start[first : end+1] {
+		b.Start = append(b.Start, s-from)
+	}
+	return b
 }
 
 // batch computes the embeddings of one batch.

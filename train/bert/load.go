@@ -34,7 +34,26 @@ func Load(dir fs.FS, b compute.Backend) (*Model, error) {
 	return m, nil
 }
 
-const wordsName = "embeddings.word_embeddings"
+const (
+	wordsName  = "embeddings.word_embeddings"
+	poolerName = "pooler.dense"
+)
+
+// layerNames are what the parts of a layer are called in the file.
+type layerNames struct {
+	qkv                               [3]string
+	attend, norm, widen, narrow, last string
+}
+
+func namesOfLayer(i int) layerNames {
+	name := fmt.Sprintf("encoder.layer.%d.", i)
+	self := name + "attention.self."
+	return layerNames{
+		qkv:    [3]string{self + "query", self + "key", self + "value"},
+		attend: name + "attention.output.dense", norm: name + "attention.output.LayerNorm",
+		widen: name + "intermediate.dense", narrow: name + "output.dense", last: name + "output.LayerNorm",
+	}
+}
 
 // loader reads tensors until one fails.
 type loader struct {
@@ -54,19 +73,18 @@ func (l *loader) model(c Config) *Model {
 		Norm:      l.norm("embeddings.LayerNorm", c),
 	}
 	for i := 0; i < c.Layers && l.err == nil; i++ {
-		name := fmt.Sprintf("encoder.layer.%d.", i)
-		self := name + "attention.self."
+		names := namesOfLayer(i)
 		m.layers = append(m.layers, layer{
-			qkv:    l.linear(h, h, self+"query", self+"key", self+"value"),
-			attend: l.linear(h, h, name+"attention.output.dense"),
-			norm:   l.norm(name+"attention.output.LayerNorm", c),
-			widen:  l.linear(h, c.IntermediateSize, name+"intermediate.dense"),
-			narrow: l.linear(c.IntermediateSize, h, name+"output.dense"),
-			last:   l.norm(name+"output.LayerNorm", c),
+			qkv:    l.linear(h, h, names.qkv[:]...),
+			attend: l.linear(h, h, names.attend),
+			norm:   l.norm(names.norm, c),
+			widen:  l.linear(h, c.IntermediateSize, names.widen),
+			narrow: l.linear(c.IntermediateSize, h, names.narrow),
+			last:   l.norm(names.last, c),
 		})
 	}
-	if _, ok := l.file.Shape(l.prefix + "pooler.dense.weight"); ok {
-		m.pooler = l.linear(h, h, "pooler.dense")
+	if _, ok := l.file.Shape(l.prefix + poolerName + ".weight"); ok {
+		m.pooler = l.linear(h, h, poolerName)
 	}
 	return m
 }

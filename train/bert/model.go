@@ -9,19 +9,9 @@ import (
 // Model is a BERT encoder: token ids to a vector per token. It is safe for
 // concurrent use; each goroutine needs a Workspace of its own.
 type Model struct {
-	config    Config
-	backend   compute.Backend
-	embedding compute.Embedding
-	layers    []layer
-	pooler    *compute.Linear // nil: the model has none
-}
-
-// layer is one transformer layer, normalised after each half ("post-LN").
-type layer struct {
-	qkv, attend   *compute.Linear
-	norm          compute.Norm
-	widen, narrow *compute.Linear
-	last          compute.Norm
+	config  Config
+	backend compute.Backend
+	weights
 }
 
 // Config returns what the model's config.json says.

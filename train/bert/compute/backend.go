@@ -68,21 +68,38 @@ const (
 // caller's responsibility: they were checked when the model was loaded.
 //
 // Operations on different dst may run at the same time. They report no errors:
-// a backend that can fail remembers its first failure and returns it from Read.
+// a backend that can fail remembers its first failure and returns it from
+// Read. They may return before they are done, as long as they take effect in
+// the order of the calls; only Read waits.
 type Backend interface {
 	// New makes a buffer of n numbers, to be written before it is read.
 	New(n int) Buffer
 	// Upload makes a buffer of the given numbers, which it may keep.
 	Upload(data []float32) Buffer
+	// Write copies src to the beginning of dst.
+	Write(dst Buffer, src []float32)
 	// Read copies the first len(dst) numbers of src, after all operations
 	// that write it.
 	Read(dst []float32, src Buffer) error
+	// Spread returns a backend on the same buffers that may use up to workers
+	// cores for an operation, for callers that have one batch at a time. It
+	// changes no result.
+	Spread(workers int) Backend
 
+	Forward
+	Backward
+	Optimizer
+}
+
+// Forward is the part of a Backend that computes a model's output.
+type Forward interface {
 	// Embed gives the rows of b: word, position within the text and type,
 	// normalised.
 	Embed(dst Buffer, b Batch, e *Embedding)
 	// Linear gives rows of l.Out numbers from rows of l.In.
 	Linear(dst, x Buffer, rows int, l *Linear, a Activation)
+	// Activate applies a to n numbers, exactly as Linear does; dst may be x.
+	Activate(dst, x Buffer, n int, a Activation)
 	// Attend is self-attention within each text. Rows of qkv are query, key
 	// and value side by side, each heads × width numbers; those of dst are
 	// heads × width: softmax(q·kᵀ/√width)·v.

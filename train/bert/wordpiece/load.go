@@ -28,7 +28,9 @@ type tokenizerConfig struct {
 	Lower        *bool `json:"do_lower_case"`
 	StripAccents *bool `json:"strip_accents"`
 	SpaceCJK     *bool `json:"tokenize_chinese_chars"`
-	Basic        *bool `json:"do_basic_tokenize"`
+	Basic        *bool `json:"do_basic_tokenize,omitempty"`
+	// MaxRunes is ours: elsewhere it is tokenizer.json alone that says it.
+	MaxRunes int `json:"max_input_chars_per_word"`
 }
 
 // tokenizerFile is what matters of tokenizer.json.
@@ -92,6 +94,9 @@ func Load(dir fs.FS) (*Tokenizer, error) {
 	}
 	set(&o.Lower, config.Lower)
 	set(&o.SpaceCJK, config.SpaceCJK)
+	if config.MaxRunes > 0 {
+		o.MaxWordRunes = config.MaxRunes
+	}
 	if config.StripAccents != nil {
 		strip = config.StripAccents
 	}

@@ -2,6 +2,7 @@ package wordpiece
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -23,7 +24,7 @@ var special = [...]string{"[PAD]", unknown, "[CLS]", "[SEP]", "[MASK]"}
 // concurrent use.
 type Tokenizer struct {
 	options   Options
-	size      int
+	vocab     []string         // by id
 	words     map[string]int32 // pieces that start a word
 	endings   map[string]int32 // pieces that go on, without "##"
 	maxWord   int              // bytes of the longest of words
@@ -39,7 +40,7 @@ type Tokenizer struct {
 // [UNK], [CLS] and [SEP].
 func New(vocab []string, o Options) (*Tokenizer, error) {
 	t := &Tokenizer{
-		options: o, size: len(vocab),
+		options: o, vocab: slices.Clone(vocab),
 		words: make(map[string]int32, len(vocab)), endings: map[string]int32{}, special: map[string]int32{},
 	}
 	for i, p := range vocab {
@@ -67,7 +68,7 @@ func New(vocab []string, o Options) (*Tokenizer, error) {
 }
 
 // Size returns the number of pieces; ids are below it.
-func (t *Tokenizer) Size() int { return t.size }
+func (t *Tokenizer) Size() int { return len(t.vocab) }
 
 // Encode appends the ids of text to dst: [CLS], the text's pieces, [SEP]. There
 // are at most most of them, which is at least 2; what is over is cut off the text's end.

@@ -10,41 +10,89 @@ import (
 type attention struct {
 	keys   []float32 // width × n: keys transposed, so that sums go row by row
 	scores []float32 // n × n
+	slopes []float32 // n × n: the gradient of scores
 }
 
-// Attend implements compute.Backend.
-func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int) {
-	out, in := numbers(dst), numbers(qkv)
+// head is the share of one head in one text: where it lies in rows of
+// queries, keys and values, and in rows of its outcome.
+type head struct {
+	n, width      int
+	first         int // row of the text
+	at            int // first column
+	all, stride   int // numbers in a row of the outcome, and of queries, keys and values
+	query, key, v []float32
+}
+
+// blockHeads is how many heads a goroutine takes at a time.
+const blockHeads = 4
+
+// heads runs body for each head of each text.
+func (be *Backend) heads(qkv []float32, b compute.Batch, heads, width int, body func(a *attention, h head)) {
 	all := heads * width
-	stride := 3 * all
-	s := be.scratch.Get().(*attention)
-	defer be.scratch.Put(s)
-	scale := float32(1 / math.Sqrt(float64(width)))
-	for i := range b.Texts() {
-		first, n := int(b.Start[i]), int(b.Start[i+1]-b.Start[i])
-		rows := in[first*stride : (first+n)*stride]
-		s.keys, s.scores = resize(s.keys, n*width), resize(s.scores, n*n)
-		for h := range heads {
-			query, key, value := rows[h*width:], rows[all+h*width:], rows[2*all+h*width:]
-			for r := range n {
-				for j, v := range key[r*stride:][:width] {
-					s.keys[j*n+r] = v
-				}
+	be.each(b.Texts()*heads, blockHeads, func(s *scratch, _, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			text := i / heads
+			h := head{
+				n: int(b.Start[text+1] - b.Start[text]), width: width,
+				first: int(b.Start[text]), at: i % heads * width, all: all, stride: 3 * all,
 			}
-			multiply(n, n, width, scale, query, stride, s.keys, n, 0, s.scores, n)
-			for r := range n {
-				softmax(s.scores[r*n : (r+1)*n])
-			}
-			multiply(n, width, n, 1, s.scores, n, value, stride, 0, out[first*all+h*width:], all)
+			h.query, h.key, h.v = h.parts(qkv)
+			body(&s.attention, h)
+		}
+	})
+}
+
+// parts returns where the head's queries, keys and values begin.
+func (h *head) parts(qkv []float32) (query, key, value []float32) {
+	rows := qkv[h.first*h.stride : (h.first+h.n)*h.stride]
+	return rows[h.at:], rows[h.all+h.at:], rows[2*h.all+h.at:]
+}
+
+// scale keeps scores from growing with the width.
+func (h *head) scale() float32 { return float32(1 / math.Sqrt(float64(h.width))) }
+
+// weigh sets a.scores to how much each token (row) looks at each.
+func (h *head) weigh(a *attention) {
+	n := h.n
+	a.keys, a.scores = resize(a.keys, n*h.width), resize(a.scores, n*n)
+	for r := range n {
+		for j, v := range h.key[r*h.stride:][:h.width] {
+			a.keys[j*n+r] = v
 		}
 	}
+	multiply(plain, plain, n, n, h.width, h.scale(), h.query, h.stride, a.keys, n, 0, a.scores, n)
+	for r := range n {
+		softmax(a.scores[r*n : (r+1)*n])
+	}
 }
 
-func resize(b []float32, n int) []float32 {
-	if cap(b) < n {
-		return make([]float32, n)
-	}
-	return b[:n]
+// Attend implements compute.Forward.
+func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int) {
+	out := numbers(dst)
+	be.heads(numbers(qkv), b, heads, width, func(a *attention, h head) {
+		h.weigh(a)
+		multiply(plain, plain, h.n, h.width, h.n, 1, a.scores, h.n, h.v, h.stride, 0, out[h.first*h.all+h.at:], h.all)
+	})
+}
+
+// AttendBackward implements compute.Backward. The weights are computed again:
+// they would be by far the most to keep.
+func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch, heads, width int) {
+	out, slope := numbers(dqkv), numbers(dy)
+	be.heads(numbers(qkv), b, heads, width, func(a *attention, h head) {
+		n, w := h.n, h.width
+		d := slope[h.first*h.all+h.at:]
+		dQuery, dKey, dValue := h.parts(out)
+		h.weigh(a)
+		multiply(transposed, plain, n, w, n, 1, a.scores, n, d, h.all, 0, dValue, h.stride)
+		a.slopes = resize(a.slopes, n*n)
+		multiply(plain, transposed, n, n, w, 1, d, h.all, h.v, h.stride, 0, a.slopes, n)
+		for r := range n {
+			softmaxBackward(a.slopes[r*n:(r+1)*n], a.scores[r*n:(r+1)*n])
+		}
+		multiply(plain, plain, n, w, n, h.scale(), a.slopes, n, h.key, h.stride, 0, dQuery, h.stride)
+		multiply(transposed, plain, n, w, n, h.scale(), a.slopes, n, h.query, h.stride, 0, dKey, h.stride)
+	})
 }
 
 // softmax turns x into its softmax.
@@ -62,5 +110,19 @@ func softmax(x []float32) {
 	f := 1 / sum
 	for i := range x {
 		x[i] *= f
+	}
+}
+
+// softmaxBackward turns d, the gradient of a softmax's outcome p, into that of
+// its input: p·(d − Σ d·p).
+func softmaxBackward(d, p []float32) {
+	p = p[:len(d)]
+	var sum float64
+	for i, v := range d {
+		sum += float64(v * p[i])
+	}
+	mean := float32(sum)
+	for i, v := range d {
+		d[i] = p[i] * (v - mean)
 	}
 }

@@ -53,12 +53,30 @@ func (g gelu) at(x float32) float32 {
 	if !(x < geluReach) { // or NaN
 		return x
 	}
+	return x * g.normal(x)
+}
+
+// derivative is that of x·Φ(x): Φ(x) + x·φ(x).
+func (g gelu) derivative(x float32) float32 {
+	if x <= -geluReach {
+		return 0
+	}
+	if !(x < geluReach) {
+		if x != x {
+			return x
+		}
+		return 1
+	}
+	return g.normal(x) + x*exp(-x*x/2)*float32(1/2.5066282746310002) // √(2π)
+}
+
+// normal is Φ(x) within the reach.
+func (g gelu) normal(x float32) float32 {
 	t := (x + geluReach) * geluSteps
 	i := int(t)
 	t -= float32(i)
 	a, b := g[i], g[i+1]
 	// Hermite: the cubic with these values and slopes at both ends.
 	d := b.value - a.value
-	c := a.value + t*(a.slope+t*((3*d-2*a.slope-b.slope)+t*(a.slope+b.slope-2*d)))
-	return x * c
+	return a.value + t*(a.slope+t*((3*d-2*a.slope-b.slope)+t*(a.slope+b.slope-2*d)))
 }

@@ -1,0 +1,216 @@
+package bert
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"giantstream/train/bert/compute"
+	"giantstream/train/bert/wordpiece"
+)
+
+const (
+	// stepTokens is the size of the batches that a training step is cut into.
+	// They are the same for any number of workers, and so are the sums.
+	stepTokens = 1024
+	// keptBatches is how many of them keep their activations between Forward
+	// and Backward; of the others, the forward pass is run again.
+	keptBatches = 4
+)
+
+// TuneOptions says how a model is trained.
+type TuneOptions struct {
+	// Pooling is compute.Mean or compute.First.
+	Pooling compute.Pooling
+	// MaxTokens is where texts are cut, as in Options.
+	MaxTokens int
+	// Beta1, Beta2 and Epsilon are AdamW's, 0 for 0.9, 0.999 and 1e-8.
+	Beta1, Beta2, Epsilon float64
+	// WeightDecay is that of all but biases and normalisations, 0 for 0.01.
+	WeightDecay float64
+	// ClipNorm is the largest norm that a step's gradient keeps, 0 for 1.
+	ClipNorm float64
+	// Workers is how many cores an operation may use, 0 for all. It does not
+	// change the result.
+	Workers int
+}
+
+func (o *TuneOptions) complete() error {
+	for _, f := range []struct {
+		name            string
+		value           *float64
+		otherwise, most float64
+	}{
+		{"Beta1", &o.Beta1, 0.9, 1},
+		{"Beta2", &o.Beta2, 0.999, 1},
+		{"Epsilon", &o.Epsilon, 1e-8, 1},
+		{"WeightDecay", &o.WeightDecay, 0.01, math.MaxFloat64},
+		{"ClipNorm", &o.ClipNorm, 1, math.MaxFloat64},
+	} {
+		if *f.value == 0 {
+			*f.value = f.otherwise
+		}
+		if !(*f.value > 0 && *f.value < f.most) {
+			return fmt.Errorf("bert: %s is %v, it must be above 0 and below %v", f.name, *f.value, f.most)
+		}
+	}
+	return nil
+}
+
+// Tuner trains a model's weights: Forward, a loss of the caller's, Backward,
+// and after one or more such pairs Update. It is not safe for concurrent use, and
+// neither are its encoders while Update or ReadState runs.
+type Tuner struct {
+	encoder *Encoder
+	options TuneOptions
+	backend compute.Backend
+	pass    *pass
+	steps   int64 // updates so far
+
+	weights, gradients []parameter
+	means, squares     []compute.Buffer // of the gradients, running
+	norms              compute.Buffer   // squared norm of each gradient
+
+	// The last Forward: its tokens, the text after each batch, the activations of
+	// the first batches. The last of kept serves all batches beyond and holds
+	// those of the batch last.
+	all   compute.Batch
+	ends  []int
+	kept  []*activations
+	last  int
+	ready bool // for Backward
+}
+
+// ErrOrder: Backward without a Forward before it.
+var ErrOrder = errors.New("bert: Backward takes the gradient of one Forward, which must come before it")
+
+// NewTuner makes a tuner of a model, whose weights it will change.
+func NewTuner(m *Model, t *wordpiece.Tokenizer, o TuneOptions) (*Tuner, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	e, err := New(m, t, Options{Pooling: o.Pooling, MaxTokens: o.MaxTokens, Workers: o.Workers})
+	if err != nil {
+		return nil, err
+	}
+	be := m.backend.Spread(o.Workers)
+	trained := m.weights
+	if o.Pooling != compute.First {
+		trained.pooler = nil // not between weights and loss
+	}
+	gradient := trained.zeros(be)
+	u := &Tuner{
+		encoder: e, options: o, backend: be, pass: newPass(m, be, o.Pooling, gradient, e.stepTokens(), e.stepTokens()/2),
+		weights: trained.parameters(), gradients: gradient.parameters(),
+	}
+	for _, p := range u.weights {
+		n := (*p.buffer).Len()
+		u.means, u.squares = append(u.means, zeros(be, n)), append(u.squares, zeros(be, n))
+	}
+	u.norms = zeros(be, len(u.weights))
+	return u, nil
+}
+
+// stepTokens is the room of a training batch, in tokens.
+func (e *Encoder) stepTokens() int { return max(stepTokens, e.options.MaxTokens) }
+
+// Dim returns the length of a text's vector, the model's hidden size.
+func (t *Tuner) Dim() int { return t.encoder.Dim() }
+
+// Encoder returns an encoder with the current weights, which it shares.
+func (t *Tuner) Encoder() *Encoder { return t.encoder }
+
+// Forward writes each text's vector to out, texts × Dim, pooled but, unlike an
+// encoder's, not normalised. It keeps what Backward needs.
+func (t *Tuner) Forward(texts []string, out []float32) error {
+	if len(out) != len(texts)*t.Dim() {
+		return fmt.Errorf("bert: %d numbers for %d vectors of dimension %d", len(out), len(texts), t.Dim())
+	}
+	t.ready = false
+	t.all = t.encoder.tokens(texts, t.all)
+	t.ends = pack(t.all.Start, t.encoder.stepTokens())
+	for i := range t.ends {
+		first, end := t.texts(i)
+		outcome := t.pass.forward(t.activations(i), part(t.all, first, end))
+		if err := t.backend.Read(out[first*t.Dim():end*t.Dim()], outcome); err != nil {
+			return fmt.Errorf("bert: %w", err)
+		}
+		t.last = i
+	}
+	t.ready = true
+	return nil
+}
+
+// texts returns which texts batch i has.
+func (t *Tuner) texts(i int) (first, end int) {
+	if i > 0 {
+		first = t.ends[i-1]
+	}
+	return first, t.ends[i]
+}
+
+// activations returns the place for those of batch i.
+func (t *Tuner) activations(i int) *activations {
+	i = min(i, keptBatches-1)
+	if i == len(t.kept) {
+		t.kept = append(t.kept, newActivations(t.encoder.model, t.backend, t.encoder.stepTokens(), t.encoder.stepTokens()/2))
+	}
+	return t.kept[i]
+}
+
+// Backward adds to the gradient's sums, given the gradient of the loss for
+// what the last Forward wrote, in its order.
+func (t *Tuner) Backward(grad []float32) error {
+	if !t.ready {
+		return ErrOrder
+	}
+	if want := t.all.Texts() * t.Dim(); len(grad) != want {
+		return fmt.Errorf("bert: a gradient of %d numbers, the last Forward gave %d", len(grad), want)
+	}
+	t.ready = false
+	for i := range t.ends {
+		first, end := t.texts(i)
+		b := part(t.all, first, end)
+		if i >= keptBatches-1 && i != t.last {
+			t.pass.forward(t.activations(i), b)
+			t.last = i
+		}
+		t.backend.Write(t.pass.pooledSlope, grad[first*t.Dim():end*t.Dim()])
+		t.pass.backward(t.activations(i), b, t.pass.pooledSlope)
+	}
+	return nil
+}
+
+// Update takes one step of AdamW along the sums, at the given learning rate,
+// and sets them to zero. It returns the norm of the gradient before it was
+// clipped. If that is not a finite number, no weight changes and there is an
+// error.
+func (t *Tuner) Update(rate float64) (norm float64, err error) {
+	s := compute.Step{
+		Number: t.steps + 1, Rate: rate,
+		Beta1: t.options.Beta1, Beta2: t.options.Beta2, Epsilon: t.options.Epsilon, Clip: t.options.ClipNorm,
+	}
+	for i, g := range t.gradients {
+		t.backend.Squares(t.norms, i, *g.buffer)
+	}
+	for i, w := range t.weights {
+		s.Decay = 0
+		if w.decays {
+			s.Decay = t.options.WeightDecay
+		}
+		t.backend.AdamW(*w.buffer, t.means[i], t.squares[i], *t.gradients[i].buffer, t.norms, &s)
+	}
+	squares := make([]float32, len(t.weights))
+	if err := t.backend.Read(squares, t.norms); err != nil {
+		return 0, fmt.Errorf("bert: %w", err)
+	}
+	for _, x := range squares {
+		norm += float64(x)
+	}
+	if norm = math.Sqrt(norm); math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return norm, fmt.Errorf("bert: the gradient of step %d is not finite; no weight was changed. Try a lower learning rate", s.Number)
+	}
+	t.steps++
+	t.ready = false // what Forward kept belongs to the old weights
+	return norm, nil
+}
