@@ -1,0 +1,189 @@
+// Command xrt fine-tunes a BERT-family model on the neighbourhoods of a graph
+// and says what it does for links that were hidden, and for the nodes' classes if
+// they have some, before and after:
+//
+//	go run ./cmd/bench/xrt -model "$GIANTSTREAM_MINILM" -data ../shared/data/amazon-products
+//
+// One line per score on held-out instances goes to standard error, the figures
+// as JSON to standard output.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"giantstream/train"
+	"giantstream/train/bert"
+	"giantstream/train/bert/compute"
+	"giantstream/train/bert/compute/cpu"
+	"giantstream/train/bert/wordpiece"
+	"giantstream/train/blas"
+	"giantstream/train/eval"
+	"giantstream/train/xmc"
+	"giantstream/train/xrt"
+)
+
+type settings struct {
+	data, model string
+	holdout     float64
+	seed        uint64
+	tokens      int
+	train       xrt.Options
+	limit       time.Duration
+}
+
+func main() {
+	var s settings
+	var coarse, steps bool
+	flag.StringVar(&s.data, "data", "../shared/data/amazon-products", "folder of the graph")
+	flag.StringVar(&s.model, "model", os.Getenv("GIANTSTREAM_MINILM"), "folder of the model")
+	flag.Float64Var(&s.holdout, "holdout", 0.1, "share of edges to hide")
+	flag.Uint64Var(&s.seed, "seed", 1, "seed of split and training")
+	flag.IntVar(&s.tokens, "tokens", 64, "tokens of a text")
+	flag.Float64Var(&s.train.Epochs, "epochs", 0, "passes over the instances")
+	flag.IntVar(&s.train.Batch, "batch", 0, "instances per step")
+	flag.Float64Var(&s.train.Rate, "rate", 0, "learning rate of the network")
+	flag.Float64Var(&s.train.HeadRate, "head-rate", 0, "learning rate of the heads")
+	loss := flag.String("loss", "softmax", "softmax, hinge or cross-entropy")
+	scale := flag.Float64("scale", 0, "factor of scores")
+	start := flag.String("start", "ridge", "start of the heads: ridge, inherit or random")
+	flag.BoolVar(&s.train.Raw, "raw", false, "heads see pooled vectors, not their directions")
+	flag.BoolVar(&s.train.Uniform, "uniform", false, "instances weigh the same")
+	flag.BoolVar(&coarse, "coarse", false, "level by level, not all at once")
+	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
+	flag.Parse()
+	s.train.Heads.Scale = float32(*scale)
+	if coarse {
+		s.train.Schedule = xrt.CoarseToFine
+	}
+	var known bool
+	if s.train.Heads.Loss, known = map[string]xmc.Loss{"softmax": xmc.Softmax, "hinge": xmc.SquaredHinge, "cross-entropy": xmc.CrossEntropy}[*loss]; !known {
+		fail(fmt.Errorf("unknown loss %q", *loss))
+	}
+	if s.train.Start, known = map[string]xrt.Start{"ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random}[*start]; !known {
+		fail(fmt.Errorf("unknown start %q", *start))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, s, steps); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "xrt:", err)
+	os.Exit(1)
+}
+
+// figures are what an encoder is good for.
+type figures struct {
+	Links  eval.LinkMetrics    `json:"links"`
+	Probes []eval.ProbeMetrics `json:"probes,omitempty"` // on 10 % and 60 % of the nodes
+}
+
+type outcome struct {
+	Plain, Trained figures
+	Training       xrt.Report
+	Seconds, CPU   float64 // of training
+	Tokens         int
+}
+
+func run(ctx context.Context, s settings, curve bool) error {
+	blas32.Use(blas.New())
+	g, err := loadGraph(s.data)
+	if err != nil {
+		return err
+	}
+	known, hidden := eval.Split(g, s.holdout, s.seed)
+	tuner, err := open(s)
+	if err != nil {
+		return err
+	}
+	t, err := newTask(known, tuner.Dim(), s.seed)
+	if err != nil {
+		return err
+	}
+	o := outcome{Tokens: s.tokens}
+	if o.Plain, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%d instances; plain: %+v\n", t.Instances(), o.Plain.Links)
+	s.train.Seed = s.seed
+	from, used := time.Now(), cpuSeconds()
+	hooks := xrt.Hooks{
+		Judge: func(ctx context.Context, embed func([]string, []float32) error) (float64, error) {
+			score, err := t.judge(ctx, embed)
+			fmt.Fprintf(os.Stderr, "%6.0f s (CPU %.0f s): held-out AUC %.4f\n", time.Since(from).Seconds(), cpuSeconds()-used, score)
+			return score, err
+		},
+		Point: func(p xrt.Point) {
+			if curve {
+				fmt.Fprintf(os.Stderr, "%6.0f s: step %d, level %d, loss %.4f\n", time.Since(from).Seconds(), p.Step, p.Level, p.Loss)
+			}
+		},
+	}
+	r, err := xrt.Train(ctx, tuner, t, t.levels, s.train, hooks, nil)
+	if err != nil {
+		return err
+	}
+	o.Seconds, o.CPU, o.Training = time.Since(from).Seconds(), cpuSeconds()-used, r.Report
+	if o.Trained, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "trained: %+v\n", o.Trained.Links)
+	return json.NewEncoder(os.Stdout).Encode(o)
+}
+
+func open(s settings) (*bert.Tuner, error) {
+	if s.model == "" {
+		return nil, errors.New("no model: use -model or GIANTSTREAM_MINILM (docs/format/bert.md says how to get one)")
+	}
+	dir := os.DirFS(s.model)
+	tokenizer, err := wordpiece.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	model, err := bert.Load(dir, cpu.New())
+	if err != nil {
+		return nil, err
+	}
+	return bert.NewTuner(model, tokenizer, bert.TuneOptions{Pooling: compute.Mean, MaxTokens: s.tokens})
+}
+
+func measure(e train.Encoder, known *train.Graph, hidden []eval.Edge, seed uint64) (f figures, err error) {
+	z := make([]float32, known.Len()*e.Dim())
+	if err = e.Encode(known.Texts, z); err != nil {
+		return f, err
+	}
+	if f.Links, err = eval.Links(z, e.Dim(), known, hidden, eval.LinkOptions{Seed: seed}); err != nil {
+		return f, err
+	}
+	for _, share := range []float64{0.1, 0.6} {
+		m, err := eval.Probe(z, e.Dim(), known.Classes, eval.ProbeOptions{Fraction: share, Seed: seed})
+		if errors.Is(err, eval.ErrNoClasses) {
+			return f, nil
+		} else if err != nil {
+			return f, err
+		}
+		f.Probes = append(f.Probes, m)
+	}
+	return f, nil
+}
+
+// cpuSeconds is the processor time that this process has used.
+func cpuSeconds() float64 {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"math/rand/v2"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/pifa"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/targets"
+	"giantstream/featurize/tfidf"
+	"giantstream/train"
+	"giantstream/train/eval"
+	"giantstream/train/xmc"
+	"giantstream/train/xrt"
+)
+
+const (
+	// rank, labelDim and leafSize are those of a generation by default.
+	rank, labelDim, leafSize = 512, 256, 16
+	// heldOut is one in how many instances judges instead of training.
+	heldOut = 20
+	// pairsEach is how many neighbours of a held-out instance are compared.
+	pairsEach = 5
+)
+
+// task is a graph's neighbourhood prediction.
+type task struct {
+	seed     uint64
+	examples []xrt.Example
+	levels   []xmc.Level
+	pairs    *eval.Pairs
+	texts    []string // of all nodes
+	dim      int
+}
+
+// newTask clusters the labels of g, as a generation does, and poses the task.
+func newTask(g *train.Graph, dim int, seed uint64) (*task, error) {
+	f, err := tfidf.NewFitter(tfidf.DefaultOptions())
+	if err != nil {
+		return nil, err
+	}
+	f.AddAll(g.Texts, 0)
+	model, err := f.Fit()
+	if err != nil {
+		return nil, err
+	}
+	x := model.TransformAll(g.Texts, 0)
+	p, err := projection.Fit(x, rank, projection.Options{})
+	if err != nil {
+		return nil, err
+	}
+	all := p.ApplyAll(x, 0)
+	first := make([]float32, 0, g.Len()*labelDim)
+	for i := range g.Len() {
+		first = append(first, all[i*rank:i*rank+labelDim]...)
+	}
+	sketch, err := pifa.FromGraph(first, labelDim, g.Neighbours, pifa.Sum, 0)
+	if err != nil {
+		return nil, err
+	}
+	features, err := labeltree.Dense(sketch.Normalized(), labelDim)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := labeltree.Build(features, labeltree.Options{MaxLeafSize: leafSize})
+	if err != nil {
+		return nil, err
+	}
+	t := &task{seed: seed, texts: g.Texts, dim: dim}
+	t.pose(g, tree)
+	return t, nil
+}
+
+func (t *task) pose(g *train.Graph, tree *labeltree.Tree) {
+	for l := range tree.Levels() {
+		level := xmc.Level{Clusters: tree.Clusters(l)}
+		for c := range tree.Clusters(l) {
+			if l > 0 {
+				level.Parent = append(level.Parent, tree.Parent(l, int32(c)))
+			}
+		}
+		t.levels = append(t.levels, level)
+	}
+	r := rand.New(rand.NewPCG(t.seed, 1))
+	var held []int32
+	for i := range g.Len() {
+		labels := g.Neighbours.Row(i).Index
+		if len(labels) == 0 {
+			continue
+		}
+		if r.IntN(heldOut) == 0 {
+			held = append(held, int32(i))
+			continue
+		}
+		e := xrt.Example{Text: g.Texts[i]}
+		e.Targets, e.Counts = targets.Of(tree, labels)
+		t.examples = append(t.examples, e)
+	}
+	t.pairs = eval.DrawPairs(g.Neighbours, held, pairsEach, t.seed)
+}
+
+// Instances implements xrt.Source.
+func (t *task) Instances() int64 { return int64(len(t.examples)) }
+
+// Epoch implements xrt.Source.
+func (t *task) Epoch(_ context.Context, epoch int, skip int64) iter.Seq2[xrt.Example, error] {
+	return func(yield func(xrt.Example, error) bool) {
+		r := rand.New(rand.NewPCG(t.seed, 2+uint64(epoch)))
+		for _, i := range r.Perm(len(t.examples))[skip:] {
+			if !yield(t.examples[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// judge is the AUC of held-out instances' neighbours.
+func (t *task) judge(_ context.Context, embed func([]string, []float32) error) (float64, error) {
+	texts := make([]string, len(t.pairs.Nodes))
+	for k, i := range t.pairs.Nodes {
+		texts[k] = t.texts[i]
+	}
+	z := make([]float32, len(texts)*t.dim)
+	if err := embed(texts, z); err != nil {
+		return 0, err
+	}
+	return t.pairs.AUC(z, t.dim), nil
+}
