@@ -75,7 +75,7 @@ func start(t *testing.T, r *rand.Rand, w pifa.Weighting, opt live.Options) (*mod
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := labeltree.Build(x, labeltree.Options{Levels: []int{2, 4, 8}, Seed: r.Uint64()})
+	base, err := labeltree.Build(x, labeltree.Options{Levels: []int{2, 6, 12}, Seed: r.Uint64()})
 	if err != nil {
 		t.Fatal(err)
 	}

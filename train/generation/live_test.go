@@ -114,6 +114,7 @@ func grown() *commits {
 func builder(store sink.Store) *Builder {
 	s := DefaultSettings()
 	s.Encoder, s.ProjectionDim, s.PIFADim, s.ProbeRates = "linear", 32, 16, nil
+	s.LeafSize, s.Branching = 6, 3 // a tree of several levels, of which none halves the one above
 	return &Builder{Store: store, Settings: s, Workers: 2, MemoryLimit: 1 << 30,
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}
 }

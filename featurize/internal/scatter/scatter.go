@@ -52,7 +52,7 @@ func (s *Sum) Add(v sparse.Vector, weight float32) {
 	s.Mark(v.Index)
 	value := v.Value[:len(v.Index)]
 	for k, j := range v.Index {
-		s.value[j] += weight * value[k]
+		s.value[j] += float32(weight * value[k]) // not fused, as in package portable
 	}
 }
 
