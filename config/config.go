@@ -14,17 +14,19 @@ type Config struct {
 	// store and the log.
 	StateDir string `yaml:"state_dir"`
 	// Shards is the number of shards, fixed when the pipeline is created.
-	Shards    int       `yaml:"shards"`
-	Kafka     Kafka     `yaml:"kafka"`
-	Ingest    Ingest    `yaml:"ingest"`
-	Window    Window    `yaml:"window"`
-	Featurize Featurize `yaml:"featurize"`
-	Train     Train     `yaml:"train"`
-	Evaluate  Evaluate  `yaml:"evaluate"`
-	Refresh   Refresh   `yaml:"refresh"`
-	Sink      Sink      `yaml:"sink"`
-	HTTP      HTTP      `yaml:"http"`
-	Log       Log       `yaml:"log"`
+	Shards     int        `yaml:"shards"`
+	Kafka      Kafka      `yaml:"kafka"`
+	Ingest     Ingest     `yaml:"ingest"`
+	Window     Window     `yaml:"window"`
+	State      State      `yaml:"state"`
+	Compaction Compaction `yaml:"compaction"`
+	Featurize  Featurize  `yaml:"featurize"`
+	Train      Train      `yaml:"train"`
+	Evaluate   Evaluate   `yaml:"evaluate"`
+	Refresh    Refresh    `yaml:"refresh"`
+	Sink       Sink       `yaml:"sink"`
+	HTTP       HTTP       `yaml:"http"`
+	Log        Log        `yaml:"log"`
 }
 
 // S3 says how to reach an s3:// store. Without keys the usual AWS chain
@@ -142,6 +144,18 @@ type Window struct {
 	Changes int           `yaml:"changes"`
 	Bytes   Size          `yaml:"bytes"`
 	Time    time.Duration `yaml:"time"`
+}
+
+// State says how copies of the shards' graph state are kept in the store.
+type State struct {
+	CheckpointEvery time.Duration `yaml:"checkpoint_every"` // 0: never
+}
+
+// Compaction merges the rows of many windows into few objects.
+type Compaction struct {
+	Enabled bool `yaml:"enabled"`
+	// Grace is how long objects stay after they have been merged.
+	Grace time.Duration `yaml:"grace"`
 }
 
 // Featurize says how texts and neighbourhoods become features and targets.

@@ -31,6 +31,7 @@ func (c *Config) faults() []Fault {
 	v.kafka(c)
 	v.ingest(&c.Ingest)
 	v.window(c)
+	v.state(c)
 	v.featurize(&c.Featurize)
 	v.train(&c.Train)
 	v.evaluate(&c.Evaluate)
@@ -220,6 +221,13 @@ func (v *validator) window(c *Config) {
 	v.check(c.Window.Bytes >= c.Ingest.Limits.RecordBytes, "window.bytes",
 		"must hold at least one record of ingest.limits.record_bytes, %v", c.Ingest.Limits.RecordBytes)
 	v.atLeastTime("window.time", c.Window.Time, time.Millisecond)
+}
+
+func (v *validator) state(c *Config) {
+	if every := c.State.CheckpointEvery; every != 0 {
+		v.check(every >= time.Second, "state.checkpoint_every", "must be 0 for never, or at least 1s, got %v", every)
+	}
+	v.atLeastTime("compaction.grace", c.Compaction.Grace, time.Minute)
 }
 
 func (v *validator) featurize(f *Featurize) {

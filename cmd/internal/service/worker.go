@@ -79,7 +79,10 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 		Featurizer: &s.serving,
 		Writer:     writerName(),
 		Drain:      func() bool { return s.draining.Load() > 0 },
-		Log:        s.log.With("shard", a.Shard),
+
+		CheckpointEvery: s.cfg.State.CheckpointEvery,
+
+		Log: s.log.With("shard", a.Shard),
 		OnCommit: func(m *stream.Manifest) {
 			s.heads.committed(m)
 			s.metrics.committed(m)
@@ -104,13 +107,18 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
+	ended := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return shard.Run(ctx, in) })
 	if s.roles.Embed {
 		g.Go(func() error { return s.follow(ctx, a.Shard) })
 	}
 	g.Go(func() error { return s.removeOrphans(ctx, a.Shard) })
-	return g.Wait()
+	err = g.Wait()
+	if ended.Err() != nil {
+		s.lastCheckpoint(shard, a.Shard)
+	}
+	return err
 }
 
 // follow publishes the shard's embeddings.
