@@ -50,9 +50,9 @@ func newWorkers(t *testing.T) *workers {
 }
 
 // start starts one worker.
-func (w *workers) start(t *testing.T, name, settings string) *worker {
+func (w *workers) start(t *testing.T, name, settings string, flags ...string) *worker {
 	t.Helper()
-	p := start(t, "run", "-c", w.config(t, name, settings))
+	p := start(t, append([]string{"run", "-c", w.config(t, name, settings)}, flags...)...)
 	exit := make(chan int, 1)
 	go func() { exit <- p.wait(nil, nil) }()
 	return &worker{p, p.cmd.Process.Pid, filepath.Join(w.dir, name), exit}

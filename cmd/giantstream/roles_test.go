@@ -1,0 +1,61 @@
+package main_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each role in processes of its own comes to what one process with all roles
+// comes to; and a worker that would embed only some of the shards is refused.
+func TestRolesInProcessesOfTheirOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for groups to balance")
+	}
+	h := newAuthor(7, 2000).beginning()
+	inputs := h.write(t, t.TempDir())
+	alone := t.TempDir()
+	single := writeFile(t, filepath.Join(alone, "single.yaml"), smallConfig)
+	succeed(t, append([]string{"run", "-c", single, "--store", alone, "--until-idle"}, inputs...)...)
+
+	w := newWorkers(t)
+	a := w.start(t, "a", "", "--roles", "stream")
+	until(t, "a has shards", a.hasShards)
+	if all := w.start(t, "all", ""); <-all.exit != 1 || !strings.Contains(all.log(), "role embed") {
+		t.Errorf("a worker with all roles beside one that streams alone:\n%s", all.log())
+	}
+	succeed(t, append([]string{"backfill", "-c", filepath.Join(w.dir, "a.yaml")}, inputs...)...)
+	b := w.start(t, "b", "", "--roles", "stream")
+	refresh := w.start(t, "refresh", "", "--roles", "refresh", "--until-idle")
+	embed := w.start(t, "embed", "", "--roles", "embed", "--until-idle")
+	for _, p := range []*worker{refresh, embed} {
+		if code := <-p.exit; code != 0 {
+			t.Fatalf("exit code %d\n%s", code, p.log())
+		}
+		if p.hasShards() {
+			t.Errorf("a process without role stream has state in %s", p.state)
+		}
+	}
+	a.stop(t)
+	b.stop(t)
+	w.checkLog(t)
+	got := w.outcome(t)
+	checkGraph(t, got.rows, graphOf(h))
+	checkSame(t, got, readOutcome(t, alone))
+}
+
+func TestBadRolesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	config := writeFile(t, filepath.Join(dir, "c.yaml"), "kafka: {brokers: \"127.0.0.1:1\"}\nstore: "+dir+"\n")
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"run", "-c", config, "--roles", "stream,write"}, `"write" is no role`},
+		{[]string{"run", "--store", dir, "--roles", "stream"}, "embedded broker"},
+	} {
+		if r := run(t, tt.args...); r.code != 2 || !strings.Contains(r.stderr, tt.says) {
+			t.Errorf("%v: exit code %d\n%s", tt.args, r.code, r.stderr)
+		}
+	}
+}
