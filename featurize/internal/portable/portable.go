@@ -14,27 +14,9 @@
 // seed alone. .ci/run looks for fused operations in what is compiled.
 package portable
 
-// Dot returns the product of two vectors, the first no longer than the second. It adds
-// up in eight places, so that additions need not wait for each other.
-func Dot(x, y []float32) float32 {
-	var a, b, c, d, e, f, g, h float32
-	for len(x) >= 8 && len(y) >= 8 {
-		a += float32(x[0] * y[0])
-		b += float32(x[1] * y[1])
-		c += float32(x[2] * y[2])
-		d += float32(x[3] * y[3])
-		e += float32(x[4] * y[4])
-		f += float32(x[5] * y[5])
-		g += float32(x[6] * y[6])
-		h += float32(x[7] * y[7])
-		x, y = x[8:], y[8:]
-	}
-	y = y[:len(x)]
-	for k, v := range x {
-		a += float32(v * y[k])
-	}
-	return ((a + b) + (c + d)) + ((e + f) + (g + h))
-}
+// Dot returns the product of two vectors of the same length. It adds up in eight places,
+// so that additions need not wait for each other.
+func Dot(x, y []float32) float32 { return dot(x, y[:len(x)]) }
 
 // SparseDot returns the product of a sparse vector with y. It adds up in four
 // places.
@@ -54,17 +36,7 @@ func SparseDot(index []int32, value, y []float32) float32 {
 }
 
 // Add adds x to sum, which is as long.
-func Add(x, sum []float32) {
-	sum = sum[:len(x)]
-	for j, v := range x {
-		sum[j] += v
-	}
-}
+func Add(x, sum []float32) { add(x, sum[:len(x)]) }
 
 // Sub takes x from sum, which is as long.
-func Sub(x, sum []float32) {
-	sum = sum[:len(x)]
-	for j, v := range x {
-		sum[j] -= v
-	}
-}
+func Sub(x, sum []float32) { sub(x, sum[:len(x)]) }

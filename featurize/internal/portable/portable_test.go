@@ -2,6 +2,8 @@ package portable
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -42,4 +44,45 @@ func TestProductsAreRounded(t *testing.T) {
 	if got := SparseDot([]int32{0, 1, 2, 3, 8}, []float32{1, 0, 0, 0, x}, y); got != 0x1p-22 {
 		t.Errorf("SparseDot: %v, want %v", got, math.Pow(2, -22))
 	}
+}
+
+// TestAssemblyAgreesToTheBit compares what this processor runs with plain Go,
+// for all lengths around the blocks and at any address.
+func TestAssemblyAgreesToTheBit(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	memory := make([]float32, 400)
+	for i := range memory {
+		memory[i] = float32(r.NormFloat64())
+	}
+	for n := range 70 {
+		for shift := range 4 {
+			x, y := memory[shift:shift+n], memory[100+3*shift:][:n]
+			if got, want := dot(x, y), dotGo(x, y); got != want {
+				t.Errorf("Dot of %d at %d: %v, want %v", n, shift, got, want)
+			}
+			// One more, which has to stay as it is.
+			got, want := slices.Clone(memory[200:201+n]), slices.Clone(memory[200:201+n])
+			add(x, got)
+			addGo(x, want)
+			sub(y, got)
+			subGo(y, want)
+			if !slices.Equal(got, want) {
+				t.Errorf("sums of %d at %d: %v, want %v", n, shift, got, want)
+			}
+		}
+	}
+}
+
+func BenchmarkDot256(b *testing.B) {
+	x, y := make([]float32, 256), make([]float32, 256)
+	b.Run("dot", func(b *testing.B) {
+		for b.Loop() {
+			Dot(x, y)
+		}
+	})
+	b.Run("add", func(b *testing.B) {
+		for b.Loop() {
+			Add(x, y)
+		}
+	})
 }
