@@ -5,6 +5,8 @@
 //	client      connections, topic administration, fetch and produce
 //	broker      an embedded broker, for trying out and for tests
 //	decode      mapping of records to stream.Mutation, limits, error codes
+//	schema      Avro and Protobuf values, as the JSON they say
+//	preflight   what must be true of topics before they are consumed
 //	deadletter  records that cannot be decoded: keep, list, replay
 //	mirror      assertions on their way to the shard of the far end
 //	feed        the input of one shard: nodes, edges and mirror merged

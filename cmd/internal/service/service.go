@@ -101,6 +101,11 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
+	if s.roles.Stream {
+		if err := s.preflight(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.loadCurrent(ctx); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,147 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/ingest/client"
+	"giantstream/ingest/decode"
+)
+
+// ErrKeys: most records of a topic are not in the partition of their node.
+var ErrKeys = errors.New("records are not where their shard reads")
+
+const (
+	// newest is how many records are looked at in a partition, the newest.
+	newest = 8
+	// maxPartitions is how many partitions of a topic are looked at, evenly spread.
+	maxPartitions = 64
+	sampleBytes   = 64 << 10
+	sampleWait    = 100 * time.Millisecond
+	parallel      = 8
+)
+
+// sample is what was found in one partition.
+type sample struct {
+	good, misplaced int
+	first           *stray // of those misplaced
+}
+
+// stray is a record in the wrong partition.
+type stray struct {
+	record kafka.Message
+	id     string
+	want   int
+}
+
+// keys looks at records of a topic. newDecoder returns a decoder that takes
+// any partition for the right one.
+func keys(ctx context.Context, o Options, topic string, newDecoder func() (*decode.Decoder, error)) (warning string, err error) {
+	first, err := o.Client.FirstOffsets(ctx, topic)
+	if err != nil {
+		return "", err
+	}
+	end, err := o.Client.EndOffsets(ctx, topic)
+	if err != nil {
+		return "", err
+	}
+	partitions := min(o.Shards, len(end[topic]))
+	samples := make([]sample, min(partitions, maxPartitions))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i := range samples {
+		p := i * partitions / len(samples)
+		from := max(first[topic][p], end[topic][p]-newest)
+		if from >= end[topic][p] {
+			continue
+		}
+		g.Go(func() error {
+			d, err := newDecoder()
+			if err == nil {
+				samples[i], err = look(gctx, o, d, topic, p, from)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return fmt.Sprintf("kafka topic %q: the keys of its records were not checked: %v", topic, err), nil
+	}
+	return judge(topic, samples, o.Shards)
+}
+
+// look reads the newest records of a partition and tells where they belong.
+func look(ctx context.Context, o Options, d *decode.Decoder, topic string, partition int, from int64) (s sample, err error) {
+	f, err := o.Client.Fetch(ctx, topic, partition, from, sampleBytes, sampleWait)
+	if err != nil {
+		return s, err
+	}
+	for _, m := range f.Records {
+		value := m.Value
+		if t := o.Translators[topic]; t != nil {
+			var fault *decode.Fault
+			if value, fault, err = t.JSON(ctx, nil, m.Value); err != nil {
+				return s, err
+			}
+			if fault != nil {
+				continue
+			}
+		}
+		mutations, _ := d.Decode(decode.Record{Key: m.Key, Value: value, Time: m.Time, Offset: m.Offset}, nil)
+		if len(mutations) == 0 {
+			continue // a dead letter for other reasons, or without edges
+		}
+		id := mutations[0].ID
+		if want := client.Partition([]byte(id), o.Shards); want == partition {
+			s.good++
+		} else if s.misplaced++; s.first == nil {
+			s.first = &stray{m, id, want}
+		}
+	}
+	return s, nil
+}
+
+// judge refuses a topic of which most records looked at are misplaced. A few
+// are the business of the dead letters: one producer's mistake, once.
+func judge(topic string, samples []sample, shards int) (warning string, err error) {
+	var all sample
+	for _, s := range samples {
+		all.good += s.good
+		all.misplaced += s.misplaced
+		if all.first == nil {
+			all.first = s.first
+		}
+	}
+	if all.misplaced == 0 {
+		return "", nil
+	}
+	m := all.first.record
+	found := fmt.Sprintf("%d of %d looked at; the one at partition %d, offset %d, says id %s and belongs in partition %d of %d (murmur2); its key is %s",
+		all.misplaced, all.misplaced+all.good, m.Partition, m.Offset, quote([]byte(all.first.id)), all.first.want, shards, quote(m.Key))
+	if all.misplaced <= all.good {
+		return fmt.Sprintf("kafka topic %q: some records are in the wrong partition and become dead letters: %s", topic, found), nil
+	}
+	cause := "its producer uses another partitioner than Kafka's murmur2 (librdkafka: partitioner=murmur2_random)"
+	if string(m.Key) != all.first.id {
+		cause = "its producer keys by something else than the id (edges: the source's id)"
+	}
+	return "", fmt.Errorf("kafka topic %q: %w: %s. So %s; mend that and send the records again, or set ingest.repartition: true to have them keyed anew through a topic of the pipeline's own",
+		topic, ErrKeys, found, cause)
+}
+
+func quote(b []byte) string {
+	switch {
+	case b == nil:
+		return "null"
+	case len(b) > 64:
+		return fmt.Sprintf("%.60q…", b)
+	}
+	return fmt.Sprintf("%q", b)
+}

@@ -1,0 +1,42 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+
+	"giantstream/ingest"
+	"giantstream/ingest/client"
+	"giantstream/ingest/decode"
+	"giantstream/ingest/schema"
+)
+
+// Options say what to look at.
+type Options struct {
+	Client      *client.Client
+	Topics      ingest.Topics
+	Mapping     decode.Mapping
+	Limits      decode.Limits
+	Translators map[string]*schema.Translator // as of feed.Config
+	Shards      int
+}
+
+// Check looks at the topics, which must exist. It returns all that is wrong,
+// and warnings of what may be.
+func Check(ctx context.Context, o Options) (warnings []string, err error) {
+	warnings, err = settings(ctx, o)
+	errs := []error{err}
+	for _, in := range []struct {
+		topic   string
+		decoder func() (*decode.Decoder, error)
+	}{
+		{o.Topics.Nodes, func() (*decode.Decoder, error) { return decode.Nodes(o.Mapping.Nodes, o.Limits, 1) }},
+		{o.Topics.Edges, func() (*decode.Decoder, error) { return decode.Edges(o.Mapping.Edges, o.Limits, 1) }},
+	} {
+		warning, err := keys(ctx, o, in.topic, in.decoder)
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+		errs = append(errs, err)
+	}
+	return warnings, errors.Join(errs...)
+}
