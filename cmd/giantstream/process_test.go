@@ -14,12 +14,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"giantstream/cmd/internal/faults"
 )
 
 // binary is the program under test.
 var binary string
 
 func TestMain(m *testing.M) {
+	faults.ServeBroker() // if that is what this process was started for
 	code, err := buildAndTest(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

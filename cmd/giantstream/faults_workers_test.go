@@ -1,0 +1,143 @@
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// faultSession is after how long without a sign of life a worker's shards go
+// to others.
+const faultSession = time.Second
+
+// faultWorker is a worker that is started again whenever it ends.
+type faultWorker struct {
+	name, config, state string
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when cmd has ended
+	log  workerLog     // of all its processes
+}
+
+// newWorker prepares worker i of the pipeline.
+func (r *faultRun) newWorker(i int) *faultWorker {
+	w := &faultWorker{name: fmt.Sprint("worker ", i), state: filepath.Join(r.dir, fmt.Sprint("state-", i))}
+	w.config = writeFile(r.t, filepath.Join(r.dir, fmt.Sprintf("worker-%d.yaml", i)),
+		r.connect+r.settings()+fmt.Sprintf("state_dir: %q\n", filepath.ToSlash(w.state)))
+	return w
+}
+
+// start starts the worker unless it runs.
+func (w *faultWorker) start(t *testing.T) {
+	t.Helper()
+	if !w.ended() {
+		return
+	}
+	w.cmd = command(t, "run", "-c", w.config, "--log-format", "text", "--log-level", "info")
+	w.cmd.Stdout, w.cmd.Stderr = &w.log, &w.log
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&w.log, "---- process %d\n", w.pid())
+	done := make(chan struct{})
+	w.done = done
+	go func(cmd *exec.Cmd) {
+		defer close(done)
+		err := cmd.Wait()
+		fmt.Fprintf(&w.log, "---- process %d has ended: %v\n", cmd.Process.Pid, err)
+	}(w.cmd)
+}
+
+func (w *faultWorker) pid() int { return w.cmd.Process.Pid }
+
+func (w *faultWorker) ended() bool {
+	if w.cmd == nil {
+		return true
+	}
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *faultWorker) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := w.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+}
+
+// kill ends the worker without warning.
+func (w *faultWorker) kill() {
+	_ = w.cmd.Process.Kill() // it may have ended by itself
+	<-w.done
+}
+
+// stop asks the worker to end and waits until it has.
+func (w *faultWorker) stop(t *testing.T) {
+	t.Helper()
+	w.signal(t, syscall.SIGTERM)
+	select {
+	case <-w.done:
+	case <-time.After(longest):
+		t.Fatalf("%s does not end although it was told to %v ago", w.name, longest)
+	}
+}
+
+// supervise starts workers again that have ended by themselves.
+func (r *faultRun) supervise() {
+	r.t.Helper()
+	for _, w := range r.crew {
+		w.start(r.t)
+	}
+}
+
+// checkCrew checks that no worker has died of anything but its disk.
+func (r *faultRun) checkCrew() {
+	r.t.Helper()
+	for _, w := range r.crew {
+		for line := range strings.Lines(w.log.String()) {
+			dies := strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, "DATA RACE")
+			if dies && !strings.Contains(line, "graph state cannot go on") {
+				r.t.Errorf("%s: %s", w.name, line)
+			}
+		}
+	}
+}
+
+// dump logs what each worker has said.
+func (r *faultRun) dump() {
+	const most = 40_000
+	for _, w := range r.crew {
+		log := w.log.String()
+		r.t.Logf("==== %s (ended: %t)\n%s", w.name, w.ended(), log[max(0, len(log)-most):])
+	}
+}
+
+// workerLog is written by processes and read by the test.
+type workerLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *workerLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *workerLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
