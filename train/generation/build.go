@@ -87,7 +87,10 @@ func (b *Builder) Build(ctx context.Context, g int64, source Source, until Until
 	f := &building{Builder: b, ctx: ctx, doc: doc, corpus: corpus, clock: clock}
 	defer f.close()
 	if corpus.stats.Links == 0 {
-		return nil, fmt.Errorf("generation %d: %w: %d nodes, none of which has a neighbour", g, ErrTooFew, corpus.stats.Nodes)
+		err := fmt.Errorf("generation %d: %w: %d nodes, none of which has a neighbour", g, ErrTooFew, corpus.stats.Nodes)
+		// Resumed on this cut it would fail for ever; forgotten, the next
+		// attempt begins on a cut that may have links.
+		return nil, errors.Join(err, b.Store.Delete(ctx, docKey(g)))
 	}
 	log.Info("cut read", "nodes", corpus.stats.Nodes, "links", corpus.stats.Links)
 	f.checkMemory()
