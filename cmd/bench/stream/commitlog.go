@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"giantstream/sink"
@@ -43,7 +44,7 @@ type outcome struct {
 	rows         int64 // committed, repetitions included
 	objects      int64
 	ids, labels  int64 // in the newest row of every node that is not deleted
-	writers      map[string]int
+	writers      map[string]int // shards whose head a process has written
 }
 
 // readOutcome reads the whole commit log and checks what must be true of any:
@@ -80,7 +81,8 @@ func readOutcome(ctx context.Context, store sink.Store, shards int) (o outcome, 
 		if last != nil {
 			o.nodes += last.Nodes
 			o.edges += last.Edges
-			o.writers[last.Writer]++
+			// host-process-session
+			o.writers[last.Writer[:max(0, strings.LastIndexByte(last.Writer, '-'))]]++
 		}
 		for row, err := range cut.Facts(ctx, store, shard) {
 			if err != nil {

@@ -79,7 +79,7 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 	}
 	expected := int64(r.graph.nodes) * int64(1+2*r.graph.degree) // with mirrored edges
 	killed, reported := false, time.Now()
-	var back time.Time
+	var back time.Time // when the killed worker starts again
 	err = poll(ctx, time.Second, func() (bool, error) {
 		covered, open, err := r.backlog(ctx, store, r.line)
 		if errors.Is(err, client.ErrNoTopic) {
@@ -98,7 +98,7 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 			live[0].kill()
 			r.peaks = append(r.peaks, live[0].peak.Load())
 			live[0], killed, back = nil, true, time.Now().Add(20*time.Second)
-		case killed && live[0] == nil && time.Now().After(back):
+		case killed && live[0] == nil && (open == 0 || time.Now().After(back)):
 			progress("%4.0f s: starting it again; shards were %v", time.Since(began).Seconds(), r.assigned(ctx))
 			if live[0], err = r.worker(ctx, 0, "-again"); err != nil {
 				return false, err
@@ -114,13 +114,16 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 			default:
 			}
 		}
-		return open == 0 && covered >= expected, nil
+		return open == 0 && covered >= expected && (!killed || live[0] != nil), nil
 	})
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	shares := r.assigned(ctx)
+	shares, err := r.settled(ctx, workers)
+	if err != nil {
+		return err
+	}
 	var cpu time.Duration
 	for i, w := range live {
 		w.stop()
@@ -130,7 +133,7 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 	}
 	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: %.0f s wall, %.0f s CPU of the workers that lived; load %s\n",
 		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(), load())
-	return r.check(ctx, shares, killed)
+	return r.check(ctx, workers, shares, killed)
 }
 
 func (r *largeRun) worker(ctx context.Context, i int, suffix string) (*process, error) {
@@ -158,8 +161,18 @@ func (r *largeRun) assigned(ctx context.Context) []int {
 	return n
 }
 
+// settled waits until all workers have shards again, for a minute at most.
+func (r *largeRun) settled(ctx context.Context, workers int) (shares []int, err error) {
+	deadline := time.Now().Add(time.Minute)
+	err = poll(ctx, time.Second, func() (bool, error) {
+		shares = r.assigned(ctx)
+		return len(shares) == workers || time.Now().After(deadline), nil
+	})
+	return shares, err
+}
+
 // check compares the outcome with the graph.
-func (r *largeRun) check(ctx context.Context, shares []int, killed bool) error {
+func (r *largeRun) check(ctx context.Context, workers int, shares []int, killed bool) error {
 	store, err := r.store(ctx, r.line.name)
 	if err != nil {
 		return err
@@ -183,14 +196,14 @@ func (r *largeRun) check(ctx context.Context, shares []int, killed bool) error {
 	check("edge assertions", o.edges == links, "%d of %d", o.edges, links)
 	check("newest rows", o.ids == n, "%d of %d", o.ids, n)
 	check("labels in them", o.labels == 2*links, "%d of %d", o.labels, 2*links)
-	check("balance", len(shares) > 0 && shares[len(shares)-1]-shares[0] <= 1, "shards per worker at the end: %v", shares)
+	check("balance", len(shares) == workers && shares[len(shares)-1]-shares[0] <= 1, "shards per worker at the end: %v", shares)
 	check("a worker killed on the way", killed, "%t", killed)
 	var mib []int64
 	for _, b := range r.peaks {
 		mib = append(mib, b>>20)
 	}
 	check("memory", slices.Max(mib) < r.limit, "peak resident size per process (the killed one first): %v MiB, limit %d", mib, r.limit)
-	fmt.Printf("     %-28s %v\n", "last committed by", slices.Sorted(maps.Values(o.writers)))
+	fmt.Printf("     %-28s %v\n", "shards by last committer", slices.Sorted(maps.Values(o.writers)))
 	if len(failed) > 0 {
 		return fmt.Errorf("checks failed: %s", strings.Join(failed, ", "))
 	}
