@@ -2,7 +2,7 @@
 """Writes the golden gradients and AdamW steps of this folder with PyTorch. Needs what golden.py has written.
 
     pip install torch transformers safetensors
-    python training.py [model directory] [length] [output]
+    python training.py [model directory, length, learning rate, output]
 """
 
 import json
@@ -16,7 +16,8 @@ from transformers import BertModel, BertTokenizerFast
 here = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here / "tiny"
 length = int(sys.argv[2]) if len(sys.argv) > 2 else 40
-path = sys.argv[3] if len(sys.argv) > 3 else here / "training.safetensors"
+rate = float(sys.argv[3]) if len(sys.argv) > 3 else 1e-2
+path = sys.argv[4] if len(sys.argv) > 4 else here / "training.safetensors"
 
 texts = json.loads((here / "texts.json").read_text())
 tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True)
@@ -54,7 +55,8 @@ decayed = [p for n, p in model.named_parameters() if not (n.endswith("bias") or 
 optimizer = torch.optim.AdamW(
     [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
 norms = []
-for rate, scale in [(1e-2, 1.0), (2e-2, 1e-3), (1e-2, 0.5)]:
+steps = [(rate, 1.0), (2 * rate, 1e-3), (rate, 0.5)]
+for rate, scale in steps:
     optimizer.zero_grad()
     (outcome(model, "mean") * slope * scale).sum().backward()
     norms.append(torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0))
@@ -62,6 +64,7 @@ for rate, scale in [(1e-2, 1.0), (2e-2, 1e-3), (1e-2, 0.5)]:
         g["lr"] = rate
     optimizer.step()
 tensors["norms"] = torch.stack(norms).to(torch.float32)
+tensors["steps"] = torch.tensor(steps, dtype=torch.float32)  # learning rate, factor of the slope
 for name, p in model.named_parameters():
     tensors["trained." + name] = p.detach().contiguous()
 save_file(tensors, path)

@@ -1,10 +1,13 @@
 // Package computetest checks a compute.Backend against float64 references
-// written for plainness, and that a text's numbers do not depend, to the bit,
-// on the batch it is in.
+// written for plainness: outcomes against the reference's, gradients against
+// finite differences of it. It also checks that a text's numbers do not depend,
+// to the bit, on the batch it is in, nor any number on the workers.
+//
+// Buffers that an operation overwrites hold NaN before, so that a number it
+// leaves out, or adds to, shows.
 package computetest
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -18,16 +21,31 @@ const tolerance = 2e-5
 
 // Run runs the suite.
 func Run(t *testing.T, b compute.Backend) {
+	t.Run("Memory", func(t *testing.T) { memory(t, b) })
 	t.Run("Embed", func(t *testing.T) { embed(t, b) })
 	t.Run("Linear", func(t *testing.T) { linear(t, b) })
+	t.Run("Activate", func(t *testing.T) { activate(t, b) })
 	t.Run("Attend", func(t *testing.T) { attend(t, b) })
 	t.Run("AddNorm", func(t *testing.T) { addNorm(t, b) })
 	t.Run("Pool", func(t *testing.T) { pool(t, b) })
-	t.Run("Read refuses more than there is", func(t *testing.T) {
-		if err := b.Read(make([]float32, 3), b.New(2)); err == nil {
-			t.Error("3 numbers were read from a buffer of 2")
-		}
-	})
+	t.Run("Backward", func(t *testing.T) { backward(t, b) })
+	t.Run("Optimizer", func(t *testing.T) { optimizer(t, b) })
+	t.Run("Spread", func(t *testing.T) { spread(t, b) })
+}
+
+func memory(t *testing.T, be compute.Backend) {
+	if err := be.Read(make([]float32, 3), be.New(2)); err == nil {
+		t.Error("3 numbers were read from a buffer of 2")
+	}
+	x := be.Upload([]float32{1, 2, 3})
+	be.Write(x, []float32{5, 6})
+	if got := read(t, be, x, 3); !slices.Equal(got, []float32{5, 6, 3}) {
+		t.Errorf("5, 6 written over 1, 2, 3 gives %v", got)
+	}
+	be.Zero(x)
+	if got := read(t, be, x, 3); !slices.Equal(got, make([]float32, 3)) {
+		t.Errorf("zeroed: %v", got)
+	}
 }
 
 // batch has texts of 1, 70 and 5 tokens.
@@ -47,6 +65,15 @@ func random(n int, seed uint64) []float32 {
 		x[i] = float32(2*r.Float64() - 1)
 	}
 	return x
+}
+
+// poisoned makes a buffer of n numbers that must not be read.
+func poisoned(be compute.Backend, n int) compute.Buffer {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.NaN())
+	}
+	return be.Upload(x)
 }
 
 func read(t *testing.T, b compute.Backend, src compute.Buffer, n int) []float32 {
@@ -73,164 +100,4 @@ func widen(x []float32) []float64 {
 		out[i] = float64(v)
 	}
 	return out
-}
-
-const epsilon = 1e-12
-
-func normalized(x []float64, gain, bias []float32) {
-	w := len(gain)
-	for ; len(x) > 0; x = x[w:] {
-		var mean, variance float64
-		for _, v := range x[:w] {
-			mean += v / float64(w)
-		}
-		for _, v := range x[:w] {
-			variance += (v - mean) * (v - mean) / float64(w)
-		}
-		for j, v := range x[:w] {
-			x[j] = (v-mean)/math.Sqrt(variance+epsilon)*float64(gain[j]) + float64(bias[j])
-		}
-	}
-}
-
-func embed(t *testing.T, be compute.Backend) {
-	const w = 24
-	b := batch()
-	words, positions, types := random(11*w, 1), random(70*w, 2), random(2*w, 3)
-	gain, bias := random(w, 4), random(w, 5)
-	want := make([]float64, b.Rows()*w)
-	for i := range b.Texts() {
-		for r := b.Start[i]; r < b.Start[i+1]; r++ {
-			for j := range int32(w) {
-				want[r*w+j] = float64(words[b.IDs[r]*w+j]) + float64(positions[(r-b.Start[i])*w+j]) + float64(types[j])
-			}
-		}
-	}
-	normalized(want, gain, bias)
-	out := be.New(len(want))
-	be.Embed(out, b, &compute.Embedding{
-		Words: be.Upload(words), Positions: be.Upload(positions), Types: be.Upload(types),
-		Norm: compute.Norm{Width: w, Gain: be.Upload(gain), Bias: be.Upload(bias), Epsilon: epsilon},
-	})
-	compare(t, "embedding", read(t, be, out, len(want)), want)
-}
-
-func linear(t *testing.T, be compute.Backend) {
-	for _, s := range []struct{ rows, in, out int }{{1, 1, 1}, {3, 70, 5}, {130, 65, 129}} {
-		for a, f := range map[compute.Activation]func(float64) float64{
-			compute.Identity: func(x float64) float64 { return x },
-			compute.GELU:     func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
-			compute.Tanh:     math.Tanh,
-		} {
-			x, weight, bias := random(s.rows*s.in, 1), random(s.in*s.out, 2), random(s.out, 3)
-			want := make([]float64, s.rows*s.out)
-			for r := range s.rows {
-				for j := range s.out {
-					sum := float64(bias[j])
-					for k := range s.in {
-						sum += float64(x[r*s.in+k]) * float64(weight[k*s.out+j])
-					}
-					want[r*s.out+j] = f(sum)
-				}
-			}
-			l := &compute.Linear{In: s.in, Out: s.out, Weight: be.Upload(weight), Bias: be.Upload(bias)}
-			out := be.New(len(want) + 9) // longer than needed
-			be.Linear(out, be.Upload(x), s.rows, l, a)
-			all := read(t, be, out, len(want))
-			compare(t, fmt.Sprintf("%v, activation %d", s, a), all, want)
-
-			last := be.New(s.out)
-			be.Linear(last, be.Upload(slices.Clone(x[(s.rows-1)*s.in:])), 1, l, a)
-			if !slices.Equal(read(t, be, last, s.out), all[(s.rows-1)*s.out:]) {
-				t.Errorf("%v: the last row has other bits alone", s)
-			}
-		}
-	}
-}
-
-func attend(t *testing.T, be compute.Backend) {
-	const heads, w = 3, 5 // an odd width: no row begins at a round address
-	const all = heads * w
-	b := batch()
-	in := random(b.Rows()*3*all, 1)
-	for i := range in {
-		in[i] *= 5 // scores far apart
-	}
-	want := make([]float64, b.Rows()*all)
-	for i := range b.Texts() {
-		for q := b.Start[i]; q < b.Start[i+1]; q++ {
-			for h := range int32(heads) {
-				query := in[q*3*all+h*w:][:w]
-				var sum float64
-				for k := b.Start[i]; k < b.Start[i+1]; k++ {
-					var score float64
-					for j, v := range in[k*3*all+all+h*w:][:w] {
-						score += float64(v) * float64(query[j])
-					}
-					e := math.Exp(score / math.Sqrt(w))
-					sum += e
-					for j, v := range in[k*3*all+2*all+h*w:][:w] {
-						want[q*all+h*w+int32(j)] += e * float64(v)
-					}
-				}
-				for j := range int32(w) {
-					want[q*all+h*w+j] /= sum
-				}
-			}
-		}
-	}
-	out := be.New(len(want))
-	be.Attend(out, be.Upload(in), b, heads, w)
-	got := read(t, be, out, len(want))
-	compare(t, "attention", got, want)
-
-	for i := range b.Texts() {
-		from, to := b.Start[i], b.Start[i+1]
-		alone := be.New(int(to-from) * all)
-		one := compute.Batch{IDs: b.IDs[from:to], Start: []int32{0, to - from}}
-		be.Attend(alone, be.Upload(slices.Clone(in[from*3*all:to*3*all])), one, heads, w)
-		if !slices.Equal(read(t, be, alone, int(to-from)*all), got[from*all:to*all]) {
-			t.Errorf("text %d has other bits alone", i)
-		}
-	}
-}
-
-func addNorm(t *testing.T, be compute.Backend) {
-	const rows, w = 7, 33
-	x, y, gain, bias := random(rows*w, 1), random(rows*w, 2), random(w, 3), random(w, 4)
-	want := widen(x)
-	for i, v := range y {
-		want[i] += float64(v)
-	}
-	normalized(want, gain, bias)
-	n := &compute.Norm{Width: w, Gain: be.Upload(gain), Bias: be.Upload(bias), Epsilon: epsilon}
-	a, b, out := be.Upload(slices.Clone(x)), be.Upload(slices.Clone(y)), be.New(rows*w)
-	be.AddNorm(out, a, b, rows, n)
-	compare(t, "normalised", read(t, be, out, rows*w), want)
-	be.AddNorm(a, a, b, rows, n)
-	compare(t, "in place of x", read(t, be, a, rows*w), want)
-	a = be.Upload(slices.Clone(x))
-	be.AddNorm(b, a, b, rows, n)
-	compare(t, "in place of the residual", read(t, be, b, rows*w), want)
-}
-
-func pool(t *testing.T, be compute.Backend) {
-	const w = 9
-	b := batch()
-	x := random(b.Rows()*w, 1)
-	first, mean := make([]float64, b.Texts()*w), make([]float64, b.Texts()*w)
-	for i := range b.Texts() {
-		from, to := int(b.Start[i]), int(b.Start[i+1])
-		for j := range w {
-			first[i*w+j] = float64(x[from*w+j])
-			for r := from; r < to; r++ {
-				mean[i*w+j] += float64(x[r*w+j]) / float64(to-from)
-			}
-		}
-	}
-	out := be.New(b.Texts() * w)
-	be.Pool(out, be.Upload(x), b, w, compute.First)
-	compare(t, "first", read(t, be, out, out.Len()), first)
-	be.Pool(out, be.Upload(x), b, w, compute.Mean)
-	compare(t, "mean", read(t, be, out, out.Len()), mean)
 }
