@@ -43,7 +43,7 @@ type outcome struct {
 	manifests    int64
 	rows         int64 // committed, repetitions included
 	objects      int64
-	ids, labels  int64 // in the newest row of every node that is not deleted
+	ids, labels  int64          // in the newest row of every node that is not deleted
 	writers      map[string]int // shards whose head a process has written
 }
 
