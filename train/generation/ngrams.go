@@ -15,6 +15,8 @@ func (c *NGramCount) Add(n tfidf.NGrams) {
 	c.unknown.Add(n.Unknown)
 }
 
-// Total returns the n-grams counted, Unknown those that the vocabulary does not have.
-func (c *NGramCount) Total() int64   { return c.total.Load() }
+// Total returns the n-grams counted.
+func (c *NGramCount) Total() int64 { return c.total.Load() }
+
+// Unknown returns those of them that the vocabulary does not have.
 func (c *NGramCount) Unknown() int64 { return c.unknown.Load() }
