@@ -23,39 +23,44 @@ const refreshPoll = 2 * time.Second
 // gets the refresh lease first. While it trains, the current one keeps serving.
 func (s *Service) Run(ctx context.Context) error {
 	const first, longest = 10 * time.Second, 10 * time.Minute
-	pause := first
+	pause, again := first, time.Time{} // the next pause after a failure; no refresh before again
 	tick := time.NewTicker(refreshPoll)
 	defer tick.Stop()
 	for {
-		// Another process, or a command, may have finished a generation.
-		err := s.loadCurrent(ctx)
-		var due bool
-		if err == nil && s.roles.Refresh {
-			due, _, err = s.refreshDue(ctx)
-		}
-		if err == nil && due {
-			_, err = s.refresh(ctx, s.refreshDue)
-		}
-		wait := tick.C
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case s.elsewhere(err):
-			pause = first
-		case err != nil:
-			s.log.Error("refresh failed; the current generation keeps serving", "retry_in", pause, "error", err)
-			wait, pause = time.After(pause), min(2*pause, longest)
-		default:
-			pause = first
+		// Another process, or a command, may have finished a generation; it
+		// is served even while this process waits to try again itself.
+		if err := s.loadCurrent(ctx); err != nil {
+			s.log.Warn("cannot look for a newer generation, trying again", "in", refreshPoll, "error", err)
+		} else if s.roles.Refresh && !time.Now().Before(again) {
+			switch err := s.refreshIfDue(ctx); {
+			case err == nil, s.elsewhere(err):
+				pause = first
+			case ctx.Err() != nil:
+			case errors.Is(err, generation.ErrTooFew):
+				s.log.Info("nothing to learn from yet", "retry_in", first, "reason", err)
+				again = time.Now().Add(first)
+			default:
+				s.log.Error("refresh failed; the current generation keeps serving", "retry_in", pause, "error", err)
+				again, pause = time.Now().Add(pause), min(2*pause, longest)
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.failed:
 			return s.failure()
-		case <-wait:
+		case <-tick.C:
 		}
 	}
+}
+
+// refreshIfDue builds a generation if one is due.
+func (s *Service) refreshIfDue(ctx context.Context) error {
+	due, _, err := s.refreshDue(ctx)
+	if err == nil && due {
+		_, err = s.refresh(ctx, s.refreshDue)
+	}
+	return err
 }
 
 // refreshDue reports whether a new generation should start now, and why.
