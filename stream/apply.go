@@ -16,6 +16,7 @@ const mirrorChunk = 4096
 type change struct {
 	b      *pebble.Batch
 	window int64
+	marks  *knownMarks
 	dirty  int // nodes newly marked
 	nodes  int64
 	edges  int64
@@ -329,16 +330,23 @@ func (c *change) setMark(id string, kind byte) error {
 		return nil
 	}
 	c.key = dirtyKey(c.key, c.window, id)
-	have, ok, err := get(c.b, c.key)
-	if err != nil {
-		return err
+	have, ok := c.marks.kinds[id]
+	if !ok && c.marks.partial {
+		value, found, err := get(c.b, c.key)
+		if err != nil {
+			return err
+		}
+		if ok = found; ok && len(value) == 1 {
+			have = value[0]
+		}
 	}
-	if ok && (kind == markSuspect || isDue(have)) {
+	if ok && (kind == markSuspect || have == markDue) {
 		return nil
 	}
 	if kind == markDue {
 		c.dirty++
 	}
+	c.marks.note(id, kind)
 	c.value = append(c.value[:0], kind)
 	return c.b.Set(c.key, c.value, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,7 +18,8 @@ type Graph struct{ state state }
 
 // OpenGraph opens a shard's state directory, which no Shard may have open.
 func OpenGraph(dir string) (*Graph, error) {
-	db, err := pebble.Open(dir, &pebble.Options{ReadOnly: true, ErrorIfNotExists: true})
+	db, err := pebble.Open(dir, &pebble.Options{ReadOnly: true, ErrorIfNotExists: true,
+		Logger: pebbleLog{slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		return nil, fmt.Errorf("open the state in %s: %w", dir, err)
 	}
@@ -46,21 +48,18 @@ func (g *Graph) Rows() iter.Seq2[rows.Row, error] {
 }
 
 func (g *Graph) rows(yield func(rows.Row, error) bool) (err error) {
-	space := func(of byte) *pebble.IterOptions {
-		return &pebble.IterOptions{LowerBound: []byte{of}, UpperBound: []byte{of + 1}}
-	}
-	links, err := g.state.db.NewIter(space(spaceAdjacency))
+	r, err := g.state.newRowReader()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, links.Close()) }()
-	heads, err := g.state.db.NewIter(space(spaceHead))
+	defer func() { err = errors.Join(err, r.close()) }()
+	heads, err := g.state.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceHead}, UpperBound: []byte{spaceHead + 1}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, heads.Close()) }()
 	for ok := heads.First(); ok; ok = heads.Next() {
-		row, known, err := g.state.row(string(heads.Key()[1:]), links)
+		row, known, err := r.row(string(heads.Key()[1:]))
 		if err != nil {
 			return err
 		}

@@ -39,13 +39,21 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 	}
 }
 
+// drainWait is how long a shard that drains waits for more.
+const drainWait = 50 * time.Millisecond
+
 // wait is how long the feed may take: until the window's time is over.
 func (s *Shard) wait() time.Duration {
+	wait := s.opts.Window.Time
+	if s.opts.Drain != nil && s.opts.Drain() {
+		// The feed says that it has caught up with its next batch, be it empty.
+		wait = min(wait, drainWait)
+	}
 	if s.window.since.IsZero() || s.below(s.resume) {
-		return s.opts.Window.Time
+		return wait
 	}
 	left := s.opts.Window.Time - s.opts.Clock().Sub(s.window.since)
-	return max(left, time.Millisecond)
+	return max(min(left, wait), time.Millisecond)
 }
 
 // incomplete explains why the shard cannot get to where it can commit.

@@ -277,7 +277,7 @@ func (s *Shard) beginWindow() error {
 	if err != nil {
 		return err
 	}
-	s.window = openWindow{seq: s.headSeq() + 1, dirty: n}
+	s.window = openWindow{seq: s.headSeq() + 1, dirty: n, marks: knownMarks{partial: true}}
 	if n > 0 {
 		s.window.since = s.opts.Clock()
 	}
@@ -325,7 +325,7 @@ func (s *Shard) moves(next map[string]int64) bool {
 func (s *Shard) apply(ctx context.Context, batch Batch) error {
 	b := s.state.db.NewIndexedBatch()
 	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
-	c := &change{b: b, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered)}
+	c := &change{b: b, window: s.window.seq, marks: &s.window.marks, mirror: s.opts.Mirror, eager: s.below(s.covered)}
 	for i := range batch.Mutations {
 		m := &batch.Mutations[i]
 		c.covered = s.isCovered(m, batch.Next)

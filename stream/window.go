@@ -45,6 +45,29 @@ type openWindow struct {
 	dirty int       // nodes marked
 	bytes int64     // size of the records consumed
 	since time.Time // when the first batch came; zero while nothing has
+	marks knownMarks
+}
+
+// knownMarks remembers dirty marks of the open window, so that the state
+// need not be asked for each. The zero value is that of a new window.
+type knownMarks struct {
+	kinds map[string]byte
+	// partial: the state may hold marks that are not in kinds.
+	partial bool
+}
+
+// maxKnownMarks bounds the memory of knownMarks: some 2 MB per shard.
+const maxKnownMarks = 16_384
+
+func (k *knownMarks) note(id string, kind byte) {
+	if k.kinds == nil {
+		k.kinds = map[string]byte{}
+	}
+	if _, known := k.kinds[id]; !known && len(k.kinds) >= maxKnownMarks {
+		k.partial = true
+		return
+	}
+	k.kinds[id] = kind
 }
 
 func (w *openWindow) full(limit Window, now time.Time) bool {
