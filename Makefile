@@ -10,7 +10,7 @@ RACE_PACKAGES := ./cmd/... ./ingest/... ./stream/... ./sink/... ./train/...
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down test-real
+.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down test-real test-faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,3 +69,11 @@ s3-down: ## stop it
 
 test-real: ## run the tests against Apache Kafka and an S3 server of their own
 	cmd/dev/test-real
+
+test-faults: ## break everything RUNS=200 times from SEED; REAL=1 on servers as test-real has
+ifdef REAL
+	GIANTSTREAM_FAULT_RUNS=$(or $(RUNS),20) GIANTSTREAM_SEED=$(SEED) cmd/dev/test-real faults -v -timeout 3h
+else
+	GIANTSTREAM_FAULT_RUNS=$(or $(RUNS),200) GIANTSTREAM_SEED=$(SEED) \
+		go test -count=1 -run '^TestFaults$$' -parallel 4 -v -timeout 3h ./cmd/giantstream
+endif

@@ -159,7 +159,7 @@ func runFaults(t *testing.T, p *faultPlace, seed uint64) {
 	}
 
 	share := plan.records / (len(plan.steps) + 2)
-	r.input.send(t, max(share, 150), 0)
+	r.input.send(t, max(share, 2*plan.nodes), 0)
 	if plan.generationFirst {
 		r.input.flush(t)
 		r.until("there is a generation", func() bool { return r.generation() > 0 })
