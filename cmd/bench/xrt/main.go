@@ -38,7 +38,6 @@ type settings struct {
 	seed        uint64
 	tokens      int
 	train       xrt.Options
-	limit       time.Duration
 }
 
 func main() {
