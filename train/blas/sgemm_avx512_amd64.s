@@ -44,14 +44,35 @@
 	VMOVUPS c1, 64(DI); \
 	ADDQ    DX, DI
 
+// C's rows are on their way while the sums are made.
+#define FETCHROW \
+	PREFETCHT0 (BX); \
+	PREFETCHT0 64(BX); \
+	ADDQ       DX, BX
+
 // func tile14x32(k int, a *float32, rs, cs uintptr, b *float32, bs uintptr, alpha float32, c *float32, ldc uintptr, add bool)
 TEXT ·tile14x32(SB), NOSPLIT, $0-73
 	ARGUMENTS
 	LEAQ (R8)(R8*2), R9  // 3 rows
 	LEAQ (R8)(R8*4), R10 // 5 rows
 	LEAQ (R9)(R8*4), R11 // 7 rows
+	MOVQ DI, BX
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
+	FETCHROW
 	LEAQ (AX)(R8*8), BX
-	ADDQ R8, BX          // row 9
+	ADDQ R8, BX // row 9
 
 	CLEAR(Z0, Z1)
 	CLEAR(Z2, Z3)
