@@ -52,7 +52,10 @@ func (t *trainer) solveHeads(ctx context.Context, span xmc.Span) error {
 	var batch []Example
 	t.reader.seek(ctx, t.at.Epoch, t.at.Seen)
 	for epoch, rows := t.at.Epoch, 0; rows < sample; rows += len(batch) {
-		var err error
+		err := ctx.Err()
+		if err != nil {
+			return fmt.Errorf("xrt: start of the heads: %w", err)
+		}
 		if batch, err = t.reader.read(batch[:0], min(piece, sample-rows)); err != nil {
 			return err
 		}

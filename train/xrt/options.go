@@ -42,7 +42,8 @@ type Options struct {
 	// Warmup is the share of a stage's steps over which the rates rise; 0
 	// means 0.1.
 	Warmup float64
-	// Heads say how candidates are chosen and what they cost.
+	// Heads say how candidates are chosen and what they cost; their Matched
+	// of 0 means 20, as in the paper.
 	Heads xmc.Options
 	Start Start
 	// Sample is how many instances Ridge is solved on; 0 means 8192.
@@ -66,6 +67,7 @@ func (o Options) withDefaults() Options {
 	orInt(&o.Batch, 64)
 	orInt(&o.Sample, 8192)
 	orInt(&o.Patience, 2)
+	orInt(&o.Heads.Matched, 20)
 	orFloat(&o.Epochs, 4)
 	orFloat(&o.Rate, 1e-4)
 	orFloat(&o.HeadRate, 1e-3)
