@@ -133,17 +133,28 @@ func (s *Shard) create(ctx context.Context, m *Manifest) error {
 }
 
 // writeRows writes the window's rows, split into objects, and lists them in m.
-func (s *Shard) writeRows(ctx context.Context, m *Manifest) error {
+func (s *Shard) writeRows(ctx context.Context, m *Manifest) (err error) {
 	if s.window.dirty == 0 {
 		return nil
 	}
-	next, stop := iter.Pull2(s.featurized(m))
+	key := func() string {
+		s.objects++
+		return rowKey(m.Shard, m.Seq, s.session, s.objects-1)
+	}
+	m.Objects, m.Rows, err = writeObjects(ctx, s.opts.Store, key, s.opts.MaxObjectRows, s.featurized(m))
+	return err
+}
+
+// writeObjects writes rows into as many objects as they need.
+func writeObjects(ctx context.Context, store sink.Store, key func() string, maxRows int64, in iter.Seq2[rows.Row, error]) (
+	objects []ManifestObject, total int64, err error) {
+	next, stop := iter.Pull2(in)
 	defer stop()
 	row, err, ok := next()
 	for ok {
 		var size, count int64
 		chunk := func(yield func(rows.Row, error) bool) {
-			for ok && count < s.opts.MaxObjectRows && size < maxObjectBytes {
+			for ok && count < maxRows && size < maxObjectBytes {
 				count++
 				size += rowBytes(&row)
 				if !yield(row, err) {
@@ -152,16 +163,15 @@ func (s *Shard) writeRows(ctx context.Context, m *Manifest) error {
 				row, err, ok = next()
 			}
 		}
-		key := rowKey(m.Shard, m.Seq, s.session, s.objects)
-		s.objects++
-		info, err := rows.Write(ctx, s.opts.Store, key, chunk)
+		key := key()
+		info, err := rows.Write(ctx, store, key, chunk)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
-		m.Objects = append(m.Objects, ManifestObject{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C})
-		m.Rows += info.Rows
+		objects = append(objects, ManifestObject{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C})
+		total += info.Rows
 	}
-	return nil
+	return objects, total, nil
 }
 
 // featurized yields the window's rows with features and targets, and notes

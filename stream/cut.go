@@ -66,30 +66,23 @@ func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[C
 }
 
 func (c Cut) facts(ctx context.Context, store sink.Store, shard int, yield func(CutRow, error) bool) error {
-	window, err := c.windows(ctx, store, shard)
+	segments, err := c.segments(ctx, store, shard)
 	if err != nil {
 		return err
 	}
 	opts := rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted}}
 	seen := map[string]struct{}{}
-	for _, w := range slices.Backward(window) {
-		for _, o := range w.Objects {
-			n := int64(0)
-			for row, err := range rows.Read(ctx, store, o.Key, opts) {
-				if err != nil {
-					return err
-				}
-				n++
-				if _, newer := seen[row.NodeID]; newer {
-					continue
-				}
-				seen[strings.Clone(row.NodeID)] = struct{}{}
-				if !yield(CutRow{Row: row, Seq: w.Seq}, nil) {
-					return nil
-				}
+	for _, s := range slices.Backward(segments) {
+		for row, err := range s.Rows(ctx, store, opts) {
+			if err != nil {
+				return err
 			}
-			if n != o.Rows {
-				return rowsMissing(o, n)
+			if _, newer := seen[row.NodeID]; newer {
+				continue
+			}
+			seen[strings.Clone(row.NodeID)] = struct{}{}
+			if !yield(row, nil) {
+				return nil
 			}
 		}
 	}
@@ -102,20 +95,30 @@ func rowsMissing(o ManifestObject, n int64) error {
 }
 
 func (c Cut) newest(ctx context.Context, store sink.Store, shard int, yield func(CutRow, error) bool) error {
-	window, err := c.windows(ctx, store, shard)
+	segments, err := c.segments(ctx, store, shard)
 	if err != nil {
 		return err
 	}
-	// Pass 1: which window has the newest row of each node.
-	owner := map[string]int32{}
-	runs := make([]run, 0, len(window))
-	for i := len(window) - 1; i >= 0; i-- {
-		chosen, err := claimRows(ctx, store, window[i], owner, int32(i))
+	// Pass 1: which manifest has the newest row of each node.
+	newest := map[string]int64{}
+	var runs []run
+	var files tempfiles
+	defer files.close()
+	for _, s := range slices.Backward(segments) {
+		chosen, err := claimRows(ctx, store, s, newest)
 		if err != nil {
 			return err
 		}
-		if chosen > 0 {
-			runs = append(runs, run{chosen, chosenRows(ctx, store, window[i], owner, int32(i))})
+		switch {
+		case chosen == 0:
+		case s.Merged:
+			sorted, err := sortRows(ctx, chosenRows(ctx, store, s, newest), &files)
+			if err != nil {
+				return err
+			}
+			runs = append(runs, sorted...)
+		default:
+			runs = append(runs, run{chosen, chosenRows(ctx, store, s, newest)})
 		}
 	}
 	// Pass 2: the rows, merged.
@@ -123,68 +126,54 @@ func (c Cut) newest(ctx context.Context, store sink.Store, shard int, yield func
 		if err != nil {
 			return err
 		}
-		if !yield(CutRow{Row: row, Seq: window[owner[row.NodeID]].Seq}, nil) {
+		if !yield(CutRow{Row: row, Seq: newest[row.NodeID]}, nil) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// windows returns the shard's manifests up to the cut that have rows, oldest
-// first, with nothing but what is needed to read them.
-func (c Cut) windows(ctx context.Context, store sink.Store, shard int) ([]Manifest, error) {
-	var window []Manifest
-	last := int64(0)
+// segments returns the shard's log up to the cut where it has rows, oldest first.
+func (c Cut) segments(ctx context.Context, store sink.Store, shard int) ([]*Segment, error) {
+	var segments []*Segment
 	if c[shard] == 0 {
 		return nil, nil
 	}
-	for m, err := range Manifests(ctx, store, shard, 0) {
+	for s, err := range Segments(ctx, store, shard, 0, c[shard]) {
 		if err != nil {
 			return nil, err
 		}
-		if last = m.Seq; m.Rows > 0 {
-			window = append(window, Manifest{Seq: m.Seq, Objects: m.Objects})
-		}
-		if last == c[shard] {
-			return window, nil
+		if len(s.objects) > 0 {
+			segments = append(segments, s)
 		}
 	}
-	return nil, fmt.Errorf("%w: the cut is at manifest %d, the log ends at %d", ErrLogGap, c[shard], last)
+	return segments, nil
 }
 
-// claimRows notes window i as the owner of its nodes that no newer window has.
-func claimRows(ctx context.Context, store sink.Store, window Manifest, owner map[string]int32, i int32) (claimed int64, err error) {
-	opts := rows.ReadOptions{Columns: []string{rows.ColNodeID}}
-	for _, o := range window.Objects {
-		n := int64(0)
-		for row, err := range rows.Read(ctx, store, o.Key, opts) {
-			if err != nil {
-				return 0, err
-			}
-			n++
-			if _, taken := owner[row.NodeID]; !taken {
-				owner[strings.Clone(row.NodeID)] = i
-				claimed++
-			}
+// claimRows notes the manifests of a segment's rows for nodes that no newer
+// segment has.
+func claimRows(ctx context.Context, store sink.Store, s *Segment, newest map[string]int64) (claimed int64, err error) {
+	for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+		if err != nil {
+			return 0, err
 		}
-		if n != o.Rows {
-			return 0, rowsMissing(o, n)
+		if _, taken := newest[row.NodeID]; !taken {
+			newest[strings.Clone(row.NodeID)] = row.Seq
+			claimed++
 		}
 	}
 	return claimed, nil
 }
 
-// chosenRows yields the rows of window i that it owns.
-func chosenRows(ctx context.Context, store sink.Store, window Manifest, owner map[string]int32, i int32) iter.Seq2[rows.Row, error] {
+// chosenRows yields the rows of a segment that are the newest of their nodes.
+func chosenRows(ctx context.Context, store sink.Store, s *Segment, newest map[string]int64) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
-		for _, o := range window.Objects {
-			for row, err := range rows.Read(ctx, store, o.Key, rows.ReadOptions{}) {
-				if err == nil && owner[row.NodeID] != i {
-					continue
-				}
-				if !yield(row, err) || err != nil {
-					return
-				}
+		for row, err := range s.Rows(ctx, store, rows.ReadOptions{}) {
+			if err == nil && newest[row.NodeID] != row.Seq {
+				continue
+			}
+			if !yield(row.Row, err) || err != nil {
+				return
 			}
 		}
 	}

@@ -29,12 +29,8 @@ type run struct {
 // merges the shortest runs first, so that the long ones are read once.
 func mergeRuns(ctx context.Context, runs []run) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
-		var files []*tempfile.File
-		defer func() {
-			for _, f := range files {
-				_ = f.Close() // it was only read since
-			}
-		}()
+		var files tempfiles
+		defer files.close()
 		for len(runs) > maxFanIn {
 			slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.rows, b.rows) })
 			n := min(maxFanIn, len(runs)-maxFanIn+1)
@@ -50,6 +46,57 @@ func mergeRuns(ctx context.Context, runs []run) iter.Seq2[rows.Row, error] {
 		}
 		mergeOnce(runs, yield)
 	}
+}
+
+// tempfiles are closed, and with that removed, all at once.
+type tempfiles []*tempfile.File
+
+func (files *tempfiles) close() {
+	for _, f := range *files {
+		_ = f.Close() // it was only read since
+	}
+}
+
+// sortChunk is how much of what is to be sorted is in memory.
+const sortChunk = 16 << 20
+
+// sortRows sorts rows of distinct ids into runs, which lie in temporary files
+// when there is more than one.
+func sortRows(ctx context.Context, in iter.Seq2[rows.Row, error], files *tempfiles) ([]run, error) {
+	var (
+		runs  []run
+		chunk []rows.Row
+		size  int64
+	)
+	sorted := func() run {
+		slices.SortFunc(chunk, func(a, b rows.Row) int { return cmp.Compare(a.NodeID, b.NodeID) })
+		all := chunk
+		return run{int64(len(all)), func(yield func(rows.Row, error) bool) {
+			for _, row := range all {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}}
+	}
+	for row, err := range in {
+		if err != nil {
+			return nil, err
+		}
+		if size > sortChunk {
+			f, spilled, err := spill(ctx, []run{sorted()})
+			if f != nil {
+				*files = append(*files, f)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("sort in %s: %w", os.TempDir(), err)
+			}
+			runs, chunk, size = append(runs, spilled), nil, 0
+		}
+		chunk = append(chunk, row)
+		size += rowBytes(&row)
+	}
+	return append(runs, sorted()), nil
 }
 
 // spill merges runs into a temporary file.
