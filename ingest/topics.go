@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"giantstream/ingest/client"
 )
@@ -17,7 +18,13 @@ type Topics struct {
 	Mirror      string
 	Embeddings  string
 	DeadLetters string
+	// SourceNodes and SourceEdges, where not "", are copied to Nodes and Edges with
+	// the right keys, see package rekey. They have any number of partitions.
+	SourceNodes, SourceEdges string
 }
+
+// Rekeyed reports whether the shards read copies of the source topics.
+func (t Topics) Rekeyed() bool { return t.SourceNodes != "" }
 
 // Inputs are the topics that a shard reads, in the order nodes, edges, mirror.
 func (t Topics) Inputs() []string {
@@ -38,6 +45,10 @@ func (t Topics) Specs(shards int) []client.TopicSpec {
 	for _, in := range t.Inputs() {
 		specs = append(specs, client.TopicSpec{Name: in, Partitions: shards})
 	}
+	if t.Rekeyed() {
+		specs = append(specs, client.TopicSpec{Name: t.SourceNodes, Partitions: shards, Flexible: true},
+			client.TopicSpec{Name: t.SourceEdges, Partitions: shards, Flexible: true})
+	}
 	return specs
 }
 
@@ -48,9 +59,10 @@ func (t Topics) Validate() error {
 	for _, n := range []struct{ role, name string }{
 		{"nodes", t.Nodes}, {"edges", t.Edges}, {"mirror", t.Mirror},
 		{"embeddings", t.Embeddings}, {"dead-letter", t.DeadLetters},
+		{"source nodes", t.SourceNodes}, {"source edges", t.SourceEdges},
 	} {
 		switch {
-		case n.name == "" && n.role == "mirror":
+		case n.name == "" && (n.role == "mirror" || strings.HasPrefix(n.role, "source") && !t.Rekeyed()):
 		case n.name == "":
 			errs = append(errs, fmt.Errorf("the %s topic has no name", n.role))
 		case used[n.name] != "":

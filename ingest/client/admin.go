@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,9 @@ type TopicSpec struct {
 	// Compacted creates the topic with cleanup.policy=compact; others keep
 	// their records forever (retention.ms=-1).
 	Compacted bool
+	// MaxMessageBytes is the largest record the topic is created for; 0 is
+	// the broker's default.
+	MaxMessageBytes int
 }
 
 // EnsureTopics creates the topics that are missing, with the broker's default
@@ -53,6 +57,9 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 			// A backfill carries its own, old timestamps: with the
 			// default of seven days the broker would delete it at once.
 			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}}
+		}
+		if s.MaxMessageBytes > 0 {
+			t.ConfigEntries = append(t.ConfigEntries, kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(s.MaxMessageBytes)})
 		}
 		create = append(create, t)
 	}
@@ -163,21 +170,7 @@ func (c *Client) FirstOffsets(ctx context.Context, topics ...string) (map[string
 // offsets asks until every partition has answered: after a topic is created
 // or a broker has gone, leaders move, and what is known of them is late.
 func (c *Client) offsets(ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64) (map[string][]int64, error) {
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	pause := minPause
-	for {
-		out, err := c.listOffsets(ctx, topics, at, get)
-		if err == nil || !Passing(err) {
-			return out, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(pause):
-			pause = min(2*pause, maxPause)
-		}
-	}
+	return retry(ctx, func(ctx context.Context) (map[string][]int64, error) { return c.listOffsets(ctx, topics, at, get) })
 }
 
 func (c *Client) listOffsets(ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64) (map[string][]int64, error) {

@@ -30,7 +30,10 @@ type Config struct {
 	// Translators make JSON of the values of the topics that they are named
 	// after; the values of other topics are JSON.
 	Translators map[string]*schema.Translator
-	Shards      int
+	// Rekeyed: nodes and edges are copies of other topics' records, see
+	// package rekey.
+	Rekeyed bool
+	Shards  int
 	// Clock stamps dead letters.
 	Clock func() time.Time
 	Log   *slog.Logger
@@ -89,11 +92,11 @@ type chunk struct {
 // offset in next, or from the oldest record where next has none. The feed
 // reads until ctx ends or it is closed.
 func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Feed, error) {
-	nodes, err := decode.Nodes(c.Mapping.Nodes, c.limits(c.Topics.Nodes), c.Shards)
+	nodes, err := decode.Nodes(c.Mapping.Nodes, c.DecoderLimits(c.Topics.Nodes), c.Shards)
 	if err != nil {
 		return nil, err
 	}
-	edges, err := decode.Edges(c.Mapping.Edges, c.limits(c.Topics.Edges), c.Shards)
+	edges, err := decode.Edges(c.Mapping.Edges, c.DecoderLimits(c.Topics.Edges), c.Shards)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	f.chunks = make(chan chunk, len(topics))
 	for i, topic := range topics {
 		s := &source{
-			client: c.Client, topic: topic, partition: shard, decoder: decoders[i], translator: c.Translators[topic],
+			client: c.Client, topic: topic, partition: shard, decoder: decoders[i], translator: c.Translators[topic], rekeyed: c.Rekeyed && topic != c.Topics.Mirror,
 			offset: unknown, chunks: f.chunks, metrics: f.metrics,
 			log: c.Log.With("topic", topic, "partition", shard),
 		}
@@ -124,9 +127,9 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	return f, nil
 }
 
-// limits are those of the decoder of a topic. What comes from a translator,
+// DecoderLimits are those of the decoder of a topic. What comes from a translator,
 // which has looked at the size of the record, has grown.
-func (c *Config) limits(topic string) decode.Limits {
+func (c *Config) DecoderLimits(topic string) decode.Limits {
 	l := c.Limits
 	if c.Translators[topic] != nil {
 		l.RecordBytes *= schema.Growth

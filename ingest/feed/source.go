@@ -11,6 +11,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/rekey"
 	"giantstream/ingest/schema"
 
 	"github.com/segmentio/kafka-go"
@@ -40,10 +41,12 @@ type source struct {
 	// translator makes JSON of the values, nil where they are JSON.
 	translator *schema.Translator
 	json       []byte // its output, used again for each record
-	offset     int64
-	chunks     chan<- chunk
-	metrics    *Metrics
-	log        *slog.Logger
+	// rekeyed: records are copies, whose versions are those of their origins.
+	rekeyed bool
+	offset  int64
+	chunks  chan<- chunk
+	metrics *Metrics
+	log     *slog.Logger
 
 	// end is the high watermark of the last answer.
 	end      atomic.Int64
@@ -138,9 +141,13 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
 			s.json = value
 		}
 	}
+	version := m.Offset
+	if s.rekeyed {
+		version = rekey.Version(&m)
+	}
 	if fault == nil {
 		c.mutations, fault = s.decoder.Decode(decode.Record{
-			Key: m.Key, Value: value, Time: m.Time, Partition: m.Partition, Offset: m.Offset,
+			Key: m.Key, Value: value, Time: m.Time, Partition: m.Partition, Offset: version,
 		}, c.mutations)
 	}
 	if fault != nil {

@@ -44,12 +44,15 @@ type Assignment struct {
 	Shard int
 	// Generation of the group; later ones are higher.
 	Generation int32
+	// Committed is what the group had for this partition when the generation
+	// began, per topic: the next offset to read, or less than 0 for none.
+	Committed map[string]int64
 
 	commit func(map[string]int64) error
 }
 
 // CommitOffsets tells the group, per topic, the offset of the next record to
-// read. It is a hint that shows the lag; nothing reads it back.
+// read. For shards it is a hint that shows the lag; nothing reads it back.
 func (a Assignment) CommitOffsets(next map[string]int64) error { return a.commit(next) }
 
 // Handler works on a shard until its context ends. Returning nil before that
@@ -134,7 +137,7 @@ func handleShard(ctx, ended context.Context, gen *kafka.Generation, shard int, h
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ended, cancel)()
-	err := handle(ctx, Assignment{Shard: shard, Generation: gen.ID, commit: committer(gen, shard)})
+	err := handle(ctx, Assignment{Shard: shard, Generation: gen.ID, Committed: committed(gen, shard), commit: committer(gen, shard)})
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		return err
 	}
@@ -157,6 +160,19 @@ func committer(gen *kafka.Generation, shard int) func(map[string]int64) error {
 		}
 		return nil
 	}
+}
+
+// committed returns the offsets that the group has for a partition number.
+func committed(gen *kafka.Generation, shard int) map[string]int64 {
+	offsets := map[string]int64{}
+	for topic, partitions := range gen.Assignments {
+		for _, p := range partitions {
+			if p.ID == shard {
+				offsets[topic] = p.Offset
+			}
+		}
+	}
+	return offsets
 }
 
 // assigned returns the partition numbers of a generation, ascending.
