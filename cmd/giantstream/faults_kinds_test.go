@@ -74,8 +74,8 @@ func killed(random *rand.Rand, workers int) fault {
 // zombie, and does not know.
 func frozen(random *rand.Rand, workers int) fault {
 	i := random.IntN(workers)
-	for1 := faultSession + time.Duration(200+random.IntN(1000))*time.Millisecond
-	return fault{fmt.Sprintf("worker %d is frozen", i), for1, func(r *faultRun) func(*faultRun) {
+	long := faultSession + time.Duration(200+random.IntN(1000))*time.Millisecond
+	return fault{fmt.Sprintf("worker %d is frozen", i), long, func(r *faultRun) func(*faultRun) {
 		r.crew[i].signal(r.t, syscall.SIGSTOP)
 		return func(r *faultRun) { r.crew[i].signal(r.t, syscall.SIGCONT) }
 	}}
@@ -98,6 +98,7 @@ func stopped(random *rand.Rand, workers int) fault {
 func diskFull(random *rand.Rand, workers int) fault {
 	i, space := random.IntN(workers), uint64(1+random.IntN(64))<<10
 	return fault{fmt.Sprintf("worker %d may write no file beyond %d KiB", i, space>>10), 0, func(r *faultRun) func(*faultRun) {
+		r.crew[i].diskless[r.crew[i].pid()] = true
 		if err := faults.FillDisk(r.crew[i].pid(), space); err != nil {
 			r.t.Log(err) // it has just ended, or this is not Linux
 		}

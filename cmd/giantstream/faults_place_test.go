@@ -131,7 +131,7 @@ func realFaultPlace(t *testing.T, seed uint64) *faultPlace {
 		return func() { broker(t, "start", number) }
 	}
 	t.Cleanup(func() {
-		admin := kafka.Client{Addr: kafka.TCP(p.client.Brokers()...)}
+		admin := kafka.Client{Addr: kafka.TCP(p.client.Brokers()...), Transport: p.client.Transport()}
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		res, err := admin.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: p.topicNames()})
