@@ -2,9 +2,7 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -119,14 +117,14 @@ func (f *Follower) Step(ctx context.Context) (bool, error) {
 		return true, f.switchTo(ctx, model)
 	}
 	before := f.cursor.Seq
-	for m, err := range stream.Manifests(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq) {
+	for s, err := range stream.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, 0) {
 		if err != nil {
 			return false, err
 		}
-		if err := f.publishManifest(ctx, m, model); err != nil {
+		if err := f.publishSegment(ctx, s, model); err != nil {
 			return false, err
 		}
-		if err := f.advance(ctx, stream.Published{Generation: model.Generation, Seq: m.Seq}); err != nil {
+		if err := f.advance(ctx, stream.Published{Generation: model.Generation, Seq: s.To}); err != nil {
 			return false, err
 		}
 	}
@@ -145,11 +143,11 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 		}
 	}
 	changed := map[string]struct{}{}
-	for m, err := range stream.Manifests(ctx, f.opts.Store, f.opts.Shard, model.Cut) {
+	for s, err := range stream.Segments(ctx, f.opts.Store, f.opts.Shard, model.Cut, 0) {
 		if err != nil {
 			return err
 		}
-		for r, err := range readRows(ctx, f.opts.Store, m, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+		for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
 			if err != nil {
 				return err
 			}
@@ -182,20 +180,20 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 // publishDeletions sends the tombstones of nodes deleted between the cursor
 // and the new generation's cut.
 func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
-	for m, err := range stream.Manifests(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq) {
+	if f.cursor.Seq >= model.Cut {
+		return nil
+	}
+	for s, err := range stream.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, model.Cut) {
 		if err != nil {
 			return err
 		}
-		if m.Seq > model.Cut {
-			return nil
-		}
 		var out []embedding.Record
-		for r, err := range readRows(ctx, f.opts.Store, m, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColDeleted, rows.ColEventTime}}) {
+		for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColDeleted, rows.ColEventTime}}) {
 			if err != nil {
 				return err
 			}
 			if r.Deleted {
-				out = append(out, f.record(r, m, model))
+				out = append(out, f.record(r, model))
 			}
 		}
 		if err := f.opts.Publisher.Publish(ctx, out); err != nil {
@@ -205,8 +203,9 @@ func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
 	return nil
 }
 
-// publishManifest encodes and publishes the rows of one window.
-func (f *Follower) publishManifest(ctx context.Context, m *stream.Manifest, model *Model) error {
+// publishSegment encodes and publishes the rows of one window, or of a block of
+// merged ones.
+func (f *Follower) publishSegment(ctx context.Context, s *stream.Segment, model *Model) error {
 	var (
 		texts   = make([]string, 0, batch)
 		out     = make([]embedding.Record, 0, batch)
@@ -216,7 +215,7 @@ func (f *Follower) publishManifest(ctx context.Context, m *stream.Manifest, mode
 		// The records keep views into vectors, so each batch gets its own.
 		vectors = make([]float32, len(texts)*model.Dim)
 		if err := model.Encode(texts, vectors); err != nil {
-			return fmt.Errorf("encode rows of shard %d, manifest %d: %w", m.Shard, m.Seq, err)
+			return fmt.Errorf("encode rows of shard %d, manifests %d to %d: %w", f.opts.Shard, s.From, s.To, err)
 		}
 		next := 0
 		for i := range out {
@@ -229,11 +228,11 @@ func (f *Follower) publishManifest(ctx context.Context, m *stream.Manifest, mode
 		texts, out = texts[:0], out[:0]
 		return err
 	}
-	for r, err := range readRows(ctx, f.opts.Store, m, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}}) {
+	for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}}) {
 		if err != nil {
 			return err
 		}
-		out = append(out, f.record(r, m, model))
+		out = append(out, f.record(r, model))
 		if !r.Deleted {
 			texts = append(texts, r.Text)
 		}
@@ -246,9 +245,9 @@ func (f *Follower) publishManifest(ctx context.Context, m *stream.Manifest, mode
 	return send()
 }
 
-func (f *Follower) record(r rows.Row, m *stream.Manifest, model *Model) embedding.Record {
+func (f *Follower) record(r stream.CutRow, model *Model) embedding.Record {
 	return embedding.Record{NodeID: r.NodeID, Generation: model.Generation, EventTime: r.EventTime,
-		Shard: m.Shard, Seq: m.Seq, Deleted: r.Deleted}
+		Shard: f.opts.Shard, Seq: r.Seq, Deleted: r.Deleted}
 }
 
 func (f *Follower) advance(ctx context.Context, to stream.Published) error {
@@ -258,20 +257,4 @@ func (f *Follower) advance(ctx context.Context, to stream.Published) error {
 	f.cursor = to
 	f.at.Store(&to)
 	return nil
-}
-
-// readRows yields the rows of all objects of a manifest.
-func readRows(ctx context.Context, store sink.Store, m *stream.Manifest, opts rows.ReadOptions) iter.Seq2[rows.Row, error] {
-	return func(yield func(rows.Row, error) bool) {
-		for _, o := range m.Objects {
-			for r, err := range rows.Read(ctx, store, o.Key, opts) {
-				if err != nil && errors.Is(err, sink.ErrNotFound) {
-					err = fmt.Errorf("manifest %d of shard %d names an object that is gone: %w", m.Seq, m.Shard, err)
-				}
-				if !yield(r, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
 }

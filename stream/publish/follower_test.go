@@ -69,7 +69,7 @@ func commit(t *testing.T, store sink.Store, seq int64, changes ...[2]string) {
 	}
 	m := stream.Manifest{Format: stream.ManifestFormat, Shard: shard, Seq: seq, Writer: "test",
 		Next: map[string]int64{"nodes": seq}, Rows: int64(len(batch)), Created: time.Unix(seq, 0).UTC()}
-	key := fmt.Sprintf("shards/%d/rows/%020d-x.parquet", shard, seq)
+	key := fmt.Sprintf("shards/%d/rows/%020d-x-0.parquet", shard, seq)
 	info, err := rows.WriteSlice(t.Context(), store, key, batch)
 	if err != nil {
 		t.Fatal(err)
