@@ -92,10 +92,13 @@ type SASL struct {
 
 // Ingest says how records become nodes and edges.
 type Ingest struct {
-	Undirected bool       `yaml:"undirected"`
-	Nodes      NodeFields `yaml:"nodes"`
-	Edges      EdgeFields `yaml:"edges"`
-	Limits     Limits     `yaml:"limits"`
+	Undirected bool `yaml:"undirected"`
+	// Repartition has the records of the nodes and edges topics keyed anew,
+	// through topics of the pipeline's own.
+	Repartition bool       `yaml:"repartition"`
+	Nodes       NodeFields `yaml:"nodes"`
+	Edges       EdgeFields `yaml:"edges"`
+	Limits      Limits     `yaml:"limits"`
 
 	SchemaRegistry SchemaRegistry `yaml:"schema_registry"`
 }
@@ -186,11 +189,20 @@ type Tree struct {
 
 // Train says how the encoder is trained.
 type Train struct {
-	Encoder         string        `yaml:"encoder"` // bag, linear
+	Encoder         string        `yaml:"encoder"` // bag, linear, bert
 	Epochs          int           `yaml:"epochs"`  // 0: the encoder's default
 	Seed            uint64        `yaml:"seed"`
 	Threads         int           `yaml:"threads"` // 0: all cores
 	CheckpointEvery time.Duration `yaml:"checkpoint_every"`
+	BERT            BERT          `yaml:"bert"`
+}
+
+// BERT is the model that the encoder bert starts from.
+type BERT struct {
+	Model        string `yaml:"model"`          // a Hugging Face directory
+	Pooling      string `yaml:"pooling"`        // mean, cls
+	MaxTokens    int    `yaml:"max_tokens"`     // where texts are cut
+	CoarseToFine bool   `yaml:"coarse_to_fine"` // level by level, not all at once
 }
 
 // Evaluate says what a generation is measured on.
@@ -240,6 +252,12 @@ func (c *Config) Mirror() string {
 	}
 	return c.Pipeline + ".mirror"
 }
+
+// KeyedNodes returns the topic of nodes keyed anew, <pipeline>.nodes.keyed.
+func (c *Config) KeyedNodes() string { return c.Pipeline + ".nodes.keyed" }
+
+// KeyedEdges returns the topic of edges keyed anew, <pipeline>.edges.keyed.
+func (c *Config) KeyedEdges() string { return c.Pipeline + ".edges.keyed" }
 
 // DeadLetters returns the dead-letter topic, <pipeline>.dead-letters by
 // default.

@@ -160,6 +160,9 @@ func (v *validator) kafka(c *Config) {
 // topics checks the names that will be used, defaults filled in.
 func (v *validator) topics(c *Config) {
 	taken := map[string]string{}
+	if c.Ingest.Repartition {
+		taken[c.KeyedNodes()], taken[c.KeyedEdges()] = "ingest.repartition", "ingest.repartition"
+	}
 	for _, t := range []struct{ field, name string }{
 		{"nodes", c.Kafka.Topics.Nodes},
 		{"edges", c.Kafka.Topics.Edges},
@@ -246,7 +249,12 @@ func (v *validator) featurize(f *Featurize) {
 }
 
 func (v *validator) train(t *Train) {
-	v.oneOf("train.encoder", t.Encoder, "bag", "linear")
+	v.oneOf("train.encoder", t.Encoder, "bag", "linear", "bert")
+	v.check(t.Encoder != "bert" || t.BERT.Model != "", "train.bert.model",
+		"the encoder bert needs a model to start from: a Hugging Face directory with config.json, vocab.txt and model.safetensors")
+	v.oneOf("train.bert.pooling", t.BERT.Pooling, "mean", "cls")
+	v.check(t.BERT.MaxTokens >= 3 && t.BERT.MaxTokens <= 1<<16, "train.bert.max_tokens",
+		"must be between 3 and the positions of the model, got %d", t.BERT.MaxTokens)
 	v.atLeast("train.epochs", t.Epochs, 0)
 	v.atLeast("train.threads", t.Threads, 0)
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)

@@ -122,13 +122,13 @@ func TestKilledInTraining(t *testing.T) {
 	want := readOutcome(t, undisturbed)
 
 	dir := t.TempDir()
-	checkpoint := filepath.Join(dir, "generations", "000001", "encoder", "checkpoint")
+	checkpoints := filepath.Join(dir, "generations", "000001", "encoder", "checkpoints")
 	p := start(t, append(args, "--store", dir)...)
 	code := p.wait(os.Kill, func(stage string) <-chan time.Time {
 		if stage != "write training set" {
 			return nil
 		}
-		return appears(t, checkpoint)
+		return appears(t, filepath.Join(checkpoints, "000000000001"))
 	})
 	if code != -1 {
 		t.Fatalf("exit code %d\n%s", code, p.log())
@@ -145,8 +145,8 @@ func TestKilledInTraining(t *testing.T) {
 	if report.Resumed == 0 {
 		t.Error("the training began anew")
 	}
-	if _, err := os.Stat(checkpoint); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the checkpoint is still there: %v", err)
+	if left, err := os.ReadDir(checkpoints); len(left) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("checkpoints are still there: %v, %v", left, err)
 	}
 }
 

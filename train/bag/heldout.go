@@ -5,17 +5,6 @@ import (
 
 	"giantstream/featurize/parallel"
 	"giantstream/train/eval"
-	"giantstream/train/internal/rng"
-)
-
-const (
-	// holdOut is the share of instances held out, of graphs that have at
-	// least minHoldOut instances; no more than maxHoldOut.
-	holdOut    = 0.05
-	minHoldOut = 200
-	maxHoldOut = 2000
-	// pairsEach is how many neighbours of a held-out instance are scored.
-	pairsEach = 5
 )
 
 // heldOut is the instances that are not trained on and the pairs that they
@@ -25,27 +14,13 @@ type heldOut struct {
 	pairs     *eval.Pairs
 }
 
-// split divides eligible instances into those to train on and to hold out.
+// split divides the instances into those to train on and to hold out.
 func split(d Data, o Options) (fit []int32, held *heldOut) {
-	var eligible []int32
-	for i := range d.Neighbours.Rows {
-		if k := len(d.Neighbours.Row(i).Index); k > 0 && k <= o.MaxDegree {
-			eligible = append(eligible, int32(i))
-		}
+	fit, instances := eval.HoldOut(d.Neighbours, o.MaxDegree, o.Seed, streamHold)
+	held = &heldOut{instances: instances}
+	if len(instances) > 0 {
+		held.pairs = eval.DrawPairs(d.Neighbours, instances, eval.PairsEach, o.Seed, streamCheck)
 	}
-	held = &heldOut{}
-	if len(eligible) < minHoldOut {
-		return eligible, held
-	}
-	share := min(holdOut, float64(maxHoldOut)/float64(len(eligible)))
-	for _, i := range eligible {
-		if r := rng.New(o.Seed, streamHold, uint64(i)); r.Float64() < share {
-			held.instances = append(held.instances, i)
-		} else {
-			fit = append(fit, i)
-		}
-	}
-	held.pairs = eval.DrawPairs(d.Neighbours, held.instances, pairsEach, o.Seed, streamCheck)
 	return fit, held
 }
 

@@ -87,6 +87,9 @@ func New(m *Model, t *wordpiece.Tokenizer, o Options) (*Encoder, error) {
 // Kind returns "bert".
 func (e *Encoder) Kind() string { return Kind }
 
+// Options returns the options in effect.
+func (e *Encoder) Options() Options { return e.options }
+
 // Dim returns the length of an embedding, the model's hidden size.
 func (e *Encoder) Dim() int { return e.model.config.HiddenSize }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"giantstream/train/bert"
 )
 
 // Errors that callers test with errors.Is.
@@ -31,7 +33,7 @@ const (
 type Config struct {
 	Magic   string `json:"magic"`
 	Version int    `json:"version"`
-	// Kind is the encoder's Kind: "bag", "linear" or "lsa".
+	// Kind is the encoder's Kind: "bag", "linear", "lsa" or "bert".
 	Kind string `json:"kind"`
 	Dim  int    `json:"dim"`
 	// Features and Rank are the vectorizer's and the projection's dimensions.
@@ -42,6 +44,27 @@ type Config struct {
 	// Metrics is what the training reported, for people.
 	Metrics json.RawMessage `json:"metrics,omitempty"`
 	Model   File            `json:"model"`
+	// BERT is what a "bert" has besides.
+	BERT *BERT `json:"bert,omitempty"`
+}
+
+// BERT is a BERT's part of the configuration.
+type BERT struct {
+	Pooling   string `json:"pooling"` // "mean" or "cls"
+	MaxTokens int    `json:"max_tokens"`
+	// Files are the files of the model directory, bert/, by name.
+	Files map[string]File `json:"files"`
+}
+
+// Size is the number of bytes of the encoder's objects, config.json not counted.
+func (c Config) Size() int64 {
+	n := c.Model.Bytes
+	if c.BERT != nil {
+		for _, f := range c.BERT.Files {
+			n += f.Bytes
+		}
+	}
+	return n
 }
 
 // File is an object's size and CRC-32C.
@@ -61,6 +84,9 @@ func parseConfig(data []byte) (Config, error) {
 	}
 	if c.Dim < 1 || c.Dim > 1<<20 || c.Features < 1 || c.Rank < 0 {
 		return c, fmt.Errorf("%w: %s says dim %d, features %d, rank %d", ErrCorrupt, configName, c.Dim, c.Features, c.Rank)
+	}
+	if (c.Kind == bert.Kind) != (c.BERT != nil) {
+		return c, fmt.Errorf("%w: %s of a %q, with what only a bert has or without", ErrCorrupt, configName, c.Kind)
 	}
 	return c, nil
 }

@@ -1,8 +1,9 @@
-// Package encoder stores trained encoders: Save writes an encoder as a pair of
+// Package encoder stores trained encoders: Save writes an encoder as a few
 // objects under a prefix (generations/<g>/encoder), Load makes it work again.
 //
 //	config.json        kind, dimensions, seed, metrics, checksum of the other
 //	model.safetensors  the trained numbers
+//	bert/              the model directory of a BERT
 //
 // The vectorizer and the projection that an encoder was trained on are
 // artifacts of the generation and are given to Load, which refuses them if

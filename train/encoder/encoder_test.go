@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,9 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/train"
 	"giantstream/train/bag"
+	"giantstream/train/bert"
+	"giantstream/train/bert/compute"
+	"giantstream/train/bert/compute/cpu"
 	"giantstream/train/linear"
 	"giantstream/train/lsa"
 	"giantstream/train/xmc"
@@ -145,6 +149,11 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 				return bytes.Replace(b, []byte(`"version": 1`), []byte(`"version": 2`), 1)
 			})
 		}, firstFour{}, ErrUnknown},
+		{"a bert without model directory", func(t *testing.T, s sink.Store) {
+			edit(t, s, "e/config.json", func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"linear"`), []byte(`"bert"`), 1)
+			})
+		}, firstFour{}, ErrCorrupt},
 		{"unknown kind", func(t *testing.T, s sink.Store) {
 			edit(t, s, "e/config.json", func(b []byte) []byte {
 				return bytes.Replace(b, []byte(`"linear"`), []byte(`"oracle"`), 1)
@@ -161,6 +170,43 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		if _, _, err := Load(t.Context(), store, "e", letters{}, c.rank); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		}
+	}
+}
+
+// A BERT is stored with its model directory, of which every file is checked.
+func TestBERTComesBack(t *testing.T) {
+	dir := os.DirFS("../bert/testdata/tiny")
+	e, err := bert.Open(dir, cpu.New(), bert.Options{Pooling: compute.First, MaxTokens: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := new(memstore.Store)
+	if _, err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}}); err != nil {
+		t.Fatal(err)
+	}
+	got, c, err := Load(t.Context(), store, "e", letters{}, firstFour{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := got.(*bert.Encoder).Options(); o.Pooling != compute.First || o.MaxTokens != 12 {
+		t.Errorf("options %+v", o)
+	}
+	if a, b := encode(t, e), encode(t, got); !slices.Equal(a, b) {
+		t.Errorf("embeddings %v, loaded %v", a, b)
+	}
+	if c.Size() <= c.Model.Bytes || len(c.BERT.Files) < 3 {
+		t.Errorf("configuration %+v", c)
+	}
+	for name := range c.BERT.Files {
+		edit(t, store, "e/bert/"+name, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+		if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s damaged: got %v, want ErrCorrupt", name, err)
+		}
+		edit(t, store, "e/bert/"+name, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+	}
+	remove(t, store, "e/bert/vocab.txt")
+	if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("without vocabulary: got %v, want ErrCorrupt", err)
 	}
 }
 

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/bag"
+	"giantstream/train/bert"
 	"giantstream/train/linear"
 	"giantstream/train/lsa"
 	"giantstream/train/safetensors"
@@ -40,7 +42,12 @@ func Load(ctx context.Context, store sink.Store, prefix string, v train.Vectoriz
 	if err != nil {
 		return nil, c, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	e, err := build(c, a, v, p)
+	var e train.Encoder
+	if c.Kind == bert.Kind {
+		e, err = loadBERT(ctx, store, prefix, c.BERT)
+	} else {
+		e, err = build(c, a, v, p)
+	}
 	if err != nil {
 		return nil, c, err
 	}
@@ -60,7 +67,7 @@ func LoadMatcher(ctx context.Context, store sink.Store, prefix string) (*xmc.Mat
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	var levels []xmc.Level
-	var weights [][]float32
+	var weights, bias [][]float32
 	for t := range maxLevels {
 		shape, ok := a.Shape(fmt.Sprintf("head.%d", t))
 		if !ok || len(shape) != 2 {
@@ -68,6 +75,11 @@ func LoadMatcher(ctx context.Context, store sink.Store, prefix string) (*xmc.Mat
 		}
 		l := xmc.Level{Clusters: shape[0]}
 		w, err := a.Float32(fmt.Sprintf("head.%d", t), l.Clusters, c.Dim)
+		if name := fmt.Sprintf("bias.%d", t); err == nil && slices.Contains(a.Names(), name) {
+			var b []float32
+			b, err = a.Float32(name, l.Clusters)
+			bias = append(bias, b)
+		}
 		if err == nil && t > 0 {
 			l.Parent, err = a.Int32(fmt.Sprintf("parent.%d", t), l.Clusters)
 		}
@@ -83,7 +95,10 @@ func LoadMatcher(ctx context.Context, store sink.Store, prefix string) (*xmc.Mat
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return &xmc.Matcher{Problem: problem, Dim: c.Dim, Weights: weights}, nil
+	if bias != nil && len(bias) != len(weights) {
+		return nil, fmt.Errorf("%w: %d levels of heads, %d of biases", ErrCorrupt, len(weights), len(bias))
+	}
+	return &xmc.Matcher{Problem: problem, Dim: c.Dim, Weights: weights, Bias: bias}, nil
 }
 
 // open reads the configuration and opens the model after checking its size
@@ -105,29 +120,35 @@ func open(ctx context.Context, store sink.Store, prefix string) (Config, sink.Ob
 	if err != nil {
 		return c, nil, err
 	}
-	model, err := store.Open(ctx, prefix+"/"+modelName)
-	if errors.Is(err, sink.ErrNotFound) {
-		return c, nil, fmt.Errorf("%w: %s is missing", ErrCorrupt, modelName)
-	}
-	if err != nil {
-		return c, nil, err
-	}
-	if err := c.Model.verify(model); err != nil {
-		return c, nil, errors.Join(fmt.Errorf("encoder %s: %w", prefix, err), model.Close())
-	}
-	return c, model, nil
+	model, err := openVerified(ctx, store, prefix, modelName, c.Model)
+	return c, model, err
 }
 
-// verify reads the model through and compares it with what the configuration
-// says of it.
-func (f File) verify(model sink.Object) error {
-	sum := crc32.New(castagnoli)
-	if _, err := io.Copy(sum, bufio.NewReaderSize(io.NewSectionReader(model, 0, model.Size()), readAhead)); err != nil {
-		return fmt.Errorf("read %s: %w", modelName, err)
+// openVerified opens an object below prefix, which must be what the
+// configuration says of it.
+func openVerified(ctx context.Context, store sink.Store, prefix, name string, want File) (sink.Object, error) {
+	object, err := store.Open(ctx, prefix+"/"+name)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %s is missing", ErrCorrupt, name)
 	}
-	if got := (File{model.Size(), sum.Sum32()}); got != f {
+	if err != nil {
+		return nil, err
+	}
+	if err := want.verify(object, name); err != nil {
+		return nil, errors.Join(fmt.Errorf("encoder %s: %w", prefix, err), object.Close())
+	}
+	return object, nil
+}
+
+// verify reads an object through.
+func (f File) verify(object sink.Object, name string) error {
+	sum := crc32.New(castagnoli)
+	if _, err := io.Copy(sum, bufio.NewReaderSize(io.NewSectionReader(object, 0, object.Size()), readAhead)); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if got := (File{object.Size(), sum.Sum32()}); got != f {
 		return fmt.Errorf("%w: %s is %d bytes with checksum %08x, %s says %d and %08x", ErrCorrupt,
-			modelName, got.Bytes, got.CRC32C, configName, f.Bytes, f.CRC32C)
+			name, got.Bytes, got.CRC32C, configName, f.Bytes, f.CRC32C)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/bag"
+	"giantstream/train/bert"
 	"giantstream/train/linear"
 	"giantstream/train/lsa"
 	"giantstream/train/safetensors"
@@ -26,7 +27,7 @@ type Meta struct {
 	Seed       uint64
 	// Metrics, if not nil, becomes "metrics" in config.json.
 	Metrics any
-	// Matcher, if not nil, is stored with a bag.
+	// Matcher, if not nil, is stored beside it.
 	Matcher *xmc.Matcher
 }
 
@@ -36,10 +37,11 @@ func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder,
 	c := Config{
 		Magic: magic, Version: version, Kind: e.Kind(), Dim: e.Dim(), Features: m.Vectorizer.Dim(), Seed: m.Seed,
 	}
-	tensors, err := tensorsOf(e, m.Matcher)
+	tensors, err := tensorsOf(e)
 	if err != nil {
 		return c, err
 	}
+	tensors = append(tensors, matcherTensors(m.Matcher)...)
 	file, err := safetensors.New(tensors, map[string]string{"kind": e.Kind()})
 	if err != nil {
 		return c, fmt.Errorf("encoder: %w", err)
@@ -52,8 +54,13 @@ func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder,
 			return c, fmt.Errorf("encoder: metrics: %w", err)
 		}
 	}
-	if c.Model, err = put(ctx, store, prefix+"/"+modelName, file); err != nil {
+	if c.Model, err = put(ctx, store, prefix+"/"+modelName, file, file.Size()); err != nil {
 		return c, err
+	}
+	if b, ok := e.(*bert.Encoder); ok {
+		if c.BERT, err = saveBERT(ctx, store, prefix, b); err != nil {
+			return c, err
+		}
 	}
 	config, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -63,8 +70,8 @@ func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder,
 	return c, store.Put(ctx, prefix+"/"+configName, bytes.NewReader(config), int64(len(config)))
 }
 
-// put streams the tensors into the store.
-func put(ctx context.Context, store sink.Store, key string, file *safetensors.File) (File, error) {
+// put streams a file into the store.
+func put(ctx context.Context, store sink.Store, key string, file io.WriterTo, size int64) (File, error) {
 	r, w := io.Pipe()
 	sum := crc32.New(castagnoli)
 	ended := make(chan struct{})
@@ -73,27 +80,28 @@ func put(ctx context.Context, store sink.Store, key string, file *safetensors.Fi
 		_, err := file.WriteTo(io.MultiWriter(w, sum))
 		w.CloseWithError(err)
 	}()
-	err := store.Put(ctx, key, r, file.Size())
+	err := store.Put(ctx, key, r, size)
 	// A store that stopped early must not leave the writer waiting.
 	r.CloseWithError(io.ErrClosedPipe)
 	<-ended
-	return File{Bytes: file.Size(), CRC32C: sum.Sum32()}, err
+	return File{Bytes: size, CRC32C: sum.Sum32()}, err
 }
 
-func tensorsOf(e train.Encoder, matcher *xmc.Matcher) ([]safetensors.Tensor, error) {
+// tensorsOf are the encoder's own tensors. Those of a BERT are in files of
+// their own.
+func tensorsOf(e train.Encoder) ([]safetensors.Tensor, error) {
 	switch e := e.(type) {
-	case *lsa.Encoder:
+	case *lsa.Encoder, *bert.Encoder:
 		return nil, nil
 	case *linear.Encoder:
 		w := e.Weights()
 		return []safetensors.Tensor{{Name: "weights", Shape: []int{len(w) / e.Dim(), e.Dim()}, Float32: w}}, nil
 	case *bag.Encoder:
 		f := e.Model().Features()
-		tensors := []safetensors.Tensor{
+		return []safetensors.Tensor{
 			{Name: "features", Shape: []int{len(f)}, Int32: f},
 			{Name: "vectors", Shape: []int{len(f), e.Dim()}, Float32: e.Model().Vectors()},
-		}
-		return append(tensors, matcherTensors(matcher)...), nil
+		}, nil
 	}
 	return nil, fmt.Errorf("%w: cannot save a %q", ErrUnknown, e.Kind())
 }
@@ -107,6 +115,11 @@ func matcherTensors(m *xmc.Matcher) []safetensors.Tensor {
 		out = append(out, safetensors.Tensor{
 			Name: fmt.Sprintf("head.%d", t), Shape: []int{l.Clusters, m.Dim}, Float32: m.Weights[t],
 		})
+		if m.Bias != nil {
+			out = append(out, safetensors.Tensor{
+				Name: fmt.Sprintf("bias.%d", t), Shape: []int{l.Clusters}, Float32: m.Bias[t],
+			})
+		}
 		if t > 0 {
 			out = append(out, safetensors.Tensor{
 				Name: fmt.Sprintf("parent.%d", t), Shape: []int{l.Clusters}, Int32: l.Parent,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"giantstream/train/bag"
 	"giantstream/train/lsa"
 )
 
@@ -97,7 +96,7 @@ func (f *building) compare(kind string) (Evaluation, error) {
 		return f.measureText()
 	}
 	var err error
-	if f.encoder, _, err = f.train(kind, bag.Checkpoints{}); err != nil {
+	if f.encoder, _, err = f.train(kind, &checkpoints{f: f}); err != nil {
 		return Evaluation{}, err
 	}
 	if err := f.encode(); err != nil {

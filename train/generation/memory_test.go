@@ -9,7 +9,6 @@ import (
 
 	"giantstream/sink"
 	"giantstream/sink/memstore"
-	"giantstream/train/bag"
 )
 
 // The memory limit decides where texts and features lie while a generation is
@@ -101,7 +100,7 @@ func TestUnreadableFeaturesFailTheTraining(t *testing.T) {
 		if err := broken(f).file.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := f.train(kind, bag.Checkpoints{}); !errors.Is(err, os.ErrClosed) {
+		if _, _, err := f.train(kind, &checkpoints{f: f}); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: got %v, want the error of the file", kind, err)
 		}
 		f.close()

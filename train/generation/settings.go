@@ -25,8 +25,10 @@ type Settings struct {
 	LeafSize  int    `json:"leaf_size"`
 	Branching int    `json:"branching"`
 	TreeSeed  uint64 `json:"tree_seed"`
-	// Encoder: "bag" or "linear".
+	// Encoder: "bag", "linear" or "bert".
 	Encoder string `json:"encoder"`
+	// BERT is needed by that encoder.
+	BERT *BERT `json:"bert,omitempty"`
 	// Epochs of the encoder's training, 0 for its default.
 	Epochs int    `json:"epochs"`
 	Seed   uint64 `json:"seed"`

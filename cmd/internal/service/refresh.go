@@ -251,13 +251,17 @@ func NewBuilder(cfg *config.Config, store sink.Store, p train.Progress, log *slo
 // SettingsOf returns what the configuration says about generations.
 func SettingsOf(cfg *config.Config) generation.Settings {
 	f := cfg.Featurize
-	return generation.Settings{
+	s := generation.Settings{
 		Profile: f.Profile, MaxDegree: f.MaxDegree, ProjectionDim: f.ProjectionDim,
 		PIFADim: f.PIFA.Dim, Weighting: f.PIFA.Weighting, LabelFeatures: f.LabelFeatures,
 		LeafSize: f.Tree.LeafSize, Branching: f.Tree.Branching, TreeSeed: f.Tree.Seed,
 		Encoder: cfg.Train.Encoder, Epochs: cfg.Train.Epochs, Seed: cfg.Train.Seed,
 		Holdout: cfg.Evaluate.HoldoutEdges, ProbeRates: cfg.Evaluate.ProbeRates, EvalSeed: cfg.Evaluate.Seed,
 	}
+	if b := cfg.Train.BERT; b.Model != "" {
+		s.BERT = &generation.BERT{Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, CoarseToFine: b.CoarseToFine}
+	}
+	return s
 }
 
 // loadCurrent makes the store's newest ready generation current.

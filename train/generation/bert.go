@@ -1,0 +1,158 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+
+	"giantstream/featurize/targets"
+	"giantstream/train/bert"
+	"giantstream/train/bert/compute/cpu"
+	"giantstream/train/bert/wordpiece"
+	"giantstream/train/encoder"
+	"giantstream/train/eval"
+	"giantstream/train/internal/rng"
+	"giantstream/train/xmc"
+	"giantstream/train/xrt"
+)
+
+// BERT says which model a generation's encoder starts from.
+type BERT struct {
+	// Model is a directory as Hugging Face's save_pretrained writes it
+	// (docs/format/bert.md).
+	Model string `json:"model"`
+	// Pooling is "mean", or "cls" with the pooler.
+	Pooling string `json:"pooling"`
+	// MaxTokens is where texts are cut.
+	MaxTokens int `json:"max_tokens"`
+	// CoarseToFine trains the levels of the tree one after the other, as the
+	// paper does, instead of all at once.
+	CoarseToFine bool `json:"coarse_to_fine,omitempty"`
+}
+
+// Streams of random numbers, besides those of other parts of a build.
+const (
+	streamBERTHold  = 'H'
+	streamBERTPairs = 'P'
+	streamBERTOrder = 'O'
+)
+
+// tuner opens the model that training starts from.
+func (f *building) tuner() (*bert.Tuner, error) {
+	s := f.doc.Settings
+	if s.BERT == nil || s.BERT.Model == "" {
+		return nil, fmt.Errorf("the encoder bert needs a model to start from: set train.bert.model to a Hugging Face directory")
+	}
+	pooling, err := encoder.Pooling(s.BERT.Pooling)
+	if err != nil {
+		return nil, err
+	}
+	dir := os.DirFS(s.BERT.Model)
+	tokenizer, err := wordpiece.Load(dir)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", s.BERT.Model, err)
+	}
+	model, err := bert.Load(dir, cpu.New())
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", s.BERT.Model, err)
+	}
+	return bert.NewTuner(model, tokenizer, bert.TuneOptions{Pooling: pooling, MaxTokens: s.BERT.MaxTokens, Workers: f.Workers})
+}
+
+// trainBERT fine-tunes the model on the neighbourhoods.
+func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, err error) {
+	s := f.doc.Settings
+	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
+	source := &examples{f: f, instances: instances}
+	options := xrt.Options{Epochs: float64(s.Epochs), Seed: s.Seed, Workers: f.Workers}
+	if s.BERT != nil && s.BERT.CoarseToFine {
+		options.Schedule = xrt.CoarseToFine
+	}
+	dim := 0 // of the model, known once it is open
+	hooks := xrt.Hooks{Due: c.due, Save: func(ctx context.Context, _ int64, s io.WriterTo) error { return c.save(ctx, s) }}
+	if len(held) > 0 {
+		pairs := eval.DrawPairs(f.known.Neighbours, held, eval.PairsEach, s.Seed, streamBERTPairs)
+		hooks.Judge = func(_ context.Context, embed func([]string, []float32) error) (float64, error) {
+			return f.judge(pairs, dim, embed)
+		}
+	}
+	started := f.Now()
+	hooks.Point = func(p xrt.Point) {
+		f.Log.Debug("training", "generation", f.doc.Generation, "step", p.Step, "level", p.Level, "loss", p.Loss, "elapsed", f.Now().Sub(started))
+	}
+	err = c.resume(func(state io.Reader) error {
+		tuner, err := f.tuner() // afresh: a state that fails leaves it half changed
+		if err != nil {
+			return err
+		}
+		dim, hooks.Resume = tuner.Dim(), state
+		if r, err = xrt.Train(f.ctx, tuner, source, levelsOf(f.tree), options, hooks, f.clock); err != nil {
+			return err
+		}
+		e = tuner.Encoder()
+		return nil
+	})
+	return e, r, err
+}
+
+// levelsOf is the shape of a tree.
+func levelsOf(t interface {
+	Levels() int
+	Clusters(level int) int
+	Parent(level int, cluster int32) int32
+}) []xmc.Level {
+	levels := make([]xmc.Level, t.Levels())
+	for k := range levels {
+		levels[k].Clusters = t.Clusters(k)
+		for c := range int32(t.Clusters(k)) {
+			if k > 0 {
+				levels[k].Parent = append(levels[k].Parent, t.Parent(k, c))
+			}
+		}
+	}
+	return levels
+}
+
+// judge is the AUC of held-out instances' neighbours.
+func (f *building) judge(p *eval.Pairs, dim int, embed func([]string, []float32) error) (float64, error) {
+	texts := make([]string, len(p.Nodes))
+	for k, i := range p.Nodes {
+		var err error
+		if texts[k], err = f.corpus.texts.text(int(i)); err != nil {
+			return 0, err
+		}
+	}
+	z := make([]float32, len(texts)*dim)
+	if err := embed(texts, z); err != nil {
+		return 0, err
+	}
+	return p.AUC(z, dim), nil
+}
+
+// examples are the instances of a build as a training set. It implements
+// xrt.Source.
+type examples struct {
+	f         *building
+	instances []int32
+}
+
+func (x *examples) Instances() int64 { return int64(len(x.instances)) }
+
+// Epoch yields the instances in the epoch's order.
+func (x *examples) Epoch(_ context.Context, epoch int, skip int64) iter.Seq2[xrt.Example, error] {
+	return func(yield func(xrt.Example, error) bool) {
+		r := rng.New(x.f.doc.Settings.Seed, streamBERTOrder, uint64(epoch))
+		order := r.Perm(len(x.instances))
+		for _, k := range order[min(skip, int64(len(order))):] {
+			i := int(x.instances[k])
+			text, err := x.f.corpus.texts.text(i)
+			e := xrt.Example{Text: text}
+			e.Targets, e.Counts = targets.Of(x.f.tree, x.f.known.Neighbours.Row(i).Index)
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package generation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/train/bert"
+	"giantstream/train/bert/compute"
+	"giantstream/train/bert/compute/cpu"
+	"giantstream/train/encoder"
+)
+
+// tinyBERT has a builder fine-tune the random two-layer model that package
+// bert is tested with.
+func tinyBERT(store sink.Store) *Builder {
+	b := builder(store)
+	b.Settings.Encoder, b.Settings.Epochs = bert.Kind, 2
+	b.Settings.BERT = &BERT{Model: "../bert/testdata/tiny", Pooling: "mean", MaxTokens: 16}
+	var ticks int64 // every step is time for a checkpoint
+	b.Now = func() time.Time { ticks++; return time.Unix(ticks, 0) }
+	b.CheckpointEvery = time.Nanosecond
+	return b
+}
+
+func graphOf(nodes int) *commits {
+	log := &commits{}
+	for _, r := range topics(nodes, topicCount) {
+		log.add(1, r)
+	}
+	return log
+}
+
+// A generation with a BERT serves what was trained, keeps a matcher and a
+// picture of its training, and leaves no checkpoints.
+func TestBuildWithBERT(t *testing.T) {
+	store, log := &memstore.Store{}, graphOf(400)
+	doc := build(t, tinyBERT(store), 1, log, nil)
+	g, err := Open(t.Context(), store, doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Encoder.Kind() != bert.Kind || doc.Encoder.Kind != bert.Kind || doc.Encoder.Dim != g.Encoder.Dim() {
+		t.Errorf("encoder %s, document %+v", g.Encoder.Kind(), doc.Encoder)
+	}
+	texts := []string{topics(400, topicCount)[0].Text}
+	z, before := make([]float32, g.Encoder.Dim()), make([]float32, g.Encoder.Dim())
+	start, err := bert.Open(os.DirFS("../bert/testdata/tiny"), cpu.New(), bert.Options{Pooling: compute.Mean, MaxTokens: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.Encoder.Encode(texts, z), start.Encode(texts, before)); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(z, before) {
+		t.Error("the encoder is the model that training started from")
+	}
+	m, err := encoder.LoadMatcher(t.Context(), store, Prefix(1)+encoderName)
+	if err != nil || m == nil || len(m.Weights) != len(doc.Tree.Levels) || m.Bias == nil {
+		t.Errorf("matcher %+v (%v), want one of %d levels with biases", m, err, len(doc.Tree.Levels))
+	}
+	all := objects(t, store)
+	if svg := string(all[Prefix(1)+curveName]); !strings.HasPrefix(svg, "<svg") || !strings.HasSuffix(svg, "</svg>\n") {
+		t.Errorf("picture of the loss: %.80q", svg)
+	}
+	for key := range all {
+		if strings.Contains(key, "checkpoints") {
+			t.Errorf("%s is left", key)
+		}
+	}
+}
+
+// Training that is cut off resumes from its checkpoint and ends with the same
+// bytes; a damaged checkpoint costs the steps since the one before it.
+func TestBERTResumes(t *testing.T) {
+	log := graphOf(400)
+	undisturbed := &memstore.Store{}
+	build(t, tinyBERT(undisturbed), 1, log, nil)
+	want := objects(t, undisturbed)[Prefix(1)+"encoder/bert/model.safetensors"]
+
+	for _, damaged := range []bool{false, true} {
+		store := &stopping{Store: &memstore.Store{}, after: 4}
+		b := tinyBERT(store)
+		src, err := log.at(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		store.stop = cancel
+		if _, err := b.Build(ctx, 1, src, UntilReady); !errors.Is(err, context.Canceled) {
+			t.Fatalf("build that is cut off: %v", err)
+		}
+		if len(store.keys) != 4 {
+			t.Fatalf("checkpoints %v were written, want 4", store.keys)
+		}
+		if damaged {
+			last := store.keys[3]
+			data := objects(t, store.Store)[last]
+			data[len(data)/2] ^= 1
+			if err := store.Put(t.Context(), last, bytes.NewReader(data), int64(len(data))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store.stop = nil
+		doc := build(t, b, 1, log, nil)
+		if got := objects(t, store.Store)[Prefix(1)+"encoder/bert/model.safetensors"]; !bytes.Equal(got, want) {
+			t.Errorf("damaged %t: the resumed training ends with other weights", damaged)
+		}
+		resumed := `"resumed_step":4`
+		if damaged {
+			resumed = `"resumed_step":3`
+		}
+		if m := strings.ReplaceAll(string(doc.Encoder.Metrics), " ", ""); !strings.Contains(m, resumed) {
+			t.Errorf("damaged %t: report %.200s has no %s", damaged, m, resumed)
+		}
+	}
+}
+
+// stopping calls stop once so many checkpoints are written.
+type stopping struct {
+	sink.Store
+	after int
+	stop  func()
+	keys  []string
+}
+
+func (s *stopping) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	err := s.Store.Put(ctx, key, r, size)
+	if strings.Contains(key, checkpointsName) && s.stop != nil && !slices.Contains(s.keys, key) {
+		if s.keys = append(s.keys, key); len(s.keys) == s.after {
+			s.stop()
+		}
+	}
+	return err
+}
+
+func TestBERTNeedsAModel(t *testing.T) {
+	b := tinyBERT(&memstore.Store{})
+	b.Settings.BERT.Model = ""
+	src, err := graphOf(100).at(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Build(t.Context(), 1, src, UntilReady); err == nil || !strings.Contains(err.Error(), "train.bert.model") {
+		t.Errorf("without a model: %v, want an error that names the setting", err)
+	}
+}
