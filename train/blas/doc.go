@@ -28,8 +28,8 @@
 // as a tile (32 columns, or 16), a tile of C (14×32 in 28 AVX-512 registers, or
 // 6×16 in 12 AVX2 ones) stays in registers over a block of k, and the rows of A
 // that meet a panel fit into the second-level cache. A is broadcast element by
-// element, so it is read where it lies, along rows or columns; a block of it is
-// copied only if its stride would fight over cache sets.
+// element, so it is read where it lies; a block of it is copied only if it is
+// stored transposed or if its rows would fight over cache sets.
 //
 // A large product is cut over idle cores: columns first, since then nothing is
 // packed twice. Products that run side by side count each other, so callers

@@ -55,13 +55,13 @@ func (im Implementation) panel(buf *buffers, p *product, a operand, m, k int, b 
 	i := 0
 	for _, t := range im.tiles {
 		for ; m-i >= t.rows; i += t.rows {
-			at, to, ld := &a.data[i*a.row], c[i*p.ldc:], p.ldc
+			at, to := &a.data[i*a.row], c[i*p.ldc:]
 			if width < im.width {
 				im.edge(buf, t, at, a, k, b, to, p.ldc, width, p.alpha, add)
 				continue
 			}
 			t.run(k, at, uintptr(a.row)*size, uintptr(a.col)*size, &b.data[0], uintptr(b.stride)*size,
-				p.alpha, &to[0], uintptr(ld)*size, add)
+				p.alpha, &to[0], uintptr(p.ldc)*size, add)
 		}
 	}
 }
