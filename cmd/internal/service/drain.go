@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"giantstream/ingest/rekey"
 	"giantstream/stream"
 )
 
@@ -18,7 +19,8 @@ const drainPoll = 200 * time.Millisecond
 //
 // Manifests that reach the end offsets of every topic, read after them, mean
 // that nothing more can come from within: only edges make mirror records, and
-// a shard flushes those before the manifest that covers the edges.
+// a shard flushes those before the manifest that covers the edges. Records that
+// are keyed anew count as open until they are copied.
 func (s *Service) Drain(ctx context.Context) error {
 	s.draining.Add(1)
 	defer s.draining.Add(-1)
@@ -40,6 +42,10 @@ func (s *Service) backlog(ctx context.Context) (covered, open int64, err error) 
 		if heads[p], err = s.heads.get(ctx, s.store, p); err != nil {
 			return 0, 0, err
 		}
+	}
+	// What is copied by now is below the end offsets read after it.
+	if open, err = rekey.Lag(ctx, s.client, s.routes()); err != nil {
+		return 0, 0, err
 	}
 	ends, err := s.client.EndOffsets(ctx, s.topics.Inputs()...)
 	if err != nil {

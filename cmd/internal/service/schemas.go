@@ -29,7 +29,8 @@ func openSchemas(cfg *config.Config) (*schema.Registry, map[string]*schema.Trans
 		return nil, nil, err
 	}
 	translators := map[string]*schema.Translator{}
-	for topic, format := range map[string]string{cfg.Kafka.Topics.Nodes: in.Nodes.Format, cfg.Kafka.Topics.Edges: in.Edges.Format} {
+	topics := TopicsOf(cfg)
+	for topic, format := range map[string]string{topics.Nodes: in.Nodes.Format, topics.Edges: in.Edges.Format} {
 		if format == string(schema.JSON) {
 			continue
 		}

@@ -114,6 +114,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	switch {
 	case s.roles.Stream:
 		s.group.Go(func() error { return s.fail(s.consume(ctx)) })
+		if s.topics.Rekeyed() {
+			s.group.Go(func() error { return s.fail(s.rekey(ctx)) })
+		}
 	case s.roles.Embed:
 		s.group.Go(func() error { return s.fail(s.embed(ctx)) })
 	}
@@ -147,7 +150,7 @@ func (s *Service) connect(ctx context.Context) error {
 		return err
 	}
 	mapping, limits := MappingOf(s.cfg)
-	s.feeds = feed.Config{Client: s.client, Topics: s.topics, Mapping: mapping, Limits: limits, Translators: translators,
+	s.feeds = feed.Config{Client: s.client, Topics: s.topics, Mapping: mapping, Limits: limits, Translators: translators, Rekeyed: s.topics.Rekeyed(),
 		Shards: s.cfg.Shards, Clock: time.Now, Log: s.log, Metrics: &s.metrics.feed}
 	format, err := embedding.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
@@ -215,6 +218,10 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	if cfg.Ingest.Undirected {
 		t.Mirror = cfg.Mirror()
 	}
+	if cfg.Ingest.Repartition {
+		t.SourceNodes, t.SourceEdges = t.Nodes, t.Edges
+		t.Nodes, t.Edges = cfg.KeyedNodes(), cfg.KeyedEdges()
+	}
 	return t
 }
 
@@ -236,7 +243,14 @@ const deletedField = "deleted"
 // EnsureTopics creates the pipeline's topics where they are missing and
 // checks that the inputs are partitioned alike.
 func EnsureTopics(ctx context.Context, c *client.Client, cfg *config.Config) error {
-	return c.EnsureTopics(ctx, TopicsOf(cfg).Specs(cfg.Shards)...)
+	topics := TopicsOf(cfg)
+	specs := topics.Specs(cfg.Shards)
+	for i := range specs {
+		if n := specs[i].Name; topics.Rekeyed() && (n == topics.Nodes || n == topics.Edges) {
+			specs[i].MaxMessageBytes = keyedMessageBytes(cfg)
+		}
+	}
+	return c.EnsureTopics(ctx, specs...)
 }
 
 // Check reports what only the packages below can tell of a configuration:

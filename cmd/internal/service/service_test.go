@@ -37,7 +37,7 @@ func text(node, about int) string {
 func nodeID(i int) string { return fmt.Sprintf("node-%03d", i) }
 
 // testService starts a pipeline on an embedded broker and a store in memory.
-func testService(t *testing.T, store sink.Store) (*Service, *config.Config) {
+func testService(t *testing.T, store sink.Store, edit ...func(*config.Config)) (*Service, *config.Config) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Pipeline = "test"
@@ -49,6 +49,9 @@ func testService(t *testing.T, store sink.Store) (*Service, *config.Config) {
 	cfg.Evaluate.HoldoutEdges = 0
 	cfg.Train.Encoder = "linear"
 	cfg.Refresh.MinChanges = 0.2
+	for _, f := range edit {
+		f(&cfg)
+	}
 	s, err := Start(t.Context(), Options{Config: &cfg, Store: store, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
