@@ -114,6 +114,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 		g.Go(func() error { return s.follow(ctx, a.Shard) })
 	}
 	g.Go(func() error { return s.removeOrphans(ctx, a.Shard) })
+	g.Go(func() error { return s.compact(ctx, a.Shard) })
 	err = g.Wait()
 	if ended.Err() != nil {
 		s.lastCheckpoint(shard, a.Shard)

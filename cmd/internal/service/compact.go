@@ -1,0 +1,87 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"giantstream/stream"
+	"giantstream/train/generation"
+)
+
+// Pauses between looks at what there is to merge, and to remove. A window a
+// second fills the smallest block in about a minute.
+const (
+	compactInterval = time.Minute
+	compactRemoval  = time.Hour
+)
+
+// compact merges a shard's rows now and then, and removes what was merged,
+// until ctx ends. Failing to do so is no reason to stop the shard.
+func (s *Service) compact(ctx context.Context, shard int) error {
+	if !s.cfg.Compaction.Enabled {
+		return nil
+	}
+	log := s.log.With("shard", shard)
+	c := stream.NewCompactor(stream.CompactorOptions{Shard: shard, Store: s.store, Grace: s.cfg.Compaction.Grace, Log: s.log})
+	tick := time.NewTicker(compactInterval)
+	defer tick.Stop()
+	var removed time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		merged, err := c.Merge(ctx)
+		if merged > 0 {
+			log.Info("rows merged", "blocks", merged)
+		}
+		if err == nil && time.Since(removed) >= compactRemoval {
+			removed = time.Now()
+			err = s.removeMerged(ctx, c, shard)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("rows not merged; trying again later", "in", compactInterval, "error", err)
+		}
+	}
+}
+
+// removeMerged removes merged rows that no generation in the store needs.
+func (s *Service) removeMerged(ctx context.Context, c *stream.Compactor, shard int) error {
+	keep, err := s.oldestCut(ctx, shard)
+	if err != nil {
+		return err
+	}
+	removed, err := c.Remove(ctx, keep)
+	if removed.Objects > 0 {
+		s.log.Info("merged rows removed", "shard", shard, "objects", removed.Objects, "bytes", removed.Bytes)
+	}
+	return err
+}
+
+// oldestCut is the oldest manifest of a shard that some generation was, or is
+// being, fitted up to; 0 before the first generation.
+func (s *Service) oldestCut(ctx context.Context, shard int) (int64, error) {
+	numbers, err := generation.Numbers(ctx, s.store)
+	if err != nil {
+		return 0, err
+	}
+	oldest := int64(math.MaxInt64)
+	for _, g := range numbers {
+		doc, err := generation.Load(ctx, s.store, g)
+		switch {
+		case errors.Is(err, generation.ErrNone):
+			// Its build has not chosen a cut yet, or it has just been removed.
+		case err != nil:
+			return 0, err
+		default:
+			oldest = min(oldest, doc.Cut[shard])
+		}
+	}
+	if oldest == math.MaxInt64 {
+		return 0, nil
+	}
+	return oldest, nil
+}
