@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"giantstream/train/bert/compute"
+	"giantstream/train/internal/simd"
 )
 
 // attention is the scratch memory of one head in one text of n tokens.
@@ -62,7 +63,7 @@ func (h *head) weigh(a *attention) {
 	}
 	multiply(plain, plain, n, n, h.width, h.scale(), h.query, h.stride, a.keys, n, 0, a.scores, n)
 	for r := range n {
-		softmax(a.scores[r*n : (r+1)*n])
+		simd.Softmax(a.scores[r*n : (r+1)*n])
 	}
 }
 
@@ -93,24 +94,6 @@ func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch,
 		multiply(plain, plain, n, w, n, h.scale(), a.slopes, n, h.key, h.stride, 0, dQuery, h.stride)
 		multiply(transposed, plain, n, w, n, h.scale(), a.slopes, n, h.query, h.stride, 0, dKey, h.stride)
 	})
-}
-
-// softmax turns x into its softmax.
-func softmax(x []float32) {
-	top := x[0]
-	for _, v := range x {
-		top = max(top, v)
-	}
-	var sum float32
-	for i, v := range x {
-		e := exp(v - top)
-		x[i] = e
-		sum += e
-	}
-	f := 1 / sum
-	for i := range x {
-		x[i] *= f
-	}
 }
 
 // softmaxBackward turns d, the gradient of a softmax's outcome p, into that of

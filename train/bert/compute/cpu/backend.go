@@ -13,7 +13,6 @@ import (
 
 // Backend implements compute.Backend.
 type Backend struct {
-	gelu    gelu
 	workers int
 	scratch *sync.Pool // *scratch
 }
@@ -22,7 +21,7 @@ var _ compute.Backend = (*Backend)(nil)
 
 // New returns a backend that runs an operation on the goroutine that calls it.
 func New() *Backend {
-	return &Backend{gelu: newGELU(), workers: 1, scratch: &sync.Pool{New: func() any { return new(scratch) }}}
+	return &Backend{workers: 1, scratch: &sync.Pool{New: func() any { return new(scratch) }}}
 }
 
 // Spread implements compute.Backend.

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"giantstream/train/bert/compute"
+	"giantstream/train/internal/simd"
 )
 
 // Linear implements compute.Forward.
@@ -64,9 +65,7 @@ func (be *Backend) Activate(dst, x compute.Buffer, n int, a compute.Activation) 
 		case compute.Identity:
 			copy(to, from)
 		case compute.GELU:
-			for i, v := range from {
-				to[i] = be.gelu.at(v)
-			}
+			simd.GELU(to, from)
 		case compute.Tanh:
 			for i, v := range from {
 				to[i] = float32(math.Tanh(float64(v)))
@@ -84,9 +83,7 @@ func (be *Backend) ActivateBackward(dx, dy, x compute.Buffer, n int, a compute.A
 		case compute.Identity:
 			copy(to, d)
 		case compute.GELU:
-			for i, v := range from {
-				to[i] = d[i] * be.gelu.derivative(v)
-			}
+			simd.GELUBackward(to, d, from)
 		case compute.Tanh:
 			for i, v := range from {
 				t := float32(math.Tanh(float64(v)))
