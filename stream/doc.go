@@ -103,5 +103,59 @@
 // A commit log that is shorter, or has another manifest there, is another
 // pipeline's, and the shard refuses to start. So it does when the state needs
 // records that their topic no longer holds (ErrLogIncomplete): input topics keep their
-// records, or are compacted in a way that last-writer-wins does not notice.
+// records from the newest checkpoint on, or are compacted in a way that last-writer-wins
+// does not notice.
+//
+// # Checkpoints
+//
+// A shard copies its state to the store now and then: a snapshot of hard links
+// on the local disk, taken between two batches, whose files are uploaded in the
+// background. Tables of the storage engine never change, so a checkpoint uploads
+// those that the ones before it do not have. A document names all files and is
+// created last.
+//
+// The state is copied only when it stands exactly at the head manifest, with
+// nothing applied beyond the head's offsets and no row due. To take up such a copy
+// is the simplest case of a restart: a state that holds less than the log covers.
+// When a shard is opened, the newest checkpoint that is whole replaces the local
+// state if that lacks, of any topic, a record that the checkpoint has. It is
+// downloaded beside the state, opened, compared with its document and the commit
+// log, and only then renamed into place.
+//
+// Documents have consecutive numbers, and are created under the condition that
+// theirs is free. The newest two, M and M-1, are kept. Every file has in its name
+// the number of the document that it was uploaded for, and a session id. Two rules make
+// it safe to upload and to collect at any time, in any number of processes, with
+// zombies that were halted for days between any two of their calls:
+//
+//   - Document M+1 names only files that M or M-1 name, or that its own session
+//     uploaded for a document numbered M or higher.
+//   - Who has seen M as the newest removes documents below M-1, and files
+//     numbered below M that neither M nor M-1 names.
+//
+// A file removed under the second rule is named by no document from M-1 on, by
+// induction over the first: it is neither in the two that came before, nor numbered
+// high enough. And a document that was not created on top of the newest is not
+// created at all, since its number is taken; should that have been collected
+// meanwhile, what is created there is older than the two that are kept, and
+// whoever restores looks at those first and verifies every file.
+// Documents ascend in their manifests, too: none is created that is not newer
+// than M.
+//
+// # Compaction
+//
+// Short windows make small objects, and a log of many of them takes long to
+// read. A Compactor merges the rows of blocks of manifests: 64 of them, 64 blocks
+// of those, and 64 of those again. Blocks lie at fixed places, so two of one level
+// never overlap, and a block's document is created under the condition that there is
+// none. A merged block has the newest row of each node that the block has, in the
+// order of the windows, and says how many are left of each window. So readers
+// (Segments, Cut) see the same rows, of the same manifests, in the same order.
+// Manifests stay, and stay the truth; whoever reads uses the largest block that
+// fits and, where there is none, the manifests' own objects.
+//
+// What was merged is removed after a grace, for who is reading it, if the block
+// ends at or before the oldest cut that must stay readable. A reader at that cut or a
+// newer one finds the block fit, and never looks below it. An object that its
+// block's document does not name never will be named, and goes at once.
 package stream
