@@ -46,10 +46,28 @@ type Metrics struct {
 	// Records and Bytes read, dead-lettered ones included.
 	Records, Bytes atomic.Int64
 	DeadLetters    atomic.Int64
+	// codes count the dead letters by code.
+	codes sync.Map // decode.Code to *atomic.Int64
 	// Lost counts offsets that were deleted from a topic before they were read.
 	Lost atomic.Int64
 	// Retries counts failed fetches.
 	Retries atomic.Int64
+}
+
+// Letters is how many dead letters had a code.
+func (m *Metrics) Letters(code decode.Code) int64 {
+	if n, ok := m.codes.Load(code); ok {
+		return n.(*atomic.Int64).Load()
+	}
+	return 0
+}
+
+func (m *Metrics) count(code decode.Code) {
+	n, ok := m.codes.Load(code)
+	if !ok {
+		n, _ = m.codes.LoadOrStore(code, &atomic.Int64{})
+	}
+	n.(*atomic.Int64).Add(1)
 }
 
 // A batch ends when it has this many records or bytes; the fetch that reaches
@@ -184,6 +202,9 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (stream.Batch, e
 		}
 		f.metrics.DeadLetters.Add(int64(len(letters)))
 	}
+	for _, l := range letters {
+		f.metrics.count(l.Code)
+	}
 	f.metrics.Records.Add(int64(records))
 	f.metrics.Bytes.Add(b.Bytes)
 	b.Next = make(map[string]int64, len(f.next))
@@ -222,6 +243,18 @@ func (f *Feed) caughtUp() bool {
 		}
 	}
 	return true
+}
+
+// Ends returns, per topic that has answered, where it ended when it was asked
+// last. It may be called while Next is.
+func (f *Feed) Ends() map[string]int64 {
+	ends := map[string]int64{}
+	for _, s := range f.sources {
+		if s.answered.Load() {
+			ends[s.topic] = s.end.Load()
+		}
+	}
+	return ends
 }
 
 // Close stops the feed and waits for its goroutines.

@@ -40,6 +40,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.log.Info("nothing to learn from yet", "retry_in", first, "reason", err)
 				again = time.Now().Add(first)
 			default:
+				s.metrics.refreshFailed.Inc()
 				s.log.Error("refresh failed; the current generation keeps serving", "retry_in", pause, "error", err)
 				again, pause = time.Now().Add(pause), min(2*pause, longest)
 			}
@@ -200,6 +201,8 @@ func (s *Service) refresh(ctx context.Context, due func(context.Context) (bool, 
 	if err != nil || !yes {
 		return false, err
 	}
+	s.metrics.building.Set(1)
+	defer s.metrics.building.Set(0)
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	store := held.Store()
 	doc, err := NewBuilder(s.cfg, store, s.progress, s.log).BuildNext(ctx, s.cut, generation.UntilReady)

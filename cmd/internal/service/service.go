@@ -54,6 +54,7 @@ type Service struct {
 	serving   serving
 	heads     heads
 	metrics   *metrics
+	watches   watches
 
 	// lease is the right to build generations; builder is the number of
 	// another process's holding of it that was logged last. Both belong to the
@@ -81,6 +82,7 @@ type Service struct {
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()), progress: train.OrDiscard(o.Progress),
 		failed: make(chan struct{}), metrics: newMetrics()}
+	s.metrics.registry.MustRegister(shardCollector{&s.watches})
 	s.topics = TopicsOf(o.Config)
 	defer func() {
 		if err != nil {

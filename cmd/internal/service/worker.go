@@ -69,6 +69,17 @@ func final(err error) bool {
 
 // runShard opens shard, feed and follower and runs them until one fails.
 func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) {
+	head, err := s.heads.get(ctx, s.store, a.Shard)
+	if err != nil {
+		return err
+	}
+	var goal map[string]int64
+	if head != nil {
+		goal = head.Next
+	}
+	watch, done := s.watches.open(a.Shard, goal)
+	defer done()
+	watch.restored = func(d time.Duration) { s.metrics.restore.Observe(d.Seconds()) }
 	opts := stream.Options{
 		Pipeline: s.cfg.Pipeline,
 		Shard:    a.Shard, Shards: s.cfg.Shards,
@@ -86,6 +97,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 		OnCommit: func(m *stream.Manifest) {
 			s.heads.committed(m)
 			s.metrics.committed(m)
+			watch.committed(m)
 			s.wake.shard(m.Shard)
 			if err := a.CommitOffsets(m.Next); err != nil {
 				s.log.Debug("offsets not committed to the group; the manifest has them", "shard", m.Shard, "error", err)
@@ -107,9 +119,10 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
+	watch.attach(in)
 	ended := ctx
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return shard.Run(ctx, in) })
+	g.Go(func() error { return shard.Run(ctx, watch) })
 	if s.roles.Embed {
 		g.Go(func() error { return s.follow(ctx, a.Shard) })
 	}
@@ -129,7 +142,7 @@ func (s *Service) follow(ctx context.Context, shard int) error {
 		poll = pollAlone
 	}
 	return publish.New(publish.Options{
-		Shard: shard, Store: s.store, Publisher: s.publisher,
+		Shard: shard, Store: s.store, Publisher: timedPublisher{s.publisher, s.metrics, func() int64 { return s.cutOf(shard) }},
 		Model: func() *publish.Model { return s.serving.model(shard) },
 		Wake:  s.wake.listen(shard), Poll: poll,
 		Log: s.log.With("shard", shard),

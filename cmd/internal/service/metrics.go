@@ -1,0 +1,134 @@
+package service
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"giantstream/ingest/decode"
+	"giantstream/ingest/feed"
+	"giantstream/stream"
+	"giantstream/train/generation"
+)
+
+// metrics are what /metrics shows. Names follow Prometheus' conventions. The
+// table in docs/OPERATIONS.md says what they are good for.
+type metrics struct {
+	registry      *prometheus.Registry
+	feed          feed.Metrics
+	manifests     prometheus.Counter
+	rows          prometheus.Counter
+	shardRestarts prometheus.Counter
+	restore       prometheus.Histogram
+	published     prometheus.Counter
+	freshness     prometheus.Histogram
+	generation    prometheus.Gauge
+	building      prometheus.Gauge
+	refreshFailed prometheus.Counter
+	// unknownLabels counts in whichever generation is served.
+	unknownLabels atomic.Int64
+	ngrams        generation.NGramCount
+}
+
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		m.registry.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		m.registry.MustRegister(g)
+		return g
+	}
+	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.manifests = counter("giantstream_manifests_committed_total", "Windows committed by this process.")
+	m.rows = counter("giantstream_rows_committed_total", "Rows committed by this process.")
+	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
+	m.restore = histogram("giantstream_shard_restore_seconds", "How long shards that came to this process took until their state had all that was committed.",
+		0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600)
+	m.published = counter("giantstream_embeddings_published_total", "Embeddings and tombstones acknowledged by the sink topic.")
+	m.freshness = histogram("giantstream_embedding_freshness_seconds", "From a change's event time until the sink topic has acknowledged its embedding.",
+		0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 7200)
+	m.generation = gauge("giantstream_generation", "The generation being served, 0 before the first.")
+	m.building = gauge("giantstream_refresh_building", "1 while this process builds a generation.")
+	m.refreshFailed = counter("giantstream_refresh_failures_total", "Builds of a generation that failed in this process.")
+	for name, c := range map[string]struct {
+		help string
+		load func() int64
+	}{
+		"giantstream_records_read_total": {"Input records read, dead-lettered ones included.", m.feed.Records.Load},
+		"giantstream_bytes_read_total":   {"Bytes of input records read.", m.feed.Bytes.Load},
+		"giantstream_offsets_lost_total": {"Offsets deleted from a topic before they were read.", m.feed.Lost.Load},
+		"giantstream_fetch_retries_total": {"Reads from brokers and schema registry that failed and were tried again.",
+			m.feed.Retries.Load},
+		"giantstream_labels_unknown_total": {"Labels of rows built by this process that are in no cluster of the generation served: newer than it, deleted or isolated.",
+			m.unknownLabels.Load},
+		"giantstream_ngrams_total":         {"N-grams of the texts of rows built by this process.", m.ngrams.Total},
+		"giantstream_ngrams_unknown_total": {"Those of them that are no features of the generation served.", m.ngrams.Unknown},
+	} {
+		m.counterOf(prometheus.CounterOpts{Name: name, Help: c.help}, c.load)
+	}
+	for _, code := range decode.Codes() {
+		m.counterOf(prometheus.CounterOpts{Name: "giantstream_dead_letters_total", Help: "Records sent to the dead-letter topic, by code.",
+			ConstLabels: prometheus.Labels{"code": string(code)}}, func() int64 { return m.feed.Letters(code) })
+	}
+	return m
+}
+
+// counterOf shows a count that is kept elsewhere.
+func (m *metrics) counterOf(o prometheus.CounterOpts, load func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(o, func() float64 { return float64(load()) }))
+}
+
+func (m *metrics) committed(c *stream.Manifest) {
+	m.manifests.Inc()
+	m.rows.Add(float64(c.Rows))
+}
+
+// shardCollector shows the shards that this process has at the moment. It
+// asks nobody: what it shows is what their loops have noted.
+type shardCollector struct{ watches *watches }
+
+var (
+	descAssigned  = prometheus.NewDesc("giantstream_shards_assigned", "Shards that this process has.", nil, nil)
+	descRestoring = prometheus.NewDesc("giantstream_shard_restoring", "1 while the shard's state lacks some of what is committed.", []string{"shard"}, nil)
+	descAge       = prometheus.NewDesc("giantstream_window_age_seconds", "How long the shard's oldest uncommitted change has waited.", []string{"shard"}, nil)
+	descLag       = prometheus.NewDesc("giantstream_lag_records", "Records of the shard's partition of a topic that its manifests do not cover.", []string{"topic", "shard"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descAssigned, descRestoring, descAge, descLag} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c shardCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	all := c.watches.all()
+	gauge(descAssigned, float64(len(all)))
+	for _, s := range all {
+		shard := strconv.Itoa(s.shard)
+		restoring := 1.0
+		if s.ready {
+			restoring = 0
+		}
+		gauge(descRestoring, restoring, shard)
+		gauge(descAge, s.windowAge.Seconds(), shard)
+		for topic, lag := range s.lag {
+			gauge(descLag, float64(lag), topic, shard)
+		}
+	}
+}
