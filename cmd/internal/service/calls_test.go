@@ -112,21 +112,11 @@ func failAt(t *testing.T, f failing, n int64) (results, int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	listener := &countingListener{}
-	broker, err := kfake.NewCluster(kfake.Ports(0), kfake.GroupMinSessionTimeout(100*time.Millisecond),
-		kfake.ListenFn(func(network, addr string) (net.Listener, error) {
-			l, err := net.Listen(network, addr)
-			listener.Listener = l
-			return listener, err
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer broker.Close()
+	brokers, listener := testBroker(t)
 	cfg := config.Default()
 	cfg.Pipeline, cfg.Shards, cfg.HTTP.Listen = "test", 1, ""
 	cfg.StateDir = filepath.Join(t.TempDir(), "state")
-	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = broker.ListenAddrs(), time.Second
+	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = brokers, time.Second
 	cfg.Window.Time = 50 * time.Millisecond
 	cfg.Evaluate.HoldoutEdges, cfg.Evaluate.ProbeRates = 0, nil
 	cfg.Featurize.ProjectionDim, cfg.Featurize.PIFA.Dim, cfg.Train.Encoder = 24, 16, "linear"
@@ -173,6 +163,22 @@ func failAt(t *testing.T, f failing, n int64) (results, int64) {
 		out.rows[r.NodeID] = rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels, Deleted: r.Deleted}
 	}
 	return out, counted
+}
+
+// testBroker starts a broker for several services, or several lives of one.
+func testBroker(t *testing.T) (addrs []string, l *countingListener) {
+	t.Helper()
+	l = &countingListener{}
+	broker, err := kfake.NewCluster(kfake.Ports(0), kfake.GroupMinSessionTimeout(100*time.Millisecond),
+		kfake.ListenFn(func(network, addr string) (_ net.Listener, err error) {
+			l.Listener, err = net.Listen(network, addr)
+			return l, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	return broker.ListenAddrs(), l
 }
 
 // upToDateOnce runs a service until everything is published.
