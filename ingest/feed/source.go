@@ -132,8 +132,10 @@ func (s *source) seekOldest(ctx context.Context) error {
 // decode adds what a record says to the chunk, mutations or a letter with its
 // own bytes. An error is no fault of the record.
 func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
-	value, fault, err := m.Value, (*decode.Fault)(nil), error(nil)
+	value := m.Value
+	var fault *decode.Fault
 	if s.translator != nil {
+		var err error
 		if value, fault, err = s.translator.JSON(ctx, s.json[:0], m.Value); err != nil {
 			return fmt.Errorf("offset %d: %w", m.Offset, err)
 		}

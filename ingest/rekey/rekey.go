@@ -175,13 +175,15 @@ func (c *copier) key(ctx context.Context, m *kafka.Message) ([]byte, error) {
 	value := m.Value
 	if c.Translator != nil {
 		json, fault, err := c.Translator.JSON(ctx, c.json[:0], m.Value)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case fault != nil: // the shard's dead letter
+			return m.Key, nil //nolint:nilerr // a fault is the record's, no failure of ours
 		}
-		if fault != nil || json == nil {
-			return m.Key, nil
+		if value = json; json != nil {
+			c.json = json
 		}
-		c.json, value = json, json
 	}
 	if id, _, ok := c.decoder.Route(value); ok {
 		return []byte(id), nil
