@@ -1,5 +1,5 @@
 // Package bert encodes text with a BERT-family model from a Hugging Face
-// directory (config.json, model.safetensors, vocab.txt).
+// directory (config.json, model.safetensors, vocab.txt), and trains it.
 //
 //	e, err := bert.Open(os.DirFS("all-MiniLM-L6-v2"), cpu.New(), bert.Options{Pooling: compute.Mean})
 //	err = e.Encode(texts, out) // len(texts) × e.Dim()
@@ -20,7 +20,30 @@
 // many times the activations of a batch, however many texts there are. Which
 // texts share a batch changes no bit of an embedding (package compute).
 //
+// # Training
+//
+// Tuner is what a loss of the caller's needs of the network:
+//
+//	t, err := bert.NewTuner(model, tokenizer, bert.TuneOptions{Pooling: compute.Mean})
+//	err = t.Forward(texts, out)    // vectors of the texts, not normalised
+//	err = t.Backward(grad)         // of the loss for out; adds to sums
+//	norm, err := t.Update(rate)    // clip, AdamW, sums to zero
+//	err = t.Encoder().Save(dir)    // as from_pretrained opens it
+//
+// Forward and Backward may run several times before an Update, for a batch
+// larger than fits. Gradients are written out by hand, operation by operation
+// (activations.go); there is no tape. A batch of any size is cut into batches of about a
+// thousand tokens; four of them keep their activations, for the others the
+// forward pass runs twice. So memory is 16 bytes per trained number, plus 18 KiB
+// per token, layer and 384 of hidden size for 4,096 tokens.
+//
+// Weights are a function of the texts, gradients and rates: not of the workers,
+// and not of where training was interrupted (WriteState, ReadState). A batch
+// is cut where its texts say, so its gradient's last bits depend on their
+// order. There is no dropout, where PyTorch's fine-tuning has 0.1.
+//
 // Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
 // Language Understanding" (2019). Reimers and Gurevych, "Sentence-BERT" (2019),
-// for mean pooling.
+// for mean pooling. Loshchilov and Hutter, "Decoupled Weight Decay
+// Regularization" (2019), for AdamW.
 package bert

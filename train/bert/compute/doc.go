@@ -1,4 +1,4 @@
-// Package compute is what a BERT encoder asks of the machine that runs it:
+// Package compute is what a BERT encoder, and its training, ask of the machine that runs it:
 // coarse operations on buffers that only the machine looks into, so that the
 // same model runs on CPUs (compute/cpu) and on accelerators. Package
 // compute/computetest is the suite that every backend passes.
@@ -20,6 +20,23 @@
 //	  Linear, AddNorm
 //	  Linear with GELU, Linear, AddNorm
 //	Pool                        texts × width
+//
+// In training, Linear leaves GELU to Activate, so that both sides of it are known to
+// the way back:
+//
+//	PoolBackward
+//	per layer, last to first:
+//	  AddNormBackward
+//	  Activate (again), LinearGradient, LinearBackward
+//	  ActivateBackward, LinearGradient, LinearBackward
+//	  AddNormBackward
+//	  LinearGradient, LinearBackward
+//	  AttendBackward, LinearGradient, LinearBackward
+//	EmbedBackward
+//	per array of weights: Squares; then AdamW
+//
+// Nothing in a step waits for the machine but the loss, which is computed from what
+// Read gives: clipping happens where the gradients are.
 //
 // Matrices are row-major. Devlin et al. (2019); Vaswani et al., "Attention Is
 // All You Need" (2017).

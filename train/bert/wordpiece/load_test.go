@@ -94,3 +94,27 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+func TestFilesMakeTheSameTokenizer(t *testing.T) {
+	for _, o := range []Options{Uncased(), Cased(), {Lower: true, SpaceCJK: true, MaxWordRunes: 5}} {
+		want, err := New([]string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "é", "e", "##e", "E", "中", "e"}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := want.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := fstest.MapFS{}
+		for name, data := range files {
+			dir[name] = &fstest.MapFile{Data: data}
+		}
+		got, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.options != o || !slices.Equal(got.vocab, want.vocab) {
+			t.Errorf("options %+v and %q, want %+v and %q", got.options, got.vocab, o, want.vocab)
+		}
+	}
+}
