@@ -81,16 +81,15 @@ func (s *Shard) settled() bool {
 	return true
 }
 
-// checkpointIfDue begins a checkpoint if it is time for one, and none is under
-// way. It takes the state as it is now and uploads it in the background; what
+// checkpointIfDue begins a checkpoint if it is time for one, or the end of the
+// input that is being drained, and none is under way. It takes the state as it is now and uploads it in the background; what
 // goes wrong is logged and tried again at the next turn.
-func (s *Shard) checkpointIfDue() {
+func (s *Shard) checkpointIfDue(drained bool) {
 	c := s.checkpoints
 	if s.opts.CheckpointEvery <= 0 || s.headSeq() <= c.tried || c.busy() || !s.settled() {
 		return
 	}
-	draining := s.opts.Drain != nil && s.opts.Drain()
-	if !draining && c.clock().Sub(c.since) < s.opts.CheckpointEvery {
+	if !drained && c.clock().Sub(c.since) < s.opts.CheckpointEvery {
 		return
 	}
 	c.tried, c.since = s.headSeq(), c.clock()

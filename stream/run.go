@@ -35,7 +35,7 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 				return err
 			}
 		}
-		s.checkpointIfDue()
+		s.checkpointIfDue(drain)
 	}
 }
 

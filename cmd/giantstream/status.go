@@ -20,7 +20,8 @@ import (
 	"giantstream/train/generation"
 )
 
-// pipelineStatus is what the store alone tells about a pipeline.
+// pipelineStatus is what the store tells about a pipeline, and the brokers
+// about what it has yet to read.
 type pipelineStatus struct {
 	Store       string             `json:"store"`
 	Identity    stream.Identity    `json:"identity"`
@@ -31,6 +32,8 @@ type pipelineStatus struct {
 	// Refresh is the process that builds a generation now, nil for none. One
 	// that was killed stays here until the next takes over.
 	Refresh *lease.Record `json:"refresh,omitempty"`
+	// Lag is nil where there are no brokers to ask.
+	Lag *lags `json:"lag,omitempty"`
 }
 
 type shardStatus struct {
@@ -41,6 +44,14 @@ type shardStatus struct {
 	Edges     int64            `json:"edges"`
 	Next      map[string]int64 `json:"next_offsets,omitempty"`
 	Published stream.Published `json:"published"`
+	// Checkpoint is the newest copy of the shard's state, nil for none.
+	Checkpoint *stateCheckpoint `json:"checkpoint,omitempty"`
+}
+
+type stateCheckpoint struct {
+	Seq     int64     `json:"seq"`
+	Bytes   int64     `json:"bytes"`
+	Created time.Time `json:"created"`
 }
 
 type generationStatus struct {
@@ -59,7 +70,7 @@ func (a *app) status() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show shards, offsets and generations, as the store has them",
+		Short: "Show shards, offsets, lag and generations, as store and brokers have them",
 		Example: `  giantstream status -c pipeline.yaml
   giantstream status --store ./store --json | jq .nodes`,
 		Args: cobra.NoArgs,
@@ -98,10 +109,18 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 		if m != nil {
 			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
 		}
+		c, err := stream.NewestCheckpoint(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			s.Checkpoint = &stateCheckpoint{c.Seq, c.Bytes(), c.Created}
+		}
 		st.Nodes += s.Nodes
 		st.Edges += s.Edges
 		st.Shards = append(st.Shards, s)
 	}
+	st.Lag = readLag(ctx, in, func(shard int) map[string]int64 { return st.Shards[shard].Next })
 	gens, err := generation.Numbers(ctx, store)
 	if err != nil {
 		return nil, err
@@ -127,18 +146,23 @@ func (st *pipelineStatus) print(out io.Writer) error {
 	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions\n\n",
 		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SHARD\tMANIFEST\tCOMMITTED\tNODES\tEDGES\tPUBLISHED\tNEXT OFFSETS")
+	fmt.Fprintln(w, "SHARD\tMANIFEST\tCOMMITTED\tLAG\tNODES\tEDGES\tPUBLISHED\tCHECKPOINT\tNEXT OFFSETS")
 	for _, s := range st.Shards {
 		committed := "-"
 		if !s.Committed.IsZero() {
 			committed = s.Committed.UTC().Format(time.DateTime)
 		}
-		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\tg%d to %d\t%s\n", s.Shard, s.Seq, committed,
-			console.Count(s.Nodes), console.Count(s.Edges), s.Published.Generation, s.Published.Seq, offsets(s.Next))
+		checkpoint := "-"
+		if c := s.Checkpoint; c != nil {
+			checkpoint = fmt.Sprintf("%d (%s)", c.Seq, console.Bytes(c.Bytes))
+		}
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\tg%d to %d\t%s\t%s\n", s.Shard, s.Seq, committed, st.Lag.of(s.Shard),
+			console.Count(s.Nodes), console.Count(s.Edges), s.Published.Generation, s.Published.Seq, checkpoint, offsets(s.Next))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprint(out, st.Lag.note())
 	if r := st.Refresh; r != nil {
 		fmt.Fprintf(out, "\nrefresh: %s is building since %s, last sign of life at %s (its clock), lease number %d\n",
 			r.Holder, r.Acquired.UTC().Format(time.DateTime), r.Renewed.UTC().Format(time.TimeOnly), r.Number)

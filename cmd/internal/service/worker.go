@@ -21,10 +21,12 @@ import (
 // consume is this process's membership of the consumer group: a worker per
 // assigned shard.
 func (s *Service) consume(ctx context.Context) error {
+	cache := stream.NewCache(stream.CacheBytes)
+	defer cache.Release()
 	return explainGroup(group.Run(ctx, group.Options{
 		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(), Topics: s.topics.Inputs(),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, Log: s.log,
-	}, s.work))
+	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
 
 // pause between attempts to run a shard that failed.
@@ -34,10 +36,10 @@ const shardRetry = 2 * time.Second
 // A shard that fails (store or broker away for long, lost a commit race) is
 // opened again from the head of its commit log: everything it had not
 // committed is read again.
-func (s *Service) work(ctx context.Context, a group.Assignment) error {
+func (s *Service) work(ctx context.Context, a group.Assignment, cache *stream.Cache) error {
 	log := s.log.With("shard", a.Shard)
 	for {
-		err := s.runShard(ctx, a)
+		err := s.runShard(ctx, a, cache)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -68,7 +70,7 @@ func final(err error) bool {
 }
 
 // runShard opens shard, feed and follower and runs them until one fails.
-func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) {
+func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *stream.Cache) (err error) {
 	head, err := s.heads.get(ctx, s.store, a.Shard)
 	if err != nil {
 		return err
@@ -85,6 +87,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 		Shard:    a.Shard, Shards: s.cfg.Shards,
 		Dir:        filepath.Join(s.cfg.StateDir, strconv.Itoa(a.Shard)),
 		Store:      s.store,
+		Cache:      cache,
 		Topics:     stream.Topics{Nodes: s.topics.Nodes, Edges: s.topics.Edges, Mirror: s.topics.Mirror},
 		Window:     stream.Window{Changes: s.cfg.Window.Changes, Bytes: int64(s.cfg.Window.Bytes), Time: s.cfg.Window.Time},
 		Featurizer: &s.serving,
@@ -93,7 +96,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment) (err error) 
 
 		CheckpointEvery: s.cfg.State.CheckpointEvery,
 
-		Log: s.log.With("shard", a.Shard),
+		Log: s.log,
 		OnCommit: func(m *stream.Manifest) {
 			s.heads.committed(m)
 			s.metrics.committed(m)
