@@ -86,7 +86,7 @@ func (o *Options) fetchState(ctx context.Context, whose meta, doc *Checkpoint, h
 	if err := o.download(ctx, dir, doc); err != nil {
 		return err
 	}
-	st, err := openState(dir, o.fs, whose, o.Log)
+	st, err := openState(dir, o.fs, o.Cache, whose, o.Log)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
@@ -202,7 +202,7 @@ func (o *Options) adopt(old *state) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replace the state in %s: %w", o.Dir, err)
 	}
-	return openState(o.Dir, o.fs, whose, o.Log)
+	return openState(o.Dir, o.fs, o.Cache, whose, o.Log)
 }
 
 func syncDir(fs vfs.FS, dir string) error {

@@ -62,8 +62,11 @@ type Options struct {
 	// lost at any time at the price of reading the input again, from where
 	// the newest checkpoint stands. Directories beside it, of its name with an
 	// ending, hold copies on their way from and to the store.
-	Dir    string
-	Store  sink.Store
+	Dir   string
+	Store sink.Store
+	// Cache is shared with other shards of the process; nil for one of its
+	// own. It must outlive the shard.
+	Cache  *Cache
 	Topics Topics
 	Window Window
 	// Mirror is nil for directed graphs.
@@ -178,7 +181,7 @@ func OpenShard(ctx context.Context, opts Options) (*Shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find where shard %d stands: %w", opts.Shard, err)
 	}
-	st, err := openState(opts.Dir, opts.fs, meta{
+	st, err := openState(opts.Dir, opts.fs, opts.Cache, meta{
 		Pipeline: opts.Pipeline, Shard: opts.Shard, Shards: opts.Shards, Undirected: opts.Mirror != nil,
 	}, opts.Log)
 	if err != nil {

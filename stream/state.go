@@ -16,14 +16,28 @@ import (
 // another format is refused. Format page: docs/format/state.md.
 const StateFormat = 1
 
-// Memory of one shard's state, beside the window. The engine takes memtables
-// out of the cache: a cache no larger than they are caches nothing.
 const (
-	stateCacheBytes    = 48 << 20
+	// stateMemTableBytes is how much of a shard's state gathers in memory before
+	// it is written. The engine takes memtables out of the cache: a cache no
+	// larger than they are caches nothing.
 	stateMemTableBytes = 8 << 20
 	// The engine's own list of files is copied with every checkpoint.
 	stateManifestBytes = 1 << 20
 )
+
+// Cache is memory that the states of several shards share: blocks read from
+// disk and what has yet to be written.
+type Cache struct{ blocks *pebble.Cache }
+
+// CacheBytes is a cache that serves the shards of one process well, be it one or
+// dozens.
+const CacheBytes = 192 << 20
+
+// NewCache makes a cache of that size. Release it when its shards are closed.
+func NewCache(bytes int64) *Cache { return &Cache{pebble.NewCache(bytes)} }
+
+// Release gives the memory back.
+func (c *Cache) Release() { c.blocks.Unref() }
 
 // state is the graph of one shard on local disk. What is in it is a function
 // of the records below meta.Applied alone, and can be rebuilt from them.
@@ -34,9 +48,8 @@ type state struct {
 }
 
 // openState opens or creates the state in dir; want names whose it must be.
-func openState(dir string, fs vfs.FS, want meta, log *slog.Logger) (*state, error) {
+func openState(dir string, fs vfs.FS, cache *Cache, want meta, log *slog.Logger) (*state, error) {
 	opts := &pebble.Options{
-		CacheSize:          stateCacheBytes,
 		MemTableSize:       stateMemTableBytes,
 		FormatMajorVersion: pebble.FormatNewest,
 		FS:                 fs,
@@ -44,6 +57,12 @@ func openState(dir string, fs vfs.FS, want meta, log *slog.Logger) (*state, erro
 
 		MaxManifestFileSize: stateManifestBytes,
 	}
+	if cache == nil {
+		cache = NewCache(CacheBytes)
+		defer cache.Release() // the engine keeps it
+	}
+	opts.Cache = cache.blocks
+	opts.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
