@@ -14,11 +14,20 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"gonum.org/v1/gonum/blas/blas32"
+
 	"giantstream/train/bert/compute"
 	"giantstream/train/bert/compute/cpu"
 	"giantstream/train/bert/wordpiece"
+	"giantstream/train/blas"
 	"giantstream/train/safetensors"
 )
+
+// TestMain has products computed as the command does.
+func TestMain(m *testing.M) {
+	blas32.Use(blas.New())
+	os.Exit(m.Run())
+}
 
 // tolerance is how far hidden states may be from the reference's.
 const tolerance = 1e-4

@@ -3,6 +3,7 @@ package bert
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -98,8 +99,7 @@ func (f File) save(path string) error {
 		return err
 	}
 	if _, err := f.WriteTo(out); err != nil {
-		out.Close()
-		return err
+		return errors.Join(err, out.Close())
 	}
 	return out.Close()
 }
