@@ -27,7 +27,7 @@ func NewWriter(brokers []string, topic string, transport kafka.RoundTripper) *ka
 		Topic:        topic,
 		Balancer:     kafka.Murmur2Balancer{Consistent: true},
 		RequiredAcks: kafka.RequireAll,
-		MaxAttempts:  10,
+		MaxAttempts:  3, // whoever publishes tries again, and knows whether it still should
 		BatchTimeout: 5 * time.Millisecond,
 		BatchSize:    1000,
 		BatchBytes:   900_000, // brokers refuse batches over 1 MiB by default, headers included
@@ -53,7 +53,8 @@ func NewPublisher(w MessageWriter, format Format) *Publisher {
 
 // Publish sends the records and returns nil once all are acknowledged. After
 // an error some may have been sent: publish them all again, which is
-// harmless. The records of one node are kept in the order given.
+// harmless. The records of one node are kept in the order given. When ctx ends,
+// Publish begins nothing more, and returns once what is under way has ended.
 func (p *Publisher) Publish(ctx context.Context, records []Record) error {
 	var batch []kafka.Message
 	size := 0
@@ -74,8 +75,23 @@ func (p *Publisher) Publish(ctx context.Context, records []Record) error {
 	return nil
 }
 
+// linger is how long Publish waits for what is under way after its context
+// has ended. It ends well within the time that a consumer group gives its
+// members to let go of their shards.
+const linger = 15 * time.Second
+
+// write returns when nothing of the batch is under way any more. A kafka.Writer
+// whose context ends returns at once and sends its messages nevertheless, later:
+// by then another worker may have the shard, and newer embeddings of the same
+// nodes would be replaced by these.
 func (p *Publisher) write(ctx context.Context, batch []kafka.Message) error {
-	err := p.w.WriteMessages(ctx, batch...)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(linger, cancel) })()
+	err := p.w.WriteMessages(lasting, batch...)
 	if err == nil {
 		return nil
 	}

@@ -150,3 +150,35 @@ func consume(t *testing.T, addr, topic string, partition int) []kafka.Message {
 	}
 	return ms
 }
+
+// slowWriter is told to stop while it writes.
+type slowWriter struct {
+	recorder
+	stop  context.CancelFunc
+	ended error // of its context, after that
+}
+
+func (w *slowWriter) WriteMessages(ctx context.Context, ms ...kafka.Message) error {
+	w.stop()
+	w.ended = ctx.Err()
+	return w.recorder.WriteMessages(ctx, ms...)
+}
+
+// A worker that loses its shard stops publishing, but not before what it has
+// sent is there: it would arrive after what the next worker sends.
+func TestPublishLeavesNothingUnderWay(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w := &slowWriter{stop: stop}
+	p := embedding.NewPublisher(w, embedding.Binary)
+	const n, dim = 5000, 1024 // 20 MB: several writes
+	if err := p.Publish(ctx, records(n, dim)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
+	}
+	if w.ended != nil {
+		t.Errorf("the write that was under way was given up: %v", w.ended)
+	}
+	if w.calls != 1 {
+		t.Errorf("%d writes, want only the one that was under way", w.calls)
+	}
+}
