@@ -32,7 +32,7 @@
 //
 // Forward and Backward may run several times before an Update, for a batch
 // larger than fits. Gradients are written out by hand, operation by operation
-// (activations.go); there is no tape. A batch of any size is cut into batches of about a
+// (pass.go); there is no tape. A batch of any size is cut into batches of about a
 // thousand tokens; four of them keep their activations, for the others the
 // forward pass runs twice. So memory is 16 bytes per trained number, plus 18 KiB
 // per token, layer and 384 of hidden size for 4,096 tokens.
