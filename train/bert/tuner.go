@@ -30,8 +30,9 @@ type TuneOptions struct {
 	WeightDecay float64
 	// ClipNorm is the largest norm that a step's gradient keeps, 0 for 1.
 	ClipNorm float64
-	// Workers is how many cores an operation may use, 0 for all. It does not
-	// change the result.
+	// Workers is how many cores an operation may use, 0 for all; how many a
+	// large product uses is the backend's business (package cpu: what the
+	// registered BLAS does). It does not change the result.
 	Workers int
 }
 
