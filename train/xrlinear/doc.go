@@ -1,0 +1,51 @@
+// Package xrlinear is XR-Linear (Yu, Zhang, Zhong, Dhillon: PECOS, JMLR 2022,
+// section 4): neighbourhood prediction by linear classifiers on TF-IDF, one
+// per cluster of the label tree and one per label, answered by beam search.
+//
+//	m, err := xrlinear.Train(ctx, x, y, tree, xrlinear.Options{}, progress)
+//	best := m.Predict(m.NewQuery(), features, xrlinear.Beam{Width: 10, Top: 5}, nil)
+//
+// # Model
+//
+// Level t of the model decides between the children of a cluster of level
+// t-1; the level above the first is one root that holds everything, and the
+// last level is the labels themselves, children of the tree's leaves. The
+// classifier of child c is w_c, sparse, with a bias.
+//
+// # Training
+//
+// The classifier of a child is trained on the instances that could be sent to
+// its parent: those that have a label there (teacher-forced negatives, TFN)
+// and, as an option, those that the levels above send there by mistake
+// (matcher-aware negatives, MAN). It minimises, over the rows x_i of the parent
+// with y_i = ±1,
+//
+//	½‖w‖² + C·Σ_i max(0, 1 − y_i⟨w, x_i⟩)²
+//
+// by dual coordinate descent (Hsieh et al., ICML 2008) until no projected
+// gradient is off by more than Epsilon. Weights below Threshold are dropped.
+//
+// What makes it quick:
+//
+//   - The children of a parent have the same instances, and nearly all of
+//     these are negatives. So the problem without any positive is solved once for the
+//     parent, each child starts there, and only its positives and the
+//     instances whose gradient they disturb take part in the descent.
+//     All others are checked before a solution counts, and join if they are off.
+//   - Columns are numbered anew for each parent, so that w is as small as the
+//     parent's vocabulary and stays in the cache.
+//   - A column that one instance alone has does nothing but add a constant to
+//     that instance's entry of the dual's diagonal, and leaves the matrix.
+//   - Where the instances of a parent are few, the descent runs on their Gram
+//     matrix: a step costs as many operations as there are instances, and
+//     a check none.
+//
+// # Prediction
+//
+// A cluster's score is its parent's times exp(−max(0, 1 − ⟨w, x⟩)³), and the
+// Width best clusters of each level pass their children on. The weights of the
+// children of one parent lie together by feature, so that a feature of the
+// query is looked up once for all of them.
+//
+// Results do not depend on the number of workers.
+package xrlinear

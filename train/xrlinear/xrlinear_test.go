@@ -1,0 +1,305 @@
+package xrlinear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train/internal/rng"
+)
+
+// halves is a tree of two levels over labels 0…n-1: leaves of size labels each,
+// two leaves to a cluster. Labels from n on are in none.
+type halves struct{ n, size, all int }
+
+func (h halves) Levels() int { return 2 }
+func (h halves) Labels() int { return h.all }
+func (h halves) Clusters(level int) int {
+	leaves := (h.n + h.size - 1) / h.size
+	if level == 1 {
+		return leaves
+	}
+	return (leaves + 1) / 2
+}
+func (h halves) Cluster(level, label int) int32 {
+	switch {
+	case label >= h.n:
+		return -1
+	case level == 1:
+		return int32(label / h.size)
+	}
+	return int32(label / h.size / 2)
+}
+
+// task has n instances of a few topics: the words of a topic's texts are its
+// own, and its labels are the topic's.
+func task(n int, tree halves, seed uint64) (x, y *sparse.Matrix) {
+	const topics, words = 8, 12
+	x, y = &sparse.Matrix{Cols: topics*words + n + 40}, &sparse.Matrix{Cols: tree.all}
+	each := tree.n / topics
+	for i := range n {
+		r := rng.New(seed, uint64(i))
+		topic := int32(i % topics)
+		values := map[int32]float32{topics*words + int32(i): 0.5} // a word of its own
+		for range 6 {
+			values[topic*words+int32(r.IntN(words))] += 1
+			values[int32(topics*words+n+r.IntN(40))] += 1 // a word of anybody's
+		}
+		x.Append(unit(values))
+		labels := map[int32]bool{}
+		for range 3 {
+			labels[topic*int32(each)+int32(r.IntN(each))] = true
+		}
+		var row sparse.Vector
+		for l := range labels {
+			row.Index = append(row.Index, l)
+		}
+		slices.Sort(row.Index)
+		y.Append(row)
+	}
+	return x, y
+}
+
+func unit(values map[int32]float32) (v sparse.Vector) {
+	for j := range values {
+		v.Index = append(v.Index, j)
+	}
+	slices.Sort(v.Index)
+	var square float64
+	for _, j := range v.Index {
+		square += float64(values[j]) * float64(values[j])
+	}
+	for _, j := range v.Index {
+		v.Value = append(v.Value, values[j]/float32(math.Sqrt(square)))
+	}
+	return v
+}
+
+var tree = halves{n: 64, size: 4, all: 70}
+
+func trained(t *testing.T, x, y *sparse.Matrix, o Options) *Model {
+	t.Helper()
+	m, err := Train(t.Context(), x, y, tree, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Texts it has not seen get labels of their own topic.
+func TestPredictsTheTopicOfNewTexts(t *testing.T) {
+	x, y := task(400, tree, 1)
+	unseen, truth := task(400, tree, 2)
+	for _, o := range []Options{{}, {Matched: 3}} {
+		m := trained(t, x, y, o)
+		right := 0
+		for i, best := range m.PredictAll(unseen, Beam{Width: 5, Top: 3}, 2) {
+			if len(best) != 3 {
+				t.Fatalf("%d predictions, want 3", len(best))
+			}
+			for k, p := range best {
+				if k > 0 && p.Score > best[k-1].Score || p.Score <= 0 || p.Score > 1 {
+					t.Fatalf("scores %v", best)
+				}
+			}
+			if best[0].Label/8 == truth.Row(i).Index[0]/8 {
+				right++
+			}
+		}
+		if right < 390 {
+			t.Errorf("%+v: %d of 400 texts get a label of their topic", o, right)
+		}
+	}
+}
+
+// Every classifier must be the optimum of its problem: its objective is
+// compared with that of a plain solver in float64.
+func TestClassifiersAreOptimal(t *testing.T) {
+	x, y := task(120, tree, 1)
+	o := Options{Epsilon: 1e-4, Threshold: 1e-9, Passes: 1000, Cost: 0.7}.withDefaults()
+	levels, _ := pose(y, tree)
+	var m Model
+	rows := m.parents(x, levels, 1, o)
+	for name, gram := range map[string]bool{"Gram matrix": true, "w": false} {
+		w := newWorker(o, x.Cols)
+		for p := range 2 {
+			children := 1 // too few for the Gram matrix
+			if gram {
+				children = gramChildren
+			}
+			f := w.family(x, rows.Row(p).Index, children, rng.New(1))
+			if (f.gram != nil) != gram {
+				t.Fatalf("%s: descent on the other", name)
+			}
+			positives := levels[1].y.Transpose()
+			for c := levels[1].start[p]; c < levels[1].start[p+1]; c++ {
+				got := w.child(f, positives.Row(int(c)).Index, rng.New(2))
+				dense := make([]float64, x.Cols+1)
+				for k, j := range got.Index {
+					dense[j] = float64(got.Value[k])
+				}
+				dense[x.Cols] = float64(got.bias)
+				loss := primalObjective(x, f.rows, positives.Row(int(c)).Index, o.Cost, dense)
+				best := primalObjective(x, f.rows, positives.Row(int(c)).Index, o.Cost, minimise(x, f.rows, positives.Row(int(c)).Index, o.Cost))
+				if loss > best*(1+1e-3) {
+					t.Errorf("%s, cluster %d: objective %.6f, the minimum is %.6f", name, c, loss, best)
+				}
+			}
+		}
+	}
+}
+
+func primalObjective(x *sparse.Matrix, rows, positives []int32, cost float64, w []float64) float64 {
+	var f float64
+	for _, v := range w {
+		f += v * v / 2
+	}
+	for _, i := range rows {
+		if slack := 1 - sign(positives, i)*margin(x, i, w); slack > 0 {
+			f += cost * slack * slack
+		}
+	}
+	return f
+}
+
+// minimise descends along the gradient.
+func minimise(x *sparse.Matrix, rows, positives []int32, cost float64) []float64 {
+	w := make([]float64, x.Cols+1)
+	step := 1 / (1 + 4*cost*float64(len(rows)))
+	for range 20000 {
+		g := slices.Clone(w)
+		for _, i := range rows {
+			s := sign(positives, i)
+			if slack := 1 - s*margin(x, i, w); slack > 0 {
+				row := x.Row(int(i))
+				for k, j := range row.Index {
+					g[j] -= 2 * cost * slack * s * float64(row.Value[k])
+				}
+				g[x.Cols] -= 2 * cost * slack * s
+			}
+		}
+		for j := range w {
+			w[j] -= step * g[j]
+		}
+	}
+	return w
+}
+
+func sign(positives []int32, i int32) float64 {
+	if slices.Contains(positives, i) {
+		return 1
+	}
+	return -1
+}
+
+func margin(x *sparse.Matrix, i int32, w []float64) float64 {
+	s := w[x.Cols]
+	row := x.Row(int(i))
+	for k, j := range row.Index {
+		s += w[j] * float64(row.Value[k])
+	}
+	return s
+}
+
+func TestSameForAnyNumberOfWorkers(t *testing.T) {
+	x, y := task(300, tree, 1)
+	a, b := trained(t, x, y, Options{Workers: 1, Matched: 2}), trained(t, x, y, Options{Workers: 5, Matched: 2})
+	if !reflect.DeepEqual(a, b) {
+		t.Error("the models differ")
+	}
+	if c := trained(t, x, y, Options{Workers: 1, Matched: 2, Seed: 9}); reflect.DeepEqual(a, c) {
+		t.Error("the seed makes no difference")
+	}
+}
+
+// A query's score is the product of its path's, weight by weight.
+func TestScoresAreThoseOfTheWeights(t *testing.T) {
+	x, y := task(200, tree, 1)
+	m := trained(t, x, y, Options{})
+	q := m.NewQuery()
+	for i := range 20 {
+		row := x.Row(i)
+		for _, p := range m.Predict(q, row, Beam{Width: 64, Top: 64}, nil) {
+			leaf := tree.Cluster(1, int(p.Label))
+			top := tree.Cluster(0, int(p.Label))
+			want := hinge(score(&m.levels[0].chunks[0], row, top)) *
+				hinge(score(&m.levels[1].chunks[top], row, leaf-m.levels[1].start[top])) *
+				hinge(score(&m.levels[2].chunks[leaf], row, p.Label-m.levels[2].start[leaf]))
+			if math.Abs(float64(want-p.Score)) > 1e-6 {
+				t.Fatalf("label %d has %g, its weights say %g", p.Label, p.Score, want)
+			}
+		}
+	}
+}
+
+func score(c *chunk, x sparse.Vector, child int32) float32 {
+	s := c.bias[child]
+	for k, j := range x.Index {
+		if r := c.row(j); r >= 0 {
+			for at := c.start[r]; at < c.start[r+1]; at++ {
+				if c.entry[at] == child {
+					s += x.Value[k] * c.weight[at]
+				}
+			}
+		}
+	}
+	return s
+}
+
+// Labels that nobody has, or that are in no cluster, and instances without
+// features or labels do no harm.
+func TestGapsInTheData(t *testing.T) {
+	x, y := task(100, tree, 1)
+	x.Append(sparse.Vector{})
+	y.Append(sparse.Vector{Index: []int32{3, 66}})
+	x.Append(x.Row(0))
+	y.Append(sparse.Vector{Index: []int32{69}})
+	m := trained(t, x, y, Options{})
+	q := m.NewQuery()
+	for _, p := range m.Predict(q, sparse.Vector{}, Beam{Width: 64, Top: 100}, nil) {
+		if p.Label >= 64 {
+			t.Errorf("label %d is in no cluster", p.Label)
+		}
+	}
+}
+
+func TestTrainRefuses(t *testing.T) {
+	x, y := task(10, tree, 1)
+	none := &sparse.Matrix{Cols: 70}
+	for range 10 {
+		none.Append(sparse.Vector{Index: []int32{65}})
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		x, y *sparse.Matrix
+		want error
+	}{
+		"no label in the tree": {t.Context(), x, none, ErrNoLabels},
+		"cancelled":            {cancelled, x, y, context.Canceled},
+		"rows missing":         {t.Context(), &sparse.Matrix{Start: []int64{0}}, y, nil},
+		"labels missing":       {t.Context(), x, &sparse.Matrix{Rows: 10, Cols: 3, Start: make([]int64, 11)}, nil},
+	} {
+		_, err := Train(c.ctx, c.x, c.y, tree, Options{}, nil)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestBestKeepsTheBest(t *testing.T) {
+	nodes := []node{{0, 0.5}, {1, 0.9}, {2, 0.5}, {3, 0.1}, {4, 0.9}}
+	got := fmt.Sprint(best(slices.Clone(nodes), 3))
+	if want := fmt.Sprint([]node{{1, 0.9}, {4, 0.9}, {0, 0.5}}); got != want {
+		t.Errorf("best 3: %s, want %s", got, want)
+	}
+	if n := len(best(slices.Clone(nodes), 9)); n != 5 {
+		t.Errorf("best 9 of 5 are %d", n)
+	}
+}
