@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,6 +37,13 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 		if p.hasShards() {
 			t.Errorf("a process without role stream has state in %s", p.state)
 		}
+	}
+	var status struct{ Lag struct{ Shards []int64 } }
+	if err := json.Unmarshal([]byte(succeed(t, "status", "-c", filepath.Join(w.dir, "a.yaml"), "--json")), &status); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(status.Lag.Shards, []int64{0, 0, 0}) {
+		t.Errorf("status shows a lag of %v when everything is committed", status.Lag.Shards)
 	}
 	a.stop(t)
 	b.stop(t)
