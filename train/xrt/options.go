@@ -30,23 +30,25 @@ const (
 type Options struct {
 	Schedule Schedule
 	// Epochs is how often training goes through the instances, over all
-	// stages together; 0 means 4. Steps, if given, says instead how many
-	// steps each stage takes: one number per level, or one for Joint.
+	// stages together; 0 means often enough to see 200,000, but at least 3
+	// times and at most 10. Steps, if given, says instead how many steps each
+	// stage takes: one number per level, or one for Joint.
 	Epochs float64
 	Steps  []int64
 	// Batch is the number of instances per step; 0 means 64.
 	Batch int
 	// Rate and HeadRate are the highest learning rates of network and heads;
-	// 0 means 1e-4 and 1e-3.
+	// 0 means 3e-4 and 3e-3.
 	Rate, HeadRate float64
 	// Warmup is the share of a stage's steps over which the rates rise; 0
 	// means 0.1.
 	Warmup float64
-	// Heads say how candidates are chosen and what they cost; their Matched
-	// of 0 means 20, as in the paper.
+	// Heads say how candidates are chosen and what they cost. Their Matched
+	// of 0 means 20, as in the paper, and their Scale of 0 means 1: heads that
+	// begin unsure leave more to the encoder, see docs/MEASUREMENTS.md.
 	Heads xmc.Options
 	Start Start
-	// Sample is how many instances Ridge is solved on; 0 means 8192.
+	// Sample is how many instances Ridge is solved on; 0 means 4096.
 	Sample int
 	// Raw shows the heads the pooled vectors as they are, and not their
 	// directions, which is what the embeddings are.
@@ -63,14 +65,18 @@ type Options struct {
 	Workers int
 }
 
-func (o Options) withDefaults() Options {
+// withDefaults completes options for a training set of n instances.
+func (o Options) withDefaults(n int64) Options {
 	orInt(&o.Batch, 64)
-	orInt(&o.Sample, 8192)
+	orInt(&o.Sample, 4096)
 	orInt(&o.Patience, 2)
 	orInt(&o.Heads.Matched, 20)
-	orFloat(&o.Epochs, 4)
-	orFloat(&o.Rate, 1e-4)
-	orFloat(&o.HeadRate, 1e-3)
+	if o.Heads.Scale == 0 {
+		o.Heads.Scale = 1
+	}
+	orFloat(&o.Epochs, min(10, max(3, 200_000/float64(n))))
+	orFloat(&o.Rate, 3e-4)
+	orFloat(&o.HeadRate, 3e-3)
 	orFloat(&o.Warmup, 0.1)
 	return o
 }

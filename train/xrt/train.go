@@ -89,8 +89,14 @@ func Train(ctx context.Context, net Network, src Source, levels []xmc.Level, o O
 }
 
 func newTrainer(net Network, src Source, levels []xmc.Level, o Options, hooks Hooks, progress train.Progress) (*trainer, error) {
-	o = o.withDefaults()
-	t := &trainer{net: net, o: o, hooks: hooks, levels: len(levels), progress: progress, reader: reader{src: src}}
+	instances := src.Instances()
+	if instances < 1 {
+		return nil, fmt.Errorf("xrt: %w", ErrEmpty)
+	}
+	o = o.withDefaults(instances)
+	t := &trainer{
+		net: net, o: o, hooks: hooks, levels: len(levels), instances: instances, progress: progress, reader: reader{src: src},
+	}
 	for len(levels) > 0 && levels[0].Clusters < 2 {
 		levels = levels[1:]
 	}
@@ -109,9 +115,6 @@ func newTrainer(net Network, src Source, levels []xmc.Level, o Options, hooks Ho
 	}
 	if err := o.check(stages); err != nil {
 		return nil, err
-	}
-	if t.instances = src.Instances(); t.instances < 1 {
-		return nil, fmt.Errorf("xrt: %w", ErrEmpty)
 	}
 	t.plan = o.plan(stages, t.instances)
 	t.every = max(1, sum(t.plan)/curvePoints)

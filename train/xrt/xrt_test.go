@@ -395,7 +395,7 @@ func (f failing) Epoch(ctx context.Context, epoch int, skip int64) iter.Seq2[Exa
 }
 
 func TestRateRisesAndFalls(t *testing.T) {
-	o := Options{Warmup: 0.2}.withDefaults()
+	o := Options{Warmup: 0.2}.withDefaults(1)
 	var got []float64
 	for s := range int64(10) {
 		got = append(got, math.Round(o.fraction(s, 10)*1000)/1000)

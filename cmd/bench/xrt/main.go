@@ -38,6 +38,7 @@ type settings struct {
 	seed        uint64
 	tokens      int
 	train       xrt.Options
+	quick       bool
 }
 
 func main() {
@@ -58,6 +59,7 @@ func main() {
 	flag.BoolVar(&s.train.Raw, "raw", false, "heads see pooled vectors, not their directions")
 	flag.BoolVar(&s.train.Uniform, "uniform", false, "instances weigh the same")
 	flag.BoolVar(&coarse, "coarse", false, "level by level, not all at once")
+	flag.BoolVar(&s.quick, "quick", false, "do not measure the plain model")
 	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
 	flag.Parse()
 	s.train.Heads.Scale = float32(*scale)
@@ -112,8 +114,10 @@ func run(ctx context.Context, s settings, curve bool) error {
 		return err
 	}
 	o := outcome{Tokens: s.tokens}
-	if o.Plain, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
-		return err
+	if !s.quick {
+		if o.Plain, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(os.Stderr, "%d instances; plain: %+v\n", t.Instances(), o.Plain.Links)
 	s.train.Seed = s.seed
