@@ -1,7 +1,7 @@
 // Package xmc is extreme multi-label classification over a label tree: the
 // neighbourhood prediction task that trains an encoder, and the matcher that
 // answers it. It knows embeddings and clusters; where an embedding comes from
-// is the encoder's business (train/bag).
+// is the encoder's business (train/bag, train/xrt).
 //
 // A Problem says, for every level of the tree from coarse to fine, how many
 // clusters there are, which cluster of the level above holds each, and which
@@ -17,18 +17,25 @@
 // instance's candidates are the children of two kinds of parents: those of
 // its positives (teacher-forced negatives, TFN) and the ones that the level
 // above scored highest (matcher-aware negatives, MAN). Both are what
-// XR-Transformer (Zhang et al., NeurIPS 2021) calls them.
+// XR-Transformer (Zhang et al., NeurIPS 2021) calls them. Options.Negatives may ask
+// for one kind only.
 //
 // # Loss
 //
-// Softmax over the candidates against the shares of the instance's labels in
+// The default is the softmax over the candidates against the shares of the instance's labels in
 // each cluster: with unit embeddings z, head vectors w and temperature 1/s,
 //
 //	p = softmax(s·⟨z, w_c⟩),   loss = −Σ_c q_c ln p_c,   q_c ∝ labels in c
 //
-// times a weight per instance, averaged over levels and the batch. It takes
-// the place of the paper's squared hinge over independent clusters: in first
-// experiments softmax gave better embeddings than binary losses.
+// times a weight per instance, averaged over levels and the batch. The paper's
+// squared hinge over independent clusters and the binary cross-entropy are
+// there as well; softmax gave better embeddings with both trainers.
+//
+// # Starts
+//
+// Heads begin at zero and are then set: Centroids for an encoder that begins
+// at the linear solution; Solve, the ridge regression on present embeddings;
+// Inherit, the parents' vectors; Random.
 //
 // # Determinism
 //
