@@ -10,7 +10,7 @@ RACE_PACKAGES := ./cmd/... ./ingest/... ./stream/... ./sink/... ./train/...
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-bert bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down test-real test-faults
+.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down test-real test-faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: ## run all benchmarks
 
 bench-featurize: ## featurization beside PECOS, on the Debian packages (Python)
 	cmd/bench/featurize/run
+
+bench-xrlinear: ## XR-Linear beside PECOS, on the Debian packages (Python)
+	cmd/bench/xrlinear/run
 
 bench-bert: ## BERT encoding and training beside PyTorch (Python)
 	cmd/bench/bert/run

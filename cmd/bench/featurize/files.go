@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"giantstream/featurize/labeltree"
-	"giantstream/featurize/sparse"
 )
 
 func readTexts(data string) ([]string, error) {
@@ -33,35 +32,6 @@ func readTexts(data string) ([]string, error) {
 		}
 		texts = append(texts, node.Text)
 	}
-}
-
-// readMatrix reads what save of pecos_stage.py wrote.
-func readMatrix(work, name string) (*sparse.Matrix, error) {
-	at := filepath.Join(work, name)
-	shape, err := readArray[int64](at + ".shape")
-	if err != nil {
-		return nil, err
-	}
-	m := &sparse.Matrix{Rows: int(shape[0]), Cols: int(shape[1])}
-	if m.Start, err = readArray[int64](at + ".start"); err != nil {
-		return nil, err
-	}
-	if m.Index, err = readArray[int32](at + ".index"); err != nil {
-		return nil, err
-	}
-	m.Value, err = readArray[float32](at + ".value")
-	return m, err
-}
-
-func readArray[T int32 | int64 | float32](path string) ([]T, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var one T
-	v := make([]T, len(b)/binary.Size(one))
-	_, err = binary.Decode(b, binary.LittleEndian, v)
-	return v, err
 }
 
 func writeLeaves(path string, t *labeltree.Tree) error {

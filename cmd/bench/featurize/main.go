@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 
 	"gonum.org/v1/gonum/blas/blas32"
 
+	"giantstream/cmd/bench/internal/stage"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
@@ -35,7 +35,7 @@ type bench struct {
 func main() {
 	blas32.Use(blas.New())
 	var b bench
-	stage := flag.String("stage", "", "fit, transform, pifa, pifa-tree or exact-tree")
+	name := flag.String("stage", "", "fit, transform, pifa, pifa-tree or exact-tree")
 	flag.StringVar(&b.data, "data", "", "folder of nodes.jsonl.gz")
 	flag.StringVar(&b.work, "work", "", "folder of the matrices that pecos_stage.py prepared")
 	flag.StringVar(&b.leafFile, "leaves", "", "file for the leaf of every label")
@@ -45,9 +45,9 @@ func main() {
 	stages := map[string]func() (report, error){
 		"fit": b.fit, "transform": b.transform, "pifa": b.pifa, "pifa-tree": b.pifaTree, "exact-tree": b.exactTree,
 	}
-	run, ok := stages[*stage]
+	run, ok := stages[*name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "unknown stage %q\n", *stage)
+		fmt.Fprintf(os.Stderr, "unknown stage %q\n", *name)
 		os.Exit(2)
 	}
 	runtime.GOMAXPROCS(b.threads)
@@ -63,7 +63,7 @@ func main() {
 
 // report is what compare.py reads: what the stage took, and what it made.
 type report struct {
-	took
+	stage.Took
 	Features int   `json:"features,omitempty"`
 	NonZeros int64 `json:"nonzeros,omitempty"`
 }
@@ -74,14 +74,14 @@ func (b *bench) fit() (report, error) {
 		return report{}, err
 	}
 	var m *tfidf.Model
-	took, err := measure(func() error {
+	took, err := stage.Measure(func() error {
 		m, err = fit(texts, b.threads)
 		return err
 	})
 	if err != nil {
 		return report{}, err
 	}
-	return report{took: took, Features: m.Dim()}, nil
+	return report{Took: took, Features: m.Dim()}, nil
 }
 
 func fit(texts []string, threads int) (*tfidf.Model, error) {
@@ -103,11 +103,11 @@ func (b *bench) transform() (report, error) {
 		return report{}, err
 	}
 	var x *sparse.Matrix
-	took, err := measure(func() error {
+	took, err := stage.Measure(func() error {
 		x = m.TransformAll(texts, b.threads)
 		return nil
 	})
-	return report{took: took, NonZeros: x.NNZ()}, err
+	return report{Took: took, NonZeros: x.NNZ()}, err
 }
 
 func (b *bench) pifa() (report, error) {
@@ -116,11 +116,11 @@ func (b *bench) pifa() (report, error) {
 		return report{}, err
 	}
 	var z *sparse.Matrix
-	took, err := measure(func() error {
+	took, err := stage.Measure(func() error {
 		z = pifa.Exact(x, y, pifa.InverseSqrtDegree, b.threads)
 		return nil
 	})
-	return report{took: took, NonZeros: z.NNZ()}, err
+	return report{Took: took, NonZeros: z.NNZ()}, err
 }
 
 // pifaTree goes from TF-IDF to the tree through a fitted sketch.
@@ -130,7 +130,7 @@ func (b *bench) pifaTree() (report, error) {
 		return report{}, err
 	}
 	var tree *labeltree.Tree
-	took, err := measure(func() error {
+	took, err := stage.Measure(func() error {
 		p, err := projection.Fit(x, sketchDim, projection.Options{Seed: b.seed, Workers: b.threads})
 		if err != nil {
 			return err
@@ -149,23 +149,23 @@ func (b *bench) pifaTree() (report, error) {
 	if err != nil {
 		return report{}, err
 	}
-	return report{took: took}, writeLeaves(b.leafFile, tree)
+	return report{Took: took}, writeLeaves(b.leafFile, tree)
 }
 
 func (b *bench) exactTree() (report, error) {
-	z, err := readMatrix(b.work, "z")
+	z, err := stage.ReadMatrix(b.work, "z")
 	if err != nil {
 		return report{}, err
 	}
 	var tree *labeltree.Tree
-	took, err := measure(func() error {
+	took, err := stage.Measure(func() error {
 		tree, err = b.build(labeltree.Sparse(z))
 		return err
 	})
 	if err != nil {
 		return report{}, err
 	}
-	return report{took: took}, writeLeaves(b.leafFile, tree)
+	return report{Took: took}, writeLeaves(b.leafFile, tree)
 }
 
 func (b *bench) build(x labeltree.Features) (*labeltree.Tree, error) {
@@ -173,19 +173,12 @@ func (b *bench) build(x labeltree.Features) (*labeltree.Tree, error) {
 }
 
 func (b *bench) readGraph() (x, y *sparse.Matrix, err error) {
-	if x, err = readMatrix(b.work, "x"); err != nil {
+	if x, err = stage.ReadMatrix(b.work, "x"); err != nil {
 		return nil, nil, err
 	}
-	if y, err = readMatrix(b.work, "y"); err != nil {
+	if y, err = stage.ReadMatrix(b.work, "y"); err != nil {
 		return nil, nil, err
 	}
 	y.Value = nil // all 1
 	return x, y, nil
-}
-
-// measure runs a stage on a heap without garbage.
-func measure(stage func() error) (took, error) {
-	runtime.GC()
-	debug.FreeOSMemory()
-	return measured(stage)
 }

@@ -1,24 +1,31 @@
-package main
+// Package stage is what the Go halves of the benchmarks beside other programs
+// share: what a stage takes, and the matrices that both halves read.
+package stage
 
 import (
 	"bufio"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// took is what a stage took: seconds, and MiB of resident memory before it
+// Took is what a stage took: seconds, and MiB of resident memory before it
 // (base) and at the most (peak).
-type took struct {
+type Took struct {
 	Wall float64 `json:"wall"`
 	CPU  float64 `json:"cpu"`
 	Base float64 `json:"base"`
 	Peak float64 `json:"peak"`
 }
 
-func measured(stage func() error) (t took, err error) {
+// Measure runs a stage on a heap without garbage.
+func Measure(stage func() error) (t Took, err error) {
+	runtime.GC()
+	debug.FreeOSMemory()
 	// The peak starts again (Documentation/filesystems/proc.rst).
 	if err = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		return t, err
@@ -26,16 +33,17 @@ func measured(stage func() error) (t took, err error) {
 	if t.Base, err = resident("VmRSS"); err != nil {
 		return t, err
 	}
-	cpu, begin := cpuSeconds(), time.Now()
+	cpu, begin := CPUSeconds(), time.Now()
 	if err = stage(); err != nil {
 		return t, err
 	}
-	t.Wall, t.CPU = time.Since(begin).Seconds(), cpuSeconds()-cpu
+	t.Wall, t.CPU = time.Since(begin).Seconds(), CPUSeconds()-cpu
 	t.Peak, err = resident("VmHWM")
 	return t, err
 }
 
-func cpuSeconds() float64 {
+// CPUSeconds is the processor time that this process has used.
+func CPUSeconds() float64 {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
 		return 0

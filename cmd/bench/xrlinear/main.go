@@ -1,0 +1,188 @@
+// Command xrlinear trains XR-Linear on the split that pecos_stage.py prepared
+// and prints what it took and how well it predicts as JSON. It is the Go half
+// of make bench-xrlinear, which runs PECOS beside it: see compare.py.
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"giantstream/cmd/bench/internal/stage"
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/pifa"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
+	"giantstream/train/blas"
+	"giantstream/train/xrlinear"
+)
+
+// levels of the tree that both sides use; its leaves hold some 60 labels.
+var levels = []int{64, 1024}
+
+type bench struct {
+	work, profile string
+	options       xrlinear.Options
+}
+
+func main() {
+	var b bench
+	name := flag.String("stage", "run", "tree or run")
+	threads := flag.Int("threads", 2, "number of threads")
+	flag.StringVar(&b.work, "work", "", "folder of the split")
+	flag.StringVar(&b.profile, "profile", "", "file for a CPU profile of the training")
+	flag.IntVar(&b.options.Matched, "matched", 0, "clusters of matcher-aware negatives")
+	flag.Float64Var(&b.options.Epsilon, "epsilon", 0, "tolerance")
+	flag.Parse()
+	runtime.GOMAXPROCS(*threads)
+	blas32.Use(blas.New())
+	run := b.run
+	if *name == "tree" {
+		run = b.tree
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "xrlinear:", err)
+		os.Exit(1)
+	}
+}
+
+// tree clusters the labels by the training rows and writes the cluster of
+// every label, a file a level.
+func (b *bench) tree() error {
+	x, y, err := b.rows("train")
+	if err != nil {
+		return err
+	}
+	y.Value = nil // all 1
+	p, err := projection.Fit(x, 256, projection.Options{Seed: 1})
+	if err != nil {
+		return err
+	}
+	s, err := pifa.FromGraph(p.ApplyAll(x, 0), p.Dim(), y, pifa.InverseSqrtDegree, 0)
+	if err != nil {
+		return err
+	}
+	z, err := labeltree.Dense(s.Normalized(), p.Dim())
+	if err != nil {
+		return err
+	}
+	t, err := labeltree.Build(z, labeltree.Options{Levels: levels, Seed: 1})
+	if err != nil {
+		return err
+	}
+	for l := range t.Levels() {
+		var file []byte
+		for label := range t.Labels() {
+			file = binary.LittleEndian.AppendUint32(file, uint32(t.Cluster(l, label)))
+		}
+		if err := os.WriteFile(b.treeFile(l), file, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) treeFile(level int) string {
+	return filepath.Join(b.work, fmt.Sprintf("tree.%d", level))
+}
+
+func (b *bench) rows(part string) (x, y *sparse.Matrix, err error) {
+	if x, err = stage.ReadMatrix(b.work, "x."+part); err != nil {
+		return nil, nil, err
+	}
+	y, err = stage.ReadMatrix(b.work, "y."+part)
+	return x, y, err
+}
+
+// fileTree is the tree that tree wrote: the cluster of every label by level.
+type fileTree [][]int32
+
+func (f fileTree) Levels() int                { return len(f) }
+func (f fileTree) Labels() int                { return len(f[0]) }
+func (f fileTree) Clusters(level int) int     { return levels[level] }
+func (f fileTree) Cluster(level, l int) int32 { return f[level][l] }
+
+// report is what compare.py reads: times in seconds, and milliseconds a query.
+type report struct {
+	stage.Took
+	Precision [3]float64 `json:"precision"` // at 1, 3 and 5
+	Batch     float64    `json:"batch_ms"`  // all queries, one after the other
+	Single    float64    `json:"single_ms"` // the median
+	Weights   int        `json:"weights"`
+}
+
+func (b *bench) run() error {
+	x, y, err := b.rows("train")
+	if err != nil {
+		return err
+	}
+	var t fileTree
+	for l := range levels {
+		clusters, err := stage.ReadArray[int32](b.treeFile(l))
+		if err != nil {
+			return err
+		}
+		t = append(t, clusters)
+	}
+	var m *xrlinear.Model
+	var r report
+	r.Took, err = stage.Measure(func() (err error) {
+		if b.profile != "" {
+			f, err := os.Create(b.profile)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			if err := pprof.StartCPUProfile(f); err != nil {
+				return err
+			}
+			defer pprof.StopCPUProfile()
+		}
+		m, err = xrlinear.Train(context.Background(), x, y, t, b.options, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.Weights = m.Weights()
+	if x, y, err = b.rows("test"); err != nil {
+		return err
+	}
+	r.query(m, x, y)
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// query asks for the labels of each row of x.
+func (r *report) query(m *xrlinear.Model, x, y *sparse.Matrix) {
+	q := m.NewQuery()
+	times := make([]float64, x.Rows)
+	var best []xrlinear.Prediction
+	for i := range x.Rows {
+		from := time.Now()
+		best = m.Predict(q, x.Row(i), xrlinear.Beam{Width: 10, Top: 5}, best[:0])
+		times[i] = time.Since(from).Seconds() * 1e3
+		r.Batch += times[i] / float64(x.Rows)
+		for rank, p := range best {
+			if _, hit := slices.BinarySearch(y.Row(i).Index, p.Label); !hit {
+				continue
+			}
+			for k, n := range []int{1, 3, 5} {
+				if rank < n {
+					r.Precision[k] += 1 / float64(n) / float64(x.Rows)
+				}
+			}
+		}
+	}
+	slices.Sort(times)
+	r.Single = times[len(times)/2]
+}
