@@ -1,0 +1,97 @@
+package linkpred
+
+import (
+	"errors"
+	"fmt"
+
+	"giantstream/featurize/sparse"
+)
+
+// Errors that callers test with errors.Is.
+var (
+	// ErrEmpty: no anchor has a neighbour, so there is nothing to learn from.
+	ErrEmpty = errors.New("no anchor has a neighbour; is the graph without edges?")
+	// ErrDiverged: the loss is no number any more.
+	ErrDiverged = errors.New("training diverged; lower the rate")
+)
+
+// Graph is what Train learns from.
+type Graph struct {
+	// Neighbours is the adjacency by position.
+	Neighbours *sparse.Matrix
+	// Anchors are the nodes to train on. Those without neighbour are left out.
+	Anchors []int32
+	// Text returns a node's text.
+	Text func(node int) (string, error)
+}
+
+// Options of Train. The zero value of each field stands for its default.
+type Options struct {
+	// Epochs is how often each anchor is taken; 0 means 4.
+	Epochs int
+	// Batch is the number of triplets per step; 0 means 64.
+	Batch int
+	// Rate is the highest learning rate; 0 means 1e-4. It rises over the
+	// first tenth of the steps and then falls to zero.
+	Rate float64
+	// Margin is how much nearer, as a cosine, a neighbour has to be than
+	// another node; 0 means 0.5.
+	Margin float64
+	// Patience is how many epochs without a better score from the judge end the
+	// training; 0 means 2.
+	Patience int
+	Seed     uint64
+}
+
+func (o Options) withDefaults() Options {
+	for _, f := range []struct {
+		value     *int
+		otherwise int
+	}{{&o.Epochs, 4}, {&o.Batch, 64}, {&o.Patience, 2}} {
+		if *f.value == 0 {
+			*f.value = f.otherwise
+		}
+	}
+	if o.Rate == 0 {
+		o.Rate = 1e-4
+	}
+	if o.Margin == 0 {
+		o.Margin = 0.5
+	}
+	return o
+}
+
+func (o Options) check() error {
+	// NaN fails the comparisons.
+	if o.Epochs < 1 || o.Batch < 1 || o.Patience < 1 || !(o.Rate > 0) || !(o.Margin > 0) {
+		return fmt.Errorf("linkpred: epochs, batch, patience, rate and margin must be positive: %+v", o)
+	}
+	return nil
+}
+
+// fraction is the share of the highest rate for step s (from 0).
+func fraction(s, steps int) float64 {
+	warm := steps / 10
+	if s < warm {
+		return float64(s+1) / float64(warm+1)
+	}
+	return float64(steps-s) / float64(steps-warm)
+}
+
+// Report says how training went.
+type Report struct {
+	// Anchors is the number of triplets in an epoch.
+	Anchors int `json:"anchors"`
+	// Best is the epoch (from 1) whose weights were kept, 0 the start.
+	Best   int     `json:"best_epoch"`
+	Epochs []Epoch `json:"epochs"`
+	// Start is the judge's score before training.
+	Start float64 `json:"start_score,omitempty"`
+}
+
+// Epoch is one triplet of every anchor.
+type Epoch struct {
+	Loss float64 `json:"loss"`
+	// Score is the judge's after it.
+	Score float64 `json:"score,omitempty"`
+}
