@@ -69,7 +69,7 @@ func startS3(t *testing.T) (addr string) {
 
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	addr, err := faults.FreeAddr()
+	addr, err := faults.FreeAddr(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func embeddedFaultPlace(t *testing.T, s3 string, seed uint64) *faultPlace {
 	proxy := newProxy(t, "127.0.0.1:0", listen)
 	b := faults.NewBroker(filepath.Join(t.TempDir(), "broker"), listen, proxy.Addr())
 	startBroker := func() {
-		if err := b.Start(); err != nil {
+		if err := b.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,7 +153,7 @@ func newFaultPlace(t *testing.T, name string, proxies []*faults.Proxy, brokers [
 	if err != nil {
 		t.Fatal(err)
 	}
-	http, err := faults.NewHTTP(strings.TrimPrefix(s3.Endpoint, "http://"), rand.New(rand.NewPCG(seed, 7)))
+	http, err := faults.NewHTTP(t.Context(), strings.TrimPrefix(s3.Endpoint, "http://"), rand.New(rand.NewPCG(seed, 7)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,14 @@ func NewBroker(dir, listen, advertised string) *Broker {
 }
 
 // Start runs this same program as the broker, and returns once it answers. The
-// program's main function, or TestMain, must call ServeBroker first.
-func (b *Broker) Start() error {
+// program's main function, or TestMain, must call ServeBroker first. The end of
+// ctx kills the process, if nothing else does.
+func (b *Broker) Start(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	b.cmd = exec.Command(program)
+	b.cmd = exec.CommandContext(ctx, program)
 	b.cmd.Env = append(os.Environ(), brokerEnv+"="+strings.Join([]string{b.dir, b.listen, b.advertised}, "|"))
 	b.cmd.Stderr = os.Stderr
 	if b.stdin, err = b.cmd.StdinPipe(); err != nil {
@@ -99,7 +101,7 @@ func serveBroker(dir, listen, advertised string) error {
 		kfake.DataDir(filepath.Join(dir, "log")),
 		kfake.GroupMinSessionTimeout(100*time.Millisecond),
 		kfake.ListenFn(func(network, at string) (net.Listener, error) {
-			l, err := net.Listen(network, at)
+			l, err := (&net.ListenConfig{}).Listen(context.Background(), network, at)
 			return listener{l, address}, err
 		}),
 	)
@@ -121,8 +123,8 @@ type listener struct {
 func (l listener) Addr() net.Addr { return l.advertised }
 
 // FreeAddr returns an address of loopback that nobody listens on just now.
-func FreeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func FreeAddr(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}

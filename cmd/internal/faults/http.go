@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,8 +35,8 @@ type Rates struct {
 
 // NewHTTP listens on a free port of loopback. Which request fails is drawn
 // from random.
-func NewHTTP(upstream string, random *rand.Rand) (*HTTP, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func NewHTTP(ctx context.Context, upstream string, random *rand.Rand) (*HTTP, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("HTTP faults for %s: %w", upstream, err)
 	}
