@@ -1,4 +1,4 @@
-package xrt
+package xrt_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"giantstream/train/eval"
 	"giantstream/train/internal/graphtest"
 	"giantstream/train/internal/rng"
+	"giantstream/train/linkpred"
+	"giantstream/train/xrt"
 )
 
 // blocks is a stochastic block model of two classes with a probability of p
@@ -21,7 +23,7 @@ func blocks(n int, p, q float64, seed uint64) *train.Graph {
 	for i := range n {
 		r := rng.New(seed, uint64(i))
 		var text []string
-		for range 2 {
+		for range 3 {
 			text = append(text, fmt.Sprintf("class%dword%d", i%2, r.IntN(100)))
 		}
 		for range 10 {
@@ -44,33 +46,66 @@ func blocks(n int, p, q float64, seed uint64) *train.Graph {
 	return g
 }
 
-// TestHeterophilousLinksTeachClasses: where nodes of the same class are linked
-// less often than others, predicting links draws the wrong texts together;
-// predicting neighbourhoods does not, since nodes of a class have neighbours of
-// the same kind.
-func TestHeterophilousLinksTeachClasses(t *testing.T) {
-	const dim = 16
-	g := blocks(1500, 0.002, 0.016, 1)
-	net := newWords(dim, 1)
-	probe := func() float64 {
-		z := make([]float32, g.Len()*dim)
-		if err := (&trainer{net: net}).embed(g.Texts, z); err != nil {
-			t.Fatal(err)
-		}
-		m, err := eval.Probe(z, dim, g.Classes, eval.ProbeOptions{Fraction: 0.1, Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m.Accuracy
-	}
-	plain := probe()
-	src, levels := problem(t, g, net, 4, 16)
-	if _, err := Train(t.Context(), net, src, levels, Options{Rate: 0.01, Epochs: 15}, Hooks{}, nil); err != nil {
+// accuracy is that of the class probe on net's vectors of g's texts.
+func accuracy(t *testing.T, g *train.Graph, net xrt.Network) float64 {
+	t.Helper()
+	z := make([]float32, g.Len()*net.Dim())
+	if err := net.Forward(g.Texts, z); err != nil {
 		t.Fatal(err)
 	}
-	trained := probe()
-	t.Logf("accuracy of the class probe: %.3f before training, %.3f after", plain, trained)
-	if trained < plain+0.1 {
-		t.Errorf("accuracy of the class probe: %.3f before training, %.3f after, want 0.1 more", plain, trained)
+	m, err := eval.Probe(z, net.Dim(), g.Classes, eval.ProbeOptions{Fraction: 0.5, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Accuracy
+}
+
+// TestHeterophilousLinksTeachClasses: where nodes of the same class are linked
+// less often than others, predicting links draws the wrong texts together and
+// what the texts told of the classes is lost; predicting neighbourhoods does not, since nodes of a class have
+// neighbours of the same kind. Where they are linked more often, both teach
+// the classes.
+func TestHeterophilousLinksTeachClasses(t *testing.T) {
+	const dim = 16
+	for _, c := range []struct {
+		name         string
+		p, q         float64
+		linksMustWin bool
+	}{
+		{"heterophilous", 0.002, 0.016, false},
+		{"homophilous", 0.016, 0.002, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := blocks(1500, c.p, c.q, 1)
+			plain := accuracy(t, g, xrt.NewWords(dim, 1))
+
+			giant := xrt.NewWords(dim, 1)
+			src, levels := xrt.Problem(t, g, giant, 4, 16)
+			if _, err := xrt.Train(t.Context(), giant, src, levels, xrt.Options{Rate: 0.01, Epochs: 15}, xrt.Hooks{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			neighbourhoods := accuracy(t, g, giant)
+
+			rival := xrt.NewWords(dim, 1)
+			all := linkpred.Graph{Neighbours: g.Neighbours, Text: func(i int) (string, error) { return g.Texts[i], nil }}
+			for i := range g.Len() {
+				all.Anchors = append(all.Anchors, int32(i))
+			}
+			if _, err := linkpred.Train(t.Context(), rival, all, linkpred.Options{Rate: 0.01, Epochs: 15}, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			links := accuracy(t, g, rival)
+
+			t.Logf("accuracy of the class probe: plain %.3f, link prediction %.3f, neighbourhoods %.3f", plain, links, neighbourhoods)
+			if neighbourhoods < plain+0.1 {
+				t.Errorf("neighbourhoods: accuracy %.3f, untrained %.3f, want 0.1 more", neighbourhoods, plain)
+			}
+			if c.linksMustWin && links < plain+0.1 {
+				t.Errorf("link prediction: accuracy %.3f, untrained %.3f, want 0.1 more", links, plain)
+			}
+			if !c.linksMustWin && links > plain-0.05 {
+				t.Errorf("link prediction: accuracy %.3f, untrained %.3f, want 0.05 less", links, plain)
+			}
+		})
 	}
 }
