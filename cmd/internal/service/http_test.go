@@ -136,7 +136,10 @@ func checkMetricsAreDocumented(t *testing.T, names [][]string) {
 func TestAServiceIsNotReadyWhileItsStoreOrAShardIsNot(t *testing.T) {
 	store := &breakable{Store: &memstore.Store{}}
 	s, cfg := testService(t, store, listen(t))
-	eventually(t, "ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == http.StatusOK })
+	eventually(t, "both shards have come, and it is ready", func() bool {
+		code, _ := get(t, cfg, "/readyz")
+		return code == http.StatusOK && len(s.watches.all()) == cfg.Shards
+	})
 
 	// A shard that does not get to what is committed.
 	_, done := s.watches.open(99, map[string]int64{"nodes": 5})
