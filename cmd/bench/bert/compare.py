@@ -28,9 +28,9 @@ def write_texts(data, work):
     with gzip.open(os.path.join(data, "nodes.jsonl.gz"), "rt", encoding="utf-8") as f:
         for line in f:
             texts.append(" ".join(json.loads(line)["text"].split()))
-            if len(texts) == 12_800:
+            if len(texts) == 5_120:
                 break
-    files = {"product texts": texts[:320], "128 tokens each": [" ".join(texts[i : i + 40]) for i in range(0, len(texts), 40)]}
+    files = {"product texts": texts[:256], "128 tokens each": [" ".join(texts[i : i + 40]) for i in range(0, len(texts), 40)]}
     for name, lines in files.items():
         path = os.path.join(work, name.replace(" ", "-"))
         with open(path, "w", encoding="utf-8") as f:
