@@ -26,6 +26,11 @@ func (c Comparison) Over(figure func(Evaluation) (float64, bool)) Spread {
 			values = append(values, v)
 		}
 	}
+	return spread(values)
+}
+
+// spread returns the mean and standard deviation of the values.
+func spread(values []float64) Spread {
 	var s Spread
 	for _, v := range values {
 		s.Mean += v / float64(len(values))
@@ -44,28 +49,11 @@ func (c Comparison) Over(figure func(Evaluation) (float64, bool)) Spread {
 // encoder "lsa" is the text-only baseline. Nothing is stored. Texts are
 // vectorized once for all splits: the vectorizer sees no edges.
 func (b *Builder) Compare(ctx context.Context, source Source, encoders []string, seeds []uint64) ([]Comparison, error) {
-	if err := b.Settings.check(); err != nil {
-		return nil, err
-	}
-	clock := newStageClock(b.Progress, b.Now)
-	clock.Stage("read the cut", 0)
-	corpus, err := loadCorpus(ctx, source, b.Settings.MaxDegree, b.share(textShare), clock)
+	f, err := b.unstored(ctx, source)
 	if err != nil {
 		return nil, err
 	}
-	unstored := *b
-	unstored.Store = nil
-	f := &building{Builder: &unstored, ctx: ctx, doc: &Doc{Settings: b.Settings}, corpus: corpus, clock: clock}
 	defer f.close()
-	if corpus.stats.Links == 0 {
-		return nil, fmt.Errorf("%w: %d nodes, none of which has a neighbour", ErrTooFew, corpus.stats.Nodes)
-	}
-	if err := f.vectorize(); err != nil {
-		return nil, err
-	}
-	if err := f.project(); err != nil {
-		return nil, err
-	}
 	out := make([]Comparison, len(encoders))
 	for i, kind := range encoders {
 		out[i].Encoder = kind
@@ -86,8 +74,37 @@ func (b *Builder) Compare(ctx context.Context, source Source, encoders []string,
 			out[i].Runs = append(out[i].Runs, e)
 		}
 	}
-	clock.end()
+	f.clock.end()
 	return out, nil
+}
+
+// unstored begins a build of which nothing is kept and takes it up to the
+// projected texts, which do not depend on the edges. The caller closes it.
+func (b *Builder) unstored(ctx context.Context, source Source) (_ *building, err error) {
+	if err := b.Settings.check(); err != nil {
+		return nil, err
+	}
+	clock := newStageClock(b.Progress, b.Now)
+	clock.Stage("read the cut", 0)
+	corpus, err := loadCorpus(ctx, source, b.Settings.MaxDegree, b.share(textShare), clock)
+	if err != nil {
+		return nil, err
+	}
+	unstored := *b
+	unstored.Store = nil
+	f := &building{Builder: &unstored, ctx: ctx, doc: &Doc{Settings: b.Settings, Graph: corpus.stats}, corpus: corpus, clock: clock}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	if corpus.stats.Links == 0 {
+		return nil, fmt.Errorf("%w: %d nodes, none of which has a neighbour", ErrTooFew, corpus.stats.Nodes)
+	}
+	if err := f.vectorize(); err != nil {
+		return nil, err
+	}
+	return f, f.project()
 }
 
 // compare trains and measures one encoder on the split at hand.

@@ -112,6 +112,16 @@ func (f *building) project() (err error) {
 // cluster makes the label features and builds the tree over them.
 func (f *building) cluster() error {
 	f.clock.Stage("PIFA and label tree", 0)
+	features, err := f.labelFeatures()
+	if err != nil {
+		return err
+	}
+	return f.plant(features)
+}
+
+// labelFeatures makes f.labels and returns what the tree is to be built on:
+// them, or an ablation of them.
+func (f *building) labelFeatures() ([]float32, error) {
 	s := f.doc.Settings
 	weighting := pifa.Sum
 	if s.Weighting == "inverse_sqrt_degree" {
@@ -122,21 +132,25 @@ func (f *building) cluster() error {
 		return f.projected.rows(lo, hi, f.pifaDim, out, f.Workers)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f.labels = sketch.Normalize()
-	clustered := f.labels // what the tree is built on: PIFA, or an ablation of it
-	if kind := pifa.Kind(s.LabelFeatures); kind != pifa.PIFA {
-		source := pifa.Source{Projected: make([]float32, n*f.pifaDim), Dim: f.pifaDim,
-			Labels: f.known.Neighbours, Weighting: weighting, Seed: s.TreeSeed, Workers: f.Workers}
-		if err := f.projected.rows(0, n, f.pifaDim, source.Projected, f.Workers); err != nil {
-			return err
-		}
-		if clustered, err = pifa.LabelFeatures(kind, source); err != nil {
-			return err
-		}
+	kind := pifa.Kind(s.LabelFeatures)
+	if kind == pifa.PIFA {
+		return f.labels, nil
 	}
-	points, err := labeltree.Dense(clustered, f.pifaDim)
+	source := pifa.Source{Projected: make([]float32, n*f.pifaDim), Dim: f.pifaDim,
+		Labels: f.known.Neighbours, Weighting: weighting, Seed: s.TreeSeed, Workers: f.Workers}
+	if err := f.projected.rows(0, n, f.pifaDim, source.Projected, f.Workers); err != nil {
+		return nil, err
+	}
+	return pifa.LabelFeatures(kind, source)
+}
+
+// plant builds the label tree over the labels' features, n × pifaDim.
+func (f *building) plant(features []float32) error {
+	s, n := f.doc.Settings, f.known.Len()
+	points, err := labeltree.Dense(features, f.pifaDim)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,37 @@
+package generation
+
+import (
+	"giantstream/train"
+	"giantstream/train/bag"
+	"giantstream/train/bert"
+	"giantstream/train/linkpred"
+	"giantstream/train/xrt"
+)
+
+// rival returns the network that link prediction trains, an encoder that shares
+// its weights, and options that suit it.
+func (f *building) rival() (xrt.Network, train.Encoder, linkpred.Options, error) {
+	s := f.doc.Settings
+	if s.Encoder == bert.Kind {
+		tuner, err := f.tuner()
+		if err != nil {
+			return nil, nil, linkpred.Options{}, err
+		}
+		return tuner, tuner.Encoder(), linkpred.Options{}, nil
+	}
+	// The same table, rate and epochs as the bag that learns neighbourhoods.
+	const rows, epochs, batch, rate, patience = 1 << 16, 10, 256, 0.01, 3
+	start, err := bag.Start(f.features, f.projection, nil, f.pifaDim, rows, f.Workers)
+	if err != nil {
+		return nil, nil, linkpred.Options{}, err
+	}
+	if err := f.readError(); err != nil {
+		return nil, nil, linkpred.Options{}, err
+	}
+	net, err := linkpred.NewBag(f.vectorizer, start, linkpred.BagOptions{Seed: s.Seed, Workers: f.Workers})
+	if err != nil {
+		return nil, nil, linkpred.Options{}, err
+	}
+	encoder, err := net.Encoder()
+	return net, encoder, linkpred.Options{Epochs: epochs, Batch: batch, Rate: rate, Patience: patience}, err
+}
