@@ -32,8 +32,9 @@ import (
 // itself goes past s3 and http.
 type faultPlace struct {
 	place
-	dir    string
-	topics ingest.Topics
+	pipeline string
+	dir      string
+	topics   ingest.Topics
 	// connect is the part of the configuration that says where things are.
 	connect string
 	kafka   []*faults.Proxy
@@ -161,8 +162,8 @@ func newFaultPlace(t *testing.T, name string, proxies []*faults.Proxy, brokers [
 	topics := ingest.Topics{Nodes: name + ".nodes", Edges: name + ".edges", Mirror: name + ".mirror",
 		Embeddings: name + ".embeddings", DeadLetters: name + ".dead-letters"}
 	p := &faultPlace{
-		place: place{store: store, embeddings: topics.Embeddings, deadLetters: topics.DeadLetters},
-		dir:   t.TempDir(), topics: topics, kafka: proxies, http: http,
+		place:    place{store: store, embeddings: topics.Embeddings, deadLetters: topics.DeadLetters},
+		pipeline: name, dir: t.TempDir(), topics: topics, kafka: proxies, http: http,
 		s3: newProxy(t, "127.0.0.1:0", http.Addr()), direct: map[string]string{},
 	}
 	var addrs []string

@@ -191,10 +191,14 @@ func (r *faultRun) until(what string, holds func() bool) {
 	deadline := time.After(r.patience)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	ghosts := time.NewTicker(10 * faultSession)
+	defer ghosts.Stop()
 	for !holds() {
 		select {
 		case <-deadline:
 			r.t.Fatalf("after %v, still not: %s", r.patience, what)
+		case <-ghosts.C:
+			r.dropGhosts()
 		case <-tick.C:
 			r.supervise()
 		}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // faultSession is after how long without a sign of life a worker's shards go
@@ -101,6 +103,28 @@ func (r *faultRun) supervise() {
 	r.t.Helper()
 	for _, w := range r.crew {
 		w.start(r.t)
+	}
+}
+
+// dropGhosts has the embedded broker's group rebalance if it has more members
+// than there are workers: kfake never drops a member whose connection broke
+// while it joined, and leaves its shards with it for ever. Kafka does, after the
+// session timeout.
+func (r *faultRun) dropGhosts() {
+	r.t.Helper()
+	if r.flags != "" {
+		return
+	}
+	admin := kafka.Client{Addr: kafka.TCP(r.client.Brokers()...), Transport: r.client.Transport()}
+	res, err := admin.DescribeGroups(r.t.Context(), &kafka.DescribeGroupsRequest{GroupIDs: []string{"giantstream-" + r.pipeline}})
+	if err != nil || len(res.Groups) != 1 {
+		r.t.Logf("the group cannot be described: %v", err)
+		return
+	}
+	if g := res.Groups[0]; g.GroupState == "Stable" && len(g.Members) > len(r.crew) {
+		r.t.Logf("%d members of the group, %d workers: a rebalance", len(g.Members), len(r.crew))
+		r.crew[0].stop(r.t)
+		r.crew[0].start(r.t)
 	}
 }
 
