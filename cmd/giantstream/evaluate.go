@@ -24,6 +24,8 @@ func (a *app) evaluate() *cobra.Command {
 		holdout  float64
 		seeds    int
 		asJSON   bool
+		ablation bool
+		picture  string
 	)
 	cmd := &cobra.Command{
 		Use:   "evaluate",
@@ -36,12 +38,24 @@ func (a *app) evaluate() *cobra.Command {
 
 Each split hides other edges; the figures are means over the splits ± their
 standard deviation. Nothing is stored. The encoder lsa is the text-only baseline.
-The graph is what a pipeline has committed, or the files given.`,
+The graph is what a pipeline has committed, or the files given.
+
+With --ablation the rows are those of the paper instead: texts alone, link
+prediction with a triplet loss, and neighbourhood prediction (GIANT) by what the
+labels' tree is built from: random, text, pifa-identity (links alone), pifa. The
+rows train the configuration's train.encoder, once per split.`,
 		Example: `  giantstream evaluate --store ./out
+  giantstream evaluate --store ./out --ablation --picture ablation.svg
   giantstream evaluate --nodes nodes.jsonl.gz --edges edges.jsonl.gz --holdout 0.1 --splits 3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx := cmd.Context()
+			switch {
+			case ablation && cmd.Flags().Changed("encoders"):
+				return usageError{errors.New("--ablation trains the encoder of the configuration (train.encoder); leave out --encoders")}
+			case !ablation && picture != "":
+				return usageError{errors.New("--picture draws what --ablation prints; give both")}
+			}
 			if inputs.given() {
 				if flags.file != "" || flags.store != "" {
 					return usageError{errors.New("give either a pipeline (-c, --store) or files (--nodes, --edges)")}
@@ -77,6 +91,9 @@ The graph is what a pipeline has committed, or the files given.`,
 			for i := range splits {
 				splits[i] = uint64(i + 1)
 			}
+			if ablation {
+				return a.ablate(ctx, b, source, splits, picture, asJSON, progress.Done)
+			}
 			result, err := b.Compare(ctx, source, encoders, splits)
 			progress.Done()
 			if err != nil {
@@ -93,6 +110,8 @@ The graph is what a pipeline has committed, or the files given.`,
 	cmd.Flags().StringSliceVar(&encoders, "encoders", []string{"lsa", "linear", "bag"}, "encoders to compare")
 	cmd.Flags().Float64Var(&holdout, "holdout", 0.1, "share of the edges to hide")
 	cmd.Flags().IntVar(&seeds, "splits", 3, "number of splits, with seeds 1, 2, …")
+	cmd.Flags().BoolVar(&ablation, "ablation", false, "compare what the paper compares, with the configuration's encoder")
+	cmd.Flags().StringVar(&picture, "picture", "", "with --ablation: draw the table to this file, as SVG")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print every split's figures as JSON")
 	return cmd
 }
@@ -148,37 +167,16 @@ func (a *app) printComparison(result []generation.Comparison, holdout float64, r
 	fmt.Fprintf(a.out, "%d splits, %g %% of the edges hidden (about %s), negatives drawn by degree; mean ± standard deviation between splits\n\n",
 		splits, 100*holdout, console.Count(hidden))
 	w := tabwriter.NewWriter(a.out, 0, 0, 3, ' ', 0)
-	head := []string{"encoder", "link AUC", "MRR", "hits@10"}
-	for _, rate := range rates {
-		head = append(head, fmt.Sprintf("class, %g %% labelled", 100*rate))
+	columns := figures(rates)
+	head := []string{"encoder"}
+	for _, f := range columns {
+		head = append(head, f.name)
 	}
 	fmt.Fprintln(w, strings.Join(head, "\t"))
-	link := func(get func(generation.Evaluation) float64) func(generation.Evaluation) (float64, bool) {
-		return func(e generation.Evaluation) (float64, bool) {
-			if e.Links == nil {
-				return 0, false
-			}
-			return get(e), true
-		}
-	}
 	for _, c := range result {
 		row := []string{c.Encoder}
-		for _, figure := range []func(generation.Evaluation) (float64, bool){
-			link(func(e generation.Evaluation) float64 { return e.Links.AUC }),
-			link(func(e generation.Evaluation) float64 { return e.Links.MRR }),
-			link(func(e generation.Evaluation) float64 { return e.Links.Hits10 }),
-		} {
-			row = append(row, c.Over(figure).String())
-		}
-		for _, rate := range rates {
-			row = append(row, c.Over(func(e generation.Evaluation) (float64, bool) {
-				for _, p := range e.Probes {
-					if p.Rate == rate {
-						return p.Accuracy, true
-					}
-				}
-				return 0, false
-			}).String())
+		for _, f := range columns {
+			row = append(row, c.Over(f.of).String())
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
