@@ -94,7 +94,7 @@ Start here:
 	}
 	add("main", a.quickstart(), a.run(), a.backfill())
 	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
-	add("look", a.status(), a.inspect(), a.dlq(), a.config())
+	add("look", a.status(), a.inspect(), a.report(), a.dlq(), a.config())
 	root.AddCommand(helpExitCodes())
 	groups(root)
 	usageArgs(root)

@@ -1,0 +1,160 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/train/generation"
+	"giantstream/train/xmc"
+)
+
+// setting is a field of generation.json's settings, as JSON.
+type setting struct{ Name, Value string }
+
+func settings(s generation.Settings) ([]setting, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	var out []setting
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		out = append(out, setting{name, string(bytes.Trim(fields[name], `"`))})
+	}
+	return out, nil
+}
+
+// scores are the tables of the evaluation.
+type scores struct {
+	Rates    []float64 // of the class probes
+	Encoders []scored
+	Matcher  []xmc.LevelMetrics
+}
+
+// scored is an encoder's line; cells that it has no figure for are "–".
+type scored struct {
+	Name, AUC, MRR, Hits string
+	Probes               []string
+}
+
+func scoresOf(doc *generation.Doc) (s scores) {
+	for _, e := range doc.Evaluation {
+		row := scored{Name: encoderName(e.Encoder), AUC: "–", MRR: "–", Hits: "–"}
+		if l := e.Links; l != nil {
+			row.AUC, row.MRR, row.Hits = spread(l.AUC, l.AUCStdErr), spread(l.MRR, l.MRRStdErr), spread(l.Hits10, l.Hits10StdErr)
+		}
+		for _, p := range e.Probes {
+			if len(s.Encoders) == 0 {
+				s.Rates = append(s.Rates, p.Rate)
+			}
+			row.Probes = append(row.Probes, spread(p.Accuracy, p.StdDev))
+		}
+		s.Encoders = append(s.Encoders, row)
+	}
+	var metrics struct {
+		Levels []xmc.LevelMetrics `json:"levels"`
+	}
+	if json.Unmarshal(doc.Encoder.Metrics, &metrics) == nil { // not every encoder has heads
+		s.Matcher = metrics.Levels
+	}
+	return s
+}
+
+func encoderName(kind string) string {
+	if kind == "lsa" {
+		return "lsa (text only)"
+	}
+	return kind
+}
+
+func spread(mean, error float64) string { return fmt.Sprintf("%.3f ± %.3f", mean, error) }
+
+// changes are what is different from the generation before.
+type changes struct {
+	Parent   *generation.Doc
+	Settings []difference
+	Figures  []difference
+}
+
+// difference is a figure then and now.
+type difference struct{ Name, Before, After, By string }
+
+// changesSince returns nil where there is no generation before.
+func changesSince(before, after *generation.Doc) (*changes, error) {
+	if before == nil {
+		return nil, nil
+	}
+	c := &changes{Parent: before}
+	old, err := settings(before.Settings)
+	if err != nil {
+		return nil, err
+	}
+	now, err := settings(after.Settings)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for _, s := range old {
+		values[s.Name] = s.Value
+	}
+	for _, s := range now {
+		if values[s.Name] != s.Value {
+			c.Settings = append(c.Settings, difference{s.Name, values[s.Name], s.Value, ""})
+		}
+		delete(values, s.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		c.Settings = append(c.Settings, difference{name, values[name], "", ""})
+	}
+	count := func(name string, a, b int) {
+		by := console.Count(b - a)
+		if b > a {
+			by = "+" + by
+		}
+		c.Figures = append(c.Figures, difference{name, console.Count(a), console.Count(b), by})
+	}
+	ratio := func(name string, a, b float64) {
+		c.Figures = append(c.Figures, difference{name, fmt.Sprintf("%.3f", a), fmt.Sprintf("%.3f", b), fmt.Sprintf("%+.3f", b-a)})
+	}
+	count("nodes", before.Graph.Nodes, after.Graph.Nodes)
+	count("links", before.Graph.Links, after.Graph.Links)
+	count("nodes without a neighbour", before.Graph.Isolated, after.Graph.Isolated)
+	count("classes", before.Graph.Classes, after.Graph.Classes)
+	count("n-grams", before.Vectorizer.Features, after.Vectorizer.Features)
+	ratio("share of unknown n-grams", before.Vectorizer.UnknownShare, after.Vectorizer.UnknownShare)
+	count("clusters of the finest level", finest(before), finest(after))
+	ratio("cosine to the leaf’s centre", before.Tree.MeanCosine, after.Tree.MeanCosine)
+	for _, e := range after.Evaluation {
+		for _, o := range before.Evaluation {
+			if o.Encoder != e.Encoder {
+				continue
+			}
+			name := encoderName(e.Encoder) + ": "
+			if o.Links != nil && e.Links != nil {
+				ratio(name+"link AUC", o.Links.AUC, e.Links.AUC)
+				ratio(name+"MRR", o.Links.MRR, e.Links.MRR)
+				ratio(name+"hits@10", o.Links.Hits10, e.Links.Hits10)
+			}
+			for k := range min(len(o.Probes), len(e.Probes)) {
+				if o.Probes[k].Rate == e.Probes[k].Rate {
+					ratio(fmt.Sprintf("%sclass, %g %% labelled", name, 100*e.Probes[k].Rate), o.Probes[k].Accuracy, e.Probes[k].Accuracy)
+				}
+			}
+		}
+	}
+	return c, nil
+}
+
+func finest(doc *generation.Doc) int {
+	if len(doc.Tree.Levels) == 0 {
+		return 0
+	}
+	return doc.Tree.Levels[len(doc.Tree.Levels)-1]
+}

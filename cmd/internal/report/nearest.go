@@ -1,0 +1,145 @@
+package report
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/train"
+	"giantstream/train/generation"
+	"giantstream/train/lsa"
+)
+
+const (
+	// examplesShown is how many nodes the page shows the neighbours of,
+	// neighboursShown how many of them.
+	examplesShown   = 10
+	neighboursShown = 5
+	// exampleLinks is how many links a node needs to be an example.
+	exampleLinks = 3
+	// encodedAtOnce texts are encoded together.
+	encodedAtOnce = 1024
+)
+
+// example is a node and what lies nearest to it.
+type example struct {
+	ID, Class, Excerpt   string
+	TextOnly, GraphAware []neighbour
+	text                 string
+	links                map[string]bool
+	psi, phi             []float32 // by text alone, and the generation's
+}
+
+// neighbour is a node near an example.
+type neighbour struct {
+	ID, Class, Excerpt string
+	Cosine             float64
+	Linked             bool // to the example
+}
+
+// offer puts n, of which nothing is kept that others own, among the nearest if it belongs there.
+func (e *example) offer(nearest []neighbour, n neighbour) []neighbour {
+	if n.ID == e.ID {
+		return nearest
+	}
+	at, _ := slices.BinarySearchFunc(nearest, n, func(a, b neighbour) int {
+		if a.Cosine > b.Cosine || a.Cosine == b.Cosine && a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	if at >= neighboursShown {
+		return nearest
+	}
+	n.ID, n.Class, n.Excerpt, n.Linked = strings.Clone(n.ID), strings.Clone(n.Class), excerpt(n.Excerpt), e.links[n.ID]
+	nearest = slices.Insert(nearest, at, n)
+	return nearest[:min(len(nearest), neighboursShown)]
+}
+
+// nearestInStore finds the examples' neighbours by the generation's embeddings.
+func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *generation.Doc, progress train.Progress) error {
+	return eachEmbedding(ctx, store, doc, progress, "nearest neighbours", func(r *embedding.Record) {
+		for k := range s.examples {
+			e := &s.examples[k]
+			e.GraphAware = e.offer(e.GraphAware, neighbour{ID: r.NodeID, Cosine: dot(e.phi, r.Vector)})
+		}
+	})
+}
+
+// nearestByText finds the examples' neighbours by their texts alone, and what there
+// is to say of those that the embeddings found.
+func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, open *generation.Generation, progress train.Progress) error {
+	encoder, err := lsa.New(open.Vectorizer, open.Projection, min(open.Encoder.Dim(), open.Projection.Dim()))
+	if err != nil {
+		return err
+	}
+	found := map[string][]*neighbour{}
+	for k := range s.examples {
+		e := &s.examples[k]
+		e.psi = make([]float32, encoder.Dim())
+		if err := encoder.Encode([]string{e.text}, e.psi); err != nil {
+			return err
+		}
+		for j := range e.GraphAware {
+			found[e.GraphAware[j].ID] = append(found[e.GraphAware[j].ID], &e.GraphAware[j])
+		}
+	}
+	progress.Stage("nearest neighbours by text", int64(open.Doc.Graph.Nodes))
+	return eachEncoded(ctx, source, encoder, func(n neighbour, vector []float32) {
+		progress.Add(1)
+		for _, f := range found[n.ID] {
+			f.Class, f.Excerpt = strings.Clone(n.Class), excerpt(n.Excerpt)
+		}
+		for k := range s.examples {
+			e := &s.examples[k]
+			n.Cosine = dot(e.psi, vector)
+			e.TextOnly = e.offer(e.TextOnly, n)
+		}
+	})
+}
+
+// eachEncoded calls do with every node, its whole text for an excerpt, and the text's vector.
+func eachEncoded(ctx context.Context, source generation.Source, encoder train.Encoder, do func(neighbour, []float32)) error {
+	var (
+		nodes   []neighbour
+		texts   []string
+		dim     = encoder.Dim()
+		vectors = make([]float32, encodedAtOnce*dim)
+	)
+	flush := func() error {
+		if err := encoder.Encode(texts, vectors[:len(texts)*dim]); err != nil {
+			return err
+		}
+		for i, n := range nodes {
+			do(n, vectors[i*dim:(i+1)*dim])
+		}
+		nodes, texts = nodes[:0], texts[:0]
+		return nil
+	}
+	for r, err := range source.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		if r.Deleted {
+			continue
+		}
+		nodes = append(nodes, neighbour{ID: r.NodeID, Class: r.Class, Excerpt: r.Text})
+		texts = append(texts, r.Text)
+		if len(nodes) == encodedAtOnce {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// dot is the cosine of vectors of length 1, which embeddings have.
+func dot(a, b []float32) (sum float64) {
+	for i, v := range a {
+		sum += float64(v) * float64(b[i])
+	}
+	return sum
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/sink"
+	"giantstream/train"
+	"giantstream/train/generation"
+)
+
+// Input is what a page is made from.
+type Input struct {
+	Store sink.Store
+	// Doc is a generation that is ready, Parent the one before it; nil if there
+	// is none, or none any more.
+	Doc, Parent *generation.Doc
+	// Source is the cut of Doc.
+	Source   generation.Source
+	Progress train.Progress
+}
+
+//go:embed page.html
+var pageHTML string
+
+// page is what the template shows.
+type page struct {
+	Doc       *generation.Doc
+	Took      float64 // seconds of all stages
+	Settings  []setting
+	Charts    []chart
+	Levels    []level
+	Tree      []*branch
+	TreeDepth int
+	Maps      []drawing
+	Legend    []group
+	ByCluster bool // the legend's groups are clusters, not classes
+	Examples  []example
+	Scores    scores
+	Changes   *changes
+}
+
+// Write writes the page of a generation.
+func Write(ctx context.Context, w io.Writer, in Input) error {
+	doc := in.Doc
+	if doc.Status != generation.Ready {
+		return fmt.Errorf("generation %d is %s: there is nothing to report before it is ready", doc.Generation, doc.Status)
+	}
+	progress := train.OrDiscard(in.Progress)
+	tmpl, err := template.New("page").Funcs(functions()).Parse(pageHTML)
+	if err != nil {
+		return err
+	}
+	p := &page{Doc: doc, Charts: charts(doc.Encoder.Metrics), Levels: levels(doc), Scores: scoresOf(doc)}
+	for _, s := range doc.Stages {
+		p.Took += s.Seconds
+	}
+	if p.Settings, err = settings(doc.Settings); err != nil {
+		return err
+	}
+	if p.Changes, err = changesSince(in.Parent, doc); err != nil {
+		return err
+	}
+	progress.Stage("label tree", 0)
+	if p.Tree, p.TreeDepth, err = tree(ctx, in.Store, doc); err != nil {
+		return err
+	}
+	s, err := survey(ctx, in, progress)
+	if err != nil {
+		return err
+	}
+	p.Examples, p.ByCluster = s.examples, s.classless
+	progress.Stage("map", 0)
+	p.Maps, p.Legend = draw(s)
+	return tmpl.Execute(w, p)
+}
+
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"count":   func(n int) string { return console.Count(n) },
+		"bytes":   console.Bytes,
+		"seconds": func(s float64) string { return console.Duration(time.Duration(s * float64(time.Second))) },
+		"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
+		"three":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
+		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"join":    func(terms []string) string { return strings.Join(terms, ", ") },
+		"rows": func(parts []generation.Part) string {
+			var rows, bytes int64
+			for _, p := range parts {
+				rows, bytes = rows+p.Rows, bytes+p.Bytes
+			}
+			return console.Count(rows) + " rows, " + console.Bytes(bytes)
+		},
+	}
+}

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"context"
+
+	"giantstream/sink"
+	"giantstream/train/generation"
+)
+
+// shownClusters bounds the clusters on a page: levels below are left out.
+const shownClusters = 1500
+
+// branch is a cluster and those it divides into.
+type branch struct {
+	generation.Cluster
+	Children []*branch
+}
+
+// level is a line of the table of levels.
+type level struct {
+	Number, Clusters int
+	Size             float64 // mean labels per cluster
+}
+
+func levels(doc *generation.Doc) (out []level) {
+	for k, clusters := range doc.Tree.Levels {
+		out = append(out, level{k, clusters, float64(doc.Tree.Labels) / float64(clusters)})
+	}
+	return out
+}
+
+// tree returns the coarsest clusters with what is below them, and how many levels deep.
+func tree(ctx context.Context, store sink.Store, doc *generation.Doc) (roots []*branch, depth int, err error) {
+	depth, shown := 1, 0
+	for k, clusters := range doc.Tree.Levels {
+		if shown += clusters; shown <= shownClusters {
+			depth = k + 1
+		}
+	}
+	outline, err := generation.OutlineTree(ctx, store, doc, generation.OutlineOptions{Levels: depth, Terms: 8})
+	if err != nil {
+		return nil, 0, err
+	}
+	return nest(outline), depth, nil
+}
+
+// nest makes a tree of its clusters in depth-first order.
+func nest(outline []generation.Cluster) (roots []*branch) {
+	var path []*branch // from the root to the last cluster
+	for _, c := range outline {
+		b := &branch{Cluster: c}
+		path = path[:min(c.Level, len(path))]
+		if len(path) == 0 {
+			roots = append(roots, b)
+		} else {
+			parent := path[len(path)-1]
+			parent.Children = append(parent.Children, b)
+		}
+		path = append(path, b)
+	}
+	return roots
+}
