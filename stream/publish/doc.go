@@ -4,9 +4,18 @@
 //
 // It reads nothing but the object store, so it runs beside the shard's worker
 // or in another process alike. One follower per shard at a time keeps the
-// order of a node's records; two at once (around a rebalance) do no lasting
-// harm, since both publish the newest row last and records of the same row are
-// identical.
+// order of a node's records.
+//
+// # Two at once
+//
+// A worker that stood still or was cut off may not know that another one has
+// its shard, and records that were under way then can reach the topic after
+// newer ones: nothing fences a producer of kafka-go. The cursor heals that. Every
+// follower reads it before it publishes, and before it moves it. Who has
+// sent something and finds the cursor beyond it sets it back to before that; who
+// has the shard finds it there, at the latest at its next look, and publishes from
+// there again, newest rows last. What remains is a worker that wakes, sends,
+// and dies before it looks at the cursor.
 //
 // # Invariants
 //

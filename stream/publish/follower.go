@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -45,11 +46,15 @@ type Options struct {
 	Log  *slog.Logger
 }
 
+// ErrNotAlone: another follower has moved the cursor of this shard meanwhile.
+var ErrNotAlone = errors.New("another follower publishes this shard")
+
 // Follower publishes the embeddings of one shard.
 type Follower struct {
-	opts    Options
-	cursor  stream.Published
-	started bool
+	opts   Options
+	cursor stream.Published
+	// sending: something was sent that the cursor does not cover yet.
+	sending bool
 	at      atomic.Pointer[stream.Published]
 }
 
@@ -100,15 +105,19 @@ func (f *Follower) Run(ctx context.Context) error {
 
 // Step publishes what is there now: a new generation as a whole, or the
 // manifests committed since the last step. It reports whether it did anything.
-func (f *Follower) Step(ctx context.Context) (bool, error) {
-	if !f.started {
-		cursor, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
+func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
+	defer func() {
 		if err != nil {
-			return false, err
+			f.handBack(ctx)
 		}
-		f.cursor, f.started = cursor, true
-		f.at.Store(&cursor)
+	}()
+	// Whatever this follower believes: who has taken its place, or was late,
+	// says so here.
+	cursor, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
+	if err != nil {
+		return false, err
 	}
+	f.moveTo(cursor)
 	model := f.opts.Model()
 	if model == nil {
 		return false, nil
@@ -164,14 +173,14 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 				continue
 			}
 			if out = append(out, r); len(out) == batch {
-				if err := f.opts.Publisher.Publish(ctx, out); err != nil {
+				if err := f.publish(ctx, out); err != nil {
 					return err
 				}
 				out = out[:0]
 			}
 		}
 	}
-	if err := f.opts.Publisher.Publish(ctx, out); err != nil {
+	if err := f.publish(ctx, out); err != nil {
 		return err
 	}
 	return f.advance(ctx, stream.Published{Generation: model.Generation, Seq: model.Cut})
@@ -196,7 +205,7 @@ func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
 				out = append(out, f.record(r, model))
 			}
 		}
-		if err := f.opts.Publisher.Publish(ctx, out); err != nil {
+		if err := f.publish(ctx, out); err != nil {
 			return err
 		}
 	}
@@ -224,7 +233,7 @@ func (f *Follower) publishSegment(ctx context.Context, s *stream.Segment, model 
 				next += model.Dim
 			}
 		}
-		err := f.opts.Publisher.Publish(ctx, out)
+		err := f.publish(ctx, out)
 		texts, out = texts[:0], out[:0]
 		return err
 	}
@@ -250,11 +259,59 @@ func (f *Follower) record(r stream.CutRow, model *Model) embedding.Record {
 		Shard: f.opts.Shard, Seq: r.Seq, Deleted: r.Deleted}
 }
 
+// publish sends records that the cursor does not cover yet.
+func (f *Follower) publish(ctx context.Context, records []embedding.Record) error {
+	f.sending = f.sending || len(records) > 0
+	return f.opts.Publisher.Publish(ctx, records)
+}
+
+// advance moves the cursor over what was sent, unless another follower has moved
+// it meanwhile.
 func (f *Follower) advance(ctx context.Context, to stream.Published) error {
+	now, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
+	if err != nil {
+		return err
+	}
+	if now != f.cursor {
+		return fmt.Errorf("shard %d: %w: the cursor was %+v and is %+v", f.opts.Shard, ErrNotAlone, f.cursor, now)
+	}
 	if err := stream.SavePublished(ctx, f.opts.Store, f.opts.Shard, to); err != nil {
 		return err
 	}
-	f.cursor = to
-	f.at.Store(&to)
+	f.sending = false
+	f.moveTo(to)
 	return nil
+}
+
+func (f *Follower) moveTo(cursor stream.Published) {
+	f.cursor = cursor
+	f.at.Store(&cursor)
+}
+
+// handBackTime bounds the store calls of a follower that may have lost its
+// shard.
+const handBackTime = 10 * time.Second
+
+// handBack takes care of what this follower has sent and the cursor does not
+// cover. If another one has taken the shard meanwhile and gone on, these
+// records may have come after its newer ones (this process stood still, or was
+// cut off, in the midst of sending). So the cursor goes back to before them, and
+// whoever has the shard finds it there and publishes from there again.
+func (f *Follower) handBack(ctx context.Context) {
+	if !f.sending {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTime)
+	defer cancel()
+	now, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
+	if err == nil && (now.Generation > f.cursor.Generation || now.Seq > f.cursor.Seq) {
+		f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; they will be published again",
+			"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
+		err = stream.SavePublished(ctx, f.opts.Store, f.opts.Shard, f.cursor)
+	}
+	if err != nil {
+		f.opts.Log.Warn("cannot tell whether another worker has this shard", "shard", f.opts.Shard, "error", err)
+		return // sending stays set: the next step that fails tries again
+	}
+	f.sending = false
 }
