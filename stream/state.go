@@ -1,11 +1,11 @@
 package stream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -53,7 +53,7 @@ func openState(dir string, fs vfs.FS, cache *Cache, want meta, log *slog.Logger)
 		MemTableSize:       stateMemTableBytes,
 		FormatMajorVersion: pebble.FormatNewest,
 		FS:                 fs,
-		Logger:             pebbleLog{log.With("component", "pebble")},
+		Logger:             &engineLog{log: log.With("component", "pebble"), now: time.Now},
 
 		MaxManifestFileSize: stateManifestBytes,
 	}
@@ -143,25 +143,4 @@ func get(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
 	}
 	value = append([]byte(nil), v...)
 	return value, true, closer.Close()
-}
-
-// pebbleLog passes the storage engine's words on: what it does is for
-// debugging, what goes wrong is not.
-type pebbleLog struct{ log *slog.Logger }
-
-func (l pebbleLog) Infof(format string, args ...any) {
-	if l.log.Enabled(context.Background(), slog.LevelDebug) {
-		l.log.Debug(fmt.Sprintf(format, args...))
-	}
-}
-
-func (l pebbleLog) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
-
-// Fatalf is called when the engine cannot go on, such as when the write-ahead
-// log cannot be written. It must not return. Ending the process is safe at any
-// point: the next start resumes from the commit log.
-func (l pebbleLog) Fatalf(format string, args ...any) {
-	msg := fmt.Sprintf(format, args...)
-	l.log.Error(msg)
-	panic("graph state cannot go on: " + msg)
 }
