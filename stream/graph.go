@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"time"
 	"maps"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,7 +20,7 @@ type Graph struct{ state state }
 // OpenGraph opens a shard's state directory, which no Shard may have open.
 func OpenGraph(dir string) (*Graph, error) {
 	db, err := pebble.Open(dir, &pebble.Options{ReadOnly: true, ErrorIfNotExists: true,
-		Logger: pebbleLog{slog.New(slog.DiscardHandler)}})
+		Logger: &engineLog{log: slog.New(slog.DiscardHandler), now: time.Now}})
 	if err != nil {
 		return nil, fmt.Errorf("open the state in %s: %w", dir, err)
 	}
