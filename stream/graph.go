@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"time"
 	"maps"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
