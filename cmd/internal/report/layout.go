@@ -49,8 +49,8 @@ const (
 	neighbours = 15  // k of the graph
 	epochs     = 300 // over its links
 	repelled   = 5   // random nodes pushed away per link
-	// curveA and curveB make 1/(1+a·d²ᵇ) fall as UMAP wants it for min_dist 0.1, spread 1.
-	curveA, curveB = 1.577, 0.895
+	// curveA and curveB make 1/(1+a·d²ᵇ) fall as UMAP wants it for min_dist 0.5, spread 1.
+	curveA, curveB = 0.583, 1.334
 	largestStep    = 4.0
 )
 

@@ -87,6 +87,7 @@ func functions() template.FuncMap {
 		"bytes":   console.Bytes,
 		"seconds": func(s float64) string { return console.Duration(time.Duration(s * float64(time.Second))) },
 		"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
+		"share":   func(x float64) string { return fmt.Sprintf("%g %%", 100*x) },
 		"three":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
 		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"join":    func(terms []string) string { return strings.Join(terms, ", ") },

@@ -1,0 +1,197 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
+	"giantstream/train/generation"
+)
+
+// cut is a source in memory.
+type cut []generation.Row
+
+func (c cut) Cut() map[int]int64 { return map[int]int64{0: 1} }
+func (c cut) Hash() string       { return "hash" }
+
+func (c cut) Rows(context.Context) iter.Seq2[generation.Row, error] {
+	return func(yield func(generation.Row, error) bool) {
+		for _, r := range c {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+const hostile = `<script>alert(1)</script><img src="https://example.org/x" onerror=alert(2)>`
+
+// graph has n nodes of four topics, which write in their own words and link
+// within; everything a user could write is hostile.
+func graph(n int, class func(topic int) string) cut {
+	r := rand.New(rand.NewPCG(1, 1))
+	id := func(i int) string { return fmt.Sprintf("node-%03d%s", i, hostile) }
+	var out cut
+	for i := range n {
+		row := rows.Row{NodeID: id(i), Class: class(i % 4), Text: hostile, EventTime: 1}
+		for range 10 {
+			row.Text += fmt.Sprintf(" topic%dword%d", i%4, r.IntN(25))
+		}
+		for _, step := range []int{4, 8, 12} {
+			row.Labels = append(row.Labels, id((i+step)%n), id((i-step+n)%n))
+		}
+		slices.Sort(row.Labels)
+		out = append(out, generation.Row{Row: row, Seq: 1})
+	}
+	return out
+}
+
+func build(t *testing.T, store *memstore.Store, g int64, source cut) *generation.Doc {
+	t.Helper()
+	s := generation.DefaultSettings()
+	s.ProjectionDim, s.PIFADim, s.Epochs, s.LeafSize, s.Holdout, s.ProbeRates = 32, 16, 3, 10, 0.1, []float64{0.5}
+	b := &generation.Builder{Store: store, Settings: s, MemoryLimit: 1 << 30, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Unix(0, 0) }}
+	doc, err := b.Build(t.Context(), g, source, generation.UntilReady)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func write(t *testing.T, in Input) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(t.Context(), &b, in); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// The page of a second generation says everything, takes hostile texts for
+// texts, loads nothing and is the same every time.
+func TestPage(t *testing.T) {
+	store := &memstore.Store{}
+	source := graph(240, func(topic int) string { return fmt.Sprintf("class %d %s", topic, hostile) })
+	parent := build(t, store, 1, source[:236])
+	in := Input{Store: store, Doc: build(t, store, 2, source), Parent: parent, Source: source}
+	page := write(t, in)
+
+	for _, want := range []string{
+		"<h1>Generation 2</h1>", "lsa (text only)", "Training loss", "topic3word", "Map of the embeddings", "class 2",
+		"graph-aware", ">linked<", "Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	wellFormed(t, page)
+	if again := write(t, in); again != page {
+		t.Error("a second page differs")
+	}
+}
+
+// wellFormed reads the page's elements: none that runs or loads something, ends where they should.
+func wellFormed(t *testing.T, page string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Strict, d.AutoClose, d.Entity = false, []string{"meta", "link", "input", "br"}, xml.HTMLEntity
+	depth, circles := 0, 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			depth++
+			switch e.Name.Local {
+			case "script", "img", "iframe", "object", "embed", "base", "form", "foreignObject", "use":
+				t.Errorf("the page has an element %s", e.Name.Local)
+			case "circle":
+				circles++
+			}
+			for _, a := range e.Attr {
+				local := strings.HasPrefix(a.Value, "#") || a.Value == "data:,"
+				if name := a.Name.Local; strings.HasPrefix(name, "on") || (name == "src" || name == "href") && !local {
+					t.Errorf("the page has %s=%q in %s", name, a.Value, e.Name.Local)
+				}
+			}
+		case xml.EndElement:
+			depth--
+		}
+	}
+	if depth != 0 {
+		t.Errorf("%d elements are not closed", depth)
+	}
+	if circles < 2*240 {
+		t.Errorf("%d circles: both maps should show all nodes", circles)
+	}
+	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(page)
+	if style == nil || regexp.MustCompile(`url\(|@import`).MatchString(style[1]) {
+		t.Error("the style is missing, or loads something")
+	}
+}
+
+func TestWithoutClassesTheMapShowsClusters(t *testing.T) {
+	store := &memstore.Store{}
+	source := graph(240, func(int) string { return "" })
+	page := write(t, Input{Store: store, Doc: build(t, store, 1, source), Source: source})
+	if !strings.Contains(page, "No node has a class") || strings.Contains(page, "Since generation") {
+		t.Error("the page should colour by clusters and say nothing of a generation before")
+	}
+}
+
+func TestUnfinishedGenerationIsRefused(t *testing.T) {
+	err := Write(t.Context(), io.Discard, Input{Doc: &generation.Doc{Generation: 3, Status: generation.Building}})
+	if err == nil || !strings.Contains(err.Error(), "building") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A transformer's report has steps and judgments; its loss is drawn in pieces, one per level.
+func TestChartsOfATransformer(t *testing.T) {
+	got := charts(json.RawMessage(`{"best_step": 20, "curve": [{"step":10,"level":0,"loss":3},{"step":20,"level":0,"loss":2},
+		{"step":30,"level":1,"loss":4},{"step":40,"level":1,"loss":1}], "judged": [{"step":20,"score":0.9},{"step":40,"score":0.8}]}`))
+	if len(got) != 2 {
+		t.Fatalf("%d charts, want loss and score", len(got))
+	}
+	loss, score := got[0], got[1]
+	if len(loss.Lines) != 2 || len(loss.Dots) != 1 || loss.Across != "step" {
+		t.Errorf("loss: %+v", loss)
+	}
+	if len(score.Lines) != 1 || score.Dots[0].Title != "kept: step 20, 0.9" {
+		t.Errorf("score: %+v", score)
+	}
+	for _, nothing := range []string{``, `{}`, `[]`, `{"curve": "x"}`, `{"epochs": [{"loss": 1}]}`} {
+		if c := charts(json.RawMessage(nothing)); c != nil {
+			t.Errorf("%q gives %v", nothing, c)
+		}
+	}
+}
+
+func TestTicksAreRoundAndCover(t *testing.T) {
+	for _, c := range []struct{ lo, hi float64 }{{0, 1}, {0.9788, 0.9792}, {1, 5}, {0, 12345}, {-3, 7}, {2, 2}} {
+		got := ticks(c.lo, c.hi)
+		if len(got) < 2 || len(got) > chartTicks+2 || got[0] > c.lo || got[len(got)-1] < c.hi {
+			t.Errorf("ticks of %v: %v", c, got)
+		}
+	}
+}
