@@ -47,8 +47,8 @@ func task(n int, tree halves, seed uint64) (x, y *sparse.Matrix) {
 		topic := int32(i % topics)
 		values := map[int32]float32{topics*words + int32(i): 0.5} // a word of its own
 		for range 6 {
-			values[topic*words+int32(r.IntN(words))] += 1
-			values[int32(topics*words+n+r.IntN(40))] += 1 // a word of anybody's
+			values[topic*words+int32(r.IntN(words))]++
+			values[int32(topics*words+n+r.IntN(40))]++ // a word of anybody's
 		}
 		x.Append(unit(values))
 		labels := map[int32]bool{}
