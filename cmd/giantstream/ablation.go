@@ -82,8 +82,8 @@ func figures(rates []float64) []figure {
 }
 
 func (a *app) printAblation(t *generation.Ablation, columns []figure) error {
-	fmt.Fprintf(a.out, "%s nodes, %s links, %g %% of the edges hidden; %d seeds, mean ± standard deviation\n\n",
-		console.Count(t.Graph.Nodes), console.Count(t.Graph.Links), 100*t.Holdout, len(t.Seeds))
+	fmt.Fprintf(a.out, "%s nodes, %s links, %g %% of the edges hidden; mean ± standard deviation of %s\n\n",
+		console.Count(t.Graph.Nodes), console.Count(t.Graph.Links), 100*t.Holdout, runs(len(t.Seeds)))
 	w := tabwriter.NewWriter(a.out, 0, 0, 3, ' ', 0)
 	head := []string{"features from", "encoder"}
 	for _, c := range columns {
@@ -103,4 +103,12 @@ func (a *app) printAblation(t *generation.Ablation, columns []figure) error {
 	}
 	_, err := fmt.Fprintf(a.out, "\nSeconds are those of training and embedding; reading, vectorizing and projecting the texts took %.1f more, once.\n", t.SharedSeconds)
 	return err
+}
+
+// runs says how many there were.
+func runs(n int) string {
+	if n == 1 {
+		return "one run"
+	}
+	return fmt.Sprintf("%d runs", n)
 }

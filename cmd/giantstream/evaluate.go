@@ -82,7 +82,7 @@ rows train the configuration's train.encoder, once per split.`,
 			if err != nil {
 				return err
 			}
-			service.LimitMemory(cfg)
+			service.Limit(cfg)
 			progress := console.New(a.err, log)
 			b := &generation.Builder{Settings: service.SettingsOf(cfg), Workers: cfg.Train.Threads,
 				MemoryLimit: int64(cfg.Featurize.MemoryLimit), Progress: progress, Log: log, Now: time.Now}
@@ -142,7 +142,7 @@ func (a *app) ingestForEvaluation(ctx context.Context, inputs *inputFlags) (dir 
 		return dir, err
 	}
 	progress := console.New(a.err, log)
-	service.LimitMemory(cfg)
+	service.Limit(cfg)
 	s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Progress: progress})
 	if err != nil {
 		return dir, err

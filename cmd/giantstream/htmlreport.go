@@ -46,7 +46,7 @@ The page loads nothing and runs no script. It shows ids and beginnings of texts.
 				return err
 			}
 		}
-		service.LimitMemory(pipe.cfg)
+		service.Limit(pipe.cfg)
 		progress := console.New(a.err, log)
 		in.Progress = progress
 		err = writeReport(ctx, output, in)

@@ -137,7 +137,7 @@ result.`,
 				return err
 			}
 			progress := console.New(a.err, log)
-			service.LimitMemory(cfg)
+			service.Limit(cfg)
 			s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Roles: roles, Progress: progress})
 			if err != nil {
 				return err

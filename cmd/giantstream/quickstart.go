@@ -89,7 +89,7 @@ func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartRepor
 		return nil, nil, err
 	}
 	progress := console.New(a.err, log)
-	service.LimitMemory(cfg)
+	service.Limit(cfg)
 	s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Progress: progress})
 	if err != nil {
 		return nil, nil, err

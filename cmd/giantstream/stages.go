@@ -38,7 +38,7 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 			if err != nil {
 				return err
 			}
-			service.LimitMemory(cfg)
+			service.Limit(cfg)
 			progress := console.New(a.err, log)
 			held, err := service.HoldRefresh(ctx, store, log)
 			if err != nil {

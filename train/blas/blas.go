@@ -14,10 +14,19 @@ type Implementation struct {
 	*kernels
 	buffers *sync.Pool    // of *buffers
 	running *atomic.Int64 // goroutines that are multiplying
+	cores   int           // that a product may use, 0 for all
 }
 
 // New returns the fastest implementation for this processor.
 func New() Implementation { return with(fastest()) }
+
+// Limit returns an implementation whose products are spread over no more than
+// so many cores, 0 for all. Who calls it from more goroutines uses more. It
+// does not change a result.
+func (im Implementation) Limit(cores int) Implementation {
+	im.cores = max(cores, 0)
+	return im
+}
 
 // Kernels names what computes the products: "avx512", "avx2" or "gonum".
 func (im Implementation) Kernels() string {

@@ -13,7 +13,11 @@ const grain = 4 << 20
 // idle core. The pieces are computed independently, so neither
 // their number nor their shapes change a bit of C.
 func (im Implementation) share(p product) {
-	idle := int64(runtime.GOMAXPROCS(0)) - im.running.Add(1)
+	cores := runtime.GOMAXPROCS(0)
+	if im.cores > 0 {
+		cores = min(cores, im.cores)
+	}
+	idle := int64(cores) - im.running.Add(1)
 	defer im.running.Add(-1)
 	workers := int(min(idle+1, int64(p.m)*int64(p.n)*int64(p.k)/grain))
 	if workers < 2 {
