@@ -84,6 +84,7 @@ func (b *Builder) Ablate(ctx context.Context, source Source, seeds []uint64) (*A
 			if err != nil {
 				return nil, fmt.Errorf("%s, seed %d: %w", v.row, seed, err)
 			}
+			f.report(v, seed, took, e)
 			out.Rows[i].Runs, out.Rows[i].Seconds = append(out.Rows[i].Runs, e), append(out.Rows[i].Seconds, took.Seconds())
 		}
 	}
@@ -125,6 +126,18 @@ func (a *ablation) measureRow(v variant) (took time.Duration, e Evaluation, err 
 	a.clock.Stage("evaluate", 0)
 	e, err = a.measure(v.encoder, vectors, dim)
 	return took, e, err
+}
+
+// report logs a row's figures, so that a long run shows them as they come.
+func (f *building) report(v variant, seed uint64, took time.Duration, e Evaluation) {
+	attrs := []any{"row", v.row, "encoder", v.encoder, "seed", seed, "took", took.Round(time.Millisecond)}
+	if e.Links != nil {
+		attrs = append(attrs, "link_auc", e.Links.AUC, "mrr", e.Links.MRR)
+	}
+	for _, p := range e.Probes {
+		attrs = append(attrs, fmt.Sprintf("class_at_%g", p.Rate), p.Accuracy)
+	}
+	f.Log.Info("row measured", attrs...)
 }
 
 // plainText is the projection of the texts.
