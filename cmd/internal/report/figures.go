@@ -74,7 +74,7 @@ func encoderName(kind string) string {
 	return kind
 }
 
-func spread(mean, error float64) string { return fmt.Sprintf("%.3f ± %.3f", mean, error) }
+func spread(mean, deviation float64) string { return fmt.Sprintf("%.3f ± %.3f", mean, deviation) }
 
 // changes are what is different from the generation before.
 type changes struct {

@@ -83,7 +83,7 @@ func Write(ctx context.Context, w io.Writer, in Input) error {
 
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"count":   func(n int) string { return console.Count(n) },
+		"count":   console.Count[int],
 		"bytes":   console.Bytes,
 		"seconds": func(s float64) string { return console.Duration(time.Duration(s * float64(time.Second))) },
 		"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
