@@ -83,7 +83,7 @@ func figures(rates []float64) []figure {
 
 func (a *app) printAblation(t *generation.Ablation, columns []figure) error {
 	fmt.Fprintf(a.out, "%s nodes, %s links, %g %% of the edges hidden; mean ± standard deviation of %s\n\n",
-		console.Count(t.Graph.Nodes), console.Count(t.Graph.Links), 100*t.Holdout, runs(len(t.Seeds)))
+		console.Count(t.Graph.Nodes), console.Count(t.Graph.Links), 100*t.Holdout, times(len(t.Seeds)))
 	w := tabwriter.NewWriter(a.out, 0, 0, 3, ' ', 0)
 	head := []string{"features from", "encoder"}
 	for _, c := range columns {
@@ -105,8 +105,8 @@ func (a *app) printAblation(t *generation.Ablation, columns []figure) error {
 	return err
 }
 
-// runs says how many there were.
-func runs(n int) string {
+// times says how many runs there were.
+func times(n int) string {
 	if n == 1 {
 		return "one run"
 	}

@@ -42,7 +42,7 @@ func drawAblation(t *generation.Ablation, columns []figure) string {
 			y += bar + gap
 		}
 	}
-	title := fmt.Sprintf("%d nodes, %g %% of the edges hidden; mean and standard deviation of %s", t.Graph.Nodes, 100*t.Holdout, runs(len(t.Seeds)))
+	title := fmt.Sprintf("%d nodes, %g %% of the edges hidden; mean and standard deviation of %s", t.Graph.Nodes, 100*t.Holdout, times(len(t.Seeds)))
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="#333">`+"\n"+
 		`<rect width="100%%" height="100%%" fill="white"/>`+"\n"+`<text x="8" y="22" font-size="14">%s</text>`+"\n%s</svg>\n",
 		width, y+12, html.EscapeString(title), body.String())
