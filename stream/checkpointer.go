@@ -291,11 +291,11 @@ func (c *checkpointer) forget(names []string) {
 	maps.DeleteFunc(c.sums, func(name string, _ fileSum) bool { return !have[name] })
 }
 
-// sum reads a file of the snapshot. Tables never change under their name, and
-// are read once.
+// sum reads a file of the snapshot. Tables and values never change under their
+// name, and are read once.
 func (c *checkpointer) sum(dir, name string) (fileSum, error) {
-	table := strings.HasSuffix(name, ".sst")
-	if s, ok := c.sums[name]; ok && table {
+	fixed := strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
+	if s, ok := c.sums[name]; ok && fixed {
 		return s, nil
 	}
 	f, err := c.fs.Open(filepath.Join(dir, name), vfs.SequentialReadsOption)
@@ -308,7 +308,7 @@ func (c *checkpointer) sum(dir, name string) (fileSum, error) {
 		return fileSum{}, fmt.Errorf("read the snapshot: %w", err)
 	}
 	s := fileSum{bytes: n, sha256: [sha256.Size]byte(h.Sum(nil))}
-	if table {
+	if fixed {
 		c.sums[name] = s
 	}
 	return s, nil

@@ -21,6 +21,9 @@ const (
 	// it is written. The engine takes memtables out of the cache: a cache no
 	// larger than they are caches nothing.
 	stateMemTableBytes = 8 << 20
+	// Values from this size on, which are texts, are written to files of their
+	// own once, instead of again with every compaction of their keys.
+	separateBytes = 128
 	// The engine's own list of files is copied with every checkpoint.
 	stateManifestBytes = 1 << 20
 )
@@ -63,6 +66,10 @@ func openState(dir string, fs vfs.FS, cache *Cache, want meta, log *slog.Logger)
 	}
 	opts.Cache = cache.blocks
 	opts.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	opts.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: separateBytes, MaxBlobReferenceDepth: 10,
+			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3}
+	}
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
