@@ -87,15 +87,7 @@ func (s *steps) instance(b *batch, k int, span xmc.Span, z, dz []float32) float6
 	norm := vector.Normalize(z)
 	i := b.instances[k]
 	loss := t.heads.Forward(k, z, t.problem.Targets(int(i)), span, t.weight[i], dz)
-	if norm == 0 {
-		clear(dz)
-		return loss
-	}
-	// z = h/‖h‖, so ∂/∂h = (∂/∂z − ⟨∂/∂z, z⟩ z) / ‖h‖.
-	vector.Axpy(-vector.Dot(dz, z), z, dz)
-	for d := range dz {
-		dz[d] /= norm
-	}
+	vector.Denormalize(z, norm, dz)
 	return loss
 }
 

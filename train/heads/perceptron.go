@@ -1,11 +1,12 @@
 package heads
 
 import (
+	"math"
+
 	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
-	"math"
 )
 
 // predictBlock is how many nodes are scored at a time.

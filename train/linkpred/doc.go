@@ -1,6 +1,5 @@
 // Package linkpred fine-tunes a text encoder by link prediction: the
-// competitor of GIANT that its paper calls BERT+LP (Chien et al., ICLR 2022,
-// section 4). It exists to be compared with; package xrt is what generations are trained by.
+// competitor of GIANT that its paper calls BERT+LP (Chien et al., ICLR 2022). It exists to be compared with; package xrt is what generations are trained by.
 //
 //	r, err := linkpred.Train(ctx, tuner, linkpred.Graph{…}, linkpred.Options{Seed: 1}, judge, progress)
 //

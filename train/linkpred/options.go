@@ -69,14 +69,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// fraction is the share of the highest rate for step s (from 0).
-func fraction(s, steps int) float64 {
-	warm := steps / 10
-	if s < warm {
-		return float64(s+1) / float64(warm+1)
-	}
-	return float64(steps-s) / float64(steps-warm)
-}
+// warmup is the share of the steps over which the rate rises.
+const warmup = 0.1
 
 // Report says how training went.
 type Report struct {

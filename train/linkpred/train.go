@@ -11,6 +11,7 @@ import (
 
 	"giantstream/sink/tempfile"
 	"giantstream/train"
+	"giantstream/train/internal/optim"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 	"giantstream/train/xrt"
@@ -38,8 +39,8 @@ type trainer struct {
 	o       Options
 	judge   Judge
 	anchors []int32
-	step    int
-	steps   int
+	step    int64
+	steps   int64
 	texts   []string  // of a piece: anchors, neighbours, others
 	z, dz   []float32 // their vectors, of length 1, and the gradients
 
@@ -72,7 +73,7 @@ func Train(ctx context.Context, net xrt.Network, g Graph, o Options, judge Judge
 			err = errors.Join(err, t.best.Close())
 		}
 	}()
-	t.steps = o.Epochs * ((len(t.anchors) + o.Batch - 1) / o.Batch)
+	t.steps = int64(o.Epochs * ((len(t.anchors) + o.Batch - 1) / o.Batch))
 	return t.run(ctx, train.OrDiscard(progress))
 }
 
@@ -127,7 +128,7 @@ func (t *trainer) epoch(ctx context.Context, number int, p train.Progress) (mean
 		if math.IsNaN(mean) || math.IsInf(mean, 0) {
 			return 0, ErrDiverged
 		}
-		if _, err := t.net.Update(t.o.Rate * fraction(t.step, t.steps)); err != nil {
+		if _, err := t.net.Update(t.o.Rate * optim.Fraction(t.step, t.steps, warmup)); err != nil {
 			return 0, err
 		}
 		t.step++
@@ -167,22 +168,9 @@ func (t *trainer) piece(anchors []int32, epoch, batch int) (sum float64, err err
 		vector.Axpy(f, a, row(dz, 2*n+k))
 	}
 	for k, norm := range norms {
-		unit(row(z, k), norm, row(dz, k))
+		vector.Denormalize(row(z, k), norm, row(dz, k))
 	}
 	return sum, t.net.Backward(dz)
-}
-
-// unit turns the gradient with respect to z = h/‖h‖ into that with respect to h:
-// (∂/∂z − ⟨∂/∂z, z⟩ z) / ‖h‖.
-func unit(z []float32, norm float32, dz []float32) {
-	if norm == 0 {
-		clear(dz)
-		return
-	}
-	vector.Axpy(-vector.Dot(dz, z), z, dz)
-	for i := range dz {
-		dz[i] /= norm
-	}
 }
 
 // draw sets texts to those of a triplet per anchor.

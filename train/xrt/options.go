@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"giantstream/train/internal/optim"
 	"giantstream/train/xmc"
 )
 
@@ -126,12 +127,5 @@ func (o Options) plan(stages int, instances int64) []int64 {
 	return steps
 }
 
-// fraction is the share of the highest rate for step s (from 0) of a stage:
-// linearly up over the warm-up, linearly down to zero after it.
-func (o Options) fraction(s, steps int64) float64 {
-	warm := int64(o.Warmup * float64(steps))
-	if s < warm {
-		return float64(s+1) / float64(warm+1)
-	}
-	return float64(steps-s) / float64(steps-warm)
-}
+// fraction is the share of the highest rate for step s (from 0) of a stage.
+func (o Options) fraction(s, steps int64) float64 { return optim.Fraction(s, steps, o.Warmup) }

@@ -126,15 +126,7 @@ func (t *trainer) view(pooled, z []float32) (norm float32) {
 // unview turns the gradient with respect to z into that with respect to the
 // pooled vector h = norm·z.
 func (t *trainer) unview(z []float32, norm float32, dz []float32) {
-	switch {
-	case t.o.Raw:
-	case norm == 0:
-		clear(dz)
-	default:
-		// ∂/∂h = (∂/∂z − ⟨∂/∂z, z⟩ z) / ‖h‖.
-		vector.Axpy(-vector.Dot(dz, z), z, dz)
-		for i := range dz {
-			dz[i] /= norm
-		}
+	if !t.o.Raw {
+		vector.Denormalize(z, norm, dz)
 	}
 }

@@ -43,6 +43,19 @@ func Normalize(x []float32) float32 {
 	return float32(norm)
 }
 
+// Denormalize turns the gradient dz with respect to z = h/‖h‖ into that with
+// respect to h, (∂/∂z − ⟨∂/∂z, z⟩ z) / ‖h‖; zero where h is.
+func Denormalize(z []float32, norm float32, dz []float32) {
+	if norm == 0 {
+		clear(dz)
+		return
+	}
+	Axpy(-Dot(dz, z), z, dz)
+	for i := range dz {
+		dz[i] /= norm
+	}
+}
+
 // Transposed says which operands of Gemm are stored transposed.
 type Transposed uint8
 
