@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import pathlib
-import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -204,7 +203,6 @@ def main():
     args = parser.parse_args()
     args.rate = args.rate or (5e-5 if args.model else 0.01)
     args.out.mkdir(parents=True, exist_ok=True)
-    random.seed(args.seed)
     torch.manual_seed(args.seed)
 
     generation = Generation(args.generation)

@@ -1,0 +1,322 @@
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"giantstream/ingest/broker"
+	"giantstream/ingest/client"
+	"giantstream/sink/dirstore"
+	"giantstream/sink/embedding"
+)
+
+// python runs a script with the modules it needs, or skips the test; it returns what the script prints.
+func python(t *testing.T, modules string, args ...string) string {
+	t.Helper()
+	interpreter := os.Getenv("GIANTSTREAM_PYTHON")
+	if interpreter == "" {
+		interpreter = "python3"
+	}
+	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", "import "+modules).CombinedOutput(); err != nil {
+		t.Skipf("%s has not all of %s (examples/README.md): %v: %.200s", interpreter, modules, err, bytes.TrimSpace(out))
+	}
+	cmd := exec.CommandContext(t.Context(), interpreter, args...)
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore", "OMP_NUM_THREADS=1")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return string(out)
+}
+
+const (
+	nodes  = 240
+	topics = 4
+)
+
+const config = `
+pipeline: examples
+shards: 2
+window: {changes: 100, time: 200ms}
+featurize:
+  projection_dim: 48
+  pifa: {dim: 32}
+  tree: {leaf_size: 4, branching: 4}
+evaluate: {probe_rates: [0.5]}
+http: {listen: ""}
+`
+
+// store is a finished pipeline of nodes in four topics, whose classes are the topics; made once for all tests.
+var store = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "giantstream-examples-*")
+	if err != nil {
+		return "", err
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	var n, e bytes.Buffer
+	for i := range nodes {
+		text := ""
+		for range 10 {
+			text += fmt.Sprintf("topic%dword%d ", i%topics, r.IntN(40))
+		}
+		fmt.Fprintf(&n, `{"id": "n%03d", "text": %q, "label": "topic %d"}`+"\n", i, text, i%topics)
+		for range 3 {
+			if j := (i + topics*(1+r.IntN(20))) % nodes; j != i {
+				fmt.Fprintf(&e, `{"src": "n%03d", "dst": "n%03d"}`+"\n", i, j)
+			}
+		}
+	}
+	for name, data := range map[string][]byte{"nodes.jsonl": n.Bytes(), "edges.jsonl": e.Bytes(), "pipeline.yaml": []byte(config)} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return dir, err
+		}
+	}
+	cmd := exec.Command("go", "run", "../cmd/giantstream", "run", "--until-idle", "-c", filepath.Join(dir, "pipeline.yaml"),
+		"--store", filepath.Join(dir, "store"), "--nodes", filepath.Join(dir, "nodes.jsonl"), "--edges", filepath.Join(dir, "edges.jsonl"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("%w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// made says whether a test has asked for the store, so that nothing is made in order to be removed.
+var made bool
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if made {
+		dir, _ := store()
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(code)
+}
+
+// storeOf returns the store for an example that needs modules, and skips the test before one is made in vain.
+func storeOf(t *testing.T, modules string) string {
+	t.Helper()
+	python(t, modules, "-c", "pass")
+	made = true
+	dir, err := store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "store")
+}
+
+func TestSQL(t *testing.T) {
+	dir := storeOf(t, "duckdb")
+	query := func(args ...string) [][]string {
+		out := python(t, "duckdb", slices.Concat([]string{"sql/run.py", dir}, args, []string{"--csv"})...)
+		table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table[1:]
+	}
+	newest := query("newest")
+	if len(newest) != 20 || !slices.ContainsFunc(newest, func(r []string) bool { return r[0] == "n000" && r[1] == "topic 0" }) {
+		t.Errorf("newest rows: %v", newest)
+	}
+	same := 0
+	for _, r := range query("nearest", "--node", "n001") {
+		if r[2] == "topic 1" {
+			same++
+		}
+	}
+	if same < 9 {
+		t.Errorf("%d of the 10 nearest to n001 are of its topic", same)
+	}
+	labels := map[string]int{} // per level
+	for _, r := range query("clusters", "--generation", "1") {
+		var n int
+		if _, err := fmt.Sscan(r[2], &n); err != nil {
+			t.Fatal(err)
+		}
+		labels[r[0]] += n
+	}
+	if len(labels) < 2 || labels["0"] != labels["1"] || labels["0"] < nodes*9/10 {
+		t.Errorf("labels per level: %v", labels)
+	}
+}
+
+// The index takes both formats and deletions, and goes on where it stands.
+func TestSink(t *testing.T) {
+	const modules, topic = "confluent_kafka, numpy", "embeddings"
+	python(t, modules, "-c", "pass")
+	b, err := broker.Start(broker.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close() //nolint:errcheck // in a directory that goes
+	c, err := client.New(client.Options{Brokers: b.Addrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.EnsureTopics(t.Context(), client.TopicSpec{Name: topic, Partitions: 3}); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(format embedding.Format, records ...embedding.Record) {
+		t.Helper()
+		p := embedding.NewPublisher(embedding.NewWriter(b.Addrs(), topic, nil), format)
+		if err := p.Publish(context.WithoutCancel(t.Context()), records); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	index := filepath.Join(t.TempDir(), "index.db")
+	follow := func(want string) {
+		t.Helper()
+		out := python(t, modules, "sink/consume.py", "follow", "--brokers", b.Addrs()[0], "--topic", topic, "--index", index, "--until-end")
+		if strings.TrimSpace(out) != want {
+			t.Errorf("follow prints %q, want %q", out, want)
+		}
+	}
+	record := func(id string, generation int64, v ...float32) embedding.Record {
+		return embedding.Record{NodeID: id, Generation: generation, Vector: v, Seq: 1, EventTime: 1}
+	}
+	search := func(want string) {
+		t.Helper()
+		if out := python(t, modules, "sink/consume.py", "search", "--index", index, "a"); out != want {
+			t.Errorf("nearest to a: %q, want %q", out, want)
+		}
+	}
+
+	publish("json", record("a", 1, 1, 0), record("b", 1, 0.8, 0.6), record("c", 1, 0, 1), record("old", 0, 1, 0))
+	follow("4 records applied")
+	search("0.8000\tb\n0.0000\tc\n")
+
+	gone := embedding.Record{NodeID: "b", Generation: 1, Deleted: true, Seq: 2}
+	publish("binary", record("c", 1, 0.6, 0.8), gone)
+	follow("2 records applied")
+	search("0.6000\tc\n")
+	follow("0 records applied")
+}
+
+// The trainer learns, writes what our reader takes, and a training that was stopped ends as one that was not.
+func TestPyTorch(t *testing.T) {
+	const modules = "torch, pyarrow, numpy"
+	dir := storeOf(t, modules)
+	generation := filepath.Join(dir, "generations", "000001")
+	out := t.TempDir()
+	whole, stopped := filepath.Join(out, "whole"), filepath.Join(out, "stopped")
+	train := func(to string, more ...string) string {
+		return python(t, modules, slices.Concat([]string{"pytorch/train.py", generation, "--out", to,
+			"--dim", "16", "--batch", "16", "--epochs", "4", "--every", "5"}, more)...)
+	}
+	lines := strings.Split(strings.TrimSpace(train(whole)), "\n")
+	var report struct {
+		Rows   int
+		Losses []float64
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &report); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(report.Losses); n != 4 || report.Losses[n-1] > report.Losses[0]*0.8 {
+		t.Errorf("losses %v", report.Losses)
+	}
+	train(stopped, "--stop-after", "17")
+	if resumed := train(stopped); !strings.Contains(resumed, "goes on in epoch") {
+		t.Errorf("the second run prints %q", resumed)
+	}
+	a, b := readEmbeddings(t, whole), readEmbeddings(t, stopped)
+	if len(a) != report.Rows {
+		t.Errorf("%d embeddings of %d rows", len(a), report.Rows)
+	}
+	var within, across, n float64
+	for id, v := range a {
+		if !slices.Equal(v, b[id]) {
+			t.Fatalf("after a resume the embedding of %s is %v, want %v", id, b[id], v)
+		}
+		var i, j int
+		if _, err := fmt.Sscanf(id, "n%d", &i); err != nil {
+			t.Fatal(err)
+		}
+		j = (i + topics*5) % nodes
+		if w, ok := a[fmt.Sprintf("n%03d", j)]; ok {
+			within, n = within+cosine(v, w), n+1
+		}
+		if w, ok := a[fmt.Sprintf("n%03d", (j+1)%nodes)]; ok {
+			across += cosine(v, w)
+		}
+	}
+	if within/n < across/n+0.3 {
+		t.Errorf("mean cosine %.2f within topics, %.2f across", within/n, across/n)
+	}
+	python(t, modules, "pytorch/train.py", generation, "--out", filepath.Join(out, "hinge"), "--objective", "hinge", "--dim", "8", "--epochs", "1")
+}
+
+// readEmbeddings reads what a trainer wrote below dir with our own reader.
+func readEmbeddings(t *testing.T, dir string) map[string][]float32 {
+	t.Helper()
+	s, err := dirstore.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]float32{}
+	for part := range 2 {
+		for r, err := range embedding.ReadParquet(t.Context(), s, fmt.Sprintf("embeddings/part-%05d.parquet", part)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Generation != 1 || r.Shard != part || r.Seq < 1 || r.EventTime == 0 {
+				t.Fatalf("record %+v", r)
+			}
+			out[r.NodeID] = r.Vector
+		}
+	}
+	return out
+}
+
+func cosine(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i := range a {
+		ab, aa, bb = ab+float64(a[i]*b[i]), aa+float64(a[i]*a[i]), bb+float64(b[i]*b[i])
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// Every model of both scripts learns topics that the embeddings and the texts tell.
+func TestPyG(t *testing.T) {
+	const modules = "torch_geometric, torch, pyarrow, numpy"
+	dir := filepath.Join(storeOf(t, modules), "generations", "000001")
+	for _, c := range []struct {
+		script string
+		learn  []string
+	}{
+		{"pyg/classify.py", []string{"mlp", "sage", "saint", "sgc", "revgat"}},
+		{"pyg/autoencode.py", []string{"giant", "gae", "vgae", "dgi"}},
+	} {
+		t.Run(c.script, func(t *testing.T) {
+			out := python(t, modules, c.script, dir, "--seeds", "1", "--steps", "40")
+			var report map[string]struct{ Accuracy float64 }
+			if err := json.Unmarshal([]byte(out), &report); err != nil {
+				t.Fatalf("%v in %s", err, out)
+			}
+			for _, m := range c.learn {
+				if report[m].Accuracy < 0.7 {
+					t.Errorf("%s has accuracy %.2f; chance is %.2f", m, report[m].Accuracy, 1.0/topics)
+				}
+			}
+			t.Logf("%v", report)
+		})
+	}
+}
