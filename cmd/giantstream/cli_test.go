@@ -38,7 +38,7 @@ func commands(t *testing.T, path []string) [][]string {
 // What goes wrong says what to do, with an exit code that tells a script whose
 // fault it is, and leaves nothing behind.
 func TestMistakes(t *testing.T) {
-	faults := writeFile(t, filepath.Join(t.TempDir(), "faults.yaml"), "shards: 0\ntrain: {encoder: bert}\nwindow: {length: 1s}\n")
+	faults := writeFile(t, filepath.Join(t.TempDir(), "faults.yaml"), "shards: 0\ntrain: {encoder: oracle}\nwindow: {length: 1s}\n")
 	for _, c := range []struct {
 		args string
 		code int
@@ -50,7 +50,8 @@ func TestMistakes(t *testing.T) {
 		{"run --frob", 2, []string{"unknown flag: --frob", "See 'giantstream run --help'"}},
 		{"run now --store DIR", 2, []string{`"now"`, "See 'giantstream run --help'"}},
 		{"run", 2, []string{"-c FILE", "--store DIR"}},
-		{"run --store DIR --encoder bert", 2, []string{"train.encoder: must be one of: bag, linear"}},
+		{"run --store DIR --encoder oracle", 2, []string{"train.encoder: must be one of: bag, linear, bert"}},
+		{"run --store DIR --encoder bert", 2, []string{"train.bert.model", "Hugging Face"}},
 		{"run --store DIR --nodes none*.jsonl", 2, []string{"--nodes", "none*.jsonl", "no file matches"}},
 		{"run --store DIR --log-level loud", 2, []string{"debug, info, warn or error"}},
 		{"run --store ftp://host/dir", 2, []string{"s3://bucket/prefix"}},

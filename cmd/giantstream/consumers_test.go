@@ -19,7 +19,7 @@ func TestRunInPyarrowAndDuckDB(t *testing.T) {
 	for _, h := range []history{a.beginning(), a.later()} {
 		succeed(t, slices.Concat([]string{"run", "-c", config, "--store", dir, "--until-idle"}, h.write(t, t.TempDir()))...)
 	}
-	out, err := exec.Command("python3", "testdata/check_store.py", dir).CombinedOutput()
+	out, err := exec.Command("python3", filepath.Join(here, "testdata", "check_store.py"), dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

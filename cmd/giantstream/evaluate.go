@@ -21,6 +21,7 @@ func (a *app) evaluate() *cobra.Command {
 		flags    pipelineFlags
 		inputs   inputFlags
 		encoders []string
+		model    encoderFlags
 		holdout  float64
 		seeds    int
 		asJSON   bool
@@ -74,6 +75,7 @@ rows train the configuration's train.encoder, once per split.`,
 				return err
 			}
 			cfg := pipe.cfg
+			model.apply(cfg)
 			log, err := a.logger("", cfg.Log.Format)
 			if err != nil {
 				return err
@@ -107,7 +109,8 @@ rows train the configuration's train.encoder, once per split.`,
 	}
 	flags.register(cmd)
 	inputs.register(cmd)
-	cmd.Flags().StringSliceVar(&encoders, "encoders", []string{"lsa", "linear", "bag"}, "encoders to compare")
+	model.registerModel(cmd)
+	cmd.Flags().StringSliceVar(&encoders, "encoders", []string{"lsa", "linear", "bag"}, "encoders to compare; also bert, with --model")
 	cmd.Flags().Float64Var(&holdout, "holdout", 0.1, "share of the edges to hide")
 	cmd.Flags().IntVar(&seeds, "splits", 3, "number of splits, with seeds 1, 2, …")
 	cmd.Flags().BoolVar(&ablation, "ablation", false, "compare what the paper compares, with the configuration's encoder")

@@ -29,6 +29,27 @@ func (f *pipelineFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.store, "store", "", "object store: a directory, file:///dir or s3://bucket/prefix")
 }
 
+// encoderFlags say which encoder to train, over the configuration.
+type encoderFlags struct{ kind, model string }
+
+func (f *encoderFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.kind, "encoder", "", "bag, linear or bert, for a generation that begins (default: the configuration's, bag)")
+	f.registerModel(c)
+}
+
+func (f *encoderFlags) registerModel(c *cobra.Command) {
+	c.Flags().StringVar(&f.model, "model", "", "directory of the pretrained model that bert starts from (config.json, vocab.txt, model.safetensors)")
+}
+
+func (f *encoderFlags) apply(cfg *config.Config) {
+	if f.kind != "" {
+		cfg.Train.Encoder = f.kind
+	}
+	if f.model != "" {
+		cfg.Train.BERT.Model = f.model
+	}
+}
+
 // load returns the configuration: the file's, or the defaults for --store.
 func (f *pipelineFlags) load() (*config.Config, error) {
 	var cfg *config.Config

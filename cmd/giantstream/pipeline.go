@@ -65,7 +65,7 @@ func (a *app) run() *cobra.Command {
 		flags     pipelineFlags
 		inputs    inputFlags
 		untilIdle bool
-		encoder   string
+		encoder   encoderFlags
 		roleList  string
 		asJSON    bool
 	)
@@ -104,9 +104,7 @@ result.`,
 				return err
 			}
 			inputs.apply(cfg)
-			if encoder != "" {
-				cfg.Train.Encoder = encoder
-			}
+			encoder.apply(cfg)
 			if flags.file == "" {
 				forOneRun(cfg)
 			}
@@ -160,7 +158,7 @@ result.`,
 	inputs.register(cmd)
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
 	cmd.Flags().StringVar(&roleList, "roles", service.AllRoles().String(), "what this process does: `LIST` of stream, refresh and embed")
-	cmd.Flags().StringVar(&encoder, "encoder", "", "bag or linear (default: the configuration's, bag)")
+	encoder.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
 	return cmd
 }

@@ -21,6 +21,10 @@ import (
 // binary is the program under test.
 var binary string
 
+// here is this package's folder. An S3 server in this process changes the
+// working directory.
+var here, _ = os.Getwd()
+
 func TestMain(m *testing.M) {
 	faults.ServeBroker() // if that is what this process was started for
 	code, err := buildAndTest(m)

@@ -85,7 +85,7 @@ http: {listen: ""}
 // embeddings to the last bit.
 func TestRealRunEqualsEmbedded(t *testing.T) {
 	config, p := realPlace(t, sampleConfig)
-	files := []string{"--nodes", "../sample/nodes.jsonl.gz", "--edges", "../sample/edges.jsonl.gz"}
+	files := []string{"--nodes", filepath.Join(here, "../sample/nodes.jsonl.gz"), "--edges", filepath.Join(here, "../sample/edges.jsonl.gz")}
 	for i := 1; i < len(files); i += 2 {
 		path, err := filepath.Abs(files[i])
 		if err != nil {

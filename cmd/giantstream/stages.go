@@ -18,7 +18,7 @@ import (
 func (a *app) stageCommand(until generation.Until, use, short, long, example string) *cobra.Command {
 	var (
 		flags   pipelineFlags
-		encoder string
+		encoder encoderFlags
 	)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -28,9 +28,7 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 				return err
 			}
 			cfg, store := pipe.cfg, pipe.store
-			if encoder != "" {
-				cfg.Train.Encoder = encoder
-			}
+			encoder.apply(cfg)
 			if err := check(cfg); err != nil {
 				return err
 			}
@@ -69,7 +67,7 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&encoder, "encoder", "", "bag or linear, for a generation that begins (default: the configuration's, bag)")
+	encoder.register(cmd)
 	return cmd
 }
 
@@ -86,7 +84,7 @@ func (a *app) train() *cobra.Command {
 	return a.stageCommand(generation.UntilEncoder, "train",
 		"Train the encoder of the unfinished generation",
 		"Do what fit does, where that is not done yet, and train the encoder.",
-		"  giantstream train --store ./out --encoder linear")
+		"  giantstream train --store ./out --encoder linear\n  giantstream train --store ./out --encoder bert --model ./all-MiniLM-L6-v2")
 }
 
 func (a *app) embed() *cobra.Command {
