@@ -22,17 +22,26 @@ import (
 	"giantstream/sink/embedding"
 )
 
-// python runs a script with the modules it needs, or skips the test; it returns what the script prints.
-func python(t *testing.T, modules string, args ...string) string {
+// interpreter is the Python that the examples run with.
+func interpreter() string {
+	if p := os.Getenv("GIANTSTREAM_PYTHON"); p != "" {
+		return p
+	}
+	return "python3"
+}
+
+// needs skips the test if Python has not all of the modules.
+func needs(t *testing.T, modules string) {
 	t.Helper()
-	interpreter := os.Getenv("GIANTSTREAM_PYTHON")
-	if interpreter == "" {
-		interpreter = "python3"
+	if out, err := exec.CommandContext(t.Context(), interpreter(), "-c", "import "+modules).CombinedOutput(); err != nil {
+		t.Skipf("%s has not all of %s (examples/README.md): %v: %.200s", interpreter(), modules, err, bytes.TrimSpace(out))
 	}
-	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", "import "+modules).CombinedOutput(); err != nil {
-		t.Skipf("%s has not all of %s (examples/README.md): %v: %.200s", interpreter, modules, err, bytes.TrimSpace(out))
-	}
-	cmd := exec.CommandContext(t.Context(), interpreter, args...)
+}
+
+// python runs a script and returns what it prints.
+func python(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), interpreter(), args...)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore", "OMP_NUM_THREADS=1")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -110,7 +119,7 @@ func TestMain(m *testing.M) {
 // storeOf returns the store for an example that needs modules, and skips the test before one is made in vain.
 func storeOf(t *testing.T, modules string) string {
 	t.Helper()
-	python(t, modules, "-c", "pass")
+	needs(t, modules)
 	made = true
 	dir, err := store()
 	if err != nil {
@@ -122,7 +131,7 @@ func storeOf(t *testing.T, modules string) string {
 func TestSQL(t *testing.T) {
 	dir := storeOf(t, "duckdb")
 	query := func(args ...string) [][]string {
-		out := python(t, "duckdb", slices.Concat([]string{"sql/run.py", dir}, args, []string{"--csv"})...)
+		out := python(t, slices.Concat([]string{"sql/run.py", dir}, args, []string{"--csv"})...)
 		table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 		if err != nil {
 			t.Fatal(err)
@@ -157,8 +166,8 @@ func TestSQL(t *testing.T) {
 
 // The index takes both formats and deletions, and goes on where it stands.
 func TestSink(t *testing.T) {
-	const modules, topic = "confluent_kafka, numpy", "embeddings"
-	python(t, modules, "-c", "pass")
+	const topic = "embeddings"
+	needs(t, "confluent_kafka, numpy")
 	b, err := broker.Start(broker.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +194,7 @@ func TestSink(t *testing.T) {
 	index := filepath.Join(t.TempDir(), "index.db")
 	follow := func(want string) {
 		t.Helper()
-		out := python(t, modules, "sink/consume.py", "follow", "--brokers", b.Addrs()[0], "--topic", topic, "--index", index, "--until-end")
+		out := python(t, "sink/consume.py", "follow", "--brokers", b.Addrs()[0], "--topic", topic, "--index", index, "--until-end")
 		if strings.TrimSpace(out) != want {
 			t.Errorf("follow prints %q, want %q", out, want)
 		}
@@ -195,7 +204,7 @@ func TestSink(t *testing.T) {
 	}
 	search := func(want string) {
 		t.Helper()
-		if out := python(t, modules, "sink/consume.py", "search", "--index", index, "a"); out != want {
+		if out := python(t, "sink/consume.py", "search", "--index", index, "a"); out != want {
 			t.Errorf("nearest to a: %q, want %q", out, want)
 		}
 	}
@@ -213,13 +222,11 @@ func TestSink(t *testing.T) {
 
 // The trainer learns, writes what our reader takes, and a training that was stopped ends as one that was not.
 func TestPyTorch(t *testing.T) {
-	const modules = "torch, pyarrow, numpy"
-	dir := storeOf(t, modules)
-	generation := filepath.Join(dir, "generations", "000001")
+	generation := filepath.Join(storeOf(t, "torch, pyarrow, numpy"), "generations", "000001")
 	out := t.TempDir()
 	whole, stopped := filepath.Join(out, "whole"), filepath.Join(out, "stopped")
 	train := func(to string, more ...string) string {
-		return python(t, modules, slices.Concat([]string{"pytorch/train.py", generation, "--out", to,
+		return python(t, slices.Concat([]string{"pytorch/train.py", generation, "--out", to,
 			"--dim", "16", "--batch", "16", "--epochs", "4", "--every", "5"}, more)...)
 	}
 	lines := strings.Split(strings.TrimSpace(train(whole)), "\n")
@@ -261,7 +268,7 @@ func TestPyTorch(t *testing.T) {
 	if within/n < across/n+0.3 {
 		t.Errorf("mean cosine %.2f within topics, %.2f across", within/n, across/n)
 	}
-	python(t, modules, "pytorch/train.py", generation, "--out", filepath.Join(out, "hinge"), "--objective", "hinge", "--dim", "8", "--epochs", "1")
+	python(t, "pytorch/train.py", generation, "--out", filepath.Join(out, "hinge"), "--objective", "hinge", "--dim", "8", "--epochs", "1")
 }
 
 // readEmbeddings reads what a trainer wrote below dir with our own reader.
@@ -296,8 +303,7 @@ func cosine(a, b []float32) float64 {
 
 // Every model of both scripts learns topics that the embeddings and the texts tell.
 func TestPyG(t *testing.T) {
-	const modules = "torch_geometric, torch, pyarrow, numpy"
-	dir := filepath.Join(storeOf(t, modules), "generations", "000001")
+	dir := filepath.Join(storeOf(t, "torch_geometric, torch, pyarrow, numpy"), "generations", "000001")
 	for _, c := range []struct {
 		script string
 		learn  []string
@@ -306,7 +312,7 @@ func TestPyG(t *testing.T) {
 		{"pyg/autoencode.py", []string{"giant", "gae", "vgae", "dgi"}},
 	} {
 		t.Run(c.script, func(t *testing.T) {
-			out := python(t, modules, c.script, dir, "--seeds", "1", "--steps", "40")
+			out := python(t, c.script, dir, "--seeds", "1", "--steps", "40")
 			var report map[string]struct{ Accuracy float64 }
 			if err := json.Unmarshal([]byte(out), &report); err != nil {
 				t.Fatalf("%v in %s", err, out)
