@@ -116,7 +116,7 @@ rows train the configuration's train.encoder, once per split.`,
 	cmd.Flags().BoolVar(&ablation, "ablation", false, "compare what the paper compares, with the configuration's encoder")
 	cmd.Flags().StringVar(&picture, "picture", "", "with --ablation: draw the table to this file, as SVG")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print every split's figures as JSON")
-	cmd.AddCommand(a.heads())
+	cmd.AddCommand(a.heads(), a.matcher())
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/train/internal/rng"
+	"giantstream/train/xmc"
 )
 
 // halves is a tree of two levels over labels 0…n-1: leaves of size labels each,
@@ -301,5 +302,35 @@ func TestBestKeepsTheBest(t *testing.T) {
 	}
 	if n := len(best(slices.Clone(nodes), 9)); n != 5 {
 		t.Errorf("best 9 of 5 are %d", n)
+	}
+}
+
+// Figures of a level are means over the instances that have a label there.
+func TestEvaluateCountsHits(t *testing.T) {
+	r := judge([]node{{4, 0.9}, {2, 0.8}, {7, 0.7}, {1, 0.6}, {9, 0.5}, {3, 0.4}}, []int32{1, 2, 3, 8})
+	want := xmc.LevelMetrics{P1: 0, P3: 1. / 3, P5: 2. / 5, Recall10: 3. / 4}
+	if r != want {
+		t.Errorf("hits %+v, want %+v", r, want)
+	}
+
+	x, y := task(400, tree, 1)
+	unseen, truth := task(100, tree, 2)
+	m := trained(t, x, y, Options{})
+	unseen.Append(unseen.Row(0))
+	truth.Append(sparse.Vector{Index: []int32{69}}) // in no cluster: counts nowhere
+	levels, err := m.Evaluate(unseen, truth, tree, 3)
+	if err != nil || len(levels) != 3 {
+		t.Fatalf("%d levels (%v), want 3", len(levels), err)
+	}
+	for k, clusters := range []int{8, 16, 64} {
+		if levels[k].Clusters != clusters || levels[k].P1 <= 0 || levels[k].P1 > 1 {
+			t.Errorf("level %d: %+v", k, levels[k])
+		}
+	}
+	if levels[0].P1 < 0.95 || levels[0].P1 < levels[2].P1 {
+		t.Errorf("P@1 of topics %.3f, of labels %.3f", levels[0].P1, levels[2].P1)
+	}
+	if _, err := m.Evaluate(unseen, y, tree, 1); err == nil {
+		t.Error("features and labels of different rows are taken")
 	}
 }

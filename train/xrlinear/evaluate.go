@@ -1,0 +1,81 @@
+package xrlinear
+
+import (
+	"slices"
+
+	"giantstream/featurize/parallel"
+	"giantstream/featurize/sparse"
+	"giantstream/train/xmc"
+)
+
+// evaluated is how many predictions each instance gets, and how many clusters
+// each level passes on.
+const evaluated = 10
+
+// Evaluate asks for the clusters of each level, and at last the labels, of
+// instances that were not trained on: x and y as in Train, of as many rows as
+// there are. Instances without a label at a level are left out there.
+func (m *Model) Evaluate(x, y *sparse.Matrix, tree Tree, workers int) ([]xmc.LevelMetrics, error) {
+	if err := check(x, y, tree); err != nil {
+		return nil, err
+	}
+	levels, _ := pose(y, tree)
+	workers = parallel.Workers(workers)
+	queries := make([]*Query, workers)
+	for w := range queries {
+		queries[w] = m.NewQuery()
+	}
+	out := make([]xmc.LevelMetrics, len(levels))
+	for t := range levels {
+		truth := levels[t].y
+		rows := make([]xmc.LevelMetrics, x.Rows) // of one instance each
+		parallel.Each(x.Rows, 64, workers, func(w, _, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				if len(truth.Row(i).Index) > 0 {
+					queries[w].search(m, x.Row(i), t+1, evaluated, evaluated)
+					rows[i] = judge(queries[w].beam, truth.Row(i).Index)
+				}
+			}
+		})
+		out[t] = mean(rows, truth)
+		out[t].Clusters = levels[t].nodes()
+	}
+	return out, nil
+}
+
+// judge compares predictions, best first, with what is true.
+func judge(best []node, truth []int32) (r xmc.LevelMetrics) {
+	hits := 0.0
+	for rank, n := range best {
+		if _, hit := slices.BinarySearch(truth, n.id); !hit {
+			continue
+		}
+		hits++
+		if rank < 1 {
+			r.P1++
+		}
+		if rank < 3 {
+			r.P3 += 1. / 3
+		}
+		if rank < 5 {
+			r.P5 += 1. / 5
+		}
+	}
+	r.Recall10 = hits / float64(len(truth))
+	return r
+}
+
+func mean(rows []xmc.LevelMetrics, truth *sparse.Matrix) (m xmc.LevelMetrics) {
+	counted := 0.0
+	for i, r := range rows {
+		if len(truth.Row(i).Index) == 0 {
+			continue
+		}
+		counted++
+		m.P1, m.P3, m.P5, m.Recall10 = m.P1+r.P1, m.P3+r.P3, m.P5+r.P5, m.Recall10+r.Recall10
+	}
+	if counted > 0 {
+		m.P1, m.P3, m.P5, m.Recall10 = m.P1/counted, m.P3/counted, m.P5/counted, m.Recall10/counted
+	}
+	return m
+}
