@@ -18,9 +18,13 @@ import (
 
 var day = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
+// recordBytes is small enough that a record over it still fits into a batch of
+// a broker with default settings.
+const recordBytes = 64 << 10
+
 func options(e *kafkatest.Env) rekey.Options {
 	limits := decode.DefaultLimits()
-	return rekey.Options{Client: e.Client, RecordBytes: limits.RecordBytes, DeadLetters: e.Topics.DeadLetters,
+	return rekey.Options{Client: e.Client, RecordBytes: recordBytes, DeadLetters: e.Topics.DeadLetters,
 		Clock: func() time.Time { return day }, Log: e.Log,
 		Routes: []rekey.Route{{From: e.Topic("source"), To: e.Topics.Nodes, Group: e.Group,
 			Decoder: func() (*decode.Decoder, error) { return decode.Nodes(decode.DefaultMapping().Nodes, limits, 1) }}},
@@ -67,7 +71,7 @@ func TestRecordsComeToTheirShard(t *testing.T) {
 		msgs = append(msgs, kafka.Message{Topic: "source", Key: fmt.Append(nil, "batch-", i%7), Value: fmt.Appendf(nil, `{"id":"n%d"}`, i),
 			Time: day, Headers: []kafka.Header{{Key: "trace", Value: []byte("x")}}})
 	}
-	large := fmt.Appendf(nil, `{"id":"large","text":%q}`, strings.Repeat("x", 1<<20))
+	large := fmt.Appendf(nil, `{"id":"large","text":%q}`, strings.Repeat("x", recordBytes))
 	e.Send(t, append(msgs,
 		kafka.Message{Topic: "source", Key: []byte("gone"), Time: day},
 		kafka.Message{Topic: "source", Key: []byte("bad"), Value: []byte(`{"text":`), Time: day},
