@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"giantstream/sink"
@@ -244,25 +243,29 @@ func TestErrorAtEveryCall(t *testing.T) {
 }
 
 func TestRunRetriesWithPausesUntilTheBrokerIsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, to := &memstore.Store{}, &topic{}
-		commit(t, store, 1, [2]string{"a", "a"})
-		g1 := generationAt(t, store, 1, 0)
-		to.fail = func(call int) error {
-			if call < 4 {
-				return errors.New("broker away")
-			}
-			return nil
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "a"})
+	g1 := generationAt(t, store, 1, 0)
+	back := make(chan struct{})
+	to.fail = func(call int) error {
+		if call < 4 {
+			return errors.New("broker away")
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		f := follower(store, to, func() *Model { return g1 })
-		done := make(chan error, 1)
-		go func() { done <- f.Run(ctx) }()
-		time.Sleep(time.Minute) // of the bubble's clock
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
+		if call == 4 {
+			close(back)
 		}
-		expect(t, to, "a g1 m1 [101]")
-	})
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f := follower(store, to, func() *Model { return g1 })
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	<-back   // the fourth try, after pauses of 0.25, 0.5 and 1 s
+	cancel() // which it may finish
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	settle(t, follower(store, to, func() *Model { return g1 }))
+	expect(t, to, "a g1 m1 [101]")
 }
