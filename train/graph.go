@@ -24,7 +24,7 @@ func (g *Graph) Len() int { return len(g.IDs) }
 // Encoder is Φ: raw text to embedding. Implementations are safe for
 // concurrent use and give each text the same vector whatever batch it is in.
 type Encoder interface {
-	// Kind is the name used in configuration and artifacts: "bag", "linear", "lsa".
+	// Kind is the name used in configuration and artifacts: "bag", "linear", "lsa", "bert".
 	Kind() string
 	Dim() int
 	// Encode writes the embedding of texts[i] to out[i*Dim() : (i+1)*Dim()].

@@ -47,12 +47,14 @@ func sentKey(topic string, key, value []byte, at time.Time) string {
 func (in *faultInput) send(t *testing.T, n int, over time.Duration) {
 	t.Helper()
 	const turns = 20
+	pace := time.NewTicker(max(over/turns, 1))
+	defer pace.Stop()
 	for turn := range turns {
 		for range n*(turn+1)/turns - n*turn/turns {
 			in.one(t)
 		}
 		if over > 0 {
-			time.Sleep(over / turns) // the pace of the input
+			<-pace.C
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Writer struct {
 	crc uint32
 	buf []byte
 	err error
+	n   int64
 }
 
 // NewWriter begins an artifact of the kind that magic (8 bytes) names.
@@ -49,8 +50,13 @@ func (a *Writer) raw(b []byte) {
 		return
 	}
 	a.crc = crc32.Update(a.crc, castagnoli, b)
-	_, a.err = a.w.Write(b)
+	var n int
+	n, a.err = a.w.Write(b)
+	a.n += int64(n)
 }
+
+// Written is the number of bytes so far; after Close, of the artifact.
+func (a *Writer) Written() int64 { return a.n }
 
 // U32 writes one number.
 func (a *Writer) U32(v uint32) { a.raw(binary.LittleEndian.AppendUint32(a.buf[:0], v)) }

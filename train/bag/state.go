@@ -130,8 +130,7 @@ type entry struct {
 
 // WriteTo writes the state as an artifact.
 func (s *State) WriteTo(w io.Writer) (int64, error) {
-	count := &counter{w: w}
-	a := artifact.NewWriter(count, stateMagic, stateVersion)
+	a := artifact.NewWriter(w, stateMagic, stateVersion)
 	p := progressJSON{
 		Step: s.at.Step, Stage: s.at.Stage, Epoch: s.at.Epoch, Batch: s.at.Batch, Bad: s.at.Bad,
 		Top: math.Float64bits(s.at.Top), Loss: math.Float64bits(s.at.Loss),
@@ -156,7 +155,7 @@ func (s *State) WriteTo(w io.Writer) (int64, error) {
 		}
 	}
 	err = a.Close()
-	return count.n, err
+	return a.Written(), err
 }
 
 // ReadState reads what WriteTo wrote. The error is artifact.ErrCorrupt or
@@ -197,15 +196,4 @@ func ReadState(r io.Reader) (*State, error) {
 		return nil, fmt.Errorf("bag: state: %w", err)
 	}
 	return s, nil
-}
-
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
 }

@@ -88,31 +88,13 @@ func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, er
 			return err
 		}
 		dim, hooks.Resume = tuner.Dim(), state
-		if r, err = xrt.Train(f.ctx, tuner, source, levelsOf(f.tree), options, hooks, f.clock); err != nil {
+		if r, err = xrt.Train(f.ctx, tuner, source, xmc.LevelsOf(f.tree), options, hooks, f.clock); err != nil {
 			return err
 		}
 		e = tuner.Encoder()
 		return nil
 	})
 	return e, r, err
-}
-
-// levelsOf is the shape of a tree.
-func levelsOf(t interface {
-	Levels() int
-	Clusters(level int) int
-	Parent(level int, cluster int32) int32
-}) []xmc.Level {
-	levels := make([]xmc.Level, t.Levels())
-	for k := range levels {
-		levels[k].Clusters = t.Clusters(k)
-		for c := range int32(t.Clusters(k)) {
-			if k > 0 {
-				levels[k].Parent = append(levels[k].Parent, t.Parent(k, c))
-			}
-		}
-	}
-	return levels
 }
 
 // judge is the AUC of held-out instances' neighbours.

@@ -63,6 +63,28 @@ func FromTree(t Tree, neighbours *sparse.Matrix) (*Problem, error) {
 	return p, p.prepare()
 }
 
+// Shape is what LevelsOf needs of a label tree; *labeltree.Tree is one.
+type Shape interface {
+	Levels() int
+	Clusters(level int) int
+	// Parent returns the cluster of level-1 that holds the cluster of level ≥ 1.
+	Parent(level int, cluster int32) int32
+}
+
+// LevelsOf returns the levels of a tree, without targets.
+func LevelsOf(t Shape) []Level {
+	levels := make([]Level, t.Levels())
+	for k := range levels {
+		levels[k].Clusters = t.Clusters(k)
+		for c := range int32(t.Clusters(k)) {
+			if k > 0 {
+				levels[k].Parent = append(levels[k].Parent, t.Parent(k, c))
+			}
+		}
+	}
+	return levels
+}
+
 // FromLevels poses a problem without targets, for a Matcher alone: of each
 // level it takes Clusters and Parent.
 func FromLevels(levels []Level) (*Problem, error) {

@@ -30,8 +30,7 @@ type state trainer
 // WriteTo writes the state as an artifact.
 func (s *state) WriteTo(w io.Writer) (int64, error) {
 	t := (*trainer)(s)
-	count := &counter{w: w}
-	a := artifact.NewWriter(count, stateMagic, stateVersion)
+	a := artifact.NewWriter(w, stateMagic, stateVersion)
 	a.U64(t.fingerprint())
 	for _, v := range []int64{t.at.Step, int64(t.at.Stage), t.at.StageStep, int64(t.at.Epoch), t.at.Seen, int64(t.at.Bad)} {
 		a.U64(uint64(v))
@@ -56,11 +55,12 @@ func (s *state) WriteTo(w io.Writer) (int64, error) {
 		a.Float32s(t.heads.Square[l])
 	}
 	if err := writeChunks(a, t.net.WriteState); err != nil {
-		return count.n, fmt.Errorf("xrt: state of the network: %w", err)
+		return a.Written(), fmt.Errorf("xrt: state of the network: %w", err)
 	}
 	if t.best.file == nil {
 		a.U64(0)
-		return count.n, a.Close()
+		err := a.Close()
+		return a.Written(), err
 	}
 	a.U64(uint64(t.best.judged + 1))
 	for _, h := range t.best.heads {
@@ -71,10 +71,10 @@ func (s *state) WriteTo(w io.Writer) (int64, error) {
 		return err
 	})
 	if err != nil {
-		return count.n, fmt.Errorf("xrt: best weights: %w", err)
+		return a.Written(), fmt.Errorf("xrt: best weights: %w", err)
 	}
 	err = a.Close()
-	return count.n, err
+	return a.Written(), err
 }
 
 // restore continues from a saved state. The error is artifact.ErrCorrupt or
@@ -226,15 +226,4 @@ func (c *chunkReader) Read(b []byte) (int, error) {
 	n := copy(b, c.rest)
 	c.rest = c.rest[n:]
 	return n, nil
-}
-
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
 }

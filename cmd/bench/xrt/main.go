@@ -21,6 +21,7 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
+	"giantstream/cmd/bench/internal/stage"
 	"giantstream/train"
 	"giantstream/train/bert"
 	"giantstream/train/bert/compute"
@@ -121,11 +122,11 @@ func run(ctx context.Context, s settings, curve bool) error {
 	}
 	fmt.Fprintf(os.Stderr, "%d instances; plain: %+v\n", t.Instances(), o.Plain.Links)
 	s.train.Seed = s.seed
-	from, used := time.Now(), cpuSeconds()
+	from, used := time.Now(), stage.CPUSeconds()
 	hooks := xrt.Hooks{
 		Judge: func(ctx context.Context, embed func([]string, []float32) error) (float64, error) {
 			score, err := t.judge(ctx, embed)
-			fmt.Fprintf(os.Stderr, "%6.0f s (CPU %.0f s): held-out AUC %.4f\n", time.Since(from).Seconds(), cpuSeconds()-used, score)
+			fmt.Fprintf(os.Stderr, "%6.0f s (CPU %.0f s): held-out AUC %.4f\n", time.Since(from).Seconds(), stage.CPUSeconds()-used, score)
 			return score, err
 		},
 		Point: func(p xrt.Point) {
@@ -138,7 +139,7 @@ func run(ctx context.Context, s settings, curve bool) error {
 	if err != nil {
 		return err
 	}
-	o.Seconds, o.CPU, o.Training = time.Since(from).Seconds(), cpuSeconds()-used, r.Report
+	o.Seconds, o.CPU, o.Training = time.Since(from).Seconds(), stage.CPUSeconds()-used, r.Report
 	if o.Trained, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
 		return err
 	}
@@ -180,13 +181,4 @@ func measure(e train.Encoder, known *train.Graph, hidden []eval.Edge, seed uint6
 		f.Probes = append(f.Probes, m)
 	}
 	return f, nil
-}
-
-// cpuSeconds is the processor time that this process has used.
-func cpuSeconds() float64 {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		return 0
-	}
-	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }

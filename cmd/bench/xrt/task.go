@@ -74,15 +74,7 @@ func newTask(g *train.Graph, dim int, seed uint64) (*task, error) {
 }
 
 func (t *task) pose(g *train.Graph, tree *labeltree.Tree) {
-	for l := range tree.Levels() {
-		level := xmc.Level{Clusters: tree.Clusters(l)}
-		for c := range tree.Clusters(l) {
-			if l > 0 {
-				level.Parent = append(level.Parent, tree.Parent(l, int32(c)))
-			}
-		}
-		t.levels = append(t.levels, level)
-	}
+	t.levels = xmc.LevelsOf(tree)
 	r := rand.New(rand.NewPCG(t.seed, 1))
 	var held []int32
 	for i := range g.Len() {
