@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
@@ -122,41 +123,6 @@ func multiply(s *sparse.Matrix, d []float32, l int, out []float32, workers int) 
 	})
 }
 
-// rankTolerance: directions whose squared length is less than this part of
-// the largest are rounding errors of float32.
-const rankTolerance = 1e-11
-
-// orthonormalise replaces the n × l matrix y by an orthonormal basis of its
-// columns, n × rank, and returns the rank.
-func orthonormalise(y []float32, n, l int) (int, error) {
-	wide := make([]float64, len(y))
-	for i, v := range y {
-		wide[i] = float64(v)
-	}
-	ym := blas64.General{Rows: n, Cols: l, Stride: l, Data: wide}
-	gram := mat.NewSymDense(l, nil)
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, ym, ym, 0, general(gram))
-	vectors, values, err := eigen(gram)
-	if err != nil {
-		return 0, err
-	}
-	rank := len(values)
-	scaled := mat.NewDense(l, rank, nil)
-	for k, v := range values {
-		f := 1 / math.Sqrt(v)
-		for i := range l {
-			scaled.Set(i, k, vectors.At(i, k)*f)
-		}
-	}
-	basis := make([]float64, n*rank)
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, ym, scaled.RawMatrix(), 0,
-		blas64.General{Rows: n, Cols: rank, Stride: rank, Data: basis})
-	for i, v := range basis {
-		y[i] = float32(v)
-	}
-	return rank, nil
-}
-
 // general views the storage of a symmetric matrix as a full one.
 func general(s *mat.SymDense) blas64.General {
 	r := s.RawSymmetric()
@@ -164,31 +130,21 @@ func general(s *mat.SymDense) blas64.General {
 }
 
 // eigen returns the eigenvectors (columns) and eigenvalues of a positive
-// semi-definite matrix, largest first, without those that are rounding error.
+// semi-definite matrix, largest first.
 func eigen(g *mat.SymDense) (*mat.Dense, []float64, error) {
 	var es mat.EigenSym
 	if !es.Factorize(g, true) {
 		return nil, nil, errors.New("projection: eigenvalues did not converge; does the matrix hold NaN or infinities?")
 	}
-	var ascending mat.Dense
-	es.VectorsTo(&ascending)
-	all := es.Values(nil)
-	n := len(all)
-	largest := all[n-1]
-	if !(largest > 0) || math.IsInf(largest, 0) {
-		return nil, nil, ErrNoData
+	var vectors mat.Dense
+	es.VectorsTo(&vectors)
+	values := es.Values(nil)
+	slices.Reverse(values)
+	n := len(values)
+	for i := range n {
+		slices.Reverse(vectors.RawRowView(i))
 	}
-	var values []float64
-	for k := n - 1; k >= 0 && all[k] > rankTolerance*largest; k-- {
-		values = append(values, all[k])
-	}
-	vectors := mat.NewDense(n, len(values), nil)
-	for k := range values {
-		for i := range n {
-			vectors.Set(i, k, ascending.At(i, n-1-k))
-		}
-	}
-	return vectors, values, nil
+	return &vectors, values, nil
 }
 
 // finish turns B = AᵀQ (c × l) into the components.
@@ -199,7 +155,13 @@ func (p *Projection) finish(b []float32, c, l, dim int) error {
 	if err != nil {
 		return err
 	}
-	p.dim = min(dim, len(values))
+	p.dim = 0
+	for p.dim < min(dim, len(values)) && values[p.dim] > rankTolerance*values[0] {
+		p.dim++
+	}
+	if p.dim == 0 {
+		return ErrNoData
+	}
 	p.stride = p.dim
 	w := blas32.General{Rows: l, Cols: p.dim, Stride: p.dim, Data: make([]float32, l*p.dim)}
 	for k := range p.dim {
