@@ -114,7 +114,7 @@ func (r *racers) upload(u *uploader) {
 	if u.seq == 0 {
 		return
 	}
-	switch err := u.checkpointer.upload(r.t.Context(), dir, doc); {
+	switch _, err := u.checkpointer.upload(r.t.Context(), dir, doc); {
 	case err == nil:
 		r.made++
 	case !errors.Is(err, sink.ErrExists) && !errors.Is(err, errInjected):

@@ -38,6 +38,7 @@ type checkpointer struct {
 	shard   int
 	session string
 	atOnce  int // files
+	told    func(uploaded int64, err error)
 
 	tried   int64         // manifest of the last attempt
 	since   time.Time     // when it began, or the shard was opened
@@ -64,7 +65,7 @@ type freshFile struct {
 
 func newCheckpointer(o Options, session string) *checkpointer {
 	return &checkpointer{store: o.Store, fs: o.fs, log: o.Log, clock: o.Clock, shard: o.Shard, session: session, atOnce: o.transfers,
-		since: o.Clock(), sums: map[string]fileSum{}, fresh: map[fileSum]freshFile{}}
+		told: o.OnCheckpoint, since: o.Clock(), sums: map[string]fileSum{}, fresh: map[fileSum]freshFile{}}
 }
 
 // settled says whether the state is what the head manifest covers: all of it
@@ -95,7 +96,7 @@ func (s *Shard) checkpointIfDue(drained bool) {
 	c.tried, c.since = s.headSeq(), c.clock()
 	doc, err := s.snapshot()
 	if err != nil {
-		c.report(doc, err)
+		c.report(doc, 0, err)
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -103,7 +104,8 @@ func (s *Shard) checkpointIfDue(drained bool) {
 	go func(running chan struct{}) {
 		defer close(running)
 		defer cancel()
-		c.report(doc, c.upload(ctx, s.opts.Dir+snapshotSuffix, doc))
+		uploaded, err := c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
+		c.report(doc, uploaded, err)
 	}(c.running)
 }
 
@@ -120,10 +122,12 @@ func (s *Shard) Checkpoint(ctx context.Context) error {
 		return nil
 	}
 	c.tried, c.since = s.headSeq(), c.clock()
+	var uploaded int64
 	doc, err := s.snapshot()
 	if err == nil {
-		err = c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
+		uploaded, err = c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
 	}
+	c.tell(uploaded, err)
 	if err != nil {
 		return fmt.Errorf("checkpoint of the state of shard %d: %w", s.opts.Shard, err)
 	}
@@ -151,9 +155,17 @@ func (s *Shard) snapshot() (*Checkpoint, error) {
 	return doc, nil
 }
 
-func (c *checkpointer) report(doc *Checkpoint, err error) {
+// report is for attempts whose error nobody else gets.
+func (c *checkpointer) report(doc *Checkpoint, uploaded int64, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		c.log.Warn("state checkpoint failed; the next one is tried in time", "seq", doc.Seq, "error", err)
+	}
+	c.tell(uploaded, err)
+}
+
+func (c *checkpointer) tell(uploaded int64, err error) {
+	if c.told != nil && !errors.Is(err, context.Canceled) {
+		c.told(uploaded, err)
 	}
 }
 
@@ -191,21 +203,22 @@ func (c *checkpointer) stop() {
 }
 
 // upload stores the files of a snapshot that the store does not have yet, and
-// then the document that names them all.
+// then the document that names them all. It returns how many bytes it stored,
+// whether or not all went well.
 //
 // Other sessions may do the same at the same time, zombies included, and files
 // are being collected meanwhile. What makes that safe is the number of the
 // document, newest + 1, which only one can create; see doc.go, "Checkpoints".
-func (c *checkpointer) upload(ctx context.Context, dir string, doc *Checkpoint) error {
+func (c *checkpointer) upload(ctx context.Context, dir string, doc *Checkpoint) (uploaded int64, err error) {
 	began := c.clock()
 	kept, newest, err := keptCheckpoints(ctx, c.store, c.shard)
 	if err != nil && !errors.Is(err, ErrBadCheckpoint) {
-		return err
+		return uploaded, err
 	}
 	known := map[fileSum]string{}
 	for _, k := range kept {
 		if c.done = max(c.done, k.Seq); k.Seq >= doc.Seq {
-			return c.fs.RemoveAll(dir) // there is one already, as new as this
+			return 0, c.fs.RemoveAll(dir) // there is one already, as new as this
 		}
 		for _, f := range k.Files {
 			known[f.sum()] = f.Key
@@ -219,21 +232,21 @@ func (c *checkpointer) upload(ctx context.Context, dir string, doc *Checkpoint) 
 		}
 	}
 	doc.Number = newest + 1
-	sent, err := c.files(ctx, dir, doc, known)
+	uploaded, err = c.files(ctx, dir, doc, known)
 	if err != nil {
-		return err
+		return uploaded, err
 	}
 	data, err := doc.encode()
 	if err != nil {
-		return err
+		return uploaded, err
 	}
 	if err := c.store.Create(ctx, checkpointKey(doc.Shard, doc.Number), data); err != nil {
-		return err
+		return uploaded, err
 	}
 	c.done = doc.Seq
 	c.log.Info("state checkpoint made", "seq", doc.Seq, "number", doc.Number, "files", len(doc.Files), "bytes", doc.Bytes(),
-		"uploaded", sent, "took", c.clock().Sub(began))
-	return c.fs.RemoveAll(dir)
+		"uploaded", uploaded, "took", c.clock().Sub(began))
+	return uploaded, c.fs.RemoveAll(dir)
 }
 
 // files fills in doc.Files and uploads those that are not known.

@@ -87,9 +87,13 @@ type Options struct {
 	// OnCommit, if set, sees every manifest this shard has committed, in
 	// order, on the goroutine that committed it.
 	OnCommit func(*Manifest)
-	Clock    func() time.Time // time.Now if nil
-	Log      *slog.Logger     // discarded if nil
-	Rand     io.Reader        // crypto/rand if nil
+	// OnCheckpoint, if set, is told of every attempt to copy the state to the
+	// store: how many bytes it uploaded, and what went wrong. Attempts cut off
+	// by the shard's own end are left out. One call at a time, on any goroutine.
+	OnCheckpoint func(uploaded int64, err error)
+	Clock        func() time.Time // time.Now if nil
+	Log          *slog.Logger     // discarded if nil
+	Rand         io.Reader        // crypto/rand if nil
 
 	fs        vfs.FS        // tests: a file system that forgets
 	backoff   time.Duration // tests: first pause between tries of the commit

@@ -22,11 +22,13 @@ type metrics struct {
 	rows          prometheus.Counter
 	shardRestarts prometheus.Counter
 	restore       prometheus.Histogram
-	published     prometheus.Counter
-	freshness     prometheus.Histogram
-	generation    prometheus.Gauge
-	building      prometheus.Gauge
-	refreshFailed prometheus.Counter
+	// Copies of shards' states in the store.
+	checkpoints, checkpointFailures, checkpointBytes prometheus.Counter
+	published                                        prometheus.Counter
+	freshness                                        prometheus.Histogram
+	generation                                       prometheus.Gauge
+	building                                         prometheus.Gauge
+	refreshFailed                                    prometheus.Counter
 	// unknownLabels counts in whichever generation is served.
 	unknownLabels atomic.Int64
 	ngrams        generation.NGramCount
@@ -55,6 +57,9 @@ func newMetrics() *metrics {
 	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
 	m.restore = histogram("giantstream_shard_restore_seconds", "How long shards that came to this process took until their state had all that was committed.",
 		0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600)
+	m.checkpoints = counter("giantstream_checkpoints_total", "Copies of shards' states that are complete in the store.")
+	m.checkpointFailures = counter("giantstream_checkpoint_failures_total", "Attempts to copy a shard's state to the store that failed.")
+	m.checkpointBytes = counter("giantstream_checkpoint_bytes_total", "Bytes uploaded for copies of shards' states, those of failed attempts included.")
 	m.published = counter("giantstream_embeddings_published_total", "Embeddings and tombstones acknowledged by the sink topic.")
 	m.freshness = histogram("giantstream_embedding_freshness_seconds", "From a change's event time until the sink topic has acknowledged its embedding.",
 		0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 7200)
@@ -92,6 +97,15 @@ func (m *metrics) counterOf(o prometheus.CounterOpts, load func() int64) {
 func (m *metrics) committed(c *stream.Manifest) {
 	m.manifests.Inc()
 	m.rows.Add(float64(c.Rows))
+}
+
+func (m *metrics) checkpointed(uploaded int64, err error) {
+	m.checkpointBytes.Add(float64(uploaded))
+	if err != nil {
+		m.checkpointFailures.Inc()
+		return
+	}
+	m.checkpoints.Inc()
 }
 
 // shardCollector shows the shards that this process has at the moment. It

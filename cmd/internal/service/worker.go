@@ -106,6 +106,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *strea
 				s.log.Debug("offsets not committed to the group; the manifest has them", "shard", m.Shard, "error", err)
 			}
 		},
+		OnCheckpoint: s.metrics.checkpointed,
 	}
 	if s.topics.Mirror != "" {
 		w := mirror.NewWriter(s.client, s.topics.Mirror)
