@@ -22,7 +22,7 @@ test: ## run all tests
 	go test ./...
 
 race: ## run the tests of concurrent packages under the race detector, the long ones left out
-	go test -race -short $(RACE_PACKAGES)
+	go test -race -short -timeout 20m $(RACE_PACKAGES)
 
 lint: ## check formatting, go vet and golangci-lint (installed if missing)
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi

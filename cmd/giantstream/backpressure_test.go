@@ -16,13 +16,53 @@ import (
 	"giantstream/stream"
 )
 
-// A burst of large texts, a node with 100,000 edges and a store that takes its
-// time: the input waits on the brokers, not in memory.
+// A burst of large texts, a node with 100,000 edges, and a store or a broker
+// that takes its time: the input waits on the brokers, not in memory.
 func TestMemoryIsBoundedWhateverArrives(t *testing.T) {
 	if testing.Short() {
-		t.Skip("streams 100 MB")
+		t.Skip("streams 100 MB, twice")
 	}
 	peakMemory(t, os.Getpid()) // skips before the work where it cannot be told
+	for _, test := range []struct {
+		name   string
+		toxics []faults.Toxic // of the store's connections, or else of the broker's
+		store  bool
+	}{
+		{"slow store", []faults.Toxic{{Type: "latency", Stream: "downstream", Toxicity: 1, Attributes: map[string]any{"latency": 20}}}, true},
+		// KB/s of a connection. Each edge is sent on to its far end's shard, so
+		// what comes in wants to go out again, and slower.
+		{"slow broker", []faults.Toxic{
+			{Type: "bandwidth", Stream: "downstream", Toxicity: 1, Attributes: map[string]any{"rate": 20_000}},
+			{Type: "bandwidth", Stream: "upstream", Toxicity: 1, Attributes: map[string]any{"rate": 2_000}},
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			listen := freeAddr(t)
+			front, s3 := newProxy(t, "127.0.0.1:0", listen), newProxy(t, "127.0.0.1:0", startS3(t))
+			b := faults.NewBroker(t.TempDir(), listen, front.Addr())
+			if err := b.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = b.Kill() })
+			slow := front
+			if test.store {
+				slow = s3
+			}
+			memoryIsBounded(t, front.Addr(), s3.Addr(), func() {
+				for _, toxic := range test.toxics {
+					if err := slow.Poison(toxic); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// memoryIsBounded runs a worker on that input. Poison is called when the texts
+// are on their topic and before the edges are.
+func memoryIsBounded(t *testing.T, broker, s3 string, poison func()) {
+	t.Helper()
 	const (
 		texts, textBytes = 400, 250 << 10
 		edges            = 100_000
@@ -31,22 +71,18 @@ func TestMemoryIsBoundedWhateverArrives(t *testing.T) {
 		// nine fetches of 1 MiB ahead, the state's caches.
 		bound = 600 << 20
 	)
-	w := newWorkers(t)
-	proxy := newProxy(t, "127.0.0.1:0", startS3(t))
+	w := newWorkersAt(t, broker)
 	w.settings = strings.Replace(w.settings, "window: {changes: 100, time: 200ms}", "window: {changes: 5000, bytes: 8MiB, time: 200ms}", 1)
 	w.settings = regexp.MustCompile(`(?m)^store:.*$`).ReplaceAllString(w.settings,
 		fmt.Sprintf("store: s3://giantstream/memory\ns3: {endpoint: \"http://%s\", region: %s, access_key: %s, secret_key: %s}",
-			proxy.Addr(), s3server.Region, s3server.AccessKey, s3server.SecretKey))
-	store, err := s3store.Open(t.Context(), "giantstream", "memory", s3store.Options{Endpoint: "http://" + proxy.Addr(), PathStyle: true, Region: s3server.Region,
+			s3, s3server.Region, s3server.AccessKey, s3server.SecretKey))
+	store, err := s3store.Open(t.Context(), "giantstream", "memory", s3store.Options{Endpoint: "http://" + s3, PathStyle: true, Region: s3server.Region,
 		AccessKey: s3server.AccessKey, SecretKey: s3server.SecretKey})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := w.start(t, "a", "", "--roles", "stream")
 	until(t, "it has shards", a.hasShards)
-	if err := proxy.Poison(faults.Toxic{Type: "latency", Stream: "downstream", Toxicity: 1, Attributes: map[string]any{"latency": 20}}); err != nil {
-		t.Fatal(err)
-	}
 
 	p := w.client.NewProducer()
 	defer p.Close()
@@ -60,6 +96,10 @@ func TestMemoryIsBoundedWhateverArrives(t *testing.T) {
 		id := fmt.Sprint("large-", i)
 		send("nodes", id, fmt.Sprintf(`{"id":%q,"text":%q}`, id, strings.Repeat(fmt.Sprint("word", i%97, " "), textBytes/8)))
 	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	poison()
 	send("nodes", "hub", `{"id":"hub","text":"everybody's neighbour"}`)
 	for i := range edges {
 		send("edges", "hub", fmt.Sprintf(`{"src":"hub","dst":"leaf-%d"}`, i))

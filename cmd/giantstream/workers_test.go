@@ -28,8 +28,7 @@ type workers struct {
 
 func newWorkers(t *testing.T) *workers {
 	t.Helper()
-	dir := t.TempDir()
-	b, err := broker.Start(broker.Options{Dir: filepath.Join(dir, "broker")})
+	b, err := broker.Start(broker.Options{Dir: filepath.Join(t.TempDir(), "broker")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +37,20 @@ func newWorkers(t *testing.T) *workers {
 			t.Error(err)
 		}
 	})
-	c, err := client.New(client.Options{Brokers: b.Addrs()})
+	return newWorkersAt(t, b.Addrs()[0])
+}
+
+// newWorkersAt is newWorkers on a broker that somebody else runs.
+func newWorkersAt(t *testing.T, addr string) *workers {
+	t.Helper()
+	dir := t.TempDir()
+	c, err := client.New(client.Options{Brokers: []string{addr}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	store := filepath.Join(dir, "store")
-	settings := smallConfig + fmt.Sprintf("store: \"file://%s\"\nkafka: {brokers: [%q]}\n", filepath.ToSlash(store), b.Addrs()[0])
+	settings := smallConfig + fmt.Sprintf("store: \"file://%s\"\nkafka: {brokers: [%q]}\n", filepath.ToSlash(store), addr)
 	return &workers{place: place{store: openStore(t, store), client: c, embeddings: "embeddings", deadLetters: "test.dead-letters"},
 		settings: settings, dir: dir}
 }
