@@ -6,51 +6,59 @@ import (
 )
 
 // chunk is the classifiers of the children of one parent, by feature: the
-// weights of feature features[r] are entry[start[r]:start[r+1]] and the same
-// range of weight. table finds r for a feature.
+// weights of row r's feature are cells[start[r]:start[r+1]]. table finds r for
+// a feature.
 type chunk struct {
-	bias   []float32 // by child
-	table  []slot
-	shift  uint8
-	start  []int32
-	entry  []int32 // child, from 0 within the chunk
-	weight []float32
+	bias  []float32 // by child
+	table []slot
+	shift uint8
+	start []int32
+	cells []cell
+}
+
+// cell is a weight of a child, from 0 within the chunk.
+type cell struct {
+	child  int32
+	weight float32
 }
 
 // slot is an entry of the hash table: linear probing, empty if row is -1.
 type slot struct{ feature, row int32 }
 
-func newChunk(children []classifier) chunk {
+// newChunk puts the parts of a parent's children together. Rows are in the
+// order of the parts' columns.
+func newChunk(l *local, parts []part) chunk {
 	var c chunk
+	row := make([]int32, l.cols+len(l.ownIndex)+1) // by column: entries, then row+1
 	total := 0
-	for _, child := range children {
-		c.bias = append(c.bias, child.bias)
-		total += len(child.Index)
-	}
-	features := make([]int32, 0, total)
-	for _, child := range children {
-		features = append(features, child.Index...)
-	}
-	slices.Sort(features)
-	features = slices.Clip(slices.Compact(features))
-	c.index(features)
-	c.start = make([]int32, len(features)+1)
-	for _, child := range children {
-		for _, j := range child.Index {
-			c.start[c.row(j)+1]++
+	for _, p := range parts {
+		c.bias = append(c.bias, p.bias...)
+		total += len(p.column)
+		for _, j := range p.column {
+			row[j]++
 		}
 	}
-	for r := range features {
-		c.start[r+1] += c.start[r]
+	var features []int32
+	c.start = append(c.start, 0)
+	for j, n := range row {
+		if n == 0 {
+			continue
+		}
+		features = append(features, l.name(j))
+		c.start = append(c.start, c.start[len(c.start)-1]+n)
+		row[j] = int32(len(features))
 	}
-	c.entry, c.weight = make([]int32, total), make([]float32, total)
+	c.index(features)
+	c.cells = make([]cell, total)
 	next := slices.Clone(c.start)
-	for k, child := range children {
-		for at, j := range child.Index {
-			r := c.row(j)
-			c.entry[next[r]], c.weight[next[r]] = int32(k), child.Value[at]
+	first := int32(0)
+	for _, p := range parts {
+		for at, j := range p.column {
+			r := row[j] - 1
+			c.cells[next[r]] = cell{first + p.child[at], p.weight[at]}
 			next[r]++
 		}
+		first += int32(len(p.bias))
 	}
 	return c
 }
@@ -97,8 +105,8 @@ func (c *chunk) scores(index []int32, value []float32, out []float32) {
 			continue
 		}
 		v := value[k]
-		for at := c.start[r]; at < c.start[r+1]; at++ {
-			out[c.entry[at]] += v * c.weight[at]
+		for _, w := range c.cells[c.start[r]:c.start[r+1]] {
+			out[w.child] += v * w.weight
 		}
 	}
 }

@@ -1,110 +1,136 @@
 package xrlinear
 
 import (
-	"math"
 	"slices"
 
+	"giantstream/train/internal/lanes"
 	"giantstream/train/internal/rng"
 )
 
-// descent solves one problem after another by dual coordinate descent; one
-// per goroutine.
+// descent solves the problems of up to lanes.Most children of one parent side
+// by side, by dual coordinate descent; one per goroutine.
 //
 // The dual of the L2-loss SVM is
 //
 //	min over α ≥ 0 of ½ Σ_ij α_i α_j y_i y_j ⟨x_i, x_j⟩ + ½ Σ_i α_i²/(2C) − Σ_i α_i
 //
-// with w = Σ_i y_i α_i x_i. The gradient of coordinate i is
-// y_i⟨w, x_i⟩ + α_i/(2C) − 1; it is a violation unless α_i = 0 and it is
-// positive.
+// with w = Σ_i y_i α_i x_i. The children have the same x and different y. A
+// row is visited for all of them at once: their margins are one walk along its
+// features, and what their steps add to their w is another.
 type descent struct {
 	o     Options
-	alpha []float32
-	sign  []float32
-	// active are the coordinates that take part, in is whether one does.
-	active []int32
-	in     []bool
+	lanes int
+	w     []float32 // columns × lanes
+	beta  []float32 // rows × lanes: y_i α_i
+	// Row k is a positive of the lanes positive[first[k]:first[k+1]].
+	first, positive []int32
+	order           []int32
+	// Of the row that is being visited, by lane.
+	sign, margin, next, delta []float32
 }
 
-// gradient returns coordinate k's projected gradient, and the gradient.
-func (d *descent) gradient(l *local, margin float32, k int32) (projected, g float64) {
-	g = float64(d.sign[k]*margin) + float64(d.alpha[k])*(float64(l.ownSquare[k])+0.5/d.o.Cost) - 1
-	if d.alpha[k] == 0 && g > 0 {
-		return 0, g
-	}
-	return g, g
-}
+// What a row's largest projected gradient must exceed, relative to the
+// tolerance, for the row to move and to stay among the active ones. Were it 1, each sweep of
+// all rows would find a few that the others' last moves have pushed just over
+// the tolerance, and the end would take most of the time.
+const (
+	moves = 0.1
+	stays = 0.5
+)
 
-// passes descends over the active coordinates until their projected
-// gradients lie within tolerance, and returns how many passes are left.
-func (d *descent) passes(l *local, s space, r *rng.Source, tolerance float64, left int) int {
-	for ; left > 0; left-- {
-		r.Shuffle(d.active)
-		least, most := math.Inf(1), math.Inf(-1)
-		for _, k := range d.active {
-			projected, g := d.gradient(l, s.margin(k), k)
-			least, most = min(least, projected), max(most, projected)
-			if math.Abs(projected) < 1e-12 {
-				continue
-			}
-			before := d.alpha[k]
-			after := float32(max(0, float64(before)-g/(float64(l.square[k])+float64(l.ownSquare[k])+0.5/d.o.Cost)))
-			if after == before {
-				continue
-			}
-			d.alpha[k] = after
-			s.add(k, (after-before)*d.sign[k])
-		}
-		if most-least <= tolerance {
-			return left - 1
-		}
-	}
-	return 0
-}
+// between is the number of sweeps of the active rows between two of all rows.
+const between = 3
 
-// none solves the problem that has no positives.
-func (d *descent) none(l *local, s space, r *rng.Source) {
-	n := l.n()
-	d.alpha, d.sign = slices.Grow(d.alpha[:0], n)[:n], slices.Grow(d.sign[:0], n)[:n]
-	d.active = d.active[:0]
-	for k := range n {
-		d.alpha[k], d.sign[k] = 0, -1
-		d.active = append(d.active, int32(k))
-	}
-	// More exactly than the children, so that their checks find little.
-	d.passes(l, s, r, d.o.Epsilon/4, d.o.Passes)
-}
-
-// some solves the problem with the given positives (rows of l), from the
-// solution without, whose α are given and which s holds.
-func (d *descent) some(l *local, s space, r *rng.Source, alpha []float32, positives []int32) {
-	n := l.n()
-	d.alpha = append(d.alpha[:0], alpha...)
-	d.sign, d.in = slices.Grow(d.sign[:0], n)[:n], slices.Grow(d.in[:0], n)[:n]
-	for k := range n {
-		d.sign[k], d.in[k] = -1, false
-	}
-	d.active = d.active[:0]
-	for _, k := range positives {
-		s.add(k, alpha[k]) // it is no negative any more
-		d.alpha[k], d.sign[k], d.in[k] = 0, 1, true
-		d.active = append(d.active, k)
-	}
+// solve leaves the solutions in w and beta. positives are each child's, as
+// rows of m. It is done when a sweep of all rows finds none off by more than
+// the tolerance.
+func (d *descent) solve(m *matrix, positives [][]int32, r rng.Source) {
+	d.begin(m, positives)
 	// All gradients within ±ε/2 of zero is within ε of each other.
-	for left := d.o.Passes; left > 0; {
-		left = d.passes(l, s, r, d.o.Epsilon, left)
-		known := len(d.active)
-		for k := range int32(n) {
-			if d.in[k] {
-				continue
-			}
-			if projected, _ := d.gradient(l, s.margin(k), k); math.Abs(projected) > d.o.Epsilon/2 {
-				d.in[k] = true
-				d.active = append(d.active, k)
-			}
+	tolerance := float32(d.o.Epsilon / 2)
+	active, since := 0, 0
+	for range d.o.Passes {
+		since++
+		whole := active == 0 || since > between
+		if whole {
+			active, since = len(d.order), 0
 		}
-		if len(d.active) == known {
+		r.Shuffle(d.order[:active])
+		var worst float32
+		active, worst = d.sweep(m, d.order[:active], tolerance)
+		if whole && worst <= tolerance {
 			return
 		}
 	}
+}
+
+func (d *descent) begin(m *matrix, positives [][]int32) {
+	n := m.n()
+	d.lanes = lanes.Width(len(positives))
+	d.w, d.beta = zeros(d.w, m.cols*d.lanes), zeros(d.beta, n*d.lanes)
+	for _, row := range []*[]float32{&d.sign, &d.margin, &d.next, &d.delta} {
+		*row = zeros(*row, d.lanes)
+	}
+	d.order = slices.Grow(d.order[:0], n)
+	for k := range n {
+		d.order = append(d.order, int32(k))
+	}
+	d.first = slices.Grow(d.first[:0], n+1)[:n+1]
+	clear(d.first)
+	total := 0
+	for c, list := range positives {
+		d.sign[c] = -1 // lanes without a child rest
+		for _, k := range list {
+			d.first[k]++
+		}
+		total += len(list)
+	}
+	for k := range n {
+		d.first[k+1] += d.first[k]
+	}
+	d.positive = slices.Grow(d.positive[:0], total)[:total]
+	for c, list := range positives {
+		for _, k := range list {
+			d.first[k]--
+			d.positive[d.first[k]] = int32(c)
+		}
+	}
+}
+
+// sweep visits rows and moves them, all children at once. It brings those that
+// stay active to the front and returns their number, and the largest
+// projected gradient it met.
+func (d *descent) sweep(m *matrix, rows []int32, tolerance float32) (active int, worst float32) {
+	for at, k := range rows {
+		index, value := m.row(k)
+		lanes.Project(d.margin, d.w, index, value)
+		diagonal := m.own(k) + float32(0.5/d.o.Cost)
+		curvature := m.square[k] + diagonal
+		beta := d.beta[int(k)*d.lanes : (int(k)+1)*d.lanes]
+		positive := d.positive[d.first[k]:d.first[k+1]]
+		for _, c := range positive {
+			d.sign[c] = 1
+		}
+		gradient := curvature * lanes.Step(d.next, d.delta, d.margin, d.sign, beta, diagonal, curvature)
+		for _, c := range positive {
+			d.sign[c] = -1
+		}
+		worst = max(worst, gradient)
+		if gradient <= moves*tolerance {
+			continue
+		}
+		copy(beta, d.next)
+		lanes.Add(d.w, d.delta, index, value)
+		if gradient > stays*tolerance {
+			rows[at], rows[active] = rows[active], k
+			active++
+		}
+	}
+	return active, worst
+}
+
+func zeros(s []float32, n int) []float32 {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }

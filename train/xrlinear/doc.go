@@ -27,25 +27,28 @@
 //
 // What makes it quick:
 //
-//   - The children of a parent have the same instances, and nearly all of
-//     these are negatives. So the problem without any positive is solved once for the
-//     parent, each child starts there, and only its positives and the
-//     instances whose gradient they disturb take part in the descent.
-//     All others are checked before a solution counts, and join if they are off.
-//   - Columns are numbered anew for each parent, so that w is as small as the
-//     parent's vocabulary and stays in the cache.
+//   - The children of a parent have the same instances. Up to 64 of them are
+//     trained side by side, weights by feature and then by child: a row's features are read
+//     once for all their margins and once for all their steps, in vector
+//     registers (train/internal/lanes), and a child costs little more than
+//     none.
+//   - A row that is nearly in order for all of them sits out some sweeps. A
+//     solution counts once a sweep of all rows finds none that is off.
+//   - Columns are numbered anew for each parent, the most frequent first, so that the
+//     weights are as few as the parent's vocabulary and those in use lie together.
 //   - A column that one instance alone has does nothing but add a constant to
 //     that instance's entry of the dual's diagonal, and leaves the matrix.
-//   - Where the instances of a parent are few, the descent runs on their Gram
-//     matrix: a step costs as many operations as there are instances, and
-//     a check none.
+//
+// Heads fits classifiers by the same descent to dense rows: a start for the
+// heads of an encoder in training.
 //
 // # Prediction
 //
 // A cluster's score is its parent's times exp(−max(0, 1 − ⟨w, x⟩)³), and the
 // Width best clusters of each level pass their children on. The weights of the
 // children of one parent lie together by feature, so that a feature of the
-// query is looked up once for all of them.
+// query is looked up once for all of them. Many queries go down the tree
+// together, parent by parent, so that they find a parent's weights in the cache.
 //
 // Results do not depend on the number of workers.
 package xrlinear

@@ -3,7 +3,6 @@ package xrlinear
 import (
 	"slices"
 
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train/xmc"
 )
@@ -20,24 +19,18 @@ func (m *Model) Evaluate(x, y *sparse.Matrix, tree Tree, workers int) ([]xmc.Lev
 		return nil, err
 	}
 	levels, _ := pose(y, tree)
-	workers = parallel.Workers(workers)
-	queries := make([]*Query, workers)
-	for w := range queries {
-		queries[w] = m.NewQuery()
+	rows := make([][]xmc.LevelMetrics, len(levels)) // of one instance each
+	for t := range rows {
+		rows[t] = make([]xmc.LevelMetrics, x.Rows)
 	}
+	m.searchAll(x, len(levels), evaluated, evaluated, workers, func(t, i int, best []node) {
+		if truth := levels[t].y.Row(i).Index; len(truth) > 0 {
+			rows[t][i] = judge(best, truth)
+		}
+	})
 	out := make([]xmc.LevelMetrics, len(levels))
 	for t := range levels {
-		truth := levels[t].y
-		rows := make([]xmc.LevelMetrics, x.Rows) // of one instance each
-		parallel.Each(x.Rows, 64, workers, func(w, _, lo, hi int) {
-			for i := lo; i < hi; i++ {
-				if len(truth.Row(i).Index) > 0 {
-					queries[w].search(m, x.Row(i), t+1, evaluated, evaluated)
-					rows[i] = judge(queries[w].beam, truth.Row(i).Index)
-				}
-			}
-		})
-		out[t] = mean(rows, truth)
+		out[t] = mean(rows[t], levels[t].y)
 		out[t].Clusters = levels[t].nodes()
 	}
 	return out, nil

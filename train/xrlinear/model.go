@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 )
 
@@ -19,12 +18,23 @@ type modelLevel struct {
 	chunks []chunk // by parent
 }
 
+// children returns the number of children of a parent.
+func (l *modelLevel) children(parent int32) int { return int(l.start[parent+1] - l.start[parent]) }
+
+// below appends the children of a parent, whose margins are given.
+func (l *modelLevel) below(nodes []node, parent node, margins []float32) []node {
+	for k, s := range margins {
+		nodes = append(nodes, node{l.start[parent.id] + int32(k), parent.score * hinge(s)})
+	}
+	return nodes
+}
+
 // Weights returns the number of weights of all levels.
 func (m *Model) Weights() int {
 	n := 0
 	for _, l := range m.levels {
 		for _, c := range l.chunks {
-			n += len(c.weight)
+			n += len(c.cells)
 		}
 	}
 	return n
@@ -86,15 +96,13 @@ func (q *Query) search(m *Model, x sparse.Vector, levels, width, last int) {
 		q.next = q.next[:0]
 		l := &m.levels[t]
 		for _, parent := range q.beam {
-			lo, hi := l.start[parent.id], l.start[parent.id+1]
-			if lo == hi {
+			n := l.children(parent.id)
+			if n == 0 {
 				continue
 			}
-			q.scores = slices.Grow(q.scores[:0], int(hi-lo))[:hi-lo]
+			q.scores = slices.Grow(q.scores[:0], n)[:n]
 			l.chunks[parent.id].scores(x.Index, x.Value, q.scores)
-			for k, s := range q.scores {
-				q.next = append(q.next, node{lo + int32(k), parent.score * hinge(s)})
-			}
+			q.next = l.below(q.next, parent, q.scores)
 		}
 		keep := width
 		if t == levels-1 {
@@ -135,25 +143,3 @@ func best(nodes []node, k int) []node {
 }
 
 func better(a, b node) bool { return a.score > b.score || a.score == b.score && a.id < b.id }
-
-// PredictAll answers every row of x.
-func (m *Model) PredictAll(x *sparse.Matrix, b Beam, workers int) [][]Prediction {
-	out := make([][]Prediction, x.Rows)
-	m.each(x.Rows, workers, func(q *Query, i int) {
-		out[i] = m.Predict(q, x.Row(i), b, nil)
-	})
-	return out
-}
-
-func (m *Model) each(n, workers int, body func(q *Query, i int)) {
-	workers = parallel.Workers(workers)
-	queries := make([]*Query, workers)
-	for w := range queries {
-		queries[w] = m.NewQuery()
-	}
-	parallel.Each(n, 64, workers, func(worker, _, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			body(queries[worker], i)
-		}
-	})
-}

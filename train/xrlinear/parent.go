@@ -1,23 +1,18 @@
 package xrlinear
 
 import (
-	"math"
 	"slices"
 
-	"giantstream/featurize/sparse"
+	"giantstream/train/internal/lanes"
 	"giantstream/train/internal/rng"
 )
 
 const (
-	// gramRows is the number of instances up to which the descent runs on
-	// their Gram matrix: its n² numbers are then 9 MB, and moving along one of
-	// its rows costs no more than a text's features do.
-	gramRows = 1536
-	// gramChildren is the number of children from which making it pays.
-	gramChildren = 4
 	// spread is the number of instances from which the children of one parent
 	// are divided among the goroutines, and not the parents.
 	spread = 8192
+	// spreadLanes is how many of them are then trained side by side.
+	spreadLanes = 16
 )
 
 // worker is one goroutine's scratch memory.
@@ -25,96 +20,81 @@ type worker struct {
 	o         Options
 	localizer *localizer
 	descent   descent
-	primal    primal
-	dual      dual
-	positives []int32
+	positives [][]int32
 }
 
 func newWorker(o Options, cols int) *worker {
 	return &worker{o: o, localizer: newLocalizer(cols), descent: descent{o: o}}
 }
 
-// family is a parent's problem, ready for its children: the solution
-// without positives.
-type family struct {
-	*local
-	alpha   []float32
-	none    *primal
-	gram    []float32 // nil if the children descend on w
-	margins []float32 // of the solution without positives, with gram
+// part is the classifiers of some children of a parent that follow each other.
+type part struct {
+	bias []float32
+	// Weights by column, and by child within one: those of columns of the local
+	// matrix, and after them those of the columns that one row alone has, whose
+	// numbers go on from there by their place in ownIndex.
+	column []int32
+	child  []int32 // from 0 within the part
+	weight []float32
 }
 
-// family prepares the parent whose instances are rows.
-func (w *worker) family(x *sparse.Matrix, rows []int32, children int, r rng.Source) *family {
-	f := &family{local: w.localizer.take(x, rows)}
-	f.none = newPrimal(f.local)
-	if n := f.n(); n <= gramRows && children >= gramChildren {
-		f.gram = f.local.gram(w.dual.gram)
-		w.dual.gram = f.gram
-		w.dual.reset(n)
-		w.descent.none(f.local, &w.dual, &r)
-		f.margins = slices.Clone(w.dual.margins)
-		for k, a := range w.descent.alpha {
-			if a != 0 {
-				f.none.add(int32(k), -a)
-			}
+// train solves the problems of the children whose instances are positives.
+func (w *worker) train(l *local, positives [][]int32, r rng.Source) part {
+	w.positives = slices.Grow(w.positives[:0], len(positives))[:len(positives)]
+	for c, list := range positives {
+		rows := w.positives[c][:0]
+		for _, i := range list {
+			k, _ := slices.BinarySearch(l.rows, i)
+			rows = append(rows, int32(k))
 		}
-	} else {
-		w.descent.none(f.local, f.none, &r)
+		w.positives[c] = rows
 	}
-	f.alpha = slices.Clone(w.descent.alpha)
-	return f
-}
-
-// classifier is one child's w, its features in no order, and bias.
-type classifier struct {
-	sparse.Vector
-	bias float32
-}
-
-// child solves the problem of one child, whose instances are positives.
-func (w *worker) child(f *family, positives []int32, r rng.Source) classifier {
-	w.positives = w.positives[:0]
-	for _, i := range positives {
-		k, _ := slices.BinarySearch(f.rows, i)
-		w.positives = append(w.positives, int32(k))
-	}
-	w.primal.become(f.none)
-	d := &w.descent
-	if f.gram == nil {
-		d.some(f.local, &w.primal, &r, f.alpha, w.positives)
-	} else {
-		w.dual.gram = f.gram
-		w.dual.margins = append(w.dual.margins[:0], f.margins...)
-		d.some(f.local, &w.dual, &r, f.alpha, w.positives)
-		for _, k := range d.active {
-			if s := d.sign[k]*d.alpha[k] + f.alpha[k]; s != 0 {
-				w.primal.add(k, s)
-			}
-		}
-	}
-	return w.weights(f)
+	w.descent.solve(&l.matrix, w.positives, r)
+	return w.descent.weights(l, len(positives), w.o.Threshold)
 }
 
 // weights drops what is below the threshold.
-func (w *worker) weights(f *family) classifier {
-	c := classifier{bias: w.primal.b}
-	small := w.o.Threshold
-	for j, v := range w.primal.w {
-		if v >= small || v <= -small {
-			c.Index, c.Value = append(c.Index, f.cols[j]), append(c.Value, v)
-		}
-	}
-	for k, a := range w.descent.alpha {
-		if a*f.ownMost[k] < small {
-			continue
-		}
-		for at := f.ownStart[k]; at < f.ownStart[k+1]; at++ {
-			v := w.descent.sign[k] * a * f.ownValue[at]
-			if float32(math.Abs(float64(v))) >= small {
-				c.Index, c.Value = append(c.Index, f.ownIndex[at]), append(c.Value, v)
+func (d *descent) weights(l *local, children int, threshold float32) part {
+	p := part{bias: slices.Clone(d.w[:children])}
+	for j := 1; j < l.cols; j++ {
+		for c, v := range d.w[j*d.lanes : j*d.lanes+children] {
+			if v >= threshold || v <= -threshold {
+				p.add(int32(j), c, v)
 			}
 		}
 	}
-	return c
+	for k, most := range l.ownMost {
+		beta := d.beta[k*d.lanes : k*d.lanes+children]
+		if most*largest(beta) < threshold {
+			continue
+		}
+		for at := l.ownStart[k]; at < l.ownStart[k+1]; at++ {
+			for c, b := range beta {
+				if v := b * l.ownValue[at]; v >= threshold || v <= -threshold {
+					p.add(int32(l.cols)+int32(at), c, v)
+				}
+			}
+		}
+	}
+	return p
+}
+
+func (p *part) add(column int32, child int, weight float32) {
+	p.column, p.child, p.weight = append(p.column, column), append(p.child, int32(child)), append(p.weight, weight)
+}
+
+func largest(values []float32) (most float32) {
+	for _, v := range values {
+		most = max(most, v, -v)
+	}
+	return most
+}
+
+// sideBySide is how many children of a parent with so many instances are
+// trained at a time.
+func sideBySide(instances int) int {
+	if instances >= spread {
+		return spreadLanes
+	}
+	return lanes.Most
 }

@@ -56,10 +56,12 @@ func (m *Model) parents(x *sparse.Matrix, levels []level, t int, o Options) *spa
 		return y.Transpose()
 	}
 	rows := make([][]int32, x.Rows)
-	m.each(x.Rows, o.Workers, func(q *Query, i int) {
+	m.searchAll(x, t, o.Matched, o.Matched, o.Workers, func(level, i int, best []node) {
+		if level < t-1 {
+			return
+		}
 		row := slices.Clone(y.Row(i).Index)
-		q.search(m, x.Row(i), t, o.Matched, o.Matched)
-		for _, n := range q.beam {
+		for _, n := range best {
 			row = append(row, n.id)
 		}
 		slices.Sort(row)
@@ -116,38 +118,48 @@ func (t *trainer) worker(w int) *worker {
 	return t.workers[w]
 }
 
-// random is the source of randomness for one child, or the parent itself (-1).
+// random is the source of randomness for the children from one on.
 func (t *trainer) random(parent, child int32) rng.Source {
-	return rng.New(t.o.Seed, uint64(t.number), uint64(parent), uint64(child+1))
+	return rng.New(t.o.Seed, uint64(t.number), uint64(parent), uint64(child))
 }
 
-// large trains a parent's children side by side.
+// large trains a parent's children side by side, some on each goroutine.
 func (t *trainer) large(p int32) {
 	lo, hi := t.level.start[p], t.level.start[p+1]
-	f := t.worker(0).family(t.x, t.parents.Row(int(p)).Index, int(hi-lo), t.random(p, -1))
-	children := make([]classifier, hi-lo)
-	parallel.Each(len(children), 1, t.o.Workers, func(w, _, c, _ int) {
-		children[c] = t.worker(w).child(f, t.positives.Row(int(lo)+c).Index, t.random(p, int32(c)))
-		t.progress.Add(1)
+	l := t.worker(0).localizer.take(t.x, t.parents.Row(int(p)).Index)
+	size := sideBySide(len(l.rows))
+	parts := make([]part, parallel.Blocks(int(hi-lo), size))
+	parallel.Each(int(hi-lo), size, t.o.Workers, func(w, b, from, to int) {
+		parts[b] = t.part(t.worker(w), l, p, lo+int32(from), lo+int32(to))
 	})
-	t.chunks[p] = newChunk(children)
+	t.chunks[p] = newChunk(l, parts)
 }
 
-// small trains a parent's children one after the other.
+// small trains a parent's children on one goroutine.
 func (t *trainer) small(w *worker, p int32) {
 	lo, hi := t.level.start[p], t.level.start[p+1]
-	rows := t.parents.Row(int(p)).Index
-	children := make([]classifier, hi-lo)
-	if len(rows) > 0 {
-		f := w.family(t.x, rows, int(hi-lo), t.random(p, -1))
-		for c := range children {
-			children[c] = w.child(f, t.positives.Row(int(lo)+c).Index, t.random(p, int32(c)))
-		}
+	l := w.localizer.take(t.x, t.parents.Row(int(p)).Index)
+	size := int32(sideBySide(len(l.rows)))
+	var parts []part
+	for from := lo; from < hi; from += size {
+		parts = append(parts, t.part(w, l, p, from, min(from+size, hi)))
+	}
+	t.chunks[p] = newChunk(l, parts)
+}
+
+// part trains the children [lo, hi) of parent p, whose instances are l.
+func (t *trainer) part(w *worker, l *local, p, lo, hi int32) part {
+	var r part
+	if len(l.rows) == 0 {
+		// Never seen: as classifiers of negatives alone.
+		r.bias = slices.Repeat([]float32{-1}, int(hi-lo))
 	} else {
-		for c := range children {
-			children[c].bias = -1 // never seen: as a classifier of negatives alone
+		positives := make([][]int32, hi-lo)
+		for c := range positives {
+			positives[c] = t.positives.Row(int(lo) + c).Index
 		}
+		r = w.train(l, positives, t.random(p, lo))
 	}
 	t.progress.Add(int64(hi - lo))
-	t.chunks[p] = newChunk(children)
+	return r
 }

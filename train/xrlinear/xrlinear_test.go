@@ -126,30 +126,27 @@ func TestClassifiersAreOptimal(t *testing.T) {
 	levels, _ := pose(y, tree)
 	var m Model
 	rows := m.parents(x, levels, 1, o)
-	for name, gram := range map[string]bool{"Gram matrix": true, "w": false} {
-		w := newWorker(o, x.Cols)
-		for p := range 2 {
-			children := 1 // too few for the Gram matrix
-			if gram {
-				children = gramChildren
-			}
-			f := w.family(x, rows.Row(p).Index, children, rng.New(1))
-			if (f.gram != nil) != gram {
-				t.Fatalf("%s: descent on the other", name)
-			}
-			positives := levels[1].y.Transpose()
-			for c := levels[1].start[p]; c < levels[1].start[p+1]; c++ {
-				got := w.child(f, positives.Row(int(c)).Index, rng.New(2))
-				dense := make([]float64, x.Cols+1)
-				for k, j := range got.Index {
-					dense[j] = float64(got.Value[k])
+	positives := levels[1].y.Transpose()
+	w := newWorker(o, x.Cols)
+	for p := range 2 {
+		l := w.localizer.take(x, rows.Row(p).Index)
+		var lists [][]int32
+		for c := levels[1].start[p]; c < levels[1].start[p+1]; c++ {
+			lists = append(lists, positives.Row(int(c)).Index)
+		}
+		got := w.train(l, lists, rng.New(2))
+		for c, list := range lists {
+			dense := make([]float64, x.Cols+1)
+			for k, j := range got.column {
+				if got.child[k] == int32(c) {
+					dense[l.name(int(j))] = float64(got.weight[k])
 				}
-				dense[x.Cols] = float64(got.bias)
-				loss := primalObjective(x, f.rows, positives.Row(int(c)).Index, o.Cost, dense)
-				best := primalObjective(x, f.rows, positives.Row(int(c)).Index, o.Cost, minimise(x, f.rows, positives.Row(int(c)).Index, o.Cost))
-				if loss > best*(1+1e-3) {
-					t.Errorf("%s, cluster %d: objective %.6f, the minimum is %.6f", name, c, loss, best)
-				}
+			}
+			dense[x.Cols] = float64(got.bias[c])
+			loss := primalObjective(x, l.rows, list, o.Cost, dense)
+			best := primalObjective(x, l.rows, list, o.Cost, minimise(x, l.rows, list, o.Cost))
+			if loss > best*(1+1e-3) {
+				t.Errorf("cluster %d below %d: objective %.6f, the minimum is %.6f", c, p, loss, best)
 			}
 		}
 	}
@@ -207,6 +204,19 @@ func margin(x *sparse.Matrix, i int32, w []float64) float64 {
 	return s
 }
 
+// Together or one by one, queries get the same answers.
+func TestPredictAllIsPredict(t *testing.T) {
+	x, y := task(300, tree, 1)
+	m := trained(t, x, y, Options{})
+	q := m.NewQuery()
+	b := Beam{Width: 3, Top: 7}
+	for i, all := range m.PredictAll(x, b, 3) {
+		if one := m.Predict(q, x.Row(i), b, nil); !slices.Equal(all, one) {
+			t.Fatalf("query %d: %v together, %v alone", i, all, one)
+		}
+	}
+}
+
 func TestSameForAnyNumberOfWorkers(t *testing.T) {
 	x, y := task(300, tree, 1)
 	a, b := trained(t, x, y, Options{Workers: 1, Matched: 2}), trained(t, x, y, Options{Workers: 5, Matched: 2})
@@ -242,9 +252,9 @@ func score(c *chunk, x sparse.Vector, child int32) float32 {
 	s := c.bias[child]
 	for k, j := range x.Index {
 		if r := c.row(j); r >= 0 {
-			for at := c.start[r]; at < c.start[r+1]; at++ {
-				if c.entry[at] == child {
-					s += x.Value[k] * c.weight[at]
+			for _, w := range c.cells[c.start[r]:c.start[r+1]] {
+				if w.child == child {
+					s += x.Value[k] * w.weight
 				}
 			}
 		}
