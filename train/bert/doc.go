@@ -25,10 +25,10 @@
 // Tuner is what a loss of the caller's needs of the network:
 //
 //	t, err := bert.NewTuner(model, tokenizer, bert.TuneOptions{Pooling: compute.Mean})
-//	err = t.Forward(texts, out)    // vectors of the texts, not normalised
-//	err = t.Backward(grad)         // of the loss for out; adds to sums
-//	norm, err := t.Update(rate)    // clip, AdamW, sums to zero
-//	err = t.Encoder().Save(dir)    // as from_pretrained opens it
+//	err = t.Forward(texts, seeds, out) // vectors of the texts, not normalised
+//	err = t.Backward(grad)             // of the loss for out; adds to sums
+//	norm, err := t.Update(rate)        // clip, AdamW, sums to zero
+//	err = t.Encoder().Save(dir)        // as from_pretrained opens it
 //
 // Forward and Backward may run several times before an Update, for a batch
 // larger than fits. Gradients are written out by hand, operation by operation
@@ -37,10 +37,21 @@
 // forward pass runs twice. So memory is 16 bytes per trained number, plus 18 KiB
 // per token, layer and 384 of hidden size for 4,096 tokens.
 //
-// Weights are a function of the texts, gradients and rates: not of the workers,
+// Weights are a function of the texts, seeds, gradients and rates: not of the workers,
 // and not of where training was interrupted (WriteState, ReadState). A batch
 // is cut where its texts say, so its gradient's last bits depend on their
-// order. There is no dropout, where PyTorch's fine-tuning has 0.1.
+// order.
+//
+// # Drop-out
+//
+// TuneOptions.Dropout is BERT's: of the embedded tokens, of the weights of
+// attention, and of both halves of a layer before they are added.
+// TuneOptions.DropTokens leaves whole tokens out of a text, so that none of them
+// can answer for all of it; it makes a step cheaper by as much, and long texts are seen
+// in full over some epochs. What is dropped of a text is a
+// function of the seed that Forward gets with it (compute.Dropout): a counter
+// stands in for a generator, so nothing is kept for the way back or written
+// into a state. Encoders drop nothing.
 //
 // Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
 // Language Understanding" (2019). Reimers and Gurevych, "Sentence-BERT" (2019),

@@ -159,6 +159,12 @@ func pack(start []int32, size int) []int {
 func part(all compute.Batch, first, end int) compute.Batch {
 	from, to := all.Start[first], all.Start[end]
 	b := compute.Batch{IDs: all.IDs[from:to]}
+	if all.Places != nil {
+		b.Places = all.Places[from:to]
+	}
+	if all.Seeds != nil {
+		b.Seeds = all.Seeds[first:end]
+	}
 	for _, s := range all.Start[first : end+1] {
 		b.Start = append(b.Start, s-from)
 	}

@@ -52,7 +52,7 @@ func (m *Model) Forward(w *Workspace, b compute.Batch) (compute.Buffer, error) {
 	for i := range m.layers {
 		l := &m.layers[i]
 		be.Linear(w.qkv, w.hidden, rows, l.qkv, compute.Identity)
-		be.Attend(w.inner, w.qkv, b, heads, m.config.HiddenSize/heads)
+		be.Attend(w.inner, w.qkv, b, heads, m.config.HiddenSize/heads, compute.Dropout{})
 		be.Linear(w.qkv, w.inner, rows, l.attend, compute.Identity)
 		be.AddNorm(w.hidden, w.qkv, w.hidden, rows, &l.norm)
 		be.Linear(w.wide, w.hidden, rows, l.widen, compute.GELU)

@@ -42,21 +42,23 @@ type pass struct {
 	model    *Model
 	backend  compute.Backend
 	pooling  compute.Pooling
+	dropout  float64 // of BERT: of the embedded tokens, of each half of a layer and of attention
 	gradient *weights
 
 	wide, wideSlope compute.Buffer // rows × intermediate size: GELU's outcome, a gradient
 	slope, inner    compute.Buffer // rows × hidden size: gradients
+	dropped         compute.Buffer // the same: slope after drop-out
 	qkvSlope        compute.Buffer // rows × 3 hidden sizes
 	outcome         compute.Buffer // texts × hidden size
 	pooledSlope     compute.Buffer // texts × hidden size
 }
 
-func newPass(m *Model, be compute.Backend, p compute.Pooling, gradient *weights, rows, texts int) *pass {
+func newPass(m *Model, be compute.Backend, o TuneOptions, gradient *weights, rows, texts int) *pass {
 	h, wide := m.config.HiddenSize, m.config.IntermediateSize
 	return &pass{
-		model: m, backend: be, pooling: p, gradient: gradient,
+		model: m, backend: be, pooling: o.Pooling, dropout: o.Dropout, gradient: gradient,
 		wide: be.New(rows * wide), wideSlope: be.New(rows * wide),
-		slope: be.New(rows * h), inner: be.New(rows * h), qkvSlope: be.New(rows * 3 * h),
+		slope: be.New(rows * h), inner: be.New(rows * h), dropped: be.New(rows * h), qkvSlope: be.New(rows * 3 * h),
 		outcome: be.New(texts * h), pooledSlope: be.New(texts * h),
 	}
 }
@@ -64,21 +66,64 @@ func newPass(m *Model, be compute.Backend, p compute.Pooling, gradient *weights,
 // pools says whether the pooler is between the hidden states and the outcome.
 func (p *pass) pools() bool { return p.pooling == compute.First && p.model.pooler != nil }
 
-// forward is Model.Pool that keeps its steps. The buffer belongs to p or a.
+// Sites of drop-out: of the input, and three in each layer.
+const (
+	siteTokens = iota // which tokens a text loses (thin)
+	siteEmbedded
+	siteLayers
+)
+
+const (
+	siteAttention = iota
+	siteAttended
+	siteNarrowed
+	layerSites
+)
+
+// at is the drop-out at a site of layer i.
+func (p *pass) at(i int, site uint64) compute.Dropout {
+	return compute.Dropout{Rate: p.dropout, Site: siteLayers + uint64(i)*layerSites + site}
+}
+
+// drop is the drop-out of rows of hidden size, in place.
+func (p *pass) drop(x compute.Buffer, b compute.Batch, d compute.Dropout) {
+	if b.Seeds != nil && d.Rate > 0 {
+		p.backend.Drop(x, x, b, p.model.config.HiddenSize, d)
+	}
+}
+
+// through returns the gradient, slope, before drop-out; slope itself stays.
+func (p *pass) through(slope compute.Buffer, b compute.Batch, d compute.Dropout) compute.Buffer {
+	if b.Seeds == nil || d.Rate == 0 {
+		return slope
+	}
+	p.backend.Drop(p.dropped, slope, b, p.model.config.HiddenSize, d)
+	return p.dropped
+}
+
+// embedded is the drop-out of the embedded tokens.
+func (p *pass) embedded() compute.Dropout {
+	return compute.Dropout{Rate: p.dropout, Site: siteEmbedded}
+}
+
+// forward is Model.Pool that keeps its steps and, where b has seeds, drops. The buffer belongs to p or a.
 func (p *pass) forward(a *activations, b compute.Batch) compute.Buffer {
 	be, m, rows := p.backend, p.model, b.Rows()
 	h, heads := m.config.HiddenSize, m.config.Heads
 	be.Embed(a.embedded, b, &m.embedding)
+	p.drop(a.embedded, b, p.embedded())
 	in := a.embedded
 	for i := range m.layers {
 		l, k := &m.layers[i], &a.layers[i]
 		be.Linear(k.qkv, in, rows, l.qkv, compute.Identity)
-		be.Attend(k.context, k.qkv, b, heads, h/heads)
+		be.Attend(k.context, k.qkv, b, heads, h/heads, p.at(i, siteAttention))
 		be.Linear(k.attended, k.context, rows, l.attend, compute.Identity)
+		p.drop(k.attended, b, p.at(i, siteAttended))
 		be.AddNorm(k.middle, k.attended, in, rows, &l.norm)
 		be.Linear(k.wide, k.middle, rows, l.widen, compute.Identity)
 		be.Activate(p.wide, k.wide, rows*m.config.IntermediateSize, compute.GELU)
 		be.Linear(k.narrowed, p.wide, rows, l.narrow, compute.Identity)
+		p.drop(k.narrowed, b, p.at(i, siteNarrowed))
 		be.AddNorm(k.out, k.narrowed, k.middle, rows, &l.last)
 		in = k.out
 	}
@@ -115,18 +160,21 @@ func (p *pass) backward(a *activations, b compute.Batch, slope compute.Buffer) {
 		// d is the gradient of both summands: of the residual it stays.
 		be.AddNormBackward(&dl.last, d, d, k.narrowed, k.middle, rows, &l.last)
 		be.Activate(p.wide, k.wide, wide, compute.GELU)
-		be.LinearGradient(dl.narrow, p.wide, d, rows)
-		be.LinearBackward(p.wideSlope, d, rows, l.narrow, false)
+		inside := p.through(d, b, p.at(i, siteNarrowed))
+		be.LinearGradient(dl.narrow, p.wide, inside, rows)
+		be.LinearBackward(p.wideSlope, inside, rows, l.narrow, false)
 		be.ActivateBackward(p.wideSlope, p.wideSlope, k.wide, wide, compute.GELU)
 		be.LinearGradient(dl.widen, k.middle, p.wideSlope, rows)
 		be.LinearBackward(d, p.wideSlope, rows, l.widen, true)
 
 		be.AddNormBackward(&dl.norm, d, d, k.attended, in, rows, &l.norm)
-		be.LinearGradient(dl.attend, k.context, d, rows)
-		be.LinearBackward(p.inner, d, rows, l.attend, false)
-		be.AttendBackward(p.qkvSlope, p.inner, k.qkv, b, heads, h/heads)
+		inside = p.through(d, b, p.at(i, siteAttended))
+		be.LinearGradient(dl.attend, k.context, inside, rows)
+		be.LinearBackward(p.inner, inside, rows, l.attend, false)
+		be.AttendBackward(p.qkvSlope, p.inner, k.qkv, b, heads, h/heads, p.at(i, siteAttention))
 		be.LinearGradient(dl.qkv, in, p.qkvSlope, rows)
 		be.LinearBackward(d, p.qkvSlope, rows, l.qkv, true)
 	}
+	p.drop(d, b, p.embedded())
 	be.EmbedBackward(&g.embedding, d, b, &m.embedding)
 }

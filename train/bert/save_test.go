@@ -2,6 +2,7 @@ package bert
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,12 +107,17 @@ func FuzzReadState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		u := smallTuner(t)
 		err := u.ReadState(bytes.NewReader(data))
-		after := state(t, u)
-		switch {
-		case err != nil && !bytes.Equal(after, good):
-			t.Error("a refused state changed the tuner")
-		case err == nil && !bytes.Equal(after, data):
+		out := make([]float32, u.Dim())
+		switch works := u.Forward([]string{"a"}, nil, out); {
+		case err != nil && !errors.Is(works, ErrSpoilt):
+			t.Errorf("after a refused state the tuner goes on: %v", works)
+		case err == nil && works != nil:
+			t.Errorf("after an accepted state the tuner does not work: %v", works)
+		case err == nil && !bytes.Equal(state(t, u), data):
 			t.Error("an accepted state is written differently")
+		}
+		if err := u.ReadState(bytes.NewReader(good)); err != nil || !bytes.Equal(state(t, u), good) {
+			t.Errorf("a good state does not mend the tuner: %v", err)
 		}
 	})
 }

@@ -20,6 +20,9 @@ const (
 // from with the same bits: weights, moments, number of steps. What Backward
 // added since the last Update is not part of it.
 func (t *Tuner) WriteState(w io.Writer) error {
+	if t.spoilt {
+		return ErrSpoilt
+	}
 	a := artifact.NewWriter(w, stateMagic, stateVersion)
 	a.U64(uint64(t.steps))
 	a.U64(uint64(len(t.weights)))
@@ -43,9 +46,11 @@ func (t *Tuner) WriteState(w io.Writer) error {
 	return nil
 }
 
-// ReadState goes on from a state of WriteState. After an error the tuner is as
-// it was. Gradients that were not used are dropped.
+// ReadState goes on from a state of WriteState, an array at a time. Gradients that
+// were not used are dropped. After an error, some arrays may be the state's and
+// others not: the tuner then refuses to work, until a state has been read.
 func (t *Tuner) ReadState(r io.Reader) error {
+	t.spoilt, t.ready = true, false
 	a, err := artifact.NewReader(r, stateMagic, stateVersion)
 	if err != nil {
 		return fmt.Errorf("bert: state: %w", err)
@@ -54,19 +59,18 @@ func (t *Tuner) ReadState(r io.Reader) error {
 	if n := a.Int("number of arrays", 0, 1<<20); n != len(t.weights) {
 		a.Fail("it has %d arrays, this model trains %d", n, len(t.weights))
 	}
-	arrays := make([][3][]float32, len(t.weights))
 	for i, p := range t.weights {
 		if name := string(a.Bytes("name", maxName)); name != p.name {
 			a.Fail("array %d is %q, this model has %q there", i, name, p.name)
 		}
-		for j := range arrays[i] {
-			want := (*p.buffer).Len()
-			x := a.Float32s(p.name, want)
-			if len(x) != want {
-				a.Fail("%s has %d numbers, in this model %d", p.name, len(x), want)
+		for _, b := range []compute.Buffer{*p.buffer, t.means[i], t.squares[i]} {
+			x := a.Float32s(p.name, b.Len())
+			if len(x) != b.Len() {
+				a.Fail("%s has %d numbers, in this model %d", p.name, len(x), b.Len())
 			}
-			arrays[i][j] = x
+			t.backend.Write(b, x)
 		}
+		t.backend.Zero(*t.gradients[i].buffer)
 		if a.Err() != nil {
 			break
 		}
@@ -74,12 +78,6 @@ func (t *Tuner) ReadState(r io.Reader) error {
 	if err := a.Close(); err != nil {
 		return fmt.Errorf("bert: state: %w", err)
 	}
-	for i, x := range arrays {
-		t.backend.Write(*t.weights[i].buffer, x[0])
-		t.backend.Write(t.means[i], x[1])
-		t.backend.Write(t.squares[i], x[2])
-		t.backend.Zero(*t.gradients[i].buffer)
-	}
-	t.steps, t.ready = int64(steps), false
+	t.steps, t.spoilt = int64(steps), false
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"giantstream/train/bert/compute"
 	"giantstream/train/bert/wordpiece"
@@ -30,6 +31,10 @@ type TuneOptions struct {
 	WeightDecay float64
 	// ClipNorm is the largest norm that a step's gradient keeps, 0 for 1.
 	ClipNorm float64
+	// Dropout is BERT's, of hidden states and of attention, and DropTokens the
+	// share of a text's tokens that are left out, [CLS] and [SEP] apart; both only
+	// of texts that Forward is given a seed for, and 0 for none.
+	Dropout, DropTokens float64
 	// Workers is how many cores an operation may use, 0 for all; how many a
 	// large product uses is the backend's business (package cpu: what the
 	// registered BLAS does). It does not change the result.
@@ -55,6 +60,9 @@ func (o *TuneOptions) complete() error {
 			return fmt.Errorf("bert: %s is %v, it must be above 0 and below %v", f.name, *f.value, f.most)
 		}
 	}
+	if !(o.Dropout >= 0 && o.Dropout < 1) || !(o.DropTokens >= 0 && o.DropTokens < 1) {
+		return fmt.Errorf("bert: shares of %v and %v are dropped, they must be at least 0 and below 1", o.Dropout, o.DropTokens)
+	}
 	return nil
 }
 
@@ -67,6 +75,7 @@ type Tuner struct {
 	backend compute.Backend
 	pass    *pass
 	steps   int64 // updates so far
+	tokens  int64 // that Forward has taken
 
 	weights, gradients []parameter
 	means, squares     []compute.Buffer // of the gradients, running
@@ -80,10 +89,16 @@ type Tuner struct {
 	kept  []*activations
 	last  int
 	ready bool // for Backward
+
+	spoilt bool // by a state that could not be read
 }
 
-// ErrOrder: Backward without a Forward before it.
-var ErrOrder = errors.New("bert: Backward takes the gradient of one Forward, which must come before it")
+var (
+	// ErrOrder: Backward without a Forward before it.
+	ErrOrder = errors.New("bert: Backward takes the gradient of one Forward, which must come before it")
+	// ErrSpoilt: a state was read in part, so the weights belong to no one model.
+	ErrSpoilt = errors.New("bert: the weights are spoilt by a state that could not be read; read a good one, or open the model again")
+)
 
 // NewTuner makes a tuner of a model, whose weights it will change.
 func NewTuner(m *Model, t *wordpiece.Tokenizer, o TuneOptions) (*Tuner, error) {
@@ -101,7 +116,7 @@ func NewTuner(m *Model, t *wordpiece.Tokenizer, o TuneOptions) (*Tuner, error) {
 	}
 	gradient := trained.zeros(be)
 	u := &Tuner{
-		encoder: e, options: o, backend: be, pass: newPass(m, be, o.Pooling, gradient, e.stepTokens(), e.stepTokens()/2),
+		encoder: e, options: o, backend: be, pass: newPass(m, be, o, gradient, e.stepTokens(), e.stepTokens()/2),
 		weights: trained.parameters(), gradients: gradient.parameters(),
 	}
 	for _, p := range u.weights {
@@ -118,17 +133,31 @@ func (e *Encoder) stepTokens() int { return max(stepTokens, e.options.MaxTokens)
 // Dim returns the length of a text's vector, the model's hidden size.
 func (t *Tuner) Dim() int { return t.encoder.Dim() }
 
+// Tokens returns how many tokens Forward has taken so far, for measurements.
+func (t *Tuner) Tokens() int64 { return t.tokens }
+
 // Encoder returns an encoder with the current weights, which it shares.
 func (t *Tuner) Encoder() *Encoder { return t.encoder }
 
 // Forward writes each text's vector to out, texts × Dim, pooled but, unlike an
-// encoder's, not normalised. It keeps what Backward needs.
-func (t *Tuner) Forward(texts []string, out []float32) error {
+// encoder's, not normalised. It keeps what Backward needs. seeds has one for each
+// text, which decides what is dropped of it, or is nil: then nothing is.
+func (t *Tuner) Forward(texts []string, seeds []uint64, out []float32) error {
 	if len(out) != len(texts)*t.Dim() {
 		return fmt.Errorf("bert: %d numbers for %d vectors of dimension %d", len(out), len(texts), t.Dim())
 	}
+	if seeds != nil && len(seeds) != len(texts) {
+		return fmt.Errorf("bert: %d seeds for %d texts", len(seeds), len(texts))
+	}
+	if t.spoilt {
+		return ErrSpoilt
+	}
 	t.ready = false
 	t.all = t.encoder.tokens(texts, t.all)
+	if t.all.Seeds = slices.Clone(seeds); seeds != nil {
+		thin(&t.all, t.options.DropTokens)
+	}
+	t.tokens += int64(t.all.Rows())
 	t.ends = pack(t.all.Start, t.encoder.stepTokens())
 	for i := range t.ends {
 		first, end := t.texts(i)
@@ -187,6 +216,9 @@ func (t *Tuner) Backward(grad []float32) error {
 // clipped. If that is not a finite number, no weight changes and there is an
 // error.
 func (t *Tuner) Update(rate float64) (norm float64, err error) {
+	if t.spoilt {
+		return 0, ErrSpoilt
+	}
 	s := compute.Step{
 		Number: t.steps + 1, Rate: rate,
 		Beta1: t.options.Beta1, Beta2: t.options.Beta2, Epsilon: t.options.Epsilon, Clip: t.options.ClipNorm,

@@ -13,6 +13,7 @@ import (
 	"giantstream/train/bert/compute"
 	"giantstream/train/bert/compute/cpu"
 	"giantstream/train/bert/wordpiece"
+	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 	"giantstream/train/safetensors"
 )
@@ -33,14 +34,28 @@ func tuner(t testing.TB, dir fs.FS, o TuneOptions) *Tuner {
 // backward runs one Forward and Backward of a loss with the given slope.
 func backward(t testing.TB, u *Tuner, texts []string, slope []float32) []float32 {
 	t.Helper()
+	return backwardSeeded(t, u, texts, nil, slope)
+}
+
+func backwardSeeded(t testing.TB, u *Tuner, texts []string, seeds []uint64, slope []float32) []float32 {
+	t.Helper()
 	out := make([]float32, len(texts)*u.Dim())
-	if err := u.Forward(texts, out); err != nil {
+	if err := u.Forward(texts, seeds, out); err != nil {
 		t.Fatal(err)
 	}
 	if err := u.Backward(slope); err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// seedsOf returns seeds for n texts.
+func seedsOf(n int, step int64) []uint64 {
+	seeds := make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = rng.Mix(uint64(step)<<32 + uint64(i))
+	}
+	return seeds
 }
 
 func update(t testing.TB, u *Tuner, rate float64) float64 {
@@ -172,7 +187,7 @@ func fit(t testing.TB, u *Tuner, texts []string, steps int) {
 	t.Helper()
 	out := make([]float32, len(texts)*u.Dim())
 	for range steps {
-		if err := u.Forward(texts, out); err != nil {
+		if err := u.Forward(texts, seedsOf(len(texts), u.steps), out); err != nil {
 			t.Fatal(err)
 		}
 		if err := u.Backward(slopes(out)); err != nil {
@@ -185,9 +200,9 @@ func fit(t testing.TB, u *Tuner, texts []string, steps int) {
 func TestForwardIsTheEncodersOutputBeforeNormalisation(t *testing.T) {
 	texts := many(t, 60)
 	for _, pooling := range []compute.Pooling{compute.First, compute.Mean} {
-		u := tuner(t, tiny(), TuneOptions{Pooling: pooling})
+		u := tuner(t, tiny(), TuneOptions{Pooling: pooling, Dropout: 0.5, DropTokens: 0.5})
 		got := make([]float32, len(texts)*u.Dim())
-		if err := u.Forward(texts, got); err != nil {
+		if err := u.Forward(texts, nil, got); err != nil {
 			t.Fatal(err)
 		}
 		for i := 0; i < len(got); i += u.Dim() {
@@ -202,9 +217,10 @@ func TestForwardIsTheEncodersOutputBeforeNormalisation(t *testing.T) {
 // TestMoreThanIsKept trains on a batch whose activations do not fit into what is kept.
 func TestMoreThanIsKept(t *testing.T) {
 	texts := many(t, 500)
-	whole, halves := tuner(t, tiny(), TuneOptions{Pooling: compute.Mean}), tuner(t, tiny(), TuneOptions{Pooling: compute.Mean})
-	out := make([]float32, len(texts)*whole.Dim())
-	if err := whole.Forward(texts, out); err != nil {
+	options := TuneOptions{Pooling: compute.Mean, Dropout: 0.1, DropTokens: 0.1}
+	whole, halves := tuner(t, tiny(), options), tuner(t, tiny(), options)
+	out, seeds := make([]float32, len(texts)*whole.Dim()), seedsOf(len(texts), 0)
+	if err := whole.Forward(texts, seeds, out); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(whole.ends); n < keptBatches+3 {
@@ -217,7 +233,7 @@ func TestMoreThanIsKept(t *testing.T) {
 	// The same batches one by one: the sums are the same to the bit.
 	for i := range whole.ends {
 		first, end := whole.texts(i)
-		backward(t, halves, texts[first:end], slope[first*whole.Dim():end*whole.Dim()])
+		backwardSeeded(t, halves, texts[first:end], seeds[first:end], slope[first*whole.Dim():end*whole.Dim()])
 	}
 	if a, b := update(t, whole, 1e-3), update(t, halves, 1e-3); a != b {
 		t.Errorf("the gradient's norm is %v, in parts %v", a, b)
@@ -231,7 +247,7 @@ func TestWorkersDoNotChangeTraining(t *testing.T) {
 	texts := many(t, 80)
 	var want []byte
 	for _, workers := range []int{1, 2, 5} {
-		u := tuner(t, tiny(), TuneOptions{Pooling: compute.First, Workers: workers})
+		u := tuner(t, tiny(), TuneOptions{Pooling: compute.First, Dropout: 0.1, DropTokens: 0.3, Workers: workers})
 		fit(t, u, texts, 2)
 		got := state(t, u)
 		if want == nil {
@@ -246,12 +262,13 @@ func TestWorkersDoNotChangeTraining(t *testing.T) {
 func TestResumedTrainingEndsAlike(t *testing.T) {
 	texts := many(t, 20)
 	for _, pooling := range []compute.Pooling{compute.First, compute.Mean} {
-		u := tuner(t, tiny(), TuneOptions{Pooling: pooling})
+		o := TuneOptions{Pooling: pooling, Dropout: 0.1, DropTokens: 0.3}
+		u := tuner(t, tiny(), o)
 		fit(t, u, texts, 2)
 		half := state(t, u)
 		fit(t, u, texts, 2)
 
-		resumed := tuner(t, tiny(), TuneOptions{Pooling: pooling})
+		resumed := tuner(t, tiny(), o)
 		fit(t, resumed, texts[:3], 1) // whatever came before does not count
 		if err := resumed.ReadState(bytes.NewReader(half)); err != nil {
 			t.Fatal(err)
@@ -267,7 +284,7 @@ func TestResumedTrainingEndsAlike(t *testing.T) {
 }
 
 func TestTunerRefuses(t *testing.T) {
-	for _, o := range []TuneOptions{{Beta1: 1}, {Beta2: -1}, {ClipNorm: math.NaN()}, {Epsilon: -1e-8}, {WeightDecay: -1}, {MaxTokens: 1000}, {Pooling: 9}} {
+	for _, o := range []TuneOptions{{Beta1: 1}, {Beta2: -1}, {ClipNorm: math.NaN()}, {Epsilon: -1e-8}, {WeightDecay: -1}, {Dropout: 1}, {DropTokens: -0.1}, {MaxTokens: 1000}, {Pooling: 9}} {
 		tok, err := wordpiece.Load(tiny())
 		if err != nil {
 			t.Fatal(err)
@@ -284,8 +301,11 @@ func TestTunerRefuses(t *testing.T) {
 	if err := u.Backward(nil); !errors.Is(err, ErrOrder) {
 		t.Errorf("Backward without Forward: %v", err)
 	}
-	if err := u.Forward([]string{"box"}, make([]float32, 31)); err == nil {
+	if err := u.Forward([]string{"box"}, nil, make([]float32, 31)); err == nil {
 		t.Error("31 numbers were taken for a vector of 32")
+	}
+	if err := u.Forward([]string{"box"}, seedsOf(2, 0), make([]float32, 32)); err == nil {
+		t.Error("two seeds were taken for one text")
 	}
 	out := backward(t, u, []string{"box"}, make([]float32, 32))
 	if err := u.Backward(out); !errors.Is(err, ErrOrder) {

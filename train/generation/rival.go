@@ -28,7 +28,7 @@ func (f *building) rival() (xrt.Network, train.Encoder, linkpred.Options, error)
 	if err := f.readError(); err != nil {
 		return nil, nil, linkpred.Options{}, err
 	}
-	net, err := linkpred.NewBag(f.vectorizer, start, linkpred.BagOptions{Seed: s.Seed, Workers: f.Workers})
+	net, err := linkpred.NewBag(f.vectorizer, start, linkpred.BagOptions{Workers: f.Workers})
 	if err != nil {
 		return nil, nil, linkpred.Options{}, err
 	}

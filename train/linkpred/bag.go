@@ -20,22 +20,20 @@ import (
 type BagOptions struct {
 	// Keep is the probability that an n-gram takes part in a step; 0 means 0.5.
 	Keep float64
-	Seed uint64
 	// Workers is the number of goroutines, 0 for one per CPU. It does not
 	// change the result.
 	Workers int
 }
 
 // Bag is a bag of n-grams (package bag) as a network: a text's pooled vector
-// is the sum of its n-grams' vectors, weighted by TF-IDF; in a step each n-gram is
-// left out with probability 1 − Keep. Rows move by row-wise Adagrad, as there.
+// is the sum of its n-grams' vectors, weighted by TF-IDF; of a text with a seed each
+// n-gram is left out with probability 1 − Keep. Rows move by row-wise Adagrad, as there.
 type Bag struct {
 	vectorizer train.Vectorizer
 	o          BagOptions
 	model      *bag.Model
 	row        []int32   // of each feature, -1 if it has none
 	square     []float32 // per row: the sum of its mean squared gradients
-	passes     int64     // Forwards so far
 
 	last []sparse.Vector // of the last Forward: rows and weights per text
 	// Since the last Update: where rows were used, and the gradients of the
@@ -82,17 +80,20 @@ func (b *Bag) Encoder() (*bag.Encoder, error) { return bag.NewEncoder(b.vectoriz
 func (b *Bag) Dim() int { return b.model.Dim() }
 
 // Forward implements xrt.Network.
-func (b *Bag) Forward(texts []string, out []float32) error {
+func (b *Bag) Forward(texts []string, seeds []uint64, out []float32) error {
 	d := b.Dim()
-	b.passes++
 	b.last = slices.Grow(b.last[:0], len(texts))[:len(texts)]
 	parallel.Each(len(texts), 8, b.o.Workers, func(_, _, lo, hi int) {
 		for k := lo; k < hi; k++ {
-			r := rng.New(b.o.Seed, streamDrop, uint64(b.passes), uint64(k))
+			var r rng.Source
+			keep := 1.0
+			if seeds != nil {
+				r, keep = rng.New(seeds[k]), b.o.Keep
+			}
 			used := b.vectorizer.Transform(texts[k], b.last[k])
 			at := 0
 			for i, f := range used.Index {
-				if r.Float64() < b.o.Keep && b.row[f] >= 0 {
+				if r.Float64() < keep && b.row[f] >= 0 {
 					used.Index[at], used.Value[at] = b.row[f], used.Value[i]
 					at++
 				}
@@ -165,7 +166,7 @@ func (b *Bag) Update(rate float64) (float64, error) {
 
 // WriteState implements xrt.Network.
 func (b *Bag) WriteState(w io.Writer) error {
-	for _, v := range []any{b.passes, b.model.Vectors(), b.square} {
+	for _, v := range []any{b.model.Vectors(), b.square} {
 		if err := binary.Write(w, binary.LittleEndian, v); err != nil {
 			return fmt.Errorf("linkpred: state: %w", err)
 		}
@@ -175,7 +176,7 @@ func (b *Bag) WriteState(w io.Writer) error {
 
 // ReadState implements xrt.Network.
 func (b *Bag) ReadState(r io.Reader) error {
-	for _, v := range []any{&b.passes, b.model.Vectors(), b.square} {
+	for _, v := range []any{b.model.Vectors(), b.square} {
 		if err := binary.Read(r, binary.LittleEndian, v); err != nil {
 			return fmt.Errorf("linkpred: state: %w", err)
 		}

@@ -198,12 +198,15 @@ type probe struct {
 	vectors, grad []float32
 }
 
-func (p *probe) Dim() int                                { return p.dim }
-func (p *probe) Forward(_ []string, out []float32) error { copy(out, p.vectors); return nil }
-func (p *probe) Backward(grad []float32) error           { p.grad = slices.Clone(grad); return nil }
-func (*probe) Update(float64) (float64, error)           { return 0, nil }
-func (*probe) WriteState(io.Writer) error                { return nil }
-func (*probe) ReadState(io.Reader) error                 { return nil }
+func (p *probe) Dim() int { return p.dim }
+func (p *probe) Forward(_ []string, _ []uint64, out []float32) error {
+	copy(out, p.vectors)
+	return nil
+}
+func (p *probe) Backward(grad []float32) error { p.grad = slices.Clone(grad); return nil }
+func (*probe) Update(float64) (float64, error) { return 0, nil }
+func (*probe) WriteState(io.Writer) error      { return nil }
+func (*probe) ReadState(io.Reader) error       { return nil }
 
 func TestBagStateComesBack(t *testing.T) {
 	g := graphOf(graphtest.Topics(100, 2, 8, 1))
@@ -235,7 +238,7 @@ func TestBagMovesOnlyWhatWasUsed(t *testing.T) {
 	before := slices.Clone(b.model.Vectors())
 	out, grad := make([]float32, testDim), make([]float32, testDim)
 	grad[0] = 1
-	if err := errors.Join(b.Forward([]string{"one"}, out), b.Backward(grad)); err != nil {
+	if err := errors.Join(b.Forward([]string{"one"}, nil, out), b.Backward(grad)); err != nil {
 		t.Fatal(err)
 	}
 	norm, err := b.Update(0.1)

@@ -42,6 +42,7 @@ type trainer struct {
 	step    int64
 	steps   int64
 	texts   []string  // of a piece: anchors, neighbours, others
+	seeds   []uint64  // of what the network drops of them
 	z, dz   []float32 // their vectors, of length 1, and the gradients
 
 	best  *tempfile.File // the network's best state
@@ -145,7 +146,7 @@ func (t *trainer) piece(anchors []int32, epoch, batch int) (sum float64, err err
 		return 0, err
 	}
 	z, dz := t.z[:3*n*d], t.dz[:3*n*d]
-	if err := t.net.Forward(t.texts, z); err != nil {
+	if err := t.net.Forward(t.texts, t.seeds, z); err != nil {
 		return 0, err
 	}
 	norms := make([]float32, 3*n)
@@ -173,15 +174,19 @@ func (t *trainer) piece(anchors []int32, epoch, batch int) (sum float64, err err
 	return sum, t.net.Backward(dz)
 }
 
-// draw sets texts to those of a triplet per anchor.
+// draw sets texts and seeds to those of a triplet per anchor.
 func (t *trainer) draw(anchors []int32, epoch int) error {
 	t.texts = append(t.texts[:0], make([]string, 3*len(anchors))...)
+	t.seeds = append(t.seeds[:0], make([]uint64, 3*len(anchors))...)
 	for k, a := range anchors {
 		r := rng.New(t.o.Seed, streamTriplet, uint64(epoch), uint64(a))
 		neighbours := t.g.Neighbours.Row(int(a)).Index
 		for part, node := range [3]int32{a, neighbours[r.IntN(len(neighbours))], t.other(a, neighbours, &r)} {
+			drop := rng.New(t.o.Seed, streamDrop, uint64(epoch), uint64(a), uint64(part))
+			at := part*len(anchors) + k
+			t.seeds[at] = drop.Uint64()
 			var err error
-			if t.texts[part*len(anchors)+k], err = t.g.Text(int(node)); err != nil {
+			if t.texts[at], err = t.g.Text(int(node)); err != nil {
 				return err
 			}
 		}

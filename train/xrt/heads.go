@@ -78,7 +78,7 @@ func (t *trainer) solveHeads(ctx context.Context, span xmc.Span) error {
 			}
 		}
 		pooled := t.step.pooled[:len(batch)*d]
-		if err := t.net.Forward(texts, pooled); err != nil {
+		if err := t.net.Forward(texts, nil, pooled); err != nil {
 			return fmt.Errorf("xrt: start of the heads: %w", err)
 		}
 		for i := range batch {
@@ -119,7 +119,7 @@ func (t *trainer) embed(texts []string, out []float32) error {
 	}
 	for lo := 0; lo < len(texts); lo += piece {
 		hi := min(lo+piece, len(texts))
-		if err := t.net.Forward(texts[lo:hi], out[lo*d:hi*d]); err != nil {
+		if err := t.net.Forward(texts[lo:hi], nil, out[lo*d:hi*d]); err != nil {
 			return err
 		}
 		for i := lo; i < hi; i++ {

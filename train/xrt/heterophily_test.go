@@ -50,7 +50,7 @@ func blocks(n int, p, q float64, seed uint64) *train.Graph {
 func accuracy(t *testing.T, g *train.Graph, net xrt.Network) float64 {
 	t.Helper()
 	z := make([]float32, g.Len()*net.Dim())
-	if err := net.Forward(g.Texts, z); err != nil {
+	if err := net.Forward(g.Texts, nil, z); err != nil {
 		t.Fatal(err)
 	}
 	m, err := eval.Probe(z, net.Dim(), g.Classes, eval.ProbeOptions{Fraction: 0.5, Seed: 1})

@@ -12,8 +12,10 @@ type Network interface {
 	Dim() int
 	// Forward writes the pooled vector of texts[i], not normalised, to
 	// out[i*Dim() : (i+1)*Dim()], and keeps what Backward needs. A text's
-	// vector must not depend on the texts beside it.
-	Forward(texts []string, out []float32) error
+	// vector must not depend on the texts beside it. A network may drop some of
+	// texts[i] or of its units, which is then a function of seeds[i]; with
+	// seeds of nil it drops nothing.
+	Forward(texts []string, seeds []uint64, out []float32) error
 	// Backward takes the gradient of the loss with respect to the last
 	// Forward's out and adds the gradients of the weights to their sums.
 	Backward(grad []float32) error

@@ -5,6 +5,7 @@ import (
 
 	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 	"giantstream/train/xmc"
 )
@@ -13,10 +14,15 @@ import (
 // activations that it keeps.
 const piece = 32
 
+// streamDrop is the stream of what the network drops: of each step, of each of
+// its texts.
+const streamDrop = 'D'
+
 // stepper takes optimiser steps; it owns their scratch memory.
 type stepper struct {
 	t     *trainer
 	texts []string
+	seeds []uint64
 	// Per instance of a piece: the pooled vector and the gradient with
 	// respect to it (Dim each), what the heads see and its gradient (Dim+1).
 	pooled, grad []float32
@@ -87,12 +93,13 @@ func (s *stepper) prepare(batch []Example) error {
 // piece runs instances [lo, hi) of the batch forwards and backwards.
 func (s *stepper) piece(batch []Example, lo, hi int, span xmc.Span) error {
 	t, d := s.t, s.t.net.Dim()
-	s.texts = s.texts[:0]
-	for _, e := range batch[lo:hi] {
-		s.texts = append(s.texts, e.Text)
+	s.texts, s.seeds = s.texts[:0], s.seeds[:0]
+	for i, e := range batch[lo:hi] {
+		r := rng.New(t.o.Seed, streamDrop, uint64(t.at.Step), uint64(lo+i))
+		s.texts, s.seeds = append(s.texts, e.Text), append(s.seeds, r.Uint64())
 	}
 	n := hi - lo
-	if err := t.net.Forward(s.texts, s.pooled[:n*d]); err != nil {
+	if err := t.net.Forward(s.texts, s.seeds, s.pooled[:n*d]); err != nil {
 		return err
 	}
 	mean := 1 / float32(len(batch))

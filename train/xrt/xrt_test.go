@@ -45,12 +45,20 @@ func newWords(dim int, seed uint64) *words {
 
 func (w *words) Dim() int { return w.dim }
 
-func (w *words) Forward(texts []string, out []float32) error {
+// Forward drops a tenth of the words of a text with a seed.
+func (w *words) Forward(texts []string, seeds []uint64, out []float32) error {
 	w.rows = w.rows[:0]
 	clear(out)
 	for i, t := range texts {
 		var rows []int
+		var r rng.Source
+		if seeds != nil {
+			r = rng.New(seeds[i])
+		}
 		for word := range bytes.FieldsSeq([]byte(t)) {
+			if seeds != nil && r.Float64() < 0.1 {
+				continue
+			}
 			rows = append(rows, int(rng.String(string(word))%tableRows))
 		}
 		for _, r := range rows {
@@ -121,7 +129,7 @@ func problem(t testing.TB, g *train.Graph, net Network, clusters ...int) (list, 
 	t.Helper()
 	d := net.Dim()
 	z := make([]float32, g.Len()*d)
-	if err := net.Forward(g.Texts, z); err != nil {
+	if err := net.Forward(g.Texts, nil, z); err != nil {
 		t.Fatal(err)
 	}
 	labels := make([]float32, len(z))

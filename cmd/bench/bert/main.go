@@ -109,7 +109,7 @@ func training(m *bert.Model, t *wordpiece.Tokenizer, length int) (func([]string)
 	}
 	return func(texts []string) error {
 		out := make([]float32, len(texts)*u.Dim())
-		if err := u.Forward(texts, out); err != nil {
+		if err := u.Forward(texts, nil, out); err != nil {
 			return err
 		}
 		for i := range out {

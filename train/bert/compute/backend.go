@@ -13,6 +13,10 @@ type Batch struct {
 	// Start has one entry more than there are texts: text i is
 	// IDs[Start[i]:Start[i+1]]. No text is empty.
 	Start []int32
+	// Places has the place of each token within its text; nil means 0, 1, 2, ….
+	Places []int32
+	// Seeds has a seed per text for what is dropped of it; nil means nothing.
+	Seeds []uint64
 }
 
 // Rows is the number of tokens.
@@ -102,8 +106,11 @@ type Forward interface {
 	Activate(dst, x Buffer, n int, a Activation)
 	// Attend is self-attention within each text. Rows of qkv are query, key
 	// and value side by side, each heads × width numbers; those of dst are
-	// heads × width: softmax(q·kᵀ/√width)·v.
-	Attend(dst, qkv Buffer, b Batch, heads, width int)
+	// heads × width: softmax(q·kᵀ/√width)·v. Of the softmax, which for a text of
+	// n tokens is heads × n × n numbers, d drops some.
+	Attend(dst, qkv Buffer, b Batch, heads, width int, d Dropout)
+	// Drop drops numbers of the rows of b, width in each; dst may be x.
+	Drop(dst, x Buffer, b Batch, width int, d Dropout)
 	// AddNorm normalises x + residual; dst may be x or residual.
 	AddNorm(dst, x, residual Buffer, rows int, n *Norm)
 	// Pool gives a row of width numbers per text.

@@ -22,7 +22,7 @@
 //	Pool                        texts × width
 //
 // In training, Linear leaves GELU to Activate, so that both sides of it are known to
-// the way back:
+// the way back; Drop follows Embed and the Linears before AddNorm. Back:
 //
 //	PoolBackward
 //	per layer, last to first:

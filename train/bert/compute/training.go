@@ -1,7 +1,8 @@
 package compute
 
 // Backward is the part of a Backend that takes a loss's gradient back through
-// the operations. Gradients have the shapes of what they belong to.
+// the operations. Gradients have the shapes of what they belong to. That of Drop
+// is Drop itself, with the same seeds and site.
 //
 // What the doc of an operation calls g are sums: it adds to them, row by row in
 // a fixed order, so that the batches of a step can be taken one after another.
@@ -18,7 +19,7 @@ type Backward interface {
 	// ActivateBackward gives the gradient of Activate's x; dx may be dy.
 	ActivateBackward(dx, dy, x Buffer, n int, a Activation)
 	// AttendBackward gives the gradient of Attend's qkv.
-	AttendBackward(dqkv, dy, qkv Buffer, b Batch, heads, width int)
+	AttendBackward(dqkv, dy, qkv Buffer, b Batch, heads, width int, d Dropout)
 	// AddNormBackward gives the gradient of x, which is that of residual too,
 	// and adds to g's Gain and Bias; dx may be dy.
 	AddNormBackward(g *Norm, dx, dy, x, residual Buffer, rows int, n *Norm)

@@ -37,6 +37,9 @@ func (s *Source) Uint64() uint64 {
 	return Mix(s.state)
 }
 
+// Skip passes over the next n values of Uint64.
+func (s *Source) Skip(n uint64) { s.state += n * golden }
+
 // IntN returns a number in 0..n-1, n ≥ 1.
 func (s *Source) IntN(n int) int {
 	hi, _ := bits.Mul64(s.Uint64(), uint64(n))

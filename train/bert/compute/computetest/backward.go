@@ -82,17 +82,22 @@ func backward(t *testing.T, be compute.Backend) {
 }
 
 func embedBackward(t *testing.T, be compute.Backend, seed uint64) {
+	for _, places := range [][]int32{nil, {2, 0, 1, 1, 3, 4, 5, 0, 5, 2}} {
+		b := short()
+		b.Places = places
+		embedBackwardOf(t, be, b, seed)
+	}
+}
+
+func embedBackwardOf(t *testing.T, be compute.Backend, b compute.Batch, seed uint64) {
 	const w, vocabulary, places = 7, 6, 6
-	b := short()
 	words, positions, types := random(vocabulary*w, seed), random(places*w, seed+1), random(2*w, seed+2)
 	gain, bias, slope := random(w, seed+3), random(w, seed+4), random(b.Rows()*w, seed+5)
 	want := differentiate(func(at ...[]float64) []float64 {
 		out := make([]float64, b.Rows()*w)
-		for i := range b.Texts() {
-			for r := b.Start[i]; r < b.Start[i+1]; r++ {
-				for j := range int32(w) {
-					out[r*w+j] = at[0][b.IDs[r]*w+j] + at[1][(r-b.Start[i])*w+j] + at[2][j]
-				}
+		for r, place := range placesOf(b) {
+			for j := range int32(w) {
+				out[r*w+int(j)] = at[0][b.IDs[r]*w+j] + at[1][place*w+j] + at[2][j]
 			}
 		}
 		normalized(out, at[3], at[4])
@@ -174,15 +179,16 @@ func activateBackward(t *testing.T, be compute.Backend, seed uint64) {
 func attendBackward(t *testing.T, be compute.Backend, seed uint64) {
 	const heads, w = 2, 3
 	const all = heads * w
-	b := short()
-	in, slope := random(b.Rows()*3*all, seed), random(b.Rows()*all, seed+1)
-	for i := range in {
-		in[i] *= 2
+	for _, b := range []compute.Batch{short(), seeded(short())} {
+		in, slope := random(b.Rows()*3*all, seed), random(b.Rows()*all, seed+1)
+		for i := range in {
+			in[i] *= 2
+		}
+		want := differentiate(func(at ...[]float64) []float64 { return attention(at[0], b, heads, w) }, slope, in)
+		out := poisoned(be, len(in))
+		be.AttendBackward(out, be.Upload(slope), be.Upload(in), b, heads, w, dropout)
+		compare(t, "attention", read(t, be, out, len(in)), want[0])
 	}
-	want := differentiate(func(at ...[]float64) []float64 { return attention(at[0], b, heads, w) }, slope, in)
-	out := poisoned(be, len(in))
-	be.AttendBackward(out, be.Upload(slope), be.Upload(in), b, heads, w)
-	compare(t, "attention", read(t, be, out, len(in)), want[0])
 }
 
 func addNormBackward(t *testing.T, be compute.Backend, seed uint64) {

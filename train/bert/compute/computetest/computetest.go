@@ -27,6 +27,7 @@ func Run(t *testing.T, b compute.Backend) {
 	t.Run("Activate", func(t *testing.T) { activate(t, b) })
 	t.Run("Attend", func(t *testing.T) { attend(t, b) })
 	t.Run("AddNorm", func(t *testing.T) { addNorm(t, b) })
+	t.Run("Drop", func(t *testing.T) { drop(t, b) })
 	t.Run("Pool", func(t *testing.T) { pool(t, b) })
 	t.Run("Backward", func(t *testing.T) { backward(t, b) })
 	t.Run("Optimizer", func(t *testing.T) { optimizer(t, b) })
@@ -55,6 +56,31 @@ func batch() compute.Batch {
 		b.IDs = append(b.IDs, i*i%11)
 	}
 	return b
+}
+
+// dropout drops a quarter of a text's numbers.
+var dropout = compute.Dropout{Rate: 1. / 4, Site: 7}
+
+// seeded is b with a seed for each text.
+func seeded(b compute.Batch) compute.Batch {
+	for i := range b.Texts() {
+		b.Seeds = append(b.Seeds, rng.Mix(uint64(i)+50))
+	}
+	return b
+}
+
+// factors returns what dropout multiplies the first n numbers of text i by.
+func factors(b compute.Batch, i, n int) []float64 {
+	f := make([]float64, n)
+	for k := range f {
+		switch {
+		case b.Seeds == nil:
+			f[k] = 1
+		case dropout.Of(b.Seeds[i]).Keeps(k):
+			f[k] = 1 / (1 - dropout.Rate)
+		}
+	}
+	return f
 }
 
 // random makes n numbers between −1 and 1.

@@ -30,24 +30,41 @@ func normalized(x, gain, bias []float64) {
 
 func embed(t *testing.T, be compute.Backend) {
 	const w = 24
-	b := batch()
 	words, positions, types := random(11*w, 1), random(70*w, 2), random(2*w, 3)
 	gain, bias := random(w, 4), random(w, 5)
-	want := make([]float64, b.Rows()*w)
-	for i := range b.Texts() {
-		for r := b.Start[i]; r < b.Start[i+1]; r++ {
+	gaps := batch()
+	for r := range gaps.Rows() {
+		gaps.Places = append(gaps.Places, int32(r*7%70))
+	}
+	for _, b := range []compute.Batch{batch(), gaps} {
+		want := make([]float64, b.Rows()*w)
+		for r, place := range placesOf(b) {
 			for j := range int32(w) {
-				want[r*w+j] = float64(words[b.IDs[r]*w+j]) + float64(positions[(r-b.Start[i])*w+j]) + float64(types[j])
+				want[r*w+int(j)] = float64(words[b.IDs[r]*w+j]) + float64(positions[place*w+j]) + float64(types[j])
 			}
 		}
+		normalized(want, widen(gain), widen(bias))
+		out := poisoned(be, len(want))
+		be.Embed(out, b, &compute.Embedding{
+			Words: be.Upload(words), Positions: be.Upload(positions), Types: be.Upload(types),
+			Norm: compute.Norm{Width: w, Gain: be.Upload(gain), Bias: be.Upload(bias), Epsilon: epsilon},
+		})
+		compare(t, "embedding", read(t, be, out, len(want)), want)
 	}
-	normalized(want, widen(gain), widen(bias))
-	out := poisoned(be, len(want))
-	be.Embed(out, b, &compute.Embedding{
-		Words: be.Upload(words), Positions: be.Upload(positions), Types: be.Upload(types),
-		Norm: compute.Norm{Width: w, Gain: be.Upload(gain), Bias: be.Upload(bias), Epsilon: epsilon},
-	})
-	compare(t, "embedding", read(t, be, out, len(want)), want)
+}
+
+// placesOf returns the place of each token of b within its text.
+func placesOf(b compute.Batch) []int32 {
+	if b.Places != nil {
+		return b.Places
+	}
+	var places []int32
+	for i := range b.Texts() {
+		for r := range b.Start[i+1] - b.Start[i] {
+			places = append(places, r)
+		}
+	}
+	return places
 }
 
 func linear(t *testing.T, be compute.Backend) {
@@ -106,28 +123,31 @@ func activate(t *testing.T, be compute.Backend) {
 	}
 }
 
-// attention is the reference of Attend.
+// attention is the reference of Attend, with drop-out where b has seeds.
 func attention(in []float64, b compute.Batch, heads, w int32) []float64 {
 	all := heads * w
 	out := make([]float64, int32(b.Rows())*all)
 	for i := range b.Texts() {
-		for q := b.Start[i]; q < b.Start[i+1]; q++ {
+		from, n := b.Start[i], b.Start[i+1]-b.Start[i]
+		kept := factors(b, i, int(heads*n*n))
+		for q := range n {
 			for h := range heads {
-				query := in[q*3*all+h*w:][:w]
+				query := in[(from+q)*3*all+h*w:][:w]
+				sums := out[(from+q)*all+h*w:][:w]
 				var sum float64
-				for k := b.Start[i]; k < b.Start[i+1]; k++ {
+				for k := range n {
 					var score float64
-					for j, v := range in[k*3*all+all+h*w:][:w] {
+					for j, v := range in[(from+k)*3*all+all+h*w:][:w] {
 						score += v * query[j]
 					}
 					e := math.Exp(score / math.Sqrt(float64(w)))
 					sum += e
-					for j, v := range in[k*3*all+2*all+h*w:][:w] {
-						out[q*all+h*w+int32(j)] += e * v
+					for j, v := range in[(from+k)*3*all+2*all+h*w:][:w] {
+						sums[j] += e * v * kept[(h*n+q)*n+k]
 					}
 				}
-				for j := range w {
-					out[q*all+h*w+j] /= sum
+				for j := range sums {
+					sums[j] /= sum
 				}
 			}
 		}
@@ -138,24 +158,67 @@ func attention(in []float64, b compute.Batch, heads, w int32) []float64 {
 func attend(t *testing.T, be compute.Backend) {
 	const heads, w = 3, 5 // an odd width: no row begins at a round address
 	const all = heads * w
-	b := batch()
-	in := random(b.Rows()*3*all, 1)
-	for i := range in {
-		in[i] *= 5 // scores far apart
-	}
-	want := attention(widen(in), b, heads, w)
-	out := poisoned(be, len(want))
-	be.Attend(out, be.Upload(in), b, heads, w)
-	got := read(t, be, out, len(want))
-	compare(t, "attention", got, want)
+	for _, b := range []compute.Batch{batch(), seeded(batch())} {
+		in := random(b.Rows()*3*all, 1)
+		for i := range in {
+			in[i] *= 5 // scores far apart
+		}
+		want := attention(widen(in), b, heads, w)
+		out := poisoned(be, len(want))
+		be.Attend(out, be.Upload(in), b, heads, w, dropout)
+		got := read(t, be, out, len(want))
+		compare(t, "attention", got, want)
 
-	for i := range b.Texts() {
-		from, to := b.Start[i], b.Start[i+1]
-		alone := poisoned(be, int(to-from)*all)
-		one := compute.Batch{IDs: b.IDs[from:to], Start: []int32{0, to - from}}
-		be.Attend(alone, be.Upload(slices.Clone(in[from*3*all:to*3*all])), one, heads, w)
-		if !slices.Equal(read(t, be, alone, int(to-from)*all), got[from*all:to*all]) {
-			t.Errorf("text %d has other bits alone", i)
+		for i := range b.Texts() {
+			from, to := b.Start[i], b.Start[i+1]
+			alone := poisoned(be, int(to-from)*all)
+			be.Attend(alone, be.Upload(slices.Clone(in[from*3*all:to*3*all])), text(b, i), heads, w, dropout)
+			if !slices.Equal(read(t, be, alone, int(to-from)*all), got[from*all:to*all]) {
+				t.Errorf("text %d has other bits alone", i)
+			}
+		}
+	}
+}
+
+// text is the batch of text i of b alone.
+func text(b compute.Batch, i int) compute.Batch {
+	from, to := b.Start[i], b.Start[i+1]
+	one := compute.Batch{IDs: b.IDs[from:to], Start: []int32{0, to - from}}
+	if b.Seeds != nil {
+		one.Seeds = b.Seeds[i : i+1]
+	}
+	return one
+}
+
+func drop(t *testing.T, be compute.Backend) {
+	const w = 7
+	for _, b := range []compute.Batch{batch(), seeded(batch())} {
+		x := random(b.Rows()*w, 1)
+		var want []float64
+		for i := range b.Texts() {
+			want = append(want, factors(b, i, int(b.Start[i+1]-b.Start[i])*w)...)
+		}
+		for i, v := range x {
+			want[i] *= float64(v)
+		}
+		out := poisoned(be, len(x))
+		be.Drop(out, be.Upload(slices.Clone(x)), b, w, dropout)
+		got := read(t, be, out, len(x))
+		compare(t, "dropped", got, want)
+		in := be.Upload(slices.Clone(x))
+		be.Drop(in, in, b, w, dropout)
+		compare(t, "in place", read(t, be, in, len(x)), want)
+		for i := range b.Texts() {
+			from, to := int(b.Start[i])*w, int(b.Start[i+1])*w
+			alone := poisoned(be, to-from)
+			be.Drop(alone, be.Upload(slices.Clone(x[from:to])), text(b, i), w, dropout)
+			if !slices.Equal(read(t, be, alone, to-from), got[from:to]) {
+				t.Errorf("text %d loses other numbers alone", i)
+			}
+		}
+		be.Drop(out, be.Upload(slices.Clone(x)), b, w, compute.Dropout{})
+		if !slices.Equal(read(t, be, out, len(x)), x) {
+			t.Error("a rate of 0 drops something")
 		}
 	}
 }

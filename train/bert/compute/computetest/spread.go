@@ -28,6 +28,7 @@ func everything(t *testing.T, be compute.Backend) map[string][]float32 {
 		}
 		b.Start = append(b.Start, int32(len(b.IDs)))
 	}
+	b = seeded(b)
 	rows := b.Rows()
 	x := func(n int, seed uint64) compute.Buffer { return be.Upload(random(n, seed)) }
 	norm := compute.Norm{Width: w, Gain: x(w, 1), Bias: x(w, 2), Epsilon: epsilon}
@@ -39,9 +40,11 @@ func everything(t *testing.T, be compute.Backend) map[string][]float32 {
 
 	hidden, wide, context := be.New(rows*w), be.New(rows*inner), be.New(rows*w)
 	be.Embed(hidden, b, embedding)
+	dropped := be.New(rows * w)
+	be.Drop(dropped, hidden, b, w, dropout)
 	be.Linear(wide, hidden, rows, linear, compute.GELU)
 	qkv := x(rows*3*w, 8)
-	be.Attend(context, qkv, b, heads, w/heads)
+	be.Attend(context, qkv, b, heads, w/heads, dropout)
 	sum, pooled := be.New(rows*w), be.New(b.Texts()*w)
 	be.AddNorm(sum, hidden, context, rows, &norm)
 	be.Pool(pooled, sum, b, w, compute.Mean)
@@ -50,7 +53,7 @@ func everything(t *testing.T, be compute.Backend) map[string][]float32 {
 	be.AddNormBackward(&gNorm, dx, dy, hidden, context, rows, &norm)
 	be.ActivateBackward(dWide, dWide, wide, rows*inner, compute.GELU)
 	be.LinearGradient(gLinear, hidden, dWide, rows)
-	be.AttendBackward(dqkv, dx, qkv, b, heads, w/heads)
+	be.AttendBackward(dqkv, dx, qkv, b, heads, w/heads, dropout)
 	be.LinearBackward(dx, dWide, rows, linear, true)
 	out := map[string][]float32{"AddNorm, Activate, Linear": read(t, be, dx, rows*w)}
 	be.EmbedBackward(gEmbedding, dx, b, embedding)
@@ -60,7 +63,7 @@ func everything(t *testing.T, be compute.Backend) map[string][]float32 {
 	be.Squares(norms, 0, big)
 	be.AdamW(weights, mean, square, big, norms, &compute.Step{Number: 1, Rate: 0.1, Beta1: 0.9, Beta2: 0.9, Epsilon: 1e-8, Clip: 1})
 	for name, x := range map[string]compute.Buffer{
-		"Embed": hidden, "Linear": wide, "Attend": context, "AddNorm": sum, "Pool": pooled,
+		"Embed": hidden, "Drop": dropped, "Linear": wide, "Attend": context, "AddNorm": sum, "Pool": pooled,
 		"gain": gNorm.Gain, "bias": gNorm.Bias, "weights": gLinear.Weight, "bias of Linear": gLinear.Bias,
 		"AttendBackward": dqkv, "words": gEmbedding.Words, "positions": gEmbedding.Positions, "types": gEmbedding.Types,
 		"Squares": norms, "AdamW": weights,

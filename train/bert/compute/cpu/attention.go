@@ -12,11 +12,13 @@ type attention struct {
 	keys   []float32 // width × n: keys transposed, so that sums go row by row
 	scores []float32 // n × n
 	slopes []float32 // n × n: the gradient of scores
+	kept   []float32 // n × n: scores after drop-out
 }
 
 // head is the share of one head in one text: where it lies in rows of
 // queries, keys and values, and in rows of its outcome.
 type head struct {
+	text, number  int
 	n, width      int
 	first         int // row of the text
 	at            int // first column
@@ -34,6 +36,7 @@ func (be *Backend) heads(qkv []float32, b compute.Batch, heads, width int, body 
 		for i := lo; i < hi; i++ {
 			text := i / heads
 			h := head{
+				text: text, number: i % heads,
 				n: int(b.Start[text+1] - b.Start[text]), width: width,
 				first: int(b.Start[text]), at: i % heads * width, all: all, stride: 3 * all,
 			}
@@ -67,27 +70,40 @@ func (h *head) weigh(a *attention) {
 	}
 }
 
+// drop returns x, which has a number for each of a.scores, after drop-out; it
+// may lie in dst.
+func (h *head) drop(dst, x []float32, b compute.Batch, d compute.Dropout) []float32 {
+	if b.Seeds == nil || d.Rate == 0 {
+		return x
+	}
+	d.Of(b.Seeds[h.text]).Apply(dst, x, h.number*h.n*h.n)
+	return dst[:len(x)]
+}
+
 // Attend implements compute.Forward.
-func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int) {
+func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int, d compute.Dropout) {
 	out := numbers(dst)
 	be.heads(numbers(qkv), b, heads, width, func(a *attention, h head) {
 		h.weigh(a)
-		multiply(plain, plain, h.n, h.width, h.n, 1, a.scores, h.n, h.v, h.stride, 0, out[h.first*h.all+h.at:], h.all)
+		kept := h.drop(a.scores, a.scores, b, d)
+		multiply(plain, plain, h.n, h.width, h.n, 1, kept, h.n, h.v, h.stride, 0, out[h.first*h.all+h.at:], h.all)
 	})
 }
 
 // AttendBackward implements compute.Backward. The weights are computed again:
 // they would be by far the most to keep.
-func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch, heads, width int) {
+func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch, heads, width int, drop compute.Dropout) {
 	out, slope := numbers(dqkv), numbers(dy)
 	be.heads(numbers(qkv), b, heads, width, func(a *attention, h head) {
 		n, w := h.n, h.width
 		d := slope[h.first*h.all+h.at:]
 		dQuery, dKey, dValue := h.parts(out)
 		h.weigh(a)
-		multiply(transposed, plain, n, w, n, 1, a.scores, n, d, h.all, 0, dValue, h.stride)
-		a.slopes = resize(a.slopes, n*n)
+		a.slopes, a.kept = resize(a.slopes, n*n), resize(a.kept, n*n)
+		kept := h.drop(a.kept, a.scores, b, drop)
+		multiply(transposed, plain, n, w, n, 1, kept, n, d, h.all, 0, dValue, h.stride)
 		multiply(plain, transposed, n, n, w, 1, d, h.all, h.v, h.stride, 0, a.slopes, n)
+		h.drop(a.slopes, a.slopes, b, drop)
 		for r := range n {
 			softmaxBackward(a.slopes[r*n:(r+1)*n], a.scores[r*n:(r+1)*n])
 		}

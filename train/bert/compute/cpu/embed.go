@@ -7,20 +7,15 @@ func (be *Backend) Embed(dst compute.Buffer, b compute.Batch, e *compute.Embeddi
 	w := e.Norm.Width
 	out, gain, bias := numbers(dst), numbers(e.Norm.Gain), numbers(e.Norm.Bias)
 	words, positions, kind := numbers(e.Words), numbers(e.Positions), numbers(e.Types)[:w]
-	be.each(b.Texts(), blockTexts, func(_ *scratch, _, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			first := int(b.Start[i])
-			for r := first; r < int(b.Start[i+1]); r++ {
-				row := out[r*w : (r+1)*w]
-				vectors(row, words[int(b.IDs[r])*w:], positions[(r-first)*w:], kind)
-				normalize(row, gain, bias, e.Norm.Epsilon)
-			}
+	place := places(b)
+	be.each(b.Rows(), blockRows, func(_ *scratch, _, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			row := out[r*w : (r+1)*w]
+			vectors(row, words[int(b.IDs[r])*w:], positions[int(place[r])*w:], kind)
+			normalize(row, gain, bias, e.Norm.Epsilon)
 		}
 	})
 }
-
-// blockTexts is how many texts a goroutine takes at a time.
-const blockTexts = 4
 
 // vectors sums the three vectors of a token.
 func vectors(row, word, position, kind []float32) {
@@ -37,7 +32,7 @@ func (be *Backend) EmbedBackward(g *compute.Embedding, dy compute.Buffer, b comp
 	d := numbers(dy)
 	place := places(b)
 	be.normsBackward(&g.Norm, b.Rows(), &e.Norm, func(row []float32, r int) []float32 {
-		vectors(row, words[int(b.IDs[r])*w:], positions[place[r]*w:], kind)
+		vectors(row, words[int(b.IDs[r])*w:], positions[int(place[r])*w:], kind)
 		return d[r*w : (r+1)*w]
 	}, d)
 
@@ -46,17 +41,20 @@ func (be *Backend) EmbedBackward(g *compute.Embedding, dy compute.Buffer, b comp
 	for r, id := range b.IDs {
 		row := d[r*w : (r+1)*w]
 		add(dWords[int(id)*w:][:w], row)
-		add(dPositions[place[r]*w:][:w], row)
+		add(dPositions[int(place[r])*w:][:w], row)
 		add(dKind, row)
 	}
 }
 
 // places returns the place of each token within its text.
-func places(b compute.Batch) []int {
-	place := make([]int, b.Rows())
+func places(b compute.Batch) []int32 {
+	if b.Places != nil {
+		return b.Places
+	}
+	place := make([]int32, b.Rows())
 	for i := range b.Texts() {
 		for r := b.Start[i]; r < b.Start[i+1]; r++ {
-			place[r] = int(r - b.Start[i])
+			place[r] = r - b.Start[i]
 		}
 	}
 	return place
