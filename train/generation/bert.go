@@ -78,16 +78,14 @@ func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, er
 			return f.judge(pairs, dim, embed)
 		}
 	}
-	started := f.Now()
-	hooks.Point = func(p xrt.Point) {
-		f.Log.Debug("training", "generation", f.doc.Generation, "step", p.Step, "level", p.Level, "loss", p.Loss, "elapsed", f.Now().Sub(started))
-	}
 	err = c.resume(func(state io.Reader) error {
 		tuner, err := f.tuner() // afresh: a state that fails leaves it half changed
 		if err != nil {
 			return err
 		}
 		dim, hooks.Resume = tuner.Dim(), state
+		p := &pace{now: f.Now, log: f.Log, progress: f.clock, generation: f.doc.Generation, tokens: tuner.Tokens}
+		hooks.Point = p.point
 		if r, err = xrt.Train(f.ctx, tuner, source, xmc.LevelsOf(f.tree), options, hooks, f.clock); err != nil {
 			return err
 		}

@@ -35,6 +35,9 @@ func (c *stageClock) Add(n int64) {
 	}
 }
 
+// Note passes words on.
+func (c *stageClock) Note(words string) { train.Note(c.next, words) }
+
 // end closes the running stage, if any.
 func (c *stageClock) end() {
 	if n := len(c.times); n > 0 && !c.start.IsZero() {

@@ -61,6 +61,7 @@ type Hooks struct {
 	// Resume is a saved state to continue from. If it cannot be read or
 	// belongs to another run, Train fails and the network is of no use any more.
 	Resume io.Reader
-	// Point is told every new point of the loss curve.
-	Point func(Point)
+	// Point is told every new point of the loss curve, and of how many steps the
+	// run is, unless stages end early.
+	Point func(p Point, steps int64)
 }

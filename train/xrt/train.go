@@ -236,7 +236,7 @@ func (t *trainer) point() {
 	p := Point{Step: t.at.Step, Level: t.level(), Loss: t.at.Loss / float64(since)}
 	t.at.Curve, t.at.Loss = append(t.at.Curve, p), 0
 	if t.hooks.Point != nil {
-		t.hooks.Point(p)
+		t.hooks.Point(p, sum(t.plan))
 	}
 }
 

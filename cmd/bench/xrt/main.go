@@ -129,7 +129,7 @@ func run(ctx context.Context, s settings, curve bool) error {
 			fmt.Fprintf(os.Stderr, "%6.0f s (CPU %.0f s): held-out AUC %.4f\n", time.Since(from).Seconds(), stage.CPUSeconds()-used, score)
 			return score, err
 		},
-		Point: func(p xrt.Point) {
+		Point: func(p xrt.Point, _ int64) {
 			if curve {
 				fmt.Fprintf(os.Stderr, "%6.0f s: step %d, level %d, loss %.4f\n", time.Since(from).Seconds(), p.Step, p.Level, p.Loss)
 			}

@@ -81,6 +81,15 @@ func (p *Progress) Add(n int64) {
 	}
 }
 
+// Note shows words on the running stage, on a terminal.
+func (p *Progress) Note(words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.Describe(fmt.Sprintf("  %-28s %s ", p.name, words))
+	}
+}
+
 // Done ends the last stage.
 func (p *Progress) Done() {
 	p.mu.Lock()
