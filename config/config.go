@@ -199,10 +199,12 @@ type Train struct {
 
 // BERT is the model that the encoder bert starts from.
 type BERT struct {
-	Model        string `yaml:"model"`          // a Hugging Face directory
-	Pooling      string `yaml:"pooling"`        // mean, cls
-	MaxTokens    int    `yaml:"max_tokens"`     // where texts are cut
-	CoarseToFine bool   `yaml:"coarse_to_fine"` // level by level, not all at once
+	Model        string  `yaml:"model"`          // a Hugging Face directory
+	Pooling      string  `yaml:"pooling"`        // mean, cls
+	MaxTokens    int     `yaml:"max_tokens"`     // where texts are cut
+	Dropout      float64 `yaml:"dropout"`        // share of hidden states and attention, in training
+	DropTokens   float64 `yaml:"drop_tokens"`    // share of a text's tokens left out, in training
+	CoarseToFine bool    `yaml:"coarse_to_fine"` // level by level, not all at once
 }
 
 // Evaluate says what a generation is measured on.

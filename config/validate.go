@@ -61,6 +61,11 @@ func (v *validator) atLeastTime(path string, value, least time.Duration) {
 	v.check(value >= least, path, "must be at least %v, got %v", least, value)
 }
 
+// share checks a share that may be nothing but not everything.
+func (v *validator) share(path string, value float64) {
+	v.check(value >= 0 && value < 1, path, "must be a share of at least 0 and below 1, got %v", value)
+}
+
 func (v *validator) required(path, value string) {
 	v.check(value != "", path, "must be given")
 }
@@ -255,6 +260,8 @@ func (v *validator) train(t *Train) {
 	v.oneOf("train.bert.pooling", t.BERT.Pooling, "mean", "cls")
 	v.check(t.BERT.MaxTokens >= 3 && t.BERT.MaxTokens <= 1<<16, "train.bert.max_tokens",
 		"must be between 3 and the positions of the model, got %d", t.BERT.MaxTokens)
+	v.share("train.bert.dropout", t.BERT.Dropout)
+	v.share("train.bert.drop_tokens", t.BERT.DropTokens)
 	v.atLeast("train.epochs", t.Epochs, 0)
 	v.atLeast("train.threads", t.Threads, 0)
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)

@@ -27,6 +27,10 @@ type BERT struct {
 	Pooling string `json:"pooling"`
 	// MaxTokens is where texts are cut.
 	MaxTokens int `json:"max_tokens"`
+	// Dropout and DropTokens are the shares of hidden states and attention, and
+	// of a text's tokens, that are dropped in training (bert.TuneOptions).
+	Dropout    float64 `json:"dropout,omitempty"`
+	DropTokens float64 `json:"drop_tokens,omitempty"`
 	// CoarseToFine trains the levels of the tree one after the other, as the
 	// paper does, instead of all at once.
 	CoarseToFine bool `json:"coarse_to_fine,omitempty"`
@@ -58,14 +62,17 @@ func (f *building) tuner() (*bert.Tuner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", s.BERT.Model, err)
 	}
-	return bert.NewTuner(model, tokenizer, bert.TuneOptions{Pooling: pooling, MaxTokens: s.BERT.MaxTokens, Workers: f.Workers})
+	return bert.NewTuner(model, tokenizer, bert.TuneOptions{
+		Pooling: pooling, MaxTokens: s.BERT.MaxTokens, Dropout: s.BERT.Dropout, DropTokens: s.BERT.DropTokens, Workers: f.Workers,
+	})
 }
 
 // trainBERT fine-tunes the model on the neighbourhoods.
 func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, err error) {
 	s := f.doc.Settings
 	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
-	source := &examples{f: f, instances: instances}
+	tree := f.predicted()
+	source := &examples{f: f, tree: tree, instances: instances}
 	options := xrt.Options{Epochs: float64(s.Epochs), Seed: s.Seed, Workers: f.Workers}
 	if s.BERT != nil && s.BERT.CoarseToFine {
 		options.Schedule = xrt.CoarseToFine
@@ -86,13 +93,31 @@ func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, er
 		dim, hooks.Resume = tuner.Dim(), state
 		p := &pace{now: f.Now, log: f.Log, progress: f.clock, generation: f.doc.Generation, tokens: tuner.Tokens}
 		hooks.Point = p.point
-		if r, err = xrt.Train(f.ctx, tuner, source, xmc.LevelsOf(f.tree), options, hooks, f.clock); err != nil {
+		if r, err = xrt.Train(f.ctx, tuner, source, xmc.LevelsOf(tree), options, hooks, f.clock); err != nil {
 			return err
 		}
 		e = tuner.Encoder()
+		if tree.Levels() > f.tree.Levels() {
+			r.Matcher = r.Matcher.WithoutLast()
+		}
 		return nil
 	})
 	return e, r, err
+}
+
+// maxLabels is up to how many labels a BERT learns to predict the labels
+// themselves, and not only their clusters. Their heads take 20 bytes for each
+// number of an embedding (weights, best weights, gradient and two moments): half
+// a GiB for as many labels and a MiniLM.
+const maxLabels = 1 << 16
+
+// predicted is what a BERT learns to predict: the label tree, and below its
+// leaves the labels, unless there are too many.
+func (f *building) predicted() xmc.LabelTree {
+	if f.tree.Labels() > maxLabels {
+		return f.tree
+	}
+	return xmc.WithLabels(f.tree)
 }
 
 // judge is the AUC of held-out instances' neighbours.
@@ -115,6 +140,7 @@ func (f *building) judge(p *eval.Pairs, dim int, embed func([]string, []float32)
 // xrt.Source.
 type examples struct {
 	f         *building
+	tree      xmc.LabelTree
 	instances []int32
 }
 
@@ -129,7 +155,7 @@ func (x *examples) Epoch(_ context.Context, epoch int, skip int64) iter.Seq2[xrt
 			i := int(x.instances[k])
 			text, err := x.f.corpus.texts.text(i)
 			e := xrt.Example{Text: text}
-			e.Targets, e.Counts = targets.Of(x.f.tree, x.f.known.Neighbours.Row(i).Index)
+			e.Targets, e.Counts = targets.Of(x.tree, x.f.known.Neighbours.Row(i).Index)
 			if !yield(e, err) || err != nil {
 				return
 			}

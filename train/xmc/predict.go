@@ -19,6 +19,16 @@ type Matcher struct {
 	Bias [][]float32
 }
 
+// WithoutLast returns the matcher of all levels but the finest.
+func (m *Matcher) WithoutLast() *Matcher {
+	n := len(m.Weights) - 1
+	short := &Matcher{Problem: &Problem{Levels: m.Problem.Levels[:n]}, Dim: m.Dim, Weights: m.Weights[:n]}
+	if m.Bias != nil {
+		short.Bias = m.Bias[:n]
+	}
+	return short
+}
+
 // Predict returns, per level, the k clusters that score highest, best first.
 // Below the first level it looks at the children of the best max(k, 10) of
 // the level above only, as in training.

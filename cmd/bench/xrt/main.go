@@ -37,7 +37,8 @@ type settings struct {
 	data, model string
 	holdout     float64
 	seed        uint64
-	tokens      int
+	tune        bert.TuneOptions
+	task        taskOptions
 	train       xrt.Options
 	quick       bool
 }
@@ -49,7 +50,10 @@ func main() {
 	flag.StringVar(&s.model, "model", os.Getenv("GIANTSTREAM_MINILM"), "folder of the model")
 	flag.Float64Var(&s.holdout, "holdout", 0.1, "share of edges to hide")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of split and training")
-	flag.IntVar(&s.tokens, "tokens", 64, "tokens of a text")
+	flag.IntVar(&s.tune.MaxTokens, "tokens", 64, "tokens of a text")
+	flag.Float64Var(&s.tune.Dropout, "dropout", 0, "share of the hidden states and of attention to drop")
+	flag.Float64Var(&s.tune.DropTokens, "drop-tokens", 0, "share of the tokens of a text to leave out of a step")
+	flag.BoolVar(&s.task.labels, "labels", false, "predict the labels themselves, too, below the tree's leaves")
 	flag.Float64Var(&s.train.Epochs, "epochs", 0, "passes over the instances")
 	flag.IntVar(&s.train.Batch, "batch", 0, "instances per step")
 	flag.Float64Var(&s.train.Rate, "rate", 0, "learning rate of the network")
@@ -57,6 +61,10 @@ func main() {
 	loss := flag.String("loss", "softmax", "softmax, hinge or cross-entropy")
 	scale := flag.Float64("scale", 0, "factor of scores")
 	start := flag.String("start", "ridge", "start of the heads: ridge, inherit or random")
+	flag.IntVar(&s.train.Patience, "patience", 0, "epochs without a better score that end the training")
+	flag.Float64Var(&s.train.Warmup, "warmup", 0, "share of the steps over which the rates rise")
+	flag.Float64Var(&s.tune.WeightDecay, "decay", 0, "weight decay of the network")
+	flag.IntVar(&s.task.pairs, "pairs", eval.PairsEach, "neighbours of a held-out instance to judge by")
 	flag.BoolVar(&s.train.Raw, "raw", false, "heads see pooled vectors, not their directions")
 	flag.BoolVar(&s.train.Uniform, "uniform", false, "instances weigh the same")
 	flag.BoolVar(&coarse, "coarse", false, "level by level, not all at once")
@@ -110,11 +118,11 @@ func run(ctx context.Context, s settings, curve bool) error {
 	if err != nil {
 		return err
 	}
-	t, err := newTask(known, tuner.Dim(), s.seed)
+	t, err := newTask(known, tuner.Dim(), s.task, s.seed)
 	if err != nil {
 		return err
 	}
-	o := outcome{Tokens: s.tokens}
+	o := outcome{Tokens: s.tune.MaxTokens}
 	if !s.quick {
 		if o.Plain, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
 			return err
@@ -148,6 +156,7 @@ func run(ctx context.Context, s settings, curve bool) error {
 }
 
 func open(s settings) (*bert.Tuner, error) {
+	s.tune.Pooling = compute.Mean
 	if s.model == "" {
 		return nil, errors.New("no model: use -model or GIANTSTREAM_MINILM (docs/format/bert.md says how to get one)")
 	}
@@ -160,7 +169,7 @@ func open(s settings) (*bert.Tuner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bert.NewTuner(model, tokenizer, bert.TuneOptions{Pooling: compute.Mean, MaxTokens: s.tokens})
+	return bert.NewTuner(model, tokenizer, s.tune)
 }
 
 func measure(e train.Encoder, known *train.Graph, hidden []eval.Edge, seed uint64) (f figures, err error) {

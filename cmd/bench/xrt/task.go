@@ -21,9 +21,12 @@ const (
 	rank, labelDim, leafSize = 512, 256, 16
 	// heldOut is one in how many instances judges instead of training.
 	heldOut = 20
-	// pairsEach is how many neighbours of a held-out instance are compared.
-	pairsEach = 5
 )
+
+type taskOptions struct {
+	labels bool // is a level of its own
+	pairs  int  // neighbours of a held-out instance that are compared
+}
 
 // task is a graph's neighbourhood prediction.
 type task struct {
@@ -36,7 +39,7 @@ type task struct {
 }
 
 // newTask clusters the labels of g, as a generation does, and poses the task.
-func newTask(g *train.Graph, dim int, seed uint64) (*task, error) {
+func newTask(g *train.Graph, dim int, o taskOptions, seed uint64) (*task, error) {
 	f, err := tfidf.NewFitter(tfidf.DefaultOptions())
 	if err != nil {
 		return nil, err
@@ -69,11 +72,15 @@ func newTask(g *train.Graph, dim int, seed uint64) (*task, error) {
 		return nil, err
 	}
 	t := &task{seed: seed, texts: g.Texts, dim: dim}
-	t.pose(g, tree)
+	if o.labels {
+		t.pose(g, xmc.WithLabels(tree), o)
+	} else {
+		t.pose(g, tree, o)
+	}
 	return t, nil
 }
 
-func (t *task) pose(g *train.Graph, tree *labeltree.Tree) {
+func (t *task) pose(g *train.Graph, tree xmc.LabelTree, o taskOptions) {
 	t.levels = xmc.LevelsOf(tree)
 	r := rand.New(rand.NewPCG(t.seed, 1))
 	var held []int32
@@ -90,7 +97,7 @@ func (t *task) pose(g *train.Graph, tree *labeltree.Tree) {
 		e.Targets, e.Counts = targets.Of(tree, labels)
 		t.examples = append(t.examples, e)
 	}
-	t.pairs = eval.DrawPairs(g.Neighbours, held, pairsEach, t.seed)
+	t.pairs = eval.DrawPairs(g.Neighbours, held, o.pairs, t.seed)
 }
 
 // Instances implements xrt.Source.

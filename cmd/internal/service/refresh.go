@@ -262,7 +262,9 @@ func SettingsOf(cfg *config.Config) generation.Settings {
 		Holdout: cfg.Evaluate.HoldoutEdges, ProbeRates: cfg.Evaluate.ProbeRates, EvalSeed: cfg.Evaluate.Seed,
 	}
 	if b := cfg.Train.BERT; b.Model != "" {
-		s.BERT = &generation.BERT{Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, CoarseToFine: b.CoarseToFine}
+		s.BERT = &generation.BERT{
+			Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens, CoarseToFine: b.CoarseToFine,
+		}
 	}
 	return s
 }

@@ -1,0 +1,61 @@
+package xmc
+
+// LabelTree is a label tree with its shape; *labeltree.Tree is one.
+type LabelTree interface {
+	Tree
+	Shape
+	// Labels is the number of labels, those in no cluster included.
+	Labels() int
+}
+
+// WithLabels returns the tree with one more level below its leaves: the
+// labels themselves, but for those in no cluster, numbered in their order.
+func WithLabels(t LabelTree) LabelTree {
+	w := &withLabels{LabelTree: t, own: make([]int32, t.Labels())}
+	for label := range w.own {
+		w.own[label] = -1
+		if leaf := t.Cluster(t.Levels()-1, label); leaf >= 0 {
+			w.own[label] = int32(len(w.leaf))
+			w.leaf = append(w.leaf, leaf)
+		}
+	}
+	return w
+}
+
+type withLabels struct {
+	LabelTree
+	own  []int32 // of each label its cluster at the last level, or -1
+	leaf []int32 // of each of these the leaf
+}
+
+func (w *withLabels) last(level int) bool { return level == w.LabelTree.Levels() }
+
+// Levels implements LabelTree.
+func (w *withLabels) Levels() int { return w.LabelTree.Levels() + 1 }
+
+// Clusters implements LabelTree.
+func (w *withLabels) Clusters(level int) int {
+	if w.last(level) {
+		return len(w.leaf)
+	}
+	return w.LabelTree.Clusters(level)
+}
+
+// Cluster implements LabelTree.
+func (w *withLabels) Cluster(level, label int) int32 {
+	switch {
+	case !w.last(level):
+		return w.LabelTree.Cluster(level, label)
+	case label < 0 || label >= len(w.own):
+		return -1
+	}
+	return w.own[label]
+}
+
+// Parent implements LabelTree.
+func (w *withLabels) Parent(level int, cluster int32) int32 {
+	if w.last(level) {
+		return w.leaf[cluster]
+	}
+	return w.LabelTree.Parent(level, cluster)
+}
