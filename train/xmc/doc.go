@@ -20,6 +20,10 @@
 // XR-Transformer (Zhang et al., NeurIPS 2021) calls them. Options.Negatives may ask
 // for one kind only.
 //
+// WithLabels adds the labels themselves as the finest level. Their heads cost
+// memory for each node of the graph, but only clusters say less: an encoder that
+// has learnt them predicts more hidden links (docs/MEASUREMENTS.md).
+//
 // # Loss
 //
 // The default is the softmax over the candidates against the shares of the instance's labels in

@@ -5,12 +5,15 @@
 //
 // Network is the encoder in training (train/bert's Tuner is one), Source the
 // training set, an instance at a time with its targets at every level of the
-// label tree, and levels the tree's shape. Afterwards the network holds the
+// label tree, and levels the tree's shape; its finest level may be the labels
+// themselves (xmc.WithLabels). Afterwards the network holds the
 // trained weights and Result the matcher (package xmc) and a report.
 //
 // # A step
 //
-// A batch of texts goes through the network in pieces of a few dozen. Each
+// A batch of texts goes through the network in pieces of a few dozen, each text with
+// a seed that decides what the network drops of it: a function of the run's seed, the
+// step and the place in the batch. The start of heads and the judge see texts whole. Each
 // pooled vector, divided by its length and with a 1 appended (the bias), is
 // scored by the heads of the levels in training; heads return the gradient
 // of the loss, which goes back through the division into the network. Then

@@ -61,6 +61,8 @@ func main() {
 	loss := flag.String("loss", "softmax", "softmax, hinge or cross-entropy")
 	scale := flag.Float64("scale", 0, "factor of scores")
 	start := flag.String("start", "ridge", "start of the heads: ridge, inherit or random")
+	flag.IntVar(&s.train.Sample, "sample", 0, "instances that the heads start from")
+	matched := flag.Int("matched", 0, "clusters whose children are candidates")
 	flag.IntVar(&s.train.Patience, "patience", 0, "epochs without a better score that end the training")
 	flag.Float64Var(&s.train.Warmup, "warmup", 0, "share of the steps over which the rates rise")
 	flag.Float64Var(&s.tune.WeightDecay, "decay", 0, "weight decay of the network")
@@ -71,7 +73,7 @@ func main() {
 	flag.BoolVar(&s.quick, "quick", false, "do not measure the plain model")
 	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
 	flag.Parse()
-	s.train.Heads.Scale = float32(*scale)
+	s.train.Heads.Scale, s.train.Heads.Matched = float32(*scale), *matched
 	if coarse {
 		s.train.Schedule = xrt.CoarseToFine
 	}
