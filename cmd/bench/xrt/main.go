@@ -41,6 +41,8 @@ type settings struct {
 	task        taskOptions
 	train       xrt.Options
 	quick       bool
+	export      string
+	judge       string
 }
 
 func main() {
@@ -71,6 +73,8 @@ func main() {
 	flag.BoolVar(&s.train.Uniform, "uniform", false, "instances weigh the same")
 	flag.BoolVar(&coarse, "coarse", false, "level by level, not all at once")
 	flag.BoolVar(&s.quick, "quick", false, "do not measure the plain model")
+	flag.StringVar(&s.export, "export", "", "only write the problem to this folder, for another program")
+	flag.StringVar(&s.judge, "judge", "", "only measure the embeddings in this file")
 	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
 	flag.Parse()
 	s.train.Heads.Scale, s.train.Heads.Matched = float32(*scale), *matched
@@ -116,6 +120,13 @@ func run(ctx context.Context, s settings, curve bool) error {
 		return err
 	}
 	known, hidden := eval.Split(g, s.holdout, s.seed)
+	if s.judge != "" {
+		f, err := judgeFile(s.judge, known, hidden, s.seed)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(f)
+	}
 	tuner, err := open(s)
 	if err != nil {
 		return err
@@ -123,6 +134,9 @@ func run(ctx context.Context, s settings, curve bool) error {
 	t, err := newTask(known, tuner.Dim(), s.task, s.seed)
 	if err != nil {
 		return err
+	}
+	if s.export != "" {
+		return export(s.export, known, t)
 	}
 	o := outcome{Tokens: s.tune.MaxTokens}
 	if !s.quick {
@@ -179,11 +193,16 @@ func measure(e train.Encoder, known *train.Graph, hidden []eval.Edge, seed uint6
 	if err = e.Encode(known.Texts, z); err != nil {
 		return f, err
 	}
-	if f.Links, err = eval.Links(z, e.Dim(), known, hidden, eval.LinkOptions{Seed: seed}); err != nil {
+	return judged(z, e.Dim(), known, hidden, seed)
+}
+
+// judged says what embeddings of all nodes are good for.
+func judged(z []float32, dim int, known *train.Graph, hidden []eval.Edge, seed uint64) (f figures, err error) {
+	if f.Links, err = eval.Links(z, dim, known, hidden, eval.LinkOptions{Seed: seed}); err != nil {
 		return f, err
 	}
 	for _, share := range []float64{0.1, 0.6} {
-		m, err := eval.Probe(z, e.Dim(), known.Classes, eval.ProbeOptions{Fraction: share, Seed: seed})
+		m, err := eval.Probe(z, dim, known.Classes, eval.ProbeOptions{Fraction: share, Seed: seed})
 		if errors.Is(err, eval.ErrNoClasses) {
 			return f, nil
 		} else if err != nil {

@@ -32,6 +32,7 @@ type taskOptions struct {
 type task struct {
 	seed     uint64
 	examples []xrt.Example
+	nodes    []int32 // of the examples
 	levels   []xmc.Level
 	pairs    *eval.Pairs
 	texts    []string // of all nodes
@@ -95,7 +96,7 @@ func (t *task) pose(g *train.Graph, tree xmc.LabelTree, o taskOptions) {
 		}
 		e := xrt.Example{Text: g.Texts[i]}
 		e.Targets, e.Counts = targets.Of(tree, labels)
-		t.examples = append(t.examples, e)
+		t.examples, t.nodes = append(t.examples, e), append(t.nodes, int32(i))
 	}
 	t.pairs = eval.DrawPairs(g.Neighbours, held, o.pairs, t.seed)
 }
