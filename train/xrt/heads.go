@@ -7,6 +7,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/train/internal/vector"
 	"giantstream/train/xmc"
+	"giantstream/train/xrlinear"
 )
 
 // lambda is the ridge of head starts, relative to the mean square of an
@@ -42,8 +43,8 @@ func (t *trainer) startHeads(ctx context.Context) error {
 	return nil
 }
 
-// solveHeads starts levels at the ridge regression on the instances that
-// training will see next.
+// solveHeads starts levels at the ridge regression, or at the classifiers, on the
+// instances that training will see next.
 func (t *trainer) solveHeads(ctx context.Context, span xmc.Span) error {
 	d := t.net.Dim()
 	sample := int(min(int64(t.o.Sample), t.instances))
@@ -87,9 +88,33 @@ func (t *trainer) solveHeads(ctx context.Context, span xmc.Span) error {
 		}
 	}
 	for l := span.From; l < span.To; l++ {
-		if err := t.heads.Solve(l, z, positives[l], lambda); err != nil {
+		if err := t.solveHead(ctx, l, z, positives[l]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// solveHead starts level l on rows z (a bias of 1 at the end of each).
+func (t *trainer) solveHead(ctx context.Context, l int, z []float32, positives []sparse.Vector) error {
+	if t.o.Start != Linear {
+		return t.heads.Solve(l, z, positives, lambda)
+	}
+	d := t.net.Dim()
+	dense := make([]float32, 0, len(positives)*d) // the classifiers have a bias of their own
+	for at := 0; at < len(z); at += d + 1 {
+		dense = append(dense, z[at:at+d]...)
+	}
+	level := &t.problem.Levels[l]
+	c, err := xrlinear.Heads(ctx, dense, d, positives, level.Clusters, level.Parent, xrlinear.Options{Seed: t.o.Seed, Workers: t.o.Workers})
+	if err != nil {
+		return fmt.Errorf("xrt: start of the heads: %w", err)
+	}
+	w := t.heads.Weights[l]
+	for k, bias := range c.Bias {
+		row := w[k*(d+1) : (k+1)*(d+1)]
+		copy(row, c.Weights[k*d:(k+1)*d])
+		row[d] = bias
 	}
 	return nil
 }
