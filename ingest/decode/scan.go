@@ -1,8 +1,10 @@
 package decode
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -273,7 +275,11 @@ func (s *scanner) digits() bool {
 func (s *scanner) str() (raw []byte, escaped, ok bool) {
 	s.pos++ // "
 	from := s.pos
-	for s.pos < len(s.data) {
+	for {
+		s.pos += plain(s.data[s.pos:])
+		if s.pos == len(s.data) {
+			return nil, false, s.fail("string without end")
+		}
 		switch c := s.data[s.pos]; {
 		case c == '"':
 			raw = s.data[from:s.pos]
@@ -284,13 +290,34 @@ func (s *scanner) str() (raw []byte, escaped, ok bool) {
 			if !s.escape() {
 				return nil, false, false
 			}
-		case c < ' ':
-			return nil, false, s.fail("unescaped control character in a string")
 		default:
-			s.pos++
+			return nil, false, s.fail("unescaped control character in a string")
 		}
 	}
-	return nil, false, s.fail("string without end")
+}
+
+// plain returns how many bytes at the start of b mean themselves in a string:
+// those before the first quote, backslash or control character. It looks at
+// eight at a time.
+func plain(b []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; n+8 <= len(b); n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		quote, backslash := w^(ones*'"'), w^(ones*'\\')
+		// The high bit of a byte is set if it is below a space, or if the other
+		// two have a zero there. A borrow can set more of them, but only above one that is
+		// rightly set.
+		if found := ((w-ones*' ')&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; found != 0 {
+			return n + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; n < len(b); n++ {
+		if c := b[n]; c == '"' || c == '\\' || c < ' ' {
+			return n
+		}
+	}
+	return n
 }
 
 // escape reads one escape, or two that make a surrogate pair.

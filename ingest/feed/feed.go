@@ -183,7 +183,11 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (stream.Batch, e
 		if c.err != nil {
 			return b, c.err
 		}
-		b.Mutations = append(b.Mutations, c.mutations...)
+		if b.Mutations == nil {
+			b.Mutations = c.mutations
+		} else {
+			b.Mutations = append(b.Mutations, c.mutations...)
+		}
 		b.Bytes += c.bytes
 		letters = append(letters, c.letters...)
 		records += c.records

@@ -13,6 +13,7 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/ingest/rekey"
 	"giantstream/ingest/schema"
+	"giantstream/stream"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -105,7 +106,7 @@ func (s *source) fetch(ctx context.Context) (chunk, error) {
 	if err != nil {
 		return chunk{}, err
 	}
-	c := chunk{records: len(f.Records), bytes: f.Bytes}
+	c := chunk{records: len(f.Records), bytes: f.Bytes, mutations: make([]stream.Mutation, 0, len(f.Records))}
 	for _, m := range f.Records {
 		if err := s.decode(ctx, m, &c); err != nil {
 			return chunk{}, err
