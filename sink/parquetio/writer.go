@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
 // Keys of the file's metadata.
@@ -31,7 +30,8 @@ type Format[T any] struct {
 	Generation func(*T) int64
 	// GroupBytes is the raw size at which a row group is closed, 0 for
 	// 16 MiB. Small groups are for readers that want some of the rows.
-	GroupBytes int
+	GroupBytes  int
+	Compression Compression
 }
 
 func (f Format[T]) groupBytes() int {
@@ -56,7 +56,7 @@ func NewWriter[T any](w io.Writer, format Format[T]) *Writer[T] {
 	return &Writer[T]{
 		format: format,
 		w: parquet.NewGenericWriter[T](w,
-			parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+			parquet.Compression(format.Compression.codec()),
 			parquet.CreatedBy("giantstream", format.Name, ""),
 			parquet.KeyValueMetadata(FormatKey, format.Name),
 		),

@@ -26,14 +26,21 @@ func NewWriter(w io.Writer) *Writer {
 // Write stores the rows under key, after it has verified the row count of the
 // finished file. An error of the sequence ends it, and nothing is stored then.
 func Write(ctx context.Context, s sink.Store, key string, rows iter.Seq2[Row, error]) (Info, error) {
-	return parquetio.Put(ctx, s, key, format(), rows)
+	return WriteWith(ctx, s, key, WriteOptions{}, rows)
 }
 
-// WriteGroups is Write with row groups of about groupBytes of raw data, for
-// readers that want some of the rows (ReadGroup).
-func WriteGroups(ctx context.Context, s sink.Store, key string, groupBytes int, rows iter.Seq2[Row, error]) (Info, error) {
+// WriteOptions choose how a file is laid out; the rows in it are the same.
+type WriteOptions struct {
+	// GroupBytes is the raw size at which a row group is closed; 0 is 16 MiB.
+	// Small groups are for readers that want some of the rows (ReadGroup).
+	GroupBytes  int
+	Compression parquetio.Compression
+}
+
+// WriteWith is Write with options.
+func WriteWith(ctx context.Context, s sink.Store, key string, opts WriteOptions, rows iter.Seq2[Row, error]) (Info, error) {
 	f := format()
-	f.GroupBytes = groupBytes
+	f.GroupBytes, f.Compression = opts.GroupBytes, opts.Compression
 	return parquetio.Put(ctx, s, key, f, rows)
 }
 

@@ -1,6 +1,7 @@
 package rows_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -97,6 +101,45 @@ func TestWriteThenRead(t *testing.T) {
 					}
 				}
 				t.Fatalf("got %d rows, want %d", len(got), len(tt.rows))
+			}
+		})
+	}
+}
+
+// Every compression is what the file says it has, and gives the same rows.
+func TestCompressions(t *testing.T) {
+	for compression, want := range map[parquetio.Compression]format.CompressionCodec{
+		"": format.Zstd, parquetio.Zstd: format.Zstd, parquetio.Snappy: format.Snappy,
+		parquetio.None: format.Uncompressed,
+	} {
+		t.Run(string(compression), func(t *testing.T) {
+			var s memstore.Store
+			in := random(3000)
+			_, err := rows.WriteWith(t.Context(), &s, "x", rows.WriteOptions{Compression: compression}, func(yield func(rows.Row, error) bool) {
+				for _, row := range in {
+					if !yield(row, nil) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := collect(t, &s, "x"); !reflect.DeepEqual(got, in) {
+				t.Error("other rows came out than went in")
+			}
+			data, err := sink.ReadAll(t.Context(), &s, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range file.Metadata().RowGroups[0].Columns {
+				if c.MetaData.Codec != want {
+					t.Errorf("column %v has codec %v, want %v", c.MetaData.PathInSchema, c.MetaData.Codec, want)
+				}
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func writeTo(t *testing.T, store sink.Store, sizes ...int) {
 	t.Helper()
 	n := 0
 	for part, size := range sizes {
-		_, err := rows.WriteGroups(t.Context(), store, fmt.Sprintf("g/dataset/part-%05d.parquet", part), 4*80,
+		_, err := rows.WriteWith(t.Context(), store, fmt.Sprintf("g/dataset/part-%05d.parquet", part), rows.WriteOptions{GroupBytes: 4 * 80},
 			func(yield func(rows.Row, error) bool) {
 				for range size {
 					row := rows.Row{NodeID: fmt.Sprintf("n%04d", n), Text: "text", Labels: []string{"a", "b"},

@@ -17,7 +17,7 @@ func (f *building) writeDataset() error {
 	var parts []Part
 	for shard, nodes := range f.corpus.byShard() {
 		key := f.key(fmt.Sprintf("dataset/part-%05d.parquet", shard))
-		info, err := rows.WriteGroups(f.ctx, f.Store, key, dataset.GroupBytes, f.instances(nodes))
+		info, err := rows.WriteWith(f.ctx, f.Store, key, rows.WriteOptions{GroupBytes: dataset.GroupBytes}, f.instances(nodes))
 		if err != nil {
 			return err
 		}
