@@ -3,6 +3,7 @@ package sink
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -43,6 +44,13 @@ func readOnce(ctx context.Context, s Store, key string) (data []byte, err error)
 		err = io.ErrUnexpectedEOF
 	}
 	return nil, fmt.Errorf("read object %q: %d of %d bytes: %w", key, n, len(data), err)
+}
+
+// Summed is content whose SHA-256 is known. A store that signs what it is given
+// to Put need not compute it.
+type Summed struct {
+	*io.SectionReader
+	SHA256 [sha256.Size]byte
 }
 
 // PutBytes stores data under key.

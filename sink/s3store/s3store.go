@@ -3,6 +3,7 @@ package s3store
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -56,12 +57,21 @@ func (s *Store) URL() string {
 	return strings.TrimSuffix("s3://"+s.bucket+"/"+s.prefix, "/")
 }
 
-// Put implements sink.Store. Objects over 16 MiB go up in parts.
+// partBytes is the size from which the client sends objects in parts.
+const partBytes = 16 << 20
+
+// Put implements sink.Store.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) error {
 	if err := sink.CheckKey(key); err != nil {
 		return s.wrap("put", key, err)
 	}
-	_, err := s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, r, size, minio.PutObjectOptions{})
+	var err error
+	if sum, ok := r.(sink.Summed); ok && size < partBytes {
+		_, err = s.core.PutObject(ctx, s.bucket, s.prefix+key, sum.SectionReader, size, "", hex.EncodeToString(sum.SHA256[:]),
+			minio.PutObjectOptions{DisableContentSha256: true}) // not once more
+	} else {
+		_, err = s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, r, size, minio.PutObjectOptions{})
+	}
 	return s.wrap("put", key, err)
 }
 

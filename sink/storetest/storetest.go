@@ -4,6 +4,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) sink.Store) {
 	}{
 		{"put replaces", putReplaces},
 		{"put needs the promised size", putSize},
+		{"put of what is summed already", putSummed},
 		{"create is once", createOnce},
 		{"create has one winner", createRace},
 		{"create repeated with the same bytes is one create", createRepeated},
@@ -71,6 +73,17 @@ func listKeys(t *testing.T, s sink.Store, prefix, after string) []string {
 		keys = append(keys, info.Key)
 	}
 	return keys
+}
+
+func putSummed(t *testing.T, s sink.Store) {
+	for _, size := range []int{0, 1000, 17 << 20} {
+		data := strings.Repeat("0123456789", size/10)
+		content := sink.Summed{SectionReader: io.NewSectionReader(strings.NewReader(data), 0, int64(len(data))), SHA256: sha256.Sum256([]byte(data))}
+		if err := s.Put(t.Context(), "summed", content, int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+		wantObject(t, s, "summed", data)
+	}
 }
 
 func putReplaces(t *testing.T, s sink.Store) {
