@@ -147,6 +147,8 @@ type Window struct {
 	Changes int           `yaml:"changes"`
 	Bytes   Size          `yaml:"bytes"`
 	Time    time.Duration `yaml:"time"`
+	// Compression of its rows: zstd, snappy or none.
+	Compression string `yaml:"compression"`
 }
 
 // State says how copies of the shards' graph state are kept in the store.

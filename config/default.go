@@ -35,7 +35,7 @@ func Default() Config {
 			Edges:      EdgeFields{Format: "json", Src: "src", Dst: "dst", Mode: "add"},
 			Limits:     Limits{RecordBytes: 1 * MiB, TextBytes: 256 * KiB, EdgesPerRecord: 10_000},
 		},
-		Window:     Window{Changes: 50_000, Bytes: 64 * MiB, Time: time.Second},
+		Window:     Window{Changes: 50_000, Bytes: 64 * MiB, Time: time.Second, Compression: "zstd"},
 		State:      State{CheckpointEvery: 5 * time.Minute},
 		Compaction: Compaction{Enabled: true, Grace: 24 * time.Hour},
 		Featurize: Featurize{

@@ -229,6 +229,7 @@ func (v *validator) window(c *Config) {
 	v.check(c.Window.Bytes >= c.Ingest.Limits.RecordBytes, "window.bytes",
 		"must hold at least one record of ingest.limits.record_bytes, %v", c.Ingest.Limits.RecordBytes)
 	v.atLeastTime("window.time", c.Window.Time, time.Millisecond)
+	v.oneOf("window.compression", c.Window.Compression, "zstd", "snappy", "none")
 }
 
 func (v *validator) state(c *Config) {

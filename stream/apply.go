@@ -3,26 +3,22 @@ package stream
 import (
 	"context"
 	"fmt"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // mirrorChunk is how many mirrored assertions are gathered before they are
 // handed to the Mirror.
 const mirrorChunk = 4096
 
-// change applies mutations to an indexed Pebble batch. It reads through the
-// batch, so later mutations see earlier ones.
+// change applies mutations to a state, in memory: later ones see earlier ones.
 type change struct {
-	b      *pebble.Batch
+	known  *pending
 	window int64
-	marks  *knownMarks
-	dirty  int // nodes newly marked
+	dirty  int // nodes newly due
 	nodes  int64
 	edges  int64
 
 	mirror  Mirror
-	pending []Mutation // mirrored assertions not yet handed over
+	pending []Mutation // assertions not yet handed over
 
 	// covered: the mutation's record is below the head manifest's offset.
 	// Its row and its mirror were seen to before that manifest was made,
@@ -32,8 +28,6 @@ type change struct {
 	// whether a row changes cannot be told yet. Every link that changes
 	// marks its owner, in case.
 	eager bool
-
-	key, value []byte // scratch
 }
 
 // apply applies one mutation. The rules are those of doc.go, "Facts".
@@ -50,13 +44,13 @@ func (c *change) apply(ctx context.Context, m *Mutation) error {
 	case DeleteNode:
 		return c.deleteNode(m)
 	case PutEdge, DeleteEdge:
-		h, err := c.head(m.ID)
+		h, err := c.known.head(m.ID)
 		if err != nil {
 			return err
 		}
 		return c.assert(ctx, &h, m.ID, m.Other, m.Op == PutEdge, m.Version)
 	case SetEdges, ClearEdges:
-		h, err := c.head(m.ID)
+		h, err := c.known.head(m.ID)
 		if err != nil {
 			return err
 		}
@@ -72,7 +66,7 @@ func (c *change) apply(ctx context.Context, m *Mutation) error {
 }
 
 func (c *change) putNode(ctx context.Context, m *Mutation) error {
-	h, err := c.head(m.ID)
+	h, err := c.known.head(m.ID)
 	if err != nil {
 		return err
 	}
@@ -82,15 +76,12 @@ func (c *change) putNode(ctx context.Context, m *Mutation) error {
 	if !h.stated || m.Version.Compare(h.at) > 0 {
 		same := false
 		if existed && m.Version.EventTime == h.at.EventTime {
-			if same, err = c.sameText(m); err != nil {
+			if same, err = c.known.sameText(m.ID, m.Text, m.Class); err != nil {
 				return err
 			}
 		}
 		h.stated, h.deleted, h.at = true, false, m.Version
-		c.key, c.value = textKey(c.key, m.ID), encodeText(c.value, m.Text, m.Class)
-		if err := c.b.Set(c.key, c.value, nil); err != nil {
-			return err
-		}
+		c.known.setText(m.ID, m.Text, m.Class)
 		if !existed {
 			c.nodes++
 		}
@@ -99,9 +90,7 @@ func (c *change) putNode(ctx context.Context, m *Mutation) error {
 		dirty = true // deleted before it was known: now there is a row to say so
 	}
 	if h != before {
-		if err := c.setHead(m.ID, &h); err != nil {
-			return err
-		}
+		c.known.setHead(m.ID, &h)
 	}
 	if dirty {
 		if err := c.mark(m.ID); err != nil {
@@ -114,18 +103,8 @@ func (c *change) putNode(ctx context.Context, m *Mutation) error {
 	return nil
 }
 
-func (c *change) sameText(m *Mutation) (bool, error) {
-	c.key = textKey(c.key, m.ID)
-	data, ok, err := get(c.b, c.key)
-	if err != nil || !ok {
-		return false, err
-	}
-	text, class, err := decodeText(data)
-	return text == m.Text && class == m.Class, err
-}
-
 func (c *change) deleteNode(m *Mutation) error {
-	h, err := c.head(m.ID)
+	h, err := c.known.head(m.ID)
 	if err != nil {
 		return err
 	}
@@ -135,15 +114,10 @@ func (c *change) deleteNode(m *Mutation) error {
 	existed := h.exists()
 	same := h.stated && h.deleted && h.at.EventTime == m.Version.EventTime
 	h.stated, h.deleted, h.at = true, true, m.Version
-	if err := c.setHead(m.ID, &h); err != nil {
-		return err
-	}
+	c.known.setHead(m.ID, &h)
 	if existed {
 		c.nodes--
-		c.key = textKey(c.key, m.ID)
-		if err := c.b.Delete(c.key, nil); err != nil {
-			return err
-		}
+		c.known.deleteText(m.ID)
 	}
 	if h.known && !same {
 		return c.mark(m.ID)
@@ -161,7 +135,7 @@ func (c *change) assert(ctx context.Context, h *head, src, dst string, live bool
 		// what the other order would have left, take it back as of then.
 		live, at = false, m.at
 	}
-	a, err := c.adjacency(src, dst)
+	a, err := c.known.adjacency(src, dst)
 	if err != nil {
 		return err
 	}
@@ -172,9 +146,7 @@ func (c *change) assert(ctx context.Context, h *head, src, dst string, live bool
 func (c *change) restate(ctx context.Context, h *head, src, dst string, a *adjacency, said assertion) error {
 	if before := *a; said.newer(a.out[said.at.Rank]) {
 		a.out[said.at.Rank] = said
-		if err := c.setAdjacency(src, dst, a); err != nil {
-			return err
-		}
+		c.known.setAdjacency(src, dst, a)
 		if was, is := before.effective().live, a.effective().live; was != is {
 			if is {
 				c.edges++
@@ -200,9 +172,7 @@ func (c *change) replace(ctx context.Context, h *head, src string, others []stri
 	mk := &h.replaced[at.Rank]
 	if !mk.set || at.Compare(mk.at) > 0 {
 		*mk = mark{set: true, at: at}
-		if err := c.setHead(src, h); err != nil {
-			return err
-		}
+		c.known.setHead(src, h)
 	}
 	if at == mk.at {
 		if err := c.takeBack(ctx, h, src, others, at); err != nil {
@@ -219,40 +189,17 @@ func (c *change) replace(ctx context.Context, h *head, src string, others []stri
 
 // takeBack walks src's edges and restates those that the list of version at
 // leaves out. Those it has taken back before are mirrored again.
-func (c *change) takeBack(ctx context.Context, h *head, src string, keep []string, at Version) (err error) {
+func (c *change) takeBack(ctx context.Context, h *head, src string, keep []string, at Version) error {
 	listed := make(map[string]bool, len(keep))
 	for _, dst := range keep {
 		listed[dst] = true
 	}
-	prefix := adjacencyPrefix(nil, src)
-	it, err := c.b.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	// The iterator does not see what the loop writes.
-	for ok := it.First(); ok; ok = it.Next() {
-		dst := string(it.Key()[len(prefix):])
-		data, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		a, err := decodeAdjacency(data)
-		if err != nil {
-			return err
-		}
+	return c.known.eachLink(src, func(dst string, a adjacency) error {
 		if old := a.out[at.Rank]; listed[dst] || !old.set || old.at.Compare(at) > 0 {
-			continue
+			return nil
 		}
-		if err := c.restate(ctx, h, src, dst, &a, assertion{set: true, live: false, at: at}); err != nil {
-			return err
-		}
-	}
-	return nil
+		return c.restate(ctx, h, src, dst, &a, assertion{set: true, live: false, at: at})
+	})
 }
 
 // mirrored enters what the far end says of its edge to m.ID.
@@ -260,7 +207,7 @@ func (c *change) mirrored(m *Mutation) error {
 	if m.Other == "" || m.Other == m.ID {
 		return nil
 	}
-	a, err := c.adjacency(m.ID, m.Other)
+	a, err := c.known.adjacency(m.ID, m.Other)
 	if err != nil {
 		return err
 	}
@@ -270,10 +217,8 @@ func (c *change) mirrored(m *Mutation) error {
 	}
 	before := a
 	a.in = said
-	if err := c.setAdjacency(m.ID, m.Other, &a); err != nil {
-		return err
-	}
-	h, err := c.head(m.ID)
+	c.known.setAdjacency(m.ID, m.Other, &a)
+	h, err := c.known.head(m.ID)
 	if err != nil {
 		return err
 	}
@@ -329,52 +274,9 @@ func (c *change) setMark(id string, kind byte) error {
 	if c.covered {
 		return nil
 	}
-	c.key = dirtyKey(c.key, c.window, id)
-	have, ok := c.marks.kinds[id]
-	if !ok && c.marks.partial {
-		value, found, err := get(c.b, c.key)
-		if err != nil {
-			return err
-		}
-		if ok = found; ok && len(value) == 1 {
-			have = value[0]
-		}
-	}
-	if ok && (kind == markSuspect || have == markDue) {
-		return nil
-	}
-	if kind == markDue {
+	due, err := c.known.mark(c.window, id, kind)
+	if due {
 		c.dirty++
 	}
-	c.marks.note(id, kind)
-	c.value = append(c.value[:0], kind)
-	return c.b.Set(c.key, c.value, nil)
-}
-
-func (c *change) head(id string) (head, error) {
-	c.key = headKey(c.key, id)
-	data, ok, err := get(c.b, c.key)
-	if err != nil || !ok {
-		return head{}, err
-	}
-	return decodeHead(data)
-}
-
-func (c *change) setHead(id string, h *head) error {
-	c.key, c.value = headKey(c.key, id), h.encode(c.value)
-	return c.b.Set(c.key, c.value, nil)
-}
-
-func (c *change) adjacency(owner, other string) (adjacency, error) {
-	c.key = adjacencyKey(c.key, owner, other)
-	data, ok, err := get(c.b, c.key)
-	if err != nil || !ok {
-		return adjacency{}, err
-	}
-	return decodeAdjacency(data)
-}
-
-func (c *change) setAdjacency(owner, other string, a *adjacency) error {
-	c.key, c.value = adjacencyKey(c.key, owner, other), a.encode(c.value)
-	return c.b.Set(c.key, c.value, nil)
+	return err
 }

@@ -31,7 +31,7 @@ func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err e
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	return s.eachMark(window, func(id string) error {
-		row, known, err := r.row(id)
+		row, known, err := r.row(id, s.pending.nodes[id])
 		if err != nil {
 			return fmt.Errorf("build the row of node %q: %w", id, err)
 		}
@@ -82,18 +82,13 @@ func at(it *pebble.Iterator, key []byte) (value []byte, ok bool, err error) {
 	return value, err == nil, err
 }
 
-// row builds one node's row. The event time of a node is that of the newest
-// statement about it or about any of its links, be it one that took the link
-// back; of a deleted node, that of the deletion. A node that was never put is not
-// known and has no row.
-func (r *rowReader) row(id string) (row rows.Row, known bool, err error) {
+// row builds one node's row, from what is pending of it and, for the rest, from
+// the files. The event time of a node is that of the newest statement about it or
+// about any of its links, be it one that took the link back; of a deleted node,
+// that of the deletion. A node that was never put is not known and has no row.
+func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, err error) {
 	row.NodeID = id
-	r.key = headKey(r.key, id)
-	data, ok, err := at(r.heads, r.key)
-	if err != nil || !ok {
-		return row, false, err
-	}
-	h, err := decodeHead(data)
+	h, err := r.head(id, p)
 	if err != nil || !h.known {
 		return row, false, err
 	}
@@ -102,33 +97,44 @@ func (r *rowReader) row(id string) (row rows.Row, known bool, err error) {
 		row.Deleted = true
 		return row, true, nil
 	}
-	r.key = textKey(r.key, id)
-	if data, ok, err = at(r.texts, r.key); err != nil {
+	if row.Text, row.Class, err = r.text(id, p); err != nil {
 		return row, false, err
 	}
-	if !ok {
-		return row, false, fmt.Errorf("%w: node has no text", ErrCorruptState)
-	}
-	if row.Text, row.Class, err = decodeText(data); err != nil {
-		return row, false, err
-	}
-	prefix := adjacencyPrefix(r.key, id)
-	r.key = prefix
-	for ok := r.links.SeekGE(prefix); ok && bytes.HasPrefix(r.links.Key(), prefix); ok = r.links.Next() {
-		data, err := r.links.ValueAndErr()
-		if err != nil {
-			return row, false, err
-		}
-		a, err := decodeAdjacency(data)
-		if err != nil {
-			return row, false, err
-		}
+	r.key = adjacencyPrefix(r.key, id)
+	return row, true, eachLink(r.links, r.key, p, func(other string, a adjacency) error {
 		if t, ok := a.eventTime(); ok {
 			row.EventTime = max(row.EventTime, t)
 		}
 		if a.label() {
-			row.Labels = append(row.Labels, string(r.links.Key()[len(prefix):]))
+			row.Labels = append(row.Labels, other)
 		}
+		return nil
+	})
+}
+
+func (r *rowReader) head(id string, p *pendingNode) (head, error) {
+	if p != nil && p.headKnown {
+		return p.head, nil
 	}
-	return row, true, r.links.Error()
+	r.key = headKey(r.key, id)
+	data, ok, err := at(r.heads, r.key)
+	if err != nil || !ok {
+		return head{}, err
+	}
+	return decodeHead(data)
+}
+
+func (r *rowReader) text(id string, p *pendingNode) (text, class string, err error) {
+	if p != nil && p.textSet {
+		return p.text, p.class, nil
+	}
+	r.key = textKey(r.key, id)
+	data, ok, err := at(r.texts, r.key)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: node has no text", ErrCorruptState)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return decodeText(data)
 }

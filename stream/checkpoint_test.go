@@ -20,6 +20,9 @@ import (
 // allRows builds the row of every node in the state.
 func (s *state) allRows(t testing.TB) map[string]rows.Row {
 	t.Helper()
+	if err := s.spill(1 << 40); err != nil {
+		t.Fatal(err)
+	}
 	b := s.db.NewBatch()
 	it, err := s.db.NewIter(nil)
 	if err != nil {

@@ -144,6 +144,9 @@ func (s *Shard) snapshot() (*Checkpoint, error) {
 	if err := s.opts.fs.RemoveAll(dir); err != nil {
 		return doc, fmt.Errorf("remove an old snapshot: %w", err)
 	}
+	if err := s.state.spill(s.window.seq); err != nil {
+		return doc, err
+	}
 	// Flushed, what was written since the last checkpoint is a file that later
 	// checkpoints share, instead of a log that each would upload again.
 	if err := s.state.db.Flush(); err != nil {
@@ -271,7 +274,7 @@ func (c *checkpointer) files(ctx context.Context, dir string, doc *Checkpoint, k
 			key, known[sum] = u.key, u.key
 			uploads = append(uploads, u)
 			g.Go(func() error {
-				err := c.put(gctx, dir, name, u.key, sum.bytes)
+				err := c.put(gctx, dir, name, u.key, sum)
 				u.stored = err == nil
 				return err
 			})
@@ -327,12 +330,13 @@ func (c *checkpointer) sum(dir, name string) (fileSum, error) {
 	return s, nil
 }
 
-func (c *checkpointer) put(ctx context.Context, dir, name, key string, size int64) error {
+func (c *checkpointer) put(ctx context.Context, dir, name, key string, sum fileSum) error {
 	f, err := c.fs.Open(filepath.Join(dir, name), vfs.SequentialReadsOption)
 	if err != nil {
 		return fmt.Errorf("read the snapshot: %w", err)
 	}
-	return errors.Join(c.store.Put(ctx, key, f, size), f.Close())
+	content := sink.Summed{SectionReader: io.NewSectionReader(f, 0, sum.bytes), SHA256: sum.sha256}
+	return errors.Join(c.store.Put(ctx, key, content, sum.bytes), f.Close())
 }
 
 func (f *CheckpointFile) sum() (s fileSum) {

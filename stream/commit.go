@@ -65,9 +65,6 @@ func (s *Shard) commit(ctx context.Context) (*Manifest, error) {
 	if err := s.writeRows(ctx, m); err != nil {
 		return nil, err
 	}
-	if err := s.state.sync(); err != nil {
-		return nil, err
-	}
 	if s.opts.Mirror != nil {
 		if err := s.opts.Mirror.Flush(ctx); err != nil {
 			return nil, fmt.Errorf("flush the mirror: %w", err)
@@ -77,7 +74,7 @@ func (s *Shard) commit(ctx context.Context) (*Manifest, error) {
 		return nil, err
 	}
 	// Committed, whatever happens from here on.
-	if err := s.state.clearMarks(m.Seq, m.Writer); err != nil {
+	if err := s.state.settle(m.Seq, m.Writer); err != nil {
 		return nil, fmt.Errorf("manifest is written, but: %w", err)
 	}
 	s.head = m
@@ -141,13 +138,14 @@ func (s *Shard) writeRows(ctx context.Context, m *Manifest) (err error) {
 		s.objects++
 		return rowKey(m.Shard, m.Seq, s.session, s.objects-1)
 	}
-	m.Objects, m.Rows, err = writeObjects(ctx, s.opts.Store, key, s.opts.MaxObjectRows, s.featurized(m))
+	m.Objects, m.Rows, err = writeObjects(ctx, s.opts.Store, key, s.opts.MaxObjectRows,
+		rows.WriteOptions{Compression: s.opts.Compression}, s.featurized(m))
 	return err
 }
 
 // writeObjects writes rows into as many objects as they need.
-func writeObjects(ctx context.Context, store sink.Store, key func() string, maxRows int64, in iter.Seq2[rows.Row, error]) (
-	objects []ManifestObject, total int64, err error) {
+func writeObjects(ctx context.Context, store sink.Store, key func() string, maxRows int64, opts rows.WriteOptions,
+	in iter.Seq2[rows.Row, error]) (objects []ManifestObject, total int64, err error) {
 	next, stop := iter.Pull2(in)
 	defer stop()
 	row, err, ok := next()
@@ -164,7 +162,7 @@ func writeObjects(ctx context.Context, store sink.Store, key func() string, maxR
 			}
 		}
 		key := key()
-		info, err := rows.Write(ctx, store, key, chunk)
+		info, err := rows.WriteWith(ctx, store, key, opts, chunk)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -190,7 +190,7 @@ func (c *Compactor) write(ctx context.Context, doc *Compaction, parts []*Segment
 		n++
 		return compactedKey(doc.Shard, doc.Level, doc.From, attempt, n-1)
 	}
-	doc.Objects, doc.Rows, err = writeObjects(ctx, c.opts.Store, key, defaultObjectRows, c.newest(ctx, doc, parts))
+	doc.Objects, doc.Rows, err = writeObjects(ctx, c.opts.Store, key, defaultObjectRows, rows.WriteOptions{}, c.newest(ctx, doc, parts))
 	return err
 }
 

@@ -42,6 +42,18 @@
 // A row is due when it changes, and only then: repetitions and statements that
 // lose cause none.
 //
+// # State
+//
+// What a window changes is kept in memory until its manifest exists, and is then
+// written to the files of the state in one batch, in key order. So the rows of a
+// window are built without reading its facts back, and what changes twice is
+// written once. The shards of a process share a budget for that (Cache). When half
+// of it is taken Run commits windows early. A window that cannot be committed yet,
+// or has grown beyond the budget, is written before its manifest: facts, marks and
+// applied offsets in one batch, and it goes on being gathered. No row shows which way
+// its window went. The engine's log is not synced: what a loss of power takes
+// is read again, like any other state that is behind the head.
+//
 // # Commit
 //
 // A window closes synchronously: nothing is applied between the first row
@@ -49,11 +61,11 @@
 //
 //  1. Rows of the marked nodes are built from the state in id order and written
 //     as Parquet objects under names that no other session uses.
-//  2. The state is synced and the mirror is flushed.
+//  2. The mirror is flushed.
 //  3. The manifest is created under the next sequence number, which must be free.
 //     It is the commit. Whoever finds the number taken has been fenced
 //     (ErrFenced) and stops: another worker owns the shard.
-//  4. The window's marks are cleared.
+//  4. The state is written, and the window's marks are cleared.
 //
 // Objects that no manifest names are garbage; Orphans removes them, and says
 // why it may.
@@ -72,7 +84,7 @@
 // committed rows are the graph at the head's offsets.
 //
 // Marks tell what separates the state from those rows. They are written in one batch
-// with the facts and the applied offsets.
+// with the facts and the applied offsets, wherever those are written before their manifest.
 //
 //   - If the state holds nothing beyond the head's offsets, everything in it is
 //     in committed rows, by whomever, and all marks are void. (So a crash between

@@ -24,13 +24,9 @@ func OpenGraph(dir string) (*Graph, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the state in %s: %w", dir, err)
 	}
-	g := &Graph{state{db: db, dir: dir}}
-	data, ok, err := get(db, metaKey())
-	if err == nil && ok {
-		g.state.meta, err = decodeMeta(data)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("state in %s: %w", dir, err), db.Close())
+	g := &Graph{state{db: db, dir: dir, pending: pending{db: db, memory: &windowMemory{}}}}
+	if err := g.state.readMeta(); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return g, nil
 }
@@ -60,7 +56,7 @@ func (g *Graph) rows(yield func(rows.Row, error) bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, heads.Close()) }()
 	for ok := heads.First(); ok; ok = heads.Next() {
-		row, known, err := r.row(string(heads.Key()[1:]))
+		row, known, err := r.row(string(heads.Key()[1:]), nil)
 		if err != nil {
 			return err
 		}

@@ -73,6 +73,7 @@ func sendNodes(b *broker, from, to int) {
 // (compare apache/iceberg #17551).
 func TestReturningWorkerCommitsWhatOnlyItsStateKnows(t *testing.T) {
 	p := newPipeline(t, newBroker(1), 1)
+	p.cache.window.limit = 0 // the state is written before the window is committed
 	sendNodes(p.b, 0, 30)
 	a := p.step(0, 10, true)
 	p.consume(a, 10) // up to record 20, never committed
@@ -105,9 +106,10 @@ func TestMirrorLostInACrashIsRepeated(t *testing.T) {
 		{"node with edges", []string{nodesTopic}, []record{{{Op: PutNode, ID: "a", Text: "a", HasEdges: true, Others: []string{"c"}}}}},
 		{"dead on arrival", []string{edgesTopic, edgesTopic}, []record{{{Op: ClearEdges, ID: "a"}}, edge(PutEdge)}},
 	} {
-		for _, early := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/commit early %t", test.name, early), func(t *testing.T) {
-				p := newPipeline(t, newBroker(1), 1)
+		for i := range uint64(4) {
+			early := i < 2
+			t.Run(fmt.Sprintf("%s/commit early %t/memory %d", test.name, early, windowLimits[i%2]), func(t *testing.T) {
+				p := newPipeline(t, newBroker(1), i%2)
 				p.b.send(nodesTopic, 1, record{{Op: PutNode, ID: "a", Text: "a", HasEdges: true, Others: []string{"b"}}})
 				p.b.send(nodesTopic, 1, record{{Op: PutNode, ID: "b", Text: "b"}})
 				p.b.send(edgesTopic, 2, edge(PutEdge))
@@ -165,9 +167,10 @@ func TestZombieIsFenced(t *testing.T) {
 // A worker that restarts between commits commits nothing twice and its
 // offsets never go back (apache/iceberg #16282 and #17340).
 func TestRestartCommitsNothingTwice(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprintf("disk lost %t", lost), func(t *testing.T) {
-			p := newPipeline(t, newBroker(1), 1)
+	for i := range uint64(4) {
+		lost := i < 2
+		t.Run(fmt.Sprintf("disk lost %t/memory %d", lost, windowLimits[i%2]), func(t *testing.T) {
+			p := newPipeline(t, newBroker(1), i%2)
 			sendNodes(p.b, 0, 20)
 			p.b.send(edgesTopic, 1, record{{Op: PutEdge, ID: "n000", Other: "n001"}})
 			s := p.step(0, -1, true)

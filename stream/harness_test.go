@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"giantstream/sink/memstore"
@@ -161,16 +162,23 @@ type pipeline struct {
 	other  []*vfs.MemFS // of the machine that ran it before
 	lost   int          // how often a shard was reopened
 	object int64
+	cache  *Cache
 	// checkpoints: now and then the state is copied to the store, and the
 	// topics forget what that makes superfluous.
 	checkpoints bool
 }
 
+// windowLimits: windows are kept in memory until they are committed, or written
+// batch by batch, or something between.
+var windowLimits = []int64{windowMemoryBytes, 0, 4000}
+
 func newPipeline(t testing.TB, b *broker, seed uint64) *pipeline {
 	p := &pipeline{
 		t: t, b: b, store: &memstore.Store{}, rng: rand.New(rand.NewPCG(seed, 1)),
-		window: Window{Changes: 7}, batch: 5, object: 3,
+		window: Window{Changes: 7}, batch: 5, object: 3, cache: NewCache(CacheBytes),
 	}
+	t.Cleanup(p.cache.Release)
+	p.cache.window.limit = windowLimits[seed%uint64(len(windowLimits))]
 	for range b.shards {
 		p.disks = append(p.disks, vfs.NewCrashableMem())
 		p.other = append(p.other, vfs.NewCrashableMem())
@@ -185,7 +193,7 @@ func (p *pipeline) open(shard int) (*Shard, error) {
 func (p *pipeline) options(shard int) Options {
 	return Options{
 		Pipeline: "test", Shard: shard, Shards: p.b.shards,
-		Dir: "state", fs: p.disks[shard], Store: p.store,
+		Dir: "state", fs: p.disks[shard], Store: p.store, Cache: p.cache,
 		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Mirror: mirrorTopic},
 		Window: p.window, Mirror: &brokerMirror{b: p.b}, Writer: "test",
 		MaxObjectRows: p.object, backoff: time.Microsecond, transfers: 1,
@@ -221,6 +229,9 @@ func (p *pipeline) crash(s *Shard, shard int) {
 		_ = s.Close() // writes to the file system that nobody reads any more
 	}
 }
+
+// sync makes what was written survive a loss of power.
+func (s *state) sync() error { return s.db.LogData(nil, pebble.Sync) }
 
 // drain runs the shards in turn until every log is consumed and committed.
 // crashes says how often a shard is to be dropped on the way.

@@ -30,7 +30,7 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 			return s.incomplete()
 		}
 		drain := batch.CaughtUp && s.opts.Drain != nil && s.opts.Drain()
-		if drain || s.window.full(s.opts.Window, s.opts.Clock()) {
+		if drain || s.window.full(s.opts.Window, s.opts.Clock()) || s.state.pending.crowded() {
 			if _, err := s.Commit(ctx); err != nil {
 				return err
 			}

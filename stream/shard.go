@@ -11,10 +11,10 @@ import (
 	"maps"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"giantstream/sink"
+	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
 )
 
@@ -69,6 +69,8 @@ type Options struct {
 	Cache  *Cache
 	Topics Topics
 	Window Window
+	// Compression of the rows of a window; "" is Zstandard.
+	Compression parquetio.Compression
 	// Mirror is nil for directed graphs.
 	Mirror Mirror
 	// Featurizer may be nil.
@@ -239,7 +241,7 @@ func (s *Shard) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.state.clearMarks(seq, writer); err != nil {
+	if err := s.state.settle(seq, writer); err != nil {
 		return err
 	}
 	return s.beginWindow()
@@ -284,7 +286,8 @@ func (s *Shard) beginWindow() error {
 	if err != nil {
 		return err
 	}
-	s.window = openWindow{seq: s.headSeq() + 1, dirty: n, marks: knownMarks{partial: true}}
+	s.window = openWindow{seq: s.headSeq() + 1, dirty: n}
+	s.state.pending.spilled = true
 	if n > 0 {
 		s.window.since = s.opts.Clock()
 	}
@@ -305,7 +308,8 @@ func (s *Shard) below(offsets map[string]int64) bool {
 	return false
 }
 
-// Apply enters a batch into the state: all of it or nothing.
+// Apply enters a batch into the state. After an error nothing of it is there at
+// the next opening.
 func (s *Shard) Apply(ctx context.Context, batch Batch) error {
 	if s.failed != nil {
 		return s.failed
@@ -330,9 +334,10 @@ func (s *Shard) moves(next map[string]int64) bool {
 }
 
 func (s *Shard) apply(ctx context.Context, batch Batch) error {
-	b := s.state.db.NewIndexedBatch()
-	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
-	c := &change{b: b, window: s.window.seq, marks: &s.window.marks, mirror: s.opts.Mirror, eager: s.below(s.covered)}
+	if err := s.state.ready(); err != nil {
+		return err
+	}
+	c := &change{known: &s.state.pending, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered)}
 	for i := range batch.Mutations {
 		m := &batch.Mutations[i]
 		c.covered = s.isCovered(m, batch.Next)
@@ -343,10 +348,11 @@ func (s *Shard) apply(ctx context.Context, batch Batch) error {
 	if err := c.handOver(ctx); err != nil {
 		return err
 	}
-	if err := s.commitChange(b, c, batch.Next); err != nil {
-		return err
-	}
+	meta := &s.state.meta
+	meta.Nodes += c.nodes
+	meta.Edges += c.edges
 	for topic, next := range batch.Next {
+		meta.Applied[topic] = max(meta.Applied[topic], next)
 		s.position[topic] = max(s.position[topic], next)
 	}
 	s.window.dirty += c.dirty
@@ -354,17 +360,11 @@ func (s *Shard) apply(ctx context.Context, batch Batch) error {
 	if s.window.since.IsZero() {
 		s.window.since = s.opts.Clock()
 	}
-	return nil
-}
-
-func (s *Shard) commitChange(b *pebble.Batch, c *change, next map[string]int64) error {
-	m := s.state.meta.clone()
-	m.Nodes += c.nodes
-	m.Edges += c.edges
-	for topic, offset := range next {
-		m.Applied[topic] = max(m.Applied[topic], offset)
+	// What the head covers is written once all of it is here: no commit follows.
+	if s.state.pending.over() || c.eager && !s.below(s.covered) {
+		return s.state.spill(s.window.seq)
 	}
-	return s.state.commit(b, m)
+	return nil
 }
 
 // isCovered says whether a mutation's record lies below the offsets of the

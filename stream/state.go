@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	sst "github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -24,30 +24,41 @@ const (
 	// Values from this size on, which are texts, are written to files of their
 	// own once, instead of again with every compaction of their keys.
 	separateBytes = 128
+	// How many layers of new files there may be before they are merged: each costs
+	// every look-up something, but few are left to do, and merging costs more.
+	stateLooseLayers = 8
 	// The engine's own list of files is copied with every checkpoint.
 	stateManifestBytes = 1 << 20
 )
 
 // Cache is memory that the states of several shards share: blocks read from
-// disk and what has yet to be written.
-type Cache struct{ blocks *pebble.Cache }
+// disk, what has yet to be written, and what the open windows have gathered.
+type Cache struct {
+	blocks *pebble.Cache
+	window windowMemory
+}
 
 // CacheBytes is a cache that serves the shards of one process well, be it one or
 // dozens.
 const CacheBytes = 192 << 20
 
-// NewCache makes a cache of that size. Release it when its shards are closed.
-func NewCache(bytes int64) *Cache { return &Cache{pebble.NewCache(bytes)} }
+// NewCache makes a cache of that size, open windows not counted. Release it when
+// its shards are closed.
+func NewCache(bytes int64) *Cache {
+	return &Cache{blocks: pebble.NewCache(bytes), window: windowMemory{limit: windowMemoryBytes}}
+}
 
 // Release gives the memory back.
 func (c *Cache) Release() { c.blocks.Unref() }
 
-// state is the graph of one shard on local disk. What is in it is a function
-// of the records below meta.Applied alone, and can be rebuilt from them.
+// state is the graph of one shard: on local disk, and in memory what has yet to
+// be written there. What is in it is a function of the records below meta.Applied
+// alone, and can be rebuilt from them.
 type state struct {
-	db   *pebble.DB
-	meta meta
-	dir  string
+	db      *pebble.DB
+	pending pending
+	meta    meta // with what is pending; on disk it is that of the last write
+	dir     string
 }
 
 // openState opens or creates the state in dir; want names whose it must be.
@@ -58,14 +69,19 @@ func openState(dir string, fs vfs.FS, cache *Cache, want meta, log *slog.Logger)
 		FS:                 fs,
 		Logger:             &engineLog{log: log.With("component", "pebble"), now: time.Now},
 
-		MaxManifestFileSize: stateManifestBytes,
+		MaxManifestFileSize:   stateManifestBytes,
+		L0CompactionThreshold: stateLooseLayers,
 	}
 	if cache == nil {
 		cache = NewCache(CacheBytes)
 		defer cache.Release() // the engine keeps it
 	}
 	opts.Cache = cache.blocks
-	opts.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	// Texts would cost three times their share of a window's processor time to save a
+	// quarter of the space, as they are packed in small blocks.
+	keysOnly := *sst.FastestCompression
+	keysOnly.Name, keysOnly.ValueBlocks = "giantstream keys", sst.NoCompression.DataBlocks
+	opts.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.UniformDBCompressionSettings(&keysOnly) })
 	opts.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
 		return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: separateBytes, MaxBlobReferenceDepth: 10,
 			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3}
@@ -77,7 +93,7 @@ func openState(dir string, fs vfs.FS, cache *Cache, want meta, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("open the state of shard %d in %s (is another process using it?): %w", want.Shard, dir, err)
 	}
-	s := &state{db: db, dir: dir}
+	s := &state{db: db, dir: dir, pending: pending{db: db, memory: &cache.window, spilled: true}}
 	if err := s.load(want); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -85,18 +101,10 @@ func openState(dir string, fs vfs.FS, cache *Cache, want meta, log *slog.Logger)
 }
 
 func (s *state) load(want meta) error {
-	data, ok, err := get(s.db, metaKey())
-	if err != nil {
-		return fmt.Errorf("read the state in %s: %w", s.dir, err)
-	}
-	if !ok {
-		want.Format = StateFormat
-		want.Applied = map[string]int64{}
-		s.meta = want
-		return nil
-	}
-	if s.meta, err = decodeMeta(data); err != nil {
-		return fmt.Errorf("state in %s: %w", s.dir, err)
+	want.Format, want.Applied = StateFormat, map[string]int64{}
+	s.meta = want // unless there is one
+	if err := s.readMeta(); err != nil {
+		return err
 	}
 	have := s.meta
 	if have.Format != StateFormat {
@@ -114,6 +122,18 @@ func (s *state) load(want meta) error {
 	return nil
 }
 
+// readMeta reads the meta that is on disk, if there is one.
+func (s *state) readMeta() error {
+	err := lookUp(s.db, metaKey(), func(data []byte) (err error) {
+		s.meta, err = decodeMeta(data)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the state in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
 // setMeta puts m into the batch; it becomes s.meta when the batch is committed.
 func setMeta(b *pebble.Batch, m *meta) error {
 	data, err := m.encode()
@@ -123,31 +143,72 @@ func setMeta(b *pebble.Batch, m *meta) error {
 	return b.Set(metaKey(), data, nil)
 }
 
-func (m *meta) clone() meta {
-	c := *m
-	c.Applied = maps.Clone(m.Applied)
-	return c
+// ready prepares the state for changes, the first of which may take a while: all ids are read.
+func (s *state) ready() (err error) {
+	if s.pending.heads == nil {
+		s.pending.heads, err = newHeadFilter(s.db, s.meta.Nodes)
+	}
+	return err
 }
 
-// sync makes everything applied so far survive a crash of the machine.
-func (s *state) sync() error {
-	if err := s.db.LogData(nil, pebble.Sync); err != nil {
-		return fmt.Errorf("sync the state in %s: %w", s.dir, err)
+// spill writes what is pending, with the marks of the open window, before that
+// is committed: all of it or nothing.
+func (s *state) spill(window int64) error {
+	b := s.db.NewBatchWithSize(s.pending.batchBytes())
+	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
+	s.pending.spilled = true
+	return s.write(b, window)
+}
+
+// settle ends all windows up to seq, whose rows are in the commit log: what is
+// pending is written, and there are no marks any more.
+func (s *state) settle(seq int64, writer string) error {
+	b := s.db.NewBatchWithSize(s.pending.batchBytes())
+	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
+	if s.pending.spilled {
+		if err := b.DeleteRange(dirtyPrefix(0), dirtyPrefix(seq+1), nil); err != nil {
+			return err
+		}
 	}
+	s.meta.Committed, s.meta.Writer = seq, writer
+	if err := s.write(b, 0); err != nil {
+		return err
+	}
+	s.pending.spilled = false
 	return nil
 }
 
-func (s *state) close() error { return s.db.Close() }
-
-// get copies a value out.
-func get(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
-	v, closer, err := r.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, nil
+// write writes the batch together with what is pending and the meta, without
+// waiting for the disk.
+func (s *state) write(b *pebble.Batch, marksOf int64) error {
+	err := s.pending.write(b, marksOf)
+	if err == nil {
+		err = setMeta(b, &s.meta)
+	}
+	if err == nil {
+		err = b.Commit(pebble.NoSync)
 	}
 	if err != nil {
-		return nil, false, err
+		return fmt.Errorf("write the state in %s: %w", s.dir, err)
 	}
-	value = append([]byte(nil), v...)
-	return value, true, closer.Close()
+	s.pending.forget()
+	return nil
+}
+
+// close lets go of the files. What is pending is lost.
+func (s *state) close() error {
+	s.pending.forget()
+	return s.db.Close()
+}
+
+// lookUp shows f a value, if there is one. It must not keep it.
+func lookUp(db *pebble.DB, key []byte, f func(value []byte) error) error {
+	value, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(value), closer.Close())
 }

@@ -45,29 +45,6 @@ type openWindow struct {
 	dirty int       // nodes marked
 	bytes int64     // size of the records consumed
 	since time.Time // when the first batch came; zero while nothing has
-	marks knownMarks
-}
-
-// knownMarks remembers dirty marks of the open window, so that the state
-// need not be asked for each. The zero value is that of a new window.
-type knownMarks struct {
-	kinds map[string]byte
-	// partial: the state may hold marks that are not in kinds.
-	partial bool
-}
-
-// maxKnownMarks bounds the memory of knownMarks: some 2 MB per shard.
-const maxKnownMarks = 16_384
-
-func (k *knownMarks) note(id string, kind byte) {
-	if k.kinds == nil {
-		k.kinds = map[string]byte{}
-	}
-	if _, known := k.kinds[id]; !known && len(k.kinds) >= maxKnownMarks {
-		k.partial = true
-		return
-	}
-	k.kinds[id] = kind
 }
 
 func (w *openWindow) full(limit Window, now time.Time) bool {
@@ -93,7 +70,8 @@ func (s *state) countMarks(window int64) (n int, err error) {
 	return n, err
 }
 
-// eachMark calls f with the id of every node whose row is due in a window.
+// eachMark calls f with the id of every node whose row is due in a window, in
+// ascending order. What is pending is of the open window.
 func (s *state) eachMark(window int64, f func(id string) error) (err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(window), UpperBound: dirtyPrefix(window + 1)})
 	if err != nil {
@@ -104,41 +82,28 @@ func (s *state) eachMark(window int64, f func(id string) error) (err error) {
 			err = fmt.Errorf("read dirty marks: %w", cerr)
 		}
 	}()
+	pending := s.pending.due()
 	for ok := it.First(); ok; ok = it.Next() {
 		if kind, err := it.ValueAndErr(); err != nil {
 			return fmt.Errorf("read dirty marks: %w", err)
 		} else if !isDue(kind) {
 			continue
 		}
-		if err := f(string(it.Key()[dirtyKeyPrefix:])); err != nil {
+		id := string(it.Key()[dirtyKeyPrefix:])
+		for ; len(pending) > 0 && pending[0] < id; pending = pending[1:] {
+			if err := f(pending[0]); err != nil {
+				return err
+			}
+		}
+		if err := f(id); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// clearMarks ends all windows up to seq: their rows are in the commit log.
-func (s *state) clearMarks(seq int64, writer string) error {
-	b := s.db.NewBatch()
-	defer b.Close() //nolint:errcheck // nothing to lose: Commit reports
-	if err := b.DeleteRange(dirtyPrefix(0), dirtyPrefix(seq+1), nil); err != nil {
-		return err
+	for _, id := range pending {
+		if err := f(id); err != nil {
+			return err
+		}
 	}
-	m := s.meta.clone()
-	m.Committed, m.Writer = seq, writer
-	return s.commit(b, m)
-}
-
-// commit writes the batch together with the new meta, without waiting for
-// the disk.
-func (s *state) commit(b *pebble.Batch, m meta) error {
-	if err := setMeta(b, &m); err != nil {
-		return err
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
-		return fmt.Errorf("write the state in %s: %w", s.dir, err)
-	}
-	s.meta = m
 	return nil
 }
 

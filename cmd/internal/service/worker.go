@@ -14,6 +14,7 @@ import (
 	"giantstream/ingest/feed"
 	"giantstream/ingest/group"
 	"giantstream/ingest/mirror"
+	"giantstream/sink/parquetio"
 	"giantstream/stream"
 	"giantstream/stream/publish"
 )
@@ -94,6 +95,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *strea
 		Writer:     writerName(),
 		Drain:      func() bool { return s.draining.Load() > 0 },
 
+		Compression:     parquetio.Compression(s.cfg.Window.Compression),
 		CheckpointEvery: s.cfg.State.CheckpointEvery,
 
 		Log: s.log,
