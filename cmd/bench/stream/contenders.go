@@ -19,13 +19,13 @@ func (p *place) bareConsumer() contender {
 	}}
 }
 
-// giantstream is a pipeline with windows of some time.
-func (p *place) giantstream(window string, profile bool) contender {
+// giantstream is a pipeline with windows of some time, and a compression of rows.
+func (p *place) giantstream(window, compression string, profile bool) contender {
 	at := func(run string, topics []string) pipeline {
-		return pipeline{name: run, nodes: topics[0], edges: topics[1], shards: shards, window: window}
+		return pipeline{name: run, nodes: topics[0], edges: topics[1], shards: shards, window: window + ", compression: " + compression}
 	}
 	return contender{
-		name: "giantstream, windows of " + window,
+		name: fmt.Sprintf("giantstream, windows of %s, %s", window, compression),
 		command: func(ctx context.Context, run string, topics []string) (*exec.Cmd, error) {
 			l := at(run, topics)
 			// The edges topic exists always; in runs on nodes it is empty.
@@ -66,9 +66,9 @@ func (p *place) peers() (have []contender, missing []string) {
 		name, needs string
 		command     func(ctx context.Context, run, topic string) (*exec.Cmd, error)
 	}{
-		{"Kafka Connect, Iceberg sink", "connect/.complete", p.connect},
-		{"Quix Streams, S3 file sink", "quix/.complete", p.quix},
-		{"Benthos 4.27 (Redpanda Connect)", "benthos/.complete", p.benthos},
+		{"Quix Streams, S3 file sink, snappy", "quix/.complete", p.quix},
+		{"Benthos 4.27 (Redpanda Connect), zstd", "benthos/.complete", p.benthos},
+		{"Kafka Connect, Iceberg sink, zstd", "connect/.complete", p.connect},
 	} {
 		if _, err := os.Stat(filepath.Join(p.tools, c.needs)); err != nil {
 			missing = append(missing, c.name)
@@ -76,6 +76,7 @@ func (p *place) peers() (have []contender, missing []string) {
 		}
 		have = append(have, contender{
 			name: c.name,
+			peer: true,
 			command: func(ctx context.Context, run string, topics []string) (*exec.Cmd, error) {
 				return c.command(ctx, run, topics[0])
 			},
@@ -90,6 +91,9 @@ func (p *place) peers() (have []contender, missing []string) {
 // no hyphens.
 func folder(run string) string { return strings.ReplaceAll(run, "-", "_") }
 
+// connect lets the worker wait for records for a second at most, where its default is
+// a minute: the sink takes the steps of a commit, which are records of its control
+// topic, between two such waits, and a topic at its end would keep it for minutes.
 func (p *place) connect(ctx context.Context, run, topic string) (*exec.Cmd, error) {
 	if err := p.topics(ctx, 1, run+".control"); err != nil {
 		return nil, err
@@ -101,6 +105,7 @@ value.converter=org.apache.kafka.connect.json.JsonConverter
 value.converter.schemas.enable=false
 offset.storage.file.filename=%s
 plugin.discovery=only_scan
+offset.flush.interval.ms=1000
 listeners=http://127.0.0.1:0
 consumer.auto.offset.reset=earliest
 `, p.brokers, filepath.Join(p.dir, run+".offsets")), 0o600); err != nil {
@@ -114,6 +119,7 @@ iceberg.tables=bench.nodes
 iceberg.tables.auto-create-enabled=true
 iceberg.control.topic=%[1]s.control
 iceberg.control.commit.interval-ms=5000
+iceberg.control.commit.timeout-ms=10000
 iceberg.kafka.bootstrap.servers=%[3]s
 iceberg.catalog.catalog-impl=org.apache.iceberg.jdbc.JdbcCatalog
 iceberg.catalog.uri=jdbc:sqlite:%[4]s

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,6 +22,8 @@ type usage struct {
 // contender is somebody who takes a topic somewhere.
 type contender struct {
 	name string
+	// peer: another's tool, whose failures end its own measurement only.
+	peer bool
 	// command makes the process that reads topics from their start; run is
 	// a name that no other run has had.
 	command func(ctx context.Context, run string, topics []string) (*exec.Cmd, error)
@@ -31,7 +35,7 @@ type contender struct {
 }
 
 // patience is how long a run may take.
-const patience = 10 * time.Minute
+const patience = 5 * time.Minute
 
 // measure runs a contender once. Its output goes to a log file in dir.
 func (c *contender) measure(ctx context.Context, dir, run string, topics []string, rows int64) (u usage, err error) {
@@ -69,11 +73,12 @@ type figure struct {
 	rate float64 // records/s
 	cpu  float64 // CPU seconds per million records
 	rss  int64
+	load float64 // the machine's, over the last minute of the long run
 }
 
 // marginal is what the records took that the long topic has more than the short.
 func marginal(short, long usage, more int64) figure {
-	f := figure{cpu: (long.cpu - short.cpu).Seconds() / float64(more) * 1e6, rss: long.rss}
+	f := figure{cpu: (long.cpu - short.cpu).Seconds() / float64(more) * 1e6, rss: long.rss, load: load()}
 	if d := (long.wall - short.wall).Seconds(); d > 0 {
 		f.rate = float64(more) / d
 	}
@@ -93,14 +98,18 @@ func median(fs []figure) figure {
 		rate: pick(func(f figure) float64 { return f.rate }),
 		cpu:  pick(func(f figure) float64 { return f.cpu }),
 		rss:  int64(pick(func(f figure) float64 { return float64(f.rss) })),
+		load: pick(func(f figure) float64 { return f.load }),
 	}
 }
 
-// load is the machine's load average, to go with every figure.
-func load() string {
+// load is the machine's load average of the last minute, to go with every
+// figure; NaN where it cannot be told.
+func load() float64 {
 	data, err := os.ReadFile("/proc/loadavg")
-	if f := strings.Fields(string(data)); err == nil && len(f) > 2 {
-		return strings.Join(f[:3], " ")
+	first, _, _ := strings.Cut(string(data), " ")
+	n, perr := strconv.ParseFloat(first, 64)
+	if err != nil || perr != nil {
+		return math.NaN()
 	}
-	return "unknown"
+	return n
 }

@@ -90,7 +90,7 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 		}
 		if time.Since(reported) > 10*time.Second {
 			reported = time.Now()
-			progress("%4.0f s: %d of %d records committed, peaks %v MiB, load %s", time.Since(began).Seconds(), covered, expected, peaksOf(live), load())
+			progress("%4.0f s: %d of %d records committed, peaks %v MiB, load %.1f", time.Since(began).Seconds(), covered, expected, peaksOf(live), load())
 		}
 		switch {
 		case !killed && float64(covered) >= killAt*float64(expected):
@@ -131,7 +131,7 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 		cpu += w.cpu()
 		live[i] = nil
 	}
-	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: %.0f s wall, %.0f s CPU of the workers that lived; load %s\n",
+	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: %.0f s wall, %.0f s CPU of the workers that lived; load %.1f\n",
 		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(), load())
 	return r.check(ctx, workers, shares, killed)
 }

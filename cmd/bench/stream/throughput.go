@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // workload is a pair of graphs in topics of their own.
@@ -48,72 +49,121 @@ func throughput(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	own := []contender{p.bareConsumer(), p.giantstream("1s", *profile), p.giantstream("30s", *profile)}
+	own := []contender{p.bareConsumer(), p.giantstream("1s", "zstd", *profile), p.giantstream("1s", "snappy", *profile), p.giantstream("30s", "zstd", *profile)}
 	peers, missing := p.peers()
 	for _, m := range missing {
 		progress("%s could not be had here and is left out", m)
 	}
 	short := max(1000, *nodes/20)
 	pruned := *nodes / (1 + *degree)
+	began := time.Now()
+	var lines []line
 	for _, w := range []workload{
 		{name: "nodes", short: newGraph(short, 0, *seed), long: newGraph(*nodes, 0, *seed), contenders: append(own[:len(own):len(own)], peers...)},
 		{name: "nodes and edges", short: newGraph(short/(1+*degree), *degree, *seed), long: newGraph(pruned, *degree, *seed), withEdges: true, contenders: own},
 	} {
-		if err := p.compare(ctx, &w, *rounds, *only); err != nil {
+		measured, err := p.compare(ctx, &w, *rounds, *only)
+		if err != nil {
 			return err
 		}
+		lines = append(lines, measured...)
 	}
-	return nil
+	fmt.Printf("\n%d records of %d bytes per node and of about 50 per edge; up to %d rounds, medians; %d cores; %.0f minutes\n\n",
+		*nodes, recordBytes, *rounds, runtime.NumCPU(), time.Since(began).Minutes())
+	return printLines(lines)
 }
 
-// compare runs a workload and prints its table.
-func (p *place) compare(ctx context.Context, w *workload, rounds int, only string) error {
-	sizes := []struct {
-		name string
-		g    *graph
-	}{{"short", w.short}, {"long", w.long}}
-	for _, s := range sizes {
-		t := w.topics(s.name)
+// compare runs a workload. Figures are there for those contenders that have
+// finished at least once.
+func (p *place) compare(ctx context.Context, w *workload, rounds int, only string) ([]line, error) {
+	var in []*entry
+	for i, c := range w.contenders {
+		if strings.Contains(c.name, only) {
+			in = append(in, &entry{contender: c, run: fmt.Sprintf("b%s-%d", strings.ReplaceAll(w.name, " ", "-"), i)})
+		}
+	}
+	if len(in) == 0 {
+		return nil, nil
+	}
+	for size, g := range map[string]*graph{"short": w.short, "long": w.long} {
+		t := w.topics(size)
 		if err := p.topics(ctx, shards, t...); err != nil {
-			return err
+			return nil, err
 		}
 		edges := ""
 		if w.withEdges {
 			edges = t[1]
 		}
-		if err := s.g.produce(ctx, p.client, t[0], edges); err != nil {
-			return err
+		if err := g.produce(ctx, p.client, t[0], edges); err != nil {
+			return nil, err
 		}
 	}
-	figures := map[string][]figure{}
 	for round := range rounds {
-		for i, c := range w.contenders {
-			if !strings.Contains(c.name, only) {
+		for _, e := range in {
+			if e.failed {
 				continue
 			}
-			var took [2]usage
-			for j, s := range sizes {
-				run := fmt.Sprintf("b%s-%d-%d-%s", strings.ReplaceAll(w.name, " ", "-"), i, round, s.name)
-				var err error
-				if took[j], err = c.measure(ctx, p.dir, run, w.topics(s.name), w.records(s.g)); err != nil {
-					return err
-				}
-				progress("round %d, %s, %s: %.2f s wall, %.2f s CPU, %d MiB, load %s", round+1, c.name, s.name,
-					took[j].wall.Seconds(), took[j].cpu.Seconds(), took[j].rss>>20, load())
+			f, err := p.measure(ctx, w, e, round)
+			switch {
+			case err == nil:
+				e.figures = append(e.figures, f)
+			case e.peer && ctx.Err() == nil:
+				// It has had its chance: that others wait for it again helps nobody.
+				progress("%v; it is left out from here on", err)
+				e.failed = true
+			default:
+				return nil, err
 			}
-			figures[c.name] = append(figures[c.name], marginal(took[0], took[1], w.records(w.long)-w.records(w.short)))
 		}
 	}
-	fmt.Printf("\n%s: %d records of %d bytes per node, %d in all; %d rounds, medians; %d cores, load %s\n\n",
-		w.name, 1, recordBytes, w.records(w.long), rounds, runtime.NumCPU(), load())
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(t, "| \t| records/s \t| CPU s per million records \t| peak MiB \t|")
-	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|")
-	for _, c := range w.contenders {
-		if f := figures[c.name]; len(f) > 0 {
-			m := median(f)
-			fmt.Fprintf(t, "| %s \t| %.0f \t| %.2f \t| %d \t|\n", c.name, m.rate, m.cpu, m.rss>>20)
+	var lines []line
+	for _, e := range in {
+		lines = append(lines, line{w.name, e.name, e.figures})
+	}
+	return lines, nil
+}
+
+// entry is a contender of one workload.
+type entry struct {
+	contender
+	run     string // begins the names of its runs
+	figures []figure
+	failed  bool
+}
+
+// measure runs a contender on both topics.
+func (p *place) measure(ctx context.Context, w *workload, e *entry, round int) (figure, error) {
+	var took [2]usage
+	for j, size := range []string{"short", "long"} {
+		rows := w.records([]*graph{w.short, w.long}[j])
+		var err error
+		took[j], err = e.contender.measure(ctx, p.dir, fmt.Sprintf("%s-%d-%s", e.run, round, size), w.topics(size), rows)
+		if err != nil {
+			return figure{}, err
 		}
+		progress("round %d, %s, %s: %.2f s wall, %.2f s CPU, %d MiB, load %.1f", round+1, e.name, size,
+			took[j].wall.Seconds(), took[j].cpu.Seconds(), took[j].rss>>20, load())
+	}
+	return marginal(took[0], took[1], w.records(w.long)-w.records(w.short)), nil
+}
+
+// line of the table.
+type line struct {
+	workload, contender string
+	figures             []figure
+}
+
+func printLines(lines []line) error {
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(t, "| \t| \t| records/s \t| CPU s per million records \t| peak MiB \t| load \t| rounds \t|")
+	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
+	for _, l := range lines {
+		if len(l.figures) == 0 {
+			fmt.Fprintf(t, "| %s \t| %s \t| did not finish \t| \t| \t| \t| 0 \t|\n", l.workload, l.contender)
+			continue
+		}
+		m := median(l.figures)
+		fmt.Fprintf(t, "| %s \t| %s \t| %.0f \t| %.2f \t| %d \t| %.1f \t| %d \t|\n", l.workload, l.contender, m.rate, m.cpu, m.rss>>20, m.load, len(l.figures))
 	}
 	return t.Flush()
 }
