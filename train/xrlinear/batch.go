@@ -50,7 +50,7 @@ func (m *Model) searchAll(x *sparse.Matrix, levels, width, last, workers int, te
 			}
 			l := &m.levels[t]
 			c.gather(l)
-			parallel.Each(len(c.visits), 1, workers, func(_, _, v, _ int) { c.visit(l, c.visits[v]) })
+			parallel.Each(len(c.visits), 1, workers, func(w, _, v, _ int) { c.visit(l, c.visits[v], &queries[w].scratch) })
 			parallel.Each(len(c.beams), 64, workers, func(w, _, lo, hi int) {
 				for q := lo; q < hi; q++ {
 					c.beams[q] = append(c.beams[q][:0], c.best(l, q, keep, &queries[w])...)
@@ -115,11 +115,10 @@ func (c *crowd) gather(l *modelLevel) {
 }
 
 // visit scores a parent's children for its visitors.
-func (c *crowd) visit(l *modelLevel, v visitors) {
+func (c *crowd) visit(l *modelLevel, v visitors, s *scratch) {
 	children := l.children(v.parent)
 	for _, p := range c.pairs[v.lo:v.hi] {
-		row := c.x.Row(c.from + int(p.query))
-		l.chunks[v.parent].scores(row.Index, row.Value, c.scores[p.scores:int(p.scores)+children])
+		l.chunks[v.parent].scores(c.x.Row(c.from+int(p.query)), s, c.scores[p.scores:int(p.scores)+children])
 	}
 }
 

@@ -3,18 +3,29 @@ package xrlinear
 import (
 	"math/bits"
 	"slices"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train/internal/lanes"
 )
 
-// chunk is the classifiers of the children of one parent, by feature: the
-// weights of row r's feature are cells[start[r]:start[r+1]]. table finds r for
-// a feature.
+// chunk is the classifiers of the children of one parent, by feature. table
+// finds the row of a feature. Rows 0 to rows are those of features that many of the
+// children have a weight for: all their weights, of lanes children each, are in full.
+// The weights of row r from there on are cells[start[r-rows]:start[r-rows+1]].
 type chunk struct {
 	bias  []float32 // by child
 	table []slot
 	shift uint8
+	rows  int32
+	lanes int
+	full  []float32 // rows × lanes
 	start []int32
 	cells []cell
 }
+
+// fullness is the share of the children from which on all weights of a feature are
+// stored: a vector register takes eight times what a loop over cells takes.
+const fullness = 4
 
 // cell is a weight of a child, from 0 within the chunk.
 type cell struct {
@@ -25,42 +36,72 @@ type cell struct {
 // slot is an entry of the hash table: linear probing, empty if row is -1.
 type slot struct{ feature, row int32 }
 
-// newChunk puts the parts of a parent's children together. Rows are in the
-// order of the parts' columns.
+// newChunk puts the parts of a parent's children together. Rows of a kind are in
+// the order of the parts' columns.
 func newChunk(l *local, parts []part) chunk {
 	var c chunk
-	row := make([]int32, l.cols+len(l.ownIndex)+1) // by column: entries, then row+1
-	total := 0
+	count := make([]int32, l.cols+len(l.ownIndex)) // by column: weights
 	for _, p := range parts {
 		c.bias = append(c.bias, p.bias...)
-		total += len(p.column)
 		for _, j := range p.column {
-			row[j]++
+			count[j]++
 		}
 	}
+	if len(c.bias) <= lanes.Most {
+		c.lanes = lanes.Width(len(c.bias))
+	}
+	whole := func(j int) bool { return int(count[j])*fullness >= c.lanes && c.lanes > 0 && count[j] > 0 }
 	var features []int32
-	c.start = append(c.start, 0)
-	for j, n := range row {
-		if n == 0 {
-			continue
+	row := make([]int32, len(count))
+	for j := range count {
+		if whole(j) {
+			row[j] = int32(len(features))
+			features = append(features, l.name(j))
 		}
-		features = append(features, l.name(j))
-		c.start = append(c.start, c.start[len(c.start)-1]+n)
-		row[j] = int32(len(features))
+	}
+	c.rows = int32(len(features))
+	c.full = make([]float32, len(features)*c.lanes)
+	c.start = append(c.start, 0)
+	for j, n := range count {
+		if n > 0 && !whole(j) {
+			row[j] = int32(len(features))
+			features = append(features, l.name(j))
+			c.start = append(c.start, c.start[len(c.start)-1]+n)
+		}
 	}
 	c.index(features)
-	c.cells = make([]cell, total)
+	c.fill(parts, row)
+	return c
+}
+
+// fill stores the weights. row is that of each column of the parts.
+func (c *chunk) fill(parts []part, row []int32) {
+	c.cells = make([]cell, c.start[len(c.start)-1])
 	next := slices.Clone(c.start)
 	first := int32(0)
 	for _, p := range parts {
 		for at, j := range p.column {
-			r := row[j] - 1
-			c.cells[next[r]] = cell{first + p.child[at], p.weight[at]}
-			next[r]++
+			child, r := first+p.child[at], row[j]
+			if r < c.rows {
+				c.full[int(r)*c.lanes+int(child)] = p.weight[at]
+				continue
+			}
+			c.cells[next[r-c.rows]] = cell{child, p.weight[at]}
+			next[r-c.rows]++
 		}
 		first += int32(len(p.bias))
 	}
-	return c
+}
+
+// weights returns the number of weights.
+func (c *chunk) weights() int {
+	n := len(c.cells)
+	for _, w := range c.full {
+		if w != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // index fills the table, at most half full.
@@ -84,27 +125,53 @@ func (c *chunk) home(feature int32) int {
 	return int(uint64(uint32(feature)) * 0x9E3779B97F4A7C15 >> c.shift)
 }
 
-// row returns the row of a feature, -1 if no child has it.
-func (c *chunk) row(feature int32) int32 {
-	at := c.home(feature)
-	for {
-		s := c.table[at]
-		if s.row < 0 || s.feature == feature {
-			return s.row
-		}
+// seek returns the row of a feature, -1 if no child has it. at is the feature's home,
+// s what is there.
+func (c *chunk) seek(feature int32, at int, s slot) int32 {
+	for s.row >= 0 && s.feature != feature {
 		at = (at + 1) & (len(c.table) - 1)
+		s = c.table[at]
 	}
+	return s.row
+}
+
+// scratch is the memory of scores, for one goroutine.
+type scratch struct {
+	slots []slot
+	sums  [lanes.Most]float32
+	// The rows of the query's features, full and not, with their values.
+	full, rows     []int32
+	fullBy, rowsBy []float32
 }
 
 // scores writes the children's ⟨w, x⟩ + b.
-func (c *chunk) scores(index []int32, value []float32, out []float32) {
-	copy(out, c.bias)
-	for k, j := range index {
-		r := c.row(j)
-		if r < 0 {
-			continue
+func (c *chunk) scores(x sparse.Vector, s *scratch, out []float32) {
+	// All homes at first, so that the processor waits for many of them at a time.
+	s.slots = s.slots[:0]
+	for _, j := range x.Index {
+		s.slots = append(s.slots, c.table[c.home(j)])
+	}
+	s.full, s.fullBy, s.rows, s.rowsBy = s.full[:0], s.fullBy[:0], s.rows[:0], s.rowsBy[:0]
+	for k, j := range x.Index {
+		r := c.seek(j, c.home(j), s.slots[k])
+		switch {
+		case r < 0:
+		case r < c.rows:
+			s.full, s.fullBy = append(s.full, r), append(s.fullBy, x.Value[k])
+		default:
+			s.rows, s.rowsBy = append(s.rows, r-c.rows), append(s.rowsBy, x.Value[k])
 		}
-		v := value[k]
+	}
+	copy(out, c.bias)
+	if len(s.full) > 0 {
+		sums := s.sums[:c.lanes]
+		lanes.Project(sums, c.full, s.full, s.fullBy)
+		for k := range out {
+			out[k] += sums[k]
+		}
+	}
+	for k, r := range s.rows {
+		v := s.rowsBy[k]
 		for _, w := range c.cells[c.start[r]:c.start[r+1]] {
 			out[w.child] += v * w.weight
 		}

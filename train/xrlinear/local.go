@@ -31,13 +31,14 @@ func (l *local) name(column int) int32 {
 }
 
 // localizer makes locals; one per goroutine.
-type localizer struct {
-	count  []int32 // by column: how many of the rows have it
-	number []int32
-}
+type localizer struct{ columns []column }
+
+// column is how many of the rows have a column, and its new number, 0 if that
+// is only one.
+type column struct{ count, number int32 }
 
 func newLocalizer(cols int) *localizer {
-	return &localizer{count: make([]int32, cols), number: make([]int32, cols)}
+	return &localizer{make([]column, cols)}
 }
 
 // take makes the local matrix of the given rows of x.
@@ -51,9 +52,10 @@ func (z *localizer) take(x *sparse.Matrix, rows []int32) *local {
 		row := x.Row(int(i))
 		total += len(row.Index)
 		for _, j := range row.Index {
-			if z.count[j]++; z.count[j] == 2 {
+			c := &z.columns[j]
+			if c.count++; c.count == 2 {
 				shared = append(shared, j)
-			} else if z.count[j] == 1 {
+			} else if c.count == 1 {
 				touched = append(touched, j)
 			}
 		}
@@ -69,8 +71,8 @@ func (z *localizer) take(x *sparse.Matrix, rows []int32) *local {
 		l.index, l.value = append(l.index, 0), append(l.value, 1)
 		for k, j := range row.Index {
 			v := row.Value[k]
-			if z.count[j] > 1 {
-				l.index, l.value = append(l.index, z.number[j]), append(l.value, v)
+			if number := z.columns[j].number; number > 0 {
+				l.index, l.value = append(l.index, number), append(l.value, v)
 				square += float64(v) * float64(v)
 				continue
 			}
@@ -82,7 +84,7 @@ func (z *localizer) take(x *sparse.Matrix, rows []int32) *local {
 		l.square, l.ownSquare, l.ownMost = append(l.square, float32(square)), append(l.ownSquare, float32(own)), append(l.ownMost, most)
 	}
 	for _, j := range touched {
-		z.count[j] = 0
+		z.columns[j] = column{}
 	}
 	return l
 }
@@ -93,7 +95,7 @@ func (z *localizer) take(x *sparse.Matrix, rows []int32) *local {
 func (z *localizer) byFrequency(shared []int32, rows int) []int32 {
 	next := make([]int32, rows+1) // where the next column with so many entries goes
 	for _, j := range shared {
-		next[z.count[j]]++
+		next[z.columns[j].count]++
 	}
 	at := int32(1)
 	for n := rows; n >= 0; n-- {
@@ -102,9 +104,10 @@ func (z *localizer) byFrequency(shared []int32, rows int) []int32 {
 	feature := make([]int32, at)
 	feature[0] = -1
 	for _, j := range shared {
-		k := next[z.count[j]]
-		next[z.count[j]]++
-		feature[k], z.number[j] = j, k
+		c := &z.columns[j]
+		c.number = next[c.count]
+		next[c.count]++
+		feature[c.number] = j
 	}
 	return feature
 }

@@ -34,7 +34,7 @@ func (m *Model) Weights() int {
 	n := 0
 	for _, l := range m.levels {
 		for _, c := range l.chunks {
-			n += len(c.cells)
+			n += c.weights()
 		}
 	}
 	return n
@@ -64,9 +64,10 @@ type Prediction struct {
 
 // Query is the scratch memory of Predict, for one goroutine.
 type Query struct {
-	scores []float32
-	beam   []node
-	next   []node
+	scratch scratch
+	scores  []float32
+	beam    []node
+	next    []node
 }
 
 // node is a cluster of some level with its score.
@@ -101,7 +102,7 @@ func (q *Query) search(m *Model, x sparse.Vector, levels, width, last int) {
 				continue
 			}
 			q.scores = slices.Grow(q.scores[:0], n)[:n]
-			l.chunks[parent.id].scores(x.Index, x.Value, q.scores)
+			l.chunks[parent.id].scores(x, &q.scratch, q.scores)
 			q.next = l.below(q.next, parent, q.scores)
 		}
 		keep := width

@@ -1,6 +1,7 @@
 package xrlinear
 
 import (
+	"math/bits"
 	"slices"
 
 	"giantstream/train/internal/lanes"
@@ -57,10 +58,10 @@ func (w *worker) train(l *local, positives [][]int32, r rng.Source) part {
 func (d *descent) weights(l *local, children int, threshold float32) part {
 	p := part{bias: slices.Clone(d.w[:children])}
 	for j := 1; j < l.cols; j++ {
-		for c, v := range d.w[j*d.lanes : j*d.lanes+children] {
-			if v >= threshold || v <= -threshold {
-				p.add(int32(j), c, v)
-			}
+		row := d.w[j*d.lanes : (j+1)*d.lanes] // lanes without a child are 0
+		for which := lanes.AtLeast(row, threshold); which != 0; which &= which - 1 {
+			c := bits.TrailingZeros64(which)
+			p.add(int32(j), c, row[c])
 		}
 	}
 	for k, most := range l.ownMost {

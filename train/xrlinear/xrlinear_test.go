@@ -251,8 +251,13 @@ func TestScoresAreThoseOfTheWeights(t *testing.T) {
 func score(c *chunk, x sparse.Vector, child int32) float32 {
 	s := c.bias[child]
 	for k, j := range x.Index {
-		if r := c.row(j); r >= 0 {
-			for _, w := range c.cells[c.start[r]:c.start[r+1]] {
+		at := c.home(j)
+		switch r := c.seek(j, at, c.table[at]); {
+		case r < 0:
+		case r < c.rows:
+			s += x.Value[k] * c.full[int(r)*c.lanes+int(child)]
+		default:
+			for _, w := range c.cells[c.start[r-c.rows]:c.start[r-c.rows+1]] {
 				if w.child == child {
 					s += x.Value[k] * w.weight
 				}

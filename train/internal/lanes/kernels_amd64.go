@@ -60,3 +60,6 @@ func add64(w, d *float32, index *int32, value *float32, count int)
 //
 //go:noescape
 func step(next, delta, margin, sign, beta *float32, n int, d, inverse float32) (most float32)
+
+//go:noescape
+func atLeast(x *float32, n int, least float32) (which uint64)

@@ -321,3 +321,27 @@ loop:
 	VMOVSS       X0, most+56(FP)
 	VZEROUPPER
 	RET
+
+// func atLeast(x *float32, n int, least float32) (which uint64)
+TEXT ·atLeast(SB), NOSPLIT, $0-32
+	MOVQ         x+0(FP), SI
+	MOVQ         n+8(FP), DX
+	VBROADCASTSS least+16(FP), Y8
+	VPCMPEQD     Y12, Y12, Y12
+	VPSRLD       $1, Y12, Y12     // all but the sign
+	XORQ         R8, R8
+	XORQ         CX, CX
+
+loop:
+	VANDPS    (SI)(CX*4), Y12, Y0
+	VCMPPS    $13, Y8, Y0, Y0 // greater or equal
+	VMOVMSKPS Y0, AX
+	SHLQ      CX, AX
+	ORQ       AX, R8
+	ADDQ      $8, CX
+	CMPQ      CX, DX
+	JLT       loop
+
+	MOVQ R8, which+24(FP)
+	VZEROUPPER
+	RET

@@ -34,6 +34,10 @@ func Project(out, w []float32, index []int32, value []float32) {
 		project(out, w, index, value)
 		return
 	}
+	plainProject(out, w, index, value)
+}
+
+func plainProject(out, w []float32, index []int32, value []float32) {
 	n := len(out)
 	clear(out)
 	for j, c := range index {
@@ -56,6 +60,10 @@ func Add(w, d []float32, index []int32, value []float32) {
 		add(w, d, index, value)
 		return
 	}
+	plainAdd(w, d, index, value)
+}
+
+func plainAdd(w, d []float32, index []int32, value []float32) {
 	n := len(d)
 	for j, c := range index {
 		v, row := value[j], w[int(c)*n:int(c)*n+n]
@@ -80,11 +88,34 @@ func Step(next, delta, margin, sign, beta []float32, d, h float32) (most float32
 	if accelerated() {
 		return step(&next[0], &delta[0], &margin[0], &sign[0], &beta[0], n, d, 1/h)
 	}
+	return plainStep(next, delta, margin, sign, beta, d, 1/h)
+}
+
+func plainStep(next, delta, margin, sign, beta []float32, d, inverse float32) (most float32) {
 	for k, y := range sign {
 		b := beta[k]
-		to := y * max(0, y*(b-(margin[k]+d*b-y)*(1/h)))
+		to := y * max(0, y*(b-(margin[k]+d*b-y)*inverse))
 		next[k], delta[k] = to, to-b
 		most = max(most, to-b, b-to)
 	}
 	return most
+}
+
+// AtLeast returns the lanes of x whose size is at least least, the first as
+// the lowest bit.
+func AtLeast(x []float32, least float32) (which uint64) {
+	check(len(x))
+	if accelerated() {
+		return atLeast(&x[0], len(x), least)
+	}
+	return plainAtLeast(x, least)
+}
+
+func plainAtLeast(x []float32, least float32) (which uint64) {
+	for k, v := range x {
+		if v >= least || v <= -least {
+			which |= 1 << k
+		}
+	}
+	return which
 }

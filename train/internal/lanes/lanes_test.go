@@ -36,23 +36,25 @@ func TestProjectAndAdd(t *testing.T) {
 					want[k] += float64(value[j]) * float64(w[int(c)*n+k])
 				}
 			}
-			out := random(r, n)
+			out, plain := random(r, n), random(r, n)
 			Project(out, w, index, value)
-			for k, v := range out {
-				if math.Abs(float64(v)-want[k]) > 1e-5 {
-					t.Fatalf("%d lanes, %d entries: lane %d is %v, want %v", n, entries, k, v, want[k])
+			plainProject(plain, w, index, value)
+			for k, want := range want {
+				if math.Abs(float64(out[k])-want) > 1e-5 || math.Abs(float64(plain[k])-want) > 1e-5 {
+					t.Fatalf("%d lanes, %d entries: lane %d is %v and, without vectors, %v; want %v", n, entries, k, out[k], plain[k], want)
 				}
 			}
 
-			d, after := random(r, n), slices.Clone(w)
+			d, after, plain := random(r, n), slices.Clone(w), slices.Clone(w)
 			Add(after, d, index, value)
+			plainAdd(plain, d, index, value)
 			for at := range w {
 				want := float64(w[at])
 				if j := slices.Index(index, int32(at/n)); j >= 0 {
 					want += float64(value[j]) * float64(d[at%n])
 				}
-				if math.Abs(float64(after[at])-want) > 1e-5 {
-					t.Fatalf("%d lanes, %d entries: weight %d is %v, want %v", n, entries, at, after[at], want)
+				if math.Abs(float64(after[at])-want) > 1e-5 || math.Abs(float64(plain[at])-want) > 1e-5 {
+					t.Fatalf("%d lanes, %d entries: weight %d is %v and, without vectors, %v; want %v", n, entries, at, after[at], plain[at], want)
 				}
 			}
 		}
@@ -70,23 +72,44 @@ func TestStep(t *testing.T) {
 				sign[k] = float32(r.IntN(3) - 1)
 				beta[k] = sign[k] * max(0, beta[k])
 			}
-			most := Step(next, delta, margin, sign, beta, d, h)
-			want := float32(0)
-			for k, y := range sign {
-				alpha := float64(y * beta[k])
-				gradient := float64(y*margin[k]) + float64(d)*alpha - 1
-				to := float64(y) * max(0, alpha-gradient/float64(h))
-				if y == 0 {
-					to = 0
+			for name, step := range map[string]func() float32{
+				"vectors": func() float32 { return Step(next, delta, margin, sign, beta, d, h) },
+				"plain":   func() float32 { return plainStep(next, delta, margin, sign, beta, d, 1/h) },
+			} {
+				most, want := step(), float32(0)
+				for k, y := range sign {
+					alpha := float64(y * beta[k])
+					gradient := float64(y*margin[k]) + float64(d)*alpha - 1
+					to := float64(y) * max(0, alpha-gradient/float64(h))
+					if y == 0 {
+						to = 0
+					}
+					if math.Abs(to-float64(next[k])) > 1e-5 || math.Abs(float64(next[k]-beta[k]-delta[k])) > 1e-6 {
+						t.Fatalf("%s, %d lanes: lane %d from %v to %v by %v, want %v", name, n, k, beta[k], next[k], delta[k], to)
+					}
+					want = max(want, delta[k], -delta[k])
 				}
-				if math.Abs(to-float64(next[k])) > 1e-5 || math.Abs(float64(next[k]-beta[k]-delta[k])) > 1e-6 {
-					t.Fatalf("%d lanes: lane %d from %v to %v by %v, want %v", n, k, beta[k], next[k], delta[k], to)
+				if most != want {
+					t.Fatalf("%s, %d lanes: the largest of %v is %v", name, n, delta, most)
 				}
-				want = max(want, delta[k], -delta[k])
 			}
-			if most != want {
-				t.Fatalf("%d lanes: the largest of %v is %v", n, delta, most)
+		}
+	}
+}
+
+func TestAtLeast(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, n := range []int{8, 16, 32, 64} {
+		x := random(r, n)
+		x[3], x[n-1] = 0.5, -0.5
+		var want uint64
+		for k, v := range x {
+			if math.Abs(float64(v)) >= 0.5 {
+				want |= 1 << k
 			}
+		}
+		if got, plain := AtLeast(x, 0.5), plainAtLeast(x, 0.5); got != want || plain != want {
+			t.Errorf("of %v: %b and, without vectors, %b; want %b", x, got, plain, want)
 		}
 	}
 }
