@@ -93,7 +93,8 @@ func folder(run string) string { return strings.ReplaceAll(run, "-", "_") }
 
 // connect lets the worker wait for records for a second at most, where its default is
 // a minute: the sink takes the steps of a commit, which are records of its control
-// topic, between two such waits, and a topic at its end would keep it for minutes.
+// topic, between two such waits, and a topic at its end would keep it for minutes. It has one
+// task: two of them lock each other out of the catalog while they create it.
 func (p *place) connect(ctx context.Context, run, topic string) (*exec.Cmd, error) {
 	if err := p.topics(ctx, 1, run+".control"); err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ consumer.auto.offset.reset=earliest
 	}
 	if err := os.WriteFile(connector, fmt.Appendf(nil, `name=%[1]s
 connector.class=org.apache.iceberg.connect.IcebergSinkConnector
-tasks.max=2
+tasks.max=1
 topics=%[2]s
 iceberg.tables=bench.nodes
 iceberg.tables.auto-create-enabled=true
@@ -122,7 +123,7 @@ iceberg.control.commit.interval-ms=5000
 iceberg.control.commit.timeout-ms=10000
 iceberg.kafka.bootstrap.servers=%[3]s
 iceberg.catalog.catalog-impl=org.apache.iceberg.jdbc.JdbcCatalog
-iceberg.catalog.uri=jdbc:sqlite:%[4]s
+iceberg.catalog.uri=jdbc:sqlite:%[4]s?busy_timeout=60000
 iceberg.catalog.warehouse=s3://%[5]s/%[6]s
 iceberg.catalog.io-impl=org.apache.iceberg.aws.s3.S3FileIO
 iceberg.catalog.client.region=us-east-1
@@ -134,7 +135,7 @@ iceberg.catalog.s3.secret-access-key=%[9]s
 		os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")), 0o600); err != nil {
 		return nil, err
 	}
-	return exec.CommandContext(ctx, "java", "-Xmx1g", "-cp", filepath.Join(p.tools, "connect", "lib", "*"),
+	return exec.CommandContext(ctx, "java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(p.tools, "connect", "lib", "*"),
 		"org.apache.kafka.connect.cli.ConnectStandalone", worker, connector), nil
 }
 
