@@ -51,24 +51,29 @@ func TestRunClosesWindows(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		drain   bool
+		memory  int64 // for windows, 0 for plenty
 		batches []scripted
 		rows    []int64 // of each manifest
 	}{
-		{"nothing came", false, []scripted{{}, {}}, nil},
-		{"not full", false, []scripted{{nodes: 2, bytes: 10}}, nil},
-		{"changes", false, []scripted{{nodes: 2}, {nodes: 2}, {nodes: 3}}, []int64{3}},
-		{"bytes", false, []scripted{{nodes: 1, bytes: 999}, {nodes: 1, bytes: 1}}, []int64{1}},
-		{"time", false, []scripted{{nodes: 1}, {takes: 10 * time.Second}}, []int64{1}},
-		{"time counts from the first record", false, []scripted{{takes: time.Hour}, {nodes: 1}, {takes: 9 * time.Second}}, nil},
-		{"caught up is no reason", false, []scripted{{nodes: 1, caughtUp: true}}, nil},
-		{"draining", true, []scripted{{nodes: 1}, {nodes: 2, caughtUp: true}, {caughtUp: true}}, []int64{2}},
+		{"nothing came", false, 0, []scripted{{}, {}}, nil},
+		{"not full", false, 0, []scripted{{nodes: 2, bytes: 10}}, nil},
+		{"changes", false, 0, []scripted{{nodes: 2}, {nodes: 2}, {nodes: 3}}, []int64{3}},
+		{"bytes", false, 0, []scripted{{nodes: 1, bytes: 999}, {nodes: 1, bytes: 1}}, []int64{1}},
+		{"time", false, 0, []scripted{{nodes: 1}, {takes: 10 * time.Second}}, []int64{1}},
+		{"time counts from the first record", false, 0, []scripted{{takes: time.Hour}, {nodes: 1}, {takes: 9 * time.Second}}, nil},
+		{"caught up is no reason", false, 0, []scripted{{nodes: 1, caughtUp: true}}, nil},
+		{"draining", true, 0, []scripted{{nodes: 1}, {nodes: 2, caughtUp: true}, {caughtUp: true}}, []int64{2}},
+		{"memory", false, 4 * pendingNodeBytes, []scripted{{nodes: 1}, {nodes: 1}, {nodes: 2}, {nodes: 1}}, []int64{2}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := newPipeline(t, newBroker(1), 1)
+			p := newPipeline(t, newBroker(1), 0)
+			if test.memory > 0 {
+				p.cache.window.limit = test.memory
+			}
 			feed := &script{now: time.Unix(100, 0), batches: test.batches}
 			var got []int64
 			s, err := OpenShard(context.Background(), Options{
-				Shards: 1, Dir: "state", fs: vfs.NewMem(), Store: p.store, Window: limits,
+				Shards: 1, Dir: "state", fs: vfs.NewMem(), Store: p.store, Cache: p.cache, Window: limits,
 				Topics: Topics{Nodes: nodesTopic}, Clock: func() time.Time { return feed.now },
 				Drain:    func() bool { return test.drain },
 				OnCommit: func(m *Manifest) { got = append(got, m.Rows) },
