@@ -22,8 +22,8 @@
 //
 //	½‖w‖² + C·Σ_i max(0, 1 − y_i⟨w, x_i⟩)²
 //
-// by dual coordinate descent (Hsieh et al., ICML 2008) until no projected
-// gradient is off by more than Epsilon. Weights below Threshold are dropped.
+// by dual coordinate descent (Hsieh et al., ICML 2008) until all projected
+// gradients are within Epsilon of each other. Weights below Threshold are dropped.
 //
 // What makes it quick:
 //
@@ -47,7 +47,8 @@
 // A cluster's score is its parent's times exp(−max(0, 1 − ⟨w, x⟩)³), and the
 // Width best clusters of each level pass their children on. The weights of the
 // children of one parent lie together by feature, so that a feature of the
-// query is looked up once for all of them. Many queries go down the tree
+// query is looked up once for all of them; where many of the children have a weight
+// for it, all of them are stored, for the vector registers. Many queries go down the tree
 // together, parent by parent, so that they find a parent's weights in the cache.
 //
 // Results do not depend on the number of workers.

@@ -15,11 +15,12 @@ var ErrNoLabels = errors.New("no instance has a label that is in the tree")
 type Options struct {
 	// Cost is C, the weight of the loss; 0 means 1.
 	Cost float64
-	// Epsilon is the tolerance of the projected gradients; 0 means 0.1.
+	// Epsilon is the tolerance: the projected gradients of a solution lie within
+	// ±Epsilon/2. 0 means 0.1.
 	Epsilon float64
 	// Threshold is the size below which a weight is dropped; 0 means 0.1.
 	Threshold float32
-	// Passes bounds the descent for one classifier; 0 means 100.
+	// Passes bounds the sweeps over the instances of a parent; 0 means 100.
 	Passes int
 	// Matched > 0 adds matcher-aware negatives: each instance is also trained on in
 	// the Matched clusters of each level that the levels trained so far score

@@ -12,8 +12,10 @@ const (
 	// spread is the number of instances from which the children of one parent
 	// are divided among the goroutines, and not the parents.
 	spread = 8192
-	// spreadLanes is how many of them are then trained side by side.
-	spreadLanes = 16
+	// fewLanes is how many children are trained side by side where they are divided,
+	// or where more would need more than mostWeights.
+	fewLanes    = 16
+	mostWeights = 4 << 20
 )
 
 // worker is one goroutine's scratch memory.
@@ -91,11 +93,11 @@ func largest(values []float32) (most float32) {
 	return most
 }
 
-// sideBySide is how many children of a parent with so many instances are
-// trained at a time.
-func sideBySide(instances int) int {
-	if instances >= spread {
-		return spreadLanes
+// sideBySide is how many children of a parent are trained at a time.
+func sideBySide(l *local) int {
+	n := lanes.Most
+	for n > fewLanes && (len(l.rows) >= spread || n*l.cols > mostWeights) {
+		n /= 2
 	}
-	return lanes.Most
+	return n
 }

@@ -127,7 +127,7 @@ func (t *trainer) random(parent, child int32) rng.Source {
 func (t *trainer) large(p int32) {
 	lo, hi := t.level.start[p], t.level.start[p+1]
 	l := t.worker(0).localizer.take(t.x, t.parents.Row(int(p)).Index)
-	size := sideBySide(len(l.rows))
+	size := sideBySide(l)
 	parts := make([]part, parallel.Blocks(int(hi-lo), size))
 	parallel.Each(int(hi-lo), size, t.o.Workers, func(w, b, from, to int) {
 		parts[b] = t.part(t.worker(w), l, p, lo+int32(from), lo+int32(to))
@@ -139,7 +139,7 @@ func (t *trainer) large(p int32) {
 func (t *trainer) small(w *worker, p int32) {
 	lo, hi := t.level.start[p], t.level.start[p+1]
 	l := w.localizer.take(t.x, t.parents.Row(int(p)).Index)
-	size := int32(sideBySide(len(l.rows)))
+	size := int32(sideBySide(l))
 	var parts []part
 	for from := lo; from < hi; from += size {
 		parts = append(parts, t.part(w, l, p, from, min(from+size, hi)))

@@ -85,6 +85,11 @@ var tree = halves{n: 64, size: 4, all: 70}
 
 func trained(t *testing.T, x, y *sparse.Matrix, o Options) *Model {
 	t.Helper()
+	return trainedFor(t, x, y, tree, o)
+}
+
+func trainedFor(t *testing.T, x, y *sparse.Matrix, tree halves, o Options) *Model {
+	t.Helper()
 	m, err := Train(t.Context(), x, y, tree, o, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -228,10 +233,37 @@ func TestSameForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// A query's score is the product of its path's, weight by weight.
+// The children of a large parent are divided among the workers.
+func TestLargeParents(t *testing.T) {
+	wide := halves{n: 256, size: 4, all: 256} // 32 clusters at the root
+	x, y := task(spread, wide, 1)
+	a := trainedFor(t, x, y, wide, Options{Workers: 1})
+	if b := trainedFor(t, x, y, wide, Options{Workers: 3}); !reflect.DeepEqual(a, b) {
+		t.Error("the models differ by the number of workers")
+	}
+	unseen, truth := task(400, wide, 2)
+	right := 0
+	for i, best := range a.PredictAll(unseen, Beam{Top: 1}, 2) {
+		if best[0].Label/32 == truth.Row(i).Index[0]/32 {
+			right++
+		}
+	}
+	if right < 390 {
+		t.Errorf("%d of 400 texts get a label of their topic", right)
+	}
+}
+
+// A query's score is the product of its path's, weight by weight: with leaves of
+// few labels and of more than go side by side.
 func TestScoresAreThoseOfTheWeights(t *testing.T) {
+	for _, tree := range []halves{tree, {n: 288, size: 72, all: 288}} {
+		checkScores(t, tree)
+	}
+}
+
+func checkScores(t *testing.T, tree halves) {
 	x, y := task(200, tree, 1)
-	m := trained(t, x, y, Options{})
+	m := trainedFor(t, x, y, tree, Options{})
 	q := m.NewQuery()
 	for i := range 20 {
 		row := x.Row(i)
