@@ -155,6 +155,29 @@ func TestSolveIsRidgeRegression(t *testing.T) {
 	}
 }
 
+func TestMeansPointToTheInstances(t *testing.T) {
+	p, err := FromLevels([]Level{{Clusters: 2}, {Clusters: 3, Parent: []int32{0, 0, 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := NewHeads(p, 3, 1, Options{}) // embeddings of 2 and a bias
+	both := Span{To: 2}
+	h.AddMeans(both, []float32{1, 0}, []sparse.Vector{{Index: []int32{0}, Value: []float32{4}}, {Index: []int32{0, 1}, Value: []float32{3, 1}}})
+	h.AddMeans(both, []float32{0, 1}, []sparse.Vector{{Index: []int32{0}, Value: []float32{3}}, {Index: []int32{1}, Value: []float32{3}}})
+	h.EndMeans(both)
+	for level, want := range [][]float32{
+		{0.8, 0.6, 0, 0, 0, 0},
+		{1, 0, 0, float32(1 / math.Sqrt(10)), float32(3 / math.Sqrt(10)), 0, 0, 0, 0},
+	} {
+		for i, v := range h.Weights[level] {
+			if math.Abs(float64(v-want[i])) > 1e-6 {
+				t.Errorf("level %d: %v, want %v", level, h.Weights[level], want)
+				break
+			}
+		}
+	}
+}
+
 func TestClipAndDecay(t *testing.T) {
 	p := large(t)
 	targets := p.Targets(1)

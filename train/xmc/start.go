@@ -30,6 +30,26 @@ func (h *Heads) Centroids(t Tree, labels []float32) {
 	}
 }
 
+// AddMeans adds the embedding z of an instance to the clusters that hold its
+// labels, as often as they do: positives per level. All vectors are zero
+// before the first instance and have length 1 after EndMeans.
+func (h *Heads) AddMeans(s Span, z []float32, positives []sparse.Vector) {
+	for t := s.From; t < s.To; t++ {
+		for k, c := range positives[t].Index {
+			vector.Axpy(positives[t].Value[k], z, h.row(t, c)[:len(z)])
+		}
+	}
+}
+
+// EndMeans ends a start at means. Clusters without an instance stay zero.
+func (h *Heads) EndMeans(s Span) {
+	for t := s.From; t < s.To; t++ {
+		for c := range h.Problem.Levels[t].Clusters {
+			vector.Normalize(h.row(t, int32(c)))
+		}
+	}
+}
+
 // Random starts the clusters of level t at small random vectors.
 func (h *Heads) Random(t int, seed uint64) {
 	r := rng.New(seed, uint64(t))

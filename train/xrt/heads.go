@@ -22,11 +22,14 @@ func (t *trainer) startHeads(ctx context.Context) error {
 		clear(t.heads.Square[l])
 	}
 	span := t.span()
-	if t.o.Start == Random {
+	switch t.o.Start {
+	case Random:
 		for l := span.From; l < span.To; l++ {
 			t.heads.Random(l, t.o.Seed)
 		}
 		return nil
+	case Centroid:
+		return t.centroids(ctx, span)
 	}
 	solved := span
 	if t.o.Start == Inherit {
@@ -43,56 +46,32 @@ func (t *trainer) startHeads(ctx context.Context) error {
 	return nil
 }
 
-// solveHeads starts levels at the ridge regression, or at the classifiers, on the
-// instances that training will see next.
-func (t *trainer) solveHeads(ctx context.Context, span xmc.Span) error {
-	d := t.net.Dim()
-	sample := int(min(int64(t.o.Sample), t.instances))
-	z := make([]float32, 0, sample*(d+1))
-	positives := make([][]sparse.Vector, len(t.problem.Levels))
-	var batch []Example
-	t.reader.seek(ctx, t.at.Epoch, t.at.Seen)
-	for epoch, rows := t.at.Epoch, 0; rows < sample; rows += len(batch) {
-		err := ctx.Err()
-		if err != nil {
-			return fmt.Errorf("xrt: start of the heads: %w", err)
-		}
-		if batch, err = t.reader.read(batch[:0], min(piece, sample-rows)); err != nil {
-			return err
-		}
-		if len(batch) == 0 {
-			if epoch > t.at.Epoch {
-				break // two epochs and still fewer than it claims to have
-			}
-			epoch++
-			t.reader.seek(ctx, epoch, 0)
-			continue
-		}
-		if err := t.step.prepare(batch); err != nil {
-			return err
-		}
-		texts := make([]string, len(batch))
-		for i, e := range batch {
-			texts[i] = e.Text
-			for l, row := range t.step.targets[i] {
-				positives[l] = append(positives[l], row)
-			}
-		}
-		pooled := t.step.pooled[:len(batch)*d]
-		if err := t.net.Forward(texts, nil, pooled); err != nil {
-			return fmt.Errorf("xrt: start of the heads: %w", err)
-		}
-		for i := range batch {
-			z = z[:len(z)+d+1]
-			t.view(pooled[i*d:(i+1)*d], z[len(z)-d-1:])
-		}
-	}
+// centroids starts levels at the directions of their instances' mean.
+func (t *trainer) centroids(ctx context.Context, span xmc.Span) error {
 	for l := span.From; l < span.To; l++ {
-		if err := t.solveHead(ctx, l, z, positives[l]); err != nil {
-			return err
-		}
+		clear(t.heads.Weights[l])
 	}
-	return nil
+	err := t.sample(ctx, func(z []float32, positives []sparse.Vector) {
+		t.heads.AddMeans(span, z[:len(z)-1], positives)
+	})
+	t.heads.EndMeans(span)
+	return err
+}
+
+// solveHeads starts levels at the ridge regression, or at the classifiers.
+func (t *trainer) solveHeads(ctx context.Context, span xmc.Span) error {
+	z := make([]float32, 0, int(min(int64(t.o.Sample), t.instances))*(t.net.Dim()+1))
+	all := make([][]sparse.Vector, len(t.problem.Levels))
+	err := t.sample(ctx, func(row []float32, positives []sparse.Vector) {
+		z = append(z, row...)
+		for l, p := range positives {
+			all[l] = append(all[l], p)
+		}
+	})
+	for l := span.From; l < span.To && err == nil; l++ {
+		err = t.solveHead(ctx, l, z, all[l])
+	}
+	return err
 }
 
 // solveHead starts level l on rows z (a bias of 1 at the end of each).
@@ -115,6 +94,50 @@ func (t *trainer) solveHead(ctx context.Context, l int, z []float32, positives [
 		row := w[k*(d+1) : (k+1)*(d+1)]
 		copy(row, c.Weights[k*d:(k+1)*d])
 		row[d] = bias
+	}
+	return nil
+}
+
+// sample calls use with what the heads see of the instances that training will
+// see next, and the clusters that hold their labels per level: as many as Sample.
+func (t *trainer) sample(ctx context.Context, use func(z []float32, positives []sparse.Vector)) error {
+	d := t.net.Dim()
+	size := int(min(int64(t.o.Sample), t.instances))
+	z := make([]float32, d+1)
+	texts := make([]string, 0, piece)
+	var batch []Example
+	t.reader.seek(ctx, t.at.Epoch, t.at.Seen)
+	for epoch, rows := t.at.Epoch, 0; rows < size; rows += len(batch) {
+		err := ctx.Err()
+		if err != nil {
+			return fmt.Errorf("xrt: start of the heads: %w", err)
+		}
+		if batch, err = t.reader.read(batch[:0], min(piece, size-rows)); err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			if epoch > t.at.Epoch {
+				break // two epochs and still fewer than it claims to have
+			}
+			epoch++
+			t.reader.seek(ctx, epoch, 0)
+			continue
+		}
+		if err := t.step.prepare(batch); err != nil {
+			return err
+		}
+		texts = texts[:0]
+		for _, e := range batch {
+			texts = append(texts, e.Text)
+		}
+		pooled := t.step.pooled[:len(batch)*d]
+		if err := t.net.Forward(texts, nil, pooled); err != nil {
+			return fmt.Errorf("xrt: start of the heads: %w", err)
+		}
+		for i := range batch {
+			t.view(pooled[i*d:(i+1)*d], z)
+			use(z, t.step.targets[i])
+		}
 	}
 	return nil
 }

@@ -22,10 +22,11 @@ type Start uint8
 
 // The starts.
 const (
-	Ridge   Start = iota // the linear solution on the present embeddings
-	Inherit              // their parents' vectors; the first level as Ridge
-	Random               // small random vectors
-	Linear               // L2-loss SVMs on the present embeddings, as in PECOS (xrlinear.Heads)
+	Ridge    Start = iota // the linear solution on the present embeddings
+	Inherit               // their parents' vectors; the first level as Ridge
+	Random                // small random vectors
+	Linear                // L2-loss SVMs on the present embeddings, as in PECOS (xrlinear.Heads)
+	Centroid              // the direction of the mean of their instances' present embeddings
 )
 
 // Options of Train. The zero value of each field stands for its default.
@@ -50,7 +51,7 @@ type Options struct {
 	// begin unsure leave more to the encoder, see docs/MEASUREMENTS.md.
 	Heads xmc.Options
 	Start Start
-	// Sample is how many instances Ridge and Linear are solved on; 0 means 4096.
+	// Sample is how many instances heads start from; 0 means 4096.
 	Sample int
 	// Raw shows the heads the pooled vectors as they are, and not their
 	// directions, which is what the embeddings are.

@@ -204,6 +204,7 @@ func TestTrainingLearnsNeighbourhoods(t *testing.T) {
 		"cross-entropy, raw vectors": {Heads: xmc.Options{Loss: xmc.CrossEntropy}, Raw: true},
 		"inherited heads":            {Schedule: CoarseToFine, Start: Inherit, Heads: xmc.Options{Clip: 1, Decay: 0.01}},
 		"random heads":               {Start: Random, Epochs: 12},
+		"heads at centroids":         {Start: Centroid, Heads: xmc.Options{Scale: 5}},
 		"classifiers as heads":       {Schedule: CoarseToFine, Start: Linear, Heads: xmc.Options{Loss: xmc.SquaredHinge}},
 	} {
 		t.Run(name, func(t *testing.T) {

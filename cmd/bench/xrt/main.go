@@ -62,7 +62,7 @@ func main() {
 	flag.Float64Var(&s.train.HeadRate, "head-rate", 0, "learning rate of the heads")
 	loss := flag.String("loss", "softmax", "softmax, hinge or cross-entropy")
 	scale := flag.Float64("scale", 0, "factor of scores")
-	start := flag.String("start", "ridge", "start of the heads: ridge, inherit, random or linear")
+	start := flag.String("start", "ridge", "start of the heads: ridge, inherit, centroid, random or linear")
 	flag.IntVar(&s.train.Sample, "sample", 0, "instances that the heads start from")
 	matched := flag.Int("matched", 0, "clusters whose children are candidates")
 	flag.IntVar(&s.train.Patience, "patience", 0, "epochs without a better score that end the training")
@@ -85,7 +85,7 @@ func main() {
 	if s.train.Heads.Loss, known = map[string]xmc.Loss{"softmax": xmc.Softmax, "hinge": xmc.SquaredHinge, "cross-entropy": xmc.CrossEntropy}[*loss]; !known {
 		fail(fmt.Errorf("unknown loss %q", *loss))
 	}
-	if s.train.Start, known = map[string]xrt.Start{"ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random, "linear": xrt.Linear}[*start]; !known {
+	if s.train.Start, known = map[string]xrt.Start{"ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random, "linear": xrt.Linear, "centroid": xrt.Centroid}[*start]; !known {
 		fail(fmt.Errorf("unknown start %q", *start))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
