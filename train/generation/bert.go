@@ -71,7 +71,7 @@ func (f *building) tuner() (*bert.Tuner, error) {
 func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, err error) {
 	s := f.doc.Settings
 	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
-	tree := f.predicted()
+	tree := xmc.Finest(f.tree)
 	source := &examples{f: f, tree: tree, instances: instances}
 	options := xrt.Options{Epochs: float64(s.Epochs), Seed: s.Seed, Workers: f.Workers}
 	if s.BERT != nil && s.BERT.CoarseToFine {
@@ -103,21 +103,6 @@ func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, er
 		return nil
 	})
 	return e, r, err
-}
-
-// maxLabels is up to how many labels a BERT learns to predict the labels
-// themselves, and not only their clusters. Their heads take 20 bytes for each
-// number of an embedding (weights, best weights, gradient and two moments): half
-// a GiB for as many labels and a MiniLM.
-const maxLabels = 1 << 16
-
-// predicted is what a BERT learns to predict: the label tree, and below its
-// leaves the labels, unless there are too many.
-func (f *building) predicted() xmc.LabelTree {
-	if f.tree.Labels() > maxLabels {
-		return f.tree
-	}
-	return xmc.WithLabels(f.tree)
 }
 
 // judge is the AUC of held-out instances' neighbours.

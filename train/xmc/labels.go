@@ -8,6 +8,20 @@ type LabelTree interface {
 	Labels() int
 }
 
+// maxLabels is up to how many labels Finest adds them as a level. A head takes 20
+// bytes for each number of an embedding (weights, best weights, gradient and two
+// moments): for as many labels and embeddings of 384 numbers, half a GiB.
+const maxLabels = 1 << 16
+
+// Finest returns the tree with the labels themselves as a level, or as it is where
+// that would take too much memory.
+func Finest(t LabelTree) LabelTree {
+	if t.Labels() > maxLabels {
+		return t
+	}
+	return WithLabels(t)
+}
+
 // WithLabels returns the tree with one more level below its leaves: the
 // labels themselves, but for those in no cluster, numbered in their order.
 func WithLabels(t LabelTree) LabelTree {
