@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--man", action="store_true", help="matcher-aware negatives, too (20 clusters)")
+    parser.add_argument("--epsilon", type=float, default=0.1, help="giantstream's tolerance; PECOS has its default, 0.1")
     args = parser.parse_args()
     pecos = [sys.executable, os.path.join(HERE, "pecos_stage.py")]
     common = ["--work", args.work, "--threads", str(args.threads)]
@@ -42,10 +43,10 @@ def main():
     run([args.go, "--stage", "tree"] + common, args.threads)
     print(
         f"{shape['train']:,} rows to train on, {shape['test']:,} hidden, {shape['features']:,} features, {shape['positives']:,} positives; "
-        f"{args.rounds} rounds, {args.threads} threads, load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.\n"
+        f"{args.rounds} rounds, {args.threads} threads, tolerance {args.epsilon} and 0.1, load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.\n"
     )
     commands = {
-        "giantstream": [args.go] + (["--matched", "20"] if args.man else []),
+        "giantstream": [args.go, "--epsilon", str(args.epsilon)] + (["--matched", "20"] if args.man else []),
         "PECOS": pecos + ["run"] + (["--negatives", "tfn+man"] if args.man else []),
     }
     taken = {who: [] for who in commands}
