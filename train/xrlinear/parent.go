@@ -13,9 +13,10 @@ const (
 	// are divided among the goroutines, and not the parents.
 	spread = 8192
 	// fewLanes is how many children are trained side by side where they are divided,
-	// or where more would need more than mostWeights.
+	// or where the weights of more would be more than mostWeights, 2 MiB: about
+	// what the second-level cache holds.
 	fewLanes    = 16
-	mostWeights = 4 << 20
+	mostWeights = 1 << 19
 )
 
 // worker is one goroutine's scratch memory.
