@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"giantstream/sink"
@@ -33,7 +34,7 @@ func (s *state) allRows(t testing.TB) map[string]rows.Row {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(it.Close(), b.Commit(nil)); err != nil {
+	if err := errors.Join(it.Close(), b.Commit(pebble.NoSync)); err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]rows.Row{}

@@ -77,6 +77,9 @@ func (s *Shard) commit(ctx context.Context) (*Manifest, error) {
 	if err := s.state.settle(m.Seq, m.Writer); err != nil {
 		return nil, fmt.Errorf("manifest is written, but: %w", err)
 	}
+	if err := s.state.flushIfDue(s.opts.Clock()); err != nil {
+		return nil, fmt.Errorf("manifest is written, but: %w", err)
+	}
 	s.head = m
 	s.window = openWindow{seq: m.Seq + 1}
 	s.opts.Log.Debug("window committed", "seq", m.Seq, "rows", m.Rows, "objects", len(m.Objects))

@@ -51,8 +51,9 @@
 // of it is taken Run commits windows early. A window that cannot be committed yet,
 // or has grown beyond the budget, is written before its manifest: facts, marks and
 // applied offsets in one batch, and it goes on being gathered. No row shows which way
-// its window went. The engine's log is not synced: what a loss of power takes
-// is read again, like any other state that is behind the head.
+// its window went. The engine keeps no log: what it had not flushed when the
+// process ended, at most what its memtables hold or a minute of changes, is read again, like any
+// other state that is behind the head.
 //
 // # Commit
 //

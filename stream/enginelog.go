@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // engineLog passes the storage engine's words on: what it does is for
@@ -45,9 +47,20 @@ func (l *engineLog) Errorf(format string, args ...any) {
 	l.last, l.skipped = now, 0
 }
 
-// Fatalf is called when the engine cannot go on, such as when the write-ahead
-// log cannot be written. It must not return. Ending the process is safe at any
-// point: the next start resumes from the commit log.
+// flushed ends the process when a flush has failed: the engine would try again for
+// ever, and writers wait for it, while the shard could be another worker's.
+func (l *engineLog) flushed(info pebble.FlushInfo) {
+	if info.Err != nil && info.Err.Error() != nothingFlushed {
+		l.Fatalf("flush: %v", info.Err)
+	}
+}
+
+// nothingFlushed is what the engine calls a flush that had nothing to write. It
+// exports no error for it; tests fail if it comes to say something else.
+const nothingFlushed = "pebble: empty table"
+
+// Fatalf is called when the engine cannot go on. It must not return. Ending
+// the process is safe at any point: the next start resumes from the commit log.
 func (l *engineLog) Fatalf(format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
 	l.log.Error(msg)

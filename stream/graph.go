@@ -68,4 +68,4 @@ func (g *Graph) rows(yield func(rows.Row, error) bool) (err error) {
 }
 
 // Close lets go of the state.
-func (g *Graph) Close() error { return g.state.close() }
+func (g *Graph) Close() error { return g.state.db.Close() }

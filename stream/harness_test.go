@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"giantstream/sink/memstore"
@@ -231,7 +230,7 @@ func (p *pipeline) crash(s *Shard, shard int) {
 }
 
 // sync makes what was written survive a loss of power.
-func (s *state) sync() error { return s.db.LogData(nil, pebble.Sync) }
+func (s *state) sync() error { return s.db.Flush() }
 
 // drain runs the shards in turn until every log is consumed and committed.
 // crashes says how often a shard is to be dropped on the way.

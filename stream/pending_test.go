@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Windows that are kept in memory and windows that are written on the way are
@@ -101,5 +104,33 @@ func TestKilledBetweenManifestAndState(t *testing.T) {
 			sameRows(t, p.newest(), model(p.b.everything(), true))
 			p.checkLog()
 		})
+	}
+}
+
+// A state of a release whose engine kept a log is taken up with what is in the log only.
+func TestStateWithLog(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := pebble.Open("state", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := db.NewBatch()
+	err = errors.Join(
+		setMeta(b, &meta{Format: StateFormat, Pipeline: "test", Shards: 1, Applied: map[string]int64{nodesTopic: 7}}),
+		b.Commit(pebble.Sync), db.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // what was taken up stays
+		s, err := openState("state", fs, nil, meta{Pipeline: "test", Shards: 1}, discardLog())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.meta.Applied[nodesTopic]; got != 7 {
+			t.Errorf("applied is %d, want 7", got)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -57,19 +57,24 @@ func (c *Cache) Release() { c.blocks.Unref() }
 type state struct {
 	db      *pebble.DB
 	pending pending
-	meta    meta // with what is pending; on disk it is that of the last write
+	meta    meta // with what is pending; on disk it is that of the last flush
 	dir     string
+	flushed time.Time // when flushIfDue last began a flush
 }
 
 // openState opens or creates the state in dir; want names whose it must be.
 func openState(dir string, fs vfs.FS, cache *Cache, want meta, log *slog.Logger) (*state, error) {
+	engine := &engineLog{log: log.With("component", "pebble"), now: time.Now}
 	opts := &pebble.Options{
 		MemTableSize:       stateMemTableBytes,
 		FormatMajorVersion: pebble.FormatNewest,
 		FS:                 fs,
-		Logger:             &engineLog{log: log.With("component", "pebble"), now: time.Now},
+		Logger:             engine,
+		EventListener:      &pebble.EventListener{FlushEnd: engine.flushed},
 
-		MaxManifestFileSize:   stateManifestBytes,
+		MaxManifestFileSize: stateManifestBytes,
+		// The topics are the log. What was not flushed is behind the head, and read again.
+		DisableWAL:            true,
 		L0CompactionThreshold: stateLooseLayers,
 	}
 	if cache == nil {
@@ -178,8 +183,23 @@ func (s *state) settle(seq int64, writer string) error {
 	return nil
 }
 
-// write writes the batch together with what is pending and the meta, without
-// waiting for the disk.
+// flushEvery bounds how much is read again after a crash of a shard that changes
+// too little to fill its memtables.
+const flushEvery = time.Minute
+
+// flushIfDue has the engine write in the background what it holds in memory.
+func (s *state) flushIfDue(now time.Time) error {
+	if now.Sub(s.flushed) < flushEvery {
+		return nil
+	}
+	s.flushed = now
+	if _, err := s.db.AsyncFlush(); err != nil {
+		return fmt.Errorf("flush the state in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// write hands the engine the batch together with what is pending and the meta.
 func (s *state) write(b *pebble.Batch, marksOf int64) error {
 	err := s.pending.write(b, marksOf)
 	if err == nil {
@@ -195,10 +215,20 @@ func (s *state) write(b *pebble.Batch, marksOf int64) error {
 	return nil
 }
 
-// close lets go of the files. What is pending is lost.
+// closeFlushTime bounds how long close waits for a disk that takes nothing.
+const closeFlushTime = 10 * time.Second
+
+// close lets go of the files. What is pending is lost, and read again.
 func (s *state) close() error {
 	s.pending.forget()
-	return s.db.Close()
+	done, err := s.db.AsyncFlush()
+	if err == nil {
+		select {
+		case <-done:
+		case <-time.After(closeFlushTime):
+		}
+	}
+	return errors.Join(err, s.db.Close())
 }
 
 // lookUp shows f a value, if there is one. It must not keep it.
