@@ -21,8 +21,8 @@
 // for one kind only.
 //
 // WithLabels adds the labels themselves as the finest level. Their heads cost
-// memory for each node of the graph, but only clusters say less: an encoder that
-// has learnt them predicts more hidden links (docs/MEASUREMENTS.md).
+// memory for each node of the graph; clusters alone say less. Finest adds them
+// where there are not too many.
 //
 // # Loss
 //
@@ -39,7 +39,8 @@
 //
 // Heads begin at zero and are then set: Centroids for an encoder that begins
 // at the linear solution; Solve, the ridge regression on present embeddings;
-// Inherit, the parents' vectors; Random.
+// AddMeans and EndMeans, the mean of a cluster's instances; Inherit, the parents'
+// vectors; Random.
 //
 // # Determinism
 //

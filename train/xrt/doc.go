@@ -27,9 +27,9 @@
 // 10,000 and 100,000 steps on batches of 256, 256 and 512 with a rate of 6e-5
 // for its three levels. Joint, the default, trains all levels in every step, since rows
 // carry all targets. Heads start from the ridge regression of their targets on the
-// network's present embeddings of a bounded sample (or from their parents, or
-// at random), when their level's stage begins. The moments of the heads start
-// anew with each stage.
+// network's present embeddings of a bounded sample (or from linear classifiers, from
+// the mean of their instances, from their parents, or at random: Start), when their
+// level's stage begins. The moments of the heads start anew with each stage.
 //
 // # Which weights are kept
 //
