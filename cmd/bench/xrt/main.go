@@ -55,7 +55,7 @@ func main() {
 	flag.IntVar(&s.tune.MaxTokens, "tokens", 64, "tokens of a text")
 	flag.Float64Var(&s.tune.Dropout, "dropout", 0, "share of the hidden states and of attention to drop")
 	flag.Float64Var(&s.tune.DropTokens, "drop-tokens", 0, "share of the tokens of a text to leave out of a step")
-	flag.BoolVar(&s.task.labels, "labels", false, "predict the labels themselves, too, below the tree's leaves")
+	flag.BoolVar(&s.task.labels, "labels", true, "predict the labels themselves, too, below the tree's leaves, as a generation does")
 	flag.Float64Var(&s.train.Epochs, "epochs", 0, "passes over the instances")
 	flag.IntVar(&s.train.Batch, "batch", 0, "instances per step")
 	flag.Float64Var(&s.train.Rate, "rate", 0, "learning rate of the network")
