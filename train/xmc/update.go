@@ -53,7 +53,7 @@ func (h *Heads) Update(used int, rate float64, step int64, workers int) {
 		})
 		shrink := h.shrink()
 		keep := float32(1)
-		if h.Problem.whole(t) {
+		if h.Problem.Whole(t) {
 			keep -= float32(rate * h.options.Decay)
 		}
 		parallel.Each(len(u.touched), 8, workers, func(_, _, lo, hi int) {

@@ -85,7 +85,11 @@ func (t *trainer) solveHead(ctx context.Context, l int, z []float32, positives [
 		dense = append(dense, z[at:at+d]...)
 	}
 	level := &t.problem.Levels[l]
-	c, err := xrlinear.Heads(ctx, dense, d, positives, level.Clusters, level.Parent, xrlinear.Options{Seed: t.o.Seed, Workers: t.o.Workers})
+	parent := level.Parent
+	if t.problem.Whole(l) {
+		parent = nil // training will show each head all instances, too
+	}
+	c, err := xrlinear.Heads(ctx, dense, d, positives, level.Clusters, parent, xrlinear.Options{Seed: t.o.Seed, Workers: t.o.Workers})
 	if err != nil {
 		return fmt.Errorf("xrt: start of the heads: %w", err)
 	}
