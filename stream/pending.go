@@ -61,7 +61,7 @@ const (
 	// windowMemoryBytes is how much of the open windows the shards of a process keep
 	// in memory together before they write to their states ahead of the commit. At half of
 	// it they begin to commit.
-	windowMemoryBytes = 96 << 20
+	windowMemoryBytes = 48 << 20
 	// A shard that has less than this leaves it to others to make room.
 	windowShareBytes = 1 << 20
 
