@@ -66,7 +66,7 @@ func memoryIsBounded(t *testing.T, broker, s3 string, poison func()) {
 	const (
 		texts, textBytes = 400, 250 << 10
 		edges            = 100_000
-		// bound is what the issue of a production catalog allows a worker. What
+		// bound is what a worker of a production catalog may take. What
 		// the settings below add up to is well below: three windows of 8 MiB,
 		// nine fetches of 1 MiB ahead, the state's caches.
 		bound = 600 << 20
