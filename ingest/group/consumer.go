@@ -48,12 +48,14 @@ type Assignment struct {
 	// began, per topic: the next offset to read, or less than 0 for none.
 	Committed map[string]int64
 
-	commit func(map[string]int64) error
+	commits *committer
 }
 
 // CommitOffsets tells the group, per topic, the offset of the next record to
 // read. For shards it is a hint that shows the lag; nothing reads it back.
-func (a Assignment) CommitOffsets(next map[string]int64) error { return a.commit(next) }
+func (a Assignment) CommitOffsets(next map[string]int64) error {
+	return a.commits.commit(a.Shard, next)
+}
 
 // Handler works on a shard until its context ends. Returning nil before that
 // is fine: the shard stays assigned and idle until the group rebalances.
@@ -104,11 +106,12 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		shards := assigned(gen)
 		balancer.Assigned(gen.ID, shards)
 		o.Log.Info("shards assigned", "group", o.Group, "generation", gen.ID, "shards", shards)
+		commits := &committer{gen: gen}
 		for _, shard := range shards {
 			handlers.Add(1)
 			gen.Start(func(ended context.Context) {
 				defer handlers.Done()
-				if err := handleShard(ctx, ended, gen, shard, handle); err != nil {
+				if err := handleShard(ctx, ended, commits, shard, handle); err != nil {
 					stop(err)
 				}
 			})
@@ -133,11 +136,11 @@ func leave(cg *kafka.ConsumerGroup) {
 }
 
 // handleShard runs the handler of one shard until ctx or the generation ends.
-func handleShard(ctx, ended context.Context, gen *kafka.Generation, shard int, handle Handler) error {
+func handleShard(ctx, ended context.Context, commits *committer, shard int, handle Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ended, cancel)()
-	err := handle(ctx, Assignment{Shard: shard, Generation: gen.ID, Committed: committed(gen, shard), commit: committer(gen, shard)})
+	err := handle(ctx, Assignment{Shard: shard, Generation: commits.gen.ID, Committed: committed(commits.gen, shard), commits: commits})
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		return err
 	}
@@ -146,20 +149,25 @@ func handleShard(ctx, ended context.Context, gen *kafka.Generation, shard int, h
 	return nil
 }
 
-func committer(gen *kafka.Generation, shard int) func(map[string]int64) error {
-	var mu sync.Mutex
-	return func(next map[string]int64) error {
-		mu.Lock()
-		defer mu.Unlock()
-		offsets := map[string]map[int]int64{}
-		for topic, at := range next {
-			offsets[topic] = map[int]int64{shard: at}
-		}
-		if err := gen.CommitOffsets(offsets); err != nil {
-			return fmt.Errorf("kafka group %q: committing offsets of shard %d: %w", gen.GroupID, shard, err)
-		}
-		return nil
+// committer commits the offsets of a generation's shards, one shard at a time:
+// kafka-go sends all of them over one connection, on which whoever waits for an answer
+// while another's comes first waits in a busy loop (segmentio/kafka-go#966).
+type committer struct {
+	gen *kafka.Generation
+	mu  sync.Mutex
+}
+
+func (c *committer) commit(shard int, next map[string]int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	offsets := map[string]map[int]int64{}
+	for topic, at := range next {
+		offsets[topic] = map[int]int64{shard: at}
 	}
+	if err := c.gen.CommitOffsets(offsets); err != nil {
+		return fmt.Errorf("kafka group %q: committing offsets of shard %d: %w", c.gen.GroupID, shard, err)
+	}
+	return nil
 }
 
 // committed returns the offsets that the group has for a partition number.
