@@ -47,7 +47,7 @@ func Default() Config {
 			MemoryLimit:   2 * GiB,
 		},
 		Train: Train{Encoder: "bag", Seed: 1, CheckpointEvery: 30 * time.Second,
-			BERT: BERT{Pooling: "mean", MaxTokens: 128}},
+			BERT: BERT{Pooling: "mean", MaxTokens: 128, NGrams: 1 << 16}},
 		Evaluate: Evaluate{HoldoutEdges: 0.05, ProbeRates: []float64{0.1, 0.6}, Seed: 1},
 		Refresh:  Refresh{MinNodes: 100, MinChanges: 0.05, MaxAge: 24 * time.Hour, Keep: 3},
 		Sink:     Sink{Format: "json"},

@@ -263,6 +263,7 @@ func (v *validator) train(t *Train) {
 		"must be between 3 and the positions of the model, got %d", t.BERT.MaxTokens)
 	v.share("train.bert.dropout", t.BERT.Dropout)
 	v.share("train.bert.drop_tokens", t.BERT.DropTokens)
+	v.atLeast("train.bert.ngrams", t.BERT.NGrams, 0)
 	v.atLeast("train.epochs", t.Epochs, 0)
 	v.atLeast("train.threads", t.Threads, 0)
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)

@@ -41,6 +41,9 @@ func (m *Model) Features() []int32 { return m.table.features }
 // Vectors returns the table, len(Features())×Dim, not to be changed.
 func (m *Model) Vectors() []float32 { return m.table.vectors }
 
+// Add adds h of a text with features v to out.
+func (m *Model) Add(v sparse.Vector, out []float32) { m.table.add(v, out) }
+
 // Embed writes Φ of a text with features v to out.
 func (m *Model) Embed(v sparse.Vector, out []float32) { m.table.embed(v, out) }
 

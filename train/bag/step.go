@@ -1,8 +1,6 @@
 package bag
 
 import (
-	"math"
-
 	"giantstream/featurize/parallel"
 	"giantstream/train/internal/vector"
 	"giantstream/train/xmc"
@@ -81,8 +79,7 @@ func (s *steps) instance(b *batch, k int, span xmc.Span, z, dz []float32) float6
 	clear(z)
 	clear(dz)
 	for p := b.start[k]; p < b.start[k+1]; p++ {
-		at := int(b.rows[p]) * t.d.Dim
-		vector.Axpy(b.values[p], t.table.vectors[at:at+t.d.Dim], z)
+		vector.Axpy(b.values[p], t.table.vector(int(b.rows[p])), z)
 	}
 	norm := vector.Normalize(z)
 	i := b.instances[k]
@@ -91,8 +88,7 @@ func (s *steps) instance(b *batch, k int, span xmc.Span, z, dz []float32) float6
 	return loss
 }
 
-// updateTable moves each row of the batch against its gradient by row-wise
-// Adagrad (Duchi et al. 2011, one accumulator per row). Adagrad does not see
+// updateTable moves each row of the batch against its gradient. Adagrad does not see
 // the scale of gradients, so they stay sums over the batch.
 func (s *steps) updateTable(b *batch, rate float32) {
 	t, dim := s.t, s.t.d.Dim
@@ -104,10 +100,7 @@ func (s *steps) updateTable(b *batch, rate float32) {
 			for _, u := range b.uses[b.from[j]:b.from[j+1]] {
 				vector.Axpy(u.x, s.dz[int(u.k)*dim:int(u.k+1)*dim], g)
 			}
-			t.square[row] += vector.Dot(g, g) / float32(dim)
-			if t.square[row] > 0 {
-				vector.Axpy(-rate/float32(math.Sqrt(float64(t.square[row]))), g, t.table.vectors[row*dim:(row+1)*dim])
-			}
+			t.table.adagrad(row, t.square, g, rate)
 		}
 	})
 }

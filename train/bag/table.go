@@ -86,16 +86,32 @@ func (t *table) randomStart(seed uint64, workers int) {
 	})
 }
 
+// vector is that of a row.
+func (t *table) vector(row int) []float32 { return t.vectors[row*t.dim : (row+1)*t.dim] }
+
+// adagrad moves a row against its gradient g by row-wise Adagrad (Duchi et al. 2011;
+// square has one accumulator per row, of the mean squared gradients).
+func (t *table) adagrad(row int, square, g []float32, rate float32) {
+	square[row] += vector.Dot(g, g) / float32(t.dim)
+	if square[row] > 0 {
+		vector.Axpy(-rate/float32(math.Sqrt(float64(square[row]))), g, t.vector(row))
+	}
+}
+
+// add adds h of a vector of features to out.
+func (t *table) add(v sparse.Vector, out []float32) {
+	for k, f := range v.Index {
+		if int(f) < len(t.row) && t.row[f] >= 0 {
+			vector.Axpy(v.Value[k], t.vector(int(t.row[f])), out)
+		}
+	}
+}
+
 // embed writes Φ to out for a vector of features; it stays zero where no
 // feature has a vector.
 func (t *table) embed(v sparse.Vector, out []float32) {
 	clear(out)
-	for k, f := range v.Index {
-		if int(f) < len(t.row) && t.row[f] >= 0 {
-			at := int(t.row[f]) * t.dim
-			vector.Axpy(v.Value[k], t.vectors[at:at+t.dim], out)
-		}
-	}
+	t.add(v, out)
 	vector.Normalize(out)
 }
 

@@ -3,6 +3,7 @@ package encoder
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -20,6 +21,8 @@ import (
 	"giantstream/train/bert/compute/cpu"
 	"giantstream/train/linear"
 	"giantstream/train/lsa"
+	"giantstream/train/safetensors"
+	"giantstream/train/wide"
 	"giantstream/train/xmc"
 )
 
@@ -170,6 +173,56 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		if _, _, err := Load(t.Context(), store, "e", letters{}, c.rank); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		}
+	}
+}
+
+// A BERT with n-grams beside it is stored with both, and refused if the n-grams are not
+// of its dimension.
+func TestBERTWithNGramsComesBack(t *testing.T) {
+	deep, err := bert.Open(os.DirFS("../bert/testdata/tiny"), cpu.New(), bert.Options{Pooling: compute.Mean, MaxTokens: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors := make([]float32, 2*deep.Dim())
+	for i := range vectors {
+		vectors[i] = float32(i%7) - 3
+	}
+	table, err := bag.NewModel([]int32{0, 3}, vectors, 10, deep.Dim())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := wide.New(deep, letters{}, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := new(memstore.Store)
+	c, err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := Load(t.Context(), store, "e", letters{}, firstFour{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := encode(t, e), encode(t, got); !slices.Equal(a, b) || slices.Equal(a, encode(t, deep)) {
+		t.Errorf("embeddings %v, loaded %v", a, b)
+	}
+	narrow, err := safetensors.New([]safetensors.Tensor{
+		{Name: "features", Shape: []int{1}, Int32: []int32{0}}, {Name: "vectors", Shape: []int{1, 2}, Float32: []float32{1, 2}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Model, err = put(t.Context(), store, "e/model.safetensors", narrow, narrow.Size()); err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit(t, store, "e/config.json", func([]byte) []byte { return config })
+	if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("n-grams of two dimensions: got %v, want %v", err, ErrCorrupt)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"giantstream/train/linear"
 	"giantstream/train/lsa"
 	"giantstream/train/safetensors"
+	"giantstream/train/wide"
 	"giantstream/train/xmc"
 )
 
@@ -45,6 +46,9 @@ func Load(ctx context.Context, store sink.Store, prefix string, v train.Vectoriz
 	var e train.Encoder
 	if c.Kind == bert.Kind {
 		e, err = loadBERT(ctx, store, prefix, c.BERT)
+		if _, beside := a.Shape("features"); err == nil && beside {
+			e, err = addTable(e, c, a, v)
+		}
 	} else {
 		e, err = build(c, a, v, p)
 	}
@@ -167,29 +171,44 @@ func build(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Project
 		}
 		return checked(linear.New(v, p, w, c.Dim))
 	case bag.Kind:
-		shape, _ := a.Shape("features")
-		features, err := a.Int32("features", shape...)
+		m, err := loadTable(c, a)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		vectors, err := a.Float32("vectors", len(features), c.Dim)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		m, err := bag.NewModel(features, vectors, c.Features, c.Dim)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+			return nil, err
 		}
 		return checked(bag.NewEncoder(v, m))
 	}
 	return nil, fmt.Errorf("%w: kind %q", ErrUnknown, c.Kind)
 }
 
-// checked marks a constructor's refusal as corruption: the sizes were
-// compared with the configuration before.
-func checked[E train.Encoder](e E, err error) (train.Encoder, error) {
+// loadTable reads the n-grams' vectors.
+func loadTable(c Config, a *safetensors.Archive) (*bag.Model, error) {
+	shape, _ := a.Shape("features")
+	features, err := a.Int32("features", shape...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	vectors, err := a.Float32("vectors", len(features), c.Dim)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return checked(bag.NewModel(features, vectors, c.Features, c.Dim))
+}
+
+// addTable puts the n-grams' vectors beside an encoder.
+func addTable(deep train.Encoder, c Config, a *safetensors.Archive, v train.Vectorizer) (train.Encoder, error) {
+	m, err := loadTable(c, a)
+	if err != nil {
+		return nil, err
+	}
+	return checked(wide.New(deep, v, m))
+}
+
+// checked marks a constructor's refusal as corruption: the sizes were
+// compared with the configuration before.
+func checked[E any](e E, err error) (E, error) {
+	if err != nil {
+		var none E
+		return none, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return e, nil
 }

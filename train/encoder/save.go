@@ -15,6 +15,7 @@ import (
 	"giantstream/train/linear"
 	"giantstream/train/lsa"
 	"giantstream/train/safetensors"
+	"giantstream/train/wide"
 	"giantstream/train/xmc"
 )
 
@@ -57,7 +58,11 @@ func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder,
 	if c.Model, err = put(ctx, store, prefix+"/"+modelName, file, file.Size()); err != nil {
 		return c, err
 	}
-	if b, ok := e.(*bert.Encoder); ok {
+	deep := e
+	if w, ok := e.(*wide.Encoder); ok {
+		deep = w.Deep()
+	}
+	if b, ok := deep.(*bert.Encoder); ok {
 		if c.BERT, err = saveBERT(ctx, store, prefix, b); err != nil {
 			return c, err
 		}
@@ -97,13 +102,21 @@ func tensorsOf(e train.Encoder) ([]safetensors.Tensor, error) {
 		w := e.Weights()
 		return []safetensors.Tensor{{Name: "weights", Shape: []int{len(w) / e.Dim(), e.Dim()}, Float32: w}}, nil
 	case *bag.Encoder:
-		f := e.Model().Features()
-		return []safetensors.Tensor{
-			{Name: "features", Shape: []int{len(f)}, Int32: f},
-			{Name: "vectors", Shape: []int{len(f), e.Dim()}, Float32: e.Model().Vectors()},
-		}, nil
+		return tableTensors(e.Model()), nil
+	case *wide.Encoder:
+		if _, ok := e.Deep().(*bert.Encoder); ok {
+			return tableTensors(e.Table()), nil
+		}
 	}
 	return nil, fmt.Errorf("%w: cannot save a %q", ErrUnknown, e.Kind())
+}
+
+func tableTensors(m *bag.Model) []safetensors.Tensor {
+	f := m.Features()
+	return []safetensors.Tensor{
+		{Name: "features", Shape: []int{len(f)}, Int32: f},
+		{Name: "vectors", Shape: []int{len(f), m.Dim()}, Float32: m.Vectors()},
+	}
 }
 
 func matcherTensors(m *xmc.Matcher) []safetensors.Tensor {

@@ -2,18 +2,23 @@ package generation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 
 	"giantstream/featurize/targets"
+	"giantstream/train"
 	"giantstream/train/bert"
 	"giantstream/train/bert/compute/cpu"
 	"giantstream/train/bert/wordpiece"
 	"giantstream/train/encoder"
 	"giantstream/train/eval"
+	"giantstream/train/fit"
 	"giantstream/train/internal/rng"
+	"giantstream/train/linear"
+	"giantstream/train/wide"
 	"giantstream/train/xmc"
 	"giantstream/train/xrt"
 )
@@ -31,6 +36,9 @@ type BERT struct {
 	// of a text's tokens, that are dropped in training (bert.TuneOptions).
 	Dropout    float64 `json:"dropout,omitempty"`
 	DropTokens float64 `json:"drop_tokens,omitempty"`
+	// NGrams is how many n-grams have a vector beside the model (package wide);
+	// 0 is none, and the model alone.
+	NGrams int `json:"ngrams,omitempty"`
 	// CoarseToFine trains the levels of the tree one after the other, as the
 	// paper does, instead of all at once.
 	CoarseToFine bool `json:"coarse_to_fine,omitempty"`
@@ -67,9 +75,48 @@ func (f *building) tuner() (*bert.Tuner, error) {
 	})
 }
 
+// learner is a network in training.
+type learner struct {
+	xrt.Network
+	encoder train.Encoder // shares its weights
+	tokens  func() int64  // that it has taken
+}
+
+// learner opens the model that training starts from, and puts the n-grams beside it
+// that the settings ask for. They start from a linear solution (Rank×pifaDim), or from
+// the texts' projection where weights is nil.
+func (f *building) learner(weights []float32) (*learner, error) {
+	tuner, err := f.tuner()
+	if err != nil {
+		return nil, err
+	}
+	l := &learner{Network: tuner, encoder: tuner.Encoder(), tokens: tuner.Tokens}
+	rows := f.doc.Settings.BERT.NGrams
+	if rows == 0 {
+		return l, nil
+	}
+	table, err := wide.Start(f.features, f.projection, weights, f.pifaDim, tuner.Dim(), rows, f.Workers)
+	if err = errors.Join(err, f.readError()); err != nil {
+		return nil, err
+	}
+	if l.Network, err = wide.NewTuner(tuner, f.vectorizer, table, wide.Options{Workers: f.Workers}); err != nil {
+		return nil, err
+	}
+	l.encoder, err = wide.New(tuner.Encoder(), f.vectorizer, table)
+	return l, err
+}
+
 // trainBERT fine-tunes the model on the neighbourhoods.
-func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, err error) {
+func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r *xrt.Result, err error) {
 	s := f.doc.Settings
+	var weights []float32
+	if s.BERT != nil && s.BERT.NGrams > 0 {
+		start, _, err := fit.Linear(f.ctx, in, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, f.clock)
+		if err != nil {
+			return nil, nil, fmt.Errorf("start of the n-grams: %w", err)
+		}
+		weights = start.Weights()
+	}
 	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
 	tree := xmc.Finest(f.tree)
 	source := &examples{f: f, tree: tree, instances: instances}
@@ -86,17 +133,17 @@ func (f *building) trainBERT(c *checkpoints) (e *bert.Encoder, r *xrt.Result, er
 		}
 	}
 	err = c.resume(func(state io.Reader) error {
-		tuner, err := f.tuner() // afresh: a state that fails leaves it half changed
+		l, err := f.learner(weights) // afresh: a state that fails leaves it half changed
 		if err != nil {
 			return err
 		}
-		dim, hooks.Resume = tuner.Dim(), state
-		p := &pace{now: f.Now, log: f.Log, progress: f.clock, generation: f.doc.Generation, tokens: tuner.Tokens}
+		dim, hooks.Resume = l.Dim(), state
+		p := &pace{now: f.Now, log: f.Log, progress: f.clock, generation: f.doc.Generation, tokens: l.tokens}
 		hooks.Point = p.point
-		if r, err = xrt.Train(f.ctx, tuner, source, xmc.LevelsOf(tree), options, hooks, f.clock); err != nil {
+		if r, err = xrt.Train(f.ctx, l, source, xmc.LevelsOf(tree), options, hooks, f.clock); err != nil {
 			return err
 		}
-		e = tuner.Encoder()
+		e = l.encoder
 		if tree.Levels() > f.tree.Levels() {
 			r.Matcher = r.Matcher.WithoutLast()
 		}

@@ -17,6 +17,7 @@ import (
 	"giantstream/train/bert/compute"
 	"giantstream/train/bert/compute/cpu"
 	"giantstream/train/encoder"
+	"giantstream/train/wide"
 )
 
 // tinyBERT has a builder fine-tune the random two-layer model that package
@@ -28,6 +29,13 @@ func tinyBERT(store sink.Store) *Builder {
 	var ticks int64 // every step is time for a checkpoint
 	b.Now = func() time.Time { ticks++; return time.Unix(ticks, 0) }
 	b.CheckpointEvery = time.Nanosecond
+	return b
+}
+
+// wideBERT has it trained with n-grams beside it.
+func wideBERT(store sink.Store) *Builder {
+	b := tinyBERT(store)
+	b.Settings.BERT.NGrams = 500
 	return b
 }
 
@@ -78,17 +86,47 @@ func TestBuildWithBERT(t *testing.T) {
 	}
 }
 
+// With n-grams beside it, the stored encoder has both parts, trained.
+func TestBuildWithNGrams(t *testing.T) {
+	store := &memstore.Store{}
+	doc := build(t, wideBERT(store), 1, graphOf(400), nil)
+	g, err := Open(t.Context(), store, doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, ok := g.Encoder.(*wide.Encoder)
+	if !ok || e.Kind() != bert.Kind || len(e.Table().Features()) != 500 || e.Dim() != doc.Encoder.Dim {
+		t.Fatalf("encoder %T of the document %+v, want a BERT with 500 n-grams", g.Encoder, doc.Encoder)
+	}
+	texts := []string{topics(400, topicCount)[0].Text}
+	both, deep := make([]float32, e.Dim()), make([]float32, e.Dim())
+	if err := errors.Join(e.Encode(texts, both), e.Deep().Encode(texts, deep)); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(both, deep) {
+		t.Error("the n-grams make no difference to an embedding")
+	}
+}
+
 // Training that is cut off resumes from its checkpoint and ends with the same
 // bytes; a damaged checkpoint costs the steps since the one before it.
-func TestBERTResumes(t *testing.T) {
+func TestBERTResumes(t *testing.T)           { resumes(t, tinyBERT) }
+func TestBERTWithNGramsResumes(t *testing.T) { resumes(t, wideBERT) }
+
+func resumes(t *testing.T, builder func(sink.Store) *Builder) {
+	t.Helper()
+	weights := func(s sink.Store) []byte {
+		all := objects(t, s)
+		return slices.Concat(all[Prefix(1)+"encoder/bert/model.safetensors"], all[Prefix(1)+"encoder/model.safetensors"])
+	}
 	log := graphOf(400)
 	undisturbed := &memstore.Store{}
-	build(t, tinyBERT(undisturbed), 1, log, nil)
-	want := objects(t, undisturbed)[Prefix(1)+"encoder/bert/model.safetensors"]
+	build(t, builder(undisturbed), 1, log, nil)
+	want := weights(undisturbed)
 
 	for _, damaged := range []bool{false, true} {
 		store := &stopping{Store: &memstore.Store{}, after: 4}
-		b := tinyBERT(store)
+		b := builder(store)
 		src, err := log.at(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +149,7 @@ func TestBERTResumes(t *testing.T) {
 		}
 		store.stop = nil
 		doc := build(t, b, 1, log, nil)
-		if got := objects(t, store.Store)[Prefix(1)+"encoder/bert/model.safetensors"]; !bytes.Equal(got, want) {
+		if !bytes.Equal(weights(store.Store), want) {
 			t.Errorf("damaged %t: the resumed training ends with other weights", damaged)
 		}
 		resumed := `"resumed_step":4`

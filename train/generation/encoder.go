@@ -62,7 +62,7 @@ func (f *building) train(kind string, c *checkpoints) (_ train.Encoder, _ encode
 		meta.Metrics, meta.Matcher = r.Report, r.Matcher
 		return r.Encoder, meta, nil
 	case bert.Kind:
-		e, r, err := f.trainBERT(c)
+		e, r, err := f.trainBERT(inputs, c)
 		if err != nil {
 			return nil, meta, err
 		}

@@ -13,11 +13,11 @@ import (
 func (f *building) rival() (xrt.Network, train.Encoder, linkpred.Options, error) {
 	s := f.doc.Settings
 	if s.Encoder == bert.Kind {
-		tuner, err := f.tuner()
+		l, err := f.learner(nil)
 		if err != nil {
 			return nil, nil, linkpred.Options{}, err
 		}
-		return tuner, tuner.Encoder(), linkpred.Options{}, nil
+		return l, l.encoder, linkpred.Options{}, nil
 	}
 	// The same table, rate and epochs as the bag that learns neighbourhoods.
 	const rows, epochs, batch, rate, patience = 1 << 16, 10, 256, 0.01, 3
@@ -28,7 +28,7 @@ func (f *building) rival() (xrt.Network, train.Encoder, linkpred.Options, error)
 	if err := f.readError(); err != nil {
 		return nil, nil, linkpred.Options{}, err
 	}
-	net, err := linkpred.NewBag(f.vectorizer, start, linkpred.BagOptions{Workers: f.Workers})
+	net, err := bag.NewNetwork(f.vectorizer, start, bag.NetworkOptions{Workers: f.Workers})
 	if err != nil {
 		return nil, nil, linkpred.Options{}, err
 	}

@@ -1,7 +1,6 @@
 package linkpred
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -40,7 +39,7 @@ func (words) Transform(text string, dst sparse.Vector) sparse.Vector {
 }
 
 // newBag starts a bag at random vectors.
-func newBag(t testing.TB, o BagOptions) *Bag {
+func newBag(t testing.TB, o bag.NetworkOptions) *bag.Network {
 	t.Helper()
 	features, vectors := make([]int32, 512), make([]float32, 512*testDim)
 	r := rng.New(1)
@@ -54,11 +53,20 @@ func newBag(t testing.TB, o BagOptions) *Bag {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := NewBag(words{}, m, o)
+	b, err := bag.NewNetwork(words{}, m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+func vectors(t testing.TB, b *bag.Network) []float32 {
+	t.Helper()
+	e, err := b.Encoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Model().Vectors()
 }
 
 // graphOf is a graph with all nodes as anchors.
@@ -71,7 +79,7 @@ func graphOf(g *train.Graph) Graph {
 }
 
 // links is the AUC of g's hidden edges under b.
-func links(t testing.TB, b *Bag, known *train.Graph, hidden []eval.Edge) float64 {
+func links(t testing.TB, b *bag.Network, known *train.Graph, hidden []eval.Edge) float64 {
 	t.Helper()
 	e, err := b.Encoder()
 	if err != nil {
@@ -90,7 +98,7 @@ func links(t testing.TB, b *Bag, known *train.Graph, hidden []eval.Edge) float64
 
 func TestHiddenLinksArePredicted(t *testing.T) {
 	known, hidden := eval.Split(graphtest.Topics(600, 4, 10, 1), 0.1, 1)
-	b := newBag(t, BagOptions{Keep: 0.8})
+	b := newBag(t, bag.NetworkOptions{Keep: 0.8})
 	before := links(t, b, known, hidden)
 	r, err := Train(t.Context(), b, graphOf(known), Options{Epochs: 15, Rate: 0.05}, nil, nil)
 	if err != nil {
@@ -110,13 +118,13 @@ func TestSameBitsForAnyNumberOfWorkers(t *testing.T) {
 	g := graphtest.Topics(200, 4, 8, 1)
 	var want []float32
 	for _, workers := range []int{1, 2, 5} {
-		b := newBag(t, BagOptions{Workers: workers})
+		b := newBag(t, bag.NetworkOptions{Workers: workers})
 		if _, err := Train(t.Context(), b, graphOf(g), Options{Epochs: 2, Rate: 0.05}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if want == nil {
-			want = b.model.Vectors()
-		} else if !slices.Equal(b.model.Vectors(), want) {
+			want = vectors(t, b)
+		} else if !slices.Equal(vectors(t, b), want) {
 			t.Errorf("%d workers give other vectors than one", workers)
 		}
 	}
@@ -136,10 +144,10 @@ func TestBestWeightsAreKept(t *testing.T) {
 		"the last":          {[]float64{0.5, 0.6, 0.7}, 2, 2, 1, 2},
 		"better after once": {[]float64{0.5, 0.4, 0.7, 0.6, 0.6}, 2, 4, 2, 9},
 	} {
-		b := newBag(t, BagOptions{})
+		b := newBag(t, bag.NetworkOptions{})
 		var seen [][]float32
 		judge := func(context.Context) (float64, error) {
-			seen = append(seen, slices.Clone(b.model.Vectors()))
+			seen = append(seen, slices.Clone(vectors(t, b)))
 			return c.scores[len(seen)-1], nil
 		}
 		r, err := Train(t.Context(), b, g, Options{Epochs: c.most, Patience: c.patience, Rate: 0.05}, judge, nil)
@@ -149,7 +157,7 @@ func TestBestWeightsAreKept(t *testing.T) {
 		if r.Best != c.best || len(r.Epochs) != c.epochs || r.Start != 0.5 {
 			t.Errorf("%s: report %+v, want epoch %d of %d", name, r, c.best, c.epochs)
 		}
-		if !slices.Equal(b.model.Vectors(), seen[c.best]) {
+		if !slices.Equal(vectors(t, b), seen[c.best]) {
 			t.Errorf("%s: the network does not end with the weights judged best", name)
 		}
 	}
@@ -208,56 +216,6 @@ func (*probe) Update(float64) (float64, error) { return 0, nil }
 func (*probe) WriteState(io.Writer) error      { return nil }
 func (*probe) ReadState(io.Reader) error       { return nil }
 
-func TestBagStateComesBack(t *testing.T) {
-	g := graphOf(graphtest.Topics(100, 2, 8, 1))
-	b := newBag(t, BagOptions{})
-	if _, err := Train(t.Context(), b, g, Options{Epochs: 1, Rate: 0.05}, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	var state bytes.Buffer
-	if err := b.WriteState(&state); err != nil {
-		t.Fatal(err)
-	}
-	again := newBag(t, BagOptions{})
-	if err := again.ReadState(io.MultiReader(&state, strings.NewReader("more"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range []*Bag{b, again} {
-		if _, err := Train(t.Context(), n, g, Options{Epochs: 1, Rate: 0.05, Seed: 2}, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !slices.Equal(b.model.Vectors(), again.model.Vectors()) {
-		t.Error("a network that took over another's state trains on otherwise")
-	}
-}
-
-// An update moves only the rows that a text used.
-func TestBagMovesOnlyWhatWasUsed(t *testing.T) {
-	b := newBag(t, BagOptions{Keep: 1})
-	before := slices.Clone(b.model.Vectors())
-	out, grad := make([]float32, testDim), make([]float32, testDim)
-	grad[0] = 1
-	if err := errors.Join(b.Forward([]string{"one"}, nil, out), b.Backward(grad)); err != nil {
-		t.Fatal(err)
-	}
-	norm, err := b.Update(0.1)
-	if err != nil || math.Abs(norm-1) > 1e-6 {
-		t.Errorf("norm %v, %v; want 1", norm, err)
-	}
-	moved := int(rng.String("one")%512) * testDim
-	for i := range before {
-		// Row-wise Adagrad: rate·g/√(mean g²), g of one number 1.
-		want := before[i]
-		if i == moved {
-			want -= float32(0.1 * math.Sqrt(testDim))
-		}
-		if d := b.model.Vectors()[i] - want; math.Abs(float64(d)) > 1e-5 {
-			t.Errorf("number %d of row %d is off by %v", i%testDim, i/testDim, d)
-		}
-	}
-}
-
 func TestFaultsAreReported(t *testing.T) {
 	g := graphOf(graphtest.Topics(60, 2, 6, 1))
 	broken := errors.New("no disk")
@@ -276,21 +234,18 @@ func TestFaultsAreReported(t *testing.T) {
 		"judge is no help":  {g, Options{}, func(context.Context) (float64, error) { return math.NaN(), nil }, ErrDiverged},
 		"rate far too high": {g, Options{Rate: 1e38, Epochs: 20}, nil, ErrDiverged},
 	} {
-		if _, err := Train(t.Context(), newBag(t, BagOptions{}), c.g, c.o, c.judge, nil); !errors.Is(err, c.want) {
+		if _, err := Train(t.Context(), newBag(t, bag.NetworkOptions{}), c.g, c.o, c.judge, nil); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
 	for name, o := range map[string]Options{"epochs": {Epochs: -1}, "rate": {Rate: math.NaN()}, "margin": {Margin: -1}} {
-		if _, err := Train(t.Context(), newBag(t, BagOptions{}), g, o, nil, nil); err == nil {
+		if _, err := Train(t.Context(), newBag(t, bag.NetworkOptions{}), g, o, nil, nil); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, err := NewBag(words{}, &bag.Model{}, BagOptions{Keep: 2}); err == nil {
-		t.Error("keep above one: accepted")
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Train(ctx, newBag(t, BagOptions{}), g, Options{}, nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := Train(ctx, newBag(t, bag.NetworkOptions{}), g, Options{}, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }

@@ -40,6 +40,7 @@ type settings struct {
 	tune        bert.TuneOptions
 	task        taskOptions
 	train       xrt.Options
+	ngrams      int
 	quick       bool
 	export      string
 	judge       string
@@ -55,6 +56,7 @@ func main() {
 	flag.IntVar(&s.tune.MaxTokens, "tokens", 64, "tokens of a text")
 	flag.Float64Var(&s.tune.Dropout, "dropout", 0, "share of the hidden states and of attention to drop")
 	flag.Float64Var(&s.tune.DropTokens, "drop-tokens", 0, "share of the tokens of a text to leave out of a step")
+	flag.IntVar(&s.ngrams, "ngrams", 1<<16, "n-grams that have a vector beside the model, 0 for the model alone")
 	flag.BoolVar(&s.task.labels, "labels", true, "predict the labels themselves, too, below the tree's leaves, as a generation does")
 	flag.Float64Var(&s.train.Epochs, "epochs", 0, "passes over the instances")
 	flag.IntVar(&s.train.Batch, "batch", 0, "instances per step")
@@ -131,7 +133,7 @@ func run(ctx context.Context, s settings, curve bool) error {
 	if err != nil {
 		return err
 	}
-	t, err := newTask(known, tuner.Dim(), s.task, s.seed)
+	t, err := newTask(ctx, known, tuner.Dim(), s.task, s.seed)
 	if err != nil {
 		return err
 	}
@@ -159,12 +161,19 @@ func run(ctx context.Context, s settings, curve bool) error {
 			}
 		},
 	}
-	r, err := xrt.Train(ctx, tuner, t, t.levels, s.train, hooks, nil)
+	var net xrt.Network = tuner
+	var encoder train.Encoder = tuner.Encoder()
+	if s.ngrams > 0 {
+		if net, encoder, err = t.beside(tuner, s.ngrams); err != nil {
+			return err
+		}
+	}
+	r, err := xrt.Train(ctx, net, t, t.levels, s.train, hooks, nil)
 	if err != nil {
 		return err
 	}
 	o.Seconds, o.CPU, o.Training = time.Since(from).Seconds(), stage.CPUSeconds()-used, r.Report
-	if o.Trained, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
+	if o.Trained, err = measure(encoder, known, hidden, s.seed); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "trained: %+v\n", o.Trained.Links)

@@ -8,10 +8,14 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
 	"giantstream/featurize/targets"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
+	"giantstream/train/bert"
 	"giantstream/train/eval"
+	"giantstream/train/linear"
+	"giantstream/train/wide"
 	"giantstream/train/xmc"
 	"giantstream/train/xrt"
 )
@@ -37,10 +41,16 @@ type task struct {
 	pairs    *eval.Pairs
 	texts    []string // of all nodes
 	dim      int
+
+	// What n-grams beside the model start from.
+	vectorizer *tfidf.Model
+	features   *sparse.Matrix
+	projection *projection.Projection
+	solution   []float32 // rank × labelDim
 }
 
 // newTask clusters the labels of g, as a generation does, and poses the task.
-func newTask(g *train.Graph, dim int, o taskOptions, seed uint64) (*task, error) {
+func newTask(ctx context.Context, g *train.Graph, dim int, o taskOptions, seed uint64) (*task, error) {
 	f, err := tfidf.NewFitter(tfidf.DefaultOptions())
 	if err != nil {
 		return nil, err
@@ -72,7 +82,14 @@ func newTask(g *train.Graph, dim int, o taskOptions, seed uint64) (*task, error)
 	if err != nil {
 		return nil, err
 	}
-	t := &task{seed: seed, texts: g.Texts, dim: dim}
+	t := &task{seed: seed, texts: g.Texts, dim: dim, vectorizer: model, features: x, projection: p}
+	t.solution, _, err = linear.Fit(ctx, linear.Data{
+		Text: func(i int, out []float32) { copy(out, all[i*rank:(i+1)*rank]) }, Rank: rank,
+		Labels: sketch.Normalized(), Dim: labelDim, Neighbours: g.Neighbours,
+	}, linear.Options{Seed: seed}, nil)
+	if err != nil {
+		return nil, err
+	}
 	if o.labels {
 		t.pose(g, xmc.WithLabels(tree), o)
 	} else {
@@ -114,6 +131,21 @@ func (t *task) Epoch(_ context.Context, epoch int, skip int64) iter.Seq2[xrt.Exa
 			}
 		}
 	}
+}
+
+// beside puts n-grams beside a model in training, and returns both as one network and
+// its encoder.
+func (t *task) beside(tuner *bert.Tuner, rows int) (xrt.Network, train.Encoder, error) {
+	table, err := wide.Start(t.features, t.projection, t.solution, labelDim, tuner.Dim(), rows, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	net, err := wide.NewTuner(tuner, t.vectorizer, table, wide.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := wide.New(tuner.Encoder(), t.vectorizer, table)
+	return net, e, err
 }
 
 // judge is the AUC of held-out instances' neighbours.

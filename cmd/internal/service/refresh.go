@@ -263,7 +263,7 @@ func SettingsOf(cfg *config.Config) generation.Settings {
 	}
 	if b := cfg.Train.BERT; b.Model != "" {
 		s.BERT = &generation.BERT{
-			Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens, CoarseToFine: b.CoarseToFine,
+			Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens, NGrams: b.NGrams, CoarseToFine: b.CoarseToFine,
 		}
 	}
 	return s

@@ -1,4 +1,4 @@
-package linkpred
+package bag
 
 import (
 	"encoding/binary"
@@ -10,14 +10,12 @@ import (
 	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
-	"giantstream/train/bag"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
-	"giantstream/train/xrt"
 )
 
-// BagOptions of a Bag. The zero value of each field stands for its default.
-type BagOptions struct {
+// NetworkOptions of a Network. The zero value of each field stands for its default.
+type NetworkOptions struct {
 	// Keep is the probability that an n-gram takes part in a step; 0 means 0.5.
 	Keep float64
 	// Workers is the number of goroutines, 0 for one per CPU. It does not
@@ -25,62 +23,54 @@ type BagOptions struct {
 	Workers int
 }
 
-// Bag is a bag of n-grams (package bag) as a network: a text's pooled vector
-// is the sum of its n-grams' vectors, weighted by TF-IDF; of a text with a seed each
-// n-gram is left out with probability 1 − Keep. Rows move by row-wise Adagrad, as there.
-type Bag struct {
+// Network is a bag as a network that others train (it implements xrt.Network): a text's
+// pooled vector is the sum of its n-grams' vectors, weighted by TF-IDF; of a text
+// with a seed each n-gram is left out with probability 1 − Keep and the others weigh
+// 1/Keep times as much. Rows move by row-wise Adagrad, as those of Train.
+type Network struct {
 	vectorizer train.Vectorizer
-	o          BagOptions
-	model      *bag.Model
-	row        []int32   // of each feature, -1 if it has none
+	o          NetworkOptions
+	model      *Model
 	square     []float32 // per row: the sum of its mean squared gradients
 
 	last []sparse.Vector // of the last Forward: rows and weights per text
 	// Since the last Update: where rows were used, and the gradients of the
 	// texts' vectors that used them.
-	uses []use
+	uses []rowUse
 	grad []float32
 }
 
-// use says that a row entered a text's vector with weight x.
-type use struct {
+// rowUse says that a row entered a text's vector with weight x.
+type rowUse struct {
 	row  int32
 	text int32 // its place in grad
 	x    float32
 }
 
-var _ xrt.Network = (*Bag)(nil)
-
-// NewBag makes a network of a model, whose vectors it will change.
-func NewBag(v train.Vectorizer, m *bag.Model, o BagOptions) (*Bag, error) {
+// NewNetwork makes a network of a model, whose vectors it will change, and the
+// vectorizer that the model is of.
+func NewNetwork(v train.Vectorizer, m *Model, o NetworkOptions) (*Network, error) {
 	if o.Keep == 0 {
 		o.Keep = 0.5
 	}
 	if !(o.Keep > 0 && o.Keep <= 1) {
-		return nil, fmt.Errorf("linkpred: keep %v must be in (0, 1]", o.Keep)
+		return nil, fmt.Errorf("bag: keep %v must be in (0, 1]", o.Keep)
 	}
-	b := &Bag{vectorizer: v, o: o, model: m, row: make([]int32, v.Dim()), square: make([]float32, len(m.Features()))}
-	for f := range b.row {
-		b.row[f] = -1
+	if _, err := NewEncoder(v, m); err != nil {
+		return nil, err
 	}
-	for r, f := range m.Features() {
-		if int(f) >= len(b.row) {
-			return nil, fmt.Errorf("linkpred: feature %d of a vectorizer of %d", f, len(b.row))
-		}
-		b.row[f] = int32(r)
-	}
-	return b, nil
+	return &Network{vectorizer: v, o: o, model: m, square: make([]float32, len(m.Features()))}, nil
 }
 
 // Encoder returns an encoder with the current vectors, which it shares. It
 // leaves nothing out.
-func (b *Bag) Encoder() (*bag.Encoder, error) { return bag.NewEncoder(b.vectorizer, b.model) }
+func (b *Network) Encoder() (*Encoder, error) { return NewEncoder(b.vectorizer, b.model) }
 
-// Dim implements xrt.Network.
-func (b *Bag) Dim() int { return b.model.Dim() }
+// Dim is part of xrt.Network.
+func (b *Network) Dim() int { return b.model.Dim() }
 
-// Forward implements xrt.Network.
-func (b *Bag) Forward(texts []string, seeds []uint64, out []float32) error {
+// Forward is part of xrt.Network.
+func (b *Network) Forward(texts []string, seeds []uint64, out []float32) error {
 	d := b.Dim()
 	b.last = slices.Grow(b.last[:0], len(texts))[:len(texts)]
 	parallel.Each(len(texts), 8, b.o.Workers, func(_, _, lo, hi int) {
@@ -93,8 +83,8 @@ func (b *Bag) Forward(texts []string, seeds []uint64, out []float32) error {
 			used := b.vectorizer.Transform(texts[k], b.last[k])
 			at := 0
 			for i, f := range used.Index {
-				if r.Float64() < keep && b.row[f] >= 0 {
-					used.Index[at], used.Value[at] = b.row[f], used.Value[i]
+				if row := b.model.table.row[f]; r.Float64() < keep && row >= 0 {
+					used.Index[at], used.Value[at] = row, used.Value[i]/float32(keep)
 					at++
 				}
 			}
@@ -102,25 +92,20 @@ func (b *Bag) Forward(texts []string, seeds []uint64, out []float32) error {
 			sum := out[k*d : (k+1)*d]
 			clear(sum)
 			for i, row := range b.last[k].Index {
-				vector.Axpy(b.last[k].Value[i], b.vector(int(row)), sum)
+				vector.Axpy(b.last[k].Value[i], b.model.table.vector(int(row)), sum)
 			}
 		}
 	})
 	return nil
 }
 
-func (b *Bag) vector(row int) []float32 {
-	d := b.Dim()
-	return b.model.Vectors()[row*d : (row+1)*d]
-}
-
-// Backward implements xrt.Network.
-func (b *Bag) Backward(grad []float32) error {
+// Backward is part of xrt.Network.
+func (b *Network) Backward(grad []float32) error {
 	before := len(b.grad) / b.Dim()
 	b.grad = append(b.grad, grad...)
 	for k, used := range b.last {
 		for i, row := range used.Index {
-			b.uses = append(b.uses, use{row, int32(before + k), used.Value[i]})
+			b.uses = append(b.uses, rowUse{row, int32(before + k), used.Value[i]})
 		}
 	}
 	return nil
@@ -128,9 +113,9 @@ func (b *Bag) Backward(grad []float32) error {
 
 // Update implements xrt.Network. Adagrad does not see the scale of gradients
 // (Duchi et al. 2011; one accumulator per row).
-func (b *Bag) Update(rate float64) (float64, error) {
+func (b *Network) Update(rate float64) (float64, error) {
 	d := b.Dim()
-	slices.SortStableFunc(b.uses, func(x, y use) int { return int(x.row) - int(y.row) })
+	slices.SortStableFunc(b.uses, func(x, y rowUse) int { return int(x.row) - int(y.row) })
 	var from []int // where each row's uses begin
 	for i, u := range b.uses {
 		if i == 0 || u.row != b.uses[i-1].row {
@@ -147,13 +132,8 @@ func (b *Bag) Update(rate float64) (float64, error) {
 			for _, u := range uses {
 				vector.Axpy(u.x, b.grad[int(u.text)*d:int(u.text+1)*d], g)
 			}
-			row := int(uses[0].row)
-			s := vector.Dot(g, g)
-			squares[j] = float64(s)
-			b.square[row] += s / float32(d)
-			if b.square[row] > 0 {
-				vector.Axpy(-float32(rate/math.Sqrt(float64(b.square[row]))), g, b.vector(row))
-			}
+			squares[j] = float64(vector.Dot(g, g))
+			b.model.table.adagrad(int(uses[0].row), b.square, g, float32(rate))
 		}
 	})
 	b.uses, b.grad = b.uses[:0], b.grad[:0]
@@ -164,21 +144,21 @@ func (b *Bag) Update(rate float64) (float64, error) {
 	return math.Sqrt(sum), nil
 }
 
-// WriteState implements xrt.Network.
-func (b *Bag) WriteState(w io.Writer) error {
+// WriteState is part of xrt.Network.
+func (b *Network) WriteState(w io.Writer) error {
 	for _, v := range []any{b.model.Vectors(), b.square} {
 		if err := binary.Write(w, binary.LittleEndian, v); err != nil {
-			return fmt.Errorf("linkpred: state: %w", err)
+			return fmt.Errorf("bag: state: %w", err)
 		}
 	}
 	return nil
 }
 
-// ReadState implements xrt.Network.
-func (b *Bag) ReadState(r io.Reader) error {
+// ReadState is part of xrt.Network.
+func (b *Network) ReadState(r io.Reader) error {
 	for _, v := range []any{b.model.Vectors(), b.square} {
 		if err := binary.Read(r, binary.LittleEndian, v); err != nil {
-			return fmt.Errorf("linkpred: state: %w", err)
+			return fmt.Errorf("bag: state: %w", err)
 		}
 	}
 	return nil
