@@ -109,6 +109,13 @@ func (f *building) learner(weights []float32) (*learner, error) {
 // trainBERT fine-tunes the model on the neighbourhoods.
 func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r *xrt.Result, err error) {
 	s := f.doc.Settings
+	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
+	tree := xmc.Finest(f.tree)
+	source := &examples{f: f, tree: tree, instances: instances}
+	options := xrt.Options{Epochs: float64(s.Epochs), Seed: s.Seed, Workers: f.Workers}
+	if s.BERT != nil && s.BERT.CoarseToFine {
+		options.Schedule = xrt.CoarseToFine
+	}
 	var weights []float32
 	if s.BERT != nil && s.BERT.NGrams > 0 {
 		start, _, err := fit.Linear(f.ctx, in, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, f.clock)
@@ -116,13 +123,9 @@ func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r 
 			return nil, nil, fmt.Errorf("start of the n-grams: %w", err)
 		}
 		weights = start.Weights()
-	}
-	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
-	tree := xmc.Finest(f.tree)
-	source := &examples{f: f, tree: tree, instances: instances}
-	options := xrt.Options{Epochs: float64(s.Epochs), Seed: s.Seed, Workers: f.Workers}
-	if s.BERT != nil && s.BERT.CoarseToFine {
-		options.Schedule = xrt.CoarseToFine
+		// Both learn more of the links from heads that start at their instances' mean and are
+		// surer of themselves (docs/MEASUREMENTS.md); the model alone does not.
+		options.Start, options.Heads.Scale = xrt.Centroid, 5
 	}
 	dim := 0 // of the model, known once it is open
 	hooks := xrt.Hooks{Due: c.due, Save: func(ctx context.Context, _ int64, s io.WriterTo) error { return c.save(ctx, s) }}
