@@ -95,6 +95,7 @@ func (f *building) learner(weights []float32) (*learner, error) {
 	if rows == 0 {
 		return l, nil
 	}
+	f.clock.Stage("start of the n-grams", 0)
 	table, err := wide.Start(f.features, f.projection, weights, f.pifaDim, tuner.Dim(), rows, f.Workers)
 	if err = errors.Join(err, f.readError()); err != nil {
 		return nil, err
