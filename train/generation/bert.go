@@ -124,9 +124,7 @@ func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r 
 			return nil, nil, fmt.Errorf("start of the n-grams: %w", err)
 		}
 		weights = start.Weights()
-		// Both learn more of the links from heads that start at their instances' mean and are
-		// surer of themselves (docs/MEASUREMENTS.md); the model alone does not.
-		options.Start, options.Heads.Scale = xrt.Centroid, 5
+		wide.Suit(&options)
 	}
 	dim := 0 // of the model, known once it is open
 	hooks := xrt.Hooks{Due: c.due, Save: func(ctx context.Context, _ int64, s io.WriterTo) error { return c.save(ctx, s) }}

@@ -29,6 +29,11 @@ type Options struct {
 	Workers int
 }
 
+// Suit sets how heads start and score where a table is in training: at the mean of
+// their instances, and surer of themselves than beside a network alone. Both parts
+// then learn more of the links (docs/MEASUREMENTS.md).
+func Suit(o *xrt.Options) { o.Start, o.Heads.Scale = xrt.Centroid, 5 }
+
 // Tuner trains a network and a table of n-grams beside it, as one network. It
 // is used from one goroutine.
 type Tuner struct {

@@ -29,6 +29,7 @@ import (
 	"giantstream/train/bert/wordpiece"
 	"giantstream/train/blas"
 	"giantstream/train/eval"
+	"giantstream/train/wide"
 	"giantstream/train/xmc"
 	"giantstream/train/xrt"
 )
@@ -63,8 +64,8 @@ func main() {
 	flag.Float64Var(&s.train.Rate, "rate", 0, "learning rate of the network")
 	flag.Float64Var(&s.train.HeadRate, "head-rate", 0, "learning rate of the heads")
 	loss := flag.String("loss", "softmax", "softmax, hinge or cross-entropy")
-	scale := flag.Float64("scale", 0, "factor of scores")
-	start := flag.String("start", "ridge", "start of the heads: ridge, inherit, centroid, random or linear")
+	scale := flag.Float64("scale", 0, "factor of scores; 0 is what suits: 5 with n-grams, else 1")
+	start := flag.String("start", "", "start of the heads: ridge, inherit, centroid, random or linear; empty is what suits: centroid with n-grams, else ridge")
 	flag.IntVar(&s.train.Sample, "sample", 0, "instances that the heads start from")
 	matched := flag.Int("matched", 0, "clusters whose children are candidates")
 	flag.IntVar(&s.train.Patience, "patience", 0, "epochs without a better score that end the training")
@@ -79,7 +80,13 @@ func main() {
 	flag.StringVar(&s.judge, "judge", "", "only measure the embeddings in this file")
 	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
 	flag.Parse()
-	s.train.Heads.Scale, s.train.Heads.Matched = float32(*scale), *matched
+	if s.ngrams > 0 {
+		wide.Suit(&s.train)
+	}
+	if *scale != 0 {
+		s.train.Heads.Scale = float32(*scale)
+	}
+	s.train.Heads.Matched = *matched
 	if coarse {
 		s.train.Schedule = xrt.CoarseToFine
 	}
@@ -87,7 +94,8 @@ func main() {
 	if s.train.Heads.Loss, known = map[string]xmc.Loss{"softmax": xmc.Softmax, "hinge": xmc.SquaredHinge, "cross-entropy": xmc.CrossEntropy}[*loss]; !known {
 		fail(fmt.Errorf("unknown loss %q", *loss))
 	}
-	if s.train.Start, known = map[string]xrt.Start{"ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random, "linear": xrt.Linear, "centroid": xrt.Centroid}[*start]; !known {
+	starts := map[string]xrt.Start{"": s.train.Start, "ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random, "linear": xrt.Linear, "centroid": xrt.Centroid}
+	if s.train.Start, known = starts[*start]; !known {
 		fail(fmt.Errorf("unknown start %q", *start))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
