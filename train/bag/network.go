@@ -111,8 +111,7 @@ func (b *Network) Backward(grad []float32) error {
 	return nil
 }
 
-// Update implements xrt.Network. Adagrad does not see the scale of gradients
-// (Duchi et al. 2011; one accumulator per row).
+// Update is part of xrt.Network.
 func (b *Network) Update(rate float64) (float64, error) {
 	d := b.Dim()
 	slices.SortStableFunc(b.uses, func(x, y rowUse) int { return int(x.row) - int(y.row) })
@@ -144,21 +143,25 @@ func (b *Network) Update(rate float64) (float64, error) {
 	return math.Sqrt(sum), nil
 }
 
+// stateBlock is how many numbers of the state are written or read at a time.
+const stateBlock = 1 << 14
+
 // WriteState is part of xrt.Network.
 func (b *Network) WriteState(w io.Writer) error {
-	for _, v := range []any{b.model.Vectors(), b.square} {
-		if err := binary.Write(w, binary.LittleEndian, v); err != nil {
-			return fmt.Errorf("bag: state: %w", err)
-		}
-	}
-	return nil
+	return b.eachBlock(func(block []float32) error { return binary.Write(w, binary.LittleEndian, block) })
 }
 
 // ReadState is part of xrt.Network.
 func (b *Network) ReadState(r io.Reader) error {
-	for _, v := range []any{b.model.Vectors(), b.square} {
-		if err := binary.Read(r, binary.LittleEndian, v); err != nil {
-			return fmt.Errorf("bag: state: %w", err)
+	return b.eachBlock(func(block []float32) error { return binary.Read(r, binary.LittleEndian, block) })
+}
+
+func (b *Network) eachBlock(f func([]float32) error) error {
+	for _, array := range [][]float32{b.model.Vectors(), b.square} {
+		for block := range slices.Chunk(array, stateBlock) {
+			if err := f(block); err != nil {
+				return fmt.Errorf("bag: state: %w", err)
+			}
 		}
 	}
 	return nil
