@@ -9,30 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/featurize/sparse"
+	"giantstream/train/internal/graphtest"
 	"giantstream/train/internal/rng"
 )
 
-// words is a vectorizer that hashes words to 64 features.
-type words struct{}
-
-func (words) Dim() int { return 64 }
-
-func (words) Transform(text string, dst sparse.Vector) sparse.Vector {
-	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
-	for w := range strings.FieldsSeq(text) {
-		if f := feature(w); !slices.Contains(dst.Index, f) {
-			dst.Index = append(dst.Index, f)
-		}
-	}
-	slices.Sort(dst.Index)
-	for range dst.Index {
-		dst.Value = append(dst.Value, 0.5)
-	}
-	return dst
-}
-
-func feature(word string) int32 { return int32(rng.String(word) % 64) }
+const words = graphtest.Words(64)
 
 // network is one of random vectors for all features but the first.
 func network(t testing.TB, o NetworkOptions) *Network {
@@ -49,7 +30,7 @@ func network(t testing.TB, o NetworkOptions) *Network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := NewNetwork(words{}, m, o)
+	n, err := NewNetwork(words, m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +59,10 @@ func TestNetworkMovesOnlyWhatWasUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	norm, err := n.Update(0.1)
-	if err != nil || math.Abs(norm-0.5) > 1e-6 {
-		t.Errorf("norm %v, %v; want that of the weight, 0.5", norm, err)
+	if err != nil || math.Abs(norm-1) > 1e-6 {
+		t.Errorf("norm %v, %v; want 1", norm, err)
 	}
-	moved := int(feature("one")-1) * testDim
+	moved := int(words.Feature("one")-1) * testDim
 	for i := range before {
 		// Row-wise Adagrad: rate·g/√(mean g²), g of one number.
 		want := before[i]
@@ -104,7 +85,7 @@ func TestNetworkLeavesNGramsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var mean [testDim]float64
-	const draws = 4000
+	const draws = 100_000
 	z, other := make([]float32, testDim), 0
 	for seed := range uint64(draws) {
 		if err := n.Forward(text, []uint64{seed}, z); err != nil {
@@ -121,7 +102,7 @@ func TestNetworkLeavesNGramsOut(t *testing.T) {
 		t.Errorf("%d of %d draws differ from the whole text", other, draws)
 	}
 	for i, x := range whole {
-		if math.Abs(mean[i]-float64(x)) > 0.05 {
+		if math.Abs(mean[i]-float64(x)) > 0.02 {
 			t.Errorf("number %d is %.3f on average, %.3f of the whole text", i, mean[i], x)
 		}
 	}
@@ -152,14 +133,14 @@ func TestNetworkStateComesBack(t *testing.T) {
 
 func TestNetworkRefuses(t *testing.T) {
 	m := network(t, NetworkOptions{}).model
-	if _, err := NewNetwork(words{}, m, NetworkOptions{Keep: 2}); err == nil {
+	if _, err := NewNetwork(words, m, NetworkOptions{Keep: 2}); err == nil {
 		t.Error("keep above one: accepted")
 	}
 	other, err := NewModel(nil, nil, 63, testDim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewNetwork(words{}, other, NetworkOptions{}); err == nil {
+	if _, err := NewNetwork(words, other, NetworkOptions{}); err == nil {
 		t.Error("a model of another vectorizer: accepted")
 	}
 }

@@ -6,10 +6,8 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
-	"giantstream/featurize/sparse"
 	"giantstream/train"
 	"giantstream/train/bag"
 	"giantstream/train/eval"
@@ -17,26 +15,10 @@ import (
 	"giantstream/train/internal/rng"
 )
 
-const testDim = 12
-
-// words is a vectorizer that hashes words to 512 features.
-type words struct{}
-
-func (words) Dim() int { return 512 }
-
-func (words) Transform(text string, dst sparse.Vector) sparse.Vector {
-	count := map[int32]float32{}
-	for w := range strings.FieldsSeq(text) {
-		count[int32(rng.String(w)%512)]++
-	}
-	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
-	for f := range int32(512) {
-		if n := count[f]; n > 0 {
-			dst.Index, dst.Value = append(dst.Index, f), append(dst.Value, n)
-		}
-	}
-	return dst
-}
+const (
+	testDim = 12
+	words   = graphtest.Words(512)
+)
 
 // newBag starts a bag at random vectors.
 func newBag(t testing.TB, o bag.NetworkOptions) *bag.Network {
@@ -53,7 +35,7 @@ func newBag(t testing.TB, o bag.NetworkOptions) *bag.Network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := bag.NewNetwork(words{}, m, o)
+	b, err := bag.NewNetwork(words, m, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/train/bag"
+	"giantstream/train/internal/graphtest"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
 )
@@ -19,23 +20,8 @@ import (
 const (
 	testDim  = 6
 	features = 32
+	words    = graphtest.Words(features)
 )
-
-// words is a vectorizer that hashes words to features of weight 1.
-type words struct{}
-
-func (words) Dim() int { return features }
-
-func (words) Transform(text string, dst sparse.Vector) sparse.Vector {
-	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
-	for w := range strings.FieldsSeq(text) {
-		if f := int32(rng.String(w) % features); !slices.Contains(dst.Index, f) {
-			dst.Index, dst.Value = append(dst.Index, f), append(dst.Value, 1)
-		}
-	}
-	slices.Sort(dst.Index)
-	return dst
-}
 
 // scaled is a network and an encoder: number j of a text's vector is weight j
 // times a number that text and j decide.
@@ -114,7 +100,7 @@ func randomTable(t testing.TB) *bag.Model {
 func newTuner(t testing.TB, o Options) (*Tuner, *scaled, *bag.Model) {
 	t.Helper()
 	deep, table := newScaled(), randomTable(t)
-	u, err := NewTuner(deep, words{}, table, o)
+	u, err := NewTuner(deep, words, table, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +121,7 @@ func forward(t testing.TB, u *Tuner, seeds []uint64) []float32 {
 // The encoder of what a tuner trains says what the tuner does, at length 1.
 func TestEncoderIsWhatIsTrained(t *testing.T) {
 	u, deep, table := newTuner(t, Options{})
-	e, err := New(deep, words{}, table)
+	e, err := New(deep, words, table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,10 +313,10 @@ func TestMismatchesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, dimension := New(newScaled(), words{}, other)
-	_, tunerDimension := NewTuner(newScaled(), words{}, other, Options{})
-	_, factor := NewTuner(newScaled(), words{}, randomTable(t), Options{RateFactor: -1})
-	_, keep := NewTuner(newScaled(), words{}, randomTable(t), Options{Keep: 2})
+	_, dimension := New(newScaled(), words, other)
+	_, tunerDimension := NewTuner(newScaled(), words, other, Options{})
+	_, factor := NewTuner(newScaled(), words, randomTable(t), Options{RateFactor: -1})
+	_, keep := NewTuner(newScaled(), words, randomTable(t), Options{Keep: 2})
 	_, solution := Start(empty(), firstThree{}, []float32{1}, 2, 2, 10, 1)
 	_, none := Start(empty(), firstThree{}, nil, 0, 0, 10, 1)
 	for name, err := range map[string]error{
@@ -342,7 +328,7 @@ func TestMismatchesAreRefused(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	u, err := NewTuner(failing{newScaled(), broken}, words{}, randomTable(t), Options{})
+	u, err := NewTuner(failing{newScaled(), broken}, words, randomTable(t), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
