@@ -1,25 +1,18 @@
 package generation
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 
-	"giantstream/featurize/targets"
 	"giantstream/train"
+	"giantstream/train/bag"
 	"giantstream/train/bert"
 	"giantstream/train/bert/compute/cpu"
 	"giantstream/train/bert/wordpiece"
 	"giantstream/train/encoder"
-	"giantstream/train/eval"
 	"giantstream/train/fit"
-	"giantstream/train/internal/rng"
-	"giantstream/train/linear"
 	"giantstream/train/wide"
-	"giantstream/train/xmc"
 	"giantstream/train/xrt"
 )
 
@@ -82,117 +75,61 @@ type learner struct {
 	tokens  func() int64  // that it has taken
 }
 
-// learner opens the model that training starts from, and puts the n-grams beside it
-// that the settings ask for. They start from a linear solution (Rank×pifaDim), or from
-// the texts' projection where weights is nil.
-func (f *building) learner(weights []float32) (*learner, error) {
+// learner opens the model that training starts from, and puts the table of n-grams
+// beside it that the settings ask for, which table makes for a model of dimension dim.
+func (f *building) learner(table func(dim int) (*bag.Model, error)) (*learner, error) {
 	tuner, err := f.tuner()
 	if err != nil {
 		return nil, err
 	}
 	l := &learner{Network: tuner, encoder: tuner.Encoder(), tokens: tuner.Tokens}
-	rows := f.doc.Settings.BERT.NGrams
-	if rows == 0 {
+	if f.doc.Settings.BERT.NGrams == 0 {
 		return l, nil
 	}
-	f.clock.Stage("start of the n-grams", 0)
-	table, err := wide.Start(f.features, f.projection, weights, f.pifaDim, tuner.Dim(), rows, f.Workers)
-	if err = errors.Join(err, f.readError()); err != nil {
+	ngrams, err := table(tuner.Dim())
+	if err != nil {
+		return nil, fmt.Errorf("n-grams beside the model: %w", err)
+	}
+	if l.Network, err = wide.NewTuner(tuner, f.vectorizer, ngrams, wide.Options{Workers: f.Workers}); err != nil {
 		return nil, err
 	}
-	if l.Network, err = wide.NewTuner(tuner, f.vectorizer, table, wide.Options{Workers: f.Workers}); err != nil {
-		return nil, err
-	}
-	l.encoder, err = wide.New(tuner.Encoder(), f.vectorizer, table)
+	l.encoder, err = wide.New(tuner.Encoder(), f.vectorizer, ngrams)
 	return l, err
 }
 
 // trainBERT fine-tunes the model on the neighbourhoods.
 func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r *xrt.Result, err error) {
 	s := f.doc.Settings
-	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
-	tree := xmc.Finest(f.tree)
-	source := &examples{f: f, tree: tree, instances: instances}
+	set := f.trainingSet()
 	options := xrt.Options{Epochs: float64(s.Epochs), Seed: s.Seed, Workers: f.Workers}
 	if s.BERT != nil && s.BERT.CoarseToFine {
 		options.Schedule = xrt.CoarseToFine
 	}
-	var weights []float32
 	if s.BERT != nil && s.BERT.NGrams > 0 {
-		start, _, err := fit.Linear(f.ctx, in, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, f.clock)
-		if err != nil {
-			return nil, nil, fmt.Errorf("start of the n-grams: %w", err)
-		}
-		weights = start.Weights()
 		wide.Suit(&options)
 	}
-	dim := 0 // of the model, known once it is open
-	hooks := xrt.Hooks{Due: c.due, Save: func(ctx context.Context, _ int64, s io.WriterTo) error { return c.save(ctx, s) }}
-	if len(held) > 0 {
-		pairs := eval.DrawPairs(f.known.Neighbours, held, eval.PairsEach, s.Seed, streamBERTPairs)
-		hooks.Judge = func(_ context.Context, embed func([]string, []float32) error) (float64, error) {
-			return f.judge(pairs, dim, embed)
-		}
-	}
 	err = c.resume(func(state io.Reader) error {
-		l, err := f.learner(weights) // afresh: a state that fails leaves it half changed
+		// Afresh: a state that fails leaves the learner half changed.
+		l, err := f.learner(func(dim int) (*bag.Model, error) {
+			if state != nil {
+				return f.startTable(nil, dim) // what it has learnt is in the state
+			}
+			return f.trainNGrams(in, set, dim)
+		})
 		if err != nil {
 			return err
 		}
-		dim, hooks.Resume = l.Dim(), state
 		p := &pace{now: f.Now, log: f.Log, progress: f.clock, generation: f.doc.Generation, tokens: l.tokens}
+		hooks := set.hooks(l.Dim(), c, state)
 		hooks.Point = p.point
-		if r, err = xrt.Train(f.ctx, l, source, xmc.LevelsOf(tree), options, hooks, f.clock); err != nil {
+		if r, err = xrt.Train(f.ctx, l, set, set.levels(), options, hooks, f.clock); err != nil {
 			return err
 		}
 		e = l.encoder
-		if tree.Levels() > f.tree.Levels() {
+		if set.tree.Levels() > f.tree.Levels() {
 			r.Matcher = r.Matcher.WithoutLast()
 		}
 		return nil
 	})
 	return e, r, err
-}
-
-// judge is the AUC of held-out instances' neighbours.
-func (f *building) judge(p *eval.Pairs, dim int, embed func([]string, []float32) error) (float64, error) {
-	texts := make([]string, len(p.Nodes))
-	for k, i := range p.Nodes {
-		var err error
-		if texts[k], err = f.corpus.texts.text(int(i)); err != nil {
-			return 0, err
-		}
-	}
-	z := make([]float32, len(texts)*dim)
-	if err := embed(texts, z); err != nil {
-		return 0, err
-	}
-	return p.AUC(z, dim), nil
-}
-
-// examples are the instances of a build as a training set. It implements
-// xrt.Source.
-type examples struct {
-	f         *building
-	tree      xmc.LabelTree
-	instances []int32
-}
-
-func (x *examples) Instances() int64 { return int64(len(x.instances)) }
-
-// Epoch yields the instances in the epoch's order.
-func (x *examples) Epoch(_ context.Context, epoch int, skip int64) iter.Seq2[xrt.Example, error] {
-	return func(yield func(xrt.Example, error) bool) {
-		r := rng.New(x.f.doc.Settings.Seed, streamBERTOrder, uint64(epoch))
-		order := r.Perm(len(x.instances))
-		for _, k := range order[min(skip, int64(len(order))):] {
-			i := int(x.instances[k])
-			text, err := x.f.corpus.texts.text(i)
-			e := xrt.Example{Text: text}
-			e.Targets, e.Counts = targets.Of(x.tree, x.f.known.Neighbours.Row(i).Index)
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
 }

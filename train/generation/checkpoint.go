@@ -17,32 +17,35 @@ import (
 
 const (
 	// checkpointsName is the folder of the states of an encoder's training
-	// while it runs.
+	// while it runs, and ngramsName that of its n-grams' before it.
 	checkpointsName = "encoder/checkpoints/"
+	ngramsName      = "encoder/ngrams/"
 	// checkpointsKept is how many of them are kept: should the newest be
 	// damaged, there is one before.
 	checkpointsKept = 2
 )
 
-// checkpoints keeps an encoder's training in the store.
+// checkpoints keeps a training in the store.
 type checkpoints struct {
 	f    *building
+	name string   // of their folder
 	keys []string // oldest first
 	next int64    // number of the next
 	last time.Time
 }
 
-func (f *building) checkpoints() (*checkpoints, error) {
-	c := &checkpoints{f: f, next: 1, last: f.Now()}
+// checkpoints finds what is in a folder of checkpoints.
+func (f *building) checkpoints(name string) (*checkpoints, error) {
+	c := &checkpoints{f: f, name: name, next: 1, last: f.Now()}
 	if f.Store == nil {
 		return c, nil
 	}
-	for info, err := range f.Store.List(f.ctx, f.key(checkpointsName), "") {
+	for info, err := range f.Store.List(f.ctx, f.key(name), "") {
 		if err != nil {
 			return nil, err
 		}
 		c.keys = append(c.keys, info.Key)
-		if _, err := fmt.Sscanf(info.Key[len(f.key(checkpointsName)):], "%d", &c.next); err != nil {
+		if _, err := fmt.Sscanf(info.Key[len(f.key(name)):], "%d", &c.next); err != nil {
 			return nil, fmt.Errorf("%s is not a checkpoint's name; remove it", info.Key)
 		}
 		c.next++
@@ -59,7 +62,7 @@ func (c *checkpoints) save(ctx context.Context, state io.WriterTo) error {
 	if err := c.f.readError(); err != nil {
 		return err
 	}
-	key := c.f.key(fmt.Sprintf("%s%012d", checkpointsName, c.next))
+	key := c.f.key(fmt.Sprintf("%s%012d", c.name, c.next))
 	err := save(ctx, c.f.Store, key, func(w io.Writer) error {
 		b := bufio.NewWriterSize(w, 1<<20)
 		if _, err := state.WriteTo(b); err != nil {
@@ -106,13 +109,19 @@ func useless(err error) bool {
 	return false
 }
 
-// remove deletes all states; the encoder must be stored by then.
-func (c *checkpoints) remove(ctx context.Context) error {
-	for _, key := range c.keys {
-		if err := c.f.Store.Delete(ctx, key); err != nil {
+// removeCheckpoints deletes all states of the encoder's training; the encoder must be
+// stored by then.
+func (f *building) removeCheckpoints() error {
+	for _, name := range []string{ngramsName, checkpointsName} {
+		c, err := f.checkpoints(name)
+		if err != nil {
 			return err
 		}
+		for _, key := range c.keys {
+			if err := f.Store.Delete(f.ctx, key); err != nil {
+				return err
+			}
+		}
 	}
-	c.keys = nil
 	return nil
 }

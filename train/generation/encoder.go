@@ -21,7 +21,7 @@ const encoderName = "encoder"
 // is trained already.
 func (f *building) trainEncoder() error {
 	prefix := f.key(encoderName)
-	checkpoints, err := f.checkpoints()
+	checkpoints, err := f.checkpoints(checkpointsName)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (f *building) trainEncoder() error {
 	}
 	f.encoder = trained
 	f.doc.Encoder = EncoderStats{Kind: config.Kind, Dim: config.Dim, Bytes: config.Size(), Metrics: config.Metrics}
-	return checkpoints.remove(f.ctx) // not before the encoder is there
+	return f.removeCheckpoints() // not before the encoder is there
 }
 
 // train fits one kind of encoder to the known edges.

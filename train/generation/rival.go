@@ -13,7 +13,7 @@ import (
 func (f *building) rival() (xrt.Network, train.Encoder, linkpred.Options, error) {
 	s := f.doc.Settings
 	if s.Encoder == bert.Kind {
-		l, err := f.learner(nil)
+		l, err := f.learner(func(dim int) (*bag.Model, error) { return f.startTable(nil, dim) })
 		if err != nil {
 			return nil, nil, linkpred.Options{}, err
 		}

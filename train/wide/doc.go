@@ -9,19 +9,21 @@
 // and deep" in the words of Cheng et al. (2016).
 //
 //	table, err := wide.Start(x, projection, weights, labelDim, net.Dim(), rows, 0)
+//	report, err := task.Train(ctx, table, …)               // the table alone
 //	tuner, err := wide.NewTuner(net, vectorizer, table, wide.Options{})
-//	r, err := xrt.Train(ctx, tuner, …)                     // trains net and table
+//	r, err := xrt.Train(ctx, tuner, …)                     // net and table
 //	e, err := wide.New(deep, vectorizer, table)            // a train.Encoder
 //
-// # Start
+// # The table first
 //
 // The table starts where package bag's training does, at a linear solution: the ridge
 // regression of the neighbourhoods' PIFA on the text's projection, whose numbers
-// become the first ones of h. It is scaled so that its part of h is as long as
-// the encoder's on average. What both say is then a sum of unlike things; in
+// become the first ones of h. It is then trained alone, which takes a small part of the time
+// of one pass of a transformer, and scaled so that its part of h is twice as long as the
+// encoder's on average. What both say is at first a sum of unlike things; in
 // 384 dimensions that disturbs little, and training sorts it out.
 //
-// # Training
+// # Both together
 //
 // Both parts get the same gradient. The table moves by row-wise Adagrad at a rate of
 // its own, and of each text half of the n-grams are left out of a step, the others

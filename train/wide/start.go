@@ -39,12 +39,17 @@ func Start(x bag.Features, p train.Projection, weights []float32, from, dim, row
 	if err != nil {
 		return nil, err
 	}
+	scale(m, x, 1, workers)
+	return m, nil
+}
+
+// scale has the h of texts of x have the given length on average.
+func scale(m *bag.Model, x bag.Features, length float32, workers int) {
 	if mean := meanLength(m, x, workers); mean > 0 {
 		for i := range m.Vectors() {
-			m.Vectors()[i] /= mean
+			m.Vectors()[i] *= length / mean
 		}
 	}
-	return m, nil
 }
 
 // meanLength is the mean length of h over texts spread evenly over x.

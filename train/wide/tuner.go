@@ -19,8 +19,8 @@ const streamTable = 'W'
 
 // Options of a Tuner. The zero value of each field stands for its default.
 type Options struct {
-	// RateFactor is the table's learning rate over the network's; 0 means 33,
-	// which makes 0.01 of 3e-4.
+	// RateFactor is the table's learning rate over the network's; 0 means 5,
+	// which makes 0.0015 of 3e-4: a seventh of what it learnt alone by.
 	RateFactor float64
 	// Keep is the probability that an n-gram takes part in a step; 0 means 0.5.
 	Keep float64
@@ -54,7 +54,7 @@ var _ xrt.Network = (*Tuner)(nil)
 // dimension, and to the table's vectorizer.
 func NewTuner(deep xrt.Network, v train.Vectorizer, table *bag.Model, o Options) (*Tuner, error) {
 	if o.RateFactor == 0 {
-		o.RateFactor = 33
+		o.RateFactor = 5
 	}
 	if !(o.RateFactor > 0) || math.IsInf(o.RateFactor, 0) {
 		return nil, fmt.Errorf("wide: a factor of %v for the table's rate; use a positive number", o.RateFactor)

@@ -2,23 +2,28 @@ package wide
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"giantstream/featurize/sparse"
+	"giantstream/train"
 	"giantstream/train/bag"
 	"giantstream/train/internal/graphtest"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
+	"giantstream/train/xmc"
+	"giantstream/train/xrt"
 )
 
 const (
-	testDim  = 6
+	testDim  = 8 // shorter arrays are aligned anyhow, and sums depend on that (package vector)
 	features = 32
 	words    = graphtest.Words(features)
 )
@@ -79,8 +84,8 @@ func (s *scaled) WriteState(w io.Writer) error {
 }
 func (s *scaled) ReadState(r io.Reader) error { return binary.Read(r, binary.LittleEndian, s.weights) }
 
-// randomTable has vectors for all features but the first.
-func randomTable(t testing.TB) *bag.Model {
+// randomTable has vectors for all of the features but the first.
+func randomTable(t testing.TB, features int) *bag.Model {
 	t.Helper()
 	index, vectors := make([]int32, features-1), make([]float32, (features-1)*testDim)
 	r := rng.New(1)
@@ -99,7 +104,7 @@ func randomTable(t testing.TB) *bag.Model {
 
 func newTuner(t testing.TB, o Options) (*Tuner, *scaled, *bag.Model) {
 	t.Helper()
-	deep, table := newScaled(), randomTable(t)
+	deep, table := newScaled(), randomTable(t, features)
 	u, err := NewTuner(deep, words, table, o)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +159,7 @@ func TestEncoderIsWhatIsTrained(t *testing.T) {
 // n-grams left out and without.
 func TestGradientsReachBothParts(t *testing.T) {
 	for _, seeds := range [][]uint64{nil, {1, 2, 3, 4, 5}} {
-		u, deep, table := newTuner(t, Options{Keep: 0.7})
+		u, deep, table := newTuner(t, Options{Keep: 0.7, RateFactor: 33})
 		r := rng.New(9)
 		c := make([]float32, len(texts)*testDim)
 		for i := range c {
@@ -308,6 +313,101 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// Alone, a table learns which of the texts' words go with which neighbours, and is then
+// twice as long as an encoder's part; cut off and resumed, it is the same.
+func TestTrainAlone(t *testing.T) {
+	g := graphtest.Topics(300, topics, 8, 1)
+	x := &sparse.Matrix{Cols: vocabulary}
+	for _, text := range g.Texts {
+		x.Append(graphtest.Words(vocabulary).Transform(text, sparse.Vector{}))
+	}
+	task := Task{
+		Vectorizer: graphtest.Words(vocabulary), Features: x, Levels: []xmc.Level{{Clusters: topics}},
+		Source: neighbourhoods{g}, Seed: 1,
+	}
+	run := func(ctx context.Context, hooks xrt.Hooks) (*bag.Model, error) {
+		table := randomTable(t, vocabulary)
+		_, err := task.Train(ctx, table, hooks, nil)
+		return table, err
+	}
+	whole, err := run(t.Context(), xrt.Hooks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := meanLength(whole, x, 1); math.Abs(float64(l)-2) > 1e-3 {
+		t.Errorf("mean length %v, want 2", l)
+	}
+	before, after := apart(g, randomTable(t, vocabulary).EmbedAll(x, 1)), apart(g, whole.EmbedAll(x, 1))
+	if after < 2*before || after < 0.1 {
+		t.Errorf("cosines within topics are above those between them by %.2f, before training by %.2f, want twice that and 0.1", after, before)
+	}
+
+	var state bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = run(ctx, xrt.Hooks{
+		Due: func(step int64) bool { return step == 7 },
+		Save: func(_ context.Context, _ int64, s io.WriterTo) error {
+			cancel()
+			_, err := s.WriteTo(&state)
+			return err
+		},
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("cut off: %v", err)
+	}
+	resumed, err := run(t.Context(), xrt.Hooks{Resume: &state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(resumed.Vectors(), whole.Vectors()) {
+		t.Error("resumed, the table is another")
+	}
+}
+
+// apart is by how much cosines of nodes of one class are above those of two, on average.
+func apart(g *train.Graph, z []float32) float64 {
+	var sum, pairs [2]float64
+	for i := range g.Len() {
+		for j := range i {
+			k := 0
+			if g.Classes[i] == g.Classes[j] {
+				k = 1
+			}
+			sum[k] += float64(vector.Dot(z[i*testDim:(i+1)*testDim], z[j*testDim:(j+1)*testDim]))
+			pairs[k]++
+		}
+	}
+	return sum[1]/pairs[1] - sum[0]/pairs[0]
+}
+
+const vocabulary, topics = 1 << 10, 6
+
+// neighbourhoods are a graph's nodes as a training set; the clusters of its tree's one
+// level are the topics.
+type neighbourhoods struct{ g *train.Graph }
+
+func (n neighbourhoods) Instances() int64 { return int64(n.g.Len()) }
+
+func (n neighbourhoods) Epoch(_ context.Context, _ int, skip int64) iter.Seq2[xrt.Example, error] {
+	return func(yield func(xrt.Example, error) bool) {
+		for i := int(skip); i < n.g.Len(); i++ {
+			counts := make([]int32, topics)
+			for _, j := range n.g.Neighbours.Row(i).Index {
+				counts[int(j)%topics]++
+			}
+			e := xrt.Example{Text: n.g.Texts[i], Targets: make([][]int32, 1), Counts: make([][]int32, 1)}
+			for c, k := range counts {
+				if k > 0 {
+					e.Targets[0], e.Counts[0] = append(e.Targets[0], int32(c)), append(e.Counts[0], k)
+				}
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
 func TestMismatchesAreRefused(t *testing.T) {
 	other, err := bag.NewModel(nil, nil, features, testDim+1)
 	if err != nil {
@@ -315,8 +415,8 @@ func TestMismatchesAreRefused(t *testing.T) {
 	}
 	_, dimension := New(newScaled(), words, other)
 	_, tunerDimension := NewTuner(newScaled(), words, other, Options{})
-	_, factor := NewTuner(newScaled(), words, randomTable(t), Options{RateFactor: -1})
-	_, keep := NewTuner(newScaled(), words, randomTable(t), Options{Keep: 2})
+	_, factor := NewTuner(newScaled(), words, randomTable(t, features), Options{RateFactor: -1})
+	_, keep := NewTuner(newScaled(), words, randomTable(t, features), Options{Keep: 2})
 	_, solution := Start(empty(), firstThree{}, []float32{1}, 2, 2, 10, 1)
 	_, none := Start(empty(), firstThree{}, nil, 0, 0, 10, 1)
 	for name, err := range map[string]error{
@@ -328,7 +428,7 @@ func TestMismatchesAreRefused(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	u, err := NewTuner(failing{newScaled(), broken}, words, randomTable(t), Options{})
+	u, err := NewTuner(failing{newScaled(), broken}, words, randomTable(t, features), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

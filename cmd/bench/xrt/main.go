@@ -23,6 +23,7 @@ import (
 
 	"giantstream/cmd/bench/internal/stage"
 	"giantstream/train"
+	"giantstream/train/bag"
 	"giantstream/train/bert"
 	"giantstream/train/bert/compute"
 	"giantstream/train/bert/compute/cpu"
@@ -117,10 +118,10 @@ type figures struct {
 }
 
 type outcome struct {
-	Plain, Trained figures
-	Training       xrt.Report
-	Seconds, CPU   float64 // of training
-	Tokens         int
+	Plain, NGrams, Trained figures // the model as it came, the n-grams before it is beside them, and both
+	Training               xrt.Report
+	Seconds, CPU           float64 // of training, the n-grams' and what is measured between them with it
+	Tokens                 int
 }
 
 func run(ctx context.Context, s settings, curve bool) error {
@@ -172,7 +173,19 @@ func run(ctx context.Context, s settings, curve bool) error {
 	var net xrt.Network = tuner
 	var encoder train.Encoder = tuner.Encoder()
 	if s.ngrams > 0 {
-		if net, encoder, err = t.beside(tuner, s.ngrams); err != nil {
+		table, err := t.ngrams(ctx, s.ngrams, tuner.Dim(), hooks)
+		if err != nil {
+			return err
+		}
+		alone, err := bag.NewEncoder(t.vectorizer, table)
+		if err != nil {
+			return err
+		}
+		if o.NGrams, err = measure(alone, known, hidden, s.seed); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "n-grams alone: %+v\n", o.NGrams.Links)
+		if net, encoder, err = t.beside(tuner, table); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"giantstream/featurize/targets"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
+	"giantstream/train/bag"
 	"giantstream/train/bert"
 	"giantstream/train/eval"
 	"giantstream/train/linear"
@@ -133,13 +134,19 @@ func (t *task) Epoch(_ context.Context, epoch int, skip int64) iter.Seq2[xrt.Exa
 	}
 }
 
-// beside puts n-grams beside a model in training, and returns both as one network and
-// its encoder.
-func (t *task) beside(tuner *bert.Tuner, rows int) (xrt.Network, train.Encoder, error) {
-	table, err := wide.Start(t.features, t.projection, t.solution, labelDim, tuner.Dim(), rows, 0)
+// ngrams trains a table of n-grams of dimension dim alone.
+func (t *task) ngrams(ctx context.Context, rows, dim int, hooks xrt.Hooks) (*bag.Model, error) {
+	table, err := wide.Start(t.features, t.projection, t.solution, labelDim, dim, rows, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	alone := wide.Task{Vectorizer: t.vectorizer, Features: t.features, Source: t, Levels: t.levels, Seed: t.seed}
+	_, err = alone.Train(ctx, table, hooks, nil)
+	return table, err
+}
+
+// beside returns a model in training and n-grams as one network, and its encoder.
+func (t *task) beside(tuner *bert.Tuner, table *bag.Model) (xrt.Network, train.Encoder, error) {
 	net, err := wide.NewTuner(tuner, t.vectorizer, table, wide.Options{})
 	if err != nil {
 		return nil, nil, err
