@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -23,12 +24,7 @@ import (
 )
 
 // interpreter is the Python that the examples run with.
-func interpreter() string {
-	if p := os.Getenv("GIANTSTREAM_PYTHON"); p != "" {
-		return p
-	}
-	return "python3"
-}
+func interpreter() string { return cmp.Or(os.Getenv("GIANTSTREAM_PYTHON"), "python3") }
 
 // needs skips the test if Python has not all of the modules.
 func needs(t *testing.T, modules string) {

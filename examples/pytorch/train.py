@@ -103,12 +103,13 @@ def train(generation, trainer, args, out):
     if checkpoint.exists():
         state = torch.load(checkpoint, weights_only=True)
         trainer.load_state_dict(state["trainer"])
-        optimizer.load_state_dict(state["optimizer"])
-        progress = state["progress"]
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state["moments"]})
+        progress = json.loads(state["progress"])
         print(f"goes on in epoch {progress['epoch']} at position {progress['position']}")
 
-    def save():
-        torch.save({"trainer": trainer.state_dict(), "optimizer": optimizer.state_dict(), "progress": progress}, f"{checkpoint}.new")
+    def save():  # tensors and texts only, which PyTorch before 2 loads safely, too
+        state = {"trainer": trainer.state_dict(), "moments": optimizer.state_dict()["state"], "progress": json.dumps(progress)}
+        torch.save(state, f"{checkpoint}.new")
         os.replace(f"{checkpoint}.new", checkpoint)
 
     columns = ["node_id", "targets", "target_counts", *trainer.encoder.columns]

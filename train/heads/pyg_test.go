@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -16,12 +17,15 @@ import (
 	"giantstream/train/lsa"
 )
 
+// python is the interpreter that PyTorch is asked of.
+func python() string { return cmp.Or(os.Getenv("GIANTSTREAM_PYTHON"), "python3") }
+
 // TestAgreesWithPyTorchGeometric trains every head on the sample graph here and
 // with PyTorch Geometric, on the same embeddings and splits: the means lie
 // within one standard deviation (between splits, the smaller of the two).
 func TestAgreesWithPyTorchGeometric(t *testing.T) {
-	if out, err := exec.Command("python3", "-W", "ignore", "-c", "import torch, torch_geometric").CombinedOutput(); err != nil {
-		t.Skipf("python3 with torch and torch_geometric is not on the path: %v\n%s", err, out)
+	if out, err := exec.Command(python(), "-W", "ignore", "-c", "import torch, torch_geometric").CombinedOutput(); err != nil {
+		t.Skipf("%s has not both torch and torch_geometric: %v\n%s", python(), err, out)
 	}
 	t.Setenv("GIANTSTREAM_DATA", "../../cmd")
 	g := graphtest.Shared(t, "sample")
@@ -127,7 +131,7 @@ func torchReports(t *testing.T, task map[string]any, d Data, label []int32) map[
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("python3", "-W", "ignore", "testdata/pyg.py", dir)
+	command := exec.Command(python(), "-W", "ignore", "testdata/pyg.py", dir)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
