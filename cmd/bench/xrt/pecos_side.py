@@ -57,11 +57,12 @@ def main():
         levels, clusters = levels + 1, clusters * 4
     levels += 1
     steps = max(1, round(args.epochs * len(instances) / args.batch / levels))
+    # Not 0 workers: libpecos divides by their number when it predicts.
     train = XTransformer.TrainParams.from_dict({
         "preliminary_indexer_params": {"__meta__": {"class_fullname": "pecos.xmc.base###HierarchicalKMeans.TrainParams"},
             "nr_splits": 4, "min_codes": 32, "max_leaf_size": 16, "spherical": True, "seed": args.seed, "threads": args.threads},
         "matcher_params_chain": {"__meta__": {"class_fullname": "pecos.xmc.xtransformer.matcher###TransformerMatcher.TrainParams"},
-            "model_shortcut": args.model, "negative_sampling": "tfn", "batch_size": args.batch, "batch_gen_workers": 0, "max_steps": steps,
+            "model_shortcut": args.model, "negative_sampling": "tfn", "batch_size": args.batch, "batch_gen_workers": 1, "max_steps": steps,
             "learning_rate": args.rate, "warmup_steps": steps // 10, "logging_steps": max(1, steps // 4), "save_steps": steps, "use_gpu": False},
         "only_encoder": True,
     }, recursive=True)
@@ -72,7 +73,7 @@ def main():
     model = XTransformer.train(problem, train_params=train, pred_params=predict, threads=args.threads)
     took = {"seconds": time.time() - began, "cpu": processor_time() - used, "levels": levels, "steps of a level": steps,
         "peak MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-    model.encode(texts, batch_size=args.batch, batch_gen_workers=0, use_gpu=False).astype("<f4").tofile(os.path.join(args.work, "pecos.embeddings"))
+    model.encode(texts, batch_size=args.batch, batch_gen_workers=1, use_gpu=False).astype("<f4").tofile(os.path.join(args.work, "pecos.embeddings"))
     print(json.dumps(took))
 
 
