@@ -47,7 +47,8 @@ func TestAblation(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := texts(t, string(data))
-	out := succeed(t, ablation...)
+	// From files the table is the same, with the settings of the configuration.
+	out := succeed(t, slices.Concat([]string{"evaluate", "--ablation", "--splits", "1", "--holdout", "0.2", "-c", config}, h.write(t, inputs))...)
 	for _, row := range want {
 		if !strings.Contains(out, row) || !strings.Contains(words, row) {
 			t.Errorf("the row %q is missing from the table or the picture:\n%s\n%s", row, out, words)
@@ -60,6 +61,7 @@ func TestAblation(t *testing.T) {
 	for args, says := range map[string]string{
 		"evaluate --ablation --encoders bag":              "leave out --encoders",
 		"evaluate --picture table.svg":                    "--ablation",
+		"evaluate --nodes nodes.jsonl":                    "leave out --store",
 		"evaluate --ablation --picture no-such-dir/a.svg": "--picture",
 	} {
 		if r := run(t, append(strings.Fields(args), place...)...); r.code != 2 || !strings.Contains(r.stderr, says) {

@@ -39,7 +39,8 @@ func (a *app) evaluate() *cobra.Command {
 
 Each split hides other edges; the figures are means over the splits ± their
 standard deviation. Nothing is stored. The encoder lsa is the text-only baseline.
-The graph is what a pipeline has committed, or the files given.
+The graph is what a pipeline has committed, or the files given; then the
+configuration, if there is one, says how to featurize, train and evaluate.
 
 With --ablation the rows are those of the paper instead: texts alone, link
 prediction with a triplet loss, and neighbourhood prediction (GIANT) by what the
@@ -47,7 +48,8 @@ labels' tree is built from: random, text, pifa-identity (links alone), pifa. The
 rows train the configuration's train.encoder, once per split.`,
 		Example: `  giantstream evaluate --store ./out
   giantstream evaluate --store ./out --ablation --picture ablation.svg
-  giantstream evaluate --nodes nodes.jsonl.gz --edges edges.jsonl.gz --holdout 0.1 --splits 3`,
+  giantstream evaluate --nodes nodes.jsonl.gz --edges edges.jsonl.gz --holdout 0.1 --splits 3
+  giantstream evaluate -c bert.yaml --nodes nodes.jsonl.gz --edges edges.jsonl.gz --ablation`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx := cmd.Context()
@@ -58,8 +60,8 @@ rows train the configuration's train.encoder, once per split.`,
 				return usageError{errors.New("--picture draws what --ablation prints; give both")}
 			}
 			if inputs.given() {
-				if flags.file != "" || flags.store != "" {
-					return usageError{errors.New("give either a pipeline (-c, --store) or files (--nodes, --edges)")}
+				if flags.store != "" {
+					return usageError{errors.New("files (--nodes, --edges) are evaluated apart from any pipeline; leave out --store")}
 				}
 				dir, err := a.ingestForEvaluation(ctx, &inputs)
 				if dir != "" {
