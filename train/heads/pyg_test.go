@@ -24,6 +24,9 @@ func python() string { return cmp.Or(os.Getenv("GIANTSTREAM_PYTHON"), "python3")
 // with PyTorch Geometric, on the same embeddings and splits: the means lie
 // within one standard deviation (between splits, the smaller of the two).
 func TestAgreesWithPyTorchGeometric(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for minutes where PyTorch is slow")
+	}
 	if out, err := exec.Command(python(), "-W", "ignore", "-c", "import torch, torch_geometric").CombinedOutput(); err != nil {
 		t.Skipf("%s has not both torch and torch_geometric: %v\n%s", python(), err, out)
 	}
