@@ -63,6 +63,11 @@ rows train the configuration's train.encoder, once per split.`,
 				if flags.store != "" {
 					return usageError{errors.New("files (--nodes, --edges) are evaluated apart from any pipeline; leave out --store")}
 				}
+				if flags.file != "" { // what is wrong with it is said before the files are read
+					if _, err := flags.load(); err != nil {
+						return err
+					}
+				}
 				dir, err := a.ingestForEvaluation(ctx, &inputs)
 				if dir != "" {
 					defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory

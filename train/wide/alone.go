@@ -32,7 +32,7 @@ type Task struct {
 
 // Train trains a table alone on the neighbourhoods, up to ten epochs, and scales it for
 // its place beside a network. hooks and progress are those of xrt.Train; a run that
-// resumes needs the same table to start from.
+// resumes needs a table of the same n-grams, whose vectors are in the state.
 func (t Task) Train(ctx context.Context, table *bag.Model, hooks xrt.Hooks, progress train.Progress) (xrt.Report, error) {
 	net, err := bag.NewNetwork(t.Vectorizer, table, bag.NetworkOptions{Workers: t.Workers})
 	if err != nil {

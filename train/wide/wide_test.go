@@ -337,7 +337,8 @@ func TestTrainAlone(t *testing.T) {
 	if l := meanLength(whole, x, 1); math.Abs(float64(l)-2) > 1e-3 {
 		t.Errorf("mean length %v, want 2", l)
 	}
-	before, after := apart(g, randomTable(t, vocabulary).EmbedAll(x, 1)), apart(g, whole.EmbedAll(x, 1))
+	apart := func(m *bag.Model) float64 { return graphtest.Apart(g.Classes, m.EmbedAll(x, 1), testDim) }
+	before, after := apart(randomTable(t, vocabulary)), apart(whole)
 	if after < 2*before || after < 0.1 {
 		t.Errorf("cosines within topics are above those between them by %.2f, before training by %.2f, want twice that and 0.1", after, before)
 	}
@@ -362,22 +363,6 @@ func TestTrainAlone(t *testing.T) {
 	if !slices.Equal(resumed.Vectors(), whole.Vectors()) {
 		t.Error("resumed, the table is another")
 	}
-}
-
-// apart is by how much cosines of nodes of one class are above those of two, on average.
-func apart(g *train.Graph, z []float32) float64 {
-	var sum, pairs [2]float64
-	for i := range g.Len() {
-		for j := range i {
-			k := 0
-			if g.Classes[i] == g.Classes[j] {
-				k = 1
-			}
-			sum[k] += float64(vector.Dot(z[i*testDim:(i+1)*testDim], z[j*testDim:(j+1)*testDim]))
-			pairs[k]++
-		}
-	}
-	return sum[1]/pairs[1] - sum[0]/pairs[0]
 }
 
 const vocabulary, topics = 1 << 10, 6

@@ -12,6 +12,7 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/targets"
 	"giantstream/train"
+	"giantstream/train/internal/graphtest"
 	"giantstream/train/internal/optim"
 	"giantstream/train/internal/rng"
 	"giantstream/train/internal/vector"
@@ -172,18 +173,6 @@ func separation(g *train.Graph, dim, nodes int) func(context.Context, func([]str
 		if err := embed(g.Texts[:nodes], z); err != nil {
 			return 0, err
 		}
-		var sum [2]float64
-		var count [2]float64
-		for i := range nodes {
-			for j := range i {
-				same := 0
-				if g.Classes[i] == g.Classes[j] {
-					same = 1
-				}
-				sum[same] += float64(vector.Dot(z[i*dim:(i+1)*dim], z[j*dim:(j+1)*dim]))
-				count[same]++
-			}
-		}
-		return sum[1]/count[1] - sum[0]/count[0], nil
+		return graphtest.Apart(g.Classes[:nodes], z, dim), nil
 	}
 }
