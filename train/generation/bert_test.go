@@ -77,18 +77,24 @@ func TestBuildWithBERT(t *testing.T) {
 	if err != nil || m == nil || len(m.Weights) != len(doc.Tree.Levels) || m.Bias == nil {
 		t.Errorf("matcher %+v (%v), want one of %d levels with biases", m, err, len(doc.Tree.Levels))
 	}
-	all := objects(t, store)
-	if svg := string(all[Prefix(1)+curveName]); !strings.HasPrefix(svg, "<svg") || !strings.HasSuffix(svg, "</svg>\n") {
-		t.Errorf("picture of the loss: %.80q", svg)
-	}
-	for key := range all {
+	checkPicture(t, store, curveName)
+	for key := range objects(t, store) {
 		if strings.Contains(key, checkpointsName) || strings.Contains(key, ngramsName) {
 			t.Errorf("%s is left", key)
 		}
 	}
 }
 
-// With n-grams beside it, the stored encoder has both parts, trained.
+func checkPicture(t *testing.T, store sink.Store, name string) {
+	t.Helper()
+	svg := string(objects(t, store)[Prefix(1)+name])
+	if !strings.HasPrefix(svg, "<svg") || !strings.Contains(svg, "<polyline") || !strings.HasSuffix(svg, "</svg>\n") {
+		t.Errorf("%s: %.80q, want a picture of the loss", name, svg)
+	}
+}
+
+// With n-grams beside it, the stored encoder has both parts, trained, and a picture of
+// the training of each.
 func TestBuildWithNGrams(t *testing.T) {
 	store := &memstore.Store{}
 	doc := build(t, wideBERT(store), 1, graphOf(400), nil)
@@ -108,6 +114,8 @@ func TestBuildWithNGrams(t *testing.T) {
 	if slices.Equal(both, deep) {
 		t.Error("the n-grams make no difference to an embedding")
 	}
+	checkPicture(t, store, curveName)
+	checkPicture(t, store, ngramsCurveName)
 }
 
 // Training that is cut off resumes from its checkpoint and ends with the same

@@ -8,15 +8,19 @@ import (
 	"giantstream/train/xrt"
 )
 
-const curveName = "encoder/loss.svg"
+// Pictures of the training of a model, and of the n-grams' before it.
+const (
+	curveName       = "encoder/loss.svg"
+	ngramsCurveName = "encoder/ngrams.svg"
+)
 
-// drawCurve stores a picture of the loss, where the store keeps the encoder.
-func (f *building) drawCurve(r xrt.Report) error {
+// drawCurve stores a picture of a training, where the store keeps the encoder.
+func (f *building) drawCurve(name string, r xrt.Report) error {
 	if f.Store == nil || len(r.Curve) == 0 {
 		return nil
 	}
 	data := curveSVG(r)
-	return f.Store.Put(f.ctx, f.key(curveName), strings.NewReader(data), int64(len(data)))
+	return f.Store.Put(f.ctx, f.key(name), strings.NewReader(data), int64(len(data)))
 }
 
 // curveSVG draws the loss over the steps, the ends of the levels' stages and the

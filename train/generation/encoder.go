@@ -67,7 +67,7 @@ func (f *building) train(kind string, c *checkpoints) (_ train.Encoder, _ encode
 			return nil, meta, err
 		}
 		meta.Metrics, meta.Matcher = r.Report, r.Matcher
-		return e, meta, f.drawCurve(r.Report)
+		return e, meta, f.drawCurve(curveName, r.Report)
 	}
 	return nil, meta, fmt.Errorf("unknown encoder %q; use bag, linear or bert", kind)
 }

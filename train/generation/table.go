@@ -40,7 +40,7 @@ func (f *building) trainNGrams(in fit.Inputs, set *trainingSet, dim int) (table 
 			return err
 		}
 		f.Log.Info("n-grams trained", "generation", f.doc.Generation, "steps", r.Steps, "best_step", r.Step, "resumed_step", r.Resumed)
-		return nil
+		return f.drawCurve(ngramsCurveName, r)
 	})
 	return table, err
 }
