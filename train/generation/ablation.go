@@ -8,7 +8,6 @@ import (
 	"giantstream/featurize/pifa"
 	"giantstream/train"
 	"giantstream/train/bert"
-	"giantstream/train/eval"
 	"giantstream/train/linkpred"
 	"giantstream/train/lsa"
 )
@@ -187,7 +186,7 @@ func (a *ablation) neighbourhoods(features pifa.Kind) ([]float32, int, error) {
 // the encoder, else a bag that starts from the projection of the texts.
 func (a *ablation) linkPrediction() ([]float32, int, error) {
 	s := a.doc.Settings
-	anchors, held := eval.HoldOut(a.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
+	anchors, pairs := a.holdOut()
 	graph := linkpred.Graph{Neighbours: a.known.Neighbours, Anchors: anchors, Text: a.corpus.texts.text}
 	net, current, options, err := a.rival()
 	if err != nil {
@@ -199,8 +198,7 @@ func (a *ablation) linkPrediction() ([]float32, int, error) {
 		options.Epochs = s.Epochs
 	}
 	var judge linkpred.Judge
-	if len(held) > 0 {
-		pairs := eval.DrawPairs(a.known.Neighbours, held, eval.PairsEach, s.Seed, streamBERTPairs)
+	if pairs != nil {
 		judge = func(context.Context) (float64, error) { return a.judge(pairs, current.Dim(), current.Encode) }
 	}
 	if _, err := linkpred.Train(a.ctx, net, graph, options, judge, a.clock); err != nil {

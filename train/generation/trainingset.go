@@ -22,13 +22,20 @@ type trainingSet struct {
 }
 
 func (f *building) trainingSet() *trainingSet {
+	t := &trainingSet{f: f, tree: xmc.Finest(f.tree)}
+	t.instances, t.pairs = f.holdOut()
+	return t
+}
+
+// holdOut returns the instances that a network is trained on, and pairs of the others
+// that judge it, nil where there are none.
+func (f *building) holdOut() (instances []int32, pairs *eval.Pairs) {
 	s := f.doc.Settings
 	instances, held := eval.HoldOut(f.known.Neighbours, s.MaxDegree, s.Seed, streamBERTHold)
-	t := &trainingSet{f: f, tree: xmc.Finest(f.tree), instances: instances}
 	if len(held) > 0 {
-		t.pairs = eval.DrawPairs(f.known.Neighbours, held, eval.PairsEach, s.Seed, streamBERTPairs)
+		pairs = eval.DrawPairs(f.known.Neighbours, held, eval.PairsEach, s.Seed, streamBERTPairs)
 	}
-	return t
+	return instances, pairs
 }
 
 func (t *trainingSet) Instances() int64 { return int64(len(t.instances)) }

@@ -42,7 +42,6 @@ type settings struct {
 	tune        bert.TuneOptions
 	task        taskOptions
 	train       xrt.Options
-	ngrams      int
 	quick       bool
 	export      string
 	judge       string
@@ -58,7 +57,7 @@ func main() {
 	flag.IntVar(&s.tune.MaxTokens, "tokens", 64, "tokens of a text")
 	flag.Float64Var(&s.tune.Dropout, "dropout", 0, "share of the hidden states and of attention to drop")
 	flag.Float64Var(&s.tune.DropTokens, "drop-tokens", 0, "share of the tokens of a text to leave out of a step")
-	flag.IntVar(&s.ngrams, "ngrams", 1<<16, "n-grams that have a vector beside the model, 0 for the model alone")
+	flag.IntVar(&s.task.ngrams, "ngrams", 1<<16, "n-grams that have a vector beside the model, 0 for the model alone")
 	flag.BoolVar(&s.task.labels, "labels", true, "predict the labels themselves, too, below the tree's leaves, as a generation does")
 	flag.Float64Var(&s.train.Epochs, "epochs", 0, "passes over the instances")
 	flag.IntVar(&s.train.Batch, "batch", 0, "instances per step")
@@ -81,7 +80,7 @@ func main() {
 	flag.StringVar(&s.judge, "judge", "", "only measure the embeddings in this file")
 	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
 	flag.Parse()
-	if s.ngrams > 0 {
+	if s.task.ngrams > 0 {
 		wide.Suit(&s.train)
 	}
 	if *scale != 0 {
@@ -172,8 +171,8 @@ func run(ctx context.Context, s settings, curve bool) error {
 	}
 	var net xrt.Network = tuner
 	var encoder train.Encoder = tuner.Encoder()
-	if s.ngrams > 0 {
-		table, err := t.ngrams(ctx, s.ngrams, tuner.Dim(), hooks)
+	if s.task.ngrams > 0 {
+		table, err := t.ngrams(ctx, s.task.ngrams, tuner.Dim(), hooks)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ const (
 type taskOptions struct {
 	labels bool // is a level of its own
 	pairs  int  // neighbours of a held-out instance that are compared
+	ngrams int  // that have a vector beside the model
 }
 
 // task is a graph's neighbourhood prediction.
@@ -84,12 +85,14 @@ func newTask(ctx context.Context, g *train.Graph, dim int, o taskOptions, seed u
 		return nil, err
 	}
 	t := &task{seed: seed, texts: g.Texts, dim: dim, vectorizer: model, features: x, projection: p}
-	t.solution, _, err = linear.Fit(ctx, linear.Data{
-		Text: func(i int, out []float32) { copy(out, all[i*rank:(i+1)*rank]) }, Rank: rank,
-		Labels: sketch.Normalized(), Dim: labelDim, Neighbours: g.Neighbours,
-	}, linear.Options{Seed: seed}, nil)
-	if err != nil {
-		return nil, err
+	if o.ngrams > 0 {
+		t.solution, _, err = linear.Fit(ctx, linear.Data{
+			Text: func(i int, out []float32) { copy(out, all[i*rank:(i+1)*rank]) }, Rank: rank,
+			Labels: sketch.Normalized(), Dim: labelDim, Neighbours: g.Neighbours,
+		}, linear.Options{Seed: seed}, nil)
+		if err != nil {
+			return nil, err
+		}
 	}
 	if o.labels {
 		t.pose(g, xmc.WithLabels(tree), o)
