@@ -3,11 +3,12 @@
     python run.py STORE newest|nearest|clusters [--node ID] [--generation N] [--csv]
 
 STORE is a directory or s3://bucket/prefix (credentials as DuckDB finds them:
-environment, profile, role).
+environment, profile, role; AWS_ENDPOINT_URL names another server than AWS).
 """
 
 import argparse
 import csv
+import os
 import pathlib
 import sys
 
@@ -28,7 +29,9 @@ def main():
     store = args.store.removeprefix("file://").rstrip("/")
     db = duckdb.connect()
     if store.startswith("s3://"):
-        db.execute("INSTALL httpfs; LOAD httpfs; CREATE SECRET (TYPE s3, PROVIDER credential_chain)")
+        scheme, _, server = os.environ.get("AWS_ENDPOINT_URL", "").rpartition("://")
+        elsewhere = f", ENDPOINT '{server}', URL_STYLE 'path', USE_SSL {scheme != 'http'}" if server else ""
+        db.execute(f"CREATE SECRET (TYPE s3, PROVIDER credential_chain{elsewhere})")  # fetches DuckDB's extensions for S3
     db.execute("SET VARIABLE store = ?", [store])
     if args.query != "newest":
         generation = args.generation or newest_ready(db, store)
