@@ -13,6 +13,7 @@ import (
 	"giantstream/train/encoder"
 	"giantstream/train/fit"
 	"giantstream/train/wide"
+	"giantstream/train/xmc"
 	"giantstream/train/xrt"
 )
 
@@ -97,8 +98,15 @@ func (f *building) learner(table func(dim int) (*bag.Model, error)) (*learner, e
 	return l, err
 }
 
+// BERTReport says how the training of a transformer went: the metrics of such an encoder.
+type BERTReport struct {
+	xrt.Report
+	// NGrams says how that of the n-grams beside it went, before.
+	NGrams *xrt.Report `json:"ngrams,omitempty"`
+}
+
 // trainBERT fine-tunes the model on the neighbourhoods.
-func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r *xrt.Result, err error) {
+func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, report BERTReport, m *xmc.Matcher, err error) {
 	s := f.doc.Settings
 	set := f.trainingSet()
 	options := xrt.Options{Epochs: float64(s.Epochs), Seed: s.Seed, Workers: f.Workers}
@@ -110,11 +118,15 @@ func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r 
 	}
 	err = c.resume(func(state io.Reader) error {
 		// Afresh: a state that fails leaves the learner half changed.
-		l, err := f.learner(func(dim int) (*bag.Model, error) {
-			if state != nil {
-				return f.startTable(nil, dim) // what it has learnt is in the state
+		l, err := f.learner(func(dim int) (table *bag.Model, err error) {
+			if state == nil {
+				table, report.NGrams, err = f.trainNGrams(in, set, dim)
+				return table, err
 			}
-			return f.trainNGrams(in, set, dim)
+			if report.NGrams, err = f.ngramsReport(); err != nil {
+				return nil, err
+			}
+			return f.startTable(nil, dim) // what it has learnt is in the state
 		})
 		if err != nil {
 			return err
@@ -122,14 +134,15 @@ func (f *building) trainBERT(in fit.Inputs, c *checkpoints) (e train.Encoder, r 
 		p := &pace{now: f.Now, log: f.Log, progress: f.clock, generation: f.doc.Generation, tokens: l.tokens}
 		hooks := set.hooks(l.Dim(), c, state)
 		hooks.Point = p.point
-		if r, err = xrt.Train(f.ctx, l, set, set.levels(), options, hooks, f.clock); err != nil {
+		r, err := xrt.Train(f.ctx, l, set, set.levels(), options, hooks, f.clock)
+		if err != nil {
 			return err
 		}
-		e = l.encoder
+		e, report.Report, m = l.encoder, r.Report, r.Matcher
 		if set.tree.Levels() > f.tree.Levels() {
-			r.Matcher = r.Matcher.WithoutLast()
+			m = m.WithoutLast()
 		}
 		return nil
 	})
-	return e, r, err
+	return e, report, m, err
 }

@@ -109,8 +109,8 @@ func useless(err error) bool {
 	return false
 }
 
-// removeCheckpoints deletes all states of the encoder's training; the encoder must be
-// stored by then.
+// removeCheckpoints deletes all states of the encoder's training, and what else is for
+// a build that resumes; the encoder must be stored by then.
 func (f *building) removeCheckpoints() error {
 	for _, name := range []string{ngramsName, checkpointsName} {
 		c, err := f.checkpoints(name)
@@ -123,5 +123,8 @@ func (f *building) removeCheckpoints() error {
 			}
 		}
 	}
-	return nil
+	if f.Store == nil {
+		return nil
+	}
+	return f.Store.Delete(f.ctx, f.key(ngramsReportName))
 }

@@ -62,11 +62,11 @@ func (f *building) train(kind string, c *checkpoints) (_ train.Encoder, _ encode
 		meta.Metrics, meta.Matcher = r.Report, r.Matcher
 		return r.Encoder, meta, nil
 	case bert.Kind:
-		e, r, err := f.trainBERT(inputs, c)
+		e, r, matcher, err := f.trainBERT(inputs, c)
 		if err != nil {
 			return nil, meta, err
 		}
-		meta.Metrics, meta.Matcher = r.Report, r.Matcher
+		meta.Metrics, meta.Matcher = r, matcher
 		return e, meta, f.drawCurve(curveName, r.Report)
 	}
 	return nil, meta, fmt.Errorf("unknown encoder %q; use bag, linear or bert", kind)

@@ -38,19 +38,31 @@ type chart struct {
 
 type spot struct{ X, Y, Title string }
 
-// charts draws how training went, from the trainer's own report: epochs of a bag,
-// steps of a transformer. Other encoders have no curve.
+// training is what a trainer's own report has to draw: epochs of a bag, steps of a
+// transformer. Other encoders have no curve.
+type training struct {
+	Best   int            `json:"best_epoch"`
+	Epochs []bag.Epoch    `json:"epochs"`
+	Step   int64          `json:"best_step"`
+	Curve  []xrt.Point    `json:"curve"`
+	Judged []xrt.Judgment `json:"judged"`
+	// NGrams is the training before, of the n-grams beside a transformer.
+	NGrams *training `json:"ngrams"`
+}
+
+// charts draws how training went.
 func charts(metrics json.RawMessage) []chart {
-	var report struct {
-		Best   int            `json:"best_epoch"`
-		Epochs []bag.Epoch    `json:"epochs"`
-		Step   int64          `json:"best_step"`
-		Curve  []xrt.Point    `json:"curve"`
-		Judged []xrt.Judgment `json:"judged"`
-	}
+	var report training
 	if json.Unmarshal(metrics, &report) != nil {
 		return nil // another build's trainer: the page goes without
 	}
+	if report.NGrams == nil {
+		return report.charts("")
+	}
+	return append(report.NGrams.charts(", n-grams alone"), report.charts(", model and n-grams")...)
+}
+
+func (report training) charts(whose string) []chart {
 	var loss, score pieces
 	across, best := "epoch", float64(report.Best)
 	for i, e := range report.Epochs {
@@ -69,10 +81,10 @@ func charts(metrics json.RawMessage) []chart {
 		score.add(0, float64(j.Step), j.Score)
 	}
 	var out []chart
-	if c, ok := newChart("Training loss", across, loss, best); ok {
+	if c, ok := newChart("Training loss"+whose, across, loss, best); ok {
 		out = append(out, c)
 	}
-	if c, ok := newChart("AUC of held-out instances’ neighbours", across, score, best); ok {
+	if c, ok := newChart("AUC of held-out instances’ neighbours"+whose, across, score, best); ok {
 		out = append(out, c)
 	}
 	return out

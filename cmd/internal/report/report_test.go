@@ -180,6 +180,10 @@ func TestChartsOfATransformer(t *testing.T) {
 	if len(score.Lines) != 1 || score.Dots[0].Title != "kept: step 20, 0.9" {
 		t.Errorf("score: %+v", score)
 	}
+	both := charts(json.RawMessage(`{"curve": [{"step":1,"loss":3},{"step":2,"loss":2}], "ngrams": {"curve": [{"step":1,"loss":5},{"step":5,"loss":3},{"step":9,"loss":4}]}}`))
+	if len(both) != 2 || both[0].Title != "Training loss, n-grams alone" || both[1].Title != "Training loss, model and n-grams" || both[0].Lines[0] == both[1].Lines[0] {
+		t.Errorf("with n-grams: %+v", both)
+	}
 	for _, nothing := range []string{``, `{}`, `[]`, `{"curve": "x"}`, `{"epochs": [{"loss": 1}]}`} {
 		if c := charts(json.RawMessage(nothing)); c != nil {
 			t.Errorf("%q gives %v", nothing, c)
