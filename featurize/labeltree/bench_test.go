@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/featurize/internal/datatest"
+	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
@@ -19,13 +19,13 @@ import (
 // different features, and measures all trees in the exact space: cosine is
 // the mean over the labels to their own leaf's sum of exact PIFA.
 func BenchmarkDebian(b *testing.B) {
-	g := datatest.Load(b, "debian-packages")
+	g := graphdirtest.Load(b, "debian-packages")
 	for _, profile := range []struct {
 		name string
 		opt  tfidf.Options
 	}{{"pecos", tfidf.PECOSOptions()}, {"default", tfidf.DefaultOptions()}} {
 		x := vectors(b, g.Texts, profile.opt)
-		exact := pifa.Exact(x, g.Adjacency, pifa.InverseSqrtDegree, 0)
+		exact := pifa.Exact(x, g.Neighbours, pifa.InverseSqrtDegree, 0)
 		run := func(name string, features func() labeltree.Features) {
 			b.Run(profile.name+"/"+name, func(b *testing.B) {
 				var cosine float64
@@ -52,7 +52,7 @@ func BenchmarkDebian(b *testing.B) {
 		}
 		sketched := func(p *projection.Projection) func() labeltree.Features {
 			return func() labeltree.Features {
-				s, err := pifa.FromGraph(p.ApplyAll(x, 0), p.Dim(), g.Adjacency, pifa.InverseSqrtDegree, 0)
+				s, err := pifa.FromGraph(p.ApplyAll(x, 0), p.Dim(), g.Neighbours, pifa.InverseSqrtDegree, 0)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -83,14 +83,14 @@ func BenchmarkDebian(b *testing.B) {
 // directions of its upper cuts from samples of several sizes.
 func BenchmarkSample(b *testing.B) {
 	const dim = 256
-	g := datatest.Load(b, "debian-packages")
+	g := graphdirtest.Load(b, "debian-packages")
 	x := vectors(b, g.Texts, tfidf.DefaultOptions())
-	exact := pifa.Exact(x, g.Adjacency, pifa.InverseSqrtDegree, 0)
+	exact := pifa.Exact(x, g.Neighbours, pifa.InverseSqrtDegree, 0)
 	p, err := projection.Fit(x, dim, projection.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := pifa.FromGraph(p.ApplyAll(x, 0), dim, g.Adjacency, pifa.InverseSqrtDegree, 0)
+	s, err := pifa.FromGraph(p.ApplyAll(x, 0), dim, g.Neighbours, pifa.InverseSqrtDegree, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

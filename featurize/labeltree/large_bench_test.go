@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/featurize/internal/datatest"
+	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
@@ -17,7 +17,7 @@ import (
 // carries the copy's number. The sketch takes minutes and is not timed.
 func BenchmarkTenCopies(b *testing.B) {
 	const dim, copies = 256, 10
-	g := datatest.Load(b, "debian-packages")
+	g := graphdirtest.Load(b, "debian-packages")
 	texts := func(k int) []string {
 		out := make([]string, len(g.Texts))
 		for i, text := range g.Texts {
@@ -46,7 +46,7 @@ func BenchmarkTenCopies(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		s, err := pifa.FromGraph(p.ApplyAll(x, 0), dim, g.Adjacency, pifa.Sum, 0)
+		s, err := pifa.FromGraph(p.ApplyAll(x, 0), dim, g.Neighbours, pifa.Sum, 0)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"giantstream/featurize/internal/datatest"
+	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/parallel"
 	"giantstream/featurize/pifa"
@@ -19,14 +19,14 @@ import (
 // the tree over all of exact PIFA is better and costs less.
 func BenchmarkRefinement(b *testing.B) {
 	const dim, leaves = 256, 1024
-	g := datatest.Load(b, "debian-packages")
+	g := graphdirtest.Load(b, "debian-packages")
 	x := vectors(b, g.Texts, tfidf.PECOSOptions())
 	begin := cpuTime(b)
 	p, err := projection.Fit(x, dim, projection.Options{Seed: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := pifa.FromGraph(p.ApplyAll(x, 0), dim, g.Adjacency, pifa.InverseSqrtDegree, 0)
+	s, err := pifa.FromGraph(p.ApplyAll(x, 0), dim, g.Neighbours, pifa.InverseSqrtDegree, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func BenchmarkRefinement(b *testing.B) {
 		b.Fatal(err)
 	}
 	sketch := cpuTime(b) - begin
-	weigh(x, g.Adjacency)
-	instances := g.Adjacency.Transpose()
+	weigh(x, g.Neighbours)
+	instances := g.Neighbours.Transpose()
 	for _, top := range []int{8, 32, 128, 512} {
 		b.Run(fmt.Sprintf("below-%d", top), func(b *testing.B) {
 			for b.Loop() {

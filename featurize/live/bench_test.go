@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/featurize/internal/datatest"
+	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/live"
 	"giantstream/featurize/pifa"
@@ -32,7 +32,7 @@ const debianDim = 256
 
 func loadDebian(b *testing.B) debian {
 	b.Helper()
-	g := datatest.Load(b, "debian-packages")
+	g := graphdirtest.Load(b, "debian-packages")
 	f, err := tfidf.NewFitter(tfidf.DefaultOptions())
 	if err != nil {
 		b.Fatal(err)
@@ -47,7 +47,7 @@ func loadDebian(b *testing.B) debian {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return debian{p.ApplyAll(x, 0), g.Adjacency, g.Texts, m, p}
+	return debian{p.ApplyAll(x, 0), g.Neighbours, g.Texts, m, p}
 }
 
 func (d debian) text(i int32) []float32 {

@@ -5,14 +5,14 @@ import (
 	"runtime"
 	"testing"
 
-	"giantstream/featurize/internal/datatest"
+	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/tfidf"
 )
 
 // BenchmarkDebian fits 512 dimensions on 63,666 package descriptions and
 // projects them. kept is the mean squared length that a text of length 1 keeps.
 func BenchmarkDebian(b *testing.B) {
-	g := datatest.Load(b, "debian-packages")
+	g := graphdirtest.Load(b, "debian-packages")
 	f, err := tfidf.NewFitter(tfidf.DefaultOptions())
 	if err != nil {
 		b.Fatal(err)

@@ -5,12 +5,12 @@ import (
 	"runtime"
 	"testing"
 
-	"giantstream/featurize/internal/datatest"
+	"giantstream/featurize/graphdir/graphdirtest"
 )
 
 // BenchmarkDebian fits and transforms 63,666 package descriptions (26 MB).
 func BenchmarkDebian(b *testing.B) {
-	g := datatest.Load(b, "debian-packages")
+	g := graphdirtest.Load(b, "debian-packages")
 	size := 0
 	for _, text := range g.Texts {
 		size += len(text)

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"giantstream/featurize/internal/datatest"
+	"giantstream/featurize/graphdir/graphdirtest"
 )
 
 func heap() int64 {
@@ -20,7 +20,7 @@ func TestBudgetOnDebian(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts a whole graph's texts twice")
 	}
-	g := datatest.Load(t, "debian-packages")
+	g := graphdirtest.Load(t, "debian-packages")
 	opt := DefaultOptions()
 	exact := fit(t, opt, 0, g.Texts...)
 	opt.MemoryBudget = 16 << 20

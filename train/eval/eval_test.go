@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"giantstream/featurize/graphdir"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
 	"giantstream/train/internal/graphtest"
@@ -159,7 +160,7 @@ func TestNegativesAreNoNeighboursAndFollowDegree(t *testing.T) {
 		edges = append(edges, [2]int32{0, i})
 	}
 	edges = append(edges, [2]int32{10, 11})
-	g := &train.Graph{IDs: make([]string, 12), Neighbours: graphtest.Undirected(12, edges)}
+	g := &train.Graph{IDs: make([]string, 12), Neighbours: graphdir.Undirected(12, edges)}
 	s := NewSampler(g.Neighbours, []Edge{{Src: 0, Dst: 10}})
 	r := rng.New(1)
 	got := s.Negatives(nil, 0, 50, &r)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/featurize/graphdir"
 	"giantstream/featurize/sparse"
-	"giantstream/train/internal/graphtest"
 	"giantstream/train/internal/rng"
 )
 
@@ -41,7 +41,7 @@ func blocks(n, dim int, noise float64) Data {
 			}
 		}
 	}
-	d.Neighbours = graphtest.Undirected(n, edges)
+	d.Neighbours = graphdir.Undirected(n, edges)
 	return d
 }
 
@@ -196,7 +196,7 @@ func TestChooseDrawsFairly(t *testing.T) {
 }
 
 func TestSmoothing(t *testing.T) {
-	path := graphtest.Undirected(3, [][2]int32{{0, 1}, {1, 2}}) // 0 – 1 – 2
+	path := graphdir.Undirected(3, [][2]int32{{0, 1}, {1, 2}}) // 0 – 1 – 2
 	got := smooth([]float32{1, 0, 0}, 1, path, 1)
 	want := []float32{1.0 / 2, float32(1 / math.Sqrt(6)), 0}
 	for i := range want {

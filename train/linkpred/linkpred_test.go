@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"giantstream/featurize/graphdir"
 	"giantstream/train"
 	"giantstream/train/bag"
 	"giantstream/train/eval"
@@ -210,7 +211,7 @@ func TestFaultsAreReported(t *testing.T) {
 		want  error
 	}{
 		"no anchors":        {Graph{Neighbours: g.Neighbours}, Options{}, nil, ErrEmpty},
-		"no links":          {Graph{Neighbours: graphtest.Undirected(3, nil), Anchors: []int32{0, 1}}, Options{}, nil, ErrEmpty},
+		"no links":          {Graph{Neighbours: graphdir.Undirected(3, nil), Anchors: []int32{0, 1}}, Options{}, nil, ErrEmpty},
 		"text unreadable":   {unreadable, Options{}, nil, broken},
 		"judge fails":       {g, Options{}, func(context.Context) (float64, error) { return 0, broken }, broken},
 		"judge is no help":  {g, Options{}, func(context.Context) (float64, error) { return math.NaN(), nil }, ErrDiverged},

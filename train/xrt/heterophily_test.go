@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/featurize/graphdir"
 	"giantstream/train"
 	"giantstream/train/eval"
-	"giantstream/train/internal/graphtest"
 	"giantstream/train/internal/rng"
 	"giantstream/train/linkpred"
 	"giantstream/train/xrt"
@@ -42,7 +42,7 @@ func blocks(n int, p, q float64, seed uint64) *train.Graph {
 			}
 		}
 	}
-	g.Neighbours = graphtest.Undirected(n, edges)
+	g.Neighbours = graphdir.Undirected(n, edges)
 	return g
 }
 

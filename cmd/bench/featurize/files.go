@@ -1,37 +1,22 @@
 package main
 
 import (
-	"compress/gzip"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
+	"giantstream/featurize/graphdir"
 	"giantstream/featurize/labeltree"
 )
 
-func readTexts(data string) ([]string, error) {
-	f, err := os.Open(filepath.Join(data, "nodes.jsonl.gz"))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	var texts []string
-	for d := json.NewDecoder(z); ; {
-		var node struct{ Text string }
-		if err := d.Decode(&node); errors.Is(err, io.EOF) {
-			return texts, nil
-		} else if err != nil {
+func readTexts(data string) (texts []string, err error) {
+	for node, err := range graphdir.Lines[struct{ Text string }](filepath.Join(data, "nodes.jsonl.gz")) {
+		if err != nil {
 			return nil, err
 		}
 		texts = append(texts, node.Text)
 	}
+	return texts, nil
 }
 
 func writeLeaves(path string, t *labeltree.Tree) error {

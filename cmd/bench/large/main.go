@@ -10,16 +10,16 @@
 package main
 
 import (
-	"bufio"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"giantstream/featurize/graphdir"
 )
 
 type node struct {
@@ -68,36 +68,16 @@ func repeat[T any](from, to, name string, copies int, alter func(T, int) T) (err
 	w := json.NewEncoder(zip)
 	w.SetEscapeHTML(false)
 	for k := range copies {
-		if err := each(filepath.Join(from, name), func(v T) error { return w.Encode(alter(v, k)) }); err != nil {
-			return err
+		for v, err := range graphdir.Lines[T](filepath.Join(from, name)) {
+			if err != nil {
+				return err
+			}
+			if err := w.Encode(alter(v, k)); err != nil {
+				return err
+			}
 		}
 	}
 	return zip.Close()
-}
-
-// each calls visit with every record of a gzipped file of JSON lines.
-func each[T any](path string, visit func(T) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	zip, err := gzip.NewReader(f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for r := json.NewDecoder(bufio.NewReaderSize(zip, 1<<20)); ; {
-		var v T
-		switch err := r.Decode(&v); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if err := visit(v); err != nil {
-			return err
-		}
-	}
 }
 
 // number marks an id as copy k's.

@@ -22,6 +22,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"giantstream/cmd/bench/internal/stage"
+	"giantstream/featurize/graphdir"
 	"giantstream/train"
 	"giantstream/train/bag"
 	"giantstream/train/bert"
@@ -125,11 +126,11 @@ type outcome struct {
 
 func run(ctx context.Context, s settings, curve bool) error {
 	blas32.Use(blas.New())
-	g, err := loadGraph(s.data)
+	g, err := graphdir.Read(s.data)
 	if err != nil {
 		return err
 	}
-	known, hidden := eval.Split(g, s.holdout, s.seed)
+	known, hidden := eval.Split((*train.Graph)(g), s.holdout, s.seed)
 	if s.judge != "" {
 		f, err := judgeFile(s.judge, known, hidden, s.seed)
 		if err != nil {

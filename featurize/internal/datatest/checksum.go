@@ -1,3 +1,4 @@
+// Package datatest makes data for tests of package featurize.
 package datatest
 
 import (
