@@ -1,6 +1,12 @@
-"""Reads a training set of giantstream in the documented order (docs/format/dataset.md)."""
+"""Reads a training set of giantstream in the documented order (docs/format/dataset.md).
+
+    python dataset.py GENERATION SEED EPOCH [WINDOW]
+
+prints the ids of an epoch's rows.
+"""
 
 import json
+import sys
 
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -89,3 +95,9 @@ class Generation:
             for batch in file.iter_batches(columns=columns):
                 for row in batch.to_pylist():
                     yield number, row
+
+
+if __name__ == "__main__":
+    place, seed, number, *window = sys.argv[1], *map(int, sys.argv[2:])
+    for row in Generation(place, *window).epoch(seed, number, ["node_id"]):
+        print(row["node_id"])

@@ -286,8 +286,11 @@ func TestPythonReadsInTheSameOrder(t *testing.T) {
 	}
 	writeTo(t, store, 30, 0, 25, 7)
 	d := open(t, store, 3)
+	if err := store.Put(t.Context(), "g/generation.json", strings.NewReader(`{"status":"ready"}`), 18); err != nil {
+		t.Fatal(err)
+	}
 	for epoch := range 3 {
-		out, err := exec.Command("python3", "testdata/order.py", filepath.Join(dir, "g/dataset"), fmt.Sprint(seed), fmt.Sprint(epoch), "3").CombinedOutput()
+		out, err := exec.Command("python3", "../../examples/pytorch/dataset.py", filepath.Join(dir, "g"), fmt.Sprint(seed), fmt.Sprint(epoch), "3").CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
