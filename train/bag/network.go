@@ -38,6 +38,8 @@ type Network struct {
 	// texts' vectors that used them.
 	uses []rowUse
 	grad []float32
+
+	byRow []uint64 // scratch of Update
 }
 
 // rowUse says that a row entered a text's vector with weight x.
@@ -114,25 +116,33 @@ func (b *Network) Backward(grad []float32) error {
 // Update is part of xrt.Network.
 func (b *Network) Update(rate float64) (float64, error) {
 	d := b.Dim()
-	slices.SortStableFunc(b.uses, func(x, y rowUse) int { return int(x.row) - int(y.row) })
-	var from []int // where each row's uses begin
+	// The uses by row, those of a row in their order: row and place as one number, as
+	// that sorts several times as fast as the uses themselves in a stable way.
+	byRow := b.byRow[:0]
 	for i, u := range b.uses {
-		if i == 0 || u.row != b.uses[i-1].row {
+		byRow = append(byRow, uint64(u.row)<<32|uint64(i))
+	}
+	slices.Sort(byRow)
+	b.byRow = byRow
+	var from []int // where each row's uses begin
+	for i, use := range byRow {
+		if i == 0 || use>>32 != byRow[i-1]>>32 {
 			from = append(from, i)
 		}
 	}
-	from = append(from, len(b.uses))
+	from = append(from, len(byRow))
 	squares := make([]float64, len(from)-1)
 	parallel.Each(len(squares), 64, b.o.Workers, func(_, _, lo, hi int) {
 		g := make([]float32, d)
 		for j := lo; j < hi; j++ {
 			clear(g)
-			uses := b.uses[from[j]:from[j+1]]
-			for _, u := range uses {
+			uses := byRow[from[j]:from[j+1]]
+			for _, use := range uses {
+				u := b.uses[uint32(use)]
 				vector.Axpy(u.x, b.grad[int(u.text)*d:int(u.text+1)*d], g)
 			}
 			squares[j] = float64(vector.Dot(g, g))
-			b.model.table.adagrad(int(uses[0].row), b.square, g, float32(rate))
+			b.model.table.adagrad(int(uses[0]>>32), b.square, g, float32(rate))
 		}
 	})
 	b.uses, b.grad = b.uses[:0], b.grad[:0]
