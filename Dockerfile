@@ -1,12 +1,13 @@
-# giantstream, and for compose.yaml an S3 server (target s3), as static programs
-# in images that hold nothing else.
+# Images of giantstream and, for compose.yaml, of an S3 server (target s3). Each image holds one
+# static program and little else.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./cmd/dev/s3
-# An empty image has no /tmp; state and uploads under way need places to write.
+# An empty image has no /tmp. The programs write temporary files there, and the state to
+# /var/lib/giantstream.
 RUN mkdir -p /root-of-image/tmp /root-of-image/var/lib/giantstream && chmod 1777 /root-of-image/tmp
 
 FROM scratch AS base

@@ -2,16 +2,15 @@ package config
 
 import "time"
 
-// Config is a pipeline's configuration. Field comments give the meaning
-// once more in short; Example is the full description.
+// Config is a pipeline's configuration. The comments on fields are short; Example describes each
+// field in full.
 type Config struct {
 	// Pipeline names the pipeline; it is part of topic and group names.
 	Pipeline string `yaml:"pipeline"`
 	// Store is the object store: a directory or s3://bucket/prefix.
 	Store string `yaml:"store"`
 	S3    S3     `yaml:"s3"`
-	// StateDir holds the shards' graph state. It can be rebuilt from the
-	// store and the log.
+	// StateDir holds the shards' graph state. It can be rebuilt from the store and the log.
 	StateDir string `yaml:"state_dir"`
 	// Shards is the number of shards, fixed when the pipeline is created.
 	Shards     int        `yaml:"shards"`
@@ -21,16 +20,21 @@ type Config struct {
 	State      State      `yaml:"state"`
 	Compaction Compaction `yaml:"compaction"`
 	Featurize  Featurize  `yaml:"featurize"`
+	Embedding  Embedding  `yaml:"embedding"`
+	Embed      Embed      `yaml:"embed"`
 	Train      Train      `yaml:"train"`
 	Evaluate   Evaluate   `yaml:"evaluate"`
 	Refresh    Refresh    `yaml:"refresh"`
 	Sink       Sink       `yaml:"sink"`
 	HTTP       HTTP       `yaml:"http"`
 	Log        Log        `yaml:"log"`
+
+	// renamed has a hint for each old name of a field that the file uses.
+	renamed []string
 }
 
-// S3 says how to reach an s3:// store. Without keys the usual AWS chain
-// applies: environment, profile, instance role.
+// S3 says how to reach an s3:// store. Without keys the usual AWS chain applies: environment,
+// profile, instance role.
 type S3 struct {
 	Endpoint  string `yaml:"endpoint"` // host[:port], also with http(s)://; "" is AWS
 	Region    string `yaml:"region"`
@@ -41,8 +45,7 @@ type S3 struct {
 	CAFile    string `yaml:"ca_file"`
 }
 
-// EmbeddedBroker as the only entry of Kafka.Brokers runs a broker in the
-// process itself.
+// EmbeddedBroker as the only entry of Kafka.Brokers runs a broker in the process itself.
 const EmbeddedBroker = "embedded"
 
 // Kafka says where the topics are.
@@ -50,8 +53,7 @@ type Kafka struct {
 	Brokers List   `yaml:"brokers"`  // host:port each, or EmbeddedBroker
 	DataDir string `yaml:"data_dir"` // of the embedded broker
 	Group   string `yaml:"group"`    // "" for the default, see Config.Group
-	// SessionTimeout is how long a worker may be silent before its shards go
-	// to others.
+	// SessionTimeout is how long a worker may be silent before its shards go to others.
 	SessionTimeout time.Duration `yaml:"session_timeout"`
 
 	Topics Topics `yaml:"topics"`
@@ -64,8 +66,8 @@ func (k *Kafka) Embedded() bool {
 	return len(k.Brokers) == 1 && k.Brokers[0] == EmbeddedBroker
 }
 
-// Topics names the topics. Mirror and DeadLetters may be "" for the default,
-// see Config.Mirror and Config.DeadLetters.
+// Topics names the topics. Mirror and DeadLetters may be "" for the default, see Config.Mirror and
+// Config.DeadLetters.
 type Topics struct {
 	Nodes       string `yaml:"nodes"`
 	Edges       string `yaml:"edges"`
@@ -93,12 +95,15 @@ type SASL struct {
 // Ingest says how records become nodes and edges.
 type Ingest struct {
 	Undirected bool `yaml:"undirected"`
-	// Repartition has the records of the nodes and edges topics keyed anew,
-	// through topics of the pipeline's own.
-	Repartition bool       `yaml:"repartition"`
-	Nodes       NodeFields `yaml:"nodes"`
-	Edges       EdgeFields `yaml:"edges"`
-	Limits      Limits     `yaml:"limits"`
+	// Repartition copies the records of the nodes and edges topics to topics of the pipeline's own,
+	// keyed by id.
+	Repartition bool `yaml:"repartition"`
+	// MaxFuture is how far ahead of the clock an event time may be; 0 is no bound.
+	MaxFuture time.Duration `yaml:"max_future"`
+
+	Nodes  NodeFields `yaml:"nodes"`
+	Edges  EdgeFields `yaml:"edges"`
+	Limits Limits     `yaml:"limits"`
 
 	SchemaRegistry SchemaRegistry `yaml:"schema_registry"`
 }
@@ -118,7 +123,8 @@ type NodeFields struct {
 	Format    string `yaml:"format"` // json, avro, protobuf
 	ID        string `yaml:"id"`
 	Text      List   `yaml:"text"`       // joined in this order
-	Label     string `yaml:"label"`      // the node's class, for evaluation
+	StripHTML bool   `yaml:"strip_html"` // remove markup from the text
+	Class     string `yaml:"class"`      // for evaluation; "": none
 	EventTime string `yaml:"event_time"` // "": the record's timestamp
 	Edges     string `yaml:"edges"`      // "": no edges inlined
 }
@@ -135,7 +141,7 @@ type EdgeFields struct {
 // Schemas reports whether any topic's values name their schema.
 func (in *Ingest) Schemas() bool { return in.Nodes.Format != "json" || in.Edges.Format != "json" }
 
-// Limits bound what one record may hold; what breaks them is a dead letter.
+// Limits bound what one record may hold. A record that exceeds one becomes a dead letter.
 type Limits struct {
 	RecordBytes    Size `yaml:"record_bytes"`
 	TextBytes      Size `yaml:"text_bytes"`
@@ -171,15 +177,27 @@ type Featurize struct {
 	PIFA          PIFA   `yaml:"pifa"`
 	LabelFeatures string `yaml:"label_features"` // pifa, pifa-identity, text, random
 	Tree          Tree   `yaml:"tree"`
-	// MemoryLimit is what fitting and training may use before texts and
-	// features go to temporary files; 0 is any amount. Outcomes are the same.
+	// MemoryLimit is what fitting and training may use before texts and features go to temporary
+	// files; 0 is any amount. Outcomes are the same.
 	MemoryLimit Size `yaml:"memory_limit"`
 }
 
-// PIFA says how a label's embedding sums up its neighbours' texts.
+// PIFA says how a label's features sum up its neighbours' texts.
 type PIFA struct {
-	Dim       int    `yaml:"dim"`
 	Weighting string `yaml:"weighting"` // sum, inverse_sqrt_degree
+}
+
+// Embedding says what embeddings look like.
+type Embedding struct {
+	// Dim is the dimension of the embeddings of hybrid, bag and linear, and of the label features that the
+	// label tree is built from. Embeddings of bert have the dimension of its model.
+	Dim int `yaml:"dim"`
+}
+
+// Embed says how nodes get their embeddings.
+type Embed struct {
+	// MissingText is what a node without text gets: neighbours (the mean of theirs) or skip.
+	MissingText string `yaml:"missing_text"`
 }
 
 // Tree shapes the label tree; 0 is chosen for the size of the graph.
@@ -191,7 +209,7 @@ type Tree struct {
 
 // Train says how the encoder is trained.
 type Train struct {
-	Encoder         string        `yaml:"encoder"` // bag, linear, bert
+	Encoder         string        `yaml:"encoder"` // hybrid, bag, linear, bert
 	Epochs          int           `yaml:"epochs"`  // 0: the encoder's default
 	Seed            uint64        `yaml:"seed"`
 	Threads         int           `yaml:"threads"` // 0: all cores
@@ -213,6 +231,7 @@ type BERT struct {
 // Evaluate says what a generation is measured on.
 type Evaluate struct {
 	HoldoutEdges float64   `yaml:"holdout_edges"` // share hidden from training
+	HoldoutNodes float64   `yaml:"holdout_nodes"` // share hidden with all edges, by the command evaluate
 	ProbeRates   []float64 `yaml:"probe_rates"`   // shares of labels a probe is fitted on
 	Seed         uint64    `yaml:"seed"`
 }
@@ -224,16 +243,23 @@ type Refresh struct {
 	MinChanges float64       `yaml:"min_changes"`
 	MaxAge     time.Duration `yaml:"max_age"`
 	Keep       int           `yaml:"keep"` // generations kept in the store
+	// QualityGate says what becomes of a generation that is worse than text alone: warn, block, off.
+	QualityGate string `yaml:"quality_gate"`
 }
 
 // Sink says how embeddings are written to the sink topic.
 type Sink struct {
 	Format string `yaml:"format"` // json, binary
+	// EmbeddingType and EmbeddingDim are for the topic and the stored embeddings alike.
+	EmbeddingType string `yaml:"embedding_type"` // float32, float16, int8
+	EmbeddingDim  int    `yaml:"embedding_dim"`  // the first dimensions; 0 for all
 }
 
 // HTTP serves metrics and health.
 type HTTP struct {
 	Listen string `yaml:"listen"` // host:port; "" is off
+	// Token is asked of whoever reads the metrics; "" asks for none. Health checks are open.
+	Token Secret `yaml:"token"`
 }
 
 // Log says what is logged and how.
@@ -258,14 +284,13 @@ func (c *Config) Mirror() string {
 	return c.Pipeline + ".mirror"
 }
 
-// KeyedNodes returns the topic of nodes keyed anew, <pipeline>.nodes.keyed.
+// KeyedNodes returns the topic of repartitioned nodes, <pipeline>.nodes.keyed.
 func (c *Config) KeyedNodes() string { return c.Pipeline + ".nodes.keyed" }
 
-// KeyedEdges returns the topic of edges keyed anew, <pipeline>.edges.keyed.
+// KeyedEdges returns the topic of repartitioned edges, <pipeline>.edges.keyed.
 func (c *Config) KeyedEdges() string { return c.Pipeline + ".edges.keyed" }
 
-// DeadLetters returns the dead-letter topic, <pipeline>.dead-letters by
-// default.
+// DeadLetters returns the dead-letter topic, <pipeline>.dead-letters by default.
 func (c *Config) DeadLetters() string {
 	if c.Kafka.Topics.DeadLetters != "" {
 		return c.Kafka.Topics.DeadLetters

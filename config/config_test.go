@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ func TestExampleStatesTheDefaults(t *testing.T) {
 	if want := config.Default(); !reflect.DeepEqual(got, want) {
 		t.Errorf("the example gives\n%+v\nand the defaults are\n%+v", got, want)
 	}
+	if len(got.Renamed()) > 0 {
+		t.Errorf("the example has old names: %q", got.Renamed())
+	}
 }
 
 // Every field of Config stands in the example, at its own depth.
@@ -56,6 +60,9 @@ func TestExampleNamesEveryField(t *testing.T) {
 	walk = func(typ reflect.Type, indent string) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
+			if !f.IsExported() {
+				continue
+			}
 			name := f.Tag.Get("yaml")
 			if !strings.Contains(example, "\n"+indent+name+":") {
 				t.Errorf("no line %q in the example", indent+name+":")
@@ -86,7 +93,8 @@ func TestGoodFiles(t *testing.T) {
 			c.Ingest.Nodes.ID = "asin"
 			c.Ingest.Nodes.Text = config.List{"title", "brand", "description"}
 			c.Ingest.Nodes.Edges = "related.also_bought[*]"
-			c.Ingest.Edges = config.EdgeFields{Format: "json", Src: "asin", Dst: "related.also_bought[*]", Mode: "replace"}
+			c.Ingest.Edges = config.EdgeFields{Format: "json",
+				Src: "asin", Dst: "related.also_bought[*]", Mode: "replace"}
 			c.Refresh.MinChanges = 50_000
 			c.HTTP.Listen = ""
 		},
@@ -94,7 +102,8 @@ func TestGoodFiles(t *testing.T) {
 			c.Kafka.Brokers = config.List{"kafka:9092"}
 			c.Ingest.Nodes.Format, c.Ingest.Nodes.ID, c.Ingest.Nodes.EventTime = "avro", "sku", "updated_at"
 			c.Ingest.Edges.Format = "protobuf"
-			c.Ingest.SchemaRegistry = config.SchemaRegistry{URL: "https://registry.example:8081/sub", Username: "me", Password: "topsecret", CAFile: "ca.pem"}
+			c.Ingest.SchemaRegistry = config.SchemaRegistry{URL: "https://registry.example:8081/sub", Username: "me",
+				Password: "topsecret", CAFile: "ca.pem"}
 		},
 		"forms.yaml": func(c *config.Config) {
 			c.Store = "./data"
@@ -119,6 +128,22 @@ func TestGoodFiles(t *testing.T) {
 				t.Errorf("got\n%+v\nwant\n%+v", got, want)
 			}
 		})
+	}
+}
+
+// A field may have its old name, which gives a hint.
+func TestOldNames(t *testing.T) {
+	got, err := parse(t, "good/old-names.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Ingest.Nodes.Class != "section" || got.Embedding.Dim != 32 {
+		t.Errorf("the class is in %q, the dimension %d", got.Ingest.Nodes.Class, got.Embedding.Dim)
+	}
+	want := []string{"line 2: ingest.nodes.label is called ingest.nodes.class now",
+		"line 4: featurize.pifa.dim is called embedding.dim now"}
+	if !slices.Equal(got.Renamed(), want) {
+		t.Errorf("the hints are %q", got.Renamed())
 	}
 }
 

@@ -11,15 +11,22 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// decoder fills a Config from the syntax tree of a file. It goes on after a
-// fault, which the decoder of the YAML library does not, and remembers where
-// each field stands so that Validate's faults can be placed too.
+// decoder fills a Config from the syntax tree of a file. Unlike the decoder of the YAML library it
+// continues after a fault, and it remembers where each field stands, so that Validate's faults can
+// be placed too.
 type decoder struct {
+	config reflect.Value // the Config
 	env    func(string) (string, bool)
 	faults []Fault
 	at     map[string]position // by path
 	// hidden is, per line, the column after which excerpts show nothing.
 	hidden map[int]int
+	// renamed has a hint for each field that is given by its old name.
+	renamed []string
+}
+
+func newDecoder(c *Config, env func(string) (string, bool)) *decoder {
+	return &decoder{config: reflect.ValueOf(c).Elem(), env: env, at: map[string]position{}, hidden: map[int]int{}}
 }
 
 type position struct {
@@ -30,7 +37,8 @@ type position struct {
 
 func (d *decoder) fault(path string, node ast.Node, format string, args ...any) {
 	p := node.GetToken().Position
-	d.faults = append(d.faults, Fault{Path: path, Line: p.Line, Column: p.Column, Message: fmt.Sprintf(format, args...)})
+	d.faults = append(d.faults,
+		Fault{Path: path, Line: p.Line, Column: p.Column, Message: fmt.Sprintf(format, args...)})
 }
 
 // value decodes node into v, the field at path.
@@ -52,8 +60,8 @@ func (d *decoder) value(path string, node ast.Node, v reflect.Value) {
 	}
 }
 
-// section decodes a mapping into a struct. A section whose lines are all
-// commented out is null, and keeps its defaults.
+// section decodes a mapping into a struct. If all lines of a section are commented out, its value
+// is null and the defaults stay.
 func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 	var entries []*ast.MappingValueNode
 	switch node := node.(type) {
@@ -73,18 +81,48 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 		if path != "" {
 			child = path + "." + name
 		}
+		if now, ok := oldNames[child]; ok {
+			line := e.Key.GetToken().Position.Line
+			d.renamed = append(d.renamed, fmt.Sprintf("line %d: %s is called %s now", line, child, now))
+			d.once(now, e, d.field(now))
+			continue
+		}
 		i := slices.Index(fieldNames(v.Type()), name)
 		if i < 0 {
 			d.fault(child, e.Key, "unknown field; known here: %s", strings.Join(fieldNames(v.Type()), ", "))
 			d.hideAfter(e.Key)
 			continue
 		}
-		d.value(child, e.Value, v.Field(i))
+		d.once(child, e, v.Field(i))
 	}
 }
 
-// hideAfter keeps what follows a key on its line out of excerpts: an unknown
-// field may be a misspelled secret.
+// oldNames are the fields that had another name, which stays accepted with a hint.
+var oldNames = map[string]string{
+	"ingest.nodes.label": "ingest.nodes.class",
+	"featurize.pifa.dim": "embedding.dim",
+}
+
+// once decodes the value of a field, unless the file has given it by another name.
+func (d *decoder) once(path string, e *ast.MappingValueNode, v reflect.Value) {
+	if _, given := d.at[path]; given {
+		d.fault(path, e.Key, "is given twice, once by its old name; keep %s", path)
+		return
+	}
+	d.value(path, e.Value, v)
+}
+
+// field returns the field of the configuration at path.
+func (d *decoder) field(path string) reflect.Value {
+	v := d.config
+	for name := range strings.SplitSeq(path, ".") {
+		v = v.Field(slices.Index(fieldNames(v.Type()), name))
+	}
+	return v
+}
+
+// hideAfter keeps the rest of the line after a key out of excerpts: an unknown field may be a
+// misspelled secret.
 func (d *decoder) hideAfter(key ast.MapKeyNode) {
 	t := key.GetToken()
 	end := t.Position.Column - 1 + len([]rune(t.Value))
@@ -95,9 +133,11 @@ func (d *decoder) hideAfter(key ast.MapKeyNode) {
 
 // fieldNames returns the names of a section's fields in the file.
 func fieldNames(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("yaml")
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if f.IsExported() {
+			names = append(names, f.Tag.Get("yaml"))
+		}
 	}
 	return names
 }
@@ -159,8 +199,8 @@ func scalarText(node ast.Node) (string, bool) {
 	return "", false
 }
 
-// setScalar parses text as the type of v. Its errors leave the text out,
-// which may have come from the environment.
+// setScalar parses text as the type of v. Its errors leave the text out, which may have come from
+// the environment.
 func setScalar(v reflect.Value, text string) error {
 	var err error
 	switch p := v.Addr().Interface().(type) {

@@ -3,55 +3,37 @@ package config
 import (
 	_ "embed"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 //go:embed example.yaml
 var example []byte
 
-// Example returns a configuration file that describes every field and
-// states its default.
+// Example returns a configuration file that describes every field. Its values are the defaults.
 func Example() []byte { return slices.Clone(example) }
 
-// Default returns the configuration of an empty file. It is valid.
+// exampleBody is the example's syntax tree, which takes a millisecond to make.
+var exampleBody = sync.OnceValue(func() ast.Node { return new(decoder).syntax(example) })
+
+// Default returns the configuration of an empty file: the values of Example. It is valid.
 func Default() Config {
-	return Config{
-		Pipeline: "main",
-		Store:    "file:///var/lib/giantstream/store",
-		S3:       S3{Region: "us-east-1", PathStyle: true},
-		StateDir: "./giantstream-data/state",
-		Shards:   8,
-		Kafka: Kafka{
-			Brokers: List{EmbeddedBroker},
-			DataDir: "./giantstream-data/broker",
+	var c Config
+	d := newDecoder(&c, func(string) (string, bool) { return "", false })
+	d.value("", exampleBody(), d.config)
+	return c
+}
 
-			SessionTimeout: 10 * time.Second,
-
-			Topics: Topics{Nodes: "nodes", Edges: "edges", Embeddings: "embeddings"},
-		},
-		Ingest: Ingest{
-			Undirected: true,
-			Nodes:      NodeFields{Format: "json", ID: "id", Text: List{"text"}, Label: "label"},
-			Edges:      EdgeFields{Format: "json", Src: "src", Dst: "dst", Mode: "add"},
-			Limits:     Limits{RecordBytes: 1 * MiB, TextBytes: 256 * KiB, EdgesPerRecord: 10_000},
-		},
-		Window:     Window{Changes: 50_000, Bytes: 64 * MiB, Time: time.Second, Compression: "zstd"},
-		State:      State{CheckpointEvery: 5 * time.Minute},
-		Compaction: Compaction{Enabled: true, Grace: 24 * time.Hour},
-		Featurize: Featurize{
-			Profile:       "default",
-			MaxDegree:     1000, // as in the GIANT paper
-			ProjectionDim: 512,
-			PIFA:          PIFA{Dim: 256, Weighting: "sum"},
-			LabelFeatures: "pifa",
-			MemoryLimit:   2 * GiB,
-		},
-		Train: Train{Encoder: "bag", Seed: 1, CheckpointEvery: 30 * time.Second,
-			BERT: BERT{Pooling: "mean", MaxTokens: 128, NGrams: 1 << 16}},
-		Evaluate: Evaluate{HoldoutEdges: 0.05, ProbeRates: []float64{0.1, 0.6}, Seed: 1},
-		Refresh:  Refresh{MinNodes: 100, MinChanges: 0.05, MaxAge: 24 * time.Hour, Keep: 3},
-		Sink:     Sink{Format: "json"},
-		HTTP:     HTTP{Listen: "127.0.0.1:9464"},
-		Log:      Log{Level: "info", Format: "auto"},
-	}
+// Local returns the configuration of a command that is given a directory in place of a file. Its
+// windows are as large as memory allows, since no user waits for the first embedding, and no port
+// is open but the embedded broker's.
+func Local() Config {
+	c := Default()
+	c.Pipeline = "giantstream"
+	c.Shards = 4
+	c.Window.Time = 15 * time.Second
+	c.HTTP.Listen = ""
+	return c
 }

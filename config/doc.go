@@ -1,27 +1,23 @@
-// Package config is the configuration of a pipeline: one YAML file, typed,
-// with a default for every field.
+// Package config is the configuration of a pipeline: one YAML file, typed, with a default for every
+// field.
 //
-//	c, err := config.Load("pipeline.yaml")
-//
-// goes through three steps. Default gives every field its value. The file is
-// decoded over it, strictly: an unknown field, a value of the wrong type, or
-// a ${VARIABLE} that is not set is a fault. Validate then checks each value
-// and what values mean together. All faults of all steps are reported at
-// once, as an *Error that names the line and the field of each.
+// [Load] goes through three steps. Default gives every field its value. The file is decoded over
+// it, strictly: an unknown field, a value of the wrong type, or a ${VARIABLE} that is not set is a
+// fault. Validate then checks each value and what values mean together. All faults of all steps are
+// reported at once, as an *Error that names the line and the field of each.
 //
 // # Environment
 //
-// Scalar values may contain ${NAME} or ${NAME:-default}; the default counts
-// when the variable is unset or empty. $${ stands for a plain ${. The
-// variable's content is never read as YAML. Inside { } and [ ] YAML wants
-// the quotes: {password: "${PASSWORD}"}.
+// Scalar values may contain ${NAME} or ${NAME:-default}; the default counts when the variable is
+// unset or empty. $${ stands for a plain ${. The variable's content is never read as YAML. Inside
+// braces and brackets YAML wants the quotes: {password: "${PASSWORD}"}.
 //
 // # Secrets
 //
-// Fields of type Secret print as *** through fmt, slog, JSON and YAML, and
-// the lines quoted in errors leave their values out.
+// Fields of type Secret print as *** through fmt, slog, JSON and YAML, and the lines quoted in
+// errors leave their values out.
 //
-// The package checks what can be known from the file alone. Whether a broker
-// answers or a bucket exists is for those who use them to find out. Only
-// commands import this package; the others get the plain values they need.
+// The package checks what can be known from the file alone. Whether a broker answers or a bucket
+// exists shows when they are used. Only commands import this package; the others get the plain
+// values they need.
 package config

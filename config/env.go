@@ -9,8 +9,8 @@ import (
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand replaces ${NAME} and ${NAME:-default} in one scalar value. What a
-// variable holds is not expanded again.
+// expand replaces ${NAME} and ${NAME:-default} in one scalar value. The value of a variable is not
+// expanded again.
 func expand(text string, env func(string) (string, bool)) (string, error) {
 	var out strings.Builder
 	for {
@@ -38,7 +38,8 @@ func expand(text string, env func(string) (string, bool)) (string, error) {
 		case hasFallback && value == "":
 			value = fallback
 		case !set:
-			return "", fmt.Errorf("environment variable %s is not set; set it, or give a default as in ${%s:-value}", name, name)
+			return "", fmt.Errorf("environment variable %s is not set; set it, or give a default as in ${%s:-value}",
+				name, name)
 		}
 		out.WriteString(value)
 		text = rest

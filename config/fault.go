@@ -62,9 +62,8 @@ var (
 // maxExcerpt bounds a quoted line, in characters.
 const maxExcerpt = 200
 
-// excerpt is a line of the file as errors quote it, without what may be
-// secret. It errs on the side of removing too much: all that follows the name
-// of a secret field.
+// excerpt returns a line of the file for an error message, without anything that may be secret: all
+// that follows the name of a secret field is removed.
 func excerpt(line string) string {
 	line = secretField.ReplaceAllString(line, "$1 "+masked)
 	line = userInfo.ReplaceAllString(line, "://"+masked+"@")

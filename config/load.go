@@ -6,21 +6,24 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile bounds what is read of a configuration file; no real one comes
-// near.
-const maxFile = 1 * MiB
+// Bounds of a configuration file. Real ones have a few KiB and nest four deep. The parser's memory
+// and time grow with the square of the nesting.
+const (
+	maxFile  = 256 * KiB
+	maxDepth = 32
+)
 
-// Load reads and validates the file at path, with the process's environment.
-// What is wrong with the content comes back as an *Error.
+// Load reads and validates the file at path, with the process's environment. Faults of the content
+// are returned as an *Error.
 func Load(path string) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -39,14 +42,15 @@ func Load(path string) (Config, error) {
 	return c, err
 }
 
-// Parse reads and validates the content of a file. env looks up a variable
-// of the environment, as os.LookupEnv does.
+// Parse reads and validates the content of a file. env looks up a variable of the environment, as
+// os.LookupEnv does.
 func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
-	d := decoder{env: env, at: map[string]position{}, hidden: map[int]int{}}
 	c := Default()
+	d := newDecoder(&c, env)
 	if body := d.syntax(data); body != nil {
-		d.value("", body, reflect.ValueOf(&c).Elem())
+		d.value("", body, d.config)
 	}
+	c.renamed = d.renamed
 	d.validate(&c)
 	if len(d.faults) == 0 {
 		return c, nil
@@ -73,7 +77,13 @@ func (d *decoder) syntax(data []byte) ast.Node {
 		d.faults = append(d.faults, Fault{Message: fmt.Sprintf("is larger than %v", maxFile)})
 		return nil
 	}
-	file, err := parser.ParseBytes(data, 0)
+	tokens := lexer.Tokenize(string(data))
+	if t := tooDeep(tokens); t != nil {
+		d.faults = append(d.faults, Fault{Line: t.Position.Line, Column: t.Position.Column,
+			Message: fmt.Sprintf("is nested deeper than %d levels", maxDepth)})
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		f := Fault{Message: "is not YAML"}
 		var syntax *yaml.SyntaxError
@@ -81,7 +91,8 @@ func (d *decoder) syntax(data []byte) ast.Node {
 			// The error's own text would quote lines of the file, secrets and all.
 			p := syntax.GetToken().Position
 			f = Fault{Line: p.Line, Column: p.Column, Message: syntax.GetMessage()}
-			if lines := strings.Split(string(data), "\n"); p.Line <= len(lines) && strings.Contains(lines[p.Line-1], "${") {
+			lines := strings.Split(string(data), "\n")
+			if p.Line <= len(lines) && strings.Contains(lines[p.Line-1], "${") {
 				f.Message += `; inside { } and [ ] quote what holds a variable: "${NAME}"`
 			}
 		}
@@ -102,7 +113,7 @@ func (d *decoder) syntax(data []byte) ast.Node {
 	return body
 }
 
-// validate adds what Validate finds, at the place in the file. A field that
+// validate adds the faults that Validate finds, with their positions in the file. A field that
 // could not be decoded is not reported twice.
 func (d *decoder) validate(c *Config) {
 	broken := map[string]bool{}
@@ -113,7 +124,7 @@ func (d *decoder) validate(c *Config) {
 		if broken[f.Path] {
 			continue
 		}
-		// A field that the file leaves out stands at its section.
+		// A field that the file leaves out is reported at its section.
 		for path := f.Path; path != ""; path = parent(path) {
 			if p, ok := d.at[path]; ok {
 				f.Line, f.Column = p.line, p.column

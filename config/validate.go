@@ -12,11 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
-// Validate checks every value, and values against each other. It returns
-// nil or an *Error with all faults; they carry no lines, which only Parse
-// knows. Messages leave text values out: they may come from the environment.
+// Validate checks every value, and values against each other. It returns nil or an *Error with all
+// faults. The faults have no line numbers, which only Parse knows. Messages leave text values out,
+// because they may come from the environment.
 func (c *Config) Validate() error {
 	if faults := c.faults(); len(faults) > 0 {
 		return &Error{Faults: faults}
@@ -33,6 +34,9 @@ func (c *Config) faults() []Fault {
 	v.window(c)
 	v.state(c)
 	v.featurize(&c.Featurize)
+	v.check(c.Embedding.Dim >= 1 && c.Embedding.Dim <= max(1, c.Featurize.ProjectionDim), "embedding.dim",
+		"must be between 1 and featurize.projection_dim, got %d", c.Embedding.Dim)
+	v.oneOf("embed.missing_text", c.Embed.MissingText, "skip", "neighbours")
 	v.train(&c.Train)
 	v.evaluate(&c.Evaluate)
 	v.refresh(&c.Refresh)
@@ -61,7 +65,7 @@ func (v *validator) atLeastTime(path string, value, least time.Duration) {
 	v.check(value >= least, path, "must be at least %v, got %v", least, value)
 }
 
-// share checks a share that may be nothing but not everything.
+// share checks a share that may be 0 but not 1.
 func (v *validator) share(path string, value float64) {
 	v.check(value >= 0 && value < 1, path, "must be a share of at least 0 and below 1, got %v", value)
 }
@@ -96,7 +100,8 @@ func (v *validator) store(c *Config) {
 	case err != nil:
 		v.check(false, "store", forms)
 	case u.User != nil:
-		v.check(false, "store", "must not hold credentials; use s3.access_key and s3.secret_key, or the AWS environment")
+		v.check(false, "store",
+			"must not hold credentials; use s3.access_key and s3.secret_key, or the AWS environment")
 	case u.RawQuery != "" || u.Fragment != "":
 		v.check(false, "store", "must not have a query or fragment; escape ? as %%3F and # as %%23")
 	case u.Scheme == "file":
@@ -134,7 +139,8 @@ func (v *validator) kafka(c *Config) {
 		v.check(k.SASL.Mechanism == "", "kafka.sasl.mechanism", `must be "" for the embedded broker`)
 	} else {
 		for i, b := range k.Brokers {
-			v.check(isHostPort(b) && !strings.HasPrefix(b, ":"), listPath("kafka.brokers", i, len(k.Brokers)), "must be host:port")
+			v.check(isHostPort(b) && !strings.HasPrefix(b, ":"), listPath("kafka.brokers", i, len(k.Brokers)),
+				"must be host:port")
 		}
 	}
 
@@ -198,6 +204,7 @@ func (v *validator) ingest(in *Ingest) {
 	v.oneOf("ingest.edges.format", in.Edges.Format, "json", "avro", "protobuf")
 	v.schemaRegistry(in)
 
+	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
 	v.check(l.TextBytes > 0, "ingest.limits.text_bytes", "must be more than 0")
@@ -215,7 +222,8 @@ func (v *validator) schemaRegistry(in *Ingest) {
 	case err == nil && u.User != nil:
 		v.check(false, "ingest.schema_registry.url", "must not hold credentials; use username and password")
 	default:
-		v.check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == "",
+		v.check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" &&
+			u.Fragment == "",
 			"ingest.schema_registry.url", "must be http://host:port or https://host:port, perhaps with a path")
 	}
 	v.check(r.Password == "" || r.Username != "", "ingest.schema_registry.username", "must be given with password")
@@ -240,13 +248,11 @@ func (v *validator) state(c *Config) {
 }
 
 func (v *validator) featurize(f *Featurize) {
-	v.oneOf("featurize.profile", f.Profile, "default", "pecos")
+	v.oneOf("featurize.profile", f.Profile, Profiles...)
 	v.atLeast("featurize.max_degree", f.MaxDegree, 1)
 	v.atLeast("featurize.projection_dim", f.ProjectionDim, 1)
-	v.check(f.PIFA.Dim >= 1 && f.PIFA.Dim <= max(1, f.ProjectionDim), "featurize.pifa.dim",
-		"must be between 1 and projection_dim, got %d", f.PIFA.Dim)
-	v.oneOf("featurize.pifa.weighting", f.PIFA.Weighting, "sum", "inverse_sqrt_degree")
-	v.oneOf("featurize.label_features", f.LabelFeatures, "pifa", "pifa-identity", "text", "random")
+	v.oneOf("featurize.pifa.weighting", f.PIFA.Weighting, Weightings...)
+	v.oneOf("featurize.label_features", f.LabelFeatures, LabelFeatures...)
 	v.check(f.MemoryLimit == 0 || f.MemoryLimit >= 64*MiB, "featurize.memory_limit",
 		"must be at least 64MiB, or 0 for none, got %v", f.MemoryLimit)
 	v.atLeast("featurize.tree.leaf_size", f.Tree.LeafSize, 0)
@@ -255,9 +261,10 @@ func (v *validator) featurize(f *Featurize) {
 }
 
 func (v *validator) train(t *Train) {
-	v.oneOf("train.encoder", t.Encoder, "bag", "linear", "bert")
+	v.oneOf("train.encoder", t.Encoder, Encoders...)
 	v.check(t.Encoder != "bert" || t.BERT.Model != "", "train.bert.model",
-		"the encoder bert needs a model to start from: a Hugging Face directory with config.json, vocab.txt and model.safetensors")
+		"the encoder bert needs a model to start from: a Hugging Face directory with config.json, "+
+			"vocab.txt and model.safetensors")
 	v.oneOf("train.bert.pooling", t.BERT.Pooling, "mean", "cls")
 	v.check(t.BERT.MaxTokens >= 3 && t.BERT.MaxTokens <= 1<<16, "train.bert.max_tokens",
 		"must be between 3 and the positions of the model, got %d", t.BERT.MaxTokens)
@@ -272,6 +279,8 @@ func (v *validator) train(t *Train) {
 func (v *validator) evaluate(e *Evaluate) {
 	v.check(e.HoldoutEdges >= 0 && e.HoldoutEdges <= 0.5, "evaluate.holdout_edges",
 		"must be a share between 0 and 0.5, got %v", e.HoldoutEdges)
+	v.check(e.HoldoutNodes >= 0 && e.HoldoutNodes <= 0.5, "evaluate.holdout_nodes",
+		"must be a share between 0 and 0.5, got %v", e.HoldoutNodes)
 	for i, rate := range e.ProbeRates {
 		v.check(rate > 0 && rate < 1, fmt.Sprintf("evaluate.probe_rates[%d]", i),
 			"must be a share between 0 and 1, both excluded, got %v", rate)
@@ -286,16 +295,23 @@ func (v *validator) refresh(r *Refresh) {
 		"must be a share between 0 and 1, or a whole number of changes, got %v", r.MinChanges)
 	v.atLeastTime("refresh.max_age", r.MaxAge, time.Second)
 	v.atLeast("refresh.keep", r.Keep, 1)
+	v.oneOf("refresh.quality_gate", r.QualityGate, QualityGates...)
 }
 
 func (v *validator) outputs(c *Config) {
 	v.oneOf("sink.format", c.Sink.Format, "json", "binary")
+	v.oneOf("sink.embedding_type", c.Sink.EmbeddingType, "float32", "float16", "int8")
+	v.atLeast("sink.embedding_dim", c.Sink.EmbeddingDim, 0)
 	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
+	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 }
 
-// Warnings names what is allowed but should be on purpose.
+// Renamed has a hint for each field that the file gives by an old name.
+func (c *Config) Renamed() []string { return c.renamed }
+
+// Warnings lists settings that are allowed but should be deliberate.
 func (c *Config) Warnings() []string {
 	var out []string
 	warn := func(when bool, text string) {
@@ -304,12 +320,14 @@ func (c *Config) Warnings() []string {
 		}
 	}
 	k := &c.Kafka
-	warn(c.HTTP.Listen != "" && !loopback(c.HTTP.Listen),
-		"http.listen: metrics are open to other machines, without authentication")
+	warn(c.HTTP.Listen != "" && c.HTTP.Token == "" && !loopback(c.HTTP.Listen),
+		"http.listen: metrics are open to other machines, without authentication; set http.token")
 	warn(k.TLS.InsecureSkipVerify, "kafka.tls.insecure_skip_verify: brokers are not authenticated")
-	warn(k.SASL.Mechanism == "PLAIN" && !k.TLS.Enabled, "kafka.sasl.mechanism: PLAIN without TLS sends the password in the clear")
+	warn(k.SASL.Mechanism == "PLAIN" && !k.TLS.Enabled,
+		"kafka.sasl.mechanism: PLAIN without TLS sends the password in the clear")
 	r := &c.Ingest.SchemaRegistry
-	warn(r.Password != "" && strings.HasPrefix(r.URL, "http:"), "ingest.schema_registry.url: http sends the password in the clear")
+	warn(r.Password != "" && strings.HasPrefix(r.URL, "http:"),
+		"ingest.schema_registry.url: http sends the password in the clear")
 	warn(strings.HasPrefix(c.Store, "s3:") && c.S3.Insecure, "s3.insecure: objects travel in the clear")
 	return out
 }
@@ -332,8 +350,7 @@ func loopback(hostPort string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// listPath is the path of entry i of a list; the only entry of a list may
-// stand without brackets.
+// listPath is the path of entry i of a list; the only entry of a list may stand without brackets.
 func listPath(path string, i, n int) string {
 	if n == 1 {
 		return path

@@ -19,8 +19,10 @@ import (
 
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
+	"giantstream/ingest/embeddingtopic"
 	"giantstream/sink/dirstore"
 	"giantstream/sink/embedding"
+	"giantstream/sink/storetest"
 )
 
 // interpreter is the Python that the examples run with.
@@ -30,7 +32,8 @@ func interpreter() string { return cmp.Or(os.Getenv("GIANTSTREAM_PYTHON"), "pyth
 func needs(t *testing.T, modules string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), interpreter(), "-c", "import "+modules).CombinedOutput(); err != nil {
-		t.Skipf("%s has not all of %s (examples/README.md): %v: %.200s", interpreter(), modules, err, bytes.TrimSpace(out))
+		t.Skipf("%s has not all of %s (examples/README.md): %v: %.200s",
+			interpreter(), modules, err, bytes.TrimSpace(out))
 	}
 }
 
@@ -59,13 +62,14 @@ shards: 2
 window: {changes: 100, time: 200ms}
 featurize:
   projection_dim: 48
-  pifa: {dim: 32}
   tree: {leaf_size: 4, branching: 4}
+embedding: {dim: 32}
 evaluate: {probe_rates: [0.5]}
 http: {listen: ""}
 `
 
-// store is a finished pipeline of nodes in four topics, whose classes are the topics; made once for all tests.
+// store is a finished pipeline, made once for all tests. Its nodes are in four topics, which are
+// their classes.
 var store = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "giantstream-examples-*")
 	if err != nil {
@@ -85,13 +89,16 @@ var store = sync.OnceValues(func() (string, error) {
 			}
 		}
 	}
-	for name, data := range map[string][]byte{"nodes.jsonl": n.Bytes(), "edges.jsonl": e.Bytes(), "pipeline.yaml": []byte(config)} {
+	for name, data := range map[string][]byte{"nodes.jsonl": n.Bytes(), "edges.jsonl": e.Bytes(),
+		"pipeline.yaml": []byte(config)} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return dir, err
 		}
 	}
-	cmd := exec.Command("go", "run", "../cmd/giantstream", "run", "--until-idle", "-c", filepath.Join(dir, "pipeline.yaml"),
-		"--store", filepath.Join(dir, "store"), "--nodes", filepath.Join(dir, "nodes.jsonl"), "--edges", filepath.Join(dir, "edges.jsonl"))
+	cmd := exec.Command("go", "run", "../cmd/giantstream", "run", "--until-idle", "-c",
+		filepath.Join(dir, "pipeline.yaml"),
+		"--store", filepath.Join(dir, "store"), "--nodes", filepath.Join(dir,
+			"nodes.jsonl"), "--edges", filepath.Join(dir, "edges.jsonl"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("%w\n%s", err, out)
 	}
@@ -112,7 +119,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// storeOf returns the store for an example that needs modules, and skips the test before one is made in vain.
+// storeOf returns the store for an example that needs modules, and skips the test before one is
+// made in vain.
 func storeOf(t *testing.T, modules string) string {
 	t.Helper()
 	needs(t, modules)
@@ -135,7 +143,10 @@ func TestSQL(t *testing.T) {
 		return table[1:]
 	}
 	newest := query("newest")
-	if len(newest) != 20 || !slices.ContainsFunc(newest, func(r []string) bool { return r[0] == "n000" && r[1] == "topic 0" }) {
+	if len(newest) != 20 || !slices.ContainsFunc(newest, func(r []string) bool {
+		return r[0] == "n000" &&
+			r[1] == "topic 0"
+	}) {
 		t.Errorf("newest rows: %v", newest)
 	}
 	same := 0
@@ -160,7 +171,7 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// The index takes both formats and deletions, and goes on where it stands.
+// The index takes both formats and deletions, and continues where it stands.
 func TestSink(t *testing.T) {
 	const topic = "embeddings"
 	needs(t, "confluent_kafka, numpy")
@@ -177,9 +188,9 @@ func TestSink(t *testing.T) {
 	if err := c.EnsureTopics(t.Context(), client.TopicSpec{Name: topic, Partitions: 3}); err != nil {
 		t.Fatal(err)
 	}
-	publish := func(format embedding.Format, records ...embedding.Record) {
+	publish := func(format embeddingtopic.Format, records ...embedding.Record) {
 		t.Helper()
-		p := embedding.NewPublisher(embedding.NewWriter(b.Addrs(), topic, nil), format)
+		p := embeddingtopic.NewPublisher(c, topic, format)
 		if err := p.Publish(context.WithoutCancel(t.Context()), records); err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +201,8 @@ func TestSink(t *testing.T) {
 	index := filepath.Join(t.TempDir(), "index.db")
 	follow := func(want string) {
 		t.Helper()
-		out := python(t, "sink/consume.py", "follow", "--brokers", b.Addrs()[0], "--topic", topic, "--index", index, "--until-end")
+		out := python(t, "sink/consume.py", "follow", "--brokers", b.Addrs()[0], "--topic", topic, "--index", index,
+			"--until-end")
 		if strings.TrimSpace(out) != want {
 			t.Errorf("follow prints %q, want %q", out, want)
 		}
@@ -214,9 +226,22 @@ func TestSink(t *testing.T) {
 	follow("2 records applied")
 	search("0.6000\tc\n")
 	follow("0 records applied")
+
+	// Vectors of all types, in both formats.
+	wide := record("c", 1, 0.6, 0.8)
+	for _, typ := range []embedding.Type{embedding.Float16, embedding.Int8} {
+		narrow := embedding.Format{Type: typ}.Narrow(wide)
+		x, y := float64(narrow.Vector[0]), float64(narrow.Vector[1])
+		for _, format := range []embeddingtopic.Format{embeddingtopic.JSON, embeddingtopic.Binary} {
+			publish(format, narrow)
+			follow("1 records applied")
+			search(fmt.Sprintf("%.4f\tc\n", x/math.Hypot(x, y)))
+		}
+	}
 }
 
-// The trainer learns, writes what our reader takes, and a training that was stopped ends as one that was not.
+// The trainer learns, writes what our reader takes, and a training that was stopped ends as one
+// that was not.
 func TestPyTorch(t *testing.T) {
 	generation := filepath.Join(storeOf(t, "torch, pyarrow, numpy"), "generations", "000001")
 	out := t.TempDir()
@@ -264,7 +289,8 @@ func TestPyTorch(t *testing.T) {
 	if within/n < across/n+0.3 {
 		t.Errorf("mean cosine %.2f within topics, %.2f across", within/n, across/n)
 	}
-	python(t, "pytorch/train.py", generation, "--out", filepath.Join(out, "hinge"), "--objective", "hinge", "--dim", "8", "--epochs", "1")
+	python(t, "pytorch/train.py", generation, "--out", filepath.Join(out, "hinge"), "--objective", "hinge", "--dim",
+		"8", "--epochs", "1")
 }
 
 // readEmbeddings reads what a trainer wrote below dir with our own reader.
@@ -276,7 +302,8 @@ func readEmbeddings(t *testing.T, dir string) map[string][]float32 {
 	}
 	out := map[string][]float32{}
 	for part := range 2 {
-		for r, err := range embedding.ReadParquet(t.Context(), s, fmt.Sprintf("embeddings/part-%05d.parquet", part)) {
+		ref := storetest.Ref(t, s, fmt.Sprintf("embeddings/part-%05d.parquet", part))
+		for r, err := range embedding.ReadParquet(t.Context(), s, ref) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,8 +22,8 @@ import (
 
 const bucket = "giantstream"
 
-// serveS3 starts a server of S3, and has Python, and the store that it returns, find it by
-// the environment.
+// serveS3 starts a server of S3, and has Python, and the store that it returns, find it by the
+// environment.
 func serveS3(t *testing.T) sink.Store {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,12 +36,14 @@ func serveS3(t *testing.T) sink.Store {
 	}
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": "http://" + addr, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1",
-		"AWS_ACCESS_KEY_ID": "giantstream", "AWS_SECRET_ACCESS_KEY": "giantstream-dev", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ACCESS_KEY_ID": "giantstream", "AWS_SECRET_ACCESS_KEY": "giantstream-dev",
+		"AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		t.Setenv(name, value)
 	}
 	program := filepath.Join(t.TempDir(), "s3")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/dev/s3").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program,
+		"../cmd/dev/s3").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	server := exec.CommandContext(t.Context(), program, "-dir", t.TempDir(), "-listen", addr, "-bucket", bucket)
@@ -64,7 +66,8 @@ func serveS3(t *testing.T) sink.Store {
 		t.Fatalf("the S3 server is not ready (%v)\n%s", lines.Err(), log.Bytes())
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // so that no line stops the server; it ends with it
-	s, err := s3store.Open(t.Context(), bucket, "a/prefix", s3store.Options{Endpoint: "http://" + addr, PathStyle: true})
+	s, err := s3store.Open(t.Context(), bucket, "a/prefix",
+		s3store.Options{Endpoint: "http://" + addr, PathStyle: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +117,14 @@ func TestFromS3(t *testing.T) {
 	t.Run("PyTorch", func(t *testing.T) {
 		train := func(store string) map[string][]float32 {
 			out := t.TempDir()
-			python(t, "pytorch/train.py", store+"/generations/000001", "--out", out, "--dim", "8", "--batch", "16", "--epochs", "1")
+			python(t, "pytorch/train.py", store+"/generations/000001", "--out", out, "--dim", "8", "--batch", "16",
+				"--epochs", "1")
 			return readEmbeddings(t, out)
 		}
 		local, remote := train(dir), train(at)
 		if len(local) == 0 || !maps.EqualFunc(local, remote, slices.Equal[[]float32]) {
-			t.Errorf("%d embeddings from the bucket, %d from the directory, or not the same ones", len(remote), len(local))
+			t.Errorf("%d embeddings from the bucket, %d from the directory, or not the same ones",
+				len(remote), len(local))
 		}
 	})
 }

@@ -13,34 +13,34 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/internal/kafkatest"
-	"giantstream/stream"
-
-	"github.com/segmentio/kafka-go"
+	"giantstream/stream/mutation"
 )
 
 var now = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
 func mapping() decode.Mapping {
-	m := decode.DefaultMapping()
+	m := kafkatest.Mapping()
 	m.Nodes.EventTime = "at"
 	return m
 }
 
 // readAll reads all shards to their ends.
-func readAll(t *testing.T, e *kafkatest.Env) []stream.Mutation {
+func readAll(t *testing.T, e *kafkatest.Env) []mutation.Mutation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var all []stream.Mutation
+	var all []mutation.Mutation
 	for shard := range e.Shards {
 		f, err := feed.Open(ctx, feed.Config{
-			Client: e.Client, Topics: e.Topics, Mapping: mapping(), Limits: decode.DefaultLimits(),
+			Client: e.Client, Topics: e.Topics, Mapping: mapping(), Limits: kafkatest.Limits(),
 			Shards: e.Shards, Clock: func() time.Time { return now }, Log: e.Log,
 		}, shard, nil)
 		if err != nil {
@@ -80,7 +80,7 @@ func list(t *testing.T, e *kafkatest.Env, f deadletter.Filter) map[string]deadle
 	return out
 }
 
-func summary(ms []stream.Mutation) []string {
+func summary(ms []mutation.Mutation) []string {
 	var out []string
 	for _, m := range ms {
 		out = append(out, fmt.Sprintf("%d %s>%s %s", m.Op, m.ID, m.Other, m.Text))
@@ -89,8 +89,8 @@ func summary(ms []stream.Mutation) []string {
 	return out
 }
 
-// TestBadRecords sends two files of bad records through: every bad one ends
-// in the dead letters with its reason, every good one becomes a mutation.
+// TestBadRecords sends two files of bad records through: every bad one ends in the dead letters
+// with its reason, every good one becomes a mutation.
 func TestBadRecords(t *testing.T) {
 	e := kafkatest.Start(t, 3)
 	dir := t.TempDir()
@@ -104,7 +104,8 @@ func TestBadRecords(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "nodes.jsonl"), bad, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	o := backfill.Options{Client: e.Client, Topics: e.Topics, Mapping: mapping(), Limits: decode.DefaultLimits(), Clock: func() time.Time { return now }}
+	o := backfill.Options{Client: e.Client, Topics: e.Topics, Mapping: mapping(), Limits: kafkatest.Limits(),
+		Clock: func() time.Time { return now }}
 	if o.Nodes, err = backfill.Files(filepath.Join(dir, "nodes.jsonl")); err != nil {
 		t.Fatal(err)
 	}
@@ -114,14 +115,15 @@ func TestBadRecords(t *testing.T) {
 	if _, err := backfill.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	// What a backfill would not send: a text of 10 MB, a wrong key, an
-	// unreadable key, foreign bytes on the mirror topic, a null without a key.
+	// What a backfill would not send: a text of 10 MB, a wrong key, an unreadable key, foreign
+	// bytes on the mirror topic, a null without a key.
 	elsewhere := "elsewhere"
 	for client.Partition([]byte(elsewhere), 3) == client.Partition([]byte("n1"), 3) {
 		elsewhere += "!"
 	}
 	wrong := kafka.Message{Topic: "nodes", Key: []byte("n1"), Value: fmt.Appendf(nil, `{"id":%q}`, elsewhere)}
-	many := kafka.Message{Topic: "edges", Key: []byte("n1"), Value: []byte(`{"src":"n1","dst":[` + strings.Repeat("1,", 10_000) + `1]}`)}
+	many := kafka.Message{Topic: "edges", Key: []byte("n1"),
+		Value: []byte(`{"src":"n1","dst":[` + strings.Repeat("1,", 10_000) + `1]}`)}
 	direct := `{"id":"direct","text":"` + huge[22:]
 	e.Send(t, wrong, many,
 		kafka.Message{Topic: "nodes", Key: []byte("direct"), Value: []byte(direct)},
@@ -182,7 +184,9 @@ func TestBadRecords(t *testing.T) {
 	if len(gotCodes) != len(codes) {
 		t.Errorf("%d dead letters, want %d: %.40q", len(gotCodes), len(codes), slices.Sorted(maps.Keys(gotCodes)))
 	}
-	schemas := map[decode.Code]bool{decode.BadEncoding: true, decode.UnknownSchema: true} // not of JSON; see feed
+	// Those of schemas are not of JSON, see feed; a foreign record is no letter.
+	schemas := map[decode.Code]bool{decode.BadEncoding: true, decode.UnknownSchema: true, decode.Foreign: true,
+		decode.FutureTime: true}
 	for _, c := range decode.Codes() {
 		if !all[c] && !schemas[c] {
 			t.Errorf("no letter has code %s", c)
@@ -214,7 +218,8 @@ func TestReplay(t *testing.T) {
 		kafka.Message{Topic: "edges", Key: []byte("a"), Value: []byte(`{"src":"a","dst":"a"}`), Time: at})
 	readAll(t, e)
 
-	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics.DeadLetters, deadletter.Filter{Code: decode.BadType}, nil)
+	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{Code: decode.BadType},
+		nil)
 	if err != nil || done != (deadletter.Replayed{Sent: 1}) {
 		t.Fatalf("replay: %+v, %v", done, err)
 	}
@@ -246,8 +251,53 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayUnderABetterMapping: the ids were mapped wrongly, so the records
-// were sent without keys; with the right mapping a replay mends that.
+// TestForeignRecordsHideNoLetters: another program's record on the dead-letter topic is shown as what
+// it is, and everything else goes on.
+func TestForeignRecordsHideNoLetters(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	e.Send(t, kafka.Message{Topic: "dead-letters", Value: []byte("hello")},
+		kafka.Message{Topic: "dead-letters", Headers: []kafka.Header{{Key: "dlq-format", Value: []byte("9")}}})
+	e.Send(t, kafka.Message{Topic: "nodes", Key: []byte("a"), Value: []byte(`{"id":"a","text":{}}`)})
+	readAll(t, e)
+	letters := list(t, e, deadletter.Filter{})
+	if l := letters["hello"]; !l.Foreign() || l.Topic != e.Topics.DeadLetters || l.Offset != 0 || l.Message == "" {
+		t.Errorf("the foreign record is listed as %+v", l)
+	}
+	if l := letters[`{"id":"a","text":{}}`]; l.Code != decode.BadType {
+		t.Errorf("the letter after it is listed as %+v", l)
+	}
+	if n := len(list(t, e, deadletter.Filter{Code: decode.Foreign})); n != 2 {
+		t.Errorf("%d foreign records, want 2", n)
+	}
+	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, nil)
+	if err != nil || done != (deadletter.Replayed{Sent: 1, Foreign: 2}) {
+		t.Errorf("replay: %+v, %v", done, err)
+	}
+}
+
+// TestReplayWritesToItsOwnTopics: a letter that names another topic is not sent there.
+func TestReplayWritesToItsOwnTopics(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	e.Send(t, kafka.Message{Topic: "nodes", Key: []byte("a"), Value: []byte(`{"id":"a","text":{}}`)})
+	readAll(t, e)
+	letter := e.Read(t, "dead-letters")[0]
+	for i, h := range letter.Headers {
+		if h.Key == "dlq-topic" {
+			letter.Headers[i].Value = []byte("embeddings")
+		}
+	}
+	e.Send(t, kafka.Message{Topic: "dead-letters", Value: letter.Value, Headers: letter.Headers})
+	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, nil)
+	if err != nil || done != (deadletter.Replayed{Sent: 1, Elsewhere: 1}) {
+		t.Errorf("replay: %+v, %v", done, err)
+	}
+	if nodes, other := len(e.Read(t, "nodes")), len(e.Read(t, "embeddings")); nodes != 2 || other != 0 {
+		t.Errorf("%d records in nodes and %d in embeddings, want 2 and 0", nodes, other)
+	}
+}
+
+// TestReplayUnderABetterMapping: the ids were mapped wrongly, so the records were sent without
+// keys; with the right mapping a replay mends that.
 func TestReplayUnderABetterMapping(t *testing.T) {
 	e := kafkatest.Start(t, 4)
 	var want []string
@@ -259,11 +309,11 @@ func TestReplayUnderABetterMapping(t *testing.T) {
 	if got := summary(readAll(t, e)); len(got) == 20 {
 		t.Fatal("no record was in a wrong partition")
 	}
-	key, err := deadletter.NewKeyer(e.Topics, mapping(), decode.DefaultLimits())
+	key, err := deadletter.NewKeyer(e.Topics, mapping(), kafkatest.Limits())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := deadletter.Replay(t.Context(), e.Client, e.Topics.DeadLetters, deadletter.Filter{}, key); err != nil {
+	if _, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, key); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Compact(summary(readAll(t, e))); !slices.Equal(got, want) {

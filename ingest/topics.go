@@ -8,23 +8,31 @@ import (
 	"giantstream/ingest/client"
 )
 
-// Topics names the Kafka topics of a pipeline. Nodes, Edges and Mirror have
-// the same number of partitions: partition p of each is shard p.
+// Topics names the Kafka topics of a pipeline. Nodes, Edges and Mirror have the same number of
+// partitions: partition p of each is shard p.
 type Topics struct {
 	Nodes string
 	Edges string
-	// Mirror carries the assertions of an undirected graph to the shard of
-	// the far end; "" for a directed graph.
+	// Mirror carries the assertions of an undirected graph to the shard of the far end; "" for a
+	// directed graph.
 	Mirror      string
 	Embeddings  string
 	DeadLetters string
-	// SourceNodes and SourceEdges, where not "", are copied to Nodes and Edges with
-	// the right keys, see package rekey. They have any number of partitions.
+	// SourceNodes and SourceEdges, unless "", are copied to Nodes and Edges with the right keys
+	// (package repartition). They may have any number of partitions.
 	SourceNodes, SourceEdges string
 }
 
-// Rekeyed reports whether the shards read copies of the source topics.
-func (t Topics) Rekeyed() bool { return t.SourceNodes != "" }
+// Repartitioned reports whether the shards read copies of the source topics.
+func (t Topics) Repartitioned() bool { return t.SourceNodes != "" }
+
+// Sources are the topics that are copied, nil if there are none.
+func (t Topics) Sources() []string {
+	if !t.Repartitioned() {
+		return nil
+	}
+	return []string{t.SourceNodes, t.SourceEdges}
+}
 
 // Inputs are the topics that a shard reads, in the order nodes, edges, mirror.
 func (t Topics) Inputs() []string {
@@ -35,8 +43,8 @@ func (t Topics) Inputs() []string {
 	return in
 }
 
-// Specs says what the topics must be for a pipeline with that many shards: the
-// inputs have a partition per shard, and embeddings are compacted.
+// Specs returns what the topics of a pipeline with that many shards must be: the inputs have a
+// partition per shard, and the embeddings topic is compacted.
 func (t Topics) Specs(shards int) []client.TopicSpec {
 	specs := []client.TopicSpec{
 		{Name: t.Embeddings, Partitions: shards, Flexible: true, Compacted: true},
@@ -45,7 +53,7 @@ func (t Topics) Specs(shards int) []client.TopicSpec {
 	for _, in := range t.Inputs() {
 		specs = append(specs, client.TopicSpec{Name: in, Partitions: shards})
 	}
-	if t.Rekeyed() {
+	if t.Repartitioned() {
 		specs = append(specs, client.TopicSpec{Name: t.SourceNodes, Partitions: shards, Flexible: true},
 			client.TopicSpec{Name: t.SourceEdges, Partitions: shards, Flexible: true})
 	}
@@ -62,7 +70,7 @@ func (t Topics) Validate() error {
 		{"source nodes", t.SourceNodes}, {"source edges", t.SourceEdges},
 	} {
 		switch {
-		case n.name == "" && (n.role == "mirror" || strings.HasPrefix(n.role, "source") && !t.Rekeyed()):
+		case n.name == "" && (n.role == "mirror" || strings.HasPrefix(n.role, "source") && !t.Repartitioned()):
 		case n.name == "":
 			errs = append(errs, fmt.Errorf("the %s topic has no name", n.role))
 		case used[n.name] != "":

@@ -9,8 +9,8 @@ import (
 // ErrBadKey: the key or prefix is not of the form that Store describes.
 var ErrBadKey = errors.New("invalid object key")
 
-// Limits of a key, in bytes: S3 takes 1,024 for the bucket prefix and the key
-// together, local file systems 255 for one segment.
+// Limits of a key, in bytes: S3 takes 1,024 for the bucket prefix and the key together, local file
+// systems 255 for one segment.
 const (
 	MaxKeyLen     = 512
 	MaxSegmentLen = 200
@@ -32,8 +32,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckPrefix reports whether prefix may be given to Store.List: "" or the
-// beginning of a key.
+// CheckPrefix reports whether prefix may be given to Store.List: "" or the beginning of a key.
 func CheckPrefix(prefix string) error {
 	dir, last := SplitKey(prefix)
 	if len(last) < len(prefix) { // there is a slash
@@ -44,8 +43,8 @@ func CheckPrefix(prefix string) error {
 	return checkBytes(prefix, last)
 }
 
-// SplitKey cuts a key or prefix at its last slash. dir has no trailing slash
-// and is "" if there is none.
+// SplitKey cuts a key or prefix at its last slash. dir has no trailing slash and is "" if there is
+// none.
 func SplitKey(key string) (dir, base string) {
 	if i := strings.LastIndexByte(key, '/'); i >= 0 {
 		return key[:i], key[i+1:]
@@ -60,7 +59,8 @@ func checkSegment(key, segment string) error {
 	case segment == "." || segment == "..":
 		return fmt.Errorf("%w: %q has a dot segment", ErrBadKey, key)
 	case len(segment) > MaxSegmentLen:
-		return fmt.Errorf("%w: %q has a segment of %d bytes, the limit is %d", ErrBadKey, key, len(segment), MaxSegmentLen)
+		return fmt.Errorf("%w: %q has a segment of %d bytes, the limit is %d",
+			ErrBadKey, key, len(segment), MaxSegmentLen)
 	}
 	return checkBytes(key, segment)
 }

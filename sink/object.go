@@ -7,23 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
-// ErrChanged: the object was replaced while it was being read. Opening it
-// again gives the new one.
+// ErrChanged: the object was replaced while it was being read. Opening it again gives the new one.
 var ErrChanged = errors.New("object was replaced while it was being read")
 
-// changedRetries bounds how often ReadAll starts over on an object that is
-// replaced under it.
+// changedRetries bounds how often ReadAll starts over because the object was replaced meanwhile.
 const changedRetries = 8
 
-// ReadAll returns the whole object, or ErrNotFound. Meant for manifests and
-// artifacts, which fit into memory.
+// ReadAll returns the whole object, or ErrNotFound. It is meant for manifests and artifacts, which
+// fit into memory.
 func ReadAll(ctx context.Context, s Store, key string) ([]byte, error) {
-	for try := 0; ; try++ {
+	for attempt := 0; ; attempt++ {
 		data, err := readOnce(ctx, s, key)
-		if !errors.Is(err, ErrChanged) || try == changedRetries {
+		if !errors.Is(err, ErrChanged) || attempt == changedRetries {
 			return data, err
 		}
 	}
@@ -46,8 +43,8 @@ func readOnce(ctx context.Context, s Store, key string) (data []byte, err error)
 	return nil, fmt.Errorf("read object %q: %d of %d bytes: %w", key, n, len(data), err)
 }
 
-// Summed is content whose SHA-256 is known. A store that signs what it is given
-// to Put need not compute it.
+// Summed is content with a known SHA-256. A store that signs its uploads need not compute the sum
+// in Put.
 type Summed struct {
 	*io.SectionReader
 	SHA256 [sha256.Size]byte
@@ -58,25 +55,10 @@ func PutBytes(ctx context.Context, s Store, key string, data []byte) error {
 	return s.Put(ctx, key, bytes.NewReader(data), int64(len(data)))
 }
 
-// PutFile stores the local file at path under key.
-func PutFile(ctx context.Context, s Store, key, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("put %q: %w", key, err)
-	}
-	defer f.Close() //nolint:errcheck // read only
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("put %q: %w", key, err)
-	}
-	return s.Put(ctx, key, f, info.Size())
-}
-
-// SettleCreate decides what a Create that found the key taken has meant. If
-// the object holds exactly data, an earlier attempt of the same Create has
-// succeeded and only its response was lost: nil. Otherwise another writer was
-// first: ErrExists. Implementations of Store call it.
-func SettleCreate(ctx context.Context, s Store, key string, data []byte) error {
+// ConfirmCreate decides the outcome of a Create that found the key taken. If the object holds
+// exactly data, an earlier attempt of the same Create has succeeded and only its response was lost:
+// nil. Otherwise another writer was first: ErrExists. Implementations of Store call it.
+func ConfirmCreate(ctx context.Context, s Store, key string, data []byte) error {
 	stored, err := ReadAll(ctx, s, key)
 	switch {
 	case err == nil && bytes.Equal(stored, data):
@@ -84,6 +66,7 @@ func SettleCreate(ctx context.Context, s Store, key string, data []byte) error {
 	case err == nil, errors.Is(err, ErrNotFound): // taken, or taken and deleted since
 		return &Error{Op: "create", Key: key, Err: ErrExists}
 	default:
-		return &Error{Op: "create", Key: key, Err: fmt.Errorf("key is taken, cannot tell by whom: %w", err)}
+		return &Error{Op: "create", Key: key, Err: fmt.Errorf("the key is taken, and the object there cannot be "+
+			"read: %w", err)}
 	}
 }

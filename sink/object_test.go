@@ -3,8 +3,6 @@ package sink_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,23 +11,6 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 )
-
-func TestPutFile(t *testing.T) {
-	var s memstore.Store
-	path := filepath.Join(t.TempDir(), "part.parquet")
-	if err := os.WriteFile(path, []byte("the file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := sink.PutFile(t.Context(), &s, "a/part", path); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := sink.ReadAll(t.Context(), &s, "a/part"); err != nil || string(got) != "the file" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	if err := sink.PutFile(t.Context(), &s, "b", path+".none"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing file: got %v, want os.ErrNotExist", err)
-	}
-}
 
 // careless ignores the condition of Create, as some S3 servers do.
 type careless struct{ memstore.Store }

@@ -10,10 +10,11 @@ import (
 	"giantstream/sink/dirstore"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
+	"giantstream/sink/rows/rowstest"
 )
 
-// Others read our Parquet files without code of ours: pyarrow and DuckDB, with
-// the types and counts of docs/format.
+// Others read our Parquet files without code of ours: pyarrow and DuckDB, with the types and counts
+// of docs/format.
 func TestParquetInPyarrowAndDuckDB(t *testing.T) {
 	if out, err := exec.Command("python3", "-c", "import pyarrow, duckdb").CombinedOutput(); err != nil {
 		t.Skipf("python3 with pyarrow and duckdb is not here (pip install pyarrow duckdb): %v: %.200s", err, out)
@@ -28,17 +29,16 @@ func TestParquetInPyarrowAndDuckDB(t *testing.T) {
 			FeatureIndices: []int32{1, 7}, FeatureValues: []float32{0.5, 0.25},
 			Targets: [][]int32{{0}, {1, 3}, {2, 6, 9}}, TargetCounts: [][]int32{{2}, {1, 1}, {1, 2, 1}},
 			Generation: 3, EventTime: 1_700_000_000_000_001},
-		{NodeID: "b", Text: "naïve ☃", Labels: []string{"a"}, Targets: [][]int32{{0}, nil, {5}}, TargetCounts: [][]int32{{1}, nil, {1}}},
+		{NodeID: "b", Text: "naïve ☃", Labels: []string{"a"}, Targets: [][]int32{{0}, nil, {5}},
+			TargetCounts: [][]int32{{1}, nil, {1}}},
 		{NodeID: "c", Deleted: true},
 	}
 	for i := range 5000 {
-		all = append(all, rows.Row{NodeID: fmt.Sprintf("n%06d", i), Targets: [][]int32{{int32(i % 4)}, {int32(i % 16), 17}}})
+		all = append(all,
+			rows.Row{NodeID: fmt.Sprintf("n%06d", i), Targets: [][]int32{{int32(i % 4)}, {int32(i % 16), 17}}})
 	}
-	rowsInfo, err := rows.WriteSlice(t.Context(), s, "rows.parquet", all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	embInfo, err := embedding.WriteParquet(t.Context(), s, "embeddings.parquet", func(yield func(embedding.Record, error) bool) {
+	rowsInfo := rowstest.Put(t, s, "rows.parquet", all)
+	embInfo, err := embedding.WriteParquet(t.Context(), s, "embeddings.parquet", embedding.Float32, func(yield func(embedding.Record, error) bool) {
 		_ = yield(embedding.Record{NodeID: "a", Vector: []float32{0.5, -1, 0.25, 0}, Generation: 3, Shard: 2, Seq: 7}, nil) &&
 			yield(embedding.Record{NodeID: "b", Vector: []float32{1, 2, 3, 4}, Generation: 3}, nil)
 	})

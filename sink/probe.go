@@ -9,15 +9,14 @@ import (
 )
 
 // noConditionsHint says what to do about ErrNoConditions.
-const noConditionsHint = "the commit protocol needs PUT with If-None-Match: use AWS S3, MinIO, Ceph RGW or another store " +
-	"that enforces it, check that no proxy strips the header, or use a file:// store"
+const noConditionsHint = "the commit protocol needs PUT with If-None-Match: use AWS S3, MinIO, Ceph RGW or " +
+	"another store that enforces it, check that no proxy strips the header, or use a file:// store"
 
 const probePrefix = "probe/"
 
-// Probe proves that the store enforces create-once: it creates an object
-// under a fresh key below probe/, and again with other bytes, which must fail
-// with ErrExists. It returns ErrNoConditions where the second one succeeds.
-// The object is removed afterwards.
+// Probe proves that the store enforces create-once: it creates an object under a fresh key below
+// probe/, and again with other bytes, which must fail with ErrExists. It returns ErrNoConditions
+// where the second one succeeds. The object is removed afterwards.
 func Probe(ctx context.Context, s Store) error {
 	key := probePrefix + rand.Text()
 	err := s.Create(ctx, key, []byte("first"))
@@ -39,9 +38,9 @@ func Probe(ctx context.Context, s Store) error {
 	return nil
 }
 
-// RemoveProbes removes probe objects last changed before the given time, left by
-// processes that died while they probed. Leave those in use their time: a
-// probe whose object vanishes takes the store for one that enforces nothing.
+// RemoveProbes removes probe objects that were last changed before the given time: processes that
+// died while they probed have left them. Choose a time that spares running probes. A probe that
+// loses its object concludes that the store enforces nothing.
 func RemoveProbes(ctx context.Context, s Store, before time.Time) error {
 	for info, err := range s.List(ctx, probePrefix, "") {
 		if err == nil && info.Modified.Before(before) {

@@ -3,8 +3,8 @@ package train
 import "giantstream/featurize/sparse"
 
 // Graph is the cut of a generation as training sees it: the live nodes in a
-// fixed order (ascending id, so independent of shards and windows) and who
-// neighbours whom.
+// fixed order (ascending id, so independent of shards and windows) and their
+// adjacency.
 type Graph struct {
 	IDs []string
 	// Texts may be nil where they are kept elsewhere; encoders are trained on
@@ -24,7 +24,7 @@ func (g *Graph) Len() int { return len(g.IDs) }
 // Encoder is Φ: raw text to embedding. Implementations are safe for
 // concurrent use and give each text the same vector whatever batch it is in.
 type Encoder interface {
-	// Kind is the name used in configuration and artifacts: "bag", "linear", "lsa", "bert".
+	// Kind is the name used in configuration and artifacts: "hybrid", "bag", "linear", "lsa", "bert".
 	Kind() string
 	Dim() int
 	// Encode writes the embedding of texts[i] to out[i*Dim() : (i+1)*Dim()].

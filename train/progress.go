@@ -8,8 +8,7 @@ func OrDiscard(p Progress) Progress {
 	return p
 }
 
-// Note shows a few words on the running stage beside its progress, if p is one
-// that can (a method Note).
+// Note shows a few words on the running stage beside its progress, if p has a method Note.
 func Note(p Progress, words string) {
 	if n, can := p.(interface{ Note(words string) }); can {
 		n.Note(words)

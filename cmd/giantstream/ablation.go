@@ -11,14 +11,16 @@ import (
 
 	"giantstream/cmd/internal/console"
 	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+	"giantstream/train/generation/study"
 )
 
-// ablate makes the ablation table and prints it, as JSON or for people, and
-// draws it where a file is named.
-func (a *app) ablate(ctx context.Context, b *generation.Builder, source generation.Source, seeds []uint64, picture string, asJSON bool, done func()) (err error) {
+// ablate computes the ablation table, prints it as text or JSON, and draws it if a file is named.
+func (a *app) ablate(ctx context.Context, options study.Options, source generation.Source, seeds []uint64,
+	picture string, asJSON bool, done func()) (err error) {
 	var file *os.File
 	if picture != "" {
-		// Before hours of training, not after them.
+		// Fails before hours of training, not after them.
 		f, err := os.Create(picture)
 		if err != nil {
 			return usageError{fmt.Errorf("--picture: %w", err)}
@@ -30,12 +32,12 @@ func (a *app) ablate(ctx context.Context, b *generation.Builder, source generati
 			}
 		}()
 	}
-	table, err := b.Ablate(ctx, source, seeds)
+	table, err := study.Ablate(ctx, options, source, seeds)
 	done()
 	if err != nil {
 		return err
 	}
-	columns := figures(b.Settings.ProbeRates)
+	columns := figures(options.Settings.ProbeRates)
 	if file != nil {
 		if _, err := io.WriteString(file, drawAblation(table, columns)); err != nil {
 			return err
@@ -50,13 +52,13 @@ func (a *app) ablate(ctx context.Context, b *generation.Builder, source generati
 // figure is a column of the tables of evaluations.
 type figure struct {
 	name string
-	of   func(generation.Evaluation) (float64, bool)
+	of   func(fit.Evaluation) (float64, bool)
 }
 
 // figures are the columns: links, and a class probe per rate.
 func figures(rates []float64) []figure {
-	link := func(get func(generation.Evaluation) float64) func(generation.Evaluation) (float64, bool) {
-		return func(e generation.Evaluation) (float64, bool) {
+	link := func(get func(fit.Evaluation) float64) func(fit.Evaluation) (float64, bool) {
+		return func(e fit.Evaluation) (float64, bool) {
 			if e.Links == nil {
 				return 0, false
 			}
@@ -64,12 +66,13 @@ func figures(rates []float64) []figure {
 		}
 	}
 	out := []figure{
-		{"link AUC", link(func(e generation.Evaluation) float64 { return e.Links.AUC })},
-		{"MRR", link(func(e generation.Evaluation) float64 { return e.Links.MRR })},
-		{"hits@10", link(func(e generation.Evaluation) float64 { return e.Links.Hits10 })},
+		{"link AUC", link(func(e fit.Evaluation) float64 { return e.Links.AUC })},
+		{"MRR", link(func(e fit.Evaluation) float64 { return e.Links.MRR })},
+		{"hits@10", link(func(e fit.Evaluation) float64 { return e.Links.Hits10 })},
 	}
 	for _, rate := range rates {
-		out = append(out, figure{fmt.Sprintf("class, %g %% labelled", 100*rate), func(e generation.Evaluation) (float64, bool) {
+		name := fmt.Sprintf("class, %g %% labelled", 100*rate)
+		out = append(out, figure{name, func(e fit.Evaluation) (float64, bool) {
 			for _, p := range e.Probes {
 				if p.Rate == rate {
 					return p.Accuracy, true
@@ -81,7 +84,7 @@ func figures(rates []float64) []figure {
 	return out
 }
 
-func (a *app) printAblation(t *generation.Ablation, columns []figure) error {
+func (a *app) printAblation(t *study.Ablation, columns []figure) error {
 	fmt.Fprintf(a.out, "%s nodes, %s links, %g %% of the edges hidden; mean ± standard deviation of %s\n\n",
 		console.Count(t.Graph.Nodes), console.Count(t.Graph.Links), 100*t.Holdout, times(len(t.Seeds)))
 	w := tabwriter.NewWriter(a.out, 0, 0, 3, ' ', 0)
@@ -101,7 +104,8 @@ func (a *app) printAblation(t *generation.Ablation, columns []figure) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.out, "\nSeconds are those of training and embedding; reading, vectorizing and projecting the texts took %.1f more, once.\n", t.SharedSeconds)
+	_, err := fmt.Fprintf(a.out, "\nSeconds are those of training and embedding; "+
+		"reading, vectorizing and projecting the texts took %.1f more, once.\n", t.SharedSeconds)
 	return err
 }
 

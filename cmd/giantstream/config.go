@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 )
 
@@ -31,13 +31,14 @@ func (a *app) config() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			if err := service.Check(&cfg); err != nil {
+			if err := wiring.Check(&cfg); err != nil {
 				return usageError{fmt.Errorf("%s: %w", args[0], err)}
 			}
-			for _, w := range cfg.Warnings() {
+			for _, w := range append(cfg.Renamed(), cfg.Warnings()...) {
 				fmt.Fprintf(a.err, "warning: %s\n", w)
 			}
-			fmt.Fprintf(a.out, "%s is valid: pipeline %q, %d shards, store %s\n", args[0], cfg.Pipeline, cfg.Shards, cfg.Store)
+			fmt.Fprintf(a.out, "%s is valid: pipeline %q, %d shards, store %s\n",
+				args[0], cfg.Pipeline, cfg.Shards, cfg.Store)
 			return nil
 		},
 	})

@@ -3,19 +3,19 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 )
 
-// letterFilter are the flags that choose dead letters.
+// letterFilter holds the flags that select dead letters.
 type letterFilter struct {
 	code, topic string
 	since       time.Duration
@@ -62,19 +62,22 @@ func (a *app) dlqList() *cobra.Command {
   giantstream dlq list --store ./out --code bad_json --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withClient(cmd, &flags, func(cfg *config.Config, c *client.Client) error {
+			return a.withClient(cmd, &flags, func(cfg *config.Config, c *client.Client) error {
 				enc := json.NewEncoder(a.out)
 				n := 0
-				for l, err := range deadletter.List(cmd.Context(), c, service.TopicsOf(cfg).DeadLetters, filter.filter()) {
+				topic := wiring.TopicsOf(cfg).DeadLetters
+				for l, err := range deadletter.List(cmd.Context(), c, topic, filter.filter()) {
 					if err != nil {
 						return err
 					}
 					n++
 					if asJSON {
-						err = enc.Encode(map[string]any{"origin": l.Origin.String(), "code": l.Code, "message": l.Message,
-							"key": string(l.Key), "value": l.Value, "size": l.Size, "time": l.Time, "at": l.At})
+						err = enc.Encode(map[string]any{"origin": l.Origin.String(), "code": l.Code,
+							"message": l.Message, "key": string(l.Key), "value": l.Value,
+							"size": l.Size, "time": l.Time, "at": l.At})
 					} else {
-						_, err = fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", l.Origin, l.Code, l.Message, excerpt(l.Value))
+						_, err = fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", console.Plain(l.Origin.String()),
+							console.Plain(string(l.Code)), console.Plain(l.Message), excerpt(l.Value))
 					}
 					if err != nil {
 						return err
@@ -93,16 +96,10 @@ func (a *app) dlqList() *cobra.Command {
 	return cmd
 }
 
-// excerpt shows the beginning of a value on one line.
+// excerpt returns the beginning of a value, on one line.
 func excerpt(value []byte) string {
 	const most = 80
-	s := string(value[:min(len(value), most)])
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
+	s := console.Plain(string(value[:min(len(value), most)]))
 	if len(value) > most {
 		s += "…"
 	}
@@ -121,17 +118,28 @@ func (a *app) dlqReplay() *cobra.Command {
   giantstream dlq replay --store ./out --since 24h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withClient(cmd, &flags, func(cfg *config.Config, c *client.Client) error {
-				mapping, limits := service.MappingOf(cfg)
-				key, err := deadletter.NewKeyer(service.TopicsOf(cfg), mapping, limits)
+			return a.withClient(cmd, &flags, func(cfg *config.Config, c *client.Client) error {
+				mapping, limits := wiring.MappingOf(cfg)
+				key, err := deadletter.NewKeyer(wiring.TopicsOf(cfg), mapping, limits)
 				if err != nil {
 					return err
 				}
-				done, err := deadletter.Replay(cmd.Context(), c, service.TopicsOf(cfg).DeadLetters, filter.filter(), key)
+				done, err := deadletter.Replay(cmd.Context(), c, wiring.TopicsOf(cfg), filter.filter(), key)
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(a.out, "sent %d records again; %d were cut when they were written and cannot be sent\n", done.Sent, done.Truncated)
+				_, err = fmt.Fprintf(a.out,
+					"sent %d records again; %d were cut when they were written and cannot be sent\n",
+					done.Sent, done.Truncated)
+				if done.Foreign > 0 && err == nil {
+					_, err = fmt.Fprintf(a.out,
+						"skipped %d records on the dead-letter topic that are not dead letters "+
+							"(see dlq list --code %s)\n", done.Foreign, decode.Foreign)
+				}
+				if done.Elsewhere > 0 && err == nil {
+					_, err = fmt.Fprintf(a.out, "skipped %d dead letters of topics that this pipeline does not read\n",
+						done.Elsewhere)
+				}
 				return err
 			})
 		},
@@ -142,13 +150,14 @@ func (a *app) dlqReplay() *cobra.Command {
 }
 
 // withClient runs do with a connection to the pipeline's cluster.
-func withClient(cmd *cobra.Command, flags *pipelineFlags, do func(*config.Config, *client.Client) error) error {
-	pipe, err := flags.open(cmd.Context())
+func (a *app) withClient(cmd *cobra.Command, flags *pipelineFlags,
+	do func(*config.Config, *client.Client) error) error {
+	pipe, err := a.open(cmd.Context(), flags)
 	if err != nil {
 		return err
 	}
 	cfg := pipe.cfg
-	c, done, err := service.Attach(cmd.Context(), cfg)
+	c, done, err := wiring.Attach(cmd.Context(), cfg)
 	if err != nil {
 		return err
 	}

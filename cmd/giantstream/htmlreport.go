@@ -9,15 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/report"
-	"giantstream/cmd/internal/service"
 	"giantstream/train/generation"
 )
 
 func (a *app) report() *cobra.Command {
 	var output string
-	cmd := generationCommand(&cobra.Command{
+	cmd := a.generationCommand(&cobra.Command{
 		Use: "report", Short: "Write a page about a generation: figures, training, tree, map, neighbours",
 		Long: `Write one HTML page about a generation: what it was made of, how its training
 went, its label tree with the terms of each cluster, a map of its embeddings, the
@@ -31,26 +29,19 @@ The page loads nothing and runs no script. It shows ids and beginnings of texts.
 		if output == "" {
 			output = fmt.Sprintf("generation-%d.html", doc.Generation)
 		}
-		source, err := service.SourceAt(ctx, pipe.store, pipe.id.Shards, doc.Cut)
+		source, err := pipe.source(ctx, doc.Cut)
 		if err != nil {
 			return err
 		}
-		log, err := a.logger("", pipe.cfg.Log.Format)
-		if err != nil {
-			return err
-		}
-		in := report.Input{Store: pipe.store, Doc: doc, Source: source}
+		in := report.Input{Store: pipe.store, Doc: doc, Source: source, Progress: pipe.progress}
 		if doc.Parent > 0 {
 			in.Parent, err = generation.Load(ctx, pipe.store, doc.Parent)
 			if err != nil && !errors.Is(err, generation.ErrNone) {
 				return err
 			}
 		}
-		service.Limit(pipe.cfg)
-		progress := console.New(a.err, log)
-		in.Progress = progress
 		err = writeReport(ctx, output, in)
-		progress.Done()
+		pipe.progress.Done()
 		if err != nil {
 			return err
 		}
@@ -72,7 +63,7 @@ func writeReport(ctx context.Context, path string, in report.Input) (err error) 
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if err := errors.Join(report.Write(ctx, f, in), f.Chmod(0o644), f.Close()); err != nil {
+	if err := errors.Join(report.Write(ctx, f, in), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

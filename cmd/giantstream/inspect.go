@@ -14,7 +14,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
 
@@ -25,16 +25,17 @@ func (a *app) inspect() *cobra.Command {
 	return cmd
 }
 
-// generationCommand makes a command about one generation, chosen by
-// --generation: cmd says what it is called, look what it does.
-func generationCommand(cmd *cobra.Command, look func(context.Context, *pipeline, *generation.Doc) error) *cobra.Command {
+// generationCommand completes a command about one generation, which --generation chooses. look does
+// the command's work.
+func (a *app) generationCommand(cmd *cobra.Command,
+	look func(context.Context, *pipeline, *generation.Doc) error) *cobra.Command {
 	var (
 		flags  pipelineFlags
 		number int64
 	)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		pipe, err := flags.open(cmd.Context())
+		pipe, err := a.open(cmd.Context(), &flags)
 		if err != nil {
 			return err
 		}
@@ -61,7 +62,8 @@ func findGeneration(ctx context.Context, store sink.Store, number int64) (*gener
 	}
 	doc, err := generation.Current(ctx, store)
 	if errors.Is(err, generation.ErrNone) {
-		return nil, fmt.Errorf("%s has no finished generation yet: 'giantstream run --until-idle' makes one", store.URL())
+		return nil, fmt.Errorf("%s has no finished generation yet: 'giantstream run --until-idle' makes one",
+			store.URL())
 	}
 	return doc, err
 }
@@ -77,7 +79,7 @@ func (a *app) inspectBatches() *cobra.Command {
 		Example: "  giantstream inspect batches --store ./out --shard 0 --last 5", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			pipe, err := flags.open(ctx)
+			pipe, err := a.open(ctx, &flags)
 			if err != nil {
 				return err
 			}
@@ -88,14 +90,14 @@ func (a *app) inspectBatches() *cobra.Command {
 				if shard >= 0 && p != shard {
 					continue
 				}
-				head, err := stream.Head(ctx, store, p)
+				head, err := commitlog.Head(ctx, store, p)
 				if err != nil {
 					return err
 				}
 				if head == nil {
 					continue
 				}
-				for m, err := range stream.Manifests(ctx, store, p, max(0, head.Seq-int64(last))) {
+				for m, err := range commitlog.Manifests(ctx, store, p, max(0, head.Seq-int64(last))) {
 					if err != nil {
 						return err
 					}
@@ -104,7 +106,9 @@ func (a *app) inspectBatches() *cobra.Command {
 						fmt.Fprintf(w, "%d\t%d\t%s\t%d\t0\t-\t(offsets only)\n", p, m.Seq, at, m.Generation)
 					}
 					for _, o := range m.Objects {
-						fmt.Fprintf(w, "%d\t%d\t%s\t%d\t%s\t%s\t%s\n", p, m.Seq, at, m.Generation, console.Count(o.Rows), console.Bytes(o.Bytes), o.Key)
+						fmt.Fprintf(w, "%d\t%d\t%s\t%d\t%s\t%s\t%s\n",
+							p, m.Seq, at, m.Generation,
+							console.Count(o.Rows), console.Bytes(o.Bytes), o.Key)
 					}
 				}
 			}
@@ -119,7 +123,7 @@ func (a *app) inspectBatches() *cobra.Command {
 
 func (a *app) inspectGeneration() *cobra.Command {
 	var asJSON bool
-	cmd := generationCommand(&cobra.Command{
+	cmd := a.generationCommand(&cobra.Command{
 		Use: "generation", Short: "Show a generation's graph, tree, encoder and evaluation",
 		Example: "  giantstream inspect generation --store ./out --json | jq .evaluation",
 	}, func(_ context.Context, pipe *pipeline, doc *generation.Doc) error {
@@ -133,6 +137,7 @@ func (a *app) inspectGeneration() *cobra.Command {
 		printMapping(p, doc)
 		p.line("")
 		printEvaluation(p, doc)
+		printGate(p, doc)
 		p.line("")
 		printPlaces(p, pipe.cfg, doc)
 		return p.err
@@ -146,7 +151,7 @@ func (a *app) inspectTree() *cobra.Command {
 		opts generation.OutlineOptions
 		live bool
 	)
-	cmd := generationCommand(&cobra.Command{
+	cmd := a.generationCommand(&cobra.Command{
 		Use: "tree", Short: "Print the label tree with the terms that set each cluster apart",
 		Long: `Print the clusters of a generation's label tree, level.cluster, with their
 number of labels and the terms that set their texts apart from their parent's.
@@ -154,7 +159,8 @@ number of labels and the terms that set their texts apart from their parent's.
 With --live, print the tree as it would be now: labels that have come since the
 generation's cut are in the leaf nearest to their neighbours' texts, labels
 that are gone have left, and leaves that overflowed are split.`,
-		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6\n  giantstream inspect tree --store ./out --live",
+		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6\n" +
+			"  giantstream inspect tree --store ./out --live",
 	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) (err error) {
 		p := &printer{out: a.out}
 		var outline []generation.Cluster
@@ -176,7 +182,7 @@ that are gone have left, and leaves that overflowed are split.`,
 }
 
 func (a *app) inspectEmbeddings() *cobra.Command {
-	return generationCommand(&cobra.Command{
+	return a.generationCommand(&cobra.Command{
 		Use: "embeddings", Short: "List a generation's embedding files",
 		Example: "  giantstream inspect embeddings --store ./out",
 	}, func(_ context.Context, _ *pipeline, doc *generation.Doc) error {
@@ -189,7 +195,7 @@ func (a *app) inspectEmbeddings() *cobra.Command {
 	})
 }
 
-// nodeView is everything the store says about one node.
+// nodeView is everything that the store has about one node.
 type nodeView struct {
 	Shard     int               `json:"shard"`
 	Row       *rows.Row         `json:"row,omitempty"`
@@ -203,7 +209,7 @@ func (a *app) inspectNode() *cobra.Command {
 		Use: "node ID", Short: "Show one node: its newest row and its embedding, as JSON",
 		Example: "  giantstream inspect node --store ./out net/http.Client", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pipe, err := flags.open(cmd.Context())
+			pipe, err := a.open(cmd.Context(), &flags)
 			if err != nil {
 				return err
 			}
@@ -220,7 +226,7 @@ func (a *app) inspectNode() *cobra.Command {
 
 func findNode(ctx context.Context, store sink.Store, shards int, id string) (*nodeView, error) {
 	v := &nodeView{Shard: client.Partition([]byte(id), shards)}
-	cut, err := stream.CurrentCut(ctx, store, shards)
+	cut, err := commitlog.CurrentCut(ctx, store, shards)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +253,7 @@ func findNode(ctx context.Context, store sink.Store, shards int, id string) (*no
 		if part.Shard != v.Shard {
 			continue
 		}
-		for r, err := range embedding.ReadParquet(ctx, store, part.Key) {
+		for r, err := range embedding.ReadParquet(ctx, store, part.Ref()) {
 			if err != nil {
 				return nil, err
 			}

@@ -1,5 +1,5 @@
-// Command giantstream turns node texts and edges, streamed or from files,
-// into graph-aware embeddings. `giantstream help` lists what it can do.
+// Command giantstream turns node texts and edges, streamed or from files, into graph-aware
+// embeddings. `giantstream help` lists what it can do.
 package main
 
 import (
@@ -10,10 +10,11 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
-	"giantstream/train/blas"
+	"giantstream/train/numeric/blas"
 )
 
 func main() {
+	keepPrivate()
 	blas32.Use(blas.New())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal kills: stop gives the default behaviour back.

@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/service"
-	"giantstream/train/generation"
+	"giantstream/train/generation/study"
 )
 
 func (a *app) matcher() *cobra.Command {
@@ -32,7 +31,7 @@ neighbourhoods of the hidden nodes:
   recall@10   the share of a node's clusters, or neighbours, among the 10 best
 
 for every level of the tree, coarse to fine, and for the neighbours themselves.
-It says how much of the neighbourhoods the texts alone tell. Nothing is stored.`,
+It shows how well the texts alone predict the neighbourhoods. Nothing is stored.`,
 		Example: `  giantstream evaluate matcher --store ./out
   giantstream evaluate matcher --store ./out --hide 0.2 --matched 20 --json`,
 		Args: cobra.NoArgs,
@@ -41,24 +40,16 @@ It says how much of the neighbourhoods the texts alone tell. Nothing is stored.`
 				return usageError{errors.New("--hide must lie between 0 and 1, --matched must not be negative")}
 			}
 			ctx := cmd.Context()
-			pipe, err := flags.open(ctx)
+			pipe, err := a.open(ctx, &flags)
 			if err != nil {
 				return err
 			}
-			log, err := a.logger("", pipe.cfg.Log.Format)
+			source, err := pipe.source(ctx, nil)
 			if err != nil {
 				return err
 			}
-			source, err := service.SourceAt(ctx, pipe.store, pipe.id.Shards, nil)
-			if err != nil {
-				return err
-			}
-			service.Limit(pipe.cfg)
-			progress := console.New(a.err, log)
-			b := &generation.Builder{Settings: service.SettingsOf(pipe.cfg), Workers: pipe.cfg.Train.Threads,
-				MemoryLimit: int64(pipe.cfg.Featurize.MemoryLimit), Progress: progress, Log: log, Now: time.Now}
-			r, err := b.Matcher(ctx, source, hidden, matched, seed)
-			progress.Done()
+			r, err := study.Matcher(ctx, pipe.study(), source, hidden, matched, seed)
+			pipe.progress.Done()
 			if err != nil {
 				return err
 			}
@@ -70,13 +61,14 @@ It says how much of the neighbourhoods the texts alone tell. Nothing is stored.`
 	}
 	flags.register(cmd)
 	cmd.Flags().Float64Var(&hidden, "hide", 0.1, "share of the nodes whose links are hidden")
-	cmd.Flags().IntVar(&matched, "matched", 0, "also train on so many clusters that the levels above send a node to by mistake (20 is usual)")
+	cmd.Flags().IntVar(&matched, "matched", 0,
+		"also train on this many clusters that the levels above choose by mistake (20 is usual)")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the split and the training")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
 }
 
-func (a *app) printMatcher(r *generation.MatcherReport) error {
+func (a *app) printMatcher(r *study.MatcherReport) error {
 	fmt.Fprintf(a.out, "%s nodes to learn from, %s hidden; %s features; trained in %s to %s weights\n\n",
 		console.Count(r.Instances), console.Count(r.Hidden), console.Count(r.Features),
 		console.Duration(time.Duration(r.Seconds*float64(time.Second))), console.Count(r.Weights))
@@ -87,7 +79,8 @@ func (a *app) printMatcher(r *generation.MatcherReport) error {
 		if t == len(r.Levels)-1 {
 			name = "neighbours"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\n", name, console.Count(l.Clusters), l.P1, l.P3, l.P5, l.Recall10)
+		fmt.Fprintf(w, "%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\n",
+			name, console.Count(l.Clusters), l.P1, l.P3, l.P5, l.Recall10)
 	}
 	return w.Flush()
 }

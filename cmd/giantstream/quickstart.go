@@ -11,17 +11,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/sample"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
 	"giantstream/sink"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
 )
 
-// quickstartReport is everything the quickstart has to tell.
+// quickstartReport is everything that the quickstart reports.
 type quickstartReport struct {
 	Dir string `json:"dir"`
 	*runReport
@@ -59,7 +59,8 @@ edge live, and see the embeddings arrive.`,
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "giantstream-quickstart", "`directory` that everything goes under")
-	cmd.Flags().StringVar(&encoder, "encoder", "bag", "bag or linear")
+	cmd.Flags().StringVar(&encoder, "encoder", "hybrid",
+		fit.KindList(func(k fit.Kind) bool { return k.Trained() && !k.NeedsModel }))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
 }
@@ -75,46 +76,40 @@ func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartRepor
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := a.logger("", "auto")
-	if err != nil {
-		return nil, nil, err
-	}
 	fmt.Fprintf(a.err, "The sample graph: Go's standard library. Everything goes under %s\n\n", dir)
 	nodes, edges, err := unpackSample(filepath.Join(dir, "sample"))
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := openStore(ctx, cfg)
+	w, err := a.workplace(ctx, cfg, "")
 	if err != nil {
 		return nil, nil, err
 	}
-	progress := console.New(a.err, log)
-	service.Limit(cfg)
-	s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log, Progress: progress})
+	s, err := w.start(ctx, service.AllRoles())
 	if err != nil {
 		return nil, nil, err
 	}
 	report := &quickstartReport{Dir: dir}
 	err = func() error {
-		if report.runReport, err = drainAndPublish(ctx, s, cfg, nodes, edges, progress); err != nil {
+		if report.runReport, err = drainAndPublish(ctx, s, cfg, nodes, edges, w.progress); err != nil {
 			return err
 		}
-		if report.Committed, err = countCommitted(ctx, store, cfg.Shards); err != nil {
+		if report.Committed, err = countCommitted(ctx, w.store, cfg.Shards); err != nil {
 			return err
 		}
-		progress.Stage("change a text and an edge, live", 0)
+		w.progress.Stage("change a text and an edge, live", 0)
 		if report.Live, err = changeLive(ctx, s, cfg); err != nil {
 			return err
 		}
-		progress.Stage("nearest neighbours", 0)
-		source, err := service.SourceAt(ctx, store, cfg.Shards, report.Generation.Cut)
+		w.progress.Stage("nearest neighbours", 0)
+		source, err := service.SourceAt(ctx, w.store, cfg.Shards, report.Generation.Cut)
 		if err != nil {
 			return err
 		}
 		report.Nearest, err = s.Current().Nearest(ctx, source, shownNodes, 4)
 		return err
 	}()
-	progress.Done()
+	w.progress.Done()
 	if err := closing(s, err); err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +126,7 @@ type committed struct {
 
 func countCommitted(ctx context.Context, store sink.Store, shards int) (c committed, err error) {
 	for p := range shards {
-		for m, err := range stream.Manifests(ctx, store, p, 0) {
+		for m, err := range commitlog.Manifests(ctx, store, p, 0) {
 			if err != nil {
 				return c, err
 			}
@@ -145,8 +140,8 @@ func countCommitted(ctx context.Context, store sink.Store, shards int) (c commit
 	return c, nil
 }
 
-// shownNodes are the nodes whose neighbours the quickstart shows: things that are
-// used under other words than their own.
+// shownNodes are examples for the table of nearest neighbours. Related declarations hardly share
+// words with them.
 var shownNodes = []string{"io.Reader", "bufio.Scanner", "hash.Hash", "io/fs.FS"}
 
 // quickstartConfig places a pipeline with the defaults under dir.
@@ -164,14 +159,13 @@ func quickstartConfig(dir, encoder string) (*config.Config, error) {
 	return cfg, check(cfg)
 }
 
-// sampleTime is the modification time of the unpacked files, and so the event
-// time of their records: the same at every run.
+// sampleTime is the modification time of the unpacked files, and so the event time of their
+// records: the same at every run.
 var sampleTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// unpackSample writes the bundled files to a directory, where a person can
-// look at them and the backfill can send them.
+// unpackSample writes the bundled files to a directory, for the backfill and for curious users.
 func unpackSample(dir string) (nodes, edges []backfill.Input, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, err
 	}
 	files := sample.Files()
@@ -185,12 +179,13 @@ func unpackSample(dir string) (nodes, edges []backfill.Input, err error) {
 			return nil, nil, err
 		}
 		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) && info.ModTime().Equal(sampleTime) {
+		info, err := os.Stat(path)
+		if err == nil && info.Size() == int64(len(data)) && info.ModTime().Equal(sampleTime) {
 			continue
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, err
 		}
-		if err := os.WriteFile(path, data, 0o644); err != nil {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
 			return nil, nil, err
 		}
 		if err := os.Chtimes(path, sampleTime, sampleTime); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/service"
 )
 
 // Exit codes, documented in `giantstream help exit-codes`.
@@ -18,15 +19,45 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitLost        = 3
 	exitInterrupted = 130
 )
 
-// usageError is an error in what the user wrote, on the command line or in
-// the configuration; retrying the same command cannot help.
+// usageError is an error in the command line or the configuration. Running the same command again
+// cannot help.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
+
+// lossError says that a command has done all that it could, and that records are missing for good.
+type lossError struct {
+	lost   []service.Lost
+	shrunk string
+}
+
+func (e lossError) Error() string {
+	const most = 10
+	var b strings.Builder
+	b.WriteString("finished, but records are missing.")
+	if e.shrunk != "" {
+		fmt.Fprintf(&b, "\nWithout a trace: %s. Run the same command with all files.", e.shrunk)
+	}
+	if len(e.lost) == 0 {
+		return b.String()
+	}
+	b.WriteString("\nThe topics deleted these before they were read:")
+	for i, l := range e.lost {
+		if i == most {
+			fmt.Fprintf(&b, "\n  and %d more ranges: see 'giantstream status'", len(e.lost)-most)
+			break
+		}
+		fmt.Fprintf(&b, "\n  %s", l)
+	}
+	b.WriteString("\nSend them again if you can, raise the topic's retention, and accept the loss with " +
+		"'giantstream run --accept-loss TOPIC'")
+	return b.String()
+}
 
 // app carries what every command shares.
 type app struct {
@@ -50,9 +81,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "giantstream: interrupted; the next run goes on where this one stopped")
 		return exitInterrupted
 	}
-	fmt.Fprintf(stderr, "giantstream: %v\n", err)
+	fmt.Fprintf(stderr, "giantstream: %s\n", console.PlainLines(err.Error()))
 	if errors.As(err, new(usageError)) {
 		return exitUsage
+	}
+	if errors.As(err, new(lossError)) {
+		return exitLost
 	}
 	return exitFailed
 }
@@ -72,9 +106,13 @@ Start here:
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, info elsewhere)")
+	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "",
+		"debug, info, warn or error (default: warn on a terminal, info elsewhere)")
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "auto", "auto, text or json")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed(oldClassFlag) {
+			fmt.Fprintln(a.err, "giantstream: --label is called --class now")
+		}
 		_, err := a.logger("", "")
 		return err
 	}
@@ -94,15 +132,14 @@ Start here:
 	}
 	add("main", a.quickstart(), a.run(), a.backfill())
 	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
-	add("look", a.status(), a.inspect(), a.report(), a.dlq(), a.config())
+	add("look", a.status(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(), a.config())
 	root.AddCommand(helpExitCodes())
 	groups(root)
 	usageArgs(root)
 	return root
 }
 
-// groups makes commands that only hold others refuse unknown names, and show
-// their help without one.
+// groups makes commands that only have subcommands show their help, and refuse unknown names.
 func groups(c *cobra.Command) {
 	if c.HasSubCommands() && c.RunE == nil {
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -118,7 +155,7 @@ func groups(c *cobra.Command) {
 	}
 }
 
-// usageArgs makes wrong positional arguments usage errors, everywhere.
+// usageArgs makes wrong positional arguments usage errors in all commands.
 func usageArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -133,8 +170,8 @@ func usageArgs(c *cobra.Command) {
 	}
 }
 
-// logger builds the logger for one command. level is the command's own
-// default, which --log-level outranks.
+// logger returns the logger of a command. --log-level takes precedence over level, the command's
+// default.
 func (a *app) logger(level, format string) (*slog.Logger, error) {
 	if a.logLevel != "" {
 		level = a.logLevel
@@ -171,6 +208,8 @@ func helpExitCodes() *cobra.Command {
   0    done
   1    failed: the message says at what; running the same command again resumes
   2    wrong command line or configuration: nothing was started
-  130  interrupted by a signal; the next run goes on where this one stopped`,
+  3    finished, but records were lost: the topics had deleted them; accept it with
+       'giantstream run --accept-loss TOPIC'
+  130  interrupted by a signal; the next run continues where this one stopped`,
 	}
 }

@@ -6,15 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
 	"giantstream/sink/lease"
 	"giantstream/train/generation"
 )
 
-// stageCommand runs a generation's build up to a point. The three commands
-// resume one another: fit, then train, then embed is one whole build. Each
-// holds the refresh lease, as a running pipeline does while it builds.
+// stageCommand returns a command that runs the build of a generation up to a stage. Each of the
+// three commands resumes where the one before stopped: fit, train and embed are one whole build. A
+// command holds the refresh lease, as a running pipeline does while it builds.
 func (a *app) stageCommand(until generation.Until, use, short, long, example string) *cobra.Command {
 	var (
 		flags   pipelineFlags
@@ -23,32 +22,18 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			pipe, err := flags.open(ctx)
+			pipe, err := a.open(ctx, &flags, encoder.apply)
 			if err != nil {
 				return err
 			}
-			cfg, store := pipe.cfg, pipe.store
-			encoder.apply(cfg)
-			if err := check(cfg); err != nil {
-				return err
-			}
-			log, err := a.logger("", cfg.Log.Format)
-			if err != nil {
-				return err
-			}
-			service.Limit(cfg)
-			progress := console.New(a.err, log)
-			held, err := service.HoldRefresh(ctx, store, log)
+			held, err := service.HoldRefresh(ctx, pipe.store, pipe.log)
 			if err != nil {
 				return err
 			}
 			ctx, release := held.Keep(ctx)
 			defer release()
-			b := service.NewBuilder(cfg, held.Store(), progress, log)
-			doc, err := b.BuildNext(ctx, func(ctx context.Context, at map[int]int64) (generation.Source, error) {
-				return service.SourceAt(ctx, store, pipe.id.Shards, at)
-			}, until)
-			progress.Done()
+			doc, err := pipe.builder(held.Store()).BuildNext(ctx, pipe.source, until)
+			pipe.progress.Done()
 			if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
 				return lost
 			}
@@ -59,9 +44,10 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 			p.heading("Generation %d is %s", doc.Generation, doc.Status)
 			printGraph(p, doc)
 			printTree(p, doc)
-			if doc.Status == generation.Ready {
+			if doc.Complete() {
 				p.line("")
 				printEvaluation(p, doc)
+				printGate(p, doc)
 			}
 			return p.err
 		},
@@ -84,7 +70,8 @@ func (a *app) train() *cobra.Command {
 	return a.stageCommand(generation.UntilEncoder, "train",
 		"Train the encoder of the unfinished generation",
 		"Do what fit does, where that is not done yet, and train the encoder.",
-		"  giantstream train --store ./out --encoder linear\n  giantstream train --store ./out --encoder bert --model ./all-MiniLM-L6-v2")
+		"  giantstream train --store ./out --encoder linear\n"+
+			"  giantstream train --store ./out --encoder bert --model ./all-MiniLM-L6-v2")
 }
 
 func (a *app) embed() *cobra.Command {

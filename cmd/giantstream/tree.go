@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/service"
 	"giantstream/train/generation"
 )
 
@@ -19,35 +18,37 @@ func printOutline(p *printer, outline []generation.Cluster) {
 		width, digits = max(width, len(names[i])), max(digits, len(console.Count(c.Labels)))
 	}
 	for i, c := range outline {
-		p.line("%-*s  %*s labels  %s", width, names[i], digits, console.Count(c.Labels), strings.Join(c.Terms, ", "))
+		p.line("%-*s  %*s labels  %s", width, names[i], digits, console.Count(c.Labels),
+			console.Plain(strings.Join(c.Terms, ", ")))
 	}
 }
 
-// followTree prints what has happened to the tree since the generation's cut,
-// and outlines it as it is now.
-func followTree(ctx context.Context, p *printer, pipe *pipeline, doc *generation.Doc, o generation.OutlineOptions) ([]generation.Cluster, error) {
-	followed, err := generation.FollowTree(ctx, pipe.store, doc, func(ctx context.Context, at map[int]int64) (generation.Source, error) {
-		return service.SourceAt(ctx, pipe.store, pipe.id.Shards, at)
-	})
+// followTree prints how the tree has changed since the generation's cut, and outlines it as it is
+// now.
+func followTree(ctx context.Context, p *printer, pipe *pipeline, doc *generation.Doc,
+	o generation.OutlineOptions) ([]generation.Cluster, error) {
+	followed, err := generation.FollowTree(ctx, pipe.store, doc, pipe.source)
 	if err != nil {
 		return nil, err
 	}
 	c, tree := followed.Changes, followed.Graph.Tree()
 	last := tree.Levels() - 1
 	p.line("generation %d and %s rows committed since: %s labels came, %s left, %s moved; %s leaves split",
-		doc.Generation, console.Count(c.Rows), console.Count(c.Added), console.Count(c.Removed), console.Count(c.Moved), console.Count(c.Splits))
+		doc.Generation, console.Count(c.Rows), console.Count(c.Added), console.Count(c.Removed), console.Count(c.Moved),
+		console.Count(c.Splits))
 	p.line("mean cosine to the leaf's centre %.3f, %.3f at the cut\n", tree.MeanCosine(last), followed.MeanCosineAtCut)
 	return followed.Outline(o), nil
 }
 
-// printMapping says how the tree follows that of the parent generation.
+// printMapping prints how the tree differs from that of the parent generation.
 func printMapping(p *printer, d *generation.Doc) {
 	m := d.Mapping
 	if m == nil {
 		return
 	}
 	p.line("since %-7d %s labels stayed, %s came, %s went; %s links led to labels that generation %d did not know",
-		d.Parent, console.Count(m.Shared), console.Count(m.New), console.Count(m.Gone), console.Count(m.UnknownLinks), d.Parent)
+		d.Parent, console.Count(m.Shared), console.Count(m.New), console.Count(m.Gone), console.Count(m.UnknownLinks),
+		d.Parent)
 	for _, l := range m.Levels {
 		p.line("              %s → %s clusters: %.0f %% of labels stayed with most of their cluster, AMI %.2f",
 			console.Count(l.OldClusters), console.Count(l.NewClusters), 100*l.Matched, l.AMI)

@@ -109,7 +109,8 @@ func TestCounts(t *testing.T) {
 	}
 	var got strings.Builder
 	fmt.Fprintf(&got, "nodes %d\nedges %d\nundirected pairs %d\n", len(nodes), len(edges), len(pairs))
-	fmt.Fprintf(&got, "isolated nodes %d\nlargest degree %d\n", len(nodes)-len(degree), slices.Max(slices.Collect(maps.Values(degree))))
+	fmt.Fprintf(&got, "isolated nodes %d\nlargest degree %d\n", len(nodes)-len(degree),
+		slices.Max(slices.Collect(maps.Values(degree))))
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&got, "kind %s %d\n", kind, kinds[kind])
 	}

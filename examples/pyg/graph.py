@@ -30,10 +30,13 @@ def read(folder, columns):
 
 
 def embeddings(generation, at):
-    rows = [r for r in read(f"{generation}/embeddings", ["node_id", "embedding"]) if r["node_id"] in at]
+    """Nodes without text have no embedding: theirs is 0, in all dimensions."""
+    rows = [r for r in read(f"{generation}/embeddings", ["node_id", "embedding"]) if r["node_id"] in at and r["embedding"]]
     x = torch.zeros(len(at), len(rows[0]["embedding"]))
     for r in rows:
-        x[at[r["node_id"]]] = torch.tensor(r["embedding"])
+        x[at[r["node_id"]]] = torch.tensor(r["embedding"], dtype=torch.float)
+    if isinstance(rows[0]["embedding"][0], int):  # int8: codes, whose scale goes with the length
+        x = torch.nn.functional.normalize(x)
     return x
 
 

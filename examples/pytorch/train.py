@@ -143,6 +143,7 @@ SCHEMA = pa.schema([
     pa.field("event_time", pa.timestamp("us", tz="UTC"), nullable=False),
     pa.field("shard", pa.int32(), nullable=False),
     pa.field("seq", pa.int64(), nullable=False),
+    pa.field("status", pa.string(), nullable=False),
 ])
 
 
@@ -169,7 +170,8 @@ def embed(generation, trainer, args, out):
                 "event_time": [rows[i][1]["event_time"] for i in at],
                 "shard": [shard] * len(at),
                 "seq": [committed.get(rows[i][1]["node_id"], 0) for i in at],
-            }, schema=SCHEMA.with_metadata({"giantstream.format": "embeddings/1", "giantstream.generation": str(number)}))
+                "status": ["text"] * len(at),
+            }, schema=SCHEMA.with_metadata({"giantstream.format": "embeddings/2", "giantstream.generation": str(number)}))
             if shard not in writers:
                 writers[shard] = pq.ParquetWriter(folder / f"part-{shard:05d}.parquet", table.schema, compression="zstd",
                                                   write_page_checksum=True, store_schema=False)

@@ -4,7 +4,7 @@
     python consume.py search --index index.db NODE
 
 The index is one SQLite file. A batch of records and the offsets behind them
-are one transaction, so a consumer that dies anywhere goes on exactly where its index stands;
+are one transaction, so a consumer that dies anywhere continues exactly where its index stands;
 offsets committed to Kafka could be ahead of the index, or behind it. Put
 another index in the place of Index: what it must keep is this promise.
 """
@@ -51,7 +51,10 @@ class Index:
         if query is None:
             sys.exit(f"node {node!r} is not in the index")
         ids, vectors = zip(*self.db.execute("SELECT node_id, vector FROM vectors WHERE generation = ?", (generation,)))
-        cosines = np.frombuffer(b"".join(vectors), "<f4").reshape(len(ids), -1) @ np.frombuffer(query, "<f4")
+        vectors = np.frombuffer(b"".join(vectors), "<f4").reshape(len(ids), -1)
+        query = np.frombuffer(query, "<f4")
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)  # 1, but for the rounding of float16 and int8
+        cosines = vectors @ query / np.where(lengths == 0, 1, lengths)
         order = [i for i in np.argsort(-cosines, kind="stable") if ids[i] != node][:k]
         return [(ids[i], float(cosines[i])) for i in order]
 
@@ -60,15 +63,28 @@ def decode(key, value, headers):
     """A record of the topic, in either format: docs/format/embeddings.md."""
     headers = dict(headers or [])
     node = key.decode()
-    if value is None:  # the node was deleted
+    if value is None or headers.get("status") == b"no_text":  # deleted, or without text: no vector
         return node, int(headers.get("generation", b"0")), None
     if "dim" in headers:  # binary
-        vector = np.frombuffer(value, "<f4")
+        kind = headers.get("type", b"float32").decode()
+        vector = np.frombuffer(value, {"float32": "<f4", "float16": "<f2", "int8": "i1"}[kind])
         if len(vector) != int(headers["dim"]):
             raise ValueError(f"{node}: {len(vector)} numbers, the header says {int(headers['dim'])}")
-        return node, int(headers["generation"]), vector
+        return node, int(headers["generation"]), floats(vector, kind, headers.get("scale"))
     record = json.loads(value)
-    return node, record["generation"], np.array(record["embedding"], "<f4")
+    if record.get("status") == "no_text":
+        return node, record["generation"], None
+    kind = record.get("type", "float32")
+    vector = np.array(record["embedding"], "<f2" if kind == "float16" else "<f4")
+    return node, record["generation"], floats(vector, kind, record.get("scale"))
+
+
+def floats(vector, kind, scale):
+    """The numbers of a vector of any type as float32, of length 1 but for the rounding of the narrow types."""
+    vector = vector.astype("<f4")
+    if kind == "int8":
+        vector *= np.float32(scale)
+    return vector
 
 
 def follow(index, brokers, topic, until_end):

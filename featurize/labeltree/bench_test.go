@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/internal/graphdir/graphdirtest"
 )
 
 // BenchmarkDebian builds 1,024 leaves over the PIFA of 63,666 packages from
@@ -108,7 +108,8 @@ func BenchmarkSample(b *testing.B) {
 				var cpu time.Duration
 				for seed := uint64(1); b.Loop(); seed++ {
 					begin := cpuTime(b)
-					tree, err := labeltree.Build(features.rows, labeltree.Options{Levels: []int{16, 1024}, Sample: sample, Seed: seed})
+					tree, err := labeltree.Build(features.rows, labeltree.Options{Levels: []int{16, 1024},
+						Sample: sample, Seed: seed})
 					if err != nil {
 						b.Fatal(err)
 					}

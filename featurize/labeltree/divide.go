@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"giantstream/featurize/parallel"
+	"giantstream/internal/parallel"
 )
 
 // Rounds of cutting. The first few clusters are large and cut by all workers

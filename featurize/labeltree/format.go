@@ -4,7 +4,7 @@ import (
 	"io"
 	"math"
 
-	"giantstream/featurize/artifact"
+	"giantstream/internal/artifact"
 )
 
 // Format: docs/format/tree.md.

@@ -45,7 +45,8 @@ func TestTreesOfPowersOfTwoStayAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, got := range map[string]string{"sparse": hash(tree.leafOf), "dense": hash(build(t, values, 100, opt).leafOf)} {
+		for name, got := range map[string]string{"sparse": hash(tree.leafOf), "dense": hash(build(t, values,
+			100, opt).leafOf)} {
 			if got != tc.want {
 				t.Errorf("%s, levels %v, seed %d: %s, want %s", name, tc.levels, tc.seed, got, tc.want)
 			}

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/tfidf"
+	"giantstream/internal/graphdir/graphdirtest"
 )
 
 // BenchmarkTenCopies builds the tree over the sketch of ten copies of

@@ -34,8 +34,8 @@ type Overlap struct {
 	Flows []Flow
 }
 
-// Mapping maps the clusters of one tree to those of another: one Overlap for
-// each level of the old one, with the level of the new one whose number of clusters is nearest by ratio.
+// Mapping maps the clusters of one tree to those of another: one Overlap for each level of the old
+// one, with the level of the new one whose number of clusters is nearest by ratio.
 func Mapping(from, to Clustering, shared []Shared) []Overlap {
 	out := make([]Overlap, from.Levels())
 	for level := range out {
@@ -88,7 +88,7 @@ func (o *Overlap) Matched() float64 {
 	return float64(matched) / float64(max(1, o.Labels))
 }
 
-// AMI returns the adjusted mutual information of both clusterings, normalised
+// AMI returns the adjusted mutual information of both clusterings, normalized
 // by the mean of their entropies: 1 for the same clusters under any numbers, about 0 for
 // clusters that have nothing to do with each other, whatever their sizes (Vinh, Epps and
 // Bailey, "Information theoretic measures for clusterings comparison", JMLR 2010).
@@ -149,14 +149,16 @@ func expectedMutual(as, bs sizeCounts, n int) (e float64) {
 	total := float64(n)
 	for _, a := range as {
 		for _, b := range bs {
-			fixed := logFactorial(a.size) + logFactorial(b.size) + logFactorial(n-a.size) + logFactorial(n-b.size) - logFactorial(n)
+			fixed := logFactorial(a.size) + logFactorial(b.size) + logFactorial(n-a.size) +
+				logFactorial(n-b.size) - logFactorial(n)
 			mean := float64(a.size) * float64(b.size) / total
 			reach := 12*math.Sqrt(mean) + 12 // the variance is below the mean
 			lo := max(1, a.size+b.size-n, int(mean-reach))
 			hi := min(a.size, b.size, int(mean+reach))
 			var sum float64
 			for k := lo; k <= hi; k++ {
-				p := fixed - logFactorial(k) - logFactorial(a.size-k) - logFactorial(b.size-k) - logFactorial(n-a.size-b.size+k)
+				p := fixed - logFactorial(k) - logFactorial(a.size-k) - logFactorial(b.size-k) -
+					logFactorial(n-a.size-b.size+k)
 				sum += float64(k) / total * math.Log(total*float64(k)/(float64(a.size)*float64(b.size))) * math.Exp(p)
 			}
 			e += float64(a.clusters) * float64(b.clusters) * sum

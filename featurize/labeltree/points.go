@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"giantstream/featurize/internal/portable"
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
 
 // Features are the label features that a tree is built over: a row per label, of

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/internal/graphdir/graphdirtest"
+	"giantstream/internal/parallel"
 )
 
 // BenchmarkRefinement builds the upper levels over the sketch of
@@ -49,7 +49,8 @@ func BenchmarkRefinement(b *testing.B) {
 				parallel.Each(top, 1, 0, func(_, _, c, _ int) {
 					members := upper.Members(0, int32(c))
 					z := labeltree.Sparse(exactOf(x, instances, members))
-					lower, err := labeltree.Build(z, labeltree.Options{Levels: []int{leaves / top}, Seed: 1, Workers: 1})
+					lower, err := labeltree.Build(z, labeltree.Options{Levels: []int{leaves / top}, Seed: 1,
+						Workers: 1})
 					if err != nil {
 						b.Error(err)
 						return

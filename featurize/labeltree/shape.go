@@ -56,7 +56,8 @@ func (o Options) given(n int) ([]int, error) {
 	last := 0
 	for _, k := range o.Levels {
 		if !follows(k, last) {
-			return nil, fmt.Errorf("labeltree: levels %v, want ascending numbers, each a multiple of the one before", o.Levels)
+			return nil, fmt.Errorf("labeltree: levels %v, want ascending numbers, each a multiple of the one before",
+				o.Levels)
 		}
 		last = k
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"giantstream/featurize/internal/portable"
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
 
 // sparseRows are the rows of a sparse matrix.

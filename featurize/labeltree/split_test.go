@@ -123,7 +123,8 @@ func TestSplitAgreesWithTheSlowWay(t *testing.T) {
 					got := slices.Clone(rows)
 					s.split(got, toLeft, rand.New(rand.NewPCG(seed, 9)), workers)
 					if !slices.Equal(got, want) {
-						t.Errorf("%d of %d rows, seed %d, %s, %d workers:\n%v, want\n%v", toLeft, n, seed, tc.name, workers, got, want)
+						t.Errorf("%d of %d rows, seed %d, %s, %d workers:\n%v, want\n%v", toLeft, n, seed,
+							tc.name, workers, got, want)
 					}
 				}
 			}

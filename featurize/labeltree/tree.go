@@ -3,7 +3,7 @@ package labeltree
 import (
 	"math"
 
-	"giantstream/featurize/parallel"
+	"giantstream/internal/parallel"
 )
 
 // Tree is a balanced hierarchy of clusters of labels. Labels are positions

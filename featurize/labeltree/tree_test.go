@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"giantstream/featurize/artifact"
 	"giantstream/featurize/internal/datatest"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/artifact"
 )
 
 // planted returns n unit rows around k centres, row i around centre i mod k.
@@ -90,7 +90,8 @@ func TestBranchingDecidesTheShape(t *testing.T) {
 }
 
 func TestImpossibleShapesAreRefused(t *testing.T) {
-	for _, o := range []Options{{Levels: []int{4, 4}}, {Levels: []int{0}}, {Levels: []int{8, 4}}, {Levels: []int{8, 12}}, {Levels: []int{2048}}, {Branching: 1}, {Branching: -4}} {
+	for _, o := range []Options{{Levels: []int{4, 4}}, {Levels: []int{0}}, {Levels: []int{8, 4}},
+		{Levels: []int{8, 12}}, {Levels: []int{2048}}, {Branching: 1}, {Branching: -4}} {
 		if got, err := o.levels(1000); err == nil {
 			t.Errorf("%+v gave levels %v", o, got)
 		}
@@ -101,7 +102,8 @@ func TestEveryLevelPartitionsTheLabelsEvenly(t *testing.T) {
 	const n = 1003
 	rows := planted(n, 7, 16, 0.5)
 	for _, opt := range []Options{
-		{Levels: []int{4, 16, 128}}, {Levels: []int{3, 15, 45, 180}}, {Levels: []int{1, 7, 1001}}, {Levels: []int{1003}},
+		{Levels: []int{4, 16, 128}}, {Levels: []int{3, 15, 45, 180}}, {Levels: []int{1, 7,
+			1001}}, {Levels: []int{1003}},
 		{Branching: 3, MaxLeafSize: 4}, {Branching: 10, MaxLeafSize: 10}, {Levels: []int{5, 15}, Sample: 50},
 	} {
 		checkPartition(t, n, build(t, rows, 16, opt))

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/live"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/internal/graphdir/graphdirtest"
 )
 
 // debian is debian-packages: 63,666 nodes, their texts projected to 256
@@ -116,7 +116,8 @@ func (d debian) live(b *testing.B) *live.Graph {
 
 // meanCosine is that of the labels' features to the sum of their leaf, and
 // the number of leaves that hold any.
-func meanCosine(tree interface{ Cluster(level, label int) int32 }, last int, features []float32) (cosine, leaves float64) {
+func meanCosine(tree interface{ Cluster(level, label int) int32 }, last int, features []float32) (cosine,
+	leaves float64) {
 	sums := map[int32][]float64{}
 	n := 0
 	for l := range len(features) / debianDim {
@@ -144,7 +145,7 @@ func meanCosine(tree interface{ Cluster(level, label int) int32 }, last int, fea
 
 // BenchmarkArrivals lets a fifth of the nodes of debian-packages arrive live,
 // one by one with their text and their edges to what is there, and compares the
-// tree with one built afresh of all, of the default size and of as many leaves.
+// tree with one built from the start, of the default size and of as many leaves.
 func BenchmarkArrivals(b *testing.B) {
 	all := loadDebian(b).shuffled()
 	n := int32(all.labels.Rows)
@@ -282,7 +283,8 @@ func BenchmarkRouting(b *testing.B) {
 			}
 			count++
 			z := later[l*debianDim : (l+1)*debianDim]
-			for k, leaf := range []int32{byPIFA.Cluster(last, l), byText.Cluster(last, l), r.Int32N(int32(base.Clusters(last)))} {
+			for k, leaf := range []int32{byPIFA.Cluster(last, l), byText.Cluster(last, l),
+				r.Int32N(int32(base.Clusters(last)))} {
 				cosine[k] += cosineTo(z, features, base.Members(last, leaf))
 			}
 			if byPIFA.Cluster(last, l) == byText.Cluster(last, l) {

@@ -4,18 +4,14 @@
 //
 // # Graph
 //
-// A Graph holds the projected text of every node, who is whose label, the PIFA
-// sketch (featurize/pifa) and a Tree. Nodes are numbered like the labels of the
-// tree it began with, new ones from there on:
+// A Graph holds the projected text of every node, the edges, the PIFA sketch (featurize/pifa) and a
+// Tree. Nodes are numbered like the labels of the tree that it began with, new ones from there on.
+// A node arrives with Grow, gets a text with SetText and its edges with AddEdge, one call for each
+// direction of an undirected edge. labeltree.Targets of Tree and Labels returns what the node is
+// trained on. The package has an example.
 //
-//	g, err := live.NewGraph(tree, projected, dim, adjacency, live.Options{})
-//	n := g.Grow(1)                  // a node arrives …
-//	g.SetText(n, projection)        // … with a text
-//	g.AddEdge(n, 7); g.AddEdge(7, n) // an undirected edge is two
-//	targets, counts, unknown := g.Targets(n)
-//
-// Edges may come before their nodes and stay when a node is deleted, as
-// everywhere in giantstream; they count while both ends have a text.
+// Edges may come before their nodes and stay when a node is deleted, as everywhere in giantstream;
+// they count while both ends have a text.
 //
 // # Tree
 //
@@ -39,16 +35,15 @@
 //
 // # Invariants
 //
-// A label is in exactly one leaf if and only if it has features, that is, an
-// instance whose text says something. No leaf holds more than MaxLeafSize
-// labels, whatever the order of changes. Numbers of clusters never change meaning: levels above
-// the leaves keep theirs from the base tree, leaves only gain new ones. Every change of the tree
-// has a version, counted up by one, and is told to Options.Observe as one
-// Event; the events replayed over the base tree give the same assignment.
-// The same sequence of calls gives the same tree; there is no concurrency inside, and
-// none of it is safe for concurrent use.
+// A label is in exactly one leaf if and only if it has features: an instance whose text is not
+// empty of known n-grams. No leaf holds more than MaxLeafSize labels, whatever the order of
+// changes. Numbers of clusters never change meaning: levels above the leaves keep theirs from the
+// base tree, leaves only gain new ones. Every change of the tree raises its version by one, and
+// Options.Observe gets it as one Event; the events replayed over the base tree give the same
+// assignment. The same sequence of calls gives the same tree. Nothing here is safe for concurrent
+// use.
 //
-// A tree that has grown far beyond its base loses: inner levels are never split,
-// so their fan-out grows with the leaves. The next generation builds a fresh one;
-// labeltree.Overlap says which clusters became which.
+// A tree that has grown far beyond its base becomes worse: inner levels are never split, so their
+// fan-out grows with the leaves. The next generation builds a new tree; labeltree.Mapping says
+// which clusters became which.
 package live

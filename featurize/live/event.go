@@ -12,9 +12,9 @@ const (
 	Moved
 	// Removed: Label left leaf From.
 	Removed
-	// Split: leaf To, new and empty, stands beside From under the same parent; the labels
-	// that it takes over follow as Moved. From is -1 for a leaf that
-	// starts a tree whose labels have all left.
+	// Split: leaf To, new and empty, was added beside From under the same parent. The labels that
+	// it takes over follow as Moved. From is -1 for the first leaf of a tree whose labels have all
+	// left.
 	Split
 )
 

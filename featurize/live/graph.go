@@ -7,7 +7,6 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/sparse"
-	"giantstream/featurize/targets"
 )
 
 // Graph keeps the PIFA sketch and the label tree of a changing graph. Nodes are
@@ -38,7 +37,8 @@ type node struct {
 // NewGraph returns the live graph that begins with the nodes, projected texts
 // (n × dim row-major), labels (n × n, rows ascending) and tree of a generation.
 // All n nodes exist. Memory: about 12·dim bytes per node and 8 per entry of labels.
-func NewGraph(base *labeltree.Tree, projected []float32, dim int, labels *sparse.Matrix, w pifa.Weighting, opt Options) (*Graph, error) {
+func NewGraph(base *labeltree.Tree, projected []float32, dim int, labels *sparse.Matrix, w pifa.Weighting,
+	opt Options) (*Graph, error) {
 	n := labels.Rows
 	if dim < 1 || len(projected) != n*dim || labels.Cols != n {
 		return nil, fmt.Errorf("live: %d projected values and %d × %d labels are no graph of nodes with %d dimensions",
@@ -82,14 +82,8 @@ func says(text []float32) bool {
 // Tree returns the tree that follows the graph.
 func (g *Graph) Tree() *Tree { return g.tree }
 
-// Sketch returns the sums that follow the graph.
-func (g *Graph) Sketch() *pifa.Sketch { return g.sketch }
-
 // Len returns the number of nodes, those that do not exist included.
 func (g *Graph) Len() int { return len(g.nodes) }
-
-// Exists reports whether the node has a text.
-func (g *Graph) Exists(n int32) bool { return g.nodes[n].exists }
 
 // Labels returns the labels of an instance, ascending, those that do not exist
 // included. The slice must not be changed and is valid until the next change.
@@ -179,19 +173,6 @@ func (g *Graph) RemoveEdge(instance, label int32) bool {
 	at, _ = slices.BinarySearch(to.instances, instance)
 	to.instances = slices.Concat(to.instances[:at], to.instances[at+1:])
 	return true
-}
-
-// Targets returns the clusters of an instance's labels at every level, as
-// targets.Of does, and how many of its labels are in no cluster: they do not
-// exist, or have no instance whose text says anything.
-func (g *Graph) Targets(n int32) (clusters, counts [][]int32, unknown int) {
-	labels := g.nodes[n].labels
-	clusters, counts = targets.Of(g.tree, labels)
-	unknown = len(labels)
-	for _, c := range counts[len(counts)-1] {
-		unknown -= int(c)
-	}
-	return clusters, counts, unknown
 }
 
 // weighted writes the text times the weight of instance i.

@@ -23,7 +23,7 @@ type model struct {
 }
 
 // fresh returns projected texts, labels (existing ends only) and sums, all
-// computed anew.
+// computed from the start.
 func (m *model) fresh(t *testing.T, w pifa.Weighting) ([]float32, *sparse.Matrix, *pifa.Sketch) {
 	t.Helper()
 	projected := make([]float32, int(m.nodes)*dim)
@@ -179,7 +179,8 @@ func checkTree(t *testing.T, g *live.Graph) {
 				t.Errorf("label %d is a member of leaf %d, Cluster says %d", l, k, got)
 			}
 			for level := last; level > 0; level-- {
-				if got, want := tree.Cluster(level-1, int(l)), tree.Parent(level, tree.Cluster(level, int(l))); got != want {
+				if got, want := tree.Cluster(level-1, int(l)), tree.Parent(level, tree.Cluster(level,
+					int(l))); got != want {
 					t.Errorf("label %d: cluster %d of level %d, its parent says %d", l, got, level-1, want)
 				}
 			}
@@ -225,7 +226,8 @@ func checkLog(t *testing.T, log []live.Event, base *labeltree.Tree, tree *live.T
 		}
 	}
 	if tree.Version() != int64(len(log)) || leaves != tree.Clusters(last) {
-		t.Errorf("version %d with %d leaves after %d events and %d leaves", tree.Version(), tree.Clusters(last), len(log), leaves)
+		t.Errorf("version %d with %d leaves after %d events and %d leaves", tree.Version(), tree.Clusters(last),
+			len(log), leaves)
 	}
 	for l := range tree.Labels() {
 		want, ok := leafOf[int32(l)]
@@ -241,7 +243,8 @@ func checkLog(t *testing.T, log []live.Event, base *labeltree.Tree, tree *live.T
 func TestTheSameSequenceGivesTheSameTree(t *testing.T) {
 	run := func() (assigned []int32, log []live.Event) {
 		r := rand.New(rand.NewPCG(5, 5))
-		m, g, _ := start(t, r, pifa.Sum, live.Options{MaxLeafSize: 5, Observe: func(e live.Event) { log = append(log, e) }})
+		m, g, _ := start(t, r, pifa.Sum, live.Options{MaxLeafSize: 5,
+			Observe: func(e live.Event) { log = append(log, e) }})
 		for range 400 {
 			n, other := r.Int32N(m.nodes), r.Int32N(m.nodes)
 			g.SetText(n, text(r))
@@ -292,7 +295,8 @@ func TestTargetsOfALabelNewerThanTheTree(t *testing.T) {
 	for level := range g.Tree().Levels() {
 		want := []int32{g.Tree().Cluster(level, int(label))}
 		if !slices.Equal(clusters[level], want) || !slices.Equal(counts[level], []int32{1}) || unknown != 0 {
-			t.Errorf("level %d: clusters %v counts %v, %d unknown; want %v", level, clusters[level], counts[level], unknown, want)
+			t.Errorf("level %d: clusters %v counts %v, %d unknown; want %v", level, clusters[level],
+				counts[level], unknown, want)
 		}
 	}
 	g.Delete(label)

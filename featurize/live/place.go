@@ -11,7 +11,7 @@ import (
 
 // Constants of routing. Each was varied around beam 4, slack 0.02, margin 0.02,
 // turn 0.05 while a fifth of debian-packages arrived; as set they give 0.866
-// (BenchmarkArrivals: mean cosine; that of a fresh tree with 2,048 leaves is 0.862):
+// (BenchmarkArrivals: mean cosine; a new tree with 2,048 leaves has 0.862):
 //
 //	beam    1: 0.853, 2: 0.857, 4: 0.861, 8: 0.863, all clusters: 0.867 at 20 times the time
 //	slack   0: 0.862 with 1,686 leaves, 0.02: 0.861 with 1,601, 0.05: 0.857, 0.1: 0.852
@@ -65,7 +65,7 @@ func (t *Tree) Place(label int32, features []float32) error {
 	if before := t.placed.row(label); portable.Dot(before, t.scratch.unit) < 1-turn {
 		t.above(t.leafOf[label], func(c *centroid) { c.turn(before, t.scratch.unit) })
 		copy(before, t.scratch.unit)
-		t.settle(label)
+		t.moveNearer(label)
 	}
 	return nil
 }
@@ -104,8 +104,8 @@ func (t *Tree) insert(label int32) {
 	t.halve(to)
 }
 
-// settle moves a label that is nearer to another leaf with room.
-func (t *Tree) settle(label int32) {
+// moveNearer moves a label that is nearer to another leaf with room.
+func (t *Tree) moveNearer(label int32) {
 	u, own := t.placed.row(label), t.leafOf[label]
 	best := candidate{own, t.leaves[own].cosineWithout(u) + margin}
 	for _, c := range t.route(u) {
@@ -232,7 +232,7 @@ func (t *Tree) nearer(a, b []int32, values []float32, c *centroid) bool {
 func (t *Tree) reassign(a, b int32) {
 	for _, k := range []int32{a, b} {
 		for _, l := range slices.Clone(t.leaves[k].members) {
-			t.settle(l)
+			t.moveNearer(l)
 		}
 	}
 	for _, s := range slices.Clone(t.children[t.leaves[a].parent]) {

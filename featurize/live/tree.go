@@ -15,7 +15,7 @@ type Options struct {
 	// leaf of the base tree if that holds more).
 	MaxLeafSize int
 	Seed        uint64
-	// Observe is told every change of the tree, in order; nil: nobody.
+	// Observe, unless it is nil, gets every change of the tree, in order.
 	Observe func(Event)
 }
 
@@ -118,7 +118,8 @@ func NewTree(base *labeltree.Tree, features []float32, dim int, opt Options) (*T
 		return nil, fmt.Errorf("live: %d values are no rows of %d dimensions", len(features), dim)
 	}
 	if opt.MaxLeafSize < 0 {
-		return nil, fmt.Errorf("live: leaves of at most %d labels; want 1 or more, or 0 for the default", opt.MaxLeafSize)
+		return nil, fmt.Errorf("live: leaves of at most %d labels; want 1 or more, or 0 for the default",
+			opt.MaxLeafSize)
 	}
 	t := newTree(base, dim, opt)
 	n := len(features) / dim
@@ -172,7 +173,7 @@ func newTree(base *labeltree.Tree, dim int, opt Options) *Tree {
 	return t
 }
 
-// defaultLeafSize is that of labeltree.Options.
+// defaultLeafSize is the default of labeltree.Options.
 const defaultLeafSize = 48
 
 // grow makes room for labels below n.

@@ -85,7 +85,8 @@ func TestALabelMovesWhenItsFeaturesHaveTurnedFarAndOnlyThen(t *testing.T) {
 	rows := planted(n, 8, width, 2)
 	base := built(t, rows, width, labeltree.Options{Levels: []int{4, 16}})
 	var events []live.Event
-	tree, err := live.NewTree(base, rows, width, live.Options{MaxLeafSize: 40, Observe: func(e live.Event) { events = append(events, e) }})
+	tree, err := live.NewTree(base, rows, width, live.Options{MaxLeafSize: 40,
+		Observe: func(e live.Event) { events = append(events, e) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,8 @@ func TestFeaturesWithoutADirectionRemoveALabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	nan := float32(math.NaN())
-	for l, features := range [][]float32{make([]float32, 8), {nan, 0, 0, 0, 0, 0, 0, 0}, {float32(math.Inf(1)), 0, 0, 0, 0, 0, 0, 0}} {
+	for l, features := range [][]float32{make([]float32, 8), {nan, 0, 0, 0, 0, 0, 0, 0}, {float32(math.Inf(1)),
+		0, 0, 0, 0, 0, 0, 0}} {
 		if err := tree.Place(int32(l), features); err != nil || tree.Cluster(0, l) >= 0 {
 			t.Errorf("label %d with features %v: %v, in cluster %d", l, features, err, tree.Cluster(0, l))
 		}

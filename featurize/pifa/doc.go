@@ -1,6 +1,6 @@
 // Package pifa embeds labels by positive instance feature aggregation: the
 // embedding of a label is the sum of the features of the instances that have
-// it, brought to length 1 (Chien et al., GIANT, ICLR 2022):
+// it, scaled to length 1 (Chien et al., GIANT, ICLR 2022):
 //
 //	z_l = v_l / ‖v_l‖,  v_l = Σ_{i: Y[i,l]=1} Ψ(T_i)
 //
@@ -20,6 +20,6 @@
 // of each label and clears the sum when the last one goes. Such labels have
 // no place in a label tree and are never targets. Results do not depend on
 // the number of workers. A Sketch after any sequence of updates agrees with
-// one computed afresh to about 1e-6 of the summed magnitudes that passed
+// a sketch of the resulting graph to about 1e-6 of the summed magnitudes that passed
 // through it (float32 rounding), which the tests assert as 1e-4.
 package pifa

@@ -1,42 +1,10 @@
 package pifa
 
 import (
-	"fmt"
-	"math"
-
 	"giantstream/featurize/internal/scatter"
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
-
-// Weighting is the weight of an instance in the sums.
-type Weighting uint8
-
-const (
-	// Sum gives every instance weight 1, as the paper writes it.
-	Sum Weighting = iota
-	// InverseSqrtDegree gives instance i weight 1/√|y_i|, as PECOS does: it
-	// normalises the rows of Y, so an instance with many labels says less about each.
-	InverseSqrtDegree
-)
-
-func (w Weighting) String() string {
-	switch w {
-	case Sum:
-		return "sum"
-	case InverseSqrtDegree:
-		return "inverse-sqrt-degree"
-	}
-	return fmt.Sprintf("Weighting(%d)", uint8(w))
-}
-
-// Of returns the weight of an instance with that many labels.
-func (w Weighting) Of(degree int) float32 {
-	if w == InverseSqrtDegree && degree > 0 {
-		return float32(1 / math.Sqrt(float64(degree)))
-	}
-	return 1
-}
 
 // Exact returns the L × V embeddings of the labels from the features x (n × V)
 // and the labels y (n × L) of the instances; a row each, of length 1, or empty for

@@ -3,6 +3,8 @@ package pifa
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
@@ -24,6 +26,25 @@ const (
 	RandomFeatures Kind = "random"
 )
 
+// kinds are all kinds, in the order that messages name them.
+var kinds = [...]Kind{PIFA, PIFAIdentity, Text, RandomFeatures}
+
+// KindNames returns the names of all kinds.
+func KindNames() (names []string) {
+	for _, k := range kinds {
+		names = append(names, string(k))
+	}
+	return names
+}
+
+// ParseKind returns the kind of label features of that name.
+func ParseKind(name string) (Kind, error) {
+	if !slices.Contains(kinds[:], Kind(name)) {
+		return "", fmt.Errorf("pifa: unknown label features %q; use one of: %s", name, strings.Join(KindNames(), ", "))
+	}
+	return Kind(name), nil
+}
+
 // Source is what label features are made from.
 type Source struct {
 	Projected []float32 // n × Dim: the projected texts of the nodes
@@ -40,19 +61,19 @@ type Source struct {
 func LabelFeatures(kind Kind, src Source) ([]float32, error) {
 	y := src.Labels
 	if y.Rows != y.Cols {
-		return nil, fmt.Errorf("pifa: %d instances and %d labels; label features need nodes that are both", y.Rows, y.Cols)
+		return nil, fmt.Errorf("pifa: %d instances and %d labels; label features need nodes that are both",
+			y.Rows, y.Cols)
+	}
+	if _, err := ParseKind(string(kind)); err != nil {
+		return nil, err
 	}
 	input := src.Projected
-	switch kind {
-	case PIFA, Text, RandomFeatures:
-	case PIFAIdentity:
+	if kind == PIFAIdentity {
 		p, err := projection.Random(max(1, y.Rows), src.Dim, src.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("pifa: %w", err)
 		}
 		input = p.ApplyAll(identity(y.Rows), src.Workers)
-	default:
-		return nil, fmt.Errorf("pifa: unknown label features %q; want %s, %s, %s or %s", kind, PIFA, PIFAIdentity, Text, RandomFeatures)
 	}
 	sums, err := FromGraph(input, src.Dim, y, src.Weighting, src.Workers)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
 
 // passBlock is how many instances FromPass asks for at a time.
@@ -14,7 +14,8 @@ const passBlock = 4096
 // FromPass is FromGraph for projected texts that do not fit into memory: rows
 // writes those of the instances lo ≤ i < hi, and is called once for each range
 // of instances, in ascending order. The sums are the same to the last bit.
-func FromPass(dim int, y *sparse.Matrix, w Weighting, workers int, rows func(lo, hi int, out []float32) error) (*Sketch, error) {
+func FromPass(dim int, y *sparse.Matrix, w Weighting, workers int, rows func(lo, hi int,
+	out []float32) error) (*Sketch, error) {
 	if dim < 1 {
 		return nil, fmt.Errorf("pifa: %d dimensions", dim)
 	}

@@ -39,7 +39,8 @@ func TestExactFollowsTheDefinition(t *testing.T) {
 	}{
 		{Sum, [][]float64{{1, 0.6, 0.8}, {0, 1.6, 0.8}, {0, 0, 0}}},
 		// Instance 1 has two labels, so it counts 1/√2.
-		{InverseSqrtDegree, [][]float64{{1, float64(0.6 * r2), float64(0.8 * r2)}, {0, float64(1 + 0.6*r2), float64(0.8 * r2)}, {0, 0, 0}}},
+		{InverseSqrtDegree, [][]float64{{1, float64(0.6 * r2), float64(0.8 * r2)}, {0, float64(1 + 0.6*r2),
+			float64(0.8 * r2)}, {0, 0, 0}}},
 	} {
 		z := Exact(x, y, tc.w, 1)
 		for l, sum := range tc.want {

@@ -6,12 +6,12 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
 
 // Sketch holds for each of n labels the sum of the projected features of its
-// instances, not normalised. It is not safe for concurrent use.
+// instances, not normalized. It is not safe for concurrent use.
 //
 // The updates take the projection s(Ψ(T)) of the instance's text times its
 // weight. Under InverseSqrtDegree the weight of an instance changes with its degree;
@@ -32,7 +32,8 @@ func NewSketch(n, dim int) *Sketch {
 // one per CPU).
 func FromGraph(projected []float32, dim int, y *sparse.Matrix, w Weighting, workers int) (*Sketch, error) {
 	if dim < 1 || len(projected) != y.Rows*dim {
-		return nil, fmt.Errorf("pifa: %d projected values are not %d instances of %d dimensions", len(projected), y.Rows, dim)
+		return nil, fmt.Errorf("pifa: %d projected values are not %d instances of %d dimensions",
+			len(projected), y.Rows, dim)
 	}
 	s := NewSketch(y.Cols, dim)
 	instances := y.Transpose()
@@ -50,8 +51,13 @@ func FromGraph(projected []float32, dim int, y *sparse.Matrix, w Weighting, work
 // Len returns the number of labels.
 func (s *Sketch) Len() int { return len(s.count) }
 
-// Dim returns the number of dimensions.
-func (s *Sketch) Dim() int { return s.dim }
+// Grow adds labels without instances until there are n.
+func (s *Sketch) Grow(n int) {
+	if more := n - len(s.count); more > 0 {
+		s.count = append(s.count, make([]int32, more)...)
+		s.sums = append(s.sums, make([]float32, more*s.dim)...)
+	}
+}
 
 // Instances returns how many instances the label has.
 func (s *Sketch) Instances(label int) int { return int(s.count[label]) }

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
-	"giantstream/featurize/graphdir/graphdirtest"
 	"giantstream/featurize/tfidf"
+	"giantstream/internal/graphdir/graphdirtest"
 )
 
 // BenchmarkDebian fits 512 dimensions on 63,666 package descriptions and

@@ -16,10 +16,10 @@
 //
 // # Algorithm
 //
-// Fit is the randomised subspace iteration of Halko, Martinsson and Tropp
+// Fit is the randomized subspace iteration of Halko, Martinsson and Tropp
 // ("Finding structure with randomness", 2011, algorithm 4.4) on the m × c
 // sample A. The basis Q of the range is kept on the row side, where it is
-// small; it is orthonormalised through the eigenvectors of its Gram matrix
+// small; it is orthonormalized through the eigenvectors of its Gram matrix
 // in float64, which also reveals the rank. With B = AᵀQ and BᵀB = W Λ Wᵀ the
 // components are the columns of B W Λ^(-1/2).
 //

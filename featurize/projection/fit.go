@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
 
 // ErrNoData is returned by Fit for a matrix without entries to learn from.
@@ -79,7 +79,7 @@ func Fit(x *sparse.Matrix, dim int, opt Options) (*Projection, error) {
 	for range opt.Iterations + 1 {
 		q = q[:a.Rows*l]
 		multiply(a, b, l, q, opt.Workers)
-		rank, err := orthonormalise(q, a.Rows, l)
+		rank, err := orthonormalize(q, a.Rows, l)
 		if err != nil {
 			return nil, err
 		}

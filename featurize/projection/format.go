@@ -4,7 +4,7 @@ import (
 	"io"
 	"math"
 
-	"giantstream/featurize/artifact"
+	"giantstream/internal/artifact"
 )
 
 // Format: docs/format/projection.md.
@@ -78,7 +78,11 @@ func Read(r io.Reader) (*Projection, error) {
 	p.stride = p.dim
 	features := a.Int32s("features", p.cols)
 	for range p.dim {
-		p.singular = append(p.singular, a.F64())
+		value := a.F64()
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			a.Fail("singular value %d is %v", len(p.singular), value)
+		}
+		p.singular = append(p.singular, value)
 	}
 	p.matrix = a.Float32s("matrix", math.MaxInt/8)
 	if len(p.matrix) != len(features)*p.dim {

@@ -22,13 +22,13 @@ const (
 	spanTolerance = 0.25
 )
 
-// orthonormalise replaces the n × l matrix y by an orthonormal basis of its
+// orthonormalize replaces the n × l matrix y by an orthonormal basis of its
 // columns, n × rank, and returns the rank.
 //
 // It is block Gram-Schmidt, each panel of columns freed twice of those before:
 // the first time leaves, of nearly dependent columns, much of float32's
 // rounding, the second removes it (Giraud et al., 2005: twice is enough).
-func orthonormalise(y []float32, n, l int) (rank int, err error) {
+func orthonormalize(y []float32, n, l int) (rank int, err error) {
 	tolerance := rankTolerance * longest(y, n, l)
 	for from := 0; from < l; from += panelWidth {
 		width := min(panelWidth, l-from)

@@ -9,7 +9,7 @@ import (
 // Columns of very different lengths, nearly dependent ones and copies, over
 // more than one panel: the basis is orthonormal, spans them, and has no more
 // columns than there are directions.
-func TestOrthonormaliseOfBadColumns(t *testing.T) {
+func TestOrthonormalizeOfBadColumns(t *testing.T) {
 	const n, independent, l = 400, 45, 80
 	r := rand.New(rand.NewPCG(1, 2))
 	y := make([]float32, n*l)
@@ -29,7 +29,7 @@ func TestOrthonormaliseOfBadColumns(t *testing.T) {
 		}
 	}
 	before := append([]float32(nil), y...)
-	rank, err := orthonormalise(y, n, l)
+	rank, err := orthonormalize(y, n, l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
 
 // Projection is a linear map from Cols sparse features to Dim dense

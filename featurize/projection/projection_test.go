@@ -12,13 +12,13 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"giantstream/featurize/artifact"
 	"giantstream/featurize/internal/datatest"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/artifact"
 )
 
 // lowRank returns a sparse matrix whose rows mix a few topics plus noise, the
-// rows L2-normalised as TF-IDF rows are.
+// rows L2-normalized as TF-IDF rows are.
 func lowRank(rows, cols, topics int, seed uint64) *sparse.Matrix {
 	r := rand.New(rand.NewPCG(seed, 1))
 	x := &sparse.Matrix{Cols: cols, Start: []int64{0}}
@@ -160,7 +160,8 @@ func TestRankDeficientMatrixGivesFewerDimensions(t *testing.T) {
 }
 
 func TestNothingToLearnFrom(t *testing.T) {
-	if _, err := Fit(&sparse.Matrix{Rows: 3, Cols: 4, Start: make([]int64, 4)}, 2, Options{}); !errors.Is(err, ErrNoData) {
+	if _, err := Fit(&sparse.Matrix{Rows: 3, Cols: 4, Start: make([]int64, 4)}, 2, Options{}); !errors.Is(err,
+		ErrNoData) {
 		t.Errorf("got %v, want ErrNoData", err)
 	}
 	if _, err := Fit(lowRank(5, 20, 2, 1), 0, Options{}); err == nil {

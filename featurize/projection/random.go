@@ -20,7 +20,8 @@ const entries = 16
 // dot products are right on average with a variance of about 2/dim.
 func Random(cols, dim int, seed uint64) (*Projection, error) {
 	if cols < 1 || cols > maxCols || dim < 1 || dim > maxDim {
-		return nil, fmt.Errorf("projection: %d features to %d dimensions, want 1 to %d and 1 to %d", cols, dim, maxCols, maxDim)
+		return nil, fmt.Errorf("projection: %d features to %d dimensions, want 1 to %d and 1 to %d", cols, dim,
+			maxCols, maxDim)
 	}
 	return &Projection{cols: cols, dim: dim, seed: seed}, nil
 }

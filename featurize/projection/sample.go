@@ -29,6 +29,10 @@ func sampleRows(x *sparse.Matrix, size int, seed uint64) []int32 {
 	return rows
 }
 
+// fewRows: of fewer rows, features of a single row count too; without them, some of a handful of
+// texts would have nothing.
+const fewRows = 32
+
 // keepFeatures returns the sorted features that a projection of these rows
 // maps: of those that at least two rows share, the limit with the largest sum
 // of squares. A feature of a single row adds a direction that no other text has.
@@ -43,7 +47,7 @@ func keepFeatures(x *sparse.Matrix, rows []int32, limit int) []int32 {
 		}
 	}
 	atLeast := int32(2)
-	if len(rows) < 2 {
+	if len(rows) < fewRows {
 		atLeast = 1
 	}
 	var keep []int32

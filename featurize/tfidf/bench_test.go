@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"giantstream/featurize/graphdir/graphdirtest"
+	"giantstream/internal/graphdir/graphdirtest"
 )
 
 // BenchmarkDebian fits and transforms 63,666 package descriptions (26 MB).

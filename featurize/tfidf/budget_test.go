@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"giantstream/featurize/graphdir/graphdirtest"
+	"giantstream/internal/graphdir/graphdirtest"
 )
 
 func heap() int64 {
@@ -49,7 +49,8 @@ func TestBudgetOnDebian(t *testing.T) {
 			same++
 		}
 	}
-	t.Logf("%d of %d features kept, %d with the same idf; errors up to %d, %d and %d documents", m.Dim(), exact.Dim(), same,
+	t.Logf("%d of %d features kept, %d with the same idf; errors up to %d, %d and %d documents", m.Dim(),
+		exact.Dim(), same,
 		f.Undercount(Word1), f.Undercount(Word2), f.Undercount(Char3))
 	runtime.KeepAlive(f)
 }

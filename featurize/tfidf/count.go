@@ -5,7 +5,7 @@ import "slices"
 // counter counts the document frequencies of some of the texts. Word ids are
 // its own.
 //
-// A word brings the same runs of characters wherever it stands, so they are
+// A word brings the same runs of characters in every text, so they are
 // looked up once for each distinct word, and counted once for each distinct
 // word of a document.
 type counter struct {
@@ -16,7 +16,7 @@ type counter struct {
 	chars *keyTable // packed runes
 	runs  lists     // word id → ids of its character runs; empty with a budget
 	parts [numParts]counts
-	docs  uint32 // marks what has been counted in the document at hand
+	docs  uint32 // marks what has been counted in the current document
 
 	pairKeys, keys []uint64 // scratch
 	budget         *budget  // nil for none
@@ -46,10 +46,10 @@ func (c *counter) clear() {
 	c.runs = lists{start: []int{0}}
 }
 
-// count adds by (1, or -1 to take back) to the document frequencies of a text.
-func (c *counter) count(text string, by int32) {
+// count adds a text to the document frequencies.
+func (c *counter) count(text string) {
 	c.docs++
-	c.scan.text = text
+	c.scan.begin(text)
 	on := c.opt.on()
 	prev := int32(-1)
 	pairs := c.pairKeys[:0]
@@ -61,12 +61,12 @@ func (c *counter) count(text string, by int32) {
 		prev = id
 		// Part Word1 is kept also where it is left out: it says which words
 		// the document has had.
-		if c.hit(Word1, id, by) && on[Char3] {
-			c.hitRuns(id, w, by)
+		if c.hit(Word1, id) && on[Char3] {
+			c.hitRuns(id, w)
 		}
 	}
 	for _, key := range pairs {
-		c.hit(Word2, c.pairs.intern(key), by)
+		c.hit(Word2, c.pairs.intern(key))
 	}
 	c.pairKeys = pairs
 	c.scan.text = ""
@@ -76,16 +76,16 @@ func (c *counter) count(text string, by int32) {
 }
 
 // hitRuns counts the character runs of a word.
-func (c *counter) hitRuns(id int32, word []byte, by int32) {
+func (c *counter) hitRuns(id int32, word []byte) {
 	if c.budget != nil { // runs come and go
-		c.keys = appendChar3(c.keys[:0], word)
+		c.keys = c.opt.Profile.appendRuns(c.keys[:0], word)
 		for _, key := range c.keys {
-			c.hit(Char3, c.chars.intern(key), by)
+			c.hit(Char3, c.chars.intern(key))
 		}
 		return
 	}
 	if int(id) == len(c.runs.start)-1 { // a new word
-		c.keys = appendChar3(c.keys[:0], word)
+		c.keys = c.opt.Profile.appendRuns(c.keys[:0], word)
 		slices.Sort(c.keys)
 		for _, key := range slices.Compact(c.keys) {
 			c.runs.ids = append(c.runs.ids, c.chars.intern(key))
@@ -93,13 +93,13 @@ func (c *counter) hitRuns(id int32, word []byte, by int32) {
 		c.runs.end()
 	}
 	for _, run := range c.runs.of(id) {
-		c.hit(Char3, run, by)
+		c.hit(Char3, run)
 	}
 }
 
 // hit counts an n-gram unless the document has been counted for it, and
 // reports whether it did.
-func (c *counter) hit(p Part, id, by int32) bool {
+func (c *counter) hit(p Part, id int32) bool {
 	n := &c.parts[p]
 	for int(id) >= len(n.df) {
 		n.df, n.last = append(n.df, 0), append(n.last, 0)
@@ -111,6 +111,6 @@ func (c *counter) hit(p Part, id, by int32) bool {
 		return false
 	}
 	n.last[id] = c.docs
-	n.df[id] += by
+	n.df[id]++
 	return true
 }

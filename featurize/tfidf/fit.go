@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"giantstream/featurize/parallel"
+	"giantstream/internal/parallel"
 )
 
 // ErrNoText is returned by Fit when no feature is left to keep.
@@ -29,16 +29,6 @@ func NewFitter(opt Options) (*Fitter, error) {
 	return &Fitter{opt: opt}, nil
 }
 
-// Docs returns the number of texts added so far.
-func (f *Fitter) Docs() int { return f.docs }
-
-// Add counts one document.
-func (f *Fitter) Add(text string) {
-	f.grow(1)
-	f.counters[0].count(text, 1)
-	f.docs++
-}
-
 // AddAll counts documents on several goroutines (workers ≤ 0: one per CPU);
 // with a memory budget on one, as what is forgotten depends on the order.
 func (f *Fitter) AddAll(texts []string, workers int) {
@@ -49,51 +39,10 @@ func (f *Fitter) AddAll(texts []string, workers int) {
 	f.grow(workers)
 	parallel.Each(len(texts), 256, workers, func(worker, _, lo, hi int) {
 		for _, text := range texts[lo:hi] {
-			f.counters[worker].count(text, 1)
+			f.counters[worker].count(text)
 		}
 	})
 	f.docs += len(texts)
-}
-
-// Remove takes back a document that was added: a deleted text, or with Add a
-// changed one. Under a memory budget do it before Merge.
-func (f *Fitter) Remove(text string) error {
-	if f.docs == 0 {
-		return errors.New("tfidf: no document is left to remove")
-	}
-	f.grow(1)
-	f.counters[0].count(text, -1)
-	f.docs--
-	return nil
-}
-
-// Merge takes over the counts of another shard's Fitter, which must not be
-// used any more.
-func (f *Fitter) Merge(other *Fitter) error {
-	if f == other {
-		return errors.New("tfidf: a Fitter cannot be merged with itself")
-	}
-	if f.opt != other.opt {
-		return errors.New("tfidf: Fitters of different options cannot be merged")
-	}
-	f.counters = append(f.counters, other.counters...)
-	f.docs += other.docs
-	other.counters, other.docs = nil, 0
-	return nil
-}
-
-// Undercount returns the bound by which the document frequency of any n-gram
-// of a part may be too low; it is never too high. 0 without a memory budget. Where
-// pairs or character runs alone outgrow the budget, it is at most 2·M/c: M the sum of
-// all document frequencies of the part, c the n-grams of it that the budget holds.
-func (f *Fitter) Undercount(p Part) int {
-	sum := 0
-	for _, c := range f.counters {
-		if c.budget != nil && p < numParts {
-			sum += int(c.budget.missed[p])
-		}
-	}
-	return sum
 }
 
 func (f *Fitter) grow(workers int) {

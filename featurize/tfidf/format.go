@@ -5,19 +5,24 @@ import (
 	"io"
 	"math"
 
-	"giantstream/featurize/artifact"
+	"giantstream/internal/artifact"
 )
 
 // Format: docs/format/vectorizer.md.
 const (
-	magic   = "GSTFIDF\x00"
-	version = 1
+	magic    = "GSTFIDF\x00"
+	version1 = 1 // as version 2, but the default profile is defaultV1
+	version  = 2
 )
 
 // Write writes the model as a vectorizer artifact.
 func (m *Model) Write(w io.Writer) error {
-	a := artifact.NewWriter(w, magic, version)
-	a.U32(uint32(m.profile))
+	v, profile := uint32(version), m.profile
+	if profile == defaultV1 {
+		v, profile = version1, Default
+	}
+	a := artifact.NewWriter(w, magic, v)
+	a.U32(uint32(profile))
 	a.U64(uint64(m.docs))
 	lengths := make([]int32, m.words.len())
 	for id := range lengths {
@@ -35,14 +40,17 @@ func (m *Model) Write(w io.Writer) error {
 // Read reads a vectorizer artifact. The error is artifact.ErrCorrupt or
 // artifact.ErrUnknown when the bytes are to blame.
 func Read(r io.Reader) (*Model, error) {
-	a, err := artifact.NewReader(r, magic, version)
+	a, err := artifact.NewReader(r, magic, version1, version)
 	if err != nil {
 		return nil, err
 	}
 	m := &Model{words: &wordTable{start: []int64{0}}}
 	m.profile = Profile(a.U32())
-	if m.profile > PECOS {
+	if !m.profile.valid() {
 		a.Fail("unknown profile %d", m.profile)
+	}
+	if m.profile == Default && a.Version() == version1 {
+		m.profile = defaultV1
 	}
 	m.docs = a.Int("document count", 0, math.MaxInt64)
 	for _, n := range a.Int32s("word lengths", 2*maxFeatures) {
@@ -76,7 +84,7 @@ func Read(r io.Reader) (*Model, error) {
 	return m, nil
 }
 
-// check tells a whose values make no sense although the checksum holds.
+// check refuses a model whose values make no sense although the checksum holds.
 func (m *Model) check(a *artifact.Reader) {
 	words := uint64(m.words.len())
 	for id := 1; id < m.words.len(); id++ {

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"testing"
 
-	"giantstream/featurize/artifact"
 	"giantstream/featurize/internal/datatest"
+	"giantstream/internal/artifact"
 )
 
 func written(t testing.TB, m *Model) []byte {

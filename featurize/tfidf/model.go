@@ -99,7 +99,7 @@ func (m *Model) appendRuns(keys []uint64, word []byte) []uint64 {
 	if len(m.chars.keys) == 0 {
 		return keys
 	}
-	return appendChar3(keys, word)
+	return m.profile.appendRuns(keys, word)
 }
 
 // run returns the feature id of a character run, or -1.
@@ -131,6 +131,11 @@ func (m *Model) PartOf(i int) Part {
 	return p
 }
 
+// pair returns the words of a pair.
+func (m *Model) pair(key uint64) (first, second string) {
+	return string(m.words.word(int(key >> 32))), string(m.words.word(int(uint32(key))))
+}
+
 // Feature returns the n-gram of feature i for people: "w:kernel",
 // "w:kernel module", "c: ker".
 func (m *Model) Feature(i int) string {
@@ -139,7 +144,7 @@ func (m *Model) Feature(i int) string {
 	case Word1:
 		return "w:" + string(m.words.word(int(key)))
 	case Word2:
-		return "w:" + string(m.words.word(int(key>>32))) + " " + string(m.words.word(int(uint32(key))))
+		return "w:" + joined(m.pair(key))
 	default:
 		return "c:" + char3String(key)
 	}

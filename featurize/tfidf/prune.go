@@ -10,8 +10,8 @@ import "slices"
 // may have been forgotten before. Its true frequency is at least df and
 // at most df + missed. Pruning forgets all n-grams with df + missed ≤ b, where b is the
 // median of df + missed, and never falls; n-grams that come later start with missed
-// = b. So whatever is forgotten was in at most b documents, and all that is in more than
-// b documents is there.
+// = b. So a forgotten n-gram was in at most b documents, and every n-gram in more than b
+// documents is counted.
 //
 // b is at most 2·M/c for M counts in a table of c n-grams: of what a pruning finds, half
 // exceeds the last b by the new b's increase at least, and each of these units has been
@@ -110,6 +110,6 @@ func (c *counter) prune(parts ...Part) {
 
 // restore gives a new n-gram the counts that it had under its old id.
 func (c *counter) restore(p Part, id int32, from *counts, old int) {
-	c.hit(p, id, 0)
+	c.hit(p, id) // makes room
 	c.parts[p].df[id], c.parts[p].missed[id] = from.df[old], from.missed[old]
 }

@@ -3,10 +3,8 @@ package tfidf
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"testing"
 
 	"giantstream/featurize/sparse"
@@ -33,120 +31,6 @@ func artifactOf(t testing.TB, f *Fitter) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-func TestDocumentFrequenciesFollowAddsChangesAndDeletes(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	pool := corpus(200)
-	for _, profile := range []Profile{Default, PECOS} {
-		f := fitter(t, every(profile))
-		var live []string
-		for step := range 400 {
-			switch text := pool[r.IntN(len(pool))]; {
-			case len(live) < 20 || r.IntN(3) == 0:
-				f.Add(text)
-				live = append(live, text)
-			default:
-				k := r.IntN(len(live))
-				if err := f.Remove(live[k]); err != nil {
-					t.Fatal(err)
-				}
-				if r.IntN(2) == 0 {
-					f.Add(text)
-					live[k] = text
-				} else {
-					live = append(live[:k], live[k+1:]...)
-				}
-			}
-			if step%100 != 99 {
-				continue
-			}
-			fresh := fitter(t, every(profile))
-			fresh.AddAll(live, 3)
-			if !bytes.Equal(artifactOf(t, f), artifactOf(t, fresh)) {
-				t.Fatalf("%s: after %d steps the fit differs from one of the %d texts left", profile, step+1, len(live))
-			}
-		}
-	}
-}
-
-func TestMergedShardsFitLikeOne(t *testing.T) {
-	texts := corpus(300)
-	whole := fitter(t, DefaultOptions())
-	whole.AddAll(texts, 2)
-	merged := fitter(t, DefaultOptions())
-	for shard := range 3 {
-		f := fitter(t, DefaultOptions())
-		for i := shard; i < len(texts); i += 3 {
-			f.Add(texts[i])
-		}
-		if err := merged.Merge(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if merged.Docs() != len(texts) || !bytes.Equal(artifactOf(t, merged), artifactOf(t, whole)) {
-		t.Error("three merged shards fit otherwise than one Fitter of all texts")
-	}
-}
-
-// FuzzShardsFollowTheirTexts lets nodes come, change their texts and go, each in
-// the shard that owns it. Merged, the shards' counts give the same model, to the last
-// bit, as one Fitter that saw nothing but the texts that are left.
-func FuzzShardsFollowTheirTexts(f *testing.F) {
-	f.Add(uint64(1), uint8(1), uint16(50))
-	f.Add(uint64(2), uint8(3), uint16(200))
-	f.Add(uint64(3), uint8(8), uint16(400))
-	f.Add(uint64(4), uint8(16), uint16(120))
-	pool := corpus(60)
-	f.Fuzz(func(t *testing.T, seed uint64, shards uint8, changes uint16) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		opt := every(Profile(seed % 2))
-		fitters := make([]*Fitter, 1+shards%32)
-		for k := range fitters {
-			fitters[k] = fitter(t, opt)
-		}
-		texts := map[int]string{} // by node; node n is owned by shard n mod shards
-		for range changes % 512 {
-			node := r.IntN(100)
-			owner := fitters[node%len(fitters)]
-			if old, there := texts[node]; there {
-				if err := owner.Remove(old); err != nil {
-					t.Fatal(err)
-				}
-				delete(texts, node)
-			}
-			if r.IntN(4) > 0 {
-				texts[node] = pool[r.IntN(len(pool))]
-				owner.Add(texts[node])
-			}
-		}
-		merged, fresh := fitters[0], fitter(t, opt)
-		for _, shard := range fitters[1:] {
-			if err := merged.Merge(shard); err != nil {
-				t.Fatal(err)
-			}
-		}
-		fresh.AddAll(slices.Collect(maps.Values(texts)), 1)
-		if merged.Docs() != len(texts) {
-			t.Errorf("%d documents, want %d", merged.Docs(), len(texts))
-		}
-		if len(texts) > 0 && !bytes.Equal(artifactOf(t, merged), artifactOf(t, fresh)) {
-			t.Errorf("%d shards fit otherwise than one of the %d texts left", len(fitters), len(texts))
-		}
-	})
-}
-
-func TestMergeAndRemoveRefuseWhatCannotBe(t *testing.T) {
-	f := fitter(t, DefaultOptions())
-	if err := f.Merge(fitter(t, PECOSOptions())); err == nil {
-		t.Error("Fitters of different options were merged")
-	}
-	if err := f.Merge(f); err == nil {
-		t.Error("a Fitter was merged with itself")
-	}
-	if err := f.Remove("never added"); err == nil {
-		t.Error("a document was removed from none")
-	}
 }
 
 // rareTexts have many words that occur once and a few that occur often.
@@ -177,13 +61,6 @@ func TestBudgetBoundsMemoryAndError(t *testing.T) {
 	for i, text := range texts {
 		f.Add(text)
 		exact.Add(text)
-		if i%500 == 0 { // deletes must not break the bounds
-			for _, f := range []*Fitter{f, exact} {
-				if err := f.Remove(texts[i/2]); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
 		c := f.counters[0]
 		pairs, chars, words := c.limits()
 		if len(c.pairs.keys) > pairs || len(c.chars.keys) > chars || c.wordBytes() > words {

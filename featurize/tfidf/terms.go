@@ -93,7 +93,8 @@ func (t *Terms) Top(group, within sparse.Vector, k int) []Term {
 		text := strings.TrimPrefix(t.model.Feature(j), "w:")
 		parts := []string{text}
 		if t.model.PartOf(j) == Word2 {
-			parts = strings.SplitN(text, " ", 2)
+			first, second := t.model.pair(t.model.keys[j])
+			parts = []string{first, second}
 		}
 		if slices.ContainsFunc(parts, func(w string) bool { return said[w] }) {
 			continue

@@ -47,7 +47,8 @@ func TestWords(t *testing.T) {
 		text    string
 		want    []string
 	}{
-		{Default, "Kernel-module, X.509;\tcafé\u0301 ÉTÉ", []string{"kernel", "module", "x", "509", "café\u0301", "été"}},
+		{Default, "Kernel-module, X.509;\tcafé\u0301 ÉTÉ", []string{"kernel", "module", "x", "509",
+			"café\u0301", "été"}},
 		{Default, "", nil},
 		{Default, " -- ", nil},
 		{Default, "a\xffb", []string{"a", "b"}},
@@ -92,7 +93,8 @@ func TestFeaturesOfASmallCorpus(t *testing.T) {
 	red, dog := 2*math.Log(4.0/3), math.Log(4.0/2)
 	norm := math.Hypot(red, dog) * math.Sqrt2
 	got := m.Transform("Red red DOG moon", sparse.Vector{})
-	wantV := sparse.Vector{Index: []int32{2, 5, 8}, Value: []float32{float32(dog / norm), float32(red / norm), float32(1 / math.Sqrt2)}}
+	wantV := sparse.Vector{Index: []int32{2, 5, 8}, Value: []float32{float32(dog / norm), float32(red / norm),
+		float32(1 / math.Sqrt2)}}
 	if !slices.Equal(got.Index, wantV.Index) {
 		t.Fatalf("index %v, want %v", got.Index, wantV.Index)
 	}
@@ -117,7 +119,10 @@ func TestFitDependsOnTheTextsAlone(t *testing.T) {
 	want := fit(t, DefaultOptions(), 1, texts...)
 	wantX := want.TransformAll(texts, 1)
 	shuffled := slices.Clone(texts)
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(texts), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(texts), func(i, j int) {
+		shuffled[i], shuffled[j] = shuffled[j],
+			shuffled[i]
+	})
 	f, err := NewFitter(DefaultOptions())
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@ package tfidf
 import (
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // asciiWord returns the lower-case form of an ASCII byte inside a word of the
@@ -25,6 +27,30 @@ type scanner struct {
 	word    []byte
 }
 
+// begin starts on a text.
+func (s *scanner) begin(text string) {
+	if s.profile == Default && !ascii(text) && !norm.NFKC.IsNormalString(text) {
+		text = norm.NFKC.String(text)
+	}
+	s.text = text
+}
+
+// ascii looks at eight bytes at a time: nearly all texts of many catalogs are ASCII.
+func ascii(text string) bool {
+	for len(text) >= 8 {
+		if (text[0]|text[1]|text[2]|text[3]|text[4]|text[5]|text[6]|text[7])&utf8.RuneSelf != 0 {
+			return false
+		}
+		text = text[8:]
+	}
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // next returns the next word, nil at the end of the text.
 func (s *scanner) next() []byte {
 	if s.profile == PECOS {
@@ -43,6 +69,12 @@ scan:
 			}
 		} else {
 			r, n := utf8.DecodeRuneInString(text[i:])
+			if s.profile == Default && unsegmented(r) {
+				if len(w) > 0 {
+					break scan // the word before it ends here
+				}
+				return s.nextPiece(text[i:])
+			}
 			i += n
 			if inWord(r) {
 				w = utf8.AppendRune(w, unicode.ToLower(r))
@@ -85,6 +117,22 @@ func (s *scanner) nextSpaced() []byte {
 	return s.word
 }
 
+// nextPiece returns the next word of a text that begins inside a run of characters of a script
+// without spaces.
+func (s *scanner) nextPiece(text string) []byte {
+	first := character(text)
+	end := first
+	for range pieceSize(text) - 1 {
+		end += character(text[end:])
+	}
+	s.word = append(s.word[:0], text[:end]...)
+	s.text = text[first:]
+	if character(text[end:]) == 0 {
+		s.text = text[end:] // the run ends here
+	}
+	return s.word
+}
+
 const runeBits = 21 // a rune is at most 0x10FFFF
 
 // appendChar3 appends the keys of the three-character runs of " word ". A key
@@ -105,6 +153,16 @@ func appendChar3(dst []uint64, word []byte) []uint64 {
 		}
 	}
 	return append(dst, (key<<runeBits|' ')&mask)
+}
+
+// appendRuns appends the keys of a word's character runs.
+func (p Profile) appendRuns(dst []uint64, word []byte) []uint64 {
+	if p == Default && len(word) > 0 && word[0] >= firstUnsegmentedByte {
+		if r, _ := utf8.DecodeRune(word); unsegmented(r) {
+			return appendPieceRuns(dst, word)
+		}
+	}
+	return appendChar3(dst, word)
 }
 
 func char3String(key uint64) string {

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"giantstream/featurize/internal/scatter"
-	"giantstream/featurize/parallel"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 )
 
 // scratch is what one Transform needs.
@@ -138,13 +138,13 @@ func (m *Model) appendTo(dst sparse.Vector, text string, s *scratch) sparse.Vect
 		to++
 	}
 	dst.Index, dst.Value = dst.Index[:to], dst.Value[:to]
-	m.normalise(dst.Index[from:], dst.Value[from:], square)
+	m.normalize(dst.Index[from:], dst.Value[from:], square)
 	return dst
 }
 
-// normalise scales each part to length 1 and then the whole, which is to
+// normalize scales each part to length 1 and then the whole, which is to
 // divide by √(number of parts that are not empty).
-func (m *Model) normalise(index []int32, value []float32, square [numParts]float64) {
+func (m *Model) normalize(index []int32, value []float32, square [numParts]float64) {
 	parts := 0.0
 	for _, q := range square {
 		if q > 0 {
@@ -163,7 +163,7 @@ func (m *Model) normalise(index []int32, value []float32, square [numParts]float
 // find collects the features of a text, one entry per n-gram and occurrence.
 func (m *Model) find(s *scratch, text string) {
 	s.found = s.found[:0]
-	s.scan.text = text
+	s.scan.begin(text)
 	withWords, withPairs := len(m.part(Word1)) > 0, len(m.pairs.keys) > 0
 	previous, first := int32(-1), true
 	for w := s.scan.next(); w != nil; w = s.scan.next() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"giantstream/ingest"
@@ -15,7 +16,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Options say what to send where.
+// Options say what to send, and to which topics.
 type Options struct {
 	Client *client.Client
 	Topics ingest.Topics
@@ -23,11 +24,13 @@ type Options struct {
 	Nodes, Edges []Input
 	Mapping      decode.Mapping
 	Limits       decode.Limits
-	// Checkpoint is the file that remembers what was sent; "" begins anew.
+	// Checkpoint is the file that remembers what was sent; "" remembers nothing.
 	Checkpoint string
+	// Epoch identifies the topics. What was sent to other ones counts for nothing.
+	Epoch string
 	// Clock stamps dead letters.
 	Clock func() time.Time
-	// Progress is told the bytes read of all inputs; nil for none.
+	// Progress receives the bytes read of all inputs; it may be nil.
 	Progress Progress
 }
 
@@ -43,29 +46,36 @@ type Stats struct {
 	// Nodes and Edges are the records sent to each topic.
 	Nodes int64 `json:"nodes"`
 	Edges int64 `json:"edges"`
-	// Oversize records were dead-lettered instead.
+	// Oversize records became dead letters instead.
 	Oversize int64 `json:"oversize"`
 	// Resumed records were sent by an earlier run.
 	Resumed int64 `json:"resumed"`
+	// Stale records have the modification time of their file as event time, and a later version of
+	// that file was sent before. They lose to what it said.
+	Stale int64 `json:"stale,omitempty"`
+	// StaleFiles are the first files with stale records, at most maxStaleFiles.
+	StaleFiles []string `json:"stale_files,omitempty"`
 }
 
+const maxStaleFiles = 10
+
 const (
-	// sendRecords and arenaBytes are how much is handed to the producer at once.
+	// sendRecords and arenaBytes bound what the producer gets at once.
 	sendRecords = 1024
 	arenaBytes  = 256 << 10
 	// checkpointRecords is how often the checkpoint is written.
 	checkpointRecords = 50_000
 )
 
-// Run sends the inputs. When it returns without an error, every record is
-// acknowledged by the broker.
+// Run sends the inputs. When it returns without an error, every record is acknowledged by the
+// broker.
 func Run(ctx context.Context, o Options) (Stats, error) {
 	var stats Stats
-	cp, err := openCheckpoint(o.Checkpoint, o.Mapping, o.Limits)
+	cp, err := openCheckpoint(o.Checkpoint, o.Mapping, o.Limits, o.Epoch)
 	if err != nil {
 		return stats, err
 	}
-	// The decoders only find keys here; one shard is as good as any.
+	// The decoders only find keys here, so the number of shards does not matter.
 	nodes, err := decode.Nodes(o.Mapping.Nodes, o.Limits, 1)
 	if err != nil {
 		return stats, err
@@ -84,12 +94,15 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 	}
 	err = s.stage(ctx, "nodes", o.Nodes, target{
 		topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes,
-		typed: typedColumns{o.Mapping.Nodes.EventTime, o.Mapping.Nodes.Deleted},
+		columns: columnsOf(o.Mapping.Nodes.EventTime, o.Mapping.Nodes.Deleted,
+			slices.Concat(o.Mapping.Nodes.Text, []string{o.Mapping.Nodes.ID, o.Mapping.Nodes.Class,
+				o.Mapping.Nodes.Edges})...),
 	})
 	if err == nil {
 		err = s.stage(ctx, "edges", o.Edges, target{
 			topic: o.Topics.Edges, decoder: edges, sent: &stats.Edges,
-			typed: typedColumns{o.Mapping.Edges.EventTime, o.Mapping.Edges.Deleted},
+			columns: columnsOf(o.Mapping.Edges.EventTime, o.Mapping.Edges.Deleted,
+				o.Mapping.Edges.Src, o.Mapping.Edges.Dst),
 		})
 	}
 	return stats, errors.Join(err, s.producer.Close(), s.letters.Close())
@@ -104,8 +117,25 @@ func (discard) Add(int64)           {}
 type target struct {
 	topic   string
 	decoder *decode.Decoder
-	typed   typedColumns
+	columns columns
 	sent    *int64
+}
+
+// columns are the columns of tables that matter.
+type columns struct {
+	typed typedColumns
+	// mapped are the names of all that a path begins with.
+	mapped []string
+}
+
+func columnsOf(eventTime, deleted string, others ...string) columns {
+	c := columns{typed: typedColumns{eventTime, deleted}}
+	for _, path := range append(others, eventTime, deleted) {
+		if name := decode.FirstField(path); name != "" && !slices.Contains(c.mapped, name) {
+			c.mapped = append(c.mapped, name)
+		}
+	}
+	return c
 }
 
 type sender struct {
@@ -117,6 +147,10 @@ type sender struct {
 
 	batch []kafka.Message
 	arena []byte
+
+	// Of the input that is being sent, see progress.
+	older bool
+	hash  string
 }
 
 func (s *sender) stage(ctx context.Context, what string, inputs []Input, to target) error {
@@ -138,13 +172,17 @@ func (s *sender) stage(ctx context.Context, what string, inputs []Input, to targ
 
 // send sends one input.
 func (s *sender) send(ctx context.Context, in *Input, to target) (err error) {
-	skip, done := s.checkpoint.sent(to.topic, in)
-	if done {
+	before, err := s.checkpoint.sent(ctx, to.topic, in)
+	if err != nil {
+		return err
+	}
+	if before.done {
 		s.Progress.Add(in.Size)
-		s.stats.Resumed += skip
+		s.stats.Resumed += before.line
 		return nil
 	}
-	r, closer, err := in.open(ctx, s.Limits.RecordBytes, to.typed, s.Progress.Add)
+	s.older, s.hash = before.older, before.hash
+	r, closer, err := in.open(ctx, s.Limits.RecordBytes, to.columns, s.Progress.Add)
 	if err != nil {
 		return err
 	}
@@ -156,10 +194,12 @@ func (s *sender) send(ctx context.Context, in *Input, to target) (err error) {
 			return s.flush(ctx, in, to, last, true)
 		}
 		if err != nil {
-			return fmt.Errorf("%s, after line %d: %w", in.Name, last, err)
+			// What was read is good, and is sent.
+			return errors.Join(fmt.Errorf("%s, after line %d: %w", in.Name, last, err),
+				s.flush(ctx, in, to, max(last, before.line), false))
 		}
 		last = rec.line
-		if rec.line <= skip {
+		if rec.line <= before.line {
 			s.stats.Resumed++
 			continue
 		}
@@ -193,6 +233,7 @@ func (s *sender) record(ctx context.Context, in *Input, to target, rec record) e
 	}
 	if at.IsZero() {
 		at = in.Modified
+		s.stale(in)
 	}
 	m.Time = timestamp(at)
 	s.batch = append(s.batch, m)
@@ -203,8 +244,18 @@ func (s *sender) record(ctx context.Context, in *Input, to target, rec record) e
 	return nil
 }
 
-// timestamp makes a record timestamp, which is in milliseconds, and to
-// kafka-go means "now" when it is 0.
+// stale counts a record that has the input's time.
+func (s *sender) stale(in *Input) {
+	if !s.older {
+		return
+	}
+	s.stats.Stale++
+	if len(s.stats.StaleFiles) < maxStaleFiles && !slices.Contains(s.stats.StaleFiles, in.Name) {
+		s.stats.StaleFiles = append(s.stats.StaleFiles, in.Name)
+	}
+}
+
+// timestamp makes a record timestamp. It is in milliseconds, and 0 would mean "now" to kafka-go.
 func timestamp(t time.Time) time.Time {
 	if t.UnixMilli() < 1 {
 		return time.UnixMilli(1)
@@ -212,7 +263,7 @@ func timestamp(t time.Time) time.Time {
 	return t
 }
 
-// keep copies b to where it stays until it is acknowledged.
+// keep copies b to memory that does not change until the record is acknowledged.
 func (s *sender) keep(b []byte) []byte {
 	if len(b) > len(s.arena) {
 		s.arena = make([]byte, max(arenaBytes, len(b)))
@@ -239,5 +290,5 @@ func (s *sender) flush(ctx context.Context, in *Input, to target, line int64, do
 	if err := s.letters.Flush(ctx); err != nil {
 		return err
 	}
-	return s.checkpoint.save(to.topic, in, line, done)
+	return s.checkpoint.save(to.topic, in, s.hash, line, done)
 }

@@ -9,8 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +39,7 @@ var (
 
 func options(e *kafkatest.Env) backfill.Options {
 	return backfill.Options{
-		Client: e.Client, Topics: e.Topics, Mapping: decode.DefaultMapping(), Limits: decode.DefaultLimits(),
+		Client: e.Client, Topics: e.Topics, Mapping: kafkatest.Mapping(), Limits: kafkatest.Limits(),
 		Clock: func() time.Time { return now },
 	}
 }
@@ -133,8 +136,8 @@ func TestFormats(t *testing.T) {
 		{"n.csv", csv, cells},
 		{"n.csv.gz", gz(t, csv), cells},
 		{"n.parquet", parquetFile(t), map[string]string{
-			"a": `{"id":"a","label":"x","score":1.5,"text":["red","pen"]}`,
-			"b": `{"id":"b","label":null,"score":0,"text":[]}`,
+			"a": `{"id":"a","label":"x","text":["red","pen"]}`,
+			"b": `{"id":"b","label":null,"text":[]}`,
 		}},
 		{"empty.jsonl", nil, map[string]string{}},
 		{"empty.csv", nil, map[string]string{}},
@@ -209,7 +212,8 @@ func TestBadLinesKeepTheirBytes(t *testing.T) {
 	}
 	sum := sha256.Sum256([]byte(huge))
 	if l.Origin != (deadletter.Origin{Topic: e.Topics.Nodes, File: name, Line: 3}) || l.Code != decode.RecordTooLarge ||
-		l.Size != int64(len(huge)) || l.SHA256 != hex.EncodeToString(sum[:]) || string(l.Value) != huge[:deadletter.CutBytes] {
+		l.Size != int64(len(huge)) || l.SHA256 != hex.EncodeToString(sum[:]) ||
+		string(l.Value) != huge[:deadletter.CutBytes] {
 		t.Errorf("letter of %s: %s, %d bytes of %d, %s", l.Origin, l.Code, len(l.Value), l.Size, l.SHA256)
 	}
 }
@@ -253,7 +257,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("third run: %+v, want nothing sent", stats)
 	}
 	other := o
-	other.Mapping.Nodes.Label = "class"
+	other.Mapping.Nodes.Class = "class"
 	if stats := run(t, other); stats.Nodes != n {
 		t.Errorf("another mapping: %+v, want all sent again", stats)
 	}
@@ -311,7 +315,8 @@ func TestUnknownFormatAndDamagedFiles(t *testing.T) {
 	pq := parquetFile(t)
 	for name, content := range map[string][]byte{
 		"n.txt": []byte("?"), "n.parquet": pq[:len(pq)/2], "garbage.parquet": bytes.Repeat([]byte("PAR1"), 50),
-		"n.jsonl.gz": []byte("not gzip"), "n.jsonl.zst": []byte("not zstd"), "cut.jsonl.gz": gz(t, []byte(`{"id":"a"}`))[:20],
+		"n.jsonl.gz": []byte("not gzip"), "n.jsonl.zst": []byte("not zstd"),
+		"cut.jsonl.gz": gz(t, []byte(`{"id":"a"}`))[:20],
 	} {
 		o := options(e)
 		o.Nodes = files(t, write(t, filepath.Join(dir, name), content))
@@ -342,5 +347,87 @@ func TestMessagesLargerThanABatchKeepTheirOrder(t *testing.T) {
 	}
 	if !slices.Equal(sizes, []int{1, 3 << 20, 1}) {
 		t.Errorf("values of %v bytes", sizes)
+	}
+}
+
+// TestAFileIsItsContent: size and time do not tell files apart, and what an older version of a file
+// says is counted as what it is.
+func TestAFileIsItsContent(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	dir := t.TempDir()
+	name := filepath.Join(dir, "n.jsonl")
+	o := options(e)
+	o.Mapping.Nodes.EventTime = "at"
+	o.Checkpoint = filepath.Join(dir, "backfill.json")
+	send := func(content string, at time.Time) backfill.Stats {
+		write(t, name, []byte(content))
+		if err := os.Chtimes(name, at, at); err != nil {
+			t.Fatal(err)
+		}
+		o.Nodes = files(t, name)
+		return run(t, o)
+	}
+	const red, pen = "{\"id\":\"a\",\"text\":\"red\"}\n", "{\"id\":\"a\",\"text\":\"pen\"}\n"
+	for i, step := range []struct {
+		content string
+		at      time.Time
+		want    backfill.Stats
+	}{
+		{red, mtime, backfill.Stats{Nodes: 1}},
+		{red, mtime, backfill.Stats{Resumed: 1}},
+		{pen, mtime, backfill.Stats{Nodes: 1}},
+		{pen, mtime.Add(time.Hour), backfill.Stats{Nodes: 1}},
+		{red, mtime, backfill.Stats{Nodes: 1, Stale: 1, StaleFiles: []string{name}}},
+		{red, mtime.Add(time.Minute), backfill.Stats{Nodes: 1, Stale: 1, StaleFiles: []string{name}}},
+		{"{\"id\":\"a\",\"at\":1}", mtime, backfill.Stats{Nodes: 1}},
+		{red, mtime.Add(2 * time.Hour), backfill.Stats{Nodes: 1}},
+	} {
+		if got := send(step.content, step.at); !reflect.DeepEqual(got, step.want) {
+			t.Errorf("step %d: %+v, want %+v", i, got, step.want)
+		}
+	}
+}
+
+func TestCheckpointOfFormat1(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	dir := t.TempDir()
+	name := write(t, filepath.Join(dir, "n.jsonl"), []byte(`{"id":"a"}`))
+	o := options(e)
+	o.Checkpoint = filepath.Join(dir, "backfill.json")
+	o.Nodes = files(t, name)
+	run(t, o)
+	b, err := os.ReadFile(o.Checkpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := regexp.MustCompile(`(?m)^.*"(sha256|newest)".*\n`).ReplaceAll(b, nil)
+	old = bytes.Replace(old, []byte(`"format": 2`), []byte(`"format": 1`), 1)
+	old = regexp.MustCompile(`,(\s*})`).ReplaceAll(old, []byte("$1"))
+	write(t, o.Checkpoint, old)
+	if stats := run(t, o); stats.Nodes != 0 || stats.Resumed != 1 {
+		t.Errorf("%+v, want nothing sent; the checkpoint is\n%s", stats, old)
+	}
+}
+
+// TestCutOffFilesKeepTheirBeginning: what a truncated file has is sent, and the error names the file.
+func TestCutOffFilesKeepTheirBeginning(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	var all bytes.Buffer
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 20_000 {
+		fmt.Fprintf(&all, "{\"id\":\"n%d\",\"text\":\"%x\"}\n", i, r.Uint64())
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{"cut.jsonl.gz": gz(t, all.Bytes()), "cut.jsonl.zst": zst(t, all.Bytes())} {
+		before := len(e.Read(t, "nodes"))
+		o := options(e)
+		o.Nodes = files(t, write(t, filepath.Join(dir, name), data[:len(data)*3/4]))
+		_, err := backfill.Run(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "cut off") {
+			t.Errorf("%s: %v, want an error that names the file and says that it is cut off", name, err)
+		}
+		if n := len(e.Read(t, "nodes")) - before; n < 10_000 {
+			t.Errorf("%s: %d records of three quarters of the file arrived", name, n)
+		}
 	}
 }

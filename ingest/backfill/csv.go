@@ -1,8 +1,6 @@
 package backfill
 
 import (
-	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,85 +8,97 @@ import (
 	"strconv"
 )
 
-// csvReader turns CSV records (RFC 4180, with a header row) into JSON objects
-// of strings, empty cells left out. A record that does not parse, or has another
-// number of cells than the header, is passed on as it is, to be dead-lettered
-// as bad JSON with its own bytes.
+// csvReader turns CSV rows (RFC 4180, with a header row) into JSON objects of strings, without
+// empty cells. What is no row, see rowScanner, passes unchanged, one line at a time, and becomes a
+// dead letter (bad JSON) with its own bytes. Reading continues at the line after it.
 type csvReader struct {
 	lines  *lineReader
+	rows   rowScanner
 	header []string
 	// typed names the columns that are not strings in the mapping.
 	typed typedColumns
 }
 
-// typedColumns are the columns that hold an event time, of which integers
-// become JSON numbers, and the deletion mark, of which true and false become
-// booleans.
+// typedColumns names the column of the event time, in which integers become JSON numbers, and the
+// column of the deletion mark, in which true and false become booleans.
 type typedColumns struct{ eventTime, deleted string }
 
 func newCSVReader(r io.Reader, limit int, typed typedColumns) (*csvReader, error) {
-	c := &csvReader{lines: newLineReader(r, limit, true), typed: typed}
-	first, err := c.lines.next()
+	// The buffer holds a row of limit bytes and its end, \r\n.
+	c := &csvReader{lines: newLineReaderSize(r, limit, limit+2), typed: typed}
+	c.rows = rowScanner{r: c.lines.r, limit: limit}
+	c.lines.skipBlank()
+	size, err := c.rows.scan()
 	switch {
 	case errors.Is(err, io.EOF):
 		return c, nil // empty: no records either
+	case errors.Is(err, errNoRow):
+		return nil, fmt.Errorf("header row: %w", err)
 	case err != nil:
 		return nil, err
-	case first.over != nil:
-		return nil, errors.New("the header row is over the record limit")
 	}
-	c.header, err = cells(first.value)
-	if err != nil {
-		return nil, fmt.Errorf("header row: %w", err)
+	for i := range c.rows.cells() {
+		c.header = append(c.header, string(c.rows.cell(i)))
 	}
+	c.rows.columns = len(c.header)
+	c.pass(size)
 	return c, nil
 }
 
+// pass consumes a row of size bytes.
+func (c *csvReader) pass(size int) {
+	row, _ := c.lines.r.Peek(size)
+	for _, b := range row {
+		if b == '\n' {
+			c.lines.line++
+		}
+	}
+	_, _ = c.lines.r.Discard(size) // buffered
+}
+
 func (c *csvReader) next() (record, error) {
-	rec, err := c.lines.next()
-	if err != nil || rec.over != nil {
-		return rec, err
+	c.lines.skipBlank()
+	size, err := c.rows.scan()
+	switch {
+	case errors.Is(err, errNoRow):
+		return c.lines.read() // also what is over the limit
+	case err != nil:
+		return record{}, err
 	}
-	row, err := cells(rec.value)
-	if err == nil && len(row) == len(c.header) {
-		rec.value = c.object(row)
-	}
+	rec := record{line: c.lines.line + 1, value: c.object()}
+	c.pass(size)
 	return rec, nil
 }
 
-func cells(raw []byte) ([]string, error) {
-	r := csv.NewReader(bytes.NewReader(raw))
-	r.FieldsPerRecord = -1
-	row, err := r.Read()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := r.Read(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one record")
-	}
-	return row, nil
-}
-
-func (c *csvReader) object(row []string) []byte {
-	b := []byte{'{'}
-	for i, cell := range row {
-		if cell == "" {
+// object makes JSON of the scanned row.
+func (c *csvReader) object() []byte {
+	b := c.lines.buf[:0]
+	b = append(b, '{')
+	for i, name := range c.header {
+		cell := c.rows.cell(i)
+		if len(cell) == 0 {
 			continue
 		}
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = appendString(b, c.header[i])
+		b = appendString(b, name)
 		b = append(b, ':')
-		_, err := strconv.ParseInt(cell, 10, 64)
 		switch {
-		case c.header[i] == c.typed.eventTime && err == nil && json.Valid([]byte(cell)):
+		case name == c.typed.eventTime && isInteger(cell):
 			b = append(b, cell...)
-		case c.header[i] == c.typed.deleted && (cell == "true" || cell == "false"):
+		case name == c.typed.deleted && (string(cell) == "true" || string(cell) == "false"):
 			b = append(b, cell...)
 		default:
-			b = appendString(b, cell)
+			b = appendString(b, string(cell))
 		}
 	}
-	return append(b, '}')
+	b = append(b, '}')
+	c.lines.buf = b
+	return b
+}
+
+func isInteger(cell []byte) bool {
+	_, err := strconv.ParseInt(string(cell), 10, 64)
+	return err == nil && json.Valid(cell)
 }

@@ -2,8 +2,11 @@ package backfill
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,20 +14,21 @@ import (
 	"strings"
 	"time"
 
+	"giantstream/internal/regular"
 	"giantstream/sink"
 )
 
 // ErrNoInput: a pattern matches nothing.
 var ErrNoInput = errors.New("no file matches")
 
-// Format of an input.
-type Format string
+// format of an input.
+type format string
 
 // The formats. Lines and CSV may be compressed (.gz, .zst).
 const (
-	JSONLines Format = "jsonl"
-	CSV       Format = "csv"
-	Parquet   Format = "parquet"
+	jsonLines   format = "jsonl"
+	csvRows     format = "csv"
+	parquetRows format = "parquet"
 )
 
 // Input is a file or object to send.
@@ -33,13 +37,14 @@ type Input struct {
 	Name     string
 	Size     int64
 	Modified time.Time
-	// Format, "" for what the name's extension says.
-	Format Format
-	Open   func(context.Context) (sink.Object, error)
+	Open     func(context.Context) (sink.Object, error)
+	// Hash returns the SHA-256 of the content in hex. It is nil for objects of a store, which have
+	// another modification time whenever their content differs; a file can be given any time.
+	Hash func(context.Context) (string, error)
 }
 
-// Files returns the local files that match the patterns (filepath.Match), in
-// order of their names, each once.
+// Files returns the local files that match the patterns (filepath.Match), in order of their names,
+// each once.
 func Files(patterns ...string) ([]Input, error) {
 	var names []string
 	for _, p := range patterns {
@@ -62,9 +67,13 @@ func Files(patterns ...string) ([]Input, error) {
 		if st.IsDir() {
 			continue
 		}
+		if err := regular.Check(name, st); err != nil {
+			return nil, err
+		}
 		in = append(in, Input{
 			Name: name, Size: st.Size(), Modified: st.ModTime(),
 			Open: func(context.Context) (sink.Object, error) { return openFile(name) },
+			Hash: func(ctx context.Context) (string, error) { return hashFile(ctx, name) },
 		})
 	}
 	return in, nil
@@ -77,7 +86,7 @@ type file struct {
 }
 
 func openFile(name string) (sink.Object, error) {
-	f, err := os.Open(name)
+	f, err := regular.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +99,31 @@ func openFile(name string) (sink.Object, error) {
 
 func (f file) Size() int64 { return f.size }
 
-// Objects returns the objects of a store whose keys match the patterns
-// (path.Match), in order of their keys, each once.
+// hashFile reads a file whole, at the speed of SHA-256, a small part of what sending it takes.
+func hashFile(ctx context.Context, name string) (string, error) {
+	f, err := regular.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	sum, buf := sha256.New(), make([]byte, 1<<20)
+	for {
+		n, err := f.Read(buf)
+		sum.Write(buf[:n])
+		switch {
+		case errors.Is(err, io.EOF):
+			return hex.EncodeToString(sum.Sum(nil)), nil
+		case err == nil:
+			err = ctx.Err()
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// Objects returns the objects of a store whose keys match the patterns (path.Match), in order of
+// their keys, each once.
 func Objects(ctx context.Context, store sink.Store, patterns ...string) ([]Input, error) {
 	byKey := map[string]Input{}
 	for _, p := range patterns {
@@ -129,23 +161,21 @@ func Objects(ctx context.Context, store sink.Store, patterns ...string) ([]Input
 	return in, nil
 }
 
-// format returns the format and, for compressed files, the extension that
-// says how (".gz", ".zst" or "").
-func (in *Input) format() (Format, string, error) {
+// format returns the format and, for compressed files, the extension that says how (".gz", ".zst"
+// or "").
+func (in *Input) format() (format, string, error) {
 	name, compression := in.Name, ""
 	if ext := path.Ext(name); ext == ".gz" || ext == ".zst" {
 		name, compression = strings.TrimSuffix(name, ext), ext
 	}
-	if in.Format != "" {
-		return in.Format, compression, nil
-	}
 	switch path.Ext(name) {
 	case ".jsonl", ".ndjson", ".json":
-		return JSONLines, compression, nil
+		return jsonLines, compression, nil
 	case ".csv":
-		return CSV, compression, nil
+		return csvRows, compression, nil
 	case ".parquet":
-		return Parquet, compression, nil
+		return parquetRows, compression, nil
 	}
-	return "", "", fmt.Errorf("%s: cannot tell the format from the name; use .jsonl, .csv (perhaps .gz or .zst) or .parquet, or say which it is", in.Name)
+	return "", "", fmt.Errorf("%s: cannot tell the format from the name; use .jsonl, .csv (perhaps .gz or "+
+		".zst) or .parquet", in.Name)
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// appendString writes a JSON string. Bytes that are not UTF-8 are kept, so
-// that the decoder finds them, where encoding/json would replace them.
+// appendString writes a JSON string. Bytes that are not UTF-8 are kept, so that the decoder finds
+// them, where encoding/json would replace them.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -29,8 +29,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendValue writes a value that was read from Parquet, fields in order of
-// their names. What JSON has no number for (NaN, ±Inf) becomes null.
+// appendValue writes a value that was read from Parquet, fields in order of their names. NaN and
+// ±Inf, which JSON cannot express, become null.
 func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

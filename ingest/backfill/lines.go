@@ -17,40 +17,45 @@ type record struct {
 	// line number from 1; for Parquet the row.
 	line  int64
 	value []byte
-	// over is set when the record is over the limit; value is then its
-	// beginning.
+	// over is set if the record is over the limit; value is then its beginning.
 	over *oversize
 }
 
-// oversize tells what of a record was not kept.
+// oversize describes a record that was not kept whole.
 type oversize struct {
 	size   int64
 	sha256 string
 }
 
-// lineReader splits text into records of at most limit bytes. What is over the limit
-// is read past, hashed and counted, but not kept.
+// lineReader splits text into lines of at most limit bytes. It hashes and counts the bytes over the
+// limit, but does not keep them.
 type lineReader struct {
 	r     *bufio.Reader
 	limit int
-	// quoted: a newline between double quotes does not end the record (CSV).
-	quoted bool
-	line   int64
-	buf    []byte
+	line  int64
+	buf   []byte
 }
 
-func newLineReader(r io.Reader, limit int, quoted bool) *lineReader {
-	br := bufio.NewReaderSize(r, 256<<10)
+// lineBuffer is the least that a lineReader reads at a time.
+const lineBuffer = 256 << 10
+
+func newLineReader(r io.Reader, limit int) *lineReader {
+	return newLineReaderSize(r, limit, lineBuffer)
+}
+
+// newLineReaderSize returns a lineReader whose buffer holds at least size bytes.
+func newLineReaderSize(r io.Reader, limit, size int) *lineReader {
+	br := bufio.NewReaderSize(r, max(size, lineBuffer))
 	if bom, _ := br.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 		_, _ = br.Discard(3) // buffered
 	}
-	return &lineReader{r: br, limit: limit, quoted: quoted}
+	return &lineReader{r: br, limit: limit}
 }
 
-// next returns the next record that is not blank, valid until the next call,
-// or io.EOF. Its line is the one it begins on.
+// next returns the next line that is not blank, valid until the next call, or io.EOF.
 func (l *lineReader) next() (record, error) {
 	for {
+		l.skipBlank()
 		rec, err := l.read()
 		if err != nil || rec.over != nil || len(bytes.TrimSpace(rec.value)) > 0 {
 			return rec, err
@@ -58,25 +63,44 @@ func (l *lineReader) next() (record, error) {
 	}
 }
 
+// skipBlank passes blank lines a buffer at a time: a compressed file can hold billions of them.
+func (l *lineReader) skipBlank() {
+	for {
+		if _, err := l.r.Peek(1); err != nil {
+			return // read finds it again
+		}
+		ahead, _ := l.r.Peek(l.r.Buffered())
+		blank, newlines := 0, 0 // whole lines only
+		for i, c := range ahead {
+			if c == '\n' {
+				blank, newlines = i+1, newlines+1
+			} else if c != '\r' && c != ' ' && c != '\t' {
+				break
+			}
+		}
+		if blank == 0 {
+			return
+		}
+		_, _ = l.r.Discard(blank) // buffered
+		l.line += int64(newlines)
+	}
+}
+
+// read returns the next line, blank or not.
 func (l *lineReader) read() (record, error) {
 	rec := record{line: l.line + 1}
 	l.buf = l.buf[:0]
-	var sum hash.Hash // of a record over the limit
+	var sum hash.Hash // of a line over the limit
 	var size int64
-	inside := false // of double quotes
 	for {
 		part, err := l.r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
 			return rec, err
 		}
-		if l.quoted && bytes.Count(part, []byte{'"'})%2 == 1 {
-			inside = !inside
-		}
-		newline := err == nil
-		if newline {
+		if err == nil {
 			l.line++
 		}
-		end := newline && !inside || errors.Is(err, io.EOF)
+		end := !errors.Is(err, bufio.ErrBufferFull)
 		if end {
 			part = trimNewline(part)
 		}

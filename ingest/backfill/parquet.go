@@ -6,59 +6,237 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"giantstream/ingest/deadletter"
 	"giantstream/sink"
+	"giantstream/sink/parquetio"
 
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetReader turns the rows of a Parquet file of any schema into JSON
-// objects, a field per column; timestamps are integers in the column's unit.
+// parquetReader turns the rows of a Parquet file of any schema into JSON objects, a field per mapped
+// column; timestamps are integers in the column's unit. It reads no other columns, and holds a page
+// of each.
 type parquetReader struct {
-	rows  *parquet.GenericReader[any]
-	limit int
-	row   int64
-	batch []any
-	ready []any
+	file    *parquet.File
+	at      io.ReaderAt // for page headers
+	schema  *parquet.Schema
+	indexes []int // of the schema's leaf columns in the file
+	limit   int
+	row     int64
+
+	groups  []parquet.RowGroup // not begun
+	columns []*parquetColumn   // of the open one
+	values  parquet.Row
 }
 
-func newParquetReader(f sink.Object, limit int) (p *parquetReader, err error) {
+// newParquetReader opens a file. Of its columns, those with the given names are read.
+func newParquetReader(f sink.Object, limit int, mapped []string, read func(int64)) (p *parquetReader, err error) {
 	defer recovered(&err)
-	file, err := parquet.OpenFile(f, f.Size())
+	file, err := parquetio.OpenFile(counted{f, read}, f.Size())
 	if err != nil {
 		return nil, err
 	}
-	return &parquetReader{rows: parquet.NewGenericReader[any](file, file.Schema()), limit: limit, batch: make([]any, 64)}, nil
+	p = &parquetReader{file: file, at: f, limit: limit, groups: file.RowGroups()}
+	group := parquet.Group{}
+	var has []string
+	for _, field := range file.Root().Fields() {
+		has = append(has, field.Name())
+		if slices.Contains(mapped, field.Name()) {
+			group[field.Name()] = field
+		}
+	}
+	if len(group) == 0 {
+		return nil, fmt.Errorf("none of the mapped fields (%s) is a column of the file; it has %s",
+			strings.Join(mapped, ", "), strings.Join(has, ", "))
+	}
+	p.schema = parquet.NewSchema("mapped", group)
+	for _, path := range p.schema.Columns() {
+		leaf, ok := file.Schema().Lookup(path...)
+		if !ok {
+			return nil, fmt.Errorf("%w: no column %s", parquetio.ErrSchema, strings.Join(path, "."))
+		}
+		p.indexes = append(p.indexes, leaf.ColumnIndex)
+	}
+	return p, nil
+}
+
+// Close ends the reading.
+func (p *parquetReader) Close() (err error) {
+	defer recovered(&err)
+	var errs []error
+	for _, c := range p.columns {
+		errs = append(errs, c.pages.Close())
+	}
+	p.columns = nil
+	return errors.Join(errs...)
 }
 
 func (p *parquetReader) next() (rec record, err error) {
 	defer recovered(&err)
-	if len(p.ready) == 0 {
-		clear(p.batch)
-		n, err := p.rows.Read(p.batch)
-		if n == 0 {
-			if err == nil {
-				err = io.ErrNoProgress
+	for {
+		over, err := p.read()
+		if errors.Is(err, io.EOF) {
+			if err := p.nextGroup(); err != nil {
+				return record{}, err
 			}
+			continue
+		}
+		if err != nil {
 			return record{}, err
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		p.row++
+		if over > 0 {
+			return record{line: p.row, over: &oversize{size: over}}, nil
+		}
+		var v any
+		if err := p.schema.Reconstruct(&v, p.values); err != nil {
 			return record{}, err
 		}
-		p.ready = p.batch[:n]
+		rec = record{line: p.row, value: appendValue(nil, v)}
+		if len(rec.value) > p.limit {
+			rec = cut(rec)
+		}
+		return rec, nil
 	}
-	p.row++
-	rec = record{line: p.row, value: appendValue(nil, p.ready[0])}
-	p.ready = p.ready[1:]
-	if len(rec.value) > p.limit {
-		rec = cut(rec)
-	}
-	return rec, nil
 }
 
-// recovered turns a panic of the Parquet library, which trusts its input in
-// places, into an error.
+// nextGroup opens the next row group, or returns io.EOF.
+func (p *parquetReader) nextGroup() error {
+	if err := p.Close(); err != nil {
+		return err
+	}
+	if len(p.groups) == 0 {
+		return io.EOF
+	}
+	number := len(p.file.RowGroups()) - len(p.groups)
+	chunks := p.groups[0].ColumnChunks()
+	p.groups = p.groups[1:]
+	for i, index := range p.indexes {
+		meta := p.file.Metadata().RowGroups[number].Columns
+		if index >= len(chunks) || index >= len(meta) {
+			return fmt.Errorf("%w: row group %d has %d columns", parquetio.ErrCorrupt, number, len(chunks))
+		}
+		if err := parquetio.CheckPages(p.at, &meta[index].MetaData); err != nil {
+			return fmt.Errorf("column %s: %w", strings.Join(p.schema.Columns()[i], "."), err)
+		}
+		p.columns = append(p.columns, &parquetColumn{pages: chunks[index].Pages(), index: i})
+	}
+	return nil
+}
+
+// read reads the values of the next row. If they are over the limit, it keeps none, and over is about
+// how many bytes they have. The error is io.EOF at the end of the row group.
+func (p *parquetReader) read() (over int64, err error) {
+	if len(p.columns) == 0 {
+		return 0, io.EOF
+	}
+	p.values = p.values[:0]
+	left := int64(p.limit)
+	for i, c := range p.columns {
+		err := c.row(&p.values, &left)
+		if errors.Is(err, io.EOF) && i == 0 {
+			return 0, p.ended()
+		}
+		if err != nil {
+			return 0, fmt.Errorf("column %s: %w", strings.Join(p.schema.Columns()[i], "."), corruptEOF(err))
+		}
+	}
+	if left < 0 {
+		return int64(p.limit) - left, nil
+	}
+	return 0, nil
+}
+
+// ended checks that no column has more rows than the first.
+func (p *parquetReader) ended() error {
+	for _, c := range p.columns[1:] {
+		if ok, err := c.more(); err != nil {
+			return err
+		} else if ok {
+			return fmt.Errorf("%w: columns of different lengths", parquetio.ErrCorrupt)
+		}
+	}
+	return io.EOF
+}
+
+func corruptEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: columns of different lengths", parquetio.ErrCorrupt)
+	}
+	return err
+}
+
+// parquetColumn reads the values of a leaf column of a row group. It leaves the pages that values
+// point into to the garbage collector.
+type parquetColumn struct {
+	pages  parquet.Pages
+	index  int // in the schema
+	values parquet.ValueReader
+	buf    [256]parquet.Value
+	ready  []parquet.Value // in buf
+}
+
+// row appends the values of the next row, each with this column's index. It takes their sizes from
+// left, a value's own and a byte for its comma; when left is used up, it appends no more.
+func (c *parquetColumn) row(row *parquet.Row, left *int64) error {
+	for first := true; ; first = false {
+		ok, err := c.more()
+		if err != nil || !ok && first {
+			return errors.Join(err, eof(first && err == nil))
+		}
+		if !ok || !first && c.ready[0].RepetitionLevel() == 0 {
+			return nil
+		}
+		v := c.ready[0]
+		c.ready = c.ready[1:]
+		*left--
+		if k := v.Kind(); k == parquet.ByteArray || k == parquet.FixedLenByteArray {
+			*left -= int64(len(v.ByteArray()))
+		}
+		if *left >= 0 {
+			*row = append(*row, v.Level(v.RepetitionLevel(), v.DefinitionLevel(), c.index))
+		}
+	}
+}
+
+func eof(ended bool) error {
+	if ended {
+		return io.EOF
+	}
+	return nil
+}
+
+// more reports whether there is another value.
+func (c *parquetColumn) more() (bool, error) {
+	for len(c.ready) == 0 {
+		if c.values == nil {
+			page, err := c.pages.ReadPage()
+			if errors.Is(err, io.EOF) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			c.values = page.Values()
+		}
+		n, err := c.values.ReadValues(c.buf[:])
+		c.ready = c.buf[:n]
+		switch {
+		case errors.Is(err, io.EOF):
+			c.values = nil
+		case err != nil:
+			return false, err
+		case n == 0:
+			return false, io.ErrNoProgress
+		}
+	}
+	return true, nil
+}
+
+// recovered turns a panic of the Parquet library, which trusts its input in places, into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the Parquet file is damaged: %v", r)

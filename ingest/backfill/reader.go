@@ -13,22 +13,24 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// recordReader gives the records of one input in order, then io.EOF. A
-// record's value may be overwritten by the next call.
+// recordReader gives the records of one input in order, then io.EOF. A record's value may be
+// overwritten by the next call.
 type recordReader interface {
 	next() (record, error)
 }
 
-// readAhead is how much is asked of a file or object store at a time.
+// readAhead is how much is requested from a file or object store at a time.
 const readAhead = 4 << 20
 
 // maxWindow bounds the memory that a .zst file can ask for.
 const maxWindow = 128 << 20
 
-// open starts to read an input. read is told how many bytes of the input have
-// been consumed since the last call.
-func (in *Input) open(ctx context.Context, limit int, typed typedColumns, read func(int64)) (recordReader, io.Closer, error) {
-	format, compression, err := in.format()
+// open starts to read an input. It calls read with the number of bytes consumed since the last
+// call.
+func (in *Input) open(
+	ctx context.Context, limit int, columns columns, read func(int64),
+) (recordReader, io.Closer, error) {
+	as, compression, err := in.format()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,52 +38,78 @@ func (in *Input) open(ctx context.Context, limit int, typed typedColumns, read f
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", in.Name, err)
 	}
-	r, closer, err := reader(obj, format, compression, limit, typed, read)
+	r, closer, err := reader(obj, as, compression, limit, columns, read)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", in.Name, err), obj.Close())
 	}
 	return r, closers{closer, obj}, nil
 }
 
-func reader(obj sink.Object, format Format, compression string, limit int, typed typedColumns, read func(int64)) (recordReader, io.Closer, error) {
-	if format == Parquet {
+func reader(
+	obj sink.Object, as format, compression string, limit int, columns columns, read func(int64),
+) (recordReader, io.Closer, error) {
+	if as == parquetRows {
 		if compression != "" {
 			return nil, nil, fmt.Errorf("a Parquet file cannot be read through %s; unpack it first", compression)
 		}
-		p, err := newParquetReader(counted{obj, read}, limit)
+		p, err := newParquetReader(obj, limit, columns.mapped, read)
 		if err != nil {
 			return nil, nil, err
 		}
-		return p, p.rows, nil
+		return p, p, nil
 	}
-	raw := bufio.NewReaderSize(io.NewSectionReader(counted{obj, read}, 0, obj.Size()), int(min(readAhead, obj.Size()+1)))
+	raw := bufio.NewReaderSize(io.NewSectionReader(counted{obj, read}, 0, obj.Size()),
+		int(min(readAhead, obj.Size()+1)))
 	text, closer, err := decompress(raw, compression)
 	if err != nil {
 		return nil, nil, err
 	}
-	if format == CSV {
-		c, err := newCSVReader(text, limit, typed)
+	if as == csvRows {
+		c, err := newCSVReader(text, limit, columns.typed)
 		return c, closer, err
 	}
-	return newLineReader(text, limit, false), closer, nil
+	return newLineReader(text, limit), closer, nil
 }
 
 func decompress(r io.Reader, compression string) (io.Reader, io.Closer, error) {
 	switch compression {
 	case ".gz":
 		z, err := gzip.NewReader(r)
-		return z, z, err
+		if err != nil {
+			return nil, nil, whole(err)
+		}
+		return wholeReader{z}, z, nil
 	case ".zst":
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, nil, err
 		}
-		return z, z.IOReadCloser(), nil
+		return wholeReader{z}, z.IOReadCloser(), nil
 	}
 	return r, nil, nil
 }
 
-// counted tells how much of an object is read.
+// errCutOff: a compressed file ends in the middle of its data.
+var errCutOff = errors.New("the compressed data is cut off: the file is not whole, or still being written; " +
+	"what it has before is sent; run again with the whole file")
+
+// wholeReader says what a reader's io.ErrUnexpectedEOF means.
+type wholeReader struct{ io.Reader }
+
+func (r wholeReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	return n, whole(err)
+}
+
+func whole(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errCutOff
+	}
+	return err
+}
+
+// counted reports how much of an object is read.
 type counted struct {
 	sink.Object
 	read func(int64)

@@ -14,7 +14,7 @@ import (
 
 func TestLinesOverTheLimitAreNotKept(t *testing.T) {
 	huge := strings.Repeat("x", 3<<20)
-	l := newLineReader(strings.NewReader("a\n"+huge+"\nb"), 100<<10, false)
+	l := newLineReader(strings.NewReader("a\n"+huge+"\nb"), 100<<10)
 	var got []record
 	for {
 		rec, err := l.next()
@@ -39,12 +39,12 @@ func TestLinesOverTheLimitAreNotKept(t *testing.T) {
 }
 
 func FuzzLines(f *testing.F) {
-	f.Add([]byte("a\r\n\nbb\n"), 10, false)
-	f.Add([]byte("a,\"b\nc\"\nd"), 3, true)
-	f.Add([]byte("\xef\xbb\xbf\n\""), 1, true)
-	f.Fuzz(func(t *testing.T, data []byte, limit int, quoted bool) {
+	f.Add([]byte("a\r\n\nbb\n"), 10)
+	f.Add([]byte(" \n\t\r\n \nb"), 10)
+	f.Add([]byte("\xef\xbb\xbf\n\""), 1)
+	f.Fuzz(func(t *testing.T, data []byte, limit int) {
 		limit = 1 + (limit&0xffff)%100
-		l := newLineReader(bytes.NewReader(data), limit, quoted)
+		l := newLineReader(bytes.NewReader(data), limit)
 		var total int64
 		last := int64(0)
 		for {

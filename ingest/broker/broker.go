@@ -19,16 +19,16 @@ var ErrLocked = errors.New("broker directory is in use")
 type Options struct {
 	// Dir keeps the log. It is created if missing.
 	Dir string
-	// Port on 127.0.0.1; 0 takes a free one, another one at each start.
-	// Clients that outlive the broker need a fixed port.
+	// Port on 127.0.0.1; 0 takes a free port, a different one at each start. Clients that outlive
+	// the broker need a fixed port.
 	Port int
 	// Log receives the broker's warnings; nil discards them.
 	Log *slog.Logger
 }
 
-// maxMessageBytes is the largest batch the broker takes. It is well over
-// Kafka's default of 1 MiB, so that records over the pipeline's own limits
-// arrive and are dead-lettered, as on a real cluster with a raised limit.
+// maxMessageBytes is the largest batch the broker takes. It is well over Kafka's default of 1 MiB,
+// so that records over the pipeline's own limits arrive and are dead-lettered, as on a real cluster
+// with a raised limit.
 const maxMessageBytes = "67108864"
 
 // Broker is a running broker.
@@ -42,12 +42,13 @@ func Start(o Options) (*Broker, error) {
 	if o.Dir == "" {
 		return nil, errors.New("embedded broker: no directory given")
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded broker: %w", err)
 	}
 	lock, err := vfs.Default.Lock(filepath.Join(o.Dir, "LOCK"))
 	if err != nil {
-		return nil, fmt.Errorf("embedded broker: %w: %s (%w); stop the other process or choose another directory", ErrLocked, o.Dir, err)
+		return nil, fmt.Errorf("embedded broker: %w: %s (%w); stop the other process or choose another directory",
+			ErrLocked, o.Dir, err)
 	}
 	cluster, err := kfake.NewCluster(
 		kfake.Ports(o.Port),
@@ -71,7 +72,7 @@ func (b *Broker) Close() error {
 	return b.lock.Close()
 }
 
-// logger passes the broker's warnings and errors on.
+// logger forwards the broker's warnings and errors.
 type logger struct{ log *slog.Logger }
 
 func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {

@@ -85,8 +85,8 @@ func TestSecondBrokerOnOneDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestKill starts this test binary as a child that runs a broker and reports
-// acknowledged records, kills it while it writes, and looks for them.
+// TestKill starts this test binary as a child that runs a broker and reports acknowledged records,
+// kills it while it writes, and looks for them.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv("GIANTSTREAM_TEST_BROKER_DIR"); dir != "" {
 		runUntilKilled(t, dir)
@@ -98,7 +98,8 @@ func TestKill(t *testing.T) {
 	acked := 0
 	for round := range 4 {
 		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKill$", "-test.v")
-		cmd.Env = append(os.Environ(), "GIANTSTREAM_TEST_BROKER_DIR="+dir, fmt.Sprintf("GIANTSTREAM_TEST_FROM=%d", acked))
+		cmd.Env = append(os.Environ(), "GIANTSTREAM_TEST_BROKER_DIR="+dir,
+			fmt.Sprintf("GIANTSTREAM_TEST_FROM=%d", acked))
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // ErrPartitions: an existing topic does not have the partitions it needs.
@@ -26,18 +28,16 @@ type TopicSpec struct {
 	Partitions int
 	// Flexible accepts an existing topic with any number of partitions.
 	Flexible bool
-	// Compacted creates the topic with cleanup.policy=compact; others keep
-	// their records forever (retention.ms=-1).
+	// Compacted creates the topic with cleanup.policy=compact; others keep their records forever
+	// (retention.ms=-1).
 	Compacted bool
-	// MaxMessageBytes is the largest record the topic is created for; 0 is
-	// the broker's default.
+	// MaxMessageBytes is the largest record the topic is created for; 0 is the broker's default.
 	MaxMessageBytes int
 }
 
-// EnsureTopics creates the topics that are missing, with the broker's default
-// replication, and checks the partitions of those that exist. It reports
-// every topic that is wrong, wrapping ErrPartitions. It is idempotent and may
-// race with itself in other processes.
+// EnsureTopics creates the topics that are missing, with the broker's default replication, and
+// checks the partitions of those that exist. Its error names every topic that is wrong and wraps
+// ErrPartitions. It is idempotent, and several processes may call it at once.
 func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
@@ -54,12 +54,13 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 		if s.Compacted {
 			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: "compact"}}
 		} else {
-			// A backfill carries its own, old timestamps: with the
-			// default of seven days the broker would delete it at once.
+			// A backfill's records have old timestamps: with the default of seven days the broker
+			// would delete them at once.
 			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}}
 		}
 		if s.MaxMessageBytes > 0 {
-			t.ConfigEntries = append(t.ConfigEntries, kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(s.MaxMessageBytes)})
+			t.ConfigEntries = append(t.ConfigEntries, kafka.ConfigEntry{ConfigName: "max.message.bytes",
+				ConfigValue: strconv.Itoa(s.MaxMessageBytes)})
 		}
 		create = append(create, t)
 	}
@@ -74,8 +75,9 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 	var errs []error
 	for _, s := range specs {
 		if n := have[s.Name].partitions; !s.Flexible && n != s.Partitions {
-			errs = append(errs, fmt.Errorf("kafka topic %q: %w: has %d, needs %d (the partitions of the input topics are the shards, "+
-				"fixed when a pipeline is created: create the topic anew with %d partitions, or a new pipeline with %d shards)",
+			errs = append(errs, fmt.Errorf("kafka topic %q: %w: has %d, needs %d (the partitions of the input topics "+
+				"are the shards, fixed when a pipeline is created: create the topic again with %d partitions, "+
+				"or a new pipeline with %d shards)",
 				s.Name, ErrPartitions, n, s.Partitions, s.Partitions, n))
 		}
 	}
@@ -96,8 +98,8 @@ func (c *Client) createTopics(ctx context.Context, topics []kafka.TopicConfig) e
 	return errors.Join(errs...)
 }
 
-// awaitTopics polls until every topic has partitions with leaders: creation
-// is asynchronous in Kafka, and this client caches metadata for some seconds.
+// awaitTopics polls until every topic has partitions with leaders: Kafka creates topics
+// asynchronously, and this client caches metadata for some seconds.
 func (c *Client) awaitTopics(ctx context.Context, specs []TopicSpec) (map[string]topic, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -110,7 +112,8 @@ func (c *Client) awaitTopics(ctx context.Context, specs []TopicSpec) (map[string
 		select {
 		case <-ctx.Done():
 			if err == nil {
-				err = fmt.Errorf("kafka topic %q: created, but it has no leaders after %v", specs[missing].Name, requestTimeout)
+				err = fmt.Errorf("kafka topic %q: created, but it has no leaders after %v",
+					specs[missing].Name, requestTimeout)
 			}
 			return nil, err
 		case <-tick.C:
@@ -118,10 +121,10 @@ func (c *Client) awaitTopics(ctx context.Context, specs []TopicSpec) (map[string
 	}
 }
 
-// topic is what the brokers say of one.
+// topic is what the brokers report about a topic.
 type topic struct {
 	partitions int
-	// led: every partition has a leader just now.
+	// led: every partition has a leader at present.
 	led bool
 }
 
@@ -141,39 +144,30 @@ func (c *Client) topics(ctx context.Context, names []string) (map[string]topic, 
 	return out, nil
 }
 
-// Partitions returns the number of partitions of a topic, or ErrNoTopic.
-func (c *Client) Partitions(ctx context.Context, name string) (int, error) {
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	have, err := c.topics(ctx, []string{name})
-	if err != nil {
-		return 0, err
-	}
-	if have[name].partitions == 0 {
-		return 0, noTopic(name)
-	}
-	return have[name].partitions, nil
-}
-
-// EndOffsets returns, per topic and partition, the offset that the next
-// record will get.
+// EndOffsets returns, per topic and partition, the offset that the next record will get.
 func (c *Client) EndOffsets(ctx context.Context, topics ...string) (map[string][]int64, error) {
 	return c.offsets(ctx, topics, kafka.LastOffset, func(p kafka.PartitionOffsets) int64 { return p.LastOffset })
 }
 
-// FirstOffsets returns, per topic and partition, the offset of the oldest
-// record that is kept (the end offset when there is none).
+// FirstOffsets returns, per topic and partition, the offset of the oldest record that is kept (the
+// end offset when there is none).
 func (c *Client) FirstOffsets(ctx context.Context, topics ...string) (map[string][]int64, error) {
 	return c.offsets(ctx, topics, kafka.FirstOffset, func(p kafka.PartitionOffsets) int64 { return p.FirstOffset })
 }
 
-// offsets asks until every partition has answered: after a topic is created
-// or a broker has gone, leaders move, and what is known of them is late.
-func (c *Client) offsets(ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64) (map[string][]int64, error) {
-	return retry(ctx, func(ctx context.Context) (map[string][]int64, error) { return c.listOffsets(ctx, topics, at, get) })
+// offsets asks until every partition has answered: after a topic is created or a broker stops,
+// leaders move, and metadata about them lags behind.
+func (c *Client) offsets(
+	ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64,
+) (map[string][]int64, error) {
+	return retryUntilTimeout(ctx, func(ctx context.Context) (map[string][]int64, error) {
+		return c.listOffsets(ctx, topics, at, get)
+	})
 }
 
-func (c *Client) listOffsets(ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64) (map[string][]int64, error) {
+func (c *Client) listOffsets(
+	ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64,
+) (map[string][]int64, error) {
 	have, err := c.topics(ctx, topics)
 	if err != nil {
 		return nil, err
@@ -183,7 +177,11 @@ func (c *Client) listOffsets(ctx context.Context, topics []string, at int64, get
 	for _, t := range topics {
 		n := have[t].partitions
 		if n == 0 {
-			return nil, noTopic(t)
+			// kafka-go keeps metadata for some seconds. Is the topic newer than these?
+			if _, err := c.identify(ctx, []string{t}); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("kafka topic %q: its metadata have not arrived yet", t)
 		}
 		out[t] = make([]int64, n)
 		for p := range n {
@@ -208,3 +206,61 @@ func (c *Client) listOffsets(ctx context.Context, topics []string, at int64, get
 }
 
 func noTopic(name string) error { return fmt.Errorf("kafka topic %q: %w", name, ErrNoTopic) }
+
+// Committed returns, per partition of a topic, the offset that a consumer group has committed, -1
+// where it has none.
+func (c *Client) Committed(ctx context.Context, group, topic string, partitions int) ([]int64, error) {
+	return retryUntilTimeout(ctx, func(ctx context.Context) ([]int64, error) {
+		return c.committed(ctx, group, topic, partitions)
+	})
+}
+
+func (c *Client) committed(ctx context.Context, group, topic string, partitions int) ([]int64, error) {
+	ids := make([]int, partitions)
+	out := make([]int64, partitions)
+	for p := range ids {
+		ids[p], out[p] = p, -1
+	}
+	res, err := c.kafka.OffsetFetch(ctx,
+		&kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: ids}})
+	if err == nil {
+		err = res.Error
+	}
+	if errors.Is(err, kafka.GroupIdNotFound) {
+		return out, nil // nobody has joined it yet
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kafka group %q: reading its offsets: %w", group, err)
+	}
+	for _, p := range res.Topics[topic] {
+		if p.Error != nil {
+			return nil, fmt.Errorf("kafka group %q: reading its offset of %s-%d: %w",
+				group, topic, p.Partition, p.Error)
+		}
+		if p.Partition < partitions {
+			out[p.Partition] = p.CommittedOffset
+		}
+	}
+	return out, nil
+}
+
+// GroupProtocol returns the protocol that the members of a consumer group have agreed on, "" if the
+// group has no members.
+func (c *Client) GroupProtocol(ctx context.Context, group string) (string, error) {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	franz, err := c.franz.get()
+	if err != nil {
+		return "", err
+	}
+	req := kmsg.NewPtrDescribeGroupsRequest() // kafka-go's answer lacks the protocol
+	req.Groups = []string{group}
+	res, err := req.RequestWith(ctx, franz)
+	if err == nil && len(res.Groups) == 1 {
+		return res.Groups[0].Protocol, kerr.ErrorForCode(res.Groups[0].ErrorCode)
+	}
+	if err == nil {
+		err = errors.New("no answer")
+	}
+	return "", fmt.Errorf("kafka group %q: describing it: %w", group, err)
+}

@@ -24,6 +24,9 @@ type Options struct {
 	SASL *SASL
 	// ClientID names this process to the brokers (quotas, logs).
 	ClientID string
+	// RecordBytes bounds the records that are read whole; larger ones are Fetched.TooLarge. 0 means 8
+	// MiB.
+	RecordBytes int
 }
 
 // SASL holds the credentials of one user.
@@ -34,14 +37,18 @@ type SASL struct {
 	Password  string
 }
 
-// Client is a set of connections to one cluster, shared by everything in
-// this process that talks to it. It is safe for concurrent use.
+// Client is a set of connections to one cluster, shared by all users in this process. It is safe
+// for concurrent use.
 type Client struct {
 	brokers   []string
 	addr      net.Addr
 	transport *kafka.Transport
 	dialer    *kafka.Dialer
 	kafka     *kafka.Client
+	franz     franzClient // for Identify alone
+
+	recordBytes   int
+	decompressors decompressors
 }
 
 // New returns a client; it connects when first used.
@@ -55,8 +62,10 @@ func New(o Options) (*Client, error) {
 	}
 	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	c := &Client{
-		brokers: o.Brokers,
-		addr:    kafka.TCP(o.Brokers...),
+		brokers:     o.Brokers,
+		franz:       franzClient{options: franzOptions(o)},
+		addr:        kafka.TCP(o.Brokers...),
+		recordBytes: o.RecordBytes,
 		transport: &kafka.Transport{
 			Dial:        dial.DialContext,
 			DialTimeout: 10 * time.Second,
@@ -74,6 +83,9 @@ func New(o Options) (*Client, error) {
 			SASLMechanism: mechanism,
 		},
 	}
+	if c.recordBytes == 0 {
+		c.recordBytes = defaultRecordBytes
+	}
 	c.kafka = &kafka.Client{Addr: c.addr, Transport: c.transport}
 	return c, nil
 }
@@ -90,23 +102,23 @@ func (s *SASL) mechanism() (sasl.Mechanism, error) {
 	case "SCRAM-SHA-512":
 		return scram.Mechanism(scram.SHA512, s.Username, s.Password)
 	default:
-		return nil, fmt.Errorf("kafka: unknown SASL mechanism %q: use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
+		return nil, fmt.Errorf("kafka: unknown SASL mechanism %q: use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
+			s.Mechanism)
 	}
 }
 
 // Brokers returns the bootstrap addresses.
 func (c *Client) Brokers() []string { return c.brokers }
 
-// Dialer returns a dialer with this client's TLS and SASL settings, for the
-// parts of kafka-go that open connections of their own.
+// Dialer returns a dialer with this client's TLS and SASL settings, for kafka-go's consumer group,
+// which opens connections of its own.
 func (c *Client) Dialer() *kafka.Dialer { return c.dialer }
 
-// Transport returns the transport with this client's TLS and SASL settings,
-// for writers that are not Producers.
-func (c *Client) Transport() *kafka.Transport { return c.transport }
-
 // Close closes idle connections. Requests in flight finish.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.transport.CloseIdleConnections()
+	c.franz.close()
+}
 
 // requestTimeout bounds every administrative request.
 const requestTimeout = 20 * time.Second

@@ -75,9 +75,12 @@ func TestRealSecurity(t *testing.T) {
 		{"PLAIN", client.Options{Brokers: overSASL, TLS: trusting, SASL: login("PLAIN", password)}, ""},
 		{"SCRAM-SHA-256", client.Options{Brokers: overSASL, TLS: trusting, SASL: login("SCRAM-SHA-256", password)}, ""},
 		{"SCRAM-SHA-512", client.Options{Brokers: overSASL, TLS: trusting, SASL: login("SCRAM-SHA-512", password)}, ""},
-		{"wrong password, PLAIN", client.Options{Brokers: overSASL, TLS: trusting, SASL: login("PLAIN", "wrong-secret")}, "SASL Authentication Failed"},
-		{"wrong password, SCRAM", client.Options{Brokers: overSASL, TLS: trusting, SASL: login("SCRAM-SHA-512", "wrong-secret")}, "SASL Authentication Failed"},
-		{"unknown authority", client.Options{Brokers: overTLS, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, "certificate"},
+		{"wrong password, PLAIN", client.Options{Brokers: overSASL, TLS: trusting,
+			SASL: login("PLAIN", "wrong-secret")}, "SASL Authentication Failed"},
+		{"wrong password, SCRAM", client.Options{Brokers: overSASL, TLS: trusting,
+			SASL: login("SCRAM-SHA-512", "wrong-secret")}, "SASL Authentication Failed"},
+		{"unknown authority", client.Options{Brokers: overTLS, TLS: &tls.Config{MinVersion: tls.VersionTLS12}},
+			"certificate"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := client.New(tt.opts)

@@ -34,7 +34,8 @@ func TestOptions(t *testing.T) {
 
 func TestSASL(t *testing.T) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
-		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser(mechanism, "u", "right"))
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(),
+			kfake.Superuser(mechanism, "u", "right"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,20 +65,22 @@ func TestSASL(t *testing.T) {
 
 func TestEnsureTopics(t *testing.T) {
 	e := kafkatest.Start(t, 3)
-	specs := []client.TopicSpec{{Name: e.Topics.Nodes, Partitions: 3}, {Name: e.Topic("new"), Partitions: 5}, {Name: e.Topics.Embeddings, Partitions: 7, Flexible: true}}
+	specs := []client.TopicSpec{{Name: e.Topics.Nodes, Partitions: 3}, {Name: e.Topic("new"), Partitions: 5},
+		{Name: e.Topics.Embeddings, Partitions: 7, Flexible: true}}
 	for range 2 { // the second time everything is there
 		if err := e.Client.EnsureTopics(t.Context(), specs...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := e.Client.Partitions(t.Context(), e.Topic("new")); n != 5 || err != nil {
-		t.Errorf("new has %d partitions, %v", n, err)
+	if end, err := e.Client.EndOffsets(t.Context(), e.Topic("new")); len(end[e.Topic("new")]) != 5 || err != nil {
+		t.Errorf("new has the ends %v, %v; want 5 partitions", end, err)
 	}
-	err := e.Client.EnsureTopics(t.Context(), client.TopicSpec{Name: e.Topics.Nodes, Partitions: 4}, client.TopicSpec{Name: e.Topics.Edges, Partitions: 2})
+	err := e.Client.EnsureTopics(t.Context(), client.TopicSpec{Name: e.Topics.Nodes, Partitions: 4},
+		client.TopicSpec{Name: e.Topics.Edges, Partitions: 2})
 	if !errors.Is(err, client.ErrPartitions) || !strings.Contains(err.Error(), e.Topics.Nodes) || !strings.Contains(err.Error(), e.Topics.Edges) {
 		t.Errorf("wrong partitions: %v, want both topics named", err)
 	}
-	if _, err := e.Client.Partitions(t.Context(), "none"); !errors.Is(err, client.ErrNoTopic) {
+	if _, err := e.Client.EndOffsets(t.Context(), "none"); !errors.Is(err, client.ErrNoTopic) {
 		t.Errorf("no topic: %v", err)
 	}
 }

@@ -1,16 +1,13 @@
-// Package client is the pipeline's way to Kafka: one set of connections with
-// its TLS and SASL settings, topic administration, a fetch that hides nothing,
-// and a producer that can be flushed.
+// Package client is the pipeline's way to Kafka: one set of connections with its TLS and SASL
+// settings, topic administration, a partition reader that hides nothing, and the only producer.
 //
-//	c, err := client.New(client.Options{Brokers: []string{"localhost:9092"}})
-//	err = c.EnsureTopics(ctx, client.TopicSpec{Name: "nodes", Partitions: 8})
-//	p := c.NewProducer()
-//	err = p.Send(ctx, kafka.Message{Topic: "nodes", Key: key, Value: value})
-//	err = p.Flush(ctx) // now every record is on all in-sync replicas
+// New returns a Client, which connects when it is first used. EnsureTopics creates topics and
+// checks their partitions. Reader reads one partition for as long as it is run; Range reads a known
+// piece. NewProducer returns a Producer: Send and Flush for batches in the background, Write for
+// callers that share a producer. IsRetryable says which errors pass.
 //
-// It is a thin layer over github.com/segmentio/kafka-go. That library has no
-// working idempotent or transactional producer, so delivery is at least once: readers
-// must not mind records that come twice (the graph does not: see
-// stream.Version). Records of aborted transactions of other producers are
-// read like any other; transaction markers are skipped.
+// The package is a thin layer over github.com/segmentio/kafka-go. That library has no working
+// idempotent or transactional producer, so delivery is at least once, and readers must tolerate
+// records that come twice (the graph does: see mutation.Version). Records of aborted transactions
+// of other producers are read like any other; transaction markers are skipped.
 package client

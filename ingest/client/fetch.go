@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
 )
 
-// Fetched is the answer to one Fetch.
+// Fetched is the answer to one Fetch, or a part of it.
 type Fetched struct {
-	// Records in offset order, none below the offset asked for. Their keys
-	// and values share one buffer; a null key or value is nil, an empty one
-	// is not.
+	// Records in offset order, none below the offset asked for. Their keys and values share one
+	// buffer; a null key or value is nil, an empty one is not.
 	Records []kafka.Message
-	// Next is the offset to fetch from next. It can pass the last record:
-	// transaction markers and records that compaction removed have offsets too.
+	// TooLarge are the records over Options.RecordBytes, in offset order, which were not kept whole.
+	TooLarge []TooLarge
+	// Next is the offset to fetch from next. It can pass the last record: transaction markers and
+	// records that compaction removed have offsets too.
 	Next int64
 	// HighWater is the end of the partition when the broker answered.
 	HighWater int64
@@ -27,128 +27,178 @@ type Fetched struct {
 	Bytes int64
 }
 
+// TooLarge is a record that is too large to be held in memory. Value is its beginning.
+type TooLarge struct {
+	kafka.Message
+	// Size and SHA256 (hex) of the whole value.
+	Size   int64
+	SHA256 string
+}
+
+// Error makes TooLarge the error of whoever needs every record whole.
+func (t *TooLarge) Error() string {
+	return fmt.Sprintf("kafka: the record at %s-%d, offset %d, has a value of %d bytes, or headers, over the limit",
+		t.Topic, t.Partition, t.Offset, t.Size)
+}
+
+// CutBytes is how much of a value that is too large is kept.
+const CutBytes = 64 << 10
+
+// defaultRecordBytes is the default of Options.RecordBytes.
+const defaultRecordBytes = 8 << 20
+
+// A Fetched ends when it has this many bytes or records, whatever a broker's answer decompresses to.
+const (
+	fetchedBytes   = 8 << 20
+	fetchedRecords = 64 << 10
+)
+
 // ErrOffsetOutOfRange: the offset asked for is not, or no longer, in the log.
 var ErrOffsetOutOfRange = errors.New("offset out of range")
 
-// Fetch reads a run of records from one partition, at least one if there is
-// any, and otherwise up to about maxBytes. It waits up to maxWait for the
-// first one. It never skips what is there: an offset outside the log is
-// ErrOffsetOutOfRange.
+// Fetch reads a run of records from one partition: at least one record if there is any, and up to
+// about maxBytes as they are compressed. It waits up to maxWait for the first one. It never skips a
+// record: an offset outside the log is ErrOffsetOutOfRange.
 //
-// It is built on kafka-go's Client.Fetch and not on its Reader, because the
-// Reader silently skips to the oldest offset when its own is gone, cannot tell
-// a null value (a deletion) from an empty one, tells nothing about an
-// empty partition, and hands transaction markers out as records.
-func (c *Client) Fetch(ctx context.Context, topic string, partition int, offset int64, maxBytes int, maxWait time.Duration) (Fetched, error) {
+// It is built on kafka-go's transport and not on kafka-go's Reader. That Reader silently skips to the
+// oldest offset when its own is gone, does not distinguish a null value (a deletion) from an empty
+// one, reports nothing about an empty partition, and returns transaction markers as records. Nor is
+// it built on kafka-go's decoder of batches, whose memory a small batch can make as large as it likes.
+func (c *Client) Fetch(
+	ctx context.Context, topic string, partition int, offset int64, maxBytes int, maxWait time.Duration,
+) (Fetched, error) {
+	a, err := c.fetch(ctx, topic, partition, offset, maxBytes, maxWait)
+	if err != nil {
+		return Fetched{Next: offset}, err
+	}
+	return a.read(ctx)
+}
+
+// fetch returns the broker's answer, of which nothing is decoded yet.
+func (c *Client) fetch(
+	ctx context.Context, topic string, partition int, offset int64, maxBytes int, maxWait time.Duration,
+) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait+requestTimeout)
 	defer cancel()
-	out := Fetched{Next: offset}
-	res, err := c.kafka.Fetch(ctx, &kafka.FetchRequest{
-		Topic: topic, Partition: partition, Offset: offset,
-		MinBytes: 1, MaxBytes: int64(maxBytes), MaxWait: maxWait,
-	})
+	res, err := c.transport.RoundTrip(ctx, c.addr,
+		newFetchExchange(c.transport.ClientID, topic, partition, offset, maxBytes, maxWait))
+	var got *fetchAnswer
 	if err == nil {
-		err = res.Error
+		got = res.(*fetchAnswer)
+		err = got.err
 	}
 	switch {
 	case errors.Is(err, kafka.OffsetOutOfRange):
-		return out, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, ErrOffsetOutOfRange)
+		return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w",
+			topic, partition, offset, ErrOffsetOutOfRange)
 	case err != nil:
-		return out, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
+		return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
 	}
-	out.HighWater = res.HighWatermark
-	if err := out.read(res.Records); err != nil {
-		return out, fmt.Errorf("kafka: reading %s-%d from offset %d: %w", topic, partition, offset, err)
-	}
-	for i := range out.Records {
-		out.Records[i].Topic, out.Records[i].Partition = topic, partition
-	}
-	return out, nil
+	return &answer{client: c, topic: topic, partition: partition, next: offset, highWater: got.highWater,
+		rest: got.batches}, nil
 }
 
-// read takes the records at or after f.Next out of an answer.
-func (f *Fetched) read(answer protocol.RecordReader) error {
-	from := f.Next
-	batches := []protocol.RecordReader{answer}
-	if s, ok := answer.(*protocol.RecordStream); ok {
-		batches = s.Records
-	}
-	for _, b := range batches {
-		if err := f.readBatch(b, from); err != nil {
-			return err
-		}
-	}
-	if f.Next == from && from < f.HighWater && len(batches) > 0 && isBatch(batches[0]) {
-		// The broker answered with batches that hold nothing at or after
-		// the offset: compaction emptied them, and kafka-go does not
-		// show where they end. What is left at this offset is nothing.
-		f.Next++
-	}
-	return nil
+// answer is what a broker sent for one fetch. It is decompressed and decoded as it is read, since a
+// small answer can be gigabytes of records.
+type answer struct {
+	client    *Client
+	topic     string
+	partition int
+	next      int64 // offset to read from
+	highWater int64
+	rest      []byte // batches that are not open
+	batch     *batch
 }
 
-func isBatch(r protocol.RecordReader) bool {
-	switch r.(type) {
-	case *protocol.RecordBatch, *protocol.ControlBatch, *protocol.MessageSet:
-		return true
-	}
-	return false
-}
+// more reports whether read has something to give that the last one left.
+func (a *answer) more() bool { return a.batch != nil }
 
-func (f *Fetched) readBatch(r protocol.RecordReader, from int64) error {
-	_, control := r.(*protocol.ControlBatch)
-	var arena []byte
-	for {
-		rec, err := r.ReadRecord()
-		if errors.Is(err, io.EOF) {
-			return nil
+// read returns the next records of the answer. What precedes a damaged batch is returned first.
+func (a *answer) read(ctx context.Context) (Fetched, error) {
+	f := Fetched{Next: a.next, HighWater: a.highWater}
+	from, rest := a.next, a.rest
+	for f.Bytes < fetchedBytes && len(f.Records)+len(f.TooLarge) < fetchedRecords {
+		if a.batch == nil {
+			if err := a.open(); err != nil {
+				return a.result(f, err)
+			}
+			if a.batch == nil {
+				break
+			}
 		}
-		if err != nil {
-			return err
-		}
-		keep := !control && rec.Offset >= from
-		var m kafka.Message
-		if m.Key, arena, err = readBytes(rec.Key, arena, keep); err == nil {
-			m.Value, arena, err = readBytes(rec.Value, arena, keep)
-		}
-		if err != nil {
-			return err
-		}
-		f.Next = max(f.Next, rec.Offset+1)
-		if !keep {
+		rec, err := a.batch.next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			a.next = max(a.next, a.batch.last+1)
+			a.batch = nil
+			continue
+		case err != nil:
+			err = fmt.Errorf("%w, in the batch of offsets %d to %d", err, a.batch.base, a.batch.last)
+			a.batch, a.rest = nil, nil
+			return a.result(f, err)
+		case rec.passed:
 			continue
 		}
-		m.Offset, m.Time, m.Headers, m.HighWaterMark = rec.Offset, rec.Time, rec.Headers, f.HighWater
-		f.Records = append(f.Records, m)
-		f.Bytes += int64(len(m.Key) + len(m.Value))
+		rec.Topic, rec.Partition, rec.HighWaterMark = a.topic, a.partition, a.highWater
+		a.next = max(a.next, rec.Offset+1)
+		f.Bytes += int64(len(rec.Key) + len(rec.Value))
+		if rec.cut {
+			f.TooLarge = append(f.TooLarge, TooLarge{Message: rec.Message, Size: rec.size, SHA256: rec.sha256})
+		} else {
+			f.Records = append(f.Records, rec.Message)
+		}
 	}
+	if a.next == from && from < a.highWater && a.batch == nil && len(rest) > 0 {
+		return a.result(f, fmt.Errorf("%w: a batch at offset %d is larger than the answer", errBadBatch, from))
+	}
+	return a.result(f, nil)
 }
 
-// arenaBytes is how much memory the keys and values of a batch take at a time.
+// open opens the next whole batch, if there is one.
+func (a *answer) open() error {
+	first, rest, err := nextBatch(a.rest)
+	if err != nil || first == nil {
+		a.rest = nil
+		return err
+	}
+	a.rest = rest
+	if a.batch, err = a.client.decompressors.openBatch(first, a.next, a.client.recordBytes); err != nil {
+		a.batch, a.rest = nil, nil
+	}
+	return err
+}
+
+// result gives f, or err if f has nothing. With the records of f, err comes again with the next
+// fetch.
+func (a *answer) result(f Fetched, err error) (Fetched, error) {
+	moved := a.next > f.Next
+	f.Next = a.next
+	if err == nil || moved {
+		return f, nil
+	}
+	return f, fmt.Errorf("kafka: reading %s-%d from offset %d: %w", a.topic, a.partition, a.next, err)
+}
+
+// arenaBytes is the size of the buffers that the keys and values of a batch are read into.
 const arenaBytes = 64 << 10
 
-// readBytes copies b into the arena (a new one if it is full) and releases b.
-func readBytes(b protocol.Bytes, arena []byte, keep bool) (val, rest []byte, err error) {
-	if b == nil {
-		return nil, arena, nil
-	}
-	n := b.Len()
-	if keep {
-		if n > len(arena) {
-			arena = make([]byte, max(n, arenaBytes))
-		}
-		val, arena = arena[:n:n], arena[n:]
-		_, err = io.ReadFull(b, val)
-	}
-	return val, arena, errors.Join(err, b.Close())
-}
-
-// Range yields the records of one partition with offsets in [from, to), in
-// order. Offsets below the oldest one that is kept are passed over.
-func (c *Client) Range(ctx context.Context, topic string, partition int, from, to int64) iter.Seq2[kafka.Message, error] {
+// Range yields the records of one partition with offsets in [from, to), in order. It skips offsets
+// below the oldest one that is kept. A record that is too large is yielded as the error *TooLarge,
+// after which the others follow.
+func (c *Client) Range(
+	ctx context.Context, topic string, partition int, from, to int64,
+) iter.Seq2[kafka.Message, error] {
 	return func(yield func(kafka.Message, error) bool) {
+		var a *answer
 		for from < to {
-			f, err := c.Fetch(ctx, topic, partition, from, 1<<20, time.Second)
+			var f Fetched
+			var err error
+			if a == nil || !a.more() {
+				a, err = c.fetch(ctx, topic, partition, from, 1<<20, time.Second)
+			}
+			if err == nil {
+				f, err = a.read(ctx)
+			}
 			if errors.Is(err, ErrOffsetOutOfRange) {
 				first, ferr := c.FirstOffsets(ctx, topic)
 				if ferr == nil && partition < len(first[topic]) && first[topic][partition] > from {
@@ -160,15 +210,29 @@ func (c *Client) Range(ctx context.Context, topic string, partition int, from, t
 				yield(kafka.Message{}, err)
 				return
 			}
-			for _, m := range f.Records {
-				if m.Offset >= to {
-					return
-				}
-				if !yield(m, nil) {
-					return
-				}
+			if !f.each(to, yield) {
+				return
 			}
 			from = f.Next
 		}
 	}
+}
+
+// each yields the records below to in order, and reports whether to go on.
+func (f *Fetched) each(to int64, yield func(kafka.Message, error) bool) bool {
+	large := f.TooLarge
+	for i := 0; i < len(f.Records) || len(large) > 0; {
+		var err error
+		var m kafka.Message
+		if len(large) > 0 && (i == len(f.Records) || large[0].Offset < f.Records[i].Offset) {
+			m, err, large = large[0].Message, &large[0], large[1:]
+		} else {
+			m = f.Records[i]
+			i++
+		}
+		if m.Offset >= to || !yield(m, err) {
+			return false
+		}
+	}
+	return true
 }

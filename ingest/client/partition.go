@@ -1,15 +1,15 @@
 package client
 
-// Partition returns the partition that Kafka's default partitioner gives a
-// record with this key: murmur2 of the key bytes, sign bit cleared, modulo
-// the number of partitions. Java, librdkafka ("murmur2") and this function
-// agree, so whoever produces a node's records, they land on its shard.
+// Partition returns the partition that Kafka's default partitioner gives a record with this key:
+// murmur2 of the key bytes, sign bit cleared, modulo the number of partitions. Java, librdkafka
+// ("murmur2") and this function agree, so the records of a node land on its shard whichever of them
+// produces.
 func Partition(key []byte, partitions int) int {
 	return int((murmur2(key) & 0x7fffffff) % uint32(partitions))
 }
 
-// murmur2 is Austin Appleby's 32-bit MurmurHash2 (public domain) with the
-// seed that Kafka uses (org.apache.kafka.common.utils.Utils.murmur2).
+// murmur2 is Austin Appleby's 32-bit MurmurHash2 (public domain) with the seed that Kafka uses
+// (org.apache.kafka.common.utils.Utils.murmur2).
 func murmur2(b []byte) uint32 {
 	const (
 		seed = 0x9747b28c

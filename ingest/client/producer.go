@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// batchBytes keeps a produced batch below the broker's default
-	// message.max.bytes (1,048,588).
+	batchRecords = 4096
+	// batchBytes keeps a produced batch below the broker's default message.max.bytes (1,048,588).
 	batchBytes = 900 << 10
-	// batchTimeout is how long a batch waits to fill. kafka-go's default of
-	// one second would be the latency of every flush.
+	// batchTimeout is how long a batch waits to fill. kafka-go's default of one second would be the
+	// latency of every flush.
 	batchTimeout = 5 * time.Millisecond
 	// maxPending bounds the bytes that wait for acknowledgement.
 	maxPending = 8 << 20
-	// recordOverhead is what a pending record costs beside its bytes.
+	// recordOverhead is the memory that a pending record takes beyond its bytes.
 	recordOverhead = 128
 )
 
-// Producer sends records in the background and lets the caller wait for all
-// of them at once. Records with the same key arrive in the order sent. The
-// partition follows from the key (see Partition), or from the value where the key is nil.
-// It is safe for concurrent use; delivery is at least once.
+// Producer sends records in the background (Send) and lets the caller wait for all of them at once
+// (Flush), or sends and waits in one call (Write). Records with the same key arrive in the order
+// sent. The partition follows from the key (see Partition), or from the value if the key is nil. A
+// Producer is safe for concurrent use. Delivery is at least once.
 type Producer struct {
-	client *Client
-	small  *kafka.Writer
-	large  *kafka.Writer
+	queued *kafka.Writer // for Send
+	large  *kafka.Writer // for Send, of records that no batch can hold
+	direct *kafka.Writer // for Write
 
 	mu      sync.Mutex
 	change  *sync.Cond
@@ -39,28 +39,41 @@ type Producer struct {
 	err     error // the first failure since the last Flush
 }
 
-// NewProducer returns a producer on this client's connections.
-func (c *Client) NewProducer() *Producer {
-	p := &Producer{client: c}
-	p.change = sync.NewCond(&p.mu)
-	p.small = p.writer(4096, batchBytes)
-	p.small.Async = true
-	p.small.Completion = p.completed
-	p.large = p.writer(1, 1<<30)
-	return p
-}
+// ProducerOption changes what a producer does by default.
+type ProducerOption func(*kafka.Writer)
 
-func (p *Producer) writer(size, bytes int) *kafka.Writer {
-	return &kafka.Writer{
-		Addr:         p.client.addr,
-		Transport:    p.client.transport,
-		Balancer:     kafka.BalancerFunc(balance),
-		RequiredAcks: kafka.RequireAll,
-		BatchSize:    size,
-		BatchBytes:   int64(bytes),
-		BatchTimeout: batchTimeout,
-		WriteTimeout: 30 * time.Second,
+// Zstd compresses batches.
+func Zstd(w *kafka.Writer) { w.Compression = kafka.Zstd }
+
+// Attempts bounds how often a batch is sent; without it kafka-go's bound applies, which is 10.
+func Attempts(n int) ProducerOption { return func(w *kafka.Writer) { w.MaxAttempts = n } }
+
+// NewProducer returns a producer on this client's connections.
+func (c *Client) NewProducer(options ...ProducerOption) *Producer {
+	writer := func(records int, bytes int64) *kafka.Writer {
+		w := &kafka.Writer{
+			Addr:         c.addr,
+			Transport:    c.transport,
+			Balancer:     kafka.BalancerFunc(balance),
+			RequiredAcks: kafka.RequireAll,
+			BatchSize:    records,
+			BatchBytes:   bytes,
+			BatchTimeout: batchTimeout,
+			WriteTimeout: 30 * time.Second,
+		}
+		for _, option := range options {
+			option(w)
+		}
+		return w
 	}
+	p := &Producer{
+		queued: writer(batchRecords, batchBytes),
+		large:  writer(1, 1<<30),
+		direct: writer(batchRecords, batchBytes),
+	}
+	p.change = sync.NewCond(&p.mu)
+	p.queued.Async, p.queued.Completion = true, p.completed
+	return p
 }
 
 func balance(m kafka.Message, partitions ...int) int {
@@ -71,10 +84,9 @@ func balance(m kafka.Message, partitions ...int) int {
 	return Partition(key, len(partitions))
 }
 
-// Send queues records; each names its topic. It blocks while too many bytes
-// wait for acknowledgement. The caller must leave keys and values alone until Flush.
-// An error reports an earlier failure too: what was sent since the last Flush
-// may or may not have arrived.
+// Send queues records; each names its topic. It blocks while too many bytes wait for
+// acknowledgement. The caller must not change keys and values until Flush returns. The error may be
+// that of an earlier record: what was sent since the last Flush may or may not have arrived.
 func (p *Producer) Send(ctx context.Context, msgs ...kafka.Message) error {
 	for len(msgs) > 0 {
 		n, bytes := 0, int64(0)
@@ -96,7 +108,7 @@ func (p *Producer) Send(ctx context.Context, msgs ...kafka.Message) error {
 		if err := p.reserve(ctx, bytes); err != nil {
 			return err
 		}
-		if err := p.small.WriteMessages(ctx, msgs[:n]...); err != nil {
+		if err := p.queued.WriteMessages(ctx, msgs[:n]...); err != nil {
 			p.release(bytes, nil)
 			return produceError(msgs[0].Topic, err)
 		}
@@ -105,8 +117,8 @@ func (p *Producer) Send(ctx context.Context, msgs ...kafka.Message) error {
 	return nil
 }
 
-// sendLarge sends one record that no batch of the default size can hold,
-// after everything before it and before everything after it.
+// sendLarge sends one record that no batch of the default size can hold. It keeps the order: all
+// earlier records are acknowledged first, and it returns after the record itself is.
 func (p *Producer) sendLarge(ctx context.Context, m kafka.Message) error {
 	if err := p.Flush(ctx); err != nil {
 		return err
@@ -117,8 +129,16 @@ func (p *Producer) sendLarge(ctx context.Context, m kafka.Message) error {
 	return nil
 }
 
-// Flush waits until everything sent is acknowledged by all in-sync replicas
-// and returns the first failure since the last Flush.
+// Write sends records and waits until all in-sync replicas have acknowledged them. Unlike Send with
+// Flush it reports no other caller's failure, so goroutines may share the producer. Its order
+// relative to Send is undefined. The error is a kafka.WriteErrors, one entry per record, where the
+// brokers refused some.
+func (p *Producer) Write(ctx context.Context, msgs ...kafka.Message) error {
+	return p.direct.WriteMessages(ctx, msgs...)
+}
+
+// Flush waits until everything sent is acknowledged by all in-sync replicas and returns the first
+// failure since the last Flush.
 func (p *Producer) Flush(ctx context.Context) error {
 	defer p.wakeOn(ctx)()
 	p.mu.Lock()
@@ -134,9 +154,9 @@ func (p *Producer) Flush(ctx context.Context) error {
 	return err
 }
 
-// Close stops the producer after what was sent is acknowledged or has failed.
+// Close waits until what was sent is acknowledged or has failed, and stops the producer.
 func (p *Producer) Close() error {
-	return errors.Join(p.small.Close(), p.large.Close())
+	return errors.Join(p.queued.Close(), p.large.Close(), p.direct.Close())
 }
 
 func (p *Producer) reserve(ctx context.Context, bytes int64) error {
@@ -177,7 +197,7 @@ func (p *Producer) release(bytes int64, err error) {
 	p.change.Broadcast()
 }
 
-// wakeOn makes waiters look at ctx when it ends; the result undoes that.
+// wakeOn wakes waiters when ctx ends, so that they look at it. Call stop when the wait is over.
 func (p *Producer) wakeOn(ctx context.Context) (stop func()) {
 	cancel := context.AfterFunc(ctx, func() {
 		p.mu.Lock()
@@ -196,14 +216,15 @@ func messageBytes(m *kafka.Message) int64 {
 }
 
 func produceError(topic string, err error) error {
-	// WriteErrors holds an error per record, and does not unwrap to them.
+	// WriteErrors holds an error per record and does not unwrap to any of them.
 	if each, ok := errors.AsType[kafka.WriteErrors](err); ok {
 		if i := slices.IndexFunc(each, func(e error) bool { return e != nil }); i >= 0 {
 			err = each[i]
 		}
 	}
 	if errors.Is(err, kafka.MessageSizeTooLarge) {
-		return fmt.Errorf("kafka: producing to %q: %w (raise the topic's max.message.bytes, or lower the record limit)", topic, err)
+		return fmt.Errorf("kafka: producing to %q: %w (raise the topic's max.message.bytes, or lower the record "+
+			"limit)", topic, err)
 	}
 	return fmt.Errorf("kafka: producing to %q: %w", topic, err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// TopicSettings are what decides how long a topic keeps its records.
+// TopicSettings decide how long a topic keeps its records.
 type TopicSettings struct {
 	// Compact and Delete are the parts of cleanup.policy.
 	Compact, Delete bool
@@ -29,8 +29,8 @@ const (
 	retentionBytes = "retention.bytes"
 )
 
-// Settings returns the settings of topics that exist. It takes the right to
-// describe their configuration.
+// Settings returns the settings of topics that exist. It needs the right to describe their
+// configuration.
 func (c *Client) Settings(ctx context.Context, topics ...string) (map[string]TopicSettings, error) {
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()

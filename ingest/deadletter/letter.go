@@ -8,19 +8,20 @@ import (
 	"strconv"
 	"time"
 
+	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
 
 	"github.com/segmentio/kafka-go"
 )
 
-// Origin is where a record came from. A letter has exactly one: a place in a
-// topic or, for what a backfill could not even send, a line in a file.
+// Origin is where a record came from. A letter has exactly one: a place in a topic or, for a record
+// that a backfill could not send, a line in a file.
 type Origin struct {
 	Topic     string
 	Partition int
 	Offset    int64
-	// File and Line (from 1), "" and 0 for records of a topic. Topic is
-	// where the line was meant to go.
+	// File and Line (from 1), "" and 0 for records of a topic. Topic is where the line was meant to
+	// go.
 	File string
 	Line int64
 }
@@ -44,27 +45,38 @@ type Letter struct {
 	Time time.Time
 	// At is when the letter was written.
 	At time.Time
-	// Size of the original value. Value is cut to CutBytes when Size is
-	// over MaxValueBytes; SHA256 (hex) is then that of the whole.
+	// Size of the original value. Value is cut to CutBytes when Size is over maxValueBytes; SHA256
+	// (hex) is then that of the whole.
 	Size   int64
 	SHA256 string
-	// ReplayOf is the origin of the letter that this record was replayed
-	// from, "" if it was not.
+	// ReplayOf is the origin of the letter that this record was replayed from, "" if it was not.
 	ReplayOf string
 }
 
-// Values over MaxValueBytes, which a broker with default settings would not
-// take, are cut to their first CutBytes.
+// Foreign reports whether the record on the dead-letter topic is not a letter but another program's.
+func (l *Letter) Foreign() bool { return l.Code == decode.Foreign }
+
+// foreign describes a record that is not a letter; err says why not. Its origin is its own place.
+func foreign(m kafka.Message, err error) Letter {
+	return Letter{
+		Origin: Origin{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset},
+		Code:   decode.Foreign, Message: err.Error(),
+		Key: m.Key, Value: m.Value, Size: int64(len(m.Value)), Time: m.Time, At: m.Time,
+	}
+}
+
+// Values over maxValueBytes, which a broker with default settings would refuse, are cut to their
+// first CutBytes.
 const (
-	MaxValueBytes = 900_000
-	CutBytes      = 64 << 10
+	maxValueBytes = 900_000
+	CutBytes      = client.CutBytes
 )
 
 // Truncated reports whether Value is only the beginning.
 func (l *Letter) Truncated() bool { return l.Size > int64(len(l.Value)) }
 
-// Format is the version of the headers.
-const Format = "1"
+// formatVersion is the version of the headers.
+const formatVersion = "1"
 
 // Header names.
 const (
@@ -87,7 +99,7 @@ func (l *Letter) cut() {
 	if l.Size == 0 {
 		l.Size = int64(len(l.Value))
 	}
-	if len(l.Value) <= MaxValueBytes {
+	if len(l.Value) <= maxValueBytes {
 		return
 	}
 	sum := sha256.Sum256(l.Value)
@@ -100,7 +112,7 @@ func (l *Letter) message(topic string) kafka.Message {
 	add := func(name, value string) {
 		m.Headers = append(m.Headers, kafka.Header{Key: name, Value: []byte(value)})
 	}
-	add(hFormat, Format)
+	add(hFormat, formatVersion)
 	add(hTopic, l.Topic)
 	if l.File != "" {
 		add(hFile, l.File)
@@ -122,8 +134,8 @@ func (l *Letter) message(topic string) kafka.Message {
 	return m
 }
 
-// ErrNotALetter: the record on the dead-letter topic has no usable headers.
-var ErrNotALetter = errors.New("not a dead letter")
+// errNotALetter: the record on the dead-letter topic has no usable headers.
+var errNotALetter = errors.New("not a dead letter")
 
 // Parse decodes a record of the dead-letter topic.
 func Parse(m kafka.Message) (Letter, error) {
@@ -143,6 +155,9 @@ func Parse(m kafka.Message) (Letter, error) {
 		ReplayOf: h[hReplayOf],
 	}
 	var errs []error
+	if l.Foreign() { // the code of records that are none, so none has it
+		errs = append(errs, errNotALetter)
+	}
 	integer := func(name string, dst *int64) {
 		if v, ok := h[name]; ok {
 			n, err := strconv.ParseInt(v, 10, 64)
@@ -158,8 +173,9 @@ func Parse(m kafka.Message) (Letter, error) {
 	l.Partition = int(partition)
 	t, err := time.Parse(time.RFC3339Nano, h[hTime])
 	l.Time = t
-	if err := errors.Join(append(errs, err)...); err != nil || h[hFormat] != Format || l.Topic == "" {
-		return Letter{}, fmt.Errorf("%w: record %s/%d/%d (headers of format %q are read, found %q)", ErrNotALetter, m.Topic, m.Partition, m.Offset, Format, h[hFormat])
+	if err := errors.Join(append(errs, err)...); err != nil || h[hFormat] != formatVersion || l.Topic == "" {
+		return Letter{}, fmt.Errorf("%w: record %s/%d/%d (headers of format %q are read, found %q)", errNotALetter,
+			m.Topic, m.Partition, m.Offset, formatVersion, h[hFormat])
 	}
 	return l, nil
 }

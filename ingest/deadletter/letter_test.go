@@ -31,12 +31,12 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestLargeValuesAreCut(t *testing.T) {
-	l := Letter{Origin: Origin{Topic: "nodes"}, Value: bytes.Repeat([]byte("x"), MaxValueBytes)}
+	l := Letter{Origin: Origin{Topic: "nodes"}, Value: bytes.Repeat([]byte("x"), maxValueBytes)}
 	if l.cut(); l.Truncated() {
 		t.Error("a value at the limit was cut")
 	}
-	l = Letter{Origin: Origin{Topic: "nodes"}, Value: bytes.Repeat([]byte("x"), MaxValueBytes+1)}
-	if l.cut(); !l.Truncated() || len(l.Value) != CutBytes || l.Size != MaxValueBytes+1 || len(l.SHA256) != 64 {
+	l = Letter{Origin: Origin{Topic: "nodes"}, Value: bytes.Repeat([]byte("x"), maxValueBytes+1)}
+	if l.cut(); !l.Truncated() || len(l.Value) != CutBytes || l.Size != maxValueBytes+1 || len(l.SHA256) != 64 {
 		t.Errorf("%d bytes of %d, hash %q", len(l.Value), l.Size, l.SHA256)
 	}
 }
@@ -47,11 +47,14 @@ func TestForeignRecordsAreRefused(t *testing.T) {
 		func(m *kafka.Message) { m.Headers = nil },
 		func(m *kafka.Message) { m.Headers[0].Value = []byte("2") },
 		func(m *kafka.Message) { m.Headers[2].Value = []byte("many") },
+		func(m *kafka.Message) {
+			m.Headers = append(m.Headers, kafka.Header{Key: hCode, Value: []byte(decode.Foreign)})
+		},
 	} {
 		m := good
 		m.Headers = append([]kafka.Header(nil), good.Headers...)
 		change(&m)
-		if l, err := Parse(m); !errors.Is(err, ErrNotALetter) {
+		if l, err := Parse(m); !errors.Is(err, errNotALetter) {
 			t.Errorf("headers %v gave %+v, %v", m.Headers, l, err)
 		}
 	}

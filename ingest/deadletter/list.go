@@ -2,6 +2,8 @@ package deadletter
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -25,9 +27,9 @@ func (f Filter) match(l *Letter) bool {
 		(f.Since.IsZero() || !l.At.Before(f.Since))
 }
 
-// List yields the letters that are on the topic now, one per origin, in
-// the order of the topic's partitions. Memory grows with the number of letters, not
-// with their size.
+// List yields the letters that are on the topic now, one per origin, partition after partition. A
+// record that is not a letter is yielded as Letter.Foreign and hides none of the others.
+// Memory grows with the number of letters, not with their size.
 func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		first, err := c.FirstOffsets(ctx, topic)
@@ -44,14 +46,24 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 		for p, to := range end[topic] {
 			for m, err := range c.Range(ctx, topic, p, first[topic][p], to) {
 				var l Letter
-				if err == nil {
-					l, err = Parse(m)
+				large, tooLarge := errors.AsType[*client.TooLarge](err)
+				switch {
+				case tooLarge: // letters are not
+					l = foreign(large.Message, fmt.Errorf("%w: %w", errNotALetter, large))
+					l.Size, l.SHA256 = large.Size, large.SHA256
+				case err != nil:
+					yield(Letter{}, err)
+					return
+				default:
+					if l, err = Parse(m); err != nil {
+						l = foreign(m, err)
+					}
 				}
-				if err == nil && (seen[l.Origin] || !f.match(&l)) {
+				if seen[l.Origin] || !f.match(&l) {
 					continue
 				}
 				seen[l.Origin] = true
-				if !yield(l, err) || ctx.Err() != nil {
+				if !yield(l, nil) || ctx.Err() != nil {
 					return
 				}
 			}

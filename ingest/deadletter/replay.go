@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"context"
+	"slices"
 
 	"giantstream/ingest"
 	"giantstream/ingest/client"
@@ -10,8 +11,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Keyer finds the key for a record that had none, by the mapping of today;
-// nil if it still has none.
+// Keyer finds the key of a record that had none, by the present mapping; nil if there is still
+// none.
 type Keyer func(topic string, value []byte) []byte
 
 // NewKeyer returns a keyer for the input topics.
@@ -41,22 +42,35 @@ func NewKeyer(t ingest.Topics, m decode.Mapping, l decode.Limits) (Keyer, error)
 // Replayed counts what Replay did.
 type Replayed struct {
 	Sent int
-	// Truncated letters cannot be sent: their values are not whole.
+	// Truncated letters cannot be sent: their values are incomplete.
 	Truncated int
+	// Foreign records on the topic are not letters and are not sent.
+	Foreign int
+	// Elsewhere counts letters of topics that this pipeline does not read, which are not sent: whoever can
+	// write to the dead-letter topic must not choose where a replay writes.
+	Elsewhere int
 }
 
-// Replay sends the records of the matching letters to their topics again, with
-// their own key, value and timestamp, so that they mean what they meant: what
-// has been stated since by a later event time still wins. Records without a
-// key get the one that key finds; nil leaves them without. A header names the
-// origin; if the record fails again, its new letter carries it as ReplayOf.
-func Replay(ctx context.Context, c *client.Client, topic string, f Filter, key Keyer) (Replayed, error) {
+// Replay sends the records of the matching letters to their topics again, with their own key, value
+// and timestamp. So they mean what they meant the first time: a statement with a later event time
+// still wins. Records without a key get the one that key finds; if key is nil they stay without. A
+// header names the origin, and the new letter of a record that fails again carries it as ReplayOf.
+func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filter, key Keyer) (Replayed, error) {
 	var done Replayed
+	read := append(topics.Inputs(), topics.Sources()...)
 	p := c.NewProducer()
 	defer p.Close() //nolint:errcheck // Flush reports what matters.
-	for l, err := range List(ctx, c, topic, f) {
+	for l, err := range List(ctx, c, topics.DeadLetters, f) {
 		if err != nil {
 			return done, err
+		}
+		if l.Foreign() {
+			done.Foreign++
+			continue
+		}
+		if !slices.Contains(read, l.Topic) {
+			done.Elsewhere++
+			continue
 		}
 		if l.Truncated() {
 			done.Truncated++

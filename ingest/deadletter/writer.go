@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"giantstream/ingest/client"
@@ -37,8 +38,17 @@ func FromMessage(m kafka.Message, f *decode.Fault) Letter {
 	return l
 }
 
-// Publish queues letters; they are safe after the next Flush. The bytes of
-// the letters must not change until then.
+// FromTooLarge makes the letter of a record that was too large to be read whole; limit is that of a
+// record, in bytes.
+func FromTooLarge(t *client.TooLarge, limit int) Letter {
+	l := FromMessage(t.Message, &decode.Fault{Code: decode.RecordTooLarge,
+		Message: fmt.Sprintf("the value has %d bytes, or too many headers; the limit is %d", t.Size, limit)})
+	l.Size, l.SHA256 = t.Size, t.SHA256
+	return l
+}
+
+// Publish queues letters; they are safe after the next Flush. The bytes of the letters must not
+// change until then.
 func (w *Writer) Publish(ctx context.Context, letters ...Letter) error {
 	now := w.clock()
 	for i := range letters {

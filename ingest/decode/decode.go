@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"giantstream/ingest/client"
-	"giantstream/stream"
+	"giantstream/stream/mutation"
 )
 
 // Record is one record of an input topic.
@@ -20,30 +20,39 @@ type Record struct {
 	Time      time.Time
 	Partition int
 	Offset    int64
+	// Override, if not nil, is the event time in microseconds since 1970, whatever the value and the
+	// timestamp say, and LimitFuture does not apply. It is how a person answers a statement whose
+	// event time is wrong and in the future.
+	Override *int64
 }
 
-// Decoder decodes the records of one input topic. It is not safe for
-// concurrent use; make one per goroutine.
+// Decoder decodes the records of one input topic. It is not safe for concurrent use; make one per
+// goroutine.
 type Decoder struct {
 	edges  bool // edges topic, not nodes topic
 	mode   Mode
 	inline bool // node records carry edges
 	wild   bool // no edges at all is fine
 	texts  int
+	strip  bool // markup from texts
 	limits Limits
 	shards int
+	// maxFuture bounds how far an event time may be ahead of clock; 0 is no bound.
+	maxFuture time.Duration
+	clock     func() time.Time
 
 	root *pathNode
 	scan scanner
 	buf  []byte
+	html []byte // scratch
 }
 
 // Nodes returns a decoder for the nodes topic of a pipeline with that many shards.
 func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{inline: m.Edges != "", wild: true, texts: len(m.Text)}
+	d := &Decoder{inline: m.Edges != "", wild: true, texts: len(m.Text), strip: m.StripHTML}
 	fields := []mappedField{
 		{name: "nodes.id", path: m.ID, slot: slotID},
-		{name: "nodes.label", path: m.Label, slot: slotLabel},
+		{name: "nodes.class", path: m.Class, slot: slotClass},
 		{name: "nodes.event_time", path: m.EventTime, slot: slotTime},
 		{name: "nodes.deleted", path: m.Deleted, slot: slotDeleted},
 		{name: "nodes.edges", path: m.Edges, slot: slotEnds, many: true},
@@ -92,17 +101,24 @@ func (d *Decoder) init(fields []mappedField, l Limits, shards int) error {
 	return err
 }
 
-// Decode appends the mutations of a record to dst. A fault says what was left
-// out: everything, when no mutation was appended, else some of its edges.
-func (d *Decoder) Decode(r Record, dst []stream.Mutation) ([]stream.Mutation, *Fault) {
+// LimitFuture makes a fault of every record whose event time is more than most ahead of the clock.
+// Such a record would win over every correction until its time has come. The bound depends on when a
+// record is read; 0, the default, is none.
+func (d *Decoder) LimitFuture(most time.Duration, clock func() time.Time) {
+	d.maxFuture, d.clock = most, clock
+}
+
+// Decode appends the mutations of a record to dst. A fault says what was left out: the whole record
+// if no mutation was appended, else some of its edges.
+func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	m, fault := d.head(r)
 	if fault != nil {
 		return dst, fault
 	}
 	if r.Value == nil {
-		m.Op = stream.DeleteNode
+		m.Op = mutation.DeleteNode
 		if d.edges {
-			m.Op = stream.ClearEdges
+			m.Op = mutation.ClearEdges
 		}
 		return append(dst, m), nil
 	}
@@ -113,7 +129,7 @@ func (d *Decoder) Decode(r Record, dst []stream.Mutation) ([]stream.Mutation, *F
 	case d.edges:
 		return d.edgeOps(m, deleted, dst)
 	case deleted:
-		m.Op = stream.DeleteNode
+		m.Op = mutation.DeleteNode
 		return append(dst, m), nil
 	default:
 		return d.node(m, dst)
@@ -121,8 +137,8 @@ func (d *Decoder) Decode(r Record, dst []stream.Mutation) ([]stream.Mutation, *F
 }
 
 // head scans the value and finds the id and the version.
-func (d *Decoder) head(r Record) (stream.Mutation, *Fault) {
-	m := stream.Mutation{Version: stream.Version{EventTime: micros(r.Time), Offset: r.Offset}}
+func (d *Decoder) head(r Record) (mutation.Mutation, *Fault) {
+	m := mutation.Mutation{Version: mutation.Version{EventTime: micros(r.Time), Offset: r.Offset}}
 	if d.edges {
 		m.Version.Rank = 1
 	}
@@ -141,15 +157,32 @@ func (d *Decoder) head(r Record) (stream.Mutation, *Fault) {
 	}
 	m.ID = id
 	if p := client.Partition([]byte(id), d.shards); p != r.Partition {
-		return m, faultf(KeyMismatch, "the id %s belongs in partition %d of %d, the record is in partition %d; produce it with the id as the key and the murmur2 partitioner",
+		return m, faultf(KeyMismatch, "the id %s belongs in partition %d of %d, the record is in partition %d; "+
+			"produce it with the id as the key and the murmur2 partitioner",
 			quote(id), p, d.shards, r.Partition)
+	}
+	if r.Override != nil {
+		m.Version.EventTime = *r.Override
+		return m, nil
 	}
 	if t, ok, fault := d.eventTime(); fault != nil {
 		return m, fault
 	} else if ok {
 		m.Version.EventTime = t
 	}
-	return m, nil
+	return m, d.tooFarAhead(m.Version.EventTime)
+}
+
+func (d *Decoder) tooFarAhead(eventTime int64) *Fault {
+	if d.maxFuture == 0 {
+		return nil
+	}
+	now := d.clock()
+	if eventTime <= now.Add(d.maxFuture).UnixMicro() {
+		return nil
+	}
+	return faultf(FutureTime, "the event time %s is later than the clock, %s, by more than %v (ingest.max_future)",
+		time.UnixMicro(eventTime).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), d.maxFuture)
 }
 
 func (d *Decoder) scanValue(b []byte) *Fault {
@@ -222,8 +255,7 @@ func checkID(id, field string) (string, *Fault) {
 	return id, nil
 }
 
-// one returns the last value captured for a slot: of a field that is
-// repeated, the last one counts.
+// one returns the last value captured for a slot: of a repeated field the last one counts.
 func (d *Decoder) one(s slot) (value, bool) {
 	c := d.scan.captured[s]
 	if len(c) == 0 {
@@ -232,7 +264,7 @@ func (d *Decoder) one(s slot) (value, bool) {
 	return c[len(c)-1], true
 }
 
-// text returns the meaning of a captured string.
+// text returns a captured string without its escapes.
 func (d *Decoder) text(v value) string {
 	if !v.escaped {
 		return string(v.raw)
@@ -253,13 +285,13 @@ func (d *Decoder) deleted() (bool, *Fault) {
 }
 
 // node completes a PutNode.
-func (d *Decoder) node(m stream.Mutation, dst []stream.Mutation) ([]stream.Mutation, *Fault) {
-	m.Op = stream.PutNode
+func (d *Decoder) node(m mutation.Mutation, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
+	m.Op = mutation.PutNode
 	var fault *Fault
 	if m.Text, fault = d.joinText(); fault != nil {
 		return dst, fault
 	}
-	if m.Class, fault = d.label(); fault != nil {
+	if m.Class, fault = d.class(); fault != nil {
 		return dst, fault
 	}
 	if d.inline {
@@ -282,13 +314,24 @@ func (d *Decoder) joinText() (string, *Fault) {
 			if len(v.raw) == 0 {
 				continue
 			}
-			if len(b) > 0 {
+			before := len(b)
+			if before > 0 {
 				b = append(b, '\n')
 			}
-			if v.escaped {
+			start := len(b)
+			switch {
+			case d.strip && v.escaped:
+				d.html = unescape(d.html[:0], v.raw)
+				b = appendStripped(b, d.html)
+			case d.strip:
+				b = appendStripped(b, v.raw)
+			case v.escaped:
 				b = unescape(b, v.raw)
-			} else {
+			default:
 				b = append(b, v.raw...)
+			}
+			if d.strip && len(b) == start {
+				b = b[:before] // markup alone
 			}
 		}
 	}
@@ -299,29 +342,29 @@ func (d *Decoder) joinText() (string, *Fault) {
 	return string(b), nil
 }
 
-func (d *Decoder) label() (string, *Fault) {
-	v, ok := d.one(slotLabel)
+func (d *Decoder) class() (string, *Fault) {
+	v, ok := d.one(slotClass)
 	if !ok {
 		return "", nil
 	}
-	var label string
+	var class string
 	switch v.kind {
 	case kindString:
-		label = d.text(v)
+		class = d.text(v)
 	case kindNumber:
-		label = string(v.raw)
+		class = string(v.raw)
 	case kindTrue, kindFalse:
-		label = v.kind.String()
+		class = v.kind.String()
 	default:
-		return "", faultf(BadType, "label is %s; it must be a string, a number or a boolean", v.kind)
+		return "", faultf(BadType, "class is %s; it must be a string, a number or a boolean", v.kind)
 	}
-	if len(label) > MaxIDBytes {
-		return "", faultf(TextTooLarge, "the label has %d bytes; the limit is %d", len(label), MaxIDBytes)
+	if len(class) > MaxIDBytes {
+		return "", faultf(TextTooLarge, "the class has %d bytes; the limit is %d", len(class), MaxIDBytes)
 	}
-	return label, nil
+	return class, nil
 }
 
-// quote shortens what a message shows of the input.
+// quote quotes a piece of the input for a message, shortened.
 func quote(s string) string {
 	if len(s) > 64 {
 		return fmt.Sprintf("%.60q…", s)

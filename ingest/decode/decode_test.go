@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"giantstream/ingest/decode"
-	"giantstream/stream"
+	"giantstream/ingest/internal/kafkatest"
+	"giantstream/stream/mutation"
 )
 
 var (
@@ -29,7 +30,7 @@ func record(key, value string) decode.Record {
 
 func nodes(t testing.TB, m decode.NodeMapping) *decode.Decoder {
 	t.Helper()
-	d, err := decode.Nodes(m, decode.DefaultLimits(), 1)
+	d, err := decode.Nodes(m, kafkatest.Limits(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,28 +39,28 @@ func nodes(t testing.TB, m decode.NodeMapping) *decode.Decoder {
 
 func edges(t testing.TB, m decode.EdgeMapping) *decode.Decoder {
 	t.Helper()
-	d, err := decode.Edges(m, decode.DefaultLimits(), 1)
+	d, err := decode.Edges(m, kafkatest.Limits(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func node(m stream.Mutation) []stream.Mutation {
+func node(m mutation.Mutation) []mutation.Mutation {
 	if m.Op == 0 {
-		m.Op = stream.PutNode
+		m.Op = mutation.PutNode
 	}
 	if m.Version.EventTime == 0 {
 		m.Version.EventTime = stampUs
 	}
 	m.Version.Offset = 7
-	return []stream.Mutation{m}
+	return []mutation.Mutation{m}
 }
 
 func TestNodes(t *testing.T) {
-	def := decode.DefaultMapping().Nodes
+	def := kafkatest.Mapping().Nodes
 	shop := decode.NodeMapping{
-		ID: "asin", Text: []string{"title", "meta.brand", "description"}, Label: "categories[0]",
+		ID: "asin", Text: []string{"title", "meta.brand", "description"}, Class: "categories[0]",
 		EventTime: "updated", Deleted: "gone", Edges: "related.also_bought[*]",
 	}
 	cases := []struct {
@@ -67,25 +68,36 @@ func TestNodes(t *testing.T) {
 		mapping decode.NodeMapping
 		key     string
 		value   string
-		want    []stream.Mutation
+		want    []mutation.Mutation
 	}{
-		{"default fields", def, "", `{"id":"a","text":"red pen","label":"office"}`, node(stream.Mutation{ID: "a", Text: "red pen", Class: "office"})},
-		{"integer id", def, "", `{"id":42}`, node(stream.Mutation{ID: "42"})},
-		{"id from the key", def, "k", `{"text":"t"}`, node(stream.Mutation{ID: "k", Text: "t"})},
-		{"null is absent", def, "k", `{"id":null,"text":null,"label":null,"deleted":null}`, node(stream.Mutation{ID: "k"})},
-		{"deleted", def, "", `{"id":"a","text":"t","deleted":true}`, node(stream.Mutation{Op: stream.DeleteNode, ID: "a"})},
-		{"not deleted", def, "", `{"id":"a","deleted":false}`, node(stream.Mutation{ID: "a"})},
-		{"escapes", def, "", `{"\u0069d":"\u00e9\ud83d\ude00","text":"a\tb\n\"c\"\/\\"}`, node(stream.Mutation{ID: "é😀", Text: "a\tb\n\"c\"/\\"})},
+		{"default fields", def, "", `{"id":"a","text":"red pen","label":"office"}`,
+			node(mutation.Mutation{ID: "a", Text: "red pen", Class: "office"})},
+		{"integer id", def, "", `{"id":42}`, node(mutation.Mutation{ID: "42"})},
+		{"id from the key", def, "k", `{"text":"t"}`, node(mutation.Mutation{ID: "k", Text: "t"})},
+		{"null is absent", def, "k", `{"id":null,"text":null,"label":null,"deleted":null}`,
+			node(mutation.Mutation{ID: "k"})},
+		{"deleted", def, "", `{"id":"a","text":"t","deleted":true}`,
+			node(mutation.Mutation{Op: mutation.DeleteNode, ID: "a"})},
+		{"not deleted", def, "", `{"id":"a","deleted":false}`, node(mutation.Mutation{ID: "a"})},
+		{"escapes", def, "", `{"\u0069d":"\u00e9\ud83d\ude00","text":"a\tb\n\"c\"\/\\"}`,
+			node(mutation.Mutation{ID: "é😀", Text: "a\tb\n\"c\"/\\"})},
 		{"text is joined in the order of the mapping", shop, "",
 			` { "description" : ["soft", "grip"], "meta":{"brand":"Bic","x":[{}]}, "title":"Pen", "asin":"B1", "categories":["office","pens"], "related":{"also_bought":["B2","B3"]} } `,
-			node(stream.Mutation{ID: "B1", Text: "Pen\nBic\nsoft\ngrip", Class: "office", HasEdges: true, Others: []string{"B2", "B3"}})},
-		{"no edges replace earlier edges", shop, "", `{"asin":"B1"}`, node(stream.Mutation{ID: "B1", HasEdges: true})},
-		{"RFC 3339", shop, "", `{"asin":"B1","updated":"2020-02-03T04:05:06.5+01:00"}`, node(stream.Mutation{ID: "B1", HasEdges: true, Version: stream.Version{EventTime: 1580699106500000}})},
-		{"seconds", shop, "", `{"asin":"B1","updated":1580699106}`, node(stream.Mutation{ID: "B1", HasEdges: true, Version: stream.Version{EventTime: 1580699106000000}})},
-		{"milliseconds", shop, "", `{"asin":"B1","updated":1580699106500}`, node(stream.Mutation{ID: "B1", HasEdges: true, Version: stream.Version{EventTime: 1580699106500000}})},
-		{"microseconds", shop, "", `{"asin":"B1","updated":1580699106500001}`, node(stream.Mutation{ID: "B1", HasEdges: true, Version: stream.Version{EventTime: 1580699106500001}})},
-		{"nanoseconds", shop, "", `{"asin":"B1","updated":1580699106500001999}`, node(stream.Mutation{ID: "B1", HasEdges: true, Version: stream.Version{EventTime: 1580699106500001}})},
-		{"numbers are text too", def, "", `{"id":"a","text":12.50}`, node(stream.Mutation{ID: "a", Text: "12.50"})},
+			node(mutation.Mutation{ID: "B1", Text: "Pen\nBic\nsoft\ngrip",
+				Class: "office", HasEdges: true, Others: []string{"B2", "B3"}})},
+		{"no edges replace earlier edges", shop, "", `{"asin":"B1"}`,
+			node(mutation.Mutation{ID: "B1", HasEdges: true})},
+		{"RFC 3339", shop, "", `{"asin":"B1","updated":"2020-02-03T04:05:06.5+01:00"}`,
+			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106500000}})},
+		{"seconds", shop, "", `{"asin":"B1","updated":1580699106}`,
+			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106000000}})},
+		{"milliseconds", shop, "", `{"asin":"B1","updated":1580699106500}`,
+			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106500000}})},
+		{"microseconds", shop, "", `{"asin":"B1","updated":1580699106500001}`,
+			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106500001}})},
+		{"nanoseconds", shop, "", `{"asin":"B1","updated":1580699106500001999}`,
+			node(mutation.Mutation{ID: "B1", HasEdges: true, Version: mutation.Version{EventTime: 1580699106500001}})},
+		{"numbers are text too", def, "", `{"id":"a","text":12.50}`, node(mutation.Mutation{ID: "a", Text: "12.50"})},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,38 +110,47 @@ func TestNodes(t *testing.T) {
 }
 
 func TestNullValues(t *testing.T) {
-	m := decode.DefaultMapping()
+	m := kafkatest.Mapping()
 	r := decode.Record{Key: []byte("a"), Time: stamp, Offset: 7}
-	if got, fault := nodes(t, m.Nodes).Decode(r, nil); fault != nil || got[0].Op != stream.DeleteNode || got[0].ID != "a" {
+	if got, fault := nodes(t, m.Nodes).Decode(r, nil); fault != nil || got[0].Op != mutation.DeleteNode || got[0].ID != "a" {
 		t.Errorf("nodes: %+v, %v", got, fault)
 	}
-	if got, fault := edges(t, m.Edges).Decode(r, nil); fault != nil || got[0].Op != stream.ClearEdges || got[0].ID != "a" {
+	if got, fault := edges(t, m.Edges).Decode(r, nil); fault != nil || got[0].Op != mutation.ClearEdges || got[0].ID != "a" {
 		t.Errorf("edges: %+v, %v", got, fault)
 	}
 }
 
 func TestEdges(t *testing.T) {
-	v := stream.Version{EventTime: stampUs, Rank: 1, Offset: 7}
-	def := decode.DefaultMapping().Edges
+	v := mutation.Version{EventTime: stampUs, Rank: 1, Offset: 7}
+	def := kafkatest.Mapping().Edges
 	many := decode.EdgeMapping{Src: "asin", Dst: "related.also_bought[*].id", Deleted: "gone"}
 	replace := decode.EdgeMapping{Src: "src", Dst: "dst", Deleted: "deleted", Mode: decode.Replace}
 	cases := []struct {
 		name    string
 		mapping decode.EdgeMapping
 		value   string
-		want    []stream.Mutation
+		want    []mutation.Mutation
 	}{
-		{"one", def, `{"src":"a","dst":"b"}`, []stream.Mutation{{Op: stream.PutEdge, ID: "a", Other: "b", Version: v}}},
-		{"src from the key", def, `{"dst":"b"}`, []stream.Mutation{{Op: stream.PutEdge, ID: "key", Other: "b", Version: v}}},
-		{"deleted", def, `{"src":"a","dst":"b","deleted":true}`, []stream.Mutation{{Op: stream.DeleteEdge, ID: "a", Other: "b", Version: v}}},
-		{"list at a plain path", def, `{"src":"a","dst":["b",3]}`, []stream.Mutation{{Op: stream.PutEdge, ID: "a", Other: "b", Version: v}, {Op: stream.PutEdge, ID: "a", Other: "3", Version: v}}},
+		{"one", def, `{"src":"a","dst":"b"}`,
+			[]mutation.Mutation{{Op: mutation.PutEdge, ID: "a", Other: "b", Version: v}}},
+		{"src from the key", def, `{"dst":"b"}`,
+			[]mutation.Mutation{{Op: mutation.PutEdge, ID: "key", Other: "b", Version: v}}},
+		{"deleted", def, `{"src":"a","dst":"b","deleted":true}`,
+			[]mutation.Mutation{{Op: mutation.DeleteEdge, ID: "a", Other: "b", Version: v}}},
+		{"list at a plain path", def, `{"src":"a","dst":["b",3]}`, []mutation.Mutation{
+			{Op: mutation.PutEdge, ID: "a", Other: "b", Version: v},
+			{Op: mutation.PutEdge, ID: "a", Other: "3", Version: v}}},
 		{"empty list", def, `{"src":"a","dst":[]}`, nil},
-		{"objects in a list", many, `{"asin":"a","related":{"also_bought":[{"id":"b"},{},{"id":"c"}]}}`, []stream.Mutation{{Op: stream.PutEdge, ID: "a", Other: "b", Version: v}, {Op: stream.PutEdge, ID: "a", Other: "c", Version: v}}},
+		{"objects in a list", many, `{"asin":"a","related":{"also_bought":[{"id":"b"},{},{"id":"c"}]}}`, []mutation.Mutation{{Op: mutation.PutEdge, ID: "a", Other: "b", Version: v}, {Op: mutation.PutEdge, ID: "a", Other: "c", Version: v}}},
 		{"nothing at a path with [*]", many, `{"asin":"a"}`, nil},
-		{"replace", replace, `{"src":"a","dst":["b","c"]}`, []stream.Mutation{{Op: stream.SetEdges, ID: "a", Others: []string{"b", "c"}, Version: v}}},
-		{"replace by nothing", replace, `{"src":"a"}`, []stream.Mutation{{Op: stream.SetEdges, ID: "a", Version: v}}},
-		{"replace, deleted", replace, `{"src":"a","deleted":true}`, []stream.Mutation{{Op: stream.ClearEdges, ID: "a", Version: v}}},
-		{"replace, some deleted", replace, `{"src":"a","dst":"b","deleted":true}`, []stream.Mutation{{Op: stream.DeleteEdge, ID: "a", Other: "b", Version: v}}},
+		{"replace", replace, `{"src":"a","dst":["b","c"]}`,
+			[]mutation.Mutation{{Op: mutation.SetEdges, ID: "a", Others: []string{"b", "c"}, Version: v}}},
+		{"replace by nothing", replace, `{"src":"a"}`,
+			[]mutation.Mutation{{Op: mutation.SetEdges, ID: "a", Version: v}}},
+		{"replace, deleted", replace, `{"src":"a","deleted":true}`,
+			[]mutation.Mutation{{Op: mutation.ClearEdges, ID: "a", Version: v}}},
+		{"replace, some deleted", replace, `{"src":"a","dst":"b","deleted":true}`,
+			[]mutation.Mutation{{Op: mutation.DeleteEdge, ID: "a", Other: "b", Version: v}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -142,7 +163,7 @@ func TestEdges(t *testing.T) {
 }
 
 func TestNodeFaults(t *testing.T) {
-	m := decode.DefaultMapping().Nodes
+	m := kafkatest.Mapping().Nodes
 	m.EventTime = "at"
 	m.Edges = "edges"
 	cases := []struct {
@@ -193,7 +214,7 @@ func TestNodeFaults(t *testing.T) {
 }
 
 func TestGoodEdgesOfAPartlyBadRecordAreKept(t *testing.T) {
-	def := decode.DefaultMapping()
+	def := kafkatest.Mapping()
 	got, fault := edges(t, def.Edges).Decode(record("", `{"src":"a","dst":["b","a",{},"c"]}`), nil)
 	if len(got) != 2 || got[0].Other != "b" || got[1].Other != "c" {
 		t.Errorf("got %+v, want edges to b and c", got)
@@ -210,7 +231,8 @@ func TestGoodEdgesOfAPartlyBadRecordAreKept(t *testing.T) {
 	for _, c := range []struct {
 		value string
 		want  decode.Code
-	}{{`{"src":"a"}`, decode.MissingDst}, {`{"dst":"a"}`, decode.MissingSrc}, {`{"src":"a","dst":"a"}`, decode.SelfLoop}, {`{"src":"a","dst":[["b"]]}`, decode.BadType}} {
+	}{{`{"src":"a"}`, decode.MissingDst}, {`{"dst":"a"}`, decode.MissingSrc},
+		{`{"src":"a","dst":"a"}`, decode.SelfLoop}, {`{"src":"a","dst":[["b"]]}`, decode.BadType}} {
 		if got, fault := edges(t, def.Edges).Decode(record("", c.value), nil); fault == nil || fault.Code != c.want || len(got) > 0 {
 			t.Errorf("%s: got %+v, %v; want %s", c.value, got, fault, c.want)
 		}
@@ -218,7 +240,7 @@ func TestGoodEdgesOfAPartlyBadRecordAreKept(t *testing.T) {
 }
 
 func TestWrongPartition(t *testing.T) {
-	d, err := decode.Nodes(decode.DefaultMapping().Nodes, decode.DefaultLimits(), 8)
+	d, err := decode.Nodes(kafkatest.Mapping().Nodes, kafkatest.Limits(), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,12 +261,12 @@ func TestWrongPartition(t *testing.T) {
 
 func TestMappingsThatCannotBe(t *testing.T) {
 	for _, m := range []decode.NodeMapping{{}, {ID: "ids[*]"}, {ID: "a..b"}, {ID: "id", Text: []string{"t["}}, {ID: "id", Edges: "x[y]"}} {
-		if _, err := decode.Nodes(m, decode.DefaultLimits(), 1); err == nil || !strings.Contains(err.Error(), "mapping of") {
+		if _, err := decode.Nodes(m, kafkatest.Limits(), 1); err == nil || !strings.Contains(err.Error(), "mapping of") {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
 	for _, m := range []decode.EdgeMapping{{}, {Src: "s"}, {Src: "s", Dst: "d", Mode: "merge"}} {
-		if _, err := decode.Edges(m, decode.DefaultLimits(), 1); err == nil || !strings.Contains(err.Error(), "mapping of") {
+		if _, err := decode.Edges(m, kafkatest.Limits(), 1); err == nil || !strings.Contains(err.Error(), "mapping of") {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
@@ -262,7 +284,7 @@ func TestCodesExplainThemselves(t *testing.T) {
 }
 
 func TestRoute(t *testing.T) {
-	m := decode.DefaultMapping().Nodes
+	m := kafkatest.Mapping().Nodes
 	m.EventTime = "at"
 	d := nodes(t, m)
 	id, at, ok := d.Route([]byte(`{"id":"a","text":{},"at":1580699106}`))
@@ -279,11 +301,13 @@ func TestRoute(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","text":["x",1,null],"label":true,"edges":["b",{"id":1}],"at":"2020-01-01T00:00:00Z"}`,
-		`{"id":"\ud83d\ude00","text":"\u00e9\n","deleted":true}`, `{"src":"a","dst":[["x"]],"at":-1e9}`, "[[[", "{\"a\":\"\xff\"}", ` {} `,
+		`{"id":"\ud83d\ude00","text":"\u00e9\n","deleted":true}`, `{"src":"a","dst":[["x"]],"at":-1e9}`, "[[[",
+		"{\"a\":\"\xff\"}", ` {} `,
 	} {
 		f.Add([]byte("key"), []byte(s))
 	}
-	m := decode.NodeMapping{ID: "id", Text: []string{"text", "a.b[0].c", "a.b[*]"}, Label: "label", EventTime: "at", Deleted: "deleted", Edges: "edges[*]"}
+	m := decode.NodeMapping{ID: "id", Text: []string{"text", "a.b[0].c", "a.b[*]"}, Class: "label",
+		EventTime: "at", Deleted: "deleted", Edges: "edges[*]"}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		r := decode.Record{Key: key, Value: value, Time: stamp}
 		got, fault := nodes(t, m).Decode(r, nil)
@@ -301,7 +325,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("bad mutation %+v", g)
 			}
 		}
-		if _, fault := edges(t, decode.DefaultMapping().Edges).Decode(r, nil); fault != nil && fault.Code.Explain() == "" {
+		if _, fault := edges(t, kafkatest.Mapping().Edges).Decode(r, nil); fault != nil && fault.Code.Explain() == "" {
 			t.Fatalf("unknown code %s", fault.Code)
 		}
 	})
@@ -325,8 +349,8 @@ func FuzzPath(f *testing.F) {
 
 func BenchmarkNodes600Bytes(b *testing.B) {
 	value := fmt.Appendf(nil, `{"id":"B000123456","text":%q,"label":"office","price":12.99,"rank":[1,2,3],"meta":{"brand":"Bic","color":null}}`, strings.Repeat("A pen that writes. ", 27))
-	d := nodes(b, decode.DefaultMapping().Nodes)
-	var ms []stream.Mutation
+	d := nodes(b, kafkatest.Mapping().Nodes)
+	var ms []mutation.Mutation
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"giantstream/stream"
+	"giantstream/stream/mutation"
 )
 
 // edgeOps turns the edges of an edge record into mutations.
-func (d *Decoder) edgeOps(m stream.Mutation, deleted bool, dst []stream.Mutation) ([]stream.Mutation, *Fault) {
+func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	ends := d.scan.captured[slotEnds]
 	if d.mode == Replace && deleted && len(ends) == 0 {
-		m.Op = stream.ClearEdges
+		m.Op = mutation.ClearEdges
 		return append(dst, m), nil
 	}
 	if len(ends) == 0 && !d.wild && !d.scan.listed[slotEnds] {
@@ -22,12 +22,12 @@ func (d *Decoder) edgeOps(m stream.Mutation, deleted bool, dst []stream.Mutation
 		return dst, fault
 	}
 	if d.mode == Replace && !deleted {
-		m.Op, m.Others = stream.SetEdges, others
+		m.Op, m.Others = mutation.SetEdges, others
 		return append(dst, m), fault
 	}
-	m.Op = stream.PutEdge
+	m.Op = mutation.PutEdge
 	if deleted {
-		m.Op = stream.DeleteEdge
+		m.Op = mutation.DeleteEdge
 	}
 	for _, o := range others {
 		m.Other = o
@@ -39,15 +39,16 @@ func (d *Decoder) edgeOps(m stream.Mutation, deleted bool, dst []stream.Mutation
 // maxNamed is how many bad edges the message of a fault names.
 const maxNamed = 10
 
-// farEnds returns the good far ends of the edges in a record. The fault has
-// the code of the first bad one and names several.
+// farEnds returns the valid far ends of the edges in a record. The fault has the code of the first
+// invalid one and names several.
 func (d *Decoder) farEnds(id string) ([]string, *Fault) {
 	ends := d.scan.captured[slotEnds]
 	if len(ends) == 0 {
 		return nil, nil
 	}
 	if len(ends) > d.limits.EdgesPerRecord {
-		return nil, faultf(TooManyEdges, "the record has more than %d edges, which is the limit", d.limits.EdgesPerRecord)
+		return nil, faultf(TooManyEdges, "the record has more than %d edges, which is the limit",
+			d.limits.EdgesPerRecord)
 	}
 	others := make([]string, 0, len(ends))
 	var first *Fault

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// The years 1 to 9999, which every format in use here can write, in
-// microseconds since 1970.
+// The years 1 to 9999, which all our formats can represent, in microseconds since 1970.
 const (
 	minTime = -62135596800 * 1e6
 	maxTime = 253402300800*1e6 - 1
@@ -23,13 +22,15 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 	case kindString:
 		t, err := time.Parse(time.RFC3339Nano, d.text(v))
 		if err != nil {
-			return 0, false, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z", quote(d.text(v)))
+			return 0, false, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z",
+				quote(d.text(v)))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
 		n, err := strconv.ParseInt(string(v.raw), 10, 64)
 		if err != nil || bytes.ContainsAny(v.raw, ".eE") {
-			return 0, false, faultf(BadEventTime, "%s is not an integer number of seconds, milli-, micro- or nanoseconds since 1970", quote(string(v.raw)))
+			return 0, false, faultf(BadEventTime, "%s is not an integer number of seconds, milli-, micro- or "+
+				"nanoseconds since 1970", quote(string(v.raw)))
 		}
 		us = fromInteger(n)
 	default:
@@ -41,8 +42,8 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 	return us, true, nil
 }
 
-// fromInteger reads an integer whose unit follows from its size. The seconds
-// reach to the year 5138, the milliseconds from March 1973.
+// fromInteger converts an integer and infers its unit from its size. Seconds reach to the year
+// 5138; milliseconds begin in March 1973.
 func fromInteger(n int64) int64 {
 	switch size := max(n, -n); {
 	case size < 1e11: // seconds
@@ -56,8 +57,7 @@ func fromInteger(n int64) int64 {
 	}
 }
 
-// micros is a record's timestamp as an event time; records without one are
-// from 1970.
+// micros converts a record's timestamp to an event time; a record without a timestamp is from 1970.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -65,9 +65,9 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// Route finds what a value is keyed by and when it happened, for producing
-// it: the id (source), and the mapped event time. ok is false when the value has no usable id;
-// the time is zero when it has none.
+// Route returns what a producer of the value needs: the id (edges: of the source) to key it by, and
+// the mapped event time, which is zero if the value has none. ok is false if the value has no
+// usable id.
 func (d *Decoder) Route(v []byte) (id string, at time.Time, ok bool) {
 	if len(v) == 0 || len(v) > d.limits.RecordBytes {
 		return "", time.Time{}, false

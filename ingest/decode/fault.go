@@ -2,8 +2,8 @@ package decode
 
 import "fmt"
 
-// Code names a kind of fault. Codes are stable: they are in dead letters,
-// in filters of the command line and in people's alerts.
+// Code names a kind of fault. Codes are stable: dead letters, filters of the command line and
+// users' alerts contain them.
 type Code string
 
 // The codes.
@@ -24,12 +24,15 @@ const (
 	BadMirror      Code = "bad_mirror"
 	BadEncoding    Code = "bad_encoding"
 	UnknownSchema  Code = "unknown_schema"
+	FutureTime     Code = "future_event_time"
+	Foreign        Code = "foreign"
 )
 
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
-		RecordTooLarge, TextTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding, UnknownSchema}
+		RecordTooLarge, TextTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
+		UnknownSchema, FutureTime, Foreign}
 }
 
 // Explain says in a sentence what the code means, "" for an unknown code.
@@ -50,21 +53,28 @@ func (c Code) Explain() string {
 	case BadID:
 		return fmt.Sprintf("An id is empty, longer than %d bytes or contains NUL.", MaxIDBytes)
 	case BadEventTime:
-		return "The event time is neither an RFC 3339 date-time nor an integer since 1970, or outside the years 1 to 9999."
+		return "The event time is neither an RFC 3339 date-time nor an integer since 1970, " +
+			"or outside the years 1 to 9999."
 	case RecordTooLarge:
 		return "The value is larger than the limit for records."
 	case TextTooLarge:
-		return "The text or the label of the node is larger than its limit."
+		return "The text or the class of the node is larger than its limit."
 	case TooManyEdges:
 		return "The record has more edges than the limit."
 	case SelfLoop:
 		return "The edge leads from a node to itself."
 	case KeyMismatch:
-		return "The record is not in the partition of its node: it was not keyed by the node id (edges: source id) with Kafka's murmur2 partitioner."
+		return "The record is not in the partition of its node: it was not keyed by the node id (edges: source " +
+			"id) with Kafka's murmur2 partitioner."
 	case BadEncoding:
 		return "The value is not in the wire format of a schema registry, or its bytes do not fit its schema."
 	case UnknownSchema:
 		return "The schema registry has no schema with the id that the value names, or none that can be used."
+	case FutureTime:
+		return "The event time is further ahead of the clock than ingest.max_future allows, so the record would win " +
+			"over every correction until then."
+	case Foreign:
+		return "The record on the dead-letter topic is not a dead letter: another program wrote it."
 	case BadMirror:
 		return "The record on the internal mirror topic is not one of ours."
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Mapping says where the fields of the graph are in the JSON values. Each
-// field is a Path, see ParsePath.
+// Mapping says where the fields of the graph are in the JSON values. Each field is a Path (see
+// ParsePath).
 type Mapping struct {
 	Nodes NodeMapping
 	Edges EdgeMapping
@@ -16,18 +16,18 @@ type Mapping struct {
 type NodeMapping struct {
 	// ID of the node; a value without one takes the record's key.
 	ID string
-	// Text pieces, joined by newlines in this order. A list counts as its
-	// elements; what is absent or null is left out.
+	// Text pieces, joined by newlines in this order. A list counts as its elements; absent and null
+	// pieces are left out.
 	Text []string
-	// Label is the node's class, for evaluation; "" maps none.
-	Label string
-	// EventTime is when the change happened; "" or an absent field takes
-	// the record's timestamp.
+	// StripHTML removes markup from each piece of text.
+	StripHTML bool
+	// Class is the node's class, for evaluation; "" maps none.
+	Class string
+	// EventTime is when the change happened; "" or an absent field takes the record's timestamp.
 	EventTime string
 	// Deleted is a boolean that deletes the node when true; "" maps none.
 	Deleted string
-	// Edges are the far ends of the edges that the node record carries;
-	// "" maps none.
+	// Edges are the far ends of the edges that the node record carries; "" maps none.
 	Edges string
 }
 
@@ -55,14 +55,6 @@ const (
 	Replace Mode = "replace"
 )
 
-// DefaultMapping reads id, text, label, src, dst and deleted.
-func DefaultMapping() Mapping {
-	return Mapping{
-		Nodes: NodeMapping{ID: "id", Text: []string{"text"}, Label: "label", Deleted: "deleted"},
-		Edges: EdgeMapping{Src: "src", Dst: "dst", Deleted: "deleted", Mode: Add},
-	}
-}
-
 // Limits bound what one record may carry.
 type Limits struct {
 	// RecordBytes bounds a value.
@@ -73,13 +65,8 @@ type Limits struct {
 	EdgesPerRecord int
 }
 
-// MaxIDBytes bounds node ids and labels.
+// MaxIDBytes bounds node ids and classes.
 const MaxIDBytes = 512
-
-// DefaultLimits returns 1 MiB, 256 KiB and 10,000 edges.
-func DefaultLimits() Limits {
-	return Limits{RecordBytes: 1 << 20, TextBytes: 256 << 10, EdgesPerRecord: 10_000}
-}
 
 // slot is where the scanner puts the values of one mapped field.
 type slot int
@@ -87,14 +74,14 @@ type slot int
 // Text piece i is slotText + i.
 const (
 	slotID slot = iota
-	slotLabel
+	slotClass
 	slotTime
 	slotDeleted
 	slotEnds
 	slotText
 )
 
-// compile builds the trie that the scanner walks, reporting all bad paths.
+// compile builds the trie that the scanner walks. Its error names all bad paths.
 func compile(fields []mappedField) (*pathNode, error) {
 	root := &pathNode{}
 	var errs []error

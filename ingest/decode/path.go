@@ -7,13 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Path leads to values inside a JSON object: field names separated by dots,
-// each followed by any number of [*] (all elements of a list) or [i] (one):
+// Path leads to values inside a JSON object: field names separated by dots, each followed by any
+// number of [*] (all elements of a list) or [i] (one):
 //
 //	asin   meta.title   related.also_bought[*]   links[*].target   images[0].alt
 //
-// Names are taken as they stand; a name that contains a dot or a bracket
-// cannot be reached.
+// Names are literal; a field with a dot or a bracket in its name cannot be reached.
 type Path []step
 
 // step is a field name, an index, or all elements.
@@ -36,7 +35,8 @@ func ParsePath(s string) (Path, error) {
 			name, brackets = field[:i], field[i:]
 		}
 		if name == "" || strings.ContainsRune(name, ']') {
-			return nil, fmt.Errorf("path %q: %q is not a field name; write names separated by dots, like meta.title", s, name)
+			return nil, fmt.Errorf("path %q: %q is not a field name; write names separated by dots, like meta.title",
+				s, name)
 		}
 		p = append(p, step{field: name})
 		for brackets != "" {
@@ -50,12 +50,22 @@ func ParsePath(s string) (Path, error) {
 			case err == nil:
 				p = append(p, step{index: int(i)})
 			default:
-				return nil, fmt.Errorf("path %q: cannot read [%s]; write [*] for all elements or [0] for the first", s, in)
+				return nil, fmt.Errorf("path %q: cannot read [%s]; write [*] for all elements or [0] for the first",
+					s, in)
 			}
 			brackets = rest
 		}
 	}
 	return p, nil
+}
+
+// FirstField returns the name of the field that a path begins with, "" if there is no such path.
+func FirstField(path string) string {
+	p, err := ParsePath(path)
+	if err != nil {
+		return ""
+	}
+	return p[0].field
 }
 
 // String gives the path back as it was written.
@@ -146,8 +156,8 @@ func (n *pathNode) child(s step) *pathNode {
 	}
 }
 
-// finish gives flat ends their elements, and makes each [i] do what [*] does
-// as well, so that the scanner follows one node at a time.
+// finish adds an element node for each flat end, and merges [*] into each [i], so that the scanner
+// follows one node at a time.
 func (n *pathNode) finish() {
 	for _, e := range n.ends {
 		if e.flat {

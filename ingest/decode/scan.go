@@ -28,21 +28,20 @@ func (k kind) String() string {
 	return [...]string{"a string", "a number", "true", "false", "a list", "an object"}[k]
 }
 
-// value is a captured JSON value. raw is the number as written, or what is
-// between a string's quotes.
+// value is a captured JSON value. raw is the number as written, or the bytes between a string's
+// quotes.
 type value struct {
 	kind    kind
 	escaped bool
 	raw     []byte
 }
 
-// scanner reads one JSON document, checks it, and captures the values that
-// the paths lead to. The document must be valid UTF-8 already.
+// scanner reads one JSON document, checks it, and captures the values that the paths lead to. The
+// document must be valid UTF-8 already.
 type scanner struct {
 	data []byte
 	pos  int
-	// captured values by slot; nil values are not captured. At most
-	// limit+1 are kept per slot.
+	// captured values by slot, without nulls. At most limit+1 are kept per slot.
 	captured [][]value
 	listed   []bool // slot had a list, perhaps an empty one
 	limit    int
@@ -296,18 +295,17 @@ func (s *scanner) str() (raw []byte, escaped, ok bool) {
 	}
 }
 
-// plain returns how many bytes at the start of b mean themselves in a string:
-// those before the first quote, backslash or control character. It looks at
-// eight at a time.
+// plain returns how many bytes at the start of b stand for themselves in a string: those before the
+// first quote, backslash or control character. It looks at eight bytes at a time.
 func plain(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n := 0
 	for ; n+8 <= len(b); n += 8 {
 		w := binary.LittleEndian.Uint64(b[n:])
 		quote, backslash := w^(ones*'"'), w^(ones*'\\')
-		// The high bit of a byte is set if it is below a space, or if the other
-		// two have a zero there. A borrow can set more of them, but only above one that is
-		// rightly set.
+		// The high bit of a byte is set if the byte is below a space, or if quote or backslash has
+		// a zero there. A borrow can set further high bits, but only above one that is correctly
+		// set.
 		if found := ((w-ones*' ')&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}
@@ -372,7 +370,7 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// unescape appends the meaning of a string that str has checked.
+// unescape appends a string that str has checked, without its escapes.
 func unescape(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// plain finds the byte that a loop over single bytes finds, wherever it is and
-// whatever is around it.
+// plain finds the byte that a loop over single bytes finds, wherever it is and whatever is around
+// it.
 func TestPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	// Values beside those that count, and around the borrows of the arithmetic.

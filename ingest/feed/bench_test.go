@@ -12,8 +12,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// BenchmarkEmbedded produces records of 600 bytes to the embedded broker, and
-// reads, decodes and merges them again.
+// BenchmarkEmbedded produces records of 600 bytes to the embedded broker, and reads, decodes and
+// merges them again.
 func BenchmarkEmbedded(b *testing.B) {
 	const n = 100_000
 	text := strings.Repeat("A pen that writes. ", 29)
@@ -22,7 +22,8 @@ func BenchmarkEmbedded(b *testing.B) {
 		msgs := make([]kafka.Message, n)
 		for i := range msgs {
 			id := fmt.Sprint("node-", i)
-			msgs[i] = kafka.Message{Topic: "nodes", Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"text":%q}`, id, text), Time: day}
+			msgs[i] = kafka.Message{Topic: "nodes", Key: []byte(id),
+				Value: fmt.Appendf(nil, `{"id":%q,"text":%q}`, id, text), Time: day}
 		}
 		start := time.Now()
 		e.Send(b, msgs...)

@@ -2,9 +2,9 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,11 +15,8 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/ingest/mirror"
 	"giantstream/ingest/schema"
-	"giantstream/stream"
+	"giantstream/stream/mutation"
 )
-
-// ErrTruncated: a topic ends before the offset that was already consumed.
-var ErrTruncated = errors.New("topic is shorter than what was consumed from it")
 
 // Config is what the feeds of a pipeline have in common.
 type Config struct {
@@ -27,13 +24,17 @@ type Config struct {
 	Topics  ingest.Topics
 	Mapping decode.Mapping
 	Limits  decode.Limits
-	// Translators make JSON of the values of the topics that they are named
-	// after; the values of other topics are JSON.
+	// Translators, by topic, make JSON of the values of topics that have a schema. The values of
+	// other topics are JSON.
 	Translators map[string]*schema.Translator
-	// Rekeyed: nodes and edges are copies of other topics' records, see
-	// package rekey.
-	Rekeyed bool
-	Shards  int
+	Shards      int
+	// Pipeline is the one whose mirror records are read.
+	Pipeline mirror.Pipeline
+	// Bases, by topic, are added to the offsets of the brokers. What a feed is given and returns are
+	// the sums. See commitlog.Input.
+	Bases map[string]int64
+	// MaxFuture bounds how far an event time may be ahead of Clock; 0 is no bound.
+	MaxFuture time.Duration
 	// Clock stamps dead letters.
 	Clock func() time.Time
 	Log   *slog.Logger
@@ -45,7 +46,6 @@ type Config struct {
 type Metrics struct {
 	// Records and Bytes read, dead-lettered ones included.
 	Records, Bytes atomic.Int64
-	DeadLetters    atomic.Int64
 	// codes count the dead letters by code.
 	codes sync.Map // decode.Code to *atomic.Int64
 	// Lost counts offsets that were deleted from a topic before they were read.
@@ -54,7 +54,7 @@ type Metrics struct {
 	Retries atomic.Int64
 }
 
-// Letters is how many dead letters had a code.
+// Letters returns how many dead letters had a code.
 func (m *Metrics) Letters(code decode.Code) int64 {
 	if n, ok := m.codes.Load(code); ok {
 		return n.(*atomic.Int64).Load()
@@ -70,8 +70,8 @@ func (m *Metrics) count(code decode.Code) {
 	n.(*atomic.Int64).Add(1)
 }
 
-// A batch ends when it has this many records or bytes; the fetch that reaches
-// the limit is still taken whole.
+// A batch ends when it has this many records or bytes. It takes the whole fetch that reaches the
+// limit.
 const (
 	batchRecords = 4096
 	batchBytes   = 8 << 20
@@ -92,23 +92,24 @@ type Feed struct {
 
 // decoder is a decode.Decoder or mirror.Decoder.
 type decoder interface {
-	Decode(decode.Record, []stream.Mutation) ([]stream.Mutation, *decode.Fault)
+	Decode(decode.Record, []mutation.Mutation) ([]mutation.Mutation, *decode.Fault)
 }
 
-// chunk is what one fetch gave.
+// chunk is the result of one fetch.
 type chunk struct {
 	topic     string
-	mutations []stream.Mutation
+	mutations []mutation.Mutation
 	letters   []deadletter.Letter
+	lost      []mutation.Lost
+	last      mutation.Record // zero for none
 	records   int
 	bytes     int64
 	next      int64
 	err       error
 }
 
-// Open starts to read shard's partition of the input topics, each from its
-// offset in next, or from the oldest record where next has none. The feed
-// reads until ctx ends or it is closed.
+// Open starts to read shard's partition of the input topics, each from its offset in next, or from
+// the oldest record where next has none. The feed reads until ctx ends or it is closed.
 func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Feed, error) {
 	nodes, err := decode.Nodes(c.Mapping.Nodes, c.DecoderLimits(c.Topics.Nodes), c.Shards)
 	if err != nil {
@@ -118,6 +119,8 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	if err != nil {
 		return nil, err
 	}
+	nodes.LimitFuture(c.MaxFuture, c.Clock)
+	edges.LimitFuture(c.MaxFuture, c.Clock)
 	f := &Feed{
 		letters: deadletter.NewWriter(c.Client, c.Topics.DeadLetters, c.Clock),
 		metrics: c.Metrics,
@@ -127,17 +130,26 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 		f.metrics = &Metrics{}
 	}
 	ctx, f.cancel = context.WithCancel(ctx)
-	decoders := []decoder{nodes, edges, mirror.NewDecoder(c.Shards)}
+	decoders := []decoder{nodes, edges, mirror.NewDecoder(c.Shards, c.Pipeline)}
 	topics := c.Topics.Inputs()
 	f.chunks = make(chan chunk, len(topics))
 	for i, topic := range topics {
 		s := &source{
-			client: c.Client, topic: topic, partition: shard, decoder: decoders[i], translator: c.Translators[topic], rekeyed: c.Rekeyed && topic != c.Topics.Mirror,
-			offset: unknown, chunks: f.chunks, metrics: f.metrics,
-			log: c.Log.With("topic", topic, "partition", shard),
+			reader: client.Reader{
+				Client: c.Client, Topic: topic, Partition: shard, Offset: client.Oldest,
+				OnRetry: func() { f.metrics.Retries.Add(1) },
+				Log:     c.Log.With("topic", topic, "partition", shard),
+			},
+			decoder: decoders[i], translator: c.Translators[topic],
+			copies: c.Topics.Repartitioned() && topic != c.Topics.Mirror,
+			chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes,
+		}
+		s.reader.OnLost = func(from, to int64) {
+			f.metrics.Lost.Add(to - from)
+			s.lost = append(s.lost, mutation.Lost{Topic: topic, From: from + s.base, To: to + s.base})
 		}
 		if at, ok := next[topic]; ok {
-			s.offset, f.next[topic] = at, at
+			s.reader.Offset, f.next[topic] = max(0, at-s.base), at
 		}
 		f.sources = append(f.sources, s)
 		f.done.Go(func() { s.run(ctx) })
@@ -145,8 +157,8 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	return f, nil
 }
 
-// DecoderLimits are those of the decoder of a topic. What comes from a translator,
-// which has looked at the size of the record, has grown.
+// DecoderLimits returns the limits for the decoder of a topic. A translator has checked the size of
+// the record, and its JSON is larger than the record.
 func (c *Config) DecoderLimits(topic string) decode.Limits {
 	l := c.Limits
 	if c.Translators[topic] != nil {
@@ -155,10 +167,9 @@ func (c *Config) DecoderLimits(topic string) decode.Limits {
 	return l
 }
 
-// Next returns what has arrived, or waits for it; after wait without
-// anything it returns an empty batch. The dead letters of the records that
-// the batch covers are acknowledged.
-func (f *Feed) Next(ctx context.Context, wait time.Duration) (stream.Batch, error) {
+// Next returns what has arrived, or waits for it; after wait without anything it returns an empty
+// batch. The dead letters of the records that the batch covers are acknowledged.
+func (f *Feed) Next(ctx context.Context, wait time.Duration) (mutation.Batch, error) {
 	if f.err == nil {
 		b, err := f.collect(ctx, wait)
 		if err == nil {
@@ -166,11 +177,11 @@ func (f *Feed) Next(ctx context.Context, wait time.Duration) (stream.Batch, erro
 		}
 		f.err = err
 	}
-	return stream.Batch{}, f.err
+	return mutation.Batch{}, f.err
 }
 
-func (f *Feed) collect(ctx context.Context, wait time.Duration) (stream.Batch, error) {
-	var b stream.Batch
+func (f *Feed) collect(ctx context.Context, wait time.Duration) (mutation.Batch, error) {
+	var b mutation.Batch
 	var letters []deadletter.Letter
 	records := 0
 	timer := time.NewTimer(wait)
@@ -189,6 +200,13 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (stream.Batch, e
 			b.Mutations = append(b.Mutations, c.mutations...)
 		}
 		b.Bytes += c.bytes
+		b.Lost = append(b.Lost, c.lost...)
+		if c.last.Fingerprint != "" {
+			if b.Last == nil {
+				b.Last = map[string]mutation.Record{}
+			}
+			b.Last[c.topic] = c.last
+		}
 		letters = append(letters, c.letters...)
 		records += c.records
 		f.next[c.topic] = c.next
@@ -204,17 +222,13 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (stream.Batch, e
 		if err != nil {
 			return b, fmt.Errorf("writing dead letters: %w", err)
 		}
-		f.metrics.DeadLetters.Add(int64(len(letters)))
 	}
 	for _, l := range letters {
 		f.metrics.count(l.Code)
 	}
 	f.metrics.Records.Add(int64(records))
 	f.metrics.Bytes.Add(b.Bytes)
-	b.Next = make(map[string]int64, len(f.next))
-	for topic, at := range f.next {
-		b.Next[topic] = at
-	}
+	b.Next = maps.Clone(f.next)
 	b.CaughtUp = f.caughtUp()
 	return b, nil
 }
@@ -238,24 +252,26 @@ func (f *Feed) receive(ctx context.Context, timer <-chan time.Time, block bool) 
 	return chunk{}, false
 }
 
-// caughtUp: every topic has answered, and all that it had then is handed out.
+// caughtUp reports whether every topic has answered and everything it had at its last answer has
+// been returned.
 func (f *Feed) caughtUp() bool {
 	for _, s := range f.sources {
-		at, known := f.next[s.topic]
-		if !known || !s.answered.Load() || at < s.end.Load() {
+		at, started := f.next[s.reader.Topic]
+		end, answered := s.end()
+		if !started || !answered || at < end {
 			return false
 		}
 	}
 	return true
 }
 
-// Ends returns, per topic that has answered, where it ended when it was asked
-// last. It may be called while Next is.
+// Ends returns, for each topic that has answered, where the topic ended at its last answer. It may
+// be called during Next.
 func (f *Feed) Ends() map[string]int64 {
 	ends := map[string]int64{}
 	for _, s := range f.sources {
-		if s.answered.Load() {
-			ends[s.topic] = s.end.Load()
+		if end, answered := s.end(); answered {
+			ends[s.reader.Topic] = end
 		}
 	}
 	return ends

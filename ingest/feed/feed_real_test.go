@@ -10,18 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/ingest/feed"
-	"giantstream/ingest/internal/kafkatest"
-	"giantstream/stream"
-
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"giantstream/ingest/feed"
+	"giantstream/ingest/internal/kafkatest"
+	"giantstream/stream/mutation"
 )
 
 // producer is a client like Java's: idempotent, and transactional if asked.
 func producer(t *testing.T, e *kafkatest.Env, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(e.Client.Brokers()...), kgo.DefaultProduceTopic(e.Topics.Nodes),
+	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(e.Client.Brokers()...),
+		kgo.DefaultProduceTopic(e.Topics.Nodes),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func produce(t *testing.T, c *kgo.Client, text string, ids ...string) {
 	}
 }
 
-func texts(ms []stream.Mutation) (out []string) {
+func texts(ms []mutation.Mutation) (out []string) {
 	for _, m := range ms {
 		out = append(out, m.ID+" "+m.Text)
 	}
@@ -51,7 +52,7 @@ func texts(ms []stream.Mutation) (out []string) {
 }
 
 // caughtUpAt checks that a drained feed stands at the ends of its topics.
-func caughtUpAt(t *testing.T, e *kafkatest.Env, b stream.Batch) {
+func caughtUpAt(t *testing.T, e *kafkatest.Env, b mutation.Batch) {
 	t.Helper()
 	ends, err := e.Client.EndOffsets(t.Context(), e.Topics.Inputs()...)
 	if err != nil {
@@ -64,10 +65,9 @@ func caughtUpAt(t *testing.T, e *kafkatest.Env, b stream.Batch) {
 	}
 }
 
-// TestRealTransactions: a transaction ends in a marker, which is an offset
-// without a record. A topic that ends in one, or in several, is read to its
-// end all the same. Records of aborted transactions do arrive: see
-// docs/decisions/0002.
+// TestRealTransactions: a transaction ends in a marker, which is an offset without a record. A
+// topic that ends in one, or in several, is read to its end all the same. Records of aborted
+// transactions do arrive: see docs/decisions/0002.
 func TestRealTransactions(t *testing.T) {
 	e := kafkatest.StartReal(t, 1)
 	c := producer(t, e, kgo.TransactionalID(e.Topic("tx")))
@@ -133,13 +133,13 @@ func awaitEnd(t *testing.T, e *kafkatest.Env, want int64) {
 }
 
 // drainTo reads until the feed stands at the ends that the topics have now.
-func drainTo(t *testing.T, f *feed.Feed, e *kafkatest.Env) stream.Batch {
+func drainTo(t *testing.T, f *feed.Feed, e *kafkatest.Env) mutation.Batch {
 	t.Helper()
 	ends, err := e.Client.EndOffsets(t.Context(), e.Topics.Inputs()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all stream.Batch
+	var all mutation.Batch
 	for {
 		b := drain(t, f)
 		all.Mutations = append(all.Mutations, b.Mutations...)
@@ -158,7 +158,8 @@ func TestRealCompression(t *testing.T) {
 	e := kafkatest.StartReal(t, 1)
 	var want []string
 	for i, codec := range []kgo.CompressionCodec{
-		kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression(),
+		kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(),
+		kgo.ZstdCompression(),
 	} {
 		c := producer(t, e, kgo.ProducerBatchCompression(codec))
 		text := string(bytes.Repeat([]byte("words that repeat themselves "), 100))
@@ -176,8 +177,8 @@ func TestRealCompression(t *testing.T) {
 	caughtUpAt(t, e, got)
 }
 
-// TestRealCompactedTopic: compaction takes records out of the middle of
-// batches, out of all of a batch, and from the end of the log.
+// TestRealCompactedTopic: compaction takes records out of the middle of batches, out of all of a
+// batch, and from the end of the log.
 func TestRealCompactedTopic(t *testing.T) {
 	e := kafkatest.StartReal(t, 1)
 	e.Configure(t, "nodes", map[string]string{
@@ -223,8 +224,8 @@ func TestRealCompactedTopic(t *testing.T) {
 	}
 }
 
-// awaitCompaction sends a record now and then, since the newest segment is
-// never compacted, until most of the log is gone.
+// awaitCompaction sends a record now and then, since the newest segment is never compacted, until
+// most of the log is gone.
 func awaitCompaction(t *testing.T, e *kafkatest.Env) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -244,8 +245,8 @@ func awaitCompaction(t *testing.T, e *kafkatest.Env) {
 	}
 }
 
-// TestRealBrokerKilled: a broker that is killed while a feed reads, and comes
-// back, costs no record and gives none twice.
+// TestRealBrokerKilled: a broker that is killed while a feed reads, and comes back, costs no record
+// and gives none twice.
 func TestRealBrokerKilled(t *testing.T) {
 	e := kafkatest.StartReal(t, 1)
 	const n = 20_000

@@ -7,28 +7,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/internal/kafkatest"
 	"giantstream/ingest/mirror"
-	"giantstream/stream"
-
-	"github.com/segmentio/kafka-go"
+	"giantstream/stream/mutation"
 )
 
 var day = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
 func config(e *kafkatest.Env) feed.Config {
 	return feed.Config{
-		Client: e.Client, Topics: e.Topics, Mapping: decode.DefaultMapping(), Limits: decode.DefaultLimits(),
+		Client: e.Client, Topics: e.Topics, Mapping: kafkatest.Mapping(), Limits: kafkatest.Limits(),
 		Shards: e.Shards, Clock: func() time.Time { return day }, Log: e.Log, Metrics: &feed.Metrics{},
 	}
 }
 
 // drain reads until the feed has caught up.
-func drain(t *testing.T, f *feed.Feed) (all stream.Batch) {
+func drain(t *testing.T, f *feed.Feed) (all mutation.Batch) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -61,11 +61,13 @@ func open(t *testing.T, c feed.Config, shard int, next map[string]int64) *feed.F
 }
 
 func node(id, text string) kafka.Message {
-	return kafka.Message{Topic: "nodes", Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"text":%q}`, id, text), Time: day}
+	return kafka.Message{Topic: "nodes", Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"text":%q}`, id, text),
+		Time: day}
 }
 
 func edge(src, dst string) kafka.Message {
-	return kafka.Message{Topic: "edges", Key: []byte(src), Value: fmt.Appendf(nil, `{"src":%q,"dst":%q}`, src, dst), Time: day}
+	return kafka.Message{Topic: "edges", Key: []byte(src), Value: fmt.Appendf(nil, `{"src":%q,"dst":%q}`, src, dst),
+		Time: day}
 }
 
 func TestEveryRecordArrivesOnItsShard(t *testing.T) {
@@ -89,9 +91,9 @@ func TestEveryRecordArrivesOnItsShard(t *testing.T) {
 				t.Fatalf("event time %d, want the record's", m.Version.EventTime)
 			}
 			switch m.Op {
-			case stream.PutNode:
+			case mutation.PutNode:
 				puts[m.ID]++
-			case stream.PutEdge:
+			case mutation.PutEdge:
 				edges[m.ID+m.Other]++
 			default:
 				t.Fatalf("op %d", m.Op)
@@ -103,7 +105,8 @@ func TestEveryRecordArrivesOnItsShard(t *testing.T) {
 		}
 		for _, topic := range e.Topics.Inputs() {
 			if got.Next[topic] != end[topic][shard] {
-				t.Errorf("shard %d: next of %s is %d, the topic ends at %d", shard, topic, got.Next[topic], end[topic][shard])
+				t.Errorf("shard %d: next of %s is %d, the topic ends at %d",
+					shard, topic, got.Next[topic], end[topic][shard])
 			}
 		}
 	}
@@ -135,11 +138,11 @@ func TestNullDeletes(t *testing.T) {
 		kafka.Message{Topic: "edges", Key: []byte("a"), Time: day},
 		kafka.Message{Topic: "nodes", Key: []byte("a"), Value: []byte{}, Time: day})
 	got := drain(t, open(t, config(e), 0, nil))
-	ops := map[stream.Op]bool{}
+	ops := map[mutation.Op]bool{}
 	for _, m := range got.Mutations {
 		ops[m.Op] = true
 	}
-	if len(got.Mutations) != 2 || !ops[stream.DeleteNode] || !ops[stream.ClearEdges] {
+	if len(got.Mutations) != 2 || !ops[mutation.DeleteNode] || !ops[mutation.ClearEdges] {
 		t.Errorf("got %+v, want DeleteNode and ClearEdges", got.Mutations)
 	}
 	if letters := e.Read(t, "dead-letters"); len(letters) != 1 {
@@ -197,12 +200,12 @@ func TestFailedLettersFailTheFeed(t *testing.T) {
 
 func TestMirrorRoundTrip(t *testing.T) {
 	e := kafkatest.Start(t, 2)
-	v := stream.Version{EventTime: 1234567, Rank: 1, Offset: 99}
-	sent := []stream.Mutation{
-		{Op: stream.MirrorPut, ID: "far", Other: "near", Version: v},
-		{Op: stream.MirrorDelete, ID: "far", Other: "nearer", Version: v},
+	v := mutation.Version{EventTime: 1234567, Rank: 1, Offset: 99}
+	sent := []mutation.Mutation{
+		{Op: mutation.MirrorPut, ID: "far", Other: "near", Version: v},
+		{Op: mutation.MirrorDelete, ID: "far", Other: "nearer", Version: v},
 	}
-	w := mirror.NewWriter(e.Client, e.Topics.Mirror)
+	w := mirror.NewWriter(e.Client, e.Topics.Mirror, mirror.Pipeline{})
 	defer w.Close()
 	if err := w.Publish(t.Context(), sent); err != nil {
 		t.Fatal(err)
@@ -226,7 +229,7 @@ func TestRecreatedTopicIsRefused(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, feed.ErrTruncated) {
+	if !errors.Is(err, client.ErrTruncated) {
 		t.Errorf("got %v, want ErrTruncated", err)
 	}
 }

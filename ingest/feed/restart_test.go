@@ -15,8 +15,8 @@ import (
 	"giantstream/ingest/internal/kafkatest"
 )
 
-// TestFeedOutlivesTheBroker: a broker that goes away and comes back at the
-// same address is no error for a feed.
+// TestFeedOutlivesTheBroker: a broker that goes away and comes back at the same address is no error
+// for a feed.
 func TestFeedOutlivesTheBroker(t *testing.T) {
 	dir := t.TempDir()
 	b, err := broker.Start(broker.Options{Dir: dir})

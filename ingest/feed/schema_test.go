@@ -17,8 +17,8 @@ import (
 	"giantstream/ingest/schema"
 )
 
-// A topic of Avro is read as one of JSON; while its registry is down the feed
-// waits, and only what is bad in itself becomes a dead letter.
+// A topic of Avro is read as one of JSON; while its registry is down the feed waits, and only what
+// is bad in itself becomes a dead letter.
 func TestAvroWaitsForItsRegistry(t *testing.T) {
 	const text = `{"type": "record", "name": "Node", "fields": [{"name": "id", "type": "int"}, {"name": "text", "type": ["null", "string"]}]}`
 	s := avro.MustParse(text)
@@ -91,7 +91,7 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	e := kafkatest.Start(t, 1)
 	codecs := []kafka.Compression{kafka.Gzip, kafka.Snappy, kafka.Lz4, kafka.Zstd}
 	for _, codec := range codecs {
-		w := &kafka.Writer{Addr: kafka.TCP(e.Client.Brokers()...), Transport: e.Client.Transport(),
+		w := &kafka.Writer{Addr: kafka.TCP(e.Client.Brokers()...),
 			Compression: codec, BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireAll}
 		m := node(codec.String(), "a text that is worth compressing, worth compressing, worth compressing")
 		m.Topic = e.Topics.Nodes

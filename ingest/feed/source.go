@@ -2,136 +2,84 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"sync/atomic"
 	"time"
 
+	"giantstream/ingest"
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
-	"giantstream/ingest/rekey"
+	"giantstream/ingest/repartition"
 	"giantstream/ingest/schema"
-	"giantstream/stream"
+	"giantstream/stream/mutation"
 
 	"github.com/segmentio/kafka-go"
 )
 
-const (
-	// fetchBytes is how much one fetch asks for. A shard holds at most
-	// about two fetches per topic.
-	fetchBytes = 1 << 20
-	// fetchWait is how long the broker holds a fetch when there is nothing.
-	fetchWait = time.Second
-	// unknown offset: begin with the oldest record.
-	unknown = -1
-
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 5 * time.Second
-)
-
-var errNoPartition = errors.New("topic has no partition")
-
-// source reads one partition.
+// source decodes the records of one partition into chunks.
 type source struct {
-	client    *client.Client
-	topic     string
-	partition int
-	decoder   decoder
+	reader  client.Reader
+	decoder decoder
 	// translator makes JSON of the values, nil where they are JSON.
 	translator *schema.Translator
-	json       []byte // its output, used again for each record
-	// rekeyed: records are copies, whose versions are those of their origins.
-	rekeyed bool
-	offset  int64
-	chunks  chan<- chunk
-	metrics *Metrics
-	log     *slog.Logger
-
-	// end is the high watermark of the last answer.
-	end      atomic.Int64
-	answered atomic.Bool
+	json       []byte // its output, reused for each record
+	// copies: the records are copies and have the versions of their originals.
+	copies bool
+	chunks chan<- chunk
+	// base is what the offsets of chunks are above those of the reader.
+	base  int64
+	limit int             // of a record, in bytes
+	lost  []mutation.Lost // since the last chunk
+	sent  int64           // next of the last chunk, as the reader counts
 }
 
-// run fetches and decodes until ctx ends or something fails for good.
+// end returns where the topic ended at its last answer.
+func (s *source) end() (offset int64, known bool) {
+	end, known := s.reader.End()
+	return end + s.base, known
+}
+
+// run reads until ctx ends or an error is final, which is the last chunk.
 func (s *source) run(ctx context.Context) {
-	backoff := minBackoff
-	for ctx.Err() == nil {
-		from := s.offset
-		c, err := s.fetch(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil && s.offset == from:
-			continue
-		case err == nil:
-			backoff = minBackoff
-		case final(err):
-			c.err = err
-		default:
-			s.metrics.Retries.Add(1)
-			s.log.Warn("reading failed, trying again", "offset", from, "wait", backoff, "error", err)
-			if !sleep(ctx, backoff) {
-				return
-			}
-			backoff = min(2*backoff, maxBackoff)
-			continue
-		}
-		c.topic, c.next = s.topic, s.offset
-		select {
-		case s.chunks <- c:
-		case <-ctx.Done():
-			return
-		}
-		if c.err != nil {
-			return
-		}
+	s.sent = s.reader.Offset
+	if err := s.reader.Run(ctx, s.handle); ctx.Err() == nil {
+		s.send(ctx, chunk{err: err})
 	}
 }
 
-// fetch gets the next records, decodes them and moves the offset.
-func (s *source) fetch(ctx context.Context) (chunk, error) {
-	if s.offset == unknown {
-		return chunk{}, s.seekOldest(ctx)
+func (s *source) handle(ctx context.Context, got client.Fetched) error {
+	if got.Next == s.sent {
+		return nil
 	}
-	wait := fetchWait
-	if !s.answered.Load() {
-		wait = time.Millisecond // learn the end of the topic at once
+	c := chunk{next: got.Next + s.base, lost: s.lost, records: len(got.Records) + len(got.TooLarge), bytes: got.Bytes,
+		mutations: make([]mutation.Mutation, 0, len(got.Records))}
+	if n := len(got.Records); n > 0 {
+		last := got.Records[n-1]
+		c.last = mutation.Record{Offset: last.Offset + s.base, Fingerprint: client.Fingerprint(last)}
 	}
-	f, err := s.client.Fetch(ctx, s.topic, s.partition, s.offset, fetchBytes, wait)
-	if errors.Is(err, client.ErrOffsetOutOfRange) {
-		return chunk{}, s.outOfRange(ctx)
-	}
-	if err != nil {
-		return chunk{}, err
-	}
-	c := chunk{records: len(f.Records), bytes: f.Bytes, mutations: make([]stream.Mutation, 0, len(f.Records))}
-	for _, m := range f.Records {
+	for _, m := range got.Records {
 		if err := s.decode(ctx, m, &c); err != nil {
-			return chunk{}, err
+			return err
 		}
 	}
-	s.offset = f.Next
-	s.end.Store(f.HighWater)
-	s.answered.Store(true)
-	return c, nil
-}
-
-func (s *source) seekOldest(ctx context.Context) error {
-	first, err := s.client.FirstOffsets(ctx, s.topic)
-	if err != nil {
-		return err
+	for i := range got.TooLarge {
+		c.letters = append(c.letters, deadletter.FromTooLarge(&got.TooLarge[i], s.limit))
 	}
-	if s.partition >= len(first[s.topic]) {
-		return fmt.Errorf("kafka topic %q: %w %d, which is this shard's", s.topic, errNoPartition, s.partition)
-	}
-	s.offset = first[s.topic][s.partition]
+	s.send(ctx, c)
+	s.sent, s.lost = got.Next, nil
 	return nil
 }
 
-// decode adds what a record says to the chunk, mutations or a letter with its
-// own bytes. An error is no fault of the record.
+func (s *source) send(ctx context.Context, c chunk) {
+	c.topic = s.reader.Topic
+	select {
+	case s.chunks <- c:
+	case <-ctx.Done():
+	}
+}
+
+// decode adds what a record says to the chunk: mutations, or a letter with the record's own bytes.
+// An error is not the record's fault, and the record is decoded again later.
 func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
 	value := m.Value
 	var fault *decode.Fault
@@ -144,13 +92,20 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
 			s.json = value
 		}
 	}
-	version := m.Offset
-	if s.rekeyed {
-		version = rekey.Version(&m)
+	version := m.Offset + s.base
+	if s.copies {
+		if origin := repartition.Version(&m); origin != m.Offset {
+			version = origin // whatever became of the topic with the copies
+		}
+	}
+	var override *int64
+	if fault == nil {
+		override, fault = overrideOf(&m)
 	}
 	if fault == nil {
 		c.mutations, fault = s.decoder.Decode(decode.Record{
 			Key: m.Key, Value: value, Time: m.Time, Partition: m.Partition, Offset: version,
+			Override: override,
 		}, c.mutations)
 	}
 	if fault != nil {
@@ -159,46 +114,19 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
 	return nil
 }
 
-// outOfRange moves past records that the broker has deleted, or reports that
-// the topic is not the one that was consumed.
-func (s *source) outOfRange(ctx context.Context) error {
-	first, err := s.client.FirstOffsets(ctx, s.topic)
-	if err != nil {
-		return err
+// overrideOf returns the event time of a record with ingest.EventTimeHeader, else nil.
+func overrideOf(m *kafka.Message) (*int64, *decode.Fault) {
+	for _, h := range m.Headers {
+		if h.Key != ingest.EventTimeHeader {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339Nano, string(h.Value))
+		if err != nil {
+			return nil, &decode.Fault{Code: decode.BadEventTime, Message: fmt.Sprintf(
+				"header %s: %.60q is not an RFC 3339 date-time", ingest.EventTimeHeader, h.Value)}
+		}
+		us := t.UnixMicro()
+		return &us, nil
 	}
-	end, err := s.client.EndOffsets(ctx, s.topic)
-	if err != nil {
-		return err
-	}
-	at, oldest, last := s.offset, first[s.topic][s.partition], end[s.topic][s.partition]
-	switch {
-	case at < oldest:
-		s.metrics.Lost.Add(oldest - at)
-		s.log.Error("records were deleted before they were read; going on with the oldest one left. "+
-			"Raise the topic's retention, and backfill what is missing", "from", at, "to", oldest, "lost", oldest-at)
-		s.offset = oldest
-		return nil
-	case at > last:
-		return fmt.Errorf("kafka topic %q, partition %d: %w: it ends at offset %d, the next to read is %d; "+
-			"if the topic was created anew, its data belongs in a new pipeline (another store and state)",
-			s.topic, s.partition, ErrTruncated, last, at)
-	}
-	return fmt.Errorf("kafka topic %q, partition %d: offset %d is in [%d, %d], but the broker refuses it", s.topic, s.partition, at, oldest, last)
-}
-
-// final tells the errors that no retry mends from those of brokers and
-// networks that come back.
-func final(err error) bool {
-	return !client.Passing(err) || errors.Is(err, ErrTruncated) || errors.Is(err, errNoPartition)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return nil, nil
 }

@@ -10,35 +10,35 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// ProtocolName identifies the balancer to the group: all members must offer it.
-const ProtocolName = "giantstream-shards-1"
+// ProtocolName identifies the balancer to the group: all members must offer it, or one that they
+// agreed on in Options.Protocol.
+const ProtocolName = "giantstream-shards-2"
 
-// Balancer assigns shards to the members of a group, see the package comment.
-// It remembers what this member has, and tells the leader when it joins again.
-type Balancer struct {
-	// Name is the protocol; "" means ProtocolName.
-	Name string
+// balancer assigns shards to the members of a group (see the package comment). It remembers the
+// shards of this member and reports them to the leader when the member joins again.
+type balancer struct {
+	protocol string // "" means ProtocolName
 
 	mu         sync.Mutex
 	generation int32
 	shards     []int
 }
 
-var _ kafka.GroupBalancer = (*Balancer)(nil)
+var _ kafka.GroupBalancer = (*balancer)(nil)
 
-// Assigned notes the shards of this member in a generation.
-func (b *Balancer) Assigned(generation int32, shards []int) {
+// assigned notes the shards of this member in a generation.
+func (b *balancer) assigned(generation int32, shards []int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.generation, b.shards = generation, slices.Clone(shards)
 }
 
 // ProtocolName implements kafka.GroupBalancer.
-func (b *Balancer) ProtocolName() string { return cmp.Or(b.Name, ProtocolName) }
+func (b *balancer) ProtocolName() string { return cmp.Or(b.protocol, ProtocolName) }
 
-// UserData implements kafka.GroupBalancer: the generation (4 bytes, big
-// endian) and the shards (uvarints) this member had last.
-func (b *Balancer) UserData() ([]byte, error) {
+// UserData implements kafka.GroupBalancer: the generation (4 bytes, big endian) and the shards
+// (uvarints) this member had last.
+func (b *balancer) UserData() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	data := binary.BigEndian.AppendUint32(nil, uint32(b.generation))
@@ -71,7 +71,9 @@ type member struct {
 }
 
 // AssignGroups implements kafka.GroupBalancer.
-func (b *Balancer) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+func (b *balancer) AssignGroups(
+	members []kafka.GroupMember, partitions []kafka.Partition,
+) kafka.GroupMemberAssignments {
 	topics := map[string]map[int]bool{}
 	for _, p := range partitions {
 		if topics[p.Topic] == nil {
@@ -102,8 +104,8 @@ func common(topics map[string]map[int]bool) []int {
 	return slices.Sorted(maps.Keys(count))
 }
 
-// owners lists the members with the shards they had. Where two claim the same
-// one, the later generation is right, and of equals the lesser id.
+// owners lists the members with the shards they had. If two members claim the same shard, the one
+// of the later generation has it; among equal generations, the one with the smaller id.
 func owners(members []kafka.GroupMember) []member {
 	ms := make([]member, len(members))
 	for i, m := range members {
@@ -125,8 +127,8 @@ func owners(members []kafka.GroupMember) []member {
 	return ms
 }
 
-// spread gives each member its share, the larger shares to those that have
-// most, takes what is over, and hands out what is free. No even spread moves less.
+// spread gives each member its share, and the larger shares to the members that have most. It takes
+// away what exceeds a share and assigns what is free. No even spread moves fewer shards.
 func spread(ms []member, shards []int) []member {
 	if len(ms) == 0 {
 		return nil

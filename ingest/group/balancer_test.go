@@ -26,9 +26,9 @@ func groupMembers(t *testing.T, ids []string, had map[string][]int, generation i
 	t.Helper()
 	var ms []kafka.GroupMember
 	for _, id := range ids {
-		b := &Balancer{}
+		b := &balancer{}
 		if shards, ok := had[id]; ok {
-			b.Assigned(generation, shards)
+			b.assigned(generation, shards)
 		}
 		data, err := b.UserData()
 		if err != nil {
@@ -39,8 +39,8 @@ func groupMembers(t *testing.T, ids []string, had map[string][]int, generation i
 	return ms
 }
 
-// least is the number of shards that any even spread must move: what members
-// have over their shares, with the larger shares where most is kept.
+// least is the number of shards that any even spread must move: what members have over their
+// shares, with the larger shares where most is kept.
 func least(ids []string, had map[string][]int, n int) int {
 	counts := make([]int, len(ids))
 	for i, id := range ids {
@@ -75,7 +75,8 @@ func TestBalancerIsEvenCoPartitionedAndSticky(t *testing.T) {
 			}
 			maps.DeleteFunc(had, func(id string, _ []int) bool { return !slices.Contains(ids, id) })
 			rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-			got := (&Balancer{}).AssignGroups(groupMembers(t, ids, had, generation), partitions(rng, n, "nodes", "edges", "mirror"))
+			got := (&balancer{}).AssignGroups(groupMembers(t, ids, had, generation),
+				partitions(rng, n, "nodes", "edges", "mirror"))
 
 			now := map[string][]int{}
 			owner := map[int]string{}
@@ -115,11 +116,11 @@ func TestBalancerIsEvenCoPartitionedAndSticky(t *testing.T) {
 }
 
 func TestBalancerBelievesTheLaterGeneration(t *testing.T) {
-	stale, current := &Balancer{}, &Balancer{}
-	stale.Assigned(3, []int{0, 1})
-	current.Assigned(4, []int{0, 1})
+	stale, current := &balancer{}, &balancer{}
+	stale.assigned(3, []int{0, 1})
+	current.assigned(4, []int{0, 1})
 	var ms []kafka.GroupMember
-	for id, b := range map[string]*Balancer{"a": stale, "b": current} {
+	for id, b := range map[string]*balancer{"a": stale, "b": current} {
 		data, err := b.UserData()
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +128,7 @@ func TestBalancerBelievesTheLaterGeneration(t *testing.T) {
 		ms = append(ms, kafka.GroupMember{ID: id, UserData: data})
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	got := (&Balancer{}).AssignGroups(ms, partitions(rng, 4, "nodes"))
+	got := (&balancer{}).AssignGroups(ms, partitions(rng, 4, "nodes"))
 	if !slices.Equal(got["b"]["nodes"], []int{0, 1}) {
 		t.Errorf("b, which had 0 and 1 last, got %v", got["b"]["nodes"])
 	}
@@ -135,7 +136,7 @@ func TestBalancerBelievesTheLaterGeneration(t *testing.T) {
 
 func TestBalancerLeavesOutPartitionsThatATopicLacks(t *testing.T) {
 	ps := []kafka.Partition{{Topic: "nodes", ID: 1}, {Topic: "nodes", ID: 0}, {Topic: "edges", ID: 0}}
-	got := (&Balancer{}).AssignGroups([]kafka.GroupMember{{ID: "a"}}, ps)
+	got := (&balancer{}).AssignGroups([]kafka.GroupMember{{ID: "a"}}, ps)
 	if !slices.Equal(got["a"]["nodes"], []int{0}) || !slices.Equal(got["a"]["edges"], []int{0}) {
 		t.Errorf("got %v, want shard 0 alone", got)
 	}
@@ -146,7 +147,7 @@ func FuzzUserData(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0x80})
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got := (&Balancer{}).AssignGroups([]kafka.GroupMember{{ID: "a", UserData: data}, {ID: "b", UserData: data}},
+		got := (&balancer{}).AssignGroups([]kafka.GroupMember{{ID: "a", UserData: data}, {ID: "b", UserData: data}},
 			[]kafka.Partition{{Topic: "nodes", ID: 0}, {Topic: "nodes", ID: 1}})
 		if len(got["a"]["nodes"]) != 1 || len(got["b"]["nodes"]) != 1 {
 			t.Errorf("got %v", got)

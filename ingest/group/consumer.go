@@ -21,15 +21,16 @@ type Options struct {
 	Client *client.Client
 	// Group is the consumer group's id.
 	Group string
-	// Protocol is what the members of the group must agree on; "" means
-	// ProtocolName.
+	// Protocol is what the members of the group must agree on; "" means ProtocolName.
 	Protocol string
 	// Topics are the input topics; they have the same number of partitions.
 	Topics []string
-	// SessionTimeout is how long the coordinator waits for a sign of life
-	// before it thinks this member dead; 0 means 10 s. The member gives ten in
-	// that time, and members have three times as long to stop their handlers
-	// and join again; handlers should end well within.
+	// WatchPartitions assigns partitions that are added to the topics while members run.
+	WatchPartitions bool
+	// SessionTimeout is how long the coordinator waits for a heartbeat before it takes this member
+	// for dead; 0 means 10 s. The member sends ten heartbeats in that time. When the group
+	// rebalances, members have three times as long to stop their handlers and join again, so
+	// handlers should end well within it.
 	SessionTimeout time.Duration
 	Log            *slog.Logger
 }
@@ -42,46 +43,45 @@ const (
 // Assignment is a shard that this worker has, for one generation of the group.
 type Assignment struct {
 	Shard int
-	// Generation of the group; later ones are higher.
-	Generation int32
-	// Committed is what the group had for this partition when the generation
-	// began, per topic: the next offset to read, or less than 0 for none.
+	// Committed is what the group had for this partition when the generation began: per topic the
+	// next offset to read, negative if there is none.
 	Committed map[string]int64
 
 	commits *committer
 }
 
-// CommitOffsets tells the group, per topic, the offset of the next record to
-// read. For shards it is a hint that shows the lag; nothing reads it back.
+// CommitOffsets commits to the group, per topic, the offset of the next record to read. For shards
+// it is a hint that shows the lag; nothing reads it back.
 func (a Assignment) CommitOffsets(next map[string]int64) error {
 	return a.commits.commit(a.Shard, next)
 }
 
-// Handler works on a shard until its context ends. Returning nil before that
-// is fine: the shard stays assigned and idle until the group rebalances.
+// Handler works on a shard until its context ends. Returning nil before that is fine: the shard
+// stays assigned and idle until the group rebalances.
 type Handler func(ctx context.Context, a Assignment) error
 
-// Run is a member of the group until ctx ends, when it returns ctx.Err(), or
-// until a handler fails, when it stops all handlers and returns that error.
-// For each generation it runs handle once per assigned shard, in goroutines,
-// and waits for all of them before it joins the next. Brokers that are away
-// are no error: Run logs and tries again.
+// Run is a member of the group until ctx ends, when it returns ctx.Err(), or until a handler fails,
+// when it stops all handlers and returns that error. For each generation it runs handle once per
+// assigned shard, in goroutines, and waits for all of them before it joins the next generation. A
+// broker that is away is no error: Run logs and retries.
 func Run(ctx context.Context, o Options, handle Handler) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	balancer := &Balancer{Name: o.Protocol}
+	members := &balancer{protocol: o.Protocol}
 	session := cmp.Or(o.SessionTimeout, defaultSessionTimeout)
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID:                o.Group,
 		Brokers:           o.Client.Brokers(),
 		Dialer:            o.Client.Dialer(),
 		Topics:            o.Topics,
-		GroupBalancers:    []kafka.GroupBalancer{balancer},
+		GroupBalancers:    []kafka.GroupBalancer{members},
 		HeartbeatInterval: session / 10,
 		SessionTimeout:    session,
 		RebalanceTimeout:  3 * session,
 		JoinGroupBackoff:  session / 10,
 		StartOffset:       kafka.FirstOffset,
+
+		WatchPartitionChanges: o.WatchPartitions,
 	})
 	if err != nil {
 		return fmt.Errorf("kafka group %q: %w", o.Group, err)
@@ -97,14 +97,14 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && final(err):
+		case err != nil && !client.IsRetryable(err):
 			return fmt.Errorf("kafka group %q: %w", o.Group, err)
 		case err != nil:
 			o.Log.Warn("cannot join the consumer group, trying again", "group", o.Group, "error", err)
 			continue
 		}
 		shards := assigned(gen)
-		balancer.Assigned(gen.ID, shards)
+		members.assigned(gen.ID, shards)
 		o.Log.Info("shards assigned", "group", o.Group, "generation", gen.ID, "shards", shards)
 		commits := &committer{gen: gen}
 		for _, shard := range shards {
@@ -119,8 +119,8 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 	}
 }
 
-// leave leaves the group. It does not wait for long: while other members are
-// slow to join again, so is kafka-go to close, for up to the rebalance timeout.
+// leave leaves the group. It does not wait for long: kafka-go closes only after the other members
+// have joined again, which can take up to the rebalance timeout.
 func leave(cg *kafka.ConsumerGroup) {
 	left := make(chan struct{})
 	go func() {
@@ -140,7 +140,7 @@ func handleShard(ctx, ended context.Context, commits *committer, shard int, hand
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ended, cancel)()
-	err := handle(ctx, Assignment{Shard: shard, Generation: commits.gen.ID, Committed: committed(commits.gen, shard), commits: commits})
+	err := handle(ctx, Assignment{Shard: shard, Committed: committed(commits.gen, shard), commits: commits})
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		return err
 	}
@@ -149,9 +149,9 @@ func handleShard(ctx, ended context.Context, commits *committer, shard int, hand
 	return nil
 }
 
-// committer commits the offsets of a generation's shards, one shard at a time:
-// kafka-go sends all of them over one connection, on which whoever waits for an answer
-// while another's comes first waits in a busy loop (segmentio/kafka-go#966).
+// committer commits the offsets of a generation's shards, one shard at a time: kafka-go sends all
+// of them over one connection, and a goroutine whose answer is not the next to arrive there waits
+// in a busy loop (segmentio/kafka-go#966).
 type committer struct {
 	gen *kafka.Generation
 	mu  sync.Mutex
@@ -192,17 +192,4 @@ func assigned(gen *kafka.Generation) []int {
 		}
 	}
 	return slices.Sorted(maps.Keys(set))
-}
-
-// final tells refusals from what passes.
-func final(err error) bool {
-	for _, e := range []kafka.Error{
-		kafka.GroupAuthorizationFailed, kafka.TopicAuthorizationFailed, kafka.SASLAuthenticationFailed,
-		kafka.InconsistentGroupProtocol, kafka.InvalidGroupId, kafka.InvalidSessionTimeout,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return errors.Is(err, kafka.ErrGroupClosed)
 }

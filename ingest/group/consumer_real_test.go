@@ -16,8 +16,8 @@ import (
 	"giantstream/ingest/internal/kafkatest"
 )
 
-// TestRealMemberKilled: the shards of a worker that is killed go to the others
-// once its session has timed out.
+// TestRealMemberKilled: the shards of a worker that is killed go to the others once its session has
+// timed out.
 func TestRealMemberKilled(t *testing.T) {
 	if name := os.Getenv("GIANTSTREAM_TEST_GROUP"); name != "" {
 		beMember(t, name, strings.Split(os.Getenv("GIANTSTREAM_TEST_TOPICS"), ","))
@@ -30,7 +30,8 @@ func TestRealMemberKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	other := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestRealMemberKilled$")
-	other.Env = append(os.Environ(), "GIANTSTREAM_TEST_GROUP="+e.Group, "GIANTSTREAM_TEST_TOPICS="+strings.Join(e.Topics.Inputs(), ","))
+	other.Env = append(os.Environ(), "GIANTSTREAM_TEST_GROUP="+e.Group,
+		"GIANTSTREAM_TEST_TOPICS="+strings.Join(e.Topics.Inputs(), ","))
 	out, err := other.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -2,84 +2,120 @@ package mirror
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
-	"giantstream/stream"
+	"giantstream/stream/mutation"
 )
 
-// A value is: format (1 byte), op (1 byte: 1 put, 2 delete), rank (1 byte), event time in
-// microseconds (varint, zigzag), offset (varint, zigzag), the id of the
-// asserting end. The key is the id of the far end.
+// A value is: format (1 byte), in format 2 the id of the pipeline (8 bytes), op (1 byte: 1 put, 2
+// delete), rank (1 byte), event time in microseconds (varint, zigzag), offset (varint, zigzag), the
+// id of the asserting end. The key is the id of the far end.
 const (
-	format   = 1
+	formatOld = 1 // without the pipeline
+	format    = 2
+
 	opPut    = 1
 	opDelete = 2
 )
 
+// Pipeline is the id of a pipeline. Its mirror topic holds records of its own, and of older versions,
+// which did not name it.
+type Pipeline [8]byte
+
+// ParsePipeline reads 16 hexadecimal digits.
+func ParsePipeline(id string) (p Pipeline, err error) {
+	data, err := hex.DecodeString(id)
+	if err != nil || len(data) != len(p) {
+		return p, fmt.Errorf("%q is no id of a pipeline", id)
+	}
+	return Pipeline(data), nil
+}
+
+// String is what ParsePipeline reads.
+func (p Pipeline) String() string { return hex.EncodeToString(p[:]) }
+
 // appendValue encodes a MirrorPut or MirrorDelete.
-func appendValue(b []byte, m *stream.Mutation) ([]byte, error) {
+func appendValue(b []byte, from Pipeline, m *mutation.Mutation) ([]byte, error) {
 	op := byte(opPut)
 	switch m.Op {
-	case stream.MirrorPut:
-	case stream.MirrorDelete:
+	case mutation.MirrorPut:
+	case mutation.MirrorDelete:
 		op = opDelete
 	default:
 		return nil, fmt.Errorf("mirror: cannot publish op %d", m.Op)
 	}
-	b = append(b, format, op, m.Version.Rank)
+	b = append(b, format)
+	b = append(b, from[:]...)
+	b = append(b, op, m.Version.Rank)
 	b = binary.AppendVarint(b, m.Version.EventTime)
 	b = binary.AppendVarint(b, m.Version.Offset)
 	return append(b, m.Other...), nil
 }
 
 // Decoder decodes the records of the mirror topic.
-type Decoder struct{ shards int }
+type Decoder struct {
+	shards   int
+	pipeline Pipeline
+}
 
 // NewDecoder returns a decoder for a pipeline with that many shards.
-func NewDecoder(shards int) *Decoder { return &Decoder{shards} }
+func NewDecoder(shards int, pipeline Pipeline) *Decoder { return &Decoder{shards, pipeline} }
 
 // Decode appends the mutation of a record to dst.
-func (d *Decoder) Decode(r decode.Record, dst []stream.Mutation) ([]stream.Mutation, *decode.Fault) {
-	m, err := parse(r.Key, r.Value)
+func (d *Decoder) Decode(r decode.Record, dst []mutation.Mutation) ([]mutation.Mutation, *decode.Fault) {
+	m, from, err := parse(r.Key, r.Value)
+	if err == nil && from != nil && *from != d.pipeline {
+		err = fmt.Errorf("it was written by pipeline %s, and this is pipeline %s: two pipelines have one mirror topic",
+			from, d.pipeline)
+	}
 	if err != nil {
 		return dst, &decode.Fault{Code: decode.BadMirror, Message: err.Error()}
 	}
 	if p := client.Partition(r.Key, d.shards); p != r.Partition {
-		return dst, &decode.Fault{Code: decode.KeyMismatch, Message: fmt.Sprintf("the key belongs in partition %d of %d, the record is in partition %d", p, d.shards, r.Partition)}
+		return dst, &decode.Fault{Code: decode.KeyMismatch, Message: fmt.Sprintf("the key belongs in partition %d "+
+			"of %d, the record is in partition %d", p, d.shards, r.Partition)}
 	}
 	return append(dst, m), nil
 }
 
-func parse(key, value []byte) (stream.Mutation, error) {
-	var m stream.Mutation
-	if len(value) < 3 || value[0] != format {
-		return m, fmt.Errorf("not a mirror record of format %d", format)
+// parse returns the mutation of a record, and the pipeline that wrote it, nil if it does not say.
+func parse(key, value []byte) (m mutation.Mutation, from *Pipeline, err error) {
+	if len(value) > len(Pipeline{}) && value[0] == format {
+		from = (*Pipeline)(value[1 : 1+len(Pipeline{})])
+		value = value[len(Pipeline{}):] // what it would be without
+	} else if len(value) == 0 || value[0] != formatOld {
+		return m, nil, fmt.Errorf("not a mirror record of format %d or %d", formatOld, format)
+	}
+	if len(value) < 3 {
+		return m, nil, errors.New("the record is cut off")
 	}
 	switch value[1] {
 	case opPut:
-		m.Op = stream.MirrorPut
+		m.Op = mutation.MirrorPut
 	case opDelete:
-		m.Op = stream.MirrorDelete
+		m.Op = mutation.MirrorDelete
 	default:
-		return m, fmt.Errorf("unknown op %d", value[1])
+		return m, nil, fmt.Errorf("unknown op %d", value[1])
 	}
 	m.Version.Rank = value[2]
 	rest := value[3:]
 	for _, dst := range []*int64{&m.Version.EventTime, &m.Version.Offset} {
 		v, n := binary.Varint(rest)
 		if n <= 0 {
-			return m, fmt.Errorf("a number is cut off or too large")
+			return m, nil, fmt.Errorf("a number is cut off or too large")
 		}
 		*dst, rest = v, rest[n:]
 	}
 	for _, id := range [][]byte{key, rest} {
 		if len(id) == 0 || len(id) > decode.MaxIDBytes || !utf8.Valid(id) {
-			return m, fmt.Errorf("an id is empty, longer than %d bytes or not UTF-8", decode.MaxIDBytes)
+			return m, nil, fmt.Errorf("an id is empty, longer than %d bytes or not UTF-8", decode.MaxIDBytes)
 		}
 	}
 	m.ID, m.Other = string(key), string(rest)
-	return m, nil
+	return m, from, nil
 }

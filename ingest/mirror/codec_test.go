@@ -7,32 +7,54 @@ import (
 
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
-	"giantstream/stream"
+	"giantstream/stream/mutation"
 )
 
+var mine = Pipeline{1, 2, 3, 4, 5, 6, 7, 8}
+
+func TestRecordsOfAnotherPipelineAreRefused(t *testing.T) {
+	m := mutation.Mutation{Op: mutation.MirrorPut, ID: "far", Other: "near"}
+	value, err := appendValue(nil, Pipeline{9}, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := decode.Record{Key: []byte(m.ID), Value: value}
+	got, fault := NewDecoder(1, mine).Decode(r, nil)
+	if fault == nil || fault.Code != decode.BadMirror || len(got) > 0 {
+		t.Errorf("a record of another pipeline becomes %+v, %v", got, fault)
+	}
+	r.Value = append([]byte{formatOld}, value[1+len(mine):]...)
+	got, fault = NewDecoder(1, mine).Decode(r, nil)
+	if fault != nil || len(got) != 1 || !reflect.DeepEqual(got[0], m) {
+		t.Errorf("a record that does not name its pipeline becomes %+v, %v", got, fault)
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
-	for _, m := range []stream.Mutation{
-		{Op: stream.MirrorPut, ID: "far", Other: "near", Version: stream.Version{EventTime: 1714521600000000, Rank: 1, Offset: 12}},
-		{Op: stream.MirrorDelete, ID: "é", Other: "x", Version: stream.Version{EventTime: math.MinInt64, Offset: math.MaxInt64}},
+	for _, m := range []mutation.Mutation{
+		{Op: mutation.MirrorPut, ID: "far", Other: "near",
+			Version: mutation.Version{EventTime: 1714521600000000, Rank: 1, Offset: 12}},
+		{Op: mutation.MirrorDelete, ID: "é", Other: "x",
+			Version: mutation.Version{EventTime: math.MinInt64, Offset: math.MaxInt64}},
 	} {
-		value, err := appendValue(nil, &m)
+		value, err := appendValue(nil, mine, &m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := decode.Record{Key: []byte(m.ID), Value: value, Partition: client.Partition([]byte(m.ID), 5)}
-		got, fault := NewDecoder(5).Decode(r, nil)
+		got, fault := NewDecoder(5, mine).Decode(r, nil)
 		if fault != nil || len(got) != 1 || !reflect.DeepEqual(got[0], m) {
 			t.Errorf("got %+v, %v; want %+v", got, fault, m)
 		}
 		r.Partition = (r.Partition + 1) % 5
-		if _, fault := NewDecoder(5).Decode(r, nil); fault == nil || fault.Code != decode.KeyMismatch {
+		if _, fault := NewDecoder(5, mine).Decode(r, nil); fault == nil || fault.Code != decode.KeyMismatch {
 			t.Errorf("in a wrong partition: %v", fault)
 		}
 	}
 }
 
 func TestOnlyMirrorOpsArePublished(t *testing.T) {
-	if _, err := appendValue(nil, &stream.Mutation{Op: stream.PutNode, ID: "a"}); err == nil {
+	if _, err := appendValue(nil, mine, &mutation.Mutation{Op: mutation.PutNode, ID: "a"}); err == nil {
 		t.Error("PutNode was encoded")
 	}
 }
@@ -42,15 +64,15 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("far"), []byte{1, 2, 1, 0x80})
 	f.Add([]byte(nil), []byte{2})
 	f.Fuzz(func(t *testing.T, key, value []byte) {
-		m, err := parse(key, value)
+		m, _, err := parse(key, value)
 		if err != nil {
 			return
 		}
-		again, err := appendValue(nil, &m)
+		again, err := appendValue(nil, mine, &m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m2, err := parse(key, again)
+		m2, _, err := parse(key, again)
 		if err != nil || !reflect.DeepEqual(m, m2) {
 			t.Errorf("%+v became %+v, %v", m, m2, err)
 		}

@@ -3,32 +3,32 @@ package mirror
 import (
 	"context"
 
-	"giantstream/ingest/client"
-	"giantstream/stream"
-
 	"github.com/segmentio/kafka-go"
+
+	"giantstream/ingest/client"
+	"giantstream/stream/mutation"
 )
 
-// Writer publishes mirrored assertions: it is what a stream shard calls its
-// Mirror. Give every shard a writer of its own, so that one's Flush does not
-// report another's failure.
+// Writer publishes mirrored assertions: a stream shard calls it its Mirror. Give every shard a
+// Writer of its own, so that the Flush of one shard does not report the failure of another.
 type Writer struct {
 	producer *client.Producer
 	topic    string
+	pipeline Pipeline
 }
 
 // NewWriter returns a writer to the mirror topic.
-func NewWriter(c *client.Client, topic string) *Writer {
-	return &Writer{producer: c.NewProducer(), topic: topic}
+func NewWriter(c *client.Client, topic string, pipeline Pipeline) *Writer {
+	return &Writer{producer: c.NewProducer(), topic: topic, pipeline: pipeline}
 }
 
-// Publish queues MirrorPut and MirrorDelete mutations. They are safe after the
-// next Flush; an error may be that of an earlier Publish.
-func (w *Writer) Publish(ctx context.Context, ms []stream.Mutation) error {
+// Publish queues MirrorPut and MirrorDelete mutations. They are safe after the next Flush; an error
+// may be that of an earlier Publish.
+func (w *Writer) Publish(ctx context.Context, ms []mutation.Mutation) error {
 	msgs := make([]kafka.Message, len(ms))
 	for i := range ms {
 		m := &ms[i]
-		value, err := appendValue(make([]byte, 0, len(m.Other)+24), m)
+		value, err := appendValue(make([]byte, 0, len(m.Other)+32), w.pipeline, m)
 		if err != nil {
 			return err
 		}
@@ -37,8 +37,8 @@ func (w *Writer) Publish(ctx context.Context, ms []stream.Mutation) error {
 	return w.producer.Send(ctx, msgs...)
 }
 
-// Flush waits until everything published is acknowledged and returns the first
-// failure since the last Flush.
+// Flush waits until everything published is acknowledged and returns the first failure since the
+// last Flush.
 func (w *Writer) Flush(ctx context.Context) error { return w.producer.Flush(ctx) }
 
 // Close flushes and stops the writer.

@@ -17,9 +17,9 @@ import (
 var ErrKeys = errors.New("records are not where their shard reads")
 
 const (
-	// newest is how many records are looked at in a partition, the newest.
+	// newest is how many records of a partition are sampled, counted from its end.
 	newest = 8
-	// maxPartitions is how many partitions of a topic are looked at, evenly spread.
+	// maxPartitions is how many partitions of a topic are sampled, evenly spread.
 	maxPartitions = 64
 	sampleBytes   = 64 << 10
 	sampleWait    = 100 * time.Millisecond
@@ -39,9 +39,11 @@ type stray struct {
 	want   int
 }
 
-// keys looks at records of a topic. newDecoder returns a decoder that takes
-// any partition for the right one.
-func keys(ctx context.Context, o Options, topic string, newDecoder func() (*decode.Decoder, error)) (warning string, err error) {
+// keys samples the records of a topic. newDecoder returns a decoder that accepts a record in any
+// partition.
+func keys(
+	ctx context.Context, o Options, topic string, newDecoder func() (*decode.Decoder, error),
+) (warning string, err error) {
 	first, err := o.Client.FirstOffsets(ctx, topic)
 	if err != nil {
 		return "", err
@@ -77,8 +79,10 @@ func keys(ctx context.Context, o Options, topic string, newDecoder func() (*deco
 	return judge(topic, samples, o.Shards)
 }
 
-// look reads the newest records of a partition and tells where they belong.
-func look(ctx context.Context, o Options, d *decode.Decoder, topic string, partition int, from int64) (s sample, err error) {
+// look reads the newest records of a partition and counts those that belong in another one.
+func look(
+	ctx context.Context, o Options, d *decode.Decoder, topic string, partition int, from int64,
+) (s sample, err error) {
 	f, err := o.Client.Fetch(ctx, topic, partition, from, sampleBytes, sampleWait)
 	if err != nil {
 		return s, err
@@ -108,8 +112,8 @@ func look(ctx context.Context, o Options, d *decode.Decoder, topic string, parti
 	return s, nil
 }
 
-// judge refuses a topic of which most records looked at are misplaced. A few
-// are the business of the dead letters: one producer's mistake, once.
+// judge refuses a topic if most of its sampled records are misplaced. A few may be one producer's
+// mistake, once, and become dead letters.
 func judge(topic string, samples []sample, shards int) (warning string, err error) {
 	var all sample
 	for _, s := range samples {
@@ -123,16 +127,20 @@ func judge(topic string, samples []sample, shards int) (warning string, err erro
 		return "", nil
 	}
 	m := all.first.record
-	found := fmt.Sprintf("%d of %d looked at; the one at partition %d, offset %d, says id %s and belongs in partition %d of %d (murmur2); its key is %s",
-		all.misplaced, all.misplaced+all.good, m.Partition, m.Offset, quote([]byte(all.first.id)), all.first.want, shards, quote(m.Key))
+	found := fmt.Sprintf("%d of %d looked at; the one at partition %d, offset %d, says id %s and belongs in "+
+		"partition %d of %d (murmur2); its key is %s",
+		all.misplaced, all.misplaced+all.good, m.Partition, m.Offset, quote([]byte(all.first.id)), all.first.want,
+		shards, quote(m.Key))
 	if all.misplaced <= all.good {
-		return fmt.Sprintf("kafka topic %q: some records are in the wrong partition and become dead letters: %s", topic, found), nil
+		return fmt.Sprintf("kafka topic %q: some records are in the wrong partition and become dead letters: %s",
+			topic, found), nil
 	}
 	cause := "its producer uses another partitioner than Kafka's murmur2 (librdkafka: partitioner=murmur2_random)"
 	if string(m.Key) != all.first.id {
 		cause = "its producer keys by something else than the id (edges: the source's id)"
 	}
-	return "", fmt.Errorf("kafka topic %q: %w: %s. So %s; mend that and send the records again, or set ingest.repartition: true to have them keyed anew through a topic of the pipeline's own",
+	return "", fmt.Errorf("kafka topic %q: %w: %s. So %s. Correct that and send the records again, or set "+
+		"ingest.repartition: true to have them repartitioned through a topic of the pipeline's own",
 		topic, ErrKeys, found, cause)
 }
 

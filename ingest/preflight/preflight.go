@@ -10,7 +10,7 @@ import (
 	"giantstream/ingest/schema"
 )
 
-// Options say what to look at.
+// Options say what to check.
 type Options struct {
 	Client      *client.Client
 	Topics      ingest.Topics
@@ -20,8 +20,8 @@ type Options struct {
 	Shards      int
 }
 
-// Check looks at the topics, which must exist. It returns all that is wrong,
-// and warnings of what may be.
+// Check checks the topics, which must exist. The error names everything that is wrong; the warnings
+// say what may be wrong.
 func Check(ctx context.Context, o Options) (warnings []string, err error) {
 	warnings, err = settings(ctx, o)
 	errs := []error{err}

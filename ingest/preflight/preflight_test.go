@@ -18,11 +18,12 @@ import (
 const shards = 4
 
 func options(e *kafkatest.Env) preflight.Options {
-	return preflight.Options{Client: e.Client, Topics: e.Topics, Mapping: decode.DefaultMapping(), Limits: decode.DefaultLimits(), Shards: e.Shards}
+	return preflight.Options{Client: e.Client, Topics: e.Topics, Mapping: kafkatest.Mapping(),
+		Limits: kafkatest.Limits(), Shards: e.Shards}
 }
 
-// check runs the check until it says what it should: brokers heed a topic's
-// new settings a moment later.
+// check runs the check until it says what it should: brokers heed a topic's new settings a moment
+// later.
 func check(t *testing.T, o preflight.Options, as func(warnings []string, err error) bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -61,13 +62,15 @@ func TestRecordsInTheWrongPartitionAreRefused(t *testing.T) {
 		balancer kafka.Balancer
 		says     string
 	}{
-		{"keyed by something else", func(i int, _ string) []byte { return fmt.Append(nil, "batch-", i) }, &kafka.Murmur2Balancer{}, "keys by something else"},
-		{"another partitioner", func(_ int, id string) []byte { return []byte(id) }, &kafka.CRC32Balancer{}, "murmur2_random"},
+		{"keyed by something else", func(i int, _ string) []byte { return fmt.Append(nil, "batch-", i) },
+			&kafka.Murmur2Balancer{}, "keys by something else"},
+		{"another partitioner", func(_ int, id string) []byte { return []byte(id) }, &kafka.CRC32Balancer{},
+			"murmur2_random"},
 		{"no key", func(int, string) []byte { return nil }, &kafka.RoundRobin{}, "its key is null"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := kafkatest.Start(t, shards)
-			w := &kafka.Writer{Addr: kafka.TCP(e.Client.Brokers()...), Transport: e.Client.Transport(), Topic: e.Topics.Nodes,
+			w := &kafka.Writer{Addr: kafka.TCP(e.Client.Brokers()...), Topic: e.Topics.Nodes,
 				Balancer: tt.balancer, BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireAll}
 			var msgs []kafka.Message
 			for i := range 100 {
@@ -118,7 +121,8 @@ func TestSettingsThatLoseFacts(t *testing.T) {
 	e.Configure(t, "nodes", map[string]string{"retention.ms": "604800000"})
 	e.Configure(t, "embeddings", map[string]string{"cleanup.policy": "delete"})
 	check(t, o, func(warnings []string, err error) bool {
-		return err == nil && len(warnings) == 2 && strings.Contains(warnings[0], "retention.ms=604800000") && strings.Contains(warnings[1], "not compacted")
+		return err == nil && len(warnings) == 2 && strings.Contains(warnings[0], "retention.ms=604800000") &&
+			strings.Contains(warnings[1], "not compacted")
 	})
 	e.Configure(t, "mirror", map[string]string{"cleanup.policy": "compact,delete"})
 	check(t, o, func(_ []string, err error) bool {

@@ -13,7 +13,7 @@ import (
 // ErrCompacted: a topic is compacted although its records do not replace one another.
 var ErrCompacted = errors.New("topic must not be compacted")
 
-// settings looks at what the topics keep.
+// settings checks how long the topics keep their records.
 func settings(ctx context.Context, o Options) (warnings []string, err error) {
 	t := o.Topics
 	names := append(t.Inputs(), t.Embeddings, t.DeadLetters)
@@ -22,31 +22,37 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return []string{fmt.Sprintf("whether the topics keep their records was not checked (DescribeConfigs on them allows it): %v", err)}, nil
+		return []string{fmt.Sprintf("whether the topics keep their records was not checked (DescribeConfigs on "+
+			"them allows it): %v", err)}, nil
 	}
 	var errs []error
 	compacted := func(topic, why string) {
 		if have[topic].Compact {
-			errs = append(errs, fmt.Errorf("kafka topic %q: %w: %s; set cleanup.policy=delete and retention.ms=-1, and send again what compaction has removed", topic, ErrCompacted, why))
+			errs = append(errs, fmt.Errorf("kafka topic %q: %w: %s; set cleanup.policy=delete and retention.ms=-1, "+
+				"and send again what compaction has removed", topic, ErrCompacted, why))
 		}
 	}
 	if o.Mapping.Edges.Mode != decode.Replace {
-		compacted(t.Edges, "with ingest.edges.mode add, an edge's record does not replace the one before it of the same source")
+		compacted(t.Edges, "with ingest.edges.mode add, an edge's record does not replace the one before it of "+
+			"the same source")
 	}
 	if t.Mirror != "" {
 		compacted(t.Mirror, "it carries many facts per key")
 	}
 	for _, topic := range t.Inputs() {
 		if s := have[topic]; !s.Keeps() {
-			warnings = append(warnings, fmt.Sprintf("kafka topic %q deletes its records (%s): a shard that has to be built again would lack what is gone; set retention.ms=-1 and retention.bytes=-1",
+			warnings = append(warnings, fmt.Sprintf("kafka topic %q deletes its records (%s): a shard that has to be "+
+				"built again would lack what is gone; set retention.ms=-1 and retention.bytes=-1",
 				topic, retention(s)))
 		}
 	}
 	if s, ok := have[t.Embeddings]; ok && !s.Compact {
-		warnings = append(warnings, fmt.Sprintf("kafka topic %q is not compacted: it keeps every embedding ever published, or deletes current ones by age; set cleanup.policy=compact", t.Embeddings))
+		warnings = append(warnings, fmt.Sprintf("kafka topic %q is not compacted: it keeps every embedding ever "+
+			"published, or deletes current ones by age; set cleanup.policy=compact", t.Embeddings))
 	}
 	if have[t.DeadLetters].Compact {
-		warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: of a key's dead letters only the last is kept; set cleanup.policy=delete", t.DeadLetters))
+		warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: of a key's dead letters only the "+
+			"last is kept; set cleanup.policy=delete", t.DeadLetters))
 	}
 	return warnings, errors.Join(errs...)
 }

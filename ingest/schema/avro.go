@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/avro"
 )
 
-// avroCodec reads values with the schema that they were written with; fields
-// go by its names. A union is the value of its branch.
+// avroCodec reads values with the schema that they were written with, and names fields as the
+// schema does. A union becomes the value of its branch.
 type avroCodec struct{ schema *avro.Schema }
 
 func compileAvro(_ context.Context, s *source) (codec, error) {

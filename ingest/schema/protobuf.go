@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// protobufCodec reads values of the messages of one .proto file; fields go by
-// the names they have there. A field that is not set is absent.
+// protobufCodec reads values of the messages of one .proto file, and names fields as the file does.
+// A field that is not set is absent.
 type protobufCodec struct{ file protoreflect.FileDescriptor }
 
 const (
@@ -73,9 +73,9 @@ func (c protobufCodec) appendJSON(w *writer, value []byte) error {
 	return w.message(m)
 }
 
-// unmarshal decodes a message. The library panics on a map entry whose key
-// comes a second time with another wire type (google.golang.org/protobuf
-// v1.36.12, proto.unmarshalMap); no value may end the process.
+// unmarshal decodes a message. The library panics on a map entry whose key comes a second time with
+// another wire type (google.golang.org/protobuf v1.36.12, proto.unmarshalMap); no value may end the
+// process.
 func unmarshal(b []byte, m proto.Message) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -85,8 +85,8 @@ func unmarshal(b []byte, m proto.Message) (err error) {
 	return proto.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true, RecursionLimit: maxNesting}.Unmarshal(b, m)
 }
 
-// message follows the path of indexes, a message's in the file and then those
-// of messages in it.
+// message follows the path of indexes: that of a message in the file, then those of messages nested
+// in it.
 func (c protobufCodec) message(path []int) (protoreflect.MessageDescriptor, error) {
 	var d protoreflect.MessageDescriptor
 	for messages := c.file.Messages(); len(path) > 0; messages, path = d.Messages(), path[1:] {
@@ -128,7 +128,7 @@ func (w *writer) message(m protoreflect.Message) error {
 	return nil
 }
 
-// wellKnown writes the messages of Google that stand for values as these values.
+// wellKnown writes those of Google's messages that stand for a value as that value.
 func (w *writer) wellKnown(m protoreflect.Message) (known bool, err error) {
 	d := m.Descriptor()
 	get := func(name protoreflect.Name) protoreflect.Value { return m.Get(d.Fields().ByName(name)) }
@@ -136,7 +136,8 @@ func (w *writer) wellKnown(m protoreflect.Message) (known bool, err error) {
 	case "Timestamp":
 		w.time(time.Unix(get("seconds").Int(), get("nanos").Int()))
 		return true, nil
-	case "DoubleValue", "FloatValue", "Int64Value", "UInt64Value", "Int32Value", "UInt32Value", "BoolValue", "StringValue", "BytesValue":
+	case "DoubleValue", "FloatValue", "Int64Value", "UInt64Value", "Int32Value", "UInt32Value", "BoolValue",
+		"StringValue", "BytesValue":
 		return true, w.proto(d.Fields().ByName("value"), get("value"))
 	case "Struct":
 		return true, w.protoMap(d.Fields().ByName("fields"), get("fields").Map())

@@ -21,7 +21,7 @@ type Options struct {
 	Username, Password string
 	// TLS for https; nil for the system's authorities.
 	TLS *tls.Config
-	// Clock tells how long ago the registry said that it knows no such schema.
+	// Clock times how long an unknown schema is remembered.
 	Clock func() time.Time
 }
 
@@ -38,7 +38,7 @@ type Registry struct {
 const (
 	// requestTimeout bounds a request.
 	requestTimeout = 10 * time.Second
-	// maxAnswer bounds what is read of an answer; registries refuse larger schemas by themselves.
+	// maxAnswer bounds what is read of an answer; registries refuse to store larger schemas.
 	maxAnswer = 8 << 20
 	// maxReferences bounds the schemas that one refers to, directly or not.
 	maxReferences = 256
@@ -79,8 +79,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// Err is why the registry could not be asked the last time it was, nil when
-// it answered.
+// Err returns why the last request to the registry failed, nil if the registry answered.
 func (r *Registry) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,25 +89,25 @@ func (r *Registry) Err() error {
 // errUnknown: the registry has no such schema.
 var errUnknown = errors.New("the schema registry does not know it")
 
-// Registries' code for an id without a schema, and for subjects and versions
-// that references name. A 404 without one of them is some other server's.
+// The registry's codes for an id without a schema, and for unknown subjects and versions that
+// references name. A 404 without one of these codes comes from some other server.
 // https://docs.confluent.io/platform/current/schema-registry/develop/api.html
 var unknownCodes = map[int]bool{40401: true, 40402: true, 40403: true}
 
-// source is a schema with all it refers to.
+// source is a schema with all schemas that it refers to.
 type source struct {
 	sr.Schema
-	// references in an order in which each comes after those it refers to.
+	// references, each after those that it refers to.
 	references []reference
 }
 
-// reference is a schema by the name that others refer to it by.
+// reference is a schema and the name by which others refer to it.
 type reference struct {
 	name, text string
 }
 
-// fetch returns a schema. The error wraps errUnknown, or means that the
-// registry could not be asked.
+// fetch returns a schema. The error wraps errUnknown, or means that the registry could not be
+// asked.
 func (r *Registry) fetch(ctx context.Context, id int) (*source, error) {
 	s, err := r.fetchAll(ctx, id)
 	if err != nil {
@@ -131,7 +130,7 @@ func (r *Registry) fetchAll(ctx context.Context, id int) (*source, error) {
 	return s, r.resolve(ctx, s, main.References, map[string]bool{})
 }
 
-// resolve adds the references, and first what those refer to.
+// resolve adds the references, each after those that it refers to.
 func (r *Registry) resolve(ctx context.Context, s *source, refs []sr.SchemaReference, seen map[string]bool) error {
 	for _, ref := range refs {
 		if seen[ref.Name] {
@@ -142,7 +141,8 @@ func (r *Registry) resolve(ctx context.Context, s *source, refs []sr.SchemaRefer
 		}
 		got, err := r.client.SchemaByVersion(ctx, ref.Subject, ref.Version)
 		if err != nil {
-			return fmt.Errorf("reference %q (subject %q, version %d): %w", ref.Name, ref.Subject, ref.Version, r.explain(err))
+			return fmt.Errorf("reference %q (subject %q, version %d): %w",
+				ref.Name, ref.Subject, ref.Version, r.explain(err))
 		}
 		if err := r.resolve(ctx, s, got.References, seen); err != nil {
 			return err
@@ -160,7 +160,8 @@ func (r *Registry) explain(err error) error {
 	case answer.StatusCode == http.StatusNotFound && unknownCodes[answer.ErrorCode]:
 		return fmt.Errorf("%w (code %d)", errUnknown, answer.ErrorCode)
 	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("the schema registry refuses us (HTTP %d); check its username and password", answer.StatusCode)
+		return fmt.Errorf("the schema registry refuses us (HTTP %d); check its username and password",
+			answer.StatusCode)
 	case answer.StatusCode == http.StatusNotFound:
 		return errors.New("what answers is no schema registry (HTTP 404 without its code); check its URL")
 	}

@@ -1,16 +1,20 @@
 package schema_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math/big"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/sr"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"giantstream/ingest/decode"
 	"giantstream/ingest/internal/registrytest"
@@ -60,9 +64,11 @@ const brandProto = `syntax = "proto3"; package shop; message Brand { string name
 
 func registry(t testing.TB) *registrytest.Registry {
 	return registrytest.Start(t,
-		registrytest.Schema{ID: 1, Subject: "product", Version: 1, Text: productAvro, References: []registrytest.Reference{{Name: "shop.Brand", Subject: "brand", Version: 1}}},
+		registrytest.Schema{ID: 1, Subject: "product", Version: 1, Text: productAvro,
+			References: []registrytest.Reference{{Name: "shop.Brand", Subject: "brand", Version: 1}}},
 		registrytest.Schema{ID: 2, Subject: "brand", Version: 1, Text: brandAvro},
-		registrytest.Schema{ID: 3, Subject: "proto", Version: 1, Type: "PROTOBUF", Text: productProto, References: []registrytest.Reference{{Name: "brand.proto", Subject: "brand-proto", Version: 1}}},
+		registrytest.Schema{ID: 3, Subject: "proto", Version: 1, Type: "PROTOBUF", Text: productProto,
+			References: []registrytest.Reference{{Name: "brand.proto", Subject: "brand-proto", Version: 1}}},
 		registrytest.Schema{ID: 4, Subject: "brand-proto", Version: 1, Type: "PROTOBUF", Text: brandProto},
 		registrytest.Schema{ID: 5, Subject: "json", Version: 1, Type: "JSON", Text: `{"type":"object"}`},
 		registrytest.Schema{ID: 6, Subject: "broken", Version: 1, Text: `{"type": "record"`},
@@ -73,7 +79,8 @@ func registry(t testing.TB) *registrytest.Registry {
 func translator(t testing.TB, r *registrytest.Registry, f schema.Format) (tr *schema.Translator, later func(time.Duration)) {
 	t.Helper()
 	now := time.Unix(0, 0)
-	reg, err := schema.NewRegistry(schema.Options{URL: r.URL, Username: r.Username, Password: r.Password, Clock: func() time.Time { return now }})
+	reg, err := schema.NewRegistry(schema.Options{URL: r.URL, Username: r.Username, Password: r.Password,
+		Clock: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +113,8 @@ func avroProduct(t testing.TB) []byte {
 	value, err := s.Encode(map[string]any{
 		"sku": int64(9007199254740993), "title": `Red "pen"`, "also_bought": []string{"1", "2"},
 		"updated": time.UnixMilli(1714521600123), "price": big.NewRat(1999, 100), "kind": "PEN",
-		"raw": []byte{0xff, 0}, "attributes": map[string]any{"pages": int32(3), "colour": "red"}, "brand": map[string]any{"name": "Bic"},
+		"raw": []byte{0xff, 0}, "attributes": map[string]any{"pages": int32(3), "colour": "red"},
+		"brand": map[string]any{"name": "Bic"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +184,9 @@ func TestWhatIsWrongWithAValue(t *testing.T) {
 		"no such message":       {schema.Protobuf, withSchema(t, 3, []int{1, 7}, nil), decode.BadEncoding, "message 7"},
 		"negative path":         {schema.Protobuf, withSchema(t, 3, []int{-1}, nil), decode.BadEncoding, "message -1"},
 		"cut path":              {schema.Protobuf, []byte{0, 0, 0, 0, 3, 4}, decode.BadEncoding, "path"},
-		"bad Protobuf":          {schema.Protobuf, withSchema(t, 3, []int{1, 0}, []byte("\x12\x09abc")), decode.BadEncoding, "schema 3"},
-		"large":                 {schema.Avro, make([]byte, 1<<20+1), decode.RecordTooLarge, "limit"},
+		"bad Protobuf": {schema.Protobuf, withSchema(t, 3, []int{1, 0}, []byte("\x12\x09abc")),
+			decode.BadEncoding, "schema 3"},
+		"large": {schema.Avro, make([]byte, 1<<20+1), decode.RecordTooLarge, "limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr, _ := translator(t, registry(t), tt.format)
@@ -258,7 +267,8 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "topsecret") || !strings.Contains(err.Error(), "password") {
 		t.Errorf("with a wrong password: %v", err)
 	}
-	gone, err := schema.NewRegistry(schema.Options{URL: "http://127.0.0.1:1", Username: "me", Password: "topsecret", Clock: time.Now})
+	gone, err := schema.NewRegistry(schema.Options{URL: "http://127.0.0.1:1",
+		Username: "me", Password: "topsecret", Clock: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,4 +306,41 @@ func FuzzTranslator(f *testing.F) {
 			t.Fatalf("not JSON: %q", got)
 		}
 	})
+}
+
+// TestBombsOfSchemas: counts that no bytes stand for, and nesting, are faults of the value and cost
+// no memory.
+func TestBombsOfSchemas(t *testing.T) {
+	const nulls = `{"type": "record", "name": "N", "fields": [{"name": "l", "type": {"type": "array", "items": "null"}}]}`
+	const list = `{"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}`
+	const tree = `syntax = "proto3"; message T { T next = 1; repeated int32 list = 2; }`
+	r := registrytest.Start(t, registrytest.Schema{ID: 1, Text: nulls}, registrytest.Schema{ID: 2, Text: list},
+		registrytest.Schema{ID: 3, Type: "PROTOBUF", Text: tree})
+	avroOf, _ := translator(t, r, schema.Avro)
+	protoOf, _ := translator(t, r, schema.Protobuf)
+	nested := []byte{}
+	for range 5000 { // each in the one before
+		nested = append(append([]byte{0x0a}, protowire.AppendVarint(nil, uint64(len(nested)))...), nested...)
+	}
+	for name, test := range map[string]struct {
+		tr    *schema.Translator
+		value []byte
+		code  decode.Code
+	}{
+		"a billion nulls":    {avroOf, withSchema(t, 1, nil, append(binary.AppendVarint(nil, 1<<30), 0)), decode.BadEncoding},
+		"a list in a list":   {avroOf, withSchema(t, 2, nil, bytes.Repeat([]byte{2}, 1<<19)), decode.BadEncoding},
+		"messages":           {protoOf, withSchema(t, 3, []int{0}, nested), decode.BadEncoding},
+		"a million integers": {protoOf, withSchema(t, 3, []int{0}, protowire.AppendBytes([]byte{0x12}, make([]byte, 1<<20-100))), ""},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, fault, err := test.tr.JSON(t.Context(), nil, test.value)
+		runtime.ReadMemStats(&after)
+		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 200 {
+			t.Errorf("%s: %d MiB were allocated", name, mb)
+		}
+		if err != nil || (fault == nil) != (test.code == "") || fault != nil && fault.Code != test.code {
+			t.Errorf("%s: %v, %v; want %q", name, fault, err, test.code)
+		}
+	}
 }

@@ -22,15 +22,15 @@ const (
 	Protobuf Format = "protobuf"
 )
 
-// Growth is how many times larger than its encoding a value may be as JSON,
-// which names every field.
+// Growth bounds how many times larger than its encoding a value may be as JSON, which names every
+// field.
 const Growth = 16
 
 const (
 	// maxSchemas bounds the schemas that are kept; topics have a handful.
 	maxSchemas = 1000
-	// forgetUnknown is how long an unknown id is not asked for again. A
-	// registry that follows another one learns of a schema a moment late.
+	// forgetUnknown is how long an unknown id is not requested again. A registry that follows
+	// another one learns of a schema a moment later.
 	forgetUnknown = 30 * time.Second
 )
 
@@ -51,8 +51,8 @@ type codec interface {
 	appendJSON(w *writer, value []byte) error
 }
 
-// entry is what is known of a schema id; its lock is held while the registry
-// is asked, so that a schema is fetched once for all shards.
+// entry is what is known of a schema id. Its lock is held during the request to the registry, so
+// that a schema is fetched once for all shards.
 type entry struct {
 	mu      sync.Mutex
 	codec   codec
@@ -60,8 +60,8 @@ type entry struct {
 	at      time.Time // of unknown
 }
 
-// NewTranslator returns a translator for topics of Avro or Protobuf. Values
-// over maxBytes get a fault.
+// NewTranslator returns a translator for topics of Avro or Protobuf. Values over maxBytes get a
+// fault.
 func NewTranslator(f Format, r *Registry, maxBytes int) (*Translator, error) {
 	t := &Translator{registry: r, limit: maxBytes, schemas: map[int]*entry{}}
 	switch f {
@@ -75,9 +75,8 @@ func NewTranslator(f Format, r *Registry, maxBytes int) (*Translator, error) {
 	return t, nil
 }
 
-// JSON appends the value as a JSON object to dst; null stays nil. A fault is the
-// value's own; an error means that the registry could not be asked, and that the
-// same value may be good later.
+// JSON appends the value as a JSON object to dst; null stays nil. A fault is the value's own. An
+// error means that the registry could not be asked, so the same value may be good later.
 func (t *Translator) JSON(ctx context.Context, dst, value []byte) ([]byte, *decode.Fault, error) {
 	switch {
 	case value == nil:
@@ -90,7 +89,8 @@ func (t *Translator) JSON(ctx context.Context, dst, value []byte) ([]byte, *deco
 	var header sr.ConfluentHeader
 	id, rest, err := header.DecodeID(value)
 	if err != nil {
-		return nil, faultf(decode.BadEncoding, "the value begins with neither a zero byte and a schema id, as producers with a schema registry write, nor a brace"), nil
+		return nil, faultf(decode.BadEncoding, "the value begins with neither a zero byte and a schema id, as "+
+			"producers with a schema registry write, nor a brace"), nil
 	}
 	c, err := t.codec(ctx, id)
 	switch {
@@ -122,8 +122,8 @@ func isJSON(value []byte) bool {
 	return false
 }
 
-// codec returns the codec of a schema. The error wraps errUnknown if the
-// registry has none that can be used, else the registry could not be asked.
+// codec returns the codec of a schema. The error wraps errUnknown if the registry has no usable
+// schema of that id; any other error means that the registry could not be asked.
 func (t *Translator) codec(ctx context.Context, id int) (codec, error) {
 	e := t.entry(id)
 	e.mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 var errTooLarge = errors.New("too large as JSON")
 
-// writer appends JSON. It checks its bound with every field and element.
+// writer appends JSON. Every field and element checks the bound.
 type writer struct {
 	buf []byte
 	max int
@@ -38,8 +38,7 @@ func (w *writer) field(i int, name string) error {
 	return err
 }
 
-// str writes a string. Bytes that are not UTF-8 go through as they are: the
-// decoder has a code for them.
+// str writes a string. Bytes that are not UTF-8 pass unchanged: the decoder has a code for them.
 func (w *writer) str(s string) {
 	const hex = "0123456789abcdef"
 	w.buf = append(w.buf, '"')
@@ -56,8 +55,8 @@ func (w *writer) str(s string) {
 	w.buf = append(w.buf, '"')
 }
 
-// bytes writes text where the bytes are text, and otherwise an object, which
-// the mapping refuses as an id or as text but does not mind elsewhere.
+// bytes writes a string if the bytes are UTF-8, and otherwise an object, which the mapping refuses
+// as an id or as text but accepts elsewhere.
 func (w *writer) bytes(b []byte) {
 	if utf8.Valid(b) {
 		w.str(string(b))
@@ -74,8 +73,8 @@ func (w *writer) uint(n uint64)   { w.buf = strconv.AppendUint(w.buf, n, 10) }
 func (w *writer) null()           { w.raw("null") }
 func (w *writer) number(s string) { w.raw(s) }
 
-// float writes a number; what JSON has no number for is null. Numbers of usual
-// size have no exponent, so that whole ones can be ids.
+// float writes a number, and null for what JSON cannot express. Numbers of usual size have no
+// exponent, so that whole ones can be ids.
 func (w *writer) float(f float64, bits int) {
 	switch size := math.Abs(f); {
 	case math.IsNaN(f) || math.IsInf(f, 0):
@@ -87,7 +86,7 @@ func (w *writer) float(f float64, bits int) {
 	}
 }
 
-// time writes an RFC 3339 date-time, which says its unit.
+// time writes an RFC 3339 date-time, which needs no unit.
 func (w *writer) time(t time.Time) {
 	w.buf = append(w.buf, '"')
 	w.buf = t.UTC().AppendFormat(w.buf, time.RFC3339Nano)

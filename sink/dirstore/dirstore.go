@@ -28,7 +28,7 @@ func Open(root string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store directory %q: %w", root, err)
 	}
-	if err := os.MkdirAll(abs, 0o755); err != nil {
+	if err := os.MkdirAll(abs, dirMode); err != nil {
 		return nil, fmt.Errorf("open store directory %q: %w", root, err)
 	}
 	return &Store{root: abs}, nil
@@ -49,23 +49,22 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 func (s *Store) Create(ctx context.Context, key string, data []byte) error {
 	err := s.publish(ctx, "create", key, bytes.NewReader(data), int64(len(data)), os.Link)
 	if errors.Is(err, fs.ErrExist) {
-		return sink.SettleCreate(ctx, s, key, data)
+		return sink.ConfirmCreate(ctx, s, key, data)
 	}
 	return err
 }
 
-// publish writes a temporary file and gives it the object's name: by rename,
-// which replaces, or by link, which does not.
-func (s *Store) publish(ctx context.Context, op, key string, r io.Reader, size int64, name func(temp, final string) error) error {
+// publish writes a temporary file and gives it the object's name: by rename, which replaces, or by
+// link, which does not.
+func (s *Store) publish(
+	ctx context.Context, op, key string, r io.Reader, size int64, name func(temp, final string) error,
+) error {
 	if err := check(ctx, op, key); err != nil {
 		return err
 	}
 	final := s.path(key)
 	dir := filepath.Dir(final)
-	if err := makeDir(dir); err != nil {
-		return wrap(op, key, err)
-	}
-	temp, err := writeTemp(ctx, dir, r, size)
+	temp, err := makeTemp(ctx, dir, r, size)
 	if err != nil {
 		return wrap(op, key, err)
 	}
@@ -95,24 +94,29 @@ func (s *Store) Open(ctx context.Context, key string) (sink.Object, error) {
 	return &object{File: f, ctx: ctx, key: key, size: info.Size()}, nil
 }
 
-// Delete implements sink.Store. Empty directories stay.
+// Delete implements sink.Store. It removes directories that have become empty.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := check(ctx, "delete", key); err != nil {
 		return err
 	}
 	err := wrap("delete", key, os.Remove(s.path(key)))
-	if errors.Is(err, sink.ErrNotFound) {
-		return nil
+	if err != nil && !errors.Is(err, sink.ErrNotFound) {
+		return err
 	}
-	return err
+	// A directory with anything in it cannot be removed, a temporary file included. So no object is in the way,
+	// and makeTemp begins again if its directory goes before its file is there.
+	for dir := filepath.Dir(s.path(key)); len(dir) > len(s.root) && os.Remove(dir) == nil; {
+		dir = filepath.Dir(dir)
+	}
+	return nil
 }
 
 func (s *Store) path(key string) string {
 	return filepath.Join(s.root, filepath.FromSlash(key))
 }
 
-// object is an open file. Renaming another file over its name does not
-// disturb it, so its reads never fail with sink.ErrChanged.
+// object is an open file. Renaming another file over its name does not disturb it, so its reads
+// never fail with sink.ErrChanged.
 type object struct {
 	*os.File
 	ctx  context.Context // of Open: reads end with it
@@ -140,8 +144,8 @@ func check(ctx context.Context, op, key string) error {
 	return wrap(op, key, ctx.Err())
 }
 
-// wrap makes a sink.Error, and ErrNotFound of what the file system says when
-// there is no such file (ENOTDIR: a directory of the path is a file).
+// wrap makes a sink.Error. Errors of the file system that mean "no such file" become ErrNotFound
+// (ENOTDIR: a directory of the path is a file).
 func wrap(op, key string, err error) error {
 	switch {
 	case err == nil:
@@ -149,7 +153,8 @@ func wrap(op, key string, err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR) && (op == "open" || op == "delete"):
 		err = fmt.Errorf("%w (%w)", sink.ErrNotFound, err)
 	case errors.Is(err, syscall.ENOSPC):
-		return &sink.Error{Op: op, Key: key, Err: err, Hint: "free space on the store's disk, then start again: nothing is lost"}
+		return &sink.Error{Op: op, Key: key, Err: err, Hint: "free space on the store's disk, then start again: " +
+			"nothing is lost"}
 	}
 	return &sink.Error{Op: op, Key: key, Err: err}
 }

@@ -13,12 +13,27 @@ import (
 // tempPattern names temporary files: '~' is in no key.
 const tempPattern = "~*.tmp"
 
-// writeTemp copies exactly size bytes of r into a new, synced temporary file
-// in dir and returns its path.
+// directoryRetries bounds how often a directory may vanish between its making and the first file in it.
+const directoryRetries = 100
+
+// makeTemp makes the directory, if need be, and writes a temporary file in it.
+func makeTemp(ctx context.Context, dir string, r io.Reader, size int64) (path string, err error) {
+	for attempt := 0; ; attempt++ {
+		if err = makeDir(dir); err == nil {
+			path, err = writeTemp(ctx, dir, r, size)
+		}
+		if !errors.Is(err, fs.ErrNotExist) || attempt == directoryRetries {
+			return path, err
+		}
+	}
+}
+
+// writeTemp copies exactly size bytes of r into a new, synced temporary file in dir and returns its
+// path.
 func writeTemp(ctx context.Context, dir string, r io.Reader, size int64) (path string, err error) {
 	f, err := os.CreateTemp(dir, tempPattern)
 	if err != nil {
-		return "", err
+		return "", err // nothing has been read
 	}
 	defer func() {
 		err = errors.Join(err, f.Close())
@@ -26,7 +41,7 @@ func writeTemp(ctx context.Context, dir string, r io.Reader, size int64) (path s
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	// One byte more than promised, to notice a reader that gives too much.
+	// One byte more than promised, to notice a reader that has too much.
 	n, err := io.Copy(f, io.LimitReader(contextReader{ctx, r}, size+1))
 	if err != nil {
 		return "", err
@@ -34,10 +49,7 @@ func writeTemp(ctx context.Context, dir string, r io.Reader, size int64) (path s
 	if n != size {
 		return "", fmt.Errorf("the reader gave %s than the %d bytes promised", moreOrLess(n > size), size)
 	}
-	if err := f.Chmod(0o644); err != nil { // CreateTemp makes files private
-		return "", err
-	}
-	return f.Name(), f.Sync()
+	return f.Name(), f.Sync() // CreateTemp has made it private
 }
 
 func moreOrLess(more bool) string {
@@ -60,8 +72,11 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// makeDir is os.MkdirAll that syncs the parent of each directory it makes:
-// an object must not vanish in a crash along with the entry of its directory.
+// dirMode: objects hold texts, and are their owner's alone.
+const dirMode = 0o700
+
+// makeDir is os.MkdirAll that syncs the parent of each directory it makes: an object must not
+// vanish in a crash along with the entry of its directory.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -76,7 +91,7 @@ func makeDir(dir string) error {
 	if err := makeDir(parent); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return syncDir(parent)

@@ -12,8 +12,8 @@ import (
 	"giantstream/sink"
 )
 
-// List implements sink.Store. It holds one directory at a time per level, not
-// the tree. Symbolic links are not followed.
+// List implements sink.Store. It holds one directory per level in memory, not the tree. It does not
+// follow symbolic links.
 func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[sink.Info, error] {
 	return func(yield func(sink.Info, error) bool) {
 		if err := sink.CheckPrefix(prefix); err != nil {
@@ -37,24 +37,24 @@ type lister struct {
 	yield  func(sink.Info, error) bool
 }
 
-// walk yields the objects below dir ("" or ending in a slash) and reports
-// whether to go on.
+// walk yields the objects below dir ("" or ending in a slash) and reports whether to continue.
 func (l *lister) walk(dir string) bool {
 	if err := l.ctx.Err(); err != nil {
 		return l.fail(err)
 	}
-	entries, err := os.ReadDir(l.store.path(dir))
+	entries, err := readDir(l.store.path(dir))
 	if err != nil {
 		if errors.Is(wrap("open", dir, err), sink.ErrNotFound) {
 			return true // nothing there, or deleted since
 		}
 		return l.fail(err)
 	}
-	// Sub-directories sort with their slash, so that the keys come out in
-	// byte order: "a-b" < "a/b".
+	// Sub-directories sort with their slash, so that the keys come out in byte order: "a-b" <
+	// "a/b".
 	keys := make([]string, 0, len(entries))
 	for _, e := range entries {
 		switch key := dir + e.Name(); {
+		case !e.IsDir() && key <= l.after: // most of a long directory, often
 		case sink.CheckKey(key) != nil: // temporary files, foreign files
 		case e.IsDir():
 			keys = append(keys, key+"/")
@@ -73,6 +73,16 @@ func (l *lister) walk(dir string) bool {
 		}
 	}
 	return true
+}
+
+// readDir is os.ReadDir without its order.
+func readDir(path string) (entries []fs.DirEntry, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.ReadDir(-1)
 }
 
 // mayHold reports whether dir can hold a key with the prefix and after it.

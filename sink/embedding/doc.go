@@ -1,21 +1,15 @@
-// Package embedding carries embeddings to their readers: a compacted topic
-// keyed by node id, and Parquet files of a generation.
-// docs/format/embeddings.md is the page of both formats.
+// Package embedding holds the embeddings of a generation in Parquet: WriteParquet and ReadParquet
+// keep the parts of generations/<g>/embeddings, through sink/parquetio. docs/format/embeddings.md
+// is the page of the format.
 //
-// # Topic
+// A Format makes vectors smaller: float16, int8 with a scale, or the first dimensions alone. A record
+// says which type it is of, and its Vector holds the numbers that readers will see.
 //
-// A Format turns a Record into a message: JSON, or Binary with the vector as
-// little-endian float32 and the rest in headers. The record of a deleted node
-// is a tombstone (null value) in both. Equal records give equal bytes, so a
-// record that is sent twice, as at-least-once delivery does, changes nothing.
+// The Status of a record says what the vector was made from. A node without text has a record with
+// the status NoText and without a vector: consumers never meet a vector of zeros, which has no
+// cosine. Formats leave such records as they are.
 //
-//	pub := embedding.NewPublisher(embedding.NewWriter(brokers, topic, nil), embedding.JSON)
-//	err := pub.Publish(ctx, records) // nil: every record is acknowledged by all replicas
-//
-// Decode reads both formats.
-//
-// # Parquet
-//
-// WriteParquet and ReadParquet hold the parts of
-// generations/<g>/embeddings, through sink/parquetio.
+// A Record is one embedding, in Parquet and on the embeddings topic alike. The topic is the subject
+// of ingest/embeddingtopic, so that whoever reads and writes embeddings in the store does not link
+// a Kafka client.
 package embedding

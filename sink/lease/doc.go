@@ -1,43 +1,44 @@
-// Package lease gives a right (to build the next generation, say) to one
-// holder at a time, by objects in the store and nothing else.
+// Package lease gives a right (to build the next generation, say) to one holder at a time, by means
+// of objects in the store and nothing else.
 //
-//	l := lease.New(lease.Options{Store: store, Name: "refresh", Holder: "worker-2"})
-//	held, err := l.Acquire(ctx)       // ErrHeld: another process has it; ask again later
-//	ctx, release := held.Keep(ctx)    // renewed in the background; ctx ends when it is lost
-//	defer release()
-//	build(ctx, held.Store())          // every write asks first whether the lease is still ours
+// New returns this process's view of a lease. Lease.Acquire takes the lease or returns ErrHeld.
+// Held.Keep renews it in the background, and ends its context when the lease is lost. Writes under
+// the lease go through Held.Store, which asks before each write whether the lease is still held.
 //
 // # Numbers
 //
-// Each holding of the lease has a number, and its own object
-// lease/<name>/<number>.json. The highest number in the store is the holder's:
-// a fencing number. A number is taken with Store.Create, so that of several who
-// try exactly one gets it, and only
+// Each holding of the lease has a number and an object of its own, lease/<name>/<number>.json. The
+// highest number in the store is the current holder's, and serves as a fencing number. A number is
+// taken with sink.Store's Create, so that exactly one of several processes gets it. A process may
+// take the next number only if
 //
-//   - when no object is there, or
-//   - the newest one says that it was released, or
+//   - there is no object, or
+//   - the newest object says that it was released, or
 //   - its holder is known to have ended (Options.Ended), or
-//   - it has not changed for as long as its holder promised (TTL), measured on
-//     one's own clock since one has first seen it as it is. The times in
-//     the object are for people; no clock is compared with another's.
+//   - it has not changed for as long as its holder promised to renew it (TTL). Each process measures
+//     this on its own clock, from when it first saw the object in its present state. The times in
+//     the object are for people; no process compares its clock with another's.
 //
-// The holder renews by replacing its own object, which nobody else writes. It
-// learns that it has lost by finding a higher number, never by its clock: a holder
-// that was asleep for an hour is still the holder if nobody came.
+// An object that cannot be read is that of an unknown holder: it may be taken over once it has not changed for
+// the default TTL. A holder that lives repairs it before that. Its number is used up all the same.
 //
-// The object of the highest number is never deleted, lower ones are, by whoever
-// has taken a higher one. A Create that comes late can therefore find a number free again
-// that was taken and removed long ago; so who has created a number looks
-// once more whether it is the highest before believing that it holds the lease.
+// The holder renews by replacing its own object, which no other process writes, and where the store can compare
+// and swap (sink.Replacer) only over what it has written itself. It learns of its
+// loss by finding a higher number, never by its clock: a holder that slept for an hour still holds
+// the lease if no other process came.
+//
+// The object of the highest number is never deleted. Lower ones are deleted by the process that has
+// taken a higher number. A late Create can therefore find a number free that was taken and removed
+// long ago. So a process that has created a number checks that it is the highest before it believes
+// that it holds the lease.
 //
 // # What a zombie can do
 //
-// A holder that is frozen between asking (Held.Check) and writing, and thawed after
-// another has taken over, completes that one write; the next asks again and fails with
-// ErrLost. No store without compare-and-swap can do better, so what is written
-// under a lease must bear one late write. Those of a generation do: its artifacts
-// are a function of the cut and settings in its document, which is created once, so
-// a late artifact is the one that is there already. A late document is either
-// "ready", as the successor's, or, after the commands fit and train alone, "building":
-// then the next refresh finds all artifacts and marks it ready again.
+// A holder that is frozen between the check and the write, and thawed after another process has
+// taken over, completes that one write. The next write is checked again and fails with ErrLost. No
+// store without compare-and-swap can do better, so what is written under a lease must tolerate one
+// late write. A generation does. Its artifacts are a function of the cut and the settings in its
+// document, which is created once, so a late artifact equals the one that is there. A late document
+// says "ready", like the successor's, or "building", after the commands fit and train alone. In the
+// second case the next refresh finds all artifacts and marks the document ready again.
 package lease

@@ -17,8 +17,7 @@ import (
 var (
 	// ErrHeld: another process holds the lease. A *HeldError says which.
 	ErrHeld = errors.New("lease is held by another process")
-	// ErrLost: another process has taken the lease over. It goes on from
-	// here; this one must not write any more.
+	// ErrLost: another process has taken the lease over. This process must not write any more.
 	ErrLost = errors.New("lease was taken over by another process")
 )
 
@@ -31,6 +30,11 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
+	if e.Damaged != "" {
+		return fmt.Sprintf("the object %s of lease %s is damaged (%s); unless a living holder repairs it, it expires "+
+			"after %s, or at once by 'giantstream verify --repair'", key(e.Name, e.Number), e.Name, e.Damaged,
+			defaultTTL)
+	}
 	return fmt.Sprintf("lease %s is held by %s since %s, last renewed at %s (holder's clock)",
 		e.Name, e.Holder, e.Acquired.UTC().Format(time.DateTime), e.Renewed.UTC().Format(time.TimeOnly))
 }
@@ -38,8 +42,8 @@ func (e *HeldError) Error() string {
 // Unwrap makes a HeldError an ErrHeld.
 func (e *HeldError) Unwrap() error { return ErrHeld }
 
-// DefaultTTL is how long a holder may be silent before it is taken for dead.
-const DefaultTTL = 30 * time.Second
+// defaultTTL is how long a holder may be silent before it is taken for dead.
+const defaultTTL = 30 * time.Second
 
 // maxTTL bounds what a record may ask others to wait.
 const maxTTL = time.Hour
@@ -51,34 +55,36 @@ type Options struct {
 	Name string
 	// Holder names this process for people.
 	Holder string
-	// Process identifies this process to Ended of others; "" if nothing does.
+	// Process identifies this process to the Ended functions of others; "" if they cannot recognise
+	// it.
 	Process string
-	// Ended reports whether the process is known to have ended, so that
-	// nobody waits for it; nil knows of none. It must be sure.
+	// Ended reports whether a process has certainly ended, so that its lease may be taken at once.
+	// If nil, no process is known to have ended.
 	Ended func(process string) bool
-	TTL   time.Duration    // DefaultTTL if 0
+	TTL   time.Duration    // defaultTTL if 0
 	Clock func() time.Time // time.Now if nil; must not jump, as time.Now's differences do not
 	Log   *slog.Logger     // discarded if nil
 	Rand  io.Reader        // crypto/rand if nil
 }
 
-// Lease is one process's view of a lease: it remembers since when the holder
-// has been silent, so ask the same one again. Not safe for concurrent use.
+// Lease is one process's view of a lease. It remembers since when the holder has been silent, so
+// call Acquire of the same Lease again. It is not safe for concurrent use.
 type Lease struct {
 	opts    Options
 	session string
-	// seen is the newest object as last read, since when it first looked so.
+	// seen is the newest object as last read; since is when this process first saw it in that
+	// state.
 	seen   []byte
 	number int64
 	since  time.Time
-	// renewed: the object of this number has changed before our eyes.
+	// renewed: the object of this number has changed since this process first saw it.
 	renewed bool
 }
 
 // New returns a view of the lease; nothing is read or written yet.
 func New(o Options) (*Lease, error) {
 	if o.TTL <= 0 {
-		o.TTL = DefaultTTL
+		o.TTL = defaultTTL
 	}
 	if o.TTL > maxTTL {
 		return nil, fmt.Errorf("lease %s: a time to live of %s is over %s", o.Name, o.TTL, maxTTL)
@@ -102,23 +108,22 @@ func New(o Options) (*Lease, error) {
 	return &Lease{opts: o, session: fmt.Sprintf("%x", random)}, nil
 }
 
-// raceTries bounds how often Acquire looks again after another was faster.
-const raceTries = 5
+// maxAttempts bounds how often Acquire tries again after another process was faster.
+const maxAttempts = 5
 
-// Acquire takes the lease if it is free, and returns a *HeldError if it is
-// not. It does not wait: whether a silent holder is dead shows only to one
-// who asks again and again.
+// Acquire takes the lease if it is free, and returns a *HeldError if it is not. It does not wait.
+// Call it again and again: only repeated calls reveal that a holder is silent.
 func (l *Lease) Acquire(ctx context.Context) (*Held, error) {
-	for try := 1; ; try++ {
-		held, err := l.try(ctx)
-		if err == nil || try == raceTries || !errors.Is(err, sink.ErrExists) && !errors.Is(err, ErrLost) {
+	for attempt := 1; ; attempt++ {
+		held, err := l.attempt(ctx)
+		if err == nil || attempt == maxAttempts || !errors.Is(err, sink.ErrExists) && !errors.Is(err, ErrLost) {
 			return held, err
 		}
 	}
 }
 
-// try is one attempt; ErrExists and ErrLost mean that another was faster.
-func (l *Lease) try(ctx context.Context) (*Held, error) {
+// attempt tries once; ErrExists and ErrLost mean that another process was faster.
+func (l *Lease) attempt(ctx context.Context) (*Held, error) {
 	numbers, err := list(ctx, l.opts.Store, l.opts.Name, 0)
 	if err != nil {
 		return nil, err
@@ -133,9 +138,9 @@ func (l *Lease) try(ctx context.Context) (*Held, error) {
 		case r == nil: // removed since, by the holder of a higher number
 			return nil, fmt.Errorf("%w: number %d is gone", ErrLost, newest)
 		case r.Session == l.session && !r.Released:
-			// Taken by an earlier call whose answer was lost.
-			held := &Held{lease: l, record: *r}
-			return held, held.Renew(ctx)
+			// An earlier call took it, and its answer was lost.
+			held := &Held{lease: l, record: *r, stored: data}
+			return held, held.renew(ctx)
 		}
 		if !l.free(newest, r, data) {
 			return nil, &HeldError{l.opts.Name, *r, l.renewed}
@@ -145,8 +150,7 @@ func (l *Lease) try(ctx context.Context) (*Held, error) {
 	return l.take(ctx, number, numbers)
 }
 
-// free notes what the newest object looks like and decides whether the lease
-// may be taken.
+// free remembers the state of the newest object and decides whether the lease may be taken.
 func (l *Lease) free(number int64, r *Record, data []byte) bool {
 	now := l.opts.Clock()
 	if number != l.number || !bytes.Equal(data, l.seen) {
@@ -155,11 +159,18 @@ func (l *Lease) free(number int64, r *Record, data []byte) bool {
 	}
 	silent := now.Sub(l.since)
 	switch {
+	case r.Damaged != "" && silent >= defaultTTL:
+		l.opts.Log.Warn("the lease's object is damaged, and no holder has repaired it; taking over under the next "+
+			"number", "lease", l.opts.Name, "object", key(l.opts.Name, number), "damage", r.Damaged,
+			"silent_for", silent)
+	case r.Damaged != "":
+		return false
 	case r.Released:
 	case r.Process != "" && l.opts.Ended(r.Process):
 		l.opts.Log.Info("the lease's holder has ended without releasing it", "lease", l.opts.Name, "holder", r.Holder)
 	case silent >= time.Duration(r.TTLMillis)*time.Millisecond:
-		l.opts.Log.Warn("the lease's holder is silent; taking over", "lease", l.opts.Name, "holder", r.Holder, "silent_for", silent)
+		l.opts.Log.Warn("the lease's holder is silent; taking over", "lease", l.opts.Name, "holder", r.Holder,
+			"silent_for", silent)
 	default:
 		return false
 	}
@@ -170,7 +181,7 @@ func (l *Lease) free(number int64, r *Record, data []byte) bool {
 func (l *Lease) take(ctx context.Context, number int64, lower []int64) (*Held, error) {
 	o := l.opts
 	now := o.Clock()
-	held := &Held{lease: l, record: Record{Format: Format, Number: number, Holder: o.Holder, Session: l.session,
+	held := &Held{lease: l, record: Record{Format: recordFormat, Number: number, Holder: o.Holder, Session: l.session,
 		Process: o.Process, TTLMillis: o.TTL.Milliseconds(), Acquired: now, Renewed: now}}
 	data, err := held.record.encode()
 	if err != nil {
@@ -179,18 +190,21 @@ func (l *Lease) take(ctx context.Context, number int64, lower []int64) (*Held, e
 	if err := o.Store.Create(ctx, key(o.Name, number), data); err != nil {
 		return nil, fmt.Errorf("take lease %s: %w", o.Name, err)
 	}
-	if err := held.Check(ctx); err != nil { // see doc.go, "Numbers"
+	held.stored = data
+	if err := held.check(ctx); err != nil { // see doc.go, "Numbers"
 		return nil, err
 	}
 	for _, n := range lower {
 		if err := o.Store.Delete(ctx, key(o.Name, n)); err != nil {
-			o.Log.Debug("old lease object not removed; the next holder will", "lease", o.Name, "number", n, "error", err)
+			o.Log.Debug("old lease object not removed; the next holder will",
+				"lease", o.Name, "number", n, "error", err)
 		}
 	}
 	return held, nil
 }
 
-// read returns an object and its bytes, nil if it is gone.
+// read returns an object and its bytes, nil if it is gone. A damaged object is one of an unknown holder, which
+// may live and repair it with its next renewal.
 func read(ctx context.Context, store sink.Store, name string, number int64) (*Record, []byte, error) {
 	data, err := sink.ReadAll(ctx, store, key(name, number))
 	if errors.Is(err, sink.ErrNotFound) {
@@ -199,12 +213,13 @@ func read(ctx context.Context, store sink.Store, name string, number int64) (*Re
 	if err != nil {
 		return nil, nil, fmt.Errorf("look at lease %s: %w", name, err)
 	}
-	r, err := Decode(data)
+	r, err := decode(data, number)
+	if errors.Is(err, errDamaged) {
+		return &Record{Number: number, Holder: "an unknown process", TTLMillis: defaultTTL.Milliseconds(),
+			Damaged: err.Error()}, data, nil
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", key(name, number), err)
-	}
-	if r.Number != number {
-		return nil, nil, fmt.Errorf("%s holds number %d", key(name, number), r.Number)
 	}
 	return r, data, nil
 }

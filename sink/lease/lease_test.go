@@ -73,16 +73,16 @@ func TestOnlyASilentHolderIsTakenOver(t *testing.T) {
 	held := acquire(t, a)
 	_ = mustBeHeld(t, b)
 	for range 5 {
-		here.advance(DefaultTTL - 1)
+		here.advance(defaultTTL - 1)
 		_ = mustBeHeld(t, b)
-		if err := held.Renew(t.Context()); err != nil {
+		if err := held.renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if by := mustBeHeld(t, b); !by.Seen {
 			t.Error("b has seen a renew the lease, but does not say so")
 		}
 	}
-	here.advance(DefaultTTL)
+	here.advance(defaultTTL)
 	if got := acquire(t, b); got.Number() != 2 {
 		t.Errorf("number %d, want 2", got.Number())
 	}
@@ -91,8 +91,8 @@ func TestOnlyASilentHolderIsTakenOver(t *testing.T) {
 func TestHolderThatNobodyReplacedGoesOn(t *testing.T) {
 	store, c := &memstore.Store{}, &clock{}
 	held := acquire(t, process(t, store, "a", c))
-	c.advance(10 * DefaultTTL) // asleep, but alone
-	for _, err := range []error{held.Check(t.Context()), held.Renew(t.Context())} {
+	c.advance(10 * defaultTTL) // asleep, but alone
+	for _, err := range []error{held.check(t.Context()), held.renew(t.Context())} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -119,7 +119,7 @@ func TestZombieWritesNothing(t *testing.T) {
 	}
 	b := process(t, store, "b", here)
 	_ = mustBeHeld(t, b)
-	here.advance(DefaultTTL)
+	here.advance(defaultTTL)
 	successor := acquire(t, b)
 	if err := sink.PutBytes(t.Context(), successor.Store(), "work", []byte("whole")); err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func TestZombieWritesNothing(t *testing.T) {
 
 	fenced := zombie.Store()
 	for op, err := range map[string]error{
-		"check":  zombie.Check(t.Context()),
-		"renew":  zombie.Renew(t.Context()),
+		"check":  zombie.check(t.Context()),
+		"renew":  zombie.renew(t.Context()),
 		"put":    sink.PutBytes(t.Context(), fenced, "work", []byte("late")),
 		"create": fenced.Create(t.Context(), "more", []byte("late")),
 		"delete": fenced.Delete(t.Context(), "work"),
@@ -143,13 +143,13 @@ func TestZombieWritesNothing(t *testing.T) {
 	if data, err := sink.ReadAll(t.Context(), store, "work"); err != nil || string(data) != "whole" {
 		t.Errorf("work is %q (%v)", data, err)
 	}
-	if err := successor.Check(t.Context()); err != nil {
+	if err := successor.check(t.Context()); err != nil {
 		t.Errorf("the successor: %v", err)
 	}
 }
 
-// A process that has looked, and then slept while others took, released and
-// tidied away, creates a number that is long past. It must not believe in it.
+// A process that has looked, and then slept while others took, released and tidied away, creates a
+// number that is long past. It must not believe in it.
 func TestLateCreateIsNoHolding(t *testing.T) {
 	store := &memstore.Store{}
 	first := acquire(t, process(t, store, "a", &clock{}))
@@ -206,8 +206,7 @@ func TestLostAnswerOfCreateIsFoundAgain(t *testing.T) {
 	}
 }
 
-// Of many that try at once, exactly one holds the lease at any time, and
-// numbers only grow.
+// Of many that try at once, exactly one holds the lease at any time, and numbers only grow.
 func TestManyContenders(t *testing.T) {
 	store := &memstore.Store{}
 	var (
@@ -231,7 +230,7 @@ func TestManyContenders(t *testing.T) {
 				mu.Lock() // the lease itself excludes others: this only appends
 				numbers = append(numbers, held.Number())
 				mu.Unlock()
-				if err := held.Check(t.Context()); err != nil {
+				if err := held.check(t.Context()); err != nil {
 					t.Errorf("number %d: %v", held.Number(), err)
 				}
 				if err := held.Release(t.Context()); err != nil {
@@ -305,7 +304,7 @@ func TestStoreErrorsAreNoHolding(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	r := Record{Format: Format, Number: 3, Holder: "a", Session: "x", TTLMillis: 30_000}
+	r := Record{Format: recordFormat, Number: 3, Holder: "a", Session: "x", TTLMillis: 30_000}
 	data, err := r.encode()
 	if err != nil {
 		f.Fatal(err)
@@ -315,7 +314,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "number": -1}`))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := Decode(data)
+		r, err := decode(data, 12)
 		if err != nil {
 			return
 		}
@@ -323,7 +322,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Skip(err) // years that RFC 3339 cannot write
 		}
-		if _, err := Decode(again); err != nil {
+		if _, err := decode(again, 12); err != nil {
 			t.Errorf("%s is read, but not %s: %v", data, again, err)
 		}
 	})

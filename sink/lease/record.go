@@ -3,37 +3,46 @@ package lease
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"giantstream/internal/seal"
 	"giantstream/sink"
 )
 
-// Format is the version of a lease object's JSON; readers refuse others.
-const Format = 1
+// recordFormat is the version of a lease object's JSON that is written. Readers know every version from 1 to
+// this one, and refuse others. Version 2 added the checksum.
+const recordFormat = 2
 
-// Record is a lease object, lease/<name>/<number, 20 digits>.json.
-// Format page: docs/format/lease.md.
+// Record is a lease object, lease/<name>/<number, 20 digits>.json. Format page:
+// docs/format/lease.md.
 type Record struct {
 	Format int   `json:"format"`
 	Number int64 `json:"number"` // as in the key
-	// Holder names the process for people, Session this use of it for sure.
+	// Holder names the process for people. Session identifies this Lease uniquely.
 	Holder  string `json:"holder"`
 	Session string `json:"session"`
-	// Process is what Options.Ended recognises, "" where there is no such thing.
+	// Process is what Options.Ended recognises; it may be "".
 	Process string `json:"process,omitempty"`
-	// TTLMillis is how long the object may stay as it is before the lease
-	// may be taken from its holder.
+	// TTLMillis is how long the object may stay unchanged before the lease may be taken from its
+	// holder.
 	TTLMillis int64 `json:"ttl_ms"`
-	// Renewals counts, so that each renewal changes the object.
+	// Renewals is a counter, so that each renewal changes the object.
 	Renewals int64 `json:"renewals"`
 	Released bool  `json:"released"`
-	// Acquired and Renewed are by the holder's clock, for people.
+	// Acquired and Renewed are by the holder's clock, for people only.
 	Acquired time.Time `json:"acquired"`
 	Renewed  time.Time `json:"renewed"`
+	// Damaged is why the object cannot be read, "" if it can. Of the other fields, Number and TTLMillis are
+	// known then.
+	Damaged string `json:"damaged,omitempty"`
 }
+
+// errDamaged: the object is no lease.
+var errDamaged = errors.New("lease object is damaged")
 
 func prefix(name string) string { return "lease/" + name + "/" }
 
@@ -42,40 +51,46 @@ func key(name string, number int64) string {
 }
 
 // numberOf is the inverse of key.
-func numberOf(name, k string) (int64, error) {
+func numberOf(name, k string) (n int64, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(k, prefix(name)), ".json")
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 1 || key(name, n) != k {
-		return 0, fmt.Errorf("%q is no lease object; remove it", k)
-	}
-	return n, nil
+	return n, err == nil && n > 0 && key(name, n) == k
 }
 
 func (r *Record) encode() ([]byte, error) {
-	data, err := json.MarshalIndent(r, "", "  ")
+	data, err := seal.JSON(r)
 	if err != nil {
 		return nil, fmt.Errorf("encode lease: %w", err)
 	}
-	return append(data, '\n'), nil
+	return data, nil
 }
 
-// Decode reads a lease object.
-func Decode(data []byte) (*Record, error) {
+// decode reads the object of a number; errDamaged if it is not what a holder has written.
+func decode(data []byte, number int64) (*Record, error) {
+	body, sealed, err := seal.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
 	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("lease does not parse: %w", err)
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("%w: it does not parse: %w", errDamaged, err)
 	}
-	if r.Format != Format {
-		return nil, fmt.Errorf("lease has format %d, this version reads %d: it was written by another release", r.Format, Format)
+	if sealed && r.Format > recordFormat {
+		return nil, fmt.Errorf("lease has format %d, this version reads 1 to %d: it was written by another release",
+			r.Format, recordFormat)
 	}
-	if r.Number < 1 || r.TTLMillis < 1 || r.TTLMillis > maxTTL.Milliseconds() || r.Session == "" {
-		return nil, fmt.Errorf("lease has number %d, session %q and a time to live of %d ms", r.Number, r.Session, r.TTLMillis)
+	if r.Format != 1 && !sealed {
+		return nil, fmt.Errorf("%w: format %d without a checksum", errDamaged, r.Format)
+	}
+	if r.Number != number || r.TTLMillis < 1 || r.TTLMillis > maxTTL.Milliseconds() || r.Session == "" {
+		return nil, fmt.Errorf("%w: it has number %d, session %q and a time to live of %d ms", errDamaged, r.Number,
+			r.Session, r.TTLMillis)
 	}
 	return &r, nil
 }
 
-// Newest returns the record of the lease's highest number, nil if nobody has
-// ever held it. It may be released, and its holder may be gone.
+// Newest returns the record of the lease's highest number, nil if the lease was never held. The
+// lease may be released, its holder may be gone, and its object damaged.
 func Newest(ctx context.Context, store sink.Store, name string) (*Record, error) {
 	for {
 		numbers, err := list(ctx, store, name, 0)
@@ -89,17 +104,16 @@ func Newest(ctx context.Context, store sink.Store, name string) (*Record, error)
 	}
 }
 
-// list returns the numbers after the given one, ascending.
+// list returns the numbers after the given one, ascending. Other objects below the lease's prefix are none of
+// its business.
 func list(ctx context.Context, store sink.Store, name string, after int64) (numbers []int64, err error) {
 	for info, err := range store.List(ctx, prefix(name), key(name, after)) {
 		if err != nil {
 			return nil, fmt.Errorf("look at lease %s: %w", name, err)
 		}
-		n, err := numberOf(name, info.Key)
-		if err != nil {
-			return nil, err
+		if n, ok := numberOf(name, info.Key); ok {
+			numbers = append(numbers, n)
 		}
-		numbers = append(numbers, n)
 	}
 	return numbers, nil
 }

@@ -1,5 +1,4 @@
-// Package memstore keeps a sink.Store in memory, for tests: it can fail any
-// call on demand and says how many there were.
+// Package memstore keeps a sink.Store in memory, for tests, and can fail any call on demand.
 package memstore
 
 import (
@@ -18,12 +17,12 @@ import (
 
 // Store is a sink.Store in memory. The zero value is empty and ready.
 type Store struct {
-	// Fail, if set, is asked before every call, with the names that
-	// sink.Error uses ("put", "create", "open", "read", "list", "delete");
-	// an error it returns becomes the call's. Set it before first use.
+	// Fail, if set, is asked before every call, with the names that sink.Error uses ("put",
+	// "create", "open", "read", "list", "delete"); an error it returns becomes the call's. Set it
+	// before first use.
 	Fail func(op, key string) error
-	// FailAfter is asked after every "put", "create" and "delete" that has
-	// taken effect: an error then is a response that got lost.
+	// FailAfter is asked after every "put", "create" and "delete" that has taken effect: its error
+	// stands for a lost response.
 	FailAfter func(op, key string) error
 	// Now dates objects; time.Now if nil.
 	Now func() time.Time
@@ -37,7 +36,10 @@ type entry struct {
 	modified time.Time
 }
 
-var _ sink.Store = (*Store)(nil)
+var (
+	_ sink.Store    = (*Store)(nil)
+	_ sink.Replacer = (*Store)(nil)
+)
 
 // URL implements sink.Store.
 func (s *Store) URL() string { return "memory://" }
@@ -72,9 +74,30 @@ func (s *Store) Create(ctx context.Context, key string, data []byte) error {
 	}
 	s.mu.Unlock()
 	if taken {
-		return sink.SettleCreate(ctx, s, key, data)
+		return sink.ConfirmCreate(ctx, s, key, data)
 	}
 	return s.end("create", key)
+}
+
+// Replace implements sink.Replacer. Fail and FailAfter know it as "put".
+func (s *Store) Replace(ctx context.Context, key string, old, data []byte) error {
+	if err := s.begin(ctx, "put", key); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	e, ok := s.objects[key]
+	done, err := false, error(&sink.Error{Op: "replace", Key: key, Err: sink.ErrNotFound})
+	if ok {
+		done, err = sink.CompareStored(key, e.data, old, data)
+	}
+	if err == nil && !done {
+		s.store(key, bytes.Clone(data))
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.end("put", key)
 }
 
 // store needs s.mu held.

@@ -7,7 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A Type is how values of a column become Go values.
+// A Type converts the values of a column to Go values.
 type Type[V any] struct {
 	kind  parquet.Kind
 	value func(parquet.Value) V
@@ -24,6 +24,11 @@ func Int32() Type[int32] { return Type[int32]{parquet.Int32, parquet.Value.Int32
 // Int64 is the type of 64-bit integer and timestamp columns.
 func Int64() Type[int64] { return Type[int64]{parquet.Int64, parquet.Value.Int64} }
 
+// Int8 is the type of 8-bit integer columns, which Parquet keeps as 32-bit ones.
+func Int8() Type[int8] {
+	return Type[int8]{parquet.Int32, func(v parquet.Value) int8 { return int8(v.Int32()) }}
+}
+
 // Float is the type of single-precision columns.
 func Float() Type[float32] { return Type[float32]{parquet.Float, parquet.Value.Float} }
 
@@ -36,6 +41,15 @@ type Column[T any] struct {
 	kind  parquet.Kind
 	lists int // depth of lists: 0, 1 or 2
 	read  func(c *cursor, rows []T) error
+	// optional: files of earlier versions lack the column.
+	optional bool
+}
+
+// Optional returns the column as one that files of earlier versions lack: their rows keep the zero
+// value.
+func (col Column[T]) Optional() Column[T] {
+	col.optional = true
+	return col
 }
 
 // Scalar reads a column of single values; null gives the zero value.
@@ -55,8 +69,7 @@ func Scalar[T, V any](name string, t Type[V], set func(*T, V)) Column[T] {
 	}}
 }
 
-// List reads a column of lists. Null and empty lists give nil; null elements
-// are left out.
+// List reads a column of lists. Null and empty lists give nil; null elements are left out.
 func List[T, V any](name string, t Type[V], set func(*T, []V)) Column[T] {
 	return Column[T]{Name: name, kind: t.kind, lists: 1, read: func(c *cursor, rows []T) error {
 		lists, err := readLists(c, len(rows), t)
@@ -114,9 +127,9 @@ func (l *lists[V]) rowStart(i int) int {
 	return l.rows[i-1]
 }
 
-// readLists reassembles rows from repetition and definition levels as Dremel
-// describes them (Melnik et al., VLDB 2010, section 4): repetition level 0
-// starts a row, 1 an entry of the outer list, 2 one of the inner list.
+// readLists reassembles rows from repetition and definition levels as Dremel describes them (Melnik
+// et al., VLDB 2010, section 4): repetition level 0 starts a row, 1 an entry of the outer list, 2
+// one of the inner list.
 func readLists[V any](c *cursor, rows int, t Type[V]) (lists[V], error) {
 	nested := c.depth == 2
 	l := lists[V]{values: make([]V, 0, c.expect), rows: make([]int, rows)}
@@ -149,7 +162,7 @@ func readLists[V any](c *cursor, rows int, t Type[V]) (lists[V], error) {
 	return l, nil
 }
 
-// leaf is where a column of ours lies in a file.
+// leaf is the place of a Column in a file.
 type leaf struct {
 	index   int // among the file's leaf columns
 	present int // definition level of a value that is there
@@ -157,16 +170,21 @@ type leaf struct {
 	depth   int // of lists
 }
 
-func findLeaves[T any](f *parquet.File, columns []Column[T]) (leaves []leaf, err error) {
+// findLeaves returns the columns that the file has, and their places. Only optional ones may be
+// missing.
+func findLeaves[T any](f *parquet.File, columns []Column[T]) (found []Column[T], leaves []leaf, err error) {
 	defer recoverCorrupt(&err)
 	for _, col := range columns {
+		if _, has := f.Schema().Lookup(col.Name); !has && col.optional {
+			continue
+		}
 		l, err := col.find(f)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		leaves = append(leaves, l)
+		found, leaves = append(found, col), append(leaves, l)
 	}
-	return leaves, nil
+	return found, leaves, nil
 }
 
 func (col Column[T]) find(f *parquet.File) (leaf, error) {

@@ -31,8 +31,8 @@ func (c Compression) codec() compress.Codec {
 	return zstdCodec
 }
 
-// fastSnappy is Snappy at its usual pace. The library's codec searches longer for
-// matches, in twice the time.
+// fastSnappy is Snappy at its usual pace. The library's codec searches longer for matches and takes
+// twice the time.
 type fastSnappy struct{ snappy.Codec }
 
 func (*fastSnappy) Encode(dst, src []byte) ([]byte, error) {

@@ -24,15 +24,13 @@ func newCursor(pages parquet.Pages, l leaf) *cursor {
 	return &cursor{leaf: l, pages: pages, buf: make([]parquet.Value, 0, 512)}
 }
 
-// more reports whether buf[at] holds the next value. After false, short says
-// why.
+// more reports whether buf[at] holds the next value. After false, short says why.
 func (c *cursor) more() bool { return c.at < len(c.buf) || c.fill() }
 
 // failed reports whether reading has ended in an error, not at the end.
 func (c *cursor) failed() bool { return !errors.Is(c.err, io.EOF) }
 
-// short is the error of a column that has no more values though its row
-// group states more rows.
+// short is the error of a column that has no more values though its row group states more rows.
 func (c *cursor) short() error {
 	if c.failed() {
 		return c.err
@@ -40,8 +38,8 @@ func (c *cursor) short() error {
 	return fmt.Errorf("%w: fewer rows than the row group states", ErrCorrupt)
 }
 
-// fill reads more values into the empty buf. Values point into the page, so it
-// is released only after they have been used up.
+// fill reads more values into the empty buf. Values point into the page, so the page is released
+// only after they have been used up.
 func (c *cursor) fill() bool {
 	for c.err == nil {
 		if c.values == nil && !c.nextPage() {

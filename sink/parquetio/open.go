@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -19,8 +20,15 @@ var (
 	ErrSchema = errors.New("unexpected parquet schema")
 )
 
+// maxFooter bounds a file's footer.
+const maxFooter = 64 << 20
+
 // readBuffer is the read-ahead per column: on S3, the size of a GET.
 const readBuffer = 1 << 20
+
+// OpenFile reads the footer of any Parquet file, and refuses one that its reading would need too much
+// memory for. For the pages see CheckPages.
+func OpenFile(r io.ReaderAt, size int64) (*parquet.File, error) { return openFile(r, size) }
 
 // openFile reads the footer.
 func openFile(r io.ReaderAt, size int64) (f *parquet.File, err error) {
@@ -49,8 +57,8 @@ func openFormat(r io.ReaderAt, size int64, format string) (*parquet.File, error)
 	return f, checkFormat(f, format)
 }
 
-// checkFooter guards the library, which allocates whatever length the footer
-// states: the last 8 bytes are the footer's length and "PAR1".
+// checkFooter guards the library, which allocates whatever length the footer states: the last 8
+// bytes are the footer's length and "PAR1".
 func checkFooter(r io.ReaderAt, size int64) error {
 	const head, tail = 4, 8
 	if size < head+tail {
@@ -63,29 +71,45 @@ func checkFooter(r io.ReaderAt, size int64) error {
 	if string(b[4:]) != "PAR1" {
 		return fmt.Errorf("%w: it does not end in PAR1", ErrCorrupt)
 	}
-	if n := int64(binary.LittleEndian.Uint32(b[:4])); n > size-head-tail {
+	n := int64(binary.LittleEndian.Uint32(b[:4]))
+	switch {
+	case n > size-head-tail:
 		return fmt.Errorf("%w: a footer of %d bytes in a file of %d", ErrCorrupt, n, size)
+	case n > maxFooter:
+		return fmt.Errorf("%w: a footer of %d bytes, at most %d are read; split the file", ErrCorrupt, n, maxFooter)
+	}
+	footer := make([]byte, n)
+	if _, err := r.ReadAt(footer, size-tail-n); err != nil {
+		return fmt.Errorf("read parquet footer: %w", err)
+	}
+	if err := (&thriftWalk{b: footer}).structure(); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
 }
 
-// checkFormat refuses a file that names another format or version. A file that
-// names none, because another tool has rewritten it, is judged by its columns.
+// checkFormat refuses a file that names another format or a later version. A file that names none,
+// because another tool has rewritten it, is checked by its columns alone, and so is an earlier
+// version: columns that it lacks are Optional.
 func checkFormat(f *parquet.File, want string) error {
-	got, ok := f.Lookup(FormatKey)
+	got, ok := f.Lookup(formatKey)
 	if !ok || got == want {
 		return nil
 	}
 	hint := "is this the right file?"
-	kind, _, _ := strings.Cut(got, "/")
-	if wantKind, _, _ := strings.Cut(want, "/"); kind == wantKind {
+	kind, version, _ := strings.Cut(got, "/")
+	if wantKind, wantVersion, _ := strings.Cut(want, "/"); kind == wantKind {
+		has, err := strconv.Atoi(version)
+		if knows, _ := strconv.Atoi(wantVersion); err == nil && 1 <= has && has < knows {
+			return nil
+		}
 		hint = "it was written by another version of giantstream"
 	}
 	return fmt.Errorf("%w: the file holds %q, this reader knows %q (%s)", ErrSchema, got, want, hint)
 }
 
-// corrupt marks what the Parquet library complains about as ErrCorrupt, unless
-// the store is to blame: that may go away, damage does not.
+// corrupt marks an error of the Parquet library as ErrCorrupt, unless the store caused it: a fault
+// of the store may pass, damage does not.
 func corrupt(err error) error {
 	if _, ok := errors.AsType[*sink.Error](err); ok {
 		return err
@@ -93,8 +117,8 @@ func corrupt(err error) error {
 	return fmt.Errorf("%w: %w", ErrCorrupt, err)
 }
 
-// recoverCorrupt turns a panic of the Parquet library, which trusts some of
-// what files say, into ErrCorrupt.
+// recoverCorrupt turns a panic of the Parquet library, which trusts some of what files say, into
+// ErrCorrupt.
 func recoverCorrupt(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v", ErrCorrupt, p)

@@ -28,8 +28,8 @@ func columns() []parquetio.Column[item] {
 	}
 }
 
-// required is the file as we write it; optional as other tools rewrite it,
-// with every level nullable, another column, and the columns in another order.
+// required is the file as we write it; optional as other tools rewrite it, with every level
+// nullable, another column, and the columns in another order.
 type required struct {
 	ID   string    `parquet:"id"`
 	N    int64     `parquet:"n"`
@@ -131,8 +131,8 @@ func TestReadRefusesOtherFiles(t *testing.T) {
 		{"no rows, missing column", file(t, []struct {
 			ID string `parquet:"id"`
 		}{}), "column n is missing"},
-		{"another format", file(t, []required{{}}, parquet.KeyValueMetadata(parquetio.FormatKey, "boxes/1")), "is this the right file?"},
-		{"another version", file(t, []required{{}}, parquet.KeyValueMetadata(parquetio.FormatKey, "items/2")), "another version of giantstream"},
+		{"another format", file(t, []required{{}}, parquet.KeyValueMetadata("giantstream.format", "boxes/1")), "is this the right file?"},
+		{"another version", file(t, []required{{}}, parquet.KeyValueMetadata("giantstream.format", "items/2")), "another version of giantstream"},
 	} {
 		_, err := read(tt.data)
 		if !errors.Is(err, parquetio.ErrSchema) || !strings.Contains(err.Error(), tt.want) {

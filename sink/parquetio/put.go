@@ -10,8 +10,8 @@ import (
 	"iter"
 	"os"
 
+	"giantstream/internal/tempfile"
 	"giantstream/sink"
-	"giantstream/sink/tempfile"
 )
 
 // Info describes a stored file, for the manifest that names it.
@@ -21,12 +21,17 @@ type Info struct {
 	CRC32C uint32 // of the whole file, Castagnoli polynomial
 }
 
+// Ref names the file as an object under key.
+func (i Info) Ref(key string) sink.Ref { return sink.Ref{Key: key, Bytes: i.Bytes, CRC32C: i.CRC32C} }
+
 // writeBatch is how many rows are handed to the Parquet writer at a time.
 const writeBatch = 256
 
-// Put writes the rows to a temporary file, verifies it and stores it under key.
-// An error of the sequence ends it, and nothing is stored then.
-func Put[T any](ctx context.Context, s sink.Store, key string, format Format[T], rows iter.Seq2[T, error]) (info Info, err error) {
+// Put writes the rows to a temporary file, verifies it and stores it under key. An error of the
+// sequence ends it, and nothing is stored then.
+func Put[T any](
+	ctx context.Context, s sink.Store, key string, format Format[T], rows iter.Seq2[T, error],
+) (info Info, err error) {
 	defer func() {
 		if err != nil {
 			info, err = Info{}, fmt.Errorf("write %s: %w", key, err)
@@ -80,8 +85,8 @@ func write[T any](ctx context.Context, f *os.File, format Format[T], rows iter.S
 	return Info{Rows: w.Rows(), Bytes: size, CRC32C: sum.Sum32()}, err
 }
 
-// verify opens the finished file and compares its row counts with what was
-// written: a writer that loses rows must not get past this point.
+// verify opens the finished file and compares its row counts with what was written: a writer that
+// loses rows must not get past this point.
 func verify(f *os.File, info Info) error {
 	file, err := openFile(f, info.Bytes)
 	if err != nil {
@@ -92,7 +97,8 @@ func verify(f *os.File, info Info) error {
 		groups += g.NumRows()
 	}
 	if file.NumRows() != info.Rows || groups != info.Rows {
-		return fmt.Errorf("verify the finished file: %d rows were written, its footer says %d and its row groups hold %d",
+		return fmt.Errorf("verify the finished file: %d rows were written, "+
+			"its footer says %d and its row groups hold %d",
 			info.Rows, file.NumRows(), groups)
 	}
 	return nil

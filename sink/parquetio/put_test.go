@@ -17,7 +17,8 @@ type number struct {
 }
 
 func numbers() Format[number] {
-	return Format[number]{Name: "numbers/1", Size: func(*number) int { return 8 }, Generation: func(r *number) int64 { return r.N }}
+	return Format[number]{Name: "numbers/1", Size: func(*number) int { return 8 },
+		Generation: func(r *number) int64 { return r.N }}
 }
 
 func count(n int64, err error) func(func(number, error) bool) {
@@ -95,7 +96,7 @@ func TestMetadataNamesFormatAndGeneration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{FormatKey: "numbers/1", GenerationKey: "5"} {
+	for key, want := range map[string]string{formatKey: "numbers/1", generationKey: "5"} {
 		if got, _ := f.Lookup(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}

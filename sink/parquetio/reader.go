@@ -15,55 +15,37 @@ import (
 // readBatch is how many rows are decoded at a time.
 const readBatch = 256
 
-// Get yields the rows of the object under key, with the given columns filled
-// in. The sequence ends at the first error.
-func Get[T any](ctx context.Context, s sink.Store, key, format string, columns []Column[T]) iter.Seq2[T, error] {
-	return get(ctx, s, key, format, columns, allGroups)
-}
-
-// GetGroup is Get for the rows of one row group, counted from 0.
-func GetGroup[T any](ctx context.Context, s sink.Store, key, format string, columns []Column[T], group int) iter.Seq2[T, error] {
-	return get(ctx, s, key, format, columns, group)
-}
-
-// Groups returns how many rows each row group of the object under key has.
-func Groups(ctx context.Context, s sink.Store, key, format string) (_ []int64, err error) {
-	obj, err := s.Open(ctx, key)
+// FormatName returns the name and version of the format of a file of size bytes, "" if it names none.
+func FormatName(r io.ReaderAt, size int64) (string, error) {
+	f, err := openFile(r, size)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer obj.Close() //nolint:errcheck // read only
-	f, err := openFormat(obj, obj.Size(), format)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	var rows []int64
-	for _, g := range f.RowGroups() {
-		rows = append(rows, g.NumRows())
-	}
-	return rows, nil
+	name, _ := f.Lookup(formatKey)
+	return name, nil
 }
 
-// Read yields the rows of a file of size bytes.
-func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T]) iter.Seq2[T, error] {
-	return read(r, size, format, columns, allGroups)
-}
-
-// allGroups stands for every row group.
-const allGroups = -1
-
-func get[T any](ctx context.Context, s sink.Store, key, format string, columns []Column[T], group int) iter.Seq2[T, error] {
+// Get yields the rows of an object, with the columns that choose returns filled in. It reads the object
+// through first: sink.ErrDamaged if it is not what ref says, before any row. The sequence ends at the
+// first error.
+func Get[T any](ctx context.Context, s sink.Store, ref sink.Ref,
+	choose func(sink.Object) (format string, columns []Column[T], err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
-		obj, err := s.Open(ctx, key)
+		obj, err := sink.OpenVerified(ctx, s, ref)
 		if err != nil {
 			yield(zero, err)
 			return
 		}
 		defer obj.Close() //nolint:errcheck // read only
-		for row, err := range read(obj, obj.Size(), format, columns, group) {
+		format, columns, err := choose(obj)
+		if err != nil {
+			yield(zero, fmt.Errorf("read %s: %w", ref.Key, err))
+			return
+		}
+		for row, err := range Read(obj, obj.Size(), format, columns) {
 			if err != nil {
-				err = fmt.Errorf("read %s: %w", key, err)
+				err = fmt.Errorf("read %s: %w", ref.Key, err)
 			}
 			if !yield(row, err) {
 				return
@@ -72,26 +54,20 @@ func get[T any](ctx context.Context, s sink.Store, key, format string, columns [
 	}
 }
 
-func read[T any](r io.ReaderAt, size int64, format string, columns []Column[T], group int) iter.Seq2[T, error] {
+// Read yields the rows of a file of size bytes.
+func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		f, err := openFormat(r, size, format)
 		var leaves []leaf
 		if err == nil {
-			leaves, err = findLeaves(f, columns)
-		}
-		if err == nil && (group < allGroups || group >= len(f.RowGroups())) {
-			err = fmt.Errorf("%w: row group %d of %d", ErrCorrupt, group, len(f.RowGroups()))
+			columns, leaves, err = findLeaves(f, columns)
 		}
 		if err != nil {
 			yield(zero, err)
 			return
 		}
-		groups := f.RowGroups()
-		if group != allGroups {
-			groups = groups[group : group+1]
-		}
-		for _, g := range groups {
+		for _, g := range f.RowGroups() {
 			for row, err := range readGroup(g, columns, leaves) {
 				if !yield(row, err) || err != nil {
 					return
@@ -152,8 +128,8 @@ func readRows[T any](cursors []*cursor, columns []Column[T], rows []T) (err erro
 	return nil
 }
 
-// Select returns the columns with the given names, all of them if there are
-// none, in the order of all.
+// Select returns the columns with the given names, all of them if there are none, in the order of
+// all.
 func Select[T any](all []Column[T], names []string) ([]Column[T], error) {
 	if len(names) == 0 {
 		return all, nil

@@ -10,26 +10,25 @@ import (
 
 // Keys of the file's metadata.
 const (
-	// FormatKey holds the artifact and its version: "rows/1".
-	FormatKey = "giantstream.format"
-	// GenerationKey holds the highest generation among the rows.
-	GenerationKey = "giantstream.generation"
+	// formatKey holds the artifact and its version: "rows/1".
+	formatKey = "giantstream.format"
+	// generationKey holds the highest generation among the rows.
+	generationKey = "giantstream.generation"
 )
 
-// rowGroupBytes is the raw size at which a row group is closed, unless the
-// format has another.
+// rowGroupBytes is the raw size at which a row group is closed, unless the format has another.
 const rowGroupBytes = 16 << 20
 
 // Format describes one kind of file. T is a struct with parquet tags.
 type Format[T any] struct {
-	// Name and version, "rows/1", kept under FormatKey.
+	// Name and version, "rows/1", kept under formatKey.
 	Name string
 	// Size estimates the raw bytes of a row in its columns.
 	Size func(*T) int
 	// Generation returns the generation of a row.
 	Generation func(*T) int64
-	// GroupBytes is the raw size at which a row group is closed, 0 for
-	// 16 MiB. Small groups are for readers that want some of the rows.
+	// GroupBytes is the raw size at which a row group is closed, 0 for 16 MiB. Small groups are for
+	// readers that want some of the rows.
 	GroupBytes  int
 	Compression Compression
 }
@@ -41,8 +40,7 @@ func (f Format[T]) groupBytes() int {
 	return rowGroupBytes
 }
 
-// Writer writes one file. It must be closed for the file to be whole, and is
-// for one goroutine.
+// Writer writes one file, which is complete after Close. It is not safe for concurrent use.
 type Writer[T any] struct {
 	format     Format[T]
 	w          *parquet.GenericWriter[T]
@@ -58,7 +56,7 @@ func NewWriter[T any](w io.Writer, format Format[T]) *Writer[T] {
 		w: parquet.NewGenericWriter[T](w,
 			parquet.Compression(format.Compression.codec()),
 			parquet.CreatedBy("giantstream", format.Name, ""),
-			parquet.KeyValueMetadata(FormatKey, format.Name),
+			parquet.KeyValueMetadata(formatKey, format.Name),
 		),
 	}
 }
@@ -82,7 +80,7 @@ func (w *Writer[T]) Write(rows []T) error {
 	return nil
 }
 
-// fill returns how many of rows fill the row group up, at least one.
+// fill returns how many of rows complete the row group, at least one.
 func (w *Writer[T]) fill(rows []T) int {
 	for i := range rows {
 		w.groupBytes += w.format.Size(&rows[i])
@@ -96,7 +94,7 @@ func (w *Writer[T]) fill(rows []T) int {
 
 // Close writes the footer.
 func (w *Writer[T]) Close() error {
-	w.w.SetKeyValueMetadata(GenerationKey, strconv.FormatInt(w.generation, 10))
+	w.w.SetKeyValueMetadata(generationKey, strconv.FormatInt(w.generation, 10))
 	if err := w.w.Close(); err != nil {
 		return fmt.Errorf("finish parquet file: %w", err)
 	}

@@ -38,7 +38,8 @@ func BenchmarkRead(b *testing.B) {
 		columns []string
 	}{
 		{"all", nil},
-		{"graph", []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted}},
+		{"graph",
+			[]string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted}},
 		{"ids", []string{rows.ColNodeID, rows.ColEventTime, rows.ColDeleted}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {

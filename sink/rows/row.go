@@ -1,32 +1,29 @@
 package rows
 
-// Row is one instance-to-label row: a node as an instance, and its
-// neighbours as labels. The same schema serves the batches that the stream
-// commits and the training set of a generation.
+// Row is one instance-to-label row: a node as an instance, and its neighbours as labels. The same
+// schema serves the batches that the stream commits and the training set of a generation.
 //
-// Levels run from coarse to fine; Targets[t][k] is a cluster of level t that
-// holds at least one of the node's labels, TargetCounts[t][k] how many of
-// them it holds. Targets[t] is ascending.
+// Levels run from coarse to fine. Targets[t][k] is a cluster of level t that holds at least one of
+// the node's labels, and TargetCounts[t][k] is how many of them it holds. Targets[t] is ascending.
 type Row struct {
 	NodeID string `parquet:"node_id"`
 	// Text is the node's raw text.
 	Text string `parquet:"text"`
-	// Class is the node's own class, where the input has one ("" if not);
-	// used for evaluation only. Column "class".
+	// Class is the node's class if the input has one, else ""; used for evaluation only.
 	Class string `parquet:"class,optional"`
 	// Labels are the ids of the neighbours, ascending, without duplicates.
 	Labels []string `parquet:"labels,list"`
-	// FeatureIndices and FeatureValues are Ψ(Text), ascending by index.
-	// Empty in rows written before generation 1.
+	// FeatureIndices and FeatureValues are Ψ(Text), ascending by index. Empty in rows written
+	// before generation 1.
 	FeatureIndices []int32   `parquet:"feature_indices,list"`
 	FeatureValues  []float32 `parquet:"feature_values,list"`
 	Targets        [][]int32 `parquet:"targets,list"`
 	TargetCounts   [][]int32 `parquet:"target_counts,list"`
-	// Generation is the generation whose vectorizer and tree made the
-	// features and targets; 0 when there was none.
+	// Generation is the generation whose vectorizer and tree made the features and targets; 0 when
+	// there was none.
 	Generation int64 `parquet:"generation"`
-	// EventTime is the event time of the node's newest change, in
-	// microseconds since the Unix epoch. Column type TIMESTAMP(MICROS, UTC).
+	// EventTime is the event time of the node's newest change, in microseconds since the Unix
+	// epoch. Column type TIMESTAMP(MICROS, UTC).
 	EventTime int64 `parquet:"event_time,timestamp(microsecond)"`
 	// Deleted marks a node that was deleted; Text and Labels are empty then.
 	Deleted bool `parquet:"deleted"`

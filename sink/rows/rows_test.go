@@ -17,6 +17,8 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
+	"giantstream/sink/rows/rowstest"
+	"giantstream/sink/storetest"
 )
 
 func examples() []rows.Row {
@@ -25,7 +27,8 @@ func examples() []rows.Row {
 			FeatureIndices: []int32{1, 7}, FeatureValues: []float32{0.5, 0.25},
 			Targets: [][]int32{{0}, {1, 3}, {2, 6, 9}}, TargetCounts: [][]int32{{2}, {1, 1}, {1, 2, 1}},
 			Generation: 3, EventTime: 1_700_000_000_000_001},
-		{NodeID: "b", Text: "naïve ☃", Labels: []string{"a"}, Targets: [][]int32{{0}, nil, {5}}, TargetCounts: [][]int32{{1}, nil, {1}}},
+		{NodeID: "b", Text: "naïve ☃", Labels: []string{"a"}, Targets: [][]int32{{0}, nil, {5}},
+			TargetCounts: [][]int32{{1}, nil, {1}}},
 		{NodeID: "c", Deleted: true, EventTime: -1},
 		{NodeID: "d", Text: "no neighbours", Targets: [][]int32{nil}, TargetCounts: [][]int32{nil}},
 	}
@@ -60,7 +63,8 @@ func random(n int) []rows.Row {
 func collect(t testing.TB, s sink.Store, key string, columns ...string) []rows.Row {
 	t.Helper()
 	var out []rows.Row
-	for row, err := range rows.Read(context.Background(), s, key, rows.ReadOptions{Columns: columns}) {
+	ref := storetest.Ref(t, s, key)
+	for row, err := range rows.Read(context.Background(), s, ref, rows.ReadOptions{Columns: columns}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,10 +84,7 @@ func TestWriteThenRead(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var s memstore.Store
-			info, err := rows.WriteSlice(context.Background(), &s, "x.parquet", tt.rows)
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := rowstest.Put(t, &s, "x.parquet", tt.rows)
 			if info.Rows != int64(len(tt.rows)) {
 				t.Errorf("wrote %d rows, want %d", info.Rows, len(tt.rows))
 			}
@@ -115,13 +116,14 @@ func TestCompressions(t *testing.T) {
 		t.Run(string(compression), func(t *testing.T) {
 			var s memstore.Store
 			in := random(3000)
-			_, err := rows.WriteWith(t.Context(), &s, "x", rows.WriteOptions{Compression: compression}, func(yield func(rows.Row, error) bool) {
-				for _, row := range in {
-					if !yield(row, nil) {
-						return
+			_, err := rows.Write(t.Context(), &s, "x", rows.WriteOptions{Compression: compression},
+				func(yield func(rows.Row, error) bool) {
+					for _, row := range in {
+						if !yield(row, nil) {
+							return
+						}
 					}
-				}
-			})
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,15 +149,14 @@ func TestCompressions(t *testing.T) {
 
 func TestReadSomeColumns(t *testing.T) {
 	var s memstore.Store
-	if _, err := rows.WriteSlice(context.Background(), &s, "x", examples()); err != nil {
-		t.Fatal(err)
-	}
+	rowstest.Put(t, &s, "x", examples())
 	got := collect(t, &s, "x", rows.ColDeleted, rows.ColNodeID)
 	want := []rows.Row{{NodeID: "a"}, {NodeID: "b"}, {NodeID: "c", Deleted: true}, {NodeID: "d"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	for _, err := range rows.Read(context.Background(), &s, "x", rows.ReadOptions{Columns: []string{"colour"}}) {
+	ref := storetest.Ref(t, &s, "x")
+	for _, err := range rows.Read(context.Background(), &s, ref, rows.ReadOptions{Columns: []string{"colour"}}) {
 		if err == nil || !strings.Contains(err.Error(), `"colour"`) {
 			t.Errorf("unknown column: got %v", err)
 		}
@@ -165,7 +166,7 @@ func TestReadSomeColumns(t *testing.T) {
 func TestWriteErrorStoresNothing(t *testing.T) {
 	var s memstore.Store
 	boom := errors.New("boom")
-	_, err := rows.Write(context.Background(), &s, "x", func(yield func(rows.Row, error) bool) {
+	_, err := rows.Write(context.Background(), &s, "x", rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
 		_ = yield(rows.Row{NodeID: "a"}, nil) && yield(rows.Row{}, boom)
 	})
 	if !errors.Is(err, boom) {
@@ -179,9 +180,7 @@ func TestWriteErrorStoresNothing(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	var s memstore.Store
 	ctx := context.Background()
-	if _, err := rows.WriteSlice(ctx, &s, "good", random(1000)); err != nil {
-		t.Fatal(err)
-	}
+	rowstest.Put(t, &s, "good", random(1000))
 	good, err := sink.ReadAll(ctx, &s, "good")
 	if err != nil {
 		t.Fatal(err)
@@ -200,28 +199,37 @@ func TestReadErrors(t *testing.T) {
 			if err := sink.PutBytes(ctx, &s, "bad", tt.data); err != nil {
 				t.Fatal(err)
 			}
-			if err := firstError(rows.Read(ctx, &s, "bad", rows.ReadOptions{})); !errors.Is(err, tt.want) {
+			if err := firstError(rows.Read(ctx, &s, storetest.Ref(t, &s, "bad"), rows.ReadOptions{})); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
 	}
+	t.Run("other rows than were stored", func(t *testing.T) {
+		ref := storetest.Ref(t, &s, "good")
+		rowstest.Put(t, &s, "rewritten", random(999))
+		ref.Key = "rewritten"
+		if err := firstError(rows.Read(ctx, &s, ref, rows.ReadOptions{})); !errors.Is(err, sink.ErrDamaged) {
+			t.Errorf("got %v, want ErrDamaged", err)
+		}
+	})
 	t.Run("missing", func(t *testing.T) {
-		if err := firstError(rows.Read(ctx, &s, "none", rows.ReadOptions{})); !errors.Is(err, sink.ErrNotFound) {
+		if err := firstError(rows.Read(ctx, &s, sink.Ref{Key: "none"}, rows.ReadOptions{})); !errors.Is(err, sink.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
 	})
 	t.Run("store fails while reading", func(t *testing.T) {
 		boom := errors.New("boom")
+		ref := storetest.Ref(t, &s, "good")
 		reads := 0
 		s.Fail = func(op, _ string) error {
 			if op == "read" {
-				if reads++; reads == 4 {
+				if reads++; reads == 1 {
 					return boom
 				}
 			}
 			return nil
 		}
-		err := firstError(rows.Read(ctx, &s, "good", rows.ReadOptions{}))
+		err := firstError(rows.Read(ctx, &s, ref, rows.ReadOptions{}))
 		if !errors.Is(err, boom) || errors.Is(err, parquetio.ErrCorrupt) {
 			t.Errorf("got %v, want the store's error, not ErrCorrupt", err)
 		}

@@ -11,8 +11,8 @@ import (
 	"giantstream/sink"
 )
 
-// send passes a request on to the server and returns its response. The Host
-// header stays, because it is signed.
+// send passes a request on to the server and returns its response. The Host header stays, because
+// it is signed.
 func send(r *http.Request) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.RequestURI = ""

@@ -12,8 +12,8 @@ import (
 	"giantstream/sink"
 )
 
-// bodyRetries is how often a GET is repeated whose body broke off; minio-go
-// retries requests, but leaves the body to its caller.
+// bodyRetries is how often a GET is repeated after its body broke off: minio-go retries requests,
+// but leaves the body to its caller.
 const bodyRetries = 3
 
 // object is one version of an object, read by ranged GETs.
@@ -35,10 +35,10 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	}
 	want := int(min(int64(len(p)), max(o.size-off, 0)))
 	n := 0
-	for try := 0; n < want; try++ {
+	for attempt := 0; n < want; attempt++ {
 		got, err := o.get(p[n:want], off+int64(n))
 		n += got
-		if err != nil && (try == bodyRetries || !retryable(err) || o.ctx.Err() != nil) {
+		if err != nil && (attempt == bodyRetries || !brokeOff(err) || o.ctx.Err() != nil) {
 			return n, o.store.wrap("read", o.key, err)
 		}
 	}
@@ -70,8 +70,8 @@ func (o *object) get(p []byte, off int64) (n int, err error) {
 	return io.ReadFull(body, p)
 }
 
-// retryable: what the server answered (any status) has been retried by
-// minio-go if it can be; a broken body has not.
-func retryable(err error) bool {
+// brokeOff reports whether the body broke off. An answer with a status was already retried by
+// minio-go if it can be.
+func brokeOff(err error) bool {
 	return status(err) == 0 && !errors.Is(err, sink.ErrChanged)
 }

@@ -13,27 +13,24 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// Options say how to reach the bucket. The zero value means AWS with the
-// credentials of the environment.
+// Options say how to reach the bucket. The zero value means AWS with the credentials of the
+// environment.
 type Options struct {
-	// Endpoint is host[:port] of the server, with or without http:// or
-	// https://; "" means AWS.
+	// Endpoint is host[:port] of the server, with or without http:// or https://; "" means AWS.
 	Endpoint string
-	// Region of the bucket. If "", AWS_REGION or AWS_DEFAULT_REGION; if these
-	// are not set either, the server is asked.
+	// Region of the bucket. If "", AWS_REGION or AWS_DEFAULT_REGION; if these are not set either,
+	// the server is asked.
 	Region string
-	// PathStyle addresses the bucket as host/bucket instead of bucket.host.
-	// Most servers other than AWS need it.
+	// PathStyle addresses the bucket as host/bucket instead of bucket.host. Most servers other than
+	// AWS need it.
 	PathStyle bool
 	// Insecure uses http:// with an Endpoint that names no scheme.
 	Insecure bool
-	// AccessKey and SecretKey, if set, are used instead of the chain:
-	// AWS_ACCESS_KEY_ID…, the shared profile (AWS_PROFILE), then the role of the machine,
-	// container or service account.
+	// AccessKey and SecretKey, if set, are used instead of the chain: AWS_ACCESS_KEY_ID…, the
+	// shared profile (AWS_PROFILE), then the role of the machine, container or service account.
 	AccessKey string
 	SecretKey string
-	// CAFile is a PEM file of certificate authorities to trust besides the
-	// system's.
+	// CAFile is a PEM file of certificate authorities to trust besides the system's.
 	CAFile string
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
+	"giantstream/internal/retry"
 	"giantstream/sink"
 )
 
@@ -26,8 +27,8 @@ type Store struct {
 
 var _ sink.Store = (*Store)(nil)
 
-// Open connects to the bucket and checks that it is there. prefix is "" or
-// a path within the bucket.
+// Open connects to the bucket and checks that it is there. prefix is "" or a path within the
+// bucket.
 func Open(ctx context.Context, bucket, prefix string, opts Options) (*Store, error) {
 	prefix = strings.Trim(prefix, "/")
 	if prefix != "" {
@@ -67,7 +68,8 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	}
 	var err error
 	if sum, ok := r.(sink.Summed); ok && size < partBytes {
-		_, err = s.core.PutObject(ctx, s.bucket, s.prefix+key, sum.SectionReader, size, "", hex.EncodeToString(sum.SHA256[:]),
+		_, err = s.core.PutObject(ctx, s.bucket, s.prefix+key, sum.SectionReader, size,
+			"", hex.EncodeToString(sum.SHA256[:]),
 			minio.PutObjectOptions{DisableContentSha256: true}) // not once more
 	} else {
 		_, err = s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, r, size, minio.PutObjectOptions{})
@@ -75,11 +77,11 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	return s.wrap("put", key, err)
 }
 
-// A 409 says that another conditional request was in flight; S3 asks to try
-// again. The other one is done after a moment, so few attempts suffice.
+// A 409 says that another conditional request was in flight; S3 asks the client to retry. The other
+// request ends after a moment, so few attempts suffice.
 const (
 	conflictRetries = 6
-	conflictPause   = 50 * time.Millisecond // doubled each time
+	conflictPause   = 50 * time.Millisecond // doubles with each attempt
 )
 
 // Create implements sink.Store.
@@ -89,21 +91,18 @@ func (s *Store) Create(ctx context.Context, key string, data []byte) error {
 	}
 	opts := minio.PutObjectOptions{DisableMultipart: true}
 	opts.SetMatchETagExcept("*")
-	pause := conflictPause
-	for try := 0; ; try++ {
+	pause := retry.Backoff{Min: conflictPause}
+	for attempt := 0; ; attempt++ {
 		_, err := s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, bytes.NewReader(data), int64(len(data)), opts)
 		switch status(err) {
 		case http.StatusPreconditionFailed:
-			return sink.SettleCreate(ctx, s, key, data)
+			return sink.ConfirmCreate(ctx, s, key, data)
 		case http.StatusConflict:
-			if try == conflictRetries {
+			if attempt == conflictRetries {
 				return s.wrap("create", key, err)
 			}
-			select {
-			case <-ctx.Done():
-				return s.wrap("create", key, ctx.Err())
-			case <-time.After(pause):
-				pause *= 2
+			if err := pause.Wait(ctx); err != nil {
+				return s.wrap("create", key, err)
 			}
 		default:
 			return s.wrap("create", key, err)
@@ -173,7 +172,7 @@ func status(err error) int {
 	return 0
 }
 
-// wrap makes a sink.Error of what the server said.
+// wrap makes a sink.Error of the server's answer.
 func (s *Store) wrap(op, key string, err error) error {
 	if err == nil {
 		return nil
@@ -190,8 +189,8 @@ func (s *Store) wrap(op, key string, err error) error {
 	case resp.StatusCode == http.StatusNotImplemented && op == "create":
 		e.Err = fmt.Errorf("%w (%w)", sink.ErrNoConditions, err)
 	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized:
-		e.Hint = "check the credentials (configuration, AWS_ACCESS_KEY_ID, AWS_PROFILE or the machine's role) and their policy: " +
-			"GetObject, PutObject, DeleteObject, ListBucket"
+		e.Hint = "check the credentials (configuration, AWS_ACCESS_KEY_ID, AWS_PROFILE or the machine's role) and " +
+			"their policy: GetObject, PutObject, DeleteObject, ListBucket"
 	}
 	return e
 }

@@ -11,8 +11,8 @@ import (
 	"giantstream/sink/storetest"
 )
 
-// TestRealStore runs the conformance suite on the server that
-// GIANTSTREAM_REAL_S3 names, with credentials from the usual AWS variables.
+// TestRealStore runs the conformance suite on the server that GIANTSTREAM_REAL_S3 names, with
+// credentials from the usual AWS variables.
 func TestRealStore(t *testing.T) {
 	endpoint, bucket := os.Getenv("GIANTSTREAM_REAL_S3"), os.Getenv("GIANTSTREAM_REAL_S3_BUCKET")
 	if endpoint == "" {

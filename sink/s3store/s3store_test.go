@@ -31,8 +31,8 @@ const (
 // endpoint of the server that TestMain starts.
 var endpoint string
 
-// TestMain runs the tests against an S3 server in this process, which keeps
-// its objects in a temporary directory. There can be one per process.
+// TestMain runs the tests against an S3 server in this process, which keeps its objects in a
+// temporary directory. There can be one per process.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		stop, err := startServer()

@@ -29,6 +29,8 @@ func Run(t *testing.T, open func(t *testing.T) sink.Store) {
 		{"create is once", createOnce},
 		{"create has one winner", createRace},
 		{"create repeated with the same bytes is one create", createRepeated},
+		{"replace compares", replace},
+		{"replace has one winner", replaceRace},
 		{"not found", notFound},
 		{"list", list},
 		{"list stops when asked", listStops},
@@ -78,7 +80,8 @@ func listKeys(t *testing.T, s sink.Store, prefix, after string) []string {
 func putSummed(t *testing.T, s sink.Store) {
 	for _, size := range []int{0, 1000, 17 << 20} {
 		data := strings.Repeat("0123456789", size/10)
-		content := sink.Summed{SectionReader: io.NewSectionReader(strings.NewReader(data), 0, int64(len(data))), SHA256: sha256.Sum256([]byte(data))}
+		content := sink.Summed{SectionReader: io.NewSectionReader(strings.NewReader(data), 0, int64(len(data))),
+			SHA256: sha256.Sum256([]byte(data))}
 		if err := s.Put(t.Context(), "summed", content, int64(len(data))); err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +258,8 @@ func deleteIdempotent(t *testing.T, s sink.Store) {
 func keys(t *testing.T, s sink.Store) {
 	ctx := t.Context()
 	for _, key := range []string{
-		"", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", "../a", "a b", "a~", "ä", "a\x00", `a\b`, "a:b", "a%2f",
+		"", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b",
+		"../a", "a b", "a~", "ä", "a\x00", `a\b`, "a:b", "a%2f",
 		strings.Repeat("a", sink.MaxSegmentLen+1), strings.Repeat("a/", sink.MaxKeyLen/2) + "a",
 	} {
 		_, openErr := s.Open(ctx, key)
@@ -270,7 +274,8 @@ func keys(t *testing.T, s sink.Store) {
 			}
 		}
 	}
-	for _, key := range []string{"a", "a/b=c/d-e_f.G7", ".hidden", "...", "-", strings.Repeat("a", sink.MaxSegmentLen)} {
+	good := []string{"a", "a/b=c/d-e_f.G7", ".hidden", "...", "-", strings.Repeat("a", sink.MaxSegmentLen)}
+	for _, key := range good {
 		put(t, s, key, key)
 		wantObject(t, s, key, key)
 		if err := s.Delete(ctx, key); err != nil {
@@ -415,4 +420,14 @@ func url(t *testing.T, s sink.Store) {
 	if !strings.Contains(s.URL(), "://") || strings.Contains(s.URL(), "@") {
 		t.Errorf("URL is %q, want scheme://… without credentials", s.URL())
 	}
+}
+
+// Ref describes an object as it is stored now, for readers that verify what they read.
+func Ref(t testing.TB, store sink.Store, key string) sink.Ref {
+	t.Helper()
+	ref, err := sink.RefOf(t.Context(), store, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
 }

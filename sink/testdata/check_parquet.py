@@ -32,8 +32,9 @@ EMBEDDINGS = {
     "event_time": pa.timestamp("us", tz="UTC"),
     "shard": pa.int32(),
     "seq": pa.int64(),
+    "status": pa.string(),
 }
-EMBEDDINGS_DUCKDB = ["VARCHAR", "FLOAT[]", "BIGINT", "TIMESTAMP WITH TIME ZONE", "INTEGER", "BIGINT"]
+EMBEDDINGS_DUCKDB = ["VARCHAR", "FLOAT[]", "BIGINT", "TIMESTAMP WITH TIME ZONE", "INTEGER", "BIGINT", "VARCHAR"]
 
 
 def same(a, b):
@@ -77,8 +78,9 @@ def main(rows, row_count, embeddings, embedding_count):
     assert nested == sum(len(t) for row in table["targets"].to_pylist() for t in row), nested
 
     table = check_types(embeddings, EMBEDDINGS, EMBEDDINGS_DUCKDB, int(embedding_count))
-    assert pq.read_metadata(embeddings).metadata[b"giantstream.format"] == b"embeddings/1"
+    assert pq.read_metadata(embeddings).metadata[b"giantstream.format"] == b"embeddings/2"
     assert {len(e) for e in table["embedding"].to_pylist()} == {4}
+    assert table["status"].to_pylist() == ["text"] * int(embedding_count)
     got = duckdb.sql(f"SELECT embedding, shard, seq, generation FROM '{embeddings}' WHERE node_id = 'a'").fetchall()[0]
     assert got == ([0.5, -1.0, 0.25, 0.0], 2, 7, 3), got
     print("ok")

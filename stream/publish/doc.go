@@ -1,32 +1,32 @@
-// Package publish turns the commit log into embeddings: a Follower reads the
-// manifests of one shard as they are committed, encodes the texts of the rows
-// they name with the current generation, and publishes the result.
+// Package publish turns the commit log into embeddings. A Follower reads the manifests of one shard
+// as they are committed, encodes the texts of their rows with the current generation, and publishes
+// the result.
 //
-// It reads nothing but the object store, so it runs beside the shard's worker
-// or in another process alike. One follower per shard at a time keeps the
-// order of a node's records.
+// A Follower reads only the store, so it runs beside the shard's worker or in another process. One
+// follower per shard at a time keeps the order of a node's records.
 //
-// # Two at once
+// # Two followers of one shard
 //
-// A worker that stood still or was cut off may not know that another one has
-// its shard, and records that were under way then can reach the topic after
-// newer ones: nothing fences a producer of kafka-go. The cursor heals that. Every
-// follower reads it before it publishes, and before it moves it. Who has
-// sent something and finds the cursor beyond it sets it back to before that; who
-// has the shard finds it there, at the latest at its next look, and publishes from
-// there again, newest rows last. What remains is a worker that wakes, sends,
-// and dies before it looks at the cursor.
+// A worker that was frozen or cut off may not know that another has its shard. Records that it was
+// sending can then reach the topic after newer ones, because kafka-go's producer has no fencing. The
+// cursor repairs that. Every follower reads the cursor before it publishes and before it moves the
+// cursor. A follower that has sent records and finds the cursor past the position from which it
+// sent moves the cursor back to that position. The shard's owner finds it there, at its next step at
+// the latest, and publishes from there again, newest rows last. What remains is a worker that
+// continues after a freeze, sends, and dies before it looks at the cursor.
 //
 // # Invariants
 //
-//   - The cursor (shards/<p>/published.json) is saved only after everything it
-//     covers was acknowledged by the broker. A crash re-sends what came after
-//     it: at-least-once delivery of identical records into a compacted topic.
-//   - When a generation becomes current, the follower first publishes the
-//     generation's own embeddings of the shard, leaving out nodes that changed
-//     after the cut, then encodes everything committed after the cut. A
-//     consumer therefore never sees a node's text go back in time.
-//   - Deletions that were committed before the cut but not yet published are
-//     published before the switch: the generation's embeddings hold live nodes
-//     only and would otherwise hide them.
+//   - The cursor (shards/<p>/published.json) is saved only after the broker has acknowledged
+//     everything that it covers. A crash sends again what came after the cursor: at-least-once
+//     delivery of identical records into a compacted topic.
+//   - When a generation becomes current, the follower first publishes the generation's own
+//     embeddings of the shard, leaving out nodes that changed after the cut. Then it encodes
+//     everything committed after the cut. So no consumer sees a node's text go back in time.
+//   - The cursor names the format of the vectors. A follower that is to publish another one, because the
+//     configuration has changed, publishes the current generation again, so that no mixture stays.
+//   - Deletions that were committed before the cut but not yet published are published before the
+//     switch: the generation's embeddings hold live nodes only and would otherwise hide them.
+//
+// docs/PROTOCOL.md, "Publication", shows where this stands in the whole.
 package publish

@@ -2,16 +2,17 @@ package publish
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
+	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 )
 
 // Model is the generation that embeddings are made with.
@@ -20,13 +21,38 @@ type Model struct {
 	// Cut is the newest manifest of the shard that Parts cover.
 	Cut int64
 	// Parts are the Parquet objects with the shard's embeddings at the cut.
-	Parts []string
+	Parts []sink.Ref
 	Dim   int
+	// Format is what vectors are narrowed to before they are published.
+	Format embedding.Format
+	// Damaged is the newest generation that is damaged and not replaced yet, 0 for none.
+	Damaged int64
 	// Encode writes the embedding of texts[i] to out[i*Dim : (i+1)*Dim].
 	Encode func(texts []string, out []float32) error
 }
 
-// Publisher delivers records: once Publish returns nil, all are acknowledged.
+// position is the cursor of all rows up to manifest seq.
+func (m *Model) position(seq int64) commitlog.Published {
+	p := commitlog.Published{Generation: m.Generation, Seq: seq}
+	if name := m.Format.String(); name != string(embedding.Float32) {
+		p.Format = name
+	}
+	return p
+}
+
+// Reformats says whether embeddings that are published up to a cursor are to be published again, in
+// the format of the model.
+func (m *Model) Reformats(at commitlog.Published) bool {
+	return at.Generation == m.Generation && at.Format != m.position(0).Format
+}
+
+// replaces says whether embeddings that are published up to a cursor are of a damaged generation, so that those
+// of the model, an older one, take their place.
+func (m *Model) replaces(at commitlog.Published) bool {
+	return m.Generation < at.Generation && at.Generation <= m.Damaged
+}
+
+// Publisher delivers records. Once Publish returns nil, all of them are acknowledged.
 type Publisher interface {
 	Publish(ctx context.Context, records []embedding.Record) error
 }
@@ -36,48 +62,50 @@ type Options struct {
 	Shard     int
 	Store     sink.Store
 	Publisher Publisher
-	// Model returns the current generation's model for this shard, nil while
-	// there is none. Called once per step.
+	// Topic tells what the topic is that Publisher delivers to. With nil it is taken for the one
+	// that the cursor is about.
+	Topic func(ctx context.Context) (commitlog.SinkTopic, error)
+	// Model returns the current generation's model for this shard, nil while there is none. It is
+	// called once per step.
 	Model func() *Model
-	// Wake tells that there may be something new; it may be nil.
+	// Failed, if not nil, is told why a step failed.
+	Failed func(ctx context.Context, model *Model, reason error)
+	// Wake signals that there may be something new; it may be nil.
 	Wake <-chan struct{}
-	// Poll is how long to wait without a Wake before looking again.
+	// Poll is how long to wait for Wake before looking again.
 	Poll time.Duration
 	Log  *slog.Logger
 }
 
-// ErrNotAlone: another follower has moved the cursor of this shard meanwhile.
+// ErrNotAlone: another follower has moved the cursor of this shard.
 var ErrNotAlone = errors.New("another follower publishes this shard")
 
 // Follower publishes the embeddings of one shard.
 type Follower struct {
 	opts   Options
-	cursor stream.Published
-	// sending: something was sent that the cursor does not cover yet.
+	cursor commitlog.Cursor
+	// session is in every cursor that this follower writes.
+	session string
+	// topic is the one that is published to, as of looked.
+	topic     commitlog.SinkTopic
+	looked    time.Time
+	lookEvery time.Duration
+	// sending: records were sent that the cursor does not cover yet.
 	sending bool
-	at      atomic.Pointer[stream.Published]
 }
 
-// batch is how many rows are encoded and published at a time.
-const batch = 1024
-
-// New returns a Follower that continues where the last one of its shard stopped.
-func New(opts Options) *Follower { return &Follower{opts: opts} }
-
-// Position returns what has been published, as far as this follower knows.
-// Safe for concurrent use.
-func (f *Follower) Position() stream.Published {
-	if p := f.at.Load(); p != nil {
-		return *p
-	}
-	return stream.Published{}
+// New returns a Follower that continues from the shard's cursor.
+func New(opts Options) *Follower {
+	return &Follower{opts: opts, session: rand.Text(), lookEvery: lookEvery}
 }
 
-// Run publishes until ctx ends, which is no error. A broker or store that
-// fails is tried again with growing pauses; nothing is skipped.
+// lookEvery is how often a follower asks whether the embeddings topic still has what it published.
+const lookEvery = 5 * time.Second
+
+// Run publishes until ctx ends, which is no error. When the broker or the store fails, Run retries
+// with growing pauses; nothing is skipped.
 func (f *Follower) Run(ctx context.Context) error {
-	const first, longest = 250 * time.Millisecond, 30 * time.Second
-	pause := first
+	pause := retry.Backoff{Min: 250 * time.Millisecond, Max: 30 * time.Second}
 	for {
 		progressed, err := f.Step(ctx)
 		wait := f.opts.Poll
@@ -85,13 +113,13 @@ func (f *Follower) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the step failed because the context has ended
 		case err != nil:
-			f.opts.Log.Warn("publishing embeddings failed, will retry", "shard", f.opts.Shard, "in", pause, "error", err)
-			wait, pause = pause, min(2*pause, longest)
+			wait = pause.Next()
+			f.opts.Log.Warn("publishing embeddings failed, will retry", "shard", f.opts.Shard, "in", wait, "error", err)
 		case progressed:
-			pause = first
+			pause.Reset()
 			continue
 		default:
-			pause = first
+			pause.Reset()
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -103,56 +131,88 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// Step publishes what is there now: a new generation as a whole, or the
-// manifests committed since the last step. It reports whether it did anything.
+// Step publishes a new generation as a whole, and the current one again if its vectors are to be
+// published in another format, or else the manifests committed since the last step.
+// It reports whether there was anything to publish.
 func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
+	// A step that failed has left the cursor to be compared. The position in memory is all that
+	// knows from where on, so this comes before anything that replaces it.
+	if err := f.moveBack(ctx); err != nil {
+		return false, err
+	}
+	var model *Model
 	defer func() {
 		if err != nil {
-			f.handBack(ctx)
+			f.looked = time.Time{}
+			_ = f.moveBack(ctx) // or else the next step does
+			if model != nil && f.opts.Failed != nil {
+				f.opts.Failed(ctx, model, err)
+			}
 		}
 	}()
-	// Whatever this follower believes: who has taken its place, or was late,
-	// says so here.
-	cursor, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
+	// Whatever this follower remembers, another one may have moved the cursor: its successor, or
+	// one that was late.
+	if f.cursor, err = commitlog.OpenCursor(ctx, f.opts.Store, f.opts.Shard); err != nil {
+		return false, err
+	}
+	if model = f.opts.Model(); model == nil {
+		return false, nil
+	}
+	gone, err := f.gone(ctx)
 	if err != nil {
 		return false, err
 	}
-	f.moveTo(cursor)
-	model := f.opts.Model()
-	if model == nil {
-		return false, nil
+	if gone != "" {
+		f.opts.Log.Warn("the embeddings topic does not hold what was published; all embeddings are published again",
+			"shard", f.opts.Shard, "topic", f.topic.Name, "because", gone)
 	}
-	if model.Generation > f.cursor.Generation {
+	if gone != "" || model.Generation > f.cursor.Generation || model.Reformats(f.cursor.Published) ||
+		model.replaces(f.cursor.Published) {
 		return true, f.switchTo(ctx, model)
 	}
 	before := f.cursor.Seq
-	for s, err := range stream.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, 0) {
+	b := &batcher{Follower: f, model: model}
+	for s, err := range commitlog.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, 0) {
+		if err == nil {
+			err = b.add(ctx, s)
+		}
 		if err != nil {
 			return false, err
 		}
-		if err := f.publishSegment(ctx, s, model); err != nil {
-			return false, err
-		}
-		if err := f.advance(ctx, stream.Published{Generation: model.Generation, Seq: s.To}); err != nil {
-			return false, err
-		}
+	}
+	if err = b.save(ctx); err != nil {
+		return false, err
+	}
+	if f.opts.Topic != nil && f.cursor.Topic == "" { // of an older version
+		return f.cursor.Seq > before, f.advance(ctx, model.position(f.cursor.Seq))
 	}
 	return f.cursor.Seq > before, nil
 }
 
-// switchTo publishes the shard's embeddings of a generation that has become
-// current; the cursor then stands at its cut, and the next step takes up what
-// was committed since.
+// gone says why the topic does not hold what was published up to the cursor, "" if it does.
+func (f *Follower) gone(ctx context.Context) (why string, err error) {
+	if f.opts.Topic == nil || time.Since(f.looked) < f.lookEvery {
+		return "", nil
+	}
+	if f.topic, err = f.opts.Topic(ctx); err != nil {
+		return "", fmt.Errorf("look at the embeddings topic: %w", err)
+	}
+	f.looked = time.Now()
+	return f.cursor.Gone(f.topic), nil
+}
+
+// switchTo publishes the shard's embeddings of a generation that has become current, or whose format
+// has changed. The cursor then stands at the generation's cut, and the next step publishes what was
+// committed since.
 func (f *Follower) switchTo(ctx context.Context, model *Model) error {
-	// Generation 1 follows on nothing published, so it has no deletions to
-	// catch up with.
+	// Nothing was published before generation 1, so there are no deletions to catch up with.
 	if model.Generation > 1 {
 		if err := f.publishDeletions(ctx, model); err != nil {
 			return err
 		}
 	}
 	changed := map[string]struct{}{}
-	for s, err := range stream.Segments(ctx, f.opts.Store, f.opts.Shard, model.Cut, 0) {
+	for s, err := range commitlog.Segments(ctx, f.opts.Store, f.opts.Shard, model.Cut, 0) {
 		if err != nil {
 			return err
 		}
@@ -173,31 +233,32 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 				continue
 			}
 			if out = append(out, r); len(out) == batch {
-				if err := f.publish(ctx, out); err != nil {
+				if err := f.publish(ctx, model, out); err != nil {
 					return err
 				}
 				out = out[:0]
 			}
 		}
 	}
-	if err := f.publish(ctx, out); err != nil {
+	if err := f.publish(ctx, model, out); err != nil {
 		return err
 	}
-	return f.advance(ctx, stream.Published{Generation: model.Generation, Seq: model.Cut})
+	return f.advance(ctx, model.position(model.Cut))
 }
 
-// publishDeletions sends the tombstones of nodes deleted between the cursor
-// and the new generation's cut.
+// publishDeletions sends the tombstones of nodes deleted between the cursor and the new
+// generation's cut.
 func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
 	if f.cursor.Seq >= model.Cut {
 		return nil
 	}
-	for s, err := range stream.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, model.Cut) {
+	for s, err := range commitlog.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, model.Cut) {
 		if err != nil {
 			return err
 		}
 		var out []embedding.Record
-		for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColDeleted, rows.ColEventTime}}) {
+		columns := []string{rows.ColNodeID, rows.ColDeleted, rows.ColEventTime}
+		for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: columns}) {
 			if err != nil {
 				return err
 			}
@@ -205,113 +266,89 @@ func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
 				out = append(out, f.record(r, model))
 			}
 		}
-		if err := f.publish(ctx, out); err != nil {
+		if err := f.publish(ctx, model, out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// publishSegment encodes and publishes the rows of one window, or of a block of
-// merged ones.
-func (f *Follower) publishSegment(ctx context.Context, s *stream.Segment, model *Model) error {
-	var (
-		texts   = make([]string, 0, batch)
-		out     = make([]embedding.Record, 0, batch)
-		vectors []float32
-	)
-	send := func() error {
-		// The records keep views into vectors, so each batch gets its own.
-		vectors = make([]float32, len(texts)*model.Dim)
-		if err := model.Encode(texts, vectors); err != nil {
-			return fmt.Errorf("encode rows of shard %d, manifests %d to %d: %w", f.opts.Shard, s.From, s.To, err)
-		}
-		next := 0
-		for i := range out {
-			if !out[i].Deleted {
-				out[i].Vector = vectors[next : next+model.Dim : next+model.Dim]
-				next += model.Dim
-			}
-		}
-		err := f.publish(ctx, out)
-		texts, out = texts[:0], out[:0]
-		return err
-	}
-	for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}}) {
-		if err != nil {
-			return err
-		}
-		out = append(out, f.record(r, model))
-		if !r.Deleted {
-			texts = append(texts, r.Text)
-		}
-		if len(out) == batch {
-			if err := send(); err != nil {
-				return err
-			}
-		}
-	}
-	return send()
-}
-
-func (f *Follower) record(r stream.CutRow, model *Model) embedding.Record {
+func (f *Follower) record(r commitlog.Row, model *Model) embedding.Record {
 	return embedding.Record{NodeID: r.NodeID, Generation: model.Generation, EventTime: r.EventTime,
 		Shard: f.opts.Shard, Seq: r.Seq, Deleted: r.Deleted}
 }
 
 // publish sends records that the cursor does not cover yet.
-func (f *Follower) publish(ctx context.Context, records []embedding.Record) error {
+func (f *Follower) publish(ctx context.Context, model *Model, records []embedding.Record) error {
 	f.sending = f.sending || len(records) > 0
+	for i, r := range records {
+		records[i] = model.Format.Narrow(r)
+	}
 	return f.opts.Publisher.Publish(ctx, records)
 }
 
-// advance moves the cursor over what was sent, unless another follower has moved
-// it meanwhile.
-func (f *Follower) advance(ctx context.Context, to stream.Published) error {
-	now, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
+// advance moves the cursor past what was sent, unless another follower has moved it.
+func (f *Follower) advance(ctx context.Context, to commitlog.Published) error {
+	if f.opts.Topic != nil {
+		topic, err := f.opts.Topic(ctx)
+		if err != nil {
+			return fmt.Errorf("look at the embeddings topic: %w", err)
+		}
+		if topic.Name != f.topic.Name || topic.ID != f.topic.ID {
+			return fmt.Errorf("shard %d: topic %q was created again while embeddings were sent to it",
+				f.opts.Shard, topic.Name)
+		}
+		to.Topic, to.TopicID, to.End = topic.Name, topic.ID, topic.End
+	}
+	err := f.cursor.Move(ctx, to, f.session)
+	if errors.Is(err, sink.ErrChanged) {
+		return fmt.Errorf("shard %d: %w: %w", f.opts.Shard, ErrNotAlone, err)
+	}
 	if err != nil {
 		return err
 	}
-	if now != f.cursor {
-		return fmt.Errorf("shard %d: %w: the cursor was %+v and is %+v", f.opts.Shard, ErrNotAlone, f.cursor, now)
-	}
-	if err := stream.SavePublished(ctx, f.opts.Store, f.opts.Shard, to); err != nil {
-		return err
-	}
 	f.sending = false
-	f.moveTo(to)
 	return nil
 }
 
-func (f *Follower) moveTo(cursor stream.Published) {
-	f.cursor = cursor
-	f.at.Store(&cursor)
-}
+// moveBackTime bounds the store calls of a follower that may have lost its shard.
+const moveBackTime = 10 * time.Second
 
-// handBackTime bounds the store calls of a follower that may have lost its
-// shard.
-const handBackTime = 10 * time.Second
-
-// handBack takes care of what this follower has sent and the cursor does not
-// cover. If another one has taken the shard meanwhile and gone on, these
-// records may have come after its newer ones (this process stood still, or was
-// cut off, in the midst of sending). So the cursor goes back to before them, and
-// whoever has the shard finds it there and publishes from there again.
-func (f *Follower) handBack(ctx context.Context) {
+// moveBack takes care of records that this follower has sent and the cursor does not cover. Another
+// follower may have sent newer ones meanwhile, because this process was frozen or cut off while it
+// was sending, so that these records may have reached the topic last. If the cursor has moved past
+// the position from which they were sent, moveBack moves it back there, and the shard's owner
+// publishes from there again. If not, moveBack writes it as it is: another follower that has sent
+// newer records and is about to move the cursor past them then fails, and sends them again.
+//
+// If the store does not answer, sending stays set and the cursor in memory stays what it is. The
+// next step then begins with moveBack.
+func (f *Follower) moveBack(ctx context.Context) error {
 	if !f.sending {
-		return
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveBackTime)
 	defer cancel()
-	now, err := stream.LoadPublished(ctx, f.opts.Store, f.opts.Shard)
-	if err == nil && (now.Generation > f.cursor.Generation || now.Seq > f.cursor.Seq) {
-		f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; they will be published again",
-			"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
-		err = stream.SavePublished(ctx, f.opts.Store, f.opts.Shard, f.cursor)
+	err := sink.ErrChanged
+	for errors.Is(err, sink.ErrChanged) {
+		var now commitlog.Cursor
+		if now, err = commitlog.OpenCursor(ctx, f.opts.Store, f.opts.Shard); err != nil {
+			break
+		}
+		to := now.Published
+		if now.Generation > f.cursor.Generation || now.Seq > f.cursor.Seq {
+			f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; "+
+				"they will be published again",
+				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
+			to = f.cursor.Published
+		}
+		err = now.Move(ctx, to, f.session)
 	}
 	if err != nil {
-		f.opts.Log.Warn("cannot tell whether another worker has this shard", "shard", f.opts.Shard, "error", err)
-		return // sending stays set: the next step that fails tries again
+		f.opts.Log.Warn("cannot tell whether another worker has this shard; trying again",
+			"shard", f.opts.Shard, "error", err)
+		return fmt.Errorf("compare the cursor of shard %d with what was sent: %w", f.opts.Shard, err)
 	}
 	f.sending = false
+	return nil
 }

@@ -2,11 +2,11 @@ package publish
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +14,8 @@ import (
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
-	"giantstream/stream"
+	"giantstream/sink/rows/rowstest"
+	"giantstream/stream/commitlog"
 )
 
 const shard = 3
@@ -40,8 +41,8 @@ func (t *topic) Publish(_ context.Context, records []embedding.Record) error {
 	return nil
 }
 
-// newest lists, per node in order of id, what its last record says:
-// "a g1 m2 [3]" is node a, generation 1, manifest 2, embedding 3.
+// newest lists, per node in order of id, what its last record says: "a g1 m2 [3]" is node a,
+// generation 1, manifest 2, embedding 3.
 func (t *topic) newest() []string {
 	last := map[string]embedding.Record{}
 	for _, r := range t.records {
@@ -66,25 +67,27 @@ func commit(t *testing.T, store sink.Store, seq int64, changes ...[2]string) {
 	for _, c := range changes {
 		batch = append(batch, rows.Row{NodeID: c[0], Text: c[1], Deleted: c[1] == "", EventTime: seq})
 	}
-	m := stream.Manifest{Format: stream.ManifestFormat, Shard: shard, Seq: seq, Writer: "test",
+	m := commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: shard, Seq: seq, Writer: "test",
 		Next: map[string]int64{"nodes": seq}, Rows: int64(len(batch)), Created: time.Unix(seq, 0).UTC()}
 	key := fmt.Sprintf("shards/%d/rows/%020d-x-0.parquet", shard, seq)
-	info, err := rows.WriteSlice(t.Context(), store, key, batch)
+	info := rowstest.Put(t, store, key, batch)
+	m.Objects = []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}}
+	head, err := commitlog.Head(t.Context(), store, shard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Objects = []stream.ManifestObject{{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}}
-	data, err := json.Marshal(m)
+	m.Follow(head)
+	data, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Create(t.Context(), stream.ManifestKey(shard, seq), data); err != nil {
+	if err := store.Create(t.Context(), commitlog.ManifestKey(shard, seq), data); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// generationAt makes generation g, whose embeddings cover manifests up to cut.
-// The embedding of a text is its length plus 100 times the generation.
+// generationAt makes generation g, whose embeddings cover manifests up to cut. The embedding of a
+// text is its length plus 100 times the generation.
 func generationAt(t *testing.T, store sink.Store, g, cut int64, nodes ...embedding.Record) *Model {
 	t.Helper()
 	m := &Model{Generation: g, Cut: cut, Dim: 1, Encode: func(texts []string, out []float32) error {
@@ -94,7 +97,7 @@ func generationAt(t *testing.T, store sink.Store, g, cut int64, nodes ...embeddi
 		return nil
 	}}
 	key := fmt.Sprintf("generations/%06d/embeddings/part-00003.parquet", g)
-	_, err := embedding.WriteParquet(t.Context(), store, key, func(yield func(embedding.Record, error) bool) {
+	info, err := embedding.WriteParquet(t.Context(), store, key, embedding.Float32, func(yield func(embedding.Record, error) bool) {
 		for _, r := range nodes {
 			r.Generation, r.Shard = g, shard
 			if !yield(r, nil) {
@@ -105,7 +108,7 @@ func generationAt(t *testing.T, store sink.Store, g, cut int64, nodes ...embeddi
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Parts = []string{key}
+	m.Parts = []sink.Ref{info.Ref(key)}
 	return m
 }
 
@@ -114,11 +117,24 @@ func embedded(id string, seq int64, v float32) embedding.Record {
 }
 
 func follower(store sink.Store, to *topic, model func() *Model) *Follower {
-	return New(Options{Shard: shard, Store: store, Publisher: to, Model: model, Poll: time.Second, Log: slog.New(slog.DiscardHandler)})
+	return New(Options{Shard: shard, Store: store, Publisher: to, Model: model, Poll: time.Second,
+		Log: slog.New(slog.DiscardHandler)})
 }
 
-// settle steps until there is nothing left to do.
-func settle(t *testing.T, f *Follower) {
+// moveTo puts the shard's cursor somewhere.
+func moveTo(t testing.TB, store sink.Store, to commitlog.Published) {
+	t.Helper()
+	c, err := commitlog.OpenCursor(t.Context(), store, shard)
+	if err == nil {
+		err = c.Move(t.Context(), to, "test")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// catchUp steps until there is nothing left to publish.
+func catchUp(t *testing.T, f *Follower) {
 	t.Helper()
 	for range 100 {
 		progressed, err := f.Step(t.Context())
@@ -142,7 +158,7 @@ func expect(t *testing.T, to *topic, want ...string) {
 func TestNothingIsPublishedBeforeTheFirstGeneration(t *testing.T) {
 	store, to := &memstore.Store{}, &topic{}
 	commit(t, store, 1, [2]string{"a", "aa"})
-	settle(t, follower(store, to, func() *Model { return nil }))
+	catchUp(t, follower(store, to, func() *Model { return nil }))
 	expect(t, to)
 }
 
@@ -151,7 +167,7 @@ func TestNewGenerationThenWhatCameAfterItsCut(t *testing.T) {
 	commit(t, store, 1, [2]string{"a", "aa"}, [2]string{"b", "b"}, [2]string{"c", "c"})
 	commit(t, store, 2, [2]string{"b", "bbbb"}, [2]string{"d", "ddd"}, [2]string{"c", ""})
 	g1 := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12), embedded("c", 1, 13))
-	settle(t, follower(store, to, func() *Model { return g1 }))
+	catchUp(t, follower(store, to, func() *Model { return g1 }))
 	expect(t, to, "a g1 m1 [11]", "b g1 m2 [104]", "c g1 m2 gone", "d g1 m2 [103]")
 	for _, r := range to.records {
 		if r.NodeID == "b" && r.Seq == 1 {
@@ -165,15 +181,15 @@ func TestFollowsManifestsAndResumesWhereItStopped(t *testing.T) {
 	g1 := generationAt(t, store, 1, 0)
 	f := follower(store, to, func() *Model { return g1 })
 	commit(t, store, 1, [2]string{"a", "a"})
-	settle(t, f)
+	catchUp(t, f)
 	commit(t, store, 2, [2]string{"a", "aaa"})
-	settle(t, f)
+	catchUp(t, f)
 	expect(t, to, "a g1 m2 [103]")
-	if got := f.Position(); got != (stream.Published{Generation: 1, Seq: 2}) {
+	if got := f.cursor; got.Generation != 1 || got.Seq != 2 {
 		t.Errorf("position %+v", got)
 	}
 	sent := len(to.records)
-	settle(t, follower(store, to, func() *Model { return g1 }))
+	catchUp(t, follower(store, to, func() *Model { return g1 }))
 	if len(to.records) != sent {
 		t.Errorf("a restart published %d records again", len(to.records)-sent)
 	}
@@ -184,18 +200,55 @@ func TestDeletionsBeforeTheCutOfANewGenerationAreNotLost(t *testing.T) {
 	commit(t, store, 1, [2]string{"a", "a"}, [2]string{"b", "b"})
 	model := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12))
 	f := follower(store, to, func() *Model { return model })
-	settle(t, f)
-	// Both are deleted and one comes back before the follower looks again,
-	// and by then generation 2 covers all of it.
+	catchUp(t, f)
+	// Both are deleted and one comes back before the follower looks again, and by then generation 2
+	// covers all of it.
 	commit(t, store, 2, [2]string{"a", ""}, [2]string{"b", ""})
 	commit(t, store, 3, [2]string{"b", "bb"})
 	model = generationAt(t, store, 2, 3, embedded("b", 3, 22))
-	settle(t, f)
+	catchUp(t, f)
 	expect(t, to, "a g2 m2 gone", "b g2 m3 [22]")
 }
 
-// Every store and publisher call is made to fail once; the outcome is that of
-// an undisturbed run.
+// Every store and publisher call is made to fail once; the outcome is that of an undisturbed run.
+// Windows of one row each cost a save of the cursor only now and then.
+func TestCursorIsSavedForManyManifestsAtOnce(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	const manifests = 300
+	g1 := generationAt(t, store, 1, 0)
+	for seq := int64(1); seq <= manifests; seq++ {
+		commit(t, store, seq, [2]string{fmt.Sprintf("n%03d", seq), "text"})
+	}
+	saves := 0
+	store.FailAfter = func(op, key string) error {
+		if op == "put" && strings.HasSuffix(key, "/published.json") {
+			saves++
+		}
+		return nil
+	}
+	catchUp(t, follower(store, to, func() *Model { return g1 }))
+	if len(to.records) != manifests || saves > 3 || to.calls > 3 {
+		t.Errorf("%d records in %d calls, and the cursor saved %d times", len(to.records), to.calls, saves)
+	}
+}
+
+// A follower whose generation is damaged puts the embeddings of the one before it in place of all of its own.
+func TestFallsBackToTheGenerationBefore(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "aa"}, [2]string{"b", "b"})
+	commit(t, store, 2, [2]string{"b", "bbbb"}, [2]string{"c", ""})
+	g1 := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12))
+	g2 := generationAt(t, store, 2, 2, embedded("a", 1, 21), embedded("b", 2, 22))
+	model := g2
+	f := follower(store, to, func() *Model { return model })
+	catchUp(t, f)
+	expect(t, to, "a g2 m1 [21]", "b g2 m2 [22]", "c g2 m2 gone")
+	model = g1
+	model.Damaged = 2
+	catchUp(t, f)
+	expect(t, to, "a g1 m1 [11]", "b g1 m2 [104]", "c g1 m2 gone")
+}
+
 func TestErrorAtEveryCall(t *testing.T) {
 	broken := errors.New("injected")
 	for n := 1; ; n++ {
@@ -266,6 +319,75 @@ func TestRunRetriesWithPausesUntilTheBrokerIsBack(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	settle(t, follower(store, to, func() *Model { return g1 }))
+	catchUp(t, follower(store, to, func() *Model { return g1 }))
 	expect(t, to, "a g1 m1 [101]")
+}
+
+// A node whose text becomes one that means nothing has no vector any more, and gets one again.
+func TestTextsWithoutMeaningHaveNoVector(t *testing.T) {
+	var store memstore.Store
+	model := generationAt(t, &store, 1, 0, embedded("c", 0, 5))
+	encode := model.Encode
+	model.Encode = func(texts []string, out []float32) error {
+		err := encode(texts, out)
+		for i, text := range texts {
+			if text == "unknown" {
+				out[i] = 0
+			}
+		}
+		return err
+	}
+	to := &topic{}
+	f := follower(&store, to, func() *Model { return model })
+	commit(t, &store, 1, [2]string{"a", "text"}, [2]string{"b", "--"}, [2]string{"c", "unknown"})
+	for range 3 {
+		if _, err := f.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range to.records {
+		if r.Seq == 1 && (r.Status == embedding.NoText) != (r.NodeID != "a") || (r.Vector == nil) != (r.Status == embedding.NoText) {
+			t.Errorf("node %s: status %q, vector %v", r.NodeID, r.Status, r.Vector)
+		}
+	}
+	commit(t, &store, 2, [2]string{"b", "words"})
+	if _, err := f.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if last := to.records[len(to.records)-1]; last.NodeID != "b" || last.Status != embedding.FromText || len(last.Vector) != 1 {
+		t.Errorf("the last record is %+v, want a vector of b", last)
+	}
+}
+
+// A change of the format publishes the current generation again, deletions and what came after its cut
+// included, so that no mixture stays; the same format again publishes nothing.
+func TestChangeOfFormatPublishesTheGenerationAgain(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "a"}, [2]string{"b", "b"}, [2]string{"c", "c"})
+	commit(t, store, 2, [2]string{"b", "bbb"}, [2]string{"c", ""}, [2]string{"d", "dd"})
+	g1 := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12), embedded("c", 1, 13))
+	catchUp(t, follower(store, to, func() *Model { return g1 }))
+	for _, format := range []embedding.Format{{Type: embedding.Int8}, {Type: embedding.Float16, Dim: 8}, {}} {
+		g1.Format = format
+		typ := format.Type
+		before := len(to.records)
+		catchUp(t, follower(store, to, func() *Model { return g1 }))
+		types := map[string]embedding.Type{}
+		for _, r := range to.records[before:] {
+			if !r.Deleted {
+				types[r.NodeID] = r.Type
+			}
+		}
+		if len(types) != 3 || types["a"] != typ || types["b"] != typ || types["d"] != typ {
+			t.Errorf("%s: published %v, want a, b and d of type %q", format, types, typ)
+		}
+		if typ != embedding.Int8 { // its numbers have 17 bits
+			expect(t, to, "a g1 m1 [11]", "b g1 m2 [103]", "c g1 m2 gone", "d g1 m2 [102]")
+		}
+		before = len(to.records)
+		catchUp(t, follower(store, to, func() *Model { return g1 }))
+		if len(to.records) != before {
+			t.Errorf("%s: a restart published %d records again", format, len(to.records)-before)
+		}
+	}
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"giantstream/sink/memstore"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 )
 
-// A follower that has lost its cursor, or was away for long, finds rows merged
-// and their parts gone. What it publishes ends up the same.
+// A follower that has lost its cursor, or was away for long, finds rows merged and their parts
+// gone. What it publishes ends up the same.
 func TestFollowerReadsMergedRows(t *testing.T) {
 	const windows, cut = 150, 100 // of a kept generation
 	write := func(store *memstore.Store) {
@@ -23,17 +23,17 @@ func TestFollowerReadsMergedRows(t *testing.T) {
 			commit(t, store, seq, [2]string{fmt.Sprint("n", seq%(11-seq/75)), text})
 		}
 	}
-	for _, from := range []stream.Published{{}, {Generation: 1, Seq: 30}, {Generation: 2, Seq: 110}, {Generation: 2, Seq: 149}} {
+	for _, from := range []commitlog.Published{{}, {Generation: 1, Seq: 30}, {Generation: 2, Seq: 110},
+		{Generation: 2, Seq: 149}} {
 		t.Run(fmt.Sprintf("g%d at %d", from.Generation, from.Seq), func(t *testing.T) {
 			run := func(merge bool) []string {
 				store := &memstore.Store{}
 				write(store)
-				if err := stream.SavePublished(t.Context(), store, shard, from); err != nil {
-					t.Fatal(err)
-				}
+				moveTo(t, store, from)
 				if merge {
 					now := time.Unix(1, 0)
-					c := stream.NewCompactor(stream.CompactorOptions{Store: store, Shard: shard, Clock: func() time.Time { return now }})
+					c := commitlog.NewCompactor(commitlog.CompactorOptions{Store: store, Shard: shard,
+						Clock: func() time.Time { return now }})
 					if n, err := c.Merge(t.Context()); err != nil || n != 2 {
 						t.Fatalf("merged %d blocks, %v", n, err)
 					}
@@ -51,8 +51,8 @@ func TestFollowerReadsMergedRows(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if f.Position() != (stream.Published{Generation: 2, Seq: windows}) {
-					t.Errorf("it ends at %+v", f.Position())
+				if f.cursor.Generation != 2 || f.cursor.Seq != windows {
+					t.Errorf("it ends at %+v", f.cursor)
 				}
 				return to.newest()
 			}

@@ -7,19 +7,27 @@ import (
 	"fmt"
 	"io"
 
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/tfidf"
+	"giantstream/internal/tempfile"
 	"giantstream/sink"
-	"giantstream/sink/tempfile"
 )
 
-// artifact returns the artifact under key if the store has it, else makes and
-// stores it: the step that lets a build resume. Without a store it is made.
+// Names of the artifacts below generations/<g>/.
+const (
+	vectorizerName = "vectorizer"
+	projectionName = "projection"
+	treeName       = "tree"
+	labelsName     = "labels.parquet"
+)
+
+// artifact returns the artifact under key if the store has it whole, else makes and stores it. This lets
+// a build resume, also from an artifact that was damaged since.
 func artifact[T any](ctx context.Context, store sink.Store, key string, read func(io.Reader) (T, error),
 	create func() (T, error), write func(T, io.Writer) error) (T, error) {
-	if store == nil {
-		return create()
-	}
 	v, err := load(ctx, store, key, read)
-	if err == nil || !errors.Is(err, sink.ErrNotFound) {
+	if err == nil || !errors.Is(err, sink.ErrNotFound) && !isDamage(err) {
 		return v, err
 	}
 	if v, err = create(); err != nil {
@@ -28,8 +36,7 @@ func artifact[T any](ctx context.Context, store sink.Store, key string, read fun
 	return v, save(ctx, store, key, func(w io.Writer) error { return write(v, w) })
 }
 
-// readAhead is how much of an artifact is asked for at a time: on S3, each
-// read is a request.
+// readAhead is how much of an artifact is asked for at a time: on S3, each read is a request.
 const readAhead = 4 << 20
 
 // load reads the artifact under key.
@@ -38,6 +45,20 @@ func load[T any](ctx context.Context, store sink.Store, key string, read func(io
 	if err != nil {
 		return v, err
 	}
+	return readFrom(object, key, read)
+}
+
+// loadOf reads an artifact of a complete generation, verified.
+func loadOf[T any](ctx context.Context, store sink.Store, doc *Doc, name string, read func(io.Reader) (T, error)) (v T,
+	err error) {
+	object, err := doc.open(ctx, store, name)
+	if err != nil {
+		return v, err
+	}
+	return readFrom(object, Prefix(doc.Generation)+name, read)
+}
+
+func readFrom[T any](object sink.Object, key string, read func(io.Reader) (T, error)) (v T, err error) {
 	defer object.Close()
 	v, err = read(bufio.NewReaderSize(io.NewSectionReader(object, 0, object.Size()), readAhead))
 	if err != nil {
@@ -46,8 +67,8 @@ func load[T any](ctx context.Context, store sink.Store, key string, read func(io
 	return v, nil
 }
 
-// save stores what write produces under key, through a temporary file: stores
-// want to know an object's size beforehand.
+// save stores what write produces under key. It goes through a temporary file, since a store needs
+// an object's size beforehand.
 func save(ctx context.Context, store sink.Store, key string, write func(io.Writer) error) error {
 	f, err := tempfile.Create("giantstream-artifact-*")
 	if err != nil {
@@ -65,4 +86,17 @@ func save(ctx context.Context, store sink.Store, key string, write func(io.Write
 		return err
 	}
 	return store.Put(ctx, key, f.File, size)
+}
+
+// loadArtifacts reads what serving needs of a generation's artifacts.
+func loadArtifacts(ctx context.Context, store sink.Store, doc *Doc) (v *tfidf.Model, p *projection.Projection,
+	t *labeltree.Tree, err error) {
+	if v, err = loadOf(ctx, store, doc, vectorizerName, tfidf.Read); err != nil {
+		return nil, nil, nil, err
+	}
+	if p, err = loadOf(ctx, store, doc, projectionName, projection.Read); err != nil {
+		return nil, nil, nil, err
+	}
+	t, err = loadOf(ctx, store, doc, treeName, labeltree.Read)
+	return v, p, t, err
 }

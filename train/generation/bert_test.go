@@ -14,11 +14,14 @@ import (
 
 	"giantstream/sink"
 	"giantstream/sink/memstore"
-	"giantstream/train/bert"
-	"giantstream/train/bert/compute"
-	"giantstream/train/bert/compute/cpu"
-	"giantstream/train/encoder"
-	"giantstream/train/wide"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/bert/compute/cpu"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/encoders/safetensors"
+	"giantstream/train/encoders/wide"
+	"giantstream/train/generation/fit"
+	"giantstream/train/internal/graphtest"
 )
 
 // tinyBERT has a builder fine-tune the random two-layer model that package
@@ -26,7 +29,7 @@ import (
 func tinyBERT(store sink.Store) *Builder {
 	b := builder(store)
 	b.Settings.Encoder, b.Settings.Epochs = bert.Kind, 2
-	b.Settings.BERT = &BERT{Model: "../bert/testdata/tiny", Pooling: "mean", MaxTokens: 16}
+	b.Settings.BERT = &fit.BERT{Model: "../encoders/bert/testdata/tiny", Pooling: "mean", MaxTokens: 16}
 	var ticks int64 // every step is time for a checkpoint
 	b.Now = func() time.Time { ticks++; return time.Unix(ticks, 0) }
 	b.CheckpointEvery = time.Nanosecond
@@ -42,7 +45,7 @@ func wideBERT(store sink.Store) *Builder {
 
 func graphOf(nodes int) *commits {
 	log := &commits{}
-	for _, r := range topics(nodes, topicCount) {
+	for _, r := range graphtest.Rows(nodes, topicCount) {
 		log.add(1, r)
 	}
 	return log
@@ -52,7 +55,7 @@ func graphOf(nodes int) *commits {
 // picture of its training, and leaves no checkpoints.
 func TestBuildWithBERT(t *testing.T) {
 	store, log := &memstore.Store{}, graphOf(400)
-	doc := build(t, tinyBERT(store), 1, log, nil)
+	doc := buildWith(t, tinyBERT(store), 1, log, nil)
 	g, err := Open(t.Context(), store, doc)
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +63,10 @@ func TestBuildWithBERT(t *testing.T) {
 	if g.Encoder.Kind() != bert.Kind || doc.Encoder.Kind != bert.Kind || doc.Encoder.Dim != g.Encoder.Dim() {
 		t.Errorf("encoder %s, document %+v", g.Encoder.Kind(), doc.Encoder)
 	}
-	texts := []string{topics(400, topicCount)[0].Text}
+	texts := []string{graphtest.Rows(400, topicCount)[0].Text}
 	z, before := make([]float32, g.Encoder.Dim()), make([]float32, g.Encoder.Dim())
-	start, err := bert.Open(os.DirFS("../bert/testdata/tiny"), cpu.New(), bert.Options{Pooling: compute.Mean, MaxTokens: 16})
+	start, err := bert.Open(os.DirFS("../encoders/bert/testdata/tiny"), cpu.New(),
+		bert.Options{Pooling: compute.Mean, MaxTokens: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +76,18 @@ func TestBuildWithBERT(t *testing.T) {
 	if slices.Equal(z, before) {
 		t.Error("the encoder is the model that training started from")
 	}
-	m, err := encoder.LoadMatcher(t.Context(), store, Prefix(1)+encoderName)
-	if err != nil || m == nil || len(m.Weights) != len(doc.Tree.Levels) || m.Bias == nil {
-		t.Errorf("matcher %+v (%v), want one of %d levels with biases", m, err, len(doc.Tree.Levels))
+	model := objects(t, store)[Prefix(1)+encoderName+"/model.safetensors"]
+	tensors, err := safetensors.Open(bytes.NewReader(model), int64(len(model)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for level, clusters := range doc.Tree.Levels {
+		if _, err := tensors.Float32(fmt.Sprintf("bias.%d", level), clusters); err != nil {
+			t.Errorf("matcher: %v, want %d levels with biases", err, len(doc.Tree.Levels))
+		}
+	}
+	if _, more := tensors.Shape(fmt.Sprintf("head.%d", len(doc.Tree.Levels))); more {
+		t.Error("the matcher has the labels as a level")
 	}
 	checkPicture(t, store, curveName)
 	for key := range objects(t, store) {
@@ -92,20 +105,24 @@ func checkPicture(t *testing.T, store sink.Store, name string) {
 	}
 }
 
-// With n-grams beside it, the stored encoder has both parts, trained, and a picture of
-// the training of each.
+// With n-grams beside it, the stored encoder has both parts, trained and joined to the text, and a
+// picture of the training of each.
 func TestBuildWithNGrams(t *testing.T) {
 	store := &memstore.Store{}
-	doc := build(t, wideBERT(store), 1, graphOf(400), nil)
+	doc := buildWith(t, wideBERT(store), 1, graphOf(400), nil)
 	g, err := Open(t.Context(), store, doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, ok := g.Encoder.(*wide.Encoder)
-	if !ok || e.Kind() != bert.Kind || len(e.Table().Features()) != 500 || e.Dim() != doc.Encoder.Dim {
-		t.Fatalf("encoder %T of the document %+v, want a BERT with 500 n-grams", g.Encoder, doc.Encoder)
+	joined, ok := g.Encoder.(*hybrid.Encoder)
+	if !ok || joined.Kind() != bert.Kind || joined.Dim() != doc.Encoder.Dim {
+		t.Fatalf("encoder %T of kind %s, want a BERT joined to the text", g.Encoder, doc.Encoder.Kind)
 	}
-	texts := []string{topics(400, topicCount)[0].Text}
+	e, ok := joined.Views().Encoder.(*wide.Encoder)
+	if !ok || len(e.Table().Features()) != 500 {
+		t.Fatalf("trained view %T, want a BERT with 500 n-grams", joined.Views().Encoder)
+	}
+	texts := []string{graphtest.Rows(400, topicCount)[0].Text}
 	both, deep := make([]float32, e.Dim()), make([]float32, e.Dim())
 	if err := errors.Join(e.Encode(texts, both), e.Deep().Encode(texts, deep)); err != nil {
 		t.Fatal(err)
@@ -128,11 +145,12 @@ func resumes(t *testing.T, builder func(sink.Store) *Builder, folder string) {
 	t.Helper()
 	weights := func(s sink.Store) []byte {
 		all := objects(t, s)
-		return slices.Concat(all[Prefix(1)+"encoder/bert/model.safetensors"], all[Prefix(1)+"encoder/model.safetensors"])
+		return slices.Concat(all[Prefix(1)+"encoder/bert/model.safetensors"],
+			all[Prefix(1)+"encoder/model.safetensors"])
 	}
 	graph := graphOf(400)
 	undisturbed := &memstore.Store{}
-	whole := build(t, builder(undisturbed), 1, graph, nil).Encoder.Metrics
+	whole := buildWith(t, builder(undisturbed), 1, graph, nil).Encoder.Metrics
 	want := weights(undisturbed)
 
 	for _, damaged := range []bool{false, true} {
@@ -159,7 +177,7 @@ func resumes(t *testing.T, builder func(sink.Store) *Builder, folder string) {
 			}
 		}
 		store.stop = nil
-		doc := build(t, b, 1, graph, nil)
+		doc := buildWith(t, b, 1, graph, nil)
 		if !bytes.Equal(weights(store.Store), want) {
 			t.Errorf("damaged %t: the resumed training ends with other weights", damaged)
 		}
@@ -209,7 +227,8 @@ func TestBERTNeedsAModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Build(t.Context(), 1, src, UntilReady); err == nil || !strings.Contains(err.Error(), "train.bert.model") {
+	if _, err := b.Build(t.Context(), 1, src, UntilReady); err == nil || !strings.Contains(err.Error(),
+		"train.bert.model") {
 		t.Errorf("without a model: %v, want an error that names the setting", err)
 	}
 }

@@ -1,41 +1,41 @@
 package generation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
+	"runtime/debug"
 	"time"
 
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/tfidf"
+	"giantstream/internal/parallel"
 	"giantstream/sink"
-	"giantstream/train"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/generation/fit"
 )
 
-// ErrTooFew: the graph is too small to learn from.
-var ErrTooFew = errors.New("too few nodes with neighbours to fit a generation")
+// ErrTooFew: the texts tell no two nodes apart, so that there is nothing to fit.
+var ErrTooFew = errors.New("too few nodes with different texts to fit a generation, which takes three")
 
-// Builder builds generations in a store. One build at a time per store: give
-// it a store whose writes are fenced by a lease (sink/lease) where several
-// processes may want to.
+// Builder builds generations in a store. One build at a time per store: where several processes may
+// build, give it a store whose writes are fenced by a lease (sink/lease).
 type Builder struct {
 	Store    sink.Store
-	Settings Settings
-	// Workers is the number of goroutines, 0 for one per CPU. It does not
-	// change the outcome.
-	Workers int
-	// CheckpointEvery is the time between two checkpoints of the encoder's
-	// training.
+	Settings fit.Settings
+	// CheckpointEvery is the time between two checkpoints of the encoder's training.
 	CheckpointEvery time.Duration
-	// MemoryLimit is how many bytes a build may use before it keeps texts and
-	// features in temporary files, 0 for any number. It does not change the
-	// outcome. See memory.go for what it cannot bound.
-	MemoryLimit int64
-	Progress    train.Progress
-	Log         *slog.Logger
-	Now         func() time.Time
+	// Gate decides about a generation that is worse than text alone; "" is GateWarn. A build that is
+	// resumed keeps the gate that it began with.
+	Gate Gate
+	// Resources bound the build; memory.go lists what MemoryLimit does not. Progress may be nil.
+	fit.Resources
 }
 
-// Until says after which stage a build stops; it can be taken up again.
+// Until says after which stage a build stops; a later build resumes it.
 type Until int
 
 // The stops of a build.
@@ -45,9 +45,10 @@ const (
 	UntilEncoder              // encoder trained
 )
 
-// BuildNext finishes the unfinished generation, if there is one, else builds
-// the next. cut returns the source at a cut, or at the newest one for nil.
-func (b *Builder) BuildNext(ctx context.Context, cut func(context.Context, map[int]int64) (Source, error), until Until) (*Doc, error) {
+// BuildNext finishes the unfinished generation, if there is one, else builds the next. cut returns
+// the source at a cut, or at the newest one for nil.
+func (b *Builder) BuildNext(ctx context.Context, cut func(context.Context, map[int]int64) (Source, error),
+	until Until) (*Doc, error) {
 	unfinished, number, err := Next(ctx, b.Store)
 	if err != nil {
 		return nil, err
@@ -63,73 +64,254 @@ func (b *Builder) BuildNext(ctx context.Context, cut func(context.Context, map[i
 	return b.Build(ctx, number, source, until)
 }
 
-// Build takes generation g through its stages, on source or, if a build of g
-// was begun before, on what that build began with: source must then show
-// the same cut. It returns the document as it stands after the last stage.
-func (b *Builder) Build(ctx context.Context, g int64, source Source, until Until) (*Doc, error) {
-	if err := b.Settings.check(); err != nil {
+// Build takes generation g through its stages. A build of g that was begun before continues on the
+// cut and with the settings that it began with: source must then show the same cut. Build returns
+// the document as it is after the last stage.
+func (b *Builder) Build(ctx context.Context, g int64, source Source, until Until) (doc *Doc, err error) {
+	// A fault of a stage must not end what else the process does: it ingests and serves.
+	defer func() {
+		if v := recover(); v != nil {
+			doc, err = nil, panicked(g, v)
+		}
+	}()
+	return b.build(ctx, g, source, until)
+}
+
+// ErrPanic: a build ran into a fault of the program.
+var ErrPanic = errors.New("the build has panicked, which is a fault of giantstream: report it with the stack below")
+
+// panicked makes an error of a panic, with the stack of the goroutine that it was on.
+func panicked(g int64, v any) error {
+	p, ok := v.(*parallel.Panic)
+	if !ok {
+		p = &parallel.Panic{Value: v, Stack: debug.Stack()}
+	}
+	return fmt.Errorf("generation %d: %w: %w", g, ErrPanic, p)
+}
+
+func (b *Builder) build(ctx context.Context, g int64, source Source, until Until) (*Doc, error) {
+	if err := b.Settings.Validate(); err != nil {
 		return nil, err
 	}
-	clock := newStageClock(b.Progress, b.Now)
 	doc, err := b.begin(ctx, g, source)
 	if err != nil {
 		return nil, err
 	}
-	if doc.Status == Ready {
+	if doc.Complete() {
 		return doc, nil
 	}
+	clock := newStageClock(b.Progress, b.Now)
 	log := b.Log.With("generation", g)
-	clock.Stage("read the cut", 0)
-	corpus, err := loadCorpus(ctx, source, doc.Settings.MaxDegree, b.share(textShare), clock)
+	r := b.Resources
+	r.Progress, r.Log = clock, log
+	corpus, err := ReadCut(ctx, source, doc.Settings.MaxDegree, r)
 	if err != nil {
 		return nil, err
 	}
-	f := &building{Builder: b, ctx: ctx, doc: doc, corpus: corpus, clock: clock}
-	defer f.close()
-	if corpus.stats.Links == 0 {
-		err := fmt.Errorf("generation %d: %w: %d nodes, none of which has a neighbour", g, ErrTooFew, corpus.stats.Nodes)
-		// Resumed on this cut it would fail for ever; forgotten, the next
-		// attempt begins on a cut that may have links.
-		return nil, errors.Join(err, b.Store.Delete(ctx, docKey(g)))
-	}
-	log.Info("cut read", "nodes", corpus.stats.Nodes, "links", corpus.stats.Links)
-	f.checkMemory()
-
-	stages := []struct {
-		run   func() error
-		until Until
-	}{
-		{f.split, -1}, {f.vectorize, -1}, {f.project, -1}, {f.cluster, -1}, {f.mapParent, -1}, {f.writeDataset, UntilDataset},
-		{f.trainEncoder, UntilEncoder}, {f.evaluateText, -1}, {f.encode, -1}, {f.evaluate, -1}, {f.writeEmbeddings, -1},
-	}
-	doc.Graph, doc.GraphHash = corpus.stats, source.Hash()
-	for _, s := range stages {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	in := fit.Inputs{Texts: corpus.Texts}
+	defer func() {
+		if err := errors.Join(corpus.Close(), in.Features.Close(), in.Projected.Close()); err != nil {
+			log.Warn("a temporary file is left behind", "error", err)
 		}
-		if err := s.run(); err != nil {
-			return nil, fmt.Errorf("generation %d: %w", g, err)
+	}()
+	log.Info("cut read", "nodes", corpus.Stats.Nodes, "links", corpus.Stats.Links)
+	warnOfMemory(corpus.Stats, doc.Settings.EmbeddingDim, b.MemoryLimit, log)
+	doc.Graph, doc.GraphHash = corpus.Stats, source.Hash()
+	run := &build{Builder: b, doc: doc, corpus: corpus, resources: r}
+	if err := run.stages(ctx, &in, until); err != nil {
+		err = fmt.Errorf("generation %d: %w", g, err)
+		if errors.Is(err, ErrTooFew) {
+			// Resumed on this cut the build would fail for ever. Without the document, the next
+			// attempt begins on a cut that may have more.
+			err = errors.Join(err, b.Store.Delete(ctx, docKey(g)))
 		}
-		if s.until == until {
-			clock.end()
-			return doc, doc.save(ctx, b.Store)
-		}
+		return nil, err
 	}
 	clock.end()
-	doc.Stages, doc.Status, doc.Finished = clock.times, Ready, b.Now().UTC()
+	if until == UntilReady {
+		if err := run.noteFiles(ctx); err != nil {
+			return nil, err
+		}
+		doc.finish(clock.times, b.Now().UTC())
+	}
 	if err := doc.save(ctx, b.Store); err != nil {
 		return nil, err
 	}
-	log.Info("generation ready", "encoder", doc.Encoder.Kind, "nodes", doc.Graph.Nodes)
+	if doc.Status == Ready {
+		log.Info("generation ready", "encoder", doc.Encoder.Kind, "nodes", doc.Graph.Nodes)
+	}
+	if warning := doc.Warning(); warning != "" && doc.Status == Ready {
+		log.Warn("the generation is worse than text alone, and is served all the same", "because", warning)
+	} else if doc.Status == Refused {
+		log.Warn("generation refused by refresh.quality_gate; the one before it keeps serving", "because", warning,
+			"serving", doc.Parent)
+	}
 	return doc, nil
 }
 
-// begin returns generation g's document, writing it if this is the beginning.
+// build is a build in progress. Its methods run a stage, or load what the stage left in the store
+// in an earlier run, and note its figures in the document.
+type build struct {
+	*Builder
+	doc       *Doc
+	corpus    *Corpus
+	resources fit.Resources
+}
+
+func (b *build) key(name string) string { return Prefix(b.doc.Generation) + name }
+
+// stages runs the stages up to the given one. in has the texts; the caller closes what it holds
+// after.
+func (b *build) stages(ctx context.Context, in *fit.Inputs, until Until) error {
+	doc, s, p := b.doc, b.doc.Settings, b.resources.Progress
+	if b.corpus.Stats.Nodes == 0 {
+		return fmt.Errorf("%w: the graph has no node; check the topics and the field mapping", ErrTooFew)
+	}
+	known, hidden := fit.HideEdges(b.corpus.Graph, s)
+	in.Graph, doc.Graph.Hidden = known, len(hidden)
+	doc.TextOnly = ""
+	if !fit.HasInstances(known, s) {
+		b.textOnly(whyTextOnly(b.corpus.Stats, s))
+	}
+	for _, stage := range []func(context.Context, *fit.Inputs) error{b.featurize, b.cluster, b.mapParent,
+		b.writeDataset} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := stage(ctx, in); err != nil {
+			return err
+		}
+	}
+	if until == UntilDataset {
+		return nil
+	}
+	encoder, err := b.trainEncoder(ctx, *in)
+	if err != nil || until == UntilEncoder {
+		return err
+	}
+
+	// From here on nothing reads what the encoder was trained on, so that memory has room for
+	// embeddings.
+	in.Labels = nil
+	b.warn(in.Features.Close())
+	p.Stage("evaluate text alone", 0)
+	vectors, err := fit.EmbedText(in.Projected, in.Dim, b.Workers)
+	if err != nil {
+		return err
+	}
+	status, err := statuses(in.Texts, vectors, in.Dim)
+	if err != nil {
+		return err
+	}
+	exam := examWithout(status, known, hidden)
+	text, err := exam.Evaluate(linear.LSAKind, vectors, in.Dim, s, b.Workers, b.Log)
+	if err != nil {
+		return err
+	}
+	b.warn(in.Projected.Close())
+	if vectors, err = fit.Embed(ctx, encoder, in.Texts, p); err != nil {
+		return err
+	}
+	doc.Evaluation = []fit.Evaluation{text}
+	if doc.TextOnly == "" {
+		p.Stage("evaluate", 0)
+		trained, err := exam.Evaluate(encoder.Kind(), vectors, encoder.Dim(), s, b.Workers, b.Log)
+		if err != nil {
+			return err
+		}
+		doc.Evaluation = append(doc.Evaluation, trained)
+	}
+	e := embeddings{vectors: vectors, dim: encoder.Dim()}
+	if e.status, err = statuses(in.Texts, vectors, e.dim); err != nil {
+		return err
+	}
+	doc.Shortfalls = fit.Shortfalls(doc.Evaluation)
+	return b.writeEmbeddings(ctx, b.corpus.Graph, e)
+}
+
+// featurize takes the texts to Ψ and their projections.
+func (b *build) featurize(ctx context.Context, in *fit.Inputs) (err error) {
+	s, r := b.doc.Settings, b.resources
+	r.Progress.Stage("fit vectorizer (TF-IDF)", int64(in.Texts.Len()))
+	in.Vectorizer, err = artifact(ctx, b.Store, b.key(vectorizerName), tfidf.Read,
+		func() (*tfidf.Model, error) { return fit.Vectorizer(ctx, in.Texts, s, r) }, (*tfidf.Model).Write)
+	if errors.Is(err, tfidf.ErrNoText) {
+		return b.alike(err)
+	}
+	if err != nil {
+		return err
+	}
+	if in.Features, err = fit.Vectorize(ctx, in.Vectorizer, in.Texts, r); err != nil {
+		return err
+	}
+	b.doc.Vectorizer = VectorizerStats{Features: in.Vectorizer.Dim(), UnknownShare: in.Features.UnknownShare()}
+	r.Progress.Stage("fit projection (LSA)", 0)
+	in.Projection, err = artifact(ctx, b.Store, b.key(projectionName), projection.Read,
+		func() (*projection.Projection, error) {
+			return fit.Projection(in.Features, s,
+				r)
+		}, (*projection.Projection).Write)
+	if errors.Is(err, projection.ErrNoData) {
+		return b.alike(err)
+	}
+	if err != nil {
+		return err
+	}
+	in.Dim = min(s.EmbeddingDim, in.Projection.Dim())
+	in.Projected, err = fit.Project(ctx, in.Projection, in.Features, r)
+	return err
+}
+
+// alike is the error of texts without features.
+func (b *build) alike(err error) error {
+	return fmt.Errorf("%w: there are %d, and their texts are too few, empty or all alike (%w)", ErrTooFew,
+		b.corpus.Stats.Nodes, err)
+}
+
+// cluster makes the labels' features and the tree over them.
+func (b *build) cluster(ctx context.Context, in *fit.Inputs) error {
+	s := b.doc.Settings
+	b.resources.Progress.Stage("PIFA and label tree", 0)
+	labels, clustered, err := fit.LabelFeatures(in.Graph, in.Projected, in.Dim, s, b.Workers)
+	if err == nil && b.doc.TextOnly != "" {
+		// No neighbours, no PIFA: the tree is one of the texts.
+		clustered, err = fit.EmbedText(in.Projected, in.Dim, b.Workers)
+	}
+	if err != nil {
+		return err
+	}
+	in.Labels = labels
+	features, err := labeltree.Dense(clustered, in.Dim)
+	if err != nil {
+		return err
+	}
+	tree, err := artifact(ctx, b.Store, b.key(treeName), labeltree.Read,
+		func() (*labeltree.Tree, error) { return fit.BuildTree(features, s, b.Workers) }, (*labeltree.Tree).Write)
+	if err != nil {
+		return err
+	}
+	in.Tree = tree
+	stats := TreeStats{Labels: in.Graph.Len(), MeanCosine: tree.MeanCosine(tree.Levels()-1, features, b.Workers)}
+	for level := range tree.Levels() {
+		stats.Levels = append(stats.Levels, tree.Clusters(level))
+	}
+	b.doc.Tree = stats
+	return writeLabels(ctx, b.Store, b.key(labelsName), in.Graph.IDs, tree)
+}
+
+// warn logs that a temporary file could not be given back.
+func (b *build) warn(err error) {
+	if err != nil {
+		b.resources.Log.Warn("a temporary file is left behind", "error", err)
+	}
+}
+
+// begin returns generation g's document. If there is none, it writes one: a build begins.
 func (b *Builder) begin(ctx context.Context, g int64, source Source) (*Doc, error) {
 	doc, err := Load(ctx, b.Store, g)
 	switch {
 	case err == nil:
-		if doc.Status == Building && !sameCut(doc.Cut, source.Cut()) {
+		if doc.Status == Building && !maps.Equal(doc.Cut, source.Cut()) {
 			return nil, fmt.Errorf("generation %d was begun on another cut; resume it with its own", g)
 		}
 		return doc, nil
@@ -137,7 +319,7 @@ func (b *Builder) begin(ctx context.Context, g int64, source Source) (*Doc, erro
 		return nil, err
 	}
 	doc = &Doc{Format: DocFormat, Generation: g, Status: Building, Cut: source.Cut(),
-		Settings: b.Settings, Created: b.Now().UTC()}
+		Settings: b.Settings, QualityGate: cmp.Or(b.Gate, GateWarn), Created: b.Now().UTC()}
 	switch parent, err := Current(ctx, b.Store); {
 	case err == nil:
 		doc.Parent = parent.Generation
@@ -145,16 +327,4 @@ func (b *Builder) begin(ctx context.Context, g int64, source Source) (*Doc, erro
 		return nil, err
 	}
 	return doc, doc.create(ctx, b.Store)
-}
-
-func sameCut(a, b map[int]int64) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for shard, seq := range a {
-		if other, ok := b[shard]; !ok || other != seq {
-			return false
-		}
-	}
-	return true
 }

@@ -8,13 +8,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"giantstream/featurize/sparse"
 	"giantstream/sink/rows"
 	"giantstream/train"
+	"giantstream/train/generation/fit"
 )
 
-// Row is the newest committed row of a node at the cut, and where it stands.
+// Row is the newest committed row of a node at the cut, and its place in the commit log.
 type Row struct {
 	rows.Row
 	Shard int
@@ -25,22 +27,21 @@ type Row struct {
 type Source interface {
 	// Cut names it: the newest manifest included, per shard.
 	Cut() map[int]int64
-	// Rows yields the newest row of every node of the cut, deleted ones
-	// included, each node once, in any order that is the same at every call.
+	// Rows yields the newest row of every node of the cut, deleted ones included, each node once.
+	// The order is the same at every call.
 	Rows(ctx context.Context) iter.Seq2[Row, error]
-	// Hash is the graph's hash; valid after Rows has been run to its end.
+	// Hash is the graph's hash; valid after Rows has run to its end.
 	Hash() string
 }
 
-// corpus is the cut as a build sees it: the graph in ascending id order, its
-// texts aside (graph.Texts is nil), and what the embedding records need to
-// know of each node. Memory: 8 bytes per adjacency, the ids, some 100 bytes per
-// node, and as much of the texts as their spool's limit allows.
-type corpus struct {
-	graph *train.Graph
-	texts *texts
+// Corpus is the cut as a build sees it: the graph in ascending id order, its texts aside
+// (Graph.Texts is nil), and what the embedding records need to know of each node. Memory: 8 bytes
+// per adjacency, the ids, some 100 bytes per node, and as much of the texts as Resources allow.
+type Corpus struct {
+	Graph *train.Graph
+	Texts *fit.Texts
+	Stats GraphStats
 	meta  []nodeMeta
-	stats GraphStats
 }
 
 type nodeMeta struct {
@@ -49,16 +50,17 @@ type nodeMeta struct {
 	eventTime int64
 }
 
-// loadCorpus reads the cut, with at most textBytes of texts in memory (< 0:
-// all). Close the corpus after use.
-func loadCorpus(ctx context.Context, src Source, maxDegree int, textBytes int64, p train.Progress) (_ *corpus, err error) {
-	c := &corpus{texts: &texts{spool: newSpool(textBytes)}}
+// ReadCut reads the source. Nodes with more than maxDegree neighbours are counted as hubs. Close
+// the corpus after use.
+func ReadCut(ctx context.Context, src Source, maxDegree int, r fit.Resources) (_ *Corpus, err error) {
+	r.Progress.Stage("read the cut", 0)
+	c := &Corpus{Texts: fit.NewTexts(r)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.close())
+			err = errors.Join(err, c.Close())
 		}
 	}()
-	read, err := c.read(ctx, src, p)
+	read, err := c.read(ctx, src, r.Progress)
 	if err != nil {
 		return nil, fmt.Errorf("read the cut: %w", err)
 	}
@@ -83,7 +85,7 @@ type names struct {
 func (n *names) of(id string) int32 {
 	k, ok := n.number[id]
 	if !ok {
-		// Rows share memory with their neighbours in the file; what is kept is copied.
+		// Rows share memory with their neighbours in the file, so that a kept id is copied.
 		id = strings.Clone(id)
 		k = int32(len(n.all))
 		n.number[id], n.all = k, append(n.all, id)
@@ -91,7 +93,7 @@ func (n *names) of(id string) int32 {
 	return k
 }
 
-func (c *corpus) read(ctx context.Context, src Source, p train.Progress) (*arrivals, error) {
+func (c *Corpus) read(ctx context.Context, src Source, p train.Progress) (*arrivals, error) {
 	a := &arrivals{names: names{number: map[string]int32{}}}
 	classes := map[string]string{}
 	var labels []int32
@@ -101,7 +103,7 @@ func (c *corpus) read(ctx context.Context, src Source, p train.Progress) (*arriv
 		}
 		p.Add(1)
 		if r.Deleted {
-			c.stats.Deleted++
+			c.Stats.Deleted++
 			continue
 		}
 		if _, ok := classes[r.Class]; !ok {
@@ -116,17 +118,17 @@ func (c *corpus) read(ctx context.Context, src Source, p train.Progress) (*arriv
 		a.classes = append(a.classes, classes[r.Class])
 		a.meta = append(a.meta, nodeMeta{int32(r.Shard), r.Seq, r.EventTime})
 		a.labels.Append(sparse.Vector{Index: labels})
-		if err := c.texts.spool.append([]byte(r.Text)); err != nil {
+		if err := c.Texts.Append(r.Text); err != nil {
 			return nil, err
 		}
 	}
 	delete(classes, "")
-	c.stats.Nodes, c.stats.Classes = len(a.nodes), len(classes)
-	return a, c.texts.spool.seal()
+	c.Stats.Nodes, c.Stats.Classes = len(a.nodes), len(classes)
+	return a, nil
 }
 
 // arrange puts the nodes in ascending order of id.
-func (c *corpus) arrange(a *arrivals, maxDegree int) error {
+func (c *Corpus) arrange(a *arrivals, maxDegree int) error {
 	n := len(a.nodes)
 	a.names.number = nil
 	order := make([]int32, n)
@@ -138,7 +140,10 @@ func (c *corpus) arrange(a *arrivals, maxDegree int) error {
 
 	g := &train.Graph{IDs: make([]string, n), Classes: make([]string, n),
 		Neighbours: &sparse.Matrix{Cols: n, Start: make([]int64, 1, n+1), Index: make([]int32, 0, len(a.labels.Index))}}
-	c.graph, c.texts.order, c.meta = g, order, make([]nodeMeta, n)
+	c.Graph, c.meta = g, make([]nodeMeta, n)
+	if err := c.Texts.Arrange(order); err != nil {
+		return err
+	}
 	position := make([]int32, len(a.names.all)) // by name, -1 for ids that are no nodes
 	for k := range position {
 		position[k] = -1
@@ -158,28 +163,37 @@ func (c *corpus) arrange(a *arrivals, maxDegree int) error {
 			if j := position[l]; j >= 0 && int(j) != i {
 				row.Index = append(row.Index, j)
 			} else {
-				c.stats.Dangling++
+				c.Stats.Dangling++
 			}
 		}
 		g.Neighbours.Append(row)
 		d := len(row.Index)
-		c.stats.Links += d
-		c.stats.MaxDegree = max(c.stats.MaxDegree, d)
+		c.Stats.Links += d
+		c.Stats.MaxDegree = max(c.Stats.MaxDegree, d)
 		if d == 0 {
-			c.stats.Isolated++
+			c.Stats.Isolated++
 		}
 		if d > maxDegree {
-			c.stats.Hubs++
+			c.Stats.Hubs++
 		}
 	}
 	return nil
 }
 
-func (c *corpus) close() error { return c.texts.spool.close() }
+// Close gives back what the texts hold outside of memory.
+func (c *Corpus) Close() error { return c.Texts.Close() }
 
-// byShard yields the shards that have nodes, in order, and their nodes,
-// ascending.
-func (c *corpus) byShard() iter.Seq2[int, []int32] {
+// Times returns the nodes' event times.
+func (c *Corpus) Times() []time.Time {
+	times := make([]time.Time, len(c.meta))
+	for i, m := range c.meta {
+		times[i] = time.UnixMicro(m.eventTime)
+	}
+	return times
+}
+
+// byShard yields the shards that have nodes, in order, and their nodes, ascending.
+func (c *Corpus) byShard() iter.Seq2[int, []int32] {
 	shards := map[int32][]int32{}
 	for i, m := range c.meta {
 		shards[m.shard] = append(shards[m.shard], int32(i))

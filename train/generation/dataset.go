@@ -1,58 +1,64 @@
 package generation
 
 import (
+	"context"
 	"fmt"
 	"iter"
 
-	"giantstream/featurize/targets"
+	"giantstream/featurize/labeltree"
 	"giantstream/sink/rows"
-	"giantstream/train/dataset"
+	"giantstream/train/generation/fit"
 )
 
-// writeDataset writes the training set: every node with a label to learn from
-// and no more than max_degree of them, with features and targets. One part
-// per shard, rows in ascending id. Held-out edges are not in it.
-func (f *building) writeDataset() error {
-	f.clock.Stage("write training set", int64(f.known.Len()))
+// rowGroupBytes is the raw size of the training set's row groups: small enough that a trainer which
+// reads some at a time mixes them well.
+const rowGroupBytes = 2 << 20
+
+// writeDataset writes the training set: every node with a label to learn from and no more than
+// max_degree of them, with features and targets. There is one part per shard, with rows in
+// ascending id. Held-out edges are not in it.
+func (b *build) writeDataset(ctx context.Context, in *fit.Inputs) error {
+	b.resources.Progress.Stage("write training set", int64(in.Graph.Len()))
 	var parts []Part
-	for shard, nodes := range f.corpus.byShard() {
-		key := f.key(fmt.Sprintf("dataset/part-%05d.parquet", shard))
-		info, err := rows.WriteWith(f.ctx, f.Store, key, rows.WriteOptions{GroupBytes: dataset.GroupBytes}, f.instances(nodes))
+	for shard, nodes := range b.corpus.byShard() {
+		key := b.key(fmt.Sprintf("dataset/part-%05d.parquet", shard))
+		info, err := rows.Write(ctx, b.Store, key, rows.WriteOptions{GroupBytes: rowGroupBytes},
+			b.instances(nodes, in))
 		if err != nil {
 			return err
 		}
 		parts = append(parts, Part{key, shard, info.Rows, info.Bytes, info.CRC32C})
 	}
-	f.doc.Dataset = parts
+	b.doc.Dataset = parts
 	return nil
 }
 
 // instances yields the training rows of the given nodes.
-func (f *building) instances(nodes []int32) iter.Seq2[rows.Row, error] {
+func (b *build) instances(nodes []int32, in *fit.Inputs) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
 		for _, i := range nodes {
-			f.clock.Add(1)
-			neighbours := f.known.Neighbours.Row(int(i)).Index
-			if len(neighbours) == 0 || len(neighbours) > f.doc.Settings.MaxDegree {
+			b.resources.Progress.Add(1)
+			neighbours := in.Graph.Neighbours.Row(int(i)).Index
+			if len(neighbours) == 0 || len(neighbours) > b.doc.Settings.MaxDegree {
 				continue
 			}
-			text, err := f.corpus.texts.text(int(i))
+			text, err := in.Texts.Text(int(i))
 			if err == nil {
-				err = f.features.err()
+				err = in.Err()
 			}
 			if err != nil {
 				yield(rows.Row{}, err)
 				return
 			}
-			features := f.features.Row(int(i))
-			r := rows.Row{NodeID: f.known.IDs[i], Text: text, Class: f.known.Classes[i],
+			features := in.Features.Row(int(i))
+			r := rows.Row{NodeID: in.Graph.IDs[i], Text: text, Class: in.Graph.Classes[i],
 				Labels:         make([]string, len(neighbours)),
 				FeatureIndices: features.Index, FeatureValues: features.Value,
-				Generation: f.doc.Generation, EventTime: f.corpus.meta[i].eventTime}
+				Generation: b.doc.Generation, EventTime: b.corpus.meta[i].eventTime}
 			for k, l := range neighbours {
-				r.Labels[k] = f.known.IDs[l]
+				r.Labels[k] = in.Graph.IDs[l]
 			}
-			r.Targets, r.TargetCounts = targets.Of(f.tree, neighbours)
+			r.Targets, r.TargetCounts = labeltree.Targets(in.Tree, neighbours)
 			if !yield(r, nil) {
 				return
 			}

@@ -1,28 +1,49 @@
 package generation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"giantstream/internal/seal"
 	"giantstream/sink"
+	"giantstream/train/generation/fit"
 )
 
-// DocFormat is the version of generation.json; readers refuse others.
-const DocFormat = 1
+// DocFormat is the version of generation.json that is written. Readers know every version from 1 to this one,
+// and refuse others. Version 2 added the document's checksum and Files.
+const DocFormat = 2
 
 // Status of a generation.
 type Status string
 
-// A generation is building until everything it consists of is in the store.
+// A generation is building until everything it consists of is in the store. It is then ready, or
+// refused by the quality gate: never served.
 const (
 	Building Status = "building"
 	Ready    Status = "ready"
+	Refused  Status = "refused"
 )
+
+// Gate says what becomes of a generation whose encoder is worse than text alone on the generation's
+// own held-out data.
+type Gate string
+
+// The quality gates.
+const (
+	GateWarn  Gate = "warn"  // it is served, with a warning
+	GateBlock Gate = "block" // the generation before it keeps serving, where there is one
+	GateOff   Gate = "off"   // it is served
+)
+
+// Gates returns the names of the quality gates.
+func Gates() []string { return []string{string(GateWarn), string(GateBlock), string(GateOff)} }
 
 // ErrNone: the store holds no generation that fits the question.
 var ErrNone = errors.New("no generation yet")
@@ -37,10 +58,12 @@ type Doc struct {
 	Cut map[int]int64 `json:"cut"`
 	// GraphHash identifies the graph at the cut, whatever the number of
 	// shards and windows it arrived in.
-	GraphHash string    `json:"graph_hash,omitempty"`
-	Settings  Settings  `json:"settings"`
-	Created   time.Time `json:"created"`
-	Finished  time.Time `json:"finished,omitzero"`
+	GraphHash string       `json:"graph_hash,omitempty"`
+	Settings  fit.Settings `json:"settings"`
+	// QualityGate is the gate that the build began with, "" in documents of older builds.
+	QualityGate Gate      `json:"quality_gate,omitempty"`
+	Created     time.Time `json:"created"`
+	Finished    time.Time `json:"finished,omitzero"`
 
 	Graph      GraphStats      `json:"graph,omitzero"`
 	Vectorizer VectorizerStats `json:"vectorizer,omitzero"`
@@ -48,8 +71,12 @@ type Doc struct {
 	// Mapping compares the tree with the parent generation's, nil without parent.
 	Mapping *MappingStats `json:"mapping,omitempty"`
 	Encoder EncoderStats  `json:"encoder,omitzero"`
+	// TextOnly is why the encoder knows the texts alone, "" where it was trained on the graph.
+	TextOnly string `json:"text_only,omitempty"`
 	// Evaluation holds one report per encoder, text-only baseline first.
-	Evaluation []Evaluation `json:"evaluation,omitempty"`
+	Evaluation []fit.Evaluation `json:"evaluation,omitempty"`
+	// Shortfalls are the figures in which the encoder is worse than text alone.
+	Shortfalls []fit.Shortfall `json:"shortfalls,omitempty"`
 	// Stages are the seconds that each stage took in the process that
 	// finished the build (near 0 for stages that it found done).
 	Stages []StageTime `json:"stages,omitempty"`
@@ -57,6 +84,8 @@ type Doc struct {
 	Embeddings []Part `json:"embeddings,omitempty"`
 	// Dataset are the Parquet parts of the training set.
 	Dataset []Part `json:"dataset,omitempty"`
+	// Files are the generation's other objects, by their names below Prefix, once it is complete.
+	Files map[string]File `json:"files,omitempty"`
 }
 
 // GraphStats describes the graph at the cut.
@@ -69,6 +98,10 @@ type GraphStats struct {
 	Isolated int `json:"isolated"` // nodes without a neighbour
 	Hubs     int `json:"hubs"`     // nodes over max_degree: labels, but no instances
 	Classes  int `json:"classes"`
+	// NoText counts the nodes whose texts mean nothing to the encoder, FromNeighbours those of
+	// them that have their neighbours' mean for an embedding.
+	NoText         int `json:"no_text,omitempty"`
+	FromNeighbours int `json:"from_neighbours,omitempty"`
 	// MaxDegree is the largest degree found.
 	MaxDegree int `json:"max_degree"`
 }
@@ -105,6 +138,9 @@ type Part struct {
 	CRC32C uint32 `json:"crc32c"`
 }
 
+// Ref says what the object's bytes must be.
+func (p Part) Ref() sink.Ref { return sink.Ref{Key: p.Key, Bytes: p.Bytes, CRC32C: p.CRC32C} }
+
 // StageTime is how long a stage took.
 type StageTime struct {
 	Name    string  `json:"name"`
@@ -116,7 +152,7 @@ func Prefix(g int64) string { return fmt.Sprintf("generations/%06d/", g) }
 
 func docKey(g int64) string { return Prefix(g) + "generation.json" }
 
-// Load reads generation g's document, ErrNone if there is none.
+// Load reads generation g's document, ErrNone if there is none, ErrDamaged if it is not what was stored.
 func Load(ctx context.Context, store sink.Store, g int64) (*Doc, error) {
 	data, err := sink.ReadAll(ctx, store, docKey(g))
 	if errors.Is(err, sink.ErrNotFound) {
@@ -125,21 +161,37 @@ func Load(ctx context.Context, store sink.Store, g int64) (*Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	body, sealed, err := seal.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", docKey(g), ErrDamaged, err)
+	}
 	var d Doc
-	if err := json.Unmarshal(data, &d); err != nil {
-		return nil, fmt.Errorf("%s: %w", docKey(g), err)
+	if err := json.Unmarshal(body, &d); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", docKey(g), ErrDamaged, err)
 	}
-	if d.Format != DocFormat {
-		return nil, fmt.Errorf("%s has format %d, this build reads %d: upgrade giantstream", docKey(g), d.Format, DocFormat)
-	}
-	if d.Generation != g {
-		return nil, fmt.Errorf("%s describes generation %d", docKey(g), d.Generation)
+	switch {
+	case d.Format < 1 || d.Format > DocFormat:
+		return nil, fmt.Errorf("%s has format %d, this build reads 1 to %d: upgrade giantstream", docKey(g),
+			d.Format, DocFormat)
+	case d.Format > 1 && !sealed:
+		return nil, fmt.Errorf("%s: %w: it has no checksum", docKey(g), ErrDamaged)
+	case d.Generation != g:
+		return nil, fmt.Errorf("%s: %w: it describes generation %d", docKey(g), ErrDamaged, d.Generation)
 	}
 	return &d, nil
 }
 
-// create writes the document of a build that begins. Of several that begin
-// the same generation one goes on: its cut and settings are those of all that follows.
+// StoredDim is the dimension of the generation's stored embeddings, which may be lower than the
+// encoder's.
+func (d *Doc) StoredDim() int {
+	if n := d.Settings.Stored.Dim; n > 0 {
+		return min(n, d.Encoder.Dim)
+	}
+	return d.Encoder.Dim
+}
+
+// create writes the document of a build that begins. If several processes begin the same
+// generation, one of them continues, with its cut and settings.
 func (d *Doc) create(ctx context.Context, store sink.Store) error {
 	data, err := d.encode()
 	if err != nil {
@@ -162,8 +214,7 @@ func (d *Doc) save(ctx context.Context, store sink.Store) error {
 }
 
 func (d *Doc) encode() ([]byte, error) {
-	data, err := json.MarshalIndent(d, "", "  ")
-	return append(data, '\n'), err
+	return seal.JSON(d)
 }
 
 // Numbers lists the generations in the store, ascending, ready or not.
@@ -192,25 +243,69 @@ func Numbers(ctx context.Context, store sink.Store) ([]int64, error) {
 	}
 }
 
-// Current returns the newest ready generation, or ErrNone.
+// finish gives a document its final status. Which one depends on what the build began with and on
+// what it measured, so a build that is resumed comes to the same end.
+func (d *Doc) finish(stages []StageTime, now time.Time) {
+	d.Stages, d.Finished, d.Status = stages, now, Ready
+	if d.QualityGate == GateBlock && len(d.Shortfalls) > 0 && d.Parent > 0 {
+		d.Status = Refused
+	}
+}
+
+// Complete reports whether the build has come to its end: the generation is ready or refused.
+func (d *Doc) Complete() bool { return d.Status == Ready || d.Status == Refused }
+
+// Warning says in which figures the encoder is worse than text alone, "" for none, and where the
+// quality gate is off.
+func (d *Doc) Warning() string {
+	if len(d.Shortfalls) == 0 || d.QualityGate == GateOff {
+		return ""
+	}
+	return fmt.Sprintf("the encoder %s is worse than text alone in %s", d.Encoder.Kind,
+		fit.ListShortfalls(d.Shortfalls))
+}
+
+// Current returns the newest ready generation that is not damaged, or ErrNone.
 func Current(ctx context.Context, store sink.Store) (*Doc, error) {
+	latest, err := Newest(ctx, store)
+	if err == nil && latest.Current == nil {
+		err = ErrNone
+	}
+	return latest.Current, err
+}
+
+// Latest is what a service looks for among the generations; nil for none.
+type Latest struct {
+	// Current is the newest ready generation that is not damaged.
+	Current *Doc
+	// Refused is the newest refused generation, and Damaged the newest damaged one, if they are newer than
+	// Current.
+	Refused *Doc
+	Damaged *Damage
+}
+
+// Newest looks through the generations, from the newest to the current one.
+func Newest(ctx context.Context, store sink.Store) (latest Latest, err error) {
 	gens, err := Numbers(ctx, store)
 	if err != nil {
-		return nil, err
+		return Latest{}, err
 	}
-	for i := len(gens) - 1; i >= 0; i-- {
-		d, err := Load(ctx, store, gens[i])
-		if errors.Is(err, ErrNone) {
-			continue // a folder without its document yet
-		}
-		if err != nil {
-			return nil, err
-		}
-		if d.Status == Ready {
-			return d, nil
+	for _, g := range slices.Backward(gens) {
+		d, damage, err := loadMarked(ctx, store, g)
+		switch {
+		case errors.Is(err, ErrNone): // a folder without its document yet
+		case err != nil:
+			return Latest{}, err
+		case damage != nil:
+			latest.Damaged = cmp.Or(latest.Damaged, damage)
+		case d.Status == Ready:
+			latest.Current = d
+			return latest, nil
+		case d.Status == Refused:
+			latest.Refused = cmp.Or(latest.Refused, d)
 		}
 	}
-	return nil, ErrNone
+	return latest, nil
 }
 
 // Next returns the document to build now: the unfinished generation if there
@@ -224,6 +319,9 @@ func Next(ctx context.Context, store sink.Store) (*Doc, int64, error) {
 	d, err := Load(ctx, store, last)
 	if errors.Is(err, ErrNone) {
 		return nil, last, nil
+	}
+	if errors.Is(err, ErrDamaged) {
+		return nil, last + 1, nil // what it was, and on which cut, is not known any more
 	}
 	if err != nil {
 		return nil, 0, err

@@ -16,7 +16,8 @@ func with(t *testing.T, statuses ...Status) sink.Store {
 	store := &memstore.Store{}
 	for i, status := range statuses {
 		g := int64(i + 1)
-		if err := sink.PutBytes(t.Context(), store, Prefix(g)+"embeddings/part-00000.parquet", []byte("x")); err != nil {
+		if err := sink.PutBytes(t.Context(), store, Prefix(g)+"embeddings/part-00000.parquet",
+			[]byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		if status == "" {

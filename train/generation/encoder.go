@@ -4,88 +4,117 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 
 	"giantstream/sink"
 	"giantstream/train"
-	"giantstream/train/bag"
-	"giantstream/train/bert"
-	"giantstream/train/encoder"
-	"giantstream/train/fit"
-	"giantstream/train/linear"
+	"giantstream/train/encoders"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/encoders/safetensors"
+	"giantstream/train/generation/fit"
+	"giantstream/train/objectives/trainer"
+	"giantstream/train/objectives/xmc"
 )
 
 const encoderName = "encoder"
 
-// trainEncoder trains the encoder that the settings name, or loads it if it
-// is trained already.
-func (f *building) trainEncoder() error {
-	prefix := f.key(encoderName)
-	checkpoints, err := f.checkpoints(checkpointsName)
-	if err != nil {
-		return err
-	}
-	trained, config, err := encoder.Load(f.ctx, f.Store, prefix, f.vectorizer, f.projection)
-	if errors.Is(err, sink.ErrNotFound) {
-		var meta encoder.Meta
-		if trained, meta, err = f.train(f.doc.Settings.Encoder, checkpoints); err != nil {
-			return err
-		}
-		if config, err = encoder.Save(f.ctx, f.Store, prefix, trained, meta); err != nil {
-			return err
-		}
-	} else if err != nil {
-		return err
-	}
-	f.encoder = trained
-	f.doc.Encoder = EncoderStats{Kind: config.Kind, Dim: config.Dim, Bytes: config.Size(), Metrics: config.Metrics}
-	return f.removeCheckpoints() // not before the encoder is there
-}
+// Pictures of the training of an encoder, and of the n-grams' before it.
+const (
+	curveName       = "encoder/loss.svg"
+	ngramsCurveName = "encoder/ngrams.svg"
+)
 
-// train fits one kind of encoder to the known edges.
-func (f *building) train(kind string, c *checkpoints) (_ train.Encoder, _ encoder.Meta, err error) {
-	defer func() { err = errors.Join(err, f.readError()) }()
-	s := f.doc.Settings
-	meta := encoder.Meta{Vectorizer: f.vectorizer, Projection: f.projection, Seed: s.Seed}
-	inputs := fit.Inputs{Graph: f.known, Vectorizer: f.vectorizer, Features: f.features,
-		Projection: f.projection, Projected: func(i int, out []float32) { f.projected.row(i, out) }, Labels: f.labels, LabelDim: f.pifaDim, Tree: f.tree}
-	switch kind {
-	case linear.Kind:
-		e, report, err := fit.Linear(f.ctx, inputs, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}, f.clock)
-		meta.Metrics = report
-		return e, meta, err
-	case bag.Kind:
-		r, err := f.trainBag(inputs, c)
-		if err != nil {
-			return nil, meta, err
+// trainEncoder trains the encoder that the settings name, or loads it if it is trained already.
+func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder, error) {
+	prefix := b.key(encoderName)
+	journal := &journal{b}
+	encoder, config, err := encoders.Load(ctx, b.Store, prefix, in.Vectorizer, in.Projection)
+	if isDamage(err) {
+		if !errors.Is(err, sink.ErrNotFound) {
+			b.resources.Log.Warn("the encoder that this build has stored is damaged; it is trained again", "error", err)
 		}
-		meta.Metrics, meta.Matcher = r.Report, r.Matcher
-		return r.Encoder, meta, nil
-	case bert.Kind:
-		e, r, matcher, err := f.trainBERT(inputs, c)
+		s := b.doc.Settings
+		trained, err := b.train(ctx, in, journal)
 		if err != nil {
-			return nil, meta, err
+			return nil, err
 		}
-		meta.Metrics, meta.Matcher = r, matcher
-		return e, meta, f.drawCurve(curveName, r.Report)
-	}
-	return nil, meta, fmt.Errorf("unknown encoder %q; use bag, linear or bert", kind)
-}
-
-func (f *building) trainBag(inputs fit.Inputs, c *checkpoints) (r *fit.BagResult, err error) {
-	s := f.doc.Settings
-	options := bag.Options{Epochs: s.Epochs, MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: f.Workers}
-	err = c.resume(func(state io.Reader) error {
-		b := bag.Checkpoints{Due: c.due, Save: func(ctx context.Context, s *bag.State) error { return c.save(ctx, s) }}
-		if state != nil {
-			var err error
-			if b.Resume, err = bag.ReadState(state); err != nil {
-				return err
+		if trained.Curve != nil {
+			if err := b.drawCurve(ctx, curveName, *trained.Curve); err != nil {
+				return nil, err
 			}
 		}
-		var err error
-		r, err = fit.Bag(f.ctx, inputs, options, b, f.clock)
-		return err
-	})
-	return r, err
+		encoder = trained.Encoder
+		config, err = encoders.Save(ctx, b.Store, prefix, encoder, encoders.Meta{Vectorizer: in.Vectorizer,
+			Projection: in.Projection, Seed: s.Seed, Metrics: trained.Metrics, Tensors: trained.Matcher.Tensors()})
+		if err != nil {
+			return nil, explainDiverged(err)
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	if config.Kind == linear.LSAKind && b.doc.TextOnly == "" {
+		b.textOnly(nothingToPredict) // what the run that trained it found
+	}
+	b.doc.Encoder = EncoderStats{Kind: config.Kind, Dim: config.Dim, Bytes: config.Size(), Metrics: config.Metrics}
+	return encoder, journal.remove(ctx) // not before the encoder is there
+}
+
+// explainDiverged adds to an error of a training that came to no numbers what can be done about it.
+func explainDiverged(err error) error {
+	if errors.Is(err, train.ErrDiverged) || errors.Is(err, safetensors.ErrNotFinite) {
+		return fmt.Errorf("%w; the current generation stays: lower train.epochs, or choose another train.encoder, "+
+			"such as linear", err)
+	}
+	return err
+}
+
+// train trains the encoder that the settings name. A graph that has nothing to learn from gets the
+// encoder of the texts alone.
+func (b *build) train(ctx context.Context, in fit.Inputs, j fit.Journal) (*fit.Trained, error) {
+	s := b.doc.Settings
+	if b.doc.TextOnly == "" {
+		trained, err := fit.Train(ctx, s.Encoder, fit.Training{Inputs: in, Settings: s, Resources: b.resources,
+			Journal: j})
+		if !errors.Is(err, xmc.ErrNoLevels) && !errors.Is(err, linear.ErrSingular) {
+			return trained, explainDiverged(err)
+		}
+		b.textOnly(nothingToPredict)
+	}
+	encoder, err := linear.NewLSA(in.Vectorizer, in.Projection, in.Dim)
+	if err != nil {
+		return nil, err
+	}
+	return &fit.Trained{Encoder: encoder}, nil
+}
+
+// nothingToPredict: the tree has one leaf, say, because all nodes have the same neighbours.
+const nothingToPredict = "the nodes' links are too few or too alike to predict"
+
+// textOnly notes, and logs, that this generation knows the texts alone.
+func (b *build) textOnly(why string) {
+	b.doc.TextOnly = why
+	b.resources.Log.Warn("this generation is made of the texts alone", "because", why,
+		"instead_of", b.doc.Settings.Encoder)
+}
+
+// whyTextOnly says why no node of a graph is an instance.
+func whyTextOnly(g GraphStats, s fit.Settings) string {
+	switch {
+	case g.Links == 0 && g.Dangling > 0:
+		return "no node has a link to another; the other ends of all links are no nodes"
+	case g.Links == 0:
+		return "no node has a link"
+	case g.Hubs > 0:
+		return fmt.Sprintf("all linked nodes have more than featurize.max_degree %d neighbours", s.MaxDegree)
+	}
+	return nothingToPredict
+}
+
+// drawCurve stores a picture of a training.
+func (b *build) drawCurve(ctx context.Context, name string, r trainer.Report) error {
+	if len(r.Curve) == 0 {
+		return nil
+	}
+	data := curveSVG(r)
+	return b.Store.Put(ctx, b.key(name), strings.NewReader(data), int64(len(data)))
 }

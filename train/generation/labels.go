@@ -2,6 +2,7 @@ package generation
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"giantstream/featurize/labeltree"
@@ -42,8 +43,24 @@ func writeLabels(ctx context.Context, store sink.Store, key string, ids []string
 }
 
 // readLabels yields the ids of the labels in the tree's order.
-func readLabels(ctx context.Context, store sink.Store, key string) iter.Seq2[label, error] {
-	return parquetio.Get(ctx, store, key, labelsFormat, []parquetio.Column[label]{
-		parquetio.Scalar("node_id", parquetio.String(), func(l *label, v string) { l.NodeID = v }),
-	})
+func readLabels(ctx context.Context, store sink.Store, doc *Doc) iter.Seq2[label, error] {
+	return func(yield func(label, error) bool) {
+		object, err := doc.open(ctx, store, labelsName)
+		if err != nil {
+			yield(label{}, err)
+			return
+		}
+		defer object.Close() //nolint:errcheck // read only
+		columns := []parquetio.Column[label]{
+			parquetio.Scalar("node_id", parquetio.String(), func(l *label, v string) { l.NodeID = v }),
+		}
+		for l, err := range parquetio.Read(object, object.Size(), labelsFormat, columns) {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", Prefix(doc.Generation)+labelsName, err)
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
 }

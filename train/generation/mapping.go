@@ -9,6 +9,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/sink"
 	"giantstream/sink/parquetio"
+	"giantstream/train/generation/fit"
 )
 
 const (
@@ -17,8 +18,8 @@ const (
 	mappingFormat = "mapping/1"
 )
 
-// MappingStats says how the tree's clusters follow those of the parent
-// generation. Mapping.parquet has every flow.
+// MappingStats compares the tree's clusters with the clusters of the parent generation.
+// Mapping.parquet has every flow.
 type MappingStats struct {
 	// Shared labels are in both trees' label sets, New ones in this one's alone,
 	// Gone ones in the parent's alone.
@@ -59,40 +60,51 @@ type flow struct {
 
 // mapParent writes which clusters of the parent generation became which. A
 // parent that is gone by the time the build is resumed leaves no mapping.
-func (f *building) mapParent() error {
-	if f.doc.Parent == 0 {
+func (b *build) mapParent(ctx context.Context, in *fit.Inputs) error {
+	if b.doc.Parent == 0 {
 		return nil
 	}
-	f.clock.Stage("map the parent's clusters", 0)
-	parent := Prefix(f.doc.Parent)
-	old, err := load(f.ctx, f.Store, parent+treeName, labeltree.Read)
-	if errors.Is(err, sink.ErrNotFound) {
-		f.Log.Warn("no mapping of clusters: the parent generation is gone", "parent", f.doc.Parent)
+	b.resources.Progress.Stage("map the parent's clusters", 0)
+	old, shared, err := b.parentLabels(ctx, in.Graph.IDs)
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) || isDamage(err) {
+		b.Log.Warn("no mapping of clusters: the parent generation is gone or damaged", "parent", b.doc.Parent,
+			"error", err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	shared, err := sharedLabels(f.ctx, f.Store, parent+labelsName, f.known.IDs)
-	if err != nil {
-		return err
-	}
-	overlaps := labeltree.Mapping(old, f.tree, shared)
-	stats := &MappingStats{Shared: len(shared), New: f.tree.Labels() - len(shared), Gone: old.Labels() - len(shared),
-		UnknownLinks: unknownLinks(f.known.Neighbours, old, shared)}
+	overlaps := labeltree.Mapping(old, in.Tree, shared)
+	stats := &MappingStats{Shared: len(shared), New: in.Tree.Labels() - len(shared), Gone: old.Labels() - len(shared),
+		UnknownLinks: unknownLinks(in.Graph.Neighbours, old, shared)}
 	for _, o := range overlaps {
 		stats.Levels = append(stats.Levels, LevelMapping{OldLevel: o.OldLevel, NewLevel: o.NewLevel,
-			OldClusters: old.Clusters(o.OldLevel), NewClusters: f.tree.Clusters(o.NewLevel),
+			OldClusters: old.Clusters(o.OldLevel), NewClusters: in.Tree.Clusters(o.NewLevel),
 			Labels: o.Labels, Matched: o.Matched(), AMI: o.AMI()})
 	}
-	f.doc.Mapping = stats
-	return writeMapping(f.ctx, f.Store, f.key(mappingName), f.doc.Generation, overlaps)
+	b.doc.Mapping = stats
+	return writeMapping(ctx, b.Store, b.key(mappingName), b.doc.Generation, overlaps)
 }
 
-// sharedLabels pairs the labels of the parent, in key, with ids: both ascend.
-func sharedLabels(ctx context.Context, store sink.Store, key string, ids []string) (shared []labeltree.Shared, err error) {
+// parentLabels returns the parent's tree, and its labels that are among ids.
+func (b *build) parentLabels(ctx context.Context, ids []string) (*labeltree.Tree, []labeltree.Shared, error) {
+	doc, err := Load(ctx, b.Store, b.doc.Parent)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, err := loadOf(ctx, b.Store, doc, treeName, labeltree.Read)
+	if err != nil {
+		return nil, nil, err
+	}
+	shared, err := sharedLabels(ctx, b.Store, doc, ids)
+	return tree, shared, err
+}
+
+// sharedLabels pairs the labels of the parent with ids: both ascend.
+func sharedLabels(ctx context.Context, store sink.Store, parent *Doc, ids []string) (shared []labeltree.Shared,
+	err error) {
 	old, at := int32(0), 0
-	for l, err := range readLabels(ctx, store, key) {
+	for l, err := range readLabels(ctx, store, parent) {
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +119,7 @@ func sharedLabels(ctx context.Context, store sink.Store, key string, ids []strin
 	return shared, nil
 }
 
-// unknownLinks counts the entries of labels whose label old has in no cluster.
+// unknownLinks counts the entries of labels that are in no cluster of the old tree.
 func unknownLinks(labels *sparse.Matrix, old *labeltree.Tree, shared []labeltree.Shared) (n int) {
 	known := make([]bool, labels.Cols)
 	for _, s := range shared {
@@ -121,7 +133,8 @@ func unknownLinks(labels *sparse.Matrix, old *labeltree.Tree, shared []labeltree
 	return n
 }
 
-func writeMapping(ctx context.Context, store sink.Store, key string, generation int64, overlaps []labeltree.Overlap) error {
+func writeMapping(ctx context.Context, store sink.Store, key string, generation int64,
+	overlaps []labeltree.Overlap) error {
 	format := parquetio.Format[flow]{
 		Name:       mappingFormat,
 		Size:       func(*flow) int { return 24 },

@@ -2,13 +2,13 @@ package generation
 
 import (
 	"bytes"
-	"errors"
 	"os"
-	"slices"
 	"testing"
 
 	"giantstream/sink"
 	"giantstream/sink/memstore"
+	"giantstream/train/generation/fit"
+	"giantstream/train/internal/graphtest"
 )
 
 // The memory limit decides where texts and features lie while a generation is
@@ -17,16 +17,16 @@ func TestMemoryLimitChangesNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		nodes  int
-		adjust func(*Settings)
+		adjust func(*fit.Settings)
 	}{
-		{"bag", 400, func(s *Settings) { s.Encoder, s.Epochs = "bag", 2 }},
-		{"linear, several blocks", block + 500, func(*Settings) {}},
-		{"ablation", 400, func(s *Settings) { s.LabelFeatures, s.Weighting = "text", "inverse_sqrt_degree" }},
+		{"bag", 400, func(s *fit.Settings) { s.Encoder, s.Epochs = "bag", 2 }},
+		{"linear, several blocks", 4096 + 500, func(*fit.Settings) {}},
+		{"ablation", 400, func(s *fit.Settings) { s.LabelFeatures, s.Weighting = "text", "inverse_sqrt_degree" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			log := &commits{}
-			for i, r := range topics(tt.nodes, topicCount) {
+			for i, r := range graphtest.Rows(tt.nodes, topicCount) {
 				if i%50 == 0 {
 					r.Text = "" // no features
 				}
@@ -37,7 +37,7 @@ func TestMemoryLimitChangesNothing(t *testing.T) {
 				b := builder(store)
 				b.MemoryLimit, b.Workers = limit, workers
 				tt.adjust(&b.Settings)
-				build(t, b, 1, log, nil)
+				buildWith(t, b, 1, log, nil)
 				return objects(t, store)
 			}
 			want, got := run(0, 2), run(1, 3)
@@ -70,43 +70,6 @@ func objects(t *testing.T, store sink.Store) map[string][]byte {
 	return all
 }
 
-// A disk that fails during training is an error, never a worse encoder.
-func TestUnreadableFeaturesFailTheTraining(t *testing.T) {
-	log := &commits{}
-	for _, r := range topics(400, topicCount) {
-		log.add(1, r)
-	}
-	src, err := log.at(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for kind, broken := range map[string]func(*building) *spool{
-		"linear": func(f *building) *spool { return f.projected.spool },
-		"bag":    func(f *building) *spool { return f.features.spool },
-	} {
-		b := builder(nil)
-		b.MemoryLimit, b.Settings.Epochs = 1, 1
-		clock := newStageClock(nil, b.Now)
-		c, err := loadCorpus(t.Context(), src, b.Settings.MaxDegree, b.share(textShare), clock)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := &building{Builder: b, ctx: t.Context(), doc: &Doc{Settings: b.Settings}, corpus: c, clock: clock}
-		for _, stage := range []func() error{f.split, f.vectorize, f.project, f.cluster} {
-			if err := stage(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := broken(f).file.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := f.train(kind, &checkpoints{f: f}); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("%s: got %v, want the error of the file", kind, err)
-		}
-		f.close()
-	}
-}
-
 func TestMemoryOfALargeGraph(t *testing.T) {
 	const MiB = 1 << 20
 	for _, tt := range []struct {
@@ -118,33 +81,8 @@ func TestMemoryOfALargeGraph(t *testing.T) {
 		{10_000_000, 100_000_000, 64, 5000 * MiB, 8000 * MiB},
 	} {
 		if got := needed(GraphStats{Nodes: tt.nodes, Links: tt.links}, tt.dim); got < tt.min || got > tt.max {
-			t.Errorf("%d nodes of dimension %d: %d MiB, want %d to %d", tt.nodes, tt.dim, got/MiB, tt.min/MiB, tt.max/MiB)
-		}
-	}
-}
-
-// The projection is fitted to texts that say something.
-func TestSampleLeavesOutEmptyTexts(t *testing.T) {
-	f := &features{spool: newSpool(-1), cols: 3}
-	for i := range 100 {
-		var record []byte
-		if i%2 == 0 { // feature 1, value i
-			record = appendFloats(append(record, 1, 0, 0, 0), []float32{float32(i)})
-		}
-		if err := f.spool.append(record); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for size, want := range map[int]int{10: 10, 50: 50, 99: 50} {
-		x, err := f.sample(size, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x.Rows != want || int(x.NNZ()) != want {
-			t.Errorf("a sample of %d has %d rows with %d entries, want %d", size, x.Rows, x.NNZ(), want)
-		}
-		if !slices.IsSorted(x.Value) {
-			t.Errorf("a sample of %d is not in the order of the nodes", size)
+			t.Errorf("%d nodes of dimension %d: %d MiB, want %d to %d", tt.nodes, tt.dim, got/MiB, tt.min/MiB,
+				tt.max/MiB)
 		}
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"slices"
 
 	"giantstream/train"
-	"giantstream/train/eval"
-	"giantstream/train/lsa"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
 )
 
 // Nearest is a node and the nodes whose embeddings are closest to its own, by
@@ -21,12 +22,13 @@ type Nearest struct {
 // Nearest returns the k nearest neighbours of some nodes of the source's
 // graph. It encodes every text with both encoders.
 func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k int) ([]Nearest, error) {
-	corpus, err := loadCorpus(ctx, source, g.Doc.Settings.MaxDegree, -1, train.OrDiscard(nil))
+	quiet := train.OrDiscard(nil)
+	corpus, err := ReadCut(ctx, source, g.Doc.Settings.MaxDegree, fit.Resources{Progress: quiet})
 	if err != nil {
 		return nil, err
 	}
-	defer corpus.close() //nolint:errcheck // in memory: nothing can fail
-	all := corpus.graph.IDs
+	defer corpus.Close() //nolint:errcheck // in memory: nothing can fail
+	all := corpus.Graph.IDs
 	queries := make([]int32, len(ids))
 	out := make([]Nearest, len(ids))
 	for i, id := range ids {
@@ -36,7 +38,7 @@ func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k
 		}
 		queries[i], out[i].ID = int32(at), id
 	}
-	text, err := lsa.New(g.Vectorizer, g.Projection, min(g.Encoder.Dim(), g.Projection.Dim()))
+	text, err := linear.NewLSA(g.Vectorizer, g.Projection, min(g.Encoder.Dim(), g.Projection.Dim()))
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +49,7 @@ func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k
 		{text, func(n *Nearest, names []string) { n.TextOnly = names }},
 		{g.Encoder, func(n *Nearest, names []string) { n.GraphAware = names }},
 	} {
-		vectors, err := encodeAll(ctx, e.encoder, corpus.texts, train.OrDiscard(nil))
+		vectors, err := fit.Embed(ctx, e.encoder, corpus.Texts, quiet)
 		if err != nil {
 			return nil, err
 		}

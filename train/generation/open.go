@@ -10,12 +10,11 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
-	"giantstream/featurize/targets"
 	"giantstream/featurize/tfidf"
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/train"
-	"giantstream/train/encoder"
+	"giantstream/train/encoders"
 )
 
 // Generation is a ready generation, opened for serving. It is immutable, but
@@ -31,33 +30,43 @@ type Generation struct {
 	// neighbour when it was built. Open makes one; set another before serving to
 	// count across generations.
 	UnknownLabels *atomic.Int64
-	// NGrams counts those of featurized rows, as UnknownLabels does labels.
-	NGrams *NGramCount
+	// NGrams counts the n-grams of featurized rows, as UnknownLabels does labels.
+	NGrams *tfidf.NGramCount
 	// position of each label in the tree.
 	position map[string]int32
 }
 
-// Open reads a ready generation. Memory: the artifacts, and the labels' ids.
+// Open reads a generation that is ready, or refused (for reports; it is not to be served). ErrDamaged if one
+// of its objects is missing, or not what its build left. Memory: the artifacts, and the labels' ids.
 func Open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) {
-	if doc.Status != Ready {
+	g, err := open(ctx, store, doc)
+	return g, damaged(doc.Generation, err)
+}
+
+func open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) {
+	if !doc.Complete() {
 		return nil, fmt.Errorf("generation %d is %s, not ready", doc.Generation, doc.Status)
 	}
-	g := &Generation{Doc: doc, UnknownLabels: new(atomic.Int64), NGrams: new(NGramCount),
+	g := &Generation{Doc: doc, UnknownLabels: new(atomic.Int64), NGrams: new(tfidf.NGramCount),
 		position: make(map[string]int32, doc.Tree.Labels)}
 	var err error
-	if g.Vectorizer, g.Projection, g.Tree, err = loadArtifacts(ctx, store, doc.Generation); err != nil {
+	if g.Vectorizer, g.Projection, g.Tree, err = loadArtifacts(ctx, store, doc); err != nil {
 		return nil, err
 	}
-	for l, err := range readLabels(ctx, store, Prefix(doc.Generation)+labelsName) {
+	for l, err := range readLabels(ctx, store, doc) {
 		if err != nil {
 			return nil, err
 		}
 		g.position[strings.Clone(l.NodeID)] = int32(len(g.position))
 	}
 	if len(g.position) != g.Tree.Labels() {
-		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation, len(g.position), g.Tree.Labels())
+		return nil, fmt.Errorf("%w: labels.parquet has %d labels, the tree %d", sink.ErrDamaged, len(g.position),
+			g.Tree.Labels())
 	}
-	g.Encoder, _, err = encoder.Load(ctx, store, Prefix(doc.Generation)+encoderName, g.Vectorizer, g.Projection)
+	if err := doc.verifyUnder(ctx, store, encoderName+"/"); err != nil {
+		return nil, err
+	}
+	g.Encoder, _, err = encoders.Load(ctx, store, Prefix(doc.Generation)+encoderName, g.Vectorizer, g.Projection)
 	return g, err
 }
 
@@ -71,7 +80,8 @@ func (g *Generation) Label(id string) (int32, bool) {
 // cluster of the tree are left out of the targets and counted in UnknownLabels
 // (why: docs/decisions, "Labels newer than the generation").
 func (g *Generation) Featurize(row *rows.Row) error {
-	v, ngrams := g.Vectorizer.TransformCounting(row.Text, sparse.Vector{Index: row.FeatureIndices[:0], Value: row.FeatureValues[:0]})
+	v, ngrams := g.Vectorizer.TransformCounting(row.Text, sparse.Vector{Index: row.FeatureIndices[:0],
+		Value: row.FeatureValues[:0]})
 	g.NGrams.Add(ngrams)
 	row.FeatureIndices, row.FeatureValues = v.Index, v.Value
 	labels := make([]int32, 0, len(row.Labels))
@@ -81,7 +91,7 @@ func (g *Generation) Featurize(row *rows.Row) error {
 		}
 	}
 	slices.Sort(labels)
-	row.Targets, row.TargetCounts = targets.Of(g.Tree, labels)
+	row.Targets, row.TargetCounts = labeltree.Targets(g.Tree, labels)
 	unknown := len(row.Labels)
 	for _, n := range row.TargetCounts[len(row.TargetCounts)-1] {
 		unknown -= int(n)

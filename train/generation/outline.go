@@ -17,8 +17,8 @@ type OutlineOptions struct {
 	Terms  int // per cluster
 }
 
-// Cluster is a line of the outline: a cluster, and the terms that set the
-// texts of its labels apart from those of its parent (of all labels, at level 0).
+// Cluster is a line of the outline: a cluster, and the terms that set its labels' texts apart from
+// the texts of its parent (of all labels, at level 0).
 type Cluster struct {
 	Level   int
 	Cluster int32
@@ -30,11 +30,11 @@ type Cluster struct {
 // The terms come from the features in its training set; labels that are no
 // instances (hubs) add none.
 func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptions) ([]Cluster, error) {
-	vectorizer, err := load(ctx, store, Prefix(doc.Generation)+vectorizerName, tfidf.Read)
+	vectorizer, err := loadOf(ctx, store, doc, vectorizerName, tfidf.Read)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := load(ctx, store, Prefix(doc.Generation)+treeName, labeltree.Read)
+	tree, err := loadOf(ctx, store, doc, treeName, labeltree.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,8 @@ func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptio
 		return nil, err
 	}
 	if features.Rows != tree.Labels() {
-		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation, features.Rows, tree.Labels())
+		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation,
+			features.Rows, tree.Labels())
 	}
 	return outlineOf(built{tree}, tfidf.NewTerms(vectorizer, features), o), nil
 }
@@ -103,7 +104,7 @@ func outlineOf(tree hierarchy, terms *tfidf.Terms, o OutlineOptions) (out []Clus
 func labelTexts(ctx context.Context, store sink.Store, doc *Doc, cols int) (*sparse.Matrix, error) {
 	byID := map[string]sparse.Vector{}
 	for _, part := range doc.Dataset {
-		for r, err := range rows.Read(ctx, store, part.Key, rows.ReadOptions{
+		for r, err := range rows.Read(ctx, store, part.Ref(), rows.ReadOptions{
 			Columns: []string{rows.ColNodeID, rows.ColFeatureIndices, rows.ColFeatureValues}}) {
 			if err != nil {
 				return nil, err
@@ -112,7 +113,7 @@ func labelTexts(ctx context.Context, store sink.Store, doc *Doc, cols int) (*spa
 		}
 	}
 	m := &sparse.Matrix{Cols: cols, Start: []int64{0}}
-	for l, err := range readLabels(ctx, store, Prefix(doc.Generation)+labelsName) {
+	for l, err := range readLabels(ctx, store, doc) {
 		if err != nil {
 			return nil, err
 		}

@@ -6,29 +6,39 @@ import (
 	"giantstream/sink"
 )
 
-// Prune removes all but the newest keep ready generations and returns the
-// numbers removed. A generation that is still building is never touched. The
-// document goes first, so that nobody opens half a generation.
+// Prune removes all but the newest keep ready generations and returns the numbers removed. A damaged
+// generation is removed once there is a newer one that is ready, a refused one once there is a newer one that
+// is ready or refused. A generation that is still building is never touched. The document goes first, so that
+// nobody opens half a generation.
 func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 	gens, err := Numbers(ctx, store)
 	if err != nil {
 		return nil, err
 	}
 	var removed []int64
-	ready := 0
+	ready, refused := 0, 0
 	for i := len(gens) - 1; i >= 0; i-- {
-		doc, err := Load(ctx, store, gens[i])
+		doc, damage, err := loadMarked(ctx, store, gens[i])
 		switch {
-		case err == nil && doc.Status != Ready:
+		case err == nil && damage != nil && ready == 0: // kept for people until there is a whole one
 			continue
-		case err == nil:
-			if ready++; ready <= max(keep, 1) {
-				continue
-			}
+		case err == nil && damage != nil:
 			if err := store.Delete(ctx, docKey(gens[i])); err != nil {
 				return removed, err
 			}
-		case ready == 0: // no document yet: a build that is just beginning
+		case err == nil && doc.Status == Ready && ready < max(keep, 1):
+			ready++
+			continue
+		case err == nil && doc.Status == Refused && ready+refused == 0:
+			refused++
+			continue
+		case err == nil && !doc.Complete():
+			continue
+		case err == nil:
+			if err := store.Delete(ctx, docKey(gens[i])); err != nil {
+				return removed, err
+			}
+		case ready+refused == 0: // no document yet: a build that is just beginning
 			continue
 		}
 		for info, err := range store.List(ctx, Prefix(gens[i]), "") {

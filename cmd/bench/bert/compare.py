@@ -1,8 +1,9 @@
 """Runs a BERT model in giantstream and in PyTorch side by side and prints the figures as Markdown.
 
-Same weights, same texts, same batches, every measurement a process of its own; the two take turns. Figures are
-medians over the rounds: tokens (without padding) per second of wall time and of CPU time (steadier where others
-use the machine), and the peak memory of the process. The ratio is the median of the rounds' ratios.
+Both sides have the same weights, texts and batches. Every measurement is a process of its own, and the two sides
+alternate. Figures are medians over the rounds: tokens (without padding) per second of wall time and of CPU time
+(steadier where other work uses the machine), and the peak memory of the process. The ratio is the median of the
+rounds' ratios.
 """
 
 import argparse
@@ -17,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(command):
-    env = dict(os.environ, OMP_WAIT_POLICY="passive")  # waiting is not work: it must not count as CPU time
+    env = dict(os.environ, OMP_WAIT_POLICY="passive")  # waiting threads sleep, so that waiting does not count as CPU time
     done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -65,21 +66,21 @@ def main():
 
 def row(mode, name, path, threads, args):
     sides = {"giantstream": [args.go], "PyTorch": [sys.executable, os.path.join(HERE, "torch_side.py")]}
-    taken = {who: [] for who in sides}
+    taken = {side: [] for side in sides}
     for _ in range(args.rounds):
-        for who, command in sides.items():
+        for side, command in sides.items():
             flags = ["--mode", mode, "--model", args.model, "--texts", path, "--threads", threads, "--seconds", args.seconds]
             got = run(command + flags)
-            taken[who].append((got["tokens"] / got["seconds"], got["tokens"] / got["cpu"], got["peak_mib"]))
-    for who, takes in taken.items():
-        line(mode, name, threads, who, [statistics.median(x) for x in zip(*takes)], "{:,.0f}", "{:,.0f}")
+            taken[side].append((got["tokens"] / got["seconds"], got["tokens"] / got["cpu"], got["peak_mib"]))
+    for side, takes in taken.items():
+        line(mode, name, threads, side, [statistics.median(x) for x in zip(*takes)], "{:,.0f}", "{:,.0f}")
     ratios = [[a / b for a, b in zip(*pair)] for pair in zip(taken["giantstream"], taken["PyTorch"])]
     line(mode, name, threads, "**ratio**", [statistics.median(x) for x in zip(*ratios)], "**{:.2f}**", "**{:.2f}**")
 
 
-def line(mode, name, threads, who, figures, speed, memory):
+def line(mode, name, threads, side, figures, speed, memory):
     wall, cpu, peak = figures
-    print(f"| {mode} | {name} | {threads} | {who} | {speed.format(wall)} | {speed.format(cpu)} | {memory.format(peak)} |", flush=True)
+    print(f"| {mode} | {name} | {threads} | {side} | {speed.format(wall)} | {speed.format(cpu)} | {memory.format(peak)} |", flush=True)
 
 
 if __name__ == "__main__":

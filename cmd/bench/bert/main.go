@@ -1,28 +1,25 @@
-// Command bert encodes texts with a BERT model, or trains it on them, and
-// prints how fast and in how much memory as JSON. It is the Go half of
-// make bench-bert, which runs PyTorch beside it: see compare.py.
+// Command bert encodes texts with a BERT model, or trains the model on them, and prints speed and
+// memory as JSON. It is the Go half of make bench-bert. compare.py runs it and PyTorch, the other
+// half.
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/pprof"
 	"slices"
-	"syscall"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/blas/blas32"
 
-	"giantstream/train/bert"
-	"giantstream/train/bert/compute"
-	"giantstream/train/bert/compute/cpu"
-	"giantstream/train/bert/wordpiece"
-	"giantstream/train/blas"
+	"giantstream/cmd/bench/internal/stage"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/bert/compute/cpu"
+	"giantstream/train/encoders/bert/wordpiece"
+	"giantstream/train/numeric/blas"
 )
 
 type bench struct {
@@ -44,14 +41,7 @@ func main() {
 	flag.Parse()
 	runtime.GOMAXPROCS(b.threads)
 	blas32.Use(blas.New())
-	r, err := b.run()
-	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(r)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bert:", err)
-		os.Exit(1)
-	}
+	stage.Exit("bert", stage.Print(b.run()))
 }
 
 // report is what compare.py reads.
@@ -62,19 +52,23 @@ type report struct {
 	PeakMiB float64 `json:"peak_mib"` // of the process, resident
 }
 
-func (b *bench) run() (report, error) {
-	texts, err := readLines(b.texts)
+func (b *bench) run() (r report, err error) {
+	data, err := os.ReadFile(b.texts)
 	if err != nil {
-		return report{}, err
+		return r, err
 	}
+	if len(data) == 0 {
+		return r, fmt.Errorf("%s holds no texts", b.texts)
+	}
+	texts := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	dir := os.DirFS(b.model)
 	t, err := wordpiece.Load(dir)
 	if err != nil {
-		return report{}, err
+		return r, err
 	}
 	m, err := bert.Load(dir, cpu.New())
 	if err != nil {
-		return report{}, err
+		return r, err
 	}
 	var step func(texts []string) error
 	switch b.mode {
@@ -87,7 +81,7 @@ func (b *bench) run() (report, error) {
 		err = fmt.Errorf("unknown mode %q", b.mode)
 	}
 	if err != nil {
-		return report{}, err
+		return r, err
 	}
 	return b.measure(texts, t, step)
 }
@@ -100,8 +94,7 @@ func encoding(m *bert.Model, t *wordpiece.Tokenizer, length int) (func([]string)
 	return func(texts []string) error { return e.Encode(texts, make([]float32, len(texts)*e.Dim())) }, nil
 }
 
-// training is a whole step: forward, backward, clipping, AdamW. The loss is
-// the sum of what comes out.
+// training is a whole step: forward, backward, clipping, AdamW. The loss is the sum of the outputs.
 func training(m *bert.Model, t *wordpiece.Tokenizer, length int) (func([]string) error, error) {
 	u, err := bert.NewTuner(m, t, bert.TuneOptions{Pooling: compute.Mean, MaxTokens: length})
 	if err != nil {
@@ -123,66 +116,30 @@ func training(m *bert.Model, t *wordpiece.Tokenizer, length int) (func([]string)
 	}, nil
 }
 
-// measure runs steps over the texts, again and again, until the time is up.
-// The first is not counted.
-func (b *bench) measure(texts []string, t *wordpiece.Tokenizer, step func([]string) error) (report, error) {
+// measure runs steps over the texts, again and again, until the time is up. The first step is not
+// counted.
+func (b *bench) measure(texts []string, t *wordpiece.Tokenizer, step func([]string) error) (r report, err error) {
 	batches := slices.Collect(slices.Chunk(texts, max(1, b.batch)))
-	if len(batches) == 0 {
-		return report{}, errors.New("no texts")
-	}
 	if err := step(batches[0][:min(len(batches[0]), 64)]); err != nil {
-		return report{}, err
+		return r, err
 	}
-	if b.profile != "" {
-		f, err := os.Create(b.profile)
-		if err != nil {
-			return report{}, err
+	err = stage.Profile(b.profile, func() error {
+		began, before := time.Now(), stage.CPUSeconds()
+		for i := 0; time.Since(began).Seconds() < b.seconds; i++ {
+			batch := batches[i%len(batches)]
+			if err := step(batch); err != nil {
+				return err
+			}
+			for _, text := range batch {
+				r.Tokens += len(t.Encode(text, b.length, nil))
+			}
 		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return report{}, err
-		}
-		defer pprof.StopCPUProfile()
-	}
-	var r report
-	began, before := time.Now(), usage()
-	for i := 0; time.Since(began).Seconds() < b.seconds; i++ {
-		batch := batches[i%len(batches)]
-		if err := step(batch); err != nil {
-			return report{}, err
-		}
-		for _, text := range batch {
-			r.Tokens += len(t.Encode(text, b.length, nil))
-		}
-	}
-	after := usage()
-	r.Seconds = time.Since(began).Seconds()
-	r.CPU = seconds(after.Utime) + seconds(after.Stime) - seconds(before.Utime) - seconds(before.Stime)
-	r.PeakMiB = float64(after.Maxrss) / 1024
-	return r, nil
-}
-
-func usage() syscall.Rusage {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return syscall.Rusage{}
-	}
-	return u
-}
-
-func seconds(t syscall.Timeval) float64 { return time.Duration(t.Nano()).Seconds() }
-
-func readLines(name string) ([]string, error) {
-	f, err := os.Open(name)
+		r.Seconds, r.CPU = time.Since(began).Seconds(), stage.CPUSeconds()-before
+		return nil
+	})
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	defer f.Close()
-	var lines []string
-	s := bufio.NewScanner(f)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		lines = append(lines, s.Text())
-	}
-	return lines, s.Err()
+	r.PeakMiB, err = stage.PeakMiB("self")
+	return r, err
 }

@@ -1,7 +1,7 @@
-"""Encodes texts with a BERT model, or trains it on them, in PyTorch: the other half of make bench-bert.
+"""Encodes texts with a BERT model in PyTorch, or trains the model on them: the other half of make bench-bert.
 
-It does what cmd/bench/bert does, on the same batches, as one would write it: transformers' BertModel with its
-default attention, texts sorted by length for encoding and padded to the longest of their batch, no dropout.
+It does what cmd/bench/bert does, on the same batches, in the usual way: transformers' BertModel with its default
+attention, texts sorted by length for encoding and padded to the longest of their batch, no dropout.
 """
 
 import argparse

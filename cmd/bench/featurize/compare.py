@@ -1,8 +1,8 @@
 """Runs giantstream's featurization and PECOS side by side and prints the figures as Markdown.
 
-Every measurement is a process of its own; giantstream and PECOS take turns. The figures are medians over the
-rounds of wall seconds, CPU seconds (steadier where others use the machine) and memory: the peak
-while the stage ran, and how far that was above what was resident before (inputs, interpreter, libraries).
+Every measurement is a process of its own; giantstream and PECOS alternate. The figures are medians over the
+rounds of wall seconds, CPU seconds (steadier where other work uses the machine) and memory: the peak while
+the stage ran, and the peak less what was resident before (inputs, interpreter, libraries).
 """
 
 import argparse
@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(command, threads=None):
-    env = dict(os.environ, OMP_WAIT_POLICY="passive")  # waiting is not work: it must not count as CPU time
+    env = dict(os.environ, OMP_WAIT_POLICY="passive")  # waiting threads sleep, so that waiting does not count as CPU time
     if threads:
         env["OMP_NUM_THREADS"] = str(threads)
     done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
@@ -60,28 +60,28 @@ def main():
 def row(stage, threads, args, pecos, common):
     taken = {"giantstream": [], "PECOS": []}
     for seed in range(1, args.rounds + 1):
-        for who in taken:
+        for side in taken:
             leaves = os.path.join(args.work, "leaves")
             flags = ["--threads", threads, "--seed", str(seed), "--leaves", leaves]
-            command = [args.go, "--stage", stage] if who == "giantstream" else pecos + [stage]
+            command = [args.go, "--stage", stage] if side == "giantstream" else pecos + [stage]
             got = run(command + common + flags, threads)
             got["grown"] = got["peak"] - got["base"]
             if stage.endswith("tree"):
                 got.update(run(pecos + ["quality"] + common + ["--leaves", leaves]))
-            taken[who].append(got)
+            taken[side].append(got)
     median = {
-        who: {k: statistics.median(t[k] for t in takes) for k in takes[0] if isinstance(takes[0][k], (int, float))}
-        for who, takes in taken.items()
+        side: {k: statistics.median(t[k] for t in takes) for k in takes[0] if isinstance(takes[0][k], (int, float))}
+        for side, takes in taken.items()
     }
-    for who, m in median.items():
-        line(STAGES[stage], threads, who, m, "{:.2f}", "{:.0f}", "{:.4f}")
+    for side, m in median.items():
+        line(STAGES[stage], threads, side, m, "{:.2f}", "{:.0f}", "{:.4f}")
     ours, theirs = median["giantstream"], median["PECOS"]
     ratio = {k: theirs[k] / ours[k] if k in ("wall", "cpu") else ours[k] / theirs[k] for k in theirs if k in ours}
     line(STAGES[stage], threads, "**ratio**", ratio, "**{:.1f}×**", "**{:.2f}**", "**{:.3f}**")
 
 
-def line(stage, threads, who, m, seconds, mib, cosine):
-    cells = [stage, threads, who, seconds.format(m["wall"]), seconds.format(m["cpu"]), mib.format(m["peak"]), mib.format(m["grown"])]
+def line(stage, threads, side, m, seconds, mib, cosine):
+    cells = [stage, threads, side, seconds.format(m["wall"]), seconds.format(m["cpu"]), mib.format(m["peak"]), mib.format(m["grown"])]
     cells.append(cosine.format(m["cosine"]) if "cosine" in m else "")
     print("| " + " | ".join(cells) + " |", flush=True)
 

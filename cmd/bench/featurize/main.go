@@ -1,13 +1,12 @@
-// Command featurize runs one stage of giantstream's featurization and prints
-// what it took as JSON. It is the Go half of make bench-featurize, which
-// runs the same stages of PECOS beside it: see compare.py.
+// Command featurize runs one stage of giantstream's featurization and prints what it took as JSON.
+// It is the Go half of make bench-featurize. compare.py runs it and PECOS, the other half.
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"gonum.org/v1/gonum/blas/blas32"
@@ -15,10 +14,9 @@ import (
 	"giantstream/cmd/bench/internal/stage"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
-	"giantstream/featurize/projection"
-	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
-	"giantstream/train/blas"
+	"giantstream/internal/graphdir"
+	"giantstream/train/numeric/blas"
 )
 
 const (
@@ -32,6 +30,17 @@ type bench struct {
 	seed                 uint64
 }
 
+// report is what compare.py reads: what the stage took, and the size of its result.
+type report struct {
+	stage.Took
+	Features int   `json:"features,omitempty"`
+	NonZeros int64 `json:"nonzeros,omitempty"`
+	tree     *labeltree.Tree
+}
+
+// work is the part of a stage that is measured, after its inputs have been read.
+type work func(*report) error
+
 func main() {
 	blas32.Use(blas.New())
 	var b bench
@@ -42,143 +51,94 @@ func main() {
 	flag.IntVar(&b.threads, "threads", 1, "number of threads")
 	flag.Uint64Var(&b.seed, "seed", 1, "seed of the trees")
 	flag.Parse()
-	stages := map[string]func() (report, error){
+	prepare, ok := map[string]func() (work, error){
 		"fit": b.fit, "transform": b.transform, "pifa": b.pifa, "pifa-tree": b.pifaTree, "exact-tree": b.exactTree,
-	}
-	run, ok := stages[*name]
+	}[*name]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "unknown stage %q\n", *name)
 		os.Exit(2)
 	}
 	runtime.GOMAXPROCS(b.threads)
-	r, err := run()
-	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(r)
-	}
+	stage.Exit("featurize", stage.Print(b.run(prepare)))
+}
+
+func (b *bench) run(prepare func() (work, error)) (r report, err error) {
+	f, err := prepare()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return r, err
 	}
+	if r.Took, err = stage.Measure(func() error { return f(&r) }); err == nil && r.tree != nil {
+		err = stage.WriteClusters(b.leafFile, r.tree, 0)
+	}
+	return r, err
 }
 
-// report is what compare.py reads: what the stage took, and what it made.
-type report struct {
-	stage.Took
-	Features int   `json:"features,omitempty"`
-	NonZeros int64 `json:"nonzeros,omitempty"`
-}
-
-func (b *bench) fit() (report, error) {
+func (b *bench) fit() (work, error) {
 	texts, err := readTexts(b.data)
-	if err != nil {
-		return report{}, err
-	}
-	var m *tfidf.Model
-	took, err := stage.Measure(func() error {
-		m, err = fit(texts, b.threads)
+	return func(r *report) error {
+		m, err := stage.FitTFIDF(texts, tfidf.PECOSOptions(), b.threads)
+		if err == nil {
+			r.Features = m.Dim()
+		}
 		return err
-	})
-	if err != nil {
-		return report{}, err
-	}
-	return report{Took: took, Features: m.Dim()}, nil
+	}, err
 }
 
-func fit(texts []string, threads int) (*tfidf.Model, error) {
-	f, err := tfidf.NewFitter(tfidf.PECOSOptions())
+func (b *bench) transform() (work, error) {
+	texts, err := readTexts(b.data)
 	if err != nil {
 		return nil, err
 	}
-	f.AddAll(texts, threads)
-	return f.Fit()
+	m, err := stage.FitTFIDF(texts, tfidf.PECOSOptions(), b.threads)
+	return func(r *report) error {
+		r.NonZeros = m.TransformAll(texts, b.threads).NNZ()
+		return nil
+	}, err
 }
 
-func (b *bench) transform() (report, error) {
-	texts, err := readTexts(b.data)
+func (b *bench) pifa() (work, error) {
+	x, y, err := stage.ReadProblem(b.work, "")
 	if err != nil {
-		return report{}, err
+		return nil, err
 	}
-	m, err := fit(texts, b.threads)
-	if err != nil {
-		return report{}, err
-	}
-	var x *sparse.Matrix
-	took, err := stage.Measure(func() error {
-		x = m.TransformAll(texts, b.threads)
+	y.Value = nil // all 1
+	return func(r *report) error {
+		r.NonZeros = pifa.Exact(x, y, pifa.InverseSqrtDegree, b.threads).NNZ()
 		return nil
-	})
-	return report{Took: took, NonZeros: x.NNZ()}, err
-}
-
-func (b *bench) pifa() (report, error) {
-	x, y, err := b.readGraph()
-	if err != nil {
-		return report{}, err
-	}
-	var z *sparse.Matrix
-	took, err := stage.Measure(func() error {
-		z = pifa.Exact(x, y, pifa.InverseSqrtDegree, b.threads)
-		return nil
-	})
-	return report{Took: took, NonZeros: z.NNZ()}, err
+	}, nil
 }
 
 // pifaTree goes from TF-IDF to the tree through a fitted sketch.
-func (b *bench) pifaTree() (report, error) {
-	x, y, err := b.readGraph()
+func (b *bench) pifaTree() (work, error) {
+	x, y, err := stage.ReadProblem(b.work, "")
 	if err != nil {
-		return report{}, err
+		return nil, err
 	}
-	var tree *labeltree.Tree
-	took, err := stage.Measure(func() error {
-		p, err := projection.Fit(x, sketchDim, projection.Options{Seed: b.seed, Workers: b.threads})
-		if err != nil {
-			return err
-		}
-		s, err := pifa.FromGraph(p.ApplyAll(x, b.threads), p.Dim(), y, pifa.InverseSqrtDegree, b.threads)
-		if err != nil {
-			return err
-		}
-		features, err := labeltree.Dense(s.Normalized(), p.Dim())
-		if err != nil {
-			return err
-		}
-		tree, err = b.build(features)
+	y.Value = nil // all 1; its memory must not count
+	return func(r *report) (err error) {
+		r.tree, err = stage.SketchTree(x, y, sketchDim, b.treeOptions())
 		return err
-	})
-	if err != nil {
-		return report{}, err
-	}
-	return report{Took: took}, writeLeaves(b.leafFile, tree)
+	}, nil
 }
 
-func (b *bench) exactTree() (report, error) {
+func (b *bench) exactTree() (work, error) {
 	z, err := stage.ReadMatrix(b.work, "z")
-	if err != nil {
-		return report{}, err
-	}
-	var tree *labeltree.Tree
-	took, err := stage.Measure(func() error {
-		tree, err = b.build(labeltree.Sparse(z))
+	return func(r *report) (err error) {
+		r.tree, err = labeltree.Build(labeltree.Sparse(z), b.treeOptions())
 		return err
-	})
-	if err != nil {
-		return report{}, err
-	}
-	return report{Took: took}, writeLeaves(b.leafFile, tree)
+	}, err
 }
 
-func (b *bench) build(x labeltree.Features) (*labeltree.Tree, error) {
-	return labeltree.Build(x, labeltree.Options{Levels: []int{leaves}, Seed: b.seed, Workers: b.threads})
+func (b *bench) treeOptions() labeltree.Options {
+	return labeltree.Options{Levels: []int{leaves}, Seed: b.seed, Workers: b.threads}
 }
 
-func (b *bench) readGraph() (x, y *sparse.Matrix, err error) {
-	if x, err = stage.ReadMatrix(b.work, "x"); err != nil {
-		return nil, nil, err
+func readTexts(data string) (texts []string, err error) {
+	for node, err := range graphdir.Lines[struct{ Text string }](filepath.Join(data, "nodes.jsonl.gz")) {
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, node.Text)
 	}
-	if y, err = stage.ReadMatrix(b.work, "y"); err != nil {
-		return nil, nil, err
-	}
-	y.Value = nil // all 1
-	return x, y, nil
+	return texts, nil
 }

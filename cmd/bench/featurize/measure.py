@@ -1,4 +1,4 @@
-"""What a piece of code takes: wall and CPU seconds, peak resident memory."""
+"""Measures a piece of code: wall and CPU seconds, peak resident memory."""
 
 import gc
 import resource
@@ -19,15 +19,15 @@ def cpu():
 
 
 class Stage:
-    """with Stage() as s: …; then s.took is a dict of seconds and MiB.
+    """After `with Stage() as s: …`, s.took is a dict of seconds and MiB.
 
-    base is what was resident before, peak the most during the stage.
+    base is the resident memory before the stage, peak the maximum during it.
     """
 
     def __enter__(self):
         gc.collect()
         with open("/proc/self/clear_refs", "w") as f:
-            f.write("5")  # peak starts again (Documentation/filesystems/proc.rst)
+            f.write("5")  # resets the kernel's peak (Documentation/filesystems/proc.rst)
         self.base, self.cpu, self.wall = status("VmRSS"), cpu(), time.perf_counter()
         return self
 

@@ -1,6 +1,6 @@
 """Runs one stage of PECOS (libpecos) in this process and prints what it took as JSON.
 
-A development tool: see compare.py, which runs this beside giantstream.
+A development tool: compare.py runs this and giantstream.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def adjacency(data):
 
 
 def save(work, name, m):
-    """Writes a CSR matrix as raw arrays that the Go side reads too."""
+    """Writes a CSR matrix as raw arrays, which the Go side also reads."""
     m = m.tocsr()
     m.sort_indices()
     np.array(m.shape, np.int64).tofile(os.path.join(work, name + ".shape"))
@@ -76,11 +76,11 @@ def pifa(x, y, threads):
 
 
 def tree(z, threads, seed):
-    """The leaf of every label that has features, others -1."""
+    """The leaf of every label that has features; -1 for the others."""
     from pecos.xmc.base import HierarchicalKMeans
 
     keep = np.flatnonzero(np.diff(z.indptr))
-    # min_codes and max_leaf_size such that the last level has LEAVES clusters.
+    # With this min_codes and max_leaf_size the last level has LEAVES clusters.
     chain = HierarchicalKMeans.gen(
         z[keep], nr_splits=2, min_codes=LEAVES, max_leaf_size=-(-len(keep) // LEAVES),
         spherical=True, kmeans_max_iter=20, threads=threads, seed=seed,

@@ -1,12 +1,11 @@
-// Command large writes several disjoint copies of a graph as one graph, to
-// see how a pipeline does on inputs larger than the data at hand:
+// Command large writes several disjoint copies of a graph as one graph, to see how a pipeline does
+// on inputs larger than the data at hand:
 //
 //	go run ./cmd/bench/large -data DIR -copies 10 -out big
 //
-// DIR holds nodes.jsonl.gz (id, text, label) and edges.jsonl.gz (src, dst). In
-// copy k, every id and the first word of every text carry the number k, so
-// that neither nodes nor texts repeat and the vocabulary grows with the
-// copies. Copy 0 is the graph as it is.
+// DIR holds nodes.jsonl.gz (id, text, label) and edges.jsonl.gz (src, dst). In copy k, every id and
+// the first word of every text carry the number k. So neither nodes nor texts repeat, and the
+// vocabulary grows with the copies. Copy 0 is the graph as it is.
 package main
 
 import (
@@ -19,7 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"giantstream/featurize/graphdir"
+	"giantstream/cmd/bench/internal/stage"
+	"giantstream/internal/graphdir"
 )
 
 type node struct {
@@ -48,10 +48,7 @@ func main() {
 				return edge{number(e.Src, k), number(e.Dst, k)}
 			}))
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "large:", err)
-		os.Exit(1)
-	}
+	stage.Exit("large", err)
 }
 
 // repeat writes copies of a file's records, each changed by alter.
@@ -88,15 +85,11 @@ func number(id string, k int) string {
 	return fmt.Sprintf("%s~%d", id, k)
 }
 
-// numberFirstWord marks the first word of a text as copy k's: "linux" becomes
-// "linux3".
+// numberFirstWord marks the first word of a text as copy k's: "linux" becomes "linux3".
 func numberFirstWord(text string, k int) string {
 	if k == 0 {
 		return text
 	}
-	end := strings.IndexAny(text, " \n")
-	if end < 0 {
-		end = len(text)
-	}
+	end := strings.IndexAny(text+" ", " \n")
 	return fmt.Sprintf("%s%d%s", text[:end], k, text[end:])
 }

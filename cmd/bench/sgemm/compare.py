@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times Sgemm of train/blas beside numpy's (OpenBLAS), on one thread each.
+"""Times Sgemm of train/numeric/blas beside numpy's (OpenBLAS), on one thread each.
 
     cmd/bench/sgemm/compare.py [--rounds N] [--avx2 | --gonum]
 
-The two sides take turns on every shape; figures are medians of processor time, so
-that other work on the machine weighs little. Rows with m = 64 to 4096 are the
-linear layers of MiniLM and BERT-base for so many tokens; NT and TN are their
-backward products. Both sides take the best kernels for the processor, with --avx2
-both take AVX2; with --gonum our side is gonum's Sgemm.
+The two sides alternate on every shape. Figures are medians of processor time, so
+other work on the machine weighs little. Rows with m = 64 to 4096 are the linear
+layers of MiniLM and BERT-base for m tokens; NT and TN are their backward products.
+Both sides use the best kernels for the processor; with --avx2 both use AVX2. With
+--gonum our side is gonum's Sgemm.
 """
 import argparse
 import os

@@ -1,6 +1,6 @@
-// Command sgemm times products of train/blas for compare.py: it reads lines
-// "form m n k times", such as "NT 512 384 1152 10", and answers each with the
-// seconds of processor time that one product took, on average over times.
+// Command sgemm times products of train/numeric/blas for compare.py. It reads lines "form m n k
+// times", such as "NT 512 384 1152 10". It answers each with the processor time of one product in
+// seconds, the mean over so many times.
 package main
 
 import (
@@ -11,13 +11,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"syscall"
-	"time"
 
 	cblas "gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
 
-	"giantstream/train/blas"
+	"giantstream/cmd/bench/internal/stage"
+	"giantstream/train/numeric/blas"
 )
 
 func main() {
@@ -27,14 +26,11 @@ func main() {
 	if *useGonum {
 		im = gonum.Implementation{}
 	}
-	if err := answer(im, os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "sgemm:", err)
-		os.Exit(1)
-	}
+	stage.Exit("sgemm", answer(im))
 }
 
-func answer(im cblas.Float32Level3, in io.Reader, out io.Writer) error {
-	lines := bufio.NewReader(in)
+func answer(im cblas.Float32Level3) error {
+	lines := bufio.NewReader(os.Stdin)
 	for {
 		var form string
 		var m, n, k, times int
@@ -45,7 +41,7 @@ func answer(im cblas.Float32Level3, in io.Reader, out io.Writer) error {
 		if err != nil || len(form) != 2 {
 			return fmt.Errorf("want lines of form, m, n, k and times, such as NN 512 384 384 10: %w", err)
 		}
-		fmt.Fprintln(out, seconds(im, form, m, n, k, times))
+		fmt.Println(seconds(im, form, m, n, k, times))
 	}
 }
 
@@ -60,11 +56,11 @@ func seconds(im cblas.Float32Level3, form string, m, n, k, times int) float64 {
 	}
 	product := func() { im.Sgemm(tA, tB, m, n, k, 1, a, lda, b, ldb, 0, c, n) }
 	product()
-	start := processorTime()
+	start := stage.CPUSeconds()
 	for range times {
 		product()
 	}
-	return (processorTime() - start).Seconds() / float64(times)
+	return (stage.CPUSeconds() - start) / float64(times)
 }
 
 func random(n int) []float32 {
@@ -74,12 +70,4 @@ func random(n int) []float32 {
 		x[i] = r.Float32() - 0.5
 	}
 	return x
-}
-
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // never fails for the own process
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -12,8 +12,8 @@ import (
 	"giantstream/ingest/client"
 )
 
-// bare reads topics to their end with kafka-go and forgets what it reads: as
-// little as a consumer can do.
+// bare reads topics to their end with kafka-go and drops the records: the least that a consumer can
+// do.
 func bare(ctx context.Context, args []string) error {
 	fl := flag.NewFlagSet("bare", flag.ExitOnError)
 	brokers := fl.String("brokers", "", "host:port,…")
@@ -40,8 +40,13 @@ func bare(ctx context.Context, args []string) error {
 	return g.Wait()
 }
 
+func newReader(brokers []string, topic string, partition int) *kafka.Reader {
+	return kafka.NewReader(kafka.ReaderConfig{Brokers: brokers, Topic: topic, Partition: partition,
+		MinBytes: 1, MaxBytes: 10 << 20, MaxWait: 100 * time.Millisecond})
+}
+
 func readTo(ctx context.Context, brokers []string, topic string, partition int, end int64) error {
-	r := kafka.NewReader(kafka.ReaderConfig{Brokers: brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: 10 << 20, MaxWait: 100 * time.Millisecond})
+	r := newReader(brokers, topic, partition)
 	defer r.Close() //nolint:errcheck // it has been read
 	for {
 		m, err := r.FetchMessage(ctx)

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"giantstream/sink"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 )
 
-// backlog compares the heads of a pipeline's commit log with the ends of its
-// topics: how many records are covered, and how many are not.
+// backlog compares the heads of a pipeline's commit log with the ends of its topics: covered is the
+// number of records below the heads' offsets, open the number of those above.
 func (p *place) backlog(ctx context.Context, store sink.Store, l pipeline) (covered, open int64, err error) {
-	heads := make([]*stream.Manifest, l.shards)
+	heads := make([]*commitlog.Manifest, l.shards)
 	for i := range heads {
-		if heads[i], err = stream.Head(ctx, store, i); err != nil {
+		if heads[i], err = commitlog.Head(ctx, store, i); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -43,29 +43,30 @@ type outcome struct {
 	manifests    int64
 	rows         int64 // committed, repetitions included
 	objects      int64
-	ids, labels  int64          // in the newest row of every node that is not deleted
-	writers      map[string]int // shards whose head a process has written
+	ids, labels  int64          // in the newest rows of the nodes that are not deleted
+	writers      map[string]int // per process, the number of heads it has written
 }
 
-// readOutcome reads the whole commit log and checks what must be true of any:
-// sequence numbers without gaps, offsets that never decrease, no object named twice,
-// and every object there with the rows its manifest says.
+// readOutcome reads the whole commit log and checks the invariants of every log: sequence numbers
+// have no gaps, offsets never decrease, no object is named twice, and every object exists and has
+// the rows that its manifest says.
 func readOutcome(ctx context.Context, store sink.Store, shards int) (o outcome, err error) {
-	cut, err := stream.CurrentCut(ctx, store, shards)
+	cut, err := commitlog.CurrentCut(ctx, store, shards)
 	if err != nil {
 		return o, err
 	}
 	o.writers = map[string]int{}
 	named := map[string]bool{}
 	for shard := range shards {
-		var last *stream.Manifest
-		for m, err := range stream.Manifests(ctx, store, shard, 0) {
+		var last *commitlog.Manifest
+		for m, err := range commitlog.Manifests(ctx, store, shard, 0) {
 			if err != nil {
 				return o, err
 			}
 			for topic, next := range m.Next {
 				if last != nil && next < last.Next[topic] {
-					return o, fmt.Errorf("shard %d, manifest %d: the offset of %s went back from %d to %d", shard, m.Seq, topic, last.Next[topic], next)
+					return o, fmt.Errorf("shard %d, manifest %d: the offset of %s went back from %d to %d",
+						shard, m.Seq, topic, last.Next[topic], next)
 				}
 			}
 			for _, obj := range m.Objects {

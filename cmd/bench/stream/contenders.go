@@ -7,29 +7,32 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"giantstream/sink"
 )
 
 // shards is the number of partitions of the topics of throughput.
 const shards = 8
 
-// bareConsumer is this program's own bare command.
+// bareConsumer is this program's own command bare.
 func (p *place) bareConsumer() contender {
-	return contender{name: "kafka-go alone", command: func(ctx context.Context, _ string, topics []string) (*exec.Cmd, error) {
+	command := func(ctx context.Context, _ string, topics []string) (*exec.Cmd, error) {
 		return p.self(ctx, append([]string{"bare", "-brokers", p.brokers}, topics...)...)
-	}}
+	}
+	return contender{name: "kafka-go alone", command: command}
 }
 
-// giantstream is a pipeline with windows of some time, and a compression of rows.
+// giantstream is a pipeline with the given window time and compression of rows.
 func (p *place) giantstream(window, compression string, profile bool) contender {
-	at := func(run string, topics []string) pipeline {
-		return pipeline{name: run, nodes: topics[0], edges: topics[1], shards: shards, window: window + ", compression: " + compression}
-	}
 	return contender{
 		name: fmt.Sprintf("giantstream, windows of %s, %s", window, compression),
 		command: func(ctx context.Context, run string, topics []string) (*exec.Cmd, error) {
-			l := at(run, topics)
-			// The edges topic exists always; in runs on nodes it is empty.
-			file, err := p.configure(l)
+			// The edges topic always exists; in runs on nodes it is empty.
+			file, err := p.configure(pipeline{name: run, nodes: topics[0], edges: topics[1], shards: shards,
+				window: window + ", compression: " + compression})
 			if err != nil {
 				return nil, err
 			}
@@ -51,16 +54,12 @@ func (p *place) giantstream(window, compression string, profile bool) contender 
 // self makes another process of this program.
 func (p *place) self(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return exec.CommandContext(ctx, exe, args...), nil
+	return exec.CommandContext(ctx, exe, args...), err
 }
 
-// peers are the other tools that cmd/bench/stream/run could install in
-// p.tools, and the names of the others. Each writes id and text of the records
-// of one topic as Parquet, with a flush every 5 seconds and its defaults
-// otherwise, unless they would hold it up.
+// peers are the other tools that cmd/bench/stream/run has installed in p.tools, and the names of
+// those that it could not install. Each writes id and text of the records of one topic as Parquet,
+// with a flush every 5 seconds. It otherwise has its defaults, unless they would hold it up.
 func (p *place) peers() (have []contender, missing []string) {
 	for _, c := range []struct {
 		name, needs string
@@ -87,14 +86,13 @@ func (p *place) peers() (have []contender, missing []string) {
 	return have, missing
 }
 
-// folder is the part of the bucket where a peer writes: Quix Streams takes
-// no hyphens.
+// folder is the part of the bucket where a peer writes: Quix Streams accepts no hyphens.
 func folder(run string) string { return strings.ReplaceAll(run, "-", "_") }
 
-// connect lets the worker wait for records for a second at most, where its default is
-// a minute: the sink takes the steps of a commit, which are records of its control
-// topic, between two such waits, and a topic at its end would keep it for minutes. It has one
-// task: two of them lock each other out of the catalog while they create it.
+// connect lets the worker wait for records for a second at most; its default is a minute. The sink
+// reads the steps of a commit, which are records of its control topic, between two such waits, so
+// at the end of a topic a commit would take minutes. There is one task: two tasks lock each other
+// out of the catalog while they create it.
 func (p *place) connect(ctx context.Context, run, topic string) (*exec.Cmd, error) {
 	if err := p.topics(ctx, 1, run+".control"); err != nil {
 		return nil, err
@@ -135,19 +133,20 @@ iceberg.catalog.s3.secret-access-key=%[9]s
 		os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")), 0o600); err != nil {
 		return nil, err
 	}
-	return exec.CommandContext(ctx, "java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(p.tools, "connect", "lib", "*"),
+	return exec.CommandContext(ctx, "java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-cp", filepath.Join(p.tools, "connect", "lib", "*"),
 		"org.apache.kafka.connect.cli.ConnectStandalone", worker, connector), nil
 }
 
 func (p *place) quix(ctx context.Context, run, topic string) (*exec.Cmd, error) {
-	return exec.CommandContext(ctx, filepath.Join(p.tools, "quix", "bin", "python"), filepath.Join(p.tools, "quix", "quix.py"),
-		p.brokers, topic, run, p.endpoint, p.bucket, folder(run)), nil
+	return exec.CommandContext(ctx, filepath.Join(p.tools, "quix", "bin", "python"),
+		filepath.Join(p.tools, "quix", "quix.py"), p.brokers, topic, run, p.endpoint, p.bucket, folder(run)), nil
 }
 
 func (p *place) benthos(ctx context.Context, run, topic string) (*exec.Cmd, error) {
 	file := filepath.Join(p.dir, run+"-benthos.yaml")
-	// checkpoint_limit is how many records of a partition may be under way: the
-	// default would allow batches of 1,024.
+	// checkpoint_limit is how many records of a partition may be unacknowledged: the default would
+	// allow batches of only 1,024.
 	err := os.WriteFile(file, fmt.Appendf(nil, `http: {enabled: false}
 logger: {level: WARN}
 input:
@@ -179,4 +178,49 @@ output:
 		return nil, err
 	}
 	return exec.CommandContext(ctx, filepath.Join(p.tools, "benthos", "benthos"), "-c", file), nil
+}
+
+// awaitRows returns once the Parquet objects of a run have that many rows.
+func (p *place) awaitRows(ctx context.Context, run string, rows int64) error {
+	store, err := p.store(ctx, folder(run))
+	if err != nil {
+		return err
+	}
+	counted := map[string]bool{}
+	have := int64(0)
+	err = poll(ctx, 200*time.Millisecond, func() (bool, error) {
+		for o, err := range store.List(ctx, "", "") {
+			if err != nil {
+				return false, err
+			}
+			if counted[o.Key] || !strings.HasSuffix(o.Key, ".parquet") {
+				continue
+			}
+			n, err := parquetRows(ctx, store, o.Key)
+			if err != nil {
+				return false, err
+			}
+			counted[o.Key] = true
+			have += n
+		}
+		return have >= rows, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d rows in %d objects: %w", have, rows, len(counted), err)
+	}
+	return nil
+}
+
+// parquetRows reads an object's footer.
+func parquetRows(ctx context.Context, store sink.Store, key string) (int64, error) {
+	o, err := store.Open(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	defer o.Close() //nolint:errcheck // it was only read
+	f, err := parquet.OpenFile(o, o.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return 0, err
+	}
+	return f.NumRows(), nil
 }

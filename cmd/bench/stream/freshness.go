@@ -2,41 +2,34 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
-	"giantstream/sink/embedding"
-	"giantstream/stream"
+	"giantstream/ingest/embeddingtopic"
+	"giantstream/stream/commitlog"
 )
 
-// freshness measures how long it takes from a change that is produced to the
-// arrival of its embedding at a consumer of the sink topic.
+// freshness measures the time from a produced change to the arrival of its embedding at a consumer
+// of the sink topic.
 func freshness(ctx context.Context, args []string) error {
-	fl := flag.NewFlagSet("freshness", flag.ExitOnError)
-	dir := fl.String("dir", ".dev/bench-stream/work", "`directory` for logs and state")
+	fl := newFlags("freshness")
 	nodes := fl.Int("nodes", 20_000, "nodes")
 	rate := fl.Int("rate", 1000, "changes per second")
 	length := fl.Duration("for", time.Minute, "how long changes are sent")
-	seed := fl.Uint64("seed", 1, "of the generated graph")
-	if err := fl.Parse(args); err != nil {
-		return err
-	}
-	p, err := openPlace(*dir)
+	p, err := fl.open(args)
 	if err != nil {
 		return err
 	}
 	l := pipeline{name: "fresh", nodes: "fresh.nodes", edges: "fresh.edges", shards: shards, window: "1s",
 		// One generation, which serves throughout.
 		more: "train: {encoder: bag, epochs: 2}\nrefresh: {min_changes: 1000000000}\nevaluate: {probe_rates: []}\n"}
-	g := newGraph(*nodes, 3, *seed)
+	g := newGraph(*nodes, 3, fl.seed)
 	if err := p.topics(ctx, shards, l.nodes, l.edges); err != nil {
 		return err
 	}
@@ -70,11 +63,11 @@ func (p *place) awaitPublished(ctx context.Context, l pipeline) error {
 	}
 	return poll(ctx, time.Second, func() (bool, error) {
 		for i := range l.shards {
-			head, err := stream.Head(ctx, store, i)
+			head, err := commitlog.Head(ctx, store, i)
 			if err != nil || head == nil {
 				return false, err
 			}
-			at, err := stream.LoadPublished(ctx, store, i)
+			at, err := commitlog.LoadPublished(ctx, store, i)
 			if err != nil || at.Generation < 1 || at.Seq < head.Seq {
 				return false, err
 			}
@@ -83,9 +76,8 @@ func (p *place) awaitPublished(ctx context.Context, l pipeline) error {
 	})
 }
 
-// watch pairs changes with the embeddings that come of them. A record's event
-// time is that of the change; a change that a later one of the same node has
-// overtaken in its window has no embedding of its own.
+// watch pairs changes with their embeddings. A record's event time is that of the change. A change
+// that a later change of the same node overtakes in its window has no embedding of its own.
 type watch struct {
 	mu      sync.Mutex
 	latest  map[string]int64 // event time of the newest change of a node, ms
@@ -122,7 +114,7 @@ func (w *watch) run(ctx context.Context, p *place, l pipeline, g *graph, rate in
 	return err
 }
 
-// send produces changes at an even rate, going round the nodes in random order.
+// send produces changes at an even rate, over the nodes in random order, again and again.
 func (w *watch) send(ctx context.Context, p *place, l pipeline, g *graph, rate int, length time.Duration) error {
 	producer := p.client.NewProducer()
 	order := rand.New(rand.NewPCG(g.seed, 2)).Perm(g.nodes)
@@ -130,8 +122,9 @@ func (w *watch) send(ctx context.Context, p *place, l pipeline, g *graph, rate i
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	began := time.Now()
-	for w.sent < int(length.Seconds()*float64(rate)) {
-		due := min(int(time.Since(began).Seconds()*float64(rate)), int(length.Seconds()*float64(rate)))
+	total := int(length.Seconds() * float64(rate))
+	for w.sent < total {
+		due := min(int(time.Since(began).Seconds()*float64(rate)), total)
 		var msgs []kafka.Message
 		w.mu.Lock()
 		for ; w.sent < due; w.sent++ {
@@ -162,12 +155,11 @@ func (w *watch) send(ctx context.Context, p *place, l pipeline, g *graph, rate i
 	return producer.Close()
 }
 
-// arrivedMark in latest: the newest change of the node has arrived.
+// arrivedMark in latest says that the newest change of the node has arrived.
 const arrivedMark = -1
 
 func (w *watch) read(ctx context.Context, p *place, topic string, partition int, from int64) error {
-	r := kafka.NewReader(kafka.ReaderConfig{Brokers: strings.Split(p.brokers, ","), Topic: topic, Partition: partition,
-		MinBytes: 1, MaxBytes: 10 << 20, MaxWait: 100 * time.Millisecond})
+	r := newReader(p.client.Brokers(), topic, partition)
 	defer r.Close() //nolint:errcheck // it has been read
 	if err := r.SetOffset(from); err != nil {
 		return err
@@ -178,7 +170,7 @@ func (w *watch) read(ctx context.Context, p *place, topic string, partition int,
 			return err
 		}
 		now := time.Now()
-		rec, err := embedding.Decode(m)
+		rec, err := embeddingtopic.Decode(m)
 		if err != nil {
 			return err
 		}
@@ -201,7 +193,9 @@ func (w *watch) print(rate int, length time.Duration) {
 		}
 		return w.arrived[int(q*float64(len(w.arrived)-1))].Seconds()
 	}
-	fmt.Printf("\n%d changes at %d/s for %v, windows of 1 s, encoder bag: %d embeddings arrived, %d nodes still open; load %.1f\n",
+	fmt.Printf("\n%d changes at %d/s for %v, windows of 1 s, encoder bag: "+
+		"%d embeddings arrived, %d nodes still open; load %.1f\n",
 		w.sent, rate, length, len(w.arrived), w.open, load())
-	fmt.Printf("from change to arrival: p50 %.2f s, p90 %.2f s, p99 %.2f s, maximum %.2f s\n", at(0.5), at(0.9), at(0.99), at(1))
+	fmt.Printf("from change to arrival: p50 %.2f s, p90 %.2f s, p99 %.2f s, maximum %.2f s\n",
+		at(0.5), at(0.9), at(0.99), at(1))
 }

@@ -12,9 +12,9 @@ import (
 	"giantstream/ingest/client"
 )
 
-// graph is generated from its seed: nodes with texts of made-up words, and
-// for each node an edge to `degree` others. No two edges join the same pair, in
-// either direction, so the graph has nodes·degree links and twice as many labels.
+// graph is generated from its seed: nodes with texts of made-up words, and for each node an edge to
+// `degree` others. No two edges join the same pair, in either direction, so the graph has
+// nodes·degree links and twice as many labels.
 type graph struct {
 	nodes, degree int
 	seed          uint64
@@ -37,8 +37,8 @@ func newGraph(nodes, degree int, seed uint64) *graph {
 		}
 		g.words = append(g.words, w.String())
 	}
-	// Two nodes are never a stride apart in both directions if all strides
-	// are below half of the circle.
+	// With all strides below half of the circle, two nodes are never a stride apart in both
+	// directions.
 	for _, s := range r.Perm((nodes - 1) / 2)[:degree] {
 		g.strides = append(g.strides, s+1)
 	}
@@ -46,6 +46,9 @@ func newGraph(nodes, degree int, seed uint64) *graph {
 }
 
 func (g *graph) id(i int) string { return fmt.Sprintf("node-%08d", i) }
+
+// records is the number of records of nodes and edges.
+func (g *graph) records() int64 { return int64(g.nodes) * int64(1+g.degree) }
 
 // node is the record of node i in its version-th revision.
 func (g *graph) node(topic string, i, version int) kafka.Message {
@@ -74,27 +77,22 @@ func (g *graph) edge(topic string, i, k int) kafka.Message {
 	return kafka.Message{Topic: topic, Key: []byte(src), Value: fmt.Appendf(nil, `{"src":%q,"dst":%q}`, src, dst)}
 }
 
-// produce sends the whole graph, edges among the nodes, and waits for it. An
-// empty topic name leaves that part out.
+// produce sends the whole graph, edges among the nodes, and waits until it is acknowledged.
 func (g *graph) produce(ctx context.Context, c *client.Client, nodes, edges string) error {
 	p := c.NewProducer()
 	start := time.Now()
 	const chunk = 2000
 	msgs := make([]kafka.Message, 0, chunk*(1+g.degree))
 	for i := 0; i < g.nodes; i++ {
-		if nodes != "" {
-			msgs = append(msgs, g.node(nodes, i, 0))
-		}
-		if edges != "" {
-			for k := range g.degree {
-				msgs = append(msgs, g.edge(edges, i, k))
-			}
+		msgs = append(msgs, g.node(nodes, i, 0))
+		for k := range g.degree {
+			msgs = append(msgs, g.edge(edges, i, k))
 		}
 		if (i+1)%chunk == 0 || i == g.nodes-1 {
 			if err := p.Send(ctx, msgs...); err != nil {
 				return err
 			}
-			msgs = make([]kafka.Message, 0, cap(msgs)) // the producer has the old one until its flush
+			msgs = make([]kafka.Message, 0, cap(msgs)) // the producer keeps the old one until its flush
 		}
 	}
 	if err := p.Flush(ctx); err != nil {

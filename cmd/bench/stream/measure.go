@@ -16,30 +16,28 @@ import (
 // usage is what a process took.
 type usage struct {
 	wall, cpu time.Duration
-	rss       int64 // peak, bytes
+	peak      int64 // resident, MiB
 }
 
-// contender is somebody who takes a topic somewhere.
+// contender is a program that reads topics and stores their records.
 type contender struct {
 	name string
-	// peer: another's tool, whose failures end its own measurement only.
+	// peer marks a tool of others. Its failures end only its own measurement.
 	peer bool
-	// command makes the process that reads topics from their start; run is
-	// a name that no other run has had.
+	// command makes the process that reads topics from their start; run is a unique name.
 	command func(ctx context.Context, run string, topics []string) (*exec.Cmd, error)
-	// done waits until the store has all of the run's rows; nil for a
-	// process that ends by itself then.
+	// done waits until the store has all of the run's rows; nil for a process that then ends by
+	// itself.
 	done func(ctx context.Context, run string, rows int64) error
-	// clean removes what a run has left; may be nil.
+	// clean removes the leftovers of a run; may be nil.
 	clean func(ctx context.Context, run string) error
 }
 
-// patience is how long a run may take.
-const patience = 5 * time.Minute
+const runTimeout = 5 * time.Minute
 
 // measure runs a contender once. Its output goes to a log file in dir.
 func (c *contender) measure(ctx context.Context, dir, run string, topics []string, rows int64) (u usage, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	cmd, err := c.command(ctx, run, topics)
 	if err != nil {
@@ -58,7 +56,7 @@ func (c *contender) measure(ctx context.Context, dir, run string, topics []strin
 	}
 	u.wall = time.Since(began)
 	p.stop()
-	u.cpu, u.rss = p.cpu(), p.peak.Load()
+	u.cpu, u.peak = p.cpu(), p.peak.Load()
 	if err != nil {
 		return u, fmt.Errorf("%s: %w; see %s", c.name, err, p.log.Name())
 	}
@@ -68,42 +66,33 @@ func (c *contender) measure(ctx context.Context, dir, run string, topics []strin
 	return u, nil
 }
 
-// figure is a contender's cost of records, without its start-up.
-type figure struct {
-	rate float64 // records/s
-	cpu  float64 // CPU seconds per million records
-	rss  int64
-	load float64 // the machine's, over the last minute of the long run
-}
+// figure is a contender's cost of records, without its start-up: records/s, CPU seconds per million
+// records, peak MiB, and the load of the machine over the last minute of the long run.
+type figure [4]float64
 
-// marginal is what the records took that the long topic has more than the short.
+// marginal is the cost of the records that the long topic has more than the short one.
 func marginal(short, long usage, more int64) figure {
-	f := figure{cpu: (long.cpu - short.cpu).Seconds() / float64(more) * 1e6, rss: long.rss, load: load()}
+	rate := 0.0
 	if d := (long.wall - short.wall).Seconds(); d > 0 {
-		f.rate = float64(more) / d
+		rate = float64(more) / d
 	}
-	return f
+	return figure{rate, (long.cpu - short.cpu).Seconds() / float64(more) * 1e6, float64(long.peak), load()}
 }
 
-func median(fs []figure) figure {
-	pick := func(get func(figure) float64) float64 {
+func median(fs []figure) (m figure) {
+	for i := range m {
 		var v []float64
 		for _, f := range fs {
-			v = append(v, get(f))
+			v = append(v, f[i])
 		}
 		slices.Sort(v)
-		return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+		m[i] = (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 	}
-	return figure{
-		rate: pick(func(f figure) float64 { return f.rate }),
-		cpu:  pick(func(f figure) float64 { return f.cpu }),
-		rss:  int64(pick(func(f figure) float64 { return float64(f.rss) })),
-		load: pick(func(f figure) float64 { return f.load }),
-	}
+	return m
 }
 
-// load is the machine's load average of the last minute, to go with every
-// figure; NaN where it cannot be told.
+// load is the machine's load average of the last minute, to go with every figure; NaN where it is
+// unknown.
 func load() float64 {
 	data, err := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(data), " ")

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,29 +14,24 @@ import (
 	"giantstream/ingest/client"
 )
 
-// million takes a large graph through three workers, kills one of them on the
-// way and starts it again, and checks what comes out.
+// million takes a large graph through three workers, kills one of them on the way, starts it again,
+// and checks the outcome.
 func million(ctx context.Context, args []string) error {
-	fl := flag.NewFlagSet("million", flag.ExitOnError)
-	dir := fl.String("dir", ".dev/bench-stream/work", "`directory` for logs and state")
+	fl := newFlags("million")
 	nodes := fl.Int("nodes", 1_000_000, "nodes")
 	degree := fl.Int("degree", 5, "edges per node")
 	shards := fl.Int("shards", 32, "shards")
 	workers := fl.Int("workers", 3, "workers")
 	killAt := fl.Float64("kill-at", 0.4, "share of the records that are committed when a worker is killed")
 	limit := fl.Int64("limit", 600, "`MiB` that no worker may exceed")
-	seed := fl.Uint64("seed", 1, "of the generated graph")
-	if err := fl.Parse(args); err != nil {
-		return err
-	}
-	p, err := openPlace(*dir)
+	p, err := fl.open(args)
 	if err != nil {
 		return err
 	}
-	run := &largeRun{place: p, graph: newGraph(*nodes, *degree, *seed), limit: *limit, line: pipeline{
+	run := &largeRun{place: p, graph: newGraph(*nodes, *degree, fl.seed), limit: *limit, line: pipeline{
 		name: "million", nodes: "million.nodes", edges: "million.edges", shards: *shards, window: "1s",
-		// No generation: this is about the stream. The limit is the Go
-		// heap's; a worker also has the caches of its shards.
+		// No generation is built: this measures the stream. The limit bounds the Go heap; a worker
+		// also has the caches of its shards.
 		more: "refresh: {min_nodes: 1000000000}\nfeaturize: {memory_limit: 300MiB}\n",
 	}}
 	if err := p.topics(ctx, *shards, run.line.nodes, run.line.edges); err != nil {
@@ -54,7 +48,7 @@ type largeRun struct {
 	graph *graph
 	line  pipeline
 	limit int64
-	peaks []int64
+	peaks []int64 // MiB; the killed process comes first
 }
 
 func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
@@ -90,16 +84,19 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 		}
 		if time.Since(reported) > 10*time.Second {
 			reported = time.Now()
-			progress("%4.0f s: %d of %d records committed, peaks %v MiB, load %.1f", time.Since(began).Seconds(), covered, expected, peaksOf(live), load())
+			progress("%4.0f s: %d of %d records committed, peaks %v MiB, load %.1f",
+				time.Since(began).Seconds(), covered, expected, peaksOf(live), load())
 		}
 		switch {
 		case !killed && float64(covered) >= killAt*float64(expected):
-			progress("%4.0f s: killing worker 1 of %d at %d records; shards were %v", time.Since(began).Seconds(), workers, covered, r.assigned(ctx))
+			progress("%4.0f s: killing worker 1 of %d at %d records; shards per worker were %v",
+				time.Since(began).Seconds(), workers, covered, r.assigned(ctx))
 			live[0].kill()
-			r.peaks = append(r.peaks, live[0].peak.Load())
+			r.peaks = peaksOf(live[:1])
 			live[0], killed, back = nil, true, time.Now().Add(20*time.Second)
 		case killed && live[0] == nil && (open == 0 || time.Now().After(back)):
-			progress("%4.0f s: starting it again; shards were %v", time.Since(began).Seconds(), r.assigned(ctx))
+			progress("%4.0f s: starting it again; shards per worker were %v",
+				time.Since(began).Seconds(), r.assigned(ctx))
 			if live[0], err = r.worker(ctx, 0, "-again"); err != nil {
 				return false, err
 			}
@@ -120,18 +117,19 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 		return err
 	}
 	took := time.Since(began)
-	shares, err := r.settled(ctx, workers)
+	shares, err := r.awaitBalance(ctx, workers)
 	if err != nil {
 		return err
 	}
 	var cpu time.Duration
-	for i, w := range live {
+	for _, w := range live {
 		w.stop()
-		r.peaks = append(r.peaks, w.peak.Load())
 		cpu += w.cpu()
-		live[i] = nil
 	}
-	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: %.0f s wall, %.0f s CPU of the workers that lived; load %.1f\n",
+	r.peaks = append(r.peaks, peaksOf(live)...)
+	clear(live)
+	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: "+
+		"%.0f s wall, %.0f s CPU of the workers that lived; load %.1f\n",
 		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(), load())
 	return r.check(ctx, workers, shares, killed)
 }
@@ -144,7 +142,7 @@ func (r *largeRun) worker(ctx context.Context, i int, suffix string) (*process, 
 
 // assigned returns how many shards each member of the consumer group has.
 func (r *largeRun) assigned(ctx context.Context) []int {
-	c := kafka.Client{Addr: kafka.TCP(r.client.Brokers()...), Transport: r.client.Transport()}
+	c := kafka.Client{Addr: kafka.TCP(r.client.Brokers()...)}
 	res, err := c.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{"giantstream-" + r.line.name}})
 	if err != nil || len(res.Groups) == 0 {
 		return nil
@@ -161,8 +159,8 @@ func (r *largeRun) assigned(ctx context.Context) []int {
 	return n
 }
 
-// settled waits until all workers have shards again, for a minute at most.
-func (r *largeRun) settled(ctx context.Context, workers int) (shares []int, err error) {
+// awaitBalance waits until all workers have shards again, for a minute at most.
+func (r *largeRun) awaitBalance(ctx context.Context, workers int) (shares []int, err error) {
 	deadline := time.Now().Add(time.Minute)
 	err = poll(ctx, time.Second, func() (bool, error) {
 		shares = r.assigned(ctx)
@@ -191,18 +189,18 @@ func (r *largeRun) check(ctx context.Context, workers int, shares []int, killed 
 		}
 		fmt.Printf("%s %-28s %s\n", verdict, what, fmt.Sprintf(format, args...))
 	}
-	check("commit log", true, "%d manifests without gaps, offsets never decrease, %d objects, none named twice, %d rows", o.manifests, o.objects, o.rows)
+	check("commit log", true,
+		"%d manifests without gaps, offsets never decrease, %d objects, none named twice, %d rows",
+		o.manifests, o.objects, o.rows)
 	check("live nodes", o.nodes == n, "%d of %d", o.nodes, n)
 	check("edge assertions", o.edges == links, "%d of %d", o.edges, links)
 	check("newest rows", o.ids == n, "%d of %d", o.ids, n)
 	check("labels in them", o.labels == 2*links, "%d of %d", o.labels, 2*links)
-	check("balance", len(shares) == workers && shares[len(shares)-1]-shares[0] <= 1, "shards per worker at the end: %v", shares)
+	check("balance", len(shares) == workers && shares[len(shares)-1]-shares[0] <= 1,
+		"shards per worker at the end: %v", shares)
 	check("a worker killed on the way", killed, "%t", killed)
-	var mib []int64
-	for _, b := range r.peaks {
-		mib = append(mib, b>>20)
-	}
-	check("memory", slices.Max(mib) < r.limit, "peak resident size per process (the killed one first): %v MiB, limit %d", mib, r.limit)
+	check("memory", slices.Max(r.peaks) < r.limit,
+		"peak resident size per process (the killed one first): %v MiB, limit %d", r.peaks, r.limit)
 	fmt.Printf("     %-28s %v\n", "shards by last committer", slices.Sorted(maps.Values(o.writers)))
 	if len(failed) > 0 {
 		return fmt.Errorf("checks failed: %s", strings.Join(failed, ", "))
@@ -210,10 +208,11 @@ func (r *largeRun) check(ctx context.Context, workers int, shares []int, killed 
 	return nil
 }
 
+// peaksOf returns the peak resident sizes of the processes that exist, in MiB.
 func peaksOf(live []*process) (mib []int64) {
 	for _, w := range live {
 		if w != nil {
-			mib = append(mib, w.peak.Load()>>20)
+			mib = append(mib, w.peak.Load())
 		}
 	}
 	return mib

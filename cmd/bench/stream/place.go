@@ -13,12 +13,12 @@ import (
 	"giantstream/sink/s3store"
 )
 
-// place is where everything runs: what cmd/dev's servers say in the
-// environment, and a directory for the rest.
+// place is where everything runs: the servers of cmd/dev, as the environment names them, and a
+// directory for the rest.
 type place struct {
 	brokers, endpoint, bucket string
-	// dir is for state directories, configurations and logs, tools holds
-	// what cmd/bench/stream/run has installed and built.
+	// dir is for state directories, configurations and logs; tools holds the programs that
+	// cmd/bench/stream/run installed and built.
 	dir, tools string
 	client     *client.Client
 }
@@ -72,14 +72,13 @@ func (p *place) topics(ctx context.Context, partitions int, names ...string) err
 	return p.client.EnsureTopics(ctx, specs...)
 }
 
-// pipeline is a giantstream pipeline of this program's.
+// pipeline is a giantstream pipeline of this program.
 type pipeline struct {
 	name         string
 	nodes, edges string // topics
 	shards       int
 	window       string
-	// worker distinguishes the workers of one pipeline: each has a state
-	// directory of its own.
+	// worker distinguishes the workers of one pipeline: each has a state directory of its own.
 	worker string
 	// more is appended to the configuration.
 	more string
@@ -105,5 +104,5 @@ log: {level: warn, format: text}
 
 func (p *place) stateDir(l pipeline) string { return filepath.Join(p.dir, l.name+l.worker+"-state") }
 
-// progress tells what is going on; results go to standard output.
+// progress reports on standard error; results go to standard output.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

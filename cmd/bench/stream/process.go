@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"giantstream/cmd/bench/internal/stage"
 )
 
 // process is a child of this program.
@@ -20,7 +21,7 @@ type process struct {
 	log   *os.File
 	ended chan struct{}
 	err   error        // how it ended; after ended is closed
-	peak  atomic.Int64 // of its resident size, bytes
+	peak  atomic.Int64 // of its resident size, MiB
 }
 
 // start runs cmd with its output in a log file.
@@ -44,14 +45,14 @@ func start(cmd *exec.Cmd, log string) (*process, error) {
 	return p, nil
 }
 
-// watch follows the process's memory. Linux keeps the peak itself; looking
-// often only matters for the end.
+// watch follows the process's memory. Linux keeps the peak itself; the short period only matters
+// for the last value before the end.
 func (p *process) watch() {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if n := peakMemory(p.cmd.Process.Pid); n > 0 {
-			p.peak.Store(n)
+		if mib, err := stage.PeakMiB(strconv.Itoa(p.cmd.Process.Pid)); err == nil { // an error: it has ended
+			p.peak.Store(int64(mib))
 		}
 		select {
 		case <-p.ended:
@@ -59,21 +60,6 @@ func (p *process) watch() {
 		case <-tick.C:
 		}
 	}
-}
-
-// peakMemory reads VmHWM, in bytes; 0 if the process is gone.
-func peakMemory(pid int) int64 {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(data), "VmHWM:")
-	f := strings.Fields(rest)
-	if len(f) == 0 {
-		return 0
-	}
-	kib, _ := strconv.ParseInt(f[0], 10, 64)
-	return kib << 10
 }
 
 // stop ends the process as an operator would, or kills it after a while.
@@ -123,5 +109,6 @@ func (p *place) giantstreamRun(ctx context.Context, l pipeline, log string) (*pr
 	if err != nil {
 		return nil, err
 	}
-	return start(exec.CommandContext(ctx, filepath.Join(p.tools, "giantstream"), "run", "-c", file), filepath.Join(p.dir, log))
+	return start(exec.CommandContext(ctx, filepath.Join(p.tools, "giantstream"), "run", "-c", file),
+		filepath.Join(p.dir, log))
 }

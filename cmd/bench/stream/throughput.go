@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,15 +15,7 @@ import (
 type workload struct {
 	name        string
 	short, long *graph
-	withEdges   bool
 	contenders  []contender
-}
-
-func (w *workload) records(g *graph) int64 {
-	if w.withEdges {
-		return int64(g.nodes) * int64(1+g.degree)
-	}
-	return int64(g.nodes)
 }
 
 // topics of a workload's graph, nodes and edges.
@@ -34,33 +26,32 @@ func (w *workload) topics(size string) []string {
 
 // throughput compares contenders on nodes, and on nodes and edges.
 func throughput(ctx context.Context, args []string) error {
-	fl := flag.NewFlagSet("throughput", flag.ExitOnError)
-	dir := fl.String("dir", ".dev/bench-stream/work", "`directory` for logs and state")
+	fl := newFlags("throughput")
 	nodes := fl.Int("nodes", 500_000, "nodes of the long topic")
-	degree := fl.Int("degree", 2, "edges per node, where there are edges; that graph has nodes/(1+degree) nodes")
+	degree := fl.Int("degree", 2, "edges per node in the workload with edges, which has nodes/(1+degree) nodes")
 	rounds := fl.Int("rounds", 3, "rounds")
 	only := fl.String("only", "", "only contenders whose name contains this `text`")
 	profile := fl.Bool("profile", false, "write CPU profiles of giantstream to the directory")
-	seed := fl.Uint64("seed", 1, "of the generated graph")
-	if err := fl.Parse(args); err != nil {
-		return err
-	}
-	p, err := openPlace(*dir)
+	p, err := fl.open(args)
 	if err != nil {
 		return err
 	}
-	own := []contender{p.bareConsumer(), p.giantstream("1s", "zstd", *profile), p.giantstream("1s", "snappy", *profile), p.giantstream("30s", "zstd", *profile)}
+	own := []contender{p.bareConsumer(), p.giantstream("1s", "zstd", *profile), p.giantstream("1s", "snappy", *profile),
+		p.giantstream("30s", "zstd", *profile)}
 	peers, missing := p.peers()
 	for _, m := range missing {
-		progress("%s could not be had here and is left out", m)
+		progress("%s is not installed here and is left out", m)
 	}
 	short := max(1000, *nodes/20)
-	pruned := *nodes / (1 + *degree)
+	newWorkload := func(name string, parts, degree int, contenders []contender) workload {
+		return workload{name,
+			newGraph(short/parts, degree, fl.seed), newGraph(*nodes/parts, degree, fl.seed), contenders}
+	}
 	began := time.Now()
-	var lines []line
+	var lines []*entry
 	for _, w := range []workload{
-		{name: "nodes", short: newGraph(short, 0, *seed), long: newGraph(*nodes, 0, *seed), contenders: append(own[:len(own):len(own)], peers...)},
-		{name: "nodes and edges", short: newGraph(short/(1+*degree), *degree, *seed), long: newGraph(pruned, *degree, *seed), withEdges: true, contenders: own},
+		newWorkload("nodes", 1, 0, slices.Concat(own, peers)),
+		newWorkload("nodes and edges", 1+*degree, *degree, own),
 	} {
 		measured, err := p.compare(ctx, &w, *rounds, *only)
 		if err != nil {
@@ -68,18 +59,18 @@ func throughput(ctx context.Context, args []string) error {
 		}
 		lines = append(lines, measured...)
 	}
-	fmt.Printf("\n%d records of %d bytes per node and of about 50 per edge; up to %d rounds, medians; %d cores; %.0f minutes\n\n",
+	fmt.Printf("\n%d records of %d bytes per node and of about 50 per edge; "+
+		"up to %d rounds, medians; %d cores; %.0f minutes\n\n",
 		*nodes, recordBytes, *rounds, runtime.NumCPU(), time.Since(began).Minutes())
 	return printLines(lines)
 }
 
-// compare runs a workload. Figures are there for those contenders that have
-// finished at least once.
-func (p *place) compare(ctx context.Context, w *workload, rounds int, only string) ([]line, error) {
-	var in []*entry
+// compare runs a workload. Contenders that never finished have no figures.
+func (p *place) compare(ctx context.Context, w *workload, rounds int, only string) (in []*entry, err error) {
 	for i, c := range w.contenders {
 		if strings.Contains(c.name, only) {
-			in = append(in, &entry{contender: c, run: fmt.Sprintf("b%s-%d", strings.ReplaceAll(w.name, " ", "-"), i)})
+			in = append(in, &entry{contender: c, workload: w.name,
+				run: fmt.Sprintf("b%s-%d", strings.ReplaceAll(w.name, " ", "-"), i)})
 		}
 	}
 	if len(in) == 0 {
@@ -90,11 +81,7 @@ func (p *place) compare(ctx context.Context, w *workload, rounds int, only strin
 		if err := p.topics(ctx, shards, t...); err != nil {
 			return nil, err
 		}
-		edges := ""
-		if w.withEdges {
-			edges = t[1]
-		}
-		if err := g.produce(ctx, p.client, t[0], edges); err != nil {
+		if err := g.produce(ctx, p.client, t[0], t[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -108,62 +95,54 @@ func (p *place) compare(ctx context.Context, w *workload, rounds int, only strin
 			case err == nil:
 				e.figures = append(e.figures, f)
 			case e.peer && ctx.Err() == nil:
-				// It has had its chance: that others wait for it again helps nobody.
-				progress("%v; it is left out from here on", err)
+				progress("%v; it is left out from here on", err) // a second attempt would only make the others wait
 				e.failed = true
 			default:
 				return nil, err
 			}
 		}
 	}
-	var lines []line
-	for _, e := range in {
-		lines = append(lines, line{w.name, e.name, e.figures})
-	}
-	return lines, nil
+	return in, nil
 }
 
-// entry is a contender of one workload.
+// entry is a contender of one workload, and a line of the table.
 type entry struct {
 	contender
-	run     string // begins the names of its runs
-	figures []figure
-	failed  bool
+	workload string
+	run      string // the prefix of its runs' names
+	figures  []figure
+	failed   bool
 }
 
 // measure runs a contender on both topics.
 func (p *place) measure(ctx context.Context, w *workload, e *entry, round int) (figure, error) {
 	var took [2]usage
 	for j, size := range []string{"short", "long"} {
-		rows := w.records([]*graph{w.short, w.long}[j])
+		rows := []*graph{w.short, w.long}[j].records()
 		var err error
-		took[j], err = e.contender.measure(ctx, p.dir, fmt.Sprintf("%s-%d-%s", e.run, round, size), w.topics(size), rows)
+		took[j], err = e.contender.measure(ctx, p.dir, fmt.Sprintf("%s-%d-%s", e.run, round, size),
+			w.topics(size), rows)
 		if err != nil {
 			return figure{}, err
 		}
 		progress("round %d, %s, %s: %.2f s wall, %.2f s CPU, %d MiB, load %.1f", round+1, e.name, size,
-			took[j].wall.Seconds(), took[j].cpu.Seconds(), took[j].rss>>20, load())
+			took[j].wall.Seconds(), took[j].cpu.Seconds(), took[j].peak, load())
 	}
-	return marginal(took[0], took[1], w.records(w.long)-w.records(w.short)), nil
+	return marginal(took[0], took[1], w.long.records()-w.short.records()), nil
 }
 
-// line of the table.
-type line struct {
-	workload, contender string
-	figures             []figure
-}
-
-func printLines(lines []line) error {
+func printLines(lines []*entry) error {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintln(t, "| \t| \t| records/s \t| CPU s per million records \t| peak MiB \t| load \t| rounds \t|")
 	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
 	for _, l := range lines {
 		if len(l.figures) == 0 {
-			fmt.Fprintf(t, "| %s \t| %s \t| did not finish \t| \t| \t| \t| 0 \t|\n", l.workload, l.contender)
+			fmt.Fprintf(t, "| %s \t| %s \t| did not finish \t| \t| \t| \t| 0 \t|\n", l.workload, l.name)
 			continue
 		}
 		m := median(l.figures)
-		fmt.Fprintf(t, "| %s \t| %s \t| %.0f \t| %.2f \t| %d \t| %.1f \t| %d \t|\n", l.workload, l.contender, m.rate, m.cpu, m.rss>>20, m.load, len(l.figures))
+		fmt.Fprintf(t, "| %s \t| %s \t| %.0f \t| %.2f \t| %.0f \t| %.1f \t| %d \t|\n",
+			l.workload, l.name, m[0], m[1], m[2], m[3], len(l.figures))
 	}
 	return t.Flush()
 }

@@ -6,17 +6,16 @@ import (
 	"flag"
 	"log/slog"
 	"os"
-	"runtime/pprof"
 
+	"giantstream/cmd/bench/internal/stage"
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
-	"giantstream/sink/s3store"
-	"giantstream/sink/stores"
 )
 
-// worker is giantstream's service until the commit log covers the topics:
-// what run --until-idle does before it builds a generation.
-func worker(ctx context.Context, args []string) (err error) {
+// worker runs giantstream's service until the commit log covers the topics, as run --until-idle
+// does before it builds a generation.
+func worker(ctx context.Context, args []string) error {
 	fl := flag.NewFlagSet("worker", flag.ExitOnError)
 	file := fl.String("config", "", "configuration `file`")
 	profile := fl.String("cpuprofile", "", "write a CPU profile to `file`")
@@ -27,25 +26,16 @@ func worker(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := stores.Open(ctx, cfg.Store, stores.Options{S3: s3store.Options{Endpoint: cfg.S3.Endpoint, PathStyle: cfg.S3.PathStyle}})
+	store, err := wiring.OpenStore(ctx, &cfg)
 	if err != nil {
 		return err
 	}
-	if *profile != "" {
-		f, err := os.Create(*profile)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return stage.Profile(*profile, func() error {
+		s, err := service.Start(ctx, service.Options{Config: &cfg, Store: store, Log: log})
 		if err != nil {
 			return err
 		}
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer func() { pprof.StopCPUProfile(); err = errors.Join(err, f.Close()) }()
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := service.Start(ctx, service.Options{Config: &cfg, Store: store, Log: log})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.Drain(ctx)
+		return errors.Join(s.Drain(ctx), s.Close())
+	})
 }

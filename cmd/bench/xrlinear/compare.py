@@ -1,7 +1,7 @@
 """Trains XR-Linear on one split of a graph with giantstream and with PECOS and prints the figures as Markdown.
 
-A tenth of the rows is hidden; both sides have the same TF-IDF, the same tree and the same settings. Each training is
-a process of its own; the sides take turns. The figures are medians over the rounds.
+A tenth of the rows is hidden. Both sides have the same TF-IDF, the same tree and the same settings. Each training is
+a process of its own, and the two sides alternate. The figures are medians over the rounds.
 """
 
 import argparse
@@ -34,8 +34,8 @@ def main():
     parser.add_argument("--work", required=True, help="folder for matrices and models (1 GB), removed at the end")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--man", action="store_true", help="matcher-aware negatives, too (20 clusters)")
-    parser.add_argument("--epsilon", type=float, default=0.1, help="giantstream's tolerance; PECOS has its default, 0.1")
+    parser.add_argument("--man", action="store_true", help="use matcher-aware negatives as well (20 clusters)")
+    parser.add_argument("--epsilon", type=float, default=0.1, help="giantstream's tolerance; PECOS keeps its default, 0.1")
     args = parser.parse_args()
     pecos = [sys.executable, os.path.join(HERE, "pecos_stage.py")]
     common = ["--work", args.work, "--threads", str(args.threads)]
@@ -49,15 +49,15 @@ def main():
         "giantstream": [args.go, "--epsilon", str(args.epsilon)] + (["--matched", "20"] if args.man else []),
         "PECOS": pecos + ["run"] + (["--negatives", "tfn+man"] if args.man else []),
     }
-    taken = {who: [] for who in commands}
+    taken = {side: [] for side in commands}
     for _ in range(args.rounds):
-        for who, command in commands.items():
-            taken[who].append(flat(run(command + common, args.threads)))
+        for side, command in commands.items():
+            taken[side].append(flat(run(command + common, args.threads)))
     print("| | training, wall s | CPU s | peak MiB | P@1 | P@3 | P@5 | query, median ms | all queries, ms each |")
     print("|---|---|---|---|---|---|---|---|---|")
-    m = {who: {k: statistics.median(t[k] for t in takes) for k in ("wall", "cpu", "peak", "p1", "p3", "p5", "single_ms", "batch_ms")} for who, takes in taken.items()}
-    for who, r in m.items():
-        print(f"| {who} | {r['wall']:.1f} | {r['cpu']:.1f} | {r['peak']:.0f} | {r['p1']:.4f} | {r['p3']:.4f} | {r['p5']:.4f} | {r['single_ms']:.3f} | {r['batch_ms']:.3f} |")
+    m = {side: {k: statistics.median(t[k] for t in takes) for k in ("wall", "cpu", "peak", "p1", "p3", "p5", "single_ms", "batch_ms")} for side, takes in taken.items()}
+    for side, r in m.items():
+        print(f"| {side} | {r['wall']:.1f} | {r['cpu']:.1f} | {r['peak']:.0f} | {r['p1']:.4f} | {r['p3']:.4f} | {r['p5']:.4f} | {r['single_ms']:.3f} | {r['batch_ms']:.3f} |")
     us, them = m["giantstream"], m["PECOS"]
     ratios = " | ".join(f"**{statistics.median(b[k] / a[k] for a, b in zip(*taken.values())):.1f}×**" for k in ("wall", "cpu"))
     differences = " | ".join(f"**{us[k] - them[k]:+.4f}**" for k in ("p1", "p3", "p5"))

@@ -1,18 +1,14 @@
-// Command xrlinear trains XR-Linear on the split that pecos_stage.py prepared
-// and prints what it took and how well it predicts as JSON. It is the Go half
-// of make bench-xrlinear, which runs PECOS beside it: see compare.py.
+// Command xrlinear trains XR-Linear on the split that pecos_stage.py prepared, and prints what the
+// training took and how well the model predicts as JSON. It is the Go half of make bench-xrlinear.
+// compare.py runs it and PECOS, the other half.
 package main
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -20,11 +16,9 @@ import (
 
 	"giantstream/cmd/bench/internal/stage"
 	"giantstream/featurize/labeltree"
-	"giantstream/featurize/pifa"
-	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
-	"giantstream/train/blas"
-	"giantstream/train/xrlinear"
+	"giantstream/train/numeric/blas"
+	"giantstream/train/objectives/xrlinear"
 )
 
 // levels of the tree that both sides use; its leaves hold some 60 labels.
@@ -50,61 +44,28 @@ func main() {
 	if *name == "tree" {
 		run = b.tree
 	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "xrlinear:", err)
-		os.Exit(1)
-	}
+	stage.Exit("xrlinear", run())
 }
 
-// tree clusters the labels by the training rows and writes the cluster of
-// every label, a file a level.
+// tree clusters the labels by the training rows and writes the cluster of every label, one file per
+// level.
 func (b *bench) tree() error {
-	x, y, err := b.rows("train")
+	x, y, err := stage.ReadProblem(b.work, ".train")
 	if err != nil {
 		return err
 	}
-	y.Value = nil // all 1
-	p, err := projection.Fit(x, 256, projection.Options{Seed: 1})
-	if err != nil {
-		return err
+	t, err := stage.SketchTree(x, y, 256, labeltree.Options{Levels: levels, Seed: 1})
+	for l := 0; err == nil && l < t.Levels(); l++ {
+		err = stage.WriteClusters(b.treeFile(l), t, l)
 	}
-	s, err := pifa.FromGraph(p.ApplyAll(x, 0), p.Dim(), y, pifa.InverseSqrtDegree, 0)
-	if err != nil {
-		return err
-	}
-	z, err := labeltree.Dense(s.Normalized(), p.Dim())
-	if err != nil {
-		return err
-	}
-	t, err := labeltree.Build(z, labeltree.Options{Levels: levels, Seed: 1})
-	if err != nil {
-		return err
-	}
-	for l := range t.Levels() {
-		var file []byte
-		for label := range t.Labels() {
-			file = binary.LittleEndian.AppendUint32(file, uint32(t.Cluster(l, label)))
-		}
-		if err := os.WriteFile(b.treeFile(l), file, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (b *bench) treeFile(level int) string {
 	return filepath.Join(b.work, fmt.Sprintf("tree.%d", level))
 }
 
-func (b *bench) rows(part string) (x, y *sparse.Matrix, err error) {
-	if x, err = stage.ReadMatrix(b.work, "x."+part); err != nil {
-		return nil, nil, err
-	}
-	y, err = stage.ReadMatrix(b.work, "y."+part)
-	return x, y, err
-}
-
-// fileTree is the tree that tree wrote: the cluster of every label by level.
+// fileTree is the tree that the stage "tree" wrote: the cluster of every label, by level.
 type fileTree [][]int32
 
 func (f fileTree) Levels() int                { return len(f) }
@@ -112,7 +73,7 @@ func (f fileTree) Labels() int                { return len(f[0]) }
 func (f fileTree) Clusters(level int) int     { return levels[level] }
 func (f fileTree) Cluster(level, l int) int32 { return f[level][l] }
 
-// report is what compare.py reads: times in seconds, and milliseconds a query.
+// report is what compare.py reads: seconds of training, and milliseconds per query.
 type report struct {
 	stage.Took
 	Precision [3]float64 `json:"precision"` // at 1, 3 and 5
@@ -122,7 +83,7 @@ type report struct {
 }
 
 func (b *bench) run() error {
-	x, y, err := b.rows("train")
+	x, y, err := stage.ReadProblem(b.work, ".train")
 	if err != nil {
 		return err
 	}
@@ -136,33 +97,24 @@ func (b *bench) run() error {
 	}
 	var m *xrlinear.Model
 	var r report
-	r.Took, err = stage.Measure(func() (err error) {
-		if b.profile != "" {
-			f, err := os.Create(b.profile)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			if err := pprof.StartCPUProfile(f); err != nil {
-				return err
-			}
-			defer pprof.StopCPUProfile()
-		}
-		m, err = xrlinear.Train(context.Background(), x, y, t, b.options, nil)
-		return err
+	r.Took, err = stage.Measure(func() error {
+		return stage.Profile(b.profile, func() (err error) {
+			m, err = xrlinear.Train(context.Background(), x, y, t, b.options, nil)
+			return err
+		})
 	})
 	if err != nil {
 		return err
 	}
 	r.Weights = m.Weights()
-	if x, y, err = b.rows("test"); err != nil {
+	if x, y, err = stage.ReadProblem(b.work, ".test"); err != nil {
 		return err
 	}
 	r.query(m, x, y)
-	return json.NewEncoder(os.Stdout).Encode(r)
+	return stage.Print(r, nil)
 }
 
-// query asks for the labels of the rows of x, one by one and all at once.
+// query predicts the labels of the rows of x, one by one and all at once.
 func (r *report) query(m *xrlinear.Model, x, y *sparse.Matrix) {
 	beam := xrlinear.Beam{Width: 10, Top: 5}
 	q := m.NewQuery()

@@ -1,4 +1,4 @@
-"""Prepares the split, or runs PECOS's XR-Linear on it, and prints the figures as JSON. See compare.py."""
+"""Prepares the split, or runs PECOS's XR-Linear on it, and prints the figures as JSON. compare.py runs this."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from pecos_stage import adjacency, fit, load, save, texts  # noqa: E402
 
 
 def prepare(data, work, threads):
-    """A tenth of the rows is hidden. Both sides get PECOS's TF-IDF."""
+    """Hides a tenth of the rows. Both sides get PECOS's TF-IDF."""
     corpus = texts(data)
     x, y = fit(corpus, threads).predict(corpus, threads=threads), adjacency(data)
     hidden = np.random.default_rng(1).random(x.shape[0]) < 0.1
@@ -26,7 +26,7 @@ def prepare(data, work, threads):
 
 
 def chain(work, y):
-    """The tree that giantstream wrote: a file a level, the cluster of every label. Labels outside it are left out."""
+    """The tree that giantstream wrote: one file per level with the cluster of every label. Labels outside the tree are left out."""
     from pecos.xmc.base import ClusterChain
 
     levels = [np.fromfile(f"{work}/tree.{t}", np.int32) for t in range(len([f for f in os.listdir(work) if f.startswith("tree.")]))]

@@ -1,16 +1,14 @@
-// Command xrt fine-tunes a BERT-family model on the neighbourhoods of a graph
-// and says what it does for links that were hidden, and for the nodes' classes if
-// they have some, before and after:
+// Command xrt fine-tunes a BERT-family model on the neighbourhoods of a graph. Before and after, it
+// measures how well the embeddings predict hidden links and, where nodes have classes, the classes:
 //
 //	go run ./cmd/bench/xrt -model "$GIANTSTREAM_MINILM" -data ../shared/data/amazon-products
 //
-// One line per score on held-out instances goes to standard error, the figures
-// as JSON to standard output.
+// One line per score on held-out instances goes to standard error, the figures as JSON to standard
+// output.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,18 +20,18 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"giantstream/cmd/bench/internal/stage"
-	"giantstream/featurize/graphdir"
+	"giantstream/internal/graphdir"
 	"giantstream/train"
-	"giantstream/train/bag"
-	"giantstream/train/bert"
-	"giantstream/train/bert/compute"
-	"giantstream/train/bert/compute/cpu"
-	"giantstream/train/bert/wordpiece"
-	"giantstream/train/blas"
-	"giantstream/train/eval"
-	"giantstream/train/wide"
-	"giantstream/train/xmc"
-	"giantstream/train/xrt"
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/bert/compute/cpu"
+	"giantstream/train/encoders/bert/wordpiece"
+	"giantstream/train/generation/eval"
+	"giantstream/train/numeric/blas"
+	"giantstream/train/objectives/trainer"
+	"giantstream/train/objectives/xmc"
+	"giantstream/train/objectives/xrt"
 )
 
 type settings struct {
@@ -58,23 +56,26 @@ func main() {
 	flag.IntVar(&s.tune.MaxTokens, "tokens", 64, "tokens of a text")
 	flag.Float64Var(&s.tune.Dropout, "dropout", 0, "share of the hidden states and of attention to drop")
 	flag.Float64Var(&s.tune.DropTokens, "drop-tokens", 0, "share of the tokens of a text to leave out of a step")
-	flag.IntVar(&s.task.ngrams, "ngrams", 1<<16, "n-grams that have a vector beside the model, 0 for the model alone")
-	flag.BoolVar(&s.task.labels, "labels", true, "predict the labels themselves, too, below the tree's leaves, as a generation does")
+	flag.IntVar(&s.task.ngrams, "ngrams", 1<<16,
+		"n-grams that have a vector beside the model; 0 trains the model alone")
+	flag.BoolVar(&s.task.labels, "labels", true,
+		"predict the labels themselves, too, below the tree's leaves, as a generation does")
 	flag.Float64Var(&s.train.Epochs, "epochs", 0, "passes over the instances")
 	flag.IntVar(&s.train.Batch, "batch", 0, "instances per step")
 	flag.Float64Var(&s.train.Rate, "rate", 0, "learning rate of the network")
 	flag.Float64Var(&s.train.HeadRate, "head-rate", 0, "learning rate of the heads")
 	loss := flag.String("loss", "softmax", "softmax, hinge or cross-entropy")
-	scale := flag.Float64("scale", 0, "factor of scores; 0 is what suits: 5 with n-grams, else 1")
-	start := flag.String("start", "", "start of the heads: ridge, inherit, centroid, random or linear; empty is what suits: centroid with n-grams, else ridge")
+	scale := flag.Float64("scale", 0, "factor of scores; 0 is the default: 5 with n-grams, else 1")
+	start := flag.String("start", "", "start of the heads: ridge, inherit, centroid, random or linear; "+
+		"empty is the default: centroid with n-grams, else ridge")
 	flag.IntVar(&s.train.Sample, "sample", 0, "instances that the heads start from")
 	matched := flag.Int("matched", 0, "clusters whose children are candidates")
-	flag.IntVar(&s.train.Patience, "patience", 0, "epochs without a better score that end the training")
+	flag.IntVar(&s.train.Patience, "patience", 0, "epochs without a better score after which training ends")
 	flag.Float64Var(&s.train.Warmup, "warmup", 0, "share of the steps over which the rates rise")
 	flag.Float64Var(&s.tune.WeightDecay, "decay", 0, "weight decay of the network")
 	flag.IntVar(&s.task.pairs, "pairs", eval.PairsEach, "neighbours of a held-out instance to judge by")
 	flag.BoolVar(&s.train.Raw, "raw", false, "heads see pooled vectors, not their directions")
-	flag.BoolVar(&s.train.Uniform, "uniform", false, "instances weigh the same")
+	uniform := flag.Bool("uniform", false, "instances weigh the same")
 	flag.BoolVar(&coarse, "coarse", false, "level by level, not all at once")
 	flag.BoolVar(&s.quick, "quick", false, "do not measure the plain model")
 	flag.StringVar(&s.export, "export", "", "only write the problem to this folder, for another program")
@@ -82,7 +83,10 @@ func main() {
 	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
 	flag.Parse()
 	if s.task.ngrams > 0 {
-		wide.Suit(&s.train)
+		s.train = s.train.BesideTable()
+	}
+	if *uniform {
+		s.train.Weights = xrt.Uniform
 	}
 	if *scale != 0 {
 		s.train.Heads.Scale = float32(*scale)
@@ -92,26 +96,21 @@ func main() {
 		s.train.Schedule = xrt.CoarseToFine
 	}
 	var known bool
-	if s.train.Heads.Loss, known = map[string]xmc.Loss{"softmax": xmc.Softmax, "hinge": xmc.SquaredHinge, "cross-entropy": xmc.CrossEntropy}[*loss]; !known {
-		fail(fmt.Errorf("unknown loss %q", *loss))
+	losses := map[string]xmc.Loss{"softmax": xmc.Softmax, "hinge": xmc.SquaredHinge, "cross-entropy": xmc.CrossEntropy}
+	if s.train.Heads.Loss, known = losses[*loss]; !known {
+		stage.Exit("xrt", fmt.Errorf("unknown loss %q", *loss))
 	}
-	starts := map[string]xrt.Start{"": s.train.Start, "ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random, "linear": xrt.Linear, "centroid": xrt.Centroid}
+	starts := map[string]xrt.Start{"": s.train.Start, "ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random,
+		"linear": xrt.Linear, "centroid": xrt.Centroid}
 	if s.train.Start, known = starts[*start]; !known {
-		fail(fmt.Errorf("unknown start %q", *start))
+		stage.Exit("xrt", fmt.Errorf("unknown start %q", *start))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, s, steps); err != nil {
-		fail(err)
-	}
+	stage.Exit("xrt", run(ctx, s, steps))
 }
 
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, "xrt:", err)
-	os.Exit(1)
-}
-
-// figures are what an encoder is good for.
+// figures are the quality of an encoder's embeddings.
 type figures struct {
 	Links  eval.LinkMetrics    `json:"links"`
 	Probes []eval.ProbeMetrics `json:"probes,omitempty"` // on 10 % and 60 % of the nodes
@@ -119,7 +118,7 @@ type figures struct {
 
 type outcome struct {
 	Plain, NGrams, Trained figures // the model as it came, the n-grams before it is beside them, and both
-	Training               xrt.Report
+	Training               trainer.Report
 	Seconds, CPU           float64 // of training, the n-grams' and what is measured between them with it
 	Tokens                 int
 }
@@ -132,17 +131,13 @@ func run(ctx context.Context, s settings, curve bool) error {
 	}
 	known, hidden := eval.Split((*train.Graph)(g), s.holdout, s.seed)
 	if s.judge != "" {
-		f, err := judgeFile(s.judge, known, hidden, s.seed)
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(os.Stdout).Encode(f)
+		return stage.Print(judgeFile(s.judge, known, hidden, s.seed))
 	}
 	tuner, err := open(s)
 	if err != nil {
 		return err
 	}
-	t, err := newTask(ctx, known, tuner.Dim(), s.task, s.seed)
+	t, err := newTask(ctx, known, s.task, s.seed)
 	if err != nil {
 		return err
 	}
@@ -155,22 +150,25 @@ func run(ctx context.Context, s settings, curve bool) error {
 			return err
 		}
 	}
-	fmt.Fprintf(os.Stderr, "%d instances; plain: %+v\n", t.Instances(), o.Plain.Links)
+	fmt.Fprintf(os.Stderr, "%d instances; plain: %+v\n", len(t.set.Instances), o.Plain.Links)
 	s.train.Seed = s.seed
 	from, used := time.Now(), stage.CPUSeconds()
-	hooks := xrt.Hooks{
-		Judge: func(ctx context.Context, embed func([]string, []float32) error) (float64, error) {
-			score, err := t.judge(ctx, embed)
-			fmt.Fprintf(os.Stderr, "%6.0f s (CPU %.0f s): held-out AUC %.4f\n", time.Since(from).Seconds(), stage.CPUSeconds()-used, score)
+	validate := t.pairs.Validate(tuner.Dim())
+	hooks := trainer.Hooks{
+		Validate: func(ctx context.Context, embed trainer.Embed) (float64, error) {
+			score, err := validate(ctx, embed)
+			fmt.Fprintf(os.Stderr, "%6.0f s (CPU %.0f s): held-out AUC %.4f\n",
+				time.Since(from).Seconds(), stage.CPUSeconds()-used, score)
 			return score, err
 		},
-		Point: func(p xrt.Point, _ int64) {
+		Point: func(p trainer.Point, _ int64) {
 			if curve {
-				fmt.Fprintf(os.Stderr, "%6.0f s: step %d, level %d, loss %.4f\n", time.Since(from).Seconds(), p.Step, p.Level, p.Loss)
+				fmt.Fprintf(os.Stderr, "%6.0f s: step %d, level %d, loss %.4f\n",
+					time.Since(from).Seconds(), p.Step, p.Level, p.Loss)
 			}
 		},
 	}
-	var net xrt.Network = tuner
+	var net train.Network = bert.NewNetwork(tuner, func(i int) (string, error) { return known.Texts[i], nil })
 	var encoder train.Encoder = tuner.Encoder()
 	if s.task.ngrams > 0 {
 		table, err := t.ngrams(ctx, s.task.ngrams, tuner.Dim(), hooks)
@@ -185,11 +183,11 @@ func run(ctx context.Context, s settings, curve bool) error {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "n-grams alone: %+v\n", o.NGrams.Links)
-		if net, encoder, err = t.beside(tuner, table); err != nil {
+		if net, encoder, err = t.beside(net, tuner.Encoder(), table); err != nil {
 			return err
 		}
 	}
-	r, err := xrt.Train(ctx, net, t, t.levels, s.train, hooks, nil)
+	r, err := xrt.Train(ctx, net, t.set, s.train, hooks, nil)
 	if err != nil {
 		return err
 	}
@@ -198,7 +196,7 @@ func run(ctx context.Context, s settings, curve bool) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "trained: %+v\n", o.Trained.Links)
-	return json.NewEncoder(os.Stdout).Encode(o)
+	return stage.Print(o, nil)
 }
 
 func open(s settings) (*bert.Tuner, error) {
@@ -226,7 +224,7 @@ func measure(e train.Encoder, known *train.Graph, hidden []eval.Edge, seed uint6
 	return judged(z, e.Dim(), known, hidden, seed)
 }
 
-// judged says what embeddings of all nodes are good for.
+// judged measures embeddings of all nodes.
 func judged(z []float32, dim int, known *train.Graph, hidden []eval.Edge, seed uint64) (f figures, err error) {
 	if f.Links, err = eval.Links(z, dim, known, hidden, eval.LinkOptions{Seed: seed}); err != nil {
 		return f, err

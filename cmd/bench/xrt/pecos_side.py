@@ -1,6 +1,7 @@
-"""PECOS's XR-Transformer on the problem that `xrt -export` has written; embeddings of all nodes go to a file, figures to standard output.
+"""Trains PECOS's XR-Transformer on the problem that `xrt -export` has written.
 
-Needs libpecos, torch and transformers; libpecos 1.2.8 goes with torch 2.2 and transformers 4.36.
+Embeddings of all nodes go to a file, figures to standard output. Needs libpecos, torch and transformers;
+libpecos 1.2.8 works with torch 2.2 and transformers 4.36.
 """
 
 import argparse
@@ -42,22 +43,22 @@ def main():
     index = np.array(problem["index"], dtype=np.int32)
     links = sparse.csr_matrix((np.ones(len(index), dtype=np.float32), index, np.array(problem["start"])), shape=(len(texts), len(texts)))
     began, used = time.time(), processor_time()
-    # The features are those of GIANT's recipe; they make the tree, and nothing else.
+    # The features are those of GIANT's recipe. Only the tree is made from them.
     vectorizer = Vectorizer.train(texts, {"type": "tfidf", "kwargs": {"base_vect_configs": [
         {"ngram_range": [1, 2], "max_df_ratio": 0.98, "analyzer": "word", "buffer_size": 0, "threads": args.threads}]}}, dtype=np.float32)
     features = vectorizer.predict(texts, threads=args.threads)
-    # A label nobody of the instances has would have no features.
+    # A label that no instance has would have no features.
     linked = sparse.csr_matrix(links[instances])
     have = np.flatnonzero(linked.getnnz(axis=0))
     problem = MLProblemWithText([texts[i] for i in instances], sparse.csr_matrix(linked[:, have]), X_feat=sparse.csr_matrix(features[instances]))
 
-    levels = 1  # as many as the tree below gives: 32, 128, 512 clusters and the labels
+    levels = 1  # the levels of the tree below: 32, 128, 512 clusters and the labels
     clusters = 32
     while clusters * 16 < len(have):
         levels, clusters = levels + 1, clusters * 4
     levels += 1
     steps = max(1, round(args.epochs * len(instances) / args.batch / levels))
-    # Not 0 workers: libpecos divides by their number when it predicts.
+    # The number of workers is not 0, because libpecos divides by it when it predicts.
     train = XTransformer.TrainParams.from_dict({
         "preliminary_indexer_params": {"__meta__": {"class_fullname": "pecos.xmc.base###HierarchicalKMeans.TrainParams"},
             "nr_splits": 4, "min_codes": 32, "max_leaf_size": 16, "spherical": True, "seed": args.seed, "threads": args.threads},

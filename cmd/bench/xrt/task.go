@@ -2,49 +2,44 @@ package main
 
 import (
 	"context"
-	"iter"
 	"math/rand/v2"
 
+	"giantstream/cmd/bench/internal/stage"
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
-	"giantstream/featurize/targets"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
-	"giantstream/train/bag"
-	"giantstream/train/bert"
-	"giantstream/train/eval"
-	"giantstream/train/linear"
-	"giantstream/train/wide"
-	"giantstream/train/xmc"
-	"giantstream/train/xrt"
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/encoders/wide"
+	"giantstream/train/generation/eval"
+	"giantstream/train/objectives/trainer"
+	"giantstream/train/objectives/xmc"
+	"giantstream/train/objectives/xrt"
 )
 
 const (
 	// rank, labelDim and leafSize are those of a generation by default.
 	rank, labelDim, leafSize = 512, 256, 16
-	// heldOut is one in how many instances judges instead of training.
+	// One in heldOut instances validates instead of training.
 	heldOut = 20
 )
 
 type taskOptions struct {
-	labels bool // is a level of its own
-	pairs  int  // neighbours of a held-out instance that are compared
-	ngrams int  // that have a vector beside the model
+	labels bool // the labels are a level of their own
+	pairs  int  // how many neighbours of a held-out instance are compared
+	ngrams int  // how many n-grams have a vector beside the model
 }
 
 // task is a graph's neighbourhood prediction.
 type task struct {
-	seed     uint64
-	examples []xrt.Example
-	nodes    []int32 // of the examples
-	levels   []xmc.Level
-	pairs    *eval.Pairs
-	texts    []string // of all nodes
-	dim      int
+	seed  uint64
+	set   xrt.Set
+	pairs *eval.Pairs // that validate
 
-	// What n-grams beside the model start from.
+	// The n-grams beside the model start from these.
 	vectorizer *tfidf.Model
 	features   *sparse.Matrix
 	projection *projection.Projection
@@ -52,13 +47,8 @@ type task struct {
 }
 
 // newTask clusters the labels of g, as a generation does, and poses the task.
-func newTask(ctx context.Context, g *train.Graph, dim int, o taskOptions, seed uint64) (*task, error) {
-	f, err := tfidf.NewFitter(tfidf.DefaultOptions())
-	if err != nil {
-		return nil, err
-	}
-	f.AddAll(g.Texts, 0)
-	model, err := f.Fit()
+func newTask(ctx context.Context, g *train.Graph, o taskOptions, seed uint64) (*task, error) {
+	model, err := stage.FitTFIDF(g.Texts, tfidf.DefaultOptions(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +74,7 @@ func newTask(ctx context.Context, g *train.Graph, dim int, o taskOptions, seed u
 	if err != nil {
 		return nil, err
 	}
-	t := &task{seed: seed, texts: g.Texts, dim: dim, vectorizer: model, features: x, projection: p}
+	t := &task{seed: seed, vectorizer: model, features: x, projection: p}
 	if o.ngrams > 0 {
 		t.solution, _, err = linear.Fit(ctx, linear.Data{
 			Text: func(i int, out []float32) { copy(out, all[i*rank:(i+1)*rank]) }, Rank: rank,
@@ -102,71 +92,41 @@ func newTask(ctx context.Context, g *train.Graph, dim int, o taskOptions, seed u
 	return t, nil
 }
 
-func (t *task) pose(g *train.Graph, tree xmc.LabelTree, o taskOptions) {
-	t.levels = xmc.LevelsOf(tree)
+// streamOrder separates the order of instances from other uses of the seed.
+const streamOrder = 2
+
+func (t *task) pose(g *train.Graph, tree xmc.Tree, o taskOptions) {
+	t.set = xrt.Set{Neighbours: g.Neighbours, Tree: tree, Stream: streamOrder}
 	r := rand.New(rand.NewPCG(t.seed, 1))
 	var held []int32
 	for i := range g.Len() {
-		labels := g.Neighbours.Row(i).Index
-		if len(labels) == 0 {
-			continue
-		}
-		if r.IntN(heldOut) == 0 {
+		switch {
+		case len(g.Neighbours.Row(i).Index) == 0:
+		case r.IntN(heldOut) == 0:
 			held = append(held, int32(i))
-			continue
+		default:
+			t.set.Instances = append(t.set.Instances, int32(i))
 		}
-		e := xrt.Example{Text: g.Texts[i]}
-		e.Targets, e.Counts = targets.Of(tree, labels)
-		t.examples, t.nodes = append(t.examples, e), append(t.nodes, int32(i))
 	}
 	t.pairs = eval.DrawPairs(g.Neighbours, held, o.pairs, t.seed)
 }
 
-// Instances implements xrt.Source.
-func (t *task) Instances() int64 { return int64(len(t.examples)) }
-
-// Epoch implements xrt.Source.
-func (t *task) Epoch(_ context.Context, epoch int, skip int64) iter.Seq2[xrt.Example, error] {
-	return func(yield func(xrt.Example, error) bool) {
-		r := rand.New(rand.NewPCG(t.seed, 2+uint64(epoch)))
-		for _, i := range r.Perm(len(t.examples))[skip:] {
-			if !yield(t.examples[i], nil) {
-				return
-			}
-		}
-	}
-}
-
 // ngrams trains a table of n-grams of dimension dim alone.
-func (t *task) ngrams(ctx context.Context, rows, dim int, hooks xrt.Hooks) (*bag.Model, error) {
+func (t *task) ngrams(ctx context.Context, rows, dim int, hooks trainer.Hooks) (*bag.Model, error) {
 	table, err := wide.Start(t.features, t.projection, t.solution, labelDim, dim, rows, 0)
 	if err != nil {
 		return nil, err
 	}
-	alone := wide.Task{Vectorizer: t.vectorizer, Features: t.features, Source: t, Levels: t.levels, Seed: t.seed}
-	_, err = alone.Train(ctx, table, hooks, nil)
+	_, err = xrt.TrainTable(ctx, table, t.features, t.set, 0, t.seed, 0, hooks, nil)
 	return table, err
 }
 
 // beside returns a model in training and n-grams as one network, and its encoder.
-func (t *task) beside(tuner *bert.Tuner, table *bag.Model) (xrt.Network, train.Encoder, error) {
-	net, err := wide.NewTuner(tuner, t.vectorizer, table, wide.Options{})
+func (t *task) beside(deep train.Network, encoder wide.Deep, table *bag.Model) (train.Network, train.Encoder, error) {
+	net, err := wide.NewTuner(deep, t.features, table, wide.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := wide.New(tuner.Encoder(), t.vectorizer, table)
+	e, err := wide.New(encoder, t.vectorizer, table)
 	return net, e, err
-}
-
-// judge is the AUC of held-out instances' neighbours.
-func (t *task) judge(_ context.Context, embed func([]string, []float32) error) (float64, error) {
-	texts := make([]string, len(t.pairs.Nodes))
-	for k, i := range t.pairs.Nodes {
-		texts[k] = t.texts[i]
-	}
-	z := make([]float32, len(texts)*t.dim)
-	if err := embed(texts, z); err != nil {
-		return 0, err
-	}
-	return t.pairs.AUC(z, t.dim), nil
 }

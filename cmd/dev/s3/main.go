@@ -1,5 +1,5 @@
-// Command s3 serves S3 on loopback from a directory, for development and
-// tests, as a process of its own.
+// Command s3 serves S3 on loopback from a directory, for development and tests, as a process of its
+// own.
 //
 //	go run ./cmd/dev/s3 -dir .dev/s3 -listen 127.0.0.1:19000
 //

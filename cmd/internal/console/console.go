@@ -1,9 +1,8 @@
-// Package console shows long work to people: a progress bar per stage on a
-// terminal, one log line per stage elsewhere.
+// Package console shows long work to people: a progress bar per stage on a terminal, one log line
+// per stage elsewhere.
 //
-// The rules for output: results go to stdout, everything else to stderr;
-// nothing but a bar is ever redrawn; colours and bars only on a terminal and
-// without NO_COLOR.
+// The rules for output: results go to stdout, everything else to stderr; nothing but a bar is ever
+// redrawn; colours and bars only on a terminal and without NO_COLOR.
 package console
 
 import (
@@ -24,8 +23,8 @@ func Terminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Progress implements the Progress interfaces of the packages below. Stages
-// follow one another; a stage that starts ends the one before.
+// Progress implements the Progress interfaces of the packages below. Stages follow one another; a
+// stage that starts ends the one before.
 type Progress struct {
 	mu    sync.Mutex
 	out   io.Writer

@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// Broker is a Kafka broker in a process of its own, which can be killed
-// without notice and started again on its log.
+// Broker is a Kafka broker in a process of its own, which can be killed without notice and started
+// again on its log.
 type Broker struct {
 	dir, listen, advertised string
 	cmd                     *exec.Cmd
@@ -26,18 +26,18 @@ type Broker struct {
 	stdin io.Closer
 }
 
-// brokerEnv tells the program that it is to be a broker.
+// brokerEnv makes the program a broker.
 const brokerEnv = "GIANTSTREAM_FAULTS_BROKER"
 
-// NewBroker describes a broker that keeps its log in dir and listens on the
-// address; clients are sent to the advertised one, a proxy's.
+// NewBroker describes a broker that keeps its log in dir and listens on the address; clients are
+// sent to the advertised one, a proxy's.
 func NewBroker(dir, listen, advertised string) *Broker {
 	return &Broker{dir: dir, listen: listen, advertised: advertised}
 }
 
-// Start runs this same program as the broker, and returns once it answers. The
-// program's main function, or TestMain, must call ServeBroker first. The end of
-// ctx kills the process, if nothing else does.
+// Start runs this same program as the broker, and returns once the broker answers. The program's
+// main function, or TestMain, must call ServeBroker first. The process is killed when ctx ends, at
+// the latest.
 func (b *Broker) Start(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -69,8 +69,8 @@ func (b *Broker) Kill() error {
 	return err
 }
 
-// ServeBroker is the other side of Start: if this process is to be a broker, it
-// serves until its parent ends or kills it, and does not return.
+// ServeBroker is the other side of Start: if this process is to be a broker, it serves until its
+// parent ends or kills it, and does not return.
 func ServeBroker() {
 	args := strings.Split(os.Getenv(brokerEnv), "|")
 	if len(args) != 3 {
@@ -114,7 +114,7 @@ func serveBroker(dir, listen, advertised string) error {
 	return err
 }
 
-// listener says that it listens elsewhere; kfake sends clients there.
+// listener reports another address than its own; kfake sends clients to that address.
 type listener struct {
 	net.Listener
 	advertised net.Addr
@@ -122,7 +122,7 @@ type listener struct {
 
 func (l listener) Addr() net.Addr { return l.advertised }
 
-// FreeAddr returns an address of loopback that nobody listens on just now.
+// FreeAddr returns a loopback address without a listener at the moment.
 func FreeAddr(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FillDisk lets a process write no file beyond so many bytes, as if its
-// disk were full, until FreeDisk. Writing more fails with EFBIG.
+// FillDisk limits the files that a process writes to the given number of bytes, as if its disk were
+// full, until FreeDisk. Writing more fails with EFBIG.
 func FillDisk(pid int, bytes uint64) error {
 	return limitFiles(pid, bytes)
 }
 
-// FreeDisk takes FillDisk back.
+// FreeDisk undoes FillDisk.
 func FreeDisk(pid int) error { return limitFiles(pid, unix.RLIM_INFINITY) }
 
 func limitFiles(pid int, bytes uint64) error {

@@ -1,13 +1,16 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"sync"
@@ -20,10 +23,16 @@ type HTTP struct {
 	server   *http.Server
 	forward  *httputil.ReverseProxy
 
+	// change is called around each request that may change an object.
+	change func(r *http.Request, forward func())
+
 	mu     sync.Mutex
 	random *rand.Rand
 	rates  Rates
 }
+
+// maxBody bounds a request that is held in memory while changes are watched.
+const maxBody = 64 << 20
 
 // Rates are the shares of requests that fail, 0 to 1.
 type Rates struct {
@@ -33,8 +42,7 @@ type Rates struct {
 	Lost float64
 }
 
-// NewHTTP listens on a free port of loopback. Which request fails is drawn
-// from random.
+// NewHTTP listens on a free port of loopback. Which request fails is drawn from random.
 func NewHTTP(ctx context.Context, upstream string, random *rand.Rand) (*HTTP, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +54,7 @@ func NewHTTP(ctx context.Context, upstream string, random *rand.Rand) (*HTTP, er
 			r.SetURL(&url.URL{Scheme: "http", Host: upstream})
 			r.Out.Host = r.In.Host // it is signed
 		},
-		// The client went away, or the server: either notices by itself.
+		// Either the client or the server has gone. Each side notices by itself.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	h.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
@@ -63,6 +71,10 @@ func (h *HTTP) Fail(r Rates) {
 	defer h.mu.Unlock()
 	h.rates = r
 }
+
+// Watch has each request that may change an object passed to change, which calls forward. The
+// server is done with the request when forward returns. Call Watch before the first request.
+func (h *HTTP) Watch(change func(r *http.Request, forward func())) { h.change = change }
 
 // Close stops listening and breaks all connections.
 func (h *HTTP) Close() error {
@@ -96,14 +108,34 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>injected</Message></Error>")
 	case lose:
-		h.forward.ServeHTTP(discard{http.Header{}}, r)
+		h.pass(discard{http.Header{}}, r)
 		panic(http.ErrAbortHandler)
 	default:
-		h.forward.ServeHTTP(w, r)
+		h.pass(w, r)
 	}
 }
 
-// discard takes an answer that nobody gets.
+// pass forwards a request. A request that may change an object is forwarded whole, or not at all if
+// the client does not send all of it, and the server finishes it whether or not the client waits.
+func (h *HTTP) pass(w http.ResponseWriter, r *http.Request) {
+	if h.change == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		h.forward.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	whole := r.WithContext(context.WithoutCancel(r.Context()))
+	whole.Body = io.NopCloser(bytes.NewReader(body))
+	answer := httptest.NewRecorder()
+	h.change(whole, func() { h.forward.ServeHTTP(answer, whole) })
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // the client may have gone
+}
+
+// discard is a ResponseWriter for a response that is lost.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }

@@ -12,11 +12,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Proxy passes TCP connections on to a server, until it is told otherwise.
+// Proxy passes TCP connections on to a server, until Poison or Cut is called.
 type Proxy struct{ proxy *toxiproxy.Proxy }
 
-// NewProxy listens on the address, with port 0 on a free one, and passes
-// connections on to upstream.
+// NewProxy listens on the address, with port 0 on a free one, and passes connections on to
+// upstream.
 func NewProxy(listen, upstream string) (*Proxy, error) {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
 	p := toxiproxy.NewProxy(server, upstream, listen, upstream)
@@ -40,7 +40,7 @@ type Toxic struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
-// Poison does something to all connections, new and old, until Heal.
+// Poison applies a toxic to all connections, new and old, until Heal.
 func (p *Proxy) Poison(t Toxic) error {
 	data, err := json.Marshal(t)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Proxy) Poison(t Toxic) error {
 	return nil
 }
 
-// healTime is how long connections may take to notice that they are well.
+// healTime is how long connections may take to recover.
 const healTime = 5 * time.Second
 
 // Heal removes all toxics. Connections they were on may be broken for good.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"giantstream/train/bag"
-	"giantstream/train/xrt"
+	"giantstream/train/objectives/trainer"
+	"giantstream/train/objectives/xrt"
 )
 
 // A chart's size in its own units, and the place of its axes.
@@ -38,23 +38,23 @@ type chart struct {
 
 type spot struct{ X, Y, Title string }
 
-// training is what a trainer's own report has to draw: epochs of a bag, steps of a
-// transformer. Other encoders have no curve.
+// training is what a trainer's own report has to draw: epochs of a bag, steps of a transformer.
+// Other encoders have no curve.
 type training struct {
-	Best   int            `json:"best_epoch"`
-	Epochs []bag.Epoch    `json:"epochs"`
-	Step   int64          `json:"best_step"`
-	Curve  []xrt.Point    `json:"curve"`
-	Judged []xrt.Judgment `json:"judged"`
+	Best   int             `json:"best_epoch"`
+	Epochs []xrt.BagEpoch  `json:"epochs"`
+	Step   int64           `json:"best_step"`
+	Curve  []trainer.Point `json:"curve"`
+	Judged []trainer.Score `json:"judged"`
 	// NGrams is the training before, of the n-grams beside a transformer.
 	NGrams *training `json:"ngrams"`
 }
 
-// charts draws how training went.
+// charts draws the curves of the training. suffix goes behind their titles.
 func charts(metrics json.RawMessage) []chart {
 	var report training
 	if json.Unmarshal(metrics, &report) != nil {
-		return nil // another build's trainer: the page goes without
+		return nil // a report of another version: the page has no curves
 	}
 	if report.NGrams == nil {
 		return report.charts("")
@@ -62,7 +62,7 @@ func charts(metrics json.RawMessage) []chart {
 	return append(report.NGrams.charts(", n-grams alone"), report.charts(", model and n-grams")...)
 }
 
-func (report training) charts(whose string) []chart {
+func (report training) charts(suffix string) []chart {
 	var loss, score pieces
 	across, best := "epoch", float64(report.Best)
 	for i, e := range report.Epochs {
@@ -81,10 +81,10 @@ func (report training) charts(whose string) []chart {
 		score.add(0, float64(j.Step), j.Score)
 	}
 	var out []chart
-	if c, ok := newChart("Training loss"+whose, across, loss, best); ok {
+	if c, ok := newChart("Training loss"+suffix, across, loss, best); ok {
 		out = append(out, c)
 	}
-	if c, ok := newChart("AUC of held-out instances’ neighbours"+whose, across, score, best); ok {
+	if c, ok := newChart("AUC of held-out instances’ neighbours"+suffix, across, score, best); ok {
 		out = append(out, c)
 	}
 	return out
@@ -141,7 +141,8 @@ func newChart(title, across string, p pieces, best float64) (chart, bool) {
 		for _, q := range line {
 			fmt.Fprintf(&b, "%s,%s ", x(q.X), y(q.Y))
 			if q.X == best {
-				c.Dots = append(c.Dots, spot{x(q.X), y(q.Y), fmt.Sprintf("kept: %s %s, %.4g", across, number(q.X), q.Y)})
+				c.Dots = append(c.Dots,
+					spot{x(q.X), y(q.Y), fmt.Sprintf("kept: %s %s, %.4g", across, number(q.X), q.Y)})
 			}
 		}
 		c.Lines = append(c.Lines, strings.TrimSpace(b.String()))

@@ -1,31 +1,34 @@
-// Package report draws a generation as one HTML page that needs nothing else: no script, no font, no picture from
-// elsewhere, so that it can be mailed, kept with a model, or opened on a machine without a network.
+// Package report draws a generation as one HTML page that needs nothing else: no script, no font,
+// no picture from elsewhere, so that it can be mailed, kept with a model, or opened on a machine
+// without a network.
 //
-//	err := report.Write(ctx, file, report.Input{Store: store, Doc: doc, Source: cut, Progress: progress})
-//
-// The page says what the generation was made of and with, how its training went, what its label tree looks like, how
-// its embeddings lie, what they make neighbours, what they are worth in the evaluation, and what has changed since
-// the generation before.
+// [Write] writes it from an [Input]. The page says what the generation was made of and with, how
+// its training went, what its label tree looks like, how its embeddings lie, what they make
+// neighbours, what they are worth in the evaluation, and what has changed since the generation
+// before.
 //
 // # What is read
 //
-// Of the store: generation.json, the tree with its terms (the training set), the vectorizer and projection, and the
-// embeddings, twice. Of the source, the cut that the generation was fitted on: every row, twice. Nothing is encoded again but
-// the text-only baseline, so the page of a transformer's generation costs no more than another's. Memory: the
-// artifacts, the training set's features (for the terms), and the sample of the map.
+// Of the store: generation.json, the tree with its terms (the training set), the vectorizer and
+// projection, and the embeddings, twice. Of the source, the cut that the generation was fitted on:
+// every row, twice. Only the text-only baseline is encoded again, so the page of a transformer's
+// generation costs no more than another's. Memory: the artifacts, the training set's features (for
+// the terms), and the sample of the map.
 //
 // # The map
 //
-// A sample of 2,000 nodes, those with the smallest SHA-256 of their id, is laid out twice. PCA shows the two directions
-// in which the embeddings vary most: distances far apart mean something, crowds hide. The other keeps neighbours
-// together: the fuzzy graph of the 15 nearest neighbours is laid out by stochastic gradient descent on UMAP's
-// objective (McInnes, Healy, Melville, 2018), beginning at PCA: groups mean something, the distance between
-// groups does not. The page says of both how many of a node's nearest neighbours are still so on the map.
+// A sample of 2,000 nodes, those with the smallest SHA-256 of their id, is laid out twice. PCA
+// shows the two directions in which the embeddings vary most: large distances mean something, and
+// dense groups overlap. The other layout keeps neighbours together: the fuzzy graph of the 15
+// nearest neighbours is laid out by stochastic gradient descent on UMAP's objective (McInnes,
+// Healy, Melville, 2018), beginning at PCA: groups mean something, the distance between groups does
+// not. For both, the page says how many of a node's nearest neighbours are among its nearest on the
+// map.
 //
 // # Trust
 //
-// Ids, texts, classes and terms come from users; html/template escapes them, and the page's content security policy
-// forbids scripts and loading as such.
+// Ids, texts, classes and terms come from users; html/template escapes them, and the page's content
+// security policy forbids all scripts and all loading.
 //
 // The page is a function of the generation and the cut: the same bytes at every run.
 package report

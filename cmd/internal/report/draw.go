@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"giantstream/train/eval"
+	"giantstream/train/generation/eval"
 )
 
 const (
@@ -52,8 +52,10 @@ func draw(s *surveyed) ([]drawing, []group) {
 	flat := principal(vectors, s.dim)
 	legend, of := groups(s)
 	maps := []drawing{
-		{Title: "Neighbours kept together", Says: "What is near on the map is near in the embeddings; the distance between groups says nothing."},
-		{Title: "PCA", Says: "The two directions in which the embeddings vary most; what lies on one another need not be near."},
+		{Title: "Neighbours kept together",
+			Says: "What is near on the map is near in the embeddings; the distance between groups says nothing."},
+		{Title: "PCA",
+			Says: "The two directions in which the embeddings vary most; what lies on one another need not be near."},
 	}
 	for k, at := range [][]position{unfold(near, flat), flat} {
 		maps[k].Preserved = preserved(near, at)

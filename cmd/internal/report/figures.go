@@ -9,13 +9,15 @@ import (
 
 	"giantstream/cmd/internal/console"
 	"giantstream/train/generation"
-	"giantstream/train/xmc"
+	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
+	"giantstream/train/objectives/xmc"
 )
 
 // setting is a field of generation.json's settings, as JSON.
 type setting struct{ Name, Value string }
 
-func settings(s generation.Settings) ([]setting, error) {
+func settings(s fit.Settings) ([]setting, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -33,6 +35,7 @@ func settings(s generation.Settings) ([]setting, error) {
 
 // scores are the tables of the evaluation.
 type scores struct {
+	Cold     []cold    // by degree
 	Rates    []float64 // of the class probes
 	Encoders []scored
 	Matcher  []xmc.LevelMetrics
@@ -44,11 +47,59 @@ type scored struct {
 	Probes               []string
 }
 
+// cold is an encoder's line for the nodes in a bucket of degrees.
+type cold struct {
+	Degree, Name, AUC, MRR string
+	Classes                []string // a cell per rate
+	// Others is the accuracy of the probe that is trained on the nodes with edges.
+	Others string
+}
+
+const tooFew = "too few"
+
+// coldOf returns the lines by degree, text alone beside the encoder in each bucket.
+func coldOf(evaluations []fit.Evaluation, rates int) (out []cold) {
+	accuracy := func(m *eval.ClassMetrics) string {
+		if m == nil {
+			return tooFew
+		}
+		return spread(m.Accuracy, m.StdErr)
+	}
+	for k, name := range eval.DegreeBuckets {
+		for _, e := range evaluations {
+			if k >= len(e.ByDegree) { // of a build that did not measure by degree
+				continue
+			}
+			b := e.ByDegree[k]
+			if b.Edges == 0 && b.Labelled == 0 {
+				continue
+			}
+			row := cold{Degree: name, Name: fit.Title(e.Encoder), AUC: tooFew, MRR: tooFew}
+			if l := b.Links; l != nil {
+				row.AUC, row.MRR = spread(l.AUC, l.AUCStdErr), spread(l.MRR, l.MRRStdErr)
+			}
+			for r := range rates {
+				cell := tooFew
+				if r < len(b.Classes) {
+					cell = accuracy(&b.Classes[r].ClassMetrics)
+				}
+				row.Classes = append(row.Classes, cell)
+			}
+			if k == 0 {
+				row.Others = accuracy(e.Isolated)
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
 func scoresOf(doc *generation.Doc) (s scores) {
 	for _, e := range doc.Evaluation {
-		row := scored{Name: encoderName(e.Encoder), AUC: "–", MRR: "–", Hits: "–"}
+		row := scored{Name: fit.Title(e.Encoder), AUC: "–", MRR: "–", Hits: "–"}
 		if l := e.Links; l != nil {
-			row.AUC, row.MRR, row.Hits = spread(l.AUC, l.AUCStdErr), spread(l.MRR, l.MRRStdErr), spread(l.Hits10, l.Hits10StdErr)
+			row.AUC, row.MRR, row.Hits = spread(l.AUC, l.AUCStdErr), spread(l.MRR, l.MRRStdErr),
+				spread(l.Hits10, l.Hits10StdErr)
 		}
 		for _, p := range e.Probes {
 			if len(s.Encoders) == 0 {
@@ -58,6 +109,7 @@ func scoresOf(doc *generation.Doc) (s scores) {
 		}
 		s.Encoders = append(s.Encoders, row)
 	}
+	s.Cold = coldOf(doc.Evaluation, len(s.Rates))
 	var metrics struct {
 		Levels []xmc.LevelMetrics `json:"levels"`
 	}
@@ -65,13 +117,6 @@ func scoresOf(doc *generation.Doc) (s scores) {
 		s.Matcher = metrics.Levels
 	}
 	return s
-}
-
-func encoderName(kind string) string {
-	if kind == "lsa" {
-		return "lsa (text only)"
-	}
-	return kind
 }
 
 func spread(mean, deviation float64) string { return fmt.Sprintf("%.3f ± %.3f", mean, deviation) }
@@ -121,7 +166,8 @@ func changesSince(before, after *generation.Doc) (*changes, error) {
 		c.Figures = append(c.Figures, difference{name, console.Count(a), console.Count(b), by})
 	}
 	ratio := func(name string, a, b float64) {
-		c.Figures = append(c.Figures, difference{name, fmt.Sprintf("%.3f", a), fmt.Sprintf("%.3f", b), fmt.Sprintf("%+.3f", b-a)})
+		c.Figures = append(c.Figures, difference{name, fmt.Sprintf("%.3f", a), fmt.Sprintf("%.3f", b),
+			fmt.Sprintf("%+.3f", b-a)})
 	}
 	count("nodes", before.Graph.Nodes, after.Graph.Nodes)
 	count("links", before.Graph.Links, after.Graph.Links)
@@ -136,7 +182,7 @@ func changesSince(before, after *generation.Doc) (*changes, error) {
 			if o.Encoder != e.Encoder {
 				continue
 			}
-			name := encoderName(e.Encoder) + ": "
+			name := fit.Title(e.Encoder) + ": "
 			if o.Links != nil && e.Links != nil {
 				ratio(name+"link AUC", o.Links.AUC, e.Links.AUC)
 				ratio(name+"MRR", o.Links.MRR, e.Links.MRR)
@@ -144,7 +190,8 @@ func changesSince(before, after *generation.Doc) (*changes, error) {
 			}
 			for k := range min(len(o.Probes), len(e.Probes)) {
 				if o.Probes[k].Rate == e.Probes[k].Rate {
-					ratio(fmt.Sprintf("%sclass, %g %% labelled", name, 100*e.Probes[k].Rate), o.Probes[k].Accuracy, e.Probes[k].Accuracy)
+					ratio(fmt.Sprintf("%sclass, %g %% labelled", name, 100*e.Probes[k].Rate), o.Probes[k].Accuracy,
+						e.Probes[k].Accuracy)
 				}
 			}
 		}

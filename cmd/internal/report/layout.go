@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"giantstream/train/eval"
+	"giantstream/train/generation/eval"
 )
 
 // position is a place on a map.
@@ -35,7 +35,8 @@ func principal(vectors []float32, dim int) []position {
 	eigen.VectorsTo(&axes)
 	for axis := range min(2, dim) {
 		direction := mat.Col(nil, dim-1-axis, &axes) // eigenvalues ascend
-		largest := slices.MaxFunc(direction, func(a, b float64) int { return int(math.Copysign(1, math.Abs(a)-math.Abs(b))) })
+		largest := slices.MaxFunc(direction,
+			func(a, b float64) int { return int(math.Copysign(1, math.Abs(a)-math.Abs(b))) })
 		for i := range n {
 			// The sign of an eigenvector is arbitrary: its largest entry is made positive.
 			out[i][axis] = math.Copysign(1, largest) * mat.Dot(centred.RowView(i), mat.NewVecDense(dim, direction))
@@ -49,7 +50,7 @@ const (
 	neighbours = 15  // k of the graph
 	epochs     = 300 // over its links
 	repelled   = 5   // random nodes pushed away per link
-	// curveA and curveB make 1/(1+a·d²ᵇ) fall as UMAP wants it for min_dist 0.5, spread 1.
+	// curveA and curveB fit 1/(1+a·d²ᵇ) to UMAP's curve for min_dist 0.5 and spread 1.
 	curveA, curveB = 0.583, 1.334
 	largestStep    = 4.0
 )
@@ -60,9 +61,9 @@ type link struct {
 	weight float64 // in (0, 1]
 }
 
-// unfold moves the nodes from where they begin so that neighbours in the
-// embeddings (near) are neighbours on the map: McInnes, Healy, Melville, UMAP,
-// 2018, section 3. One goroutine, one generator: the same map at every run.
+// unfold moves the nodes from where they begin so that neighbours in the embeddings (near) are
+// neighbours on the map: McInnes, Healy, Melville, UMAP, 2018, section 3. One goroutine, one
+// generator: the same map at every run.
 func unfold(near [][]eval.Neighbour, begin []position) []position {
 	n := len(begin)
 	at := spreadOut(begin)
@@ -125,8 +126,8 @@ func squared(u, v *position) float64 {
 	return dx*dx + dy*dy
 }
 
-// spreadOut scales positions to the size that the layout begins with, 10 units
-// either way, and parts nodes that lie in the same place.
+// spreadOut scales positions to the size that the layout begins with, 10 units either way, and
+// parts nodes that lie in the same place.
 func spreadOut(begin []position) []position {
 	r := rand.New(rand.NewPCG(2, uint64(len(begin))))
 	largest := 0.0
@@ -145,9 +146,9 @@ func spreadOut(begin []position) []position {
 	return out
 }
 
-// fuzzy makes the graph of nearest neighbours symmetric: a link of weights p and
-// q from its ends has p + q − p·q. From each node the weights are
-// exp(−(d−d₁)/σ), d₁ the distance of the nearest, σ such that they sum up to log₂ k.
+// fuzzy makes the graph of nearest neighbours symmetric: a link of weights p and q from its ends
+// has p + q − p·q. From each node the weights are exp(−(d−d₁)/σ), d₁ the distance of the nearest, σ
+// such that they sum up to log₂ k.
 func fuzzy(near [][]eval.Neighbour) []link {
 	weights := map[[2]int32]float64{}
 	for i, list := range near {
@@ -196,8 +197,8 @@ func bandwidth(d []float64) float64 {
 	return hi
 }
 
-// preserved is the share of the nodes' nearest neighbours that are among the as
-// many nearest on the map.
+// preserved is the share of the nodes' nearest neighbours that are among the as many nearest on the
+// map.
 func preserved(near [][]eval.Neighbour, at []position) float64 {
 	kept, all := 0, 0
 	for i, list := range near {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"giantstream/train/eval"
+	"giantstream/train/generation/eval"
 )
 
 // rings are points on circles in pairs of dimensions of their own: no two directions show them all.
@@ -48,7 +48,8 @@ func TestPrincipalFindsTheDirectionsOfMostVariance(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	var vectors []float32
 	for range 500 {
-		vectors = append(vectors, float32(5+r.NormFloat64()), float32(5+3*r.NormFloat64()), float32(5+0.1*r.NormFloat64()))
+		vectors = append(vectors, float32(5+r.NormFloat64()), float32(5+3*r.NormFloat64()),
+			float32(5+0.1*r.NormFloat64()))
 	}
 	var first, second float64
 	for _, p := range principal(vectors, 3) {

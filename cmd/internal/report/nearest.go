@@ -8,13 +8,13 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/train"
+	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
-	"giantstream/train/lsa"
 )
 
 const (
-	// examplesShown is how many nodes the page shows the neighbours of,
-	// neighboursShown how many of them.
+	// examplesShown is how many nodes the page shows the neighbours of, neighboursShown how many of
+	// them.
 	examplesShown   = 10
 	neighboursShown = 5
 	// exampleLinks is how many links a node needs to be an example.
@@ -39,7 +39,7 @@ type neighbour struct {
 	Linked             bool // to the example
 }
 
-// offer puts n, of which nothing is kept that others own, among the nearest if it belongs there.
+// offer puts n among the nearest if it belongs there. It copies what it keeps of n.
 func (e *example) offer(nearest []neighbour, n neighbour) []neighbour {
 	if n.ID == e.ID {
 		return nearest
@@ -59,7 +59,8 @@ func (e *example) offer(nearest []neighbour, n neighbour) []neighbour {
 }
 
 // nearestInStore finds the examples' neighbours by the generation's embeddings.
-func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *generation.Doc, progress train.Progress) error {
+func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *generation.Doc,
+	progress train.Progress) error {
 	return eachEmbedding(ctx, store, doc, progress, "nearest neighbours", func(r *embedding.Record) {
 		for k := range s.examples {
 			e := &s.examples[k]
@@ -68,10 +69,11 @@ func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *ge
 	})
 }
 
-// nearestByText finds the examples' neighbours by their texts alone, and what there
-// is to say of those that the embeddings found.
-func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, open *generation.Generation, progress train.Progress) error {
-	encoder, err := lsa.New(open.Vectorizer, open.Projection, min(open.Encoder.Dim(), open.Projection.Dim()))
+// nearestByText finds the examples' neighbours by their texts alone, and completes those that the
+// embeddings found.
+func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, open *generation.Generation,
+	progress train.Progress) error {
+	encoder, err := linear.NewLSA(open.Vectorizer, open.Projection, min(open.Encoder.Dim(), open.Projection.Dim()))
 	if err != nil {
 		return err
 	}
@@ -100,8 +102,10 @@ func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, 
 	})
 }
 
-// eachEncoded calls do with every node, its whole text for an excerpt, and the text's vector.
-func eachEncoded(ctx context.Context, source generation.Source, encoder train.Encoder, do func(neighbour, []float32)) error {
+// eachEncoded calls do with every node, its whole text for an excerpt, and the text's vector. It
+// leaves out nodes whose text means nothing to the encoder.
+func eachEncoded(ctx context.Context, source generation.Source, encoder train.Encoder,
+	do func(neighbour, []float32)) error {
 	var (
 		nodes   []neighbour
 		texts   []string
@@ -113,7 +117,9 @@ func eachEncoded(ctx context.Context, source generation.Source, encoder train.En
 			return err
 		}
 		for i, n := range nodes {
-			do(n, vectors[i*dim:(i+1)*dim])
+			if v := vectors[i*dim : (i+1)*dim]; slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) {
+				do(n, v)
+			}
 		}
 		nodes, texts = nodes[:0], texts[:0]
 		return nil

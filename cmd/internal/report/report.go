@@ -18,8 +18,8 @@ import (
 // Input is what a page is made from.
 type Input struct {
 	Store sink.Store
-	// Doc is a generation that is ready, Parent the one before it; nil if there
-	// is none, or none any more.
+	// Doc is a generation that is ready, Parent the one before it; nil if there is none, or none
+	// any more.
 	Doc, Parent *generation.Doc
 	// Source is the cut of Doc.
 	Source   generation.Source
@@ -49,8 +49,9 @@ type page struct {
 // Write writes the page of a generation.
 func Write(ctx context.Context, w io.Writer, in Input) error {
 	doc := in.Doc
-	if doc.Status != generation.Ready {
-		return fmt.Errorf("generation %d is %s: there is nothing to report before it is ready", doc.Generation, doc.Status)
+	if !doc.Complete() {
+		return fmt.Errorf("generation %d is %s: there is nothing to report before it is ready",
+			doc.Generation, doc.Status)
 	}
 	progress := train.OrDiscard(in.Progress)
 	tmpl, err := template.New("page").Funcs(functions()).Parse(pageHTML)

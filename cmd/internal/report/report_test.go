@@ -20,6 +20,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
 )
 
 // cut is a source in memory.
@@ -40,8 +41,8 @@ func (c cut) Rows(context.Context) iter.Seq2[generation.Row, error] {
 
 const hostile = `<script>alert(1)</script><img src="https://example.org/x" onerror=alert(2)>`
 
-// graph has n nodes of four topics, which write in their own words and link
-// within; everything a user could write is hostile.
+// graph has n nodes of four topics, which write in their own words and link within; everything a
+// user could write is hostile.
 func graph(n int, class func(topic int) string) cut {
 	r := rand.New(rand.NewPCG(1, 1))
 	id := func(i int) string { return fmt.Sprintf("node-%03d%s", i, hostile) }
@@ -62,10 +63,12 @@ func graph(n int, class func(topic int) string) cut {
 
 func build(t *testing.T, store *memstore.Store, g int64, source cut) *generation.Doc {
 	t.Helper()
-	s := generation.DefaultSettings()
-	s.ProjectionDim, s.PIFADim, s.Epochs, s.LeafSize, s.Holdout, s.ProbeRates = 32, 16, 3, 10, 0.1, []float64{0.5}
-	b := &generation.Builder{Store: store, Settings: s, MemoryLimit: 1 << 30, Log: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return time.Unix(0, 0) }}
+	s := fit.Settings{
+		Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16, Weighting: "sum", LabelFeatures: "pifa",
+		LeafSize: 10, Encoder: "bag", Epochs: 3, Seed: 1, Holdout: 0.1, ProbeRates: []float64{0.5}, EvalSeed: 1,
+	}
+	b := &generation.Builder{Store: store, Settings: s, Resources: fit.Resources{MemoryLimit: 1 << 30,
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}}
 	doc, err := b.Build(t.Context(), g, source, generation.UntilReady)
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +85,8 @@ func write(t *testing.T, in Input) string {
 	return b.String()
 }
 
-// The page of a second generation says everything, takes hostile texts for
-// texts, loads nothing and is the same every time.
+// The page of a second generation says everything, takes hostile texts for texts, loads nothing and
+// is the same every time.
 func TestPage(t *testing.T) {
 	store := &memstore.Store{}
 	source := graph(240, func(topic int) string { return fmt.Sprintf("class %d %s", topic, hostile) })
@@ -147,6 +150,31 @@ func wellFormed(t *testing.T, page string) {
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(page)
 	if style == nil || regexp.MustCompile(`url\(|@import`).MatchString(style[1]) {
 		t.Error("the style is missing, or loads something")
+	}
+}
+
+// A page says at its top that the generation is worse than text alone, and what became of it.
+func TestPageOfAGenerationWorseThanText(t *testing.T) {
+	store := &memstore.Store{}
+	source := graph(240, func(topic int) string { return fmt.Sprintf("class %d", topic) })
+	doc := build(t, store, 1, source)
+	in := Input{Store: store, Doc: doc, Source: source}
+	if page := write(t, in); strings.Contains(page, "Worse than text alone") || strings.Contains(page, "Refused") {
+		t.Error("the page warns of a generation without shortfalls")
+	}
+	doc.Shortfalls = []fit.Shortfall{{Figure: "MRR", Text: 0.4, Encoder: 0.3, StdErr: 0.01}}
+	if page := write(t, in); !strings.Contains(page, "Worse than text alone:") ||
+		!strings.Contains(page, "MRR 0.300 (text alone 0.400)") {
+		t.Error("the page does not warn")
+	}
+	doc.Status, doc.Parent = generation.Refused, 7
+	page := write(t, in)
+	if !strings.Contains(page, "Refused by the quality gate; generation 7 keeps serving") {
+		t.Error("the page does not say that the generation was refused")
+	}
+	wellFormed(t, page)
+	if !strings.Contains(page, "Cold start: nodes by degree") {
+		t.Error("the page has no figures by degree")
 	}
 }
 

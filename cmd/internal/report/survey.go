@@ -44,7 +44,7 @@ func survey(ctx context.Context, in Input, progress train.Progress) (*surveyed, 
 	if err != nil {
 		return nil, err
 	}
-	s := &surveyed{nodes: nodes, dim: in.Doc.Encoder.Dim}
+	s := &surveyed{nodes: nodes, dim: in.Doc.StoredDim()}
 	open, err := generation.Open(ctx, in.Store, in.Doc)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,8 @@ func survey(ctx context.Context, in Input, progress train.Progress) (*surveyed, 
 }
 
 // sample returns the nodes whose ids have the smallest hashes, ascending by id.
-func sample(ctx context.Context, store sink.Store, doc *generation.Doc, size int, progress train.Progress) (nodes []mapped, err error) {
+func sample(ctx context.Context, store sink.Store, doc *generation.Doc, size int,
+	progress train.Progress) (nodes []mapped, err error) {
 	byHash := func(a, b mapped) int { return cmp.Or(cmp.Compare(a.hash, b.hash), strings.Compare(a.id, b.id)) }
 	most := ^uint64(0) // hashes above are out
 	shrink := func() {
@@ -86,29 +87,36 @@ func sample(ctx context.Context, store sink.Store, doc *generation.Doc, size int
 	return nodes, err
 }
 
-func eachEmbedding(ctx context.Context, store sink.Store, doc *generation.Doc, progress train.Progress, stage string, do func(*embedding.Record)) error {
+// eachEmbedding calls do with every embedding of the generation. Nodes without text have none.
+func eachEmbedding(ctx context.Context, store sink.Store, doc *generation.Doc, progress train.Progress,
+	stage string, do func(*embedding.Record)) error {
 	var rows int64
 	for _, part := range doc.Embeddings {
 		rows += part.Rows
 	}
 	progress.Stage(stage, rows)
 	for _, part := range doc.Embeddings {
-		for r, err := range embedding.ReadParquet(ctx, store, part.Key) {
+		for r, err := range embedding.ReadParquet(ctx, store, part.Ref()) {
 			if err != nil {
 				return err
 			}
-			if len(r.Vector) != doc.Encoder.Dim {
-				return fmt.Errorf("%s: node %q has %d dimensions, the generation %d", part.Key, r.NodeID, len(r.Vector), doc.Encoder.Dim)
+			progress.Add(1)
+			if r.Status == embedding.NoText {
+				continue
+			}
+			if len(r.Vector) != doc.StoredDim() {
+				return fmt.Errorf("%s: node %q has %d dimensions, the generation %d", part.Key, r.NodeID, len(r.Vector),
+					doc.StoredDim())
 			}
 			do(&r)
-			progress.Add(1)
 		}
 	}
 	return nil
 }
 
 // describe finds classes and texts of the sample, and chooses the examples from it.
-func (s *surveyed) describe(ctx context.Context, source generation.Source, open *generation.Generation, progress train.Progress) error {
+func (s *surveyed) describe(ctx context.Context, source generation.Source, open *generation.Generation,
+	progress train.Progress) error {
 	at := map[string]int{}
 	for i, n := range s.nodes {
 		at[n.id] = i
@@ -129,7 +137,8 @@ func (s *surveyed) describe(ctx context.Context, source generation.Source, open 
 		if len(r.Labels) < exampleLinks {
 			continue
 		}
-		e := example{ID: n.id, Class: n.class, Excerpt: n.excerpt, text: strings.Clone(r.Text), phi: n.vector, links: map[string]bool{}}
+		e := example{ID: n.id, Class: n.class, Excerpt: n.excerpt, text: strings.Clone(r.Text), phi: n.vector,
+			links: map[string]bool{}}
 		for _, l := range r.Labels {
 			e.links[strings.Clone(l)] = true
 		}

@@ -7,7 +7,7 @@ import (
 	"giantstream/train/generation"
 )
 
-// shownClusters bounds the clusters on a page: levels below are left out.
+// shownClusters bounds the number of clusters on a page; the levels below are left out.
 const shownClusters = 1500
 
 // branch is a cluster and those it divides into.

@@ -1,5 +1,5 @@
-// Package s3server serves S3 on loopback from a directory, for development
-// and tests: versitygw, of which there can be one per process.
+// Package s3server serves S3 on loopback from a directory, for development and tests: versitygw, of
+// which there can be one per process.
 package s3server
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/versity/versitygw/embedgw"
 )
 
-// What a client signs with. It protects nothing: the server listens on
-// loopback and holds test data.
+// What a client signs with. It protects nothing: the server listens on loopback and holds test
+// data.
 const (
 	AccessKey = "giantstream"
 	SecretKey = "giantstream-dev"
 	Region    = "us-east-1"
 )
 
-// Serve runs the server on the address until ctx ends, with the objects in
-// dir. Once the bucket is there it calls ready.
+// Serve runs the server on the address until ctx ends, with the objects in dir. Once the bucket is
+// there it calls ready.
 func Serve(ctx context.Context, dir, listen, bucket string, ready func()) error {
 	objects, attributes := filepath.Join(dir, "objects"), filepath.Join(dir, "attributes")
 	for _, d := range []string{objects, attributes} {
@@ -73,7 +73,8 @@ func makeBucket(ctx context.Context, endpoint, bucket string, done <-chan error)
 	defer tick.Stop()
 	for {
 		err := client.MakeBucket(ctx, bucket, minio.MakeBucketOptions{})
-		if resp, ok := errors.AsType[minio.ErrorResponse](err); err == nil || ok && resp.Code == "BucketAlreadyOwnedByYou" {
+		resp, ok := errors.AsType[minio.ErrorResponse](err)
+		if err == nil || ok && resp.Code == "BucketAlreadyOwnedByYou" {
 			return nil
 		}
 		select {

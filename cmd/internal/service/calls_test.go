@@ -18,16 +18,17 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/client"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 )
 
-// failing says how one call fails: the store's answer is an error, or the
-// broker's connection breaks, before the call has had its effect or after.
+// failing says how one call fails: the store's answer is an error, or the broker's connection
+// breaks, before the call has had its effect or after.
 type failing struct {
 	what string
 	arm  func(store *memstore.Store, broker *countingListener, n int64) (calls func() int64)
@@ -37,7 +38,8 @@ var errInjected = errors.New("injected failure")
 
 // failings are the ways for a call to fail.
 func failings() []failing {
-	store := func(set func(*memstore.Store, func(op, key string) error)) func(*memstore.Store, *countingListener, int64) func() int64 {
+	store := func(set func(*memstore.Store, func(op, key string) error)) func(*memstore.Store, *countingListener,
+		int64) func() int64 {
 		return func(s *memstore.Store, _ *countingListener, n int64) func() int64 {
 			var calls atomic.Int64
 			set(s, func(string, string) error {
@@ -65,11 +67,11 @@ func failings() []failing {
 	}
 }
 
-// From the topics to the published embeddings, any call to the store or the
-// broker may fail once: what comes out is what comes out when nothing fails.
+// From the topics to the published embeddings, any call to the store or the broker may fail once:
+// what comes out is what comes out when nothing fails.
 //
-// The calls of a run are hundreds. GIANTSTREAM_EVERY_CALL=1 has each of them
-// fail, which takes minutes; else it is some of them, spread evenly.
+// The calls of a run are hundreds. GIANTSTREAM_EVERY_CALL=1 has each of them fail, which takes
+// minutes; else it is some of them, spread evenly.
 func TestErrorAtEveryCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the service dozens of times")
@@ -106,8 +108,8 @@ type results struct {
 	embeddings map[string]embedding.Record
 }
 
-// failAt takes the graph through a pipeline of its own, in which call n fails,
-// 0 for none, and starts the service again until it is through.
+// failAt takes the graph through a pipeline of its own, in which call n fails, 0 for none, and
+// starts the service again until it is through.
 func failAt(t *testing.T, f failing, n int64) (results, int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -119,13 +121,13 @@ func failAt(t *testing.T, f failing, n int64) (results, int64) {
 	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = brokers, time.Second
 	cfg.Window.Time = 50 * time.Millisecond
 	cfg.Evaluate.HoldoutEdges, cfg.Evaluate.ProbeRates = 0, nil
-	cfg.Featurize.ProjectionDim, cfg.Featurize.PIFA.Dim, cfg.Train.Encoder = 24, 16, "linear"
+	cfg.Featurize.ProjectionDim, cfg.Embedding.Dim, cfg.Train.Encoder = 24, 16, "linear"
 	c, err := client.New(client.Options{Brokers: cfg.Kafka.Brokers})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := EnsureTopics(ctx, c, &cfg); err != nil {
+	if err := wiring.EnsureTopics(ctx, c, &cfg); err != nil {
 		t.Fatal(err)
 	}
 	tester := &Service{client: c}
@@ -152,7 +154,7 @@ func failAt(t *testing.T, f failing, n int64) (results, int64) {
 		r.Seq, r.EventTime = 0, 0 // windows close when they do; event times are those of sending
 		out.embeddings[id] = r
 	}
-	cut, err := stream.CurrentCut(ctx, store, cfg.Shards)
+	cut, err := commitlog.CurrentCut(ctx, store, cfg.Shards)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,8 @@ func failAt(t *testing.T, f failing, n int64) (results, int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out.rows[r.NodeID] = rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels, Deleted: r.Deleted}
+		out.rows[r.NodeID] = rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels,
+			Deleted: r.Deleted}
 	}
 	return out, counted
 }
@@ -212,8 +215,8 @@ func compare[V any](t *testing.T, what string, got, want map[string]V) {
 	}
 }
 
-// countingListener counts the requests that a broker gets, and breaks the
-// connection of one of them.
+// countingListener counts the requests that a broker gets, and breaks the connection of one of
+// them.
 type countingListener struct {
 	net.Listener
 	calls, cutAt atomic.Int64
@@ -228,8 +231,8 @@ func (l *countingListener) Accept() (net.Conn, error) {
 	return &countingConn{Conn: c, listener: l}, nil
 }
 
-// countingConn follows the requests on a connection: four bytes, big endian,
-// with the size of what follows, and that.
+// countingConn follows the requests on a connection: four bytes, big endian, with the size of what
+// follows, and that.
 type countingConn struct {
 	net.Conn
 	listener *countingListener

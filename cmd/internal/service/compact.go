@@ -6,25 +6,26 @@ import (
 	"math"
 	"time"
 
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
 
-// Pauses between looks at what there is to merge, and to remove. A window a
-// second fills the smallest block in about a minute.
+// Pauses between attempts to merge, and to remove what was merged. At a window a second the
+// smallest block fills in about a minute.
 const (
 	compactInterval = time.Minute
 	compactRemoval  = time.Hour
 )
 
-// compact merges a shard's rows now and then, and removes what was merged,
-// until ctx ends. Failing to do so is no reason to stop the shard.
+// compact merges a shard's rows in the background, and removes what was merged, until ctx ends. An
+// error does not stop the shard.
 func (s *Service) compact(ctx context.Context, shard int) error {
 	if !s.cfg.Compaction.Enabled {
 		return nil
 	}
 	log := s.log.With("shard", shard)
-	c := stream.NewCompactor(stream.CompactorOptions{Shard: shard, Store: s.store, Grace: s.cfg.Compaction.Grace, Log: s.log})
+	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: s.store, Grace: s.cfg.Compaction.Grace,
+		Log: s.log})
 	tick := time.NewTicker(compactInterval)
 	defer tick.Stop()
 	var removed time.Time
@@ -49,7 +50,7 @@ func (s *Service) compact(ctx context.Context, shard int) error {
 }
 
 // removeMerged removes merged rows that no generation in the store needs.
-func (s *Service) removeMerged(ctx context.Context, c *stream.Compactor, shard int) error {
+func (s *Service) removeMerged(ctx context.Context, c *commitlog.Compactor, shard int) error {
 	keep, err := s.oldestCut(ctx, shard)
 	if err != nil {
 		return err
@@ -61,8 +62,8 @@ func (s *Service) removeMerged(ctx context.Context, c *stream.Compactor, shard i
 	return err
 }
 
-// oldestCut is the oldest manifest of a shard that some generation was, or is
-// being, fitted up to; 0 before the first generation.
+// oldestCut returns the oldest manifest of a shard in the cut of any generation, ready or being
+// built; 0 before the first generation.
 func (s *Service) oldestCut(ctx context.Context, shard int) (int64, error) {
 	numbers, err := generation.Numbers(ctx, s.store)
 	if err != nil {
@@ -74,6 +75,8 @@ func (s *Service) oldestCut(ctx context.Context, shard int) (int64, error) {
 		switch {
 		case errors.Is(err, generation.ErrNone):
 			// Its build has not chosen a cut yet, or it has just been removed.
+		case errors.Is(err, generation.ErrDamaged):
+			return 0, nil // its cut is not known; it goes once a newer generation is ready
 		case err != nil:
 			return 0, err
 		default:

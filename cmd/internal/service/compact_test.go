@@ -18,9 +18,12 @@ func TestOldestCut(t *testing.T) {
 	}{
 		{"", "", 0},
 		{"generations/000003/vectorizer", "a build that begins", 0},
-		{"generations/000002/generation.json", `{"format": 1, "generation": 2, "status": "ready", "cut": {"0": 90, "1": 7}}`, 90},
-		{"generations/000001/generation.json", `{"format": 1, "generation": 1, "status": "ready", "cut": {"0": 40, "1": 9}}`, 40},
-		{"generations/000003/generation.json", `{"format": 1, "generation": 3, "status": "building", "cut": {"0": 95, "1": 11}}`, 40},
+		{"generations/000002/generation.json",
+			`{"format": 1, "generation": 2, "status": "ready", "cut": {"0": 90, "1": 7}}`, 90},
+		{"generations/000001/generation.json",
+			`{"format": 1, "generation": 1, "status": "ready", "cut": {"0": 40, "1": 9}}`, 40},
+		{"generations/000003/generation.json",
+			`{"format": 1, "generation": 3, "status": "building", "cut": {"0": 95, "1": 11}}`, 40},
 	} {
 		if step.key != "" {
 			if err := sink.PutBytes(t.Context(), s.store, step.key, []byte(step.doc)); err != nil {

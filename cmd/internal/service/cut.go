@@ -5,25 +5,24 @@ import (
 	"iter"
 
 	"giantstream/sink"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
 
-// Cut is a view of the commit log as a generation's source. It implements
-// generation.Source.
+// Cut is a view of the commit log as a generation's source. It implements generation.Source.
 type Cut struct {
 	store  sink.Store
 	shards int
-	cut    stream.Cut
+	cut    commitlog.Cut
 	hash   string
 }
 
-// SourceAt returns the given cut, or for nil the one at the heads of all shards now.
+// SourceAt returns the given cut, or for nil the cut at the newest manifests of all shards.
 func SourceAt(ctx context.Context, store sink.Store, shards int, at map[int]int64) (*Cut, error) {
 	if at != nil {
 		return &Cut{store: store, shards: shards, cut: at}, nil
 	}
-	cut, err := stream.CurrentCut(ctx, store, shards)
+	cut, err := commitlog.CurrentCut(ctx, store, shards)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +35,7 @@ func (c *Cut) Cut() map[int]int64 { return c.cut }
 // Rows yields the newest row of every node, shard by shard.
 func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
-		hasher := stream.NewGraphHasher()
+		hasher := commitlog.NewGraphHasher()
 		for shard := range c.shards {
 			for r, err := range c.cut.Facts(ctx, c.store, shard) {
 				if err != nil {

@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"giantstream/config"
-	"giantstream/ingest/broker"
-	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 )
@@ -42,28 +39,4 @@ func (s *Service) DeadLetters(ctx context.Context) (DeadLetterCount, error) {
 		count.ByCode[string(l.Code)]++
 	}
 	return count, nil
-}
-
-// Attach connects to the pipeline's cluster for a command that looks or
-// repairs. The embedded broker is started for as long as the command runs,
-// which needs that no other process has it. Call the returned function when done.
-func Attach(ctx context.Context, cfg *config.Config) (*client.Client, func() error, error) {
-	if !cfg.Kafka.Embedded() {
-		c, err := Connect(ctx, cfg)
-		return c, func() error { c.Close(); return nil }, err
-	}
-	b, err := broker.Start(broker.Options{Dir: cfg.Kafka.DataDir})
-	if err != nil {
-		return nil, nil, err
-	}
-	opts, err := clientOptions(cfg)
-	if err == nil {
-		opts.Brokers = b.Addrs()
-		var c *client.Client
-		if c, err = client.New(opts); err == nil {
-			return c, func() error { c.Close(); return b.Close() }, nil
-		}
-	}
-	_ = b.Close() // the first error is the one to report
-	return nil, nil, err
 }

@@ -1,15 +1,9 @@
-// Package service is the composition root: it wires broker, consumer group,
-// shards, followers and refresh into one process of a pipeline.
+// Package service is the composition root: it runs broker, consumer group, shards, followers and
+// refresh as one process of a pipeline.
 //
-//	s, err := service.Start(ctx, service.Options{Config: cfg, Store: store, Log: log})
-//	defer s.Close()
-//	err = s.Run(ctx)              // the service: until ctx ends
+// [Start] opens everything. [Service.Run] then serves until its context ends. To bring everything
+// up to date and stop instead, as run --until-idle and the quickstart do, call [Service.Drain],
+// [Service.UpToDate] and [Service.WaitPublished] in this order. [Service.Close] ends either.
 //
-// or, to bring everything up to date and stop (run --until-idle, quickstart):
-//
-//	err = s.Drain(ctx)            // all that was sent is committed
-//	doc, _, err := s.UpToDate(ctx) // a generation on it is ready
-//	err = s.WaitPublished(ctx)    // and its embeddings are on the sink topic
-//
-// It translates the configuration for the packages below, which do not know it.
+// Package wiring translates the configuration for the packages below, which do not know it.
 package service

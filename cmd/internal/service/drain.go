@@ -3,25 +3,26 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"giantstream/ingest/rekey"
-	"giantstream/stream"
+	"giantstream/ingest/repartition"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/shard"
 )
 
-// drainPoll is how often Drain and WaitPublished look: a few small requests
-// to the store per shard each time.
+// drainPoll is the interval at which Drain and WaitPublished look. Each look costs a few small
+// requests to the store per shard.
 const drainPoll = 200 * time.Millisecond
 
-// Drain returns once everything that was sent to the input topics before the
-// call is committed to the store, on whichever workers. Until then it asks
-// the shards of this process to commit as soon as they are caught up.
-//
-// Manifests that reach the end offsets of every topic, read after them, mean
-// that nothing more can come from within: only edges make mirror records, and
-// a shard flushes those before the manifest that covers the edges. Records that
-// are keyed anew count as open until they are copied.
+// Drain returns once everything that was sent to the input topics before the call is committed, by
+// any worker. Until then the shards of this process commit as soon as they have caught up. The end
+// offsets are read after the manifests. When the manifests reach them, the pipeline itself sends
+// nothing more: only edges make mirror records, and a shard flushes the mirror records before it
+// creates the manifest that covers the edges. Records of repartitioned topics count as open until
+// they are copied.
 func (s *Service) Drain(ctx context.Context) error {
+	s.finishing.Store(true)
 	s.draining.Add(1)
 	defer s.draining.Add(-1)
 	s.progress.Stage("ingest", 0)
@@ -34,17 +35,19 @@ func (s *Service) Drain(ctx context.Context) error {
 	})
 }
 
-// backlog returns how many input records the commit log covers, and how many
-// it does not cover yet.
+// backlog returns how many input records the commit log covers, and how many it does not cover yet.
 func (s *Service) backlog(ctx context.Context) (covered, open int64, err error) {
-	heads := make([]*stream.Manifest, s.cfg.Shards)
+	heads := make([]*commitlog.Manifest, s.cfg.Shards)
 	for p := range heads {
-		if heads[p], err = s.heads.get(ctx, s.store, p); err != nil {
+		if heads[p], err = s.logs.get(ctx, s.store, p); err != nil {
 			return 0, 0, err
 		}
 	}
+	if err = s.checkSources(ctx); err != nil {
+		return 0, 0, err
+	}
 	// What is copied by now is below the end offsets read after it.
-	if open, err = rekey.Lag(ctx, s.client, s.routes()); err != nil {
+	if open, err = repartition.Lag(ctx, s.client, s.routes()); err != nil {
 		return 0, 0, err
 	}
 	ends, err := s.client.EndOffsets(ctx, s.topics.Inputs()...)
@@ -55,31 +58,77 @@ func (s *Service) backlog(ctx context.Context) (covered, open int64, err error) 
 	if err != nil {
 		return 0, 0, err
 	}
+	if why := s.strayed(first, ends); why != "" {
+		return 0, 0, fmt.Errorf("%w: %s", shard.ErrPartitions, why)
+	}
+	ids, err := s.client.Identify(ctx, s.topics.Inputs()...)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, head := range heads {
+		if s.streams(head) {
+			open += s.accepted.pending(head)
+		}
+	}
 	for topic, partitions := range ends {
 		for p, end := range partitions {
-			next := first[topic][p] // what is before it is gone: nothing to wait for
-			if heads[p] != nil {
-				next = max(next, heads[p].Next[topic])
-			}
-			covered += next - first[topic][p]
-			open += max(0, end-next)
+			c, o := coverage(heads[p], topic, ids[topic].ID, first[topic][p], end)
+			covered, open = covered+c, open+o
 		}
 	}
 	return covered, open, nil
 }
 
-// WaitPublished returns once the embeddings of the current generation and of
-// everything committed so far are acknowledged by the sink topic.
+// streams reports whether this process will write the next manifest of a shard, as far as it knows.
+func (s *Service) streams(head *commitlog.Manifest) bool {
+	if head == nil || !s.roles.Stream {
+		return false
+	}
+	here := s.watches.all()
+	return len(here) == 0 || slices.ContainsFunc(here, func(w watchState) bool { return w.shard == head.Shard })
+}
+
+// coverage returns how many records of a partition with the offsets [first, end) the head covers,
+// and how many it does not. A head that was read from another topic covers none of them. One that
+// stands beyond the end was read from another topic, too, whatever its id: what is open is then at
+// least 1, until its shard has found out.
+func coverage(head *commitlog.Manifest, topic, id string, first, end int64) (covered, open int64) {
+	next := first // earlier records are deleted
+	if head != nil {
+		in := head.Inputs[topic]
+		at := head.Next[topic] - in.Base
+		if in.ID != "" && id != "" && in.ID != id || at > end {
+			return 0, max(1, end-first)
+		}
+		next = max(next, at)
+	}
+	return next - first, end - next
+}
+
+// WaitPublished returns once the embeddings of the current generation and of everything committed
+// so far are acknowledged by the sink topic. If the generation's embeddings turn out to be damaged, it first
+// brings the embeddings up to date again, with a new generation.
 func (s *Service) WaitPublished(ctx context.Context) error {
 	g := s.serving.number()
 	s.progress.Stage("publish embeddings", 0)
 	return s.poll(ctx, "wait for embeddings", func() (bool, error) {
+		if g > 0 && s.damaged.Load() >= g {
+			if _, _, err := s.UpToDate(ctx); err != nil {
+				return false, err
+			}
+			if g = s.serving.number(); s.damaged.Load() >= g {
+				return false, fmt.Errorf("generation %d is damaged, and no other could be built in its place", g)
+			}
+		}
 		behind, err := s.unpublished(ctx, g)
+		if err == nil && behind > 0 {
+			err = s.blocked.take()
+		}
 		return behind == 0, err
 	})
 }
 
-// poll asks until the answer is yes, the context ends or the service fails.
+// poll calls done until it returns true, the context ends or the service fails.
 func (s *Service) poll(ctx context.Context, what string, done func() (bool, error)) error {
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
@@ -104,20 +153,32 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// unpublished counts the shards whose embeddings lag behind.
+// unpublished counts the shards whose embeddings lag behind, or are not in the topic that they are
+// to be in.
 func (s *Service) unpublished(ctx context.Context, g int64) (behind int, err error) {
+	topic, err := s.sinkTopic(ctx)
+	if err != nil {
+		return 0, err
+	}
 	for p := range s.cfg.Shards {
-		head, err := s.heads.get(ctx, s.store, p)
+		head, err := s.logs.get(ctx, s.store, p)
 		if err != nil {
 			return 0, err
 		}
-		at, err := stream.LoadPublished(ctx, s.store, p)
+		at, err := commitlog.LoadPublished(ctx, s.store, p)
 		if err != nil {
 			return 0, err
 		}
-		if at.Generation < g || head != nil && at.Seq < head.Seq {
+		elsewhere := g > 0 && (at.Topic == "" || at.Gone(topic) != "")
+		if elsewhere || at.Generation < g || head != nil && at.Seq < head.Seq || s.reformats(p, at) {
 			behind++
 		}
 	}
 	return behind, nil
+}
+
+// reformats says whether this process publishes a shard's current embeddings again, in another format.
+func (s *Service) reformats(shard int, at commitlog.Published) bool {
+	model := s.serving.model(shard)
+	return s.roles.Embed && model != nil && model.Reformats(at)
 }

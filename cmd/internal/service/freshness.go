@@ -4,17 +4,16 @@ import (
 	"context"
 	"time"
 
+	"giantstream/ingest/embeddingtopic"
 	"giantstream/sink/embedding"
 )
 
-// timedPublisher notes how old changes are when the sink topic has their
-// embeddings.
+// timedPublisher measures the age of changes when the sink topic acknowledges their embeddings.
 type timedPublisher struct {
-	publisher *embedding.Publisher
+	publisher *embeddingtopic.Publisher
 	metrics   *metrics
-	// cut is the newest manifest of the shard that the current generation was
-	// made of. What it covers is published once more with the generation,
-	// which is no change.
+	// cut returns the newest manifest of the shard that the current generation covers. What that
+	// manifest covers is published again with the generation; it has not changed.
 	cut func() int64
 }
 

@@ -2,20 +2,33 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// serveHTTP answers /metrics, /healthz (nothing that a restart would mend is
-// wrong) and /readyz (this process does its part) until ctx ends.
+// Bounds of the HTTP server, whose clients ask for a page now and then.
+const (
+	httpReadTime   = 10 * time.Second // of a request, headers included
+	httpWriteTime  = 30 * time.Second // of an answer
+	httpIdleTime   = 2 * time.Minute  // of a connection between requests
+	httpHeaderSize = 16 << 10         // bytes
+)
+
+// serveHTTP answers /metrics, /healthz (the process need not be restarted) and /readyz (the process
+// can do its work) until ctx ends. With http.token, /metrics asks for it. The health checks do not:
+// orchestrators call them without credentials, and errors in them name objects, no texts.
 func (s *Service) serveHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
+		promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok", s.unhealthy()) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
@@ -26,7 +39,8 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("http.listen: %w; choose another address, or \"\" for none", err)
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: mux, ReadTimeout: httpReadTime, WriteTimeout: httpWriteTime,
+		IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // metrics have no work in flight to save
 	defer stop()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -35,7 +49,26 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 	return nil
 }
 
-// answer is 200, or 503 with the reason.
+// authorized passes on requests that bear the token; "" passes on all. The comparison takes the same
+// time wherever the tokens differ, and of whatever length they are.
+func authorized(token string, next http.Handler) http.Handler {
+	if token == "" {
+		return next
+	}
+	want := sha256.Sum256([]byte(token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		have := sha256.Sum256([]byte(given))
+		if subtle.ConstantTimeCompare(have[:], want[:]) != 1 || !bearer {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "this page asks for the token of http.token", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// answer responds with 200, or with 503 and the reason.
 func answer(w http.ResponseWriter, good, bad string) {
 	if bad != "" {
 		http.Error(w, "not "+good+": "+bad, http.StatusServiceUnavailable)

@@ -18,6 +18,7 @@ import (
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
+	"giantstream/stream/commitlog"
 )
 
 // get asks the service's HTTP.
@@ -69,6 +70,56 @@ func listen(t *testing.T) func(*config.Config) {
 	return func(c *config.Config) { c.HTTP.Listen = addr }
 }
 
+// With a token, metrics are for those who have it. Health checks are open.
+func TestMetricsAskForTheToken(t *testing.T) {
+	_, cfg := testService(t, &memstore.Store{}, listen(t), func(c *config.Config) { c.HTTP.Token = "s3cret" })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	for header, want := range map[string]int{
+		"": 401, "Bearer": 401, "Bearer ": 401, "Bearer s3cre": 401, "Bearer s3cret2": 401, "s3cret": 401,
+		"Basic s3cret": 401, "Bearer s3cret": 200,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.HTTP.Listen+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header != "" {
+			req.Header.Set("Authorization", header)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err := errors.Join(err, res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != want || want != 200 && strings.Contains(string(body), "giantstream_") {
+			t.Errorf("%q: %d, want %d\n%.200s", header, res.StatusCode, want, body)
+		}
+	}
+}
+
+// A client that sends more headers than any scraper does is turned away.
+func TestHTTPBoundsWhatItReads(t *testing.T) {
+	_, cfg := testService(t, &memstore.Store{}, listen(t))
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.HTTP.Listen+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Long", strings.Repeat("x", 1<<20))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return // the connection was closed
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
 func TestMetricsAndProbesTellWhatTheServiceDoes(t *testing.T) {
 	s, cfg := testService(t, &memstore.Store{}, listen(t))
 	produceGraph(t, s, cfg)
@@ -79,7 +130,8 @@ func TestMetricsAndProbesTellWhatTheServiceDoes(t *testing.T) {
 	if _, _, err := s.UpToDate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": text(0, 2)}})
+	produce(t, s, cfg.Kafka.Topics.Nodes,
+		map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": text(0, 2)}})
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +167,8 @@ func TestMetricsAndProbesTellWhatTheServiceDoes(t *testing.T) {
 		{"go_goroutines", "", 1, 1e6},
 	} {
 		if got, found := sum(t, text, want.name, want.labels); !found || got < want.least || got > want.most {
-			t.Errorf("%s{%s} is %v (found: %v), want %v to %v", want.name, want.labels, got, found, want.least, want.most)
+			t.Errorf("%s{%s} is %v (found: %v), want %v to %v",
+				want.name, want.labels, got, found, want.least, want.most)
 		}
 	}
 	names := regexp.MustCompile(`(?m)^# TYPE (giantstream_\S+)`).FindAllStringSubmatch(text, -1)
@@ -145,7 +198,7 @@ func TestAServiceIsNotReadyWhileItsStoreOrAShardIsNot(t *testing.T) {
 	})
 
 	// A shard that does not get to what is committed.
-	_, done := s.watches.open(99, map[string]int64{"nodes": 5})
+	_, done := s.watches.open(99, &commitlog.Manifest{Next: map[string]int64{"nodes": 5}})
 	if code, body := get(t, cfg, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "shard 99") {
 		t.Errorf("%d %s with a shard that is being restored", code, body)
 	}

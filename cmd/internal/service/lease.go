@@ -11,7 +11,7 @@ import (
 	"giantstream/sink/lease"
 )
 
-// RefreshLease names the lease of whoever builds a generation.
+// RefreshLease is the name of the lease that a process holds while it builds a generation.
 const RefreshLease = "refresh"
 
 func refreshLease(store sink.Store, log *slog.Logger) (*lease.Lease, error) {
@@ -19,18 +19,18 @@ func refreshLease(store sink.Store, log *slog.Logger) (*lease.Lease, error) {
 		Process: processID(), Ended: processEnded, Log: log})
 }
 
-// HoldRefresh takes the refresh lease for a command that builds by hand. While
-// another process holds it, it waits until that one has shown to be alive,
-// which is an error, or has been silent for long enough to be taken for dead.
+// HoldRefresh takes the refresh lease for a command that builds a generation by hand. If another
+// process holds it, HoldRefresh waits until that process shows a sign of life, which is an error,
+// or has been silent for so long that it counts as dead.
 func HoldRefresh(ctx context.Context, store sink.Store, log *slog.Logger) (*lease.Held, error) {
 	l, err := refreshLease(store, log)
 	if err != nil {
 		return nil, err
 	}
-	return holdOrTell(ctx, l, time.Second, log)
+	return acquireLease(ctx, l, time.Second, log)
 }
 
-func holdOrTell(ctx context.Context, l *lease.Lease, poll time.Duration, log *slog.Logger) (*lease.Held, error) {
+func acquireLease(ctx context.Context, l *lease.Lease, poll time.Duration, log *slog.Logger) (*lease.Held, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for waiting := false; ; waiting = true {
@@ -40,9 +40,11 @@ func holdOrTell(ctx context.Context, l *lease.Lease, poll time.Duration, log *sl
 		case !errors.As(err, &by):
 			return held, err
 		case by.Seen:
-			return nil, fmt.Errorf("another process is building a generation: %w; wait until it is ready ('giantstream status'), or stop that process", err)
+			return nil, fmt.Errorf("another process is building a generation: %w; "+
+				"wait until it is ready ('giantstream status'), or stop that process", err)
 		case !waiting:
-			log.Warn("another process seems to be building a generation; looking whether it is alive", "holder", by.Holder)
+			log.Warn("another process seems to be building a generation; looking whether it is alive",
+				"holder", by.Holder)
 		}
 		select {
 		case <-ctx.Done():

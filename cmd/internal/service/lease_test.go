@@ -17,8 +17,8 @@ import (
 	"giantstream/train/generation"
 )
 
-// contender is another process's view of the refresh lease; one that is
-// impatient takes every other holder for dead.
+// contender is another process's view of the refresh lease; one that is impatient takes every other
+// holder for dead.
 func contender(t *testing.T, store sink.Store, impatient bool) *lease.Lease {
 	t.Helper()
 	l, err := lease.New(lease.Options{Store: store, Name: RefreshLease, Holder: "another",
@@ -76,8 +76,8 @@ func TestOfTwoWorkersOneBuildsAndBothServe(t *testing.T) {
 	}
 }
 
-// A builder that is taken for dead while it builds writes nothing more, and
-// what it has begun is finished by others.
+// A builder that is taken for dead while it builds writes nothing more, and what it has begun is
+// finished by others.
 func TestABuilderThatLostItsLeaseStops(t *testing.T) {
 	var (
 		during func() // at the first write of the tree
@@ -140,7 +140,7 @@ func TestACommandIsToldWhoBuilds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = holdOrTell(t.Context(), command, time.Millisecond, log)
+	_, err = acquireLease(t.Context(), command, time.Millisecond, log)
 	if !errors.Is(err, lease.ErrHeld) || !strings.Contains(err.Error(), "held by another") {
 		t.Errorf("error %v", err)
 	}
@@ -150,7 +150,7 @@ func TestACommandIsToldWhoBuilds(t *testing.T) {
 	if _, err := contender(t, store, false).Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	held, err := holdOrTell(t.Context(), command, time.Millisecond, log)
+	held, err := acquireLease(t.Context(), command, time.Millisecond, log)
 	if err != nil {
 		t.Fatal(err)
 	}

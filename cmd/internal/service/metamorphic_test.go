@@ -14,18 +14,19 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/client"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
 
-// How records come in, and by whom and in what portions they are worked on,
-// shows nowhere: not in the graph, not in the rows, not in the embeddings.
+// How records come in, and by whom and in what portions they are worked on, shows nowhere: not in
+// the graph, not in the rows, not in the embeddings.
 func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a dozen pipelines")
@@ -38,7 +39,8 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 		backfill        bool
 		order           string // of the records: as written, reversed, shuffled
 	}
-	plain := variant{workers: 1, shards: 2, window: config.Window{Changes: 50, Bytes: 1 << 20, Time: 100 * time.Millisecond}}
+	plain := variant{workers: 1, shards: 2, window: config.Window{Changes: 50, Bytes: 1 << 20,
+		Time: 100 * time.Millisecond}}
 	with := func(name string, change func(*variant)) variant {
 		v := plain
 		v.name = name
@@ -49,16 +51,23 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 		with("plain", func(*variant) {}),
 		with("windows of one change", func(v *variant) { v.window.Changes = 1 }),
 		with("windows of a kilobyte", func(v *variant) { v.window.Bytes = 1 << 10 }),
-		with("one window for all", func(v *variant) { v.window = config.Window{Changes: 1e6, Bytes: 1 << 30, Time: time.Hour} }),
+		with("one window for all", func(v *variant) {
+			v.window = config.Window{Changes: 1e6, Bytes: 1 << 30,
+				Time: time.Hour}
+		}),
 		with("one shard", func(v *variant) { v.shards = 1 }),
 		with("two workers", func(v *variant) { v.workers = 2 }),
 		with("three workers, five shards", func(v *variant) { v.workers, v.shards = 3, 5 }),
 		with("restarted once", func(v *variant) { v.restarts = 1 }),
 		with("restarted four times, two workers", func(v *variant) { v.restarts, v.workers = 4, 2 }),
 		with("backfill", func(v *variant) { v.backfill = true }),
-		with("backfill, restarted, large windows", func(v *variant) { v.backfill, v.restarts, v.window.Changes = true, 2, 1e6 }),
+		with("backfill, restarted, large windows", func(v *variant) {
+			v.backfill, v.restarts, v.window.Changes = true, 2,
+				1e6
+		}),
 		with("reversed", func(v *variant) { v.order = "reversed" }),
-		with("shuffled, two workers, restarted", func(v *variant) { v.order, v.workers, v.restarts = "shuffled", 2, 1 }),
+		with("shuffled, two workers, restarted",
+			func(v *variant) { v.order, v.workers, v.restarts = "shuffled", 2, 1 }),
 	}
 	var want portrait
 	for i, v := range variants {
@@ -79,10 +88,10 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 				cfg.Window = v.window
 				cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
 				cfg.Evaluate.HoldoutEdges, cfg.Evaluate.ProbeRates = 0, nil
-				cfg.Featurize.ProjectionDim, cfg.Featurize.PIFA.Dim, cfg.Train.Encoder = 24, 16, "linear"
+				cfg.Featurize.ProjectionDim, cfg.Embedding.Dim, cfg.Train.Encoder = 24, 16, "linear"
 				crew[i] = cfg
 			}
-			if err := EnsureTopics(t.Context(), c, &crew[0]); err != nil {
+			if err := wiring.EnsureTopics(t.Context(), c, &crew[0]); err != nil {
 				t.Fatal(err)
 			}
 			statements := statementsOfAGraph()
@@ -138,8 +147,8 @@ type statement struct {
 	Deleted bool   `json:"deleted,omitempty"`
 }
 
-// statementsOfAGraph are several about many nodes and edges, some of which go
-// and some of which come back.
+// statementsOfAGraph are several about many nodes and edges, some of which go and some of which
+// come back.
 func statementsOfAGraph() []statement {
 	random := rand.New(rand.NewPCG(4, 4))
 	var all []statement
@@ -173,8 +182,7 @@ func startAll(t *testing.T, crew []config.Config, store *memstore.Store) []*Serv
 	return all
 }
 
-// finish brings everything up to date, as `run --until-idle` does in each
-// process of a pipeline.
+// finish brings everything up to date, as `run --until-idle` does in each process of a pipeline.
 func finish(t *testing.T, services []*Service) {
 	t.Helper()
 	done := make(chan error, len(services))
@@ -246,7 +254,7 @@ func backfillStatements(t *testing.T, cfg *config.Config, c *client.Client, stat
 			t.Fatal(err)
 		}
 	}
-	if _, err := Backfill(t.Context(), cfg, c, inputs[0], inputs[1], nil); err != nil {
+	if _, err := wiring.Backfill(t.Context(), cfg, c, inputs[0], inputs[1], nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -272,7 +280,7 @@ func portray(t *testing.T, cfg *config.Config, c *client.Client, store *memstore
 		}
 		p.embeddings[id] = r
 	}
-	cut, err := stream.CurrentCut(t.Context(), store, cfg.Shards)
+	cut, err := commitlog.CurrentCut(t.Context(), store, cfg.Shards)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,36 +7,40 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"giantstream/featurize/tfidf"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
-	"giantstream/stream"
-	"giantstream/train/generation"
+	"giantstream/stream/commitlog"
 )
 
-// metrics are what /metrics shows. Names follow Prometheus' conventions. The
-// table in docs/OPERATIONS.md says what they are good for.
+// metrics are served at /metrics. Names follow Prometheus' conventions. A table in
+// docs/OPERATIONS.md says what each is for.
 type metrics struct {
 	registry      *prometheus.Registry
 	feed          feed.Metrics
 	manifests     prometheus.Counter
 	rows          prometheus.Counter
+	superseded    prometheus.Counter
 	shardRestarts prometheus.Counter
+	setAside      prometheus.Counter
 	restore       prometheus.Histogram
 	// Copies of shards' states in the store.
 	checkpoints, checkpointFailures, checkpointBytes prometheus.Counter
 	published                                        prometheus.Counter
 	freshness                                        prometheus.Histogram
 	generation                                       prometheus.Gauge
+	shortfalls, refused, damaged                     prometheus.Gauge
 	building                                         prometheus.Gauge
 	refreshFailed                                    prometheus.Counter
-	// unknownLabels counts in whichever generation is served.
+	// unknownLabels counts in the generation that is served.
 	unknownLabels atomic.Int64
-	ngrams        generation.NGramCount
+	ngrams        tfidf.NGramCount
 }
 
 func newMetrics() *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		m.registry.MustRegister(c)
@@ -54,18 +58,34 @@ func newMetrics() *metrics {
 	}
 	m.manifests = counter("giantstream_manifests_committed_total", "Windows committed by this process.")
 	m.rows = counter("giantstream_rows_committed_total", "Rows committed by this process.")
+	m.superseded = counter("giantstream_statements_superseded_total",
+		"Statements about a node or an edge that lost to one with a later event time.")
 	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
-	m.restore = histogram("giantstream_shard_restore_seconds", "How long shards that came to this process took until their state had all that was committed.",
+	m.setAside = counter("giantstream_states_set_aside_total",
+		"Local states that were damaged, set aside and built again.")
+	m.restore = histogram("giantstream_shard_restore_seconds",
+		"How long shards that came to this process took until their state had all that was committed.",
 		0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600)
 	m.checkpoints = counter("giantstream_checkpoints_total", "Copies of shards' states that are complete in the store.")
-	m.checkpointFailures = counter("giantstream_checkpoint_failures_total", "Attempts to copy a shard's state to the store that failed.")
-	m.checkpointBytes = counter("giantstream_checkpoint_bytes_total", "Bytes uploaded for copies of shards' states, those of failed attempts included.")
-	m.published = counter("giantstream_embeddings_published_total", "Embeddings and tombstones acknowledged by the sink topic.")
-	m.freshness = histogram("giantstream_embedding_freshness_seconds", "From a change's event time until the sink topic has acknowledged its embedding.",
+	m.checkpointFailures = counter("giantstream_checkpoint_failures_total",
+		"Attempts to copy a shard's state to the store that failed.")
+	m.checkpointBytes = counter("giantstream_checkpoint_bytes_total",
+		"Bytes uploaded for copies of shards' states, those of failed attempts included.")
+	m.published = counter("giantstream_embeddings_published_total",
+		"Embeddings and tombstones acknowledged by the sink topic.")
+	m.freshness = histogram("giantstream_embedding_freshness_seconds",
+		"From a change's event time until the sink topic has acknowledged its embedding.",
 		0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 7200)
 	m.generation = gauge("giantstream_generation", "The generation being served, 0 before the first.")
+	m.shortfalls = gauge("giantstream_generation_shortfalls",
+		"Figures in which the encoder of the generation being served is worse than text alone on held-out data.")
+	m.refused = gauge("giantstream_generation_refused",
+		"The newest generation, if refresh.quality_gate has refused it and an older one keeps serving; else 0.")
+	m.damaged = gauge("giantstream_generation_damaged",
+		"The newest generation, if it is damaged in the store and none has replaced it yet; else 0.")
 	m.building = gauge("giantstream_refresh_building", "1 while this process builds a generation.")
-	m.refreshFailed = counter("giantstream_refresh_failures_total", "Builds of a generation that failed in this process.")
+	m.refreshFailed = counter("giantstream_refresh_failures_total",
+		"Builds of a generation that failed in this process.")
 	for name, c := range map[string]struct {
 		help string
 		load func() int64
@@ -75,26 +95,29 @@ func newMetrics() *metrics {
 		"giantstream_offsets_lost_total": {"Offsets deleted from a topic before they were read.", m.feed.Lost.Load},
 		"giantstream_fetch_retries_total": {"Reads from brokers and schema registry that failed and were tried again.",
 			m.feed.Retries.Load},
-		"giantstream_labels_unknown_total": {"Labels of rows built by this process that are in no cluster of the generation served: newer than it, deleted or isolated.",
+		"giantstream_labels_unknown_total": {"Labels of rows built by this process that are in no cluster of " +
+			"the generation served: newer than it, deleted or isolated.",
 			m.unknownLabels.Load},
-		"giantstream_ngrams_total":         {"N-grams of the texts of rows built by this process.", m.ngrams.Total},
-		"giantstream_ngrams_unknown_total": {"Those of them that are no features of the generation served.", m.ngrams.Unknown},
+		"giantstream_ngrams_total": {"N-grams of the texts of rows built by this process.", m.ngrams.Total},
+		"giantstream_ngrams_unknown_total": {"Those of them that are no features of the generation served.",
+			m.ngrams.Unknown},
 	} {
 		m.counterOf(prometheus.CounterOpts{Name: name, Help: c.help}, c.load)
 	}
 	for _, code := range decode.Codes() {
-		m.counterOf(prometheus.CounterOpts{Name: "giantstream_dead_letters_total", Help: "Records sent to the dead-letter topic, by code.",
+		m.counterOf(prometheus.CounterOpts{Name: "giantstream_dead_letters_total",
+			Help:        "Records sent to the dead-letter topic, by code.",
 			ConstLabels: prometheus.Labels{"code": string(code)}}, func() int64 { return m.feed.Letters(code) })
 	}
 	return m
 }
 
-// counterOf shows a count that is kept elsewhere.
+// counterOf registers a counter that is kept elsewhere.
 func (m *metrics) counterOf(o prometheus.CounterOpts, load func() int64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(o, func() float64 { return float64(load()) }))
 }
 
-func (m *metrics) committed(c *stream.Manifest) {
+func (m *metrics) committed(c *commitlog.Manifest) {
 	m.manifests.Inc()
 	m.rows.Add(float64(c.Rows))
 }
@@ -108,20 +131,28 @@ func (m *metrics) checkpointed(uploaded int64, err error) {
 	m.checkpoints.Inc()
 }
 
-// shardCollector shows the shards that this process has at the moment. It
-// asks nobody: what it shows is what their loops have noted.
+// shardCollector collects metrics of the shards that this process has. It reads their watches and
+// makes no requests.
 type shardCollector struct{ watches *watches }
 
 var (
-	descAssigned  = prometheus.NewDesc("giantstream_shards_assigned", "Shards that this process has.", nil, nil)
-	descRestoring = prometheus.NewDesc("giantstream_shard_restoring", "1 while the shard's state lacks some of what is committed.", []string{"shard"}, nil)
-	descAge       = prometheus.NewDesc("giantstream_window_age_seconds", "How long the shard's oldest uncommitted change has waited.", []string{"shard"}, nil)
-	descLag       = prometheus.NewDesc("giantstream_lag_records", "Records of the shard's partition of a topic that its manifests do not cover.", []string{"topic", "shard"}, nil)
+	descAssigned = prometheus.NewDesc("giantstream_shards_assigned", "Shards that this process has.", nil, nil)
+	descStopped  = prometheus.NewDesc("giantstream_shards_stopped",
+		"Shards that have failed and are not yet ready again.", nil, nil)
+	descRestoring = prometheus.NewDesc("giantstream_shard_restoring",
+		"1 while the shard's state lacks some of what is committed.", []string{"shard"}, nil)
+	descAge = prometheus.NewDesc("giantstream_window_age_seconds",
+		"How long the shard's oldest uncommitted change has waited.", []string{"shard"}, nil)
+	descLag = prometheus.NewDesc("giantstream_lag_records",
+		"Records of the shard's partition of a topic that its manifests do not cover.", []string{"topic", "shard"}, nil)
+	descLost = prometheus.NewDesc("giantstream_lost_records",
+		"Offsets of a topic whose records are lost to the shard, and whose loss nobody has accepted.",
+		[]string{"topic", "shard"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descAssigned, descRestoring, descAge, descLag} {
+	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descRestoring, descAge, descLag, descLost} {
 		out <- d
 	}
 }
@@ -133,6 +164,7 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	all := c.watches.all()
 	gauge(descAssigned, float64(len(all)))
+	gauge(descStopped, float64(len(c.watches.failures())))
 	for _, s := range all {
 		shard := strconv.Itoa(s.shard)
 		restoring := 1.0
@@ -141,6 +173,9 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(descRestoring, restoring, shard)
 		gauge(descAge, s.windowAge.Seconds(), shard)
+		for topic, lost := range s.lost {
+			gauge(descLost, float64(lost), topic, shard)
+		}
 		for topic, lag := range s.lag {
 			gauge(descLag, float64(lag), topic, shard)
 		}

@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"giantstream/sink"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 )
 
-// orphanInterval is how often a shard's owner looks for rows that no manifest
-// names: they cost space and nothing else.
+// orphanInterval is the pause between searches for rows that no manifest names. Such rows only cost
+// space.
 const orphanInterval = time.Hour
 
-// removeOrphans removes a shard's orphans now and then until ctx ends. Failing
-// to do so is no reason to stop the shard.
+// removeOrphans removes a shard's orphans, every orphanInterval until ctx ends. An error does not
+// stop the shard.
 func (s *Service) removeOrphans(ctx context.Context, shard int) error {
 	log := s.log.With("shard", shard)
-	orphans := stream.NewOrphans(s.store, shard)
+	orphans := commitlog.NewOrphans(s.store, shard)
 	tick := time.NewTicker(orphanInterval)
 	defer tick.Stop()
 	for {
@@ -37,11 +37,11 @@ func (s *Service) removeOrphans(ctx context.Context, shard int) error {
 	}
 }
 
-// probeAge is when the object of a probe is left over for sure: one in use
-// lives for seconds, and clocks of a store and its users agree within minutes.
+// probeAge is the age at which the object of a probe is certainly left over. A probe takes seconds,
+// and the clocks of a store and its users agree within minutes.
 const probeAge = time.Hour
 
-// removeProbes removes what probes of processes that died have left.
+// removeProbes removes the objects that probes of killed processes have left.
 func (s *Service) removeProbes(ctx context.Context) {
 	if err := sink.RemoveProbes(ctx, s.store, time.Now().Add(-probeAge)); err != nil {
 		s.log.Warn("left-over probe objects not removed; the next start tries again", "error", err)

@@ -10,9 +10,17 @@ import (
 	"syscall"
 )
 
-// processID identifies this process among all that ever run on this machine:
-// boot, pid namespace, pid, start time. It is "" where the system (other than
-// Linux) does not tell.
+// writerName names this process in manifests and leases, for their readers.
+func writerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// processID identifies this process among all that ever run on this machine: boot, pid namespace,
+// pid, start time. It is "" where the system does not provide these (other than Linux).
 func processID() string {
 	place := processPlace()
 	started, err := processStart(os.Getpid())
@@ -22,7 +30,7 @@ func processID() string {
 	return fmt.Sprintf("%s/%d/%s", place, os.Getpid(), started)
 }
 
-// processPlace is within what pids are unique: this boot, this namespace.
+// processPlace is the scope in which pids are unique: this boot and this pid namespace.
 func processPlace() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -35,8 +43,8 @@ func processPlace() string {
 	return strings.TrimSpace(string(boot)) + "/" + strings.Trim(namespace, "pid:[]")
 }
 
-// processEnded reports whether the process that another called processID for
-// has certainly ended. Of processes of other machines nothing is certain.
+// processEnded reports whether the process with this id has certainly ended. It is false for
+// processes of other machines, about which nothing is known.
 func processEnded(id string) bool {
 	parts := strings.Split(id, "/")
 	if len(parts) != 4 || strings.Join(parts[:2], "/") != processPlace() {
@@ -58,15 +66,15 @@ func processEnded(id string) bool {
 	return err == nil && started != parts[3]
 }
 
-// processStart returns when a process was started, in clock ticks since boot,
-// or "ended" for one that its parent has not yet taken notice of.
+// processStart returns when a process was started, in clock ticks since boot, or "ended" for a
+// zombie.
 func processStart(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	// "pid (command) state …": the command may hold anything, the rest is
-	// split by spaces; proc(5) counts state as field 3, the start time as 22.
+	// "pid (command) state …": the command may hold anything, the rest is split by spaces; proc(5)
+	// counts state as field 3, the start time as 22.
 	_, rest, _ := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(" "))
 	fields := bytes.Fields(rest)
 	if len(fields) < 20 {

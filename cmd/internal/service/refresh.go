@@ -4,31 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"giantstream/config"
-	"giantstream/sink"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/sink/lease"
-	"giantstream/train"
 	"giantstream/train/generation"
 )
 
-// refreshPoll is how often the service looks whether a new generation is due.
+// refreshPoll is the interval at which the service checks whether a new generation is due.
 const refreshPoll = 2 * time.Second
 
-// Run serves until ctx ends or the service fails: embeddings follow the
-// changes, and a new generation starts by itself once enough has changed
-// (refresh.min_changes, refresh.max_age), in whichever process of the pipeline
-// gets the refresh lease first. While it trains, the current one keeps serving.
+// Run serves until ctx ends or the service fails: embeddings follow the changes, and a new
+// generation starts by itself once enough has changed (refresh.min_changes, refresh.max_age), in
+// whichever process of the pipeline gets the refresh lease first. While it trains, the current one
+// keeps serving.
 func (s *Service) Run(ctx context.Context) error {
 	const first, longest = 10 * time.Second, 10 * time.Minute
 	pause, again := first, time.Time{} // the next pause after a failure; no refresh before again
 	tick := time.NewTicker(refreshPoll)
 	defer tick.Stop()
 	for {
-		// Another process, or a command, may have finished a generation; it
-		// is served even while this process waits to try again itself.
+		// Another process, or a command, may have finished a generation. It is served even while
+		// this process waits for its next attempt.
 		if err := s.loadCurrent(ctx); err != nil {
 			s.log.Warn("cannot look for a newer generation, trying again", "in", refreshPoll, "error", err)
 		} else if s.roles.Refresh && !time.Now().Before(again) {
@@ -37,7 +34,7 @@ func (s *Service) Run(ctx context.Context) error {
 				pause = first
 			case ctx.Err() != nil:
 			case errors.Is(err, generation.ErrTooFew):
-				s.log.Info("nothing to learn from yet", "retry_in", first, "reason", err)
+				s.log.Info("too few texts for a generation yet", "retry_in", first, "reason", err)
 				again = time.Now().Add(first)
 			default:
 				s.metrics.refreshFailed.Inc()
@@ -73,63 +70,90 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 	if unfinished != nil {
 		return true, becauseUnfinished, nil
 	}
-	changes, nodes, err := s.changes(ctx)
+	if why := s.becauseDamaged(); why != "" {
+		return true, why, nil
+	}
+	changes, nodes, edges, err := s.changes(ctx)
 	if err != nil || changes == 0 {
 		return false, "", err
 	}
-	current := s.serving.current.Load()
-	if current == nil {
+	newest := s.newest()
+	if newest == nil {
 		if nodes < int64(s.cfg.Refresh.MinNodes) {
 			return false, "", nil
 		}
-		// The first generation waits for the backlog: fitted on half a
-		// catalog it would be thrown away at once.
+		// The first generation waits for the backlog: one that is fitted on half a catalog would be
+		// replaced at once.
 		_, open, err := s.backlog(ctx)
 		return err == nil && open == 0, fmt.Sprintf("%d nodes and no generation yet", nodes), err
+	}
+	if firstLinks(newest, edges) {
+		// As for the first generation: one on half of the links would be replaced at once.
+		_, open, err := s.backlog(ctx)
+		return err == nil && open == 0, fmt.Sprintf("the first links since generation %d, which is of the texts alone",
+			newest.Generation), err
 	}
 	need := s.cfg.Refresh.MinChanges
 	if need < 1 {
 		need *= float64(nodes)
 	}
-	age := time.Since(current.Doc.Created)
+	age := time.Since(newest.Created)
 	switch {
 	case float64(changes) >= need:
-		return true, fmt.Sprintf("%d rows changed since generation %d", changes, current.Doc.Generation), nil
+		return true, fmt.Sprintf("%d rows changed since generation %d", changes, newest.Generation), nil
 	case age >= s.cfg.Refresh.MaxAge:
-		return true, fmt.Sprintf("generation %d is %s old", current.Doc.Generation, age.Round(time.Second)), nil
+		return true, fmt.Sprintf("generation %d is %s old", newest.Generation, age.Round(time.Second)), nil
 	}
 	return false, "", nil
 }
 
-// changes counts the rows committed since the current generation's cut (since
-// the beginning, without one), and the live nodes.
-func (s *Service) changes(ctx context.Context) (changed, nodes int64, err error) {
-	var cut map[int]int64
+// firstLinks says whether a generation was built before the graph had its first edge. Where it had
+// edges to nodes that did not exist, more of these are no news: the usual rules apply.
+func firstLinks(doc *generation.Doc, edges int64) bool {
+	return doc.TextOnly != "" && doc.Graph.Links == 0 && doc.Graph.Dangling == 0 && edges > 0
+}
+
+// newest returns the generation that was built last: the one that is served, or one that was refused
+// after it; nil for none. A refused generation counts, so that the same cut is not built again.
+func (s *Service) newest() *generation.Doc {
+	if doc := s.refused.Load(); doc != nil {
+		return doc
+	}
 	if g := s.serving.current.Load(); g != nil {
-		cut = g.Doc.Cut
+		return g.Doc
+	}
+	return nil
+}
+
+// changes counts the rows committed since the cut of the newest generation (since the beginning,
+// without one), the live nodes and the edge assertions.
+func (s *Service) changes(ctx context.Context) (changed, nodes, edges int64, err error) {
+	var cut map[int]int64
+	if doc := s.newest(); doc != nil {
+		cut = doc.Cut
 	}
 	for p := range s.cfg.Shards {
-		head, err := s.heads.get(ctx, s.store, p)
+		head, err := s.logs.get(ctx, s.store, p)
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		if head == nil {
 			continue
 		}
-		nodes += head.Nodes
-		rows, err := s.heads.rowsSince(ctx, s.store, p, cut[p])
+		nodes, edges = nodes+head.Nodes, edges+head.Edges
+		rows, err := s.logs.rowsSince(ctx, s.store, p, cut[p])
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		changed += rows
 	}
-	return changed, nodes, nil
+	return changed, nodes, edges, nil
 }
 
-// UpToDate brings the embeddings up to everything committed: it finishes an
-// unfinished generation, and builds a new one if rows have changed since, or
-// waits for the process that does; without the role, it always waits. It returns the generation that is current
-// then, and whether this process has built one.
+// UpToDate returns once a generation covers everything committed. It finishes an unfinished
+// generation and builds a new one if rows have changed since its cut, or waits for the process that
+// does. Without role refresh it always waits. It returns the current generation, and whether this
+// process has built one.
 func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool, err error) {
 	err = s.poll(ctx, "bring the embeddings up to date", func() (bool, error) {
 		for {
@@ -144,8 +168,12 @@ func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 			}
 			here, err := s.refresh(ctx, s.outdated)
 			if err != nil {
-				if s.elsewhere(err) {
+				switch {
+				case s.elsewhere(err):
 					err = nil // look again later
+				case errors.Is(err, generation.ErrTooFew) && s.Current() != nil:
+					s.log.Warn("too few texts are left for a new generation; the current one stays", "error", err)
+					return true, nil
 				}
 				return false, err
 			}
@@ -158,11 +186,11 @@ func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 	if g := s.Current(); g != nil {
 		return g.Doc, built, nil
 	}
-	return nil, false, fmt.Errorf("%w: no node has arrived; check the topics, the field mapping and the dead letters", generation.ErrTooFew)
+	return nil, false, fmt.Errorf("%w: no node has arrived; check the topics, the field mapping and the dead letters",
+		generation.ErrTooFew)
 }
 
-// outdated reports whether anything committed is missing in the current
-// generation, and what.
+// outdated reports whether the current generation lacks something that is committed, and why.
 func (s *Service) outdated(ctx context.Context) (bool, string, error) {
 	unfinished, _, err := generation.Next(ctx, s.store)
 	if err != nil {
@@ -171,17 +199,21 @@ func (s *Service) outdated(ctx context.Context) (bool, string, error) {
 	if unfinished != nil {
 		return true, becauseUnfinished, nil
 	}
-	changes, _, err := s.changes(ctx)
+	if why := s.becauseDamaged(); why != "" {
+		return true, why, nil
+	}
+	changes, _, _, err := s.changes(ctx)
 	return changes > 0, fmt.Sprintf("%d rows changed", changes), err
 }
 
 const becauseUnfinished = "an unfinished generation is there to resume"
 
-// refresh takes the refresh lease and, if a generation is still due then,
-// builds one on the newest cut, or finishes the unfinished one, and makes it
-// current. It returns lease.ErrHeld if another process has the lease, and
-// lease.ErrLost if another process has taken it over from this one.
-func (s *Service) refresh(ctx context.Context, due func(context.Context) (bool, string, error)) (built bool, err error) {
+// refresh takes the refresh lease. If a generation is still due by then, it builds one on the
+// newest cut, or finishes the unfinished one, and makes it current. It returns lease.ErrHeld if
+// another process has the lease, and lease.ErrLost if another process has taken it over from this
+// one.
+func (s *Service) refresh(ctx context.Context,
+	due func(context.Context) (bool, string, error)) (built bool, err error) {
 	held, err := s.lease.Acquire(ctx)
 	if err != nil {
 		return false, err
@@ -190,10 +222,10 @@ func (s *Service) refresh(ctx context.Context, due func(context.Context) (bool, 
 	defer release()
 	defer func() {
 		if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
-			err = lost // not that its context has ended
+			err = lost // and not the end of the context, which follows from it
 		}
 	}()
-	// Until now another process may have been at it.
+	// Another process may have built one before this one had the lease.
 	if err := s.loadCurrent(ctx); err != nil {
 		return false, err
 	}
@@ -205,12 +237,18 @@ func (s *Service) refresh(ctx context.Context, due func(context.Context) (bool, 
 	defer s.metrics.building.Set(0)
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	store := held.Store()
-	doc, err := NewBuilder(s.cfg, store, s.progress, s.log).BuildNext(ctx, s.cut, generation.UntilReady)
+	doc, err := wiring.NewBuilder(s.cfg, store, s.progress, s.log).BuildNext(ctx, s.cut, generation.UntilReady)
 	if err != nil {
 		return false, err
 	}
-	if err := s.serve(ctx, doc); err != nil {
-		return false, err
+	if doc.Status == generation.Refused {
+		s.refuse(doc)
+	} else {
+		if err := s.serve(ctx, doc); err != nil {
+			return false, err
+		}
+		s.refuse(nil)
+		s.noteDamage(nil)
 	}
 	removed, err := generation.Prune(ctx, store, s.cfg.Refresh.Keep)
 	if err != nil {
@@ -221,8 +259,8 @@ func (s *Service) refresh(ctx context.Context, due func(context.Context) (bool, 
 	return true, nil
 }
 
-// elsewhere reports whether err means that another process is building, and
-// says so in the log, once per holder.
+// elsewhere reports whether err means that another process is building a generation. It logs each
+// holder once.
 func (s *Service) elsewhere(err error) bool {
 	var by *lease.HeldError
 	switch {
@@ -244,42 +282,47 @@ func (s *Service) cut(ctx context.Context, at map[int]int64) (generation.Source,
 	return SourceAt(ctx, s.store, s.cfg.Shards, at)
 }
 
-// NewBuilder returns a builder of the generations that the configuration
-// describes. The store should be a lease's.
-func NewBuilder(cfg *config.Config, store sink.Store, p train.Progress, log *slog.Logger) *generation.Builder {
-	return &generation.Builder{Store: store, Settings: SettingsOf(cfg), Workers: cfg.Train.Threads,
-		MemoryLimit: int64(cfg.Featurize.MemoryLimit), CheckpointEvery: cfg.Train.CheckpointEvery, Progress: p, Log: log, Now: time.Now}
-}
-
-// SettingsOf returns what the configuration says about generations.
-func SettingsOf(cfg *config.Config) generation.Settings {
-	f := cfg.Featurize
-	s := generation.Settings{
-		Profile: f.Profile, MaxDegree: f.MaxDegree, ProjectionDim: f.ProjectionDim,
-		PIFADim: f.PIFA.Dim, Weighting: f.PIFA.Weighting, LabelFeatures: f.LabelFeatures,
-		LeafSize: f.Tree.LeafSize, Branching: f.Tree.Branching, TreeSeed: f.Tree.Seed,
-		Encoder: cfg.Train.Encoder, Epochs: cfg.Train.Epochs, Seed: cfg.Train.Seed,
-		Holdout: cfg.Evaluate.HoldoutEdges, ProbeRates: cfg.Evaluate.ProbeRates, EvalSeed: cfg.Evaluate.Seed,
-	}
-	if b := cfg.Train.BERT; b.Model != "" {
-		s.BERT = &generation.BERT{
-			Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens, NGrams: b.NGrams, CoarseToFine: b.CoarseToFine,
+// loadCurrent makes the store's newest ready generation current, and notes whether one was refused or is
+// damaged after it. One that turns out to be damaged is passed over.
+func (s *Service) loadCurrent(ctx context.Context) error {
+	for {
+		latest, err := generation.Newest(ctx, s.store)
+		if err != nil {
+			return err
+		}
+		s.refuse(latest.Refused)
+		s.noteDamage(latest.Damaged)
+		doc := latest.Current
+		if doc == nil || s.serving.number() >= doc.Generation {
+			return nil
+		}
+		if warning := doc.Warning(); warning != "" {
+			s.log.Warn("the generation served is worse than text alone", "generation", doc.Generation,
+				"because", warning)
+		}
+		err = s.serve(ctx, doc)
+		if !errors.Is(err, generation.ErrDamaged) {
+			return err
+		}
+		if err := s.condemn(ctx, doc, err, func() error { return s.serve(ctx, doc) }); err != nil {
+			return err
 		}
 	}
-	return s
 }
 
-// loadCurrent makes the store's newest ready generation current.
-func (s *Service) loadCurrent(ctx context.Context) error {
-	doc, err := generation.Current(ctx, s.store)
-	if errors.Is(err, generation.ErrNone) {
-		return nil
+// refuse notes the newest refused generation, nil for none.
+func (s *Service) refuse(doc *generation.Doc) {
+	s.refused.Store(doc)
+	number := 0.0
+	if doc != nil {
+		number = float64(doc.Generation)
 	}
-	if err != nil {
-		return err
-	}
-	return s.serve(ctx, doc)
+	s.metrics.refused.Set(number)
 }
+
+// Refused returns the generation that the quality gate has refused after the one that is served, nil
+// for none.
+func (s *Service) Refused() *generation.Doc { return s.refused.Load() }
 
 // serve makes a ready generation current.
 func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
@@ -292,7 +335,14 @@ func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
 	}
 	g.UnknownLabels, g.NGrams = &s.metrics.unknownLabels, &s.metrics.ngrams
 	s.serving.current.Store(g)
+	if stored := doc.Settings.Stored; s.serving.asked.Within(stored).String() != s.serving.asked.String() {
+		s.log.Warn("this generation's embeddings were stored smaller than sink.embedding_type and "+
+			"sink.embedding_dim now ask for; "+
+			"the next generation will have what they say", "generation", doc.Generation,
+			"published", s.serving.asked.Within(stored).String(), "configured", s.serving.asked.String())
+	}
 	s.metrics.generation.Set(float64(doc.Generation))
+	s.metrics.shortfalls.Set(float64(len(doc.Shortfalls)))
 	s.wake.all()
 	return nil
 }

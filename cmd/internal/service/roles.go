@@ -12,17 +12,16 @@ import (
 	"giantstream/ingest/group"
 )
 
-// Roles are the parts of the work that a process takes on. Processes of one
-// pipeline share nothing but Kafka and the store, so each role can have
-// machines of its own kind and number.
+// Roles are the parts of the work that a process does. Processes of a pipeline share nothing but
+// Kafka and the store, so each role can have its own kind and number of machines.
 type Roles struct {
-	// Stream consumes the topics, keeps the graph of the shards that the
-	// group gives to this process, and commits their windows.
+	// Stream consumes the topics, keeps the graph of the shards that the group gives to this
+	// process, and commits their windows.
 	Stream bool
 	// Refresh builds generations, in whichever process has the lease.
 	Refresh bool
-	// Embed publishes embeddings: of the shards that the process streams or,
-	// without that role, of those that a second group gives to it.
+	// Embed publishes embeddings: of the shards that the process streams or, without that role, of
+	// those that a second group gives to it.
 	Embed bool
 }
 
@@ -61,40 +60,54 @@ func (r Roles) String() string {
 	return strings.Join(names, ",")
 }
 
-// protocol of the consumer group. A worker that streams follows its own shards
-// if it embeds at all; so either all of a group do, or none, lest shards go
-// unpublished when they move. Kafka makes the members of a group agree on a
-// protocol, which is how one that differs is kept out.
-func (r Roles) protocol() string {
+// protocol returns the name of the consumer group's protocol in a pipeline. Kafka refuses a member
+// that does not share a protocol with the others. The pipeline's id is part of it, because another
+// pipeline that has the same group would get some of the shards, and this one would not commit
+// them. A worker with roles stream and embed publishes the embeddings of the shards that it streams.
+// A shard that moved to a worker without role embed would go unpublished, so either all members of
+// a group have that role or none has.
+func (r Roles) protocol(pipeline string) string {
+	name := group.ProtocolName + "-" + pipeline
 	if r.Embed {
-		return group.ProtocolName
+		return name
 	}
-	return group.ProtocolName + "-stream"
+	return name + "-stream"
 }
 
-// explainGroup tells which settings two members of a group disagree about.
-func explainGroup(err error) error {
-	if errors.Is(err, kafka.InconsistentGroupProtocol) {
-		return fmt.Errorf("%w: the workers of a group have the same version, and with role stream either all or none of them have role embed; stop those that differ", err)
+// explainGroup adds to a group's error what its members disagree about.
+func (s *Service) explainGroup(ctx context.Context, name string, err error) error {
+	if !errors.Is(err, kafka.InconsistentGroupProtocol) {
+		return err
 	}
-	return err
+	if protocol, derr := s.client.GroupProtocol(ctx, name); derr == nil {
+		id, ours := strings.CutPrefix(protocol, group.ProtocolName+"-")
+		if id, _, _ = strings.Cut(id, "-"); ours && id != s.id.ID {
+			return fmt.Errorf("kafka group %q belongs to another pipeline, whose id is %s: "+
+				"this store is of pipeline %s. Two pipelines need groups of their own (pipeline, or kafka.group); "+
+				"two workers of one pipeline need the same store: %w", name, id, s.id.ID, err)
+		}
+	}
+	return fmt.Errorf("%w: the workers of a group have the same version, and with role stream "+
+		"either all or none of them have role embed; stop those that differ", err)
 }
 
 const (
 	// embedGroup is added to the group's name for workers that embed without streaming.
 	embedGroup = "-embed"
-	// pollBeside is how often a follower looks for what it was not woken for,
-	// beside the worker of its shard; pollAlone, in another process than that one.
+	// pollBeside is the interval at which a follower looks for manifests in the process that
+	// streams the shard, which wakes it for each; pollAlone, in another process, which is not
+	// woken.
 	pollBeside = 5 * time.Second
 	pollAlone  = 500 * time.Millisecond
 )
 
-// embed is the membership of the second group: a follower per assigned shard.
-// The shards are partitions of the nodes topic there, of which nothing is read.
+// embed joins the second group and runs a follower for each shard that the group assigns. The
+// group's partitions are those of the nodes topic; none of its records are read.
 func (s *Service) embed(ctx context.Context) error {
 	err := group.Run(ctx, group.Options{
-		Client: s.client, Group: s.cfg.Group() + embedGroup, Topics: []string{s.topics.Nodes}, Log: s.log,
+		Client: s.client, Group: s.cfg.Group() + embedGroup, Protocol: AllRoles().protocol(s.id.ID),
+		Topics: []string{s.topics.Nodes}, Log: s.log,
 		SessionTimeout: s.cfg.Kafka.SessionTimeout,
 	}, func(ctx context.Context, a group.Assignment) error { return s.follow(ctx, a.Shard) })
-	return explainGroup(err)
+	return s.explainGroup(ctx, s.cfg.Group()+embedGroup, err)
 }

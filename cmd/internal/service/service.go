@@ -11,17 +11,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest"
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
-	"giantstream/ingest/decode"
+	"giantstream/ingest/embeddingtopic"
 	"giantstream/ingest/feed"
+	"giantstream/ingest/mirror"
+	"giantstream/ingest/preflight"
 	"giantstream/ingest/schema"
 	"giantstream/sink"
-	"giantstream/sink/embedding"
 	"giantstream/sink/lease"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 	"giantstream/train"
 	"giantstream/train/generation"
 )
@@ -35,12 +37,20 @@ type Options struct {
 	Roles Roles
 	// Progress shows long work; nil shows nothing.
 	Progress train.Progress
+	// AcceptLoss names input topics of which losses are accepted: that they are not the topics that
+	// were read, and that records are gone.
+	AcceptLoss []string
+	// AcceptSettings: settings that decide what the graph is may differ from those of the store.
+	AcceptSettings bool
+	// Resent says that all records of the embedded broker's topics come again from files.
+	Resent bool
 }
 
 // Service is one running process of a pipeline.
 type Service struct {
 	cfg      *config.Config
 	store    sink.Store
+	id       commitlog.Identity
 	log      *slog.Logger
 	roles    Roles
 	progress train.Progress
@@ -50,61 +60,89 @@ type Service struct {
 	registry  *schema.Registry // nil unless values name their schema
 	topics    ingest.Topics
 	feeds     feed.Config
-	publisher *embedding.Publisher
+	publisher *embeddingtopic.Publisher
 	serving   serving
-	heads     heads
-	metrics   *metrics
-	watches   watches
+	// refused is the newest generation that the quality gate has refused, nil if the one that is
+	// served is newer.
+	refused atomic.Pointer[generation.Doc]
+	// damaged is the newest generation that is damaged and not replaced yet, 0 for none.
+	damaged atomic.Int64
+	blocked blockage
+	logs    commitLogs
+	metrics *metrics
+	watches watches
 
-	// lease is the right to build generations; builder is the number of
-	// another process's holding of it that was logged last. Both belong to the
-	// goroutine that calls Run or UpToDate.
+	// lease is the right to build generations. builder is the number of the last lease of another
+	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
 	lease   *lease.Lease
 	builder int64
+	// sources are the topics that are repartitioned, as of the start.
+	sources map[string]sourceTopic
+	// accepted is what losses of input topics this start accepts.
+	accepted *acceptance
+	// resent says that files are sent to the embedded broker, and began how large the graph was before.
+	resent bool
+	began  size
 
 	// draining > 0: shards commit as soon as they are caught up.
 	draining atomic.Int32
-	// wake tells the followers of a new generation or manifest.
+	// finishing: this process is to come to an end by itself. What only a person can mend is an error
+	// then.
+	finishing atomic.Bool
+	// wake signals the followers when there is a new generation or manifest.
 	wake wakeups
 
 	group  *errgroup.Group
 	cancel context.CancelFunc
-	// failed is closed when a part of the service has stopped for good;
-	// failure returns why.
+	// failed is closed when a part of the service has failed; failure returns the error.
 	failed   chan struct{}
 	failOnce sync.Once
 	failErr  error
 }
 
-// Start opens everything a pipeline needs and begins to consume. It returns
-// once the topics are there and shards are being assigned; ctx bounds the
-// life of the service, Close ends it.
+// Start opens everything a pipeline needs and begins to consume. It returns once the topics exist
+// and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
-	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()), progress: train.OrDiscard(o.Progress),
-		failed: make(chan struct{}), metrics: newMetrics()}
+	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
+		progress: train.OrDiscard(o.Progress),
+		failed:   make(chan struct{}), metrics: newMetrics()}
+	s.serving.asked = wiring.FormatOf(o.Config)
 	s.metrics.registry.MustRegister(shardCollector{&s.watches})
-	s.topics = TopicsOf(o.Config)
+	s.topics = wiring.TopicsOf(o.Config)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeClients())
 		}
 	}()
+	if s.accepted, err = accept(append(s.topics.Inputs(), s.topics.Sources()...), o.AcceptLoss,
+		s.cfg.Kafka.Embedded(), o.Resent); err != nil {
+		return nil, err
+	}
 	if err := sink.Probe(ctx, s.store); err != nil {
 		return nil, err
 	}
 	s.removeProbes(ctx)
-	if err := stream.EnsureIdentity(ctx, s.store, stream.Identity{
-		Name: s.cfg.Pipeline, Shards: s.cfg.Shards, Undirected: s.cfg.Ingest.Undirected}); err != nil {
+	if s.id, err = commitlog.EnsureIdentity(ctx, s.store, commitlog.Identity{Name: s.cfg.Pipeline,
+		Shards: s.cfg.Shards, Undirected: s.cfg.Ingest.Undirected, Settings: wiring.GraphSettings(s.cfg)},
+		o.AcceptSettings); err != nil {
 		return nil, err
 	}
 	if s.lease, err = refreshLease(s.store, s.log); err != nil {
 		return nil, err
+	}
+	if s.resent = o.Resent && s.cfg.Kafka.Embedded(); s.resent {
+		if s.began, err = s.size(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
 	if s.roles.Stream {
 		if err := s.preflight(ctx); err != nil {
+			return nil, err
+		}
+		if err := s.openSources(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -116,8 +154,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	switch {
 	case s.roles.Stream:
 		s.group.Go(func() error { return s.fail(s.consume(ctx)) })
-		if s.topics.Rekeyed() {
-			s.group.Go(func() error { return s.fail(s.rekey(ctx)) })
+		if s.topics.Repartitioned() {
+			s.group.Go(func() error { return s.fail(s.repartition(ctx)) })
+			s.group.Go(func() error { return s.fail(s.watchSources(ctx)) })
 		}
 	case s.roles.Embed:
 		s.group.Go(func() error { return s.fail(s.embed(ctx)) })
@@ -128,10 +167,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	return s, nil
 }
 
-// connect starts the embedded broker if the configuration wants it, and makes
-// sure of the topics.
+// connect starts the embedded broker, if it is configured, and makes sure that the topics exist.
 func (s *Service) connect(ctx context.Context) error {
-	opts, err := clientOptions(s.cfg)
+	opts, err := wiring.ClientOptions(s.cfg)
 	if err != nil {
 		return err
 	}
@@ -144,23 +182,40 @@ func (s *Service) connect(ctx context.Context) error {
 	if s.client, err = client.New(opts); err != nil {
 		return err
 	}
-	if err := EnsureTopics(ctx, s.client, s.cfg); err != nil {
+	if err := wiring.EnsureTopics(ctx, s.client, s.cfg); err != nil {
 		return err
 	}
 	var translators map[string]*schema.Translator
-	if s.registry, translators, err = openSchemas(s.cfg); err != nil {
+	if s.registry, translators, err = wiring.OpenSchemas(s.cfg); err != nil {
 		return err
 	}
-	mapping, limits := MappingOf(s.cfg)
-	s.feeds = feed.Config{Client: s.client, Topics: s.topics, Mapping: mapping, Limits: limits, Translators: translators, Rekeyed: s.topics.Rekeyed(),
-		Shards: s.cfg.Shards, Clock: time.Now, Log: s.log, Metrics: &s.metrics.feed}
-	format, err := embedding.ParseFormat(s.cfg.Sink.Format)
+	mapping, limits := wiring.MappingOf(s.cfg)
+	pipeline, err := mirror.ParsePipeline(s.id.ID)
 	if err != nil {
 		return err
 	}
-	s.publisher = embedding.NewPublisher(
-		embedding.NewWriter(s.client.Brokers(), s.topics.Embeddings, s.client.Transport()), format)
+	s.feeds = feed.Config{Client: s.client, Pipeline: pipeline, Topics: s.topics, Mapping: mapping, Limits: limits,
+		Translators: translators, Shards: s.cfg.Shards, MaxFuture: s.cfg.Ingest.MaxFuture, Clock: time.Now,
+		Log: s.log, Metrics: &s.metrics.feed}
+	format, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
+	if err != nil {
+		return err
+	}
+	s.publisher = embeddingtopic.NewPublisher(s.client, s.topics.Embeddings, format)
 	return nil
+}
+
+// preflight checks the input topics before they are consumed.
+func (s *Service) preflight(ctx context.Context) error {
+	warnings, err := preflight.Check(ctx, preflight.Options{Client: s.client, Topics: s.topics,
+		Mapping: s.feeds.Mapping, Limits: s.feeds.Limits, Translators: s.feeds.Translators, Shards: s.cfg.Shards})
+	for _, w := range warnings {
+		s.log.Warn(w)
+	}
+	if err == nil && s.topics.Mirror != "" {
+		err = mirror.CheckOwner(ctx, s.client, s.topics.Mirror, s.feeds.Pipeline)
+	}
+	return err
 }
 
 // Client returns the service's connection to Kafka.
@@ -175,10 +230,7 @@ func (s *Service) Roles() Roles { return s.roles }
 // Current returns the generation being served, nil before the first.
 func (s *Service) Current() *generation.Generation { return s.serving.current.Load() }
 
-// Wait returns when the service has failed or its context has ended.
-func (s *Service) Wait() error { return s.group.Wait() }
-
-// fail notes the first error that stops the service.
+// fail keeps the first error that stops the service.
 func (s *Service) fail(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return nil
@@ -193,8 +245,8 @@ func (s *Service) fail(err error) error {
 // failure returns why the service stopped; only after failed is closed.
 func (s *Service) failure() error { return s.failErr }
 
-// Close stops consuming, lets what is in flight finish, and releases
-// everything. What was not committed is read again by the next run.
+// Close stops consuming, waits for work in flight, and releases everything. The next run reads
+// again what was not committed.
 func (s *Service) Close() error {
 	s.cancel()
 	return errors.Join(s.group.Wait(), s.closeClients())
@@ -211,74 +263,4 @@ func (s *Service) closeClients() (err error) {
 		err = errors.Join(err, s.broker.Close())
 	}
 	return err
-}
-
-// TopicsOf returns the names of a pipeline's topics.
-func TopicsOf(cfg *config.Config) ingest.Topics {
-	t := ingest.Topics{Nodes: cfg.Kafka.Topics.Nodes, Edges: cfg.Kafka.Topics.Edges,
-		Embeddings: cfg.Kafka.Topics.Embeddings, DeadLetters: cfg.DeadLetters()}
-	if cfg.Ingest.Undirected {
-		t.Mirror = cfg.Mirror()
-	}
-	if cfg.Ingest.Repartition {
-		t.SourceNodes, t.SourceEdges = t.Nodes, t.Edges
-		t.Nodes, t.Edges = cfg.KeyedNodes(), cfg.KeyedEdges()
-	}
-	return t
-}
-
-// MappingOf returns how records become nodes and edges, and their limits.
-func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
-	in := cfg.Ingest
-	return decode.Mapping{
-			Nodes: decode.NodeMapping{ID: in.Nodes.ID, Text: in.Nodes.Text, Label: in.Nodes.Label,
-				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: deletedField},
-			Edges: decode.EdgeMapping{Src: in.Edges.Src, Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
-				Mode: decode.Mode(in.Edges.Mode), Deleted: deletedField},
-		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
-			EdgesPerRecord: in.Limits.EdgesPerRecord}
-}
-
-// deletedField in a record deletes the node or the edge, besides a null value.
-const deletedField = "deleted"
-
-// EnsureTopics creates the pipeline's topics where they are missing and
-// checks that the inputs are partitioned alike.
-func EnsureTopics(ctx context.Context, c *client.Client, cfg *config.Config) error {
-	topics := TopicsOf(cfg)
-	specs := topics.Specs(cfg.Shards)
-	for i := range specs {
-		if n := specs[i].Name; topics.Rekeyed() && (n == topics.Nodes || n == topics.Edges) {
-			specs[i].MaxMessageBytes = keyedMessageBytes(cfg)
-		}
-	}
-	return c.EnsureTopics(ctx, specs...)
-}
-
-// Check reports what only the packages below can tell of a configuration:
-// whether the field paths of the mapping and the topic names make sense.
-func Check(cfg *config.Config) error {
-	mapping, limits := MappingOf(cfg)
-	_, nodes := decode.Nodes(mapping.Nodes, limits, cfg.Shards)
-	_, edges := decode.Edges(mapping.Edges, limits, cfg.Shards)
-	return errors.Join(nodes, edges, TopicsOf(cfg).Validate())
-}
-
-// clientOptions says how to reach the cluster that the configuration names.
-func clientOptions(cfg *config.Config) (client.Options, error) {
-	o := client.Options{Brokers: cfg.Kafka.Brokers, ClientID: "giantstream-" + cfg.Pipeline}
-	if cfg.Kafka.Embedded() {
-		return o, nil
-	}
-	if t := cfg.Kafka.TLS; t.Enabled {
-		var err error
-		if o.TLS, err = tlsConfig("kafka.tls", t.CAFile, t.CertFile, t.KeyFile); err != nil {
-			return o, err
-		}
-		o.TLS.InsecureSkipVerify = t.InsecureSkipVerify //nolint:gosec // asked for by name
-	}
-	if s := cfg.Kafka.SASL; s.Mechanism != "" {
-		o.SASL = &client.SASL{Mechanism: s.Mechanism, Username: s.Username, Password: string(s.Password)}
-	}
-	return o, nil
 }

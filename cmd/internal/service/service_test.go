@@ -13,6 +13,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"giantstream/config"
+	"giantstream/ingest/embeddingtopic"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
@@ -76,7 +77,8 @@ func produce(t *testing.T, s *Service, topic string, records map[string]any) {
 		if value == nil {
 			data = nil
 		}
-		if err := p.Send(t.Context(), kafka.Message{Topic: topic, Key: []byte(key), Value: data, Time: time.Now()}); err != nil {
+		if err := p.Send(t.Context(), kafka.Message{Topic: topic, Key: []byte(key), Value: data,
+			Time: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +117,7 @@ func sinkTopic(t *testing.T, s *Service, cfg *config.Config) map[string]embeddin
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := embedding.Decode(m)
+			r, err := embeddingtopic.Decode(m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +158,8 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 
 	// One change is below min_changes: served by generation 1, within a window.
 	before := sinkTopic(t, s, cfg)[nodeID(0)]
-	produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": text(0, 2)}, nodeID(1): nil})
+	produce(t, s, cfg.Kafka.Topics.Nodes,
+		map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": text(0, 2)}, nodeID(1): nil})
 	eventually(t, "the changed node has a new embedding, the deleted one a tombstone", func() bool {
 		now := sinkTopic(t, s, cfg)
 		return now[nodeID(0)].Seq > before.Seq && now[nodeID(1)].Deleted

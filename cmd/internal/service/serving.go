@@ -3,19 +3,22 @@ package service
 import (
 	"sync/atomic"
 
+	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
 	"giantstream/stream/publish"
 	"giantstream/train/generation"
 )
 
-// serving holds the current generation and hands it to the shards (features
-// and targets of rows) and the followers (embeddings). A switch is one store
-// of a pointer: every window is built with one generation or the next.
+// serving holds the current generation for the shards, which need it for the features and targets
+// of rows, and for the followers, which encode with it. Generations are switched by storing one
+// pointer: a row is built with one generation or the next.
 type serving struct {
 	current atomic.Pointer[generation.Generation]
+	// asked is the format of vectors that the configuration wants published.
+	asked embedding.Format
 }
 
-// Featurize implements stream.Featurizer.
+// Featurize implements shard.Featurizer.
 func (s *serving) Featurize(row *rows.Row) error {
 	if g := s.current.Load(); g != nil {
 		return g.Featurize(row)
@@ -42,10 +45,11 @@ func (s *serving) model(shard int) *publish.Model {
 		Cut:        g.Doc.Cut[shard],
 		Dim:        g.Encoder.Dim(),
 		Encode:     g.Encoder.Encode,
+		Format:     s.asked.Within(g.Doc.Settings.Stored),
 	}
 	for _, p := range g.Doc.Embeddings {
 		if p.Shard == shard {
-			m.Parts = append(m.Parts, p.Key)
+			m.Parts = append(m.Parts, p.Ref())
 		}
 	}
 	return m

@@ -9,24 +9,51 @@ import (
 	"time"
 
 	"giantstream/ingest/feed"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/mutation"
 )
 
-// watches are the shards of this process as metrics and probes see them.
+// watches holds a watch per shard of this process, for metrics and health checks.
 type watches struct {
 	mu     sync.Mutex
 	shards map[int]*watch
+	// failed has the errors of the shards that are to be started again, until they are ready.
+	failed map[int]error
 }
 
-// open begins to watch a shard that is about to be opened; goal is what its
-// commit log covers. Call the result when it is closed.
-func (w *watches) open(shard int, goal map[string]int64) (*watch, func()) {
+// stopped notes that a shard has failed and will be started again, or with nil that it is ready or no
+// longer here.
+func (w *watches) stopped(shard int, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		w.failed = map[int]error{}
+	}
+	if w.failed[shard] = err; err == nil {
+		delete(w.failed, shard)
+	}
+}
+
+// failures returns the shards that are to be started again, and why.
+func (w *watches) failures() map[int]error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.failed)
+}
+
+// open adds a watch for a shard that is about to be opened, with the head of its commit log, nil for
+// none. The returned function removes the watch; call it when the shard is closed.
+func (w *watches) open(shard int, head *commitlog.Manifest) (*watch, func()) {
+	if head == nil {
+		head = &commitlog.Manifest{}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.shards == nil {
 		w.shards = map[int]*watch{}
 	}
-	one := &watch{shard: shard, covered: goal, goal: goal, opened: time.Now(), turned: time.Now()}
+	one := &watch{shard: shard, covered: head.Next, goal: head.Next, lost: head.Lost,
+		opened: time.Now(), turned: time.Now()}
 	w.shards[shard] = one
 	return one, func() {
 		w.mu.Lock()
@@ -37,7 +64,7 @@ func (w *watches) open(shard int, goal map[string]int64) (*watch, func()) {
 	}
 }
 
-// all returns what is watched, by shard.
+// all returns the state of every watch, ascending by shard.
 func (w *watches) all() []watchState {
 	w.mu.Lock()
 	one := slices.Collect(maps.Values(w.shards))
@@ -50,21 +77,24 @@ func (w *watches) all() []watchState {
 	return states
 }
 
-// watch stands between a shard and its feed.
+// watch passes the batches of a feed on to a shard and notes how far the shard is.
 type watch struct {
 	shard  int
 	opened time.Time
-	// restored, if not nil, is called once with how long that took.
+	// restored, if not nil, is called once, when the shard has reached goal, with the time that it
+	// took.
 	restored func(time.Duration)
 
 	mu   sync.Mutex
 	feed *feed.Feed // nil until it is open
-	// goal is what the commit log covered when the shard was opened, covered
-	// what it covers now, and read what the shard has been given.
+	// Offsets by topic: goal is what the commit log covered when the shard was opened, covered what
+	// it covers now, and read what the shard has been given.
 	goal, covered, read map[string]int64
-	// since is when the first change came that is not committed.
+	// lost is what the newest manifest says to be lost.
+	lost []commitlog.Lost
+	// since is when the oldest uncommitted change came.
 	since time.Time
-	// turned is when the shard's loop asked for more.
+	// turned is when the shard last asked for a batch.
 	turned time.Time
 	ready  bool
 }
@@ -74,6 +104,8 @@ type watchState struct {
 	shard int
 	// lag is, per topic, how many records the commit log does not cover.
 	lag map[string]int64
+	// lost is, per topic, how many offsets are lost, and nobody has accepted it.
+	lost map[string]int64
 	// ready: the state has all that the commit log covers.
 	ready bool
 	// windowAge is how long the oldest uncommitted change has waited.
@@ -82,7 +114,7 @@ type watchState struct {
 	silent time.Duration
 }
 
-// attach gives the watch its feed.
+// attach sets the feed, which is opened after the shard.
 func (w *watch) attach(f *feed.Feed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +122,8 @@ func (w *watch) attach(f *feed.Feed) {
 	w.turned = time.Now()
 }
 
-// Next implements stream.Feed.
-func (w *watch) Next(ctx context.Context, wait time.Duration) (stream.Batch, error) {
+// Next implements shard.Feed.
+func (w *watch) Next(ctx context.Context, wait time.Duration) (mutation.Batch, error) {
 	w.mu.Lock()
 	w.turned = time.Now()
 	w.mu.Unlock()
@@ -124,17 +156,21 @@ func (w *watch) reached() bool {
 	return true
 }
 
-// committed notes a manifest.
-func (w *watch) committed(m *stream.Manifest) {
+// committed notes that the shard has committed a manifest.
+func (w *watch) committed(m *commitlog.Manifest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.covered, w.since = m.Next, time.Time{}
+	w.covered, w.lost, w.since = m.Next, m.Lost, time.Time{}
 }
 
 func (w *watch) state() watchState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := watchState{shard: w.shard, ready: w.ready, silent: time.Since(w.turned), lag: map[string]int64{}}
+	s := watchState{shard: w.shard, ready: w.ready, silent: time.Since(w.turned), lag: map[string]int64{},
+		lost: map[string]int64{}}
+	for _, l := range w.lost {
+		s.lost[l.Topic] += l.Offsets
+	}
 	if !w.since.IsZero() {
 		s.windowAge = time.Since(w.since)
 	}
@@ -146,11 +182,11 @@ func (w *watch) state() watchState {
 	return s
 }
 
-// stuck is how long one step of a shard takes only if it never ends: a commit
-// gives up on a store that is away much sooner.
+// stuck is how long a shard may be silent before it counts as stuck. A commit gives up on a store
+// that is away much sooner.
 const stuck = 10 * time.Minute
 
-// unhealthy says what a restart of the process would mend, "" if nothing.
+// unhealthy returns the reason why the process should be restarted, or "" if there is none.
 func (s *Service) unhealthy() string {
 	select {
 	case <-s.failed:
@@ -165,11 +201,14 @@ func (s *Service) unhealthy() string {
 	return ""
 }
 
-// unready says what this process waits for before it does its part, "" if
-// nothing: its shards' states, the store, the brokers, the schema registry.
+// unready returns what the process is waiting for before it can do its work, or "" if it is ready:
+// the state of a shard, the store, the brokers or the schema registry.
 func (s *Service) unready(ctx context.Context) string {
 	if why := s.unhealthy(); why != "" {
 		return why
+	}
+	for shard, err := range s.watches.failures() {
+		return fmt.Sprintf("shard %d has stopped and is started again: %v", shard, err)
 	}
 	if s.registry != nil {
 		if err := s.registry.Err(); err != nil {
@@ -183,6 +222,14 @@ func (s *Service) unready(ctx context.Context) string {
 	}
 	if _, _, err := s.backlog(ctx); err != nil {
 		return err.Error()
+	}
+	lost, err := s.Lost(ctx)
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(lost) > 0:
+		return fmt.Sprintf("records were lost: %s, and %d more ranges; see OPERATIONS.md, 'Lost records'", lost[0],
+			len(lost)-1)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -14,83 +15,87 @@ import (
 	"giantstream/ingest/feed"
 	"giantstream/ingest/group"
 	"giantstream/ingest/mirror"
+	"giantstream/internal/retry"
 	"giantstream/sink/parquetio"
-	"giantstream/stream"
+	"giantstream/stream/commitlog"
 	"giantstream/stream/publish"
+	"giantstream/stream/shard"
 )
 
-// consume is this process's membership of the consumer group: a worker per
-// assigned shard.
+// consume joins the consumer group and runs a worker for each shard that the group assigns.
 func (s *Service) consume(ctx context.Context) error {
-	cache := stream.NewCache(stream.CacheBytes)
+	cache := shard.NewCache()
 	defer cache.Release()
-	return explainGroup(group.Run(ctx, group.Options{
-		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(), Topics: s.topics.Inputs(),
+	return s.explainGroup(ctx, s.cfg.Group(), group.Run(ctx, group.Options{
+		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(s.id.ID), Topics: s.topics.Inputs(),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, Log: s.log,
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
 
-// pause between attempts to run a shard that failed.
-const shardRetry = 2 * time.Second
+const (
+	// shardRetry and shardRetryMax are the first and the longest pause before a shard that failed is
+	// started again. A shard that ran for shardRetryMax begins anew.
+	shardRetry    = 2 * time.Second
+	shardRetryMax = 30 * time.Second
+)
 
-// work runs a shard and its follower until the group takes the shard away.
-// A shard that fails (store or broker away for long, lost a commit race) is
-// opened again from the head of its commit log: everything it had not
-// committed is read again.
-func (s *Service) work(ctx context.Context, a group.Assignment, cache *stream.Cache) error {
+// work runs a shard and its follower until the group takes the shard away. A shard fails when the
+// store or the broker is away for long, or when it loses a commit race. It is then opened again
+// from the newest manifest of its commit log, and reads again what it had not committed.
+func (s *Service) work(ctx context.Context, a group.Assignment, cache *shard.Cache) error {
 	log := s.log.With("shard", a.Shard)
+	defer s.watches.stopped(a.Shard, nil)
+	pause := retry.Backoff{Min: shardRetry, Max: shardRetryMax}
+	var fails streak
 	for {
+		began := time.Now()
 		err := s.runShard(ctx, a, cache)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case errors.Is(err, stream.ErrFenced):
+		}
+		if time.Since(began) > shardRetryMax {
+			pause.Reset()
+		}
+		s.watches.stopped(a.Shard, err)
+		wait := pause.Next()
+		switch {
+		case errors.Is(err, shard.ErrFenced):
 			log.Warn("another worker has committed for this shard; starting over from its manifest", "error", err)
-		case final(err):
+		case permanent(err), s.finishing.Load() && needsPerson(err), fails.tooMany(err, time.Since(began)):
 			return fmt.Errorf("shard %d: %w", a.Shard, err)
 		default:
-			log.Error("shard stopped, starting it again", "in", shardRetry, "error", err)
+			log.Error("shard stopped, starting it again", "in", wait, "error", err)
 		}
 		s.metrics.shardRestarts.Inc()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(shardRetry):
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
-}
-
-// final tells the errors that no restart mends: they need a person.
-func final(err error) bool {
-	for _, e := range []error{stream.ErrIdentity, stream.ErrLogGap, feed.ErrTruncated} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 // runShard opens shard, feed and follower and runs them until one fails.
-func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *stream.Cache) (err error) {
-	head, err := s.heads.get(ctx, s.store, a.Shard)
+func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard.Cache) (err error) {
+	head, err := s.logs.get(ctx, s.store, a.Shard)
 	if err != nil {
 		return err
 	}
-	var goal map[string]int64
-	if head != nil {
-		goal = head.Next
-	}
-	watch, done := s.watches.open(a.Shard, goal)
+	watch, done := s.watches.open(a.Shard, head)
 	defer done()
-	watch.restored = func(d time.Duration) { s.metrics.restore.Observe(d.Seconds()) }
-	opts := stream.Options{
+	watch.restored = func(d time.Duration) {
+		s.watches.stopped(a.Shard, nil)
+		s.metrics.restore.Observe(d.Seconds())
+	}
+	opts := shard.Options{
 		Pipeline: s.cfg.Pipeline,
 		Shard:    a.Shard, Shards: s.cfg.Shards,
-		Dir:        filepath.Join(s.cfg.StateDir, strconv.Itoa(a.Shard)),
-		Store:      s.store,
-		Cache:      cache,
-		Topics:     stream.Topics{Nodes: s.topics.Nodes, Edges: s.topics.Edges, Mirror: s.topics.Mirror},
-		Window:     stream.Window{Changes: s.cfg.Window.Changes, Bytes: int64(s.cfg.Window.Bytes), Time: s.cfg.Window.Time},
+		Dir:    filepath.Join(s.cfg.StateDir, strconv.Itoa(a.Shard)),
+		Store:  s.store,
+		Cache:  cache,
+		Topics: shard.Topics{Nodes: s.topics.Nodes, Edges: s.topics.Edges, Mirror: s.topics.Mirror},
+		Window: shard.Window{Changes: s.cfg.Window.Changes, Bytes: int64(s.cfg.Window.Bytes),
+			Time: s.cfg.Window.Time},
+		Inputs:     inputs{s.client, s.topics.Inputs(), a.Shard},
+		Accept:     s.accepted.of(a.Shard),
 		Featurizer: &s.serving,
 		Writer:     writerName(),
 		Drain:      func() bool { return s.draining.Load() > 0 },
@@ -99,28 +104,34 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *strea
 		CheckpointEvery: s.cfg.State.CheckpointEvery,
 
 		Log: s.log,
-		OnCommit: func(m *stream.Manifest) {
-			s.heads.committed(m)
+		OnCommit: func(m *commitlog.Manifest) {
+			s.logs.committed(m)
 			s.metrics.committed(m)
 			watch.committed(m)
+			s.accepted.committed(m.Shard)
 			s.wake.shard(m.Shard)
-			if err := a.CommitOffsets(m.Next); err != nil {
+			if err := a.CommitOffsets(BrokerOffsets(m)); err != nil {
 				s.log.Debug("offsets not committed to the group; the manifest has them", "shard", m.Shard, "error", err)
 			}
 		},
+		OnLost:       func(offsets int64) { s.metrics.feed.Lost.Add(offsets) },
+		OnSuperseded: func(n int64) { s.metrics.superseded.Add(float64(n)) },
 		OnCheckpoint: s.metrics.checkpointed,
+		OnSetAside:   func(string, error) { s.metrics.setAside.Inc() },
 	}
 	if s.topics.Mirror != "" {
-		w := mirror.NewWriter(s.client, s.topics.Mirror)
+		w := mirror.NewWriter(s.client, s.topics.Mirror, s.feeds.Pipeline)
 		defer func() { err = errors.Join(err, w.Close()) }()
 		opts.Mirror = w
 	}
-	shard, err := stream.OpenShard(ctx, opts)
+	sh, err := shard.Open(ctx, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shard.Close()) }()
-	in, err := feed.Open(ctx, s.feeds, a.Shard, shard.Next())
+	defer func() { err = errors.Join(err, sh.Close()) }()
+	feeds := s.feeds
+	feeds.Bases = sh.Bases()
+	in, err := feed.Open(ctx, feeds, a.Shard, sh.Next())
 	if err != nil {
 		return err
 	}
@@ -128,7 +139,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *strea
 	watch.attach(in)
 	ended := ctx
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return shard.Run(ctx, watch) })
+	g.Go(func() error { return sh.Run(ctx, watch) })
 	if s.roles.Embed {
 		g.Go(func() error { return s.follow(ctx, a.Shard) })
 	}
@@ -136,9 +147,37 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *strea
 	g.Go(func() error { return s.compact(ctx, a.Shard) })
 	err = g.Wait()
 	if ended.Err() != nil {
-		s.lastCheckpoint(shard, a.Shard)
+		s.lastCheckpoint(sh, a.Shard)
 	}
 	return err
+}
+
+// BrokerOffsets returns the offsets of a manifest as the brokers count them.
+func BrokerOffsets(m *commitlog.Manifest) map[string]int64 {
+	next := maps.Clone(m.Next)
+	for topic := range next {
+		next[topic] = max(0, next[topic]-m.Inputs[topic].Base)
+	}
+	return next
+}
+
+// lastCheckpointTime bounds the last checkpoint of a shard that is given up. It is less than the
+// group waits for its members.
+const lastCheckpointTime = 20 * time.Second
+
+// lastCheckpoint copies the state of a shard that was stopped in good order, so that its next owner
+// begins where this one ends. If it fails, the next owner reads more from the topics, and nothing
+// is lost.
+func (s *Service) lastCheckpoint(shard *shard.Shard, number int) {
+	if s.cfg.State.CheckpointEvery <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastCheckpointTime)
+	defer cancel()
+	if err := shard.Checkpoint(ctx); err != nil {
+		s.log.Warn("no state checkpoint at the stop; the next start continues from an older one", "shard", number,
+			"error", err)
+	}
 }
 
 // follow publishes the shard's embeddings.
@@ -148,9 +187,20 @@ func (s *Service) follow(ctx context.Context, shard int) error {
 		poll = pollAlone
 	}
 	return publish.New(publish.Options{
-		Shard: shard, Store: s.store, Publisher: timedPublisher{s.publisher, s.metrics, func() int64 { return s.cutOf(shard) }},
-		Model: func() *publish.Model { return s.serving.model(shard) },
-		Wake:  s.wake.listen(shard), Poll: poll,
+		Shard: shard, Store: s.store,
+		Publisher: timedPublisher{s.publisher, s.metrics, func() int64 { return s.cutOf(shard) }},
+		Topic:     s.sinkTopic,
+		Model: func() *publish.Model {
+			m := s.serving.model(shard)
+			if m != nil {
+				m.Damaged = s.damaged.Load()
+			}
+			return m
+		},
+		Failed: func(ctx context.Context, m *publish.Model, reason error) {
+			s.publishFailed(ctx, shard, m, reason)
+		},
+		Wake: s.wake.listen(shard), Poll: poll,
 		Log: s.log.With("shard", shard),
 	}).Run(ctx)
 }

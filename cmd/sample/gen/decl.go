@@ -12,8 +12,8 @@ import (
 
 // decl is one exported declaration of a package.
 type decl struct {
-	// names are what the declaration declares, without the package: one
-	// name, "Type.Method", or all names of a const or var group.
+	// names are what the declaration declares, without the package: one name, "Type.Method", or all
+	// names of a const or var group.
 	names []string
 	// receiver is the type of a method, "" otherwise.
 	receiver string
@@ -64,14 +64,14 @@ func exported(names []string) []string {
 	return out
 }
 
-// label is the top-level directory of the package.
+// label is the node's class: the top-level directory of the package.
 func label(p *pkg) string {
 	top, _, _ := strings.Cut(p.ImportPath, "/")
 	return top
 }
 
-// maxPart bounds each part of a node's text, declaration and doc comment,
-// in bytes. Few are longer, and what a thing is stands at its beginning.
+// maxPart bounds each part of a node's text, declaration and doc comment, in bytes. Few are longer,
+// and what a thing is stands at its beginning.
 const maxPart = 2000
 
 func packageText(p *pkg) string {
@@ -81,8 +81,7 @@ func packageText(p *pkg) string {
 func declText(p *pkg, d decl) string {
 	var buf bytes.Buffer
 	config := printer.Config{Mode: printer.UseSpaces, Tabwidth: 4}
-	// Fprint fails for a node it does not know or a writer that fails;
-	// neither happens here.
+	// Fprint fails for a node it does not know or a writer that fails; neither happens here.
 	_ = config.Fprint(&buf, p.fset, d.syntax)
 	return join(buf.String(), d.doc)
 }

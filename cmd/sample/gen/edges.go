@@ -47,9 +47,8 @@ func (s edgeSet) addDecl(ix index, p *pkg, d decl) {
 	s.addDocLinks(ix, p, src, d.doc)
 }
 
-// addTypes adds an edge to every exported type that the declaration names:
-// in parameters, results, constraints, struct fields, interface methods, and
-// the type of a const or var.
+// addTypes adds an edge to every exported type that the declaration names: in parameters, results,
+// constraints, struct fields, interface methods, and the type of a const or var.
 func (s edgeSet) addTypes(ix index, p *pkg, src string, d ast.Decl) {
 	imports := p.imports[p.fset.Position(d.Pos()).Filename]
 	types, parameters := signature(d)
@@ -79,8 +78,8 @@ func (s edgeSet) addTypes(ix index, p *pkg, src string, d ast.Decl) {
 	}
 }
 
-// signature returns the type expressions of a declaration and the names of
-// its type parameters, which hide the package's types of the same name.
+// signature returns the type expressions of a declaration and the names of its type parameters,
+// which hide the package's types of the same name.
 func signature(d ast.Decl) (types []ast.Expr, parameters map[string]bool) {
 	parameters = map[string]bool{}
 	fields := func(lists ...*ast.FieldList) {

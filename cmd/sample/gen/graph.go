@@ -26,13 +26,12 @@ type graph struct {
 // index finds the node that stands for a name.
 type index struct {
 	packages map[string]*pkg // by import path
-	// symbols maps "path.Name" and "path.Type.Method" to a node's ID. The
-	// two differ for all but the first name of a const or var group.
+	// symbols maps "path.Name" and "path.Type.Method" to a node's ID. The two differ for all but
+	// the first name of a const or var group.
 	symbols map[string]string
 }
 
-// newGraph builds the graph in two passes: all nodes, then the edges
-// between them.
+// newGraph builds the graph in two passes: all nodes, then the edges between them.
 func newGraph(packages []*pkg) graph {
 	ix := index{packages: map[string]*pkg{}, symbols: map[string]string{}}
 	nodes := map[string]node{}

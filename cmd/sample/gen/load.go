@@ -14,13 +14,12 @@ import (
 	"strings"
 )
 
-// pkg is one public package: its documentation and what is needed to
-// resolve the names in it.
+// pkg is one public package: its documentation and what is needed to resolve the names in it.
 type pkg struct {
 	*doc.Package
 	fset *token.FileSet
-	// imports maps, for each file, the name of an import to its path. Names
-	// are resolved file by file, as the language does.
+	// imports maps, for each file, the name of an import to its path. Names are resolved file by
+	// file, as the language does.
 	imports map[string][]importSpec
 }
 
@@ -64,8 +63,7 @@ func load(src string) ([]*pkg, error) {
 	return packages, err
 }
 
-// hidden reports whether no program outside the tree can import the package
-// or anything below it.
+// hidden reports whether no program outside the tree can import the package or anything below it.
 func hidden(importPath string) bool {
 	switch importPath {
 	case "cmd", "vendor", "builtin":
@@ -75,8 +73,8 @@ func hidden(importPath string) bool {
 	return base == "internal" || base == "testdata" || strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".")
 }
 
-// loadPackage parses the files of one directory that belong to the target;
-// it returns nil where there are none, or only a command.
+// loadPackage parses the files of one directory that belong to the target; it returns nil where
+// there are none, or only a command.
 func loadPackage(target *build.Context, dir, importPath string) (*pkg, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

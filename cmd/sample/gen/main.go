@@ -1,5 +1,5 @@
-// Command gen writes the sample graph: the public API of a Go source tree as
-// nodes.jsonl.gz and edges.jsonl.gz. Package sample describes the graph.
+// Command gen writes the sample graph: the public API of a Go source tree as nodes.jsonl.gz and
+// edges.jsonl.gz. Package sample describes the graph.
 //
 //	go run ./gen -out .            # the standard library of this Go
 //	go run ./gen -root DIR -out .  # the tree DIR/src

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// writeLines writes gzipped JSON lines. The gzip header carries no time and
-// no name, so equal lines give equal files.
+// writeLines writes gzipped JSON lines. The gzip header carries no time and no name, so equal lines
+// give equal files.
 func writeLines[T any](path string, lines []T) error {
 	var buf bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)

@@ -1,6 +1,6 @@
-// Package kafkatest gives tests a broker with the topics of a pipeline: an
-// embedded one or, where GIANTSTREAM_REAL_KAFKA names one (make test-real), a
-// real Apache Kafka, so that the same tests run on both.
+// Package kafkatest gives tests a broker with the topics of a pipeline: an embedded one or, where
+// GIANTSTREAM_REAL_KAFKA names one (make test-real), a real Apache Kafka, so that the same tests
+// run on both.
 package kafkatest
 
 import (
@@ -15,6 +15,7 @@ import (
 	"giantstream/ingest"
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
+	"giantstream/ingest/decode"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -77,8 +78,7 @@ func (e *Env) Topic(name string) string {
 	return e.prefix + name
 }
 
-// Send produces records to topics by their short names (nodes, edges, …) and
-// waits for them.
+// Send produces records to topics by their short names (nodes, edges, …) and waits for them.
 func (e *Env) Send(t testing.TB, msgs ...kafka.Message) {
 	t.Helper()
 	for i := range msgs {
@@ -112,4 +112,17 @@ func (e *Env) Read(t testing.TB, topic string) []kafka.Message {
 		}
 	}
 	return out
+}
+
+// Mapping reads id, text, label, src, dst and deleted, as the configuration does by default.
+func Mapping() decode.Mapping {
+	return decode.Mapping{
+		Nodes: decode.NodeMapping{ID: "id", Text: []string{"text"}, Class: "label", Deleted: "deleted"},
+		Edges: decode.EdgeMapping{Src: "src", Dst: "dst", Deleted: "deleted", Mode: decode.Add},
+	}
+}
+
+// Limits are those of the configuration by default.
+func Limits() decode.Limits {
+	return decode.Limits{RecordBytes: 1 << 20, TextBytes: 256 << 10, EdgesPerRecord: 10_000}
 }

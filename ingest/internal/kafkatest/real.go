@@ -25,8 +25,8 @@ func Brokers() []string {
 	return nil
 }
 
-// StartReal is Start for tests that mean nothing on the embedded broker; they
-// are skipped without a real one.
+// StartReal is Start for tests that mean nothing on the embedded broker; they are skipped without a
+// real one.
 func StartReal(t testing.TB, shards int) *Env {
 	t.Helper()
 	brokers := Brokers()
@@ -44,11 +44,12 @@ func startReal(t testing.TB, brokers []string, shards int) *Env {
 		t.Fatal(err)
 	}
 	prefix := "test-" + strings.ToLower(rand.Text()[:8]) + "-"
-	admin := kafka.Client{Addr: kafka.TCP(brokers...), Transport: c.Transport()}
+	admin := kafka.Client{Addr: kafka.TCP(brokers...)}
 	// The embedded broker takes large records; a real one takes 1 MiB unless told.
 	res, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
 		Topic: prefix + "nodes", NumPartitions: shards, ReplicationFactor: -1,
-		ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}, {ConfigName: "max.message.bytes", ConfigValue: "67108864"}},
+		ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"},
+			{ConfigName: "max.message.bytes", ConfigValue: "67108864"}},
 	}}})
 	if err == nil {
 		err = res.Errors[prefix+"nodes"]
@@ -65,7 +66,7 @@ func startReal(t testing.TB, brokers []string, shards int) *Env {
 }
 
 func (e *Env) admin() *kafka.Client {
-	return &kafka.Client{Addr: kafka.TCP(e.Client.Brokers()...), Transport: e.Client.Transport()}
+	return &kafka.Client{Addr: kafka.TCP(e.Client.Brokers()...)}
 }
 
 func (e *Env) deleteTopics(t testing.TB) {
@@ -84,9 +85,11 @@ func (e *Env) deleteTopics(t testing.TB) {
 // Configure sets configuration of a topic; brokers heed it a moment later.
 func (e *Env) Configure(t testing.TB, topic string, entries map[string]string) {
 	t.Helper()
-	r := kafka.IncrementalAlterConfigsRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: e.Topic(topic)}
+	r := kafka.IncrementalAlterConfigsRequestResource{ResourceType: kafka.ResourceTypeTopic,
+		ResourceName: e.Topic(topic)}
 	for name, value := range entries {
-		r.Configs = append(r.Configs, kafka.IncrementalAlterConfigsRequestConfig{Name: name, Value: value, ConfigOperation: kafka.ConfigOperationSet})
+		r.Configs = append(r.Configs, kafka.IncrementalAlterConfigsRequestConfig{Name: name, Value: value,
+			ConfigOperation: kafka.ConfigOperationSet})
 	}
 	res, err := e.admin().IncrementalAlterConfigs(t.Context(), &kafka.IncrementalAlterConfigsRequest{
 		Resources: []kafka.IncrementalAlterConfigsRequestResource{r}})

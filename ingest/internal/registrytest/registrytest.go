@@ -1,5 +1,5 @@
-// Package registrytest is a schema registry for tests, on loopback: as much of
-// Confluent's protocol as readers use, and failures when asked for.
+// Package registrytest is a schema registry for tests, on loopback: as much of Confluent's protocol
+// as readers use, and failures when asked for.
 package registrytest
 
 import (

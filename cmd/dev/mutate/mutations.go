@@ -1,0 +1,108 @@
+package main
+
+// mutation is a change of one line that breaks a rule of docs/PROTOCOL.md.
+type mutation struct {
+	file     string
+	what     string // the rule that is broken
+	old, new string // old must be in the file exactly once
+}
+
+var mutations = []mutation{
+	// Commit
+	{"stream/shard/commit.go", "a worker whose number is taken goes on as if it had committed",
+		`			return fmt.Errorf("%w: %w", ErrFenced, err)`,
+		`			return nil`},
+	{"stream/shard/commit.go", "the mirror is not flushed before the manifest",
+		`		if err := s.opts.Mirror.Flush(ctx); err != nil {`,
+		`		if err := error(nil); err != nil {`},
+	{"stream/shard/commit.go", "a commit does not wait for the records that the head covers",
+		`	if s.below(s.resume) || s.window.dirty == 0 && !s.advanced()`,
+		`	if s.window.dirty == 0 && !s.advanced()`},
+	{"stream/shard/state.go", "a window is written before its commit without its marks",
+		`	return s.write(b, window)`,
+		`	return s.write(b, 0)`},
+
+	// Restart
+	{"stream/shard/shard.go", "a state that is ahead does not read what it holds again",
+		`			s.position[topic] = min(applied, next)`,
+		`			s.position[topic] = max(applied, next)`},
+	{"stream/shard/shard.go", "a worker commits before it has read what its state holds",
+		`		s.resume[topic] = max(s.resume[topic], applied)`,
+		`		s.resume[topic] = max(s.resume[topic], 0)`},
+	{"stream/shard/shard.go", "marks of a state that is ahead are dropped",
+		`	if !ahead {`,
+		`	if true {`},
+	{"stream/shard/shard.go", "marks do not become due after another worker has committed",
+		`	} else if s.state.meta.Committed < seq {`,
+		`	} else if s.state.meta.Committed < 0 {`},
+	{"stream/shard/shard.go", "the first record that the head does not cover counts as covered",
+		`		return m.Version.Offset < s.covered[t.Nodes]`,
+		`		return m.Version.Offset <= s.covered[t.Nodes]`},
+	{"stream/shard/shard.go", "while the state is behind, changes that show in no row make nothing due",
+		`eager: s.below(s.covered)}`,
+		`eager: false}`},
+	{"stream/shard/apply.go", "a link that changes without changing the row leaves no suspect mark",
+		`		return c.setMark(owner, markSuspect)`,
+		`		return nil`},
+	{"stream/shard/apply.go", "a statement that is repeated is not mirrored again",
+		`	if out := a.effective(); out.at == said.at {`,
+		`	if out := a.effective(); out.at == said.at && c.eager {`},
+
+	// Checkpoints
+	{"stream/shard/checkpointer.go", "a checkpoint names files that may have been collected (rule 1)",
+		`		if f.number >= newest {`,
+		`		if f.number >= 0 {`},
+	{"stream/commitlog/orphans.go", "the last checkpoint but one is removed (rule 2)",
+		`number >= kept[0].Number {`,
+		`number >= newest {`},
+
+	// Compaction and removal
+	{"stream/commitlog/orphans.go", "rows that a manifest names are removed",
+		`		if named[info.Key] {
+			continue
+		}
+		if err := removed.object(ctx, o.store, info); err != nil {`,
+		`		if named[info.Key] && info.Size == 0 {
+			continue
+		}
+		if err := removed.object(ctx, o.store, info); err != nil {`},
+	{"stream/commitlog/compaction_remove.go", "merged objects are removed before their document exists",
+		`		if !own.created.IsZero() && !own.objects[key] {`,
+		`		if !own.objects[key] {`},
+	{"stream/commitlog/compaction_remove.go", "parts that the cut of a generation needs are removed",
+		`p.parent.from+blockSize(p.parent.level)-1 > keep {`,
+		`p.parent.from > keep {`},
+	{"stream/commitlog/segment.go", "a reader takes a block that ends beyond its cut",
+		`		if start+blockSize(level)-1 > to {`,
+		`		if start > to {`},
+
+	// Identity
+	{"stream/shard/commit.go", "a commit does not ask whether the topics are the same",
+		`	if err := s.checkInputs(ctx); err != nil {`,
+		`	if err := s.checkInputs(ctx); err != nil && s.head == nil && s.head != nil {`},
+
+	// Publication
+	{"stream/commitlog/published.go", "a follower moves a cursor that another one has moved",
+		`		if err = swap.Replace(ctx, c.key, c.stored, data); !errors.Is(err, sink.ErrUnsupported) {`,
+		`		if err = sink.PutBytes(ctx, swap.(sink.Store), c.key, data); !errors.Is(err, sink.ErrUnsupported) {`},
+	{"stream/publish/follower.go", "a follower that was late does not move the cursor back",
+		`		if now.Generation > f.cursor.Generation || now.Seq > f.cursor.Seq {`,
+		`		if now.Generation > f.cursor.Generation {`},
+	{"stream/publish/follower.go", "a follower that failed leaves the cursor alone",
+		`		err = now.Move(ctx, to, f.session)`,
+		`		if err = nil; to != now.Published { err = now.Move(ctx, to, f.session) }`},
+	{"stream/publish/follower.go", "deletions before a generation's cut are not published",
+		`	if model.Generation > 1 {`,
+		`	if model.Generation > 2 {`},
+
+	// Lease
+	{"sink/lease/lease.go", "a number that was removed wins again",
+		`	if err := held.check(ctx); err != nil { // see doc.go, "Numbers"`,
+		`	if err := held.check(ctx); err != nil && number < 0 {`},
+	{"sink/lease/lease.go", "renewals do not count",
+		`	if number != l.number || !bytes.Equal(data, l.seen) {`,
+		`	if number != l.number {`},
+	{"sink/lease/held.go", "a builder that has lost the lease goes on writing",
+		`	if len(higher) > 0 {`,
+		`	if len(higher) > 1 {`},
+}

@@ -1,0 +1,110 @@
+package e2e_test
+
+import (
+	"hash/crc32"
+	"testing"
+
+	"giantstream/ingest/client"
+	"giantstream/sink"
+	"giantstream/sink/rows"
+	"giantstream/sink/storetest"
+	"giantstream/stream/commitlog"
+)
+
+// checkLog checks what must hold of every commit log: sequence numbers without gaps, offsets that
+// never go back and end at the topics' ends, objects named once that are what their manifest says.
+func checkLog(t *testing.T, dir string) {
+	t.Helper()
+	withPlace(t, dir, func(p place) { p.checkLog(t) })
+}
+
+func (p place) checkLog(t *testing.T) {
+	t.Helper()
+	store := p.store
+	id, err := commitlog.LoadIdentity(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	next := make([]map[string]int64, id.Shards)
+	for shard := range id.Shards {
+		next[shard] = map[string]int64{}
+		seq := int64(0)
+		for m, err := range commitlog.Manifests(t.Context(), store, shard, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seq++; m.Seq != seq || m.Shard != shard {
+				t.Errorf("shard %d: manifest %d of shard %d, want %d", shard, m.Seq, m.Shard, seq)
+			}
+			for topic, offset := range next[shard] {
+				if now, ok := m.Next[topic]; !ok || now < offset {
+					t.Errorf("shard %d, manifest %d: %s goes back from %d to %d", shard, seq, topic, offset, now)
+				}
+			}
+			next[shard] = m.Next
+			last := ""
+			for _, o := range m.Objects {
+				if named[o.Key] {
+					t.Errorf("%s is named twice", o.Key)
+				}
+				named[o.Key] = true
+				last = checkObject(t, store, m, o, last, id.Shards)
+			}
+		}
+	}
+	for topic := range next[0] {
+		ends, err := p.client.EndOffsets(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for shard, end := range ends[topic] {
+			if next[shard][topic] != end {
+				t.Errorf("%s/%d ends at %d, the commit log at %d", topic, shard, end, next[shard][topic])
+			}
+		}
+	}
+}
+
+// checkObject compares an object with the manifest that names it, and returns the id of its last
+// row; ids ascend throughout a manifest.
+func checkObject(t *testing.T, store sink.Store, m *commitlog.Manifest, o commitlog.Object, last string,
+	shards int) string {
+	t.Helper()
+	data, err := sink.ReadAll(t.Context(), store, o.Key)
+	if err != nil {
+		t.Errorf("shard %d, manifest %d: %v", m.Shard, m.Seq, err)
+		return last
+	}
+	if sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)); int64(len(data)) != o.Bytes || sum != o.CRC32C {
+		t.Errorf("%s has %d bytes with checksum %d, its manifest says %d and %d", o.Key, len(data), sum, o.Bytes, o.CRC32C)
+	}
+	ids := rowIDs(t, store, o.Key)
+	for _, id := range ids {
+		if id <= last {
+			t.Errorf("%s: node %s follows on %s", o.Key, id, last)
+		}
+		if p := client.Partition([]byte(id), shards); p != m.Shard {
+			t.Errorf("%s: node %s belongs to shard %d", o.Key, id, p)
+		}
+		last = id
+	}
+	if int64(len(ids)) != o.Rows {
+		t.Errorf("%s has %d rows, its manifest says %d", o.Key, len(ids), o.Rows)
+	}
+	return last
+}
+
+// rowIDs returns the ids of an object's rows, in order.
+func rowIDs(t *testing.T, store sink.Store, key string) []string {
+	t.Helper()
+	var ids []string
+	for r, err := range rows.Read(t.Context(), store, storetest.Ref(t, store, key),
+		rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.NodeID)
+	}
+	return ids
+}

@@ -1,0 +1,225 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Workers are killed, frozen and lose their disks, and brokers and the object store fail in every
+// way that a network allows, while records of all kinds keep coming. In the end the commit log, the
+// graph, the rows and the embeddings are exactly what the records state. See faultKinds for what
+// happens, checkFaults for what must hold.
+//
+// Every run follows from its seed, as far as the machine's own timing allows; GIANTSTREAM_SEED is
+// the first one's, GIANTSTREAM_FAULT_RUNS how many there are. `make test-faults` runs many.
+func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("several runs of several processes")
+	}
+	s3 := startS3(t)
+	first := faultSeed(t)
+	for i := range envNumber(t, "GIANTSTREAM_FAULT_RUNS", 8) {
+		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
+			t.Parallel()
+			runFaults(t, embeddedFaultPlace(t, s3, first+i), first+i)
+		})
+	}
+}
+
+// The same on Apache Kafka and an S3 server in processes of their own.
+func TestRealFaults(t *testing.T) {
+	first := faultSeed(t)
+	for i := range envNumber(t, "GIANTSTREAM_FAULT_RUNS", 3) {
+		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
+			runFaults(t, realFaultPlace(t, first+i), first+i)
+		})
+	}
+}
+
+func faultSeed(t *testing.T) uint64 {
+	t.Helper()
+	return envNumber(t, "GIANTSTREAM_SEED", uint64(time.Now().UnixNano())%1_000_000)
+}
+
+// faultPlan is what a seed says.
+type faultPlan struct {
+	workers, shards, nodes, records int
+	directed                        bool
+	windowChanges                   int
+	windowTime                      time.Duration
+	format                          string
+	// generationFirst: the faults wait until there is a generation.
+	generationFirst bool
+	steps           []faultStep
+}
+
+// faultStep are faults that happen at one time.
+type faultStep struct {
+	faults []fault
+	hold   time.Duration
+}
+
+func drawPlan(random *rand.Rand) faultPlan {
+	p := faultPlan{
+		workers: 1 + random.IntN(3), shards: 1 + random.IntN(4),
+		nodes: 120 + random.IntN(200), records: 600 + random.IntN(900),
+		directed:        random.IntN(4) == 0,
+		windowChanges:   20 + random.IntN(400),
+		windowTime:      time.Duration(50+random.IntN(400)) * time.Millisecond,
+		format:          []string{"json", "binary"}[random.IntN(2)],
+		generationFirst: random.IntN(2) == 0,
+	}
+	for range 2 + random.IntN(3) {
+		step := faultStep{hold: time.Duration(200+random.IntN(1000)) * time.Millisecond}
+		// At most one thing happens to the workers at a time, and one to each server, so that every
+		// fault can be undone.
+		busy := map[string]bool{}
+		for range 1 + random.IntN(2) {
+			kind := faultKinds[random.IntN(len(faultKinds))]
+			if busy[kind.of] {
+				continue
+			}
+			busy[kind.of] = true
+			f := kind.draw(random, p.workers)
+			step.hold = max(step.hold, f.atLeast)
+			step.faults = append(step.faults, f)
+		}
+		p.steps = append(p.steps, step)
+	}
+	return p
+}
+
+func (p faultPlan) String() string {
+	s := fmt.Sprintf("%d workers, %d shards, %d nodes, %d records, windows of %d changes or %v, directed %t, generation first %t",
+		p.workers, p.shards, p.nodes, p.records, p.windowChanges, p.windowTime, p.directed, p.generationFirst)
+	for _, step := range p.steps {
+		s += fmt.Sprintf("\n  %5d ms:", step.hold.Milliseconds())
+		for i, f := range step.faults {
+			if i > 0 {
+				s += "; and"
+			}
+			s += " " + f.what
+		}
+	}
+	return s
+}
+
+// settings are a pipeline's as the plan has them. Generations are small, quick and made often.
+func (p faultPlan) settings() string {
+	return fmt.Sprintf(`
+shards: %d
+window: {changes: %d, time: %v}
+ingest:
+  undirected: %t
+  nodes: {event_time: at}
+  edges: {event_time: at}
+featurize:
+  projection_dim: 24
+  tree: {leaf_size: 8, branching: 4}
+embedding: {dim: 16}
+train: {encoder: linear}
+evaluate: {holdout_edges: 0, probe_rates: []}
+refresh: {min_nodes: 20, min_changes: 0.4}
+sink: {format: %s}
+http: {listen: ""}
+`, p.shards, p.windowChanges, p.windowTime, !p.directed, p.format)
+}
+
+// faultRun is a run under way.
+type faultRun struct {
+	t *testing.T
+	faultPlan
+	*faultPlace
+	crew  []*faultWorker
+	input *faultInput
+}
+
+func runFaults(t *testing.T, p *faultPlace, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 5))
+	plan := drawPlan(random)
+	began := time.Now()
+	t.Logf("repeat with: make test-faults RUNS=1 SEED=%d%s\n%v", seed, p.flags, plan)
+	r := &faultRun{t: t, faultPlan: plan, faultPlace: p}
+	r.createTopics()
+	for i := range plan.workers {
+		r.crew = append(r.crew, r.newWorker(i))
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			r.dump()
+		}
+	})
+	r.input = newFaultInput(t, p, plan, rand.New(rand.NewPCG(seed, 6)))
+	for _, w := range r.crew {
+		w.start(t)
+	}
+
+	share := plan.records / (len(plan.steps) + 2)
+	r.input.send(t, max(share, 2*plan.nodes), 0)
+	if plan.generationFirst {
+		r.input.flush(t)
+		r.until("there is a generation", func() bool { return r.generation() > 0 })
+	}
+	for _, step := range plan.steps {
+		var undo []func(*faultRun)
+		for _, f := range step.faults {
+			undo = append(undo, f.begin(r))
+		}
+		r.input.send(t, share, step.hold)
+		for _, u := range undo {
+			u(r)
+		}
+		r.supervise()
+	}
+	r.input.send(t, share, 0)
+	r.input.lastWords(t)
+	r.input.flush(t)
+	healed := time.Now()
+	r.comeToRest()
+	rested := time.Now()
+	checkFaults(t, r)
+	t.Logf("%.1f s, %.1f s of them to come to rest; generation %d", time.Since(began).Seconds(),
+		rested.Sub(healed).Seconds(), r.generation())
+}
+
+// until waits for something that the workers do, and keeps them running.
+func (r *faultRun) until(what string, holds func() bool) {
+	r.t.Helper()
+	deadline := time.After(r.patience)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	ghosts := time.NewTicker(10 * faultSession)
+	defer ghosts.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			r.t.Fatalf("after %v, still not: %s", r.patience, what)
+		case <-ghosts.C:
+			r.dropGhosts()
+		case <-tick.C:
+			r.supervise()
+		}
+	}
+}
+
+// comeToRest waits until all that was sent is committed and published, stops the workers, and makes
+// sure that it stays so.
+func (r *faultRun) comeToRest() {
+	r.t.Helper()
+	for range 5 {
+		r.until("everything is committed and published", r.published)
+		for _, w := range r.crew {
+			w.stop(r.t)
+		}
+		if r.published() {
+			return
+		}
+		// A generation became ready while they stopped.
+		for _, w := range r.crew {
+			w.start(r.t)
+		}
+	}
+	r.t.Fatal("the pipeline does not come to rest: generation follows on generation")
+}

@@ -1,0 +1,199 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/shard"
+)
+
+// sourceTopic is what the store remembers of a topic that is repartitioned. No manifest names it:
+// the shards read copies.
+type sourceTopic struct {
+	// ID is the id that the brokers gave the topic, "" where they give none.
+	ID string `json:"id"`
+	// Epoch counts how often a person has accepted that the topic was created again.
+	Epoch int64 `json:"epoch"`
+}
+
+const sourcesPrefix = "sources/"
+
+func sourceKey(topic string) string     { return sourcesPrefix + topic + ".json" }
+func sourceLostKey(topic string) string { return sourcesPrefix + topic + "/lost/" }
+
+// openSources compares the topics that are repartitioned with those that the store remembers, and
+// notes their epochs.
+func (s *Service) openSources(ctx context.Context) error {
+	ids, err := s.client.Identify(ctx, s.topics.Sources()...)
+	if err != nil {
+		return err
+	}
+	s.sources = map[string]sourceTopic{}
+	for _, topic := range s.topics.Sources() {
+		now := sourceTopic{ID: ids[topic].ID}
+		was, err := s.loadSource(ctx, topic, now)
+		if err != nil {
+			return err
+		}
+		if was.ID != now.ID && was.ID != "" && now.ID != "" {
+			if !s.accepted.replaced[topic] {
+				return sourceReplaced(topic, was.ID, now.ID)
+			}
+			now.Epoch = was.Epoch + 1
+			s.log.Warn("copying a topic from its start that is not the one that was copied before, as accepted",
+				"topic", topic, "id", now.ID, "before", was.ID)
+			if err := s.putJSON(ctx, sourceKey(topic), now, sink.PutBytes); err != nil {
+				return err
+			}
+			was = now
+		}
+		s.sources[topic] = was
+		if s.accepted.lost[topic] {
+			if err := s.forgetLost(ctx, topic); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loadSource returns what the store remembers of a topic. The first caller makes it remember now.
+func (s *Service) loadSource(ctx context.Context, topic string, now sourceTopic) (was sourceTopic, err error) {
+	create := func(ctx context.Context, store sink.Store, key string, data []byte) error {
+		return store.Create(ctx, key, data)
+	}
+	if err := s.putJSON(ctx, sourceKey(topic), now, create); err == nil {
+		return now, nil
+	} else if !errors.Is(err, sink.ErrExists) {
+		return was, err
+	}
+	data, err := sink.ReadAll(ctx, s.store, sourceKey(topic))
+	if err == nil {
+		err = json.Unmarshal(data, &was)
+	}
+	if err != nil {
+		return was, fmt.Errorf("read %s: %w", sourceKey(topic), err)
+	}
+	return was, nil
+}
+
+func (s *Service) putJSON(ctx context.Context, key string, v any,
+	put func(context.Context, sink.Store, string, []byte) error) error {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = put(ctx, s.store, key, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	return nil
+}
+
+func sourceReplaced(topic, was, now string) error {
+	return fmt.Errorf("kafka topic %q: %w: it was deleted and created again (its id was %s and is %s). "+
+		"Its records may not be copied from here on. Accept this with 'giantstream run --accept-loss %s', "+
+		"which copies the topic from its start, or start a new pipeline (another store and state)",
+		topic, shard.ErrInputReplaced, was, now, topic)
+}
+
+// checkSources returns an error if a topic that is copied is not the one that was opened.
+func (s *Service) checkSources(ctx context.Context) error {
+	if len(s.sources) == 0 {
+		return nil
+	}
+	ids, err := s.client.Identify(ctx, s.topics.Sources()...)
+	if err != nil {
+		return err
+	}
+	for topic, was := range s.sources {
+		if now := ids[topic].ID; now != "" && was.ID != "" && now != was.ID {
+			return sourceReplaced(topic, was.ID, now)
+		}
+	}
+	return nil
+}
+
+// sourceCheckEvery is how often a running service compares the topics that it copies.
+const sourceCheckEvery = 5 * time.Second
+
+// watchSources returns when a topic that is copied is not the one that was opened, or ctx ends.
+func (s *Service) watchSources(ctx context.Context) error {
+	tick := time.NewTicker(sourceCheckEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		if err := s.checkSources(ctx); errors.Is(err, shard.ErrInputReplaced) {
+			return err
+		}
+	}
+}
+
+// loseSource notes records that a topic has deleted before they were copied.
+func (s *Service) loseSource(topic string, partition int, from, to int64) {
+	s.metrics.feed.Lost.Add(to - from)
+	lost := Lost{partition, commitlog.Lost{Topic: topic, From: from, To: to, Offsets: to - from,
+		Noticed: time.Now().UTC()}}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	key := fmt.Sprintf("%s%d-%020d-%020d.json", sourceLostKey(topic), partition, from, to)
+	if err := s.putJSON(ctx, key, lost, sink.PutBytes); err != nil {
+		s.log.Error("a loss of records could not be noted in the store", "lost", lost.String(), "error", err)
+	}
+}
+
+// lostSources returns what the topics that are copied have lost.
+func (s *Service) lostSources(ctx context.Context) (out []Lost, err error) {
+	for _, topic := range s.topics.Sources() {
+		lost, err := LostSource(ctx, s.store, topic)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, lost...)
+	}
+	return out, nil
+}
+
+// LostSource returns what a topic has lost before it was copied. The shard is a partition of it.
+func LostSource(ctx context.Context, store sink.Store, topic string) (out []Lost, err error) {
+	for info, err := range store.List(ctx, sourceLostKey(topic), "") {
+		if err != nil {
+			return nil, fmt.Errorf("list the losses of %s: %w", topic, err)
+		}
+		data, err := sink.ReadAll(ctx, store, info.Key)
+		var lost Lost
+		if err == nil {
+			err = json.Unmarshal(data, &lost)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", info.Key, err)
+		}
+		out = append(out, lost)
+	}
+	return out, nil
+}
+
+// forgetLost forgets losses that a person has accepted.
+func (s *Service) forgetLost(ctx context.Context, topic string) error {
+	var keys []string
+	for info, err := range s.store.List(ctx, sourceLostKey(topic), "") {
+		if err != nil {
+			return fmt.Errorf("list the losses of %s: %w", topic, err)
+		}
+		keys = append(keys, info.Key)
+	}
+	for _, key := range keys {
+		if err := s.store.Delete(ctx, key); err != nil {
+			return fmt.Errorf("forget an accepted loss: %w", err)
+		}
+	}
+	return nil
+}

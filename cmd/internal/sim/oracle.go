@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"giantstream/sink/rows"
+	"giantstream/stream/mutation"
+)
+
+// The oracle says what a graph is, straight from docs/PROTOCOL.md, "Facts and versions". It sees a set of mutations at
+// once and knows nothing of states, windows and marks.
+
+// link is an edge as its source asserts it.
+type link struct{ src, dst string }
+
+// statement says that a link is there (live) or not.
+type statement struct {
+	at   mutation.Version
+	live bool
+}
+
+// newer orders statements. Of two in one record the live one counts.
+func (s statement) newer(old statement) bool {
+	c := s.at.Compare(old.at)
+	return c > 0 || c == 0 && s.live && !old.live
+}
+
+// graph is what a set of mutations states.
+type graph struct {
+	nodes map[string]mutation.Mutation // the newest PutNode or DeleteNode
+	known map[string]bool              // some PutNode came
+	links map[link]statement           // effective assertions
+	// mirrored are the far ends' assertions, by the link as its source asserted it.
+	mirrored map[link]statement
+}
+
+// familyLink is an edge as one family of assertions has it: rank 0 is node records with inlined edges, 1 edge records.
+type familyLink struct {
+	link
+	rank uint8
+}
+
+// family is what a source says in one family.
+type family struct {
+	src  string
+	rank uint8
+}
+
+func graphOf(all []mutation.Mutation) *graph {
+	g := &graph{map[string]mutation.Mutation{}, map[string]bool{}, map[link]statement{}, map[link]statement{}}
+	said := map[familyLink]statement{}
+	replaced := map[family]mutation.Version{}
+	say := func(m *mutation.Mutation, dst string, live bool) {
+		if dst == "" || dst == m.ID {
+			return
+		}
+		l, s := familyLink{link{m.ID, dst}, m.Version.Rank}, statement{m.Version, live}
+		if old, ok := said[l]; !ok || s.newer(old) {
+			said[l] = s
+		}
+	}
+	replace := func(m *mutation.Mutation) {
+		f := family{m.ID, m.Version.Rank}
+		if old, ok := replaced[f]; !ok || m.Version.Compare(old) > 0 {
+			replaced[f] = m.Version
+		}
+		for _, dst := range m.Others {
+			say(m, dst, true)
+		}
+	}
+	for i := range all {
+		switch m := &all[i]; m.Op {
+		case mutation.PutNode, mutation.DeleteNode:
+			if old, ok := g.nodes[m.ID]; !ok || m.Version.Compare(old.Version) > 0 {
+				g.nodes[m.ID] = *m
+			}
+			if m.Op == mutation.PutNode {
+				g.known[m.ID] = true
+			}
+			if m.HasEdges {
+				replace(m)
+			}
+		case mutation.PutEdge, mutation.DeleteEdge:
+			say(m, m.Other, m.Op == mutation.PutEdge)
+		case mutation.SetEdges, mutation.ClearEdges:
+			replace(m)
+		case mutation.MirrorPut, mutation.MirrorDelete:
+			l, s := link{m.Other, m.ID}, statement{m.Version, m.Op == mutation.MirrorPut}
+			if old, ok := g.mirrored[l]; !ok || s.newer(old) {
+				g.mirrored[l] = s
+			}
+		}
+	}
+	for l, s := range said {
+		if mark, ok := replaced[family{l.src, l.rank}]; ok && s.at.Compare(mark) < 0 {
+			s = statement{at: mark}
+		}
+		if old, ok := g.links[l.link]; !ok || s.newer(old) {
+			g.links[l.link] = s
+		}
+	}
+	return g
+}
+
+// rows returns the rows of the graph. The labels of a node come from its own assertions and from the mirrored ones
+// given.
+func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
+	labels, newest := map[string][]string{}, map[string]int64{}
+	touch := func(owner, other string, s statement) {
+		newest[owner] = max(newest[owner], s.at.EventTime)
+		if s.live && !slices.Contains(labels[owner], other) {
+			labels[owner] = append(labels[owner], other)
+		}
+	}
+	for l, s := range g.links {
+		touch(l.src, l.dst, s)
+	}
+	for l, s := range mirrored {
+		touch(l.dst, l.src, s)
+	}
+	out := map[string]rows.Row{}
+	for id := range g.known {
+		m := g.nodes[id]
+		row := rows.Row{NodeID: id, EventTime: m.Version.EventTime, Deleted: m.Op == mutation.DeleteNode}
+		if !row.Deleted {
+			row.Text, row.Class = m.Text, m.Class
+			row.EventTime = max(row.EventTime, newest[id])
+			row.Labels = slices.Sorted(slices.Values(labels[id]))
+		}
+		out[id] = row
+	}
+	return out
+}
+
+// difference describes the first node, in order of id, whose rows differ; "" if there is none.
+func difference(got, want map[string]rows.Row) string {
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		g, have := got[id]
+		w, wanted := want[id]
+		switch {
+		case !have:
+			return fmt.Sprintf("node %s has no row, want %+v", id, facts(w))
+		case !wanted:
+			return fmt.Sprintf("node %s has a row and should have none: %+v", id, facts(g))
+		case !reflect.DeepEqual(facts(g), facts(w)):
+			return fmt.Sprintf("node %s has the row %+v, want %+v", id, facts(g), facts(w))
+		}
+	}
+	return ""
+}
+
+// facts is a row without what generations add to it, and no list of labels like an empty one.
+func facts(r rows.Row) rows.Row {
+	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
+		EventTime: r.EventTime, Deleted: r.Deleted}
+}

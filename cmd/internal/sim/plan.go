@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"giantstream/stream/mutation"
+)
+
+// plan is what a seed decides before anything happens.
+type plan struct {
+	shards, machines int
+	undirected       bool
+	records          []sent
+	active           time.Duration // until the last record is sent, and failures end
+
+	// Of calls to the store and the brokers.
+	slow                time.Duration // most delays are below
+	refuse, drop, lose  float64       // shares that fail before and after their effect
+	disturbances        int           // kills, freezes and so on
+	changes             int           // of a window
+	window              time.Duration
+	batch               int // most records of a batch
+	memory              int64
+	checkpointEvery     time.Duration
+	generations         int
+	refreshEvery        time.Duration
+	grace               time.Duration // of merged rows
+	compactEvery        time.Duration
+	orphansEvery        time.Duration
+	janitors            bool // any process merges and collects for any shard
+	retention, zombies  bool
+	leaseTTL, heartbeat time.Duration
+}
+
+// sent is a record and when it is sent.
+type sent struct {
+	at        time.Duration
+	topic     string
+	eventTime int64
+	record    record
+}
+
+func newPlan(d dice) plan {
+	r := d.of("plan")
+	p := plan{
+		shards: 1 + r.IntN(3), machines: 2 + r.IntN(2), undirected: r.IntN(4) > 0,
+		active: between(r, 20*time.Second, 90*time.Second),
+		slow:   between(r, 2*time.Millisecond, 60*time.Millisecond),
+		refuse: pick(r, 0, 0.01, 0.05), drop: pick(r, 0, 0.01, 0.03), lose: pick(r, 0, 0.01, 0.05),
+		disturbances: r.IntN(30),
+		changes:      1 + r.IntN(8), window: between(r, 200*time.Millisecond, 5*time.Second),
+		batch: 1 + r.IntN(8), memory: pick[int64](r, 48<<20, 0, 0, 3000),
+		checkpointEvery: pick(r, 0, 2*time.Second, 8*time.Second, 20*time.Second),
+		generations:     r.IntN(4), refreshEvery: between(r, 5*time.Second, 25*time.Second),
+		grace:        between(r, 100*time.Millisecond, 20*time.Second),
+		compactEvery: between(r, 2*time.Second, 12*time.Second),
+		orphansEvery: between(r, 3*time.Second, 20*time.Second),
+		janitors:     r.IntN(3) == 0,
+		retention:    r.IntN(2) == 0, zombies: r.IntN(3) > 0,
+		leaseTTL: between(r, 3*time.Second, 10*time.Second), heartbeat: between(r, time.Second, 4*time.Second),
+	}
+	records := 20 + r.IntN(100)
+	if oneIn(r, 4) { // a log long enough for a merged block
+		p.shards, p.changes, p.batch, p.window = 1, 1, 1+r.IntN(2), 500*time.Millisecond
+		p.slow = min(p.slow, 15*time.Millisecond)
+		p.janitors = true
+		records = 110 + r.IntN(60)
+	}
+	nodes := 4 + r.IntN(16)
+	for range records {
+		s := sent{at: between(r, 0, p.active)}
+		s.topic, s.record = randomRecord(r, nodes)
+		s.eventTime = int64(s.at/time.Second) + r.Int64N(20)
+		p.records = append(p.records, s)
+	}
+	return p
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// delay draws how long a call takes.
+func (p *plan) delay(r *rand.Rand) time.Duration {
+	if oneIn(r, 40) {
+		return between(r, 0, 40*p.slow)
+	}
+	return between(r, 0, p.slow)
+}
+
+// randomRecord draws a record of any kind over few nodes, so that everything collides with everything.
+func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
+	id := func() string { return fmt.Sprintf("n%02d", r.IntN(nodes)) }
+	list := func() []string {
+		out := make([]string, r.IntN(4))
+		for i := range out {
+			out[i] = id()
+		}
+		return out
+	}
+	src := id()
+	switch r.IntN(10) {
+	case 0, 1, 2, 3:
+		m := mutation.Mutation{Op: mutation.PutNode, ID: src, Text: fmt.Sprintf("text %d", r.IntN(50)), Class: "c"}
+		if oneIn(r, 3) {
+			m.HasEdges, m.Others = true, list()
+		}
+		return nodesTopic, record{m}
+	case 4:
+		return nodesTopic, record{{Op: mutation.DeleteNode, ID: src}}
+	case 5:
+		return edgesTopic, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
+	case 6:
+		return edgesTopic, record{{Op: mutation.SetEdges, ID: src, Others: list()}}
+	case 7:
+		return edgesTopic, record{{Op: mutation.ClearEdges, ID: src}}
+	}
+	for _, dst := range append(list(), id()) { // one record, several edges
+		rec = append(rec, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst})
+	}
+	return edgesTopic, rec
+}

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+)
+
+var (
+	seeds  = flag.Int("seeds", 0, "how many seeds to simulate; 0 means 200, or 10 with -short")
+	start  = flag.Uint64("start", 1, "the first seed")
+	events = flag.Bool("events", false, "print every event")
+)
+
+func count() int {
+	switch {
+	case *seeds > 0:
+		return *seeds
+	case testing.Short():
+		return 10
+	}
+	return 200
+}
+
+// The invariants of docs/PROTOCOL.md hold for every seed.
+//
+// All seeds run in one bubble. The Parquet and Zstandard libraries pool objects that hold channels, and a channel made
+// in one bubble cannot be used in another.
+func TestSimulation(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var line func(string)
+		if *events {
+			line = func(s string) { fmt.Fprintln(os.Stderr, s) }
+		}
+		total := newTotal(count(), os.Stderr)
+		for i := range uint64(count()) {
+			seed := *start + i
+			total.begin(seed)
+			r := Run(seed, line)
+			total.add(&r)
+			if r.Failure != "" {
+				t.Errorf("seed %d breaks a rule: %s\n\nits last events:\n%s\n\nreplay with\n"+
+					"  go test ./cmd/internal/sim -run TestSimulation -seeds 1 -start %d -events",
+					seed, r.Failure, r.Tail, seed)
+				break
+			}
+		}
+		total.report()
+		if !t.Failed() {
+			replays(t)
+		}
+	})
+}
+
+// replays simulates some seeds twice: all that happens is the same, so a failure can be looked at again. A few
+// differences are allowed. The storage engine works in goroutines of its own, and when the scheduler interrupts them
+// depends on the machine's load.
+func replays(t *testing.T) {
+	n, differ := uint64(min(count(), 30)), 0
+	for i := range n {
+		a, b := Run(*start+i, nil), Run(*start+i, nil)
+		if a.Trace != b.Trace {
+			differ++
+			t.Logf("seed %d: trace %s, then %s", a.Seed, a.Trace, b.Trace)
+		}
+	}
+	t.Logf("%d of %d seeds had another trace the second time", differ, n)
+	if uint64(differ) > 1+n/5 {
+		t.Errorf("%d of %d seeds had another trace the second time", differ, n)
+	}
+}
+
+// inBubble runs f in a bubble of virtual time, on one processor, so that goroutines take turns in the same order each
+// time.
+func inBubble(t *testing.T, f func(t *testing.T)) {
+	before := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(before)
+	synctest.Test(t, f)
+}

@@ -1,0 +1,362 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+)
+
+// watch checks every effect on the store at once.
+type watch struct {
+	w  *world
+	mu sync.Mutex
+
+	heads []*commitlog.Manifest
+	rows  []map[string]rows.Row // newest committed, by shard
+	named map[string]bool       // row objects that manifests name
+	docs  []int64               // newest checkpoint document, by shard
+
+	// Of the lease: when each number's object was last written and whether it says "released", what each actor has read
+	// of it last, the number under which each actor builds, and how many writes came late, by number.
+	lease  map[string]leaseObject
+	seen   map[string]leaseSeen
+	holder map[string]int64
+	top    int64
+	stale  map[int64]int
+}
+
+type leaseObject struct {
+	written  time.Time
+	ttl      time.Duration
+	released bool
+}
+
+type leaseSeen struct {
+	key string
+	leaseObject
+	at time.Time
+}
+
+func newWatch(w *world) *watch {
+	v := &watch{w: w, heads: make([]*commitlog.Manifest, w.plan.shards), docs: make([]int64, w.plan.shards),
+		named: map[string]bool{}, lease: map[string]leaseObject{}, seen: map[string]leaseSeen{},
+		holder: map[string]int64{}, stale: map[int64]int{}}
+	for range w.plan.shards {
+		v.rows = append(v.rows, map[string]rows.Row{})
+	}
+	return v
+}
+
+// kindOf takes a key apart: shards/<p>/<kind>/….
+func kindOf(key string) (kind string, shard int) {
+	if _, err := fmt.Sscanf(key, "shards/%d/", &shard); err != nil {
+		kind, _, _ = strings.Cut(key, "/")
+		return kind, 0
+	}
+	parts := strings.Split(key, "/")
+	switch {
+	case parts[2] == "state":
+		return parts[3], shard // checkpoints, files
+	case parts[2] == "compacted" && parts[3] == "rows":
+		return "merged rows", shard
+	}
+	return parts[2], shard
+}
+
+// put comes before the effect of a Put.
+func (v *watch) put(a *actor, key string, data []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch kind, _ := kindOf(key); kind {
+	case "manifests", "checkpoints", "compacted":
+		v.w.fail("%s was written without a condition by %s", key, a.name)
+	case "rows", "files", "merged rows":
+		if v.exists(key) {
+			v.w.fail("%s was written twice, now by %s", key, a.name)
+		}
+	case "generations":
+		v.fenced(a, key)
+		if old, err := sink.ReadAll(context.Background(), &v.w.store, key); err == nil && string(old) != string(data) {
+			v.w.fail("%s was replaced by other content by %s", key, a.name)
+		}
+	case "lease":
+		v.leaseWritten(key, data)
+	}
+}
+
+// replaced comes after the effect of a Replace.
+func (v *watch) replaced(key string, data []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if kind, _ := kindOf(key); kind == "lease" {
+		v.leaseWritten(key, data)
+	}
+}
+
+func (v *watch) exists(key string) bool {
+	_, err := v.w.store.Open(context.Background(), key)
+	return err == nil
+}
+
+// created comes after the effect of a Create. A retry that met its own first attempt comes here, too.
+func (v *watch) created(a *actor, key string, data []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch kind, shard := kindOf(key); kind {
+	case "manifests":
+		v.manifest(shard, key)
+	case "checkpoints":
+		v.checkpoint(shard, data)
+	case "compacted":
+		v.block(key, data)
+	case "generations":
+		v.fenced(a, key)
+	case "lease":
+		v.leaseTaken(a, key, data)
+	}
+}
+
+// manifest checks a commit: no gap, offsets that do not go back, objects that exist, and rows that are the graph of the
+// records that the offsets cover.
+func (v *watch) manifest(shard int, key string) {
+	ctx := context.Background()
+	var seq int64
+	if _, err := fmt.Sscanf(key[strings.LastIndex(key, "/"):], "/%d.json", &seq); err != nil {
+		v.w.fail("%s: %v", key, err)
+		return
+	}
+	m, err := commitlog.ReadManifest(ctx, &v.w.store, shard, seq)
+	if err != nil {
+		v.w.fail("%s does not read: %v", key, err)
+		return
+	}
+	last, head := map[string]int64{}, int64(0)
+	if v.heads[shard] != nil {
+		last, head = v.heads[shard].Next, v.heads[shard].Seq
+	}
+	if seq <= head {
+		return // a retry
+	}
+	if seq != head+1 {
+		v.w.fail("shard %d has manifest %d after %d", shard, seq, head)
+	}
+	for topic, offset := range last {
+		if m.Next[topic] < offset {
+			v.w.fail("%s: the offset of %s goes back from %d to %d", key, topic, offset, m.Next[topic])
+		}
+	}
+	v.heads[shard] = m
+	for _, o := range m.Objects {
+		v.named[o.Key] = true
+		for row, err := range rows.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
+			if err != nil {
+				v.w.fail("%s names %s: %v", key, o.Key, err)
+				return
+			}
+			v.rows[shard][row.NodeID] = row
+		}
+	}
+	if v.w.dice.hash("check", key)%4 == 0 {
+		v.checkRows(shard)
+	}
+}
+
+// checkRows compares the newest committed rows of a shard with the records below the head's offsets, and checks that
+// the mirror of these records is durable.
+func (v *watch) checkRows(shard int) {
+	head := v.heads[shard]
+	g := graphOf(v.w.topics.below(shard, head.Next))
+	if diff := difference(v.rows[shard], g.rows(g.mirrored)); diff != "" {
+		v.w.fail("shard %d at manifest %d, offsets %v: %s", shard, head.Seq, head.Next, diff)
+	}
+	if !v.w.plan.undirected {
+		return
+	}
+	for far := range v.w.plan.shards {
+		mirrored := graphOf(v.w.topics.below(far, nil)).mirrored
+		for l, s := range g.links {
+			if v.w.topics.shardOf(l.dst) != far {
+				continue
+			}
+			if there, ok := mirrored[l]; !ok || s.newer(there) {
+				v.w.fail("shard %d at manifest %d: %v of %v is committed, the mirror topic has %v", shard, head.Seq, s,
+					l, there)
+			}
+		}
+	}
+}
+
+// checkpoint checks that a document follows the newest one and that all of its files exist.
+func (v *watch) checkpoint(shard int, data []byte) {
+	var doc commitlog.Checkpoint
+	if err := json.Unmarshal(data, &doc); err != nil {
+		v.w.fail("checkpoint of shard %d: %v", shard, err)
+		return
+	}
+	newest := v.docs[shard]
+	if doc.Number == newest || doc.Number < newest-1 {
+		return // a retry, or a late one of a number that has been collected
+	}
+	if doc.Number != newest+1 {
+		v.w.fail("shard %d has checkpoint %d after %d", shard, doc.Number, newest)
+	}
+	v.docs[shard] = doc.Number
+	for _, f := range doc.Files {
+		if !v.exists(f.Key) {
+			v.w.fail("checkpoint %d of shard %d names %s, which is not there", doc.Number, shard, f.Key)
+		}
+	}
+}
+
+// block checks that all objects of a merged block exist.
+func (v *watch) block(key string, data []byte) {
+	var doc struct {
+		Objects []commitlog.Object `json:"objects"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		v.w.fail("%s: %v", key, err)
+	}
+	for _, o := range doc.Objects {
+		if !v.exists(o.Key) {
+			v.w.fail("%s names %s, which is not there", key, o.Key)
+		}
+	}
+}
+
+// deleted comes before the effect of a Delete.
+func (v *watch) deleted(a *actor, key string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch kind, shard := kindOf(key); kind {
+	case "rows":
+		var seq int64
+		_, _ = fmt.Sscanf(key, fmt.Sprintf("shards/%d/rows/%%d-", shard), &seq)
+		block := fmt.Sprintf("shards/%d/compacted/1-%020d.json", shard, (seq-1)/64*64+1)
+		switch {
+		case v.heads[shard] == nil || seq > v.heads[shard].Seq:
+			v.w.fail("%s above the head of shard %d was removed by %s", key, shard, a.name)
+		case v.named[key] && !v.exists(block):
+			v.w.fail("%s was removed by %s; its manifest names it, and it is not merged", key, a.name)
+		}
+	case "checkpoints":
+		var number int64
+		_, _ = fmt.Sscanf(key[strings.LastIndex(key, "/"):], "/%d.json", &number)
+		if number >= v.docs[shard]-1 {
+			v.w.fail("checkpoint %d of shard %d was removed by %s, the newest is %d", number, shard, a.name,
+				v.docs[shard])
+		}
+	case "files":
+		v.fileDeleted(a, shard, key)
+	case "merged rows":
+	case "lease":
+		if key == leaseKey(v.top) {
+			v.w.fail("the highest number of the lease, %d, was removed by %s", v.top, a.name)
+		}
+		delete(v.lease, key)
+	default:
+		v.w.fail("%s was removed by %s", key, a.name)
+	}
+}
+
+// fileDeleted checks that none of the two newest checkpoints names a file.
+func (v *watch) fileDeleted(a *actor, shard int, key string) {
+	for number := max(1, v.docs[shard]-1); number <= v.docs[shard]; number++ {
+		doc, err := commitlog.ReadCheckpoint(context.Background(), &v.w.store, shard, number)
+		if err != nil {
+			v.w.fail("checkpoint %d of shard %d: %v", number, shard, err)
+			return
+		}
+		for _, f := range doc.Files {
+			if f.Key == key {
+				v.w.fail("%s was removed by %s; checkpoint %d of shard %d names it", key, a.name, number, shard)
+			}
+		}
+	}
+}
+
+func leaseKey(number int64) string { return fmt.Sprintf("lease/refresh/%020d.json", number) }
+
+// leaseWritten notes the state of a lease object.
+func (v *watch) leaseWritten(key string, data []byte) {
+	var r holding
+	if err := json.Unmarshal(data, &r); err != nil {
+		v.w.fail("%s: %v", key, err)
+	}
+	v.lease[key] = leaseObject{time.Now(), time.Duration(r.TTLMillis) * time.Millisecond, r.Released}
+}
+
+// holding is what the watch reads of a lease object.
+type holding struct {
+	Number    int64 `json:"number"`
+	TTLMillis int64 `json:"ttl_ms"`
+	Released  bool  `json:"released"`
+}
+
+// opened notes what an actor knows of the lease.
+func (v *watch) opened(a *actor, key string) {
+	if kind, _ := kindOf(key); kind != "lease" {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen[a.name] = leaseSeen{key, v.lease[key], time.Now()}
+}
+
+// leaseTaken checks that the number before was released, or had not changed for as long as its holder promised to
+// change it, when the new holder looked.
+func (v *watch) leaseTaken(a *actor, key string, data []byte) {
+	var r holding
+	_ = json.Unmarshal(data, &r)
+	if _, again := v.lease[key]; again {
+		return // a retry
+	}
+	v.leaseWritten(key, data)
+	if r.Number <= v.top {
+		return // a late one of a number that has been removed; its holder finds out
+	}
+	before := leaseKey(r.Number - 1)
+	seen := v.seen[a.name]
+	if r.Number > 1 && v.top > 0 && (seen.key != before || !seen.released && seen.at.Sub(seen.written) < seen.ttl) {
+		v.w.fail("%s took number %d of the lease; it has seen %s, renewed %v before", a.name, r.Number, seen.key,
+			seen.at.Sub(seen.written))
+	}
+	v.top = r.Number
+}
+
+// holds notes that an actor believes to hold a number of the lease.
+func (v *watch) holds(a *actor, number int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.holder[a.name] = number
+}
+
+// fenced checks that a holder that has lost the lease completes one write at most.
+func (v *watch) fenced(a *actor, key string) {
+	number := v.holder[a.name]
+	if number >= v.top {
+		return
+	}
+	if v.stale[number]++; v.stale[number] > 1 {
+		v.w.fail("%s wrote %s under number %d of the lease, which is at %d, for the second time", a.name, key, number,
+			v.top)
+	}
+}
+
+// graph returns the committed rows of all shards, and the heads.
+func (v *watch) graph() (all map[string]rows.Row, heads []*commitlog.Manifest) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all = map[string]rows.Row{}
+	for _, r := range v.rows {
+		maps.Copy(all, r)
+	}
+	return all, append([]*commitlog.Manifest(nil), v.heads...)
+}

@@ -1,0 +1,217 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/client"
+	"giantstream/ingest/feed"
+	"giantstream/sink"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/mutation"
+	"giantstream/stream/oracle"
+	"giantstream/train"
+)
+
+// Differences between the committed rows and the input topics.
+type Differences struct {
+	Topics  []string `json:"topics"`
+	Records int64    `json:"records"`
+	Refused int64    `json:"dead_letters"`
+	Nodes   int64    `json:"nodes"`
+	Links   int64    `json:"links"`
+	// Gone says of which offsets the topics hold no records any more, so that nothing can be said about them.
+	Gone []string `json:"gone,omitempty"`
+	// Open are records that no manifest covers yet. They are left out of the comparison.
+	Open int64 `json:"open,omitempty"`
+	// Total counts the nodes that differ; List has the first of them.
+	Total int      `json:"different"`
+	List  []string `json:"differences,omitempty"`
+}
+
+// maxDifferences is how many differences are listed.
+const maxDifferences = 20
+
+func (d *Differences) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "against %s: %s records (%s dead letters) state %s nodes and %s links; %s nodes differ\n",
+		strings.Join(d.Topics, " and "), console.Count(d.Records), console.Count(d.Refused), console.Count(d.Nodes),
+		console.Count(d.Links), console.Count(d.Total))
+	for _, line := range d.List {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	if d.Total > len(d.List) {
+		fmt.Fprintf(&b, "  … and %s more\n", console.Count(d.Total-len(d.List)))
+	}
+	for _, gone := range d.Gone {
+		fmt.Fprintf(&b, "  %s: the topic has deleted these records, so differences may be due to them\n", gone)
+	}
+	if d.Open > 0 {
+		fmt.Fprintf(&b, "  %s records are not committed yet and were left out\n", console.Count(d.Open))
+	}
+	return b.String()
+}
+
+// Against reads the input topics up to the newest manifests' offsets, computes the graph that they state with
+// package oracle, and compares every node and every link with the committed rows.
+func Against(ctx context.Context, cfg *config.Config, store sink.Store, topics []string, progress train.Progress,
+	log *slog.Logger) (d *Differences, err error) {
+	progress = train.OrDiscard(progress)
+	names := wiring.TopicsOf(cfg)
+	inputs := []string{names.Nodes, names.Edges}
+	if slices.Sort(topics); !slices.Equal(topics, slices.Sorted(slices.Values(inputs))) {
+		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s and %s; give both",
+			strings.Join(topics, ","), inputs[0], inputs[1])
+	}
+	c, detach, err := wiring.Attach(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, detach()) }()
+	_, translators, err := wiring.OpenSchemas(cfg)
+	if err != nil {
+		return nil, err
+	}
+	mapping, limits := wiring.MappingOf(cfg)
+	in := feed.Config{Client: c, Topics: names, Mapping: mapping, Limits: limits, Translators: translators,
+		Shards: cfg.Shards, MaxFuture: cfg.Ingest.MaxFuture, Clock: time.Now, Log: log}
+	cut, err := commitlog.CurrentCut(ctx, store, cfg.Shards)
+	if err != nil {
+		return nil, err
+	}
+	d = &Differences{Topics: inputs}
+	graph := oracle.New(cfg.Ingest.Undirected)
+	if err := d.read(ctx, c, &in, store, cut, graph, progress); err != nil {
+		return nil, err
+	}
+	return d, d.compare(ctx, store, cut, graph.Rows(), progress)
+}
+
+// read adds all committed records to the graph.
+func (d *Differences) read(ctx context.Context, c *client.Client, in *feed.Config, store sink.Store,
+	cut commitlog.Cut, graph *oracle.Graph, progress train.Progress) error {
+	progress.Stage("read the topics", 0)
+	first, err := c.FirstOffsets(ctx, d.Topics...)
+	if err != nil {
+		return err
+	}
+	ends, err := c.EndOffsets(ctx, d.Topics...)
+	if err != nil {
+		return err
+	}
+	for shard, seq := range cut {
+		var next map[string]int64
+		if seq > 0 {
+			head, err := commitlog.ReadManifest(ctx, store, shard, seq)
+			if err != nil {
+				return err
+			}
+			next = head.Next
+		}
+		for _, topic := range d.Topics {
+			if shard >= len(ends[topic]) {
+				return fmt.Errorf("topic %s has %d partitions, shard %d needs one", topic, len(ends[topic]), shard)
+			}
+			from, to, end := first[topic][shard], next[topic], ends[topic][shard]
+			if from > 0 {
+				d.Gone = append(d.Gone, fmt.Sprintf("%s, partition %d, offsets 0 to %d", topic, shard, from-1))
+			}
+			if to > end {
+				d.Gone = append(d.Gone, fmt.Sprintf("%s, partition %d, offsets %d to %d", topic, shard, end, to-1))
+			}
+			d.Open += max(0, end-to)
+			records, refused, err := in.Range(ctx, topic, shard, from, min(to, end), func(m mutation.Mutation) {
+				graph.Add(m)
+				progress.Add(1)
+			})
+			d.Records, d.Refused = d.Records+records, d.Refused+refused
+			if err != nil {
+				return err
+			}
+		}
+	}
+	slices.Sort(d.Gone)
+	return nil
+}
+
+// compare compares the newest row of every node with what it must be.
+func (d *Differences) compare(ctx context.Context, store sink.Store, cut commitlog.Cut, want map[string]rows.Row,
+	progress train.Progress) error {
+	progress.Stage("compare the rows", int64(len(want)))
+	for _, row := range want {
+		if !row.Deleted {
+			d.Nodes++
+			d.Links += int64(len(row.Labels))
+		}
+	}
+	for shard := range cut {
+		for row, err := range cut.Facts(ctx, store, shard) {
+			if err != nil {
+				return err
+			}
+			progress.Add(1)
+			expected, ok := want[row.NodeID]
+			delete(want, row.NodeID)
+			if what := difference(&row.Row, expected, ok); what != "" {
+				d.add(row.NodeID, what)
+			}
+		}
+	}
+	for id, row := range want {
+		if !row.Deleted {
+			d.add(id, "the topics state it, and no row was committed")
+		} else {
+			d.add(id, "the topics state that it was deleted, and no row was committed")
+		}
+	}
+	slices.Sort(d.List)
+	return nil
+}
+
+func (d *Differences) add(id, what string) {
+	if d.Total++; len(d.List) < maxDifferences {
+		d.List = append(d.List, fmt.Sprintf("%q: %s", id, what))
+	}
+}
+
+// difference says how a row differs from what the topics state, "" if it does not.
+func difference(got *rows.Row, want rows.Row, stated bool) string {
+	var missing, extra int
+	for _, l := range want.Labels {
+		if _, ok := slices.BinarySearch(got.Labels, l); !ok {
+			missing++
+		}
+	}
+	for _, l := range got.Labels {
+		if _, ok := slices.BinarySearch(want.Labels, l); !ok {
+			extra++
+		}
+	}
+	switch {
+	case !stated:
+		return "a row was committed, and the topics do not state it"
+	case got.Deleted != want.Deleted:
+		return fmt.Sprintf("the row says deleted %t, the topics %t", got.Deleted, want.Deleted)
+	case missing+extra > 0:
+		return fmt.Sprintf("the row lacks %d links that the topics state, and has %d that they do not", missing, extra)
+	case got.Text != want.Text:
+		return "the row has another text"
+	case got.Class != want.Class:
+		return fmt.Sprintf("the row has class %q, the topics state %q", got.Class, want.Class)
+	case got.EventTime != want.EventTime:
+		return fmt.Sprintf("the row has event time %s, the topics state %s", micros(got.EventTime),
+			micros(want.EventTime))
+	}
+	return ""
+}
+
+func micros(t int64) string { return time.UnixMicro(t).UTC().Format(time.RFC3339Nano) }

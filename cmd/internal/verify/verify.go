@@ -1,0 +1,239 @@
+// Package verify checks a whole store: Store compares every object with the checksums stored with it, and
+// repairs what is derived; Against compares the committed rows with the input topics.
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"giantstream/cmd/internal/service"
+	"giantstream/internal/seal"
+	"giantstream/sink"
+	"giantstream/sink/audit"
+	"giantstream/sink/lease"
+	"giantstream/stream/commitlog"
+	"giantstream/train"
+	"giantstream/train/generation"
+)
+
+// Options of Store.
+type Options struct {
+	Store    sink.Store
+	Progress train.Progress
+	// Deep computes the graphs again from the rows.
+	Deep bool
+	// Repair repairs what can be made again.
+	Repair bool
+}
+
+// stampKey is the object that says when the store was last verified.
+const stampKey = "verified.json"
+
+// stampFormat is the version of the stamp's JSON.
+const stampFormat = 1
+
+// Stamp says when a store was last verified, and with what outcome.
+type Stamp struct {
+	Format  int       `json:"format"`
+	At      time.Time `json:"at"`
+	Objects int64     `json:"objects"`
+	Bytes   int64     `json:"bytes"`
+	Damage  int       `json:"damage"`
+}
+
+// LastStamp returns the stamp of a store, nil if it was never verified.
+func LastStamp(ctx context.Context, store sink.Store) (*Stamp, error) {
+	data, err := sink.ReadAll(ctx, store, stampKey)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Stamp{}
+	if body, sealed, err := seal.Open(data); err != nil || !sealed || json.Unmarshal(body, s) != nil {
+		return nil, nil //nolint:nilerr // a stamp that cannot be read says nothing
+	}
+	return s, nil
+}
+
+// Store checks every object of a store. Findings are what two looks in a row have found, so that a running
+// pipeline, which writes and removes objects meanwhile, gives no false ones.
+func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
+	o.Progress = train.OrDiscard(o.Progress)
+	o.Progress.Stage("verify", 0)
+	found, shards, err := look(ctx, o, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(found.Findings) > 0 {
+		o.Progress.Stage("look again at what was found", 0)
+		first := map[string]bool{}
+		for _, f := range found.Findings {
+			first[f.Object] = true
+		}
+		again, _, err := look(ctx, o, func(f audit.Finding) bool { return o.Repair && first[f.Object] })
+		if err != nil {
+			return nil, nil, err
+		}
+		confirmed := again.Findings[:0]
+		for _, f := range again.Findings {
+			if first[f.Object] {
+				confirmed = append(confirmed, f)
+			}
+		}
+		again.Findings = confirmed
+		found = again
+	}
+	var graphs []Graph
+	if o.Deep {
+		if graphs, err = deep(ctx, o, shards); err != nil {
+			return nil, nil, err
+		}
+	}
+	damage := found.Damage()
+	for _, g := range graphs {
+		if g.Damage != "" {
+			damage++
+		}
+	}
+	data, err := seal.JSON(Stamp{stampFormat, time.Now().UTC(), found.Objects, found.Bytes, damage})
+	if err == nil {
+		err = sink.PutBytes(ctx, o.Store, stampKey, data)
+	}
+	return found, graphs, err
+}
+
+// look goes through the store once.
+func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.Audit, int, error) {
+	a, err := audit.New(ctx, o.Store)
+	if err != nil {
+		return nil, 0, err
+	}
+	a.May, a.Progress = may, o.Progress
+	if err := stamp(ctx, a); err != nil {
+		return nil, 0, err
+	}
+	shards, err := commitlog.AuditIdentity(ctx, a)
+	if err != nil {
+		return nil, 0, err
+	}
+	for p := range shards {
+		if err := commitlog.Audit(ctx, a, p); err != nil {
+			return nil, 0, err
+		}
+	}
+	now := time.Now()
+	if err := generation.Audit(ctx, a, now); err != nil {
+		return nil, 0, err
+	}
+	if err := lease.Audit(ctx, a, now); err != nil {
+		return nil, 0, err
+	}
+	a.Orphans()
+	return a, shards, nil
+}
+
+// stamp checks the stamp of the last verification.
+func stamp(ctx context.Context, a *audit.Audit) error {
+	if !a.Has(stampKey) {
+		return nil
+	}
+	s, err := LastStamp(ctx, a.Store)
+	if err != nil {
+		return err
+	}
+	a.Document(stampKey, s != nil)
+	if s != nil {
+		return nil
+	}
+	return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: stampKey, What: "it is not what was stored",
+		Lost: "when this store was last verified"}, "this verification writes it again",
+		func(context.Context) error { return nil })
+}
+
+// Graph is the outcome of computing a graph again.
+type Graph struct {
+	// Generation is 0 for the graph at the newest manifests.
+	Generation int64  `json:"generation"`
+	Nodes      int64  `json:"nodes"`
+	Hash       string `json:"graph_hash"`
+	// Damage says how the graph differs from what was stored, "" if it does not.
+	Damage string `json:"damage,omitempty"`
+}
+
+func (g Graph) String() string {
+	of := "the newest manifests"
+	if g.Generation > 0 {
+		of = fmt.Sprintf("generation %d", g.Generation)
+	}
+	s := fmt.Sprintf("graph of %s: %d nodes, %.12s", of, g.Nodes, g.Hash)
+	if g.Damage != "" {
+		return s + ", DAMAGED: " + g.Damage
+	}
+	return s
+}
+
+// deep computes the graph of every complete generation, and the newest one, from the rows.
+func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error) {
+	numbers, err := generation.Numbers(ctx, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range numbers {
+		doc, err := generation.Load(ctx, o.Store, g)
+		if errors.Is(err, generation.ErrNone) || errors.Is(err, generation.ErrDamaged) ||
+			err == nil && !doc.Complete() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		graph, _ := compute(ctx, o, shards, doc.Cut)
+		graph.Generation = g
+		if graph.Damage == "" && graph.Hash != doc.GraphHash {
+			graph.Damage = fmt.Sprintf("the generation was built on the graph %.12s", doc.GraphHash)
+		}
+		graphs = append(graphs, graph)
+	}
+	graph, cut := compute(ctx, o, shards, nil)
+	var stated int64
+	for p, seq := range cut {
+		if seq == 0 {
+			continue
+		}
+		head, err := commitlog.ReadManifest(ctx, o.Store, p, seq)
+		if err != nil {
+			graph.Damage = err.Error()
+			break
+		}
+		stated += head.Nodes
+	}
+	if graph.Damage == "" && graph.Nodes != stated {
+		graph.Damage = fmt.Sprintf("the newest manifests count %d live nodes", stated)
+	}
+	return append(graphs, graph), ctx.Err()
+}
+
+// compute computes the graph at a cut, nil for the newest one.
+func compute(ctx context.Context, o Options, shards int, at map[int]int64) (g Graph, cut map[int]int64) {
+	o.Progress.Stage("compute the graph again", 0)
+	source, err := service.SourceAt(ctx, o.Store, shards, at)
+	if err != nil {
+		return Graph{Damage: err.Error()}, nil
+	}
+	for row, err := range source.Rows(ctx) {
+		if err != nil {
+			return Graph{Damage: err.Error()}, nil
+		}
+		if !row.Deleted {
+			g.Nodes++
+		}
+		o.Progress.Add(1)
+	}
+	g.Hash = source.Hash()
+	return g, source.Cut()
+}

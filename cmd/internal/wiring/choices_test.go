@@ -1,0 +1,33 @@
+package wiring
+
+import (
+	"slices"
+	"testing"
+
+	"giantstream/config"
+	"giantstream/featurize/pifa"
+	"giantstream/featurize/tfidf"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// The configuration accepts what the packages below define, no more and no less.
+func TestConfigurationListsAllChoices(t *testing.T) {
+	var encoders []string
+	for _, k := range fit.Kinds() {
+		if k.Trained() {
+			encoders = append(encoders, k.Name)
+		}
+	}
+	for name, lists := range map[string][2][]string{
+		"encoders":       {config.Encoders, encoders},
+		"profiles":       {config.Profiles, tfidf.ProfileNames()},
+		"weightings":     {config.Weightings, pifa.WeightingNames()},
+		"label features": {config.LabelFeatures, pifa.KindNames()},
+		"quality gates":  {config.QualityGates, generation.Gates()},
+	} {
+		if !slices.Equal(lists[0], lists[1]) {
+			t.Errorf("%s: config/choices.go has %q, the table %q", name, lists[0], lists[1])
+		}
+	}
+}

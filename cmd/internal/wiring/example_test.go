@@ -1,0 +1,27 @@
+package wiring_test
+
+import (
+	"context"
+	"log/slog"
+
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/train"
+)
+
+// What a command does with its configuration.
+func Example() {
+	cfg, err := config.Load("pipeline.yaml")
+	if err != nil {
+		panic(err)
+	}
+	if err := wiring.Check(&cfg); err != nil { // what only the packages below can find
+		panic(err)
+	}
+	wiring.Limit(&cfg) // memory and cores of this process
+	store, err := wiring.OpenStore(context.Background(), &cfg)
+	if err != nil {
+		panic(err)
+	}
+	_ = wiring.NewBuilder(&cfg, store, train.OrDiscard(nil), slog.Default())
+}

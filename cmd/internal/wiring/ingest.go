@@ -1,0 +1,77 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"giantstream/config"
+	"giantstream/ingest"
+	"giantstream/ingest/backfill"
+	"giantstream/ingest/client"
+	"giantstream/ingest/decode"
+	"giantstream/train"
+)
+
+// TopicsOf returns the names of a pipeline's topics.
+func TopicsOf(cfg *config.Config) ingest.Topics {
+	t := ingest.Topics{Nodes: cfg.Kafka.Topics.Nodes, Edges: cfg.Kafka.Topics.Edges,
+		Embeddings: cfg.Kafka.Topics.Embeddings, DeadLetters: cfg.DeadLetters()}
+	if cfg.Ingest.Undirected {
+		t.Mirror = cfg.Mirror()
+	}
+	if cfg.Ingest.Repartition {
+		t.SourceNodes, t.SourceEdges = t.Nodes, t.Edges
+		t.Nodes, t.Edges = cfg.KeyedNodes(), cfg.KeyedEdges()
+	}
+	return t
+}
+
+// MappingOf returns how records become nodes and edges, and their limits.
+func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
+	in := cfg.Ingest
+	return decode.Mapping{
+			Nodes: decode.NodeMapping{ID: in.Nodes.ID, Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML,
+				Class:     in.Nodes.Class,
+				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: deletedField},
+			Edges: decode.EdgeMapping{Src: in.Edges.Src, Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
+				Mode: decode.Mode(in.Edges.Mode), Deleted: deletedField},
+		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
+			EdgesPerRecord: in.Limits.EdgesPerRecord}
+}
+
+// deletedField in a record deletes the node or the edge, besides a null value.
+const deletedField = "deleted"
+
+// Check reports faults that only the packages below can find: in the field paths of the mapping and
+// in the names of the topics.
+func Check(cfg *config.Config) error {
+	mapping, limits := MappingOf(cfg)
+	_, nodes := decode.Nodes(mapping.Nodes, limits, cfg.Shards)
+	_, edges := decode.Edges(mapping.Edges, limits, cfg.Shards)
+	return errors.Join(nodes, edges, TopicsOf(cfg).Validate())
+}
+
+// Backfill sends files or objects to the pipeline's input topics, and continues where an
+// interrupted backfill stopped.
+func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, nodes, edges []backfill.Input,
+	p train.Progress) (backfill.Stats, error) {
+	mapping, limits := MappingOf(cfg)
+	// With the embedded broker the checkpoint lies beside the broker's log, so that both are lost
+	// or kept together.
+	dir := cfg.StateDir
+	if cfg.Kafka.Embedded() {
+		dir = cfg.Kafka.DataDir
+	}
+	topics := TopicsOf(cfg)
+	ids, err := c.Identify(ctx, topics.Nodes, topics.Edges)
+	if err != nil {
+		return backfill.Stats{}, err
+	}
+	return backfill.Run(ctx, backfill.Options{
+		Client: c, Topics: topics, Epoch: ids[topics.Nodes].ID + " " + ids[topics.Edges].ID,
+		Nodes: nodes, Edges: edges, Mapping: mapping, Limits: limits,
+		Checkpoint: filepath.Join(dir, "backfill.checkpoint"), Clock: time.Now, Progress: p,
+	})
+}

@@ -1,0 +1,129 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	franzsasl "github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// TopicIdentity is what tells a topic from another one of the same name.
+type TopicIdentity struct {
+	// ID is the id that the brokers gave the topic when it was created. It is "" where the brokers
+	// give none (Kafka before 2.8).
+	ID         string
+	Partitions int
+}
+
+// Identify asks the brokers what the topics are at present. The answer is not cached, so it is at
+// least as new as the call. A topic that does not exist is ErrNoTopic.
+//
+// It is the one request that kafka-go cannot make: topic ids came with version 10 of Metadata, and
+// kafka-go ends at 8. So it goes through franz-go, which the embedded broker links anyway.
+func (c *Client) Identify(ctx context.Context, topics ...string) (map[string]TopicIdentity, error) {
+	return retryUntilTimeout(ctx, func(ctx context.Context) (map[string]TopicIdentity, error) {
+		return c.identify(ctx, topics)
+	})
+}
+
+func (c *Client) identify(ctx context.Context, topics []string) (map[string]TopicIdentity, error) {
+	franz, err := c.franz.get()
+	if err != nil {
+		return nil, err
+	}
+	req := kmsg.NewPtrMetadataRequest()
+	for _, name := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, t)
+	}
+	res, err := req.RequestWith(ctx, franz)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: reading metadata from %s: %w", strings.Join(c.brokers, ", "), err)
+	}
+	out := map[string]TopicIdentity{}
+	for _, t := range res.Topics {
+		if t.Topic == nil {
+			continue
+		}
+		err := kerr.ErrorForCode(t.ErrorCode)
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return nil, noTopic(*t.Topic)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("kafka topic %q: reading its metadata: %w", *t.Topic, err)
+		}
+		id := TopicIdentity{Partitions: len(t.Partitions)}
+		if t.TopicID != [16]byte{} {
+			id.ID = fmt.Sprintf("%x", t.TopicID)
+		}
+		out[*t.Topic] = id
+	}
+	for _, name := range topics {
+		if _, ok := out[name]; !ok {
+			return nil, noTopic(name)
+		}
+	}
+	return out, nil
+}
+
+// franzClient is a franz-go client that is made when it is first needed.
+type franzClient struct {
+	options []kgo.Opt
+	mu      sync.Mutex
+	client  *kgo.Client
+}
+
+func (f *franzClient) get() (*kgo.Client, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.client == nil {
+		client, err := kgo.NewClient(f.options...)
+		if err != nil {
+			return nil, fmt.Errorf("kafka: %w", err)
+		}
+		f.client = client
+	}
+	return f.client, nil
+}
+
+func (f *franzClient) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.client != nil {
+		f.client.Close()
+		f.client = nil
+	}
+}
+
+// franzOptions says to franz-go what Options says to kafka-go. Retries are retryUntilTimeout's.
+func franzOptions(o Options) []kgo.Opt {
+	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...), kgo.RequestRetries(0)}
+	if o.ClientID != "" {
+		opts = append(opts, kgo.ClientID(o.ClientID))
+	}
+	if o.TLS != nil {
+		opts = append(opts, kgo.DialTLSConfig(o.TLS.Clone()))
+	}
+	if s := o.SASL; s != nil {
+		var mechanism franzsasl.Mechanism
+		switch s.Mechanism {
+		case "PLAIN":
+			mechanism = plain.Auth{User: s.Username, Pass: s.Password}.AsMechanism()
+		case "SCRAM-SHA-256":
+			mechanism = scram.Auth{User: s.Username, Pass: s.Password}.AsSha256Mechanism()
+		case "SCRAM-SHA-512":
+			mechanism = scram.Auth{User: s.Username, Pass: s.Password}.AsSha512Mechanism()
+		}
+		opts = append(opts, kgo.SASL(mechanism))
+	}
+	return opts
+}

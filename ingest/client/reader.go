@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"giantstream/internal/retry"
+)
+
+var (
+	// errNoPartition: the topic has fewer partitions than the reader needs.
+	errNoPartition = errors.New("topic has no partition")
+	// ErrTruncated: the topic ends before an offset that was already consumed.
+	ErrTruncated = errors.New("topic is shorter than what was consumed from it")
+)
+
+const (
+	// fetchBytes is how much one fetch of a reader asks for.
+	fetchBytes = 1 << 20
+	// fetchWait is how long the broker holds a fetch when there is nothing.
+	fetchWait = time.Second
+
+	minReadPause = 50 * time.Millisecond
+	maxReadPause = 5 * time.Second
+)
+
+// Oldest, as a reader's offset, begins with the oldest record of the partition.
+const Oldest int64 = -1
+
+// Reader reads one partition in order, from an offset on, until the context of Run ends. Set the
+// exported fields before Run. Only End may be called during Run.
+type Reader struct {
+	Client    *Client
+	Topic     string
+	Partition int
+	// Offset is the next to read, or Oldest.
+	Offset int64
+	// FollowRecreated continues with the oldest record of a topic that ends before Offset. Without
+	// it such a topic is an error, ErrTruncated: it is not the topic that was consumed.
+	FollowRecreated bool
+	// OnLost, if set, gets the offsets, from included and to not, whose records were deleted before
+	// they were read.
+	OnLost func(from, to int64)
+	// OnRetry, if set, is called for every failure that is not final.
+	OnRetry func()
+	// Log names the topic and the partition in its attributes.
+	Log *slog.Logger
+
+	// answer is the last one; some of it may be left to read.
+	answer *answer
+
+	// end is the high watermark of the last answer, plus one; 0 before the first.
+	end atomic.Int64
+}
+
+// End returns where the partition ended when the broker answered last; known is false before the
+// first answer.
+func (r *Reader) End() (offset int64, known bool) {
+	end := r.end.Load()
+	return end - 1, end > 0
+}
+
+// Run calls handle with each answer, which may have no records, and moves on when handle returns
+// nil. After a failure of a fetch or of handle it pauses and fetches the same records again. It
+// returns when ctx ends, with ctx.Err(), or when an error is final (IsRetryable).
+func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) error) error {
+	pause := retry.Backoff{Min: minReadPause, Max: maxReadPause}
+	for ctx.Err() == nil {
+		got, err := r.fetch(ctx)
+		if err == nil {
+			err = handle(ctx, got)
+		}
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			r.Offset = got.Next
+			pause.Reset()
+		case !IsRetryable(err):
+			return err
+		default:
+			if r.OnRetry != nil {
+				r.OnRetry()
+			}
+			wait := pause.Next()
+			r.Log.Warn("reading failed, trying again", "offset", r.Offset, "wait", wait, "error", err)
+			_ = retry.Sleep(ctx, wait) // the loop looks at ctx
+		}
+	}
+	return ctx.Err()
+}
+
+// fetch returns the next records, or none and the offset to continue at.
+func (r *Reader) fetch(ctx context.Context) (Fetched, error) {
+	if r.Offset < 0 {
+		oldest, _, err := r.bounds(ctx)
+		return Fetched{Next: oldest}, err
+	}
+	if r.answer == nil || !r.answer.more() || r.answer.next != r.Offset {
+		wait := fetchWait
+		if _, known := r.End(); !known {
+			wait = time.Millisecond // learn the end of the topic at once
+		}
+		var err error
+		if r.answer, err = r.Client.fetch(ctx, r.Topic, r.Partition, r.Offset, fetchBytes, wait); err != nil {
+			r.answer = nil
+			if errors.Is(err, ErrOffsetOutOfRange) {
+				next, err := r.outOfRange(ctx)
+				return Fetched{Next: next}, err
+			}
+			return Fetched{}, err
+		}
+	}
+	got, err := r.answer.read(ctx)
+	if err == nil {
+		r.end.Store(got.HighWater + 1)
+	}
+	return got, err
+}
+
+// outOfRange returns the offset to continue at when the broker does not have the next one.
+func (r *Reader) outOfRange(ctx context.Context) (int64, error) {
+	oldest, end, err := r.bounds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	at := r.Offset
+	switch {
+	case at < oldest:
+		if r.OnLost != nil {
+			r.OnLost(at, oldest)
+		}
+		r.Log.Error("records were deleted before they were read; continuing with the oldest one left. "+
+			"Raise the topic's retention, and backfill what is missing", "from", at, "to", oldest, "lost", oldest-at)
+		return oldest, nil
+	case at > end && r.FollowRecreated:
+		r.Log.Error("the topic ends before what was read from it, so it was created again; "+
+			"continuing with its oldest record", "from", at, "to", oldest)
+		return oldest, nil
+	case at > end:
+		return 0, fmt.Errorf("kafka topic %q, partition %d: %w: it ends at offset %d, the next to read is %d; "+
+			"if the topic was created again, its data belongs in a new pipeline (another store and state)",
+			r.Topic, r.Partition, ErrTruncated, end, at)
+	}
+	return 0, fmt.Errorf("kafka topic %q, partition %d: offset %d is in [%d, %d], but the broker refuses it",
+		r.Topic, r.Partition, at, oldest, end)
+}
+
+// bounds returns the offset of the oldest record and that of the next one to be written.
+func (r *Reader) bounds(ctx context.Context) (oldest, end int64, err error) {
+	first, err := r.Client.FirstOffsets(ctx, r.Topic)
+	if err != nil {
+		return 0, 0, err
+	}
+	last, err := r.Client.EndOffsets(ctx, r.Topic)
+	if err != nil {
+		return 0, 0, err
+	}
+	if p := r.Partition; p < len(first[r.Topic]) && p < len(last[r.Topic]) {
+		return first[r.Topic][p], last[r.Topic][p], nil
+	}
+	return 0, 0, fmt.Errorf("kafka topic %q: %w %d", r.Topic, errNoPartition, r.Partition)
+}

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"giantstream/internal/retry"
+)
+
+// retryUntilTimeout asks until there is an answer or the error is final, and at most until a
+// request would time out.
+func retryUntilTimeout[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	pause := retry.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
+	for {
+		out, err := ask(ctx)
+		if err == nil || !IsRetryable(err) || pause.Wait(ctx) != nil {
+			return out, err
+		}
+	}
+}
+
+// finalErrors are errors of this package and of kafka-go that no retry changes.
+var finalErrors = []error{
+	ErrNoTopic, errNoPartition, ErrPartitions, ErrOffsetOutOfRange, ErrTruncated, kafka.ErrGroupClosed,
+}
+
+// retryableCodes are answers of a broker that pass, in addition to those that kafka-go calls
+// temporary.
+var retryableCodes = []kafka.Error{
+	// kafka-go's answer when a request that was spread over several brokers broke off at one of
+	// them.
+	kafka.Unknown,
+	// A member that the coordinator has dropped, or that came during a rebalance, joins the group
+	// again.
+	kafka.UnknownMemberId, kafka.IllegalGeneration, kafka.RebalanceInProgress, kafka.MemberIDRequired,
+	kafka.BrokerNotAvailable, kafka.ReplicaNotAvailable,
+}
+
+// IsRetryable reports whether the same request may succeed later: brokers that are away, leaders
+// that move, networks, rebalances. What a broker refuses for good is final, and so is what needs
+// another request (ErrOffsetOutOfRange) or a person (ErrTruncated).
+func IsRetryable(err error) bool {
+	if code, ok := errors.AsType[kafka.Error](err); ok {
+		return code.Temporary() || slices.Contains(retryableCodes, code)
+	}
+	return !slices.ContainsFunc(finalErrors, func(final error) bool { return errors.Is(err, final) })
+}

@@ -1,0 +1,58 @@
+package repartition
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// originHeader holds "partition/offset" of a copy's origin.
+const originHeader = "giantstream-origin"
+
+const (
+	partitionBits = 16
+	// copied is above every offset that a topic reaches.
+	copied = 1 << 62
+	// epochBits is where the epoch begins in the offset of an origin. No topic gets to 2^40 records.
+	epochBits = 40
+)
+
+// Version returns the offset part of the version of a record's facts, for the records of an
+// internal topic: from the origin for a copy, else the record's own offset.
+func Version(m *kafka.Message) int64 {
+	for i := range m.Headers {
+		if m.Headers[i].Key == originHeader {
+			if v, ok := parseOrigin(m.Headers[i].Value); ok {
+				return v
+			}
+		}
+	}
+	return m.Offset
+}
+
+func parseOrigin(b []byte) (version int64, ok bool) {
+	p, o, found := bytes.Cut(b, []byte{'/'})
+	partition, err := strconv.ParseUint(string(p), 10, partitionBits)
+	if err != nil || !found {
+		return 0, false
+	}
+	offset, err := strconv.ParseUint(string(o), 10, 62-partitionBits)
+	if err != nil {
+		return 0, false
+	}
+	return copied | int64(offset)<<partitionBits | int64(partition), true
+}
+
+// withOrigin returns the headers of the copy of a record of a topic of some epoch.
+func withOrigin(m *kafka.Message, epoch int64) []kafka.Header {
+	headers := make([]kafka.Header, 0, len(m.Headers)+1)
+	for _, h := range m.Headers {
+		if h.Key != originHeader { // a copy of a copy is of another pipeline's
+			headers = append(headers, h)
+		}
+	}
+	origin := fmt.Appendf(nil, "%d/%d", m.Partition, epoch<<epochBits+m.Offset)
+	return append(headers, kafka.Header{Key: originHeader, Value: origin})
+}

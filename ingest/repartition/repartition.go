@@ -1,0 +1,187 @@
+package repartition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/ingest/client"
+	"giantstream/ingest/deadletter"
+	"giantstream/ingest/decode"
+	"giantstream/ingest/group"
+	"giantstream/ingest/schema"
+)
+
+// Options say what to copy.
+type Options struct {
+	Client         *client.Client
+	Routes         []Route
+	SessionTimeout time.Duration // of the groups, see group.Options
+	// RecordBytes bounds a value. Larger values, which the internal topic may refuse, become dead
+	// letters.
+	RecordBytes int
+	DeadLetters string
+	Clock       func() time.Time
+	// OnLost is called for offsets, from included and to not, whose records were deleted before they
+	// were copied.
+	OnLost func(topic string, partition int, from, to int64)
+	// Protocol is as in group.Options.
+	Protocol string
+	Log      *slog.Logger
+}
+
+// Route is a source topic and where its records go.
+type Route struct {
+	From, To string
+	// Group is the consumer group that shares the partitions of From. What it has committed has
+	// been copied.
+	Group string
+	// Epoch counts the topics that had this name before. Records of a later epoch have later versions.
+	Epoch int64
+	// Decoder returns a new decoder of the topic's values; it is called for each partition.
+	Decoder func() (*decode.Decoder, error)
+	// Translator makes JSON of them; nil where they are JSON.
+	Translator *schema.Translator
+}
+
+// Run copies until ctx ends or an error is final. It waits for brokers and registries that are
+// away.
+func Run(ctx context.Context, o Options) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range o.Routes {
+		g.Go(func() error {
+			return group.Run(ctx, group.Options{Client: o.Client, WatchPartitions: true,
+				Group: r.Group, Protocol: o.Protocol, Topics: []string{r.From},
+				SessionTimeout: o.SessionTimeout, Log: o.Log}, func(ctx context.Context, a group.Assignment) error {
+				return copyPartition(ctx, o, r, a)
+			})
+		})
+	}
+	return g.Wait()
+}
+
+// copier copies one partition.
+type copier struct {
+	Options
+	Route
+	assignment group.Assignment
+	decoder    *decode.Decoder
+	producer   *client.Producer
+	letters    *deadletter.Writer
+	log        *slog.Logger
+	committed  int64 // offset that the group has
+	json       []byte
+}
+
+func copyPartition(ctx context.Context, o Options, r Route, a group.Assignment) (err error) {
+	c := &copier{Options: o, Route: r, assignment: a, producer: o.Client.NewProducer(),
+		letters: deadletter.NewWriter(o.Client, o.DeadLetters, o.Clock),
+		log:     o.Log.With("topic", r.From, "partition", a.Shard), committed: a.Committed[r.From]}
+	defer func() {
+		closed := errors.Join(c.producer.Close(), c.letters.Close())
+		if err == nil {
+			err = closed
+		}
+	}()
+	if c.decoder, err = r.Decoder(); err != nil {
+		return err
+	}
+	in := client.Reader{Client: o.Client, Topic: r.From, Partition: a.Shard, Offset: c.committed,
+		FollowRecreated: true, Log: c.log}
+	if o.OnLost != nil {
+		in.OnLost = func(from, to int64) { o.OnLost(r.From, a.Shard, from, to) }
+	}
+	err = in.Run(ctx, c.copyAll)
+	if ctx.Err() == nil {
+		err = fmt.Errorf("copying %s-%d to %s: %w", r.From, a.Shard, r.To, err)
+	}
+	return err
+}
+
+// copyAll copies what one fetch gave and commits. If it fails, the reader hands it the same records
+// again.
+func (c *copier) copyAll(ctx context.Context, got client.Fetched) error {
+	for i := range got.Records {
+		if err := c.copy(ctx, &got.Records[i]); err != nil {
+			return err
+		}
+	}
+	for i := range got.TooLarge {
+		if err := c.letters.Publish(ctx, deadletter.FromTooLarge(&got.TooLarge[i], c.RecordBytes)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(c.producer.Flush(ctx), c.letters.Flush(ctx)); err != nil {
+		return err
+	}
+	if got.Next == c.committed {
+		return nil
+	}
+	if err := c.assignment.CommitOffsets(map[string]int64{c.From: got.Next}); err != nil {
+		c.log.Warn("what was copied could not be committed to the group; it may be copied again", "error", err)
+		return nil
+	}
+	c.committed = got.Next
+	return nil
+}
+
+func (c *copier) copy(ctx context.Context, m *kafka.Message) error {
+	if len(m.Value) > c.RecordBytes {
+		return c.letters.Publish(ctx, deadletter.FromMessage(*m, &decode.Fault{Code: decode.RecordTooLarge,
+			Message: fmt.Sprintf("the value has %d bytes; the limit is %d", len(m.Value), c.RecordBytes)}))
+	}
+	key, err := c.key(ctx, m)
+	if err != nil {
+		return fmt.Errorf("offset %d: %w", m.Offset, err)
+	}
+	return c.producer.Send(ctx,
+		kafka.Message{Topic: c.To, Key: key, Value: m.Value, Time: m.Time, Headers: withOrigin(m, c.Epoch)})
+}
+
+// key is the id in the value, else the record's own key.
+func (c *copier) key(ctx context.Context, m *kafka.Message) ([]byte, error) {
+	value := m.Value
+	if c.Translator != nil {
+		json, fault, err := c.Translator.JSON(ctx, c.json[:0], m.Value)
+		switch {
+		case err != nil:
+			return nil, err
+		case fault != nil: // the shard's dead letter
+			return m.Key, nil //nolint:nilerr // a fault is the record's, no failure of ours
+		}
+		if value = json; json != nil {
+			c.json = json
+		}
+	}
+	if id, _, ok := c.decoder.Route(value); ok {
+		return []byte(id), nil
+	}
+	return m.Key, nil
+}
+
+// Lag counts the records of the source topics that are not copied yet.
+func Lag(ctx context.Context, c *client.Client, routes []Route) (open int64, err error) {
+	for _, r := range routes {
+		end, err := c.EndOffsets(ctx, r.From)
+		if err != nil {
+			return 0, err
+		}
+		first, err := c.FirstOffsets(ctx, r.From)
+		if err != nil {
+			return 0, err
+		}
+		done, err := c.Committed(ctx, r.Group, r.From, len(end[r.From]))
+		if err != nil {
+			return 0, err
+		}
+		for p, e := range end[r.From] {
+			open += max(0, e-max(done[p], first[r.From][p]))
+		}
+	}
+	return open, nil
+}

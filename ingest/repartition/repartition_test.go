@@ -1,0 +1,132 @@
+package repartition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"giantstream/ingest/client"
+	"giantstream/ingest/decode"
+	"giantstream/ingest/internal/kafkatest"
+	"giantstream/ingest/repartition"
+)
+
+var day = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
+
+// recordBytes is small enough that a record over it still fits into a batch of a broker with
+// default settings.
+const recordBytes = 64 << 10
+
+func options(e *kafkatest.Env) repartition.Options {
+	limits := kafkatest.Limits()
+	return repartition.Options{Client: e.Client, RecordBytes: recordBytes, DeadLetters: e.Topics.DeadLetters,
+		Clock: func() time.Time { return day }, Log: e.Log,
+		Routes: []repartition.Route{{From: e.Topic("source"), To: e.Topics.Nodes, Group: e.Group,
+			Decoder: func() (*decode.Decoder, error) { return decode.Nodes(kafkatest.Mapping().Nodes, limits, 1) }}},
+	}
+}
+
+// copyAll runs until everything is copied.
+func copyAll(t *testing.T, o repartition.Options) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- repartition.Run(ctx, o) }()
+	deadline := time.After(time.Minute)
+	for {
+		open, err := repartition.Lag(t.Context(), o.Client, o.Routes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if open == 0 {
+			break
+		}
+		select {
+		case err := <-done:
+			t.Fatal(err)
+		case <-deadline:
+			t.Fatalf("%d records are still open after a minute", open)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+func TestRecordsComeToTheirShard(t *testing.T) {
+	const shards, n = 4, 500
+	e := kafkatest.Start(t, shards)
+	if err := e.Client.EnsureTopics(t.Context(), client.TopicSpec{Name: e.Topic("source"), Partitions: 3}); err != nil {
+		t.Fatal(err)
+	}
+	var msgs []kafka.Message
+	for i := range n {
+		msgs = append(msgs, kafka.Message{Topic: "source", Key: fmt.Append(nil, "batch-", i%7),
+			Value: fmt.Appendf(nil, `{"id":"n%d"}`, i),
+			Time:  day, Headers: []kafka.Header{{Key: "trace", Value: []byte("x")}}})
+	}
+	large := fmt.Appendf(nil, `{"id":"large","text":%q}`, strings.Repeat("x", recordBytes))
+	e.Send(t, append(msgs,
+		kafka.Message{Topic: "source", Key: []byte("gone"), Time: day},
+		kafka.Message{Topic: "source", Key: []byte("bad"), Value: []byte(`{"text":`), Time: day},
+		kafka.Message{Topic: "source", Key: []byte("large"), Value: large, Time: day})...)
+	copyAll(t, options(e))
+
+	seen := map[string]bool{}
+	versions := map[int64]bool{}
+	for _, m := range e.Read(t, "nodes") {
+		seen[string(m.Key)] = true
+		if p := client.Partition(m.Key, shards); p != m.Partition {
+			t.Errorf("%s is in partition %d, want %d", m.Key, m.Partition, p)
+		}
+		if !m.Time.Equal(day) {
+			t.Errorf("%s has the time %v", m.Key, m.Time)
+		}
+		v := repartition.Version(&m)
+		if v <= m.Offset || versions[v] {
+			t.Errorf("%s has the version %d", m.Key, v)
+		}
+		versions[v] = true
+	}
+	for _, id := range []string{"n0", "n499", "gone", "bad"} {
+		if !seen[id] {
+			t.Errorf("%s was not copied", id)
+		}
+	}
+	if len(seen) != n+2 {
+		t.Errorf("%d keys, want %d", len(seen), n+2)
+	}
+	if letters := e.Read(t, "dead-letters"); len(letters) != 1 || string(letters[0].Key) != "large" {
+		t.Errorf("%d dead letters, want that of the large record", len(letters))
+	}
+
+	// Another worker goes on where the first stopped.
+	e.Send(t, kafka.Message{Topic: "source", Value: []byte(`{"id":"later"}`), Time: day})
+	before := len(e.Read(t, "nodes"))
+	copyAll(t, options(e))
+	if after := e.Read(t, "nodes"); len(after) != before+1 {
+		t.Errorf("%d records were copied, want 1", len(after)-before)
+	}
+}
+
+func TestVersionIsOfTheOrigin(t *testing.T) {
+	copied := func(origin string) int64 {
+		return repartition.Version(&kafka.Message{Offset: 7,
+			Headers: []kafka.Header{{Key: "giantstream-origin", Value: []byte(origin)}}})
+	}
+	if !(copied("0/1") < copied("1/1") && copied("9/1") < copied("0/2") && 1<<61 < copied("0/0")) {
+		t.Error("versions do not follow the origin's offset, then its partition, above all offsets")
+	}
+	for _, bad := range []string{"", "1", "/", "-1/2", "1/-2", "70000/1", "1/99999999999999999999", "1/2/3"} {
+		if copied(bad) != 7 {
+			t.Errorf("origin %q is taken for %d", bad, copied(bad))
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// Package retry spaces the attempts of an operation that may succeed later: a
+// broker that is away, a request that collided with another one.
+//
+// The caller owns its loop, because callers differ in what they log, what they count and which
+// errors are final. A Backoff says only how long to wait.
+//
+// Pauses have no jitter: the callers are a handful of goroutines per process, and stores and
+// brokers limit their clients by themselves. Tests control time through testing/synctest.
+package retry
+
+import (
+	"context"
+	"time"
+)
+
+// Backoff yields pauses that double from Min up to Max. It is for one
+// goroutine.
+type Backoff struct {
+	Min time.Duration
+	Max time.Duration // 0: no bound
+
+	next time.Duration
+}
+
+// Next returns the pause before the next attempt.
+func (b *Backoff) Next() time.Duration {
+	pause := max(b.next, b.Min)
+	if b.next = 2 * pause; b.Max > 0 {
+		b.next = min(b.next, b.Max)
+	}
+	return pause
+}
+
+// Reset starts again at Min. Call it after a success.
+func (b *Backoff) Reset() { b.next = 0 }
+
+// Wait sleeps until the next attempt is due. It returns ctx.Err() if ctx ends first.
+func (b *Backoff) Wait(ctx context.Context) error { return Sleep(ctx, b.Next()) }
+
+// Sleep waits for d, or until ctx ends, when it returns ctx.Err().
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

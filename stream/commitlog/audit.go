@@ -1,0 +1,433 @@
+package commitlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"giantstream/internal/seal"
+	"giantstream/sink"
+	"giantstream/sink/audit"
+)
+
+// AuditIdentity checks pipeline.json and returns the number of shards. If the identity cannot be read, it is
+// the number of shards that the store has objects of.
+func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) {
+	id, err := LoadIdentity(ctx, a.Store)
+	var data []byte
+	if err == nil {
+		data, err = sink.ReadAll(ctx, a.Store, identityKey)
+	}
+	if err == nil {
+		var sealed bool
+		if sealed, err = decodeSealed(data, &Identity{}); err == nil {
+			a.Document(identityKey, sealed)
+			return id.Shards, nil
+		}
+	}
+	if _, isStore := errors.AsType[*sink.Error](err); isStore && !audit.IsDamage(err) {
+		return 0, err
+	}
+	a.Claim(identityKey)
+	for _, key := range a.Keys("shards/") {
+		number, _, _ := strings.Cut(strings.TrimPrefix(key, "shards/"), "/")
+		if p, err := strconv.Atoi(number); err == nil {
+			shards = max(shards, p+1)
+		}
+	}
+	return shards, a.Found(ctx, audit.Finding{Kind: audit.Lost, Object: identityKey, What: err.Error(),
+		Lost: "no command can open the store; its rows are not affected",
+		Do:   "restore this object from a backup, or write it by hand (docs/format/manifest.md, \"Beside it\")."},
+		"", nil)
+}
+
+// Audit checks all that a shard has in the store: manifests and their chain, rows, merged blocks, checkpoints and
+// the cursor of the embeddings.
+func Audit(ctx context.Context, a *audit.Audit, shard int) error {
+	s := &shardAudit{Audit: a, shard: shard, bad: map[string]error{}}
+	for _, step := range []func(context.Context) error{s.manifests, s.blocks, s.rows, s.checkpoints, s.published} {
+		if err := step(ctx); err != nil {
+			return fmt.Errorf("verify shard %d: %w", shard, err)
+		}
+	}
+	return nil
+}
+
+// restoreIt is what to do about rows and manifests: they are made of nothing else in the store.
+const restoreIt = "Restore the object from a backup of the store. Without one, build a new store from the topics " +
+	"or files."
+
+type shardAudit struct {
+	*audit.Audit
+	shard int
+	log   []*Manifest // nil where one is missing or damaged
+	// whole are the merged blocks whose document and objects are whole.
+	whole [compactionLevels + 1]map[int64]*compaction
+	bad   map[string]error // row objects that were verified, nil for whole ones
+}
+
+// manifests reads the log from its beginning and follows the chain.
+func (s *shardAudit) manifests(ctx context.Context) error {
+	var prev *Manifest
+	for _, key := range s.Keys(manifestPrefix(s.shard)) {
+		seq, err := manifestSeq(s.shard, key)
+		if err != nil {
+			continue // nobody claims it
+		}
+		for int64(len(s.log)) < seq-1 {
+			missing := int64(len(s.log)) + 1
+			s.log = append(s.log, nil)
+			if err := s.lost(ctx, ManifestKey(s.shard, missing),
+				fmt.Sprintf("manifest %d is missing, and manifest %d is there", missing, seq)); err != nil {
+				return err
+			}
+			prev = nil
+		}
+		data, err := sink.ReadAll(ctx, s.Store, key)
+		if err != nil && !audit.IsDamage(err) {
+			return err
+		}
+		var m *Manifest
+		if err == nil {
+			m, err = decodeManifest(data)
+		}
+		if err == nil && (m.Shard != s.shard || m.Seq != seq) {
+			err = fmt.Errorf("it holds manifest %d of shard %d", m.Seq, m.Shard)
+		}
+		if err == nil {
+			_, sealed, _ := seal.Open(data)
+			s.Document(key, sealed)
+			if prev != nil {
+				err = m.continues(prev)
+			}
+		} else {
+			s.Claim(key)
+			m = nil
+		}
+		if err != nil {
+			if err := s.lost(ctx, key, err.Error()); err != nil {
+				return err
+			}
+		}
+		s.log, prev = append(s.log, m), m
+	}
+	return nil
+}
+
+// continues compares the manifest with the one before it.
+func (m *Manifest) continues(prev *Manifest) error {
+	if err := m.follows(prev); err != nil {
+		return err
+	}
+	for topic, at := range prev.Next {
+		if m.Next[topic] < at {
+			return fmt.Errorf("%w: the offset of topic %q falls from %d to %d", ErrDamaged, topic, at, m.Next[topic])
+		}
+	}
+	if m.Committed != nil && prev.Committed != nil && *m.Committed != *prev.Committed+m.Rows {
+		return fmt.Errorf("%w: %d rows were committed up to here, and %d by this one, but %d before", ErrDamaged,
+			*m.Committed, m.Rows, *prev.Committed)
+	}
+	return nil
+}
+
+// lost reports a manifest.
+func (s *shardAudit) lost(ctx context.Context, key, what string) error {
+	return s.Found(ctx, audit.Finding{Kind: audit.Lost, Object: key, What: what,
+		Lost: "which rows the window has and which input it covers; readers and workers of the shard stop here",
+		Do:   restoreIt},
+		"", nil)
+}
+
+// blocks checks the documents and the objects of merged blocks.
+func (s *shardAudit) blocks(ctx context.Context) error {
+	for level := 1; level <= compactionLevels; level++ {
+		s.whole[level] = map[int64]*compaction{}
+		for _, key := range s.Keys(compactionPrefix(s.shard, level)) {
+			from, ok := parseCompactionKey(s.shard, level, key)
+			if !ok {
+				continue
+			}
+			if err := s.block(ctx, level, from, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *shardAudit) block(ctx context.Context, level int, from int64, key string) error {
+	doc, err := readCompaction(ctx, s.Store, s.shard, level, from)
+	if err != nil && !errors.Is(err, ErrDamaged) && !audit.IsDamage(err) {
+		return err
+	}
+	what, object := err, key
+	if err == nil {
+		s.Document(key, doc.Format > 1)
+		for _, o := range doc.Objects {
+			damage, err := s.Verify(ctx, o.Ref())
+			if err != nil {
+				return err
+			}
+			if damage != nil && what == nil {
+				what, object = damage, o.Key
+			}
+		}
+	} else {
+		s.Claim(key)
+	}
+	if what == nil {
+		s.whole[level][from] = doc
+		return nil
+	}
+	to := from + blockSize(level) - 1
+	missing, err := s.parts(ctx, level-1, from, to)
+	if err != nil {
+		return err
+	}
+	f := audit.Finding{Kind: audit.Derived, Object: object, What: what.Error(),
+		Lost: fmt.Sprintf("nothing: the rows of manifests %d to %d are stored in parts as well", from, to)}
+	if missing == nil {
+		return s.Found(ctx, f, "remove the merged block, so that its parts are read and merged again",
+			func(ctx context.Context) error { return s.Store.Delete(ctx, key) })
+	}
+	f.Kind = audit.Lost
+	f.Lost = fmt.Sprintf("rows of manifests %d to %d: they were merged, and the parts are gone (%v)", from, to, missing)
+	f.Do = restoreIt
+	return s.Found(ctx, f, "", nil)
+}
+
+// parts says what is missing or damaged of the rows of manifests from to to, without blocks above a level.
+func (s *shardAudit) parts(ctx context.Context, level int, from, to int64) (missing, err error) {
+	for from <= to {
+		if level > 0 {
+			if doc := s.whole[level][from]; doc != nil && !doc.Skipped {
+				from += blockSize(level)
+				continue
+			}
+			next := from + blockSize(level)
+			if missing, err := s.parts(ctx, level-1, from, next-1); missing != nil || err != nil {
+				return missing, err
+			}
+			from = next
+			continue
+		}
+		if from > int64(len(s.log)) || s.log[from-1] == nil {
+			return fmt.Errorf("manifest %d is not there", from), nil
+		}
+		for _, o := range s.log[from-1].Objects {
+			if damage, err := s.row(ctx, o); damage != nil || err != nil {
+				return damage, err
+			}
+		}
+		from++
+	}
+	return nil, nil
+}
+
+// row verifies a row object, once.
+func (s *shardAudit) row(ctx context.Context, o Object) (damage, err error) {
+	if damage, ok := s.bad[o.Key]; ok {
+		return damage, nil
+	}
+	if damage, err = s.Verify(ctx, o.Ref()); err == nil {
+		s.bad[o.Key] = damage
+	}
+	return damage, err
+}
+
+// rows verifies the windows' own objects. One that was merged may be gone.
+func (s *shardAudit) rows(ctx context.Context) error {
+	for _, m := range s.log {
+		if m == nil {
+			continue
+		}
+		merged := false
+		for level := 1; level <= compactionLevels; level++ {
+			doc := s.whole[level][blockStart(level, m.Seq)]
+			merged = merged || doc != nil && !doc.Skipped
+		}
+		for _, o := range m.Objects {
+			if merged && !s.Has(o.Key) {
+				continue
+			}
+			damage, err := s.row(ctx, o)
+			if err != nil {
+				return err
+			}
+			if damage == nil {
+				continue
+			}
+			f := audit.Finding{Kind: audit.Lost, Object: o.Key, What: damage.Error(),
+				Lost: fmt.Sprintf("%d rows of manifest %d: nodes that did not change since are missing from every "+
+					"later generation", o.Rows, m.Seq),
+				Do: restoreIt}
+			if merged {
+				f.Kind, f.Do = audit.Derived, ""
+				f.Lost = "nothing: its rows are in a merged block as well"
+				err = s.Found(ctx, f, "remove the object, which only readers of old cuts look for",
+					func(ctx context.Context) error { return s.Store.Delete(ctx, o.Key) })
+			} else {
+				err = s.Found(ctx, f, "", nil)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkpoints verifies the copies of the state. Only the newest two are kept, and the files of older ones may
+// be gone.
+func (s *shardAudit) checkpoints(ctx context.Context) error {
+	numbers, err := CheckpointNumbers(ctx, s.Store, s.shard)
+	if err != nil {
+		return err
+	}
+	for i, number := range numbers {
+		key := checkpointKey(s.shard, number)
+		c, err := ReadCheckpoint(ctx, s.Store, s.shard, number)
+		if err != nil && !errors.Is(err, ErrBadCheckpoint) {
+			return err
+		}
+		if err == nil {
+			s.Document(key, c.Format > 1)
+			if i < len(numbers)-keepCheckpoints {
+				continue
+			}
+			err = s.standsInLog(c)
+		} else {
+			s.Claim(key)
+		}
+		object := key
+		if c != nil {
+			for _, f := range c.Files {
+				damage, verr := s.stateFile(ctx, f)
+				if verr != nil {
+					return verr
+				}
+				if damage != nil && err == nil {
+					err, object = damage, f.Key
+				}
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if err := s.Found(ctx, audit.Finding{Kind: audit.Derived, Object: object, What: err.Error(),
+			Lost: "nothing but time: after the loss of a disk, the state is restored from the checkpoint before it, " +
+				"or read from the topics"},
+			fmt.Sprintf("remove the document of checkpoint %d; stop the pipeline before", number),
+			func(ctx context.Context) error { return s.Store.Delete(ctx, key) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standsInLog compares a checkpoint with its manifest.
+func (s *shardAudit) standsInLog(c *Checkpoint) error {
+	if c.Seq > int64(len(s.log)) {
+		return fmt.Errorf("%w: it stands at manifest %d, and the log ends at %d", ErrBadCheckpoint, c.Seq, len(s.log))
+	}
+	if m := s.log[c.Seq-1]; m != nil && m.Writer != c.Writer {
+		return fmt.Errorf("%w: it knows manifest %d from %q, but %q wrote it", ErrBadCheckpoint, c.Seq, c.Writer,
+			m.Writer)
+	}
+	return nil
+}
+
+// stateFile reads a file of a checkpoint through.
+func (s *shardAudit) stateFile(ctx context.Context, f CheckpointFile) (damage, err error) {
+	s.Claim(f.Key)
+	object, err := s.Store.Open(ctx, f.Key)
+	if audit.IsDamage(err) {
+		return err, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, object.Close()) }()
+	h := sha256.New()
+	buf := make([]byte, max(1, min(object.Size(), 4<<20)))
+	n, err := io.CopyBuffer(struct{ io.Writer }{h},
+		struct{ io.Reader }{io.NewSectionReader(object, 0, object.Size())}, buf)
+	if err != nil {
+		return nil, err
+	}
+	if n != f.Bytes || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("%w: %s (%s) is not what was stored", ErrBadCheckpoint, f.Key, f.Name), nil
+	}
+	s.Counted(n)
+	return nil, nil
+}
+
+// published checks the cursor of the embeddings.
+func (s *shardAudit) published(ctx context.Context) error {
+	key := publishedKey(s.shard)
+	if !s.Has(key) {
+		return nil
+	}
+	data, err := sink.ReadAll(ctx, s.Store, key)
+	if err != nil {
+		return err
+	}
+	var p Published
+	sealed, err := decodeSealed(data, &p)
+	s.Document(key, sealed)
+	if err == nil && (p.Seq < 0 || p.Generation < 0 || p.Seq > int64(len(s.log))) {
+		err = fmt.Errorf("it says that manifest %d is published with generation %d, the log ends at %d", p.Seq,
+			p.Generation, len(s.log))
+	}
+	if err == nil {
+		return nil
+	}
+	return s.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),
+		Lost: "nothing: the shard's embeddings are published again"}, "remove the cursor",
+		func(ctx context.Context) error { return s.Store.Delete(ctx, key) })
+}
+
+// Missing returns objects of the newest rows of a shard that are not in the store with their size, among at
+// most limit objects: a quick look, which reads none of them.
+func Missing(ctx context.Context, store sink.Store, shard int, head int64, limit int) (missing []string, err error) {
+	var newest []*Segment
+	for s, err := range Segments(ctx, store, shard, max(0, head-int64(limit)), head) {
+		if err != nil {
+			return nil, err
+		}
+		newest = append(newest, s)
+	}
+	for _, s := range slices.Backward(newest) {
+		for _, o := range s.objects {
+			if limit--; limit < 0 {
+				return missing, nil
+			}
+			there, err := hasSize(ctx, store, o)
+			if err != nil {
+				return nil, err
+			}
+			if !there {
+				missing = append(missing, o.Key)
+			}
+		}
+	}
+	return missing, nil
+}
+
+func hasSize(ctx context.Context, store sink.Store, o Object) (bool, error) {
+	object, err := store.Open(ctx, o.Key)
+	if errors.Is(err, sink.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return object.Size() == o.Bytes, object.Close()
+}

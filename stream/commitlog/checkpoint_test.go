@@ -1,0 +1,42 @@
+package commitlog
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func FuzzDecodeCheckpoint(f *testing.F) {
+	doc := &Checkpoint{Format: checkpointFormat, Number: 3, Seq: 7, Writer: "w-1", State: 1, Applied: map[string]int64{"nodes": 9},
+		Files: []CheckpointFile{{Name: "000004.sst", Key: StateFileKey(0, 2, "abc", 1), Bytes: 10,
+			SHA256: strings.Repeat("0a", 32)}}}
+	data, err := doc.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(bytes.ReplaceAll(data, []byte("000004.sst"), []byte("../../etc/passwd")))
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := decodeCheckpoint(data)
+		if err != nil {
+			if !errors.Is(err, ErrBadCheckpoint) {
+				t.Errorf("%v is no ErrBadCheckpoint", err)
+			}
+			return
+		}
+		for _, file := range c.Files {
+			if strings.ContainsAny(file.Name, `/\`) || !strings.HasPrefix(file.Key, shardPrefix(c.Shard)) {
+				t.Errorf("accepted file %q in %q", file.Name, file.Key)
+			}
+		}
+		again, err := c.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeCheckpoint(again); err != nil {
+			t.Errorf("does not read what it wrote: %v", err)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package commitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"giantstream/sink"
+)
+
+// ErrDamaged: the commit log is not what its writers left. A manifest is missing between two that
+// exist, say, or an object does not hold what its key says.
+var ErrDamaged = errors.New("commit log is damaged")
+
+// shardPrefix begins the keys of all objects of a shard.
+func shardPrefix(shard int) string { return fmt.Sprintf("shards/%d/", shard) }
+
+func manifestPrefix(shard int) string { return shardPrefix(shard) + "manifests/" }
+
+// ManifestKey is the object that commits sequence number seq of a shard.
+func ManifestKey(shard int, seq int64) string {
+	return fmt.Sprintf("%s%020d.json", manifestPrefix(shard), seq)
+}
+
+// manifestSeq is the inverse of ManifestKey.
+func manifestSeq(shard int, key string) (int64, error) {
+	name := strings.TrimPrefix(key, manifestPrefix(shard))
+	seq, err := strconv.ParseInt(strings.TrimSuffix(name, ".json"), 10, 64)
+	if err != nil || ManifestKey(shard, seq) != key {
+		return 0, fmt.Errorf("%w: %q is no manifest's name", ErrDamaged, key)
+	}
+	return seq, nil
+}
+
+// Head returns the newest manifest of a shard, or nil if there is none. It needs O(log n) requests
+// for a log of n manifests.
+func Head(ctx context.Context, store sink.Store, shard int) (*Manifest, error) {
+	seq, err := headSeq(ctx, store, shard)
+	if err != nil || seq == 0 {
+		return nil, err
+	}
+	return ReadManifest(ctx, store, shard, seq)
+}
+
+// Next returns the manifest after the given one, nil if there is none yet. It needs one request.
+func Next(ctx context.Context, store sink.Store, shard int, after int64) (*Manifest, error) {
+	m, err := ReadManifest(ctx, store, shard, after+1)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// headSeq finds the newest sequence number, 0 for none. ErrDamaged if manifests follow a gap: whoever
+// continued before the gap would write a second history.
+func headSeq(ctx context.Context, store sink.Store, shard int) (int64, error) {
+	head, err := headAfter(ctx, store, shard, 0)
+	if err != nil {
+		return 0, err
+	}
+	for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, head)) {
+		if err != nil {
+			return 0, fmt.Errorf("list the commit log of shard %d: %w", shard, err)
+		}
+		seq, err := manifestSeq(shard, info.Key)
+		if err != nil {
+			return 0, err
+		}
+		if seq == head+1 { // another process has committed since
+			if head, err = headAfter(ctx, store, shard, seq); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if seq <= head {
+			continue
+		}
+		return 0, gap(shard, head+1, seq)
+	}
+	return head, nil
+}
+
+// gap is the error for a manifest that is missing.
+func gap(shard int, missing, have int64) error {
+	return fmt.Errorf("%w: shard %d has manifest %d but not %d (%s)", ErrDamaged, shard, have, missing,
+		ManifestKey(shard, missing))
+}
+
+// headAfter finds the newest sequence number from a manifest on that exists (0: none), up to the first gap.
+// It gallops: numbers have no gaps, so "is there manifest k" is monotone in k. Looking for one object costs
+// the same in a log of any length; a listing does not.
+func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
+	low, high := from, int64(-1) // there is a manifest at low, and none at high
+	for step := int64(1); high < 0 || high-low > 1; {
+		probe := low + step
+		if high >= 0 {
+			probe = low + (high-low)/2
+		}
+		there, err := exists(ctx, store, ManifestKey(shard, probe))
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("look for the head of shard %d: %w", shard, err)
+		case there:
+			low, step = probe, step*2
+		default:
+			high = probe
+		}
+	}
+	return low, nil
+}
+
+// exists reports whether there is an object under key.
+func exists(ctx context.Context, store sink.Store, key string) (bool, error) {
+	object, err := store.Open(ctx, key)
+	if errors.Is(err, sink.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, object.Close()
+}
+
+// Manifests yields the manifests of a shard after afterSeq, in ascending order, up to the newest. A gap ends
+// the sequence with ErrDamaged, and so does a manifest that was not written after the one before it.
+func Manifests(ctx context.Context, store sink.Store, shard int, afterSeq int64) iter.Seq2[*Manifest, error] {
+	return func(yield func(*Manifest, error) bool) {
+		var prev *Manifest
+		want := afterSeq
+		for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, afterSeq)) {
+			want++
+			m, err := nextManifest(ctx, store, shard, want, info.Key, err)
+			if err == nil && prev != nil {
+				err = m.follows(prev)
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+			prev = m
+		}
+	}
+}
+
+func nextManifest(ctx context.Context, store sink.Store, shard int, want int64, key string, err error) (*Manifest,
+	error) {
+	if err != nil {
+		return nil, fmt.Errorf("list the commit log of shard %d: %w", shard, err)
+	}
+	seq, err := manifestSeq(shard, key)
+	if err != nil {
+		return nil, err
+	}
+	if seq != want {
+		return nil, gap(shard, want, seq)
+	}
+	return ReadManifest(ctx, store, shard, seq)
+}
+
+// ReadManifest reads manifest seq of a shard, and refuses an object that is not this manifest.
+func ReadManifest(ctx context.Context, store sink.Store, shard int, seq int64) (*Manifest, error) {
+	key := ManifestKey(shard, seq)
+	data, err := sink.ReadAll(ctx, store, key)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeManifest(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	if m.Shard != shard || m.Seq != seq {
+		return nil, fmt.Errorf("%w: %s holds shard %d, sequence %d", ErrDamaged, key, m.Shard, m.Seq)
+	}
+	return m, nil
+}

@@ -1,0 +1,244 @@
+package commitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+)
+
+func TestHeadOfLongLogsNeedsFewRequests(t *testing.T) {
+	for _, n := range []int64{0, 1, 2, 999, 1000, 1001, 2500, 7000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			store := &memstore.Store{}
+			for seq := int64(1); seq <= n; seq++ {
+				putManifest(t, store, &Manifest{Format: 1, Shard: 3, Seq: seq})
+			}
+			putManifest(t, store, &Manifest{Format: 1, Shard: 30, Seq: n + 5}) // a neighbour
+			requests := 0
+			store.Fail = func(op, _ string) error {
+				if op != "read" {
+					requests++
+				}
+				return nil
+			}
+			head, err := Head(context.Background(), store, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got int64
+			if head != nil {
+				got = head.Seq
+			}
+			if got != n || requests > 30 {
+				t.Errorf("head is %d after %d requests, want %d", got, requests, n)
+			}
+		})
+	}
+}
+
+func TestDamagedLogIsRefused(t *testing.T) {
+	ctx := context.Background()
+	good := Manifest{Format: 1, Shard: 0, Seq: 1}
+	for _, test := range []struct {
+		name   string
+		damage func(*testing.T, *memstore.Store)
+		words  string
+	}{
+		{"gap", func(t *testing.T, s *memstore.Store) {
+			putManifest(t, s, &Manifest{Format: 1, Seq: 3})
+		}, "has manifest 3 but not 2"},
+		{"stray object", func(t *testing.T, s *memstore.Store) {
+			if err := sink.PutBytes(ctx, s, manifestPrefix(0)+"2.json", []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}, "no manifest's name"},
+		{"other number inside", func(t *testing.T, s *memstore.Store) {
+			data, _ := (&Manifest{Format: 1, Seq: 9}).Encode()
+			if err := sink.PutBytes(ctx, s, ManifestKey(0, 2), data); err != nil {
+				t.Fatal(err)
+			}
+		}, "holds shard 0, sequence 9"},
+		{"later format", func(t *testing.T, s *memstore.Store) {
+			putManifest(t, s, &Manifest{Format: ManifestFormat + 1, Seq: 2})
+		}, "another release"},
+		{"rows do not add up", func(t *testing.T, s *memstore.Store) {
+			putManifest(t, s, &Manifest{Format: 1, Seq: 2, Rows: 5})
+		}, "counts 5 rows"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := &memstore.Store{}
+			putManifest(t, store, &good)
+			test.damage(t, store)
+			var seen int
+			var failure error
+			for m, err := range Manifests(ctx, store, 0, 0) {
+				if failure = err; err == nil && m.Seq == 1 {
+					seen++
+				}
+			}
+			if seen != 1 || failure == nil || !strings.Contains(failure.Error(), test.words) {
+				t.Errorf("saw %d good manifests, then %v; want %q", seen, failure, test.words)
+			}
+		})
+	}
+}
+
+func TestManifestsAfter(t *testing.T) {
+	store := &memstore.Store{}
+	for seq := int64(1); seq <= 5; seq++ {
+		putManifest(t, store, &Manifest{Format: 1, Seq: seq})
+	}
+	var got []int64
+	for m, err := range Manifests(context.Background(), store, 0, 3) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, m.Seq)
+	}
+	if fmt.Sprint(got) != "[4 5]" {
+		t.Errorf("manifests after 3: %v", got)
+	}
+}
+
+func TestEnsureIdentity(t *testing.T) {
+	ctx := context.Background()
+	store := &memstore.Store{}
+	mine := Identity{Name: "catalog", Shards: 4, Undirected: true, Settings: map[string]string{"a": "1", "b": "2"}}
+	var first Identity
+	for i := range 2 { // the first start and a later one
+		got, err := EnsureIdentity(ctx, store, mine, false)
+		if err != nil || len(got.ID) != 16 || i > 0 && got.ID != first.ID {
+			t.Fatalf("%+v, before: %+v: %v", got, first, err)
+		}
+		first = got
+	}
+	for _, test := range []struct {
+		want  Identity
+		words string
+	}{
+		{Identity{Name: "other", Shards: 4, Undirected: true}, `named "catalog"`},
+		{Identity{Name: "catalog", Shards: 5, Undirected: true}, "has 4 shards"},
+		{Identity{Name: "catalog", Shards: 4}, "undirected"},
+	} {
+		_, err := EnsureIdentity(ctx, store, test.want, true)
+		if !errors.Is(err, ErrIdentity) || !strings.Contains(err.Error(), test.words) {
+			t.Errorf("%+v: %v", test.want, err)
+		}
+	}
+	if err := sink.PutBytes(ctx, store, "shards/0/anything", nil); err != nil {
+		t.Fatal(err)
+	}
+	changed := mine
+	changed.Settings = map[string]string{"a": "1", "b": "3", "c": "new"}
+	_, err := EnsureIdentity(ctx, store, changed, false)
+	if want := `b was "2" and is "3"; c was "" and is "new"`; !errors.Is(err, ErrSettings) ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("changed settings: %v, want %s", err, want)
+	}
+	if got, err := EnsureIdentity(ctx, store, changed, true); err != nil || got.ID != first.ID {
+		t.Errorf("accepted settings: %+v, %v", got, err)
+	}
+	if _, err := EnsureIdentity(ctx, store, changed, false); err != nil {
+		t.Errorf("settings that were accepted: %v", err)
+	}
+	if other, err := EnsureIdentity(ctx, &memstore.Store{}, mine, false); err != nil || other.ID == first.ID {
+		t.Errorf("another store has the id %q, %v", other.ID, err)
+	}
+}
+
+// Workers that upgrade a store at once agree on its id.
+func TestAStoreOfAnOlderVersionGetsAnID(t *testing.T) {
+	ctx := context.Background()
+	store := &memstore.Store{}
+	old := []byte(`{"format":1,"name":"catalog","shards":4,"undirected":true}`)
+	mine := Identity{Name: "catalog", Shards: 4, Undirected: true, Settings: map[string]string{"a": "1"}}
+	ids := map[string]bool{}
+	for range 3 {
+		if err := sink.PutBytes(ctx, store, identityKey, old); err != nil { // as the others have read it
+			t.Fatal(err)
+		}
+		got, err := EnsureIdentity(ctx, store, mine, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[got.ID] = true
+	}
+	if len(ids) != 1 || ids[""] {
+		t.Errorf("ids %v, want one", ids)
+	}
+	if err := sink.PutBytes(ctx, store, "shards/0/anything", nil); err != nil {
+		t.Fatal(err)
+	}
+	mine.Settings = map[string]string{"a": "2"}
+	if _, err := EnsureIdentity(ctx, store, mine, false); !errors.Is(err, ErrSettings) {
+		t.Errorf("settings changed after the upgrade: %v", err)
+	}
+}
+
+func TestPublishedCursorIsAHint(t *testing.T) {
+	ctx := context.Background()
+	store := &memstore.Store{}
+	for _, test := range []struct {
+		data string
+		want Published
+	}{
+		{"", Published{}},
+		{"{garbage", Published{}},
+		{`{"generation":-1,"seq":3}`, Published{}},
+		{`{"generation":2,"seq":3}`, Published{Generation: 2, Seq: 3}},
+	} {
+		if test.data != "" {
+			if err := sink.PutBytes(ctx, store, publishedKey(1), []byte(test.data)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := LoadPublished(ctx, store, 1); err != nil || got != test.want {
+			t.Errorf("%q: %+v, %v", test.data, got, err)
+		}
+	}
+	c, err := OpenCursor(ctx, store, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := c
+	want := Published{Generation: 4, Seq: 5, Format: "int8"}
+	if err := c.Move(ctx, want, "a"); err != nil {
+		t.Fatal(err)
+	}
+	want.Writer, want.Moves = "a", 1
+	if got, err := LoadPublished(ctx, store, 1); err != nil || got != want || c.Published != want {
+		t.Errorf("after saving: %+v and %+v, %v", got, c.Published, err)
+	}
+	if err := late.Move(ctx, Published{Generation: 4, Seq: 2}, "b"); !errors.Is(err, sink.ErrChanged) {
+		t.Errorf("a cursor that another follower has moved: %v", err)
+	}
+	if err := c.Move(ctx, Published{Generation: 4, Seq: 6}, "a"); err != nil {
+		t.Errorf("moved twice: %v", err)
+	}
+}
+
+func FuzzDecodeManifest(f *testing.F) {
+	data, _ := (&Manifest{Format: 1, Shard: 1, Seq: 2, Rows: 3, Next: map[string]int64{"nodes": 4},
+		Objects: []Object{{Key: "shards/1/rows/x.parquet", Rows: 3, Bytes: 9, CRC32C: 7}}}).Encode()
+	f.Add(data)
+	f.Add([]byte(`{"format":3}`))
+	f.Add([]byte(`{"format":1,"seq":1,"objects":[{"key":"../x","rows":-1}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := decodeManifest(data)
+		if err != nil {
+			return
+		}
+		again, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeManifest(again); err != nil {
+			t.Errorf("what was accepted is not accepted again: %v", err)
+		}
+	})
+}

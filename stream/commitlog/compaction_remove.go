@@ -1,0 +1,117 @@
+package commitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"giantstream/sink"
+)
+
+// blockState is what Remove needs to know of a block's document.
+type blockState struct {
+	merged  bool // the document exists and is not skipped
+	created time.Time
+	objects map[string]bool // that the document names
+}
+
+// Remove removes row objects that have been merged for longer than the grace, and the objects of
+// attempts to merge that came too late.
+//
+// keep is the oldest cut of this shard that must stay readable; blocks that end beyond it keep
+// their parts. A reader at that cut or a newer one finds every block that ends at or before keep,
+// and does not miss the parts. A reader that looked before the block was merged has had the grace
+// to read.
+func (c *Compactor) Remove(ctx context.Context, keep int64) (removed Removed, err error) {
+	c.known, c.blocks = c.blocks, map[block]blockState{}
+	err = c.removeParts(ctx, rowsPrefix(c.opts.Shard), keep, &removed, func(key string) (part, bool) {
+		seq, _, ok := parseRowKey(c.opts.Shard, key)
+		return part{parent: block{1, blockStart(1, seq)}}, ok
+	})
+	if err == nil {
+		err = c.removeParts(ctx, compactedPrefix(c.opts.Shard), keep, &removed, func(key string) (part, bool) {
+			level, from, ok := parseCompactedKey(c.opts.Shard, key)
+			return part{own: block{level, from}, parent: block{level + 1, blockStart(level+1, from)}}, ok
+		})
+	}
+	// no document yet: ask again next time
+	maps.DeleteFunc(c.blocks, func(_ block, s blockState) bool { return s.created.IsZero() })
+	if err != nil {
+		return removed, fmt.Errorf("remove merged rows of shard %d: %w", c.opts.Shard, err)
+	}
+	return removed, nil
+}
+
+// part is an object and the block that it is merged into.
+type part struct {
+	parent block
+	own    block // the block whose document should name it; level 0 for rows of a window
+}
+
+func (c *Compactor) removeParts(ctx context.Context, prefix string, keep int64, removed *Removed,
+	parse func(key string) (part, bool)) error {
+	for info, err := range c.opts.Store.List(ctx, prefix, "") {
+		if err != nil {
+			return err
+		}
+		p, ok := parse(info.Key)
+		if !ok {
+			continue
+		}
+		gone, err := c.superfluous(ctx, p, info.Key, keep)
+		if err != nil {
+			return err
+		}
+		if gone {
+			if err := removed.object(ctx, c.opts.Store, info); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Compactor) superfluous(ctx context.Context, p part, key string, keep int64) (bool, error) {
+	if p.own.level > 0 {
+		own, err := c.block(ctx, p.own)
+		if err != nil {
+			return false, err
+		}
+		if !own.created.IsZero() && !own.objects[key] {
+			return true, nil // its attempt lost the race, so it will never be named
+		}
+	}
+	if p.parent.level > compactionLevels || p.parent.from+blockSize(p.parent.level)-1 > keep {
+		return false, nil
+	}
+	parent, err := c.block(ctx, p.parent)
+	return err == nil && parent.merged && c.opts.Clock().Sub(parent.created) > c.opts.Grace, err
+}
+
+// block reads a block's document, once. Documents of blocks that have no objects left are
+// forgotten.
+func (c *Compactor) block(ctx context.Context, b block) (blockState, error) {
+	if state, ok := c.blocks[b]; ok {
+		return state, nil
+	}
+	if state, ok := c.known[b]; ok {
+		c.blocks[b] = state
+		return state, nil
+	}
+	var state blockState
+	doc, err := readCompaction(ctx, c.opts.Store, c.opts.Shard, b.level, b.from)
+	switch {
+	case errors.Is(err, sink.ErrNotFound):
+	case err != nil:
+		return state, err
+	default:
+		state = blockState{merged: !doc.Skipped, created: doc.Created, objects: map[string]bool{}}
+		for _, o := range doc.Objects {
+			state.objects[o.Key] = true
+		}
+	}
+	c.blocks[b] = state
+	return state, nil
+}

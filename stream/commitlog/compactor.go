@@ -1,0 +1,219 @@
+package commitlog
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"time"
+
+	"giantstream/internal/seal"
+	"giantstream/sink"
+	"giantstream/sink/rows"
+)
+
+// CompactorOptions configure a Compactor.
+type CompactorOptions struct {
+	Shard int
+	Store sink.Store
+	// Grace is how long objects stay after they have been merged, for those who are reading them.
+	Grace time.Duration
+	Clock func() time.Time // time.Now if nil
+	Log   *slog.Logger     // discarded if nil
+	Rand  io.Reader        // crypto/rand if nil
+
+	maxRows int64 // tests: of a block that is merged
+}
+
+// maxCompactedRows bounds the rows of a block that is merged, and thereby the memory for their ids.
+// The objects of larger blocks are large enough.
+const maxCompactedRows = 500_000
+
+// Compactor merges the rows of many small windows of one shard into few objects, and removes what
+// was merged. See the package comment, "Compaction".
+//
+// It may run at any time, in any process, beside workers of the shard and other Compactors. One
+// Compactor is not safe for concurrent use.
+type Compactor struct {
+	opts CompactorOptions
+	// next is, per level, the first manifest of the first block without a document; 0 before it was
+	// looked up.
+	next [compactionLevels + 1]int64
+	// blocks are the documents that this call of Remove has read, known those of the call before.
+	blocks, known map[block]blockState
+}
+
+// block names a block by its level and first manifest.
+type block struct {
+	level int
+	from  int64
+}
+
+// NewCompactor returns a Compactor for one shard.
+func NewCompactor(o CompactorOptions) *Compactor {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.maxRows <= 0 {
+		o.maxRows = maxCompactedRows
+	}
+	o.Log = o.Log.With("shard", o.Shard)
+	return &Compactor{opts: o, blocks: map[block]blockState{}}
+}
+
+// Merge merges every block that is complete and not merged yet, and returns how many it has merged.
+// Blocks merged before an error stay merged.
+func (c *Compactor) Merge(ctx context.Context) (merged int, err error) {
+	head, err := headAfter(ctx, c.opts.Store, c.opts.Shard, max(0, c.next[1]-1))
+	if err == nil {
+		err = c.begin(ctx)
+	}
+	for level := 1; level <= compactionLevels && err == nil; level++ {
+		end := head // of what this level is made from
+		if level > 1 {
+			end = c.next[level-1] - 1
+		}
+		for ; err == nil && c.next[level]+blockSize(level)-1 <= end; c.next[level] += blockSize(level) {
+			if err = c.mergeBlock(ctx, level, c.next[level]); err == nil {
+				merged++
+			}
+		}
+	}
+	if err != nil {
+		return merged, fmt.Errorf("merge rows of shard %d: %w", c.opts.Shard, err)
+	}
+	return merged, nil
+}
+
+// begin finds where each level ends: at the first block without a document. Documents are created in order, and
+// each after those of the level below, so the search need not list them all. Documents after the first gap are
+// those of blocks merged before a repair removed a damaged one.
+func (c *Compactor) begin(ctx context.Context) error {
+	if c.next[1] > 0 {
+		return nil
+	}
+	var next [compactionLevels + 1]int64
+	from := int64(1)
+	for level := compactionLevels; level >= 1; level-- {
+		next[level] = from
+		for start, err := range compactions(ctx, c.opts.Store, c.opts.Shard, level, from) {
+			if err != nil {
+				return err
+			}
+			if start != next[level] {
+				break
+			}
+			next[level] = start + blockSize(level)
+		}
+		from = next[level]
+	}
+	c.next = next
+	return nil
+}
+
+// mergeBlock creates the document of a block, unless another process was faster.
+func (c *Compactor) mergeBlock(ctx context.Context, level int, from int64) error {
+	if there, err := exists(ctx, c.opts.Store, compactionKey(c.opts.Shard, level, from)); there || err != nil {
+		return err
+	}
+	doc := &compaction{Format: compactionFormat, Shard: c.opts.Shard, Level: level, From: from,
+		To:      from + blockSize(level) - 1,
+		Created: c.opts.Clock().UTC()}
+	parts, err := c.parts(ctx, doc)
+	if err != nil {
+		return err
+	}
+	if !doc.Skipped {
+		if err := c.write(ctx, doc, parts); err != nil {
+			return err
+		}
+	}
+	if err := doc.check(); err != nil {
+		return err
+	}
+	data, err := seal.JSON(doc)
+	if err != nil {
+		return fmt.Errorf("encode a compaction: %w", err)
+	}
+	err = c.opts.Store.Create(ctx, compactionKey(doc.Shard, level, from), data)
+	if errors.Is(err, sink.ErrExists) {
+		return nil // another process made an equal one; this attempt's objects are garbage
+	}
+	if err == nil && doc.Rows > 0 {
+		c.opts.Log.Debug("rows merged", "level", level, "from", from, "to", doc.To, "rows", doc.Rows, "objects",
+			len(doc.Objects))
+	}
+	return err
+}
+
+// parts returns the segments that make up a block, oldest first. It marks the block as skipped if
+// they have too many rows.
+func (c *Compactor) parts(ctx context.Context, doc *compaction) (parts []*Segment, err error) {
+	total := int64(0)
+	take := func(s *Segment) {
+		for _, w := range s.windows {
+			total += w.Rows
+		}
+		parts = append(parts, s)
+	}
+	if doc.Level == 1 {
+		r := segmentReader{ctx: ctx, store: c.opts.Store, shard: doc.Shard,
+			yield: func(s *Segment, _ error) bool { take(s); return true }}
+		err = r.manifests(doc.From, doc.To)
+	} else {
+		for from := doc.From; from < doc.To && err == nil; from += blockSize(doc.Level - 1) {
+			var child *compaction
+			if child, err = readCompaction(ctx, c.opts.Store, doc.Shard, doc.Level-1, from); err == nil {
+				doc.Skipped = doc.Skipped || child.Skipped
+				take(&Segment{From: child.From, To: child.To, Merged: true,
+					windows: child.Windows, objects: child.Objects})
+			}
+		}
+	}
+	doc.Skipped = doc.Skipped || total > c.opts.maxRows
+	return parts, err
+}
+
+// write writes the newest row of each node in the parts, and enters the objects in doc.
+func (c *Compactor) write(ctx context.Context, doc *compaction, parts []*Segment) (err error) {
+	var random [6]byte
+	if _, err := io.ReadFull(c.opts.Rand, random[:]); err != nil {
+		return fmt.Errorf("draw an id: %w", err)
+	}
+	attempt, n := hex.EncodeToString(random[:]), int64(0)
+	key := func() string {
+		n++
+		return compactedKey(doc.Shard, doc.Level, doc.From, attempt, n-1)
+	}
+	doc.Objects, doc.Rows, err = WriteObjects(ctx, c.opts.Store, key, 0, rows.WriteOptions{}, c.newest(ctx, doc, parts))
+	return err
+}
+
+// newest yields the newest row of each node in the parts, newest window first, and counts the rows
+// of each window in doc.
+func (c *Compactor) newest(ctx context.Context, doc *compaction, parts []*Segment) iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		for row, err := range newestRows(ctx, c.opts.Store, parts, rows.ReadOptions{}) {
+			if err == nil {
+				if last := len(doc.Windows) - 1; last >= 0 && doc.Windows[last].Seq == row.Seq {
+					doc.Windows[last].Rows++
+				} else {
+					doc.Windows = append(doc.Windows, compactedWindow{Seq: row.Seq, Rows: 1})
+				}
+			}
+			if !yield(row.Row, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package commitlog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"giantstream/sink"
+	"giantstream/sink/rows"
+)
+
+// Cut is a consistent view of the commit log: for each shard, the newest manifest that counts. What
+// a cut shows never changes.
+type Cut map[int]int64
+
+// CurrentCut is the cut at the present heads of all shards. A shard without manifests has 0.
+func CurrentCut(ctx context.Context, store sink.Store, shards int) (Cut, error) {
+	cut := make(Cut, shards)
+	for p := range shards {
+		seq, err := headSeq(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		cut[p] = seq
+	}
+	return cut, nil
+}
+
+// Row is a committed row and the manifest that committed it.
+type Row struct {
+	rows.Row
+	Seq int64
+}
+
+// Newest yields the newest committed row of every node of a shard at the cut, in ascending order of
+// node id, deleted nodes included.
+//
+// It reads the shard twice: first the ids, newest manifest first, to learn which manifest holds the
+// newest row of each node, then the rows. It holds the shard's ids in memory, not the rows, and may
+// use temporary files.
+func (c Cut) Newest(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		if err := c.newest(ctx, store, shard, yield); err != nil {
+			yield(Row{}, fmt.Errorf("newest rows of shard %d: %w", shard, err))
+		}
+	}
+}
+
+// Facts yields the newest committed row of every node of a shard without features and targets,
+// deleted nodes included. The order is not sorted, but the same at every call.
+//
+// It reads the shard once, one object at a time, newest window first, and holds its ids in memory.
+// This is the way to read all of a large shard.
+func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		if err := c.facts(ctx, store, shard, yield); err != nil {
+			yield(Row{}, fmt.Errorf("graph of shard %d: %w", shard, err))
+		}
+	}
+}
+
+func (c Cut) facts(ctx context.Context, store sink.Store, shard int, yield func(Row, error) bool) error {
+	segments, err := c.segments(ctx, store, shard)
+	if err != nil {
+		return err
+	}
+	opts := rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels,
+		rows.ColEventTime, rows.ColDeleted}}
+	for row, err := range newestRows(ctx, store, segments, opts) {
+		if err != nil {
+			return err
+		}
+		if !yield(row, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// newestRows yields the newest row of each node in segments of ascending order, newest window first.
+func newestRows(ctx context.Context, store sink.Store, segments []*Segment,
+	opts rows.ReadOptions) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		seen := map[string]struct{}{}
+		for _, s := range slices.Backward(segments) {
+			for row, err := range s.Rows(ctx, store, opts) {
+				if err == nil {
+					if _, newer := seen[row.NodeID]; newer {
+						continue
+					}
+					seen[strings.Clone(row.NodeID)] = struct{}{}
+				}
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// rowsMissing is the error for an object that is not the one that its manifest names.
+func rowsMissing(o Object, n int64) error {
+	return fmt.Errorf("%w: %s has %d rows, its manifest says %d", ErrDamaged, o.Key, n, o.Rows)
+}
+
+func (c Cut) newest(ctx context.Context, store sink.Store, shard int, yield func(Row, error) bool) error {
+	segments, err := c.segments(ctx, store, shard)
+	if err != nil {
+		return err
+	}
+	// Pass 1: which manifest has the newest row of each node.
+	newest := map[string]int64{}
+	var runs []run
+	var files tempfiles
+	defer files.close()
+	for _, s := range slices.Backward(segments) {
+		chosen, err := claimRows(ctx, store, s, newest)
+		if err != nil {
+			return err
+		}
+		switch {
+		case chosen == 0:
+		case s.Merged:
+			sorted, err := sortRows(ctx, chosenRows(ctx, store, s, newest), &files)
+			if err != nil {
+				return err
+			}
+			runs = append(runs, sorted...)
+		default:
+			runs = append(runs, run{chosen, chosenRows(ctx, store, s, newest)})
+		}
+	}
+	// Pass 2: the rows, merged.
+	for row, err := range mergeRuns(ctx, runs) {
+		if err != nil {
+			return err
+		}
+		if !yield(Row{Row: row, Seq: newest[row.NodeID]}, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// segments returns the shard's log up to the cut where it has rows, oldest first.
+func (c Cut) segments(ctx context.Context, store sink.Store, shard int) ([]*Segment, error) {
+	var segments []*Segment
+	if c[shard] == 0 {
+		return nil, nil
+	}
+	for s, err := range Segments(ctx, store, shard, 0, c[shard]) {
+		if err != nil {
+			return nil, err
+		}
+		if len(s.objects) > 0 {
+			segments = append(segments, s)
+		}
+	}
+	return segments, nil
+}
+
+// claimRows notes in newest the manifests of those rows of a segment that no newer segment
+// supersedes, and counts them.
+func claimRows(ctx context.Context, store sink.Store, s *Segment, newest map[string]int64) (claimed int64, err error) {
+	for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+		if err != nil {
+			return 0, err
+		}
+		if _, taken := newest[row.NodeID]; !taken {
+			newest[strings.Clone(row.NodeID)] = row.Seq
+			claimed++
+		}
+	}
+	return claimed, nil
+}
+
+// chosenRows yields the rows of a segment that are the newest of their nodes.
+func chosenRows(ctx context.Context, store sink.Store, s *Segment, newest map[string]int64) iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		for row, err := range s.Rows(ctx, store, rows.ReadOptions{}) {
+			if err == nil && newest[row.NodeID] != row.Seq {
+				continue
+			}
+			if !yield(row.Row, err) || err != nil {
+				return
+			}
+		}
+	}
+}

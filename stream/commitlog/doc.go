@@ -1,0 +1,52 @@
+// Package commitlog is what a shard leaves in the store, and how others read it.
+//
+// A Manifest commits one window of a shard: its row objects, and the input offsets that they cover.
+// Manifests are numbered 1, 2, 3, … without gaps, created once, and never changed. The newest one
+// is the head (Head). Where manifest n exists, window n is committed, and nothing else commits it. Each
+// manifest names the digest of the one before it, and carries a checksum of itself; objects are compared with
+// the checksums that name them before their first row is read. Audit checks all of a shard.
+//
+//   - Manifests reads the log manifest by manifest, Segments in the largest pieces there are.
+//   - A Cut is one manifest number per shard. What a cut shows never changes: Cut.Newest and
+//     Cut.Facts yield the newest row of each node as of the cut.
+//   - GraphHasher computes the fingerprint of a graph, by which runs are compared.
+//   - Published is the cursor of the embeddings; Identity says which pipeline a store belongs to.
+//   - WriteObjects, RowKey, Manifest.Encode and ManifestKey are for the shard, which writes the log.
+//     Fencing is its matter: creating a manifest fails if the number is taken.
+//   - A Checkpoint is a copy of a shard's state in the store. The shard makes and restores
+//     checkpoints; the documents are here, because Orphans removes old ones.
+//
+// # Compaction
+//
+// A Compactor merges the rows of blocks of manifests, 64 at a time and in three levels, into few
+// objects. Blocks lie at fixed places, so two of one level never overlap, and a block's document is
+// created under the condition that there is none. A merged block has the newest row of each node
+// that has one in the block, in the order of the windows, and says how many are left of each window.
+// So readers see the same rows, of the same manifests, in the same order; only rows that a later
+// manifest of the block supersedes are gone. Manifests stay, and stay the truth. A reader uses the
+// largest block that fits and, where there is none, the manifests' own objects.
+//
+// Merged parts are removed after a grace for their readers, if the block ends at or before the
+// oldest cut that must stay readable: a reader at that cut or a newer one never looks below the
+// block.
+//
+// # Orphans
+//
+// Only manifest n can name row objects of window n. So once manifest n exists, an object of window
+// n that it does not name never will be named, and Orphans removes it. Objects of windows above the
+// head are left alone.
+//
+// # Checkpoints
+//
+// Documents have consecutive numbers, and each is created under the condition that its number is
+// free. The newest two, M and M-1, are kept. The name of every file has the number of the document
+// that the file was uploaded for. Two rules make it safe to upload and to collect at any time, in
+// any number of processes, even ones that are halted for days between two calls:
+//
+//   - Document M+1 names only files that M or M-1 name, or that its own session uploaded for a
+//     document numbered M or higher.
+//   - A collector that has seen M as the newest removes documents below M-1, and those files
+//     numbered below M that neither M nor M-1 names.
+//
+// docs/PROTOCOL.md proves these rules. Formats: docs/format/manifest.md and docs/format/state.md.
+package commitlog

@@ -1,0 +1,66 @@
+package commitlog
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+
+	"giantstream/sink/rows"
+)
+
+// GraphHasher computes a fingerprint of a graph from the newest row of each node. The order of the
+// rows does not matter, so the fingerprint is the same for any number of shards, any windows and
+// any restarts. Two runs over the same records agree exactly if their graphs are the same.
+//
+// The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
+// text, class, event time and labels.
+type GraphHasher struct {
+	sum  [4]uint64
+	hash hash.Hash
+	buf  []byte
+}
+
+// NewGraphHasher returns a hasher of the empty graph.
+func NewGraphHasher() *GraphHasher { return &GraphHasher{hash: sha256.New()} }
+
+// Add adds a node, which must be added once. Rows of deleted nodes are left out.
+func (g *GraphHasher) Add(r *rows.Row) {
+	if r.Deleted {
+		return
+	}
+	g.hash.Reset()
+	g.write(r.NodeID)
+	g.write(r.Text)
+	g.write(r.Class)
+	g.number(uint64(r.EventTime))
+	g.number(uint64(len(r.Labels)))
+	for _, l := range r.Labels {
+		g.write(l)
+	}
+	g.buf = g.hash.Sum(g.buf[:0])
+	for i := range g.sum {
+		g.sum[i] += binary.BigEndian.Uint64(g.buf[8*i:])
+	}
+}
+
+// write hashes a string after its length, so that no two rows give the same bytes.
+func (g *GraphHasher) write(s string) {
+	g.number(uint64(len(s)))
+	g.buf = append(g.buf[:0], s...)
+	_, _ = g.hash.Write(g.buf) // a hash never fails
+}
+
+func (g *GraphHasher) number(n uint64) {
+	g.buf = binary.BigEndian.AppendUint64(g.buf[:0], n)
+	_, _ = g.hash.Write(g.buf)
+}
+
+// Sum returns the fingerprint so far in hexadecimal.
+func (g *GraphHasher) Sum() string {
+	var out []byte
+	for _, lane := range g.sum {
+		out = binary.BigEndian.AppendUint64(out, lane)
+	}
+	return hex.EncodeToString(out)
+}

@@ -1,0 +1,42 @@
+package commitlog
+
+import (
+	"testing"
+
+	"giantstream/sink/rows"
+)
+
+func TestGraphHash(t *testing.T) {
+	a := rows.Row{NodeID: "a", Text: "x", Labels: []string{"b", "c"}, EventTime: 1}
+	b := rows.Row{NodeID: "b", Text: "y", EventTime: 2}
+	sum := func(rs ...rows.Row) string {
+		g := NewGraphHasher()
+		for _, r := range rs {
+			g.Add(&r)
+		}
+		return g.Sum()
+	}
+	want := sum(a, b)
+	if got := sum(b, rows.Row{NodeID: "gone", Deleted: true}, a); got != want {
+		t.Errorf("order or deleted rows change the hash: %s, %s", got, want)
+	}
+	for name, change := range map[string]func(*rows.Row){
+		"id":         func(r *rows.Row) { r.NodeID = "z" },
+		"text":       func(r *rows.Row) { r.Text = "z" },
+		"class":      func(r *rows.Row) { r.Class = "z" },
+		"event time": func(r *rows.Row) { r.EventTime = 9 },
+		"labels":     func(r *rows.Row) { r.Labels = []string{"bc"} },
+		"deleted":    func(r *rows.Row) { r.Deleted = true },
+	} {
+		other := a
+		change(&other)
+		if sum(other, b) == want {
+			t.Errorf("%s does not change the hash", name)
+		}
+	}
+	same := a
+	same.FeatureIndices, same.Generation = []int32{1}, 3
+	if sum(same, b) != want {
+		t.Error("features change the hash of the graph")
+	}
+}

@@ -1,0 +1,80 @@
+package commitlog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"giantstream/sink"
+	"giantstream/sink/rows"
+)
+
+// A row object ends at whichever bound is reached first.
+const (
+	defaultObjectRows = 50_000
+	maxObjectBytes    = 128 << 20 // in memory
+)
+
+// WriteObjects writes rows into as many objects as they need, at most maxRows rows each; 0 means
+// 50,000. key names the next object. The second result is the number of rows in all objects.
+func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxRows int64, opts rows.WriteOptions,
+	in iter.Seq2[rows.Row, error]) (objects []Object, total int64, err error) {
+	if maxRows <= 0 {
+		maxRows = defaultObjectRows
+	}
+	next, stop := iter.Pull2(in)
+	defer stop()
+	row, err, ok := next()
+	for ok {
+		var size, count int64
+		chunk := func(yield func(rows.Row, error) bool) {
+			for ok && count < maxRows && size < maxObjectBytes {
+				count++
+				size += rowBytes(&row)
+				if !yield(row, err) {
+					return
+				}
+				row, err, ok = next()
+			}
+		}
+		key := key()
+		info, err := rows.Write(ctx, store, key, opts, chunk)
+		if err != nil {
+			return nil, 0, err
+		}
+		objects = append(objects, Object{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C})
+		total += info.Rows
+	}
+	return objects, total, nil
+}
+
+// rowBytes estimates a row's size in memory.
+func rowBytes(r *rows.Row) int64 {
+	n := len(r.NodeID) + len(r.Text) + len(r.Class) + 8*len(r.FeatureIndices) + 64
+	for _, l := range r.Labels {
+		n += len(l) + 16
+	}
+	return int64(n)
+}
+
+func rowsPrefix(shard int) string { return shardPrefix(shard) + "rows/" }
+
+// RowKey names the n-th row object that a session writes, for a window.
+func RowKey(shard int, seq int64, session string, n int64) string {
+	return fmt.Sprintf("%s%020d-%s-%d.parquet", rowsPrefix(shard), seq, session, n)
+}
+
+// parseRowKey is the inverse of RowKey.
+func parseRowKey(shard int, key string) (seq int64, session string, ok bool) {
+	name := strings.TrimSuffix(strings.TrimPrefix(key, rowsPrefix(shard)), ".parquet")
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
+		return 0, "", false
+	}
+	seq, err := strconv.ParseInt(parts[0], 10, 64)
+	n, nerr := strconv.ParseInt(parts[2], 10, 64)
+	ok = err == nil && nerr == nil && seq > 0 && RowKey(shard, seq, parts[1], n) == key
+	return seq, parts[1], ok
+}

@@ -1,0 +1,186 @@
+package commitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"giantstream/sink"
+)
+
+// Orphans removes from the store what a shard no longer needs: row objects that no manifest names,
+// and old state checkpoints with the files that only they name (see the package comment,
+// "Checkpoints"). Such row objects were left by workers that died or were fenced between writing
+// rows and committing them.
+//
+// It may run at any time, in any process, beside workers of the shard, even ones that another
+// worker has fenced. The name of a row object has the number of its window, and only the manifest
+// of that number can name the object. Manifests are created once and never change. So once manifest
+// n exists, an object of window n that it does not name will never be named: its writer has lost
+// the race for n, whether or not it knows. Objects of windows without a manifest are left alone,
+// because a worker may be about to commit them. Time plays no part in this. A fenced worker that is
+// still writing window n may miss its own object when it reads it back; it then fails a little
+// earlier than it would have at the manifest.
+//
+// Orphans is not safe for concurrent use.
+type Orphans struct {
+	store sink.Store
+	shard int
+	// verified is the newest window with objects compared with their manifest; -1 before the first
+	// call.
+	verified int64
+}
+
+// Removed counts what was removed.
+type Removed struct {
+	Objects int
+	Bytes   int64
+}
+
+// orphanLookBack is how many windows before the head the first call compares with their manifests.
+const orphanLookBack = 100
+
+// NewOrphans returns a collector for one shard.
+func NewOrphans(store sink.Store, shard int) *Orphans {
+	return &Orphans{store: store, shard: shard, verified: -1}
+}
+
+// Remove removes the orphans among the objects of windows up to the head. It lists all row objects
+// of the shard, one request per thousand. It reads the manifests of windows that are new since the
+// last call, and of older windows with objects of several sessions. So the first call misses
+// objects of an old window whose manifest names none. They are there only if the worker that
+// committed that window died, too, before it removed them.
+func (o *Orphans) Remove(ctx context.Context) (Removed, error) {
+	removed, err := o.remove(ctx)
+	if err != nil {
+		return removed, fmt.Errorf("remove orphaned rows of shard %d: %w", o.shard, err)
+	}
+	if err := o.removeStates(ctx, &removed); err != nil {
+		return removed, fmt.Errorf("remove old state checkpoints of shard %d: %w", o.shard, err)
+	}
+	return removed, nil
+}
+
+func (o *Orphans) remove(ctx context.Context) (removed Removed, err error) {
+	head, err := headAfter(ctx, o.store, o.shard, max(0, o.verified))
+	if err != nil {
+		return removed, err
+	}
+	if o.verified < 0 {
+		o.verified = max(0, head-orphanLookBack)
+	}
+	var window rowWindow
+	for info, err := range o.store.List(ctx, rowsPrefix(o.shard), "") {
+		if err != nil {
+			return removed, err
+		}
+		seq, session, ok := parseRowKey(o.shard, info.Key)
+		if !ok {
+			continue // not a row object's key
+		}
+		if seq > head {
+			break // keys ascend by window
+		}
+		if seq != window.seq {
+			if err := o.removeUnnamed(ctx, &window, &removed); err != nil {
+				return removed, err
+			}
+			window = rowWindow{seq: seq, session: session}
+		}
+		window.several = window.several || session != window.session
+		window.objects = append(window.objects, info)
+	}
+	if err := o.removeUnnamed(ctx, &window, &removed); err != nil {
+		return removed, err
+	}
+	o.verified = head
+	return removed, nil
+}
+
+// rowWindow is what is stored for one window.
+type rowWindow struct {
+	seq     int64
+	session string // session that wrote the first object
+	several bool   // other sessions wrote some, too
+	objects []sink.Info
+}
+
+// removeUnnamed removes the window's objects that its manifest does not name.
+func (o *Orphans) removeUnnamed(ctx context.Context, w *rowWindow, removed *Removed) error {
+	if len(w.objects) == 0 || w.seq <= o.verified && !w.several {
+		return nil
+	}
+	m, err := ReadManifest(ctx, o.store, o.shard, w.seq)
+	if err != nil {
+		return err
+	}
+	named := make(map[string]bool, len(m.Objects))
+	for _, object := range m.Objects {
+		named[object.Key] = true
+	}
+	for _, info := range w.objects {
+		if named[info.Key] {
+			continue
+		}
+		if err := removed.object(ctx, o.store, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object removes one object and counts it.
+func (r *Removed) object(ctx context.Context, store sink.Store, info sink.Info) error {
+	if err := store.Delete(ctx, info.Key); err != nil {
+		return err
+	}
+	r.Objects++
+	r.Bytes += info.Size
+	return nil
+}
+
+// removeStates removes all but the newest checkpoints of the state, and then the files that neither
+// these name nor a later one may name. The package comment, "Checkpoints", says why this is safe
+// beside uploads.
+func (o *Orphans) removeStates(ctx context.Context, removed *Removed) error {
+	kept, newest, err := KeptCheckpoints(ctx, o.store, o.shard)
+	if errors.Is(err, ErrBadCheckpoint) || err == nil && newest == 0 {
+		return nil // the document that cannot be read may name any file
+	}
+	if err != nil {
+		return err
+	}
+	named := map[string]bool{}
+	for _, c := range kept {
+		for _, f := range c.Files {
+			named[f.Key] = true
+		}
+	}
+	for info, err := range o.store.List(ctx, checkpointPrefix(o.shard), "") {
+		if err != nil {
+			return err
+		}
+		if number, ours := checkpointNumber(o.shard, info.Key); !ours || number >= kept[0].Number {
+			continue
+		}
+		if err := removed.object(ctx, o.store, info); err != nil {
+			return err
+		}
+	}
+	for info, err := range o.store.List(ctx, stateFilePrefix(o.shard), "") {
+		if err != nil {
+			return err
+		}
+		number, ours := stateFileNumber(o.shard, info.Key)
+		if !ours || named[info.Key] {
+			continue
+		}
+		if number >= newest {
+			break // keys ascend by number: the next checkpoint may name these
+		}
+		if err := removed.object(ctx, o.store, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}

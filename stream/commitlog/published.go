@@ -1,0 +1,137 @@
+package commitlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"giantstream/internal/seal"
+	"giantstream/sink"
+)
+
+// Published is the cursor of a shard's embeddings: every row up to manifest Seq is published with
+// generation Generation. The cursor saves work after a restart. It may be behind, since publishing
+// again is harmless.
+type Published struct {
+	Generation int64 `json:"generation"`
+	Seq        int64 `json:"seq"`
+	// Format of the embeddings, as embedding.Format.String names it; "" is float32.
+	Format string `json:"format,omitempty"`
+	// Topic is the one that the embeddings were published to, "" in cursors of older versions.
+	Topic string `json:"topic,omitempty"`
+	// TopicID is the id that the brokers gave it, "" where they give none.
+	TopicID string `json:"topic_id,omitempty"`
+	// End is the sum of its partitions' end offsets, from after the embeddings were acknowledged.
+	End int64 `json:"end,omitempty"`
+	// Writer is the session of the follower that wrote the cursor, and Moves counts how often it was
+	// written. Together they make each of its states differ from all others.
+	Writer string `json:"writer,omitempty"`
+	Moves  int64  `json:"moves,omitempty"`
+}
+
+// SinkTopic is what the embeddings topic is at some time.
+type SinkTopic struct {
+	Name string
+	ID   string // "" where brokers give none
+	// First and End are sums over its partitions: of the offsets of the oldest records that are
+	// kept, and of those that the next records will get.
+	First, End int64
+}
+
+// Gone says why a topic does not hold the embeddings that were published up to the cursor, "" if it
+// does as far as can be told.
+func (p Published) Gone(topic SinkTopic) string {
+	switch {
+	case p.Topic == "":
+		return ""
+	case p.Topic != topic.Name:
+		return fmt.Sprintf("they were published to topic %q", p.Topic)
+	case p.TopicID != "" && topic.ID != "" && p.TopicID != topic.ID:
+		return fmt.Sprintf("topic %q was deleted and created again", p.Topic)
+	case topic.End < p.End:
+		return fmt.Sprintf("topic %q has fewer records than were published to it", p.Topic)
+	case p.End > 0 && topic.First >= p.End:
+		return fmt.Sprintf("topic %q has deleted all records that were published to it", p.Topic)
+	}
+	return ""
+}
+
+func publishedKey(shard int) string { return shardPrefix(shard) + "published.json" }
+
+// LoadPublished returns the cursor of a shard, or the zero value if there is none that parses.
+func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published, error) {
+	c, err := OpenCursor(ctx, store, shard)
+	return c.Published, err
+}
+
+// Cursor is the cursor of a shard as it was read, for a follower that means to move it.
+type Cursor struct {
+	Published
+	store  sink.Store
+	key    string
+	stored []byte // nil if there was none
+}
+
+// OpenCursor reads the cursor of a shard. One that is missing or does not parse has the zero value.
+func OpenCursor(ctx context.Context, store sink.Store, shard int) (Cursor, error) {
+	c := Cursor{store: store, key: publishedKey(shard)}
+	data, err := sink.ReadAll(ctx, store, c.key)
+	if errors.Is(err, sink.ErrNotFound) {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("read the published cursor of shard %d: %w", shard, err)
+	}
+	c.stored = data
+	var p Published
+	body, _, err := seal.Open(data)
+	if err != nil || json.Unmarshal(body, &p) != nil || p.Seq < 0 || p.Generation < 0 {
+		return c, nil //nolint:nilerr // a hint that cannot be read is no hint
+	}
+	c.Published = p
+	return c, nil
+}
+
+// Move writes the cursor, unless another follower has written it since it was read: then the error
+// is sink.ErrChanged. On a store without compare-and-swap, one that writes between two calls of
+// Move is not noticed. by is the session of the follower.
+func (c *Cursor) Move(ctx context.Context, to Published, by string) error {
+	to.Writer, to.Moves = by, c.Moves+1
+	data, err := seal.JSON(to)
+	if err != nil {
+		return fmt.Errorf("encode the published cursor: %w", err)
+	}
+	if err := c.replace(ctx, data); err != nil {
+		return fmt.Errorf("move the published cursor %s: %w", c.key, err)
+	}
+	c.Published, c.stored = to, data
+	return nil
+}
+
+func (c *Cursor) replace(ctx context.Context, data []byte) error {
+	swap, ok := c.store.(sink.Replacer)
+	var err error
+	switch {
+	case c.stored == nil:
+		if err = c.store.Create(ctx, c.key, data); errors.Is(err, sink.ErrExists) {
+			return fmt.Errorf("%w: %w", sink.ErrChanged, err)
+		}
+		return err
+	case ok:
+		if err = swap.Replace(ctx, c.key, c.stored, data); !errors.Is(err, sink.ErrUnsupported) {
+			if errors.Is(err, sink.ErrNotFound) {
+				return fmt.Errorf("%w: %w", sink.ErrChanged, err)
+			}
+			return err
+		}
+	}
+	now, err := sink.ReadAll(ctx, c.store, c.key)
+	if err != nil {
+		return err
+	}
+	if done, err := sink.CompareStored(c.key, now, c.stored, data); done || err != nil {
+		return err
+	}
+	return sink.PutBytes(ctx, c.store, c.key, data)
+}

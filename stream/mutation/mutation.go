@@ -1,0 +1,93 @@
+package mutation
+
+import "cmp"
+
+// A Mutation is one decoded change of the graph. Its Version says when it was stated.
+type Mutation struct {
+	Op Op
+	// ID is the node that owns the fact: the node itself, the source of an edge, or, for mirrored
+	// assertions, the destination of the original edge. The hash of ID decides the shard.
+	ID string
+	// Other is the far end of a single edge.
+	Other string
+	// Others are the far ends of SetEdges, and of a node record with inlined edges.
+	Others []string
+	Text   string
+	Class  string
+	// HasEdges: the node record carries an edge list (Others), which replaces the list that the
+	// node's previous record carried.
+	HasEdges bool
+	Version  Version
+}
+
+// Op says what a Mutation does.
+type Op uint8
+
+// The operations. A node's edges survive the deletion of the node: they dangle until the node
+// comes back, and the fit leaves dangling edges out.
+const (
+	// PutNode states text and class of node ID, and with HasEdges its edges.
+	PutNode Op = iota + 1
+	// DeleteNode deletes node ID.
+	DeleteNode
+	// PutEdge asserts the edge ID → Other.
+	PutEdge
+	// DeleteEdge retracts the edge ID → Other.
+	DeleteEdge
+	// SetEdges asserts exactly the edges ID → Others. It retracts older assertions of ID that are
+	// not in the list.
+	SetEdges
+	// ClearEdges retracts every older assertion of ID.
+	ClearEdges
+	// MirrorPut and MirrorDelete carry PutEdge and DeleteEdge of an undirected graph to the shard
+	// of the far end. ID is that far end, Other the end that asserted the edge.
+	MirrorPut
+	MirrorDelete
+)
+
+// Version orders the statements about one fact. The later event time wins; ties go to the topic
+// of higher rank, then to the later offset. All versions of one fact come from the same partition
+// number, so their offsets compare.
+type Version struct {
+	// EventTime is in microseconds since the Unix epoch.
+	EventTime int64
+	// Rank is that of the source topic: 0 for nodes, 1 for edges. Mirrored assertions keep the rank
+	// and offset of the original record.
+	Rank   uint8
+	Offset int64
+}
+
+// Compare returns -1, 0 or +1 as v is older than, equal to or newer than w.
+func (v Version) Compare(w Version) int {
+	return cmp.Or(cmp.Compare(v.EventTime, w.EventTime), cmp.Compare(v.Rank, w.Rank), cmp.Compare(v.Offset, w.Offset))
+}
+
+// Batch is a run of mutations for one shard, in the order of their partitions.
+type Batch struct {
+	Mutations []Mutation
+	// Next holds, for each input topic, the offset that follows the last record covered. Records
+	// that were skipped or dead-lettered are covered, too.
+	Next map[string]int64
+	// Last has, by topic, the last record that was read of it. A topic is missing if the batch has
+	// no records of it.
+	Last map[string]Record
+	// Lost holds offsets below Next whose records the topic no longer has. They are in no batch.
+	Lost []Lost
+	// Bytes is the size of the records that the batch was decoded from.
+	Bytes int64
+	// CaughtUp: when the batch was fetched, no further record was waiting in any of the shard's
+	// partitions.
+	CaughtUp bool
+}
+
+// Lost is a range of a topic's offsets, From included and To not.
+type Lost struct {
+	Topic    string
+	From, To int64
+}
+
+// Record names a record of a topic and what tells it from others that may take its offset.
+type Record struct {
+	Offset      int64  `json:"offset"`
+	Fingerprint string `json:"fingerprint"`
+}

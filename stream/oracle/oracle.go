@@ -1,0 +1,140 @@
+// Package oracle computes what the rows of a graph must be from the set of mutations, straight from the
+// definitions in docs/PROTOCOL.md ("Facts and versions") and with no regard to order, windows or shards. It is
+// the reference that the incremental state is compared with: in tests, and by command verify.
+package oracle
+
+import (
+	"maps"
+	"slices"
+
+	"giantstream/sink/rows"
+	"giantstream/stream/mutation"
+)
+
+// families of assertions: what node records say, and what edge records say. A version's rank is its family.
+const families = 2
+
+// assertion is what one family says of a link.
+type assertion struct {
+	set, live bool
+	at        mutation.Version
+}
+
+func (a assertion) newer(b assertion) bool { return a.set && (!b.set || a.at.Compare(b.at) > 0) }
+
+type link struct{ src, dst string }
+
+// Graph is a set of mutations. It holds the newest of each fact in memory.
+type Graph struct {
+	undirected bool
+	said       map[link]*[families]assertion
+	// replaced are the marks of sources whose list of edges was replaced.
+	replaced map[string]*[families]assertion
+	node     map[string]mutation.Mutation
+	known    map[string]bool
+}
+
+// New returns the empty graph.
+func New(undirected bool) *Graph {
+	return &Graph{undirected: undirected, said: map[link]*[families]assertion{},
+		replaced: map[string]*[families]assertion{}, node: map[string]mutation.Mutation{}, known: map[string]bool{}}
+}
+
+// Add adds a mutation. The order of additions makes no difference, nor do repetitions. Mirrored assertions
+// repeat what edges say, and must not be added.
+func (g *Graph) Add(m mutation.Mutation) {
+	switch m.Op {
+	case mutation.PutNode, mutation.DeleteNode:
+		if m.Op == mutation.PutNode {
+			g.known[m.ID] = true
+		}
+		if old, ok := g.node[m.ID]; !ok || m.Version.Compare(old.Version) > 0 {
+			g.node[m.ID] = mutation.Mutation{Op: m.Op, ID: m.ID, Text: m.Text, Class: m.Class, Version: m.Version}
+		}
+		if m.HasEdges {
+			g.replace(m)
+		}
+	case mutation.PutEdge, mutation.DeleteEdge:
+		g.say(m.ID, m.Other, m.Op == mutation.PutEdge, m.Version)
+	case mutation.SetEdges, mutation.ClearEdges:
+		g.replace(m)
+	}
+}
+
+func (g *Graph) say(src, dst string, live bool, at mutation.Version) {
+	if dst == src || dst == "" {
+		return
+	}
+	l := link{src, dst}
+	if g.said[l] == nil {
+		g.said[l] = &[families]assertion{}
+	}
+	if a := (assertion{true, live, at}); a.newer(g.said[l][at.Rank]) {
+		g.said[l][at.Rank] = a
+	}
+}
+
+func (g *Graph) replace(m mutation.Mutation) {
+	if g.replaced[m.ID] == nil {
+		g.replaced[m.ID] = &[families]assertion{}
+	}
+	if mark := (assertion{true, false, m.Version}); mark.newer(g.replaced[m.ID][m.Version.Rank]) {
+		g.replaced[m.ID][m.Version.Rank] = mark
+	}
+	for _, dst := range m.Others {
+		g.say(m.ID, dst, true, m.Version)
+	}
+}
+
+// effective is what the newer family says of a link, once replace marks are heeded.
+func (g *Graph) effective(l link) (best assertion) {
+	for f, a := range g.said[l] {
+		if r := g.replaced[l.src]; a.set && r != nil && r[f].set && a.at.Compare(r[f].at) < 0 {
+			a = r[f]
+		}
+		if a.newer(best) {
+			best = a
+		}
+	}
+	return best
+}
+
+// Rows returns the newest row of every node, without features: those of deleted nodes say deleted. A node that
+// no record has put has none.
+func (g *Graph) Rows() map[string]rows.Row {
+	labels, newest := map[string]map[string]bool{}, map[string]int64{}
+	touch := func(owner, other string, a assertion) {
+		if at, ok := newest[owner]; !ok || a.at.EventTime > at {
+			newest[owner] = a.at.EventTime
+		}
+		if a.live {
+			if labels[owner] == nil {
+				labels[owner] = map[string]bool{}
+			}
+			labels[owner][other] = true
+		}
+	}
+	for l := range g.said {
+		a := g.effective(l)
+		touch(l.src, l.dst, a)
+		if g.undirected {
+			touch(l.dst, l.src, a)
+		}
+	}
+	out := map[string]rows.Row{}
+	for id, m := range g.node {
+		if !g.known[id] {
+			continue
+		}
+		row := rows.Row{NodeID: id, EventTime: m.Version.EventTime, Deleted: m.Op == mutation.DeleteNode}
+		if !row.Deleted {
+			row.Text, row.Class = m.Text, m.Class
+			if t, ok := newest[id]; ok {
+				row.EventTime = max(row.EventTime, t)
+			}
+			row.Labels = slices.Sorted(maps.Keys(labels[id]))
+		}
+		out[id] = row
+	}
+	return out
+}

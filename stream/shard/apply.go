@@ -1,0 +1,297 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"giantstream/stream/mutation"
+)
+
+// mirrorChunk is how many mirrored assertions are gathered before they go to the Mirror.
+const mirrorChunk = 4096
+
+// change applies mutations to a state in memory. Later mutations see earlier ones.
+type change struct {
+	known  *pending
+	window int64
+	dirty  int // nodes that have become due
+	nodes  int64
+	edges  int64
+	// superseded statements lost to newer ones; repetitions do not count.
+	superseded int64
+
+	mirror  Mirror
+	pending []mutation.Mutation // assertions that the Mirror does not have yet
+
+	// covered: the mutation's record is below the head manifest's offset. Its row is committed and
+	// its mirror is durable, so the mutation is applied only to rebuild the state.
+	covered bool
+	// eager: the state lacks some of what the head manifest covers, so it is not known yet whether
+	// a row changes. Every link that changes makes its owner due.
+	eager bool
+}
+
+// apply applies one mutation. For the rules see docs/PROTOCOL.md, "Facts and versions".
+func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
+	if m.ID == "" {
+		return fmt.Errorf("mutation %d of offset %d has no node id", m.Op, m.Version.Offset)
+	}
+	if m.Version.Rank >= families {
+		return fmt.Errorf("mutation of %q has rank %d, only 0 (nodes) and 1 (edges) exist", m.ID, m.Version.Rank)
+	}
+	switch m.Op {
+	case mutation.PutNode:
+		return c.putNode(ctx, m)
+	case mutation.DeleteNode:
+		return c.deleteNode(m)
+	case mutation.PutEdge, mutation.DeleteEdge:
+		h, err := c.known.header(m.ID)
+		if err != nil {
+			return err
+		}
+		return c.assert(ctx, &h, m.ID, m.Other, m.Op == mutation.PutEdge, m.Version)
+	case mutation.SetEdges, mutation.ClearEdges:
+		h, err := c.known.header(m.ID)
+		if err != nil {
+			return err
+		}
+		var others []string
+		if m.Op == mutation.SetEdges {
+			others = m.Others
+		}
+		return c.replace(ctx, &h, m.ID, others, m.Version)
+	case mutation.MirrorPut, mutation.MirrorDelete:
+		return c.mirrored(m)
+	}
+	return fmt.Errorf("mutation of %q has unknown op %d", m.ID, m.Op)
+}
+
+func (c *change) putNode(ctx context.Context, m *mutation.Mutation) error {
+	h, err := c.known.header(m.ID)
+	if err != nil {
+		return err
+	}
+	before, existed := h, h.exists()
+	h.known = true
+	dirty := false
+	if !h.stated || m.Version.Compare(h.at) > 0 {
+		same := false
+		if existed && m.Version.EventTime == h.at.EventTime {
+			if same, err = c.known.sameText(m.ID, m.Text, m.Class); err != nil {
+				return err
+			}
+		}
+		h.stated, h.deleted, h.at = true, false, m.Version
+		c.known.setText(m.ID, m.Text, m.Class)
+		if !existed {
+			c.nodes++
+		}
+		dirty = !same
+	} else {
+		c.lost(m.Version, h.at)
+		if h.deleted && !before.known {
+			dirty = true // deleted before it was known: now there is a row, which says deleted
+		}
+	}
+	if h != before {
+		c.known.setHeader(m.ID, &h)
+	}
+	if dirty {
+		if err := c.mark(m.ID); err != nil {
+			return err
+		}
+	}
+	if m.HasEdges {
+		return c.replace(ctx, &h, m.ID, m.Others, m.Version)
+	}
+	return nil
+}
+
+func (c *change) deleteNode(m *mutation.Mutation) error {
+	h, err := c.known.header(m.ID)
+	if err != nil {
+		return err
+	}
+	if h.stated && m.Version.Compare(h.at) <= 0 {
+		c.lost(m.Version, h.at)
+		return nil
+	}
+	existed := h.exists()
+	same := h.stated && h.deleted && h.at.EventTime == m.Version.EventTime
+	h.stated, h.deleted, h.at = true, true, m.Version
+	c.known.setHeader(m.ID, &h)
+	if existed {
+		c.nodes--
+		c.known.deleteText(m.ID)
+	}
+	if h.known && !same {
+		return c.mark(m.ID)
+	}
+	return nil
+}
+
+// lost counts a statement that lost to a newer one, the first time that it is applied.
+func (c *change) lost(said, newer mutation.Version) {
+	if !c.covered && said.Compare(newer) < 0 {
+		c.superseded++
+	}
+}
+
+// assert enters that src asserts (live) or retracts its edge to dst.
+func (c *change) assert(ctx context.Context, h *nodeHeader, src, dst string, live bool, at mutation.Version) error {
+	if dst == "" || dst == src {
+		return nil // no node is its own neighbour
+	}
+	if m := h.replaced[at.Rank]; m.set && at.Compare(m.at) < 0 {
+		// Dead on arrival: src's whole list was replaced later. Retract the edge as of the
+		// replacement, as the other order would have done.
+		c.lost(at, m.at)
+		live, at = false, m.at
+	}
+	a, err := c.known.adjacency(src, dst)
+	if err != nil {
+		return err
+	}
+	return c.restate(ctx, h, src, dst, &a, assertion{set: true, live: live, at: at})
+}
+
+// restate enters src's assertion about dst into the adjacency a, and mirrors it.
+func (c *change) restate(ctx context.Context, h *nodeHeader, src, dst string, a *adjacency, said assertion) error {
+	if before := *a; said.newer(a.out[said.at.Rank]) {
+		a.out[said.at.Rank] = said
+		c.known.setAdjacency(src, dst, a)
+		if was, is := before.effective().live, a.effective().live; was != is {
+			if is {
+				c.edges++
+			} else {
+				c.edges--
+			}
+		}
+		if err := c.markLink(h, src, &before, a); err != nil {
+			return err
+		}
+	} else {
+		c.lost(said.at, a.out[said.at.Rank].at)
+	}
+	// Mirror what this statement decided, even if it was seen before: a crash may have lost its
+	// first mirror.
+	if out := a.effective(); out.at == said.at {
+		return c.publishMirror(ctx, src, dst, out)
+	}
+	return nil
+}
+
+// replace enters src's whole edge list for one family. Older assertions that are not listed are
+// retracted.
+func (c *change) replace(ctx context.Context, h *nodeHeader, src string, others []string, at mutation.Version) error {
+	mk := &h.replaced[at.Rank]
+	if !mk.set || at.Compare(mk.at) > 0 {
+		*mk = mark{set: true, at: at}
+		c.known.setHeader(src, h)
+	}
+	if at == mk.at {
+		if err := c.retract(ctx, h, src, others, at); err != nil {
+			return err
+		}
+	}
+	for _, dst := range others {
+		if err := c.assert(ctx, h, src, dst, true, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retract retracts those of src's edges that the list stated at a version leaves out. Edges that
+// this list has retracted before are mirrored again.
+func (c *change) retract(ctx context.Context, h *nodeHeader, src string, keep []string, at mutation.Version) error {
+	listed := make(map[string]bool, len(keep))
+	for _, dst := range keep {
+		listed[dst] = true
+	}
+	return c.known.eachLink(src, func(dst string, a adjacency) error {
+		if old := a.out[at.Rank]; listed[dst] || !old.set || old.at.Compare(at) > 0 {
+			return nil
+		}
+		return c.restate(ctx, h, src, dst, &a, assertion{set: true, live: false, at: at})
+	})
+}
+
+// mirrored enters the assertion of the far end, m.Other, about its edge to m.ID.
+func (c *change) mirrored(m *mutation.Mutation) error {
+	if m.Other == "" || m.Other == m.ID {
+		return nil
+	}
+	a, err := c.known.adjacency(m.ID, m.Other)
+	if err != nil {
+		return err
+	}
+	said := assertion{set: true, live: m.Op == mutation.MirrorPut, at: m.Version}
+	if !said.newer(a.in) {
+		return nil
+	}
+	before := a
+	a.in = said
+	c.known.setAdjacency(m.ID, m.Other, &a)
+	h, err := c.known.header(m.ID)
+	if err != nil {
+		return err
+	}
+	return c.markLink(&h, m.ID, &before, &a)
+}
+
+// publishMirror sends an assertion to the shard of its far end.
+func (c *change) publishMirror(ctx context.Context, src, dst string, out assertion) error {
+	if c.mirror == nil || c.covered {
+		return nil
+	}
+	op := mutation.MirrorDelete
+	if out.live {
+		op = mutation.MirrorPut
+	}
+	c.pending = append(c.pending, mutation.Mutation{Op: op, ID: dst, Other: src, Version: out.at})
+	if len(c.pending) >= mirrorChunk {
+		return c.sendMirror(ctx)
+	}
+	return nil
+}
+
+func (c *change) sendMirror(ctx context.Context) error {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	if err := c.mirror.Publish(ctx, c.pending); err != nil {
+		return fmt.Errorf("publish %d mirrored edges: %w", len(c.pending), err)
+	}
+	c.pending = nil // the mirror may have kept the slice
+	return nil
+}
+
+// markLink makes the owner due if the link has changed in a way that shows in the owner's row, and
+// suspect if it has changed otherwise.
+func (c *change) markLink(h *nodeHeader, owner string, before, after *adjacency) error {
+	if before.effective() == after.effective() && before.in == after.in {
+		return nil
+	}
+	t0, ok0 := before.eventTime()
+	t1, ok1 := after.eventTime()
+	same := before.label() == after.label() && ok0 == ok1 && t0 == t1
+	if !c.eager && (same || !h.exists()) {
+		return c.setMark(owner, markSuspect)
+	}
+	return c.mark(owner)
+}
+
+// mark notes that a node's row must be written with the open window.
+func (c *change) mark(id string) error { return c.setMark(id, markDue) }
+
+func (c *change) setMark(id string, kind byte) error {
+	if c.covered {
+		return nil
+	}
+	due, err := c.known.mark(c.window, id, kind)
+	if due {
+		c.dirty++
+	}
+	return err
+}

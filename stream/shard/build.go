@@ -1,0 +1,140 @@
+package shard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/sink/rows"
+)
+
+// rows yields the rows that are due in a window, in ascending id order, as the state has them now.
+// One row is in memory at a time.
+func (s *state) rows(window int64) iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		if err := s.yieldRows(window, yield); err != nil && !errors.Is(err, errStopped) {
+			yield(rows.Row{}, err)
+		}
+	}
+}
+
+// errStopped ends a walk whose consumer wants no more.
+var errStopped = errors.New("stopped")
+
+func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err error) {
+	defer s.guard.catch(&err)
+	r, err := s.newRowReader()
+	if err != nil {
+		return engineFailure(err)
+	}
+	defer func() { err = errors.Join(err, engineFailure(r.close())) }()
+	return s.eachMark(window, func(id string) error {
+		row, known, err := r.row(id, s.pending.nodes[id])
+		if err != nil {
+			return fmt.Errorf("build the row of node %q: %w", id, engineFailure(err))
+		}
+		if known && !yield(row, nil) {
+			return errStopped
+		}
+		return nil
+	})
+}
+
+// rowReader builds rows of nodes in ascending id order, from the state as it was when the reader
+// was made. Its iterators only move forward, which spares the engine a search from the top for each
+// node.
+type rowReader struct {
+	headers, texts, links *pebble.Iterator
+	key                   []byte // scratch
+}
+
+func (s *state) newRowReader() (*rowReader, error) {
+	r := &rowReader{}
+	for space, it := range map[byte]**pebble.Iterator{
+		spaceHeader: &r.headers, spaceText: &r.texts, spaceAdjacency: &r.links,
+	} {
+		var err error
+		if *it, err = iterate(s.db, space); err != nil {
+			return nil, errors.Join(fmt.Errorf("read nodes: %w", err), r.close())
+		}
+	}
+	return r, nil
+}
+
+func (r *rowReader) close() (err error) {
+	for _, it := range []*pebble.Iterator{r.headers, r.texts, r.links} {
+		if it != nil {
+			err = errors.Join(err, it.Close())
+		}
+	}
+	return err
+}
+
+// at moves an iterator forward to a key. The value is valid until the next move.
+func at(it *pebble.Iterator, key []byte) (value []byte, ok bool, err error) {
+	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
+		return nil, false, it.Error()
+	}
+	value, err = it.ValueAndErr()
+	return value, err == nil, err
+}
+
+// row builds one node's row, from the node's pending facts and, for the rest, from the files. The
+// event time is that of the newest statement about the node or about one of its links, retracted
+// links included; for a deleted node it is that of the deletion. A node that was never put is not
+// known and has no row.
+func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, err error) {
+	row.NodeID = id
+	h, err := r.header(id, p)
+	if err != nil || !h.known {
+		return row, false, err
+	}
+	row.EventTime = h.at.EventTime
+	if !h.exists() {
+		row.Deleted = true
+		return row, true, nil
+	}
+	if row.Text, row.Class, err = r.text(id, p); err != nil {
+		return row, false, err
+	}
+	r.key = adjacencyPrefix(r.key, id)
+	return row, true, eachLink(r.links, r.key, p, func(other string, a adjacency) error {
+		if t, ok := a.eventTime(); ok {
+			row.EventTime = max(row.EventTime, t)
+		}
+		if a.label() {
+			row.Labels = append(row.Labels, other)
+		}
+		return nil
+	})
+}
+
+func (r *rowReader) header(id string, p *pendingNode) (nodeHeader, error) {
+	if p != nil && p.headerRead {
+		return p.header, nil
+	}
+	r.key = headerKey(r.key, id)
+	data, ok, err := at(r.headers, r.key)
+	if err != nil || !ok {
+		return nodeHeader{}, err
+	}
+	return decodeHeader(data)
+}
+
+func (r *rowReader) text(id string, p *pendingNode) (text, class string, err error) {
+	if p != nil && p.textSet {
+		return p.text, p.class, nil
+	}
+	r.key = textKey(r.key, id)
+	data, ok, err := at(r.texts, r.key)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: node has no text", errCorruptState)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return decodeText(data)
+}

@@ -1,0 +1,366 @@
+package shard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+)
+
+// Directories beside the state directory, which belong to the holder of the state's lock.
+const (
+	snapshotSuffix = ".checkpoint" // hard links of a state that is being uploaded
+	restoreSuffix  = ".restoring"  // a state that is being downloaded
+)
+
+// defaultTransfers is how many files of a state are transferred at once.
+const defaultTransfers = 4
+
+// checkpointer uploads the states of one session of a shard, one at a time.
+type checkpointer struct {
+	store        sink.Store
+	fs           vfs.FS
+	log          *slog.Logger
+	clock        func() time.Time
+	shard        int
+	session      string
+	atOnce       int // files
+	onCheckpoint func(uploaded int64, err error)
+
+	attempted int64         // manifest of the last attempt
+	since     time.Time     // when the last attempt began, or the shard was opened
+	running   chan struct{} // closed when the attempt is over; nil before the first
+	cancel    context.CancelFunc
+
+	// The rest belongs to the running attempt.
+	uploads int64
+	sums    map[string]fileSum // of files that never change, by name
+	// intact returns an error if a snapshot is not what the engine wrote, or not what its document
+	// says. Its files of keys or values have these CRC-32C. It may trust the files that are in an
+	// older checkpoint under the same name. nil: not checked.
+	intact func(dir string, doc *commitlog.Checkpoint, crcs map[string]uint32, trusted map[string]bool) error
+	crcs   map[string]uint32     // of files of keys or values, by name
+	fresh  map[fileSum]freshFile // uploaded by this session
+	done   int64                 // manifest of the newest checkpoint known to exist
+}
+
+// fileSum identifies the content of a file.
+type fileSum struct {
+	bytes  int64
+	sha256 [sha256.Size]byte
+}
+
+type freshFile struct {
+	key    string
+	number int64 // in the key
+}
+
+func newCheckpointer(o Options, session string) *checkpointer {
+	return &checkpointer{
+		store: o.Store, fs: o.fs, log: o.Log, clock: o.Clock, shard: o.Shard, session: session, atOnce: o.transfers,
+		onCheckpoint: o.OnCheckpoint, since: o.Clock(),
+		sums: map[string]fileSum{}, crcs: map[string]uint32{}, fresh: map[fileSum]freshFile{},
+	}
+}
+
+// atHead reports whether the state is exactly what the head manifest covers, with no row due.
+func (s *Shard) atHead() bool {
+	if s.failed != nil || s.head == nil || s.window.dirty > 0 || s.below(s.resume) || s.advanced() {
+		return false
+	}
+	for topic, applied := range s.state.meta.Applied {
+		if applied > s.head.Next[topic] {
+			return false
+		}
+	}
+	return true
+}
+
+// checkpointIfDue begins a checkpoint if it is time for one or a drained input has come to its end,
+// unless an attempt is running. It takes a snapshot of the state and uploads it in the background.
+// A failed attempt is logged, and the next turn tries again.
+func (s *Shard) checkpointIfDue(drained bool) {
+	c := s.checkpoints
+	if s.opts.CheckpointEvery <= 0 || s.headSeq() <= c.attempted || c.busy() || !s.atHead() {
+		return
+	}
+	if !drained && c.clock().Sub(c.since) < s.opts.CheckpointEvery {
+		return
+	}
+	c.attempted, c.since = s.headSeq(), c.clock()
+	doc, err := s.snapshot(context.Background())
+	if err != nil {
+		c.report(doc, 0, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel, c.running = cancel, make(chan struct{})
+	go func(running chan struct{}) {
+		defer close(running)
+		defer cancel()
+		uploaded, err := c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
+		c.report(doc, uploaded, err)
+	}(c.running)
+}
+
+// Checkpoint makes a checkpoint of the state now and waits for it. It is for a clean stop; Run
+// makes checkpoints every CheckpointEvery. If there is one already, or the shard does not stand at
+// its head manifest, Checkpoint does nothing, and the next opening starts from an older one.
+func (s *Shard) Checkpoint(ctx context.Context) error {
+	c := s.checkpoints
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
+	if !s.atHead() || c.done >= s.headSeq() {
+		return nil
+	}
+	c.attempted, c.since = s.headSeq(), c.clock()
+	var uploaded int64
+	doc, err := s.snapshot(ctx)
+	if err == nil {
+		uploaded, err = c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
+	}
+	c.notify(uploaded, err)
+	if err != nil {
+		return fmt.Errorf("checkpoint of the state of shard %d: %w", s.opts.Shard, err)
+	}
+	return nil
+}
+
+// snapshot copies the state on the local disk, mostly by hard links, and returns the document for
+// it without files and number.
+func (s *Shard) snapshot(ctx context.Context) (*commitlog.Checkpoint, error) {
+	m := s.state.meta
+	doc := &commitlog.Checkpoint{State: stateFormat, Shard: s.opts.Shard, Seq: s.head.Seq, Writer: s.head.Writer,
+		Applied: maps.Clone(m.Applied), Nodes: m.Nodes, Edges: m.Edges, Created: s.opts.Clock().UTC()}
+	return doc, s.state.guard.run(ctx, func(context.Context) error {
+		return s.state.snapshot(s.opts.Dir+snapshotSuffix, s.window.seq)
+	})
+}
+
+// snapshot copies the state to dir, with the marks of the open window.
+func (s *state) snapshot(dir string, window int64) error {
+	if err := s.fs.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove an old snapshot: %w", err)
+	}
+	if err := s.checkSpace(stateReserveBytes); err != nil {
+		return err
+	}
+	if err := s.spill(window); err != nil {
+		return err
+	}
+	// A flush puts what was written since the last checkpoint into files that later checkpoints
+	// share.
+	if err := s.db.Flush(); err != nil {
+		return fmt.Errorf("flush the state: %w", engineFailure(err))
+	}
+	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
+		return fmt.Errorf("snapshot of the state: %w", engineFailure(err))
+	}
+	return nil
+}
+
+// report logs the error of an attempt that has no caller to return it to.
+func (c *checkpointer) report(doc *commitlog.Checkpoint, uploaded int64, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		c.log.Warn("state checkpoint failed; the next one is tried in time", "seq", doc.Seq, "error", err)
+	}
+	c.notify(uploaded, err)
+}
+
+func (c *checkpointer) notify(uploaded int64, err error) {
+	if c.onCheckpoint != nil && !errors.Is(err, context.Canceled) {
+		c.onCheckpoint(uploaded, err)
+	}
+}
+
+// busy reports whether an attempt is running.
+func (c *checkpointer) busy() bool {
+	if c.running == nil {
+		return false
+	}
+	select {
+	case <-c.running:
+		return false
+	default:
+		return true
+	}
+}
+
+func (c *checkpointer) wait(ctx context.Context) error {
+	if c.running == nil {
+		return nil
+	}
+	select {
+	case <-c.running:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// stop cancels a running attempt and waits for its end.
+func (c *checkpointer) stop() {
+	if c.running != nil {
+		c.cancel()
+		<-c.running
+	}
+}
+
+// upload stores the files of a snapshot that the store does not have yet, and then the document
+// that names all files. It returns how many bytes it has stored, also with an error.
+//
+// Other sessions may do the same at the same time, fenced ones included, while files are being
+// collected. This is safe because of the document's number, newest + 1, which only one session can
+// create; see commitlog, "Checkpoints".
+func (c *checkpointer) upload(ctx context.Context, dir string, doc *commitlog.Checkpoint) (uploaded int64, err error) {
+	began := c.clock()
+	kept, newest, err := commitlog.KeptCheckpoints(ctx, c.store, c.shard)
+	if err != nil && !errors.Is(err, commitlog.ErrBadCheckpoint) {
+		return uploaded, err
+	}
+	known, trusted := map[fileSum]string{}, map[string]fileSum{}
+	for _, k := range kept {
+		if c.done = max(c.done, k.Seq); k.Seq >= doc.Seq {
+			return 0, c.fs.RemoveAll(dir) // there is a checkpoint as new as this
+		}
+		for _, f := range k.Files {
+			known[sumOf(&f)], trusted[f.Name] = f.Key, sumOf(&f)
+		}
+	}
+	for sum, f := range c.fresh {
+		if f.number >= newest {
+			known[sum] = f.key
+		} else {
+			delete(c.fresh, sum)
+		}
+	}
+	doc.Number = newest + 1
+	uploaded, err = c.files(ctx, dir, doc, known, trusted)
+	if err != nil {
+		return uploaded, err
+	}
+	if err := commitlog.CreateCheckpoint(ctx, c.store, doc); err != nil {
+		return uploaded, err
+	}
+	c.done = doc.Seq
+	c.log.Info("state checkpoint made", "seq", doc.Seq, "number", doc.Number, "files", len(doc.Files),
+		"bytes", doc.Bytes(), "uploaded", uploaded, "took", c.clock().Sub(began))
+	return uploaded, c.fs.RemoveAll(dir)
+}
+
+// files fills in doc.Files and uploads the files whose content is not known. trusted are the files of
+// older checkpoints by name.
+func (c *checkpointer) files(ctx context.Context, dir string, doc *commitlog.Checkpoint,
+	known map[fileSum]string, trusted map[string]fileSum) (sent int64, err error) {
+	names, err := c.fs.List(dir)
+	if err != nil {
+		return 0, fmt.Errorf("list the snapshot: %w", err)
+	}
+	c.forget(names)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.atOnce)
+	var uploads []*upload
+	same := map[string]bool{}
+	for _, name := range names {
+		var sum fileSum
+		if sum, err = c.sum(dir, name); err != nil {
+			break
+		}
+		same[name] = trusted[name] == sum
+		key, ok := known[sum]
+		if !ok {
+			u := &upload{sum: sum, key: commitlog.StateFileKey(c.shard, doc.Number, c.session, c.uploads)}
+			c.uploads++
+			key, known[sum] = u.key, u.key
+			uploads = append(uploads, u)
+			g.Go(func() error {
+				err := c.put(gctx, dir, name, u.key, sum)
+				u.stored = err == nil
+				return err
+			})
+		}
+		doc.Files = append(doc.Files, commitlog.CheckpointFile{Name: name, Key: key, Bytes: sum.bytes,
+			SHA256: hex.EncodeToString(sum.sha256[:])})
+	}
+	if err == nil && c.intact != nil { // what was uploaded already is an orphan without the document
+		err = c.intact(dir, doc, c.crcs, same)
+	}
+	err = errors.Join(err, g.Wait())
+	for _, u := range uploads {
+		if u.stored {
+			sent += u.sum.bytes
+			c.fresh[u.sum] = freshFile{u.key, doc.Number}
+		}
+	}
+	return sent, err
+}
+
+// upload is a file on its way to the store.
+type upload struct {
+	sum    fileSum
+	key    string
+	stored bool
+}
+
+// forget drops the sums of files that the state no longer has.
+func (c *checkpointer) forget(names []string) {
+	have := make(map[string]bool, len(names))
+	for _, name := range names {
+		have[name] = true
+	}
+	maps.DeleteFunc(c.sums, func(name string, _ fileSum) bool { return !have[name] })
+	maps.DeleteFunc(c.crcs, func(name string, _ uint32) bool { return !have[name] })
+}
+
+// sum returns the sum of a file of the snapshot. Tables and values never change under their name,
+// so they are read once.
+func (c *checkpointer) sum(dir, name string) (fileSum, error) {
+	fixed := isData(name)
+	if s, ok := c.sums[name]; ok && fixed {
+		return s, nil
+	}
+	f, err := c.fs.Open(filepath.Join(dir, name), vfs.SequentialReadsOption)
+	if err != nil {
+		return fileSum{}, fmt.Errorf("read the snapshot: %w", err)
+	}
+	h, crc := sha256.New(), crc32.New(castagnoli)
+	n, err := io.Copy(io.MultiWriter(h, crc), f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fileSum{}, fmt.Errorf("read the snapshot: %w", err)
+	}
+	s := fileSum{bytes: n, sha256: [sha256.Size]byte(h.Sum(nil))}
+	if fixed {
+		c.sums[name], c.crcs[name] = s, crc.Sum32()
+	}
+	return s, nil
+}
+
+func (c *checkpointer) put(ctx context.Context, dir, name, key string, sum fileSum) error {
+	f, err := c.fs.Open(filepath.Join(dir, name), vfs.SequentialReadsOption)
+	if err != nil {
+		return fmt.Errorf("read the snapshot: %w", err)
+	}
+	content := sink.Summed{SectionReader: io.NewSectionReader(f, 0, sum.bytes), SHA256: sum.sha256}
+	return errors.Join(c.store.Put(ctx, key, content, sum.bytes), f.Close())
+}
+
+func sumOf(f *commitlog.CheckpointFile) (s fileSum) {
+	s.bytes = f.Bytes
+	_, _ = hex.Decode(s.sha256[:], []byte(f.SHA256)) // checked when it was read
+	return s
+}

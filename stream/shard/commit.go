@@ -1,0 +1,170 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+
+	"giantstream/internal/retry"
+	"giantstream/sink"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+)
+
+// commitAttempts bounds the attempts to create one manifest. After the last one the shard fails,
+// and its next opening finds out whether the manifest exists.
+const commitAttempts = 6
+
+// Commit closes the open window: it writes the rows of all due nodes, and then the manifest that
+// commits the rows and the offsets consumed. It returns nil if there is nothing to commit, or if
+// the shard must first consume more (see docs/PROTOCOL.md, "Restart").
+func (s *Shard) Commit(ctx context.Context) (*commitlog.Manifest, error) {
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	if s.below(s.resume) || s.window.dirty == 0 && !s.advanced() && !s.unsaved {
+		return nil, nil
+	}
+	var m *commitlog.Manifest
+	err := s.state.guard.run(ctx, func(ctx context.Context) (err error) {
+		m, err = s.commit(ctx)
+		return err
+	})
+	if err != nil {
+		s.failed = fmt.Errorf("commit window %d: %w", s.window.seq, err)
+		return nil, s.failed
+	}
+	if s.opts.OnCommit != nil {
+		s.opts.OnCommit(m)
+	}
+	return m, nil
+}
+
+// advanced reports whether records were consumed that the head manifest does not cover.
+func (s *Shard) advanced() bool {
+	for topic, next := range s.position {
+		if s.head == nil || next > s.head.Next[topic] {
+			return true
+		}
+	}
+	return false
+}
+
+// commit follows docs/PROTOCOL.md, "Commit". The order of its steps is what makes it safe.
+func (s *Shard) commit(ctx context.Context) (*commitlog.Manifest, error) {
+	m := &commitlog.Manifest{
+		Format: commitlog.ManifestFormat, Shard: s.opts.Shard, Seq: s.window.seq,
+		Writer: s.opts.Writer + "-" + s.session,
+		Next:   s.nextOffsets(),
+		Inputs: maps.Clone(s.inputs), Lost: s.losses(),
+		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
+		Created: s.opts.Clock().UTC(),
+	}
+	if s.head != nil {
+		m.Generation = s.head.Generation
+	}
+	if err := s.state.checkSpace(stateReserveBytes); err != nil {
+		return nil, err
+	}
+	if err := s.writeRows(ctx, m); err != nil {
+		return nil, err
+	}
+	if s.opts.Mirror != nil {
+		if err := s.opts.Mirror.Flush(ctx); err != nil {
+			return nil, fmt.Errorf("flush the mirror: %w", err)
+		}
+	}
+	// If the topics are the same ones now, every record of this window came from them.
+	if err := s.checkInputs(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.createManifest(ctx, m); err != nil {
+		return nil, err
+	}
+	s.state.meta.Lost = nil
+	// From here on the window is committed, whatever happens.
+	if err := s.state.commitWindow(m.Seq, m.Writer); err != nil {
+		return nil, fmt.Errorf("manifest is written, but: %w", err)
+	}
+	if err := s.state.flushIfDue(s.opts.Clock()); err != nil {
+		return nil, fmt.Errorf("manifest is written, but: %w", err)
+	}
+	s.head, s.unsaved, s.opts.Accept = m, false, Accept{}
+	s.window = openWindow{seq: m.Seq + 1}
+	s.opts.Log.Debug("window committed", "seq", m.Seq, "rows", m.Rows, "objects", len(m.Objects))
+	return m, nil
+}
+
+// nextOffsets never lets a topic's offset decrease (the bug of apache/iceberg #17340).
+func (s *Shard) nextOffsets() map[string]int64 {
+	next := map[string]int64{}
+	if s.head != nil {
+		maps.Copy(next, s.head.Next)
+	}
+	for topic, offset := range s.position {
+		next[topic] = max(next[topic], offset)
+	}
+	return next
+}
+
+// createManifest commits. An error other than ErrExists leaves open whether the manifest exists, so
+// it is tried again. Create takes an object that holds exactly these bytes for success and any
+// other for ErrExists, and the session id makes the bytes unique.
+func (s *Shard) createManifest(ctx context.Context, m *commitlog.Manifest) error {
+	m.Follow(s.head)
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	key := commitlog.ManifestKey(m.Shard, m.Seq)
+	pause := retry.Backoff{Min: s.opts.backoff}
+	for attempt := 1; ; attempt++ {
+		err := s.opts.Store.Create(ctx, key, data)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, sink.ErrExists):
+			return fmt.Errorf("%w: %w", ErrFenced, err)
+		case attempt == commitAttempts || ctx.Err() != nil:
+			return fmt.Errorf("the manifest may or may not have been written: %w", err)
+		}
+		s.opts.Log.Warn("manifest not confirmed, trying again", "seq", m.Seq, "try", attempt, "error", err)
+		if pause.Wait(ctx) != nil {
+			return fmt.Errorf("the manifest may or may not have been written: %w", err)
+		}
+	}
+}
+
+// writeRows writes the window's rows and lists their objects in m.
+func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error) {
+	if s.window.dirty == 0 {
+		return nil
+	}
+	key := func() string {
+		s.objects++
+		return commitlog.RowKey(m.Shard, m.Seq, s.session, s.objects-1)
+	}
+	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, key, s.opts.maxRows,
+		rows.WriteOptions{Compression: s.opts.Compression}, s.featurized(m))
+	return err
+}
+
+// featurized yields the window's rows with features and targets, and notes the newest of their
+// generations in m.
+func (s *Shard) featurized(m *commitlog.Manifest) iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		for row, err := range s.state.rows(m.Seq) {
+			if err == nil && !row.Deleted && s.opts.Featurizer != nil {
+				if err = s.opts.Featurizer.Featurize(&row); err != nil {
+					err = fmt.Errorf("featurize node %q: %w", row.NodeID, err)
+				}
+				m.Generation = max(m.Generation, row.Generation)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package shard
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	sst "github.com/cockroachdb/pebble/v2/sstable/block"
+)
+
+const (
+	// stateMemTableBytes is how much of a shard's state gathers in memory before it is written. The
+	// engine takes memtables out of the cache, so a cache no larger than they are caches nothing.
+	stateMemTableBytes = 8 << 20
+	// Values from this size on, which are texts, lie in separate files: compactions of their keys
+	// do not rewrite them.
+	separateBytes = 128
+	// How many layers of new files there may be before they are merged. Each layer slows down every
+	// look-up, but pending and nodeFilter leave few look-ups to the engine, and merging costs more.
+	stateLooseLayers = 8
+	// Bounds the engine's own list of files, which every checkpoint copies.
+	stateManifestBytes = 1 << 20
+)
+
+// Cache is memory that the states of several shards share, for blocks read from disk, memtables and
+// open windows.
+type Cache struct {
+	blocks *pebble.Cache
+	window windowMemory
+}
+
+// cacheBytes serves the shards of one process well, from one to dozens.
+const cacheBytes = 192 << 20
+
+// NewCache makes a cache for the shards of one process. Release it when they are closed.
+func NewCache() *Cache {
+	return &Cache{blocks: pebble.NewCache(cacheBytes), window: windowMemory{limit: windowMemoryBytes}}
+}
+
+// Release gives the memory back.
+func (c *Cache) Release() { c.blocks.Unref() }
+
+// openEngine opens or creates the database in dir, with all failures going to guard.
+func openEngine(dir string, fs *engineFS, guard *engineGuard, cache *Cache, log *slog.Logger) (*pebble.DB, error) {
+	engine := &engineLog{log: log.With("component", "pebble"), now: time.Now, fatal: guard.fatal}
+	opts := &pebble.Options{
+		MemTableSize:       stateMemTableBytes,
+		FormatMajorVersion: pebble.FormatNewest,
+		FS:                 fs,
+		Logger:             engine,
+		EventListener:      guard.listener(engine),
+		Cache:              cache.blocks,
+
+		MaxManifestFileSize: stateManifestBytes,
+		// The topics are the log. What was not flushed is read from them again.
+		DisableWAL:            true,
+		L0CompactionThreshold: stateLooseLayers,
+	}
+	// Compressed in small blocks, texts would take a quarter less space, at three times their share
+	// of a window's processor time.
+	keysOnly := *sst.FastestCompression
+	keysOnly.Name, keysOnly.ValueBlocks = "giantstream keys", sst.NoCompression.DataBlocks
+	opts.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
+		return pebble.UniformDBCompressionSettings(&keysOnly)
+	})
+	opts.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: separateBytes, MaxBlobReferenceDepth: 10,
+			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3}
+	}
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return pebble.Open(dir, opts)
+}

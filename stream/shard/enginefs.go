@@ -1,0 +1,286 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/blob"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// engineFS is the file system that a storage engine sees. It does three things:
+//
+//   - It notices a full disk and other faults, whatever the engine makes of them, and stands still
+//     from then on: what is on the disk stays as after a crash at that moment. The engine is told
+//     that writes succeed, because it crashes on some that fail (Pebble 2.1.7, blob.FileWriter.Close).
+//     Nothing of that counts, since the guard has failed, and the shard ends.
+//   - It can be severed. An engine that was left behind then changes nothing any more, and the next
+//     one can use the same paths.
+//   - It keeps a checksum of every file of keys or values, so that a checkpoint can tell whether the
+//     file is still what the engine wrote.
+type engineFS struct {
+	vfs.FS
+	guard *engineGuard
+
+	// A change of a directory holds a read lock, so that none is under way when sever returns. Open
+	// files stay with their directory, which has another name by then.
+	mu      sync.RWMutex
+	severed bool
+
+	sums sync.Map // base name → uint32, the CRC-32C of a whole file of keys or values
+}
+
+var errSevered = errors.New("storage engine was left behind")
+
+// isData reports whether a file of this name holds keys or values. Such a file never changes, and the
+// engine opens none that it does not need.
+func isData(name string) bool {
+	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
+}
+
+func newEngineFS(disk vfs.FS, guard *engineGuard) *engineFS { return &engineFS{FS: disk, guard: guard} }
+
+// sever makes all later calls fail, or do nothing.
+func (f *engineFS) sever() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.severed = true
+}
+
+// changing calls a function that changes a directory, unless the file system is severed or stands
+// still.
+func (f *engineFS) changing(call func() error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.severed || f.guard.failure() != nil {
+		return nil
+	}
+	return f.note(call())
+}
+
+// note passes on an error. One that means that the engine cannot go on goes to the guard as well,
+// because the engine may report it without its cause.
+func (f *engineFS) note(err error) error {
+	if failure := fileFailure(err); failure != nil {
+		f.guard.fail(failure)
+	}
+	return err
+}
+
+func (f *engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.making(name, func() (vfs.File, error) { return f.FS.Create(name, category) })
+}
+
+func (f *engineFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.making(to, func() (vfs.File, error) { return f.FS.ReuseForWrite(from, to, category) })
+}
+
+func (f *engineFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.making(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
+}
+
+// making calls a function that makes a file. If the file system stands still, the file is in memory,
+// and stays empty.
+func (f *engineFS) making(name string, call func() (vfs.File, error)) (vfs.File, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if !f.severed && f.guard.failure() == nil {
+		file, err := call()
+		if err == nil {
+			made := &engineFile{File: file, fs: f}
+			if isData(name) {
+				made.created = f.PathBase(name)
+				f.sums.Delete(made.created)
+			}
+			return made, nil
+		}
+		f.guard.fail(engineFailure(err))
+	}
+	file, err := vfs.NewMem().Create(f.PathBase(name), vfs.WriteCategoryUnspecified)
+	return &engineFile{File: file, fs: f}, err
+}
+
+// reading calls a function that opens a file or a directory.
+func (f *engineFS) reading(call func() (vfs.File, error)) (vfs.File, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.severed {
+		return nil, errSevered
+	}
+	file, err := call()
+	if err != nil {
+		return nil, f.note(err)
+	}
+	return &engineFile{File: file, fs: f}, nil
+}
+
+func (f *engineFS) OpenDir(name string) (vfs.File, error) {
+	return f.reading(func() (vfs.File, error) { return f.FS.OpenDir(name) })
+}
+
+func (f *engineFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.reading(func() (vfs.File, error) { return f.FS.Open(name, opts...) })
+	if errors.Is(err, fs.ErrNotExist) && isData(name) {
+		f.guard.fail(fmt.Errorf("%w: %w", ErrStateDamaged, err))
+	}
+	if err == nil && strings.HasSuffix(name, ".blob") {
+		if err := f.checkValues(name); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+	}
+	return file, err
+}
+
+// checkValues reads the end of a file of values. The engine panics if it finds damage there, in
+// whichever goroutine opens the file (Pebble 2.1.7, findOrCreateBlob). An error that it does not know
+// for damage is passed on.
+func (f *engineFS) checkValues(name string) error {
+	file, err := f.FS.Open(name)
+	if err != nil {
+		return f.note(err)
+	}
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		return errors.Join(f.note(err), file.Close())
+	}
+	r, err := blob.NewFileReader(context.Background(), readable, blob.FileReaderOptions{})
+	if err == nil {
+		return r.Close()
+	}
+	f.guard.fail(fmt.Errorf("%w: %s: %w", ErrStateDamaged, f.PathBase(name), err))
+	return errors.Join(fmt.Errorf("%s: %v", name, err), readable.Close()) //nolint:errorlint // see above
+}
+
+func (f *engineFS) Remove(name string) error {
+	return f.changing(func() error { return f.FS.Remove(name) })
+}
+
+func (f *engineFS) RemoveAll(name string) error {
+	return f.changing(func() error { return f.FS.RemoveAll(name) })
+}
+
+func (f *engineFS) Rename(from, to string) error {
+	return f.changing(func() error { return f.FS.Rename(from, to) })
+}
+
+func (f *engineFS) MkdirAll(dir string, perm os.FileMode) error {
+	return f.changing(func() error { return f.FS.MkdirAll(dir, perm) })
+}
+
+// Link is noted only if the disk is full: the engine copies what cannot be linked.
+func (f *engineFS) Link(from, to string) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.severed || f.guard.failure() != nil {
+		return errSevered
+	}
+	err := f.FS.Link(from, to)
+	if failure := fileFailure(err); errors.Is(failure, ErrDiskFull) {
+		f.guard.fail(failure)
+	}
+	return err
+}
+
+// Lock does nothing: the state holds the lock, since it outlives the engine.
+func (f *engineFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+// Unwrap implements vfs.FS.
+func (f *engineFS) Unwrap() vfs.FS { return f.FS }
+
+// sum returns the CRC-32C of what the engine has written to a file that it has closed. ok is false
+// for files that this engine did not write.
+func (f *engineFS) sum(base string) (crc uint32, ok bool) {
+	v, ok := f.sums.Load(base)
+	if !ok {
+		return 0, false
+	}
+	return v.(uint32), true
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// engineFile is a file of an engineFS.
+type engineFile struct {
+	vfs.File
+	fs      *engineFS
+	created string // base name of a file that was made and is written in order; else ""
+	crc     uint32
+}
+
+func (f *engineFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	return n, f.fs.note(err)
+}
+
+func (f *engineFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	return n, f.fs.note(err)
+}
+
+func (f *engineFile) Write(p []byte) (int, error) {
+	size := len(p)
+	if f.created != "" { // before the call, which may change p
+		f.crc = crc32.Update(f.crc, castagnoli, p)
+	}
+	return size, f.writing(func() error {
+		_, err := f.File.Write(p)
+		return err
+	})
+}
+
+func (f *engineFile) WriteAt(p []byte, off int64) (int, error) {
+	f.created = ""
+	return len(p), f.writing(func() error {
+		_, err := f.File.WriteAt(p, off)
+		return err
+	})
+}
+
+func (f *engineFile) Sync() error     { return f.writing(f.File.Sync) }
+func (f *engineFile) SyncData() error { return f.writing(f.File.SyncData) }
+
+func (f *engineFile) SyncTo(length int64) (full bool, err error) {
+	return full, f.writing(func() error {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+}
+
+// Preallocate is a hint, whose errors the engine handles.
+func (f *engineFile) Preallocate(offset, length int64) error {
+	if f.fs.guard.failure() != nil {
+		return nil //nolint:nilerr // it stands still, see engineFS
+	}
+	return f.File.Preallocate(offset, length)
+}
+
+func (f *engineFile) Close() error {
+	if err := f.File.Close(); err != nil {
+		f.fs.guard.fail(engineFailure(err))
+	}
+	if f.created != "" && f.fs.guard.failure() == nil {
+		f.fs.sums.Store(f.created, f.crc)
+	}
+	return nil
+}
+
+// writing calls a function that writes, unless the file system stands still. An error goes to the
+// guard alone.
+func (f *engineFile) writing(call func() error) error {
+	if f.fs.guard.failure() != nil {
+		return nil //nolint:nilerr // it stands still, see engineFS
+	}
+	if err := call(); err != nil {
+		f.fs.guard.fail(engineFailure(err))
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package shard
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"giantstream/stream/commitlog"
+	"giantstream/stream/mutation"
+)
+
+// errCorruptState: the local state does not decode. Deleting the state directory rebuilds the state
+// from the topics.
+var errCorruptState = errors.New("corrupt shard state")
+
+// assertion is a last-writer-wins register: the newest statement on whether an edge is there. The
+// zero value stands for no statement.
+type assertion struct {
+	set  bool
+	live bool
+	at   mutation.Version
+}
+
+// newer orders assertions by version. Two statements of one version come from one record. If they
+// disagree the live one wins, so that the order is total and the outcome does not depend on the
+// order of arrival.
+func (a assertion) newer(b assertion) bool {
+	if !a.set || !b.set {
+		return a.set && !b.set
+	}
+	if c := a.at.Compare(b.at); c != 0 {
+		return c > 0
+	}
+	return a.live && !b.live
+}
+
+// adjacency is the link of an owner to a far end: the owner's assertion per family (the rank of the
+// topic: 0 for node records with inlined edges, 1 for edge records), and the far end's assertion,
+// as mirrored.
+type adjacency struct {
+	out [families]assertion
+	in  assertion
+}
+
+// families of assertions: one per Version.Rank.
+const families = 2
+
+// effective is the owner's newest assertion of any family.
+func (a *adjacency) effective() assertion {
+	if a.out[1].newer(a.out[0]) {
+		return a.out[1]
+	}
+	return a.out[0]
+}
+
+// label reports whether the far end is a label of the owner.
+func (a *adjacency) label() bool { return a.in.live || a.effective().live }
+
+// eventTime is the newest event time of the link, live or retracted.
+func (a *adjacency) eventTime() (t int64, ok bool) {
+	out := a.effective()
+	switch {
+	case out.set && a.in.set:
+		return max(out.at.EventTime, a.in.at.EventTime), true
+	case out.set:
+		return out.at.EventTime, true
+	}
+	return a.in.at.EventTime, a.in.set
+}
+
+// nodeHeader is the small, often read part of a node.
+type nodeHeader struct {
+	// known: some PutNode was applied, superseded or not. A node that is only the far end of edges
+	// is not known and has no row.
+	known bool
+	// stated: at and deleted hold the winning PutNode or DeleteNode.
+	stated  bool
+	deleted bool
+	at      mutation.Version
+	// replaced holds per family the newest version that replaced the whole edge list of this source
+	// (SetEdges, ClearEdges, PutNode.HasEdges). Older assertions are dead on arrival.
+	replaced [families]mark
+}
+
+type mark struct {
+	set bool
+	at  mutation.Version
+}
+
+// exists reports whether the node was put and not deleted since.
+func (h *nodeHeader) exists() bool { return h.stated && !h.deleted }
+
+// Bits of the first byte of a header.
+const (
+	flagKnown = 1 << iota
+	flagStated
+	flagDeleted
+	flagReplaced0
+	flagReplaced1
+)
+
+func (h *nodeHeader) encode(buf []byte) []byte {
+	var flags byte
+	if h.known {
+		flags |= flagKnown
+	}
+	if h.stated {
+		flags |= flagStated
+	}
+	if h.deleted {
+		flags |= flagDeleted
+	}
+	for f, m := range h.replaced {
+		if m.set {
+			flags |= flagReplaced0 << f
+		}
+	}
+	buf = append(buf[:0], flags)
+	if h.stated {
+		buf = appendVersion(buf, h.at)
+	}
+	for _, m := range h.replaced {
+		if m.set {
+			buf = appendVersion(buf, m.at)
+		}
+	}
+	return buf
+}
+
+func decodeHeader(data []byte) (nodeHeader, error) {
+	var h nodeHeader
+	d := decoder{data: data}
+	flags := d.byte()
+	h.known = flags&flagKnown != 0
+	h.stated = flags&flagStated != 0
+	h.deleted = flags&flagDeleted != 0
+	if h.stated {
+		h.at = d.version()
+	}
+	for f := range h.replaced {
+		if flags&(flagReplaced0<<f) != 0 {
+			h.replaced[f] = mark{set: true, at: d.version()}
+		}
+	}
+	if err := d.finish("node header"); err != nil {
+		return nodeHeader{}, err
+	}
+	return h, nil
+}
+
+// encode writes two flag bits per assertion (set, live), and then the versions of the assertions
+// that are set.
+func (a *adjacency) encode(buf []byte) []byte {
+	all := [...]assertion{a.out[0], a.out[1], a.in}
+	var flags byte
+	for i, s := range all {
+		if s.set {
+			flags |= 1 << (2 * i)
+		}
+		if s.live {
+			flags |= 2 << (2 * i)
+		}
+	}
+	buf = append(buf[:0], flags)
+	for _, s := range all {
+		if s.set {
+			buf = appendVersion(buf, s.at)
+		}
+	}
+	return buf
+}
+
+func decodeAdjacency(data []byte) (adjacency, error) {
+	var a adjacency
+	d := decoder{data: data}
+	flags := d.byte()
+	for i, s := range []*assertion{&a.out[0], &a.out[1], &a.in} {
+		if flags&(1<<(2*i)) != 0 {
+			*s = assertion{set: true, live: flags&(2<<(2*i)) != 0, at: d.version()}
+		}
+	}
+	if err := d.finish("adjacency"); err != nil {
+		return adjacency{}, err
+	}
+	return a, nil
+}
+
+func encodeText(buf []byte, text, class string) []byte {
+	buf = binary.AppendUvarint(buf[:0], uint64(len(class)))
+	buf = append(buf, class...)
+	return append(buf, text...)
+}
+
+func decodeText(data []byte) (text, class string, err error) {
+	n, k := binary.Uvarint(data)
+	if k <= 0 || n > uint64(len(data)-k) {
+		return "", "", fmt.Errorf("%w: text of %d bytes", errCorruptState, len(data))
+	}
+	return string(data[k+int(n):]), string(data[k : k+int(n)]), nil
+}
+
+// meta says which shard the state belongs to and what it holds.
+type meta struct {
+	Format     int    `json:"format"`
+	Pipeline   string `json:"pipeline"`
+	Shard      int    `json:"shard"`
+	Shards     int    `json:"shards"`
+	Undirected bool   `json:"undirected"`
+	// Applied holds, per topic, the offset below which every record is in the state. It never
+	// decreases.
+	Applied map[string]int64 `json:"applied"`
+	// Committed is the last manifest that this state has seen, 0 if there is none, and Writer the
+	// session that wrote that manifest.
+	Committed int64  `json:"committed"`
+	Writer    string `json:"writer"`
+	// Nodes that exist, and live edges owned by this shard.
+	Nodes int64 `json:"nodes"`
+	Edges int64 `json:"edges"`
+	// Lost holds what no manifest says to be lost yet.
+	Lost []commitlog.Lost `json:"lost,omitempty"`
+}
+
+func (m *meta) encode() ([]byte, error) { return json.Marshal(m) }
+
+func decodeMeta(data []byte) (meta, error) {
+	var m meta
+	if err := json.Unmarshal(data, &m); err != nil {
+		return meta{}, fmt.Errorf("%w: meta: %w", errCorruptState, err)
+	}
+	return m, nil
+}
+
+func appendVersion(buf []byte, v mutation.Version) []byte {
+	buf = binary.AppendVarint(buf, v.EventTime)
+	buf = append(buf, v.Rank)
+	return binary.AppendVarint(buf, v.Offset)
+}
+
+// decoder reads values and remembers the first failure.
+type decoder struct {
+	data []byte
+	bad  bool
+}
+
+func (d *decoder) byte() byte {
+	if len(d.data) == 0 {
+		d.bad = true
+		return 0
+	}
+	b := d.data[0]
+	d.data = d.data[1:]
+	return b
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.data)
+	if n <= 0 {
+		d.bad, d.data = true, nil
+		return 0
+	}
+	d.data = d.data[n:]
+	return v
+}
+
+func (d *decoder) version() mutation.Version {
+	return mutation.Version{EventTime: d.varint(), Rank: d.byte(), Offset: d.varint()}
+}
+
+func (d *decoder) finish(what string) error {
+	if d.bad || len(d.data) != 0 {
+		return fmt.Errorf("%w: %s value does not decode", errCorruptState, what)
+	}
+	return nil
+}

@@ -1,0 +1,496 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/mutation"
+)
+
+const (
+	nodesTopic  = "nodes"
+	edgesTopic  = "edges"
+	mirrorTopic = "mirror"
+)
+
+// wide is a window that tests do not fill.
+var wide = Window{Changes: 10_000, Bytes: 64 << 20, Time: 5 * time.Second}
+
+func withChanges(n int) Window {
+	w := wide
+	w.Changes = n
+	return w
+}
+
+// record is one record of a topic: mutations that share a version.
+type record []mutation.Mutation
+
+// broker is an in-memory stand-in for the input topics of all shards.
+type broker struct {
+	shards int
+	logs   []map[string][]record // shard → topic → records
+	// floor is the first offset that a topic still holds, by shard.
+	floor []map[string]int64
+	// fail, if set, is asked before every call.
+	fail func(op string) error
+}
+
+func newBroker(shards int) *broker {
+	b := &broker{shards: shards}
+	for range shards {
+		b.logs = append(b.logs, map[string][]record{})
+		b.floor = append(b.floor, map[string]int64{})
+	}
+	return b
+}
+
+func (b *broker) shardOf(id string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return int(h.Sum32()) % b.shards
+}
+
+// send appends a record of one node to its topic and stamps the version.
+func (b *broker) send(topic string, eventTime int64, r record) {
+	log := b.logs[b.shardOf(r[0].ID)]
+	rank := uint8(0)
+	if topic == edgesTopic {
+		rank = 1
+	}
+	for i := range r {
+		r[i].Version = mutation.Version{EventTime: eventTime, Rank: rank, Offset: int64(len(log[topic]))}
+	}
+	log[topic] = append(log[topic], r)
+}
+
+// brokerMirror is the Mirror of one shard: it keeps what it gets until Flush.
+type brokerMirror struct {
+	b       *broker
+	pending []mutation.Mutation
+}
+
+func (m *brokerMirror) Publish(_ context.Context, assertions []mutation.Mutation) error {
+	if m.b.fail != nil {
+		if err := m.b.fail("mirror publish"); err != nil {
+			return err
+		}
+	}
+	m.pending = append(m.pending, assertions...)
+	return nil
+}
+
+func (m *brokerMirror) Flush(context.Context) error {
+	if m.b.fail != nil {
+		if err := m.b.fail("mirror flush"); err != nil {
+			return err
+		}
+	}
+	for _, a := range m.pending {
+		log := m.b.logs[m.b.shardOf(a.ID)]
+		log[mirrorTopic] = append(log[mirrorTopic], record{a})
+	}
+	m.pending = nil
+	return nil
+}
+
+// logFeed reads the logs of one shard from given offsets in random batches.
+type logFeed struct {
+	b     *broker
+	shard int
+	pos   map[string]int64
+	rng   *rand.Rand
+	max   int // records per batch
+	reads int
+}
+
+func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return mutation.Batch{}, err
+	}
+	f.reads++
+	log := f.b.logs[f.shard]
+	for topic, floor := range f.b.floor[f.shard] {
+		if f.pos[topic] < floor {
+			return mutation.Batch{},
+				fmt.Errorf("%s is read from offset %d, it begins at %d", topic, f.pos[topic], floor)
+		}
+	}
+	batch := mutation.Batch{Next: map[string]int64{}}
+	for n := 1 + f.rng.IntN(f.max); n > 0; n-- {
+		var waiting []string
+		for _, topic := range []string{nodesTopic, edgesTopic, mirrorTopic} {
+			if f.pos[topic] < int64(len(log[topic])) {
+				waiting = append(waiting, topic)
+			}
+		}
+		if len(waiting) == 0 {
+			break
+		}
+		topic := waiting[f.rng.IntN(len(waiting))]
+		r := log[topic][f.pos[topic]]
+		f.pos[topic]++
+		batch.Next[topic] = f.pos[topic]
+		batch.Mutations = append(batch.Mutations, r...)
+		batch.Bytes += int64(100 * len(r))
+	}
+	batch.CaughtUp = f.caughtUp()
+	return batch, nil
+}
+
+func (f *logFeed) caughtUp() bool {
+	for topic, log := range f.b.logs[f.shard] {
+		if f.pos[topic] < int64(len(log)) {
+			return false
+		}
+	}
+	return true
+}
+
+// pipeline runs all shards over one broker and one store, and reopens shards that fail.
+type pipeline struct {
+	t      testing.TB
+	b      *broker
+	store  *memstore.Store
+	rng    *rand.Rand
+	window Window
+	batch  int
+	disks  []*vfs.MemFS // of the machine that runs the shard
+	other  []*vfs.MemFS // of the machine that ran it before
+	lost   int          // how often a shard was reopened
+	object int64
+	cache  *Cache
+	// checkpoints: now and then the state is copied to the store, and the topics drop the records
+	// that are no longer needed.
+	checkpoints bool
+}
+
+// windowLimits: windows are kept in memory until they are committed, or written batch by batch, or
+// something between.
+var windowLimits = []int64{windowMemoryBytes, 0, 4000}
+
+func newPipeline(t testing.TB, b *broker, seed uint64) *pipeline {
+	p := &pipeline{
+		t: t, b: b, store: &memstore.Store{}, rng: rand.New(rand.NewPCG(seed, 1)),
+		window: withChanges(7), batch: 5, object: 3, cache: NewCache(),
+	}
+	t.Cleanup(p.cache.Release)
+	p.cache.window.limit = windowLimits[seed%uint64(len(windowLimits))]
+	for range b.shards {
+		p.disks = append(p.disks, vfs.NewCrashableMem())
+		p.other = append(p.other, vfs.NewCrashableMem())
+	}
+	return p
+}
+
+func (p *pipeline) open(shard int) (*Shard, error) {
+	return Open(context.Background(), p.options(shard))
+}
+
+func (p *pipeline) options(shard int) Options {
+	return Options{
+		Pipeline: "test", Shard: shard, Shards: p.b.shards,
+		Dir: "state", fs: p.disks[shard], Store: p.store, Cache: p.cache,
+		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Mirror: mirrorTopic},
+		Window: p.window, Mirror: &brokerMirror{b: p.b}, Writer: "test",
+		maxRows: p.object, backoff: time.Microsecond, transfers: 1,
+		Clock: func() time.Time { return time.Unix(1, 0) },
+	}
+}
+
+func (p *pipeline) feed(s *Shard) *logFeed {
+	return &logFeed{b: p.b, shard: s.opts.Shard, pos: s.Next(), rng: p.rng, max: p.batch}
+}
+
+// crash drops a shard. Its process is killed (everything written survives), its machine loses power
+// (unsynced writes may or may not have reached the disk), or the disk is lost. Then the shard may
+// move to another machine, which has the state from when the shard was last there.
+func (p *pipeline) crash(s *Shard, shard int) {
+	p.lost++
+	switch p.rng.IntN(5) {
+	case 0:
+		p.disks[shard] = vfs.NewCrashableMem()
+	case 1:
+		p.disks[shard] = p.disks[shard].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.rng.IntN(101), RNG: p.rng})
+	default:
+		if s != nil && p.rng.IntN(3) > 0 {
+			_ = s.state.sync() // the engine may have flushed in time
+		}
+		p.disks[shard] = p.disks[shard].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: p.rng})
+	}
+	if p.rng.IntN(3) == 0 {
+		p.disks[shard], p.other[shard] = p.other[shard], p.disks[shard]
+	}
+	if s != nil {
+		_ = s.Close() // writes to a file system that is no longer read
+	}
+}
+
+// sync makes what was written survive a loss of power.
+func (s *state) sync() error { return s.db.Flush() }
+
+// drain runs the shards in turn until every log is consumed and committed. Meanwhile it drops
+// shards as often as crashes says.
+func (p *pipeline) drain(crashes int) {
+	p.t.Helper()
+	ctx := context.Background()
+	shards := make([]*Shard, p.b.shards)
+	feeds := make([]*logFeed, p.b.shards)
+	failures := 0
+	for turn := 0; ; turn++ {
+		if turn > 200_000 {
+			p.t.Fatal("the pipeline does not come to rest")
+		}
+		i := p.rng.IntN(p.b.shards)
+		if shards[i] == nil {
+			s, err := p.open(i)
+			if err != nil {
+				if failures++; failures > 1000 {
+					p.t.Fatalf("shard %d cannot be opened: %v", i, err)
+				}
+				p.crash(nil, i)
+				continue
+			}
+			shards[i], feeds[i] = s, p.feed(s)
+		}
+		s := shards[i]
+		batch, err := feeds[i].Next(ctx, 0)
+		if err == nil {
+			err = s.Apply(ctx, batch)
+		}
+		if err == nil && (batch.CaughtUp || crashes > 0 && p.rng.IntN(4) == 0 ||
+			s.window.full(s.opts.Window, s.opts.Clock())) {
+			_, err = s.Commit(ctx)
+		}
+		if err != nil || crashes > 0 && p.rng.IntN(6) == 0 {
+			crashes--
+			p.crash(s, i)
+			shards[i] = nil
+			continue
+		}
+		if p.checkpoints && s.atHead() && s.checkpoints.done < s.headSeq() {
+			p.checkpoint(s, i)
+		}
+		if p.idle(shards, feeds) {
+			break
+		}
+	}
+	for _, s := range shards {
+		if err := s.Close(); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// checkpoint copies a shard's state to the store, unless that fails, removes orphans, and lets the
+// topics drop records below the newest checkpoint.
+func (p *pipeline) checkpoint(s *Shard, shard int) {
+	p.t.Helper()
+	ctx := context.Background()
+	if err := s.Checkpoint(ctx); err != nil && !errors.Is(err, errInjected) {
+		p.t.Fatal(err)
+	}
+	if _, err := commitlog.NewOrphans(p.store, shard).Remove(ctx); err != nil && !errors.Is(err, errInjected) {
+		p.t.Fatal(err)
+	}
+	newest, err := commitlog.NewestCheckpoint(ctx, p.store, shard)
+	if err != nil && !errors.Is(err, errInjected) {
+		p.t.Fatal(err)
+	}
+	if newest != nil {
+		for topic, offset := range newest.Applied {
+			p.b.floor[shard][topic] = max(p.b.floor[shard][topic], offset)
+		}
+	}
+}
+
+func (p *pipeline) idle(shards []*Shard, feeds []*logFeed) bool {
+	for i, s := range shards {
+		if s == nil || !feeds[i].caughtUp() || s.advanced() || s.window.dirty > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// newest reads the newest rows of all shards from the commit log.
+func (p *pipeline) newest() map[string]rows.Row {
+	p.t.Helper()
+	ctx := context.Background()
+	cut, err := commitlog.CurrentCut(ctx, p.store, p.b.shards)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	out := map[string]rows.Row{}
+	for shard := range p.b.shards {
+		last := ""
+		for row, err := range cut.Newest(ctx, p.store, shard) {
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if row.NodeID <= last {
+				p.t.Fatalf("shard %d: node %q comes after %q", shard, row.NodeID, last)
+			}
+			if p.b.shardOf(row.NodeID) != shard {
+				p.t.Fatalf("node %q is in shard %d", row.NodeID, shard)
+			}
+			last = row.NodeID
+			out[row.NodeID] = row.Row
+		}
+	}
+	return out
+}
+
+// checkLog verifies what must hold of every commit log.
+func (p *pipeline) checkLog() {
+	p.t.Helper()
+	ctx := context.Background()
+	named := map[string]bool{}
+	for shard := range p.b.shards {
+		next := map[string]int64{}
+		for m, err := range commitlog.Manifests(ctx, p.store, shard, 0) {
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			for topic, offset := range next {
+				if m.Next[topic] < offset {
+					p.t.Errorf("shard %d, manifest %d: offset of %s goes back from %d to %d",
+						shard, m.Seq, topic, offset,
+						m.Next[topic])
+				}
+			}
+			next = m.Next
+			last := ""
+			for _, o := range m.Objects {
+				if named[o.Key] {
+					p.t.Errorf("object %s is named twice", o.Key)
+				}
+				named[o.Key] = true
+				n := int64(0)
+				for row, err := range rows.Read(ctx, p.store, o.Ref(), rows.ReadOptions{}) {
+					if err != nil {
+						p.t.Fatal(err)
+					}
+					if row.NodeID <= last {
+						p.t.Errorf("%s: node %q comes after %q", o.Key, row.NodeID, last)
+					}
+					last = row.NodeID
+					n++
+				}
+				if n != o.Rows || n > p.object {
+					p.t.Errorf("%s has %d rows, manifest says %d", o.Key, n, o.Rows)
+				}
+			}
+		}
+		for topic, log := range p.b.logs[shard] {
+			if next[topic] != int64(len(log)) {
+				p.t.Errorf("shard %d: %s is committed up to %d of %d", shard, topic, next[topic], len(log))
+			}
+		}
+	}
+}
+
+func hashRows(rs map[string]rows.Row) string {
+	g := commitlog.NewGraphHasher()
+	for _, r := range rs {
+		g.Add(&r)
+	}
+	return g.Sum()
+}
+
+// sameRows compares rows by id, nil and empty slices alike.
+func sameRows(t testing.TB, got, want map[string]rows.Row) {
+	t.Helper()
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		g, ok := got[id]
+		if !ok {
+			t.Errorf("node %q has no row, want %+v", id, want[id])
+		} else if g, w := plain(g), plain(want[id]); !reflect.DeepEqual(g, w) {
+			t.Errorf("node %q:\n got %+v\nwant %+v", id, g, w)
+		}
+	}
+	for id := range got {
+		if _, ok := want[id]; !ok {
+			t.Errorf("node %q has a row and should have none: %+v", id, got[id])
+		}
+	}
+	if hashRows(got) != hashRows(want) {
+		t.Error("graph hashes differ")
+	}
+}
+
+func plain(r rows.Row) rows.Row {
+	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
+		EventTime: r.EventTime, Deleted: r.Deleted}
+}
+
+// randomRecord draws a record of any kind over few nodes and few event times, so that everything
+// collides with everything.
+func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r record) {
+	id := func() string { return fmt.Sprintf("n%d", rng.IntN(nodes)) }
+	ids := func() []string {
+		out := make([]string, rng.IntN(4))
+		for i := range out {
+			out[i] = id()
+		}
+		return out
+	}
+	src := id()
+	eventTime = int64(rng.IntN(12))
+	switch rng.IntN(10) {
+	case 0, 1, 2:
+		m := mutation.Mutation{Op: mutation.PutNode, ID: src, Text: fmt.Sprintf("text %d", rng.IntN(5)), Class: "c"}
+		if rng.IntN(2) == 0 {
+			m.HasEdges, m.Others = true, ids()
+		}
+		return nodesTopic, eventTime, record{m}
+	case 3:
+		return nodesTopic, eventTime, record{{Op: mutation.DeleteNode, ID: src}}
+	case 4:
+		return edgesTopic, eventTime, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
+	case 5:
+		return edgesTopic, eventTime, record{{Op: mutation.SetEdges, ID: src, Others: ids()}}
+	case 6:
+		return edgesTopic, eventTime, record{{Op: mutation.ClearEdges, ID: src}}
+	}
+	for _, dst := range append(ids(), id()) { // one record, many edges
+		r = append(r, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst})
+	}
+	return edgesTopic, eventTime, r
+}
+
+// fill sends n random records.
+func fill(b *broker, rng *rand.Rand, n, nodes int) {
+	for range n {
+		b.send(randomRecord(rng, nodes))
+	}
+}
+
+// everything returns all mutations sent, mirrors left out.
+func (b *broker) everything() (all []mutation.Mutation) {
+	for _, log := range b.logs {
+		for _, topic := range []string{nodesTopic, edgesTopic} {
+			for _, r := range log[topic] {
+				all = append(all, r...)
+			}
+		}
+	}
+	return all
+}
+
+var errInjected = errors.New("injected failure")
+
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,81 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Key spaces of the state. Format page: docs/format/state.md.
+//
+//	h <id>                  node header: flags, node version, replace marks
+//	t <id>                  text and class of a live node
+//	a <id escaped> <id>     adjacency entry: owner, far end
+//	d <window u64> <id>     dirty mark
+//	m                       meta
+const (
+	spaceHeader    = 'h'
+	spaceText      = 't'
+	spaceAdjacency = 'a'
+	spaceDirty     = 'd'
+	spaceMeta      = 'm'
+)
+
+// iterate returns an iterator over one key space.
+func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
+	return db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
+}
+
+func metaKey() []byte { return []byte{spaceMeta} }
+
+func headerKey(buf []byte, id string) []byte {
+	return append(append(buf[:0], spaceHeader), id...)
+}
+
+func textKey(buf []byte, id string) []byte {
+	return append(append(buf[:0], spaceText), id...)
+}
+
+// adjacencyPrefix is the owner's part of an adjacency key. A zero byte in the owner is written 00
+// FF, and 00 01 ends the owner. So no owner's prefix is the prefix of another's, and keys sort by
+// owner, then far end.
+func adjacencyPrefix(buf []byte, owner string) []byte {
+	buf = append(buf[:0], spaceAdjacency)
+	for i := range len(owner) {
+		buf = append(buf, owner[i])
+		if owner[i] == 0 {
+			buf = append(buf, 0xFF)
+		}
+	}
+	return append(buf, 0, 1)
+}
+
+func adjacencyKey(buf []byte, owner, other string) []byte {
+	return append(adjacencyPrefix(buf, owner), other...)
+}
+
+func dirtyPrefix(window int64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{spaceDirty}, uint64(window))
+}
+
+func dirtyKey(buf []byte, window int64, id string) []byte {
+	buf = append(buf[:0], spaceDirty)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(window))
+	return append(buf, id...)
+}
+
+// dirtyKeyPrefix is the length of a dirty key before the id.
+const dirtyKeyPrefix = 1 + 8
+
+// prefixEnd is the first key after all keys that start with prefix, nil if there is none.
+func prefixEnd(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xFF {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return nil
+}

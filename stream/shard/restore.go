@@ -1,0 +1,243 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+)
+
+// restore replaces the local state by the newest whole checkpoint, if the state lacks a record that
+// the checkpoint has. It returns the open state, which is st if nothing was replaced. With an
+// error, no state is open.
+//
+// numbers are the checkpoints from before head was read, so none of them stands beyond head.
+func restore(ctx context.Context, o Options, st *state, head *commitlog.Manifest, numbers []int64) (*state, error) {
+	// A crash may have left these. The state is locked, so no other process uses them.
+	if err := errors.Join(o.fs.RemoveAll(o.Dir+restoreSuffix), o.fs.RemoveAll(o.Dir+snapshotSuffix)); err != nil {
+		err = fmt.Errorf("remove left-over copies of the state of shard %d: %w", o.Shard, err)
+		return nil, errors.Join(err, st.close())
+	}
+	for _, number := range slices.Backward(numbers) {
+		doc, err := commitlog.ReadCheckpoint(ctx, o.Store, o.Shard, number)
+		if err == nil && st.covers(doc.Applied) {
+			return st, nil
+		}
+		if err == nil {
+			err = o.fetchState(ctx, st.owner(), doc, head)
+		}
+		switch {
+		case err == nil:
+			return o.adopt(ctx, st)
+		case ctx.Err() != nil || !errors.Is(err, commitlog.ErrBadCheckpoint):
+			return nil, errors.Join(fmt.Errorf("restore the state of shard %d: %w", o.Shard, err), st.close())
+		}
+		o.Log.Warn("state checkpoint cannot be used; trying an older one, or else the topics are read again",
+			"number", number, "error", err)
+	}
+	return st, nil
+}
+
+// covers reports whether all records below the offsets are in the state.
+func (s *state) covers(offsets map[string]int64) bool {
+	for topic, offset := range offsets {
+		if s.meta.Applied[topic] < offset {
+			return false
+		}
+	}
+	return true
+}
+
+// owner returns the meta that openState expects.
+func (s *state) owner() meta {
+	m := s.meta
+	return meta{Pipeline: m.Pipeline, Shard: m.Shard, Shards: m.Shards, Undirected: m.Undirected}
+}
+
+// fetchState downloads a checkpoint beside the state directory, opens it, and compares it with its
+// document. ErrBadCheckpoint if it does not open or differs.
+func (o *Options) fetchState(ctx context.Context, owner meta, doc *commitlog.Checkpoint,
+	head *commitlog.Manifest) error {
+	if doc.State != stateFormat {
+		return fmt.Errorf("%w: the state has format %d, this version reads %d", commitlog.ErrBadCheckpoint, doc.State,
+			stateFormat)
+	}
+	if head == nil || doc.Seq > head.Seq {
+		return fmt.Errorf("%w: it stands at manifest %d, beyond the end of the commit log", commitlog.ErrBadCheckpoint,
+			doc.Seq)
+	}
+	if writer, err := o.writerOf(ctx, head, doc.Seq); err != nil {
+		return err
+	} else if writer != doc.Writer {
+		return fmt.Errorf("%w: it knows manifest %d from %q, but %q wrote it", commitlog.ErrBadCheckpoint, doc.Seq,
+			doc.Writer, writer)
+	}
+	dir := o.Dir + restoreSuffix
+	began := o.Clock()
+	o.Log.Info("restoring the state from its checkpoint", "number", doc.Number, "seq", doc.Seq, "head", head.Seq,
+		"files", len(doc.Files), "bytes", doc.Bytes())
+	if err := o.download(ctx, dir, doc); err != nil {
+		return err
+	}
+	st, err := o.openState(ctx, dir, owner)
+	if errors.Is(err, ErrStateDamaged) {
+		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+	}
+	if err != nil {
+		return err
+	}
+	have := st.meta
+	if err := st.close(); err != nil {
+		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+	}
+	if err := have.agrees(doc); err != nil {
+		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+	}
+	o.Log.Info("state restored", "seq", doc.Seq, "nodes", have.Nodes, "edges", have.Edges, "took", o.Clock().Sub(began))
+	return nil
+}
+
+// download fetches the files of a checkpoint into a new directory.
+func (o *Options) download(ctx context.Context, dir string, doc *commitlog.Checkpoint) error {
+	if err := errors.Join(o.fs.RemoveAll(dir), o.fs.MkdirAll(dir, stateDirMode)); err != nil {
+		return fmt.Errorf("prepare %s: %w", dir, err)
+	}
+	if err := checkSpace(o.fs, dir, uint64(doc.Bytes())+stateReserveBytes); err != nil {
+		return err
+	}
+	progress := transferProgress{log: o.Log, total: doc.Bytes()}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(o.transfers)
+	for _, f := range doc.Files {
+		g.Go(func() error { return o.downloadFile(ctx, filepath.Join(dir, f.Name), f, &progress) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return syncDir(o.fs, dir)
+}
+
+// downloadFile fetches one file; ErrBadCheckpoint if its object is missing or not what the document
+// says.
+func (o *Options) downloadFile(ctx context.Context, path string, f commitlog.CheckpointFile,
+	progress *transferProgress) (err error) {
+	object, err := o.Store.Open(ctx, f.Key)
+	if errors.Is(err, sink.ErrNotFound) {
+		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, object.Close()) }()
+	if object.Size() != f.Bytes {
+		return fmt.Errorf("%w: %s has %d bytes instead of %d",
+			commitlog.ErrBadCheckpoint, f.Key, object.Size(), f.Bytes)
+	}
+	out, err := o.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("write the restored state: %w", cmp.Or(fileFailure(err), err))
+	}
+	sum, err := copyObject(localFile{out}, object, progress)
+	if err == nil {
+		err = localFile{out}.sync()
+	}
+	if err := errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("restore %s from %s: %w", path, f.Key, err)
+	}
+	if sum != sumOf(&f).sha256 {
+		return fmt.Errorf("%w: %s has other content than when it was stored", commitlog.ErrBadCheckpoint, f.Key)
+	}
+	return nil
+}
+
+// copyChunk is how many bytes are read from the store at once.
+const copyChunk = 4 << 20
+
+func copyObject(w io.Writer, object sink.Object, progress *transferProgress) (sum [sha256.Size]byte, err error) {
+	h := sha256.New()
+	buf := make([]byte, min(copyChunk, max(1, object.Size())))
+	for at := int64(0); at < object.Size(); {
+		n, err := object.ReadAt(buf[:min(int64(len(buf)), object.Size()-at)], at)
+		if n == 0 && err != nil {
+			return sum, err
+		}
+		h.Write(buf[:n])
+		if _, err := w.Write(buf[:n]); err != nil {
+			return sum, err
+		}
+		at += int64(n)
+		progress.add(int64(n))
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
+}
+
+// transferProgress logs every tenth of a large transfer.
+type transferProgress struct {
+	log   *slog.Logger
+	total int64
+	done  atomic.Int64
+}
+
+func (p *transferProgress) add(n int64) {
+	after := p.done.Add(n)
+	if tenth := 10 * after / p.total; p.total > 64<<20 && tenth > 10*(after-n)/p.total {
+		p.log.Info("restoring the state", "percent", 10*tenth, "bytes", after)
+	}
+}
+
+// adopt replaces the local state by the one that fetchState has downloaded. A crash meanwhile
+// leaves no state, the old one or the new one.
+func (o *Options) adopt(ctx context.Context, old *state) (*state, error) {
+	owner := old.owner()
+	err := old.close()
+	if err == nil {
+		err = o.fs.RemoveAll(o.Dir)
+	}
+	if err == nil {
+		err = o.fs.Rename(o.Dir+restoreSuffix, o.Dir)
+	}
+	if err == nil {
+		err = syncDir(o.fs, o.fs.PathDir(o.Dir))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("replace the state in %s: %w", o.Dir, err)
+	}
+	return o.openState(ctx, o.Dir, owner)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}
+
+// localFile is a file of the restored state. Its errors say what they mean for the state, so that a
+// full disk is not taken for a bad checkpoint.
+type localFile struct{ vfs.File }
+
+func (f localFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, cmp.Or(fileFailure(err), err)
+}
+
+func (f localFile) sync() error {
+	err := f.Sync()
+	return cmp.Or(fileFailure(err), err)
+}

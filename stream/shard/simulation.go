@@ -1,0 +1,14 @@
+package shard
+
+import "github.com/cockroachdb/pebble/v2/vfs"
+
+// Simulated returns the options for the simulation: the state lies on a file system in memory, so that a machine can
+// lose its power, and files are transferred one after another, so that chance alone decides the order of calls.
+func (o Options) Simulated(fs vfs.FS) Options {
+	o.fs, o.transfers = fs, 1
+	return o
+}
+
+// LimitWindows sets how many bytes the open windows of all shards may take, before the first shard is opened. With few,
+// the simulation gets states that are ahead of the commit log.
+func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }

@@ -1,0 +1,245 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/stream/commitlog"
+)
+
+// stateFormat is the version of the state's keys and values. A state of another format is refused.
+// Format page: docs/format/state.md.
+const stateFormat = 1
+
+// state is the graph of one shard, on local disk and, as far as it is not written yet, in memory.
+// It is a function of the records below meta.Applied, and can be rebuilt from them.
+type state struct {
+	db      *pebble.DB
+	pending pending
+	meta    meta // with the pending part; the meta on disk is that of the last flush
+	dir     string
+	lock    io.Closer // of dir
+	guard   *engineGuard
+	fs      *engineFS
+	flushed time.Time // when flushIfDue last began a flush
+}
+
+// openState opens or creates the state in dir. want names the shard that it must belong to. What
+// lies in dir and is no state is ErrStateDamaged.
+func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *state, err error) {
+	lock, err := lockState(o.fs, dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the state of shard %d in %s: %w", want.Shard, dir, err)
+	}
+	guard := newEngineGuard(o.grace)
+	cache := o.Cache
+	if cache == nil {
+		cache = NewCache()
+		defer cache.Release() // the engine holds a reference
+	}
+	s := &state{dir: dir, lock: lock, guard: guard, fs: newEngineFS(o.fs, guard)}
+	s.pending.memory = &cache.window
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open the state of shard %d in %s: %w", want.Shard, dir, errors.Join(err, s.close()))
+		}
+	}()
+	if err := s.checkSpace(stateReserveBytes); err != nil {
+		return nil, err
+	}
+	return s, guard.run(ctx, func(context.Context) error {
+		if err := hasManifest(o.fs, dir); err != nil {
+			return err
+		}
+		db, err := openEngine(dir, s.fs, guard, cache, o.Log)
+		if err != nil {
+			return engineFailure(err)
+		}
+		s.db, s.pending.db, s.pending.spilled = db, db, true
+		return s.load(want)
+	})
+}
+
+func (s *state) load(want meta) error {
+	want.Format, want.Applied = stateFormat, map[string]int64{}
+	s.meta = want // unless one is on disk
+	if err := s.readMeta(); err != nil {
+		return err
+	}
+	have := s.meta
+	if have.Format != stateFormat {
+		return fmt.Errorf("%w: it has format %d, this version reads %d", ErrStateDamaged, have.Format, stateFormat)
+	}
+	if have.Pipeline != want.Pipeline || have.Shard != want.Shard || have.Shards != want.Shards ||
+		have.Undirected != want.Undirected {
+		return fmt.Errorf("state in %s %w: it is of pipeline %q, shard %d of %d, undirected %t; "+
+			"expected %q, shard %d of %d, undirected %t",
+			s.dir, commitlog.ErrIdentity, have.Pipeline, have.Shard, have.Shards, have.Undirected,
+			want.Pipeline, want.Shard, want.Shards, want.Undirected)
+	}
+	if s.meta.Applied == nil {
+		s.meta.Applied = map[string]int64{}
+	}
+	return nil
+}
+
+// readMeta reads the meta from disk, if there is one. Every write has it, so a database without one
+// is empty or not ours.
+func (s *state) readMeta() error {
+	found := false
+	err := lookUp(s.db, metaKey(), func(data []byte) (err error) {
+		found = true
+		s.meta, err = decodeMeta(data)
+		return err
+	})
+	if err == nil && !found {
+		err = s.checkEmpty()
+	}
+	if err != nil {
+		return fmt.Errorf("read the state in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+func (s *state) checkEmpty() (err error) {
+	defer func() { err = engineFailure(err) }()
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if it.First() {
+		return fmt.Errorf("%w: it has keys and does not say whose", ErrStateDamaged)
+	}
+	return it.Error()
+}
+
+// setMeta puts m into the batch.
+func setMeta(b *pebble.Batch, m *meta) error {
+	data, err := m.encode()
+	if err != nil {
+		return fmt.Errorf("encode state meta: %w", err)
+	}
+	return b.Set(metaKey(), data, nil)
+}
+
+// ready prepares the state for changes. The first call reads all ids, which may take a while.
+func (s *state) ready() (err error) {
+	if s.pending.filter == nil {
+		s.pending.filter, err = newNodeFilter(s.db, s.meta.Nodes)
+	}
+	return err
+}
+
+// spill writes what is pending, with the marks of the open window, before the window is committed:
+// all of it or nothing.
+func (s *state) spill(window int64) error {
+	b := s.db.NewBatchWithSize(s.pending.batchBytes())
+	defer b.Close() //nolint:errcheck // Commit has reported all that matters
+	s.pending.spilled = true
+	return s.write(b, window)
+}
+
+// commitWindow ends all windows up to seq, after their rows were committed: it writes what is
+// pending and removes the marks.
+func (s *state) commitWindow(seq int64, writer string) error {
+	b := s.db.NewBatchWithSize(s.pending.batchBytes())
+	defer b.Close() //nolint:errcheck // Commit has reported all that matters
+	if s.pending.spilled {
+		if err := b.DeleteRange(dirtyPrefix(0), dirtyPrefix(seq+1), nil); err != nil {
+			return engineFailure(err)
+		}
+	}
+	s.meta.Committed, s.meta.Writer = seq, writer
+	if err := s.write(b, 0); err != nil {
+		return err
+	}
+	s.pending.spilled = false
+	return nil
+}
+
+// flushEvery bounds how much is read again after a crash, for a shard that changes too little to
+// fill its memtables.
+const flushEvery = time.Minute
+
+// flushIfDue makes the engine flush its memtables in the background.
+func (s *state) flushIfDue(now time.Time) error {
+	if now.Sub(s.flushed) < flushEvery {
+		return nil
+	}
+	s.flushed = now
+	if _, err := s.db.AsyncFlush(); err != nil {
+		return fmt.Errorf("flush the state in %s: %w", s.dir, engineFailure(err))
+	}
+	return nil
+}
+
+// write commits the batch together with what is pending and the meta.
+func (s *state) write(b *pebble.Batch, marksOf int64) error {
+	err := s.pending.write(b, marksOf)
+	if err == nil {
+		err = setMeta(b, &s.meta)
+	}
+	if err == nil {
+		err = b.Commit(pebble.NoSync)
+	}
+	if err != nil {
+		return fmt.Errorf("write the state in %s: %w", s.dir, engineFailure(err))
+	}
+	s.pending.forget()
+	return nil
+}
+
+// closeFlushTime bounds how long close waits for a disk that does not respond.
+const closeFlushTime = 10 * time.Second
+
+// close closes the files. What is pending is dropped, and read again by the next opening. After a
+// failure of the engine it returns only errors of the close itself.
+func (s *state) close() (err error) {
+	s.pending.release()
+	failed := s.guard.failure() != nil
+	if !s.guard.left && s.db != nil {
+		s.pending.forget()
+		err = s.guard.run(context.Background(), func(context.Context) error {
+			if !failed {
+				s.flushInTime()
+			}
+			return s.db.Close()
+		})
+	}
+	s.fs.sever()
+	if failed {
+		err = nil // it is the failure, which was reported
+	}
+	return errors.Join(err, s.lock.Close())
+}
+
+func (s *state) flushInTime() {
+	done, err := s.db.AsyncFlush()
+	if err != nil {
+		return // what is not flushed is read again
+	}
+	select {
+	case <-done:
+	case <-s.guard.failed:
+	case <-time.After(closeFlushTime):
+	}
+}
+
+// lookUp calls f with a key's value, if there is one. f must not keep the value, and fails only if it
+// does not decode.
+func lookUp(db *pebble.DB, key []byte, f func(value []byte) error) error {
+	value, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return engineFailure(err)
+	}
+	return engineFailure(errors.Join(f(value), closer.Close()))
+}

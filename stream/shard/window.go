@@ -1,0 +1,146 @@
+package shard
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Window bounds what is committed at once. The bound that is reached first closes the window.
+type Window struct {
+	// Changes is the number of nodes with a changed row.
+	Changes int
+	// Bytes is the size of the records consumed.
+	Bytes int64
+	// Time is how long the first record of a window waits for more.
+	Time time.Duration
+}
+
+// openWindow is what has gathered since the last commit.
+type openWindow struct {
+	seq   int64     // the sequence number that will commit it
+	dirty int       // due nodes
+	bytes int64     // size of the records consumed
+	since time.Time // when the first batch came; zero before
+}
+
+func (w *openWindow) full(limit Window, now time.Time) bool {
+	return !w.since.IsZero() &&
+		(w.dirty >= limit.Changes || w.bytes >= limit.Bytes || now.Sub(w.since) >= limit.Time)
+}
+
+// Kinds of dirty marks, which are the values of their keys.
+const (
+	// markDue: the row has changed and must be written.
+	markDue = 'd'
+	// markSuspect: facts about the node changed without changing its row. Together with what
+	// another worker commits they may change the row, so the mark becomes due if this state is
+	// taken up after another worker has committed.
+	markSuspect = 's'
+)
+
+func isDue(value []byte) bool { return len(value) == 1 && value[0] == markDue }
+
+// countMarks counts the rows due in one window.
+func (s *state) countMarks(window int64) (n int, err error) {
+	err = s.eachMark(window, func(string) error { n++; return nil })
+	return n, err
+}
+
+// eachMark calls f with the id of every node that is due in a window, in ascending order. Pending
+// marks belong to the open window.
+func (s *state) eachMark(window int64, f func(id string) error) (err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(window), UpperBound: dirtyPrefix(window + 1)})
+	if err != nil {
+		return fmt.Errorf("read dirty marks: %w", engineFailure(err))
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("read dirty marks: %w", engineFailure(cerr))
+		}
+	}()
+	pending := s.pending.due()
+	for ok := it.First(); ok; ok = it.Next() {
+		if kind, err := it.ValueAndErr(); err != nil {
+			return fmt.Errorf("read dirty marks: %w", engineFailure(err))
+		} else if !isDue(kind) {
+			continue
+		}
+		id := string(it.Key()[dirtyKeyPrefix:])
+		for ; len(pending) > 0 && pending[0] < id; pending = pending[1:] {
+			if err := f(pending[0]); err != nil {
+				return err
+			}
+		}
+		if err := f(id); err != nil {
+			return err
+		}
+	}
+	for _, id := range pending {
+		if err := f(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// promoteChunk bounds the memory of promoteMarks.
+const promoteChunk = 10_000
+
+// promoteMarks turns every mark of any window and kind into a due mark of window `to`. It may be
+// interrupted and repeated.
+func (s *state) promoteMarks(to int64) error {
+	from := dirtyPrefix(0)
+	for from != nil {
+		b := s.db.NewBatch()
+		next, err := s.promoteSome(b, from, to)
+		if err == nil {
+			err = b.Commit(pebble.NoSync)
+		}
+		if cerr := b.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("move dirty marks: %w", engineFailure(err))
+		}
+		from = next
+	}
+	return nil
+}
+
+// promoteSome puts the changes of a chunk of marks, from a key on, into b. It returns the key at
+// which the next chunk begins, nil at the end.
+func (s *state) promoteSome(b *pebble.Batch, from []byte, to int64) (next []byte, err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: dirtyPrefix(to + 1)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n > promoteChunk {
+			return bytes.Clone(it.Key()), nil
+		}
+		if err := b.Delete(it.Key(), nil); err != nil {
+			return nil, err
+		}
+		if err := b.Set(dirtyKey(nil, to, string(it.Key()[dirtyKeyPrefix:])), []byte{markDue}, nil); err != nil {
+			return nil, err
+		}
+	}
+	return nil, it.Error()
+}
+
+// dropMarks removes all marks.
+func (s *state) dropMarks() error {
+	if err := s.db.DeleteRange([]byte{spaceDirty}, []byte{spaceDirty + 1}, pebble.NoSync); err != nil {
+		return fmt.Errorf("drop dirty marks: %w", engineFailure(err))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package encoders
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"giantstream/train/encoders/bert"
+)
+
+// Errors that callers test with errors.Is.
+var (
+	// ErrCorrupt: the objects are not a whole, undamaged encoder.
+	ErrCorrupt = errors.New("encoder is corrupt")
+	// ErrUnknown: the encoder is of a kind or version that this program does
+	// not know.
+	ErrUnknown = errors.New("encoder is of an unknown kind or version")
+	// ErrMismatch: vectorizer or projection are not those of the training.
+	ErrMismatch = errors.New("encoder does not belong to this vectorizer and projection")
+)
+
+const (
+	magic   = "giantstream-encoder"
+	version = 1
+	// maxConfig bounds config.json.
+	maxConfig = 1 << 20
+
+	configName = "config.json"
+	modelName  = "model.safetensors"
+
+	// rotationName is the tensor that orders the dimensions of a BERT.
+	rotationName = "rotation"
+)
+
+// Config is config.json: what the encoder is and how it was trained.
+type Config struct {
+	Magic   string `json:"magic"`
+	Version int    `json:"version"`
+	// Kind is the encoder's Kind: "hybrid", "bag", "linear", "lsa" or "bert".
+	Kind string `json:"kind"`
+	Dim  int    `json:"dim"`
+	// Features and Rank are the vectorizer's and the projection's dimensions.
+	Features int `json:"features"`
+	Rank     int `json:"rank"`
+	// Seed is the seed of the training.
+	Seed uint64 `json:"seed"`
+	// Metrics is what the training reported, for people.
+	Metrics json.RawMessage `json:"metrics,omitempty"`
+	Model   File            `json:"model"`
+	// BERT is the additional part of an encoder of the kind "bert".
+	BERT *BERT `json:"bert,omitempty"`
+}
+
+// BERT is a BERT's part of the configuration.
+type BERT struct {
+	Pooling   string `json:"pooling"` // "mean" or "cls"
+	MaxTokens int    `json:"max_tokens"`
+	// Files are the files of the model directory, bert/, by name.
+	Files map[string]File `json:"files"`
+}
+
+// Size is the number of bytes of the encoder's objects, config.json not counted.
+func (c Config) Size() int64 {
+	n := c.Model.Bytes
+	if c.BERT != nil {
+		for _, f := range c.BERT.Files {
+			n += f.Bytes
+		}
+	}
+	return n
+}
+
+// File is an object's size and CRC-32C.
+type File struct {
+	Bytes  int64  `json:"bytes"`
+	CRC32C uint32 `json:"crc32c"`
+}
+
+func parseConfig(data []byte) (Config, error) {
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("%w: %s: %w", ErrCorrupt, configName, err)
+	}
+	if c.Magic != magic || c.Version != version {
+		return c, fmt.Errorf("%w: %s says %q version %d, this program reads %q version %d; "+
+			"train again or use a matching program",
+			ErrUnknown, configName, c.Magic, c.Version, magic, version)
+	}
+	if c.Dim < 1 || c.Dim > 1<<20 || c.Features < 1 || c.Rank < 0 {
+		return c, fmt.Errorf("%w: %s says dim %d, features %d, rank %d",
+			ErrCorrupt, configName, c.Dim, c.Features, c.Rank)
+	}
+	if (c.Kind == bert.Kind) != (c.BERT != nil) {
+		return c, fmt.Errorf("%w: %s of a %q, with what only a bert has or without", ErrCorrupt, configName, c.Kind)
+	}
+	return c, nil
+}

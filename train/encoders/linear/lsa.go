@@ -1,0 +1,59 @@
+package linear
+
+import (
+	"fmt"
+
+	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
+	"giantstream/train"
+	"giantstream/train/numeric"
+)
+
+// LSAKind is the encoder's name in configuration and artifacts.
+const LSAKind = "lsa"
+
+// LSA is the text-only baseline: latent semantic analysis, the projection of Ψ(T) to its first Dim
+// components, normalized. It does not use the graph, so the gain of another encoder over it is the
+// gain from the graph. Φ(T) = x/‖x‖, where x is the first Dim numbers of the projection of Ψ(T).
+type LSA struct {
+	vectorizer train.Vectorizer
+	projection train.Projection
+	dim        int
+}
+
+var _ train.Encoder = (*LSA)(nil)
+
+// NewLSA returns the baseline of dim dimensions, at most the projection's.
+func NewLSA(v train.Vectorizer, p train.Projection, dim int) (*LSA, error) {
+	if dim < 1 || dim > p.Dim() {
+		return nil, fmt.Errorf("lsa: %d dimensions of a projection that has %d", dim, p.Dim())
+	}
+	return &LSA{v, p, dim}, nil
+}
+
+// Kind returns "lsa".
+func (e *LSA) Kind() string { return LSAKind }
+
+// Dim returns the length of an embedding.
+func (e *LSA) Dim() int { return e.dim }
+
+// Encode implements train.Encoder.
+func (e *LSA) Encode(texts []string, out []float32) error {
+	return train.EncodeTexts(e.vectorizer, texts, e.dim, out, func() func(sparse.Vector, []float32) {
+		x := make([]float32, e.projection.Dim())
+		return func(features sparse.Vector, out []float32) {
+			e.projection.Apply(features, x)
+			copy(out, x)
+			numeric.Normalize(out)
+		}
+	})
+}
+
+// NormalizeRows makes embeddings of projections cut to dim numbers each, in place.
+func NormalizeRows(projected []float32, dim int) {
+	parallel.Each(len(projected)/dim, 1024, 0, func(_, _, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			numeric.Normalize(projected[i*dim : (i+1)*dim])
+		}
+	})
+}

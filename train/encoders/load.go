@@ -1,0 +1,222 @@
+package encoders
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"giantstream/sink"
+	"giantstream/train"
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/encoders/safetensors"
+	"giantstream/train/encoders/wide"
+)
+
+// readAhead is how many bytes of a model are read at a time. On S3, each read is a request.
+const readAhead = 4 << 20
+
+// Load reads the encoder under prefix and joins it to the vectorizer and the
+// projection of its generation. It returns sink.ErrNotFound where there is no
+// finished encoder.
+func Load(ctx context.Context, store sink.Store, prefix string, v train.Vectorizer,
+	p train.Projection) (train.Encoder, Config, error) {
+	c, file, err := open(ctx, store, prefix)
+	if err != nil {
+		return nil, c, err
+	}
+	defer file.Close()
+	if c.Features != v.Dim() || (p != nil && c.Rank != p.Dim()) {
+		return nil, c, fmt.Errorf("%w: it was trained on %d features and rank %d", ErrMismatch, c.Features, c.Rank)
+	}
+	a, err := safetensors.Open(file, file.Size())
+	if err != nil {
+		return nil, c, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	var e train.Encoder
+	if c.Kind == bert.Kind {
+		e, err = openBERT(ctx, store, prefix, c, a, v, p)
+	} else {
+		e, err = build(c, a, v, p)
+	}
+	if err != nil {
+		return nil, c, err
+	}
+	return e, c, nil
+}
+
+// open reads the configuration and opens the model after checking its size
+// and checksum.
+func open(ctx context.Context, store sink.Store, prefix string) (Config, sink.Object, error) {
+	f, err := store.Open(ctx, prefix+"/"+configName)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	defer f.Close()
+	if f.Size() > maxConfig {
+		return Config{}, nil, fmt.Errorf("%w: %s has %d bytes", ErrCorrupt, configName, f.Size())
+	}
+	data := make([]byte, f.Size())
+	if n, err := f.ReadAt(data, 0); n < len(data) {
+		return Config{}, nil, fmt.Errorf("encoder: read %s/%s: %w", prefix, configName, err)
+	}
+	c, err := parseConfig(data)
+	if err != nil {
+		return c, nil, err
+	}
+	model, err := openVerified(ctx, store, prefix, modelName, c.Model)
+	return c, model, err
+}
+
+// openVerified opens an object below prefix, which must be what the
+// configuration says of it.
+func openVerified(ctx context.Context, store sink.Store, prefix, name string, want File) (sink.Object, error) {
+	object, err := store.Open(ctx, prefix+"/"+name)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %s is missing", ErrCorrupt, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := want.verify(object, name); err != nil {
+		return nil, errors.Join(fmt.Errorf("encoder %s: %w", prefix, err), object.Close())
+	}
+	return object, nil
+}
+
+// verify reads an object through.
+func (f File) verify(object sink.Object, name string) error {
+	sum := crc32.New(castagnoli)
+	all := io.NewSectionReader(object, 0, object.Size())
+	if _, err := io.Copy(sum, bufio.NewReaderSize(all, readAhead)); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if got := (File{object.Size(), sum.Sum32()}); got != f {
+		return fmt.Errorf("%w: %s is %d bytes with checksum %08x, %s says %d and %08x", ErrCorrupt,
+			name, got.Bytes, got.CRC32C, configName, f.Bytes, f.CRC32C)
+	}
+	return nil
+}
+
+func build(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection) (train.Encoder, error) {
+	if p == nil && c.Kind != bag.Kind {
+		return nil, fmt.Errorf("%w: a %q needs its projection", ErrMismatch, c.Kind)
+	}
+	switch c.Kind {
+	case linear.LSAKind:
+		return checked(linear.NewLSA(v, p, c.Dim))
+	case linear.Kind:
+		w, err := a.Float32("weights", c.Rank, c.Dim)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return checked(linear.New(v, p, w, c.Dim))
+	case hybrid.Kind:
+		return loadHybrid(c, a, v, p)
+	case bag.Kind:
+		m, err := loadTable(c, a)
+		if err != nil {
+			return nil, err
+		}
+		return checked(bag.NewEncoder(v, m))
+	}
+	return nil, fmt.Errorf("%w: kind %q", ErrUnknown, c.Kind)
+}
+
+// loadHybrid reads the table of a hybrid and joins it to the text.
+func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection) (train.Encoder, error) {
+	m, err := loadTable(c, a)
+	if err != nil {
+		return nil, err
+	}
+	return loadJoin(c, a, hybrid.Views{Vectorizer: v, Projection: p, Table: m})
+}
+
+// joinName is the tensor that says that an encoder is joined to views of the text.
+const joinName = "join"
+
+// loadJoin reads the linear solution and the join, and joins the trained view in v to the text.
+func loadJoin(c Config, a *safetensors.Archive, v hybrid.Views) (train.Encoder, error) {
+	shape, _ := a.Shape("weights")
+	if len(shape) != 2 || shape[0] != c.Rank {
+		return nil, fmt.Errorf("%w: weights have the shape %v, the projection the rank %d", ErrCorrupt, shape, c.Rank)
+	}
+	var err error
+	if v.Solution, err = a.Float32("weights", shape...); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	weight, err := a.Float32("text_weight", 1)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	v.TextWeight = weight[0]
+	join, err := a.Float32(joinName, v.Len(), c.Dim)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return checked(hybrid.New(v, join, c.Dim))
+}
+
+// loadTable reads the n-grams' vectors.
+func loadTable(c Config, a *safetensors.Archive) (*bag.Model, error) {
+	shape, _ := a.Shape("features")
+	features, err := a.Int32("features", shape...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	vectors, err := a.Float32("vectors", len(features), c.Dim)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return checked(bag.NewModel(features, vectors, c.Features, c.Dim))
+}
+
+// openBERT opens a BERT with its rotation, the n-grams' vectors beside it and the text that both are
+// joined to, as far as it has them.
+func openBERT(ctx context.Context, store sink.Store, prefix string, c Config, a *safetensors.Archive,
+	v train.Vectorizer, p train.Projection) (train.Encoder, error) {
+	deep, err := loadBERT(ctx, store, prefix, c.BERT)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := a.Shape(rotationName); ok {
+		rotation, err := a.Float32(rotationName, deep.Dim(), deep.Dim())
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		deep.Rotate(rotation)
+	}
+	if _, beside := a.Shape("features"); !beside {
+		return deep, nil
+	}
+	m, err := loadTable(c, a)
+	if err != nil {
+		return nil, err
+	}
+	e, err := checked(wide.New(deep, v, m))
+	if err != nil {
+		return nil, err
+	}
+	if _, joined := a.Shape(joinName); !joined {
+		return e, nil
+	}
+	if p == nil {
+		return nil, fmt.Errorf("%w: a %q joined to the text needs its projection", ErrMismatch, c.Kind)
+	}
+	return loadJoin(c, a, hybrid.Views{Vectorizer: v, Projection: p, Encoder: e})
+}
+
+// checked marks an error of a constructor as corruption, because the sizes have been compared with
+// the configuration before.
+func checked[E any](e E, err error) (E, error) {
+	if err != nil {
+		var none E
+		return none, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return e, nil
+}

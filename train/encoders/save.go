@@ -1,0 +1,150 @@
+package encoders
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"giantstream/sink"
+	"giantstream/train"
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/encoders/safetensors"
+	"giantstream/train/encoders/wide"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Meta is what Save notes beside the encoder.
+type Meta struct {
+	Vectorizer train.Vectorizer
+	Projection train.Projection
+	Seed       uint64
+	// Metrics, if not nil, becomes "metrics" in config.json.
+	Metrics any
+	// Tensors are stored beside it: the matcher's (xmc.Matcher.Tensors), if there is one.
+	Tensors []safetensors.Tensor
+}
+
+// Save writes e under prefix. It overwrites; a reader never sees half of it,
+// since the configuration that names the model's checksum comes last.
+func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder, m Meta) (Config, error) {
+	c := Config{
+		Magic: magic, Version: version, Kind: e.Kind(), Dim: e.Dim(), Features: m.Vectorizer.Dim(), Seed: m.Seed,
+	}
+	tensors, err := tensorsOf(e)
+	if err != nil {
+		return c, err
+	}
+	tensors = append(tensors, m.Tensors...)
+	file, err := safetensors.New(tensors, map[string]string{"kind": e.Kind()})
+	if err != nil {
+		return c, fmt.Errorf("encoder: %w", err)
+	}
+	if m.Projection != nil {
+		c.Rank = m.Projection.Dim()
+	}
+	if m.Metrics != nil {
+		if c.Metrics, err = json.Marshal(m.Metrics); err != nil {
+			return c, fmt.Errorf("encoder: metrics: %w", err)
+		}
+	}
+	if c.Model, err = put(ctx, store, prefix+"/"+modelName, file, file.Size()); err != nil {
+		return c, err
+	}
+	if b, ok := innermost(e).(*bert.Encoder); ok {
+		if c.BERT, err = saveBERT(ctx, store, prefix, b); err != nil {
+			return c, err
+		}
+	}
+	config, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return c, fmt.Errorf("encoder: %w", err)
+	}
+	config = append(config, '\n')
+	return c, store.Put(ctx, prefix+"/"+configName, bytes.NewReader(config), int64(len(config)))
+}
+
+// innermost returns the encoder that others have joined to n-grams and to views of the text.
+func innermost(e train.Encoder) train.Encoder {
+	if h, ok := e.(*hybrid.Encoder); ok && h.Views().Encoder != nil {
+		e = h.Views().Encoder
+	}
+	if w, ok := e.(*wide.Encoder); ok {
+		e = w.Deep()
+	}
+	return e
+}
+
+// put streams a file into the store.
+func put(ctx context.Context, store sink.Store, key string, file io.WriterTo, size int64) (File, error) {
+	r, w := io.Pipe()
+	sum := crc32.New(castagnoli)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, err := file.WriteTo(io.MultiWriter(w, sum))
+		w.CloseWithError(err)
+	}()
+	err := store.Put(ctx, key, r, size)
+	// A store that stopped early must not leave the writer waiting.
+	r.CloseWithError(io.ErrClosedPipe)
+	<-ended
+	return File{Bytes: size, CRC32C: sum.Sum32()}, err
+}
+
+// tensorsOf are the encoder's own tensors. Those of a BERT are in files of
+// their own, but for its rotation, which from_pretrained knows nothing of.
+func tensorsOf(e train.Encoder) ([]safetensors.Tensor, error) {
+	switch e := e.(type) {
+	case *linear.LSA:
+		return nil, nil
+	case *bert.Encoder:
+		return rotationTensors(e), nil
+	case *linear.Encoder:
+		w := e.Weights()
+		return []safetensors.Tensor{{Name: "weights", Shape: []int{len(w) / e.Dim(), e.Dim()}, Float32: w}}, nil
+	case *hybrid.Encoder:
+		return hybridTensors(e)
+	case *bag.Encoder:
+		return tableTensors(e.Model()), nil
+	case *wide.Encoder:
+		if b, ok := e.Deep().(*bert.Encoder); ok {
+			return append(tableTensors(e.Table()), rotationTensors(b)...), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: cannot save a %q", ErrUnknown, e.Kind())
+}
+
+func hybridTensors(e *hybrid.Encoder) (out []safetensors.Tensor, err error) {
+	v := e.Views()
+	if v.Encoder == nil {
+		out = tableTensors(v.Table)
+	} else if out, err = tensorsOf(v.Encoder); err != nil {
+		return nil, err
+	}
+	return append(out,
+		safetensors.Tensor{Name: "weights", Shape: []int{v.Projection.Dim(), v.TextDim()}, Float32: v.Solution},
+		safetensors.Tensor{Name: "text_weight", Shape: []int{1}, Float32: []float32{v.TextWeight}},
+		safetensors.Tensor{Name: joinName, Shape: []int{v.Len(), e.Dim()}, Float32: e.Join()}), nil
+}
+
+func tableTensors(m *bag.Model) []safetensors.Tensor {
+	f := m.Features()
+	return []safetensors.Tensor{
+		{Name: "features", Shape: []int{len(f)}, Int32: f},
+		{Name: "vectors", Shape: []int{len(f), m.Dim()}, Float32: m.Vectors()},
+	}
+}
+
+func rotationTensors(e *bert.Encoder) []safetensors.Tensor {
+	if e.Rotation() == nil {
+		return nil
+	}
+	return []safetensors.Tensor{{Name: rotationName, Shape: []int{e.Dim(), e.Dim()}, Float32: e.Rotation()}}
+}

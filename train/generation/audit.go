@@ -1,0 +1,85 @@
+package generation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/audit"
+)
+
+// Audit checks the generations in a store: their documents, and every object that these name.
+func Audit(ctx context.Context, a *audit.Audit, now time.Time) error {
+	numbers, err := Numbers(ctx, a.Store)
+	if err != nil {
+		return err
+	}
+	for _, g := range numbers {
+		if err := auditOne(ctx, a, g, now); err != nil {
+			return fmt.Errorf("verify generation %d: %w", g, err)
+		}
+	}
+	return nil
+}
+
+func auditOne(ctx context.Context, a *audit.Audit, g int64, now time.Time) error {
+	doc, mark, err := loadMarked(ctx, a.Store, g)
+	if errors.Is(err, ErrNone) {
+		return nil // objects without a document are orphans, or of a build that is just beginning
+	}
+	if err != nil {
+		return err
+	}
+	a.Claim(docKey(g))
+	if doc == nil || mark != nil { // known already
+		for _, key := range a.Keys(Prefix(g)) {
+			a.Claim(key) // they go with the generation
+		}
+		return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: docKey(g), What: mark.Reason,
+			Lost: "this generation: the one before it serves, and a build makes a new one",
+			Do:   "Start the pipeline. It builds a new generation and removes this one."}, "", nil)
+	}
+	a.Document(docKey(g), doc.Format > 1)
+	if !doc.Complete() {
+		for _, key := range a.Keys(Prefix(g)) {
+			a.Claim(key) // a build is under way
+		}
+		return nil
+	}
+	found := func(key string, damage error) error {
+		return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: damage.Error(),
+			Lost: fmt.Sprintf("generation %d: it is made again from the rows", g)},
+			"mark the generation as damaged; the pipeline then serves the one before it and builds a new one",
+			func(ctx context.Context) error {
+				_, err := MarkDamaged(ctx, a.Store, g, damage, now)
+				return err
+			})
+	}
+	refs := slices.SortedFunc(doc.Refs, func(x, y sink.Ref) int { return strings.Compare(x.Key, y.Key) })
+	for _, ref := range refs {
+		damage, err := a.Verify(ctx, ref)
+		if err == nil && damage != nil {
+			err = found(ref.Key, damage)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if doc.Format > 1 {
+		return nil
+	}
+	// The document names the Parquet parts alone. What it does not name is read.
+	for _, key := range a.Keys(Prefix(g)) {
+		a.Claim(key)
+	}
+	if _, err := Open(ctx, a.Store, doc); errors.Is(err, ErrDamaged) {
+		return found(docKey(g), err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package eval
+
+import (
+	"math"
+	"slices"
+
+	"giantstream/train/numeric"
+)
+
+// logistic is the fit of a multinomial logistic regression: it minimizes
+//
+//	F(W, b) = mean over the rows of the log loss + λ·‖W‖²/2,  λ = 1/(C·rows)
+//
+// which is scikit-learn's objective divided by C·rows. The biases b are not regularized, so that
+// moving the origin to the rows' mean changes nothing but the condition of the problem.
+type logistic struct {
+	x     []float32 // all nodes, n×dim, rows of length 1
+	dim   int
+	label []int32 // of all nodes
+	rows  []int32 // the nodes to learn from
+
+	classes int
+	mean    []float32 // of the rows
+	lambda  float64
+	// curvature is the diagonal of an estimate of the loss's second derivatives at the classes'
+	// frequencies, without λ.
+	curvature []float64
+
+	// Scratch of a block of rows, and the gradient in the precision of the products.
+	block, z, weights, gradient []float32
+}
+
+const (
+	logisticBlock = 256 // rows that are multiplied at a time
+	// lbfgsPairs is the memory of L-BFGS.
+	lbfgsPairs = 8
+	// lbfgsTolerance ends the iterations where one lowers F by less than this share of it.
+	// Tighter ones change accuracies by less than a thousandth.
+	lbfgsTolerance  = 2e-4
+	lbfgsIterations = 60
+)
+
+// newLogistic prepares a fit on the given rows.
+func newLogistic(x []float32, dim int, label []int32, classes int, rows []int32) *logistic {
+	l := &logistic{x: x, dim: dim, label: label, classes: classes, rows: rows,
+		block: make([]float32, logisticBlock*dim), z: make([]float32, logisticBlock*classes),
+		weights: make([]float32, classes*dim), gradient: make([]float32, classes*dim)}
+	l.moments()
+	return l
+}
+
+// moments sets mean and curvature.
+func (l *logistic) moments() {
+	dim, n := l.dim, float64(len(l.rows))
+	sum, squares := make([]float64, dim), make([]float64, dim)
+	share := make([]float64, l.classes)
+	for _, i := range l.rows {
+		for d, v := range l.x[int(i)*dim : int(i+1)*dim] {
+			sum[d] += float64(v)
+			squares[d] += float64(v) * float64(v)
+		}
+		share[l.label[i]] += 1 / n
+	}
+	l.mean = make([]float32, dim)
+	l.curvature = make([]float64, l.classes*(dim+1))
+	for d := range dim {
+		l.mean[d] = float32(sum[d] / n)
+	}
+	for k, p := range share {
+		p = max(p, 0.5/n)
+		for d := range dim {
+			m := sum[d] / n
+			l.curvature[k*dim+d] = p * (1 - p) * max(squares[d]/n-m*m, 0)
+		}
+		l.curvature[l.classes*dim+k] = p * (1 - p)
+	}
+}
+
+// parameters returns the start of the first fit: the biases tell the classes' frequencies.
+func (l *logistic) parameters() []float64 {
+	p := make([]float64, l.classes*(l.dim+1))
+	bias := p[l.classes*l.dim:]
+	for k := range bias {
+		bias[k] = 0.5
+	}
+	for _, i := range l.rows {
+		bias[l.label[i]]++
+	}
+	for k := range bias {
+		bias[k] = math.Log(bias[k])
+	}
+	return p
+}
+
+// uncentred returns a copy of the parameters whose biases hold for rows that are not moved by mean, for
+// a fit on other rows to start from; that fit moves them by its own mean.
+func (l *logistic) uncentred(p []float64) []float64 { return l.moved(p, -1) }
+
+// centred is the inverse of uncentred, in place.
+func (l *logistic) centred(p []float64) { copy(p, l.moved(p, 1)) }
+
+func (l *logistic) moved(p []float64, by float64) []float64 {
+	out := slices.Clone(p)
+	for k := range l.classes {
+		for d, m := range l.mean {
+			out[l.classes*l.dim+k] += by * p[k*l.dim+d] * float64(m)
+		}
+	}
+	return out
+}
+
+// scores writes the block's class scores to z: rows of the block × classes.
+func (l *logistic) scores(p []float64, rows []int32) []float32 {
+	dim := l.dim
+	bias := p[l.classes*dim:]
+	z := l.z[:len(rows)*l.classes]
+	for b, i := range rows {
+		out := l.block[b*dim : (b+1)*dim]
+		for d, v := range l.x[int(i)*dim : int(i+1)*dim] {
+			out[d] = v - l.mean[d]
+		}
+		for k := range l.classes {
+			z[b*l.classes+k] = float32(bias[k])
+		}
+	}
+	numeric.Gemm(numeric.TransB, len(rows), l.classes, dim, l.block[:len(rows)*dim], l.weights, z)
+	return z
+}
+
+// use makes the parameters those that scores multiplies with.
+func (l *logistic) use(p []float64) {
+	for i := range l.weights {
+		l.weights[i] = float32(p[i])
+	}
+}
+
+// objective returns F and its gradient at the parameters p.
+func (l *logistic) objective(p, gradient []float64) float64 {
+	l.use(p)
+	clear(l.gradient)
+	clear(gradient)
+	biases := gradient[l.classes*l.dim:]
+	var loss float64
+	for rows := range slices.Chunk(l.rows, logisticBlock) {
+		z := l.scores(p, rows)
+		for b, i := range rows {
+			row := z[b*l.classes : (b+1)*l.classes]
+			softmax(row)
+			loss -= logOf(row[l.label[i]])
+			row[l.label[i]]--
+			for k, v := range row {
+				biases[k] += float64(v)
+			}
+		}
+		numeric.Gemm(numeric.TransA, l.classes, l.dim, len(rows), z, l.block[:len(rows)*l.dim], l.gradient)
+	}
+	n := float64(len(l.rows))
+	var square float64
+	for i, g := range l.gradient {
+		square += p[i] * p[i]
+		gradient[i] = float64(g)/n + l.lambda*p[i]
+	}
+	for k := range biases {
+		biases[k] /= n
+	}
+	return loss/n + l.lambda*square/2
+}
+
+// fit moves the parameters p to the optimum for the regularization strength c, by L-BFGS
+// (Liu and Nocedal 1989) whose first estimate of the second derivatives is the curvature.
+func (l *logistic) fit(p []float64, c float64) {
+	l.lambda = 1 / (c * float64(len(l.rows)))
+	n := len(p)
+	inverse := make([]float64, n)
+	for i, h := range l.curvature {
+		if i < l.classes*l.dim {
+			h += l.lambda
+		}
+		inverse[i] = 1 / h
+	}
+	type pair struct {
+		s, y []float64
+		rho  float64
+	}
+	var memory []pair
+	g, next, moved := make([]float64, n), make([]float64, n), make([]float64, n)
+	direction := make([]float64, n)
+	f := l.objective(p, g)
+	for range lbfgsIterations {
+		copy(direction, g)
+		alpha := make([]float64, len(memory))
+		for k, m := range slices.Backward(memory) {
+			alpha[k] = m.rho * dot(m.s, direction)
+			add(direction, -alpha[k], m.y)
+		}
+		scale := 1.0
+		if len(memory) > 0 {
+			m := memory[len(memory)-1]
+			var curved float64
+			for i, y := range m.y {
+				curved += y * y * inverse[i]
+			}
+			scale = 1 / (m.rho * curved)
+		}
+		for i := range direction {
+			direction[i] *= scale * inverse[i]
+		}
+		for k, m := range memory {
+			add(direction, alpha[k]-m.rho*dot(m.y, direction), m.s)
+		}
+		slope := -dot(g, direction)
+		if slope >= 0 {
+			return
+		}
+		step, value := 1.0, 0.0
+		for range 30 {
+			copy(moved, p)
+			add(moved, -step, direction)
+			if value = l.objective(moved, next); value <= f+1e-4*step*slope {
+				break
+			}
+			step /= 2
+		}
+		if value >= f {
+			return
+		}
+		s, y := make([]float64, n), make([]float64, n)
+		for i := range s {
+			s[i], y[i] = moved[i]-p[i], next[i]-g[i]
+		}
+		copy(p, moved)
+		copy(g, next)
+		fell := f - value
+		f = value
+		if fell < lbfgsTolerance*f {
+			return
+		}
+		if sy := dot(s, y); sy > 0 {
+			if memory = append(memory, pair{s, y, 1 / sy}); len(memory) > lbfgsPairs {
+				memory = memory[1:]
+			}
+		}
+	}
+}
+
+// predict returns the likeliest class of each row, by the parameters p.
+func (l *logistic) predict(p []float64, rows []int32) []int32 {
+	l.use(p)
+	out := make([]int32, 0, len(rows))
+	for some := range slices.Chunk(rows, logisticBlock) {
+		z := l.scores(p, some)
+		for b := range some {
+			out = append(out, int32(argmax(z[b*l.classes:(b+1)*l.classes])))
+		}
+	}
+	return out
+}
+
+// score returns how many of the rows' classes the parameters p tell, and the sum of the log losses.
+func (l *logistic) score(p []float64, rows []int32) (right int, loss float64) {
+	l.use(p)
+	for some := range slices.Chunk(rows, logisticBlock) {
+		z := l.scores(p, some)
+		for b, i := range some {
+			row := z[b*l.classes : (b+1)*l.classes]
+			if int32(argmax(row)) == l.label[i] {
+				right++
+			}
+			softmax(row)
+			loss -= logOf(row[l.label[i]])
+		}
+	}
+	return right, loss
+}
+
+// logOf is the logarithm of a probability, bounded for those that underflow.
+func logOf(p float32) float64 { return math.Log(math.Max(float64(p), 1e-30)) }
+
+func argmax(z []float32) int {
+	best := 0
+	for k, v := range z {
+		if v > z[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i, v := range a {
+		sum += v * b[i]
+	}
+	return sum
+}
+
+func add(x []float64, by float64, y []float64) {
+	for i, v := range y {
+		x[i] += by * v
+	}
+}
+
+// softmax replaces scores by probabilities.
+func softmax(z []float32) {
+	top := slices.Max(z)
+	var sum float64
+	for i, v := range z {
+		e := math.Exp(float64(v - top))
+		z[i] = float32(e)
+		sum += e
+	}
+	for i := range z {
+		z[i] = float32(float64(z[i]) / sum)
+	}
+}

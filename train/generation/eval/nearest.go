@@ -1,0 +1,63 @@
+package eval
+
+import (
+	"slices"
+
+	"giantstream/internal/parallel"
+	"giantstream/train/numeric"
+)
+
+// Neighbour is a node found near another.
+type Neighbour struct {
+	Node int32
+	// Cosine of the two embeddings.
+	Cosine float64
+}
+
+// Nearest returns, for each query node, the k other nodes whose embeddings
+// have the highest cosine, best first, ties by position. The search is exact:
+// it reads all of emb (n×dim) once per query.
+func Nearest(emb []float32, dim int, queries []int32, k int) [][]Neighbour {
+	unit := normalized(emb, dim)
+	n := len(emb) / dim
+	found := make([][]Neighbour, len(queries))
+	parallel.Each(len(queries), 1, 0, func(_, _, lo, _ int) {
+		q := queries[lo]
+		v := unit[int(q)*dim : int(q+1)*dim]
+		var best []Neighbour
+		for i := range n {
+			if int32(i) == q {
+				continue
+			}
+			other := unit[i*dim : (i+1)*dim]
+			if !slices.ContainsFunc(other, func(x float32) bool { return x != 0 }) {
+				continue // no embedding: near to nothing
+			}
+			c := float64(numeric.Dot(v, other))
+			if len(best) == k && (k == 0 || c <= best[k-1].Cosine) {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(best, c, func(b Neighbour, c float64) int {
+				if b.Cosine >= c {
+					return -1
+				}
+				return 1
+			})
+			best = slices.Insert(best, at, Neighbour{int32(i), c})
+			best = best[:min(k, len(best))]
+		}
+		found[lo] = best
+	})
+	return found
+}
+
+// normalized returns a copy of the rows with length 1; zero rows stay zero.
+func normalized(emb []float32, dim int) []float32 {
+	out := slices.Clone(emb)
+	parallel.Each(len(out)/dim, 1024, 0, func(_, _, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			numeric.Normalize(out[i*dim : (i+1)*dim])
+		}
+	})
+	return out
+}

@@ -1,0 +1,88 @@
+package fit
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/generation/eval"
+	"giantstream/train/objectives/linkpred"
+	"giantstream/train/objectives/xmc"
+	"giantstream/train/objectives/xrt"
+)
+
+// Streams of random numbers of the bag's validation.
+const (
+	streamBagHoldOut = 2
+	streamBagPairs   = 5
+)
+
+// table is a trained table of n-grams, and the linear encoder that it started from.
+type table struct {
+	start   *linear.Encoder
+	model   *bag.Model
+	matcher *xmc.Matcher
+	report  xrt.BagReport
+	pairs   *eval.Pairs // of held-out instances, nil where none are held out
+}
+
+// trainNGrams trains the table of n-grams of an encoder of the given kind to predict the clusters of
+// a tree. links is the weight of the contrastive part beside the clusters, 0 for none.
+func (t *Training) trainNGrams(ctx context.Context, kind string, tree xmc.Tree, links float64) (
+	out table, err error) {
+	c, err := t.Journal.Checkpoints(ctx, Whole)
+	if err != nil {
+		return out, err
+	}
+	s, neighbours := t.Settings, t.Graph.Neighbours
+	err = c.Resume(ctx, func(state io.Reader) (err error) {
+		if out.start, _, err = t.solve(ctx); err != nil {
+			return fmt.Errorf("start of the n-grams: %w", err)
+		}
+		b := xrt.Bag{
+			Set:      xrt.Set{Neighbours: neighbours, Tree: tree, Labels: t.Labels},
+			Features: t.Features, Projection: t.Projection, Weights: out.start.Weights(), Dim: t.Dim,
+			Name: kind, Epochs: s.Epochs, Links: links, Seed: s.Seed, Workers: t.Resources.Workers,
+		}
+		b.Instances, b.HeldOut = eval.HoldOut(neighbours, s.MaxDegree, s.Seed, streamBagHoldOut)
+		if len(b.HeldOut) > 0 {
+			out.pairs = eval.DrawPairs(neighbours, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)
+		}
+		hooks := t.hooks(t.Dim, out.pairs, c, state)
+		out.model, out.matcher, out.report, err = b.Train(ctx, hooks, t.Resources.Progress)
+		return err
+	})
+	return out, err
+}
+
+// trainBag trains the bag, which starts from the linear encoder.
+func trainBag(ctx context.Context, t *Training) (*Trained, error) {
+	n, err := t.trainNGrams(ctx, bag.Kind, t.Tree, 0)
+	if err != nil {
+		return nil, err
+	}
+	e, err := bag.NewEncoder(t.Vectorizer, n.model)
+	return &Trained{Encoder: e, Matcher: n.matcher, Metrics: n.report}, err
+}
+
+// bagNetwork returns a bag that starts from the projection of the texts.
+func bagNetwork(_ context.Context, t *Training) (*Network, error) {
+	const rows, epochs, batch, rate, patience = 1 << 16, 10, 256, 0.01, 3 // as the bag that learns neighbourhoods
+	workers := t.Resources.Workers
+	start, err := bag.Start(t.Features, t.Projection, nil, t.Dim, rows, workers)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Err(); err != nil {
+		return nil, err
+	}
+	net, err := bag.NewNetwork(t.Features, start, bag.NetworkOptions{Workers: workers})
+	if err != nil {
+		return nil, err
+	}
+	encoder, err := bag.NewEncoder(t.Vectorizer, start)
+	return &Network{Network: net, Encoder: encoder,
+		LinkPrediction: linkpred.Options{Epochs: epochs, Batch: batch, Rate: rate, Patience: patience}}, err
+}

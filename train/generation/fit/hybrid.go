@@ -1,0 +1,139 @@
+package fit
+
+import (
+	"context"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/generation/eval"
+	"giantstream/train/objectives/xmc"
+	"giantstream/train/objectives/xrt"
+)
+
+// The settings of the hybrid, chosen on amazon-products, citeseer and slackbuilds
+// (docs/MEASUREMENTS.md).
+const (
+	// minLinksWeight is the least weight of the contrastive part in the training of the table.
+	minLinksWeight = 0.1
+	// maxLabels is how many labels are predicted themselves, below the leaves of the tree. On larger
+	// graphs the contrastive part alone tells the labels of a leaf apart, at a third of the time.
+	maxLabels = 1 << 14
+	// joinSample bounds how many nodes' views the join is fitted on.
+	joinSample = 16384
+	// minTextWeight is the least weight of the text, which a new node without links depends on.
+	minTextWeight = 0.4
+	// noLinks is what a table says of links that are noise, at most: an AUC of 0.6.
+	noLinks = 0.2
+	// unknownTextWeight is its weight where nothing is held out to tell.
+	unknownTextWeight = 0.7
+)
+
+// trainHybrid trains a table of n-grams on links and neighbourhoods and joins it to the text.
+func trainHybrid(ctx context.Context, t *Training) (*Trained, error) {
+	var tree xmc.Tree = t.Tree
+	if t.Tree.Labels() <= maxLabels {
+		tree = xmc.WithLabels(t.Tree)
+	}
+	n, err := t.trainNGrams(ctx, hybrid.Kind, tree, linksWeight(t.Graph.Neighbours))
+	if err != nil {
+		return nil, err
+	}
+	e, err := t.join(ctx, hybrid.Views{Table: n.model}, n.start, n.pairs)
+	if err != nil {
+		return nil, err
+	}
+	return &Trained{Encoder: e, Metrics: hybridReport{n.report, e.Views().TextWeight}}, nil
+}
+
+// join joins a trained view, which v has, to the views of the text. The embeddings have the
+// dimension of the trained view.
+func (t *Training) join(ctx context.Context, v hybrid.Views, start *linear.Encoder, pairs *eval.Pairs) (
+	*hybrid.Encoder, error) {
+	nodes := t.Graph.Len()
+	step := (nodes + joinSample - 1) / joinSample
+	sample := make([]int32, 0, joinSample)
+	for i := 0; i < nodes; i += step {
+		sample = append(sample, int32(i))
+	}
+	ends := 0
+	if pairs != nil {
+		ends = len(pairs.Nodes)
+	}
+	t.Resources.Progress.Stage("join text and links", int64(len(sample)+ends))
+	v.Vectorizer, v.Projection, v.Solution = t.Vectorizer, t.Projection, start.Weights()
+	v.TextWeight = 1
+	weight, err := t.textWeight(ctx, pairs, v)
+	if err != nil {
+		return nil, err
+	}
+	v.TextWeight = weight
+	views, err := t.views(ctx, v, sample)
+	if err != nil {
+		return nil, err
+	}
+	dim := v.TrainedDim()
+	join, err := hybrid.Join(views, v.Len(), dim)
+	if err != nil {
+		return nil, err
+	}
+	return hybrid.New(v, join, dim)
+}
+
+// linksWeight is the weight of the contrastive part beside the clusters: one over the mean number of
+// neighbours of the nodes that have any. The clusters learn from all neighbours of an instance at
+// once, the contrastive part from one. So the fewer neighbours there are, the more of what links say
+// is lost on the clusters.
+func linksWeight(neighbours *sparse.Matrix) float64 {
+	linked := 0
+	for i := range neighbours.Rows {
+		if len(neighbours.Row(i).Index) > 0 {
+			linked++
+		}
+	}
+	return max(minLinksWeight, float64(linked)/max(1, float64(neighbours.NNZ())))
+}
+
+// hybridReport says how the training of a hybrid went.
+type hybridReport struct {
+	xrt.BagReport
+	// TextWeight is the weight of the text beside the table's 1.
+	TextWeight float32 `json:"text_weight"`
+}
+
+// textWeight decides by evidence how much the text weighs beside the trained view: as much as it says
+// of the links of held-out instances, compared with what the trained view says. What a view says is 0
+// where it ranks a neighbour no better than chance (AUC 0.5) and 1 where it always ranks the neighbour
+// first. Links that not even the trained view can tell are noise, and the text then has its full weight.
+func (t *Training) textWeight(ctx context.Context, pairs *eval.Pairs, v hybrid.Views) (float32, error) {
+	if pairs == nil {
+		return unknownTextWeight, nil
+	}
+	views, err := t.views(ctx, v, pairs.Nodes)
+	if err != nil {
+		return 0, err
+	}
+	says := func(from, dim int) float64 {
+		part := make([]float32, len(pairs.Nodes)*dim)
+		for k := range pairs.Nodes {
+			copy(part[k*dim:(k+1)*dim], views[k*v.Len()+from:])
+		}
+		return 2*pairs.AUC(part, dim) - 1
+	}
+	trained := says(0, v.TrainedDim())
+	if !(trained > noLinks) {
+		return 1, nil
+	}
+	text := says(v.TrainedDim()+v.TextDim(), v.TextDim())
+	return float32(min(1, max(minTextWeight, text/trained))), nil
+}
+
+// views returns the views of nodes, a row each.
+func (t *Training) views(ctx context.Context, v hybrid.Views, nodes []int32) ([]float32, error) {
+	n := v.Len()
+	out := make([]float32, len(nodes)*n)
+	err := t.Texts.Subset(nodes).blocks(ctx, t.Resources.Progress, func(lo int, texts []string) error {
+		return v.Of(texts, out[lo*n:(lo+len(texts))*n])
+	})
+	return out, err
+}

@@ -1,0 +1,106 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"giantstream/featurize/pifa"
+	"giantstream/featurize/tfidf"
+	"giantstream/sink/embedding"
+)
+
+// Settings are what a generation is fitted and trained with. They are stored in generation.json,
+// so that a build resumes with the settings that it began with.
+type Settings struct {
+	// Profile of the vectorizer, see tfidf.ParseProfile.
+	Profile string `json:"profile"`
+	// MaxDegree: nodes with more neighbours stay labels but are no instances (GIANT uses 1000).
+	MaxDegree int `json:"max_degree"`
+	// ProjectionDim is the dimension of the fitted text projection (LSA).
+	ProjectionDim int `json:"projection_dim"`
+	// EmbeddingDim is the dimension of the labels' features and of the embeddings of the encoders
+	// lsa, linear and bag. It is at most ProjectionDim: the features are made from the first
+	// columns of the projection.
+	EmbeddingDim int `json:"pifa_dim"`
+	// Weighting of PIFA's terms, see pifa.ParseWeighting.
+	Weighting string `json:"pifa_weighting"`
+	// LabelFeatures are what the tree is built from, see pifa.ParseKind.
+	LabelFeatures string `json:"label_features"`
+	// LeafSize is the most labels that a leaf holds, Branching the children per cluster; 0 lets the
+	// graph's size decide.
+	LeafSize  int    `json:"leaf_size"`
+	Branching int    `json:"branching"`
+	TreeSeed  uint64 `json:"tree_seed"`
+	// Encoder is the name of a Kind that is trained.
+	Encoder string `json:"encoder"`
+	// BERT is needed by that encoder.
+	BERT *BERT `json:"bert,omitempty"`
+	// Epochs of the encoder's training, 0 for its default.
+	Epochs int    `json:"epochs"`
+	Seed   uint64 `json:"seed"`
+	// Holdout is the share of edges hidden from the fit for the evaluation.
+	Holdout float64 `json:"holdout_edges"`
+	// ProbeRates are the shares of labelled nodes that the class probe learns from.
+	ProbeRates []float64 `json:"probe_rates"`
+	EvalSeed   uint64    `json:"evaluation_seed"`
+	// MissingText says what the embedding of a node without text is, one of MissingTexts; "" is
+	// Skip.
+	MissingText string `json:"missing_text,omitempty"`
+	// Stored is what the generation's embeddings are narrowed to before they are stored. Evaluation
+	// and training use all of them.
+	Stored embedding.Format `json:"stored_embeddings,omitzero"`
+}
+
+// What the embedding of a node without text is.
+const (
+	// Skip: none; its record says so.
+	Skip = "skip"
+	// Neighbours: the mean of its neighbours' embeddings.
+	Neighbours = "neighbours"
+)
+
+// MissingTexts are the values of Settings.MissingText.
+var MissingTexts = []string{Skip, Neighbours}
+
+// BERT says which model an encoder of the kind bert starts from, and how it is trained.
+type BERT struct {
+	// Model is a directory as Hugging Face's save_pretrained writes it (docs/format/bert.md).
+	Model string `json:"model"`
+	// Pooling is "mean", or "cls" with the pooler.
+	Pooling string `json:"pooling"`
+	// MaxTokens is where texts are cut.
+	MaxTokens int `json:"max_tokens"`
+	// Dropout and DropTokens are the shares of hidden states and attention, and of a text's
+	// tokens, that are dropped in training (bert.TuneOptions).
+	Dropout    float64 `json:"dropout,omitempty"`
+	DropTokens float64 `json:"drop_tokens,omitempty"`
+	// NGrams is how many n-grams have a vector beside the model (package wide); with 0 the model
+	// is trained alone.
+	NGrams int `json:"ngrams,omitempty"`
+	// CoarseToFine trains the levels of the tree one after the other, as the paper does, instead
+	// of all at once.
+	CoarseToFine bool `json:"coarse_to_fine,omitempty"`
+}
+
+// Validate reports every fault of the settings.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.EmbeddingDim < 1 || s.EmbeddingDim > s.ProjectionDim {
+		errs = append(errs, fmt.Errorf("pifa_dim %d must lie between 1 and projection_dim %d", s.EmbeddingDim,
+			s.ProjectionDim))
+	}
+	if s.Holdout < 0 || s.Holdout >= 0.9 {
+		errs = append(errs, fmt.Errorf("holdout_edges %g must lie in [0, 0.9)", s.Holdout))
+	}
+	if s.MissingText != "" && !slices.Contains(MissingTexts, s.MissingText) {
+		errs = append(errs, fmt.Errorf("missing_text %q must be one of: %s", s.MissingText,
+			strings.Join(MissingTexts, ", ")))
+	}
+	_, profile := tfidf.ParseProfile(s.Profile)
+	_, weighting := pifa.ParseWeighting(s.Weighting)
+	_, features := pifa.ParseKind(s.LabelFeatures)
+	_, encoder := trainedKind(s.Encoder)
+	return errors.Join(append(errs, profile, weighting, features, encoder)...)
+}

@@ -1,0 +1,165 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/tfidf"
+	"giantstream/train"
+	"giantstream/train/objectives/linkpred"
+	"giantstream/train/objectives/trainer"
+	"giantstream/train/objectives/xmc"
+)
+
+// Inputs are what the stages before the training have made. Training changes none of them.
+type Inputs struct {
+	// Graph has the known edges: those that the evaluation hides are left out.
+	Graph      *train.Graph
+	Texts      *Texts
+	Vectorizer *tfidf.Model
+	Features   *Features // Ψ of every node's text
+	Projection *projection.Projection
+	Projected  *Projected // of every node's text
+	// Labels are the labels' PIFA features, normalized, n × Dim. Dim is the dimension of the
+	// embeddings of encoders that start from them.
+	Labels []float32
+	Dim    int
+	// Tree clusters the labels.
+	Tree *labeltree.Tree
+}
+
+// Err returns the first error of reading features or projections. A reader has nowhere to return
+// it, so that a stage that has read them asks for it before its result counts.
+func (in Inputs) Err() error { return errors.Join(in.Features.err(), in.Projected.err()) }
+
+// Training is what an encoder is trained from, and how.
+type Training struct {
+	Inputs
+	Settings  Settings
+	Resources Resources
+	Journal   Journal
+}
+
+// Part is a part of a training that has checkpoints of its own.
+type Part string
+
+// The parts of trainings.
+const (
+	Whole  Part = "encoder" // the encoder itself
+	NGrams Part = "n-grams" // the n-grams beside a transformer, trained before it
+)
+
+// Journal keeps what an interrupted training needs to resume.
+type Journal interface {
+	Checkpoints(ctx context.Context, p Part) (Checkpoints, error)
+	// PutReport keeps the report of a part that has ended, while the parts after it are trained.
+	PutReport(ctx context.Context, p Part, r *trainer.Report) error
+	// Report returns a report that was kept, nil if there is none that can be read.
+	Report(ctx context.Context, p Part) (*trainer.Report, error)
+}
+
+// Checkpoints keep the states of one part of a training.
+type Checkpoints interface {
+	// Due says after a step whether it is time for a checkpoint.
+	Due(step int64) bool
+	Save(ctx context.Context, state io.WriterTo) error
+	// Resume calls run with the states from the newest to the oldest until run finds one usable,
+	// and with nil if there is none: training from the start.
+	Resume(ctx context.Context, run func(state io.Reader) error) error
+}
+
+// NoJournal keeps nothing: a training that is interrupted starts again.
+type NoJournal struct{}
+
+// Checkpoints returns checkpoints that are never due.
+func (NoJournal) Checkpoints(context.Context, Part) (Checkpoints, error) { return noCheckpoints{}, nil }
+
+// PutReport does nothing.
+func (NoJournal) PutReport(context.Context, Part, *trainer.Report) error { return nil }
+
+// Report returns nil.
+func (NoJournal) Report(context.Context, Part) (*trainer.Report, error) { return nil, nil }
+
+type noCheckpoints struct{}
+
+func (noCheckpoints) Due(int64) bool                                            { return false }
+func (noCheckpoints) Save(context.Context, io.WriterTo) error                   { return nil }
+func (noCheckpoints) Resume(_ context.Context, run func(io.Reader) error) error { return run(nil) }
+
+// save keeps a state, unless it was trained on features that could not be read.
+func (t *Training) save(ctx context.Context, c Checkpoints, state io.WriterTo) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	return c.Save(ctx, state)
+}
+
+// Trained is an encoder and what its training left beside it.
+type Trained struct {
+	Encoder train.Encoder
+	// Metrics are the training's own report.
+	Metrics any
+	// Matcher predicts the clusters of neighbours, nil for encoders that have none.
+	Matcher *xmc.Matcher
+	// Curve has the loss over the steps, nil for trainings that record none.
+	Curve *trainer.Report
+}
+
+// Train trains an encoder of the given kind on the neighbourhoods of t.Graph.
+func Train(ctx context.Context, kind string, t Training) (*Trained, error) {
+	k, err := trainedKind(kind)
+	if err != nil {
+		return nil, err
+	}
+	trained, err := k.train(ctx, &t)
+	if err = errors.Join(err, t.Err()); err != nil {
+		return nil, err
+	}
+	return trained, t.order(ctx, trained)
+}
+
+// Network is an encoder's network before training.
+type Network struct {
+	train.Network
+	Encoder train.Encoder // shares the network's weights
+	// LinkPrediction are the options that suit the network where link prediction trains it.
+	LinkPrediction linkpred.Options
+	tokens         func() int64 // tokens that the network has taken, nil for networks without tokens
+}
+
+// NewNetwork returns an untrained network of the given kind, which starts from the texts alone.
+func NewNetwork(ctx context.Context, kind string, t Training) (*Network, error) {
+	k, err := trainedKind(kind)
+	if err != nil {
+		return nil, err
+	}
+	if k.network == nil {
+		return nil, fmt.Errorf("the encoder %s has no network; use %s", kind, KindList(Kind.HasNetwork))
+	}
+	return k.network(ctx, &t)
+}
+
+// Pretrained returns the model that training an encoder of the given kind starts from, as it came.
+func Pretrained(kind string, t Training) (train.Encoder, error) {
+	k, err := trainedKind(kind)
+	if err != nil {
+		return nil, err
+	}
+	if k.pretrained == nil {
+		return nil, fmt.Errorf("the encoder %s starts from no model", kind)
+	}
+	return k.pretrained(&t)
+}
+
+func trainedKind(name string) (Kind, error) {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name && k.train != nil })
+	if i < 0 {
+		return Kind{}, fmt.Errorf("unknown encoder %q; use %s", name, KindList(Kind.Trained))
+	}
+	return kinds[i], nil
+}

@@ -1,0 +1,229 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/sink/parquetio"
+	"giantstream/sink/rows"
+	"giantstream/train/generation/fit"
+	"giantstream/train/internal/graphtest"
+)
+
+// commits is a commit log of one shard in memory: row i was committed by
+// manifest seq[i].
+type commits struct {
+	row []rows.Row
+	seq []int64
+}
+
+func (c *commits) add(seq int64, r rows.Row) { c.row, c.seq = append(c.row, r), append(c.seq, seq) }
+
+// at returns the source at a manifest, or at the newest one.
+func (c *commits) at(_ context.Context, cut map[int]int64) (Source, error) {
+	if cut == nil {
+		cut = map[int]int64{0: slices.Max(c.seq)}
+	}
+	return commitsAt{c, cut}, nil
+}
+
+type commitsAt struct {
+	*commits
+	cut map[int]int64
+}
+
+func (c commitsAt) Cut() map[int]int64 { return maps.Clone(c.cut) }
+func (c commitsAt) Hash() string       { return fmt.Sprint(c.cut) }
+
+func (c commitsAt) Rows(context.Context) iter.Seq2[Row, error] {
+	newest := map[string]Row{}
+	for i, r := range c.row {
+		if c.seq[i] <= c.cut[0] {
+			newest[r.NodeID] = Row{Row: r, Seq: c.seq[i]}
+		}
+	}
+	return func(yield func(Row, error) bool) {
+		for _, id := range slices.Sorted(maps.Keys(newest)) {
+			if !yield(newest[id], nil) {
+				return
+			}
+		}
+	}
+}
+
+const topicCount = 8
+
+// grown commits 320 nodes of 8 topics with manifest 1, without the links to
+// what comes later, and 80 more and the rows that link to them with manifest
+// 2, which deletes node-0000 as well.
+func grown() *commits {
+	all := graphtest.Rows(400, topicCount)
+	log := &commits{}
+	known := func(r rows.Row, before string) rows.Row {
+		r.Labels = slices.DeleteFunc(slices.Clone(r.Labels), func(l string) bool { return l >= before })
+		return r
+	}
+	for _, r := range all[:320] {
+		log.add(1, known(r, "node-0320"))
+	}
+	for i, r := range all {
+		if i >= 320 || len(known(r, "node-0320").Labels) < len(r.Labels) {
+			log.add(2, r)
+		}
+	}
+	log.add(2, rows.Row{NodeID: "node-0000", Deleted: true, EventTime: 2})
+	return log
+}
+
+func builder(store sink.Store) *Builder {
+	s := fit.Settings{
+		Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16, Weighting: "sum",
+		LabelFeatures: "pifa",
+		LeafSize:      6, Branching: 3, // a tree of several levels, of which none halves the one above
+		Encoder: "linear", Seed: 1, Holdout: 0.05, EvalSeed: 1,
+	}
+	return &Builder{Store: store, Settings: s, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}}
+}
+
+func buildWith(t *testing.T, b *Builder, g int64, log *commits, cut map[int]int64) *Doc {
+	t.Helper()
+	src, err := log.at(t.Context(), cut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := b.Build(t.Context(), g, src, UntilReady)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestLabelsNewerThanTheGenerationFindTheirTopic(t *testing.T) {
+	store, log := &memstore.Store{}, grown()
+	doc := buildWith(t, builder(store), 1, log, map[int]int64{0: 1})
+	follow := func() *Live {
+		l, err := FollowTree(t.Context(), store, doc, log.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := follow()
+	tree := l.Graph.Tree()
+	last := tree.Levels() - 1
+	right, placed := 0, 0
+	for i := 320; i < 400; i++ {
+		n := l.position[fmt.Sprintf("node-%04d", i)]
+		leaf := tree.Cluster(last, int(n))
+		if leaf < 0 {
+			continue // no neighbour
+		}
+		placed++
+		same, members := 0, tree.Members(last, leaf)
+		for id, m := range l.position {
+			var k int
+			if _, err := fmt.Sscanf(id, "node-%d", &k); err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(members, m) && k%topicCount == i%topicCount {
+				same++
+			}
+		}
+		if 2*same > len(members) {
+			right++
+		}
+	}
+	if placed < 75 || right < placed*9/10 {
+		t.Errorf("of 80 new labels %d are in a leaf, %d of them with a majority of their topic", placed, right)
+	}
+	n, ok := l.position["node-0399"]
+	if !ok {
+		t.Fatal("a new node has no position")
+	}
+	for _, label := range l.Graph.Labels(n) {
+		if tree.Cluster(last, int(label)) < 0 {
+			t.Errorf("label %d of a new node is in no cluster", label)
+		}
+	}
+	if n := l.position["node-0000"]; tree.Cluster(0, int(n)) >= 0 {
+		t.Error("a deleted node is still a label")
+	}
+	if c := l.Changes; c.Rows != len(slices.DeleteFunc(slices.Clone(log.seq),
+		func(s int64) bool { return s == 1 })) || c.Added != placed || c.Removed != 1 {
+		t.Errorf("changes %+v; %d labels came, one left", c, placed)
+	}
+	again := follow()
+	if !reflect.DeepEqual(l.Outline(OutlineOptions{2, 4}), again.Outline(OutlineOptions{2, 4})) {
+		t.Error("following twice gave two trees")
+	}
+}
+
+func TestLabelsInNoClusterAreCounted(t *testing.T) {
+	store, log := &memstore.Store{}, grown()
+	g, err := Open(t.Context(), store, buildWith(t, builder(store), 1, log, map[int]int64{0: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := rows.Row{NodeID: "x", Text: "the topic1word2", Labels: []string{"node-0001", "node-0399", "nobody"}}
+	if err := g.Featurize(&row); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.UnknownLabels.Load(); n != 2 || !slices.Equal(row.TargetCounts[0], []int32{1}) {
+		t.Errorf("%d labels unknown, counts %v; want 2 and one counted", n, row.TargetCounts)
+	}
+	if g.Doc.Vectorizer.Features != g.Vectorizer.Dim() {
+		t.Errorf("generation.json has %d features, the vectorizer %d", g.Doc.Vectorizer.Features, g.Vectorizer.Dim())
+	}
+	known := g.NGrams.Unknown()
+	row.Text = "quixotic"
+	if err := g.Featurize(&row); err != nil {
+		t.Fatal(err)
+	}
+	if total, unknown := g.NGrams.Total(), g.NGrams.Unknown()-known; unknown < 8 || unknown >= total { // the word and most of its runs of letters
+		t.Errorf("%d n-grams of a new word unknown, of %d in all", unknown, total)
+	}
+}
+
+func TestAGenerationMapsTheClustersOfItsParent(t *testing.T) {
+	store, log := &memstore.Store{}, grown()
+	b := builder(store)
+	if doc := buildWith(t, b, 1, log, map[int]int64{0: 1}); doc.Mapping != nil {
+		t.Errorf("a generation without parent has the mapping %+v", doc.Mapping)
+	}
+	doc := buildWith(t, b, 2, log, nil)
+	m := doc.Mapping
+	if m == nil || m.Shared != 319 || m.New != 80 || m.Gone != 1 || m.UnknownLinks == 0 {
+		t.Fatalf("mapping %+v; want 319 labels shared, 80 new, 1 gone", m)
+	}
+	got := make([]int64, len(m.Levels))
+	columns := []parquetio.Column[flow]{
+		parquetio.Scalar("old_level", parquetio.Int32(), func(f *flow, v int32) { f.OldLevel = v }),
+		parquetio.Scalar("labels", parquetio.Int64(), func(f *flow, v int64) { f.Labels = v }),
+	}
+	for f, err := range parquetio.Get(t.Context(), store, doc.ref(mappingName),
+		func(sink.Object) (string, []parquetio.Column[flow], error) { return mappingFormat, columns, nil }) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[f.OldLevel] += f.Labels
+	}
+	for i, level := range m.Levels {
+		if got[i] != int64(level.Labels) || level.Labels < 300 {
+			t.Errorf("level %d: %d labels flow in the file, %d in the document", i, got[i], level.Labels)
+		}
+		if level.Matched <= 0 || level.Matched > 1 || math.IsNaN(level.AMI) || level.AMI < 0.2 || level.AMI > 1 {
+			t.Errorf("level %+v", level)
+		}
+	}
+}

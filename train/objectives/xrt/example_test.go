@@ -1,0 +1,26 @@
+package xrt_test
+
+import (
+	"context"
+
+	"giantstream/featurize/sparse"
+	"giantstream/train"
+	"giantstream/train/objectives/trainer"
+	"giantstream/train/objectives/xmc"
+	"giantstream/train/objectives/xrt"
+)
+
+// A network is trained on the neighbourhoods of a graph's nodes; afterwards it holds its best
+// weights.
+func ExampleTrain() {
+	fineTune := func(ctx context.Context, net train.Network, neighbours *sparse.Matrix, tree xmc.LabelTree,
+		instances []int32, validate trainer.Validate) (*xmc.Matcher, error) {
+		set := xrt.Set{Neighbours: neighbours, Tree: xmc.Finest(tree), Instances: instances}
+		r, err := xrt.Train(ctx, net, set, xrt.Options{Seed: 1}, trainer.Hooks{Validate: validate}, nil)
+		if err != nil {
+			return nil, err
+		}
+		return r.Matcher, nil
+	}
+	_ = fineTune
+}

@@ -1,0 +1,155 @@
+package xrt
+
+import (
+	"math"
+	"slices"
+
+	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
+	"giantstream/train/numeric"
+	"giantstream/train/numeric/simd"
+	"giantstream/train/objectives/trainer"
+)
+
+// links is the contrastive part of the objective: an instance and one of its neighbours, drawn at
+// random, must be nearer to each other than to the other pairs of the batch. It is the symmetric
+// in-batch softmax of CLIP (Radford et al., 2021) with pairs of linked nodes (InfoNCE, van den Oord
+// et al., 2018):
+//
+//	s_ab = ⟨z_a, y_b⟩/τ,  loss = −½ Σ_a (ln softmax_b(s_a·)_a + ln softmax_b(s_·a)_a)
+//
+// where z_a is instance a and y_a its partner. Clusters say which region of the graph a text
+// belongs to; links say which texts of the region. On sparse graphs, where a cluster's targets miss
+// most of what links say, this part teaches most of the links.
+type links struct {
+	weight, temperature float32
+	// skip marks nodes that are no partners: instances that are held out to validate.
+	skip []bool
+
+	// Of a part of a batch: the pairs' places in the part, their instances and partners.
+	slot                []int32
+	instances, partners []int32
+	// The directions of both ends, pairs × dim each, and the gradients with respect to them.
+	z, dz []float32
+	// pairs × pairs: the similarities, which become their gradient; and their transpose.
+	similarity, transposed []float32
+	masked                 []bool
+	loss                   []float64
+}
+
+// streamPartner and streamPartnerDrop are the streams of the partner of an instance in an epoch,
+// and of what the network drops of the partner.
+const (
+	streamPartner     = 'P'
+	streamPartnerDrop = 'Q'
+)
+
+// unlinked stands for the similarity of two nodes that are not to be pushed apart: its share of a
+// softmax is 0.
+const unlinked = -1e30
+
+func newLinks(o Options, set Set) *links {
+	if o.Links == 0 {
+		return nil
+	}
+	l := &links{weight: float32(o.Links), temperature: float32(o.Temperature)}
+	if len(set.HeldOut) > 0 {
+		l.skip = make([]bool, set.Neighbours.Rows)
+		for _, i := range set.HeldOut {
+			l.skip[i] = true
+		}
+	}
+	return l
+}
+
+// draw chooses a partner for each instance of a part and returns the partners. An instance all of
+// whose neighbours are held out has none.
+func (l *links) draw(o Options, at trainer.Place, part []int32, neighbours *sparse.Matrix) []int32 {
+	l.slot, l.instances, l.partners = l.slot[:0], l.instances[:0], l.partners[:0]
+	for k, i := range part {
+		row := neighbours.Row(int(i)).Index
+		r := numeric.NewRand(o.Seed, streamPartner, uint64(at.Epoch), uint64(i))
+		for range 4 { // one in twenty is held out, so that a second draw is rare
+			j := row[r.IntN(len(row))]
+			if l.skip == nil || !l.skip[j] {
+				l.slot = append(l.slot, int32(k))
+				l.instances, l.partners = append(l.instances, i), append(l.partners, j)
+				break
+			}
+		}
+	}
+	return l.partners
+}
+
+// run computes the loss of each pair and the gradient with respect to both ends' directions. z has
+// the directions of all instances of the part and then those of the partners; dz has room for the
+// same, and run adds to it.
+func (l *links) run(dim, part int, neighbours *sparse.Matrix, workers int, z, dz []float32) {
+	n := len(l.slot)
+	if n == 0 {
+		return
+	}
+	l.z, l.dz = grown(l.z, n*dim), grown(l.dz, n*dim)
+	for k, slot := range l.slot {
+		copy(l.z[k*dim:], z[int(slot)*dim:int(slot+1)*dim])
+	}
+	partners := z[part*dim : (part+n)*dim]
+	l.similarity, l.transposed = grown(l.similarity, n*n), grown(l.transposed, n*n)
+	clear(l.similarity)
+	numeric.Gemm(numeric.TransB, n, n, dim, l.z, partners, l.similarity)
+	l.gradient(neighbours, workers)
+
+	clear(l.dz)
+	numeric.Gemm(numeric.NoTrans, n, dim, n, l.similarity, partners, l.dz)
+	for k, slot := range l.slot {
+		numeric.Axpy(1, l.dz[k*dim:(k+1)*dim], dz[int(slot)*dim:int(slot+1)*dim])
+	}
+	numeric.Gemm(numeric.TransA, n, dim, n, l.similarity, l.z, dz[part*dim:(part+n)*dim])
+}
+
+// gradient turns similarities into the gradient of the loss with respect to them.
+func (l *links) gradient(neighbours *sparse.Matrix, workers int) {
+	n := len(l.slot)
+	l.masked = slices.Grow(l.masked[:0], n*n)[:n*n]
+	l.loss = slices.Grow(l.loss[:0], n)[:n]
+	scale := 1 / l.temperature
+	parallel.Each(n, 16, workers, func(_, _, lo, hi int) {
+		for a := lo; a < hi; a++ {
+			linked := neighbours.Row(int(l.instances[a])).Index
+			row, masked := l.similarity[a*n:(a+1)*n], l.masked[a*n:(a+1)*n]
+			for b, j := range l.partners {
+				row[b] *= scale
+				_, found := slices.BinarySearch(linked, j)
+				masked[b] = a != b && (found || j == l.instances[a] || l.instances[b] == l.instances[a])
+				if masked[b] {
+					row[b] = unlinked
+				}
+			}
+		}
+	})
+	parallel.Each(n, 16, workers, func(_, _, lo, hi int) {
+		for b := lo; b < hi; b++ {
+			column := l.transposed[b*n : (b+1)*n]
+			for a := range n {
+				column[a] = l.similarity[a*n+b]
+			}
+			simd.Softmax(column)
+		}
+	})
+	parallel.Each(n, 16, workers, func(_, _, lo, hi int) {
+		for a := lo; a < hi; a++ {
+			row := l.similarity[a*n : (a+1)*n]
+			simd.Softmax(row)
+			l.loss[a] = -0.5 * float64(l.weight) * (logOf(row[a]) + logOf(l.transposed[a*n+a]))
+			for b := range row {
+				row[b] = 0.5 * l.weight * scale * (row[b] + l.transposed[b*n+a])
+			}
+			row[a] -= l.weight * scale
+		}
+	})
+}
+
+// logOf is the logarithm of a share, bounded below: a share can round to 0.
+func logOf(share float32) float64 { return math.Log(max(float64(share), 1e-30)) }
+
+func grown(s []float32, n int) []float32 { return slices.Grow(s[:0], n)[:n] }

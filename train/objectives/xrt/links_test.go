@@ -1,0 +1,93 @@
+package xrt
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"giantstream/internal/graphdir"
+	"giantstream/train/internal/graphtest"
+	"giantstream/train/numeric"
+	"giantstream/train/objectives/trainer"
+)
+
+func randomUnit(r *numeric.Rand, n, dim int) []float32 {
+	z := make([]float32, n*dim)
+	for k := range n {
+		for i := range dim {
+			z[k*dim+i] = float32(r.Float64() - 0.5)
+		}
+		numeric.Normalize(z[k*dim : (k+1)*dim])
+	}
+	return z
+}
+
+// The gradient with respect to each number of both ends' directions is that of the loss.
+func TestLinksGradient(t *testing.T) {
+	const dim = 5
+	g := graphdir.Undirected(8, [][2]int32{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 5}})
+	l := newLinks(Options{Links: 0.8, Temperature: 0.3}, Set{Neighbours: g})
+	part := []int32{0, 1, 2, 3}
+	partners := l.draw(Options{Seed: 1}, trainer.Place{}, part, g)
+	if len(partners) != len(part) {
+		t.Fatalf("%d partners of %d instances", len(partners), len(part))
+	}
+	r := numeric.NewRand(7)
+	z := randomUnit(&r, 2*len(part), dim)
+	loss := func(z []float32) (sum float64) {
+		l.run(dim, len(part), g, 1, z, make([]float32, len(z)))
+		for _, x := range l.loss {
+			sum += x
+		}
+		return sum
+	}
+	dz := make([]float32, len(z))
+	l.run(dim, len(part), g, 1, z, dz)
+	for i := range z {
+		const h = 1e-2
+		up, down := slices.Clone(z), slices.Clone(z)
+		up[i] += h
+		down[i] -= h
+		want := (loss(up) - loss(down)) / (2 * h)
+		if math.Abs(want-float64(dz[i])) > 2e-3 {
+			t.Errorf("number %d: gradient %.5f, the loss says %.5f", i, dz[i], want)
+		}
+	}
+}
+
+// Partners are neighbours, never instances that are held out, and change from epoch to epoch.
+func TestPartnersAreNeighboursThatAreNotHeldOut(t *testing.T) {
+	g := graphtest.Topics(200, 2, 10, 1).Neighbours
+	held := []int32{3, 50, 77, 120}
+	l := newLinks(Options{Links: 1, Temperature: 0.1}, Set{Neighbours: g, HeldOut: held})
+	var part []int32
+	for i := range int32(200) {
+		if !slices.Contains(held, i) && len(g.Row(int(i)).Index) > 0 {
+			part = append(part, i)
+		}
+	}
+	var first []int32
+	for epoch := range 20 {
+		partners := l.draw(Options{Seed: 1}, trainer.Place{Epoch: epoch}, part, g)
+		for k, j := range partners {
+			if _, linked := slices.BinarySearch(g.Row(int(l.instances[k])).Index, j); !linked {
+				t.Fatalf("%d is a partner of %d and no neighbour", j, l.instances[k])
+			}
+			if slices.Contains(held, j) {
+				t.Fatalf("%d is held out and a partner", j)
+			}
+		}
+		if epoch == 0 {
+			first = slices.Clone(partners)
+		} else if slices.Equal(first, partners) {
+			t.Errorf("epoch %d has the partners of epoch 0", epoch)
+		}
+	}
+	// An instance all of whose neighbours are held out has no partner.
+	lonely := graphdir.Undirected(3, [][2]int32{{0, 1}})
+	l = newLinks(Options{Links: 1, Temperature: 0.1}, Set{Neighbours: lonely, HeldOut: []int32{1}})
+	if p := l.draw(Options{}, trainer.Place{}, []int32{0}, lonely); len(p) != 0 {
+		t.Errorf("partners %v of an instance whose only neighbour is held out", p)
+	}
+	l.run(4, 1, lonely, 1, make([]float32, 4), make([]float32, 4))
+}

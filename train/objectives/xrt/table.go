@@ -1,0 +1,176 @@
+package xrt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"giantstream/train"
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/wide"
+	"giantstream/train/numeric"
+	"giantstream/train/objectives/trainer"
+	"giantstream/train/objectives/xmc"
+)
+
+// Bag trains the encoder bag: a table of n-grams alone, by the options that measured best
+// for it. The report has the matcher's precision on the instances that the set holds out.
+type Bag struct {
+	Set
+	// Features is Ψ of every node's text. Projection and Weights are the linear solution
+	// (Rank×Dim, package linear) to start from.
+	Features   bag.Features
+	Projection train.Projection
+	Weights    []float32
+	Dim        int
+
+	// The zero value of each of these stands for its default.
+
+	// Name is the name of the stage that progress shows; "" means "bag".
+	Name string
+
+	// Epochs is how often training goes through the instances; 0 means 10.
+	Epochs int
+	// Batch is the number of instances per step; 0 means 256.
+	Batch int
+	// MaxRows bounds the table: the n-grams in most texts have vectors, the
+	// others count for nothing; 0 means 65,536 (64 MiB at 256 dimensions).
+	MaxRows int
+	// Patience is how many epochs without a better validation score end the training; 0
+	// means 3.
+	Patience int
+	Schedule Schedule
+	// Links is the weight of the contrastive part (Options.Links).
+	Links float64
+	Seed  uint64
+	// Workers is the number of goroutines, 0 for one per CPU. It does not
+	// change the result.
+	Workers int
+}
+
+// BagReport says how the training of a bag went.
+type BagReport struct {
+	Instances int `json:"instances"`
+	HeldOut   int `json:"held_out"`
+	// Rows is the number of n-grams that have a vector.
+	Rows int `json:"rows"`
+	// Level is D, the level whose training gave the embeddings; with the
+	// joint schedule the finest.
+	Level int `json:"level"`
+	// Best is the epoch (from 1) whose weights were kept; 0 is the start.
+	Best   int        `json:"best_epoch"`
+	Epochs []BagEpoch `json:"epochs"`
+	// Levels are the matcher's precision and recall on held-out instances.
+	Levels []xmc.LevelMetrics `json:"levels"`
+	// Resumed is the step that training was resumed after, 0 if from the start.
+	Resumed int64 `json:"resumed_step,omitempty"`
+}
+
+// BagEpoch is one pass over the instances.
+type BagEpoch struct {
+	// Levels is how many levels took part.
+	Levels int `json:"levels"`
+	// Loss is the mean training loss (not comparable between schedules).
+	Loss float64 `json:"loss"`
+	// HeldOutAUC is the validation score: how surely held-out instances are nearer to their
+	// neighbours than to nodes drawn by degree; 0 when none are held out.
+	HeldOutAUC float64 `json:"held_out_auc,omitempty"`
+}
+
+// Train trains a bag. progress counts instances; it may be nil.
+func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Progress) (*bag.Model, *xmc.Matcher,
+	BagReport, error) {
+	fail := func(err error) (*bag.Model, *xmc.Matcher, BagReport, error) { return nil, nil, BagReport{}, err }
+	if rows, _ := b.Features.Size(); rows != b.Neighbours.Rows {
+		return fail(fmt.Errorf("bag: %d rows of features, %d of neighbours", rows, b.Neighbours.Rows))
+	}
+	if b.Weights == nil {
+		return fail(errors.New("bag: a linear solution to start from is missing"))
+	}
+	table, err := bag.Start(b.Features, b.Projection, b.Weights, b.Dim, cmp.Or(b.MaxRows, 1<<16), b.Workers)
+	if err != nil {
+		return fail(err)
+	}
+	net, err := bag.NewNetwork(b.Features, table, bag.NetworkOptions{Coarse: true, Workers: b.Workers})
+	if err != nil {
+		return fail(err)
+	}
+	set := b.Set
+	set.Stream = streamBagOrder
+	r, err := Train(ctx, net, set, Options{
+		Name: cmp.Or(b.Name, "bag"), Schedule: b.Schedule, Epochs: float64(cmp.Or(b.Epochs, 10)),
+		Batch: cmp.Or(b.Batch, 256),
+		Rate:  0.01, HeadRate: 0.001, NoWarmup: true, Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
+		Start: LabelMeans, NoBias: true, Weights: OverSet, SumGradients: true, DropByEpoch: true, Links: b.Links,
+		Patience: cmp.Or(b.Patience, 3), Seed: b.Seed, Workers: b.Workers,
+	}, hooks, progress)
+	if err != nil {
+		return fail(fmt.Errorf("bag: %w", err))
+	}
+	report, err := b.report(r, net)
+	report.Rows = len(table.Features())
+	return table, r.Matcher, report, err
+}
+
+const streamBagOrder = 3
+
+// report returns the report of a bag in the words of its epochs.
+func (b Bag) report(r *Result, net train.Network) (BagReport, error) {
+	skipped := b.Tree.Levels() - len(r.Matcher.Weights) // first levels of a single cluster
+	out := BagReport{
+		Instances: len(b.Instances), HeldOut: len(b.HeldOut), Level: max(0, r.Report.Level-skipped),
+		Resumed: r.Report.Resumed,
+	}
+	if r.Report.Level < 0 && b.Schedule == Joint {
+		out.Level = len(r.Matcher.Weights) - 1 // the start is of all levels
+	}
+	for k, e := range r.Report.Epochs {
+		score, _ := r.Report.ScoreAt(e.Step)
+		out.Epochs = append(out.Epochs, BagEpoch{Levels: e.Level - skipped + 1, Loss: e.Loss, HeldOutAUC: score})
+		if e.Step == r.Report.Step {
+			out.Best = k + 1
+		}
+	}
+	z := make([]float32, len(b.HeldOut)*b.Dim)
+	if err := net.Forward(b.HeldOut, nil, z); err != nil {
+		return out, fmt.Errorf("bag: %w", err)
+	}
+	for k := range b.HeldOut {
+		numeric.Normalize(z[k*b.Dim : (k+1)*b.Dim])
+	}
+	out.Levels = r.Matcher.Evaluate(z, b.HeldOut)
+	return out, nil
+}
+
+// BesideTable returns the options with heads that start and score as suits a table of n-grams
+// in training: at the mean of their instances, and surer of themselves than beside a network
+// alone. Both parts then learn more of the links (docs/MEASUREMENTS.md).
+func (o Options) BesideTable() Options {
+	o.Start, o.Heads.Scale = Centroid, 5
+	return o
+}
+
+// trainedLength is how long the table's part of h is on average once it has been
+// trained alone, where the network's part is 1 long: the table knows the links, the network
+// does not yet (docs/MEASUREMENTS.md).
+const trainedLength = 2
+
+// TrainTable trains a table of n-grams alone, up to ten epochs, and scales it for its place
+// beside a network (package wide). x is Ψ of the texts, links the weight of the contrastive part. A
+// run that resumes needs a table of the same n-grams; their vectors are in the state.
+func TrainTable(ctx context.Context, table *bag.Model, x bag.Features, set Set, links float64, seed uint64,
+	workers int, hooks trainer.Hooks, progress train.Progress) (trainer.Report, error) {
+	net, err := bag.NewNetwork(x, table, bag.NetworkOptions{Workers: workers})
+	if err != nil {
+		return trainer.Report{}, err
+	}
+	o := Options{Name: "n-grams", Epochs: 10, Batch: 256, Patience: 3, Rate: 0.01, Links: links, Seed: seed,
+		Workers: workers}
+	r, err := Train(ctx, net, set, o.BesideTable(), hooks, progress)
+	if err != nil {
+		return trainer.Report{}, fmt.Errorf("n-grams: %w", err)
+	}
+	wide.Scale(table, x, trainedLength, workers)
+	return r.Report, nil
+}
