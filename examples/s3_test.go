@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/freeport"
 	"giantstream/sink"
 	"giantstream/sink/dirstore"
 	"giantstream/sink/s3store"
@@ -26,12 +26,8 @@ const bucket = "giantstream"
 // environment.
 func serveS3(t *testing.T) sink.Store {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeport.Addr(t.Context())
 	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{

@@ -21,6 +21,7 @@ import (
 	"giantstream/cmd/internal/trace"
 	"giantstream/ingest"
 	"giantstream/ingest/client"
+	"giantstream/internal/freeport"
 	"giantstream/sink/s3store"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
@@ -73,7 +74,7 @@ func startS3(t *testing.T) (addr string) {
 
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	addr, err := faults.FreeAddr(t.Context())
+	addr, err := freeport.Addr(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
 
+	"giantstream/internal/freeport"
 	"giantstream/sink"
 	"giantstream/sink/s3store"
 	"giantstream/sink/storetest"
@@ -64,12 +65,7 @@ func startServer() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // to learn a free port
-	if err != nil {
-		return nil, err
-	}
-	endpoint = listener.Addr().String()
-	if err := listener.Close(); err != nil {
+	if endpoint, err = freeport.Addr(context.Background()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -121,12 +121,3 @@ type listener struct {
 }
 
 func (l listener) Addr() net.Addr { return l.advertised }
-
-// FreeAddr returns a loopback address without a listener at the moment.
-func FreeAddr(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}

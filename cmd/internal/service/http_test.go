@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"giantstream/config"
+	"giantstream/internal/freeport"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
@@ -59,12 +59,8 @@ func sum(t *testing.T, text, name, labels string) (total float64, found bool) {
 
 func listen(t *testing.T) func(*config.Config) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeport.Addr(t.Context())
 	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return func(c *config.Config) { c.HTTP.Listen = addr }
