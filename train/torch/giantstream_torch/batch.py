@@ -47,6 +47,13 @@ class Batch:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    def __reduce__(self) -> Any:
+        # Arrow would pickle all of the buffers that a slice is of.
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.table.schema) as stream:
+            stream.write_table(self.table)
+        return _unpickled, (self.epoch, self.number, self.size, sink.getvalue().to_pybytes())
+
     def texts(self, column: str = "text") -> list[str]:
         """A column of strings, "" for null."""
         return [text or "" for text in self.table[column].to_pylist()]
@@ -93,3 +100,8 @@ def _numpy(array: Any) -> Any:
 def _tensor(array: Any, dtype: Any) -> Tensor:
     """A tensor with memory of its own: Arrow's is read-only."""
     return torch.from_numpy(np.array(array, dtype=dtype))
+
+
+def _unpickled(epoch: int, number: int, size: int, table: bytes) -> Batch:
+    with pa.ipc.open_stream(table) as stream:
+        return Batch(epoch, number, size, stream.read_all())

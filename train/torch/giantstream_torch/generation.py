@@ -52,8 +52,7 @@ class Generation:
         self._filesystem = filesystem
         self._opened_by = -1
         self._document = self._read_document()
-        self._parts = [self._part(entry) for entry in self.document.get("dataset") or []]
-        self._parts.sort(key=lambda part: part.path)
+        self._parts = self._listed_parts()
         with ThreadPoolExecutor(8) as pool:
             self._footers = list(pool.map(self._read_footer, self._parts))
         groups = [(p, g) for p, footer in enumerate(self._footers) for g in range(footer.num_row_groups)]
@@ -136,7 +135,7 @@ class Generation:
                 return file.read_row_group(local, columns=list(columns), use_threads=False)
             except FileNotFoundError as e:
                 raise self._missing(part.path) from e
-            except (OSError, pa.ArrowException) as e:
+            except (OSError, ValueError, pa.ArrowException) as e:
                 if attempt == _ATTEMPTS - 1:
                     raise DamagedObject(
                         f"row group {local} of {part.path} cannot be read after {_ATTEMPTS} attempts: {e}; "
@@ -219,9 +218,17 @@ class Generation:
         except FileNotFoundError as e:
             raise MissingObject(f"{path} is missing; name a folder generations/<number> of a store") from e
 
-    def _part(self, entry: dict[str, Any]) -> Part:
-        path = f"{self._root}/dataset/{entry['key'].rsplit('/', 1)[1]}"
-        return Part(path, entry["shard"], entry["rows"], entry["bytes"], entry["crc32c"])
+    def _listed_parts(self) -> list[Part]:
+        try:
+            parts = [
+                Part(f"{self._root}/{_below(e['key'])}", int(e["shard"]), int(e["rows"]), int(e["bytes"]), int(e["crc32c"]))
+                for e in self.document.get("dataset") or []
+            ]
+        except (ValueError, KeyError, TypeError, IndexError) as e:
+            raise DamagedObject(f"generation.json does not describe its training set: {e!r}; {_DAMAGE}") from e
+        if not parts:
+            raise DatasetError(f"generation {self.number} has no training set: no node had a neighbour to learn from")
+        return sorted(parts, key=lambda part: part.path)
 
     def _read_footer(self, part: Part) -> pq.FileMetaData:
         try:
@@ -232,7 +239,7 @@ class Generation:
             footer = pq.read_metadata(file)
         except FileNotFoundError as e:
             raise self._missing(part.path) from e
-        except (OSError, pa.ArrowException) as e:
+        except (OSError, ValueError, pa.ArrowException) as e:
             raise DamagedObject(f"the footer of {part.path} cannot be read: {e}; {_DAMAGE}") from e
         name = (footer.metadata or {}).get(b"giantstream.format", b"rows/1").decode()
         if name != "rows/1":
@@ -245,3 +252,8 @@ class Generation:
         return MissingObject(
             f"{path} is missing; generations older than the newest few are pruned: choose a newer one, or {_DAMAGE}"
         )
+
+
+def _below(key: str) -> str:
+    """An object's key below its generation: dataset/part-00000.parquet."""
+    return "/".join(key.split("/")[-2:])

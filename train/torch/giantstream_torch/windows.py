@@ -81,9 +81,9 @@ class Stream:
         pieces = []
         while rows > 0:
             if self._table is None or self._used == self._table.num_rows:
-                self._table = None  # before the wait, so that its memory is free
-                self._table, self._used = self._loading.popleft().result(), 0
+                self._table = None  # free before the next one is asked for
                 self._schedule()
+                self._table, self._used = self._loading.popleft().result(), 0
             piece = self._table.slice(self._used, rows)
             self._used += piece.num_rows
             rows -= piece.num_rows
@@ -91,8 +91,8 @@ class Stream:
         return pieces
 
     def _schedule(self) -> None:
-        current = self._table is not None
-        while len(self._loading) + current < 1 + self._ahead:
+        """Asks for windows until as many are there as may be; called while none is dealt out."""
+        while len(self._loading) < 1 + self._ahead:
             window = next(self._windows, None)
             if window is None:
                 return
