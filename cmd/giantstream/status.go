@@ -57,6 +57,8 @@ type shardStatus struct {
 	Lost []service.Lost `json:"lost,omitempty"`
 	// Checkpoint is the newest copy of the shard's state, nil for none.
 	Checkpoint *stateCheckpoint `json:"checkpoint,omitempty"`
+	// Damage says what of the commit log is damaged. The newest manifest is unknown then.
+	Damage string `json:"damage,omitempty"`
 
 	broker map[string]int64 // Next as the brokers count
 }
@@ -96,6 +98,9 @@ func (st *pipelineStatus) look(ctx context.Context, store sink.Store) (err error
 		return err
 	}
 	for _, s := range st.Shards {
+		if s.Damage != "" {
+			continue
+		}
 		missing, err := commitlog.Missing(ctx, store, s.Shard, s.Seq, lookRows)
 		if err != nil {
 			return err
@@ -147,6 +152,9 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 			return nil, err
 		}
 		m, err := commitlog.Head(ctx, store, p)
+		if errors.Is(err, commitlog.ErrDamaged) {
+			s.Damage, err = err.Error(), nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -240,6 +248,9 @@ func (st *pipelineStatus) print(out io.Writer) error {
 		fmt.Fprintf(out, "LOST: %s\n", l)
 	}
 	for _, s := range st.Shards {
+		if s.Damage != "" {
+			fmt.Fprintf(out, "DAMAGED: %s\n", s.Damage)
+		}
 		for _, l := range s.Lost {
 			fmt.Fprintf(out, "LOST: %s\n", l)
 		}
