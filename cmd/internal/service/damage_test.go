@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
