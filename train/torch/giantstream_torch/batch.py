@@ -10,6 +10,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from .errors import DatasetError
+
 
 @dataclass(frozen=True)
 class Features:
@@ -87,7 +89,7 @@ def _list(column: Any) -> tuple[Any, Any]:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if column.null_count:
-        raise ValueError("a list is null; giantstream writes no such row")
+        raise DatasetError("a list is null, which giantstream writes nowhere; read the training set as it was written")
     offsets = _numpy(column.offsets) if len(column) else np.zeros(1, dtype=np.int64)
     # flatten() leaves out what a slice leaves out; offsets count from the array's own start.
     return column.flatten(), offsets - offsets[0]
