@@ -90,8 +90,8 @@ func (b *Broker) CheckSpace() error {
 		return nil //nolint:nilerr // not every file system says how much is free
 	}
 	return fmt.Errorf("%w: %s has %d MiB free, and the broker needs %d MiB to go on; free space, or move the "+
-		"directory and set kafka.data_dir, then start again: what was acknowledged is kept", ErrDiskFull, b.dir, free>>20,
-		reserveBytes>>20)
+		"directory and set kafka.data_dir, then start again: what was acknowledged is kept", ErrDiskFull, b.dir,
+		free>>20, reserveBytes>>20)
 }
 
 func freeSpace(dir string) (uint64, error) {

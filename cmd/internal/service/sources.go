@@ -235,8 +235,8 @@ func auditLost(ctx context.Context, a *audit.Audit, key string) error {
 	a.Claim(key)
 	named, ok := lostByKey(key)
 	if !ok {
-		return a.Found(ctx, audit.Finding{Kind: audit.Orphan, Object: key, What: "no worker writes objects of such a name"},
-			"", nil)
+		return a.Found(ctx, audit.Finding{Kind: audit.Orphan, Object: key,
+			What: "no worker writes objects of such a name"}, "", nil)
 	}
 	return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),
 		Lost: "when the loss was noticed"}, "write the object again from its name", func(ctx context.Context) error {
