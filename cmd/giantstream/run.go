@@ -203,9 +203,9 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 // closing closes the service and keeps the first error.
 func closing(s *service.Service, err error) error {
 	if closeErr := s.Close(); err == nil {
-		return closeErr
+		err = closeErr
 	}
-	return err
+	return s.Explain(err)
 }
 
 func (a *app) backfill() *cobra.Command {

@@ -17,7 +17,9 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
+	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/audit"
 	"giantstream/sink/memstore"
@@ -65,6 +67,7 @@ func newPipeline(t *testing.T) *pipeline {
 	cfg.Window.Changes, cfg.Window.Time = 1, 50*time.Millisecond
 	cfg.Evaluate.HoldoutEdges, cfg.Train.Encoder = 0, "linear"
 	cfg.Refresh.MinChanges = 1e9 // generations are made when the test wants them
+	cfg.Ingest.Repartition = true
 	p := &pipeline{cfg: cfg, store: &memstore.Store{}}
 	p.run(t, func(s *service.Service) {
 		p.send(t, s, 1)
@@ -84,6 +87,15 @@ func newPipeline(t *testing.T) *pipeline {
 			t.Fatalf("shard %d: %d blocks merged (%v)", shard, merged, err)
 		}
 	}
+	identity, err := commitlog.LoadIdentity(t.Context(), p.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := seal.JSON(map[string]string{"id": identity.ID}) // as if its first release had written format 1
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, p.store, "pipeline-id", id)
 	return p
 }
 
@@ -275,7 +287,7 @@ func everyFlip(t *testing.T, p *pipeline) {
 
 // expendable are objects that nobody misses: without them they are made again, or nothing says that they were.
 func expendable(store sink.Store, key string) bool {
-	return key == stampKey || strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
+	return key == stampKey || key == "pipeline-id" || strings.HasPrefix(key, "sources/") || strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
 		strings.Contains(key, "/compacted/") && strings.HasSuffix(key, ".json") ||
 		strings.Contains(key, "/state/checkpoints/") || strings.HasSuffix(key, "/generation.json")
 }
@@ -448,7 +460,7 @@ func rewritten(t *testing.T, p *pipeline) {
 }
 
 func against(t *testing.T, p *pipeline) {
-	topics := []string{p.cfg.Kafka.Topics.Nodes, p.cfg.Kafka.Topics.Edges}
+	topics := []string{wiring.TopicsOf(&p.cfg).Nodes, wiring.TopicsOf(&p.cfg).Edges}
 	log := slog.New(slog.DiscardHandler)
 	d, err := Against(t.Context(), &p.cfg, p.store, topics, nil, log)
 	if err != nil {
