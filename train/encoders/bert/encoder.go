@@ -54,10 +54,11 @@ type Encoder struct {
 	tokenizer *wordpiece.Tokenizer
 	options   Options
 	rotation  []float32 // R, Dim×Dim, row-major; nil for none
-	// batch is the size of a batch in tokens.
-	batch   int
-	memory  *memory
-	cleanup runtime.Cleanup
+	// batch is the size of a batch in tokens. Texts too few to fill share batches are cut into that
+	// many smaller ones.
+	batch, share int
+	memory       *memory
+	cleanup      runtime.Cleanup
 }
 
 var _ train.Encoder = (*Encoder)(nil)
@@ -116,12 +117,13 @@ func New(m *Model, t *wordpiece.Tokenizer, o Options) (*Encoder, error) {
 		return nil, fmt.Errorf("bert: unknown pooling %d", o.Pooling)
 	}
 	o.Workers = parallel.Workers(o.Workers)
+	share := o.Workers // a batch for each core
 	if _, ok := m.backend.(compute.Batcher); ok {
-		o.Workers = min(o.Workers, deviceBatches)
+		o.Workers, share = min(o.Workers, deviceBatches), 1
 	}
 	e := &Encoder{model: m, tokenizer: t, options: o,
-		batch:  max(compute.BatchTokens(m.backend, deviceBatches*m.config.encodingBytes(), batchTokens), o.MaxTokens),
-		memory: &memory{model: m, slots: make(chan *Workspace, o.Workers)}}
+		batch: max(compute.BatchTokens(m.backend, deviceBatches*m.config.encodingBytes(), batchTokens), o.MaxTokens),
+		share: share, memory: &memory{model: m, slots: make(chan *Workspace, o.Workers)}}
 	for range o.Workers {
 		e.memory.slots <- nil
 	}
@@ -191,7 +193,7 @@ func (e *Encoder) tokens(texts []string, old compute.Batch) compute.Batch {
 
 // encode computes batches side by side.
 func (e *Encoder) encode(all compute.Batch, out []float32) error {
-	ends := pack(all.Start, min(e.batch, all.Rows()/e.options.Workers+1))
+	ends := pack(all.Start, min(e.batch, all.Rows()/e.share+1))
 	errs := make([]error, len(ends))
 	parallel.Each(len(ends), 1, e.options.Workers, func(_, _, i, _ int) {
 		first := 0

@@ -161,6 +161,9 @@ func (s *saver) norm(name string, n *compute.Norm) {
 // linear writes the layers that stand side by side in l, out × in each.
 func (s *saver) linear(l *compute.Linear, names ...string) {
 	weight, bias := s.read(l.Weight), s.read(l.Bias)
+	if s.err != nil {
+		return
+	}
 	out := l.Out / len(names)
 	for n, name := range names {
 		w := make([]float32, l.In*out)

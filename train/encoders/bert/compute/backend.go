@@ -83,7 +83,8 @@ const (
 // fail remembers its first failure and returns it from Read. An operation may return before it is
 // done, as long as operations take effect in the order of the calls. Only Read waits.
 type Backend interface {
-	// New makes a buffer of n numbers, to be written before it is read.
+	// New makes a buffer of n numbers, to be written before it is read. It has this length even
+	// where the backend has no memory for it, which is a failure.
 	New(n int) Buffer
 	// Upload makes a buffer of the given numbers, which it may keep.
 	Upload(data []float32) Buffer
