@@ -24,7 +24,7 @@ type DeviceOptions struct {
 var (
 	// ErrMemory: the buffers of a Device would take more than its memory.
 	ErrMemory = errors.New("emulated device: out of memory")
-	// ErrLost: the operation that DeviceOptions name has come.
+	// ErrLost: Lose was called, or the operation that DeviceOptions name has come.
 	ErrLost = errors.New("emulated device: the device is lost")
 )
 
@@ -104,6 +104,15 @@ func (d *Device) Close() error {
 	d.mu.Unlock()
 	<-d.done
 	return nil
+}
+
+// Lose loses the device now.
+func (d *Device) Lose() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failed == nil {
+		d.failed = ErrLost
+	}
 }
 
 // Usage returns what was asked of the device so far.
