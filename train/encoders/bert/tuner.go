@@ -139,7 +139,7 @@ func (t *Tuner) Close() error {
 	if t.closed {
 		return nil
 	}
-	t.closed = true
+	t.closed, t.ready = true, false
 	for i, g := range t.gradients {
 		compute.Free(t.backend, *g.buffer, t.means[i], t.squares[i])
 	}
@@ -148,7 +148,8 @@ func (t *Tuner) Close() error {
 	for _, a := range t.kept {
 		compute.Free(t.backend, a.buffers()...)
 	}
-	t.kept = nil
+	// A backend that frees by garbage collection finds nothing of it here.
+	t.gradients, t.means, t.squares, t.norms, t.pass, t.kept = nil, nil, nil, nil, nil, nil
 	return nil
 }
 
