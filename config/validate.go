@@ -275,7 +275,8 @@ func (v *validator) train(t *Train) {
 	v.atLeast("train.bert.ngrams", t.BERT.NGrams, 0)
 	v.atLeast("train.epochs", t.Epochs, 0)
 	v.atLeast("train.threads", t.Threads, 0)
-	v.check(deviceName.MatchString(t.Device), "train.device", "must be cpu, cuda or cuda:N, N the number of a GPU from 0")
+	v.check(deviceName.MatchString(t.Device), "train.device",
+		"must be cpu, cuda or cuda:N, N the number of a GPU from 0")
 	v.check(t.GPUMemory == 0 || t.Device != CPU, "train.gpu_memory", "has no effect with device: cpu")
 	v.check(t.GPUMemory == 0 || t.GPUMemory >= 256*MiB, "train.gpu_memory",
 		"must be at least 256MiB, or 0 for all, got %v", t.GPUMemory)

@@ -240,7 +240,8 @@ func (s *Service) refresh(ctx context.Context,
 	defer s.metrics.building.Set(0)
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	store := held.Store()
-	doc, err := wiring.NewBuilder(s.cfg, store, s.device, s.progress, s.log).BuildNext(ctx, s.cut, generation.UntilReady)
+	builder := wiring.NewBuilder(s.cfg, store, s.device, s.progress, s.log)
+	doc, err := builder.BuildNext(ctx, s.cut, generation.UntilReady)
 	if err != nil {
 		return false, err
 	}
