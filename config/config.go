@@ -221,9 +221,14 @@ type Train struct {
 	Epochs          int           `yaml:"epochs"`  // 0: the encoder's default
 	Seed            uint64        `yaml:"seed"`
 	Threads         int           `yaml:"threads"` // 0: all cores
+	Device          string        `yaml:"device"`  // of transformers: cpu, cuda, cuda:N
+	GPUMemory       Size          `yaml:"gpu_memory"`
 	CheckpointEvery time.Duration `yaml:"checkpoint_every"`
 	BERT            BERT          `yaml:"bert"`
 }
+
+// CPU is the Device that needs no driver.
+const CPU = "cpu"
 
 // BERT is the model that the encoder bert starts from.
 type BERT struct {

@@ -153,7 +153,7 @@ func checkSink(t *testing.T, r *faultRun, want map[string]rows.Row) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := generation.Open(t.Context(), r.store, doc)
+	g, err := generation.Open(t.Context(), r.store, doc, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
 	"giantstream/train"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	Log    *slog.Logger
 	// Roles of this process; none means all.
 	Roles Roles
+	// Device runs transformers, nil for the CPU. It stays open until the service is closed.
+	Device compute.Backend
 	// Progress shows long work; nil shows nothing.
 	Progress train.Progress
 	// AcceptLoss names input topics of which losses are accepted: that they are not the topics that
@@ -54,6 +57,7 @@ type Service struct {
 	id       commitlog.Identity
 	log      *slog.Logger
 	roles    Roles
+	device   compute.Backend
 	progress train.Progress
 
 	broker    *broker.Broker
@@ -105,8 +109,8 @@ type Service struct {
 // and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
-		progress: train.OrDiscard(o.Progress),
-		failed:   make(chan struct{}), metrics: newMetrics()}
+		device: o.Device, progress: train.OrDiscard(o.Progress),
+		failed: make(chan struct{}), metrics: newMetrics()}
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.metrics.registry.MustRegister(shardCollector{&s.watches})
 	s.topics = wiring.TopicsOf(o.Config)
