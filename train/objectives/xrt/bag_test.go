@@ -243,13 +243,6 @@ func TestBagChecksItsData(t *testing.T) {
 	}
 }
 
-// ownTopics is a tree of one level; its clusters are the topics of graphtest.Topics.
-type ownTopics int
-
-func (ownTopics) Levels() int                  { return 1 }
-func (n ownTopics) Clusters(int) int           { return int(n) }
-func (n ownTopics) Cluster(_, label int) int32 { return int32(label % int(n)) }
-
 // BenchmarkBag measures whole epochs, validation included.
 func BenchmarkBag(b *testing.B) {
 	d, pairs := bagOf(b, graphtest.Topics(4000, 8, 10, 1))
