@@ -237,7 +237,7 @@ type BERT struct {
 	MaxTokens    int     `yaml:"max_tokens"`     // where texts are cut
 	Dropout      float64 `yaml:"dropout"`        // share of hidden states and attention, in training
 	DropTokens   float64 `yaml:"drop_tokens"`    // share of a text's tokens left out, in training
-	NGrams       int     `yaml:"ngrams"`         // that have a vector beside the model, 0 for none
+	NGrams       int     `yaml:"ngrams"`         // that have a vector beside the model, 0 for the model alone
 	CoarseToFine bool    `yaml:"coarse_to_fine"` // level by level, not all at once
 }
 

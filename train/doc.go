@@ -6,6 +6,6 @@
 //
 //	generation   the life of a generation: data set, fit, evaluation, heads, documents
 //	objectives   what an encoder learns (neighbourhoods, links) and the one trainer
-//	encoders     text to embedding: bag, linear, wide, bert; how they are stored
+//	encoders     text to embedding: hybrid, bag, linear, bert; how they are stored
 //	numeric      vectors, matrices, random numbers, optimizers, SIMD kernels
 package train

@@ -3,7 +3,7 @@
 //
 //	config.json        kind, dimensions, seed, metrics, checksum of the other
 //	model.safetensors  the trained numbers
-//	bert/              the model directory of a BERT; n-grams beside it are in the file above
+//	bert/              the model directory of a BERT; what stands beside it is in the file above
 //
 // The vectorizer and the projection that an encoder was trained on are artifacts of the generation.
 // The caller passes them to Load, which refuses them if their sizes are not those of the training.

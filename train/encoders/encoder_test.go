@@ -3,7 +3,6 @@ package encoders
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +23,6 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
-	"giantstream/train/encoders/wide"
 	"giantstream/train/numeric"
 	"giantstream/train/objectives/xmc"
 )
@@ -212,23 +210,7 @@ func TestRotatedEncodersComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside, err := bert.Open(os.DirFS("bert/testdata/tiny"), cpu.New(), bert.Options{Pooling: compute.Mean, MaxTokens: 12})
-	if err != nil {
-		t.Fatal(err)
-	}
-	vectors := make([]float32, 2*deep.Dim())
-	for i := range vectors {
-		vectors[i] = float32(i%7) - 3
-	}
-	table, err := bag.NewModel([]int32{0, 3}, vectors, 10, deep.Dim())
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined, err := wide.New(beside, letters{}, table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, e := range append(encoders(t)[1:3], deep, joined) {
+	for i, e := range append(encoders(t)[1:3], deep) {
 		want := encode(t, e)
 		axes, err := numeric.PrincipalAxes(want, e.Dim())
 		if err != nil {
@@ -256,90 +238,70 @@ func TestRotatedEncodersComeBack(t *testing.T) {
 	}
 }
 
-// checkJoined joins an encoder to views of the text, stores it and loads it again.
-func checkJoined(t *testing.T, e train.Encoder) {
-	t.Helper()
-	views := hybrid.Views{Vectorizer: letters{}, Projection: firstFour{}, Encoder: e,
-		Solution: []float32{1, 2, 3, 4, -1, 0, 0, 1}, TextWeight: 0.7}
+// A BERT beside n-grams and the text is stored with all of them.
+func TestBERTWithNGramsComesBack(t *testing.T) {
+	model, err := bert.Open(os.DirFS("bert/testdata/tiny"), cpu.New(),
+		bert.Options{Pooling: compute.Mean, MaxTokens: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	views := encoders(t)[3].(*hybrid.Encoder).Views()
+	views.Model = model
 	sample := make([]float32, len(texts)*views.Len())
 	if err := views.Of(texts, sample); err != nil {
 		t.Fatal(err)
 	}
-	join, err := hybrid.Join(sample, views.Len(), e.Dim())
+	join, err := hybrid.Join(sample, views.Len(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := hybrid.New(views, join, e.Dim())
+	e, err := hybrid.New(views, join, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := new(memstore.Store)
-	meta := Meta{Vectorizer: letters{}, Projection: firstFour{}}
-	if _, err := Save(t.Context(), store, "e", h, meta); err != nil {
+	if _, err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}}); err != nil {
 		t.Fatal(err)
 	}
 	got, c, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := encode(t, h), encode(t, got); c.Kind != e.Kind() || !slices.Equal(a, b) || slices.Equal(a, encode(t, e)) {
-		t.Errorf("%s joined to the text: embeddings %v, loaded %v", c.Kind, a, b)
+	if a, b := encode(t, e), encode(t, got); c.Kind != bert.Kind || !slices.Equal(a, b) ||
+		slices.Equal(a, encode(t, encoders(t)[3])) {
+		t.Errorf("%s: embeddings %v, loaded %v", c.Kind, a, b)
 	}
 	if _, _, err := Load(t.Context(), store, "e", letters{}, nil, nil); !errors.Is(err, ErrMismatch) {
 		t.Errorf("loaded without a projection: %v", err)
 	}
 }
 
-// A BERT with n-grams beside it is stored with both, and refused if the n-grams are not
-// of its dimension.
-func TestBERTWithNGramsComesBack(t *testing.T) {
-	deep, err := bert.Open(os.DirFS("bert/testdata/tiny"), cpu.New(),
-		bert.Options{Pooling: compute.Mean, MaxTokens: 12})
+// Earlier versions added n-grams to the model's embedding, with and without a join to the text: such an
+// encoder is refused, with a word on what to do.
+func TestBERTOfAnEarlierVersionIsRefused(t *testing.T) {
+	model, err := bert.Open(os.DirFS("bert/testdata/tiny"), cpu.New(), bert.Options{Pooling: compute.Mean, MaxTokens: 12})
 	if err != nil {
 		t.Fatal(err)
 	}
-	vectors := make([]float32, 2*deep.Dim())
-	for i := range vectors {
-		vectors[i] = float32(i%7) - 3
+	d := model.Dim()
+	added := []safetensors.Tensor{
+		{Name: "features", Shape: []int{1}, Int32: []int32{0}},
+		{Name: "vectors", Shape: []int{1, d}, Float32: make([]float32, d)},
 	}
-	table, err := bag.NewModel([]int32{0, 3}, vectors, 10, deep.Dim())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := wide.New(deep, letters{}, table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := new(memstore.Store)
-	c, err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, b := encode(t, e), encode(t, got); !slices.Equal(a, b) || slices.Equal(a, encode(t, deep)) {
-		t.Errorf("embeddings %v, loaded %v", a, b)
-	}
-	checkJoined(t, e)
-	narrow, err := safetensors.New([]safetensors.Tensor{
-		{Name: "features", Shape: []int{1}, Int32: []int32{0}}, {Name: "vectors", Shape: []int{1, 2},
-			Float32: []float32{1, 2}},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Model, err = put(t.Context(), store, "e/model.safetensors", narrow, narrow.Size()); err != nil {
-		t.Fatal(err)
-	}
-	config, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	edit(t, store, "e/config.json", func([]byte) []byte { return config })
-	if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("n-grams of two dimensions: got %v, want %v", err, ErrCorrupt)
+	joined := append(slices.Clone(added),
+		safetensors.Tensor{Name: "weights", Shape: []int{4, 2}, Float32: make([]float32, 8)},
+		safetensors.Tensor{Name: "text_weight", Shape: []int{1}, Float32: []float32{1}},
+		safetensors.Tensor{Name: joinName, Shape: []int{d + 4, d}, Float32: make([]float32, (d+4)*d)})
+	for name, tensors := range map[string][]safetensors.Tensor{"added": added, "joined": joined} {
+		store := new(memstore.Store)
+		meta := Meta{Vectorizer: letters{}, Projection: firstFour{}, Tensors: tensors}
+		if _, err := Save(t.Context(), store, "e", model, meta); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
+		if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "a new store") {
+			t.Errorf("%s: got %v, want %v and what to do", name, err, ErrUnknown)
+		}
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
-	"giantstream/train/encoders/wide"
 )
 
 // readAhead is how many bytes of a model are read at a time. On S3, each read is a request.
@@ -118,7 +117,7 @@ func build(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Project
 		}
 		return checked(linear.New(v, p, w, c.Dim))
 	case hybrid.Kind:
-		return loadHybrid(c, a, v, p)
+		return loadHybrid(c, a, v, p, nil)
 	case bag.Kind:
 		m, err := loadTable(c, a)
 		if err != nil {
@@ -129,39 +128,36 @@ func build(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Project
 	return nil, fmt.Errorf("%w: kind %q", ErrUnknown, c.Kind)
 }
 
-// loadHybrid reads the table of a hybrid and joins it to the text.
-func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection) (train.Encoder, error) {
-	m, err := loadTable(c, a)
-	if err != nil {
-		return nil, err
-	}
-	return loadJoin(c, a, hybrid.Views{Vectorizer: v, Projection: p, Table: m})
-}
-
-// joinName is the tensor that says that an encoder is joined to views of the text.
-const joinName = "join"
-
-// loadJoin reads the linear solution and the join, and joins the trained view in v to the text.
-func loadJoin(c Config, a *safetensors.Archive, v hybrid.Views) (train.Encoder, error) {
+// loadHybrid reads the views of a hybrid and joins them; model is nil for none.
+func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection,
+	model train.Encoder) (train.Encoder, error) {
 	shape, _ := a.Shape("weights")
 	if len(shape) != 2 || shape[0] != c.Rank {
 		return nil, fmt.Errorf("%w: weights have the shape %v, the projection the rank %d", ErrCorrupt, shape, c.Rank)
 	}
-	var err error
-	if v.Solution, err = a.Float32("weights", shape...); err != nil {
+	table, err := loadTable(c, a)
+	if err != nil {
+		return nil, err
+	}
+	solution, err := a.Float32("weights", shape...)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	weight, err := a.Float32("text_weight", 1)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	v.TextWeight = weight[0]
-	join, err := a.Float32(joinName, v.Len(), c.Dim)
+	views := hybrid.Views{Vectorizer: v, Projection: p, Table: table, Solution: solution, TextWeight: weight[0],
+		Model: model}
+	join, err := a.Float32(joinName, views.Len(), c.Dim)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return checked(hybrid.New(v, join, c.Dim))
+	return checked(hybrid.New(views, join, c.Dim))
 }
+
+// joinName is the tensor that says that n-grams and the text stand beside a transformer.
+const joinName = "join"
 
 // loadTable reads the n-grams' vectors.
 func loadTable(c Config, a *safetensors.Archive) (*bag.Model, error) {
@@ -177,39 +173,34 @@ func loadTable(c Config, a *safetensors.Archive) (*bag.Model, error) {
 	return checked(bag.NewModel(features, vectors, c.Features, c.Dim))
 }
 
-// openBERT opens a BERT with its rotation, the n-grams' vectors beside it and the text that both are
-// joined to, as far as it has them.
+// openBERT opens a BERT with its rotation and with the n-grams and the text beside it, as far as it has them.
 func openBERT(ctx context.Context, store sink.Store, prefix string, c Config, a *safetensors.Archive,
 	v train.Vectorizer, p train.Projection, device compute.Backend) (train.Encoder, error) {
-	deep, err := loadBERT(ctx, store, prefix, c.BERT, device)
+	_, ngrams := a.Shape("features")
+	join, joined := a.Shape(joinName)
+	solution, _ := a.Shape("weights")
+	if ngrams && (!joined || len(join) != 2 || len(solution) != 2 || join[0] == c.Dim+2*solution[1]) {
+		return nil, fmt.Errorf("%w: an earlier version added n-grams to the model's embedding; "+
+			"use that version, or a new store", ErrUnknown)
+	}
+	model, err := loadBERT(ctx, store, prefix, c.BERT, device)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := a.Shape(rotationName); ok {
-		rotation, err := a.Float32(rotationName, deep.Dim(), deep.Dim())
+		rotation, err := a.Float32(rotationName, model.Dim(), model.Dim())
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		deep.Rotate(rotation)
+		model.Rotate(rotation)
 	}
-	if _, beside := a.Shape("features"); !beside {
-		return deep, nil
-	}
-	m, err := loadTable(c, a)
-	if err != nil {
-		return nil, err
-	}
-	e, err := checked(wide.New(deep, v, m))
-	if err != nil {
-		return nil, err
-	}
-	if _, joined := a.Shape(joinName); !joined {
-		return e, nil
+	if !joined {
+		return model, nil
 	}
 	if p == nil {
 		return nil, fmt.Errorf("%w: a %q joined to the text needs its projection", ErrMismatch, c.Kind)
 	}
-	return loadJoin(c, a, hybrid.Views{Vectorizer: v, Projection: p, Encoder: e})
+	return loadHybrid(c, a, v, p, model)
 }
 
 // checked marks an error of a constructor as corruption, because the sizes have been compared with

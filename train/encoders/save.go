@@ -15,7 +15,6 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
-	"giantstream/train/encoders/wide"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -57,7 +56,7 @@ func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder,
 	if c.Model, err = put(ctx, store, prefix+"/"+modelName, file, file.Size()); err != nil {
 		return c, err
 	}
-	if b, ok := innermost(e).(*bert.Encoder); ok {
+	if b := transformer(e); b != nil {
 		if c.BERT, err = saveBERT(ctx, store, prefix, b); err != nil {
 			return c, err
 		}
@@ -70,15 +69,13 @@ func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder,
 	return c, store.Put(ctx, prefix+"/"+configName, bytes.NewReader(config), int64(len(config)))
 }
 
-// innermost returns the encoder that others have joined to n-grams and to views of the text.
-func innermost(e train.Encoder) train.Encoder {
-	if h, ok := e.(*hybrid.Encoder); ok && h.Views().Encoder != nil {
-		e = h.Views().Encoder
+// transformer returns the transformer of an encoder, nil for none.
+func transformer(e train.Encoder) *bert.Encoder {
+	if h, ok := e.(*hybrid.Encoder); ok {
+		e = h.Views().Model
 	}
-	if w, ok := e.(*wide.Encoder); ok {
-		e = w.Deep()
-	}
-	return e
+	b, _ := e.(*bert.Encoder)
+	return b
 }
 
 // put streams a file into the store.
@@ -113,20 +110,17 @@ func tensorsOf(e train.Encoder) ([]safetensors.Tensor, error) {
 		return hybridTensors(e)
 	case *bag.Encoder:
 		return tableTensors(e.Model()), nil
-	case *wide.Encoder:
-		if b, ok := e.Deep().(*bert.Encoder); ok {
-			return append(tableTensors(e.Table()), rotationTensors(b)...), nil
-		}
 	}
 	return nil, fmt.Errorf("%w: cannot save a %q", ErrUnknown, e.Kind())
 }
 
-func hybridTensors(e *hybrid.Encoder) (out []safetensors.Tensor, err error) {
+func hybridTensors(e *hybrid.Encoder) ([]safetensors.Tensor, error) {
 	v := e.Views()
-	if v.Encoder == nil {
-		out = tableTensors(v.Table)
-	} else if out, err = tensorsOf(v.Encoder); err != nil {
-		return nil, err
+	out := tableTensors(v.Table)
+	if b := transformer(e); b != nil {
+		out = append(out, rotationTensors(b)...)
+	} else if v.Model != nil {
+		return nil, fmt.Errorf("%w: cannot save a %q beside n-grams", ErrUnknown, v.Model.Kind())
 	}
 	return append(out,
 		safetensors.Tensor{Name: "weights", Shape: []int{v.Projection.Dim(), v.TextDim()}, Float32: v.Solution},

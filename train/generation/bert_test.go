@@ -14,12 +14,12 @@ import (
 
 	"giantstream/sink"
 	"giantstream/sink/memstore"
+	"giantstream/train"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/bert/compute/cpu"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/safetensors"
-	"giantstream/train/encoders/wide"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -36,10 +36,17 @@ func tinyBERT(store sink.Store) *Builder {
 	return b
 }
 
-// wideBERT has it trained with n-grams beside it.
-func wideBERT(store sink.Store) *Builder {
+// joinedBERT has it fine-tuned with n-grams and the text beside it.
+func joinedBERT(store sink.Store) *Builder {
 	b := tinyBERT(store)
 	b.Settings.BERT.NGrams = 500
+	return b
+}
+
+// plainBERT has the model stay as it came.
+func plainBERT(store sink.Store) *Builder {
+	b := joinedBERT(store)
+	b.Settings.Epochs = 0
 	return b
 }
 
@@ -105,40 +112,54 @@ func checkPicture(t *testing.T, store sink.Store, name string) {
 	}
 }
 
-// With n-grams beside it, the stored encoder has both parts, trained and joined to the text, and a
-// picture of the training of each.
+// With n-grams beside it, the stored encoder joins both to the text, at the dimension of all
+// other encoders. The model is fine-tuned only where the settings ask for epochs.
 func TestBuildWithNGrams(t *testing.T) {
-	store := &memstore.Store{}
-	doc := buildWith(t, wideBERT(store), 1, graphOf(400), nil)
-	g, err := Open(t.Context(), store, doc, nil)
+	tiny, err := bert.Open(os.DirFS("../encoders/bert/testdata/tiny"), cpu.New(),
+		bert.Options{Pooling: compute.Mean, MaxTokens: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	joined, ok := g.Encoder.(*hybrid.Encoder)
-	if !ok || joined.Kind() != bert.Kind || joined.Dim() != doc.Encoder.Dim {
-		t.Fatalf("encoder %T of kind %s, want a BERT joined to the text", g.Encoder, doc.Encoder.Kind)
-	}
-	e, ok := joined.Views().Encoder.(*wide.Encoder)
-	if !ok || len(e.Table().Features()) != 500 {
-		t.Fatalf("trained view %T, want a BERT with 500 n-grams", joined.Views().Encoder)
-	}
 	texts := []string{graphtest.Rows(400, topicCount)[0].Text}
-	both, deep := make([]float32, e.Dim()), make([]float32, e.Dim())
-	if err := errors.Join(e.Encode(texts, both), e.Deep().Encode(texts, deep)); err != nil {
-		t.Fatal(err)
+	encoded := func(e train.Encoder) []float32 {
+		out := make([]float32, e.Dim())
+		if err := e.Encode(texts, out); err != nil {
+			t.Fatal(err)
+		}
+		return out
 	}
-	if slices.Equal(both, deep) {
-		t.Error("the n-grams make no difference to an embedding")
+	for epochs, builder := range map[int]func(sink.Store) *Builder{0: plainBERT, 2: joinedBERT} {
+		store := &memstore.Store{}
+		doc := buildWith(t, builder(store), 1, graphOf(400), nil)
+		g, err := Open(t.Context(), store, doc, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined, ok := g.Encoder.(*hybrid.Encoder)
+		if !ok || joined.Kind() != bert.Kind || joined.Dim() != doc.Encoder.Dim {
+			t.Fatalf("encoder %T of kind %s, want a BERT joined to the text", g.Encoder, doc.Encoder.Kind)
+		}
+		v := joined.Views()
+		if v.Table.Dim() != joined.Dim() || len(v.Table.Features()) != 500 {
+			t.Errorf("embeddings of %d numbers from %d n-grams of %d", joined.Dim(), len(v.Table.Features()), v.Table.Dim())
+		}
+		if plain := slices.Equal(encoded(v.Model), encoded(tiny)); plain != (epochs == 0) {
+			t.Errorf("%d epochs: the model is as it came: %t", epochs, plain)
+		}
+		if report := string(doc.Encoder.Metrics); !strings.Contains(report, `"ngrams":{"instances"`) {
+			t.Errorf("%d epochs: the report %s has nothing of the n-grams", epochs, report)
+		}
+		if _, drawn := objects(t, store)[Prefix(1)+curveName]; drawn != (epochs > 0) {
+			t.Errorf("%d epochs: a picture of the fine-tuning is there: %t", epochs, drawn)
+		}
 	}
-	checkPicture(t, store, curveName)
-	checkPicture(t, store, ngramsCurveName)
 }
 
 // Training that is cut off resumes from its checkpoint and ends with the same
 // bytes; a damaged checkpoint costs the steps since the one before it.
 func TestBERTResumes(t *testing.T)           { resumes(t, tinyBERT, checkpointsName) }
-func TestBERTWithNGramsResumes(t *testing.T) { resumes(t, wideBERT, checkpointsName) }
-func TestNGramsResume(t *testing.T)          { resumes(t, wideBERT, ngramsName) }
+func TestBERTWithNGramsResumes(t *testing.T) { resumes(t, joinedBERT, checkpointsName) }
+func TestNGramsResume(t *testing.T)          { resumes(t, plainBERT, ngramsName) }
 
 // resumes cuts off a build after the fourth checkpoint in a folder.
 func resumes(t *testing.T, builder func(sink.Store) *Builder, folder string) {
@@ -194,7 +215,7 @@ func resumes(t *testing.T, builder func(sink.Store) *Builder, folder string) {
 			t.Errorf("damaged %t: the report is\n%s\nand of an undisturbed training\n%s", damaged, got, whole)
 		}
 		for key := range objects(t, store.Store) {
-			if strings.Contains(key, folder) || strings.Contains(key, ngramsReportName) {
+			if strings.Contains(key, folder) {
 				t.Errorf("damaged %t: %s is left", damaged, key)
 			}
 		}

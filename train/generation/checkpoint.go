@@ -3,7 +3,6 @@ package generation
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +17,9 @@ import (
 
 const (
 	// checkpointsName is the folder of the states of an encoder's training while it runs, and
-	// ngramsName the folder of those of the n-grams' training before it.
+	// ngramsName the folder of those of the training of the n-grams beside a transformer.
 	checkpointsName = "encoder/checkpoints/"
 	ngramsName      = "encoder/ngrams/"
-	// ngramsReportName is the report of the n-grams' training, while the model's runs.
-	ngramsReportName = "encoder/ngrams.json"
 	// checkpointsKept is how many checkpoints are kept: if the newest is damaged, there is one
 	// before.
 	checkpointsKept = 2
@@ -31,8 +28,7 @@ const (
 // folders are the folders of the checkpoints, by the part of the training.
 var folders = map[fit.Part]string{fit.Whole: checkpointsName, fit.NGrams: ngramsName}
 
-// journal keeps a training in the store. It implements fit.Journal; the n-grams are the only part
-// that has a report.
+// journal keeps a training in the store. It implements fit.Journal.
 type journal struct{ *build }
 
 // Checkpoints finds what is in a folder of checkpoints.
@@ -55,27 +51,6 @@ func (j *journal) checkpoints(ctx context.Context, folder string) (*checkpoints,
 	return c, nil
 }
 
-// PutReport stores the report and a picture of a part that has ended.
-func (j *journal) PutReport(ctx context.Context, _ fit.Part, r *trainer.Report) error {
-	err := save(ctx, j.Store, j.key(ngramsReportName), func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
-	return errors.Join(err, j.drawCurve(ctx, ngramsCurveName, *r))
-}
-
-// Report reads the report back. The report is for people, so that a damaged one stops no training.
-func (j *journal) Report(ctx context.Context, _ fit.Part) (*trainer.Report, error) {
-	r, err := load(ctx, j.Store, j.key(ngramsReportName), func(r io.Reader) (*trainer.Report, error) {
-		report := &trainer.Report{}
-		if json.NewDecoder(r).Decode(report) != nil {
-			return nil, nil //nolint:nilerr // damaged: as if there were none
-		}
-		return report, nil
-	})
-	if errors.Is(err, sink.ErrNotFound) {
-		return nil, nil
-	}
-	return r, err
-}
-
 // remove deletes what is in the store only for a build that resumes. The encoder must be stored by
 // then.
 func (j *journal) remove(ctx context.Context) error {
@@ -90,7 +65,7 @@ func (j *journal) remove(ctx context.Context) error {
 			}
 		}
 	}
-	return j.Store.Delete(ctx, j.key(ngramsReportName))
+	return nil
 }
 
 // checkpoints are those of one part of a training. They implement fit.Checkpoints.

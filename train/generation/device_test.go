@@ -42,8 +42,8 @@ func encoderBytes(t *testing.T, s sink.Store) []byte {
 func TestBuildOnADevice(t *testing.T) {
 	log := graphOf(400)
 	onCPU, store := &memstore.Store{}, &memstore.Store{}
-	buildWith(t, wideBERT(onCPU), 1, log, nil)
-	b := wideBERT(store)
+	buildWith(t, joinedBERT(onCPU), 1, log, nil)
+	b := joinedBERT(store)
 	d := emulate(t, b, computetest.DeviceOptions{})
 	doc := buildWith(t, b, 1, log, nil)
 	for name, want := range objects(t, onCPU) {

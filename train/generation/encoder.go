@@ -19,11 +19,8 @@ import (
 
 const encoderName = "encoder"
 
-// Pictures of the training of an encoder, and of the n-grams' before it.
-const (
-	curveName       = "encoder/loss.svg"
-	ngramsCurveName = "encoder/ngrams.svg"
-)
+// curveName is a picture of the training of a transformer.
+const curveName = "encoder/loss.svg"
 
 // trainEncoder trains the encoder that the settings name, or loads it if it is trained already.
 func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder, error) {

@@ -22,7 +22,6 @@ import (
 	"giantstream/cmd/bench/internal/stage"
 	"giantstream/internal/graphdir"
 	"giantstream/train"
-	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/bert/compute/cpu"
@@ -56,8 +55,6 @@ func main() {
 	flag.IntVar(&s.tune.MaxTokens, "tokens", 64, "tokens of a text")
 	flag.Float64Var(&s.tune.Dropout, "dropout", 0, "share of the hidden states and of attention to drop")
 	flag.Float64Var(&s.tune.DropTokens, "drop-tokens", 0, "share of the tokens of a text to leave out of a step")
-	flag.IntVar(&s.task.ngrams, "ngrams", 1<<16,
-		"n-grams that have a vector beside the model; 0 trains the model alone")
 	flag.BoolVar(&s.task.labels, "labels", true,
 		"predict the labels themselves, too, below the tree's leaves, as a generation does")
 	flag.Float64Var(&s.train.Epochs, "epochs", 0, "passes over the instances")
@@ -65,9 +62,8 @@ func main() {
 	flag.Float64Var(&s.train.Rate, "rate", 0, "learning rate of the network")
 	flag.Float64Var(&s.train.HeadRate, "head-rate", 0, "learning rate of the heads")
 	loss := flag.String("loss", "softmax", "softmax, hinge or cross-entropy")
-	scale := flag.Float64("scale", 0, "factor of scores; 0 is the default: 5 with n-grams, else 1")
-	start := flag.String("start", "", "start of the heads: ridge, inherit, centroid, random or linear; "+
-		"empty is the default: centroid with n-grams, else ridge")
+	scale := flag.Float64("scale", 0, "factor of scores; 0 is the default, 1")
+	start := flag.String("start", "ridge", "start of the heads: ridge, inherit, centroid, random or linear")
 	flag.IntVar(&s.train.Sample, "sample", 0, "instances that the heads start from")
 	matched := flag.Int("matched", 0, "clusters whose children are candidates")
 	flag.IntVar(&s.train.Patience, "patience", 0, "epochs without a better score after which training ends")
@@ -82,9 +78,6 @@ func main() {
 	flag.StringVar(&s.judge, "judge", "", "only measure the embeddings in this file")
 	flag.BoolVar(&steps, "curve", false, "print the loss curve as it grows")
 	flag.Parse()
-	if s.task.ngrams > 0 {
-		s.train = s.train.BesideTable()
-	}
 	if *uniform {
 		s.train.Weights = xrt.Uniform
 	}
@@ -100,7 +93,7 @@ func main() {
 	if s.train.Heads.Loss, known = losses[*loss]; !known {
 		stage.Exit("xrt", fmt.Errorf("unknown loss %q", *loss))
 	}
-	starts := map[string]xrt.Start{"": s.train.Start, "ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random,
+	starts := map[string]xrt.Start{"ridge": xrt.Ridge, "inherit": xrt.Inherit, "random": xrt.Random,
 		"linear": xrt.Linear, "centroid": xrt.Centroid}
 	if s.train.Start, known = starts[*start]; !known {
 		stage.Exit("xrt", fmt.Errorf("unknown start %q", *start))
@@ -117,10 +110,10 @@ type figures struct {
 }
 
 type outcome struct {
-	Plain, NGrams, Trained figures // the model as it came, the n-grams before it is beside them, and both
-	Training               trainer.Report
-	Seconds, CPU           float64 // of training, the n-grams' and what is measured between them with it
-	Tokens                 int
+	Plain, Trained figures // the model as it came, and fine-tuned
+	Training       trainer.Report
+	Seconds, CPU   float64 // of training
+	Tokens         int
 }
 
 func run(ctx context.Context, s settings, curve bool) error {
@@ -137,7 +130,7 @@ func run(ctx context.Context, s settings, curve bool) error {
 	if err != nil {
 		return err
 	}
-	t, err := newTask(ctx, known, s.task, s.seed)
+	t, err := newTask(known, s.task, s.seed)
 	if err != nil {
 		return err
 	}
@@ -168,31 +161,13 @@ func run(ctx context.Context, s settings, curve bool) error {
 			}
 		},
 	}
-	var net train.Network = bert.NewNetwork(tuner, func(i int) (string, error) { return known.Texts[i], nil })
-	var encoder train.Encoder = tuner.Encoder()
-	if s.task.ngrams > 0 {
-		table, err := t.ngrams(ctx, s.task.ngrams, tuner.Dim(), hooks)
-		if err != nil {
-			return err
-		}
-		alone, err := bag.NewEncoder(t.vectorizer, table)
-		if err != nil {
-			return err
-		}
-		if o.NGrams, err = measure(alone, known, hidden, s.seed); err != nil {
-			return err
-		}
-		fmt.Fprintf(os.Stderr, "n-grams alone: %+v\n", o.NGrams.Links)
-		if net, encoder, err = t.beside(net, tuner.Encoder(), table); err != nil {
-			return err
-		}
-	}
+	net := bert.NewNetwork(tuner, func(i int) (string, error) { return known.Texts[i], nil })
 	r, err := xrt.Train(ctx, net, t.set, s.train, hooks, nil)
 	if err != nil {
 		return err
 	}
 	o.Seconds, o.CPU, o.Training = time.Since(from).Seconds(), stage.CPUSeconds()-used, r.Report
-	if o.Trained, err = measure(encoder, known, hidden, s.seed); err != nil {
+	if o.Trained, err = measure(tuner.Encoder(), known, hidden, s.seed); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "trained: %+v\n", o.Trained.Links)

@@ -46,7 +46,7 @@ type training struct {
 	Step   int64           `json:"best_step"`
 	Curve  []trainer.Point `json:"curve"`
 	Judged []trainer.Score `json:"judged"`
-	// NGrams is the training before, of the n-grams beside a transformer.
+	// NGrams is the training of the n-grams beside a transformer.
 	NGrams *training `json:"ngrams"`
 }
 
@@ -59,7 +59,7 @@ func charts(metrics json.RawMessage) []chart {
 	if report.NGrams == nil {
 		return report.charts("")
 	}
-	return append(report.NGrams.charts(", n-grams alone"), report.charts(", model and n-grams")...)
+	return append(report.NGrams.charts(", n-grams"), report.charts(", model")...)
 }
 
 func (report training) charts(suffix string) []chart {

@@ -209,7 +209,7 @@ func TestChartsOfATransformer(t *testing.T) {
 		t.Errorf("score: %+v", score)
 	}
 	both := charts(json.RawMessage(`{"curve": [{"step":1,"loss":3},{"step":2,"loss":2}], "ngrams": {"curve": [{"step":1,"loss":5},{"step":5,"loss":3},{"step":9,"loss":4}]}}`))
-	if len(both) != 2 || both[0].Title != "Training loss, n-grams alone" || both[1].Title != "Training loss, model and n-grams" || both[0].Lines[0] == both[1].Lines[0] {
+	if len(both) != 2 || both[0].Title != "Training loss, n-grams" || both[1].Title != "Training loss, model" || both[0].Lines[0] == both[1].Lines[0] {
 		t.Errorf("with n-grams: %+v", both)
 	}
 	for _, nothing := range []string{``, `{}`, `[]`, `{"curve": "x"}`, `{"epochs": [{"loss": 1}]}`} {

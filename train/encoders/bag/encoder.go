@@ -44,9 +44,6 @@ func (m *Model) Vectors() []float32 { return m.table.vectors }
 // Rotate multiplies every vector, and with it every embedding, by axes (Dim×Dim, orthogonal).
 func (m *Model) Rotate(axes []float32) { numeric.Rotate(m.table.vectors, axes, m.table.dim) }
 
-// Add adds h of a text with features v to out.
-func (m *Model) Add(v sparse.Vector, out []float32) { m.table.add(v, out) }
-
 // Embed writes Φ of a text with features v to out.
 func (m *Model) Embed(v sparse.Vector, out []float32) { m.table.embed(v, out) }
 

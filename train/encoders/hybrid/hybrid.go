@@ -1,17 +1,17 @@
-// Package hybrid is an encoder that keeps what a text says and adds what its links say: three views
-// of the text side by side, turned onto the principal axes of their common space and cut to Dim:
+// Package hybrid is an encoder that keeps what a text says and adds what its links say: views of the
+// text side by side, turned onto the principal axes of their common space and cut to Dim:
 //
-//	h = Σ_f Ψ(T)_f · E_f         the trained view: a table of n-grams (package bag), trained on links
-//	                             and clusters, or another encoder (package bert or wide)
+//	h = Σ_f Ψ(T)_f · E_f         a table of n-grams (package bag), trained on links and clusters
 //	l = Wᵀx                      the linear solution (package linear), x the projection of Ψ(T)
 //	t = x_1 … x_d                the text itself (LSA)
-//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖
+//	p                            the text itself as a transformer says it (package bert), if there is one
+//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖
 //
-// The trained view knows the links best, and forgets of a text what links do not need. The other
-// two views keep it: a node without links, such as a new product, still lies near similar ones. J
-// holds the first axes of a truncated singular value decomposition of the three views of the training
-// nodes, in which both views of the text have the length TextWeight beside the trained view's 1. So
-// the cosines of y are those of the three views, except for what the last axes hold. The dimensions
+// The table knows the links best, and forgets of a text what links do not need. The other views keep
+// it: a node without links, such as a new product, still lies near similar ones. J holds the first
+// axes of a truncated singular value decomposition of the views of the training nodes, in which l has
+// the length TextWeight beside the table's 1, and t and p together have it: t alone, or each TextWeight/√2.
+// So the cosines of y are those of the views, except for what the last axes hold. The dimensions
 // are ordered, and mixed within groups (numeric.MixGroups): the first 64 or 128 can be used alone.
 //
 // Join fits J to a sample of views that Views.Of has written; New makes the encoder.
@@ -19,6 +19,7 @@ package hybrid
 
 import (
 	"fmt"
+	"math"
 
 	"giantstream/featurize/sparse"
 	"giantstream/internal/parallel"
@@ -31,32 +32,32 @@ import (
 // Kind is the encoder's name in configuration and artifacts.
 const Kind = "hybrid"
 
-// Views are the three views of a text.
+// Views are the views of a text.
 type Views struct {
 	Vectorizer train.Vectorizer
-	Projection train.Projection // its rank is at least the dimension of the text's views
-	// The trained view is that of Table or, if it is not nil, of Encoder.
-	Table   *bag.Model
-	Encoder train.Encoder
-	// Solution is W, Rank×d, row-major. d is the dimension of both views of the text.
+	Projection train.Projection // its rank is at least the dimension of the views l and t
+	Table      *bag.Model
+	// Solution is W, Rank×d, row-major. d is the dimension of the views l and t.
 	Solution []float32
-	// TextWeight is the length of the views l and t beside the trained view's, which is 1.
+	// TextWeight is the length of l beside the table's view, which is 1, and of t and p together.
 	TextWeight float32
+	// Model, if not nil, is the transformer. Its embeddings have length 1.
+	Model train.Encoder
 }
 
-// TrainedDim is the dimension of the trained view.
-func (v Views) TrainedDim() int {
-	if v.Encoder != nil {
-		return v.Encoder.Dim()
-	}
-	return v.Table.Dim()
-}
-
-// TextDim is the dimension of each of the two views of the text.
+// TextDim is the dimension of each of the views l and t.
 func (v Views) TextDim() int { return len(v.Solution) / v.Projection.Dim() }
 
-// Len is the length of the three views side by side.
-func (v Views) Len() int { return v.TrainedDim() + 2*v.TextDim() }
+// ModelDim is the dimension of the view p, 0 for none.
+func (v Views) ModelDim() int {
+	if v.Model == nil {
+		return 0
+	}
+	return v.Model.Dim()
+}
+
+// Len is the length of the views side by side.
+func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
 
 // Of writes the views of texts, at their lengths, to out, a row of Len numbers each. A view of which
 // a text has nothing is zero.
@@ -67,10 +68,10 @@ func (v Views) Of(texts []string, out []float32) error {
 
 // each calls visit, concurrently, with the views of each text, which are valid during the call.
 func (v Views) each(texts []string, visit func(i int, views []float32)) error {
-	var trained []float32
-	if v.Encoder != nil {
-		trained = make([]float32, len(texts)*v.Encoder.Dim())
-		if err := v.Encoder.Encode(texts, trained); err != nil {
+	m := v.ModelDim()
+	p := make([]float32, len(texts)*m)
+	if v.Model != nil {
+		if err := v.Model.Encode(texts, p); err != nil {
 			return err
 		}
 	}
@@ -79,27 +80,35 @@ func (v Views) each(texts []string, visit func(i int, views []float32)) error {
 		var psi sparse.Vector
 		for i := lo; i < hi; i++ {
 			psi = v.Vectorizer.Transform(texts[i], psi)
-			v.write(i, trained, psi, x, views)
+			v.write(psi, p[i*m:(i+1)*m], x, views)
 			visit(i, views)
 		}
 	})
 	return nil
 }
 
-// write writes the views of text i, whose features are psi. x is room for their projection.
-func (v Views) write(i int, trained []float32, psi sparse.Vector, x, out []float32) {
-	m, d := v.TrainedDim(), v.TextDim()
-	if v.Encoder != nil {
-		copy(out, trained[i*m:(i+1)*m])
-	} else {
-		v.Table.Embed(psi, out[:m])
-	}
+// write writes the views of a text from its features psi and its view p. x is room for the projection.
+func (v Views) write(psi sparse.Vector, p, x, out []float32) {
+	h, d := v.Table.Dim(), v.TextDim()
+	l, t := out[h:h+d], out[h+d:h+2*d]
+	v.Table.Embed(psi, out[:h])
 	v.Projection.Apply(psi, x)
-	linear.Project(v.Solution, x, out[m:m+d])
-	copy(out[m+d:], x[:d])
-	numeric.Normalize(out[m+d:])
-	for k := range out[m:] {
-		out[m+k] *= v.TextWeight
+	linear.Project(v.Solution, x, l)
+	copy(t, x[:d])
+	numeric.Normalize(t)
+	scale(l, v.TextWeight)
+	own := v.TextWeight
+	if v.Model != nil {
+		own /= math.Sqrt2
+		copy(out[h+2*d:], p)
+		scale(out[h+2*d:], own)
+	}
+	scale(t, own)
+}
+
+func scale(x []float32, by float32) {
+	for k := range x {
+		x[k] *= by
 	}
 }
 
@@ -137,18 +146,16 @@ func New(v Views, join []float32, dim int) (*Encoder, error) {
 	if dim < 1 || len(join) != v.Len()*dim {
 		return nil, fmt.Errorf("hybrid: %d numbers do not map views of %d numbers to %d", len(join), v.Len(), dim)
 	}
-	if v.Encoder == nil {
-		if _, err := bag.NewEncoder(v.Vectorizer, v.Table); err != nil {
-			return nil, err
-		}
+	if _, err := bag.NewEncoder(v.Vectorizer, v.Table); err != nil {
+		return nil, err
 	}
 	return &Encoder{v, join, dim}, nil
 }
 
-// Kind returns the kind of the encoder that makes the trained view, or "hybrid" for a table.
+// Kind returns the kind of the transformer, or "hybrid" without one.
 func (e *Encoder) Kind() string {
-	if e.views.Encoder != nil {
-		return e.views.Encoder.Kind()
+	if e.views.Model != nil {
+		return e.views.Model.Kind()
 	}
 	return Kind
 }
@@ -164,10 +171,10 @@ func (e *Encoder) Join() []float32 { return e.join }
 
 // Close closes the encoder that makes the trained view, if there is one.
 func (e *Encoder) Close() error {
-	if e.views.Encoder == nil {
+	if e.views.Model == nil {
 		return nil
 	}
-	return train.Close(e.views.Encoder)
+	return train.Close(e.views.Model)
 }
 
 // Encode implements train.Encoder.

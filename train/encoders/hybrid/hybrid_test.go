@@ -132,16 +132,27 @@ func TestJoinKeepsCosines(t *testing.T) {
 	}
 }
 
-// An encoder in place of the table gives the trained view, also where its dimension is another than
-// that of the text's views.
-func TestJoinOfAnotherEncoder(t *testing.T) {
+// A transformer's view shares the length of the text's own, also where its dimension is another.
+func TestJoinWithATransformer(t *testing.T) {
 	v := testViews(t)
-	v.Table, v.Encoder = nil, encoded{}
+	v.Model = encoded{}
 	n := v.Len()
-	if n != 7 {
-		t.Fatalf("views of %d numbers, want 3+2+2", n)
+	if n != 9 {
+		t.Fatalf("views of %d numbers, want 2+2+2+3", n)
 	}
 	sample := sampleOf(t, v)
+	fade := sample[n : 2*n] // of which every view knows something
+	for name, c := range map[string]struct {
+		view []float32
+		want float64
+	}{
+		"table": {fade[:2], 1}, "linear": {fade[2:4], 0.5}, "text": {fade[4:6], 0.5 / math.Sqrt2},
+		"transformer": {fade[6:], 0.5 / math.Sqrt2},
+	} {
+		if got := math.Sqrt(float64(numeric.Dot(c.view, c.view))); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("view %s has length %v, want %v", name, got, c.want)
+		}
+	}
 	join, err := Join(sample, n, n)
 	if err != nil {
 		t.Fatal(err)

@@ -28,24 +28,25 @@ type table struct {
 	pairs   *eval.Pairs // of held-out instances, nil where none are held out
 }
 
-// trainNGrams trains the table of n-grams of an encoder of the given kind to predict the clusters of
-// a tree. links is the weight of the contrastive part beside the clusters, 0 for none.
-func (t *Training) trainNGrams(ctx context.Context, kind string, tree xmc.Tree, links float64) (
-	out table, err error) {
-	c, err := t.Journal.Checkpoints(ctx, Whole)
+// trainNGrams trains a table of n-grams, as the given part of the training, to predict the clusters of
+// b's tree. b says what is not common to all tables: tree, name, rows and the weight of the
+// contrastive part.
+func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out table, err error) {
+	c, err := t.Journal.Checkpoints(ctx, part)
 	if err != nil {
 		return out, err
 	}
 	s, neighbours := t.Settings, t.Graph.Neighbours
+	b.Neighbours, b.Labels, b.Features, b.Projection = neighbours, t.Labels, t.Features, t.Projection
+	b.Dim, b.Seed, b.Workers = t.Dim, s.Seed, t.Resources.Workers
+	if part == Whole { // else the epochs are those of the transformer
+		b.Epochs = s.Epochs
+	}
 	err = c.Resume(ctx, func(state io.Reader) (err error) {
 		if out.start, _, err = t.solve(ctx); err != nil {
 			return fmt.Errorf("start of the n-grams: %w", err)
 		}
-		b := xrt.Bag{
-			Set:      xrt.Set{Neighbours: neighbours, Tree: tree, Labels: t.Labels},
-			Features: t.Features, Projection: t.Projection, Weights: out.start.Weights(), Dim: t.Dim,
-			Name: kind, Epochs: s.Epochs, Links: links, Seed: s.Seed, Workers: t.Resources.Workers,
-		}
+		b.Weights = out.start.Weights()
 		b.Instances, b.HeldOut = eval.HoldOut(neighbours, s.MaxDegree, s.Seed, streamBagHoldOut)
 		if len(b.HeldOut) > 0 {
 			out.pairs = eval.DrawPairs(neighbours, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)
@@ -59,7 +60,7 @@ func (t *Training) trainNGrams(ctx context.Context, kind string, tree xmc.Tree, 
 
 // trainBag trains the bag, which starts from the linear encoder.
 func trainBag(ctx context.Context, t *Training) (*Trained, error) {
-	n, err := t.trainNGrams(ctx, bag.Kind, t.Tree, 0)
+	n, err := t.trainNGrams(ctx, Whole, xrt.Bag{Set: xrt.Set{Tree: t.Tree}, Name: bag.Kind})
 	if err != nil {
 		return nil, err
 	}

@@ -9,29 +9,53 @@ import (
 	"giantstream/internal/regular"
 	"giantstream/train"
 	"giantstream/train/encoders"
-	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute/devices"
 	"giantstream/train/encoders/bert/wordpiece"
-	"giantstream/train/encoders/hybrid"
-	"giantstream/train/encoders/linear"
-	"giantstream/train/encoders/wide"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xrt"
 )
 
 // bertReport says how the training of a transformer went: the metrics of such an encoder.
 type bertReport struct {
-	trainer.Report
-	// NGrams is the report of the n-grams' training, before the transformer's.
-	NGrams *trainer.Report `json:"ngrams,omitempty"`
-	// TextWeight is the weight of the text beside the trained view's 1; 0 for a model alone.
-	TextWeight float32 `json:"text_weight,omitempty"`
+	// Report is that of the fine-tuning, nil where the model stays as it came.
+	*trainer.Report
+	// NGrams is the report of the n-grams beside the model and of their join, nil for a model alone.
+	NGrams *hybridReport `json:"ngrams,omitempty"`
 }
 
-// trainBERT fine-tunes the model on the neighbourhoods. With n-grams beside it, both are joined to the
-// text, as in a hybrid.
+// trainBERT fine-tunes the model on the neighbourhoods. With n-grams, all views of a hybrid stand
+// beside it. The model then stays as it came, unless the settings ask for epochs: what fine-tuning would
+// teach it of the links, the n-grams know (docs/MEASUREMENTS.md).
 func trainBERT(ctx context.Context, t *Training) (*Trained, error) {
+	b := t.Settings.BERT
+	if b == nil || b.NGrams == 0 {
+		return t.fineTune(ctx)
+	}
+	var report bertReport
+	out := &Trained{}
+	model, err := pretrainedBERT(t)
+	if err != nil {
+		return nil, err
+	}
+	if t.Settings.Epochs > 0 {
+		tuned, err := t.fineTune(ctx)
+		if err != nil {
+			return nil, err
+		}
+		model, report.Report, out.Curve = tuned.Encoder, tuned.Curve, tuned.Curve
+	}
+	e, joined, err := t.trainJoined(ctx, NGrams, b.NGrams, model)
+	if err != nil {
+		return nil, err
+	}
+	report.NGrams = &joined
+	out.Encoder, out.Metrics = e, report
+	return out, nil
+}
+
+// fineTune trains the model alone.
+func (t *Training) fineTune(ctx context.Context) (*Trained, error) {
 	c, err := t.Journal.Checkpoints(ctx, Whole)
 	if err != nil {
 		return nil, err
@@ -42,28 +66,10 @@ func trainBERT(ctx context.Context, t *Training) (*Trained, error) {
 	if s.BERT != nil && s.BERT.CoarseToFine {
 		options.Schedule = xrt.CoarseToFine
 	}
-	beside := s.BERT != nil && s.BERT.NGrams > 0
-	var start *linear.Encoder
-	if beside {
-		options = options.BesideTable()
-		if start, _, err = t.solve(ctx); err != nil {
-			return nil, err
-		}
-	}
-	var report bertReport
 	out := &Trained{}
 	err = c.Resume(ctx, func(state io.Reader) error {
 		// A new network for every attempt: a state that fails leaves the network half changed.
-		net, err := t.networkBeside(func(dim int) (table *bag.Model, err error) {
-			if state == nil {
-				table, report.NGrams, err = t.trainTable(ctx, set, start, dim)
-				return table, err
-			}
-			if report.NGrams, err = t.Journal.Report(ctx, NGrams); err != nil {
-				return nil, err
-			}
-			return t.startTable(nil, dim) // what the table has learnt is in the state
-		})
+		net, err := bertNetwork(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -75,28 +81,24 @@ func trainBERT(ctx context.Context, t *Training) (*Trained, error) {
 		if err != nil {
 			return err
 		}
-		report.Report = trained.Report
-		out.Encoder, out.Metrics, out.Matcher, out.Curve = net.Encoder, report, trained.Matcher, &report.Report
+		out.Encoder, out.Matcher, out.Curve = net.Encoder, trained.Matcher, &trained.Report
+		out.Metrics = bertReport{Report: &trained.Report}
 		if set.Tree.Levels() > t.Tree.Levels() {
 			out.Matcher = out.Matcher.WithoutLast()
 		}
 		return nil
 	})
-	if err != nil || !beside {
-		return out, err
-	}
-	joined, err := t.join(ctx, hybrid.Views{Encoder: out.Encoder}, start, set.pairs)
+	return out, err
+}
+
+// bertNetwork opens the model that training starts from.
+func bertNetwork(_ context.Context, t *Training) (*Network, error) {
+	tuner, err := t.tuner()
 	if err != nil {
 		return nil, err
 	}
-	report.TextWeight = joined.Views().TextWeight
-	out.Encoder, out.Metrics = joined, report
-	return out, nil
-}
-
-// bertNetwork returns the model with n-grams beside it that start from the projection of the texts.
-func bertNetwork(_ context.Context, t *Training) (*Network, error) {
-	return t.networkBeside(func(dim int) (*bag.Model, error) { return t.startTable(nil, dim) })
+	return &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), tokens: tuner.Tokens,
+		close: tuner.Close}, nil
 }
 
 func pretrainedBERT(t *Training) (train.Encoder, error) {
@@ -131,68 +133,4 @@ func (t *Training) tuner() (*bert.Tuner, error) {
 		Pooling: pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens,
 		Workers: t.Resources.Workers,
 	})
-}
-
-// networkBeside opens the model that training starts from. If the settings ask for n-grams, it puts
-// the table beside the model that the function makes for the model's dimension.
-func (t *Training) networkBeside(table func(dim int) (*bag.Model, error)) (_ *Network, err error) {
-	tuner, err := t.tuner()
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, tuner.Close())
-		}
-	}()
-	net := &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), tokens: tuner.Tokens,
-		close: tuner.Close}
-	if t.Settings.BERT.NGrams == 0 {
-		return net, nil
-	}
-	ngrams, err := table(tuner.Dim())
-	if err != nil {
-		return nil, fmt.Errorf("n-grams beside the model: %w", err)
-	}
-	if net.Network, err = wide.NewTuner(net.Network, t.Features, ngrams,
-		wide.Options{Workers: t.Resources.Workers}); err != nil {
-		return nil, err
-	}
-	net.Encoder, err = wide.New(tuner.Encoder(), t.Vectorizer, ngrams)
-	return net, err
-}
-
-// startTable makes a table of n-grams of dimension dim that starts at a linear solution (Rank×Dim),
-// or at the texts' projection where weights is nil.
-func (t *Training) startTable(weights []float32, dim int) (*bag.Model, error) {
-	r := t.Resources
-	r.Progress.Stage("start of the n-grams", 0)
-	table, err := wide.Start(t.Features, t.Projection, weights, t.Dim, dim, t.Settings.BERT.NGrams, r.Workers)
-	return table, errors.Join(err, t.Err())
-}
-
-// trainTable trains a table of n-grams of dimension dim alone, from the linear solution. It has
-// checkpoints of its own.
-func (t *Training) trainTable(ctx context.Context, set *trainingSet, start *linear.Encoder, dim int) (
-	*bag.Model, *trainer.Report, error) {
-	c, err := t.Journal.Checkpoints(ctx, NGrams)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := t.Resources
-	var table *bag.Model
-	var report trainer.Report
-	err = c.Resume(ctx, func(state io.Reader) (err error) {
-		if table, err = t.startTable(start.Weights(), dim); err != nil {
-			return err
-		}
-		report, err = xrt.TrainTable(ctx, table, t.Features, set.Set, linksWeight(t.Graph.Neighbours),
-			t.Settings.Seed, r.Workers, t.hooks(dim, set.pairs, c, state), r.Progress)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	r.Log.Info("n-grams trained", "steps", report.Steps, "best_step", report.Step)
-	return table, &report, t.Journal.PutReport(ctx, NGrams, &report)
 }

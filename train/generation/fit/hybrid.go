@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"giantstream/featurize/sparse"
+	"giantstream/train"
 	"giantstream/train/encoders/hybrid"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
 	"giantstream/train/objectives/xmc"
 	"giantstream/train/objectives/xrt"
@@ -31,25 +31,36 @@ const (
 
 // trainHybrid trains a table of n-grams on links and neighbourhoods and joins it to the text.
 func trainHybrid(ctx context.Context, t *Training) (*Trained, error) {
+	e, report, err := t.trainJoined(ctx, Whole, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Trained{Encoder: e, Metrics: report}, nil
+}
+
+// trainJoined trains the table of a hybrid, of at most rows n-grams (0 for the default), as the given part of the
+// training, and joins it to what the text says by itself and, if there is one, to what model says of
+// the text.
+func (t *Training) trainJoined(ctx context.Context, part Part, rows int, model train.Encoder) (
+	*hybrid.Encoder, hybridReport, error) {
 	var tree xmc.Tree = t.Tree
 	if t.Tree.Labels() <= maxLabels {
 		tree = xmc.WithLabels(t.Tree)
 	}
-	n, err := t.trainNGrams(ctx, hybrid.Kind, tree, linksWeight(t.Graph.Neighbours))
+	n, err := t.trainNGrams(ctx, part, xrt.Bag{Set: xrt.Set{Tree: tree}, Name: hybrid.Kind, MaxRows: rows,
+		Links: linksWeight(t.Graph.Neighbours)})
 	if err != nil {
-		return nil, err
+		return nil, hybridReport{}, err
 	}
-	e, err := t.join(ctx, hybrid.Views{Table: n.model}, n.start, n.pairs)
+	e, err := t.join(ctx, n, model)
 	if err != nil {
-		return nil, err
+		return nil, hybridReport{}, err
 	}
-	return &Trained{Encoder: e, Metrics: hybridReport{n.report, e.Views().TextWeight}}, nil
+	return e, hybridReport{n.report, e.Views().TextWeight}, nil
 }
 
-// join joins a trained view, which v has, to the views of the text. The embeddings have the
-// dimension of the trained view.
-func (t *Training) join(ctx context.Context, v hybrid.Views, start *linear.Encoder, pairs *eval.Pairs) (
-	*hybrid.Encoder, error) {
+// join joins a table to the other views of the text.
+func (t *Training) join(ctx context.Context, n table, model train.Encoder) (*hybrid.Encoder, error) {
 	nodes := t.Graph.Len()
 	step := (nodes + joinSample - 1) / joinSample
 	sample := make([]int32, 0, joinSample)
@@ -57,22 +68,22 @@ func (t *Training) join(ctx context.Context, v hybrid.Views, start *linear.Encod
 		sample = append(sample, int32(i))
 	}
 	ends := 0
-	if pairs != nil {
-		ends = len(pairs.Nodes)
+	if n.pairs != nil {
+		ends = len(n.pairs.Nodes)
 	}
 	t.Resources.Progress.Stage("join text and links", int64(len(sample)+ends))
-	v.Vectorizer, v.Projection, v.Solution = t.Vectorizer, t.Projection, start.Weights()
-	v.TextWeight = 1
-	weight, err := t.textWeight(ctx, pairs, v)
+	v := hybrid.Views{Vectorizer: t.Vectorizer, Projection: t.Projection, Table: n.model,
+		Solution: n.start.Weights(), TextWeight: 1}
+	weight, err := t.textWeight(ctx, n.pairs, v) // of the LSA, since a fine-tuned model may have seen the pairs
 	if err != nil {
 		return nil, err
 	}
-	v.TextWeight = weight
+	v.TextWeight, v.Model = weight, model
 	views, err := t.views(ctx, v, sample)
 	if err != nil {
 		return nil, err
 	}
-	dim := v.TrainedDim()
+	dim := v.Table.Dim()
 	join, err := hybrid.Join(views, v.Len(), dim)
 	if err != nil {
 		return nil, err
@@ -101,10 +112,10 @@ type hybridReport struct {
 	TextWeight float32 `json:"text_weight"`
 }
 
-// textWeight decides by evidence how much the text weighs beside the trained view: as much as it says
-// of the links of held-out instances, compared with what the trained view says. What a view says is 0
+// textWeight decides by evidence how much the text weighs beside the table: as much as it says
+// of the links of held-out instances, compared with what the table says. What a view says is 0
 // where it ranks a neighbour no better than chance (AUC 0.5) and 1 where it always ranks the neighbour
-// first. Links that not even the trained view can tell are noise, and the text then has its full weight.
+// first. Links that not even the table can tell are noise, and the text then has its full weight.
 func (t *Training) textWeight(ctx context.Context, pairs *eval.Pairs, v hybrid.Views) (float32, error) {
 	if pairs == nil {
 		return unknownTextWeight, nil
@@ -120,12 +131,12 @@ func (t *Training) textWeight(ctx context.Context, pairs *eval.Pairs, v hybrid.V
 		}
 		return 2*pairs.AUC(part, dim) - 1
 	}
-	trained := says(0, v.TrainedDim())
-	if !(trained > noLinks) {
+	table := says(0, v.Table.Dim())
+	if !(table > noLinks) {
 		return 1, nil
 	}
-	text := says(v.TrainedDim()+v.TextDim(), v.TextDim())
-	return float32(min(1, max(minTextWeight, text/trained))), nil
+	text := says(v.Table.Dim()+v.TextDim(), v.TextDim())
+	return float32(min(1, max(minTextWeight, text/table))), nil
 }
 
 // views returns the views of nodes, a row each.

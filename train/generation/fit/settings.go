@@ -20,8 +20,8 @@ type Settings struct {
 	MaxDegree int `json:"max_degree"`
 	// ProjectionDim is the dimension of the fitted text projection (LSA).
 	ProjectionDim int `json:"projection_dim"`
-	// EmbeddingDim is the dimension of the labels' features and of the embeddings of the encoders
-	// lsa, linear and bag. It is at most ProjectionDim: the features are made from the first
+	// EmbeddingDim is the dimension of the labels' features and of the embeddings of all encoders but
+	// a transformer alone. It is at most ProjectionDim: the features are made from the first
 	// columns of the projection.
 	EmbeddingDim int `json:"pifa_dim"`
 	// Weighting of PIFA's terms, see pifa.ParseWeighting.
@@ -76,8 +76,8 @@ type BERT struct {
 	// tokens, that are dropped in training (bert.TuneOptions).
 	Dropout    float64 `json:"dropout,omitempty"`
 	DropTokens float64 `json:"drop_tokens,omitempty"`
-	// NGrams is how many n-grams have a vector beside the model (package wide); with 0 the model
-	// is trained alone.
+	// NGrams is how many n-grams have a vector beside the model (package hybrid); the model is then
+	// fine-tuned only where Settings.Epochs is above 0. With 0 the model is fine-tuned alone.
 	NGrams int `json:"ngrams,omitempty"`
 	// CoarseToFine trains the levels of the tree one after the other, as the paper does, instead
 	// of all at once.

@@ -51,16 +51,12 @@ type Part string
 // The parts of trainings.
 const (
 	Whole  Part = "encoder" // the encoder itself
-	NGrams Part = "n-grams" // the n-grams beside a transformer, trained before it
+	NGrams Part = "n-grams" // the n-grams beside a transformer, trained after it
 )
 
 // Journal keeps what an interrupted training needs to resume.
 type Journal interface {
 	Checkpoints(ctx context.Context, p Part) (Checkpoints, error)
-	// PutReport keeps the report of a part that has ended, while the parts after it are trained.
-	PutReport(ctx context.Context, p Part, r *trainer.Report) error
-	// Report returns a report that was kept, nil if there is none that can be read.
-	Report(ctx context.Context, p Part) (*trainer.Report, error)
 }
 
 // Checkpoints keep the states of one part of a training.
@@ -78,12 +74,6 @@ type NoJournal struct{}
 
 // Checkpoints returns checkpoints that are never due.
 func (NoJournal) Checkpoints(context.Context, Part) (Checkpoints, error) { return noCheckpoints{}, nil }
-
-// PutReport does nothing.
-func (NoJournal) PutReport(context.Context, Part, *trainer.Report) error { return nil }
-
-// Report returns nil.
-func (NoJournal) Report(context.Context, Part) (*trainer.Report, error) { return nil, nil }
 
 type noCheckpoints struct{}
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"testing"
 
@@ -18,10 +17,8 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/linear"
-	"giantstream/train/encoders/wide"
 	"giantstream/train/generation/eval"
 	"giantstream/train/internal/graphtest"
-	"giantstream/train/numeric"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
 )
@@ -245,75 +242,6 @@ func TestBagChecksItsData(t *testing.T) {
 		}
 	}
 }
-
-// Alone, a table learns which of the texts' words go with which neighbours, and is then
-// twice as long as an encoder's part; cut off and resumed, it is the same.
-func TestTableLearnsAlone(t *testing.T) {
-	const topics = 6
-	g := graphtest.Topics(300, topics, 8, 1)
-	b, _ := bagOf(t, g)
-	set := b.Set
-	set.Tree, set.Instances = ownTopics(topics), all(g, g.Len())
-	start := func() *bag.Model {
-		m, err := wide.Start(b.Features, b.Projection, b.Weights, bagDim, bagDim, 1<<10, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	run := func(ctx context.Context, hooks trainer.Hooks) (*bag.Model, error) {
-		table := start()
-		_, err := TrainTable(ctx, table, b.Features, set, 0, 1, 0, hooks, nil)
-		return table, err
-	}
-	whole, err := run(t.Context(), trainer.Hooks{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var length float64
-	for i := range g.Len() {
-		h := make([]float32, bagDim)
-		whole.Add(b.Features.Row(i), h)
-		length += float64(numeric.Normalize(h)) / float64(g.Len())
-	}
-	if math.Abs(length-2) > 1e-3 {
-		t.Errorf("mean length %v, want 2", length)
-	}
-	apart := func(m *bag.Model) float64 { return graphtest.Apart(g.Classes, m.EmbedAll(b.Features, 1), bagDim) }
-	before, after := apart(start()), apart(whole)
-	if after < before+0.1 {
-		t.Errorf("cosines within topics are above those between them by %.2f, before training by %.2f, want 0.1 more",
-			after, before)
-	}
-
-	var state bytes.Buffer
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err = run(ctx, trainer.Hooks{
-		Due: func(step int64) bool { return step == 7 },
-		Save: func(_ context.Context, _ int64, s io.WriterTo) error {
-			cancel()
-			_, err := s.WriteTo(&state)
-			return err
-		},
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("cut off: %v", err)
-	}
-	resumed, err := run(t.Context(), trainer.Hooks{Resume: &state})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(resumed.Vectors(), whole.Vectors()) {
-		t.Error("resumed, the table is another")
-	}
-}
-
-// ownTopics is a tree of one level; its clusters are the topics of graphtest.Topics.
-type ownTopics int
-
-func (ownTopics) Levels() int                  { return 1 }
-func (n ownTopics) Clusters(int) int           { return int(n) }
-func (n ownTopics) Cluster(_, label int) int32 { return int32(label % int(n)) }
 
 // BenchmarkBag measures whole epochs, validation included.
 func BenchmarkBag(b *testing.B) {

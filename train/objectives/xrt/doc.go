@@ -1,11 +1,10 @@
 // Package xrt trains encoders to predict the neighbourhoods of their graph's nodes over a label
 // tree: the XR-Transformer of GIANT, for any train.Network.
 //
-// Train is for any network: a transformer (train/encoders/bert), a table of n-grams
-// (train/encoders/bag) or both (train/encoders/wide). Set is the training set, and Result
-// the matcher (package xmc) and a report; afterwards the network holds the trained
-// weights. Bag.Train and TrainTable call Train with the options that suit a table of
-// n-grams: as the encoder bag, and before it is put beside a transformer.
+// Train is for any network: a transformer (train/encoders/bert) or a table of n-grams
+// (train/encoders/bag). Set is the training set, and Result the matcher (package xmc) and a
+// report; afterwards the network holds the trained weights. Bag.Train calls Train with the
+// options that suit a table of n-grams, of the encoder bag and of a hybrid.
 //
 // # A step
 //

@@ -8,7 +8,6 @@ import (
 
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
-	"giantstream/train/encoders/wide"
 	"giantstream/train/numeric"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
@@ -141,36 +140,4 @@ func (b Bag) report(r *Result, net train.Network) (BagReport, error) {
 	}
 	out.Levels = r.Matcher.Evaluate(z, b.HeldOut)
 	return out, nil
-}
-
-// BesideTable returns the options with heads that start and score as suits a table of n-grams
-// in training: at the mean of their instances, and surer of themselves than beside a network
-// alone. Both parts then learn more of the links (docs/MEASUREMENTS.md).
-func (o Options) BesideTable() Options {
-	o.Start, o.Heads.Scale = Centroid, 5
-	return o
-}
-
-// trainedLength is how long the table's part of h is on average once it has been
-// trained alone, where the network's part is 1 long: the table knows the links, the network
-// does not yet (docs/MEASUREMENTS.md).
-const trainedLength = 2
-
-// TrainTable trains a table of n-grams alone, up to ten epochs, and scales it for its place
-// beside a network (package wide). x is Ψ of the texts, links the weight of the contrastive part. A
-// run that resumes needs a table of the same n-grams; their vectors are in the state.
-func TrainTable(ctx context.Context, table *bag.Model, x bag.Features, set Set, links float64, seed uint64,
-	workers int, hooks trainer.Hooks, progress train.Progress) (trainer.Report, error) {
-	net, err := bag.NewNetwork(x, table, bag.NetworkOptions{Workers: workers})
-	if err != nil {
-		return trainer.Report{}, err
-	}
-	o := Options{Name: "n-grams", Epochs: 10, Batch: 256, Patience: 3, Rate: 0.01, Links: links, Seed: seed,
-		Workers: workers}
-	r, err := Train(ctx, net, set, o.BesideTable(), hooks, progress)
-	if err != nil {
-		return trainer.Report{}, fmt.Errorf("n-grams: %w", err)
-	}
-	wide.Scale(table, x, trainedLength, workers)
-	return r.Report, nil
 }
