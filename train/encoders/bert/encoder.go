@@ -36,11 +36,14 @@ type Options struct {
 	// Workers is the number of batches that run side by side, 0 for one per
 	// CPU. It does not change the result.
 	Workers int
+	// Precision is how an encoder multiplies; "" is Float32.
+	Precision Precision
 }
 
 // Encoder is Φ(T) = p/‖p‖, p the pooled hidden states of T; after Rotate Φ(T) = (p/‖p‖)·R.
 type Encoder struct {
-	model     *Model
+	model     *Model // what encodes
+	trained   *Model // the weights in float32, nil for an encoder that was opened in int8
 	tokenizer *wordpiece.Tokenizer
 	options   Options
 	rotation  []float32 // R, Dim×Dim, row-major; nil for none
@@ -61,7 +64,11 @@ func Open(dir fs.FS, b compute.Backend, o Options) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(m, t, o)
+	e, err := New(m, t, o)
+	if err == nil && o.Precision == Int8 {
+		e.trained = nil // three quarters of the layers' memory
+	}
+	return e, err
 }
 
 // New joins a model and its tokenizer.
@@ -81,11 +88,13 @@ func New(m *Model, t *wordpiece.Tokenizer, o Options) (*Encoder, error) {
 		return nil, fmt.Errorf("bert: unknown pooling %d", o.Pooling)
 	}
 	o.Workers = parallel.Workers(o.Workers)
-	e := &Encoder{model: m, tokenizer: t, options: o, slots: make(chan *Workspace, o.Workers)}
+	precision := o.Precision
+	o.Precision = Float32
+	e := &Encoder{model: m, trained: m, tokenizer: t, options: o, slots: make(chan *Workspace, o.Workers)}
 	for range o.Workers {
 		e.slots <- nil
 	}
-	return e, nil
+	return e, e.SetPrecision(precision)
 }
 
 // Kind returns "bert".

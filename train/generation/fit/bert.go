@@ -74,6 +74,9 @@ func trainBERT(ctx context.Context, t *Training) (*Trained, error) {
 		if err != nil {
 			return err
 		}
+		if err := net.deep.SetPrecision(s.Precision); err != nil {
+			return err
+		}
 		report.Report = trained.Report
 		out.Encoder, out.Metrics, out.Matcher, out.Curve = net.Encoder, report, trained.Matcher, &report.Report
 		if set.Tree.Levels() > t.Tree.Levels() {
@@ -139,7 +142,8 @@ func (t *Training) networkBeside(table func(dim int) (*bag.Model, error)) (*Netw
 	if err != nil {
 		return nil, err
 	}
-	net := &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), tokens: tuner.Tokens}
+	net := &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), deep: tuner.Encoder(),
+		tokens: tuner.Tokens}
 	if t.Settings.BERT.NGrams == 0 {
 		return net, nil
 	}

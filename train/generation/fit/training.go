@@ -11,6 +11,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
+	"giantstream/train/encoders/bert"
 	"giantstream/train/objectives/linkpred"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
@@ -129,7 +130,8 @@ type Network struct {
 	Encoder train.Encoder // shares the network's weights
 	// LinkPrediction are the options that suit the network where link prediction trains it.
 	LinkPrediction linkpred.Options
-	tokens         func() int64 // tokens that the network has taken, nil for networks without tokens
+	deep           *bert.Encoder // the transformer among the encoders, nil for networks without one
+	tokens         func() int64  // tokens that the network has taken, nil for networks without tokens
 }
 
 // NewNetwork returns an untrained network of the given kind, which starts from the texts alone.

@@ -15,7 +15,7 @@
 	VPXOR s0, s0, s0; \
 	VPXOR s1, s1, s1
 
-// y = sum·s·c + bias of row i: s at R9, c at R12, bias at BX.
+// y = sum·s·c + base of row i: s at R9, c at R12, base at BX.
 #define OUT(i, s0, s1) \
 	VBROADCASTSS (i*4)(R9), Y14; \
 	VCVTDQ2PS    s0, s0; \
@@ -28,7 +28,8 @@
 	VADDPS       32(BX), s1, s1; \
 	VMOVUPS      s0, (DI); \
 	VMOVUPS      s1, 32(DI); \
-	ADDQ         DX, DI
+	ADDQ         DX, DI; \
+	ADDQ         R8, BX
 
 // func tile6x16(t *tile)
 TEXT ·tile6x16(SB), NOSPLIT, $0-8
@@ -63,7 +64,8 @@ loop:
 
 	MOVQ tile_scales(R13), R9
 	MOVQ tile_column(R13), R12
-	MOVQ tile_bias(R13), BX
+	MOVQ tile_base(R13), BX
+	MOVQ tile_step(R13), R8
 	MOVQ tile_y(R13), DI
 	MOVQ tile_ldy(R13), DX
 	OUT(0, Y0, Y1)

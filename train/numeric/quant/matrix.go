@@ -17,9 +17,14 @@ type Matrix struct {
 	in, out int
 	groups  int       // of a row of x: in, divided by kernels.group and rounded up
 	factors []float32 // f, per row of the matrix; in of them
-	scales  []float32 // c, per column; of whole panels
-	sums    []int32   // Σ w over k, per column; of whole panels
-	panels  []uint32  // panel by panel, in it group by group, in it a word per column
+	parts   [2]part   // w and v
+}
+
+// part is w or v.
+type part struct {
+	scales []float32 // c or c/254, per column; of whole panels
+	sums   []int32   // per column; of whole panels
+	panels []uint32  // panel by panel, in it group by group, in it a word per column
 }
 
 // New quantizes weights (in × out, row-major, not kept) for the fastest kernels of this processor.
@@ -41,43 +46,52 @@ func with(k *kernels, weights []float32, in, out int, levels []float32) (*Matrix
 		}
 	}
 	columns := roundUp(out, k.width)
-	m := &Matrix{
-		kernels: k, in: in, out: out, groups: ceil(in, k.group),
-		factors: factorsOf(weights, in, out, levels),
-		scales:  make([]float32, columns), sums: make([]int32, columns),
+	m := &Matrix{kernels: k, in: in, out: out, groups: ceil(in, k.group), factors: factorsOf(weights, in, out, levels)}
+	for p := range m.parts {
+		m.parts[p] = part{scales: make([]float32, columns), sums: make([]int32, columns),
+			panels: make([]uint32, columns*m.groups)}
 	}
-	m.panels = make([]uint32, columns*m.groups)
-	most := make([]float32, out)
+	high, low := &m.parts[0], &m.parts[1]
 	for i := range in {
 		for j, w := range weights[i*out : (i+1)*out] {
-			most[j] = max(most[j], abs(w/m.factors[i]))
+			high.scales[j] = max(high.scales[j], abs(w/m.factors[i]))
 		}
 	}
-	for j, v := range most {
-		m.scales[j] = v / 127
+	for j, v := range high.scales {
+		high.scales[j], low.scales[j] = v/127, v/127/254
 	}
-	bits := 32 / k.group
 	for i := range in {
-		group, shift := i/k.group, i%k.group*bits
 		for j, w := range weights[i*out : (i+1)*out] {
-			if m.scales[j] == 0 {
+			if low.scales[j] == 0 {
 				continue
 			}
-			q := int32(math.RoundToEven(float64(w/m.factors[i]) / float64(m.scales[j])))
-			m.sums[j] += q
-			at := (j/k.width*m.groups+group)*k.width + j%k.width
-			m.panels[at] |= uint32(q) << (32 - bits) >> (32 - bits) << shift
+			c := float64(high.scales[j])
+			steps := float64(w/m.factors[i]) / c
+			whole := math.RoundToEven(steps)
+			m.put(high, i, j, int32(whole))
+			m.put(low, i, j, int32(math.RoundToEven(float64(steps-whole)*254)))
 		}
 	}
 	return m, nil
 }
 
+// put stores an integer of row i and column j.
+func (m *Matrix) put(p *part, i, j int, q int32) {
+	bits := 32 / m.group
+	at := (j/m.width*m.groups+i/m.group)*m.width + j%m.width
+	p.panels[at] |= uint32(q) << (32 - bits) >> (32 - bits) << (i % m.group * bits)
+	p.sums[j] += q
+}
+
 // maxFactor bounds the exponent of a factor.
 const maxFactor = 16
 
-// factorsOf returns f. The numbers of column k of x, times f[k], become about
-// √(level of x · greatest |W[k]|) in size, and those of W the same: each side takes half of the
-// unevenness.
+// evened is the share of the unevenness of x's columns that the factors take away. W, which has twice as
+// many bits, takes it over.
+const evened = 0.75
+
+// factorsOf returns f. The numbers of column k of x, of the level L, become L^(1−evened) · M^(1−evened) in
+// size, where M is the greatest |W[k][j]|.
 func factorsOf(weights []float32, in, out int, levels []float32) []float32 {
 	f := make([]float32, in)
 	for i := range f {
@@ -89,8 +103,9 @@ func factorsOf(weights []float32, in, out int, levels []float32) []float32 {
 		for _, w := range weights[i*out : (i+1)*out] {
 			most = max(most, abs(w))
 		}
-		if half := math.Log2(float64(most)/float64(levels[i])) / 2; half > -maxFactor && half < maxFactor {
-			f[i] = float32(math.Ldexp(1, int(math.RoundToEven(half))))
+		e := (1-evened)*math.Log2(float64(most)) - evened*math.Log2(float64(levels[i]))
+		if e > -maxFactor && e < maxFactor {
+			f[i] = float32(math.Ldexp(1, int(math.RoundToEven(e))))
 		}
 	}
 	return f
@@ -101,7 +116,8 @@ func (m *Matrix) Out() int { return m.out }
 
 // Bytes is the memory that the matrix takes.
 func (m *Matrix) Bytes() int {
-	return 4 * (len(m.factors) + len(m.scales) + len(m.sums) + len(m.panels))
+	p := &m.parts[0]
+	return 4 * (len(m.factors) + len(m.parts)*(len(p.scales)+len(p.sums)+len(p.panels)))
 }
 
 func abs(x float32) float32 { return max(x, -x) }

@@ -36,7 +36,8 @@ type tile struct {
 	zeros  *int32   // of the rows
 	sums   *int32   // of the columns
 	column *float32 // scales of the columns
-	bias   *float32
+	base   *float32 // what is added: the bias, or y as it is
+	step   uintptr  // of base's rows, in bytes; 0 for a bias
 	y      *float32
 	ldy    uintptr // in bytes
 }
@@ -59,7 +60,7 @@ func (m *Matrix) Multiply(y, x []float32, n int, bias []float32) {
 	}
 	w := pool.Get().(*work)
 	defer pool.Put(w)
-	w.bias = resize(w.bias, len(m.scales))
+	w.bias = resize(w.bias, roundUp(m.out, m.width))
 	clear(w.bias[copy(w.bias, bias[:m.out]):])
 	w.edge = resize(w.edge, m.height*m.width)
 	for i := 0; i < n; i += tall {
@@ -75,24 +76,30 @@ func (m *Matrix) block(w *work, y []float32, n int) {
 		columns := min(m.width, m.out-j)
 		for i := 0; i < n; i += m.height {
 			rows := min(m.height, n-i)
-			w.tile = tile{
-				groups: m.groups,
-				a:      &w.rows.words[i*w.rows.stride], stride: uintptr(w.rows.stride) * 4,
-				b:      &m.panels[j*m.groups],
-				scales: &w.rows.scales[i], zeros: &w.rows.zeros[i],
-				sums: &m.sums[j], column: &m.scales[j], bias: &w.bias[j],
-			}
 			if rows == m.height && columns == m.width {
-				w.tile.y, w.tile.ldy = &y[i*m.out+j], uintptr(m.out)*4
-				m.tile(&w.tile)
+				m.tiles(w, i, j, y[i*m.out+j:], m.out)
 				continue
 			}
-			w.tile.y, w.tile.ldy = &w.edge[0], uintptr(m.width)*4
-			m.tile(&w.tile)
+			m.tiles(w, i, j, w.edge, m.width)
 			for r := range rows {
 				copy(y[(i+r)*m.out+j:][:columns], w.edge[r*m.width:])
 			}
 		}
 	}
 	w.tile = tile{} // the pool is not to keep y and m
+}
+
+// tiles multiplies the rows from i on by the columns from j on, one part of the matrix after the other.
+func (m *Matrix) tiles(w *work, i, j int, y []float32, ldy int) {
+	r := &w.rows
+	w.tile = tile{
+		groups: m.groups, a: &r.words[i*r.stride], stride: uintptr(r.stride) * 4,
+		scales: &r.scales[i], zeros: &r.zeros[i], base: &w.bias[j], y: &y[0], ldy: uintptr(ldy) * 4,
+	}
+	for p := range m.parts {
+		part := &m.parts[p]
+		w.tile.b, w.tile.sums, w.tile.column = &part.panels[j*m.groups], &part.sums[j], &part.scales[j]
+		m.tile(&w.tile)
+		w.tile.base, w.tile.step = w.tile.y, w.tile.ldy
+	}
 }

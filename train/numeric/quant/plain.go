@@ -30,7 +30,8 @@ func plainTile(t *tile) {
 	a := unsafe.Slice(t.a, (height-1)*stride+t.groups)
 	b := unsafe.Slice(t.b, t.groups*width)
 	scales, column := unsafe.Slice(t.scales, height), unsafe.Slice(t.column, width)
-	bias := unsafe.Slice(t.bias, width)
+	step := int(t.step / 4)
+	base := unsafe.Slice(t.base, (height-1)*step+width)
 	y := unsafe.Slice(t.y, (height-1)*ldy+width)
 	for r := range height {
 		var sums [width]int32
@@ -43,7 +44,7 @@ func plainTile(t *tile) {
 		for j, sum := range sums {
 			v := float32(float32(sum) * scales[r])
 			v = float32(v * column[j])
-			y[r*ldy+j] = v + bias[j]
+			y[r*ldy+j] = v + base[r*step+j]
 		}
 	}
 }

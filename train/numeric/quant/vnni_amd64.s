@@ -13,7 +13,7 @@
 	VPXORD s0, s0, s0; \
 	VPXORD s1, s1, s1
 
-// y = (sum − z·Σw)·s·c + bias of row i: z at R10, s at R9, Σw at R11, c at R12, bias at BX.
+// y = (sum − z·Σw)·s·c + base of row i: z at R10, s at R9, Σw at R11, c at R12, base at BX.
 #define OUT(i, s0, s1) \
 	VPBROADCASTD (i*4)(R10), Z28; \
 	VBROADCASTSS (i*4)(R9), Z29; \
@@ -31,7 +31,8 @@
 	VADDPS       64(BX), s1, s1; \
 	VMOVUPS      s0, (DI); \
 	VMOVUPS      s1, 64(DI); \
-	ADDQ         DX, DI
+	ADDQ         DX, DI; \
+	ADDQ         R8, BX
 
 // func tile14x32(t *tile)
 TEXT ·tile14x32(SB), NOSPLIT, $0-8
@@ -88,7 +89,8 @@ loop:
 	MOVQ tile_zeros(R13), R10
 	MOVQ tile_sums(R13), R11
 	MOVQ tile_column(R13), R12
-	MOVQ tile_bias(R13), BX
+	MOVQ tile_base(R13), BX
+	MOVQ tile_step(R13), R8
 	MOVQ tile_y(R13), DI
 	MOVQ tile_ldy(R13), DX
 	OUT(0, Z0, Z1)
