@@ -102,7 +102,7 @@ func parseConfig(data []byte) (Config, error) {
 		return c, fmt.Errorf("%w: %s has the precision %q", ErrUnknown, configName, c.BERT.Precision)
 	}
 	if c.Version != c.versionOf() {
-		return c, fmt.Errorf("%w: %s of version %d has another version's precision", ErrCorrupt, configName, c.Version)
+		return c, fmt.Errorf("%w: %s of version %d has another version's precision", ErrUnknown, configName, c.Version)
 	}
 	return c, nil
 }

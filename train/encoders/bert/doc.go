@@ -16,6 +16,14 @@
 // batch at a time, so memory is the activations of one batch per worker, however many texts there
 // are. Which texts share a batch changes no bit of an embedding (package compute).
 //
+// # Int8
+//
+// An encoder of the precision Int8 multiplies in integers of eight bits (compute.Int8), layer by layer; attention,
+// normalization and pooling stay in float32. The weights are quantized when the encoder is opened, or when
+// SetPrecision is called: they are stored in float32. How unevenly large the hidden states are, which the
+// factors of package quant need, is taken from a few texts of our own, so nothing has to be
+// calibrated. Training is in float32.
+//
 // # Training
 //
 // A Tuner trains the network for a loss that the caller computes: Forward, Backward and Update. Its

@@ -87,7 +87,7 @@ func TestInt8OnGraphs(t *testing.T) {
 		texts := slices.Clone(graphtest.Shared(t, name).Texts)
 		r := rand.New(rand.NewPCG(7, 7))
 		r.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
-		texts = texts[:min(len(texts), 1500)]
+		texts = texts[:min(len(texts), 600)]
 		o := Options{Pooling: compute.Mean, MaxTokens: 64}
 		exact := encode(t, open(t, dir, o), texts)
 		o.Precision = Int8

@@ -1,8 +1,10 @@
 package quant
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // maxIn bounds the rows of a matrix: the sum of so many products of 255 and 127 fits into 32 bits.
@@ -18,6 +20,9 @@ type Matrix struct {
 	groups  int       // of a row of x: in, divided by kernels.group and rounded up
 	factors []float32 // f, per row of the matrix; in of them
 	parts   [2]part   // w and v
+	// loud are the columns of x that are multiplied in float32, rest the rows of W for them.
+	loud []int
+	rest []float32
 }
 
 // part is w or v.
@@ -46,13 +51,21 @@ func with(k *kernels, weights []float32, in, out int, levels []float32) (*Matrix
 		}
 	}
 	columns := roundUp(out, k.width)
-	m := &Matrix{kernels: k, in: in, out: out, groups: ceil(in, k.group), factors: factorsOf(weights, in, out, levels)}
+	m := &Matrix{kernels: k, in: in, out: out, groups: ceil(in, k.group), factors: factorsOf(weights, in, out, levels),
+		loud: loudest(levels)}
+	for _, i := range m.loud {
+		m.factors[i] = 0
+		m.rest = append(m.rest, weights[i*out:(i+1)*out]...)
+	}
 	for p := range m.parts {
 		m.parts[p] = part{scales: make([]float32, columns), sums: make([]int32, columns),
 			panels: make([]uint32, columns*m.groups)}
 	}
 	high, low := &m.parts[0], &m.parts[1]
 	for i := range in {
+		if m.factors[i] == 0 {
+			continue
+		}
 		for j, w := range weights[i*out : (i+1)*out] {
 			high.scales[j] = max(high.scales[j], abs(w/m.factors[i]))
 		}
@@ -62,7 +75,7 @@ func with(k *kernels, weights []float32, in, out int, levels []float32) (*Matrix
 	}
 	for i := range in {
 		for j, w := range weights[i*out : (i+1)*out] {
-			if low.scales[j] == 0 {
+			if low.scales[j] == 0 || m.factors[i] == 0 {
 				continue
 			}
 			c := float64(high.scales[j])
@@ -81,6 +94,21 @@ func (m *Matrix) put(p *part, i, j int, q int32) {
 	at := (j/m.width*m.groups+i/m.group)*m.width + j%m.width
 	p.panels[at] |= uint32(q) << (32 - bits) >> (32 - bits) << (i % m.group * bits)
 	p.sums[j] += q
+}
+
+// quiet is how many columns of x there are to a loud one.
+const quiet = 32
+
+// loudest returns the columns of the highest levels.
+func loudest(levels []float32) []int {
+	order := make([]int, len(levels))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(levels[b], levels[a]) })
+	loud := order[:len(levels)/quiet]
+	slices.Sort(loud)
+	return loud
 }
 
 // maxFactor bounds the exponent of a factor.
@@ -117,7 +145,7 @@ func (m *Matrix) Out() int { return m.out }
 // Bytes is the memory that the matrix takes.
 func (m *Matrix) Bytes() int {
 	p := &m.parts[0]
-	return 4 * (len(m.factors) + len(m.parts)*(len(p.scales)+len(p.sums)+len(p.panels)))
+	return 4 * (len(m.factors) + len(m.rest) + len(m.parts)*(len(p.scales)+len(p.sums)+len(p.panels)))
 }
 
 func abs(x float32) float32 { return max(x, -x) }

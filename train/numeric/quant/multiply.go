@@ -3,6 +3,9 @@ package quant
 import (
 	"fmt"
 	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
 )
 
 // tall is the most rows of x that meet a panel before the next one is used: with them, the rows stay in
@@ -47,6 +50,7 @@ type work struct {
 	rows rows
 	bias []float32 // of whole panels
 	edge []float32 // a tile that extends beyond y
+	loud []float32 // the loud columns of x
 	tile tile
 }
 
@@ -67,7 +71,24 @@ func (m *Matrix) Multiply(y, x []float32, n int, bias []float32) {
 		rows := min(tall, n-i)
 		m.quantize(&w.rows, x[i*m.in:], rows)
 		m.block(w, y[i*m.out:], rows)
+		m.addLoud(w, y[i*m.out:], x[i*m.in:], rows)
 	}
+}
+
+// addLoud adds the products of the loud columns of x.
+func (m *Matrix) addLoud(w *work, y, x []float32, n int) {
+	k := len(m.loud)
+	if k == 0 {
+		return
+	}
+	w.loud = resize(w.loud, n*k)
+	for i := range n {
+		row, loud := x[i*m.in:(i+1)*m.in], w.loud[i*k:(i+1)*k]
+		for l, at := range m.loud {
+			loud[l] = row[at]
+		}
+	}
+	blas32.Implementation().Sgemm(blas.NoTrans, blas.NoTrans, n, m.out, k, 1, w.loud, k, m.rest, m.out, 1, y, m.out)
 }
 
 // block multiplies the rows in w, n of them.

@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
 )
 
 var nan, inf = float32(math.NaN()), float32(math.Inf(1))
@@ -71,14 +74,17 @@ func (p *problem) run(t testing.TB, m *Matrix) []float32 {
 func (p *problem) reference(levels []float32) []float32 {
 	y := make([]float32, p.n*p.out)
 	f := factorsOf(p.w, p.in, p.out, levels)
+	loud := loudest(levels)
 	w, v, scales := make([]int64, p.in*p.out), make([]int64, p.in*p.out), make([]float32, p.out)
 	for j := range p.out {
 		for i := range p.in {
-			scales[j] = max(scales[j], abs(p.w[i*p.out+j]/f[i]))
+			if !slices.Contains(loud, i) {
+				scales[j] = max(scales[j], abs(p.w[i*p.out+j]/f[i]))
+			}
 		}
 		scales[j] /= 127
 		for i := range p.in {
-			if at := i*p.out + j; scales[j] > 0 {
+			if at := i*p.out + j; scales[j] > 0 && !slices.Contains(loud, i) {
 				steps := float64(p.w[at]/f[i]) / float64(scales[j])
 				w[at] = int64(math.RoundToEven(steps))
 				v[at] = int64(math.RoundToEven((steps - float64(w[at])) * 254))
@@ -89,6 +95,9 @@ func (p *problem) reference(levels []float32) []float32 {
 		var least8, most8 float32
 		row := make([]float32, p.in)
 		for i, v := range p.x[r*p.in:][:p.in] {
+			if slices.Contains(loud, i) {
+				continue
+			}
 			row[i] = v * f[i]
 			least8, most8 = min(least8, row[i]), max(most8, row[i])
 		}
@@ -109,6 +118,19 @@ func (p *problem) reference(levels []float32) []float32 {
 			rest := float32(float32(float32(low)*s) * (scales[j] / 254))
 			y[r*p.out+j] = rest + (whole + p.bias[j])
 		}
+	}
+	if len(loud) > 0 {
+		var x, w []float32
+		for r := range p.n {
+			for _, i := range loud {
+				x = append(x, p.x[r*p.in+i])
+			}
+		}
+		for _, i := range loud {
+			w = append(w, p.w[i*p.out:(i+1)*p.out]...)
+		}
+		blas32.Implementation().Sgemm(blas.NoTrans, blas.NoTrans, p.n, p.out, len(loud), 1, x, len(loud), w, p.out, 1, y,
+			p.out)
 	}
 	return y
 }
