@@ -208,6 +208,7 @@ func (v *validator) ingest(in *Ingest) {
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
+	v.oneOf("ingest.isolation", in.Isolation, ReadCommitted, ReadUncommitted)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
 	v.check(l.TextBytes > 0, "ingest.limits.text_bytes", "must be more than 0")

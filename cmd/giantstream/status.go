@@ -57,6 +57,8 @@ type shardStatus struct {
 	Lost []service.Lost `json:"lost,omitempty"`
 	// Checkpoint is the newest copy of the shard's state, nil for none.
 	Checkpoint *stateCheckpoint `json:"checkpoint,omitempty"`
+	// Damage says what of the commit log is damaged. The newest manifest is unknown then.
+	Damage string `json:"damage,omitempty"`
 
 	broker map[string]int64 // Next as the brokers count
 }
@@ -96,6 +98,9 @@ func (st *pipelineStatus) look(ctx context.Context, store sink.Store) (err error
 		return err
 	}
 	for _, s := range st.Shards {
+		if s.Damage != "" {
+			continue
+		}
 		missing, err := commitlog.Missing(ctx, store, s.Shard, s.Seq, lookRows)
 		if err != nil {
 			return err
@@ -147,6 +152,9 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 			return nil, err
 		}
 		m, err := commitlog.Head(ctx, store, p)
+		if errors.Is(err, commitlog.ErrDamaged) {
+			s.Damage, err = err.Error(), nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -240,6 +248,9 @@ func (st *pipelineStatus) print(out io.Writer) error {
 		fmt.Fprintf(out, "LOST: %s\n", l)
 	}
 	for _, s := range st.Shards {
+		if s.Damage != "" {
+			fmt.Fprintf(out, "DAMAGED: %s\n", s.Damage)
+		}
 		for _, l := range s.Lost {
 			fmt.Fprintf(out, "LOST: %s\n", l)
 		}
@@ -302,13 +313,16 @@ func (st *pipelineStatus) print(out io.Writer) error {
 // not known.
 type lags struct {
 	Shards []int64 `json:"shards,omitempty"`
-	Error  string  `json:"error,omitempty"`
+	// Held is how many of all shards' records follow the beginning of an open transaction, and wait
+	// for its end.
+	Held  int64  `json:"held_by_open_transactions,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // readLag compares the end offsets of the topics with what is committed. Without an answer from the
 // brokers, the command still shows what the store has. The result is nil for the embedded broker.
 func readLag(ctx context.Context, in *pipeline, next func(shard int) map[string]int64) *lags {
-	ends, err := wiring.EndOffsets(ctx, in.cfg)
+	readable, ends, err := wiring.EndOffsets(ctx, in.cfg)
 	switch {
 	case err != nil:
 		return &lags{Error: err.Error()}
@@ -319,6 +333,9 @@ func readLag(ctx context.Context, in *pipeline, next func(shard int) map[string]
 	for topic, partitions := range ends {
 		for p := range min(len(partitions), len(l.Shards)) {
 			l.Shards[p] += max(0, partitions[p]-next(p)[topic])
+			if p < len(readable[topic]) {
+				l.Held += max(0, partitions[p]-readable[topic][p])
+			}
 		}
 	}
 	return l
@@ -332,12 +349,18 @@ func (l *lags) of(shard int) string {
 	return console.Count(l.Shards[shard])
 }
 
-// note explains why no lag is shown, "" if it is.
+// note explains the lag, or why none is shown, "" if there is nothing to explain.
 func (l *lags) note() string {
-	if l == nil || l.Error == "" {
+	switch {
+	case l == nil:
 		return ""
+	case l.Error != "":
+		return fmt.Sprintf("lag unknown: %s\n", l.Error)
+	case l.Held > 0:
+		return fmt.Sprintf("open transactions of producers hold back %s records of the lag until they end\n",
+			console.Count(l.Held))
 	}
-	return fmt.Sprintf("lag unknown: %s\n", l.Error)
+	return ""
 }
 
 // offsets prints a map of offsets in a stable order.

@@ -34,7 +34,7 @@ func TestHeadOfLongLogsNeedsFewRequests(t *testing.T) {
 			if head != nil {
 				got = head.Seq
 			}
-			if got != n || requests > 30 {
+			if got != n || requests > 35 {
 				t.Errorf("head is %d after %d requests, want %d", got, requests, n)
 			}
 		})

@@ -84,14 +84,14 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 		}
 		// The first generation waits for the backlog: one that is fitted on half a catalog would be
 		// replaced at once.
-		_, open, err := s.backlog(ctx)
-		return err == nil && open == 0, fmt.Sprintf("%d nodes and no generation yet", nodes), err
+		b, err := s.backlog(ctx)
+		return err == nil && b.open == 0, fmt.Sprintf("%d nodes and no generation yet", nodes), err
 	}
 	if firstLinks(newest, edges) {
 		// As for the first generation: one on half of the links would be replaced at once.
-		_, open, err := s.backlog(ctx)
-		return err == nil && open == 0, fmt.Sprintf("the first links since generation %d, which is of the texts alone",
-			newest.Generation), err
+		b, err := s.backlog(ctx)
+		return err == nil && b.open == 0,
+			fmt.Sprintf("the first links since generation %d, which is of the texts alone", newest.Generation), err
 	}
 	need := s.cfg.Refresh.MinChanges
 	if need < 1 {
