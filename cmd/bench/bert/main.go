@@ -37,7 +37,7 @@ func main() {
 	flag.StringVar(&b.texts, "texts", "", "file of texts, one a line")
 	flag.StringVar(&b.profile, "profile", "", "file for a CPU profile")
 	flag.StringVar(&b.precision, "precision", "float32", "how encoding multiplies: float32 or int8")
-	flag.StringVar(&b.embeddings, "embeddings", "", "file for the embeddings, float32 and little-endian; nothing is timed")
+	flag.StringVar(&b.embeddings, "embeddings", "", "file for the embeddings, in float32; nothing is timed")
 	flag.IntVar(&b.batch, "batch", 32, "texts of a training step")
 	flag.IntVar(&b.length, "length", 128, "tokens that are kept of a text")
 	flag.IntVar(&b.threads, "threads", 2, "number of threads")

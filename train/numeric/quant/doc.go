@@ -1,6 +1,6 @@
 // Package quant multiplies rows of float32 numbers by a matrix whose numbers are pairs of integers of eight
-// bits. It is for encoding: with AVX-512 VNNI a product takes half of the time of one in float32. Nothing
-// here has a gradient.
+// bits. It is for encoding: with AVX-512 VNNI a product takes half as many instructions as one in float32.
+// Nothing here has a gradient.
 //
 // # Arithmetic
 //
@@ -22,9 +22,9 @@
 //
 // The columns of x that models of the BERT family have are uneven: a few are ten times as large as the
 // others, and would take nearly all of the 255 steps for themselves. They are the loud ones. The factors even
-// out the others (Xiao et al., "SmoothQuant", ICML 2023). They move the unevenness into W. With w alone, the rounding of W was
-// two thirds of the error of MiniLM's embeddings, hence v: it halves the speed, and takes that part away
-// (docs/MEASUREMENTS.md, "Int8").
+// out the others (Xiao et al., "SmoothQuant", ICML 2023). They move the unevenness into W. With w alone, the
+// rounding of W was two thirds of the error of MiniLM's embeddings, hence v: it doubles the arithmetic, and takes
+// that part away (docs/MEASUREMENTS.md, "Int8 beside ONNX Runtime and OpenVINO").
 //
 // A row with a number that is infinite or none gives NaN in every column.
 //
@@ -33,5 +33,5 @@
 // The matrix is packed once into panels as wide as a tile. A panel holds groups of consecutive k, four
 // (VNNI) or two (AVX2), of all its columns, so that a group of a row of x, broadcast, meets a group
 // of each column. AVX2 multiplies in 16 bits, since its instruction for eight saturates; it takes
-// about as long as float32.
+// at least as many instructions as float32, so there int8 saves memory, not time.
 package quant
