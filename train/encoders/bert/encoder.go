@@ -66,7 +66,7 @@ func Open(dir fs.FS, b compute.Backend, o Options) (*Encoder, error) {
 	}
 	e, err := New(m, t, o)
 	if err == nil && o.Precision == Int8 {
-		e.trained = nil // three quarters of the layers' memory
+		e.trained = nil // its memory is most of what int8 saves
 	}
 	return e, err
 }

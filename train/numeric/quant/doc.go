@@ -33,5 +33,5 @@
 // The matrix is packed once into panels as wide as a tile. A panel holds groups of consecutive k, four
 // (VNNI) or two (AVX2), of all its columns, so that a group of a row of x, broadcast, meets a group
 // of each column. AVX2 multiplies in 16 bits, since its instruction for eight saturates; it takes
-// at least as many instructions as float32, so there int8 saves memory, not time.
+// at least as many instructions as float32, so there is nothing to gain from int8 there but the same embeddings.
 package quant
