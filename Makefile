@@ -13,7 +13,7 @@ FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
-	bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-faults sim mutate
+	bench-loader bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench-bert: ## BERT encoding and training beside PyTorch (Python)
 
 bench-encode: ## BERT encoding beside ONNX Runtime and OpenVINO (Python)
 	cmd/bench/encode/run
+
+bench-loader: ## PyTorch's training sets beside pyarrow.dataset and MosaicML streaming (Python)
+	cmd/bench/loader/run
 
 bench-stream: ## topic to Parquet beside other tools, on real servers (Java, Maven, Python)
 	cmd/bench/stream/run throughput
