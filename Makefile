@@ -16,8 +16,8 @@ RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-d
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-loader \
-	bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-faults sim mutate
+.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
+	bench-loader bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench-xrlinear: ## XR-Linear beside PECOS, on the Debian packages (Python)
 
 bench-bert: ## BERT encoding and training beside PyTorch (Python)
 	cmd/bench/bert/run
+
+bench-encode: ## BERT encoding beside ONNX Runtime and OpenVINO (Python)
+	cmd/bench/encode/run
 
 bench-loader: ## PyTorch's training sets beside pyarrow.dataset and MosaicML streaming (Python)
 	cmd/bench/loader/run

@@ -8,5 +8,6 @@ var (
 	Profiles      = []string{"default", "pecos"}
 	Weightings    = []string{"sum", "inverse_sqrt_degree"}
 	LabelFeatures = []string{"pifa", "pifa-identity", "text", "random"}
+	Precisions    = []string{"float32", "int8"}
 	QualityGates  = []string{"warn", "block", "off"}
 )

@@ -206,6 +206,8 @@ type Embedding struct {
 type Embed struct {
 	// MissingText is what a node without text gets: neighbours (the mean of theirs) or skip.
 	MissingText string `yaml:"missing_text"`
+	// Precision is how the encoder bert multiplies when it encodes, not in training: float32 or int8.
+	Precision string `yaml:"precision"`
 }
 
 // Tree shapes the label tree; 0 is chosen for the size of the graph.

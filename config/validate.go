@@ -37,6 +37,9 @@ func (c *Config) faults() []Fault {
 	v.check(c.Embedding.Dim >= 1 && c.Embedding.Dim <= max(1, c.Featurize.ProjectionDim), "embedding.dim",
 		"must be between 1 and featurize.projection_dim, got %d", c.Embedding.Dim)
 	v.oneOf("embed.missing_text", c.Embed.MissingText, "skip", "neighbours")
+	v.oneOf("embed.precision", c.Embed.Precision, Precisions...)
+	v.check(c.Embed.Precision != "int8" || c.Train.Encoder == "bert", "embed.precision",
+		"int8 is for train.encoder bert; %s has no products to speed up", c.Train.Encoder)
 	v.train(&c.Train)
 	v.evaluate(&c.Evaluate)
 	v.refresh(&c.Refresh)

@@ -39,6 +39,9 @@ func saveBERT(ctx context.Context, store sink.Store, prefix string, e *bert.Enco
 	}
 	o := e.Options()
 	c := &BERT{MaxTokens: o.MaxTokens, Files: map[string]File{}}
+	if o.Precision == bert.Int8 {
+		c.Precision = o.Precision
+	}
 	for name, p := range poolings {
 		if p == o.Pooling {
 			c.Pooling = name
@@ -59,7 +62,7 @@ func loadBERT(ctx context.Context, store sink.Store, prefix string, c *BERT, dev
 		return nil, err
 	}
 	e, err := bert.Open(&folder{ctx, store, prefix, c.Files}, devices.OrCPU(device),
-		bert.Options{Pooling: pooling, MaxTokens: c.MaxTokens})
+		bert.Options{Pooling: pooling, MaxTokens: c.MaxTokens, Precision: c.Precision})
 	if errors.Is(err, bert.ErrInvalid) {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

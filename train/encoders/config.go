@@ -20,8 +20,11 @@ var (
 )
 
 const (
-	magic   = "giantstream-encoder"
-	version = 1
+	magic = "giantstream-encoder"
+	// version is what is written, int8Version what an encoder in int8 is marked with: programs that would
+	// encode with it in float32, and so mix embeddings of both, refuse it.
+	version     = 1
+	int8Version = 2
 	// maxConfig bounds config.json.
 	maxConfig = 1 << 20
 
@@ -55,6 +58,8 @@ type Config struct {
 type BERT struct {
 	Pooling   string `json:"pooling"` // "mean" or "cls"
 	MaxTokens int    `json:"max_tokens"`
+	// Precision is bert.Int8, or "" for bert.Float32.
+	Precision bert.Precision `json:"precision,omitempty"`
 	// Files are the files of the model directory, bert/, by name.
 	Files map[string]File `json:"files"`
 }
@@ -81,10 +86,10 @@ func parseConfig(data []byte) (Config, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return c, fmt.Errorf("%w: %s: %w", ErrCorrupt, configName, err)
 	}
-	if c.Magic != magic || c.Version != version {
-		return c, fmt.Errorf("%w: %s says %q version %d, this program reads %q version %d; "+
+	if c.Magic != magic || (c.Version != version && c.Version != int8Version) {
+		return c, fmt.Errorf("%w: %s says %q version %d, this program reads %q version %d and %d; "+
 			"train again or use a matching program",
-			ErrUnknown, configName, c.Magic, c.Version, magic, version)
+			ErrUnknown, configName, c.Magic, c.Version, magic, version, int8Version)
 	}
 	if c.Dim < 1 || c.Dim > 1<<20 || c.Features < 1 || c.Rank < 0 {
 		return c, fmt.Errorf("%w: %s says dim %d, features %d, rank %d",
@@ -93,5 +98,19 @@ func parseConfig(data []byte) (Config, error) {
 	if (c.Kind == bert.Kind) != (c.BERT != nil) {
 		return c, fmt.Errorf("%w: %s of a %q, with what only a bert has or without", ErrCorrupt, configName, c.Kind)
 	}
+	if c.BERT != nil && c.BERT.Precision != "" && c.BERT.Precision != bert.Int8 {
+		return c, fmt.Errorf("%w: %s has the precision %q", ErrUnknown, configName, c.BERT.Precision)
+	}
+	if c.Version != c.versionOf() {
+		return c, fmt.Errorf("%w: %s of version %d has another version's precision", ErrUnknown, configName, c.Version)
+	}
 	return c, nil
+}
+
+// versionOf returns the version that the configuration is to have.
+func (c Config) versionOf() int {
+	if c.BERT != nil && c.BERT.Precision == bert.Int8 {
+		return int8Version
+	}
+	return version
 }

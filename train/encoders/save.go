@@ -61,6 +61,7 @@ func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder,
 			return c, err
 		}
 	}
+	c.Version = c.versionOf()
 	config, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return c, fmt.Errorf("encoder: %w", err)

@@ -1,9 +1,10 @@
 // Command bert encodes texts with a BERT model, or trains the model on them, and prints speed and
-// memory as JSON. It is the Go half of make bench-bert. compare.py runs it and PyTorch, the other
-// half.
+// memory as JSON. It is the Go half of make bench-bert and of make bench-encode, whose compare.py run it beside
+// other programs.
 package main
 
 import (
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"os"
@@ -24,6 +25,7 @@ import (
 
 type bench struct {
 	mode, model, texts, profile string
+	precision, embeddings       string
 	batch, length, threads      int
 	seconds                     float64
 }
@@ -34,6 +36,8 @@ func main() {
 	flag.StringVar(&b.model, "model", "", "directory of the model")
 	flag.StringVar(&b.texts, "texts", "", "file of texts, one a line")
 	flag.StringVar(&b.profile, "profile", "", "file for a CPU profile")
+	flag.StringVar(&b.precision, "precision", "float32", "how encoding multiplies: float32 or int8")
+	flag.StringVar(&b.embeddings, "embeddings", "", "file for the embeddings, in float32; nothing is timed")
 	flag.IntVar(&b.batch, "batch", 32, "texts of a training step")
 	flag.IntVar(&b.length, "length", 128, "tokens that are kept of a text")
 	flag.IntVar(&b.threads, "threads", 2, "number of threads")
@@ -66,17 +70,22 @@ func (b *bench) run() (r report, err error) {
 	if err != nil {
 		return r, err
 	}
-	m, err := bert.Load(dir, cpu.New())
-	if err != nil {
-		return r, err
-	}
 	var step func(texts []string) error
 	switch b.mode {
 	case "encode":
-		step, err = encoding(m, t, b.length)
+		var e *bert.Encoder
+		e, err = bert.Open(dir, cpu.New(), bert.Options{Pooling: compute.Mean, MaxTokens: b.length,
+			Precision: bert.Precision(b.precision)})
+		if err == nil && b.embeddings != "" {
+			return r, write(e, texts, b.embeddings)
+		}
+		step = func(texts []string) error { return e.Encode(texts, make([]float32, len(texts)*e.Dim())) }
 		b.batch = len(texts) // the encoder packs its batches itself
 	case "train":
-		step, err = training(m, t, b.length)
+		var m *bert.Model
+		if m, err = bert.Load(dir, cpu.New()); err == nil {
+			step, err = training(m, t, b.length)
+		}
 	default:
 		err = fmt.Errorf("unknown mode %q", b.mode)
 	}
@@ -86,12 +95,17 @@ func (b *bench) run() (r report, err error) {
 	return b.measure(texts, t, step)
 }
 
-func encoding(m *bert.Model, t *wordpiece.Tokenizer, length int) (func([]string) error, error) {
-	e, err := bert.New(m, t, bert.Options{Pooling: compute.Mean, MaxTokens: length})
-	if err != nil {
-		return nil, err
+// write encodes texts into a file.
+func write(e *bert.Encoder, texts []string, path string) error {
+	out := make([]float32, len(texts)*e.Dim())
+	if err := e.Encode(texts, out); err != nil {
+		return err
 	}
-	return func(texts []string) error { return e.Encode(texts, make([]float32, len(texts)*e.Dim())) }, nil
+	data, err := binary.Append(nil, binary.LittleEndian, out)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
 }
 
 // training is a whole step: forward, backward, clipping, AdamW. The loss is the sum of the outputs.

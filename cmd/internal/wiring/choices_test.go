@@ -7,6 +7,7 @@ import (
 	"giantstream/config"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/encoders/bert"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 )
@@ -24,6 +25,7 @@ func TestConfigurationListsAllChoices(t *testing.T) {
 		"profiles":       {config.Profiles, tfidf.ProfileNames()},
 		"weightings":     {config.Weightings, pifa.WeightingNames()},
 		"label features": {config.LabelFeatures, pifa.KindNames()},
+		"precisions":     {config.Precisions, bert.Precisions()},
 		"quality gates":  {config.QualityGates, generation.Gates()},
 	} {
 		if !slices.Equal(lists[0], lists[1]) {

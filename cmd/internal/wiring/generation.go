@@ -12,6 +12,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/train"
+	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
@@ -45,6 +46,9 @@ func SettingsOf(cfg *config.Config) fit.Settings {
 		Stored:  FormatOf(cfg),
 		Holdout: cfg.Evaluate.HoldoutEdges, ProbeRates: cfg.Evaluate.ProbeRates, EvalSeed: cfg.Evaluate.Seed,
 		MissingText: cfg.Embed.MissingText,
+	}
+	if p := bert.Precision(cfg.Embed.Precision); p != bert.Float32 {
+		s.Precision = p // "" otherwise, as in documents of before there was another
 	}
 	if b := cfg.Train.BERT; b.Model != "" {
 		s.BERT = &fit.BERT{

@@ -23,6 +23,14 @@
 // encoder holds that nobody closes. A tuner's state has nothing of a device in it, so training moves
 // from one to another between any two steps. What fails on a device is compute.ErrFailed here.
 //
+// # Int8
+//
+// An encoder of the precision Int8 multiplies in integers of eight bits (compute.Int8), layer by layer; attention,
+// normalization and pooling stay in float32. The weights are quantized when the encoder is opened, or when
+// SetPrecision is called: they are stored in float32. How unevenly large the hidden states are, which the
+// factors of package quant need, is taken from a few texts of our own, so nothing has to be
+// calibrated. Training is in float32.
+//
 // # Training
 //
 // A Tuner trains the network for a loss that the caller computes: Forward, Backward and Update. Its

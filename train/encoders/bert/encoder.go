@@ -43,6 +43,8 @@ type Options struct {
 	// CPU; at most two where the backend asks for larger batches (compute.Batcher). It does not
 	// change the result.
 	Workers int
+	// Precision is how an encoder multiplies; "" is Float32.
+	Precision Precision
 }
 
 // ErrClosed: the encoder or the tuner has been closed.
@@ -50,7 +52,8 @@ var ErrClosed = errors.New("bert: closed")
 
 // Encoder is Φ(T) = p/‖p‖, p the pooled hidden states of T; after Rotate Φ(T) = (p/‖p‖)·R.
 type Encoder struct {
-	model     *Model
+	model     *Model // what encodes
+	trained   *Model // the weights in float32, nil for an encoder that was opened in int8
 	tokenizer *wordpiece.Tokenizer
 	options   Options
 	rotation  []float32 // R, Dim×Dim, row-major; nil for none
@@ -97,7 +100,11 @@ func Open(dir fs.FS, b compute.Backend, o Options) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(m, t, o)
+	e, err := New(m, t, o)
+	if err == nil && o.Precision == Int8 {
+		e.trained, e.memory.model = nil, e.model // the weights in float32 are most of what int8 saves
+	}
+	return e, err
 }
 
 // New joins a model and its tokenizer.
@@ -121,7 +128,9 @@ func New(m *Model, t *wordpiece.Tokenizer, o Options) (*Encoder, error) {
 	if _, ok := m.backend.(compute.Batcher); ok {
 		o.Workers, share = min(o.Workers, deviceBatches), 1
 	}
-	e := &Encoder{model: m, tokenizer: t, options: o,
+	precision := o.Precision
+	o.Precision = Float32
+	e := &Encoder{model: m, trained: m, tokenizer: t, options: o,
 		batch: max(compute.BatchTokens(m.backend, deviceBatches*m.config.encodingBytes(), batchTokens), o.MaxTokens),
 		share: share, memory: &memory{model: m, slots: make(chan *Workspace, o.Workers)}}
 	for range o.Workers {
@@ -130,7 +139,7 @@ func New(m *Model, t *wordpiece.Tokenizer, o Options) (*Encoder, error) {
 	// An encoder may still encode when another has taken its place, so that nobody knows when to
 	// close it: then the garbage collector does.
 	e.cleanup = runtime.AddCleanup(e, (*memory).free, e.memory)
-	return e, nil
+	return e, e.SetPrecision(precision)
 }
 
 // Close waits for the texts that are being encoded and frees the model's memory on its backend. It is

@@ -62,6 +62,12 @@ func read(be compute.Backend, dst []float32, src compute.Buffer) error {
 // Forward computes the hidden states of the last layer, a row per token. The
 // buffer belongs to w.
 func (m *Model) Forward(w *Workspace, b compute.Batch) (compute.Buffer, error) {
+	return m.forward(w, b, func(*compute.Linear, compute.Buffer) {})
+}
+
+// forward is Forward; it shows watch what each layer's Linear is about to take.
+func (m *Model) forward(w *Workspace, b compute.Batch, watch func(*compute.Linear, compute.Buffer)) (
+	compute.Buffer, error) {
 	if err := m.check(w, b); err != nil {
 		return nil, err
 	}
@@ -70,11 +76,15 @@ func (m *Model) Forward(w *Workspace, b compute.Batch) (compute.Buffer, error) {
 	be.Embed(w.hidden, b, &m.embedding)
 	for i := range m.layers {
 		l := &m.layers[i]
+		watch(l.qkv, w.hidden)
 		be.Linear(w.qkv, w.hidden, rows, l.qkv, compute.Identity)
 		be.Attend(w.inner, w.qkv, b, heads, m.config.HiddenSize/heads, compute.Dropout{})
+		watch(l.attend, w.inner)
 		be.Linear(w.qkv, w.inner, rows, l.attend, compute.Identity)
 		be.AddNorm(w.hidden, w.qkv, w.hidden, rows, &l.norm)
+		watch(l.widen, w.hidden)
 		be.Linear(w.wide, w.hidden, rows, l.widen, compute.GELU)
+		watch(l.narrow, w.wide)
 		be.Linear(w.inner, w.wide, rows, l.narrow, compute.Identity)
 		be.AddNorm(w.hidden, w.inner, w.hidden, rows, &l.last)
 	}

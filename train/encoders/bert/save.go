@@ -26,9 +26,12 @@ type File struct {
 // Files returns the model directory of the encoder's current weights:
 // config.json, model.safetensors, vocab.txt and tokenizer_config.json, as Open
 // and Hugging Face's from_pretrained read them. The weights are copied, so the
-// files stay the same while training continues.
+// files stay the same while training continues. They are in float32, whatever the encoder's precision.
 func (e *Encoder) Files() ([]File, error) {
-	m := e.model
+	m := e.trained
+	if m == nil {
+		return nil, errors.New("bert: an encoder that was opened in int8 has no weights to save; open it in float32")
+	}
 	tensors, err := m.tensors(m.backend, m.config)
 	runtime.KeepAlive(e) // whose end frees the weights
 	if err != nil {

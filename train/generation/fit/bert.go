@@ -69,16 +69,20 @@ func (t *Training) fineTune(ctx context.Context) (*Trained, error) {
 	out := &Trained{}
 	err = c.Resume(ctx, func(state io.Reader) error {
 		// A new network for every attempt: a state that fails leaves the network half changed.
-		net, err := bertNetwork(ctx, t)
+		tuner, err := t.tuner()
 		if err != nil {
 			return err
 		}
+		net := t.networkOf(tuner)
 		defer net.Close()
 		speed := &throughput{now: r.Now, log: r.Log, progress: r.Progress, tokens: net.tokens}
 		hooks := t.hooks(net.Dim(), set.pairs, c, state)
 		hooks.Point = speed.point
 		trained, err := xrt.Train(ctx, net, set.Set, options, hooks, r.Progress)
 		if err != nil {
+			return err
+		}
+		if err := tuner.Encoder().SetPrecision(s.Precision); err != nil {
 			return err
 		}
 		out.Encoder, out.Matcher, out.Curve = net.Encoder, trained.Matcher, &trained.Report
@@ -97,16 +101,22 @@ func bertNetwork(_ context.Context, t *Training) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), tokens: tuner.Tokens,
-		close: tuner.Close}, nil
+	return t.networkOf(tuner), nil
 }
 
+func (t *Training) networkOf(tuner *bert.Tuner) *Network {
+	return &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), tokens: tuner.Tokens,
+		close: tuner.Close}
+}
+
+// pretrainedBERT returns the model as it came.
 func pretrainedBERT(t *Training) (train.Encoder, error) {
 	tuner, err := t.tuner()
 	if err != nil {
 		return nil, err
 	}
-	return tuner.Encoder(), tuner.Close()
+	e := tuner.Encoder()
+	return e, errors.Join(tuner.Close(), e.SetPrecision(t.Settings.Precision))
 }
 
 // tuner opens the model that training starts from.

@@ -9,6 +9,7 @@ import (
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/tfidf"
 	"giantstream/sink/embedding"
+	"giantstream/train/encoders/bert"
 )
 
 // Settings are what a generation is fitted and trained with. They are stored in generation.json,
@@ -48,6 +49,9 @@ type Settings struct {
 	// MissingText says what the embedding of a node without text is, one of MissingTexts; "" is
 	// Skip.
 	MissingText string `json:"missing_text,omitempty"`
+	// Precision is how an encoder of the kind bert multiplies when it encodes; "" is bert.Float32. Training
+	// and the matcher are in float32.
+	Precision bert.Precision `json:"precision,omitempty"`
 	// Stored is what the generation's embeddings are narrowed to before they are stored. Evaluation
 	// and training use all of them.
 	Stored embedding.Format `json:"stored_embeddings,omitzero"`
@@ -97,6 +101,9 @@ func (s Settings) Validate() error {
 	if s.MissingText != "" && !slices.Contains(MissingTexts, s.MissingText) {
 		errs = append(errs, fmt.Errorf("missing_text %q must be one of: %s", s.MissingText,
 			strings.Join(MissingTexts, ", ")))
+	}
+	if err := s.Precision.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	_, profile := tfidf.ParseProfile(s.Profile)
 	_, weighting := pifa.ParseWeighting(s.Weighting)

@@ -1,0 +1,317 @@
+package quant
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+)
+
+var nan, inf = float32(math.NaN()), float32(math.Inf(1))
+
+// every runs a test on each set of kernels that this processor has.
+func every(t *testing.T, test func(*testing.T, *kernels)) {
+	for _, k := range supported() {
+		t.Run(k.name, func(t *testing.T) { test(t, k) })
+	}
+}
+
+func random(r *rand.Rand, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	return x
+}
+
+// problem is a product whose input has one column far larger than the others.
+type problem struct {
+	n, in, out       int
+	x, w, bias, most []float32
+}
+
+func newProblem(r *rand.Rand, n, in, out int) *problem {
+	p := &problem{n: n, in: in, out: out, x: random(r, n*in), w: random(r, in*out), bias: random(r, out),
+		most: make([]float32, in)}
+	loud := r.IntN(in)
+	for i := range n {
+		p.x[i*in+loud] *= 30
+	}
+	for i, v := range p.x {
+		p.most[i%in] = max(p.most[i%in], abs(v))
+	}
+	return p
+}
+
+func (p *problem) matrix(t testing.TB, k *kernels, levels []float32) *Matrix {
+	t.Helper()
+	m, err := with(k, p.w, p.in, p.out, levels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// run multiplies into memory that holds NaN before, with room behind it that must stay so.
+func (p *problem) run(t testing.TB, m *Matrix) []float32 {
+	t.Helper()
+	const behind = 40
+	y := slices.Repeat([]float32{nan}, p.n*p.out+behind)
+	m.Multiply(y, p.x, p.n, p.bias)
+	for _, v := range y[p.n*p.out:] {
+		if v == v {
+			t.Fatalf("%d × %d × %d: wrote behind y", p.n, p.in, p.out)
+		}
+	}
+	return y[:p.n*p.out]
+}
+
+// reference computes what doc.go says, in integers of 64 bits, from the weights alone.
+func (p *problem) reference(levels []float32) []float32 {
+	y := make([]float32, p.n*p.out)
+	f := factorsOf(p.w, p.in, p.out, levels)
+	loud := loudest(levels)
+	w, v, scales := make([]int64, p.in*p.out), make([]int64, p.in*p.out), make([]float32, p.out)
+	for j := range p.out {
+		for i := range p.in {
+			if !slices.Contains(loud, i) {
+				scales[j] = max(scales[j], abs(p.w[i*p.out+j]/f[i]))
+			}
+		}
+		scales[j] /= 127
+		for i := range p.in {
+			if at := i*p.out + j; scales[j] > 0 && !slices.Contains(loud, i) {
+				steps := float64(p.w[at]/f[i]) / float64(scales[j])
+				w[at] = int64(math.RoundToEven(steps))
+				v[at] = int64(math.RoundToEven((steps - float64(w[at])) * 254))
+			}
+		}
+	}
+	for r := range p.n {
+		var least8, most8 float32
+		row := make([]float32, p.in)
+		for i, v := range p.x[r*p.in:][:p.in] {
+			if slices.Contains(loud, i) {
+				continue
+			}
+			row[i] = v * f[i]
+			least8, most8 = min(least8, row[i]), max(most8, row[i])
+		}
+		span := most8 - least8
+		s, inverse := span/255, 255/span
+		if span < least {
+			s, inverse = 0, 0
+		}
+		zero := int64(math.RoundToEven(float64(-least8 * inverse)))
+		for j := range p.out {
+			var high, low int64
+			for i, x := range row {
+				q := int64(math.RoundToEven(float64(float32(x*inverse)))) + zero
+				high += (min(max(q, 0), 255) - zero) * w[i*p.out+j]
+				low += (min(max(q, 0), 255) - zero) * v[i*p.out+j]
+			}
+			whole := float32(float32(float32(high)*s) * scales[j])
+			rest := float32(float32(float32(low)*s) * (scales[j] / 254))
+			y[r*p.out+j] = rest + (whole + p.bias[j])
+		}
+	}
+	if len(loud) > 0 {
+		var x, w []float32
+		for r := range p.n {
+			for _, i := range loud {
+				x = append(x, p.x[r*p.in+i])
+			}
+		}
+		for _, i := range loud {
+			w = append(w, p.w[i*p.out:(i+1)*p.out]...)
+		}
+		blas32.Implementation().Sgemm(blas.NoTrans, blas.NoTrans, p.n, p.out, len(loud), 1, x, len(loud), w, p.out, 1, y,
+			p.out)
+	}
+	return y
+}
+
+func sizes(r *rand.Rand) (n, in, out int) {
+	pick := func(all ...int) int { return all[r.IntN(len(all))] }
+	return pick(1, 2, 5, 6, 7, 13, 14, 15, 29, 60), pick(1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 32, 64, 100, 129),
+		pick(1, 3, 15, 16, 17, 31, 32, 33, 65, 96)
+}
+
+// Every set of kernels gives the bits of the reference.
+func TestSameBits(t *testing.T) {
+	every(t, func(t *testing.T, k *kernels) {
+		r := rand.New(rand.NewPCG(1, 2))
+		problems := []*problem{
+			newProblem(r, 300, 70, 40), newProblem(r, 20, 1024, 40), newProblem(r, 9, 4100, 33), newProblem(r, 14, 384, 96),
+		}
+		for range 300 {
+			problems = append(problems, newProblem(r, 0, 1, 1))
+			p := problems[len(problems)-1]
+			n, in, out := sizes(r)
+			*p = *newProblem(r, n, in, out)
+		}
+		for _, p := range problems {
+			for _, levels := range [][]float32{nil, p.most} {
+				got, want := p.run(t, p.matrix(t, k, levels)), p.reference(levels)
+				for i, v := range want {
+					if got[i] != v {
+						t.Fatalf("%d × %d × %d: number %d is %v, want %v", p.n, p.in, p.out, i, got[i], v)
+					}
+				}
+			}
+		}
+	})
+}
+
+// The error of a product is that of the roundings, and levels make it smaller where a column is loud.
+func TestError(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	p := newProblem(r, 50, 384, 64)
+	exact, square := make([]float64, p.n*p.out), 0.0
+	for i := range exact {
+		exact[i] = float64(p.bias[i%p.out])
+		for k := range p.in {
+			exact[i] += float64(p.x[i/p.out*p.in+k]) * float64(p.w[k*p.out+i%p.out])
+		}
+		square += exact[i] * exact[i]
+	}
+	off := func(levels []float32) float64 {
+		sum := 0.0
+		for i, v := range p.run(t, p.matrix(t, fastest(), levels)) {
+			sum += (float64(v) - exact[i]) * (float64(v) - exact[i])
+		}
+		return math.Sqrt(sum / square)
+	}
+	plain, levelled := off(nil), off(p.most)
+	t.Logf("relative error %.4f without levels, %.4f with", plain, levelled)
+	if plain > 0.15 || levelled > 0.01 || levelled > plain/2 {
+		t.Errorf("relative error %.4f without levels, %.4f with", plain, levelled)
+	}
+}
+
+// A row has the same bits alone and among others.
+func TestRowsAreIndependent(t *testing.T) {
+	every(t, func(t *testing.T, k *kernels) {
+		r := rand.New(rand.NewPCG(5, 6))
+		p := newProblem(r, 500, 48, 50)
+		m := p.matrix(t, k, p.most)
+		whole := p.run(t, m)
+		for range 30 {
+			i := r.IntN(p.n)
+			part := *p
+			part.n = 1 + r.IntN(min(40, p.n-i))
+			part.x = p.x[i*p.in:][:part.n*p.in]
+			if !slices.Equal(part.run(t, m), whole[i*p.out:][:part.n*p.out]) {
+				t.Fatalf("%d rows from row %d on differ from the same among %d", part.n, i, p.n)
+			}
+		}
+	})
+}
+
+func TestExtremeRows(t *testing.T) {
+	every(t, func(t *testing.T, k *kernels) {
+		for _, in := range []int{3, 16, 37} {
+			for _, at := range []int{0, in - 1} {
+				for name, c := range map[string]struct {
+					value float32
+					nan   bool
+				}{
+					"NaN": {nan, true}, "-NaN": {-nan, true}, "Inf": {inf, true}, "-Inf": {-inf, true},
+					"large": {1e35, false}, "tiny": {1e-40, false}, "zero": {0, false},
+				} {
+					p := &problem{n: 2, in: in, out: 5, x: make([]float32, 2*in), w: slices.Repeat([]float32{1}, in*5),
+						bias: []float32{1, 2, 3, 4, 5}}
+					p.x[at] = c.value
+					p.x[in] = 1
+					y := p.run(t, p.matrix(t, k, nil))
+					if y[0] == y[0] == c.nan || (!c.nan && abs(y[0]-(c.value+1)) > 1e-5*c.value) {
+						t.Errorf("%d numbers, %s among them: %v", in, name, y[0])
+					}
+					if abs(y[5]-2) > 1e-6 {
+						t.Errorf("%d numbers, %s in the row before: %v, want 2", in, name, y[5])
+					}
+				}
+			}
+		}
+		p := &problem{n: 1, in: 2, out: 1, x: []float32{3e38, -3e38}, w: []float32{1, 1}, bias: []float32{0}}
+		if y := p.run(t, p.matrix(t, k, nil)); y[0] == y[0] {
+			t.Errorf("a row whose range overflows gives %v, want NaN", y[0])
+		}
+	})
+}
+
+// The greatest sum that is possible fits.
+func TestLargestSums(t *testing.T) {
+	every(t, func(t *testing.T, k *kernels) {
+		for _, sign := range []float32{1, -1} {
+			p := &problem{n: 1, in: maxIn, out: 1, x: slices.Repeat([]float32{sign}, maxIn),
+				w: slices.Repeat([]float32{1}, maxIn), bias: []float32{0}}
+			if y := p.run(t, p.matrix(t, k, nil)); abs(y[0]-sign*maxIn) > 1e-5*maxIn {
+				t.Errorf("%d times %v gives %v", maxIn, sign, y[0])
+			}
+		}
+	})
+}
+
+func TestMatrixIsChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		in, out, weights int
+		levels           []float32
+		first            float32
+	}{
+		"no rows": {0, 1, 0, nil, 0}, "no columns": {1, 0, 0, nil, 0}, "too few": {2, 2, 3, nil, 0},
+		"levels": {2, 2, 4, []float32{1}, 0}, "NaN": {2, 2, 4, nil, nan}, "infinite": {2, 2, 4, nil, -inf},
+		"too many rows": {maxIn + 1, 1, maxIn + 1, nil, 0},
+	} {
+		w := make([]float32, c.weights)
+		if len(w) > 0 {
+			w[0] = c.first
+		}
+		if _, err := New(w, c.in, c.out, c.levels); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	// Levels that mean nothing leave the factors alone.
+	m, err := New([]float32{1, 2, 3, 4}, 4, 1, []float32{0, inf, nan, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range m.factors[:3] {
+		if f != 1 {
+			t.Errorf("factor %d is %v, want 1", i, f)
+		}
+	}
+}
+
+func FuzzMultiply(f *testing.F) {
+	f.Add(uint64(1), uint16(14), uint16(384), uint16(32))
+	f.Add(uint64(2), uint16(225), uint16(1), uint16(33))
+	f.Fuzz(func(t *testing.T, seed uint64, n, in, out uint16) {
+		p := newProblem(rand.New(rand.NewPCG(seed, 0)), int(n%230)+1, int(in%600)+1, int(out%100)+1)
+		want := p.reference(p.most)
+		for _, k := range supported() {
+			if !slices.Equal(p.run(t, p.matrix(t, k, p.most)), want) {
+				t.Errorf("%s: %d × %d × %d differs from the reference", k.name, p.n, p.in, p.out)
+			}
+		}
+	})
+}
+
+func BenchmarkMultiply(b *testing.B) {
+	for _, k := range supported() {
+		for _, s := range [][3]int{{224, 384, 1152}, {224, 384, 384}, {224, 384, 1536}, {224, 1536, 384}} {
+			b.Run(fmt.Sprintf("%s/%dx%dx%d", k.name, s[0], s[1], s[2]), func(b *testing.B) {
+				p := newProblem(rand.New(rand.NewPCG(1, 1)), s[0], s[1], s[2])
+				m, y := p.matrix(b, k, nil), make([]float32, s[0]*s[2])
+				for b.Loop() {
+					m.Multiply(y, p.x, p.n, p.bias)
+				}
+				b.ReportMetric(float64(s[0]*s[1]*s[2])*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+			})
+		}
+	}
+}
