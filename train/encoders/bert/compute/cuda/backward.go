@@ -33,7 +33,8 @@ func (be *Backend) groups(index []int32) (groups, int) {
 
 // scatter adds each group's rows of x to a row of g.
 func (d *device) scatter(g, x compute.Buffer, by groups, n, width int) error {
-	return d.launch("scatter", rowGrid(n, width), rowThreads, at(g, 0), at(x, 0), by.order, by.starts, by.targets, width)
+	return d.launch("scatter", rowGrid(n, width), rowThreads, at(g, 0), at(x, 0), by.order, by.starts, by.targets,
+		width)
 }
 
 // EmbedBackward implements compute.Backward.
@@ -109,8 +110,8 @@ func (d *device) normBackward(g *compute.Norm, dx, dy, x, residual compute.Buffe
 	if err != nil {
 		return err
 	}
-	if err := d.launch("norm_backward", grid{blocks, 1}, rowThreads, at(dx, 0), at(dy, 0), at(x, 0), other, at(n.Gain, 0),
-		sums, rows, w, float32(n.Epsilon)); err != nil {
+	if err := d.launch("norm_backward", grid{blocks, 1}, rowThreads, at(dx, 0), at(dy, 0), at(x, 0), other,
+		at(n.Gain, 0), sums, rows, w, float32(n.Epsilon)); err != nil {
 		return err
 	}
 	if err := d.addColumns(at(g.Gain, 0), sums, blocks, w, 2*w); err != nil {
@@ -177,6 +178,7 @@ func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch,
 func (be *Backend) PoolBackward(dx, dy compute.Buffer, b compute.Batch, width int, p compute.Pooling) {
 	k, texts := be.of(b), b.Texts()
 	be.device.do(func(d *device) error {
-		return d.launch("pool_backward", rowGrid(texts, width), rowThreads, at(dx, 0), at(dy, 0), k.starts, width, int(p))
+		return d.launch("pool_backward", rowGrid(texts, width), rowThreads, at(dx, 0), at(dy, 0), k.starts, width,
+			int(p))
 	})
 }

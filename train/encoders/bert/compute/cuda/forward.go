@@ -121,8 +121,8 @@ func (be *Backend) Drop(dst, x compute.Buffer, b compute.Batch, width int, drop 
 	k, rows := be.of(b), b.Rows()
 	least, scale := drop.Draw()
 	be.device.do(func(d *device) error {
-		return d.launch("drop", grid{rows, ceil(width, 4*elementThreads)}, elementThreads, at(dst, 0), at(x, 0), k.texts,
-			k.starts, k.seeds, width, drop.Site, int(least), scale)
+		return d.launch("drop", grid{rows, ceil(width, 4*elementThreads)}, elementThreads, at(dst, 0), at(x, 0),
+			k.texts, k.starts, k.seeds, width, drop.Site, int(least), scale)
 	})
 }
 
@@ -141,7 +141,8 @@ func (k *batch) attention(heads, width int, drop compute.Dropout) (a attention, 
 		room *= 2
 	}
 	if room > widestHead {
-		return a, fmt.Errorf("cuda: a head of attention has %d numbers, the kernels have room for %d", width, widestHead)
+		return a, fmt.Errorf("cuda: a head of attention has %d numbers, the kernels have room for %d", width,
+			widestHead)
 	}
 	if room > 64 {
 		tile = wideTileRows
