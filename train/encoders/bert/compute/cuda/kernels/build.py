@@ -18,7 +18,7 @@ import tempfile
 ARCHITECTURES = ["sm_70", "sm_75", "sm_80", "sm_90"]
 # The driver compiles the PTX for every device that none of the cubins fits.
 PTX = "compute_70"
-OPTIONS = ["--fmad=false", "--std=c++14", "--restrict"]
+OPTIONS = ["--fmad=false", "--std=c++14"]
 HERE = pathlib.Path(__file__).resolve().parent
 
 
