@@ -92,6 +92,12 @@ type SASL struct {
 	Password  Secret `yaml:"password"`
 }
 
+// What is read of producers' transactions.
+const (
+	ReadCommitted   = "read_committed"
+	ReadUncommitted = "read_uncommitted"
+)
+
 // Ingest says how records become nodes and edges.
 type Ingest struct {
 	Undirected bool `yaml:"undirected"`
@@ -100,6 +106,8 @@ type Ingest struct {
 	Repartition bool `yaml:"repartition"`
 	// MaxFuture is how far ahead of the clock an event time may be; 0 is no bound.
 	MaxFuture time.Duration `yaml:"max_future"`
+	// Isolation is ReadCommitted or ReadUncommitted.
+	Isolation string `yaml:"isolation"`
 
 	Nodes  NodeFields `yaml:"nodes"`
 	Edges  EdgeFields `yaml:"edges"`
@@ -213,9 +221,14 @@ type Train struct {
 	Epochs          int           `yaml:"epochs"`  // 0: the encoder's default
 	Seed            uint64        `yaml:"seed"`
 	Threads         int           `yaml:"threads"` // 0: all cores
+	Device          string        `yaml:"device"`  // of transformers: cpu, cuda, cuda:N
+	GPUMemory       Size          `yaml:"gpu_memory"`
 	CheckpointEvery time.Duration `yaml:"checkpoint_every"`
 	BERT            BERT          `yaml:"bert"`
 }
+
+// CPU is the Device that needs no driver.
+const CPU = "cpu"
 
 // BERT is the model that the encoder bert starts from.
 type BERT struct {

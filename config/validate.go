@@ -78,6 +78,7 @@ const maxShards = 4096
 
 var (
 	pipelineName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+	deviceName   = regexp.MustCompile(`^(cpu|cuda(:(0|[1-9][0-9]{0,2}))?)$`)
 	topicName    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`) // Kafka's own rule
 	bucketName   = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	keyPrefix    = regexp.MustCompile(`^[A-Za-z0-9._=/-]*$`) // what sink.Store takes
@@ -205,6 +206,7 @@ func (v *validator) ingest(in *Ingest) {
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
+	v.oneOf("ingest.isolation", in.Isolation, ReadCommitted, ReadUncommitted)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
 	v.check(l.TextBytes > 0, "ingest.limits.text_bytes", "must be more than 0")
@@ -273,6 +275,11 @@ func (v *validator) train(t *Train) {
 	v.atLeast("train.bert.ngrams", t.BERT.NGrams, 0)
 	v.atLeast("train.epochs", t.Epochs, 0)
 	v.atLeast("train.threads", t.Threads, 0)
+	v.check(deviceName.MatchString(t.Device), "train.device",
+		"must be cpu, cuda or cuda:N, N the number of a GPU from 0")
+	v.check(t.GPUMemory == 0 || t.Device != CPU, "train.gpu_memory", "has no effect with device: cpu")
+	v.check(t.GPUMemory == 0 || t.GPUMemory >= 256*MiB, "train.gpu_memory",
+		"must be at least 256MiB, or 0 for all, got %v", t.GPUMemory)
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)
 }
 

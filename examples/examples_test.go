@@ -40,8 +40,7 @@ func needs(t *testing.T, modules string) {
 // python runs a script and returns what it prints.
 func python(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), interpreter(), args...)
-	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore", "OMP_NUM_THREADS=1")
+	cmd := command(t, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -49,6 +48,20 @@ func python(t *testing.T, args ...string) string {
 		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
 	}
 	return string(out)
+}
+
+// command is a script that is not started yet. It finds giantstream_torch of this tree, installed or
+// not.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	torch, err := filepath.Abs("../train/torch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), interpreter(), args...)
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore", "OMP_NUM_THREADS=1",
+		"PYTHONPATH="+torch)
+	return cmd
 }
 
 const (
@@ -240,31 +253,22 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// The trainer learns, writes what our reader takes, and a training that was stopped ends as one
-// that was not.
+// The trainer learns, writes what our reader takes, and a training that was killed ends as one that
+// was not.
 func TestPyTorch(t *testing.T) {
 	generation := filepath.Join(storeOf(t, "torch, pyarrow, numpy"), "generations", "000001")
 	out := t.TempDir()
 	whole, stopped := filepath.Join(out, "whole"), filepath.Join(out, "stopped")
-	train := func(to string, more ...string) string {
-		return python(t, slices.Concat([]string{"pytorch/train.py", generation, "--out", to,
-			"--dim", "16", "--batch", "16", "--epochs", "4", "--every", "5"}, more)...)
-	}
-	lines := strings.Split(strings.TrimSpace(train(whole)), "\n")
-	var report struct {
-		Rows   int
-		Losses []float64
-	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &report); err != nil {
-		t.Fatal(err)
-	}
+	train := training{generation: generation}
+	report := train.run(t, whole, 1)
 	if n := len(report.Losses); n != 4 || report.Losses[n-1] > report.Losses[0]*0.8 {
 		t.Errorf("losses %v", report.Losses)
 	}
-	train(stopped, "--stop-after", "17")
-	if resumed := train(stopped); !strings.Contains(resumed, "goes on in epoch") {
-		t.Errorf("the second run prints %q", resumed)
+	train.kill(t, stopped, 1, 28)
+	if resumed := train.run(t, stopped, 1); !strings.Contains(resumed.Output, "resumes in epoch 1 at batch 10") {
+		t.Errorf("the second run prints %q", resumed.Output)
 	}
+	sameBytes(t, filepath.Join(whole, "checkpoint.pt"), filepath.Join(stopped, "checkpoint.pt"))
 	a, b := readEmbeddings(t, whole), readEmbeddings(t, stopped)
 	if len(a) != report.Rows {
 		t.Errorf("%d embeddings of %d rows", len(a), report.Rows)

@@ -1,6 +1,10 @@
 package train
 
-import "giantstream/featurize/sparse"
+import (
+	"io"
+
+	"giantstream/featurize/sparse"
+)
 
 // Graph is the cut of a generation as training sees it: the live nodes in a
 // fixed order (ascending id, so independent of shards and windows) and their
@@ -29,6 +33,15 @@ type Encoder interface {
 	Dim() int
 	// Encode writes the embedding of texts[i] to out[i*Dim() : (i+1)*Dim()].
 	Encode(texts []string, out []float32) error
+}
+
+// Close frees what an encoder holds on a device, once the texts that are being encoded are done. It
+// is not to be used after. Most encoders hold nothing there.
+func Close(e Encoder) error {
+	if c, ok := e.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // Progress receives how far long work has come. Implementations must be cheap

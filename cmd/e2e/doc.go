@@ -4,5 +4,5 @@
 //
 // Tests named TestReal… need Apache Kafka and an S3 server (make test-real). TestFaults draws
 // faults from a seed and checks everything against a model of the input (make test-faults). What
-// commands print is tested by scripts in cmd/giantstream/testdata.
+// commands print is tested by scripts in cmd/internal/cli/testdata.
 package e2e

@@ -107,16 +107,15 @@ func TestRealRunEqualsEmbedded(t *testing.T) {
 	}
 	t.Logf("graph %s, %d embeddings", got.doc.GraphHash, len(got.published))
 
-	// An aborted transaction of stale news changes nothing, but moves the end of the topic to its
-	// marker, where there is no record: the next run comes to its end all the same, and finds
-	// nothing to do.
+	// An aborted transaction changes nothing, but moves the end of the topic to its marker, where
+	// there is no record: the next run comes to its end all the same, and finds nothing to do.
 	abortTransaction(t, p)
 	succeed(t, "run", "-c", config, "--until-idle")
 	p.checkLog(t)
 	checkSame(t, p.outcome(t), want)
 }
 
-// abortTransaction sends a text older than all others in a transaction, and aborts it.
+// abortTransaction sends a text that is newer than all others in a transaction, and aborts it.
 func abortTransaction(t *testing.T, p place) {
 	t.Helper()
 	nodes := strings.TrimSuffix(p.embeddings, "embeddings") + "nodes"
@@ -129,7 +128,7 @@ func abortTransaction(t *testing.T, p place) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"net/http.Handler", "sync.WaitGroup", "io.Reader", "fmt.Stringer"} { // several partitions
-		r := &kgo.Record{Topic: nodes, Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"text":"stale"}`, id), Timestamp: time.Unix(1, 0)}
+		r := &kgo.Record{Topic: nodes, Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"text":"aborted"}`, id), Timestamp: time.Now()}
 		if err := c.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}

@@ -3,23 +3,9 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"gonum.org/v1/gonum/blas/blas32"
-
-	"giantstream/train/numeric/blas"
+	"giantstream/cmd/internal/cli"
 )
 
-func main() {
-	keepPrivate()
-	blas32.Use(blas.New())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal kills: stop gives the default behaviour back.
-	context.AfterFunc(ctx, stop)
-	code := Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { os.Exit(cli.Main(nil)) }

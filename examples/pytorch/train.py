@@ -1,26 +1,31 @@
 """Trains an encoder on a generation's training set with PyTorch.
 
     python train.py STORE/generations/000001 --out run [--epochs 3] [--model HUGGING_FACE_DIR]
+    torchrun --nproc_per_node 8 train.py STORE/generations/000001 --out run --device cuda --precision bf16
 
 The objective is GIANT's (Chien et al., 2022, section 3): from a node's text, predict the
 clusters of its neighbours at every level of the label tree. The encoder is a
 bag of n-gram vectors over the features in the files, or a transformer on the
-texts. Started again, it goes on after the last checkpoint and ends with the same weights
-as if it had not stopped. Embeddings are written in giantstream's format.
+texts. Started again, it resumes from the last checkpoint and ends with the same weights
+as if it had not stopped; with another number of processes, it goes on with the same batches.
+Embeddings are written in giantstream's format.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import signal
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+import torch.distributed as dist
+from giantstream_torch import Batch, Generation, Order, StreamingDataset, StreamingLoader
 from torch import nn
 from torch.nn import functional as F
-
-from dataset import Generation
+from torch.nn.parallel import DistributedDataParallel
 
 
 class Bag(nn.Module):
@@ -34,11 +39,12 @@ class Bag(nn.Module):
         self.table = nn.EmbeddingBag(features, dim, mode="sum", include_last_offset=True)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
 
-    def forward(self, rows):
-        index = torch.tensor([i for r in rows for i in r["feature_indices"]], dtype=torch.long)
-        value = torch.tensor([v for r in rows for v in r["feature_values"]], dtype=torch.float32)
-        ends = torch.tensor([0] + [len(r["feature_indices"]) for r in rows]).cumsum(0)
-        return F.normalize(self.table(index, ends, per_sample_weights=value), dim=1)
+    def inputs(self, batch):
+        f = batch.features()
+        return {"indices": f.indices, "offsets": f.offsets, "weights": f.values}
+
+    def forward(self, x):
+        return F.normalize(self.table(x["indices"], x["offsets"], per_sample_weights=x["weights"]), dim=1)
 
 
 class Transformer(nn.Module):
@@ -54,86 +60,158 @@ class Transformer(nn.Module):
         self.model = AutoModel.from_pretrained(path)
         self.dim = self.model.config.hidden_size
 
-    def forward(self, rows):
-        tokens = self.tokenizer([r["text"] for r in rows], padding=True, truncation=True, max_length=128, return_tensors="pt")
-        hidden = self.model(**tokens).last_hidden_state
-        mask = tokens["attention_mask"].unsqueeze(-1)
+    def inputs(self, batch):
+        return dict(self.tokenizer(batch.texts(), padding=True, truncation=True, max_length=128, return_tensors="pt"))
+
+    def forward(self, x):
+        hidden = self.model(**x).last_hidden_state.float()
+        mask = x["attention_mask"].unsqueeze(-1)
         return F.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
 
 
+@dataclass
+class Examples:
+    """A rank's share of a batch, ready for Trainer."""
+
+    inputs: dict  # of the encoder
+    wanted: list  # [rows, clusters] per level: how many of a node's neighbours each cluster holds
+    weight: torch.Tensor  # [rows]: 0 without a neighbour at some level, for there is nothing to learn; else 1
+
+    @classmethod
+    def of(cls, batch, encoder, levels):
+        wanted = [torch.zeros(len(batch), clusters) for clusters in levels]
+        for counts, level in zip(wanted, batch.targets()):
+            counts[level.rows, level.clusters] = level.counts
+        weight = torch.stack([counts.sum(1) for counts in wanted]).min(0).values.clamp(max=1)
+        return cls(encoder.inputs(batch), wanted, weight)
+
+    def to(self, device):
+        move = {name: x.to(device, non_blocking=True) for name, x in self.inputs.items()}
+        return Examples(move, [w.to(device, non_blocking=True) for w in self.wanted], self.weight.to(device))
+
+
 class Trainer(nn.Module):
-    def __init__(self, encoder, levels):
+    """Encoder and heads. The result is the sum of the rows' losses, so that it can be divided by all ranks' rows."""
+
+    def __init__(self, encoder, levels, objective):
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleList(nn.Linear(encoder.dim, clusters) for clusters in levels)
+        self.objective = objective
 
-    def loss(self, rows, objective):
-        z = self.encoder(rows)
+    def forward(self, examples):
+        z = self.encoder(examples.inputs)
         total = 0.0
-        for level, head in enumerate(self.heads):
-            scores = head(z)
-            wanted = torch.zeros_like(scores)  # how many of a node's neighbours each cluster holds
-            for i, r in enumerate(rows):
-                wanted[i, r["targets"][level]] = torch.tensor(r["target_counts"][level], dtype=torch.float32)
-            if objective == "softmax":
-                share = wanted / wanted.sum(1, keepdim=True)
-                total = total - (share * F.log_softmax(scores, dim=1)).sum(1).mean()
+        for wanted, head in zip(examples.wanted, self.heads):
+            scores = head(z).float()
+            if self.objective == "softmax":
+                share = wanted / wanted.sum(1, keepdim=True).clamp(min=1)
+                losses = -(share * F.log_softmax(scores, dim=1)).sum(1)
             else:  # squared hinge, a binary decision per cluster
                 sign = torch.where(wanted > 0, 1.0, -1.0)
-                total = total + F.relu(1 - sign * scores).square().sum(1).mean()
+                losses = F.relu(1 - sign * scores).square().sum(1)
+            total = total + (losses * examples.weight).sum()
         return total / len(self.heads)
 
 
-def batches(generation, args, columns, epoch, position):
-    """Batches of an epoch and the position behind each; fewer rows than a batch are left at the end."""
-    rows = []
-    for row in generation.epoch(args.seed, epoch, columns, position):
-        position += 1
-        rows.append(row)
-        if len(rows) == args.batch:
-            yield rows, position
-            rows = []
+class Checkpoint:
+    """What a run needs to go on: written by rank 0 alone, read by all."""
 
+    def __init__(self, path, dataset, trainer, optimizer):
+        self.path, self.dataset, self.trainer, self.optimizer = path, dataset, trainer, optimizer
 
-def train(generation, trainer, args, out):
-    # The generator of the weights' dropout is seeded per step, so that a resumed run draws the same.
-    optimizer = torch.optim.AdamW(trainer.parameters(), lr=args.rate, weight_decay=0.01)
-    progress = {"epoch": 0, "position": 0, "steps": 0, "losses": [], "sum": 0.0, "count": 0}
-    checkpoint = out / "checkpoint.pt"
-    if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
-        trainer.load_state_dict(state["trainer"])
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state["moments"]})
+    def load(self, progress):
+        if not self.path.exists():
+            return progress
+        state = torch.load(self.path, map_location="cpu", weights_only=True)
         progress = json.loads(state["progress"])
-        print(f"goes on in epoch {progress['epoch']} at position {progress['position']}")
+        self.trainer.load_state_dict(state["trainer"])
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state["moments"]})
+        self.dataset.load_state_dict(progress["dataset"])
+        return progress
 
-    def save():  # tensors and texts only, which PyTorch before 2 loads safely, too
-        state = {"trainer": trainer.state_dict(), "moments": optimizer.state_dict()["state"], "progress": json.dumps(progress)}
-        torch.save(state, f"{checkpoint}.new")
-        os.replace(f"{checkpoint}.new", checkpoint)
+    def save(self, progress):  # tensors and texts only, which PyTorch before 2 loads safely, too
+        if rank() != 0:
+            return
+        progress = {**progress, "dataset": self.dataset.state_dict()}
+        moments = self.optimizer.state_dict()["state"]
+        state = {"trainer": self.trainer.state_dict(), "moments": moments, "progress": json.dumps(progress)}
+        new = self.path.with_suffix(".new")
+        torch.save(state, new)
+        with open(new, "rb") as f:
+            os.fsync(f.fileno())
+        os.replace(new, self.path)
 
-    columns = ["node_id", "targets", "target_counts", *trainer.encoder.columns]
+
+def rank():
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def ranks():
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def train(generation, trainer, args):
+    """The mean loss of each epoch, over the rows of all ranks."""
+    encoder, levels = trainer.encoder, generation.levels
+    dataset = StreamingDataset(
+        generation,
+        Order(args.batch, seed=args.seed, streams=args.streams),
+        columns=["targets", "target_counts", *encoder.columns],
+        transform=lambda batch: Examples.of(batch, encoder, levels),
+    )
+    optimizer = torch.optim.AdamW(trainer.parameters(), lr=args.rate, weight_decay=0.01)
+    checkpoint = Checkpoint(args.out / "checkpoint.pt", dataset, trainer, optimizer)
+    progress = checkpoint.load({"steps": 0, "losses": [], "sum": 0.0, "count": 0})
+    if progress["steps"]:
+        say(f"resumes in epoch {dataset.epoch} at batch {dataset.batch} with {ranks()} ranks")
+    parallel = trainer
+    if dist.is_initialized():
+        parallel = DistributedDataParallel(trainer, device_ids=[args.device] if args.device.type == "cuda" else None)
     trainer.train()
-    while progress["epoch"] < args.epochs:
-        for rows, position in batches(generation, args, columns, progress["epoch"], progress["position"]):
-            progress["position"], progress["steps"] = position, progress["steps"] + 1
-            rows = [r for r in rows if all(r["targets"])]  # without neighbours in the tree there is nothing to learn
-            if rows:
-                torch.manual_seed(args.seed + progress["steps"])
-                optimizer.zero_grad()
-                loss = trainer.loss(rows, args.objective)
-                loss.backward()
-                optimizer.step()
-                progress["sum"], progress["count"] = progress["sum"] + loss.item(), progress["count"] + 1
+    while dataset.epoch < args.epochs:
+        for examples in StreamingLoader(dataset):
+            # Dropout draws from a generator that is seeded per step, so that a resumed run draws the same.
+            torch.manual_seed((args.seed + progress["steps"]) * 1024 + rank())
+            loss, rows = step(parallel, optimizer, examples.to(args.device), args)
+            progress["steps"] += 1
+            progress["sum"] += loss
+            progress["count"] += rows
             if progress["steps"] % args.every == 0:
-                save()
-            if progress["steps"] == args.stop_after:
-                return None
+                checkpoint.save(progress)
+            if progress["steps"] == args.kill_after:
+                os.kill(os.getpid(), signal.SIGKILL)
         progress["losses"].append(progress["sum"] / max(progress["count"], 1))
-        progress.update(epoch=progress["epoch"] + 1, position=0, sum=0.0, count=0)
-        save()
-        print(f"epoch {progress['epoch']}: loss {progress['losses'][-1]:.4f}")
+        progress.update(sum=0.0, count=0)
+        checkpoint.save(progress)
+        say(f"epoch {dataset.epoch}: loss {progress['losses'][-1]:.4f}")
     return progress["losses"]
+
+
+def step(parallel, optimizer, examples, args):
+    """One step of the optimizer; the sum of the losses and the number of rows that have one, over all ranks."""
+    rows = total(examples.weight.sum().double())
+    if rows == 0:  # on every rank
+        return 0.0, 0
+    optimizer.zero_grad()
+    with torch.autocast(args.device.type, dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+        loss = parallel(examples)
+    # DistributedDataParallel takes the mean of the ranks' gradients: with this factor, the gradient of the joint mean.
+    (loss * (ranks() / rows)).backward()
+    optimizer.step()
+    return total(loss.detach().double()).item(), int(rows)
+
+
+def total(x):
+    """The sum over all ranks."""
+    if dist.is_initialized():
+        dist.all_reduce(x)
+    return x
+
+
+def say(line):
+    if rank() == 0:
+        print(line, flush=True)
 
 
 SCHEMA = pa.schema([
@@ -148,74 +226,88 @@ SCHEMA = pa.schema([
 
 
 @torch.no_grad()
-def embed(generation, trainer, args, out):
-    """One part per shard, ascending by node id, as docs/format/embeddings.md has it."""
+def embed(generation, trainer, args):
+    """One part per shard, ascending by node id, as docs/format/embeddings.md has it. Ranks take the parts in turn."""
     trainer.eval()
-    number = generation.doc["generation"]
-    # The training set does not say which manifest committed a row; the generation's own embeddings do.
-    committed = {}
-    for path in generation.paths("embeddings"):
-        table = pq.read_table(path, columns=["node_id", "seq"], filesystem=generation.fs)
-        committed.update(zip(table["node_id"].to_pylist(), table["seq"].to_pylist()))
-    writers, rows = {}, []
-
-    def flush():
-        z = trainer.encoder([r for _, r in rows])
-        for shard in dict.fromkeys(s for s, _ in rows):
-            at = [i for i, (s, _) in enumerate(rows) if s == shard]
-            table = pa.table({
-                "node_id": [rows[i][1]["node_id"] for i in at],
-                "embedding": [z[i].numpy() for i in at],
-                "generation": [number] * len(at),
-                "event_time": [rows[i][1]["event_time"] for i in at],
-                "shard": [shard] * len(at),
-                "seq": [committed.get(rows[i][1]["node_id"], 0) for i in at],
-                "status": ["text"] * len(at),
-            }, schema=SCHEMA.with_metadata({"giantstream.format": "embeddings/2", "giantstream.generation": str(number)}))
-            if shard not in writers:
-                writers[shard] = pq.ParquetWriter(folder / f"part-{shard:05d}.parquet", table.schema, compression="zstd",
-                                                  write_page_checksum=True, store_schema=False)
-            writers[shard].write_table(table)
-        rows.clear()
-
-    folder = out / "embeddings"
+    folder = args.out / "embeddings"
     folder.mkdir(exist_ok=True)
-    for item in generation.stored(["node_id", "event_time", *trainer.encoder.columns]):
-        rows.append(item)
-        if len(rows) == 1024:
-            flush()
-    if rows:
-        flush()
-    for w in writers.values():
-        w.close()
+    schema = SCHEMA.with_metadata({"giantstream.format": "embeddings/2", "giantstream.generation": str(generation.number)})
+    for part in generation.parts[rank() :: ranks()]:
+        if part.rows == 0:
+            continue
+        # The training set does not say which manifest committed a row; the generation's own embeddings do.
+        path = part.path.replace("/dataset/", "/embeddings/")
+        table = pq.read_table(path, columns=["node_id", "seq"], filesystem=generation.filesystem)
+        committed = dict(zip(table["node_id"].to_pylist(), table["seq"].to_pylist()))
+        columns = ["node_id", "event_time", *trainer.encoder.columns]
+        file = folder / f"part-{part.shard:05d}.parquet"
+        with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer:
+            for group in generation.stored(part, columns):
+                for at in range(0, group.num_rows, 1024):
+                    batch = Batch(0, 0, 0, group.slice(at, 1024))
+                    x = {name: tensor.to(args.device) for name, tensor in trainer.encoder.inputs(batch).items()}
+                    with torch.autocast(args.device.type, dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+                        z = trainer.encoder(x).float().cpu().numpy()
+                    ids = batch.texts("node_id")
+                    columns_of = {
+                        "node_id": ids,
+                        "embedding": list(z),
+                        "generation": [generation.number] * len(ids),
+                        "event_time": batch.table["event_time"],
+                        "shard": [part.shard] * len(ids),
+                        "seq": [committed.get(i, 0) for i in ids],
+                        "status": ["text"] * len(ids),
+                    }
+                    writer.write_table(pa.table(columns_of, schema=schema))
+
+
+def device_of(name):
+    """The device: with torchrun, --device cuda is the GPU of the process's local rank."""
+    device = torch.device(name)
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise SystemExit("this PyTorch sees no GPU: install one with CUDA, or use --device cpu")
+        if device.index is None:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+        torch.cuda.set_device(device)
+    return device
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("generation", help="directory or s3://bucket/prefix/generations/000001")
-    parser.add_argument("--out", required=True, type=pathlib.Path)
+    parser.add_argument("--out", required=True, type=pathlib.Path, help="with several machines, a folder that all see")
     parser.add_argument("--model", help="Hugging Face directory to start from (default: a bag of n-grams)")
     parser.add_argument("--objective", choices=["softmax", "hinge"], default="softmax")
     parser.add_argument("--dim", type=int, default=256, help="of the bag")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--batch", type=int, default=64, help="rows of a step, those of all ranks together")
+    parser.add_argument("--streams", type=int, default=1, help="ranks that divide this read no row twice (giantstream_torch.Order)")
     parser.add_argument("--rate", type=float, help="default 0.01, with --model 5e-5")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
+    parser.add_argument("--precision", choices=["float32", "bf16"], default="float32", help="bf16: autocast; weights stay float32")
+    parser.add_argument("--verify", action="store_true", help="read the training set whole and verify its checksums before training")
     parser.add_argument("--every", type=int, default=100, help="steps between checkpoints")
-    parser.add_argument("--stop-after", type=int, help="steps; to try the resume")
+    parser.add_argument("--kill-after", type=int, metavar="STEPS", help="end as a crash would; to try the resume")
     args = parser.parse_args()
     args.rate = args.rate or (5e-5 if args.model else 0.01)
     args.out.mkdir(parents=True, exist_ok=True)
+    args.device = device_of(args.device)
     torch.manual_seed(args.seed)
+    if "WORLD_SIZE" in os.environ:  # torchrun
+        dist.init_process_group("nccl" if args.device.type == "cuda" else "gloo")
 
     generation = Generation(args.generation)
+    if args.verify:
+        generation.verify(rank(), ranks())
     encoder = Transformer(args.model) if args.model else Bag(generation.features, args.dim)
-    trainer = Trainer(encoder, generation.levels)
-    losses = train(generation, trainer, args, args.out)
-    if losses is None:
-        return
-    embed(generation, trainer, args, args.out)
-    print(json.dumps({"rows": len(generation), "losses": losses}))
+    trainer = Trainer(encoder, generation.levels, args.objective).to(args.device)
+    losses = train(generation, trainer, args)
+    embed(generation, trainer, args)
+    say(json.dumps({"rows": len(generation), "losses": losses}))
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

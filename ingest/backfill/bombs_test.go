@@ -5,9 +5,12 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"giantstream/internal/peak"
 )
 
 // repeated reads a pattern over and over, up to a size.
@@ -105,6 +108,84 @@ func TestCompressedBombs(t *testing.T) {
 			}
 			if records != test.records || over != test.over {
 				t.Errorf("%d records, %d over the limit; want %d and %d", records, over, test.records, test.over)
+			}
+		})
+	}
+}
+
+// TestBombsFitInMemory reads each bomb in a process of its own, and looks at what that took of the system.
+func TestBombsFitInMemory(t *testing.T) {
+	newlines := int64(2 << 30)
+	if testing.Short() {
+		newlines = 256 << 20
+	}
+	// lines reads a file of lines to its end.
+	lines := func(name string) func(t *testing.T, data []byte) {
+		return func(t *testing.T, data []byte) {
+			t.Helper()
+			in := Input{Name: name}
+			as, compression, err := in.format()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, closer, err := reader(object(data), as, compression, 1<<20, columns{}, func(int64) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closer.Close() //nolint:errcheck // only read
+			for {
+				rec, err := r.next()
+				if errors.Is(err, io.EOF) {
+					return
+				}
+				if err != nil || rec.over == nil {
+					t.Fatalf("a record, or %v", err)
+				}
+			}
+		}
+	}
+	parquet := func(want string, mapped ...string) func(t *testing.T, data []byte) {
+		return func(t *testing.T, data []byte) {
+			t.Helper()
+			rows, _, err := readParquet(data, 1<<20, mapped...)
+			if want == "" && (err != nil || len(rows) != 2) {
+				t.Errorf("rows %q, %v", rows, err)
+			}
+			if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+	}
+	gz := func(pattern string, size int64) func(*testing.T) []byte {
+		return func(t *testing.T) []byte {
+			t.Helper()
+			var packed bytes.Buffer
+			w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pack(t, w, repeated(bytes.Repeat([]byte(pattern), 1<<10), size))
+			return packed.Bytes()
+		}
+	}
+	list := func(t *testing.T) []byte {
+		t.Helper()
+		return parquetOf(t, [][]bombRow{{{ID: "a", Zeros: make([]int64, 20_000_000)}, {ID: "b"}}})
+	}
+	for _, test := range []struct {
+		name  string
+		input func(*testing.T) []byte
+		read  func(*testing.T, []byte)
+	}{
+		{"2 GiB of newlines", gz("\n", newlines), lines("bomb.jsonl.gz")},
+		{"a line of 1 GiB", gz(" ", newlines/2), lines("bomb.jsonl.gz")},
+		{"20 million values, unmapped", list, parquet("", "id")},
+		{"20 million values, mapped", list, parquet("smaller pages", "id", "zeros")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mib := peak.Of(t, func() []byte { return test.input(t) }, func(data []byte) { test.read(t, data) })
+			if mib > 200 {
+				t.Errorf("%d MiB resident, want 200 at most", mib)
 			}
 		})
 	}

@@ -15,6 +15,13 @@ import (
 // ErrLocked: another process runs a broker on the same directory.
 var ErrLocked = errors.New("broker directory is in use")
 
+// ErrDiskFull: there is not enough space for the broker's log. What the broker has acknowledged is in it.
+var ErrDiskFull = errors.New("disk of the embedded broker is full")
+
+// reserveBytes is the space below which the log counts as full. The broker answers a write that does not fit
+// with an error that names no cause, and a write may be as large as a record of backfill.
+const reserveBytes = 16 << 20
+
 // Options configure an embedded broker.
 type Options struct {
 	// Dir keeps the log. It is created if missing.
@@ -24,6 +31,8 @@ type Options struct {
 	Port int
 	// Log receives the broker's warnings; nil discards them.
 	Log *slog.Logger
+	// Free returns the bytes that are free on the disk of a directory; nil asks the system.
+	Free func(dir string) (uint64, error)
 }
 
 // maxMessageBytes is the largest batch the broker takes. It is well over Kafka's default of 1 MiB,
@@ -35,9 +44,11 @@ const maxMessageBytes = "67108864"
 type Broker struct {
 	cluster *kfake.Cluster
 	lock    io.Closer
+	dir     string
+	free    func(dir string) (uint64, error)
 }
 
-// Start opens the log in o.Dir and serves it.
+// Start opens the log in o.Dir and serves it; ErrDiskFull if there is no space for more of it.
 func Start(o Options) (*Broker, error) {
 	if o.Dir == "" {
 		return nil, errors.New("embedded broker: no directory given")
@@ -50,6 +61,13 @@ func Start(o Options) (*Broker, error) {
 		return nil, fmt.Errorf("embedded broker: %w: %s (%w); stop the other process or choose another directory",
 			ErrLocked, o.Dir, err)
 	}
+	b := &Broker{lock: lock, dir: o.Dir, free: o.Free}
+	if b.free == nil {
+		b.free = freeSpace
+	}
+	if err := b.CheckSpace(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	cluster, err := kfake.NewCluster(
 		kfake.Ports(o.Port),
 		kfake.ClusterID("giantstream"),
@@ -60,7 +78,25 @@ func Start(o Options) (*Broker, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded broker in %s: %w", o.Dir, err), lock.Close())
 	}
-	return &Broker{cluster: cluster, lock: lock}, nil
+	b.cluster = cluster
+	return b, nil
+}
+
+// CheckSpace returns ErrDiskFull, with what to do, if there is no space for more of the log. It may be called
+// after Close.
+func (b *Broker) CheckSpace() error {
+	free, err := b.free(b.dir)
+	if err != nil || free >= reserveBytes {
+		return nil //nolint:nilerr // not every file system says how much is free
+	}
+	return fmt.Errorf("%w: %s has %d MiB free, and the broker needs %d MiB to go on; free space, or move the "+
+		"directory and set kafka.data_dir, then start again: what was acknowledged is kept", ErrDiskFull, b.dir,
+		free>>20, reserveBytes>>20)
+}
+
+func freeSpace(dir string) (uint64, error) {
+	usage, err := vfs.Default.GetDiskUsage(dir)
+	return usage.AvailBytes, err
 }
 
 // Addrs returns the addresses to bootstrap clients from.

@@ -177,3 +177,39 @@ func checkAcked(ctx context.Context, t *testing.T, dir string, acked int) {
 		}
 	}
 }
+
+// TestAFullDiskIsNamed: the broker's own answer to a write that does not fit names no cause.
+func TestAFullDiskIsNamed(t *testing.T) {
+	free := uint64(1 << 40)
+	o := broker.Options{Dir: t.TempDir(), Free: func(string) (uint64, error) { return free, nil }}
+	b, err := broker.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.CheckSpace(); err != nil {
+		t.Errorf("with 1 TiB free: %v", err)
+	}
+	free = 1 << 20
+	says := func(err error) {
+		t.Helper()
+		if !errors.Is(err, broker.ErrDiskFull) || !strings.Contains(err.Error(), o.Dir) ||
+			!strings.Contains(err.Error(), "kafka.data_dir") {
+			t.Errorf("with 1 MiB free: %v", err)
+		}
+	}
+	says(b.CheckSpace())
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	says(b.CheckSpace())
+	_, err = broker.Start(o)
+	says(err)
+
+	o.Free = func(string) (uint64, error) { return 0, errors.New("not known here") }
+	if b, err = broker.Start(o); err != nil {
+		t.Fatalf("where free space is not known: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

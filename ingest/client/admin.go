@@ -144,35 +144,46 @@ func (c *Client) topics(ctx context.Context, names []string) (map[string]topic, 
 	return out, nil
 }
 
-// EndOffsets returns, per topic and partition, the offset that the next record will get.
+// EndOffsets returns, per topic and partition, where what can be read now ends: at the first record of
+// an open transaction, or where LogEndOffsets says.
 func (c *Client) EndOffsets(ctx context.Context, topics ...string) (map[string][]int64, error) {
-	return c.offsets(ctx, topics, kafka.LastOffset, func(p kafka.PartitionOffsets) int64 { return p.LastOffset })
+	return c.offsets(ctx, topics, c.isolation, kafka.LastOffset, lastOffset)
 }
+
+// LogEndOffsets returns, per topic and partition, the offset that the next record will get.
+func (c *Client) LogEndOffsets(ctx context.Context, topics ...string) (map[string][]int64, error) {
+	return c.offsets(ctx, topics, kafka.ReadUncommitted, kafka.LastOffset, lastOffset)
+}
+
+func lastOffset(p kafka.PartitionOffsets) int64 { return p.LastOffset }
 
 // FirstOffsets returns, per topic and partition, the offset of the oldest record that is kept (the
 // end offset when there is none).
 func (c *Client) FirstOffsets(ctx context.Context, topics ...string) (map[string][]int64, error) {
-	return c.offsets(ctx, topics, kafka.FirstOffset, func(p kafka.PartitionOffsets) int64 { return p.FirstOffset })
+	return c.offsets(ctx, topics, c.isolation, kafka.FirstOffset,
+		func(p kafka.PartitionOffsets) int64 { return p.FirstOffset })
 }
 
 // offsets asks until every partition has answered: after a topic is created or a broker stops,
 // leaders move, and metadata about them lags behind.
 func (c *Client) offsets(
-	ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64,
+	ctx context.Context, topics []string, isolation kafka.IsolationLevel, at int64,
+	get func(kafka.PartitionOffsets) int64,
 ) (map[string][]int64, error) {
 	return retryUntilTimeout(ctx, func(ctx context.Context) (map[string][]int64, error) {
-		return c.listOffsets(ctx, topics, at, get)
+		return c.listOffsets(ctx, topics, isolation, at, get)
 	})
 }
 
 func (c *Client) listOffsets(
-	ctx context.Context, topics []string, at int64, get func(kafka.PartitionOffsets) int64,
+	ctx context.Context, topics []string, isolation kafka.IsolationLevel, at int64,
+	get func(kafka.PartitionOffsets) int64,
 ) (map[string][]int64, error) {
 	have, err := c.topics(ctx, topics)
 	if err != nil {
 		return nil, err
 	}
-	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
+	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}, IsolationLevel: isolation}
 	out := map[string][]int64{}
 	for _, t := range topics {
 		n := have[t].partitions

@@ -54,8 +54,9 @@ const maxHeaders = 10_000
 
 // Attributes of a batch of format 2.
 const (
-	codecMask   = 7
-	controlFlag = 1 << 5
+	codecMask       = 7
+	transactionFlag = 1 << 4
+	controlFlag     = 1 << 5
 )
 
 // batchHeader is the size of a batch of format 2 without its records.
@@ -79,8 +80,9 @@ func nextBatch(data []byte) (first, rest []byte, err error) {
 	return data[:head+int(n)], data[head+int(n):], nil
 }
 
-// openBatch begins to read a batch from an offset on.
-func (d *decompressors) openBatch(data []byte, from int64, limit int) (*batch, error) {
+// openBatch begins to read a batch from an offset on. What is of no use to a reader, such as records
+// of aborted transactions, is not in it.
+func (d *decompressors) openBatch(data []byte, from int64, limit int, t *transactions) (*batch, error) {
 	const magicAt = 16
 	if len(data) <= magicAt {
 		return nil, fmt.Errorf("%w: %d bytes", errBadBatch, len(data))
@@ -90,7 +92,7 @@ func (d *decompressors) openBatch(data []byte, from int64, limit int) (*batch, e
 	case 0, 1:
 		return b, b.openMessage(d, data)
 	case 2:
-		return b, b.open(d, data)
+		return b, b.open(d, data, t)
 	default:
 		return nil, fmt.Errorf("%w: format %d", errBadBatch, magic)
 	}
@@ -98,7 +100,7 @@ func (d *decompressors) openBatch(data []byte, from int64, limit int) (*batch, e
 
 // open reads the header of a batch of format 2
 // (https://kafka.apache.org/documentation/#recordbatch).
-func (b *batch) open(d *decompressors, data []byte) error {
+func (b *batch) open(d *decompressors, data []byte, t *transactions) error {
 	if len(data) < batchHeader {
 		return fmt.Errorf("%w: %d bytes", errBadBatch, len(data))
 	}
@@ -112,13 +114,13 @@ func (b *batch) open(d *decompressors, data []byte) error {
 	attributes := c.int16()
 	b.last = b.base + int64(c.int32())
 	b.first = c.int64()
-	c.take(8 + 8 + 2 + 4) // newest timestamp, producer, its epoch, its sequence
+	c.int64() // newest timestamp
+	producer := c.int64()
+	c.take(2 + 4) // the producer's epoch and sequence
 	b.count = c.int32()
-	if b.last < b.from || attributes&controlFlag != 0 {
-		b.count = 0 // nothing that was asked for, or markers of transactions
-		data = nil
-	} else {
-		data = c.b
+	data = c.b
+	if t.drops(b, attributes, producer, data) || b.last < b.from {
+		b.count, data = 0, nil
 	}
 	b.read = (*batch).readRecord
 	return b.decompress(d, compress.Compression(attributes&codecMask), data)

@@ -27,6 +27,8 @@ type Options struct {
 	// RecordBytes bounds the records that are read whole; larger ones are Fetched.TooLarge. 0 means 8
 	// MiB.
 	RecordBytes int
+	// ReadUncommitted: records of open and of aborted transactions are read, too.
+	ReadUncommitted bool
 }
 
 // SASL holds the credentials of one user.
@@ -48,6 +50,7 @@ type Client struct {
 	franz     franzClient // for Identify alone
 
 	recordBytes   int
+	isolation     kafka.IsolationLevel
 	decompressors decompressors
 }
 
@@ -66,6 +69,7 @@ func New(o Options) (*Client, error) {
 		franz:       franzClient{options: franzOptions(o)},
 		addr:        kafka.TCP(o.Brokers...),
 		recordBytes: o.RecordBytes,
+		isolation:   kafka.ReadCommitted,
 		transport: &kafka.Transport{
 			Dial:        dial.DialContext,
 			DialTimeout: 10 * time.Second,
@@ -85,6 +89,9 @@ func New(o Options) (*Client, error) {
 	}
 	if c.recordBytes == 0 {
 		c.recordBytes = defaultRecordBytes
+	}
+	if o.ReadUncommitted {
+		c.isolation = kafka.ReadUncommitted
 	}
 	c.kafka = &kafka.Client{Addr: c.addr, Transport: c.transport}
 	return c, nil

@@ -8,6 +8,7 @@
 //
 // The package is a thin layer over github.com/segmentio/kafka-go. That library has no working
 // idempotent or transactional producer, so delivery is at least once, and readers must tolerate
-// records that come twice (the graph does: see mutation.Version). Records of aborted transactions
-// of other producers are read like any other; transaction markers are skipped.
+// records that come twice (the graph does: see mutation.Version). Of other
+// producers' transactions, committed records are read and aborted ones are not; an open transaction
+// holds back its records and all that follow in the partition, unless Options.ReadUncommitted is set.
 package client

@@ -18,11 +18,12 @@ type Fetched struct {
 	Records []kafka.Message
 	// TooLarge are the records over Options.RecordBytes, in offset order, which were not kept whole.
 	TooLarge []TooLarge
-	// Next is the offset to fetch from next. It can pass the last record: transaction markers and
-	// records that compaction removed have offsets too.
+	// Next is the offset to fetch from next. It can pass the last record: transaction markers, aborted
+	// records and records that compaction removed have offsets too.
 	Next int64
-	// HighWater is the end of the partition when the broker answered.
-	HighWater int64
+	// HighWater is the end of the partition when the broker answered, and Stable the end of what can
+	// be read: an open transaction holds back its records and all that follow.
+	HighWater, Stable int64
 	// Bytes is the size of the records' keys and values.
 	Bytes int64
 }
@@ -81,7 +82,7 @@ func (c *Client) fetch(
 	ctx, cancel := context.WithTimeout(ctx, maxWait+requestTimeout)
 	defer cancel()
 	res, err := c.transport.RoundTrip(ctx, c.addr,
-		newFetchExchange(c.transport.ClientID, topic, partition, offset, maxBytes, maxWait))
+		newFetchExchange(c.transport.ClientID, topic, partition, offset, maxBytes, maxWait, c.isolation))
 	var got *fetchAnswer
 	if err == nil {
 		got = res.(*fetchAnswer)
@@ -94,8 +95,12 @@ func (c *Client) fetch(
 	case err != nil:
 		return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
 	}
-	return &answer{client: c, topic: topic, partition: partition, next: offset, highWater: got.highWater,
-		rest: got.batches}, nil
+	a := &answer{client: c, topic: topic, partition: partition, next: offset, highWater: got.highWater,
+		stable: got.highWater, transactions: newTransactions(nil), rest: got.batches}
+	if c.isolation == kafka.ReadCommitted {
+		a.stable, a.transactions = got.stable, newTransactions(got.aborted)
+	}
+	return a, nil
 }
 
 // answer is what a broker sent for one fetch. It is decompressed and decoded as it is read, since a
@@ -106,8 +111,11 @@ type answer struct {
 	partition int
 	next      int64 // offset to read from
 	highWater int64
+	stable    int64
 	rest      []byte // batches that are not open
 	batch     *batch
+
+	transactions *transactions
 }
 
 // more reports whether read has something to give that the last one left.
@@ -115,7 +123,7 @@ func (a *answer) more() bool { return a.batch != nil }
 
 // read returns the next records of the answer. What precedes a damaged batch is returned first.
 func (a *answer) read(ctx context.Context) (Fetched, error) {
-	f := Fetched{Next: a.next, HighWater: a.highWater}
+	f := Fetched{Next: a.next, HighWater: a.highWater, Stable: a.stable}
 	from, rest := a.next, a.rest
 	for f.Bytes < fetchedBytes && len(f.Records)+len(f.TooLarge) < fetchedRecords {
 		if a.batch == nil {
@@ -148,7 +156,7 @@ func (a *answer) read(ctx context.Context) (Fetched, error) {
 			f.Records = append(f.Records, rec.Message)
 		}
 	}
-	if a.next == from && from < a.highWater && a.batch == nil && len(rest) > 0 {
+	if a.next == from && from < a.stable && a.batch == nil && len(rest) > 0 {
 		return a.result(f, fmt.Errorf("%w: a batch at offset %d is larger than the answer", errBadBatch, from))
 	}
 	return a.result(f, nil)
@@ -162,7 +170,8 @@ func (a *answer) open() error {
 		return err
 	}
 	a.rest = rest
-	if a.batch, err = a.client.decompressors.openBatch(first, a.next, a.client.recordBytes); err != nil {
+	if a.batch, err = a.client.decompressors.openBatch(first, a.next, a.client.recordBytes,
+		a.transactions); err != nil {
 		a.batch, a.rest = nil, nil
 	}
 	return err

@@ -26,6 +26,7 @@ type testBatch struct {
 	base, last int64
 	offsets    []int64
 	control    bool
+	producer   int64 // of a transaction; 0: none
 	codec      compress.Compression
 	count      int32 // as the header claims; 0: as it is
 	records    []byte
@@ -47,12 +48,16 @@ func (t testBatch) encode() []byte {
 	if t.control {
 		attributes |= controlFlag
 	}
+	if t.producer != 0 {
+		attributes |= transactionFlag
+	}
 	var body []byte // what the checksum covers
 	body = binary.BigEndian.AppendUint16(body, uint16(attributes))
 	body = binary.BigEndian.AppendUint32(body, uint32(t.last-t.base))
 	body = binary.BigEndian.AppendUint64(body, 1_600_000_000_000)
 	body = binary.BigEndian.AppendUint64(body, 1_600_000_000_000)
-	body = append(body, make([]byte, 8+2+4)...)
+	body = binary.BigEndian.AppendUint64(body, uint64(t.producer))
+	body = append(body, make([]byte, 2+4)...)
 	body = binary.BigEndian.AppendUint32(body, uint32(count))
 	body = append(body, records...)
 
@@ -94,6 +99,7 @@ func compressed(codec compress.Compression, data []byte) []byte {
 
 func answerOf(from, highWater int64, batches ...[]byte) *answer {
 	return &answer{client: &Client{recordBytes: 1 << 20}, topic: "t", next: from, highWater: highWater,
+		stable: highWater, transactions: newTransactions(nil),
 		rest: slices.Concat(batches...)}
 }
 
@@ -420,7 +426,7 @@ func FuzzFetchAnswer(f *testing.F) {
 func TestAnAnswerIsBounded(t *testing.T) {
 	for size, want := range map[uint32]string{1 << 30: "max.message.bytes", 1 << 31: "max.message.bytes", 40: "EOF"} {
 		head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, size), 1)
-		x := newFetchExchange("test", "t", 0, 0, 1<<20, 0)
+		x := newFetchExchange("test", "t", 0, 0, 1<<20, 0, kafka.ReadCommitted)
 		x.Required(map[protocol.ApiKey]int16{protocol.Fetch: 11})
 		var err error
 		if got := allocated(func() {

@@ -27,14 +27,16 @@ type fetchExchange struct {
 
 func newFetchExchange(
 	clientID, topic string, partition int, offset int64, maxBytes int, maxWait time.Duration,
+	isolation kafka.IsolationLevel,
 ) *fetchExchange {
 	return &fetchExchange{clientID: clientID, Request: &fetch.Request{
-		ReplicaID:    -1,
-		MaxWaitTime:  int32(maxWait.Milliseconds()),
-		MinBytes:     1,
-		MaxBytes:     int32(maxBytes),
-		SessionID:    -1,
-		SessionEpoch: -1,
+		ReplicaID:      -1,
+		MaxWaitTime:    int32(maxWait.Milliseconds()),
+		MinBytes:       1,
+		MaxBytes:       int32(maxBytes),
+		IsolationLevel: int8(isolation),
+		SessionID:      -1,
+		SessionEpoch:   -1,
 		Topics: []fetch.RequestTopic{{Topic: topic, Partitions: []fetch.RequestPartition{{
 			Partition: int32(partition), CurrentLeaderEpoch: -1, FetchOffset: offset, LogStartOffset: -1,
 			PartitionMaxBytes: int32(maxBytes),
@@ -80,8 +82,11 @@ func (x *fetchExchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) 
 // fetchAnswer is the answer about the one partition that was asked for.
 type fetchAnswer struct {
 	highWater int64
-	err       error // the broker's
-	batches   []byte
+	// stable is the offset of the first record of an open transaction, or highWater.
+	stable  int64
+	aborted []abortedTransaction
+	err     error // the broker's
+	batches []byte
 }
 
 // ApiKey implements protocol.Message.
@@ -120,15 +125,19 @@ func parseFetchAnswer(body []byte, version int16) (*fetchAnswer, error) {
 		code = partition
 	}
 	a.highWater = c.int64()
+	a.stable = a.highWater
 	if version >= 4 {
-		c.int64() // last stable offset
+		a.stable = c.int64()
 	}
 	if version >= 5 {
 		c.int64() // log start offset
 	}
 	if version >= 4 {
-		const aborted = 8 + 8
-		c.take(max(0, int(c.int32())) * aborted)
+		n := max(0, int(c.int32()))
+		const size = 8 + 8
+		for aborted := (cursor{b: c.take(n * size)}); len(aborted.b) > 0; {
+			a.aborted = append(a.aborted, abortedTransaction{aborted.int64(), aborted.int64()})
+		}
 	}
 	if version >= 11 {
 		c.int32() // preferred replica

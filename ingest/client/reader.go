@@ -53,14 +53,21 @@ type Reader struct {
 	// answer is the last one; some of it may be left to read.
 	answer *answer
 
-	// end is the high watermark of the last answer, plus one; 0 before the first.
-	end atomic.Int64
+	// end and logEnd are Stable and HighWater of the last answer, plus one; 0 before the first.
+	end, logEnd atomic.Int64
 }
 
-// End returns where the partition ended when the broker answered last; known is false before the
-// first answer.
+// End returns where what could be read of the partition ended when the broker answered last; known is
+// false before the first answer.
 func (r *Reader) End() (offset int64, known bool) {
 	end := r.end.Load()
+	return end - 1, end > 0
+}
+
+// LogEnd returns where the partition ended when the broker answered last, with the records of open
+// transactions; known is false before the first answer.
+func (r *Reader) LogEnd() (offset int64, known bool) {
+	end := r.logEnd.Load()
 	return end - 1, end > 0
 }
 
@@ -116,7 +123,8 @@ func (r *Reader) fetch(ctx context.Context) (Fetched, error) {
 	}
 	got, err := r.answer.read(ctx)
 	if err == nil {
-		r.end.Store(got.HighWater + 1)
+		r.end.Store(got.Stable + 1)
+		r.logEnd.Store(got.HighWater + 1)
 	}
 	return got, err
 }
@@ -155,7 +163,7 @@ func (r *Reader) bounds(ctx context.Context) (oldest, end int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	last, err := r.Client.EndOffsets(ctx, r.Topic)
+	last, err := r.Client.LogEndOffsets(ctx, r.Topic)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -265,12 +265,12 @@ func (f *Feed) caughtUp() bool {
 	return true
 }
 
-// Ends returns, for each topic that has answered, where the topic ended at its last answer. It may
-// be called during Next.
+// Ends returns, for each topic that has answered, where the topic ended at its last answer, with
+// records that open transactions hold back. It may be called during Next.
 func (f *Feed) Ends() map[string]int64 {
 	ends := map[string]int64{}
 	for _, s := range f.sources {
-		if end, answered := s.end(); answered {
+		if end, answered := s.logEnd(); answered {
 			ends[s.reader.Topic] = end
 		}
 	}

@@ -33,9 +33,15 @@ type source struct {
 	sent  int64           // next of the last chunk, as the reader counts
 }
 
-// end returns where the topic ended at its last answer.
+// end returns where what could be read of the topic ended at its last answer.
 func (s *source) end() (offset int64, known bool) {
 	end, known := s.reader.End()
+	return end + s.base, known
+}
+
+// logEnd returns where the topic ended at its last answer.
+func (s *source) logEnd() (offset int64, known bool) {
+	end, known := s.reader.LogEnd()
 	return end + s.base, known
 }
 

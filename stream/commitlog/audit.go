@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 // Audit checks all that a shard has in the store: manifests and their chain, rows, merged blocks, checkpoints and
 // the cursor of the embeddings.
 func Audit(ctx context.Context, a *audit.Audit, shard int) error {
-	s := &shardAudit{Audit: a, shard: shard, bad: map[string]error{}}
+	s := &shardAudit{Audit: a, shard: shard, log: map[int64]*Manifest{}, bad: map[string]error{}}
 	for _, step := range []func(context.Context) error{s.manifests, s.blocks, s.rows, s.checkpoints, s.published} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("verify shard %d: %w", shard, err)
@@ -66,7 +67,8 @@ const restoreIt = "Restore the object from a backup of the store. Without one, b
 type shardAudit struct {
 	*audit.Audit
 	shard int
-	log   []*Manifest // nil where one is missing or damaged
+	log   map[int64]*Manifest // those that are whole
+	head  int64               // the number of the newest one, damaged ones included
 	// whole are the merged blocks whose document and objects are whole.
 	whole [compactionLevels + 1]map[int64]*compaction
 	bad   map[string]error // row objects that were verified, nil for whole ones
@@ -80,11 +82,8 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 		if err != nil {
 			continue // nobody claims it
 		}
-		for int64(len(s.log)) < seq-1 {
-			missing := int64(len(s.log)) + 1
-			s.log = append(s.log, nil)
-			if err := s.lost(ctx, ManifestKey(s.shard, missing),
-				fmt.Sprintf("manifest %d is missing, and manifest %d is there", missing, seq)); err != nil {
+		if s.head < seq-1 {
+			if err := s.missing(ctx, s.head+1, seq-1, fmt.Sprintf("manifest %d is there", seq)); err != nil {
 				return err
 			}
 			prev = nil
@@ -115,9 +114,31 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 				return err
 			}
 		}
-		s.log, prev = append(s.log, m), m
+		if m != nil {
+			s.log[seq] = m
+		}
+		s.head, prev = seq, m
 	}
-	return nil
+	return s.end(ctx)
+}
+
+// end looks for manifests that the log has lost at its end. The objects that know of them are whole,
+// and they are the evidence.
+func (s *shardAudit) end(ctx context.Context) error {
+	known, err := lastWitness(ctx, s.Store, s.shard)
+	if err != nil || known.seq <= s.head {
+		return err
+	}
+	return s.missing(ctx, s.head+1, known.seq, known.key+" was written after the last of them")
+}
+
+// missing reports manifests that are not there.
+func (s *shardAudit) missing(ctx context.Context, from, to int64, because string) error {
+	what := fmt.Sprintf("manifest %d is missing: %s", from, because)
+	if to > from {
+		what = fmt.Sprintf("manifests %d to %d are missing: %s", from, to, because)
+	}
+	return s.lost(ctx, ManifestKey(s.shard, from), what)
 }
 
 // continues compares the manifest with the one before it.
@@ -218,10 +239,11 @@ func (s *shardAudit) parts(ctx context.Context, level int, from, to int64) (miss
 			from = next
 			continue
 		}
-		if from > int64(len(s.log)) || s.log[from-1] == nil {
+		m := s.log[from]
+		if m == nil {
 			return fmt.Errorf("manifest %d is not there", from), nil
 		}
-		for _, o := range s.log[from-1].Objects {
+		for _, o := range m.Objects {
 			if damage, err := s.row(ctx, o); damage != nil || err != nil {
 				return damage, err
 			}
@@ -244,10 +266,8 @@ func (s *shardAudit) row(ctx context.Context, o Object) (damage, err error) {
 
 // rows verifies the windows' own objects. One that was merged may be gone.
 func (s *shardAudit) rows(ctx context.Context) error {
-	for _, m := range s.log {
-		if m == nil {
-			continue
-		}
+	for _, seq := range slices.Sorted(maps.Keys(s.log)) {
+		m := s.log[seq]
 		merged := false
 		for level := 1; level <= compactionLevels; level++ {
 			doc := s.whole[level][blockStart(level, m.Seq)]
@@ -334,10 +354,7 @@ func (s *shardAudit) checkpoints(ctx context.Context) error {
 
 // standsInLog compares a checkpoint with its manifest.
 func (s *shardAudit) standsInLog(c *Checkpoint) error {
-	if c.Seq > int64(len(s.log)) {
-		return fmt.Errorf("%w: it stands at manifest %d, and the log ends at %d", ErrBadCheckpoint, c.Seq, len(s.log))
-	}
-	if m := s.log[c.Seq-1]; m != nil && m.Writer != c.Writer {
+	if m := s.log[c.Seq]; m != nil && m.Writer != c.Writer {
 		return fmt.Errorf("%w: it knows manifest %d from %q, but %q wrote it", ErrBadCheckpoint, c.Seq, c.Writer,
 			m.Writer)
 	}
@@ -382,9 +399,8 @@ func (s *shardAudit) published(ctx context.Context) error {
 	var p Published
 	sealed, err := decodeSealed(data, &p)
 	s.Document(key, sealed)
-	if err == nil && (p.Seq < 0 || p.Generation < 0 || p.Seq > int64(len(s.log))) {
-		err = fmt.Errorf("it says that manifest %d is published with generation %d, the log ends at %d", p.Seq,
-			p.Generation, len(s.log))
+	if err == nil && (p.Seq < 0 || p.Generation < 0) {
+		err = fmt.Errorf("it says that manifest %d is published with generation %d", p.Seq, p.Generation)
 	}
 	if err == nil {
 		return nil

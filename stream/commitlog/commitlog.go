@@ -35,8 +35,8 @@ func manifestSeq(shard int, key string) (int64, error) {
 	return seq, nil
 }
 
-// Head returns the newest manifest of a shard, or nil if there is none. It needs O(log n) requests
-// for a log of n manifests.
+// Head returns the newest manifest of a shard, or nil if there is none; ErrDamaged if the log has a
+// gap or has lost its end. It needs O(log n) requests for a log of n manifests.
 func Head(ctx context.Context, store sink.Store, shard int) (*Manifest, error) {
 	seq, err := headSeq(ctx, store, shard)
 	if err != nil || seq == 0 {
@@ -54,10 +54,17 @@ func Next(ctx context.Context, store sink.Store, shard int, after int64) (*Manif
 	return m, err
 }
 
-// headSeq finds the newest sequence number, 0 for none. ErrDamaged if manifests follow a gap: whoever
-// continued before the gap would write a second history.
+// headSeq finds the newest sequence number, 0 for none. ErrDamaged if manifests follow a gap, or if another
+// object knows a later one: whoever continued before them would write a second history.
 func headSeq(ctx context.Context, store sink.Store, shard int) (int64, error) {
-	head, err := headAfter(ctx, store, shard, 0)
+	known, err := lastWitness(ctx, store, shard)
+	if err != nil {
+		return 0, err
+	}
+	if err := known.check(ctx, store, shard); err != nil {
+		return 0, err
+	}
+	head, err := headAfter(ctx, store, shard, known.seq)
 	if err != nil {
 		return 0, err
 	}

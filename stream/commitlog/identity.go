@@ -14,6 +14,7 @@ import (
 
 	"giantstream/internal/seal"
 	"giantstream/sink"
+	"giantstream/sink/audit"
 )
 
 // ErrIdentity: the store or the local state belongs to another pipeline.
@@ -32,7 +33,14 @@ const (
 	// idKey names the object with the id of a store that was made with format 1. Several workers may
 	// upgrade the store at once, and one of them creates it.
 	idKey = "pipeline-id"
+	// idDigits is the length of an id: 64 bits in hexadecimal.
+	idDigits = 16
 )
+
+// drawnID is the object at idKey. Older releases stored the id alone.
+type drawnID struct {
+	ID string `json:"id"`
+}
 
 // Identity is what a store belongs to. The first run writes it, and every later run compares it.
 type Identity struct {
@@ -118,7 +126,7 @@ func anyShard(ctx context.Context, store sink.Store) (bool, error) {
 }
 
 func newID() string {
-	var id [8]byte
+	var id [idDigits / 2]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
@@ -126,16 +134,80 @@ func newID() string {
 // upgradeID returns the ID of a store of format 1, which the first caller draws.
 func upgradeID(ctx context.Context, store sink.Store) (string, error) {
 	id := newID()
-	err := store.Create(ctx, idKey, []byte(id))
+	data, err := seal.JSON(drawnID{id})
+	if err == nil {
+		err = store.Create(ctx, idKey, data)
+	}
 	if errors.Is(err, sink.ErrExists) {
-		var data []byte
-		data, err = sink.ReadAll(ctx, store, idKey)
-		id = string(data)
+		if id, _, err = readID(ctx, store); errors.Is(err, sink.ErrDamaged) {
+			err = fmt.Errorf("%w; no object names the id yet: stop all workers of this pipeline, remove the object %s "+
+				"from the store, and start them again", err, idKey)
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("give the pipeline an id: %w", err)
 	}
 	return id, nil
+}
+
+// readID reads the object at idKey; sink.ErrDamaged if it is not what was written. sealed is false for that
+// of an older release.
+func readID(ctx context.Context, store sink.Store) (id string, sealed bool, err error) {
+	data, err := sink.ReadAll(ctx, store, idKey)
+	if err != nil {
+		return "", false, err
+	}
+	drawn := drawnID{string(data)}
+	if !isID(drawn.ID) {
+		sealed, err = decodeSealed(data, &drawn)
+		if err == nil && (!sealed || !isID(drawn.ID)) {
+			err = errors.New("it holds no id with a checksum")
+		}
+	}
+	if err != nil {
+		return "", sealed, fmt.Errorf("%s: %w: %w", idKey, sink.ErrDamaged, err)
+	}
+	return drawn.ID, sealed, nil
+}
+
+func isID(s string) bool {
+	return len(s) == idDigits && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// AuditID checks the id that a store of format 1 was given. pipeline.json has it as well.
+func AuditID(ctx context.Context, a *audit.Audit) error {
+	if !a.Has(idKey) {
+		return nil
+	}
+	a.Claim(idKey)
+	id, sealed, err := readID(ctx, a.Store)
+	if err != nil && !audit.IsDamage(err) {
+		return err
+	}
+	identity, identityErr := LoadIdentity(ctx, a.Store)
+	known := identityErr == nil && isID(identity.ID)
+	switch {
+	case err == nil && known && id != identity.ID:
+		err = fmt.Errorf("it says %s, and %s says %s", id, identityKey, identity.ID)
+	case err == nil:
+		a.Document(idKey, sealed)
+		return nil
+	}
+	f := audit.Finding{Kind: audit.Derived, Object: idKey, What: err.Error()}
+	if !known {
+		f.Lost = "no worker can start"
+		f.Do = fmt.Sprintf("Stop all workers. If %s is whole, remove this object: the next worker draws another id.",
+			identityKey)
+		return a.Found(ctx, f, "", nil)
+	}
+	f.Lost = fmt.Sprintf("nothing: %s names the id as well", identityKey)
+	return a.Found(ctx, f, "write it again", func(ctx context.Context) error {
+		data, err := seal.JSON(drawnID{identity.ID})
+		if err != nil {
+			return err
+		}
+		return sink.PutBytes(ctx, a.Store, idKey, data)
+	})
 }
 
 // LoadIdentity reads the store's identity; sink.ErrNotFound if no pipeline has claimed the store.

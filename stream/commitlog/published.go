@@ -69,13 +69,14 @@ func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published,
 type Cursor struct {
 	Published
 	store  sink.Store
+	shard  int
 	key    string
 	stored []byte // nil if there was none
 }
 
 // OpenCursor reads the cursor of a shard. One that is missing or does not parse has the zero value.
 func OpenCursor(ctx context.Context, store sink.Store, shard int) (Cursor, error) {
-	c := Cursor{store: store, key: publishedKey(shard)}
+	c := Cursor{store: store, shard: shard, key: publishedKey(shard)}
 	data, err := sink.ReadAll(ctx, store, c.key)
 	if errors.Is(err, sink.ErrNotFound) {
 		return c, nil

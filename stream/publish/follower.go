@@ -90,6 +90,8 @@ type Follower struct {
 	topic     commitlog.SinkTopic
 	looked    time.Time
 	lookEvery time.Duration
+	// reached is the newest manifest that is known to exist.
+	reached int64
 	// sending: records were sent that the cursor does not cover yet.
 	sending bool
 }
@@ -157,6 +159,13 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	}
 	if model = f.opts.Model(); model == nil {
 		return false, nil
+	}
+	// A cursor beyond the end of the log would find nothing to publish until the log has passed it.
+	if f.cursor.Seq > f.reached {
+		if err = f.cursor.CheckLog(ctx); err != nil {
+			return false, err
+		}
+		f.reached = f.cursor.Seq
 	}
 	gone, err := f.gone(ctx)
 	if err != nil {

@@ -359,6 +359,41 @@ func TestTextsWithoutMeaningHaveNoVector(t *testing.T) {
 	}
 }
 
+// A cursor beyond the end of the log would find nothing to publish until the log has passed it.
+func TestCursorBeyondTheLogIsNoSilence(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	for seq, id := range []string{"a", "b", "c", "d"} {
+		commit(t, store, int64(seq+1), [2]string{id, "text"})
+	}
+	model := generationAt(t, store, 1, 1, embedded("a", 1, 1))
+	moveTo(t, store, commitlog.Published{Generation: 1, Seq: 3})
+	backup := map[string][]byte{}
+	for seq := int64(2); seq <= 4; seq++ {
+		key := commitlog.ManifestKey(shard, seq)
+		data, err := sink.ReadAll(t.Context(), store, key)
+		if err == nil {
+			err = store.Delete(t.Context(), key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		backup[key] = data
+	}
+	f := follower(store, to, func() *Model { return model })
+	if _, err := f.Step(t.Context()); !errors.Is(err, commitlog.ErrDamaged) {
+		t.Fatalf("the log ends at 1, and the cursor stands at 3: %v", err)
+	}
+	for key, data := range backup {
+		if err := store.Create(t.Context(), key, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	catchUp(t, f)
+	if got := to.newest(); len(got) != 1 || !strings.HasPrefix(got[0], "d") {
+		t.Errorf("published %q, want what manifest 4 has", got)
+	}
+}
+
 // A change of the format publishes the current generation again, deletions and what came after its cut
 // included, so that no mixture stays; the same format again publishes nothing.
 func TestChangeOfFormatPublishesTheGenerationAgain(t *testing.T) {

@@ -23,7 +23,8 @@ import (
 // the checkpoint has. It returns the open state, which is st if nothing was replaced. With an
 // error, no state is open.
 //
-// numbers are the checkpoints from before head was read, so none of them stands beyond head.
+// numbers are the checkpoints from before head was read, and commitlog.Head has compared them with
+// the head, so none of them stands beyond it.
 func restore(ctx context.Context, o Options, st *state, head *commitlog.Manifest, numbers []int64) (*state, error) {
 	// A crash may have left these. The state is locked, so no other process uses them.
 	if err := errors.Join(o.fs.RemoveAll(o.Dir+restoreSuffix), o.fs.RemoveAll(o.Dir+snapshotSuffix)); err != nil {
@@ -74,7 +75,7 @@ func (o *Options) fetchState(ctx context.Context, owner meta, doc *commitlog.Che
 		return fmt.Errorf("%w: the state has format %d, this version reads %d", commitlog.ErrBadCheckpoint, doc.State,
 			stateFormat)
 	}
-	if head == nil || doc.Seq > head.Seq {
+	if head == nil || doc.Seq > head.Seq { // manifests or checkpoints are being put back at this moment
 		return fmt.Errorf("%w: it stands at manifest %d, beyond the end of the commit log", commitlog.ErrBadCheckpoint,
 			doc.Seq)
 	}

@@ -12,7 +12,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
-	"giantstream/train/encoders/bert/compute/cpu"
+	"giantstream/train/encoders/bert/compute/devices"
 )
 
 // bertName is the folder of a BERT's model directory.
@@ -52,13 +52,14 @@ func saveBERT(ctx context.Context, store sink.Store, prefix string, e *bert.Enco
 	return c, nil
 }
 
-func loadBERT(ctx context.Context, store sink.Store, prefix string, c *BERT) (*bert.Encoder, error) {
+func loadBERT(ctx context.Context, store sink.Store, prefix string, c *BERT, device compute.Backend) (*bert.Encoder,
+	error) {
 	pooling, err := Pooling(c.Pooling)
 	if err != nil {
 		return nil, err
 	}
-	e, err := bert.Open(&folder{ctx, store, prefix, c.Files}, cpu.New(), bert.Options{Pooling: pooling,
-		MaxTokens: c.MaxTokens})
+	e, err := bert.Open(&folder{ctx, store, prefix, c.Files}, devices.OrCPU(device),
+		bert.Options{Pooling: pooling, MaxTokens: c.MaxTokens})
 	if errors.Is(err, bert.ErrInvalid) {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

@@ -107,7 +107,7 @@ func TestSavedEncodersGiveTheSameEmbeddings(t *testing.T) {
 		if _, err := Save(t.Context(), store, "generations/000001/encoder", e, meta); err != nil {
 			t.Fatal(err)
 		}
-		got, c, err := Load(t.Context(), store, "generations/000001/encoder", letters{}, firstFour{})
+		got, c, err := Load(t.Context(), store, "generations/000001/encoder", letters{}, firstFour{}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", e.Kind(), err)
 		}
@@ -151,7 +151,7 @@ func TestTensorsBesideAnEncoderComeBack(t *testing.T) {
 	if parents, err := a.Int32("parent.1", 3); err != nil || !slices.Equal(parents, p.Levels[1].Parent) {
 		t.Errorf("parents: %v (%v), want %v", parents, err, p.Levels[1].Parent)
 	}
-	if _, _, err := Load(t.Context(), store, "e", letters{}, nil); err != nil {
+	if _, _, err := Load(t.Context(), store, "e", letters{}, nil, nil); err != nil {
 		t.Errorf("the encoder beside them: %v", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.damage(t, store)
-		if _, _, err := Load(t.Context(), store, "e", letters{}, c.rank); !errors.Is(err, c.want) {
+		if _, _, err := Load(t.Context(), store, "e", letters{}, c.rank, nil); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -246,7 +246,7 @@ func TestRotatedEncodersComeBack(t *testing.T) {
 		if _, err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}}); err != nil {
 			t.Fatal(err)
 		}
-		back, _, err := Load(t.Context(), store, "e", letters{}, firstFour{})
+		back, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,14 +278,14 @@ func checkJoined(t *testing.T, e train.Encoder) {
 	if _, err := Save(t.Context(), store, "e", h, meta); err != nil {
 		t.Fatal(err)
 	}
-	got, c, err := Load(t.Context(), store, "e", letters{}, firstFour{})
+	got, c, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, b := encode(t, h), encode(t, got); c.Kind != e.Kind() || !slices.Equal(a, b) || slices.Equal(a, encode(t, e)) {
 		t.Errorf("%s joined to the text: embeddings %v, loaded %v", c.Kind, a, b)
 	}
-	if _, _, err := Load(t.Context(), store, "e", letters{}, nil); !errors.Is(err, ErrMismatch) {
+	if _, _, err := Load(t.Context(), store, "e", letters{}, nil, nil); !errors.Is(err, ErrMismatch) {
 		t.Errorf("loaded without a projection: %v", err)
 	}
 }
@@ -315,7 +315,7 @@ func TestBERTWithNGramsComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := Load(t.Context(), store, "e", letters{}, firstFour{})
+	got, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestBERTWithNGramsComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit(t, store, "e/config.json", func([]byte) []byte { return config })
-	if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("n-grams of two dimensions: got %v, want %v", err, ErrCorrupt)
 	}
 }
@@ -354,7 +354,7 @@ func TestBERTComesBack(t *testing.T) {
 	if _, err := Save(t.Context(), store, "e", e, Meta{Vectorizer: letters{}, Projection: firstFour{}}); err != nil {
 		t.Fatal(err)
 	}
-	got, c, err := Load(t.Context(), store, "e", letters{}, firstFour{})
+	got, c, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,13 +369,13 @@ func TestBERTComesBack(t *testing.T) {
 	}
 	for name := range c.BERT.Files {
 		edit(t, store, "e/bert/"+name, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
-		if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}); !errors.Is(err, ErrCorrupt) {
+		if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s damaged: got %v, want ErrCorrupt", name, err)
 		}
 		edit(t, store, "e/bert/"+name, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
 	}
 	remove(t, store, "e/bert/vocab.txt")
-	if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := Load(t.Context(), store, "e", letters{}, firstFour{}, nil); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("without vocabulary: got %v, want ErrCorrupt", err)
 	}
 }

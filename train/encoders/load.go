@@ -12,6 +12,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
@@ -22,10 +23,10 @@ import (
 const readAhead = 4 << 20
 
 // Load reads the encoder under prefix and joins it to the vectorizer and the
-// projection of its generation. It returns sink.ErrNotFound where there is no
-// finished encoder.
+// projection of its generation. A transformer runs on the device, nil for the CPU. It returns
+// sink.ErrNotFound where there is no finished encoder.
 func Load(ctx context.Context, store sink.Store, prefix string, v train.Vectorizer,
-	p train.Projection) (train.Encoder, Config, error) {
+	p train.Projection, device compute.Backend) (train.Encoder, Config, error) {
 	c, file, err := open(ctx, store, prefix)
 	if err != nil {
 		return nil, c, err
@@ -40,7 +41,7 @@ func Load(ctx context.Context, store sink.Store, prefix string, v train.Vectoriz
 	}
 	var e train.Encoder
 	if c.Kind == bert.Kind {
-		e, err = openBERT(ctx, store, prefix, c, a, v, p)
+		e, err = openBERT(ctx, store, prefix, c, a, v, p, device)
 	} else {
 		e, err = build(c, a, v, p)
 	}
@@ -179,8 +180,8 @@ func loadTable(c Config, a *safetensors.Archive) (*bag.Model, error) {
 // openBERT opens a BERT with its rotation, the n-grams' vectors beside it and the text that both are
 // joined to, as far as it has them.
 func openBERT(ctx context.Context, store sink.Store, prefix string, c Config, a *safetensors.Archive,
-	v train.Vectorizer, p train.Projection) (train.Encoder, error) {
-	deep, err := loadBERT(ctx, store, prefix, c.BERT)
+	v train.Vectorizer, p train.Projection, device compute.Backend) (train.Encoder, error) {
+	deep, err := loadBERT(ctx, store, prefix, c.BERT, device)
 	if err != nil {
 		return nil, err
 	}

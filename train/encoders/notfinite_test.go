@@ -40,7 +40,7 @@ func TestModelsThatAreNotFiniteAreRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				edit(t, store, "e/"+configName, func([]byte) []byte { return config })
-				_, _, err = Load(t.Context(), store, "e", letters{}, firstFour{})
+				_, _, err = Load(t.Context(), store, "e", letters{}, firstFour{}, nil)
 				if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), name) {
 					t.Errorf("%s with %v in %s: %v", e.Kind(), value, name, err)
 				}
@@ -96,7 +96,7 @@ func TestEncodersThatAreNotFiniteAreNotSaved(t *testing.T) {
 	if !errors.Is(err, safetensors.ErrNotFinite) || !strings.Contains(err.Error(), `"vectors"`) {
 		t.Errorf("got %v, want ErrNotFinite with the name of the tensor", err)
 	}
-	if _, _, err := Load(t.Context(), store, "e", letters{}, nil); !errors.Is(err, sink.ErrNotFound) {
+	if _, _, err := Load(t.Context(), store, "e", letters{}, nil, nil); !errors.Is(err, sink.ErrNotFound) {
 		t.Errorf("it is there: %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func auditOne(ctx context.Context, a *audit.Audit, g int64, now time.Time) error
 	for _, key := range a.Keys(Prefix(g)) {
 		a.Claim(key)
 	}
-	if _, err := Open(ctx, a.Store, doc); errors.Is(err, ErrDamaged) {
+	if _, err := Open(ctx, a.Store, doc, nil); errors.Is(err, ErrDamaged) {
 		return found(docKey(g), err)
 	} else if err != nil {
 		return err

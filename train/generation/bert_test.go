@@ -56,7 +56,7 @@ func graphOf(nodes int) *commits {
 func TestBuildWithBERT(t *testing.T) {
 	store, log := &memstore.Store{}, graphOf(400)
 	doc := buildWith(t, tinyBERT(store), 1, log, nil)
-	g, err := Open(t.Context(), store, doc)
+	g, err := Open(t.Context(), store, doc, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func checkPicture(t *testing.T, store sink.Store, name string) {
 func TestBuildWithNGrams(t *testing.T) {
 	store := &memstore.Store{}
 	doc := buildWith(t, wideBERT(store), 1, graphOf(400), nil)
-	g, err := Open(t.Context(), store, doc)
+	g, err := Open(t.Context(), store, doc, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

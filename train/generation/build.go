@@ -14,6 +14,7 @@ import (
 	"giantstream/featurize/tfidf"
 	"giantstream/internal/parallel"
 	"giantstream/sink"
+	"giantstream/train"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/fit"
 )
@@ -119,7 +120,7 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 	doc.Graph, doc.GraphHash = corpus.Stats, source.Hash()
 	run := &build{Builder: b, doc: doc, corpus: corpus, resources: r}
 	if err := run.stages(ctx, &in, until); err != nil {
-		err = fmt.Errorf("generation %d: %w", g, err)
+		err = fmt.Errorf("generation %d: %w", g, explainDevice(err))
 		if errors.Is(err, ErrTooFew) {
 			// Resumed on this cut the build would fail for ever. Without the document, the next
 			// attempt begins on a cut that may have more.
@@ -186,8 +187,12 @@ func (b *build) stages(ctx context.Context, in *fit.Inputs, until Until) error {
 		return nil
 	}
 	encoder, err := b.trainEncoder(ctx, *in)
-	if err != nil || until == UntilEncoder {
+	if err != nil {
 		return err
+	}
+	defer train.Close(encoder) //nolint:errcheck // the build is over, whatever a device says
+	if until == UntilEncoder {
+		return nil
 	}
 
 	// From here on nothing reads what the encoder was trained on, so that memory has room for

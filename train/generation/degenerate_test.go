@@ -120,7 +120,7 @@ func TestDegenerateGraphs(t *testing.T) {
 					t.Errorf("text only: %q with encoder %s", doc.TextOnly, doc.Encoder.Kind)
 				}
 				t.Logf("encoder %s, text only: %q, levels %v", doc.Encoder.Kind, doc.TextOnly, doc.Tree.Levels)
-				if _, err := Open(t.Context(), b.Store, doc); err != nil {
+				if _, err := Open(t.Context(), b.Store, doc, nil); err != nil {
 					t.Error(err)
 				}
 				if got := checkEmbeddings(t, b, doc); got != len(tc.graph) {

@@ -9,6 +9,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/encoders"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
 	"giantstream/train/generation/fit"
@@ -28,7 +29,7 @@ const (
 func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder, error) {
 	prefix := b.key(encoderName)
 	journal := &journal{b}
-	encoder, config, err := encoders.Load(ctx, b.Store, prefix, in.Vectorizer, in.Projection)
+	encoder, config, err := encoders.Load(ctx, b.Store, prefix, in.Vectorizer, in.Projection, b.Device)
 	if isDamage(err) {
 		if !errors.Is(err, sink.ErrNotFound) {
 			b.resources.Log.Warn("the encoder that this build has stored is damaged; it is trained again", "error", err)
@@ -64,6 +65,16 @@ func explainDiverged(err error) error {
 	if errors.Is(err, train.ErrDiverged) || errors.Is(err, safetensors.ErrNotFinite) {
 		return fmt.Errorf("%w; the current generation stays: lower train.epochs, or choose another train.encoder, "+
 			"such as linear", err)
+	}
+	return err
+}
+
+// explainDevice adds to an error of a device what can be done about it.
+func explainDevice(err error) error {
+	if errors.Is(err, compute.ErrFailed) {
+		return fmt.Errorf("%w. What is done is kept, the newest checkpoint too, and the next start goes on from there."+
+			" If the device's memory was full, lower train.bert.max_tokens or raise train.gpu_memory; "+
+			"else look after the device, or set train.device: cpu", err)
 	}
 	return err
 }

@@ -171,7 +171,7 @@ func TestLabelsNewerThanTheGenerationFindTheirTopic(t *testing.T) {
 
 func TestLabelsInNoClusterAreCounted(t *testing.T) {
 	store, log := &memstore.Store{}, grown()
-	g, err := Open(t.Context(), store, buildWith(t, builder(store), 1, log, map[int]int64{0: 1}))
+	g, err := Open(t.Context(), store, buildWith(t, builder(store), 1, log, map[int]int64{0: 1}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/encoders"
+	"giantstream/train/encoders/bert/compute"
 )
 
 // Generation is a ready generation, opened for serving. It is immutable, but
@@ -36,14 +37,15 @@ type Generation struct {
 	position map[string]int32
 }
 
-// Open reads a generation that is ready, or refused (for reports; it is not to be served). ErrDamaged if one
+// Open reads a generation that is ready, or refused (for reports; it is not to be served). A transformer
+// runs on the device, nil for the CPU, until nothing refers to the encoder any more. ErrDamaged if one
 // of its objects is missing, or not what its build left. Memory: the artifacts, and the labels' ids.
-func Open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) {
-	g, err := open(ctx, store, doc)
+func Open(ctx context.Context, store sink.Store, doc *Doc, device compute.Backend) (*Generation, error) {
+	g, err := open(ctx, store, doc, device)
 	return g, damaged(doc.Generation, err)
 }
 
-func open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) {
+func open(ctx context.Context, store sink.Store, doc *Doc, device compute.Backend) (*Generation, error) {
 	if !doc.Complete() {
 		return nil, fmt.Errorf("generation %d is %s, not ready", doc.Generation, doc.Status)
 	}
@@ -66,7 +68,8 @@ func open(ctx context.Context, store sink.Store, doc *Doc) (*Generation, error) 
 	if err := doc.verifyUnder(ctx, store, encoderName+"/"); err != nil {
 		return nil, err
 	}
-	g.Encoder, _, err = encoders.Load(ctx, store, Prefix(doc.Generation)+encoderName, g.Vectorizer, g.Projection)
+	g.Encoder, _, err = encoders.Load(ctx, store, Prefix(doc.Generation)+encoderName, g.Vectorizer, g.Projection,
+		device)
 	return g, err
 }
 

@@ -23,6 +23,9 @@ var mutations = []mutation{
 		`	return s.write(b, 0)`},
 
 	// Restart
+	{"stream/commitlog/commitlog.go", "a log that has lost its end is taken for a shorter one",
+		`	if err := known.check(ctx, store, shard); err != nil {`,
+		`	if known.seq = 0; false {`},
 	{"stream/shard/shard.go", "a state that is ahead does not read what it holds again",
 		`			s.position[topic] = min(applied, next)`,
 		`			s.position[topic] = max(applied, next)`},

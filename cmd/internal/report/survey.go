@@ -45,7 +45,7 @@ func survey(ctx context.Context, in Input, progress train.Progress) (*surveyed, 
 		return nil, err
 	}
 	s := &surveyed{nodes: nodes, dim: in.Doc.StoredDim()}
-	open, err := generation.Open(ctx, in.Store, in.Doc)
+	open, err := generation.Open(ctx, in.Store, in.Doc, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/publish"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 )
 
@@ -90,8 +91,13 @@ func (s *blockage) take() error {
 	return err
 }
 
-// publishFailed is told by followers why a step failed.
+// publishFailed is told by followers why a step failed. A device that has failed ends the service: it
+// fails again until another process opens it.
 func (s *Service) publishFailed(ctx context.Context, shard int, model *publish.Model, reason error) {
+	if errors.Is(reason, compute.ErrFailed) {
+		_ = s.fail(fmt.Errorf("shard %d: publish embeddings: %w", shard, reason)) // Run and Drain return it
+		return
+	}
 	if !errors.Is(reason, sink.ErrDamaged) && !errors.Is(reason, sink.ErrNotFound) &&
 		!errors.Is(reason, commitlog.ErrDamaged) {
 		return

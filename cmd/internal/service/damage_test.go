@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -244,6 +245,30 @@ func TestRewrittenRowsEndTheRun(t *testing.T) {
 	err = r.try(t, func(s *Service) error { return s.WaitPublished(t.Context()) })
 	if !errors.Is(err, sink.ErrDamaged) {
 		t.Errorf("waiting for embeddings of damaged rows: %v", err)
+	}
+}
+
+// The newest manifests of a log are gone, and with them what they covered, while the topics may have
+// forgotten the records. With the local state or without, the run says so instead of going on before them.
+func TestALogThatLostItsEndStopsTheRun(t *testing.T) {
+	r := twoGenerations(t)
+	head, err := commitlog.Head(t.Context(), r.store, 0)
+	if err == nil {
+		err = r.store.Delete(t.Context(), commitlog.ManifestKey(0, head.Seq))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.try(t, func(s *Service) error { return upToDate(t, s, 0) })
+	if !errors.Is(err, commitlog.ErrDamaged) {
+		t.Errorf("with the local state: %v", err)
+	}
+	if err := os.RemoveAll(r.cfg.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	err = r.try(t, func(s *Service) error { return upToDate(t, s, 0) })
+	if !errors.Is(err, commitlog.ErrDamaged) || !strings.Contains(err.Error(), commitlog.ManifestKey(0, head.Seq)) {
+		t.Errorf("without the local state: %v, want one that names the manifest", err)
 	}
 }
 

@@ -26,57 +26,77 @@ func (s *Service) Drain(ctx context.Context) error {
 	s.draining.Add(1)
 	defer s.draining.Add(-1)
 	s.progress.Stage("ingest", 0)
-	var reported int64
-	return s.poll(ctx, "drain", func() (bool, error) {
-		covered, open, err := s.backlog(ctx)
-		s.progress.Add(covered - reported)
-		reported = covered
-		return open == 0, err
+	var reported, held int64
+	err := s.poll(ctx, "drain", func() (bool, error) {
+		b, err := s.backlog(ctx)
+		s.progress.Add(b.covered - reported)
+		reported, held = b.covered, b.held
+		return b.open == 0, err
 	})
+	if err == nil && held > 0 {
+		s.log.Warn("records that follow the beginning of an open transaction are not read before it ends; "+
+			"run again then", "offsets", held)
+	}
+	return err
 }
 
-// backlog returns how many input records the commit log covers, and how many it does not cover yet.
-func (s *Service) backlog(ctx context.Context) (covered, open int64, err error) {
+// backlog is how many input records there are.
+type backlog struct {
+	covered int64 // by the commit log
+	open    int64 // not yet
+	held    int64 // back by open transactions, and in neither of the two
+}
+
+// backlog compares the commit log with the input topics.
+func (s *Service) backlog(ctx context.Context) (b backlog, err error) {
 	heads := make([]*commitlog.Manifest, s.cfg.Shards)
 	for p := range heads {
 		if heads[p], err = s.logs.get(ctx, s.store, p); err != nil {
-			return 0, 0, err
+			return b, err
 		}
 	}
 	if err = s.checkSources(ctx); err != nil {
-		return 0, 0, err
+		return b, err
 	}
 	// What is copied by now is below the end offsets read after it.
-	if open, err = repartition.Lag(ctx, s.client, s.routes()); err != nil {
-		return 0, 0, err
+	if b.open, err = repartition.Lag(ctx, s.client, s.routes()); err != nil {
+		return b, err
 	}
 	ends, err := s.client.EndOffsets(ctx, s.topics.Inputs()...)
 	if err != nil {
-		return 0, 0, err
+		return b, err
+	}
+	logEnds, err := s.client.LogEndOffsets(ctx, s.topics.Inputs()...)
+	if err != nil {
+		return b, err
 	}
 	first, err := s.client.FirstOffsets(ctx, s.topics.Inputs()...)
 	if err != nil {
-		return 0, 0, err
+		return b, err
 	}
 	if why := s.strayed(first, ends); why != "" {
-		return 0, 0, fmt.Errorf("%w: %s", shard.ErrPartitions, why)
+		return b, fmt.Errorf("%w: %s", shard.ErrPartitions, why)
 	}
 	ids, err := s.client.Identify(ctx, s.topics.Inputs()...)
 	if err != nil {
-		return 0, 0, err
+		return b, err
 	}
 	for _, head := range heads {
 		if s.streams(head) {
-			open += s.accepted.pending(head)
+			b.open += s.accepted.pending(head)
 		}
 	}
 	for topic, partitions := range ends {
 		for p, end := range partitions {
-			c, o := coverage(heads[p], topic, ids[topic].ID, first[topic][p], end)
-			covered, open = covered+c, open+o
+			logEnd := end
+			if p < len(logEnds[topic]) {
+				logEnd = max(end, logEnds[topic][p])
+			}
+			c, o := coverage(heads[p], topic, ids[topic].ID, first[topic][p], end, logEnd)
+			b.covered, b.open, b.held = b.covered+c, b.open+o, b.held+logEnd-end
 		}
 	}
-	return covered, open, nil
+	return b, nil
 }
 
 // streams reports whether this process will write the next manifest of a shard, as far as it knows.
@@ -90,19 +110,19 @@ func (s *Service) streams(head *commitlog.Manifest) bool {
 
 // coverage returns how many records of a partition with the offsets [first, end) the head covers,
 // and how many it does not. A head that was read from another topic covers none of them. One that
-// stands beyond the end was read from another topic, too, whatever its id: what is open is then at
-// least 1, until its shard has found out.
-func coverage(head *commitlog.Manifest, topic, id string, first, end int64) (covered, open int64) {
+// stands beyond the end of the log was read from another topic, too, whatever its id: what is open is
+// then at least 1, until its shard has found out. From end to logEnd, transactions are open.
+func coverage(head *commitlog.Manifest, topic, id string, first, end, logEnd int64) (covered, open int64) {
 	next := first // earlier records are deleted
 	if head != nil {
 		in := head.Inputs[topic]
 		at := head.Next[topic] - in.Base
-		if in.ID != "" && id != "" && in.ID != id || at > end {
+		if in.ID != "" && id != "" && in.ID != id || at > logEnd {
 			return 0, max(1, end-first)
 		}
 		next = max(next, at)
 	}
-	return next - first, end - next
+	return next - first, max(0, end-next)
 }
 
 // WaitPublished returns once the embeddings of the current generation and of everything committed

@@ -64,7 +64,7 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 		}
 	}
 	change(80)
-	b := wiring.NewBuilder(cfg, store, nil, slog.New(slog.DiscardHandler))
+	b := wiring.NewBuilder(cfg, store, nil, nil, slog.New(slog.DiscardHandler))
 	if _, err := b.BuildNext(t.Context(), s.cut, generation.UntilDataset); err != nil {
 		t.Fatal(err)
 	}

@@ -126,6 +126,10 @@ func TestMetricsAndProbesTellWhatTheServiceDoes(t *testing.T) {
 	if _, _, err := s.UpToDate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// A change that comes while the generation is being published is published with it, as one record.
+	if err := s.WaitPublished(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	produce(t, s, cfg.Kafka.Topics.Nodes,
 		map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": text(0, 2)}})
 	if err := s.Drain(t.Context()); err != nil {

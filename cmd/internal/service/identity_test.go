@@ -296,7 +296,7 @@ func TestPartitionsThatAreAddedAreNoticed(t *testing.T) {
 	// A process that does not stream says it as well, and how many records it is about.
 	other := &Service{cfg: &o.cfg, store: o.store, client: o.tester.client, topics: wiring.TopicsOf(&o.cfg)}
 	eventually(t, "the records that nobody reads are counted", func() bool {
-		_, _, err := other.backlog(t.Context())
+		_, err := other.backlog(t.Context())
 		return err != nil && strings.Contains(err.Error(), "read by nobody")
 	})
 	if why := other.unready(t.Context()); !strings.Contains(why, "in partitions 1 to 1") {

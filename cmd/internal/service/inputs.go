@@ -39,7 +39,7 @@ func (in inputs) Bounds(ctx context.Context) (map[string]shard.Bounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	ends, err := in.client.EndOffsets(ctx, in.topics...)
+	ends, err := in.client.LogEndOffsets(ctx, in.topics...)
 	if err != nil {
 		return nil, err
 	}

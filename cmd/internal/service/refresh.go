@@ -8,6 +8,7 @@ import (
 
 	"giantstream/cmd/internal/wiring"
 	"giantstream/sink/lease"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 )
 
@@ -33,6 +34,8 @@ func (s *Service) Run(ctx context.Context) error {
 			case err == nil, s.elsewhere(err):
 				pause = first
 			case ctx.Err() != nil:
+			case errors.Is(err, compute.ErrFailed):
+				return err // it fails again until another process opens the device
 			case errors.Is(err, generation.ErrTooFew):
 				s.log.Info("too few texts for a generation yet", "retry_in", first, "reason", err)
 				again = time.Now().Add(first)
@@ -84,14 +87,14 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 		}
 		// The first generation waits for the backlog: one that is fitted on half a catalog would be
 		// replaced at once.
-		_, open, err := s.backlog(ctx)
-		return err == nil && open == 0, fmt.Sprintf("%d nodes and no generation yet", nodes), err
+		b, err := s.backlog(ctx)
+		return err == nil && b.open == 0, fmt.Sprintf("%d nodes and no generation yet", nodes), err
 	}
 	if firstLinks(newest, edges) {
 		// As for the first generation: one on half of the links would be replaced at once.
-		_, open, err := s.backlog(ctx)
-		return err == nil && open == 0, fmt.Sprintf("the first links since generation %d, which is of the texts alone",
-			newest.Generation), err
+		b, err := s.backlog(ctx)
+		return err == nil && b.open == 0,
+			fmt.Sprintf("the first links since generation %d, which is of the texts alone", newest.Generation), err
 	}
 	need := s.cfg.Refresh.MinChanges
 	if need < 1 {
@@ -237,7 +240,8 @@ func (s *Service) refresh(ctx context.Context,
 	defer s.metrics.building.Set(0)
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	store := held.Store()
-	doc, err := wiring.NewBuilder(s.cfg, store, s.progress, s.log).BuildNext(ctx, s.cut, generation.UntilReady)
+	builder := wiring.NewBuilder(s.cfg, store, s.device, s.progress, s.log)
+	doc, err := builder.BuildNext(ctx, s.cut, generation.UntilReady)
 	if err != nil {
 		return false, err
 	}
@@ -329,7 +333,7 @@ func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
 	if s.serving.number() >= doc.Generation {
 		return nil
 	}
-	g, err := generation.Open(ctx, s.store, doc)
+	g, err := generation.Open(ctx, s.store, doc, s.device)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
 	"giantstream/train"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 )
 
@@ -35,6 +37,8 @@ type Options struct {
 	Log    *slog.Logger
 	// Roles of this process; none means all.
 	Roles Roles
+	// Device runs transformers, nil for the CPU. It stays open until the service is closed.
+	Device compute.Backend
 	// Progress shows long work; nil shows nothing.
 	Progress train.Progress
 	// AcceptLoss names input topics of which losses are accepted: that they are not the topics that
@@ -53,6 +57,7 @@ type Service struct {
 	id       commitlog.Identity
 	log      *slog.Logger
 	roles    Roles
+	device   compute.Backend
 	progress train.Progress
 
 	broker    *broker.Broker
@@ -104,8 +109,8 @@ type Service struct {
 // and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
-		progress: train.OrDiscard(o.Progress),
-		failed:   make(chan struct{}), metrics: newMetrics()}
+		device: o.Device, progress: train.OrDiscard(o.Progress),
+		failed: make(chan struct{}), metrics: newMetrics()}
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.metrics.registry.MustRegister(shardCollector{&s.watches})
 	s.topics = wiring.TopicsOf(o.Config)
@@ -161,6 +166,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	case s.roles.Embed:
 		s.group.Go(func() error { return s.fail(s.embed(ctx)) })
 	}
+	if s.broker != nil {
+		s.group.Go(func() error { return s.watchBroker(ctx) })
+	}
 	if s.cfg.HTTP.Listen != "" {
 		s.group.Go(func() error { return s.fail(s.serveHTTP(ctx)) })
 	}
@@ -203,6 +211,41 @@ func (s *Service) connect(ctx context.Context) error {
 	}
 	s.publisher = embeddingtopic.NewPublisher(s.client, s.topics.Embeddings, format)
 	return nil
+}
+
+// brokerCheckEvery is how often a running service looks at the disk of its embedded broker.
+const brokerCheckEvery = 5 * time.Second
+
+// watchBroker says when the disk of the embedded broker is full: the shards and followers, which try again,
+// only know that the broker has failed.
+func (s *Service) watchBroker(ctx context.Context) error {
+	tick := time.NewTicker(brokerCheckEvery)
+	defer tick.Stop()
+	full := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := s.broker.CheckSpace()
+		if err != nil && !full {
+			s.log.Error("nothing can be sent to the embedded broker", "error", err)
+		}
+		full = err != nil
+	}
+}
+
+// Explain adds to an error of the service that the disk of its embedded broker is full, if it is. It may be
+// called after Close.
+func (s *Service) Explain(err error) error {
+	if err == nil || s.broker == nil {
+		return err
+	}
+	if full := s.broker.CheckSpace(); full != nil {
+		return fmt.Errorf("%w (%w)", full, err)
+	}
+	return err
 }
 
 // preflight checks the input topics before they are consumed.

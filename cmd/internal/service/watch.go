@@ -220,7 +220,7 @@ func (s *Service) unready(ctx context.Context) string {
 			return fmt.Sprintf("the state of shard %d is being restored", w.shard)
 		}
 	}
-	if _, _, err := s.backlog(ctx); err != nil {
+	if _, err := s.backlog(ctx); err != nil {
 		return err.Error()
 	}
 	lost, err := s.Lost(ctx)

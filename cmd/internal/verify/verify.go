@@ -121,6 +121,12 @@ func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := commitlog.AuditID(ctx, a); err != nil {
+		return nil, 0, err
+	}
+	if err := service.AuditSources(ctx, a); err != nil {
+		return nil, 0, err
+	}
 	for p := range shards {
 		if err := commitlog.Audit(ctx, a, p); err != nil {
 			return nil, 0, err

@@ -17,7 +17,9 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
+	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/audit"
 	"giantstream/sink/memstore"
@@ -65,6 +67,7 @@ func newPipeline(t *testing.T) *pipeline {
 	cfg.Window.Changes, cfg.Window.Time = 1, 50*time.Millisecond
 	cfg.Evaluate.HoldoutEdges, cfg.Train.Encoder = 0, "linear"
 	cfg.Refresh.MinChanges = 1e9 // generations are made when the test wants them
+	cfg.Ingest.Repartition = true
 	p := &pipeline{cfg: cfg, store: &memstore.Store{}}
 	p.run(t, func(s *service.Service) {
 		p.send(t, s, 1)
@@ -84,6 +87,15 @@ func newPipeline(t *testing.T) *pipeline {
 			t.Fatalf("shard %d: %d blocks merged (%v)", shard, merged, err)
 		}
 	}
+	identity, err := commitlog.LoadIdentity(t.Context(), p.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := seal.JSON(map[string]string{"id": identity.ID}) // as if its first release had written format 1
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, p.store, "pipeline-id", id)
 	return p
 }
 
@@ -231,6 +243,7 @@ func TestVerify(t *testing.T) {
 	t.Run("every missing object is found", func(t *testing.T) { everyLoss(t, p) })
 	t.Run("what is derived is repaired", func(t *testing.T) { everyRepair(t, p) })
 	t.Run("a gap in the log", func(t *testing.T) { gap(t, p) })
+	t.Run("a log that lost its end", func(t *testing.T) { lostEnd(t, p) })
 	t.Run("a manifest of another log", func(t *testing.T) { swapped(t, p) })
 	t.Run("rewritten rows train no generation", func(t *testing.T) { rewritten(t, p) })
 	t.Run("against the topics", func(t *testing.T) { against(t, p) })
@@ -274,7 +287,7 @@ func everyFlip(t *testing.T, p *pipeline) {
 
 // expendable are objects that nobody misses: without them they are made again, or nothing says that they were.
 func expendable(store sink.Store, key string) bool {
-	return key == stampKey || strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
+	return key == stampKey || key == "pipeline-id" || strings.HasPrefix(key, "sources/") || strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
 		strings.Contains(key, "/compacted/") && strings.HasSuffix(key, ".json") ||
 		strings.Contains(key, "/state/checkpoints/") || strings.HasSuffix(key, "/generation.json")
 }
@@ -284,10 +297,9 @@ func everyLoss(t *testing.T, p *pipeline) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 200 {
 		key := keys[rng.IntN(len(keys))]
-		last := strings.Contains(key, "/manifests/") && !slices.Contains(keys, nextManifest(key))
 		merged := strings.Contains(key, "/rows/") && !strings.Contains(key, "/compacted/")
-		if expendable(store, key) || last || merged {
-			continue // merged rows may be gone; a head that is gone is noticed by the checkpoint or nobody
+		if expendable(store, key) || merged {
+			continue // merged rows may be gone
 		}
 		good := read(t, store, key)
 		if err := store.Delete(t.Context(), key); err != nil {
@@ -298,15 +310,6 @@ func everyLoss(t *testing.T, p *pipeline) {
 		}
 		write(t, store, key, good)
 	}
-}
-
-func nextManifest(key string) string {
-	var shard int
-	var seq int64
-	if _, err := fmt.Sscanf(key, "shards/%d/manifests/%d.json", &shard, &seq); err != nil {
-		return ""
-	}
-	return commitlog.ManifestKey(shard, seq+1)
 }
 
 // everyRepair damages objects that are derived. After the repair the store is whole, or says that a new
@@ -379,6 +382,41 @@ func gap(t *testing.T, p *pipeline) {
 	}
 }
 
+// lostEnd removes the newest manifests. The objects that know of them are the evidence, which a repair
+// leaves alone, and no worker goes on before them.
+func lostEnd(t *testing.T, p *pipeline) {
+	newest, err := commitlog.Head(t.Context(), p.store, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int64{1, 2, newest.Seq} {
+		store, _ := copyOf(t, p.store)
+		for seq := newest.Seq; seq > newest.Seq-n; seq-- {
+			if err := store.Delete(t.Context(), commitlog.ManifestKey(0, seq)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, _ := copyOf(t, store)
+		found, _ := check(t, store, Options{Repair: true})
+		f := about(found, commitlog.ManifestKey(0, newest.Seq-n+1))
+		if len(f) != 1 || f[0].Kind != audit.Lost || f[0].Repaired != "" {
+			t.Errorf("the newest %d manifests deleted: %+v", n, found.Findings)
+		}
+		for info, err := range before.List(t.Context(), "shards/0/", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			orphan := len(about(found, info.Key)) > 0 && about(found, info.Key)[0].Kind == audit.Orphan
+			if _, err := sink.ReadAll(t.Context(), store, info.Key); err != nil && !orphan {
+				t.Errorf("the newest %d manifests deleted: the repair removed %s", n, info.Key)
+			}
+		}
+		if m, err := commitlog.Head(t.Context(), store, 0); !errors.Is(err, commitlog.ErrDamaged) {
+			t.Errorf("the newest %d manifests deleted: the head is %+v (%v)", n, m, err)
+		}
+	}
+}
+
 // swapped puts a manifest that is whole into a chain that it is not of.
 func swapped(t *testing.T, p *pipeline) {
 	store, _ := copyOf(t, p.store)
@@ -422,7 +460,7 @@ func rewritten(t *testing.T, p *pipeline) {
 }
 
 func against(t *testing.T, p *pipeline) {
-	topics := []string{p.cfg.Kafka.Topics.Nodes, p.cfg.Kafka.Topics.Edges}
+	topics := []string{wiring.TopicsOf(&p.cfg).Nodes, wiring.TopicsOf(&p.cfg).Edges}
 	log := slog.New(slog.DiscardHandler)
 	d, err := Against(t.Context(), &p.cfg, p.store, topics, nil, log)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // ClientOptions says how to reach the cluster that the configuration names.
 func ClientOptions(cfg *config.Config) (client.Options, error) {
 	o := client.Options{Brokers: cfg.Kafka.Brokers, ClientID: "giantstream-" + cfg.Pipeline,
-		RecordBytes: recordBytes(cfg)}
+		RecordBytes: recordBytes(cfg), ReadUncommitted: cfg.Ingest.Isolation == config.ReadUncommitted}
 	if cfg.Kafka.Embedded() {
 		return o, nil
 	}
@@ -71,24 +71,29 @@ func Attach(ctx context.Context, cfg *config.Config) (*client.Client, func() err
 	return nil, nil, err
 }
 
-// EndOffsets returns the end offsets of the input topics, per topic and shard. It returns nil for
-// the embedded broker, which is reachable from its own process alone.
-func EndOffsets(ctx context.Context, cfg *config.Config) (map[string][]int64, error) {
+// EndOffsets returns the end offsets of the input topics, per topic and shard: of what can be read,
+// and of what open transactions hold back as well. It returns nil for the embedded broker, which is
+// reachable from its own process alone.
+func EndOffsets(ctx context.Context, cfg *config.Config) (readable, log map[string][]int64, err error) {
 	if cfg.Kafka.Embedded() {
-		return nil, nil
+		return nil, nil, nil
 	}
 	opts, err := ClientOptions(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := client.New(opts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return c.EndOffsets(ctx, TopicsOf(cfg).Inputs()...)
+	if readable, err = c.EndOffsets(ctx, TopicsOf(cfg).Inputs()...); err != nil {
+		return nil, nil, err
+	}
+	log, err = c.LogEndOffsets(ctx, TopicsOf(cfg).Inputs()...)
+	return readable, log, err
 }
 
 // EnsureTopics creates the pipeline's topics where they are missing and checks that the inputs are

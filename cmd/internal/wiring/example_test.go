@@ -23,5 +23,5 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	_ = wiring.NewBuilder(&cfg, store, train.OrDiscard(nil), slog.Default())
+	_ = wiring.NewBuilder(&cfg, store, nil, train.OrDiscard(nil), slog.Default())
 }

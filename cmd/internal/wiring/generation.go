@@ -12,22 +12,26 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/train"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric/blas"
 )
 
-// NewBuilder returns a builder of the generations that the configuration describes. A builder that
-// keeps generations needs the store of a lease; with a nil store it keeps nothing.
-func NewBuilder(cfg *config.Config, store sink.Store, p train.Progress, log *slog.Logger) *generation.Builder {
+// NewBuilder returns a builder of the generations that the configuration describes, with transformers on
+// the device that OpenDevice has opened, nil for the CPU. A builder that keeps generations needs the
+// store of a lease; with a nil store it keeps nothing.
+func NewBuilder(cfg *config.Config, store sink.Store, device compute.Backend, p train.Progress,
+	log *slog.Logger) *generation.Builder {
 	return &generation.Builder{Store: store, Settings: SettingsOf(cfg), Gate: generation.Gate(cfg.Refresh.QualityGate),
-		CheckpointEvery: cfg.Train.CheckpointEvery, Resources: ResourcesOf(cfg, p, log)}
+		CheckpointEvery: cfg.Train.CheckpointEvery, Resources: ResourcesOf(cfg, device, p, log)}
 }
 
-// ResourcesOf returns what the configuration lets a build or a study use.
-func ResourcesOf(cfg *config.Config, p train.Progress, log *slog.Logger) fit.Resources {
-	return fit.Resources{Workers: cfg.Train.Threads, MemoryLimit: int64(cfg.Featurize.MemoryLimit), Progress: p,
-		Log: log, Now: time.Now}
+// ResourcesOf returns what the configuration lets a build or a study use, with transformers on the
+// device that OpenDevice has opened, nil for the CPU.
+func ResourcesOf(cfg *config.Config, device compute.Backend, p train.Progress, log *slog.Logger) fit.Resources {
+	return fit.Resources{Workers: cfg.Train.Threads, MemoryLimit: int64(cfg.Featurize.MemoryLimit), Device: device,
+		Progress: p, Log: log, Now: time.Now}
 }
 
 // SettingsOf returns what the configuration says about generations.

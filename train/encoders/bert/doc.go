@@ -16,6 +16,13 @@
 // batch at a time, so memory is the activations of one batch per worker, however many texts there
 // are. Which texts share a batch changes no bit of an embedding (package compute).
 //
+// # Devices
+//
+// A backend that is a compute.Batcher gets batches of the size that it asks for, in encoding two at
+// a time. Close frees what an encoder or a tuner holds there; the garbage collector frees what an
+// encoder holds that nobody closes. A tuner's state has nothing of a device in it, so training moves
+// from one to another between any two steps. What fails on a device is compute.ErrFailed here.
+//
 // # Training
 //
 // A Tuner trains the network for a loss that the caller computes: Forward, Backward and Update. Its

@@ -1,9 +1,12 @@
 package bert
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"slices"
+	"sync"
 
 	"giantstream/internal/parallel"
 	"giantstream/train"
@@ -19,9 +22,12 @@ const (
 	// DefaultMaxTokens is GIANT's length of a text.
 	DefaultMaxTokens = 128
 
-	// batchTokens is the size of a batch: more gains nothing on a CPU, and
-	// the activations stay near the cache.
+	// batchTokens is the size of a batch on the CPU: more gains nothing there, and the activations
+	// stay near the cache.
 	batchTokens = 1024
+	// deviceBatches is how many batches a backend that asks for larger ones gets side by side: it
+	// computes one while the next is prepared.
+	deviceBatches = 2
 	// round is how many texts are tokenized at a time.
 	round = 4096
 )
@@ -34,9 +40,13 @@ type Options struct {
 	// DefaultMaxTokens or the model's positions, whichever is less.
 	MaxTokens int
 	// Workers is the number of batches that run side by side, 0 for one per
-	// CPU. It does not change the result.
+	// CPU; at most two where the backend asks for larger batches (compute.Batcher). It does not
+	// change the result.
 	Workers int
 }
+
+// ErrClosed: the encoder or the tuner has been closed.
+var ErrClosed = errors.New("bert: closed")
 
 // Encoder is Φ(T) = p/‖p‖, p the pooled hidden states of T; after Rotate Φ(T) = (p/‖p‖)·R.
 type Encoder struct {
@@ -44,12 +54,38 @@ type Encoder struct {
 	tokenizer *wordpiece.Tokenizer
 	options   Options
 	rotation  []float32 // R, Dim×Dim, row-major; nil for none
-	// slots holds a workspace for each batch that may run, nil until it is needed. Concurrent calls
-	// share the workspaces, so memory stays bounded.
-	slots chan *Workspace
+	// batch is the size of a batch in tokens. Texts too few to fill share batches are cut into that
+	// many smaller ones.
+	batch, share int
+	memory       *memory
+	cleanup      runtime.Cleanup
 }
 
 var _ train.Encoder = (*Encoder)(nil)
+
+// memory is what an encoder holds of its backend.
+type memory struct {
+	model *Model
+	// slots holds a workspace for each batch that may run, nil until it is needed. Concurrent calls
+	// share the workspaces, so memory stays bounded. Once the memory is freed, slots is closed.
+	slots chan *Workspace
+	once  sync.Once
+}
+
+// free waits for the batches that run and frees everything.
+func (m *memory) free() {
+	m.once.Do(func() {
+		for range cap(m.slots) {
+			if w := <-m.slots; w != nil {
+				compute.Free(m.model.backend, w.buffers()...)
+			}
+		}
+		close(m.slots)
+		for _, p := range m.model.parameters() {
+			compute.Free(m.model.backend, *p.buffer)
+		}
+	})
+}
 
 // Open makes the encoder of a model directory.
 func Open(dir fs.FS, b compute.Backend, o Options) (*Encoder, error) {
@@ -81,11 +117,28 @@ func New(m *Model, t *wordpiece.Tokenizer, o Options) (*Encoder, error) {
 		return nil, fmt.Errorf("bert: unknown pooling %d", o.Pooling)
 	}
 	o.Workers = parallel.Workers(o.Workers)
-	e := &Encoder{model: m, tokenizer: t, options: o, slots: make(chan *Workspace, o.Workers)}
-	for range o.Workers {
-		e.slots <- nil
+	share := o.Workers // a batch for each core
+	if _, ok := m.backend.(compute.Batcher); ok {
+		o.Workers, share = min(o.Workers, deviceBatches), 1
 	}
+	e := &Encoder{model: m, tokenizer: t, options: o,
+		batch: max(compute.BatchTokens(m.backend, deviceBatches*m.config.encodingBytes(), batchTokens), o.MaxTokens),
+		share: share, memory: &memory{model: m, slots: make(chan *Workspace, o.Workers)}}
+	for range o.Workers {
+		e.memory.slots <- nil
+	}
+	// An encoder may still encode when another has taken its place, so that nobody knows when to
+	// close it: then the garbage collector does.
+	e.cleanup = runtime.AddCleanup(e, (*memory).free, e.memory)
 	return e, nil
+}
+
+// Close waits for the texts that are being encoded and frees the model's memory on its backend. It is
+// for encoders that follow one another; of others the garbage collector takes care in time.
+func (e *Encoder) Close() error {
+	e.cleanup.Stop()
+	e.memory.free()
+	return nil
 }
 
 // Kind returns "bert".
@@ -140,14 +193,14 @@ func (e *Encoder) tokens(texts []string, old compute.Batch) compute.Batch {
 
 // encode computes batches side by side.
 func (e *Encoder) encode(all compute.Batch, out []float32) error {
-	ends := pack(all.Start, min(e.batchTokens(), all.Rows()/e.options.Workers+1))
+	ends := pack(all.Start, min(e.batch, all.Rows()/e.share+1))
 	errs := make([]error, len(ends))
 	parallel.Each(len(ends), 1, e.options.Workers, func(_, _, i, _ int) {
 		first := 0
 		if i > 0 {
 			first = ends[i-1]
 		}
-		errs[i] = e.batch(part(all, first, ends[i]), out[first*e.Dim():ends[i]*e.Dim()])
+		errs[i] = e.run(part(all, first, ends[i]), out[first*e.Dim():ends[i]*e.Dim()])
 	})
 	for _, err := range errs {
 		if err != nil {
@@ -156,9 +209,6 @@ func (e *Encoder) encode(all compute.Batch, out []float32) error {
 	}
 	return nil
 }
-
-// batchTokens is the room of a workspace, in tokens.
-func (e *Encoder) batchTokens() int { return max(batchTokens, e.options.MaxTokens) }
 
 // pack cuts texts into batches of at most size tokens, or of one text. It
 // returns the number of the text after each batch.
@@ -173,10 +223,10 @@ func pack(start []int32, size int) []int {
 	return ends
 }
 
-// part is the batch of the texts from first to before end of all.
+// part is the batch of the texts from first to before end of all, with a mark of its own.
 func part(all compute.Batch, first, end int) compute.Batch {
 	from, to := all.Start[first], all.Start[end]
-	b := compute.Batch{IDs: all.IDs[from:to]}
+	b := compute.Batch{IDs: all.IDs[from:to], Mark: new(compute.Mark)}
 	if all.Places != nil {
 		b.Places = all.Places[from:to]
 	}
@@ -189,20 +239,23 @@ func part(all compute.Batch, first, end int) compute.Batch {
 	return b
 }
 
-// batch computes the embeddings of one batch.
-func (e *Encoder) batch(b compute.Batch, out []float32) error {
-	w := <-e.slots
-	defer func() { e.slots <- w }()
+// run computes the embeddings of one batch.
+func (e *Encoder) run(b compute.Batch, out []float32) error {
+	w, open := <-e.memory.slots
+	if !open {
+		return ErrClosed
+	}
+	defer func() { e.memory.slots <- w }()
 	if w == nil {
 		// A text has two tokens at least, [CLS] and [SEP].
-		w = e.model.NewWorkspace(e.batchTokens(), e.batchTokens()/2)
+		w = e.model.NewWorkspace(e.batch, e.batch/2)
 	}
 	pooled, err := e.model.Pool(w, b, e.options.Pooling)
 	if err != nil {
 		return err
 	}
-	if err := e.model.backend.Read(out, pooled); err != nil {
-		return fmt.Errorf("bert: %w", err)
+	if err := read(e.model.backend, out, pooled); err != nil {
+		return err
 	}
 	for z := range slices.Chunk(out, e.Dim()) {
 		numeric.Normalize(z)

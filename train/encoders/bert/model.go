@@ -40,6 +40,25 @@ func (m *Model) NewWorkspace(rows, texts int) *Workspace {
 	}
 }
 
+// buffers are all buffers of the workspace.
+func (w *Workspace) buffers() []compute.Buffer {
+	return []compute.Buffer{w.hidden, w.qkv, w.inner, w.wide, w.pooled, w.embedded}
+}
+
+// encodingBytes is what a workspace takes for a token, 4 bytes a number. A text has 2 tokens at
+// least, so the two buffers with a row per text are one hidden size.
+func (c Config) encodingBytes() int64 {
+	return 4 * (6*int64(c.HiddenSize) + int64(c.IntermediateSize))
+}
+
+// read copies numbers from a backend, where its failures come to light.
+func read(be compute.Backend, dst []float32, src compute.Buffer) error {
+	if err := be.Read(dst, src); err != nil {
+		return fmt.Errorf("bert: %w: %w", compute.ErrFailed, err)
+	}
+	return nil
+}
+
 // Forward computes the hidden states of the last layer, a row per token. The
 // buffer belongs to w.
 func (m *Model) Forward(w *Workspace, b compute.Batch) (compute.Buffer, error) {

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxBatch is how many texts a Network's Forward takes. The activations of so many texts of
-	// full length are kept, so no forward pass runs twice.
+	// maxBatch is how many texts a Network's Forward takes at least. The activations of so many texts
+	// of full length are kept, so no forward pass runs twice.
 	maxBatch = keptBatches * stepTokens / DefaultMaxTokens
 	// keptTokens bounds the tokens that a Network keeps, 4 bytes each.
 	keptTokens = 1 << 24
@@ -30,8 +30,14 @@ func NewNetwork(t *Tuner, text func(instance int) (string, error)) *Network {
 	return &Network{Tuner: t, text: text, ids: map[int32][]int32{}}
 }
 
-// MaxBatch implements train.Network.
-func (n *Network) MaxBatch() int { return maxBatch }
+// MaxBatch implements train.Network. On a backend that asks for larger batches it is the texts of
+// full length that one of them has room for.
+func (n *Network) MaxBatch() int {
+	if n.batch <= max(stepTokens, n.encoder.options.MaxTokens) {
+		return maxBatch
+	}
+	return max(maxBatch, n.batch/n.encoder.options.MaxTokens)
+}
 
 // Forward implements train.Network.
 func (n *Network) Forward(instances []int32, seeds []uint64, out []float32) error {

@@ -35,6 +35,22 @@ func newActivations(m *Model, be compute.Backend, rows, texts int) *activations 
 	return a
 }
 
+// buffers are all buffers of the activations.
+func (a *activations) buffers() []compute.Buffer {
+	all := []compute.Buffer{a.embedded, a.first, a.pooled}
+	for _, l := range a.layers {
+		all = append(all, l.qkv, l.context, l.attended, l.middle, l.wide, l.narrowed, l.out)
+	}
+	return all
+}
+
+// trainingBytes is what a pass and the activations of one batch take for a token, 4 bytes a number.
+func (c Config) trainingBytes() int64 {
+	h, wide := int64(c.HiddenSize), int64(c.IntermediateSize)
+	// Of the 9 hidden sizes, 2 are for the 4 buffers with a row per text: a text has 2 tokens at least.
+	return 4 * (9*h + 2*wide + int64(c.Layers)*(8*h+wide))
+}
+
 // pass is a training pass of a model: its gradients and the memory that is
 // needed while one batch is under way.
 type pass struct {
@@ -60,6 +76,11 @@ func newPass(m *Model, be compute.Backend, o TuneOptions, gradient *weights, row
 		slope: be.New(rows * h), inner: be.New(rows * h), dropped: be.New(rows * h), qkvSlope: be.New(rows * 3 * h),
 		outcome: be.New(texts * h), pooledSlope: be.New(texts * h),
 	}
+}
+
+// buffers are all buffers of the pass but the gradients.
+func (p *pass) buffers() []compute.Buffer {
+	return []compute.Buffer{p.wide, p.wideSlope, p.slope, p.inner, p.dropped, p.qkvSlope, p.outcome, p.pooledSlope}
 }
 
 // pools says whether the pooler is between the hidden states and the outcome.

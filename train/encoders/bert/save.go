@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"giantstream/train/encoders/bert/compute"
@@ -29,6 +30,7 @@ type File struct {
 func (e *Encoder) Files() ([]File, error) {
 	m := e.model
 	tensors, err := m.tensors(m.backend, m.config)
+	runtime.KeepAlive(e) // whose end frees the weights
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +141,8 @@ type saver struct {
 
 func (s *saver) read(b compute.Buffer) []float32 {
 	x := make([]float32, b.Len())
-	if err := s.backend.Read(x, b); err != nil && s.err == nil {
-		s.err = fmt.Errorf("bert: %w", err)
+	if err := read(s.backend, x, b); err != nil && s.err == nil {
+		s.err = err
 	}
 	return x
 }
@@ -159,6 +161,9 @@ func (s *saver) norm(name string, n *compute.Norm) {
 // linear writes the layers that stand side by side in l, out × in each.
 func (s *saver) linear(l *compute.Linear, names ...string) {
 	weight, bias := s.read(l.Weight), s.read(l.Bias)
+	if s.err != nil {
+		return
+	}
 	out := l.Out / len(names)
 	for n, name := range names {
 		w := make([]float32, l.In*out)

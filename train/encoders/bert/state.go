@@ -20,8 +20,8 @@ const (
 // same options continues from them to the same bits. Gradients since the last Update are not part
 // of the state.
 func (t *Tuner) WriteState(w io.Writer) error {
-	if t.spoilt {
-		return ErrSpoilt
+	if err := t.usable(); err != nil {
+		return err
 	}
 	a := artifact.NewWriter(w, stateMagic, stateVersion)
 	a.U64(uint64(t.steps))
@@ -34,8 +34,8 @@ func (t *Tuner) WriteState(w io.Writer) error {
 				scratch = make([]float32, n)
 			}
 			x := scratch[:b.Len()]
-			if err := t.backend.Read(x, b); err != nil {
-				return fmt.Errorf("bert: state: %w", err)
+			if err := read(t.backend, x, b); err != nil {
+				return fmt.Errorf("state: %w", err)
 			}
 			a.Float32s(x)
 		}
@@ -50,6 +50,9 @@ func (t *Tuner) WriteState(w io.Writer) error {
 // error, only some of the arrays may have been read, so the tuner refuses to work until it has read
 // a whole state.
 func (t *Tuner) ReadState(r io.Reader) error {
+	if t.closed {
+		return ErrClosed
+	}
 	t.spoilt, t.ready = true, false
 	a, err := artifact.NewReader(r, stateMagic, stateVersion)
 	if err != nil {

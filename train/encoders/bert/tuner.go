@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	// stepTokens is the size of the batches that a training step is cut into.
+	// stepTokens is the size of the batches that a training step is cut into on the CPU.
 	// They are the same for any number of workers, and so are the sums.
 	stepTokens = 1024
 	// keptBatches is how many of them keep their activations between Forward and Backward. For the
-	// others the forward pass runs again.
+	// others the forward pass runs again. Larger batches are kept as long as they have no more
+	// tokens than these, or only one.
 	keptBatches = 4
 )
 
@@ -75,6 +76,7 @@ type Tuner struct {
 	options TuneOptions
 	backend compute.Backend
 	pass    *pass
+	batch   int   // size of the batches that a step is cut into, in tokens
 	steps   int64 // updates so far
 	tokens  int64 // that Forward has taken
 
@@ -82,16 +84,18 @@ type Tuner struct {
 	means, squares     []compute.Buffer // of the gradients, running
 	norms              compute.Buffer   // squared norm of each gradient
 
-	// The last Forward: its tokens, the text after each batch, the activations of the first
-	// batches. The last element of kept serves all further batches and holds the activations of
-	// batch last.
+	// The last Forward: its tokens, the batches of them and the text after each, the activations of
+	// the first batches. The last element of kept serves all further batches and holds the
+	// activations of batch last.
 	all   compute.Batch
+	parts []compute.Batch
 	ends  []int
 	kept  []*activations
 	last  int
 	ready bool // for Backward
 
 	spoilt bool // by a state that could not be read
+	closed bool
 }
 
 var (
@@ -117,8 +121,9 @@ func NewTuner(m *Model, t *wordpiece.Tokenizer, o TuneOptions) (*Tuner, error) {
 		trained.pooler = nil // not between weights and loss
 	}
 	gradient := trained.zeros(be)
+	batch := max(compute.BatchTokens(be, m.config.trainingBytes(), stepTokens), e.options.MaxTokens)
 	u := &Tuner{
-		encoder: e, options: o, backend: be, pass: newPass(m, be, o, gradient, e.stepTokens(), e.stepTokens()/2),
+		encoder: e, options: o, backend: be, pass: newPass(m, be, o, gradient, batch, batch/2), batch: batch,
 		weights: trained.parameters(), gradients: gradient.parameters(),
 	}
 	for _, p := range u.weights {
@@ -129,8 +134,35 @@ func NewTuner(m *Model, t *wordpiece.Tokenizer, o TuneOptions) (*Tuner, error) {
 	return u, nil
 }
 
-// stepTokens is the room of a training batch, in tokens.
-func (e *Encoder) stepTokens() int { return max(stepTokens, e.options.MaxTokens) }
+// Close frees what training takes of the backend's memory. The encoder and its weights remain.
+func (t *Tuner) Close() error {
+	if t.closed {
+		return nil
+	}
+	t.closed, t.ready = true, false
+	for i, g := range t.gradients {
+		compute.Free(t.backend, *g.buffer, t.means[i], t.squares[i])
+	}
+	compute.Free(t.backend, t.norms)
+	compute.Free(t.backend, t.pass.buffers()...)
+	for _, a := range t.kept {
+		compute.Free(t.backend, a.buffers()...)
+	}
+	// A backend that frees by garbage collection finds nothing of it here.
+	t.gradients, t.means, t.squares, t.norms, t.pass, t.kept = nil, nil, nil, nil, nil, nil
+	return nil
+}
+
+// usable returns why the tuner cannot go on, nil if it can.
+func (t *Tuner) usable() error {
+	switch {
+	case t.closed:
+		return ErrClosed
+	case t.spoilt:
+		return ErrSpoilt
+	}
+	return nil
+}
 
 // Dim returns the length of a text's vector, the model's hidden size.
 func (t *Tuner) Dim() int { return t.encoder.Dim() }
@@ -158,19 +190,21 @@ func (t *Tuner) forward(all compute.Batch, seeds []uint64, out []float32) error 
 	if seeds != nil && len(seeds) != texts {
 		return fmt.Errorf("bert: %d seeds for %d texts", len(seeds), texts)
 	}
-	if t.spoilt {
-		return ErrSpoilt
+	if err := t.usable(); err != nil {
+		return err
 	}
 	if t.all.Seeds = slices.Clone(seeds); seeds != nil {
 		thin(&t.all, t.options.DropTokens)
 	}
 	t.tokens += int64(t.all.Rows())
-	t.ends = pack(t.all.Start, t.encoder.stepTokens())
+	t.ends, t.parts = pack(t.all.Start, t.batch), t.parts[:0]
 	for i := range t.ends {
 		first, end := t.texts(i)
-		outcome := t.pass.forward(t.activations(i), part(t.all, first, end))
-		if err := t.backend.Read(out[first*t.Dim():end*t.Dim()], outcome); err != nil {
-			return fmt.Errorf("bert: %w", err)
+		b := part(t.all, first, end)
+		t.parts = append(t.parts, b)
+		outcome := t.pass.forward(t.activations(i), b)
+		if err := read(t.backend, out[first*t.Dim():end*t.Dim()], outcome); err != nil {
+			return err
 		}
 		t.last = i
 	}
@@ -188,13 +222,15 @@ func (t *Tuner) texts(i int) (first, end int) {
 
 // activations returns the place for those of batch i.
 func (t *Tuner) activations(i int) *activations {
-	i = min(i, keptBatches-1)
+	i = min(i, t.mayKeep()-1)
 	if i == len(t.kept) {
-		t.kept = append(t.kept,
-			newActivations(t.encoder.model, t.backend, t.encoder.stepTokens(), t.encoder.stepTokens()/2))
+		t.kept = append(t.kept, newActivations(t.encoder.model, t.backend, t.batch, t.batch/2))
 	}
 	return t.kept[i]
 }
+
+// mayKeep is how many batches keep their activations.
+func (t *Tuner) mayKeep() int { return max(1, keptBatches*stepTokens/t.batch) }
 
 // Backward adds to the gradients, given the gradient of the loss with respect to the vectors that
 // the last Forward wrote, in the same order.
@@ -208,8 +244,8 @@ func (t *Tuner) Backward(grad []float32) error {
 	t.ready = false
 	for i := range t.ends {
 		first, end := t.texts(i)
-		b := part(t.all, first, end)
-		if i >= keptBatches-1 && i != t.last {
+		b := t.parts[i]
+		if i >= t.mayKeep()-1 && i != t.last {
 			t.pass.forward(t.activations(i), b)
 			t.last = i
 		}
@@ -223,8 +259,8 @@ func (t *Tuner) Backward(grad []float32) error {
 // gradients to zero. It returns the norm of the gradient before clipping. If the norm is not
 // finite, no weight changes and Update returns an error.
 func (t *Tuner) Update(rate float64) (norm float64, err error) {
-	if t.spoilt {
-		return 0, ErrSpoilt
+	if err := t.usable(); err != nil {
+		return 0, err
 	}
 	s := compute.Step{
 		Number: t.steps + 1, Rate: rate,
@@ -241,8 +277,8 @@ func (t *Tuner) Update(rate float64) (norm float64, err error) {
 		t.backend.AdamW(*w.buffer, t.means[i], t.squares[i], *t.gradients[i].buffer, t.norms, &s)
 	}
 	squares := make([]float32, len(t.weights))
-	if err := t.backend.Read(squares, t.norms); err != nil {
-		return 0, fmt.Errorf("bert: %w", err)
+	if err := read(t.backend, squares, t.norms); err != nil {
+		return 0, err
 	}
 	for _, x := range squares {
 		norm += float64(x)

@@ -162,6 +162,14 @@ func (e *Encoder) Views() Views { return e.views }
 // Join returns the map from views to embeddings, Len×Dim.
 func (e *Encoder) Join() []float32 { return e.join }
 
+// Close closes the encoder that makes the trained view, if there is one.
+func (e *Encoder) Close() error {
+	if e.views.Encoder == nil {
+		return nil
+	}
+	return train.Close(e.views.Encoder)
+}
+
 // Encode implements train.Encoder.
 func (e *Encoder) Encode(texts []string, out []float32) error {
 	if len(out) != len(texts)*e.dim {

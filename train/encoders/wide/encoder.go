@@ -55,6 +55,9 @@ func (e *Encoder) Rotate(axes []float32) {
 	e.table.Rotate(axes)
 }
 
+// Close closes the encoder beside the table.
+func (e *Encoder) Close() error { return train.Close(e.deep) }
+
 // Encode implements train.Encoder.
 func (e *Encoder) Encode(texts []string, out []float32) error {
 	if err := e.deep.Encode(texts, out); err != nil {

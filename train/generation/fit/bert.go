@@ -11,7 +11,7 @@ import (
 	"giantstream/train/encoders"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/bert"
-	"giantstream/train/encoders/bert/compute/cpu"
+	"giantstream/train/encoders/bert/compute/devices"
 	"giantstream/train/encoders/bert/wordpiece"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
@@ -67,6 +67,7 @@ func trainBERT(ctx context.Context, t *Training) (*Trained, error) {
 		if err != nil {
 			return err
 		}
+		defer net.Close()
 		speed := &throughput{now: r.Now, log: r.Log, progress: r.Progress, tokens: net.tokens}
 		hooks := t.hooks(net.Dim(), set.pairs, c, state)
 		hooks.Point = speed.point
@@ -103,7 +104,7 @@ func pretrainedBERT(t *Training) (train.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tuner.Encoder(), nil
+	return tuner.Encoder(), tuner.Close()
 }
 
 // tuner opens the model that training starts from.
@@ -122,7 +123,7 @@ func (t *Training) tuner() (*bert.Tuner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", b.Model, err)
 	}
-	model, err := bert.Load(dir, cpu.New())
+	model, err := bert.Load(dir, devices.OrCPU(t.Resources.Device))
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", b.Model, err)
 	}
@@ -134,12 +135,18 @@ func (t *Training) tuner() (*bert.Tuner, error) {
 
 // networkBeside opens the model that training starts from. If the settings ask for n-grams, it puts
 // the table beside the model that the function makes for the model's dimension.
-func (t *Training) networkBeside(table func(dim int) (*bag.Model, error)) (*Network, error) {
+func (t *Training) networkBeside(table func(dim int) (*bag.Model, error)) (_ *Network, err error) {
 	tuner, err := t.tuner()
 	if err != nil {
 		return nil, err
 	}
-	net := &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), tokens: tuner.Tokens}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tuner.Close())
+		}
+	}()
+	net := &Network{Network: bert.NewNetwork(tuner, t.Texts.Text), Encoder: tuner.Encoder(), tokens: tuner.Tokens,
+		close: tuner.Close}
 	if t.Settings.BERT.NGrams == 0 {
 		return net, nil
 	}

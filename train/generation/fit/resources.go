@@ -5,18 +5,22 @@ import (
 	"time"
 
 	"giantstream/train"
+	"giantstream/train/encoders/bert/compute"
 )
 
-// Resources are what the stages may use, and where they report. No outcome depends on them.
+// Resources are what the stages may use, and where they report. No outcome depends on them, except for
+// the last bits of what a transformer computes, which depend on the kind of device.
 type Resources struct {
 	// Workers is the number of goroutines, 0 for one per CPU.
 	Workers int
 	// MemoryLimit is how many bytes a build may use before it keeps texts and features in
 	// temporary files, 0 for any number.
 	MemoryLimit int64
-	Progress    train.Progress
-	Log         *slog.Logger
-	Now         func() time.Time
+	// Device runs transformers, nil for the CPU. It stays open while what was trained on it is used.
+	Device   compute.Backend
+	Progress train.Progress
+	Log      *slog.Logger
+	Now      func() time.Time
 }
 
 // What is as large as the texts is spooled: it moves to a temporary file once it exceeds its share

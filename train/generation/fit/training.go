@@ -130,6 +130,15 @@ type Network struct {
 	// LinkPrediction are the options that suit the network where link prediction trains it.
 	LinkPrediction linkpred.Options
 	tokens         func() int64 // tokens that the network has taken, nil for networks without tokens
+	close          func() error // nil for networks that hold nothing on a device
+}
+
+// Close frees what the training takes on a device. The encoder and its weights remain.
+func (n *Network) Close() error {
+	if n.close == nil {
+		return nil
+	}
+	return n.close()
 }
 
 // NewNetwork returns an untrained network of the given kind, which starts from the texts alone.

@@ -151,6 +151,7 @@ func plainModel(kind string) func(context.Context, *split) ([]float32, int, erro
 		if err != nil {
 			return nil, 0, err
 		}
+		defer train.Close(e) //nolint:errcheck // it has done its work
 		if vectors == nil {
 			if vectors, err = fit.Embed(ctx, e, s.Texts, s.Resources.Progress); err != nil {
 				return nil, 0, err
@@ -192,6 +193,8 @@ func (s *split) linkPrediction(ctx context.Context, kind string) ([]float32, int
 	if err != nil {
 		return nil, 0, err
 	}
+	defer train.Close(net.Encoder) //nolint:errcheck // it has done its work
+	defer net.Close()
 	options := net.LinkPrediction
 	options.Seed = s.Settings.Seed
 	if s.Settings.Epochs > 0 {

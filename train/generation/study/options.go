@@ -127,6 +127,7 @@ func (s *split) trainAndEmbed(ctx context.Context, kind string) (vectors []float
 	if err != nil {
 		return nil, 0, err
 	}
+	defer train.Close(trained.Encoder) //nolint:errcheck // it has done its work
 	vectors, err = fit.Embed(ctx, trained.Encoder, s.Texts, s.Resources.Progress)
 	return vectors, trained.Encoder.Dim(), err
 }

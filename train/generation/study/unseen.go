@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"giantstream/train"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
@@ -53,6 +54,7 @@ func (s *split) embedSeen(ctx context.Context, kind string, all *fit.Texts) (vec
 		if err != nil {
 			return nil, 0, err
 		}
+		defer train.Close(trained.Encoder) //nolint:errcheck // it has done its work
 		vectors, err = fit.Embed(ctx, trained.Encoder, all, r.Progress)
 		return vectors, trained.Encoder.Dim(), err
 	}

@@ -117,7 +117,11 @@ func TestSgemm(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		sizes := []int{1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 29, 31, 32, 33, 40, 63, 65, 100}
 		factors := []float32{0, 1, -1, 0.5, 2}
-		for range 1500 {
+		products := 1500
+		if testing.Short() {
+			products = 200
+		}
+		for range products {
 			m, n, k := sizes[r.IntN(len(sizes))], sizes[r.IntN(len(sizes))], sizes[r.IntN(len(sizes))]
 			p := randomProduct(r, r.IntN(2) == 0, r.IntN(2) == 0, m, n, k)
 			p.alpha, p.beta = factors[r.IntN(5)], factors[r.IntN(5)]

@@ -3,8 +3,10 @@ package trainer
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"slices"
 
@@ -71,7 +73,7 @@ func (b *best) keep(write func(io.Writer) error) (err error) {
 		_, err = b.file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return fmt.Errorf("train: best weights (set TMPDIR to a larger disk): %w", err)
+		return explainBest(err)
 	}
 	f := b.file
 	w := bufio.NewWriterSize(f, 1<<20)
@@ -81,8 +83,16 @@ func (b *best) keep(write func(io.Writer) error) (err error) {
 	if err == nil {
 		b.network, err = f.Seek(0, io.SeekCurrent)
 	}
-	if err != nil {
+	return explainBest(err)
+}
+
+// explainBest names what failed. What the file system says has a remedy; the network may fail, too.
+func explainBest(err error) error {
+	if errors.As(err, new(*fs.PathError)) {
 		return fmt.Errorf("train: best weights (set TMPDIR to a larger disk): %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("train: best weights: %w", err)
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package compute
 
+import "errors"
+
 // Buffer is an array of float32 that belongs to the backend that made it.
 type Buffer interface {
 	// Len is how many numbers it holds.
@@ -17,7 +19,13 @@ type Batch struct {
 	Places []int32
 	// Seeds has a seed per text for what is dropped of it; nil means nothing.
 	Seeds []uint64
+	// Mark, if not nil, is shared only by batches that are equal and stay so. A backend that has
+	// copied a batch for one operation may use the copy for the next ones with the same mark.
+	Mark *Mark
 }
+
+// Mark tells batches apart, by its address.
+type Mark struct{ _ byte }
 
 // Rows is the number of tokens.
 func (b Batch) Rows() int { return len(b.IDs) }
@@ -75,7 +83,8 @@ const (
 // fail remembers its first failure and returns it from Read. An operation may return before it is
 // done, as long as operations take effect in the order of the calls. Only Read waits.
 type Backend interface {
-	// New makes a buffer of n numbers, to be written before it is read.
+	// New makes a buffer of n numbers, to be written before it is read. It has this length even
+	// where the backend has no memory for it, which is a failure.
 	New(n int) Buffer
 	// Upload makes a buffer of the given numbers, which it may keep.
 	Upload(data []float32) Buffer
@@ -91,6 +100,47 @@ type Backend interface {
 	Forward
 	Backward
 	Optimizer
+}
+
+// ErrFailed: a backend has failed, for example because its memory is full or its device is lost.
+// What it holds is lost with it.
+var ErrFailed = errors.New("the device has failed")
+
+// Batcher is a Backend that wants batches of another size than the CPU, and takes one after another.
+type Batcher interface {
+	// BatchTokens is how many tokens suit a batch of which each takes so many bytes of the
+	// backend's memory. It is the same for the same bytes as long as the backend lives, since the
+	// last bits of gradients depend on it.
+	BatchTokens(bytes int64) int
+}
+
+// BatchTokens returns the size of batch that suits a backend, in tokens that take so many bytes of
+// its memory each, or the given size for a backend that asks for none.
+func BatchTokens(be Backend, bytes int64, otherwise int) int {
+	if b, ok := be.(Batcher); ok {
+		return max(1, b.BatchTokens(bytes))
+	}
+	return otherwise
+}
+
+// Freer is a Backend whose buffers Go's garbage collector does not free.
+type Freer interface {
+	// Free gives the memory of a buffer back once the operations called before have used it. It may
+	// be called from any goroutine, and does nothing after the backend has been closed.
+	Free(Buffer)
+}
+
+// Free gives buffers back to the backend, where that is not the garbage collector's work.
+func Free(be Backend, buffers ...Buffer) {
+	f, ok := be.(Freer)
+	if !ok {
+		return
+	}
+	for _, b := range buffers {
+		if b != nil {
+			f.Free(b)
+		}
+	}
 }
 
 // Forward is the part of a Backend that computes a model's output.

@@ -9,6 +9,14 @@
 // rows. Attention works on the rows of one text, so it needs no mask, and nothing unused is
 // computed. A row's result does not depend, to the last bit, on the other texts of the batch.
 //
+// # Devices
+//
+// A backend with memory of its own may also be a Batcher, which gets larger batches, and a Freer, whose
+// buffers are freed when they are not needed any more. Arguments of an operation hold until it
+// returns, buffers excepted: what runs later takes copies of the Batch, the Step and of what Write
+// is given. Batch.Mark says when a copy serves several operations. Package devices opens devices by
+// name; computetest.Device is one for tests.
+//
 // # Order of operations
 //
 //	Embed                       rows × width

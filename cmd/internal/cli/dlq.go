@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/client"
+	"giantstream/ingest/deadletter"
+	"giantstream/ingest/decode"
+)
+
+// letterFilter holds the flags that select dead letters.
+type letterFilter struct {
+	code, topic string
+	since       time.Duration
+}
+
+func (f *letterFilter) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.code, "code", "", "only letters with this code, such as bad_json")
+	c.Flags().StringVar(&f.topic, "topic", "", "only records of this topic")
+	c.Flags().DurationVar(&f.since, "since", 0, "only letters of the last `duration`, such as 24h")
+}
+
+func (f *letterFilter) filter() deadletter.Filter {
+	out := deadletter.Filter{Code: decode.Code(f.code), Topic: f.topic}
+	if f.since > 0 {
+		out.Since = time.Now().Add(-f.since)
+	}
+	return out
+}
+
+func (a *app) dlq() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dlq",
+		Short: "List dead letters, or send them through again",
+		Example: `  giantstream dlq list --store ./out
+  giantstream dlq replay --store ./out --code text_too_large`,
+		Long: `Dead letters are records that could not be applied, kept with their origin, the
+reason and their original bytes. The embedded broker's can be read while no
+'giantstream run' has it.`,
+	}
+	cmd.AddCommand(a.dlqList(), a.dlqReplay())
+	return cmd
+}
+
+func (a *app) dlqList() *cobra.Command {
+	var (
+		flags  pipelineFlags
+		filter letterFilter
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters",
+		Example: `  giantstream dlq list -c pipeline.yaml
+  giantstream dlq list --store ./out --code bad_json --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withClient(cmd, &flags, func(cfg *config.Config, c *client.Client) error {
+				enc := json.NewEncoder(a.out)
+				n := 0
+				topic := wiring.TopicsOf(cfg).DeadLetters
+				for l, err := range deadletter.List(cmd.Context(), c, topic, filter.filter()) {
+					if err != nil {
+						return err
+					}
+					n++
+					if asJSON {
+						err = enc.Encode(map[string]any{"origin": l.Origin.String(), "code": l.Code,
+							"message": l.Message, "key": string(l.Key), "value": l.Value,
+							"size": l.Size, "time": l.Time, "at": l.At})
+					} else {
+						_, err = fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", console.Plain(l.Origin.String()),
+							console.Plain(string(l.Code)), console.Plain(l.Message), excerpt(l.Value))
+					}
+					if err != nil {
+						return err
+					}
+				}
+				if n == 0 && !asJSON {
+					fmt.Fprintln(a.err, "no dead letters")
+				}
+				return nil
+			})
+		},
+	}
+	flags.register(cmd)
+	filter.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object per letter; values are base64")
+	return cmd
+}
+
+// excerpt returns the beginning of a value, on one line.
+func excerpt(value []byte) string {
+	const most = 80
+	s := console.Plain(string(value[:min(len(value), most)]))
+	if len(value) > most {
+		s += "…"
+	}
+	return s
+}
+
+func (a *app) dlqReplay() *cobra.Command {
+	var (
+		flags  pipelineFlags
+		filter letterFilter
+	)
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Send dead letters to their topics again, with their own key, value and time",
+		Example: `  giantstream dlq replay -c pipeline.yaml --code text_too_large
+  giantstream dlq replay --store ./out --since 24h`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withClient(cmd, &flags, func(cfg *config.Config, c *client.Client) error {
+				mapping, limits := wiring.MappingOf(cfg)
+				key, err := deadletter.NewKeyer(wiring.TopicsOf(cfg), mapping, limits)
+				if err != nil {
+					return err
+				}
+				done, err := deadletter.Replay(cmd.Context(), c, wiring.TopicsOf(cfg), filter.filter(), key)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.out,
+					"sent %d records again; %d were cut when they were written and cannot be sent\n",
+					done.Sent, done.Truncated)
+				if done.Foreign > 0 && err == nil {
+					_, err = fmt.Fprintf(a.out,
+						"skipped %d records on the dead-letter topic that are not dead letters "+
+							"(see dlq list --code %s)\n", done.Foreign, decode.Foreign)
+				}
+				if done.Elsewhere > 0 && err == nil {
+					_, err = fmt.Fprintf(a.out, "skipped %d dead letters of topics that this pipeline does not read\n",
+						done.Elsewhere)
+				}
+				return err
+			})
+		},
+	}
+	flags.register(cmd)
+	filter.register(cmd)
+	return cmd
+}
+
+// withClient runs do with a connection to the pipeline's cluster.
+func (a *app) withClient(cmd *cobra.Command, flags *pipelineFlags,
+	do func(*config.Config, *client.Client) error) error {
+	pipe, err := a.open(cmd.Context(), flags)
+	if err != nil {
+		return err
+	}
+	cfg := pipe.cfg
+	c, done, err := wiring.Attach(cmd.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	err = do(cfg, c)
+	if closeErr := done(); err == nil {
+		err = closeErr
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/train/generation/fit"
+)
+
+// pipelineFlags name the pipeline that a command works on, by a configuration file, a store, or
+// both.
+type pipelineFlags struct {
+	file  string
+	store string
+}
+
+func (f *pipelineFlags) register(c *cobra.Command) {
+	c.Flags().StringVarP(&f.file, "config", "c", "", "configuration `file` (see 'giantstream config example')")
+	c.Flags().StringVar(&f.store, "store", "", "object store: a directory, file:///dir or s3://bucket/prefix")
+}
+
+// encoderFlags override the configuration's encoder.
+type encoderFlags struct{ kind, model string }
+
+func (f *encoderFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.kind, "encoder", "",
+		fit.KindList(fit.Kind.Trained)+", for a generation that begins (default: the configuration's, hybrid)")
+	f.registerModel(c)
+}
+
+func (f *encoderFlags) registerModel(c *cobra.Command) {
+	c.Flags().StringVar(&f.model, "model", "",
+		"directory of the pretrained model that bert starts from (config.json, vocab.txt, model.safetensors)")
+}
+
+func (f *encoderFlags) apply(cfg *config.Config) {
+	if f.kind != "" {
+		cfg.Train.Encoder = f.kind
+	}
+	if f.model != "" {
+		cfg.Train.BERT.Model = f.model
+	}
+}
+
+// load returns the configuration: the file's, or the defaults for --store.
+func (f *pipelineFlags) load() (*config.Config, error) {
+	var cfg *config.Config
+	switch {
+	case f.file != "":
+		c, err := config.Load(f.file)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		cfg = &c
+	case f.store != "":
+		c := config.Local()
+		cfg = &c
+	default:
+		return nil, usageError{errors.New("give a configuration with -c FILE, or a store with --store DIR")}
+	}
+	if f.store != "" {
+		if err := placeAt(cfg, f.store); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	return cfg, nil
+}
+
+// placeAt sets the store to a place given on the command line. A directory holds everything: the
+// broker's log and the shards' state go under its local/ folder.
+func placeAt(cfg *config.Config, store string) error {
+	dir, ok := wiring.StoreDir(store)
+	if !ok { // a bucket, or what OpenStore refuses
+		cfg.Store = store
+		return nil
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	cfg.Store = wiring.DirURL(dir)
+	cfg.StateDir = filepath.Join(dir, "local", "state")
+	cfg.Kafka.DataDir = filepath.Join(dir, "local", "broker")
+	return nil
+}
+
+// check validates a configuration after flags have changed it.
+func check(cfg *config.Config) error {
+	if err := cfg.Validate(); err != nil {
+		return usageError{err}
+	}
+	if err := wiring.Check(cfg); err != nil {
+		return usageError{err}
+	}
+	return nil
+}

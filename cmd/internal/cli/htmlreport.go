@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/report"
+	"giantstream/train/generation"
+)
+
+func (a *app) report() *cobra.Command {
+	var output string
+	cmd := a.generationCommand(&cobra.Command{
+		Use: "report", Short: "Write a page about a generation: figures, training, tree, map, neighbours",
+		Long: `Write one HTML page about a generation: what it was made of, how its training
+went, its label tree with the terms of each cluster, a map of its embeddings, the
+nearest neighbours of some nodes beside those of their texts alone, what it is
+worth in the evaluation, and what has changed since the generation before.
+
+The page loads nothing and runs no script. It shows ids and beginnings of texts.`,
+		Example: `  giantstream report --store ./out
+  giantstream report --store ./out --generation 3 -o generation-3.html`,
+	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) error {
+		if output == "" {
+			output = fmt.Sprintf("generation-%d.html", doc.Generation)
+		}
+		source, err := pipe.source(ctx, doc.Cut)
+		if err != nil {
+			return err
+		}
+		in := report.Input{Store: pipe.store, Doc: doc, Source: source, Progress: pipe.progress}
+		if doc.Parent > 0 {
+			in.Parent, err = generation.Load(ctx, pipe.store, doc.Parent)
+			if err != nil && !errors.Is(err, generation.ErrNone) {
+				return err
+			}
+		}
+		err = writeReport(ctx, output, in)
+		pipe.progress.Done()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.out, output)
+		return err
+	})
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default generation-N.html)")
+	return cmd
+}
+
+// writeReport writes the page whole or not at all.
+func writeReport(ctx context.Context, path string, in report.Input) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err := errors.Join(report.Write(ctx, f, in), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

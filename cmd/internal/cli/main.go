@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"giantstream/train/encoders/bert/compute/devices"
+	"giantstream/train/numeric/blas"
+)
+
+// Main runs the command line of this process and returns its exit code. Transformers run on the CPU
+// and on the devices that the program has drivers of.
+func Main(drivers devices.Drivers) int {
+	keepPrivate()
+	blas32.Use(blas.New())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal kills: stop gives the default behaviour back.
+	context.AfterFunc(ctx, stop)
+	return Run(ctx, os.Args[1:], os.Stdout, os.Stderr, drivers)
+}

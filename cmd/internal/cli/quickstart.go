@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/service"
+	"giantstream/cmd/sample"
+	"giantstream/config"
+	"giantstream/ingest/backfill"
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// quickstartReport is everything that the quickstart reports.
+type quickstartReport struct {
+	Dir string `json:"dir"`
+	*runReport
+	Committed committed            `json:"committed"`
+	Nearest   []generation.Nearest `json:"nearest"`
+	Live      *liveReport          `json:"live"`
+	Seconds   float64              `json:"seconds"`
+}
+
+func (a *app) quickstart() *cobra.Command {
+	var (
+		dir     string
+		encoder string
+		asJSON  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "quickstart",
+		Short: "Run everything on a sample graph: no server, account or download",
+		Long: `Run the whole pipeline on the bundled sample graph, the public API of Go's
+standard library: a broker inside this process, a local store, both input
+topics, batches, generation 1, the sink topic. Then change a node's text and an
+edge live, and see the embeddings arrive.`,
+		Example: `  giantstream quickstart
+  giantstream quickstart --dir /tmp/try --encoder linear`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, cfg, err := a.tryOut(cmd.Context(), dir, encoder)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(a.out, report)
+			}
+			return report.printQuickstart(a.out, cfg)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "giantstream-quickstart", "`directory` that everything goes under")
+	cmd.Flags().StringVar(&encoder, "encoder", "hybrid",
+		fit.KindList(func(k fit.Kind) bool { return k.Trained() && !k.NeedsModel }))
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	return cmd
+}
+
+// tryOut is the quickstart.
+func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartReport, *config.Config, error) {
+	begin := time.Now()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := quickstartConfig(dir, encoder)
+	if err != nil {
+		return nil, nil, err
+	}
+	fmt.Fprintf(a.err, "The sample graph: Go's standard library. Everything goes under %s\n\n", dir)
+	nodes, edges, err := unpackSample(filepath.Join(dir, "sample"))
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := a.workplace(ctx, cfg, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	closeDevice, err := a.openDevice(w)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closeDevice()
+	s, err := w.start(ctx, service.AllRoles())
+	if err != nil {
+		return nil, nil, err
+	}
+	report := &quickstartReport{Dir: dir}
+	err = func() error {
+		if report.runReport, err = drainAndPublish(ctx, s, cfg, nodes, edges, w.progress); err != nil {
+			return err
+		}
+		if report.Committed, err = countCommitted(ctx, w.store, cfg.Shards); err != nil {
+			return err
+		}
+		w.progress.Stage("change a text and an edge, live", 0)
+		if report.Live, err = changeLive(ctx, s, cfg); err != nil {
+			return err
+		}
+		w.progress.Stage("nearest neighbours", 0)
+		source, err := service.SourceAt(ctx, w.store, cfg.Shards, report.Generation.Cut)
+		if err != nil {
+			return err
+		}
+		report.Nearest, err = s.Current().Nearest(ctx, source, shownNodes, 4)
+		return err
+	}()
+	w.progress.Done()
+	if err := closing(s, err); err != nil {
+		return nil, nil, err
+	}
+	report.Seconds = time.Since(begin).Seconds()
+	return report, cfg, nil
+}
+
+// committed is what the commit log of a small store holds.
+type committed struct {
+	Windows int   `json:"windows"`
+	Rows    int64 `json:"rows"`
+	Bytes   int64 `json:"bytes"`
+}
+
+func countCommitted(ctx context.Context, store sink.Store, shards int) (c committed, err error) {
+	for p := range shards {
+		for m, err := range commitlog.Manifests(ctx, store, p, 0) {
+			if err != nil {
+				return c, err
+			}
+			c.Windows++
+			c.Rows += m.Rows
+			for _, o := range m.Objects {
+				c.Bytes += o.Bytes
+			}
+		}
+	}
+	return c, nil
+}
+
+// shownNodes are examples for the table of nearest neighbours. Related declarations hardly share
+// words with them.
+var shownNodes = []string{"io.Reader", "bufio.Scanner", "hash.Hash", "io/fs.FS"}
+
+// quickstartConfig places a pipeline with the defaults under dir.
+func quickstartConfig(dir, encoder string) (*config.Config, error) {
+	c := config.Default()
+	cfg := &c
+	cfg.Pipeline = "quickstart"
+	cfg.Shards = 4
+	cfg.HTTP.Listen = ""
+	cfg.Train.Encoder = encoder
+	cfg.Evaluate.HoldoutEdges = 0.1
+	cfg.Store = "file://" + filepath.ToSlash(filepath.Join(dir, "store"))
+	cfg.StateDir = filepath.Join(dir, "state")
+	cfg.Kafka.DataDir = filepath.Join(dir, "broker")
+	return cfg, check(cfg)
+}
+
+// sampleTime is the modification time of the unpacked files, and so the event time of their
+// records: the same at every run.
+var sampleTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// unpackSample writes the bundled files to a directory, for the backfill and for curious users.
+func unpackSample(dir string) (nodes, edges []backfill.Input, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	files := sample.Files()
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		data, err := fs.ReadFile(files, e.Name())
+		if err != nil {
+			return nil, nil, err
+		}
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Stat(path)
+		if err == nil && info.Size() == int64(len(data)) && info.ModTime().Equal(sampleTime) {
+			continue
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return nil, nil, err
+		}
+		if err := os.Chtimes(path, sampleTime, sampleTime); err != nil {
+			return nil, nil, err
+		}
+	}
+	if nodes, err = backfill.Files(filepath.Join(dir, sample.NodesFile)); err != nil {
+		return nil, nil, err
+	}
+	edges, err = backfill.Files(filepath.Join(dir, sample.EdgesFile))
+	return nodes, edges, err
+}

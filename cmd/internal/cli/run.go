@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/backfill"
+)
+
+func (a *app) run() *cobra.Command {
+	var (
+		flags     pipelineFlags
+		inputs    inputFlags
+		untilIdle bool
+		encoder   encoderFlags
+		roleList  string
+		accepted  []string
+		settings  bool
+		asJSON    bool
+	)
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the pipeline: as a service, or until everything is done",
+		Long: `Run the pipeline: consume the topics, keep the graph, commit batches, refresh
+generations and publish embeddings.
+
+With --until-idle, run drains the sources, finishes a generation, publishes it
+and exits. A run that was killed continues where it stopped: start it again with
+the same flags. If records were deleted from the topics before they were read, it
+finishes without them, says which, and exits with code 3 until --accept-loss.
+
+With --roles, a process does a part of the work only: stream consumes the
+topics and keeps the graph, refresh builds generations, embed publishes
+embeddings. Processes of different roles share the brokers and the store. Either
+every process that streams embeds as well, or none does.
+
+With --nodes and --edges, run sends these files through the topics first.
+Without a configuration it starts a broker of its own and keeps everything
+under --store; the newest generations/<g>/embeddings/*.parquet there is the
+result.`,
+		Example: `  giantstream run --nodes 'n/*.jsonl.gz' --edges 'e/*.jsonl.gz' --store ./out --until-idle
+  giantstream run --nodes p.csv --id asin --text title --text brand --dst 'also_bought[*]' ` +
+			`--edges p.csv --src asin --store ./out --until-idle
+  giantstream run -c pipeline.yaml
+  giantstream run -c pipeline.yaml --roles stream,embed
+  giantstream run -c pipeline.yaml --until-idle --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if flags.file == "" && flags.store == "" && inputs.given() {
+				flags.store = "./giantstream-data"
+			}
+			cfg, err := flags.load()
+			if err != nil {
+				return err
+			}
+			inputs.apply(cfg)
+			encoder.apply(cfg)
+			if err := check(cfg); err != nil {
+				return err
+			}
+			roles, err := parseRoles(roleList, cfg)
+			if err != nil {
+				return err
+			}
+			for _, topic := range accepted {
+				topics := wiring.TopicsOf(cfg)
+				if known := append(topics.Inputs(), topics.Sources()...); !slices.Contains(known, topic) {
+					return usageError{fmt.Errorf("--accept-loss: no input topic is named %q; they are %s",
+						topic, strings.Join(known, ", "))}
+				}
+			}
+			nodes, edges, err := inputs.open(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			level := cfg.Log.Level
+			if untilIdle && flags.file == "" {
+				level = ""
+			}
+			w, err := a.workplace(ctx, cfg, level)
+			if err != nil {
+				return err
+			}
+			for _, warning := range cfg.Warnings() {
+				w.log.Warn(warning)
+			}
+			if roles.Refresh || roles.Embed {
+				closeDevice, err := a.openDevice(w)
+				if err != nil {
+					return err
+				}
+				defer closeDevice()
+			}
+			s, err := service.Start(ctx, service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
+				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
+				Resent: len(nodes)+len(edges) > 0})
+			if err != nil {
+				return err
+			}
+			if !untilIdle {
+				return closing(s, runService(ctx, s, cfg, nodes, edges))
+			}
+			report, err := drainAndPublish(ctx, s, cfg, nodes, edges, w.progress)
+			w.progress.Done()
+			if err := closing(s, err); err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(a.out, report)
+			} else {
+				err = report.print(a.out, cfg)
+			}
+			if err == nil && (len(report.Lost) > 0 || report.Shrunk != "") {
+				err = lossError{report.Lost, report.Shrunk}
+			}
+			return err
+		},
+	}
+	flags.register(cmd)
+	inputs.register(cmd)
+	cmd.Flags().StringSliceVar(&accepted, "accept-loss", nil,
+		"go on without what these input `TOPICS` have lost, and read those that were created again from their start")
+	cmd.Flags().BoolVar(&settings, "accept-settings", false,
+		"go on with settings of the graph (mapping, mode, topics) that differ from those the store was made with")
+	cmd.Flags().BoolVar(&untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
+	cmd.Flags().StringVar(&roleList, "roles", service.AllRoles().String(),
+		"what this process does: `LIST` of stream, refresh and embed")
+	encoder.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
+	return cmd
+}
+
+// runService sends the files, if any, and serves until a signal.
+func runService(ctx context.Context, s *service.Service, cfg *config.Config, nodes, edges []backfill.Input) error {
+	if len(nodes)+len(edges) > 0 {
+		if _, err := wiring.Backfill(ctx, cfg, s.Client(), nodes, edges, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// parseRoles parses --roles. A process with the embedded broker needs all roles, because no other
+// process can reach that broker.
+func parseRoles(list string, cfg *config.Config) (service.Roles, error) {
+	roles, err := service.ParseRoles(list)
+	if err == nil && cfg.Kafka.Embedded() && roles != service.AllRoles() {
+		err = errors.New("the embedded broker runs inside one process, which takes all roles; " +
+			"name brokers in kafka.brokers")
+	}
+	if err != nil {
+		return roles, usageError{fmt.Errorf("--roles: %w", err)}
+	}
+	return roles, nil
+}
+
+// drainAndPublish brings all input as far as the roles of this process reach: into the store, or to
+// the sink topic.
+func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config, nodes, edges []backfill.Input,
+	progress *console.Progress) (*runReport, error) {
+	report := newRunReport(cfg)
+	if len(nodes)+len(edges) > 0 {
+		stats, err := wiring.Backfill(ctx, cfg, s.Client(), nodes, edges, progress)
+		if err != nil {
+			return nil, err
+		}
+		report.sent(stats)
+	}
+	if err := s.Drain(ctx); err != nil {
+		return nil, err
+	}
+	report.lap("send and ingest")
+	if r := s.Roles(); r.Refresh || r.Embed {
+		doc, built, err := s.UpToDate(ctx)
+		if err != nil {
+			return nil, err
+		}
+		report.Generation, report.Built, report.Refused = doc, built, s.Refused()
+		report.lap("generation")
+	}
+	if s.Roles().Embed {
+		if err := s.WaitPublished(ctx); err != nil {
+			return nil, err
+		}
+		report.lap("publish")
+	}
+	var err error
+	if report.DeadLetters, err = s.DeadLetters(ctx); err == nil {
+		report.Lost, err = s.Lost(ctx)
+	}
+	if err == nil {
+		report.Shrunk, err = s.Shrunk(ctx)
+	}
+	return report, err
+}
+
+// closing closes the service and keeps the first error.
+func closing(s *service.Service, err error) error {
+	if closeErr := s.Close(); err == nil {
+		err = closeErr
+	}
+	return s.Explain(err)
+}
+
+func (a *app) backfill() *cobra.Command {
+	var (
+		flags  pipelineFlags
+		inputs inputFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "backfill",
+		Short: "Send files or objects to the pipeline's topics",
+		Long: `Send nodes and edges from files, a directory or S3 to the input topics of a
+running pipeline, with their own event times; an interrupted backfill resumes.
+A pipeline on the embedded broker takes files directly: giantstream run --nodes.`,
+		Example: "  giantstream backfill -c pipeline.yaml " +
+			"--nodes 's3://bucket/nodes/*.parquet' --edges 'edges/*.jsonl.gz'",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if !inputs.given() {
+				return usageError{errors.New("give files with --nodes and --edges")}
+			}
+			cfg, err := flags.load()
+			if err != nil {
+				return err
+			}
+			inputs.apply(cfg)
+			if err := check(cfg); err != nil {
+				return err
+			}
+			if cfg.Kafka.Embedded() {
+				return usageError{errors.New(
+					"the embedded broker runs inside 'giantstream run': give the files to that command")}
+			}
+			log, err := a.logger(cfg.Log.Level, cfg.Log.Format)
+			if err != nil {
+				return err
+			}
+			nodes, edges, err := inputs.open(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			client, err := wiring.Connect(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			progress := console.New(a.err, log)
+			stats, err := wiring.Backfill(ctx, cfg, client, nodes, edges, progress)
+			progress.Done()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out,
+				"sent %s node and %s edge records; %s too large, dead-lettered; %s sent by an earlier run\n",
+				console.Count(stats.Nodes), console.Count(stats.Edges), console.Count(stats.Oversize),
+				console.Count(stats.Resumed))
+			if warning := staleWarning(&stats); warning != "" {
+				fmt.Fprintln(a.out, warning)
+			}
+			return nil
+		},
+	}
+	flags.register(cmd)
+	inputs.register(cmd)
+	return cmd
+}

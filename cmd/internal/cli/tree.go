@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/train/generation"
+)
+
+// printOutline prints a line per cluster, indented by level.
+func printOutline(p *printer, outline []generation.Cluster) {
+	names := make([]string, len(outline))
+	width, digits := 0, 0
+	for i, c := range outline {
+		names[i] = fmt.Sprintf("%s%d.%d", strings.Repeat("  ", c.Level), c.Level, c.Cluster)
+		width, digits = max(width, len(names[i])), max(digits, len(console.Count(c.Labels)))
+	}
+	for i, c := range outline {
+		p.line("%-*s  %*s labels  %s", width, names[i], digits, console.Count(c.Labels),
+			console.Plain(strings.Join(c.Terms, ", ")))
+	}
+}
+
+// followTree prints how the tree has changed since the generation's cut, and outlines it as it is
+// now.
+func followTree(ctx context.Context, p *printer, pipe *pipeline, doc *generation.Doc,
+	o generation.OutlineOptions) ([]generation.Cluster, error) {
+	followed, err := generation.FollowTree(ctx, pipe.store, doc, pipe.source)
+	if err != nil {
+		return nil, err
+	}
+	c, tree := followed.Changes, followed.Graph.Tree()
+	last := tree.Levels() - 1
+	p.line("generation %d and %s rows committed since: %s labels came, %s left, %s moved; %s leaves split",
+		doc.Generation, console.Count(c.Rows), console.Count(c.Added), console.Count(c.Removed), console.Count(c.Moved),
+		console.Count(c.Splits))
+	p.line("mean cosine to the leaf's centre %.3f, %.3f at the cut\n", tree.MeanCosine(last), followed.MeanCosineAtCut)
+	return followed.Outline(o), nil
+}
+
+// printMapping prints how the tree differs from that of the parent generation.
+func printMapping(p *printer, d *generation.Doc) {
+	m := d.Mapping
+	if m == nil {
+		return
+	}
+	p.line("since %-7d %s labels stayed, %s came, %s went; %s links led to labels that generation %d did not know",
+		d.Parent, console.Count(m.Shared), console.Count(m.New), console.Count(m.Gone), console.Count(m.UnknownLinks),
+		d.Parent)
+	for _, l := range m.Levels {
+		p.line("              %s → %s clusters: %.0f %% of labels stayed with most of their cluster, AMI %.2f",
+			console.Count(l.OldClusters), console.Count(l.NewClusters), 100*l.Matched, l.AMI)
+	}
+}

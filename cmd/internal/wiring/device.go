@@ -1,0 +1,32 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"giantstream/config"
+	"giantstream/train/encoders/bert/compute/devices"
+)
+
+// OpenDevice opens train.device, for whoever trains transformers or encodes with them, and logs what
+// it is. devices.ErrNoDriver if the program has no driver of it.
+func OpenDevice(cfg *config.Config, drivers devices.Drivers, log *slog.Logger) (devices.Device, error) {
+	d, err := drivers.Open(cfg.Train.Device, int64(cfg.Train.GPUMemory))
+	if errors.Is(err, devices.ErrNoDriver) {
+		return nil, fmt.Errorf("train.device: %w. The program giantstream-cuda runs the same commands on NVIDIA GPUs: "+
+			"build it with 'go build -tags cuda ./cmd/giantstream-cuda' (docs/OPERATIONS.md, \"On a GPU\"), "+
+			"or set train.device: cpu", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("train.device: %w", err)
+	}
+	switch {
+	case d.Emulated():
+		log.Warn("transformers run on an emulation, which is not a GPU: it is for tests, and its speed says nothing",
+			"device", cfg.Train.Device, "name", d.Name())
+	case cfg.Train.Device != config.CPU || cfg.Train.BERT.Model != "":
+		log.Info("transformers run on", "device", cfg.Train.Device, "name", d.Name())
+	}
+	return d, nil
+}

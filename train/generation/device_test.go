@@ -1,0 +1,172 @@
+package generation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/bert/compute/computetest"
+	"giantstream/train/encoders/bert/compute/cpu"
+)
+
+// emulate has a builder's transformers run on an emulated device, which the test's end checks: it
+// wants no buffer left, but for those that wait for the garbage collector.
+func emulate(t *testing.T, b *Builder, o computetest.DeviceOptions) *computetest.Device {
+	t.Helper()
+	d := computetest.NewDevice(cpu.New(), o)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		d.Check(t)
+	})
+	b.Device = d
+	return d
+}
+
+// encoderBytes are the weights of generation 1.
+func encoderBytes(t *testing.T, s sink.Store) []byte {
+	t.Helper()
+	all := objects(t, s)
+	return slices.Concat(all[Prefix(1)+"encoder/bert/model.safetensors"], all[Prefix(1)+"encoder/model.safetensors"])
+}
+
+// A build on a device stores what one on the CPU does, and gives all memory back. The generation
+// then encodes on the device that it is opened on.
+func TestBuildOnADevice(t *testing.T) {
+	log := graphOf(400)
+	onCPU, store := &memstore.Store{}, &memstore.Store{}
+	buildWith(t, wideBERT(onCPU), 1, log, nil)
+	b := wideBERT(store)
+	d := emulate(t, b, computetest.DeviceOptions{})
+	doc := buildWith(t, b, 1, log, nil)
+	for name, want := range objects(t, onCPU) {
+		if !bytes.Equal(objects(t, store)[name], want) {
+			t.Errorf("%s differs from what a build on the CPU stores", name)
+		}
+	}
+	if u := d.Usage(); u.Buffers != 0 || u.Made == 0 {
+		t.Errorf("%d of %d buffers are left", u.Buffers, u.Made)
+	}
+	texts := []string{"one text", "and another"}
+	var vectors [2][]float32
+	for i, device := range []compute.Backend{nil, d} {
+		g, err := Open(t.Context(), store, doc, device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := d.Usage().Made
+		vectors[i] = make([]float32, len(texts)*g.Encoder.Dim())
+		if err := g.Encoder.Encode(texts, vectors[i]); err != nil {
+			t.Fatal(err)
+		}
+		if used := d.Usage().Made > made; used != (device != nil) {
+			t.Errorf("opened on %v, the generation has used the device: %t", device, used)
+		}
+	}
+	if !slices.Equal(vectors[0], vectors[1]) {
+		t.Error("other embeddings on the device than on the CPU")
+	}
+}
+
+// A build that is cut off on the CPU goes on on a device, and the other way round, to the same bytes.
+func TestBuildMovesToAnotherDevice(t *testing.T) {
+	log := graphOf(400)
+	undisturbed := &memstore.Store{}
+	buildWith(t, tinyBERT(undisturbed), 1, log, nil)
+	want := encoderBytes(t, undisturbed)
+	for _, toDevice := range []bool{true, false} {
+		store := &stopping{Store: &memstore.Store{}, folder: checkpointsName, after: 3}
+		b := tinyBERT(store)
+		if !toDevice {
+			emulate(t, b, computetest.DeviceOptions{})
+		}
+		src, err := log.at(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		store.stop = cancel
+		if _, err := b.Build(ctx, 1, src, UntilReady); !errors.Is(err, context.Canceled) {
+			t.Fatalf("build that is cut off: %v", err)
+		}
+		store.stop = nil
+		b = tinyBERT(store)
+		if toDevice {
+			emulate(t, b, computetest.DeviceOptions{})
+		}
+		doc := buildWith(t, b, 1, log, nil)
+		if !bytes.Equal(encoderBytes(t, store), want) {
+			t.Errorf("to the device %t: other weights than without the move", toDevice)
+		}
+		if !strings.Contains(string(doc.Encoder.Metrics), `"resumed_step":3`) {
+			t.Errorf("to the device %t: the training has not resumed: %s", toDevice, doc.Encoder.Metrics)
+		}
+	}
+}
+
+// A device that fails ends the build with an error that says what to do. The checkpoints stay, and
+// the next build, on another device, goes on from the newest.
+func TestDeviceFailsDuringABuild(t *testing.T) {
+	log := graphOf(400)
+	undisturbed := &memstore.Store{}
+	b := tinyBERT(undisturbed)
+	whole := emulate(t, b, computetest.DeviceOptions{})
+	buildWith(t, b, 1, log, nil)
+	want, operations, memory := encoderBytes(t, undisturbed), whole.Operations(), whole.Usage().Most
+
+	for _, c := range []struct {
+		name    string
+		options computetest.DeviceOptions
+		want    error
+		resumes bool
+	}{
+		{"no memory", computetest.DeviceOptions{Memory: memory / 2}, computetest.ErrMemory, false},
+		{"lost in training", computetest.DeviceOptions{LostAfter: operations / 2}, computetest.ErrLost, true},
+		{"lost at the end", computetest.DeviceOptions{LostAfter: operations - 10}, computetest.ErrLost, false},
+	} {
+		store := &memstore.Store{}
+		b := tinyBERT(store)
+		emulate(t, b, c.options)
+		src, err := log.at(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.Build(t.Context(), 1, src, UntilReady)
+		if !errors.Is(err, compute.ErrFailed) || !errors.Is(err, c.want) {
+			t.Fatalf("%s: %v, want %v", c.name, err, c.want)
+		}
+		if said := err.Error(); !strings.Contains(said, "train.device") || strings.Contains(said, "\n") ||
+			strings.Count(said, c.want.Error()) != 1 {
+			t.Errorf("%s: the error is %q, want one line that names the cause once and train.device", c.name, said)
+		}
+		doc, err := Load(t.Context(), store, 1)
+		if err != nil || doc.Status != Building {
+			t.Fatalf("%s: the document: %v, %v, want one of a build that can go on", c.name, doc, err)
+		}
+		checkpoints := 0
+		for name := range objects(t, store) {
+			if strings.Contains(name, checkpointsName) {
+				checkpoints++
+			}
+		}
+		if (checkpoints > 0) != c.resumes {
+			t.Errorf("%s: %d checkpoints are there", c.name, checkpoints)
+		}
+		b = tinyBERT(store)
+		emulate(t, b, computetest.DeviceOptions{})
+		doc = buildWith(t, b, 1, log, nil)
+		if !bytes.Equal(encoderBytes(t, store), want) {
+			t.Errorf("%s: the build that went on has other weights", c.name)
+		}
+		if got := strings.Contains(string(doc.Encoder.Metrics), `"resumed_step"`); got != c.resumes {
+			t.Errorf("%s: resumed %t, want %t: %s", c.name, got, c.resumes, doc.Encoder.Metrics)
+		}
+	}
+}
