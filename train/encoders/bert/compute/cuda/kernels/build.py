@@ -3,12 +3,14 @@
 
 SDK is a folder with the unpacked wheels nvidia-cuda-nvrtc-cu11 and, for --limits,
 nvidia-cuda-nvcc-cu11. OUT gets sm_<nn>.cubin for each architecture and compute_70.ptx, each
-compressed, with the same bytes every time. --limits prints what ptxas says of the registers, the
+compressed, and sources.sha256, which says what they were made of: NVRTC 11.8 gives equivalent images
+for these sources, but not the same bytes every time. --limits prints what ptxas says of the registers, the
 shared memory and the spills of each kernel, and fails if there are spills.
 """
 
 import ctypes
 import gzip
+import hashlib
 import pathlib
 import re
 import subprocess
@@ -61,6 +63,17 @@ class Compiler:
         return data
 
 
+def digest():
+    """Returns the SHA-256 of what images depend on: the sources, options and architectures."""
+    h = hashlib.sha256()
+    for path in sorted(p for p in HERE.iterdir() if p.suffix in (".cu", ".cuh")):
+        h.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for line in pathlib.Path(__file__).read_text().splitlines():
+        if line.startswith(("ARCHITECTURES = ", "PTX = ", "OPTIONS = ")):
+            h.update(line.encode() + b"\0")
+    return h.hexdigest()
+
+
 def limits(compiler, sdk):
     """Prints a Markdown table of what each kernel needs; returns how many bytes are spilt."""
     ptxas = pathlib.Path(sdk) / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
@@ -110,6 +123,7 @@ def main():
     for architecture in ARCHITECTURES:
         (out / f"{architecture}.cubin.gz").write_bytes(gzip.compress(compiler.compile(architecture), 9, mtime=0))
     (out / f"{PTX}.ptx.gz").write_bytes(gzip.compress(compiler.compile(PTX), 9, mtime=0))
+    (out / "sources.sha256").write_text(digest() + "\n")
 
 
 if __name__ == "__main__":
