@@ -33,7 +33,6 @@ MISTAKES = [
     ("elements.cu", "    __syncthreads();\n    const u64 i", "    const u64 i"),
     # Bounds.
     ("product.cu", "if (r >= m) {", "if (r > m) {"),
-    ("product.cu", "(A == INNER ? k : m) % 4 == 0", "(A == INNER ? k : m) % 2 == 0"),
     ("product.cu", "v.z = at + 2 < end ? row[at + 2] : 0.0f;", "v.z = row[at + 2];"),
     ("attention.cu", "r < rows && j < width ? x", "j < width ? x"),
     ("attention.cu", "key + i < n ? score[i] * scale", "key + i <= n ? score[i] * scale"),
