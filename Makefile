@@ -17,7 +17,8 @@ FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
-	bench-loader bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-faults sim mutate
+	bench-loader bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-cuda \
+	test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +91,9 @@ test-real: ## run the tests against Apache Kafka and an S3 server of their own
 
 spec: ## check the models of the protocol exhaustively (Spin, gcc)
 	.ci/spec
+
+test-cuda: ## test the CUDA backend on an emulated device (g++, Python); MISTAKES=1 plants mistakes in its kernels
+	.ci/cuda $(if $(MISTAKES),mistakes)
 
 test-faults: ## run the fault suite RUNS=200 times from SEED; REAL=1 uses the servers of test-real
 ifdef REAL

@@ -209,11 +209,13 @@ func (w *world) retain() {
 func (w *world) heal() {
 	w.healed.Store(true)
 	w.trace.note("group", "everything heals")
+	w.group.Lock() // a process may start at this moment
 	for _, m := range w.machines {
 		if m.process != nil {
 			m.process.freeze(time.Now())
 		}
 	}
+	w.group.Unlock()
 	w.late.Wait()
 	w.group.Lock()
 	defer w.group.Unlock()

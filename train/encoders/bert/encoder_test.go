@@ -23,7 +23,7 @@ import (
 
 func open(t testing.TB, dir fs.FS, o Options) *Encoder {
 	t.Helper()
-	e, err := Open(dir, cpu.New(), o)
+	e, err := Open(dir, backend(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}

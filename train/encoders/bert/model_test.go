@@ -73,7 +73,7 @@ func golden(t testing.TB, name string) *safetensors.Archive {
 
 func load(t testing.TB, dir fs.FS) *Model {
 	t.Helper()
-	m, err := Load(dir, cpu.New())
+	m, err := Load(dir, backend(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,16 @@ type Dropout struct {
 
 // Of returns what is dropped of a text with the given seed.
 func (d Dropout) Of(seed uint64) Dropped {
-	least := min(uint64(math.Round(d.Rate*(1<<drawBits))), 1<<drawBits-1)
-	return Dropped{source: numeric.NewRand(seed, d.Site), least: least,
-		scale: float32((1 << drawBits) / float64((1<<drawBits)-least))}
+	least, scale := d.Draw()
+	return Dropped{source: numeric.NewRand(seed, d.Site), least: least, scale: scale}
+}
+
+// Draw returns the rate as Of uses it, for backends that draw on their own: number i of a text takes
+// bits 16·(i mod 4) and up of value i/4 of numeric.NewRand(seed, d.Site). If these 16 bits are below
+// least, it is dropped, otherwise multiplied by scale.
+func (d Dropout) Draw() (least uint64, scale float32) {
+	least = min(uint64(math.Round(d.Rate*(1<<drawBits))), 1<<drawBits-1)
+	return least, float32((1 << drawBits) / float64((1<<drawBits)-least))
 }
 
 // Four numbers share 64 random bits.

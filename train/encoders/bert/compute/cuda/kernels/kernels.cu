@@ -1,0 +1,5 @@
+// All kernels, as one program.
+#include "attention.cu"
+#include "elements.cu"
+#include "product.cu"
+#include "rows.cu"
