@@ -37,7 +37,10 @@ type Backend struct {
 	batches *batches
 }
 
-var _ compute.Backend = (*Backend)(nil)
+var (
+	_ compute.Backend = (*Backend)(nil)
+	_ compute.Batcher = (*Backend)(nil)
+)
 
 // Open opens a device. The caller must call Close.
 func Open(o Options) (*Backend, error) {
@@ -57,6 +60,14 @@ func (be *Backend) Name() string { return be.device.name }
 
 // Emulated reports whether the device is the driver for tests (package emulation).
 func (be *Backend) Emulated() bool { return strings.HasPrefix(be.device.name, "emulated ") }
+
+// maxBatchTokens is enough to keep a device busy.
+const maxBatchTokens = 1 << 14
+
+// BatchTokens implements compute.Batcher: four batches fit into the limit of the memory.
+func (be *Backend) BatchTokens(bytes int64) int {
+	return int(min(maxBatchTokens, be.device.pool.limit/4/max(1, bytes)))
+}
 
 // Spread implements compute.Backend. The device spreads every operation by itself.
 func (be *Backend) Spread(int) compute.Backend { return be }

@@ -1,0 +1,98 @@
+//go:build cuda
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asProgram in the environment makes the test's executable the program.
+const asProgram = "GIANTSTREAM_CUDA_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
+
+// A whole run trains and encodes on the device. Killed in the training and started again, it ends
+// with the same bits.
+func TestRunOnTheDevice(t *testing.T) {
+	dir := t.TempDir()
+	var nodes, edges strings.Builder
+	words := []string{"router packet socket", "matrix vector tensor", "flour butter oven", "goal match league"}
+	for i := range 60 {
+		fmt.Fprintf(&nodes, "{\"id\": \"n%d\", \"text\": \"%s %d\"}\n", i, words[i%4], i)
+		fmt.Fprintf(&edges, "{\"src\": \"n%d\", \"dst\": \"n%d\"}\n{\"src\": \"n%d\", \"dst\": \"n%d\"}\n", i, (i+4)%60, i, (i+8)%60)
+	}
+	model, err := filepath.Abs("../../train/encoders/bert/testdata/tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, content string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config := write("config.yaml", fmt.Sprintf("train: {encoder: bert, epochs: 4, device: cuda, checkpoint_every: 100ms, "+
+		"bert: {model: %q, max_tokens: 8, ngrams: 0}}\n", model))
+	args := []string{"run", "-c", config, "--nodes", write("nodes.jsonl", nodes.String()),
+		"--edges", write("edges.jsonl", edges.String()), "--until-idle", "--store"}
+	finish := func(store string) []byte {
+		t.Helper()
+		out, err := program(t, append(args, store)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		weights, err := os.ReadFile(filepath.Join(store, "generations/000001/encoder/bert/model.safetensors"))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return weights
+	}
+	want := finish(filepath.Join(dir, "whole"))
+
+	store := filepath.Join(dir, "killed")
+	cmd := program(t, append(args, store)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	for killed := false; !killed; {
+		select {
+		case <-ended:
+			t.Fatal("the training ended before it was killed")
+		case <-time.After(10 * time.Millisecond):
+		}
+		if all, _ := filepath.Glob(filepath.Join(store, "generations/000001/encoder/checkpoints/*")); len(all) > 0 {
+			killed = cmd.Process.Kill() == nil
+		}
+	}
+	<-ended
+	if !bytes.Equal(finish(store), want) {
+		t.Error("the weights of a training that was killed and resumed differ from those of one that was not")
+	}
+}
