@@ -8,7 +8,7 @@ GOLANGCI_LINT := $(shell go env GOPATH)/bin/golangci-lint
 # tests of all others with the race detector would take longer than to run these. The end-to-end suite is not among
 # them: it drives a program that is built without the race detector, and cmd/internal/service runs whole services inside
 # the test's own process.
-RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-dir=bench \
+RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-dir=bench --exclude-dir="*cuda" \
 	'^[[:space:]]*go [[:alpha:]]|"sync|internal/parallel"|/errgroup"|"testing/synctest"|t\.Parallel' \
 	cmd ingest stream sink train internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
