@@ -82,6 +82,29 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
+// eventuallyHeld waits until so many offsets of the topic of nodes cannot be read yet. A producer is
+// told that its transaction has ended before the coordinator has written the markers to all
+// partitions (KIP-98), so what it sent can be held back a moment longer.
+func eventuallyHeld(t *testing.T, e *kafkatest.Env, want int64) {
+	t.Helper()
+	topic := e.Topics.Nodes
+	eventually(t, fmt.Sprintf("%d offsets are held back", want), func() bool {
+		readable, err := e.Client.EndOffsets(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := e.Client.LogEndOffsets(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held int64
+		for partition, end := range written[topic] {
+			held += end - readable[topic][partition]
+		}
+		return held == want
+	})
+}
+
 // Three producers commit and abort at random. What they have committed is read, and nothing else,
 // once all transactions have ended. One that dies in a transaction holds back what follows until its
 // successor, or the broker, aborts it.
@@ -108,6 +131,7 @@ func TestTransactionsOfOtherProducers(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
+	eventuallyHeld(t, e, 0)
 	if got := values(t, e); !slices.Equal(got, want) {
 		t.Fatalf("read %d records, want %d:\n%q\n%q", len(got), len(want), got, want)
 	}
@@ -116,19 +140,9 @@ func TestTransactionsOfOtherProducers(t *testing.T) {
 	dead.send(t, e.Topics.Nodes, 0, "never ended")
 	alive.send(t, e.Topics.Nodes, 0, "held back")
 	alive.end(t, true)
+	eventuallyHeld(t, e, 3) // two records and a marker
 	if got := values(t, e); !slices.Equal(got, want) {
 		t.Errorf("beside an open transaction: %q", got)
-	}
-	ends, err := e.Client.EndOffsets(t.Context(), e.Topics.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logEnds, err := e.Client.LogEndOffsets(t.Context(), e.Topics.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if held := logEnds[e.Topics.Nodes][0] - ends[e.Topics.Nodes][0]; held != 3 { // two records, a marker
-		t.Errorf("%d offsets are held back, want 3", held)
 	}
 	dead.Close() // and its transaction stays open
 	successor := newTransactional(t, e, dead.id, time.Minute)
