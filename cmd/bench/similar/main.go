@@ -18,7 +18,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,7 +175,7 @@ func write(dir string, all []float32, dim, queries int) error {
 type result struct {
 	Name    string  `json:"name"`
 	Build   float64 `json:"build_s"`
-	Memory  float64 `json:"memory_mib"` // resident, above what the process had before the first vector
+	Memory  float64 `json:"memory_mib"` // resident at rest, above what it was before the first vector
 	Recall  float64 `json:"recall_at_10"`
 	Rate    float64 `json:"queries_per_s"` // one thread
 	P99     float64 `json:"p99_ms"`
@@ -234,7 +234,7 @@ func measure(dir string, dim int) error {
 	}
 	x.Calibrate()
 	r := result{Name: "giantstream", Build: time.Since(began).Seconds()}
-	runtime.GC()
+	debug.FreeOSMemory()
 	r.Memory = resident() - before
 	queries := len(asked) / dim
 	took := make([]float64, queries)

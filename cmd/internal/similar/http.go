@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -39,7 +38,8 @@ type handler struct {
 // each answer; nil for nobody.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
-	h := &handler{catalog: c, turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting), observe: observe}
+	h := &handler{catalog: c, observe: observe,
+		turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -207,11 +207,9 @@ func (h *handler) embed(r *http.Request) (any, error) {
 	}{number, dim, vectors}, nil
 }
 
-// read reads a JSON object from the body, and refuses fields that it does not know.
+// read reads a JSON object from the body, whatever its media type is said to be (curl -d says that of a form), and
+// refuses fields that it does not know.
 func read(r *http.Request, to any) error {
-	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); media != "" && media != "application/json" {
-		return badRequest{fmt.Errorf("the body is %s; send application/json", media)}
-	}
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
