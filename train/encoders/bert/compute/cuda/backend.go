@@ -20,6 +20,8 @@ type Options struct {
 	Device int
 	// Memory is how many bytes buffers may take of it; 0 for nine tenths of what is free.
 	Memory int64
+	// Math is how it multiplies; "" is compute.Float32. The others need tensor cores.
+	Math compute.Math
 }
 
 var (
@@ -38,8 +40,9 @@ type Backend struct {
 }
 
 var (
-	_ compute.Backend = (*Backend)(nil)
-	_ compute.Batcher = (*Backend)(nil)
+	_ compute.Backend    = (*Backend)(nil)
+	_ compute.Batcher    = (*Backend)(nil)
+	_ compute.Multiplier = (*Backend)(nil)
 )
 
 // Open opens a device. The caller must call Close.
@@ -60,6 +63,9 @@ func (be *Backend) Name() string { return be.device.name }
 
 // Emulated reports whether the device is the driver for tests (package emulation).
 func (be *Backend) Emulated() bool { return strings.HasPrefix(be.device.name, "emulated ") }
+
+// Math implements compute.Multiplier.
+func (be *Backend) Math() compute.Math { return be.device.math }
 
 // maxBatchTokens is enough to keep a device busy.
 const maxBatchTokens = 1 << 14
