@@ -43,6 +43,7 @@ var (
 	_ compute.Backend    = (*Backend)(nil)
 	_ compute.Batcher    = (*Backend)(nil)
 	_ compute.Multiplier = (*Backend)(nil)
+	_ compute.Freer      = (*Backend)(nil)
 )
 
 // Open opens a device. The caller must call Close.
@@ -97,6 +98,9 @@ func (be *Backend) New(n int) compute.Buffer {
 	be.device.do(func(d *device) error { return d.allocate(b) })
 	return b
 }
+
+// Free implements compute.Freer. A buffer that was freed is freed no more, and must not be used.
+func (be *Backend) Free(b compute.Buffer) { be.device.free(b.(*buffer)) }
 
 // Upload implements compute.Backend.
 func (be *Backend) Upload(data []float32) compute.Buffer {

@@ -302,6 +302,72 @@ func TestGarbageIsFreed(t *testing.T) {
 	}
 }
 
+// TestFree: what is freed makes room at once, for buffers of the same size without asking the driver, though the
+// buffers themselves are not garbage.
+func TestFree(t *testing.T) {
+	be := opened(t, Options{Memory: 1 << 20})
+	used := func() (bytes int64) {
+		t.Helper()
+		if err := be.device.wait(func(d *device) error { bytes = d.pool.used; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	var held []compute.Buffer
+	for _, n := range []int{1 << 17, 1<<17 + 1} { // each takes more than half of the limit, with its neighbour's size
+		var first int64
+		for i := range 20 {
+			x, y := be.Upload(random(n, 1)), be.New(n/2)
+			held = append(held, x, y)
+			be.Activate(y, x, n/2, compute.Identity)
+			compute.Free(be, x, y)
+			compute.Free(be, x) // changes nothing
+			if i == 0 {
+				first = used()
+			}
+		}
+		if last := used(); last != first || last > 1<<20 {
+			t.Errorf("%d numbers: %d bytes are taken of the device after the first buffers, %d after the last", n, first, last)
+		}
+	}
+	x := be.Upload(random(100, 2))
+	compute.Free(be, x)
+	y := be.Upload(random(100, 3)) // in the memory of x
+	if got := all(t, be, y); !slices.Equal(got, random(100, 3)) {
+		t.Error("memory that was freed is not written anew")
+	}
+	be.Close()
+	compute.Free(be, y)
+	runtime.KeepAlive(held)
+}
+
+// TestFreeKeepsTheOrder: goroutines free buffers right after the operations that use them.
+func TestFreeKeepsTheOrder(t *testing.T) {
+	be := opened(t, Options{Memory: 1 << 20})
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			src := random(1000, uint64(i))
+			for range 50 {
+				x, y := be.Upload(src), be.New(1000)
+				be.Activate(y, x, 1000, compute.Identity)
+				compute.Free(be, x)
+				got := make([]float32, 1000)
+				if err := be.Read(got, y); err != nil {
+					t.Error(err)
+					return
+				}
+				compute.Free(be, y)
+				if !slices.Equal(got, src) {
+					t.Errorf("goroutine %d: another buffer's numbers", i)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestDeviceWithoutMemory(t *testing.T) {
 	emulated(t)
 	emulation.SetMemory(1 << 20)
