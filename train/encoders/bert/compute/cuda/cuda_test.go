@@ -327,7 +327,7 @@ func TestFree(t *testing.T) {
 			}
 		}
 		if last := used(); last != first || last > 1<<20 {
-			t.Errorf("%d numbers: %d bytes are taken of the device after the first buffers, %d after the last", n, first, last)
+			t.Errorf("%d numbers: %d bytes are taken after the first buffers, %d after the last", n, first, last)
 		}
 	}
 	x := be.Upload(random(100, 2))

@@ -53,7 +53,8 @@ func open(o Options) (*device, error) {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	d := &device{
-		number: o.Device, math: cmp.Or(o.Math, compute.Float32), work: make(chan func(*device), queued), done: make(chan struct{}),
+		number: o.Device, math: cmp.Or(o.Math, compute.Float32),
+		work: make(chan func(*device), queued), done: make(chan struct{}),
 		functions: map[string]cu.Function{},
 	}
 	opened := make(chan error)

@@ -15,8 +15,8 @@
 // # Same text, same bits
 //
 // Each number of a product is one chain of fused multiply-adds in the order of the inner index, or in the other
-// modes of compute.Math one chain of matrix instructions, and tiles of attention begin at a text's first token. So a row's bits do not depend on the rows around
-// it. No kernel adds floats in an order that chance decides.
+// modes of compute.Math one chain of matrix instructions, and tiles of attention begin at a text's first token.
+// So a row's bits do not depend on the rows around it. No kernel adds floats in an order that chance decides.
 //
 // # Memory
 //

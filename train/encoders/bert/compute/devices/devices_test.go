@@ -63,7 +63,8 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	var none devices.Drivers
-	if _, err := none.Open("cuda:1", devices.Options{}); !errors.Is(err, devices.ErrNoDriver) || !strings.Contains(err.Error(), "cuda:1") {
+	_, err := none.Open("cuda:1", devices.Options{})
+	if !errors.Is(err, devices.ErrNoDriver) || !strings.Contains(err.Error(), "cuda:1") {
 		t.Errorf("without drivers: %v, want %v, which names the device", err, devices.ErrNoDriver)
 	}
 }
