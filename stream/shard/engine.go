@@ -11,8 +11,13 @@ import (
 
 const (
 	// stateMemTableBytes is how much of a shard's state gathers in memory before it is written. The
-	// engine takes memtables out of the cache, so a cache no larger than they are caches nothing.
-	stateMemTableBytes = 8 << 20
+	// engine takes memtables out of the cache, so a cache no larger than they are caches nothing. A
+	// batch of more than half a memtable is flushed by itself: windows under load should be smaller.
+	stateMemTableBytes = 16 << 20
+	// stateTableBytes is the size at which a flush begins a new table, and with it a new file of
+	// values; merged tables may be twice as large. The values that a table refers to count, so with
+	// small tables most files would hold a few hundred keys.
+	stateTableBytes = 16 << 20
 	// Values from this size on, which are texts, lie in separate files: compactions of their keys
 	// do not rewrite them.
 	separateBytes = 128
@@ -68,6 +73,7 @@ func openEngine(dir string, fs *engineFS, guard *engineGuard, cache *Cache, log 
 		return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: separateBytes, MaxBlobReferenceDepth: 10,
 			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3}
 	}
+	opts.TargetFileSizes[0] = stateTableBytes
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
