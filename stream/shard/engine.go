@@ -22,7 +22,7 @@ const (
 	// do not rewrite them.
 	separateBytes = 128
 	// How many layers of new files there may be before they are merged. Each layer slows down every
-	// look-up, but pending and nodeFilter leave few look-ups to the engine, and merging costs more.
+	// look-up, but pending and keyFilter leave few look-ups to the engine, and merging costs more.
 	stateLooseLayers = 8
 	// Bounds the engine's own list of files, which every checkpoint copies.
 	stateManifestBytes = 1 << 20
@@ -42,6 +42,10 @@ const cacheBytes = 192 << 20
 func NewCache() *Cache {
 	return &Cache{blocks: pebble.NewCache(cacheBytes), window: windowMemory{limit: windowMemoryBytes}}
 }
+
+// LimitWindows sets how many bytes the open windows of all shards may take, before the first shard is
+// opened; the default is 48 MiB.
+func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }
 
 // Release gives the memory back.
 func (c *Cache) Release() { c.blocks.Unref() }

@@ -35,7 +35,11 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 			return s.incomplete()
 		}
 		drain := batch.CaughtUp && s.opts.Drain != nil && s.opts.Drain()
-		if drain || s.window.full(s.opts.Window, s.opts.Clock()) || s.state.pending.overHalf() {
+		if s.opts.Load {
+			drain = drain && idle // the other shards send mirror records until they are idle, too
+		}
+		full := s.window.full(s.opts.Window, s.opts.Clock()) || s.state.pending.overHalf()
+		if drain || full && !s.loading() {
 			if _, err := s.Commit(ctx); err != nil {
 				return err
 			}
@@ -43,6 +47,9 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 		s.checkpointIfDue(drain)
 	}
 }
+
+// loading reports whether the shard gathers the first load of a graph in one window.
+func (s *Shard) loading() bool { return s.opts.Load && s.head == nil }
 
 const (
 	// drainWait is how long a draining shard waits for more.
@@ -62,7 +69,7 @@ func (s *Shard) wait() time.Duration {
 	default:
 		wait = min(wait, idleWait)
 	}
-	if s.window.since.IsZero() || s.below(s.resume) {
+	if s.window.since.IsZero() || s.below(s.resume) || s.loading() {
 		return wait
 	}
 	left := s.opts.Window.Time - s.opts.Clock().Sub(s.window.since)

@@ -85,6 +85,10 @@ type Options struct {
 	// Drain, if set, is called after every batch. If it returns true, a window is committed as soon
 	// as the feed has caught up, without waiting for more.
 	Drain func() bool
+	// Load: this is the first load of a graph, for which nobody waits. Until the shard has its first
+	// manifest, a window ends only when Drain says so. It is written to the local state as memory
+	// runs short, and its rows are then written once. Needs Drain.
+	Load bool
 	// OnCommit, if set, is called with every manifest that this shard has committed, in order, on
 	// the goroutine that committed it.
 	OnCommit func(*commitlog.Manifest)
@@ -125,6 +129,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Topics.Nodes == "" || (o.Mirror != nil) != (o.Topics.Mirror != "") {
 		return o, fmt.Errorf("shard %d needs the name of the nodes topic, "+
 			"and a mirror with its topic's name or neither", o.Shard)
+	}
+	if o.Load && o.Drain == nil {
+		return o, fmt.Errorf("shard %d is to load a graph, and nothing says when the load ends", o.Shard)
 	}
 	if o.Window.Changes < 1 || o.Window.Bytes < 1 || o.Window.Time <= 0 {
 		return o, fmt.Errorf("shard %d needs bounds for its windows, has %+v", o.Shard, o.Window)
