@@ -36,10 +36,12 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 		}
 		drain := batch.CaughtUp && s.opts.Drain != nil && s.opts.Drain()
 		if s.opts.Load {
+			if drain && s.loaded.IsZero() {
+				s.loaded = s.opts.Clock()
+			}
 			drain = drain && idle // the other shards send mirror records until they are idle, too
 		}
-		full := s.window.full(s.opts.Window, s.opts.Clock()) || s.state.pending.overHalf()
-		if drain || full && !s.loading() {
+		if drain || s.full() {
 			if _, err := s.Commit(ctx); err != nil {
 				return err
 			}
@@ -50,6 +52,16 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 
 // loading reports whether the shard gathers the first load of a graph in one window.
 func (s *Shard) loading() bool { return s.opts.Load && s.head == nil }
+
+// full reports whether the window must end. That of a load may last as long as any other from the
+// moment when the shard has caught up.
+func (s *Shard) full() bool {
+	now := s.opts.Clock()
+	if s.loading() {
+		return !s.loaded.IsZero() && now.Sub(s.loaded) >= s.opts.Window.Time
+	}
+	return s.window.full(s.opts.Window, now) || s.state.pending.overHalf()
+}
 
 const (
 	// drainWait is how long a draining shard waits for more.

@@ -69,11 +69,14 @@ func TestRunClosesWindows(t *testing.T) {
 			{takes: 9 * time.Second}}, nil},
 		{"caught up is no reason", false, false, 0, []scripted{{nodes: 1, caughtUp: true}}, nil},
 		{"draining", true, false, 0, []scripted{{nodes: 1}, {nodes: 2, caughtUp: true}, {caughtUp: true}}, []int64{2}},
-		{"memory", false, false, 4 * pendingNodeBytes, []scripted{{nodes: 1}, {nodes: 1}, {nodes: 2}, {nodes: 1}}, []int64{2}},
+		{"memory", false, false, 4 * pendingNodeBytes, []scripted{{nodes: 1}, {nodes: 1}, {nodes: 2}, {nodes: 1}},
+			[]int64{2}},
 		{"load", false, true, pendingNodeBytes, []scripted{{nodes: 4, bytes: 1000}, {takes: time.Hour},
 			{nodes: 4, caughtUp: true}, {caughtUp: true}}, nil},
 		{"end of a load", true, true, pendingNodeBytes, []scripted{{nodes: 4}, {nodes: 5, caughtUp: true},
 			{caughtUp: true}}, []int64{5}},
+		{"end of a load under traffic", true, true, 0, []scripted{{nodes: 1, caughtUp: true},
+			{nodes: 2, caughtUp: true, takes: 9 * time.Second}, {nodes: 3, caughtUp: true, takes: time.Second}}, []int64{3}},
 		{"after a load", true, true, 0, []scripted{{nodes: 1}, {caughtUp: true}, {nodes: 3}}, []int64{1, 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
