@@ -17,8 +17,8 @@ FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
-	bench-loader bench-stream bench-freshness bench-roofline bench-load bench-million kafka-up kafka-down s3-up s3-down \
-	spec test-real test-cuda test-faults sim mutate
+	bench-similar bench-loader bench-stream bench-freshness bench-roofline bench-load bench-million kafka-up kafka-down \
+	s3-up s3-down spec test-real test-cuda test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ bench-bert: ## BERT encoding and training beside PyTorch (Python)
 
 bench-encode: ## BERT encoding beside ONNX Runtime and OpenVINO (Python)
 	cmd/bench/encode/run
+
+bench-similar: ## the index of similar items beside FAISS and USearch (Python)
+	cmd/bench/similar/run
 
 bench-loader: ## PyTorch's training sets beside pyarrow.dataset and MosaicML streaming (Python)
 	cmd/bench/loader/run
