@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"giantstream/cmd/internal/s3server"
 	"giantstream/ingest/broker"
 	"giantstream/internal/freeport"
+	"giantstream/sink/s3store/s3server"
 )
 
 // serversBucket is the bucket of the S3 server that servers starts.
