@@ -49,7 +49,8 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: stream throughput|freshness|million|roofline|load [flags]; see cmd/bench/stream/run")
+		fmt.Fprintln(os.Stderr,
+			"usage: stream throughput|freshness|million|roofline|load [flags]   (see cmd/bench/stream/run)")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -130,7 +130,8 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 	clear(live)
 	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: "+
 		"%.0f s wall, %.0f s CPU of the workers that lived; load %.1f\n",
-		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(), loadAverage())
+		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(),
+		loadAverage())
 	return r.check(ctx, workers, shares, killed)
 }
 
