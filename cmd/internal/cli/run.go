@@ -106,7 +106,7 @@ result.`,
 			}
 			s, err := service.Start(ctx, service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
 				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
-				Resent: len(nodes)+len(edges) > 0})
+				Load: untilIdle && len(nodes)+len(edges) > 0, Resent: len(nodes)+len(edges) > 0})
 			if err != nil {
 				return err
 			}

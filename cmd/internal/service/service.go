@@ -47,6 +47,9 @@ type Options struct {
 	AcceptLoss []string
 	// AcceptSettings: settings that decide what the graph is may differ from those of the store.
 	AcceptSettings bool
+	// Load says that files are sent and then drained: the first load of a graph is committed as a
+	// whole.
+	Load bool
 	// Resent says that all records of the embedded broker's topics come again from files.
 	Resent bool
 }
@@ -91,6 +94,8 @@ type Service struct {
 	resent bool
 	began  size
 
+	// load: see Options.Load.
+	load bool
 	// draining > 0: shards commit as soon as they are caught up.
 	draining atomic.Int32
 	// finishing: this process is to come to an end by itself. What only a person can mend is an error
@@ -137,6 +142,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.lease, err = refreshLease(s.store, s.log); err != nil {
 		return nil, err
 	}
+	s.load = o.Load
 	if s.resent = o.Resent && s.cfg.Kafka.Embedded(); s.resent {
 		if s.began, err = s.size(ctx); err != nil {
 			return nil, err

@@ -32,6 +32,7 @@ type plan struct {
 	janitors            bool // any process merges and collects for any shard
 	retention, zombies  bool
 	leaseTTL, heartbeat time.Duration
+	load                bool // until the failures end, nothing is committed
 }
 
 // sent is a record and when it is sent.
@@ -75,6 +76,7 @@ func newPlan(d dice) plan {
 		s.eventTime = int64(s.at/time.Second) + r.Int64N(20)
 		p.records = append(p.records, s)
 	}
+	p.load = oneIn(r, 8)
 	return p
 }
 

@@ -108,7 +108,7 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 		Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic},
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
 		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
-		Drain: w.isHealed, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
+		Drain: w.isHealed, Load: w.plan.load, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
 	}
 	if w.plan.undirected {
 		opts.Topics.Mirror = mirrorTopic
