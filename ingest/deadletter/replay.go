@@ -44,6 +44,8 @@ type Replayed struct {
 	Sent int
 	// Truncated letters cannot be sent: their values are incomplete.
 	Truncated int
+	// Rows of CSV files cannot be sent: they are no records before they are corrected in the file.
+	Rows int
 	// Foreign records on the topic are not letters and are not sent.
 	Foreign int
 	// Elsewhere counts letters of topics that this pipeline does not read, which are not sent: whoever can
@@ -70,6 +72,10 @@ func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filte
 		}
 		if !slices.Contains(read, l.Topic) {
 			done.Elsewhere++
+			continue
+		}
+		if l.Code == decode.BadCSV {
+			done.Rows++
 			continue
 		}
 		if l.Truncated() {

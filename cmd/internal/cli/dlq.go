@@ -131,6 +131,10 @@ func (a *app) dlqReplay() *cobra.Command {
 				_, err = fmt.Fprintf(a.out,
 					"sent %d records again; %d were cut when they were written and cannot be sent\n",
 					done.Sent, done.Truncated)
+				if done.Rows > 0 && err == nil {
+					_, err = fmt.Fprintf(a.out, "skipped %s that are no CSV rows: correct them there, and run again\n",
+						plural(int64(done.Rows), "line of a file", "lines of files"))
+				}
 				if done.Foreign > 0 && err == nil {
 					_, err = fmt.Fprintf(a.out,
 						"skipped %d records on the dead-letter topic that are not dead letters "+

@@ -132,7 +132,7 @@ Start here:
 			root.AddCommand(c)
 		}
 	}
-	add("main", a.quickstart(), a.run(), a.backfill())
+	add("main", a.quickstart(), a.preview(), a.run(), a.backfill())
 	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
 	add("look", a.status(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(), a.config())
 	root.AddCommand(helpExitCodes())

@@ -11,6 +11,7 @@ import (
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/preview"
 	"giantstream/train"
 )
 
@@ -39,6 +40,26 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 				Mode: decode.Mode(in.Edges.Mode), Deleted: deletedField},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
+}
+
+// PreviewOf returns the options of a preview of records of the nodes, and as many of the edges, that
+// keeps rows of them. A field that the configuration names, where the default is another, is one that
+// some record must have.
+func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
+	mapping, limits := MappingOf(cfg)
+	o := preview.Options{Mapping: mapping, Limits: limits, Records: records, Rows: rows}
+	standard, _ := MappingOf(new(config.Default()))
+	for name, differ := range map[string]bool{
+		"nodes.class":      mapping.Nodes.Class != standard.Nodes.Class,
+		"nodes.event_time": mapping.Nodes.EventTime != standard.Nodes.EventTime,
+		"nodes.edges":      mapping.Nodes.Edges != standard.Nodes.Edges,
+		"edges.event_time": mapping.Edges.EventTime != standard.Edges.EventTime,
+	} {
+		if differ {
+			o.Expected = append(o.Expected, name)
+		}
+	}
+	return o
 }
 
 // deletedField in a record deletes the node or the edge, besides a null value.
