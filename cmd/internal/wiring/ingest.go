@@ -65,6 +65,29 @@ func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 // deletedField in a record deletes the node or the edge, besides a null value.
 const deletedField = "deleted"
 
+// Load reads a configuration file and reports all of its faults at once, those of the mapping among
+// them.
+func Load(path string) (config.Config, error) { return config.Load(path, mappingFaults) }
+
+// mappingFaults returns what is wrong with the paths of the mapping.
+func mappingFaults(cfg *config.Config) (faults []config.Fault) {
+	mapping, limits := MappingOf(cfg)
+	_, nodes := decode.Nodes(mapping.Nodes, limits, 1)
+	_, edges := decode.Edges(mapping.Edges, limits, 1)
+	for _, err := range []error{nodes, edges} {
+		all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what errors.Join returns
+		if !ok {
+			continue
+		}
+		for _, one := range all.Unwrap() {
+			if f, ok := errors.AsType[*decode.FieldError](one); ok {
+				faults = append(faults, config.Fault{Path: "ingest." + f.Field, Message: f.Err.Error()})
+			}
+		}
+	}
+	return faults
+}
+
 // Check reports faults that only the packages below can find: in the field paths of the mapping and
 // in the names of the topics.
 func Check(cfg *config.Config) error {
