@@ -213,7 +213,8 @@ func (v *validator) ingest(in *Ingest) {
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
-	v.check(in.MinFilled >= 0 && in.MinFilled <= 1, "ingest.min_filled", "must be between 0 and 1, got %v", in.MinFilled)
+	v.check(in.MinFilled >= 0 && in.MinFilled <= 1, "ingest.min_filled", "must be between 0 and 1, got %v",
+		in.MinFilled)
 	v.oneOf("ingest.isolation", in.Isolation, ReadCommitted, ReadUncommitted)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")

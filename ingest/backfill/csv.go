@@ -215,7 +215,8 @@ func appendCellList(b, cell []byte, separator string) []byte {
 // appendPythonList appends what is between the brackets of a Python list of strings and numbers, as
 // ['a', "b's", 3], as a JSON list; ok is false if it is none.
 func appendPythonList(b, list []byte) (out []byte, ok bool) {
-	out = append(b, '[')
+	out = b
+	out = append(out, '[')
 	for i := 0; ; {
 		for i < len(list) && list[i] == ' ' {
 			i++

@@ -101,8 +101,9 @@ const (
 	windows1252
 )
 
-// scriptOf reads a sample, which may end in the middle of a sequence unless it is whole. A well-formed sequence of several bytes hardly occurs in Windows-1252 by
-// chance, so one of them decides for UTF-8; only then are other bytes beyond ASCII mistakes.
+// scriptOf reads a sample, which may end in the middle of a sequence unless it is whole. A well-formed
+// sequence of several bytes hardly occurs in Windows-1252 by chance, so one of them decides for UTF-8;
+// only then are other bytes beyond ASCII mistakes.
 func scriptOf(sample []byte, whole bool) script {
 	found := ascii
 	for len(sample) > 0 {

@@ -35,7 +35,8 @@ type parquetReader struct {
 
 // newParquetReader opens a file. Of its columns, those with the given names are read; without says that
 // there may be none, and then no rows are.
-func newParquetReader(f sink.Object, limit int, mapped []string, without bool, read func(int64)) (p *parquetReader, err error) {
+func newParquetReader(f sink.Object, limit int, mapped []string, without bool, read func(int64)) (
+	p *parquetReader, err error) {
 	defer recovered(&err)
 	file, err := parquetio.OpenFile(counted{f, read}, f.Size())
 	if err != nil {

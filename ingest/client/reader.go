@@ -102,7 +102,8 @@ func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) 
 			if r.Client.outage.Failed(user, time.Now()) {
 				level = slog.LevelWarn // the others are like it
 			}
-			r.Log.Log(ctx, level, "reading failed, trying again until it succeeds", "brokers", r.Client.Brokers(), "offset", r.Offset, "wait", wait, "error", err)
+			r.Log.Log(ctx, level, "reading failed, trying again until it succeeds", "brokers", r.Client.Brokers(),
+				"offset", r.Offset, "wait", wait, "error", err)
 			_ = retry.Sleep(ctx, wait) // the loop looks at ctx
 		}
 	}

@@ -84,7 +84,8 @@ func (m *Match) warnings() []string {
 		return []string{fmt.Sprintf("ids of edges and of nodes differ, such as %q and %q: %s", m.Unknown[0], m.Nodes[0],
 			m.Hint)}
 	case m.Known == 0 && !m.Partial:
-		return []string{fmt.Sprintf("no id that edges name is the id of a node: edges have ids such as %q, nodes such as %q",
+		return []string{fmt.Sprintf(
+			"no id that edges name is the id of a node: edges have ids such as %q, nodes such as %q",
 			m.Unknown[0], m.Nodes[0])}
 	}
 	return nil

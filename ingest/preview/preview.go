@@ -247,11 +247,12 @@ func absent(path string, names []string, seen map[string]bool) (bool, string) {
 	is := func(name string) bool { return plainPath(name) == plainPath(path) }
 	var others []string
 	for _, name := range names {
-		if !is(name) {
+		switch {
+		case !is(name):
 			others = append(others, name)
-		} else if !seen[name] {
+		case !seen[name]:
 			return false, "" // there, always empty
-		} else if name != path {
+		case name != path:
 			return true, name // there, in another shape
 		}
 	}
@@ -336,14 +337,14 @@ func (p *Preview) Warnings() (out []string) {
 	for _, s := range []*Side{&p.Nodes, &p.Edges} {
 		for _, f := range s.Fields {
 			if f.Required && f.Filled.Filled == 0 && f.Records > 0 && !f.Absent {
-				out = append(out, fmt.Sprintf("%s: the field %q is empty in all %d records that were read", f.Field, f.Path,
-					f.Records))
+				out = append(out, fmt.Sprintf("%s: the field %q is empty in all %d records that were read",
+					f.Field, f.Path, f.Records))
 			}
 		}
 	}
 	if n := p.Nodes.Repeated; n > 0 {
-		out = append(out, fmt.Sprintf("%d of %d node records have the id of an earlier record: of records with the same "+
-			"id and time the last one counts", n, p.Nodes.Records))
+		out = append(out, fmt.Sprintf("%d of %d node records have the id of an earlier record: of records with "+
+			"the same id and time the last one counts", n, p.Nodes.Records))
 	}
 	if m := p.Match; m != nil {
 		out = append(out, m.warnings()...)

@@ -3,9 +3,9 @@ package suggest
 import "testing"
 
 func TestNearest(t *testing.T) {
-	fields := []string{"sku", "title", "description", "also_bought", "Body (HTML)", "id"}
+	fields := []string{"sku", "title", "tags_list", "also_bought", "Body (HTML)", "id"}
 	for word, want := range map[string]string{
-		"descripton": "description", "also_bougth": "also_bought", "SKU": "sku", "Title": "title", "titel": "title",
+		"tags_lits": "tags_list", "also_bougth": "also_bought", "SKU": "sku", "Title": "title", "titel": "title",
 		"body": "Body (HTML)", "x": "", "price": "", "sk": "sku", "": "",
 	} {
 		if got := Nearest(word, fields); got != want {

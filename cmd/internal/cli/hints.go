@@ -19,7 +19,8 @@ func unknownCommand(c *cobra.Command, name string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q for %q%s", name, c.CommandPath(), didYouMean(suggest.Nearest(name, names), ""))
+	return fmt.Errorf("unknown command %q for %q%s", name, c.CommandPath(),
+		didYouMean(suggest.Nearest(name, names), ""))
 }
 
 // unknownFlag adds the flag that may have been meant to an error about one that does not exist.

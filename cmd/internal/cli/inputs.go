@@ -122,8 +122,8 @@ func (f *inputFlags) check(ctx context.Context, cfg *config.Config, nodes, edges
 		return nil, err
 	}
 	if err := p.Err(fieldFlags); err != nil && !f.allowUnmatched {
-		return nil, usageError{fmt.Errorf("%w\n'giantstream preview' with the same flags shows the records as they would "+
-			"be mapped; --allow-unmatched goes on all the same", err)}
+		return nil, usageError{fmt.Errorf("%w\n'giantstream preview' with the same flags shows the records as they "+
+			"would be mapped; --allow-unmatched goes on all the same", err)}
 	}
 	return p, nil
 }

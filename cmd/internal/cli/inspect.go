@@ -260,7 +260,8 @@ func (v *nodeView) shorten() {
 			r.TargetCounts[i] = level[:min(len(level), maxListed)]
 		}
 		if text := []rune(r.Text); len(text) > maxText {
-			v.Cut = append(v.Cut, fmt.Sprintf("text: the first %d of %d characters (--full shows all)", maxText, len(text)))
+			v.Cut = append(v.Cut, fmt.Sprintf("text: the first %d of %d characters (--full shows all)", maxText,
+				len(text)))
 			r.Text = string(text[:maxText])
 		}
 	}

@@ -33,7 +33,7 @@ of nodes, how long the texts are and in which languages, and what would be a dea
 letter. A field of the mapping that no record has is an error (exit code 2).
 
 Nothing is written, sent or committed. Give the same flags as to 'run'.`,
-		Example: `  giantstream preview --nodes p.csv --edges p.csv --id sku --text title --src sku --dst 'also_bought[*]'
+		Example: `  giantstream preview --nodes p.csv --edges p.csv --id sku --text title --src sku --dst also
   giantstream preview -c pipeline.yaml
   giantstream preview -c pipeline.yaml --nodes 's3://bucket/nodes/*.parquet' --json`,
 		Args: cobra.NoArgs,
@@ -180,7 +180,8 @@ func printSide(p *printer, title string, s *preview.Side) {
 		if f.Records > 0 {
 			rate = percent(f.Filled.Filled, f.Records)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Field, console.Plain(f.Path), rate, console.Count(f.Filled.Filled), note)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Field, console.Plain(f.Path), rate,
+			console.Count(f.Filled.Filled), note)
 	}
 	p.keep(w.Flush())
 	if len(s.Rows) > 0 {

@@ -18,7 +18,7 @@ import (
 	"giantstream/ingest/preview"
 )
 
-func (a *app) run() *cobra.Command {
+func (a *app) run() *cobra.Command { //nolint:gocyclo // one step after the other
 	var (
 		flags     pipelineFlags
 		inputs    inputFlags
@@ -305,7 +305,8 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			}
 			fmt.Fprintf(a.out, "sent %s and %s; dead-lettered %s too large and %s; %s sent by an earlier run\n",
 				plural(stats.Nodes, "node record"), plural(stats.Edges, "edge record"), console.Count(stats.Oversize),
-				plural(stats.BadRows, "line that is no CSV row", "lines that are no CSV rows"), console.Count(stats.Resumed))
+				plural(stats.BadRows, "line that is no CSV row", "lines that are no CSV rows"),
+				console.Count(stats.Resumed))
 			for _, line := range inputLines(&stats) {
 				fmt.Fprintln(a.out, line)
 			}

@@ -255,7 +255,7 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 	return st, err
 }
 
-func (st *pipelineStatus) print(out io.Writer) error {
+func (st *pipelineStatus) print(out io.Writer) error { //nolint:gocyclo // one part of the page after the other
 	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions\n\n",
 		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

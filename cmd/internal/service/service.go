@@ -223,7 +223,8 @@ func (s *Service) connect(ctx context.Context) error {
 	}
 	s.feeds = feed.Config{Client: s.client, Pipeline: pipeline, Topics: s.topics, Mapping: mapping, Limits: limits,
 		Translators: translators, Shards: s.cfg.Shards, MaxFuture: s.cfg.Ingest.MaxFuture, Clock: time.Now,
-		Log: s.log, Letters: s.letters, NodeFields: s.fields.nodeFields, EdgeFields: s.fields.edgeFields, Metrics: &s.metrics.feed}
+		Log: s.log, Letters: s.letters, NodeFields: s.fields.nodeFields, EdgeFields: s.fields.edgeFields,
+		Metrics: &s.metrics.feed}
 	format, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
 		return err
