@@ -106,6 +106,9 @@ type Ingest struct {
 	Repartition bool `yaml:"repartition"`
 	// MaxFuture is how far ahead of the clock an event time may be; 0 is no bound.
 	MaxFuture time.Duration `yaml:"max_future"`
+	// MinFilled is the share of records, from 0 to 1, up to which a mapped id, text or far end that the
+	// others lack is reported by a running service.
+	MinFilled float64 `yaml:"min_filled"`
 	// Isolation is ReadCommitted or ReadUncommitted.
 	Isolation string `yaml:"isolation"`
 

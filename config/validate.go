@@ -178,14 +178,18 @@ func (v *validator) topics(c *Config) {
 	if c.Ingest.Repartition {
 		taken[c.KeyedNodes()], taken[c.KeyedEdges()] = "ingest.repartition", "ingest.repartition"
 	}
-	for _, t := range []struct{ field, name string }{
-		{"nodes", c.Kafka.Topics.Nodes},
-		{"edges", c.Kafka.Topics.Edges},
-		{"mirror", c.Mirror()},
-		{"embeddings", c.Kafka.Topics.Embeddings},
-		{"dead_letters", c.DeadLetters()},
+	for _, t := range []struct{ field, name, given string }{
+		{"nodes", c.Kafka.Topics.Nodes, c.Kafka.Topics.Nodes},
+		{"edges", c.Kafka.Topics.Edges, c.Kafka.Topics.Edges},
+		{"mirror", c.Mirror(), c.Kafka.Topics.Mirror},
+		{"embeddings", c.Kafka.Topics.Embeddings, c.Kafka.Topics.Embeddings},
+		{"dead_letters", c.DeadLetters(), c.Kafka.Topics.DeadLetters},
 	} {
 		path := "kafka.topics." + t.field
+		// A topic that is named after the pipeline is at fault with it, and not by itself.
+		if t.name != t.given && !pipelineName.MatchString(c.Pipeline) {
+			continue
+		}
 		v.check(topicName.MatchString(t.name) && t.name != "." && t.name != "..", path,
 			"must be a topic name: 1 to 249 of A-Z, a-z, 0-9 and . _ -")
 		other, twice := taken[t.name]
@@ -209,6 +213,8 @@ func (v *validator) ingest(in *Ingest) {
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
+	v.check(in.MinFilled >= 0 && in.MinFilled <= 1, "ingest.min_filled", "must be between 0 and 1, got %v",
+		in.MinFilled)
 	v.oneOf("ingest.isolation", in.Isolation, ReadCommitted, ReadUncommitted)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
