@@ -11,7 +11,8 @@ import (
 
 // FoldOptions say what Fold must leave.
 type FoldOptions struct {
-	// Keep is the oldest cut of the shard that a generation has, 0 for none: cuts from there on stay readable.
+	// Keep is the oldest cut of the shard that a generation has: cuts from there on stay readable. With 0, before the
+	// first generation, nothing is folded, as the first one may be at any cut.
 	Keep int64
 	// History is how long manifests stay at least, by the clocks of their writers.
 	History time.Duration
@@ -25,9 +26,9 @@ const defaultFoldBlocks = 1024
 // Fold moves the boundary of the shard's log as far as the options and the readers allow, and removes the manifests
 // behind it. It may run at any time, in any process; a call that was interrupted is completed by the next.
 //
-// The boundary stays where it is, or stops, before the head; before the manifest of either checkpoint that is kept, and
-// without a checkpoint; before a block that has no document; on a store without compare-and-swap; and while the head
-// is of a format whose readers do not know boundaries.
+// The boundary does not reach the head, nor the manifest of a checkpoint that is kept, nor a block that has no document.
+// It stays where it is without a checkpoint, without a generation, on a store without compare-and-swap, and while the
+// head is of a format whose readers do not know boundaries.
 func (c *Compactor) Fold(ctx context.Context, o FoldOptions) (removed Removed, err error) {
 	if o.Blocks <= 0 {
 		o.Blocks = defaultFoldBlocks
@@ -104,10 +105,7 @@ func (c *Compactor) foldLimit(ctx context.Context, b Boundary, o FoldOptions) (i
 	if err != nil {
 		return 0, err
 	}
-	last := seq - 1
-	if o.Keep > 0 {
-		last = min(last, o.Keep)
-	}
+	last := min(seq-1, o.Keep)
 	kept, _, err := KeptCheckpoints(ctx, c.opts.Store, c.opts.Shard)
 	if errors.Is(err, ErrBadCheckpoint) || err == nil && len(kept) == 0 {
 		return 0, nil // a state that is older than the boundary could not be compared with the log

@@ -198,11 +198,17 @@ func (r *segmentReader) folded(from, to int64) (next int64, err error) {
 		if w.Seq < from || w.Seq > to {
 			continue
 		}
-		if err := r.give(w.segment()); err != nil {
+		s := w.segment()
+		s.From = r.after + 1 // windows before it have no rows
+		if err := r.give(s); err != nil {
 			return 0, err
 		}
 	}
-	r.after = max(r.after, min(last, to))
+	if end := min(last, to); r.after < end {
+		if err := r.give(&Segment{From: r.after + 1, To: end}); err != nil {
+			return 0, err
+		}
+	}
 	return last + 1, nil
 }
 

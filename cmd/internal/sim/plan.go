@@ -26,7 +26,7 @@ type plan struct {
 	checkpointEvery     time.Duration
 	generations         int
 	refreshEvery        time.Duration
-	grace               time.Duration // of merged rows
+	grace, history      time.Duration // of merged rows, of manifests
 	compactEvery        time.Duration
 	orphansEvery        time.Duration
 	janitors            bool // any process merges and collects for any shard
@@ -67,7 +67,15 @@ func newPlan(d dice) plan {
 		p.slow = min(p.slow, 15*time.Millisecond)
 		p.janitors = true
 		records = 110 + r.IntN(60)
+		if oneIn(r, 2) { // and folded, once there are a generation and a checkpoint behind it
+			records += 60
+			p.active = max(p.active, 60*time.Second)
+			p.generations, p.refreshEvery = 1, p.active/2+between(r, 0, p.active/4)
+			p.checkpointEvery = pick(r, time.Second, 4*time.Second)
+			p.compactEvery = min(p.compactEvery, 4*time.Second)
+		}
 	}
+	p.history = between(r, 0, 10*time.Second)
 	nodes := 4 + r.IntN(16)
 	for range records {
 		s := sent{at: between(r, 0, p.active)}
