@@ -147,7 +147,7 @@ func (s *Shard) confirm(ctx context.Context, m *commitlog.Manifest) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, commitlog.ErrRemoved):
-			return fmt.Errorf("%w: %w", ErrFenced, err)
+			return fmt.Errorf("%w: its number was free, but %w", ErrFenced, err)
 		case attempt == commitAttempts || ctx.Err() != nil || errors.Is(err, commitlog.ErrDamaged):
 			return fmt.Errorf("the manifest is written, and may be behind the boundary: %w", err)
 		}

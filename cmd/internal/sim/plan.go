@@ -31,6 +31,7 @@ type plan struct {
 	orphansEvery        time.Duration
 	janitors            bool // any process merges and collects for any shard
 	retention, zombies  bool
+	longFreeze          bool // the first disturbance is a freeze of shard 0's owner, until the log is folded
 	leaseTTL, heartbeat time.Duration
 }
 
@@ -68,10 +69,11 @@ func newPlan(d dice) plan {
 		p.janitors = true
 		records = 110 + r.IntN(60)
 		if oneIn(r, 2) { // and folded, once there are a generation and a checkpoint behind it
-			records += 60
-			p.active = max(p.active, 60*time.Second)
-			p.generations, p.refreshEvery = 1, p.active/2+between(r, 0, p.active/4)
+			records = 240 + r.IntN(60)
+			p.active, p.window, p.batch, p.zombies = 60*time.Second, 200*time.Millisecond, 1, true
+			p.generations, p.refreshEvery = 1, between(r, 30*time.Second, 45*time.Second)
 			p.checkpointEvery = pick(r, time.Second, 4*time.Second)
+			p.longFreeze, p.disturbances = true, 1+p.disturbances/2
 			p.compactEvery = min(p.compactEvery, 4*time.Second)
 		}
 	}
