@@ -73,7 +73,8 @@ func newPlan(d dice) plan {
 			p.active, p.window, p.batch, p.zombies = 60*time.Second, 200*time.Millisecond, 1, true
 			p.generations, p.refreshEvery = 1, between(r, 30*time.Second, 45*time.Second)
 			p.checkpointEvery = pick(r, time.Second, 4*time.Second)
-			p.longFreeze, p.disturbances = true, 1+p.disturbances/2
+			p.refuse, p.drop, p.lose = 0, pick(r, 0, 0.01), pick(r, 0, 0.003) // folding takes many calls
+			p.longFreeze, p.disturbances = true, 1+p.disturbances/3
 			p.compactEvery = min(p.compactEvery, 4*time.Second)
 		}
 	}
