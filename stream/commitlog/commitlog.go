@@ -141,8 +141,8 @@ func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (in
 // the same in a log of any length; a listing does not.
 func gallop(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
 	low, high := from, int64(-1) // there is a manifest at low, and none at high
-	for step := int64(1); high < 0 || high-low > 1; {
-		probe := low + step
+	for step := int64(0); high < 0 || high-low > 1; {
+		probe := low + max(1, step)
 		if high >= 0 {
 			probe = low + (high-low)/2
 		}
@@ -151,7 +151,7 @@ func gallop(ctx context.Context, store sink.Store, shard int, from int64) (int64
 		case err != nil:
 			return 0, fmt.Errorf("look for the head of shard %d: %w", shard, err)
 		case there:
-			low, step = probe, step*2
+			low, step = probe, max(1, step*2) // 1, 1, 2, 4, …: a follower mostly finds one
 		default:
 			high = probe
 		}

@@ -41,6 +41,8 @@ type pipelineStatus struct {
 	// generation that are not there with their size.
 	Verified *verify.Stamp `json:"verified,omitempty"`
 	Missing  []string      `json:"missing,omitempty"`
+	// Cost is nil unless it was asked for.
+	Cost *cost `json:"cost,omitempty"`
 	// Lag is nil where there are no brokers to ask.
 	Lag *lags `json:"lag,omitempty"`
 }
@@ -116,6 +118,8 @@ func (a *app) status() *cobra.Command {
 	var (
 		flags  pipelineFlags
 		asJSON bool
+		price  prices
+		cost   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -132,14 +136,26 @@ func (a *app) status() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if cost {
+				c, err := readCost(cmd.Context(), p, price)
+				if err != nil {
+					return err
+				}
+				st.Cost = &c
+			}
 			if asJSON {
 				return writeJSON(a.out, st)
 			}
-			return st.print(a.out)
+			if err := st.print(a.out); err != nil || st.Cost == nil {
+				return err
+			}
+			return st.Cost.print(a.out)
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&cost, "cost", false, "also print what the store costs per shard and month, at list prices")
+	price.register(cmd)
 	return cmd
 }
 
