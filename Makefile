@@ -16,7 +16,7 @@ RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-d
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
+.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode bench-similar \
 	bench-loader bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-cuda \
 	test-faults sim mutate
 
@@ -61,6 +61,9 @@ bench-bert: ## BERT encoding and training beside PyTorch (Python)
 
 bench-encode: ## BERT encoding beside ONNX Runtime and OpenVINO (Python)
 	cmd/bench/encode/run
+
+bench-similar: ## the index of similar items beside FAISS and USearch (Python)
+	cmd/bench/similar/run
 
 bench-loader: ## PyTorch's training sets beside pyarrow.dataset and MosaicML streaming (Python)
 	cmd/bench/loader/run

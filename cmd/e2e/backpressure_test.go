@@ -11,8 +11,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"giantstream/cmd/internal/faults"
-	"giantstream/cmd/internal/s3server"
 	"giantstream/sink/s3store"
+	"giantstream/sink/s3store/s3server"
 	"giantstream/stream/commitlog"
 )
 

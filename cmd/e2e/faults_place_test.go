@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/faults"
-	"giantstream/cmd/internal/s3server"
 	"giantstream/cmd/internal/trace"
 	"giantstream/ingest"
 	"giantstream/ingest/client"
 	"giantstream/internal/freeport"
 	"giantstream/sink/s3store"
+	"giantstream/sink/s3store/s3server"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 

@@ -28,14 +28,20 @@ func TestATopicThatIsCreatedAgainHasAnotherIdentity(t *testing.T) {
 	if _, err := k.DeleteTopics(t.Context(), &kafka.DeleteTopicsRequest{Topics: []string{nodes}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Client.Identify(t.Context(), nodes, edges); !errors.Is(err, client.ErrNoTopic) {
-		t.Errorf("a deleted topic: %v", err)
-	}
+	// Brokers learn of what the controller has done a moment after its answer.
+	eventually(t, "the deleted topic is gone", func() bool {
+		_, err := e.Client.Identify(t.Context(), nodes, edges)
+		return errors.Is(err, client.ErrNoTopic)
+	})
 	if _, err := k.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{
 		Topics: []kafka.TopicConfig{{Topic: nodes, NumPartitions: 3, ReplicationFactor: 1}}}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := e.Client.Identify(t.Context(), nodes, edges)
+	var after map[string]client.TopicIdentity
+	eventually(t, "the topic is there again", func() bool {
+		after, err = e.Client.Identify(t.Context(), nodes, edges)
+		return !errors.Is(err, client.ErrNoTopic)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,22 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
-	"github.com/versity/versitygw/backend/meta"
-	"github.com/versity/versitygw/backend/posix"
-	"github.com/versity/versitygw/embedgw"
-
 	"giantstream/internal/freeport"
 	"giantstream/sink"
 	"giantstream/sink/s3store"
+	"giantstream/sink/s3store/s3server"
 	"giantstream/sink/storetest"
 )
 
 const (
 	bucket    = "catalog"
-	accessKey = "test-access"
-	secretKey = "test-secret-value"
+	accessKey = s3server.AccessKey
+	secretKey = s3server.SecretKey
 )
 
 // endpoint of the server that TestMain starts.
@@ -51,61 +46,23 @@ func startServer() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, attributes := root+"/objects", root+"/attributes"
-	for _, dir := range []string{objects, attributes} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	sidecar, err := meta.NewSideCar(attributes)
-	if err != nil {
-		return nil, err
-	}
-	backend, err := posix.New(objects, sidecar, posix.PosixOpts{SideCarDir: attributes})
-	if err != nil {
-		return nil, err
-	}
 	if endpoint, err = freeport.Addr(context.Background()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- embedgw.RunVersityGW(ctx, backend, &embedgw.Config{
-			RootUserAccess: accessKey, RootUserSecret: secretKey, Region: "us-east-1",
-			Ports: []string{endpoint}, MaxConnections: 1000, MaxRequests: 1000, MultipartMaxParts: 10000,
-			Quiet: true,
-		})
-	}()
-	stop = func() {
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- s3server.Serve(ctx, root, endpoint, bucket, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		cancel()
+		return nil, err
+	}
+	return func() {
 		cancel()
 		<-done
 		_ = os.RemoveAll(root)
-	}
-	return stop, makeBucket(ctx, done)
-}
-
-// makeBucket waits for the server by asking it for a bucket.
-func makeBucket(ctx context.Context, done <-chan error) error {
-	client, err := minio.New(endpoint, &minio.Options{
-		Creds: credentials.NewStaticV4(accessKey, secretKey, ""), Region: "us-east-1", MaxRetries: 1})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for {
-		if err = client.MakeBucket(ctx, bucket, minio.MakeBucketOptions{}); err == nil {
-			return nil
-		}
-		select {
-		case err := <-done:
-			return fmt.Errorf("the server ended: %w", err)
-		case <-ctx.Done():
-			return err
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	}, nil
 }
 
 func options() s3store.Options {

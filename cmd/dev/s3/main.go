@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"giantstream/cmd/internal/s3server"
+	"giantstream/sink/s3store/s3server"
 )
 
 func main() {

@@ -134,7 +134,7 @@ Start here:
 	}
 	add("main", a.quickstart(), a.run(), a.backfill())
 	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
-	add("look", a.status(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(), a.config())
+	add("look", a.similar(), a.status(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(), a.config())
 	root.AddCommand(helpExitCodes())
 	groups(root)
 	usageArgs(root)

@@ -41,7 +41,9 @@ finishes without them, says which, and exits with code 3 until --accept-loss.
 With --roles, a process does a part of the work only: stream consumes the
 topics and keeps the graph, refresh builds generations, embed publishes
 embeddings. Processes of different roles share the brokers and the store. Either
-every process that streams embeds as well, or none does.
+every process that streams embeds as well, or none does. The role serve has to be
+named: it answers at http.listen which nodes are similar (GET /similar/ID, POST
+/similar, POST /embed), with all embeddings in memory.
 
 With --nodes and --edges, run sends these files through the topics first.
 Without a configuration it starts a broker of its own and keeps everything
@@ -52,6 +54,7 @@ result.`,
 			`--edges p.csv --src asin --store ./out --until-idle
   giantstream run -c pipeline.yaml
   giantstream run -c pipeline.yaml --roles stream,embed
+  giantstream run -c pipeline.yaml --roles stream,refresh,embed,serve
   giantstream run -c pipeline.yaml --until-idle --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,7 +97,7 @@ result.`,
 			for _, warning := range cfg.Warnings() {
 				w.log.Warn(warning)
 			}
-			if roles.Refresh || roles.Embed {
+			if roles.Refresh || roles.Embed || roles.Serve {
 				closeDevice, err := a.openDevice(w)
 				if err != nil {
 					return err
@@ -134,7 +137,7 @@ result.`,
 		"go on with settings of the graph (mapping, mode, topics) that differ from those the store was made with")
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
 	cmd.Flags().StringVar(&roleList, "roles", service.AllRoles().String(),
-		"what this process does: `LIST` of stream, refresh and embed")
+		"what this process does: `LIST` of stream, refresh, embed and serve")
 	encoder.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
 	return cmd
@@ -157,9 +160,12 @@ func runService(ctx context.Context, s *service.Service, cfg *config.Config, nod
 // process can reach that broker.
 func parseRoles(list string, cfg *config.Config) (service.Roles, error) {
 	roles, err := service.ParseRoles(list)
-	if err == nil && cfg.Kafka.Embedded() && roles != service.AllRoles() {
-		err = errors.New("the embedded broker runs inside one process, which takes all roles; " +
+	if err == nil && cfg.Kafka.Embedded() && !roles.Whole() {
+		err = errors.New("the embedded broker runs inside one process, which streams, refreshes and embeds; " +
 			"name brokers in kafka.brokers")
+	}
+	if err == nil && roles.Serve && cfg.HTTP.Listen == "" {
+		err = errors.New("serve answers over HTTP: set http.listen")
 	}
 	if err != nil {
 		return roles, usageError{fmt.Errorf("--roles: %w", err)}

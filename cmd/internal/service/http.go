@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"giantstream/cmd/internal/similar"
 )
 
 // Bounds of the HTTP server, whose clients ask for a page now and then.
@@ -23,8 +25,9 @@ const (
 )
 
 // serveHTTP answers /metrics, /healthz (the process need not be restarted) and /readyz (the process
-// can do its work) until ctx ends. With http.token, /metrics asks for it. The health checks do not:
-// orchestrators call them without credentials, and errors in them name objects, no texts.
+// can do its work), and with the role serve what similar.Handler does, until ctx ends. With http.token,
+// all but the health checks ask for it. Orchestrators call those without credentials, and errors in them name
+// objects, no texts.
 func (s *Service) serveHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
@@ -35,6 +38,12 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 		defer cancel()
 		answer(w, "ready", s.unready(ctx))
 	})
+	if s.catalog != nil {
+		questions := authorized(string(s.cfg.HTTP.Token), similar.Handler(s.catalog, s.metrics.answered))
+		for _, path := range []string{"/similar", "/similar/", "/embed", "/openapi.json"} {
+			mux.Handle(path, questions)
+		}
+	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.HTTP.Listen)
 	if err != nil {
 		return fmt.Errorf("http.listen: %w; choose another address, or \"\" for none", err)

@@ -3,6 +3,7 @@ package service
 import (
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -32,6 +33,9 @@ type metrics struct {
 	shortfalls, refused, damaged                     prometheus.Gauge
 	building                                         prometheus.Gauge
 	refreshFailed                                    prometheus.Counter
+	// Questions answered with the role serve.
+	answers       *prometheus.CounterVec
+	answerSeconds *prometheus.HistogramVec
 	// unknownLabels counts in the generation that is served.
 	unknownLabels atomic.Int64
 	ngrams        tfidf.NGramCount
@@ -86,6 +90,12 @@ func newMetrics() *metrics {
 	m.building = gauge("giantstream_refresh_building", "1 while this process builds a generation.")
 	m.refreshFailed = counter("giantstream_refresh_failures_total",
 		"Builds of a generation that failed in this process.")
+	m.answers = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_http_answers_total",
+		Help: "Answers to questions about similar items, by kind and HTTP status."}, []string{"kind", "status"})
+	m.answerSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "giantstream_http_answer_seconds",
+		Help:    "How long those answers took, waiting included.",
+		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .5, 1, 5}}, []string{"kind"})
+	m.registry.MustRegister(m.answers, m.answerSeconds)
 	for name, c := range map[string]struct {
 		help string
 		load func() int64
@@ -115,6 +125,11 @@ func newMetrics() *metrics {
 // counterOf registers a counter that is kept elsewhere.
 func (m *metrics) counterOf(o prometheus.CounterOpts, load func() int64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(o, func() float64 { return float64(load()) }))
+}
+
+func (m *metrics) answered(kind string, took time.Duration, status int) {
+	m.answers.WithLabelValues(kind, strconv.Itoa(status)).Inc()
+	m.answerSeconds.WithLabelValues(kind).Observe(took.Seconds())
 }
 
 func (m *metrics) committed(c *commitlog.Manifest) {

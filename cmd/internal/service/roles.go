@@ -23,9 +23,12 @@ type Roles struct {
 	// Embed publishes embeddings: of the shards that the process streams or, without that role, of
 	// those that a second group gives to it.
 	Embed bool
+	// Serve answers over HTTP which nodes are similar, from all shards' embeddings in memory.
+	Serve bool
 }
 
-// AllRoles is a process that does everything.
+// AllRoles is a process that keeps the pipeline going by itself. What it holds in memory does not grow with the
+// catalog, as the index of Serve does, so that role is asked for by name.
 func AllRoles() Roles { return Roles{Stream: true, Refresh: true, Embed: true} }
 
 // ParseRoles reads a list such as "stream,embed".
@@ -39,12 +42,17 @@ func ParseRoles(list string) (Roles, error) {
 			r.Refresh = true
 		case "embed":
 			r.Embed = true
+		case "serve":
+			r.Serve = true
 		default:
-			return Roles{}, fmt.Errorf("%q is no role: use stream, refresh and embed, separated by commas", name)
+			return Roles{}, fmt.Errorf("%q is no role: use stream, refresh, embed and serve, separated by commas", name)
 		}
 	}
 	return r, nil
 }
+
+// Whole reports whether a process with these roles needs no other.
+func (r Roles) Whole() bool { return r.Stream && r.Refresh && r.Embed }
 
 // String is a list that ParseRoles reads.
 func (r Roles) String() string {
@@ -52,7 +60,7 @@ func (r Roles) String() string {
 	for _, n := range []struct {
 		name string
 		has  bool
-	}{{"stream", r.Stream}, {"refresh", r.Refresh}, {"embed", r.Embed}} {
+	}{{"stream", r.Stream}, {"refresh", r.Refresh}, {"embed", r.Embed}, {"serve", r.Serve}} {
 		if n.has {
 			names = append(names, n.name)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/cmd/internal/similar"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest"
@@ -67,6 +68,7 @@ type Service struct {
 	feeds     feed.Config
 	publisher *embeddingtopic.Publisher
 	serving   serving
+	catalog   *similar.Catalog // nil without the role serve
 	// refused is the newest generation that the quality gate has refused, nil if the one that is
 	// served is newer.
 	refused atomic.Pointer[generation.Doc]
@@ -165,6 +167,10 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 		}
 	case s.roles.Embed:
 		s.group.Go(func() error { return s.fail(s.embed(ctx)) })
+	}
+	if s.roles.Serve {
+		s.catalog = similar.New(similar.Options{Store: s.store, Shards: s.cfg.Shards, Generation: s.Current})
+		s.group.Go(func() error { return s.fail(s.followCatalog(ctx)) })
 	}
 	if s.broker != nil {
 		s.group.Go(func() error { return s.watchBroker(ctx) })

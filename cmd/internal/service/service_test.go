@@ -40,6 +40,12 @@ func nodeID(i int) string { return fmt.Sprintf("node-%03d", i) }
 // testService starts a pipeline on an embedded broker and a store in memory.
 func testService(t *testing.T, store sink.Store, edit ...func(*config.Config)) (*Service, *config.Config) {
 	t.Helper()
+	return testServiceWith(t, store, AllRoles(), edit...)
+}
+
+func testServiceWith(t *testing.T, store sink.Store, roles Roles,
+	edit ...func(*config.Config)) (*Service, *config.Config) {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Pipeline = "test"
 	cfg.Shards = 2
@@ -53,7 +59,7 @@ func testService(t *testing.T, store sink.Store, edit ...func(*config.Config)) (
 	for _, f := range edit {
 		f(&cfg)
 	}
-	s, err := Start(t.Context(), Options{Config: &cfg, Store: store, Log: slog.New(slog.DiscardHandler)})
+	s, err := Start(t.Context(), Options{Config: &cfg, Store: store, Log: slog.New(slog.DiscardHandler), Roles: roles})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -220,6 +220,11 @@ func (s *Service) unready(ctx context.Context) string {
 			return fmt.Sprintf("the state of shard %d is being restored", w.shard)
 		}
 	}
+	if s.catalog != nil && s.Current() != nil {
+		if _, err := s.catalog.Size(); err != nil {
+			return "the embeddings are being read: " + err.Error()
+		}
+	}
 	if _, err := s.backlog(ctx); err != nil {
 		return err.Error()
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"time"
@@ -47,7 +48,7 @@ func Serve(ctx context.Context, dir, listen, bucket string, ready func()) error 
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- embedgw.RunVersityGW(ctx, backend, &embedgw.Config{
+		done <- embedgw.RunVersityGW(ctx, &atomic{Backend: backend, seed: maphash.MakeSeed()}, &embedgw.Config{
 			RootUserAccess: AccessKey, RootUserSecret: SecretKey, Region: Region,
 			Ports: []string{listen}, MaxConnections: 1000, MaxRequests: 1000, MultipartMaxParts: 10000,
 			Quiet: true,

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/similar"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+)
+
+// match is a node found near another, or near a text.
+type match struct {
+	ID     string  `json:"id"`
+	Cosine float32 `json:"cosine"`
+	Text   string  `json:"text,omitempty"`
+}
+
+type matches struct {
+	Generation int64   `json:"generation"`
+	ID         string  `json:"id,omitempty"` // of the query
+	Text       string  `json:"text,omitempty"`
+	Results    []match `json:"results"`
+}
+
+func (a *app) similar() *cobra.Command {
+	var (
+		text   string
+		count  int
+		asJSON bool
+	)
+	var ids []string
+	cmd := a.generationCommand(&cobra.Command{
+		Use:   "similar ID | similar --text TEXT",
+		Short: "Show the items most similar to one, or to a text",
+		Long: `Show the nodes whose embeddings have the highest cosine with a node's, or with
+that of a text, as if it were a new node's. Changes that were committed after
+the generation are taken into account.
+
+The command reads all embeddings. To ask often, run the service with
+--roles stream,refresh,embed,serve and ask it over HTTP.`,
+		Example: `  giantstream similar net/http.Client --store ./out
+  giantstream similar --text 'waterproof hiking boots' --store ./out -k 5
+  giantstream similar B00004TKVY --store ./out --json | jq -r '.results[].id'`,
+	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) error {
+		if count < 1 {
+			return usageError{fmt.Errorf("--count is %d; it must be 1 or more", count)}
+		}
+		closeDevice, err := a.openDevice(pipe.workplace)
+		if err != nil {
+			return err
+		}
+		defer closeDevice()
+		g, err := generation.Open(ctx, pipe.store, doc, pipe.device)
+		if err != nil {
+			return err
+		}
+		catalog := similar.New(similar.Options{Store: pipe.store, Shards: pipe.id.Shards, Exact: true,
+			Generation: func() *generation.Generation { return g }})
+		if _, err := catalog.Update(ctx); err != nil {
+			return err
+		}
+		found := matches{Text: text}
+		var answer similar.Answer
+		if len(ids) > 0 {
+			found.ID = ids[0]
+			answer, err = catalog.ByID(ids[0], count)
+		} else {
+			answer, err = catalog.ByText(text, count)
+		}
+		if errors.Is(err, similar.ErrUnknown) {
+			return explainUnknown(ctx, pipe, ids[0], err)
+		}
+		if err != nil {
+			return err
+		}
+		found.Generation, found.Results = answer.Generation, make([]match, len(answer.Neighbours))
+		for i, n := range answer.Neighbours {
+			found.Results[i] = match{ID: n.ID, Cosine: n.Cosine}
+		}
+		if err := addTexts(ctx, pipe, &found); err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(a.out, found)
+		}
+		return a.printMatches(&found)
+	})
+	one := cmd.RunE
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return fmt.Errorf("%d ids; ask for one at a time (quote an id with spaces)", len(args))
+		case len(args) == 1 && text != "":
+			return errors.New("an id and --text; ask for one of the two")
+		case len(args) == 0 && text == "":
+			return errors.New("similar to what? Give an id, or --text")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ids = args
+		return one(cmd, nil)
+	}
+	cmd.Flags().StringVar(&text, "text", "", "find what is similar to this `TEXT`")
+	cmd.Flags().IntVarP(&count, "count", "k", 10, "how many")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with whole texts")
+	return cmd
+}
+
+// addTexts looks up the texts of the query and of what was found.
+func addTexts(ctx context.Context, pipe *pipeline, found *matches) error {
+	wanted := map[string]*string{}
+	if found.ID != "" {
+		wanted[found.ID] = &found.Text
+	}
+	for i := range found.Results {
+		wanted[found.Results[i].ID] = &found.Results[i].Text
+	}
+	return eachNode(ctx, pipe, func(r *commitlog.Row) bool {
+		if text, ok := wanted[r.NodeID]; ok {
+			*text = strings.Clone(r.Text)
+			delete(wanted, r.NodeID)
+		}
+		return len(wanted) > 0
+	})
+}
+
+// eachNode calls f with the newest row of each node, until it returns false.
+func eachNode(ctx context.Context, pipe *pipeline, f func(*commitlog.Row) bool) error {
+	cut, err := commitlog.CurrentCut(ctx, pipe.store, pipe.id.Shards)
+	if err != nil {
+		return err
+	}
+	for shard := range pipe.id.Shards {
+		for r, err := range cut.Facts(ctx, pipe.store, shard) {
+			if err != nil {
+				return err
+			}
+			if !r.Deleted && !f(&r) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// explainUnknown adds to an error ids that are like the one that does not exist: first those that differ in case only.
+func explainUnknown(ctx context.Context, pipe *pipeline, id string, err error) error {
+	const most = 5
+	var same, like []string
+	lower := strings.ToLower(id)
+	scan := eachNode(ctx, pipe, func(r *commitlog.Row) bool {
+		switch l := strings.ToLower(r.NodeID); {
+		case l == lower:
+			same = append(same, fmt.Sprintf("%q", r.NodeID))
+		case len(like) < most && strings.Contains(l, lower):
+			like = append(like, fmt.Sprintf("%q", r.NodeID))
+		}
+		return len(same) < most
+	})
+	slices.Sort(like)
+	same = append(same, like...)
+	if scan != nil || len(same) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w. Did you mean %s?", err, strings.Join(same[:min(most, len(same))], ", "))
+}
+
+func (a *app) printMatches(found *matches) error {
+	p := &printer{out: a.out}
+	if found.ID != "" {
+		p.heading("%s", console.Plain(found.ID))
+	}
+	p.line("%s", shortened(found.Text))
+	p.line("")
+	if p.err != nil {
+		return p.err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, m := range found.Results {
+		fmt.Fprintf(w, "%.3f\t%s\t%s\n", m.Cosine, console.Plain(m.ID), shortened(m.Text))
+	}
+	return w.Flush()
+}
+
+// shortened is the beginning of a text, on one line.
+func shortened(text string) string {
+	const most = 80
+	text = console.Plain(strings.Join(strings.Fields(text), " "))
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,192 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"giantstream/cmd/internal/similar"
+	"giantstream/config"
+	"giantstream/sink/memstore"
+)
+
+// ask sends a request to the service, and returns the status and the body.
+func ask(t *testing.T, cfg *config.Config, method, path, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+cfg.HTTP.Listen+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.HTTP.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+string(cfg.HTTP.Token))
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	var out bytes.Buffer
+	if _, err := out.ReadFrom(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, out.String()
+}
+
+type reply struct {
+	Generation int64 `json:"generation"`
+	Results    []struct {
+		ID     string  `json:"id"`
+		Cosine float64 `json:"cosine"`
+	} `json:"results"`
+}
+
+// matches asks, and returns the ids of the answer.
+func matches(t *testing.T, cfg *config.Config, method, path, body string) (ids []string) {
+	t.Helper()
+	code, text := ask(t, cfg, method, path, body)
+	var r reply
+	if err := json.Unmarshal([]byte(text), &r); code != 200 || err != nil {
+		t.Fatalf("%s %s: %d %s", method, path, code, text)
+	}
+	for i, m := range r.Results {
+		ids = append(ids, m.ID)
+		if i > 0 && m.Cosine > r.Results[i-1].Cosine {
+			t.Errorf("%s: not in order: %s", path, text)
+		}
+	}
+	return ids
+}
+
+// about returns which of the four topics most of some nodes write about.
+func about(t *testing.T, ids []string) int {
+	t.Helper()
+	var count [4]int
+	for _, id := range ids {
+		var i int
+		if _, err := fmt.Sscanf(id, "node-%d", &i); err != nil {
+			t.Fatal(err)
+		}
+		count[i%4]++
+	}
+	return slices.Index(count[:], slices.Max(count[:]))
+}
+
+// The role serve answers what is similar, follows changes and deletions, and says why it cannot answer. A process that
+// starts later gives the same answers.
+func TestSimilarItemsAreServed(t *testing.T) {
+	store := &memstore.Store{}
+	roles := AllRoles()
+	roles.Serve = true
+	s, cfg := testServiceWith(t, store, roles, listen(t), func(c *config.Config) {
+		c.HTTP.Token = "s3cret"
+		c.Refresh.MinChanges = 1 // one generation
+	})
+	eventually(t, "no embeddings yet", func() bool {
+		code, body := ask(t, cfg, "GET", "/similar/node-000", "")
+		return code == 503 && strings.Contains(body, "no embeddings yet")
+	})
+	produceGraph(t, s, cfg)
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.UpToDate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the embeddings are read", func() bool {
+		code, _ := ask(t, cfg, "GET", "/similar/node-000", "")
+		return code == 200
+	})
+	if ids := matches(t, cfg, "GET", "/similar/node-002?k=20", ""); len(ids) != 20 || about(t, ids) != 2 ||
+		slices.Contains(ids, "node-002") {
+		t.Errorf("like node-002: %v", ids)
+	}
+	if ids := matches(t, cfg, "POST", "/similar", `{"text":"butter and sugar and dough"}`); len(ids) != 10 || about(t, ids) != 2 {
+		t.Errorf("like dough: %v", ids)
+	}
+
+	// A change, a deletion and a new node arrive.
+	produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{
+		"node-002": map[string]any{"id": "node-002", "text": text(2, 3)},
+		"node-006": nil,
+		"a/b c":    map[string]any{"id": "a/b c", "text": text(10, 2)},
+		"mute":     map[string]any{"id": "mute", "text": "..."},
+	})
+	eventually(t, "node-002 is about matches now", func() bool {
+		return about(t, matches(t, cfg, "POST", "/similar", `{"id":"node-002","k":20}`)) == 3
+	})
+	eventually(t, "the new node is found by its path", func() bool {
+		code, _ := ask(t, cfg, "GET", "/similar/a/b%20c", "")
+		return code == 200
+	})
+	eventually(t, "the deleted node is gone", func() bool {
+		code, _ := ask(t, cfg, "GET", "/similar/node-006", "")
+		return code == 404
+	})
+	eventually(t, "a node without words is known", func() bool {
+		code, body := ask(t, cfg, "GET", "/similar/mute", "")
+		return code == 422 && strings.Contains(body, "no text")
+	})
+	if ids := matches(t, cfg, "POST", "/similar", `{"id":"node-010","k":1000}`); slices.Contains(ids, "node-006") ||
+		!slices.Contains(ids, "a/b c") || slices.Contains(ids, "mute") {
+		t.Errorf("all nodes: %v", ids)
+	}
+	later := similar.New(similar.Options{Store: store, Shards: cfg.Shards, Generation: s.Current, Exact: true})
+	if _, err := later.Update(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes {
+		if i == 6 {
+			continue
+		}
+		a, err := later.ByID(nodeID(i), 1000)
+		b, err2 := s.catalog.ByID(nodeID(i), 1000)
+		if err != nil || err2 != nil || !slices.Equal(a.Neighbours, b.Neighbours) {
+			t.Fatalf("%s: %v (%v) and %v (%v)", nodeID(i), a, err, b, err2)
+		}
+	}
+
+	var embedded struct {
+		Dim        int
+		Embeddings [][]float32
+	}
+	code, body := ask(t, cfg, "POST", "/embed", `{"texts":["butter and sugar","",  "goal"]}`)
+	if err := json.Unmarshal([]byte(body), &embedded); code != 200 || err != nil || len(embedded.Embeddings) != 3 ||
+		len(embedded.Embeddings[0]) != embedded.Dim || embedded.Embeddings[1] != nil {
+		t.Errorf("embed: %d %s", code, body)
+	}
+	for _, bad := range []struct {
+		method, path, body string
+		code               int
+		says               string
+	}{
+		{"GET", "/similar/nobody", "", 404, "no such node"},
+		{"GET", "/similar/node-001?k=0", "", 400, "from 1 to 1000"},
+		{"GET", "/similar/node-001?k=many", "", 400, "no number"},
+		{"POST", "/similar", `{"id":"node-001","text":"goal"}`, 400, "one of the two"},
+		{"POST", "/similar", `{}`, 400, "one of the two"},
+		{"POST", "/similar", `{"ids":["node-001"]}`, 400, "unknown field"},
+		{"POST", "/similar", `{"id":"node-001"} {}`, 400, "more than one"},
+		{"POST", "/similar", `{`, 400, "the body"},
+		{"POST", "/similar", `{"text":"???"}`, 422, "no text"},
+		{"POST", "/similar", `{"text":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "more than"},
+		{"POST", "/embed", `{"texts":[]}`, 400, "from 1 to 256"},
+		{"PUT", "/similar", `{}`, 405, ""},
+	} {
+		if code, body := ask(t, cfg, bad.method, bad.path, bad.body); code != bad.code || !strings.Contains(body, bad.says) {
+			t.Errorf("%s %s %.40s: %d %s, want %d %s", bad.method, bad.path, bad.body, code, body, bad.code, bad.says)
+		}
+	}
+	if code, body := ask(t, cfg, "GET", "/openapi.json", ""); code != 200 || !json.Valid([]byte(body)) {
+		t.Errorf("openapi.json: %d %.100s", code, body)
+	}
+	if code, _ := get(t, cfg, "/similar/node-001"); code != 401 {
+		t.Errorf("without the token: %d", code)
+	}
+	if _, text := ask(t, cfg, "GET", "/metrics", ""); !strings.Contains(text, `giantstream_http_answers_total{kind="similar",status="404"}`) {
+		t.Error("the answers are not counted")
+	}
+}

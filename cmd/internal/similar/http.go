@@ -1,0 +1,225 @@
+package similar
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// What a request may ask for.
+const (
+	maxBody    = 1 << 20 // bytes
+	maxTexts   = 256
+	maxCount   = 1000
+	defCount   = 10
+	maxWaiting = 64              // requests for each that is computed
+	maxWait    = 5 * time.Second // for a request's turn
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+// handler answers questions over HTTP (openapi.json describes them).
+type handler struct {
+	catalog *Catalog
+	// turns has a place for each request that is computed, waiting one for each that waits besides.
+	turns, waiting chan struct{}
+	observe        func(kind string, took time.Duration, status int)
+}
+
+// Handler answers GET /similar/{id}, POST /similar, POST /embed and GET /openapi.json. As many requests are computed
+// at a time as there are processors; others wait a moment, and too many are sent away with 503. observe is told of
+// each answer; nil for nobody.
+func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
+	n := runtime.GOMAXPROCS(0)
+	h := &handler{catalog: c, observe: observe,
+		turns: make(chan struct{}, n), waiting: make(chan struct{}, n*maxWaiting)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openAPI) // the client may be gone
+	})
+	mux.Handle("GET /similar/{id...}", h.of("similar", h.byID))
+	mux.Handle("POST /similar", h.of("similar", h.similar))
+	mux.Handle("POST /embed", h.of("embed", h.embed))
+	return mux
+}
+
+// badRequest is an error that the client can mend.
+type badRequest struct{ error }
+
+var errBusy = errors.New("too many requests at once, try again in a moment")
+
+// of turns a function into a handler.
+func (h *handler) of(kind string, answer func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		var body any
+		err := h.inTurn(r.Context(), func() (err error) {
+			body, err = answer(r)
+			return err
+		})
+		status := http.StatusOK
+		if err != nil {
+			status = statusOf(err)
+			body = map[string]string{"error": err.Error()}
+		}
+		if status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(body) // the client may be gone
+		if h.observe != nil {
+			h.observe(kind, time.Since(began), status)
+		}
+	})
+}
+
+// inTurn runs f when it is its turn, if that comes soon enough.
+func (h *handler) inTurn(ctx context.Context, f func() error) error {
+	select {
+	case h.waiting <- struct{}{}:
+		defer func() { <-h.waiting }()
+	default:
+		return errBusy
+	}
+	late := time.NewTimer(maxWait)
+	defer late.Stop()
+	select {
+	case h.turns <- struct{}{}:
+		defer func() { <-h.turns }()
+	case <-late.C:
+		return errBusy
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return f()
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return http.StatusRequestEntityTooLarge
+	case errors.As(err, new(badRequest)):
+		return http.StatusBadRequest
+	case errors.Is(err, ErrUnknown):
+		return http.StatusNotFound
+	case errors.Is(err, ErrNoText):
+		return http.StatusUnprocessableEntity
+	case errors.Is(err, ErrEmpty), errors.Is(err, errBusy), errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// question is the body of POST /similar.
+type question struct {
+	ID   *string `json:"id"`
+	Text *string `json:"text"`
+	K    *int    `json:"k"`
+}
+
+// reply is the answer to a question.
+type reply struct {
+	Generation int64   `json:"generation"`
+	Results    []match `json:"results"`
+}
+
+type match struct {
+	ID     string  `json:"id"`
+	Cosine float32 `json:"cosine"`
+}
+
+func (h *handler) byID(r *http.Request) (any, error) {
+	q := question{ID: new(r.PathValue("id"))}
+	if k := r.URL.Query().Get("k"); k != "" {
+		n, err := strconv.Atoi(k)
+		if err != nil {
+			return nil, badRequest{fmt.Errorf("k: %q is no number", k)}
+		}
+		q.K = &n
+	}
+	return h.ask(q)
+}
+
+func (h *handler) similar(r *http.Request) (any, error) {
+	var q question
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	return h.ask(q)
+}
+
+func (h *handler) ask(q question) (any, error) {
+	k := defCount
+	if q.K != nil {
+		k = *q.K
+	}
+	if k < 1 || k > maxCount {
+		return nil, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", k, maxCount)}
+	}
+	var a Answer
+	var err error
+	switch {
+	case (q.ID == nil) == (q.Text == nil):
+		return nil, badRequest{errors.New("ask for the neighbours of an id or of a text: one of the two")}
+	case q.ID != nil:
+		a, err = h.catalog.ByID(*q.ID, k)
+	default:
+		a, err = h.catalog.ByText(*q.Text, k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := reply{a.Generation, make([]match, len(a.Neighbours))}
+	for i, n := range a.Neighbours {
+		out.Results[i] = match{n.ID, n.Cosine}
+	}
+	return out, nil
+}
+
+func (h *handler) embed(r *http.Request) (any, error) {
+	var q struct {
+		Texts []string `json:"texts"`
+	}
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	if len(q.Texts) < 1 || len(q.Texts) > maxTexts {
+		return nil, badRequest{fmt.Errorf("texts has %d; there can be from 1 to %d", len(q.Texts), maxTexts)}
+	}
+	vectors, dim, number, err := h.catalog.Embed(q.Texts)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Generation int64       `json:"generation"`
+		Dim        int         `json:"dim"`
+		Embeddings [][]float32 `json:"embeddings"`
+	}{number, dim, vectors}, nil
+}
+
+// read reads a JSON object from the body, whatever its media type is said to be (curl -d says that of a form), and
+// refuses fields that it does not know.
+func read(r *http.Request, to any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		if errors.As(err, new(*http.MaxBytesError)) {
+			return fmt.Errorf("the body has more than %d bytes: %w", maxBody, err)
+		}
+		return badRequest{fmt.Errorf("the body: %w", err)}
+	}
+	if d.More() {
+		return badRequest{errors.New("the body has more than one JSON value")}
+	}
+	return nil
+}

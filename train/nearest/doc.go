@@ -1,0 +1,19 @@
+// Package nearest finds the vectors that have the highest cosine with a query. An Index holds unit vectors in
+// eight bits, takes changes at any time, and answers the same for the same vectors, whatever the order in which
+// they came.
+//
+// # Scores
+//
+// A vector v is stored as v ≈ s·c, with whole numbers c from −127 to 127 and a scale s of its own. A query is
+// rounded to whole numbers of up to 16 bits, so nearly all of the error comes from the stored codes: about 0.001
+// of a cosine at 256 dimensions. Products of whole numbers are exact, so every processor gives the same scores.
+// Among equal scores the smaller id comes first.
+//
+// # Cells
+//
+// A small index is searched as a whole. A large one is divided into cells (an inverted file: Jégou, Douze and
+// Schmid, "Product quantization for nearest neighbor search", PAMI 2011). Each vector is in the cell whose
+// centre has the highest inner product with it, and a query looks only into the cells with the best centres.
+// How many it looks into is measured, not set: Train takes the fewest that find Recall of the nearest ten, on a
+// sample. Centres and their number are a function of the vectors that Train is given, in order.
+package nearest

@@ -1,0 +1,258 @@
+package nearest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"giantstream/train/numeric"
+)
+
+func TestProductsAreExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, dim := range []int{16, 32, 240, 256, 1024} {
+		query, codes := make([]int16, dim), make([]int8, 7*dim)
+		for i := range query {
+			query[i] = int16(rng.IntN(2*math.MaxInt16+1) - math.MaxInt16)
+		}
+		for i := range codes {
+			codes[i] = int8(rng.IntN(255) - 127)
+		}
+		for i := range dim { // the largest sum that round and encode make
+			codes[i] = 127
+		}
+		for rows := range 8 {
+			got, want := make([]int32, rows), make([]int32, rows)
+			products(got, query, codes)
+			plainProducts(want, query, codes)
+			if !slices.Equal(got, want) {
+				t.Errorf("dim %d, %d rows: %v, want %v", dim, rows, got, want)
+			}
+		}
+	}
+}
+
+// The largest query and the largest codes stay within 32 bits, at any dimension.
+func TestLargestProductFits(t *testing.T) {
+	for _, dim := range []int{1, 16, 256, 768, 4096} {
+		v := make([]float32, dim)
+		for i := range v {
+			v[i] = 1
+		}
+		numeric.Normalize(v)
+		query, codes, out := make([]int16, padded(dim)), make([]int8, padded(dim)), make([]int32, 1)
+		scale := round(query, v)
+		scale *= encode(codes, v)
+		products(out, query, codes)
+		if cosine := float64(out[0]) * float64(scale); math.Abs(cosine-1) > 1e-4*math.Sqrt(float64(dim)) {
+			t.Errorf("dim %d: the cosine of a vector with itself is %v", dim, cosine)
+		}
+	}
+}
+
+// clustered draws unit vectors about centres, as embeddings of a catalog lie.
+func clustered(rng *rand.Rand, n, dim, clusters int, spread float64) []float32 {
+	centers := make([]float32, clusters*dim)
+	for i := range centers {
+		centers[i] = float32(rng.NormFloat64())
+	}
+	out := make([]float32, n*dim)
+	for i := range n {
+		c := rng.IntN(clusters)
+		row := out[i*dim : (i+1)*dim]
+		for j := range row {
+			row[j] = centers[c*dim+j] + float32(rng.NormFloat64()*spread)
+		}
+		numeric.Normalize(row)
+	}
+	return out
+}
+
+func names(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = strconv.Itoa(i)
+	}
+	return out
+}
+
+func fill(t testing.TB, x *Index, ids []string, vectors []float32) {
+	t.Helper()
+	if err := x.Set(ids, vectors); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exact returns the k nearest by cosines in float64.
+func exact(ids []string, vectors, query []float32, k int, except string) (out []Neighbour) {
+	dim := len(query)
+	for i, id := range ids {
+		if id == except {
+			continue
+		}
+		var s float64
+		for j, q := range query {
+			s += float64(q) * float64(vectors[i*dim+j])
+		}
+		out = append(out, Neighbour{id, float32(s)})
+	}
+	slices.SortFunc(out, compare)
+	return out[:min(k, len(out))]
+}
+
+// A small index finds what an exact search in float64 finds, but for pairs that the codes cannot tell apart.
+func TestSearchIsExactUpToTheCodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	const n, dim, k = 2000, 100, 10 // 100: not a multiple of 16
+	ids, vectors := names(n), clustered(rng, n, dim, 20, 0.5)
+	x := New(dim)
+	fill(t, x, ids, vectors)
+	hits := 0
+	for q := range 100 {
+		query := vectors[q*dim : (q+1)*dim]
+		got, want := x.Search(query, k, ids[q]), exact(ids, vectors, query, k, ids[q])
+		if len(got) != k {
+			t.Fatalf("%d answers, want %d", len(got), k)
+		}
+		for i := range got {
+			if math.Abs(float64(got[i].Cosine-want[i].Cosine)) > 0.005 {
+				t.Errorf("query %d, rank %d: %v, want %v", q, i, got[i], want[i])
+			}
+			if slices.ContainsFunc(want, func(w Neighbour) bool { return w.ID == got[i].ID }) {
+				hits++
+			}
+		}
+	}
+	if recall := float64(hits) / (100 * k); recall < 0.97 {
+		t.Errorf("recall@%d %.3f", k, recall)
+	}
+}
+
+// Answers are a function of the vectors, not of the order in which they came, went and changed.
+func TestHistoryDoesNotMatter(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	const n, dim = 25_000, 16 // enough for cells
+	ids, vectors := names(n), clustered(rng, n, dim, 300, 0.3)
+	for i := 1; i < 40; i++ { // equal vectors: ties
+		copy(vectors[i*dim:(i+1)*dim], vectors[:dim])
+	}
+	sample := func() []float32 {
+		size := Sample(n)
+		var out []float32
+		for i := range size {
+			at := i * n / size
+			out = append(out, vectors[at*dim:(at+1)*dim]...)
+		}
+		return out
+	}
+	straight := New(dim)
+	straight.Train(n, sample())
+	fill(t, straight, ids, vectors)
+	straight.Calibrate()
+
+	crooked := New(dim)
+	crooked.Train(n, sample())
+	order := rng.Perm(n)
+	for _, i := range order[:5000] { // first with another's vector
+		fill(t, crooked, ids[i:i+1], vectors[order[0]*dim:(order[0]+1)*dim])
+	}
+	for i := range 3000 {
+		fill(t, crooked, []string{fmt.Sprint("gone", i)}, vectors[i*dim:(i+1)*dim])
+	}
+	for _, i := range order {
+		fill(t, crooked, ids[i:i+1], vectors[i*dim:(i+1)*dim])
+	}
+	for i := range 3000 {
+		crooked.Remove(fmt.Sprint("gone", i))
+	}
+	crooked.Remove("never there")
+	crooked.Calibrate()
+
+	if straight.Len() != n || crooked.Len() != n {
+		t.Fatalf("%d and %d vectors, want %d", straight.Len(), crooked.Len(), n)
+	}
+	all, probed := straight.Cells()
+	if a, p := crooked.Cells(); a != all || p != probed || all < 2 || probed < 1 || probed > all/2 {
+		t.Errorf("%d of %d cells, and %d of %d", probed, all, p, a)
+	}
+	for q := range 200 {
+		query := vectors[q*dim : (q+1)*dim]
+		if a, b := straight.Search(query, 20, ""), crooked.Search(query, 20, ""); !slices.Equal(a, b) {
+			t.Fatalf("query %d: %v and %v", q, a, b)
+		}
+	}
+	if got := straight.Search(vectors[:dim], 3, "0"); got[0].ID != "1" || got[1].ID != "10" || got[2].ID != "11" {
+		t.Errorf("among equals the smaller ids come first; got %v", got)
+	}
+}
+
+// The cells that a query looks into are enough whatever the vectors look like, for queries that Calibrate did not
+// see as well.
+func TestProbesAreMeasured(t *testing.T) {
+	const n, dim, k = 24_000, 32, 10
+	for name, spread := range map[string]float64{"tight": 0.2, "loose": 0.8, "none": 50} {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(4, 4))
+			vectors := clustered(rng, n+200, dim, 200, spread)
+			ids := names(n)
+			x := New(dim)
+			size := Sample(n)
+			var sample []float32
+			for i := range size {
+				at := i * n / size
+				sample = append(sample, vectors[at*dim:(at+1)*dim]...)
+			}
+			x.Train(n, sample)
+			fill(t, x, ids, vectors[:n*dim])
+			x.Calibrate()
+			hits := 0
+			for q := n; q < n+200; q++ {
+				query := vectors[q*dim : (q+1)*dim]
+				want := x.search(query, k, "", x.best(query, len(x.cells)))
+				for _, g := range x.Search(query, k, "") {
+					if slices.ContainsFunc(want, func(w Neighbour) bool { return w.ID == g.ID }) {
+						hits++
+					}
+				}
+			}
+			all, probed := x.Cells()
+			recall := float64(hits) / (200 * k)
+			t.Logf("%d of %d cells, recall@%d %.3f", probed, all, k, recall)
+			if recall < 0.95 {
+				t.Errorf("recall@%d %.3f with %d of %d cells", k, recall, probed, all)
+			}
+		})
+	}
+}
+
+func TestSmallAndOddIndexes(t *testing.T) {
+	x := New(3)
+	x.Calibrate()
+	if got := x.Search([]float32{1, 0, 0}, 5, ""); len(got) != 0 {
+		t.Errorf("an empty index answers %v", got)
+	}
+	fill(t, x, []string{"a", "zero"}, []float32{2, 0, 0, 0, 0, 0})
+	if got := x.Search([]float32{1, 0, 0}, 5, ""); len(got) != 1 || got[0].ID != "a" || math.Abs(float64(got[0].Cosine-1)) > 1e-3 {
+		t.Errorf("got %v, want a alone", got)
+	}
+	for name, got := range map[string][]Neighbour{
+		"itself":       x.Search([]float32{1, 0, 0}, 5, "a"),
+		"no answers":   x.Search([]float32{1, 0, 0}, 0, ""),
+		"length 0":     x.Search([]float32{0, 0, 0}, 5, ""),
+		"2 dimensions": x.Search([]float32{1, 0}, 5, ""),
+	} {
+		if len(got) != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	fill(t, x, []string{"a"}, []float32{0, 0, 0}) // its text is gone
+	if x.Len() != 0 || x.Vector("a", make([]float32, 3)) {
+		t.Errorf("a vector of length 0 stays")
+	}
+	if err := x.Set([]string{"a"}, []float32{1}); err == nil {
+		t.Error("a vector of another dimension is taken")
+	}
+}

@@ -1,0 +1,173 @@
+package nearest
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"giantstream/internal/parallel"
+	"giantstream/train/numeric"
+)
+
+const (
+	// Recall is the share of the nearest ten that a query of a trained index finds, in the mean over the sample
+	// that Train measures.
+	Recall = 0.98
+
+	minTrained  = 20_000 // vectors; fewer are searched as a whole in a millisecond or two
+	perCell     = 32     // vectors of the sample that a cell's centre is trained on
+	iterations  = 4
+	measured    = 100 // queries
+	nearest     = 10
+	assignBatch = 1024
+)
+
+// Sample returns how many of n vectors Train wants: those at i·n/Sample(n).
+func Sample(n int) int {
+	if n < minTrained {
+		return 0
+	}
+	return min(n, perCell*cellsOf(n))
+}
+
+// cellsOf returns the number of cells for n vectors: comparing a query with the centres then costs about as much
+// as looking into the cells.
+func cellsOf(n int) int { return int(2 * math.Sqrt(float64(n))) }
+
+// Train divides an empty index into cells for n vectors like those of the sample (Sample(n) × dim, changed). Then
+// Calibrate, once the vectors are there, says how many cells a query looks into; until then it is all of them.
+func (x *Index) Train(n int, sample []float32) {
+	rows := len(sample) / x.dim
+	cells := min(cellsOf(n), rows)
+	if n < minTrained || cells < 2 {
+		return
+	}
+	for i := range rows {
+		numeric.Normalize(sample[i*x.dim : (i+1)*x.dim])
+	}
+	// Spherical k-means from vectors at equal distances in the sample.
+	centers := make([]float32, cells*x.dim)
+	for c := range cells {
+		at := c * rows / cells
+		copy(centers[c*x.dim:(c+1)*x.dim], sample[at*x.dim:(at+1)*x.dim])
+	}
+	x.cells, x.probes = make([]cell, cells), cells
+	x.centers, x.scales = make([]int8, cells*x.width), make([]float32, cells)
+	x.setCenters(centers)
+	for range iterations {
+		own := x.assign(sample)
+		sums := make([]float32, len(centers))
+		for i, c := range own {
+			numeric.Axpy(1, sample[i*x.dim:(i+1)*x.dim], sums[int(c)*x.dim:int(c+1)*x.dim])
+		}
+		for c := range cells { // an empty one keeps its centre
+			if sum := sums[c*x.dim : (c+1)*x.dim]; numeric.Normalize(sum) > 0 {
+				copy(centers[c*x.dim:(c+1)*x.dim], sum)
+			}
+		}
+		x.setCenters(centers)
+	}
+}
+
+// assign returns the cell of each of some unit vectors. It does not depend on what other vectors there are.
+func (x *Index) assign(unit []float32) []int32 {
+	out := make([]int32, len(unit)/x.dim)
+	if len(x.cells) == 1 {
+		return out
+	}
+	parallel.Each(len(out), assignBatch, 0, func(_, _, lo, hi int) {
+		scores := make([]float32, len(x.cells))
+		for i := lo; i < hi; i++ {
+			x.scores(scores, unit[i*x.dim:(i+1)*x.dim])
+			for c, s := range scores {
+				if s > scores[out[i]] {
+					out[i] = int32(c)
+				}
+			}
+		}
+	})
+	return out
+}
+
+// scores sets out to the inner products of a unit vector with all centres.
+func (x *Index) scores(out []float32, unit []float32) {
+	query := make([]int16, x.width)
+	scale := round(query, unit)
+	sums := make([]int32, len(out))
+	products(sums, query, x.centers)
+	for c, sum := range sums {
+		out[c] = float32(sum) * (x.scales[c] * scale)
+	}
+}
+
+// best returns the n cells whose centres are nearest to a unit vector, best first.
+func (x *Index) best(unit []float32, n int) []int32 {
+	if len(x.cells) == 1 {
+		return []int32{0}
+	}
+	scores := make([]float32, len(x.cells))
+	x.scores(scores, unit)
+	order := make([]uint64, len(scores)) // the score, descending, before the number of the cell
+	for c, s := range scores {
+		bits := math.Float32bits(s)
+		if s < 0 {
+			bits = ^bits
+		} else {
+			bits |= 1 << 31
+		}
+		order[c] = uint64(^bits)<<32 | uint64(c)
+	}
+	slices.Sort(order)
+	cells := make([]int32, n)
+	for i := range cells {
+		cells[i] = int32(uint32(order[i]))
+	}
+	return cells
+}
+
+// Calibrate measures how many cells a query must look into. Queries are vectors of the index, at equal distances
+// in the order of their ids, and the truth is a search of all cells.
+func (x *Index) Calibrate() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.cells) == 1 || len(x.handle) == 0 {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(x.handle))
+	queries := min(measured, len(ids))
+	found := make([]int, len(x.cells)) // of the nearest ten, by the rank of their cell
+	total := 0
+	for q := range queries {
+		id := ids[q*len(ids)/queries]
+		at := x.where[x.handle[id]]
+		b, row := x.cells[at.cell].at(at.n)
+		unit := make([]float32, x.dim)
+		for i := range unit {
+			unit[i] = float32(b.codes[row*x.width+i])
+		}
+		numeric.Normalize(unit)
+		order := x.best(unit, len(x.cells))
+		rank := make([]int, len(order))
+		for r, c := range order {
+			rank[c] = r
+		}
+		for _, n := range x.search(unit, nearest, id, order) {
+			found[rank[x.where[x.handle[n.ID]].cell]]++
+			total++
+		}
+	}
+	sum := 0
+	for r, n := range found {
+		if sum += n; float64(sum) >= Recall*float64(total) {
+			x.probes = r + 1
+			return
+		}
+	}
+}
+
+// setCenters takes over centres, cells × dim.
+func (x *Index) setCenters(centers []float32) {
+	for c := range x.cells {
+		x.scales[c] = encode(x.centers[c*x.width:(c+1)*x.width], centers[c*x.dim:(c+1)*x.dim])
+	}
+}
