@@ -160,8 +160,8 @@ func (s *shardAudit) readBoundary(ctx context.Context) (known bool, err error) {
 	return true, err
 }
 
-// lostBoundary reports a boundary that cannot be read. It can be made again: every manifest behind it that is still there
-// and continued by the chain keeps its number from being taken.
+// lostBoundary reports a boundary that cannot be read. It can be made again: every manifest behind it that is
+// still there and continued by the chain keeps its number from being taken.
 func (s *shardAudit) lostBoundary(ctx context.Context) error {
 	key := boundaryKey(s.shard)
 	f := audit.Finding{Kind: audit.Derived, Object: key, What: "it is not what was stored",

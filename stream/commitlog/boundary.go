@@ -67,11 +67,11 @@ func decodeBoundary(data []byte) (Boundary, error) {
 	case err != nil:
 		return b, fmt.Errorf("%w: boundary does not parse: %w", ErrDamaged, err)
 	case b.Format != boundaryFormat:
-		return b, fmt.Errorf("boundary has format %d, this version reads %d: it was written by another release", b.Format,
-			boundaryFormat)
+		return b, fmt.Errorf("boundary has format %d, this version reads %d: it was written by another release",
+			b.Format, boundaryFormat)
 	case !sealed || b.Shard < 0 || b.Seq < 1 || b.Digest == "":
-		return b, fmt.Errorf("%w: boundary of shard %d at manifest %d, digest %q, with a checksum: %t", ErrDamaged, b.Shard,
-			b.Seq, b.Digest, sealed)
+		return b, fmt.Errorf("%w: boundary of shard %d at manifest %d, digest %q, with a checksum: %t", ErrDamaged,
+			b.Shard, b.Seq, b.Digest, sealed)
 	}
 	b.stored = data
 	return b, nil

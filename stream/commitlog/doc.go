@@ -39,7 +39,8 @@
 //
 // # Orphans
 //
-// Only manifest n can name row objects of window n; a folded block repeats the names. So once manifest n exists, an object of window
+// Only manifest n can name row objects of window n; a folded block repeats the names.
+// So once manifest n exists, an object of window
 // n that it does not name never will be named, and Orphans removes it. Objects of windows above the
 // head are left alone.
 //

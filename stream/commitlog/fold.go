@@ -26,7 +26,7 @@ const defaultFoldBlocks = 1024
 // Fold moves the boundary of the shard's log as far as the options and the readers allow, and removes the manifests
 // behind it. It may run at any time, in any process; a call that was interrupted is completed by the next.
 //
-// The boundary does not reach the head, nor the manifest of a checkpoint that is kept, nor a block that has no document.
+// The boundary does not reach the head, nor the manifest of a checkpoint that is kept, nor a block without a document.
 // It stays where it is without a checkpoint, without a generation, on a store without compare-and-swap, and while the
 // head is of a format whose readers do not know boundaries.
 func (c *Compactor) Fold(ctx context.Context, o FoldOptions) (removed Removed, err error) {

@@ -80,7 +80,8 @@ func decodeFolded(data []byte) (*folded, error) {
 		return nil, fmt.Errorf("folded block has format %d, this version reads %d: it was written by another release",
 			f.Format, foldedFormat)
 	case !sealed:
-		return nil, fmt.Errorf("%w: folded block from manifest %d of shard %d has no checksum", ErrDamaged, f.From, f.Shard)
+		return nil, fmt.Errorf("%w: folded block from manifest %d of shard %d has no checksum", ErrDamaged, f.From,
+			f.Shard)
 	}
 	return f, f.check()
 }
@@ -99,8 +100,8 @@ func (f *folded) check() error {
 		last = w.Seq
 		for _, o := range w.Objects {
 			if seq, _, ok := parseRowKey(f.Shard, o.Key); !ok || seq != w.Seq || o.Rows < 0 || o.Bytes < 0 {
-				return fmt.Errorf("%w: window %d of a folded block names object %q with %d rows", ErrDamaged, w.Seq, o.Key,
-					o.Rows)
+				return fmt.Errorf("%w: window %d of a folded block names object %q with %d rows", ErrDamaged, w.Seq,
+					o.Key, o.Rows)
 			}
 		}
 	}

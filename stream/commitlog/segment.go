@@ -189,8 +189,8 @@ func (r *segmentReader) folded(from, to int64) (next int64, err error) {
 		return 0, fmt.Errorf("%w: the block of manifests %d to %d is merged, and a cut at manifest %d was not kept "+
 			"(compaction.history says how long cuts can be read that no generation has)", ErrRemoved, start, last, to)
 	case errors.Is(err, sink.ErrNotFound):
-		return 0, fmt.Errorf("%w: manifests %d to %d of shard %d were removed, and their merged block %s is missing or "+
-			"damaged", ErrDamaged, start, last, r.shard, compactionKey(r.shard, 1, start))
+		return 0, fmt.Errorf("%w: manifests %d to %d of shard %d were removed, and their merged block %s is missing "+
+			"or damaged", ErrDamaged, start, last, r.shard, compactionKey(r.shard, 1, start))
 	case err != nil:
 		return 0, err
 	}

@@ -35,8 +35,8 @@ func restore(ctx context.Context, o Options, st *state, head *commitlog.Manifest
 	if err != nil {
 		return nil, errors.Join(err, st.close())
 	}
-	// The log cannot say any more who wrote the manifest that an old state has seen last. Both checkpoints that are kept
-	// stand behind the boundary.
+	// The log cannot say any more who wrote the manifest that an old state has seen last. Both checkpoints that
+	// are kept stand behind the boundary.
 	old := st.meta.Committed > 0 && st.meta.Committed <= boundary.Seq
 	for _, number := range slices.Backward(numbers) {
 		doc, err := commitlog.ReadCheckpoint(ctx, o.Store, o.Shard, number)

@@ -282,8 +282,8 @@ func (s *Shard) checkLineage(ctx context.Context) error {
 	}
 	writer, err := s.opts.writerOf(ctx, s.head, have.Committed)
 	if errors.Is(err, commitlog.ErrRemoved) {
-		return fmt.Errorf("state of shard %d cannot be compared with the commit log, and no checkpoint takes its place: "+
-			"%w; delete %s to rebuild the state from the input topics", s.opts.Shard, err, s.opts.Dir)
+		return fmt.Errorf("state of shard %d cannot be compared with the commit log, and no checkpoint takes its "+
+			"place: %w; delete %s to rebuild the state from the input topics", s.opts.Shard, err, s.opts.Dir)
 	}
 	if err != nil {
 		return err

@@ -101,8 +101,8 @@ func (c *Checker) boundaryRule(p int, key string) rule {
 			}
 			for from := int64(1); from <= b.Seq; from += fanIn {
 				if doc := c.block(p, 1, from); doc == nil || doc.Skipped && !c.exists(foldedKey(p, from)) {
-					c.violated("NothingLost", "%s is at manifest %d, and the block from manifest %d has no document", key, b.Seq,
-						from)
+					c.violated("NothingLost", "%s is at manifest %d, and the block from manifest %d has no document", key,
+						b.Seq, from)
 				}
 			}
 			s.boundary = b.Seq
