@@ -122,7 +122,8 @@ func (v *watch) boundary(shard int, data []byte) {
 		return // a retry
 	}
 	if head := v.heads[shard]; b.Seq < v.boundaries[shard] || head == nil || b.Seq >= head.Seq {
-		v.w.fail("the boundary of shard %d goes from %d to %d, the head is %+v", shard, v.boundaries[shard], b.Seq, head)
+		v.w.fail("the boundary of shard %d goes from %d to %d, the head is %+v", shard, v.boundaries[shard],
+			b.Seq, head)
 	}
 	for number := max(1, v.docs[shard]-1); number <= v.docs[shard]; number++ {
 		c, err := commitlog.ReadCheckpoint(context.Background(), &v.w.store, shard, number)

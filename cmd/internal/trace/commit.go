@@ -101,7 +101,7 @@ func (c *Checker) boundaryRule(p int, key string) rule {
 			}
 			for from := int64(1); from <= b.Seq; from += fanIn {
 				if doc := c.block(p, 1, from); doc == nil || doc.Skipped && !c.exists(foldedKey(p, from)) {
-					c.violated("NothingLost", "%s is at manifest %d, and the block from manifest %d has no document", key,
+					c.violated("NothingLost", "%s is at manifest %d, and the block from %d on has no document", key,
 						b.Seq, from)
 				}
 			}
