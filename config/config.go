@@ -227,6 +227,7 @@ type Train struct {
 	Threads         int           `yaml:"threads"` // 0: all cores
 	Device          string        `yaml:"device"`  // of transformers: cpu, cuda, cuda:N
 	GPUMemory       Size          `yaml:"gpu_memory"`
+	GPUMath         string        `yaml:"gpu_math"` // float32, tf32, bf16
 	CheckpointEvery time.Duration `yaml:"checkpoint_every"`
 	BERT            BERT          `yaml:"bert"`
 }

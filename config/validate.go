@@ -286,6 +286,8 @@ func (v *validator) train(t *Train) {
 	v.check(t.GPUMemory == 0 || t.Device != CPU, "train.gpu_memory", "has no effect with device: cpu")
 	v.check(t.GPUMemory == 0 || t.GPUMemory >= 256*MiB, "train.gpu_memory",
 		"must be at least 256MiB, or 0 for all, got %v", t.GPUMemory)
+	v.oneOf("train.gpu_math", t.GPUMath, GPUMaths...)
+	v.check(t.GPUMath == GPUMaths[0] || t.Device != CPU, "train.gpu_math", "has no effect with device: cpu")
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)
 }
 
