@@ -178,6 +178,8 @@ type Compaction struct {
 	Enabled bool `yaml:"enabled"`
 	// Grace is how long objects stay after they have been merged.
 	Grace time.Duration `yaml:"grace"`
+	// History is how long manifests stay at least. 0: for ever.
+	History time.Duration `yaml:"history"`
 }
 
 // Featurize says how texts and neighbourhoods become features and targets.

@@ -256,6 +256,9 @@ func (v *validator) state(c *Config) {
 		v.check(every >= time.Second, "state.checkpoint_every", "must be 0 for never, or at least 1s, got %v", every)
 	}
 	v.atLeastTime("compaction.grace", c.Compaction.Grace, time.Minute)
+	if history := c.Compaction.History; history != 0 {
+		v.check(history >= time.Minute, "compaction.history", "must be 0 for ever, or at least 1m, got %v", history)
+	}
 }
 
 func (v *validator) featurize(f *Featurize) {

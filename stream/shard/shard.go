@@ -289,6 +289,10 @@ func (s *Shard) checkLineage(ctx context.Context) error {
 			s.opts.Shard, commitlog.ErrIdentity, have.Committed, s.opts.Store.URL(), s.headSeq(), hint)
 	}
 	writer, err := s.opts.writerOf(ctx, s.head, have.Committed)
+	if errors.Is(err, commitlog.ErrRemoved) {
+		return fmt.Errorf("state of shard %d cannot be compared with the commit log, and no checkpoint takes its "+
+			"place: %w; delete %s to rebuild the state from the input topics", s.opts.Shard, err, s.opts.Dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -304,7 +308,7 @@ func (o *Options) writerOf(ctx context.Context, head *commitlog.Manifest, seq in
 	if seq == head.Seq {
 		return head.Writer, nil
 	}
-	m, err := commitlog.ReadManifest(ctx, o.Store, o.Shard, seq)
+	m, err := commitlog.ReadCommitted(ctx, o.Store, o.Shard, seq)
 	if err != nil {
 		return "", err
 	}

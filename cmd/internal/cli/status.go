@@ -47,6 +47,8 @@ type pipelineStatus struct {
 	// DeadLetters are those that are open, nil where there are no brokers to ask, or they have not
 	// answered.
 	DeadLetters *service.DeadLetterCount `json:"dead_letters,omitempty"`
+	// Cost is nil unless it was asked for.
+	Cost *cost `json:"cost,omitempty"`
 	// Lag is nil where there are no brokers to ask.
 	Lag *lags `json:"lag,omitempty"`
 }
@@ -122,6 +124,8 @@ func (a *app) status() *cobra.Command {
 	var (
 		flags   pipelineFlags
 		asJSON  bool
+		price   prices
+		cost    bool
 		timeout time.Duration
 	)
 	cmd := &cobra.Command{
@@ -136,7 +140,13 @@ func (a *app) status() *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
-				return readStatus(ctx, p)
+				st, err := readStatus(ctx, p)
+				if err != nil || !cost {
+					return st, err
+				}
+				c, err := readCost(ctx, p, price)
+				st.Cost = &c
+				return st, err
 			})
 			if err != nil {
 				return err
@@ -144,12 +154,17 @@ func (a *app) status() *cobra.Command {
 			if asJSON {
 				return writeJSON(a.out, st)
 			}
-			return st.print(a.out)
+			if err := st.print(a.out); err != nil || st.Cost == nil {
+				return err
+			}
+			return st.Cost.print(a.out)
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "give up on a store or brokers that do not answer")
+	cmd.Flags().BoolVar(&cost, "cost", false, "also print what the store costs per shard and month, at list prices")
+	price.register(cmd)
 	return cmd
 }
 
