@@ -16,9 +16,9 @@ RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-d
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode bench-similar \
-	bench-loader bench-stream bench-freshness bench-million kafka-up kafka-down s3-up s3-down spec test-real test-cuda \
-	test-faults sim mutate
+.PHONY: help build test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
+	bench-similar bench-loader bench-stream bench-freshness bench-roofline bench-load bench-million kafka-up kafka-down \
+	s3-up s3-down spec test-real test-cuda test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,12 @@ bench-stream: ## topic to Parquet beside other tools, on real servers (Java, Mav
 
 bench-freshness: ## time from a change to its embedding on the sink topic
 	cmd/bench/stream/run freshness
+
+bench-roofline: ## processor time of each stage from topic to Parquet, without Java
+	go run ./cmd/bench/stream roofline
+
+bench-load: ## first load of a million nodes and five million edges from files
+	go run ./cmd/bench/stream load
 
 bench-million: ## three workers and brokers, a million nodes, one worker killed
 	BROKERS=3 cmd/bench/stream/run million

@@ -8,6 +8,7 @@ var (
 	Profiles      = []string{"default", "pecos"}
 	Weightings    = []string{"sum", "inverse_sqrt_degree"}
 	LabelFeatures = []string{"pifa", "pifa-identity", "text", "random"}
+	GPUMaths      = []string{"float32", "tf32", "bf16"}
 	Precisions    = []string{"float32", "int8"}
 	QualityGates  = []string{"warn", "block", "off"}
 )

@@ -106,6 +106,9 @@ type Ingest struct {
 	Repartition bool `yaml:"repartition"`
 	// MaxFuture is how far ahead of the clock an event time may be; 0 is no bound.
 	MaxFuture time.Duration `yaml:"max_future"`
+	// MinFilled is the share of records, from 0 to 1, up to which a mapped id, text or far end that the
+	// others lack is reported by a running service.
+	MinFilled float64 `yaml:"min_filled"`
 	// Isolation is ReadCommitted or ReadUncommitted.
 	Isolation string `yaml:"isolation"`
 
@@ -175,6 +178,8 @@ type Compaction struct {
 	Enabled bool `yaml:"enabled"`
 	// Grace is how long objects stay after they have been merged.
 	Grace time.Duration `yaml:"grace"`
+	// History is how long manifests stay at least. 0: for ever.
+	History time.Duration `yaml:"history"`
 }
 
 // Featurize says how texts and neighbourhoods become features and targets.
@@ -225,6 +230,7 @@ type Train struct {
 	Threads         int           `yaml:"threads"` // 0: all cores
 	Device          string        `yaml:"device"`  // of transformers: cpu, cuda, cuda:N
 	GPUMemory       Size          `yaml:"gpu_memory"`
+	GPUMath         string        `yaml:"gpu_math"` // float32, tf32, bf16
 	CheckpointEvery time.Duration `yaml:"checkpoint_every"`
 	BERT            BERT          `yaml:"bert"`
 }

@@ -23,8 +23,8 @@ const (
 )
 
 // Load reads and validates the file at path, with the process's environment. Faults of the content
-// are returned as an *Error.
-func Load(path string) (Config, error) {
+// are returned as an *Error. also finds faults that this package cannot know, by the paths of fields.
+func Load(path string, also ...func(*Config) []Fault) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
@@ -34,7 +34,7 @@ func Load(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	c, err := Parse(data, os.LookupEnv)
+	c, err := Parse(data, os.LookupEnv, also...)
 	var faults *Error
 	if errors.As(err, &faults) {
 		faults.File = path
@@ -44,14 +44,18 @@ func Load(path string) (Config, error) {
 
 // Parse reads and validates the content of a file. env looks up a variable of the environment, as
 // os.LookupEnv does.
-func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
+func Parse(data []byte, env func(string) (string, bool), also ...func(*Config) []Fault) (Config, error) {
 	c := Default()
 	d := newDecoder(&c, env)
 	if body := d.syntax(data); body != nil {
 		d.value("", body, d.config)
 	}
 	c.renamed = d.renamed
-	d.validate(&c)
+	faults := c.faults()
+	for _, find := range also {
+		faults = append(faults, find(&c)...)
+	}
+	d.place(faults)
 	if len(d.faults) == 0 {
 		return c, nil
 	}
@@ -113,14 +117,14 @@ func (d *decoder) syntax(data []byte) ast.Node {
 	return body
 }
 
-// validate adds the faults that Validate finds, with their positions in the file. A field that
-// could not be decoded is not reported twice.
-func (d *decoder) validate(c *Config) {
+// place adds faults of the content, with their positions in the file. A field that could not be decoded
+// is not reported twice.
+func (d *decoder) place(faults []Fault) {
 	broken := map[string]bool{}
 	for _, f := range d.faults {
 		broken[f.Path] = true
 	}
-	for _, f := range c.faults() {
+	for _, f := range faults {
 		if broken[f.Path] {
 			continue
 		}

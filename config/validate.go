@@ -178,14 +178,18 @@ func (v *validator) topics(c *Config) {
 	if c.Ingest.Repartition {
 		taken[c.KeyedNodes()], taken[c.KeyedEdges()] = "ingest.repartition", "ingest.repartition"
 	}
-	for _, t := range []struct{ field, name string }{
-		{"nodes", c.Kafka.Topics.Nodes},
-		{"edges", c.Kafka.Topics.Edges},
-		{"mirror", c.Mirror()},
-		{"embeddings", c.Kafka.Topics.Embeddings},
-		{"dead_letters", c.DeadLetters()},
+	for _, t := range []struct{ field, name, given string }{
+		{"nodes", c.Kafka.Topics.Nodes, c.Kafka.Topics.Nodes},
+		{"edges", c.Kafka.Topics.Edges, c.Kafka.Topics.Edges},
+		{"mirror", c.Mirror(), c.Kafka.Topics.Mirror},
+		{"embeddings", c.Kafka.Topics.Embeddings, c.Kafka.Topics.Embeddings},
+		{"dead_letters", c.DeadLetters(), c.Kafka.Topics.DeadLetters},
 	} {
 		path := "kafka.topics." + t.field
+		// A topic that is named after the pipeline is at fault with it, and not by itself.
+		if t.name != t.given && !pipelineName.MatchString(c.Pipeline) {
+			continue
+		}
 		v.check(topicName.MatchString(t.name) && t.name != "." && t.name != "..", path,
 			"must be a topic name: 1 to 249 of A-Z, a-z, 0-9 and . _ -")
 		other, twice := taken[t.name]
@@ -209,6 +213,8 @@ func (v *validator) ingest(in *Ingest) {
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
+	v.check(in.MinFilled >= 0 && in.MinFilled <= 1, "ingest.min_filled", "must be between 0 and 1, got %v",
+		in.MinFilled)
 	v.oneOf("ingest.isolation", in.Isolation, ReadCommitted, ReadUncommitted)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
@@ -250,6 +256,9 @@ func (v *validator) state(c *Config) {
 		v.check(every >= time.Second, "state.checkpoint_every", "must be 0 for never, or at least 1s, got %v", every)
 	}
 	v.atLeastTime("compaction.grace", c.Compaction.Grace, time.Minute)
+	if history := c.Compaction.History; history != 0 {
+		v.check(history >= time.Minute, "compaction.history", "must be 0 for ever, or at least 1m, got %v", history)
+	}
 }
 
 func (v *validator) featurize(f *Featurize) {
@@ -283,6 +292,8 @@ func (v *validator) train(t *Train) {
 	v.check(t.GPUMemory == 0 || t.Device != CPU, "train.gpu_memory", "has no effect with device: cpu")
 	v.check(t.GPUMemory == 0 || t.GPUMemory >= 256*MiB, "train.gpu_memory",
 		"must be at least 256MiB, or 0 for all, got %v", t.GPUMemory)
+	v.oneOf("train.gpu_math", t.GPUMath, GPUMaths...)
+	v.check(t.GPUMath == GPUMaths[0] || t.Device != CPU, "train.gpu_math", "has no effect with device: cpu")
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)
 }
 

@@ -26,6 +26,8 @@ import (
 
 var now = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
+func clock() time.Time { return now }
+
 func mapping() decode.Mapping {
 	m := kafkatest.Mapping()
 	m.Nodes.EventTime = "at"
@@ -184,9 +186,9 @@ func TestBadRecords(t *testing.T) {
 	if len(gotCodes) != len(codes) {
 		t.Errorf("%d dead letters, want %d: %.40q", len(gotCodes), len(codes), slices.Sorted(maps.Keys(gotCodes)))
 	}
-	// Those of schemas are not of JSON, see feed; a foreign record is no letter.
+	// Those of schemas and of CSV are not of JSON, see feed and backfill; a foreign record is no letter.
 	schemas := map[decode.Code]bool{decode.BadEncoding: true, decode.UnknownSchema: true, decode.Foreign: true,
-		decode.FutureTime: true}
+		decode.FutureTime: true, decode.BadCSV: true}
 	for _, c := range decode.Codes() {
 		if !all[c] && !schemas[c] {
 			t.Errorf("no letter has code %s", c)
@@ -219,7 +221,7 @@ func TestReplay(t *testing.T) {
 	readAll(t, e)
 
 	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{Code: decode.BadType},
-		nil)
+		nil, clock)
 	if err != nil || done != (deadletter.Replayed{Sent: 1}) {
 		t.Fatalf("replay: %+v, %v", done, err)
 	}
@@ -232,15 +234,32 @@ func TestReplay(t *testing.T) {
 	// It fails again, and its new letter says where it comes from.
 	readAll(t, e)
 	var origins, replays []string
-	for l, err := range deadletter.List(t.Context(), e.Client, e.Topics.DeadLetters, deadletter.Filter{Topic: e.Topics.Nodes, Code: decode.BadType}) {
+	var open []bool
+	for l, err := range deadletter.List(t.Context(), e.Client, e.Topics.DeadLetters,
+		deadletter.Filter{Topic: e.Topics.Nodes, Code: decode.BadType, All: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		origins, replays = append(origins, l.String()), append(replays, l.ReplayOf)
+		open = append(open, l.Replayed.IsZero())
 	}
 	if !reflect.DeepEqual(replays, []string{"", origins[0]}) {
 		t.Errorf("letters of %v are replays of %q", origins, replays)
 	}
+	// Only the new one is open, and the next replay sends only that.
+	if !reflect.DeepEqual(open, []bool{false, true}) {
+		t.Errorf("open: %v", open)
+	}
+	if l := list(t, e, deadletter.Filter{Code: decode.BadType}); len(l) != 1 || l[`{"id":"a","text":{}}`].ReplayOf == "" {
+		t.Errorf("listed after the replay: %v", l)
+	}
+	for _, want := range []int{1, 0} {
+		done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{Code: decode.BadType}, nil, clock)
+		if err != nil || done != (deadletter.Replayed{Sent: want}) {
+			t.Errorf("replay: %+v, %v, want %d", done, err, want)
+		}
+	}
+	readAll(t, e) // fails for the third time
 	if n := len(list(t, e, deadletter.Filter{Topic: e.Topics.Edges})); n != 1 {
 		t.Errorf("%d letters of edges, want 1", n)
 	}
@@ -269,7 +288,7 @@ func TestForeignRecordsHideNoLetters(t *testing.T) {
 	if n := len(list(t, e, deadletter.Filter{Code: decode.Foreign})); n != 2 {
 		t.Errorf("%d foreign records, want 2", n)
 	}
-	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, nil)
+	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, nil, clock)
 	if err != nil || done != (deadletter.Replayed{Sent: 1, Foreign: 2}) {
 		t.Errorf("replay: %+v, %v", done, err)
 	}
@@ -287,7 +306,7 @@ func TestReplayWritesToItsOwnTopics(t *testing.T) {
 		}
 	}
 	e.Send(t, kafka.Message{Topic: "dead-letters", Value: letter.Value, Headers: letter.Headers})
-	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, nil)
+	done, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, nil, clock)
 	if err != nil || done != (deadletter.Replayed{Sent: 1, Elsewhere: 1}) {
 		t.Errorf("replay: %+v, %v", done, err)
 	}
@@ -313,7 +332,7 @@ func TestReplayUnderABetterMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, key); err != nil {
+	if _, err := deadletter.Replay(t.Context(), e.Client, e.Topics, deadletter.Filter{}, key, clock); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Compact(summary(readAll(t, e))); !slices.Equal(got, want) {

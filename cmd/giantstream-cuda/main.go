@@ -15,8 +15,8 @@ import (
 func main() { os.Exit(cli.Main(devices.Drivers{"cuda": open})) }
 
 // open is a devices.Driver.
-func open(index int, memory int64) (devices.Device, error) {
-	b, err := cuda.Open(cuda.Options{Device: index, Memory: memory})
+func open(index int, o devices.Options) (devices.Device, error) {
+	b, err := cuda.Open(cuda.Options{Device: index, Memory: o.Memory, Math: o.Math})
 	if err != nil {
 		return nil, err // and not a device that holds a nil
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -56,13 +57,15 @@ func TestRunOnTheDevice(t *testing.T) {
 		}
 		return path
 	}
-	config := write("config.yaml", fmt.Sprintf("train: {encoder: bert, epochs: 4, device: cuda, checkpoint_every: 100ms, "+
-		"bert: {model: %q, max_tokens: 8, ngrams: 0}}\n", model))
-	args := []string{"run", "-c", config, "--nodes", write("nodes.jsonl", nodes.String()),
-		"--edges", write("edges.jsonl", edges.String()), "--until-idle", "--store"}
-	finish := func(store string) []byte {
+	config := func(math string) string {
+		return write(math+".yaml", fmt.Sprintf("train: {encoder: bert, epochs: 4, device: cuda, gpu_math: %s, "+
+			"checkpoint_every: 100ms, bert: {model: %q, max_tokens: 8, ngrams: 0}}\n", math, model))
+	}
+	args := []string{"run", "--nodes", write("nodes.jsonl", nodes.String()),
+		"--edges", write("edges.jsonl", edges.String()), "--until-idle"}
+	finish := func(store, math string) []byte {
 		t.Helper()
-		out, err := program(t, append(args, store)...).CombinedOutput()
+		out, err := program(t, append(args, "-c", config(math), "--store", store)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -72,10 +75,19 @@ func TestRunOnTheDevice(t *testing.T) {
 		}
 		return weights
 	}
-	want := finish(filepath.Join(dir, "whole"))
+	want := finish(filepath.Join(dir, "whole"), "float32")
+
+	rounded := filepath.Join(dir, "rounded")
+	if bytes.Equal(finish(rounded, "bf16"), want) {
+		t.Error("gpu_math: bf16 gives the weights of float32")
+	}
+	doc, err := os.ReadFile(filepath.Join(rounded, "generations/000001/generation.json"))
+	if err != nil || !regexp.MustCompile(`"gpu_math":\s*\[\s*"bf16"\s*\]`).Match(doc) {
+		t.Errorf("the document does not tell gpu_math: %v\n%s", err, doc)
+	}
 
 	store := filepath.Join(dir, "killed")
-	cmd := program(t, append(args, store)...)
+	cmd := program(t, append(args, "-c", config("float32"), "--store", store)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +104,7 @@ func TestRunOnTheDevice(t *testing.T) {
 		}
 	}
 	<-ended
-	if !bytes.Equal(finish(store), want) {
+	if !bytes.Equal(finish(store, "float32"), want) {
 		t.Error("the weights of a training that was killed and resumed differ from those of one that was not")
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNoData is returned by Fit for a matrix without entries to learn from.
-var ErrNoData = errors.New("projection: the matrix has no features that rows share")
+var ErrNoData = errors.New("projection: the texts share no words")
 
 // Options are the settings of Fit; the zero value is a good choice: on 7,145
 // product and 63,666 package descriptions, neither more rows nor more features

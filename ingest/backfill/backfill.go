@@ -53,11 +53,23 @@ type Stats struct {
 	// Stale records have the modification time of their file as event time, and a later version of
 	// that file was sent before. They lose to what it said.
 	Stale int64 `json:"stale,omitempty"`
+	// BadRows are lines of CSV files that are no rows. They became dead letters instead.
+	BadRows int64 `json:"bad_csv,omitempty"`
+	// Skipped node records have no text, and were to be left out.
+	Skipped int64 `json:"skipped_without_text,omitempty"`
+	// Fields say in how many of the records that were sent each mapped field has a value.
+	Fields []decode.Filled `json:"fields,omitempty"`
+	// Notes say how the first files were read, where they did not say it themselves.
+	Notes []string `json:"notes,omitempty"`
 	// StaleFiles are the first files with stale records, at most maxStaleFiles.
 	StaleFiles []string `json:"stale_files,omitempty"`
 }
 
-const maxStaleFiles = 10
+// maxStaleFiles and maxNotes bound what is named.
+const (
+	maxStaleFiles = 10
+	maxNotes      = 10
+)
 
 const (
 	// sendRecords and arenaBytes bound what the producer gets at once.
@@ -93,16 +105,11 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 		letters:  deadletter.NewWriter(o.Client, o.Topics.DeadLetters, o.Clock),
 	}
 	err = s.stage(ctx, "nodes", o.Nodes, target{
-		topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes,
-		columns: columnsOf(o.Mapping.Nodes.EventTime, o.Mapping.Nodes.Deleted,
-			slices.Concat(o.Mapping.Nodes.Text, []string{o.Mapping.Nodes.ID, o.Mapping.Nodes.Class,
-				o.Mapping.Nodes.Edges})...),
+		topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes, columns: nodeColumns(&o.Mapping.Nodes), nodes: true,
 	})
 	if err == nil {
 		err = s.stage(ctx, "edges", o.Edges, target{
-			topic: o.Topics.Edges, decoder: edges, sent: &stats.Edges,
-			columns: columnsOf(o.Mapping.Edges.EventTime, o.Mapping.Edges.Deleted,
-				o.Mapping.Edges.Src, o.Mapping.Edges.Dst),
+			topic: o.Topics.Edges, decoder: edges, sent: &stats.Edges, columns: edgeColumns(&o.Mapping.Edges),
 		})
 	}
 	return stats, errors.Join(err, s.producer.Close(), s.letters.Close())
@@ -119,6 +126,15 @@ type target struct {
 	decoder *decode.Decoder
 	columns columns
 	sent    *int64
+	nodes   bool
+}
+
+func nodeColumns(m *decode.NodeMapping) columns {
+	return columnsOf(m.EventTime, m.Deleted, m.Edges, slices.Concat(m.Text, []string{m.ID, m.Class})...)
+}
+
+func edgeColumns(m *decode.EdgeMapping) columns {
+	return columnsOf(m.EventTime, m.Deleted, m.Dst, m.Src)
 }
 
 // columns are the columns of tables that matter.
@@ -126,13 +142,32 @@ type columns struct {
 	typed typedColumns
 	// mapped are the names of all that a path begins with.
 	mapped []string
+	// lists are columns whose cells are lists: of the far ends of edges, and those with [*]. separator
+	// splits them, see ReadOptions.
+	lists     []string
+	separator string
+	// nested are columns that a path leads into.
+	nested []string
+	// any: a table that has none of the mapped columns is no error.
+	any bool
 }
 
-func columnsOf(eventTime, deleted string, others ...string) columns {
+// columnsOf returns the columns of a mapping. ends leads to the far ends of edges.
+func columnsOf(eventTime, deleted, ends string, others ...string) columns {
 	c := columns{typed: typedColumns{eventTime, deleted}}
-	for _, path := range append(others, eventTime, deleted) {
-		if name := decode.FirstField(path); name != "" && !slices.Contains(c.mapped, name) {
+	for _, path := range append(others, ends, eventTime, deleted) {
+		name, list, nested := decode.FirstField(path)
+		if name == "" {
+			continue
+		}
+		if !slices.Contains(c.mapped, name) {
 			c.mapped = append(c.mapped, name)
+		}
+		if list || path == ends && !nested {
+			c.lists = append(c.lists, name)
+		}
+		if nested {
+			c.nested = append(c.nested, name)
 		}
 	}
 	return c
@@ -162,11 +197,14 @@ func (s *sender) stage(ctx context.Context, what string, inputs []Input, to targ
 		total += inputs[i].Size
 	}
 	s.Progress.Stage("backfill "+what, total)
+	tally := to.decoder.NewTally()
+	to.decoder.CountInto(tally)
 	for i := range inputs {
 		if err := s.send(ctx, &inputs[i], to); err != nil {
 			return fmt.Errorf("backfill of %s: %w", what, err)
 		}
 	}
+	s.stats.Fields = append(s.stats.Fields, tally.Fields(to.decoder)...)
 	return nil
 }
 
@@ -191,6 +229,11 @@ func (s *sender) send(ctx context.Context, in *Input, to target) (err error) {
 	for {
 		rec, err := r.next()
 		if errors.Is(err, io.EOF) {
+			for _, note := range r.about().notes {
+				if len(s.stats.Notes) < maxNotes {
+					s.stats.Notes = append(s.stats.Notes, in.Name+": "+note)
+				}
+			}
 			return s.flush(ctx, in, to, last, true)
 		}
 		if err != nil {
@@ -226,8 +269,20 @@ func (s *sender) record(ctx context.Context, in *Input, to target, rec record) e
 			Time: in.Modified,
 		})
 	}
-	m := kafka.Message{Topic: to.topic, Value: s.keep(rec.value)}
+	if rec.bad != "" {
+		s.stats.BadRows++
+		return s.letters.Publish(ctx, deadletter.Letter{
+			Origin: deadletter.Origin{Topic: to.topic, File: in.Name, Line: rec.line},
+			Code:   decode.BadCSV, Message: rec.bad, Value: append([]byte(nil), rec.value...), Time: in.Modified,
+		})
+	}
 	id, at, ok := to.decoder.Route(rec.value)
+	if ok && to.nodes && in.Read.SkipWithoutText && !to.decoder.HasText() {
+		s.stats.Skipped++
+		to.decoder.Uncount()
+		return nil
+	}
+	m := kafka.Message{Topic: to.topic, Value: s.keep(rec.value)}
 	if ok {
 		m.Key = []byte(id)
 	}

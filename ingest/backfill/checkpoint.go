@@ -39,8 +39,10 @@ type checkpointLine struct {
 	Modified time.Time `json:"modified"`
 	// SHA256 of the content in hex; "" for objects of a store, which the store's time identifies.
 	SHA256 string `json:"sha256,omitempty"`
-	Line   int64  `json:"line"`
-	Done   bool   `json:"done"`
+	// Options are those that the input was read with.
+	Options string `json:"options,omitempty"`
+	Line    int64  `json:"line"`
+	Done    bool   `json:"done"`
 	// Newest is the latest modification time of any version of the input that was sent.
 	Newest time.Time `json:"newest"`
 }
@@ -100,7 +102,8 @@ func (c *checkpoint) sent(ctx context.Context, topic string, in *Input) (progres
 	}
 	l, known := c.file.Inputs[checkpointKey(topic, in)]
 	p.older = known && in.Modified.Before(maxTime(l.Newest, l.Modified))
-	if l.Size == in.Size && l.Modified.Equal(in.Modified) && (l.SHA256 == p.hash || l.SHA256 == "") {
+	if l.Size == in.Size && l.Modified.Equal(in.Modified) && (l.SHA256 == p.hash || l.SHA256 == "") &&
+		l.Options == in.Read.key() {
 		p.line, p.done = l.Line, l.Done
 	}
 	return p, nil
@@ -120,7 +123,8 @@ func (c *checkpoint) save(topic string, in *Input, hash string, line int64, done
 	}
 	key := checkpointKey(topic, in)
 	old := c.file.Inputs[key]
-	c.file.Inputs[key] = checkpointLine{Size: in.Size, Modified: in.Modified, SHA256: hash, Line: line, Done: done,
+	c.file.Inputs[key] = checkpointLine{Size: in.Size, Modified: in.Modified, SHA256: hash,
+		Options: in.Read.key(), Line: line, Done: done,
 		Newest: maxTime(in.Modified, maxTime(old.Newest, old.Modified))}
 	b, err := json.MarshalIndent(c.file, "", " ")
 	if err != nil {

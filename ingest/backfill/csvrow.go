@@ -4,20 +4,22 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"unicode"
 	"unicode/utf8"
 )
 
 // errNoRow: what is at the reader's position is not a CSV row.
-var errNoRow = errors.New("not a CSV row within the record limit: a quoted cell has no end, or text after it")
+var errNoRow = errors.New("not a CSV row within the record limit: a quoted cell has no end")
 
 // rowScanner finds the end and the cells of the CSV row at a reader's position, and consumes
 // nothing. A quote opens a quoted cell only as the cell's first character; in any other cell it is
-// a character like others (5" pipe). These are no rows, so that one bad line costs itself alone and
-// not what follows it:
+// a character like others (5" pipe). As in Python's csv, what follows the closing quote of a cell
+// belongs to the cell ("5" pipe is 5 pipe), but only in a row of one line. These are no rows, so that
+// one bad line costs itself alone and not what follows it:
 //
-//   - a quoted cell without an end, or with text between its closing quote and the next comma;
+//   - a quoted cell without an end, or over several lines with text after its closing quote;
 //   - more than limit bytes;
 //   - another number of cells than the header has;
 //   - a row over several lines that look like rows of their own, see engulfs.
@@ -29,7 +31,13 @@ type rowScanner struct {
 	r     *bufio.Reader // its buffer holds limit+2 bytes
 	limit int
 	// columns of the header; 0 while the header is read.
-	columns int
+	columns   int
+	separator byte
+
+	// literal: a cell of the row has text after its closing quote.
+	literal bool
+	// why the last row was none.
+	why string
 
 	text []byte // the cells, without their quotes
 	ends []int  // of the cells in text
@@ -50,7 +58,7 @@ func (s *rowScanner) cell(i int) []byte {
 // scan returns the size of the row with its newline. The error is io.EOF at the end, errNoRow, or
 // the reader's own.
 func (s *rowScanner) scan() (size int, err error) {
-	s.text, s.ends = s.text[:0], s.ends[:0]
+	s.text, s.ends, s.literal = s.text[:0], s.ends[:0], false
 	w := window{r: s.r, limit: s.limit + 2}
 	if !w.has(0) {
 		return 0, w.end()
@@ -59,11 +67,21 @@ func (s *rowScanner) scan() (size int, err error) {
 	switch {
 	case w.err != nil && !errors.Is(w.err, io.EOF):
 		return 0, w.err
-	case !ok || len(trimNewline(w.b[:size])) > s.limit:
+	case !ok:
+		s.why = "a cell has an opening quote and no closing one within the record limit"
+		return 0, errNoRow
+	case len(trimNewline(w.b[:size])) > s.limit:
+		s.why = "the row is over the record limit"
 		return 0, errNoRow
 	case s.columns > 0 && len(s.ends) != s.columns:
+		s.why = fmt.Sprintf("the row and the header do not have the same number of cells: %d and %d", len(s.ends),
+			s.columns)
 		return 0, errNoRow
 	case s.columns > 0 && s.engulfs(w.b[:size]):
+		s.why = "a cell has an opening quote, and its closing one seems to be that of another row"
+		return 0, errNoRow
+	case s.literal && bytes.IndexByte(trimNewline(w.b[:size]), '\n') >= 0:
+		s.why = "a cell has text after its closing quote, in a row of several lines"
 		return 0, errNoRow
 	}
 	s.keys[charsetOf(s.cell(0))] = true
@@ -93,7 +111,7 @@ func (s *rowScanner) row(w *window) (size int, ok bool) {
 type cellEnd int
 
 const (
-	endOfCell cellEnd = iota // a comma
+	endOfCell cellEnd = iota // a separator
 	endOfRow
 	noEnd
 )
@@ -103,7 +121,7 @@ func (s *rowScanner) plain(w *window, at int) (next int, end cellEnd) {
 	from := at
 	for ; w.has(at); at++ {
 		switch w.b[at] {
-		case ',':
+		case s.separator:
 			s.text = append(s.text, w.b[from:at]...)
 			return at + 1, endOfCell
 		case '\n':
@@ -121,6 +139,7 @@ func (s *rowScanner) plain(w *window, at int) (next int, end cellEnd) {
 // quoted scans the rest of a cell after its opening quote. \r\n in it is a newline, as in
 // encoding/csv.
 func (s *rowScanner) quoted(w *window, at int) (next int, end cellEnd) {
+	from := at
 	for ; w.has(at); at++ {
 		switch c := w.b[at]; {
 		case c == '\r' && w.has(at+1) && w.b[at+1] == '\n':
@@ -133,7 +152,7 @@ func (s *rowScanner) quoted(w *window, at int) (next int, end cellEnd) {
 			case '"':
 				s.text = append(s.text, '"')
 				at++
-			case ',':
+			case s.separator:
 				return at + 2, endOfCell
 			case '\n':
 				return at + 2, endOfRow
@@ -146,7 +165,11 @@ func (s *rowScanner) quoted(w *window, at int) (next int, end cellEnd) {
 				}
 				return at, noEnd
 			default:
-				return at, noEnd
+				if bytes.IndexByte(w.b[from:at], '\n') >= 0 {
+					return at, noEnd
+				}
+				s.literal = true
+				return s.plain(w, at+1)
 			}
 		}
 	}
@@ -165,9 +188,9 @@ func (s *rowScanner) engulfs(row []byte) bool {
 	}
 	own, alike := charsetOf(s.cell(0)), 0
 	for i, line := range lines {
-		first, _, _ := bytes.Cut(line, []byte{','})
+		first, _, _ := bytes.Cut(line, []byte{s.separator})
 		key := charsetOf(first)
-		if bytes.Count(line, []byte{','})+1 == s.columns && key.telling() && (key == own || s.keys[key]) {
+		if bytes.Count(line, []byte{s.separator})+1 == s.columns && key.telling() && (key == own || s.keys[key]) {
 			if alike++; i == len(lines)-1 {
 				return true
 			}

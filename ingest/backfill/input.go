@@ -41,6 +41,25 @@ type Input struct {
 	// Hash returns the SHA-256 of the content in hex. It is nil for objects of a store, which have
 	// another modification time whenever their content differs; a file can be given any time.
 	Hash func(context.Context) (string, error)
+	// Read says how the content is read.
+	Read ReadOptions
+}
+
+// ReadOptions say how to read what a file does not say by itself.
+type ReadOptions struct {
+	// ListSeparator splits the cells of CSV columns that are mapped as lists, [*], or to the far ends of
+	// edges; "" splits none. Cells that are JSON lists need none.
+	ListSeparator string
+	// SkipWithoutText leaves out node records without any text.
+	SkipWithoutText bool
+}
+
+// key tells options apart in checkpoints, "" for none.
+func (o ReadOptions) key() string {
+	if o == (ReadOptions{}) {
+		return ""
+	}
+	return fmt.Sprintf("%q %t", o.ListSeparator, o.SkipWithoutText)
 }
 
 // Files returns the local files that match the patterns (filepath.Match), in order of their names,
@@ -171,11 +190,11 @@ func (in *Input) format() (format, string, error) {
 	switch path.Ext(name) {
 	case ".jsonl", ".ndjson", ".json":
 		return jsonLines, compression, nil
-	case ".csv":
+	case ".csv", ".tsv":
 		return csvRows, compression, nil
 	case ".parquet":
 		return parquetRows, compression, nil
 	}
-	return "", "", fmt.Errorf("%s: cannot tell the format from the name; use .jsonl, .csv (perhaps .gz or "+
-		".zst) or .parquet", in.Name)
+	return "", "", fmt.Errorf("%s: cannot tell the format from the name; use .jsonl, .csv or .tsv (perhaps with "+
+		".gz or .zst) or .parquet", in.Name)
 }

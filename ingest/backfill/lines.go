@@ -19,6 +19,8 @@ type record struct {
 	value []byte
 	// over is set if the record is over the limit; value is then its beginning.
 	over *oversize
+	// bad says why the line is no CSV row, "" if it is one. value is then the line.
+	bad string
 }
 
 // oversize describes a record that was not kept whole.
@@ -34,7 +36,11 @@ type lineReader struct {
 	limit int
 	line  int64
 	buf   []byte
+	notes []string
 }
+
+// about implements recordReader.
+func (l *lineReader) about() about { return about{notes: l.notes} }
 
 // lineBuffer is the least that a lineReader reads at a time.
 const lineBuffer = 256 << 10

@@ -22,6 +22,7 @@ import (
 type parquetReader struct {
 	file    *parquet.File
 	at      io.ReaderAt // for page headers
+	names   []string    // of the file's columns
 	schema  *parquet.Schema
 	indexes []int // of the schema's leaf columns in the file
 	limit   int
@@ -32,8 +33,10 @@ type parquetReader struct {
 	values  parquet.Row
 }
 
-// newParquetReader opens a file. Of its columns, those with the given names are read.
-func newParquetReader(f sink.Object, limit int, mapped []string, read func(int64)) (p *parquetReader, err error) {
+// newParquetReader opens a file. Of its columns, those with the given names are read; without says that
+// there may be none, and then no rows are.
+func newParquetReader(f sink.Object, limit int, mapped []string, without bool, read func(int64)) (
+	p *parquetReader, err error) {
 	defer recovered(&err)
 	file, err := parquetio.OpenFile(counted{f, read}, f.Size())
 	if err != nil {
@@ -41,16 +44,19 @@ func newParquetReader(f sink.Object, limit int, mapped []string, read func(int64
 	}
 	p = &parquetReader{file: file, at: f, limit: limit, groups: file.RowGroups()}
 	group := parquet.Group{}
-	var has []string
 	for _, field := range file.Root().Fields() {
-		has = append(has, field.Name())
+		p.names = append(p.names, field.Name())
 		if slices.Contains(mapped, field.Name()) {
 			group[field.Name()] = field
 		}
 	}
+	if len(group) == 0 && without {
+		p.groups = nil
+		return p, nil
+	}
 	if len(group) == 0 {
 		return nil, fmt.Errorf("none of the mapped fields (%s) is a column of the file; it has %s",
-			strings.Join(mapped, ", "), strings.Join(has, ", "))
+			strings.Join(mapped, ", "), strings.Join(p.names, ", "))
 	}
 	p.schema = parquet.NewSchema("mapped", group)
 	for _, path := range p.schema.Columns() {
@@ -62,6 +68,9 @@ func newParquetReader(f sink.Object, limit int, mapped []string, read func(int64
 	}
 	return p, nil
 }
+
+// about implements recordReader.
+func (p *parquetReader) about() about { return about{fields: p.names} }
 
 // Close ends the reading.
 func (p *parquetReader) Close() (err error) {

@@ -44,7 +44,7 @@ func parquetOf[T any](t testing.TB, groups [][]T, o ...parquet.WriterOption) []b
 // readParquet returns the rows of a file as JSON, and those over the limit by their rows.
 func readParquet(data []byte, limit int, mapped ...string) (rows []string, over map[int64]int64, err error) {
 	over = map[int64]int64{}
-	p, err := newParquetReader(object(data), limit, mapped, func(int64) {})
+	p, err := newParquetReader(object(data), limit, mapped, false, func(int64) {})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,6 +17,16 @@ import (
 // overwritten by the next call.
 type recordReader interface {
 	next() (record, error)
+	// about says how the input is read, as far as it was not told to be: encoding and separators.
+	about() about
+}
+
+// about describes an input.
+type about struct {
+	// notes are for people: what is read in another way than they may expect.
+	notes []string
+	// fields are the names of a table's columns, nil for JSON.
+	fields []string
 }
 
 // readAhead is how much is requested from a file or object store at a time.
@@ -38,6 +48,7 @@ func (in *Input) open(
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", in.Name, err)
 	}
+	columns.separator = in.Read.ListSeparator
 	r, closer, err := reader(obj, as, compression, limit, columns, read)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", in.Name, err), obj.Close())
@@ -52,7 +63,7 @@ func reader(
 		if compression != "" {
 			return nil, nil, fmt.Errorf("a Parquet file cannot be read through %s; unpack it first", compression)
 		}
-		p, err := newParquetReader(obj, limit, columns.mapped, read)
+		p, err := newParquetReader(obj, limit, columns.mapped, columns.any, read)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -64,11 +75,22 @@ func reader(
 	if err != nil {
 		return nil, nil, err
 	}
+	text, encoding := utf8Text(text)
 	if as == csvRows {
-		c, err := newCSVReader(text, limit, columns.typed)
+		c, err := newCSVReader(text, limit, columns)
+		if err == nil && encoding != "" {
+			c.notes = append(c.notes, encoding)
+		}
 		return c, closer, err
 	}
-	return newLineReader(text, limit), closer, nil
+	lines := newLineReader(text, limit)
+	if encoding != "" {
+		lines.notes = []string{encoding}
+	}
+	if lines.isList() {
+		return &listReader{lines: lines}, closer, nil
+	}
+	return lines, closer, nil
 }
 
 func decompress(r io.Reader, compression string) (io.Reader, io.Closer, error) {

@@ -12,6 +12,8 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"giantstream/internal/retry"
 )
 
 // Options says how to reach a Kafka cluster.
@@ -48,6 +50,8 @@ type Client struct {
 	dialer    *kafka.Dialer
 	kafka     *kafka.Client
 	franz     franzClient // for Identify alone
+
+	outage retry.Outage // of all readers
 
 	recordBytes   int
 	isolation     kafka.IsolationLevel

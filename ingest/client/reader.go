@@ -76,6 +76,8 @@ func (r *Reader) LogEnd() (offset int64, known bool) {
 // returns when ctx ends, with ctx.Err(), or when an error is final (IsRetryable).
 func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) error) error {
 	pause := retry.Backoff{Min: minReadPause, Max: maxReadPause}
+	user := fmt.Sprintf("%s/%d", r.Topic, r.Partition)
+	defer func() { r.Client.outage.Over(user, time.Now()) }()
 	for ctx.Err() == nil {
 		got, err := r.fetch(ctx)
 		if err == nil {
@@ -86,6 +88,9 @@ func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) 
 		case err == nil:
 			r.Offset = got.Next
 			pause.Reset()
+			if lasted, over := r.Client.outage.Over(user, time.Now()); over {
+				r.Log.Warn("all partitions are read again", "after", lasted.Round(time.Millisecond))
+			}
 		case !IsRetryable(err):
 			return err
 		default:
@@ -93,7 +98,12 @@ func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) 
 				r.OnRetry()
 			}
 			wait := pause.Next()
-			r.Log.Warn("reading failed, trying again", "offset", r.Offset, "wait", wait, "error", err)
+			level := slog.LevelDebug
+			if r.Client.outage.Failed(user, time.Now()) {
+				level = slog.LevelWarn // the others are like it
+			}
+			r.Log.Log(ctx, level, "reading failed, trying again until it succeeds", "brokers", r.Client.Brokers(),
+				"offset", r.Offset, "wait", wait, "error", err)
 			_ = retry.Sleep(ctx, wait) // the loop looks at ctx
 		}
 	}

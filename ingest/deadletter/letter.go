@@ -51,6 +51,9 @@ type Letter struct {
 	SHA256 string
 	// ReplayOf is the origin of the letter that this record was replayed from, "" if it was not.
 	ReplayOf string
+	// Replayed is when the letter's record was sent again, zero if it was not since the letter was
+	// written.
+	Replayed time.Time
 }
 
 // Foreign reports whether the record on the dead-letter topic is not a letter but another program's.
@@ -92,7 +95,12 @@ const (
 	hSize      = "dlq-size"
 	hSHA256    = "dlq-sha256"
 	hReplayOf  = "dlq-replay-of"
+	hMark      = "dlq-mark"
 )
+
+// replayedMark is the value of the header of a mark: a record that says that a letter's record was sent
+// again, with the letter's origin.
+const replayedMark = "replayed"
 
 // cut shortens a value that is too large for the topic.
 func (l *Letter) cut() {
@@ -132,6 +140,26 @@ func (l *Letter) message(topic string) kafka.Message {
 		add(hReplayOf, l.ReplayOf)
 	}
 	return m
+}
+
+// mark makes the record that notes the replay of a letter.
+func mark(topic string, o Origin, at time.Time) kafka.Message {
+	l := Letter{Origin: o, Code: replayedMark, At: at, Time: at}
+	m := l.message(topic)
+	m.Key = []byte(o.String()) // a compacted topic keeps one of each
+	m.Headers = append(m.Headers, kafka.Header{Key: hMark, Value: []byte(replayedMark)})
+	return m
+}
+
+// marked returns the origin of the letter that a mark is about; ok is false if the record is none.
+func marked(m *kafka.Message) (o Origin, ok bool) {
+	for _, h := range m.Headers {
+		if h.Key == hMark && string(h.Value) == replayedMark {
+			l, err := Parse(*m)
+			return l.Origin, err == nil
+		}
+	}
+	return o, false
 }
 
 // errNotALetter: the record on the dead-letter topic has no usable headers.

@@ -19,17 +19,22 @@ type Filter struct {
 	Topic string
 	// Since: letters written at or after this time.
 	Since time.Time
+	// All: also letters whose records were sent again since they were written.
+	All bool
 }
 
 func (f Filter) match(l *Letter) bool {
-	return (f.Code == "" || f.Code == l.Code) &&
+	return (f.All || l.Replayed.IsZero()) &&
+		(f.Code == "" || f.Code == l.Code) &&
 		(f.Topic == "" || f.Topic == l.Topic) &&
 		(f.Since.IsZero() || !l.At.Before(f.Since))
 }
 
 // List yields the letters that are on the topic now, one per origin, partition after partition. A
-// record that is not a letter is yielded as Letter.Foreign and hides none of the others.
-// Memory grows with the number of letters, not with their size.
+// record that is not a letter is yielded as Letter.Foreign and hides none of the others. A letter whose
+// record was sent again is closed, and yielded with Filter.All only: if the record has failed again, it
+// has a newer letter. The topic is read twice, first for what was sent again. Memory grows with the
+// number of letters, not with their size.
 func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		first, err := c.FirstOffsets(ctx, topic)
@@ -38,6 +43,11 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 			return
 		}
 		end, err := c.EndOffsets(ctx, topic)
+		if err != nil {
+			yield(Letter{}, err)
+			return
+		}
+		replayed, err := replays(ctx, c, topic, first[topic], end[topic])
 		if err != nil {
 			yield(Letter{}, err)
 			return
@@ -55,9 +65,16 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 					yield(Letter{}, err)
 					return
 				default:
+					if _, is := marked(&m); is {
+						continue
+					}
 					if l, err = Parse(m); err != nil {
 						l = foreign(m, err)
 					}
+				}
+				// A record of a topic is one for good. A line of a file may have become another one.
+				if at, ok := replayed[l.Origin]; ok && (l.File == "" || !l.At.After(at)) {
+					l.Replayed = at
 				}
 				if seen[l.Origin] || !f.match(&l) {
 					continue
@@ -69,4 +86,23 @@ func List(ctx context.Context, c *client.Client, topic string, f Filter) iter.Se
 			}
 		}
 	}
+}
+
+// replays returns when the letters on a topic were last sent again, by origin.
+func replays(ctx context.Context, c *client.Client, topic string, first, end []int64) (map[Origin]time.Time, error) {
+	at := map[Origin]time.Time{}
+	for p, to := range end {
+		for m, err := range c.Range(ctx, topic, p, first[p], to) {
+			if _, tooLarge := errors.AsType[*client.TooLarge](err); tooLarge {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if o, ok := marked(&m); ok && m.Time.After(at[o]) {
+				at[o] = m.Time
+			}
+		}
+	}
+	return at, nil
 }

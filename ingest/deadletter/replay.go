@@ -3,6 +3,7 @@ package deadletter
 import (
 	"context"
 	"slices"
+	"time"
 
 	"giantstream/ingest"
 	"giantstream/ingest/client"
@@ -44,6 +45,8 @@ type Replayed struct {
 	Sent int
 	// Truncated letters cannot be sent: their values are incomplete.
 	Truncated int
+	// Rows of CSV files cannot be sent: they are no records before they are corrected in the file.
+	Rows int
 	// Foreign records on the topic are not letters and are not sent.
 	Foreign int
 	// Elsewhere counts letters of topics that this pipeline does not read, which are not sent: whoever can
@@ -55,8 +58,12 @@ type Replayed struct {
 // and timestamp. So they mean what they meant the first time: a statement with a later event time
 // still wins. Records without a key get the one that key finds; if key is nil they stay without. A
 // header names the origin, and the new letter of a record that fails again carries it as ReplayOf.
-func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filter, key Keyer) (Replayed, error) {
+// Once the records are acknowledged, marks on the dead-letter topic close the letters. After an
+// interruption before that, the same letters are sent again, which changes nothing.
+func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filter, key Keyer,
+	clock func() time.Time) (Replayed, error) {
 	var done Replayed
+	var sent []Origin
 	read := append(topics.Inputs(), topics.Sources()...)
 	p := c.NewProducer()
 	defer p.Close() //nolint:errcheck // Flush reports what matters.
@@ -70,6 +77,10 @@ func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filte
 		}
 		if !slices.Contains(read, l.Topic) {
 			done.Elsewhere++
+			continue
+		}
+		if l.Code == decode.BadCSV {
+			done.Rows++
 			continue
 		}
 		if l.Truncated() {
@@ -87,6 +98,15 @@ func Replay(ctx context.Context, c *client.Client, topics ingest.Topics, f Filte
 			return done, err
 		}
 		done.Sent++
+		sent = append(sent, l.Origin)
+	}
+	if err := p.Flush(ctx); err != nil {
+		return done, err
+	}
+	for _, o := range sent {
+		if err := p.Send(ctx, mark(topics.DeadLetters, o, clock())); err != nil {
+			return done, err
+		}
 	}
 	return done, p.Flush(ctx)
 }

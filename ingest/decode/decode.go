@@ -45,6 +45,9 @@ type Decoder struct {
 	scan scanner
 	buf  []byte
 	html []byte // scratch
+
+	fields []Field
+	tally  *Tally
 }
 
 // Nodes returns a decoder for the nodes topic of a pipeline with that many shards.
@@ -96,6 +99,11 @@ func (d *Decoder) init(fields []mappedField, l Limits, shards int) error {
 	d.scan.limit = l.EdgesPerRecord
 	d.scan.captured = make([][]value, int(slotText)+d.texts)
 	d.scan.listed = make([]bool, len(d.scan.captured))
+	for _, f := range fields {
+		if f.path != "" {
+			d.fields = append(d.fields, Field{Name: f.name, Path: f.path, slot: f.slot})
+		}
+	}
 	var err error
 	d.root, err = compile(fields)
 	return err
@@ -198,6 +206,7 @@ func (d *Decoder) scanValue(b []byte) *Fault {
 	if first := bytes.TrimLeft(b, " \n\r\t"); first[0] != '{' {
 		return faultf(BadType, "the value is not a JSON object")
 	}
+	d.tally.count(d, 1)
 	return nil
 }
 
@@ -235,12 +244,22 @@ func (d *Decoder) idOf(v value, field string) (string, *Fault) {
 	switch {
 	case v.kind == kindString:
 		return checkID(d.text(v), field)
-	case v.kind == kindNumber && !bytes.ContainsAny(v.raw, ".eE"):
-		return checkID(string(v.raw), field)
+	case v.kind == kindNumber && !bytes.ContainsAny(integral(v.raw), ".eE"):
+		return checkID(string(integral(v.raw)), field)
 	case v.kind == kindNumber:
 		return "", faultf(BadType, "%s is %s; ids are strings or integers", field, quote(string(v.raw)))
 	}
 	return "", faultf(BadType, "%s is %s; ids are strings or integers", field, v.kind)
+}
+
+// integral returns a number without a fraction of zeros: pandas writes the integers of a column with
+// gaps as 1.0, 2.0. Other numbers are returned as they are.
+func integral(number []byte) []byte {
+	whole, fraction, ok := bytes.Cut(number, []byte{'.'})
+	if !ok || len(bytes.Trim(fraction, "0")) > 0 {
+		return number
+	}
+	return whole
 }
 
 func checkID(id, field string) (string, *Fault) {

@@ -26,13 +26,14 @@ const (
 	UnknownSchema  Code = "unknown_schema"
 	FutureTime     Code = "future_event_time"
 	Foreign        Code = "foreign"
+	BadCSV         Code = "bad_csv"
 )
 
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
 		RecordTooLarge, TextTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
-		UnknownSchema, FutureTime, Foreign}
+		UnknownSchema, FutureTime, Foreign, BadCSV}
 }
 
 // Explain says in a sentence what the code means, "" for an unknown code.
@@ -75,6 +76,8 @@ func (c Code) Explain() string {
 			"over every correction until then."
 	case Foreign:
 		return "The record on the dead-letter topic is not a dead letter: another program wrote it."
+	case BadCSV:
+		return "The line of the file is not a CSV row like the header."
 	case BadMirror:
 		return "The record on the internal mirror topic is not one of ours."
 	}

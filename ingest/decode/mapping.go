@@ -94,7 +94,7 @@ func compile(fields []mappedField) (*pathNode, error) {
 			err = fmt.Errorf("path %q: [*] gives several values where one is needed", f.path)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("mapping of %s: %w", f.name, err))
+			errs = append(errs, &FieldError{Field: f.name, Err: err})
 			continue
 		}
 		root.insert(p, f.slot, f.many)
@@ -102,6 +102,16 @@ func compile(fields []mappedField) (*pathNode, error) {
 	root.finish()
 	return root, errors.Join(errs...)
 }
+
+// FieldError is what is wrong with the path of a mapped field.
+type FieldError struct {
+	// Field in the configuration, below ingest, such as nodes.text.
+	Field string
+	Err   error
+}
+
+func (e *FieldError) Error() string { return fmt.Sprintf("mapping of %s: %v", e.Field, e.Err) }
+func (e *FieldError) Unwrap() error { return e.Err }
 
 type mappedField struct {
 	name, path string

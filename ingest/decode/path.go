@@ -59,13 +59,15 @@ func ParsePath(s string) (Path, error) {
 	return p, nil
 }
 
-// FirstField returns the name of the field that a path begins with, "" if there is no such path.
-func FirstField(path string) string {
+// FirstField returns the name of the field that a path begins with, "" if there is no such path; list
+// says that the field is a list of what the path leads to, name[*] or name[0], nested that the path
+// leads further into it.
+func FirstField(path string) (name string, list, nested bool) {
 	p, err := ParsePath(path)
 	if err != nil {
-		return ""
+		return "", false, false
 	}
-	return p[0].field
+	return p[0].field, len(p) == 2 && p[1].field == "", len(p) > 1
 }
 
 // String gives the path back as it was written.

@@ -38,6 +38,10 @@ type Config struct {
 	// Clock stamps dead letters.
 	Clock func() time.Time
 	Log   *slog.Logger
+	// NodeFields and EdgeFields, when not nil, count in how many values each mapped field is found.
+	NodeFields, EdgeFields *decode.Tally
+	// Letters, when not nil, logs the dead letters of all feeds that share it.
+	Letters *deadletter.Log
 	// Metrics, when not nil, is counted up by all feeds that share it.
 	Metrics *Metrics
 }
@@ -80,6 +84,7 @@ const (
 // Feed is the input of one shard. Next must not be called concurrently.
 type Feed struct {
 	letters *deadletter.Writer
+	log     *deadletter.Log
 	metrics *Metrics
 	sources []*source
 	chunks  chan chunk
@@ -119,10 +124,13 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	if err != nil {
 		return nil, err
 	}
+	nodes.CountInto(c.NodeFields)
+	edges.CountInto(c.EdgeFields)
 	nodes.LimitFuture(c.MaxFuture, c.Clock)
 	edges.LimitFuture(c.MaxFuture, c.Clock)
 	f := &Feed{
 		letters: deadletter.NewWriter(c.Client, c.Topics.DeadLetters, c.Clock),
+		log:     c.Letters,
 		metrics: c.Metrics,
 		next:    map[string]int64{},
 	}
@@ -225,6 +233,9 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (mutation.Batch,
 	}
 	for _, l := range letters {
 		f.metrics.count(l.Code)
+	}
+	if f.log != nil {
+		f.log.Add(letters...)
 	}
 	f.metrics.Records.Add(int64(records))
 	f.metrics.Bytes.Add(b.Bytes)

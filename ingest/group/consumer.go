@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"giantstream/ingest/client"
+	"giantstream/internal/retry"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -92,6 +93,7 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		handlers.Wait()
 		leave(cg)
 	}()
+	var outage retry.Outage
 	for {
 		gen, err := cg.Next(ctx)
 		switch {
@@ -100,12 +102,20 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		case err != nil && !client.IsRetryable(err):
 			return fmt.Errorf("kafka group %q: %w", o.Group, err)
 		case err != nil:
-			o.Log.Warn("cannot join the consumer group, trying again", "group", o.Group, "error", err)
+			level := slog.LevelDebug
+			if outage.Failed(o.Group, time.Now()) {
+				level = slog.LevelWarn
+			}
+			o.Log.Log(ctx, level, "cannot join the consumer group, trying again until it succeeds", "group", o.Group,
+				"error", err)
 			continue
+		}
+		if lasted, over := outage.Over(o.Group, time.Now()); over {
+			o.Log.Warn("joined the consumer group again", "group", o.Group, "after", lasted.Round(time.Millisecond))
 		}
 		shards := assigned(gen)
 		members.assigned(gen.ID, shards)
-		o.Log.Info("shards assigned", "group", o.Group, "generation", gen.ID, "shards", shards)
+		o.Log.Info("shards assigned", "group", o.Group, "rebalance", gen.ID, "shards", shards)
 		commits := &committer{gen: gen}
 		for _, shard := range shards {
 			handlers.Add(1)

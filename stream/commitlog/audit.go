@@ -51,8 +51,10 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 // Audit checks all that a shard has in the store: manifests and their chain, rows, merged blocks, checkpoints and
 // the cursor of the embeddings.
 func Audit(ctx context.Context, a *audit.Audit, shard int) error {
-	s := &shardAudit{Audit: a, shard: shard, log: map[int64]*Manifest{}, bad: map[string]error{}}
-	for _, step := range []func(context.Context) error{s.manifests, s.blocks, s.rows, s.checkpoints, s.published} {
+	s := &shardAudit{Audit: a, shard: shard, log: map[int64]*Manifest{}, folded: map[int64]*folded{},
+		bad: map[string]error{}}
+	for _, step := range []func(context.Context) error{s.manifests, s.foldedBlocks, s.blocks, s.rows, s.checkpoints,
+		s.published} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("verify shard %d: %w", shard, err)
 		}
@@ -67,20 +69,37 @@ const restoreIt = "Restore the object from a backup of the store. Without one, b
 type shardAudit struct {
 	*audit.Audit
 	shard int
-	log   map[int64]*Manifest // those that are whole
-	head  int64               // the number of the newest one, damaged ones included
+	// boundary is that of the log. Nothing is expected of manifests up to it.
+	boundary Boundary
+	log      map[int64]*Manifest // those that are whole
+	head     int64               // the number of the newest one, damaged ones included
+	folded   map[int64]*folded   // whole folded blocks, by their first manifest
 	// whole are the merged blocks whose document and objects are whole.
 	whole [compactionLevels + 1]map[int64]*compaction
 	bad   map[string]error // row objects that were verified, nil for whole ones
 }
 
-// manifests reads the log from its beginning and follows the chain.
+// manifests reads the log from its boundary and follows the chain.
 func (s *shardAudit) manifests(ctx context.Context) error {
+	known, err := s.readBoundary(ctx)
+	if err != nil {
+		return err
+	}
 	var prev *Manifest
+	if s.head = s.boundary.Seq; s.head > 0 {
+		prev = &Manifest{Seq: s.head, Committed: s.boundary.Committed, digest: s.boundary.Digest}
+	}
 	for _, key := range s.Keys(manifestPrefix(s.shard)) {
 		seq, err := manifestSeq(s.shard, key)
 		if err != nil {
 			continue // nobody claims it
+		}
+		if seq <= s.boundary.Seq {
+			s.Claim(key) // it is removed sooner or later
+			continue
+		}
+		if !known && s.head == 0 {
+			s.head = seq - 1 // how much was removed before is what the boundary knew
 		}
 		if s.head < seq-1 {
 			if err := s.missing(ctx, s.head+1, seq-1, fmt.Sprintf("manifest %d is there", seq)); err != nil {
@@ -119,13 +138,100 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 		}
 		s.head, prev = seq, m
 	}
+	if !known {
+		if err := s.lostBoundary(ctx); err != nil {
+			return err
+		}
+	}
 	return s.end(ctx)
+}
+
+// readBoundary reads the boundary of the log, and reports whether it can be read.
+func (s *shardAudit) readBoundary(ctx context.Context) (known bool, err error) {
+	b, err := ReadBoundary(ctx, s.Store, s.shard)
+	if errors.Is(err, ErrDamaged) || audit.IsDamage(err) {
+		s.Claim(boundaryKey(s.shard))
+		return false, nil
+	}
+	if err == nil && b.Seq > 0 && s.Has(boundaryKey(s.shard)) {
+		s.Document(boundaryKey(s.shard), true)
+	}
+	s.boundary = b
+	return true, err
+}
+
+// lostBoundary reports a boundary that cannot be read. It can be made again: every manifest behind it that is
+// still there and continued by the chain keeps its number from being taken.
+func (s *shardAudit) lostBoundary(ctx context.Context) error {
+	key := boundaryKey(s.shard)
+	f := audit.Finding{Kind: audit.Derived, Object: key, What: "it is not what was stored",
+		Lost: "nothing, but no worker or reader of the shard goes on without it"}
+	oldest := s.log[s.head]
+	if oldest == nil {
+		f.Kind, f.Do = audit.Lost, restoreIt
+		return s.Found(ctx, f, "", nil)
+	}
+	for before := s.log[oldest.Seq-1]; before != nil && oldest.Previous == before.digest; before = s.log[oldest.Seq-1] {
+		oldest = before
+	}
+	b := Boundary{Format: boundaryFormat, Shard: s.shard, Seq: oldest.Seq - 1, Digest: oldest.Previous,
+		Moved: oldest.Created}
+	if oldest.Committed != nil {
+		before := *oldest.Committed - oldest.Rows
+		b.Committed = &before
+	}
+	s.boundary = b
+	return s.Found(ctx, f, fmt.Sprintf("write it again, at manifest %d; stop the pipeline before", b.Seq),
+		func(ctx context.Context) error {
+			if b.Seq == 0 { // nothing was removed
+				return s.Store.Delete(ctx, key)
+			}
+			data, err := seal.JSON(b)
+			if err != nil {
+				return err
+			}
+			return sink.PutBytes(ctx, s.Store, key, data)
+		})
+}
+
+// foldedBlocks checks the documents of folded blocks.
+func (s *shardAudit) foldedBlocks(ctx context.Context) error {
+	for _, key := range s.Keys(foldedPrefix(s.shard)) {
+		from, ok := parseFoldedKey(s.shard, key)
+		if !ok {
+			continue
+		}
+		doc, err := readFolded(ctx, s.Store, s.shard, from)
+		if err == nil {
+			s.Document(key, true)
+			s.folded[from] = doc
+			continue
+		}
+		if !errors.Is(err, ErrDamaged) && !audit.IsDamage(err) {
+			return err
+		}
+		s.Claim(key)
+		f := audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),
+			Lost: fmt.Sprintf("nothing: manifests %d to %d are there", from, from+compactionFanIn-1)}
+		if from > s.boundary.Seq {
+			err = s.Found(ctx, f, "remove the document, so that the block is folded again",
+				func(ctx context.Context) error { return s.Store.Delete(ctx, key) })
+		} else {
+			f.Kind, f.Do = audit.Lost, restoreIt
+			f.Lost = fmt.Sprintf("which rows manifests %d to %d have; they were removed", from, from+compactionFanIn-1)
+			err = s.Found(ctx, f, "", nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end looks for manifests that the log has lost at its end. The objects that know of them are whole,
 // and they are the evidence.
 func (s *shardAudit) end(ctx context.Context) error {
-	known, err := lastWitness(ctx, s.Store, s.shard)
+	known, err := lastWitness(ctx, s.Store, s.shard, s.boundary)
 	if err != nil || known.seq <= s.head {
 		return err
 	}
@@ -239,6 +345,17 @@ func (s *shardAudit) parts(ctx context.Context, level int, from, to int64) (miss
 			from = next
 			continue
 		}
+		if doc := s.folded[blockStart(1, from)]; doc != nil && from <= s.boundary.Seq {
+			for _, w := range doc.Windows {
+				for _, o := range w.Objects {
+					if damage, err := s.row(ctx, o); damage != nil || err != nil {
+						return damage, err
+					}
+				}
+			}
+			from = doc.To + 1
+			continue
+		}
 		m := s.log[from]
 		if m == nil {
 			return fmt.Errorf("manifest %d is not there", from), nil
@@ -267,38 +384,67 @@ func (s *shardAudit) row(ctx context.Context, o Object) (damage, err error) {
 // rows verifies the windows' own objects. One that was merged may be gone.
 func (s *shardAudit) rows(ctx context.Context) error {
 	for _, seq := range slices.Sorted(maps.Keys(s.log)) {
-		m := s.log[seq]
-		merged := false
-		for level := 1; level <= compactionLevels; level++ {
-			doc := s.whole[level][blockStart(level, m.Seq)]
-			merged = merged || doc != nil && !doc.Skipped
+		if err := s.window(ctx, seq, s.log[seq].Objects); err != nil {
+			return err
 		}
-		for _, o := range m.Objects {
-			if merged && !s.Has(o.Key) {
-				continue
+	}
+	for _, from := range slices.Sorted(maps.Keys(s.folded)) {
+		for _, w := range s.folded[from].Windows {
+			if w.Seq > s.boundary.Seq {
+				continue // the manifest is there
 			}
-			damage, err := s.row(ctx, o)
-			if err != nil {
+			if err := s.window(ctx, w.Seq, w.Objects); err != nil {
 				return err
 			}
-			if damage == nil {
-				continue
-			}
-			f := audit.Finding{Kind: audit.Lost, Object: o.Key, What: damage.Error(),
-				Lost: fmt.Sprintf("%d rows of manifest %d: nodes that did not change since are missing from every "+
-					"later generation", o.Rows, m.Seq),
-				Do: restoreIt}
-			if merged {
-				f.Kind, f.Do = audit.Derived, ""
-				f.Lost = "nothing: its rows are in a merged block as well"
-				err = s.Found(ctx, f, "remove the object, which only readers of old cuts look for",
-					func(ctx context.Context) error { return s.Store.Delete(ctx, o.Key) })
-			} else {
-				err = s.Found(ctx, f, "", nil)
-			}
-			if err != nil {
-				return err
-			}
+		}
+	}
+	// Merged rows of manifests that were removed are removed, too, once the grace is over.
+	for _, key := range s.Keys(rowsPrefix(s.shard)) {
+		if seq, _, ok := parseRowKey(s.shard, key); ok && seq <= s.boundary.Seq && s.isMerged(seq) {
+			s.Claim(key)
+		}
+	}
+	return nil
+}
+
+// isMerged reports whether a whole merged block has the rows of a window.
+func (s *shardAudit) isMerged(seq int64) bool {
+	for level := 1; level <= compactionLevels; level++ {
+		if doc := s.whole[level][blockStart(level, seq)]; doc != nil && !doc.Skipped {
+			return true
+		}
+	}
+	return false
+}
+
+// window verifies the row objects of one window.
+func (s *shardAudit) window(ctx context.Context, seq int64, objects []Object) error {
+	merged := s.isMerged(seq)
+	for _, o := range objects {
+		if merged && !s.Has(o.Key) {
+			continue
+		}
+		damage, err := s.row(ctx, o)
+		if err != nil {
+			return err
+		}
+		if damage == nil {
+			continue
+		}
+		f := audit.Finding{Kind: audit.Lost, Object: o.Key, What: damage.Error(),
+			Lost: fmt.Sprintf("%d rows of manifest %d: nodes that did not change since are missing from every "+
+				"later generation", o.Rows, seq),
+			Do: restoreIt}
+		if merged {
+			f.Kind, f.Do = audit.Derived, ""
+			f.Lost = "nothing: its rows are in a merged block as well"
+			err = s.Found(ctx, f, "remove the object, which only readers of old cuts look for",
+				func(ctx context.Context) error { return s.Store.Delete(ctx, o.Key) })
+		} else {
+			err = s.Found(ctx, f, "", nil)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -38,16 +38,22 @@ func manifestSeq(shard int, key string) (int64, error) {
 // Head returns the newest manifest of a shard, or nil if there is none; ErrDamaged if the log has a
 // gap or has lost its end. It needs O(log n) requests for a log of n manifests.
 func Head(ctx context.Context, store sink.Store, shard int) (*Manifest, error) {
-	seq, err := headSeq(ctx, store, shard)
-	if err != nil || seq == 0 {
-		return nil, err
+	for {
+		seq, err := headSeq(ctx, store, shard)
+		if err != nil || seq == 0 {
+			return nil, err
+		}
+		m, err := ReadCommitted(ctx, store, shard, seq)
+		if !errors.Is(err, ErrRemoved) { // or else it was the head until a moment ago
+			return m, err
+		}
 	}
-	return ReadManifest(ctx, store, shard, seq)
 }
 
-// Next returns the manifest after the given one, nil if there is none yet. It needs one request.
+// Next returns the manifest after the given one, nil if there is none yet; ErrRemoved if that manifest lies behind the
+// boundary, then Head has the newest one. It needs two requests.
 func Next(ctx context.Context, store sink.Store, shard int, after int64) (*Manifest, error) {
-	m, err := ReadManifest(ctx, store, shard, after+1)
+	m, err := ReadCommitted(ctx, store, shard, after+1)
 	if errors.Is(err, sink.ErrNotFound) {
 		return nil, nil
 	}
@@ -57,14 +63,33 @@ func Next(ctx context.Context, store sink.Store, shard int, after int64) (*Manif
 // headSeq finds the newest sequence number, 0 for none. ErrDamaged if manifests follow a gap, or if another
 // object knows a later one: whoever continued before them would write a second history.
 func headSeq(ctx context.Context, store sink.Store, shard int) (int64, error) {
-	known, err := lastWitness(ctx, store, shard)
+	for {
+		before, err := ReadBoundary(ctx, store, shard)
+		if err != nil {
+			return 0, err
+		}
+		head, err := headBehind(ctx, store, shard, before)
+		// What the search took for the end or for a gap may have been a removal.
+		after, berr := ReadBoundary(ctx, store, shard)
+		if berr != nil {
+			return 0, berr
+		}
+		if after.Seq == before.Seq {
+			return head, err
+		}
+	}
+}
+
+// headBehind is headSeq while the boundary does not move.
+func headBehind(ctx context.Context, store sink.Store, shard int, b Boundary) (int64, error) {
+	known, err := lastWitness(ctx, store, shard, b)
 	if err != nil {
 		return 0, err
 	}
 	if err := known.check(ctx, store, shard); err != nil {
 		return 0, err
 	}
-	head, err := headAfter(ctx, store, shard, known.seq)
+	head, err := gallop(ctx, store, shard, known.seq)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +102,7 @@ func headSeq(ctx context.Context, store sink.Store, shard int) (int64, error) {
 			return 0, err
 		}
 		if seq == head+1 { // another process has committed since
-			if head, err = headAfter(ctx, store, shard, seq); err != nil {
+			if head, err = gallop(ctx, store, shard, seq); err != nil {
 				return 0, err
 			}
 			continue
@@ -96,13 +121,28 @@ func gap(shard int, missing, have int64) error {
 		ManifestKey(shard, missing))
 }
 
-// headAfter finds the newest sequence number from a manifest on that exists (0: none), up to the first gap.
-// It gallops: numbers have no gaps, so "is there manifest k" is monotone in k. Looking for one object costs
-// the same in a log of any length; a listing does not.
+// headAfter finds the newest sequence number from a manifest on that existed (0: none), up to the first gap.
 func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
+	for {
+		head, err := gallop(ctx, store, shard, from)
+		if err != nil {
+			return 0, err
+		}
+		b, err := ReadBoundary(ctx, store, shard)
+		if err != nil || b.Seq <= from {
+			return head, err // nothing was removed of what the search has looked for
+		}
+		from = b.Seq + 1
+	}
+}
+
+// gallop is headAfter for a manifest that is not behind the boundary, and stays so.
+// Numbers have no gaps, so "is there manifest k" is monotone in k. Looking for one object costs
+// the same in a log of any length; a listing does not.
+func gallop(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
 	low, high := from, int64(-1) // there is a manifest at low, and none at high
-	for step := int64(1); high < 0 || high-low > 1; {
-		probe := low + step
+	for step := int64(0); high < 0 || high-low > 1; {
+		probe := low + max(1, step)
 		if high >= 0 {
 			probe = low + (high-low)/2
 		}
@@ -111,7 +151,7 @@ func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (in
 		case err != nil:
 			return 0, fmt.Errorf("look for the head of shard %d: %w", shard, err)
 		case there:
-			low, step = probe, step*2
+			low, step = probe, max(1, step*2) // 1, 1, 2, 4, …: a follower mostly finds one
 		default:
 			high = probe
 		}
@@ -131,17 +171,28 @@ func exists(ctx context.Context, store sink.Store, key string) (bool, error) {
 	return true, object.Close()
 }
 
-// Manifests yields the manifests of a shard after afterSeq, in ascending order, up to the newest. A gap ends
-// the sequence with ErrDamaged, and so does a manifest that was not written after the one before it.
+// Manifests yields the manifests of a shard after afterSeq, in ascending order, up to the newest. Those behind the
+// boundary are left out. A gap ends the sequence with ErrDamaged, and so does a manifest that was not written after
+// the one before it. If the boundary passes the sequence meanwhile, it ends with ErrRemoved.
 func Manifests(ctx context.Context, store sink.Store, shard int, afterSeq int64) iter.Seq2[*Manifest, error] {
 	return func(yield func(*Manifest, error) bool) {
+		b, err := ReadBoundary(ctx, store, shard)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		var prev *Manifest
-		want := afterSeq
-		for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, afterSeq)) {
+		want := max(afterSeq, b.Seq)
+		for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, want)) {
 			want++
 			m, err := nextManifest(ctx, store, shard, want, info.Key, err)
 			if err == nil && prev != nil {
 				err = m.follows(prev)
+			}
+			if err != nil {
+				if removed := CheckCreated(ctx, store, shard, want); removed != nil {
+					m, err = nil, removed
+				}
 			}
 			if !yield(m, err) || err != nil {
 				return

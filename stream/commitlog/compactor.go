@@ -74,9 +74,9 @@ func NewCompactor(o CompactorOptions) *Compactor {
 // Merge merges every block that is complete and not merged yet, and returns how many it has merged.
 // Blocks merged before an error stay merged.
 func (c *Compactor) Merge(ctx context.Context) (merged int, err error) {
-	head, err := headAfter(ctx, c.opts.Store, c.opts.Shard, max(0, c.next[1]-1))
-	if err == nil {
-		err = c.begin(ctx)
+	var head int64
+	if err = c.begin(ctx); err == nil {
+		head, err = headAfter(ctx, c.opts.Store, c.opts.Shard, c.next[1]-1)
 	}
 	for level := 1; level <= compactionLevels && err == nil; level++ {
 		end := head // of what this level is made from
@@ -130,6 +130,9 @@ func (c *Compactor) mergeBlock(ctx context.Context, level int, from int64) error
 		To:      from + blockSize(level) - 1,
 		Created: c.opts.Clock().UTC()}
 	parts, err := c.parts(ctx, doc)
+	if errors.Is(err, ErrRemoved) {
+		return nil // no block without a document lies behind the boundary: another process was faster
+	}
 	if err != nil {
 		return err
 	}
@@ -167,7 +170,7 @@ func (c *Compactor) parts(ctx context.Context, doc *compaction) (parts []*Segmen
 		parts = append(parts, s)
 	}
 	if doc.Level == 1 {
-		r := segmentReader{ctx: ctx, store: c.opts.Store, shard: doc.Shard,
+		r := segmentReader{ctx: ctx, store: c.opts.Store, shard: doc.Shard, strict: true,
 			yield: func(s *Segment, _ error) bool { take(s); return true }}
 		err = r.manifests(doc.From, doc.To)
 	} else {

@@ -23,16 +23,24 @@
 // created under the condition that there is none. A merged block has the newest row of each node
 // that has one in the block, in the order of the windows, and says how many are left of each window.
 // So readers see the same rows, of the same manifests, in the same order; only rows that a later
-// manifest of the block supersedes are gone. Manifests stay, and stay the truth. A reader uses the
+// manifest of the block supersedes are gone. A reader uses the
 // largest block that fits and, where there is none, the manifests' own objects.
 //
 // Merged parts are removed after a grace for their readers, if the block ends at or before the
 // oldest cut that must stay readable: a reader at that cut or a newer one never looks below the
 // block.
 //
+// # Removal of manifests
+//
+// Fold removes manifests that blocks replace: it moves the Boundary past them, and then deletes them. A removed number
+// is free, so a late worker may create its manifest there. So nobody believes a manifest before a look at the boundary
+// that comes after: a worker calls CheckCreated once it has created one, readers use ReadCommitted, Head, Next and
+// Segments, which look. ReadManifest and Manifests are for those who check otherwise, and for people.
+//
 // # Orphans
 //
-// Only manifest n can name row objects of window n. So once manifest n exists, an object of window
+// Only manifest n can name row objects of window n; a folded block repeats the names.
+// So once manifest n exists, an object of window
 // n that it does not name never will be named, and Orphans removes it. Objects of windows above the
 // head are left alone.
 //

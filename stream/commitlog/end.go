@@ -9,20 +9,23 @@ import (
 )
 
 // A witness is an object that was written after a manifest was committed, and names it. A log that
-// ends before such a manifest has lost its end: nobody removes manifests.
+// ends before such a manifest has lost its end: nobody removes manifests beyond the boundary.
 type witness struct {
 	key string
 	seq int64
 }
 
 // lastWitness returns the witness of the newest manifest: the newest checkpoint, the cursor of the
-// embeddings, or a merged block. Whoever compares it with the head of the log must ask for the
+// embeddings, a merged block, or the boundary. Whoever compares it with the head of the log must ask for the
 // witness first. A damaged witness counts for nothing.
-func lastWitness(ctx context.Context, store sink.Store, shard int) (last witness, err error) {
+func lastWitness(ctx context.Context, store sink.Store, shard int, b Boundary) (last witness, err error) {
 	see := func(key string, seq int64) {
 		if seq > last.seq {
 			last = witness{key, seq}
 		}
+	}
+	if b.Seq > 0 {
+		see(boundaryKey(shard), b.Seq+1)
 	}
 	cursor, err := LoadPublished(ctx, store, shard)
 	if err != nil {
@@ -59,7 +62,8 @@ func lastWitness(ctx context.Context, store sink.Store, shard int) (last witness
 	return last, nil
 }
 
-// check returns ErrDamaged if the manifest that the witness names is gone. It needs one request.
+// check returns ErrDamaged if the manifest that the witness names is gone and was not removed on purpose. It needs one
+// request where the manifest is there.
 func (w witness) check(ctx context.Context, store sink.Store, shard int) error {
 	if w.seq == 0 {
 		return nil
@@ -68,7 +72,11 @@ func (w witness) check(ctx context.Context, store sink.Store, shard int) error {
 	if err != nil || there {
 		return err
 	}
-	head, err := headAfter(ctx, store, shard, 0)
+	b, err := ReadBoundary(ctx, store, shard)
+	if err != nil || w.seq <= b.Seq {
+		return err
+	}
+	head, err := headAfter(ctx, store, shard, b.Seq)
 	if err != nil {
 		return err
 	}

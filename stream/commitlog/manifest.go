@@ -15,8 +15,12 @@ import (
 
 // ManifestFormat is the version of the manifest's JSON that is written. Readers know every version
 // from 1 to this one, and refuse others. Version 2 added the identity of the inputs, the chain
-// (Previous) and the checksum.
-const ManifestFormat = 2
+// (Previous) and the checksum. Version 3 has the same fields; it keeps out programs that do not know that
+// manifests may be removed behind a Boundary.
+const ManifestFormat = boundaryManifestFormat
+
+// boundaryManifestFormat is the first version whose readers know boundaries.
+const boundaryManifestFormat = 3
 
 // Manifest is one entry of a shard's commit log, created once under shards/<p>/manifests/<seq, 20
 // digits>.json. It is the truth about what has been consumed and written; Kafka's committed offsets

@@ -110,12 +110,12 @@ func (o *Orphans) removeUnnamed(ctx context.Context, w *rowWindow, removed *Remo
 	if len(w.objects) == 0 || w.seq <= o.verified && !w.several {
 		return nil
 	}
-	m, err := ReadManifest(ctx, o.store, o.shard, w.seq)
-	if err != nil {
+	objects, merged, err := o.objectsOf(ctx, w.seq)
+	if merged || err != nil {
 		return err
 	}
-	named := make(map[string]bool, len(m.Objects))
-	for _, object := range m.Objects {
+	named := make(map[string]bool, len(objects))
+	for _, object := range objects {
 		named[object.Key] = true
 	}
 	for _, info := range w.objects {
@@ -127,6 +127,31 @@ func (o *Orphans) removeUnnamed(ctx context.Context, w *rowWindow, removed *Remo
 		}
 	}
 	return nil
+}
+
+// objectsOf returns the objects of a window. Behind the boundary, a folded block has their names. Where there is none,
+// the rows are merged: a Compactor removes the window's objects, named or not.
+func (o *Orphans) objectsOf(ctx context.Context, seq int64) (objects []Object, merged bool, err error) {
+	m, err := ReadCommitted(ctx, o.store, o.shard, seq)
+	if err == nil {
+		return m.Objects, false, nil
+	}
+	if !errors.Is(err, ErrRemoved) {
+		return nil, false, err
+	}
+	f, err := readFolded(ctx, o.store, o.shard, blockStart(1, seq))
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for _, w := range f.Windows {
+		if w.Seq == seq {
+			return w.Objects, false, nil
+		}
+	}
+	return nil, false, nil
 }
 
 // object removes one object and counts it.

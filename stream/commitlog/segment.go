@@ -29,17 +29,25 @@ type Segment struct {
 // block, only the newest comes. The first segment may begin before the range; its rows do not.
 func Segments(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[*Segment, error] {
 	return func(yield func(*Segment, error) bool) {
-		if to == 0 {
-			head, err := headAfter(ctx, store, shard, after)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			to = head
-		}
+		newest := to == 0
 		r := segmentReader{ctx: ctx, store: store, shard: shard, after: after, yield: yield}
-		if err := r.cover(compactionLevels, after+1, to); err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
+		for {
+			if newest {
+				head, err := headAfter(ctx, store, shard, r.after)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				to = head
+			}
+			err := r.cover(compactionLevels, r.after+1, to)
+			if newest && errors.Is(err, ErrRemoved) {
+				continue // the log was folded beyond what was its head
+			}
+			if err != nil && !errors.Is(err, errStopped) {
+				yield(nil, err)
+			}
+			return
 		}
 	}
 }
@@ -51,14 +59,21 @@ type segmentReader struct {
 	ctx   context.Context
 	store sink.Store
 	shard int
-	after int64
 	yield func(*Segment, error) bool
+	// after is the last manifest that was yielded, or is not wanted.
+	after int64
+	// boundary is that of the log as far as the reader has met it.
+	boundary int64
+	// strict: the reader wants manifests, and no blocks in their place.
+	strict bool
 }
 
 func (r *segmentReader) give(s *Segment) error {
-	if s.after = r.after; !r.yield(s, nil) {
+	s.after = r.after
+	if !r.yield(s, nil) {
 		return errStopped
 	}
+	r.after = s.To
 	return nil
 }
 
@@ -103,24 +118,98 @@ func (r *segmentReader) cover(level int, from, to int64) error {
 	return r.cover(level-1, from, to)
 }
 
+// manifests yields the manifests from `from` to `to`, where no merged block fits.
 func (r *segmentReader) manifests(from, to int64) error {
-	last := from - 1
-	for m, err := range Manifests(r.ctx, r.store, r.shard, from-1) {
+	var prev *Manifest
+	for from <= to {
+		if from <= r.boundary {
+			next, err := r.folded(from, to)
+			if err != nil {
+				return err
+			}
+			from = next
+			continue
+		}
+		var few []*Manifest
+		few, err := r.few(from, min(to, from+compactionFanIn-1), prev)
+		// What was read counts only if the boundary is below it now.
+		b, berr := ReadBoundary(r.ctx, r.store, r.shard)
+		switch {
+		case berr != nil:
+			return berr
+		case b.Seq >= from && r.strict:
+			return b.removed(r.shard, from)
+		case b.Seq >= from:
+			r.boundary = b.Seq
+			return r.cover(compactionLevels, from, to) // from here on in the blocks that took their place
+		case err != nil:
+			return err
+		}
+		for _, m := range few {
+			s := &Segment{From: m.Seq, To: m.Seq, objects: m.Objects}
+			if m.Rows > 0 {
+				s.windows = []compactedWindow{{Seq: m.Seq, Rows: m.Rows}}
+			}
+			if err := r.give(s); err != nil {
+				return err
+			}
+		}
+		prev = few[len(few)-1]
+		from = prev.Seq + 1
+	}
+	return nil
+}
+
+// few reads some manifests, of which the first follows prev if that is not nil.
+func (r *segmentReader) few(from, to int64, prev *Manifest) ([]*Manifest, error) {
+	var few []*Manifest
+	for seq := from; seq <= to; seq++ {
+		m, err := ReadManifest(r.ctx, r.store, r.shard, seq)
+		if errors.Is(err, sink.ErrNotFound) {
+			err = fmt.Errorf("%w: shard %d has no manifest %d: %w", ErrDamaged, r.shard, seq, err)
+		}
+		if err == nil && prev != nil {
+			err = m.follows(prev)
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		s := &Segment{From: m.Seq, To: m.Seq, objects: m.Objects}
-		if m.Rows > 0 {
-			s.windows = []compactedWindow{{Seq: m.Seq, Rows: m.Rows}}
+		few, prev = append(few, m), m
+	}
+	return few, nil
+}
+
+// folded yields what a folded block says of the manifests from `from` to `to`, and returns the manifest after it.
+func (r *segmentReader) folded(from, to int64) (next int64, err error) {
+	start := blockStart(1, from)
+	last := start + compactionFanIn - 1
+	doc, err := readFolded(r.ctx, r.store, r.shard, start)
+	switch {
+	case errors.Is(err, sink.ErrNotFound) && last > to:
+		return 0, fmt.Errorf("%w: the block of manifests %d to %d is merged, and a cut at manifest %d was not kept "+
+			"(compaction.history says how long cuts can be read that no generation has)", ErrRemoved, start, last, to)
+	case errors.Is(err, sink.ErrNotFound):
+		return 0, fmt.Errorf("%w: manifests %d to %d of shard %d were removed, and their merged block %s is missing "+
+			"or damaged", ErrDamaged, start, last, r.shard, compactionKey(r.shard, 1, start))
+	case err != nil:
+		return 0, err
+	}
+	for _, w := range doc.Windows {
+		if w.Seq < from || w.Seq > to {
+			continue
 		}
+		s := w.segment()
+		s.From = r.after + 1 // windows before it have no rows
 		if err := r.give(s); err != nil {
-			return err
-		}
-		if last = m.Seq; last == to {
-			return nil
+			return 0, err
 		}
 	}
-	return fmt.Errorf("%w: manifest %d is wanted, the log ends at %d", ErrDamaged, to, last)
+	if end := min(last, to); r.after < end {
+		if err := r.give(&Segment{From: r.after + 1, To: end}); err != nil {
+			return 0, err
+		}
+	}
+	return last + 1, nil
 }
 
 // Rows yields the segment's rows, newest window first, within a window in ascending order of node

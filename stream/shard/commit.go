@@ -124,7 +124,7 @@ func (s *Shard) createManifest(ctx context.Context, m *commitlog.Manifest) error
 		err := s.opts.Store.Create(ctx, key, data)
 		switch {
 		case err == nil:
-			return nil
+			return s.confirm(ctx, m)
 		case errors.Is(err, sink.ErrExists):
 			return fmt.Errorf("%w: %w", ErrFenced, err)
 		case attempt == commitAttempts || ctx.Err() != nil:
@@ -133,6 +133,27 @@ func (s *Shard) createManifest(ctx context.Context, m *commitlog.Manifest) error
 		s.opts.Log.Warn("manifest not confirmed, trying again", "seq", m.Seq, "try", attempt, "error", err)
 		if pause.Wait(ctx) != nil {
 			return fmt.Errorf("the manifest may or may not have been written: %w", err)
+		}
+	}
+}
+
+// confirm finds out whether the number was free because its manifest was removed long ago: others have committed it and
+// all up to the boundary. See docs/PROTOCOL.md, "Removal of manifests".
+func (s *Shard) confirm(ctx context.Context, m *commitlog.Manifest) error {
+	pause := retry.Backoff{Min: s.opts.backoff}
+	for attempt := 1; ; attempt++ {
+		err := commitlog.CheckCreated(ctx, s.opts.Store, m.Shard, m.Seq)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, commitlog.ErrRemoved):
+			return fmt.Errorf("%w: its number was free, but %w", ErrFenced, err)
+		case attempt == commitAttempts || ctx.Err() != nil || errors.Is(err, commitlog.ErrDamaged):
+			return fmt.Errorf("the manifest is written, and may be behind the boundary: %w", err)
+		}
+		s.opts.Log.Warn("boundary not read, trying again", "seq", m.Seq, "try", attempt, "error", err)
+		if pause.Wait(ctx) != nil {
+			return fmt.Errorf("the manifest is written, and may be behind the boundary: %w", err)
 		}
 	}
 }

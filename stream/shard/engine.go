@@ -11,13 +11,18 @@ import (
 
 const (
 	// stateMemTableBytes is how much of a shard's state gathers in memory before it is written. The
-	// engine takes memtables out of the cache, so a cache no larger than they are caches nothing.
-	stateMemTableBytes = 8 << 20
+	// engine takes memtables out of the cache, so a cache no larger than they are caches nothing. A
+	// batch of more than half a memtable is flushed by itself: windows under load should be smaller.
+	stateMemTableBytes = 16 << 20
+	// stateTableBytes is the size at which a flush begins a new table, and with it a new file of
+	// values; merged tables may be twice as large. The values that a table refers to count, so with
+	// small tables most files would hold a few hundred keys.
+	stateTableBytes = 16 << 20
 	// Values from this size on, which are texts, lie in separate files: compactions of their keys
 	// do not rewrite them.
 	separateBytes = 128
 	// How many layers of new files there may be before they are merged. Each layer slows down every
-	// look-up, but pending and nodeFilter leave few look-ups to the engine, and merging costs more.
+	// look-up, but pending and keyFilter leave few look-ups to the engine, and merging costs more.
 	stateLooseLayers = 8
 	// Bounds the engine's own list of files, which every checkpoint copies.
 	stateManifestBytes = 1 << 20
@@ -37,6 +42,10 @@ const cacheBytes = 192 << 20
 func NewCache() *Cache {
 	return &Cache{blocks: pebble.NewCache(cacheBytes), window: windowMemory{limit: windowMemoryBytes}}
 }
+
+// LimitWindows sets how many bytes the open windows of all shards may take, before the first shard is
+// opened; the default is 48 MiB.
+func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }
 
 // Release gives the memory back.
 func (c *Cache) Release() { c.blocks.Unref() }
@@ -68,6 +77,7 @@ func openEngine(dir string, fs *engineFS, guard *engineGuard, cache *Cache, log 
 		return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: separateBytes, MaxBlobReferenceDepth: 10,
 			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3}
 	}
+	opts.TargetFileSizes[0] = stateTableBytes
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}

@@ -14,8 +14,10 @@ import (
 // They are written when the window is committed (state.commitWindow), or earlier if memory is short
 // (state.spill). Node headers that were read meanwhile are kept here, too.
 type pending struct {
-	db     *pebble.DB
-	filter *nodeFilter // of node headers in the files and here; nil before state.ready
+	db *pebble.DB
+	// headers and links rule out keys that are neither in the files nor here; nil before state.ready.
+	headers, links *keyFilter
+
 	nodes  map[string]*pendingNode
 	memory *windowMemory
 	bytes  atomic.Int64 // of the shared memory; atomic for release
@@ -107,8 +109,10 @@ func (p *pending) node(id string) *pendingNode {
 
 func (p *pending) header(id string) (nodeHeader, error) {
 	n := p.node(id)
-	if !n.headerRead && p.filter.mayHave(id) {
-		p.key = headerKey(p.key, id)
+	if n.headerRead {
+		return n.header, nil
+	}
+	if p.key = headerKey(p.key, id); p.headers.mayHave(p.key) {
 		err := lookUp(p.db, p.key, func(data []byte) (err error) {
 			n.header, err = decodeHeader(data)
 			return err
@@ -122,7 +126,8 @@ func (p *pending) header(id string) (nodeHeader, error) {
 }
 
 func (p *pending) setHeader(id string, h *nodeHeader) {
-	p.filter.add(id)
+	p.key = headerKey(p.key, id)
+	p.headers.add(p.key)
 	n := p.node(id)
 	n.header, n.headerRead, n.headerSet = *h, true, true
 }
@@ -154,7 +159,9 @@ func (p *pending) adjacency(owner, other string) (a adjacency, err error) {
 	if known := p.node(owner).links[other]; known != nil {
 		return *known, nil
 	}
-	p.key = adjacencyKey(p.key, owner, other)
+	if p.key = adjacencyKey(p.key, owner, other); !p.links.mayHave(p.key) {
+		return adjacency{}, nil
+	}
 	err = lookUp(p.db, p.key, func(data []byte) (err error) {
 		a, err = decodeAdjacency(data)
 		return err
@@ -173,6 +180,8 @@ func (p *pending) setAdjacency(owner, other string, a *adjacency) {
 	}
 	copied := *a
 	n.links[other] = &copied
+	p.key = adjacencyKey(p.key, owner, other)
+	p.links.add(p.key)
 	p.take(pendingLinkBytes + len(other))
 }
 

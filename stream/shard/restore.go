@@ -31,9 +31,16 @@ func restore(ctx context.Context, o Options, st *state, head *commitlog.Manifest
 		err = fmt.Errorf("remove left-over copies of the state of shard %d: %w", o.Shard, err)
 		return nil, errors.Join(err, st.close())
 	}
+	boundary, err := commitlog.ReadBoundary(ctx, o.Store, o.Shard)
+	if err != nil {
+		return nil, errors.Join(err, st.close())
+	}
+	// The log cannot say any more who wrote the manifest that an old state has seen last. Both checkpoints that
+	// are kept stand behind the boundary.
+	old := st.meta.Committed > 0 && st.meta.Committed <= boundary.Seq
 	for _, number := range slices.Backward(numbers) {
 		doc, err := commitlog.ReadCheckpoint(ctx, o.Store, o.Shard, number)
-		if err == nil && st.covers(doc.Applied) {
+		if err == nil && !old && st.covers(doc.Applied) {
 			return st, nil
 		}
 		if err == nil {
@@ -79,7 +86,9 @@ func (o *Options) fetchState(ctx context.Context, owner meta, doc *commitlog.Che
 		return fmt.Errorf("%w: it stands at manifest %d, beyond the end of the commit log", commitlog.ErrBadCheckpoint,
 			doc.Seq)
 	}
-	if writer, err := o.writerOf(ctx, head, doc.Seq); err != nil {
+	if writer, err := o.writerOf(ctx, head, doc.Seq); errors.Is(err, commitlog.ErrRemoved) {
+		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+	} else if err != nil {
 		return err
 	} else if writer != doc.Writer {
 		return fmt.Errorf("%w: it knows manifest %d from %q, but %q wrote it", commitlog.ErrBadCheckpoint, doc.Seq,

@@ -35,13 +35,32 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 			return s.incomplete()
 		}
 		drain := batch.CaughtUp && s.opts.Drain != nil && s.opts.Drain()
-		if drain || s.window.full(s.opts.Window, s.opts.Clock()) || s.state.pending.overHalf() {
+		if s.opts.Load {
+			if drain && s.loaded.IsZero() {
+				s.loaded = s.opts.Clock()
+			}
+			drain = drain && idle // the other shards send mirror records until they are idle, too
+		}
+		if drain || s.full() {
 			if _, err := s.Commit(ctx); err != nil {
 				return err
 			}
 		}
 		s.checkpointIfDue(drain)
 	}
+}
+
+// loading reports whether the shard gathers the first load of a graph in one window.
+func (s *Shard) loading() bool { return s.opts.Load && s.head == nil }
+
+// full reports whether the window must end. That of a load may last as long as any other from the
+// moment when the shard has caught up.
+func (s *Shard) full() bool {
+	now := s.opts.Clock()
+	if s.loading() {
+		return !s.loaded.IsZero() && now.Sub(s.loaded) >= s.opts.Window.Time
+	}
+	return s.window.full(s.opts.Window, now) || s.state.pending.overHalf()
 }
 
 const (
@@ -62,7 +81,7 @@ func (s *Shard) wait() time.Duration {
 	default:
 		wait = min(wait, idleWait)
 	}
-	if s.window.since.IsZero() || s.below(s.resume) {
+	if s.window.since.IsZero() || s.below(s.resume) || s.loading() {
 		return wait
 	}
 	left := s.opts.Window.Time - s.opts.Clock().Sub(s.window.since)

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,20 +55,29 @@ func TestRunClosesWindows(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		drain   bool
+		load    bool
 		memory  int64 // for windows, 0 for plenty
 		batches []scripted
 		rows    []int64 // of each manifest
 	}{
-		{"nothing came", false, 0, []scripted{{}, {}}, nil},
-		{"not full", false, 0, []scripted{{nodes: 2, bytes: 10}}, nil},
-		{"changes", false, 0, []scripted{{nodes: 2}, {nodes: 2}, {nodes: 3}}, []int64{3}},
-		{"bytes", false, 0, []scripted{{nodes: 1, bytes: 999}, {nodes: 1, bytes: 1}}, []int64{1}},
-		{"time", false, 0, []scripted{{nodes: 1}, {takes: 10 * time.Second}}, []int64{1}},
-		{"time counts from the first record", false, 0, []scripted{{takes: time.Hour}, {nodes: 1},
+		{"nothing came", false, false, 0, []scripted{{}, {}}, nil},
+		{"not full", false, false, 0, []scripted{{nodes: 2, bytes: 10}}, nil},
+		{"changes", false, false, 0, []scripted{{nodes: 2}, {nodes: 2}, {nodes: 3}}, []int64{3}},
+		{"bytes", false, false, 0, []scripted{{nodes: 1, bytes: 999}, {nodes: 1, bytes: 1}}, []int64{1}},
+		{"time", false, false, 0, []scripted{{nodes: 1}, {takes: 10 * time.Second}}, []int64{1}},
+		{"time counts from the first record", false, false, 0, []scripted{{takes: time.Hour}, {nodes: 1},
 			{takes: 9 * time.Second}}, nil},
-		{"caught up is no reason", false, 0, []scripted{{nodes: 1, caughtUp: true}}, nil},
-		{"draining", true, 0, []scripted{{nodes: 1}, {nodes: 2, caughtUp: true}, {caughtUp: true}}, []int64{2}},
-		{"memory", false, 4 * pendingNodeBytes, []scripted{{nodes: 1}, {nodes: 1}, {nodes: 2}, {nodes: 1}}, []int64{2}},
+		{"caught up is no reason", false, false, 0, []scripted{{nodes: 1, caughtUp: true}}, nil},
+		{"draining", true, false, 0, []scripted{{nodes: 1}, {nodes: 2, caughtUp: true}, {caughtUp: true}}, []int64{2}},
+		{"memory", false, false, 4 * pendingNodeBytes, []scripted{{nodes: 1}, {nodes: 1}, {nodes: 2}, {nodes: 1}},
+			[]int64{2}},
+		{"load", false, true, pendingNodeBytes, []scripted{{nodes: 4, bytes: 1000}, {takes: time.Hour},
+			{nodes: 4, caughtUp: true}, {caughtUp: true}}, nil},
+		{"end of a load", true, true, pendingNodeBytes, []scripted{{nodes: 4}, {nodes: 5, caughtUp: true},
+			{caughtUp: true}}, []int64{5}},
+		{"end of a load under traffic", true, true, 0, []scripted{{nodes: 1, caughtUp: true},
+			{nodes: 2, caughtUp: true, takes: 9 * time.Second}, {nodes: 3, caughtUp: true, takes: time.Second}}, []int64{3}},
+		{"after a load", true, true, 0, []scripted{{nodes: 1}, {caughtUp: true}, {nodes: 3}}, []int64{1, 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPipeline(t, newBroker(1), 0)
@@ -80,6 +90,7 @@ func TestRunClosesWindows(t *testing.T) {
 				Shards: 1, Dir: "state", fs: vfs.NewMem(), Store: p.store, Cache: p.cache, Window: limits,
 				Topics: Topics{Nodes: nodesTopic}, Clock: func() time.Time { return feed.now },
 				Drain:    func() bool { return test.drain },
+				Load:     test.load,
 				OnCommit: func(m *commitlog.Manifest) { got = append(got, m.Rows) },
 			})
 			if err != nil {
@@ -89,7 +100,7 @@ func TestRunClosesWindows(t *testing.T) {
 			if err := s.Run(context.Background(), feed); !errors.Is(err, errScriptOver) {
 				t.Fatal(err)
 			}
-			if len(got) != len(test.rows) || len(got) > 0 && got[0] != test.rows[0] {
+			if !slices.Equal(got, test.rows) {
 				t.Errorf("manifests with %v rows, want %v", got, test.rows)
 			}
 		})

@@ -85,6 +85,10 @@ type Options struct {
 	// Drain, if set, is called after every batch. If it returns true, a window is committed as soon
 	// as the feed has caught up, without waiting for more.
 	Drain func() bool
+	// Load: this is the first load of a graph, for which nobody waits. The first window of a shard
+	// without a manifest ends when Drain says so and the feed is idle, or has caught up Window.Time
+	// ago. Meanwhile it is written to the local state as memory runs short. Needs Drain.
+	Load bool
 	// OnCommit, if set, is called with every manifest that this shard has committed, in order, on
 	// the goroutine that committed it.
 	OnCommit func(*commitlog.Manifest)
@@ -125,6 +129,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Topics.Nodes == "" || (o.Mirror != nil) != (o.Topics.Mirror != "") {
 		return o, fmt.Errorf("shard %d needs the name of the nodes topic, "+
 			"and a mirror with its topic's name or neither", o.Shard)
+	}
+	if o.Load && o.Drain == nil {
+		return o, fmt.Errorf("shard %d is to load a graph, and nothing says when the load ends", o.Shard)
 	}
 	if o.Window.Changes < 1 || o.Window.Bytes < 1 || o.Window.Time <= 0 {
 		return o, fmt.Errorf("shard %d needs bounds for its windows, has %+v", o.Shard, o.Window)
@@ -176,6 +183,7 @@ type Shard struct {
 	// unsaved: a manifest is due, even if it has no rows and no new offsets, because of what it
 	// says about inputs or losses.
 	unsaved bool
+	loaded  time.Time // when a load had caught up; zero before
 	opened  bool      // the inputs were compared with those of the head
 	checked time.Time // when checkInputs was last called
 	session string    // unique to this opening
@@ -281,6 +289,10 @@ func (s *Shard) checkLineage(ctx context.Context) error {
 			s.opts.Shard, commitlog.ErrIdentity, have.Committed, s.opts.Store.URL(), s.headSeq(), hint)
 	}
 	writer, err := s.opts.writerOf(ctx, s.head, have.Committed)
+	if errors.Is(err, commitlog.ErrRemoved) {
+		return fmt.Errorf("state of shard %d cannot be compared with the commit log, and no checkpoint takes its "+
+			"place: %w; delete %s to rebuild the state from the input topics", s.opts.Shard, err, s.opts.Dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -296,7 +308,7 @@ func (o *Options) writerOf(ctx context.Context, head *commitlog.Manifest, seq in
 	if seq == head.Seq {
 		return head.Writer, nil
 	}
-	m, err := commitlog.ReadManifest(ctx, o.Store, o.Shard, seq)
+	m, err := commitlog.ReadCommitted(ctx, o.Store, o.Shard, seq)
 	if err != nil {
 		return "", err
 	}

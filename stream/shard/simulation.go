@@ -8,7 +8,3 @@ func (o Options) Simulated(fs vfs.FS) Options {
 	o.fs, o.transfers = fs, 1
 	return o
 }
-
-// LimitWindows sets how many bytes the open windows of all shards may take, before the first shard is opened. With few,
-// the simulation gets states that are ahead of the commit log.
-func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }

@@ -128,10 +128,14 @@ func setMeta(b *pebble.Batch, m *meta) error {
 	return b.Set(metaKey(), data, nil)
 }
 
-// ready prepares the state for changes. The first call reads all ids, which may take a while.
+// ready prepares the state for changes. The first call reads the keys of all nodes and links, which
+// may take a while.
 func (s *state) ready() (err error) {
-	if s.pending.filter == nil {
-		s.pending.filter, err = newNodeFilter(s.db, s.meta.Nodes)
+	if p := &s.pending; p.headers == nil {
+		if p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize, s.meta.Edges); err != nil {
+			return err
+		}
+		p.headers, err = newKeyFilter(s.db, spaceHeader, nodeFilterSize, s.meta.Nodes)
 	}
 	return err
 }

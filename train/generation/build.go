@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"giantstream/featurize/labeltree"
@@ -15,6 +16,9 @@ import (
 	"giantstream/internal/parallel"
 	"giantstream/sink"
 	"giantstream/train"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/bert/compute/devices"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/fit"
 )
@@ -100,6 +104,9 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 	}
 	if doc.Complete() {
 		return doc, nil
+	}
+	if err := b.noteMath(ctx, doc); err != nil {
+		return nil, err
 	}
 	clock := newStageClock(b.Progress, b.Now)
 	log := b.Log.With("generation", g)
@@ -302,6 +309,16 @@ func (b *build) cluster(ctx context.Context, in *fit.Inputs) error {
 	}
 	b.doc.Tree = stats
 	return writeLabels(ctx, b.Store, b.key(labelsName), in.Graph.IDs, tree)
+}
+
+// noteMath adds to the document how the device multiplies, which figures depend on.
+func (b *Builder) noteMath(ctx context.Context, doc *Doc) error {
+	m := compute.MathOf(devices.OrCPU(b.Device))
+	if m == compute.Float32 || doc.Settings.Encoder != bert.Kind || slices.Contains(doc.GPUMath, m) {
+		return nil
+	}
+	doc.GPUMath = append(doc.GPUMath, m)
+	return doc.save(ctx, b.Store)
 }
 
 // warn logs that a temporary file could not be given back.

@@ -75,6 +75,36 @@ func TestBuildOnADevice(t *testing.T) {
 	}
 }
 
+// The document tells how a GPU multiplied, as soon as the build begins, and that it was resumed in another mode.
+func TestBuildNotesHowTheDeviceMultiplies(t *testing.T) {
+	log := graphOf(400)
+	store := &stopping{Store: &memstore.Store{}, folder: checkpointsName, after: 1}
+	for i, m := range []compute.Math{compute.BF16, compute.TF32, compute.Float32} {
+		store.keys = nil
+		b := tinyBERT(store)
+		emulate(t, b, computetest.DeviceOptions{Math: m})
+		src, err := log.at(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if store.stop = nil; i < 2 {
+			store.stop = cancel
+		}
+		if _, err = b.Build(ctx, 1, src, UntilReady); (err == nil) != (i == 2) {
+			t.Fatalf("build %d: %v", i, err)
+		}
+		cancel()
+		doc, err := Load(t.Context(), store, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []compute.Math{compute.BF16, compute.TF32}[:min(i+1, 2)]; !slices.Equal(doc.GPUMath, want) {
+			t.Errorf("after build %d the document has the modes %q, want %q", i, doc.GPUMath, want)
+		}
+	}
+}
+
 // A build that is cut off on the CPU goes on on a device, and the other way round, to the same bytes.
 func TestBuildMovesToAnotherDevice(t *testing.T) {
 	log := graphOf(400)

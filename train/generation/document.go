@@ -13,6 +13,7 @@ import (
 
 	"giantstream/internal/seal"
 	"giantstream/sink"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation/fit"
 )
 
@@ -61,9 +62,12 @@ type Doc struct {
 	GraphHash string       `json:"graph_hash,omitempty"`
 	Settings  fit.Settings `json:"settings"`
 	// QualityGate is the gate that the build began with, "" in documents of older builds.
-	QualityGate Gate      `json:"quality_gate,omitempty"`
-	Created     time.Time `json:"created"`
-	Finished    time.Time `json:"finished,omitzero"`
+	QualityGate Gate `json:"quality_gate,omitempty"`
+	// GPUMath are the modes other than float32 in which GPUs multiplied for this build, each once: several if
+	// it was resumed in another. A part may have been in float32, too.
+	GPUMath  []compute.Math `json:"gpu_math,omitempty"`
+	Created  time.Time      `json:"created"`
+	Finished time.Time      `json:"finished,omitzero"`
 
 	Graph      GraphStats      `json:"graph,omitzero"`
 	Vectorizer VectorizerStats `json:"vectorizer,omitzero"`

@@ -195,7 +195,7 @@ func (w *watch) print(rate int, length time.Duration) {
 	}
 	fmt.Printf("\n%d changes at %d/s for %v, windows of 1 s, encoder bag: "+
 		"%d embeddings arrived, %d nodes still open; load %.1f\n",
-		w.sent, rate, length, len(w.arrived), w.open, load())
+		w.sent, rate, length, len(w.arrived), w.open, loadAverage())
 	fmt.Printf("from change to arrival: p50 %.2f s, p90 %.2f s, p99 %.2f s, maximum %.2f s\n",
 		at(0.5), at(0.9), at(0.99), at(1))
 }

@@ -5,6 +5,11 @@
 //	cmd/bench/stream/run freshness    from a produced change to its embedding on the sink topic
 //	cmd/bench/stream/run million      three workers, one of them killed, on a large graph, with checks
 //
+// Two commands need no servers, and no Java:
+//
+//	make bench-roofline     what each stage costs alone, and the whole
+//	make bench-load         the first load of a graph from files
+//
 // # What throughput means
 //
 // Every contender is a process of its own that reads the same topic from its start. It runs twice,
@@ -30,18 +35,22 @@ import (
 	"syscall"
 )
 
-// commands by name. The other commands start worker and bare as processes.
+// commands by name. Others start worker, bare and servers as processes.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"throughput": throughput,
 	"freshness":  freshness,
 	"million":    million,
+	"roofline":   roofline,
+	"load":       load,
 	"worker":     worker,
 	"bare":       bare,
+	"servers":    servers,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: stream throughput|freshness|million [flags]   (see cmd/bench/stream/run)")
+		fmt.Fprintln(os.Stderr,
+			"usage: stream throughput|freshness|million|roofline|load [flags]   (see cmd/bench/stream/run)")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -76,7 +76,7 @@ func marginal(short, long usage, more int64) figure {
 	if d := (long.wall - short.wall).Seconds(); d > 0 {
 		rate = float64(more) / d
 	}
-	return figure{rate, (long.cpu - short.cpu).Seconds() / float64(more) * 1e6, float64(long.peak), load()}
+	return figure{rate, (long.cpu - short.cpu).Seconds() / float64(more) * 1e6, float64(long.peak), loadAverage()}
 }
 
 func median(fs []figure) (m figure) {
@@ -91,9 +91,9 @@ func median(fs []figure) (m figure) {
 	return m
 }
 
-// load is the machine's load average of the last minute, to go with every figure; NaN where it is
+// loadAverage is the machine's load average of the last minute, to go with every figure; NaN where it is
 // unknown.
-func load() float64 {
+func loadAverage() float64 {
 	data, err := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(data), " ")
 	n, perr := strconv.ParseFloat(first, 64)

@@ -85,7 +85,7 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 		if time.Since(reported) > 10*time.Second {
 			reported = time.Now()
 			progress("%4.0f s: %d of %d records committed, peaks %v MiB, load %.1f",
-				time.Since(began).Seconds(), covered, expected, peaksOf(live), load())
+				time.Since(began).Seconds(), covered, expected, peaksOf(live), loadAverage())
 		}
 		switch {
 		case !killed && float64(covered) >= killAt*float64(expected):
@@ -130,7 +130,8 @@ func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
 	clear(live)
 	fmt.Printf("\n%d nodes, %d edges, %d shards, %d workers: "+
 		"%.0f s wall, %.0f s CPU of the workers that lived; load %.1f\n",
-		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(), load())
+		r.graph.nodes, r.graph.nodes*r.graph.degree, r.line.shards, workers, took.Seconds(), cpu.Seconds(),
+		loadAverage())
 	return r.check(ctx, workers, shares, killed)
 }
 

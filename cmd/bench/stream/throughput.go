@@ -126,7 +126,7 @@ func (p *place) measure(ctx context.Context, w *workload, e *entry, round int) (
 			return figure{}, err
 		}
 		progress("round %d, %s, %s: %.2f s wall, %.2f s CPU, %d MiB, load %.1f", round+1, e.name, size,
-			took[j].wall.Seconds(), took[j].cpu.Seconds(), took[j].peak, load())
+			took[j].wall.Seconds(), took[j].cpu.Seconds(), took[j].peak, loadAverage())
 	}
 	return marginal(took[0], took[1], w.long.records()-w.short.records()), nil
 }

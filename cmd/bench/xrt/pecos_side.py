@@ -1,7 +1,9 @@
 """Trains PECOS's XR-Transformer on the problem that `xrt -export` has written.
 
-Embeddings of all nodes go to a file, figures to standard output. Needs libpecos, torch and transformers;
-libpecos 1.2.8 works with torch 2.2 and transformers 4.36.
+Embeddings of all nodes go to a file, figures to standard output. Needs libpecos, torch and transformers, on Python 3.10
+(libpecos by itself brings a transformers that refuses this torch):
+
+    pip install libpecos==1.2.8 torch==2.2.2 transformers==4.36.2 'datasets<3' 'numpy<2' 'scipy<1.13' 'scikit-learn<1.5'
 """
 
 import argparse

@@ -22,6 +22,23 @@ var mutations = []mutation{
 		`	return s.write(b, window)`,
 		`	return s.write(b, 0)`},
 
+	// Removal of manifests
+	{"stream/shard/commit.go", "a number that is free because its manifest was removed is won again",
+		`			return s.confirm(ctx, m)`,
+		`			return nil`},
+	{"stream/commitlog/boundary.go", "a late folder moves the boundary back",
+		`	if err := swap.Replace(ctx, boundaryKey(to.Shard), b.stored, data); err != nil {`,
+		`	if err := sink.PutBytes(ctx, store, boundaryKey(to.Shard), data); err != nil {`},
+	{"stream/commitlog/fold.go", "the boundary passes the cut of a generation",
+		`	last := min(seq-1, o.Keep)`,
+		`	last := seq - 1`},
+	{"stream/commitlog/fold.go", "the boundary passes a checkpoint that is kept",
+		`		last = min(last, checkpoint.Seq-1)`,
+		`		last = min(last, checkpoint.Seq+1000)`},
+	{"stream/commitlog/boundary.go", "manifests are believed without a look at the boundary",
+		`	if removed := CheckCreated(ctx, store, shard, seq); removed != nil {`,
+		`	if removed := CheckCreated(ctx, store, shard, seq); removed != nil && err != nil {`},
+
 	// Restart
 	{"stream/commitlog/commitlog.go", "a log that has lost its end is taken for a shorter one",
 		`	if err := known.check(ctx, store, shard); err != nil {`,

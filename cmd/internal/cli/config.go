@@ -27,7 +27,7 @@ func (a *app) config() *cobra.Command {
 		Example: "  giantstream config check pipeline.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := config.Load(args[0])
+			cfg, err := wiring.Load(args[0])
 			if err != nil {
 				return usageError{err}
 			}
@@ -37,8 +37,8 @@ func (a *app) config() *cobra.Command {
 			for _, w := range append(cfg.Renamed(), cfg.Warnings()...) {
 				fmt.Fprintf(a.err, "warning: %s\n", w)
 			}
-			fmt.Fprintf(a.out, "%s is valid: pipeline %q, %d shards, store %s\n",
-				args[0], cfg.Pipeline, cfg.Shards, cfg.Store)
+			fmt.Fprintf(a.out, "%s is valid: pipeline %q, %s, store %s\n",
+				args[0], cfg.Pipeline, plural(cfg.Shards, "shard"), cfg.Store)
 			return nil
 		},
 	})

@@ -53,11 +53,12 @@ func (a *app) dlqList() *cobra.Command {
 	var (
 		flags  pipelineFlags
 		filter letterFilter
+		all    bool
 		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List dead letters",
+		Short: "List the dead letters that are open: not sent again since",
 		Example: `  giantstream dlq list -c pipeline.yaml
   giantstream dlq list --store ./out --code bad_json --json`,
 		Args: cobra.NoArgs,
@@ -66,7 +67,9 @@ func (a *app) dlqList() *cobra.Command {
 				enc := json.NewEncoder(a.out)
 				n := 0
 				topic := wiring.TopicsOf(cfg).DeadLetters
-				for l, err := range deadletter.List(cmd.Context(), c, topic, filter.filter()) {
+				selected := filter.filter()
+				selected.All = all
+				for l, err := range deadletter.List(cmd.Context(), c, topic, selected) {
 					if err != nil {
 						return err
 					}
@@ -74,10 +77,11 @@ func (a *app) dlqList() *cobra.Command {
 					if asJSON {
 						err = enc.Encode(map[string]any{"origin": l.Origin.String(), "code": l.Code,
 							"message": l.Message, "key": string(l.Key), "value": l.Value,
-							"size": l.Size, "time": l.Time, "at": l.At})
+							"size": l.Size, "time": l.Time, "at": l.At, "replay_of": l.ReplayOf,
+							"open": l.Replayed.IsZero()})
 					} else {
-						_, err = fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", console.Plain(l.Origin.String()),
-							console.Plain(string(l.Code)), console.Plain(l.Message), excerpt(l.Value))
+						_, err = fmt.Fprintf(a.out, "%s\t%s\t%s\t%s%s\n", console.Plain(l.Origin.String()),
+							console.Plain(string(l.Code)), console.Plain(l.Message), excerpt(l.Value), state(&l))
 					}
 					if err != nil {
 						return err
@@ -92,8 +96,28 @@ func (a *app) dlqList() *cobra.Command {
 	}
 	flags.register(cmd)
 	filter.register(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "list also those whose records were sent again")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object per letter; values are base64")
 	return cmd
+}
+
+// state says what became of a letter's record, "" for nothing yet.
+func state(l *deadletter.Letter) (s string) {
+	if l.ReplayOf != "" {
+		s = "\tfailed again, was " + console.Plain(l.ReplayOf)
+	}
+	if !l.Replayed.IsZero() {
+		s += "\tsent again " + l.Replayed.UTC().Format(time.DateTime)
+	}
+	return s
+}
+
+// letterCodes are the values of --code.
+func letterCodes() (names []string) {
+	for _, code := range decode.Codes() {
+		names = append(names, string(code))
+	}
+	return names
 }
 
 // excerpt returns the beginning of a value, on one line.
@@ -124,13 +148,18 @@ func (a *app) dlqReplay() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				done, err := deadletter.Replay(cmd.Context(), c, wiring.TopicsOf(cfg), filter.filter(), key)
+				done, err := deadletter.Replay(cmd.Context(), c, wiring.TopicsOf(cfg), filter.filter(), key,
+					time.Now)
 				if err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(a.out,
-					"sent %d records again; %d were cut when they were written and cannot be sent\n",
-					done.Sent, done.Truncated)
+					"sent %s again; %d were cut when they were written and cannot be sent\n",
+					plural(done.Sent, "record"), done.Truncated)
+				if done.Rows > 0 && err == nil {
+					_, err = fmt.Fprintf(a.out, "skipped %s that are no CSV rows: correct them there, and run again\n",
+						plural(done.Rows, "line of a file", "lines of files"))
+				}
 				if done.Foreign > 0 && err == nil {
 					_, err = fmt.Fprintf(a.out,
 						"skipped %d records on the dead-letter topic that are not dead letters "+

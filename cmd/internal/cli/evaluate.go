@@ -172,10 +172,15 @@ func (a *app) ingestForEvaluation(ctx context.Context, inputs *inputFlags) (dir 
 	if err != nil {
 		return dir, err
 	}
+	mapped, err := inputs.check(ctx, cfg, nodes, edges)
+	if err != nil {
+		return dir, err
+	}
 	w, err := a.workplace(ctx, cfg, "")
 	if err != nil {
 		return dir, err
 	}
+	warn(w.log, mapped)
 	s, err := w.start(ctx, service.AllRoles())
 	if err != nil {
 		return dir, err

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation/fit"
 )
 
@@ -51,7 +55,7 @@ func (f *pipelineFlags) load() (*config.Config, error) {
 	var cfg *config.Config
 	switch {
 	case f.file != "":
-		c, err := config.Load(f.file)
+		c, err := wiring.Load(f.file)
 		if err != nil {
 			return nil, usageError{err}
 		}
@@ -67,7 +71,38 @@ func (f *pipelineFlags) load() (*config.Config, error) {
 			return nil, usageError{err}
 		}
 	}
+	if f.file == "" {
+		if err := adopt(cfg, f.store); err != nil {
+			return nil, err
+		}
+	}
 	return cfg, nil
+}
+
+// adopt gives the configuration of a directory the name and the shards of the pipeline that is there, so
+// that the store of the quickstart, too, can be worked on without a configuration.
+func adopt(cfg *config.Config, store string) error {
+	dir, ok := wiring.StoreDir(store)
+	if !ok {
+		return nil
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil //nolint:nilerr // whoever needs it finds out
+	}
+	ctx := context.Background()
+	s, err := wiring.OpenStore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	id, err := commitlog.LoadIdentity(ctx, s)
+	switch {
+	case errors.Is(err, sink.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	cfg.Pipeline, cfg.Shards = id.Name, id.Shards
+	return nil
 }
 
 // placeAt sets the store to a place given on the command line. A directory holds everything: the

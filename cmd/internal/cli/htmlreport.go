@@ -40,6 +40,11 @@ The page loads nothing and runs no script. It shows ids and beginnings of texts.
 				return err
 			}
 		}
+		if output == "-" {
+			err = report.Write(ctx, a.out, in)
+			pipe.progress.Done()
+			return err
+		}
 		err = writeReport(ctx, output, in)
 		pipe.progress.Done()
 		if err != nil {
@@ -48,7 +53,8 @@ The page loads nothing and runs no script. It shows ids and beginnings of texts.
 		_, err = fmt.Fprintln(a.out, output)
 		return err
 	})
-	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default generation-N.html)")
+	cmd.Flags().StringVarP(&output, "output", "o", "",
+		"`file` to write, - for the standard output (default generation-N.html)")
 	return cmd
 }
 

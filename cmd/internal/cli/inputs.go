@@ -11,6 +11,7 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
+	"giantstream/ingest/preview"
 )
 
 // inputFlags name the input files and map their fields.
@@ -20,6 +21,9 @@ type inputFlags struct {
 	id, class, src, dst, eventTime string
 	text                           []string
 	directed, stripHTML            bool
+
+	read           backfill.ReadOptions
+	allowUnmatched bool
 }
 
 // oldClassFlag is what --class was called. It stays accepted, with a hint.
@@ -28,7 +32,8 @@ const oldClassFlag = "label"
 func (f *inputFlags) register(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringArrayVar(&f.nodes, "nodes", nil,
-		"files with nodes: `GLOB` of .jsonl, .csv or .parquet, also .gz and .zst, or s3://bucket/glob (repeatable)")
+		"files with nodes: `GLOB` of .jsonl, .json, .csv, .tsv or .parquet, also .gz and .zst, or s3://bucket/glob "+
+			"(repeatable)")
 	fl.StringArrayVar(&f.edges, "edges", nil, "files with edges: `GLOB`, as --nodes (repeatable)")
 	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
 	fl.StringArrayVar(&f.text, "text", nil, "field with the node's text; repeat to join several (default text)")
@@ -40,6 +45,12 @@ func (f *inputFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.dst, "dst", "", "field with its destination, or destinations: also_bought[*] (default dst)")
 	fl.StringVar(&f.eventTime, "event-time", "",
 		"field with the time of the change (default: the file's modification time)")
+	fl.StringVar(&f.read.ListSeparator, "list-separator", "",
+		"what separates the elements in CSV cells with lists: of --dst and of fields with [*] (JSON lists need none)")
+	fl.BoolVar(&f.read.SkipWithoutText, "skip-without-text", false,
+		"leave out node records without text, such as the further rows of a product in Shopify's exports")
+	fl.BoolVar(&f.allowUnmatched, "allow-unmatched", false,
+		"go on although none of the first records has a field of the mapping")
 	fl.BoolVar(&f.directed, "directed", false, "edges have a direction: only destinations are labels")
 }
 
@@ -88,7 +99,53 @@ func (f *inputFlags) open(ctx context.Context, cfg *config.Config) (nodes, edges
 	if edges, err = openInputs(ctx, cfg, f.edges); err != nil {
 		return nil, nil, usageError{fmt.Errorf("--edges: %w", err)}
 	}
+	for _, in := range [][]backfill.Input{nodes, edges} {
+		for i := range in {
+			in[i].Read = f.read
+		}
+	}
 	return nodes, edges, nil
+}
+
+// checkRecords is how many records of the nodes, and of the edges, are read before files are sent.
+const checkRecords = 10_000
+
+// check reads the first records of the files, before anything is stored. A field of the mapping that
+// none of them has is a usage error.
+func (f *inputFlags) check(ctx context.Context, cfg *config.Config, nodes, edges []backfill.Input) (*preview.Preview,
+	error) {
+	if len(nodes)+len(edges) == 0 {
+		return nil, nil
+	}
+	p, err := previewFiles(ctx, cfg, checkRecords, 0, nodes, edges)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Err(fieldFlags); err != nil && !f.allowUnmatched {
+		return nil, usageError{fmt.Errorf("%w\n'giantstream preview' with the same flags shows the records as they "+
+			"would be mapped; --allow-unmatched goes on all the same", err)}
+	}
+	return p, nil
+}
+
+// fieldFlags are the flags of the mapped fields.
+var fieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "nodes.class": "--class",
+	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time"}
+
+// previewFiles maps the first records of files.
+func previewFiles(ctx context.Context, cfg *config.Config, records int64, rows int, nodes, edges []backfill.Input) (
+	*preview.Preview, error) {
+	c, err := preview.New(wiring.PreviewOf(cfg, records, rows))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Files(ctx, false, nodes); err != nil {
+		return nil, err
+	}
+	if err := c.Files(ctx, true, edges); err != nil {
+		return nil, err
+	}
+	return c.Result(), nil
 }
 
 // openInputs finds the files or objects behind the patterns.

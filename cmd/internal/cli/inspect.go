@@ -201,10 +201,15 @@ type nodeView struct {
 	Row       *rows.Row         `json:"row,omitempty"`
 	Seq       int64             `json:"seq,omitempty"`
 	Embedding *embedding.Record `json:"embedding,omitempty"`
+	// Cut names the lists that are shown in part.
+	Cut []string `json:"cut,omitempty"`
 }
 
 func (a *app) inspectNode() *cobra.Command {
-	var flags pipelineFlags
+	var (
+		flags pipelineFlags
+		full  bool
+	)
 	cmd := &cobra.Command{
 		Use: "node ID", Short: "Show one node: its newest row and its embedding, as JSON",
 		Example: "  giantstream inspect node --store ./out net/http.Client", Args: cobra.ExactArgs(1),
@@ -217,11 +222,53 @@ func (a *app) inspectNode() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !full {
+				view.shorten()
+			}
 			return writeJSON(a.out, view)
 		},
 	}
 	flags.register(cmd)
+	cmd.Flags().BoolVar(&full, "full", false, "print all features, targets, labels and numbers of the vector")
 	return cmd
+}
+
+// maxListed is how many elements of a list are shown of a node.
+const maxListed = 8
+
+// maxText is how many characters of its text are.
+const maxText = 2000
+
+// shorten cuts the long lists of a node, and says how long they are.
+func (v *nodeView) shorten() {
+	cut := func(name string, n int) {
+		if n > maxListed {
+			v.Cut = append(v.Cut, fmt.Sprintf("%s: the first %d of %d (--full shows all)", name, maxListed, n))
+		}
+	}
+	if r := v.Row; r != nil {
+		cut("labels", len(r.Labels))
+		r.Labels = r.Labels[:min(len(r.Labels), maxListed)]
+		cut("features", len(r.FeatureIndices))
+		r.FeatureIndices = r.FeatureIndices[:min(len(r.FeatureIndices), maxListed)]
+		r.FeatureValues = r.FeatureValues[:min(len(r.FeatureValues), maxListed)]
+		for i, level := range r.Targets {
+			cut(fmt.Sprintf("targets of level %d", i), len(level))
+			r.Targets[i] = level[:min(len(level), maxListed)]
+		}
+		for i, level := range r.TargetCounts {
+			r.TargetCounts[i] = level[:min(len(level), maxListed)]
+		}
+		if text := []rune(r.Text); len(text) > maxText {
+			v.Cut = append(v.Cut, fmt.Sprintf("text: the first %d of %d characters (--full shows all)", maxText,
+				len(text)))
+			r.Text = string(text[:maxText])
+		}
+	}
+	if e := v.Embedding; e != nil {
+		cut("vector", len(e.Vector))
+		e.Vector = e.Vector[:min(len(e.Vector), maxListed)]
+	}
 }
 
 func findNode(ctx context.Context, store sink.Store, shards int, id string) (*nodeView, error) {

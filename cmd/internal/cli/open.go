@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
@@ -96,6 +98,12 @@ func (a *app) open(ctx context.Context, f *pipelineFlags, flags ...func(*config.
 		apply(cfg)
 		if err := check(cfg); err != nil {
 			return nil, err
+		}
+	}
+	// A command that looks creates no directory for a store whose name is misspelt.
+	if dir, ok := wiring.StoreDir(cfg.Store); ok {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no store at %s; 'giantstream run' creates one", dir)
 		}
 	}
 	w, err := a.workplace(ctx, cfg, "")

@@ -158,9 +158,13 @@ func quickstartConfig(dir, encoder string) (*config.Config, error) {
 	cfg.HTTP.Listen = ""
 	cfg.Train.Encoder = encoder
 	cfg.Evaluate.HoldoutEdges = 0.1
-	cfg.Store = "file://" + filepath.ToSlash(filepath.Join(dir, "store"))
-	cfg.StateDir = filepath.Join(dir, "state")
-	cfg.Kafka.DataDir = filepath.Join(dir, "broker")
+	if err := placeAt(cfg, filepath.Join(dir, "store")); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "broker")); err == nil { // of an older version
+		cfg.StateDir = filepath.Join(dir, "state")
+		cfg.Kafka.DataDir = filepath.Join(dir, "broker")
+	}
 	return cfg, check(cfg)
 }
 

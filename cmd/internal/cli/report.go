@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"giantstream/cmd/internal/service"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
+	"giantstream/ingest/preview"
 	"giantstream/train/generation"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
@@ -20,8 +23,10 @@ import (
 
 // runReport describes what a run until idle has done.
 type runReport struct {
-	Store       string                  `json:"store"`
-	Sent        *backfill.Stats         `json:"sent,omitempty"`
+	Store string          `json:"store"`
+	Sent  *backfill.Stats `json:"sent,omitempty"`
+	// Mapped is what the first records of the files said, nil without files.
+	Mapped      *preview.Preview        `json:"mapped,omitempty"`
 	DeadLetters service.DeadLetterCount `json:"dead_letters"`
 	// Lost is what the topics had deleted before it was read, and nobody has accepted.
 	Lost []service.Lost `json:"lost,omitempty"`
@@ -67,8 +72,18 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 		p.heading("Up to date: nothing has changed since generation %d", d.Generation)
 	}
 	if s := r.Sent; s != nil {
-		p.line("sent          %s node and %s edge records%s", console.Count(s.Nodes), console.Count(s.Edges),
+		p.line("sent          %s and %s%s", plural(s.Nodes, "node record"), plural(s.Edges, "edge record"),
 			earlier(s.Resumed))
+		for _, line := range inputLines(s) {
+			p.line("              %s", line)
+		}
+	}
+	if r.Mapped != nil {
+		for _, warning := range r.Mapped.Warnings() {
+			p.line("WARNING       %s", console.Plain(warning))
+		}
+	}
+	if s := r.Sent; s != nil {
 		if warning := staleWarning(s); warning != "" {
 			p.line("              %s", warning)
 		}
@@ -112,6 +127,58 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	return p.err
 }
 
+// plural returns a count with its noun: the one of one, and else the other one, or the first with an s.
+func plural[T ~int | ~int64](n T, nouns ...string) string {
+	noun := nouns[0]
+	if n != 1 && len(nouns) > 1 {
+		noun = nouns[1]
+	} else if n != 1 {
+		noun += "s"
+	}
+	return console.Count(n) + " " + noun
+}
+
+// inputLines say how files were read, and how full the mapped fields are in all that was sent.
+func inputLines(s *backfill.Stats) (lines []string) {
+	for _, note := range s.Notes {
+		lines = append(lines, console.Plain(note))
+	}
+	if s.BadRows > 0 {
+		lines = append(lines, plural(s.BadRows, "line is no CSV row: a dead letter",
+			"lines are no CSV rows: dead letters"))
+	}
+	if s.Skipped > 0 {
+		lines = append(lines, plural(s.Skipped, "node record without text left out",
+			"node records without text left out"))
+	}
+	fields := map[string][]string{}
+	for _, f := range s.Fields {
+		topic, _, _ := strings.Cut(f.Field, ".")
+		optional := f.Field == "nodes.class" || strings.HasSuffix(f.Field, ".deleted")
+		if f.Records == 0 || optional && f.Filled == 0 {
+			continue
+		}
+		fields[topic] = append(fields[topic], fmt.Sprintf("%s %s", console.Plain(f.Path), percent(f.Filled, f.Records)))
+	}
+	for _, topic := range slices.Sorted(maps.Keys(fields)) {
+		lines = append(lines, fmt.Sprintf("fields of the %s that have a value: %s", topic,
+			strings.Join(fields[topic], ", ")))
+	}
+	return lines
+}
+
+// percent rounds so that only all is 100 %, and only none is 0 %.
+func percent(part, whole int64) string {
+	p := 100 * float64(part) / float64(whole)
+	switch {
+	case part == whole, part == 0:
+		return fmt.Sprintf("%.0f %%", p)
+	case p < 0.1:
+		return "under 0.1 %"
+	}
+	return fmt.Sprintf("%.1f %%", min(p, 99.9))
+}
+
 func earlier(n int64) string {
 	if n == 0 {
 		return ""
@@ -121,20 +188,21 @@ func earlier(n int64) string {
 
 func printGraph(p *printer, d *generation.Doc) {
 	g := d.Graph
-	p.line("graph         %s nodes, %s links (%s hidden for the evaluation)%s",
-		console.Count(g.Nodes), console.Count(g.Links), console.Count(g.Hidden), classes(g.Classes))
+	p.line("graph         %s, %s (%s hidden for the evaluation)%s",
+		plural(g.Nodes, "node"), plural(g.Links, "link"), console.Count(g.Hidden), classes(g.Classes))
 	var notes []string
-	note := func(n int, what string) {
+	note := func(n int, what ...string) {
 		if n > 0 {
-			notes = append(notes, console.Count(n)+" "+what)
+			notes = append(notes, plural(n, what...))
 		}
 	}
-	note(g.Isolated, "nodes without a neighbour")
-	note(g.NoText-g.FromNeighbours, "nodes without text or embedding")
-	note(g.FromNeighbours, "without text have the mean of their neighbours")
-	note(g.Hubs, "hubs over max_degree, labels only")
-	note(g.Dangling, "links to unknown nodes left out")
-	note(g.Deleted, "deleted")
+	note(g.Isolated, "node without a neighbour", "nodes without a neighbour")
+	note(g.NoText-g.FromNeighbours, "node without text or embedding", "nodes without text or embedding")
+	note(g.FromNeighbours, "without text has the mean of its neighbours",
+		"without text have the mean of their neighbours")
+	note(g.Hubs, "hub over max_degree, label only", "hubs over max_degree, labels only")
+	note(g.Dangling, "link to an unknown node left out", "links to unknown nodes left out")
+	note(g.Deleted, "deleted", "deleted")
 	if len(notes) > 0 {
 		p.line("              %s", strings.Join(notes, "; "))
 	}
@@ -147,7 +215,7 @@ func classes(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d classes", n)
+	return ", " + plural(n, "class", "classes")
 }
 
 func printTree(p *printer, d *generation.Doc) {

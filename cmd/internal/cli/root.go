@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
 	"giantstream/train/encoders/bert/compute/devices"
@@ -107,7 +108,9 @@ Start here:
   giantstream config example > pipeline.yaml                    the service`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       buildinfo.Read().String(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "",
 		"debug, info, warn or error (default: warn on a terminal, info elsewhere)")
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "auto", "auto, text or json")
@@ -119,7 +122,7 @@ Start here:
 		return err
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w\n\nSee '%s --help'", err, c.CommandPath())}
+		return usageError{fmt.Errorf("%w\n\nSee '%s --help'", unknownFlag(c, err), c.CommandPath())}
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "main", Title: "Run:"},
@@ -132,12 +135,13 @@ Start here:
 			root.AddCommand(c)
 		}
 	}
-	add("main", a.quickstart(), a.run(), a.backfill())
+	add("main", a.quickstart(), a.preview(), a.run(), a.backfill())
 	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
 	add("look", a.similar(), a.status(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(), a.config())
-	root.AddCommand(helpExitCodes())
+	root.AddCommand(helpExitCodes(), a.version())
 	groups(root)
 	usageArgs(root)
+	completions(root)
 	return root
 }
 
@@ -146,7 +150,7 @@ func groups(c *cobra.Command) {
 	if c.HasSubCommands() && c.RunE == nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+				return unknownCommand(c, args[0])
 			}
 			return nil
 		}

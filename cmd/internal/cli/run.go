@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -14,9 +15,10 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
+	"giantstream/ingest/preview"
 )
 
-func (a *app) run() *cobra.Command {
+func (a *app) run() *cobra.Command { //nolint:gocyclo // one step after the other
 	var (
 		flags     pipelineFlags
 		inputs    inputFlags
@@ -51,7 +53,7 @@ under --store; the newest generations/<g>/embeddings/*.parquet there is the
 result.`,
 		Example: `  giantstream run --nodes 'n/*.jsonl.gz' --edges 'e/*.jsonl.gz' --store ./out --until-idle
   giantstream run --nodes p.csv --id asin --text title --text brand --dst 'also_bought[*]' ` +
-			`--edges p.csv --src asin --store ./out --until-idle
+			`--edges p.csv --src asin --list-separator ';' --store ./out --until-idle
   giantstream run -c pipeline.yaml
   giantstream run -c pipeline.yaml --roles stream,embed
   giantstream run -c pipeline.yaml --roles stream,refresh,embed,serve
@@ -86,6 +88,10 @@ result.`,
 			if err != nil {
 				return err
 			}
+			mapped, err := inputs.check(ctx, cfg, nodes, edges)
+			if err != nil {
+				return err
+			}
 			level := cfg.Log.Level
 			if untilIdle && flags.file == "" {
 				level = ""
@@ -106,10 +112,11 @@ result.`,
 			}
 			s, err := service.Start(ctx, service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
 				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
-				Resent: len(nodes)+len(edges) > 0})
+				Load: untilIdle && len(nodes)+len(edges) > 0, Resent: len(nodes)+len(edges) > 0})
 			if err != nil {
 				return err
 			}
+			warn(w.log, mapped)
 			if !untilIdle {
 				return closing(s, runService(ctx, s, cfg, nodes, edges))
 			}
@@ -118,6 +125,7 @@ result.`,
 			if err := closing(s, err); err != nil {
 				return err
 			}
+			report.Mapped = mapped
 			if asJSON {
 				err = writeJSON(a.out, report)
 			} else {
@@ -141,6 +149,16 @@ result.`,
 	encoder.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
 	return cmd
+}
+
+// warn logs what of the mapping may be a mistake.
+func warn(log *slog.Logger, mapped *preview.Preview) {
+	if mapped == nil {
+		return
+	}
+	for _, warning := range mapped.Warnings() {
+		log.Warn("the mapping may be wrong: " + warning)
+	}
 }
 
 // runService sends the files, if any, and serves until a signal.
@@ -192,7 +210,7 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 	if r := s.Roles(); r.Refresh || r.Embed {
 		doc, built, err := s.UpToDate(ctx)
 		if err != nil {
-			return nil, err
+			return nil, withLetters(ctx, s, err)
 		}
 		report.Generation, report.Built, report.Refused = doc, built, s.Refused()
 		report.lap("generation")
@@ -211,6 +229,15 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 		report.Shrunk, err = s.Shrunk(ctx)
 	}
 	return report, err
+}
+
+// withLetters adds the dead letters to an error that they may explain.
+func withLetters(ctx context.Context, s *service.Service, err error) error {
+	letters, listErr := s.DeadLetters(ctx)
+	if listErr != nil || letters.Total == 0 {
+		return err
+	}
+	return fmt.Errorf("%w\n%s: %s", err, plural(letters.Total, "dead letter"), letters)
 }
 
 // closing closes the service and keeps the first error.
@@ -260,6 +287,11 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			if err != nil {
 				return err
 			}
+			mapped, err := inputs.check(ctx, cfg, nodes, edges)
+			if err != nil {
+				return err
+			}
+			warn(log, mapped)
 			client, err := wiring.Connect(ctx, cfg)
 			if err != nil {
 				return err
@@ -271,10 +303,13 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out,
-				"sent %s node and %s edge records; %s too large, dead-lettered; %s sent by an earlier run\n",
-				console.Count(stats.Nodes), console.Count(stats.Edges), console.Count(stats.Oversize),
+			fmt.Fprintf(a.out, "sent %s and %s; dead-lettered %s too large and %s; %s sent by an earlier run\n",
+				plural(stats.Nodes, "node record"), plural(stats.Edges, "edge record"), console.Count(stats.Oversize),
+				plural(stats.BadRows, "line that is no CSV row", "lines that are no CSV rows"),
 				console.Count(stats.Resumed))
+			for _, line := range inputLines(&stats) {
+				fmt.Fprintln(a.out, line)
+			}
 			if warning := staleWarning(&stats); warning != "" {
 				fmt.Fprintln(a.out, warning)
 			}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the sessions in testdata/script: what a user types, and what is printed. $CORPUS
-// has good and bad configurations. Beside the commands of testscript the sessions have:
+// has good and bad configurations, $CATALOGS exports as shops write them. Beside the commands of testscript the sessions have:
 //
 //	exits CODE giantstream ARGS…   runs a command and wants that exit code
 //	empty DIR                      wants an empty directory
@@ -45,7 +45,12 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			catalogs, err := filepath.Abs("testdata/catalogs")
+			if err != nil {
+				return err
+			}
 			env.Setenv("CORPUS", corpus)
+			env.Setenv("CATALOGS", catalogs)
 			env.Setenv("NO_COLOR", "1")
 			return os.WriteFile(filepath.Join(env.WorkDir, "example.yaml"), config.Example(), 0o600)
 		},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,8 @@ import (
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/internal/verify"
 	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/client"
 	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
@@ -41,6 +44,11 @@ type pipelineStatus struct {
 	// generation that are not there with their size.
 	Verified *verify.Stamp `json:"verified,omitempty"`
 	Missing  []string      `json:"missing,omitempty"`
+	// DeadLetters are those that are open, nil where there are no brokers to ask, or they have not
+	// answered.
+	DeadLetters *service.DeadLetterCount `json:"dead_letters,omitempty"`
+	// Cost is nil unless it was asked for.
+	Cost *cost `json:"cost,omitempty"`
 	// Lag is nil where there are no brokers to ask.
 	Lag *lags `json:"lag,omitempty"`
 }
@@ -114,8 +122,11 @@ func (st *pipelineStatus) look(ctx context.Context, store sink.Store) (err error
 
 func (a *app) status() *cobra.Command {
 	var (
-		flags  pipelineFlags
-		asJSON bool
+		flags   pipelineFlags
+		asJSON  bool
+		price   prices
+		cost    bool
+		timeout time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -124,23 +135,63 @@ func (a *app) status() *cobra.Command {
   giantstream status --store ./store --json | jq .nodes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.open(cmd.Context(), &flags)
-			if err != nil {
-				return err
-			}
-			st, err := readStatus(cmd.Context(), p)
+			st, err := within(cmd.Context(), timeout, func(ctx context.Context) (*pipelineStatus, error) {
+				p, err := a.open(ctx, &flags)
+				if err != nil {
+					return nil, err
+				}
+				st, err := readStatus(ctx, p)
+				if err != nil || !cost {
+					return st, err
+				}
+				c, err := readCost(ctx, p, price)
+				st.Cost = &c
+				return st, err
+			})
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return writeJSON(a.out, st)
 			}
-			return st.print(a.out)
+			if err := st.print(a.out); err != nil || st.Cost == nil {
+				return err
+			}
+			return st.Cost.print(a.out)
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "give up on a store or brokers that do not answer")
+	cmd.Flags().BoolVar(&cost, "cost", false, "also print what the store costs per shard and month, at list prices")
+	price.register(cmd)
 	return cmd
+}
+
+// within calls do, and returns an error if it takes longer than most. A directory on a file system that
+// hangs cannot be told to stop: do then goes on until the process ends.
+func within[T any](ctx context.Context, most time.Duration, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := do(ctx)
+		done <- result{value, err}
+	}()
+	var r result
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		r.err = ctx.Err()
+	}
+	if errors.Is(r.err, context.DeadlineExceeded) && ctx.Err() != nil {
+		r.err = fmt.Errorf("no answer from the store within %v; is it reachable? --timeout waits longer", most)
+	}
+	return r.value, r.err
 }
 
 func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err error) {
@@ -174,6 +225,7 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 		st.Shards = append(st.Shards, s)
 	}
 	st.Lag = readLag(ctx, in, func(shard int) map[string]int64 { return st.Shards[shard].broker })
+	st.DeadLetters = readLetters(ctx, in.cfg)
 	for _, topic := range wiring.TopicsOf(in.cfg).Sources() {
 		lost, err := service.LostSource(ctx, store, topic)
 		if err != nil {
@@ -218,7 +270,7 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 	return st, err
 }
 
-func (st *pipelineStatus) print(out io.Writer) error {
+func (st *pipelineStatus) print(out io.Writer) error { //nolint:gocyclo // one part of the page after the other
 	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions\n\n",
 		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -244,6 +296,9 @@ func (st *pipelineStatus) print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprint(out, st.Lag.note())
+	if d := st.DeadLetters; d != nil && d.Total > 0 {
+		fmt.Fprintf(out, "\n%s: %s\n", plural(d.Total, "open dead letter"), d)
+	}
 	for _, l := range st.Lost {
 		fmt.Fprintf(out, "LOST: %s\n", l)
 	}
@@ -282,7 +337,7 @@ func (st *pipelineStatus) print(out io.Writer) error {
 			hash = hash[:12]
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n",
-			g.Generation, g.Status, g.Encoder, console.Count(g.Nodes), finished, hash)
+			g.Generation, g.Status, cmp.Or(g.Encoder, "-"), console.Count(g.Nodes), finished, hash)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -307,6 +362,33 @@ func (st *pipelineStatus) print(out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// lettersTimeout bounds the counting of dead letters, which reads their whole topic.
+const lettersTimeout = 10 * time.Second
+
+// readLetters counts the open dead letters on brokers that other processes can reach; nil if they do not
+// answer in time, which the lag says.
+func readLetters(ctx context.Context, cfg *config.Config) *service.DeadLetterCount {
+	if cfg.Kafka.Embedded() {
+		return nil
+	}
+	opts, err := wiring.ClientOptions(cfg)
+	if err != nil {
+		return nil
+	}
+	c, err := client.New(opts)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, lettersTimeout)
+	defer cancel()
+	count, err := service.CountDeadLetters(ctx, c, wiring.TopicsOf(cfg).DeadLetters)
+	if err != nil {
+		return nil
+	}
+	return &count
 }
 
 // lags has the number of records that each shard's manifests do not cover, or the reason why it is

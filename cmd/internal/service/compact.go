@@ -49,7 +49,7 @@ func (s *Service) compact(ctx context.Context, shard int) error {
 	}
 }
 
-// removeMerged removes merged rows that no generation in the store needs.
+// removeMerged removes merged rows and manifests that no generation in the store needs.
 func (s *Service) removeMerged(ctx context.Context, c *commitlog.Compactor, shard int) error {
 	keep, err := s.oldestCut(ctx, shard)
 	if err != nil {
@@ -58,6 +58,13 @@ func (s *Service) removeMerged(ctx context.Context, c *commitlog.Compactor, shar
 	removed, err := c.Remove(ctx, keep)
 	if removed.Objects > 0 {
 		s.log.Info("merged rows removed", "shard", shard, "objects", removed.Objects, "bytes", removed.Bytes)
+	}
+	if err != nil || s.cfg.Compaction.History == 0 {
+		return err
+	}
+	removed, err = c.Fold(ctx, commitlog.FoldOptions{Keep: keep, History: s.cfg.Compaction.History})
+	if removed.Objects > 0 {
+		s.log.Info("manifests folded and removed", "shard", shard, "manifests", removed.Objects, "bytes", removed.Bytes)
 	}
 	return err
 }

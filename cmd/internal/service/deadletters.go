@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 )
@@ -28,10 +29,15 @@ func (c DeadLetterCount) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// DeadLetters counts the pipeline's dead letters.
+// DeadLetters counts the pipeline's dead letters that are open.
 func (s *Service) DeadLetters(ctx context.Context) (DeadLetterCount, error) {
+	return CountDeadLetters(ctx, s.client, s.topics.DeadLetters)
+}
+
+// CountDeadLetters counts the letters on a topic that are open.
+func CountDeadLetters(ctx context.Context, c *client.Client, topic string) (DeadLetterCount, error) {
 	count := DeadLetterCount{ByCode: map[string]int64{}}
-	for l, err := range deadletter.List(ctx, s.client, s.topics.DeadLetters, deadletter.Filter{}) {
+	for l, err := range deadletter.List(ctx, c, topic, deadletter.Filter{}) {
 		if err != nil {
 			return count, fmt.Errorf("read the dead letters: %w", err)
 		}

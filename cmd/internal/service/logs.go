@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"giantstream/sink"
@@ -62,6 +63,12 @@ func (h *commitLogs) get(ctx context.Context, store sink.Store, shard int) (*com
 	}
 	for {
 		m, err := commitlog.Next(ctx, store, shard, l.head.Seq)
+		if errors.Is(err, commitlog.ErrRemoved) { // this process has not looked for long
+			m, err = commitlog.Head(ctx, store, shard)
+			if m != nil && m.Seq <= l.head.Seq {
+				return l.head, err
+			}
+		}
 		if err != nil || m == nil {
 			return l.head, err
 		}
@@ -80,6 +87,11 @@ func (h *commitLogs) rowsSince(ctx context.Context, store sink.Store, shard int,
 	}
 	for l.head == nil || l.counted < l.head.Seq {
 		m, err := commitlog.Next(ctx, store, shard, l.counted)
+		if errors.Is(err, commitlog.ErrRemoved) && l.head != nil && l.head.Committed != nil {
+			// The cut is of a generation that is gone, or of none: everything counts.
+			l.rows, l.counted = *l.head.Committed, l.head.Seq
+			break
+		}
 		if err != nil || m == nil {
 			return l.rows, err
 		}

@@ -12,12 +12,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/similar"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest"
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
+	"giantstream/ingest/deadletter"
 	"giantstream/ingest/embeddingtopic"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/mirror"
@@ -47,6 +49,9 @@ type Options struct {
 	AcceptLoss []string
 	// AcceptSettings: settings that decide what the graph is may differ from those of the store.
 	AcceptSettings bool
+	// Load says that files are sent and then drained: the first load of a graph is committed as a
+	// whole.
+	Load bool
 	// Resent says that all records of the embedded broker's topics come again from files.
 	Resent bool
 }
@@ -66,6 +71,8 @@ type Service struct {
 	registry  *schema.Registry // nil unless values name their schema
 	topics    ingest.Topics
 	feeds     feed.Config
+	letters   *deadletter.Log
+	fields    *fieldCounts
 	publisher *embeddingtopic.Publisher
 	serving   serving
 	catalog   *similar.Catalog // nil without the role serve
@@ -91,6 +98,8 @@ type Service struct {
 	resent bool
 	began  size
 
+	// load: see Options.Load.
+	load bool
 	// draining > 0: shards commit as soon as they are caught up.
 	draining atomic.Int32
 	// finishing: this process is to come to an end by itself. What only a person can mend is an error
@@ -113,6 +122,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
 		device: o.Device, progress: train.OrDiscard(o.Progress),
 		failed: make(chan struct{}), metrics: newMetrics()}
+	s.letters = deadletter.NewLog(s.log, time.Now)
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.metrics.registry.MustRegister(shardCollector{&s.watches})
 	s.topics = wiring.TopicsOf(o.Config)
@@ -137,6 +147,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.lease, err = refreshLease(s.store, s.log); err != nil {
 		return nil, err
 	}
+	s.load = o.Load
 	if s.resent = o.Resent && s.cfg.Kafka.Embedded(); s.resent {
 		if s.began, err = s.size(ctx); err != nil {
 			return nil, err
@@ -156,11 +167,15 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.loadCurrent(ctx); err != nil {
 		return nil, err
 	}
+	s.log.Info("pipeline started", "version", buildinfo.Read().String(), "pipeline", s.cfg.Pipeline, "id", s.id.ID,
+		"shards", s.cfg.Shards, "roles", s.roles.String(), "store", s.store.URL(), "brokers", s.client.Brokers(),
+		"topics", append(s.topics.Inputs(), s.topics.Embeddings, s.topics.DeadLetters), "http", s.cfg.HTTP.Listen)
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.group, ctx = errgroup.WithContext(ctx)
 	switch {
 	case s.roles.Stream:
 		s.group.Go(func() error { return s.fail(s.consume(ctx)) })
+		s.group.Go(func() error { return s.watchFields(ctx) })
 		if s.topics.Repartitioned() {
 			s.group.Go(func() error { return s.fail(s.repartition(ctx)) })
 			s.group.Go(func() error { return s.fail(s.watchSources(ctx)) })
@@ -204,13 +219,18 @@ func (s *Service) connect(ctx context.Context) error {
 		return err
 	}
 	mapping, limits := wiring.MappingOf(s.cfg)
+	if s.fields, err = newFieldCounts(mapping, limits); err != nil {
+		return err
+	}
+	s.metrics.registry.MustRegister(s.fields)
 	pipeline, err := mirror.ParsePipeline(s.id.ID)
 	if err != nil {
 		return err
 	}
 	s.feeds = feed.Config{Client: s.client, Pipeline: pipeline, Topics: s.topics, Mapping: mapping, Limits: limits,
 		Translators: translators, Shards: s.cfg.Shards, MaxFuture: s.cfg.Ingest.MaxFuture, Clock: time.Now,
-		Log: s.log, Metrics: &s.metrics.feed}
+		Log: s.log, Letters: s.letters, NodeFields: s.fields.nodeFields, EdgeFields: s.fields.edgeFields,
+		Metrics: &s.metrics.feed}
 	format, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
 		return err
@@ -298,7 +318,9 @@ func (s *Service) failure() error { return s.failErr }
 // again what was not committed.
 func (s *Service) Close() error {
 	s.cancel()
-	return errors.Join(s.group.Wait(), s.closeClients())
+	err := s.group.Wait()
+	s.letters.Close()
+	return errors.Join(err, s.closeClients())
 }
 
 func (s *Service) closeClients() (err error) {

@@ -26,11 +26,18 @@ import (
 func (s *Service) consume(ctx context.Context) error {
 	cache := shard.NewCache()
 	defer cache.Release()
+	if s.load {
+		cache.LimitWindows(max(loadWindows, int64(s.cfg.Featurize.MemoryLimit)/8))
+	}
 	return s.explainGroup(ctx, s.cfg.Group(), group.Run(ctx, group.Options{
 		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(s.id.ID), Topics: s.topics.Inputs(),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, Log: s.log,
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
+
+// loadWindows is the least that open windows may take during the first load of a graph. Nothing else
+// needs the memory before the first generation is built.
+const loadWindows = 64 << 20
 
 const (
 	// shardRetry and shardRetryMax are the first and the longest pause before a shard that failed is
@@ -99,6 +106,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		Featurizer: &s.serving,
 		Writer:     writerName(),
 		Drain:      func() bool { return s.draining.Load() > 0 },
+		Load:       s.load,
 
 		Compression:     parquetio.Compression(s.cfg.Window.Compression),
 		CheckpointEvery: s.cfg.State.CheckpointEvery,

@@ -43,7 +43,7 @@ func (w *world) check() (r Result) {
 			r.Blocks++
 		}
 	}
-	r.Kills = w.kills
+	r.Kills, r.Folds, r.Fakes = w.kills, w.watch.moves, w.watch.fakes
 	for _, n := range w.watch.stale {
 		r.Late += n
 	}

@@ -27,6 +27,9 @@ func (w *world) live() {
 		times[i] = between(r, 0, w.plan.active)
 	}
 	slices.Sort(times)
+	if w.plan.longFreeze {
+		times[0] = min(times[0], 15*time.Second)
+	}
 	for i, at := range times {
 		w.sleep(context.Background(), at)
 		if w.failure() != "" {
@@ -73,6 +76,12 @@ func (w *world) disturb(r *rand.Rand, n int) {
 		kinds = append(kinds, "freeze", "freeze", "split", "split")
 	}
 	kind := pick(r, kinds...)
+	if n == 0 && w.plan.longFreeze {
+		kind = "long freeze"
+		if owner := w.machines[w.owner[0]].process; owner != nil {
+			i, p = w.owner[0], owner
+		}
+	}
 	w.trace.note("disturbance", kind+" "+p.name)
 	switch kind {
 	case "kill":
@@ -83,6 +92,10 @@ func (w *world) disturb(r *rand.Rand, n int) {
 		if long > 3*time.Second { // the group notices
 			w.leave(i, r, n, 3*time.Second, long)
 		}
+	case "long freeze":
+		long := between(r, 30*time.Second, 50*time.Second)
+		p.freeze(time.Now().Add(long))
+		w.leave(i, r, n, 3*time.Second, long)
 	case "cut off":
 		long := between(r, time.Second, 20*time.Second)
 		p.cutOff(time.Now().Add(long))

@@ -18,9 +18,11 @@
 //
 //   - At every manifest: no gap, no offset that goes back, every object there. At every fourth, the newest rows are
 //     the graph of the records below the offsets, and the mirror of these records is durable.
+//   - At every move of a log's boundary: it ascends, reaches neither the head nor a checkpoint that is kept, and blocks
+//     have what it covers. What a worker takes for committed is what was committed first under that number.
 //   - At every checkpoint document: its number follows, its files exist. At every removal: nothing that a manifest or
-//     one of the two newest checkpoints names, unless it is merged; nothing above the head; not the lease's highest
-//     number.
+//     one of the two newest checkpoints names, unless it is merged; nothing above the head; no manifest beyond the
+//     boundary; not the lease's highest number.
 //   - At every write of a build: a holder that has lost its lease completes one write at most. At every take-over:
 //     the holder before had released the lease or was silent for its time to live.
 //   - At rest: the newest rows are the graph of everything sent, which an oracle computes from the definitions; a

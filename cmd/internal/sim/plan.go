@@ -26,12 +26,14 @@ type plan struct {
 	checkpointEvery     time.Duration
 	generations         int
 	refreshEvery        time.Duration
-	grace               time.Duration // of merged rows
+	grace, history      time.Duration // of merged rows, of manifests
 	compactEvery        time.Duration
 	orphansEvery        time.Duration
 	janitors            bool // any process merges and collects for any shard
 	retention, zombies  bool
+	longFreeze          bool // the first disturbance is a freeze of shard 0's owner, until the log is folded
 	leaseTTL, heartbeat time.Duration
+	load                bool // until the failures end, nothing is committed
 }
 
 // sent is a record and when it is sent.
@@ -67,7 +69,17 @@ func newPlan(d dice) plan {
 		p.slow = min(p.slow, 15*time.Millisecond)
 		p.janitors = true
 		records = 110 + r.IntN(60)
+		if oneIn(r, 2) { // and folded, once there are a generation and a checkpoint behind it
+			records = 240 + r.IntN(60)
+			p.active, p.window, p.batch, p.zombies = 60*time.Second, 200*time.Millisecond, 1, true
+			p.generations, p.refreshEvery = 1, between(r, 30*time.Second, 45*time.Second)
+			p.checkpointEvery = pick(r, time.Second, 4*time.Second)
+			p.refuse, p.drop, p.lose = 0, pick(r, 0, 0.01), pick(r, 0, 0.003) // folding takes many calls
+			p.longFreeze, p.disturbances = true, 1+p.disturbances/3
+			p.compactEvery = min(p.compactEvery, 4*time.Second)
+		}
 	}
+	p.history = between(r, 0, 10*time.Second)
 	nodes := 4 + r.IntN(16)
 	for range records {
 		s := sent{at: between(r, 0, p.active)}
@@ -75,6 +87,7 @@ func newPlan(d dice) plan {
 		s.eventTime = int64(s.at/time.Second) + r.Int64N(20)
 		p.records = append(p.records, s)
 	}
+	p.load = oneIn(r, 8)
 	return p
 }
 

@@ -35,12 +35,15 @@ func (t *Total) add(r *Result) {
 	t.Kills += r.Kills
 	t.Late += r.Late
 	t.Excused += r.Excused
+	t.Folds += r.Folds
+	t.Fakes += r.Fakes
 }
 
 // report says what the seeds were made of.
 func (t *Total) report() {
 	fmt.Fprintf(t.out, "%d seeds: %d calls and events, %d manifests, %d checkpoints, %d merged blocks, "+
 		"%d generations, %d processes killed, %d late writes under a lost lease; "+
-		"%d nodes excused on the sink topic\n", t.seeds, t.Events,
-		t.Manifests, t.Checkpoints, t.Blocks, t.Generations, t.Kills, t.Late, t.Excused)
+		"%d nodes excused on the sink topic; %d moves of a boundary, %d manifests created behind one\n",
+		t.seeds, t.Events,
+		t.Manifests, t.Checkpoints, t.Blocks, t.Generations, t.Kills, t.Late, t.Excused, t.Folds, t.Fakes)
 }

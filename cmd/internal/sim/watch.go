@@ -23,6 +23,10 @@ type watch struct {
 	rows  []map[string]rows.Row // newest committed, by shard
 	named map[string]bool       // row objects that manifests name
 	docs  []int64               // newest checkpoint document, by shard
+	// digests are those of the manifests that were committed, and boundaries how far these may be removed, by shard.
+	digests      []map[int64]string
+	boundaries   []int64
+	moves, fakes int // of boundaries; manifests created behind one
 
 	// Of the lease: when each number's object was last written and whether it says "released", what each actor has read
 	// of it last, the number under which each actor builds, and how many writes came late, by number.
@@ -49,8 +53,10 @@ func newWatch(w *world) *watch {
 	v := &watch{w: w, heads: make([]*commitlog.Manifest, w.plan.shards), docs: make([]int64, w.plan.shards),
 		named: map[string]bool{}, lease: map[string]leaseObject{}, seen: map[string]leaseSeen{},
 		holder: map[string]int64{}, stale: map[int64]int{}}
+	v.boundaries = make([]int64, w.plan.shards)
 	for range w.plan.shards {
 		v.rows = append(v.rows, map[string]rows.Row{})
+		v.digests = append(v.digests, map[int64]string{})
 	}
 	return v
 }
@@ -76,7 +82,7 @@ func (v *watch) put(a *actor, key string, data []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch kind, _ := kindOf(key); kind {
-	case "manifests", "checkpoints", "compacted":
+	case "manifests", "checkpoints", "compacted", "folded", "boundary.json":
 		v.w.fail("%s was written without a condition by %s", key, a.name)
 	case "rows", "files", "merged rows":
 		if v.exists(key) {
@@ -96,8 +102,51 @@ func (v *watch) put(a *actor, key string, data []byte) {
 func (v *watch) replaced(key string, data []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if kind, _ := kindOf(key); kind == "lease" {
+	switch kind, shard := kindOf(key); kind {
+	case "lease":
 		v.leaseWritten(key, data)
+	case "boundary.json":
+		v.boundary(shard, data)
+	}
+}
+
+// boundary checks that a boundary ascends, does not reach the head or a checkpoint that is kept, and that blocks have
+// all that it covers.
+func (v *watch) boundary(shard int, data []byte) {
+	var b commitlog.Boundary
+	if err := json.Unmarshal(data, &b); err != nil {
+		v.w.fail("boundary of shard %d: %v", shard, err)
+		return
+	}
+	if b.Seq == v.boundaries[shard] {
+		return // a retry
+	}
+	if head := v.heads[shard]; b.Seq < v.boundaries[shard] || head == nil || b.Seq >= head.Seq {
+		v.w.fail("the boundary of shard %d goes from %d to %d, the head is %+v", shard, v.boundaries[shard],
+			b.Seq, head)
+	}
+	for number := max(1, v.docs[shard]-1); number <= v.docs[shard]; number++ {
+		c, err := commitlog.ReadCheckpoint(context.Background(), &v.w.store, shard, number)
+		if err != nil || c.Seq <= b.Seq {
+			v.w.fail("the boundary of shard %d goes to %d, checkpoint %d is %+v, %v", shard, b.Seq, number, c, err)
+		}
+	}
+	for from := int64(1); from <= b.Seq; from += 64 {
+		if key := fmt.Sprintf("shards/%d/compacted/1-%020d.json", shard, from); !v.exists(key) {
+			v.w.fail("the boundary of shard %d goes to %d, and there is no %s", shard, b.Seq, key)
+		}
+	}
+	v.boundaries[shard] = b.Seq
+	v.moves++
+}
+
+// believed checks that a manifest that a worker takes for committed is the one that was committed under its number.
+func (v *watch) believed(m *commitlog.Manifest) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.digests[m.Shard][m.Seq] != m.Digest() {
+		v.w.fail("%s believes that it has committed manifest %d of shard %d, which was committed by another", m.Writer,
+			m.Seq, m.Shard)
 	}
 }
 
@@ -117,6 +166,8 @@ func (v *watch) created(a *actor, key string, data []byte) {
 		v.checkpoint(shard, data)
 	case "compacted":
 		v.block(key, data)
+	case "boundary.json":
+		v.boundary(shard, data)
 	case "generations":
 		v.fenced(a, key)
 	case "lease":
@@ -143,7 +194,10 @@ func (v *watch) manifest(shard int, key string) {
 		last, head = v.heads[shard].Next, v.heads[shard].Seq
 	}
 	if seq <= head {
-		return // a retry
+		if seq <= v.boundaries[shard] {
+			v.fakes++
+		}
+		return // a retry, or a late one of a number that was removed
 	}
 	if seq != head+1 {
 		v.w.fail("shard %d has manifest %d after %d", shard, seq, head)
@@ -153,7 +207,7 @@ func (v *watch) manifest(shard int, key string) {
 			v.w.fail("%s: the offset of %s goes back from %d to %d", key, topic, offset, m.Next[topic])
 		}
 	}
-	v.heads[shard] = m
+	v.heads[shard], v.digests[shard][seq] = m, m.Digest()
 	for _, o := range m.Objects {
 		v.named[o.Key] = true
 		for row, err := range rows.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
@@ -252,6 +306,12 @@ func (v *watch) deleted(a *actor, key string) {
 		if number >= v.docs[shard]-1 {
 			v.w.fail("checkpoint %d of shard %d was removed by %s, the newest is %d", number, shard, a.name,
 				v.docs[shard])
+		}
+	case "manifests":
+		var seq int64
+		_, _ = fmt.Sscanf(key[strings.LastIndex(key, "/"):], "/%d.json", &seq)
+		if seq > v.boundaries[shard] {
+			v.w.fail("%s was removed by %s, the boundary is at %d", key, a.name, v.boundaries[shard])
 		}
 	case "files":
 		v.fileDeleted(a, shard, key)

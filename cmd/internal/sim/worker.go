@@ -108,7 +108,8 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 		Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic},
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
 		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
-		Drain: w.isHealed, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
+		Drain: w.isHealed, Load: w.plan.load, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
+		OnCommit: w.watch.believed,
 	}
 	if w.plan.undirected {
 		opts.Topics.Mirror = mirrorTopic
@@ -178,10 +179,18 @@ func (p *process) compact(ctx context.Context, number int, a *actor) error {
 		if _, err := c.Merge(ctx); err != nil {
 			continue // it is tried again
 		}
-		if keep, err := oldestCut(ctx, a.store(), number); err == nil {
-			_, _ = c.Remove(ctx, keep)
-		}
+		p.removeMerged(ctx, c, a.store(), number)
 	}
+}
+
+// removeMerged removes what was merged, and folds the log.
+func (p *process) removeMerged(ctx context.Context, c *commitlog.Compactor, s *store, number int) {
+	keep, err := oldestCut(ctx, s, number)
+	if err != nil {
+		return
+	}
+	_, _ = c.Remove(ctx, keep) // both are tried again
+	_, _ = c.Fold(ctx, commitlog.FoldOptions{Keep: keep, History: p.world.plan.history})
 }
 
 // janitor merges rows and removes orphans of any shard: both may run in any process at any time.
@@ -203,9 +212,7 @@ func (p *process) janitor() {
 		if oneIn(r, 2) {
 			_, _ = c.Merge(p.ctx)
 		}
-		if keep, err := oldestCut(p.ctx, s, number); err == nil {
-			_, _ = c.Remove(p.ctx, keep)
-		}
+		p.removeMerged(p.ctx, c, s, number)
 	}
 }
 

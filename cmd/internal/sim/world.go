@@ -56,6 +56,8 @@ type Result struct {
 	// Counts of what the simulation was made of. Late are writes under a lost lease, of which each holder may complete
 	// one; Excused are nodes on the sink topic of the case that docs/PROTOCOL.md, "Publication", leaves open.
 	Events, Manifests, Checkpoints, Blocks, Generations, Kills, Late, Excused int
+	// Folds are moves of a boundary, Fakes manifests that late workers created behind one.
+	Folds, Fakes int
 }
 
 // Run simulates one seed. It must be called in a bubble of testing/synctest.

@@ -27,6 +27,7 @@ type object struct {
 // shardState is what the rules of a shard need.
 type shardState struct {
 	head        int64
+	boundary    int64
 	manifests   map[int64]*manifest
 	checkpoints map[int64]*checkpoint
 	cursors     map[cursor]bool // that the shard has had
@@ -90,6 +91,8 @@ func (c *Checker) ruleOf(key string) rule {
 		return c.generationRule(key)
 	case tail("shards/%d/manifests/%d.json", &p, &number):
 		return c.manifestRule(p, number, key)
+	case tail("shards/%d/folded/%d.json", &p, &number):
+		return c.foldedRule(key)
 	case tail("shards/%d/rows/%d-", &p, &number):
 		return c.rowsRule(p, number, key)
 	case tail("shards/%d/state/checkpoints/%d.json", &p, &number):
@@ -100,6 +103,8 @@ func (c *Checker) ruleOf(key string) rule {
 		return c.mergedRule(p, level, number, key)
 	case tail("shards/%d/compacted/%d-%d.json", &p, &level, &number):
 		return c.blockRule(p, level, number, key)
+	case strings.HasSuffix(key, "/boundary.json") && tail("shards/%d/boundary.json", &p):
+		return c.boundaryRule(p, key)
 	case tail("shards/%d/published.json", &p):
 		return c.cursorRule(p, key)
 	}

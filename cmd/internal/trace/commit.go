@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,6 +29,9 @@ func (c *Checker) manifestRule(p int, number int64, key string) rule {
 	return rule{
 		written: func(data []byte, _ object, existed bool) any {
 			c.fixed("ManifestsNeverChange", key, existed)
+			if number <= s.boundary {
+				return nil // a late one of a number that may have been removed; nobody believes it
+			}
 			m := &manifest{}
 			if !c.parse(key, data, m) {
 				return nil
@@ -54,7 +59,69 @@ func (c *Checker) manifestRule(p int, number int64, key string) rule {
 			s.head = max(s.head, number)
 			return m
 		},
-		removed: func(object) { c.violated("ManifestsNeverChange", "%s was removed", key) },
+		removed: func(object) {
+			if number > s.boundary {
+				c.violated("ManifestsNeverChange", "%s was removed, the boundary is at %d", key, s.boundary)
+			}
+		},
+	}
+}
+
+// boundary is docs/format/manifest.md, "Boundary", as far as the rules need it.
+type boundary struct {
+	Seq int64 `json:"seq"`
+}
+
+// boundaryRule: the boundary only ascends, and stays. It stops before the head, the manifests of both checkpoints that
+// are kept and the cuts of the generations. Every block up to it has a document that replaces its manifests.
+func (c *Checker) boundaryRule(p int, key string) rule {
+	s := c.shard(p)
+	return rule{
+		written: func(data []byte, _ object, _ bool) any {
+			var b boundary
+			if !c.parse(key, data, &b) {
+				return nil
+			}
+			if b.Seq <= s.boundary {
+				c.violated("BoundaryAscends", "%s goes from manifest %d to %d", key, s.boundary, b.Seq)
+			}
+			if b.Seq >= s.head {
+				c.violated("HeadIsFound", "%s is at manifest %d, the head is %d", key, b.Seq, s.head)
+			}
+			newest, second := s.newestTwo()
+			for _, kept := range []*checkpoint{s.checkpoints[newest], s.checkpoints[second]} {
+				if kept != nil && kept.Seq <= b.Seq {
+					c.violated("NothingLost", "%s is at manifest %d, a checkpoint stands at %d", key, b.Seq, kept.Seq)
+				}
+			}
+			for doc, cut := range c.cuts {
+				if cut[strconv.Itoa(p)] < b.Seq {
+					c.violated("NothingLost", "%s is at manifest %d, the cut of %s is %v", key, b.Seq, doc, cut)
+				}
+			}
+			for from := int64(1); from <= b.Seq; from += fanIn {
+				if doc := c.block(p, 1, from); doc == nil || doc.Skipped && !c.exists(foldedKey(p, from)) {
+					c.violated("NothingLost", "%s is at manifest %d, and the block from %d on has no document", key,
+						b.Seq, from)
+				}
+			}
+			s.boundary = b.Seq
+			return b
+		},
+		removed: func(object) { c.violated("BoundaryAscends", "%s was removed", key) },
+	}
+}
+
+func foldedKey(p int, from int64) string { return fmt.Sprintf("shards/%d/folded/%020d.json", p, from) }
+
+// foldedRule: a folded block's document is created once and stays.
+func (c *Checker) foldedRule(key string) rule {
+	return rule{
+		written: func(_ []byte, _ object, existed bool) any {
+			c.fixed("BlocksNeverChange", key, existed)
+			return nil
+		},
+		removed: func(object) { c.violated("BlocksNeverChange", "%s was removed", key) },
 	}
 }
 

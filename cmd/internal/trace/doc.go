@@ -9,6 +9,7 @@
 //	file            rules                                           section               model
 //	commit.go       ManifestsNeverChange, NoGap, NamedObjectsExist, Commit, Fencing,      commit.pml
 //	                OffsetsNeverDecrease, OnlyOrphansGo             Removal of orphans
+//	commit.go       BoundaryAscends, HeadIsFound, NothingLost       Removal of manifests  boundary.pml
 //	checkpoints.go  KeptAreWhole, SeqAscends, NextNumber            Checkpoints           checkpoints.pml
 //	compaction.go   BlocksNeverChange, BlockIsComplete,             Compaction            compaction.pml
 //	                OnlySupersededGo

@@ -8,6 +8,7 @@ import (
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/tfidf"
 	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 )
@@ -25,6 +26,7 @@ func TestConfigurationListsAllChoices(t *testing.T) {
 		"profiles":       {config.Profiles, tfidf.ProfileNames()},
 		"weightings":     {config.Weightings, pifa.WeightingNames()},
 		"label features": {config.LabelFeatures, pifa.KindNames()},
+		"GPU maths":      {config.GPUMaths, compute.Maths()},
 		"precisions":     {config.Precisions, bert.Precisions()},
 		"quality gates":  {config.QualityGates, generation.Gates()},
 	} {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -54,6 +56,10 @@ func Attach(ctx context.Context, cfg *config.Config) (*client.Client, func() err
 	if !cfg.Kafka.Embedded() {
 		c, err := Connect(ctx, cfg)
 		return c, func() error { c.Close(); return nil }, err
+	}
+	if _, err := os.Stat(cfg.Kafka.DataDir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("the embedded broker's log is not at %s: give the configuration that the pipeline "+
+			"runs with (kafka.data_dir)", cfg.Kafka.DataDir)
 	}
 	b, err := broker.Start(broker.Options{Dir: cfg.Kafka.DataDir})
 	if err != nil {

@@ -6,13 +6,15 @@ import (
 	"log/slog"
 
 	"giantstream/config"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/bert/compute/devices"
 )
 
 // OpenDevice opens train.device, for whoever trains transformers or encodes with them, and logs what
 // it is. devices.ErrNoDriver if the program has no driver of it.
 func OpenDevice(cfg *config.Config, drivers devices.Drivers, log *slog.Logger) (devices.Device, error) {
-	d, err := drivers.Open(cfg.Train.Device, int64(cfg.Train.GPUMemory))
+	t := cfg.Train
+	d, err := drivers.Open(t.Device, devices.Options{Memory: int64(t.GPUMemory), Math: compute.Math(t.GPUMath)})
 	if errors.Is(err, devices.ErrNoDriver) {
 		return nil, fmt.Errorf("train.device: %w. The program giantstream-cuda runs the same commands on NVIDIA GPUs: "+
 			"build it with 'go build -tags cuda ./cmd/giantstream-cuda' (docs/OPERATIONS.md, \"On a GPU\"), "+
@@ -21,12 +23,16 @@ func OpenDevice(cfg *config.Config, drivers devices.Drivers, log *slog.Logger) (
 	if err != nil {
 		return nil, fmt.Errorf("train.device: %w", err)
 	}
+	about := []any{"device", t.Device, "name", d.Name()}
+	if t.Device != config.CPU {
+		about = append(about, "gpu_math", t.GPUMath)
+	}
 	switch {
 	case d.Emulated():
 		log.Warn("transformers run on an emulation, which is not a GPU: it is for tests, and its speed says nothing",
-			"device", cfg.Train.Device, "name", d.Name())
-	case cfg.Train.Device != config.CPU || cfg.Train.BERT.Model != "":
-		log.Info("transformers run on", "device", cfg.Train.Device, "name", d.Name())
+			about...)
+	case t.Device != config.CPU || t.BERT.Model != "":
+		log.Info("transformers run on", about...)
 	}
 	return d, nil
 }

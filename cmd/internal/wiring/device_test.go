@@ -15,7 +15,7 @@ import (
 )
 
 func TestOpenDevice(t *testing.T) {
-	emulated := devices.Drivers{"cuda": func(int, int64) (devices.Device, error) {
+	emulated := devices.Drivers{"cuda": func(int, devices.Options) (devices.Device, error) {
 		return computetest.NewDevice(cpu.New(), computetest.DeviceOptions{}), nil
 	}}
 	for _, c := range []struct {
@@ -25,6 +25,7 @@ func TestOpenDevice(t *testing.T) {
 		{"cpu", "", ""},
 		{"cpu", "./MiniLM", `level=INFO msg="transformers run on" device=cpu name=cpu`},
 		{"cuda:1", "", `level=WARN msg="transformers run on an emulation, which is not a GPU`},
+		{"cuda", "", `name="emulated device" gpu_math=float32`},
 	} {
 		cfg := config.Default()
 		cfg.Train.Device, cfg.Train.BERT.Model = c.device, c.model
@@ -50,14 +51,14 @@ func TestOpenDevice(t *testing.T) {
 
 // Every name that the configuration accepts is one of a device, and no other is.
 func TestDeviceNamesAgree(t *testing.T) {
-	drivers := devices.Drivers{"cuda": func(int, int64) (devices.Device, error) {
+	drivers := devices.Drivers{"cuda": func(int, devices.Options) (devices.Device, error) {
 		return computetest.NewDevice(cpu.New(), computetest.DeviceOptions{}), nil
 	}}
 	for _, name := range []string{"cpu", "cuda", "cuda:0", "cuda:15", "", "gpu", "CUDA", "cpu:0", "cuda:", "cuda:01",
 		"cuda:-1", "cuda:x", "cuda:1:2", " cuda"} {
 		cfg := config.Default()
 		cfg.Train.Device = name
-		d, err := drivers.Open(name, 0)
+		d, err := drivers.Open(name, devices.Options{})
 		if err == nil {
 			_ = d.Close()
 		}

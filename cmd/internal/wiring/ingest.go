@@ -11,6 +11,7 @@ import (
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/preview"
 	"giantstream/train"
 )
 
@@ -41,8 +42,51 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
 }
 
+// PreviewOf returns the options of a preview of records of the nodes, and as many of the edges, that
+// keeps rows of them. A field that the configuration names, where the default is another, is one that
+// some record must have.
+func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
+	mapping, limits := MappingOf(cfg)
+	o := preview.Options{Mapping: mapping, Limits: limits, Records: records, Rows: rows}
+	standard, _ := MappingOf(new(config.Default()))
+	for name, differ := range map[string]bool{
+		"nodes.class":      mapping.Nodes.Class != standard.Nodes.Class,
+		"nodes.event_time": mapping.Nodes.EventTime != standard.Nodes.EventTime,
+		"nodes.edges":      mapping.Nodes.Edges != standard.Nodes.Edges,
+		"edges.event_time": mapping.Edges.EventTime != standard.Edges.EventTime,
+	} {
+		if differ {
+			o.Expected = append(o.Expected, name)
+		}
+	}
+	return o
+}
+
 // deletedField in a record deletes the node or the edge, besides a null value.
 const deletedField = "deleted"
+
+// Load reads a configuration file and reports all of its faults at once, those of the mapping among
+// them.
+func Load(path string) (config.Config, error) { return config.Load(path, mappingFaults) }
+
+// mappingFaults returns what is wrong with the paths of the mapping.
+func mappingFaults(cfg *config.Config) (faults []config.Fault) {
+	mapping, limits := MappingOf(cfg)
+	_, nodes := decode.Nodes(mapping.Nodes, limits, 1)
+	_, edges := decode.Edges(mapping.Edges, limits, 1)
+	for _, err := range []error{nodes, edges} {
+		all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what errors.Join returns
+		if !ok {
+			continue
+		}
+		for _, one := range all.Unwrap() {
+			if f, ok := errors.AsType[*decode.FieldError](one); ok {
+				faults = append(faults, config.Fault{Path: "ingest." + f.Field, Message: f.Err.Error()})
+			}
+		}
+	}
+	return faults
+}
 
 // Check reports faults that only the packages below can find: in the field paths of the mapping and
 // in the names of the topics.

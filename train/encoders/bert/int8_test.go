@@ -80,8 +80,7 @@ func TestSetPrecision(t *testing.T) {
 	}
 }
 
-// TestInt8OnGraphs: what the precision int8 keeps of MiniLM. The recall is that of activations of eight bits; a
-// recall of 0.98 would take more.
+// TestInt8OnGraphs: what the precision int8 keeps of MiniLM.
 func TestInt8OnGraphs(t *testing.T) {
 	dir := miniLM(t)
 	for _, name := range []string{"amazon-products", "debian-packages"} {
@@ -96,8 +95,8 @@ func TestInt8OnGraphs(t *testing.T) {
 		mean, least := cosines(exact, got, 384)
 		share := recall(exact, got, 384)
 		t.Logf("%s: cosine to float32 %.5f, least %.5f, recall@10 %.4f", name, mean, least, share)
-		if mean < 0.9995 || share < 0.965 {
-			t.Errorf("%s: cosine to float32 %.5f, want 0.9995; recall@10 %.4f, want 0.965", name, mean, share)
+		if mean < 0.9995 || share < 0.98 {
+			t.Errorf("%s: cosine to float32 %.5f, want 0.9995; recall@10 %.4f, want 0.98", name, mean, share)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestRecallOfSmallerVectors(t *testing.T) {
 	for _, name := range []string{"amazon-products", "citeseer", "slackbuilds", "debian-packages"} {
 		g := graphtest.Shared(t, name)
 		x := cluster(t, fitTexts(t, g, 256, resources()), g, labelDim, resources())
-		for _, kind := range []string{"bag", "linear", "lsa"} {
+		for _, kind := range []string{"hybrid", "bag", "linear", "lsa"} {
 			var e train.Encoder
 			if kind == "lsa" {
 				var err error

@@ -11,7 +11,10 @@
 //
 //	y[j] = Σ (q[k] − z)·w[k][j] · s · c[j] + bias[j] + Σ (q[k] − z)·v[k][j] · s · c[j]/254
 //
-// Both sums are exact, in 32 bits. The roundings after them are done in the order of the formula and never
+// A fine matrix also takes what rounding to q left of a row, in steps of s/254: p[k] = round((x[k]·f[k]/s −
+// (q[k] − z))·254), from −127 to 128, and adds Σ p·w · (s/254) · c[j].
+//
+// The sums are exact, in 32 bits. The roundings after them are done in the order of the formula and never
 // fused. So every processor gives the same bits, and a row's result depends on nothing but the row.
 //
 // Where levels tell which columns of x get largest, a 32nd of them, the loud ones, are left out of q (f is 0)
@@ -25,6 +28,9 @@
 // out the others (Xiao et al., "SmoothQuant", ICML 2023). They move the unevenness into W. With w alone, the
 // rounding of W was two thirds of the error of MiniLM's embeddings, hence v: it doubles the arithmetic, and takes
 // that part away (docs/MEASUREMENTS.md, "Int8 beside ONNX Runtime and OpenVINO").
+//
+// What is left is the rounding of x, most of it where x comes from GELU. A fine matrix takes that away for half as
+// much arithmetic again.
 //
 // A row with a number that is infinite or none gives NaN in every column.
 //

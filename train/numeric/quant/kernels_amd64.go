@@ -16,7 +16,7 @@ func fastest() *kernels {
 func vnni() *kernels {
 	return &kernels{
 		name: "vnni", group: 4, height: 14, width: 32,
-		extremes: extremesAVX2, tile: tile14x32,
+		extremes: extremesAVX2, residues: residuesAVX2, tile: tile14x32,
 		round: func(words []uint32, x, f []float32, inverse float32, zero int32) {
 			n := len(x) &^ 15
 			if n > 0 {
@@ -30,7 +30,7 @@ func vnni() *kernels {
 func avx2() *kernels {
 	return &kernels{
 		name: "avx2", group: 2, height: 6, width: 16,
-		extremes: extremesAVX2, tile: tile6x16,
+		extremes: extremesAVX2, residues: residuesAVX2, tile: tile6x16,
 		round: func(words []uint32, x, f []float32, inverse float32, zero int32) {
 			n := len(x) &^ 15
 			if n > 0 {
@@ -51,6 +51,14 @@ func extremesAVX2(x, f []float32) (low, high float32, top uint32) {
 	return low, high, top
 }
 
+func residuesAVX2(out, x, f []float32, inverse float32, zero int32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		residues(&out[:n][0], &x[0], &f[:n][0], n, inverse, zero)
+	}
+	plainResidues(out[n:], x[n:], f[n:], inverse, zero)
+}
+
 //go:noescape
 func tile14x32(t *tile)
 
@@ -67,3 +75,6 @@ func round8(words *uint32, x, f *float32, n int, inverse float32, zero int32)
 
 //go:noescape
 func round16(words *uint32, x, f *float32, n int, inverse float32, zero int32)
+
+//go:noescape
+func residues(out, x, f *float32, n int, inverse float32, zero int32)

@@ -23,6 +23,8 @@ type Matrix struct {
 	// loud are the columns of x that are multiplied in float32, rest the rows of W for them.
 	loud []int
 	rest []float32
+	fine bool      // rows of x are in two parts, too
+	ones []float32 // factors of the second part, in of them where fine
 }
 
 // part is w or v.
@@ -34,12 +36,12 @@ type part struct {
 
 // New quantizes weights (in × out, row-major, not kept) for the fastest kernels of this processor.
 // levels has, per row of the matrix, how large the numbers that it is multiplied by get; nil if they
-// are alike.
-func New(weights []float32, in, out int, levels []float32) (*Matrix, error) {
-	return with(fastest(), weights, in, out, levels)
+// are alike. fine takes the rows that it multiplies in two parts of eight bits, at half as much work again.
+func New(weights []float32, in, out int, levels []float32, fine bool) (*Matrix, error) {
+	return with(fastest(), weights, in, out, levels, fine)
 }
 
-func with(k *kernels, weights []float32, in, out int, levels []float32) (*Matrix, error) {
+func with(k *kernels, weights []float32, in, out int, levels []float32, fine bool) (*Matrix, error) {
 	if in < 1 || in > maxIn || out < 1 || len(weights) != in*out || (levels != nil && len(levels) != in) {
 		return nil, fmt.Errorf("quant: %d numbers and %d levels for a matrix of %d × %d; at most %d rows are possible",
 			len(weights), len(levels), in, out, maxIn)
@@ -52,7 +54,10 @@ func with(k *kernels, weights []float32, in, out int, levels []float32) (*Matrix
 	}
 	columns := roundUp(out, k.width)
 	m := &Matrix{kernels: k, in: in, out: out, groups: ceil(in, k.group), factors: factorsOf(weights, in, out, levels),
-		loud: loudest(levels)}
+		loud: loudest(levels), fine: fine}
+	if fine {
+		m.ones = slices.Repeat([]float32{1}, in)
+	}
 	for _, i := range m.loud {
 		m.factors[i] = 0
 		m.rest = append(m.rest, weights[i*out:(i+1)*out]...)
@@ -145,7 +150,7 @@ func (m *Matrix) Out() int { return m.out }
 // Bytes is the memory that the matrix takes.
 func (m *Matrix) Bytes() int {
 	p := &m.parts[0]
-	return 4 * (len(m.factors) + len(m.rest) + len(m.parts)*(len(p.scales)+len(p.sums)+len(p.panels)))
+	return 4 * (len(m.factors) + len(m.ones) + len(m.rest) + len(m.parts)*(len(p.scales)+len(p.sums)+len(p.panels)))
 }
 
 func abs(x float32) float32 { return max(x, -x) }

@@ -24,6 +24,8 @@ type kernels struct {
 	// round packs the step of each number of x·f into words. VNNI's are
 	// q instead of q − z, which the tile makes up for.
 	round func(words []uint32, x, f []float32, inverse float32, zero int32)
+	// residues is plainResidues.
+	residues func(out, x, f []float32, inverse float32, zero int32)
 	// tile sets height × width numbers of y, ldy apart, from the rows at a and the panel at b, of groups
 	// words a row and a column. a's rows are stride words apart.
 	tile func(t *tile)
@@ -110,17 +112,21 @@ func (m *Matrix) block(w *work, y []float32, n int) {
 	w.tile = tile{} // the pool is not to keep y and m
 }
 
-// tiles multiplies the rows from i on by the columns from j on, one part of the matrix after the other.
+// tiles multiplies the rows from i on by the columns from j on: q by w, q by v, and of a fine matrix p by w.
 func (m *Matrix) tiles(w *work, i, j int, y []float32, ldy int) {
 	r := &w.rows
 	w.tile = tile{
-		groups: m.groups, a: &r.words[i*r.stride], stride: uintptr(r.stride) * 4,
-		scales: &r.scales[i], zeros: &r.zeros[i], base: &w.bias[j], y: &y[0], ldy: uintptr(ldy) * 4,
+		groups: m.groups, stride: uintptr(r.stride) * 4, base: &w.bias[j], y: &y[0], ldy: uintptr(ldy) * 4,
 	}
-	for p := range m.parts {
-		part := &m.parts[p]
+	add := func(x *rowsPart, part *part) {
+		w.tile.a, w.tile.scales, w.tile.zeros = &x.words[i*r.stride], &x.scales[i], &x.zeros[i]
 		w.tile.b, w.tile.sums, w.tile.column = &part.panels[j*m.groups], &part.sums[j], &part.scales[j]
 		m.tile(&w.tile)
 		w.tile.base, w.tile.step = w.tile.y, w.tile.ldy
+	}
+	add(&r.parts[0], &m.parts[0])
+	add(&r.parts[0], &m.parts[1])
+	if m.fine {
+		add(&r.parts[1], &m.parts[0])
 	}
 }

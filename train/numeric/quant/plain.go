@@ -6,7 +6,7 @@ import "unsafe"
 func plain() *kernels {
 	return &kernels{
 		name: "go", group: 2, height: 6, width: 16,
-		extremes: plainExtremes, round: plainRound, tile: plainTile,
+		extremes: plainExtremes, round: plainRound, residues: plainResidues, tile: plainTile,
 	}
 }
 

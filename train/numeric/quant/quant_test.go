@@ -47,9 +47,9 @@ func newProblem(r *rand.Rand, n, in, out int) *problem {
 	return p
 }
 
-func (p *problem) matrix(t testing.TB, k *kernels, levels []float32) *Matrix {
+func (p *problem) matrix(t testing.TB, k *kernels, levels []float32, fine bool) *Matrix {
 	t.Helper()
-	m, err := with(k, p.w, p.in, p.out, levels)
+	m, err := with(k, p.w, p.in, p.out, levels, fine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (p *problem) run(t testing.TB, m *Matrix) []float32 {
 }
 
 // reference computes what doc.go says, in integers of 64 bits, from the weights alone.
-func (p *problem) reference(levels []float32) []float32 {
+func (p *problem) reference(levels []float32, fine bool) []float32 {
 	y := make([]float32, p.n*p.out)
 	f := factorsOf(p.w, p.in, p.out, levels)
 	loud := loudest(levels)
@@ -108,15 +108,21 @@ func (p *problem) reference(levels []float32) []float32 {
 		}
 		zero := int64(math.RoundToEven(float64(-least8 * inverse)))
 		for j := range p.out {
-			var high, low int64
+			var high, low, residue int64
 			for i, x := range row {
-				q := int64(math.RoundToEven(float64(float32(x*inverse)))) + zero
-				high += (min(max(q, 0), 255) - zero) * w[i*p.out+j]
-				low += (min(max(q, 0), 255) - zero) * v[i*p.out+j]
+				steps := float32(x * inverse)
+				q := min(max(int64(math.RoundToEven(float64(steps)))+zero, 0), 255) - zero
+				high += q * w[i*p.out+j]
+				low += q * v[i*p.out+j]
+				left := math.RoundToEven(float64(float32((steps - float32(q)) * 254)))
+				residue += int64(min(max(left, -127), 128)) * w[i*p.out+j]
 			}
 			whole := float32(float32(float32(high)*s) * scales[j])
 			rest := float32(float32(float32(low)*s) * (scales[j] / 254))
 			y[r*p.out+j] = rest + (whole + p.bias[j])
+			if fine {
+				y[r*p.out+j] += float32(float32(float32(residue)*(s/254)) * scales[j])
+			}
 		}
 	}
 	if len(loud) > 0 {
@@ -155,11 +161,12 @@ func TestSameBits(t *testing.T) {
 			*p = *newProblem(r, n, in, out)
 		}
 		for _, p := range problems {
-			for _, levels := range [][]float32{nil, p.most} {
-				got, want := p.run(t, p.matrix(t, k, levels)), p.reference(levels)
+			for i, levels := range [][]float32{nil, p.most, nil, p.most} {
+				fine := i >= 2
+				got, want := p.run(t, p.matrix(t, k, levels, fine)), p.reference(levels, fine)
 				for i, v := range want {
 					if got[i] != v {
-						t.Fatalf("%d × %d × %d: number %d is %v, want %v", p.n, p.in, p.out, i, got[i], v)
+						t.Fatalf("%d × %d × %d, fine %t: number %d is %v, want %v", p.n, p.in, p.out, fine, i, got[i], v)
 					}
 				}
 			}
@@ -179,17 +186,17 @@ func TestError(t *testing.T) {
 		}
 		square += exact[i] * exact[i]
 	}
-	off := func(levels []float32) float64 {
+	off := func(levels []float32, fine bool) float64 {
 		sum := 0.0
-		for i, v := range p.run(t, p.matrix(t, fastest(), levels)) {
+		for i, v := range p.run(t, p.matrix(t, fastest(), levels, fine)) {
 			sum += (float64(v) - exact[i]) * (float64(v) - exact[i])
 		}
 		return math.Sqrt(sum / square)
 	}
-	plain, levelled := off(nil), off(p.most)
-	t.Logf("relative error %.4f without levels, %.4f with", plain, levelled)
-	if plain > 0.15 || levelled > 0.01 || levelled > plain/2 {
-		t.Errorf("relative error %.4f without levels, %.4f with", plain, levelled)
+	plain, levelled, fine := off(nil, false), off(p.most, false), off(p.most, true)
+	t.Logf("relative error %.4f without levels, %.4f with, %.5f fine", plain, levelled, fine)
+	if plain > 0.15 || levelled > 0.01 || levelled > plain/2 || fine > levelled/20 {
+		t.Errorf("relative error %.4f without levels, %.4f with, %.5f fine", plain, levelled, fine)
 	}
 }
 
@@ -198,7 +205,7 @@ func TestRowsAreIndependent(t *testing.T) {
 	every(t, func(t *testing.T, k *kernels) {
 		r := rand.New(rand.NewPCG(5, 6))
 		p := newProblem(r, 500, 48, 50)
-		m := p.matrix(t, k, p.most)
+		m := p.matrix(t, k, p.most, true)
 		whole := p.run(t, m)
 		for range 30 {
 			i := r.IntN(p.n)
@@ -227,7 +234,7 @@ func TestExtremeRows(t *testing.T) {
 						bias: []float32{1, 2, 3, 4, 5}}
 					p.x[at] = c.value
 					p.x[in] = 1
-					y := p.run(t, p.matrix(t, k, nil))
+					y := p.run(t, p.matrix(t, k, nil, at > 0))
 					if y[0] == y[0] == c.nan || (!c.nan && abs(y[0]-(c.value+1)) > 1e-5*c.value) {
 						t.Errorf("%d numbers, %s among them: %v", in, name, y[0])
 					}
@@ -238,7 +245,7 @@ func TestExtremeRows(t *testing.T) {
 			}
 		}
 		p := &problem{n: 1, in: 2, out: 1, x: []float32{3e38, -3e38}, w: []float32{1, 1}, bias: []float32{0}}
-		if y := p.run(t, p.matrix(t, k, nil)); y[0] == y[0] {
+		if y := p.run(t, p.matrix(t, k, nil, true)); y[0] == y[0] {
 			t.Errorf("a row whose range overflows gives %v, want NaN", y[0])
 		}
 	})
@@ -250,7 +257,7 @@ func TestLargestSums(t *testing.T) {
 		for _, sign := range []float32{1, -1} {
 			p := &problem{n: 1, in: maxIn, out: 1, x: slices.Repeat([]float32{sign}, maxIn),
 				w: slices.Repeat([]float32{1}, maxIn), bias: []float32{0}}
-			if y := p.run(t, p.matrix(t, k, nil)); abs(y[0]-sign*maxIn) > 1e-5*maxIn {
+			if y := p.run(t, p.matrix(t, k, nil, true)); abs(y[0]-sign*maxIn) > 1e-5*maxIn {
 				t.Errorf("%d times %v gives %v", maxIn, sign, y[0])
 			}
 		}
@@ -271,12 +278,12 @@ func TestMatrixIsChecked(t *testing.T) {
 		if len(w) > 0 {
 			w[0] = c.first
 		}
-		if _, err := New(w, c.in, c.out, c.levels); err == nil {
+		if _, err := New(w, c.in, c.out, c.levels, false); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
 	// Levels that mean nothing leave the factors alone.
-	m, err := New([]float32{1, 2, 3, 4}, 4, 1, []float32{0, inf, nan, 1})
+	m, err := New([]float32{1, 2, 3, 4}, 4, 1, []float32{0, inf, nan, 1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,10 +299,12 @@ func FuzzMultiply(f *testing.F) {
 	f.Add(uint64(2), uint16(225), uint16(1), uint16(33))
 	f.Fuzz(func(t *testing.T, seed uint64, n, in, out uint16) {
 		p := newProblem(rand.New(rand.NewPCG(seed, 0)), int(n%230)+1, int(in%600)+1, int(out%100)+1)
-		want := p.reference(p.most)
-		for _, k := range supported() {
-			if !slices.Equal(p.run(t, p.matrix(t, k, p.most)), want) {
-				t.Errorf("%s: %d × %d × %d differs from the reference", k.name, p.n, p.in, p.out)
+		for _, fine := range []bool{false, true} {
+			want := p.reference(p.most, fine)
+			for _, k := range supported() {
+				if !slices.Equal(p.run(t, p.matrix(t, k, p.most, fine)), want) {
+					t.Errorf("%s: %d × %d × %d, fine %t, differs from the reference", k.name, p.n, p.in, p.out, fine)
+				}
 			}
 		}
 	})
@@ -306,7 +315,7 @@ func BenchmarkMultiply(b *testing.B) {
 		for _, s := range [][3]int{{224, 384, 1152}, {224, 384, 384}, {224, 384, 1536}, {224, 1536, 384}} {
 			b.Run(fmt.Sprintf("%s/%dx%dx%d", k.name, s[0], s[1], s[2]), func(b *testing.B) {
 				p := newProblem(rand.New(rand.NewPCG(1, 1)), s[0], s[1], s[2])
-				m, y := p.matrix(b, k, nil), make([]float32, s[0]*s[2])
+				m, y := p.matrix(b, k, nil, s[1] > s[2]), make([]float32, s[0]*s[2])
 				for b.Loop() {
 					m.Multiply(y, p.x, p.n, p.bias)
 				}

@@ -120,3 +120,45 @@ loop:
 	JNE       loop
 	VZEROUPPER
 	RET
+
+// func residues(out, x, f *float32, n int, inverse float32, zero int32)
+TEXT ·residues(SB), NOSPLIT, $0-40
+	MOVQ         out+0(FP), DI
+	MOVQ         x+8(FP), SI
+	MOVQ         f+16(FP), DX
+	MOVQ         n+24(FP), CX
+	VBROADCASTSS inverse+32(FP), Y1
+	MOVL         zero+36(FP), AX
+	NEGL         AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Y2
+	ADDL         $255, AX
+	VMOVD        AX, X3
+	VPBROADCASTD X3, Y3
+
+loop:
+	VMOVUPS   (SI), Y4
+	VMOVUPS   32(SI), Y5
+	VMULPS    (DX), Y4, Y4
+	VMULPS    32(DX), Y5, Y5
+	VMULPS    Y1, Y4, Y4
+	VMULPS    Y1, Y5, Y5
+	VCVTPS2DQ Y4, Y6
+	VCVTPS2DQ Y5, Y7
+	VPMAXSD   Y2, Y6, Y6
+	VPMAXSD   Y2, Y7, Y7
+	VPMINSD   Y3, Y6, Y6
+	VPMINSD   Y3, Y7, Y7
+	VCVTDQ2PS Y6, Y6
+	VCVTDQ2PS Y7, Y7
+	VSUBPS    Y6, Y4, Y4
+	VSUBPS    Y7, Y5, Y5
+	VMOVUPS   Y4, (DI)
+	VMOVUPS   Y5, 32(DI)
+	ADDQ      $64, SI
+	ADDQ      $64, DX
+	ADDQ      $64, DI
+	SUBQ      $16, CX
+	JNE       loop
+	VZEROUPPER
+	RET

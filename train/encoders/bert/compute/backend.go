@@ -123,6 +123,19 @@ func BatchTokens(be Backend, bytes int64, otherwise int) int {
 	return otherwise
 }
 
+// Multiplier is a Backend that may multiply in another Math than Float32.
+type Multiplier interface {
+	Math() Math
+}
+
+// MathOf returns how a backend multiplies.
+func MathOf(be Backend) Math {
+	if m, ok := be.(Multiplier); ok {
+		return m.Math()
+	}
+	return Float32
+}
+
 // Freer is a Backend whose buffers Go's garbage collector does not free.
 type Freer interface {
 	// Free gives the memory of a buffer back once the operations called before have used it. It may

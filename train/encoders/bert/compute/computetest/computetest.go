@@ -3,6 +3,9 @@
 // finite differences of it. It also checks that a text's numbers do not depend,
 // to the bit, on the batch it is in, nor any number on the workers.
 //
+// Products of a backend that multiplies in another Math than compute.Float32 may be off by as much as
+// its rounding of operands explains, no more; all else is held to float32.
+//
 // Buffers that an operation overwrites hold NaN before, which reveals a number that the operation
 // leaves out or adds to.
 package computetest
@@ -113,11 +116,34 @@ func read(t *testing.T, b compute.Backend, src compute.Buffer, n int) []float32 
 
 func compare(t *testing.T, what string, got []float32, want []float64) {
 	t.Helper()
+	compareRounded(t, what, got, want, nil)
+}
+
+// compareRounded allows slack in addition: how far each number may be off since operands are rounded. nil is none.
+func compareRounded(t *testing.T, what string, got []float32, want, slack []float64) {
+	t.Helper()
 	for i, w := range want {
-		if d := math.Abs(float64(got[i]) - w); !(d <= tolerance*max(1, math.Abs(w))) {
+		allowed := tolerance * max(1, math.Abs(w))
+		if slack != nil {
+			allowed += slack[i]
+		}
+		if d := math.Abs(float64(got[i]) - w); !(d <= allowed) {
 			t.Fatalf("%s: number %d is %v, want %v", what, i, got[i], w)
 		}
 	}
+}
+
+// slackOf returns how far rounding both operands, as the backend does (compute.Math), may move numbers
+// that are sums of products, given the sums of the products' sizes: nil if it does not round.
+func slackOf(be compute.Backend, sizes []float64) []float64 {
+	u := compute.MathOf(be).Rounding()
+	if u == 0 {
+		return nil
+	}
+	for i := range sizes {
+		sizes[i] *= 2*u + u*u
+	}
+	return sizes
 }
 
 func widen(x []float32) []float64 {

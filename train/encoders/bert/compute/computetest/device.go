@@ -1,6 +1,7 @@
 package computetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -19,6 +20,8 @@ type DeviceOptions struct {
 	LostAfter int
 	// BatchTokens is what it answers to compute.Batcher, 0 for the CPU's 1024.
 	BatchTokens int
+	// Math is how it says that it multiplies. It multiplies like the backend that it is made of.
+	Math compute.Math
 }
 
 var (
@@ -79,6 +82,9 @@ func (d *Device) Name() string { return "emulated device" }
 
 // Emulated returns true.
 func (d *Device) Emulated() bool { return true }
+
+// Math implements compute.Multiplier.
+func (d *Device) Math() compute.Math { return cmp.Or(d.options.Math, compute.Float32) }
 
 // BatchTokens implements compute.Batcher.
 func (d *Device) BatchTokens(bytes int64) int {

@@ -20,6 +20,8 @@ type Options struct {
 	Device int
 	// Memory is how many bytes buffers may take of it; 0 for nine tenths of what is free.
 	Memory int64
+	// Math is how it multiplies; "" is compute.Float32. The others need tensor cores.
+	Math compute.Math
 }
 
 var (
@@ -38,8 +40,10 @@ type Backend struct {
 }
 
 var (
-	_ compute.Backend = (*Backend)(nil)
-	_ compute.Batcher = (*Backend)(nil)
+	_ compute.Backend    = (*Backend)(nil)
+	_ compute.Batcher    = (*Backend)(nil)
+	_ compute.Multiplier = (*Backend)(nil)
+	_ compute.Freer      = (*Backend)(nil)
 )
 
 // Open opens a device. The caller must call Close.
@@ -60,6 +64,9 @@ func (be *Backend) Name() string { return be.device.name }
 
 // Emulated reports whether the device is the driver for tests (package emulation).
 func (be *Backend) Emulated() bool { return strings.HasPrefix(be.device.name, "emulated ") }
+
+// Math implements compute.Multiplier.
+func (be *Backend) Math() compute.Math { return be.device.math }
 
 // maxBatchTokens is enough to keep a device busy.
 const maxBatchTokens = 1 << 14
@@ -91,6 +98,9 @@ func (be *Backend) New(n int) compute.Buffer {
 	be.device.do(func(d *device) error { return d.allocate(b) })
 	return b
 }
+
+// Free implements compute.Freer. A buffer that was freed is freed no more, and must not be used.
+func (be *Backend) Free(b compute.Buffer) { be.device.free(b.(*buffer)) }
 
 // Upload implements compute.Backend.
 func (be *Backend) Upload(data []float32) compute.Buffer {

@@ -59,6 +59,7 @@ func (be *Backend) EmbedBackward(g *compute.Embedding, dy compute.Buffer, b comp
 		}
 		return d.columnSum(at(gradient.Types, 0), at(dy, 0), rows, w)
 	})
+	compute.Free(be, sum, byWord.order, byWord.starts, byWord.targets, byPlace.order, byPlace.starts, byPlace.targets)
 }
 
 // placesOf returns the place of each token within its text.

@@ -45,6 +45,76 @@ func TestBackend(t *testing.T) {
 	computetest.Run(t, be)
 }
 
+// TestMath runs the suite in the modes that round operands.
+func TestMath(t *testing.T) {
+	for _, m := range []compute.Math{compute.TF32, compute.BF16} {
+		t.Run(string(m), func(t *testing.T) {
+			be := opened(t, Options{Math: m})
+			if compute.MathOf(be) != m {
+				t.Fatalf("the backend multiplies in %s", compute.MathOf(be))
+			}
+			computetest.Run(t, be)
+		})
+	}
+}
+
+// rounded is what a product in m makes of an operand.
+func rounded(x []float32, m compute.Math) []float32 {
+	out := make([]float32, len(x))
+	for i, v := range x {
+		bits := math.Float32bits(v)
+		switch m {
+		case compute.TF32:
+			bits = (bits + 1<<12) &^ (1<<13 - 1)
+		case compute.BF16:
+			bits = (bits + 1<<15 - 1 + bits>>16&1) &^ (1<<16 - 1)
+		}
+		out[i] = math.Float32frombits(bits)
+	}
+	return out
+}
+
+// TestMathRoundsOperandsOnly: products of every form and tile are those of rounded operands, summed in float32.
+func TestMathRoundsOperandsOnly(t *testing.T) {
+	for _, m := range []compute.Math{compute.TF32, compute.BF16} {
+		be, reference := opened(t, Options{Math: m}), cpu.New()
+		for _, s := range []struct{ rows, in, out int }{
+			{1, 1, 1}, {260, 36, 264}, {129, 130, 257}, {300, 64, 140}, {64, 16, 64}, {127, 9, 515},
+		} {
+			x, w, dy := random(s.rows*s.in, 1), random(s.in*s.out, 2), random(s.rows*s.out, 3)
+			run := func(be compute.Backend, x, w, dy []float32) []float32 {
+				l := &compute.Linear{In: s.in, Out: s.out, Weight: be.Upload(w), Bias: be.Upload(random(s.out, 4))}
+				g := &compute.Linear{In: s.in, Out: s.out, Weight: be.Upload(make([]float32, len(w))),
+					Bias: be.Upload(make([]float32, s.out))}
+				y, dx, ofX, ofY := be.New(s.rows*s.out), be.New(s.rows*s.in), be.Upload(x), be.Upload(dy)
+				be.Linear(y, ofX, s.rows, l, compute.GELU)
+				be.LinearBackward(dx, ofY, s.rows, l, false)
+				be.LinearGradient(g, ofX, ofY, s.rows)
+				return all(t, be, y, dx, g.Weight)
+			}
+			near(t, run(be, x, w, dy), run(reference, rounded(x, m), rounded(w, m), rounded(dy, m)), 2e-5)
+		}
+	}
+}
+
+func TestMathNeedsTensorCores(t *testing.T) {
+	if _, err := Open(Options{Math: "fp8"}); err == nil || !strings.Contains(err.Error(), "float32, tf32, bf16") {
+		t.Errorf("math fp8: %v", err)
+	}
+	emulated(t)
+	emulation.SetCapability(7, 5)
+	defer emulation.SetCapability(9, 0)
+	for _, m := range []compute.Math{compute.TF32, compute.BF16} {
+		be, err := Open(Options{Math: m})
+		if err == nil {
+			be.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "is 7.5, the math "+string(m)+" needs 8.0") {
+			t.Errorf("math %s on a device of 7.5: %v", m, err)
+		}
+	}
+}
+
 // TestImages runs the suite with every image that the emulation can check.
 func TestImages(t *testing.T) {
 	emulated(t)
@@ -53,7 +123,7 @@ func TestImages(t *testing.T) {
 		emulation.SetCapability(c[0], c[1])
 		be := opened(t, Options{})
 		x := be.Upload(make([]float32, 100))
-		everyKernel(be, x)
+		everyKernel(be, x, c[0] >= tensorCapability)
 		if err := be.Read(make([]float32, 1), x); err != nil {
 			t.Errorf("%s: %v", be.Name(), err)
 		}
@@ -62,7 +132,7 @@ func TestImages(t *testing.T) {
 }
 
 // everyKernel loads each kernel: an image that is older than the sources is refused.
-func everyKernel(be *Backend, x compute.Buffer) {
+func everyKernel(be *Backend, x compute.Buffer, tensors bool) {
 	be.device.do(func(d *device) error {
 		names := []string{
 			"embed_sum", "add_norm", "norm_backward", "column_sum", "scatter", "pool", "pool_backward", "activate",
@@ -73,6 +143,11 @@ func everyKernel(be *Backend, x compute.Buffer) {
 		}
 		for _, form := range []string{"nn", "nt", "tn"} {
 			names = append(names, "product_"+form+"_64", "product_"+form+"_128")
+			if tensors {
+				for _, m := range []compute.Math{compute.TF32, compute.BF16} {
+					names = append(names, string(m)+"_product_"+form+"_64", string(m)+"_product_"+form+"_128")
+				}
+			}
 		}
 		for _, name := range names {
 			if _, err := d.module.Function(name); err != nil {
@@ -154,21 +229,23 @@ func near(t *testing.T, got, want []float32, tolerance float64) {
 
 // TestTileDoesNotChangeBits: large and small tiles of products give the same bits.
 func TestTileDoesNotChangeBits(t *testing.T) {
-	be := opened(t, Options{})
-	const rows, in, out = 140, 50, 130
-	x, w := be.Upload(random(rows*in, 1)), be.Upload(random(in*out, 2))
-	run := func(processors int) []float32 {
-		y := be.New(rows * out)
-		be.device.do(func(d *device) error {
-			before := d.processors
-			defer func() { d.processors = before }()
-			d.processors = processors
-			return d.product("nn", y, x, w, nil, rows, out, in, false, false)
-		})
-		return all(t, be, y)
-	}
-	if !slices.Equal(run(1), run(1000)) {
-		t.Error("tiles of 128 and of 64 give other bits")
+	for _, m := range []compute.Math{compute.Float32, compute.TF32, compute.BF16} {
+		be := opened(t, Options{Math: m})
+		const rows, in, out = 140, 50, 130
+		x, w := be.Upload(random(rows*in, 1)), be.Upload(random(in*out, 2))
+		run := func(processors int) []float32 {
+			y := be.New(rows * out)
+			be.device.do(func(d *device) error {
+				before := d.processors
+				defer func() { d.processors = before }()
+				d.processors = processors
+				return d.product("nn", y, x, w, nil, rows, out, in, false, false)
+			})
+			return all(t, be, y)
+		}
+		if !slices.Equal(run(1), run(1000)) {
+			t.Errorf("%s: tiles of 128 and of 64 give other bits", m)
+		}
 	}
 }
 
@@ -223,6 +300,72 @@ func TestGarbageIsFreed(t *testing.T) {
 			t.Fatalf("buffer %d: %v", i, err)
 		}
 	}
+}
+
+// TestFree: what is freed makes room at once, for buffers of the same size without asking the driver, though the
+// buffers themselves are not garbage.
+func TestFree(t *testing.T) {
+	be := opened(t, Options{Memory: 1 << 20})
+	used := func() (bytes int64) {
+		t.Helper()
+		if err := be.device.wait(func(d *device) error { bytes = d.pool.used; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	var held []compute.Buffer
+	for _, n := range []int{1 << 17, 1<<17 + 1} { // each takes more than half of the limit, with its neighbour's size
+		var first int64
+		for i := range 20 {
+			x, y := be.Upload(random(n, 1)), be.New(n/2)
+			held = append(held, x, y)
+			be.Activate(y, x, n/2, compute.Identity)
+			compute.Free(be, x, y)
+			compute.Free(be, x) // changes nothing
+			if i == 0 {
+				first = used()
+			}
+		}
+		if last := used(); last != first || last > 1<<20 {
+			t.Errorf("%d numbers: %d bytes are taken after the first buffers, %d after the last", n, first, last)
+		}
+	}
+	x := be.Upload(random(100, 2))
+	compute.Free(be, x)
+	y := be.Upload(random(100, 3)) // in the memory of x
+	if got := all(t, be, y); !slices.Equal(got, random(100, 3)) {
+		t.Error("memory that was freed is not written anew")
+	}
+	be.Close()
+	compute.Free(be, y)
+	runtime.KeepAlive(held)
+}
+
+// TestFreeKeepsTheOrder: goroutines free buffers right after the operations that use them.
+func TestFreeKeepsTheOrder(t *testing.T) {
+	be := opened(t, Options{Memory: 1 << 20})
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			src := random(1000, uint64(i))
+			for range 50 {
+				x, y := be.Upload(src), be.New(1000)
+				be.Activate(y, x, 1000, compute.Identity)
+				compute.Free(be, x)
+				got := make([]float32, 1000)
+				if err := be.Read(got, y); err != nil {
+					t.Error(err)
+					return
+				}
+				compute.Free(be, y)
+				if !slices.Equal(got, src) {
+					t.Errorf("goroutine %d: another buffer's numbers", i)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestDeviceWithoutMemory(t *testing.T) {

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 
 	"gorgonia.org/cu"
 
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/bert/compute/cuda/kernels"
 )
 
@@ -20,6 +22,7 @@ import (
 type device struct {
 	number int
 	name   string
+	math   compute.Math
 	work   chan func(*device)
 	done   chan struct{} // closed when the goroutine has ended
 
@@ -46,8 +49,12 @@ func open(o Options) (*device, error) {
 	if o.Memory < 0 {
 		return nil, fmt.Errorf("cuda: a memory limit of %d bytes, it must not be negative", o.Memory)
 	}
+	if err := o.Math.Validate(); err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
 	d := &device{
-		number: o.Device, work: make(chan func(*device), queued), done: make(chan struct{}),
+		number: o.Device, math: cmp.Or(o.Math, compute.Float32),
+		work: make(chan func(*device), queued), done: make(chan struct{}),
 		functions: map[string]cu.Function{},
 	}
 	opened := make(chan error)
@@ -74,6 +81,9 @@ func (d *device) run(o Options, opened chan<- error) {
 	d.closed = d.stop()
 }
 
+// tensorCapability is the least major compute capability with TF32 and bfloat16.
+const tensorCapability = 8
+
 // start makes the device ready.
 func (d *device) start(o Options) error {
 	count, err := cu.NumDevices()
@@ -93,6 +103,10 @@ func (d *device) start(o Options) error {
 	major, minor, err := d.gpu.ComputeCapability()
 	if err != nil {
 		return fmt.Errorf("cuda: the compute capability of device %d (%s): %w", o.Device, d.name, err)
+	}
+	if d.math != compute.Float32 && major < tensorCapability {
+		return fmt.Errorf("cuda: device %d (%s): its compute capability is %d.%d, the math %s needs %d.0 (A100, L4, "+
+			"H100, …): use float32", o.Device, d.name, major, minor, d.math, tensorCapability)
 	}
 	image, err := kernels.Image(major, minor)
 	if err != nil {
@@ -212,8 +226,8 @@ func (d *device) failed(doing string, err error) error {
 	if errors.Is(err, cu.OutOfMemory) {
 		return d.full(doing, 0)
 	}
-	return fmt.Errorf("cuda: %w: %s on device %d (%s): %w; what the driver says is in the system's log (NVRM, Xid). "+
-		"Start the program again: it goes on from the last checkpoint", ErrLost, doing, d.number, d.name, err)
+	return fmt.Errorf("cuda: %w: %s on device %d (%s): %w; what the driver says is in the system's log (NVRM, Xid)",
+		ErrLost, doing, d.number, d.name, err)
 }
 
 // full is the error of a device without room.
@@ -222,9 +236,8 @@ func (d *device) full(doing string, bytes int) error {
 	if bytes > 0 {
 		what = fmt.Sprintf("%s %d bytes", doing, bytes)
 	}
-	return fmt.Errorf("cuda: %w: %s on device %d (%s), where %d bytes are in use of a limit of %d; "+
-		"give it more memory, smaller batches or a smaller model", ErrMemory, what, d.number, d.name, d.pool.used,
-		d.pool.limit)
+	return fmt.Errorf("cuda: %w: %s on device %d (%s), where %d bytes are in use of a limit of %d", ErrMemory, what,
+		d.number, d.name, d.pool.used, d.pool.limit)
 }
 
 // keptBytes is how much of the host's memory copies under way may hold before they are waited for.

@@ -39,7 +39,11 @@ func (d *device) product(form string, c, a, b compute.Buffer, bias *buffer, m, n
 	if ceil(m, 128)*ceil(n, 128) >= d.processors {
 		tile = 128
 	}
-	return d.launch(fmt.Sprintf("product_%s_%d", form, tile), grid{ceil(n, tile), ceil(m, tile)}, productThreads,
+	kernel := fmt.Sprintf("product_%s_%d", form, tile)
+	if d.math != compute.Float32 {
+		kernel = string(d.math) + "_" + kernel
+	}
+	return d.launch(kernel, grid{ceil(n, tile), ceil(m, tile)}, productThreads,
 		at(c, 0), at(a, 0), at(b, 0), bias, m, n, k, flag(gelu), flag(add))
 }
 

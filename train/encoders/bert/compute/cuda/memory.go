@@ -12,7 +12,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// memory is an allocation; at is 0 before it is made.
+// memory is an allocation; at is 0 before it is made and after it was freed.
 type memory struct {
 	at    cu.DevicePtr
 	bytes int
@@ -40,6 +40,22 @@ func (d *device) track(n int) *buffer {
 		d.pool.freed = append(d.pool.freed, m)
 	}, b.m)
 	return b
+}
+
+// free gives a buffer's memory to the pool after the operations that were queued before. It does not wait, since
+// the garbage collector calls it, for which an allocation may be waiting.
+func (d *device) free(b *buffer) {
+	give := func(d *device) {
+		if b.m.at != 0 {
+			d.pool.free[b.m.bytes] = append(d.pool.free[b.m.bytes], b.m.at)
+			b.m.at = 0
+		}
+	}
+	select {
+	case d.work <- give:
+	default:
+		go d.queue(give)
+	}
 }
 
 // allocate gives a buffer its memory.

@@ -24,9 +24,16 @@ type Device interface {
 	Close() error
 }
 
-// Driver opens the device of a number, from 0, of which it may take so many bytes of memory, 0 for
-// all.
-type Driver func(number int, memory int64) (Device, error)
+// Options say how a device is used. They are not for the CPU.
+type Options struct {
+	// Memory is how many bytes may be taken of it, 0 for all.
+	Memory int64
+	// Math is how it multiplies; "" is compute.Float32.
+	Math compute.Math
+}
+
+// Driver opens the device of a number, from 0.
+type Driver func(number int, o Options) (Device, error)
 
 // Drivers are the drivers by the kind of device. The CPU needs none.
 type Drivers map[string]Driver
@@ -40,8 +47,8 @@ var (
 	ErrNoDriver = errors.New("this program has no driver for the device")
 )
 
-// Open opens the device of a name. The memory is in bytes, 0 for all; it is not for the CPU.
-func (d Drivers) Open(name string, memory int64) (Device, error) {
+// Open opens the device of a name.
+func (d Drivers) Open(name string, o Options) (Device, error) {
 	kind, number, err := parse(name)
 	if err != nil {
 		return nil, err
@@ -53,7 +60,7 @@ func (d Drivers) Open(name string, memory int64) (Device, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w %s; it runs on: %s", ErrNoDriver, name, strings.Join(d.kinds(), ", "))
 	}
-	device, err := open(number, memory)
+	device, err := open(number, o)
 	if err != nil {
 		return nil, fmt.Errorf("open the device %s: %w", name, err)
 	}

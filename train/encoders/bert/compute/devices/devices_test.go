@@ -14,13 +14,13 @@ import (
 func TestOpen(t *testing.T) {
 	broken := errors.New("broken")
 	var number int
-	var memory int64
+	var options devices.Options
 	drivers := devices.Drivers{
-		"cuda": func(n int, bytes int64) (devices.Device, error) {
-			number, memory = n, bytes
+		"cuda": func(n int, o devices.Options) (devices.Device, error) {
+			number, options = n, o
 			return computetest.NewDevice(cpu.New(), computetest.DeviceOptions{}), nil
 		},
-		"broken": func(int, int64) (devices.Device, error) { return nil, broken },
+		"broken": func(int, devices.Options) (devices.Device, error) { return nil, broken },
 	}
 	for _, c := range []struct {
 		name string
@@ -42,8 +42,9 @@ func TestOpen(t *testing.T) {
 		{name: "cuda:-1", err: devices.ErrName},
 		{name: "cuda:70000", err: devices.ErrName},
 	} {
-		number, memory = 0, 0
-		d, err := drivers.Open(c.name, 5<<30)
+		number, options = 0, devices.Options{}
+		asked := devices.Options{Memory: 5 << 30, Math: compute.TF32}
+		d, err := drivers.Open(c.name, asked)
 		if !errors.Is(err, c.err) {
 			t.Errorf("%q: %v, want %v", c.name, err, c.err)
 		}
@@ -54,22 +55,23 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q: %s, emulated %t, number %d; want %s, number %d", c.name, d.Name(), d.Emulated(), number,
 				c.want, c.n)
 		}
-		if d.Emulated() && memory != 5<<30 {
-			t.Errorf("%q: opened with %d bytes, want 5 GiB", c.name, memory)
+		if d.Emulated() && options != asked {
+			t.Errorf("%q: opened with %+v, want %+v", c.name, options, asked)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	var none devices.Drivers
-	if _, err := none.Open("cuda:1", 0); !errors.Is(err, devices.ErrNoDriver) || !strings.Contains(err.Error(), "cuda:1") {
+	_, err := none.Open("cuda:1", devices.Options{})
+	if !errors.Is(err, devices.ErrNoDriver) || !strings.Contains(err.Error(), "cuda:1") {
 		t.Errorf("without drivers: %v, want %v, which names the device", err, devices.ErrNoDriver)
 	}
 }
 
 // The CPU's batches are sized for its cache, and its buffers are the garbage collector's.
 func TestTheCPUAsksForNothing(t *testing.T) {
-	d, err := devices.Drivers(nil).Open("cpu", 0)
+	d, err := devices.Drivers(nil).Open("cpu", devices.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

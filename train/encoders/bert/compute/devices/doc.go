@@ -5,7 +5,7 @@
 // passes down: there is no registry, so that the ordinary program links no driver.
 //
 //	drivers := devices.Drivers{"cuda": open}
-//	d, err := drivers.Open("cuda:1", 8<<30)
+//	d, err := drivers.Open("cuda:1", devices.Options{Memory: 8 << 30})
 //	…
 //	defer d.Close()
 //

@@ -33,7 +33,7 @@ MISTAKES = [
     ("elements.cu", "    __syncthreads();\n    const u64 i", "    const u64 i"),
     # Bounds.
     ("product.cu", "if (r >= m) {", "if (r > m) {"),
-    ("product.cu", "v.z = at + 2 < end ? row[at + 2] : 0.0f;", "v.z = row[at + 2];"),
+    ("product.cuh", "v.z = at + 2 < end ? row[at + 2] : 0.0f;", "v.z = row[at + 2];"),
     ("attention.cu", "r < rows && j < width ? x", "j < width ? x"),
     ("attention.cu", "key + i < n ? score[i] * scale", "key + i <= n ? score[i] * scale"),
     ("rows.cu", "if (row >= (size_t)rows) {", "if (row > (size_t)rows) {"),
@@ -51,6 +51,22 @@ MISTAKES = [
     ("common.cuh", "offset = WARP / 2; offset > 0;", "offset = WARP / 2; offset > 1;"),
     # Atomic in effect only: two groups, or two blocks, add to the same place.
     ("rows.cu", "float *to = out + (size_t)blockIdx.y * columns + column;", "float *to = out + column;"),
+    # Vectors at addresses that are no multiples of their size.
+    ("product.cu", "static constexpr int STRIDE = SIZE + 4;", "static constexpr int STRIDE = SIZE + 2;"),
+    ("product.cu", "(A == INNER ? k : m) % 4 == 0", "(A == INNER ? k : m) % 2 == 0"),
+    ("attention.cu", "STRIDE = TILE + 4;", "STRIDE = TILE + 3;"),
+    # Tensor cores.
+    ("tensor.cu", "    __syncthreads();\n    int turn", "    int turn"),
+    ("tensor.cu", "        }\n        __syncthreads();\n    }\n\n    // Which", "        }\n    }\n\n    // Which"),
+    ("tensor.cu", "        __syncthreads();\n        for (int i = lane", "        for (int i = lane"),
+    ("tensor.cu", "            }\n        }\n        __syncthreads();\n    }\n}\n", "            }\n        }\n    }\n}\n"),
+    ("tensor.cu", "if (row < rows) {", "if (row <= rows) {"),
+    ("tensor.cu", "SlabA::fragment(at, y + p * EDGE, i)", "SlabA::fragment(at, y, i)"),
+    ("tensor.cu", "x + q * EDGE, i)", "x + q * EDGE, 0)"),
+    ("tensor.cu", "Order<wmma::matrix_b, INNER> { typedef wmma::col_major", "Order<wmma::matrix_b, INNER> { typedef wmma::row_major"),
+    ("tensor.cu", "wmma::__float_to_tf32(v.y)", "v.y"),
+    ("tensor.cu", "__floats2bfloat162_rn(v.z, v.w)", "__floats2bfloat162_rn(v.w, v.z)"),
+    ("tensor.cu", "STRIDE = FAST + 16 / sizeof(Number)", "STRIDE = FAST + 8 / sizeof(Number)"),
 ]
 
 
@@ -59,7 +75,7 @@ def caught(sdk, test, kernels, out):
     subprocess.run([str(HERE / "driver" / "build"), sdk, str(out), str(kernels)], check=True, capture_output=True)
     for order in "012":
         run = subprocess.run(
-            [test, "-test.run", "TestBackend|TestSizes|TestTileDoesNotChangeBits", "-test.timeout", "300s"],
+            [test, "-test.run", "TestBackend|TestMath|TestSizes|TestTileDoesNotChangeBits", "-test.timeout", "300s"],
             env={**os.environ, "LD_LIBRARY_PATH": str(out), "GIANTSTREAM_EMULATED_ORDER": order},
             capture_output=True, text=True, errors="replace", cwd=HERE.parent, check=False,
         )
@@ -83,10 +99,10 @@ def main():
             file, old, new = MISTAKES[n]
             kernels = folder / f"kernels{n}"
             shutil.copytree(KERNELS, kernels)
-            source = (kernels / file).read_text()
+            source = (kernels / file).read_text(encoding="utf-8")
             if old not in source:
                 sys.exit(f"{n}: {file} has no {old!r} any more: mend the list of mistakes")
-            (kernels / file).write_text(source.replace(old, new, 1))
+            (kernels / file).write_text(source.replace(old, new, 1), encoding="utf-8")
             how = caught(sdk, test, kernels, folder / f"driver{n}")
             overlooked += how is None
             print(f"{n:3} {file:13} {'OVERLOOKED' if how is None else how}", flush=True)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compiles the kernels with NVRTC: build.py SDK OUT
 
-SDK is a folder with the unpacked wheels nvidia-cuda-nvrtc-cu11 and, for --limits,
-nvidia-cuda-nvcc-cu11. OUT gets sm_<nn>.cubin for each architecture and compute_70.ptx, each
+SDK is a folder with the unpacked wheels nvidia-cuda-nvrtc-cu11, nvidia-cuda-runtime-cu11 and
+nvidia-cuda-nvcc-cu11. OUT gets sm_<nn>.cubin for each architecture and compute_80.ptx, each
 compressed, and sources.sha256, which says what they were made of: NVRTC 11.8 gives equivalent images
 for these sources, but not the same bytes every time. --limits prints what ptxas says of the registers, the
 shared memory and the spills of each kernel, and fails if there are spills.
@@ -19,14 +19,16 @@ import tempfile
 
 ARCHITECTURES = ["sm_70", "sm_75", "sm_80", "sm_90"]
 # The driver compiles the PTX for every device that none of the cubins fits.
-PTX = "compute_70"
+PTX = "compute_80"
 OPTIONS = ["--fmad=false", "--std=c++14"]
 HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Compiler:
     def __init__(self, sdk):
-        folder = pathlib.Path(sdk) / "nvidia" / "cuda_nvrtc" / "lib"
+        nvidia = pathlib.Path(sdk) / "nvidia"
+        folder = nvidia / "cuda_nvrtc" / "lib"
+        self.includes = [HERE, nvidia / "cuda_runtime" / "include", nvidia / "cuda_nvcc" / "include"]  # mma.h is in both
         # NVRTC opens its builtins by name; loading them first makes the folder's own be found.
         ctypes.CDLL(str(next(folder.glob("libnvrtc-builtins.so.*"))), mode=ctypes.RTLD_GLOBAL)
         self.nvrtc = ctypes.CDLL(str(folder / "libnvrtc.so.11.2"))
@@ -50,7 +52,7 @@ class Compiler:
         self.check(
             self.nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
         )
-        options = [f"--gpu-architecture={architecture}", f"--include-path={HERE}", *OPTIONS]
+        options = [f"--gpu-architecture={architecture}", *(f"--include-path={i}" for i in self.includes), *OPTIONS]
         argv = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
         code = self.nvrtc.nvrtcCompileProgram(program, len(options), argv)
         log = self.output(program, "ProgramLog").rstrip(b"\0")
@@ -68,7 +70,7 @@ def digest():
     h = hashlib.sha256()
     for path in sorted(p for p in HERE.iterdir() if p.suffix in (".cu", ".cuh")):
         h.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    for line in pathlib.Path(__file__).read_text().splitlines():
+    for line in pathlib.Path(__file__).read_text(encoding="utf-8").splitlines():
         if line.startswith(("ARCHITECTURES = ", "PTX = ", "OPTIONS = ")):
             h.update(line.encode() + b"\0")
     return h.hexdigest()
@@ -102,8 +104,8 @@ def limits(compiler, sdk):
     print("|---|" + "---:|" * (len(shown) + 3))
     for name in sorted(table):
         row = table[name]
-        most = [max(row[n][i] for n in shown) for i in range(4)]
-        print(f"| `{name}` | " + " | ".join(str(row[n][0]) for n in shown) + f" | {most[3]:,} | {most[1]} | {most[2]} |")
+        most = [max(of[i] for of in row.values()) for i in range(4)]
+        print(f"| `{name}` | " + " | ".join(str(row[n][0]) if n in row else "-" for n in shown) + f" | {most[3]:,} | {most[1]} | {most[2]} |")
     return spilt
 
 

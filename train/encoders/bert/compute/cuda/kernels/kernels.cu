@@ -3,3 +3,4 @@
 #include "elements.cu"
 #include "product.cu"
 #include "rows.cu"
+#include "tensor.cu"

@@ -19,7 +19,7 @@ var cubins = []struct{ major, minor int }{{9, 0}, {8, 0}, {7, 5}, {7, 0}}
 
 // Image returns the image for a device of the given compute capability.
 func Image(major, minor int) (string, error) {
-	name := "compute_70.ptx"
+	name := "compute_80.ptx"
 	if major < 7 {
 		return "", fmt.Errorf("its compute capability is %d.%d, the kernels need 7.0 (V100, T4, A100, …)", major, minor)
 	}

@@ -22,8 +22,8 @@ func TestImageFitsTheDevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.sm == 0 {
-				if !strings.Contains(image, ".target sm_70") {
-					t.Error("not PTX for 7.0 and newer")
+				if !strings.Contains(image, ".target sm_80") {
+					t.Error("not PTX for 8.0 and newer")
 				}
 				return
 			}

@@ -1,29 +1,6 @@
-// Matrix products. Every number of the result is one chain of fmaf over k = 0, 1, 2, …, whatever
+// Matrix products in float32. Every number of the result is one chain of fmaf over k = 0, 1, 2, …, whatever
 // the tile: its bits depend neither on the number of rows nor on the shape of the tile.
-#include "common.cuh"
-
-// Layout says how an operand lies in memory.
-enum Layout {
-    INNER, // the index that is summed over is the fast one
-    OUTER, // it is the slow one
-};
-
-// PRODUCT_THREADS is the size of a block. Per step each thread loads four numbers of each operand.
-constexpr int PRODUCT_THREADS = 256;
-
-// load4 returns numbers at … at+3 of a row, zeros from end on. With vector, row + at is a multiple
-// of 16 bytes where at is a multiple of 4.
-__device__ inline float4 load4(const float *row, int at, int end, bool vector) {
-    if (vector && at + 3 < end) {
-        return *reinterpret_cast<const float4 *>(row + at);
-    }
-    float4 v;
-    v.x = at < end ? row[at] : 0.0f;
-    v.y = at + 1 < end ? row[at + 1] : 0.0f;
-    v.z = at + 2 < end ? row[at + 2] : 0.0f;
-    v.w = at + 3 < end ? row[at + 3] : 0.0f;
-    return v;
-}
+#include "product.cuh"
 
 // Slab is one operand's part of a tile: SIZE rows (or columns) of the result by DEPTH steps of the
 // sum, in shared memory with the step as the slow index.
@@ -124,31 +101,8 @@ __device__ inline void multiply(float *as, float *bs, float *c, const float *a, 
 #pragma unroll
         for (int q = 0; q < EDGE; q += 4) {
             const int first = column + x + q / 4 * APART;
-            float *out = c + (size_t)r * n + first;
-            float v[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                v[i] = sums[p][q + i];
-                if (first + i < n) {
-                    if (bias) {
-                        v[i] += bias[first + i];
-                    }
-                    if (gelu) {
-                        v[i] = activated(v[i], GELU);
-                    }
-                    if (add) {
-                        v[i] += out[i];
-                    }
-                }
-            }
-            if (vector_c && first + 3 < n) {
-                float4 all = {v[0], v[1], v[2], v[3]};
-                *reinterpret_cast<float4 *>(out) = all;
-            } else {
-                for (int i = 0; i < 4 && first + i < n; i++) {
-                    out[i] = v[i];
-                }
-            }
+            const float4 v = {sums[p][q], sums[p][q + 1], sums[p][q + 2], sums[p][q + 3]};
+            finish4(c + (size_t)r * n + first, v, first, n, bias ? bias + first : nullptr, gelu, add, vector_c);
         }
     }
 }

@@ -1,6 +1,7 @@
 // The scheduler: threads of a block as fibers.
 #include "block.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
@@ -32,6 +33,7 @@ struct Fiber {
     const char *file;
     int line;
     float value; // what the warp's other threads may read
+    const float *left, *right;
 };
 
 Fiber fibers[MOST_THREADS];
@@ -194,6 +196,41 @@ float emulated_shuffle(unsigned mask, float value, int lanes, const char *file, 
     const float other = fibers[current ^ lanes].value;
     wait(State::warp_barrier, file, line);
     return other;
+}
+
+int emulated_lane() { return current % WARP; }
+
+void emulated_matrix(const void *at, size_t stride, const char *file, int line) {
+    if (reinterpret_cast<uintptr_t>(at) % 32 != 0 || stride % 16 != 0) {
+        stop("a matrix of a warp at an address that is no multiple of 32 bytes, or with rows " +
+             std::to_string(stride) + " bytes apart, no multiple of 16");
+    }
+    if (count % WARP != 0) {
+        stop("a matrix of part of a warp");
+    }
+    wait(State::warp_barrier, file, line);
+}
+
+void emulated_mma(float *d, const float *a, const float *b, const float *c, int m, int n, int k, const char *file,
+                  int line) {
+    fibers[current].left = a;
+    fibers[current].right = b;
+    wait(State::warp_barrier, file, line);
+    const Fiber *warp = fibers + current / WARP * WARP;
+    const int each = m * n / WARP, of_a = m * k / WARP, of_b = k * n / WARP;
+    float sums[32];
+    for (int i = 0; i < each; i++) {
+        const int place = current % WARP * each + i, row = place / n, column = place % n;
+        // A device does not say how it rounds within an instruction. Here the sum is exact to a double's precision.
+        double sum = c[i];
+        for (int j = 0; j < k; j++) {
+            const int left = row * k + j, right = j * n + column;
+            sum += double(warp[left / of_a].left[left % of_a]) * warp[right / of_b].right[right % of_b];
+        }
+        sums[i] = float(sum);
+    }
+    wait(State::warp_barrier, file, line);
+    std::copy_n(sums, each, d);
 }
 
 void stop(const std::string &what) {

@@ -13,7 +13,3 @@ enum class Order { forward, backward, shuffled };
 
 // run runs a grid of blocks of a kernel. It returns what is wrong with it, empty if nothing is.
 std::string run(const Kernel &kernel, Dimensions grid, Dimensions block, void **arguments, Order order);
-
-// stop ends the grid because of a mistake of the thread that runs, which run returns. It does not
-// return itself.
-[[noreturn]] void stop(const std::string &what);

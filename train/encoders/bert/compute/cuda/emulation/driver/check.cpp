@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "block.h"
+#include "cuda.h"
 
 namespace {
 
@@ -161,6 +162,12 @@ void barrier() { interval++; }
 void finish() { running = false; }
 
 } // namespace check
+
+void emulated_copy(void *to, const void *from, size_t bytes) {
+    access(reinterpret_cast<uintptr_t>(from), bytes, false);
+    access(reinterpret_cast<uintptr_t>(to), bytes, true);
+    memcpy(to, from, bytes);
+}
 
 extern "C" {
 

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/client"
+	"giantstream/ingest/preview"
+)
+
+func (a *app) preview() *cobra.Command {
+	var (
+		flags   pipelineFlags
+		inputs  inputFlags
+		records int64
+		rows    int
+		asJSON  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "preview",
+		Short: "Show what files or topics become, before anything is sent or consumed",
+		Long: `Read the first records of files, or of the topics of a configuration, and show
+them as they would be mapped: how many have each field, which ids of edges are ids
+of nodes, how long the texts are and in which languages, and what would be a dead
+letter. A field of the mapping that no record has is an error (exit code 2).
+
+Nothing is written, sent or committed. Give the same flags as to 'run'.`,
+		Example: `  giantstream preview --nodes p.csv --edges p.csv --id sku --text title --src sku --dst also
+  giantstream preview -c pipeline.yaml
+  giantstream preview -c pipeline.yaml --nodes 's3://bucket/nodes/*.parquet' --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			cfg := new(config.Local())
+			if flags.file != "" || flags.store != "" {
+				var err error
+				if cfg, err = flags.load(); err != nil {
+					return err
+				}
+			}
+			inputs.apply(cfg)
+			if err := check(cfg); err != nil {
+				return err
+			}
+			if records < 1 || records > 1_000_000 {
+				return usageError{errors.New("--records: give a number from 1 to 1,000,000")}
+			}
+			p, err := a.readPreview(ctx, cfg, &inputs, records, rows)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(a.out, p)
+			} else {
+				err = printPreview(&printer{out: a.out}, p)
+			}
+			if err == nil {
+				if err = p.Err(fieldFlags); err != nil {
+					err = usageError{err}
+				}
+			}
+			return err
+		},
+	}
+	flags.register(cmd)
+	inputs.register(cmd)
+	_ = cmd.Flags().MarkHidden("allow-unmatched") // a preview always goes on
+	cmd.Flags().Int64Var(&records, "records", checkRecords, "how many records to read of the nodes, and of the edges")
+	cmd.Flags().IntVar(&rows, "rows", 5, "how many mapped records to show of each")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// readPreview reads the files that the flags name, or else the topics.
+func (a *app) readPreview(ctx context.Context, cfg *config.Config, inputs *inputFlags, records int64, rows int) (
+	*preview.Preview, error) {
+	if inputs.given() {
+		nodes, edges, err := inputs.open(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return previewFiles(ctx, cfg, records, rows, nodes, edges)
+	}
+	if cfg.Kafka.Embedded() {
+		return nil, usageError{errors.New("give files with --nodes and --edges, or a configuration with kafka.brokers")}
+	}
+	opts, err := wiring.ClientOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	from, err := client.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	return wiring.PreviewTopics(ctx, cfg, from, wiring.PreviewOf(cfg, records, rows))
+}
+
+func printPreview(p *printer, v *preview.Preview) error {
+	printSide(p, "Nodes", &v.Nodes)
+	if t := v.Texts; t.Nodes > 0 {
+		p.line("")
+		p.line("texts         %s empty; median %s, 90 %% up to %s, longest %s characters", console.Count(t.Empty),
+			console.Count(t.Median), console.Count(t.P90), console.Count(t.Max))
+		if len(t.Scripts) > 0 {
+			p.line("scripts       %s of the letters", shares(t.Scripts))
+		}
+		if len(t.Languages) > 0 {
+			p.line("languages     %s of the texts with frequent words (a guess)", shares(t.Languages))
+		}
+	}
+	printSide(p, "Edges", &v.Edges)
+	if m := v.Match; m != nil {
+		p.heading("Ids")
+		p.line("%s of the %s that edges name are ids of nodes; no edge names %s", console.Count(m.Known),
+			plural(m.Ends, "id"), plural(m.Unlinked, "node"))
+		if m.Partial {
+			p.line("Only a part was read: others may be nodes further on (--records).")
+		}
+		if len(m.Unknown) > 0 {
+			p.line("Unknown, for example: %s", console.Plain(strings.Join(m.Unknown, ", ")))
+		}
+	}
+	if warnings := v.Warnings(); len(warnings) > 0 {
+		p.line("")
+		for _, w := range warnings {
+			p.line("WARNING: %s", console.Plain(w))
+		}
+	}
+	return p.err
+}
+
+func shares(of []preview.Share) string {
+	parts := make([]string, len(of))
+	for i, s := range of {
+		parts[i] = fmt.Sprintf("%s %.0f %%", s.Name, 100*s.Share)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func printSide(p *printer, title string, s *preview.Side) {
+	if len(s.Sources) == 0 && s.Records == 0 {
+		return
+	}
+	p.heading("%s", title)
+	for _, from := range s.Sources {
+		more := ""
+		if from.More {
+			more = "first "
+		}
+		notes := ""
+		if len(from.Notes) > 0 {
+			notes = ": " + strings.Join(from.Notes, ", ")
+		}
+		p.line("%s: %s%s%s", console.Plain(from.Name), more, plural(from.Records, "record"), console.Plain(notes))
+	}
+	p.line("")
+	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FIELD\tPATH\tFILLED\tRECORDS\t")
+	for _, f := range s.Fields {
+		if f.Filled.Filled == 0 && !f.Required {
+			continue
+		}
+		note := ""
+		if f.Absent {
+			note = "no record has it"
+		}
+		if f.DidYouMean != "" {
+			note += fmt.Sprintf("; did you mean %q?", console.Plain(f.DidYouMean))
+		}
+		rate := "-"
+		if f.Records > 0 {
+			rate = percent(f.Filled.Filled, f.Records)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Field, console.Plain(f.Path), rate,
+			console.Count(f.Filled.Filled), note)
+	}
+	p.keep(w.Flush())
+	if len(s.Rows) > 0 {
+		p.line("")
+		for _, row := range s.Rows {
+			fmt.Fprintf(w, "%s\t%s\n", shorten(row.ID, 24), rowText(&row))
+		}
+		p.keep(w.Flush())
+	}
+	if title == "Edges" || s.Links > 0 {
+		p.line("")
+		p.line("links         %s", console.Count(s.Links))
+	}
+	for _, f := range s.Faults {
+		p.line("dead letters  %s %s, such as %s: %s", console.Count(f.Records), f.Code, console.Plain(f.Example),
+			console.Plain(f.Message))
+	}
+}
+
+// rowText shows what a record states of a node.
+func rowText(r *preview.Row) string {
+	var parts []string
+	if r.Deleted {
+		parts = append(parts, "(deleted)")
+	}
+	if r.Text != "" {
+		parts = append(parts, shorten(r.Text, 60))
+	}
+	if r.Class != "" {
+		parts = append(parts, "class "+shorten(r.Class, 20))
+	}
+	if len(r.Links) > 0 {
+		const most = 5
+		links := strings.Join(r.Links[:min(len(r.Links), most)], ", ")
+		if n := len(r.Links) - most; n > 0 {
+			links += fmt.Sprintf(" and %d more", n)
+		}
+		parts = append(parts, "→ "+shorten(links, 60))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// shorten returns the first characters of a text, on one line.
+func shorten(text string, most int) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) <= most {
+		return console.Plain(string(runes))
+	}
+	return console.Plain(string(runes[:most-1])) + "…"
+}

@@ -1,0 +1,85 @@
+package decode
+
+import "sync/atomic"
+
+// Field is a mapped field of a topic's values.
+type Field struct {
+	// Name in the configuration, such as nodes.text.
+	Name string
+	// Path in the values.
+	Path string
+
+	slot slot
+}
+
+// Fields returns the mapped fields of a decoder, in the order of the mapping.
+func (d *Decoder) Fields() []Field { return d.fields }
+
+// Tally counts in how many values each mapped field was found. It is safe for concurrent use, so
+// that the decoders of all shards can share one.
+type Tally struct {
+	records atomic.Int64
+	filled  []atomic.Int64 // by position in Fields
+}
+
+// Filled is in how many of the records a field was found, with a value that is neither null nor
+// empty.
+type Filled struct {
+	Field   string `json:"field"`
+	Path    string `json:"path"`
+	Records int64  `json:"records"`
+	Filled  int64  `json:"filled"`
+}
+
+// CountInto makes the decoder count into a tally that was made for the same mapping, nil for none.
+// Values that are no JSON objects are not counted.
+func (d *Decoder) CountInto(t *Tally) { d.tally = t }
+
+// NewTally returns a tally of the decoder's fields.
+func (d *Decoder) NewTally() *Tally { return &Tally{filled: make([]atomic.Int64, len(d.fields))} }
+
+// Fields returns what was counted for each of the decoder's fields.
+func (t *Tally) Fields(d *Decoder) []Filled {
+	out := make([]Filled, len(d.fields))
+	for i, f := range d.fields {
+		// A record is counted before its fields are, so no rate is above 1.
+		filled := t.filled[i].Load()
+		out[i] = Filled{Field: f.Name, Path: f.Path, Filled: filled, Records: t.records.Load()}
+	}
+	return out
+}
+
+// Uncount takes the value that was decoded or routed last out of the tally again.
+func (d *Decoder) Uncount() { d.tally.count(d, -1) }
+
+func (t *Tally) count(d *Decoder, n int64) {
+	if t == nil {
+		return
+	}
+	t.records.Add(n)
+	for i := range d.fields {
+		if d.scan.filled(d.fields[i].slot) {
+			t.filled[i].Add(n)
+		}
+	}
+}
+
+// filled reports whether a slot has a value that is no empty string.
+func (s *scanner) filled(at slot) bool {
+	for _, v := range s.captured[at] {
+		if v.kind != kindString || len(v.raw) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// HasText reports whether a mapped text of the value that was decoded or routed last is not empty.
+func (d *Decoder) HasText() bool {
+	for i := range d.texts {
+		if d.scan.filled(slotText + slot(i)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,356 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"giantstream/ingest/decode"
+	"giantstream/internal/suggest"
+	"giantstream/stream/mutation"
+)
+
+// Options of a preview.
+type Options struct {
+	Mapping decode.Mapping
+	Limits  decode.Limits
+	// Records bounds the records that are read of the nodes, and of the edges.
+	Records int64
+	// Rows is how many mapped records of each are kept to be shown.
+	Rows int
+	// Expected are the names of mapped fields that some record must have, such as nodes.class. The ids,
+	// the far ends and the texts always are.
+	Expected []string
+}
+
+// Preview is what the first records say. Counts are of the records that were read.
+type Preview struct {
+	Nodes Side `json:"nodes"`
+	Edges Side `json:"edges"`
+	// Texts of the nodes.
+	Texts Texts `json:"texts"`
+	// Match compares the ids of edges with those of nodes, nil without either.
+	Match *Match `json:"match,omitempty"`
+}
+
+// Side is one of the two kinds of input.
+type Side struct {
+	Sources []Source `json:"sources"`
+	Records int64    `json:"records"`
+	// More: the sources have more records than were read.
+	More   bool    `json:"more"`
+	Fields []Field `json:"fields"`
+	// Seen are the names of the fields in the values, mapped or not, in order, at most maxSeen.
+	Seen []string `json:"fields_seen"`
+	// Faults are what would be dead letters, by code.
+	Faults []Fault `json:"dead_letters,omitempty"`
+	// Rows are the first records as they would be mapped.
+	Rows []Row `json:"rows,omitempty"`
+	// Repeated is how many node records have the id of an earlier one: of them the last counts.
+	Repeated int64 `json:"repeated_ids,omitempty"`
+	// Links is how many edges the records state.
+	Links int64 `json:"links"`
+}
+
+// Source is a file, or a topic.
+type Source struct {
+	Name    string   `json:"name"`
+	Records int64    `json:"records"`
+	More    bool     `json:"more"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// Field is a mapped field.
+type Field struct {
+	decode.Filled
+	// Required: some record must have it.
+	Required bool `json:"required"`
+	// Absent: no record has it, not even without a value.
+	Absent bool `json:"absent"`
+	// DidYouMean is the field seen whose name is most like it, for a field without any value.
+	DidYouMean string `json:"did_you_mean,omitempty"`
+}
+
+// Fault counts the records that would be dead letters for one reason.
+type Fault struct {
+	Code    decode.Code `json:"code"`
+	Records int64       `json:"records"`
+	Example string      `json:"example"` // where
+	Message string      `json:"message"` // of the example
+}
+
+// Row is a mapped record: a node with its text and class, or the far ends of a source's edges.
+type Row struct {
+	Where   string   `json:"where"`
+	ID      string   `json:"id"`
+	Text    string   `json:"text,omitempty"`
+	Class   string   `json:"class,omitempty"`
+	Links   []string `json:"links,omitempty"`
+	Deleted bool     `json:"deleted,omitempty"`
+}
+
+// maxSeen bounds the field names that are kept.
+const maxSeen = 200
+
+// Collector makes a preview. It is not safe for concurrent use.
+type Collector struct {
+	options Options
+	nodes   side
+	edges   side
+	texts   textCounts
+	ids     map[string]bool // of nodes
+	ends    map[string]bool // of edges
+}
+
+type side struct {
+	Side
+	decoder *decode.Decoder
+	tally   *decode.Tally
+	names   map[string]bool // of fields seen; true: with a value
+	faults  map[decode.Code]*Fault
+	out     []mutation.Mutation // scratch
+}
+
+// New returns a collector.
+func New(o Options) (*Collector, error) {
+	c := &Collector{options: o, ids: map[string]bool{}, ends: map[string]bool{}}
+	nodes, err := decode.Nodes(o.Mapping.Nodes, o.Limits, 1)
+	if err != nil {
+		return nil, err
+	}
+	edges, err := decode.Edges(o.Mapping.Edges, o.Limits, 1)
+	if err != nil {
+		return nil, err
+	}
+	c.nodes.init(nodes)
+	c.edges.init(edges)
+	return c, nil
+}
+
+func (s *side) init(d *decode.Decoder) {
+	s.decoder, s.tally = d, d.NewTally()
+	d.CountInto(s.tally)
+	s.names, s.faults = map[string]bool{}, map[decode.Code]*Fault{}
+}
+
+// of returns the side of a kind of input.
+func (c *Collector) of(edges bool) *side {
+	if edges {
+		return &c.edges
+	}
+	return &c.nodes
+}
+
+// add takes a record.
+func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutText bool) {
+	s := c.of(edges)
+	out, fault := s.decoder.Decode(r, s.out[:0])
+	s.out = out
+	if skipWithoutText && !edges && fault == nil && !s.decoder.HasText() {
+		s.decoder.Uncount()
+		return
+	}
+	s.Records++
+	see(s.names, r.Value)
+	if fault != nil {
+		s.fault(where, fault.Code, fault.Message)
+	}
+	if len(out) == 0 {
+		return
+	}
+	row := Row{Where: where, ID: out[0].ID, Text: out[0].Text, Class: out[0].Class}
+	for i := range out {
+		m := &out[i]
+		row.Deleted = row.Deleted || m.Op == mutation.DeleteNode || m.Op == mutation.DeleteEdge ||
+			m.Op == mutation.ClearEdges
+		row.Links = append(row.Links, m.Others...)
+		if m.Other != "" {
+			row.Links = append(row.Links, m.Other)
+		}
+	}
+	if edges {
+		c.ends[row.ID] = true
+	} else if !row.Deleted {
+		if c.ids[row.ID] {
+			s.Repeated++
+		}
+		c.ids[row.ID] = true
+		c.texts.add(row.Text)
+	}
+	for _, end := range row.Links {
+		c.ends[end] = true
+	}
+	s.Links += int64(len(row.Links))
+	if len(s.Rows) < c.options.Rows {
+		s.Rows = append(s.Rows, row)
+	}
+}
+
+// fault counts a record that would be a dead letter.
+func (s *side) fault(where string, code decode.Code, message string) {
+	f := s.faults[code]
+	if f == nil {
+		f = &Fault{Code: code, Example: where, Message: message}
+		s.faults[code] = f
+	}
+	f.Records++
+}
+
+// Result returns the preview of all that was collected.
+func (c *Collector) Result() *Preview {
+	p := &Preview{Nodes: c.nodes.result(c.options.Expected), Edges: c.edges.result(c.options.Expected),
+		Texts: c.texts.result()}
+	if len(c.ids) > 0 && len(c.ends) > 0 {
+		p.Match = match(c.ids, c.ends)
+		p.Match.Partial = p.Nodes.More || p.Edges.More
+	}
+	return p
+}
+
+func (s *side) result(expected []string) Side {
+	out := s.Side
+	names := make([]string, 0, len(s.names))
+	for name := range s.names {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	out.Seen = names[:min(len(names), maxSeen)]
+	for _, f := range s.tally.Fields(s.decoder) {
+		field := Field{Filled: f}
+		switch f.Field {
+		case "nodes.id", "nodes.text", "edges.src", "edges.dst":
+			field.Required = true
+		default:
+			field.Required = slices.Contains(expected, f.Field)
+		}
+		if f.Filled == 0 && f.Records > 0 {
+			field.Absent, field.DidYouMean = absent(f.Path, names, s.names)
+		}
+		out.Fields = append(out.Fields, field)
+	}
+	for _, f := range s.faults {
+		out.Faults = append(out.Faults, *f)
+	}
+	slices.SortFunc(out.Faults, func(a, b Fault) int {
+		if a.Records != b.Records {
+			return int(b.Records - a.Records)
+		}
+		return strings.Compare(string(a.Code), string(b.Code))
+	})
+	return out
+}
+
+// absent reports whether a field without any value is not there at all, and what may have been meant.
+func absent(path string, names []string, seen map[string]bool) (bool, string) {
+	is := func(name string) bool { return plainPath(name) == plainPath(path) }
+	var others []string
+	for _, name := range names {
+		switch {
+		case !is(name):
+			others = append(others, name)
+		case !seen[name]:
+			return false, "" // there, always empty
+		case name != path:
+			return true, name // there, in another shape
+		}
+	}
+	plain := make([]string, len(others))
+	for i := range others {
+		plain[i] = plainPath(others[i])
+	}
+	if near := suggest.Nearest(plainPath(path), plain); near != "" {
+		return true, others[slices.Index(plain, near)]
+	}
+	return true, ""
+}
+
+// plainPath returns a path without its brackets.
+func plainPath(path string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(path, "[") {
+		_, after, ok := strings.Cut(part, "]")
+		if !ok {
+			after = part
+		}
+		b.WriteString(after)
+	}
+	return b.String()
+}
+
+// ErrMapping: the mapping does not fit the records.
+var ErrMapping = errors.New("the mapping does not fit the records")
+
+// Err returns ErrMapping if no record has a field that some record must have. names are what users
+// call the fields, such as --id; others are called as in the configuration.
+func (p *Preview) Err(names map[string]string) error {
+	var errs []error
+	for _, s := range []*Side{&p.Nodes, &p.Edges} {
+		for _, f := range s.Fields {
+			if f.Required && f.Absent {
+				errs = append(errs, errors.New(s.missing(&f, names[f.Field])))
+			}
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w:\n%w", ErrMapping, errors.Join(errs...))
+}
+
+// missing says that no record has a field.
+func (s *Side) missing(f *Field, name string) string {
+	if name == "" {
+		name = f.Field
+	}
+	words := fmt.Sprintf("%s: no record has the field %q", name, f.Path)
+	if s.More {
+		words = fmt.Sprintf("%s: none of the first %d records has the field %q", name, s.Records, f.Path)
+	}
+	if s.dead() > 0 {
+		words += fmt.Sprintf("; %d of the %d records that were read would be dead letters", s.dead(), s.Records)
+	}
+	if f.DidYouMean != "" {
+		words += fmt.Sprintf("; did you mean %q?", f.DidYouMean)
+	} else {
+		words += "."
+	}
+	const most = 20
+	seen := strings.Join(s.Seen[:min(len(s.Seen), most)], ", ")
+	if len(s.Seen) > most {
+		seen += ", …"
+	}
+	return words + " Fields seen: " + seen
+}
+
+// dead is how many records would be dead letters.
+func (s *Side) dead() (n int64) {
+	for _, f := range s.Faults {
+		n += f.Records
+	}
+	return n
+}
+
+// Warnings say what may be a mistake, and need not be one.
+func (p *Preview) Warnings() (out []string) {
+	for _, s := range []*Side{&p.Nodes, &p.Edges} {
+		for _, f := range s.Fields {
+			if f.Required && f.Filled.Filled == 0 && f.Records > 0 && !f.Absent {
+				out = append(out, fmt.Sprintf("%s: the field %q is empty in all %d records that were read",
+					f.Field, f.Path, f.Records))
+			}
+		}
+	}
+	if n := p.Nodes.Repeated; n > 0 {
+		out = append(out, fmt.Sprintf("%d of %d node records have the id of an earlier record: of records with "+
+			"the same id and time the last one counts", n, p.Nodes.Records))
+	}
+	if m := p.Match; m != nil {
+		out = append(out, m.warnings()...)
+	}
+	return out
+}
+
+// epoch is the time of records of files.
+var epoch = time.Unix(0, 0)

@@ -1,0 +1,91 @@
+package shard
+
+import (
+	"fmt"
+	"hash/maphash"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// keyFilter rules out most keys that a key space of the state does not have, so that a new node or
+// link need not be looked up in every file. It is a Bloom filter with all bits of one key in one
+// cache line (Putze, Sanders, Singler, 2007). With more keys than it has room for, it rules out
+// nothing.
+type keyFilter struct {
+	seed   maphash.Seed
+	blocks [][8]uint64 // nil: nothing is ruled out
+	room   int64       // how many more keys fit
+}
+
+// filterSize is how large a filter is.
+type filterSize struct {
+	bytes int
+	room  int64 // keys
+}
+
+// Of absent nodes, 1 of 25 is not ruled out when the filter is full; of absent links, 1 of 8. Memory
+// that no key has touched is not resident.
+var (
+	nodeFilterSize = filterSize{bytes: 1 << 20, room: 1 << 20}
+	linkFilterSize = filterSize{bytes: 2 << 20, room: 3 << 20}
+)
+
+const keyFilterBits = 6 // set per key
+
+// newKeyFilter reads all keys of a space; keys is a lower bound of their number.
+func newKeyFilter(db *pebble.DB, space byte, size filterSize, keys int64) (f *keyFilter, err error) {
+	f = &keyFilter{seed: maphash.MakeSeed()}
+	if keys > size.room {
+		return f, nil
+	}
+	f.blocks, f.room = make([][8]uint64, size.bytes/64), size.room
+	it, err := iterate(db, space)
+	if err != nil {
+		return nil, fmt.Errorf("read all keys of space %q: %w", space, engineFailure(err))
+	}
+	for ok := it.First(); ok && f.blocks != nil; ok = it.Next() {
+		f.add(it.Key())
+	}
+	if err := it.Close(); err != nil {
+		return nil, fmt.Errorf("read all keys of space %q: %w", space, engineFailure(err))
+	}
+	return f, nil
+}
+
+// add adds a key, which may have been added before.
+func (f *keyFilter) add(key []byte) {
+	if f.blocks == nil || f.mayHave(key) {
+		return
+	}
+	if f.room--; f.room < 0 {
+		f.blocks = nil
+		return
+	}
+	block, h := f.place(key)
+	for range keyFilterBits {
+		block[h>>6&7] |= 1 << (h & 63)
+		h >>= 9
+	}
+}
+
+// mayHave is false only for keys that were never added.
+func (f *keyFilter) mayHave(key []byte) bool {
+	if f.blocks == nil {
+		return true
+	}
+	block, h := f.place(key)
+	for range keyFilterBits {
+		if block[h>>6&7]&(1<<(h&63)) == 0 {
+			return false
+		}
+		h >>= 9
+	}
+	return true
+}
+
+// place returns the block and the hash of a key. The upper bits of the hash choose the block, and
+// the lower bits choose the bits there, 9 for each.
+func (f *keyFilter) place(key []byte) (block *[8]uint64, h uint64) {
+	h = maphash.Bytes(f.seed, key)
+	return &f.blocks[(h>>32*uint64(len(f.blocks)))>>32], h
+}

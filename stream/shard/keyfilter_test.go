@@ -1,0 +1,56 @@
+package shard
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A filter has every key of the state and every one added, few others, and gives up when there are
+// too many.
+func TestKeyFilter(t *testing.T) {
+	db, err := pebble.Open("state", &pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // test
+	room := int(nodeFilterSize.room)
+	key := func(i int) []byte { return headerKey(nil, fmt.Sprint("node-", i)) }
+	for i := range 1000 {
+		if err := db.Set(key(i), nil, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1000; i < room/2; i++ {
+		f.add(key(i))
+	}
+	for i := range room / 2 {
+		if !f.mayHave(key(i)) {
+			t.Fatalf("%s is missing", key(i))
+		}
+	}
+	wrong := 0
+	for i := range 100_000 {
+		if f.mayHave(key(-i - 1)) {
+			wrong++
+		}
+	}
+	if wrong > 2000 {
+		t.Errorf("%d of 100,000 keys that are not there may be", wrong)
+	}
+	for i := range 3 * room {
+		f.add(key(i))
+	}
+	if f.blocks != nil || !f.mayHave([]byte("anything")) {
+		t.Error("a filter with too many keys says that some are not there")
+	}
+	if f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, nodeFilterSize.room+1); err != nil || f.blocks != nil {
+		t.Errorf("a filter for too many keys has %d blocks; error %v", len(f.blocks), err)
+	}
+}
