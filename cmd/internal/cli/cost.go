@@ -29,8 +29,8 @@ func (r requests) times(n float64) requests { return requests{r.Puts * n, r.Gets
 // What a window of one row object costs, counted by TestRequestsOfAWindow on the program's own shard, follower and
 // compactor: an object that is opened is a HEAD, and each read of it a GET.
 var (
-	// requestsOfCommit: the row object, the manifest and a look at the boundary. A look is two requests where there is a
-	// boundary, one where there is none.
+	// requestsOfCommit: the row object, the manifest and a look at the boundary. A look is two requests where there is
+	// a boundary, one where there is none.
 	requestsOfCommit = requests{Puts: 2, Gets: 2}
 	// requestsOfFollow: the cursor, the search for the next manifest, the manifest, two looks at the boundary, the row
 	// object, the move of the cursor.
@@ -93,7 +93,8 @@ func costOf(cfg *config.Config, p prices) cost {
 	if cfg.Compaction.Enabled {
 		add("merging", requestsOfMerge.times(c.Windows))
 		kept = min(kept, cfg.Compaction.Grace.Seconds()/cfg.Window.Time.Seconds())
-		if cfg.Compaction.History > 0 { // per block of 64: two manifests and a document; one listing per 1,000 manifests
+		// Per block of 64: two manifests and a document; one listing per 1,000 manifests.
+		if cfg.Compaction.History > 0 {
 			add("folding", requests{Gets: 6 * c.Windows / 64, Lists: c.Windows / 1000})
 		}
 	}
@@ -144,8 +145,8 @@ func (c *cost) print(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s objects of %s in all shards now; generations and transfer out of the store's region are not "+
-		"counted\nprices: %g dollars for 1,000 PUT or LIST, %g for 1,000 GET, %g for a GB and month\n"+
+	fmt.Fprintf(out, "\n%s objects of %s in all shards now; generations and transfer out of the store's region are "+
+		"not counted\nprices: %g dollars for 1,000 PUT or LIST, %g for 1,000 GET, %g for a GB and month\n"+
 		"(defaults: S3 Standard, us-east-1, January 2025)\n", console.Count(c.Objects), console.Bytes(c.Bytes),
 		c.Prices.Put, c.Prices.Get, c.Prices.Byte)
 	return nil

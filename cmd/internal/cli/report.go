@@ -124,6 +124,11 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	}
 	p.heading("Where things are")
 	printPlaces(p, cfg, d)
+	if dir, ok := strings.CutPrefix(cfg.Store, "file://"); ok {
+		p.heading("What to look at")
+		p.line("giantstream similar ID --store %s", dir)
+		p.line("giantstream report --store %s -o page.html", dir)
+	}
 	return p.err
 }
 

@@ -29,8 +29,12 @@ func (s *Service) Drain(ctx context.Context) error {
 	var reported, held int64
 	err := s.poll(ctx, "drain", func() (bool, error) {
 		b, err := s.backlog(ctx)
-		s.progress.Add(b.covered - reported)
-		reported, held = b.covered, b.held
+		done := max(reported, b.covered)
+		if s.load { // nothing is committed before everything is read
+			done = max(done, s.metrics.feed.Records.Load())
+		}
+		s.progress.Add(done - reported)
+		reported, held = done, b.held
 		return b.open == 0, err
 	})
 	if err == nil && held > 0 {
