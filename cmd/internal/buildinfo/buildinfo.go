@@ -21,8 +21,9 @@ type Info struct {
 	Platform string `json:"platform"`
 }
 
-// version is set by the linker in releases (cmd/dev/release/build).
-var version string
+// version and revision are set by the linker in releases (cmd/dev/release/build). What the toolchain would note there
+// depends on how the source was checked out.
+var version, revision string
 
 // Read returns what is known of this program.
 func Read() Info {
@@ -44,6 +45,7 @@ func Read() Info {
 			i.Time = s.Value
 		}
 	}
+	i.Revision = cmp.Or(revision, i.Revision)
 	return i
 }
 
