@@ -46,7 +46,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := writeFile(t, filepath.Join(t.TempDir(), "pipeline.yaml"), c.config)
-			nodes := writeFile(t, filepath.Join(t.TempDir(), "nodes.jsonl"), "{}\n")
+			nodes := writeFile(t, filepath.Join(t.TempDir(), "nodes.jsonl"), `{"id":"a","text":"b"}`+"\n")
 			args := strings.Fields(strings.NewReplacer("FILE", file, "NODES", nodes).Replace(c.args))
 			r := run(t, append(args, "--log-level", "debug")...)
 			if r.code != c.code {

@@ -101,12 +101,24 @@ func (d *Decoder) init(fields []mappedField, l Limits, shards int) error {
 	d.scan.listed = make([]bool, len(d.scan.captured))
 	for _, f := range fields {
 		if f.path != "" {
-			d.fields = append(d.fields, Field{Name: f.name, Path: f.path, slot: f.slot})
+			d.fields = append(d.fields, Field{Name: f.name, Path: f.path, slot: f.slot, living: d.living(f.slot)})
 		}
 	}
 	var err error
 	d.root, err = compile(fields)
 	return err
+}
+
+// living reports whether a deletion does without a field. That of an edge names both ends, unless it means all edges
+// of a node.
+func (d *Decoder) living(s slot) bool {
+	switch {
+	case s == slotEnds:
+		return !d.edges || d.mode == Replace
+	case d.edges:
+		return false
+	}
+	return s == slotClass || s >= slotText
 }
 
 // LimitFuture makes a fault of every record whose event time is more than most ahead of the clock.

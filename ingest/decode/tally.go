@@ -10,6 +10,8 @@ type Field struct {
 	Path string
 
 	slot slot
+	// living: a value that only says that something is deleted does not need the field.
+	living bool
 }
 
 // Fields returns the mapped fields of a decoder, in the order of the mapping.
@@ -18,12 +20,13 @@ func (d *Decoder) Fields() []Field { return d.fields }
 // Tally counts in how many values each mapped field was found. It is safe for concurrent use, so
 // that the decoders of all shards can share one.
 type Tally struct {
-	records atomic.Int64
-	filled  []atomic.Int64 // by position in Fields
+	records   atomic.Int64
+	deletions atomic.Int64   // of the records
+	filled    []atomic.Int64 // by position in Fields
 }
 
-// Filled is in how many of the records a field was found, with a value that is neither null nor
-// empty.
+// Filled is in how many of the records that need it a field was found, with a value that is neither
+// null nor empty.
 type Filled struct {
 	Field   string `json:"field"`
 	Path    string `json:"path"`
@@ -43,8 +46,11 @@ func (t *Tally) Fields(d *Decoder) []Filled {
 	out := make([]Filled, len(d.fields))
 	for i, f := range d.fields {
 		// A record is counted before its fields are, so no rate is above 1.
-		filled := t.filled[i].Load()
+		filled, deletions := t.filled[i].Load(), t.deletions.Load()
 		out[i] = Filled{Field: f.Name, Path: f.Path, Filled: filled, Records: t.records.Load()}
+		if f.living {
+			out[i].Records -= deletions
+		}
 	}
 	return out
 }
@@ -57,8 +63,15 @@ func (t *Tally) count(d *Decoder, n int64) {
 		return
 	}
 	t.records.Add(n)
-	for i := range d.fields {
-		if d.scan.filled(d.fields[i].slot) {
+	deletion, _ := d.deleted()
+	if deletion {
+		t.deletions.Add(n)
+	}
+	for i, f := range d.fields {
+		if deletion && f.living {
+			continue
+		}
+		if d.scan.filled(f.slot) {
 			t.filled[i].Add(n)
 		}
 	}

@@ -288,7 +288,7 @@ func (p *Preview) Err(names map[string]string) error {
 	var errs []error
 	for _, s := range []*Side{&p.Nodes, &p.Edges} {
 		for _, f := range s.Fields {
-			if f.Required && f.Absent {
+			if f.Required && f.Absent && !s.spare(&f) {
 				errs = append(errs, errors.New(s.missing(&f, names[f.Field])))
 			}
 		}
@@ -297,6 +297,14 @@ func (p *Preview) Err(names map[string]string) error {
 		return nil
 	}
 	return fmt.Errorf("%w:\n%w", ErrMapping, errors.Join(errs...))
+}
+
+// spare reports whether records do without a field: one of several texts, of which another is there, unless its name
+// looks like a mistake. A catalog's newest few products may have no brand.
+func (s *Side) spare(f *Field) bool {
+	return f.Field == "nodes.text" && f.DidYouMean == "" && slices.ContainsFunc(s.Fields, func(other Field) bool {
+		return other.Field == f.Field && other.Filled.Filled > 0
+	})
 }
 
 // missing says that no record has a field.
@@ -336,6 +344,9 @@ func (s *Side) dead() (n int64) {
 func (p *Preview) Warnings() (out []string) {
 	for _, s := range []*Side{&p.Nodes, &p.Edges} {
 		for _, f := range s.Fields {
+			if f.Required && f.Absent && s.spare(&f) {
+				out = append(out, s.missing(&f, ""))
+			}
 			if f.Required && f.Filled.Filled == 0 && f.Records > 0 && !f.Absent {
 				out = append(out, fmt.Sprintf("%s: the field %q is empty in all %d records that were read",
 					f.Field, f.Path, f.Records))

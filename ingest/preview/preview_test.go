@@ -34,8 +34,8 @@ func previewOf(t *testing.T, m decode.Mapping, nodes, edges string) *Preview {
 	return c.Result()
 }
 
-var mapping = decode.Mapping{Nodes: decode.NodeMapping{ID: "id", Text: []string{"title", "tags[*]"}},
-	Edges: decode.EdgeMapping{Src: "src", Dst: "dst[*]"}}
+var mapping = decode.Mapping{Nodes: decode.NodeMapping{ID: "id", Text: []string{"title", "tags[*]"}, Deleted: "deleted"},
+	Edges: decode.EdgeMapping{Src: "src", Dst: "dst[*]", Deleted: "deleted"}}
 
 func TestMissingFields(t *testing.T) {
 	for name, c := range map[string]struct{ nodes, edges, want string }{
@@ -47,8 +47,12 @@ func TestMissingFields(t *testing.T) {
 		"another id": {`{"sku":1,"title":"a","tags":["x"]}`, `{"src":1,"dst":[2]}`,
 			`nodes.id: no record has the field "id"; 1 of the 1 records that were read would be dead letters. Fields ` +
 				`seen: sku, tags[*], title`},
-		"empty, which may be": {`{"id":1,"title":"","tags":[]}`, `{"src":1,"dst":[]}`, ""},
-		"no records":          {"", "", ""},
+		"one of two texts":     {`{"id":1,"title":"a"}`, `{"src":1,"dst":[2]}`, ""},
+		"neither of two texts": {`{"id":1,"name":"a"}`, `{"src":1,"dst":[2]}`, `nodes.text: no record has the field "title"`},
+		"deletions":            {`{"id":1,"deleted":true}`, `{"src":1,"dst":[2],"deleted":true}`, ""},
+		"all edges of a node":  {`{"id":1,"title":"a","tags":["x"]}`, `{"src":1,"deleted":true}`, `edges.dst: no record`},
+		"empty, which may be":  {`{"id":1,"title":"","tags":[]}`, `{"src":1,"dst":[]}`, ""},
+		"no records":           {"", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := previewOf(t, mapping, c.nodes, c.edges).Err(nil)
