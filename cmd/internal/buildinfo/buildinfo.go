@@ -2,6 +2,7 @@
 package buildinfo
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -20,6 +21,10 @@ type Info struct {
 	Platform string `json:"platform"`
 }
 
+// version and revision are set by the linker in releases (cmd/dev/release/build). What the toolchain would note there
+// depends on how the source was checked out.
+var version, revision string
+
 // Read returns what is known of this program.
 func Read() Info {
 	i := Info{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
@@ -27,7 +32,7 @@ func Read() Info {
 	if !ok {
 		return i
 	}
-	if v := build.Main.Version; v != "" {
+	if v := cmp.Or(version, build.Main.Version); v != "" {
 		i.Version = v
 	}
 	for _, s := range build.Settings {
@@ -40,6 +45,7 @@ func Read() Info {
 			i.Time = s.Value
 		}
 	}
+	i.Revision = cmp.Or(revision, i.Revision)
 	return i
 }
 

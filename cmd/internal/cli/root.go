@@ -219,3 +219,8 @@ func helpExitCodes() *cobra.Command {
   130  interrupted by a signal; the next run continues where this one stopped`,
 	}
 }
+
+// Commands returns all commands, for manual pages and completions.
+func Commands() *cobra.Command {
+	return (&app{out: io.Discard, err: io.Discard}).root()
+}
