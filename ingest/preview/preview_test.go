@@ -34,8 +34,10 @@ func previewOf(t *testing.T, m decode.Mapping, nodes, edges string) *Preview {
 	return c.Result()
 }
 
-var mapping = decode.Mapping{Nodes: decode.NodeMapping{ID: "id", Text: []string{"title", "tags[*]"}, Deleted: "deleted"},
-	Edges: decode.EdgeMapping{Src: "src", Dst: "dst[*]", Deleted: "deleted"}}
+var mapping = decode.Mapping{
+	Nodes: decode.NodeMapping{ID: "id", Text: []string{"title", "tags[*]"}, Deleted: "deleted"},
+	Edges: decode.EdgeMapping{Src: "src", Dst: "dst[*]", Deleted: "deleted"},
+}
 
 func TestMissingFields(t *testing.T) {
 	for name, c := range map[string]struct{ nodes, edges, want string }{

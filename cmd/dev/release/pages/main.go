@@ -54,7 +54,8 @@ func run(args []string) error {
 		root.GenZshCompletionFile(filepath.Join(completion, "_giantstream")),
 		root.GenFishCompletionFile(filepath.Join(completion, "giantstream.fish"), true),
 		os.WriteFile(filepath.Join(dir, "giantstream.yaml"), config.Example(), 0o644), //nolint:gosec // all may read it
-		writeModules(filepath.Join(dir, "linux-amd64", "giantstream"), args[1], filepath.Join(dir, "giantstream.cdx.json")),
+		writeModules(filepath.Join(dir, "linux-amd64", "giantstream"), args[1],
+			filepath.Join(dir, "giantstream.cdx.json")),
 	)
 }
 
@@ -78,11 +79,14 @@ func writeModules(program, version, to string) error {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		components = append(components, component{"library", m.Path, m.Version, "pkg:golang/" + m.Path + "@" + m.Version})
+		components = append(components, component{"library", m.Path, m.Version,
+			"pkg:golang/" + m.Path + "@" + m.Version})
 	}
 	data, err := json.MarshalIndent(map[string]any{
 		"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
-		"metadata":   map[string]any{"component": component{Type: "application", Name: "giantstream", Version: version}},
+		"metadata": map[string]any{
+			"component": component{Type: "application", Name: "giantstream", Version: version},
+		},
 		"components": components,
 	}, "", "  ")
 	if err != nil {
