@@ -3,6 +3,7 @@ package bert
 import (
 	"fmt"
 	"io"
+	"runtime"
 
 	"giantstream/internal/artifact"
 	"giantstream/train/encoders/bert/compute"
@@ -23,6 +24,7 @@ func (t *Tuner) WriteState(w io.Writer) error {
 	if err := t.usable(); err != nil {
 		return err
 	}
+	defer runtime.KeepAlive(t) // whose end frees the weights
 	a := artifact.NewWriter(w, stateMagic, stateVersion)
 	a.U64(uint64(t.steps))
 	a.U64(uint64(len(t.weights)))

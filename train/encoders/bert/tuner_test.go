@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,7 @@ func TestGradientsEqualTheReference(t *testing.T) {
 		slope := float32s(t, r.golden, "slope", len(texts), u.Dim())
 		backward(t, u, texts, slope)
 		got, err := u.pass.gradient.tensors(u.backend, u.encoder.model.config)
+		runtime.KeepAlive(u) // whose end frees what is read
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,6 +158,7 @@ func TestStepsEqualTheReference(t *testing.T) {
 			}
 		}
 		got, err := u.encoder.model.tensors(u.backend, u.encoder.model.config)
+		runtime.KeepAlive(u) // whose end frees the weights
 		if err != nil {
 			t.Fatal(err)
 		}
