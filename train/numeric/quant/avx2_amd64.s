@@ -11,11 +11,30 @@
 	VPMADDWD     Y13, Y14, Y14; \
 	VPADDD       Y14, s1, s1
 
+#define ROWS \
+	VMOVDQU (SI), Y12; \
+	VMOVDQU 32(SI), Y13; \
+	ADDQ    $64, SI; \
+	ROW((AX), Y0, Y1); \
+	ROW((AX)(R8*1), Y2, Y3); \
+	ROW((AX)(R8*2), Y4, Y5); \
+	ROW((AX)(R9*1), Y6, Y7); \
+	ROW((AX)(R8*4), Y8, Y9); \
+	ROW((AX)(R10*1), Y10, Y11); \
+	ADDQ $4, AX
+
+// (sum + half) >> shift: half in Y14, shift in X15.
+#define SHIFT(s0, s1) \
+	VPADDD Y14, s0, s0; \
+	VPADDD Y14, s1, s1; \
+	VPSRAD X15, s0, s0; \
+	VPSRAD X15, s1, s1
+
 #define CLEAR(s0, s1) \
 	VPXOR s0, s0, s0; \
 	VPXOR s1, s1, s1
 
-// y = sum·s·c + base of row i: s at R9, c at R12, base at BX.
+// y = sum·s·c + bias of row i: s at R9, c at R12, the bias at BX.
 #define OUT(i, s0, s1) \
 	VBROADCASTSS (i*4)(R9), Y14; \
 	VCVTDQ2PS    s0, s0; \
@@ -28,13 +47,11 @@
 	VADDPS       32(BX), s1, s1; \
 	VMOVUPS      s0, (DI); \
 	VMOVUPS      s1, 32(DI); \
-	ADDQ         DX, DI; \
-	ADDQ         R8, BX
+	ADDQ         DX, DI
 
 // func tile6x16(t *tile)
 TEXT ·tile6x16(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R13
-	MOVQ tile_groups(R13), CX
 	MOVQ tile_a(R13), AX
 	MOVQ tile_stride(R13), R8
 	MOVQ tile_b(R13), SI
@@ -48,24 +65,35 @@ TEXT ·tile6x16(SB), NOSPLIT, $0-8
 	CLEAR(Y8, Y9)
 	CLEAR(Y10, Y11)
 
+	MOVQ  tile_loud(R13), CX
+	TESTQ CX, CX
+	JZ    quiet
+
+loud:
+	ROWS
+	DECQ CX
+	JNZ  loud
+
+	VPBROADCASTD tile_half(R13), Y14
+	VMOVQ        tile_shift(R13), X15
+	SHIFT(Y0, Y1)
+	SHIFT(Y2, Y3)
+	SHIFT(Y4, Y5)
+	SHIFT(Y6, Y7)
+	SHIFT(Y8, Y9)
+	SHIFT(Y10, Y11)
+
+quiet:
+	MOVQ tile_groups(R13), CX
+
 loop:
-	VMOVDQU (SI), Y12
-	VMOVDQU 32(SI), Y13
-	ADDQ    $64, SI
-	ROW((AX), Y0, Y1)
-	ROW((AX)(R8*1), Y2, Y3)
-	ROW((AX)(R8*2), Y4, Y5)
-	ROW((AX)(R9*1), Y6, Y7)
-	ROW((AX)(R8*4), Y8, Y9)
-	ROW((AX)(R10*1), Y10, Y11)
-	ADDQ $4, AX
+	ROWS
 	DECQ CX
 	JNZ  loop
 
 	MOVQ tile_scales(R13), R9
 	MOVQ tile_column(R13), R12
-	MOVQ tile_base(R13), BX
-	MOVQ tile_step(R13), R8
+	MOVQ tile_bias(R13), BX
 	MOVQ tile_y(R13), DI
 	MOVQ tile_ldy(R13), DX
 	OUT(0, Y0, Y1)

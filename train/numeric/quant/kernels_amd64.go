@@ -1,6 +1,11 @@
 package quant
 
-import "golang.org/x/sys/cpu"
+import (
+	"math"
+	"math/bits"
+
+	"golang.org/x/sys/cpu"
+)
 
 // fastest looks at what processor and operating system support.
 func fastest() *kernels {
@@ -16,13 +21,13 @@ func fastest() *kernels {
 func vnni() *kernels {
 	return &kernels{
 		name: "vnni", group: 4, height: 14, width: 32,
-		extremes: extremesAVX2, residues: residuesAVX2, tile: tile14x32,
+		split: splitAVX512, extremes: extremesAVX2, roundLoud: roundLoudAVX2, tile: tile14x32,
 		round: func(words []uint32, x, f []float32, inverse float32, zero int32) {
 			n := len(x) &^ 15
 			if n > 0 {
 				round8(&words[0], &x[0], &f[:n][0], n, inverse, zero)
 			}
-			pack(words[n/4:], x[n:], f[n:], inverse, zero, 4, zero)
+			pack(words[n/4:], x[n:], f[n:], inverse, -zero, 255-zero, zero, 4)
 		},
 	}
 }
@@ -30,15 +35,35 @@ func vnni() *kernels {
 func avx2() *kernels {
 	return &kernels{
 		name: "avx2", group: 2, height: 6, width: 16,
-		extremes: extremesAVX2, residues: residuesAVX2, tile: tile6x16,
+		split: plainSplit, extremes: extremesAVX2, roundLoud: roundLoudAVX2, tile: tile6x16,
 		round: func(words []uint32, x, f []float32, inverse float32, zero int32) {
-			n := len(x) &^ 15
-			if n > 0 {
-				round16(&words[0], &x[0], &f[:n][0], n, inverse, zero)
-			}
-			pack(words[n/2:], x[n:], f[n:], inverse, zero, 2, 0)
+			roundAVX2(words, x, f, inverse, -zero, 255-zero)
 		},
 	}
+}
+
+func roundLoudAVX2(words []uint32, x, f []float32, inverse float32) {
+	roundAVX2(words, x, f, inverse, -math.MaxInt16, math.MaxInt16)
+}
+
+func roundAVX2(words []uint32, x, f []float32, inverse float32, lowest, highest int32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		round16(&words[0], &x[0], &f[:n][0], n, inverse, lowest, highest)
+	}
+	pack(words[n/2:], x[n:], f[n:], inverse, lowest, highest, 0, 2)
+}
+
+func splitAVX512(quiet, loud, x []float32, mask []uint16) {
+	n, l := len(x)&^15, 0
+	if n > 0 {
+		for _, b := range mask[:n/16] {
+			l += bits.OnesCount16(b)
+		}
+		_, _ = quiet[n-l+behind-1], loud[l+behind-1]
+		split(&quiet[0], &loud[0], &x[0], &mask[0], n)
+	}
+	plainSplit(quiet[n-l:], loud[l:], x[n:], mask[n/16:])
 }
 
 func extremesAVX2(x, f []float32) (low, high float32, top uint32) {
@@ -49,14 +74,6 @@ func extremesAVX2(x, f []float32) (low, high float32, top uint32) {
 		low, high, top = min(low, l), max(high, h), max(top, t)
 	}
 	return low, high, top
-}
-
-func residuesAVX2(out, x, f []float32, inverse float32, zero int32) {
-	n := len(x) &^ 15
-	if n > 0 {
-		residues(&out[:n][0], &x[0], &f[:n][0], n, inverse, zero)
-	}
-	plainResidues(out[n:], x[n:], f[n:], inverse, zero)
 }
 
 //go:noescape
@@ -74,7 +91,7 @@ func extremes(x, f *float32, n int) (low, high float32, top uint32)
 func round8(words *uint32, x, f *float32, n int, inverse float32, zero int32)
 
 //go:noescape
-func round16(words *uint32, x, f *float32, n int, inverse float32, zero int32)
+func round16(words *uint32, x, f *float32, n int, inverse float32, lowest, highest int32)
 
 //go:noescape
-func residues(out, x, f *float32, n int, inverse float32, zero int32)
+func split(quiet, loud, x *float32, mask *uint16, n int)

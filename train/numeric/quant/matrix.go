@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// maxIn bounds the rows of a matrix: the sum of so many products of 255 and 127 fits into 32 bits.
-const maxIn = 1 << 16
+// maxIn bounds the rows of a matrix: the sum of so many products of 255 and 127, and half of what 32 bits
+// hold besides, fit into 32 bits.
+const maxIn = 1 << 15
 
 // maxWeight bounds the numbers of a matrix, so that a factor can divide them.
 const maxWeight = 1e30
@@ -17,26 +18,20 @@ const maxWeight = 1e30
 type Matrix struct {
 	*kernels
 	in, out int
-	groups  int       // of a row of x: in, divided by kernels.group and rounded up
-	factors []float32 // f, per row of the matrix; in of them
-	parts   [2]part   // w and v
-	// loud are the columns of x that are multiplied in float32, rest the rows of W for them.
-	loud []int
-	rest []float32
-	fine bool      // rows of x are in two parts, too
-	ones []float32 // factors of the second part, in of them where fine
-}
-
-// part is w or v.
-type part struct {
-	scales []float32 // c or c/254, per column; of whole panels
-	sums   []int32   // per column; of whole panels
-	panels []uint32  // panel by panel, in it group by group, in it a word per column
+	loud    int       // how many columns of x are loud
+	mask    []uint16  // a bit per column of x, the lowest first, for each loud one
+	factors []float32 // f: those of the quiet columns of x, in their order, then those of the loud ones
+	bits    int       // b: there are 2^b steps of a loud number to one of a quiet number
+	unit    float32   // the least s for a loud number of size 1: 2^b over the most steps that are allowed
+	groups  [2]int    // words of a row and of a column: of the loud part and of the quiet part
+	scales  []float32 // c, per column; of whole panels
+	sums    []int32   // Σw over the quiet part, per column; of whole panels
+	panels  []uint32  // panel by panel, in it group by group, loud ones first, in it a word per column
 }
 
 // New quantizes weights (in × out, row-major, not kept) for the fastest kernels of this processor.
 // levels has, per row of the matrix, how large the numbers that it is multiplied by get; nil if they
-// are alike. fine takes the rows that it multiplies in two parts of eight bits, at half as much work again.
+// are alike, and then no column of x is loud. fine takes twice as many loud columns.
 func New(weights []float32, in, out int, levels []float32, fine bool) (*Matrix, error) {
 	return with(fastest(), weights, in, out, levels, fine)
 }
@@ -52,76 +47,125 @@ func with(k *kernels, weights []float32, in, out int, levels []float32, fine boo
 				float64(maxWeight))
 		}
 	}
+	loud, quiet := divide(levels, in, fine)
+	factors := factorsOf(weights, in, out, levels)
 	columns := roundUp(out, k.width)
-	m := &Matrix{kernels: k, in: in, out: out, groups: ceil(in, k.group), factors: factorsOf(weights, in, out, levels),
-		loud: loudest(levels), fine: fine}
-	if fine {
-		m.ones = slices.Repeat([]float32{1}, in)
+	m := &Matrix{kernels: k, in: in, out: out, loud: len(loud), mask: make([]uint16, ceil(in, 16)),
+		groups: [2]int{ceil(len(loud), 2), ceil(len(quiet), k.group)},
+		scales: make([]float32, columns), sums: make([]int32, columns)}
+	m.panels = make([]uint32, columns*(m.groups[0]+m.groups[1]))
+	for _, i := range quiet {
+		m.factors = append(m.factors, factors[i])
 	}
-	for _, i := range m.loud {
-		m.factors[i] = 0
-		m.rest = append(m.rest, weights[i*out:(i+1)*out]...)
+	for _, i := range loud {
+		m.mask[i/16] |= 1 << (i % 16)
+		m.factors = append(m.factors, factors[i])
 	}
-	for p := range m.parts {
-		m.parts[p] = part{scales: make([]float32, columns), sums: make([]int32, columns),
-			panels: make([]uint32, columns*m.groups)}
-	}
-	high, low := &m.parts[0], &m.parts[1]
-	for i := range in {
-		if m.factors[i] == 0 {
-			continue
-		}
-		for j, w := range weights[i*out : (i+1)*out] {
-			high.scales[j] = max(high.scales[j], abs(w/m.factors[i]))
-		}
-	}
-	for j, v := range high.scales {
-		high.scales[j], low.scales[j] = v/127, v/127/254
-	}
-	for i := range in {
-		for j, w := range weights[i*out : (i+1)*out] {
-			if low.scales[j] == 0 || m.factors[i] == 0 {
-				continue
+	// scale sets scales: a quiet number of W fits into 8 bits, a loud one into 16.
+	scale := func(bits int) {
+		clear(m.scales)
+		for _, part := range []struct {
+			columns []int
+			most    float32
+		}{{quiet, 127}, {loud, float32(int(math.MaxInt16) >> bits)}} {
+			for _, i := range part.columns {
+				for j, w := range weights[i*out : (i+1)*out] {
+					m.scales[j] = max(m.scales[j], abs(w/factors[i])/part.most)
+				}
 			}
-			c := float64(high.scales[j])
-			steps := float64(w/m.factors[i]) / c
-			whole := math.RoundToEven(steps)
-			m.put(high, i, j, int32(whole))
-			m.put(low, i, j, int32(math.RoundToEven(float64(steps-whole)*254)))
+		}
+	}
+	// step returns how many steps of 2^−bits W[i][j] is.
+	step := func(i, j, bits int) int32 {
+		c := math.Ldexp(float64(m.scales[j]), -bits)
+		if c == 0 {
+			return 0
+		}
+		return int32(math.RoundToEven(float64(weights[i*out+j]/factors[i]) / c))
+	}
+	for m.bits = maxBits; ; m.bits-- {
+		scale(m.bits)
+		if limit := m.limit(loud, step); limit >= room<<m.bits || m.bits == 1 {
+			m.unit = float32(int(1)<<m.bits) / float32(limit)
+			break
+		}
+	}
+	for at, i := range loud {
+		for j := range out {
+			m.put(at/2, j, 2, at%2, step(i, j, m.bits))
+		}
+	}
+	for at, i := range quiet {
+		for j := range out {
+			w := step(i, j, 0)
+			m.put(m.groups[0]+at/k.group, j, k.group, at%k.group, w)
+			m.sums[j] += w
 		}
 	}
 	return m, nil
 }
 
-// put stores an integer of row i and column j.
-func (m *Matrix) put(p *part, i, j int, q int32) {
-	bits := 32 / m.group
-	at := (j/m.width*m.groups+i/m.group)*m.width + j%m.width
-	p.panels[at] |= uint32(q) << (32 - bits) >> (32 - bits) << (i % m.group * bits)
-	p.sums[j] += q
+// A loud number has 2^b steps to one of a quiet number, and so has W there. maxBits is the most that b is, and less
+// if the sums leave no room for loud numbers of room steps of a quiet number.
+const (
+	maxBits = 4
+	room    = 4 * 255
+)
+
+// maxSum bounds the sum of the products of the loud columns, so that rounding it does not overflow.
+const maxSum = math.MaxInt32 - 1<<(2*maxBits)
+
+// limit returns how large p may be, so that no sum of the loud columns exceeds maxSum.
+func (m *Matrix) limit(loud []int, step func(i, j, bits int) int32) int {
+	limit := math.MaxInt16
+	for j := range m.out {
+		sum := 1
+		for _, i := range loud {
+			w := int(step(i, j, m.bits))
+			sum += max(w, -w)
+		}
+		limit = min(limit, maxSum/sum)
+	}
+	return limit
 }
 
-// quiet is how many columns of x there are to a loud one.
-const quiet = 32
+// put stores an integer of column j at a place of group g, which holds so many.
+func (m *Matrix) put(g, j, group, place int, q int32) {
+	bits := 32 / group
+	at := (j/m.width*(m.groups[0]+m.groups[1])+g)*m.width + j%m.width
+	m.panels[at] |= uint32(q) << (32 - bits) >> (32 - bits) << (place * bits)
+}
 
-// loudest returns the columns of the highest levels.
-func loudest(levels []float32) []int {
-	order := make([]int, len(levels))
+// Of so many columns of x one is loud.
+const (
+	quietToLoud = 4
+	fineToLoud  = 2
+)
+
+// divide returns the columns of the highest levels, and the others, both in order.
+func divide(levels []float32, in int, fine bool) (loud, quiet []int) {
+	order := make([]int, in)
 	for i := range order {
 		order[i] = i
 	}
+	if levels == nil {
+		return nil, order
+	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(levels[b], levels[a]) })
-	loud := order[:len(levels)/quiet]
-	slices.Sort(loud)
-	return loud
+	n := in / quietToLoud
+	if fine {
+		n = in / fineToLoud
+	}
+	slices.Sort(order[:n])
+	slices.Sort(order[n:])
+	return order[:n], order[n:]
 }
 
 // maxFactor bounds the exponent of a factor.
 const maxFactor = 16
 
-// evened is the share of the unevenness of x's columns that the factors take away. W, which has twice as
-// many bits, takes it over.
-const evened = 0.75
+// evened is the share of the unevenness of x's columns that the factors take away. W takes it over.
+const evened = 0.4
 
 // factorsOf returns f. The numbers of column k of x, of the level L, become L^(1−evened) · M^(1−evened) in
 // size, where M is the greatest |W[k][j]|.
@@ -149,8 +193,7 @@ func (m *Matrix) Out() int { return m.out }
 
 // Bytes is the memory that the matrix takes.
 func (m *Matrix) Bytes() int {
-	p := &m.parts[0]
-	return 4 * (len(m.factors) + len(m.ones) + len(m.rest) + len(m.parts)*(len(p.scales)+len(p.sums)+len(p.panels)))
+	return 4*(len(m.factors)+len(m.scales)+len(m.sums)+len(m.panels)) + 2*len(m.mask)
 }
 
 func abs(x float32) float32 { return max(x, -x) }

@@ -3,9 +3,6 @@ package quant
 import (
 	"fmt"
 	"sync"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas32"
 )
 
 // tall is the most rows of x that meet a panel before the next one is used: with them, the rows stay in
@@ -19,20 +16,24 @@ type kernels struct {
 	height int // rows of a tile
 	width  int // columns of a tile
 
+	// split is plainSplit. It may write behind numbers more to quiet and loud.
+	split func(quiet, loud, x []float32, mask []uint16)
 	// extremes is plainExtremes.
 	extremes func(x, f []float32) (low, high float32, top uint32)
-	// round packs the step of each number of x·f into words. VNNI's are
-	// q instead of q − z, which the tile makes up for.
+	// round packs q − z of x·f into words. VNNI's are q, which the tile makes up for.
 	round func(words []uint32, x, f []float32, inverse float32, zero int32)
-	// residues is plainResidues.
-	residues func(out, x, f []float32, inverse float32, zero int32)
-	// tile sets height × width numbers of y, ldy apart, from the rows at a and the panel at b, of groups
-	// words a row and a column. a's rows are stride words apart.
+	// roundLoud packs p of x·f into words, two to a word.
+	roundLoud func(words []uint32, x, f []float32, inverse float32)
+	// tile sets height × width numbers of y, ldy apart, from the rows at a and the panel at b, of loud
+	// and then groups words a row and a column. a's rows are stride words apart.
 	tile func(t *tile)
 }
 
 // tile is what a kernel needs to know. The fields are pointers, for the assembly.
 type tile struct {
+	loud   int    // words of the loud part
+	half   int32  // ½·4^b, added to the sum of the loud part
+	shift  uint64 // 2·b: by so many bits that sum is shifted
 	groups int
 	a      *uint32
 	stride uintptr // of a's rows, in bytes
@@ -41,8 +42,7 @@ type tile struct {
 	zeros  *int32   // of the rows
 	sums   *int32   // of the columns
 	column *float32 // scales of the columns
-	base   *float32 // what is added: the bias, or y as it is
-	step   uintptr  // of base's rows, in bytes; 0 for a bias
+	bias   *float32
 	y      *float32
 	ldy    uintptr // in bytes
 }
@@ -52,7 +52,6 @@ type work struct {
 	rows rows
 	bias []float32 // of whole panels
 	edge []float32 // a tile that extends beyond y
-	loud []float32 // the loud columns of x
 	tile tile
 }
 
@@ -73,24 +72,7 @@ func (m *Matrix) Multiply(y, x []float32, n int, bias []float32) {
 		rows := min(tall, n-i)
 		m.quantize(&w.rows, x[i*m.in:], rows)
 		m.block(w, y[i*m.out:], rows)
-		m.addLoud(w, y[i*m.out:], x[i*m.in:], rows)
 	}
-}
-
-// addLoud adds the products of the loud columns of x.
-func (m *Matrix) addLoud(w *work, y, x []float32, n int) {
-	k := len(m.loud)
-	if k == 0 {
-		return
-	}
-	w.loud = resize(w.loud, n*k)
-	for i := range n {
-		row, loud := x[i*m.in:(i+1)*m.in], w.loud[i*k:(i+1)*k]
-		for l, at := range m.loud {
-			loud[l] = row[at]
-		}
-	}
-	blas32.Implementation().Sgemm(blas.NoTrans, blas.NoTrans, n, m.out, k, 1, w.loud, k, m.rest, m.out, 1, y, m.out)
 }
 
 // block multiplies the rows in w, n of them.
@@ -100,10 +82,10 @@ func (m *Matrix) block(w *work, y []float32, n int) {
 		for i := 0; i < n; i += m.height {
 			rows := min(m.height, n-i)
 			if rows == m.height && columns == m.width {
-				m.tiles(w, i, j, y[i*m.out+j:], m.out)
+				m.one(w, i, j, y[i*m.out+j:], m.out)
 				continue
 			}
-			m.tiles(w, i, j, w.edge, m.width)
+			m.one(w, i, j, w.edge, m.width)
 			for r := range rows {
 				copy(y[(i+r)*m.out+j:][:columns], w.edge[r*m.width:])
 			}
@@ -112,21 +94,14 @@ func (m *Matrix) block(w *work, y []float32, n int) {
 	w.tile = tile{} // the pool is not to keep y and m
 }
 
-// tiles multiplies the rows from i on by the columns from j on: q by w, q by v, and of a fine matrix p by w.
-func (m *Matrix) tiles(w *work, i, j int, y []float32, ldy int) {
+// one multiplies the rows from i on by the columns from j on.
+func (m *Matrix) one(w *work, i, j int, y []float32, ldy int) {
 	r := &w.rows
 	w.tile = tile{
-		groups: m.groups, stride: uintptr(r.stride) * 4, base: &w.bias[j], y: &y[0], ldy: uintptr(ldy) * 4,
+		loud: m.groups[0], half: 1 << (2*m.bits - 1), shift: uint64(2 * m.bits), groups: m.groups[1],
+		a: &r.words[i*r.stride], stride: uintptr(r.stride) * 4, b: &m.panels[j*(m.groups[0]+m.groups[1])],
+		scales: &r.scales[i], zeros: &r.zeros[i], sums: &m.sums[j], column: &m.scales[j], bias: &w.bias[j],
+		y: &y[0], ldy: uintptr(ldy) * 4,
 	}
-	add := func(x *rowsPart, part *part) {
-		w.tile.a, w.tile.scales, w.tile.zeros = &x.words[i*r.stride], &x.scales[i], &x.zeros[i]
-		w.tile.b, w.tile.sums, w.tile.column = &part.panels[j*m.groups], &part.sums[j], &part.scales[j]
-		m.tile(&w.tile)
-		w.tile.base, w.tile.step = w.tile.y, w.tile.ldy
-	}
-	add(&r.parts[0], &m.parts[0])
-	add(&r.parts[0], &m.parts[1])
-	if m.fine {
-		add(&r.parts[1], &m.parts[0])
-	}
+	m.tile(&w.tile)
 }

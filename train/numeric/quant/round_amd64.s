@@ -82,18 +82,17 @@ loop:
 	VZEROUPPER
 	RET
 
-// func round16(words *uint32, x, f *float32, n int, inverse float32, zero int32)
-TEXT ·round16(SB), NOSPLIT, $0-40
+// func round16(words *uint32, x, f *float32, n int, inverse float32, lowest, highest int32)
+TEXT ·round16(SB), NOSPLIT, $0-44
 	MOVQ         words+0(FP), DI
 	MOVQ         x+8(FP), SI
 	MOVQ         f+16(FP), DX
 	MOVQ         n+24(FP), CX
 	VBROADCASTSS inverse+32(FP), Y1
-	MOVL         zero+36(FP), AX
-	NEGL         AX
+	MOVL         lowest+36(FP), AX
 	VMOVD        AX, X2
 	VPBROADCASTD X2, Y2
-	ADDL         $255, AX
+	MOVL         highest+40(FP), AX
 	VMOVD        AX, X3
 	VPBROADCASTD X3, Y3
 
@@ -121,44 +120,30 @@ loop:
 	VZEROUPPER
 	RET
 
-// func residues(out, x, f *float32, n int, inverse float32, zero int32)
-TEXT ·residues(SB), NOSPLIT, $0-40
-	MOVQ         out+0(FP), DI
-	MOVQ         x+8(FP), SI
-	MOVQ         f+16(FP), DX
-	MOVQ         n+24(FP), CX
-	VBROADCASTSS inverse+32(FP), Y1
-	MOVL         zero+36(FP), AX
-	NEGL         AX
-	VMOVD        AX, X2
-	VPBROADCASTD X2, Y2
-	ADDL         $255, AX
-	VMOVD        AX, X3
-	VPBROADCASTD X3, Y3
+// func split(quiet, loud, x *float32, mask *uint16, n int)
+TEXT ·split(SB), NOSPLIT, $0-40
+	MOVQ quiet+0(FP), DI
+	MOVQ loud+8(FP), R8
+	MOVQ x+16(FP), SI
+	MOVQ mask+24(FP), DX
+	MOVQ n+32(FP), CX
 
 loop:
-	VMOVUPS   (SI), Y4
-	VMOVUPS   32(SI), Y5
-	VMULPS    (DX), Y4, Y4
-	VMULPS    32(DX), Y5, Y5
-	VMULPS    Y1, Y4, Y4
-	VMULPS    Y1, Y5, Y5
-	VCVTPS2DQ Y4, Y6
-	VCVTPS2DQ Y5, Y7
-	VPMAXSD   Y2, Y6, Y6
-	VPMAXSD   Y2, Y7, Y7
-	VPMINSD   Y3, Y6, Y6
-	VPMINSD   Y3, Y7, Y7
-	VCVTDQ2PS Y6, Y6
-	VCVTDQ2PS Y7, Y7
-	VSUBPS    Y6, Y4, Y4
-	VSUBPS    Y7, Y5, Y5
-	VMOVUPS   Y4, (DI)
-	VMOVUPS   Y5, 32(DI)
-	ADDQ      $64, SI
-	ADDQ      $64, DX
-	ADDQ      $64, DI
-	SUBQ      $16, CX
-	JNE       loop
+	MOVWLZX       (DX), AX
+	KMOVW         AX, K1
+	KNOTW         K1, K2
+	VMOVUPS       (SI), Z0
+	VCOMPRESSPS.Z Z0, K1, Z1
+	VCOMPRESSPS.Z Z0, K2, Z2
+	VMOVUPS       Z1, (R8)
+	VMOVUPS       Z2, (DI)
+	POPCNTL       AX, AX
+	LEAQ          (R8)(AX*4), R8
+	NEGQ          AX
+	LEAQ          64(DI)(AX*4), DI
+	ADDQ          $64, SI
+	ADDQ          $2, DX
+	SUBQ          $16, CX
+	JNE           loop
 	VZEROUPPER
 	RET

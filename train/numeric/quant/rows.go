@@ -2,81 +2,59 @@ package quant
 
 import "math"
 
-// least is the smallest range of a row that is told from a row of zeros.
+// least is the smallest s that is told from a row of zeros.
 const least = 1e-30
 
-// rows are quantized rows of x: q, and of a fine matrix p.
+// rows are quantized rows of x: p, then q.
 type rows struct {
-	stride  int // words of a row
-	parts   [2]rowsPart
-	residue []float32 // of a row
+	stride      int       // words of a row
+	words       []uint32  // stride words a row, a word per group
+	scales      []float32 // s
+	zeros       []int32   // z
+	loud, quiet []float32 // of one row of x, with room behind
 }
 
-// rowsPart is q or p.
-type rowsPart struct {
-	words  []uint32  // stride words a row, a word per group
-	scales []float32 // s or s/254
-	zeros  []int32   // z or middle
-}
-
-// middle is p's zero point: the residue is as often below as above.
-const middle = 127
-
-// finer is how many steps of p there are to a step of q.
-const finer = 254
+// behind is how many numbers more kernels.split may write.
+const behind = 16
 
 // quantize sets r to the rows of x, m.in numbers in each. r gets whole tiles of rows; what is in
 // those beyond the last row does not matter.
 func (m *Matrix) quantize(r *rows, x []float32, n int) {
-	r.stride = roundUp(m.groups, 16)
+	groups := m.groups[0] + m.groups[1]
+	r.stride = roundUp(groups, 16)
 	if r.stride%256 == 0 {
 		r.stride += 16 // or the rows of a tile would fight over sets of the cache
 	}
 	whole := roundUp(n, m.height)
-	q, p := &r.parts[0], &r.parts[1]
-	q.resize(whole, r.stride)
-	if m.fine {
-		p.resize(whole, r.stride)
-		r.residue = resize(r.residue, m.in)
-	}
+	r.words, r.scales, r.zeros = resize(r.words, whole*r.stride), resize(r.scales, whole), resize(r.zeros, whole)
+	r.loud, r.quiet = resize(r.loud, m.loud+behind), resize(r.quiet, m.in-m.loud+behind)
+	loud, quiet := r.loud[:m.loud], r.quiet[:m.in-m.loud]
+	ofQuiet, ofLoud := m.factors[:len(quiet)], m.factors[len(quiet):]
 	for i := range n {
-		row, words := x[i*m.in:(i+1)*m.in], q.words[i*r.stride:][:m.groups]
-		low, high, top := m.extremes(row, m.factors)
+		row, words := x[i*m.in:(i+1)*m.in], r.words[i*r.stride:][:groups]
+		if m.loud == 0 {
+			quiet = row
+		} else {
+			m.split(r.quiet, r.loud, row, m.mask)
+		}
+		low, high, top := m.extremes(quiet, ofQuiet)
+		_, _, topLoud := m.extremes(loud, ofLoud)
 		span := high - low
-		if top >= infinite || span > math.MaxFloat32 || span < least {
+		if max(top, topLoud) >= infinite || span > math.MaxFloat32 {
 			clear(words)
-			q.scales[i], q.zeros[i] = 0, 0
-			if span >= least || top >= infinite {
-				q.scales[i] = float32(math.NaN())
-			}
-			if m.fine {
-				clear(p.words[i*r.stride:][:m.groups])
-				p.scales[i], p.zeros[i] = 0, middle
-			}
+			r.scales[i], r.zeros[i] = float32(math.NaN()), 0
 			continue
 		}
-		inverse := 255 / span
-		q.scales[i], q.zeros[i] = span/255, round(float32(-low*inverse))
-		m.round(words, row, m.factors, inverse, q.zeros[i])
-		if m.fine {
-			m.residues(r.residue, row, m.factors, inverse, q.zeros[i])
-			p.scales[i], p.zeros[i] = q.scales[i]/finer, middle
-			m.round(p.words[i*r.stride:][:m.groups], r.residue, m.ones, finer, middle)
+		s := max(span/255, float32(math.Float32frombits(topLoud)*m.unit))
+		if s < least {
+			clear(words)
+			r.scales[i], r.zeros[i] = 0, 0
+			continue
 		}
-	}
-}
-
-// resize makes room for n rows.
-func (p *rowsPart) resize(n, stride int) {
-	p.words, p.scales, p.zeros = resize(p.words, n*stride), resize(p.scales, n), resize(p.zeros, n)
-}
-
-// plainResidues sets out to what q leaves of x·f, in steps of q.
-func plainResidues(out, x, f []float32, inverse float32, zero int32) {
-	f, out = f[:len(x)], out[:len(x)]
-	for k, v := range x {
-		v = float32(v * f[k])
-		out[k] = float32(v*inverse) - float32(step(v, inverse, zero))
+		inverse := 1 / s
+		r.scales[i], r.zeros[i] = s, round(float32(-low*inverse))
+		m.roundLoud(words[:m.groups[0]], loud, ofLoud, float32(inverse*float32(int(1)<<m.bits)))
+		m.round(words[m.groups[0]:], quiet, ofQuiet, inverse, r.zeros[i])
 	}
 }
 
@@ -101,12 +79,30 @@ func plainExtremes(x, f []float32) (low, high float32, top uint32) {
 	return low, high, top
 }
 
+// plainSplit copies the numbers of x to quiet, or to loud where mask has a bit.
+func plainSplit(quiet, loud, x []float32, mask []uint16) {
+	l := 0
+	for i, v := range x {
+		if mask[i/16]>>(i%16)&1 == 1 {
+			loud[l] = v
+			l++
+		} else {
+			quiet[i-l] = v
+		}
+	}
+}
+
 // round is the next integer, the even one of two.
 func round(x float32) int32 { return int32(math.RoundToEven(float64(x))) }
 
-// step is q − z of a number, times its factor.
-func step(v, inverse float32, zero int32) int32 {
-	return min(max(round(float32(v*inverse)), -zero), 255-zero)
+// pack sets words to the steps of the numbers of x·f, from lowest to highest, plus add, group of them to a word.
+func pack(words []uint32, x, f []float32, inverse float32, lowest, highest, add int32, group int) {
+	clear(words)
+	bits := 32 / group
+	for k, v := range x {
+		q := min(max(round(float32(float32(v*f[k])*inverse)), lowest), highest) + add
+		words[k/group] |= uint32(q) << (32 - bits) >> (32 - bits) << (k % group * bits)
+	}
 }
 
 func resize[T any](b []T, n int) []T {

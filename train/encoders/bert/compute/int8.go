@@ -13,7 +13,7 @@ type Quantizer interface {
 type Int8 interface {
 	Backend
 	// Quantize returns l with a matrix of eight-bit integers, for this backend's Linear alone. levels has,
-	// per number of a row that l takes, how large it gets; nil if they are alike. fine multiplies rows of
-	// sixteen bits, at half as much work again. l stays as it is.
+	// per number of a row that l takes, how large it gets; nil if they are alike. The largest are
+	// multiplied in sixteen bits, and more of them where fine is set. l stays as it is.
 	Quantize(l *Linear, levels []float32, fine bool) (*Linear, error)
 }
