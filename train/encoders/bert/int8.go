@@ -58,7 +58,7 @@ func (m *Model) quantized(sample compute.Batch) (*Model, error) {
 	if !ok {
 		return nil, errors.New("bert: the backend has no products in eight bits; use the precision float32")
 	}
-	levels, err := m.levels(sample)
+	taken, err := m.taken(sample)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (m *Model) quantized(sample compute.Batch) (*Model, error) {
 			// GELU's outcome has the widest range of all that is multiplied: rounding it to eight bits was most of
 			// the error (docs/MEASUREMENTS.md).
 			fine := p == &l.narrow
-			if *p, err = be.Quantize(*p, levels[*p], fine); err != nil {
+			if *p, err = be.Quantize(*p, taken[*p], fine); err != nil {
 				return nil, fmt.Errorf("bert: layer %d: %w", i, err)
 			}
 		}
@@ -79,27 +79,22 @@ func (m *Model) quantized(sample compute.Batch) (*Model, error) {
 	return out, nil
 }
 
-// levels returns, for the Linear layers, how large each number of a row gets that they take.
-func (m *Model) levels(sample compute.Batch) (map[*compute.Linear][]float32, error) {
-	levels := map[*compute.Linear][]float32{}
+// taken returns, for the Linear layers, the rows that they take.
+func (m *Model) taken(sample compute.Batch) (map[*compute.Linear][]float32, error) {
+	taken := map[*compute.Linear][]float32{}
 	var failed error
 	_, err := m.forward(m.NewWorkspace(sample.Rows(), sample.Texts()), sample,
 		func(l *compute.Linear, x compute.Buffer) {
-			rows := make([]float32, sample.Rows()*l.In)
-			if err := m.backend.Read(rows, x); err != nil {
+			taken[l] = make([]float32, sample.Rows()*l.In)
+			if err := m.backend.Read(taken[l], x); err != nil {
 				failed = fmt.Errorf("bert: %w", err)
 			}
-			most := make([]float32, l.In)
-			for i, v := range rows {
-				most[i%l.In] = max(most[i%l.In], v, -v)
-			}
-			levels[l] = most
 		})
-	return levels, errors.Join(err, failed)
+	return taken, errors.Join(err, failed)
 }
 
-// sample are the texts that levels are taken from. They only show which numbers of a hidden state are
-// large in this model, which is nearly the same for all texts. So they need not be like the texts that
+// sample are the texts that Quantize gets to know the rows of. They only show which numbers of a hidden state
+// are large in this model and what they are on average, which is nearly the same for all texts. So they need not be like the texts that
 // are encoded, nor in their language.
 var sample = []string{
 	"Stainless steel screws, 3/8 inch, box of 100, for wood and metal. Rust resistant; fits most power drills.",

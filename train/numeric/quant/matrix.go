@@ -26,20 +26,21 @@ type Matrix struct {
 	groups  [2]int    // words of a row and of a column: of the loud part and of the quiet part
 	scales  []float32 // c, per column; of whole panels
 	sums    []int32   // Σw over the quiet part, per column; of whole panels
+	drift   []float32 // what rounding takes from a product with the mean row of the sample; out of them
 	panels  []uint32  // panel by panel, in it group by group, loud ones first, in it a word per column
 }
 
-// New quantizes weights (in × out, row-major, not kept) for the fastest kernels of this processor.
-// levels has, per row of the matrix, how large the numbers that it is multiplied by get; nil if they
-// are alike, and then no column of x is loud. fine takes twice as many loud columns.
-func New(weights []float32, in, out int, levels []float32, fine bool) (*Matrix, error) {
-	return with(fastest(), weights, in, out, levels, fine)
+// New quantizes weights (in × out, row-major, not kept) for the fastest kernels of this processor. sample
+// has rows like those that will be multiplied, in numbers each, and is not kept. It tells which columns of x
+// are loud; without it, none is. fine takes twice as many.
+func New(weights []float32, in, out int, sample []float32, fine bool) (*Matrix, error) {
+	return with(fastest(), weights, in, out, sample, fine)
 }
 
-func with(k *kernels, weights []float32, in, out int, levels []float32, fine bool) (*Matrix, error) {
-	if in < 1 || in > maxIn || out < 1 || len(weights) != in*out || (levels != nil && len(levels) != in) {
-		return nil, fmt.Errorf("quant: %d numbers and %d levels for a matrix of %d × %d; at most %d rows are possible",
-			len(weights), len(levels), in, out, maxIn)
+func with(k *kernels, weights []float32, in, out int, sample []float32, fine bool) (*Matrix, error) {
+	if in < 1 || in > maxIn || out < 1 || len(weights) != in*out || len(sample)%in != 0 {
+		return nil, fmt.Errorf("quant: %d numbers and a sample of %d for a matrix of %d × %d; at most %d rows are possible",
+			len(weights), len(sample), in, out, maxIn)
 	}
 	for i, w := range weights {
 		if !(abs(w) <= maxWeight) {
@@ -47,6 +48,7 @@ func with(k *kernels, weights []float32, in, out int, levels []float32, fine boo
 				float64(maxWeight))
 		}
 	}
+	levels, means := measure(sample, in)
 	loud, quiet := divide(levels, in, fine)
 	factors := factorsOf(weights, in, out, levels)
 	columns := roundUp(out, k.width)
@@ -90,9 +92,12 @@ func with(k *kernels, weights []float32, in, out int, levels []float32, fine boo
 			break
 		}
 	}
+	drift := make([]float64, out)
 	for at, i := range loud {
 		for j := range out {
-			m.put(at/2, j, 2, at%2, step(i, j, m.bits))
+			w := step(i, j, m.bits)
+			m.put(at/2, j, 2, at%2, w)
+			drift[j] += means[i] * m.lost(weights[i*out+j], factors[i], w, j, m.bits)
 		}
 	}
 	for at, i := range quiet {
@@ -100,9 +105,39 @@ func with(k *kernels, weights []float32, in, out int, levels []float32, fine boo
 			w := step(i, j, 0)
 			m.put(m.groups[0]+at/k.group, j, k.group, at%k.group, w)
 			m.sums[j] += w
+			drift[j] += means[i] * m.lost(weights[i*out+j], factors[i], w, j, 0)
 		}
 	}
+	for _, d := range drift {
+		m.drift = append(m.drift, float32(d))
+	}
 	return m, nil
+}
+
+// lost returns what rounding took from a number of column j, which became step steps of 2^−bits.
+func (m *Matrix) lost(w, factor float32, step int32, j, bits int) float64 {
+	return float64(w) - math.Ldexp(float64(float64(step)*float64(m.scales[j])), -bits)*float64(factor)
+}
+
+// measure returns, per column, how large the numbers of the sample get, nil if there are none, and their mean. A mean
+// that is not finite is 0.
+func measure(sample []float32, in int) (levels []float32, means []float64) {
+	means = make([]float64, in)
+	if len(sample) == 0 {
+		return nil, means
+	}
+	levels = make([]float32, in)
+	for i, v := range sample {
+		levels[i%in] = max(levels[i%in], abs(v))
+		means[i%in] += float64(v)
+	}
+	for i := range means {
+		means[i] /= float64(len(sample) / in)
+		if !(math.Abs(means[i]) <= math.MaxFloat32) {
+			means[i] = 0
+		}
+	}
+	return levels, means
 }
 
 // A loud number has 2^b steps to one of a quiet number, and so has W there. maxBits is the most that b is, and less
@@ -193,7 +228,7 @@ func (m *Matrix) Out() int { return m.out }
 
 // Bytes is the memory that the matrix takes.
 func (m *Matrix) Bytes() int {
-	return 4*(len(m.factors)+len(m.scales)+len(m.sums)+len(m.panels)) + 2*len(m.mask)
+	return 4*(len(m.factors)+len(m.drift)+len(m.scales)+len(m.sums)+len(m.panels)) + 2*len(m.mask)
 }
 
 func abs(x float32) float32 { return max(x, -x) }

@@ -66,7 +66,10 @@ func (m *Matrix) Multiply(y, x []float32, n int, bias []float32) {
 	w := pool.Get().(*work)
 	defer pool.Put(w)
 	w.bias = resize(w.bias, roundUp(m.out, m.width))
-	clear(w.bias[copy(w.bias, bias[:m.out]):])
+	for j, d := range m.drift {
+		w.bias[j] = bias[j] + d
+	}
+	clear(w.bias[m.out:])
 	w.edge = resize(w.edge, m.height*m.width)
 	for i := 0; i < n; i += tall {
 		rows := min(tall, n-i)
@@ -77,31 +80,28 @@ func (m *Matrix) Multiply(y, x []float32, n int, bias []float32) {
 
 // block multiplies the rows in w, n of them.
 func (m *Matrix) block(w *work, y []float32, n int) {
+	r, t := &w.rows, &w.tile
+	*t = tile{loud: m.groups[0], half: 1 << (2*m.bits - 1), shift: uint64(2 * m.bits), groups: m.groups[1],
+		stride: uintptr(r.stride) * 4}
 	for j := 0; j < m.out; j += m.width {
 		columns := min(m.width, m.out-j)
+		t.b, t.sums = &m.panels[j*(m.groups[0]+m.groups[1])], &m.sums[j]
+		t.column, t.bias = &m.scales[j], &w.bias[j]
 		for i := 0; i < n; i += m.height {
 			rows := min(m.height, n-i)
-			if rows == m.height && columns == m.width {
-				m.one(w, i, j, y[i*m.out+j:], m.out)
-				continue
+			whole := rows == m.height && columns == m.width
+			t.a, t.scales, t.zeros = &r.words[i*r.stride], &r.scales[i], &r.zeros[i]
+			t.y, t.ldy = &w.edge[0], uintptr(m.width)*4
+			if whole {
+				t.y, t.ldy = &y[i*m.out+j], uintptr(m.out)*4
 			}
-			m.one(w, i, j, w.edge, m.width)
-			for r := range rows {
-				copy(y[(i+r)*m.out+j:][:columns], w.edge[r*m.width:])
+			m.tile(t)
+			if !whole {
+				for r := range rows {
+					copy(y[(i+r)*m.out+j:][:columns], w.edge[r*m.width:])
+				}
 			}
 		}
 	}
-	w.tile = tile{} // the pool is not to keep y and m
-}
-
-// one multiplies the rows from i on by the columns from j on.
-func (m *Matrix) one(w *work, i, j int, y []float32, ldy int) {
-	r := &w.rows
-	w.tile = tile{
-		loud: m.groups[0], half: 1 << (2*m.bits - 1), shift: uint64(2 * m.bits), groups: m.groups[1],
-		a: &r.words[i*r.stride], stride: uintptr(r.stride) * 4, b: &m.panels[j*(m.groups[0]+m.groups[1])],
-		scales: &r.scales[i], zeros: &r.zeros[i], sums: &m.sums[j], column: &m.scales[j], bias: &w.bias[j],
-		y: &y[0], ldy: uintptr(ldy) * 4,
-	}
-	m.tile(&w.tile)
+	*t = tile{} // the pool is not to keep y and m
 }

@@ -27,26 +27,22 @@ func random(r *rand.Rand, n int) []float32 {
 
 // problem is a product whose input has one column far larger than the others.
 type problem struct {
-	n, in, out       int
-	x, w, bias, most []float32
+	n, in, out int
+	x, w, bias []float32
 }
 
 func newProblem(r *rand.Rand, n, in, out int) *problem {
-	p := &problem{n: n, in: in, out: out, x: random(r, n*in), w: random(r, in*out), bias: random(r, out),
-		most: make([]float32, in)}
+	p := &problem{n: n, in: in, out: out, x: random(r, n*in), w: random(r, in*out), bias: random(r, out)}
 	loud := r.IntN(in)
 	for i := range n {
 		p.x[i*in+loud] *= 30
 	}
-	for i, v := range p.x {
-		p.most[i%in] = max(p.most[i%in], abs(v))
-	}
 	return p
 }
 
-func (p *problem) matrix(t testing.TB, k *kernels, levels []float32, fine bool) *Matrix {
+func (p *problem) matrix(t testing.TB, k *kernels, sample []float32, fine bool) *Matrix {
 	t.Helper()
-	m, err := with(k, p.w, p.in, p.out, levels, fine)
+	m, err := with(k, p.w, p.in, p.out, sample, fine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +64,22 @@ func (p *problem) run(t testing.TB, m *Matrix) []float32 {
 }
 
 // reference computes what doc.go says, in integers of 64 bits, from the weights alone.
-func (p *problem) reference(levels []float32, fine bool) []float32 {
+func (p *problem) reference(sample []float32, fine bool) []float32 {
 	y := make([]float32, p.n*p.out)
+	var levels []float32
+	means := make([]float64, p.in)
+	if len(sample) > 0 {
+		levels = make([]float32, p.in)
+		for i, v := range sample {
+			levels[i%p.in] = max(levels[i%p.in], abs(v))
+			means[i%p.in] += float64(v)
+		}
+		for i := range means {
+			means[i] /= float64(len(sample) / p.in)
+		}
+	}
 	f := factorsOf(p.w, p.in, p.out, levels)
-	loud, _ := divide(levels, p.in, fine)
+	loud, quiet := divide(levels, p.in, fine)
 	isLoud := make([]bool, p.in)
 	for _, i := range loud {
 		isLoud[i] = true
@@ -108,6 +116,17 @@ func (p *problem) reference(levels []float32, fine bool) []float32 {
 		}
 	}
 	unit := float32(int(1)<<b) / float32(limit)
+	drift := make([]float64, p.out)
+	for at, i := range append(slices.Clone(loud), quiet...) {
+		bits := 0
+		if at < len(loud) {
+			bits = b
+		}
+		for j := range drift {
+			steps := float64(w[i*p.out+j]) * float64(scales[j]) / float64(int(1)<<bits)
+			drift[j] += means[i] * (float64(p.w[i*p.out+j]) - steps*float64(f[i]))
+		}
+	}
 	for r := range p.n {
 		var low, high, top float32
 		row := make([]float32, p.in)
@@ -139,7 +158,7 @@ func (p *problem) reference(levels []float32, fine bool) []float32 {
 				panic("a sum of the loud columns does not fit into 32 bits")
 			}
 			sum := ofQuiet + int64(math.Floor(float64(ofLoud)/float64(int(1)<<(2*b))+0.5))
-			y[r*p.out+j] = float32(float32(float32(sum)*s)*scales[j]) + p.bias[j]
+			y[r*p.out+j] = float32(float32(float32(sum)*s)*scales[j]) + (p.bias[j] + float32(drift[j]))
 		}
 	}
 	return y
@@ -165,9 +184,9 @@ func TestSameBits(t *testing.T) {
 			*p = *newProblem(r, n, in, out)
 		}
 		for _, p := range problems {
-			for i, levels := range [][]float32{nil, p.most, nil, p.most} {
+			for i, sample := range [][]float32{nil, p.x, nil, p.x} {
 				fine := i >= 2
-				got, want := p.run(t, p.matrix(t, k, levels, fine)), p.reference(levels, fine)
+				got, want := p.run(t, p.matrix(t, k, sample, fine)), p.reference(sample, fine)
 				for i, v := range want {
 					if got[i] != v {
 						t.Fatalf("%d × %d × %d, fine %t: number %d is %v, want %v", p.n, p.in, p.out, fine, i, got[i], v)
@@ -190,14 +209,14 @@ func TestError(t *testing.T) {
 		}
 		square += exact[i] * exact[i]
 	}
-	off := func(levels []float32, fine bool) float64 {
+	off := func(sample []float32, fine bool) float64 {
 		sum := 0.0
-		for i, v := range p.run(t, p.matrix(t, fastest(), levels, fine)) {
+		for i, v := range p.run(t, p.matrix(t, fastest(), sample, fine)) {
 			sum += (float64(v) - exact[i]) * (float64(v) - exact[i])
 		}
 		return math.Sqrt(sum / square)
 	}
-	plain, levelled, fine := off(nil, false), off(p.most, false), off(p.most, true)
+	plain, levelled, fine := off(nil, false), off(p.x, false), off(p.x, true)
 	t.Logf("relative error %.4f without levels, %.4f with, %.5f fine", plain, levelled, fine)
 	if plain > 0.15 || levelled > 0.01 || levelled > plain/2 || fine > levelled*0.9 {
 		t.Errorf("relative error %.4f without levels, %.4f with, %.5f fine", plain, levelled, fine)
@@ -209,7 +228,7 @@ func TestRowsAreIndependent(t *testing.T) {
 	every(t, func(t *testing.T, k *kernels) {
 		r := rand.New(rand.NewPCG(5, 6))
 		p := newProblem(r, 500, 48, 50)
-		m := p.matrix(t, k, p.most, true)
+		m := p.matrix(t, k, p.x, true)
 		whole := p.run(t, m)
 		for range 30 {
 			i := r.IntN(p.n)
@@ -271,27 +290,32 @@ func TestLargestSums(t *testing.T) {
 func TestMatrixIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		in, out, weights int
-		levels           []float32
+		sample           []float32
 		first            float32
 	}{
 		"no rows": {0, 1, 0, nil, 0}, "no columns": {1, 0, 0, nil, 0}, "too few": {2, 2, 3, nil, 0},
-		"levels": {2, 2, 4, []float32{1}, 0}, "NaN": {2, 2, 4, nil, nan}, "infinite": {2, 2, 4, nil, -inf},
+		"half a row": {2, 2, 4, []float32{1}, 0}, "NaN": {2, 2, 4, nil, nan}, "infinite": {2, 2, 4, nil, -inf},
 		"too many rows": {maxIn + 1, 1, maxIn + 1, nil, 0},
 	} {
 		w := make([]float32, c.weights)
 		if len(w) > 0 {
 			w[0] = c.first
 		}
-		if _, err := New(w, c.in, c.out, c.levels, false); err == nil {
+		if _, err := New(w, c.in, c.out, c.sample, false); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	// Levels that mean nothing leave the factors alone.
-	weights, levels := []float32{1, 2, 3, 4}, []float32{0, inf, nan, 1}
-	if _, err := New(weights, 4, 1, levels, false); err != nil {
+	// A sample that means nothing leaves the factors alone, and the products finite.
+	weights, sample := []float32{1, 2, 3, 4}, []float32{0, inf, nan, 1}
+	m, err := New(weights, 4, 1, sample, false)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range factorsOf(weights, 4, 1, levels)[:3] {
+	y := []float32{0}
+	if m.Multiply(y, []float32{1, 1, 1, 1}, 1, y); abs(y[0]-10) > 0.1 {
+		t.Errorf("the sum of 1 to 4 is %v", y[0])
+	}
+	for i, f := range factorsOf(weights, 4, 1, sample)[:3] {
 		if f != 1 {
 			t.Errorf("factor %d is %v, want 1", i, f)
 		}
@@ -304,9 +328,9 @@ func FuzzMultiply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, n, in, out uint16) {
 		p := newProblem(rand.New(rand.NewPCG(seed, 0)), int(n%230)+1, int(in%600)+1, int(out%100)+1)
 		for _, fine := range []bool{false, true} {
-			want := p.reference(p.most, fine)
+			want := p.reference(p.x, fine)
 			for _, k := range supported() {
-				if !slices.Equal(p.run(t, p.matrix(t, k, p.most, fine)), want) {
+				if !slices.Equal(p.run(t, p.matrix(t, k, p.x, fine)), want) {
 					t.Errorf("%s: %d × %d × %d, fine %t, differs from the reference", k.name, p.n, p.in, p.out, fine)
 				}
 			}

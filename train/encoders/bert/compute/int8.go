@@ -12,8 +12,8 @@ type Quantizer interface {
 // was made from. A row's result does not depend on the other rows, to the last bit, here either.
 type Int8 interface {
 	Backend
-	// Quantize returns l with a matrix of eight-bit integers, for this backend's Linear alone. levels has,
-	// per number of a row that l takes, how large it gets; nil if they are alike. The largest are
-	// multiplied in sixteen bits, and more of them where fine is set. l stays as it is.
-	Quantize(l *Linear, levels []float32, fine bool) (*Linear, error)
+	// Quantize returns l with a matrix of eight-bit integers, for this backend's Linear alone. sample has
+	// rows like those that l will take. They tell which numbers of a row get large; these are multiplied in
+	// sixteen bits, and more of them where fine is set. l stays as it is.
+	Quantize(l *Linear, sample []float32, fine bool) (*Linear, error)
 }

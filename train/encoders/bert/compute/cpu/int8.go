@@ -31,8 +31,8 @@ type matrix struct{ *quant.Matrix }
 func (m matrix) Len() int { return m.Bytes() / 4 }
 
 // Quantize implements compute.Int8.
-func (Int8) Quantize(l *compute.Linear, levels []float32, fine bool) (*compute.Linear, error) {
-	m, err := quant.New(numbers(l.Weight), l.In, l.Out, levels, fine)
+func (Int8) Quantize(l *compute.Linear, sample []float32, fine bool) (*compute.Linear, error) {
+	m, err := quant.New(numbers(l.Weight), l.In, l.Out, sample, fine)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
