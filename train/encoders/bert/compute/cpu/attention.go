@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/numeric/simd"
@@ -9,8 +10,7 @@ import (
 
 // attention is the scratch memory of one head in one text of n tokens.
 type attention struct {
-	keys   []float32 // width × n: keys transposed, so that sums go row by row
-	scores []float32 // n × n
+	scores []float32 // n × n, or with more columns that are 0
 	slopes []float32 // n × n: the gradient of scores
 	kept   []float32 // n × n: scores after drop-out
 }
@@ -55,18 +55,17 @@ func (h *head) parts(qkv []float32) (query, key, value []float32) {
 // scale keeps scores from growing with the width.
 func (h *head) scale() float32 { return float32(1 / math.Sqrt(float64(h.width))) }
 
-// weigh sets a.scores to the attention weights: row i has the weight of each token for token i.
-func (h *head) weigh(a *attention) {
+// weigh sets a.scores to the attention weights: row i has the weight of each token for token i. A row has
+// columns, n or more; those beyond n become 0.
+func (h *head) weigh(a *attention, columns int) {
 	n := h.n
-	a.keys, a.scores = resize(a.keys, n*h.width), resize(a.scores, n*n)
-	for r := range n {
-		for j, v := range h.key[r*h.stride:][:h.width] {
-			a.keys[j*n+r] = v
+	a.scores = resize(a.scores, n*columns)
+	multiply(plain, transposed, n, n, h.width, h.scale(), h.query, h.stride, h.key, h.stride, 0, a.scores, columns)
+	for row := range slices.Chunk(a.scores, columns) {
+		for j := n; j < columns; j++ {
+			row[j] = float32(math.Inf(-1))
 		}
-	}
-	multiply(plain, plain, n, n, h.width, h.scale(), h.query, h.stride, a.keys, n, 0, a.scores, n)
-	for r := range n {
-		simd.Softmax(a.scores[r*n : (r+1)*n])
+		simd.Softmax(row)
 	}
 }
 
@@ -84,7 +83,7 @@ func (h *head) drop(dst, x []float32, b compute.Batch, d compute.Dropout) []floa
 func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int, d compute.Dropout) {
 	out := numbers(dst)
 	be.heads(numbers(qkv), b, heads, width, func(a *attention, h head) {
-		h.weigh(a)
+		h.weigh(a, h.n)
 		kept := h.drop(a.scores, a.scores, b, d)
 		multiply(plain, plain, h.n, h.width, h.n, 1, kept, h.n, h.v, h.stride, 0, out[h.first*h.all+h.at:], h.all)
 	})
@@ -99,7 +98,7 @@ func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch,
 		n, w := h.n, h.width
 		d := slope[h.first*h.all+h.at:]
 		dQuery, dKey, dValue := h.parts(out)
-		h.weigh(a)
+		h.weigh(a, h.n)
 		a.slopes, a.kept = resize(a.slopes, n*n), resize(a.kept, n*n)
 		kept := h.drop(a.kept, a.scores, b, drop)
 		multiply(transposed, plain, n, w, n, 1, kept, n, d, h.all, 0, dValue, h.stride)

@@ -84,3 +84,20 @@ func (be Int8) AddNorm(dst, x, residual compute.Buffer, rows int, n *compute.Nor
 		}
 	})
 }
+
+// lanes is how many numbers package simd computes at a time.
+const lanes = 8
+
+// Attend implements compute.Forward.
+func (be Int8) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int, d compute.Dropout) {
+	if b.Seeds != nil && d.Rate > 0 {
+		be.Backend.Attend(dst, qkv, b, heads, width, d)
+		return
+	}
+	out := numbers(dst)
+	be.heads(numbers(qkv), b, heads, width, func(a *attention, h head) {
+		columns := (h.n + lanes - 1) / lanes * lanes // a softmax without a rest
+		h.weigh(a, columns)
+		multiply(plain, plain, h.n, h.width, h.n, 1, a.scores, columns, h.v, h.stride, 0, out[h.first*h.all+h.at:], h.all)
+	})
+}
