@@ -62,7 +62,7 @@ bench-xrlinear: ## XR-Linear beside PECOS, on the Debian packages (Python)
 bench-bert: ## BERT encoding and training beside PyTorch (Python)
 	cmd/bench/bert/run
 
-bench-encode: ## BERT encoding beside ONNX Runtime and OpenVINO (Python)
+bench-encode: ## BERT encoding beside ONNX Runtime and OpenVINO (Python 3.11, fetches them)
 	cmd/bench/encode/run
 
 bench-similar: ## the index of similar items beside FAISS and USearch (Python)

@@ -69,6 +69,10 @@ def sides(args):
         "ONNX Runtime float32": other + ["--engine", "ort", "--graph", fused],
         "ONNX Runtime int8": other + ["--engine", "ort-int8", "--graph", int8],
     }
+    if args.avx2:
+        off = ["env", "GODEBUG=cpu.avx512f=off"]
+        for side in ("giantstream float32", "giantstream int8"):
+            found[side + ", AVX2"] = off + found[side]
     if importlib.util.find_spec("openvino"):
         found["OpenVINO float32"] = other + ["--engine", "openvino", "--graph", plain]
     if importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"):
@@ -128,8 +132,9 @@ def main():
     parser.add_argument("--work", required=True, help="folder for graphs, texts and embeddings")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1,2", help="thread counts, with commas")
-    parser.add_argument("--seconds", default="5", help="how long each measurement takes, at least")
-    parser.add_argument("--sample", type=int, default=2000, help="texts of a folder whose embeddings are compared")
+    parser.add_argument("--avx2", action="store_true", help="measure giantstream without AVX-512, too")
+    parser.add_argument("--seconds", default="3", help="how long each measurement takes, at least")
+    parser.add_argument("--sample", type=int, default=1000, help="texts of a folder whose embeddings are compared")
     args = parser.parse_args()
 
     os.makedirs(args.work, exist_ok=True)

@@ -67,9 +67,9 @@ func (m *Model) quantized(sample compute.Batch) (*Model, error) {
 	out.layers = make([]layer, len(m.layers))
 	for i, l := range m.layers {
 		for _, p := range []**compute.Linear{&l.qkv, &l.attend, &l.widen, &l.narrow} {
-			// GELU's outcome has the widest range of all that is multiplied: rounding it to eight bits was most of
-			// the error (docs/MEASUREMENTS.md).
-			fine := p == &l.narrow
+			// What attention gives is the least uneven, and its rounding the smallest part of the error
+			// (docs/MEASUREMENTS.md).
+			fine := p != &l.attend
 			if *p, err = be.Quantize(*p, taken[*p], fine); err != nil {
 				return nil, fmt.Errorf("bert: layer %d: %w", i, err)
 			}
@@ -94,8 +94,8 @@ func (m *Model) taken(sample compute.Batch) (map[*compute.Linear][]float32, erro
 }
 
 // sample are the texts that Quantize gets to know the rows of. They only show which numbers of a hidden state
-// are large in this model and what they are on average, which is nearly the same for all texts. So they need not be like the texts that
-// are encoded, nor in their language.
+// are large in this model and what they are on average, which is nearly the same for all texts. So they need
+// not be like the texts that are encoded, nor in their language.
 var sample = []string{
 	"Stainless steel screws, 3/8 inch, box of 100, for wood and metal. Rust resistant; fits most power drills.",
 	"library for reading and writing image files",

@@ -1,43 +1,41 @@
-// Package quant multiplies rows of float32 numbers by a matrix whose numbers are pairs of integers of eight
-// bits. It is for encoding: with AVX-512 VNNI a product takes half as many instructions as one in float32.
-// Nothing here has a gradient.
+// Package quant multiplies rows of float32 numbers by a matrix whose numbers are integers of eight bits, and
+// of sixteen where it matters. It is for encoding: with AVX-512 VNNI a product takes about a third of the
+// instructions that it takes in float32. Nothing here has a gradient.
 //
 // # Arithmetic
 //
-// A matrix W of in × out is stored as W[k][j] ≈ c[j]·(w[k][j] + v[k][j]/254) / f[k], where w and v are integers
-// from −127 to 127, c is a scale per column and f a factor per row of W, a power of two. A row x becomes
-// q[k] = round(x[k]·f[k]/s) + z from 0 to 255. Its scale s and its zero point z are chosen for each row, so
-// that the numbers from min(x·f, 0) to max(x·f, 0) take all of the 255 steps. Then
+// Some columns of a row x and the rows of the matrix W (in × out) that meet them are loud, the others quiet.
+// W[k][j] ≈ c[j]·w[k][j]/f[k], where w is an integer from −127 to 127, c is a scale per column and f a factor
+// per row of W, a power of two. A row x becomes q[k] = round(x[k]·f[k]/s) + z from 0 to 255. Its scale s and its
+// zero point z are chosen for each row, so that the quiet numbers from min(x·f, 0) to max(x·f, 0) take all of
+// the 255 steps. Loud numbers have the same scales, but 2^b steps to one of them: p[k] = round(x[k]·f[k]·2^b/s),
+// and w for them is as fine. Both take up to sixteen bits. Then
 //
-//	y[j] = Σ (q[k] − z)·w[k][j] · s · c[j] + bias[j] + Σ (q[k] − z)·v[k][j] · s · c[j]/254
+//	y[j] = (Σ (q[k] − z)·w[k][j] + round(Σ p[k]·w[k][j] / 4^b)) · s·c[j] + bias[j] + d[j]
 //
-// A fine matrix also takes what rounding to q left of a row, in steps of s/254: p[k] = round((x[k]·f[k]/s −
-// (q[k] − z))·254), from −127 to 128, and adds Σ p·w · (s/254) · c[j].
+// The first sum is over quiet columns, the second over loud ones. d is what the rounding of W takes, on
+// average, from the product with a row of the sample that New gets (Nagel et al., "Data-Free Quantization
+// through Weight Equalization and Bias Correction", ICCV 2019).
 //
-// The sums are exact, in 32 bits. The roundings after them are done in the order of the formula and never
+// The sums are exact, in 32 bits: b is at most 4 and less where w is large, and s is larger in a row whose loud
+// numbers would overflow them. The roundings after the sums are done in the order of the formula and never
 // fused. So every processor gives the same bits, and a row's result depends on nothing but the row.
-//
-// Where levels tell which columns of x get largest, a 32nd of them, the loud ones, are left out of q (f is 0)
-// and multiplied in float32, through gonum's BLAS interface: Dettmers et al., "LLM.int8()", NeurIPS 2022.
-// Those products have the bits of the implementation that is registered there.
 //
 // # Accuracy
 //
 // The columns of x that models of the BERT family have are uneven: a few are ten times as large as the
-// others, and would take nearly all of the 255 steps for themselves. They are the loud ones. The factors even
-// out the others (Xiao et al., "SmoothQuant", ICML 2023). They move the unevenness into W. With w alone, the
-// rounding of W was two thirds of the error of MiniLM's embeddings, hence v: it doubles the arithmetic, and takes
-// that part away (docs/MEASUREMENTS.md, "Int8 beside ONNX Runtime and OpenVINO").
-//
-// What is left is the rounding of x, most of it where x comes from GELU. A fine matrix takes that away for half as
-// much arithmetic again.
+// others, and would take nearly all of the 255 steps for themselves. So would their rows of W. The factors share
+// that unevenness out between x and W (Xiao et al., "SmoothQuant", ICML 2023), and the columns where x gets largest,
+// a quarter of them, are loud (compare Dettmers et al., "LLM.int8()", NeurIPS 2022, which takes them
+// in 16-bit floating point), half of them in a fine matrix. docs/MEASUREMENTS.md, "Int8 beside ONNX Runtime and OpenVINO", has what is left of float32.
 //
 // A row with a number that is infinite or none gives NaN in every column.
 //
 // # Method
 //
-// The matrix is packed once into panels as wide as a tile. A panel holds groups of consecutive k, four
-// (VNNI) or two (AVX2), of all its columns, so that a group of a row of x, broadcast, meets a group
-// of each column. AVX2 multiplies in 16 bits, since its instruction for eight saturates; it takes
-// at least as many instructions as float32, so there is nothing to gain from int8 there but the same embeddings.
+// The matrix is packed once into panels as wide as a tile. A panel holds groups of consecutive k of all its
+// columns, of two numbers in the loud part, of four (VNNI) or two (AVX2) in the quiet part, so that a group of a
+// row of x, broadcast, meets a group of each column. A loud column costs twice what a quiet one does with VNNI. AVX2
+// multiplies in 16 bits throughout, since its instruction for eight saturates; it takes as many
+// instructions as float32, so there is nothing to gain from int8 there but the same embeddings.
 package quant

@@ -39,8 +39,8 @@ func New(weights []float32, in, out int, sample []float32, fine bool) (*Matrix, 
 
 func with(k *kernels, weights []float32, in, out int, sample []float32, fine bool) (*Matrix, error) {
 	if in < 1 || in > maxIn || out < 1 || len(weights) != in*out || len(sample)%in != 0 {
-		return nil, fmt.Errorf("quant: %d numbers and a sample of %d for a matrix of %d × %d; at most %d rows are possible",
-			len(weights), len(sample), in, out, maxIn)
+		return nil, fmt.Errorf("quant: %d numbers and a sample of %d for a matrix of %d × %d; "+
+			"at most %d rows are possible", len(weights), len(sample), in, out, maxIn)
 	}
 	for i, w := range weights {
 		if !(abs(w) <= maxWeight) {
@@ -49,8 +49,9 @@ func with(k *kernels, weights []float32, in, out int, sample []float32, fine boo
 		}
 	}
 	levels, means := measure(sample, in)
+	most := largest(weights, in, out)
 	loud, quiet := divide(levels, in, fine)
-	factors := factorsOf(weights, in, out, levels)
+	factors := factorsOf(levels, most)
 	columns := roundUp(out, k.width)
 	m := &Matrix{kernels: k, in: in, out: out, loud: len(loud), mask: make([]uint16, ceil(in, 16)),
 		groups: [2]int{ceil(len(loud), 2), ceil(len(quiet), k.group)},
@@ -177,7 +178,7 @@ const (
 	fineToLoud  = 2
 )
 
-// divide returns the columns of the highest levels, and the others, both in order.
+// divide returns the columns of the highest levels, the loud ones, and the others, both in order.
 func divide(levels []float32, in int, fine bool) (loud, quiet []int) {
 	order := make([]int, in)
 	for i := range order {
@@ -196,26 +197,33 @@ func divide(levels []float32, in int, fine bool) (loud, quiet []int) {
 	return order[:n], order[n:]
 }
 
+// largest returns the greatest |W| of each row.
+func largest(weights []float32, in, out int) []float32 {
+	most := make([]float32, in)
+	for i := range most {
+		for _, w := range weights[i*out : (i+1)*out] {
+			most[i] = max(most[i], abs(w))
+		}
+	}
+	return most
+}
+
 // maxFactor bounds the exponent of a factor.
 const maxFactor = 16
 
 // evened is the share of the unevenness of x's columns that the factors take away. W takes it over.
-const evened = 0.4
+const evened = 0.6
 
-// factorsOf returns f. The numbers of column k of x, of the level L, become L^(1−evened) · M^(1−evened) in
-// size, where M is the greatest |W[k][j]|.
-func factorsOf(weights []float32, in, out int, levels []float32) []float32 {
-	f := make([]float32, in)
+// factorsOf returns f. The numbers of column k of x, of the level L, become (L·M)^(1−evened) in size, where M is the
+// greatest |W[k][j]|, and those of row k of W become (L·M)^evened.
+func factorsOf(levels, most []float32) []float32 {
+	f := make([]float32, len(most))
 	for i := range f {
 		f[i] = 1
 		if levels == nil {
 			continue
 		}
-		var most float32
-		for _, w := range weights[i*out : (i+1)*out] {
-			most = max(most, abs(w))
-		}
-		e := (1-evened)*math.Log2(float64(most)) - evened*math.Log2(float64(levels[i]))
+		e := (1-evened)*math.Log2(float64(most[i])) - evened*math.Log2(float64(levels[i]))
 		if e > -maxFactor && e < maxFactor {
 			f[i] = float32(math.Ldexp(1, int(math.RoundToEven(e))))
 		}

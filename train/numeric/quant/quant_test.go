@@ -78,7 +78,8 @@ func (p *problem) reference(sample []float32, fine bool) []float32 {
 			means[i] /= float64(len(sample) / p.in)
 		}
 	}
-	f := factorsOf(p.w, p.in, p.out, levels)
+	most := largest(p.w, p.in, p.out)
+	f := factorsOf(levels, most)
 	loud, quiet := divide(levels, p.in, fine)
 	isLoud := make([]bool, p.in)
 	for _, i := range loud {
@@ -315,7 +316,7 @@ func TestMatrixIsChecked(t *testing.T) {
 	if m.Multiply(y, []float32{1, 1, 1, 1}, 1, y); abs(y[0]-10) > 0.1 {
 		t.Errorf("the sum of 1 to 4 is %v", y[0])
 	}
-	for i, f := range factorsOf(weights, 4, 1, sample)[:3] {
+	for i, f := range factorsOf(sample, weights)[:3] {
 		if f != 1 {
 			t.Errorf("factor %d is %v, want 1", i, f)
 		}

@@ -10,6 +10,7 @@ import (
 
 // attention is the scratch memory of one head in one text of n tokens.
 type attention struct {
+	keys   []float32 // width × n: keys transposed, so that sums go row by row
 	scores []float32 // n × n, or with more columns that are 0
 	slopes []float32 // n × n: the gradient of scores
 	kept   []float32 // n × n: scores after drop-out
@@ -59,13 +60,33 @@ func (h *head) scale() float32 { return float32(1 / math.Sqrt(float64(h.width)))
 // columns, n or more; those beyond n become 0.
 func (h *head) weigh(a *attention, columns int) {
 	n := h.n
-	a.scores = resize(a.scores, n*columns)
-	multiply(plain, transposed, n, n, h.width, h.scale(), h.query, h.stride, h.key, h.stride, 0, a.scores, columns)
+	a.keys, a.scores = resize(a.keys, n*h.width), resize(a.scores, n*columns)
+	h.transpose(a.keys)
+	multiply(plain, plain, n, n, h.width, h.scale(), h.query, h.stride, a.keys, n, 0, a.scores, columns)
 	for row := range slices.Chunk(a.scores, columns) {
 		for j := n; j < columns; j++ {
 			row[j] = float32(math.Inf(-1))
 		}
 		simd.Softmax(row)
+	}
+}
+
+// transpose sets keys (width × n) to the keys transposed, four rows at a time.
+func (h *head) transpose(keys []float32) {
+	n, w := h.n, h.width
+	row := func(r int) []float32 { return h.key[r*h.stride:][:w] }
+	r := 0
+	for ; r+4 <= n; r += 4 {
+		a, b, c, d := row(r), row(r + 1)[:w], row(r + 2)[:w], row(r + 3)[:w]
+		for j, v := range a {
+			to := keys[j*n+r:][:4]
+			to[0], to[1], to[2], to[3] = v, b[j], c[j], d[j]
+		}
+	}
+	for ; r < n; r++ {
+		for j, v := range row(r) {
+			keys[j*n+r] = v
+		}
 	}
 }
 

@@ -98,6 +98,7 @@ func (be Int8) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int
 	be.heads(numbers(qkv), b, heads, width, func(a *attention, h head) {
 		columns := (h.n + lanes - 1) / lanes * lanes // a softmax without a rest
 		h.weigh(a, columns)
-		multiply(plain, plain, h.n, h.width, h.n, 1, a.scores, columns, h.v, h.stride, 0, out[h.first*h.all+h.at:], h.all)
+		multiply(plain, plain, h.n, h.width, h.n, 1, a.scores, columns, h.v, h.stride, 0,
+			out[h.first*h.all+h.at:], h.all)
 	})
 }
