@@ -27,7 +27,8 @@
 // others, and would take nearly all of the 255 steps for themselves. So would their rows of W. The factors share
 // that unevenness out between x and W (Xiao et al., "SmoothQuant", ICML 2023), and the columns where x gets largest,
 // a quarter of them, are loud (compare Dettmers et al., "LLM.int8()", NeurIPS 2022, which takes them
-// in 16-bit floating point), half of them in a fine matrix. docs/MEASUREMENTS.md, "Int8 beside ONNX Runtime and OpenVINO", has what is left of float32.
+// in 16-bit floating point), half of them in a fine matrix. docs/MEASUREMENTS.md, "Int8 beside ONNX Runtime and
+// OpenVINO", has what is left of float32.
 //
 // A row with a number that is infinite or none gives NaN in every column.
 //
@@ -36,6 +37,6 @@
 // The matrix is packed once into panels as wide as a tile. A panel holds groups of consecutive k of all its
 // columns, of two numbers in the loud part, of four (VNNI) or two (AVX2) in the quiet part, so that a group of a
 // row of x, broadcast, meets a group of each column. A loud column costs twice what a quiet one does with VNNI. AVX2
-// multiplies in 16 bits throughout, since its instruction for eight saturates; it takes as many
-// instructions as float32, so there is nothing to gain from int8 there but the same embeddings.
+// multiplies in 16 bits throughout, since its instruction for eight saturates; that takes as many
+// instructions as float32, so the products gain nothing there.
 package quant
