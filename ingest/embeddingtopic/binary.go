@@ -21,6 +21,7 @@ const (
 	headerType       = "type"  // missing: float32
 	headerScale      = "scale" // of int8
 	headerStatus     = "status"
+	headerSpace      = "space" // missing: the generation
 )
 
 // narrow says whether a record names its type.
@@ -33,6 +34,9 @@ func headers(r embedding.Record, dim int) []kafka.Header {
 		return kafka.Header{Key: key, Value: strconv.AppendInt(nil, n, 10)}
 	}
 	h := []kafka.Header{number(headerGeneration, r.Generation)}
+	if r.Space != 0 && !r.Deleted {
+		h = append(h, number(headerSpace, r.Space))
+	}
 	if dim > 0 {
 		h = append(h, number(headerDim, int64(dim)))
 		if narrow(r.Type) {
@@ -56,7 +60,7 @@ func parseHeaders(r *embedding.Record, headers []kafka.Header) (dim int, err err
 	for _, h := range headers {
 		var n int64
 		switch h.Key {
-		case headerGeneration, headerDim, headerEventTime, headerShard, headerSeq:
+		case headerGeneration, headerSpace, headerDim, headerEventTime, headerShard, headerSeq:
 			if n, err = strconv.ParseInt(string(h.Value), 10, 64); err != nil {
 				return 0, fmt.Errorf("header %s: %w", h.Key, err)
 			}
@@ -64,6 +68,8 @@ func parseHeaders(r *embedding.Record, headers []kafka.Header) (dim int, err err
 		switch h.Key {
 		case headerGeneration:
 			r.Generation = n
+		case headerSpace:
+			r.Space = n
 		case headerDim:
 			if n < 1 || n > maxDim {
 				return 0, fmt.Errorf("header dim: %d is not in 1..%d", n, maxDim)

@@ -99,6 +99,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 			r.Vector = []float32{math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 0,
 				float32(math.Copysign(0, -1)), 1.0 / 3}
 		},
+		"a space that an earlier generation began": func(r *embedding.Record) { r.Space = 1 },
 		"no event time": func(r *embedding.Record) { r.EventTime = -1 },
 		"no text":       func(r *embedding.Record) { r.Status, r.Vector = embedding.NoText, nil },
 		"neighbours": func(r *embedding.Record) {

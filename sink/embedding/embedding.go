@@ -20,6 +20,9 @@ import (
 type Record struct {
 	NodeID     string
 	Generation int64
+	// Space is the generation that began the space that the vector is in, 0 where that is Generation itself. Vectors
+	// of one space can be compared.
+	Space int64 `json:",omitempty"`
 	// Vector is the embedding; nil in the record of a deleted node, and of one with the status
 	// NoText.
 	Vector []float32
@@ -110,6 +113,7 @@ type rowInt8 struct {
 // origin is what rows of all types have.
 type origin struct {
 	Generation int64  `parquet:"generation"`
+	Space      int64  `parquet:"space"`
 	EventTime  int64  `parquet:"event_time,timestamp(microsecond)"`
 	Shard      int32  `parquet:"shard"`
 	Seq        int64  `parquet:"seq"`
@@ -169,7 +173,8 @@ func put[T any](ctx context.Context, s sink.Store, key string, t Type, records i
 				err = fmt.Errorf("node %q: an embedding of type %q in a file of %q", rec.NodeID, rec.Type, t)
 			default:
 				status := cmp.Or(string(rec.Status), inFiles)
-				r, err = rowOf(rec, origin{rec.Generation, rec.EventTime, int32(rec.Shard), rec.Seq, status})
+				r, err = rowOf(rec, origin{rec.Generation, cmp.Or(rec.Space, rec.Generation), rec.EventTime,
+					int32(rec.Shard), rec.Seq, status})
 			}
 			if !yield(r, err) || err != nil {
 				return
@@ -195,6 +200,11 @@ func columns(format string) []parquetio.Column[Record] {
 	all := []parquetio.Column[Record]{
 		parquetio.Scalar("node_id", parquetio.String(), func(r *Record, v string) { r.NodeID = v }),
 		parquetio.Scalar("generation", i64, func(r *Record, v int64) { r.Generation = v }),
+		parquetio.Scalar("space", i64, func(r *Record, v int64) {
+			if v != r.Generation { // columns are read in this order
+				r.Space = v
+			}
+		}).Optional(),
 		parquetio.Scalar("event_time", i64, func(r *Record, v int64) { r.EventTime = v }),
 		parquetio.Scalar("shard", parquetio.Int32(), func(r *Record, v int32) { r.Shard = int(v) }),
 		parquetio.Scalar("seq", i64, func(r *Record, v int64) { r.Seq = v }),

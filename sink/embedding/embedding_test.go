@@ -41,6 +41,7 @@ func TestParquetReturnsWhatWasWritten(t *testing.T) {
 	want[7].EventTime, want[7].Shard = 1_700_000_000_000_001, 5
 	want[8].Vector, want[8].Status = nil, embedding.NoText
 	want[9].Status = embedding.FromNeighbours
+	want[10].Generation, want[10].Space = 4, 2
 	info, err := embedding.WriteParquet(t.Context(), &s, "part-0.parquet", embedding.Float32, seq(want))
 	if err != nil {
 		t.Fatal(err)

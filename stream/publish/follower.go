@@ -18,6 +18,8 @@ import (
 // Model is the generation that embeddings are made with.
 type Model struct {
 	Generation int64
+	// Space is the generation that began the space of its embeddings, 0 if it did itself.
+	Space int64
 	// Cut is the newest manifest of the shard that Parts cover.
 	Cut int64
 	// Parts are the Parquet objects with the shard's embeddings at the cut.
@@ -283,7 +285,7 @@ func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
 }
 
 func (f *Follower) record(r commitlog.Row, model *Model) embedding.Record {
-	return embedding.Record{NodeID: r.NodeID, Generation: model.Generation, EventTime: r.EventTime,
+	return embedding.Record{NodeID: r.NodeID, Generation: model.Generation, Space: model.Space, EventTime: r.EventTime,
 		Shard: f.opts.Shard, Seq: r.Seq, Deleted: r.Deleted}
 }
 

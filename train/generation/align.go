@@ -43,6 +43,14 @@ func (d *Doc) SpaceOf() int64 {
 	return d.Space
 }
 
+// SpaceBefore returns SpaceOf as records have it: 0 for a space that the generation has begun itself.
+func (d *Doc) SpaceBefore() int64 {
+	if d.Space == d.Generation {
+		return 0
+	}
+	return d.Space
+}
+
 // before returns the encoder of the generation whose space is kept, and that space; nil if it is gone or damaged: an
 // encoder without it starts a space of its own.
 func (b *build) before(ctx context.Context) (train.Encoder, int64, error) {

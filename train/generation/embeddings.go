@@ -120,8 +120,8 @@ func (b *build) records(nodes []int32, ids []string, e embeddings) iter.Seq2[emb
 		for _, i := range nodes {
 			b.resources.Progress.Add(1)
 			meta := b.corpus.meta[i]
-			r := embedding.Record{NodeID: ids[i], Generation: b.doc.Generation, Status: e.status[i],
-				EventTime: meta.eventTime, Shard: int(meta.shard), Seq: meta.seq}
+			r := embedding.Record{NodeID: ids[i], Generation: b.doc.Generation, Space: b.doc.SpaceBefore(),
+				Status: e.status[i], EventTime: meta.eventTime, Shard: int(meta.shard), Seq: meta.seq}
 			if r.Status != embedding.NoText {
 				r.Vector = e.row(int(i))
 			}

@@ -54,7 +54,8 @@ func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder,
 			space = 0
 		}
 		config, err = encoders.Save(ctx, b.Store, prefix, encoder, encoders.Meta{Vectorizer: in.Vectorizer,
-			Projection: in.Projection, Seed: s.Seed, Space: space, Metrics: trained.Metrics, Tensors: trained.Matcher.Tensors()})
+			Projection: in.Projection, Seed: s.Seed, Space: space, Metrics: trained.Metrics,
+			Tensors: trained.Matcher.Tensors()})
 		if err != nil {
 			return nil, explainDiverged(err)
 		}

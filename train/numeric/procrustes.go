@@ -16,8 +16,8 @@ var ErrNoRotation = errors.New("no rotation")
 // reach are rotated in some way, the same for the same input.
 func Procrustes(rows, others []float32, dim int) ([]float32, error) {
 	if dim < 1 || len(rows)%dim != 0 || len(rows) != len(others) {
-		return nil, fmt.Errorf("%w: %d numbers and %d are not as many rows of %d", ErrNoRotation, len(rows), len(others),
-			dim)
+		return nil, fmt.Errorf("%w: %d numbers and %d are not as many rows of %d", ErrNoRotation, len(rows),
+			len(others), dim)
 	}
 	sum, err := sumOfProducts(rows, others, dim)
 	if err != nil {

@@ -51,8 +51,8 @@ func printOverlap(p *printer, d *generation.Doc) {
 		space = "another space: compare no vector with one of before"
 	}
 	p.line("beside %-6d %s", d.Parent, space)
-	p.line("              %.0f %% of the ten nearest neighbours stayed; new vectors find %.0f %% of theirs among the old "+
-		"ones, old ones %.0f %% among the new", 100*o.Kept, 100*o.NewOnOld, 100*o.OldOnNew)
+	p.line("              %.0f %% of the ten nearest neighbours stayed; new vectors find %.0f %% of theirs among the "+
+		"old ones, old ones %.0f %% among the new", 100*o.Kept, 100*o.NewOnOld, 100*o.OldOnNew)
 	for _, b := range o.ByDegree {
 		p.line("              with %s links: %.0f %%, %.0f %%, %.0f %%", b.Degree, 100*b.Kept, 100*b.NewOnOld,
 			100*b.OldOnNew)

@@ -42,6 +42,7 @@ func (s *serving) model(shard int) *publish.Model {
 	}
 	m := &publish.Model{
 		Generation: g.Doc.Generation,
+		Space:      g.Doc.SpaceBefore(),
 		Cut:        g.Doc.Cut[shard],
 		Dim:        g.Encoder.Dim(),
 		Encode:     g.Encoder.Encode,
