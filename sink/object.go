@@ -27,11 +27,12 @@ type Fetcher interface {
 // ReadAll returns the whole object, or ErrNotFound. It is meant for manifests and artifacts, which
 // fit into memory.
 func ReadAll(ctx context.Context, s Store, key string) ([]byte, error) {
-	return readUpTo(ctx, s, key, math.MaxInt64)
+	return ReadUpTo(ctx, s, key, math.MaxInt64)
 }
 
-// readUpTo returns the first bytes of an object, at most `most`.
-func readUpTo(ctx context.Context, s Store, key string, most int64) ([]byte, error) {
+// ReadUpTo returns the first bytes of an object: `most` of them, or all if there are fewer; ErrNotFound if it is not
+// there.
+func ReadUpTo(ctx context.Context, s Store, key string, most int64) ([]byte, error) {
 	for attempt := 0; ; attempt++ {
 		data, err := readOnce(ctx, s, key, most)
 		if !errors.Is(err, ErrChanged) || attempt == changedRetries {

@@ -41,7 +41,7 @@ func OpenVerified(ctx context.Context, s Store, ref Ref) (Object, error) {
 
 // openHeld reads a small object whole.
 func openHeld(ctx context.Context, s Store, ref Ref) (Object, error) {
-	data, err := readUpTo(ctx, s, ref.Key, ref.Bytes+1)
+	data, err := ReadUpTo(ctx, s, ref.Key, ref.Bytes+1)
 	switch size := int64(len(data)); {
 	case err != nil:
 		return nil, err
