@@ -20,7 +20,6 @@
  * reading and saving are two calls (BUG_TWO_CALLS).
  *
  * run -DFOLLOWERS=3 -DAHEAD=0
- * run -DFOLLOWERS=3 -DGENERATIONS=1
  * run -DFOLLOWERS=2
  *
  * mutants -DFOLLOWERS=2
@@ -123,7 +122,7 @@ end:	do
 #endif
 		pc = Check }
 	/* Sending fails, with or without effect. */
-	:: atomic { (pc == Send || pc == Parts) -> sending = 1; pc = Back }
+	:: atomic { (pc == Send || pc == Parts) -> sending = 1; late = late | !AHEAD; pc = Back }
 
 	/* Not yet: read the cursor, which nobody else has moved, and go on behind it. */
 	:: atomic { pc == Check && AHEAD && model <= gen && toSeq < head && !(replaced & ME) -> toSeq++; pc = Send }

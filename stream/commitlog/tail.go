@@ -26,7 +26,7 @@ type Tail struct {
 	// it, say, and has looked at the boundary since.
 	Known func(seq int64) *Manifest
 
-	polls int // that found nothing, one after another
+	polls int // that found nothing since a look at the boundary, and that look
 }
 
 // After yields what Segments yields from the manifest after `after` up to the newest. It may miss manifests that were
@@ -66,7 +66,7 @@ func (t *Tail) few(ctx context.Context, after int64) (few []*Manifest, all bool,
 		few, from = append(few, m), from+1
 	}
 	if len(few) > 0 {
-		t.polls = 0
+		t.polls = 1
 		return few, true, nil
 	}
 	var prev *Manifest
@@ -83,14 +83,11 @@ func (t *Tail) few(ctx context.Context, after int64) (few []*Manifest, all bool,
 		}
 		few, prev, from = append(few, m), m, from+1
 	}
-	if len(few) == 0 {
+	if len(few) == 0 && t.polls%tailPolls != 0 {
 		t.polls++
-		if t.polls%tailPolls != 1 {
-			return nil, true, nil // nothing is believed, so the boundary can wait
-		}
-	} else {
-		t.polls = 0
+		return nil, true, nil // nothing is believed, so the boundary can wait
 	}
+	t.polls = 1
 	b, err := ReadBoundary(ctx, t.Store, t.Shard)
 	return few, len(few) < tailManifests && b.Seq <= after, err
 }
