@@ -90,7 +90,8 @@ func openThrough(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
 
 func (r Ref) compare(sum uint32) error {
 	if sum != r.CRC32C {
-		return fmt.Errorf("%w: the bytes of %s have the checksum %08x, %08x was stored", ErrDamaged, r.Key, sum, r.CRC32C)
+		return fmt.Errorf("%w: the bytes of %s have the checksum %08x, %08x was stored", ErrDamaged, r.Key,
+			sum, r.CRC32C)
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ var (
 	requestsOfFollow = requests{Gets: 1}
 	// requestsOfMove, every service.CursorEvery: a look at the cursor, and its move.
 	requestsOfMove = requests{Puts: 1, Gets: 1}
-	// requestsOfMerge: the row object, unless it is still in memory, and 1/64 of a search for the head and of the merged
-	// object and its document.
+	// requestsOfMerge: the row object, unless it is still in memory, and 1/64 of a search for the head and of the
+	// merged object and its document.
 	requestsOfMerge = requests{Puts: 2. / 64, Gets: 1 + 12./64}
 	// requestsOfCheckpoint: its document and about four files that the checkpoints before it do not have.
 	requestsOfCheckpoint = requests{Puts: 5, Gets: 6, Lists: 1}
