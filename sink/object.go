@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // ErrChanged: the object was replaced while it was being read. Opening it again gives the new one.
@@ -15,24 +16,41 @@ var ErrChanged = errors.New("object was replaced while it was being read")
 // changedRetries bounds how often ReadAll starts over because the object was replaced meanwhile.
 const changedRetries = 8
 
+// Fetcher is a Store that reads an object in one request, where Open and ReadAt need two. ReadAll and
+// OpenVerified use it.
+type Fetcher interface {
+	// Fetch returns the first bytes of an object, `most` of them or all if there are fewer; ErrNotFound, or
+	// ErrChanged as the reads of Open.
+	Fetch(ctx context.Context, key string, most int64) ([]byte, error)
+}
+
 // ReadAll returns the whole object, or ErrNotFound. It is meant for manifests and artifacts, which
 // fit into memory.
 func ReadAll(ctx context.Context, s Store, key string) ([]byte, error) {
+	return ReadUpTo(ctx, s, key, math.MaxInt64)
+}
+
+// ReadUpTo returns the first bytes of an object: `most` of them, or all if there are fewer; ErrNotFound if it is not
+// there.
+func ReadUpTo(ctx context.Context, s Store, key string, most int64) ([]byte, error) {
 	for attempt := 0; ; attempt++ {
-		data, err := readOnce(ctx, s, key)
+		data, err := readOnce(ctx, s, key, most)
 		if !errors.Is(err, ErrChanged) || attempt == changedRetries {
 			return data, err
 		}
 	}
 }
 
-func readOnce(ctx context.Context, s Store, key string) (data []byte, err error) {
+func readOnce(ctx context.Context, s Store, key string, most int64) (data []byte, err error) {
+	if f, ok := s.(Fetcher); ok {
+		return f.Fetch(ctx, key, most)
+	}
 	obj, err := s.Open(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, obj.Close()) }()
-	data = make([]byte, obj.Size())
+	data = make([]byte, min(obj.Size(), most))
 	n, err := obj.ReadAt(data, 0)
 	if n == len(data) { // io.ReaderAt may give io.EOF along with the last byte
 		return data, nil

@@ -32,7 +32,32 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // OpenVerified opens an object and reads it through: ErrDamaged if it is not what ref says. An object of up
 // to 8 MiB is then held in memory; a larger one is read again from the store as the caller asks for it.
-func OpenVerified(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
+func OpenVerified(ctx context.Context, s Store, ref Ref) (Object, error) {
+	if ref.Bytes <= verifiedInMemory {
+		return openHeld(ctx, s, ref)
+	}
+	return openThrough(ctx, s, ref)
+}
+
+// openHeld reads a small object whole.
+func openHeld(ctx context.Context, s Store, ref Ref) (Object, error) {
+	data, err := ReadUpTo(ctx, s, ref.Key, ref.Bytes+1)
+	switch size := int64(len(data)); {
+	case err != nil:
+		return nil, err
+	case size > ref.Bytes:
+		return nil, fmt.Errorf("%w: %s has more than the %d bytes that were stored", ErrDamaged, ref.Key, ref.Bytes)
+	case size < ref.Bytes:
+		return nil, fmt.Errorf("%w: %s has %d bytes, %d were stored", ErrDamaged, ref.Key, size, ref.Bytes)
+	}
+	if err := ref.compare(crc32.Checksum(data, castagnoli)); err != nil {
+		return nil, err
+	}
+	return held{bytes.NewReader(data)}, nil
+}
+
+// openThrough reads a large object through, and leaves it open.
+func openThrough(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
 	object, err := s.Open(ctx, ref.Key)
 	if err != nil {
 		return nil, err
@@ -45,10 +70,7 @@ func OpenVerified(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
 	if object.Size() != ref.Bytes {
 		return nil, fmt.Errorf("%w: %s has %d bytes, %d were stored", ErrDamaged, ref.Key, object.Size(), ref.Bytes)
 	}
-	buf := make([]byte, min(ref.Bytes, verifyChunk))
-	if ref.Bytes <= verifiedInMemory {
-		buf = make([]byte, ref.Bytes)
-	}
+	buf := make([]byte, verifyChunk)
 	sum := uint32(0)
 	for at := int64(0); at < ref.Bytes; {
 		chunk := buf[:min(int64(len(buf)), ref.Bytes-at)]
@@ -60,14 +82,18 @@ func OpenVerified(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
 		sum = crc32.Update(sum, castagnoli, chunk)
 		at += int64(len(chunk))
 	}
-	if sum != ref.CRC32C {
-		return nil, fmt.Errorf("%w: the bytes of %s have the checksum %08x, %08x was stored", ErrDamaged, ref.Key,
-			sum, ref.CRC32C)
+	if err = ref.compare(sum); err != nil {
+		return nil, err
 	}
-	if ref.Bytes > verifiedInMemory {
-		return object, nil
+	return object, nil
+}
+
+func (r Ref) compare(sum uint32) error {
+	if sum != r.CRC32C {
+		return fmt.Errorf("%w: the bytes of %s have the checksum %08x, %08x was stored", ErrDamaged, r.Key,
+			sum, r.CRC32C)
 	}
-	return held{bytes.NewReader(buf)}, object.Close()
+	return nil
 }
 
 // Verify reads an object through: ErrDamaged if it is not what ref says.

@@ -3,18 +3,24 @@
  *
  * FOLLOWERS followers publish one shard to a compacted topic, of which only the last record of each node
  * counts. Manifests 1 to 4 state node a, state node b, delete b, and state a again. Generation 1 is current
- * from the start; generation 2, whose cut is manifest 3, becomes current at some point.
+ * from the start; generation 2, whose cut is manifest 3, becomes current at some point (GENERATIONS=2).
  *
  * A follower may be killed at any point, and stand still for any time. Every call of the store may fail,
  * with or without effect. Kafka fences nobody: what a zombie sends, arrives.
  *
+ * A follower may send the rows of several manifests, one after another and with any time in between, before
+ * it moves the cursor past all of them (AHEAD=1; with AHEAD=0 those of one, and the assumption below is
+ * stronger: whenever the records were sent).
+ *
  * Assumed, because nothing in the protocol can repair it (PROTOCOL.md says so): a follower that has sent
- * records does not die while another follower is at work or after the cursor has passed its position.
+ * records while another follower was at work, or after the cursor had passed its position, does not die
+ * before it has moved the cursor or found out, unless the other one has died and the cursor is not past.
  *
  * The store replaces the cursor only if it is still the version that was read. On a store that cannot,
  * reading and saving are two calls (BUG_TWO_CALLS).
  *
- * run -DFOLLOWERS=3
+ * run -DFOLLOWERS=3 -DAHEAD=0
+ * run -DFOLLOWERS=2
  *
  * mutants -DFOLLOWERS=2
  * mutant BUG_NO_MOVE_BACK     NewestIsLast    a late zombie does not move the cursor back
@@ -30,6 +36,13 @@
 
 #define MANIFESTS 4
 #define CUT 3
+
+#ifndef GENERATIONS
+#define GENERATIONS 2
+#endif
+#ifndef AHEAD
+#define AHEAD 1                /* of the cursor: the rows of several manifests */
+#endif
 
 #ifdef BUG_TWO_CALLS
 #define SWAP 0
@@ -55,11 +68,18 @@ mtype = { Idle, Send, Parts, Check, Save, Back, BackSave, Dead };
 /* Whoever has read the cursor before sees that it is another one. */
 inline save(g, s) { cursorGen = g; cursorSeq = s; replaced = (1 << FOLLOWERS) - 1 }
 
+/* Records have arrived on the topic. */
+inline sent() {
+	sending = 1;
+	if :: !AHEAD || busy > 1 || past(gen, seq) -> late = 1 :: else fi
+}
+
 proctype Follower() {
 	byte gen, seq;        /* the cursor when this step began */
 	byte model;           /* the generation of this step */
 	byte toGen, toSeq;    /* where the cursor goes next */
 	bit sending;          /* records were sent that the cursor does not cover */
+	bit late;             /* some of them while another follower was at work, or with the cursor past them */
 	mtype pc = Idle;
 
 end:	do
@@ -78,7 +98,7 @@ end:	do
 
 	/* Send the row of one manifest, or the deletions up to the cut, and wait for the acknowledgement. */
 	:: atomic { pc == Send && model <= gen ->
-		sending = 1;
+		sent();
 		if
 		:: toSeq == 1 || toSeq == 4 -> topicA = toSeq; topicGen = model
 		:: toSeq == 2 || toSeq == 3 -> topicB = toSeq
@@ -86,24 +106,26 @@ end:	do
 		pc = Check }
 	:: atomic { pc == Send && model > gen ->
 #ifndef BUG_NO_DELETIONS
-		if :: seq < CUT -> sending = 1; topicB = 3 :: else fi;
+		if :: seq < CUT -> sent(); topicB = 3 :: else fi;
 #endif
 		pc = Parts }
 	/* Send the generation's own embeddings: a's, unless it changed after the cut. */
 	:: atomic { pc == Parts ->
 #ifndef BUG_CHANGED_TOO
 		if
-		:: head < 4 -> sending = 1; topicA = 1; topicGen = model
+		:: head < 4 -> sent(); topicA = 1; topicGen = model
 		:: else
 		fi;
 #else
 		assert(TextsGoForward || topicA != 4);
-		sending = 1; topicA = 1; topicGen = model;
+		sent(); topicA = 1; topicGen = model;
 #endif
 		pc = Check }
 	/* Sending fails, with or without effect. */
-	:: atomic { (pc == Send || pc == Parts) -> sending = 1; pc = Back }
+	:: atomic { (pc == Send || pc == Parts) -> sending = 1; late = late | !AHEAD; pc = Back }
 
+	/* Not yet: read the cursor, which nobody else has moved, and go on behind it. */
+	:: atomic { pc == Check && AHEAD && model <= gen && toSeq < head && !(replaced & ME) -> toSeq++; pc = Send }
 	/* Read the cursor again, and move it. */
 #ifdef BUG_SAVE_FIRST
 	:: atomic { pc == Check -> sending = 0; goto idle }
@@ -166,12 +188,12 @@ end:	do
 #ifdef BUG_DIE_LATE
 	:: atomic { pc != Idle -> goto idle }
 #else
-	:: atomic { pc != Idle && (!sending || busy == 1 && !past(gen, seq)) -> goto idle }
+	:: atomic { pc != Idle && (!sending || !late || busy == 1 && !past(gen, seq)) -> goto idle }
 #endif
 	od;
 idle:	/* Another process takes this one's place, or the next step begins. */
 	atomic {
-		replaced = replaced | ME; gen = 0; seq = 0; model = 0; toGen = 0; toSeq = 0; sending = 0;
+		replaced = replaced | ME; gen = 0; seq = 0; model = 0; toGen = 0; toSeq = 0; sending = 0; late = 0;
 		busy--; pc = Idle; goto end }
 }
 
@@ -179,7 +201,7 @@ idle:	/* Another process takes this one's place, or the next step begins. */
 proctype World() {
 end:	do
 	:: atomic { head < MANIFESTS -> head++ }
-	:: atomic { current == 1 && head >= CUT -> current = 2 }
+	:: atomic { current < GENERATIONS && head >= CUT -> current = 2 }
 	:: atomic { head == MANIFESTS && busy == 0 && cursorGen == current && cursorSeq == MANIFESTS ->
 		assert(NewestIsLast || (topicA == 4 && topicB == 3 && topicGen == current)) }
 	od

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"giantstream/sink"
+	"giantstream/sink/s3store"
 )
 
 // send passes a request on to the server and returns its response. The Host header stays, because
@@ -125,41 +126,89 @@ func TestReadOfReplacedObject(t *testing.T) {
 	}
 }
 
+// A body that breaks off is read on from where it broke, whether the object was opened or fetched.
 func TestReadResumesBrokenBody(t *testing.T) {
-	var gets atomic.Int64
-	opts := proxy(t, func(r *http.Request) http.HandlerFunc {
-		if r.Method != http.MethodGet || r.Header.Get("Range") == "" || gets.Add(1) > 1 {
-			return nil
-		}
-		return func(w http.ResponseWriter, r *http.Request) {
-			resp, err := send(r)
-			if err != nil {
-				panic(http.ErrAbortHandler)
-			}
-			defer resp.Body.Close() //nolint:errcheck // read only
-			for k, v := range resp.Header {
-				w.Header()[k] = v
-			}
-			w.WriteHeader(resp.StatusCode)
-			_, _ = io.CopyN(w, resp.Body, 1000)
-			_ = http.NewResponseController(w).Flush()
-			panic(http.ErrAbortHandler)
-		}
-	})
-	s := open(t, opts)
 	data := strings.Repeat("0123456789", 5000)
-	if err := sink.PutBytes(t.Context(), s, "x", []byte(data)); err != nil {
+	for name, read := range map[string]func(s *s3store.Store) ([]byte, error){
+		"fetched": func(s *s3store.Store) ([]byte, error) { return sink.ReadAll(t.Context(), s, "x") },
+		"opened": func(s *s3store.Store) ([]byte, error) {
+			object, err := s.Open(t.Context(), "x")
+			if err != nil {
+				return nil, err
+			}
+			return io.ReadAll(io.NewSectionReader(object, 0, object.Size()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var gets atomic.Int64
+			s := open(t, proxy(t, func(r *http.Request) http.HandlerFunc {
+				if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/x") || gets.Add(1) > 1 {
+					return nil
+				}
+				return breakOff
+			}))
+			if err := sink.PutBytes(t.Context(), s, "x", []byte(data)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := read(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != data {
+				t.Error("the object came back different")
+			}
+			if gets.Load() < 2 {
+				t.Errorf("%d GETs, nothing broke off", gets.Load())
+			}
+		})
+	}
+}
+
+// breakOff passes on the first 1,000 bytes of a body.
+func breakOff(w http.ResponseWriter, r *http.Request) {
+	resp, err := send(r)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer resp.Body.Close() //nolint:errcheck // read only
+	for k, v := range resp.Header {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(resp.StatusCode)
+	_, _ = io.CopyN(w, resp.Body, 1000)
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// A document takes one request, and so do a small object that is verified and a replacement's look at what is there.
+func TestRequestsOfSmallObjects(t *testing.T) {
+	var requests atomic.Int64
+	s := open(t, proxy(t, func(*http.Request) http.HandlerFunc { requests.Add(1); return nil }))
+	if err := sink.PutBytes(t.Context(), s, "x", []byte("first")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := sink.ReadAll(t.Context(), s, "x")
+	ref, err := sink.RefOf(t.Context(), s, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(got) != data {
-		t.Error("the object came back different")
-	}
-	if n := gets.Load(); n != 2 {
-		t.Errorf("%d GETs, want 2", n)
+	for name, test := range map[string]struct {
+		call func() error
+		want int64
+	}{
+		"read":    {func() error { _, err := sink.ReadAll(t.Context(), s, "x"); return err }, 1},
+		"verify":  {func() error { return sink.Verify(t.Context(), s, ref) }, 1},
+		"replace": {func() error { return s.Replace(t.Context(), "x", []byte("first"), []byte("other")) }, 2},
+	} {
+		before := requests.Load()
+		if err := test.call(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := requests.Load() - before; got != test.want {
+			t.Errorf("%s: %d requests, want %d", name, got, test.want)
+		}
+		if err := sink.PutBytes(t.Context(), s, "x", []byte("first")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"net/http"
 
 	"github.com/minio/minio-go/v7"
@@ -42,19 +42,15 @@ func (s *Store) Replace(ctx context.Context, key string, old, data []byte) error
 }
 
 func (s *Store) replace(ctx context.Context, key string, old, data []byte) error {
-	opened, err := s.Open(ctx, key)
+	stored, version, err := s.fetch(ctx, key, math.MaxInt64)
 	if err != nil {
 		return err
-	}
-	stored := make([]byte, opened.Size())
-	if n, err := opened.ReadAt(stored, 0); n < len(stored) {
-		return fmt.Errorf("replace %s: %w", key, errors.Join(err, io.ErrUnexpectedEOF))
 	}
 	if done, err := sink.CompareStored(key, stored, old, data); done || err != nil {
 		return err
 	}
 	opts := minio.PutObjectOptions{DisableMultipart: true}
-	opts.SetMatchETag(opened.(*object).etag)
+	opts.SetMatchETag(version.etag)
 	_, err = s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, bytes.NewReader(data), int64(len(data)), opts)
 	switch status(err) {
 	case http.StatusPreconditionFailed:

@@ -25,7 +25,10 @@ type Store struct {
 	prefix string // "" or ending in a slash
 }
 
-var _ sink.Store = (*Store)(nil)
+var (
+	_ sink.Store   = (*Store)(nil)
+	_ sink.Fetcher = (*Store)(nil)
+)
 
 // Open connects to the bucket and checks that it is there. prefix is "" or a path within the
 // bucket.
@@ -120,6 +123,38 @@ func (s *Store) Open(ctx context.Context, key string) (sink.Object, error) {
 		return nil, s.wrap("open", key, err)
 	}
 	return &object{store: s, ctx: ctx, key: key, size: info.Size, etag: info.ETag}, nil
+}
+
+// Fetch implements sink.Fetcher.
+func (s *Store) Fetch(ctx context.Context, key string, most int64) ([]byte, error) {
+	data, _, err := s.fetch(ctx, key, most)
+	return data, err
+}
+
+// fetch is Fetch, and returns the version that it has read from, too. If the body breaks off, the rest is read from
+// that version.
+func (s *Store) fetch(ctx context.Context, key string, most int64) ([]byte, *object, error) {
+	if err := sink.CheckKey(key); err != nil {
+		return nil, nil, s.wrap("open", key, err)
+	}
+	body, info, _, err := s.core.GetObject(ctx, s.bucket, s.prefix+key, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, nil, s.wrap("open", key, err)
+	}
+	defer body.Close() //nolint:errcheck // read only; what was read counts
+	if info.Size < 0 {
+		return nil, nil, s.wrap("read", key, errors.New("the server does not say how long the object is"))
+	}
+	o := &object{store: s, ctx: ctx, key: key, size: info.Size, etag: info.ETag}
+	data := make([]byte, min(info.Size, most))
+	n, err := io.ReadFull(body, data)
+	if err != nil && ctx.Err() == nil {
+		_, err = o.ReadAt(data[n:], int64(n))
+	}
+	if err != nil {
+		return nil, nil, s.wrap("read", key, err)
+	}
+	return data, o, nil
 }
 
 // List implements sink.Store; the server sorts and cuts.

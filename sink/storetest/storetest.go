@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) sink.Store) {
 		{"replace compares", replace},
 		{"replace has one winner", replaceRace},
 		{"not found", notFound},
+		{"fetch", fetch},
 		{"list", list},
 		{"list stops when asked", listStops},
 		{"delete is idempotent", deleteIdempotent},
@@ -51,6 +52,31 @@ func put(t *testing.T, s sink.Store, key, data string) {
 	t.Helper()
 	if err := sink.PutBytes(t.Context(), s, key, []byte(data)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// fetch tests stores that read an object in one request.
+func fetch(t *testing.T, s sink.Store) {
+	f, ok := s.(sink.Fetcher)
+	if !ok {
+		t.Skip("this store reads an object in two steps")
+	}
+	put(t, s, "a/x", "12345")
+	put(t, s, "a/empty", "")
+	for _, test := range []struct {
+		key  string
+		most int64
+		want string
+	}{{"a/x", 100, "12345"}, {"a/x", 5, "12345"}, {"a/x", 2, "12"}, {"a/x", 0, ""}, {"a/empty", 9, ""}} {
+		if got, err := f.Fetch(t.Context(), test.key, test.most); err != nil || string(got) != test.want {
+			t.Errorf("%d bytes of %s: %q, %v", test.most, test.key, got, err)
+		}
+	}
+	if _, err := f.Fetch(t.Context(), "a/y", 9); !errors.Is(err, sink.ErrNotFound) {
+		t.Errorf("nothing there: %v", err)
+	}
+	if _, err := f.Fetch(t.Context(), "../x", 9); !errors.Is(err, sink.ErrBadKey) {
+		t.Errorf("bad key: %v", err)
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 type CompactorOptions struct {
 	Shard int
 	Store sink.Store
+	// Known, if not nil, returns a manifest that need not be read, as in Tail.
+	Known func(seq int64) *Manifest
 	// Grace is how long objects stay after they have been merged, for those who are reading them.
 	Grace time.Duration
 	Clock func() time.Time // time.Now if nil
@@ -170,7 +172,7 @@ func (c *Compactor) parts(ctx context.Context, doc *compaction) (parts []*Segmen
 		parts = append(parts, s)
 	}
 	if doc.Level == 1 {
-		r := segmentReader{ctx: ctx, store: c.opts.Store, shard: doc.Shard, strict: true,
+		r := segmentReader{ctx: ctx, store: c.opts.Store, shard: doc.Shard, strict: true, known: c.opts.Known,
 			yield: func(s *Segment, _ error) bool { take(s); return true }}
 		err = r.manifests(doc.From, doc.To)
 	} else {

@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,6 +93,11 @@ func OpenCursor(ctx context.Context, store sink.Store, shard int) (Cursor, error
 	}
 	c.Published = p
 	return c, nil
+}
+
+// Same says whether two reads have found the same state of the cursor: nobody has written it in between.
+func (c *Cursor) Same(other Cursor) bool {
+	return (c.stored == nil) == (other.stored == nil) && bytes.Equal(c.stored, other.stored)
 }
 
 // Move writes the cursor, unless another follower has written it since it was read: then the error

@@ -66,6 +66,8 @@ type segmentReader struct {
 	boundary int64
 	// strict: the reader wants manifests, and no blocks in their place.
 	strict bool
+	// known, if not nil, returns a manifest that need not be read, as in Tail.
+	known func(seq int64) *Manifest
 }
 
 func (r *segmentReader) give(s *Segment) error {
@@ -146,11 +148,7 @@ func (r *segmentReader) manifests(from, to int64) error {
 			return err
 		}
 		for _, m := range few {
-			s := &Segment{From: m.Seq, To: m.Seq, objects: m.Objects}
-			if m.Rows > 0 {
-				s.windows = []compactedWindow{{Seq: m.Seq, Rows: m.Rows}}
-			}
-			if err := r.give(s); err != nil {
+			if err := r.give(m.segment()); err != nil {
 				return err
 			}
 		}
@@ -164,7 +162,7 @@ func (r *segmentReader) manifests(from, to int64) error {
 func (r *segmentReader) few(from, to int64, prev *Manifest) ([]*Manifest, error) {
 	var few []*Manifest
 	for seq := from; seq <= to; seq++ {
-		m, err := ReadManifest(r.ctx, r.store, r.shard, seq)
+		m, err := r.read(seq)
 		if errors.Is(err, sink.ErrNotFound) {
 			err = fmt.Errorf("%w: shard %d has no manifest %d: %w", ErrDamaged, r.shard, seq, err)
 		}
@@ -177,6 +175,16 @@ func (r *segmentReader) few(from, to int64, prev *Manifest) ([]*Manifest, error)
 		few, prev = append(few, m), m
 	}
 	return few, nil
+}
+
+// read returns a manifest.
+func (r *segmentReader) read(seq int64) (*Manifest, error) {
+	if r.known != nil {
+		if m := r.known(seq); m != nil {
+			return m, nil
+		}
+	}
+	return ReadManifest(r.ctx, r.store, r.shard, seq)
 }
 
 // folded yields what a folded block says of the manifests from `from` to `to`, and returns the manifest after it.

@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
@@ -12,7 +13,7 @@ import (
 const (
 	// batch is how many rows are encoded and published at a time.
 	batch = 1024
-	// saveRows and saveManifests bound what is published before the cursor is saved. Saving takes two
+	// saveRows and saveManifests bound what a step publishes before the cursor is saved. Saving takes two
 	// requests to the store, which is long for windows of a few rows. After a crash, what was published since
 	// the cursor was saved is published again.
 	saveRows      = 8 * batch
@@ -55,21 +56,31 @@ func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
 	b.segments++
 	b.to = s.To
 	if b.rows >= saveRows || b.segments >= saveManifests {
-		return b.save(ctx)
+		if err := b.finish(ctx); err != nil {
+			return err
+		}
+		b.rows, b.segments = 0, 0
+		return b.Follower.save(ctx)
 	}
 	return nil
 }
 
-// save publishes what has been gathered, and moves the cursor past it.
-func (b *batcher) save(ctx context.Context) error {
+// finish publishes what has been gathered.
+func (b *batcher) finish(ctx context.Context) error {
 	if b.segments == 0 {
 		return nil
 	}
 	if err := b.send(ctx); err != nil {
 		return err
 	}
-	b.rows, b.segments = 0, 0
-	return b.advance(ctx, b.model.position(b.to))
+	if b.since.IsZero() {
+		b.since = time.Now()
+	}
+	// Topic and end are those of the cursor until it moves.
+	to := b.model.position(b.to)
+	b.at.Generation, b.at.Seq, b.at.Format = to.Generation, to.Seq, to.Format
+	b.reached = max(b.reached, b.to)
+	return nil
 }
 
 // send encodes and publishes what has been gathered.

@@ -9,17 +9,18 @@
 //
 // A worker that was frozen or cut off may not know that another has its shard. Records that it was
 // sending can then reach the topic after newer ones, because kafka-go's producer has no fencing. The
-// cursor repairs that. Every follower reads the cursor before it publishes and before it moves the
-// cursor. A follower that has sent records and finds the cursor past the position from which it
-// sent moves the cursor back to that position. The shard's owner finds it there, at its next step at
-// the latest, and publishes from there again, newest rows last. What remains is a worker that
+// cursor repairs that. Every follower reads the cursor before it publishes, and moves it only from
+// where it has read it. A follower that has sent records and finds the cursor past the position from
+// which it sent moves the cursor back to that position. The shard's owner finds it there, at its next
+// step at the latest, and publishes from there again, newest rows last. What remains is a worker that
 // continues after a freeze, sends, and dies before it looks at the cursor.
 //
 // # Invariants
 //
 //   - The cursor (shards/<p>/published.json) is saved only after the broker has acknowledged
-//     everything that it covers. A crash sends again what came after the cursor: at-least-once
-//     delivery of identical records into a compacted topic.
+//     everything that it covers, and may stay behind for as long as Options.SaveEvery says. A crash
+//     sends again what came after the cursor: at-least-once delivery of identical records into a
+//     compacted topic.
 //   - When a generation becomes current, the follower first publishes the generation's own
 //     embeddings of the shard, leaving out nodes that changed after the cut. Then it encodes
 //     everything committed after the cut. So no consumer sees a node's text go back in time.

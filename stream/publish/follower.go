@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"giantstream/internal/retry"
@@ -72,7 +73,13 @@ type Options struct {
 	Model func() *Model
 	// Failed, if not nil, is told why a step failed.
 	Failed func(ctx context.Context, model *Model, reason error)
-	// Wake signals that there may be something new; it may be nil.
+	// Known, if not nil, returns a manifest of the shard that this process has committed, which need not be read from
+	// the store, and nil for any other. See commitlog.Tail.
+	Known func(seq int64) *commitlog.Manifest
+	// SaveEvery says for how long the cursor may stay behind what is published. With nil, or while it says 0, every
+	// step moves it.
+	SaveEvery func() time.Duration
+	// Wake signals that there may be something new, or that SaveEvery says less; it may be nil.
 	Wake <-chan struct{}
 	// Poll is how long to wait for Wake before looking again.
 	Poll time.Duration
@@ -84,8 +91,14 @@ var ErrNotAlone = errors.New("another follower publishes this shard")
 
 // Follower publishes the embeddings of one shard.
 type Follower struct {
-	opts   Options
+	opts Options
+	tail commitlog.Tail
+	// cursor is the one in the store, as it was read or written last.
 	cursor commitlog.Cursor
+	// at is up to where everything is published. It is ahead of the cursor since `since`, or equal to it and since is
+	// zero.
+	at    commitlog.Published
+	since time.Time
 	// session is in every cursor that this follower writes.
 	session string
 	// topic is the one that is published to, as of looked.
@@ -96,30 +109,41 @@ type Follower struct {
 	reached int64
 	// sending: records were sent that the cursor does not cover yet.
 	sending bool
+	// failed: a step has failed, and the cursor was not compared with what was sent since.
+	failed bool
+	// touched: this step has sent records or may have moved the cursor.
+	touched bool
+	// switched: the last step has published a generation, and the next one has to go on from its cut.
+	switched bool
 }
 
 // New returns a Follower that continues from the shard's cursor.
 func New(opts Options) *Follower {
-	return &Follower{opts: opts, session: rand.Text(), lookEvery: lookEvery}
+	return &Follower{opts: opts, session: rand.Text(), lookEvery: lookEvery,
+		tail: commitlog.Tail{Store: opts.Store, Shard: opts.Shard, Known: opts.Known}}
 }
+
+// lookAgain is how long a step may take without another look at the cursor after it has sent records.
+const lookAgain = time.Second
 
 // lookEvery is how often a follower asks whether the embeddings topic still has what it published.
 const lookEvery = 5 * time.Second
 
 // Run publishes until ctx ends, which is no error. When the broker or the store fails, Run retries
-// with growing pauses; nothing is skipped.
+// with growing pauses; nothing is skipped. At the end it moves the cursor past what is published.
 func (f *Follower) Run(ctx context.Context) error {
+	defer f.leave(ctx)
 	pause := retry.Backoff{Min: 250 * time.Millisecond, Max: 30 * time.Second}
 	for {
-		progressed, err := f.Step(ctx)
-		wait := f.opts.Poll
+		_, err := f.Step(ctx)
+		wait := min(f.opts.Poll, f.untilSave())
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the step failed because the context has ended
 		case err != nil:
 			wait = pause.Next()
 			f.opts.Log.Warn("publishing embeddings failed, will retry", "shard", f.opts.Shard, "in", wait, "error", err)
-		case progressed:
+		case f.switched:
 			pause.Reset()
 			continue
 		default:
@@ -145,22 +169,23 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		return false, err
 	}
 	var model *Model
+	began := time.Now()
+	f.switched, f.touched = false, false
 	defer func() {
 		if err != nil {
 			f.looked = time.Time{}
+			f.failed = f.touched || errors.Is(err, ErrNotAlone)
 			_ = f.moveBack(ctx) // or else the next step does
 			if model != nil && f.opts.Failed != nil {
 				f.opts.Failed(ctx, model, err)
 			}
 		}
 	}()
-	// Whatever this follower remembers, another one may have moved the cursor: its successor, or
-	// one that was late.
-	if f.cursor, err = commitlog.OpenCursor(ctx, f.opts.Store, f.opts.Shard); err != nil {
+	if err = f.look(ctx); err != nil {
 		return false, err
 	}
 	if model = f.opts.Model(); model == nil {
-		return false, nil
+		return false, f.saveIfDue(ctx)
 	}
 	// A cursor beyond the end of the log would find nothing to publish until the log has passed it.
 	if f.cursor.Seq > f.reached {
@@ -176,14 +201,17 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	if gone != "" {
 		f.opts.Log.Warn("the embeddings topic does not hold what was published; all embeddings are published again",
 			"shard", f.opts.Shard, "topic", f.topic.Name, "because", gone)
-	}
-	if gone != "" || model.Generation > f.cursor.Generation || model.Reformats(f.cursor.Published) ||
-		model.replaces(f.cursor.Published) {
 		return true, f.switchTo(ctx, model)
 	}
-	before := f.cursor.Seq
+	if model.Generation > f.at.Generation || model.Reformats(f.at) || model.replaces(f.at) {
+		if err = f.save(ctx); err != nil {
+			return false, err
+		}
+		return true, f.switchTo(ctx, model)
+	}
+	before := f.at.Seq
 	b := &batcher{Follower: f, model: model}
-	for s, err := range commitlog.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, 0) {
+	for s, err := range f.tail.After(ctx, f.at.Seq) {
 		if err == nil {
 			err = b.add(ctx, s)
 		}
@@ -191,13 +219,71 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 			return false, err
 		}
 	}
-	if err = b.save(ctx); err != nil {
+	if err = b.finish(ctx); err != nil {
 		return false, err
 	}
 	if f.opts.Topic != nil && f.cursor.Topic == "" { // of an older version
-		return f.cursor.Seq > before, f.advance(ctx, model.position(f.cursor.Seq))
+		return f.at.Seq > before, f.advance(ctx, model.position(f.at.Seq))
 	}
-	return f.cursor.Seq > before, nil
+	if err = f.saveIfDue(ctx); err == nil && f.touched && time.Since(began) > lookAgain {
+		err = f.look(ctx) // it may have been frozen while it was sending
+	}
+	return f.at.Seq > before, err
+}
+
+// look reads the cursor. Whatever this follower remembers, another one may have moved it: its successor, or one that
+// was late.
+func (f *Follower) look(ctx context.Context) error {
+	now, err := commitlog.OpenCursor(ctx, f.opts.Store, f.opts.Shard)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.cursor.Same(now) && !f.since.IsZero():
+		return nil // this follower goes on ahead of it
+	case f.sending:
+		return fmt.Errorf("shard %d: %w", f.opts.Shard, ErrNotAlone)
+	}
+	f.cursor, f.at, f.since = now, now.Published, time.Time{}
+	return nil
+}
+
+// untilSave is how long the cursor may stay behind what is published from now on. A follower that has taken over moves
+// it at once, so that the one before finds out.
+func (f *Follower) untilSave() time.Duration {
+	switch {
+	case f.since.IsZero():
+		return math.MaxInt64
+	case f.opts.SaveEvery == nil || f.cursor.Writer != f.session:
+		return 0
+	}
+	return f.opts.SaveEvery() - time.Since(f.since)
+}
+
+func (f *Follower) saveIfDue(ctx context.Context) error {
+	if f.untilSave() > 0 {
+		return nil
+	}
+	return f.save(ctx)
+}
+
+// save moves the cursor past what is published.
+func (f *Follower) save(ctx context.Context) error {
+	if f.since.IsZero() {
+		return nil
+	}
+	return f.advance(ctx, f.at)
+}
+
+// leave saves the cursor at the end, so that the shard's next follower sends nothing again.
+func (f *Follower) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveBackTime)
+	defer cancel()
+	if f.failed || f.save(ctx) == nil {
+		return
+	}
+	f.failed = true
+	_ = f.moveBack(ctx) // or else the next follower sends again from the cursor on
 }
 
 // gone says why the topic does not hold what was published up to the cursor, "" if it does.
@@ -216,6 +302,7 @@ func (f *Follower) gone(ctx context.Context) (why string, err error) {
 // has changed. The cursor then stands at the generation's cut, and the next step publishes what was
 // committed since.
 func (f *Follower) switchTo(ctx context.Context, model *Model) error {
+	f.switched = true
 	// Nothing was published before generation 1, so there are no deletions to catch up with.
 	if model.Generation > 1 {
 		if err := f.publishDeletions(ctx, model); err != nil {
@@ -291,7 +378,9 @@ func (f *Follower) record(r commitlog.Row, model *Model) embedding.Record {
 
 // publish sends records that the cursor does not cover yet.
 func (f *Follower) publish(ctx context.Context, model *Model, records []embedding.Record) error {
-	f.sending = f.sending || len(records) > 0
+	if len(records) > 0 {
+		f.sending, f.touched = true, true
+	}
 	for i, r := range records {
 		records[i] = model.Format.Narrow(r)
 	}
@@ -311,6 +400,7 @@ func (f *Follower) advance(ctx context.Context, to commitlog.Published) error {
 		}
 		to.Topic, to.TopicID, to.End = topic.Name, topic.ID, topic.End
 	}
+	f.touched = true
 	err := f.cursor.Move(ctx, to, f.session)
 	if errors.Is(err, sink.ErrChanged) {
 		return fmt.Errorf("shard %d: %w: %w", f.opts.Shard, ErrNotAlone, err)
@@ -318,7 +408,7 @@ func (f *Follower) advance(ctx context.Context, to commitlog.Published) error {
 	if err != nil {
 		return err
 	}
-	f.sending = false
+	f.sending, f.at, f.since = false, f.cursor.Published, time.Time{}
 	return nil
 }
 
@@ -332,10 +422,14 @@ const moveBackTime = 10 * time.Second
 // publishes from there again. If not, moveBack writes it as it is: another follower that has sent
 // newer records and is about to move the cursor past them then fails, and sends them again.
 //
-// If the store does not answer, sending stays set and the cursor in memory stays what it is. The
+// If the store does not answer, sending and failed stay set and the cursor in memory stays what it is. The
 // next step then begins with moveBack.
 func (f *Follower) moveBack(ctx context.Context) error {
-	if !f.sending {
+	switch {
+	case !f.failed:
+		return nil
+	case !f.sending:
+		f.failed, f.since = false, time.Time{}
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveBackTime)
@@ -360,6 +454,6 @@ func (f *Follower) moveBack(ctx context.Context) error {
 			"shard", f.opts.Shard, "error", err)
 		return fmt.Errorf("compare the cursor of shard %d with what was sent: %w", f.opts.Shard, err)
 	}
-	f.sending = false
+	f.sending, f.failed, f.since = false, false, time.Time{}
 	return nil
 }

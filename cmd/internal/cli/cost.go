@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/service"
 	"giantstream/config"
 )
 
@@ -27,16 +28,18 @@ func (r requests) plus(o requests) requests {
 func (r requests) times(n float64) requests { return requests{r.Puts * n, r.Gets * n, r.Lists * n} }
 
 // What a window of one row object costs, counted by TestRequestsOfAWindow on the program's own shard, follower and
-// compactor: an object that is opened is a HEAD, and each read of it a GET.
+// compactor. An object that is read whole is a GET.
 var (
-	// requestsOfCommit: the row object, the manifest and a look at the boundary. A look is two requests where there is
-	// a boundary, one where there is none.
-	requestsOfCommit = requests{Puts: 2, Gets: 2}
-	// requestsOfFollow: the cursor, the search for the next manifest, the manifest, two looks at the boundary, the row
-	// object, the move of the cursor.
-	requestsOfFollow = requests{Puts: 1, Gets: 15}
-	// requestsOfMerge: the manifest, its row object, and 1/64 of the merged object and its document.
-	requestsOfMerge = requests{Puts: 2. / 64, Gets: 4.2}
+	// requestsOfCommit: the row object, the manifest and a look at the boundary.
+	requestsOfCommit = requests{Puts: 2, Gets: 1}
+	// requestsOfFollow: a look at the cursor. Manifest and rows are still in the memory of the process that has written
+	// them.
+	requestsOfFollow = requests{Gets: 1}
+	// requestsOfMove, every service.CursorEvery: a look at the cursor, and its move.
+	requestsOfMove = requests{Puts: 1, Gets: 1}
+	// requestsOfMerge: the row object, unless it is still in memory, and 1/64 of a search for the head and of the
+	// merged object and its document.
+	requestsOfMerge = requests{Puts: 2. / 64, Gets: 1 + 12./64}
 	// requestsOfCheckpoint: its document and about four files that the checkpoints before it do not have.
 	requestsOfCheckpoint = requests{Puts: 5, Gets: 6, Lists: 1}
 )
@@ -87,7 +90,8 @@ func costOf(cfg *config.Config, p prices) cost {
 		c.Requests = c.Requests.plus(r)
 	}
 	add("commits", requestsOfCommit.times(c.Windows))
-	add("embeddings", requestsOfFollow.times(c.Windows))
+	add("embeddings", requestsOfFollow.times(c.Windows).plus(
+		requestsOfMove.times(min(c.Windows, month.Seconds()/service.CursorEvery.Seconds()))))
 	// The collector of orphans lists all rows every hour.
 	kept := c.Windows
 	if cfg.Compaction.Enabled {

@@ -24,8 +24,8 @@ func (s *Service) compact(ctx context.Context, shard int) error {
 		return nil
 	}
 	log := s.log.With("shard", shard)
-	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: s.store, Grace: s.cfg.Compaction.Grace,
-		Log: s.log})
+	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: s.rows.Store(s.store),
+		Known: s.manifests.Of(shard), Grace: s.cfg.Compaction.Grace, Log: s.log})
 	tick := time.NewTicker(compactInterval)
 	defer tick.Stop()
 	var removed time.Time

@@ -133,6 +133,9 @@ func coverage(head *commitlog.Manifest, topic, id string, first, end, logEnd int
 // so far are acknowledged by the sink topic. If the generation's embeddings turn out to be damaged, it first
 // brings the embeddings up to date again, with a new generation.
 func (s *Service) WaitPublished(ctx context.Context) error {
+	s.awaited.Add(1)
+	defer s.awaited.Add(-1)
+	s.wake.all()
 	g := s.serving.number()
 	s.progress.Stage("publish embeddings", 0)
 	return s.poll(ctx, "wait for embeddings", func() (bool, error) {

@@ -27,6 +27,7 @@ import (
 	"giantstream/ingest/schema"
 	"giantstream/sink"
 	"giantstream/sink/lease"
+	"giantstream/sink/recent"
 	"giantstream/stream/commitlog"
 	"giantstream/train"
 	"giantstream/train/encoders/bert/compute"
@@ -83,8 +84,12 @@ type Service struct {
 	damaged atomic.Int64
 	blocked blockage
 	logs    commitLogs
-	metrics *metrics
-	watches watches
+	// rows and manifests are what the shards of this process have committed last. Their followers and compactors need
+	// not read it from the store.
+	rows      *recent.Cache
+	manifests commitlog.Recent
+	metrics   *metrics
+	watches   watches
 
 	// lease is the right to build generations. builder is the number of the last lease of another
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
@@ -102,6 +107,8 @@ type Service struct {
 	load bool
 	// draining > 0: shards commit as soon as they are caught up.
 	draining atomic.Int32
+	// awaited > 0: followers move their cursors at once.
+	awaited atomic.Int32
 	// finishing: this process is to come to an end by itself. What only a person can mend is an error
 	// then.
 	finishing atomic.Bool
@@ -122,6 +129,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
 		device: o.Device, progress: train.OrDiscard(o.Progress),
 		failed: make(chan struct{}), metrics: newMetrics()}
+	s.rows = recent.New(recentRows, commitlog.IsRows)
 	s.letters = deadletter.NewLog(s.log, time.Now)
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.metrics.registry.MustRegister(shardCollector{&s.watches})

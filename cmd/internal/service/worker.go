@@ -96,7 +96,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		Pipeline: s.cfg.Pipeline,
 		Shard:    a.Shard, Shards: s.cfg.Shards,
 		Dir:    filepath.Join(s.cfg.StateDir, strconv.Itoa(a.Shard)),
-		Store:  s.store,
+		Store:  s.rows.Store(s.store),
 		Cache:  cache,
 		Topics: shard.Topics{Nodes: s.topics.Nodes, Edges: s.topics.Edges, Mirror: s.topics.Mirror},
 		Window: shard.Window{Changes: s.cfg.Window.Changes, Bytes: int64(s.cfg.Window.Bytes),
@@ -114,6 +114,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		Log: s.log,
 		OnCommit: func(m *commitlog.Manifest) {
 			s.logs.committed(m)
+			s.manifests.Add(m)
 			s.metrics.committed(m)
 			watch.committed(m)
 			s.accepted.committed(m.Shard)
@@ -195,7 +196,7 @@ func (s *Service) follow(ctx context.Context, shard int) error {
 		poll = pollAlone
 	}
 	return publish.New(publish.Options{
-		Shard: shard, Store: s.store,
+		Shard: shard, Store: s.rows.Store(s.store), Known: s.manifests.Of(shard),
 		Publisher: timedPublisher{s.publisher, s.metrics, func() int64 { return s.cutOf(shard) }},
 		Topic:     s.sinkTopic,
 		Model: func() *publish.Model {
@@ -208,9 +209,26 @@ func (s *Service) follow(ctx context.Context, shard int) error {
 		Failed: func(ctx context.Context, m *publish.Model, reason error) {
 			s.publishFailed(ctx, shard, m, reason)
 		},
-		Wake: s.wake.listen(shard), Poll: poll,
+		SaveEvery: s.saveCursorEvery,
+		Wake:      s.wake.listen(shard), Poll: poll,
 		Log: s.log.With("shard", shard),
 	}).Run(ctx)
+}
+
+const (
+	// CursorEvery is how long the cursor of the embeddings may stay behind what is published. After a crash, as much is
+	// published again.
+	CursorEvery = 10 * time.Second
+	// recentRows bounds the row objects that the process keeps in memory after it has stored them.
+	recentRows = 32 << 20
+)
+
+// saveCursorEvery is CursorEvery, and 0 while somebody waits for the cursors.
+func (s *Service) saveCursorEvery() time.Duration {
+	if s.awaited.Load() > 0 {
+		return 0
+	}
+	return CursorEvery
 }
 
 // wakeups are one signal per shard.

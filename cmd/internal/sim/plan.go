@@ -34,6 +34,8 @@ type plan struct {
 	longFreeze          bool // the first disturbance is a freeze of shard 0's owner, until the log is folded
 	leaseTTL, heartbeat time.Duration
 	load                bool // until the failures end, nothing is committed
+	saveEvery           time.Duration
+	remember            bool // processes keep in memory what they have committed
 }
 
 // sent is a record and when it is sent.
@@ -88,6 +90,8 @@ func newPlan(d dice) plan {
 		p.records = append(p.records, s)
 	}
 	p.load = oneIn(r, 8)
+	p.saveEvery = pick(r, 0, 2*time.Second, 10*time.Second)
+	p.remember = !oneIn(r, 3)
 	return p
 }
 

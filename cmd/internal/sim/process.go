@@ -8,6 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"giantstream/sink/recent"
+	"giantstream/stream/commitlog"
 )
 
 // Ends of a call that did not go well.
@@ -29,6 +32,9 @@ type process struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	serving atomic.Pointer[generation]
+	// rows and manifests are what the process has committed last.
+	rows      *recent.Cache
+	manifests commitlog.Recent
 
 	mu     sync.Mutex
 	killed bool
@@ -49,7 +55,8 @@ type assignment struct {
 
 func newProcess(w *world, machine, life int, d disk) *process {
 	p := &process{world: w, machine: machine, name: fmt.Sprintf("p%d.%d", machine, life), disk: d,
-		shards: map[int]*assignment{}, lives: map[int]int{}}
+		shards: map[int]*assignment{}, lives: map[int]int{},
+		rows: recent.New(1<<20, func(key string) bool { return w.plan.remember && commitlog.IsRows(key) })}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	return p
 }

@@ -104,12 +104,17 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 	p.mu.Unlock()
 	opts := shard.Options{
 		Pipeline: "sim", Shard: number, Shards: w.plan.shards,
-		Dir: "state-" + strconv.Itoa(number), Store: shardActor.store(), Cache: w.cache,
+		Dir: "state-" + strconv.Itoa(number), Store: p.rows.Store(shardActor.store()), Cache: w.cache,
 		Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic},
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
 		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
 		Drain: w.isHealed, Load: w.plan.load, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
-		OnCommit: w.watch.believed,
+		OnCommit: func(m *commitlog.Manifest) {
+			w.watch.believed(m)
+			if w.plan.remember {
+				p.manifests.Add(m)
+			}
+		},
 	}
 	if w.plan.undirected {
 		opts.Topics.Mirror = mirrorTopic
@@ -138,14 +143,16 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 
 // follow publishes the shard's embeddings.
 func (p *process) follow(ctx context.Context, number int, a *actor) error {
+	w := p.world
 	run := &followerRun{process: p}
 	s := a.store()
-	s.wrote = func(string) { p.world.sink.settled(run) } // a follower writes its cursor and nothing else
+	s.wrote = func(string) { w.sink.settled(run) } // a follower writes its cursor and nothing else
 	s.answered = func(err error) { run.unanswered.Store(err != nil) }
 	return publish.New(publish.Options{
-		Shard: number, Store: s, Publisher: &publisher{a, run},
-		Model: func() *publish.Model { return p.serving.Load().model(number) },
-		Poll:  time.Second, Log: slog.New(slog.DiscardHandler),
+		Shard: number, Store: p.rows.Store(s), Publisher: &publisher{a, run}, Known: p.manifests.Of(number),
+		SaveEvery: func() time.Duration { return w.plan.saveEvery },
+		Model:     func() *publish.Model { return p.serving.Load().model(number) },
+		Poll:      time.Second, Log: slog.New(slog.DiscardHandler),
 	}).Run(ctx)
 }
 
@@ -166,7 +173,8 @@ func (p *process) removeOrphans(ctx context.Context, number int, a *actor) error
 
 // compact merges the shard's rows, and removes what was merged.
 func (p *process) compact(ctx context.Context, number int, a *actor) error {
-	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: number, Store: a.store(), Grace: p.world.plan.grace,
+	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: number, Store: p.rows.Store(a.store()),
+		Known: p.manifests.Of(number), Grace: p.world.plan.grace,
 		Clock: p.now, Rand: &ids{dice: p.world.dice, name: a.name}})
 	tick := time.NewTicker(p.world.plan.compactEvery)
 	defer tick.Stop()
