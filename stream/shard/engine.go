@@ -10,10 +10,12 @@ import (
 )
 
 const (
-	// stateMemTableBytes is how much of a shard's state gathers in memory before it is written. The
-	// engine takes memtables out of the cache, so a cache no larger than they are caches nothing. A
+	// stateMemTableBytes is how much of a shard's state gathers in memory before it is written. A
 	// batch of more than half a memtable is flushed by itself: windows under load should be smaller.
 	stateMemTableBytes = 16 << 20
+	// stateMemTables is how many memtables a state has under load: one is filled while the other is
+	// written.
+	stateMemTables = 2
 	// stateTableBytes is the size at which a flush begins a new table, and with it a new file of
 	// values; merged tables may be twice as large. The values that a table refers to count, so with
 	// small tables most files would hold a few hundred keys.
@@ -28,15 +30,16 @@ const (
 	stateManifestBytes = 1 << 20
 )
 
-// Cache is memory that the states of several shards share, for blocks read from disk, memtables and
-// open windows.
+// Cache is memory that the states of several shards share, for blocks read from disk and open windows.
+// Memtables come on top.
 type Cache struct {
 	blocks *pebble.Cache
 	window windowMemory
 }
 
-// cacheBytes serves the shards of one process well, from one to dozens.
-const cacheBytes = 192 << 20
+// cacheBytes is for blocks that were read. Links and texts of nodes that get new links are read all the
+// time.
+const cacheBytes = 64 << 20
 
 // NewCache makes a cache for the shards of one process. Release it when they are closed.
 func NewCache() *Cache {
@@ -46,6 +49,13 @@ func NewCache() *Cache {
 // LimitWindows sets how many bytes the open windows of all shards may take, before the first shard is
 // opened; the default is 48 MiB.
 func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }
+
+// addMemTables makes room for the memtables of one more state. The engine takes them out of the cache,
+// and those of a few shards would leave nothing for blocks. The room is given back by the function
+// returned, while the state still has the cache.
+func (c *Cache) addMemTables() (giveBack func()) {
+	return c.blocks.Reserve(-stateMemTables * stateMemTableBytes)
+}
 
 // Release gives the memory back.
 func (c *Cache) Release() { c.blocks.Unref() }

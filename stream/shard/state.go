@@ -26,7 +26,9 @@ type state struct {
 	lock    io.Closer // of dir
 	guard   *engineGuard
 	fs      *engineFS
-	flushed time.Time // when flushIfDue last began a flush
+	// giveBack is of Cache.addMemTables.
+	giveBack func()
+	flushed  time.Time // when flushIfDue last began a flush
 }
 
 // openState opens or creates the state in dir. want names the shard that it must belong to. What
@@ -56,10 +58,13 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 		if err := hasManifest(o.fs, dir); err != nil {
 			return err
 		}
+		giveBack := cache.addMemTables()
 		db, err := openEngine(dir, s.fs, guard, cache, o.Log)
 		if err != nil {
+			giveBack()
 			return engineFailure(err)
 		}
+		s.giveBack = giveBack
 		s.db, s.pending.db, s.pending.spilled = db, db, true
 		return s.load(want)
 	})
@@ -213,6 +218,7 @@ func (s *state) close() (err error) {
 			if !failed {
 				s.flushInTime()
 			}
+			s.giveBack()
 			return s.db.Close()
 		})
 	}
