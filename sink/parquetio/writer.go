@@ -31,6 +31,9 @@ type Format[T any] struct {
 	// readers that want some of the rows.
 	GroupBytes  int
 	Compression Compression
+	// Unbounded are columns of long texts, whose least and greatest values in a page say nothing to any
+	// reader, and are not written.
+	Unbounded []string
 }
 
 func (f Format[T]) groupBytes() int {
@@ -51,14 +54,15 @@ type Writer[T any] struct {
 
 // NewWriter starts a file on w.
 func NewWriter[T any](w io.Writer, format Format[T]) *Writer[T] {
-	return &Writer[T]{
-		format: format,
-		w: parquet.NewGenericWriter[T](w,
-			parquet.Compression(format.Compression.codec()),
-			parquet.CreatedBy("giantstream", format.Name, ""),
-			parquet.KeyValueMetadata(formatKey, format.Name),
-		),
+	options := []parquet.WriterOption{
+		parquet.Compression(format.Compression.codec()),
+		parquet.CreatedBy("giantstream", format.Name, ""),
+		parquet.KeyValueMetadata(formatKey, format.Name),
 	}
+	for _, column := range format.Unbounded {
+		options = append(options, parquet.SkipPageBounds(column))
+	}
+	return &Writer[T]{format: format, w: parquet.NewGenericWriter[T](w, options...)}
 }
 
 // Write appends rows.

@@ -33,7 +33,8 @@ func Write(
 }
 
 func format() parquetio.Format[Row] {
-	return parquetio.Format[Row]{Name: formatName, Size: size, Generation: func(r *Row) int64 { return r.Generation }}
+	return parquetio.Format[Row]{Name: formatName, Size: size, Generation: func(r *Row) int64 { return r.Generation },
+		Unbounded: []string{ColText}}
 }
 
 // size estimates the raw bytes of a row in its columns.
