@@ -82,6 +82,7 @@ bench-freshness: ## time from a change to its embedding on the sink topic
 
 bench-roofline: ## processor time of each stage from topic to Parquet, without Java
 	go run ./cmd/bench/stream roofline
+	go run ./cmd/bench/stream roofline -whole -degree 2
 
 bench-load: ## first load of a million nodes and five million edges from files
 	go run ./cmd/bench/stream load
