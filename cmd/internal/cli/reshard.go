@@ -142,20 +142,20 @@ func (a *app) runReshard(ctx context.Context, w *workplace, from sink.Store, acc
 func (a *app) printReshard(r *reshard.Result) error {
 	p := &printer{out: a.out}
 	if r.Already {
-		p.line("%s was complete already. Start workers with it.\n", r.Into)
+		p.line("%s was complete already. Start workers with it.", r.Into)
 		return p.err
 	}
-	p.line("%s now has %d shards, from %d in %s\n", r.Into, r.Shards, r.Before, r.From)
-	p.line("  %s nodes and %s edges; both stores have the graph %s\n", console.Count(r.Nodes), console.Count(r.Edges),
+	p.line("%s now has %d shards, from %d in %s", r.Into, r.Shards, r.Before, r.From)
+	p.line("  %s nodes and %s edges; both stores have the graph %s", console.Count(r.Nodes), console.Count(r.Edges),
 		r.Hash)
 	if r.Generation > 0 {
-		p.line("  generation %d goes on being served\n", r.Generation)
+		p.line("  generation %d goes on being served", r.Generation)
 	}
 	if r.Waiting > 0 {
 		p.line("  %s records are still to be read from the partitions of before. Those whose key belongs to another "+
-			"partition now become dead letters: 'giantstream dlq replay' sends them to the right one\n",
+			"partition now become dead letters: 'giantstream dlq replay' sends them to the right one",
 			console.Count(r.Waiting))
 	}
-	p.line("Start workers with the new store and an empty state_dir.\n")
+	p.line("Start workers with the new store and an empty state_dir.")
 	return p.err
 }

@@ -379,7 +379,7 @@ func TestReshardRefuses(t *testing.T) {
 	r.next.Ingest.Nodes.ID = "sku"
 	refused(`ingest.nodes.id was "id" and is "sku"`)
 	r.next.Ingest.Nodes.ID = r.old.Ingest.Nodes.ID
-	sendStatements(t, &r.old, r.client, []statement{{ID: "late", Text: "not read yet", At: 1_800_000_000}})
+	sendStatements(t, &r.old, r.client, []statement{{ID: "late", Text: "not read yet", At: 1_750_000_000}})
 	refused("1 records of kafka topic")
 	r.upToDate(t, &r.old, r.from)
 	if err := sink.PutBytes(t.Context(), r.to, "anything", []byte("x")); err != nil {
