@@ -9,9 +9,10 @@ import (
 	"giantstream/stream/mutation"
 )
 
-// Range decodes the records of a stretch of one partition of an input topic, as a Feed does, and
-// hands their mutations to each. It returns how many records it has read, and how many of them are dead
-// letters. from and to are offsets of the brokers. Nothing is written. A record that lay too far in the future when a Feed read it may not do so now.
+// Range decodes the records of a stretch of one partition of an input topic, as a Feed does, and hands their
+// mutations to each. It returns how many records it has read, and how many of them are dead letters. from and to are
+// offsets of the brokers. Nothing is written. A record that lay too far in the future when a Feed read it may not do
+// so now.
 func (c *Config) Range(ctx context.Context, topic string, partition int, from, to int64,
 	each func(mutation.Mutation)) (records, refused int64, err error) {
 	s := &source{translator: c.Translators[topic], base: c.Bases[topic],

@@ -247,8 +247,8 @@ func (have Identity) compare(want Identity, url string) error {
 	case have.Name != want.Name:
 		what = fmt.Sprintf("it is named %q, not %q", have.Name, want.Name)
 	case have.Shards != want.Shards:
-		what = fmt.Sprintf("it has %d shards, not %d; 'giantstream reshard' writes a store with another number", have.Shards,
-			want.Shards)
+		what = fmt.Sprintf("it has %d shards, not %d; 'giantstream reshard' writes a store with another number",
+			have.Shards, want.Shards)
 	case have.Undirected != want.Undirected:
 		what = fmt.Sprintf("undirected is %t there and %t here", have.Undirected, want.Undirected)
 	default:

@@ -131,8 +131,8 @@ func (r *Reshard) BeginAttempt(ctx context.Context, store sink.Store) (complete 
 	case err != nil:
 		return false, err
 	case have != nil && !have.same(r):
-		return false, fmt.Errorf("store %s %w: it is filled from %s with %d shards", store.URL(), ErrResharded, have.From,
-			have.Shards)
+		return false, fmt.Errorf("store %s %w: it is filled from %s with %d shards", store.URL(), ErrResharded,
+			have.From, have.Shards)
 	case have != nil && have.Done:
 		return true, nil
 	case have == nil:
@@ -207,8 +207,8 @@ func AbortReshard(ctx context.Context, from, into sink.Store) error {
 	case left != nil && left.Into != into.URL():
 		return fmt.Errorf("store %s is being written to %s, not to %s", from.URL(), left.Into, into.URL())
 	case filled != nil && filled.Done:
-		return fmt.Errorf("store %s is complete, and workers may have run on it: it cannot be taken back. If none has, "+
-			"remove it and then the object %s in %s", into.URL(), reshardIntoKey, from.URL())
+		return fmt.Errorf("store %s is complete, and workers may have run on it: it cannot be taken back. If none "+
+			"has, remove it and then the object %s in %s", into.URL(), reshardIntoKey, from.URL())
 	case filled != nil && filled.From != from.URL():
 		return fmt.Errorf("store %s is being filled from %s, not from %s", into.URL(), filled.From, from.URL())
 	case filled != nil:

@@ -321,8 +321,8 @@ func (st *pipelineStatus) print(out io.Writer) error { //nolint:gocyclo // one p
 	}
 	for _, s := range st.Shards {
 		if k := s.Standby; k != nil {
-			fmt.Fprintf(out, "standby of shard %d: %s has the checkpoint at manifest %d, of %s\n", s.Shard, k.Worker, k.Seq,
-				k.Created.UTC().Format(time.DateTime))
+			fmt.Fprintf(out, "standby of shard %d: %s has the checkpoint at manifest %d, of %s\n", s.Shard, k.Worker,
+				k.Seq, k.Created.UTC().Format(time.DateTime))
 		}
 	}
 	fmt.Fprintf(out, "\n%s\n", verifiedNote(st.Verified))

@@ -128,8 +128,8 @@ func (r *run) rows(ctx context.Context, l layers, i int) iter.Seq2[rows.Row, err
 // writeRows writes a window of a new shard, and returns its manifest without offsets.
 func (r *run) writeRows(ctx context.Context, q int, seq int64, in iter.Seq2[rows.Row, error]) (
 	*commitlog.Manifest, error) {
-	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: q, Seq: seq, Writer: "reshard-" + r.marker.Attempt,
-		Created: time.Now().UTC()}
+	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: q, Seq: seq,
+		Writer: "reshard-" + r.marker.Attempt, Created: time.Now().UTC()}
 	n := int64(0)
 	key := func() string {
 		n++
@@ -180,6 +180,9 @@ func (r *run) cursors(ctx context.Context) (all []commitlog.Published, err error
 func (r *run) writeCursors(ctx context.Context, old []commitlog.Published, l layers) error {
 	var at commitlog.Published
 	for _, c := range old {
+		if r.doc == nil || c.Generation > r.doc.Generation {
+			return nil // of a generation that is damaged, which is not copied
+		}
 		switch {
 		case c.Topic == "" && c.Generation == 0 && c.Seq == 0: // nothing of this shard was published
 			continue

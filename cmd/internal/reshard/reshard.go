@@ -317,8 +317,8 @@ func (r *run) compare(ctx context.Context) (hash string, err error) {
 		sums = append(sums, hasher.Sum())
 	}
 	if sums[0] != sums[1] {
-		return "", fmt.Errorf("the graph of %s has the hash %s, and that of %s has %s: nothing was changed in the former; "+
-			"take this back with --abort, and report it", r.From.URL(), sums[0], r.Into.URL(), sums[1])
+		return "", fmt.Errorf("the graph of %s has the hash %s, and that of %s has %s: nothing was changed in the "+
+			"former; take this back with --abort, and report it", r.From.URL(), sums[0], r.Into.URL(), sums[1])
 	}
 	return sums[0], nil
 }

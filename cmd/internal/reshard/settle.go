@@ -96,8 +96,8 @@ func (r *run) catchUp(ctx context.Context, sh *shard.Shard, p int, topic string,
 		return err
 	}
 	if p >= len(first[topic]) || first[topic][p]+input.Base > from {
-		return fmt.Errorf("the newest checkpoint of its state stands before offset %d of kafka topic %s, which has deleted "+
-			"records from there on: start the pipeline of before once more, and stop it when it is idle", from, topic)
+		return fmt.Errorf("the newest checkpoint of its state stands before offset %d of kafka topic %s, which has "+
+			"deleted records from there on: start the pipeline of before once more, and stop it when it is idle", from, topic)
 	}
 	for from < to {
 		until := min(from+settleRecords, to)

@@ -61,8 +61,8 @@ func (r *run) findStart(ctx context.Context, before, topic string) error {
 			next, had := r.head(q, before)
 			at = max(at, next-had.Base)
 			if had.Last != nil {
-				last := mutation.Record{Offset: had.Last.Offset - had.Base + floor - at, Fingerprint: had.Last.Fingerprint}
-				in.Last = &last
+				in.Last = &mutation.Record{Offset: had.Last.Offset - had.Base + floor - at,
+					Fingerprint: had.Last.Fingerprint}
 			}
 			end, err := r.remains(ctx, topic)
 			if err != nil {
@@ -95,14 +95,14 @@ func (r *run) consumed(ctx context.Context, topic string) error {
 	for p, end := range ends {
 		next, in := r.head(p, topic)
 		if in.ID != "" && r.ids[topic].ID != "" && in.ID != r.ids[topic].ID {
-			return fmt.Errorf("kafka topic %q was deleted and created again: it cannot be told whether all records of the "+
-				"one before are committed. If they are, accept that with --accept-loss %s", topic, topic)
+			return fmt.Errorf("kafka topic %q was deleted and created again: it cannot be told whether all records of "+
+				"the one before are committed. If they are, accept that with --accept-loss %s", topic, topic)
 		}
 		open += max(0, end+in.Base-next)
 	}
 	if open > 0 {
-		return fmt.Errorf("%w: %d records of kafka topic %q are not committed, and it is left for another one. Stop the "+
-			"producers, run 'giantstream run --until-idle' with the configuration of before, and then this command",
+		return fmt.Errorf("%w: %d records of kafka topic %q are not committed, and it is left for another one. Stop "+
+			"the producers, run 'giantstream run --until-idle' with the configuration of before, and then this command",
 			ErrBusy, open, topic)
 	}
 	return nil
