@@ -11,4 +11,5 @@ var (
 	GPUMaths      = []string{"float32", "tf32", "bf16"}
 	Precisions    = []string{"float32", "int8"}
 	QualityGates  = []string{"warn", "block", "off"}
+	Spaces        = []string{"keep", "new"}
 )
