@@ -275,7 +275,8 @@ func AuditReshard(ctx context.Context, a *audit.Audit) error {
 		}
 		a.Claim(key)
 		if err := a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),
-			Lost: "no worker can start", Do: "If no change of the number of shards is under way and this is the store " +
+			Lost: "no worker can start",
+			Do: "If no change of the number of shards is under way and this is the store " +
 				"that the pipeline is to run on, remove this object."}, "", nil); err != nil {
 			return err
 		}

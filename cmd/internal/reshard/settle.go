@@ -97,7 +97,8 @@ func (r *run) catchUp(ctx context.Context, sh *shard.Shard, p int, topic string,
 	}
 	if p >= len(first[topic]) || first[topic][p]+input.Base > from {
 		return fmt.Errorf("the newest checkpoint of its state stands before offset %d of kafka topic %s, which has "+
-			"deleted records from there on: start the pipeline of before once more, and stop it when it is idle", from, topic)
+			"deleted records from there on: start the pipeline of before once more, and stop it when it is idle",
+			from, topic)
 	}
 	for from < to {
 		until := min(from+settleRecords, to)
