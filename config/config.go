@@ -18,6 +18,7 @@ type Config struct {
 	Ingest     Ingest     `yaml:"ingest"`
 	Window     Window     `yaml:"window"`
 	State      State      `yaml:"state"`
+	Stream     Stream     `yaml:"stream"`
 	Compaction Compaction `yaml:"compaction"`
 	Featurize  Featurize  `yaml:"featurize"`
 	Embedding  Embedding  `yaml:"embedding"`
@@ -171,6 +172,12 @@ type Window struct {
 // State says how copies of the shards' graph state are kept in the store.
 type State struct {
 	CheckpointEvery time.Duration `yaml:"checkpoint_every"` // 0: never
+}
+
+// Stream says how workers share the shards.
+type Stream struct {
+	// Standby is how many workers besides its owner keep a shard's newest checkpoint on their disk: 0 or 1.
+	Standby int `yaml:"standby"`
 }
 
 // Compaction merges the rows of many windows into few objects.

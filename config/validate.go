@@ -255,6 +255,10 @@ func (v *validator) state(c *Config) {
 	if every := c.State.CheckpointEvery; every != 0 {
 		v.check(every >= time.Second, "state.checkpoint_every", "must be 0 for never, or at least 1s, got %v", every)
 	}
+	v.check(c.Stream.Standby == 0 || c.Stream.Standby == 1, "stream.standby", "must be 0 or 1, got %d",
+		c.Stream.Standby)
+	v.check(c.Stream.Standby == 0 || c.State.CheckpointEvery > 0, "stream.standby",
+		"needs checkpoints: state.checkpoint_every is 0")
 	v.atLeastTime("compaction.grace", c.Compaction.Grace, time.Minute)
 	if history := c.Compaction.History; history != 0 {
 		v.check(history >= time.Minute, "compaction.history", "must be 0 for ever, or at least 1m, got %v", history)

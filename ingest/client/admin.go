@@ -275,3 +275,29 @@ func (c *Client) GroupProtocol(ctx context.Context, group string) (string, error
 	}
 	return "", fmt.Errorf("kafka group %q: describing it: %w", group, err)
 }
+
+// Members returns how many members a consumer group has at present.
+func (c *Client) Members(ctx context.Context, group string) (int, error) {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	franz, err := c.franz.get()
+	if err != nil {
+		return 0, err
+	}
+	req := kmsg.NewPtrDescribeGroupsRequest()
+	req.Groups = []string{group}
+	res, err := req.RequestWith(ctx, franz)
+	if err == nil && len(res.Groups) != 1 {
+		err = errors.New("no answer")
+	}
+	if err == nil {
+		err = kerr.ErrorForCode(res.Groups[0].ErrorCode)
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return 0, nil // nobody has ever joined it
+	}
+	if err != nil {
+		return 0, fmt.Errorf("kafka group %q: describing it: %w", group, err)
+	}
+	return len(res.Groups[0].Members), nil
+}

@@ -19,10 +19,17 @@ const ProtocolName = "giantstream-shards-2"
 type balancer struct {
 	protocol string // "" means ProtocolName
 
+	// warm, if not nil, returns the shards that this member has a copy of.
+	warm func() []int
+
 	mu         sync.Mutex
 	generation int32
 	shards     []int
 }
+
+// endOfShards ends the list of shards in the user data where another one follows. Members of older releases read
+// no further, since no shard has this number.
+const endOfShards = 1 << 40
 
 var _ kafka.GroupBalancer = (*balancer)(nil)
 
@@ -37,7 +44,7 @@ func (b *balancer) assigned(generation int32, shards []int) {
 func (b *balancer) ProtocolName() string { return cmp.Or(b.protocol, ProtocolName) }
 
 // UserData implements kafka.GroupBalancer: the generation (4 bytes, big endian) and the shards
-// (uvarints) this member had last.
+// (uvarints) this member had last; then endOfShards and the shards that it has a copy of, if any.
 func (b *balancer) UserData() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,29 +52,45 @@ func (b *balancer) UserData() ([]byte, error) {
 	for _, s := range b.shards {
 		data = binary.AppendUvarint(data, uint64(s))
 	}
+	if b.warm == nil {
+		return data, nil
+	}
+	for i, s := range b.warm() {
+		if i == 0 {
+			data = binary.AppendUvarint(data, endOfShards)
+		}
+		data = binary.AppendUvarint(data, uint64(s))
+	}
 	return data, nil
 }
 
-func parseUserData(data []byte) (generation int32, shards []int) {
+func parseUserData(data []byte) (generation int32, shards, warm []int) {
 	if len(data) < 4 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	generation = int32(binary.BigEndian.Uint32(data))
+	list := &shards
 	for data = data[4:]; len(data) > 0; {
 		s, n := binary.Uvarint(data)
-		if n <= 0 || s > 1<<31 {
-			return generation, shards
+		switch {
+		case n > 0 && s == endOfShards && list == &shards:
+			list = &warm
+		case n <= 0 || s > 1<<31:
+			return generation, shards, warm
+		default:
+			*list = append(*list, int(s))
 		}
-		shards, data = append(shards, int(s)), data[n:]
+		data = data[n:]
 	}
-	return generation, shards
+	return generation, shards, warm
 }
 
-// member is a group member and the shards it keeps.
+// member is a group member, the shards it keeps, and those that it has a copy of.
 type member struct {
 	id         string
 	generation int32
 	shards     []int
+	warm       []int
 }
 
 // AssignGroups implements kafka.GroupBalancer.
@@ -110,7 +133,7 @@ func owners(members []kafka.GroupMember) []member {
 	ms := make([]member, len(members))
 	for i, m := range members {
 		ms[i].id = m.ID
-		ms[i].generation, ms[i].shards = parseUserData(m.UserData)
+		ms[i].generation, ms[i].shards, ms[i].warm = parseUserData(m.UserData)
 	}
 	slices.SortFunc(ms, func(a, b member) int {
 		return cmp.Or(cmp.Compare(b.generation, a.generation), cmp.Compare(a.id, b.id))
@@ -127,8 +150,10 @@ func owners(members []kafka.GroupMember) []member {
 	return ms
 }
 
-// spread gives each member its share, and the larger shares to the members that have most. It takes
-// away what exceeds a share and assigns what is free. No even spread moves fewer shards.
+// spread gives each member its share, and the larger shares to the members that have most, among equals to those
+// that have most copies of shards that nobody has. It takes
+// away what exceeds a share and assigns what is free: first to members with a copy. No even spread moves fewer
+// shards.
 func spread(ms []member, shards []int) []member {
 	if len(ms) == 0 {
 		return nil
@@ -137,11 +162,24 @@ func spread(ms []member, shards []int) []member {
 	for _, s := range shards {
 		exists[s] = true
 	}
+	nobodys := maps.Clone(exists)
 	for i := range ms {
 		ms[i].shards = slices.DeleteFunc(ms[i].shards, func(s int) bool { return !exists[s] })
+		for _, s := range ms[i].shards {
+			delete(nobodys, s)
+		}
+	}
+	copies := func(m member) (n int) {
+		for _, s := range m.warm {
+			if nobodys[s] {
+				n++
+			}
+		}
+		return n
 	}
 	slices.SortFunc(ms, func(a, b member) int {
-		return cmp.Or(cmp.Compare(len(b.shards), len(a.shards)), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(len(b.shards), len(a.shards)), cmp.Compare(copies(b), copies(a)),
+			cmp.Compare(a.id, b.id))
 	})
 	share := func(i int) int {
 		n := len(shards) / len(ms)
@@ -155,6 +193,14 @@ func spread(ms []member, shards []int) []member {
 		ms[i].shards = ms[i].shards[:min(len(ms[i].shards), share(i))]
 		for _, s := range ms[i].shards {
 			delete(free, s)
+		}
+	}
+	for i := range ms {
+		for _, s := range ms[i].warm {
+			if free[s] && len(ms[i].shards) < share(i) {
+				ms[i].shards = append(ms[i].shards, s)
+				delete(free, s)
+			}
 		}
 	}
 	rest := slices.Sorted(maps.Keys(free))

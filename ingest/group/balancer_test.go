@@ -154,3 +154,34 @@ func FuzzUserData(f *testing.F) {
 		}
 	})
 }
+
+// Of the shards of a member that has gone, each goes to a member that has a copy of it, as far as an even spread
+// allows. Members of releases that know no copies read the rest alike.
+func TestBalancerPrefersMembersWithACopy(t *testing.T) {
+	joined := func(id string, shards, warm []int) kafka.GroupMember {
+		b := &balancer{warm: func() []int { return warm }}
+		b.assigned(7, shards)
+		data, err := b.UserData()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kafka.GroupMember{ID: id, UserData: data}
+	}
+	all := partitions(rand.New(rand.NewPCG(1, 1)), 6, "nodes", "edges")
+	// A third member had 4 and 5.
+	got := (&balancer{}).AssignGroups([]kafka.GroupMember{joined("a", []int{0, 1}, []int{5, 2}),
+		joined("b", []int{2, 3}, []int{4, 0})}, all)
+	if a, b := got["a"]["nodes"], got["b"]["nodes"]; !slices.Equal(a, []int{0, 1, 5}) || !slices.Equal(b, []int{2, 3, 4}) {
+		t.Errorf("a has %v, b has %v", a, b)
+	}
+	// Both were copied by one member.
+	got = (&balancer{}).AssignGroups([]kafka.GroupMember{joined("a", []int{0, 1}, []int{4, 5}),
+		joined("b", []int{2, 3}, nil)}, all)
+	if a, b := got["a"]["nodes"], got["b"]["nodes"]; !slices.Equal(a, []int{0, 1, 4}) || !slices.Equal(b, []int{2, 3, 5}) {
+		t.Errorf("a has %v, b has %v", a, b)
+	}
+	generation, shards, warm := parseUserData(joined("a", []int{0, 300}, []int{5, 1000}).UserData)
+	if generation != 7 || !slices.Equal(shards, []int{0, 300}) || !slices.Equal(warm, []int{5, 1000}) {
+		t.Errorf("generation %d, shards %v, copies %v", generation, shards, warm)
+	}
+}

@@ -33,7 +33,10 @@ type Options struct {
 	// rebalances, members have three times as long to stop their handlers and join again, so
 	// handlers should end well within it.
 	SessionTimeout time.Duration
-	Log            *slog.Logger
+	// Warm, if not nil, returns the shards whose state this member has a copy of. It gets those rather than others
+	// when they are free. It is called when the group rebalances, on any goroutine.
+	Warm func() []int
+	Log  *slog.Logger
 }
 
 const (
@@ -68,7 +71,7 @@ type Handler func(ctx context.Context, a Assignment) error
 func Run(ctx context.Context, o Options, handle Handler) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	members := &balancer{protocol: o.Protocol}
+	members := &balancer{protocol: o.Protocol, warm: o.Warm}
 	session := cmp.Or(o.SessionTimeout, defaultSessionTimeout)
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID:                o.Group,

@@ -26,6 +26,8 @@ type Store struct {
 	FailAfter func(op, key string) error
 	// Now dates objects; time.Now if nil.
 	Now func() time.Time
+	// Name tells stores apart in URL.
+	Name string
 
 	mu      sync.Mutex
 	objects map[string]entry
@@ -42,7 +44,7 @@ var (
 )
 
 // URL implements sink.Store.
-func (s *Store) URL() string { return "memory://" }
+func (s *Store) URL() string { return "memory://" + s.Name }
 
 // Put implements sink.Store.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) error {

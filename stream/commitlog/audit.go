@@ -54,7 +54,7 @@ func Audit(ctx context.Context, a *audit.Audit, shard int) error {
 	s := &shardAudit{Audit: a, shard: shard, log: map[int64]*Manifest{}, folded: map[int64]*folded{},
 		bad: map[string]error{}}
 	for _, step := range []func(context.Context) error{s.manifests, s.foldedBlocks, s.blocks, s.rows, s.checkpoints,
-		s.published} {
+		s.published, s.standby} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("verify shard %d: %w", shard, err)
 		}

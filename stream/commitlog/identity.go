@@ -66,6 +66,9 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 		return want, fmt.Errorf("identity needs a name and at least one shard, has %q and %d", want.Name, want.Shards)
 	}
 	want.Format, want.Hash = identityFormat, hashSettings(want.Settings)
+	if err := CheckReshard(ctx, store); err != nil {
+		return want, err
+	}
 	have, err := LoadIdentity(ctx, store)
 	if errors.Is(err, sink.ErrNotFound) {
 		want.ID = newID()
@@ -106,6 +109,12 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 		return want, fmt.Errorf("renew the store's identity: %w", err)
 	}
 	return want, nil
+}
+
+// CreateIdentity writes the identity of a new pipeline into a store that has none, and draws its ID.
+func CreateIdentity(ctx context.Context, store sink.Store, id Identity) error {
+	id.Format, id.Hash, id.ID = identityFormat, hashSettings(id.Settings), newID()
+	return writeIdentity(ctx, store.Create, id)
 }
 
 func writeIdentity(ctx context.Context, write func(ctx context.Context, key string, data []byte) error,
@@ -238,8 +247,8 @@ func (have Identity) compare(want Identity, url string) error {
 	case have.Name != want.Name:
 		what = fmt.Sprintf("it is named %q, not %q", have.Name, want.Name)
 	case have.Shards != want.Shards:
-		what = fmt.Sprintf("it has %d shards, not %d; the number is fixed when a pipeline is created", have.Shards,
-			want.Shards)
+		what = fmt.Sprintf("it has %d shards, not %d; 'giantstream reshard' writes a store with another number",
+			have.Shards, want.Shards)
 	case have.Undirected != want.Undirected:
 		what = fmt.Sprintf("undirected is %t there and %t here", have.Undirected, want.Undirected)
 	default:

@@ -278,11 +278,11 @@ func (s *Shard) checkPartitions(topic string, now Identity) error {
 	if now.Partitions == s.opts.Shards {
 		return nil
 	}
-	return fmt.Errorf("kafka topic %q: %w: it has %d, and the pipeline has %d shards, fixed when it was created. "+
+	return fmt.Errorf("kafka topic %q: %w: it has %d, and the pipeline has %d shards. "+
 		"Records of further partitions are read by nobody, and producers spread keys over all partitions. "+
-		"Create a topic with %d partitions, or set ingest.repartition, or start a new pipeline with %d shards, "+
-		"and send the records again", topic, ErrPartitions, now.Partitions, s.opts.Shards, s.opts.Shards,
-		now.Partitions)
+		"Stop the producers and all workers, and go on with %d shards by 'giantstream reshard'; "+
+		"or create a topic with %d partitions and send the records again, or set ingest.repartition", topic,
+		ErrPartitions, now.Partitions, s.opts.Shards, now.Partitions, s.opts.Shards)
 }
 
 // replaced says what is known about a topic that is not the one that was read.

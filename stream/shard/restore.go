@@ -142,6 +142,15 @@ func (o *Options) download(ctx context.Context, dir string, doc *commitlog.Check
 // downloadFile fetches one file; ErrBadCheckpoint if its object is missing or not what the document
 // says.
 func (o *Options) downloadFile(ctx context.Context, path string, f commitlog.CheckpointFile,
+	progress *transferProgress) error {
+	if taken, err := o.fromStandby(ctx, path, f, progress); taken || err != nil {
+		return err
+	}
+	return o.fetchFile(ctx, path, f, progress)
+}
+
+// fetchFile is downloadFile from the store.
+func (o *Options) fetchFile(ctx context.Context, path string, f commitlog.CheckpointFile,
 	progress *transferProgress) (err error) {
 	object, err := o.Store.Open(ctx, f.Key)
 	if errors.Is(err, sink.ErrNotFound) {

@@ -60,8 +60,11 @@ type Options struct {
 	// Dir holds the graph state of this shard and nothing else. If it is lost, the input is read
 	// again from the newest checkpoint on. Directories beside it, of its name with a suffix, hold
 	// copies on their way from and to the store.
-	Dir   string
-	Store sink.Store
+	Dir string
+	// Standby, unless "", is where FetchStandby may have left files of the newest checkpoint. A restore takes them
+	// from there if they are what the checkpoint says.
+	Standby string
+	Store   sink.Store
 	// Cache is shared with other shards of the process, and must outlive them. With nil the shard
 	// has its own.
 	Cache  *Cache

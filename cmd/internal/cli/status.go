@@ -65,6 +65,8 @@ type shardStatus struct {
 	Lost []service.Lost `json:"lost,omitempty"`
 	// Checkpoint is the newest copy of the shard's state, nil for none.
 	Checkpoint *stateCheckpoint `json:"checkpoint,omitempty"`
+	// Standby says which worker keeps a copy of a checkpoint, nil for none.
+	Standby *commitlog.Standby `json:"standby,omitempty"`
 	// Damage says what of the commit log is damaged. The newest manifest is unknown then.
 	Damage string `json:"damage,omitempty"`
 
@@ -220,6 +222,13 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 		if c != nil {
 			s.Checkpoint = &stateCheckpoint{c.Seq, c.Bytes(), c.Created}
 		}
+		warm, err := commitlog.ReadStandby(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if warm.Number > 0 {
+			s.Standby = &warm.Standby
+		}
 		st.Nodes += s.Nodes
 		st.Edges += s.Edges
 		st.Shards = append(st.Shards, s)
@@ -308,6 +317,12 @@ func (st *pipelineStatus) print(out io.Writer) error { //nolint:gocyclo // one p
 		}
 		for _, l := range s.Lost {
 			fmt.Fprintf(out, "LOST: %s\n", l)
+		}
+	}
+	for _, s := range st.Shards {
+		if k := s.Standby; k != nil {
+			fmt.Fprintf(out, "standby of shard %d: %s has the checkpoint at manifest %d, of %s\n", s.Shard, k.Worker,
+				k.Seq, k.Created.UTC().Format(time.DateTime))
 		}
 	}
 	fmt.Fprintf(out, "\n%s\n", verifiedNote(st.Verified))

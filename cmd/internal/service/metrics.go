@@ -28,6 +28,7 @@ type metrics struct {
 	restore       prometheus.Histogram
 	// Copies of shards' states in the store.
 	checkpoints, checkpointFailures, checkpointBytes prometheus.Counter
+	standbyBytes                                     prometheus.Counter
 	published                                        prometheus.Counter
 	freshness                                        prometheus.Histogram
 	generation                                       prometheus.Gauge
@@ -77,6 +78,8 @@ func newMetrics() *metrics {
 		"How long shards that came to this process took until their state had all that was committed.",
 		0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600)
 	m.checkpoints = counter("giantstream_checkpoints_total", "Copies of shards' states that are complete in the store.")
+	m.standbyBytes = counter("giantstream_standby_bytes_total",
+		"Bytes of checkpoints that were fetched to keep shards of other processes warm.")
 	m.checkpointFailures = counter("giantstream_checkpoint_failures_total",
 		"Attempts to copy a shard's state to the store that failed.")
 	m.checkpointBytes = counter("giantstream_checkpoint_bytes_total",
@@ -154,7 +157,10 @@ func (m *metrics) checkpointed(uploaded int64, err error) {
 
 // shardCollector collects metrics of the shards that this process has. It reads their watches and
 // makes no requests.
-type shardCollector struct{ watches *watches }
+type shardCollector struct {
+	watches  *watches
+	standbys *standbys
+}
 
 var (
 	descAssigned = prometheus.NewDesc("giantstream_shards_assigned", "Shards that this process has.", nil, nil)
@@ -169,11 +175,14 @@ var (
 	descLost = prometheus.NewDesc("giantstream_lost_records",
 		"Offsets of a topic whose records are lost to the shard, and whose loss nobody has accepted.",
 		[]string{"topic", "shard"}, nil)
+	descStandby = prometheus.NewDesc("giantstream_standby_age_seconds",
+		"How old the checkpoint is that this process keeps of a shard of another one.", []string{"shard"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descRestoring, descAge, descLag, descLost} {
+	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descRestoring, descAge, descLag, descLost,
+		descStandby} {
 		out <- d
 	}
 }
@@ -182,6 +191,9 @@ func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
 func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for p, age := range c.standbys.ages(time.Now()) {
+		gauge(descStandby, age.Seconds(), strconv.Itoa(p))
 	}
 	all := c.watches.all()
 	gauge(descAssigned, float64(len(all)))

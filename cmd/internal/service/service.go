@@ -55,6 +55,8 @@ type Options struct {
 	Load bool
 	// Resent says that all records of the embedded broker's topics come again from files.
 	Resent bool
+
+	standbyEvery time.Duration // tests; 0 means standbyEvery
 }
 
 // Service is one running process of a pipeline.
@@ -90,6 +92,9 @@ type Service struct {
 	manifests commitlog.Recent
 	metrics   *metrics
 	watches   watches
+	// standbys are shards of other workers, standbyEvery how often they are looked at.
+	standbys     standbys
+	standbyEvery time.Duration
 
 	// lease is the right to build generations. builder is the number of the last lease of another
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
@@ -132,7 +137,8 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s.rows = recent.New(recentRows, commitlog.IsRows)
 	s.letters = deadletter.NewLog(s.log, time.Now)
 	s.serving.asked = wiring.FormatOf(o.Config)
-	s.metrics.registry.MustRegister(shardCollector{&s.watches})
+	s.standbyEvery = cmp.Or(o.standbyEvery, standbyEvery)
+	s.metrics.registry.MustRegister(shardCollector{&s.watches, &s.standbys})
 	s.topics = wiring.TopicsOf(o.Config)
 	defer func() {
 		if err != nil {
@@ -184,6 +190,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	case s.roles.Stream:
 		s.group.Go(func() error { return s.fail(s.consume(ctx)) })
 		s.group.Go(func() error { return s.watchFields(ctx) })
+		if s.cfg.Stream.Standby > 0 {
+			s.group.Go(func() error { return s.keepStandbys(ctx) })
+		}
 		if s.topics.Repartitioned() {
 			s.group.Go(func() error { return s.fail(s.repartition(ctx)) })
 			s.group.Go(func() error { return s.fail(s.watchSources(ctx)) })

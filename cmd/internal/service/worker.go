@@ -31,7 +31,7 @@ func (s *Service) consume(ctx context.Context) error {
 	}
 	return s.explainGroup(ctx, s.cfg.Group(), group.Run(ctx, group.Options{
 		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(s.id.ID), Topics: s.topics.Inputs(),
-		SessionTimeout: s.cfg.Kafka.SessionTimeout, Log: s.log,
+		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Log: s.log,
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
 
@@ -95,10 +95,11 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 	opts := shard.Options{
 		Pipeline: s.cfg.Pipeline,
 		Shard:    a.Shard, Shards: s.cfg.Shards,
-		Dir:    filepath.Join(s.cfg.StateDir, strconv.Itoa(a.Shard)),
-		Store:  s.rows.Store(s.store),
-		Cache:  cache,
-		Topics: shard.Topics{Nodes: s.topics.Nodes, Edges: s.topics.Edges, Mirror: s.topics.Mirror},
+		Dir:     filepath.Join(s.cfg.StateDir, strconv.Itoa(a.Shard)),
+		Standby: s.standbyDir(a.Shard),
+		Store:   s.rows.Store(s.store),
+		Cache:   cache,
+		Topics:  shard.Topics{Nodes: s.topics.Nodes, Edges: s.topics.Edges, Mirror: s.topics.Mirror},
 		Window: shard.Window{Changes: s.cfg.Window.Changes, Bytes: int64(s.cfg.Window.Bytes),
 			Time: s.cfg.Window.Time},
 		Inputs:     inputs{s.client, s.topics.Inputs(), a.Shard},

@@ -124,6 +124,9 @@ func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.
 	if err := commitlog.AuditID(ctx, a); err != nil {
 		return nil, 0, err
 	}
+	if err := commitlog.AuditReshard(ctx, a); err != nil {
+		return nil, 0, err
+	}
 	if err := service.AuditSources(ctx, a); err != nil {
 		return nil, 0, err
 	}

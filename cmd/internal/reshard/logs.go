@@ -1,0 +1,210 @@
+package reshard
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"time"
+
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/shard"
+)
+
+// layers are cuts of the old log, each after the one before. Layer i becomes manifest i+1 of each new shard: the
+// newest rows at its cut of those nodes that have changed since the cut before.
+type layers struct {
+	cuts []commitlog.Cut
+	// generation and published are the manifests of the new logs that the generation and the cursors stand at.
+	generation, published int64
+}
+
+// layers cuts the log where a generation or the cursors of the embeddings stand, so that in the new logs they
+// stand behind the same rows.
+func (r *run) layers(cursors []commitlog.Published) layers {
+	heads := commitlog.Cut{}
+	for p, head := range r.heads {
+		if heads[p] = 0; head != nil {
+			heads[p] = head.Seq
+		}
+	}
+	if r.doc == nil {
+		return layers{cuts: []commitlog.Cut{heads}}
+	}
+	l := layers{generation: 1}
+	cut := commitlog.Cut{}
+	for p := range r.heads {
+		cut[p] = r.doc.Cut[p]
+	}
+	l.cuts = append(l.cuts, cut)
+	published, after := commitlog.Cut{}, true
+	for p := range r.heads {
+		published[p] = cursors[p].Seq
+		after = after && cursors[p].Seq >= cut[p]
+	}
+	// Cursors before the generation's cut stand at no manifest of the new logs, and begin before the first one.
+	if after {
+		if l.published = 1; !maps.Equal(published, cut) {
+			l.cuts, l.published = append(l.cuts, published), 2
+		}
+	}
+	if !maps.Equal(heads, l.cuts[len(l.cuts)-1]) {
+		l.cuts = append(l.cuts, heads)
+	}
+	return l
+}
+
+// rowsInMemory bounds the rows that the writers of all shards gather together, besides what a single object may
+// have.
+const rowsInMemory = 200_000
+
+// writeLogs writes the commit logs of the new shards, with the checkpoints of their states.
+func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) error {
+	newest := make([]*commitlog.Manifest, r.shards)
+	for i := range l.cuts {
+		r.Progress.Stage("write the rows", 0)
+		written := make([]*commitlog.Manifest, r.shards)
+		err := split(ctx, r.rows(ctx, l, i), r.shards, func(row *rows.Row) int { return r.of(row.NodeID) },
+			func(ctx context.Context, q int, in iter.Seq2[rows.Row, error]) (err error) {
+				written[q], err = r.writeRows(ctx, q, int64(i+1), in)
+				return err
+			})
+		if err != nil {
+			return err
+		}
+		for q, m := range written {
+			if i == len(l.cuts)-1 {
+				r.complete(m)
+			}
+			m.Nodes, m.Edges = states.Counts(q)
+			m.Follow(newest[q])
+			data, err := m.Encode()
+			if err == nil {
+				err = r.Into.Create(ctx, commitlog.ManifestKey(q, m.Seq), data)
+			}
+			if err != nil {
+				return fmt.Errorf("manifest %d of shard %d: %w", m.Seq, q, err)
+			}
+			newest[q] = m
+		}
+	}
+	r.Progress.Stage("store the states", int64(r.shards))
+	for _, head := range newest {
+		if err := states.Checkpoint(ctx, r.Into, head); err != nil {
+			return err
+		}
+		r.Progress.Add(1)
+	}
+	return nil
+}
+
+// rows yields the rows of a layer, of all old shards, in ascending order.
+func (r *run) rows(ctx context.Context, l layers, i int) iter.Seq2[rows.Row, error] {
+	var in []iter.Seq2[rows.Row, error]
+	for p := range r.heads {
+		before := int64(0)
+		if i > 0 {
+			before = l.cuts[i-1][p]
+		}
+		if l.cuts[i][p] == before {
+			continue
+		}
+		in = append(in, func(yield func(rows.Row, error) bool) {
+			for row, err := range l.cuts[i].Newest(ctx, r.From, p) {
+				if err == nil && row.Seq <= before {
+					continue
+				}
+				r.Progress.Add(1)
+				if !yield(row.Row, err) || err != nil {
+					return
+				}
+			}
+		})
+	}
+	return merge(in, func(row *rows.Row) string { return row.NodeID })
+}
+
+// writeRows writes a window of a new shard, and returns its manifest without offsets.
+func (r *run) writeRows(ctx context.Context, q int, seq int64, in iter.Seq2[rows.Row, error]) (
+	*commitlog.Manifest, error) {
+	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: q, Seq: seq,
+		Writer: "reshard-" + r.marker.Attempt, Created: time.Now().UTC()}
+	n := int64(0)
+	key := func() string {
+		n++
+		return commitlog.RowKey(q, seq, r.marker.Attempt, n-1)
+	}
+	counted := func(yield func(rows.Row, error) bool) {
+		for row, err := range in {
+			m.Generation = max(m.Generation, row.Generation)
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+	var err error
+	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, r.Into, key, max(1, int64(rowsInMemory/max(4, r.shards))),
+		rows.WriteOptions{Compression: r.compression()}, counted)
+	return m, err
+}
+
+// complete makes a manifest the head of its shard: it says what was consumed, and what is lost.
+func (r *run) complete(m *commitlog.Manifest) {
+	m.Next, m.Inputs = map[string]int64{}, map[string]commitlog.Input{}
+	for topic, starts := range r.inputs {
+		m.Next[topic], m.Inputs[topic] = starts[m.Shard].next, starts[m.Shard].input
+	}
+	for p, head := range r.heads {
+		if head != nil && p%r.shards == m.Shard {
+			for _, l := range head.Lost {
+				m.Lost = commitlog.AddLost(m.Lost, l)
+			}
+		}
+	}
+}
+
+// cursors reads the cursors of the embeddings of the old shards.
+func (r *run) cursors(ctx context.Context) (all []commitlog.Published, err error) {
+	for p := range r.heads {
+		at, err := commitlog.LoadPublished(ctx, r.From, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+// writeCursors writes cursors that claim no more than those of all old shards together.
+func (r *run) writeCursors(ctx context.Context, old []commitlog.Published, l layers) error {
+	var at commitlog.Published
+	for _, c := range old {
+		if r.doc == nil || c.Generation > r.doc.Generation {
+			return nil // of a generation that is damaged, which is not copied
+		}
+		switch {
+		case c.Topic == "" && c.Generation == 0 && c.Seq == 0: // nothing of this shard was published
+			continue
+		case at.Generation == 0:
+			at = c
+		case at.Topic != c.Topic || at.TopicID != c.TopicID || at.Format != c.Format:
+			return nil // without a cursor everything is published again
+		}
+		at.Generation, at.End = min(at.Generation, c.Generation), max(at.End, c.End)
+	}
+	if at.Generation == 0 {
+		return nil
+	}
+	at.Seq = l.published
+	for q := range r.shards {
+		cursor, err := commitlog.OpenCursor(ctx, r.Into, q)
+		if err == nil {
+			err = cursor.Move(ctx, at, "reshard-"+r.marker.Attempt)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

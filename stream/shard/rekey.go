@@ -1,0 +1,257 @@
+package shard
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+)
+
+// RekeyOptions of Rekey.
+type RekeyOptions struct {
+	Pipeline   string // Identity.Name of the new shards
+	Undirected bool
+	// From are the state directories of all old shards, by number. Each state stands at its shard's head, and no
+	// other process has it open. They belong to the pipeline FromPipeline.
+	From         []string
+	FromPipeline string
+	// Dir gets the states of the new shards, a directory each.
+	Dir    string
+	Shards int
+	// Partition returns the shard of a node among so many.
+	Partition func(id []byte, shards int) int
+	Cache     *Cache // shared by all states; nil for one of their own
+	Log       *slog.Logger
+}
+
+// Rekeyed are the states of the new shards of a pipeline, made of the states of its old ones.
+type Rekeyed struct {
+	opts   RekeyOptions
+	each   Options // of every new shard, but for its number
+	states []*state
+}
+
+// rekeyBatch is the size of the writes to each new state.
+const rekeyBatch = 1 << 20
+
+// Rekey gives each fact of the old states to the new shard of its node. Facts keep their versions. Close the
+// result.
+func Rekey(ctx context.Context, o RekeyOptions) (_ *Rekeyed, err error) {
+	r := &Rekeyed{opts: o}
+	// One old state is open at a time, and all new ones are.
+	r.each = Options{Cache: o.Cache, Log: o.Log, Clock: time.Now, Rand: rand.Reader, fs: vfs.Default,
+		grace: engineGrace, transfers: defaultTransfers}
+	if r.each.Log == nil {
+		r.each.Log = slog.New(slog.DiscardHandler)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	for q := range o.Shards {
+		st, err := r.each.openState(ctx, r.dir(q), meta{Pipeline: o.Pipeline, Shard: q, Shards: o.Shards,
+			Undirected: o.Undirected})
+		if err != nil {
+			return nil, err
+		}
+		r.states = append(r.states, st)
+		if st.meta.Committed > 0 || st.meta.Nodes > 0 {
+			return nil, fmt.Errorf("state of new shard %d in %s is not empty", q, r.dir(q))
+		}
+	}
+	for p, dir := range o.From {
+		if err := r.add(ctx, p, dir); err != nil {
+			return nil, fmt.Errorf("move the state of shard %d to new shards: %w", p, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *Rekeyed) dir(shard int) string { return filepath.Join(r.opts.Dir, strconv.Itoa(shard)) }
+
+// add moves the facts of an old shard.
+func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
+	old, err := r.each.openState(ctx, dir, meta{Pipeline: r.opts.FromPipeline, Shard: shard, Shards: len(r.opts.From),
+		Undirected: r.opts.Undirected})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, old.close()) }()
+	nodesBefore, edgesBefore := r.totals()
+	if err := old.guard.run(ctx, func(ctx context.Context) error { return r.copyFacts(ctx, old, shard) }); err != nil {
+		return err
+	}
+	nodes, edges := r.totals()
+	if nodes-nodesBefore != old.meta.Nodes || edges-edgesBefore != old.meta.Edges {
+		return fmt.Errorf("%w: it counts %d nodes and %d edges, and has %d and %d", ErrStateDamaged, old.meta.Nodes,
+			old.meta.Edges, nodes-nodesBefore, edges-edgesBefore)
+	}
+	return nil
+}
+
+func (r *Rekeyed) totals() (nodes, edges int64) {
+	for _, st := range r.states {
+		nodes, edges = nodes+st.meta.Nodes, edges+st.meta.Edges
+	}
+	return nodes, edges
+}
+
+func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err error) {
+	batches := make([]*pebble.Batch, len(r.states))
+	for q, st := range r.states {
+		batches[q] = st.db.NewBatch()
+	}
+	defer func() {
+		for _, b := range batches {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	flush := func(q int) error {
+		st := r.states[q]
+		err := setMeta(batches[q], &st.meta)
+		if err == nil {
+			err = batches[q].Commit(pebble.NoSync)
+		}
+		batches[q].Reset()
+		return engineFailure(err)
+	}
+	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency} {
+		it, err := iterate(old.db, space)
+		if err != nil {
+			return engineFailure(err)
+		}
+		for ok := it.First(); ok && err == nil; ok = it.Next() {
+			err = ctx.Err()
+			var q int
+			if err == nil {
+				q, err = r.copyFact(it, shard, batches)
+			}
+			if err == nil && batches[q].Len() >= rekeyBatch {
+				if err = r.states[q].checkSpace(stateReserveBytes); err == nil {
+					err = flush(q)
+				}
+			}
+		}
+		if err := errors.Join(err, engineFailure(it.Error()), engineFailure(it.Close())); err != nil {
+			return err
+		}
+	}
+	for q := range batches {
+		if err := flush(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFact copies what the iterator stands at to the batch of its node's new shard, which it returns.
+func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Batch) (q int, err error) {
+	key := it.Key()
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return 0, engineFailure(err)
+	}
+	id := key[1:]
+	if key[0] == spaceAdjacency {
+		if id, err = ownerOf(key); err != nil {
+			return 0, err
+		}
+	}
+	if p := r.opts.Partition(id, len(r.opts.From)); p != shard {
+		return 0, fmt.Errorf("%w: it has node %q, which belongs to shard %d", ErrStateDamaged, id, p)
+	}
+	q = r.opts.Partition(id, r.opts.Shards)
+	m := &r.states[q].meta
+	switch key[0] {
+	case spaceHeader:
+		h, err := decodeHeader(value)
+		if err != nil {
+			return 0, err
+		}
+		if h.exists() {
+			m.Nodes++
+		}
+	case spaceAdjacency:
+		a, err := decodeAdjacency(value)
+		if err != nil {
+			return 0, err
+		}
+		if a.effective().live {
+			m.Edges++
+		}
+	}
+	return q, engineFailure(batches[q].Set(key, value, nil))
+}
+
+// ownerOf returns the owner in an adjacency key: the inverse of adjacencyPrefix.
+func ownerOf(key []byte) ([]byte, error) {
+	var owner []byte
+	for i := 1; i < len(key); i++ {
+		if key[i] != 0 {
+			owner = append(owner, key[i])
+			continue
+		}
+		if i++; i < len(key) && key[i] == 1 {
+			return owner, nil
+		}
+		if i == len(key) || key[i] != 0xFF {
+			break
+		}
+		owner = append(owner, 0)
+	}
+	return nil, fmt.Errorf("%w: adjacency key %x has no owner", errCorruptState, key)
+}
+
+// Counts returns how many nodes and edges a new shard has.
+func (r *Rekeyed) Counts(shard int) (nodes, edges int64) {
+	m := r.states[shard].meta
+	return m.Nodes, m.Edges
+}
+
+// Checkpoint stores the state of a new shard as its first checkpoint, at the head of its commit log. The head must
+// exist.
+func (r *Rekeyed) Checkpoint(ctx context.Context, store sink.Store, head *commitlog.Manifest) error {
+	st := r.states[head.Shard]
+	st.meta.Applied, st.meta.Committed, st.meta.Writer = maps.Clone(head.Next), head.Seq, head.Writer
+	o := r.each
+	o.Store, o.Shard, o.Shards, o.Dir = store, head.Shard, r.opts.Shards, r.dir(head.Shard)
+	var random [6]byte
+	if _, err := io.ReadFull(o.Rand, random[:]); err != nil {
+		return fmt.Errorf("draw a session id: %w", err)
+	}
+	c := newCheckpointer(o, hex.EncodeToString(random[:]))
+	c.intact = st.intact
+	doc := &commitlog.Checkpoint{State: stateFormat, Shard: head.Shard, Seq: head.Seq, Writer: head.Writer,
+		Applied: st.meta.Applied, Nodes: st.meta.Nodes, Edges: st.meta.Edges, Created: o.Clock().UTC()}
+	err := st.guard.run(ctx, func(context.Context) error { return st.snapshot(o.Dir+snapshotSuffix, 0) })
+	if err == nil {
+		_, err = c.upload(ctx, o.Dir+snapshotSuffix, doc)
+	}
+	if err != nil {
+		return fmt.Errorf("first checkpoint of shard %d: %w", head.Shard, err)
+	}
+	return nil
+}
+
+// Close closes the states.
+func (r *Rekeyed) Close() (err error) {
+	for _, st := range r.states {
+		err = errors.Join(err, st.close())
+	}
+	r.states = nil
+	return err
+}
