@@ -85,6 +85,8 @@ func (w *workplace) study() study.Options {
 type pipeline struct {
 	*workplace
 	id commitlog.Identity
+	// configured: a file names the settings, not --store alone.
+	configured bool
 }
 
 // open loads the configuration, puts the command's flags over it, and opens the pipeline that it
@@ -114,7 +116,7 @@ func (a *app) open(ctx context.Context, f *pipelineFlags, flags ...func(*config.
 	if errors.Is(err, sink.ErrNotFound) {
 		return nil, fmt.Errorf("%s holds no pipeline yet: 'giantstream run' creates one", w.store.URL())
 	}
-	return &pipeline{w, id}, err
+	return &pipeline{w, id, f.file != ""}, err
 }
 
 // source is the graph as of a cut, nil for everything committed. It is a build's source.

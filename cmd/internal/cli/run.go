@@ -212,7 +212,7 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 		if err != nil {
 			return nil, withLetters(ctx, s, err)
 		}
-		report.Generation, report.Built, report.Refused = doc, built, s.Refused()
+		report.Generation, report.Built, report.Refused, report.Because = doc, built, s.Refused(), s.Because()
 		report.lap("generation")
 	}
 	if s.Roles().Embed {

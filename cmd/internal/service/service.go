@@ -90,6 +90,8 @@ type Service struct {
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
 	lease   *lease.Lease
 	builder int64
+	// because is why the last generation was built here; it belongs to the same goroutine.
+	because string
 	// sources are the topics that are repartitioned, as of the start.
 	sources map[string]sourceTopic
 	// accepted is what losses of input topics this start accepts.
@@ -170,6 +172,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s.log.Info("pipeline started", "version", buildinfo.Read().String(), "pipeline", s.cfg.Pipeline, "id", s.id.ID,
 		"shards", s.cfg.Shards, "roles", s.roles.String(), "store", s.store.URL(), "brokers", s.client.Brokers(),
 		"topics", append(s.topics.Inputs(), s.topics.Embeddings, s.topics.DeadLetters), "http", s.cfg.HTTP.Listen)
+	s.sayWhatDiffers()
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.group, ctx = errgroup.WithContext(ctx)
 	switch {
