@@ -151,3 +151,20 @@ func (c *Config) Fields() (out []Field) {
 	})
 	return out
 }
+
+// EqualSecrets returns, for every secret of two configurations, whether they are equal.
+func EqualSecrets(a, b *Config) map[string]bool {
+	values := map[string]Secret{}
+	eachField(reflect.ValueOf(a).Elem(), "", func(path string, v reflect.Value) {
+		if s, ok := v.Interface().(Secret); ok {
+			values[path] = s
+		}
+	})
+	equal := map[string]bool{}
+	eachField(reflect.ValueOf(b).Elem(), "", func(path string, v reflect.Value) {
+		if s, ok := v.Interface().(Secret); ok {
+			equal[path] = s == values[path]
+		}
+	})
+	return equal
+}

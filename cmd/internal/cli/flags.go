@@ -30,7 +30,11 @@ type pipelineFlags struct {
 func (f *pipelineFlags) register(c *cobra.Command) {
 	c.Flags().StringVarP(&f.file, "config", "c", "", "configuration `file` (see 'giantstream config example')")
 	c.Flags().StringVar(&f.store, "store", "", "object store: a directory, file:///dir or s3://bucket/prefix")
-	c.Flags().StringArrayVar(&f.set, "set", nil,
+	registerSet(c, &f.set)
+}
+
+func registerSet(c *cobra.Command, set *[]string) {
+	c.Flags().StringArrayVar(set, "set", nil,
 		"a `FIELD=VALUE` of the configuration, over that of the file, as in window.time=2s; repeatable")
 }
 

@@ -540,7 +540,8 @@ func TestAWorkerWithAnotherMappingDoesNotJoin(t *testing.T) {
 	other.StateDir = filepath.Join(t.TempDir(), "second")
 	other.Ingest.Nodes.Text = config.List{"title"}
 	_, err := Start(t.Context(), Options{Config: &other, Store: o.store, Log: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, commitlog.ErrSettings) || !strings.Contains(err.Error(), `ingest.nodes.text was "text" and is "title"`) {
+	if !errors.Is(err, commitlog.ErrSettings) ||
+		!strings.Contains(err.Error(), `ingest.nodes.text was "text" and is "title"`) {
 		t.Errorf("the second worker: %v", err)
 	}
 	o.send("new", 0, 3)
