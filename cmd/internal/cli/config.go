@@ -153,7 +153,7 @@ generation that differ take effect with the next one ('giantstream rebuild').
 Secrets are compared and not shown.`,
 		Example: "  giantstream config diff old.yaml new.yaml\n" +
 			"  giantstream config diff pipeline.yaml --set train.encoder=linear",
-		Args:    cobra.RangeArgs(1, 2),
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last, err := readConfig(args[len(args)-1], set)
 			if err != nil {

@@ -275,6 +275,7 @@ func (s *Service) refresh(ctx context.Context,
 	}
 	s.metrics.building.Set(1)
 	defer s.metrics.building.Set(0)
+	defer s.live.progress.done()
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	s.because = why
 	store := held.Store()

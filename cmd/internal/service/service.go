@@ -52,6 +52,9 @@ type Options struct {
 	// Load says that files are sent and then drained: the first load of a graph is committed as a
 	// whole.
 	Load bool
+	// Status returns what 'giantstream status' shows, for the page at /. nil: the page has only what this process
+	// knows of itself.
+	Status func(context.Context, *Service) (any, error)
 	// Resent says that all records of the embedded broker's topics come again from files.
 	Resent bool
 }
@@ -85,6 +88,7 @@ type Service struct {
 	logs    commitLogs
 	metrics *metrics
 	watches watches
+	live    live
 
 	// lease is the right to build generations. builder is the number of the last lease of another
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
@@ -122,8 +126,10 @@ type Service struct {
 // and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
-		device: o.Device, progress: train.OrDiscard(o.Progress),
-		failed: make(chan struct{}), metrics: newMetrics()}
+		device: o.Device, failed: make(chan struct{}), metrics: newMetrics()}
+	s.live.service, s.live.read, s.live.started = s, o.Status, time.Now()
+	s.live.progress.next = train.OrDiscard(o.Progress)
+	s.progress = &s.live.progress
 	s.letters = deadletter.NewLog(s.log, time.Now)
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.metrics.registry.MustRegister(shardCollector{&s.watches})
@@ -295,6 +301,9 @@ func (s *Service) Client() *client.Client { return s.client }
 
 // Store returns the pipeline's object store.
 func (s *Service) Store() sink.Store { return s.store }
+
+// Identity returns what the store belongs to.
+func (s *Service) Identity() commitlog.Identity { return s.id }
 
 // Roles returns what this process does.
 func (s *Service) Roles() Roles { return s.roles }

@@ -115,6 +115,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		OnCommit: func(m *commitlog.Manifest) {
 			s.logs.committed(m)
 			s.metrics.committed(m)
+			s.live.committed(m)
 			watch.committed(m)
 			s.accepted.committed(m.Shard)
 			s.wake.shard(m.Shard)
