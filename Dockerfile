@@ -1,5 +1,8 @@
 # Images of giantstream and, for compose.yaml, of an S3 server (target s3). Each image holds one
-# static program and little else.
+# static program and little else. "make image" packs the programs of a release instead of building
+# them here, with BINARIES=release.
+ARG BINARIES=build
+
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -10,17 +13,22 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream
 # /var/lib/giantstream.
 RUN mkdir -p /root-of-image/tmp /root-of-image/var/lib/giantstream && chmod 1777 /root-of-image/tmp
 
+FROM scratch AS release
+ARG TARGETARCH
+COPY dist/image/${TARGETARCH}/ /
+
+FROM ${BINARIES} AS binaries
+
 FROM scratch AS base
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build --chown=65532:65532 /root-of-image/ /
+COPY --from=binaries --chown=65532:65532 /root-of-image/ /
 USER 65532:65532
 WORKDIR /var/lib/giantstream
 
 FROM base AS s3
-COPY --from=build /out/s3 /usr/local/bin/
+COPY --from=binaries /out/s3 /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/s3"]
 
 FROM base AS giantstream
-COPY --from=build /out/giantstream /usr/local/bin/
+COPY --from=binaries /out/giantstream /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/giantstream"]
 CMD ["run", "-c", "/etc/giantstream/giantstream.yaml"]

@@ -16,7 +16,7 @@ RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-d
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build release test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
+.PHONY: help build release image test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
 	bench-similar bench-loader bench-stream bench-freshness bench-roofline bench-load bench-million kafka-up kafka-down \
 	s3-up s3-down spec test-page test-real test-cuda test-faults sim mutate
 
@@ -28,6 +28,9 @@ build: ## compile bin/giantstream
 
 release: ## programs, packages, manual pages and checksums in dist/ (VERSION=1.2.3)
 	cmd/dev/release/build $(VERSION)
+
+image: release ## the release as an image in dist/ (buildah)
+	cmd/dev/release/image $(VERSION)
 
 test: ## run all tests
 	go test $(TESTFLAGS) ./...

@@ -11,6 +11,7 @@ var (
 	GPUMaths      = []string{"float32", "tf32", "bf16"}
 	Precisions    = []string{"float32", "int8"}
 	QualityGates  = []string{"warn", "block", "off"}
+	Spaces        = []string{"keep", "new"}
 )
 
 // choices are the values of the fields that have a few.
@@ -28,6 +29,7 @@ var choices = map[string][]string{
 	"log.format":               {"auto", "text", "json"},
 	"log.level":                {"debug", "info", "warn", "error"},
 	"refresh.quality_gate":     QualityGates,
+	"refresh.space":            Spaces,
 	"sink.embedding_type":      {"float32", "float16", "int8"},
 	"sink.format":              {"json", "binary"},
 	"train.bert.pooling":       {"mean", "cls"},

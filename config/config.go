@@ -266,6 +266,8 @@ type Refresh struct {
 	Keep       int           `yaml:"keep"` // generations kept in the store
 	// QualityGate says what becomes of a generation that is worse than text alone: warn, block, off.
 	QualityGate string `yaml:"quality_gate"`
+	// Space says whether a generation's vectors can be compared with those of the one before: keep, new.
+	Space string `yaml:"space"`
 }
 
 // Sink says how embeddings are written to the sink topic.

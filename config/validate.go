@@ -318,6 +318,7 @@ func (v *validator) refresh(r *Refresh) {
 	v.atLeastTime("refresh.max_age", r.MaxAge, time.Second)
 	v.atLeast("refresh.keep", r.Keep, 1)
 	v.oneOf("refresh.quality_gate", r.QualityGate)
+	v.oneOf("refresh.space", r.Space)
 }
 
 func (v *validator) outputs(c *Config) {

@@ -5,6 +5,9 @@ package main
 import (
 	"os"
 
+	// The certificates of Mozilla's list, for images and machines that have none of their own.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
 	"giantstream/cmd/internal/cli"
 )
 

@@ -11,10 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/internal/freeport"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/dirstore"
 	"giantstream/sink/memstore"
+	"giantstream/sink/s3store"
+	"giantstream/sink/s3store/s3server"
 )
 
 // countingStore counts requests.
@@ -96,24 +101,67 @@ func envCount(t *testing.T, name string, otherwise int64) int64 {
 
 // A log of GIANTSTREAM_MANIFESTS manifests in a directory is merged and folded by the program's own code.
 func TestLongLogIsFolded(t *testing.T) {
-	n := envCount(t, "GIANTSTREAM_MANIFESTS", 2000) // each takes a file
 	dir := t.TempDir()
 	store, err := dirstore.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(ManifestKey(0, 1))), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	foldLongLog(t, store, envCount(t, "GIANTSTREAM_MANIFESTS", 2000), // each takes a file
+		func(key string, data []byte) error {
+			return os.WriteFile(filepath.Join(dir, key), data, 0o600) // and no sync
+		})
+}
+
+// The same with GIANTSTREAM_MANIFESTS_S3 manifests on an S3 server.
+func TestLongLogIsFoldedOnS3(t *testing.T) {
+	n := envCount(t, "GIANTSTREAM_MANIFESTS_S3", 1100)
+	addr, err := freeport.Addr(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	dir := t.TempDir()
+	go func() { done <- s3server.Serve(ctx, dir, addr, "catalog", func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+	store, err := s3store.Open(ctx, "catalog", "long", s3store.Options{Endpoint: addr, Region: s3server.Region,
+		PathStyle: true, Insecure: true, AccessKey: s3server.AccessKey, SecretKey: s3server.SecretKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var puts errgroup.Group
+	puts.SetLimit(8)
+	foldLongLog(t, store, n, func(key string, data []byte) error {
+		puts.Go(func() error { return store.Create(ctx, key, data) })
+		if key == ManifestKey(0, n) {
+			return puts.Wait()
+		}
+		return nil
+	})
+}
+
+// foldLongLog writes a log of n manifests with put, and merges and folds it.
+func foldLongLog(t *testing.T, store sink.Store, n int64, put func(key string, data []byte) error) {
+	t.Helper()
 	var prev *Manifest
 	for seq := int64(1); seq <= n; seq++ {
 		m := &Manifest{Format: ManifestFormat, Seq: seq, Writer: "w-abc", Next: map[string]int64{"nodes": seq},
 			Created: time.Unix(seq, 0)}
 		m.Follow(prev)
 		data, err := m.Encode()
-		path := filepath.Join(dir, ManifestKey(0, seq))
-		if err == nil && seq == 1 {
-			err = os.MkdirAll(filepath.Dir(path), 0o700)
-		}
 		if err == nil {
-			err = os.WriteFile(path, data, 0o600) // and no sync
+			err = put(ManifestKey(0, seq), data)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -47,6 +47,9 @@ type Config struct {
 	Rank     int `json:"rank"`
 	// Seed is the seed of the training.
 	Seed uint64 `json:"seed"`
+	// Space is the generation that began the space that the embeddings were turned into, 0 if they are in a space of
+	// their own.
+	Space int64 `json:"space,omitempty"`
 	// Metrics is what the training reported, for people.
 	Metrics json.RawMessage `json:"metrics,omitempty"`
 	Model   File            `json:"model"`

@@ -24,6 +24,8 @@ type Meta struct {
 	Vectorizer train.Vectorizer
 	Projection train.Projection
 	Seed       uint64
+	// Space is the generation whose space of embeddings the encoder keeps, 0 for none.
+	Space int64
 	// Metrics, if not nil, becomes "metrics" in config.json.
 	Metrics any
 	// Tensors are stored beside it: the matcher's (xmc.Matcher.Tensors), if there is one.
@@ -35,6 +37,7 @@ type Meta struct {
 func Save(ctx context.Context, store sink.Store, prefix string, e train.Encoder, m Meta) (Config, error) {
 	c := Config{
 		Magic: magic, Version: version, Kind: e.Kind(), Dim: e.Dim(), Features: m.Vectorizer.Dim(), Seed: m.Seed,
+		Space: m.Space,
 	}
 	tensors, err := tensorsOf(e)
 	if err != nil {

@@ -36,6 +36,9 @@ type Builder struct {
 	// Gate decides about a generation that is worse than text alone; "" is GateWarn. A build that is
 	// resumed keeps the gate that it began with.
 	Gate Gate
+	// NewSpace: the embeddings need not be comparable with those of the generation before. A build that is resumed
+	// keeps what it began with.
+	NewSpace bool
 	// Resources bound the build; memory.go lists what MemoryLimit does not. Progress may be nil.
 	fit.Resources
 }
@@ -238,6 +241,9 @@ func (b *build) stages(ctx context.Context, in *fit.Inputs, until Until) error {
 		return err
 	}
 	doc.Shortfalls = fit.Shortfalls(doc.Evaluation)
+	if err := b.compare(ctx, b.corpus.Graph, e); err != nil {
+		return err
+	}
 	return b.writeEmbeddings(ctx, b.corpus.Graph, e)
 }
 
@@ -345,6 +351,9 @@ func (b *Builder) begin(ctx context.Context, g int64, source Source) (*Doc, erro
 	switch parent, err := Current(ctx, b.Store); {
 	case err == nil:
 		doc.Parent = parent.Generation
+		if !b.NewSpace {
+			doc.KeepSpaceOf = parent.Generation
+		}
 	case !errors.Is(err, ErrNone):
 		return nil, err
 	}

@@ -51,10 +51,14 @@ var ErrNone = errors.New("no generation yet")
 
 // Doc is generations/<g>/generation.json.
 type Doc struct {
-	Format     int    `json:"format"`
-	Generation int64  `json:"generation"`
-	Parent     int64  `json:"parent,omitempty"` // the ready generation before it, 0 for none
-	Status     Status `json:"status"`
+	Format     int   `json:"format"`
+	Generation int64 `json:"generation"`
+	Parent     int64 `json:"parent,omitempty"` // the ready generation before it, 0 for none
+	// KeepSpaceOf is the parent, if the build is to keep the space of its embeddings.
+	KeepSpaceOf int64 `json:"keep_space_of,omitempty"`
+	// Space is the generation that began the space of the embeddings, see SpaceOf.
+	Space  int64  `json:"space,omitempty"`
+	Status Status `json:"status"`
 	// Cut is, per shard, the sequence number of the newest manifest included.
 	Cut map[int]int64 `json:"cut"`
 	// GraphHash identifies the graph at the cut, whatever the number of
@@ -75,6 +79,8 @@ type Doc struct {
 	// Mapping compares the tree with the parent generation's, nil without parent.
 	Mapping *MappingStats `json:"mapping,omitempty"`
 	Encoder EncoderStats  `json:"encoder,omitzero"`
+	// Overlap compares the embeddings with the parent's, nil without parent.
+	Overlap *OverlapStats `json:"overlap,omitempty"`
 	// TextOnly is why the encoder knows the texts alone, "" where it was trained on the graph.
 	TextOnly string `json:"text_only,omitempty"`
 	// Evaluation holds one report per encoder, text-only baseline first.

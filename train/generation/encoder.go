@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,13 @@ func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder,
 			b.resources.Log.Warn("the encoder that this build has stored is damaged; it is trained again", "error", err)
 		}
 		s := b.doc.Settings
+		var space int64
+		if b.doc.KeepSpaceOf != 0 {
+			in.Before = func(ctx context.Context) (before train.Encoder, err error) {
+				before, space, err = b.before(ctx)
+				return before, err
+			}
+		}
 		trained, err := b.train(ctx, in, journal)
 		if err != nil {
 			return nil, err
@@ -42,8 +50,11 @@ func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder,
 			}
 		}
 		encoder = trained.Encoder
+		if !trained.Aligned {
+			space = 0
+		}
 		config, err = encoders.Save(ctx, b.Store, prefix, encoder, encoders.Meta{Vectorizer: in.Vectorizer,
-			Projection: in.Projection, Seed: s.Seed, Metrics: trained.Metrics, Tensors: trained.Matcher.Tensors()})
+			Projection: in.Projection, Seed: s.Seed, Space: space, Metrics: trained.Metrics, Tensors: trained.Matcher.Tensors()})
 		if err != nil {
 			return nil, explainDiverged(err)
 		}
@@ -53,6 +64,7 @@ func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder,
 	if config.Kind == linear.LSAKind && b.doc.TextOnly == "" {
 		b.textOnly(nothingToPredict) // what the run that trained it found
 	}
+	b.doc.Space = cmp.Or(config.Space, b.doc.Generation)
 	b.doc.Encoder = EncoderStats{Kind: config.Kind, Dim: config.Dim, Bytes: config.Size(), Metrics: config.Metrics}
 	return encoder, journal.remove(ctx) // not before the encoder is there
 }

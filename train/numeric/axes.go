@@ -25,20 +25,9 @@ func PrincipalAxes(rows []float32, dim int) ([]float32, error) {
 	if dim < 1 || len(rows)%dim != 0 {
 		return nil, fmt.Errorf("%w: %d numbers are not rows of %d", ErrNoAxes, len(rows), dim)
 	}
-	sum, part := make([]float64, dim*dim), make([]float32, dim*dim)
-	for at := 0; at < len(rows); at += axesBlock * dim {
-		x := rows[at:min(at+axesBlock*dim, len(rows))]
-		clear(part)
-		Gemm(TransA, dim, dim, len(x)/dim, x, x, part)
-		for i, v := range part {
-			sum[i] += float64(v)
-		}
-	}
-	// Not even NaN − NaN is 0.
-	for i, v := range sum {
-		if v-v != 0 {
-			return nil, fmt.Errorf("%w: the sum of products %d, %d is %v", ErrNoAxes, i/dim, i%dim, v)
-		}
+	sum, err := sumOfProducts(rows, rows, dim)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoAxes, err)
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(mat.NewSymDense(dim, sum), true) {

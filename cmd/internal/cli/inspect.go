@@ -135,6 +135,7 @@ func (a *app) inspectGeneration() *cobra.Command {
 		printGraph(p, doc)
 		printTree(p, doc)
 		printMapping(p, doc)
+		printOverlap(p, doc)
 		p.line("")
 		printEvaluation(p, doc)
 		printGate(p, doc)

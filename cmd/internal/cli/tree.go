@@ -40,6 +40,25 @@ func followTree(ctx context.Context, p *printer, pipe *pipeline, doc *generation
 	return followed.Outline(o), nil
 }
 
+// printOverlap prints how the embeddings compare with those of the parent generation.
+func printOverlap(p *printer, d *generation.Doc) {
+	o := d.Overlap
+	if o == nil {
+		return
+	}
+	space := "its space: vectors of both can be compared"
+	if d.SpaceOf() == d.Generation {
+		space = "another space: compare no vector with one of before"
+	}
+	p.line("beside %-6d %s", d.Parent, space)
+	p.line("              %.0f %% of the ten nearest neighbours stayed; new vectors find %.0f %% of theirs among the old "+
+		"ones, old ones %.0f %% among the new", 100*o.Kept, 100*o.NewOnOld, 100*o.OldOnNew)
+	for _, b := range o.ByDegree {
+		p.line("              with %s links: %.0f %%, %.0f %%, %.0f %%", b.Degree, 100*b.Kept, 100*b.NewOnOld,
+			100*b.OldOnNew)
+	}
+}
+
 // printMapping prints how the tree differs from that of the parent generation.
 func printMapping(p *printer, d *generation.Doc) {
 	m := d.Mapping

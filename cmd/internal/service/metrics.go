@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"giantstream/cmd/internal/buildinfo"
 	"giantstream/featurize/tfidf"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
@@ -45,6 +46,11 @@ func newMetrics() *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := buildinfo.Read()
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "giantstream_build_info",
+		Help:        "1, with the program's version, its source's revision and the version of Go as labels.",
+		ConstLabels: prometheus.Labels{"version": build.Version, "revision": build.Revision, "goversion": build.Go}},
+		func() float64 { return 1 }))
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		m.registry.MustRegister(c)

@@ -29,6 +29,7 @@ import (
 func NewBuilder(cfg *config.Config, store sink.Store, device compute.Backend, p train.Progress,
 	log *slog.Logger) *generation.Builder {
 	return &generation.Builder{Store: store, Settings: SettingsOf(cfg), Gate: generation.Gate(cfg.Refresh.QualityGate),
+		NewSpace:        cfg.Refresh.Space == "new",
 		CheckpointEvery: cfg.Train.CheckpointEvery, Resources: ResourcesOf(cfg, device, p, log)}
 }
 

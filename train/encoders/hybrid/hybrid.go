@@ -169,6 +169,9 @@ func (e *Encoder) Views() Views { return e.views }
 // Join returns the map from views to embeddings, Len×Dim.
 func (e *Encoder) Join() []float32 { return e.join }
 
+// Rotate multiplies every embedding by axes (Dim×Dim, orthogonal). The encoder must not be in use.
+func (e *Encoder) Rotate(axes []float32) { numeric.Rotate(e.join, axes, e.dim) }
+
 // Close closes the encoder that makes the trained view, if there is one.
 func (e *Encoder) Close() error {
 	if e.views.Model == nil {

@@ -31,6 +31,9 @@ type Inputs struct {
 	Dim    int
 	// Tree clusters the labels.
 	Tree *labeltree.Tree
+	// Before opens the encoder that embeddings are to be comparable with, which Train closes. It is nil, or returns
+	// nil, if there is none.
+	Before func(context.Context) (train.Encoder, error)
 }
 
 // Err returns the first error of reading features or projections. A reader has nowhere to return
@@ -94,6 +97,8 @@ type Trained struct {
 	Encoder train.Encoder
 	// Metrics are the training's own report.
 	Metrics any
+	// Aligned: the embeddings are turned to where those of the encoder Before are.
+	Aligned bool
 	// Matcher predicts the clusters of neighbours, nil for encoders that have none.
 	Matcher *xmc.Matcher
 	// Curve has the loss over the steps, nil for trainings that record none.
@@ -110,7 +115,7 @@ func Train(ctx context.Context, kind string, t Training) (*Trained, error) {
 	if err = errors.Join(err, t.Err()); err != nil {
 		return nil, err
 	}
-	return trained, t.order(ctx, trained)
+	return trained, t.orient(ctx, trained)
 }
 
 // Network is an encoder's network before training.

@@ -1,0 +1,97 @@
+package fit
+
+import (
+	"context"
+	"fmt"
+
+	"giantstream/train"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/numeric"
+)
+
+// axesSample bounds how many nodes' embeddings a rotation is taken from: a transformer
+// encodes so many in half a minute, and the axes of so many vectors of a few hundred dimensions hardly
+// differ from those of all.
+const axesSample = 8192
+
+// rotator is an encoder whose embeddings can be multiplied by an orthogonal matrix. Encoders whose
+// dimensions are ordered by what they are, as the text-only baseline's, have no Rotate.
+type rotator interface{ Rotate(axes []float32) }
+
+// orient turns the embeddings of a trained encoder, which leaves all cosines as they are. The matcher is turned with
+// them. If there is an encoder Before with as many dimensions, they are turned to where that one has the same texts,
+// so that vectors of both can be compared. Else they are turned onto their principal axes, so that the first 64,
+// 128, 256, … dimensions of an embedding can be used alone (Matryoshka order), and mixed within these groups, so
+// that 8 bits per number suffice. What is turned to where Before is inherits its order.
+func (t *Training) orient(ctx context.Context, trained *Trained) error {
+	encoder, ok := trained.Encoder.(rotator)
+	if !ok || t.Texts.Len() == 0 {
+		return nil
+	}
+	step := (t.Texts.Len() + axesSample - 1) / axesSample
+	nodes := make([]int32, 0, axesSample)
+	for i := 0; i < t.Texts.Len(); i += step {
+		nodes = append(nodes, int32(i))
+	}
+	rotation, err := t.alignment(ctx, trained, t.Texts.Subset(nodes))
+	if trained.Aligned = rotation != nil; err == nil && !trained.Aligned {
+		rotation, err = t.axes(ctx, trained.Encoder, t.Texts.Subset(nodes))
+	}
+	if err != nil || rotation == nil {
+		return err
+	}
+	encoder.Rotate(rotation)
+	trained.Matcher.Rotate(rotation)
+	return nil
+}
+
+// alignment returns the rotation to where the encoder Before has a sample of texts, nil if there is none, or none of
+// as many dimensions.
+func (t *Training) alignment(ctx context.Context, trained *Trained, sample *Texts) ([]float32, error) {
+	if t.Before == nil {
+		return nil, nil
+	}
+	e, r := trained.Encoder, t.Resources
+	r.Progress.Stage("align with the generation before", 2*int64(sample.Len()))
+	before, err := t.Before(ctx)
+	if err != nil || before == nil {
+		return nil, err
+	}
+	defer train.Close(before) //nolint:errcheck // it was read, whatever a device says
+	if before.Dim() != e.Dim() {
+		r.Log.Info("the embeddings start a new space: they have another dimension than before", "dim", e.Dim(),
+			"before", before.Dim())
+		return nil, nil
+	}
+	to, err := embed(ctx, before, sample, r.Progress)
+	if err != nil {
+		return nil, err
+	}
+	from, err := embed(ctx, e, sample, r.Progress)
+	if err != nil {
+		return nil, err
+	}
+	rotation, err := numeric.Procrustes(from, to, e.Dim())
+	if err != nil {
+		return nil, fmt.Errorf("align the %s with the generation before: %w", e.Kind(), err)
+	}
+	return rotation, nil
+}
+
+// axes returns the rotation that orders the dimensions, nil for an encoder that has ordered them itself.
+func (t *Training) axes(ctx context.Context, e train.Encoder, sample *Texts) ([]float32, error) {
+	if _, ordered := e.(*hybrid.Encoder); ordered {
+		return nil, nil
+	}
+	t.Resources.Progress.Stage("order the dimensions", int64(sample.Len()))
+	rows, err := embed(ctx, e, sample, t.Resources.Progress)
+	if err != nil {
+		return nil, err
+	}
+	axes, err := numeric.PrincipalAxes(rows, e.Dim())
+	if err != nil {
+		return nil, fmt.Errorf("order the dimensions of the %s: %w", e.Kind(), err)
+	}
+	numeric.MixGroups(axes, e.Dim())
+	return axes, nil
+}
