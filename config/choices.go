@@ -13,3 +13,27 @@ var (
 	QualityGates  = []string{"warn", "block", "off"}
 	Spaces        = []string{"keep", "new"}
 )
+
+// choices are the values of the fields that have a few.
+var choices = map[string][]string{
+	"embed.missing_text":       {"skip", "neighbours"},
+	"embed.precision":          Precisions,
+	"featurize.label_features": LabelFeatures,
+	"featurize.pifa.weighting": Weightings,
+	"featurize.profile":        Profiles,
+	"ingest.edges.format":      {"json", "avro", "protobuf"},
+	"ingest.edges.mode":        {"add", "replace"},
+	"ingest.isolation":         {ReadCommitted, ReadUncommitted},
+	"ingest.nodes.format":      {"json", "avro", "protobuf"},
+	"kafka.sasl.mechanism":     {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
+	"log.format":               {"auto", "text", "json"},
+	"log.level":                {"debug", "info", "warn", "error"},
+	"refresh.quality_gate":     QualityGates,
+	"refresh.space":            Spaces,
+	"sink.embedding_type":      {"float32", "float16", "int8"},
+	"sink.format":              {"json", "binary"},
+	"train.bert.pooling":       {"mean", "cls"},
+	"train.encoder":            Encoders,
+	"train.gpu_math":           GPUMaths,
+	"window.compression":       {"zstd", "snappy", "none"},
+}

@@ -285,7 +285,7 @@ type Sink struct {
 	EmbeddingDim  int    `yaml:"embedding_dim"`  // the first dimensions; 0 for all
 }
 
-// HTTP serves metrics and health.
+// HTTP serves a page to watch, metrics, health, and with the role serve answers.
 type HTTP struct {
 	Listen string `yaml:"listen"` // host:port; "" is off
 	// Token is asked of whoever reads the metrics; "" asks for none. Health checks are open.

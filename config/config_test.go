@@ -183,12 +183,12 @@ func TestBadFiles(t *testing.T) {
 
 func TestLoadNamesTheFile(t *testing.T) {
 	path := filepath.Join("testdata", "bad", "duplicate-field.yaml")
-	_, err := config.Load(path)
+	_, err := config.Load(path, nil)
 	var faults *config.Error
 	if !errors.As(err, &faults) || faults.File != path || len(faults.Faults) != 1 || faults.Faults[0].Line != 3 {
 		t.Errorf("got %v", err)
 	}
-	if _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v for a file that does not exist", err)
 	}
 }

@@ -55,7 +55,7 @@ func (e *Error) Error() string {
 }
 
 var (
-	secretField = regexp.MustCompile(`((?:access_key|secret_key|password)["']?\s*:).*`)
+	secretField = regexp.MustCompile(`((?:access_key|secret_key|password|token)["']?\s*:).*`)
 	userInfo    = regexp.MustCompile(`://[^/\s]*@`)
 )
 

@@ -22,9 +22,10 @@ const (
 	maxDepth = 32
 )
 
-// Load reads and validates the file at path, with the process's environment. Faults of the content
-// are returned as an *Error. also finds faults that this package cannot know, by the paths of fields.
-func Load(path string, also ...func(*Config) []Fault) (Config, error) {
+// Load reads the file at path, with the process's environment, changes it by assignments as Config.Set does,
+// and validates the result. Faults of the content are returned as an *Error. also finds faults that this
+// package cannot know, by the paths of fields.
+func Load(path string, assignments []string, also ...func(*Config) []Fault) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
@@ -34,7 +35,7 @@ func Load(path string, also ...func(*Config) []Fault) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	c, err := Parse(data, os.LookupEnv, also...)
+	c, err := parse(data, os.LookupEnv, assignments, also...)
 	var faults *Error
 	if errors.As(err, &faults) {
 		faults.File = path
@@ -45,12 +46,25 @@ func Load(path string, also ...func(*Config) []Fault) (Config, error) {
 // Parse reads and validates the content of a file. env looks up a variable of the environment, as
 // os.LookupEnv does.
 func Parse(data []byte, env func(string) (string, bool), also ...func(*Config) []Fault) (Config, error) {
+	return parse(data, env, nil, also...)
+}
+
+func parse(data []byte, env func(string) (string, bool), assignments []string,
+	also ...func(*Config) []Fault) (Config, error) {
 	c := Default()
 	d := newDecoder(&c, env)
 	if body := d.syntax(data); body != nil {
 		d.value("", body, d.config)
 	}
 	c.renamed = d.renamed
+	for _, f := range c.set(assignments, env) {
+		f.Message = setFile + ": " + f.Message
+		d.faults = append(d.faults, f)
+	}
+	for _, a := range assignments {
+		path, _, _ := strings.Cut(a, "=")
+		d.at[strings.TrimSpace(path)] = position{} // the file's line is not to blame
+	}
 	faults := c.faults()
 	for _, find := range also {
 		faults = append(faults, find(&c)...)

@@ -36,8 +36,8 @@ func (c *Config) faults() []Fault {
 	v.featurize(&c.Featurize)
 	v.check(c.Embedding.Dim >= 1 && c.Embedding.Dim <= max(1, c.Featurize.ProjectionDim), "embedding.dim",
 		"must be between 1 and featurize.projection_dim, got %d", c.Embedding.Dim)
-	v.oneOf("embed.missing_text", c.Embed.MissingText, "skip", "neighbours")
-	v.oneOf("embed.precision", c.Embed.Precision, Precisions...)
+	v.oneOf("embed.missing_text", c.Embed.MissingText)
+	v.oneOf("embed.precision", c.Embed.Precision)
 	v.check(c.Embed.Precision != "int8" || c.Train.Encoder == "bert", "embed.precision",
 		"int8 is for train.encoder bert; %s has no products to speed up", c.Train.Encoder)
 	v.train(&c.Train)
@@ -56,7 +56,8 @@ func (v *validator) check(ok bool, path, format string, args ...any) {
 	}
 }
 
-func (v *validator) oneOf(path, value string, allowed ...string) {
+func (v *validator) oneOf(path, value string) {
+	allowed := choices[path]
 	v.check(slices.Contains(allowed, value), path, "must be one of: %s", strings.Join(allowed, ", "))
 }
 
@@ -165,7 +166,7 @@ func (v *validator) kafka(c *Config) {
 		v.check(s.Username == "" && s.Password == "", "kafka.sasl.mechanism",
 			"must be given with a username or password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
 	} else {
-		v.oneOf("kafka.sasl.mechanism", s.Mechanism, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+		v.oneOf("kafka.sasl.mechanism", s.Mechanism)
 		v.check(s.Username != "", "kafka.sasl.username", "must be given with a mechanism")
 		v.check(s.Password != "", "kafka.sasl.password", "must be given with a mechanism")
 	}
@@ -206,16 +207,16 @@ func (v *validator) ingest(in *Ingest) {
 	}
 	v.required("ingest.edges.src", in.Edges.Src)
 	v.required("ingest.edges.dst", in.Edges.Dst)
-	v.oneOf("ingest.edges.mode", in.Edges.Mode, "add", "replace")
+	v.oneOf("ingest.edges.mode", in.Edges.Mode)
 
-	v.oneOf("ingest.nodes.format", in.Nodes.Format, "json", "avro", "protobuf")
-	v.oneOf("ingest.edges.format", in.Edges.Format, "json", "avro", "protobuf")
+	v.oneOf("ingest.nodes.format", in.Nodes.Format)
+	v.oneOf("ingest.edges.format", in.Edges.Format)
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
 	v.check(in.MinFilled >= 0 && in.MinFilled <= 1, "ingest.min_filled", "must be between 0 and 1, got %v",
 		in.MinFilled)
-	v.oneOf("ingest.isolation", in.Isolation, ReadCommitted, ReadUncommitted)
+	v.oneOf("ingest.isolation", in.Isolation)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")
 	v.check(l.TextBytes > 0, "ingest.limits.text_bytes", "must be more than 0")
@@ -248,7 +249,7 @@ func (v *validator) window(c *Config) {
 	v.check(c.Window.Bytes >= c.Ingest.Limits.RecordBytes, "window.bytes",
 		"must hold at least one record of ingest.limits.record_bytes, %v", c.Ingest.Limits.RecordBytes)
 	v.atLeastTime("window.time", c.Window.Time, time.Millisecond)
-	v.oneOf("window.compression", c.Window.Compression, "zstd", "snappy", "none")
+	v.oneOf("window.compression", c.Window.Compression)
 }
 
 func (v *validator) state(c *Config) {
@@ -266,11 +267,11 @@ func (v *validator) state(c *Config) {
 }
 
 func (v *validator) featurize(f *Featurize) {
-	v.oneOf("featurize.profile", f.Profile, Profiles...)
+	v.oneOf("featurize.profile", f.Profile)
 	v.atLeast("featurize.max_degree", f.MaxDegree, 1)
 	v.atLeast("featurize.projection_dim", f.ProjectionDim, 1)
-	v.oneOf("featurize.pifa.weighting", f.PIFA.Weighting, Weightings...)
-	v.oneOf("featurize.label_features", f.LabelFeatures, LabelFeatures...)
+	v.oneOf("featurize.pifa.weighting", f.PIFA.Weighting)
+	v.oneOf("featurize.label_features", f.LabelFeatures)
 	v.check(f.MemoryLimit == 0 || f.MemoryLimit >= 64*MiB, "featurize.memory_limit",
 		"must be at least 64MiB, or 0 for none, got %v", f.MemoryLimit)
 	v.atLeast("featurize.tree.leaf_size", f.Tree.LeafSize, 0)
@@ -279,11 +280,11 @@ func (v *validator) featurize(f *Featurize) {
 }
 
 func (v *validator) train(t *Train) {
-	v.oneOf("train.encoder", t.Encoder, Encoders...)
+	v.oneOf("train.encoder", t.Encoder)
 	v.check(t.Encoder != "bert" || t.BERT.Model != "", "train.bert.model",
 		"the encoder bert needs a model to start from: a Hugging Face directory with config.json, "+
 			"vocab.txt and model.safetensors")
-	v.oneOf("train.bert.pooling", t.BERT.Pooling, "mean", "cls")
+	v.oneOf("train.bert.pooling", t.BERT.Pooling)
 	v.check(t.BERT.MaxTokens >= 3 && t.BERT.MaxTokens <= 1<<16, "train.bert.max_tokens",
 		"must be between 3 and the positions of the model, got %d", t.BERT.MaxTokens)
 	v.share("train.bert.dropout", t.BERT.Dropout)
@@ -296,7 +297,7 @@ func (v *validator) train(t *Train) {
 	v.check(t.GPUMemory == 0 || t.Device != CPU, "train.gpu_memory", "has no effect with device: cpu")
 	v.check(t.GPUMemory == 0 || t.GPUMemory >= 256*MiB, "train.gpu_memory",
 		"must be at least 256MiB, or 0 for all, got %v", t.GPUMemory)
-	v.oneOf("train.gpu_math", t.GPUMath, GPUMaths...)
+	v.oneOf("train.gpu_math", t.GPUMath)
 	v.check(t.GPUMath == GPUMaths[0] || t.Device != CPU, "train.gpu_math", "has no effect with device: cpu")
 	v.atLeastTime("train.checkpoint_every", t.CheckpointEvery, 100*time.Millisecond)
 }
@@ -320,18 +321,18 @@ func (v *validator) refresh(r *Refresh) {
 		"must be a share between 0 and 1, or a whole number of changes, got %v", r.MinChanges)
 	v.atLeastTime("refresh.max_age", r.MaxAge, time.Second)
 	v.atLeast("refresh.keep", r.Keep, 1)
-	v.oneOf("refresh.quality_gate", r.QualityGate, QualityGates...)
-	v.oneOf("refresh.space", r.Space, Spaces...)
+	v.oneOf("refresh.quality_gate", r.QualityGate)
+	v.oneOf("refresh.space", r.Space)
 }
 
 func (v *validator) outputs(c *Config) {
-	v.oneOf("sink.format", c.Sink.Format, "json", "binary")
-	v.oneOf("sink.embedding_type", c.Sink.EmbeddingType, "float32", "float16", "int8")
+	v.oneOf("sink.format", c.Sink.Format)
+	v.oneOf("sink.embedding_type", c.Sink.EmbeddingType)
 	v.atLeast("sink.embedding_dim", c.Sink.EmbeddingDim, 0)
 	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
 	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
-	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	v.oneOf("log.format", c.Log.Format, "auto", "text", "json")
+	v.oneOf("log.level", c.Log.Level)
+	v.oneOf("log.format", c.Log.Format)
 }
 
 // Renamed has a hint for each field that the file gives by an old name.

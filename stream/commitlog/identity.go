@@ -98,7 +98,7 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 	if err != nil {
 		return want, err
 	}
-	if changed := difference(have.Settings, want.Settings); have.Format == identityFormat && used && !acceptSettings {
+	if changed := Difference(have.Settings, want.Settings); have.Format == identityFormat && used && !acceptSettings {
 		return want, fmt.Errorf("store %s %w: %s. They decide what the graph is: rows that are committed keep "+
 			"what the old ones made of their records. Use the settings of before, or another store and a backfill, "+
 			"or go on with the new ones for new records alone with 'giantstream run --accept-settings'",
@@ -257,8 +257,8 @@ func (have Identity) compare(want Identity, url string) error {
 	return fmt.Errorf("store %s %w: %s; use another store or the settings it was created with", url, ErrIdentity, what)
 }
 
-// difference names each setting that differs, with its old and its new value.
-func difference(have, want map[string]string) (out []string) {
+// Difference names each setting that differs, with its old and its new value.
+func Difference(have, want map[string]string) (out []string) {
 	names := maps.Clone(have)
 	if names == nil {
 		names = map[string]string{}

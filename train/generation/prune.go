@@ -2,6 +2,8 @@ package generation
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"giantstream/sink"
 )
@@ -41,15 +43,35 @@ func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 		case ready+refused == 0: // no document yet: a build that is just beginning
 			continue
 		}
-		for info, err := range store.List(ctx, Prefix(gens[i]), "") {
-			if err != nil {
-				return removed, err
-			}
-			if err := store.Delete(ctx, info.Key); err != nil {
-				return removed, err
-			}
+		if err := deleteObjects(ctx, store, gens[i]); err != nil {
+			return removed, err
 		}
 		removed = append(removed, gens[i])
 	}
 	return removed, nil
+}
+
+// Discard removes an unfinished generation, so that the next build begins anew. Its document goes last:
+// what is left when Discard fails is still that unfinished generation.
+func Discard(ctx context.Context, store sink.Store, doc *Doc) error {
+	if doc.Complete() {
+		return fmt.Errorf("generation %d is %s: only an unfinished one is discarded", doc.Generation, doc.Status)
+	}
+	if err := deleteObjects(ctx, store, doc.Generation, docKey(doc.Generation)); err != nil {
+		return err
+	}
+	return store.Delete(ctx, docKey(doc.Generation))
+}
+
+// deleteObjects removes the objects of a generation but those to keep.
+func deleteObjects(ctx context.Context, store sink.Store, g int64, keep ...string) error {
+	for info, err := range store.List(ctx, Prefix(g), "") {
+		if err == nil && !slices.Contains(keep, info.Key) {
+			err = store.Delete(ctx, info.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

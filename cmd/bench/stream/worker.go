@@ -22,7 +22,7 @@ func worker(ctx context.Context, args []string) error {
 	if err := fl.Parse(args); err != nil {
 		return err
 	}
-	cfg, err := config.Load(*file)
+	cfg, err := config.Load(*file, nil)
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
+	"giantstream/train/generation"
 )
 
 func (a *app) config() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check a configuration, or print a commented example",
+	cmd := &cobra.Command{Use: "config", Short: "Check, show or compare configurations; print an example or a schema",
 		Example: "  giantstream config example > pipeline.yaml\n  giantstream config check pipeline.yaml"}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "example",
@@ -22,17 +28,36 @@ func (a *app) config() *cobra.Command {
 			return err
 		},
 	}, &cobra.Command{
+		Use:   "schema",
+		Short: "Print a JSON Schema of configuration files, for editors",
+		Long: `Print a JSON Schema of configuration files. Editors with a YAML language server
+complete and check fields by it. Name it in the first line of the file:
+
+  # yaml-language-server: $schema=giantstream.schema.json`,
+		Example: "  giantstream config schema > giantstream.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			data, err := config.Schema()
+			if err == nil {
+				_, err = fmt.Fprintf(a.out, "%s\n", data)
+			}
+			return err
+		},
+	}, a.configCheck(), a.configShow(), a.configDiff())
+	return cmd
+}
+
+func (a *app) configCheck() *cobra.Command {
+	var set []string
+	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Report every fault of a configuration file at once",
 		Example: "  giantstream config check pipeline.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := wiring.Load(args[0])
+			cfg, err := readConfig(args[0], set)
 			if err != nil {
-				return usageError{err}
-			}
-			if err := wiring.Check(&cfg); err != nil {
-				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+				return err
 			}
 			for _, w := range append(cfg.Renamed(), cfg.Warnings()...) {
 				fmt.Fprintf(a.err, "warning: %s\n", w)
@@ -41,6 +66,178 @@ func (a *app) config() *cobra.Command {
 				args[0], cfg.Pipeline, plural(cfg.Shards, "shard"), cfg.Store)
 			return nil
 		},
-	})
+	}
+	registerSet(cmd, &set)
 	return cmd
+}
+
+// readConfig reads a file that a command takes as an argument.
+func readConfig(path string, set []string) (*config.Config, error) {
+	cfg, err := wiring.Load(path, set...)
+	if err == nil {
+		if err = wiring.Check(&cfg); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return &cfg, nil
+}
+
+func (a *app) configShow() *cobra.Command {
+	var (
+		flags   pipelineFlags
+		changed bool
+		asJSON  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print every setting as it takes effect",
+		Long: `Print every setting as it takes effect: the file's, or the default, with the
+variables of the environment, and --store and --set over it. Without a file, a
+store keeps the settings of its pipeline. Secrets are shown as ***.`,
+		Example: "  giantstream config show -c pipeline.yaml --changed\n" +
+			"  giantstream config show -c pipeline.yaml --set window.time=2s --json",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := flags.load()
+			if err == nil {
+				err = check(cfg)
+			}
+			if err != nil {
+				return err
+			}
+			fields, defaults := cfg.Fields(), config.Default()
+			if changed {
+				usual := defaults.Fields()
+				fields = slices.DeleteFunc(fields, func(f config.Field) bool { return slices.Contains(usual, f) })
+			}
+			if asJSON {
+				return writeJSON(a.out, fields)
+			}
+			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			for _, f := range fields {
+				fmt.Fprintf(w, "%s\t%s\n", f.Path, cmp.Or(f.Value, `""`))
+			}
+			return w.Flush()
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().BoolVar(&changed, "changed", false, "only what differs from the defaults")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// setting is a field that differs between two sides.
+type setting struct {
+	Field string `json:"field"`
+	A     string `json:"a"`
+	B     string `json:"b"`
+}
+
+func (a *app) configDiff() *cobra.Command {
+	var (
+		set    []string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "diff FILE [FILE]",
+		Short: "Compare two configurations, or one with what its store was made with",
+		Long: `Compare two configurations, as they take effect. With one file, compare it with its
+store: with the mapping by which records were read, and with the settings of the
+newest generation. --set changes the last file.
+
+A mapping that differs is refused when the pipeline starts. Settings of the
+generation that differ take effect with the next one ('giantstream rebuild').
+Secrets are compared and not shown.`,
+		Example: "  giantstream config diff old.yaml new.yaml\n" +
+			"  giantstream config diff pipeline.yaml --set train.encoder=linear",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			last, err := readConfig(args[len(args)-1], set)
+			if err != nil {
+				return err
+			}
+			heads, differences := []string{"FIELD", args[0], args[len(args)-1]}, []setting{}
+			if len(args) == 1 {
+				heads[1] = "STORE"
+				differences, err = a.diffStore(cmd, last)
+			} else {
+				var first *config.Config
+				if first, err = readConfig(args[0], nil); err == nil {
+					differences = diffConfigs(first, last)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(a.out, differences)
+			}
+			if len(differences) == 0 {
+				fmt.Fprintln(a.out, "no difference")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "%s\t%s\t%s\n", heads[0], heads[1], heads[2])
+			for _, d := range differences {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", d.Field, cmp.Or(d.A, `""`), cmp.Or(d.B, `""`))
+			}
+			return w.Flush()
+		},
+	}
+	registerSet(cmd, &set)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// diffConfigs compares two configurations. Secrets that differ are shown as such.
+func diffConfigs(first, second *config.Config) []setting {
+	out := []setting{}
+	secrets := config.EqualSecrets(first, second)
+	b := second.Fields()
+	for i, f := range first.Fields() {
+		switch equal, secret := secrets[f.Path]; {
+		case secret && !equal && f.Value == b[i].Value: // *** both
+			out = append(out, setting{f.Path, f.Value, b[i].Value + " (another)"})
+		case f.Value != b[i].Value:
+			out = append(out, setting{f.Path, f.Value, b[i].Value})
+		}
+	}
+	return out
+}
+
+// diffStore compares a configuration with what its store was made with.
+func (a *app) diffStore(cmd *cobra.Command, cfg *config.Config) ([]setting, error) {
+	p, err := a.openStore(cmd.Context(), cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	have, want := map[string]string{}, map[string]string{}
+	if p.id.Settings != nil { // a store of an older version does not say
+		maps.Copy(have, p.id.Settings)
+		maps.Copy(want, wiring.GraphSettings(cfg))
+	}
+	latest, err := generation.Newest(cmd.Context(), p.store)
+	if err != nil && !errors.Is(err, generation.ErrNone) {
+		return nil, err
+	}
+	doc := latest.Current
+	if latest.Refused != nil {
+		doc = latest.Refused
+	}
+	if doc != nil {
+		maps.Copy(have, wiring.EncodingSettings(doc.Settings))
+		maps.Copy(want, wiring.EncodingSettings(wiring.SettingsOf(cfg)))
+	}
+	out := []setting{}
+	names := maps.Clone(have)
+	maps.Copy(names, want)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if have[name] != want[name] {
+			out = append(out, setting{name, have[name], want[name]})
+		}
+	}
+	return out, nil
 }

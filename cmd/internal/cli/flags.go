@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
+	"giantstream/sink/embedding"
 	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 )
 
@@ -20,11 +24,18 @@ import (
 type pipelineFlags struct {
 	file  string
 	store string
+	set   []string
 }
 
 func (f *pipelineFlags) register(c *cobra.Command) {
 	c.Flags().StringVarP(&f.file, "config", "c", "", "configuration `file` (see 'giantstream config example')")
 	c.Flags().StringVar(&f.store, "store", "", "object store: a directory, file:///dir or s3://bucket/prefix")
+	registerSet(c, &f.set)
+}
+
+func registerSet(c *cobra.Command, set *[]string) {
+	c.Flags().StringArrayVar(set, "set", nil,
+		"a `FIELD=VALUE` of the configuration, over that of the file, as in window.time=2s; repeatable")
 }
 
 // encoderFlags override the configuration's encoder.
@@ -55,7 +66,7 @@ func (f *pipelineFlags) load() (*config.Config, error) {
 	var cfg *config.Config
 	switch {
 	case f.file != "":
-		c, err := wiring.Load(f.file)
+		c, err := wiring.Load(f.file, f.set...)
 		if err != nil {
 			return nil, usageError{err}
 		}
@@ -75,12 +86,19 @@ func (f *pipelineFlags) load() (*config.Config, error) {
 		if err := adopt(cfg, f.store); err != nil {
 			return nil, err
 		}
+		if err := cfg.Set(f.set...); err != nil {
+			return nil, usageError{err}
+		}
+		if err := check(cfg); err != nil {
+			return nil, err
+		}
 	}
 	return cfg, nil
 }
 
-// adopt gives the configuration of a directory the name and the shards of the pipeline that is there, so
-// that the store of the quickstart, too, can be worked on without a configuration.
+// adopt gives the configuration of a directory the name, the shards and the newest generation's settings of
+// the pipeline that is there, so that the store of the quickstart, too, can be worked on without a
+// configuration, and what no flag asks to change stays as it is.
 func adopt(cfg *config.Config, store string) error {
 	dir, ok := wiring.StoreDir(store)
 	if !ok {
@@ -102,6 +120,35 @@ func adopt(cfg *config.Config, store string) error {
 		return err
 	}
 	cfg.Pipeline, cfg.Shards = id.Name, id.Shards
+	return adoptSettings(ctx, cfg, s)
+}
+
+// adoptSettings takes over what decides the embeddings of the newest generation. A generation that is damaged,
+// and settings that this version does not know, leave the defaults.
+func adoptSettings(ctx context.Context, cfg *config.Config, store sink.Store) error {
+	gens, err := generation.Numbers(ctx, store)
+	if err != nil || len(gens) == 0 {
+		return err
+	}
+	doc, err := generation.Load(ctx, store, gens[len(gens)-1])
+	if errors.Is(err, generation.ErrNone) || errors.Is(err, generation.ErrDamaged) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	adopted := *cfg
+	for name, value := range wiring.EncodingSettings(doc.Settings) {
+		if err := adopted.Set(name + "=" + strings.ReplaceAll(value, "${", "$${")); err != nil {
+			return nil //nolint:nilerr // the defaults are as good as before
+		}
+	}
+	stored := doc.Settings.Stored
+	adopted.Sink.EmbeddingType = string(cmp.Or(stored.Type, embedding.Float32))
+	adopted.Sink.EmbeddingDim = stored.Dim
+	if adopted.Validate() == nil {
+		*cfg = adopted
+	}
 	return nil
 }
 

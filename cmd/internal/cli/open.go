@@ -85,6 +85,8 @@ func (w *workplace) study() study.Options {
 type pipeline struct {
 	*workplace
 	id commitlog.Identity
+	// configured: a file names the settings, not --store alone.
+	configured bool
 }
 
 // open loads the configuration, puts the command's flags over it, and opens the pipeline that it
@@ -100,6 +102,11 @@ func (a *app) open(ctx context.Context, f *pipelineFlags, flags ...func(*config.
 			return nil, err
 		}
 	}
+	return a.openStore(ctx, cfg, f.file != "")
+}
+
+// openStore opens the pipeline of a configuration. configured says whether a file names its settings.
+func (a *app) openStore(ctx context.Context, cfg *config.Config, configured bool) (*pipeline, error) {
 	// A command that looks creates no directory for a store whose name is misspelt.
 	if dir, ok := wiring.StoreDir(cfg.Store); ok {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +121,7 @@ func (a *app) open(ctx context.Context, f *pipelineFlags, flags ...func(*config.
 	if errors.Is(err, sink.ErrNotFound) {
 		return nil, fmt.Errorf("%s holds no pipeline yet: 'giantstream run' creates one", w.store.URL())
 	}
-	return &pipeline{w, id}, err
+	return &pipeline{w, id, configured}, err
 }
 
 // source is the graph as of a cut, nil for everything committed. It is a build's source.

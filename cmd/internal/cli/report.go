@@ -37,8 +37,10 @@ type runReport struct {
 	// Refused is the generation that the quality gate has refused after that one, nil for none.
 	Refused *generation.Doc `json:"refused,omitempty"`
 	// Built is false when nothing had changed since that generation.
-	Built bool                   `json:"built"`
-	Laps  []generation.StageTime `json:"laps"`
+	Built bool `json:"built"`
+	// Because is why a generation was built, "" if none was.
+	Because string                 `json:"because,omitempty"`
+	Laps    []generation.StageTime `json:"laps"`
 
 	last time.Time
 }
@@ -68,6 +70,9 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 		p.heading("Generation %d was refused; generation %d keeps serving", r.Refused.Generation, d.Generation)
 	case r.Built:
 		p.heading("Generation %d is ready", d.Generation)
+		if d.Parent > 0 {
+			p.line("because       %s", r.Because)
+		}
 	default:
 		p.heading("Up to date: nothing has changed since generation %d", d.Generation)
 	}

@@ -136,7 +136,7 @@ Start here:
 		}
 	}
 	add("main", a.quickstart(), a.preview(), a.run(), a.backfill())
-	add("stage", a.fit(), a.train(), a.embed(), a.evaluate())
+	add("stage", a.fit(), a.train(), a.embed(), a.rebuild(), a.evaluate())
 	add("look", a.similar(), a.status(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(), a.reshard(),
 		a.config())
 	root.AddCommand(helpExitCodes(), a.version())

@@ -112,7 +112,7 @@ result.`,
 			}
 			s, err := service.Start(ctx, service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
 				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
-				Load: untilIdle && len(nodes)+len(edges) > 0, Resent: len(nodes)+len(edges) > 0})
+				Status: liveStatus(cfg), Load: untilIdle && len(nodes)+len(edges) > 0, Resent: len(nodes)+len(edges) > 0})
 			if err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 		if err != nil {
 			return nil, withLetters(ctx, s, err)
 		}
-		report.Generation, report.Built, report.Refused = doc, built, s.Refused()
+		report.Generation, report.Built, report.Refused, report.Because = doc, built, s.Refused(), s.Because()
 		report.lap("generation")
 	}
 	if s.Roles().Embed {

@@ -7,17 +7,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/sink"
 	"giantstream/sink/lease"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
 
 // stageCommand returns a command that runs the build of a generation up to a stage. Each of the
 // three commands resumes where the one before stopped: fit, train and embed are one whole build. A
 // command holds the refresh lease, as a running pipeline does while it builds.
-func (a *app) stageCommand(until generation.Until, use, short, long, example string) *cobra.Command {
+//
+// before is called with the lease, before the build begins.
+func (a *app) stageCommand(until generation.Until, use, short, long, example string,
+	before ...func(context.Context, *pipeline, sink.Store) error) *cobra.Command {
 	var (
 		flags   pipelineFlags
 		encoder encoderFlags
+		asJSON  bool
 	)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,6 +46,11 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 			}
 			ctx, release := held.Keep(ctx)
 			defer release()
+			for _, do := range before {
+				if err := do(ctx, pipe, held.Store()); err != nil {
+					return err
+				}
+			}
 			doc, err := pipe.builder(held.Store()).BuildNext(ctx, pipe.source, until)
 			pipe.progress.Done()
 			if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
@@ -46,6 +58,9 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 			}
 			if err != nil {
 				return err
+			}
+			if asJSON {
+				return writeJSON(a.out, doc)
 			}
 			p := &printer{out: a.out}
 			p.heading("Generation %d is %s", doc.Generation, doc.Status)
@@ -61,6 +76,7 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 	}
 	flags.register(cmd)
 	encoder.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the generation's document as JSON")
 	return cmd
 }
 
@@ -87,4 +103,49 @@ func (a *app) embed() *cobra.Command {
 		`Do what train does, where that is not done yet; then evaluate, embed every node
 and mark the generation ready. A running pipeline picks it up and publishes it.`,
 		"  giantstream embed --store ./out")
+}
+
+func (a *app) rebuild() *cobra.Command {
+	return a.stageCommand(generation.UntilReady, "rebuild",
+		"Make a new generation now, with the settings of the configuration",
+		`Make a new generation of everything committed so far, whether enough has changed
+or not, with the encoder and the other settings that the configuration and the
+flags name now. A generation that was begun with other settings is dropped. A
+running pipeline takes the new one up and publishes it; without one, 'giantstream
+run --until-idle' does.
+
+rebuild changes no row. Records that were read with another mapping (ingest.*,
+kafka.topics) keep what it made of them: to read them again, start a new
+pipeline on a store of its own and backfill it.`,
+		"  giantstream rebuild -c pipeline.yaml\n"+
+			"  giantstream rebuild --store ./out --encoder linear --set embedding.dim=128",
+		a.beginAnew)
+}
+
+// beginAnew says what a rebuild cannot change, and drops an unfinished generation of other settings.
+func (a *app) beginAnew(ctx context.Context, p *pipeline, store sink.Store) error {
+	if differences := mappingDifferences(p); len(differences) > 0 {
+		p.log.Warn("a rebuild cannot repair this: records are read with other settings than the configuration has. "+
+			"To read them again, start a new pipeline on a store of its own and backfill it", "differences", differences)
+	}
+	unfinished, _, err := generation.Next(ctx, store)
+	if err != nil || unfinished == nil {
+		return err
+	}
+	changed := wiring.ChangedSettings(unfinished, p.cfg)
+	if len(changed) == 0 {
+		return nil // it is finished instead
+	}
+	p.log.Warn("an unfinished generation was begun with other settings and is dropped",
+		"generation", unfinished.Generation, "differences", changed)
+	return generation.Discard(ctx, store, unfinished)
+}
+
+// mappingDifferences returns the settings of the graph in which the configuration differs from the store. A
+// directory without a configuration has none: its mapping was in the flags of 'run'.
+func mappingDifferences(p *pipeline) []string {
+	if !p.configured || p.id.Settings == nil {
+		return nil
+	}
+	return commitlog.Difference(p.id.Settings, wiring.GraphSettings(p.cfg))
 }

@@ -57,6 +57,7 @@ type shardStatus struct {
 	Shard     int                 `json:"shard"`
 	Seq       int64               `json:"seq"`
 	Committed time.Time           `json:"committed,omitzero"`
+	Worker    string              `json:"worker,omitempty"` // that committed it
 	Nodes     int64               `json:"nodes"`
 	Edges     int64               `json:"edges"`
 	Next      map[string]int64    `json:"next_offsets,omitempty"`
@@ -85,12 +86,24 @@ type generationStatus struct {
 	Encoder    string            `json:"encoder,omitempty"`
 	TextOnly   string            `json:"text_only,omitempty"` // why the encoder knows no links
 	Nodes      int               `json:"nodes"`
+	Created    time.Time         `json:"created,omitzero"`
 	Finished   time.Time         `json:"finished,omitzero"`
 	GraphHash  string            `json:"graph_hash,omitempty"`
+	// Figures are measured on held-out data, text alone first.
+	Figures []encoderFigures `json:"figures,omitempty"`
 	// Warning says that the generation is worse than text alone, in what, and what became of it.
 	Warning string `json:"warning,omitempty"`
 	// Damage says what of a damaged generation is damaged.
 	Damage string `json:"damage,omitempty"`
+}
+
+// encoderFigures are the main figures of one encoder; nil for what could not be measured.
+type encoderFigures struct {
+	Encoder string   `json:"encoder"`
+	LinkAUC *float64 `json:"link_auc,omitempty"`
+	MRR     *float64 `json:"mrr,omitempty"`
+	// Class is the accuracy of the probe with the most labels.
+	Class *float64 `json:"class,omitempty"`
 }
 
 // damaged is the status of a generation that is damaged, whatever its document says.
@@ -142,8 +155,14 @@ func (a *app) status() *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
-				st, err := readStatus(ctx, p)
-				if err != nil || !cost {
+				st, err := readStatus(ctx, p.store, p.id)
+				if err != nil {
+					return nil, err
+				}
+				readable, ends, err := wiring.EndOffsets(ctx, p.cfg)
+				st.Lag = lagOf(readable, ends, err, st.Shards)
+				st.DeadLetters = readLetters(ctx, p.cfg)
+				if err := st.complete(ctx, p.store, p.cfg); err != nil || !cost {
 					return st, err
 				}
 				c, err := readCost(ctx, p, price)
@@ -196,10 +215,10 @@ func within[T any](ctx context.Context, most time.Duration, do func(context.Cont
 	return r.value, r.err
 }
 
-func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err error) {
-	store := in.store
-	st = &pipelineStatus{Store: store.URL(), Identity: in.id}
-	for p := range in.id.Shards {
+// readStatus reads what the store has of a pipeline: its shards and generations, and who builds one.
+func readStatus(ctx context.Context, store sink.Store, id commitlog.Identity) (st *pipelineStatus, err error) {
+	st = &pipelineStatus{Store: store.URL(), Identity: id}
+	for p := range id.Shards {
 		s := shardStatus{Shard: p}
 		if s.Published, err = commitlog.LoadPublished(ctx, store, p); err != nil {
 			return nil, err
@@ -213,6 +232,7 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 		}
 		if m != nil {
 			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
+			s.Worker = m.Writer
 			s.Lost, s.broker = service.LostOf(m), service.BrokerOffsets(m)
 		}
 		c, err := commitlog.NewestCheckpoint(ctx, store, p)
@@ -233,15 +253,6 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 		st.Edges += s.Edges
 		st.Shards = append(st.Shards, s)
 	}
-	st.Lag = readLag(ctx, in, func(shard int) map[string]int64 { return st.Shards[shard].broker })
-	st.DeadLetters = readLetters(ctx, in.cfg)
-	for _, topic := range wiring.TopicsOf(in.cfg).Sources() {
-		lost, err := service.LostSource(ctx, store, topic)
-		if err != nil {
-			return nil, err
-		}
-		st.Lost = append(st.Lost, lost...)
-	}
 	gens, err := generation.Numbers(ctx, store)
 	if err != nil {
 		return nil, err
@@ -259,8 +270,9 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 		if err != nil {
 			return nil, err
 		}
-		st.Generations = append(st.Generations, generationStatus{g, d.Status, d.Encoder.Kind, d.TextOnly, d.Graph.Nodes,
-			d.Finished, d.GraphHash, gateWords(d), ""})
+		st.Generations = append(st.Generations, generationStatus{Generation: g, Status: d.Status,
+			Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes, Created: d.Created,
+			Finished: d.Finished, GraphHash: d.GraphHash, Figures: figuresOf(d), Warning: gateWords(d)})
 		mark, err := generation.Damaged(ctx, store, g)
 		if err != nil {
 			return nil, err
@@ -269,14 +281,39 @@ func readStatus(ctx context.Context, in *pipeline) (st *pipelineStatus, err erro
 			last.Status, last.Damage = damaged, mark.Reason
 		}
 	}
-	if err := st.look(ctx, store); err != nil {
-		return nil, err
-	}
 	holder, err := lease.Newest(ctx, store, service.RefreshLease)
 	if err == nil && holder != nil && !holder.Released {
 		st.Refresh = holder
 	}
 	return st, err
+}
+
+// complete adds what the topics that are repartitioned have lost, and looks at the newest objects.
+func (st *pipelineStatus) complete(ctx context.Context, store sink.Store, cfg *config.Config) error {
+	for _, topic := range wiring.TopicsOf(cfg).Sources() {
+		lost, err := service.LostSource(ctx, store, topic)
+		if err != nil {
+			return err
+		}
+		st.Lost = append(st.Lost, lost...)
+	}
+	return st.look(ctx, store)
+}
+
+// figuresOf returns the main figures of a generation's encoders, text alone first.
+func figuresOf(d *generation.Doc) []encoderFigures {
+	var out []encoderFigures
+	for _, e := range d.Evaluation {
+		f := encoderFigures{Encoder: e.Encoder}
+		if l := e.Links; l != nil {
+			f.LinkAUC, f.MRR = &l.AUC, &l.MRR
+		}
+		if len(e.Probes) > 0 {
+			f.Class = &e.Probes[len(e.Probes)-1].Accuracy
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 func (st *pipelineStatus) print(out io.Writer) error { //nolint:gocyclo // one part of the page after the other
@@ -416,20 +453,19 @@ type lags struct {
 	Error string `json:"error,omitempty"`
 }
 
-// readLag compares the end offsets of the topics with what is committed. Without an answer from the
-// brokers, the command still shows what the store has. The result is nil for the embedded broker.
-func readLag(ctx context.Context, in *pipeline, next func(shard int) map[string]int64) *lags {
-	readable, ends, err := wiring.EndOffsets(ctx, in.cfg)
+// lagOf compares the end offsets of the topics with what is committed. Without an answer from the brokers, the
+// status still has what the store has. The result is nil where there are no brokers to ask.
+func lagOf(readable, ends map[string][]int64, err error, shards []shardStatus) *lags {
 	switch {
 	case err != nil:
 		return &lags{Error: err.Error()}
 	case ends == nil:
 		return nil
 	}
-	l := &lags{Shards: make([]int64, in.id.Shards)}
+	l := &lags{Shards: make([]int64, len(shards))}
 	for topic, partitions := range ends {
 		for p := range min(len(partitions), len(l.Shards)) {
-			l.Shards[p] += max(0, partitions[p]-next(p)[topic])
+			l.Shards[p] += max(0, partitions[p]-shards[p].broker[topic])
 			if p < len(readable[topic]) {
 				l.Held += max(0, partitions[p]-readable[topic][p])
 			}

@@ -24,14 +24,17 @@ const (
 	httpHeaderSize = 16 << 10         // bytes
 )
 
-// serveHTTP answers /metrics, /healthz (the process need not be restarted) and /readyz (the process
-// can do its work), and with the role serve what similar.Handler does, until ctx ends. With http.token,
-// all but the health checks ask for it. Orchestrators call those without credentials, and errors in them name
-// objects, no texts.
+// serveHTTP answers / (a page to watch, with /status.json for its data), /metrics, /healthz (the process need
+// not be restarted) and /readyz (the process can do its work), and with the role serve what similar.Handler
+// does, until ctx ends. With http.token, all but the page, which holds no data, and the health checks ask for
+// it. Orchestrators call these without credentials, and errors in them name objects, no texts.
 func (s *Service) serveHTTP(ctx context.Context) error {
+	s.live.until = ctx.Done()
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
 		promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /status.json", authorized(string(s.cfg.HTTP.Token), &s.live))
+	mux.HandleFunc("GET /{$}", servePage)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok", s.unhealthy()) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
+	"giantstream/train/generation"
 )
 
 // outliving is a pipeline whose broker and store outlive its service.
@@ -523,5 +525,86 @@ func TestATopicThatIsCopiedIsNoticed(t *testing.T) {
 			o.drained()
 			o.checkTexts("more", 61, 70)
 		})
+	}
+}
+
+// A worker whose mapping differs from that of one that runs does not join, and the running one goes on.
+func TestAWorkerWithAnotherMappingDoesNotJoin(t *testing.T) {
+	o := newOutliving(t)
+	first := o.start()
+	o.send("old", 0, 3)
+	if err := first.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := o.cfg
+	other.StateDir = filepath.Join(t.TempDir(), "second")
+	other.Ingest.Nodes.Text = config.List{"title"}
+	_, err := Start(t.Context(), Options{Config: &other, Store: o.store, Log: slog.New(slog.DiscardHandler)})
+	if !errors.Is(err, commitlog.ErrSettings) ||
+		!strings.Contains(err.Error(), `ingest.nodes.text was "text" and is "title"`) {
+		t.Errorf("the second worker: %v", err)
+	}
+	o.send("new", 0, 3)
+	if err := first.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.checkTexts("new", 0, 3)
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Settings that decide the embeddings make a new generation where a command brings them up to date, once. A
+// service says what differs and keeps its generation.
+func TestOtherSettingsOfEmbeddingsAreNotIgnored(t *testing.T) {
+	o := newOutliving(t, func(c *config.Config) {
+		c.Evaluate.HoldoutEdges, c.Evaluate.ProbeRates = 0, nil
+		c.Featurize.ProjectionDim, c.Embedding.Dim, c.Train.Encoder = 24, 16, "linear"
+	})
+	produceGraph(t, o.tester, &o.cfg)
+	newest := func() *generation.Doc {
+		t.Helper()
+		latest, err := generation.Newest(t.Context(), o.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return latest.Current
+	}
+	for _, want := range []struct {
+		generation int64
+		edit       func(*config.Config)
+	}{
+		{1, func(*config.Config) {}},
+		{1, func(c *config.Config) { c.Evaluate.ProbeRates = []float64{0.5} }},          // of the report alone
+		{1, func(c *config.Config) { c.Sink.EmbeddingType = "int8" }},                   // narrowed when published
+		{1, func(c *config.Config) { c.Train.BERT.MaxTokens, c.Window.Changes = 7, 9 }}, // of another encoder
+		{2, func(c *config.Config) { c.Embedding.Dim = 8 }},
+		{2, func(*config.Config) {}},
+		{3, func(c *config.Config) { c.Sink.EmbeddingType = "float32" }},
+	} {
+		want.edit(&o.cfg)
+		if err := upToDateOnce(t.Context(), &o.cfg, o.store); err != nil {
+			t.Fatal(err)
+		}
+		if doc := newest(); doc.Generation != want.generation {
+			t.Fatalf("generation %d, want %d", doc.Generation, want.generation)
+		}
+	}
+	o.cfg.Train.Seed = 77
+	var log bytes.Buffer
+	s := o.start(func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	due, why, err := s.refreshDue(t.Context())
+	if err != nil || due {
+		t.Errorf("a service refreshes at once: %q, %v", why, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if says := log.String(); !strings.Contains(says, "giantstream rebuild") || !strings.Contains(says, "generation=3") ||
+		!strings.Contains(says, "train.seed was") {
+		t.Errorf("the start does not say what differs:\n%s", says)
+	}
+	if doc := newest(); doc.Generation != 3 {
+		t.Errorf("generation %d", doc.Generation)
 	}
 }

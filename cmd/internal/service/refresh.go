@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"giantstream/cmd/internal/wiring"
@@ -155,21 +156,31 @@ func (s *Service) changes(ctx context.Context) (changed, nodes, edges int64, err
 
 // UpToDate returns once a generation covers everything committed. It finishes an unfinished
 // generation and builds a new one if rows have changed since its cut, or waits for the process that
-// does. Without role refresh it always waits. It returns the current generation, and whether this
-// process has built one.
+// does. Without role refresh it always waits. With that role it also builds one where the configuration asks
+// for other embeddings than the newest generation has, once: two processes with different configurations
+// do not take turns. It returns the current generation, and whether this process has built one.
 func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool, err error) {
+	renewed := false // by a generation of this process, with its settings
+	outdated := func(ctx context.Context) (bool, string, error) {
+		due, why, err := s.outdated(ctx)
+		if err == nil && !due && !renewed && s.roles.Refresh {
+			why = s.becauseSettings()
+			due = why != ""
+		}
+		return due, why, err
+	}
 	err = s.poll(ctx, "bring the embeddings up to date", func() (bool, error) {
 		for {
 			if err := s.loadCurrent(ctx); err != nil {
 				return false, err
 			}
-			if due, _, err := s.outdated(ctx); err != nil || !due {
+			if due, _, err := outdated(ctx); err != nil || !due {
 				return err == nil, err
 			}
 			if !s.roles.Refresh {
 				return false, nil
 			}
-			here, err := s.refresh(ctx, s.outdated)
+			here, err := s.refresh(ctx, outdated)
 			if err != nil {
 				switch {
 				case s.elsewhere(err):
@@ -181,6 +192,7 @@ func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 				return false, err
 			}
 			built = built || here
+			renewed = renewed || here && s.becauseSettings() == ""
 		}
 	})
 	if err != nil {
@@ -207,6 +219,31 @@ func (s *Service) outdated(ctx context.Context) (bool, string, error) {
 	}
 	changes, _, _, err := s.changes(ctx)
 	return changes > 0, fmt.Sprintf("%d rows changed", changes), err
+}
+
+// becauseSettings says what the configuration asks of embeddings that the newest generation's do not have, ""
+// for nothing.
+func (s *Service) becauseSettings() string {
+	newest := s.newest()
+	if newest == nil {
+		return ""
+	}
+	changed := wiring.ChangedSettings(newest, s.cfg)
+	if len(changed) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("generation %d was made with other settings: %s", newest.Generation, strings.Join(changed, "; "))
+}
+
+// sayWhatDiffers logs what of the configuration the served embeddings do not have yet.
+func (s *Service) sayWhatDiffers() {
+	if newest := s.newest(); newest != nil {
+		if changed := wiring.ChangedSettings(newest, s.cfg); len(changed) > 0 {
+			s.log.Warn("settings differ from those of the newest generation, which keeps serving until the next "+
+				"refresh; 'giantstream rebuild' makes one with these now", "generation", newest.Generation,
+				"differences", changed)
+		}
+	}
 }
 
 const becauseUnfinished = "an unfinished generation is there to resume"
@@ -238,7 +275,9 @@ func (s *Service) refresh(ctx context.Context,
 	}
 	s.metrics.building.Set(1)
 	defer s.metrics.building.Set(0)
+	defer s.live.progress.done()
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
+	s.because = why
 	store := held.Store()
 	builder := wiring.NewBuilder(s.cfg, store, s.device, s.progress, s.log)
 	doc, err := builder.BuildNext(ctx, s.cut, generation.UntilReady)
@@ -262,6 +301,9 @@ func (s *Service) refresh(ctx context.Context,
 	}
 	return true, nil
 }
+
+// Because returns why this process has built its last generation, "" if it has built none.
+func (s *Service) Because() string { return s.because }
 
 // elsewhere reports whether err means that another process is building a generation. It logs each
 // holder once.

@@ -53,6 +53,9 @@ type Options struct {
 	// Load says that files are sent and then drained: the first load of a graph is committed as a
 	// whole.
 	Load bool
+	// Status returns what 'giantstream status' shows, for the page at /. nil: the page has only what this process
+	// knows of itself.
+	Status func(context.Context, *Service) (any, error)
 	// Resent says that all records of the embedded broker's topics come again from files.
 	Resent bool
 
@@ -95,11 +98,14 @@ type Service struct {
 	// standbys are shards of other workers, standbyEvery how often they are looked at.
 	standbys     standbys
 	standbyEvery time.Duration
+	live         live
 
 	// lease is the right to build generations. builder is the number of the last lease of another
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
 	lease   *lease.Lease
 	builder int64
+	// because is why the last generation was built here; it belongs to the same goroutine.
+	because string
 	// sources are the topics that are repartitioned, as of the start.
 	sources map[string]sourceTopic
 	// accepted is what losses of input topics this start accepts.
@@ -132,9 +138,11 @@ type Service struct {
 // and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
-		device: o.Device, progress: train.OrDiscard(o.Progress),
-		failed: make(chan struct{}), metrics: newMetrics()}
+		device: o.Device, failed: make(chan struct{}), metrics: newMetrics()}
 	s.rows = recent.New(recentRows, commitlog.IsRows)
+	s.live.service, s.live.read, s.live.started = s, o.Status, time.Now()
+	s.live.progress.next = train.OrDiscard(o.Progress)
+	s.progress = &s.live.progress
 	s.letters = deadletter.NewLog(s.log, time.Now)
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.standbyEvery = cmp.Or(o.standbyEvery, standbyEvery)
@@ -184,6 +192,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s.log.Info("pipeline started", "version", buildinfo.Read().String(), "pipeline", s.cfg.Pipeline, "id", s.id.ID,
 		"shards", s.cfg.Shards, "roles", s.roles.String(), "store", s.store.URL(), "brokers", s.client.Brokers(),
 		"topics", append(s.topics.Inputs(), s.topics.Embeddings, s.topics.DeadLetters), "http", s.cfg.HTTP.Listen)
+	s.sayWhatDiffers()
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.group, ctx = errgroup.WithContext(ctx)
 	switch {
@@ -309,6 +318,9 @@ func (s *Service) Client() *client.Client { return s.client }
 
 // Store returns the pipeline's object store.
 func (s *Service) Store() sink.Store { return s.store }
+
+// Identity returns what the store belongs to.
+func (s *Service) Identity() commitlog.Identity { return s.id }
 
 // Roles returns what this process does.
 func (s *Service) Roles() Roles { return s.roles }

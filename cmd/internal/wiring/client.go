@@ -93,6 +93,12 @@ func EndOffsets(ctx context.Context, cfg *config.Config) (readable, log map[stri
 		return nil, nil, err
 	}
 	defer c.Close()
+	return EndOffsetsOf(ctx, c, cfg)
+}
+
+// EndOffsetsOf is EndOffsets on a connection that is there.
+func EndOffsetsOf(ctx context.Context, c *client.Client, cfg *config.Config) (readable, log map[string][]int64,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if readable, err = c.EndOffsets(ctx, TopicsOf(cfg).Inputs()...); err != nil {

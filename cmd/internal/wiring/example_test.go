@@ -11,7 +11,7 @@ import (
 
 // What a command does with its configuration.
 func Example() {
-	cfg, err := config.Load("pipeline.yaml")
+	cfg, err := config.Load("pipeline.yaml", nil)
 	if err != nil {
 		panic(err)
 	}

@@ -1,7 +1,10 @@
 package wiring
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime/debug"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
+	"giantstream/stream/commitlog"
 	"giantstream/train"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
@@ -58,6 +62,58 @@ func SettingsOf(cfg *config.Config) fit.Settings {
 		}
 	}
 	return s
+}
+
+// EncodingSettings returns what decides the embeddings of a generation beside its graph, by the names that
+// the fields have in the configuration.
+func EncodingSettings(s fit.Settings) map[string]string {
+	named := map[string]any{
+		"featurize.profile":        s.Profile,
+		"featurize.max_degree":     s.MaxDegree,
+		"featurize.projection_dim": s.ProjectionDim,
+		"featurize.pifa.weighting": s.Weighting,
+		"featurize.label_features": s.LabelFeatures,
+		"featurize.tree.leaf_size": s.LeafSize,
+		"featurize.tree.branching": s.Branching,
+		"featurize.tree.seed":      s.TreeSeed,
+		"embedding.dim":            s.EmbeddingDim,
+		"train.encoder":            s.Encoder,
+		"train.epochs":             s.Epochs,
+		"train.seed":               s.Seed,
+		"evaluate.holdout_edges":   s.Holdout,
+		"evaluate.seed":            s.EvalSeed,
+		"embed.missing_text":       cmp.Or(s.MissingText, fit.Skip),
+	}
+	if b := s.BERT; b != nil && s.Encoder == bert.Kind {
+		maps.Copy(named, map[string]any{
+			"embed.precision":           cmp.Or(s.Precision, bert.Float32),
+			"train.bert.model":          b.Model,
+			"train.bert.pooling":        b.Pooling,
+			"train.bert.max_tokens":     b.MaxTokens,
+			"train.bert.dropout":        b.Dropout,
+			"train.bert.drop_tokens":    b.DropTokens,
+			"train.bert.ngrams":         b.NGrams,
+			"train.bert.coarse_to_fine": b.CoarseToFine,
+		})
+	}
+	texts := make(map[string]string, len(named))
+	for name, value := range named {
+		texts[name] = fmt.Sprint(value)
+	}
+	return texts
+}
+
+// ChangedSettings returns what the configuration asks of embeddings and a generation's do not have, a
+// setting each, with its old and its new value. Vectors that are stored larger than they are asked for are no
+// difference: they are narrowed when they are published.
+func ChangedSettings(doc *generation.Doc, cfg *config.Config) []string {
+	changed := commitlog.Difference(EncodingSettings(doc.Settings), EncodingSettings(SettingsOf(cfg)))
+	asked := FormatOf(cfg)
+	if stored := doc.Settings.Stored; asked.Within(stored).String() != asked.String() {
+		changed = append(changed, fmt.Sprintf("sink.embedding_type and sink.embedding_dim were %s and are %s",
+			stored, asked))
+	}
+	return changed
 }
 
 // FormatOf returns the size of the vectors that are stored and published.

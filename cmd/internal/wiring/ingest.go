@@ -67,7 +67,9 @@ const deletedField = "deleted"
 
 // Load reads a configuration file and reports all of its faults at once, those of the mapping among
 // them.
-func Load(path string) (config.Config, error) { return config.Load(path, mappingFaults) }
+func Load(path string, assignments ...string) (config.Config, error) {
+	return config.Load(path, assignments, mappingFaults)
+}
 
 // mappingFaults returns what is wrong with the paths of the mapping.
 func mappingFaults(cfg *config.Config) (faults []config.Fault) {

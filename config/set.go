@@ -1,0 +1,170 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"giantstream/internal/suggest"
+)
+
+// Set changes fields of the configuration: each assignment is a field's path, = and its value, as in
+// window.time=2s. Lists are separated by commas, in brackets or not. ${NAME} is expanded as in a file. The
+// error is an *Error with all faults of the assignments. Set does not validate: call Validate after the last
+// change.
+func (c *Config) Set(assignments ...string) error {
+	faults := c.set(assignments, os.LookupEnv)
+	if len(faults) == 0 {
+		return nil
+	}
+	return &Error{File: setFile, Faults: faults}
+}
+
+// setFile stands where errors of files have the name of the file.
+const setFile = "--set"
+
+func (c *Config) set(assignments []string, env func(string) (string, bool)) (faults []Fault) {
+	fields := map[string]reflect.Value{}
+	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value) { fields[path] = v })
+	for _, a := range assignments {
+		path, text, ok := strings.Cut(a, "=")
+		path = strings.TrimSpace(path)
+		if now, old := oldNames[path]; old {
+			path = now
+		}
+		v, known := fields[path]
+		var err error
+		switch {
+		case !ok:
+			// The text may be a value alone, which may be secret.
+			err = fmt.Errorf("must be a field, = and its value, as in window.time=2s")
+			path = ""
+		case !known:
+			err = fmt.Errorf("unknown field%s", nearestField(path, fields))
+		default:
+			err = setText(v, text, env)
+		}
+		if err != nil {
+			faults = append(faults, Fault{Path: path, Message: err.Error()})
+		}
+	}
+	return faults
+}
+
+// nearestField says which field may have been meant, or which fields a section has.
+func nearestField(path string, fields map[string]reflect.Value) string {
+	var names, below []string
+	for name := range fields {
+		names = append(names, name)
+		if rest, ok := strings.CutPrefix(name, path+"."); ok {
+			below = append(below, rest)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(below)
+	if len(below) > 0 {
+		return "; it is a section with the fields " + strings.Join(below, ", ")
+	}
+	if name := suggest.Nearest(path, names); name != "" {
+		return "; did you mean " + name + "?"
+	}
+	return "; 'giantstream config example' has all"
+}
+
+// setText parses text as a file's scalar, or as a list.
+func setText(v reflect.Value, text string, env func(string) (string, bool)) error {
+	if v.Kind() != reflect.Slice {
+		return setExpanded(v, text, env)
+	}
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		text = strings.TrimSuffix(inner, "]")
+	}
+	list := reflect.MakeSlice(v.Type(), 0, 4)
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		one := reflect.New(v.Type().Elem()).Elem()
+		if err := setExpanded(one, part, env); err != nil {
+			return err
+		}
+		list = reflect.Append(list, one)
+	}
+	v.Set(list)
+	return nil
+}
+
+func setExpanded(v reflect.Value, text string, env func(string) (string, bool)) error {
+	text, err := expand(text, env)
+	if err != nil {
+		return err
+	}
+	parsed := reflect.New(v.Type()).Elem()
+	if err := setScalar(parsed, text); err != nil {
+		return err
+	}
+	v.Set(parsed)
+	return nil
+}
+
+// eachField calls f for every field that is no section, in the order of the file.
+func eachField(v reflect.Value, path string, f func(path string, v reflect.Value)) {
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		if !field.IsExported() {
+			continue
+		}
+		child := field.Tag.Get("yaml")
+		if path != "" {
+			child = path + "." + child
+		}
+		if value := v.FieldByIndex(field.Index); value.Kind() == reflect.Struct {
+			eachField(value, child, f)
+		} else {
+			f(child, value)
+		}
+	}
+}
+
+// Field is one setting of a configuration, as a file would have it.
+type Field struct {
+	Path string `json:"field"`
+	// Value is *** for a secret that is set.
+	Value string `json:"value"`
+}
+
+// Fields returns every setting, in the order of Example. Configurations are equal where their fields are,
+// but for secrets, which are shown as set or not.
+func (c *Config) Fields() (out []Field) {
+	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value) {
+		text := fmt.Sprint(v.Interface())
+		if v.Kind() == reflect.Slice {
+			parts := make([]string, v.Len())
+			for i := range parts {
+				parts[i] = fmt.Sprint(v.Index(i).Interface())
+			}
+			text = strings.Join(parts, ", ")
+		}
+		out = append(out, Field{path, text})
+	})
+	return out
+}
+
+// EqualSecrets returns, for every secret of two configurations, whether they are equal.
+func EqualSecrets(a, b *Config) map[string]bool {
+	values := map[string]Secret{}
+	eachField(reflect.ValueOf(a).Elem(), "", func(path string, v reflect.Value) {
+		if s, ok := v.Interface().(Secret); ok {
+			values[path] = s
+		}
+	})
+	equal := map[string]bool{}
+	eachField(reflect.ValueOf(b).Elem(), "", func(path string, v reflect.Value) {
+		if s, ok := v.Interface().(Secret); ok {
+			equal[path] = s == values[path]
+		}
+	})
+	return equal
+}
