@@ -101,7 +101,8 @@ func scalarSchema(t reflect.Type) schema {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return schema{"anyOf": []schema{
-			{"type": "string", "pattern": `^[+-]?([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$`}, {"const": 0}, {"const": "0"}}}
+			{"type": "string", "pattern": `^[+-]?([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$`},
+			{"const": 0}, {"const": "0"}}}
 	case reflect.TypeFor[Size]():
 		return schema{"anyOf": []schema{{"type": "number", "minimum": 0},
 			{"type": "string", "pattern": `^[0-9.eE+]+ *([KMGT]i)?B?$`}}}

@@ -112,7 +112,8 @@ result.`,
 			}
 			s, err := service.Start(ctx, service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
 				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
-				Status: liveStatus(cfg), Load: untilIdle && len(nodes)+len(edges) > 0, Resent: len(nodes)+len(edges) > 0})
+				Status: liveStatus(cfg), Load: untilIdle && len(nodes)+len(edges) > 0,
+				Resent: len(nodes)+len(edges) > 0})
 			if err != nil {
 				return err
 			}

@@ -126,7 +126,8 @@ pipeline on a store of its own and backfill it.`,
 func (a *app) beginAnew(ctx context.Context, p *pipeline, store sink.Store) error {
 	if differences := mappingDifferences(p); len(differences) > 0 {
 		p.log.Warn("a rebuild cannot repair this: records are read with other settings than the configuration has. "+
-			"To read them again, start a new pipeline on a store of its own and backfill it", "differences", differences)
+			"To read them again, start a new pipeline on a store of its own and backfill it",
+			"differences", differences)
 	}
 	unfinished, _, err := generation.Next(ctx, store)
 	if err != nil || unfinished == nil {

@@ -16,8 +16,15 @@ import (
 	"giantstream/sink/memstore"
 )
 
-// request asks the service with a token, and returns the answer with its body read.
-func request(t *testing.T, cfg *config.Config, method, path, token string) (*http.Response, string) {
+// reply is what the service has answered.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// request asks the service with a token.
+func request(t *testing.T, cfg *config.Config, method, path, token string) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+cfg.HTTP.Listen+path, nil)
 	if err != nil {
@@ -34,7 +41,7 @@ func request(t *testing.T, cfg *config.Config, method, path, token string) (*htt
 	if err := errors.Join(err, res.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return res, string(body)
+	return reply{res.StatusCode, res.Header, string(body)}
 }
 
 // says sets what the status of a running service is.
@@ -48,11 +55,11 @@ func says(s *Service, read func(context.Context, *Service) (any, error)) {
 func TestPageIsOpenAndItsDataAreNot(t *testing.T) {
 	_, cfg := testService(t, &memstore.Store{}, listen(t), func(c *config.Config) { c.HTTP.Token = "s3cret" })
 	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
-	res, body := request(t, cfg, http.MethodGet, "/", "")
-	if res.StatusCode != 200 || body != pageHTML {
-		t.Errorf("/: %d, %.100s", res.StatusCode, body)
+	res := request(t, cfg, http.MethodGet, "/", "")
+	if res.status != http.StatusOK || res.body != pageHTML {
+		t.Errorf("/: %d, %.100s", res.status, res.body)
 	}
-	policy := res.Header.Get("Content-Security-Policy")
+	policy := res.header.Get("Content-Security-Policy")
 	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'self'",
 		"frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} {
 		if !strings.Contains(policy, want) {
@@ -71,16 +78,16 @@ func TestPageIsOpenAndItsDataAreNot(t *testing.T) {
 		}
 	}
 	for token, want := range map[string]int{"": 401, "wrong": 401, "s3cret": 200} {
-		res, body := request(t, cfg, http.MethodGet, "/status.json", token)
-		if res.StatusCode != want || want == 401 && strings.Contains(body, "pipeline") {
-			t.Errorf("with token %q: %d, want %d, %.100s", token, res.StatusCode, want, body)
+		res := request(t, cfg, http.MethodGet, "/status.json", token)
+		if res.status != want || want == 401 && strings.Contains(res.body, "pipeline") {
+			t.Errorf("with token %q: %d, want %d, %.100s", token, res.status, want, res.body)
 		}
 	}
-	if res, _ := request(t, cfg, http.MethodPost, "/", "s3cret"); res.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST /: %d", res.StatusCode)
+	if res := request(t, cfg, http.MethodPost, "/", "s3cret"); res.status != http.StatusMethodNotAllowed {
+		t.Errorf("POST /: %d", res.status)
 	}
-	if res, _ := request(t, cfg, http.MethodGet, "/nothing", "s3cret"); res.StatusCode != http.StatusNotFound {
-		t.Errorf("GET /nothing: %d", res.StatusCode)
+	if res := request(t, cfg, http.MethodGet, "/nothing", "s3cret"); res.status != http.StatusNotFound {
+		t.Errorf("GET /nothing: %d", res.status)
 	}
 }
 
@@ -100,13 +107,13 @@ func TestStatusDocumentHasTheNumbersOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
-	res, body := request(t, cfg, http.MethodGet, "/status.json", "")
-	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" ||
-		res.Header.Get("Cache-Control") != "no-store" {
-		t.Fatalf("%d %v %s", res.StatusCode, res.Header, body)
+	res := request(t, cfg, http.MethodGet, "/status.json", "")
+	if res.status != http.StatusOK || res.header.Get("Content-Type") != "application/json" ||
+		res.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v %s", res.status, res.header, res.body)
 	}
 	var doc liveStatus
-	if err := json.Unmarshal([]byte(body), &doc); err != nil {
+	if err := json.Unmarshal([]byte(res.body), &doc); err != nil {
 		t.Fatal(err)
 	}
 	_, text := get(t, cfg, "/metrics")
