@@ -16,15 +16,15 @@ import (
 	"giantstream/sink/memstore"
 )
 
-// reply is what the service has answered.
-type reply struct {
+// fetched is what the service has answered.
+type fetched struct {
 	status int
 	header http.Header
 	body   string
 }
 
 // request asks the service with a token.
-func request(t *testing.T, cfg *config.Config, method, path, token string) reply {
+func request(t *testing.T, cfg *config.Config, method, path, token string) fetched {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+cfg.HTTP.Listen+path, nil)
 	if err != nil {
@@ -41,7 +41,7 @@ func request(t *testing.T, cfg *config.Config, method, path, token string) reply
 	if err := errors.Join(err, res.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return reply{res.StatusCode, res.Header, string(body)}
+	return fetched{res.StatusCode, res.Header, string(body)}
 }
 
 // says sets what the status of a running service is.
