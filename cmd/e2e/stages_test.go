@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The next run publishes a generation that was built by hand, one stage after the other.
+// The next run with the same settings publishes a generation that was built by hand, one stage after the other. With
+// others, it makes one of its own.
 func TestGenerationByHand(t *testing.T) {
 	inputs, dir := t.TempDir(), t.TempDir()
 	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
@@ -17,10 +18,14 @@ func TestGenerationByHand(t *testing.T) {
 	for _, stage := range []string{"fit --encoder linear", "train", "embed"} {
 		succeed(t, with(strings.Fields(stage)...)...)
 	}
-	succeed(t, with("run", "--until-idle")...)
+	succeed(t, with("run", "--until-idle", "--encoder", "linear")...)
 	o := readOutcome(t, dir)
 	if o.doc.Generation != 2 || o.doc.Encoder.Kind != "linear" {
 		t.Errorf("the current generation is %d with the %s encoder", o.doc.Generation, o.doc.Encoder.Kind)
 	}
 	sameMap(t, "published embedding", withoutSeq(o.published), withoutSeq(o.embeddings))
+	succeed(t, with("run", "--until-idle")...)
+	if o := readOutcome(t, dir); o.doc.Generation != 3 || o.doc.Encoder.Kind != "hybrid" {
+		t.Errorf("afterwards the current generation is %d with the %s encoder", o.doc.Generation, o.doc.Encoder.Kind)
+	}
 }

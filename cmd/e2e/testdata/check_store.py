@@ -32,6 +32,7 @@ EMBEDDINGS = {
     "node_id": (pa.string(), "VARCHAR"),
     "embedding": (pa.list_(pa.float32()), "FLOAT[]"),
     "generation": (pa.int64(), "BIGINT"),
+    "space": (pa.int64(), "BIGINT"),
     "event_time": (pa.timestamp("us", tz="UTC"), "TIMESTAMP WITH TIME ZONE"),
     "shard": (pa.int32(), "INTEGER"),
     "seq": (pa.int64(), "BIGINT"),

@@ -62,6 +62,8 @@ func reshardConfig(t *testing.T, brokers []string, shards int) config.Config {
 	cfg.Window = config.Window{Changes: 50, Bytes: 1 << 20, Time: 100 * time.Millisecond}
 	cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
 	cfg.Evaluate.HoldoutEdges, cfg.Evaluate.ProbeRates = 0, nil
+	// Generations of pipelines that built others before them are to be equal.
+	cfg.Refresh.Space = "new"
 	cfg.Featurize.ProjectionDim, cfg.Embedding.Dim, cfg.Train.Encoder = 24, 16, "linear"
 	return cfg
 }
