@@ -103,8 +103,8 @@ var mutations = []mutation{
 
 	// Publication
 	{"stream/commitlog/published.go", "a follower moves a cursor that another one has moved",
-		`		if err = swap.Replace(ctx, c.key, c.stored, data); !errors.Is(err, sink.ErrUnsupported) {`,
-		`		if err = sink.PutBytes(ctx, swap.(sink.Store), c.key, data); !errors.Is(err, sink.ErrUnsupported) {`},
+		`		if err = swap.Replace(ctx, key, old, data); !errors.Is(err, sink.ErrUnsupported) {`,
+		`		if err = sink.PutBytes(ctx, swap.(sink.Store), key, data); !errors.Is(err, sink.ErrUnsupported) {`},
 	{"stream/publish/follower.go", "a follower that was late does not move the cursor back",
 		`		if now.Generation > f.cursor.Generation || now.Seq > f.cursor.Seq {`,
 		`		if now.Generation > f.cursor.Generation {`},
