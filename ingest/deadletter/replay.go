@@ -42,16 +42,16 @@ func NewKeyer(t ingest.Topics, m decode.Mapping, l decode.Limits) (Keyer, error)
 
 // Replayed counts what Replay did.
 type Replayed struct {
-	Sent int
+	Sent int `json:"sent"`
 	// Truncated letters cannot be sent: their values are incomplete.
-	Truncated int
+	Truncated int `json:"truncated"`
 	// Rows of CSV files cannot be sent: they are no records before they are corrected in the file.
-	Rows int
+	Rows int `json:"csv_rows"`
 	// Foreign records on the topic are not letters and are not sent.
-	Foreign int
+	Foreign int `json:"foreign"`
 	// Elsewhere counts letters of topics that this pipeline does not read, which are not sent: whoever can
 	// write to the dead-letter topic must not choose where a replay writes.
-	Elsewhere int
+	Elsewhere int `json:"elsewhere"`
 }
 
 // Replay sends the records of the matching letters to their topics again, with their own key, value

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"giantstream/sink/embedding"
@@ -47,6 +48,15 @@ func without(graph []rows.Row, links bool, no func(i int) bool) []rows.Row {
 	return graph
 }
 
+// strangers returns n nodes whose texts have no feature in common.
+func strangers(n int) []rows.Row {
+	graph := without(graphtest.Rows(n, 3), true, never)
+	for i := range graph {
+		graph[i].Text = strings.Repeat(string(rune('一'+i)), 3)
+	}
+	return graph
+}
+
 func never(int) bool { return false }
 
 // Whatever the graph, the build ends with a generation or with ErrTooFew, and every embedding is a
@@ -66,6 +76,7 @@ func TestDegenerateGraphs(t *testing.T) {
 		name      string
 		graph     []rows.Row
 		tooFew    bool
+		says      string // where tooFew
 		textOnly  bool
 		maxDegree int
 		// noneHidden: no edge is hidden from the fit.
@@ -84,6 +95,8 @@ func TestDegenerateGraphs(t *testing.T) {
 		{name: "all linked, none hidden", graph: complete(250), noneHidden: true},
 		{name: "all linked, all hubs", graph: complete(60), textOnly: true, maxDegree: 20},
 		{name: "no text", graph: without(graphtest.Rows(60, 3), true, func(int) bool { return true }), tooFew: true},
+		{name: "no word shared", graph: strangers(40), tooFew: true,
+			says: "there are 40, and their texts are too few, empty or all alike"},
 		{name: "one text", graph: without(graphtest.Rows(60, 3), true, func(i int) bool { return i > 0 }), tooFew: true},
 		{name: "every other text", graph: without(graphtest.Rows(60, 3), true, func(i int) bool { return i%2 > 0 })},
 	} {
@@ -107,6 +120,9 @@ func TestDegenerateGraphs(t *testing.T) {
 				if tc.tooFew {
 					if !errors.Is(err, ErrTooFew) {
 						t.Fatalf("got %v, want ErrTooFew", err)
+					}
+					if says := err.Error(); !strings.Contains(says, tc.says) || strings.Contains(says, "matrix") {
+						t.Errorf("it says %q, and not %q", says, tc.says)
 					}
 					if _, g, err := Next(t.Context(), b.Store); g != 1 || err != nil {
 						t.Errorf("the next generation is %d, %v, want 1", g, err)

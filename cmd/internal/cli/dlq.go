@@ -134,6 +134,7 @@ func (a *app) dlqReplay() *cobra.Command {
 	var (
 		flags  pipelineFlags
 		filter letterFilter
+		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "replay",
@@ -152,6 +153,9 @@ func (a *app) dlqReplay() *cobra.Command {
 					time.Now)
 				if err != nil {
 					return err
+				}
+				if asJSON {
+					return writeJSON(a.out, done)
 				}
 				_, err = fmt.Fprintf(a.out,
 					"sent %s again; %d were cut when they were written and cannot be sent\n",
@@ -175,6 +179,7 @@ func (a *app) dlqReplay() *cobra.Command {
 	}
 	flags.register(cmd)
 	filter.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 

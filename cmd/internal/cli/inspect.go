@@ -70,9 +70,10 @@ func findGeneration(ctx context.Context, store sink.Store, number int64) (*gener
 
 func (a *app) inspectBatches() *cobra.Command {
 	var (
-		flags pipelineFlags
-		shard int
-		last  int
+		flags  pipelineFlags
+		shard  int
+		last   int
+		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use: "batches", Short: "List the newest committed windows and their Parquet objects",
@@ -84,6 +85,7 @@ func (a *app) inspectBatches() *cobra.Command {
 				return err
 			}
 			store := pipe.store
+			manifests := []*commitlog.Manifest{} // for JSON
 			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "SHARD\tMANIFEST\tCOMMITTED\tGENERATION\tROWS\tBYTES\tOBJECT")
 			for p := range pipe.id.Shards {
@@ -101,6 +103,10 @@ func (a *app) inspectBatches() *cobra.Command {
 					if err != nil {
 						return err
 					}
+					if asJSON {
+						manifests = append(manifests, m)
+						continue
+					}
 					at := m.Created.UTC().Format(time.DateTime)
 					if len(m.Objects) == 0 {
 						fmt.Fprintf(w, "%d\t%d\t%s\t%d\t0\t-\t(offsets only)\n", p, m.Seq, at, m.Generation)
@@ -112,12 +118,16 @@ func (a *app) inspectBatches() *cobra.Command {
 					}
 				}
 			}
+			if asJSON {
+				return writeJSON(a.out, manifests)
+			}
 			return w.Flush()
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().IntVar(&shard, "shard", -1, "only this shard")
 	cmd.Flags().IntVar(&last, "last", 3, "windows per shard")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the manifests as JSON")
 	return cmd
 }
 
@@ -183,10 +193,14 @@ that are gone have left, and leaves that overflowed are split.`,
 }
 
 func (a *app) inspectEmbeddings() *cobra.Command {
-	return a.generationCommand(&cobra.Command{
+	var asJSON bool
+	cmd := a.generationCommand(&cobra.Command{
 		Use: "embeddings", Short: "List a generation's embedding files",
 		Example: "  giantstream inspect embeddings --store ./out",
 	}, func(_ context.Context, _ *pipeline, doc *generation.Doc) error {
+		if asJSON {
+			return writeJSON(a.out, doc.Embeddings)
+		}
 		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "SHARD\tROWS\tBYTES\tOBJECT")
 		for _, e := range doc.Embeddings {
@@ -194,6 +208,8 @@ func (a *app) inspectEmbeddings() *cobra.Command {
 		}
 		return w.Flush()
 	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
 // nodeView is everything that the store has about one node.

@@ -253,6 +253,7 @@ func (a *app) backfill() *cobra.Command {
 	var (
 		flags  pipelineFlags
 		inputs inputFlags
+		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "backfill",
@@ -304,6 +305,9 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return writeJSON(a.out, stats)
+			}
 			fmt.Fprintf(a.out, "sent %s and %s; dead-lettered %s too large and %s; %s sent by an earlier run\n",
 				plural(stats.Nodes, "node record"), plural(stats.Edges, "edge record"), console.Count(stats.Oversize),
 				plural(stats.BadRows, "line that is no CSV row", "lines that are no CSV rows"),
@@ -319,5 +323,6 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 	}
 	flags.register(cmd)
 	inputs.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was sent as JSON")
 	return cmd
 }

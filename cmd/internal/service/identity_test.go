@@ -3,18 +3,21 @@ package service
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
@@ -551,6 +554,34 @@ func TestAWorkerWithAnotherMappingDoesNotJoin(t *testing.T) {
 	o.checkTexts("new", 0, 3)
 	if err := first.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The first line of the log says which build runs where, on what.
+func TestTheStartSaysWhatRunsWhere(t *testing.T) {
+	o := newOutliving(t)
+	var log bytes.Buffer
+	s := o.start(func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	var line struct {
+		Msg, Version, Pipeline, ID, Roles, Store string
+		Shards                                   int
+		Brokers, Topics                          []string
+	}
+	for text := range strings.Lines(log.String()) {
+		if strings.Contains(text, "pipeline started") {
+			if err := json.Unmarshal([]byte(text), &line); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if line.Version != buildinfo.Read().String() || line.Pipeline != o.cfg.Pipeline || line.ID != s.id.ID ||
+		line.Shards != o.cfg.Shards || line.Roles != "stream,refresh,embed" || line.Store != o.store.URL() ||
+		!slices.Equal(line.Brokers, o.cfg.Kafka.Brokers) || !slices.Contains(line.Topics, o.cfg.Kafka.Topics.Nodes) ||
+		!slices.Contains(line.Topics, o.cfg.Kafka.Topics.Embeddings) {
+		t.Errorf("%+v in\n%s", line, log.String())
 	}
 }
 
