@@ -29,12 +29,13 @@ EMBEDDINGS = {
     "node_id": pa.string(),
     "embedding": pa.list_(pa.float32()),
     "generation": pa.int64(),
+    "space": pa.int64(),
     "event_time": pa.timestamp("us", tz="UTC"),
     "shard": pa.int32(),
     "seq": pa.int64(),
     "status": pa.string(),
 }
-EMBEDDINGS_DUCKDB = ["VARCHAR", "FLOAT[]", "BIGINT", "TIMESTAMP WITH TIME ZONE", "INTEGER", "BIGINT", "VARCHAR"]
+EMBEDDINGS_DUCKDB = ["VARCHAR", "FLOAT[]", "BIGINT", "BIGINT", "TIMESTAMP WITH TIME ZONE", "INTEGER", "BIGINT", "VARCHAR"]
 
 
 def same(a, b):
