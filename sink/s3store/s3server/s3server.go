@@ -29,6 +29,10 @@ const (
 // Serve runs the server on the address until ctx ends, with the objects in dir. Once the bucket is
 // there it calls ready.
 func Serve(ctx context.Context, dir, listen, bucket string, ready func()) error {
+	dir, err := filepath.Abs(dir) // the server compares its folders as they are written
+	if err != nil {
+		return err
+	}
 	objects, attributes := filepath.Join(dir, "objects"), filepath.Join(dir, "attributes")
 	for _, d := range []string{objects, attributes} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
