@@ -30,6 +30,8 @@ type faultInput struct {
 	// sent are all records acknowledged by the brokers, by sentKey.
 	sent map[string]bool
 	errs []error
+	// acks are the acknowledged records that the lag meter has not taken yet.
+	acks []ack
 }
 
 func newFaultInput(t *testing.T, p *faultPlace, plan faultPlan, random *rand.Rand) *faultInput {
@@ -139,6 +141,7 @@ func (in *faultInput) produce(r *kgo.Record) {
 			return
 		}
 		in.sent[sentKey(r.Topic, r.Key, r.Value, r.Timestamp)] = true
+		in.acks = append(in.acks, ack{r.Topic, int(r.Partition), r.Offset, time.Now()})
 	})
 }
 

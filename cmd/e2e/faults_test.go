@@ -20,10 +20,11 @@ func TestFaults(t *testing.T) {
 	}
 	s3 := startS3(t)
 	first := faultSeed(t)
+	table := newFaultTable(t)
 	for i := range envNumber(t, "GIANTSTREAM_FAULT_RUNS", 8) {
 		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
 			t.Parallel()
-			runFaults(t, embeddedFaultPlace(t, s3, first+i), first+i)
+			table.add(runFaults(t, embeddedFaultPlace(t, s3, first+i), first+i))
 		})
 	}
 }
@@ -31,9 +32,10 @@ func TestFaults(t *testing.T) {
 // The same on Apache Kafka and an S3 server in processes of their own.
 func TestRealFaults(t *testing.T) {
 	first := faultSeed(t)
+	table := newFaultTable(t)
 	for i := range envNumber(t, "GIANTSTREAM_FAULT_RUNS", 3) {
 		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
-			runFaults(t, realFaultPlace(t, first+i), first+i)
+			table.add(runFaults(t, realFaultPlace(t, first+i), first+i))
 		})
 	}
 }
@@ -53,6 +55,8 @@ type faultPlan struct {
 	// generationFirst: the faults wait until there is a generation.
 	generationFirst bool
 	steps           []faultStep
+	// standby is how many workers besides its own keep a shard's newest checkpoint.
+	standby int
 }
 
 // faultStep are faults that happen at one time.
@@ -88,12 +92,13 @@ func drawPlan(random *rand.Rand) faultPlan {
 		}
 		p.steps = append(p.steps, step)
 	}
+	p.standby = random.IntN(2)
 	return p
 }
 
 func (p faultPlan) String() string {
-	s := fmt.Sprintf("%d workers, %d shards, %d nodes, %d records, windows of %d changes or %v, directed %t, generation first %t",
-		p.workers, p.shards, p.nodes, p.records, p.windowChanges, p.windowTime, p.directed, p.generationFirst)
+	s := fmt.Sprintf("%d workers, %d shards, %d nodes, %d records, windows of %d changes or %v, directed %t, generation first %t, standby %d",
+		p.workers, p.shards, p.nodes, p.records, p.windowChanges, p.windowTime, p.directed, p.generationFirst, p.standby)
 	for _, step := range p.steps {
 		s += fmt.Sprintf("\n  %5d ms:", step.hold.Milliseconds())
 		for i, f := range step.faults {
@@ -110,6 +115,7 @@ func (p faultPlan) String() string {
 func (p faultPlan) settings() string {
 	return fmt.Sprintf(`
 shards: %d
+stream: {standby: %d}
 window: {changes: %d, time: %v}
 ingest:
   undirected: %t
@@ -124,7 +130,7 @@ evaluate: {holdout_edges: 0, probe_rates: []}
 refresh: {min_nodes: 20, min_changes: 0.4}
 sink: {format: %s}
 http: {listen: ""}
-`, p.shards, p.windowChanges, p.windowTime, !p.directed, p.format)
+`, p.shards, p.standby, p.windowChanges, p.windowTime, !p.directed, p.format)
 }
 
 // faultRun is a run under way.
@@ -134,9 +140,10 @@ type faultRun struct {
 	*faultPlace
 	crew  []*faultWorker
 	input *faultInput
+	lag   *lagMeter
 }
 
-func runFaults(t *testing.T, p *faultPlace, seed uint64) {
+func runFaults(t *testing.T, p *faultPlace, seed uint64) faultTimes {
 	random := rand.New(rand.NewPCG(seed, 5))
 	plan := drawPlan(random)
 	began := time.Now()
@@ -152,6 +159,7 @@ func runFaults(t *testing.T, p *faultPlace, seed uint64) {
 		}
 	})
 	r.input = newFaultInput(t, p, plan, rand.New(rand.NewPCG(seed, 6)))
+	r.lag = newLagMeter(t, r.store, r.shards, r.input)
 	for _, w := range r.crew {
 		w.start(t)
 	}
@@ -171,6 +179,7 @@ func runFaults(t *testing.T, p *faultPlace, seed uint64) {
 		for _, u := range undo {
 			u(r)
 		}
+		r.lag.mark()
 		r.supervise()
 	}
 	r.input.send(t, share, 0)
@@ -178,10 +187,11 @@ func runFaults(t *testing.T, p *faultPlace, seed uint64) {
 	r.input.flush(t)
 	healed := time.Now()
 	r.comeToRest()
-	rested := time.Now()
+	times := faultTimes{rest: time.Since(healed), lagTimes: r.lag.stop(t)}
 	checkFaults(t, r)
-	t.Logf("%.1f s, %.1f s of them to come to rest; generation %d", time.Since(began).Seconds(),
-		rested.Sub(healed).Seconds(), r.generation())
+	times.whole = time.Since(began)
+	t.Logf("%v; generation %d", times, r.generation())
+	return times
 }
 
 // until waits for something that the workers do, and keeps them running.
