@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"giantstream/ingest/client"
 	"giantstream/sink"
@@ -80,6 +82,8 @@ type pipeline struct {
 	window       string
 	// worker distinguishes the workers of one pipeline: each has a state directory of its own.
 	worker string
+	// session is the group's session timeout, 0 for the default.
+	session time.Duration
 	// more is appended to the configuration.
 	more string
 }
@@ -95,11 +99,13 @@ state_dir: "%[4]s"
 shards: %[5]d
 kafka:
   brokers: [%[6]s]
+  session_timeout: %[11]v
   topics: {nodes: %[7]s, edges: %[8]s, embeddings: %[1]s.embeddings}
 window: {time: %[9]s}
 http: {listen: ""}
 log: {level: warn, format: text}
-%[10]s`, l.name, p.bucket, p.endpoint, p.stateDir(l), l.shards, quoted, l.nodes, l.edges, l.window, l.more), 0o600)
+%[10]s`, l.name, p.bucket, p.endpoint, p.stateDir(l), l.shards, quoted, l.nodes, l.edges, l.window, l.more,
+		cmp.Or(l.session, 10*time.Second)), 0o600)
 }
 
 func (p *place) stateDir(l pipeline) string { return filepath.Join(p.dir, l.name+l.worker+"-state") }
