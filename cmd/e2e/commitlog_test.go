@@ -26,7 +26,7 @@ func (p place) checkLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	next := make([]map[string]int64, id.Shards)
+	next, inputs := make([]map[string]int64, id.Shards), make([]map[string]commitlog.Input, id.Shards)
 	for shard := range id.Shards {
 		next[shard] = map[string]int64{}
 		seq := int64(0)
@@ -42,7 +42,7 @@ func (p place) checkLog(t *testing.T) {
 					t.Errorf("shard %d, manifest %d: %s goes back from %d to %d", shard, seq, topic, offset, now)
 				}
 			}
-			next[shard] = m.Next
+			next[shard], inputs[shard] = m.Next, m.Inputs
 			last := ""
 			for _, o := range m.Objects {
 				if named[o.Key] {
@@ -59,8 +59,8 @@ func (p place) checkLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		for shard, end := range ends[topic] {
-			if next[shard][topic] != end {
-				t.Errorf("%s/%d ends at %d, the commit log at %d", topic, shard, end, next[shard][topic])
+			if at := next[shard][topic] - inputs[shard][topic].Base; at != end {
+				t.Errorf("%s/%d ends at %d, the commit log at %d", topic, shard, end, at)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -103,10 +104,16 @@ func look(
 			continue // a dead letter for other reasons, or without edges
 		}
 		id := mutations[0].ID
-		if want := client.Partition([]byte(id), o.Shards); want == partition {
+		want := client.Partition([]byte(id), o.Shards)
+		formerly := func(shards int) bool { return client.Partition([]byte(id), shards) == partition }
+		switch {
+		case want == partition:
 			s.good++
-		} else if s.misplaced++; s.first == nil {
-			s.first = &stray{m, id, want}
+		case slices.ContainsFunc(o.Former, formerly):
+		default:
+			if s.misplaced++; s.first == nil {
+				s.first = &stray{m, id, want}
+			}
 		}
 	}
 	return s, nil

@@ -18,6 +18,9 @@ type Options struct {
 	Limits      decode.Limits
 	Translators map[string]*schema.Translator // as of feed.Config
 	Shards      int
+	// Former are the numbers of shards that the pipeline had before: records that were placed by them are
+	// no sign of another partitioner.
+	Former []int
 }
 
 // Check checks the topics, which must exist. The error names everything that is wrong; the warnings

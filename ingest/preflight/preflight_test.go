@@ -93,6 +93,30 @@ func TestRecordsInTheWrongPartitionAreRefused(t *testing.T) {
 	}
 }
 
+// After a change of the number of shards, the newest records of a topic may be of before.
+func TestRecordsOfAFormerLayoutAreNoSign(t *testing.T) {
+	e := kafkatest.Start(t, shards)
+	var msgs []kafka.Message
+	for i := range 100 {
+		id := fmt.Sprint("n", i)
+		msgs = append(msgs, kafka.Message{Topic: e.Topics.Nodes, Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q}`, id)})
+	}
+	w := &kafka.Writer{Addr: kafka.TCP(e.Client.Brokers()...), BatchTimeout: time.Millisecond,
+		RequiredAcks: kafka.RequireAll,
+		Balancer:     kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return client.Partition(m.Key, 3) })}
+	if err := errors.Join(w.WriteMessages(t.Context(), msgs...), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := options(e)
+	if _, err := preflight.Check(t.Context(), o); !errors.Is(err, preflight.ErrKeys) {
+		t.Fatalf("without a former layout: error %v, want ErrKeys", err)
+	}
+	o.Former = []int{7, 3}
+	if warnings, err := preflight.Check(t.Context(), o); err != nil || len(warnings) > 0 {
+		t.Errorf("warnings %q, error %v", warnings, err)
+	}
+}
+
 func TestAFewMisplacedRecordsAreAWarning(t *testing.T) {
 	e := kafkatest.Start(t, shards)
 	id := "n0"

@@ -37,6 +37,8 @@ type Reshard struct {
 	FromID string `json:"from_id"`
 	Into   string `json:"into"`
 	Shards int    `json:"shards"` // of Into
+	// Former are the numbers of shards before: records in topics that went along were placed by them.
+	Former []int `json:"former_shards,omitempty"`
 	// Attempt is drawn by whoever fills Into. One that another has superseded cannot set Done.
 	Attempt string `json:"attempt,omitempty"`
 	// Done, in Into: the store is complete.
@@ -57,6 +59,15 @@ func LoadReshards(ctx context.Context, store sink.Store) (into, from *Reshard, e
 	}
 	from, _, err = loadReshard(ctx, store, reshardFromKey)
 	return into, from, err
+}
+
+// FormerShards returns the numbers of shards that the pipeline of a store had before.
+func FormerShards(ctx context.Context, store sink.Store) ([]int, error) {
+	_, from, err := LoadReshards(ctx, store)
+	if err != nil || from == nil {
+		return nil, err
+	}
+	return from.Former, nil
 }
 
 func loadReshard(ctx context.Context, store sink.Store, key string) (*Reshard, []byte, error) {

@@ -95,9 +95,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := r.identify(ctx); err != nil {
 		return nil, err
 	}
+	former, err := commitlog.FormerShards(ctx, o.From)
+	if err != nil {
+		return nil, err
+	}
 	result := &Result{From: o.From.URL(), Into: o.Into.URL(), Before: r.before.Shards, Shards: r.shards}
 	r.marker = commitlog.Reshard{From: o.From.URL(), FromID: r.before.ID, Into: o.Into.URL(), Shards: r.shards,
-		Began: time.Now().UTC()}
+		Former: append(former, r.before.Shards), Began: time.Now().UTC()}
 	if _, filled, err := commitlog.LoadReshards(ctx, o.Into); err != nil {
 		return nil, err
 	} else if filled != nil && filled.Done && filled.FromID == r.before.ID && filled.Shards == r.shards {

@@ -302,8 +302,13 @@ func (s *Service) Explain(err error) error {
 
 // preflight checks the input topics before they are consumed.
 func (s *Service) preflight(ctx context.Context) error {
+	former, err := commitlog.FormerShards(ctx, s.store)
+	if err != nil {
+		return err
+	}
 	warnings, err := preflight.Check(ctx, preflight.Options{Client: s.client, Topics: s.topics,
-		Mapping: s.feeds.Mapping, Limits: s.feeds.Limits, Translators: s.feeds.Translators, Shards: s.cfg.Shards})
+		Mapping: s.feeds.Mapping, Limits: s.feeds.Limits, Translators: s.feeds.Translators, Shards: s.cfg.Shards,
+		Former: former})
 	for _, w := range warnings {
 		s.log.Warn(w)
 	}
