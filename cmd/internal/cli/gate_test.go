@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/cmd/internal/status"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
@@ -36,13 +37,13 @@ func TestStatusWarnsOfWhatIsInForce(t *testing.T) {
 			nil, "WARNING"},
 		{"gate off", []*generation.Doc{worse(1, 0, generation.Ready, generation.GateOff)}, nil, "WARNING"},
 	} {
-		st := &pipelineStatus{Identity: commitlog.Identity{Name: "test"}}
+		st := &status.Status{Identity: commitlog.Identity{Name: "test"}}
 		for _, d := range c.docs {
-			st.Generations = append(st.Generations, generationStatus{Generation: d.Generation, Status: d.Status,
-				Warning: gateWords(d)})
+			st.Generations = append(st.Generations, status.Generation{Generation: d.Generation, Status: d.Status,
+				Warning: status.GateWarning(d)})
 		}
 		var out bytes.Buffer
-		if err := st.print(&out); err != nil {
+		if err := printStatus(&out, st); err != nil {
 			t.Fatal(err)
 		}
 		at := 0

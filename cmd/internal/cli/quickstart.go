@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/sample"
 	"giantstream/config"
@@ -206,4 +209,41 @@ func unpackSample(dir string) (nodes, edges []backfill.Input, err error) {
 	}
 	edges, err = backfill.Files(filepath.Join(dir, sample.EdgesFile))
 	return nodes, edges, err
+}
+
+func (r *quickstartReport) printQuickstart(out io.Writer, cfg *config.Config) error {
+	if err := r.print(out, cfg); err != nil {
+		return err
+	}
+	p := &printer{out: out}
+	c := r.Committed
+	p.line("committed     %d windows, %s rows, %s", c.Windows, console.Count(c.Rows), console.Bytes(c.Bytes))
+	p.heading("Nearest neighbours")
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	for _, n := range r.Nearest {
+		fmt.Fprintf(w, "%s\ttext only\tgraph-aware\n", n.ID)
+		for i := range n.TextOnly {
+			fmt.Fprintf(w, "\t%s\t%s\n", n.TextOnly[i], n.GraphAware[i])
+		}
+	}
+	p.keep(w.Flush())
+	l := r.Live
+	p.heading("Live")
+	p.line("text of %s changed: its new embedding was on the sink topic after %s,", l.Node, seconds(l.TextSeconds))
+	p.line("from generation %d, shard %d, manifest %d; cosine to the old one %.3f", r.Generation.Generation, l.Shard,
+		l.Seq, l.Cosine)
+	what := "removed"
+	if !l.EdgeRemoved {
+		what = "put back"
+	}
+	p.line("edge to %s %s: rows of both ends committed and published after %s,",
+		l.Neighbour, what, seconds(l.EdgeSeconds))
+	p.line("labels %d → %d; the next generation learns from it", l.LabelsBefore, l.LabelsAfter)
+	p.heading("Try next (done in %s)", seconds(r.Seconds))
+	p.line("giantstream inspect tree --store %s/store", r.Dir)
+	p.line("giantstream inspect node --store %s/store %s", r.Dir, l.Node)
+	p.line("giantstream quickstart --dir %s        # again: builds a generation on the changes", r.Dir)
+	p.line("giantstream run --nodes 'n/*.jsonl.gz' --edges 'e/*.jsonl.gz' --store ./out --until-idle")
+	p.line("giantstream config example > pipeline.yaml")
+	return p.err
 }

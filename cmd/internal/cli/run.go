@@ -12,6 +12,7 @@ import (
 
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/status"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
@@ -112,7 +113,7 @@ result.`,
 			}
 			s, err := service.Start(ctx, service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
 				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
-				Status: liveStatus(cfg), Load: untilIdle && len(nodes)+len(edges) > 0,
+				Status: status.Live(cfg), Load: untilIdle && len(nodes)+len(edges) > 0,
 				Resent: len(nodes)+len(edges) > 0})
 			if err != nil {
 				return err

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"giantstream/cmd/internal/status"
+	"giantstream/config"
 )
 
 // A store that accepts requests and never answers ends status within --timeout, with words.
@@ -51,5 +54,19 @@ func TestWithinDoesNotWaitForWhatHangs(t *testing.T) {
 	if n, err := within(t.Context(), time.Minute, func(context.Context) (int, error) { return 7, nil }); n != 7 ||
 		err != nil {
 		t.Error(n, err)
+	}
+}
+
+// The table of the cost has a line for each kind of work.
+func TestStatusPrintsTheCost(t *testing.T) {
+	cost := status.CostOf(new(config.Default()), status.ListPrices)
+	var out bytes.Buffer
+	if err := printCost(&out, &cost); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"commits", "folding", "checkpoints", "sum", "2,628,000"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }

@@ -26,7 +26,7 @@ func (s *Service) Drain(ctx context.Context) error {
 	s.draining.Add(1)
 	defer s.draining.Add(-1)
 	s.progress.Stage("ingest", 0)
-	defer s.live.progress.done()
+	defer s.live.Progress.Done()
 	var reported, held int64
 	err := s.poll(ctx, "drain", func() (bool, error) {
 		b, err := s.backlog(ctx)
@@ -139,7 +139,7 @@ func (s *Service) WaitPublished(ctx context.Context) error {
 	s.wake.all()
 	g := s.serving.number()
 	s.progress.Stage("publish embeddings", 0)
-	defer s.live.progress.done()
+	defer s.live.Progress.Done()
 	return s.poll(ctx, "wait for embeddings", func() (bool, error) {
 		if g > 0 && s.damaged.Load() >= g {
 			if _, _, err := s.UpToDate(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/similar"
 )
 
@@ -29,12 +30,12 @@ const (
 // does, until ctx ends. With http.token, all but the page, which holds no data, and the health checks ask for
 // it. Orchestrators call these without credentials, and errors in them name objects, no texts.
 func (s *Service) serveHTTP(ctx context.Context) error {
-	s.live.until = ctx.Done()
+	s.live.Until(ctx.Done())
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
 		promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
-	mux.Handle("GET /status.json", authorized(string(s.cfg.HTTP.Token), &s.live))
-	mux.HandleFunc("GET /{$}", servePage)
+	mux.Handle("GET /status.json", authorized(string(s.cfg.HTTP.Token), s.live))
+	mux.HandleFunc("GET /{$}", live.ServePage)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok", s.unhealthy()) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
@@ -59,6 +60,28 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// newView returns what the page at / shows of this process.
+func (s *Service) newView(o Options) *live.View {
+	p := live.Process{Pipeline: s.cfg.Pipeline, Name: writerName(), Roles: strings.Split(s.roles.String(), ","),
+		Metrics: s.metrics.registry, Unready: s.unready, Index: s.liveIndex}
+	if o.Status != nil {
+		p.Status = func(ctx context.Context) (any, error) { return o.Status(ctx, s) }
+	}
+	return live.New(p, o.Progress)
+}
+
+// liveIndex is the index of similar items for the page, nil without the role serve or before it is read.
+func (s *Service) liveIndex() *live.Index {
+	if s.catalog == nil {
+		return nil
+	}
+	size, err := s.catalog.Size()
+	if err != nil {
+		return nil
+	}
+	return &live.Index{Generation: size.Generation, Nodes: size.Nodes}
 }
 
 // authorized passes on requests that bear the token; "" passes on all. The comparison takes the same

@@ -275,7 +275,7 @@ func (s *Service) refresh(ctx context.Context,
 	}
 	s.metrics.building.Set(1)
 	defer s.metrics.building.Set(0)
-	defer s.live.progress.done()
+	defer s.live.Progress.Done()
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	s.because = why
 	store := held.Store()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/cmd/internal/buildinfo"
+	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/similar"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -98,7 +99,7 @@ type Service struct {
 	// standbys are shards of other workers, standbyEvery how often they are looked at.
 	standbys     standbys
 	standbyEvery time.Duration
-	live         live
+	live         *live.View
 
 	// lease is the right to build generations. builder is the number of the last lease of another
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
@@ -140,9 +141,8 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
 		device: o.Device, failed: make(chan struct{}), metrics: newMetrics()}
 	s.rows = recent.New(recentRows, commitlog.IsRows)
-	s.live.service, s.live.read, s.live.started = s, o.Status, time.Now()
-	s.live.progress.next = train.OrDiscard(o.Progress)
-	s.progress = &s.live.progress
+	s.live = s.newView(o)
+	s.progress = &s.live.Progress
 	s.letters = deadletter.NewLog(s.log, time.Now)
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.standbyEvery = cmp.Or(o.standbyEvery, standbyEvery)

@@ -59,7 +59,10 @@ func testServiceWith(t *testing.T, store sink.Store, roles Roles,
 	for _, f := range edit {
 		f(&cfg)
 	}
-	s, err := Start(t.Context(), Options{Config: &cfg, Store: store, Log: slog.New(slog.DiscardHandler), Roles: roles})
+	s, err := Start(t.Context(), Options{Config: &cfg, Store: store, Log: slog.New(slog.DiscardHandler), Roles: roles,
+		Status: func(_ context.Context, s *Service) (any, error) {
+			return map[string]string{"hello": "<b>& " + s.Identity().Name}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

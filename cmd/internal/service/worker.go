@@ -117,7 +117,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 			s.logs.committed(m)
 			s.manifests.Add(m)
 			s.metrics.committed(m)
-			s.live.committed(m)
+			s.live.Committed(m)
 			watch.committed(m)
 			s.accepted.committed(m.Shard)
 			s.wake.shard(m.Shard)

@@ -1,4 +1,4 @@
-package cli
+package status
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 // topic.
 const lettersEvery = time.Minute
 
-// liveStatus returns what 'giantstream status' shows, as a running service reads it for its page: over the
+// Live returns what 'giantstream status' shows, as a running service reads it for its page: over the
 // connection that it has, and without looking at every object. It is called once at a time.
-func liveStatus(cfg *config.Config) func(context.Context, *service.Service) (any, error) {
+func Live(cfg *config.Config) func(context.Context, *service.Service) (any, error) {
 	var counted time.Time
 	var letters *service.DeadLetterCount
 	return func(ctx context.Context, s *service.Service) (any, error) {
-		st, err := readStatus(ctx, s.Store(), s.Identity())
+		st, err := Read(ctx, s.Store(), s.Identity())
 		if err != nil {
 			return nil, err
 		}
 		readable, ends, err := wiring.EndOffsetsOf(ctx, s.Client(), cfg)
-		st.Lag = lagOf(readable, ends, err, st.Shards)
+		st.Lag = LagOf(readable, ends, err, st.Shards)
 		if time.Since(counted) > lettersEvery {
 			ctx, cancel := context.WithTimeout(ctx, lettersTimeout)
 			defer cancel()

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/status"
+	"giantstream/config"
+	"giantstream/train/generation"
+	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
+	"giantstream/train/objectives/xmc"
+)
+
+func printGraph(p *printer, d *generation.Doc) {
+	g := d.Graph
+	p.line("graph         %s, %s (%s hidden for the evaluation)%s",
+		plural(g.Nodes, "node"), plural(g.Links, "link"), console.Count(g.Hidden), classes(g.Classes))
+	var notes []string
+	note := func(n int, what ...string) {
+		if n > 0 {
+			notes = append(notes, plural(n, what...))
+		}
+	}
+	note(g.Isolated, "node without a neighbour", "nodes without a neighbour")
+	note(g.NoText-g.FromNeighbours, "node without text or embedding", "nodes without text or embedding")
+	note(g.FromNeighbours, "without text has the mean of its neighbours",
+		"without text have the mean of their neighbours")
+	note(g.Hubs, "hub over max_degree, label only", "hubs over max_degree, labels only")
+	note(g.Dangling, "link to an unknown node left out", "links to unknown nodes left out")
+	note(g.Deleted, "deleted", "deleted")
+	if len(notes) > 0 {
+		p.line("              %s", strings.Join(notes, "; "))
+	}
+	if d.TextOnly != "" {
+		p.line("              made of the texts alone: %s", d.TextOnly)
+	}
+}
+
+func classes(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + plural(n, "class", "classes")
+}
+
+func printTree(p *printer, d *generation.Doc) {
+	var levels []string
+	for _, n := range d.Tree.Levels {
+		levels = append(levels, console.Count(n))
+	}
+	if v := d.Vectorizer; v.Features > 0 { // generations of older builds do not say
+		p.line("vocabulary    %s n-grams; %.1f %% of those in the texts are not in it", console.Count(v.Features),
+			100*v.UnknownShare)
+	}
+	p.line("label tree    %s clusters; mean cosine to the leaf's centre %.3f", strings.Join(levels, " → "),
+		d.Tree.MeanCosine)
+	if e := d.Encoder; e.Kind != "" { // trained by now
+		p.line("encoder       %s, %d dimensions, %s", e.Kind, e.Dim, console.Bytes(e.Bytes))
+	}
+}
+
+// printEvaluation prints a row per encoder: what the graph is worth.
+func printEvaluation(p *printer, d *generation.Doc) {
+	evaluations := d.Evaluation
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	head := []string{"  encoder", "link AUC", "MRR", "hits@10"}
+	for _, e := range evaluations[:min(1, len(evaluations))] {
+		for _, pr := range e.Probes {
+			head = append(head, fmt.Sprintf("class, %g %% labelled", 100*pr.Rate))
+		}
+	}
+	fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, e := range evaluations {
+		name := fit.Title(e.Encoder)
+		row := []string{"  " + name, "-", "-", "-"}
+		if l := e.Links; l != nil {
+			row = []string{"  " + name, fmt.Sprintf("%.3f ± %.3f", l.AUC, l.AUCStdErr), fmt.Sprintf("%.3f", l.MRR),
+				fmt.Sprintf("%.3f", l.Hits10)}
+		}
+		for _, pr := range e.Probes {
+			row = append(row, fmt.Sprintf("%.3f ± %.3f", pr.Accuracy, pr.StdDev))
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	p.keep(w.Flush())
+	printColdStart(p, d)
+	printMatcher(p, d)
+}
+
+// printColdStart prints the figures that new nodes can expect: by degree, and without any edge.
+func printColdStart(p *printer, d *generation.Doc) {
+	table := coldStart(d.Evaluation)
+	if table == nil {
+		return
+	}
+	p.line("")
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	for _, row := range table {
+		fmt.Fprintln(w, "  "+strings.Join(row, "\t"))
+	}
+	p.keep(w.Flush())
+}
+
+// coldStart is the table of the figures by degree and of isolated nodes, its head first; nil where
+// nothing was measured by degree.
+func coldStart(evaluations []fit.Evaluation) [][]string {
+	if len(evaluations) == 0 || len(evaluations[0].ByDegree) == 0 {
+		return nil
+	}
+	head := []string{"nodes by degree", "encoder", "link AUC", "MRR"}
+	rates := evaluations[0].Probes
+	for _, r := range rates {
+		head = append(head, fmt.Sprintf("class, %g %% labelled", 100*r.Rate))
+	}
+	table := [][]string{append(head, "class, from the others")}
+	for k, bucket := range evaluations[0].ByDegree {
+		if bucket.Edges == 0 && bucket.Labelled == 0 {
+			continue
+		}
+		for _, e := range evaluations {
+			b := e.ByDegree[k]
+			row := []string{bucket.Degree, fit.Title(e.Encoder), tooFew, tooFew}
+			if l := b.Links; l != nil {
+				row[2] = fmt.Sprintf("%.3f ± %.3f", l.AUC, l.AUCStdErr)
+				row[3] = fmt.Sprintf("%.3f ± %.3f", l.MRR, l.MRRStdErr)
+			}
+			for i := range rates {
+				if i < len(b.Classes) {
+					row = append(row, accuracy(&b.Classes[i].ClassMetrics))
+				} else {
+					row = append(row, tooFew)
+				}
+			}
+			last := ""
+			if k == 0 {
+				last = accuracy(e.Isolated)
+			}
+			table = append(table, append(row, last))
+		}
+	}
+	return table
+}
+
+// tooFew stands for a figure with fewer than eval.MinCases cases.
+const tooFew = "too few"
+
+func accuracy(m *eval.ClassMetrics) string {
+	if m == nil {
+		return tooFew
+	}
+	return fmt.Sprintf("%.3f ± %.3f", m.Accuracy, m.StdErr)
+}
+
+// printGate says loudly that a generation is worse than text alone.
+func printGate(p *printer, d *generation.Doc) {
+	if words := status.GateWarning(d); words != "" {
+		p.line("")
+		p.line("WARNING: %s", words)
+	}
+}
+
+// printMatcher prints how well the trained heads predict the clusters of held-out instances'
+// neighbours, per level.
+func printMatcher(p *printer, d *generation.Doc) {
+	var metrics struct {
+		Levels []xmc.LevelMetrics `json:"levels"`
+	}
+	if err := json.Unmarshal(d.Encoder.Metrics, &metrics); err != nil || len(metrics.Levels) == 0 {
+		return // not every encoder has heads
+	}
+	p.line("")
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "  neighbourhoods of held-out nodes\tP@1\tP@3\tP@5\trecall@10")
+	for _, l := range metrics.Levels {
+		fmt.Fprintf(w, "  %s clusters\t%.3f\t%.3f\t%.3f\t%.3f\n",
+			console.Count(l.Clusters), l.P1, l.P3, l.P5, l.Recall10)
+	}
+	p.keep(w.Flush())
+}
+
+func printPlaces(p *printer, cfg *config.Config, d *generation.Doc) {
+	prefix := strings.TrimPrefix(cfg.Store, "file://") + "/"
+	g := prefix + generation.Prefix(d.Generation)
+	p.line("embeddings    %sembeddings/*.parquet  (%s)", g, size(d.Embeddings))
+	p.line("training set  %sdataset/*.parquet  (%s)", g, size(d.Dataset))
+	p.line("batches       %sshards/*/rows/*.parquet, committed by shards/*/manifests/*.json", prefix)
+	p.line("figures       %sgeneration.json", g)
+	p.line("sink topic    %s", cfg.Kafka.Topics.Embeddings)
+}
+
+// size sums up what Parquet parts hold.
+func size(parts []generation.Part) string {
+	var rows, bytes int64
+	for _, p := range parts {
+		rows += p.Rows
+		bytes += p.Bytes
+	}
+	return fmt.Sprintf("%s rows, %s", console.Count(rows), console.Bytes(bytes))
+}

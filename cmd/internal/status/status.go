@@ -1,0 +1,247 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/verify"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/sink/lease"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+)
+
+// Status is the state of a pipeline in its store, and what it has yet to read from the
+// brokers.
+type Status struct {
+	Store    string             `json:"store"`
+	Identity commitlog.Identity `json:"identity"`
+	Shards   []Shard            `json:"shards"`
+	Nodes    int64              `json:"nodes"`
+	Edges    int64              `json:"edges"`
+	// Lost is what topics that are repartitioned had deleted before it was copied.
+	Lost        []service.Lost `json:"lost,omitempty"`
+	Generations []Generation   `json:"generations"`
+	// Refresh is the process that builds a generation, nil for none. A killed process stays here
+	// until another takes over.
+	Refresh *lease.Record `json:"refresh,omitempty"`
+	// Verified is nil if the store was never verified. Missing are objects of the newest rows and of the current
+	// generation that are not there with their size.
+	Verified *verify.Stamp `json:"verified,omitempty"`
+	Missing  []string      `json:"missing,omitempty"`
+	// DeadLetters are those that are open, nil where there are no brokers to ask, or they have not
+	// answered.
+	DeadLetters *service.DeadLetterCount `json:"dead_letters,omitempty"`
+	// Cost is nil unless it was asked for.
+	Cost *Cost `json:"cost,omitempty"`
+	// Lag is nil where there are no brokers to ask.
+	Lag *Lags `json:"lag,omitempty"`
+}
+
+type Shard struct {
+	Shard     int                 `json:"shard"`
+	Seq       int64               `json:"seq"`
+	Committed time.Time           `json:"committed,omitzero"`
+	Worker    string              `json:"worker,omitempty"` // that committed it
+	Nodes     int64               `json:"nodes"`
+	Edges     int64               `json:"edges"`
+	Next      map[string]int64    `json:"next_offsets,omitempty"`
+	Published commitlog.Published `json:"published"`
+	// Lost is what the topics had deleted before it was read, and nobody has accepted.
+	Lost []service.Lost `json:"lost,omitempty"`
+	// Checkpoint is the newest copy of the shard's state, nil for none.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	// Standby says which worker keeps a copy of a checkpoint, nil for none.
+	Standby *commitlog.Standby `json:"standby,omitempty"`
+	// Damage says what of the commit log is damaged. The newest manifest is unknown then.
+	Damage string `json:"damage,omitempty"`
+
+	broker map[string]int64 // Next as the brokers count
+}
+
+type Checkpoint struct {
+	Seq     int64     `json:"seq"`
+	Bytes   int64     `json:"bytes"`
+	Created time.Time `json:"created"`
+}
+
+type Generation struct {
+	Generation int64             `json:"generation"`
+	Status     generation.Status `json:"status"`
+	Encoder    string            `json:"encoder,omitempty"`
+	TextOnly   string            `json:"text_only,omitempty"` // why the encoder knows no links
+	Nodes      int               `json:"nodes"`
+	Created    time.Time         `json:"created,omitzero"`
+	Finished   time.Time         `json:"finished,omitzero"`
+	GraphHash  string            `json:"graph_hash,omitempty"`
+	// Figures are measured on held-out data, text alone first.
+	Figures []Figures `json:"figures,omitempty"`
+	// Warning says that the generation is worse than text alone, in what, and what became of it.
+	Warning string `json:"warning,omitempty"`
+	// Damage says what of a damaged generation is damaged.
+	Damage string `json:"damage,omitempty"`
+}
+
+// Figures are the main figures of one encoder; nil for what could not be measured.
+type Figures struct {
+	Encoder string   `json:"encoder"`
+	LinkAUC *float64 `json:"link_auc,omitempty"`
+	MRR     *float64 `json:"mrr,omitempty"`
+	// Class is the accuracy of the probe with the most labels.
+	Class *float64 `json:"class,omitempty"`
+}
+
+// Damaged is the status of a generation that is damaged, whatever its document says.
+const Damaged generation.Status = "damaged"
+
+// A status looks whether these many of the newest objects are there.
+const (
+	lookRows  = 32 // per shard
+	lookParts = 100
+)
+
+// look notes when the store was verified, and whether its newest objects are there. It reads none of them.
+func (st *Status) look(ctx context.Context, store sink.Store) (err error) {
+	if st.Verified, err = verify.LastStamp(ctx, store); err != nil {
+		return err
+	}
+	for _, s := range st.Shards {
+		if s.Damage != "" {
+			continue
+		}
+		missing, err := commitlog.Missing(ctx, store, s.Shard, s.Seq, lookRows)
+		if err != nil {
+			return err
+		}
+		st.Missing = append(st.Missing, missing...)
+	}
+	missing, err := generation.Missing(ctx, store, lookParts)
+	st.Missing = append(st.Missing, missing...)
+	return err
+}
+
+// Read reads what the store has of a pipeline: its shards and generations, and who builds one.
+func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Status, err error) {
+	st = &Status{Store: store.URL(), Identity: id}
+	for p := range id.Shards {
+		s := Shard{Shard: p}
+		if s.Published, err = commitlog.LoadPublished(ctx, store, p); err != nil {
+			return nil, err
+		}
+		m, err := commitlog.Head(ctx, store, p)
+		if errors.Is(err, commitlog.ErrDamaged) {
+			s.Damage, err = err.Error(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
+			s.Worker = m.Writer
+			s.Lost, s.broker = service.LostOf(m), service.BrokerOffsets(m)
+		}
+		c, err := commitlog.NewestCheckpoint(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			s.Checkpoint = &Checkpoint{c.Seq, c.Bytes(), c.Created}
+		}
+		warm, err := commitlog.ReadStandby(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if warm.Number > 0 {
+			s.Standby = &warm.Standby
+		}
+		st.Nodes += s.Nodes
+		st.Edges += s.Edges
+		st.Shards = append(st.Shards, s)
+	}
+	gens, err := generation.Numbers(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range gens {
+		d, err := generation.Load(ctx, store, g)
+		if errors.Is(err, generation.ErrNone) {
+			continue
+		}
+		if errors.Is(err, generation.ErrDamaged) {
+			st.Generations = append(st.Generations,
+				Generation{Generation: g, Status: Damaged, Damage: err.Error()})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status,
+			Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes, Created: d.Created,
+			Finished: d.Finished, GraphHash: d.GraphHash, Figures: figuresOf(d), Warning: GateWarning(d)})
+		mark, err := generation.Damaged(ctx, store, g)
+		if err != nil {
+			return nil, err
+		}
+		if last := &st.Generations[len(st.Generations)-1]; mark != nil {
+			last.Status, last.Damage = Damaged, mark.Reason
+		}
+	}
+	holder, err := lease.Newest(ctx, store, service.RefreshLease)
+	if err == nil && holder != nil && !holder.Released {
+		st.Refresh = holder
+	}
+	return st, err
+}
+
+// Complete adds what the topics that are repartitioned have lost, and looks at the newest objects.
+func (st *Status) Complete(ctx context.Context, store sink.Store, cfg *config.Config) error {
+	for _, topic := range wiring.TopicsOf(cfg).Sources() {
+		lost, err := service.LostSource(ctx, store, topic)
+		if err != nil {
+			return err
+		}
+		st.Lost = append(st.Lost, lost...)
+	}
+	return st.look(ctx, store)
+}
+
+// figuresOf returns the main figures of a generation's encoders, text alone first.
+func figuresOf(d *generation.Doc) []Figures {
+	var out []Figures
+	for _, e := range d.Evaluation {
+		f := Figures{Encoder: e.Encoder}
+		if l := e.Links; l != nil {
+			f.LinkAUC, f.MRR = &l.AUC, &l.MRR
+		}
+		if len(e.Probes) > 0 {
+			f.Class = &e.Probes[len(e.Probes)-1].Accuracy
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// GateWarning says what is wrong with a generation that is worse than text alone, and what became of
+// it; "" for any other.
+func GateWarning(d *generation.Doc) string {
+	warning := d.Warning()
+	switch {
+	case warning == "":
+		return ""
+	case d.Status == generation.Refused:
+		return fmt.Sprintf("generation %d was refused by refresh.quality_gate, and generation %d keeps serving: %s. "+
+			"The next refresh tries again; with another encoder or gate, 'giantstream embed' builds at once",
+			d.Generation, d.Parent, warning)
+	}
+	if d.QualityGate == generation.GateBlock {
+		return fmt.Sprintf("generation %d is served, since there is none before it, although %s. "+
+			"Try another train.encoder", d.Generation, warning)
+	}
+	return fmt.Sprintf("generation %d is served although %s. Try another train.encoder; "+
+		"refresh.quality_gate: block would keep the generation before", d.Generation, warning)
+}
