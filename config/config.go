@@ -3,17 +3,17 @@ package config
 import "time"
 
 // Config is a pipeline's configuration. The comments on fields are short; Example describes each
-// field in full.
+// field in full. The tag effect is the field's Effect.
 type Config struct {
 	// Pipeline names the pipeline; it is part of topic and group names.
-	Pipeline string `yaml:"pipeline"`
+	Pipeline string `yaml:"pipeline" effect:"pipeline"`
 	// Store is the object store: a directory or s3://bucket/prefix.
-	Store string `yaml:"store"`
+	Store string `yaml:"store" effect:"pipeline"`
 	S3    S3     `yaml:"s3"`
 	// StateDir holds the shards' graph state. It can be rebuilt from the store and the log.
-	StateDir string `yaml:"state_dir"`
+	StateDir string `yaml:"state_dir" effect:"restart"`
 	// Shards is the number of shards, fixed when the pipeline is created.
-	Shards     int        `yaml:"shards"`
+	Shards     int        `yaml:"shards" effect:"pipeline"`
 	Kafka      Kafka      `yaml:"kafka"`
 	Ingest     Ingest     `yaml:"ingest"`
 	Window     Window     `yaml:"window"`
@@ -37,13 +37,13 @@ type Config struct {
 // S3 says how to reach an s3:// store. Without keys the usual AWS chain applies: environment,
 // profile, instance role.
 type S3 struct {
-	Endpoint  string `yaml:"endpoint"` // host[:port], also with http(s)://; "" is AWS
-	Region    string `yaml:"region"`
-	PathStyle bool   `yaml:"path_style"`
-	Insecure  bool   `yaml:"insecure"` // plain HTTP
-	AccessKey Secret `yaml:"access_key"`
-	SecretKey Secret `yaml:"secret_key"`
-	CAFile    string `yaml:"ca_file"`
+	Endpoint  string `yaml:"endpoint" effect:"restart"` // host[:port], also with http(s)://; "" is AWS
+	Region    string `yaml:"region" effect:"restart"`
+	PathStyle bool   `yaml:"path_style" effect:"restart"`
+	Insecure  bool   `yaml:"insecure" effect:"restart"` // plain HTTP
+	AccessKey Secret `yaml:"access_key" effect:"restart"`
+	SecretKey Secret `yaml:"secret_key" effect:"restart"`
+	CAFile    string `yaml:"ca_file" effect:"restart"`
 }
 
 // EmbeddedBroker as the only entry of Kafka.Brokers runs a broker in the process itself.
@@ -51,11 +51,11 @@ const EmbeddedBroker = "embedded"
 
 // Kafka says where the topics are.
 type Kafka struct {
-	Brokers List   `yaml:"brokers"`  // host:port each, or EmbeddedBroker
-	DataDir string `yaml:"data_dir"` // of the embedded broker
-	Group   string `yaml:"group"`    // "" for the default, see Config.Group
+	Brokers List   `yaml:"brokers" effect:"restart"`  // host:port each, or EmbeddedBroker
+	DataDir string `yaml:"data_dir" effect:"restart"` // of the embedded broker
+	Group   string `yaml:"group" effect:"restart"`    // "" for the default, see Config.Group
 	// SessionTimeout is how long a worker may be silent before its shards go to others.
-	SessionTimeout time.Duration `yaml:"session_timeout"`
+	SessionTimeout time.Duration `yaml:"session_timeout" effect:"restart"`
 
 	Topics Topics `yaml:"topics"`
 	TLS    TLS    `yaml:"tls"`
@@ -70,27 +70,27 @@ func (k *Kafka) Embedded() bool {
 // Topics names the topics. Mirror and DeadLetters may be "" for the default, see Config.Mirror and
 // Config.DeadLetters.
 type Topics struct {
-	Nodes       string `yaml:"nodes"`
-	Edges       string `yaml:"edges"`
-	Mirror      string `yaml:"mirror"`
-	Embeddings  string `yaml:"embeddings"`
-	DeadLetters string `yaml:"dead_letters"`
+	Nodes       string `yaml:"nodes" effect:"pipeline"`
+	Edges       string `yaml:"edges" effect:"pipeline"`
+	Mirror      string `yaml:"mirror" effect:"pipeline"`
+	Embeddings  string `yaml:"embeddings" effect:"restart"`
+	DeadLetters string `yaml:"dead_letters" effect:"restart"`
 }
 
 // TLS secures the connections to the brokers.
 type TLS struct {
-	Enabled            bool   `yaml:"enabled"`
-	CAFile             string `yaml:"ca_file"`
-	CertFile           string `yaml:"cert_file"`
-	KeyFile            string `yaml:"key_file"`
-	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"`
+	Enabled            bool   `yaml:"enabled" effect:"restart"`
+	CAFile             string `yaml:"ca_file" effect:"restart"`
+	CertFile           string `yaml:"cert_file" effect:"restart"`
+	KeyFile            string `yaml:"key_file" effect:"restart"`
+	InsecureSkipVerify bool   `yaml:"insecure_skip_verify" effect:"restart"`
 }
 
 // SASL authenticates to the brokers.
 type SASL struct {
-	Mechanism string `yaml:"mechanism"` // "", PLAIN, SCRAM-SHA-256, SCRAM-SHA-512
-	Username  string `yaml:"username"`
-	Password  Secret `yaml:"password"`
+	Mechanism string `yaml:"mechanism" effect:"restart"` // "", PLAIN, SCRAM-SHA-256, SCRAM-SHA-512
+	Username  string `yaml:"username" effect:"restart"`
+	Password  Secret `yaml:"password" effect:"restart"`
 }
 
 // What is read of producers' transactions.
@@ -101,17 +101,17 @@ const (
 
 // Ingest says how records become nodes and edges.
 type Ingest struct {
-	Undirected bool `yaml:"undirected"`
+	Undirected bool `yaml:"undirected" effect:"pipeline"`
 	// Repartition copies the records of the nodes and edges topics to topics of the pipeline's own,
 	// keyed by id.
-	Repartition bool `yaml:"repartition"`
+	Repartition bool `yaml:"repartition" effect:"pipeline"`
 	// MaxFuture is how far ahead of the clock an event time may be; 0 is no bound.
-	MaxFuture time.Duration `yaml:"max_future"`
+	MaxFuture time.Duration `yaml:"max_future" effect:"live"`
 	// MinFilled is the share of records, from 0 to 1, up to which a mapped id, text or far end that the
 	// others lack is reported by a running service.
-	MinFilled float64 `yaml:"min_filled"`
+	MinFilled float64 `yaml:"min_filled" effect:"live"`
 	// Isolation is ReadCommitted or ReadUncommitted.
-	Isolation string `yaml:"isolation"`
+	Isolation string `yaml:"isolation" effect:"restart"`
 
 	Nodes  NodeFields `yaml:"nodes"`
 	Edges  EdgeFields `yaml:"edges"`
@@ -122,32 +122,32 @@ type Ingest struct {
 
 // SchemaRegistry says where the schemas of Avro and Protobuf values are.
 type SchemaRegistry struct {
-	URL      string `yaml:"url"` // http(s)://host:port
-	Username string `yaml:"username"`
-	Password Secret `yaml:"password"`
-	CAFile   string `yaml:"ca_file"`
-	CertFile string `yaml:"cert_file"`
-	KeyFile  string `yaml:"key_file"`
+	URL      string `yaml:"url" effect:"restart"` // http(s)://host:port
+	Username string `yaml:"username" effect:"restart"`
+	Password Secret `yaml:"password" effect:"restart"`
+	CAFile   string `yaml:"ca_file" effect:"restart"`
+	CertFile string `yaml:"cert_file" effect:"restart"`
+	KeyFile  string `yaml:"key_file" effect:"restart"`
 }
 
 // NodeFields maps the fields of a node record.
 type NodeFields struct {
-	Format    string `yaml:"format"` // json, avro, protobuf
-	ID        string `yaml:"id"`
-	Text      List   `yaml:"text"`       // joined in this order
-	StripHTML bool   `yaml:"strip_html"` // remove markup from the text
-	Class     string `yaml:"class"`      // for evaluation; "": none
-	EventTime string `yaml:"event_time"` // "": the record's timestamp
-	Edges     string `yaml:"edges"`      // "": no edges inlined
+	Format    string `yaml:"format" effect:"pipeline"` // json, avro, protobuf
+	ID        string `yaml:"id" effect:"pipeline"`
+	Text      List   `yaml:"text" effect:"pipeline"`       // joined in this order
+	StripHTML bool   `yaml:"strip_html" effect:"pipeline"` // remove markup from the text
+	Class     string `yaml:"class" effect:"pipeline"`      // for evaluation; "": none
+	EventTime string `yaml:"event_time" effect:"pipeline"` // "": the record's timestamp
+	Edges     string `yaml:"edges" effect:"pipeline"`      // "": no edges inlined
 }
 
 // EdgeFields maps the fields of an edge record.
 type EdgeFields struct {
-	Format    string `yaml:"format"` // json, avro, protobuf
-	Src       string `yaml:"src"`
-	Dst       string `yaml:"dst"`
-	EventTime string `yaml:"event_time"` // "": the record's timestamp
-	Mode      string `yaml:"mode"`       // add, replace
+	Format    string `yaml:"format" effect:"pipeline"` // json, avro, protobuf
+	Src       string `yaml:"src" effect:"pipeline"`
+	Dst       string `yaml:"dst" effect:"pipeline"`
+	EventTime string `yaml:"event_time" effect:"pipeline"` // "": the record's timestamp
+	Mode      string `yaml:"mode" effect:"pipeline"`       // add, replace
 }
 
 // Schemas reports whether any topic's values name their schema.
@@ -155,90 +155,90 @@ func (in *Ingest) Schemas() bool { return in.Nodes.Format != "json" || in.Edges.
 
 // Limits bound what one record may hold. A record that exceeds one becomes a dead letter.
 type Limits struct {
-	RecordBytes    Size `yaml:"record_bytes"`
-	TextBytes      Size `yaml:"text_bytes"`
-	EdgesPerRecord int  `yaml:"edges_per_record"`
+	RecordBytes    Size `yaml:"record_bytes" effect:"restart"`
+	TextBytes      Size `yaml:"text_bytes" effect:"live"`
+	EdgesPerRecord int  `yaml:"edges_per_record" effect:"live"`
 }
 
 // Window closes a batch of changes at whichever bound is reached first.
 type Window struct {
-	Changes int           `yaml:"changes"`
-	Bytes   Size          `yaml:"bytes"`
-	Time    time.Duration `yaml:"time"`
+	Changes int           `yaml:"changes" effect:"live"`
+	Bytes   Size          `yaml:"bytes" effect:"live"`
+	Time    time.Duration `yaml:"time" effect:"live"`
 	// Compression of its rows: zstd, snappy or none.
-	Compression string `yaml:"compression"`
+	Compression string `yaml:"compression" effect:"restart"`
 }
 
 // State says how copies of the shards' graph state are kept in the store.
 type State struct {
-	CheckpointEvery time.Duration `yaml:"checkpoint_every"` // 0: never
+	CheckpointEvery time.Duration `yaml:"checkpoint_every" effect:"restart"` // 0: never
 }
 
 // Stream says how workers share the shards.
 type Stream struct {
 	// Standby is how many workers besides its owner keep a shard's newest checkpoint on their disk: 0 or 1.
-	Standby int `yaml:"standby"`
+	Standby int `yaml:"standby" effect:"restart"`
 }
 
 // Compaction merges the rows of many windows into few objects.
 type Compaction struct {
-	Enabled bool `yaml:"enabled"`
+	Enabled bool `yaml:"enabled" effect:"restart"`
 	// Grace is how long objects stay after they have been merged.
-	Grace time.Duration `yaml:"grace"`
+	Grace time.Duration `yaml:"grace" effect:"restart"`
 	// History is how long manifests stay at least. 0: for ever.
-	History time.Duration `yaml:"history"`
+	History time.Duration `yaml:"history" effect:"restart"`
 }
 
 // Featurize says how texts and neighbourhoods become features and targets.
 type Featurize struct {
-	Profile       string `yaml:"profile"`        // default, pecos
-	MaxDegree     int    `yaml:"max_degree"`     // nodes above it are labels only
-	ProjectionDim int    `yaml:"projection_dim"` // of the texts' projection
+	Profile       string `yaml:"profile" effect:"generation"`        // default, pecos
+	MaxDegree     int    `yaml:"max_degree" effect:"generation"`     // nodes above it are labels only
+	ProjectionDim int    `yaml:"projection_dim" effect:"generation"` // of the texts' projection
 	PIFA          PIFA   `yaml:"pifa"`
-	LabelFeatures string `yaml:"label_features"` // pifa, pifa-identity, text, random
+	LabelFeatures string `yaml:"label_features" effect:"generation"` // pifa, pifa-identity, text, random
 	Tree          Tree   `yaml:"tree"`
 	// MemoryLimit is what fitting and training may use before texts and features go to temporary
 	// files; 0 is any amount. Outcomes are the same.
-	MemoryLimit Size `yaml:"memory_limit"`
+	MemoryLimit Size `yaml:"memory_limit" effect:"restart"`
 }
 
 // PIFA says how a label's features sum up its neighbours' texts.
 type PIFA struct {
-	Weighting string `yaml:"weighting"` // sum, inverse_sqrt_degree
+	Weighting string `yaml:"weighting" effect:"generation"` // sum, inverse_sqrt_degree
 }
 
 // Embedding says what embeddings look like.
 type Embedding struct {
 	// Dim is the dimension of the embeddings of hybrid, bag and linear, and of the label features that the
 	// label tree is built from. Embeddings of bert have the dimension of its model.
-	Dim int `yaml:"dim"`
+	Dim int `yaml:"dim" effect:"generation"`
 }
 
 // Embed says how nodes get their embeddings.
 type Embed struct {
 	// MissingText is what a node without text gets: neighbours (the mean of theirs) or skip.
-	MissingText string `yaml:"missing_text"`
+	MissingText string `yaml:"missing_text" effect:"generation"`
 	// Precision is how the encoder bert multiplies when it encodes, not in training: float32 or int8.
-	Precision string `yaml:"precision"`
+	Precision string `yaml:"precision" effect:"generation"`
 }
 
 // Tree shapes the label tree; 0 is chosen for the size of the graph.
 type Tree struct {
-	LeafSize  int    `yaml:"leaf_size"` // labels per leaf, at most
-	Branching int    `yaml:"branching"` // children per cluster
-	Seed      uint64 `yaml:"seed"`
+	LeafSize  int    `yaml:"leaf_size" effect:"generation"` // labels per leaf, at most
+	Branching int    `yaml:"branching" effect:"generation"` // children per cluster
+	Seed      uint64 `yaml:"seed" effect:"generation"`
 }
 
 // Train says how the encoder is trained.
 type Train struct {
-	Encoder         string        `yaml:"encoder"` // hybrid, bag, linear, bert
-	Epochs          int           `yaml:"epochs"`  // 0: the encoder's default
-	Seed            uint64        `yaml:"seed"`
-	Threads         int           `yaml:"threads"` // 0: all cores
-	Device          string        `yaml:"device"`  // of transformers: cpu, cuda, cuda:N
-	GPUMemory       Size          `yaml:"gpu_memory"`
-	GPUMath         string        `yaml:"gpu_math"` // float32, tf32, bf16
-	CheckpointEvery time.Duration `yaml:"checkpoint_every"`
+	Encoder         string        `yaml:"encoder" effect:"generation"` // hybrid, bag, linear, bert
+	Epochs          int           `yaml:"epochs" effect:"generation"`  // 0: the encoder's default
+	Seed            uint64        `yaml:"seed" effect:"generation"`
+	Threads         int           `yaml:"threads" effect:"restart"` // 0: all cores
+	Device          string        `yaml:"device" effect:"restart"`  // of transformers: cpu, cuda, cuda:N
+	GPUMemory       Size          `yaml:"gpu_memory" effect:"restart"`
+	GPUMath         string        `yaml:"gpu_math" effect:"restart"` // float32, tf32, bf16
+	CheckpointEvery time.Duration `yaml:"checkpoint_every" effect:"restart"`
 	BERT            BERT          `yaml:"bert"`
 }
 
@@ -247,55 +247,55 @@ const CPU = "cpu"
 
 // BERT is the model that the encoder bert starts from.
 type BERT struct {
-	Model        string  `yaml:"model"`          // a Hugging Face directory
-	Pooling      string  `yaml:"pooling"`        // mean, cls
-	MaxTokens    int     `yaml:"max_tokens"`     // where texts are cut
-	Dropout      float64 `yaml:"dropout"`        // share of hidden states and attention, in training
-	DropTokens   float64 `yaml:"drop_tokens"`    // share of a text's tokens left out, in training
-	NGrams       int     `yaml:"ngrams"`         // that have a vector beside the model, 0 for the model alone
-	CoarseToFine bool    `yaml:"coarse_to_fine"` // level by level, not all at once
+	Model        string  `yaml:"model" effect:"generation"`          // a Hugging Face directory
+	Pooling      string  `yaml:"pooling" effect:"generation"`        // mean, cls
+	MaxTokens    int     `yaml:"max_tokens" effect:"generation"`     // where texts are cut
+	Dropout      float64 `yaml:"dropout" effect:"generation"`        // of hidden states and attention, in training
+	DropTokens   float64 `yaml:"drop_tokens" effect:"generation"`    // of a text's tokens, in training
+	NGrams       int     `yaml:"ngrams" effect:"generation"`         // beside the model, 0 for the model alone
+	CoarseToFine bool    `yaml:"coarse_to_fine" effect:"generation"` // level by level, not all at once
 }
 
 // Evaluate says what a generation is measured on.
 type Evaluate struct {
-	HoldoutEdges float64   `yaml:"holdout_edges"` // share hidden from training
-	HoldoutNodes float64   `yaml:"holdout_nodes"` // share hidden with all edges, by the command evaluate
-	ProbeRates   []float64 `yaml:"probe_rates"`   // shares of labels a probe is fitted on
-	Seed         uint64    `yaml:"seed"`
+	HoldoutEdges float64   `yaml:"holdout_edges" effect:"generation"` // share hidden from training
+	HoldoutNodes float64   `yaml:"holdout_nodes" effect:"restart"`    // share hidden with all edges, by evaluate
+	ProbeRates   []float64 `yaml:"probe_rates" effect:"generation"`   // shares of labels a probe is fitted on
+	Seed         uint64    `yaml:"seed" effect:"generation"`
 }
 
 // Refresh says when a new generation starts.
 type Refresh struct {
-	MinNodes int `yaml:"min_nodes"` // no first generation below
+	MinNodes int `yaml:"min_nodes" effect:"live"` // no first generation below
 	// MinChanges is a share of the live nodes when below 1, else a count.
-	MinChanges float64       `yaml:"min_changes"`
-	MaxAge     time.Duration `yaml:"max_age"`
-	Keep       int           `yaml:"keep"` // generations kept in the store
+	MinChanges float64       `yaml:"min_changes" effect:"live"`
+	MaxAge     time.Duration `yaml:"max_age" effect:"live"`
+	Keep       int           `yaml:"keep" effect:"live"` // generations kept in the store
 	// QualityGate says what becomes of a generation that is worse than text alone: warn, block, off.
-	QualityGate string `yaml:"quality_gate"`
+	QualityGate string `yaml:"quality_gate" effect:"live"`
 	// Space says whether a generation's vectors can be compared with those of the one before: keep, new.
-	Space string `yaml:"space"`
+	Space string `yaml:"space" effect:"live"`
 }
 
 // Sink says how embeddings are written to the sink topic.
 type Sink struct {
-	Format string `yaml:"format"` // json, binary
+	Format string `yaml:"format" effect:"restart"` // json, binary
 	// EmbeddingType and EmbeddingDim are for the topic and the stored embeddings alike.
-	EmbeddingType string `yaml:"embedding_type"` // float32, float16, int8
-	EmbeddingDim  int    `yaml:"embedding_dim"`  // the first dimensions; 0 for all
+	EmbeddingType string `yaml:"embedding_type" effect:"restart"` // float32, float16, int8
+	EmbeddingDim  int    `yaml:"embedding_dim" effect:"restart"`  // the first dimensions; 0 for all
 }
 
 // HTTP serves a page to watch, metrics, health, and with the role serve answers.
 type HTTP struct {
-	Listen string `yaml:"listen"` // host:port; "" is off
+	Listen string `yaml:"listen" effect:"restart"` // host:port; "" is off
 	// Token is asked of whoever reads the metrics; "" asks for none. Health checks are open.
-	Token Secret `yaml:"token"`
+	Token Secret `yaml:"token" effect:"restart"`
 }
 
 // Log says what is logged and how.
 type Log struct {
-	Level  string `yaml:"level"`  // debug, info, warn, error
-	Format string `yaml:"format"` // auto (text on a terminal), text, json
+	Level  string `yaml:"level" effect:"live"`     // debug, info, warn, error
+	Format string `yaml:"format" effect:"restart"` // auto (text on a terminal), text, json
 }
 
 // Group returns the consumer group, giantstream-<pipeline> by default.

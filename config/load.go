@@ -35,7 +35,7 @@ func Load(path string, assignments []string, also ...func(*Config) []Fault) (Con
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	c, err := parse(data, os.LookupEnv, assignments, also...)
+	c, err := parse(Default(), data, os.LookupEnv, assignments, also...)
 	var faults *Error
 	if errors.As(err, &faults) {
 		faults.File = path
@@ -46,12 +46,18 @@ func Load(path string, assignments []string, also ...func(*Config) []Fault) (Con
 // Parse reads and validates the content of a file. env looks up a variable of the environment, as
 // os.LookupEnv does.
 func Parse(data []byte, env func(string) (string, bool), also ...func(*Config) []Fault) (Config, error) {
-	return parse(data, env, nil, also...)
+	return parse(Default(), data, env, nil, also...)
 }
 
-func parse(data []byte, env func(string) (string, bool), assignments []string,
+// With returns a configuration that differs from c in the fields that data, the content of a file, gives. Variables
+// of the environment are not expanded: data may come from another machine.
+func (c *Config) With(data []byte, also ...func(*Config) []Fault) (Config, error) {
+	return parse(*c, data, func(string) (string, bool) { return "", false }, nil, also...)
+}
+
+// parse decodes a file over c.
+func parse(c Config, data []byte, env func(string) (string, bool), assignments []string,
 	also ...func(*Config) []Fault) (Config, error) {
-	c := Default()
 	d := newDecoder(&c, env)
 	if body := d.syntax(data); body != nil {
 		d.value("", body, d.config)

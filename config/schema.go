@@ -12,10 +12,13 @@ import (
 // Schema returns a JSON Schema (draft 2020-12) of configuration files, for editors: the fields and what they
 // take from the types of Config, their descriptions from the comments of Example. It accepts every file that
 // Parse accepts, and refuses fields that do not exist and values of another kind. What depends on several
-// fields, Validate alone checks.
+// fields, Validate alone checks. The annotation x-effect of a field is its Effect.
 func Schema() ([]byte, error) {
 	defaults := Default()
 	root := sectionSchema(reflect.ValueOf(&defaults).Elem(), "", descriptions())
+	eachField(reflect.ValueOf(&defaults).Elem(), "", func(path string, _ reflect.Value, effect Effect) {
+		lookUp(root, path)["x-effect"] = effect
+	})
 	for old, now := range oldNames {
 		at := root
 		path := strings.Split(old, ".")
@@ -56,7 +59,7 @@ func sectionSchema(v reflect.Value, path string, described map[string]string) sc
 		} else {
 			fields[name] = fieldSchema(field, child)
 		}
-		if text := described[child]; text != "" {
+		if text, _ := cutEffect(described[child]); text != "" {
 			fields[name].(schema)["description"] = text //nolint:errcheck // made above
 		}
 	}
@@ -118,6 +121,15 @@ func scalarSchema(t reflect.Type) schema {
 	default:
 		return schema{"type": []string{"string", "number", "boolean"}}
 	}
+}
+
+// cutEffect returns a description without the mark of an effect at its end, and the mark, "" for none.
+func cutEffect(description string) (text string, mark Effect) {
+	rest, ok := strings.CutSuffix(description, "]")
+	if i := strings.LastIndexByte(rest, '['); ok && i >= 0 {
+		return strings.TrimSpace(rest[:i]), Effect(rest[i+1:])
+	}
+	return description, ""
 }
 
 // descriptions returns, by path, what Example says of each section and field: the comment lines above it and

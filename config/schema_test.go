@@ -23,7 +23,7 @@ func check(t *testing.T, schema map[string]any, value any, path string) (faults 
 	fault := func(format string, args ...any) { faults = append(faults, path+": "+fmt.Sprintf(format, args...)) }
 	for keyword, want := range schema {
 		switch keyword {
-		case "$schema", "title", "description", "default", "deprecated":
+		case "$schema", "title", "description", "x-effect", "default", "deprecated":
 		case "type":
 			kinds, several := want.([]any)
 			if !several {
@@ -188,6 +188,9 @@ func TestSchemaDescribesFields(t *testing.T) {
 		at := schema
 		for name := range strings.SplitSeq(f.Path, ".") {
 			at = at["properties"].(map[string]any)[name].(map[string]any)
+		}
+		if at["x-effect"] != string(f.Effect) {
+			t.Errorf("%s: x-effect is %v, want %s", f.Path, at["x-effect"], f.Effect)
 		}
 		if at["description"] != nil {
 			described++

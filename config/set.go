@@ -27,7 +27,7 @@ const setFile = "--set"
 
 func (c *Config) set(assignments []string, env func(string) (string, bool)) (faults []Fault) {
 	fields := map[string]reflect.Value{}
-	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value) { fields[path] = v })
+	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, _ Effect) { fields[path] = v })
 	for _, a := range assignments {
 		path, text, ok := strings.Cut(a, "=")
 		path = strings.TrimSpace(path)
@@ -111,7 +111,7 @@ func setExpanded(v reflect.Value, text string, env func(string) (string, bool)) 
 }
 
 // eachField calls f for every field that is no section, in the order of the file.
-func eachField(v reflect.Value, path string, f func(path string, v reflect.Value)) {
+func eachField(v reflect.Value, path string, f func(path string, v reflect.Value, effect Effect)) {
 	for _, field := range reflect.VisibleFields(v.Type()) {
 		if !field.IsExported() {
 			continue
@@ -123,48 +123,7 @@ func eachField(v reflect.Value, path string, f func(path string, v reflect.Value
 		if value := v.FieldByIndex(field.Index); value.Kind() == reflect.Struct {
 			eachField(value, child, f)
 		} else {
-			f(child, value)
+			f(child, value, Effect(field.Tag.Get("effect")))
 		}
 	}
-}
-
-// Field is one setting of a configuration, as a file would have it.
-type Field struct {
-	Path string `json:"field"`
-	// Value is *** for a secret that is set.
-	Value string `json:"value"`
-}
-
-// Fields returns every setting, in the order of Example. Configurations are equal where their fields are,
-// but for secrets, which are shown as set or not.
-func (c *Config) Fields() (out []Field) {
-	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value) {
-		text := fmt.Sprint(v.Interface())
-		if v.Kind() == reflect.Slice {
-			parts := make([]string, v.Len())
-			for i := range parts {
-				parts[i] = fmt.Sprint(v.Index(i).Interface())
-			}
-			text = strings.Join(parts, ", ")
-		}
-		out = append(out, Field{path, text})
-	})
-	return out
-}
-
-// EqualSecrets returns, for every secret of two configurations, whether they are equal.
-func EqualSecrets(a, b *Config) map[string]bool {
-	values := map[string]Secret{}
-	eachField(reflect.ValueOf(a).Elem(), "", func(path string, v reflect.Value) {
-		if s, ok := v.Interface().(Secret); ok {
-			values[path] = s
-		}
-	})
-	equal := map[string]bool{}
-	eachField(reflect.ValueOf(b).Elem(), "", func(path string, v reflect.Value) {
-		if s, ok := v.Interface().(Secret); ok {
-			equal[path] = s == values[path]
-		}
-	})
-	return equal
 }

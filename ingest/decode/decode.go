@@ -95,8 +95,8 @@ func (d *Decoder) init(fields []mappedField, l Limits, shards int) error {
 	if shards < 1 {
 		return fmt.Errorf("decode: %d shards", shards)
 	}
-	d.limits, d.shards = l, shards
-	d.scan.limit = l.EdgesPerRecord
+	d.shards = shards
+	d.SetLimits(l)
 	d.scan.captured = make([][]value, int(slotText)+d.texts)
 	d.scan.listed = make([]bool, len(d.scan.captured))
 	for _, f := range fields {
@@ -120,6 +120,9 @@ func (d *Decoder) living(s slot) bool {
 	}
 	return s == slotClass || s >= slotText
 }
+
+// SetLimits changes the limits of the records that are decoded from now on.
+func (d *Decoder) SetLimits(l Limits) { d.limits, d.scan.limit = l, l.EdgesPerRecord }
 
 // LimitFuture makes a fault of every record whose event time is more than most ahead of the clock.
 // Such a record would win over every correction until its time has come. The bound depends on when a

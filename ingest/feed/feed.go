@@ -35,6 +35,9 @@ type Config struct {
 	Bases map[string]int64
 	// MaxFuture bounds how far an event time may be ahead of Clock; 0 is no bound.
 	MaxFuture time.Duration
+	// Bounds, when not nil, returns what takes the place of MaxFuture and of these Limits for the records of the
+	// next fetch. It is called by several goroutines.
+	Bounds func() Bounds
 	// Clock stamps dead letters.
 	Clock func() time.Time
 	Log   *slog.Logger
@@ -44,6 +47,12 @@ type Config struct {
 	Letters *deadletter.Log
 	// Metrics, when not nil, is counted up by all feeds that share it.
 	Metrics *Metrics
+}
+
+// Bounds are what may change while a feed is open. RecordBytes is not among them: the client reads no more.
+type Bounds struct {
+	TextBytes, EdgesPerRecord int
+	MaxFuture                 time.Duration
 }
 
 // Metrics count what feeds did.
@@ -142,6 +151,10 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 	topics := c.Topics.Inputs()
 	f.chunks = make(chan chunk, len(topics))
 	for i, topic := range topics {
+		rebound := func() {}
+		if d, ok := decoders[i].(*decode.Decoder); ok && c.Bounds != nil {
+			rebound = c.rebound(topic, d)
+		}
 		s := &source{
 			reader: client.Reader{
 				Client: c.Client, Topic: topic, Partition: shard, Offset: client.Oldest,
@@ -150,7 +163,7 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 			},
 			decoder: decoders[i], translator: c.Translators[topic],
 			copies: c.Topics.Repartitioned() && topic != c.Topics.Mirror,
-			chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes,
+			chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes, rebound: rebound,
 		}
 		s.reader.OnLost = func(from, to int64) {
 			f.metrics.Lost.Add(to - from)
@@ -173,6 +186,20 @@ func (c *Config) DecoderLimits(topic string) decode.Limits {
 		l.RecordBytes *= schema.Growth
 	}
 	return l
+}
+
+// rebound returns a function that makes the decoder of a topic follow Bounds.
+func (c *Config) rebound(topic string, d *decode.Decoder) func() {
+	limits, clock, read := c.DecoderLimits(topic), c.Clock, c.Bounds
+	var now Bounds
+	return func() {
+		if b := read(); b != now {
+			now = b
+			limits.TextBytes, limits.EdgesPerRecord = b.TextBytes, b.EdgesPerRecord
+			d.SetLimits(limits)
+			d.LimitFuture(b.MaxFuture, clock)
+		}
+	}
 }
 
 // Next returns what has arrived, or waits for it; after wait without anything it returns an empty

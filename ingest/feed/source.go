@@ -20,6 +20,8 @@ import (
 type source struct {
 	reader  client.Reader
 	decoder decoder
+	// rebound brings the decoder's bounds up to date.
+	rebound func()
 	// translator makes JSON of the values, nil where they are JSON.
 	translator *schema.Translator
 	json       []byte // its output, reused for each record
@@ -63,6 +65,7 @@ func (s *source) handle(ctx context.Context, got client.Fetched) error {
 		last := got.Records[n-1]
 		c.last = mutation.Record{Offset: last.Offset + s.base, Fingerprint: client.Fingerprint(last)}
 	}
+	s.rebound()
 	for _, m := range got.Records {
 		if err := s.decode(ctx, m, &c); err != nil {
 			return err

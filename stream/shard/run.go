@@ -20,6 +20,9 @@ type Feed interface {
 // another error; never nil.
 func (s *Shard) Run(ctx context.Context, feed Feed) error {
 	for {
+		if s.opts.Bounds != nil {
+			s.opts.Window = s.opts.Bounds()
+		}
 		batch, err := feed.Next(ctx, s.wait())
 		if err != nil {
 			return s.unreadable(ctx, err)

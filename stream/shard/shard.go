@@ -70,6 +70,8 @@ type Options struct {
 	Cache  *Cache
 	Topics Topics
 	Window Window
+	// Bounds, if set, returns the bounds of windows from now on, in place of Window. Run calls it before each batch.
+	Bounds func() Window
 	// Compression of the rows of a window; "" is Zstandard.
 	Compression parquetio.Compression
 	// Inputs tells what the input topics are. With nil they are taken for what they were.

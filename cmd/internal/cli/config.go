@@ -195,15 +195,8 @@ Secrets are compared and not shown.`,
 // diffConfigs compares two configurations. Secrets that differ are shown as such.
 func diffConfigs(first, second *config.Config) []setting {
 	out := []setting{}
-	secrets := config.EqualSecrets(first, second)
-	b := second.Fields()
-	for i, f := range first.Fields() {
-		switch equal, secret := secrets[f.Path]; {
-		case secret && !equal && f.Value == b[i].Value: // *** both
-			out = append(out, setting{f.Path, f.Value, b[i].Value + " (another)"})
-		case f.Value != b[i].Value:
-			out = append(out, setting{f.Path, f.Value, b[i].Value})
-		}
+	for _, c := range config.Diff(first, second) {
+		out = append(out, setting{c.Path, c.From, c.To})
 	}
 	return out
 }

@@ -66,7 +66,9 @@ type app struct {
 	out, err  io.Writer
 	logLevel  string
 	logFormat string
-	drivers   devices.Drivers
+	// level is that of the newest logger.
+	level   *slog.LevelVar
+	drivers devices.Drivers
 }
 
 // Run executes one command line and returns the process's exit code.
@@ -197,7 +199,9 @@ func (a *app) logger(level, format string) (*slog.Logger, error) {
 			return nil, usageError{fmt.Errorf("--log-level %q: use debug, info, warn or error", level)}
 		}
 	}
-	opts := &slog.HandlerOptions{Level: l}
+	a.level = new(slog.LevelVar)
+	a.level.Set(l)
+	opts := &slog.HandlerOptions{Level: a.level}
 	switch strings.ToLower(format) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(a.err, opts)), nil

@@ -41,6 +41,10 @@ and exits. A run that was killed continues where it stopped: start it again with
 the same flags. If records were deleted from the topics before they were read, it
 finishes without them, says which, and exits with code 3 until --accept-loss.
 
+On SIGHUP a service reads its configuration file again, and takes over what can
+change while it runs ('config example' marks it); GET and PUT /config at http.listen
+show and change the same.
+
 With --roles, a process does a part of the work only: stream consumes the
 topics and keeps the graph, refresh builds generations, embed publishes
 embeddings. Processes of different roles share the brokers and the store. Either
@@ -65,13 +69,17 @@ result.`,
 			if flags.file == "" && flags.store == "" && inputs.given() {
 				flags.store = "./giantstream-data"
 			}
-			cfg, err := flags.load()
-			if err != nil {
-				return err
+			load := func() (*config.Config, error) {
+				cfg, err := flags.load()
+				if err != nil {
+					return nil, err
+				}
+				inputs.apply(cfg)
+				encoder.apply(cfg)
+				return cfg, check(cfg)
 			}
-			inputs.apply(cfg)
-			encoder.apply(cfg)
-			if err := check(cfg); err != nil {
+			cfg, err := load()
+			if err != nil {
 				return err
 			}
 			roles, err := parseRoles(roleList, cfg)
@@ -111,15 +119,28 @@ result.`,
 				}
 				defer closeDevice()
 			}
-			s, err := service.Start(ctx, service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
+			opts := service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
 				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
 				Status: status.Live(cfg), Load: untilIdle && len(nodes)+len(edges) > 0,
-				Resent: len(nodes)+len(edges) > 0})
+				Resent: len(nodes)+len(edges) > 0}
+			var signals *hangups
+			if flags.file != "" && !untilIdle {
+				opts.Reload = load
+				signals = catchHangups()
+				defer signals.stop()
+			}
+			if a.logLevel == "" {
+				opts.Level = a.level
+			}
+			s, err := service.Start(ctx, opts)
 			if err != nil {
 				return err
 			}
 			warn(w.log, mapped)
 			if !untilIdle {
+				if signals != nil {
+					signals.each(func() { _ = s.Reload("SIGHUP") }) // the log has the error
+				}
 				return closing(s, runService(ctx, s, cfg, nodes, edges))
 			}
 			report, err := drainAndPublish(ctx, s, cfg, nodes, edges, w.progress)

@@ -61,13 +61,14 @@ const (
 func (s *Service) watchFields(ctx context.Context) error {
 	tick := time.NewTicker(fieldCheckEvery)
 	defer tick.Stop()
-	watch := fieldWatch{threshold: s.cfg.Ingest.MinFilled, last: map[string]decode.Filled{}, low: map[string]bool{}}
+	watch := fieldWatch{last: map[string]decode.Filled{}, low: map[string]bool{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+		watch.threshold = s.settings.get().Ingest.MinFilled
 		for _, f := range watch.check(s.fields.all()) {
 			s.log.Warn("a field of the mapping is missing in most records; see 'giantstream preview'", "field", f.Field,
 				"path", f.Path, "records", f.Records, "with_value", f.Filled, "threshold", watch.threshold)

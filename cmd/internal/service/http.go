@@ -26,8 +26,8 @@ const (
 )
 
 // serveHTTP answers / (a page to watch, with /status.json for its data), /metrics, /healthz (the process need
-// not be restarted) and /readyz (the process can do its work), and with the role serve what similar.Handler
-// does, until ctx ends. With http.token, all but the page, which holds no data, and the health checks ask for
+// not be restarted), /readyz (the process can do its work) and /config (the settings in force, and changes of them),
+// and with the role serve what similar.Handler does, until ctx ends. With http.token, all but the page, which holds no data, and the health checks ask for
 // it. Orchestrators call these without credentials, and errors in them name objects, no texts.
 func (s *Service) serveHTTP(ctx context.Context) error {
 	s.live.Until(ctx.Done())
@@ -35,6 +35,9 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
 		promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /status.json", authorized(string(s.cfg.HTTP.Token), s.live))
+	settings := private(string(s.cfg.HTTP.Token), http.HandlerFunc(s.serveConfig))
+	mux.Handle("GET /config", settings)
+	mux.Handle("PUT /config", settings)
 	mux.HandleFunc("GET /{$}", live.ServePage)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok", s.unhealthy()) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {

@@ -35,6 +35,8 @@ type metrics struct {
 	shortfalls, refused, damaged                     prometheus.Gauge
 	building                                         prometheus.Gauge
 	refreshFailed                                    prometheus.Counter
+	// reloaded: whether the configuration could be read again.
+	reloaded prometheus.Gauge
 	// Questions answered with the role serve.
 	answers       *prometheus.CounterVec
 	answerSeconds *prometheus.HistogramVec
@@ -99,6 +101,9 @@ func newMetrics() *metrics {
 	m.building = gauge("giantstream_refresh_building", "1 while this process builds a generation.")
 	m.refreshFailed = counter("giantstream_refresh_failures_total",
 		"Builds of a generation that failed in this process.")
+	m.reloaded = gauge("giantstream_config_last_reload_successful",
+		"1 if the configuration took effect when it was last read, at the start or again; else 0.")
+	m.reloaded.Set(1)
 	m.answers = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_http_answers_total",
 		Help: "Answers to questions about similar items, by kind and HTTP status."}, []string{"kind", "status"})
 	m.answerSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "giantstream_http_answer_seconds",

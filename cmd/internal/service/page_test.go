@@ -27,6 +27,12 @@ func request(t *testing.T, cfg *config.Config, method, path, token string) fetch
 	if err != nil {
 		t.Fatal(err)
 	}
+	return do(t, req, token)
+}
+
+// do sends a request with a token, unless it is "".
+func do(t *testing.T, req *http.Request, token string) fetched {
+	t.Helper()
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -81,9 +81,9 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 	if err != nil || changes == 0 {
 		return false, "", err
 	}
-	newest := s.newest()
+	newest, triggers := s.newest(), s.settings.get().Refresh
 	if newest == nil {
-		if nodes < int64(s.cfg.Refresh.MinNodes) {
+		if nodes < int64(triggers.MinNodes) {
 			return false, "", nil
 		}
 		// The first generation waits for the backlog: one that is fitted on half a catalog would be
@@ -97,7 +97,7 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 		return err == nil && b.open == 0,
 			fmt.Sprintf("the first links since generation %d, which is of the texts alone", newest.Generation), err
 	}
-	need := s.cfg.Refresh.MinChanges
+	need := triggers.MinChanges
 	if need < 1 {
 		need *= float64(nodes)
 	}
@@ -105,7 +105,7 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 	switch {
 	case float64(changes) >= need:
 		return true, fmt.Sprintf("%d rows changed since generation %d", changes, newest.Generation), nil
-	case age >= s.cfg.Refresh.MaxAge:
+	case age >= triggers.MaxAge:
 		return true, fmt.Sprintf("generation %d is %s old", newest.Generation, age.Round(time.Second)), nil
 	}
 	return false, "", nil
@@ -279,7 +279,7 @@ func (s *Service) refresh(ctx context.Context,
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	s.because = why
 	store := held.Store()
-	builder := wiring.NewBuilder(s.cfg, store, s.device, s.progress, s.log)
+	builder := wiring.NewBuilder(s.settings.get(), store, s.device, s.progress, s.log)
 	doc, err := builder.BuildNext(ctx, s.cut, generation.UntilReady)
 	if err != nil {
 		return false, err
@@ -293,7 +293,7 @@ func (s *Service) refresh(ctx context.Context,
 		s.refuse(nil)
 		s.noteDamage(nil)
 	}
-	removed, err := generation.Prune(ctx, store, s.cfg.Refresh.Keep)
+	removed, err := generation.Prune(ctx, store, s.settings.get().Refresh.Keep)
 	if err != nil {
 		s.log.Warn("old generations could not be removed; the next refresh tries again", "error", err)
 	} else if len(removed) > 0 {

@@ -40,6 +40,10 @@ type Options struct {
 	Config *config.Config
 	Store  sink.Store
 	Log    *slog.Logger
+	// Level is that of Log. nil: it does not change while the service runs.
+	Level *slog.LevelVar
+	// Reload reads the configuration again. nil: it comes from no file.
+	Reload func() (*config.Config, error)
 	// Roles of this process; none means all.
 	Roles Roles
 	// Device runs transformers, nil for the CPU. It stays open until the service is closed.
@@ -65,7 +69,12 @@ type Options struct {
 
 // Service is one running process of a pipeline.
 type Service struct {
+	// cfg is the configuration as of the start. settings have the one in force, which may differ in the fields that
+	// are config.Live.
 	cfg      *config.Config
+	settings settings
+	level    *slog.LevelVar
+	reload   func() (*config.Config, error)
 	store    sink.Store
 	id       commitlog.Identity
 	log      *slog.Logger
@@ -139,7 +148,8 @@ type Service struct {
 // and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
-		device: o.Device, failed: make(chan struct{}), metrics: newMetrics()}
+		device: o.Device, failed: make(chan struct{}), metrics: newMetrics(), level: o.Level, reload: o.Reload}
+	s.settings.now.Store(o.Config)
 	s.rows = recent.New(recentRows, commitlog.IsRows)
 	s.live = s.newView(o)
 	s.progress = &s.live.Progress
@@ -254,7 +264,8 @@ func (s *Service) connect(ctx context.Context) error {
 		return err
 	}
 	s.feeds = feed.Config{Client: s.client, Pipeline: pipeline, Topics: s.topics, Mapping: mapping, Limits: limits,
-		Translators: translators, Shards: s.cfg.Shards, MaxFuture: s.cfg.Ingest.MaxFuture, Clock: time.Now,
+		Translators: translators, Shards: s.cfg.Shards, MaxFuture: s.cfg.Ingest.MaxFuture,
+		Bounds: s.settings.bounds, Clock: time.Now,
 		Log: s.log, Letters: s.letters, NodeFields: s.fields.nodeFields, EdgeFields: s.fields.edgeFields,
 		Metrics: &s.metrics.feed}
 	format, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)

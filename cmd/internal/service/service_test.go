@@ -46,6 +46,12 @@ func testService(t *testing.T, store sink.Store, edit ...func(*config.Config)) (
 func testServiceWith(t *testing.T, store sink.Store, roles Roles,
 	edit ...func(*config.Config)) (*Service, *config.Config) {
 	t.Helper()
+	return startService(t, Options{Store: store, Roles: roles, Log: slog.New(slog.DiscardHandler)}, edit...)
+}
+
+// startService starts a service with these options on a configuration for tests.
+func startService(t *testing.T, o Options, edit ...func(*config.Config)) (*Service, *config.Config) {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Pipeline = "test"
 	cfg.Shards = 2
@@ -59,10 +65,11 @@ func testServiceWith(t *testing.T, store sink.Store, roles Roles,
 	for _, f := range edit {
 		f(&cfg)
 	}
-	s, err := Start(t.Context(), Options{Config: &cfg, Store: store, Log: slog.New(slog.DiscardHandler), Roles: roles,
-		Status: func(_ context.Context, s *Service) (any, error) {
-			return map[string]string{"hello": "<b>& " + s.Identity().Name}, nil
-		}})
+	o.Config = &cfg
+	o.Status = func(_ context.Context, s *Service) (any, error) {
+		return map[string]string{"hello": "<b>& " + s.Identity().Name}, nil
+	}
+	s, err := Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

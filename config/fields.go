@@ -1,0 +1,118 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Effect says when a change of a field takes effect.
+type Effect string
+
+// The effects, from the soonest to the latest.
+const (
+	// Live: at once, in a service that runs.
+	Live Effect = "live"
+	// Restart: with the next start of the process.
+	Restart Effect = "restart"
+	// NextGeneration: with the next generation that begins after a restart.
+	NextGeneration Effect = "generation"
+	// NewPipeline: never in a store that exists, because the field decides what the store holds.
+	NewPipeline Effect = "pipeline"
+)
+
+// Refusal says what to do instead of changing a field of a service that runs; "" for a field that is Live.
+func (e Effect) Refusal() string {
+	switch e {
+	case Live:
+		return ""
+	case NextGeneration:
+		return "needs a restart, and 'giantstream rebuild' or the next refresh, which makes a generation with it"
+	case NewPipeline:
+		return "decides what the store holds: it needs a new pipeline, with a store of its own"
+	}
+	return "needs a restart"
+}
+
+// Field is one setting of a configuration, as a file would have it.
+type Field struct {
+	Path string `json:"field"`
+	// Value is *** for a secret that is set.
+	Value string `json:"value"`
+	// Effect is when a change of it takes effect.
+	Effect Effect `json:"effect"`
+}
+
+// Fields returns every setting, in the order of Example. Configurations are equal where their fields are,
+// but for secrets, which are shown as set or not.
+func (c *Config) Fields() (out []Field) {
+	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, effect Effect) {
+		text := fmt.Sprint(v.Interface())
+		if v.Kind() == reflect.Slice {
+			parts := make([]string, v.Len())
+			for i := range parts {
+				parts[i] = fmt.Sprint(v.Index(i).Interface())
+			}
+			text = strings.Join(parts, ", ")
+		}
+		out = append(out, Field{path, text, effect})
+	})
+	return out
+}
+
+// Change is a field of which two configurations have different values.
+type Change struct {
+	Path string `json:"field"`
+	From string `json:"from"`
+	// To is *** (another) for a secret that is set on both sides.
+	To     string `json:"to"`
+	Effect Effect `json:"effect"`
+}
+
+// Diff returns the fields that differ between two configurations, in the order of Example.
+func Diff(from, to *Config) []Change {
+	out := []Change{}
+	before, secrets := from.Fields(), from.secrets()
+	hidden := to.secrets()
+	for i, f := range to.Fields() {
+		was := before[i].Value
+		if f.Value == was && secrets[f.Path] != hidden[f.Path] {
+			f.Value += " (another)"
+		}
+		if f.Value != was {
+			out = append(out, Change{f.Path, was, f.Value, f.Effect})
+		}
+	}
+	return out
+}
+
+// secrets returns the values of the secrets, by path.
+func (c *Config) secrets() map[string]Secret {
+	values := map[string]Secret{}
+	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, _ Effect) {
+		if s, ok := v.Interface().(Secret); ok {
+			values[path] = s
+		}
+	})
+	return values
+}
+
+// LiveChanges returns what a running service has to change to go from one configuration to another. If a field
+// differs that is not Live, nothing may change: the error is an *Error that names each such field, and what its
+// change needs.
+func LiveChanges(from, to *Config) ([]Change, error) {
+	changes := Diff(from, to)
+	var faults []Fault
+	for _, c := range changes {
+		if why := c.Effect.Refusal(); why != "" {
+			faults = append(faults, Fault{Path: c.Path,
+				Message: fmt.Sprintf("cannot change from %s to %s while the service runs: it %s", cmp.Or(c.From, `""`),
+					cmp.Or(c.To, `""`), why)})
+		}
+	}
+	if len(faults) > 0 {
+		return nil, &Error{Faults: faults}
+	}
+	return changes, nil
+}
