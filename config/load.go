@@ -26,6 +26,11 @@ const (
 // and validates the result. Faults of the content are returned as an *Error. also finds faults that this
 // package cannot know, by the paths of fields.
 func Load(path string, assignments []string, also ...func(*Config) []Fault) (Config, error) {
+	return Default().Load(path, assignments, also...)
+}
+
+// Load is as the function Load, with c in place of the defaults.
+func (c Config) Load(path string, assignments []string, also ...func(*Config) []Fault) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
@@ -35,7 +40,7 @@ func Load(path string, assignments []string, also ...func(*Config) []Fault) (Con
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	c, err := parse(Default(), data, os.LookupEnv, assignments, also...)
+	c, err = parse(c, data, os.LookupEnv, assignments, also...)
 	var faults *Error
 	if errors.As(err, &faults) {
 		faults.File = path

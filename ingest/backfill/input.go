@@ -49,9 +49,9 @@ type Input struct {
 type ReadOptions struct {
 	// ListSeparator splits the cells of CSV columns that are mapped as lists, [*], or to the far ends of
 	// edges; "" splits none. Cells that are JSON lists need none.
-	ListSeparator string
+	ListSeparator string `json:"list_separator,omitempty"`
 	// SkipWithoutText leaves out node records without any text.
-	SkipWithoutText bool
+	SkipWithoutText bool `json:"skip_without_text,omitempty"`
 }
 
 // key tells options apart in checkpoints, "" for none.

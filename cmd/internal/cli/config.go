@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/profiles"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/train/generation"
@@ -43,7 +44,7 @@ complete and check fields by it. Name it in the first line of the file:
 			}
 			return err
 		},
-	}, a.configCheck(), a.configShow(), a.configDiff())
+	}, a.configCheck(), a.configShow(), a.configDiff(), a.configProfiles())
 	return cmd
 }
 
@@ -124,9 +125,62 @@ store keeps the settings of its pipeline. Secrets are shown as ***.`,
 		},
 	}
 	flags.register(cmd)
+	flags.registerProfile(cmd)
 	cmd.Flags().BoolVar(&changed, "changed", false, "only what differs from the defaults")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+func (a *app) configProfiles() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "profiles [NAME]",
+		Short: "List the exports whose columns are known, or print the settings of one",
+		Long: `List the profiles: exports of catalogs whose columns are known. --profile NAME of run,
+backfill and preview takes the settings of one, below those of a configuration file
+and of flags. With a name, print them as a part of a configuration file.`,
+		Example: "  giantstream config profiles\n  giantstream config profiles shopify >> pipeline.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if asJSON {
+					return writeJSON(a.out, profiles.All())
+				}
+				w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+				for _, p := range profiles.All() {
+					fmt.Fprintf(w, "%s\t%s\n", p.Name, p.About)
+				}
+				return w.Flush()
+			}
+			p, err := profiles.Find(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			if asJSON {
+				return writeJSON(a.out, p)
+			}
+			_, err = fmt.Fprintf(a.out, "%s%s", readFlags(p), p.YAML())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// readFlags says in a comment with which flags files of a profile are read, which a configuration file has no fields
+// for; "" for none.
+func readFlags(p *profiles.Profile) string {
+	var flags string
+	if p.Read.ListSeparator != "" {
+		flags += fmt.Sprintf(" --list-separator '%s'", p.Read.ListSeparator)
+	}
+	if p.Read.SkipWithoutText {
+		flags += " --skip-without-text"
+	}
+	if flags == "" {
+		return ""
+	}
+	return "# Without --profile " + p.Name + ", files need" + flags + ".\n"
 }
 
 // setting is a field that differs between two sides.

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/profiles"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
@@ -25,12 +27,31 @@ type pipelineFlags struct {
 	file  string
 	store string
 	set   []string
+	// profile is the name of a profile, "" for none. Only commands that take files have the flag.
+	profile string
 }
 
 func (f *pipelineFlags) register(c *cobra.Command) {
 	c.Flags().StringVarP(&f.file, "config", "c", "", "configuration `file` (see 'giantstream config example')")
 	c.Flags().StringVar(&f.store, "store", "", "object store: a directory, file:///dir or s3://bucket/prefix")
 	registerSet(c, &f.set)
+}
+
+func (f *pipelineFlags) registerProfile(c *cobra.Command) {
+	c.Flags().StringVar(&f.profile, "profile", "", "`NAME` of an export whose columns are known: "+
+		strings.Join(profiles.Names(), ", ")+" (see 'giantstream config profiles')")
+}
+
+// over returns a configuration with the settings of the profile, if one is named.
+func (f *pipelineFlags) over(defaults config.Config) (config.Config, error) {
+	if f.profile == "" {
+		return defaults, nil
+	}
+	p, err := profiles.Find(f.profile)
+	if err != nil {
+		return defaults, fmt.Errorf("--profile: %w", err)
+	}
+	return p.Over(&defaults)
 }
 
 func registerSet(c *cobra.Command, set *[]string) {
@@ -66,13 +87,19 @@ func (f *pipelineFlags) load() (*config.Config, error) {
 	var cfg *config.Config
 	switch {
 	case f.file != "":
-		c, err := wiring.Load(f.file, f.set...)
+		c, err := f.over(config.Default())
+		if err == nil {
+			c, err = wiring.LoadOver(c, f.file, f.set...)
+		}
 		if err != nil {
 			return nil, usageError{err}
 		}
 		cfg = &c
 	case f.store != "":
-		c := config.Local()
+		c, err := f.over(config.Local())
+		if err != nil {
+			return nil, usageError{err}
+		}
 		cfg = &c
 	default:
 		return nil, usageError{errors.New("give a configuration with -c FILE, or a store with --store DIR")}

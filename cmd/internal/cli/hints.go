@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"giantstream/cmd/internal/profiles"
 	"giantstream/internal/suggest"
 	"giantstream/train/generation/fit"
 )
@@ -62,6 +63,7 @@ func completions(root *cobra.Command) {
 		"encoder":    kindNames(fit.Kind.Trained),
 		"encoders":   kindNames(func(fit.Kind) bool { return true }),
 		"code":       letterCodes(),
+		"profile":    profiles.Names(),
 	}
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {

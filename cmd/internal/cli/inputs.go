@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/profiles"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
@@ -22,6 +25,8 @@ type inputFlags struct {
 	text                           []string
 	directed, stripHTML            bool
 
+	// profile is nil without one.
+	profile        *profiles.Profile
 	read           backfill.ReadOptions
 	allowUnmatched bool
 }
@@ -79,6 +84,30 @@ func (f *inputFlags) apply(cfg *config.Config) {
 	}
 }
 
+// use reads files as a profile says, where no flag says another.
+func (f *inputFlags) use(profile string) error {
+	if profile == "" {
+		return nil
+	}
+	p, err := profiles.Find(profile)
+	if err != nil {
+		return usageError{fmt.Errorf("--profile: %w", err)}
+	}
+	f.profile = p
+	f.read.ListSeparator = cmp.Or(f.read.ListSeparator, p.Read.ListSeparator)
+	f.read.SkipWithoutText = f.read.SkipWithoutText || p.Read.SkipWithoutText
+	return nil
+}
+
+// preview returns the options of a preview. What a profile maps, an export may lack.
+func (f *inputFlags) preview(cfg *config.Config, records int64, rows int) preview.Options {
+	o := wiring.PreviewOf(cfg, records, rows)
+	if f.profile != nil {
+		o.Expected = slices.DeleteFunc(o.Expected, func(field string) bool { return f.profile.Gives(cfg, field) })
+	}
+	return o
+}
+
 func (f *inputFlags) given() bool { return len(f.nodes)+len(f.edges) > 0 }
 
 // staleWarning says which of the records that were sent lose to earlier ones; "" if none is known to.
@@ -117,7 +146,7 @@ func (f *inputFlags) check(ctx context.Context, cfg *config.Config, nodes, edges
 	if len(nodes)+len(edges) == 0 {
 		return nil, nil
 	}
-	p, err := previewFiles(ctx, cfg, checkRecords, 0, nodes, edges)
+	p, err := previewFiles(ctx, f.preview(cfg, checkRecords, 0), nodes, edges)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +162,8 @@ var fieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "
 	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time"}
 
 // previewFiles maps the first records of files.
-func previewFiles(ctx context.Context, cfg *config.Config, records int64, rows int, nodes, edges []backfill.Input) (
-	*preview.Preview, error) {
-	c, err := preview.New(wiring.PreviewOf(cfg, records, rows))
+func previewFiles(ctx context.Context, o preview.Options, nodes, edges []backfill.Input) (*preview.Preview, error) {
+	c, err := preview.New(o)
 	if err != nil {
 		return nil, err
 	}

@@ -34,14 +34,21 @@ letter. A field of the mapping that no record has is an error (exit code 2).
 
 Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 		Example: `  giantstream preview --nodes p.csv --edges p.csv --id sku --text title --src sku --dst also
+  giantstream preview --profile shopify --nodes products_export.csv
   giantstream preview -c pipeline.yaml
   giantstream preview -c pipeline.yaml --nodes 's3://bucket/nodes/*.parquet' --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			cfg := new(config.Local())
+			if err := inputs.use(flags.profile); err != nil {
+				return err
+			}
+			local, err := flags.over(config.Local())
+			if err != nil {
+				return usageError{err}
+			}
+			cfg := &local
 			if flags.file != "" || flags.store != "" {
-				var err error
 				if cfg, err = flags.load(); err != nil {
 					return err
 				}
@@ -71,6 +78,7 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 		},
 	}
 	flags.register(cmd)
+	flags.registerProfile(cmd)
 	inputs.register(cmd)
 	_ = cmd.Flags().MarkHidden("allow-unmatched") // a preview always goes on
 	cmd.Flags().Int64Var(&records, "records", checkRecords, "how many records to read of the nodes, and of the edges")
@@ -87,7 +95,7 @@ func (a *app) readPreview(ctx context.Context, cfg *config.Config, inputs *input
 		if err != nil {
 			return nil, err
 		}
-		return previewFiles(ctx, cfg, records, rows, nodes, edges)
+		return previewFiles(ctx, inputs.preview(cfg, records, rows), nodes, edges)
 	}
 	if cfg.Kafka.Embedded() {
 		return nil, usageError{errors.New("give files with --nodes and --edges, or a configuration with kafka.brokers")}

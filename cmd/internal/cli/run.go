@@ -59,6 +59,7 @@ result.`,
 		Example: `  giantstream run --nodes 'n/*.jsonl.gz' --edges 'e/*.jsonl.gz' --store ./out --until-idle
   giantstream run --nodes p.csv --id asin --text title --text brand --dst 'also_bought[*]' ` +
 			`--edges p.csv --src asin --list-separator ';' --store ./out --until-idle
+  giantstream run --profile shopify --nodes products_export.csv --store ./out --until-idle
   giantstream run -c pipeline.yaml
   giantstream run -c pipeline.yaml --roles stream,embed
   giantstream run -c pipeline.yaml --roles stream,refresh,embed,serve
@@ -66,6 +67,9 @@ result.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
+			if err := inputs.use(flags.profile); err != nil {
+				return err
+			}
 			if flags.file == "" && flags.store == "" && inputs.given() {
 				flags.store = "./giantstream-data"
 			}
@@ -161,6 +165,7 @@ result.`,
 		},
 	}
 	flags.register(cmd)
+	flags.registerProfile(cmd)
 	inputs.register(cmd)
 	cmd.Flags().StringSliceVar(&accepted, "accept-loss", nil,
 		"go on without what these input `TOPICS` have lost, and read those that were created again from their start")
@@ -291,6 +296,9 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			if !inputs.given() {
 				return usageError{errors.New("give files with --nodes and --edges")}
 			}
+			if err := inputs.use(flags.profile); err != nil {
+				return err
+			}
 			cfg, err := flags.load()
 			if err != nil {
 				return err
@@ -344,6 +352,7 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 		},
 	}
 	flags.register(cmd)
+	flags.registerProfile(cmd)
 	inputs.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was sent as JSON")
 	return cmd

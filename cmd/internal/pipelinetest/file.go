@@ -12,19 +12,24 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"giantstream/cmd/internal/profiles"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
+	"giantstream/ingest/backfill"
 )
 
 // File is a file of tests.
 type File struct {
 	// Config is the pipeline's configuration, relative to the file; "" is the defaults.
 	Config string `yaml:"config"`
+	// Profile is the name of a profile below the configuration, "" for none. Files are read as it says.
+	Profile string `yaml:"profile"`
 	// Set changes fields of the configuration, as --set does.
 	Set   []string `yaml:"set"`
 	Tests []Case   `yaml:"tests"`
 
-	dir string
+	dir  string
+	read backfill.ReadOptions
 }
 
 // Case is one test: records of both topics, and what they must become.
@@ -202,8 +207,18 @@ func Load(path string) (*File, error) {
 func (f *File) configuration() (*config.Config, error) {
 	c := config.Default()
 	var err error
+	if f.Profile != "" {
+		p, err := profiles.Find(f.Profile)
+		if err != nil {
+			return nil, err
+		}
+		f.read = p.Read
+		if c, err = p.Over(&c); err != nil {
+			return nil, err
+		}
+	}
 	if f.Config != "" {
-		c, err = wiring.Load(filepath.Join(f.dir, f.Config), f.Set...)
+		c, err = wiring.LoadOver(c, filepath.Join(f.dir, f.Config), f.Set...)
 	} else if err = c.Set(f.Set...); err == nil {
 		err = c.Validate()
 	}

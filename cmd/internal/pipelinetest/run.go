@@ -1,6 +1,7 @@
 package pipelinetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -96,7 +97,10 @@ func (f *File) apply(ctx context.Context, cfg *config.Config, t *Case) (*outcome
 				a.add(int64(i+1), r)
 				continue
 			}
-			if err := a.addFile(ctx, filepath.Join(f.dir, r.File), r, mapping, limits); err != nil {
+			from := *r
+			from.ListSeparator = cmp.Or(r.ListSeparator, f.read.ListSeparator)
+			from.SkipWithoutText = r.SkipWithoutText || f.read.SkipWithoutText
+			if err := a.addFile(ctx, filepath.Join(f.dir, r.File), &from, mapping, limits); err != nil {
 				return nil, err
 			}
 		}

@@ -68,7 +68,12 @@ const deletedField = "deleted"
 // Load reads a configuration file and reports all of its faults at once, those of the mapping among
 // them.
 func Load(path string, assignments ...string) (config.Config, error) {
-	return config.Load(path, assignments, mappingFaults)
+	return LoadOver(config.Default(), path, assignments...)
+}
+
+// LoadOver is Load with other defaults.
+func LoadOver(defaults config.Config, path string, assignments ...string) (config.Config, error) {
+	return defaults.Load(path, assignments, mappingFaults)
 }
 
 // mappingFaults returns what is wrong with the paths of the mapping.
