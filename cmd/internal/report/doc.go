@@ -17,13 +17,7 @@
 //
 // # The map
 //
-// A sample of 2,000 nodes, those with the smallest SHA-256 of their id, is laid out twice. PCA
-// shows the two directions in which the embeddings vary most: large distances mean something, and
-// dense groups overlap. The other layout keeps neighbours together: the fuzzy graph of the 15
-// nearest neighbours is laid out by stochastic gradient descent on UMAP's objective (McInnes,
-// Healy, Melville, 2018), beginning at PCA: groups mean something, the distance between groups does
-// not. For both, the page says how many of a node's nearest neighbours are among its nearest on the
-// map.
+// A sample of 2,000 nodes is laid out twice, by package nodemap.
 //
 // # Trust
 //

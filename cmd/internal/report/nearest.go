@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"giantstream/cmd/internal/nodemap"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/train"
@@ -61,7 +62,7 @@ func (e *example) offer(nearest []neighbour, n neighbour) []neighbour {
 // nearestInStore finds the examples' neighbours by the generation's embeddings.
 func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *generation.Doc,
 	progress train.Progress) error {
-	return eachEmbedding(ctx, store, doc, progress, "nearest neighbours", func(r *embedding.Record) {
+	return nodemap.EachEmbedding(ctx, store, doc, progress, "nearest neighbours", func(r *embedding.Record) {
 		for k := range s.examples {
 			e := &s.examples[k]
 			e.GraphAware = e.offer(e.GraphAware, neighbour{ID: r.NodeID, Cosine: dot(e.phi, r.Vector)})

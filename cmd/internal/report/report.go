@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/nodemap"
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/generation"
@@ -39,7 +40,7 @@ type page struct {
 	Tree      []*branch
 	TreeDepth int
 	Maps      []drawing
-	Legend    []group
+	Legend    []nodemap.Group
 	ByCluster bool // the legend's groups are clusters, not classes
 	Examples  []example
 	Scores    scores

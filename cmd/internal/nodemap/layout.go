@@ -1,4 +1,4 @@
-package report
+package nodemap
 
 import (
 	"math"
@@ -10,11 +10,11 @@ import (
 	"giantstream/train/generation/eval"
 )
 
-// position is a place on a map.
-type position [2]float64
+// Position is a place on a map, x and y.
+type Position [2]float64
 
 // principal projects the vectors (n×dim) on the two directions in which they vary most.
-func principal(vectors []float32, dim int) []position {
+func principal(vectors []float32, dim int) []Position {
 	n := len(vectors) / dim
 	mean := make([]float64, dim)
 	for i, v := range vectors {
@@ -26,7 +26,7 @@ func principal(vectors []float32, dim int) []position {
 	}
 	var covariance mat.SymDense
 	covariance.SymOuterK(1, centred.T())
-	out := make([]position, n)
+	out := make([]Position, n)
 	var eigen mat.EigenSym
 	if !eigen.Factorize(&covariance, true) {
 		return out // does not converge: not seen of finite numbers
@@ -64,7 +64,7 @@ type link struct {
 // unfold moves the nodes from where they begin so that neighbours in the embeddings (near) are
 // neighbours on the map: McInnes, Healy, Melville, UMAP, 2018, section 3. One goroutine, one
 // generator: the same map at every run.
-func unfold(near [][]eval.Neighbour, begin []position) []position {
+func unfold(near [][]eval.Neighbour, begin []Position) []Position {
 	n := len(begin)
 	at := spreadOut(begin)
 	links := fuzzy(near)
@@ -99,7 +99,7 @@ func unfold(near [][]eval.Neighbour, begin []position) []position {
 	return at
 }
 
-func attract(u, v *position, rate float64) {
+func attract(u, v *Position, rate float64) {
 	d2 := squared(u, v)
 	if d2 == 0 {
 		return
@@ -113,7 +113,7 @@ func attract(u, v *position, rate float64) {
 	}
 }
 
-func repel(u, o *position, rate float64) {
+func repel(u, o *Position, rate float64) {
 	d2 := squared(u, o)
 	g := 2 * curveB / ((0.001 + d2) * (1 + curveA*math.Pow(d2, curveB)))
 	for axis := range u {
@@ -121,14 +121,14 @@ func repel(u, o *position, rate float64) {
 	}
 }
 
-func squared(u, v *position) float64 {
+func squared(u, v *Position) float64 {
 	dx, dy := u[0]-v[0], u[1]-v[1]
 	return dx*dx + dy*dy
 }
 
 // spreadOut scales positions to the size that the layout begins with, 10 units either way, and
 // parts nodes that lie in the same place.
-func spreadOut(begin []position) []position {
+func spreadOut(begin []Position) []Position {
 	r := rand.New(rand.NewPCG(2, uint64(len(begin))))
 	largest := 0.0
 	for _, p := range begin {
@@ -137,7 +137,7 @@ func spreadOut(begin []position) []position {
 	if largest == 0 {
 		largest = 1
 	}
-	out := make([]position, len(begin))
+	out := make([]Position, len(begin))
 	for i, p := range begin {
 		for axis := range p {
 			out[i][axis] = 10*p[axis]/largest + (r.Float64()-0.5)*0.01
@@ -199,7 +199,7 @@ func bandwidth(d []float64) float64 {
 
 // preserved is the share of the nodes' nearest neighbours that are among the as many nearest on the
 // map.
-func preserved(near [][]eval.Neighbour, at []position) float64 {
+func preserved(near [][]eval.Neighbour, at []Position) float64 {
 	kept, all := 0, 0
 	for i, list := range near {
 		for _, nb := range list {
