@@ -350,7 +350,7 @@ func (b *Builder) begin(ctx context.Context, g int64, source Source) (*Doc, erro
 		Settings: b.Settings, QualityGate: cmp.Or(b.Gate, GateWarn), Created: b.Now().UTC()}
 	switch parent, err := Current(ctx, b.Store); {
 	case err == nil:
-		doc.Parent = parent.Generation
+		doc.inherit(parent)
 		if !b.NewSpace {
 			doc.KeepSpaceOf = parent.Generation
 		}

@@ -94,6 +94,8 @@ type Doc struct {
 	Embeddings []Part `json:"embeddings,omitempty"`
 	// Dataset are the Parquet parts of the training set.
 	Dataset []Part `json:"dataset,omitempty"`
+	// History are the ready generations before, oldest first, at most historyKept of them.
+	History []Summary `json:"history,omitempty"`
 	// Files are the generation's other objects, by their names below Prefix, once it is complete.
 	Files map[string]File `json:"files,omitempty"`
 }

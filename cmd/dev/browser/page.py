@@ -47,6 +47,9 @@ def write_graph(folder):
         for i in range(30):
             changes.write(json.dumps({"id": name(i), "text": f"{words[i % 4][0]} {words[i % 4][1]} again n{i}",
                                       "label": f"s{i % 4}"}) + "\n")
+    with open(f"{folder}/later.jsonl", "w") as later:  # too few for another generation
+        for i in range(40, 45):
+            later.write(json.dumps({"id": name(i), "text": " ".join(words[(i + 1) % 4]) + " nebula", "label": f"s{i % 4}"}) + "\n")
 
 
 def free_port():
@@ -92,9 +95,9 @@ def stop(service):
         service.kill()
 
 
-def wait_until_served(process, folder, url, generation):
-    """Waits for a generation to be searched, the dead letter to be counted, and in the second generation for changes
-    that were published before it."""
+def wait_until_served(process, folder, url, generation, changed=0):
+    """Waits for a generation to be searched, the dead letter to be counted, changes that were published before the
+    second generation, and as many nodes changed since."""
     until = time.monotonic() + 120
     while time.monotonic() < until:
         if process.poll() is not None:
@@ -103,7 +106,7 @@ def wait_until_served(process, folder, url, generation):
             now = status(url)
             fresh = now["metrics"]["giantstream_embedding_freshness_seconds"][0].get("count", 0)
             if ((now.get("serve") or {}).get("generation") == generation and (now["status"]["dead_letters"] or {})["total"]
-                    and (generation == 1 or fresh > 0)):
+                    and (generation == 1 or fresh > 0) and now["drift"]["embeddings"]["compared"] >= changed):
                 return
         except (OSError, ValueError, KeyError):
             pass
@@ -139,6 +142,25 @@ def check(page, url, width, scheme, screenshots):
     assert page.locator("#shards tbody tr").count() == 2
     assert page.locator("#generations tbody tr").count() == len(now["status"]["generations"])
     assert page.locator("#windows tbody tr").count() >= 1
+
+    # How far the graph has gone from its generation, and the figures of all generations.
+    for want in ["Rows changed since the newest generation", "in the texts it was fitted on", "Cosine of embeddings to those before",
+                 "of 5 changed nodes; 100.0 % below 0.9", "5 rows; the next generation begins at 5.0 %", "Nodes that came / went"]:
+        assert want in said, f"{want!r} is not on the page:\n{said}"
+    for figures in ("auc-chart", "mrr-chart", "class-chart"):
+        assert page.locator(f"#{figures} circle").count() == 4, f"{figures}: two encoders of two generations have a point each"
+
+    # The map has every node. A group can be looked at alone, and a point leads to what is similar.
+    page.wait_for_selector("#map circle", timeout=WAIT)
+    assert page.locator("#map circle").count() == 240
+    assert page.locator("#legend button").count() == 4
+    page.click("#legend button:first-child")
+    assert page.locator("#map circle.faint").count() == 180
+    page.click("#legend button:first-child")
+    assert page.locator("#map circle.faint").count() == 0
+    page.locator("#map circle").nth(100).dispatch_event("click")
+    page.wait_for_selector("#results tbody tr", timeout=WAIT)
+    assert page.locator("#map circle.found").count() == 11, "the node and its ten nearest"
 
     # Neighbours of an id that is HTML, and of a text; what is found can be followed.
     page.fill("#query", HOSTILE)
@@ -195,6 +217,9 @@ def main():
             stop(service)
             service = start(sys.argv[1], folder, "--nodes", f"{folder}/changes.jsonl")
             wait_until_served(service, folder, url, 2)
+            stop(service)
+            service = start(sys.argv[1], folder, "--nodes", f"{folder}/later.jsonl")
+            wait_until_served(service, folder, url, 2, changed=5)
             with sync_playwright() as play:
                 browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
                 for width in (390, 1280):

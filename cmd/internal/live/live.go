@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"giantstream/cmd/internal/buildinfo"
+	"giantstream/cmd/internal/similar"
 	"giantstream/ingest/decode"
 	"giantstream/stream/commitlog"
 	"giantstream/train"
@@ -31,6 +32,9 @@ type Process struct {
 	Unready func(context.Context) string
 	// Index returns the index of similar items, nil if there is none.
 	Index func() *Index
+	// Drift returns how far the graph has gone from the generation being served, nil before the first; nil
+	// shows nothing.
+	Drift func() *Drift
 	// Status returns what 'giantstream status' shows; nil shows nothing.
 	Status func(context.Context) (any, error)
 }
@@ -95,6 +99,8 @@ type Document struct {
 	Unready string `json:"unready,omitempty"`
 	// Serve is the index of similar items, nil without the role or before it is ready.
 	Serve *Index `json:"serve,omitempty"`
+	// Drift is how far the graph has gone from the generation being served, nil before the first.
+	Drift *Drift `json:"drift,omitempty"`
 	// Progress is the long work that this process does, nil for none.
 	Progress *Stage `json:"progress,omitempty"`
 	// Windows are the newest that this process has committed, newest last.
@@ -113,6 +119,22 @@ type Document struct {
 type Index struct {
 	Generation int64 `json:"generation"`
 	Nodes      int   `json:"nodes"`
+}
+
+// Drift is how far the graph has gone from the generation being served; nil for what the process does not know.
+type Drift struct {
+	// Rows were committed since the cut of the newest generation, RowsShare of the live nodes. A node that has
+	// changed twice counts twice. Known to processes with the role refresh.
+	Rows      *int64   `json:"rows,omitempty"`
+	RowsShare *float64 `json:"rows_share,omitempty"`
+	// RefreshAt is the share at which the next generation begins.
+	RefreshAt float64 `json:"refresh_at"`
+	// NGramsUnknown is the share of the n-grams of rows built here since the generation is served that its vocabulary
+	// does not have, NGramsUnknownFitted that of the texts it was fitted on.
+	NGramsUnknown       *float64 `json:"ngrams_unknown,omitempty"`
+	NGramsUnknownFitted *float64 `json:"ngrams_unknown_fitted,omitempty"`
+	// Embeddings are known to processes with the role serve.
+	Embeddings *similar.Drift `json:"embeddings,omitempty"`
 }
 
 // Committed notes a window.
@@ -195,6 +217,9 @@ func (v *View) document(ctx context.Context) (*Document, error) {
 		out.Reasons[string(code)] = code.Explain()
 	}
 	out.Serve = p.Index()
+	if p.Drift != nil {
+		out.Drift = p.Drift()
+	}
 	var err error
 	if out.Metrics, err = gather(p.Metrics); err != nil {
 		return nil, err

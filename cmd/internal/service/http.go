@@ -25,12 +25,14 @@ const (
 	httpHeaderSize = 16 << 10         // bytes
 )
 
-// serveHTTP answers / (a page to watch, with /status.json for its data), /metrics, /healthz (the process need
-// not be restarted), /readyz (the process can do its work) and /config (the settings in force, and changes of them),
-// and with the role serve what similar.Handler does, until ctx ends. With http.token, all but the page, which holds no data, and the health checks ask for
-// it. Orchestrators call these without credentials, and errors in them name objects, no texts.
+// serveHTTP answers / (a page to watch, with /status.json and /map.json for its data), /metrics, /healthz (the
+// process need not be restarted), /readyz (the process can do its work) and /config (the settings in force, and
+// changes of them), and with the role serve what similar.Handler does, until ctx ends. With http.token, all but the
+// page, which holds no data, and the health checks ask for it. Orchestrators call these without credentials, and
+// errors in them name objects, no texts.
 func (s *Service) serveHTTP(ctx context.Context) error {
 	s.live.Until(ctx.Done())
+	s.maps.until = ctx.Done()
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
 		promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
@@ -38,6 +40,7 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 	settings := private(string(s.cfg.HTTP.Token), http.HandlerFunc(s.serveConfig))
 	mux.Handle("GET /config", settings)
 	mux.Handle("PUT /config", settings)
+	mux.Handle("GET /map.json", authorized(string(s.cfg.HTTP.Token), &s.maps))
 	mux.HandleFunc("GET /{$}", live.ServePage)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok", s.unhealthy()) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +71,7 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 // newView returns what the page at / shows of this process.
 func (s *Service) newView(o Options) *live.View {
 	p := live.Process{Pipeline: s.cfg.Pipeline, Name: writerName(), Roles: strings.Split(s.roles.String(), ","),
-		Metrics: s.metrics.registry, Unready: s.unready, Index: s.liveIndex}
+		Metrics: s.metrics.registry, Unready: s.unready, Index: s.liveIndex, Drift: s.drifted}
 	if o.Status != nil {
 		p.Status = func(ctx context.Context) (any, error) { return o.Status(ctx, s) }
 	}

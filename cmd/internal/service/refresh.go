@@ -151,6 +151,7 @@ func (s *Service) changes(ctx context.Context) (changed, nodes, edges int64, err
 		}
 		changed += rows
 	}
+	s.drift.changed(changed, nodes)
 	return changed, nodes, edges, nil
 }
 
@@ -380,6 +381,7 @@ func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
 		return err
 	}
 	g.UnknownLabels, g.NGrams = &s.metrics.unknownLabels, &s.metrics.ngrams
+	s.drift.serves(doc, &s.metrics.ngrams)
 	s.serving.current.Store(g)
 	if stored := doc.Settings.Stored; s.serving.asked.Within(stored).String() != s.serving.asked.String() {
 		s.log.Warn("this generation's embeddings were stored smaller than sink.embedding_type and "+

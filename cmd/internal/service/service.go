@@ -109,6 +109,8 @@ type Service struct {
 	standbys     standbys
 	standbyEvery time.Duration
 	live         *live.View
+	maps         mapServer
+	drift        drift
 
 	// lease is the right to build generations. builder is the number of the last lease of another
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
@@ -153,6 +155,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s.rows = recent.New(recentRows, commitlog.IsRows)
 	s.live = s.newView(o)
 	s.progress = &s.live.Progress
+	s.maps.store, s.maps.current, s.maps.draw = s.store, s.Current, drawMap
 	s.letters = deadletter.NewLog(s.log, time.Now)
 	s.serving.asked = wiring.FormatOf(o.Config)
 	s.standbyEvery = cmp.Or(o.standbyEvery, standbyEvery)
@@ -223,6 +226,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 		s.catalog = similar.New(similar.Options{Store: s.store, Shards: s.cfg.Shards, Generation: s.Current})
 		s.group.Go(func() error { return s.fail(s.followCatalog(ctx)) })
 	}
+	s.metrics.registry.MustRegister(driftCollector{s})
 	if s.broker != nil {
 		s.group.Go(func() error { return s.watchBroker(ctx) })
 	}

@@ -58,6 +58,7 @@ type state struct {
 	index      *nearest.Index
 	noText     atomic.Pointer[map[string]struct{}] // replaced, never changed
 	seq        []int64                             // by shard: the newest manifest that is in the index
+	drift      drift                               // of what came after the generation's cut
 }
 
 // New returns an empty catalog.
@@ -206,6 +207,7 @@ func (w *writer) add(r embedding.Record) error {
 // addText adds a node by its text.
 func (w *writer) addText(id, text string, deleted bool) error {
 	if deleted {
+		w.drift.compare(w.vector(id), nil)
 		return w.add(embedding.Record{NodeID: id, Deleted: true})
 	}
 	w.textIDs, w.texts = append(w.textIDs, strings.Clone(id)), append(w.texts, strings.Clone(text))
@@ -213,6 +215,15 @@ func (w *writer) addText(id, text string, deleted bool) error {
 		return nil
 	}
 	return w.flush()
+}
+
+// vector returns a node's embedding as the index has it, nil for none.
+func (w *writer) vector(id string) []float32 {
+	v := make([]float32, w.index.Dim())
+	if !w.index.Vector(id, v) {
+		return nil
+	}
+	return v
 }
 
 func (w *writer) flush() error {
@@ -225,6 +236,7 @@ func (w *writer) flush() error {
 		w.textIDs, w.texts = nil, nil
 		for i, r := range records {
 			r.NodeID = ids[i]
+			w.drift.compare(w.vector(r.NodeID), r.Vector)
 			if err := w.add(r); err != nil {
 				return err
 			}

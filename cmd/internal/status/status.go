@@ -27,6 +27,8 @@ type Status struct {
 	// Lost is what topics that are repartitioned had deleted before it was copied.
 	Lost        []service.Lost `json:"lost,omitempty"`
 	Generations []Generation   `json:"generations"`
+	// History are the ready generations before the newest, also those that were removed since.
+	History []generation.Summary `json:"history,omitempty"`
 	// Refresh is the process that builds a generation, nil for none. A killed process stays here
 	// until another takes over.
 	Refresh *lease.Record `json:"refresh,omitempty"`
@@ -80,20 +82,13 @@ type Generation struct {
 	Finished   time.Time         `json:"finished,omitzero"`
 	GraphHash  string            `json:"graph_hash,omitempty"`
 	// Figures are measured on held-out data, text alone first.
-	Figures []Figures `json:"figures,omitempty"`
+	Figures []generation.Figures `json:"figures,omitempty"`
+	// NeighboursKept is the share of the ten nearest that stayed since the generation before, nil without one.
+	NeighboursKept *float64 `json:"neighbours_kept,omitempty"`
 	// Warning says that the generation is worse than text alone, in what, and what became of it.
 	Warning string `json:"warning,omitempty"`
 	// Damage says what of a damaged generation is damaged.
 	Damage string `json:"damage,omitempty"`
-}
-
-// Figures are the main figures of one encoder; nil for what could not be measured.
-type Figures struct {
-	Encoder string   `json:"encoder"`
-	LinkAUC *float64 `json:"link_auc,omitempty"`
-	MRR     *float64 `json:"mrr,omitempty"`
-	// Class is the accuracy of the probe with the most labels.
-	Class *float64 `json:"class,omitempty"`
 }
 
 // Damaged is the status of a generation that is damaged, whatever its document says.
@@ -180,9 +175,14 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		if err != nil {
 			return nil, err
 		}
+		summary := d.Summary()
 		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status,
 			Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes, Created: d.Created,
-			Finished: d.Finished, GraphHash: d.GraphHash, Figures: figuresOf(d), Warning: GateWarning(d)})
+			Finished: d.Finished, GraphHash: d.GraphHash, Figures: summary.Figures,
+			NeighboursKept: summary.NeighboursKept, Warning: GateWarning(d)})
+		if d.Complete() {
+			st.History = d.History
+		}
 		mark, err := generation.Damaged(ctx, store, g)
 		if err != nil {
 			return nil, err
@@ -208,22 +208,6 @@ func (st *Status) Complete(ctx context.Context, store sink.Store, cfg *config.Co
 		st.Lost = append(st.Lost, lost...)
 	}
 	return st.look(ctx, store)
-}
-
-// figuresOf returns the main figures of a generation's encoders, text alone first.
-func figuresOf(d *generation.Doc) []Figures {
-	var out []Figures
-	for _, e := range d.Evaluation {
-		f := Figures{Encoder: e.Encoder}
-		if l := e.Links; l != nil {
-			f.LinkAUC, f.MRR = &l.AUC, &l.MRR
-		}
-		if len(e.Probes) > 0 {
-			f.Class = &e.Probes[len(e.Probes)-1].Accuracy
-		}
-		out = append(out, f)
-	}
-	return out
 }
 
 // GateWarning says what is wrong with a generation that is worse than text alone, and what became of
