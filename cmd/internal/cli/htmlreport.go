@@ -14,16 +14,25 @@ import (
 )
 
 func (a *app) report() *cobra.Command {
-	var output string
+	var (
+		output string
+		nodes  []string
+	)
 	cmd := a.generationCommand(&cobra.Command{
 		Use: "report", Short: "Write a page about a generation: figures, training, tree, map, neighbours",
 		Long: `Write one HTML page about a generation: what it was made of, how its training
 went, its label tree with the terms of each cluster, a map of its embeddings, the
-nearest neighbours of some nodes beside those of their texts alone, what it is
-worth in the evaluation, and what has changed since the generation before.
+nearest neighbours of some nodes beside those of their texts alone, what its input
+is like, what it is worth in the evaluation, what has changed since the generation
+before, and the figures of all generations.
 
-The page loads nothing and runs no script. It shows ids and beginnings of texts.`,
+With --node, the page begins with these nodes: their neighbours in the graph, what
+is similar to them, and their clusters.
+
+The page loads nothing, and its one script searches the nodes of the map. It shows
+ids and beginnings of texts.`,
 		Example: `  giantstream report --store ./out
+  giantstream report --store ./out --node B00004TKVY -o product.html
   giantstream report --store ./out --generation 3 -o generation-3.html`,
 	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) error {
 		if output == "" {
@@ -33,7 +42,7 @@ The page loads nothing and runs no script. It shows ids and beginnings of texts.
 		if err != nil {
 			return err
 		}
-		in := report.Input{Store: pipe.store, Doc: doc, Source: source, Progress: pipe.progress}
+		in := report.Input{Store: pipe.store, Doc: doc, Source: source, Nodes: nodes, Progress: pipe.progress}
 		if doc.Parent > 0 {
 			in.Parent, err = generation.Load(ctx, pipe.store, doc.Parent)
 			if err != nil && !errors.Is(err, generation.ErrNone) {
@@ -55,6 +64,7 @@ The page loads nothing and runs no script. It shows ids and beginnings of texts.
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "",
 		"`file` to write, - for the standard output (default generation-N.html)")
+	cmd.Flags().StringArrayVar(&nodes, "node", nil, "say more of the node with this `ID`; may be repeated")
 	return cmd
 }
 

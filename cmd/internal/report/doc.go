@@ -1,11 +1,11 @@
-// Package report draws a generation as one HTML page that needs nothing else: no script, no font,
-// no picture from elsewhere, so that it can be mailed, kept with a model, or opened on a machine
+// Package report draws a generation as one HTML page that needs nothing else: no font, no
+// picture, no script from elsewhere, so that it can be mailed, kept with a model, or opened on a machine
 // without a network.
 //
 // [Write] writes it from an [Input]. The page says what the generation was made of and with, how
 // its training went, what its label tree looks like, how its embeddings lie, what they make
-// neighbours, what they are worth in the evaluation, and what has changed since the generation
-// before.
+// neighbours, what its input is like, what they are worth in the evaluation, what has changed since the
+// generation before, and the figures of all generations. It says more of the nodes of Input.Nodes.
 //
 // # What is read
 //
@@ -22,7 +22,8 @@
 // # Trust
 //
 // Ids, texts, classes and terms come from users; html/template escapes them, and the page's content
-// security policy forbids all scripts and all loading.
+// security policy forbids all loading, and all scripts but one of this package (search.js), which finds
+// nodes among those of the map. Without it, the page lacks the search and nothing else.
 //
 // The page is a function of the generation and the cut: the same bytes at every run.
 package report

@@ -28,6 +28,7 @@ const (
 type example struct {
 	ID, Class, Excerpt   string
 	TextOnly, GraphAware []neighbour
+	shown                int // of the nearest
 	text                 string
 	links                map[string]bool
 	psi, phi             []float32 // by text alone, and the generation's
@@ -51,20 +52,23 @@ func (e *example) offer(nearest []neighbour, n neighbour) []neighbour {
 		}
 		return 1
 	})
-	if at >= neighboursShown {
+	if at >= e.shown {
 		return nearest
 	}
 	n.ID, n.Class, n.Excerpt, n.Linked = strings.Clone(n.ID), strings.Clone(n.Class), excerpt(n.Excerpt), e.links[n.ID]
 	nearest = slices.Insert(nearest, at, n)
-	return nearest[:min(len(nearest), neighboursShown)]
+	return nearest[:min(len(nearest), e.shown)]
 }
 
 // nearestInStore finds the examples' neighbours by the generation's embeddings.
 func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *generation.Doc,
 	progress train.Progress) error {
+	all := s.shown()
 	return nodemap.EachEmbedding(ctx, store, doc, progress, "nearest neighbours", func(r *embedding.Record) {
-		for k := range s.examples {
-			e := &s.examples[k]
+		for _, e := range all {
+			if e.phi == nil { // a node without text
+				continue
+			}
 			e.GraphAware = e.offer(e.GraphAware, neighbour{ID: r.NodeID, Cosine: dot(e.phi, r.Vector)})
 		}
 	})
@@ -72,15 +76,14 @@ func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *ge
 
 // nearestByText finds the examples' neighbours by their texts alone, and completes those that the
 // embeddings found.
-func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, open *generation.Generation,
-	progress train.Progress) error {
+func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, progress train.Progress) error {
+	open, all := s.open, s.shown()
 	encoder, err := linear.NewLSA(open.Vectorizer, open.Projection, min(open.Encoder.Dim(), open.Projection.Dim()))
 	if err != nil {
 		return err
 	}
 	found := map[string][]*neighbour{}
-	for k := range s.examples {
-		e := &s.examples[k]
+	for _, e := range all {
 		e.psi = make([]float32, encoder.Dim())
 		if err := encoder.Encode([]string{e.text}, e.psi); err != nil {
 			return err
@@ -95,8 +98,7 @@ func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, 
 		for _, f := range found[n.ID] {
 			f.Class, f.Excerpt = strings.Clone(n.Class), excerpt(n.Excerpt)
 		}
-		for k := range s.examples {
-			e := &s.examples[k]
+		for _, e := range all {
 			n.Cosine = dot(e.psi, vector)
 			e.TextOnly = e.offer(e.TextOnly, n)
 		}

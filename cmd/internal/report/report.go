@@ -2,7 +2,9 @@ package report
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -23,12 +25,17 @@ type Input struct {
 	// any more.
 	Doc, Parent *generation.Doc
 	// Source is the cut of Doc.
-	Source   generation.Source
+	Source generation.Source
+	// Nodes are ids of nodes to say more of.
+	Nodes    []string
 	Progress train.Progress
 }
 
 //go:embed page.html
 var pageHTML string
+
+//go:embed search.js
+var searchJS string
 
 // page is what the template shows.
 type page struct {
@@ -42,9 +49,16 @@ type page struct {
 	Maps      []drawing
 	Legend    []nodemap.Group
 	ByCluster bool // the legend's groups are clusters, not classes
-	Examples  []example
+	Examples  []*example
+	Chosen    []*chosen
+	Quality   *quality
+	Past      []past // all generations up to this one, oldest first
+	Timeline  []chart
 	Scores    scores
 	Changes   *changes
+	// Script searches the sample. The page's policy lets it run, and nothing else.
+	Script template.JS
+	Policy string
 }
 
 // Write writes the page of a generation.
@@ -69,17 +83,27 @@ func Write(ctx context.Context, w io.Writer, in Input) error {
 	if p.Changes, err = changesSince(in.Parent, doc); err != nil {
 		return err
 	}
+	p.Past = pastOf(doc)
+	p.Timeline = timeline(p.Past)
 	progress.Stage("label tree", 0)
-	if p.Tree, p.TreeDepth, err = tree(ctx, in.Store, doc); err != nil {
+	var outline []generation.Cluster
+	if p.Tree, p.TreeDepth, outline, err = tree(ctx, in.Store, doc, len(in.Nodes) > 0); err != nil {
 		return err
 	}
 	s, err := survey(ctx, in, progress)
 	if err != nil {
 		return err
 	}
-	p.Examples, p.ByCluster = s.examples, s.classless
+	p.Examples, p.ByCluster, p.Chosen, p.Quality = s.examples, s.classless, s.chosen, &s.quality
+	place(p.Chosen, outline, s.open)
 	progress.Stage("map", 0)
 	p.Maps, p.Legend = draw(s)
+	p.Policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+	if len(p.Maps) > 0 {
+		sum := sha256.Sum256([]byte(searchJS))
+		p.Script = template.JS(searchJS) //nolint:gosec // a file of this package
+		p.Policy += "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
 	return tmpl.Execute(w, p)
 }
 

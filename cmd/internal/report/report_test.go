@@ -3,6 +3,8 @@ package report
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -92,11 +94,14 @@ func TestPage(t *testing.T) {
 	source := graph(240, func(topic int) string { return fmt.Sprintf("class %d %s", topic, hostile) })
 	parent := build(t, store, 1, source[:236])
 	in := Input{Store: store, Doc: build(t, store, 2, source), Parent: parent, Source: source}
+	doc := in.Doc
+	in.Nodes = []string{source[7].NodeID, source[0].NodeID}
 	page := write(t, in)
 
 	for _, want := range []string{
 		"<h1>Generation 2</h1>", "lsa (text only)", "Training loss", "topic3word", "Map of the embeddings", "class 2",
-		"graph-aware", ">linked<", "Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
+		"graph-aware", ">linked<", "6 neighbours</b> in the graph: ", "similar, graph-aware", "Links of a node", "100.0 %",
+		"All generations", "<td class=\"n\">4–7</td><td class=\"n\">240</td>", "Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
@@ -106,6 +111,14 @@ func TestPage(t *testing.T) {
 	if again := write(t, in); again != page {
 		t.Error("a second page differs")
 	}
+	if path := strings.Count(page[:strings.Index(page, "similar, text only")], "</code> <span"); path != len(doc.Tree.Levels) {
+		t.Errorf("the path of the first node has %d clusters, the tree %d levels", path, len(doc.Tree.Levels))
+	}
+	in.Nodes = []string{"nobody"}
+	err := Write(t.Context(), io.Discard, in)
+	if err == nil || !strings.Contains(err.Error(), `node "nobody" is not in the cut of generation 2`) {
+		t.Errorf("a node that does not exist: %v", err)
+	}
 }
 
 // wellFormed reads the page's elements: none that runs or loads something, ends where they should.
@@ -113,7 +126,7 @@ func wellFormed(t *testing.T, page string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(page))
 	d.Strict, d.AutoClose, d.Entity = false, []string{"meta", "link", "input", "br"}, xml.HTMLEntity
-	depth, circles := 0, 0
+	depth, circles, scripts := 0, 0, 0
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -126,7 +139,9 @@ func wellFormed(t *testing.T, page string) {
 		case xml.StartElement:
 			depth++
 			switch e.Name.Local {
-			case "script", "img", "iframe", "object", "embed", "base", "form", "foreignObject", "use":
+			case "script":
+				scripts++
+			case "img", "iframe", "object", "embed", "base", "form", "foreignObject", "use":
 				t.Errorf("the page has an element %s", e.Name.Local)
 			case "circle":
 				circles++
@@ -146,6 +161,12 @@ func wellFormed(t *testing.T, page string) {
 	}
 	if circles < 2*240 {
 		t.Errorf("%d circles: both maps should show all nodes", circles)
+	}
+	sum := sha256.Sum256([]byte(searchJS))
+	hash := strings.ReplaceAll(base64.StdEncoding.EncodeToString(sum[:]), "+", "&#43;")
+	if scripts != 1 || !strings.Contains(page, "<script>"+searchJS+"</script>") ||
+		!strings.Contains(page, "script-src &#39;sha256-"+hash+"&#39;\"") {
+		t.Error("the page's one script is not as its policy says")
 	}
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(page)
 	if style == nil || regexp.MustCompile(`url\(|@import`).MatchString(style[1]) {
@@ -225,5 +246,16 @@ func TestTicksAreRoundAndCover(t *testing.T) {
 		if len(got) < 2 || len(got) > chartTicks+2 || got[0] > c.lo || got[len(got)-1] < c.hi {
 			t.Errorf("ticks of %v: %v", c, got)
 		}
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	var h histogram
+	for _, n := range []int{1, 2, 3, 3, 9} {
+		h.add(n)
+	}
+	want := []bar{{"1", 1, "33.3"}, {"2–3", 3, "100.0"}, {"4–7", 0, "0.0"}, {"8–15", 1, "33.3"}}
+	if got := h.Bars(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

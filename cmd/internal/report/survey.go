@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"giantstream/cmd/internal/nodemap"
@@ -15,7 +16,10 @@ const excerptRunes = 100
 // surveyed is what was read of a generation.
 type surveyed struct {
 	nodes    []nodemap.Node // ascending by id
-	examples []example
+	examples []*example
+	chosen   []*chosen // that were asked for
+	quality  quality
+	open     *generation.Generation
 	// classless nodes are coloured by a level of the tree instead.
 	classless bool
 }
@@ -26,34 +30,56 @@ func survey(ctx context.Context, in Input, progress train.Progress) (*surveyed, 
 	if err != nil {
 		return nil, err
 	}
-	s := &surveyed{nodes: nodes}
-	open, err := generation.Open(ctx, in.Store, in.Doc, nil)
-	if err != nil {
+	s := &surveyed{nodes: nodes, chosen: choose(in.Nodes)}
+	if s.open, err = generation.Open(ctx, in.Store, in.Doc, nil); err != nil {
 		return nil, err
 	}
-	if err := s.describe(ctx, in.Source, open, progress); err != nil {
+	if err := s.describe(ctx, in.Source, progress); err != nil {
+		return nil, err
+	}
+	if err := embed(ctx, in.Store, in.Doc, s.chosen, progress); err != nil {
 		return nil, err
 	}
 	if err := s.nearestInStore(ctx, in.Store, in.Doc, progress); err != nil {
 		return nil, err
 	}
-	return s, s.nearestByText(ctx, in.Source, open, progress)
+	return s, s.nearestByText(ctx, in.Source, progress)
 }
 
-// describe finds classes and texts of the sample, and chooses the examples from it.
-func (s *surveyed) describe(ctx context.Context, source generation.Source, open *generation.Generation,
-	progress train.Progress) error {
+// shown are the examples and the nodes that were asked for.
+func (s *surveyed) shown() []*example {
+	all := slices.Clone(s.examples)
+	for _, c := range s.chosen {
+		all = append(all, c.example)
+	}
+	return all
+}
+
+// describe finds classes and texts of the sample and of the nodes that were asked for, chooses the examples from the
+// sample, and counts what the input is like.
+func (s *surveyed) describe(ctx context.Context, source generation.Source, progress train.Progress) error {
 	at := map[string]int{}
 	for i, n := range s.nodes {
 		at[n.ID] = i
 	}
-	candidates := map[int]example{}
-	progress.Stage("read the sample's texts", int64(open.Doc.Graph.Nodes))
+	asked := map[string]*chosen{}
+	for _, c := range s.chosen {
+		asked[c.ID] = c
+	}
+	candidates := map[int]*example{}
+	progress.Stage("read the sample's texts", int64(s.open.Doc.Graph.Nodes))
 	for r, err := range source.Rows(ctx) {
 		if err != nil {
 			return err
 		}
 		progress.Add(1)
+		if r.Deleted {
+			continue
+		}
+		s.quality.note(&r)
+		if c := asked[r.NodeID]; c != nil {
+			c.note(&r)
+		}
 		i, ok := at[r.NodeID]
 		if !ok {
 			continue
@@ -63,8 +89,8 @@ func (s *surveyed) describe(ctx context.Context, source generation.Source, open 
 		if len(r.Labels) < exampleLinks {
 			continue
 		}
-		e := example{ID: n.ID, Class: n.Class, Excerpt: n.Excerpt, text: strings.Clone(r.Text), phi: n.Vector,
-			links: map[string]bool{}}
+		e := &example{ID: n.ID, Class: n.Class, Excerpt: n.Excerpt, text: strings.Clone(r.Text), phi: n.Vector,
+			links: map[string]bool{}, shown: neighboursShown}
 		for _, l := range r.Labels {
 			e.links[strings.Clone(l)] = true
 		}
@@ -85,7 +111,7 @@ func (s *surveyed) describe(ctx context.Context, source generation.Source, open 
 			s.examples = append(s.examples, e)
 		}
 	}
-	s.classless = nodemap.ClusterAsClass(s.nodes, open)
+	s.classless = nodemap.ClusterAsClass(s.nodes, s.open)
 	return nil
 }
 

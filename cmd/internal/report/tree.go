@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"slices"
 
 	"giantstream/sink"
 	"giantstream/train/generation"
@@ -29,19 +30,26 @@ func levels(doc *generation.Doc) (out []level) {
 	return out
 }
 
-// tree returns the coarsest clusters with what is below them, and how many levels deep.
-func tree(ctx context.Context, store sink.Store, doc *generation.Doc) (roots []*branch, depth int, err error) {
+// tree returns the coarsest clusters with what is below them, and how many levels deep. With whole, it also returns
+// the clusters of all levels.
+func tree(ctx context.Context, store sink.Store, doc *generation.Doc, whole bool) (roots []*branch, depth int,
+	all []generation.Cluster, err error) {
 	depth, shown := 1, 0
 	for k, clusters := range doc.Tree.Levels {
 		if shown += clusters; shown <= shownClusters {
 			depth = k + 1
 		}
 	}
-	outline, err := generation.OutlineTree(ctx, store, doc, generation.OutlineOptions{Levels: depth, Terms: 8})
-	if err != nil {
-		return nil, 0, err
+	levels := depth
+	if whole {
+		levels = len(doc.Tree.Levels)
 	}
-	return nest(outline), depth, nil
+	all, err = generation.OutlineTree(ctx, store, doc, generation.OutlineOptions{Levels: levels, Terms: 8})
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	shallow := slices.DeleteFunc(slices.Clone(all), func(c generation.Cluster) bool { return c.Level >= depth })
+	return nest(shallow), depth, all, nil
 }
 
 // nest makes a tree of its clusters in depth-first order.

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+	"unicode/utf8"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/train/generation"
+)
+
+// quality says what the input is like: how many nodes have which field, how long texts are, and how many links nodes
+// have.
+type quality struct {
+	Nodes, Texts, Classes, Linked int
+	Lengths, Degrees              histogram
+}
+
+// note counts a live node of the cut.
+func (q *quality) note(r *generation.Row) {
+	q.Nodes++
+	if strings.TrimSpace(r.Text) != "" {
+		q.Texts++
+	}
+	if r.Class != "" {
+		q.Classes++
+	}
+	if len(r.Labels) > 0 {
+		q.Linked++
+	}
+	q.Lengths.add(utf8.RuneCountInString(r.Text))
+	q.Degrees.add(len(r.Labels))
+}
+
+// Share is a part of the nodes.
+func (q *quality) Share(part int) float64 { return float64(part) / float64(max(1, q.Nodes)) }
+
+// histogram counts numbers in buckets of powers of two: 0, 1, 2–3, 4–7, and so on.
+type histogram struct{ counts []int }
+
+func (h *histogram) add(n int) {
+	b := bits.Len(uint(max(0, n)))
+	for len(h.counts) <= b {
+		h.counts = append(h.counts, 0)
+	}
+	h.counts[b]++
+}
+
+// bar is a bucket of a histogram.
+type bar struct {
+	Name  string
+	Nodes int
+	// Width is a share of the largest bucket, in percent.
+	Width string
+}
+
+// Bars are the buckets from the first to the last that has a node.
+func (h *histogram) Bars() (out []bar) {
+	most := 1
+	for _, n := range h.counts {
+		most = max(most, n)
+	}
+	for b, n := range h.counts {
+		if len(out) == 0 && n == 0 {
+			continue
+		}
+		name := console.Count(b) // 0 and 1
+		if b > 1 {
+			name = fmt.Sprintf("%s–%s", console.Count(1<<(b-1)), console.Count(1<<b-1))
+		}
+		out = append(out, bar{name, n, fmt.Sprintf("%.1f", 100*float64(n)/float64(most))})
+	}
+	return out
+}
