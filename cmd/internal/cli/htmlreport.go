@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,9 +31,13 @@ With --node, the page begins with these nodes: their neighbours in the graph, wh
 is similar to them, and their clusters.
 
 The page loads nothing, and its one script searches the nodes of the map. It shows
-ids and beginnings of texts.`,
+ids and beginnings of texts.
+
+With a file name in .svg, write the map alone as a picture, beside the map of the
+texts alone.`,
 		Example: `  giantstream report --store ./out
   giantstream report --store ./out --node B00004TKVY -o product.html
+  giantstream report --store ./out -o map.svg
   giantstream report --store ./out --generation 3 -o generation-3.html`,
 	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) error {
 		if output == "" {
@@ -79,7 +84,11 @@ func writeReport(ctx context.Context, path string, in report.Input) (err error) 
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if err := errors.Join(report.Write(ctx, f, in), f.Close()); err != nil {
+	write := report.Write
+	if strings.EqualFold(filepath.Ext(path), ".svg") {
+		write = report.WritePicture
+	}
+	if err := errors.Join(write(ctx, f, in), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

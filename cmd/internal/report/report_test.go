@@ -174,6 +174,51 @@ func wellFormed(t *testing.T, page string) {
 	}
 }
 
+// The picture has a point for each node on both maps, takes hostile classes for texts, and is the same every time.
+func TestPicture(t *testing.T) {
+	store := &memstore.Store{}
+	source := graph(240, func(topic int) string { return fmt.Sprintf("class %d %s", topic, hostile) })
+	in := Input{Store: store, Doc: build(t, store, 1, source), Source: source}
+	var first, second bytes.Buffer
+	if err := errors.Join(WritePicture(t.Context(), &first, in), WritePicture(t.Context(), &second, in)); err != nil {
+		t.Fatal(err)
+	}
+	if first.String() != second.String() {
+		t.Error("a second picture differs")
+	}
+	d := xml.NewDecoder(&first)
+	points := 0
+	var words []string
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			if !slices.Contains([]string{"svg", "style", "g", "text", "path", "circle"}, e.Name.Local) {
+				t.Errorf("the picture has an element %s", e.Name.Local)
+			}
+			for _, a := range e.Attr {
+				if a.Name.Local == "d" {
+					points += strings.Count(a.Value, "h0")
+				}
+			}
+		case xml.CharData:
+			words = append(words, string(e))
+		}
+	}
+	if points != 2*240 {
+		t.Errorf("%d points, want each node on both maps", points)
+	}
+	if !slices.Contains(words, "class 3 "+hostile) || !slices.Contains(words, "the texts alone (lsa)") {
+		t.Errorf("the picture says %q", words)
+	}
+}
+
 // A page says at its top that the generation is worse than text alone, and what became of it.
 func TestPageOfAGenerationWorseThanText(t *testing.T) {
 	store := &memstore.Store{}
