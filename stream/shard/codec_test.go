@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"giantstream/stream/mutation"
@@ -39,11 +40,17 @@ func FuzzDecodeAdjacency(f *testing.F) {
 
 func FuzzDecodeText(f *testing.F) {
 	f.Add(encodeText(nil, "text", "class"))
+	f.Add(encodeText(nil, "", strings.Repeat("c", 1<<7)))
+	f.Add(encodeText(nil, "text", strings.Repeat("c", 1<<14-1)))
 	f.Add([]byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if text, class, err := decodeText(data); err == nil {
-			if t2, c2, err := decodeText(encodeText(nil, text, class)); err != nil || t2 != text || c2 != class {
+			again := encodeText(nil, text, class)
+			if t2, c2, err := decodeText(again); err != nil || t2 != text || c2 != class {
 				t.Errorf("%q, %q come back as %q, %q, %v", text, class, t2, c2, err)
+			}
+			if n := textBytes(text, class); n != len(again) {
+				t.Errorf("%q, %q take %d bytes, not %d", text, class, len(again), n)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -100,6 +101,8 @@ func (f *engineFS) making(name string, call func() (vfs.File, error)) (vfs.File,
 			if isData(name) {
 				made.created = f.PathBase(name)
 				f.sums.Delete(made.created)
+				made.buffer = engineBuffers.Get().(*bufio.Writer)
+				made.buffer.Reset(file)
 			}
 			return made, nil
 		}
@@ -208,12 +211,21 @@ func (f *engineFS) sum(base string) (crc uint32, ok bool) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// engineWriteBytes is the size of the pieces in which files of keys or values go to the disk. The
+// engine's own have 4 KiB.
+const engineWriteBytes = 256 << 10
+
+var engineBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, engineWriteBytes) }}
+
 // engineFile is a file of an engineFS.
 type engineFile struct {
 	vfs.File
 	fs      *engineFS
 	created string // base name of a file that was made and is written in order; else ""
 	crc     uint32
+	// buffer holds what is not written yet, nil for files that others read while they are written. Every
+	// sync writes it, and so does Close.
+	buffer *bufio.Writer
 }
 
 func (f *engineFile) Read(p []byte) (int, error) {
@@ -232,24 +244,28 @@ func (f *engineFile) Write(p []byte) (int, error) {
 		f.crc = crc32.Update(f.crc, castagnoli, p)
 	}
 	return size, f.writing(func() error {
-		_, err := f.File.Write(p)
+		var w io.Writer = f.File
+		if f.buffer != nil {
+			w = f.buffer
+		}
+		_, err := w.Write(p)
 		return err
 	})
 }
 
 func (f *engineFile) WriteAt(p []byte, off int64) (int, error) {
 	f.created = ""
-	return len(p), f.writing(func() error {
+	return len(p), f.afterWrites(func() error {
 		_, err := f.File.WriteAt(p, off)
 		return err
 	})
 }
 
-func (f *engineFile) Sync() error     { return f.writing(f.File.Sync) }
-func (f *engineFile) SyncData() error { return f.writing(f.File.SyncData) }
+func (f *engineFile) Sync() error     { return f.afterWrites(f.File.Sync) }
+func (f *engineFile) SyncData() error { return f.afterWrites(f.File.SyncData) }
 
 func (f *engineFile) SyncTo(length int64) (full bool, err error) {
-	return full, f.writing(func() error {
+	return full, f.afterWrites(func() error {
 		full, err = f.File.SyncTo(length)
 		return err
 	})
@@ -264,6 +280,12 @@ func (f *engineFile) Preallocate(offset, length int64) error {
 }
 
 func (f *engineFile) Close() error {
+	_ = f.afterWrites(func() error { return nil }) // an error goes to the guard
+	if f.buffer != nil {
+		f.buffer.Reset(nil)
+		engineBuffers.Put(f.buffer)
+		f.buffer = nil
+	}
 	if err := f.File.Close(); err != nil {
 		f.fs.guard.fail(engineFailure(err))
 	}
@@ -271,6 +293,18 @@ func (f *engineFile) Close() error {
 		f.fs.sums.Store(f.created, f.crc)
 	}
 	return nil
+}
+
+// afterWrites is writing, once what the buffer holds is written.
+func (f *engineFile) afterWrites(call func() error) error {
+	return f.writing(func() error {
+		if f.buffer != nil {
+			if err := f.buffer.Flush(); err != nil {
+				return err
+			}
+		}
+		return call()
+	})
 }
 
 // writing calls a function that writes, unless the file system stands still. An error goes to the

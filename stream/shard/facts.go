@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
@@ -191,6 +192,11 @@ func encodeText(buf []byte, text, class string) []byte {
 	buf = append(buf, class...)
 	return append(buf, text...)
 }
+
+// textBytes is the length of encodeText.
+func textBytes(text, class string) int { return uvarintBytes(uint64(len(class))) + len(class) + len(text) }
+
+func uvarintBytes(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 func decodeText(data []byte) (text, class string, err error) {
 	n, k := binary.Uvarint(data)

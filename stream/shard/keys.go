@@ -37,6 +37,9 @@ func textKey(buf []byte, id string) []byte {
 	return append(append(buf[:0], spaceText), id...)
 }
 
+// textKeyBytes is the length of textKey.
+func textKeyBytes(id string) int { return 1 + len(id) }
+
 // adjacencyPrefix is the owner's part of an adjacency key. A zero byte in the owner is written 00
 // FF, and 00 01 ends the owner. So no owner's prefix is the prefix of another's, and keys sort by
 // owner, then far end.

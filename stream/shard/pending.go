@@ -331,10 +331,13 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			continue
 		}
 		var err error
-		if key = textKey(key, n.id); n.header.exists() {
-			value = encodeText(value, n.text, n.class)
-			err = b.Set(key, value, nil)
+		if n.header.exists() {
+			op := b.SetDeferred(textKeyBytes(n.id), textBytes(n.text, n.class)) // texts are most of a batch
+			textKey(op.Key, n.id)
+			encodeText(op.Value, n.text, n.class)
+			err = op.Finish()
 		} else {
+			key = textKey(key, n.id)
 			err = b.Delete(key, nil)
 		}
 		if err != nil {

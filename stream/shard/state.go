@@ -145,10 +145,18 @@ func (s *state) ready() (err error) {
 	return err
 }
 
+// keptBatchBytes bounds the memory of a batch that is kept for the next window of any shard.
+const keptBatchBytes = 8 << 20
+
+// newBatch returns a batch with room for what is pending. Close it.
+func (s *state) newBatch() *pebble.Batch {
+	return s.db.NewBatchWithSize(s.pending.batchBytes(), pebble.WithMaxRetainedSizeBytes(keptBatchBytes))
+}
+
 // spill writes what is pending, with the marks of the open window, before the window is committed:
 // all of it or nothing.
 func (s *state) spill(window int64) error {
-	b := s.db.NewBatchWithSize(s.pending.batchBytes())
+	b := s.newBatch()
 	defer b.Close() //nolint:errcheck // Commit has reported all that matters
 	s.pending.spilled = true
 	return s.write(b, window)
@@ -157,7 +165,7 @@ func (s *state) spill(window int64) error {
 // commitWindow ends all windows up to seq, after their rows were committed: it writes what is
 // pending and removes the marks.
 func (s *state) commitWindow(seq int64, writer string) error {
-	b := s.db.NewBatchWithSize(s.pending.batchBytes())
+	b := s.newBatch()
 	defer b.Close() //nolint:errcheck // Commit has reported all that matters
 	if s.pending.spilled {
 		if err := b.DeleteRange(dirtyPrefix(0), dirtyPrefix(seq+1), nil); err != nil {
