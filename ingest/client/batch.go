@@ -22,7 +22,7 @@ var errBadBatch = errors.New("damaged batch")
 // batch is a record batch, of format 2 or a message of the older ones, whose records are read one
 // after the other. It decompresses as it goes and holds one record.
 type batch struct {
-	r     *bufio.Reader
+	r     source
 	close func() error
 	// read returns the next record, or io.EOF.
 	read func(*batch) (record, error)
@@ -31,11 +31,10 @@ type batch struct {
 
 	count int32 // records to come, format 2
 	base  int64
-	first int64 // timestamp in milliseconds
-	shift int64 // of offsets, formats 0 and 1
-	from  int64 // records before it are passed over
-	limit int   // bytes of a record
-	arena []byte
+	first int64           // timestamp in milliseconds
+	shift int64           // of offsets, formats 0 and 1
+	from  int64           // records before it are passed over
+	limit int             // bytes of a record
 	ctx   context.Context //nolint:containedctx // of the call of next that is under way
 }
 
@@ -127,29 +126,17 @@ func (b *batch) open(d *decompressors, data []byte, t *transactions) error {
 }
 
 func (b *batch) decompress(d *decompressors, codec compress.Compression, data []byte) error {
-	if len(data) == 0 {
-		codec = compress.None
+	if codec == compress.None || len(data) == 0 {
+		b.r, b.close = newWhole(data), func() error { return nil }
+		return nil
 	}
 	r, err := d.open(codec, data)
 	if err != nil {
 		return err
 	}
 	b.close = r.Close
-	b.r = bufio.NewReaderSize(interruptible{r, b}, 32<<10)
+	b.r = &unpacked{Reader: bufio.NewReaderSize(interruptible{r, b}, 32<<10)}
 	return nil
-}
-
-// interruptible stops a long decompression when the reading ends.
-type interruptible struct {
-	io.Reader
-	b *batch
-}
-
-func (i interruptible) Read(p []byte) (int, error) {
-	if err := i.b.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return i.Reader.Read(p)
 }
 
 // next returns the next record. After the last it returns io.EOF, and the batch is closed.
@@ -258,14 +245,10 @@ func (b *batch) cutValue(rec *record, n int64) error {
 	return nil
 }
 
-// take returns the next n bytes, which are at most the limit, in memory of their own.
+// take returns the next n bytes, which are at most the limit and may be kept.
 func (b *batch) take(n int) ([]byte, error) {
-	if n > len(b.arena) {
-		b.arena = make([]byte, max(n, arenaBytes))
-	}
-	out := b.arena[:n:n]
-	b.arena = b.arena[n:]
-	if _, err := io.ReadFull(b.r, out); err != nil {
+	out, err := b.r.take(n)
+	if err != nil {
 		return nil, b.damaged(err)
 	}
 	return out, nil
@@ -291,7 +274,7 @@ func (b *batch) damaged(err error) error {
 
 // prologue reads varints and counts their bytes.
 type prologue struct {
-	r    *bufio.Reader
+	r    source
 	read int64
 	err  error
 }

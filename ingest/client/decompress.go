@@ -24,8 +24,6 @@ type decompressors struct{ zstd sync.Pool }
 // attributes. Memory is bounded, whatever size the data claims.
 func (d *decompressors) open(codec compress.Compression, data []byte) (io.ReadCloser, error) {
 	switch codec {
-	case compress.None:
-		return io.NopCloser(bytes.NewReader(data)), nil
 	case compress.Gzip, compress.Lz4:
 		return codec.Codec().NewReader(bytes.NewReader(data)), nil
 	case compress.Snappy:

@@ -14,7 +14,7 @@ import (
 // Fetched is the answer to one Fetch, or a part of it.
 type Fetched struct {
 	// Records in offset order, none below the offset asked for. Their keys and values share one
-	// buffer; a null key or value is nil, an empty one is not.
+	// buffer, which may be the broker's whole answer; a null key or value is nil, an empty one is not.
 	Records []kafka.Message
 	// TooLarge are the records over Options.RecordBytes, in offset order, which were not kept whole.
 	TooLarge []TooLarge
@@ -187,9 +187,6 @@ func (a *answer) result(f Fetched, err error) (Fetched, error) {
 	}
 	return f, fmt.Errorf("kafka: reading %s-%d from offset %d: %w", a.topic, a.partition, a.next, err)
 }
-
-// arenaBytes is the size of the buffers that the keys and values of a batch are read into.
-const arenaBytes = 64 << 10
 
 // Range yields the records of one partition with offsets in [from, to), in order. It skips offsets
 // below the oldest one that is kept. A record that is too large is yielded as the error *TooLarge,
