@@ -1,16 +1,13 @@
 package parquetio
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"iter"
-	"os"
 
-	"giantstream/internal/tempfile"
 	"giantstream/sink"
 )
 
@@ -27,8 +24,8 @@ func (i Info) Ref(key string) sink.Ref { return sink.Ref{Key: key, Bytes: i.Byte
 // writeBatch is how many rows are handed to the Parquet writer at a time.
 const writeBatch = 256
 
-// Put writes the rows to a temporary file, verifies it and stores it under key. An error of the
-// sequence ends it, and nothing is stored then.
+// Put writes the rows as a file in memory, or on the disk if it is large, verifies it and stores it
+// under key. An error of the sequence ends it, and nothing is stored then.
 func Put[T any](
 	ctx context.Context, s sink.Store, key string, format Format[T], rows iter.Seq2[T, error],
 ) (info Info, err error) {
@@ -37,27 +34,28 @@ func Put[T any](
 			info, err = Info{}, fmt.Errorf("write %s: %w", key, err)
 		}
 	}()
-	f, err := tempfile.Create("giantstream-*.parquet")
+	d := newDraft()
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if info, err = write(ctx, d, format, rows); err != nil {
+		return Info{}, err
+	}
+	file, err := d.finish()
 	if err != nil {
 		return Info{}, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err = write(ctx, f.File, format, rows); err != nil {
+	if err := verify(file, info); err != nil {
 		return Info{}, err
 	}
-	if err := verify(f.File, info); err != nil {
+	if err := s.Put(ctx, key, file, info.Bytes); err != nil {
 		return Info{}, err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return Info{}, err
-	}
-	return info, s.Put(ctx, key, f.File, info.Bytes)
+	d.recycle()
+	return info, nil
 }
 
-func write[T any](ctx context.Context, f *os.File, format Format[T], rows iter.Seq2[T, error]) (Info, error) {
+func write[T any](ctx context.Context, d *draft, format Format[T], rows iter.Seq2[T, error]) (Info, error) {
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	buffered := bufio.NewWriterSize(f, 256<<10)
-	w := NewWriter(io.MultiWriter(buffered, sum), format)
+	w := NewWriter(io.MultiWriter(d, sum), format)
 	batch := make([]T, 0, writeBatch)
 	for row, err := range rows {
 		if err != nil {
@@ -75,19 +73,17 @@ func write[T any](ctx context.Context, f *os.File, format Format[T], rows iter.S
 		ctx.Err,
 		func() error { return w.Write(batch) },
 		w.Close,
-		buffered.Flush,
 	} {
 		if err := step(); err != nil {
 			return Info{}, err
 		}
 	}
-	size, err := f.Seek(0, io.SeekCurrent)
-	return Info{Rows: w.Rows(), Bytes: size, CRC32C: sum.Sum32()}, err
+	return Info{Rows: w.Rows(), Bytes: d.size, CRC32C: sum.Sum32()}, nil
 }
 
 // verify opens the finished file and compares its row counts with what was written: a writer that
 // loses rows must not get past this point.
-func verify(f *os.File, info Info) error {
+func verify(f io.ReaderAt, info Info) error {
 	file, err := openFile(f, info.Bytes)
 	if err != nil {
 		return fmt.Errorf("verify the finished file: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,12 +34,12 @@ func count(n int64, err error) func(func(number, error) bool) {
 }
 
 func TestVerifyNoticesLostRows(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "x.parquet"))
+	d := newDraft()
+	info, err := write(t.Context(), d, numbers(), count(1000, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // test
-	info, err := write(t.Context(), f, numbers(), count(1000, nil))
+	f, err := d.finish()
 	if err != nil {
 		t.Fatal(err)
 	}
