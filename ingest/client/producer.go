@@ -12,7 +12,9 @@ import (
 )
 
 const (
-	batchRecords = 4096
+	// batchRecords bounds a batch. kafka-go makes room for so many records in each batch, and most
+	// batches end by batchTimeout with fewer.
+	batchRecords = 1024
 	// batchBytes keeps a produced batch below the broker's default message.max.bytes (1,048,588).
 	batchBytes = 900 << 10
 	// batchTimeout is how long a batch waits to fill. kafka-go's default of one second would be the
@@ -53,7 +55,7 @@ func (c *Client) NewProducer(options ...ProducerOption) *Producer {
 	writer := func(records int, bytes int64) *kafka.Writer {
 		w := &kafka.Writer{
 			Addr:         c.addr,
-			Transport:    c.transport,
+			Transport:    &partitionCounts{RoundTripper: c.transport},
 			Balancer:     kafka.BalancerFunc(balance),
 			RequiredAcks: kafka.RequireAll,
 			BatchSize:    records,
