@@ -194,7 +194,9 @@ func encodeText(buf []byte, text, class string) []byte {
 }
 
 // textBytes is the length of encodeText.
-func textBytes(text, class string) int { return uvarintBytes(uint64(len(class))) + len(class) + len(text) }
+func textBytes(text, class string) int {
+	return uvarintBytes(uint64(len(class))) + len(class) + len(text)
+}
 
 func uvarintBytes(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
