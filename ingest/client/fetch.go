@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -134,7 +133,6 @@ func (a *answer) read(ctx context.Context) (Fetched, error) {
 			if a.batch == nil {
 				break
 			}
-			f.Records = slices.Grow(f.Records, min(int(max(a.batch.count, 0)), batchRecords))
 		}
 		rec, err := a.batch.next(ctx)
 		switch {

@@ -28,8 +28,7 @@ type pending struct {
 	// spilled: the files may hold marks of the open window, too.
 	spilled bool
 
-	key  []byte      // scratch
-	room []adjacency // for the next links
+	key []byte // scratch
 }
 
 // pendingNode is the pending part of one node. All of it may differ from the files, except a header
@@ -45,18 +44,7 @@ type pendingNode struct {
 	mark        byte // 0: none
 	markWritten bool
 
-	links  map[string]*adjacency
-	sorted []string // far ends of links, as of the time when there were that many
-}
-
-// linksInOrder returns the far ends of the pending links in ascending order. It relies on links being
-// only added.
-func (n *pendingNode) linksInOrder() []string {
-	if len(n.sorted) != len(n.links) {
-		n.sorted = slices.AppendSeq(make([]string, 0, len(n.links)), maps.Keys(n.links))
-		slices.Sort(n.sorted)
-	}
-	return n.sorted
+	links map[string]*adjacency
 }
 
 type pendingEntry struct {
@@ -190,21 +178,11 @@ func (p *pending) setAdjacency(owner, other string, a *adjacency) {
 	if n.links == nil {
 		n.links = map[string]*adjacency{}
 	}
-	n.links[other] = p.keep(a)
+	copied := *a
+	n.links[other] = &copied
 	p.key = adjacencyKey(p.key, owner, other)
 	p.links.add(p.key)
 	p.take(pendingLinkBytes + len(other))
-}
-
-// keep copies a link to memory that lives as long as the window.
-func (p *pending) keep(a *adjacency) *adjacency {
-	const room = 64
-	if len(p.room) == 0 {
-		p.room = make([]adjacency, room)
-	}
-	kept := &p.room[0]
-	p.room, *kept = p.room[1:], *a
-	return kept
 }
 
 // eachLink calls f with every link of an owner, in ascending order of the far ends. f may change
@@ -227,8 +205,8 @@ func (p *pending) eachLink(owner string, f func(other string, a adjacency) error
 // pending links of n, which are newer.
 func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other string, a adjacency) error) error {
 	var newer []string
-	if n != nil {
-		newer = n.linksInOrder()
+	if n != nil && len(n.links) > 0 {
+		newer = slices.Sorted(maps.Keys(n.links))
 	}
 	for ok := it.SeekGE(prefix); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
 		other := string(it.Key()[len(prefix):])
@@ -320,7 +298,10 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 	nodes := p.inOrder()
 	var key, value []byte
 	for _, n := range nodes {
-		for _, other := range n.linksInOrder() {
+		if len(n.links) == 0 {
+			continue
+		}
+		for _, other := range slices.Sorted(maps.Keys(n.links)) {
 			key, value = adjacencyKey(key, n.id, other), n.links[other].encode(value)
 			if err := b.Set(key, value, nil); err != nil {
 				return err
