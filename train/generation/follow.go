@@ -37,11 +37,11 @@ type Live struct {
 
 // LiveChanges counts what happened to the tree after the cut.
 type LiveChanges struct {
-	Rows    int // committed since, the newest of each node
-	Added   int // labels that entered a leaf
-	Moved   int // labels that changed leaves, also by a split
-	Removed int // labels that left
-	Splits  int
+	Rows    int `json:"rows"`    // committed since, the newest of each node
+	Added   int `json:"added"`   // labels that entered a leaf
+	Moved   int `json:"moved"`   // labels that changed leaves, also by a split
+	Removed int `json:"removed"` // labels that left
+	Splits  int `json:"splits"`
 }
 
 // FollowTree returns the tree of a ready generation brought up to now. cut

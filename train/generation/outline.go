@@ -20,10 +20,10 @@ type OutlineOptions struct {
 // Cluster is a line of the outline: a cluster, and the terms that set its labels' texts apart from
 // the texts of its parent (of all labels, at level 0).
 type Cluster struct {
-	Level   int
-	Cluster int32
-	Labels  int
-	Terms   []string
+	Level   int      `json:"level"`
+	Cluster int32    `json:"cluster"`
+	Labels  int      `json:"labels"`
+	Terms   []string `json:"terms"`
 }
 
 // OutlineTree lists the clusters of a ready generation's tree, depth first.

@@ -48,15 +48,42 @@ complete and check fields by it. Name it in the first line of the file:
 	return cmd
 }
 
+// configReport is what config check prints as JSON.
+type configReport struct {
+	File  string `json:"file"`
+	Valid bool   `json:"valid"`
+	// Pipeline, Shards and Store are those of a valid file.
+	Pipeline string        `json:"pipeline,omitempty"`
+	Shards   int           `json:"shards,omitempty"`
+	Store    string        `json:"store,omitempty"`
+	Warnings []string      `json:"warnings,omitempty"`
+	Faults   []configFault `json:"faults,omitempty"`
+}
+
+// configFault is a fault of a file. Line and Column count from 1, and are left out for a field that is not in it.
+type configFault struct {
+	Field   string `json:"field,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
 func (a *app) configCheck() *cobra.Command {
-	var set []string
+	var (
+		set    []string
+		asJSON bool
+	)
 	cmd := &cobra.Command{
-		Use:     "check FILE",
-		Short:   "Report every fault of a configuration file at once",
-		Example: "  giantstream config check pipeline.yaml",
-		Args:    cobra.ExactArgs(1),
+		Use:   "check FILE",
+		Short: "Report every fault of a configuration file at once",
+		Example: "  giantstream config check pipeline.yaml\n" +
+			"  giantstream config check pipeline.yaml --json | jq .faults",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := readConfig(args[0], set)
+			if asJSON {
+				return errors.Join(writeJSON(a.out, reportOn(args[0], cfg, err)), err)
+			}
 			if err != nil {
 				return err
 			}
@@ -69,7 +96,27 @@ func (a *app) configCheck() *cobra.Command {
 		},
 	}
 	registerSet(cmd, &set)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, also of a file with faults")
 	return cmd
+}
+
+// reportOn says what reading a file has found: a configuration, or an error.
+func reportOn(file string, cfg *config.Config, err error) configReport {
+	out := configReport{File: file, Valid: err == nil}
+	if err == nil {
+		out.Pipeline, out.Shards, out.Store = cfg.Pipeline, cfg.Shards, cfg.Store
+		out.Warnings = append(cfg.Renamed(), cfg.Warnings()...)
+		return out
+	}
+	faults, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		out.Faults = []configFault{{Message: err.Error()}}
+		return out
+	}
+	for _, f := range faults.Faults {
+		out.Faults = append(out.Faults, configFault{f.Path, f.Line, f.Column, f.Message})
+	}
+	return out
 }
 
 // readConfig reads a file that a command takes as an argument.

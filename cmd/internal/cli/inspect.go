@@ -159,8 +159,9 @@ func (a *app) inspectGeneration() *cobra.Command {
 
 func (a *app) inspectTree() *cobra.Command {
 	var (
-		opts generation.OutlineOptions
-		live bool
+		opts   generation.OutlineOptions
+		live   bool
+		asJSON bool
 	)
 	cmd := a.generationCommand(&cobra.Command{
 		Use: "tree", Short: "Print the label tree with the terms that set each cluster apart",
@@ -173,19 +174,21 @@ that are gone have left, and leaves that overflowed are split.`,
 		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6\n" +
 			"  giantstream inspect tree --store ./out --live",
 	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) (err error) {
-		p := &printer{out: a.out}
-		var outline []generation.Cluster
+		view := treeView{Generation: doc.Generation}
 		if live {
-			outline, err = followTree(ctx, p, pipe, doc, opts)
+			view.Clusters, view.Live, err = followTree(ctx, pipe, doc, opts)
 		} else {
-			outline, err = generation.OutlineTree(ctx, pipe.store, doc, opts)
+			view.Clusters, err = generation.OutlineTree(ctx, pipe.store, doc, opts)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case asJSON:
+			return writeJSON(a.out, view)
 		}
-		printOutline(p, outline)
-		return p.err
+		return view.print(&printer{out: a.out})
 	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&opts.Levels, "levels", 2, "levels to print, from the coarsest")
 	cmd.Flags().IntVar(&opts.Terms, "terms", 8, "terms per cluster")
 	cmd.Flags().BoolVar(&live, "live", false, "bring the tree up to what has been committed since the generation's cut")

@@ -20,6 +20,7 @@ func (a *app) override() *cobra.Command {
 		flags        pipelineFlags
 		nodes, edges []string
 		at           string
+		asJSON       bool
 	)
 	cmd := &cobra.Command{
 		Use:   "override",
@@ -54,13 +55,14 @@ statements out in the first place.`,
 			if err != nil {
 				return err
 			}
-			return a.sendOverrides(cmd.Context(), pipe, messages)
+			return a.sendOverrides(cmd.Context(), pipe, messages, asJSON)
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().StringArrayVar(&nodes, "node", nil, "a node's `RECORD`, as the nodes topic has it in JSON (repeatable)")
 	cmd.Flags().StringArrayVar(&edges, "edge", nil,
 		"an edge's `RECORD`, as the edges topic has it in JSON (repeatable)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was sent as JSON")
 	cmd.Flags().StringVar(&at, "event-time", "", "the event `time` to send (default: that of the newest statement)")
 	return cmd
 }
@@ -108,7 +110,14 @@ func (o *overrider) messages(ctx context.Context, nodes, edges []string) ([]kafk
 	return out, nil
 }
 
-func (a *app) sendOverrides(ctx context.Context, pipe *pipeline, messages []kafka.Message) (err error) {
+// sentOverride is a record that override has sent.
+type sentOverride struct {
+	Topic     string `json:"topic"`
+	Key       string `json:"key"`
+	EventTime string `json:"event_time"`
+}
+
+func (a *app) sendOverrides(ctx context.Context, pipe *pipeline, messages []kafka.Message, asJSON bool) (err error) {
 	c, done, err := wiring.Attach(ctx, pipe.cfg)
 	if err != nil {
 		return err
@@ -122,9 +131,15 @@ func (a *app) sendOverrides(ctx context.Context, pipe *pipeline, messages []kafk
 	if err := p.Flush(ctx); err != nil {
 		return err
 	}
-	for _, m := range messages {
-		fmt.Fprintf(a.out, "sent to %s: %s with event time %s\n", m.Topic, console.Plain(string(m.Key)),
-			m.Headers[0].Value)
+	sent := make([]sentOverride, len(messages))
+	for i, m := range messages {
+		sent[i] = sentOverride{m.Topic, string(m.Key), string(m.Headers[0].Value)}
+	}
+	if asJSON {
+		return writeJSON(a.out, sent)
+	}
+	for _, s := range sent {
+		fmt.Fprintf(a.out, "sent to %s: %s with event time %s\n", s.Topic, console.Plain(s.Key), s.EventTime)
 	}
 	return nil
 }
