@@ -49,8 +49,8 @@ func WritePicture(ctx context.Context, w io.Writer, in Input) error {
 		group[n.ID] = of[i]
 	}
 	height := panelTop + panelSide + legendRow*(2+(len(legend)-1)/legendColumns)
-	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">`+"\n",
-		2*panelSide+panelGap, height)
+	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" `+
+		`font-size="13">`+"\n", 2*panelSide+panelGap, height)
 	fmt.Fprint(w, "<style>text{fill:#1d2329}@media(prefers-color-scheme:dark){text{fill:#e4e8ec}}path{fill:none;"+
 		"stroke-width:4;stroke-linecap:round;stroke-opacity:.8}</style>\n")
 	for k, panel := range []struct {
@@ -75,8 +75,8 @@ func WritePicture(ctx context.Context, w io.Writer, in Input) error {
 	for i, g := range legend {
 		x := i % legendColumns * ((2*panelSide + panelGap) / legendColumns)
 		y := panelTop + panelSide + legendRow*(1+i/legendColumns)
-		fmt.Fprintf(w, `<circle cx="%d" cy="%d" r="5" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x+6, y, palette[g.Number],
-			x+18, y+4, escaped(g.Name))
+		fmt.Fprintf(w, `<circle cx="%d" cy="%d" r="5" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x+6, y,
+			palette[g.Number], x+18, y+4, escaped(g.Name))
 	}
 	_, err = fmt.Fprintln(w, "</svg>")
 	return err

@@ -33,8 +33,15 @@ func (q *quality) note(r *generation.Row) {
 	q.Degrees.add(len(r.Labels))
 }
 
-// Share is a part of the nodes.
-func (q *quality) Share(part int) float64 { return float64(part) / float64(max(1, q.Nodes)) }
+// Percent is a part of the nodes. Only all of them are 100 %, and only none are 0 %.
+func (q *quality) Percent(part int) string {
+	switch p := 100 * float64(part) / float64(max(1, q.Nodes)); {
+	case part == q.Nodes, part == 0:
+		return fmt.Sprintf("%.0f %%", p)
+	default:
+		return fmt.Sprintf("%.1f %%", min(99.9, max(0.1, p)))
+	}
+}
 
 // histogram counts numbers in buckets of powers of two: 0, 1, 2–3, 4–7, and so on.
 type histogram struct{ counts []int }

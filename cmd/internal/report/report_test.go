@@ -100,7 +100,7 @@ func TestPage(t *testing.T) {
 
 	for _, want := range []string{
 		"<h1>Generation 2</h1>", "lsa (text only)", "Training loss", "topic3word", "Map of the embeddings", "class 2",
-		"graph-aware", ">linked<", "6 neighbours</b> in the graph: ", "similar, graph-aware", "Links of a node", "100.0 %",
+		"graph-aware", ">linked<", "6 neighbours</b> in the graph: ", "similar, graph-aware", "Links of a node", "100 %",
 		"All generations", "<td class=\"n\">4–7</td><td class=\"n\">240</td>", "Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
 	} {
 		if !strings.Contains(page, want) {
@@ -111,7 +111,8 @@ func TestPage(t *testing.T) {
 	if again := write(t, in); again != page {
 		t.Error("a second page differs")
 	}
-	if path := strings.Count(page[:strings.Index(page, "similar, text only")], "</code> <span"); path != len(doc.Tree.Levels) {
+	first, _, _ := strings.Cut(page, "similar, text only")
+	if path := strings.Count(first, "</code> <span"); path != len(doc.Tree.Levels) {
 		t.Errorf("the path of the first node has %d clusters, the tree %d levels", path, len(doc.Tree.Levels))
 	}
 	in.Nodes = []string{"nobody"}
@@ -302,5 +303,14 @@ func TestHistogram(t *testing.T) {
 	want := []bar{{"1", 1, "33.3"}, {"2–3", 3, "100.0"}, {"4–7", 0, "0.0"}, {"8–15", 1, "33.3"}}
 	if got := h.Bars(); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestPercentOfAlmostAll(t *testing.T) {
+	q := quality{Nodes: 10000}
+	for part, want := range map[int]string{0: "0 %", 1: "0.1 %", 5000: "50.0 %", 9999: "99.9 %", 10000: "100 %"} {
+		if got := q.Percent(part); got != want {
+			t.Errorf("%d of 10,000: %s, want %s", part, got, want)
+		}
 	}
 }
