@@ -14,6 +14,12 @@ var (
 	Spaces        = []string{"keep", "new"}
 )
 
+// How the shards of a worker commit their windows.
+const (
+	CommitShard = "shard"
+	CommitGroup = "group"
+)
+
 // choices are the values of the fields that have a few.
 var choices = map[string][]string{
 	"embed.missing_text":       {"skip", "neighbours"},
@@ -32,6 +38,7 @@ var choices = map[string][]string{
 	"refresh.space":            Spaces,
 	"sink.embedding_type":      {"float32", "float16", "int8"},
 	"sink.format":              {"json", "binary"},
+	"stream.commit":            {CommitShard, CommitGroup},
 	"train.bert.pooling":       {"mean", "cls"},
 	"train.encoder":            Encoders,
 	"train.gpu_math":           GPUMaths,

@@ -256,6 +256,7 @@ func (v *validator) state(c *Config) {
 	if every := c.State.CheckpointEvery; every != 0 {
 		v.check(every >= time.Second, "state.checkpoint_every", "must be 0 for never, or at least 1s, got %v", every)
 	}
+	v.oneOf("stream.commit", c.Stream.Commit)
 	v.check(c.Stream.Standby == 0 || c.Stream.Standby == 1, "stream.standby", "must be 0 or 1, got %d",
 		c.Stream.Standby)
 	v.check(c.Stream.Standby == 0 || c.State.CheckpointEvery > 0, "stream.standby",

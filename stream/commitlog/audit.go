@@ -89,11 +89,12 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 	if s.head = s.boundary.Seq; s.head > 0 {
 		prev = &Manifest{Seq: s.head, Committed: s.boundary.Committed, digest: s.boundary.Digest}
 	}
-	for _, key := range s.Keys(manifestPrefix(s.shard)) {
-		seq, err := manifestSeq(s.shard, key)
-		if err != nil {
-			continue // nobody claims it
-		}
+	keys, err := s.placeManifests(ctx)
+	if err != nil {
+		return err
+	}
+	for _, seq := range slices.Sorted(maps.Keys(keys)) {
+		key := keys[seq]
 		if seq <= s.boundary.Seq {
 			s.Claim(key) // it is removed sooner or later
 			continue
@@ -107,19 +108,14 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 			}
 			prev = nil
 		}
-		data, err := sink.ReadAll(ctx, s.Store, key)
-		if err != nil && !audit.IsDamage(err) {
+		m, sealed, err := s.readManifest(ctx, key)
+		if err != nil && isStore(err) && !audit.IsDamage(err) {
 			return err
-		}
-		var m *Manifest
-		if err == nil {
-			m, err = decodeManifest(data)
 		}
 		if err == nil && (m.Shard != s.shard || m.Seq != seq) {
 			err = fmt.Errorf("it holds manifest %d of shard %d", m.Seq, m.Shard)
 		}
 		if err == nil {
-			_, sealed, _ := seal.Open(data)
 			s.Document(key, sealed)
 			if prev != nil {
 				err = m.continues(prev)
@@ -176,6 +172,9 @@ func (s *shardAudit) lostBoundary(ctx context.Context) error {
 	}
 	b := Boundary{Format: boundaryFormat, Shard: s.shard, Seq: oldest.Seq - 1, Digest: oldest.Previous,
 		Moved: oldest.Created}
+	if oldest.Format >= GroupManifestFormat {
+		b.Format = groupBoundaryFormat
+	}
 	if oldest.Committed != nil {
 		before := *oldest.Committed - oldest.Rows
 		b.Committed = &before

@@ -20,7 +20,8 @@ func shardPrefix(shard int) string { return fmt.Sprintf("shards/%d/", shard) }
 
 func manifestPrefix(shard int) string { return shardPrefix(shard) + "manifests/" }
 
-// ManifestKey is the object that commits sequence number seq of a shard.
+// ManifestKey is the object of sequence number seq in a shard's own log. A number after a delegation lies in the log of
+// a session instead; ReadManifest finds either.
 func ManifestKey(shard int, seq int64) string {
 	return fmt.Sprintf("%s%020d.json", manifestPrefix(shard), seq)
 }
@@ -89,30 +90,23 @@ func headBehind(ctx context.Context, store sink.Store, shard int, b Boundary) (i
 	if err := known.check(ctx, store, shard); err != nil {
 		return 0, err
 	}
-	head, err := gallop(ctx, store, shard, known.seq)
+	log := shardLog{store: store, shard: shard}
+	head, err := log.end(ctx, known.seq)
 	if err != nil {
 		return 0, err
 	}
-	for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, head)) {
-		if err != nil {
-			return 0, fmt.Errorf("list the commit log of shard %d: %w", shard, err)
+	for {
+		next, err := log.ownAfter(ctx, head)
+		if err != nil || next == 0 {
+			return head, err
 		}
-		seq, err := manifestSeq(shard, info.Key)
-		if err != nil {
+		if next != head+1 {
+			return 0, gap(shard, head+1, next)
+		}
+		if head, err = log.end(ctx, next); err != nil { // another process has committed since
 			return 0, err
 		}
-		if seq == head+1 { // another process has committed since
-			if head, err = gallop(ctx, store, shard, seq); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		if seq <= head {
-			continue
-		}
-		return 0, gap(shard, head+1, seq)
 	}
-	return head, nil
 }
 
 // gap is the error for a manifest that is missing.
@@ -124,7 +118,8 @@ func gap(shard int, missing, have int64) error {
 // headAfter finds the newest sequence number from a manifest on that existed (0: none), up to the first gap.
 func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
 	for {
-		head, err := gallop(ctx, store, shard, from)
+		log := shardLog{store: store, shard: shard}
+		head, err := log.end(ctx, from)
 		if err != nil {
 			return 0, err
 		}
@@ -134,29 +129,6 @@ func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (in
 		}
 		from = b.Seq + 1
 	}
-}
-
-// gallop is headAfter for a manifest that is not behind the boundary, and stays so.
-// Numbers have no gaps, so "is there manifest k" is monotone in k. Looking for one object costs
-// the same in a log of any length; a listing does not.
-func gallop(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
-	low, high := from, int64(-1) // there is a manifest at low, and none at high
-	for step := int64(0); high < 0 || high-low > 1; {
-		probe := low + max(1, step)
-		if high >= 0 {
-			probe = low + (high-low)/2
-		}
-		there, err := exists(ctx, store, ManifestKey(shard, probe))
-		switch {
-		case err != nil:
-			return 0, fmt.Errorf("look for the head of shard %d: %w", shard, err)
-		case there:
-			low, step = probe, max(1, step*2) // 1, 1, 2, 4, …: a follower mostly finds one
-		default:
-			high = probe
-		}
-	}
-	return low, nil
 }
 
 // exists reports whether there is an object under key.
@@ -182,19 +154,27 @@ func Manifests(ctx context.Context, store sink.Store, shard int, afterSeq int64)
 			return
 		}
 		var prev *Manifest
-		want := max(afterSeq, b.Seq)
-		for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, want)) {
-			want++
-			m, err := nextManifest(ctx, store, shard, want, info.Key, err)
-			if err == nil && prev != nil {
+		log := shardLog{store: store, shard: shard}
+		for want := max(afterSeq, b.Seq) + 1; ; want++ {
+			m, err := log.read(ctx, want)
+			if errors.Is(err, sink.ErrNotFound) {
+				var next int64
+				if next, err = log.ownAfter(ctx, want-1); err == nil && next > want {
+					err = gap(shard, want, next)
+				}
+				if err == nil && next == want {
+					m, err = log.own(ctx, want) // it has just been created
+				}
+			}
+			if err == nil && m != nil && prev != nil {
 				err = m.follows(prev)
 			}
-			if err != nil {
+			if err != nil || m == nil {
 				if removed := CheckCreated(ctx, store, shard, want); removed != nil {
 					m, err = nil, removed
 				}
 			}
-			if !yield(m, err) || err != nil {
+			if m == nil && err == nil || !yield(m, err) || err != nil {
 				return
 			}
 			prev = m
@@ -202,34 +182,8 @@ func Manifests(ctx context.Context, store sink.Store, shard int, afterSeq int64)
 	}
 }
 
-func nextManifest(ctx context.Context, store sink.Store, shard int, want int64, key string, err error) (*Manifest,
-	error) {
-	if err != nil {
-		return nil, fmt.Errorf("list the commit log of shard %d: %w", shard, err)
-	}
-	seq, err := manifestSeq(shard, key)
-	if err != nil {
-		return nil, err
-	}
-	if seq != want {
-		return nil, gap(shard, want, seq)
-	}
-	return ReadManifest(ctx, store, shard, seq)
-}
-
 // ReadManifest reads manifest seq of a shard, and refuses an object that is not this manifest.
 func ReadManifest(ctx context.Context, store sink.Store, shard int, seq int64) (*Manifest, error) {
-	key := ManifestKey(shard, seq)
-	data, err := sink.ReadAll(ctx, store, key)
-	if err != nil {
-		return nil, err
-	}
-	m, err := decodeManifest(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
-	}
-	if m.Shard != shard || m.Seq != seq {
-		return nil, fmt.Errorf("%w: %s holds shard %d, sequence %d", ErrDamaged, key, m.Shard, m.Seq)
-	}
-	return m, nil
+	log := shardLog{store: store, shard: shard}
+	return log.read(ctx, seq)
 }

@@ -68,7 +68,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 			}
 		}, "holds shard 0, sequence 9"},
 		{"later format", func(t *testing.T, s *memstore.Store) {
-			putManifest(t, s, &Manifest{Format: ManifestFormat + 1, Seq: 2})
+			putManifest(t, s, &Manifest{Format: GroupManifestFormat + 1, Seq: 2})
 		}, "another release"},
 		{"rows do not add up", func(t *testing.T, s *memstore.Store) {
 			putManifest(t, s, &Manifest{Format: 1, Seq: 2, Rows: 5})
@@ -320,7 +320,7 @@ func FuzzDecodeManifest(f *testing.F) {
 	f.Add([]byte(`{"format":3}`))
 	f.Add([]byte(`{"format":1,"seq":1,"objects":[{"key":"../x","rows":-1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := decodeManifest(data)
+		m, err := Decode(data)
 		if err != nil {
 			return
 		}
@@ -328,7 +328,7 @@ func FuzzDecodeManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeManifest(again); err != nil {
+		if _, err := Decode(again); err != nil {
 			t.Errorf("what was accepted is not accepted again: %v", err)
 		}
 	})

@@ -11,7 +11,7 @@
 //     Cut.Facts yield the newest row of each node as of the cut.
 //   - GraphHasher computes the fingerprint of a graph, by which runs are compared.
 //   - Published is the cursor of the embeddings; Identity says which pipeline a store belongs to.
-//   - WriteObjects, RowKey, Manifest.Encode and ManifestKey are for the shard, which writes the log.
+//   - WriteObjects, RowKey and Creator are for the shard, which writes the log.
 //     Fencing is its matter: creating a manifest fails if the number is taken.
 //   - A Checkpoint is a copy of a shard's state in the store. The shard makes and restores
 //     checkpoints; the documents are here, because Orphans removes old ones.
@@ -36,6 +36,13 @@
 // is free, so a late worker may create its manifest there. So nobody believes a manifest before a look at the boundary
 // that comes after: a worker calls CheckCreated once it has created one, readers use ReadCommitted, Head, Next and
 // Segments, which look. ReadManifest and Manifests are for those who check otherwise, and for people.
+//
+// # Group commit
+//
+// The shards of a process may share manifests. A manifest with a Session is a delegation: the numbers after it lie in
+// the log of that session, whose entries are GroupManifests. Takeover ends a session with a seal. RemoveSessions
+// removes what all shards of a group manifest have behind their boundaries, and row objects that all have merged.
+// Reading goes by numbers as before; only shardLog knows where a number lies.
 //
 // # Orphans
 //

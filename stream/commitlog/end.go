@@ -68,7 +68,11 @@ func (w witness) check(ctx context.Context, store sink.Store, shard int) error {
 	if w.seq == 0 {
 		return nil
 	}
+	log := shardLog{store: store, shard: shard}
 	there, err := exists(ctx, store, ManifestKey(shard, w.seq))
+	if err == nil && !there {
+		there, err = log.has(ctx, w.seq)
+	}
 	if err != nil || there {
 		return err
 	}

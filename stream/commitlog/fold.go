@@ -88,6 +88,9 @@ func (c *Compactor) foldable(ctx context.Context, b Boundary, o FoldOptions) (*B
 		}
 		to = &Boundary{Shard: c.opts.Shard, Seq: end, Digest: m.Digest(), Committed: m.Committed,
 			Moved: c.opts.Clock().UTC()}
+		if m.Format >= GroupManifestFormat {
+			to.Format = groupBoundaryFormat
+		}
 	}
 	return to, nil
 }
@@ -148,11 +151,13 @@ func (c *Compactor) documented(ctx context.Context, from int64) (bool, error) {
 	return true, f.create(ctx, store)
 }
 
-// removeManifests removes the manifests up to seq, and what late workers have left under their numbers.
+// removeManifests removes the manifests up to seq from the shard's own log, and what late workers have left under their
+// numbers. The newest of them stays if it is a delegation: readers need it to find the numbers after it.
 func (c *Compactor) removeManifests(ctx context.Context, seq int64, removed *Removed) error {
 	if seq == 0 {
 		return nil
 	}
+	var last sink.Info
 	for info, err := range c.opts.Store.List(ctx, manifestPrefix(c.opts.Shard), "") {
 		if err != nil {
 			return err
@@ -162,11 +167,27 @@ func (c *Compactor) removeManifests(ctx context.Context, seq int64, removed *Rem
 			continue // nobody's
 		}
 		if number > seq {
-			return nil
+			break
 		}
-		if err := removed.object(ctx, c.opts.Store, info); err != nil {
-			return err
+		if last.Key != "" {
+			if err := removed.object(ctx, c.opts.Store, last); err != nil {
+				return err
+			}
 		}
+		last = info
 	}
-	return nil
+	if last.Key == "" {
+		return nil
+	}
+	data, err := sink.ReadAll(ctx, c.opts.Store, last.Key)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if m, err := Decode(data); err != nil || m.Session != nil {
+		return nil //nolint:nilerr // a damaged one may be a delegation
+	}
+	return removed.object(ctx, c.opts.Store, last)
 }

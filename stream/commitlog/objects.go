@@ -32,7 +32,7 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 		chunk := func(yield func(rows.Row, error) bool) {
 			for ok && count < maxRows && size < maxObjectBytes {
 				count++
-				size += rowBytes(&row)
+				size += RowBytes(&row)
 				if !yield(row, err) {
 					return
 				}
@@ -50,13 +50,32 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 	return objects, total, nil
 }
 
-// rowBytes estimates a row's size in memory.
-func rowBytes(r *rows.Row) int64 {
+// RowBytes estimates a row's size in memory.
+func RowBytes(r *rows.Row) int64 {
 	n := len(r.NodeID) + len(r.Text) + len(r.Class) + 8*len(r.FeatureIndices) + 64
 	for _, l := range r.Labels {
 		n += len(l) + 16
 	}
 	return int64(n)
+}
+
+// Read yields the rows of the window that the object has, as rows.Read does.
+func (o Object) Read(ctx context.Context, store sink.Store, opts rows.ReadOptions) iter.Seq2[rows.Row, error] {
+	all := rows.Read(ctx, store, o.Ref(), opts)
+	if !strings.HasPrefix(o.Key, sessionsPrefix) {
+		return all
+	}
+	return func(yield func(rows.Row, error) bool) {
+		n := int64(0)
+		for row, err := range all {
+			if n++; err == nil && n <= o.First {
+				continue
+			}
+			if err == nil && n > o.First+o.Rows || !yield(row, err) {
+				return
+			}
+		}
+	}
 }
 
 func rowsPrefix(shard int) string { return shardPrefix(shard) + "rows/" }

@@ -7,15 +7,10 @@ import (
 	"iter"
 	"maps"
 
-	"giantstream/internal/retry"
-	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/groupcommit"
 )
-
-// commitAttempts bounds the attempts to create one manifest. After the last one the shard fails,
-// and its next opening finds out whether the manifest exists.
-const commitAttempts = 6
 
 // Commit closes the open window: it writes the rows of all due nodes, and then the manifest that
 // commits the rows and the offsets consumed. It returns nil if there is nothing to commit, or if
@@ -53,34 +48,16 @@ func (s *Shard) advanced() bool {
 }
 
 // commit follows docs/PROTOCOL.md, "Commit". The order of its steps is what makes it safe.
-func (s *Shard) commit(ctx context.Context) (*commitlog.Manifest, error) {
-	m := &commitlog.Manifest{
-		Format: commitlog.ManifestFormat, Shard: s.opts.Shard, Seq: s.window.seq,
-		Writer: s.opts.Writer + "-" + s.session,
-		Next:   s.nextOffsets(),
-		Inputs: maps.Clone(s.inputs), Lost: s.losses(),
-		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
-		Created: s.opts.Clock().UTC(),
-	}
-	if s.head != nil {
-		m.Generation = s.head.Generation
-	}
+func (s *Shard) commit(ctx context.Context) (m *commitlog.Manifest, err error) {
 	if err := s.state.checkSpace(stateReserveBytes); err != nil {
 		return nil, err
 	}
-	if err := s.writeRows(ctx, m); err != nil {
-		return nil, err
+	if s.member == nil {
+		m, err = s.commitAlone(ctx)
+	} else {
+		m, err = s.commitWithOthers(ctx)
 	}
-	if s.opts.Mirror != nil {
-		if err := s.opts.Mirror.Flush(ctx); err != nil {
-			return nil, fmt.Errorf("flush the mirror: %w", err)
-		}
-	}
-	// If the topics are the same ones now, every record of this window came from them.
-	if err := s.checkInputs(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.createManifest(ctx, m); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	s.state.meta.Lost = nil
@@ -97,6 +74,82 @@ func (s *Shard) commit(ctx context.Context) (*commitlog.Manifest, error) {
 	return m, nil
 }
 
+// commitAlone commits the window in the shard's own log.
+func (s *Shard) commitAlone(ctx context.Context) (*commitlog.Manifest, error) {
+	if err := s.endSession(ctx); err != nil {
+		return nil, err
+	}
+	m := s.manifest()
+	m.Seq, m.Writer = s.headSeq()+1, s.opts.Writer+"-"+s.session
+	key := func() string {
+		s.objects++
+		return commitlog.RowKey(m.Shard, m.Seq, s.session, s.objects-1)
+	}
+	if err := s.writeRows(ctx, m, key, s.featurized(m)); err != nil {
+		return nil, err
+	}
+	if err := s.closeInputs(ctx); err != nil {
+		return nil, err
+	}
+	m.Follow(s.head)
+	return m, s.fenced(s.creator().Create(ctx, m))
+}
+
+// endSession takes the shard over from a session that commits several shards at once, if its head is of one. The
+// session may have repeated the head since.
+func (s *Shard) endSession(ctx context.Context) error {
+	head, err := commitlog.Takeover(ctx, s.opts.Store, s.opts.Shard, s.head, s.opts.Writer+"-"+s.session,
+		s.opts.Clock())
+	switch {
+	case errors.Is(err, commitlog.ErrRemoved):
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	case err != nil:
+		return err
+	case head.RepeatsOf() > s.headSeq():
+		return fmt.Errorf("%w: it has committed manifest %d", ErrFenced, head.RepeatsOf())
+	}
+	s.head = head
+	return nil
+}
+
+// manifest is that of the open window, without its number.
+func (s *Shard) manifest() *commitlog.Manifest {
+	m := &commitlog.Manifest{
+		Format: commitlog.ManifestFormat, Shard: s.opts.Shard,
+		Next:   s.nextOffsets(),
+		Inputs: maps.Clone(s.inputs), Lost: s.losses(),
+		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
+		Created: s.opts.Clock().UTC(),
+	}
+	if s.head != nil {
+		m.Format, m.Generation = max(m.Format, s.head.Format), s.head.Generation
+	}
+	return m
+}
+
+// closeInputs makes the window's mirror durable, and sees to it that every record of the window came from the topics
+// that the shard began to read: if the topics are the same ones now, they were all the time.
+func (s *Shard) closeInputs(ctx context.Context) error {
+	if s.opts.Mirror != nil {
+		if err := s.opts.Mirror.Flush(ctx); err != nil {
+			return fmt.Errorf("flush the mirror: %w", err)
+		}
+	}
+	return s.checkInputs(ctx)
+}
+
+func (s *Shard) creator() commitlog.Creator {
+	return commitlog.Creator{Store: s.opts.Store, Backoff: s.opts.backoff, Log: s.opts.Log}
+}
+
+// fenced makes ErrFenced of what says so in other words.
+func (s *Shard) fenced(err error) error {
+	if errors.Is(err, commitlog.ErrTaken) || errors.Is(err, groupcommit.ErrSuperseded) {
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	return err
+}
+
 // nextOffsets never lets a topic's offset decrease (the bug of apache/iceberg #17340).
 func (s *Shard) nextOffsets() map[string]int64 {
 	next := map[string]int64{}
@@ -109,66 +162,14 @@ func (s *Shard) nextOffsets() map[string]int64 {
 	return next
 }
 
-// createManifest commits. An error other than ErrExists leaves open whether the manifest exists, so
-// it is tried again. Create takes an object that holds exactly these bytes for success and any
-// other for ErrExists, and the session id makes the bytes unique.
-func (s *Shard) createManifest(ctx context.Context, m *commitlog.Manifest) error {
-	m.Follow(s.head)
-	data, err := m.Encode()
-	if err != nil {
-		return err
-	}
-	key := commitlog.ManifestKey(m.Shard, m.Seq)
-	pause := retry.Backoff{Min: s.opts.backoff}
-	for attempt := 1; ; attempt++ {
-		err := s.opts.Store.Create(ctx, key, data)
-		switch {
-		case err == nil:
-			return s.confirm(ctx, m)
-		case errors.Is(err, sink.ErrExists):
-			return fmt.Errorf("%w: %w", ErrFenced, err)
-		case attempt == commitAttempts || ctx.Err() != nil:
-			return fmt.Errorf("the manifest may or may not have been written: %w", err)
-		}
-		s.opts.Log.Warn("manifest not confirmed, trying again", "seq", m.Seq, "try", attempt, "error", err)
-		if pause.Wait(ctx) != nil {
-			return fmt.Errorf("the manifest may or may not have been written: %w", err)
-		}
-	}
-}
-
-// confirm finds out whether the number was free because its manifest was removed long ago: others have committed it and
-// all up to the boundary. See docs/PROTOCOL.md, "Removal of manifests".
-func (s *Shard) confirm(ctx context.Context, m *commitlog.Manifest) error {
-	pause := retry.Backoff{Min: s.opts.backoff}
-	for attempt := 1; ; attempt++ {
-		err := commitlog.CheckCreated(ctx, s.opts.Store, m.Shard, m.Seq)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, commitlog.ErrRemoved):
-			return fmt.Errorf("%w: its number was free, but %w", ErrFenced, err)
-		case attempt == commitAttempts || ctx.Err() != nil || errors.Is(err, commitlog.ErrDamaged):
-			return fmt.Errorf("the manifest is written, and may be behind the boundary: %w", err)
-		}
-		s.opts.Log.Warn("boundary not read, trying again", "seq", m.Seq, "try", attempt, "error", err)
-		if pause.Wait(ctx) != nil {
-			return fmt.Errorf("the manifest is written, and may be behind the boundary: %w", err)
-		}
-	}
-}
-
 // writeRows writes the window's rows and lists their objects in m.
-func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error) {
+func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest, key func() string,
+	in iter.Seq2[rows.Row, error]) (err error) {
 	if s.window.dirty == 0 {
 		return nil
 	}
-	key := func() string {
-		s.objects++
-		return commitlog.RowKey(m.Shard, m.Seq, s.session, s.objects-1)
-	}
 	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, key, s.opts.maxRows,
-		rows.WriteOptions{Compression: s.opts.Compression}, s.featurized(m))
+		rows.WriteOptions{Compression: s.opts.Compression}, in)
 	return err
 }
 
@@ -176,7 +177,7 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error
 // generations in m.
 func (s *Shard) featurized(m *commitlog.Manifest) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
-		for row, err := range s.state.rows(m.Seq) {
+		for row, err := range s.state.rows(s.window.seq) {
 			if err == nil && !row.Deleted && s.opts.Featurizer != nil {
 				if err = s.opts.Featurizer.Featurize(&row); err != nil {
 					err = fmt.Errorf("featurize node %q: %w", row.NodeID, err)

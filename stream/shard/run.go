@@ -63,7 +63,22 @@ func (s *Shard) full() bool {
 	if s.loading() {
 		return !s.loaded.IsZero() && now.Sub(s.loaded) >= s.opts.Window.Time
 	}
-	return s.window.full(s.opts.Window, now) || s.state.pending.overHalf()
+	return s.window.full(s.opts.Window, now) || s.state.pending.overHalf() || s.endsWithOthers(now)
+}
+
+// endsWithOthers reports whether the window ends now because those of other shards do that are committed with it.
+func (s *Shard) endsWithOthers(now time.Time) bool {
+	return s.sharesWindow() && !now.Before(s.member.End())
+}
+
+// sharesWindow tells the shards that commit together with this one that its window is open and will end with theirs. It
+// reports whether that is so.
+func (s *Shard) sharesWindow() bool {
+	if s.member == nil || s.window.since.IsZero() || s.below(s.resume) || s.loading() {
+		return false
+	}
+	s.member.Opened(s.window.since)
+	return true
 }
 
 const (
@@ -88,6 +103,9 @@ func (s *Shard) wait() time.Duration {
 		return wait
 	}
 	left := s.opts.Window.Time - s.opts.Clock().Sub(s.window.since)
+	if s.sharesWindow() {
+		left = s.member.End().Sub(s.opts.Clock())
+	}
 	return max(min(left, wait), time.Millisecond)
 }
 

@@ -17,6 +17,7 @@ import (
 	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/groupcommit"
 	"giantstream/stream/mutation"
 )
 
@@ -82,6 +83,8 @@ type Options struct {
 	Mirror Mirror
 	// Featurizer may be nil.
 	Featurizer Featurizer
+	// Group, unless nil, commits the shard's windows together with those of other shards of the process.
+	Group *groupcommit.Committer
 	// Writer names the process, for people who read manifests. The shard appends its session id, so
 	// no two openings share a name.
 	Writer string
@@ -194,20 +197,30 @@ type Shard struct {
 	session string    // unique to this opening
 	objects int64     // objects written in this session
 	failed  error     // what ended this Shard
+	// member, unless nil, is this opening among the shards that commit together.
+	member *groupcommit.Member
 
 	checkpoints *checkpointer
 }
 
 // Open reads the head of the shard's commit log, opens the local state, and brings the two
 // together.
-func Open(ctx context.Context, opts Options) (*Shard, error) {
-	opts, err := opts.withDefaults()
-	if err != nil {
+func Open(ctx context.Context, opts Options) (_ *Shard, err error) {
+	if opts, err = opts.withDefaults(); err != nil {
 		return nil, err
 	}
 	var random [6]byte
 	if _, err := io.ReadFull(opts.Rand, random[:]); err != nil {
 		return nil, fmt.Errorf("draw a session id: %w", err)
+	}
+	var member *groupcommit.Member
+	if opts.Group != nil {
+		member = opts.Group.Join(opts.Shard) // from here on no earlier opening commits
+		defer func() {
+			if err != nil {
+				member.Leave()
+			}
+		}()
 	}
 	// Listed before the head is read, so that none of them stands beyond it.
 	checkpoints, err := commitlog.CheckpointNumbers(ctx, opts.Store, opts.Shard)
@@ -227,7 +240,7 @@ func Open(ctx context.Context, opts Options) (*Shard, error) {
 	if st, err = restore(ctx, opts, st, head, checkpoints); err != nil {
 		return nil, err
 	}
-	s := &Shard{opts: opts, state: st, head: head, session: hex.EncodeToString(random[:])}
+	s := &Shard{opts: opts, state: st, head: head, session: hex.EncodeToString(random[:]), member: member}
 	s.checkpoints = newCheckpointer(opts, s.session)
 	s.checkpoints.intact = st.intact
 	if err := st.guard.run(ctx, s.reconcile); err != nil {
@@ -409,6 +422,7 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	if s.window.since.IsZero() {
 		s.window.since = s.opts.Clock()
 	}
+	s.sharesWindow()
 	// Once everything that the head covers is applied, it is written: no commit will do so.
 	if s.state.pending.overLimit() || c.eager && !s.below(s.covered) {
 		return s.state.spill(s.window.seq)
@@ -438,5 +452,8 @@ func (s *Shard) Close() error {
 		s.failed = errors.New("shard is closed")
 	}
 	s.checkpoints.stop()
+	if s.member != nil {
+		s.member.Leave()
+	}
 	return s.closeState()
 }

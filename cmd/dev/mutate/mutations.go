@@ -9,8 +9,8 @@ type mutation struct {
 
 var mutations = []mutation{
 	// Commit
-	{"stream/shard/commit.go", "a worker whose number is taken goes on as if it had committed",
-		`			return fmt.Errorf("%w: %w", ErrFenced, err)`,
+	{"stream/commitlog/create.go", "a worker whose number is taken goes on as if it had committed",
+		`			return fmt.Errorf("%w: %w", ErrTaken, err)`,
 		`			return nil`},
 	{"stream/shard/commit.go", "the mirror is not flushed before the manifest",
 		`		if err := s.opts.Mirror.Flush(ctx); err != nil {`,
@@ -22,10 +22,23 @@ var mutations = []mutation{
 		`	return s.write(b, window)`,
 		`	return s.write(b, 0)`},
 
+	// Group commit
+	{"stream/commitlog/group.go", "a shard is taken over from a session that is not sealed",
+		`			err = createSeal(ctx, store, next, writer, now)`,
+		`			err = nil`},
+	{"stream/groupcommit/committer.go", "a worker goes on from a window that another worker has committed",
+		`	if last.RepeatsOf() > known {
+		return nil, fmt.Errorf("%w: another`,
+		`	if last.RepeatsOf() > known+1000 {
+		return nil, fmt.Errorf("%w: another`},
+	{"stream/commitlog/sessions.go", "a group manifest is removed once one of its shards does not need it",
+		`		behind = behind && part.Seq <= limits.boundary`,
+		`		behind = part.Seq <= limits.boundary`},
+
 	// Removal of manifests
-	{"stream/shard/commit.go", "a number that is free because its manifest was removed is won again",
-		`			return s.confirm(ctx, m)`,
-		`			return nil`},
+	{"stream/commitlog/create.go", "a number that is free because its manifest was removed is won again",
+		`	return c.confirm(ctx, m)`,
+		`	return nil`},
 	{"stream/commitlog/boundary.go", "a late folder moves the boundary back",
 		`	if err := swap.Replace(ctx, boundaryKey(to.Shard), b.stored, data); err != nil {`,
 		`	if err := sink.PutBytes(ctx, store, boundaryKey(to.Shard), data); err != nil {`},
@@ -98,8 +111,8 @@ var mutations = []mutation{
 
 	// Identity
 	{"stream/shard/commit.go", "a commit does not ask whether the topics are the same",
-		`	if err := s.checkInputs(ctx); err != nil {`,
-		`	if err := s.checkInputs(ctx); err != nil && s.head == nil && s.head != nil {`},
+		`	return s.checkInputs(ctx)`,
+		`	return nil`},
 
 	// Publication
 	{"stream/commitlog/published.go", "a follower moves a cursor that another one has moved",

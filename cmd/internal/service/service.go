@@ -30,6 +30,7 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/sink/recent"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/groupcommit"
 	"giantstream/train"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
@@ -103,8 +104,10 @@ type Service struct {
 	// not read it from the store.
 	rows      *recent.Cache
 	manifests commitlog.Recent
-	metrics   *metrics
-	watches   watches
+	// commits, unless nil, commits the windows of all shards of this process together.
+	commits *groupcommit.Committer
+	metrics *metrics
+	watches watches
 	// standbys are shards of other workers, standbyEvery how often they are looked at.
 	standbys     standbys
 	standbyEvery time.Duration

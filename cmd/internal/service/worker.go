@@ -12,12 +12,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/config"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/group"
 	"giantstream/ingest/mirror"
 	"giantstream/internal/retry"
 	"giantstream/sink/parquetio"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/groupcommit"
 	"giantstream/stream/publish"
 	"giantstream/stream/shard"
 )
@@ -26,6 +28,7 @@ import (
 func (s *Service) consume(ctx context.Context) error {
 	cache := shard.NewCache()
 	defer cache.Release()
+	s.openCommits(ctx)
 	if s.load {
 		cache.LimitWindows(max(loadWindows, int64(s.cfg.Featurize.MemoryLimit)/8))
 	}
@@ -33,6 +36,22 @@ func (s *Service) consume(ctx context.Context) error {
 		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(s.id.ID), Topics: s.topics.Inputs(),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Log: s.log,
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
+}
+
+// openCommits begins the session in which the shards of this process commit together, until ctx ends.
+func (s *Service) openCommits(ctx context.Context) {
+	if s.cfg.Stream.Commit != config.CommitGroup {
+		return
+	}
+	s.commits = groupcommit.New(ctx, groupcommit.Options{
+		Store: s.rows.Store(s.store), Writer: writerName(), Window: s.cfg.Window.Time,
+		Compression: parquetio.Compression(s.cfg.Window.Compression),
+		OnRepeat: func(m *commitlog.Manifest) {
+			s.logs.committed(m)
+			s.manifests.Add(m)
+		},
+		Log: s.log,
+	})
 }
 
 // loadWindows is the least that open windows may take during the first load of a graph. Nothing else
@@ -105,6 +124,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		Accept:     s.accepted.of(a.Shard),
 		Featurizer: &s.serving,
 		Writer:     writerName(),
+		Group:      s.commits,
 		Drain:      func() bool { return s.draining.Load() > 0 },
 		Load:       s.load,
 

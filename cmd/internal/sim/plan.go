@@ -36,6 +36,7 @@ type plan struct {
 	load                bool // until the failures end, nothing is committed
 	saveEvery           time.Duration
 	remember            bool // processes keep in memory what they have committed
+	group               int  // of three processes, how many commit all their shards at once
 }
 
 // sent is a record and when it is sent.
@@ -92,6 +93,7 @@ func newPlan(d dice) plan {
 	p.load = oneIn(r, 8)
 	p.saveEvery = pick(r, 0, 2*time.Second, 10*time.Second)
 	p.remember = !oneIn(r, 3)
+	p.group = pick(r, 0, 2, 3, 3)
 	return p
 }
 

@@ -37,13 +37,17 @@ func (t *Total) add(r *Result) {
 	t.Excused += r.Excused
 	t.Folds += r.Folds
 	t.Fakes += r.Fakes
+	t.Seals += r.Seals
+	t.Groups += r.Groups
 }
 
 // report says what the seeds were made of.
 func (t *Total) report() {
 	fmt.Fprintf(t.out, "%d seeds: %d calls and events, %d manifests, %d checkpoints, %d merged blocks, "+
 		"%d generations, %d processes killed, %d late writes under a lost lease; "+
-		"%d nodes excused on the sink topic; %d moves of a boundary, %d manifests created behind one\n",
+		"%d nodes excused on the sink topic; %d moves of a boundary, %d manifests created behind one; "+
+		"%d manifests of several shards, %d sessions sealed\n",
 		t.seeds, t.Events,
-		t.Manifests, t.Checkpoints, t.Blocks, t.Generations, t.Kills, t.Late, t.Excused, t.Folds, t.Fakes)
+		t.Manifests, t.Checkpoints, t.Blocks, t.Generations, t.Kills, t.Late, t.Excused, t.Folds, t.Fakes,
+		t.Groups, t.Seals)
 }

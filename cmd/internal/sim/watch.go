@@ -27,6 +27,10 @@ type watch struct {
 	digests      []map[int64]string
 	boundaries   []int64
 	moves, fakes int // of boundaries; manifests created behind one
+	// seals are sessions that were ended, groups manifests of several shards.
+	seals, groups int
+	shared        map[string][]sharedBy // by row object of a session
+	sealed        map[string]int64      // newest seal by session
 
 	// Of the lease: when each number's object was last written and whether it says "released", what each actor has read
 	// of it last, the number under which each actor builds, and how many writes came late, by number.
@@ -35,6 +39,12 @@ type watch struct {
 	holder map[string]int64
 	top    int64
 	stale  map[int64]int
+}
+
+// sharedBy is a manifest that names an object.
+type sharedBy struct {
+	shard int
+	seq   int64
 }
 
 type leaseObject struct {
@@ -54,6 +64,7 @@ func newWatch(w *world) *watch {
 		named: map[string]bool{}, lease: map[string]leaseObject{}, seen: map[string]leaseSeen{},
 		holder: map[string]int64{}, stale: map[int64]int{}}
 	v.boundaries = make([]int64, w.plan.shards)
+	v.shared, v.sealed = map[string][]sharedBy{}, map[string]int64{}
 	for range w.plan.shards {
 		v.rows = append(v.rows, map[string]rows.Row{})
 		v.digests = append(v.digests, map[int64]string{})
@@ -64,7 +75,10 @@ func newWatch(w *world) *watch {
 // kindOf takes a key apart: shards/<p>/<kind>/….
 func kindOf(key string) (kind string, shard int) {
 	if _, err := fmt.Sscanf(key, "shards/%d/", &shard); err != nil {
-		kind, _, _ = strings.Cut(key, "/")
+		kind, rest, _ := strings.Cut(key, "/")
+		if kind == "sessions" && strings.Contains(rest, "/rows/") {
+			kind = "group rows"
+		}
 		return kind, 0
 	}
 	parts := strings.Split(key, "/")
@@ -82,9 +96,9 @@ func (v *watch) put(a *actor, key string, data []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch kind, _ := kindOf(key); kind {
-	case "manifests", "checkpoints", "compacted", "folded", "boundary.json":
+	case "manifests", "checkpoints", "compacted", "folded", "boundary.json", "sessions":
 		v.w.fail("%s was written without a condition by %s", key, a.name)
-	case "rows", "files", "merged rows":
+	case "rows", "files", "merged rows", "group rows":
 		if v.exists(key) {
 			v.w.fail("%s was written twice, now by %s", key, a.name)
 		}
@@ -161,7 +175,9 @@ func (v *watch) created(a *actor, key string, data []byte) {
 	defer v.mu.Unlock()
 	switch kind, shard := kindOf(key); kind {
 	case "manifests":
-		v.manifest(shard, key)
+		v.own(shard, key)
+	case "sessions":
+		v.groupManifest(key, data)
 	case "checkpoints":
 		v.checkpoint(shard, data)
 	case "compacted":
@@ -175,20 +191,25 @@ func (v *watch) created(a *actor, key string, data []byte) {
 	}
 }
 
-// manifest checks a commit: no gap, offsets that do not go back, objects that exist, and rows that are the graph of the
-// records that the offsets cover.
-func (v *watch) manifest(shard int, key string) {
-	ctx := context.Background()
-	var seq int64
-	if _, err := fmt.Sscanf(key[strings.LastIndex(key, "/"):], "/%d.json", &seq); err != nil {
-		v.w.fail("%s: %v", key, err)
-		return
-	}
-	m, err := commitlog.ReadManifest(ctx, &v.w.store, shard, seq)
+// own checks a manifest in a shard's own log.
+func (v *watch) own(shard int, key string) {
+	data, err := sink.ReadAll(context.Background(), &v.w.store, key)
 	if err != nil {
 		v.w.fail("%s does not read: %v", key, err)
 		return
 	}
+	m, err := commitlog.Decode(data)
+	if err != nil || m.Shard != shard || commitlog.ManifestKey(shard, m.Seq) != key {
+		v.w.fail("%s holds %+v, %v", key, m, err)
+		return
+	}
+	v.manifest(key, m)
+}
+
+// manifest checks a commit: no gap, offsets that do not go back, objects that exist, and rows that are the graph of the
+// records that the offsets cover.
+func (v *watch) manifest(key string, m *commitlog.Manifest) {
+	ctx, shard, seq := context.Background(), m.Shard, m.Seq
 	last, head := map[string]int64{}, int64(0)
 	if v.heads[shard] != nil {
 		last, head = v.heads[shard].Next, v.heads[shard].Seq
@@ -196,6 +217,8 @@ func (v *watch) manifest(shard int, key string) {
 	if seq <= head {
 		if seq <= v.boundaries[shard] {
 			v.fakes++
+		} else if v.digests[shard][seq] != m.Digest() {
+			v.w.fail("%s is a second manifest %d of shard %d", key, seq, shard)
 		}
 		return // a retry, or a late one of a number that was removed
 	}
@@ -210,7 +233,7 @@ func (v *watch) manifest(shard int, key string) {
 	v.heads[shard], v.digests[shard][seq] = m, m.Digest()
 	for _, o := range m.Objects {
 		v.named[o.Key] = true
-		for row, err := range rows.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
+		for row, err := range o.Read(ctx, &v.w.store, rows.ReadOptions{}) {
 			if err != nil {
 				v.w.fail("%s names %s: %v", key, o.Key, err)
 				return
@@ -313,6 +336,10 @@ func (v *watch) deleted(a *actor, key string) {
 		if seq > v.boundaries[shard] {
 			v.w.fail("%s was removed by %s, the boundary is at %d", key, a.name, v.boundaries[shard])
 		}
+	case "sessions":
+		v.groupDeleted(a, key)
+	case "group rows":
+		v.groupRowsDeleted(a, key)
 	case "files":
 		v.fileDeleted(a, shard, key)
 	case "merged rows":

@@ -36,27 +36,12 @@ func (c *Checker) manifestRule(p int, number int64, key string) rule {
 			if !c.parse(key, data, m) {
 				return nil
 			}
-			if number != s.head+1 && !existed {
-				c.violated("NoGap", "%s was created when the head was %d", key, s.head)
-			}
 			for _, o := range m.Objects {
-				if !c.exists(o.Key) {
-					c.violated("NamedObjectsExist", "%s names %s, which does not exist", key, o.Key)
-				}
 				if seq, session := rowKey(o.Key); seq != number || !strings.HasSuffix(m.Writer, "-"+session) {
 					c.violated("NamedObjectsExist", "%s, written by %s, names %s", key, m.Writer, o.Key)
 				}
 			}
-			if before := s.manifests[number-1]; before != nil {
-				for topic, next := range before.Next {
-					if m.Next[topic] < next {
-						c.violated("OffsetsNeverDecrease", "%s has offset %d of topic %s, the manifest before it %d",
-							key, m.Next[topic], topic, next)
-					}
-				}
-			}
-			s.manifests[number] = m
-			s.head = max(s.head, number)
+			c.committed(s, m, number, key, existed)
 			return m
 		},
 		removed: func(object) {
@@ -65,6 +50,28 @@ func (c *Checker) manifestRule(p int, number int64, key string) rule {
 			}
 		},
 	}
+}
+
+// committed follows a manifest of a shard, in the shard's own log or in a session's.
+func (c *Checker) committed(s *shardState, m *manifest, number int64, key string, existed bool) {
+	if number != s.head+1 && !existed {
+		c.violated("NoGap", "%s was created when the head was %d", key, s.head)
+	}
+	for _, o := range m.Objects {
+		if !c.exists(o.Key) {
+			c.violated("NamedObjectsExist", "%s names %s, which does not exist", key, o.Key)
+		}
+	}
+	if before := s.manifests[number-1]; before != nil {
+		for topic, next := range before.Next {
+			if m.Next[topic] < next {
+				c.violated("OffsetsNeverDecrease", "%s has offset %d of topic %s, the manifest before it %d",
+					key, m.Next[topic], topic, next)
+			}
+		}
+	}
+	s.manifests[number] = m
+	s.head = max(s.head, number)
 }
 
 // boundary is docs/format/manifest.md, "Boundary", as far as the rules need it.

@@ -135,6 +135,9 @@ func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.
 			return nil, 0, err
 		}
 	}
+	if err := commitlog.AuditSessions(ctx, a); err != nil {
+		return nil, 0, err
+	}
 	now := time.Now()
 	if err := generation.Audit(ctx, a, now); err != nil {
 		return nil, 0, err

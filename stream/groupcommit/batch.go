@@ -1,0 +1,259 @@
+package groupcommit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"giantstream/internal/retry"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+)
+
+// batch is a group manifest that is being made.
+type batch struct {
+	session *session
+	number  int64
+	tickets map[int]*Ticket
+	changed chan struct{} // a ticket was submitted or abandoned
+	closed  bool          // nobody can join any more
+	sealed  bool          // another worker has sealed the session
+	// finished is closed when the outcome is known.
+	finished chan struct{}
+}
+
+func (b *batch) notify() {
+	if b == nil {
+		return
+	}
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Ticket is the part of a shard in a group manifest.
+type Ticket struct {
+	member    *Member
+	batch     *batch
+	head      *commitlog.Manifest
+	manifest  *commitlog.Manifest // nil before Commit
+	rows      []rows.Row
+	done      chan error
+	submitted bool
+}
+
+// Head is the manifest that the ticket's manifest follows. It may repeat the one that Begin was given.
+func (t *Ticket) Head() *commitlog.Manifest { return t.head }
+
+// Writer names the session in manifests.
+func (t *Ticket) Writer() string { return t.member.c.opts.Writer + "-" + t.batch.session.id }
+
+// RowKey names a row object for the ticket's manifest alone.
+func (t *Ticket) RowKey() string {
+	t.member.c.mu.Lock()
+	defer t.member.c.mu.Unlock()
+	return t.batch.rowKey()
+}
+
+func (b *batch) rowKey() string {
+	b.session.objects++
+	return commitlog.GroupRowKey(b.session.id, b.number, b.session.objects-1)
+}
+
+// Abandon gives the ticket back. The group manifest repeats the shard's newest manifest.
+func (t *Ticket) Abandon() {
+	t.member.c.mu.Lock()
+	defer t.member.c.mu.Unlock()
+	if !t.submitted && t.batch.tickets[t.member.shard] == t {
+		delete(t.batch.tickets, t.member.shard)
+		t.batch.notify()
+	}
+}
+
+// Commit commits the manifest, with these rows in an object that it shares with other shards. It sets the manifest's
+// number and place in the chain, and adds the shared objects to the manifest's own, which precede them. Rows ascend by
+// node id. After an error other than ErrSealed it is open whether the manifest exists.
+func (t *Ticket) Commit(ctx context.Context, m *commitlog.Manifest, shared []rows.Row) error {
+	c := t.member.c
+	c.mu.Lock()
+	if c.members[t.member.shard] != t.member {
+		c.mu.Unlock()
+		t.Abandon()
+		return ErrSuperseded
+	}
+	t.manifest, t.rows, t.submitted = m, shared, true
+	t.batch.notify()
+	c.mu.Unlock()
+	select {
+	case err := <-t.done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the manifest may or may not have been written: %w", ctx.Err())
+	}
+}
+
+// run waits for the tickets of a batch, and commits them.
+func (c *Committer) run(b *batch) {
+	tickets := c.await(b)
+	err := c.write(b, tickets)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && c.session == b.session {
+		c.session = nil // what became of its last group manifest is for the next worker to find out
+	}
+	for _, t := range tickets {
+		if c.members[t.member.shard] == t.member {
+			delete(c.open, t.member.shard)
+		}
+		t.done <- err
+	}
+	c.batch = nil
+	close(b.finished)
+}
+
+// await returns the tickets of the batch once it waits for no more.
+func (c *Committer) await(b *batch) []*Ticket {
+	timer := time.NewTimer(c.opts.Linger)
+	defer timer.Stop()
+	for over := false; ; {
+		c.mu.Lock()
+		if c.ready(b, over) {
+			b.closed = true
+			c.mu.Unlock()
+			return slices.SortedFunc(maps.Values(b.tickets), func(a, b *Ticket) int {
+				return cmp.Compare(a.member.shard, b.member.shard)
+			})
+		}
+		c.mu.Unlock()
+		select {
+		case <-b.changed:
+		case <-timer.C:
+			over = true
+		}
+	}
+}
+
+// ready reports whether a batch waits for nobody. It waits for those who have joined and, until its time is over, for
+// windows that end with theirs. c.mu is held.
+func (c *Committer) ready(b *batch, over bool) bool {
+	for _, t := range b.tickets {
+		if !t.submitted {
+			return false
+		}
+	}
+	if over || c.opts.Clock().Before(c.end()) {
+		return true
+	}
+	for shard := range c.open {
+		if b.tickets[shard] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// write commits a batch. As long as it is not finished, nobody else uses the session.
+func (c *Committer) write(b *batch, tickets []*Ticket) error {
+	if b.sealed {
+		return ErrSealed
+	}
+	if len(tickets) == 0 {
+		return nil
+	}
+	if err := c.writeRows(b, tickets); err != nil {
+		return err
+	}
+	s, now := b.session, c.opts.Clock().UTC()
+	next := map[int]*commitlog.Manifest{}
+	for _, t := range tickets {
+		m := t.manifest
+		m.Format, m.Seq, m.Writer, m.Created = commitlog.GroupManifestFormat, t.head.Seq+1, t.Writer(), now
+		m.Follow(t.head)
+		next[m.Shard] = m
+	}
+	var repeated []*commitlog.Manifest
+	for _, shard := range slices.Sorted(maps.Keys(s.lines)) {
+		if next[shard] == nil {
+			m := s.lines[shard].Repeat(tickets[0].Writer(), now)
+			next[shard] = m
+			repeated = append(repeated, m)
+		}
+	}
+	parts := slices.SortedFunc(maps.Values(next), func(a, b *commitlog.Manifest) int {
+		return cmp.Compare(a.Shard, b.Shard)
+	})
+	g := &commitlog.GroupManifest{Session: s.id, Number: b.number, Writer: tickets[0].Writer(), Created: now}
+	err := c.creator.CreateGroup(c.ctx, g, parts)
+	if errors.Is(err, commitlog.ErrTaken) {
+		return fmt.Errorf("%w: %w", ErrSealed, err)
+	}
+	if err != nil {
+		return err
+	}
+	s.number, s.lines = b.number, next
+	clear(s.delegated)
+	if c.opts.OnRepeat != nil {
+		for _, m := range repeated {
+			c.opts.OnRepeat(m)
+		}
+	}
+	return nil
+}
+
+// writeRows writes the shared rows of all tickets, shard by shard, and enters the objects in their manifests.
+func (c *Committer) writeRows(b *batch, tickets []*Ticket) error {
+	all := func(yield func(rows.Row, error) bool) {
+		for _, t := range tickets {
+			for _, row := range t.rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+	}
+	objects, err := c.store(b, all)
+	if err != nil {
+		return err
+	}
+	first := int64(0) // of the ticket's rows in objects[0]
+	for _, t := range tickets {
+		for left := int64(len(t.rows)); left > 0; {
+			o := objects[0]
+			o.First, o.Rows = first, min(left, o.Rows-first)
+			t.manifest.Objects = append(t.manifest.Objects, o)
+			t.manifest.Rows += o.Rows
+			left -= o.Rows
+			if first += o.Rows; first == objects[0].Rows {
+				objects, first = objects[1:], 0
+			}
+		}
+	}
+	return nil
+}
+
+// store writes rows, and tries again if that fails: nothing of a batch is known to have happened before its manifest.
+func (c *Committer) store(b *batch, all iter.Seq2[rows.Row, error]) (objects []commitlog.Object, err error) {
+	key := func() string {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return b.rowKey()
+	}
+	pause := retry.Backoff{Min: c.opts.Backoff}
+	for try := 1; ; try++ {
+		objects, _, err = commitlog.WriteObjects(c.ctx, c.opts.Store, key, 0,
+			rows.WriteOptions{Compression: c.opts.Compression}, all)
+		if err == nil || try == writeTries || c.ctx.Err() != nil {
+			return objects, err
+		}
+		c.opts.Log.Warn("rows not written, trying again", "try", try, "error", err)
+		if pause.Wait(c.ctx) != nil {
+			return nil, err
+		}
+	}
+}
