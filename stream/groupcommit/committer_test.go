@@ -278,3 +278,41 @@ func TestErrorAtEveryCall(t *testing.T) {
 		}
 	}
 }
+
+// A row object goes once every shard that has rows in it has merged them, and readers see the same rows. Group manifests
+// stay in front of the boundaries.
+func TestSharedRowsAreRemoved(t *testing.T) {
+	const windows = 130
+	store := &memstore.Store{}
+	w := newWorker(t, store, "w", 0, 1)
+	for range windows {
+		w.mustCommit(0, 1)
+	}
+	later := func() time.Time { return time.Now().Add(time.Hour) }
+	remove := func() int {
+		t.Helper()
+		removed, err := commitlog.RemoveSessions(t.Context(), commitlog.SessionsOptions{Store: store, Clock: later,
+			Keep: func(context.Context, int) (int64, error) { return windows, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return removed.Objects
+	}
+	for shard, want := range []int{0, 127} { // blocks of 64 begin with the delegation
+		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: store})
+		if merged, err := c.Merge(t.Context()); merged != 2 || err != nil {
+			t.Fatal(merged, err)
+		}
+		if n := remove(); n != want {
+			t.Errorf("%d objects were removed after shard %d was merged, want %d", n, shard, want)
+		}
+	}
+	if n := remove(); n != 0 {
+		t.Errorf("another %d objects were removed", n)
+	}
+	if n := objects(t, store, "sessions/"); n != 2*windows-127 {
+		t.Errorf("%d objects are left, want %d", n, 2*windows-127)
+	}
+	checkLog(t, store, 0, windows)
+	checkLog(t, store, 1, windows)
+}

@@ -70,10 +70,11 @@ func readOutcome(ctx context.Context, store sink.Store, shards int) (o outcome, 
 				}
 			}
 			for _, obj := range m.Objects {
-				if named[obj.Key] {
-					return o, fmt.Errorf("%s is named twice", obj.Key)
+				part := fmt.Sprint(obj.Key, " from row ", obj.First) // shards of one worker may share the object
+				if named[part] {
+					return o, fmt.Errorf("%s is named twice", part)
 				}
-				named[obj.Key] = true
+				named[part] = true
 			}
 			o.manifests++
 			o.rows += m.Rows

@@ -182,7 +182,7 @@ func TestRequestsOfAWindow(t *testing.T) {
 		t.Fatal(merged, err)
 	}
 	b.add("merge", m.take())
-	follow := requestsOfFollow.plus(RequestsOfMove.times(1. / toMove))
+	follow := requestsOfFollow.plus(requestsOfMove.times(1. / toMove))
 	for _, test := range []struct {
 		part    string
 		want    Requests
@@ -197,7 +197,7 @@ func TestRequestsOfAWindow(t *testing.T) {
 			t.Errorf("%s: %+v a window, %+v is reckoned", test.part, got, test.want)
 		}
 	}
-	if all := requestsOfCommit.plus(follow).plus(RequestsOfMerge); all.Gets > 4 {
+	if all := requestsOfCommit.plus(follow).plus(requestsOfMerge); all.Gets > 4 {
 		t.Errorf("%v reads a window", all.Gets)
 	}
 }
