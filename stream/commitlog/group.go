@@ -203,8 +203,8 @@ func readGroup(ctx context.Context, store sink.Store, session string, number int
 
 // Takeover ends the line of the shard's head, if it lies in a session's log: it seals the session, so that nobody
 // commits for the shard there any more. It returns the shard's newest manifest; the number after that lies in the
-// shard's own log, and whoever creates it owns the shard. The manifest may be newer than head. If it does not repeat what
-// the caller knows (Manifest.RepeatsOf), another worker has committed since; then nothing was sealed.
+// shard's own log, and whoever creates it owns the shard. The manifest may be newer than head. If it does not repeat
+// what the caller knows (Manifest.RepeatsOf), another worker has committed since; then nothing was sealed.
 //
 // ErrRemoved if the boundary has passed the end of the line: another worker has gone on long ago.
 func Takeover(ctx context.Context, store sink.Store, shard int, head *Manifest, writer string,

@@ -253,15 +253,15 @@ func TestErrorAtEveryCall(t *testing.T) {
 				w := newWorker(t, store, "w")
 				for failed := false; done < 3 && !failed; {
 					if w.members[0] == nil {
-						if head, err := commitlog.Head(t.Context(), store, 0); err != nil {
-							continue
-						} else {
-							w.members[0], w.heads[0] = w.c.Join(0), head
-							if head != nil {
-								done = int(head.Next["nodes"])
-							}
+						head, err := commitlog.Head(t.Context(), store, 0)
+						if err != nil {
 							continue
 						}
+						w.members[0], w.heads[0] = w.c.Join(0), head
+						if head != nil {
+							done = int(head.Next["nodes"])
+						}
+						continue
 					}
 					failed = w.commit(0)[0] != nil
 					if !failed {

@@ -25,7 +25,8 @@ func freshness(ctx context.Context, args []string) error {
 	length := fl.Duration("for", time.Minute, "how long changes are sent")
 	window := fl.Duration("window", time.Second, "window.time")
 	workers := fl.Int("workers", 1, "workers")
-	lose := fl.String("lose", "", "stop or kill: what happens to worker 1 after a third of the time; it starts again at once")
+	lose := fl.String("lose", "", "stop or kill: what happens to worker 1 after a third of the time; "+
+		"it starts again at once")
 	standby := fl.Int("standby", 0, "stream.standby")
 	session := fl.Duration("session", 10*time.Second, "kafka.session_timeout")
 	p, err := fl.open(args)

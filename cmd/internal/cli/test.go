@@ -61,7 +61,8 @@ The exit code is 0 if all tests pass, 1 if one fails, 2 if a file cannot be used
 				err = printTests(&printer{out: a.out}, &report)
 			}
 			if err == nil && report.Failed > 0 {
-				err = fmt.Errorf("%s of %s failed", console.Count(report.Failed), plural(report.Passed+report.Failed, "test"))
+				all := plural(report.Passed+report.Failed, "test")
+				err = fmt.Errorf("%s of %s failed", console.Count(report.Failed), all)
 			}
 			return err
 		},

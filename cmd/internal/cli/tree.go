@@ -46,8 +46,8 @@ func followTree(ctx context.Context, pipe *pipeline, doc *generation.Doc, o gene
 		return nil, nil, err
 	}
 	tree := followed.Graph.Tree()
-	return followed.Outline(o), &liveTree{followed.Changes, tree.MeanCosine(tree.Levels() - 1), followed.MeanCosineAtCut},
-		nil
+	now := tree.MeanCosine(tree.Levels() - 1)
+	return followed.Outline(o), &liveTree{followed.Changes, now, followed.MeanCosineAtCut}, nil
 }
 
 // print prints the changes of a live tree, and a line per cluster.

@@ -157,7 +157,8 @@ func (o *outcome) compareLetters(want []Letter) (out []Difference) {
 	}
 	for i, l := range o.letters {
 		if m.of[i] < 0 {
-			out = append(out, Difference{Got: Letter{l.topic, l.record, string(l.fault.Code), l.fault.Message}.String()})
+			got := Letter{l.topic, l.record, string(l.fault.Code), l.fault.Message}
+			out = append(out, Difference{Got: got.String()})
 		}
 	}
 	return out

@@ -36,8 +36,9 @@ var all = []Profile{
 		Source: "https://github.com/woocommerce/woocommerce/wiki/Product-CSV-Import-Schema",
 		Read:   backfill.ReadOptions{ListSeparator: ",", SkipWithoutText: true}},
 	{Name: "magento", About: "products exported from Adobe Commerce or Magento 2 (CSV)",
-		Source: "https://experienceleague.adobe.com/en/docs/commerce-admin/systems/data-transfer/data-attributes-product",
-		Read:   backfill.ReadOptions{ListSeparator: ",", SkipWithoutText: true}},
+		Source: "https://experienceleague.adobe.com/en/docs/commerce-admin/systems/" +
+			"data-transfer/data-attributes-product",
+		Read: backfill.ReadOptions{ListSeparator: ",", SkipWithoutText: true}},
 	{Name: "google-merchant", About: "a product feed of Google Merchant Center (TSV or CSV)",
 		Source: "https://support.google.com/merchants/answer/7052112"},
 	{Name: "amazon-reviews", About: "product metadata of Amazon Reviews 2018 (JSON lines)",

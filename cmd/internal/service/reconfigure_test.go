@@ -205,7 +205,7 @@ func TestPutConfig(t *testing.T) {
 		{"window: {time: 3s}\nhttp: {listen: ''}", 409, "it needs a restart"},
 		{"window: {time: 3s}\ntrain: {encoder: bag}", 409, "giantstream rebuild"},
 		{"window: {time: 3s, changes: 0}", 422, "must be at least 1"},
-		{"window: {time: 3s, chnages: 1}", 422, "unknown field"},
+		{"window: {time: 3s, chagnes: 1}", 422, "unknown field"},
 		{"window: {time: 3s}\nlog: {level: debug}", 409, "--log-level"}, // s.level is nil
 		{"window: {time: 3s}\n" + strings.Repeat("#", 1<<20), 413, "too large"},
 	} {

@@ -45,6 +45,7 @@ type Status struct {
 	Lag *Lags `json:"lag,omitempty"`
 }
 
+// Shard is how far a shard is.
 type Shard struct {
 	Shard     int                 `json:"shard"`
 	Seq       int64               `json:"seq"`
@@ -66,12 +67,14 @@ type Shard struct {
 	broker map[string]int64 // Next as the brokers count
 }
 
+// Checkpoint is the newest copy of a shard's state.
 type Checkpoint struct {
 	Seq     int64     `json:"seq"`
 	Bytes   int64     `json:"bytes"`
 	Created time.Time `json:"created"`
 }
 
+// Generation is what status says of a generation.
 type Generation struct {
 	Generation int64             `json:"generation"`
 	Status     generation.Status `json:"status"`
