@@ -226,6 +226,13 @@ func (r *resharding) grow(t *testing.T) {
 		return err == nil && ids[r.old.Kafka.Topics.Nodes].Partitions == r.next.Shards &&
 			ids[r.old.Kafka.Topics.Edges].Partitions == r.next.Shards
 	})
+	// A client's producers use the number of partitions that it was told seconds ago.
+	c, err := client.New(client.Options{Brokers: r.brokers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	r.client = c
 }
 
 // A reshard that ends at any of its calls to either store is either to be run again or to be taken back. Until
