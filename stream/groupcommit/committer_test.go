@@ -56,13 +56,14 @@ func (w *worker) commit(shards ...int) map[int]error {
 		w.members[p].Opened(since)
 	}
 	clock.Add(1)
-	errs := make([]error, len(shards))
+	errs, heads := make([]error, len(shards)), make([]*commitlog.Manifest, len(shards))
 	var g errgroup.Group
 	for i, p := range shards {
+		heads[i] = w.heads[p]
 		g.Go(func() error {
 			errs[i] = ErrSealed
 			for errors.Is(errs[i], ErrSealed) {
-				errs[i] = w.window(p)
+				heads[i], errs[i] = w.window(p, heads[i])
 			}
 			if errs[i] != nil {
 				w.members[p].Leave() // a shard that has failed is closed
@@ -73,29 +74,29 @@ func (w *worker) commit(shards ...int) map[int]error {
 	_ = g.Wait()
 	out := map[int]error{}
 	for i, p := range shards {
-		out[p] = errs[i]
+		out[p], w.heads[p] = errs[i], heads[i]
 	}
 	return out
 }
 
-func (w *worker) window(shard int) error {
+// window commits a window of a shard whose newest manifest is head, and returns the newest one then.
+func (w *worker) window(shard int, head *commitlog.Manifest) (*commitlog.Manifest, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	ticket, err := w.members[shard].Begin(ctx, w.heads[shard])
+	ticket, err := w.members[shard].Begin(ctx, head)
 	if err != nil {
-		return err
+		return head, err
 	}
 	next := int64(1)
-	if head := ticket.Head(); head.Next["nodes"] > 0 {
-		next = head.Next["nodes"] + 1
+	if last := ticket.Head(); last.Next["nodes"] > 0 {
+		next = last.Next["nodes"] + 1
 	}
 	m := &commitlog.Manifest{Shard: shard, Next: map[string]int64{"nodes": next}}
 	row := rows.Row{NodeID: fmt.Sprintf("%d/%d", shard, next), Text: w.c.opts.Writer}
 	if err := ticket.Commit(ctx, m, []rows.Row{row}); err != nil {
-		return err
+		return head, err
 	}
-	w.heads[shard] = m
-	return nil
+	return m, nil
 }
 
 func (w *worker) mustCommit(shards ...int) {
