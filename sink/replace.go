@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Replacer is a Store that compares and swaps.
@@ -28,4 +29,33 @@ func CompareStored(key string, stored, old, data []byte) (done bool, err error) 
 		return false, &Error{Op: "replace", Key: key, Err: ErrChanged}
 	}
 	return false, nil
+}
+
+// Swap writes data over the object, if that holds exactly old, or is missing and old is nil; else the error is
+// ErrChanged. On a store without compare-and-swap, what others write between two calls is not noticed.
+func Swap(ctx context.Context, store Store, key string, old, data []byte) error {
+	swap, ok := store.(Replacer)
+	var err error
+	switch {
+	case old == nil:
+		if err = store.Create(ctx, key, data); errors.Is(err, ErrExists) {
+			return fmt.Errorf("%w: %w", ErrChanged, err)
+		}
+		return err
+	case ok:
+		if err = swap.Replace(ctx, key, old, data); !errors.Is(err, ErrUnsupported) {
+			if errors.Is(err, ErrNotFound) {
+				return fmt.Errorf("%w: %w", ErrChanged, err)
+			}
+			return err
+		}
+	}
+	now, err := ReadAll(ctx, store, key)
+	if err != nil {
+		return err
+	}
+	if done, err := CompareStored(key, now, old, data); done || err != nil {
+		return err
+	}
+	return PutBytes(ctx, store, key, data)
 }

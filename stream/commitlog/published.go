@@ -109,38 +109,9 @@ func (c *Cursor) Move(ctx context.Context, to Published, by string) error {
 	if err != nil {
 		return fmt.Errorf("encode the published cursor: %w", err)
 	}
-	if err := replace(ctx, c.store, c.key, c.stored, data); err != nil {
+	if err := sink.Swap(ctx, c.store, c.key, c.stored, data); err != nil {
 		return fmt.Errorf("move the published cursor %s: %w", c.key, err)
 	}
 	c.Published, c.stored = to, data
 	return nil
-}
-
-// replace writes data over the object, if that holds exactly old, or is missing and old is nil; else the error is
-// sink.ErrChanged. Without compare-and-swap, what others write between two calls is not noticed.
-func replace(ctx context.Context, store sink.Store, key string, old, data []byte) error {
-	swap, ok := store.(sink.Replacer)
-	var err error
-	switch {
-	case old == nil:
-		if err = store.Create(ctx, key, data); errors.Is(err, sink.ErrExists) {
-			return fmt.Errorf("%w: %w", sink.ErrChanged, err)
-		}
-		return err
-	case ok:
-		if err = swap.Replace(ctx, key, old, data); !errors.Is(err, sink.ErrUnsupported) {
-			if errors.Is(err, sink.ErrNotFound) {
-				return fmt.Errorf("%w: %w", sink.ErrChanged, err)
-			}
-			return err
-		}
-	}
-	now, err := sink.ReadAll(ctx, store, key)
-	if err != nil {
-		return err
-	}
-	if done, err := sink.CompareStored(key, now, old, data); done || err != nil {
-		return err
-	}
-	return sink.PutBytes(ctx, store, key, data)
 }

@@ -178,7 +178,7 @@ func (r *Reshard) replace(ctx context.Context, store sink.Store, old []byte) err
 	if err != nil {
 		return err
 	}
-	if err := replace(ctx, store, reshardFromKey, old, data); err != nil {
+	if err := sink.Swap(ctx, store, reshardFromKey, old, data); err != nil {
 		return fmt.Errorf("note in %s that it is filled: %w", store.URL(), err)
 	}
 	return nil

@@ -63,7 +63,7 @@ func (c *StandbyClaim) Write(ctx context.Context, to Standby) error {
 	to.Format, to.Shard, to.Moves = standbyFormat, c.Shard, c.Moves+1
 	data, err := seal.JSON(to)
 	if err == nil {
-		err = replace(ctx, c.store, standbyKey(c.Shard), c.stored, data)
+		err = sink.Swap(ctx, c.store, standbyKey(c.Shard), c.stored, data)
 	}
 	if err != nil {
 		return fmt.Errorf("note that shard %d is kept warm: %w", c.Shard, err)

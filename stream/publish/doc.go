@@ -24,6 +24,8 @@
 //   - When a generation becomes current, the follower first publishes the generation's own
 //     embeddings of the shard, leaving out nodes that changed after the cut. Then it encodes
 //     everything committed after the cut. So no consumer sees a node's text go back in time.
+//   - A generation that is not to be served any more (damaged, or withdrawn by people) is replaced in the same way by
+//     the older one that is: as a whole.
 //   - The cursor names the format of the vectors. A follower that is to publish another one, because the
 //     configuration has changed, publishes the current generation again, so that no mixture stays.
 //   - Deletions that were committed before the cut but not yet published are published before the

@@ -28,8 +28,9 @@ type Model struct {
 	Dim   int
 	// Format is what vectors are narrowed to before they are published.
 	Format embedding.Format
-	// Damaged is the newest generation that is damaged and not replaced yet, 0 for none.
-	Damaged int64
+	// PassedOver is the newest generation above this one that is complete and not to be served, 0 for none: it is
+	// damaged, say, or people have gone back to this one.
+	PassedOver int64
 	// Encode writes the embedding of texts[i] to out[i*Dim : (i+1)*Dim].
 	Encode func(texts []string, out []float32) error
 }
@@ -49,10 +50,10 @@ func (m *Model) Reformats(at commitlog.Published) bool {
 	return at.Generation == m.Generation && at.Format != m.position(0).Format
 }
 
-// replaces says whether embeddings that are published up to a cursor are of a damaged generation, so that those
-// of the model, an older one, take their place.
+// replaces says whether embeddings that are published up to a cursor are of a generation that is not to be served, so
+// that those of the model, an older one, take their place.
 func (m *Model) replaces(at commitlog.Published) bool {
-	return m.Generation < at.Generation && at.Generation <= m.Damaged
+	return m.Generation < at.Generation && at.Generation <= m.PassedOver
 }
 
 // Publisher delivers records. Once Publish returns nil, all of them are acknowledged.
@@ -418,8 +419,8 @@ const moveBackTime = 10 * time.Second
 // moveBack takes care of records that this follower has sent and the cursor does not cover. Another
 // follower may have sent newer ones meanwhile, because this process was frozen or cut off while it
 // was sending, so that these records may have reached the topic last. If the cursor has moved past
-// the position from which they were sent, moveBack moves it back there, and the shard's owner
-// publishes from there again. If not, moveBack writes it as it is: another follower that has sent
+// the position from which they were sent, or to another generation, moveBack moves it back there, and the
+// shard's owner publishes from there again. If not, moveBack writes it as it is: another follower that has sent
 // newer records and is about to move the cursor past them then fails, and sends them again.
 //
 // If the store does not answer, sending and failed stay set and the cursor in memory stays what it is. The
@@ -441,7 +442,7 @@ func (f *Follower) moveBack(ctx context.Context) error {
 			break
 		}
 		to := now.Published
-		if now.Generation > f.cursor.Generation || now.Seq > f.cursor.Seq {
+		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq {
 			f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; "+
 				"they will be published again",
 				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)

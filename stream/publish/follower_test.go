@@ -244,7 +244,7 @@ func TestFallsBackToTheGenerationBefore(t *testing.T) {
 	catchUp(t, f)
 	expect(t, to, "a g2 m1 [21]", "b g2 m2 [22]", "c g2 m2 gone")
 	model = g1
-	model.Damaged = 2
+	model.PassedOver = 2
 	catchUp(t, f)
 	expect(t, to, "a g1 m1 [11]", "b g1 m2 [104]", "c g1 m2 gone")
 }

@@ -3,8 +3,11 @@ package generation
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
+	"strings"
 
+	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
@@ -90,41 +93,101 @@ func (b *build) compare(ctx context.Context, g *train.Graph, e embeddings) error
 
 func (b *build) compareWith(ctx context.Context, parent *Doc, g *train.Graph, e embeddings) error {
 	dim := min(parent.StoredDim(), e.dim)
-	// Nodes are sampled by a hash of their ids, so that any order of the parts gives the same figures.
-	most := ^uint64(0)
-	if g.Len() > overlapNodes {
-		most = most / uint64(g.Len()) * overlapNodes
+	ofNode := eval.ByDegree(g.Neighbours)
+	var pairs []pair
+	for id, old := range sampled(ctx, b.Store, parent, dim, g.Len()) {
+		if old.err != nil {
+			return old.err
+		}
+		if at, ok := slices.BinarySearch(g.IDs, id); ok && e.status[at] != embedding.NoText {
+			pairs = append(pairs, pair{id, ofNode[at], slices.Clone(old.vector), e.row(at)[:dim]})
+		}
 	}
-	type pair struct {
-		node int32
-		old  []float32
+	if b.doc.Overlap = overlap(pairs, dim); b.doc.Overlap != nil {
+		b.resources.Log.Info("compared with the generation before", "before", parent.Generation,
+			"space", b.doc.SpaceOf(), "neighbours_kept", b.doc.Overlap.Kept,
+			"new_query_on_old_index", b.doc.Overlap.NewOnOld)
+	}
+	return nil
+}
+
+// Compare compares the embeddings that generation b has stored with those of generation a, on a sample of the nodes that
+// both have. It returns nil for too few. The figures are not split by degree: a generation stores no graph.
+func Compare(ctx context.Context, store sink.Store, a, b *Doc) (*OverlapStats, error) {
+	dim, nodes := min(a.StoredDim(), b.StoredDim()), max(a.Graph.Nodes, b.Graph.Nodes)
+	before := map[string][]float32{}
+	for id, r := range sampled(ctx, store, a, dim, nodes) {
+		if r.err != nil {
+			return nil, r.err
+		}
+		before[strings.Clone(id)] = slices.Clone(r.vector)
 	}
 	var pairs []pair
-	for _, part := range parent.Embeddings {
-		for r, err := range embedding.ReadParquet(ctx, b.Store, part.Ref()) {
-			if err != nil {
-				return err
-			}
-			if r.Status == embedding.NoText || len(r.Vector) < dim || numeric.HashString(r.NodeID) > most {
-				continue
-			}
-			if at, ok := slices.BinarySearch(g.IDs, r.NodeID); ok && e.status[at] != embedding.NoText {
-				pairs = append(pairs, pair{int32(at), slices.Clone(r.Vector[:dim])})
+	for id, r := range sampled(ctx, store, b, dim, nodes) {
+		if r.err != nil {
+			return nil, r.err
+		}
+		if old, ok := before[id]; ok {
+			pairs = append(pairs, pair{strings.Clone(id), 0, old, slices.Clone(r.vector)})
+		}
+	}
+	stats := overlap(pairs, dim)
+	if stats != nil {
+		stats.ByDegree = nil
+	}
+	return stats, nil
+}
+
+// stored is the beginning of a stored vector, or why it cannot be read.
+type stored struct {
+	vector []float32
+	err    error
+}
+
+// sampled yields the first dim numbers of vectors that a generation has stored, about overlapNodes of nodes. They are
+// sampled by a hash of their ids, so that any order of the parts gives the same. A vector is valid until the next.
+func sampled(ctx context.Context, store sink.Store, doc *Doc, dim, nodes int) iter.Seq2[string, stored] {
+	most := ^uint64(0)
+	if nodes > overlapNodes {
+		most = most / uint64(nodes) * overlapNodes
+	}
+	return func(yield func(string, stored) bool) {
+		for _, part := range doc.Embeddings {
+			for r, err := range embedding.ReadParquet(ctx, store, part.Ref()) {
+				if err != nil {
+					yield("", stored{err: damaged(doc.Generation, err)})
+					return
+				}
+				if r.Status == embedding.NoText || len(r.Vector) < dim || numeric.HashString(r.NodeID) > most {
+					continue
+				}
+				if !yield(r.NodeID, stored{vector: r.Vector[:dim]}) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// pair is a node's vectors in two generations, and its bucket of degrees.
+type pair struct {
+	id            string
+	bucket        uint8
+	before, after []float32
+}
+
+// overlap compares the neighbours of nodes in two generations, nil for too few nodes.
+func overlap(pairs []pair, dim int) *OverlapStats {
 	if len(pairs) <= overlapNeighbours {
 		return nil
 	}
-	slices.SortFunc(pairs, func(a, b pair) int { return int(a.node - b.node) })
+	slices.SortFunc(pairs, func(a, b pair) int { return strings.Compare(a.id, b.id) })
 	before, after := make([]float32, 0, len(pairs)*dim), make([]float32, 0, len(pairs)*dim)
-	ofNode := eval.ByDegree(g.Neighbours)
 	var queries []int32
 	bucket := make([]uint8, 0, len(pairs))
 	step := (len(pairs) + overlapQueries - 1) / overlapQueries
 	for i, p := range pairs {
-		before, after = append(before, p.old...), append(after, e.row(int(p.node))[:dim]...)
-		bucket = append(bucket, ofNode[p.node])
+		before, after, bucket = append(before, p.before...), append(after, p.after...), append(bucket, p.bucket)
 		if i%step == 0 {
 			queries = append(queries, int32(i))
 		}
@@ -137,8 +200,5 @@ func (b *build) compareWith(ctx context.Context, parent *Doc, g *train.Graph, e 
 			stats.ByDegree = append(stats.ByDegree, DegreeOverlap{eval.DegreeBuckets[k], o})
 		}
 	}
-	b.doc.Overlap = stats
-	b.resources.Log.Info("compared with the generation before", "before", parent.Generation,
-		"space", b.doc.SpaceOf(), "neighbours_kept", stats.Kept, "new_query_on_old_index", stats.NewOnOld)
-	return nil
+	return stats
 }

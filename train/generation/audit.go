@@ -14,9 +14,14 @@ import (
 
 // Audit checks the generations in a store: their documents, and every object that these name.
 func Audit(ctx context.Context, a *audit.Audit, now time.Time) error {
-	numbers, err := Numbers(ctx, a.Store)
+	numbers, chosen, err := list(ctx, a.Store)
 	if err != nil {
 		return err
+	}
+	if chosen {
+		if err := auditChoice(ctx, a); err != nil {
+			return err
+		}
 	}
 	for _, g := range numbers {
 		if err := auditOne(ctx, a, g, now); err != nil {
@@ -24,6 +29,18 @@ func Audit(ctx context.Context, a *audit.Audit, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+func auditChoice(ctx context.Context, a *audit.Audit) error {
+	a.Claim(choiceKey)
+	a.Document(choiceKey, true)
+	_, err := LoadChoice(ctx, a.Store)
+	if !errors.Is(err, ErrChoiceDamaged) {
+		return err
+	}
+	return a.Found(ctx, audit.Finding{Kind: audit.Lost, Object: choiceKey, What: err.Error(),
+		Lost: "which generations people have withdrawn or pinned",
+		Do:   "Restore the object, or remove it and decide again: 'giantstream generations --help'."}, "", nil)
 }
 
 func auditOne(ctx context.Context, a *audit.Audit, g int64, now time.Time) error {

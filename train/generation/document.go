@@ -159,8 +159,11 @@ type StageTime struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// root is the key prefix of all generations.
+const root = "generations/"
+
 // Prefix returns the key prefix of generation g, ending in a slash.
-func Prefix(g int64) string { return fmt.Sprintf("generations/%06d/", g) }
+func Prefix(g int64) string { return fmt.Sprintf(root+"%06d/", g) }
 
 func docKey(g int64) string { return Prefix(g) + "generation.json" }
 
@@ -233,20 +236,25 @@ func (d *Doc) encode() ([]byte, error) {
 // It skips from one generation's folder to the next, so its cost does not
 // grow with the objects inside them.
 func Numbers(ctx context.Context, store sink.Store) ([]int64, error) {
-	const root = "generations/"
-	var gens []int64
+	gens, _, err := list(ctx, store)
+	return gens, err
+}
+
+// list also says whether anybody has chosen a generation, which saves a request for the choice.
+func list(ctx context.Context, store sink.Store) (gens []int64, chosen bool, err error) {
 	for after := ""; ; {
 		var key string
 		for info, err := range store.List(ctx, root, after) {
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			key = info.Key
 			break
 		}
 		if key == "" {
-			return gens, nil
+			return gens, chosen, nil
 		}
+		chosen = chosen || key == choiceKey
 		folder, _, _ := strings.Cut(strings.TrimPrefix(key, root), "/")
 		if g, err := strconv.ParseInt(folder, 10, 64); err == nil && g > 0 {
 			gens = append(gens, g)
@@ -277,7 +285,8 @@ func (d *Doc) Warning() string {
 		fit.ListShortfalls(d.Shortfalls))
 }
 
-// Current returns the newest ready generation that is not damaged, or ErrNone.
+// Current returns the generation that is to be served: the newest that is ready and not damaged, unless people have
+// chosen otherwise (Choice). ErrNone if there is none.
 func Current(ctx context.Context, store sink.Store) (*Doc, error) {
 	latest, err := Newest(ctx, store)
 	if err == nil && latest.Current == nil {
@@ -288,19 +297,49 @@ func Current(ctx context.Context, store sink.Store) (*Doc, error) {
 
 // Latest is what a service looks for among the generations; nil for none.
 type Latest struct {
-	// Current is the newest ready generation that is not damaged.
+	// Current is the generation that is to be served.
 	Current *Doc
-	// Refused is the newest refused generation, and Damaged the newest damaged one, if they are newer than
-	// Current.
+	// Refused is the newest refused generation, Held the newest ready one that people have withdrawn or that waits
+	// behind a pin, and Damaged the newest damaged one, if they are newer than Current and not served.
 	Refused *Doc
+	Held    *Doc
 	Damaged *Damage
+}
+
+// Last returns the newest complete generation, served or not, nil for none. Whether another is due is counted from it.
+func (l *Latest) Last() (last *Doc) {
+	for _, d := range []*Doc{l.Current, l.Held, l.Refused} {
+		if d != nil && (last == nil || d.Generation > last.Generation) {
+			last = d
+		}
+	}
+	return last
+}
+
+// PassedOver returns the newest complete generation that is newer than the current one and not to be served, 0 for none.
+func (l *Latest) PassedOver() (newest int64) {
+	for _, d := range []*Doc{l.Refused, l.Held} {
+		if d != nil {
+			newest = max(newest, d.Generation)
+		}
+	}
+	if l.Damaged != nil {
+		newest = max(newest, l.Damaged.Generation)
+	}
+	return newest
 }
 
 // Newest looks through the generations, from the newest to the current one.
 func Newest(ctx context.Context, store sink.Store) (latest Latest, err error) {
-	gens, err := Numbers(ctx, store)
+	gens, chosen, err := list(ctx, store)
 	if err != nil {
 		return Latest{}, err
+	}
+	choice := &Choice{}
+	if chosen {
+		if choice, err = LoadChoice(ctx, store); err != nil {
+			return Latest{}, err
+		}
 	}
 	for _, g := range slices.Backward(gens) {
 		d, damage, err := loadMarked(ctx, store, g)
@@ -310,9 +349,11 @@ func Newest(ctx context.Context, store sink.Store) (latest Latest, err error) {
 			return Latest{}, err
 		case damage != nil:
 			latest.Damaged = cmp.Or(latest.Damaged, damage)
-		case d.Status == Ready:
+		case choice.allows(d):
 			latest.Current = d
 			return latest, nil
+		case d.Status == Ready:
+			latest.Held = cmp.Or(latest.Held, d)
 		case d.Status == Refused:
 			latest.Refused = cmp.Or(latest.Refused, d)
 		}

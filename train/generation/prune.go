@@ -8,12 +8,16 @@ import (
 	"giantstream/sink"
 )
 
-// Prune removes all but the newest keep ready generations and returns the numbers removed. A damaged
-// generation is removed once there is a newer one that is ready, a refused one once there is a newer one that
-// is ready or refused. A generation that is still building is never touched. The document goes first, so that
-// nobody opens half a generation.
+// Prune removes all but the newest keep ready generations and returns the numbers removed. The pinned one stays, too.
+// A generation that is damaged or withdrawn is removed once there is a newer one that is ready, a refused one once there
+// is a newer one that is ready or refused. A generation that is still building is never touched. The document goes
+// first, so that nobody opens half a generation.
 func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 	gens, err := Numbers(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	choice, err := LoadChoice(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +32,9 @@ func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 			if err := store.Delete(ctx, docKey(gens[i])); err != nil {
 				return removed, err
 			}
-		case err == nil && doc.Status == Ready && ready < max(keep, 1):
+		case err == nil && choice.Pinned == gens[i], err == nil && choice.isWithdrawn(doc) && ready == 0:
+			continue
+		case err == nil && choice.isReady(doc) && ready < max(keep, 1):
 			ready++
 			continue
 		case err == nil && doc.Status == Refused && ready+refused == 0:

@@ -115,12 +115,12 @@ var mutations = []mutation{
 		`	return nil`},
 
 	// Publication
-	{"stream/commitlog/published.go", "a follower moves a cursor that another one has moved",
-		`		if err = swap.Replace(ctx, key, old, data); !errors.Is(err, sink.ErrUnsupported) {`,
-		`		if err = sink.PutBytes(ctx, swap.(sink.Store), key, data); !errors.Is(err, sink.ErrUnsupported) {`},
+	{"sink/replace.go", "a follower moves a cursor that another one has moved",
+		`		if err = swap.Replace(ctx, key, old, data); !errors.Is(err, ErrUnsupported) {`,
+		`		if err = PutBytes(ctx, store, key, data); !errors.Is(err, ErrUnsupported) {`},
 	{"stream/publish/follower.go", "a follower that was late does not move the cursor back",
-		`		if now.Generation > f.cursor.Generation || now.Seq > f.cursor.Seq {`,
-		`		if now.Generation > f.cursor.Generation {`},
+		`		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq {`,
+		`		if now.Generation != f.cursor.Generation {`},
 	{"stream/publish/follower.go", "a follower that failed leaves the cursor alone",
 		`		err = now.Move(ctx, to, f.session)`,
 		`		if err = nil; to != now.Published { err = now.Move(ctx, to, f.session) }`},

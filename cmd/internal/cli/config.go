@@ -317,11 +317,7 @@ func (a *app) diffStore(cmd *cobra.Command, cfg *config.Config) ([]setting, erro
 	if err != nil && !errors.Is(err, generation.ErrNone) {
 		return nil, err
 	}
-	doc := latest.Current
-	if latest.Refused != nil {
-		doc = latest.Refused
-	}
-	if doc != nil {
+	if doc := latest.Last(); doc != nil {
 		maps.Copy(have, wiring.EncodingSettings(doc.Settings))
 		maps.Copy(want, wiring.EncodingSettings(wiring.SettingsOf(cfg)))
 	}

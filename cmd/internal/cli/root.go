@@ -139,7 +139,8 @@ Start here:
 	}
 	add("main", a.quickstart(), a.preview(), a.run(), a.backfill(), a.test())
 	add("stage", a.fit(), a.train(), a.embed(), a.rebuild(), a.evaluate())
-	add("look", a.similar(), a.status(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(), a.reshard(),
+	add("look", a.similar(), a.status(), a.generations(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(),
+		a.reshard(),
 		a.config())
 	root.AddCommand(helpExitCodes(), a.version())
 	groups(root)

@@ -16,7 +16,6 @@ import (
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/status"
 	"giantstream/cmd/internal/wiring"
-	"giantstream/train/generation"
 )
 
 func (a *app) status() *cobra.Command {
@@ -172,10 +171,14 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 			hash = hash[:12]
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n",
-			g.Generation, g.Status, cmp.Or(g.Encoder, "-"), console.Count(g.Nodes), finished, hash)
+			g.Generation, st.Words(&g), cmp.Or(g.Encoder, "-"), console.Count(g.Nodes), finished, hash)
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if p := st.Publishing; p.Published < p.Shards {
+		fmt.Fprintf(out, "\nembeddings of generation %d are being published: %d of %s done\n", st.Served, p.Published,
+			plural(p.Shards, "shard"))
 	}
 	for _, g := range st.Generations {
 		if g.TextOnly != "" {
@@ -192,7 +195,7 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 		if g.Warning != "" {
 			fmt.Fprintf(out, "\nWARNING: %s\n", g.Warning)
 		}
-		if g.Status == generation.Ready {
+		if g.Generation == st.Served {
 			break
 		}
 	}

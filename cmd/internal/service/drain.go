@@ -199,7 +199,7 @@ func (s *Service) unpublished(ctx context.Context, g int64) (behind int, err err
 			return 0, err
 		}
 		elsewhere := g > 0 && (at.Topic == "" || at.Gone(topic) != "")
-		if elsewhere || at.Generation < g || head != nil && at.Seq < head.Seq || s.reformats(p, at) {
+		if elsewhere || at.Generation != g || head != nil && at.Seq < head.Seq || s.reformats(p, at) {
 			behind++
 		}
 	}

@@ -117,17 +117,8 @@ func firstLinks(doc *generation.Doc, edges int64) bool {
 	return doc.TextOnly != "" && doc.Graph.Links == 0 && doc.Graph.Dangling == 0 && edges > 0
 }
 
-// newest returns the generation that was built last: the one that is served, or one that was refused
-// after it; nil for none. A refused generation counts, so that the same cut is not built again.
-func (s *Service) newest() *generation.Doc {
-	if doc := s.refused.Load(); doc != nil {
-		return doc
-	}
-	if g := s.serving.current.Load(); g != nil {
-		return g.Doc
-	}
-	return nil
-}
+// newest returns the generation that was built last, also one that is not served; nil for none.
+func (s *Service) newest() *generation.Doc { return s.last.Load() }
 
 // changes counts the rows committed since the cut of the newest generation (since the beginning,
 // without one), the live nodes and the edge assertions.
@@ -281,18 +272,11 @@ func (s *Service) refresh(ctx context.Context,
 	s.because = why
 	store := held.Store()
 	builder := wiring.NewBuilder(s.settings.get(), store, s.device, s.progress, s.log)
-	doc, err := builder.BuildNext(ctx, s.cut, generation.UntilReady)
-	if err != nil {
+	if _, err := builder.BuildNext(ctx, s.cut, generation.UntilReady); err != nil {
 		return false, err
 	}
-	if doc.Status == generation.Refused {
-		s.refuse(doc)
-	} else {
-		if err := s.serve(ctx, doc); err != nil {
-			return false, err
-		}
-		s.refuse(nil)
-		s.noteDamage(nil)
+	if err := s.loadCurrent(ctx); err != nil {
+		return false, err
 	}
 	removed, err := generation.Prune(ctx, store, s.settings.get().Refresh.Keep)
 	if err != nil {
@@ -329,8 +313,8 @@ func (s *Service) cut(ctx context.Context, at map[int]int64) (generation.Source,
 	return SourceAt(ctx, s.store, s.cfg.Shards, at)
 }
 
-// loadCurrent makes the store's newest ready generation current, and notes whether one was refused or is
-// damaged after it. One that turns out to be damaged is passed over.
+// loadCurrent makes current what the store says is to be served, and notes what is newer and is not. A generation that
+// turns out to be damaged is passed over.
 func (s *Service) loadCurrent(ctx context.Context) error {
 	for {
 		latest, err := generation.Newest(ctx, s.store)
@@ -339,8 +323,11 @@ func (s *Service) loadCurrent(ctx context.Context) error {
 		}
 		s.refuse(latest.Refused)
 		s.noteDamage(latest.Damaged)
+		s.noteHeld(latest.Held)
+		s.last.Store(latest.Last())
+		s.passedOver.Store(latest.PassedOver())
 		doc := latest.Current
-		if doc == nil || s.serving.number() >= doc.Generation {
+		if doc == nil || s.serving.number() == doc.Generation {
 			return nil
 		}
 		if warning := doc.Warning(); warning != "" {
@@ -355,6 +342,20 @@ func (s *Service) loadCurrent(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// noteHeld notes the newest generation that is ready and, by a choice of people, not served; nil for none.
+func (s *Service) noteHeld(doc *generation.Doc) {
+	number := int64(0)
+	if doc != nil {
+		number = doc.Generation
+		if s.held != number {
+			s.log.Info("a generation is ready and not served: it was withdrawn, or another one is pinned",
+				"generation", number)
+		}
+	}
+	s.held = number
+	s.metrics.held.Set(float64(number))
 }
 
 // refuse notes the newest refused generation, nil for none.
@@ -373,9 +374,7 @@ func (s *Service) Refused() *generation.Doc { return s.refused.Load() }
 
 // serve makes a ready generation current.
 func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
-	if s.serving.number() >= doc.Generation {
-		return nil
-	}
+	before := s.serving.number()
 	g, err := generation.Open(ctx, s.store, doc, s.device)
 	if err != nil {
 		return err
@@ -383,6 +382,10 @@ func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
 	g.UnknownLabels, g.NGrams = &s.metrics.unknownLabels, &s.metrics.ngrams
 	s.drift.serves(doc, &s.metrics.ngrams)
 	s.serving.current.Store(g)
+	if before > doc.Generation {
+		s.log.Info("an older generation is served again, and its embeddings are published again", "generation",
+			doc.Generation, "before", before)
+	}
 	if stored := doc.Settings.Stored; s.serving.asked.Within(stored).String() != s.serving.asked.String() {
 		s.log.Warn("this generation's embeddings were stored smaller than sink.embedding_type and "+
 			"sink.embedding_dim now ask for; "+

@@ -96,6 +96,11 @@ type Service struct {
 	// refused is the newest generation that the quality gate has refused, nil if the one that is
 	// served is newer.
 	refused atomic.Pointer[generation.Doc]
+	// last is the newest complete generation, served or not, nil for none. Whether another is due is counted from it, so
+	// that the same cut is not built again.
+	last atomic.Pointer[generation.Doc]
+	// passedOver is the newest complete generation above the served one, 0 for none.
+	passedOver atomic.Int64
 	// damaged is the newest generation that is damaged and not replaced yet, 0 for none.
 	damaged atomic.Int64
 	blocked blockage
@@ -119,6 +124,8 @@ type Service struct {
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
 	lease   *lease.Lease
 	builder int64
+	// held is the generation of the last log line about one that is ready and not served.
+	held int64
 	// because is why the last generation was built here; it belongs to the same goroutine.
 	because string
 	// sources are the topics that are repartitioned, as of the start.

@@ -223,7 +223,7 @@ func (s *Service) follow(ctx context.Context, shard int) error {
 		Model: func() *publish.Model {
 			m := s.serving.model(shard)
 			if m != nil {
-				m.Damaged = s.damaged.Load()
+				m.PassedOver = max(s.passedOver.Load(), s.damaged.Load())
 			}
 			return m
 		},

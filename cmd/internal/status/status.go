@@ -27,6 +27,15 @@ type Status struct {
 	// Lost is what topics that are repartitioned had deleted before it was copied.
 	Lost        []service.Lost `json:"lost,omitempty"`
 	Generations []Generation   `json:"generations"`
+	// Served is the generation that is to be served, 0 for none. Publishing counts the shards that have manifests, of
+	// which Published have its embeddings on the topic.
+	Served     int64 `json:"served,omitempty"`
+	Publishing struct {
+		Shards    int `json:"shards"`
+		Published int `json:"published"`
+	} `json:"publishing,omitzero"`
+	// Decisions are what people have decided about generations, oldest first.
+	Decisions []generation.Decision `json:"decisions,omitempty"`
 	// History are the ready generations before the newest, also those that were removed since.
 	History []generation.Summary `json:"history,omitempty"`
 	// Refresh is the process that builds a generation, nil for none. A killed process stays here
@@ -78,12 +87,14 @@ type Checkpoint struct {
 type Generation struct {
 	Generation int64             `json:"generation"`
 	Status     generation.Status `json:"status"`
-	Encoder    string            `json:"encoder,omitempty"`
-	TextOnly   string            `json:"text_only,omitempty"` // why the encoder knows no links
-	Nodes      int               `json:"nodes"`
-	Created    time.Time         `json:"created,omitzero"`
-	Finished   time.Time         `json:"finished,omitzero"`
-	GraphHash  string            `json:"graph_hash,omitempty"`
+	// Standing is what people have decided about it: "pinned", "withdrawn", "promoted" or "waiting"; "" for nothing.
+	Standing  string    `json:"standing,omitempty"`
+	Encoder   string    `json:"encoder,omitempty"`
+	TextOnly  string    `json:"text_only,omitempty"` // why the encoder knows no links
+	Nodes     int       `json:"nodes"`
+	Created   time.Time `json:"created,omitzero"`
+	Finished  time.Time `json:"finished,omitzero"`
+	GraphHash string    `json:"graph_hash,omitempty"`
 	// Figures are measured on held-out data, text alone first.
 	Figures []generation.Figures `json:"figures,omitempty"`
 	// NeighboursKept is the share of the ten nearest that stayed since the generation before, nil without one.
@@ -161,9 +172,30 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		st.Edges += s.Edges
 		st.Shards = append(st.Shards, s)
 	}
+	if err := st.readGenerations(ctx, store); err != nil {
+		return nil, err
+	}
+	holder, err := lease.Newest(ctx, store, service.RefreshLease)
+	if err == nil && holder != nil && !holder.Released {
+		st.Refresh = holder
+	}
+	return st, err
+}
+
+// readGenerations reads what the store has of generations, and what people have decided about them.
+func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
+	latest, err := generation.Newest(ctx, store)
+	if err != nil {
+		return err
+	}
+	choice, err := generation.LoadChoice(ctx, store)
+	if err != nil {
+		return err
+	}
+	st.Decisions = choice.Decisions
 	gens, err := generation.Numbers(ctx, store)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, g := range gens {
 		d, err := generation.Load(ctx, store, g)
@@ -176,10 +208,10 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		summary := d.Summary()
-		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status,
+		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status, Standing: choice.Standing(d),
 			Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes, Created: d.Created,
 			Finished: d.Finished, GraphHash: d.GraphHash, Figures: summary.Figures,
 			NeighboursKept: summary.NeighboursKept, Warning: GateWarning(d)})
@@ -188,17 +220,37 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		}
 		mark, err := generation.Damaged(ctx, store, g)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if last := &st.Generations[len(st.Generations)-1]; mark != nil {
 			last.Status, last.Damage = Damaged, mark.Reason
 		}
 	}
-	holder, err := lease.Newest(ctx, store, service.RefreshLease)
-	if err == nil && holder != nil && !holder.Released {
-		st.Refresh = holder
+	if latest.Current == nil {
+		return nil
 	}
-	return st, err
+	st.Served = latest.Current.Generation
+	for _, s := range st.Shards {
+		if s.Seq > 0 {
+			st.Publishing.Shards++
+			if s.Published.Generation == st.Served {
+				st.Publishing.Published++
+			}
+		}
+	}
+	return nil
+}
+
+// Words says what a generation is: its status, whether it is served, and what people have decided about it.
+func (st *Status) Words(g *Generation) string {
+	words := string(g.Status)
+	if g.Generation == st.Served {
+		words = "served"
+	}
+	if g.Standing != "" && g.Status != Damaged {
+		words += ", " + g.Standing
+	}
+	return words
 }
 
 // Complete adds what the topics that are repartitioned have lost, and looks at the newest objects.

@@ -1,0 +1,127 @@
+package service
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"giantstream/config"
+	"giantstream/sink/embedding"
+	"giantstream/sink/memstore"
+	"giantstream/train/generation"
+)
+
+// Rollback, promote and pin while the catalog changes: whoever reads the topic to its end holds vectors of the
+// generation that is served, of all nodes, and none of another.
+func TestChoicesAreFollowedUnderChanges(t *testing.T) {
+	store := &memstore.Store{}
+	s, cfg := testService(t, store, func(c *config.Config) { c.Refresh.Keep = 3 })
+	choose := generation.Chooser{Store: store, Now: time.Now}
+	produceGraph(t, s, cfg)
+	ids := map[string]bool{}
+	for id := range settled(t, s, cfg, 1) {
+		ids[id] = true
+	}
+	step := 0
+	change := func() {
+		step++
+		id := fmt.Sprintf("new%d", step)
+		ids[id] = true
+		produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{
+			id:        map[string]any{"id": id, "text": text(step, step%4)},
+			nodeID(0): map[string]any{"id": nodeID(0), "text": text(step+7, step%4)},
+		})
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, served int64, records map[string]embedding.Record) {
+		t.Helper()
+		for id, r := range records {
+			if r.Generation != served {
+				t.Fatalf("%s: %s is of generation %d, want %d", what, id, r.Generation, served)
+			}
+		}
+		for id := range ids {
+			if _, ok := records[id]; !ok {
+				t.Fatalf("%s: %s is missing", what, id)
+			}
+		}
+	}
+	change()
+	check("generation 2", 2, settled(t, s, cfg, 2))
+	change()
+	check("generation 3", 3, settled(t, s, cfg, 3))
+	for _, c := range []struct {
+		what   string
+		decide func() (generation.Decision, error)
+		served int64
+	}{
+		{"rollback", func() (generation.Decision, error) { return choose.Rollback(t.Context()) }, 2},
+		{"rollback again", func() (generation.Decision, error) { return choose.Rollback(t.Context()) }, 1},
+		{"promote 3", func() (generation.Decision, error) { return choose.Promote(t.Context(), 3) }, 3},
+		{"pin 1", func() (generation.Decision, error) { return choose.Pin(t.Context(), 1) }, 1},
+		{"unpin", func() (generation.Decision, error) { return choose.Unpin(t.Context()) }, 3},
+	} {
+		change()
+		d, err := c.decide()
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if d.To != c.served {
+			t.Fatalf("%s: generation %d is to be served, want %d", c.what, d.To, c.served)
+		}
+		change()
+		if err := s.loadCurrent(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.serving.number(); got != c.served {
+			t.Fatalf("%s: generation %d is served, want %d", c.what, got, c.served)
+		}
+		if err := s.WaitPublished(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(c.what, c.served, sinkTopic(t, s, cfg))
+	}
+}
+
+// A generation that is built behind a pin waits, and is not built again.
+func TestGenerationsWaitBehindAPin(t *testing.T) {
+	store := &memstore.Store{}
+	s, cfg := testService(t, store)
+	produceGraph(t, s, cfg)
+	settled(t, s, cfg, 1)
+	if _, err := (generation.Chooser{Store: store, Now: time.Now}).Pin(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{"new": map[string]any{"id": "new", "text": text(1, 1)}})
+	records := settled(t, s, cfg, 1)
+	if records["new"].Generation != 1 {
+		t.Errorf("the new node is of generation %d, want 1", records["new"].Generation)
+	}
+	if got := gauge(t, s, "giantstream_generation_held"); got != 2 {
+		t.Errorf("the metric says that %g waits, want 2", got)
+	}
+	if due, why, err := s.refreshDue(t.Context()); err != nil || due {
+		t.Errorf("another one is due: %v, %v", why, err)
+	}
+}
+
+// settled brings everything up to date and published, and returns what the topic holds.
+func settled(t *testing.T, s *Service, cfg *config.Config, served int64) map[string]embedding.Record {
+	t.Helper()
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	doc, _, err := s.UpToDate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc.Generation != served {
+		t.Fatalf("generation %d is served, want %d", doc.Generation, served)
+	}
+	if err := s.WaitPublished(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return sinkTopic(t, s, cfg)
+}
