@@ -285,6 +285,8 @@ type Sink struct {
 	// EmbeddingType and EmbeddingDim are for the topic and the stored embeddings alike.
 	EmbeddingType string `yaml:"embedding_type" effect:"restart"` // float32, float16, int8
 	EmbeddingDim  int    `yaml:"embedding_dim" effect:"restart"`  // the first dimensions; 0 for all
+	// ControlRecords: records on the topic say when all of a generation is published.
+	ControlRecords bool `yaml:"control_records" effect:"restart"`
 }
 
 // HTTP serves a page to watch, metrics, health, and with the role serve answers.

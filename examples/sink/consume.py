@@ -112,7 +112,8 @@ def follow(index, brokers, topic, until_end):
             for message in consumer.consume(num_messages=1000, timeout=1.0):
                 error = message.error()
                 if error is None:
-                    records.append(decode(message.key(), message.value(), message.headers()))
+                    if "control" not in dict(message.headers() or []):  # sink.control_records: no embedding
+                        records.append(decode(message.key(), message.value(), message.headers()))
                     offsets[message.topic(), message.partition()] = message.offset() + 1
                 elif error.code() == KafkaError._PARTITION_EOF:
                     at_end.add(message.partition())

@@ -78,7 +78,13 @@ func (c *Client) NewProducer(options ...ProducerOption) *Producer {
 	return p
 }
 
+// ToPartition, as a message's WriterData, names the partition that the message is sent to, whatever its key.
+type ToPartition int
+
 func balance(m kafka.Message, partitions ...int) int {
+	if p, ok := m.WriterData.(ToPartition); ok {
+		return int(p)
+	}
 	key := m.Key
 	if key == nil {
 		key = m.Value

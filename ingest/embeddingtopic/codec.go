@@ -103,6 +103,9 @@ func decode(m kafka.Message) (embedding.Record, error) {
 	if len(m.Key) == 0 {
 		return embedding.Record{}, errors.New("no key")
 	}
+	if IsControl(m) {
+		return embedding.Record{}, errors.New("a control record")
+	}
 	r := embedding.Record{NodeID: string(m.Key), Deleted: len(m.Value) == 0}
 	if !r.Deleted && len(m.Headers) == 0 {
 		return decodeJSON(m)

@@ -25,6 +25,8 @@ type Published struct {
 	TopicID string `json:"topic_id,omitempty"`
 	// End is the sum of its partitions' end offsets, from after the embeddings were acknowledged.
 	End int64 `json:"end,omitempty"`
+	// Announced is the generation of the newest control record that says that all of a generation is published.
+	Announced int64 `json:"announced,omitempty"`
 	// Writer is the session of the follower that wrote the cursor, and Moves counts how often it was
 	// written. Together they make each of its states differ from all others.
 	Writer string `json:"writer,omitempty"`

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -77,6 +78,9 @@ type Options struct {
 	// Known, if not nil, returns a manifest of the shard that this process has committed, which need not be read from
 	// the store, and nil for any other. See commitlog.Tail.
 	Known func(seq int64) *commitlog.Manifest
+	// Announce, if not nil, says on the topic that all of the shard is published with a generation. It returns once that
+	// is acknowledged.
+	Announce func(context.Context, embedding.Completion) error
 	// SaveEvery says for how long the cursor may stay behind what is published. With nil, or while it says 0, every
 	// step moves it.
 	SaveEvery func() time.Duration
@@ -223,6 +227,9 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	if err = b.finish(ctx); err != nil {
 		return false, err
 	}
+	if err = f.announce(ctx, model); err != nil {
+		return false, err
+	}
 	if f.opts.Topic != nil && f.cursor.Topic == "" { // of an older version
 		return f.at.Seq > before, f.advance(ctx, model.position(f.at.Seq))
 	}
@@ -230,6 +237,30 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		err = f.look(ctx) // it may have been frozen while it was sending
 	}
 	return f.at.Seq > before, err
+}
+
+// announce says that all of the shard is published with the model's generation, once. The cursor remembers it: after a
+// crash in between it is said again, which is harmless.
+func (f *Follower) announce(ctx context.Context, model *Model) error {
+	if f.opts.Announce == nil || f.at.Generation != model.Generation || f.at.Announced == model.Generation {
+		return nil
+	}
+	c := embedding.Completion{Generation: model.Generation, Space: cmp.Or(model.Space, model.Generation), Shard: f.opts.Shard,
+		Seq: f.at.Seq}
+	if c.Seq > 0 {
+		head, err := commitlog.ReadManifest(ctx, f.opts.Store, c.Shard, c.Seq)
+		if err != nil {
+			return err
+		}
+		c.Nodes = head.Nodes
+	}
+	f.touched = true
+	if err := f.opts.Announce(ctx, c); err != nil {
+		return fmt.Errorf("announce that generation %d is complete: %w", c.Generation, err)
+	}
+	to := f.at
+	to.Announced = c.Generation
+	return f.advance(ctx, to)
 }
 
 // look reads the cursor. Whatever this follower remembers, another one may have moved it: its successor, or one that

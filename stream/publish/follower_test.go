@@ -249,6 +249,56 @@ func TestFallsBackToTheGenerationBefore(t *testing.T) {
 	expect(t, to, "a g1 m1 [11]", "b g1 m2 [104]", "c g1 m2 gone")
 }
 
+// A generation is announced once, after all that it has changed, and again when it is published again.
+func TestAnnouncesThatAllIsPublished(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "aa"}, [2]string{"b", "b"})
+	g1 := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12))
+	commit(t, store, 2, [2]string{"b", "bbbb"}, [2]string{"c", ""})
+	var said []string
+	fail := errors.New("injected")
+	announce := func(_ context.Context, c embedding.Completion) error {
+		said = append(said, fmt.Sprintf("g%d s%d to %d after %d", c.Generation, c.Space, c.Seq, len(to.records)))
+		if err := fail; err != nil {
+			fail = nil
+			return err
+		}
+		return nil
+	}
+	model := g1
+	f := follower(store, to, func() *Model { return model })
+	f.opts.Announce = announce
+	catchUp := func() {
+		t.Helper()
+		for range 10 {
+			if more, err := f.Step(t.Context()); err == nil && !more {
+				return
+			}
+		}
+		t.Fatal("the follower does not come to rest")
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		catchUp()
+		if !slices.Equal(said, want) {
+			t.Errorf("announced %q, want %q", said, want)
+		}
+		said = nil
+	}
+	// The first attempt fails, and what was under way is sent again: a of the cut, then b and c.
+	expect("g1 s1 to 2 after 3", "g1 s1 to 2 after 5")
+	expect()
+	commit(t, store, 3, [2]string{"a", "aaa"})
+	expect()
+	g2 := generationAt(t, store, 2, 3, embedded("a", 3, 21), embedded("b", 2, 22))
+	g2.Space = 1
+	model = g2
+	expect("g2 s1 to 3 after 8")
+	model = g1
+	model.PassedOver = 2
+	expect("g1 s1 to 3 after 11")
+}
+
 func TestErrorAtEveryCall(t *testing.T) {
 	broken := errors.New("injected")
 	for n := 1; ; n++ {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"giantstream/config"
+	"giantstream/ingest/embeddingtopic"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
@@ -82,6 +83,89 @@ func TestChoicesAreFollowedUnderChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(c.what, c.served, sinkTopic(t, s, cfg))
+	}
+}
+
+// A consumer that switches to a generation when the newest control record of each shard names it misses no node: in
+// every partition, all of the generation lies before these records.
+func TestControlRecordsEndAGeneration(t *testing.T) {
+	store := &memstore.Store{}
+	s, cfg := testService(t, store, func(c *config.Config) { c.Sink.ControlRecords = true })
+	produceGraph(t, s, cfg)
+	settled(t, s, cfg, 1)
+	for step := range 3 {
+		produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{
+			nodeID(step):            map[string]any{"id": nodeID(step), "text": text(step+3, step%4)},
+			nodeID(9):               map[string]any{"id": nodeID(9), "text": text(step+5, step%4)},
+			fmt.Sprint("new", step): map[string]any{"id": fmt.Sprint("new", step), "text": text(step, step%4)},
+		})
+		if step == 1 {
+			if err := s.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := (generation.Chooser{Store: store, Now: time.Now}).Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settled(t, s, cfg, []int64{2, 3, 4}[step])
+	}
+	topic := cfg.Kafka.Topics.Embeddings
+	ends, err := s.Client().EndOffsets(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var announced, found int64 // nodes of the last generation
+	for p, end := range ends[topic] {
+		tables, said := map[int64]map[string]bool{}, map[int]embedding.Completion{}
+		var switches []int64
+		for m, err := range s.Client().Range(t.Context(), topic, p, 0, end) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, control, err := embeddingtopic.DecodeCompletion(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !control {
+				r, err := embeddingtopic.Decode(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tables[r.Generation] == nil {
+					tables[r.Generation] = map[string]bool{}
+				}
+				tables[r.Generation][r.NodeID] = true
+				continue
+			}
+			said[c.Shard] = c
+			all := len(said) == c.Shards
+			for _, other := range said {
+				all = all && other.Generation == c.Generation
+			}
+			if !all {
+				continue
+			}
+			switches = append(switches, c.Generation)
+			for g, table := range tables {
+				for id := range table {
+					if !tables[c.Generation][id] {
+						t.Errorf("partition %d: %s, which generation %d has, is not in %d, which is complete", p, id, g,
+							c.Generation)
+					}
+				}
+			}
+		}
+		if len(switches) < 4 || switches[len(switches)-1] != 4 {
+			t.Errorf("partition %d: generations %v became complete, want 1 to 4", p, switches)
+		}
+		found += int64(len(tables[4]))
+		announced = 0
+		for _, c := range said {
+			announced += c.Nodes
+		}
+	}
+	if found != announced || found < nodes {
+		t.Errorf("generation 4: %d nodes are announced, %d are on the topic", announced, found)
 	}
 }
 

@@ -133,6 +133,9 @@ func sinkTopic(t *testing.T, s *Service, cfg *config.Config) map[string]embeddin
 			if err != nil {
 				t.Fatal(err)
 			}
+			if embeddingtopic.IsControl(m) {
+				continue
+			}
 			r, err := embeddingtopic.Decode(m)
 			if err != nil {
 				t.Fatal(err)

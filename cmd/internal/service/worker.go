@@ -220,6 +220,7 @@ func (s *Service) follow(ctx context.Context, shard int) error {
 		Shard: shard, Store: s.rows.Store(s.store), Known: s.manifests.Of(shard),
 		Publisher: timedPublisher{s.publisher, s.metrics, func() int64 { return s.cutOf(shard) }},
 		Topic:     s.sinkTopic,
+		Announce:  s.announcer(),
 		Model: func() *publish.Model {
 			m := s.serving.model(shard)
 			if m != nil {
