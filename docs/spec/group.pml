@@ -11,6 +11,9 @@
  * delegation, to its own session. Every object is created under the condition that its number is free. A request may
  * arrive after its sender has died.
  *
+ * A worker that gives a shard up in good order lets go of it: its next group manifest does not have the shard. Whoever
+ * takes the shard over finds the end of the line there and seals nothing, so the session goes on with its other shards.
+ *
  * A folder moves the boundary of a shard and removes what lies behind it: entries of the own log but the newest one, and
  * group manifests of which every number lies behind the boundary of its shard. Seals stay. A removed number is free, so
  * whoever has created a seal or a delegation looks at the boundary before it believes in it. The writer of a session
@@ -35,6 +38,8 @@
  * mutant BUG_REMOVE_SEAL      WonIsReal|OneHistory  seals are removed like group manifests
  * mutant BUG_REMOVE_NEWEST    HeadIsFound|OneHistory  the newest delegation behind the boundary is removed
  * mutant BUG_READER_STOPS     HeadIsFound   a reader does not look in the session of a delegation
+ * mutant BUG_GO_ON/1          OneHistory    a worker commits again for a shard that it has let go, without a delegation
+ * mutant BUG_LET_GO_WON/1     OneHistory    a window counts as committed, and the group manifest is without its shard
  */
 
 #define SEAL 2
@@ -118,6 +123,26 @@ end:	do
 		:: KIND(s - 1, g) != 0 -> s = 0; g = 0; at[0] = 0; at[SHARDS - 1] = 0
 #endif
 		fi }
+
+#if SHARDS > 1
+	/* Let go of a shard, and commit for the other one. */
+	:: atomic { pc == Idle && s > 0 && g <= LENGTH && at[0] > 0 && at[1] > 0 && at[0] < NUMBERS && at[1] < NUMBERS ->
+		if
+		:: KIND(s - 1, g) == 0 ->
+			KIND(s - 1, g) = 1;
+			if :: p = 0 :: p = 1 fi;
+			at[1 - p]++; NUM(s - 1, g, 1 - p) = at[1 - p];
+			assert(WonIsReal || at[1 - p] > boundary[1 - p]); count(1 - p, at[1 - p]);
+#ifdef BUG_LET_GO_WON
+			count(p, at[p] + 1);
+#endif
+#ifndef BUG_GO_ON
+			at[p] = 0;
+#endif
+			p = 0; g++
+		:: KIND(s - 1, g) != 0 -> s = 0; g = 0; at[0] = 0; at[SHARDS - 1] = 0
+		fi }
+#endif
 
 	/* Take over a shard: look at its boundary, and find the newest entry of its own log. */
 	:: atomic { pc == Idle && s > 0 && g <= LENGTH && (at[0] == 0 || at[SHARDS - 1] == 0) ->

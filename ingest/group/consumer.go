@@ -36,7 +36,10 @@ type Options struct {
 	// Warm, if not nil, returns the shards whose state this member has a copy of. It gets those rather than others
 	// when they are free. It is called when the group rebalances, on any goroutine.
 	Warm func() []int
-	Log  *slog.Logger
+	// Assigned, if not nil, is called with the shards of each generation of the group, before their handlers begin and
+	// after those of the generation before have ended.
+	Assigned func(shards []int)
+	Log      *slog.Logger
 }
 
 const (
@@ -119,6 +122,9 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		shards := assigned(gen)
 		members.assigned(gen.ID, shards)
 		o.Log.Info("shards assigned", "group", o.Group, "rebalance", gen.ID, "shards", shards)
+		if o.Assigned != nil {
+			o.Assigned(shards)
+		}
 		commits := &committer{gen: gen}
 		for _, shard := range shards {
 			handlers.Add(1)

@@ -23,6 +23,7 @@ type batch struct {
 	changed chan struct{} // a ticket was submitted or abandoned
 	closed  bool          // nobody can join any more
 	sealed  bool          // another worker has sealed the session
+	without map[int]bool  // released shards, whose lines in the session end here
 	// finished is closed when the outcome is known.
 	finished chan struct{}
 }
@@ -36,6 +37,9 @@ func (b *batch) notify() {
 	default:
 	}
 }
+
+// errEmpty: the session has no shard any more. Nobody is harmed by a worker that seals it.
+var errEmpty = errors.New("the session has no shard left")
 
 // Ticket is the part of a shard in a group manifest.
 type Ticket struct {
@@ -52,7 +56,9 @@ type Ticket struct {
 func (t *Ticket) Head() *commitlog.Manifest { return t.head }
 
 // Writer names the session in manifests.
-func (t *Ticket) Writer() string { return t.member.c.opts.Writer + "-" + t.batch.session.id }
+func (t *Ticket) Writer() string { return t.member.c.writer(t.batch.session) }
+
+func (c *Committer) writer(s *session) string { return c.opts.Writer + "-" + s.id }
 
 // RowKey names a row object for the ticket's manifest alone.
 func (t *Ticket) RowKey() string {
@@ -114,6 +120,9 @@ func (c *Committer) run(b *batch) {
 		t.done <- err
 	}
 	c.batch = nil
+	if c.session != nil && len(c.session.released) > 0 {
+		c.begin()
+	}
 	close(b.finished)
 }
 
@@ -125,6 +134,7 @@ func (c *Committer) await(b *batch) []*Ticket {
 		c.mu.Lock()
 		if c.ready(b, over) {
 			b.closed = true
+			b.leaveOut()
 			c.mu.Unlock()
 			return slices.SortedFunc(maps.Values(b.tickets), func(a, b *Ticket) int {
 				return cmp.Compare(a.member.shard, b.member.shard)
@@ -135,6 +145,18 @@ func (c *Committer) await(b *batch) []*Ticket {
 		case <-b.changed:
 		case <-timer.C:
 			over = true
+		}
+	}
+}
+
+// leaveOut takes the released shards out of the batch, but for those that have yet to commit a window in it. The
+// committer's mu is held.
+func (b *batch) leaveOut() {
+	b.without = map[int]bool{}
+	for shard := range b.session.released {
+		if b.tickets[shard] == nil {
+			b.without[shard] = true
+			delete(b.session.released, shard)
 		}
 	}
 }
@@ -163,7 +185,7 @@ func (c *Committer) write(b *batch, tickets []*Ticket) error {
 	if b.sealed {
 		return ErrSealed
 	}
-	if len(tickets) == 0 {
+	if len(tickets) == 0 && len(b.without) == 0 {
 		return nil
 	}
 	if err := c.writeRows(b, tickets); err != nil {
@@ -173,14 +195,14 @@ func (c *Committer) write(b *batch, tickets []*Ticket) error {
 	next := map[int]*commitlog.Manifest{}
 	for _, t := range tickets {
 		m := t.manifest
-		m.Format, m.Seq, m.Writer, m.Created = commitlog.GroupManifestFormat, t.head.Seq+1, t.Writer(), now
+		m.Format, m.Seq, m.Writer, m.Created = commitlog.GroupManifestFormat, t.head.Seq+1, c.writer(s), now
 		m.Follow(t.head)
 		next[m.Shard] = m
 	}
 	var repeated []*commitlog.Manifest
 	for _, shard := range slices.Sorted(maps.Keys(s.lines)) {
-		if next[shard] == nil {
-			m := s.lines[shard].Repeat(tickets[0].Writer(), now)
+		if next[shard] == nil && !b.without[shard] {
+			m := s.lines[shard].Repeat(c.writer(s), now)
 			next[shard] = m
 			repeated = append(repeated, m)
 		}
@@ -188,7 +210,10 @@ func (c *Committer) write(b *batch, tickets []*Ticket) error {
 	parts := slices.SortedFunc(maps.Values(next), func(a, b *commitlog.Manifest) int {
 		return cmp.Compare(a.Shard, b.Shard)
 	})
-	g := &commitlog.GroupManifest{Session: s.id, Number: b.number, Writer: tickets[0].Writer(), Created: now}
+	if len(parts) == 0 {
+		return errEmpty
+	}
+	g := &commitlog.GroupManifest{Session: s.id, Number: b.number, Writer: c.writer(s), Created: now}
 	err := c.creator.CreateGroup(c.ctx, g, parts)
 	if errors.Is(err, commitlog.ErrTaken) {
 		return fmt.Errorf("%w: %w", ErrSealed, err)

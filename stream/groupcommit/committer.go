@@ -73,6 +73,7 @@ type session struct {
 	lines   map[int]*commitlog.Manifest // newest manifest of the shards that are in the newest group manifest
 	// delegated are manifests that delegate a shard to the session from the next group manifest on.
 	delegated map[int]*commitlog.Manifest
+	released  map[int]bool // shards that the next group manifest is to leave out
 }
 
 // New returns a Committer that works until ctx ends.
@@ -120,6 +121,24 @@ func (m *Member) Leave() {
 		delete(m.c.members, m.shard)
 		delete(m.c.open, m.shard)
 		m.c.batch.notify()
+	}
+}
+
+// Release lets other processes have the shards that are not open here, without harm to the session: it soon has a group
+// manifest without them, in which their lines end. Who takes one of them over before that seals the session, as ever.
+func (c *Committer) Release(shards ...int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == nil {
+		return
+	}
+	for _, shard := range shards {
+		if c.members[shard] == nil && c.session.lines[shard] != nil {
+			c.session.released[shard] = true
+		}
+	}
+	if len(c.session.released) > 0 && c.batch == nil {
+		c.begin()
 	}
 }
 
@@ -195,19 +214,25 @@ func (c *Committer) ticket(m *Member) (*Ticket, error) {
 			return nil, fmt.Errorf("draw a session id: %w", err)
 		}
 		c.session = &session{id: hex.EncodeToString(random[:]), lines: map[int]*commitlog.Manifest{},
-			delegated: map[int]*commitlog.Manifest{}}
+			delegated: map[int]*commitlog.Manifest{}, released: map[int]bool{}}
 	}
 	if c.batch == nil {
-		c.batch = &batch{session: c.session, number: c.session.number + 1, tickets: map[int]*Ticket{},
-			changed: make(chan struct{}, 1), finished: make(chan struct{})}
-		go c.run(c.batch)
+		c.begin()
 	}
 	if c.batch.tickets[m.shard] != nil {
 		return nil, ErrSuperseded // an earlier opening is about to commit
 	}
+	delete(c.session.released, m.shard) // it has come back
 	t := &Ticket{member: m, batch: c.batch, done: make(chan error, 1)}
 	c.batch.tickets[m.shard] = t
 	return t, nil
+}
+
+// begin makes the session's next batch. c.mu is held.
+func (c *Committer) begin() {
+	c.batch = &batch{session: c.session, number: c.session.number + 1, tickets: map[int]*Ticket{},
+		changed: make(chan struct{}, 1), finished: make(chan struct{})}
+	go c.run(c.batch)
 }
 
 // adopt returns the manifest that the ticket's manifest follows. It has no window that head does not know.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
@@ -213,6 +214,83 @@ func TestTakeover(t *testing.T) {
 	a.mustCommit(0, 1)
 	checkLog(t, store, 0, 6)
 	checkLog(t, store, 1, 7)
+}
+
+// A shard that is released leaves the session, which goes on: its new owner seals nothing, and the shards that stay are
+// not delegated again.
+func TestRelease(t *testing.T) {
+	store := &memstore.Store{}
+	a, b := newWorker(t, store, "a", 0, 1, 2), newWorker(t, store, "b")
+	a.mustCommit(0, 1, 2)
+	session := a.c.session
+	release := func(shards ...int) {
+		for _, p := range shards {
+			a.members[p].Leave()
+		}
+		a.c.Release(shards...)
+		a.c.mu.Lock()
+		batch := a.c.batch
+		a.c.mu.Unlock()
+		if batch != nil {
+			<-batch.finished
+		}
+	}
+	release(1)
+	b.join(1)
+	b.mustCommit(1)
+	a.mustCommit(0, 2)
+	b.mustCommit(1)
+	if a.c.session != session || session.number != 3 {
+		t.Errorf("the session is at group manifest %d, or another one: a shard that left has ended it", session.number)
+	}
+	checkLog(t, store, 0, 2)
+	checkLog(t, store, 1, 3)
+	checkLog(t, store, 2, 2)
+	// It comes back, by a delegation of its own, and the session still goes on.
+	b.members[1].Leave()
+	b.c.Release(1) // b has no other: its session ends
+	a.join(1)
+	a.mustCommit(0, 1, 2)
+	if a.c.session != session {
+		t.Error("taking a shard over has cost the taker its session")
+	}
+	// A shard that is open is not released.
+	a.c.Release(0, 1, 2)
+	a.mustCommit(0, 1, 2)
+	checkLog(t, store, 0, 4)
+	checkLog(t, store, 1, 5)
+	// Nothing is lost if the new owner does not wait for the release.
+	b.join(2)
+	b.mustCommit(2)
+	release(2)
+	a.mustCommit(0, 1)
+	b.mustCommit(2)
+	checkLog(t, store, 0, 5)
+	checkLog(t, store, 1, 6)
+	checkLog(t, store, 2, 6)
+	if n := seals(t, store, session.id); n != 1 {
+		t.Errorf("the session was sealed %d times", n)
+	}
+}
+
+// seals counts the seals of a session.
+func seals(t *testing.T, store *memstore.Store, session string) (n int) {
+	t.Helper()
+	for info, err := range store.List(t.Context(), "sessions/"+session+"/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := sink.ReadAll(t.Context(), store, info.Key)
+		if err != nil || !strings.HasSuffix(info.Key, ".json") {
+			continue
+		}
+		if g, err := commitlog.DecodeGroup(data); err != nil {
+			t.Fatal(err)
+		} else if g.Sealed {
+			n++
+		}
+	}
+	return n
 }
 
 // An opening of a shard fences the one before it in the same process.

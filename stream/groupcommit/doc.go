@@ -12,6 +12,9 @@
 // Begin takes the shard over if it is not delegated to the session: it seals the session that has the shard, and
 // creates the delegation. A group manifest waits for those whose windows end at the same time, for a moment.
 //
+// A shard that the process gives up in good order is released: the next group manifest leaves it out, and whoever takes
+// it over has no need to seal the session.
+//
 // If another worker seals the session, because it has taken over a shard of it, Commit returns ErrSealed. The shards go
 // on in another session: each begins again, and finds out whether it is the one that was taken.
 package groupcommit

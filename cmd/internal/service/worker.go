@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ func (s *Service) consume(ctx context.Context) error {
 	}
 	return s.explainGroup(ctx, s.cfg.Group(), group.Run(ctx, group.Options{
 		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(s.id.ID), Topics: s.topics.Inputs(),
-		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Log: s.log,
+		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Assigned: s.release, Log: s.log,
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
 
@@ -52,6 +53,21 @@ func (s *Service) openCommits(ctx context.Context) {
 		},
 		Log: s.log,
 	})
+}
+
+// release lets the other workers have all shards but those that the group has assigned to this one. While the group
+// rebalances, no worker knows which of its shards it will get again, so it keeps them all until then.
+func (s *Service) release(assigned []int) {
+	if s.commits == nil {
+		return
+	}
+	var others []int
+	for shard := range s.cfg.Shards {
+		if !slices.Contains(assigned, shard) {
+			others = append(others, shard)
+		}
+	}
+	s.commits.Release(others...)
 }
 
 // loadWindows is the least that open windows may take during the first load of a graph. Nothing else

@@ -27,10 +27,15 @@ type watch struct {
 	digests      []map[int64]string
 	boundaries   []int64
 	moves, fakes int // of boundaries; manifests created behind one
-	// seals are sessions that were ended, groups manifests of several shards.
-	seals, groups int
-	shared        map[string][]sharedBy // by row object of a session
-	sealed        map[string]int64      // newest seal by session
+	// seals are sessions that were ended, groups manifests of several shards, releases shards that left a session that
+	// went on.
+	seals, groups, releases int
+	// lines are the numbers in the newest group manifest, by session and shard; delegated are the manifests that
+	// delegate a shard, by shard and number.
+	lines     map[string]map[int]int64
+	delegated []map[int64]commitlog.Delegation
+	shared    map[string][]sharedBy // by row object of a session
+	sealed    map[string]int64      // newest seal by session
 
 	// Of the lease: when each number's object was last written and whether it says "released", what each actor has read
 	// of it last, the number under which each actor builds, and how many writes came late, by number.
@@ -64,10 +69,11 @@ func newWatch(w *world) *watch {
 		named: map[string]bool{}, lease: map[string]leaseObject{}, seen: map[string]leaseSeen{},
 		holder: map[string]int64{}, stale: map[int64]int{}}
 	v.boundaries = make([]int64, w.plan.shards)
-	v.shared, v.sealed = map[string][]sharedBy{}, map[string]int64{}
+	v.shared, v.sealed, v.lines = map[string][]sharedBy{}, map[string]int64{}, map[string]map[int]int64{}
 	for range w.plan.shards {
 		v.rows = append(v.rows, map[string]rows.Row{})
 		v.digests = append(v.digests, map[int64]string{})
+		v.delegated = append(v.delegated, map[int64]commitlog.Delegation{})
 	}
 	return v
 }
@@ -202,6 +208,9 @@ func (v *watch) own(shard int, key string) {
 	if err != nil || m.Shard != shard || commitlog.ManifestKey(shard, m.Seq) != key {
 		v.w.fail("%s holds %+v, %v", key, m, err)
 		return
+	}
+	if m.Session != nil {
+		v.delegated[shard][m.Seq] = *m.Session
 	}
 	v.manifest(key, m)
 }

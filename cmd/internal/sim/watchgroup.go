@@ -15,6 +15,7 @@ func (v *watch) groupManifest(key string, data []byte) {
 		v.w.fail("%s does not read: %v", key, err)
 		return
 	}
+	v.inLine(key, g)
 	for _, m := range g.Parts() {
 		v.manifest(key, m)
 		for _, o := range m.Objects {
@@ -30,6 +31,27 @@ func (v *watch) groupManifest(key string, data []byte) {
 	case len(g.Parts()) > 1:
 		v.groups++
 	}
+}
+
+// inLine checks that each shard of a group manifest was in the one before, or is delegated from this one on.
+func (v *watch) inLine(key string, g *commitlog.GroupManifest) {
+	before, now := v.lines[g.Session], map[int]int64{}
+	for _, m := range g.Parts() {
+		if v.heads[m.Shard] != nil && m.Seq <= v.heads[m.Shard].Seq {
+			return // a retry, or a late one of a number that was removed
+		}
+		if d := v.delegated[m.Shard][m.Seq-1]; before[m.Shard] != m.Seq-1 && d != (commitlog.Delegation{
+			Session: g.Session, From: g.Number}) {
+			v.w.fail("%s has manifest %d of shard %d, which is not delegated to it", key, m.Seq, m.Shard)
+		}
+		now[m.Shard] = m.Seq
+	}
+	for shard := range before {
+		if now[shard] == 0 && !g.Sealed {
+			v.releases++
+		}
+	}
+	v.lines[g.Session] = now
 }
 
 // groupDeleted checks that every number of a group manifest lies behind the boundary of its shard, and that it is not

@@ -39,6 +39,9 @@ func (p *process) assign(number int) {
 			<-before.done // the group gives a shard again only after it was given back
 		}
 		p.work(ctx, number)
+		if p.group != nil {
+			p.group.Release(number)
+		}
 	})
 }
 

@@ -13,6 +13,14 @@ type manifest struct {
 	Writer  string           `json:"writer"`
 	Next    map[string]int64 `json:"next_offsets"`
 	Objects []named          `json:"objects"`
+	// Session, unless nil, is where the numbers after this one lie.
+	Session *delegation `json:"session"`
+}
+
+// delegation names the group manifest of a session with the number after the delegation's own.
+type delegation struct {
+	Session string `json:"session"`
+	From    int64  `json:"from"`
 }
 
 // named is an object in a document.

@@ -20,7 +20,8 @@ type sharedBy struct {
 }
 
 // groupRule: a group manifest is created once, after the one before it. Each of its shards gets its next number, and
-// the objects that it names are there. Nothing follows a seal. A group manifest may go once every number in it lies
+// the objects that it names are there. A shard is in it because it was in the one before, or because the shard's newest
+// delegation says so: a shard that was left out does not come back by itself. Nothing follows a seal. A group manifest may go once every number in it lies
 // behind the boundary of its shard; the seal that ends a session stays.
 func (c *Checker) groupRule(session string, number int64, key string) rule {
 	return rule{
@@ -37,9 +38,17 @@ func (c *Checker) groupRule(session string, number int64, key string) rule {
 			if number != newest.number+1 || newest.sealed {
 				c.violated("NoGap", "%s was created after number %d, sealed: %t", key, newest.number, newest.sealed)
 			}
-			c.sessions[session] = sessionState{number, g.Sealed}
+			next := sessionState{number, g.Sealed, map[int]int64{}}
+			c.sessions[session] = next
 			for i := range g.Shards {
 				m := &g.Shards[i]
+				d := c.shard(m.Shard).manifests[m.Seq-1]
+				delegated := d != nil && d.Session != nil && *d.Session == delegation{session, number}
+				if before, ok := newest.shards[m.Shard]; !delegated && (!ok || before != m.Seq-1) {
+					c.violated("OneLine", "%s has manifest %d of shard %d, which is not delegated to it", key, m.Seq,
+						m.Shard)
+				}
+				next.shards[m.Shard] = m.Seq
 				for _, o := range m.Objects {
 					if n, _ := groupRowKey(o.Key); n != number || !strings.HasPrefix(o.Key, "sessions/"+session+"/") {
 						c.violated("NamedObjectsExist", "%s names %s", key, o.Key)
@@ -106,6 +115,7 @@ func groupRowKey(key string) (number int64, ok bool) {
 type sessionState struct {
 	number int64
 	sealed bool
+	shards map[int]int64 // their numbers in the newest group manifest
 }
 
 // sessionRule finds the rule of an object of a session.
