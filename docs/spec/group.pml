@@ -130,16 +130,16 @@ end:	do
 		if
 		:: KIND(s - 1, g) == 0 ->
 			KIND(s - 1, g) = 1;
-			if :: p = 0 :: p = 1 fi;
-			at[1 - p]++; NUM(s - 1, g, 1 - p) = at[1 - p];
-			assert(WonIsReal || at[1 - p] > boundary[1 - p]); count(1 - p, at[1 - p]);
+			if :: p = 0; x = 1 :: p = 1; x = 0 fi;
+			at[x]++; k = at[x]; NUM(s - 1, g, x) = k;
+			assert(WonIsReal || k > boundary[x]); count(x, k);
 #ifdef BUG_LET_GO_WON
-			count(p, at[p] + 1);
+			k = at[p] + 1; count(p, k);
 #endif
 #ifndef BUG_GO_ON
 			at[p] = 0;
 #endif
-			p = 0; g++
+			p = 0; x = 0; k = 0; g++
 		:: KIND(s - 1, g) != 0 -> s = 0; g = 0; at[0] = 0; at[SHARDS - 1] = 0
 		fi }
 #endif

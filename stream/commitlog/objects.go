@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"giantstream/sink"
+	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
 )
 
@@ -61,21 +62,13 @@ func RowBytes(r *rows.Row) int64 {
 
 // Read yields the rows of the window that the object has, as rows.Read does.
 func (o Object) Read(ctx context.Context, store sink.Store, opts rows.ReadOptions) iter.Seq2[rows.Row, error] {
-	all := rows.Read(ctx, store, o.Ref(), opts)
-	if !strings.HasPrefix(o.Key, sessionsPrefix) {
-		return all
-	}
-	return func(yield func(rows.Row, error) bool) {
-		n := int64(0)
-		for row, err := range all {
-			if n++; err == nil && n <= o.First {
-				continue
-			}
-			if err == nil && n > o.First+o.Rows || !yield(row, err) {
-				return
-			}
+	if strings.HasPrefix(o.Key, sessionsPrefix) {
+		if o.Rows == 0 {
+			return func(func(rows.Row, error) bool) {}
 		}
+		opts.Span = parquetio.Span{First: o.First, Rows: o.Rows}
 	}
+	return rows.Read(ctx, store, o.Ref(), opts)
 }
 
 func rowsPrefix(shard int) string { return shardPrefix(shard) + "rows/" }

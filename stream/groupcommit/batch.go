@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -231,8 +230,42 @@ func (c *Committer) write(b *batch, tickets []*Ticket) error {
 	return nil
 }
 
-// writeRows writes the shared rows of all tickets, shard by shard, and enters the objects in their manifests.
+// sharedObjectRows bounds a shared row object, unless one shard alone has more.
+const sharedObjectRows = 50_000
+
+// writeRows writes the shared rows of the tickets, shard by shard, and enters the objects in their manifests. Each
+// shard has row groups of its own, so that a reader of one shard need not decode the others.
 func (c *Committer) writeRows(b *batch, tickets []*Ticket) error {
+	for len(tickets) > 0 {
+		var groups []int64
+		total, n := int64(0), 0
+		for ; n < len(tickets) && (total == 0 || total+int64(len(tickets[n].rows)) <= sharedObjectRows); n++ {
+			if rows := int64(len(tickets[n].rows)); rows > 0 {
+				groups = append(groups, rows)
+				total += rows
+			}
+		}
+		if total > 0 {
+			o, err := c.writeObject(b, tickets[:n], groups)
+			if err != nil {
+				return err
+			}
+			for _, t := range tickets[:n] {
+				if o.Rows = int64(len(t.rows)); o.Rows > 0 {
+					t.manifest.Objects = append(t.manifest.Objects, o)
+					t.manifest.Rows += o.Rows
+					o.First += o.Rows
+				}
+			}
+		}
+		tickets = tickets[n:]
+	}
+	return nil
+}
+
+// writeObject writes the rows of tickets in one object, and tries again if that fails: nothing of a batch is known to
+// have happened before its manifest.
+func (c *Committer) writeObject(b *batch, tickets []*Ticket, groups []int64) (commitlog.Object, error) {
 	all := func(yield func(rows.Row, error) bool) {
 		for _, t := range tickets {
 			for _, row := range t.rows {
@@ -242,43 +275,19 @@ func (c *Committer) writeRows(b *batch, tickets []*Ticket) error {
 			}
 		}
 	}
-	objects, err := c.store(b, all)
-	if err != nil {
-		return err
-	}
-	first := int64(0) // of the ticket's rows in objects[0]
-	for _, t := range tickets {
-		for left := int64(len(t.rows)); left > 0; {
-			o := objects[0]
-			o.First, o.Rows = first, min(left, o.Rows-first)
-			t.manifest.Objects = append(t.manifest.Objects, o)
-			t.manifest.Rows += o.Rows
-			left -= o.Rows
-			if first += o.Rows; first == objects[0].Rows {
-				objects, first = objects[1:], 0
-			}
-		}
-	}
-	return nil
-}
-
-// store writes rows, and tries again if that fails: nothing of a batch is known to have happened before its manifest.
-func (c *Committer) store(b *batch, all iter.Seq2[rows.Row, error]) (objects []commitlog.Object, err error) {
-	key := func() string {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return b.rowKey()
-	}
 	pause := retry.Backoff{Min: c.opts.Backoff}
 	for try := 1; ; try++ {
-		objects, _, err = commitlog.WriteObjects(c.ctx, c.opts.Store, key, 0,
-			rows.WriteOptions{Compression: c.opts.Compression}, all)
+		c.mu.Lock()
+		key := b.rowKey()
+		c.mu.Unlock()
+		info, err := rows.Write(c.ctx, c.opts.Store, key,
+			rows.WriteOptions{Compression: c.opts.Compression, Groups: groups}, all)
 		if err == nil || try == writeTries || c.ctx.Err() != nil {
-			return objects, err
+			return commitlog.Object{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
 		}
 		c.opts.Log.Warn("rows not written, trying again", "try", try, "error", err)
-		if pause.Wait(c.ctx) != nil {
-			return nil, err
+		if err := pause.Wait(c.ctx); err != nil {
+			return commitlog.Object{}, err
 		}
 	}
 }

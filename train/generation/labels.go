@@ -54,7 +54,7 @@ func readLabels(ctx context.Context, store sink.Store, doc *Doc) iter.Seq2[label
 		columns := []parquetio.Column[label]{
 			parquetio.Scalar("node_id", parquetio.String(), func(l *label, v string) { l.NodeID = v }),
 		}
-		for l, err := range parquetio.Read(object, object.Size(), labelsFormat, columns) {
+		for l, err := range parquetio.Read(object, object.Size(), labelsFormat, columns, parquetio.Span{}) {
 			if err != nil {
 				err = fmt.Errorf("%s: %w", Prefix(doc.Generation)+labelsName, err)
 			}
