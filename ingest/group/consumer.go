@@ -37,8 +37,8 @@ type Options struct {
 	// when they are free. It is called when the group rebalances, on any goroutine.
 	Warm func() []int
 	// Assigned, if not nil, is called with the shards of each generation of the group, before their handlers begin and
-	// after those of the generation before have ended.
-	Assigned func(shards []int)
+	// after those of the generation before have ended. An error ends Run.
+	Assigned func(ctx context.Context, shards []int) error
 	Log      *slog.Logger
 }
 
@@ -123,7 +123,9 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 		members.assigned(gen.ID, shards)
 		o.Log.Info("shards assigned", "group", o.Group, "rebalance", gen.ID, "shards", shards)
 		if o.Assigned != nil {
-			o.Assigned(shards)
+			if err := o.Assigned(ctx, shards); err != nil {
+				return err
+			}
 		}
 		commits := &committer{gen: gen}
 		for _, shard := range shards {

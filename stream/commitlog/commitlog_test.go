@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"giantstream/internal/seal"
@@ -134,7 +137,7 @@ func TestEnsureIdentity(t *testing.T) {
 			t.Errorf("%+v: %v", test.want, err)
 		}
 	}
-	if err := sink.PutBytes(ctx, store, "shards/0/anything", nil); err != nil {
+	if err := ClaimIdentity(ctx, store, first); err != nil {
 		t.Fatal(err)
 	}
 	changed := mine
@@ -152,6 +155,80 @@ func TestEnsureIdentity(t *testing.T) {
 	}
 	if other, err := EnsureIdentity(ctx, &memstore.Store{}, mine, false); err != nil || other.ID == first.ID {
 		t.Errorf("another store has the id %q, %v", other.ID, err)
+	}
+}
+
+// meeting is a store whose identity two workers read before either goes on.
+type meeting struct {
+	*memstore.Store
+	readers *sync.WaitGroup
+	met     *atomic.Int32
+}
+
+func (m meeting) Open(ctx context.Context, key string) (sink.Object, error) {
+	o, err := m.Store.Open(ctx, key)
+	if key == identityKey && m.met.Add(1) <= 2 {
+		m.readers.Done()
+		m.readers.Wait()
+	}
+	return o, err
+}
+
+// Of two workers with different settings that start at once, one claims the store. The other one is told what differs.
+func TestTwoFirstWorkers(t *testing.T) {
+	for _, stored := range []string{"nothing", "format 1", "settings that both mean to replace"} {
+		for range 20 {
+			m := meeting{&memstore.Store{}, &sync.WaitGroup{}, &atomic.Int32{}}
+			identity := func(value string) Identity {
+				return Identity{Name: "catalog", Shards: 4, Settings: map[string]string{"mapping": value}}
+			}
+			switch stored {
+			case "format 1":
+				old := []byte(`{"format":1,"name":"catalog","shards":4}`)
+				if err := sink.PutBytes(t.Context(), m.Store, identityKey, old); err != nil {
+					t.Fatal(err)
+				}
+			case "settings that both mean to replace":
+				old, err := EnsureIdentity(t.Context(), m.Store, identity("old"), false)
+				if err == nil {
+					err = ClaimIdentity(t.Context(), m.Store, old)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.readers.Add(2)
+			var got [2]Identity
+			var errs [2]error
+			var workers sync.WaitGroup
+			for i, value := range []string{"a", "b"} {
+				workers.Go(func() {
+					if got[i], errs[i] = EnsureIdentity(t.Context(), m, identity(value), true); errs[i] == nil {
+						errs[i] = ClaimIdentity(t.Context(), m, got[i])
+					}
+				})
+			}
+			workers.Wait()
+			winner := 0
+			if errs[0] != nil {
+				winner = 1
+			}
+			says := `mapping was "a" and is "b"`
+			if winner == 1 {
+				says = `mapping was "b" and is "a"`
+			}
+			if err := errs[1-winner]; errs[winner] != nil || !errors.Is(err, ErrSettings) ||
+				!strings.Contains(err.Error(), says) {
+				t.Fatalf("%s: %v; want one error, which says %s", stored, errs, says)
+			}
+			have, err := LoadIdentity(t.Context(), m.Store)
+			if err != nil || !maps.Equal(have.Settings, got[winner].Settings) || !have.Claimed {
+				t.Fatalf("%s: the store has %+v, %v; the winner has %+v", stored, have, err, got[winner])
+			}
+			if _, err := EnsureIdentity(t.Context(), m.Store, got[1-winner], false); !errors.Is(err, ErrSettings) {
+				t.Errorf("%s: the loser starts again: %v", stored, err)
+			}
+		}
 	}
 }
 
@@ -175,7 +252,7 @@ func TestAStoreOfAnOlderVersionGetsAnID(t *testing.T) {
 	if len(ids) != 1 || ids[""] {
 		t.Errorf("ids %v, want one", ids)
 	}
-	if err := sink.PutBytes(ctx, store, "shards/0/anything", nil); err != nil {
+	if err := sink.PutBytes(ctx, store, "shards/0/anything", nil); err != nil { // by a worker of an older release
 		t.Fatal(err)
 	}
 	mine.Settings = map[string]string{"a": "2"}

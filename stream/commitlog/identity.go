@@ -55,12 +55,18 @@ type Identity struct {
 	Settings map[string]string `json:"settings,omitempty"`
 	// Hash is that of Settings, for people and tools: the SHA-256 of their JSON, keys ascending.
 	Hash string `json:"settings_sha256,omitempty"`
+	// Claimed: a worker was about to consume with these settings. Before that they bind nobody.
+	Claimed bool `json:"claimed,omitempty"`
 }
 
 // EnsureIdentity writes the identity into an empty store, or compares it with the store's, and
-// returns that of the store. Of several workers that start at once, one writes and the others
-// compare. Settings that differ are ErrSettings, unless they are accepted and replace those of the
-// store. A store of an older version gets an ID and the settings.
+// returns that of the store. Settings that differ replace those of the store if these bind nobody,
+// or if they are accepted; else they are ErrSettings. A store of an older version gets an ID and the
+// settings.
+//
+// Each worker writes only over what it has read, so changes come one after another. A worker is sure
+// of its settings once it has claimed them (ClaimIdentity). On a store without compare-and-swap,
+// what two workers write at once is not noticed.
 func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, acceptSettings bool) (Identity, error) {
 	if want.Name == "" || want.Shards < 1 {
 		return want, fmt.Errorf("identity needs a name and at least one shard, has %q and %d", want.Name, want.Shards)
@@ -69,69 +75,113 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 	if err := CheckReshard(ctx, store); err != nil {
 		return want, err
 	}
-	have, err := LoadIdentity(ctx, store)
-	if errors.Is(err, sink.ErrNotFound) {
-		want.ID = newID()
-		if err := writeIdentity(ctx, store.Create, want); err == nil {
-			return want, nil
-		} else if !errors.Is(err, sink.ErrExists) {
+	for {
+		have, stored, err := loadIdentity(ctx, store)
+		switch {
+		case errors.Is(err, sink.ErrNotFound):
+			want.ID = newID()
+		case err != nil:
+			return want, err
+		default:
+			if err := have.compare(want, store.URL()); err != nil {
+				return want, err
+			}
+			if have.Format == identityFormat && maps.Equal(have.Settings, want.Settings) && have.ID != "" {
+				return have, nil
+			}
+			bound, err := have.binds(ctx, store)
+			if err != nil {
+				return want, err
+			}
+			if want.Claimed = have.Claimed; bound && !acceptSettings {
+				if err := have.compareSettings(want, store.URL()); err != nil {
+					return want, err
+				}
+			}
+			if want.ID = have.ID; have.ID == "" {
+				if want.ID, err = upgradeID(ctx, store); err != nil {
+					return want, err
+				}
+			}
+		}
+		data, err := seal.JSON(want)
+		if err != nil {
+			return want, fmt.Errorf("encode identity: %w", err)
+		}
+		err = replace(ctx, store, identityKey, stored, data)
+		if errors.Is(err, sink.ErrChanged) {
+			acceptSettings = false // what was accepted was a change of other settings
+			continue
+		}
+		if err != nil {
 			return want, fmt.Errorf("claim the store: %w", err)
 		}
-		have, err = LoadIdentity(ctx, store)
+		return want, nil
 	}
-	if err != nil {
-		return want, err
+}
+
+// binds reports whether the settings can only be replaced on purpose. Older releases do not claim them.
+func (have Identity) binds(ctx context.Context, store sink.Store) (bool, error) {
+	if have.Format < identityFormat {
+		return false, nil
 	}
-	if err := have.compare(want, store.URL()); err != nil {
-		return want, err
+	if have.Claimed {
+		return true, nil
 	}
-	want.ID = have.ID
-	if have.ID == "" {
-		if want.ID, err = upgradeID(ctx, store); err != nil {
-			return want, err
+	for _, err := range store.List(ctx, "shards/", "") {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// ClaimIdentity makes the settings of mine, as EnsureIdentity returned it, binding for all workers. It returns
+// ErrSettings if another worker has replaced them since. A worker calls it before it reads any record.
+func ClaimIdentity(ctx context.Context, store sink.Store, mine Identity) error {
+	for {
+		have, stored, err := loadIdentity(ctx, store)
+		if err != nil {
+			return err
+		}
+		if err := have.compare(mine, store.URL()); err != nil {
+			return err
+		}
+		if err := have.compareSettings(mine, store.URL()); err != nil || have.Claimed {
+			return err
+		}
+		have.Claimed = true
+		data, err := seal.JSON(have)
+		if err != nil {
+			return fmt.Errorf("encode identity: %w", err)
+		}
+		if err = replace(ctx, store, identityKey, stored, data); err == nil {
+			return nil
+		}
+		if !errors.Is(err, sink.ErrChanged) {
+			return fmt.Errorf("claim the settings of the store: %w", err)
 		}
 	}
-	if have.Format == identityFormat && maps.Equal(have.Settings, want.Settings) {
-		return have, nil
+}
+
+// compareSettings names the settings that differ.
+func (have Identity) compareSettings(want Identity, url string) error {
+	if maps.Equal(have.Settings, want.Settings) {
+		return nil
 	}
-	used, err := anyShard(ctx, store)
-	if err != nil {
-		return want, err
-	}
-	if changed := Difference(have.Settings, want.Settings); have.Format == identityFormat && used && !acceptSettings {
-		return want, fmt.Errorf("store %s %w: %s. They decide what the graph is: rows that are committed keep "+
-			"what the old ones made of their records. Use the settings of before, or another store and a backfill, "+
-			"or go on with the new ones for new records alone with 'giantstream run --accept-settings'",
-			store.URL(), ErrSettings, strings.Join(changed, "; "))
-	}
-	put := func(ctx context.Context, key string, data []byte) error { return sink.PutBytes(ctx, store, key, data) }
-	if err := writeIdentity(ctx, put, want); err != nil {
-		return want, fmt.Errorf("renew the store's identity: %w", err)
-	}
-	return want, nil
+	return fmt.Errorf("store %s %w: %s. They decide what the graph is: rows that are committed keep "+
+		"what the old ones made of their records. Use the settings of before, or another store and a backfill, "+
+		"or, with all other workers stopped, go on with the new ones for new records alone with "+
+		"'giantstream run --accept-settings'",
+		url, ErrSettings, strings.Join(Difference(have.Settings, want.Settings), "; "))
 }
 
 // CreateIdentity writes the identity of a new pipeline into a store that has none, and draws its ID.
 func CreateIdentity(ctx context.Context, store sink.Store, id Identity) error {
 	id.Format, id.Hash, id.ID = identityFormat, hashSettings(id.Settings), newID()
-	return writeIdentity(ctx, store.Create, id)
-}
-
-func writeIdentity(ctx context.Context, write func(ctx context.Context, key string, data []byte) error,
-	id Identity) error {
 	data, err := seal.JSON(id)
 	if err != nil {
 		return fmt.Errorf("encode identity: %w", err)
 	}
-	return write(ctx, identityKey, data)
-}
-
-// anyShard reports whether a shard has written anything. Before that, settings bind nobody.
-func anyShard(ctx context.Context, store sink.Store) (bool, error) {
-	for _, err := range store.List(ctx, "shards/", "") {
-		return err == nil, err
-	}
-	return false, nil
+	return store.Create(ctx, identityKey, data)
 }
 
 func newID() string {
@@ -221,23 +271,28 @@ func AuditID(ctx context.Context, a *audit.Audit) error {
 
 // LoadIdentity reads the store's identity; sink.ErrNotFound if no pipeline has claimed the store.
 func LoadIdentity(ctx context.Context, store sink.Store) (Identity, error) {
-	data, err := sink.ReadAll(ctx, store, identityKey)
+	have, _, err := loadIdentity(ctx, store)
+	return have, err
+}
+
+// loadIdentity also returns the object's bytes, for whoever means to replace them.
+func loadIdentity(ctx context.Context, store sink.Store) (have Identity, stored []byte, err error) {
+	stored, err = sink.ReadAll(ctx, store, identityKey)
 	if err != nil {
-		return Identity{}, fmt.Errorf("read the store's identity: %w", err)
+		return have, nil, fmt.Errorf("read the store's identity: %w", err)
 	}
-	body, _, err := seal.Open(data)
+	body, _, err := seal.Open(stored)
 	if err != nil {
-		return Identity{}, fmt.Errorf("%s: %w: %w", identityKey, ErrDamaged, err)
+		return have, nil, fmt.Errorf("%s: %w: %w", identityKey, ErrDamaged, err)
 	}
-	var have Identity
 	if err := json.Unmarshal(body, &have); err != nil {
-		return Identity{}, fmt.Errorf("%s does not parse: %w", identityKey, err)
+		return have, nil, fmt.Errorf("%s does not parse: %w", identityKey, err)
 	}
 	if have.Format < 1 || have.Format > identityFormat {
-		return Identity{}, fmt.Errorf("%s has format %d, this version reads 1 to %d: the store was made by another "+
+		return have, nil, fmt.Errorf("%s has format %d, this version reads 1 to %d: the store was made by another "+
 			"release", identityKey, have.Format, identityFormat)
 	}
-	return have, nil
+	return have, stored, nil
 }
 
 // compare compares what can never change.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"giantstream/cmd/internal/buildinfo"
@@ -109,6 +111,68 @@ func TestAWorkerWithAnotherMappingDoesNotJoin(t *testing.T) {
 	}
 	o.checkTexts("new", 0, 3)
 	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of two workers with different mappings that start at once on an empty store, one runs and the other one does not
+// join. A running worker stops once another one has replaced the settings and joins.
+func TestTwoFirstWorkersWithDifferentMappings(t *testing.T) {
+	o := newOutliving(t)
+	cfgs := [2]config.Config{o.cfg, o.cfg}
+	cfgs[1].StateDir = filepath.Join(t.TempDir(), "second")
+	cfgs[1].Ingest.Nodes.Text = config.List{"title"}
+	var services [2]*Service
+	var errs [2]error
+	var starts sync.WaitGroup
+	for i := range cfgs {
+		starts.Go(func() {
+			services[i], errs[i] = Start(t.Context(), Options{Config: &cfgs[i], Store: o.store,
+				Log: slog.New(slog.DiscardHandler)})
+		})
+	}
+	starts.Wait()
+	// The settings of the one that has joined are those of the store. The other one has not started, or stops.
+	var claimed commitlog.Identity
+	for !claimed.Claimed {
+		var err error
+		if claimed, err = commitlog.LoadIdentity(t.Context(), o.store); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	winner := 0
+	if claimed.Settings["ingest.nodes.text"] == "title" {
+		winner = 1
+	}
+	err := errs[1-winner]
+	if s := services[1-winner]; s != nil {
+		<-s.failed
+		err = s.Close()
+	}
+	if errs[winner] != nil || !errors.Is(err, commitlog.ErrSettings) ||
+		!strings.Contains(err.Error(), "ingest.nodes.text was") {
+		t.Fatalf("the winner: %v, the loser: %v; want one that says what differs", errs[winner], err)
+	}
+	o.send("old", 0, 3)
+	first := services[winner]
+	if err := first.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Start(t.Context(), Options{Config: &cfgs[1-winner], Store: o.store, AcceptSettings: true,
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-first.failed
+	if err := first.Close(); !errors.Is(err, commitlog.ErrSettings) {
+		t.Errorf("the first worker ends with %v", err)
+	}
+	o.send("new", 0, 3)
+	if err := second.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
 }

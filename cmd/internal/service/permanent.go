@@ -12,8 +12,8 @@ import (
 
 // permanent reports whether err needs a person: starting the shard again would not help.
 func permanent(err error) bool {
-	return isAny(err, commitlog.ErrIdentity, commitlog.ErrDamaged, shard.ErrInputReplaced,
-		shard.ErrPartitions)
+	return isAny(err, commitlog.ErrIdentity, commitlog.ErrSettings, commitlog.ErrDamaged,
+		shard.ErrInputReplaced, shard.ErrPartitions)
 }
 
 // needsPerson reports whether err needs a person who may act while the process waits: a service does,

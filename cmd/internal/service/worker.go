@@ -29,13 +29,16 @@ import (
 func (s *Service) consume(ctx context.Context) error {
 	cache := shard.NewCache()
 	defer cache.Release()
+	if err := commitlog.ClaimIdentity(ctx, s.store, s.id); err != nil {
+		return err
+	}
 	s.openCommits(ctx)
 	if s.load {
 		cache.LimitWindows(max(loadWindows, int64(s.cfg.Featurize.MemoryLimit)/8))
 	}
 	return s.explainGroup(ctx, s.cfg.Group(), group.Run(ctx, group.Options{
 		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(s.id.ID), Topics: s.topics.Inputs(),
-		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Assigned: s.release, Log: s.log,
+		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Assigned: s.assigned, Log: s.log,
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
 
@@ -55,19 +58,37 @@ func (s *Service) openCommits(ctx context.Context) {
 	})
 }
 
-// release lets the other workers have all shards but those that the group has assigned to this one. While the group
-// rebalances, no worker knows which of its shards it will get again, so it keeps them all until then.
-func (s *Service) release(assigned []int) {
+// assigned is called when the group has assigned shards to this worker, before it opens them.
+//
+// A worker with other settings, which were accepted at its start, joins the group after it has replaced those in the
+// store. So each worker compares them now. And it lets the other workers have all shards but these: while the
+// group rebalances, no worker knows which of its shards it will get again, so it keeps them all until then.
+func (s *Service) assigned(ctx context.Context, shards []int) error {
+	pause := retry.Backoff{Min: shardRetry, Max: shardRetryMax}
+	for {
+		err := commitlog.ClaimIdentity(ctx, s.store, s.id)
+		if err == nil {
+			break
+		}
+		if permanent(err) {
+			return err
+		}
+		s.log.Error("identity of the store not read, trying again", "error", err)
+		if err := pause.Wait(ctx); err != nil {
+			return err
+		}
+	}
 	if s.commits == nil {
-		return
+		return nil
 	}
 	var others []int
 	for shard := range s.cfg.Shards {
-		if !slices.Contains(assigned, shard) {
+		if !slices.Contains(shards, shard) {
 			others = append(others, shard)
 		}
 	}
 	s.commits.Release(others...)
+	return nil
 }
 
 // loadWindows is the least that open windows may take during the first load of a graph. Nothing else
