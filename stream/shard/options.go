@@ -1,0 +1,157 @@
+package shard
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/sink"
+	"giantstream/sink/parquetio"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/groupcommit"
+	"giantstream/stream/mutation"
+)
+
+// Mirror carries assertions of an undirected graph to the shards of the far ends.
+type Mirror interface {
+	// Publish sends mirror mutations (MirrorPut, MirrorDelete) to the shards of their IDs. It may
+	// buffer, and keeps the slice.
+	Publish(ctx context.Context, assertions []mutation.Mutation) error
+	// Flush returns when everything published is durable.
+	Flush(ctx context.Context) error
+}
+
+// Featurizer fills in the FeatureIndices, FeatureValues, Targets, TargetCounts and Generation of a
+// row by the current generation, from Text and Labels. Before the first generation it leaves the
+// row alone. It does not see rows of deleted nodes.
+type Featurizer interface {
+	Featurize(row *rows.Row) error
+}
+
+// Topics names the inputs as in mutation.Batch.Next.
+type Topics struct {
+	Nodes  string // Version.Rank 0
+	Edges  string // Version.Rank 1
+	Mirror string // "" for directed graphs
+}
+
+// Options of a Shard.
+type Options struct {
+	Pipeline      string // Identity.Name
+	Shard, Shards int
+	// Dir holds the graph state of this shard and nothing else. If it is lost, the input is read
+	// again from the newest checkpoint on. Directories beside it, of its name with a suffix, hold
+	// copies on their way from and to the store.
+	Dir string
+	// Standby, unless "", is where FetchStandby may have left files of the newest checkpoint. A restore takes them
+	// from there if they are what the checkpoint says.
+	Standby string
+	Store   sink.Store
+	// Cache is shared with other shards of the process, and must outlive them. With nil the shard
+	// has its own.
+	Cache  *Cache
+	Topics Topics
+	Window Window
+	// Bounds, if set, returns the bounds of windows from now on, in place of Window. Run calls it before each batch.
+	Bounds func() Window
+	// Compression of the rows of a window; "" is Zstandard.
+	Compression parquetio.Compression
+	// Inputs tells what the input topics are. With nil they are taken for what they were.
+	Inputs Inputs
+	// Accept says which losses are accepted on purpose, until the first manifest of this Shard.
+	Accept Accept
+	// Mirror is nil for directed graphs.
+	Mirror Mirror
+	// Featurizer may be nil.
+	Featurizer Featurizer
+	// Group, unless nil, commits the shard's windows together with those of other shards of the process.
+	Group *groupcommit.Committer
+	// Writer names the process, for people who read manifests. The shard appends its session id, so
+	// no two openings share a name.
+	Writer string
+	// CheckpointEvery is how often Run copies the state to the store; 0 means never.
+	CheckpointEvery time.Duration
+	// Drain, if set, is called after every batch. If it returns true, a window is committed as soon
+	// as the feed has caught up, without waiting for more.
+	Drain func() bool
+	// Load: this is the first load of a graph, for which nobody waits. The first window of a shard
+	// without a manifest ends when Drain says so and the feed is idle, or has caught up Window.Time
+	// ago. Meanwhile it is written to the local state as memory runs short. Needs Drain.
+	Load bool
+	// OnCommit, if set, is called with every manifest that this shard has committed, in order, on
+	// the goroutine that committed it.
+	OnCommit func(*commitlog.Manifest)
+	// OnLost, if set, is called for offsets whose records were gone when the shard was opened.
+	OnLost func(offsets int64)
+	// OnSetAside, if set, is called after a damaged state was renamed to dir. The shard builds a new
+	// one from a checkpoint or from the topics.
+	OnSetAside func(dir string, reason error)
+	// OnSuperseded, if set, is called with the number of statements of a batch that lost to newer
+	// ones, if any did, on the goroutine that applied them. A restart may count some again.
+	OnSuperseded func(statements int64)
+	// OnCheckpoint, if set, is called after every attempt to copy the state to the store, with the
+	// bytes uploaded and the error. Attempts that the shard's own end has cut off are left out.
+	// Calls come one at a time, on any goroutine.
+	OnCheckpoint func(uploaded int64, err error)
+	Clock        func() time.Time // time.Now if nil
+	Log          *slog.Logger     // discarded if nil
+	Rand         io.Reader        // crypto/rand if nil
+
+	fs        vfs.FS        // tests: a file system that loses unsynced writes
+	backoff   time.Duration // tests: first pause between attempts to commit
+	transfers int           // tests: files at once; 1 puts calls in an order
+	maxRows   int64         // tests: of a row object; 0 means WriteObjects' bound
+	grace     time.Duration // tests: for calls into an engine that has failed; 0 means engineGrace
+}
+
+const (
+	commitBackoff = 100 * time.Millisecond
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Shards < 1 || o.Shard < 0 || o.Shard >= o.Shards {
+		return o, fmt.Errorf("shard %d of %d does not exist", o.Shard, o.Shards)
+	}
+	if o.Store == nil || o.Dir == "" {
+		return o, fmt.Errorf("shard %d needs a store and a state directory", o.Shard)
+	}
+	if o.Topics.Nodes == "" || (o.Mirror != nil) != (o.Topics.Mirror != "") {
+		return o, fmt.Errorf("shard %d needs the name of the nodes topic, "+
+			"and a mirror with its topic's name or neither", o.Shard)
+	}
+	if o.Load && o.Drain == nil {
+		return o, fmt.Errorf("shard %d is to load a graph, and nothing says when the load ends", o.Shard)
+	}
+	if o.Window.Changes < 1 || o.Window.Bytes < 1 || o.Window.Time <= 0 {
+		return o, fmt.Errorf("shard %d needs bounds for its windows, has %+v", o.Shard, o.Window)
+	}
+	if o.fs == nil {
+		o.fs = vfs.Default
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.backoff <= 0 {
+		o.backoff = commitBackoff
+	}
+	if o.transfers <= 0 {
+		o.transfers = defaultTransfers
+	}
+	if o.grace <= 0 {
+		o.grace = engineGrace
+	}
+	o.Log = o.Log.With("shard", o.Shard)
+	return o, nil
+}
