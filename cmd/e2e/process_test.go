@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/faults"
+	"giantstream/config"
 )
 
 // binary is the program under test.
@@ -131,6 +132,11 @@ evaluate: {probe_rates: [0.5]}
 http: {listen: ""}
 log: {format: json}
 `
+
+// commitBy is the part of a configuration that says how shards commit: in both ways, by turns.
+func commitBy(turn uint64) string {
+	return fmt.Sprintf("stream: {commit: %s}\n", []string{config.CommitGroup, config.CommitShard}[turn%2])
+}
 
 // longTraining trains for longer than checkpoints are apart, and leaves out what takes time but is
 // not training.
