@@ -28,7 +28,7 @@ func freshness(ctx context.Context, args []string) error {
 	lose := fl.String("lose", "", "stop or kill: what happens to worker 1 after a third of the time; "+
 		"it starts again at once")
 	standby := fl.Int("standby", 0, "stream.standby")
-	commit := fl.String("commit", "group", "stream.commit: shard or group")
+	commit := fl.String("commit", "shard", "stream.commit: shard or group")
 	session := fl.Duration("session", 10*time.Second, "kafka.session_timeout")
 	p, err := fl.open(args)
 	if err != nil {
