@@ -135,7 +135,7 @@ log: {format: json}
 
 // commitBy is the part of a configuration that says how shards commit: in both ways, by turns.
 func commitBy(turn uint64) string {
-	return fmt.Sprintf("stream: {commit: %s}\n", []string{config.CommitGroup, config.CommitShard}[turn%2])
+	return fmt.Sprintf("stream: {commit: %s}\n", []string{config.CommitShard, config.CommitGroup}[turn%2])
 }
 
 // longTraining trains for longer than checkpoints are apart, and leaves out what takes time but is

@@ -21,7 +21,6 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	succeed(t, append([]string{"run", "-c", single, "--store", alone, "--until-idle"}, inputs...)...)
 
 	w := newWorkers(t)
-	w.settings += commitBy(1)
 	a := w.start(t, "a", "", "--roles", "stream")
 	until(t, "a has shards", a.hasShards)
 	if all := w.start(t, "all", ""); <-all.exit != 1 || !strings.Contains(all.log(), "role embed") {

@@ -208,7 +208,11 @@ func TestLargeBlocksAreNotMerged(t *testing.T) {
 func TestCompactorsOfManySessions(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	const head = 200
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		store := &memstore.Store{}
 		writeSparseLog(t, store, rng, head, 30, 2)

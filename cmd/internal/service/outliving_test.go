@@ -38,7 +38,7 @@ func newOutliving(t *testing.T, edit ...func(*config.Config)) *outliving {
 	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = brokers, time.Second
 	cfg.Window.Time = 50 * time.Millisecond
 	if crc32.ChecksumIEEE([]byte(t.Name()))%2 == 0 { // both ways are covered
-		cfg.Stream.Commit = config.CommitShard
+		cfg.Stream.Commit = config.CommitGroup
 	}
 	for _, f := range edit {
 		f(&cfg)
