@@ -33,8 +33,7 @@ var mutations = []mutation{
 		return nil, fmt.Errorf("%w: another`},
 	{"stream/groupcommit/batch.go", "a shard that was left out of a session comes back without a delegation",
 		`	s.number, s.lines = b.number, next`,
-		`	s.number = b.number
-	maps.Copy(s.lines, next)`},
+		`	s.number = b.number; maps.Copy(s.lines, next)`},
 	{"stream/commitlog/sessions.go", "a group manifest is removed once one of its shards does not need it",
 		`		behind = behind && part.Seq <= limits.boundary`,
 		`		behind = part.Seq <= limits.boundary`},
