@@ -29,6 +29,7 @@ type Config struct {
 	Sink       Sink       `yaml:"sink"`
 	HTTP       HTTP       `yaml:"http"`
 	Log        Log        `yaml:"log"`
+	Telemetry  Telemetry  `yaml:"telemetry"`
 
 	// renamed has a hint for each old name of a field that the file uses.
 	renamed []string
@@ -300,6 +301,20 @@ type HTTP struct {
 type Log struct {
 	Level  string `yaml:"level" effect:"live"`     // debug, info, warn, error
 	Format string `yaml:"format" effect:"restart"` // auto (text on a terminal), text, json
+}
+
+// Telemetry says what is told of single records and builds.
+type Telemetry struct {
+	Traces Traces `yaml:"traces"`
+}
+
+// Traces says what is sent to a collector of OpenTelemetry traces. Where it is, the OTEL_EXPORTER_OTLP_ variables of
+// the environment say.
+type Traces struct {
+	// Ratio is the share of records, from 0 to 1, that begin a trace, of those without a traceparent.
+	Ratio float64 `yaml:"ratio" effect:"restart"`
+	// Exemplars: the metric of freshness names traces.
+	Exemplars bool `yaml:"exemplars" effect:"restart"`
 }
 
 // Group returns the consumer group, giantstream-<pipeline> by default.

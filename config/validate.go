@@ -334,6 +334,8 @@ func (v *validator) outputs(c *Config) {
 	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
 	v.oneOf("log.level", c.Log.Level)
 	v.oneOf("log.format", c.Log.Format)
+	ratio := c.Telemetry.Traces.Ratio
+	v.check(ratio >= 0 && ratio <= 1, "telemetry.traces.ratio", "must be a share between 0 and 1, got %v", ratio)
 }
 
 // Renamed has a hint for each field that the file gives by an old name.

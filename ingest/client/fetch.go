@@ -26,6 +26,8 @@ type Fetched struct {
 	HighWater, Stable int64
 	// Bytes is the size of the records' keys and values.
 	Bytes int64
+	// Asked and Arrived are when the broker was asked, and when its answer was here.
+	Asked, Arrived time.Time
 }
 
 // TooLarge is a record that is too large to be held in memory. Value is its beginning.
@@ -81,6 +83,7 @@ func (c *Client) fetch(
 ) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait+requestTimeout)
 	defer cancel()
+	asked := time.Now()
 	res, err := c.transport.RoundTrip(ctx, c.addr,
 		newFetchExchange(c.transport.ClientID, topic, partition, offset, maxBytes, maxWait, c.isolation))
 	var got *fetchAnswer
@@ -95,7 +98,7 @@ func (c *Client) fetch(
 	case err != nil:
 		return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
 	}
-	a := &answer{client: c, topic: topic, partition: partition, next: offset, highWater: got.highWater,
+	a := &answer{asked: asked, arrived: time.Now(), client: c, topic: topic, partition: partition, next: offset, highWater: got.highWater,
 		stable: got.highWater, transactions: newTransactions(nil), rest: got.batches}
 	if c.isolation == kafka.ReadCommitted {
 		a.stable, a.transactions = got.stable, newTransactions(got.aborted)
@@ -113,6 +116,8 @@ type answer struct {
 	highWater int64
 	stable    int64
 	rest      []byte // batches that are not open
+	asked     time.Time
+	arrived   time.Time
 	batch     *batch
 
 	transactions *transactions
@@ -123,7 +128,7 @@ func (a *answer) more() bool { return a.batch != nil }
 
 // read returns the next records of the answer. What precedes a damaged batch is returned first.
 func (a *answer) read(ctx context.Context) (Fetched, error) {
-	f := Fetched{Next: a.next, HighWater: a.highWater, Stable: a.stable}
+	f := Fetched{Next: a.next, HighWater: a.highWater, Stable: a.stable, Asked: a.asked, Arrived: a.arrived}
 	from, rest := a.next, a.rest
 	for f.Bytes < fetchedBytes && len(f.Records)+len(f.TooLarge) < fetchedRecords {
 		if a.batch == nil {

@@ -10,6 +10,7 @@ import (
 
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/recordtrace"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -51,6 +52,8 @@ type Letter struct {
 	SHA256 string
 	// ReplayOf is the origin of the letter that this record was replayed from, "" if it was not.
 	ReplayOf string
+	// Trace has the headers of the record's trace, if it has one (W3C Trace Context).
+	Trace []kafka.Header
 	// Replayed is when the letter's record was sent again, zero if it was not since the letter was
 	// written.
 	Replayed time.Time
@@ -139,6 +142,7 @@ func (l *Letter) message(topic string) kafka.Message {
 	if l.ReplayOf != "" {
 		add(hReplayOf, l.ReplayOf)
 	}
+	m.Headers = append(m.Headers, l.Trace...)
 	return m
 }
 
@@ -181,6 +185,7 @@ func Parse(m kafka.Message) (Letter, error) {
 		Size:     int64(len(m.Value)),
 		SHA256:   h[hSHA256],
 		ReplayOf: h[hReplayOf],
+		Trace:    recordtrace.Given(m.Headers),
 	}
 	var errs []error
 	if l.Foreign() { // the code of records that are none, so none has it

@@ -7,6 +7,7 @@ import (
 
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/recordtrace"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -29,6 +30,7 @@ func FromMessage(m kafka.Message, f *decode.Fault) Letter {
 		Origin: Origin{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset},
 		Code:   f.Code, Message: f.Message,
 		Key: m.Key, Value: m.Value, Time: m.Time,
+		Trace: recordtrace.Given(m.Headers),
 	}
 	for _, h := range m.Headers {
 		if h.Key == hReplayOf {

@@ -49,12 +49,21 @@ func newPublisher(w writer, topic string, format Format) *Publisher {
 // order given. When ctx ends, Publish starts no further write and returns once the write in flight
 // has ended.
 func (p *Publisher) Publish(ctx context.Context, records []embedding.Record) error {
+	return p.PublishWith(ctx, records, nil)
+}
+
+// PublishWith is Publish with more headers: more, unless nil, returns those of a record.
+func (p *Publisher) PublishWith(ctx context.Context, records []embedding.Record,
+	more func(*embedding.Record) []kafka.Header) error {
 	var batch []kafka.Message
 	size := 0
-	for i, r := range records {
-		m, err := p.format.Encode(r)
+	for i := range records {
+		m, err := p.format.Encode(records[i])
 		if err != nil {
 			return err
+		}
+		if more != nil {
+			m.Headers = append(m.Headers, more(&records[i])...)
 		}
 		m.Topic = p.topic
 		batch = append(batch, m)

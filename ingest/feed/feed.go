@@ -14,6 +14,7 @@ import (
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/mirror"
+	"giantstream/ingest/recordtrace"
 	"giantstream/ingest/schema"
 	"giantstream/stream/mutation"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	Letters *deadletter.Log
 	// Metrics, when not nil, is counted up by all feeds that share it.
 	Metrics *Metrics
+	// Traces, when not nil, follows some of the records.
+	Traces *recordtrace.Tracer
 }
 
 // Bounds are what may change while a feed is open. RecordBytes is not among them: the client reads no more.
@@ -98,6 +101,7 @@ type Feed struct {
 	sources []*source
 	chunks  chan chunk
 	next    map[string]int64
+	traced  []*recordtrace.Record
 	err     error
 
 	cancel context.CancelFunc
@@ -114,6 +118,7 @@ type chunk struct {
 	topic     string
 	mutations []mutation.Mutation
 	letters   []deadletter.Letter
+	traced    []*recordtrace.Record
 	lost      []mutation.Lost
 	last      mutation.Record // zero for none
 	records   int
@@ -163,7 +168,7 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 			},
 			decoder: decoders[i], translator: c.Translators[topic],
 			copies: c.Topics.Repartitioned() && topic != c.Topics.Mirror,
-			chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes, rebound: rebound,
+			chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes, rebound: rebound, traces: c.Traces,
 		}
 		s.reader.OnLost = func(from, to int64) {
 			f.metrics.Lost.Add(to - from)
@@ -218,6 +223,7 @@ func (f *Feed) Next(ctx context.Context, wait time.Duration) (mutation.Batch, er
 func (f *Feed) collect(ctx context.Context, wait time.Duration) (mutation.Batch, error) {
 	var b mutation.Batch
 	var letters []deadletter.Letter
+	f.traced = nil
 	records := 0
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -243,6 +249,7 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (mutation.Batch,
 			b.Last[c.topic] = c.last
 		}
 		letters = append(letters, c.letters...)
+		f.traced = append(f.traced, c.traced...)
 		records += c.records
 		f.next[c.topic] = c.next
 	}
@@ -270,6 +277,9 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (mutation.Batch,
 	b.CaughtUp = f.caughtUp()
 	return b, nil
 }
+
+// Traced returns the records that are followed of the batch that Next has returned last. Their spans are open.
+func (f *Feed) Traced() []*recordtrace.Record { return f.traced }
 
 // receive returns the next chunk; with block it waits for one until the timer fires.
 func (f *Feed) receive(ctx context.Context, timer <-chan time.Time, block bool) (chunk, bool) {

@@ -25,7 +25,7 @@ func (c *Config) Range(ctx context.Context, topic string, partition int, from, t
 			return records, refused, fmt.Errorf("read topic %s, partition %d: %w", topic, partition, err)
 		}
 		var got chunk
-		if err := s.decode(ctx, m, &got); err != nil {
+		if err := s.decode(ctx, m, &got, nil); err != nil {
 			return records, refused, fmt.Errorf("topic %s, partition %d: %w", topic, partition, err)
 		}
 		for _, mutation := range got.mutations {

@@ -9,6 +9,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/decode"
+	"giantstream/ingest/recordtrace"
 	"giantstream/ingest/repartition"
 	"giantstream/ingest/schema"
 	"giantstream/stream/mutation"
@@ -33,6 +34,8 @@ type source struct {
 	limit int             // of a record, in bytes
 	lost  []mutation.Lost // since the last chunk
 	sent  int64           // next of the last chunk, as the reader counts
+	// traces follows some of the records, nil for none.
+	traces *recordtrace.Tracer
 }
 
 // end returns where what could be read of the topic ended at its last answer.
@@ -66,8 +69,18 @@ func (s *source) handle(ctx context.Context, got client.Fetched) error {
 		c.last = mutation.Record{Offset: last.Offset + s.base, Fingerprint: client.Fingerprint(last)}
 	}
 	s.rebound()
-	for _, m := range got.Records {
-		if err := s.decode(ctx, m, &c); err != nil {
+	for i, m := range got.Records {
+		var followed *recordtrace.Record
+		if s.traces != nil && len(c.traced) < tracedRecords {
+			followed = s.traces.Begin(&got.Records[i], got.Asked, got.Arrived)
+		}
+		if err := s.decode(ctx, m, &c, followed); err != nil {
+			if followed != nil {
+				c.traced = append(c.traced, followed)
+			}
+			for _, r := range c.traced {
+				r.Failed(err)
+			}
 			return err
 		}
 	}
@@ -87,10 +100,13 @@ func (s *source) send(ctx context.Context, c chunk) {
 	}
 }
 
+// tracedRecords bounds the records of a fetch that are followed.
+const tracedRecords = 128
+
 // decode adds what a record says to the chunk: mutations, or a letter with the record's own bytes.
-// An error is not the record's fault, and the record is decoded again later.
-func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
-	value := m.Value
+// An error is not the record's fault, and the record is decoded again later. followed is nil unless it is.
+func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed *recordtrace.Record) error {
+	value, before := m.Value, len(c.mutations)
 	var fault *decode.Fault
 	if s.translator != nil {
 		var err error
@@ -117,8 +133,17 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk) error {
 			Override: override,
 		}, c.mutations)
 	}
-	if fault != nil {
-		c.letters = append(c.letters, deadletter.FromMessage(m, fault))
+	switch {
+	case fault != nil:
+		l := deadletter.FromMessage(m, fault)
+		if followed != nil {
+			l.Trace = followed.Headers()
+			followed.Refused(string(fault.Code), fault.Message)
+		}
+		c.letters = append(c.letters, l)
+	case followed != nil:
+		followed.Decoded(c.mutations[before:])
+		c.traced = append(c.traced, followed)
 	}
 	return nil
 }

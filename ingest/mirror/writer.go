@@ -15,6 +15,8 @@ type Writer struct {
 	producer *client.Producer
 	topic    string
 	pipeline Pipeline
+	// Headers, unless nil, returns those of an assertion's record.
+	Headers func(*mutation.Mutation) []kafka.Header
 }
 
 // NewWriter returns a writer to the mirror topic.
@@ -33,6 +35,9 @@ func (w *Writer) Publish(ctx context.Context, ms []mutation.Mutation) error {
 			return err
 		}
 		msgs[i] = kafka.Message{Topic: w.topic, Key: []byte(m.ID), Value: value}
+		if w.Headers != nil {
+			msgs[i].Headers = w.Headers(m)
+		}
 	}
 	return w.producer.Send(ctx, msgs...)
 }

@@ -108,7 +108,7 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 		if err != nil {
 			return want, fmt.Errorf("encode identity: %w", err)
 		}
-		err = replace(ctx, store, identityKey, stored, data)
+		err = sink.Swap(ctx, store, identityKey, stored, data)
 		if errors.Is(err, sink.ErrChanged) {
 			acceptSettings = false // what was accepted was a change of other settings
 			continue
@@ -153,7 +153,7 @@ func ClaimIdentity(ctx context.Context, store sink.Store, mine Identity) error {
 		if err != nil {
 			return fmt.Errorf("encode identity: %w", err)
 		}
-		if err = replace(ctx, store, identityKey, stored, data); err == nil {
+		if err = sink.Swap(ctx, store, identityKey, stored, data); err == nil {
 			return nil
 		}
 		if !errors.Is(err, sink.ErrChanged) {

@@ -23,10 +23,12 @@ func (s *Shard) Commit(ctx context.Context) (*commitlog.Manifest, error) {
 		return nil, nil
 	}
 	var m *commitlog.Manifest
+	ctx, done := s.step(ctx, "commit")
 	err := s.state.guard.run(ctx, func(ctx context.Context) (err error) {
 		m, err = s.commit(ctx)
 		return err
 	})
+	defer func() { done(err) }() // after OnCommit, which knows the manifest
 	if err != nil {
 		s.failed = fmt.Errorf("commit window %d: %w", s.window.seq, err)
 		return nil, s.failed
@@ -92,7 +94,10 @@ func (s *Shard) commitAlone(ctx context.Context) (*commitlog.Manifest, error) {
 		return nil, err
 	}
 	m.Follow(s.head)
-	return m, s.fenced(s.creator().Create(ctx, m))
+	ctx, done := s.step(ctx, "manifest")
+	err := s.creator().Create(ctx, m)
+	done(err)
+	return m, s.fenced(err)
 }
 
 // endSession takes the shard over from a session that commits several shards at once, if its head is of one. The
@@ -168,6 +173,8 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest, key func()
 	if s.window.dirty == 0 {
 		return nil
 	}
+	ctx, done := s.step(ctx, "rows")
+	defer func() { done(err) }()
 	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, key, s.opts.maxRows,
 		rows.WriteOptions{Compression: s.opts.Compression}, in)
 	return err

@@ -46,7 +46,9 @@ func (s *Shard) commitTicket(ctx context.Context, t *groupcommit.Ticket) (*commi
 		err = s.closeInputs(ctx)
 	}
 	if err == nil {
+		ctx, done := s.step(ctx, "manifest") // shared rows and the wait for other shards included
 		err = t.Commit(ctx, m, small)
+		done(err)
 	}
 	return m, err
 }

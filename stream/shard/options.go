@@ -87,6 +87,9 @@ type Options struct {
 	// OnCommit, if set, is called with every manifest that this shard has committed, in order, on
 	// the goroutine that committed it.
 	OnCommit func(*commitlog.Manifest)
+	// Step, if set, is told of the steps of a batch ("apply") and of a window ("commit", and in it "rows" and
+	// "manifest"). It returns the context of the step, and what is called at the step's end.
+	Step func(ctx context.Context, name string) (context.Context, func(error))
 	// OnLost, if set, is called for offsets whose records were gone when the shard was opened.
 	OnLost func(offsets int64)
 	// OnSetAside, if set, is called after a damaged state was renamed to dir. The shard builds a new

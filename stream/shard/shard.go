@@ -226,12 +226,21 @@ func (s *Shard) Apply(ctx context.Context, batch mutation.Batch) error {
 	for _, l := range batch.Lost {
 		s.lose(l.Topic, l.From, l.To)
 	}
+	ctx, done := s.step(ctx, "apply")
 	err := s.state.guard.run(ctx, func(ctx context.Context) error { return s.apply(ctx, batch) })
+	done(err)
 	if err != nil {
 		s.failed = fmt.Errorf("apply: %w", err)
 		return s.failed
 	}
 	return nil
+}
+
+func (s *Shard) step(ctx context.Context, name string) (context.Context, func(error)) {
+	if s.opts.Step == nil {
+		return ctx, func(error) {}
+	}
+	return s.opts.Step(ctx, name)
 }
 
 func (s *Shard) moves(next map[string]int64) bool {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"giantstream/cmd/internal/telemetry"
 	"giantstream/ingest/embeddingtopic"
 	"giantstream/sink/embedding"
 )
@@ -12,6 +15,9 @@ import (
 type timedPublisher struct {
 	publisher *embeddingtopic.Publisher
 	metrics   *metrics
+	// traces follow some of the changes, nil for none. With exemplars the histogram names their traces.
+	traces    *telemetry.Shard
+	exemplars bool
 	// cut returns the newest manifest of the shard that the current generation covers. What that
 	// manifest covers is published again with the generation; it has not changed.
 	cut func() int64
@@ -19,15 +25,24 @@ type timedPublisher struct {
 
 // Publish implements publish.Publisher.
 func (p timedPublisher) Publish(ctx context.Context, records []embedding.Record) error {
-	if err := p.publisher.Publish(ctx, records); err != nil {
+	traced := p.traces.Publish(ctx, records)
+	err := p.publisher.PublishWith(ctx, records, traced.Headers())
+	traced.End(err)
+	if err != nil {
 		return err
 	}
 	now, cut := time.Now().UnixMicro(), p.cut()
 	p.metrics.published.Add(float64(len(records)))
 	for i := range records {
-		if records[i].Seq > cut {
-			p.metrics.freshness.Observe(float64(now-records[i].EventTime) / 1e6)
+		if records[i].Seq <= cut {
+			continue
 		}
+		age := float64(now-records[i].EventTime) / 1e6
+		if id := traced.TraceID(&records[i]); id != "" && p.exemplars {
+			p.metrics.freshness.(prometheus.ExemplarObserver).ObserveWithExemplar(age, prometheus.Labels{"trace_id": id})
+			continue
+		}
+		p.metrics.freshness.Observe(age)
 	}
 	return nil
 }

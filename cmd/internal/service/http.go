@@ -35,7 +35,8 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 	s.maps.until = ctx.Done()
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
-		promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
+		promhttp.HandlerFor(s.metrics.registry,
+			promhttp.HandlerOpts{EnableOpenMetrics: s.cfg.Telemetry.Traces.Exemplars})))
 	mux.Handle("GET /status.json", authorized(string(s.cfg.HTTP.Token), s.live))
 	settings := private(string(s.cfg.HTTP.Token), http.HandlerFunc(s.serveConfig))
 	mux.Handle("GET /config", settings)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/wiring"
+	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
@@ -271,8 +272,7 @@ func (s *Service) refresh(ctx context.Context,
 	s.log.Info("building a generation", "because", why, "lease", held.Number())
 	s.because = why
 	store := held.Store()
-	builder := wiring.NewBuilder(s.settings.get(), store, s.device, s.progress, s.log)
-	if _, err := builder.BuildNext(ctx, s.cut, generation.UntilReady); err != nil {
+	if _, err := s.build(ctx, store, why); err != nil {
 		return false, err
 	}
 	if err := s.loadCurrent(ctx); err != nil {
@@ -285,6 +285,18 @@ func (s *Service) refresh(ctx context.Context,
 		s.log.Info("old generations removed", "generations", removed)
 	}
 	return true, nil
+}
+
+// build builds the next generation, or finishes the unfinished one.
+func (s *Service) build(ctx context.Context, store sink.Store, why string) (*generation.Doc, error) {
+	ctx, progress, trace := s.traces.Build(ctx, s.progress, why)
+	builder := wiring.NewBuilder(s.settings.get(), store, s.device, progress, s.log)
+	doc, err := builder.BuildNext(ctx, s.cut, generation.UntilReady)
+	if err == nil {
+		trace.Built(doc.Generation, doc.Encoder.Kind, doc.Graph.Nodes, string(doc.Status))
+	}
+	trace.End(err)
+	return doc, err
 }
 
 // Because returns why this process has built its last generation, "" if it has built none.

@@ -116,6 +116,6 @@ func (s *Service) embed(ctx context.Context) error {
 		Client: s.client, Group: s.cfg.Group() + embedGroup, Protocol: AllRoles().protocol(s.id.ID),
 		Topics: []string{s.topics.Nodes}, Log: s.log,
 		SessionTimeout: s.cfg.Kafka.SessionTimeout,
-	}, func(ctx context.Context, a group.Assignment) error { return s.follow(ctx, a.Shard) })
+	}, func(ctx context.Context, a group.Assignment) error { return s.follow(ctx, a.Shard, nil) })
 	return s.explainGroup(ctx, s.cfg.Group()+embedGroup, err)
 }

@@ -10,11 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/similar"
+	"giantstream/cmd/internal/telemetry"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest"
@@ -65,7 +67,8 @@ type Options struct {
 	// Resent says that all records of the embedded broker's topics come again from files.
 	Resent bool
 
-	standbyEvery time.Duration // tests; 0 means standbyEvery
+	standbyEvery time.Duration         // tests; 0 means standbyEvery
+	spans        sdktrace.SpanExporter // tests; nil sends them
 }
 
 // Service is one running process of a pipeline.
@@ -113,6 +116,8 @@ type Service struct {
 	commits *groupcommit.Committer
 	metrics *metrics
 	watches watches
+	// traces are nil unless somebody has asked for them.
+	traces *telemetry.Traces
 	// standbys are shards of other workers, standbyEvery how often they are looked at.
 	standbys     standbys
 	standbyEvery time.Duration
@@ -162,6 +167,8 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
 		device: o.Device, failed: make(chan struct{}), metrics: newMetrics(), level: o.Level, reload: o.Reload}
 	s.settings.now.Store(o.Config)
+	s.startTraces(ctx, o.spans)
+	s.store = s.traces.Store(s.store)
 	s.rows = recent.New(recentRows, commitlog.IsRows)
 	s.live = s.newView(o)
 	s.progress = &s.live.Progress
@@ -281,7 +288,7 @@ func (s *Service) connect(ctx context.Context) error {
 		Translators: translators, Shards: s.cfg.Shards, MaxFuture: s.cfg.Ingest.MaxFuture,
 		Bounds: s.settings.bounds, Clock: time.Now,
 		Log: s.log, Letters: s.letters, NodeFields: s.fields.nodeFields, EdgeFields: s.fields.edgeFields,
-		Metrics: &s.metrics.feed}
+		Metrics: &s.metrics.feed, Traces: s.traces.Records()}
 	format, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
 		return err
@@ -392,5 +399,5 @@ func (s *Service) closeClients() (err error) {
 	if s.broker != nil {
 		err = errors.Join(err, s.broker.Close())
 	}
-	return err
+	return errors.Join(err, s.traces.Close())
 }

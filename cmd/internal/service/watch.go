@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"giantstream/cmd/internal/telemetry"
 	"giantstream/ingest/feed"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
@@ -84,6 +85,8 @@ type watch struct {
 	// restored, if not nil, is called once, when the shard has reached goal, with the time that it
 	// took.
 	restored func(time.Duration)
+	// traces follow some of the records, nil for none.
+	traces *telemetry.Shard
 
 	mu   sync.Mutex
 	feed *feed.Feed // nil until it is open
@@ -131,6 +134,7 @@ func (w *watch) Next(ctx context.Context, wait time.Duration) (mutation.Batch, e
 	if err != nil {
 		return b, err
 	}
+	w.traces.Batch(w.feed.Traced())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read = b.Next

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/cmd/internal/telemetry"
 	"giantstream/config"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/group"
@@ -144,6 +145,8 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 	}
 	watch, done := s.watches.open(a.Shard, head)
 	defer done()
+	watch.traces = s.traceShard(a.Shard)
+	defer watch.traces.Close()
 	watch.restored = func(d time.Duration) {
 		s.watches.stopped(a.Shard, nil)
 		s.metrics.restore.Observe(d.Seconds())
@@ -170,6 +173,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 
 		Log: s.log,
 		OnCommit: func(m *commitlog.Manifest) {
+			watch.traces.Committed(m)
 			s.logs.committed(m)
 			s.manifests.Add(m)
 			s.metrics.committed(m)
@@ -190,6 +194,12 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		w := mirror.NewWriter(s.client, s.topics.Mirror, s.feeds.Pipeline)
 		defer func() { err = errors.Join(err, w.Close()) }()
 		opts.Mirror = w
+		if watch.traces != nil {
+			w.Headers = watch.traces.Headers
+		}
+	}
+	if watch.traces != nil {
+		opts.Step = watch.traces.Step
 	}
 	sh, err := shard.Open(ctx, opts)
 	if err != nil {
@@ -208,7 +218,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return sh.Run(ctx, watch) })
 	if s.roles.Embed {
-		g.Go(func() error { return s.follow(ctx, a.Shard) })
+		g.Go(func() error { return s.follow(ctx, a.Shard, watch.traces) })
 	}
 	g.Go(func() error { return s.removeOrphans(ctx, a.Shard) })
 	g.Go(func() error { return s.compact(ctx, a.Shard) })
@@ -247,15 +257,16 @@ func (s *Service) lastCheckpoint(shard *shard.Shard, number int) {
 	}
 }
 
-// follow publishes the shard's embeddings.
-func (s *Service) follow(ctx context.Context, shard int) error {
+// follow publishes the shard's embeddings. traces follow records of the shard's worker in this process, nil for none.
+func (s *Service) follow(ctx context.Context, shard int, traces *telemetry.Shard) error {
 	poll := pollBeside
 	if !s.roles.Stream {
 		poll = pollAlone
 	}
 	return publish.New(publish.Options{
 		Shard: shard, Store: s.rows.Store(s.store), Known: s.manifests.Of(shard),
-		Publisher: timedPublisher{s.publisher, s.metrics, func() int64 { return s.cutOf(shard) }},
+		Publisher: timedPublisher{s.publisher, s.metrics, traces, s.cfg.Telemetry.Traces.Exemplars,
+			func() int64 { return s.cutOf(shard) }},
 		Topic:     s.sinkTopic,
 		Announce:  s.announcer(),
 		Model: func() *publish.Model {
@@ -263,7 +274,7 @@ func (s *Service) follow(ctx context.Context, shard int) error {
 			if m != nil {
 				m.PassedOver = max(s.passedOver.Load(), s.damaged.Load())
 			}
-			return m
+			return traces.Model(m)
 		},
 		Failed: func(ctx context.Context, m *publish.Model, reason error) {
 			s.publishFailed(ctx, shard, m, reason)

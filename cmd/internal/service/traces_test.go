@@ -1,0 +1,149 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"giantstream/config"
+	"giantstream/ingest/client"
+	"giantstream/ingest/recordtrace"
+	"giantstream/sink/memstore"
+)
+
+// A record of a producer that traces is followed from its fetch to the embeddings that it changes, in its own shard and
+// in that of the far end, and to its dead letter.
+func TestTheTraceOfARecordReachesItsEmbeddings(t *testing.T) {
+	for _, commit := range []string{config.CommitShard, config.CommitGroup} {
+		t.Run(commit, func(t *testing.T) { testTraces(t, commit) })
+	}
+}
+
+func testTraces(t *testing.T, commit string) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50") // milliseconds
+	spans := tracetest.NewInMemoryExporter()
+	s, cfg := startService(t, Options{Store: &memstore.Store{}, Log: slog.New(slog.DiscardHandler), spans: spans},
+		func(c *config.Config) {
+			c.Stream.Commit, c.Telemetry.Traces.Exemplars, c.S3.SecretKey = commit, true, "not-in-spans"
+		})
+	produceGraph(t, s, cfg)
+	go func() { _ = s.Run(t.Context()) }()
+	eventually(t, "every node has an embedding", func() bool { return len(sinkTopic(t, s, cfg)) == nodes })
+	if names := namesOf(spans, ""); !slices.Contains(names, "build generation") ||
+		!slices.Contains(names, "PIFA and label tree") || slices.Contains(names, "process nodes") {
+		t.Errorf("spans before a record with a traceparent: %q, want those of a build alone", names)
+	}
+
+	trace := func(n int) string { return fmt.Sprintf("%032x", n) }
+	send := func(n int, topic, key string, value any) {
+		t.Helper()
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.Client().NewProducer()
+		defer p.Close()
+		if err := p.Write(t.Context(), kafka.Message{Topic: topic, Key: []byte(key), Value: data, Time: time.Now(),
+			Headers: []kafka.Header{{Key: recordtrace.Parent, Value: fmt.Appendf(nil, "00-%s-00f067aa0ba902b7-01", trace(n))}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const word = "unmistakable"
+	send(1, cfg.Kafka.Topics.Nodes, nodeID(0), map[string]any{"id": nodeID(0), "text": text(0, 1) + " " + word})
+	far := 1
+	for client.Partition([]byte(nodeID(far)), cfg.Shards) == client.Partition([]byte(nodeID(2)), cfg.Shards) {
+		far++
+	}
+	send(2, cfg.Kafka.Topics.Edges, nodeID(2), map[string]any{"src": nodeID(2), "dst": nodeID(far)})
+	send(3, cfg.Kafka.Topics.Nodes, nodeID(3), "no object")
+
+	for id, n := range map[string]int{nodeID(0): 1, nodeID(2): 2, nodeID(far): 2} {
+		eventually(t, "the embedding of "+id+" continues the trace", func() bool {
+			return newestTrace(t, s, cfg.Kafka.Topics.Embeddings, id) == trace(n)
+		})
+	}
+	eventually(t, "the dead letter continues the trace", func() bool {
+		return newestTrace(t, s, cfg.DeadLetters(), nodeID(3)) == trace(3)
+	})
+	publish := "publish " + cfg.Kafka.Topics.Embeddings
+	want := []string{"process nodes", "receive nodes", "decode", "apply", "commit", "manifest", publish, "encode", "send"}
+	if commit == config.CommitShard {
+		want = append(want, "rows", "store put", "store create")
+	}
+	for n, names := range map[int][]string{1: want,
+		2: {"process edges", "process " + cfg.Mirror(), "commit", publish}, 3: {"process nodes", "receive nodes"}} {
+		var got []string
+		eventually(t, fmt.Sprintf("trace %d is whole: %q", n, names), func() bool {
+			got = namesOf(spans, trace(n))
+			return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(got, name) })
+		})
+	}
+	for _, span := range spans.GetSpans() {
+		said := fmt.Sprint(span.Name, span.Attributes, span.Status, span.Events)
+		if strings.Contains(said, word) || strings.Contains(said, "not-in-spans") {
+			t.Errorf("a span holds a text or a secret: %s", said)
+		}
+	}
+	if !strings.Contains(scrape(t, s), `trace_id="`+trace(1)) && !strings.Contains(scrape(t, s), `trace_id="`+trace(2)) {
+		t.Error("no bucket of the freshness names a trace")
+	}
+}
+
+// namesOf returns the names of the spans that have ended, of one trace or of all.
+func namesOf(spans *tracetest.InMemoryExporter, trace string) (names []string) {
+	for _, s := range spans.GetSpans() {
+		if trace == "" || s.SpanContext.TraceID().String() == trace {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// newestTrace returns the trace that the newest record with a key belongs to.
+func newestTrace(t *testing.T, s *Service, topic, key string) (trace string) {
+	t.Helper()
+	ends, err := s.Client().EndOffsets(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, end := range ends[topic] {
+		for m, err := range s.Client().Range(t.Context(), topic, p, 0, end) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(m.Key) == key {
+				trace = recordtrace.Context(m.Headers).TraceID().String()
+			}
+		}
+	}
+	return trace
+}
+
+// scrape returns the exemplars of the freshness.
+func scrape(t *testing.T, s *Service) string {
+	t.Helper()
+	families, err := s.metrics.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, b := range m.GetHistogram().GetBucket() {
+				for _, l := range b.GetExemplar().GetLabel() {
+					fmt.Fprintf(&out, "%s=%q\n", l.GetName(), l.GetValue())
+				}
+			}
+		}
+	}
+	return out.String()
+}
