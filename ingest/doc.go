@@ -7,6 +7,7 @@
 //	decode          mapping of records to mutations, limits, error codes
 //	schema          Avro and Protobuf values, translated to JSON
 //	preflight       checks of the topics before they are consumed
+//	recordtrace     records that are followed in OpenTelemetry traces
 //	deadletter      records that cannot be decoded: keep, list, replay
 //	mirror          assertions on their way to the shard of the far end
 //	group           the consumer group: which worker has which shards

@@ -133,16 +133,15 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed
 			Override: override,
 		}, c.mutations)
 	}
-	switch {
-	case fault != nil:
+	if fault != nil {
 		l := deadletter.FromMessage(m, fault)
 		if followed != nil {
+			followed.Refused(string(fault.Code))
 			l.Trace = followed.Headers()
-			followed.Refused(string(fault.Code), fault.Message)
 		}
 		c.letters = append(c.letters, l)
-	case followed != nil:
-		followed.Decoded(c.mutations[before:])
+	}
+	if followed != nil && followed.Decoded(c.mutations[before:]) {
 		c.traced = append(c.traced, followed)
 	}
 	return nil

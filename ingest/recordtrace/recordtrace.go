@@ -82,8 +82,9 @@ func (t *Tracer) Begin(m *kafka.Message, asked, arrived time.Time) *Record {
 	return &Record{Span: span, tracer: t, began: time.Now()}
 }
 
-// Decoded notes what the record says.
-func (r *Record) Decoded(said []mutation.Mutation) {
+// Decoded notes what the record says, and ends the span of a record that says nothing. It reports whether the record is
+// followed further.
+func (r *Record) Decoded(said []mutation.Mutation) bool {
 	_, span := r.tracer.Spans.Start(trace.ContextWithSpan(context.Background(), r.Span), "decode",
 		trace.WithTimestamp(r.began), trace.WithAttributes(attribute.Int("giantstream.mutations", len(said))))
 	span.End()
@@ -93,13 +94,17 @@ func (r *Record) Decoded(said []mutation.Mutation) {
 			r.IDs = append(r.IDs, said[i].ID)
 		}
 	}
+	if len(said) == 0 {
+		r.Span.End()
+	}
+	return len(said) > 0
 }
 
-// Refused ends the span of a record that is a dead letter.
-func (r *Record) Refused(code, message string) {
+// Refused notes that the record is a dead letter, or a part of it. The letter's message may quote the record, so it is
+// not in the span.
+func (r *Record) Refused(code string) {
 	r.Span.SetAttributes(attribute.String("giantstream.dead_letter.code", code))
-	r.Span.SetStatus(codes.Error, message)
-	r.Span.End()
+	r.Span.SetStatus(codes.Error, "dead letter")
 }
 
 // Failed ends the span of a record that will be read again.

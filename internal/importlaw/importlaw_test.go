@@ -16,6 +16,8 @@ const (
 	parquet = "github.com/parquet-go/parquet-go/..."
 	pebble  = "github.com/cockroachdb/pebble/v2/..."
 	s3      = "github.com/minio/minio-go/v7/..."
+	otel    = "go.opentelemetry.io/otel/..."
+	otelSDK = "go.opentelemetry.io/otel/sdk/... go.opentelemetry.io/otel/exporters/..."
 )
 
 // law is the table. Linking is more than importing: it follows imports to their end. Test files
@@ -46,6 +48,10 @@ var law = []rule{
 		because: "only shards keep a state on disk (ingest/broker borrows Pebble's file lock)"},
 	{packages: "config/... featurize/... internal/...", not: parquet + " " + s3,
 		because: "only what reads and writes the store knows its formats and servers"},
+	{packages: "config/... sink/... !sink/s3store/s3server featurize/... train/... stream/... internal/...", not: otel,
+		because: "traces hang on hooks, which know no library"},
+	{packages: "ingest/...", not: otelSDK,
+		because: "a library makes spans; where they go is for the program to say"},
 	{packages: "ingest/decode stream/mutation", not: pebble + " " + parquet + " " + s3 + " sink/...",
 		because: "decoding a record needs no storage engine"},
 	{packages: "stream/commitlog stream/publish", not: pebble,

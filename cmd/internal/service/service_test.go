@@ -123,7 +123,22 @@ func produceGraph(t *testing.T, s *Service, cfg *config.Config) {
 func sinkTopic(t *testing.T, s *Service, cfg *config.Config) map[string]embedding.Record {
 	t.Helper()
 	newest := map[string]embedding.Record{}
-	topic := cfg.Kafka.Topics.Embeddings
+	for _, m := range recordsOf(t, s, cfg.Kafka.Topics.Embeddings) {
+		if embeddingtopic.IsControl(m) {
+			continue
+		}
+		r, err := embeddingtopic.Decode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest[r.NodeID] = r
+	}
+	return newest
+}
+
+// recordsOf returns what a topic has now, partition by partition.
+func recordsOf(t *testing.T, s *Service, topic string) (records []kafka.Message) {
+	t.Helper()
 	ends, err := s.Client().EndOffsets(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
@@ -133,17 +148,10 @@ func sinkTopic(t *testing.T, s *Service, cfg *config.Config) map[string]embeddin
 			if err != nil {
 				t.Fatal(err)
 			}
-			if embeddingtopic.IsControl(m) {
-				continue
-			}
-			r, err := embeddingtopic.Decode(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			newest[r.NodeID] = r
+			records = append(records, m)
 		}
 	}
-	return newest
+	return records
 }
 
 // eventually waits until the condition holds, for a minute at most.

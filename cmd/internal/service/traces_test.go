@@ -111,18 +111,9 @@ func namesOf(spans *tracetest.InMemoryExporter, trace string) (names []string) {
 // newestTrace returns the trace that the newest record with a key belongs to.
 func newestTrace(t *testing.T, s *Service, topic, key string) (trace string) {
 	t.Helper()
-	ends, err := s.Client().EndOffsets(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for p, end := range ends[topic] {
-		for m, err := range s.Client().Range(t.Context(), topic, p, 0, end) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(m.Key) == key {
-				trace = recordtrace.Context(m.Headers).TraceID().String()
-			}
+	for _, m := range recordsOf(t, s, topic) {
+		if string(m.Key) == key {
+			trace = recordtrace.Context(m.Headers).TraceID().String()
 		}
 	}
 	return trace
