@@ -53,10 +53,11 @@ and for the cold start, with text alone (lsa) beside each encoder:
                            at the largest share of labelled nodes)
 
 A figure of fewer than 30 edges or nodes is "too few". Each split hides other
-edges; the figures are means over the splits ± their standard deviation. Nothing
-is stored. The encoder lsa is the text-only baseline. The graph is what a pipeline
-has committed, or the files given; then the
-configuration, if there is one, says how to featurize, train and evaluate.
+edges; the figures are means over the splits ± their standard deviation, and the
+log has those of each encoder and split as they come. Nothing is stored. The
+encoder lsa is the text-only baseline. The graph is what a pipeline has committed,
+or the files given; then the configuration, if there is one, says how to
+featurize, train and evaluate.
 
 With --ablation the rows are those of the paper instead: texts alone, link
 prediction with a triplet loss, and neighbourhood prediction (GIANT) by what the

@@ -124,7 +124,7 @@ func (s *split) measure(ctx context.Context, v variant) (took time.Duration, e f
 	return took, e, err
 }
 
-// report logs a row's figures, so that a long run shows them as they come.
+// report logs the figures of a row and a seed, so that a long run shows them as they come.
 func report(log *slog.Logger, v variant, seed uint64, took time.Duration, e fit.Evaluation) {
 	attrs := []any{"row", v.row, "encoder", v.encoder, "seed", seed, "took", took.Round(time.Millisecond)}
 	if e.Links != nil {

@@ -57,7 +57,8 @@ func (s Spread) String() string {
 // Compare trains the encoders on the source's graph with Settings.Holdout of the edges hidden, once
 // per seed, and measures them on what was hidden. The encoder "lsa" is the text-only baseline.
 // Texts are vectorized once for all splits: the vectorizer sees no edges. With
-// Options.HoldoutNodes, the encoders are trained once more per seed, without the hidden nodes.
+// Options.HoldoutNodes, the encoders are trained once more per seed, without the hidden nodes. The log has the figures
+// as they come.
 func Compare(ctx context.Context, o Options, source generation.Source, encoders []string,
 	seeds []uint64) ([]Comparison, error) {
 	t, err := featurize(ctx, &o, source)
@@ -76,10 +77,12 @@ func Compare(ctx context.Context, o Options, source generation.Source, encoders 
 			return nil, err
 		}
 		for i, kind := range encoders {
+			began := o.Resources.Now()
 			e, err := s.compare(ctx, kind)
 			if err != nil {
 				return nil, fmt.Errorf("encoder %s, split %d: %w", kind, seed, err)
 			}
+			report(o.Resources.Log, variant{row: kind, encoder: kind}, seed, o.Resources.Now().Sub(began), e)
 			out[i].Runs = append(out[i].Runs, e)
 		}
 		if o.HoldoutNodes == 0 {
@@ -91,6 +94,10 @@ func Compare(ctx context.Context, o Options, source generation.Source, encoders 
 		}
 		for i, f := range figures {
 			out[i].Runs[len(out[i].Runs)-1].Unseen = f
+			if f != nil && f.Links != nil {
+				o.Resources.Log.Info("unseen nodes measured", "encoder", encoders[i], "seed", seed, "link_auc", f.Links.AUC,
+					"mrr", f.Links.MRR)
+			}
 		}
 	}
 	return out, nil

@@ -1,8 +1,13 @@
 package study
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -26,9 +31,20 @@ func TestCompareMeasuresTheColdStart(t *testing.T) {
 		}
 		rows[i].Labels = kept
 	}
+	var log bytes.Buffer
+	o.Resources.Log = slog.New(slog.NewTextHandler(&log, nil))
 	got, err := Compare(t.Context(), o, rows, encoders, []uint64{1, 2})
 	if err != nil {
 		t.Fatal(err)
+	}
+	var said []string
+	for _, line := range regexp.MustCompile(`msg="(\w+)[^"]* measured".* encoder=(\w+) seed=(\d) `).
+		FindAllStringSubmatch(log.String(), -1) {
+		said = append(said, strings.Join(line[1:], " "))
+	}
+	if want := []string{"row lsa 1", "row linear 1", "unseen lsa 1", "unseen linear 1",
+		"row lsa 2", "row linear 2", "unseen lsa 2", "unseen linear 2"}; !slices.Equal(said, want) {
+		t.Errorf("the log has %q, want the figures as they come: %q", said, want)
 	}
 	for _, c := range got {
 		for _, e := range c.Runs {
