@@ -325,6 +325,19 @@ func (f *Feed) Ends() map[string]int64 {
 	return ends
 }
 
+// Held returns, for each topic that has answered, how many offsets at its end an open transaction of a producer held back
+// at its last answer. It may be called during Next.
+func (f *Feed) Held() map[string]int64 {
+	held := map[string]int64{}
+	for _, s := range f.sources {
+		end, answered := s.end()
+		if logEnd, _ := s.logEnd(); answered {
+			held[s.reader.Topic] = max(0, logEnd-end)
+		}
+	}
+	return held
+}
+
 // Close stops the feed and waits for its goroutines.
 func (f *Feed) Close() error {
 	f.cancel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
@@ -232,4 +233,37 @@ func TestRecreatedTopicIsRefused(t *testing.T) {
 	if !errors.Is(err, client.ErrTruncated) {
 		t.Errorf("got %v, want ErrTruncated", err)
 	}
+}
+
+func TestHeldCountsWhatAnOpenTransactionHoldsBack(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	producer, err := kgo.NewClient(kgo.SeedBrokers(e.Client.Brokers()...), kgo.TransactionalID("slow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	if err := producer.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	value := node("a", "in a transaction").Value
+	if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: e.Topics.Nodes, Key: []byte("a"), Value: value},
+		&kgo.Record{Topic: e.Topics.Nodes, Key: []byte("a"), Value: value}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, config(e), 0, nil)
+	until := func(held int64) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for f.Held()[e.Topics.Nodes] != held {
+			if _, err := f.Next(ctx, 10*time.Millisecond); err != nil {
+				t.Fatalf("still not %d records held, but %v: %v", held, f.Held(), err)
+			}
+		}
+	}
+	until(2)
+	if err := producer.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	until(0)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"giantstream/ingest/client"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
@@ -18,6 +20,8 @@ type inputs struct {
 	client *client.Client
 	topics []string
 	shard  int
+	// partitions notes how many each topic has.
+	partitions *prometheus.GaugeVec
 }
 
 // Identify implements shard.Inputs.
@@ -28,6 +32,7 @@ func (in inputs) Identify(ctx context.Context) (map[string]shard.Identity, error
 	}
 	out := map[string]shard.Identity{}
 	for name, t := range topics {
+		in.partitions.WithLabelValues(name).Set(float64(t.Partitions))
 		out[name] = shard.Identity{ID: t.ID, Partitions: t.Partitions}
 	}
 	return out, nil

@@ -26,6 +26,10 @@ type metrics struct {
 	shardRestarts prometheus.Counter
 	setAside      prometheus.Counter
 	restore       prometheus.Histogram
+	// commit is of whole windows, manifest of the last step of a commit.
+	commit, manifest prometheus.Histogram
+	// partitions that the input topics have.
+	partitions *prometheus.GaugeVec
 	// Copies of shards' states in the store.
 	checkpoints, checkpointFailures, checkpointBytes prometheus.Counter
 	standbyBytes                                     prometheus.Counter
@@ -79,6 +83,13 @@ func newMetrics() *metrics {
 	m.restore = histogram("giantstream_shard_restore_seconds",
 		"How long shards that came to this process took until their state had all that was committed.",
 		0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600)
+	m.commit = histogram("giantstream_commit_seconds", "How long shards took to commit a window: rows, mirror, manifest.",
+		stepBuckets...)
+	m.manifest = histogram("giantstream_manifest_seconds", "How long shards waited for their manifest to be written; "+
+		"with stream.commit group, the wait for other shards and shared rows included.", stepBuckets...)
+	m.partitions = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "giantstream_input_partitions",
+		Help: "Partitions that an input topic had when a shard of this process looked last."}, []string{"topic"})
+	m.registry.MustRegister(m.partitions)
 	m.checkpoints = counter("giantstream_checkpoints_total", "Copies of shards' states that are complete in the store.")
 	m.standbyBytes = counter("giantstream_standby_bytes_total",
 		"Bytes of checkpoints that were fetched to keep shards of other processes warm.")
@@ -138,6 +149,24 @@ func newMetrics() *metrics {
 	return m
 }
 
+// stepBuckets are those of parts of a commit, in seconds.
+var stepBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
+
+// step measures a step of a shard (shard.Options.Step), if it has a histogram, until the function it returns is called.
+func (m *metrics) step(name string) func() {
+	var h prometheus.Histogram
+	switch name {
+	case "commit":
+		h = m.commit
+	case "manifest":
+		h = m.manifest
+	default:
+		return func() {}
+	}
+	began := time.Now()
+	return func() { h.Observe(time.Since(began).Seconds()) }
+}
+
 // counterOf registers a counter that is kept elsewhere.
 func (m *metrics) counterOf(o prometheus.CounterOpts, load func() int64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(o, func() float64 { return float64(load()) }))
@@ -179,6 +208,9 @@ var (
 		"How long the shard's oldest uncommitted change has waited.", []string{"shard"}, nil)
 	descLag = prometheus.NewDesc("giantstream_lag_records",
 		"Records of the shard's partition of a topic that its manifests do not cover.", []string{"topic", "shard"}, nil)
+	descHeld = prometheus.NewDesc("giantstream_held_records",
+		"Records of the shard's partition of a topic that an open transaction of a producer holds back.",
+		[]string{"topic", "shard"}, nil)
 	descLost = prometheus.NewDesc("giantstream_lost_records",
 		"Offsets of a topic whose records are lost to the shard, and whose loss nobody has accepted.",
 		[]string{"topic", "shard"}, nil)
@@ -188,8 +220,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descRestoring, descAge, descLag, descLost,
-		descStandby} {
+	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descRestoring, descAge, descLag, descHeld,
+		descLost, descStandby} {
 		out <- d
 	}
 }
@@ -215,6 +247,9 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(descAge, s.windowAge.Seconds(), shard)
 		for topic, lost := range s.lost {
 			gauge(descLost, float64(lost), topic, shard)
+		}
+		for topic, held := range s.held {
+			gauge(descHeld, float64(held), topic, shard)
 		}
 		for topic, lag := range s.lag {
 			gauge(descLag, float64(lag), topic, shard)

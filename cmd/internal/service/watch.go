@@ -107,6 +107,8 @@ type watchState struct {
 	shard int
 	// lag is, per topic, how many records the commit log does not cover.
 	lag map[string]int64
+	// held is, per topic, how many records of its end an open transaction holds back.
+	held map[string]int64
 	// lost is, per topic, how many offsets are lost, and nobody has accepted it.
 	lost map[string]int64
 	// ready: the state has all that the commit log covers.
@@ -131,10 +133,10 @@ func (w *watch) Next(ctx context.Context, wait time.Duration) (mutation.Batch, e
 	w.turned = time.Now()
 	w.mu.Unlock()
 	b, err := w.feed.Next(ctx, wait)
+	w.traces.Batch(w.feed.Traced())
 	if err != nil {
 		return b, err
 	}
-	w.traces.Batch(w.feed.Traced())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read = b.Next
@@ -171,7 +173,7 @@ func (w *watch) state() watchState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := watchState{shard: w.shard, ready: w.ready, silent: time.Since(w.turned), lag: map[string]int64{},
-		lost: map[string]int64{}}
+		lost: map[string]int64{}, held: map[string]int64{}}
 	for _, l := range w.lost {
 		s.lost[l.Topic] += l.Offsets
 	}
@@ -182,6 +184,7 @@ func (w *watch) state() watchState {
 		for topic, end := range w.feed.Ends() {
 			s.lag[topic] = max(0, end-w.covered[topic])
 		}
+		s.held = w.feed.Held()
 	}
 	return s
 }

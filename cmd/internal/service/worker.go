@@ -160,7 +160,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		Cache:   cache,
 		Topics:  shard.Topics{Nodes: s.topics.Nodes, Edges: s.topics.Edges, Mirror: s.topics.Mirror},
 		Window:  s.settings.window(), Bounds: s.settings.window,
-		Inputs:     inputs{s.client, s.topics.Inputs(), a.Shard},
+		Inputs:     inputs{s.client, s.topics.Inputs(), a.Shard, s.metrics.partitions},
 		Accept:     s.accepted.of(a.Shard),
 		Featurizer: &s.serving,
 		Writer:     writerName(),
@@ -185,6 +185,11 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 				s.log.Debug("offsets not committed to the group; the manifest has them", "shard", m.Shard, "error", err)
 			}
 		},
+		Step: func(ctx context.Context, name string) (context.Context, func(error)) {
+			timed := s.metrics.step(name)
+			ctx, traced := watch.traces.Step(ctx, name)
+			return ctx, func(err error) { timed(); traced(err) }
+		},
 		OnLost:       func(offsets int64) { s.metrics.feed.Lost.Add(offsets) },
 		OnSuperseded: func(n int64) { s.metrics.superseded.Add(float64(n)) },
 		OnCheckpoint: s.metrics.checkpointed,
@@ -197,9 +202,6 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		if watch.traces != nil {
 			w.Headers = watch.traces.Headers
 		}
-	}
-	if watch.traces != nil {
-		opts.Step = watch.traces.Step
 	}
 	sh, err := shard.Open(ctx, opts)
 	if err != nil {

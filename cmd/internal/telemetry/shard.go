@@ -91,6 +91,9 @@ func (s *Shard) Batch(records []*recordtrace.Record) {
 
 // Step is a shard's Options.Step.
 func (s *Shard) Step(ctx context.Context, name string) (context.Context, func(error)) {
+	if s == nil {
+		return ctx, func(error) {}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var records []*recordtrace.Record
