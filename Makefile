@@ -18,7 +18,7 @@ FUZZTIME := 5s
 .DEFAULT_GOAL := help
 .PHONY: help build release image test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
 	bench-similar bench-loader bench-stream bench-freshness bench-roofline bench-load bench-million kafka-up kafka-down \
-	s3-up s3-down spec test-page test-real test-cuda test-faults sim mutate
+	s3-up s3-down spec test-page test-packages test-real test-cuda test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ test-real: ## run the tests against Apache Kafka and an S3 server of their own
 test-page: ## look at the page of a running service in Chromium (Playwright); OUT=folder keeps screenshots
 	go build -o bin/giantstream ./cmd/giantstream
 	$(or $(GIANTSTREAM_PYTHON),python3) cmd/dev/browser/page.py bin/giantstream $(OUT)
+
+test-packages: release ## install the release's packages on clean roots (root, debootstrap, rpm)
+	cmd/dev/release/test-packages
 
 spec: ## check the models of the protocol exhaustively (Spin, gcc)
 	.ci/spec

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -32,14 +31,15 @@ func fetched(n int, headers bool) client.Fetched {
 }
 
 // sourceOf decodes nodes of one shard, and follows records as traces says.
-func sourceOf(tb testing.TB, traces *recordtrace.Tracer) *source {
+func sourceOf(tb testing.TB, traces *recordtrace.Tracer) (*source, <-chan chunk) {
 	tb.Helper()
 	nodes, err := decode.Nodes(decode.NodeMapping{ID: "id", Text: []string{"text"}},
 		decode.Limits{RecordBytes: 1 << 20, TextBytes: 256 << 10, EdgesPerRecord: 10_000}, 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &source{decoder: nodes, chunks: make(chan chunk, 1), rebound: func() {}, traces: traces}
+	chunks := make(chan chunk, 1)
+	return &source{decoder: nodes, chunks: chunks, rebound: func() {}, traces: traces}, chunks
 }
 
 // unsampled follows no record that fetched makes.
@@ -49,22 +49,24 @@ func unsampled() *recordtrace.Tracer {
 }
 
 // handleOnce decodes a fetch.
-func handleOnce(tb testing.TB, s *source, got client.Fetched) {
+func handleOnce(tb testing.TB, s *source, chunks <-chan chunk, got client.Fetched) {
+	tb.Helper()
 	s.sent = -1
 	if err := s.handle(tb.Context(), got); err != nil {
 		tb.Fatal(err)
 	}
-	if c := <-s.chunks; len(c.mutations) != len(got.Records) || len(c.traced) > 0 {
+	if c := <-chunks; len(c.mutations) != len(got.Records) || len(c.traced) > 0 {
 		tb.Fatalf("%d mutations, %d traces, %d letters", len(c.mutations), len(c.traced), len(c.letters))
 	}
 }
 
 // Whether traces are sent or not, records that are not followed allocate the same.
 func TestTracesCostRecordsThatAreNotFollowedNothing(t *testing.T) {
-	got, plain := fetched(256, true), sourceOf(t, nil)
-	off := testing.AllocsPerRun(20, func() { handleOnce(t, plain, got) })
-	traced := sourceOf(t, unsampled())
-	if on := testing.AllocsPerRun(20, func() { handleOnce(t, traced, got) }); on > off {
+	got := fetched(256, true)
+	plain, read := sourceOf(t, nil)
+	off := testing.AllocsPerRun(20, func() { handleOnce(t, plain, read, got) })
+	traced, read := sourceOf(t, unsampled())
+	if on := testing.AllocsPerRun(20, func() { handleOnce(t, traced, read, got) }); on > off {
 		t.Errorf("%v allocations a fetch, %v without traces", on, off)
 	}
 }
@@ -77,10 +79,11 @@ func BenchmarkTraces(b *testing.B) {
 		headers bool
 	}{{"off", nil, false}, {"no record sampled", unsampled(), false}, {"no producer has sampled", unsampled(), true}} {
 		b.Run(c.name, func(b *testing.B) {
-			s, got := sourceOf(b, c.traces), fetched(n, c.headers)
+			got := fetched(n, c.headers)
+			s, chunks := sourceOf(b, c.traces)
 			b.ReportAllocs()
 			for b.Loop() {
-				handleOnce(b, s, got)
+				handleOnce(b, s, chunks, got)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
 		})

@@ -8,10 +8,15 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"giantstream/cmd/internal/nodemap"
 )
 
 //go:embed page.html
-var pageHTML string
+var pageSource string
+
+// pageHTML is the page with the colours of the map's groups.
+var pageHTML = strings.Replace(pageSource, "/* colours */\n", nodemap.Style(), 1)
 
 // pagePolicy lets the page run its own script and style, and ask this server alone.
 var pagePolicy = sync.OnceValue(func() string {

@@ -34,6 +34,8 @@ type chart struct {
 	YTicks        []tick
 	Lines         []string // points of polylines
 	Dots          []spot
+	// TextAlone: the second line is that of the text alone.
+	TextAlone bool
 }
 
 type spot struct{ X, Y, Title string }

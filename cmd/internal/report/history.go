@@ -61,6 +61,7 @@ func timeline(all []past) (out []chart) {
 			}
 		}
 		if c, ok := newChart(of.title, "generation", p, -1); ok && len(all) > 1 {
+			c.TextAlone = true
 			out = append(out, c)
 		}
 	}

@@ -21,10 +21,6 @@ const (
 	legendColumns       = 4
 )
 
-// palette are the colours of the groups, the last that of the rest. page.html has the same.
-var palette = [nodemap.Coloured + 1]string{"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#17a2b8", "#d4a900",
-	"#f783ac", "#9c755f", "#7a6ff0", "#8fbf3f", "#c2255c", "#98a1aa"}
-
 // WritePicture writes the map of a generation's embeddings beside that of the texts alone, for the same sample of
 // nodes, as SVG. A map is left out if the sample has fewer than three nodes that it can place.
 func WritePicture(ctx context.Context, w io.Writer, in Input) error {
@@ -67,7 +63,7 @@ func WritePicture(ctx context.Context, w io.Writer, in Input) error {
 		// The rest lies below the groups that have a colour.
 		for g := len(palette) - 1; g >= 0; g-- {
 			if points[g].Len() > 0 {
-				fmt.Fprintf(w, `<path stroke="%s" d="%s"/>`+"\n", palette[g], &points[g])
+				fmt.Fprintf(w, `<path stroke="%s" d="%s"/>`+"\n", nodemap.Colours[g], &points[g])
 			}
 		}
 		fmt.Fprint(w, "</g></g>\n")
@@ -76,7 +72,7 @@ func WritePicture(ctx context.Context, w io.Writer, in Input) error {
 		x := i % legendColumns * ((2*panelSide + panelGap) / legendColumns)
 		y := panelTop + panelSide + legendRow*(1+i/legendColumns)
 		fmt.Fprintf(w, `<circle cx="%d" cy="%d" r="5" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x+6, y,
-			palette[g.Number], x+18, y+4, escaped(g.Name))
+			nodemap.Colours[g.Number], x+18, y+4, escaped(g.Name))
 	}
 	_, err = fmt.Fprintln(w, "</svg>")
 	return err

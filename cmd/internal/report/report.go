@@ -48,6 +48,7 @@ type page struct {
 	TreeDepth int
 	Maps      []drawing
 	Legend    []nodemap.Group
+	Colours   template.CSS
 	ByCluster bool // the legend's groups are clusters, not classes
 	Examples  []*example
 	Chosen    []*chosen
@@ -98,6 +99,7 @@ func Write(ctx context.Context, w io.Writer, in Input) error {
 	place(p.Chosen, outline, s.open)
 	progress.Stage("map", 0)
 	p.Maps, p.Legend = draw(s)
+	p.Colours = template.CSS(nodemap.Style()) //nolint:gosec // our own
 	p.Policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 	if len(p.Maps) > 0 {
 		sum := sha256.Sum256([]byte(searchJS))
