@@ -56,12 +56,12 @@ func WritePicture(ctx context.Context, w io.Writer, in Input) error {
 		layout, _ := nodemap.Layouts(panel.nodes)
 		fmt.Fprintf(w, `<g transform="translate(%d 0)"><text y="15">%s</text><g transform="translate(0 %d)">`+"\n",
 			k*(panelSide+panelGap), escaped(panel.title), panelTop)
-		points := make([]strings.Builder, len(palette))
+		points := make([]strings.Builder, len(nodemap.Colours))
 		for i, p := range nodemap.Fit(layout.At, panelSide, 4) {
 			fmt.Fprintf(&points[group[panel.nodes[i].ID]], "M%.0f %.0fh0", p[0], p[1])
 		}
 		// The rest lies below the groups that have a colour.
-		for g := len(palette) - 1; g >= 0; g-- {
+		for g := len(nodemap.Colours) - 1; g >= 0; g-- {
 			if points[g].Len() > 0 {
 				fmt.Fprintf(w, `<path stroke="%s" d="%s"/>`+"\n", nodemap.Colours[g], &points[g])
 			}
