@@ -39,50 +39,42 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	if m.Version.Rank >= families {
 		return fmt.Errorf("mutation of %q has rank %d, only 0 (nodes) and 1 (edges) exist", m.ID, m.Version.Rank)
 	}
+	n := c.known.node(m.ID)
+	if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
+		return c.mirrored(n, m)
+	}
+	h, err := c.known.header(n)
+	if err != nil {
+		return err
+	}
 	switch m.Op {
 	case mutation.PutNode:
-		return c.putNode(ctx, m)
+		return c.putNode(ctx, n, h, m)
 	case mutation.DeleteNode:
-		return c.deleteNode(m)
+		return c.deleteNode(n, h, m)
 	case mutation.PutEdge, mutation.DeleteEdge:
-		h, err := c.known.header(m.ID)
-		if err != nil {
-			return err
-		}
-		return c.assert(ctx, &h, m.ID, m.Other, m.Op == mutation.PutEdge, m.Version)
-	case mutation.SetEdges, mutation.ClearEdges:
-		h, err := c.known.header(m.ID)
-		if err != nil {
-			return err
-		}
-		var others []string
-		if m.Op == mutation.SetEdges {
-			others = m.Others
-		}
-		return c.replace(ctx, &h, m.ID, others, m.Version)
-	case mutation.MirrorPut, mutation.MirrorDelete:
-		return c.mirrored(m)
+		return c.assert(ctx, n, &h, m.Other, m.Op == mutation.PutEdge, m.Version)
+	case mutation.SetEdges:
+		return c.replace(ctx, n, &h, m.Others, m.Version)
+	case mutation.ClearEdges:
+		return c.replace(ctx, n, &h, nil, m.Version)
 	}
 	return fmt.Errorf("mutation of %q has unknown op %d", m.ID, m.Op)
 }
 
-func (c *change) putNode(ctx context.Context, m *mutation.Mutation) error {
-	h, err := c.known.header(m.ID)
-	if err != nil {
-		return err
-	}
+func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *mutation.Mutation) (err error) {
 	before, existed := h, h.exists()
 	h.known = true
 	dirty := false
 	if !h.stated || m.Version.Compare(h.at) > 0 {
 		same := false
 		if existed && m.Version.EventTime == h.at.EventTime {
-			if same, err = c.known.sameText(m.ID, m.Text, m.Class); err != nil {
+			if same, err = c.known.sameText(n, m.Text, m.Class); err != nil {
 				return err
 			}
 		}
 		h.stated, h.deleted, h.at = true, false, m.Version
-		c.known.setText(m.ID, m.Text, m.Class)
+		c.known.setText(n, m.Text, m.Class)
 		if !existed {
 			c.nodes++
 		}
@@ -94,24 +86,20 @@ func (c *change) putNode(ctx context.Context, m *mutation.Mutation) error {
 		}
 	}
 	if h != before {
-		c.known.setHeader(m.ID, &h)
+		c.known.setHeader(n, &h)
 	}
 	if dirty {
-		if err := c.mark(m.ID); err != nil {
+		if err := c.mark(n); err != nil {
 			return err
 		}
 	}
 	if m.HasEdges {
-		return c.replace(ctx, &h, m.ID, m.Others, m.Version)
+		return c.replace(ctx, n, &h, m.Others, m.Version)
 	}
 	return nil
 }
 
-func (c *change) deleteNode(m *mutation.Mutation) error {
-	h, err := c.known.header(m.ID)
-	if err != nil {
-		return err
-	}
+func (c *change) deleteNode(n *pendingNode, h nodeHeader, m *mutation.Mutation) error {
 	if h.stated && m.Version.Compare(h.at) <= 0 {
 		c.lost(m.Version, h.at)
 		return nil
@@ -119,13 +107,13 @@ func (c *change) deleteNode(m *mutation.Mutation) error {
 	existed := h.exists()
 	same := h.stated && h.deleted && h.at.EventTime == m.Version.EventTime
 	h.stated, h.deleted, h.at = true, true, m.Version
-	c.known.setHeader(m.ID, &h)
+	c.known.setHeader(n, &h)
 	if existed {
 		c.nodes--
-		c.known.deleteText(m.ID)
+		c.known.deleteText(n)
 	}
 	if h.known && !same {
-		return c.mark(m.ID)
+		return c.mark(n)
 	}
 	return nil
 }
@@ -138,8 +126,9 @@ func (c *change) lost(said, newer mutation.Version) {
 }
 
 // assert enters that src asserts (live) or retracts its edge to dst.
-func (c *change) assert(ctx context.Context, h *nodeHeader, src, dst string, live bool, at mutation.Version) error {
-	if dst == "" || dst == src {
+func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, dst string, live bool,
+	at mutation.Version) error {
+	if dst == "" || dst == src.id {
 		return nil // no node is its own neighbour
 	}
 	if m := h.replaced[at.Rank]; m.set && at.Compare(m.at) < 0 {
@@ -148,54 +137,54 @@ func (c *change) assert(ctx context.Context, h *nodeHeader, src, dst string, liv
 		c.lost(at, m.at)
 		live, at = false, m.at
 	}
-	a, err := c.known.adjacency(src, dst)
+	l, err := c.known.link(src, dst)
 	if err != nil {
 		return err
 	}
-	return c.restate(ctx, h, src, dst, &a, assertion{set: true, live: live, at: at})
+	return c.restate(ctx, src, h, l, assertion{set: true, live: live, at: at})
 }
 
-// restate enters src's assertion about dst into the adjacency a, and mirrors it.
-func (c *change) restate(ctx context.Context, h *nodeHeader, src, dst string, a *adjacency, said assertion) error {
-	if before := *a; said.newer(a.out[said.at.Rank]) {
-		a.out[said.at.Rank] = said
-		c.known.setAdjacency(src, dst, a)
-		if was, is := before.effective().live, a.effective().live; was != is {
+// restate enters src's assertion about one of its links, and mirrors it.
+func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l *pendingLink, said assertion) error {
+	if before := l.adjacency; said.newer(l.out[said.at.Rank]) {
+		l.out[said.at.Rank], l.set = said, true
+		if was, is := before.effective().live, l.effective().live; was != is {
 			if is {
 				c.edges++
 			} else {
 				c.edges--
 			}
 		}
-		if err := c.markLink(h, src, &before, a); err != nil {
+		if err := c.markLink(src, h, &before, &l.adjacency); err != nil {
 			return err
 		}
 	} else {
-		c.lost(said.at, a.out[said.at.Rank].at)
+		c.lost(said.at, l.out[said.at.Rank].at)
 	}
 	// Mirror what this statement decided, even if it was seen before: a crash may have lost its
 	// first mirror.
-	if out := a.effective(); out.at == said.at {
-		return c.publishMirror(ctx, src, dst, out)
+	if out := l.effective(); out.at == said.at {
+		return c.publishMirror(ctx, src.id, l.other, out)
 	}
 	return nil
 }
 
 // replace enters src's whole edge list for one family. Older assertions that are not listed are
 // retracted.
-func (c *change) replace(ctx context.Context, h *nodeHeader, src string, others []string, at mutation.Version) error {
+func (c *change) replace(ctx context.Context, src *pendingNode, h *nodeHeader, others []string,
+	at mutation.Version) error {
 	mk := &h.replaced[at.Rank]
 	if !mk.set || at.Compare(mk.at) > 0 {
 		*mk = mark{set: true, at: at}
 		c.known.setHeader(src, h)
 	}
 	if at == mk.at {
-		if err := c.retract(ctx, h, src, others, at); err != nil {
+		if err := c.retract(ctx, src, h, others, at); err != nil {
 			return err
 		}
 	}
 	for _, dst := range others {
-		if err := c.assert(ctx, h, src, dst, true, at); err != nil {
+		if err := c.assert(ctx, src, h, dst, true, at); err != nil {
 			return err
 		}
 	}
@@ -204,7 +193,8 @@ func (c *change) replace(ctx context.Context, h *nodeHeader, src string, others 
 
 // retract retracts those of src's edges that the list stated at a version leaves out. Edges that
 // this list has retracted before are mirrored again.
-func (c *change) retract(ctx context.Context, h *nodeHeader, src string, keep []string, at mutation.Version) error {
+func (c *change) retract(ctx context.Context, src *pendingNode, h *nodeHeader, keep []string,
+	at mutation.Version) error {
 	listed := make(map[string]bool, len(keep))
 	for _, dst := range keep {
 		listed[dst] = true
@@ -213,31 +203,30 @@ func (c *change) retract(ctx context.Context, h *nodeHeader, src string, keep []
 		if old := a.out[at.Rank]; listed[dst] || !old.set || old.at.Compare(at) > 0 {
 			return nil
 		}
-		return c.restate(ctx, h, src, dst, &a, assertion{set: true, live: false, at: at})
+		return c.restate(ctx, src, h, c.known.readLink(src, dst, &a), assertion{set: true, live: false, at: at})
 	})
 }
 
-// mirrored enters the assertion of the far end, m.Other, about its edge to m.ID.
-func (c *change) mirrored(m *mutation.Mutation) error {
+// mirrored enters the assertion of the far end, m.Other, about its edge to n.
+func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 	if m.Other == "" || m.Other == m.ID {
 		return nil
 	}
-	a, err := c.known.adjacency(m.ID, m.Other)
+	l, err := c.known.link(n, m.Other)
 	if err != nil {
 		return err
 	}
 	said := assertion{set: true, live: m.Op == mutation.MirrorPut, at: m.Version}
-	if !said.newer(a.in) {
+	if !said.newer(l.in) {
 		return nil
 	}
-	before := a
-	a.in = said
-	c.known.setAdjacency(m.ID, m.Other, &a)
-	h, err := c.known.header(m.ID)
+	before := l.adjacency
+	l.in, l.set = said, true
+	h, err := c.known.header(n)
 	if err != nil {
 		return err
 	}
-	return c.markLink(&h, m.ID, &before, &a)
+	return c.markLink(n, &h, &before, &l.adjacency)
 }
 
 // publishMirror sends an assertion to the shard of its far end.
@@ -269,7 +258,7 @@ func (c *change) sendMirror(ctx context.Context) error {
 
 // markLink makes the owner due if the link has changed in a way that shows in the owner's row, and
 // suspect if it has changed otherwise.
-func (c *change) markLink(h *nodeHeader, owner string, before, after *adjacency) error {
+func (c *change) markLink(owner *pendingNode, h *nodeHeader, before, after *adjacency) error {
 	if before.effective() == after.effective() && before.in == after.in {
 		return nil
 	}
@@ -283,13 +272,13 @@ func (c *change) markLink(h *nodeHeader, owner string, before, after *adjacency)
 }
 
 // mark notes that a node's row must be written with the open window.
-func (c *change) mark(id string) error { return c.setMark(id, markDue) }
+func (c *change) mark(n *pendingNode) error { return c.setMark(n, markDue) }
 
-func (c *change) setMark(id string, kind byte) error {
+func (c *change) setMark(n *pendingNode, kind byte) error {
 	if c.covered {
 		return nil
 	}
-	due, err := c.known.mark(c.window, id, kind)
+	due, err := c.known.mark(c.window, n, kind)
 	if due {
 		c.dirty++
 	}

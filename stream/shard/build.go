@@ -31,8 +31,8 @@ func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err e
 		return engineFailure(err)
 	}
 	defer func() { err = errors.Join(err, engineFailure(r.close())) }()
-	return s.eachMark(window, func(id string) error {
-		row, known, err := r.row(id, s.pending.nodes[id])
+	return s.eachMark(window, func(id string, n *pendingNode) error {
+		row, known, err := r.row(id, n)
 		if err != nil {
 			return fmt.Errorf("build the row of node %q: %w", id, engineFailure(err))
 		}

@@ -52,28 +52,30 @@ func newKeyFilter(db *pebble.DB, space byte, size filterSize, keys int64) (f *ke
 	return f, nil
 }
 
-// add adds a key, which may have been added before.
-func (f *keyFilter) add(key []byte) {
-	if f.blocks == nil || f.mayHave(key) {
-		return
-	}
-	if f.room--; f.room < 0 {
-		f.blocks = nil
-		return
-	}
-	block, h := f.place(key)
-	for range keyFilterBits {
-		block[h>>6&7] |= 1 << (h & 63)
-		h >>= 9
-	}
-}
-
-// mayHave is false only for keys that were never added.
-func (f *keyFilter) mayHave(key []byte) bool {
+// add adds a key. It reports whether the key may have been there before.
+func (f *keyFilter) add(key []byte) (had bool) {
 	if f.blocks == nil {
 		return true
 	}
 	block, h := f.place(key)
+	if has(block, h) {
+		return true
+	}
+	if f.room--; f.room < 0 {
+		f.blocks = nil
+		return false
+	}
+	for range keyFilterBits {
+		block[h>>6&7] |= 1 << (h & 63)
+		h >>= 9
+	}
+	return false
+}
+
+// mayHave is false only for keys that were never added.
+func (f *keyFilter) mayHave(key []byte) bool { return f.blocks == nil || has(f.place(key)) }
+
+func has(block *[8]uint64, h uint64) bool {
 	for range keyFilterBits {
 		if block[h>>6&7]&(1<<(h&63)) == 0 {
 			return false

@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -45,6 +46,9 @@ func textKeyBytes(id string) int { return 1 + len(id) }
 // owner, then far end.
 func adjacencyPrefix(buf []byte, owner string) []byte {
 	buf = append(buf[:0], spaceAdjacency)
+	if strings.IndexByte(owner, 0) < 0 {
+		return append(append(buf, owner...), 0, 1)
+	}
 	for i := range len(owner) {
 		buf = append(buf, owner[i])
 		if owner[i] == 0 {

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,8 +21,10 @@ type pending struct {
 	memory *windowMemory
 	bytes  atomic.Int64 // of the shared memory; atomic for release
 
-	// sorted are the nodes in ascending order, as of the time when there were that many.
-	sorted []pendingEntry
+	// order has all nodes, the first sorted of them in ascending order.
+	order  []*pendingNode
+	sorted int
+	block  []pendingNode // room for the next nodes
 
 	// spilled: the files may hold marks of the open window, too.
 	spilled bool
@@ -34,23 +35,21 @@ type pending struct {
 // pendingNode is the pending part of one node. All of it may differ from the files, except a header
 // that was only read.
 type pendingNode struct {
+	id         string
 	header     nodeHeader
 	headerRead bool
 	headerSet  bool
 
 	textSet     bool // the text below is newer than the files; a node that does not exist has none
-	text, class string
-
 	mark        byte // 0: none
 	markWritten bool
+	text, class string
 
-	links map[string]*adjacency
+	links pendingLinks
 }
 
-type pendingEntry struct {
-	id string
-	*pendingNode
-}
+// pendingBlock is how many nodes are allocated at once.
+const pendingBlock = 64
 
 // windowMemory is the memory for open windows that the shards of a process share.
 type windowMemory struct {
@@ -87,32 +86,38 @@ func (p *pending) take(n int) {
 // forget drops everything.
 func (p *pending) forget() {
 	clear(p.nodes)
-	p.sorted = nil
+	clear(p.order)
+	p.order, p.sorted, p.block = p.order[:0], 0, nil
 	p.release()
 }
 
 // release gives the shared memory back, also when a goroutine that was left behind has the rest.
 func (p *pending) release() { p.memory.used.Add(-p.bytes.Swap(0)) }
 
+// node returns what is pending of a node, which may be nothing yet.
 func (p *pending) node(id string) *pendingNode {
 	n := p.nodes[id]
 	if n == nil {
-		n = &pendingNode{}
+		if len(p.block) == 0 {
+			p.block = make([]pendingNode, pendingBlock)
+		}
+		n, p.block = &p.block[0], p.block[1:]
+		n.id = id
 		if p.nodes == nil {
 			p.nodes = map[string]*pendingNode{}
 		}
 		p.nodes[id] = n
+		p.order = append(p.order, n)
 		p.take(pendingNodeBytes + len(id))
 	}
 	return n
 }
 
-func (p *pending) header(id string) (nodeHeader, error) {
-	n := p.node(id)
+func (p *pending) header(n *pendingNode) (nodeHeader, error) {
 	if n.headerRead {
 		return n.header, nil
 	}
-	if p.key = headerKey(p.key, id); p.headers.mayHave(p.key) {
+	if p.key = headerKey(p.key, n.id); p.headers.mayHave(p.key) {
 		err := lookUp(p.db, p.key, func(data []byte) (err error) {
 			n.header, err = decodeHeader(data)
 			return err
@@ -125,28 +130,28 @@ func (p *pending) header(id string) (nodeHeader, error) {
 	return n.header, nil
 }
 
-func (p *pending) setHeader(id string, h *nodeHeader) {
-	p.key = headerKey(p.key, id)
-	p.headers.add(p.key)
-	n := p.node(id)
+func (p *pending) setHeader(n *pendingNode, h *nodeHeader) {
+	if !n.headerSet {
+		p.key = headerKey(p.key, n.id)
+		p.headers.add(p.key)
+	}
 	n.header, n.headerRead, n.headerSet = *h, true, true
 }
 
 // setText sets the node's text and class; deleteText removes them.
-func (p *pending) setText(id, text, class string) {
-	n := p.node(id)
+func (p *pending) setText(n *pendingNode, text, class string) {
 	p.take(len(text) + len(class) - len(n.text) - len(n.class))
 	n.text, n.class, n.textSet = text, class, true
 }
 
-func (p *pending) deleteText(id string) { p.setText(id, "", "") }
+func (p *pending) deleteText(n *pendingNode) { p.setText(n, "", "") }
 
 // sameText reports whether a node that exists has this text and class.
-func (p *pending) sameText(id, text, class string) (same bool, err error) {
-	if n := p.node(id); n.textSet {
+func (p *pending) sameText(n *pendingNode, text, class string) (same bool, err error) {
+	if n.textSet {
 		return n.text == text && n.class == class, nil
 	}
-	p.key = textKey(p.key, id)
+	p.key = textKey(p.key, n.id)
 	err = lookUp(p.db, p.key, func(data []byte) error {
 		t, c, err := decodeText(data)
 		same = t == text && c == class
@@ -155,40 +160,42 @@ func (p *pending) sameText(id, text, class string) (same bool, err error) {
 	return same, err
 }
 
-func (p *pending) adjacency(owner, other string) (a adjacency, err error) {
-	if known := p.node(owner).links[other]; known != nil {
-		return *known, nil
+// link returns the link of an owner to a far end, until the owner has another one.
+func (p *pending) link(owner *pendingNode, other string) (*pendingLink, error) {
+	if known := owner.links.find(other); known != nil {
+		return known, nil
 	}
-	if p.key = adjacencyKey(p.key, owner, other); !p.links.mayHave(p.key) {
-		return adjacency{}, nil
+	var a adjacency
+	p.key = adjacencyKey(p.key, owner.id, other)
+	if p.links.add(p.key) {
+		err := lookUp(p.db, p.key, func(data []byte) (err error) {
+			a, err = decodeAdjacency(data)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	err = lookUp(p.db, p.key, func(data []byte) (err error) {
-		a, err = decodeAdjacency(data)
-		return err
-	})
-	return a, err
+	return p.addLink(owner, other, &a), nil
 }
 
-func (p *pending) setAdjacency(owner, other string, a *adjacency) {
-	n := p.node(owner)
-	if known := n.links[other]; known != nil {
-		*known = *a
-		return
+// readLink is link where the files' adjacency is known to be a.
+func (p *pending) readLink(owner *pendingNode, other string, a *adjacency) *pendingLink {
+	if known := owner.links.find(other); known != nil {
+		return known
 	}
-	if n.links == nil {
-		n.links = map[string]*adjacency{}
-	}
-	copied := *a
-	n.links[other] = &copied
-	p.key = adjacencyKey(p.key, owner, other)
-	p.links.add(p.key)
+	return p.addLink(owner, other, a)
+}
+
+func (p *pending) addLink(owner *pendingNode, other string, a *adjacency) *pendingLink {
 	p.take(pendingLinkBytes + len(other))
+	return owner.links.add(other, a)
 }
 
 // eachLink calls f with every link of an owner, in ascending order of the far ends. f may change
 // the link that it is given.
-func (p *pending) eachLink(owner string, f func(other string, a adjacency) error) (err error) {
-	prefix := adjacencyPrefix(nil, owner)
+func (p *pending) eachLink(owner *pendingNode, f func(other string, a adjacency) error) (err error) {
+	prefix := adjacencyPrefix(nil, owner.id)
 	it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
 	if err != nil {
 		return engineFailure(err)
@@ -198,45 +205,43 @@ func (p *pending) eachLink(owner string, f func(other string, a adjacency) error
 			err = engineFailure(cerr)
 		}
 	}()
-	return eachLink(it, prefix, p.nodes[owner], f)
+	return eachLink(it, prefix, owner, f)
 }
 
 // eachLink merges the links that an iterator has under a prefix, at or after its position, with the
-// pending links of n, which are newer.
+// pending links of n, which are newer. n may be nil.
 func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other string, a adjacency) error) error {
-	var newer []string
-	if n != nil && len(n.links) > 0 {
-		newer = slices.Sorted(maps.Keys(n.links))
+	var newer []pendingLink
+	if n != nil {
+		newer = n.links.inOrder() // f may add links, which come after these
 	}
 	for ok := it.SeekGE(prefix); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
-		other := string(it.Key()[len(prefix):])
-		for len(newer) > 0 && newer[0] < other {
-			if err := f(newer[0], *n.links[newer[0]]); err != nil {
+		other := it.Key()[len(prefix):]
+		for ; len(newer) > 0 && newer[0].other < string(other); newer = newer[1:] {
+			if err := f(newer[0].other, newer[0].adjacency); err != nil {
 				return err
 			}
-			newer = newer[1:]
 		}
-		var a adjacency
-		if len(newer) > 0 && newer[0] == other {
-			a, newer = *n.links[other], newer[1:]
-		} else {
-			data, err := it.ValueAndErr()
-			if err == nil {
-				a, err = decodeAdjacency(data)
-			}
-			if err != nil {
-				return engineFailure(err)
-			}
+		if len(newer) > 0 && newer[0].other == string(other) {
+			continue // it is newer, and the next one
 		}
-		if err := f(other, a); err != nil {
+		data, err := it.ValueAndErr()
+		if err != nil {
+			return engineFailure(err)
+		}
+		a, err := decodeAdjacency(data)
+		if err != nil {
+			return engineFailure(err)
+		}
+		if err := f(string(other), a); err != nil {
 			return err
 		}
 	}
 	if err := it.Error(); err != nil {
 		return engineFailure(err)
 	}
-	for _, other := range newer {
-		if err := f(other, *n.links[other]); err != nil {
+	for i := range newer {
+		if err := f(newer[i].other, newer[i].adjacency); err != nil {
 			return err
 		}
 	}
@@ -245,10 +250,9 @@ func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other s
 
 // mark makes a node due or suspect in the open window, and reports whether it has thereby become
 // due.
-func (p *pending) mark(window int64, id string, kind byte) (due bool, err error) {
-	n := p.node(id)
+func (p *pending) mark(window int64, n *pendingNode, kind byte) (due bool, err error) {
 	if n.mark == 0 && p.spilled {
-		p.key = dirtyKey(p.key, window, id)
+		p.key = dirtyKey(p.key, window, n.id)
 		err := lookUp(p.db, p.key, func(data []byte) error {
 			if len(data) == 1 {
 				n.mark, n.markWritten = data[0], true
@@ -266,26 +270,23 @@ func (p *pending) mark(window int64, id string, kind byte) (due bool, err error)
 	return kind == markDue, nil
 }
 
-// inOrder returns all nodes in ascending order. It relies on nodes being only added.
-func (p *pending) inOrder() []pendingEntry {
-	if len(p.sorted) != len(p.nodes) {
-		p.sorted = make([]pendingEntry, 0, len(p.nodes))
-		for id, n := range p.nodes {
-			p.sorted = append(p.sorted, pendingEntry{id, n})
-		}
-		slices.SortFunc(p.sorted, func(a, b pendingEntry) int { return strings.Compare(a.id, b.id) })
+// inOrder returns all nodes in ascending order.
+func (p *pending) inOrder() []*pendingNode {
+	if p.sorted < len(p.order) {
+		slices.SortFunc(p.order, func(a, b *pendingNode) int { return strings.Compare(a.id, b.id) })
+		p.sorted = len(p.order)
 	}
-	return p.sorted
+	return p.order
 }
 
 // due returns the nodes that are due by marks not yet written, in ascending order.
-func (p *pending) due() (ids []string) {
+func (p *pending) due() (due []*pendingNode) {
 	for _, n := range p.inOrder() {
 		if n.mark == markDue && !n.markWritten {
-			ids = append(ids, n.id)
+			due = append(due, n)
 		}
 	}
-	return ids
+	return due
 }
 
 // batchBytes estimates the size of a batch of all that is pending. Keys and values take no more
@@ -298,13 +299,13 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 	nodes := p.inOrder()
 	var key, value []byte
 	for _, n := range nodes {
-		if len(n.links) == 0 {
-			continue
-		}
-		for _, other := range slices.Sorted(maps.Keys(n.links)) {
-			key, value = adjacencyKey(key, n.id, other), n.links[other].encode(value)
-			if err := b.Set(key, value, nil); err != nil {
-				return err
+		links := n.links.inOrder()
+		for i := range links {
+			if l := &links[i]; l.set {
+				key, value = adjacencyKey(key, n.id, l.other), l.encode(value)
+				if err := b.Set(key, value, nil); err != nil {
+					return err
+				}
 			}
 		}
 	}

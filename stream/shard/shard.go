@@ -189,12 +189,12 @@ func (o *Options) writerOf(ctx context.Context, head *commitlog.Manifest, seq in
 }
 
 func (s *Shard) beginWindow() error {
+	s.state.pending.spilled = true
 	n, err := s.state.countMarks(s.headSeq() + 1)
 	if err != nil {
 		return err
 	}
 	s.window = openWindow{seq: s.headSeq() + 1, dirty: n}
-	s.state.pending.spilled = true
 	if n > 0 || s.unsaved {
 		s.window.since = s.opts.Clock()
 	}

@@ -45,45 +45,60 @@ func isDue(value []byte) bool { return len(value) == 1 && value[0] == markDue }
 
 // countMarks counts the rows due in one window.
 func (s *state) countMarks(window int64) (n int, err error) {
-	err = s.eachMark(window, func(string) error { n++; return nil })
+	err = s.eachMark(window, func(string, *pendingNode) error { n++; return nil })
 	return n, err
 }
 
-// eachMark calls f with the id of every node that is due in a window, in ascending order. Pending
-// marks belong to the open window.
-func (s *state) eachMark(window int64, f func(id string) error) (err error) {
+// eachMark calls f with the id of every node that is due in a window, in ascending order, and with
+// what is pending of it, nil for nothing. Pending marks belong to the open window.
+func (s *state) eachMark(window int64, f func(id string, n *pendingNode) error) (err error) {
+	pending := s.pending.due()
+	if s.pending.spilled {
+		if pending, err = s.eachWrittenMark(window, pending, f); err != nil {
+			return err
+		}
+	}
+	for _, n := range pending {
+		if err := f(n.id, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachWrittenMark is eachMark for the nodes whose marks are in the files, and for those pending ones
+// that are not behind all of them. It returns the rest of those pending.
+func (s *state) eachWrittenMark(window int64, pending []*pendingNode, f func(id string, n *pendingNode) error) (
+	rest []*pendingNode, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(window), UpperBound: dirtyPrefix(window + 1)})
 	if err != nil {
-		return fmt.Errorf("read dirty marks: %w", engineFailure(err))
+		return nil, fmt.Errorf("read dirty marks: %w", engineFailure(err))
 	}
 	defer func() {
 		if cerr := it.Close(); err == nil && cerr != nil {
 			err = fmt.Errorf("read dirty marks: %w", engineFailure(cerr))
 		}
 	}()
-	pending := s.pending.due()
 	for ok := it.First(); ok; ok = it.Next() {
 		if kind, err := it.ValueAndErr(); err != nil {
-			return fmt.Errorf("read dirty marks: %w", engineFailure(err))
+			return nil, fmt.Errorf("read dirty marks: %w", engineFailure(err))
 		} else if !isDue(kind) {
 			continue
 		}
 		id := string(it.Key()[dirtyKeyPrefix:])
-		for ; len(pending) > 0 && pending[0] < id; pending = pending[1:] {
-			if err := f(pending[0]); err != nil {
-				return err
+		for ; len(pending) > 0 && pending[0].id < id; pending = pending[1:] {
+			if err := f(pending[0].id, pending[0]); err != nil {
+				return nil, err
 			}
 		}
-		if err := f(id); err != nil {
-			return err
+		if err := f(id, s.pending.nodes[id]); err != nil {
+			return nil, err
 		}
 	}
-	for _, id := range pending {
-		if err := f(id); err != nil {
-			return err
-		}
+	if err := it.Error(); err != nil {
+		return nil, fmt.Errorf("read dirty marks: %w", engineFailure(err))
 	}
-	return nil
+	return pending, nil
 }
 
 // promoteChunk bounds the memory of promoteMarks.
