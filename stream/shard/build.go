@@ -125,8 +125,8 @@ func (r *rowReader) header(id string, p *pendingNode) (nodeHeader, error) {
 }
 
 func (r *rowReader) text(id string, p *pendingNode) (text, class string, err error) {
-	if p != nil && p.textSet {
-		return p.text, p.class, nil
+	if p != nil && p.facts != nil && p.facts.textSet {
+		return p.facts.text, p.facts.class, nil
 	}
 	r.key = textKey(r.key, id)
 	data, ok, err := at(r.texts, r.key)

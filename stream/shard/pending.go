@@ -21,13 +21,18 @@ type pending struct {
 	memory *windowMemory
 	bytes  atomic.Int64 // of the shared memory; atomic for release
 
-	// order has all nodes, the first sorted of them in ascending order.
-	order  []*pendingNode
-	sorted int
-	block  []pendingNode // room for the next nodes
+	// changed are the nodes that were touched since the last write, the first sorted of them in
+	// ascending order.
+	changed []*pendingNode
+	sorted  int
+	block   []pendingNode // room for the next nodes
+	// kept is how many of the bytes are of nodes that were written in the open window and stay, so that
+	// they need not be looked up again.
+	kept atomic.Int64
 
-	// spilled: the files may hold marks of the open window, too.
-	spilled bool
+	// spilled: the files may hold marks of the open window, too. dropped: also of nodes that are not
+	// among nodes.
+	spilled, dropped bool
 
 	key []byte // scratch
 }
@@ -35,17 +40,21 @@ type pending struct {
 // pendingNode is the pending part of one node. All of it may differ from the files, except a header
 // that was only read.
 type pendingNode struct {
-	id         string
-	header     nodeHeader
-	headerRead bool
-	headerSet  bool
-
-	textSet     bool // the text below is newer than the files; a node that does not exist has none
+	id          string
+	header      nodeHeader
+	headerRead  bool
+	headerSet   bool
 	mark        byte // 0: none
 	markWritten bool
-	text, class string
+	kept        bool          // see pending.kept
+	facts       *pendingFacts // nil for a node that was not touched since it was written
+}
 
-	links pendingLinks
+// pendingFacts is what is forgotten of a node when it is written.
+type pendingFacts struct {
+	textSet     bool // the text below is newer than the files; a node that does not exist has none
+	text, class string
+	links       pendingLinks
 }
 
 // pendingBlock is how many nodes are allocated at once.
@@ -55,6 +64,7 @@ const pendingBlock = 64
 type windowMemory struct {
 	limit int64
 	used  atomic.Int64
+	kept  atomic.Int64 // of used: see pending.kept
 }
 
 const (
@@ -64,9 +74,13 @@ const (
 	// A shard that has less than this leaves making room to the others.
 	windowShareBytes = 1 << 20
 
-	// Rough sizes of a node's and a link's map entry, pointers and structs.
-	pendingNodeBytes = 256
-	pendingLinkBytes = 192
+	// keptShare of the limit, 1 in so many, is left to nodes that are not written.
+	keptShare = 4
+
+	// Rough sizes of a node, what is forgotten of it, and a link, with their places in maps and slices.
+	pendingNodeBytes  = 168
+	pendingFactsBytes = 88
+	pendingLinkBytes  = 192
 )
 
 // overHalf reports whether this shard should commit its window early, overLimit whether it must
@@ -75,7 +89,7 @@ func (p *pending) overHalf() bool  { return p.above(p.memory.limit / 2) }
 func (p *pending) overLimit() bool { return p.above(p.memory.limit) }
 
 func (p *pending) above(limit int64) bool {
-	return p.memory.used.Load() > limit && p.bytes.Load() >= min(windowShareBytes, limit)
+	return p.memory.used.Load() > limit && p.bytes.Load()-p.kept.Load() >= min(windowShareBytes, limit)
 }
 
 func (p *pending) take(n int) {
@@ -86,15 +100,46 @@ func (p *pending) take(n int) {
 // forget drops everything.
 func (p *pending) forget() {
 	clear(p.nodes)
-	clear(p.order)
-	p.order, p.sorted, p.block = p.order[:0], 0, nil
+	p.block = nil
 	p.release()
+	p.unchanged()
+}
+
+// unchanged says that nothing is to be written.
+func (p *pending) unchanged() {
+	clear(p.changed)
+	p.changed, p.sorted = p.changed[:0], 0
+}
+
+// keep forgets what a write in the open window has put into the files, except headers and marks, if
+// there is room for them. It reports whether there is.
+func (p *pending) keep() bool {
+	bytes := int64(0)
+	for _, n := range p.changed {
+		if !n.kept {
+			bytes += pendingNodeBytes + int64(len(n.id))
+		}
+	}
+	if p.memory.kept.Add(bytes) > p.memory.limit-p.memory.limit/keptShare {
+		p.memory.kept.Add(-bytes)
+		return false
+	}
+	for _, n := range p.changed {
+		n.facts, n.headerSet, n.markWritten, n.kept = nil, false, n.mark != 0, true
+	}
+	rest := p.kept.Add(bytes)
+	p.memory.used.Add(rest - p.bytes.Swap(rest))
+	p.unchanged()
+	return true
 }
 
 // release gives the shared memory back, also when a goroutine that was left behind has the rest.
-func (p *pending) release() { p.memory.used.Add(-p.bytes.Swap(0)) }
+func (p *pending) release() {
+	p.memory.used.Add(-p.bytes.Swap(0))
+	p.memory.kept.Add(-p.kept.Swap(0))
+}
 
-// node returns what is pending of a node, which may be nothing yet.
+// node returns what is pending of a node that is about to be read or changed.
 func (p *pending) node(id string) *pendingNode {
 	n := p.nodes[id]
 	if n == nil {
@@ -107,8 +152,12 @@ func (p *pending) node(id string) *pendingNode {
 			p.nodes = map[string]*pendingNode{}
 		}
 		p.nodes[id] = n
-		p.order = append(p.order, n)
 		p.take(pendingNodeBytes + len(id))
+	}
+	if n.facts == nil {
+		n.facts = &pendingFacts{}
+		p.changed = append(p.changed, n)
+		p.take(pendingFactsBytes)
 	}
 	return n
 }
@@ -140,16 +189,17 @@ func (p *pending) setHeader(n *pendingNode, h *nodeHeader) {
 
 // setText sets the node's text and class; deleteText removes them.
 func (p *pending) setText(n *pendingNode, text, class string) {
-	p.take(len(text) + len(class) - len(n.text) - len(n.class))
-	n.text, n.class, n.textSet = text, class, true
+	f := n.facts
+	p.take(len(text) + len(class) - len(f.text) - len(f.class))
+	f.text, f.class, f.textSet = text, class, true
 }
 
 func (p *pending) deleteText(n *pendingNode) { p.setText(n, "", "") }
 
 // sameText reports whether a node that exists has this text and class.
 func (p *pending) sameText(n *pendingNode, text, class string) (same bool, err error) {
-	if n.textSet {
-		return n.text == text && n.class == class, nil
+	if f := n.facts; f.textSet {
+		return f.text == text && f.class == class, nil
 	}
 	p.key = textKey(p.key, n.id)
 	err = lookUp(p.db, p.key, func(data []byte) error {
@@ -162,7 +212,7 @@ func (p *pending) sameText(n *pendingNode, text, class string) (same bool, err e
 
 // link returns the link of an owner to a far end, until the owner has another one.
 func (p *pending) link(owner *pendingNode, other string) (*pendingLink, error) {
-	if known := owner.links.find(other); known != nil {
+	if known := owner.facts.links.find(other); known != nil {
 		return known, nil
 	}
 	var a adjacency
@@ -181,7 +231,7 @@ func (p *pending) link(owner *pendingNode, other string) (*pendingLink, error) {
 
 // readLink is link where the files' adjacency is known to be a.
 func (p *pending) readLink(owner *pendingNode, other string, a *adjacency) *pendingLink {
-	if known := owner.links.find(other); known != nil {
+	if known := owner.facts.links.find(other); known != nil {
 		return known
 	}
 	return p.addLink(owner, other, a)
@@ -189,7 +239,7 @@ func (p *pending) readLink(owner *pendingNode, other string, a *adjacency) *pend
 
 func (p *pending) addLink(owner *pendingNode, other string, a *adjacency) *pendingLink {
 	p.take(pendingLinkBytes + len(other))
-	return owner.links.add(other, a)
+	return owner.facts.links.add(other, a)
 }
 
 // eachLink calls f with every link of an owner, in ascending order of the far ends. f may change
@@ -212,8 +262,8 @@ func (p *pending) eachLink(owner *pendingNode, f func(other string, a adjacency)
 // pending links of n, which are newer. n may be nil.
 func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other string, a adjacency) error) error {
 	var newer []pendingLink
-	if n != nil {
-		newer = n.links.inOrder() // f may add links, which come after these
+	if n != nil && n.facts != nil {
+		newer = n.facts.links.inOrder() // f may add links, which come after these
 	}
 	for ok := it.SeekGE(prefix); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
 		other := it.Key()[len(prefix):]
@@ -251,7 +301,7 @@ func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other s
 // mark makes a node due or suspect in the open window, and reports whether it has thereby become
 // due.
 func (p *pending) mark(window int64, n *pendingNode, kind byte) (due bool, err error) {
-	if n.mark == 0 && p.spilled {
+	if n.mark == 0 && p.dropped {
 		p.key = dirtyKey(p.key, window, n.id)
 		err := lookUp(p.db, p.key, func(data []byte) error {
 			if len(data) == 1 {
@@ -270,13 +320,13 @@ func (p *pending) mark(window int64, n *pendingNode, kind byte) (due bool, err e
 	return kind == markDue, nil
 }
 
-// inOrder returns all nodes in ascending order.
+// inOrder returns what was touched since the last write, in ascending order.
 func (p *pending) inOrder() []*pendingNode {
-	if p.sorted < len(p.order) {
-		slices.SortFunc(p.order, func(a, b *pendingNode) int { return strings.Compare(a.id, b.id) })
-		p.sorted = len(p.order)
+	if p.sorted < len(p.changed) {
+		slices.SortFunc(p.changed, func(a, b *pendingNode) int { return strings.Compare(a.id, b.id) })
+		p.sorted = len(p.changed)
 	}
-	return p.order
+	return p.changed
 }
 
 // due returns the nodes that are due by marks not yet written, in ascending order.
@@ -291,7 +341,7 @@ func (p *pending) due() (due []*pendingNode) {
 
 // batchBytes estimates the size of a batch of all that is pending. Keys and values take no more
 // than their maps and structs do here; the meta takes a little.
-func (p *pending) batchBytes() int { return int(p.bytes.Load()) + 4<<10 }
+func (p *pending) batchBytes() int { return int(p.bytes.Load()-p.kept.Load()) + 4<<10 }
 
 // write puts what may differ from the files into a batch, in key order, which is fastest for the
 // engine. window is that of the marks; 0 leaves the marks out.
@@ -299,7 +349,7 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 	nodes := p.inOrder()
 	var key, value []byte
 	for _, n := range nodes {
-		links := n.links.inOrder()
+		links := n.facts.links.inOrder()
 		for i := range links {
 			if l := &links[i]; l.set {
 				key, value = adjacencyKey(key, n.id, l.other), l.encode(value)
@@ -328,14 +378,15 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 		}
 	}
 	for _, n := range nodes {
-		if !n.textSet {
+		f := n.facts
+		if !f.textSet {
 			continue
 		}
 		var err error
 		if n.header.exists() {
-			op := b.SetDeferred(textKeyBytes(n.id), textBytes(n.text, n.class)) // texts are most of a batch
+			op := b.SetDeferred(textKeyBytes(n.id), textBytes(f.text, f.class)) // texts are most of a batch
 			textKey(op.Key, n.id)
-			encodeText(op.Value, n.text, n.class)
+			encodeText(op.Value, f.text, f.class)
 			err = op.Finish()
 		} else {
 			key = textKey(key, n.id)

@@ -189,7 +189,7 @@ func (o *Options) writerOf(ctx context.Context, head *commitlog.Manifest, seq in
 }
 
 func (s *Shard) beginWindow() error {
-	s.state.pending.spilled = true
+	s.state.pending.spilled, s.state.pending.dropped = true, true
 	n, err := s.state.countMarks(s.headSeq() + 1)
 	if err != nil {
 		return err

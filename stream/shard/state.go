@@ -65,7 +65,7 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 			return engineFailure(err)
 		}
 		s.giveBack = giveBack
-		s.db, s.pending.db, s.pending.spilled = db, db, true
+		s.db, s.pending.db, s.pending.spilled, s.pending.dropped = db, db, true, true
 		return s.load(want)
 	})
 }
@@ -159,7 +159,14 @@ func (s *state) spill(window int64) error {
 	b := s.newBatch()
 	defer b.Close() //nolint:errcheck // Commit has reported all that matters
 	s.pending.spilled = true
-	return s.write(b, window)
+	if err := s.write(b, window); err != nil {
+		return err
+	}
+	if !s.pending.keep() {
+		s.pending.forget()
+		s.pending.dropped = true
+	}
+	return nil
 }
 
 // commitWindow ends all windows up to seq, after their rows were committed: it writes what is
@@ -176,7 +183,8 @@ func (s *state) commitWindow(seq int64, writer string) error {
 	if err := s.write(b, 0); err != nil {
 		return err
 	}
-	s.pending.spilled = false
+	s.pending.forget()
+	s.pending.spilled, s.pending.dropped = false, false
 	return nil
 }
 
@@ -208,7 +216,6 @@ func (s *state) write(b *pebble.Batch, marksOf int64) error {
 	if err != nil {
 		return fmt.Errorf("write the state in %s: %w", s.dir, engineFailure(err))
 	}
-	s.pending.forget()
 	return nil
 }
 
