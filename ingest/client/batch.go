@@ -35,6 +35,7 @@ type batch struct {
 	shift int64           // of offsets, formats 0 and 1
 	from  int64           // records before it are passed over
 	limit int             // bytes of a record
+	head  prologue        // of the record that is read
 	ctx   context.Context //nolint:containedctx // of the call of next that is under way
 }
 
@@ -127,7 +128,7 @@ func (b *batch) open(d *decompressors, data []byte, t *transactions) error {
 
 func (b *batch) decompress(d *decompressors, codec compress.Compression, data []byte) error {
 	if codec == compress.None || len(data) == 0 {
-		b.r, b.close = newWhole(data), func() error { return nil }
+		b.r, b.close = &whole{data}, func() error { return nil }
 		return nil
 	}
 	r, err := d.open(codec, data)
@@ -154,7 +155,8 @@ func (b *batch) readRecord() (record, error) {
 		return record{}, io.EOF
 	}
 	b.count--
-	p := &prologue{r: b.r}
+	b.head = prologue{r: b.r}
+	p := &b.head
 	length := p.varint()
 	p.read = 0
 	p.ReadByte() //nolint:errcheck // attributes, unused; prologue keeps the error
@@ -291,6 +293,13 @@ func (p *prologue) ReadByte() (byte, error) {
 func (p *prologue) varint() int64 {
 	if p.err != nil {
 		return 0
+	}
+	if w, ok := p.r.(*whole); ok {
+		if v, n := binary.Varint(w.rest); n > 0 {
+			w.rest = w.rest[n:]
+			p.read += int64(n)
+			return v
+		}
 	}
 	v, err := binary.ReadVarint(p)
 	if p.err == nil {

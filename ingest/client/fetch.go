@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -54,6 +55,8 @@ const defaultRecordBytes = 8 << 20
 const (
 	fetchedBytes   = 8 << 20
 	fetchedRecords = 64 << 10
+	// batchRoom bounds the records that room is made for because a batch says that it has them.
+	batchRoom = 4 << 10
 )
 
 // ErrOffsetOutOfRange: the offset asked for is not, or no longer, in the log.
@@ -138,6 +141,7 @@ func (a *answer) read(ctx context.Context) (Fetched, error) {
 			if a.batch == nil {
 				break
 			}
+			f.Records = slices.Grow(f.Records, int(min(max(0, a.batch.count), batchRoom)))
 		}
 		rec, err := a.batch.next(ctx)
 		switch {

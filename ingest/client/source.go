@@ -2,7 +2,6 @@ package client
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 )
 
@@ -16,23 +15,33 @@ type source interface {
 
 // whole is the records of a batch that is not compressed. What it returns is part of the broker's answer.
 type whole struct {
-	bytes.Reader
-	data []byte
+	rest []byte
 }
 
-func newWhole(data []byte) *whole {
-	p := &whole{data: data}
-	p.Reset(data)
-	return p
+func (p *whole) Read(b []byte) (int, error) {
+	n := copy(b, p.rest)
+	if p.rest = p.rest[n:]; n == 0 && len(b) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (p *whole) ReadByte() (byte, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	c := p.rest[0]
+	p.rest = p.rest[1:]
+	return c, nil
 }
 
 func (p *whole) take(n int) ([]byte, error) {
-	at := len(p.data) - p.Len()
-	if n > p.Len() {
+	if n > len(p.rest) {
 		return nil, io.ErrUnexpectedEOF
 	}
-	_, err := p.Seek(int64(n), io.SeekCurrent)
-	return p.data[at : at+n : at+n], err
+	b := p.rest[:n:n]
+	p.rest = p.rest[n:]
+	return b, nil
 }
 
 // arenaBytes is the size of the buffers that the keys and values of a compressed batch are read into.

@@ -339,6 +339,11 @@ func (d *Decoder) node(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 
 // joinText joins the text pieces by newlines, in the order of the mapping.
 func (d *Decoder) joinText() (string, *Fault) {
+	if d.texts == 1 && !d.strip {
+		if c := d.scan.captured[slotText]; len(c) == 1 && c[0].kind == kindString && !c[0].escaped {
+			return d.checkText(c[0].raw) // without a copy on the way
+		}
+	}
 	b := d.buf[:0]
 	for i := range d.texts {
 		for _, v := range d.scan.captured[int(slotText)+i] {
@@ -370,6 +375,10 @@ func (d *Decoder) joinText() (string, *Fault) {
 		}
 	}
 	d.buf = b
+	return d.checkText(b)
+}
+
+func (d *Decoder) checkText(b []byte) (string, *Fault) {
 	if len(b) > d.limits.TextBytes {
 		return "", faultf(TextTooLarge, "the text has %d bytes; the limit is %d", len(b), d.limits.TextBytes)
 	}

@@ -22,6 +22,7 @@ type change struct {
 
 	mirror  Mirror
 	pending []mutation.Mutation // assertions that the Mirror does not have yet
+	room    int                 // for how many of them room is made at once
 
 	// covered: the mutation's record is below the head manifest's offset. Its row is committed and
 	// its mirror is durable, so the mutation is applied only to rebuild the state.
@@ -237,6 +238,9 @@ func (c *change) publishMirror(ctx context.Context, src, dst string, out asserti
 	op := mutation.MirrorDelete
 	if out.live {
 		op = mutation.MirrorPut
+	}
+	if c.pending == nil {
+		c.pending = make([]mutation.Mutation, 0, c.room)
 	}
 	c.pending = append(c.pending, mutation.Mutation{Op: op, ID: dst, Other: src, Version: out.at})
 	if len(c.pending) >= mirrorChunk {

@@ -48,11 +48,12 @@ func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err e
 // node.
 type rowReader struct {
 	headers, texts, links *pebble.Iterator
+	pending               *pending
 	key                   []byte // scratch
 }
 
 func (s *state) newRowReader() (*rowReader, error) {
-	r := &rowReader{}
+	r := &rowReader{pending: &s.pending}
 	for space, it := range map[byte]**pebble.Iterator{
 		spaceHeader: &r.headers, spaceText: &r.texts, spaceAdjacency: &r.links,
 	} {
@@ -101,7 +102,11 @@ func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, er
 		return row, false, err
 	}
 	r.key = adjacencyPrefix(r.key, id)
-	return row, true, eachLink(r.links, r.key, p, func(other string, a adjacency) error {
+	links := r.links
+	if !r.pending.hasLinks(r.key, p) {
+		links = nil
+	}
+	return row, true, eachLink(links, r.key, p, func(other string, a adjacency) error {
 		if t, ok := a.eventTime(); ok {
 			row.EventTime = max(row.EventTime, t)
 		}

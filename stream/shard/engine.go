@@ -25,7 +25,7 @@ const (
 	separateBytes = 128
 	// How many layers of new files there may be before they are merged. Each layer slows down every
 	// look-up, but pending and keyFilter leave few look-ups to the engine, and merging costs more.
-	stateLooseLayers = 8
+	stateLooseLayers = 16
 	// Bounds the engine's own list of files, which every checkpoint copies.
 	stateManifestBytes = 1 << 20
 )
@@ -75,6 +75,7 @@ func openEngine(dir string, fs *engineFS, guard *engineGuard, cache *Cache, log 
 		// The topics are the log. What was not flushed is read from them again.
 		DisableWAL:            true,
 		L0CompactionThreshold: stateLooseLayers,
+		L0StopWritesThreshold: 2 * stateLooseLayers,
 	}
 	// Compressed in small blocks, texts would take a quarter less space, at three times their share
 	// of a window's processor time.

@@ -32,8 +32,10 @@ var (
 
 const keyFilterBits = 6 // set per key
 
-// newKeyFilter reads all keys of a space; keys is a lower bound of their number.
-func newKeyFilter(db *pebble.DB, space byte, size filterSize, keys int64) (f *keyFilter, err error) {
+// newKeyFilter reads all keys of a space; keys is a lower bound of their number. With prefix, the
+// filter has these prefixes of the keys, too.
+func newKeyFilter(db *pebble.DB, space byte, size filterSize, keys int64, prefix func(key []byte) []byte) (
+	f *keyFilter, err error) {
 	f = &keyFilter{seed: maphash.MakeSeed()}
 	if keys > size.room {
 		return f, nil
@@ -45,6 +47,9 @@ func newKeyFilter(db *pebble.DB, space byte, size filterSize, keys int64) (f *ke
 	}
 	for ok := it.First(); ok && f.blocks != nil; ok = it.Next() {
 		f.add(it.Key())
+		if prefix != nil {
+			f.add(prefix(it.Key()))
+		}
 	}
 	if err := it.Close(); err != nil {
 		return nil, fmt.Errorf("read all keys of space %q: %w", space, engineFailure(err))

@@ -23,7 +23,7 @@ func TestKeyFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, 1000)
+	f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, 1000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestKeyFilter(t *testing.T) {
 	if f.blocks != nil || !f.mayHave([]byte("anything")) {
 		t.Error("a filter with too many keys says that some are not there")
 	}
-	if f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, nodeFilterSize.room+1); err != nil || f.blocks != nil {
+	if f, err := newKeyFilter(db, spaceHeader, nodeFilterSize, nodeFilterSize.room+1, nil); err != nil || f.blocks != nil {
 		t.Errorf("a filter for too many keys has %d blocks; error %v", len(f.blocks), err)
 	}
 }

@@ -58,6 +58,14 @@ func adjacencyPrefix(buf []byte, owner string) []byte {
 	return append(buf, 0, 1)
 }
 
+// adjacencyPrefixOf returns the adjacencyPrefix that an adjacency key begins with.
+func adjacencyPrefixOf(key []byte) []byte {
+	if end := bytes.Index(key, []byte{0, 1}); end >= 0 {
+		return key[:end+2]
+	}
+	return key
+}
+
 func adjacencyKey(buf []byte, owner, other string) []byte {
 	return append(adjacencyPrefix(buf, owner), other...)
 }

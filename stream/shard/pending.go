@@ -25,7 +25,8 @@ type pending struct {
 	// ascending order.
 	changed []*pendingNode
 	sorted  int
-	block   []pendingNode // room for the next nodes
+	block   []pendingNode  // room for the next nodes
+	facts   []pendingFacts // and for what is pending of them
 	// kept is how many of the bytes are of nodes that were written in the open window and stay, so that
 	// they need not be looked up again.
 	kept atomic.Int64
@@ -53,6 +54,7 @@ type pendingNode struct {
 // pendingFacts is what is forgotten of a node when it is written.
 type pendingFacts struct {
 	textSet     bool // the text below is newer than the files; a node that does not exist has none
+	linksBefore bool // the files may have links of the node; set with the first link
 	text, class string
 	links       pendingLinks
 }
@@ -155,7 +157,10 @@ func (p *pending) node(id string) *pendingNode {
 		p.take(pendingNodeBytes + len(id))
 	}
 	if n.facts == nil {
-		n.facts = &pendingFacts{}
+		if len(p.facts) == 0 {
+			p.facts = make([]pendingFacts, pendingBlock)
+		}
+		n.facts, p.facts = &p.facts[0], p.facts[1:]
 		p.changed = append(p.changed, n)
 		p.take(pendingFactsBytes)
 	}
@@ -215,6 +220,10 @@ func (p *pending) link(owner *pendingNode, other string) (*pendingLink, error) {
 	if known := owner.facts.links.find(other); known != nil {
 		return known, nil
 	}
+	if f := owner.facts; len(f.links.all) == 0 {
+		p.key = adjacencyPrefix(p.key, owner.id)
+		f.linksBefore = p.links.add(p.key)
+	}
 	var a adjacency
 	p.key = adjacencyKey(p.key, owner.id, other)
 	if p.links.add(p.key) {
@@ -229,8 +238,17 @@ func (p *pending) link(owner *pendingNode, other string) (*pendingLink, error) {
 	return p.addLink(owner, other, &a), nil
 }
 
+// hasLinks reports whether the files may have links of an owner, of which n is pending or nil.
+func (p *pending) hasLinks(prefix []byte, n *pendingNode) bool {
+	if n != nil && n.facts != nil && len(n.facts.links.all) > 0 {
+		return n.facts.linksBefore
+	}
+	return p.links == nil || p.links.mayHave(prefix)
+}
+
 // readLink is link where the files' adjacency is known to be a.
 func (p *pending) readLink(owner *pendingNode, other string, a *adjacency) *pendingLink {
+	owner.facts.linksBefore = true
 	if known := owner.facts.links.find(other); known != nil {
 		return known
 	}
@@ -259,13 +277,13 @@ func (p *pending) eachLink(owner *pendingNode, f func(other string, a adjacency)
 }
 
 // eachLink merges the links that an iterator has under a prefix, at or after its position, with the
-// pending links of n, which are newer. n may be nil.
+// pending links of n, which are newer. Without an iterator or n there are none.
 func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other string, a adjacency) error) error {
 	var newer []pendingLink
 	if n != nil && n.facts != nil {
 		newer = n.facts.links.inOrder() // f may add links, which come after these
 	}
-	for ok := it.SeekGE(prefix); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
+	for ok := it != nil && it.SeekGE(prefix); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
 		other := it.Key()[len(prefix):]
 		for ; len(newer) > 0 && newer[0].other < string(other); newer = newer[1:] {
 			if err := f(newer[0].other, newer[0].adjacency); err != nil {
@@ -287,8 +305,10 @@ func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other s
 			return err
 		}
 	}
-	if err := it.Error(); err != nil {
-		return engineFailure(err)
+	if it != nil {
+		if err := it.Error(); err != nil {
+			return engineFailure(err)
+		}
 	}
 	for i := range newer {
 		if err := f(newer[i].other, newer[i].adjacency); err != nil {

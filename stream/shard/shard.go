@@ -259,7 +259,8 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	if err := s.state.ready(); err != nil {
 		return err
 	}
-	c := &change{known: &s.state.pending, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered)}
+	c := &change{known: &s.state.pending, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered),
+		room: min(len(batch.Mutations), mirrorChunk)}
 	for i := range batch.Mutations {
 		m := &batch.Mutations[i]
 		c.covered = s.isCovered(m, batch.Next)
