@@ -19,7 +19,8 @@
 //
 // What a window changes stays in memory until its manifest exists, and is then written to the state
 // in one batch. A window that outgrows its share of memory is written before (spilled), together
-// with its marks and the applied offsets. The engine keeps no log: what it had not flushed when the
+// with its marks and the applied offsets; headers and marks of its nodes stay in memory as far as
+// there is room, so that they need not be looked up again. The engine keeps no log: what it had not flushed when the
 // process ended is read from the topics again.
 //
 // # Commit

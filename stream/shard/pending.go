@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -213,109 +212,6 @@ func (p *pending) sameText(n *pendingNode, text, class string) (same bool, err e
 		return err
 	})
 	return same, err
-}
-
-// link returns the link of an owner to a far end, until the owner has another one.
-func (p *pending) link(owner *pendingNode, other string) (*pendingLink, error) {
-	if known := owner.facts.links.find(other); known != nil {
-		return known, nil
-	}
-	if f := owner.facts; len(f.links.all) == 0 {
-		p.key = adjacencyPrefix(p.key, owner.id)
-		f.linksBefore = p.links.add(p.key)
-	}
-	var a adjacency
-	p.key = adjacencyKey(p.key, owner.id, other)
-	if p.links.add(p.key) {
-		err := lookUp(p.db, p.key, func(data []byte) (err error) {
-			a, err = decodeAdjacency(data)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return p.addLink(owner, other, &a), nil
-}
-
-// hasLinks reports whether the files may have links of an owner, of which n is pending or nil.
-func (p *pending) hasLinks(prefix []byte, n *pendingNode) bool {
-	if n != nil && n.facts != nil && len(n.facts.links.all) > 0 {
-		return n.facts.linksBefore
-	}
-	return p.links == nil || p.links.mayHave(prefix)
-}
-
-// readLink is link where the files' adjacency is known to be a.
-func (p *pending) readLink(owner *pendingNode, other string, a *adjacency) *pendingLink {
-	owner.facts.linksBefore = true
-	if known := owner.facts.links.find(other); known != nil {
-		return known
-	}
-	return p.addLink(owner, other, a)
-}
-
-func (p *pending) addLink(owner *pendingNode, other string, a *adjacency) *pendingLink {
-	p.take(pendingLinkBytes + len(other))
-	return owner.facts.links.add(other, a)
-}
-
-// eachLink calls f with every link of an owner, in ascending order of the far ends. f may change
-// the link that it is given.
-func (p *pending) eachLink(owner *pendingNode, f func(other string, a adjacency) error) (err error) {
-	prefix := adjacencyPrefix(nil, owner.id)
-	it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
-	if err != nil {
-		return engineFailure(err)
-	}
-	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = engineFailure(cerr)
-		}
-	}()
-	return eachLink(it, prefix, owner, f)
-}
-
-// eachLink merges the links that an iterator has under a prefix, at or after its position, with the
-// pending links of n, which are newer. Without an iterator or n there are none.
-func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other string, a adjacency) error) error {
-	var newer []pendingLink
-	if n != nil && n.facts != nil {
-		newer = n.facts.links.inOrder() // f may add links, which come after these
-	}
-	for ok := it != nil && it.SeekGE(prefix); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
-		other := it.Key()[len(prefix):]
-		for ; len(newer) > 0 && newer[0].other < string(other); newer = newer[1:] {
-			if err := f(newer[0].other, newer[0].adjacency); err != nil {
-				return err
-			}
-		}
-		if len(newer) > 0 && newer[0].other == string(other) {
-			continue // it is newer, and the next one
-		}
-		data, err := it.ValueAndErr()
-		if err != nil {
-			return engineFailure(err)
-		}
-		a, err := decodeAdjacency(data)
-		if err != nil {
-			return engineFailure(err)
-		}
-		if err := f(string(other), a); err != nil {
-			return err
-		}
-	}
-	if it != nil {
-		if err := it.Error(); err != nil {
-			return engineFailure(err)
-		}
-	}
-	for i := range newer {
-		if err := f(newer[i].other, newer[i].adjacency); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // mark makes a node due or suspect in the open window, and reports whether it has thereby become
