@@ -49,7 +49,7 @@ type Client struct {
 	transport *kafka.Transport
 	dialer    *kafka.Dialer
 	kafka     *kafka.Client
-	franz     franzClient // for Identify alone
+	franz     franzClient // for requests that kafka-go lacks
 
 	outage retry.Outage // of all readers
 

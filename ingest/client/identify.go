@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -86,9 +87,10 @@ func (f *franzClient) get() (*kgo.Client, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.client == nil {
-		client, err := kgo.NewClient(f.options...)
+		// Retries are retryUntilTimeout's.
+		client, err := newFranz(append(slices.Clip(f.options), kgo.RequestRetries(0)))
 		if err != nil {
-			return nil, fmt.Errorf("kafka: %w", err)
+			return nil, err
 		}
 		f.client = client
 	}
@@ -104,9 +106,23 @@ func (f *franzClient) close() {
 	}
 }
 
-// franzOptions says to franz-go what Options says to kafka-go. Retries are retryUntilTimeout's.
+// Franz returns a franz-go client that connects as this client does, for protocols that kafka-go lacks. The caller
+// closes it.
+func (c *Client) Franz(opts ...kgo.Opt) (*kgo.Client, error) {
+	return newFranz(append(slices.Clip(c.franz.options), opts...))
+}
+
+func newFranz(opts []kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return client, nil
+}
+
+// franzOptions says to franz-go what Options says to kafka-go.
 func franzOptions(o Options) []kgo.Opt {
-	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...), kgo.RequestRetries(0)}
+	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...)}
 	if o.ClientID != "" {
 		opts = append(opts, kgo.ClientID(o.ClientID))
 	}
