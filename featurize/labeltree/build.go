@@ -48,7 +48,7 @@ func Build(x Features, opt Options) (*Tree, error) {
 	for i := range leafOf {
 		leafOf[i] = -1
 	}
-	for leaf, c := range (&division{x, fanOuts(levels), opt}).run(members) {
+	for leaf, c := range (&division{x, fanOuts(levels), opt}).run(root(len(members)), members) {
 		for _, label := range members[c.lo:c.hi] {
 			leafOf[label] = int32(leaf)
 		}

@@ -67,10 +67,13 @@ func (d *division) random(p part) *rand.Rand {
 	return rand.New(rand.NewPCG(d.opt.Seed, p.path))
 }
 
-// run reorders members into the leaves that it returns.
-func (d *division) run(members []int32) []part {
+// root is the part of all members.
+func root(members int) part { return part{hi: members, level: -1, parts: 1, path: 1} }
+
+// run reorders the members of a part into the leaves that it returns.
+func (d *division) run(top part, members []int32) []part {
 	workers := parallel.Workers(d.opt.Workers)
-	all := []part{{hi: len(members), level: -1, parts: 1, path: 1}}
+	all := []part{top}
 	s := newSplitter(d.x)
 	s.sample = d.opt.sample()
 	for range topDepth {

@@ -19,7 +19,18 @@ func (o Options) sample() int {
 // any size is read once.
 func (s *splitter) splitBySample(members []int32, n int, r *rand.Rand, workers int) {
 	chosen := sample(members, s.sample, r)
-	s.converge(chosen, max(1, n*len(chosen)/len(members)), r, workers)
+	s.direct(chosen, max(1, n*len(chosen)/len(members)), r, workers)
+	s.resize(len(members))
+	s.x.dots(members, s.total, s.l, workers)
+	for k, score := range s.l {
+		s.keys[k] = key(score, k)
+	}
+	s.cut(n)
+}
+
+// direct leaves in s.total the direction in which a sample is cut, with n of its members on the left.
+func (s *splitter) direct(chosen []int32, n int, r *rand.Rand, workers int) {
+	s.converge(chosen, n, r, workers)
 	scaleL, scaleR := s.score(chosen, workers)
 	// c = R/‖R‖ − L/‖L‖ = T/‖R‖ − L·(1/‖L‖ + 1/‖R‖). Members of the sample have
 	// no say in what they have alone (lone): the others have none either.
@@ -27,12 +38,6 @@ func (s *splitter) splitBySample(members []int32, n int, r *rand.Rand, workers i
 	for j, l := range s.left {
 		s.total[j] = float32(float64(float64(s.total[j])*scaleR) - float64(float64(l)*both))
 	}
-	s.resize(len(members))
-	s.x.dots(members, s.total, s.l, workers)
-	for k, score := range s.l {
-		s.keys[k] = key(score, k)
-	}
-	s.cut(n)
 }
 
 // sample draws n of the members without repetition; it keeps their order

@@ -67,7 +67,12 @@ func (s *Sketch) Sum(label int) []float32 { return s.sums[label*s.dim : (label+1
 
 // AddEdge adds an instance with that sketch to the label.
 func (s *Sketch) AddEdge(label int, sketch []float32) {
-	s.add(label, 1, sketch)
+	s.AddWeighted(label, 1, sketch)
+}
+
+// AddWeighted adds an instance with that sketch, times a weight, to the label.
+func (s *Sketch) AddWeighted(label int, weight float32, sketch []float32) {
+	s.add(label, weight, sketch)
 	s.count[label]++
 }
 

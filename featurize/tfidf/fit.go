@@ -61,35 +61,10 @@ type feature struct {
 func (f *Fitter) Fit() (*Model, error) {
 	words, ids := f.mergeWords()
 	var parts [numParts][]feature
-	total := 0
 	for p := range parts {
 		parts[p] = f.choose(Part(p), ids)
-		total += len(parts[p])
 	}
-	if total == 0 {
-		return nil, ErrNoText
-	}
-	if total > math.MaxInt32 {
-		return nil, errors.New("tfidf: more than 2^31 features; lower the budgets")
-	}
-	m := &Model{profile: f.opt.Profile, docs: f.docs, words: words,
-		keys: make([]uint64, 0, total), idf: make([]float32, 0, total)}
-	for p, chosen := range parts {
-		m.first[p] = len(m.keys)
-		for i, ft := range chosen {
-			m.keys = append(m.keys, ft.key)
-			if i > 0 && ft.df == chosen[i-1].df {
-				m.idf = append(m.idf, m.idf[len(m.idf)-1])
-			} else {
-				m.idf = append(m.idf, idf(f.docs, ft.df))
-			}
-		}
-		parts[p] = nil
-	}
-	m.first[numParts] = len(m.keys)
-	m.compactWords()
-	m.index()
-	return m, nil
+	return newModel(f.opt.Profile, f.docs, words, parts)
 }
 
 // mergeWords puts the words of all counters in byte order, and returns for
@@ -131,17 +106,25 @@ func (f *Fitter) choose(p Part, ids [][]int32) []feature {
 	if len(f.counters) > 1 {
 		all = addUp(all)
 	}
+	within := limits.documents(f.docs)
+	return mostFrequent(slices.DeleteFunc(all, func(ft feature) bool { return !within(int(ft.df)) }),
+		limits.MaxFeatures, func(a, b feature) int {
+			return cmp.Or(cmp.Compare(a.df, b.df), cmp.Compare(a.key, b.key))
+		})
+}
+
+// documents returns what says whether a part keeps an n-gram that so many of docs documents hold.
+func (l Limits) documents(docs int) func(df int) bool {
 	// float32, as PECOS computes it.
-	maxDF := int32(math.Round(float64(float32(limits.MaxDF) * float32(f.docs))))
-	minDF := int32(max(1, limits.MinDF))
-	chosen := slices.DeleteFunc(all, func(ft feature) bool { return ft.df < minDF || ft.df > maxDF })
-	slices.SortFunc(chosen, func(a, b feature) int {
-		if a.df != b.df {
-			return cmp.Compare(a.df, b.df)
-		}
-		return cmp.Compare(a.key, b.key)
-	})
-	return chosen[max(0, len(chosen)-limits.MaxFeatures):]
+	most := int(math.Round(float64(float32(l.MaxDF) * float32(docs))))
+	least := max(1, l.MinDF)
+	return func(df int) bool { return df >= least && df <= most }
+}
+
+// mostFrequent sorts all and returns the last n.
+func mostFrequent[T any](all []T, n int, compare func(a, b T) int) []T {
+	slices.SortFunc(all, compare)
+	return all[max(0, len(all)-n):]
 }
 
 // addUp adds up the frequencies of equal n-grams, in place.
@@ -181,10 +164,4 @@ func (f *Fitter) candidates(p Part, ids [][]int32) []feature {
 		}
 	}
 	return all
-}
-
-// idf follows PECOS to the bit: the quotient in float32, the logarithm in
-// float64.
-func idf(docs int, df int32) float32 {
-	return float32(max(math.Log(float64(float32(docs)/float32(df+1))), 0))
 }

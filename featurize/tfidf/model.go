@@ -1,7 +1,9 @@
 package tfidf
 
 import (
+	"errors"
 	"hash/maphash"
+	"math"
 	"sync"
 
 	"giantstream/featurize/internal/scatter"
@@ -24,6 +26,44 @@ type Model struct {
 	pairs  *keyTable // ids count from first[Word2]
 	chars  *keyTable // ids count from first[Char3]
 	pool   sync.Pool // of *scratch
+}
+
+// newModel makes a model of the chosen features, each part in the order of its ids. Keys are numbers of words,
+// which are in byte order, or packed runes.
+func newModel(profile Profile, docs int, words *wordTable, parts [numParts][]feature) (*Model, error) {
+	total := 0
+	for _, chosen := range parts {
+		total += len(chosen)
+	}
+	if total == 0 {
+		return nil, ErrNoText
+	}
+	if total > math.MaxInt32 {
+		return nil, errors.New("tfidf: more than 2^31 features; lower the budgets")
+	}
+	m := &Model{profile: profile, docs: docs, words: words,
+		keys: make([]uint64, 0, total), idf: make([]float32, 0, total)}
+	for p, chosen := range parts {
+		m.first[p] = len(m.keys)
+		for i, ft := range chosen {
+			m.keys = append(m.keys, ft.key)
+			if i > 0 && ft.df == chosen[i-1].df {
+				m.idf = append(m.idf, m.idf[len(m.idf)-1])
+			} else {
+				m.idf = append(m.idf, idf(docs, ft.df))
+			}
+		}
+	}
+	m.first[numParts] = len(m.keys)
+	m.compactWords()
+	m.index()
+	return m, nil
+}
+
+// idf follows PECOS to the bit: the quotient in float32, the logarithm in
+// float64.
+func idf(docs int, df int32) float32 {
+	return float32(max(math.Log(float64(float32(docs)/float32(df+1))), 0))
 }
 
 // compactWords drops the words that no feature uses.

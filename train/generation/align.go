@@ -11,6 +11,7 @@ import (
 	"giantstream/sink/embedding"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
 
@@ -57,14 +58,20 @@ func (d *Doc) SpaceBefore() int64 {
 // before returns the encoder of the generation whose space is kept, and that space; nil if it is gone or damaged: an
 // encoder without it starts a space of its own.
 func (b *build) before(ctx context.Context) (train.Encoder, int64, error) {
-	parent, err := Load(ctx, b.Store, b.doc.KeepSpaceOf)
+	return Before(ctx, b.Store, b.doc, b.resources)
+}
+
+// Before returns the encoder of the generation whose space a build is to keep, and that space; nil if it is gone or
+// damaged.
+func Before(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (train.Encoder, int64, error) {
+	parent, err := Load(ctx, store, doc.KeepSpaceOf)
 	var g *Generation
 	if err == nil {
-		g, err = Open(ctx, b.Store, parent, b.Device)
+		g, err = Open(ctx, store, parent, r.Device)
 	}
-	if errors.Is(err, ErrNone) || isDamage(err) {
-		b.resources.Log.Warn("the embeddings start a new space: the generation before is gone or damaged",
-			"before", b.doc.KeepSpaceOf, "error", err)
+	if errors.Is(err, ErrNone) || IsDamage(err) {
+		r.Log.Warn("the embeddings start a new space: the generation before is gone or damaged",
+			"before", doc.KeepSpaceOf, "error", err)
 		return nil, 0, nil
 	}
 	if err != nil {
@@ -83,7 +90,7 @@ func (b *build) compare(ctx context.Context, g *train.Graph, e embeddings) error
 	if err == nil {
 		err = b.compareWith(ctx, parent, g, e)
 	}
-	if errors.Is(err, ErrNone) || isDamage(err) {
+	if errors.Is(err, ErrNone) || IsDamage(err) {
 		b.resources.Log.Warn("no comparison of embeddings: the parent generation is gone or damaged", "parent",
 			b.doc.Parent, "error", err)
 		return nil

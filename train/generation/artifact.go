@@ -16,10 +16,12 @@ import (
 
 // Names of the artifacts below generations/<g>/.
 const (
-	vectorizerName = "vectorizer"
-	projectionName = "projection"
-	treeName       = "tree"
-	labelsName     = "labels.parquet"
+	VectorizerName = "vectorizer"
+	ProjectionName = "projection"
+	TreeName       = "tree"
+	LabelsName     = "labels.parquet"
+	// TasksFolder has what the tasks of a staged build exchange. It is no part of a generation.
+	TasksFolder = "tasks/"
 )
 
 // artifact returns the artifact under key if the store has it whole, else makes and stores it. This lets
@@ -27,7 +29,7 @@ const (
 func artifact[T any](ctx context.Context, store sink.Store, key string, read func(io.Reader) (T, error),
 	create func() (T, error), write func(T, io.Writer) error) (T, error) {
 	v, err := load(ctx, store, key, read)
-	if err == nil || !errors.Is(err, sink.ErrNotFound) && !isDamage(err) {
+	if err == nil || !errors.Is(err, sink.ErrNotFound) && !IsDamage(err) {
 		return v, err
 	}
 	if v, err = create(); err != nil {
@@ -91,12 +93,12 @@ func save(ctx context.Context, store sink.Store, key string, write func(io.Write
 // loadArtifacts reads what serving needs of a generation's artifacts.
 func loadArtifacts(ctx context.Context, store sink.Store, doc *Doc) (v *tfidf.Model, p *projection.Projection,
 	t *labeltree.Tree, err error) {
-	if v, err = loadOf(ctx, store, doc, vectorizerName, tfidf.Read); err != nil {
+	if v, err = loadOf(ctx, store, doc, VectorizerName, tfidf.Read); err != nil {
 		return nil, nil, nil, err
 	}
-	if p, err = loadOf(ctx, store, doc, projectionName, projection.Read); err != nil {
+	if p, err = loadOf(ctx, store, doc, ProjectionName, projection.Read); err != nil {
 		return nil, nil, nil, err
 	}
-	t, err = loadOf(ctx, store, doc, treeName, labeltree.Read)
+	t, err = loadOf(ctx, store, doc, TreeName, labeltree.Read)
 	return v, p, t, err
 }

@@ -101,7 +101,7 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 	if err := b.Settings.Validate(); err != nil {
 		return nil, err
 	}
-	doc, err := b.begin(ctx, g, source)
+	doc, err := b.Begin(ctx, g, source.Cut())
 	if err != nil {
 		return nil, err
 	}
@@ -139,14 +139,25 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 		return nil, err
 	}
 	clock.end()
-	if until == UntilReady {
-		if err := run.noteFiles(ctx); err != nil {
-			return nil, err
-		}
-		doc.finish(clock.times, b.Now().UTC())
+	if until != UntilReady {
+		return doc, doc.save(ctx, b.Store)
 	}
+	return doc, b.Finish(ctx, doc, clock.times)
+}
+
+// Finish takes a generation whose objects are all in the store to its end: the document names them, and says ready or
+// refused. What tasks have left is removed first.
+func (b *Builder) Finish(ctx context.Context, doc *Doc, stages []StageTime) error {
+	log := b.Log.With("generation", doc.Generation)
+	if err := deleteUnder(ctx, b.Store, Prefix(doc.Generation)+TasksFolder); err != nil {
+		return err
+	}
+	if err := doc.noteFiles(ctx, b.Store); err != nil {
+		return err
+	}
+	doc.finish(stages, b.Now().UTC())
 	if err := doc.save(ctx, b.Store); err != nil {
-		return nil, err
+		return err
 	}
 	if doc.Status == Ready {
 		log.Info("generation ready", "encoder", doc.Encoder.Kind, "nodes", doc.Graph.Nodes)
@@ -157,7 +168,7 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 		log.Warn("generation refused by refresh.quality_gate; the one before it keeps serving", "because", warning,
 			"serving", doc.Parent)
 	}
-	return doc, nil
+	return nil
 }
 
 // build is a build in progress. Its methods run a stage, or load what the stage left in the store
@@ -182,7 +193,7 @@ func (b *build) stages(ctx context.Context, in *fit.Inputs, until Until) error {
 	in.Graph, doc.Graph.Hidden = known, len(hidden)
 	doc.TextOnly = ""
 	if !fit.HasInstances(known, s) {
-		b.textOnly(whyTextOnly(b.corpus.Stats, s))
+		b.textOnly(WhyTextOnly(b.corpus.Stats, s))
 	}
 	for _, stage := range []func(context.Context, *fit.Inputs) error{b.featurize, b.cluster, b.mapParent,
 		b.writeDataset} {
@@ -214,11 +225,10 @@ func (b *build) stages(ctx context.Context, in *fit.Inputs, until Until) error {
 	if err != nil {
 		return err
 	}
-	status, err := statuses(in.Texts, vectors, in.Dim)
+	exam, err := ExamOf(in.Texts, vectors, in.Dim, known, hidden)
 	if err != nil {
 		return err
 	}
-	exam := examWithout(status, known, hidden)
 	text, err := exam.Evaluate(linear.LSAKind, vectors, in.Dim, s, b.Workers, b.Log)
 	if err != nil {
 		return err
@@ -251,7 +261,7 @@ func (b *build) stages(ctx context.Context, in *fit.Inputs, until Until) error {
 func (b *build) featurize(ctx context.Context, in *fit.Inputs) (err error) {
 	s, r := b.doc.Settings, b.resources
 	r.Progress.Stage("fit vectorizer (TF-IDF)", int64(in.Texts.Len()))
-	in.Vectorizer, err = artifact(ctx, b.Store, b.key(vectorizerName), tfidf.Read,
+	in.Vectorizer, err = artifact(ctx, b.Store, b.key(VectorizerName), tfidf.Read,
 		func() (*tfidf.Model, error) { return fit.Vectorizer(ctx, in.Texts, s, r) }, (*tfidf.Model).Write)
 	if errors.Is(err, tfidf.ErrNoText) {
 		return b.alike(err)
@@ -264,7 +274,7 @@ func (b *build) featurize(ctx context.Context, in *fit.Inputs) (err error) {
 	}
 	b.doc.Vectorizer = VectorizerStats{Features: in.Vectorizer.Dim(), UnknownShare: in.Features.UnknownShare()}
 	r.Progress.Stage("fit projection (LSA)", 0)
-	in.Projection, err = artifact(ctx, b.Store, b.key(projectionName), projection.Read,
+	in.Projection, err = artifact(ctx, b.Store, b.key(ProjectionName), projection.Read,
 		func() (*projection.Projection, error) {
 			return fit.Projection(in.Features, s,
 				r)
@@ -303,7 +313,7 @@ func (b *build) cluster(ctx context.Context, in *fit.Inputs) error {
 	if err != nil {
 		return err
 	}
-	tree, err := artifact(ctx, b.Store, b.key(treeName), labeltree.Read,
+	tree, err := artifact(ctx, b.Store, b.key(TreeName), labeltree.Read,
 		func() (*labeltree.Tree, error) { return fit.BuildTree(features, s, b.Workers) }, (*labeltree.Tree).Write)
 	if err != nil {
 		return err
@@ -314,7 +324,13 @@ func (b *build) cluster(ctx context.Context, in *fit.Inputs) error {
 		stats.Levels = append(stats.Levels, tree.Clusters(level))
 	}
 	b.doc.Tree = stats
-	return writeLabels(ctx, b.Store, b.key(labelsName), in.Graph.IDs, tree)
+	return WriteLabels(ctx, b.Store, b.key(LabelsName), func(yield func(string, error) bool) {
+		for _, id := range in.Graph.IDs {
+			if !yield(id, nil) {
+				return
+			}
+		}
+	}, tree)
 }
 
 // noteMath adds to the document how the device multiplies, which figures depend on.
@@ -334,19 +350,19 @@ func (b *build) warn(err error) {
 	}
 }
 
-// begin returns generation g's document. If there is none, it writes one: a build begins.
-func (b *Builder) begin(ctx context.Context, g int64, source Source) (*Doc, error) {
+// Begin returns generation g's document. If there is none, it writes one: a build of that cut begins.
+func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, error) {
 	doc, err := Load(ctx, b.Store, g)
 	switch {
 	case err == nil:
-		if doc.Status == Building && !maps.Equal(doc.Cut, source.Cut()) {
+		if doc.Status == Building && !maps.Equal(doc.Cut, cut) {
 			return nil, fmt.Errorf("generation %d was begun on another cut; resume it with its own", g)
 		}
 		return doc, nil
 	case !errors.Is(err, ErrNone):
 		return nil, err
 	}
-	doc = &Doc{Format: DocFormat, Generation: g, Status: Building, Cut: source.Cut(),
+	doc = &Doc{Format: DocFormat, Generation: g, Status: Building, Cut: cut,
 		Settings: b.Settings, QualityGate: cmp.Or(b.Gate, GateWarn), Created: b.Now().UTC()}
 	switch parent, err := Current(ctx, b.Store); {
 	case err == nil:

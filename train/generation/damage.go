@@ -73,33 +73,33 @@ func (d *Doc) verifyUnder(ctx context.Context, store sink.Store, prefix string) 
 }
 
 // noteFiles lists what the build has left beside the Parquet parts.
-func (b *build) noteFiles(ctx context.Context) error {
-	prefix, parts := Prefix(b.doc.Generation), map[string]bool{docKey(b.doc.Generation): true}
-	b.doc.Files = nil
-	for ref := range b.doc.Refs {
+func (d *Doc) noteFiles(ctx context.Context, store sink.Store) error {
+	prefix, parts := Prefix(d.Generation), map[string]bool{docKey(d.Generation): true}
+	d.Files = nil
+	for ref := range d.Refs {
 		parts[ref.Key] = true
 	}
 	files := map[string]File{}
-	for info, err := range b.Store.List(ctx, prefix, "") {
+	for info, err := range store.List(ctx, prefix, "") {
 		if err != nil {
 			return err
 		}
 		if parts[info.Key] {
 			continue
 		}
-		ref, err := sink.RefOf(ctx, b.Store, info.Key)
+		ref, err := sink.RefOf(ctx, store, info.Key)
 		if err != nil {
 			return err
 		}
 		files[strings.TrimPrefix(info.Key, prefix)] = File{ref.Bytes, ref.CRC32C}
 	}
-	b.doc.Files = files
+	d.Files = files
 	return nil
 }
 
-// isDamage reports whether an error says that an object is missing or damaged, and not that the store cannot
+// IsDamage reports whether an error says that an object is missing or damaged, and not that the store cannot
 // be reached, or that another release wrote the object.
-func isDamage(err error) bool {
+func IsDamage(err error) bool {
 	for _, is := range []error{sink.ErrDamaged, sink.ErrNotFound, seal.ErrBroken, artifacts.ErrCorrupt,
 		parquetio.ErrCorrupt, encoders.ErrCorrupt, encoders.ErrMismatch} {
 		if errors.Is(err, is) {
@@ -111,7 +111,7 @@ func isDamage(err error) bool {
 
 // damaged makes an error of reading a generation's object one of the generation.
 func damaged(g int64, err error) error {
-	if !isDamage(err) {
+	if !IsDamage(err) {
 		return err
 	}
 	return fmt.Errorf("generation %d: %w: %w", g, ErrDamaged, err)

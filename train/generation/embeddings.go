@@ -19,6 +19,16 @@ type embeddings struct {
 	status  []embedding.Status
 }
 
+// ExamOf returns what embeddings are evaluated on: known and hidden edges of nodes that have a text which the
+// encoder of these vectors, a row each, knows something of.
+func ExamOf(texts *fit.Texts, vectors []float32, dim int, known *train.Graph, hidden []eval.Edge) (fit.Exam, error) {
+	status, err := statuses(texts, vectors, dim)
+	if err != nil {
+		return fit.Exam{}, err
+	}
+	return examWithout(status, known, hidden), nil
+}
+
 // statuses says which nodes the encoder has made a vector of.
 func statuses(texts *fit.Texts, vectors []float32, dim int) ([]embedding.Status, error) {
 	out := make([]embedding.Status, texts.Len())

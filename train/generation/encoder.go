@@ -15,20 +15,20 @@ import (
 	"giantstream/train/encoders/safetensors"
 	"giantstream/train/generation/fit"
 	"giantstream/train/objectives/trainer"
-	"giantstream/train/objectives/xmc"
 )
 
-const encoderName = "encoder"
+// EncoderName is the folder of the encoder's files below generations/<g>/.
+const EncoderName = "encoder"
 
 // curveName is a picture of the training of a transformer.
 const curveName = "encoder/loss.svg"
 
 // trainEncoder trains the encoder that the settings name, or loads it if it is trained already.
 func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder, error) {
-	prefix := b.key(encoderName)
+	prefix := b.key(EncoderName)
 	journal := &journal{b}
 	encoder, config, err := encoders.Load(ctx, b.Store, prefix, in.Vectorizer, in.Projection, b.Device)
-	if isDamage(err) {
+	if IsDamage(err) {
 		if !errors.Is(err, sink.ErrNotFound) {
 			b.resources.Log.Warn("the encoder that this build has stored is damaged; it is trained again", "error", err)
 		}
@@ -63,12 +63,15 @@ func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder,
 		return nil, err
 	}
 	if config.Kind == linear.LSAKind && b.doc.TextOnly == "" {
-		b.textOnly(nothingToPredict) // what the run that trained it found
+		b.textOnly(fit.NothingToPredict) // what the run that trained it found
 	}
 	b.doc.Space = cmp.Or(config.Space, b.doc.Generation)
 	b.doc.Encoder = EncoderStats{Kind: config.Kind, Dim: config.Dim, Bytes: config.Size(), Metrics: config.Metrics}
 	return encoder, journal.remove(ctx) // not before the encoder is there
 }
+
+// ExplainTraining adds to an error of a training what can be done about it.
+func ExplainTraining(err error) error { return explainDevice(explainDiverged(err)) }
 
 // explainDiverged adds to an error of a training that came to no numbers what can be done about it.
 func explainDiverged(err error) error {
@@ -92,24 +95,13 @@ func explainDevice(err error) error {
 // train trains the encoder that the settings name. A graph that has nothing to learn from gets the
 // encoder of the texts alone.
 func (b *build) train(ctx context.Context, in fit.Inputs, j fit.Journal) (*fit.Trained, error) {
-	s := b.doc.Settings
-	if b.doc.TextOnly == "" {
-		trained, err := fit.Train(ctx, s.Encoder, fit.Training{Inputs: in, Settings: s, Resources: b.resources,
-			Journal: j})
-		if !errors.Is(err, xmc.ErrNoLevels) && !errors.Is(err, linear.ErrSingular) {
-			return trained, explainDiverged(err)
-		}
-		b.textOnly(nothingToPredict)
+	trained, why, err := fit.TrainOrTextAlone(ctx, b.doc.Settings.Encoder, fit.Training{Inputs: in,
+		Settings: b.doc.Settings, Resources: b.resources, Journal: j})
+	if why != "" && b.doc.TextOnly == "" {
+		b.textOnly(why)
 	}
-	encoder, err := linear.NewLSA(in.Vectorizer, in.Projection, in.Dim)
-	if err != nil {
-		return nil, err
-	}
-	return &fit.Trained{Encoder: encoder}, nil
+	return trained, explainDiverged(err)
 }
-
-// nothingToPredict: the tree has one leaf, say, because all nodes have the same neighbours.
-const nothingToPredict = "the nodes' links are too few or too alike to predict"
 
 // textOnly notes, and logs, that this generation knows the texts alone.
 func (b *build) textOnly(why string) {
@@ -118,8 +110,8 @@ func (b *build) textOnly(why string) {
 		"instead_of", b.doc.Settings.Encoder)
 }
 
-// whyTextOnly says why no node of a graph is an instance.
-func whyTextOnly(g GraphStats, s fit.Settings) string {
+// WhyTextOnly says why no node of a graph is an instance.
+func WhyTextOnly(g GraphStats, s fit.Settings) string {
 	switch {
 	case g.Links == 0 && g.Dangling > 0:
 		return "no node has a link to another; the other ends of all links are no nodes"
@@ -128,7 +120,7 @@ func whyTextOnly(g GraphStats, s fit.Settings) string {
 	case g.Hubs > 0:
 		return fmt.Sprintf("all linked nodes have more than featurize.max_degree %d neighbours", s.MaxDegree)
 	}
-	return nothingToPredict
+	return fit.NothingToPredict
 }
 
 // drawCurve stores a picture of a training.

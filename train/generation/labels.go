@@ -19,15 +19,22 @@ type label struct {
 	Clusters []int32 `parquet:"clusters,list"`
 }
 
-// writeLabels stores which label is in which cluster.
-func writeLabels(ctx context.Context, store sink.Store, key string, ids []string, tree *labeltree.Tree) error {
+// WriteLabels stores which label is in which cluster. ids are those of the labels, in the tree's order.
+func WriteLabels(ctx context.Context, store sink.Store, key string, ids iter.Seq2[string, error],
+	tree *labeltree.Tree) error {
 	format := parquetio.Format[label]{
 		Name:       labelsFormat,
 		Size:       func(l *label) int { return len(l.NodeID) + 4*len(l.Clusters) },
 		Generation: func(*label) int64 { return 0 },
 	}
 	_, err := parquetio.Put(ctx, store, key, format, func(yield func(label, error) bool) {
-		for i, id := range ids {
+		i := -1
+		for id, err := range ids {
+			i++
+			if err != nil {
+				yield(label{}, err)
+				return
+			}
 			l := label{NodeID: id}
 			if tree.Cluster(0, i) >= 0 {
 				for level := range tree.Levels() {
@@ -45,7 +52,7 @@ func writeLabels(ctx context.Context, store sink.Store, key string, ids []string
 // readLabels yields the ids of the labels in the tree's order.
 func readLabels(ctx context.Context, store sink.Store, doc *Doc) iter.Seq2[label, error] {
 	return func(yield func(label, error) bool) {
-		object, err := doc.open(ctx, store, labelsName)
+		object, err := doc.open(ctx, store, LabelsName)
 		if err != nil {
 			yield(label{}, err)
 			return
@@ -56,7 +63,7 @@ func readLabels(ctx context.Context, store sink.Store, doc *Doc) iter.Seq2[label
 		}
 		for l, err := range parquetio.Read(object, object.Size(), labelsFormat, columns, parquetio.Span{}) {
 			if err != nil {
-				err = fmt.Errorf("%s: %w", Prefix(doc.Generation)+labelsName, err)
+				err = fmt.Errorf("%s: %w", Prefix(doc.Generation)+LabelsName, err)
 			}
 			if !yield(l, err) {
 				return

@@ -3,7 +3,7 @@ package generation
 import (
 	"context"
 	"errors"
-	"strings"
+	"slices"
 
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/sparse"
@@ -66,7 +66,7 @@ func (b *build) mapParent(ctx context.Context, in *fit.Inputs) error {
 	}
 	b.resources.Progress.Stage("map the parent's clusters", 0)
 	old, shared, err := b.parentLabels(ctx, in.Graph.IDs)
-	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) || isDamage(err) {
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) || IsDamage(err) {
 		b.Log.Warn("no mapping of clusters: the parent generation is gone or damaged", "parent", b.doc.Parent,
 			"error", err)
 		return nil
@@ -92,7 +92,7 @@ func (b *build) parentLabels(ctx context.Context, ids []string) (*labeltree.Tree
 	if err != nil {
 		return nil, nil, err
 	}
-	tree, err := loadOf(ctx, b.Store, doc, treeName, labeltree.Read)
+	tree, err := loadOf(ctx, b.Store, doc, TreeName, labeltree.Read)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,18 +100,15 @@ func (b *build) parentLabels(ctx context.Context, ids []string) (*labeltree.Tree
 	return tree, shared, err
 }
 
-// sharedLabels pairs the labels of the parent with ids: both ascend.
+// sharedLabels pairs the labels of the parent with ids, which ascend. The parent's come in the order of its tree.
 func sharedLabels(ctx context.Context, store sink.Store, parent *Doc, ids []string) (shared []labeltree.Shared,
 	err error) {
-	old, at := int32(0), 0
+	old := int32(0)
 	for l, err := range readLabels(ctx, store, parent) {
 		if err != nil {
 			return nil, err
 		}
-		for at < len(ids) && strings.Compare(ids[at], l.NodeID) < 0 {
-			at++
-		}
-		if at < len(ids) && ids[at] == l.NodeID {
+		if at, ok := slices.BinarySearch(ids, l.NodeID); ok {
 			shared = append(shared, labeltree.Shared{Old: old, New: int32(at)})
 		}
 		old++

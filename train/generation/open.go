@@ -65,10 +65,10 @@ func open(ctx context.Context, store sink.Store, doc *Doc, device compute.Backen
 		return nil, fmt.Errorf("%w: labels.parquet has %d labels, the tree %d", sink.ErrDamaged, len(g.position),
 			g.Tree.Labels())
 	}
-	if err := doc.verifyUnder(ctx, store, encoderName+"/"); err != nil {
+	if err := doc.verifyUnder(ctx, store, EncoderName+"/"); err != nil {
 		return nil, err
 	}
-	g.Encoder, _, err = encoders.Load(ctx, store, Prefix(doc.Generation)+encoderName, g.Vectorizer, g.Projection,
+	g.Encoder, _, err = encoders.Load(ctx, store, Prefix(doc.Generation)+EncoderName, g.Vectorizer, g.Projection,
 		device)
 	return g, err
 }

@@ -30,11 +30,11 @@ type Cluster struct {
 // The terms come from the features in its training set; labels that are no
 // instances (hubs) add none.
 func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptions) ([]Cluster, error) {
-	vectorizer, err := loadOf(ctx, store, doc, vectorizerName, tfidf.Read)
+	vectorizer, err := loadOf(ctx, store, doc, VectorizerName, tfidf.Read)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := loadOf(ctx, store, doc, treeName, labeltree.Read)
+	tree, err := loadOf(ctx, store, doc, TreeName, labeltree.Read)
 	if err != nil {
 		return nil, err
 	}

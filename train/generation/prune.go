@@ -71,7 +71,12 @@ func Discard(ctx context.Context, store sink.Store, doc *Doc) error {
 
 // deleteObjects removes the objects of a generation but those to keep.
 func deleteObjects(ctx context.Context, store sink.Store, g int64, keep ...string) error {
-	for info, err := range store.List(ctx, Prefix(g), "") {
+	return deleteUnder(ctx, store, Prefix(g), keep...)
+}
+
+// deleteUnder removes the objects below a prefix but those to keep.
+func deleteUnder(ctx context.Context, store sink.Store, prefix string, keep ...string) error {
+	for info, err := range store.List(ctx, prefix, "") {
 		if err == nil && !slices.Contains(keep, info.Key) {
 			err = store.Delete(ctx, info.Key)
 		}

@@ -25,7 +25,7 @@ func Split(g *train.Graph, fraction float64, seed uint64) (*train.Graph, []Edge)
 	var hidden []Edge
 	for i := range n {
 		for _, j := range g.Neighbours.Row(i).Index {
-			if !hide(ids[i], ids[j], fraction, seed) {
+			if !Hide(ids[i], ids[j], fraction, seed) {
 				known.Index = append(known.Index, j)
 				continue
 			}
@@ -38,7 +38,8 @@ func Split(g *train.Graph, fraction float64, seed uint64) (*train.Graph, []Edge)
 	return &train.Graph{IDs: g.IDs, Texts: g.Texts, Classes: g.Classes, Neighbours: known}, hidden
 }
 
-func hide(a, b uint64, fraction float64, seed uint64) bool {
+// Hide says whether Split hides an edge, given the hashes of its ends' ids (numeric.HashString).
+func Hide(a, b uint64, fraction float64, seed uint64) bool {
 	r := numeric.NewRand(seed, min(a, b), max(a, b))
 	return r.Float64() < fraction
 }

@@ -93,8 +93,8 @@ func (f *Features) Row(i int) sparse.Vector {
 	return v
 }
 
-// projectionSample is how many texts the projection is fitted to.
-const projectionSample = 8192
+// ProjectionSample is how many texts the projection is fitted to.
+const ProjectionSample = 8192
 
 // sample returns the features of a seeded sample of the nodes that have any, in ascending order. If
 // they are no more than size, it returns those of all.

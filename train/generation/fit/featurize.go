@@ -7,6 +7,7 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
@@ -24,15 +25,24 @@ func HideEdges(g *train.Graph, s Settings) (known *train.Graph, hidden []eval.Ed
 // texts of a handful without any.
 const fewTexts = 32
 
-// Vectorizer fits Ψ to all texts.
-func Vectorizer(ctx context.Context, t *Texts, s Settings, r Resources) (*tfidf.Model, error) {
+// VectorizerOptions says how Ψ is fitted to n texts.
+func VectorizerOptions(s Settings, n int) (tfidf.Options, error) {
 	profile, err := tfidf.ParseProfile(s.Profile)
 	if err != nil {
-		return nil, err
+		return tfidf.Options{}, err
 	}
 	options := profile.Options()
-	if t.Len() < fewTexts {
+	if n < fewTexts {
 		options = options.KeepAll()
+	}
+	return options, nil
+}
+
+// Vectorizer fits Ψ to all texts.
+func Vectorizer(ctx context.Context, t *Texts, s Settings, r Resources) (*tfidf.Model, error) {
+	options, err := VectorizerOptions(s, t.Len())
+	if err != nil {
+		return nil, err
 	}
 	options.MemoryBudget = countBudget
 	fitter, err := tfidf.NewFitter(options)
@@ -50,11 +60,16 @@ func Vectorizer(ctx context.Context, t *Texts, s Settings, r Resources) (*tfidf.
 
 // Projection fits the projection (LSA) to a sample of the features.
 func Projection(f *Features, s Settings, r Resources) (*projection.Projection, error) {
-	sample, err := f.sample(projectionSample, s.Seed)
+	sample, err := f.sample(ProjectionSample, s.Seed)
 	if err != nil {
 		return nil, err
 	}
-	return projection.Fit(sample, s.ProjectionDim, projection.Options{Sample: projectionSample, Seed: s.Seed,
+	return ProjectionOf(sample, s, r)
+}
+
+// ProjectionOf fits the projection to a sample that is drawn already.
+func ProjectionOf(sample *sparse.Matrix, s Settings, r Resources) (*projection.Projection, error) {
+	return projection.Fit(sample, s.ProjectionDim, projection.Options{Sample: ProjectionSample, Seed: s.Seed,
 		Workers: r.Workers})
 }
 
@@ -96,6 +111,11 @@ const leafSize = 16
 
 // BuildTree builds the label tree over the labels' features.
 func BuildTree(features labeltree.Features, s Settings, workers int) (*labeltree.Tree, error) {
-	return labeltree.Build(features, labeltree.Options{MaxLeafSize: cmp.Or(s.LeafSize, leafSize),
-		Branching: s.Branching, Seed: s.TreeSeed, Workers: workers})
+	return labeltree.Build(features, TreeOptions(s, workers))
+}
+
+// TreeOptions says how the label tree is built.
+func TreeOptions(s Settings, workers int) labeltree.Options {
+	return labeltree.Options{MaxLeafSize: cmp.Or(s.LeafSize, leafSize), Branching: s.Branching, Seed: s.TreeSeed,
+		Workers: workers}
 }

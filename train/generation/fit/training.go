@@ -11,6 +11,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
+	"giantstream/train/encoders/linear"
 	"giantstream/train/objectives/linkpred"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
@@ -117,6 +118,25 @@ func Train(ctx context.Context, kind string, t Training) (*Trained, error) {
 	}
 	return trained, t.orient(ctx, trained)
 }
+
+// TrainOrTextAlone is Train, and for a graph that has nothing to learn from the encoder of the texts alone. why says
+// then what is missing.
+func TrainOrTextAlone(ctx context.Context, kind string, t Training) (trained *Trained, why string, err error) {
+	if HasInstances(t.Graph, t.Settings) {
+		trained, err := Train(ctx, kind, t)
+		if !errors.Is(err, xmc.ErrNoLevels) && !errors.Is(err, linear.ErrSingular) {
+			return trained, "", err
+		}
+	}
+	encoder, err := linear.NewLSA(t.Vectorizer, t.Projection, t.Dim)
+	if err != nil {
+		return nil, "", err
+	}
+	return &Trained{Encoder: encoder}, NothingToPredict, nil
+}
+
+// NothingToPredict: the tree has one leaf, say, because all nodes have the same neighbours.
+const NothingToPredict = "the nodes' links are too few or too alike to predict"
 
 // Network is an encoder's network before training.
 type Network struct {

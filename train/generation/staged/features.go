@@ -1,0 +1,311 @@
+package staged
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"giantstream/featurize/pifa"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
+	"giantstream/featurize/tfidf"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+	"giantstream/train/numeric"
+)
+
+func (b *build) loadVectorizer(ctx context.Context) (*tfidf.Model, error) {
+	return artifact(ctx, b, Vectorizer, "vectorizer", tfidf.Read)
+}
+
+func (b *build) loadProjection(ctx context.Context) (*projection.Projection, error) {
+	return artifact(ctx, b, Projection, "projection", projection.Read)
+}
+
+// dim is the dimension of the labels' features.
+func (b *build) dim(q *projection.Projection) int { return min(b.doc.Settings.EmbeddingDim, q.Dim()) }
+
+// walk calls visit with all nodes in the order of their positions, from a position that the seed draws on and
+// around, until visit returns false. As positions go by a hash, every run of them is a random sample.
+func (b *build) walk(ctx context.Context, seed uint64, visit func(position int, text string) bool) error {
+	x, err := b.index(ctx)
+	if err != nil {
+		return err
+	}
+	stop := errors.New("stop")
+	begin := b.begin(x, seed)
+	first := x.of(begin)
+	for k := range b.plan.Partitions + 1 {
+		p := (first + k) % b.plan.Partitions
+		err := b.texts(ctx, p, func(lo int, texts []string) error {
+			for i, text := range texts {
+				at := x.Base[p] + lo + i
+				if k == 0 && at < begin || k == b.plan.Partitions && at >= begin {
+					continue // what comes before the beginning comes last
+				}
+				if !visit(at, text) {
+					return stop
+				}
+			}
+			return ctx.Err()
+		})
+		if errors.Is(err, stop) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin is where a sample begins.
+func (b *build) begin(x index, seed uint64) int {
+	r := numeric.NewRand(seed, 'S')
+	return r.IntN(x.nodes())
+}
+
+// projection fits the projection to a sample of the texts that have features.
+func (t *task) projection(ctx context.Context) error {
+	v, err := t.loadVectorizer(ctx)
+	if err != nil {
+		return err
+	}
+	sample := &sparse.Matrix{Cols: v.Dim(), Start: []int64{0}}
+	if err := t.walk(ctx, t.doc.Settings.Seed, func(_ int, text string) bool {
+		if f := v.Transform(text, sparse.Vector{}); len(f.Index) > 0 {
+			sample.Append(f)
+		}
+		return sample.Rows < fit.ProjectionSample
+	}); err != nil {
+		return err
+	}
+	q, err := fit.ProjectionOf(sample, t.doc.Settings, t.resources())
+	if errors.Is(err, projection.ErrNoData) {
+		x, xerr := t.index(ctx)
+		return errors.Join(t.alike(x, err), xerr)
+	}
+	if err != nil {
+		return err
+	}
+	return t.put(ctx, "projection", t.final(generation.ProjectionName), func(w io.Writer) error { return q.Write(w) })
+}
+
+// vectorise projects the texts of a partition. Features are not kept: to make them again takes less time than to
+// read them.
+//
+//	projected  by block: the rows as bfloat16
+func (t *task) vectorise(ctx context.Context) error {
+	v, err := t.loadVectorizer(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := t.loadProjection(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := t.index(ctx)
+	if err != nil {
+		return err
+	}
+	out := newSections(blocks(x.size(t.Partition)))
+	defer out.close() //nolint:errcheck // a temporary file
+	var sum tfidf.NGrams
+	var features sparse.Vector
+	var b []byte
+	row := make([]float32, q.Dim())
+	if err := t.texts(ctx, t.Partition, func(lo int, texts []string) error {
+		for i, text := range texts {
+			var n tfidf.NGrams
+			features, n = v.TransformCounting(text, features)
+			sum.Total, sum.Unknown = sum.Total+n.Total, sum.Unknown+n.Unknown
+			q.Apply(features, row)
+			if b = appendBF16(b[:0], row[:t.dim(q)]); b == nil {
+				continue
+			}
+			if err := out.add((lo+i)/block, b); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	}); err != nil {
+		return err
+	}
+	t.stats = sum
+	return t.putSections(ctx, "projected", out)
+}
+
+// projected reads the projected texts of a partition, a block at a time.
+type projected struct {
+	*input
+	dim  int
+	have map[int][]float32
+}
+
+func (b *build) projected(ctx context.Context, partition, dim int) (*projected, error) {
+	from, err := b.from(ctx, Vectorise, partition)
+	if err != nil {
+		return nil, err
+	}
+	in, err := from.sections(ctx, "projected")
+	if err != nil {
+		return nil, err
+	}
+	return &projected{in, dim, map[int][]float32{}}, nil
+}
+
+// row returns the projection of a node, by its number in the partition. Blocks that were read stay in memory.
+func (p *projected) row(i int) ([]float32, error) {
+	rows := p.have[i/block]
+	if rows == nil {
+		b, err := p.section(i / block)
+		if err != nil {
+			return nil, err
+		}
+		rows = make([]float32, len(b)/2)
+		bf16(b, rows)
+		p.have[i/block] = rows
+	}
+	at := i % block * p.dim
+	if at+p.dim > len(rows) {
+		return nil, p.from.explain(errShort)
+	}
+	return rows[at : at+p.dim], nil
+}
+
+// rowsOf is the output of pifa with the features of a partition's labels: float32, a row after the other.
+func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
+
+// pifa adds up the features of a range of labels. Every label takes its sources in ascending order, so the sums do
+// not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
+// one partition.
+func (t *task) pifa(ctx context.Context) error {
+	q, err := t.loadProjection(ctx)
+	if err != nil {
+		return err
+	}
+	dim := t.dim(q)
+	x, err := t.index(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := t.linked(ctx)
+	if err != nil {
+		return err
+	}
+	weighting, err := pifa.ParseWeighting(t.doc.Settings.Weighting)
+	if err != nil {
+		return err
+	}
+	each := t.plan.Partitions / t.plan.Ranges
+	first, end := t.Partition*each, (t.Partition+1)*each
+	base := x.Base[first]
+	sums := pifa.NewSketch(x.Base[end]-base, dim)
+	arcs := make([]*input, each)
+	for k := range arcs {
+		from, err := t.from(ctx, Resolve, first+k)
+		if err != nil {
+			return err
+		}
+		if arcs[k], err = from.sections(ctx, "arcs"); err != nil {
+			return err
+		}
+		defer arcs[k].Close() //nolint:gocritic // all are needed to the end
+	}
+	for p := range t.plan.Partitions {
+		if s.Instances == 0 {
+			break
+		}
+		if err := t.addSources(ctx, p, dim, weighting, func(add func(arcs []byte, base int) error) error {
+			for k := range arcs {
+				b, err := arcs[k].section(p)
+				if err == nil {
+					err = add(b, x.Base[first+k]-base)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		}, sums); err != nil {
+			return err
+		}
+	}
+	rows := sums.Normalize()
+	if s.Instances == 0 {
+		// No neighbours, no PIFA: the tree is one of the texts.
+		for k := range each {
+			if err := t.copyTexts(ctx, first+k, dim, rows[(x.Base[first+k]-base)*dim:(x.Base[first+k+1]-base)*dim]); err != nil {
+				return err
+			}
+		}
+	}
+	for k := range each {
+		lo, hi := x.Base[first+k]-base, x.Base[first+k+1]-base
+		if err := t.put(ctx, rowsOf(first+k), "", func(w io.Writer) error {
+			var b []byte
+			for i := lo; i < hi; i++ {
+				b = appendFloats(b[:0], rows[i*dim:(i+1)*dim])
+				if _, err := w.Write(b); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSources adds the projected texts of a partition to the labels that its nodes have. each calls add with the arcs
+// into a partition of labels, and the number of its first label among the sums.
+func (t *task) addSources(ctx context.Context, p, dim int, w pifa.Weighting,
+	each func(add func(arcs []byte, base int) error) error, sums *pifa.Sketch) error {
+	sources, err := t.projected(ctx, p, dim)
+	if err != nil {
+		return err
+	}
+	defer sources.Close()
+	links, err := t.from(ctx, Link, p)
+	if err != nil {
+		return err
+	}
+	degrees, err := links.section(ctx, "degrees", 0)
+	if err != nil {
+		return err
+	}
+	return each(func(arcs []byte, base int) error {
+		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
+			source, target := binary.LittleEndian.Uint32(arcs), binary.LittleEndian.Uint32(arcs[4:])
+			row, err := sources.row(int(source))
+			if err != nil {
+				return err
+			}
+			degree := binary.LittleEndian.Uint32(degrees[4*source:])
+			sums.AddWeighted(base+int(target), w.Of(int(degree)), row)
+		}
+		return nil
+	})
+}
+
+// copyTexts writes the normalized projections of a partition's texts.
+func (t *task) copyTexts(ctx context.Context, p, dim int, out []float32) error {
+	texts, err := t.projected(ctx, p, dim)
+	if err != nil {
+		return err
+	}
+	defer texts.Close()
+	for i := range len(out) / dim {
+		row, err := texts.row(i)
+		if err != nil {
+			return err
+		}
+		copy(out[i*dim:], row)
+	}
+	linear.NormalizeRows(out, dim)
+	return nil
+}

@@ -1,0 +1,213 @@
+package staged
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"giantstream/internal/seal"
+	"giantstream/internal/tasks"
+	"giantstream/sink"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// ErrNoPlan: the generation was not begun as a staged build, or is gone.
+var ErrNoPlan = errors.New("no staged build of this generation has begun; 'giantstream build plan' begins one")
+
+const planFormat = 1
+
+// Limits of what one task holds in memory.
+const (
+	// partitionRows and partitionBytes are about what a partition has of a graph.
+	partitionRows  = 1 << 15
+	partitionBytes = 32 << 20
+	maxPartitions  = 1 << 12
+	// rangeRows is about how many labels one PIFA task sums up.
+	rangeRows = 1 << 16
+	// DefaultSample is how many nodes the encoder is trained and evaluated on at most.
+	DefaultSample = 1 << 18
+)
+
+// Plan is generations/<g>/tasks/plan.json: how a generation is divided. It is written once, when the build begins,
+// and no task changes it. All numbers but Shards are powers of two.
+type Plan struct {
+	Format     int   `json:"format"`
+	Generation int64 `json:"generation"`
+	Shards     int   `json:"shards"`
+	// Partitions of the nodes, by the upper bits of the hash of their ids.
+	Partitions int `json:"partitions"`
+	// Ranges of labels that PIFA is computed for at a time.
+	Ranges int `json:"ranges"`
+	// Sample is how many nodes the encoder is trained and evaluated on at most.
+	Sample int `json:"sample"`
+}
+
+// Size is what a plan is made for: the rows of the commit log at the cut, superseded ones included.
+type Size struct{ Rows, Bytes int64 }
+
+// NewPlan divides a generation. partitions may be 0: the size decides. sample may be 0: DefaultSample.
+func NewPlan(g int64, shards int, size Size, partitions, sample int) (Plan, error) {
+	if partitions == 0 {
+		partitions = powerOfTwo(max(size.Rows/partitionRows, size.Bytes/partitionBytes))
+	}
+	if partitions < 1 || partitions > maxPartitions || partitions&(partitions-1) != 0 {
+		return Plan{}, fmt.Errorf("%d partitions: it must be a power of two from 1 to %d", partitions, maxPartitions)
+	}
+	if sample == 0 {
+		sample = DefaultSample
+	}
+	if sample < 1 {
+		return Plan{}, fmt.Errorf("a sample of %d nodes: it must be 1 or more", sample)
+	}
+	return Plan{Format: planFormat, Generation: g, Shards: shards, Partitions: partitions,
+		Ranges: min(partitions, powerOfTwo(size.Rows/rangeRows)), Sample: sample}, nil
+}
+
+// powerOfTwo is the least power of two that is n or more, at most maxPartitions.
+func powerOfTwo(n int64) int {
+	if n >= maxPartitions {
+		return maxPartitions
+	}
+	return 1 << bits.Len64(uint64(max(n, 1)-1))
+}
+
+// Stage is a stage of a build: tasks that need nothing of each other.
+type Stage struct {
+	Name  string `json:"name"`
+	Tasks int    `json:"tasks"`
+	// Reads are the stages whose outputs it reads.
+	Reads []string `json:"reads,omitempty"`
+	// Does says what it is for.
+	Does string `json:"does"`
+}
+
+// Names of the stages.
+const (
+	Scatter    = "scatter"
+	Number     = "number"
+	Index      = "index"
+	Resolve    = "resolve"
+	Link       = "link"
+	Count      = "count"
+	Merge      = "merge"
+	Vectorizer = "vectorizer"
+	Projection = "projection"
+	Vectorise  = "vectorise"
+	PIFA       = "pifa"
+	Trunk      = "trunk"
+	Branch     = "branch"
+	Tree       = "tree"
+	Dataset    = "dataset"
+	Encoder    = "encoder"
+	Evaluate   = "evaluate"
+	Encode     = "encode"
+	Finish     = "finish"
+)
+
+// Stages returns the stages of a plan in an order in which they can be done one after the other.
+func (p Plan) Stages() []Stage {
+	n := p.Partitions
+	return []Stage{
+		{Scatter, p.Shards, nil, "rows of a shard's commit log, by partition"},
+		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
+		{Index, 1, []string{Number}, "how many nodes there are, and the first position of each partition"},
+		{Resolve, n, []string{Number, Index}, "links to the nodes of a partition, as positions"},
+		{Link, n, []string{Number, Index, Resolve}, "neighbours of the nodes of a partition"},
+		{Count, n, []string{Number, Index}, "document frequencies of the n-grams of a partition"},
+		{Merge, n, []string{Count, Index}, "document frequencies of all documents, for a share of the n-grams"},
+		{Vectorizer, 1, []string{Merge, Index}, "the vocabulary of TF-IDF"},
+		{Projection, 1, []string{Vectorizer, Number, Index}, "the projection (LSA), of a sample of the texts"},
+		{Vectorise, n, []string{Vectorizer, Projection, Number}, "projected texts, as bfloat16"},
+		{PIFA, p.Ranges, []string{Resolve, Link, Vectorise, Index}, "features of a range of labels"},
+		{Trunk, 1, []string{PIFA, Index}, "the first cuts of the label tree"},
+		{Branch, n, []string{Trunk}, "a branch of the label tree"},
+		{Tree, 1, []string{Trunk, Branch, Number}, "the label tree, and which label is in which cluster"},
+		{Dataset, n, []string{Number, Link, Vectorizer, Tree}, "the training set"},
+		{Encoder, 1, []string{Number, Link, Vectorizer, Projection, PIFA, Tree, Index}, "the encoder"},
+		{Evaluate, 1, []string{Encoder, Number, Link, Index}, "hidden links and classes"},
+		{Encode, n, []string{Encoder, Number}, "embeddings"},
+		{Finish, 1, []string{Index, Link, Vectorise, Tree, Dataset, Encoder, Evaluate, Encode},
+			"the generation's document; removes what the tasks left"},
+	}
+}
+
+// Of returns the tasks of a stage.
+func (p Plan) Of(s Stage) []tasks.Task {
+	all := make([]tasks.Task, s.Tasks)
+	for i := range all {
+		all[i] = tasks.Task{Generation: p.Generation, Stage: s.Name, Partition: i}
+	}
+	return all
+}
+
+// stage returns the stage of a name.
+func (p Plan) stage(name string) (Stage, bool) {
+	for _, s := range p.Stages() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Stage{}, false
+}
+
+// TasksPrefix is the folder of what the tasks of generation g exchange.
+func TasksPrefix(g int64) string { return generation.Prefix(g) + generation.TasksFolder }
+
+func planKey(g int64) string { return TasksPrefix(g) + "plan.json" }
+
+// LoadPlan reads the plan of generation g: ErrNoPlan if there is none.
+func LoadPlan(ctx context.Context, store sink.Store, g int64) (p Plan, err error) {
+	data, err := sink.ReadAll(ctx, store, planKey(g))
+	if errors.Is(err, sink.ErrNotFound) {
+		return p, fmt.Errorf("generation %d: %w", g, ErrNoPlan)
+	}
+	if err != nil {
+		return p, err
+	}
+	body, sealed, err := seal.Open(data)
+	if err == nil && !sealed {
+		err = errors.New("it has no checksum")
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &p)
+	}
+	if err != nil {
+		return p, fmt.Errorf("%s: %w: %w", planKey(g), sink.ErrDamaged, err)
+	}
+	if p.Format != planFormat || p.Generation != g {
+		return p, fmt.Errorf("%s has format %d and generation %d; this program knows format %d: use the release that "+
+			"began the build", planKey(g), p.Format, p.Generation, planFormat)
+	}
+	return p, nil
+}
+
+// create writes the plan if there is none, and returns the one that counts.
+func (p Plan) create(ctx context.Context, store sink.Store) (Plan, error) {
+	data, err := seal.JSON(p)
+	if err != nil {
+		return p, err
+	}
+	err = store.Create(ctx, planKey(p.Generation), data)
+	if errors.Is(err, sink.ErrExists) {
+		return LoadPlan(ctx, store, p.Generation)
+	}
+	return p, err
+}
+
+// supported reports what a staged build cannot do yet.
+func supported(s fit.Settings) error {
+	var errs []error
+	if s.LabelFeatures != "pifa" {
+		errs = append(errs, fmt.Errorf("featurize.label_features %s: a staged build knows pifa alone", s.LabelFeatures))
+	}
+	if s.MissingText == fit.Neighbours {
+		errs = append(errs, errors.New("embed.missing_text neighbours: a staged build knows skip alone"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w; change the setting, or use 'giantstream rebuild', which builds in one process", err)
+	}
+	return nil
+}
