@@ -11,6 +11,7 @@ var (
 	GPUMaths      = []string{"float32", "tf32", "bf16"}
 	Precisions    = []string{"float32", "int8"}
 	QualityGates  = []string{"warn", "block", "off"}
+	Samplers      = []string{"uniform", "degree", "birank"}
 	Spaces        = []string{"keep", "new"}
 )
 
@@ -42,5 +43,6 @@ var choices = map[string][]string{
 	"train.bert.pooling":       {"mean", "cls"},
 	"train.encoder":            Encoders,
 	"train.gpu_math":           GPUMaths,
+	"train.sampler":            Samplers,
 	"window.compression":       {"zstd", "snappy", "none"},
 }

@@ -237,8 +237,10 @@ type Train struct {
 	Encoder         string        `yaml:"encoder" effect:"generation"` // hybrid, bag, linear, bert
 	Epochs          int           `yaml:"epochs" effect:"generation"`  // 0: the encoder's default
 	Seed            uint64        `yaml:"seed" effect:"generation"`
-	Threads         int           `yaml:"threads" effect:"restart"` // 0: all cores
-	Device          string        `yaml:"device" effect:"restart"`  // of transformers: cpu, cuda, cuda:N
+	MaxInstances    int           `yaml:"max_instances" effect:"generation"` // 0: all
+	Sampler         string        `yaml:"sampler" effect:"generation"`       // uniform, degree, birank
+	Threads         int           `yaml:"threads" effect:"restart"`          // 0: all cores
+	Device          string        `yaml:"device" effect:"restart"`           // of transformers: cpu, cuda, cuda:N
 	GPUMemory       Size          `yaml:"gpu_memory" effect:"restart"`
 	GPUMath         string        `yaml:"gpu_math" effect:"restart"` // float32, tf32, bf16
 	CheckpointEvery time.Duration `yaml:"checkpoint_every" effect:"restart"`

@@ -292,6 +292,8 @@ func (v *validator) train(t *Train) {
 	v.share("train.bert.drop_tokens", t.BERT.DropTokens)
 	v.atLeast("train.bert.ngrams", t.BERT.NGrams, 0)
 	v.atLeast("train.epochs", t.Epochs, 0)
+	v.atLeast("train.max_instances", t.MaxInstances, 0)
+	v.oneOf("train.sampler", t.Sampler)
 	v.atLeast("train.threads", t.Threads, 0)
 	v.check(deviceName.MatchString(t.Device), "train.device",
 		"must be cpu, cuda or cuda:N, N the number of a GPU from 0")

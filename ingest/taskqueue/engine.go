@@ -105,6 +105,9 @@ func undone(ctx context.Context, list []tasks.Task, work tasks.Work) ([]tasks.Ta
 
 // adopt finds the tasks that an earlier run has published and that may still be in flight.
 func (r *run) adopt(ctx context.Context, end int64) error {
+	if end == 0 {
+		return nil // nor is there a group yet to ask about
+	}
 	start, err := r.startOffset(ctx, r.franz)
 	if err != nil {
 		return err

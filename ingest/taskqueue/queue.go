@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,6 +18,10 @@ import (
 // MaxDeliveries is how often a task is handed out at most. It is Kafka's default for group.share.delivery.count.limit;
 // a broker with a lower limit gives a task up earlier, one with a higher limit does not get to use it.
 const MaxDeliveries = 5
+
+// requestTimeout bounds what is asked of the group's coordinator. Apache Kafka answers late, or not at all, while it
+// creates its own topics on the first use of a share group.
+const requestTimeout = 10 * time.Second
 
 // ErrNoShareGroups: the broker cannot hand out tasks.
 var ErrNoShareGroups = errors.New("the Kafka cluster has no share groups with renewable locks: " +
@@ -122,6 +127,8 @@ func (q *Queue) startOffset(ctx context.Context, franz *kgo.Client) (int64, erro
 	group.Topics = append(group.Topics, topic)
 	req := kmsg.NewPtrDescribeShareGroupOffsetsRequest()
 	req.Groups = append(req.Groups, group)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	res, err := req.RequestWith(ctx, franz)
 	if err == nil && len(res.Groups) == 1 {
 		err = kerr.ErrorForCode(res.Groups[0].ErrorCode)

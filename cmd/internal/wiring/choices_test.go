@@ -11,6 +11,7 @@ import (
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
+	"giantstream/train/sampler"
 )
 
 // The configuration accepts what the packages below define, no more and no less.
@@ -21,6 +22,10 @@ func TestConfigurationListsAllChoices(t *testing.T) {
 			encoders = append(encoders, k.Name)
 		}
 	}
+	var samplers []string
+	for _, k := range sampler.Kinds {
+		samplers = append(samplers, string(k))
+	}
 	for name, lists := range map[string][2][]string{
 		"encoders":       {config.Encoders, encoders},
 		"profiles":       {config.Profiles, tfidf.ProfileNames()},
@@ -28,6 +33,7 @@ func TestConfigurationListsAllChoices(t *testing.T) {
 		"label features": {config.LabelFeatures, pifa.KindNames()},
 		"GPU maths":      {config.GPUMaths, compute.Maths()},
 		"precisions":     {config.Precisions, bert.Precisions()},
+		"samplers":       {config.Samplers, samplers},
 		"quality gates":  {config.QualityGates, generation.Gates()},
 	} {
 		if !slices.Equal(lists[0], lists[1]) {

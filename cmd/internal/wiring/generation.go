@@ -21,6 +21,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric/blas"
+	"giantstream/train/sampler"
 )
 
 // NewBuilder returns a builder of the generations that the configuration describes, with transformers on
@@ -55,6 +56,9 @@ func SettingsOf(cfg *config.Config) fit.Settings {
 	if p := bert.Precision(cfg.Embed.Precision); p != bert.Float32 {
 		s.Precision = p // "" otherwise, as in documents of before there was another
 	}
+	if n := cfg.Train.MaxInstances; n > 0 {
+		s.MaxInstances, s.Sampler = n, sampler.Kind(cfg.Train.Sampler)
+	}
 	if b := cfg.Train.BERT; b.Model != "" {
 		s.BERT = &fit.BERT{
 			Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens,
@@ -80,6 +84,8 @@ func EncodingSettings(s fit.Settings) map[string]string {
 		"train.encoder":            s.Encoder,
 		"train.epochs":             s.Epochs,
 		"train.seed":               s.Seed,
+		"train.max_instances":      s.MaxInstances,
+		"train.sampler":            cmp.Or(s.Sampler, sampler.Uniform),
 		"evaluate.holdout_edges":   s.Holdout,
 		"evaluate.seed":            s.EvalSeed,
 		"embed.missing_text":       cmp.Or(s.MissingText, fit.Skip),

@@ -47,7 +47,7 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 			return fmt.Errorf("start of the n-grams: %w", err)
 		}
 		b.Weights = out.start.Weights()
-		b.Instances, b.HeldOut = eval.HoldOut(neighbours, s.MaxDegree, s.Seed, streamBagHoldOut)
+		b.Instances, b.HeldOut = t.holdOut(streamBagHoldOut)
 		if len(b.HeldOut) > 0 {
 			out.pairs = eval.DrawPairs(neighbours, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)
 		}

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"io"
 
@@ -9,6 +10,7 @@ import (
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
 	"giantstream/train/objectives/xrt"
+	"giantstream/train/sampler"
 )
 
 // Streams of random numbers, besides those of other parts of a build.
@@ -33,11 +35,23 @@ func HasInstances(g *train.Graph, s Settings) bool {
 // the latter to validate on, nil for graphs that are too small to hold any out.
 func (t *Training) Instances() (instances, held []int32, pairs *eval.Pairs) {
 	s := t.Settings
-	instances, held = eval.HoldOut(t.Graph.Neighbours, s.MaxDegree, s.Seed, streamHoldOut)
+	instances, held = t.holdOut(streamHoldOut)
 	if len(held) > 0 {
 		pairs = eval.DrawPairs(t.Graph.Neighbours, held, eval.PairsEach, s.Seed, streamPairs)
 	}
 	return instances, held, pairs
+}
+
+// holdOut divides the instances into those to train on, no more than Settings.MaxInstances of them, and those that
+// validate.
+func (t *Training) holdOut(stream uint64) (instances, held []int32) {
+	s, neighbours := t.Settings, t.Graph.Neighbours
+	instances, held = eval.HoldOut(neighbours, s.MaxDegree, s.Seed, stream)
+	if s.MaxInstances > 0 {
+		instances = sampler.Select(cmp.Or(s.Sampler, sampler.Uniform), neighbours, instances, s.MaxInstances, s.Seed,
+			t.Resources.Workers)
+	}
+	return instances, held
 }
 
 // trainingSet is the instances of a training, and pairs of held-out ones to validate on.

@@ -10,6 +10,7 @@ import (
 	"giantstream/featurize/tfidf"
 	"giantstream/sink/embedding"
 	"giantstream/train/encoders/bert"
+	"giantstream/train/sampler"
 )
 
 // Settings are what a generation is fitted and trained with. They are stored in generation.json,
@@ -19,6 +20,10 @@ type Settings struct {
 	Profile string `json:"profile"`
 	// MaxDegree: nodes with more neighbours stay labels but are no instances (GIANT uses 1000).
 	MaxDegree int `json:"max_degree"`
+	// MaxInstances bounds the nodes that a network is trained on, 0 for no bound; Sampler chooses them, "" for
+	// sampler.Uniform. The other nodes stay labels, and are embedded.
+	MaxInstances int          `json:"max_instances,omitempty"`
+	Sampler      sampler.Kind `json:"sampler,omitempty"`
 	// ProjectionDim is the dimension of the fitted text projection (LSA).
 	ProjectionDim int `json:"projection_dim"`
 	// EmbeddingDim is the dimension of the labels' features and of the embeddings of all encoders but
@@ -97,6 +102,13 @@ func (s Settings) Validate() error {
 	}
 	if s.Holdout < 0 || s.Holdout >= 0.9 {
 		errs = append(errs, fmt.Errorf("holdout_edges %g must lie in [0, 0.9)", s.Holdout))
+	}
+	if s.MaxInstances < 0 {
+		errs = append(errs, fmt.Errorf("max_instances %d must not be negative; 0 is no bound", s.MaxInstances))
+	}
+	if s.Sampler != "" {
+		_, err := sampler.Parse(string(s.Sampler))
+		errs = append(errs, err)
 	}
 	if s.MissingText != "" && !slices.Contains(MissingTexts, s.MissingText) {
 		errs = append(errs, fmt.Errorf("missing_text %q must be one of: %s", s.MissingText,
