@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"hash"
 
 	"giantstream/sink/rows"
@@ -63,4 +64,16 @@ func (g *GraphHasher) Sum() string {
 		out = binary.BigEndian.AppendUint64(out, lane)
 	}
 	return hex.EncodeToString(out)
+}
+
+// Merge adds the nodes of another fingerprint, given its Sum. The two must have no node in common.
+func (g *GraphHasher) Merge(sum string) error {
+	lanes, err := hex.DecodeString(sum)
+	if err != nil || len(lanes) != 8*len(g.sum) {
+		return fmt.Errorf("%q is no fingerprint of a graph", sum)
+	}
+	for i := range g.sum {
+		g.sum[i] += binary.BigEndian.Uint64(lanes[8*i:])
+	}
+	return nil
 }

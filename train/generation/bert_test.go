@@ -83,7 +83,7 @@ func TestBuildWithBERT(t *testing.T) {
 	if slices.Equal(z, before) {
 		t.Error("the encoder is the model that training started from")
 	}
-	model := objects(t, store)[Prefix(1)+encoderName+"/model.safetensors"]
+	model := objects(t, store)[Prefix(1)+EncoderName+"/model.safetensors"]
 	tensors, err := safetensors.Open(bytes.NewReader(model), int64(len(model)))
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func beginWorse(t *testing.T, b *Builder, g int64, log *commits, cut map[int]int
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := encoders.Save(t.Context(), b.Store, Prefix(g)+encoderName, e,
+	if _, err := encoders.Save(t.Context(), b.Store, Prefix(g)+EncoderName, e,
 		encoders.Meta{Vectorizer: v, Projection: p}); err != nil {
 		t.Fatal(err)
 	}

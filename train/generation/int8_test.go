@@ -40,12 +40,12 @@ func TestPrecisionBelongsToTheGeneration(t *testing.T) {
 	if slices.Equal(vectors[0], vectors[1]) {
 		t.Error("both precisions give the same bits: nothing was quantized")
 	}
-	key := Prefix(2) + encoderName + "/config.json"
+	key := Prefix(2) + EncoderName + "/config.json"
 	config := objects(t, store)[key]
 	if !bytes.Contains(config, []byte(`"version": 2`)) || !bytes.Contains(config, []byte(`"precision": "int8"`)) {
 		t.Errorf("the encoder's configuration does not tell its precision: %s", config)
 	}
-	if first := objects(t, store)[Prefix(1)+encoderName+"/config.json"]; !bytes.Contains(first, []byte(`"version": 1`)) ||
+	if first := objects(t, store)[Prefix(1)+EncoderName+"/config.json"]; !bytes.Contains(first, []byte(`"version": 1`)) ||
 		bytes.Contains(first, []byte("precision")) {
 		t.Errorf("an encoder in float32 is stored otherwise than before: %s", first)
 	}
@@ -54,7 +54,7 @@ func TestPrecisionBelongsToTheGeneration(t *testing.T) {
 		if err := store.Put(t.Context(), key, bytes.NewReader(data), int64(len(data))); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := encoders.Load(t.Context(), store, Prefix(2)+encoderName, nil, nil, nil)
+		_, _, err := encoders.Load(t.Context(), store, Prefix(2)+EncoderName, nil, nil, nil)
 		if !errors.Is(err, encoders.ErrCorrupt) && !errors.Is(err, encoders.ErrUnknown) {
 			t.Errorf("%s instead of %s: %v", broken[1], broken[0], err)
 		}

@@ -31,7 +31,7 @@ func (b *build) dim(q *projection.Projection) int { return min(b.doc.Settings.Em
 // walk calls visit with all nodes in the order of their positions, from a position that the seed draws on and
 // around, until visit returns false. As positions go by a hash, every run of them is a random sample.
 func (b *build) walk(ctx context.Context, seed uint64, visit func(position int, text string) bool) error {
-	x, err := b.index(ctx)
+	x, err := b.numbered(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (t *task) projection(ctx context.Context) error {
 	}
 	q, err := fit.ProjectionOf(sample, t.doc.Settings, t.resources())
 	if errors.Is(err, projection.ErrNoData) {
-		x, xerr := t.index(ctx)
+		x, xerr := t.numbered(ctx)
 		return errors.Join(t.alike(x, err), xerr)
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (t *task) vectorise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x, err := t.index(ctx)
+	x, err := t.numbered(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (t *task) pifa(ctx context.Context) error {
 		return err
 	}
 	dim := t.dim(q)
-	x, err := t.index(ctx)
+	x, err := t.numbered(ctx)
 	if err != nil {
 		return err
 	}

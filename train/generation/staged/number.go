@@ -241,7 +241,7 @@ func (x index) of(position int) int {
 // size returns the number of nodes of a partition.
 func (x index) size(p int) int { return x.Base[p+1] - x.Base[p] }
 
-func (b *build) index(ctx context.Context) (index, error) { return stats[index](ctx, b, Index, 0) }
+func (b *build) numbered(ctx context.Context) (index, error) { return stats[index](ctx, b, Index, 0) }
 
 // index adds up the nodes. It holds the names of the classes in memory.
 func (t *task) index(ctx context.Context) error {

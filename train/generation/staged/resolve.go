@@ -21,7 +21,7 @@ const (
 //	arcs     section p: known links from nodes of partition p, in the order of the nodes
 //	answers  section p: for partition p, where its links lead
 func (t *task) resolve(ctx context.Context) error {
-	x, err := t.index(ctx)
+	x, err := t.numbered(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,14 +89,14 @@ func lookUp(keys, key []byte) (int, bool) {
 
 // linkStats is what link says of a partition.
 type linkStats struct {
-	Links     int   `json:"links"`
-	Known     int   `json:"known"`
-	Hidden    int   `json:"hidden"` // links to nodes of a higher position that the evaluation hides
-	Dangling  int   `json:"dangling"`
-	Isolated  int   `json:"isolated"`
-	Hubs      int   `json:"hubs"`
-	MaxDegree int   `json:"max_degree"`
-	Instances int   `json:"instances"`
+	Links     int `json:"links"`
+	Known     int `json:"known"`
+	Hidden    int `json:"hidden"` // links to nodes of a higher position that the evaluation hides
+	Dangling  int `json:"dangling"`
+	Isolated  int `json:"isolated"`
+	Hubs      int `json:"hubs"`
+	MaxDegree int `json:"max_degree"`
+	Instances int `json:"instances"`
 }
 
 // link collects the neighbours of a partition's nodes.
@@ -104,7 +104,7 @@ type linkStats struct {
 //	links    by block: for each node, the number of its labels u32 and for each the position u32, noNode for none
 //	degrees  known neighbours of each node, u32
 func (t *task) link(ctx context.Context) error {
-	x, err := t.index(ctx)
+	x, err := t.numbered(ctx)
 	if err != nil {
 		return err
 	}

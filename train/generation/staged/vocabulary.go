@@ -53,7 +53,7 @@ func keyOf(g tfidf.NGram) uint64 {
 }
 
 func (t *task) tfidfOptions(ctx context.Context) (tfidf.Options, index, error) {
-	x, err := t.index(ctx)
+	x, err := t.numbered(ctx)
 	if err != nil {
 		return tfidf.Options{}, x, err
 	}
@@ -91,7 +91,7 @@ func (t *task) count(ctx context.Context) error {
 
 // texts calls visit with the texts of a partition, a block after the other.
 func (b *build) texts(ctx context.Context, partition int, visit func(lo int, texts []string) error) error {
-	x, err := b.index(ctx)
+	x, err := b.numbered(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,349 @@
+package staged
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/sparse"
+	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
+	"giantstream/train"
+	"giantstream/train/encoders"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// datasetGroupBytes is the raw size of the training set's row groups, as in a build in one process.
+const datasetGroupBytes = 2 << 20
+
+// dataset writes the training set of a partition: its instances, in ascending order of ids.
+func (t *task) dataset(ctx context.Context) error {
+	v, err := t.loadVectorizer(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := t.loadTree(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := t.partition(ctx, true)
+	if err != nil {
+		return err
+	}
+	key := t.final(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
+	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
+		func(yield func(rows.Row, error) bool) {
+			for _, i := range p.byID {
+				n := &p.nodes[i]
+				known := ascending(n.to, n.hidden, false)
+				if len(known) == 0 || len(known) > t.doc.Settings.MaxDegree {
+					continue
+				}
+				f := v.Transform(p.texts[i], sparse.Vector{})
+				r := rows.Row{NodeID: string(n.id), Text: p.texts[i], Class: string(n.class), FeatureIndices: f.Index,
+					FeatureValues: f.Value, Generation: t.plan.Generation, EventTime: n.time}
+				for k, l := range n.labels {
+					if n.to[k] >= 0 && !n.hidden[k] {
+						r.Labels = append(r.Labels, l)
+					}
+				}
+				r.Targets, r.TargetCounts = labeltree.Targets(tree, known)
+				if !yield(r, nil) {
+					return
+				}
+			}
+		})
+	if err != nil || info.Rows == 0 {
+		return err
+	}
+	t.outputs["part"] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: t.Partition}
+	return nil
+}
+
+// partition is what is known of a partition's nodes, in memory.
+type partition struct {
+	nodes []member
+	texts []string
+	byID  []int // numbers of the nodes in ascending order of ids
+}
+
+type member struct {
+	about
+	labels []string
+	to     []int32
+	hidden []bool
+}
+
+func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
+	p := &partition{}
+	if err := t.texts(ctx, t.Partition, func(_ int, texts []string) error {
+		p.texts = append(p.texts, texts...)
+		return ctx.Err()
+	}); err != nil {
+		return nil, err
+	}
+	if err := t.about(ctx, t.Partition, func(i int, a about) error {
+		p.nodes, p.byID = append(p.nodes, member{about: a}), append(p.byID, i)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(p.byID, func(a, b int) int { return strings.Compare(string(p.nodes[a].id), string(p.nodes[b].id)) })
+	if !links {
+		return p, nil
+	}
+	if err := t.links(ctx, t.Partition, func(i int, to []int32, hidden []bool) error {
+		p.nodes[i].to, p.nodes[i].hidden = to, hidden
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	from, err := t.from(ctx, Number, t.Partition)
+	if err != nil {
+		return nil, err
+	}
+	in, err := from.sections(ctx, "labels")
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	for k := range in.len() {
+		b, err := in.section(k)
+		if err != nil {
+			return nil, err
+		}
+		d := decoder{b: b}
+		for i := k * block; i < min(len(p.nodes), (k+1)*block); i++ {
+			for range d.uvarint() {
+				p.nodes[i].labels = append(p.nodes[i].labels, string(d.string()))
+			}
+			if d.err == nil && len(p.nodes[i].labels) != len(p.nodes[i].to) {
+				d.err = errShort
+			}
+			if d.err != nil {
+				return nil, from.explain(d.err)
+			}
+		}
+	}
+	return p, nil
+}
+
+// encoderStats is what encoder leaves for the generation's document.
+type encoderStats struct {
+	generation.EncoderStats
+	Space    int64  `json:"space,omitempty"`
+	TextOnly string `json:"text_only,omitempty"`
+	// Nodes are those of the sample that it was trained on.
+	Nodes int `json:"nodes"`
+}
+
+// encoder trains the encoder on the sample, in this one task.
+func (t *task) encoder(ctx context.Context) error {
+	s, err := t.sample(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.close() //nolint:errcheck // temporary files
+	linked, err := t.linked(ctx)
+	if err != nil {
+		return err
+	}
+	settings, r := t.doc.Settings, t.resources()
+	var space int64
+	if t.doc.KeepSpaceOf != 0 {
+		s.Before = func(ctx context.Context) (before train.Encoder, err error) {
+			before, space, err = generation.Before(ctx, t.Store, t.doc, r)
+			return before, err
+		}
+	}
+	trained, why, err := fit.TrainOrTextAlone(ctx, settings.Encoder, fit.Training{Inputs: s.Inputs, Settings: settings,
+		Resources: r, Journal: fit.NoJournal{}})
+	if err != nil {
+		return generation.ExplainTraining(err)
+	}
+	defer train.Close(trained.Encoder) //nolint:errcheck // it is stored by then, whatever a device says
+	if !trained.Aligned {
+		space = 0
+	}
+	if why != "" && linked.Instances == 0 {
+		why = generation.WhyTextOnly(generation.GraphStats{Links: linked.Links, Dangling: linked.Dangling,
+			Hubs: linked.Hubs}, settings)
+	}
+	prefix := t.final(generation.EncoderName)
+	c, err := encoders.Save(ctx, t.Store, prefix, trained.Encoder, encoders.Meta{Vectorizer: s.Vectorizer,
+		Projection: s.Projection, Seed: settings.Seed, Space: space, Metrics: trained.Metrics,
+		Tensors: trained.Matcher.Tensors()})
+	if err != nil {
+		return generation.ExplainTraining(err)
+	}
+	for info, err := range t.Store.List(ctx, prefix+"/", "") {
+		if err != nil {
+			return err
+		}
+		ref, err := sink.RefOf(ctx, t.Store, info.Key)
+		if err != nil {
+			return err
+		}
+		t.outputs[strings.TrimPrefix(info.Key, prefix+"/")] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+	}
+	t.stats = encoderStats{generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(), Metrics: c.Metrics}, c.Space,
+		why, len(s.positions)}
+	return nil
+}
+
+// loadEncoder reads the trained encoder. Close it after use.
+func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
+	from, err := b.from(ctx, Encoder, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range from.Outputs {
+		if err := sink.Verify(ctx, b.Store, o.ref()); err != nil {
+			return nil, from.explain(err)
+		}
+	}
+	v, err := b.loadVectorizer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q, err := b.loadProjection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := encoders.Load(ctx, b.Store, b.final(generation.EncoderName), v, q, b.Device)
+	return e, from.explain(err)
+}
+
+// evaluateStats is what evaluate leaves for the generation's document.
+type evaluateStats struct {
+	Evaluation []fit.Evaluation `json:"evaluation"`
+	Hidden     int              `json:"hidden"`
+	Whole      bool             `json:"whole"` // the sample is the graph
+}
+
+// evaluate asks text alone and the encoder about hidden links and classes of the sample.
+func (t *task) evaluate(ctx context.Context) error {
+	s, err := t.sample(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.close() //nolint:errcheck // temporary files
+	settings, r := t.doc.Settings, t.resources()
+	vectors, err := fit.EmbedText(s.Projected, s.Dim, t.Workers)
+	if err != nil {
+		return err
+	}
+	exam, err := generation.ExamOf(s.Texts, vectors, s.Dim, s.known, s.hidden)
+	if err != nil {
+		return err
+	}
+	text, err := exam.Evaluate(linear.LSAKind, vectors, s.Dim, settings, t.Workers, r.Log)
+	if err != nil {
+		return err
+	}
+	out := evaluateStats{Evaluation: []fit.Evaluation{text}, Hidden: len(s.hidden), Whole: s.whole}
+	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
+	if err != nil {
+		return err
+	}
+	if trained.TextOnly == "" {
+		e, err := t.loadEncoder(ctx)
+		if err != nil {
+			return err
+		}
+		defer train.Close(e) //nolint:errcheck // as in encoder
+		if vectors, err = fit.Embed(ctx, e, s.Texts, r.Progress); err != nil {
+			return err
+		}
+		own, err := exam.Evaluate(e.Kind(), vectors, e.Dim(), settings, t.Workers, r.Log)
+		if err != nil {
+			return err
+		}
+		out.Evaluation = append(out.Evaluation, own)
+	}
+	t.stats = out
+	return nil
+}
+
+// encodeStats is what encode leaves for the generation's document.
+type encodeStats struct {
+	NoText int `json:"no_text"`
+}
+
+// encode writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending order of
+// ids. It holds the partition's embeddings in memory.
+func (t *task) encode(ctx context.Context) error {
+	e, err := t.loadEncoder(ctx)
+	if err != nil {
+		return err
+	}
+	defer train.Close(e) //nolint:errcheck // as in encoder
+	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
+	if err != nil {
+		return err
+	}
+	p, err := t.partition(ctx, false)
+	if err != nil {
+		return err
+	}
+	dim := e.Dim()
+	vectors := make([]float32, len(p.nodes)*dim)
+	for lo := 0; lo < len(p.nodes); lo += block {
+		hi := min(lo+block, len(p.nodes))
+		if err := e.Encode(p.texts[lo:hi], vectors[lo*dim:hi*dim]); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	space := trained.Space
+	if space == t.plan.Generation {
+		space = 0
+	}
+	var s encodeStats
+	stored := t.doc.Settings.Stored
+	for shard := range t.plan.Shards {
+		var of []embedding.Record
+		for _, i := range p.byID {
+			n := &p.nodes[i]
+			if n.shard != shard {
+				continue
+			}
+			r := embedding.Record{NodeID: string(n.id), Generation: t.plan.Generation, Space: space, EventTime: n.time,
+				Shard: shard, Seq: n.seq}
+			if r.SetVector(p.texts[i], vectors[i*dim:(i+1)*dim]); r.Status == embedding.NoText {
+				s.NoText++
+			}
+			of = append(of, r)
+		}
+		if len(of) == 0 {
+			continue
+		}
+		name := fmt.Sprintf("part-%05d-%05d.parquet", shard, t.Partition)
+		key := t.final("embeddings/" + name)
+		info, err := embedding.WriteParquet(ctx, t.Store, key, stored.Type, narrowed(of, stored))
+		if err != nil {
+			return err
+		}
+		t.outputs[name] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: shard}
+	}
+	t.stats = s
+	return nil
+}
+
+func narrowed(records []embedding.Record, f embedding.Format) iter.Seq2[embedding.Record, error] {
+	return func(yield func(embedding.Record, error) bool) {
+		for _, r := range records {
+			if !yield(f.Narrow(r), nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package staged
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"giantstream/internal/tasks"
+	"giantstream/sink"
+	"giantstream/train/generation"
+)
+
+// Options of a build that begins.
+type Options struct {
+	// Cut is where the commit log ends; the build that is begun already keeps its own.
+	Cut    map[int]int64
+	Shards int
+	// Partitions is a power of two, 0 for one that suits the graph. Sample is Plan.Sample, 0 for DefaultSample.
+	Partitions, Sample int
+}
+
+// Begin begins the next generation as a staged build, or returns the plan of the one that is unfinished. The builder
+// has the settings; its store should be fenced by the lease of those who build.
+func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (Plan, error) {
+	if err := errors.Join(b.Settings.Validate(), supported(b.Settings)); err != nil {
+		return Plan{}, err
+	}
+	unfinished, g, err := generation.Next(ctx, w.Store)
+	if err != nil {
+		return Plan{}, err
+	}
+	if unfinished != nil {
+		if plan, err := LoadPlan(ctx, w.Store, g); !errors.Is(err, ErrNoPlan) {
+			return plan, err
+		}
+		if err := supported(unfinished.Settings); err != nil {
+			return Plan{}, fmt.Errorf("generation %d is unfinished: %w", g, err)
+		}
+		o.Cut = unfinished.Cut
+	}
+	log, err := w.Log(ctx, o.Cut)
+	if err != nil {
+		return Plan{}, err
+	}
+	size, err := log.Size(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan, err := NewPlan(g, o.Shards, size, o.Partitions, o.Sample)
+	if err != nil {
+		return Plan{}, err
+	}
+	doc, err := b.Begin(ctx, g, maps.Clone(o.Cut))
+	if err != nil {
+		return Plan{}, err
+	}
+	if doc.Complete() {
+		return Plan{}, fmt.Errorf("generation %d was built in the meantime", g)
+	}
+	return plan.create(ctx, b.Store)
+}
+
+// damages is how often Run does outputs again that were damaged.
+const damages = 10
+
+// Run has all tasks of a generation done, stage by stage. A run that was interrupted goes on where it stopped.
+// watch, if not nil, is called when a stage begins.
+func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work,
+	watch func(s Stage)) (*generation.Doc, error) {
+	for attempt := 1; ; attempt++ {
+		err := w.stages(ctx, plan, engine, work, watch)
+		if damaged := new(DamagedError); err != nil && errors.As(err, &damaged) && attempt < damages {
+			w.Resources.Log.Warn("an output of a task is damaged: the task is done again", "task", damaged.Task,
+				"error", damaged.err)
+			if err := w.forget(ctx, damaged.Task); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if errors.Is(err, generation.ErrTooFew) {
+			// Resumed on this cut the build would fail for ever.
+			return nil, errors.Join(err, w.Discard(ctx, plan.Generation))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("generation %d: %w", plan.Generation, err)
+		}
+		return generation.Load(ctx, w.Store, plan.Generation)
+	}
+}
+
+func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(Stage)) error {
+	for _, s := range plan.Stages() {
+		if watch != nil {
+			watch(s)
+		}
+		if err := engine.Run(ctx, plan.Of(s), work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget makes a task one that is not done, in this worker and in the store.
+func (w *Worker) forget(ctx context.Context, t tasks.Task) error {
+	b, err := w.of(ctx, t.Generation)
+	if err != nil || b == nil {
+		return err
+	}
+	return b.forget(ctx, t)
+}
+
+// Discard removes an unfinished generation with all that its tasks have left.
+func (w *Worker) Discard(ctx context.Context, g int64) error {
+	doc, err := generation.Load(ctx, w.Store, g)
+	if errors.Is(err, generation.ErrNone) || errors.Is(err, sink.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.drop(g)
+	return generation.Discard(ctx, w.Store, doc)
+}

@@ -1,0 +1,303 @@
+package staged
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/internal/tempfile"
+	"giantstream/sink"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// trunkStats say how the tree goes on below its first cuts.
+type trunkStats struct {
+	Dim      int                `json:"dim"`
+	Levels   []int              `json:"levels"`
+	Branches []labeltree.Branch `json:"branches"`
+}
+
+// trunk makes the first cuts of the label tree, and deals the features of the labels out to the branches. It copies
+// the features to a temporary file, and holds 8 bytes a label in memory.
+//
+//	of        branch of each label, int32
+//	features  section k: the features of branch k's labels, ascending
+func (t *task) trunk(ctx context.Context) error {
+	q, err := t.loadProjection(ctx)
+	if err != nil {
+		return err
+	}
+	dim := t.dim(q)
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := t.gather(ctx, x, dim)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	read := func(lo, hi int, out []float32) error {
+		b := make([]byte, 4*len(out))
+		if _, err := file.ReadAt(b, int64(lo)*int64(dim)*4); err != nil {
+			return err
+		}
+		floats(b, out)
+		return nil
+	}
+	grown, err := labeltree.Grow(labeltree.Rows{Len: x.nodes(), Dim: dim, Read: read},
+		fit.TreeOptions(t.doc.Settings, t.Workers), t.plan.Partitions)
+	if err != nil {
+		return err
+	}
+	of, features := newSections(1), newSections(t.plan.Partitions)
+	defer of.close()       //nolint:errcheck // temporary files
+	defer features.close() //nolint:errcheck
+	rows := make([]float32, block*dim)
+	var b []byte
+	for lo := 0; lo < x.nodes(); lo += block {
+		hi := min(lo+block, x.nodes())
+		if err := errors.Join(ctx.Err(), read(lo, hi, rows[:(hi-lo)*dim])); err != nil {
+			return err
+		}
+		for i := lo; i < hi; i++ {
+			k := grown.Of(i)
+			err := of.add(0, appendInts(b[:0], []int32{int32(k)}))
+			if b = appendFloats(b[:0], rows[(i-lo)*dim:(i-lo+1)*dim]); k >= 0 && err == nil {
+				err = features.add(k, b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	t.stats = trunkStats{dim, grown.Levels, grown.Branches}
+	return errors.Join(t.putSections(ctx, "of", of), t.putSections(ctx, "features", features))
+}
+
+// gather copies the features of all labels to a temporary file.
+func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, err error) {
+	file, err := tempfile.Create("giantstream-labels-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	for p := range t.plan.Partitions {
+		object, from, err := t.labelRows(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		n, err := io.Copy(file, io.NewSectionReader(object, 0, object.Size()))
+		if err == nil && n != int64(x.size(p))*int64(dim)*4 {
+			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", errShort, n, x.size(p)))
+		}
+		if err = errors.Join(err, object.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return file, nil
+}
+
+// labelRows opens the features of a partition's labels, verified.
+func (b *build) labelRows(ctx context.Context, p int) (sink.Object, *done, error) {
+	from, err := b.from(ctx, PIFA, p/(b.plan.Partitions/b.plan.Ranges))
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := from.output(rowsOf(p))
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := sink.OpenVerified(ctx, b.Store, o.ref())
+	return object, from, from.explain(err)
+}
+
+// branchStats sums up the cosines of a branch's labels to the centres of their leaves.
+type branchStats struct {
+	Labels int     `json:"labels"`
+	Cosine float64 `json:"cosine"` // their sum
+}
+
+// branch divides a branch of the tree. It holds the features of its labels in memory.
+//
+//	leaves  leaf of each of its labels, int32
+func (t *task) branch(ctx context.Context) error {
+	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	out := newSections(1)
+	defer out.close() //nolint:errcheck // a temporary file
+	if t.Partition < len(top.Branches) {
+		b := top.Branches[t.Partition]
+		from, err := t.from(ctx, Trunk, 0)
+		if err != nil {
+			return err
+		}
+		data, err := from.section(ctx, "features", t.Partition)
+		if err != nil {
+			return err
+		}
+		features := make([]float32, len(data)/4)
+		floats(data, features)
+		leaves, err := b.Leaves(top.Levels, features, top.Dim, fit.TreeOptions(t.doc.Settings, t.Workers))
+		if err != nil {
+			return err
+		}
+		tree, err := labeltree.FromLeaves(top.Levels, leaves)
+		if err != nil {
+			return err
+		}
+		dense, err := labeltree.Dense(features, top.Dim)
+		if err != nil {
+			return err
+		}
+		t.stats = branchStats{len(leaves), tree.MeanCosine(tree.Levels()-1, dense, t.Workers) * float64(len(leaves))}
+		if err := out.add(0, appendInts(nil, leaves)); err != nil {
+			return err
+		}
+	} else {
+		t.stats = branchStats{}
+	}
+	return t.putSections(ctx, "leaves", out)
+}
+
+// tree joins the branches. It holds 12 bytes a label in memory.
+func (t *task) tree(ctx context.Context) error {
+	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	from, err := t.from(ctx, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	data, err := from.section(ctx, "of", 0)
+	if err != nil {
+		return err
+	}
+	leafOf := ints(data)
+	data = nil //nolint:ineffassign,wastedassign // as large as the tree
+	leaves := make([][]int32, len(top.Branches))
+	figures := generation.TreeStats{Labels: len(leafOf), Levels: top.Levels}
+	labels := 0
+	for k := range leaves {
+		done, err := t.from(ctx, Branch, k)
+		if err != nil {
+			return err
+		}
+		b, err := done.section(ctx, "leaves", 0)
+		if err != nil {
+			return err
+		}
+		leaves[k] = ints(b)
+		s, err := stats[branchStats](ctx, t.build, Branch, k)
+		if err != nil {
+			return err
+		}
+		labels += s.Labels
+		figures.MeanCosine += s.Cosine
+	}
+	figures.MeanCosine /= float64(max(1, labels))
+	for i, k := range leafOf {
+		if k < 0 {
+			continue
+		}
+		if int(k) >= len(leaves) || len(leaves[k]) == 0 {
+			return from.explain(fmt.Errorf("%w: label %d is in branch %d", errShort, i, k))
+		}
+		leafOf[i], leaves[k] = leaves[k][0], leaves[k][1:]
+	}
+	tree, err := labeltree.FromLeaves(top.Levels, leafOf)
+	if err != nil {
+		return err
+	}
+	t.stats = figures
+	if err := t.put(ctx, "tree", t.final(generation.TreeName), tree.Write); err != nil {
+		return err
+	}
+	key := t.final(generation.LabelsName)
+	if err := generation.WriteLabels(ctx, t.Store, key, func(yield func(string, error) bool) {
+		for p := range t.plan.Partitions {
+			err := t.about(ctx, p, func(_ int, a about) error {
+				if !yield(string(a.id), nil) {
+					return errStop
+				}
+				return nil
+			})
+			if errors.Is(err, errStop) {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+		}
+	}, tree); err != nil {
+		return err
+	}
+	ref, err := sink.RefOf(ctx, t.Store, key)
+	t.outputs["labels"] = output{Key: key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+	return err
+}
+
+func (b *build) loadTree(ctx context.Context) (*labeltree.Tree, error) {
+	return artifact(ctx, b, Tree, "tree", labeltree.Read)
+}
+
+// errStop ends a walk whose consumer wants no more.
+var errStop = errors.New("stop")
+
+// about is what embeddings and training rows say of a node beside its text. Strings share memory.
+type about struct {
+	id, class []byte
+	time      int64
+	shard     int
+	seq       int64
+}
+
+func readAbout(d *decoder) about {
+	return about{id: d.string(), class: d.string(), time: d.varint(), shard: int(d.varint()), seq: d.varint()}
+}
+
+// about calls visit with the nodes of a partition in order.
+func (b *build) about(ctx context.Context, p int, visit func(i int, a about) error) error {
+	x, err := b.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	from, err := b.from(ctx, Number, p)
+	if err != nil {
+		return err
+	}
+	in, err := from.sections(ctx, "nodes")
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	n := x.size(p)
+	for k := range blocks(n) {
+		s, err := in.section(k)
+		if err != nil {
+			return err
+		}
+		d := decoder{b: s}
+		for i := k * block; i < min(n, (k+1)*block); i++ {
+			a := readAbout(&d)
+			if d.err != nil {
+				return from.explain(d.err)
+			}
+			if err := visit(i, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
