@@ -133,11 +133,20 @@ func (im *importer) count(csv, array string) (int64, error) {
 		return 0, err
 	}
 	defer c.close() //nolint:errcheck // it is read
-	n, known, err := c.next()
+	n, known, err := value(c)
 	if err == nil && (!known || n < 0) {
 		err = c.fault("not a number of nodes or edges")
 	}
 	return n, err
+}
+
+// value returns the next value of a column that must have one.
+func value(c column) (int64, bool, error) {
+	v, known, err := c.next()
+	if errors.Is(err, errEnd) {
+		err = c.fault("%w", err)
+	}
+	return v, known, err
 }
 
 // node is a line of NodesFile.
@@ -185,7 +194,7 @@ func (im *importer) writeNodes() (err error) {
 		if n.Text, err = im.texts.text(i); err != nil {
 			return err
 		}
-		label, known, err := labels.next()
+		label, known, err := value(labels)
 		if err != nil {
 			return err
 		}
@@ -194,7 +203,7 @@ func (im *importer) writeNodes() (err error) {
 		} else {
 			im.stats.WithoutClass++
 		}
-		if n.Year, _, err = years.next(); err != nil {
+		if n.Year, _, err = value(years); err != nil {
 			return err
 		}
 		name, err := names.next(i)
