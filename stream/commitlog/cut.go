@@ -61,13 +61,45 @@ func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[R
 	}
 }
 
+// factColumns are the columns of rows without features and targets.
+var factColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted}
+
+// Committed yields the rows of a shard without features and targets, also those that a row of a higher Seq supersedes.
+// It holds nothing of them in memory.
+func (c Cut) Committed(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		segments, err := c.segments(ctx, store, shard)
+		if err != nil {
+			yield(Row{}, fmt.Errorf("rows of shard %d: %w", shard, err))
+			return
+		}
+		for _, s := range segments {
+			for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: factColumns}) {
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Size returns how many rows and bytes the objects of a shard have up to the cut.
+func (c Cut) Size(ctx context.Context, store sink.Store, shard int) (rows, bytes int64, err error) {
+	segments, err := c.segments(ctx, store, shard)
+	for _, s := range segments {
+		for _, o := range s.objects {
+			rows, bytes = rows+o.Rows, bytes+o.Bytes
+		}
+	}
+	return rows, bytes, err
+}
+
 func (c Cut) facts(ctx context.Context, store sink.Store, shard int, yield func(Row, error) bool) error {
 	segments, err := c.segments(ctx, store, shard)
 	if err != nil {
 		return err
 	}
-	opts := rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels,
-		rows.ColEventTime, rows.ColDeleted}}
+	opts := rows.ReadOptions{Columns: factColumns}
 	for row, err := range newestRows(ctx, store, segments, opts) {
 		if err != nil {
 			return err

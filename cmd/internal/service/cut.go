@@ -7,6 +7,7 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
+	"giantstream/train/generation/staged"
 )
 
 // Cut is a view of the commit log as a generation's source. It implements generation.Source.
@@ -54,3 +55,37 @@ func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
 
 // Hash is the graph's hash, known once Rows has run to its end.
 func (c *Cut) Hash() string { return c.hash }
+
+// Log is the cut as the tasks of a staged build read it.
+func (c *Cut) Log() staged.Log { return shardLogs{c} }
+
+type shardLogs struct{ cut *Cut }
+
+// compressed is about how many bytes of rows a byte of a stored object stands for.
+const compressed = 3
+
+// Size returns how much there is to read, as the manifests say.
+func (l shardLogs) Size(ctx context.Context) (size staged.Size, err error) {
+	for shard := range l.cut.shards {
+		rows, bytes, err := l.cut.cut.Size(ctx, l.cut.store, shard)
+		if err != nil {
+			return size, err
+		}
+		size.Rows, size.Bytes = size.Rows+rows, size.Bytes+compressed*bytes
+	}
+	return size, nil
+}
+
+// Rows yields the committed rows of a shard.
+func (l shardLogs) Rows(ctx context.Context, shard int) iter.Seq2[generation.Row, error] {
+	return func(yield func(generation.Row, error) bool) {
+		for r, err := range l.cut.cut.Committed(ctx, l.cut.store, shard) {
+			if !yield(generation.Row{Row: r.Row, Shard: shard, Seq: r.Seq}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Fingerprint returns the fingerprint of an empty graph.
+func (l shardLogs) Fingerprint() staged.Fingerprint { return commitlog.NewGraphHasher() }

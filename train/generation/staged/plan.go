@@ -17,6 +17,9 @@ import (
 // ErrNoPlan: the generation was not begun as a staged build, or is gone.
 var ErrNoPlan = errors.New("no staged build of this generation has begun; 'giantstream build plan' begins one")
 
+// ErrNoTask: the plan has no such stage, or the stage no such partition.
+var ErrNoTask = errors.New("there is no such task; 'giantstream build plan' lists those there are")
+
 const planFormat = 1
 
 // Limits of what one task holds in memory.

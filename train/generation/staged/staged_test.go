@@ -347,7 +347,9 @@ func TestDamagedOutputsAreMadeAgain(t *testing.T) {
 
 type engineFunc func(context.Context, []tasks.Task, tasks.Work) error
 
-func (f engineFunc) Run(ctx context.Context, all []tasks.Task, work tasks.Work) error { return f(ctx, all, work) }
+func (f engineFunc) Run(ctx context.Context, all []tasks.Task, work tasks.Work) error {
+	return f(ctx, all, work)
+}
 
 // damage flips a bit of an object below a prefix, or removes the object.
 func damage(t *testing.T, store sink.Store, r *rand.Rand, prefix string) {
@@ -458,4 +460,3 @@ func TestGraphWithoutLinksIsMadeOfTexts(t *testing.T) {
 		t.Errorf("%q, %s", doc.TextOnly, doc.Encoder.Kind)
 	}
 }
-

@@ -99,7 +99,7 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	}
 	s, ok := b.plan.stage(t.Stage)
 	if !ok || t.Partition < 0 || t.Partition >= s.Tasks {
-		return fmt.Errorf("generation %d has no task %v: 'giantstream build plan' lists what there is", t.Generation, t)
+		return fmt.Errorf("%w: %v", ErrNoTask, t)
 	}
 	defer func() {
 		if v := recover(); v != nil {

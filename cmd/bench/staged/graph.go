@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+	"giantstream/train/generation/staged"
+	"giantstream/train/numeric"
+)
+
+// The synthetic graph: communities of nodes that share words and links. Every node is a function of its number, so that
+// a graph of any size takes no memory.
+const (
+	community = 96      // nodes
+	classes   = 40      // a community has one of them
+	words     = 48      // mean length of a text
+	topical   = 0.35    // share of the words that come from the community or the class
+	offsets   = 8       // pairs of links into the community, of which some are left out
+	kept      = 0.6     // share of the links that are not left out
+	strangers = 0.1     // share of the nodes with a pair of links to anywhere
+	rare      = 1 << 22 // size of the vocabulary
+)
+
+// graph yields the nodes of a synthetic graph as the commit log of one shard.
+type graph struct {
+	nodes int
+	seed  uint64
+}
+
+func (g graph) Size(context.Context) (staged.Size, error) {
+	return staged.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 600}, nil
+}
+
+func (g graph) Fingerprint() staged.Fingerprint { return commitlog.NewGraphHasher() }
+
+func (g graph) Rows(context.Context, int) iter.Seq2[generation.Row, error] {
+	return func(yield func(generation.Row, error) bool) {
+		for i := range g.nodes {
+			if !yield(generation.Row{Row: g.row(i), Seq: 1}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func id(i int) string { return fmt.Sprintf("node-%09d", i) }
+
+func (g graph) row(i int) rows.Row {
+	c := i / community
+	class := int(numeric.Mix(g.seed^uint64(c)) % classes)
+	r := rows.Row{NodeID: id(i), Class: fmt.Sprintf("class %d", class), EventTime: 1, Text: g.text(i, c, class)}
+	for _, j := range g.neighbours(i, c) {
+		r.Labels = append(r.Labels, id(j))
+	}
+	return r
+}
+
+// text draws words by Zipf's law: most from the language, the others from those of the community and of its class.
+func (g graph) text(i, c, class int) string {
+	r := numeric.NewRand(g.seed, uint64(i), 'T')
+	var b strings.Builder
+	for range words/2 + r.IntN(words) {
+		rank := zipf(&r)
+		switch u := r.Float64(); {
+		case u < topical/2:
+			rank = int(numeric.Mix(uint64(c)<<8|uint64(rank%12)) % rare)
+		case u < topical:
+			rank = int(numeric.Mix(uint64(class)<<32|uint64(rank%400)) % rare)
+		}
+		b.WriteString(word(rank))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// zipf draws the rank of a word: the probability of rank k is about proportional to 1/k.
+func zipf(r *numeric.Rand) int { return int(math.Exp(r.Float64()*math.Log(rare))) - 1 }
+
+// word makes up the word of a rank, longer for rarer words.
+func word(rank int) string {
+	const consonants, vowels = "bcdfghjklmnprstvwz", "aeiou"
+	h := numeric.Mix(uint64(rank) + 77)
+	var b []byte
+	for k := rank; ; k /= len(consonants) * len(vowels) / 3 {
+		b = append(b, consonants[h%uint64(len(consonants))], vowels[h/32%uint64(len(vowels))])
+		h = numeric.Mix(h)
+		if k == 0 {
+			return string(b)
+		}
+	}
+}
+
+// neighbours are the ends of links at fixed distances, so that both ends know of a link.
+func (g graph) neighbours(i, c int) []int {
+	first := c * community
+	size := min(community, g.nodes-first)
+	var all []int
+	add := func(j int) {
+		if j != i && g.has(min(i, j), max(i, j)) {
+			all = append(all, j)
+		}
+	}
+	for k := range offsets {
+		d := int(numeric.Mix(g.seed^uint64(c*offsets+k)) % uint64(size))
+		add(first + (i-first+d)%size)
+		add(first + (i-first-d+size)%size)
+	}
+	far := g.nodes/3 + 1
+	for _, j := range []int{(i + far) % g.nodes, (i - far + g.nodes) % g.nodes} {
+		if r := numeric.NewRand(g.seed, uint64(min(i, j)), uint64(max(i, j)), 'F'); j != i && r.Float64() < strangers {
+			all = append(all, j)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (g graph) has(i, j int) bool {
+	r := numeric.NewRand(g.seed, uint64(i), uint64(j), 'L')
+	return r.Float64() < kept
+}

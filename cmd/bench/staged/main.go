@@ -1,0 +1,134 @@
+// Command staged builds a generation of a synthetic graph as tasks in one process, and prints for every stage the time,
+// the processor time for each node, and the peak of the resident memory:
+//
+//	GOMEMLIMIT=1GiB go run ./cmd/bench/staged -nodes 1000000 -dir /tmp/staged
+//
+// The graph has communities of nodes that share words and links, so that the figures of the generation mean something.
+// It is made as it is read: the memory is that of the build.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"giantstream/cmd/bench/internal/stage"
+	"giantstream/config"
+	"giantstream/internal/tasks"
+	"giantstream/sink/dirstore"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+	"giantstream/train/generation/staged"
+
+	"giantstream/cmd/internal/wiring"
+)
+
+func main() {
+	nodes := flag.Int("nodes", 60_000, "nodes of the graph")
+	dir := flag.String("dir", "", "folder for the store; it must be empty")
+	workers := flag.Int("workers", 2, "tasks at a time")
+	sample := flag.Int("sample", staged.DefaultSample, "nodes that the encoder is trained on at most")
+	encoder := flag.String("encoder", "linear", "encoder to train")
+	flag.Parse()
+	stage.Exit("staged", run(*nodes, *dir, *workers, *sample, *encoder))
+}
+
+func run(nodes int, dir string, workers, sample int, encoder string) error {
+	store, err := dirstore.Open(dir)
+	if err != nil {
+		return err
+	}
+	cfg := config.Default()
+	settings := wiring.SettingsOf(&cfg)
+	settings.Encoder = encoder
+	r := fit.Resources{Workers: workers, MemoryLimit: int64(cfg.Featurize.MemoryLimit), Now: time.Now,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w := &staged.Worker{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (staged.Log, error) {
+		return graph{nodes, 1}, nil
+	}}
+	ctx := context.Background()
+	plan, err := w.Begin(ctx, &generation.Builder{Store: store, Settings: settings, Resources: r},
+		staged.Options{Cut: map[int]int64{0: 1}, Shards: 1, Sample: sample})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d nodes, %d partitions, %d ranges, GOMEMLIMIT=%s\n", nodes, plan.Partitions, plan.Ranges,
+		os.Getenv("GOMEMLIMIT"))
+	fmt.Printf("%-12s %6s %9s %9s %12s %9s\n", "stage", "tasks", "s", "CPU s", "CPU µs/node", "peak MiB")
+	m := &meter{nodes: nodes}
+	doc, err := w.Run(ctx, plan, tasks.Local{Workers: workers}, w, m.next)
+	if err != nil {
+		return err
+	}
+	m.end()
+	fmt.Printf("%-12s %6s %9.1f %9.1f %12.1f %9d\n", "all", "", m.wall, m.cpu, 1e6*m.cpu/float64(nodes), m.peak)
+	for _, e := range doc.Evaluation {
+		fmt.Printf("%s: ", e.Encoder)
+		if e.Links != nil {
+			fmt.Printf("link AUC %.3f ± %.3f ", e.Links.AUC, e.Links.AUCStdErr)
+		}
+		for _, p := range e.Probes {
+			fmt.Printf("class at %g %%: %.3f ", 100*p.Rate, p.Accuracy)
+		}
+		fmt.Println()
+	}
+	fmt.Printf("mean cosine of the tree %.4f, %d links\n", doc.Tree.MeanCosine, doc.Graph.Links)
+	return nil
+}
+
+// meter prints what each stage took.
+type meter struct {
+	nodes     int
+	stage     staged.Stage
+	began     time.Time
+	cpuBefore float64
+	wall, cpu float64
+	peak      int
+}
+
+func (m *meter) next(s staged.Stage) {
+	m.end()
+	m.stage, m.began, m.cpuBefore = s, time.Now(), cpuSeconds()
+	// "5" sets the peak of the resident memory back to what it is now (proc(5)).
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+}
+
+func (m *meter) end() {
+	if m.stage.Name == "" {
+		return
+	}
+	wall, cpu, peak := time.Since(m.began).Seconds(), cpuSeconds()-m.cpuBefore, peakMiB()
+	fmt.Printf("%-12s %6d %9.1f %9.1f %12.1f %9d\n", m.stage.Name, m.stage.Tasks, wall, cpu, 1e6*cpu/float64(m.nodes), peak)
+	m.wall, m.cpu, m.peak = m.wall+wall, m.cpu+cpu, max(m.peak, peak)
+}
+
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// peakMiB is the peak of the resident memory, 0 where the system does not say.
+func peakMiB() int {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")))
+			if err == nil {
+				return kib >> 10
+			}
+		}
+	}
+	return 0
+}
