@@ -1,0 +1,107 @@
+package plan_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"giantstream/cmd/internal/plan"
+)
+
+func papers() plan.Input {
+	return plan.Input{Nodes: 111e6, Edges: 1600e6, TextBytes: 111e9, Workers: 16, Cores: 8, Memory: 16 << 30, Bandwidth: 1.25e9,
+		Dim: 256, ProjectionDim: 512, Shards: 16, Prices: plan.Prices{CoreHour: 0.05, GBMonth: 0.023}}
+}
+
+func of(t *testing.T, in plan.Input) *plan.Plan {
+	t.Helper()
+	p, err := plan.Of(in, plan.BuiltIn().Rates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestMoreGraphCostsMore: in nodes, with edges and texts that grow with them, and in edges and texts alone.
+func TestMoreGraphCostsMore(t *testing.T) {
+	for what, grow := range map[string]func(*plan.Input, int64){
+		"nodes": func(in *plan.Input, k int64) { in.Nodes, in.Edges, in.TextBytes = k*1e5, k*1e6, k*1e8 },
+		"edges": func(in *plan.Input, k int64) { in.Nodes, in.Edges, in.TextBytes = 1e6, k*1e6, 1e9 },
+		"texts": func(in *plan.Input, k int64) { in.Nodes, in.Edges, in.TextBytes = 1e6, 1e7, k*1e8 },
+	} {
+		last := plan.Stage{}
+		for k := int64(1); k <= 1024; k *= 2 {
+			in := papers()
+			grow(&in, k)
+			got := of(t, in).Total
+			if got.CoreSeconds <= last.CoreSeconds || got.ReadBytes <= last.ReadBytes || got.WrittenBytes <= last.WrittenBytes {
+				t.Errorf("%s × %d: %+v after %+v", what, k, got, last)
+			}
+			last = got
+		}
+	}
+}
+
+func TestTasksFitTheMemory(t *testing.T) {
+	for _, gib := range []int64{2, 4, 16, 64} {
+		in := papers()
+		in.Memory = gib << 30
+		p, err := plan.Of(in, plan.BuiltIn().Rates)
+		if errors.Is(err, plan.ErrTooSmall) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range p.Stages {
+			if s.Memory > in.Memory {
+				t.Errorf("a task of %s takes %d MiB of %d GiB", s.Name, s.Memory>>20, gib)
+			}
+		}
+	}
+	in := papers()
+	in.Memory = 256 << 20
+	if _, err := plan.Of(in, plan.BuiltIn().Rates); !errors.Is(err, plan.ErrTooSmall) {
+		t.Errorf("256 MiB: %v", err)
+	}
+}
+
+func TestMoreMachinesAreFasterAndMoreExpensive(t *testing.T) {
+	one, many := papers(), papers()
+	one.Workers = 1
+	a, b := of(t, one).Total, of(t, many).Total
+	if b.Seconds >= a.Seconds || b.Money < a.Money {
+		t.Errorf("one machine: %.0f s, %.2f; sixteen: %.0f s, %.2f", a.Seconds, a.Money, b.Seconds, b.Money)
+	}
+	if a.CoreSeconds != b.CoreSeconds || a.ReadBytes != b.ReadBytes {
+		t.Error("the work depends on the machines")
+	}
+}
+
+func TestFaultsOfAnInputAreNamed(t *testing.T) {
+	in := papers()
+	in.Workers, in.Edges = 0, -1
+	if _, err := plan.Of(in, plan.BuiltIn().Rates); err == nil {
+		t.Error("no machine and less than no edge are accepted")
+	}
+}
+
+func TestACalibrationIsReadBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rates.json")
+	want := plan.BuiltIn()
+	if err := want.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := plan.Load(path)
+	if err != nil || got.Machine != want.Machine || len(got.Rates) != len(want.Rates) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	bad := want
+	bad.Rates = plan.Rates{"pifa": {CoreSeconds: -1}}
+	if err := bad.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Load(path); err == nil {
+		t.Error("a negative rate is accepted")
+	}
+}
