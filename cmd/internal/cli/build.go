@@ -11,6 +11,7 @@ import (
 
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/internal/wiring"
+	"giantstream/ingest/taskqueue"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/sink/lease"
@@ -196,30 +197,69 @@ when it failed: do it again, as often as you like.`,
 	return cmd
 }
 
+// The engines of 'build run'.
+const (
+	engineLocal = "local"
+	engineKafka = "kafka"
+)
+
+// queue connects to the cluster through which tasks are handed out, until the returned function is called.
+func (p *pipeline) queue(ctx context.Context) (q taskqueue.Queue, disconnect func(), err error) {
+	if p.cfg.Kafka.Embedded() {
+		return q, nil, usageError{errors.New("--engine kafka needs a cluster that workers reach: set kafka.brokers")}
+	}
+	c, err := wiring.Connect(ctx, p.cfg)
+	if err != nil {
+		return q, nil, err
+	}
+	return wiring.TaskQueue(p.cfg, c, p.log), c.Close, nil
+}
+
 func (a *app) buildRun() *cobra.Command {
 	var (
 		flags   pipelineFlags
 		begin   beginFlags
 		workers int
+		engine  string
 		asJSON  bool
 	)
-	cmd := &cobra.Command{Use: "run", Short: "Do all tasks of a build in this process", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "run", Short: "Do all tasks of a build", Args: cobra.NoArgs,
 		Long: `Make a new generation as a staged build, or finish the unfinished one: what is
 done already is not done again. Memory grows with the partitions that are worked
 on at the same time, and with the sample that the encoder is trained on, not with
-the graph.`,
-		Example: "  giantstream build run --store ./out --workers 2",
+the graph.
+
+With --engine kafka this process hands the tasks out through a share group (Apache
+Kafka 4.2 or newer), and does none: processes with 'giantstream run --roles build'
+do them, on as many machines as there are. They may come, go and be killed.`,
+		Example: "  giantstream build run --store ./out --workers 2\n" +
+			"  giantstream build run -c pipeline.yaml --engine kafka",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if workers < 0 {
 				return usageError{fmt.Errorf("--workers %d: use 1 or more, or 0 for one per core", workers)}
 			}
-			return a.holding(cmd.Context(), &flags, &begin, true,
+			if engine != engineLocal && engine != engineKafka {
+				return usageError{fmt.Errorf("--engine %q: use %s or %s", engine, engineLocal, engineKafka)}
+			}
+			if engine == engineKafka && workers != 0 {
+				return usageError{errors.New("--workers is for --engine local: with kafka there are as many as are started")}
+			}
+			return a.holding(cmd.Context(), &flags, &begin, engine == engineLocal,
 				func(ctx context.Context, pipe *pipeline, w *staged.Worker) error {
+					var by tasks.Engine = tasks.Local{Workers: workers}
+					if engine == engineKafka {
+						queue, disconnect, err := pipe.queue(ctx)
+						if err != nil {
+							return err
+						}
+						defer disconnect()
+						by = &taskqueue.Engine{Queue: queue}
+					}
 					plan, err := pipe.begin(ctx, w, &begin)
 					if err != nil {
 						return err
 					}
-					doc, err := w.Run(ctx, plan, tasks.Local{Workers: workers}, watched{w, pipe.progress},
+					doc, err := w.Run(ctx, plan, by, watched{w, pipe.progress},
 						func(s staged.Stage) { pipe.progress.Stage(s.Name, int64(s.Tasks)) })
 					pipe.progress.Done()
 					if err != nil {
@@ -240,6 +280,8 @@ the graph.`,
 		}}
 	flags.register(cmd)
 	begin.register(cmd)
+	cmd.Flags().StringVar(&engine, "engine", engineLocal,
+		"who does the tasks: "+engineLocal+", this process, or "+engineKafka+", the processes with role build")
 	cmd.Flags().IntVar(&workers, "workers", 0, "do so many tasks at a time, 0 for one per core")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the generation's document as JSON")
 	return cmd

@@ -59,7 +59,7 @@ func completions(root *cobra.Command) {
 	values := map[string][]string{
 		"log-level":  {"debug", "info", "warn", "error"},
 		"log-format": {"auto", "text", "json"},
-		"roles":      {"stream", "refresh", "embed", "serve"},
+		"roles":      {"stream", "refresh", "embed", "build", "serve"},
 		"encoder":    kindNames(fit.Kind.Trained),
 		"encoders":   kindNames(func(fit.Kind) bool { return true }),
 		"code":       letterCodes(),

@@ -48,8 +48,9 @@ show and change the same.
 With --roles, a process does a part of the work only: stream consumes the
 topics and keeps the graph, refresh builds generations, embed publishes
 embeddings. Processes of different roles share the brokers and the store. Either
-every process that streams embeds as well, or none does. The role serve has to be
-named: it answers at http.listen which nodes are similar (GET /similar/ID, POST
+every process that streams embeds as well, or none does. Two roles have to be
+named: build does tasks of staged builds ('giantstream build run --engine kafka'),
+and serve answers at http.listen which nodes are similar (GET /similar/ID, POST
 /similar, POST /embed), with all embeddings in memory.
 
 With --nodes and --edges, run sends these files through the topics first.
@@ -116,7 +117,7 @@ result.`,
 			for _, warning := range cfg.Warnings() {
 				w.log.Warn(warning)
 			}
-			if roles.Refresh || roles.Embed || roles.Serve {
+			if roles.Refresh || roles.Embed || roles.Build || roles.Serve {
 				closeDevice, err := a.openDevice(w)
 				if err != nil {
 					return err
@@ -173,7 +174,7 @@ result.`,
 		"go on with settings of the graph (mapping, mode, topics) that differ from those the store was made with")
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
 	cmd.Flags().StringVar(&roleList, "roles", service.AllRoles().String(),
-		"what this process does: `LIST` of stream, refresh, embed and serve")
+		"what this process does: `LIST` of stream, refresh, embed, build and serve")
 	encoder.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
 	return cmd

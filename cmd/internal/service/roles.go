@@ -23,6 +23,8 @@ type Roles struct {
 	// Embed publishes embeddings: of the shards that the process streams or, without that role, of
 	// those that a second group gives to it.
 	Embed bool
+	// Build does tasks of staged builds that another process hands out (package taskqueue).
+	Build bool
 	// Serve answers over HTTP which nodes are similar, from all shards' embeddings in memory.
 	Serve bool
 }
@@ -42,10 +44,12 @@ func ParseRoles(list string) (Roles, error) {
 			r.Refresh = true
 		case "embed":
 			r.Embed = true
+		case "build":
+			r.Build = true
 		case "serve":
 			r.Serve = true
 		default:
-			return Roles{}, fmt.Errorf("%q is no role: use stream, refresh, embed and serve, separated by commas", name)
+			return Roles{}, fmt.Errorf("%q is no role: use stream, refresh, embed, build and serve, separated by commas", name)
 		}
 	}
 	return r, nil
@@ -60,7 +64,7 @@ func (r Roles) String() string {
 	for _, n := range []struct {
 		name string
 		has  bool
-	}{{"stream", r.Stream}, {"refresh", r.Refresh}, {"embed", r.Embed}, {"serve", r.Serve}} {
+	}{{"stream", r.Stream}, {"refresh", r.Refresh}, {"embed", r.Embed}, {"build", r.Build}, {"serve", r.Serve}} {
 		if n.has {
 			names = append(names, n.name)
 		}

@@ -239,6 +239,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	case s.roles.Embed:
 		s.group.Go(func() error { return s.fail(s.embed(ctx)) })
 	}
+	if s.roles.Build {
+		s.group.Go(func() error { return s.fail(s.doTasks(ctx)) })
+	}
 	if s.roles.Serve {
 		s.catalog = similar.New(similar.Options{Store: s.store, Shards: s.cfg.Shards, Generation: s.Current})
 		s.group.Go(func() error { return s.fail(s.followCatalog(ctx)) })

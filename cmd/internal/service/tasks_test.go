@@ -1,0 +1,44 @@
+package service
+
+import (
+	"log/slog"
+	"testing"
+
+	"giantstream/cmd/internal/wiring"
+	"giantstream/ingest/taskqueue"
+	"giantstream/sink/memstore"
+	"giantstream/train/generation/staged"
+)
+
+// TestRoleBuildDoesTheTasksOfACoordinator: the coordinator does none itself, and the generation is complete.
+func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
+	store := &memstore.Store{}
+	roles, err := ParseRoles("stream,embed,build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, cfg := testServiceWith(t, store, roles)
+	produceGraph(t, s, cfg)
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now, err := SourceAt(t.Context(), store, cfg.Shards, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	coordinator := buildTasks{s}.worker()
+	plan, err := coordinator.Begin(t.Context(), wiring.NewBuilder(cfg, store, nil, s.progress, log),
+		staged.Options{Cut: now.Cut(), Shards: cfg.Shards, Partitions: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := &taskqueue.Engine{Queue: wiring.TaskQueue(cfg, s.Client(), log)}
+	doc, err := coordinator.Run(t.Context(), plan, engine, buildTasks{s}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !doc.Complete() || doc.Generation != plan.Generation || doc.Graph.Nodes != nodes {
+		t.Errorf("generation %d of %d nodes is %s", doc.Generation, doc.Graph.Nodes, doc.Status)
+	}
+}
