@@ -94,7 +94,7 @@ func Of(in Input, rates Rates) (*Plan, error) {
 		if largest.Memory <= in.Memory {
 			return p, nil
 		}
-		if division.Partitions >= maxPartitions || largest.Tasks == 1 {
+		if division.Partitions >= maxPartitions || largest.Tasks == 1 || largest.Name == staged.Scatter {
 			return nil, fmt.Errorf("%w: a task of %s needs %d MiB of %d; give each machine more, or build a smaller sample",
 				ErrTooSmall, largest.Name, largest.Memory>>20, in.Memory>>20)
 		}
@@ -169,14 +169,14 @@ func driverOf(stage string) driver {
 		return links
 	case staged.Scatter, staged.Number, staged.Count, staged.Vectorise, staged.Dataset, staged.Encode:
 		return text
-	case staged.Branch, staged.Tree, staged.Finish:
+	case staged.Trunk, staged.Branch, staged.Tree, staged.Finish:
 		return nodes
 	case staged.Encoder, staged.Evaluate:
 		return sample
 	case staged.Merge:
 		return counts
 	}
-	return constant // index, vectorizer, projection and trunk work on samples of a fixed size
+	return constant // index, vectorizer and projection work on a vocabulary or sample of bounded size
 }
 
 func (d driver) units(in Input, division staged.Plan) float64 {
@@ -198,7 +198,7 @@ func (d driver) units(in Input, division staged.Plan) float64 {
 	return 1
 }
 
-// memory of a task of a stage, in bytes. A partition has as many nodes as the graph divided by the partitions, and a
+// memory of a task of a stage, in bytes: docs/BUILD.md's table, with the program and its models. A partition has as many nodes as the graph divided by the partitions, and a
 // fifth more, since hashes are not even.
 func memory(in Input, division staged.Plan, stage string) int64 {
 	const (
@@ -216,27 +216,33 @@ func memory(in Input, division staged.Plan, stage string) int64 {
 	m := int64(program)
 	switch stage {
 	case staged.Scatter:
-		return m + partitions*(64<<10) // a buffer per partition
+		return m + 48<<20
 	case staged.Number:
 		return m + texts + rowBytes*rows
 	case staged.Resolve, staged.Link:
-		return m + 8*arcs + 32*rows
+		return m + 8*arcs + 12*rows
 	case staged.Count:
 		return m + vocabulary + texts
 	case staged.Merge, staged.Vectorizer:
 		return m + vocabulary
 	case staged.Projection:
 		return m + model
-	case staged.Vectorise, staged.Dataset, staged.Encode:
+	case staged.Vectorise, staged.Encode:
 		return m + model + texts + rows*int64(4*in.ProjectionDim)
+	case staged.Dataset:
+		return m + model + texts + 8*in.Nodes // the tree
 	case staged.PIFA:
 		return m + 4*dim*uneven(in.Nodes, int64(division.Ranges)) + rows*int64(4*in.ProjectionDim) + 8*arcs
-	case staged.Trunk, staged.Evaluate:
+	case staged.Trunk:
+		return m + 8*in.Nodes
+	case staged.Evaluate:
 		return m + 8*dim*min(in.Nodes, int64(division.Sample))
 	case staged.Branch:
 		return m + 8*dim*rows
-	case staged.Tree, staged.Finish:
-		return m + 8*in.Nodes // what is known of every label
+	case staged.Tree:
+		return m + 12*in.Nodes
+	case staged.Finish:
+		return m + model
 	case staged.Encoder:
 		return m + model + perSampled*min(in.Nodes, int64(division.Sample))
 	}
