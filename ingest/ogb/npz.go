@@ -198,8 +198,8 @@ func openEdgeIndex(path string) (edgeReader, int64, error) {
 		return nil, 0, err
 	}
 	if len(src.shape) != 2 || src.shape[0] != 2 || src.fortran {
-		return nil, 0, errors.Join(src.fault("its shape is %v (fortran_order %v), want (2, edges), row by row", src.shape,
-			src.fortran), src.close())
+		return nil, 0, errors.Join(src.fault("its shape is %v (fortran_order %v), want (2, edges), row by row",
+			src.shape, src.fortran), src.close())
 	}
 	total := src.shape[1]
 	dst, err := openNPZ(path, "edge_index")

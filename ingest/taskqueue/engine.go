@@ -263,7 +263,7 @@ func givenUp(f *flight) error {
 		return fmt.Errorf("task %v: the share group has dropped it, and no worker has reported on it; "+
 			"run the build again", f.task)
 	case f.last.Error == "":
-		return fmt.Errorf("task %v was given up after %d deliveries: its workers ended without a word, the last was %s; "+
+		return fmt.Errorf("task %v was given up after %d deliveries: its workers ended without a word, last %s; "+
 			"see whether they ran out of memory, then run the build again", f.task, f.last.Delivery, f.last.Worker)
 	}
 	return fmt.Errorf("task %v was given up after %d deliveries; what it failed with, on worker %s: %s", f.task,

@@ -26,8 +26,8 @@ const requestTimeout = 10 * time.Second
 // ErrNoShareGroups: the broker cannot hand out tasks.
 var ErrNoShareGroups = errors.New("the Kafka cluster has no share groups with renewable locks: " +
 	"they need Apache Kafka 4.2 or newer, and there the feature share.version=1 " +
-	"(kafka-features.sh upgrade --feature share.version=1). Without them, have the tasks done on the command line, by " +
-	"xargs, Slurm, Kubernetes or whatever starts commands: giantstream build stage")
+	"(kafka-features.sh upgrade --feature share.version=1). Without them, have the tasks done on the command line, " +
+	"by xargs, Slurm, Kubernetes or whatever starts commands: giantstream build stage")
 
 // Queue is where a coordinator and its workers meet. All of them have the same topics and the same group.
 type Queue struct {

@@ -101,7 +101,8 @@ func (w *Worker) answer(ctx context.Context, franz *kgo.Client, record *kgo.Reco
 func (w *Worker) handle(ctx context.Context, franz *kgo.Client, record *kgo.Record, work tasks.Work) kgo.AckStatus {
 	t, err := tasks.ParseTask(string(record.Value))
 	if err != nil {
-		w.Log.Error("a record of the topic of tasks was dropped", "topic", w.Tasks, "offset", record.Offset, "error", err)
+		w.Log.Error("a record of the topic of tasks was dropped", "topic", w.Tasks, "offset", record.Offset, "error",
+			err)
 		return kgo.AckReject
 	}
 	now, err := w.Generation(ctx)

@@ -242,7 +242,7 @@ do them, on as many machines as there are. They may come, go and be killed.`,
 				return usageError{fmt.Errorf("--engine %q: use %s or %s", engine, engineLocal, engineKafka)}
 			}
 			if engine == engineKafka && workers != 0 {
-				return usageError{errors.New("--workers is for --engine local: with kafka there are as many as are started")}
+				return usageError{errors.New("--workers is for --engine local; with kafka, start as many as you like")}
 			}
 			return a.holding(cmd.Context(), &flags, &begin, engine == engineLocal,
 				func(ctx context.Context, pipe *pipeline, w *staged.Worker) error {

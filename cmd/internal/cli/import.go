@@ -25,7 +25,7 @@ func (a *app) importOGB() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ogb DIR",
 		Short: "Read a data set of the Open Graph Benchmark",
-		Long: `Read the raw download of ` + strings.Join(ogb.Names[:2], ", ") + ` or ` + ogb.Names[2] + ` in DIR, with its
+		Long: `Read the raw download of ogbn-arxiv, ogbn-products or ogbn-papers100M in DIR, with its
 text files, and write what 'run' and 'backfill' ingest: nodes.jsonl.zst (id, text,
 label, year, paper_id or asin), edges.jsonl.zst (src, dst) and the official split
 as split.csv, for 'evaluate heads --split'. docs/PAPER.md says which files DIR must

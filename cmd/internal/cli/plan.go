@@ -42,8 +42,8 @@ The model and how far it was checked are in docs/PLANNING.md.`,
   giantstream plan --nodes 2.4e6 --edges 62e6 --text-bytes 1.2e9 --rates rates.json --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			in := plan.Input{Nodes: int64(nodes), Edges: int64(edges), TextBytes: int64(texts), Workers: workers, Cores: cores,
-				Dim: dim, ProjectionDim: proj, Shards: workers, Prices: prices}
+			in := plan.Input{Nodes: int64(nodes), Edges: int64(edges), TextBytes: int64(texts), Workers: workers,
+				Cores: cores, Dim: dim, ProjectionDim: proj, Shards: workers, Prices: prices}
 			for _, s := range []struct {
 				flag, text string
 				to         func(int64)
@@ -106,8 +106,8 @@ func (a *app) printEstimate(in plan.Input, c plan.Calibration, e *plan.Plan) err
 	}
 	p.keep(w.Flush())
 	p.line("\n%s of %s and %s, %s/s to the store; rates of %s, measured on %s with %s.",
-		plural(in.Workers, "machine"), plural(in.Cores, "core"), console.Bytes(in.Memory), console.Bytes(int64(in.Bandwidth)),
-		c.Machine, c.When.Format(time.DateOnly), plural(c.Nodes, "node"))
+		plural(in.Workers, "machine"), plural(in.Cores, "core"), console.Bytes(in.Memory),
+		console.Bytes(int64(in.Bandwidth)), c.Machine, c.When.Format(time.DateOnly), plural(c.Nodes, "node"))
 	return p.err
 }
 
@@ -144,8 +144,8 @@ nothing else.`,
 			if err := c.Save(output); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s: rates of %d stages, from %s and %s\n", output, len(c.Rates), plural(c.Nodes, "node"),
-				plural(c.Edges, "edge"))
+			fmt.Fprintf(a.out, "%s: rates of %d stages, from %s and %s\n", output, len(c.Rates),
+				plural(c.Nodes, "node"), plural(c.Edges, "edge"))
 			return nil
 		},
 	}
@@ -183,15 +183,15 @@ func (a *app) measure(ctx context.Context, dir string) (c plan.Calibration, err 
 	if err != nil {
 		return c, err
 	}
-	log, err := worker.Log(ctx, doc.Cut)
-	if err != nil {
-		return c, err
+	var texts int64
+	for r, err := range now.Rows(ctx) {
+		if err != nil {
+			return c, err
+		}
+		texts += int64(len(r.Text))
 	}
-	size, err := log.Size(ctx)
-	if err != nil {
-		return c, err
-	}
-	in := plan.Input{Nodes: int64(doc.Graph.Nodes), Edges: int64(doc.Graph.Links+doc.Graph.Hidden*2) / 2, TextBytes: size.Bytes, Cores: runtime.NumCPU()}
+	in := plan.Input{Nodes: int64(doc.Graph.Nodes), Edges: int64(doc.Graph.Links) / 2, TextBytes: texts,
+		Cores: runtime.NumCPU()}
 	return plan.Calibration{Machine: fmt.Sprintf("%d cores, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
 		When: time.Now().UTC().Truncate(time.Second), Nodes: in.Nodes, Edges: in.Edges, Text: in.TextBytes,
 		Rates: meter.Rates(in, division)}, nil

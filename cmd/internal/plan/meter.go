@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"io"
-	"iter"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -43,11 +42,6 @@ func (m *Meter) Open(ctx context.Context, key string) (sink.Object, error) {
 		return nil, err
 	}
 	return metered{o, m}, nil
-}
-
-// List implements sink.Store.
-func (m *Meter) List(ctx context.Context, prefix, after string) iter.Seq2[sink.Info, error] {
-	return m.Store.List(ctx, prefix, after)
 }
 
 type metered struct {

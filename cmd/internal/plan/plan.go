@@ -95,7 +95,7 @@ func Of(in Input, rates Rates) (*Plan, error) {
 			return p, nil
 		}
 		if division.Partitions >= maxPartitions || largest.Tasks == 1 || largest.Name == staged.Scatter {
-			return nil, fmt.Errorf("%w: a task of %s needs %d MiB of %d; give each machine more, or build a smaller sample",
+			return nil, fmt.Errorf("%w: a task of %s needs %d MiB of %d; give each machine more",
 				ErrTooSmall, largest.Name, largest.Memory>>20, in.Memory>>20)
 		}
 	}
@@ -198,8 +198,8 @@ func (d driver) units(in Input, division staged.Plan) float64 {
 	return 1
 }
 
-// memory of a task of a stage, in bytes: docs/BUILD.md's table, with the program and its models. A partition has as many nodes as the graph divided by the partitions, and a
-// fifth more, since hashes are not even.
+// memory of a task of a stage, in bytes: docs/BUILD.md's table, with the program and its models. A partition has as
+// many nodes as the graph divided by the partitions, and a fifth more, since hashes are not even.
 func memory(in Input, division staged.Plan, stage string) int64 {
 	const (
 		program    = 160 << 20 // runtime, code, buffers of the store
