@@ -241,13 +241,21 @@ func startProcess(ctx context.Context, t *testing.T, q taskqueue.Queue, dir stri
 // await returns what follows a word at the beginning of a line of the process's output.
 func (p *process) await(t *testing.T, word string) string {
 	t.Helper()
+	rest, ok := p.next(word)
+	if !ok {
+		t.Fatalf("the worker's process ended before it said %q: %v", word, p.out.Err())
+	}
+	return rest
+}
+
+// next is await; ok is false when the process has ended.
+func (p *process) next(word string) (rest string, ok bool) {
 	for p.out.Scan() {
 		if rest, ok := strings.CutPrefix(p.out.Text(), word+" "); ok {
-			return rest
+			return rest, true
 		}
 	}
-	t.Fatalf("the worker's process ended before it said %q: %v", word, p.out.Err())
-	return ""
+	return "", false
 }
 
 // TestWorkerProcess is the worker's process; it is no test of its own.

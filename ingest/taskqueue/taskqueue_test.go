@@ -180,16 +180,31 @@ func TestATaskThatKillsItsWorkers(t *testing.T) {
 	ctx, _, q := start(t)
 	list, dir := stage(7, "top", 1), t.TempDir()
 	wait := engine(ctx, q, list, &folder{dir: dir})
-	for range taskqueue.MaxDeliveries {
+	ended := make(chan error, 1)
+	go func() { ended <- wait() }()
+	for n := 1; ; n++ {
 		p := startProcess(ctx, t, q, dir)
-		p.await(t, "begun")
+		begun := make(chan struct{})
+		go func() {
+			if _, ok := p.next("begun"); ok {
+				close(begun)
+			}
+		}()
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "7/top/0") || !strings.Contains(err.Error(), "without a word") {
+				t.Errorf("the stage ended with %v", err)
+			}
+			return
+		case <-begun:
+			t.Logf("worker %d has begun, and is killed", n)
+		}
+		if n > taskqueue.MaxDeliveries {
+			t.Fatal("the task was handed out once more")
+		}
 		if err := p.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	err := wait()
-	if err == nil || !strings.Contains(err.Error(), "7/top/0") || !strings.Contains(err.Error(), "without a word") {
-		t.Fatalf("the stage ended with %v", err)
 	}
 }
 
