@@ -21,6 +21,8 @@ type Engine struct{ Queue }
 const (
 	// sweepEvery is how often the engine looks for tasks that the group has given up.
 	sweepEvery = 2 * time.Second
+	// probeAfter is how long no worker may report before a record is sent that means nothing.
+	probeAfter = 10 * time.Second
 	// idleWarning is how long no worker may take a task before the log says so.
 	idleWarning = time.Minute
 	// inquiries is how many tasks are looked up in the store at once.
@@ -45,6 +47,9 @@ type run struct {
 	work  tasks.Work
 	open  map[string]*flight // by task
 	heard time.Time          // when a worker last reported
+	// probe is the offset of the last probe, sent at probed.
+	probe  int64
+	probed time.Time
 }
 
 // Run publishes the tasks that are neither done nor in flight and returns when all are done, or with the error of one
@@ -67,7 +72,8 @@ func (e *Engine) Run(ctx context.Context, list []tasks.Task, work tasks.Work) er
 		return err
 	}
 	defer franz.Close()
-	r := &run{Queue: &e.Queue, franz: franz, work: work, open: map[string]*flight{}, heard: time.Now()}
+	r := &run{Queue: &e.Queue, franz: franz, work: work, open: map[string]*flight{}, heard: time.Now(),
+		probe: -1}
 	for _, t := range todo {
 		r.open[t.String()] = &flight{task: t, offset: -1}
 	}
@@ -246,6 +252,9 @@ func (r *run) sweep(ctx context.Context) error {
 			f.missing = true // its last report may still be on its way
 		}
 	}
+	if err := r.nudge(ctx, start); err != nil {
+		return err
+	}
 	if quiet := time.Since(r.heard); quiet > idleWarning && len(past) == 0 {
 		r.Log.Warn("no worker has reported on a task: are there any? (giantstream run --roles build)",
 			"tasks", len(r.open), "for", quiet.Round(time.Second))
@@ -255,6 +264,21 @@ func (r *run) sweep(ctx context.Context) error {
 		return nil
 	}
 	return r.publish(ctx, again)
+}
+
+// nudge sends a probe if no worker has reported for a while. Apache Kafka stores the start offset of a group when a
+// record is acknowledged: that it has given up the last task becomes visible with the next record. At most one probe
+// is under way.
+func (r *run) nudge(ctx context.Context, start int64) error {
+	if r.probe >= start || time.Since(r.heard) < probeAfter || time.Since(r.probed) < probeAfter {
+		return nil
+	}
+	sent, err := r.franz.ProduceSync(ctx, &kgo.Record{Topic: r.Tasks, Value: []byte(probe)}).First()
+	if err != nil {
+		return fmt.Errorf("kafka topic %q: sending a probe: %w", r.Tasks, err)
+	}
+	r.probe, r.probed = sent.Offset, time.Now()
+	return nil
 }
 
 func givenUp(f *flight) error {

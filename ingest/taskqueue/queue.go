@@ -40,6 +40,9 @@ type Queue struct {
 	Log   *slog.Logger
 }
 
+// probe is the value of a record of Queue.Tasks that is no task, and that workers accept.
+const probe = "probe"
+
 // event is what a report says of a task.
 type event string
 

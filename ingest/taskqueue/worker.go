@@ -99,6 +99,9 @@ func (w *Worker) answer(ctx context.Context, franz *kgo.Client, record *kgo.Reco
 }
 
 func (w *Worker) handle(ctx context.Context, franz *kgo.Client, record *kgo.Record, work tasks.Work) kgo.AckStatus {
+	if string(record.Value) == probe {
+		return kgo.AckAccept
+	}
 	t, err := tasks.ParseTask(string(record.Value))
 	if err != nil {
 		w.Log.Error("a record of the topic of tasks was dropped", "topic", w.Tasks, "offset", record.Offset, "error",
