@@ -138,10 +138,9 @@ Start here:
 		}
 	}
 	add("main", a.quickstart(), a.preview(), a.run(), a.backfill(), a.importCommand(), a.plan(), a.test())
-	add("stage", a.fit(), a.train(), a.embed(), a.rebuild(), a.evaluate())
+	add("stage", a.fit(), a.train(), a.embed(), a.rebuild(), a.build(), a.evaluate())
 	add("look", a.similar(), a.status(), a.generations(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(),
-		a.reshard(),
-		a.config())
+		a.reshard(), a.config())
 	root.AddCommand(helpExitCodes(), a.version())
 	groups(root)
 	usageArgs(root)
