@@ -20,8 +20,10 @@ const (
 	ProjectionName = "projection"
 	TreeName       = "tree"
 	LabelsName     = "labels.parquet"
-	// TasksFolder has what the tasks of a staged build exchange. It is no part of a generation.
+	// TasksFolder has what the tasks of a staged build exchange, and TasksPlan how it is divided. They are no part of
+	// a generation.
 	TasksFolder = "tasks/"
+	TasksPlan   = TasksFolder + "plan.json"
 )
 
 // artifact returns the artifact under key if the store has it whole, else makes and stores it. This lets

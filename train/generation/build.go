@@ -146,17 +146,17 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 }
 
 // Finish takes a generation whose objects are all in the store to its end: the document names them, and says ready or
-// refused. What tasks have left is removed first.
+// refused. Then what tasks have left is removed.
 func (b *Builder) Finish(ctx context.Context, doc *Doc, stages []StageTime) error {
 	log := b.Log.With("generation", doc.Generation)
-	if err := deleteUnder(ctx, b.Store, Prefix(doc.Generation)+TasksFolder); err != nil {
-		return err
-	}
 	if err := doc.noteFiles(ctx, b.Store); err != nil {
 		return err
 	}
 	doc.finish(stages, b.Now().UTC())
 	if err := doc.save(ctx, b.Store); err != nil {
+		return err
+	}
+	if err := RemoveTasks(ctx, b.Store, doc.Generation); err != nil {
 		return err
 	}
 	if doc.Status == Ready {

@@ -84,7 +84,7 @@ func (d *Doc) noteFiles(ctx context.Context, store sink.Store) error {
 		if err != nil {
 			return err
 		}
-		if parts[info.Key] {
+		if parts[info.Key] || strings.HasPrefix(info.Key, prefix+TasksFolder) {
 			continue
 		}
 		ref, err := sink.RefOf(ctx, store, info.Key)

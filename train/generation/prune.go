@@ -74,6 +74,16 @@ func deleteObjects(ctx context.Context, store sink.Store, g int64, keep ...strin
 	return deleteUnder(ctx, store, Prefix(g), keep...)
 }
 
+// RemoveTasks removes what the tasks of a staged build have exchanged, the plan last: while it is there, there may be
+// more to remove.
+func RemoveTasks(ctx context.Context, store sink.Store, g int64) error {
+	plan := Prefix(g) + TasksPlan
+	if err := deleteUnder(ctx, store, Prefix(g)+TasksFolder, plan); err != nil {
+		return err
+	}
+	return store.Delete(ctx, plan)
+}
+
 // deleteUnder removes the objects below a prefix but those to keep.
 func deleteUnder(ctx context.Context, store sink.Store, prefix string, keep ...string) error {
 	for info, err := range store.List(ctx, prefix, "") {

@@ -59,7 +59,7 @@ func (t *task) dataset(ctx context.Context) error {
 				}
 			}
 		})
-	if err != nil || info.Rows == 0 {
+	if err != nil {
 		return err
 	}
 	t.outputs["part"] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: t.Partition}

@@ -14,6 +14,12 @@ import (
 // finishGeneration writes the generation's document, which makes it one like any other, and removes what the tasks
 // have left.
 func (t *task) finishGeneration(ctx context.Context) error {
+	if now, err := generation.Load(ctx, t.Store, t.plan.Generation); err != nil || now.Complete() {
+		if err != nil {
+			return err
+		}
+		return generation.RemoveTasks(ctx, t.Store, t.plan.Generation)
+	}
 	doc := *t.doc
 	x, err := t.numbered(ctx)
 	if err != nil {
@@ -77,14 +83,7 @@ func (t *task) finishGeneration(ctx context.Context) error {
 	}
 	doc.Vectorizer = generation.VectorizerStats{Features: v.Dim(), UnknownShare: ngrams.Share()}
 	b := generation.Builder{Store: t.Store, Resources: t.resources()}
-	if err := b.Finish(ctx, &doc, nil); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	clear(t.done)
-	t.mu.Unlock()
-	t.Worker.drop(t.plan.Generation)
-	return nil
+	return b.Finish(ctx, &doc, nil)
 }
 
 // drop forgets a build: the generation is read anew when it is asked for.

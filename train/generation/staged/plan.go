@@ -159,7 +159,7 @@ func (p Plan) stage(name string) (Stage, bool) {
 // TasksPrefix is the folder of what the tasks of generation g exchange.
 func TasksPrefix(g int64) string { return generation.Prefix(g) + generation.TasksFolder }
 
-func planKey(g int64) string { return TasksPrefix(g) + "plan.json" }
+func planKey(g int64) string { return generation.Prefix(g) + generation.TasksPlan }
 
 // LoadPlan reads the plan of generation g: ErrNoPlan if there is none.
 func LoadPlan(ctx context.Context, store sink.Store, g int64) (p Plan, err error) {

@@ -70,12 +70,9 @@ func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work t
 	watch func(s Stage)) (*generation.Doc, error) {
 	for attempt := 1; ; attempt++ {
 		err := w.stages(ctx, plan, engine, work, watch)
-		if damaged := new(DamagedError); err != nil && errors.As(err, &damaged) && attempt < damages {
-			w.Resources.Log.Warn("an output of a task is damaged: the task is done again", "task", damaged.Task,
-				"error", damaged.err)
-			if err := w.forget(ctx, damaged.Task); err != nil {
-				return nil, err
-			}
+		if again := attempt < damages && damage(err); again {
+			// The task does not count as done any more.
+			w.Resources.Log.Warn("an output of a task is damaged or gone: the task is done again", "error", err)
 			continue
 		}
 		if errors.Is(err, generation.ErrTooFew) {
@@ -101,13 +98,9 @@ func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, wor
 	return nil
 }
 
-// forget makes a task one that is not done, in this worker and in the store.
-func (w *Worker) forget(ctx context.Context, t tasks.Task) error {
-	b, err := w.of(ctx, t.Generation)
-	if err != nil || b == nil {
-		return err
-	}
-	return b.forget(ctx, t)
+// damage says whether a stage failed for what an earlier one should have left.
+func damage(err error) bool {
+	return errors.As(err, new(*DamagedError)) || errors.As(err, new(*MissingError))
 }
 
 // Discard removes an unfinished generation with all that its tasks have left.

@@ -183,8 +183,8 @@ func (t *task) readSample(ctx context.Context, x index, s *sample, instances pos
 		return wanted < n && int(s.positions[wanted]) == position
 	}
 	for p := range t.plan.Partitions {
-		if none := wanted >= n || int(s.positions[wanted]) >= x.Base[p+1]; none {
-			continue
+		if wanted >= n || int(s.positions[wanted]) >= x.Base[p+1] {
+			continue // none of this partition
 		}
 		begin := wanted
 		if err := t.about(ctx, p, func(i int, a about) error {

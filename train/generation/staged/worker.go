@@ -64,22 +64,29 @@ type build struct {
 	done map[tasks.Task]*done
 }
 
-// of returns the build of a generation, nil for one that is complete.
+// of returns the build of a generation, nil for one that is complete. It looks for the plan each time: without one,
+// the generation is complete or gone, and a late task must not write any more.
 func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b := w.builds[g]; b != nil {
-		return b, nil
-	}
-	doc, err := generation.Load(ctx, w.Store, g)
-	if errors.Is(err, generation.ErrNone) {
-		return nil, fmt.Errorf("generation %d: %w", g, ErrNoPlan)
-	}
-	if err != nil || doc.Complete() {
+	plan, err := LoadPlan(ctx, w.Store, g)
+	none := errors.Is(err, ErrNoPlan)
+	if err != nil && !none {
 		return nil, err
 	}
-	plan, err := LoadPlan(ctx, w.Store, g)
-	if err != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.builds[g]; b != nil && b.plan == plan {
+		return b, nil
+	}
+	delete(w.builds, g)
+	doc, lerr := generation.Load(ctx, w.Store, g)
+	switch {
+	case errors.Is(lerr, generation.ErrNone):
+		return nil, fmt.Errorf("generation %d: %w", g, ErrNoPlan)
+	case lerr != nil:
+		return nil, lerr
+	case none && doc.Complete():
+		return nil, nil
+	case none:
 		return nil, err
 	}
 	b := &build{Worker: w, plan: plan, doc: doc, done: map[tasks.Task]*done{}}
@@ -126,6 +133,9 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	b, err := w.of(ctx, t.Generation)
 	if err != nil || b == nil {
 		return err == nil, err
+	}
+	if t.Stage == Finish {
+		return false, nil // there is a plan
 	}
 	_, err = b.load(ctx, t)
 	if missing := new(MissingError); errors.As(err, &missing) {
