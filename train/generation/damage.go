@@ -84,14 +84,22 @@ func (d *Doc) noteFiles(ctx context.Context, store sink.Store) error {
 		if err != nil {
 			return err
 		}
-		if parts[info.Key] || strings.HasPrefix(info.Key, prefix+TasksFolder) {
+		name := strings.TrimPrefix(info.Key, prefix)
+		switch {
+		case parts[info.Key], strings.HasPrefix(name, TasksFolder):
+			continue
+		case strings.HasPrefix(name, "dataset/"), strings.HasPrefix(name, "embeddings/"):
+			// Left by a run of this build that divided the nodes in another way.
+			if err := store.Delete(ctx, info.Key); err != nil {
+				return err
+			}
 			continue
 		}
 		ref, err := sink.RefOf(ctx, store, info.Key)
 		if err != nil {
 			return err
 		}
-		files[strings.TrimPrefix(info.Key, prefix)] = File{ref.Bytes, ref.CRC32C}
+		files[name] = File{ref.Bytes, ref.CRC32C}
 	}
 	d.Files = files
 	return nil

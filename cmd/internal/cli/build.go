@@ -166,10 +166,11 @@ when it failed: do it again, as often as you like.`,
 		Example: "  giantstream build stage vectorise --partition 12 --generation 7 --store ./out",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			task, err := tasks.ParseTask(tasks.Task{Generation: generation, Stage: args[0], Partition: partition}.String())
-			if err != nil {
-				return usageError{err}
+			if generation < 1 || partition < 0 {
+				return usageError{errors.New("a task takes --partition, from 0, and --generation, from 1: " +
+					"'giantstream build plan' prints both")}
 			}
+			task := tasks.Task{Generation: generation, Stage: args[0], Partition: partition}
 			pipe, err := a.open(ctx, &flags)
 			if err != nil {
 				return err
@@ -187,13 +188,8 @@ when it failed: do it again, as often as you like.`,
 			return err
 		}}
 	flags.register(cmd)
-	cmd.Flags().IntVar(&partition, "partition", 0, "number of the task within its stage")
+	cmd.Flags().IntVar(&partition, "partition", -1, "number of the task within its stage")
 	cmd.Flags().Int64Var(&generation, "generation", 0, "generation that is built")
-	for _, required := range []string{"partition", "generation"} {
-		if err := cmd.MarkFlagRequired(required); err != nil {
-			panic(err) // the flag is registered above
-		}
-	}
 	return cmd
 }
 

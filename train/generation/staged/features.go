@@ -123,9 +123,7 @@ func (t *task) vectorise(ctx context.Context) error {
 			features, n = v.TransformCounting(text, features)
 			sum.Total, sum.Unknown = sum.Total+n.Total, sum.Unknown+n.Unknown
 			q.Apply(features, row)
-			if b = appendBF16(b[:0], row[:t.dim(q)]); b == nil {
-				continue
-			}
+			b = appendBF16(b[:0], row[:t.dim(q)])
 			if err := out.add((lo+i)/block, b); err != nil {
 				return err
 			}

@@ -190,7 +190,10 @@ func (t *task) readSample(ctx context.Context, x index, s *sample, instances pos
 		if err := t.about(ctx, p, func(i int, a about) error {
 			if want(x.Base[p] + i) {
 				class, ok := classes[string(a.class)]
-				if !ok {
+				switch {
+				case !instances.has(x.Base[p] + i): // its degree is not known here, so that it is not asked about
+					class = ""
+				case !ok:
 					class = string(a.class)
 					classes[class] = class
 				}
