@@ -13,20 +13,20 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"giantstream/cmd/bench/internal/stage"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/internal/tasks"
 	"giantstream/sink/dirstore"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/generation/staged"
-
-	"giantstream/cmd/internal/wiring"
 )
 
 func main() {
@@ -47,7 +47,7 @@ func run(nodes int, dir string, workers, sample int, encoder string) error {
 	cfg := config.Default()
 	settings := wiring.SettingsOf(&cfg)
 	settings.Encoder = encoder
-	r := fit.Resources{Workers: workers, MemoryLimit: int64(cfg.Featurize.MemoryLimit), Now: time.Now,
+	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	w := &staged.Worker{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (staged.Log, error) {
 		return graph{nodes, 1}, nil
