@@ -40,3 +40,24 @@ func TestGraphHash(t *testing.T) {
 		t.Error("features change the hash of the graph")
 	}
 }
+
+func TestGraphHashesOfPartsMerge(t *testing.T) {
+	all := []rows.Row{{NodeID: "a"}, {NodeID: "b", Text: "y"}, {NodeID: "c", EventTime: 3}}
+	whole, merged := NewGraphHasher(), NewGraphHasher()
+	for _, r := range all {
+		whole.Add(&r)
+		part := NewGraphHasher()
+		part.Add(&r)
+		if err := merged.Merge(part.Sum()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if whole.Sum() != merged.Sum() {
+		t.Errorf("merged %s, whole %s", merged.Sum(), whole.Sum())
+	}
+	for _, bad := range []string{"", "zz", whole.Sum()[2:]} {
+		if merged.Merge(bad) == nil {
+			t.Errorf("%q merges", bad)
+		}
+	}
+}
