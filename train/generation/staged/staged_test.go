@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -382,6 +383,38 @@ func spoil(t *testing.T, store sink.Store, r *rand.Rand, prefix string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the plan says that a stage reads is what its tasks read.
+func TestPlanSaysWhatStagesRead(t *testing.T) {
+	var mu sync.Mutex
+	read := map[string]bool{}
+	store := &memstore.Store{Fail: func(op, key string) error {
+		rest, of := strings.CutPrefix(key, TasksPrefix(1))
+		if stage, task, ok := strings.Cut(rest, "/"); ok && of && op == "open" && strings.HasSuffix(task, "/done.json") {
+			mu.Lock()
+			read[stage] = true
+			mu.Unlock()
+		}
+		return nil
+	}}
+	b := newSetup(store, logsOf(classed(graphtest.Rows(300, 6), 6), 2, 1), settings())
+	plan := b.begin(t, 4, 0)
+	for _, s := range plan.Stages() {
+		clear(read)
+		b.worker.drop(1) // another process, which has read nothing
+		for _, task := range plan.Of(s) {
+			if err := b.worker.Do(t.Context(), task); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.Name == Finish {
+			continue // it lists the objects, too
+		}
+		if want := slices.Sorted(slices.Values(s.Reads)); !slices.Equal(want, slices.Sorted(maps.Keys(read))) {
+			t.Errorf("%s reads %v, the plan says %v", s.Name, slices.Sorted(maps.Keys(read)), want)
+		}
 	}
 }
 
