@@ -13,7 +13,8 @@ func TestParseTask(t *testing.T) {
 			t.Errorf("ParseTask(%q) = %v, %v", want, got, err)
 		}
 	}
-	for _, bad := range []string{"", "7", "7/a", "7//1", "0/a/1", "-1/a/1", "7/a/-1", "7/a/1/2", "07/a/1", "7/a/+1", "x/a/1"} {
+	for _, bad := range []string{"", "7", "7/a", "7//1", "0/a/1", "-1/a/1", "7/a/-1", "7/a/1/2", "07/a/1", "7/a/+1",
+		"x/a/1"} {
 		if got, err := ParseTask(bad); err == nil {
 			t.Errorf("ParseTask(%q) = %v, want an error", bad, got)
 		}

@@ -62,7 +62,8 @@ func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[R
 }
 
 // factColumns are the columns of rows without features and targets.
-var factColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime, rows.ColDeleted}
+var factColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
+	rows.ColDeleted}
 
 // Committed yields the rows of a shard without features and targets, also those that a row of a higher Seq supersedes.
 // It holds nothing of them in memory.

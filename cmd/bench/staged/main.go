@@ -104,7 +104,8 @@ func (m *meter) end() {
 		return
 	}
 	wall, cpu, peak := time.Since(m.began).Seconds(), cpuSeconds()-m.cpuBefore, peakMiB()
-	fmt.Printf("%-12s %6d %9.1f %9.1f %12.1f %9d\n", m.stage.Name, m.stage.Tasks, wall, cpu, 1e6*cpu/float64(m.nodes), peak)
+	fmt.Printf("%-12s %6d %9.1f %9.1f %12.1f %9d\n", m.stage.Name, m.stage.Tasks, wall, cpu,
+		1e6*cpu/float64(m.nodes), peak)
 	m.wall, m.cpu, m.peak = m.wall+wall, m.cpu+cpu, max(m.peak, peak)
 }
 

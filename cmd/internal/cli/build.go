@@ -69,8 +69,8 @@ func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags) (
 	if err != nil {
 		return staged.Plan{}, err
 	}
-	return w.Begin(ctx, p.builder(w.Store), staged.Options{Cut: now.Cut(), Shards: p.id.Shards, Partitions: f.partitions,
-		Sample: f.sample})
+	return w.Begin(ctx, p.builder(w.Store), staged.Options{Cut: now.Cut(), Shards: p.id.Shards,
+		Partitions: f.partitions, Sample: f.sample})
 }
 
 // holding opens the pipeline, and calls do while it holds the lease of those who build.

@@ -7,9 +7,9 @@
 //
 // # What holds
 //
-//   - A task is a pure function of the commit log at the cut, the settings, the plan and the outputs of earlier tasks. It
-//     writes each output whole, and last done.json, which names them with sizes and checksums. So a task may be done
-//     twice, late, or in two places at once.
+//   - A task is a pure function of the commit log at the cut, the settings, the plan and the outputs of earlier
+//     tasks. It writes each output whole, and last done.json, which names them with sizes and checksums. So a task may
+//     be done twice, late, or in two places at once.
 //   - Nodes have the order of (hash of the id, id), and a partition is a run of that order. The number of partitions
 //     changes which object a node is in, and nothing else: vectorizer, projection, tree, encoder and embeddings are the
 //     same for any number. Shards and workers change neither.

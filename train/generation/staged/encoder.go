@@ -190,10 +190,11 @@ func (t *task) encoder(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.outputs[strings.TrimPrefix(info.Key, prefix+"/")] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+		name := strings.TrimPrefix(info.Key, prefix+"/")
+		t.outputs[name] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	}
-	t.stats = encoderStats{generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(), Metrics: c.Metrics}, c.Space,
-		why, len(s.positions)}
+	t.stats = encoderStats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
+		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.positions)}
 	return nil
 }
 

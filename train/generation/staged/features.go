@@ -91,7 +91,7 @@ func (t *task) projection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.put(ctx, "projection", t.final(generation.ProjectionName), func(w io.Writer) error { return q.Write(w) })
+	return t.put(ctx, "projection", t.final(generation.ProjectionName), q.Write)
 }
 
 // vectorise projects the texts of a partition. Features are not kept: to make them again takes less time than to
@@ -211,7 +211,7 @@ func (t *task) pifa(ctx context.Context) error {
 		if arcs[k], err = from.sections(ctx, "arcs"); err != nil {
 			return err
 		}
-		defer arcs[k].Close() //nolint:gocritic // all are needed to the end
+		defer arcs[k].Close() // all are needed to the end
 	}
 	for p := range t.plan.Partitions {
 		if s.Instances == 0 {
@@ -236,7 +236,8 @@ func (t *task) pifa(ctx context.Context) error {
 	if s.Instances == 0 {
 		// No neighbours, no PIFA: the tree is one of the texts.
 		for k := range each {
-			if err := t.copyTexts(ctx, first+k, dim, rows[(x.Base[first+k]-base)*dim:(x.Base[first+k+1]-base)*dim]); err != nil {
+			own := rows[(x.Base[first+k]-base)*dim : (x.Base[first+k+1]-base)*dim]
+			if err := t.copyTexts(ctx, first+k, dim, own); err != nil {
 				return err
 			}
 		}

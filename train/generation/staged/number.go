@@ -104,7 +104,8 @@ func (t *task) number(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	texts, about, labels := newSections(blocks(len(nodes))), newSections(blocks(len(nodes))), newSections(blocks(len(nodes)))
+	k := blocks(len(nodes))
+	texts, about, labels := newSections(k), newSections(k), newSections(k)
 	keys, classes, refs := newSections(1), newSections(1), newSections(t.plan.Partitions)
 	for _, w := range []*sectionWriter{texts, about, labels, keys, classes, refs} {
 		defer w.close() //nolint:errcheck // temporary files

@@ -71,8 +71,10 @@ func logsOf(all []rows.Row, shards int, seed uint64) shardLogs {
 	for k := range 7 {
 		id := fmt.Sprintf("gone-%d", k)
 		shard := int(hashOf(id) % uint64(shards))
-		logs[shard] = append(logs[shard], generation.Row{Row: rows.Row{NodeID: id, Text: "x", Deleted: true}, Shard: shard, Seq: 9},
-			generation.Row{Row: rows.Row{NodeID: id, Text: "x"}, Shard: shard, Seq: 3})
+		row := rows.Row{NodeID: id, Text: "x"}
+		logs[shard] = append(logs[shard], generation.Row{Row: row, Shard: shard, Seq: 3})
+		row.Deleted = true
+		logs[shard] = append(logs[shard], generation.Row{Row: row, Shard: shard, Seq: 9})
 	}
 	for _, rows := range logs {
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
@@ -102,7 +104,8 @@ func settings() fit.Settings {
 }
 
 func resources() fit.Resources {
-	return fit.Resources{Workers: 2, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}
+	return fit.Resources{Workers: 2, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Unix(0, 0) }}
 }
 
 // setup is a build of a graph.

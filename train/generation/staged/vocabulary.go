@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation"
@@ -232,7 +231,7 @@ func (t *task) vectorizer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.put(ctx, "vectorizer", t.final(generation.VectorizerName), func(w io.Writer) error { return model.Write(w) })
+	return t.put(ctx, "vectorizer", t.final(generation.VectorizerName), model.Write)
 }
 
 // alike is the error of texts without features.

@@ -156,8 +156,9 @@ var stageFunctions = map[string]func(*task, context.Context) error{
 type MissingError struct{ Task tasks.Task }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("task %v is not done yet; do it first: giantstream build stage %s --partition %d --generation %d",
-		e.Task, e.Task.Stage, e.Task.Partition, e.Task.Generation)
+	return fmt.Sprintf("task %v is not done yet; do it first: "+
+		"giantstream build stage %s --partition %d --generation %d", e.Task, e.Task.Stage, e.Task.Partition,
+		e.Task.Generation)
 }
 
 // DamagedError: an output of a task is missing or not what was stored. The task counts as not done any more.
@@ -309,7 +310,8 @@ func (i *input) section(k int) ([]byte, error) {
 }
 
 // artifact reads an output whole, verified.
-func artifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (v T, err error) {
+func artifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (v T,
+	err error) {
 	d, err := b.from(ctx, stage, 0)
 	if err != nil {
 		return v, err
