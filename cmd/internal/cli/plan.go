@@ -35,11 +35,11 @@ func (a *app) plan() *cobra.Command {
 stage by stage, on a number of machines. Nothing is read but the file of rates.
 
 Rates come from 'giantstream plan calibrate', which builds a small graph on this
-machine, or from a table that was measured on another one; the output says which.
+machine.
 The model and how far it was checked are in docs/PLANNING.md.`,
-		Example: `  giantstream plan --nodes 111e6 --edges 1.6e9 --text-bytes 111e9 --workers 16 --cores 8 --memory 16GiB
-  giantstream plan calibrate --nodes n.jsonl.gz --edges e.jsonl.gz -o rates.json
-  giantstream plan --nodes 2.4e6 --edges 62e6 --text-bytes 1.2e9 --rates rates.json --json`,
+		Example: `  giantstream plan calibrate --nodes n.jsonl.gz --edges e.jsonl.gz -o rates.json
+  giantstream plan --rates rates.json --nodes 111e6 --edges 1.6e9 --text-bytes 111e9 \
+    --workers 16 --cores 8 --memory 16GiB`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in := plan.Input{Nodes: int64(nodes), Edges: int64(edges), TextBytes: int64(texts), Workers: workers,
@@ -55,12 +55,12 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 				}
 				s.to(int64(n))
 			}
-			calibration := plan.BuiltIn()
-			if rates != "" {
-				var err error
-				if calibration, err = plan.Load(rates); err != nil {
-					return usageError{fmt.Errorf("--rates: %w", err)}
-				}
+			if rates == "" {
+				return usageError{errors.New("--rates is missing: a file that 'giantstream plan calibrate' writes")}
+			}
+			calibration, err := plan.Load(rates)
+			if err != nil {
+				return usageError{fmt.Errorf("--rates: %w", err)}
 			}
 			if err := in.Validate(); err != nil {
 				return usageError{err}
@@ -87,7 +87,7 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 	f.IntVar(&proj, "projection-dim", config.Default().Featurize.ProjectionDim, "featurize.projection_dim")
 	f.Float64Var(&prices.CoreHour, "core-hour", 0.05, "price of a core for an hour")
 	f.Float64Var(&prices.GBMonth, "gb-month", 0.023, "price of 10⁹ bytes in the store for 30 days")
-	f.StringVar(&rates, "rates", "", "file of rates (default: the built-in table)")
+	f.StringVar(&rates, "rates", "", "file of rates")
 	f.BoolVar(&asJSON, "json", false, "print the estimate as JSON")
 	cmd.AddCommand(a.calibrate())
 	return cmd

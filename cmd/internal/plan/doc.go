@@ -1,8 +1,8 @@
 // Package plan estimates what a staged build of a graph costs that nobody has built yet: per stage the tasks, the bytes
 // read and written, the memory of a task, the time on a number of machines, and the money.
 //
-// Of estimates an Input from Rates. Rates come from a Meter, which watches a real build on a small graph, or are
-// BuiltIn. The stages and how they are divided are those of train/generation/staged, so that a plan and a build agree
+// Of estimates an Input from Rates. Rates come from a Meter, which watches a real build on a small graph.
+// The stages and how they are divided are those of train/generation/staged, so that a plan and a build agree
 // on tasks.
 //
 // # The model
