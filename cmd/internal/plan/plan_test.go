@@ -80,11 +80,13 @@ func TestTasksFitTheMemory(t *testing.T) {
 	}
 }
 
-func TestMoreMachinesAreFasterAndMoreExpensive(t *testing.T) {
+// TestMoreMachinesAreFasterAndWait: some of them have nothing to do at times. What is stored costs less meanwhile.
+func TestMoreMachinesAreFasterAndWait(t *testing.T) {
 	one, many := papers(), papers()
 	one.Workers = 1
+	one.Prices.GBMonth, many.Prices.GBMonth = 0, 0
 	a, b := of(t, one).Total, of(t, many).Total
-	if b.Seconds >= a.Seconds || b.Money < a.Money {
+	if b.Seconds >= a.Seconds || b.Money < a.Money*(1-1e-9) {
 		t.Errorf("one machine: %.0f s, %.2f; sixteen: %.0f s, %.2f", a.Seconds, a.Money, b.Seconds, b.Money)
 	}
 	if a.CoreSeconds != b.CoreSeconds || a.ReadBytes != b.ReadBytes {
