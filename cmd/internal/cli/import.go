@@ -13,8 +13,9 @@ import (
 
 func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "import",
-		Short: "Turn the download of a known data set into files to ingest",
+		Use:     "import",
+		Short:   "Turn the download of a known data set into files to ingest",
+		Example: "  giantstream import ogb dataset/ogbn_arxiv --name ogbn-arxiv --out arxiv",
 	}
 	cmd.AddCommand(a.importOGB())
 	return cmd

@@ -80,7 +80,7 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 	f.Float64Var(&edges, "edges", 0, "edges, each once")
 	f.Float64Var(&texts, "text-bytes", 0, "bytes of all texts")
 	f.IntVar(&workers, "workers", 1, "machines")
-	f.IntVar(&cores, "cores", runtime.NumCPU(), "cores of each machine")
+	f.IntVar(&cores, "cores", 8, "cores of each machine")
 	f.StringVar(&memory, "memory", "4GiB", "memory of each machine")
 	f.StringVar(&bandwidth, "bandwidth", "1GiB", "bytes a second between a machine and the store")
 	f.IntVar(&dim, "dim", config.Default().Embedding.Dim, "embedding.dim")
