@@ -33,7 +33,7 @@ once or several times: the bytes are the same.
 
 docs/BUILD.md has the contract for schedulers, and examples.`,
 		Example: "  giantstream build run -c pipeline.yaml\n  giantstream build plan -c pipeline.yaml --json",
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+		Args:    cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.buildPlan(), a.buildStage(), a.buildRun())
 	return cmd
 }

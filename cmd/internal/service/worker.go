@@ -269,8 +269,8 @@ func (s *Service) follow(ctx context.Context, shard int, traces *telemetry.Shard
 		Shard: shard, Store: s.rows.Store(s.store), Known: s.manifests.Of(shard),
 		Publisher: timedPublisher{s.publisher, s.metrics, traces, s.cfg.Telemetry.Traces.Exemplars,
 			func() int64 { return s.cutOf(shard) }},
-		Topic:     s.sinkTopic,
-		Announce:  s.announcer(),
+		Topic:    s.sinkTopic,
+		Announce: s.announcer(),
 		Model: func() *publish.Model {
 			m := s.serving.model(shard)
 			if m != nil {
