@@ -101,8 +101,8 @@ func (c *Client) fetch(
 	case err != nil:
 		return nil, fmt.Errorf("kafka: fetching %s-%d from offset %d: %w", topic, partition, offset, err)
 	}
-	a := &answer{asked: asked, arrived: time.Now(), client: c, topic: topic, partition: partition, next: offset, highWater: got.highWater,
-		stable: got.highWater, transactions: newTransactions(nil), rest: got.batches}
+	a := &answer{asked: asked, arrived: time.Now(), client: c, topic: topic, partition: partition, next: offset,
+		highWater: got.highWater, stable: got.highWater, transactions: newTransactions(nil), rest: got.batches}
 	if c.isolation == kafka.ReadCommitted {
 		a.stable, a.transactions = got.stable, newTransactions(got.aborted)
 	}

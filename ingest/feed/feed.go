@@ -325,8 +325,8 @@ func (f *Feed) Ends() map[string]int64 {
 	return ends
 }
 
-// Held returns, for each topic that has answered, how many offsets at its end an open transaction of a producer held back
-// at its last answer. It may be called during Next.
+// Held returns, for each topic that has answered, how many offsets at its end an open transaction of a producer held
+// back at its last answer. It may be called during Next.
 func (f *Feed) Held() map[string]int64 {
 	held := map[string]int64{}
 	for _, s := range f.sources {

@@ -39,7 +39,8 @@ func (p timedPublisher) Publish(ctx context.Context, records []embedding.Record)
 		}
 		age := float64(now-records[i].EventTime) / 1e6
 		if id := traced.TraceID(&records[i]); id != "" && p.exemplars {
-			p.metrics.freshness.(prometheus.ExemplarObserver).ObserveWithExemplar(age, prometheus.Labels{"trace_id": id})
+			p.metrics.freshness.(prometheus.ExemplarObserver).ObserveWithExemplar(age,
+				prometheus.Labels{"trace_id": id})
 			continue
 		}
 		p.metrics.freshness.Observe(age)

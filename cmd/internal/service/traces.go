@@ -9,8 +9,8 @@ import (
 	"giantstream/cmd/internal/telemetry"
 )
 
-// startTraces begins to send traces, if they are asked for. Without a collector, or with one that is not understood, the
-// pipeline does its work all the same.
+// startTraces begins to send traces, if they are asked for. Without a collector, or with one that is not understood,
+// the pipeline does its work all the same.
 func (s *Service) startTraces(ctx context.Context, to sdktrace.SpanExporter) {
 	var err error
 	s.traces, err = telemetry.Start(ctx, telemetry.Options{Ratio: s.cfg.Telemetry.Traces.Ratio,

@@ -165,7 +165,8 @@ func (s *Shard) Committed(m *commitlog.Manifest) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	about := []attribute.KeyValue{attribute.Int64("giantstream.seq", m.Seq), attribute.Int64("giantstream.rows", m.Rows)}
+	about := []attribute.KeyValue{attribute.Int64("giantstream.seq", m.Seq),
+		attribute.Int64("giantstream.rows", m.Rows)}
 	for _, span := range s.commit {
 		span.SetAttributes(about...)
 	}

@@ -96,8 +96,8 @@ func asked(ratio float64) (bool, error) {
 		case "http/protobuf":
 			return true, nil
 		default:
-			return false, fmt.Errorf("%s is %q: giantstream sends http/protobuf, for which collectors listen on port 4318",
-				name, p)
+			return false, fmt.Errorf("%s is %q: giantstream sends http/protobuf, for which collectors listen on "+
+				"port 4318", name, p)
 		}
 	}
 	return true, nil

@@ -95,8 +95,8 @@ func Compare(ctx context.Context, o Options, source generation.Source, encoders 
 		for i, f := range figures {
 			out[i].Runs[len(out[i].Runs)-1].Unseen = f
 			if f != nil && f.Links != nil {
-				o.Resources.Log.Info("unseen nodes measured", "encoder", encoders[i], "seed", seed, "link_auc", f.Links.AUC,
-					"mrr", f.Links.MRR)
+				o.Resources.Log.Info("unseen nodes measured", "encoder", encoders[i], "seed", seed,
+					"link_auc", f.Links.AUC, "mrr", f.Links.MRR)
 			}
 		}
 	}
