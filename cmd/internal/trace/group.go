@@ -20,9 +20,9 @@ type sharedBy struct {
 }
 
 // groupRule: a group manifest is created once, after the one before it. Each of its shards gets its next number, and
-// the objects that it names are there. A shard is in it because it was in the one before, or because the shard's newest
-// delegation says so: a shard that was left out does not come back by itself. Nothing follows a seal. A group manifest may go once every number in it lies
-// behind the boundary of its shard; the seal that ends a session stays.
+// the objects that it names are there. A shard is in it because it was in the one before, or because the shard's
+// newest delegation says so: a shard that was left out does not come back by itself. Nothing follows a seal. A group
+// manifest may go once every number in it lies behind the boundary of its shard; the seal that ends a session stays.
 func (c *Checker) groupRule(session string, number int64, key string) rule {
 	return rule{
 		written: func(data []byte, _ object, existed bool) any {
