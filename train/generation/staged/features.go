@@ -111,7 +111,7 @@ func (t *task) vectorise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := newSections(blocks(x.size(t.Partition)))
+	out := t.newSections(blocks(x.size(t.Partition)))
 	defer out.close() //nolint:errcheck // a temporary file
 	var sum tfidf.NGrams
 	var features sparse.Vector

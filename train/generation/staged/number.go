@@ -26,7 +26,7 @@ func (t *task) scatter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := newSections(t.plan.Partitions)
+	out := t.newSections(t.plan.Partitions)
 	defer out.close() //nolint:errcheck // a temporary file
 	var b []byte
 	for r, err := range log.Rows(ctx, t.Partition) {
@@ -105,8 +105,8 @@ func (t *task) number(ctx context.Context) error {
 		return err
 	}
 	k := blocks(len(nodes))
-	texts, about, labels := newSections(k), newSections(k), newSections(k)
-	keys, classes, refs := newSections(1), newSections(1), newSections(t.plan.Partitions)
+	texts, about, labels := t.newSections(k), t.newSections(k), t.newSections(k)
+	keys, classes, refs := t.newSections(1), t.newSections(1), t.newSections(t.plan.Partitions)
 	for _, w := range []*sectionWriter{texts, about, labels, keys, classes, refs} {
 		defer w.close() //nolint:errcheck // temporary files
 	}

@@ -73,9 +73,11 @@ func TestQualityOfARealGraph(t *testing.T) {
 		name         string
 		whole, parts []float64
 		stderr       float64
-	}{{"link AUC", whole.auc, parts.auc, whole.aucErr}, {"classes", whole.class, parts.class, whole.classErr}} {
+	}{{"link AUC", whole.auc, parts.auc, math.Hypot(whole.aucErr, parts.aucErr)},
+		{"classes", whole.class, parts.class, math.Hypot(whole.classErr, parts.classErr)}} {
 		if d := mean(f.whole) - mean(f.parts); d > f.stderr {
-			t.Errorf("%s: %.4f less than in one process, the standard deviation is %.4f", f.name, d, f.stderr)
+			t.Errorf("%s: %.4f less than in one process, the standard error of a difference is %.4f", f.name, d,
+				f.stderr)
 		}
 	}
 }

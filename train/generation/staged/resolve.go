@@ -33,7 +33,7 @@ func (t *task) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	arcs, answers := newSections(t.plan.Partitions), newSections(t.plan.Partitions)
+	arcs, answers := t.newSections(t.plan.Partitions), t.newSections(t.plan.Partitions)
 	defer arcs.close()    //nolint:errcheck // temporary files
 	defer answers.close() //nolint:errcheck
 	var b []byte
@@ -153,7 +153,7 @@ func (t *task) link(ctx context.Context) error {
 			to[start[source]+int(slot)] = binary.LittleEndian.Uint32(b[8:])
 		}
 	}
-	links, degrees := newSections(blocks(n)), newSections(1)
+	links, degrees := t.newSections(blocks(n)), t.newSections(1)
 	defer links.close()   //nolint:errcheck // temporary files
 	defer degrees.close() //nolint:errcheck
 	var s linkStats

@@ -53,7 +53,7 @@ func (t *task) trunk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	of, features := newSections(1), newSections(t.plan.Partitions)
+	of, features := t.newSections(1), t.newSections(t.plan.Partitions)
 	defer of.close()       //nolint:errcheck // temporary files
 	defer features.close() //nolint:errcheck
 	rows := make([]float32, block*dim)
@@ -133,7 +133,7 @@ func (t *task) branch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := newSections(1)
+	out := t.newSections(1)
 	defer out.close() //nolint:errcheck // a temporary file
 	if t.Partition < len(top.Branches) {
 		b := top.Branches[t.Partition]

@@ -76,7 +76,7 @@ func (t *task) count(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	out := newSections(t.plan.Partitions)
+	out := t.newSections(t.plan.Partitions)
 	defer out.close() //nolint:errcheck // a temporary file
 	var b []byte
 	for g := range fitter.NGrams() {
@@ -187,7 +187,7 @@ func (t *task) merge(ctx context.Context) error {
 		}
 		chooser.Add(sum)
 	}
-	out := newSections(1)
+	out := t.newSections(1)
 	defer out.close() //nolint:errcheck // a temporary file
 	for g := range chooser.Chosen() {
 		if err := out.add(0, appendNGram(nil, g)); err != nil {

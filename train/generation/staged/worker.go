@@ -370,6 +370,15 @@ func (t *task) put(ctx context.Context, name, key string, write func(io.Writer) 
 	return t.Store.Put(ctx, key, f.File, size)
 }
 
+// newSections returns sections that are kept in memory up to an eighth of the limit.
+func (t *task) newSections(n int) *sectionWriter {
+	s := newSections(n)
+	if limit := int(t.MemoryLimit / 8); limit > 0 {
+		s.budget = min(s.budget, limit)
+	}
+	return s
+}
+
 // putSections stores an object of sections.
 func (t *task) putSections(ctx context.Context, name string, s *sectionWriter) error {
 	if s.w == nil && s.held < 4<<20 { // small enough for memory
