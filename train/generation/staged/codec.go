@@ -78,13 +78,6 @@ func (d *decoder) u32() uint32 {
 	return 0
 }
 
-func (d *decoder) u64() uint64 {
-	if b := d.bytes(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
 // appendBF16 appends numbers as bfloat16: the upper half of a float32, rounded to nearest, ties to even. They must
 // be finite.
 func appendBF16(b []byte, v []float32) []byte {

@@ -152,7 +152,7 @@ var stageFunctions = map[string]func(*task, context.Context) error{
 	Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
 }
 
-// MissingError: a task was asked for before one that it needs was done.
+// MissingError says that a task was asked for before one that it needs was done.
 type MissingError struct{ Task tasks.Task }
 
 func (e *MissingError) Error() string {
@@ -161,7 +161,7 @@ func (e *MissingError) Error() string {
 		e.Task.Generation)
 }
 
-// DamagedError: an output of a task is missing or not what was stored. The task counts as not done any more.
+// DamagedError says that an output of a task is missing or not what was stored. The task counts as not done any more.
 type DamagedError struct {
 	Task tasks.Task
 	err  error
