@@ -142,6 +142,7 @@ func (q *Queue) startOffset(ctx context.Context, franz *kgo.Client) (int64, erro
 	if err != nil {
 		return 0, fmt.Errorf("kafka share group %q: reading its start offset: %w", q.Group, explain(err))
 	}
+	var start int64 // -1 in the answer before the first task
 	for _, g := range res.Groups {
 		for _, t := range g.Topics {
 			for _, p := range t.Partitions {
@@ -149,11 +150,11 @@ func (q *Queue) startOffset(ctx context.Context, franz *kgo.Client) (int64, erro
 					return 0, fmt.Errorf("kafka share group %q: reading its start offset of %s: %w", q.Group, q.Tasks,
 						explain(err))
 				}
-				return max(0, p.StartOffset), nil // -1 before the first task
+				start = max(start, p.StartOffset)
 			}
 		}
 	}
-	return 0, nil
+	return start, nil
 }
 
 // explain says what is wrong with a broker that knows the requests and refuses them.
