@@ -78,7 +78,7 @@ func (c *Client) NewProducer(options ...ProducerOption) *Producer {
 	return p
 }
 
-// ToPartition, as a message's WriterData, names the partition that the message is sent to, whatever its key.
+// ToPartition is the WriterData of a message that is sent to this partition, whatever its key.
 type ToPartition int
 
 func balance(m kafka.Message, partitions ...int) int {

@@ -52,8 +52,8 @@ func DecodeCompletion(m kafka.Message) (c embedding.Completion, ok bool, err err
 	for _, h := range m.Headers {
 		if h.Key == controlHeader && string(h.Value) == complete {
 			if err := json.Unmarshal(m.Value, &c); err != nil {
-				return c, false, fmt.Errorf("%w: topic %s partition %d offset %d: %w", ErrMalformed, m.Topic, m.Partition,
-					m.Offset, err)
+				return c, false, fmt.Errorf("%w: topic %s partition %d offset %d: %w", ErrMalformed, m.Topic,
+					m.Partition, m.Offset, err)
 			}
 			return c, true, nil
 		}

@@ -78,8 +78,8 @@ type Options struct {
 	// Known, if not nil, returns a manifest of the shard that this process has committed, which need not be read from
 	// the store, and nil for any other. See commitlog.Tail.
 	Known func(seq int64) *commitlog.Manifest
-	// Announce, if not nil, says on the topic that all of the shard is published with a generation. It returns once that
-	// is acknowledged.
+	// Announce, if not nil, says on the topic that all of the shard is published with a generation. It returns once
+	// that is acknowledged.
 	Announce func(context.Context, embedding.Completion) error
 	// SaveEvery says for how long the cursor may stay behind what is published. With nil, or while it says 0, every
 	// step moves it.
@@ -176,16 +176,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	var model *Model
 	began := time.Now()
 	f.switched, f.touched = false, false
-	defer func() {
-		if err != nil {
-			f.looked = time.Time{}
-			f.failed = f.touched || errors.Is(err, ErrNotAlone)
-			_ = f.moveBack(ctx) // or else the next step does
-			if model != nil && f.opts.Failed != nil {
-				f.opts.Failed(ctx, model, err)
-			}
-		}
-	}()
+	defer func() { f.stepped(ctx, model, err) }()
 	if err = f.look(ctx); err != nil {
 		return false, err
 	}
@@ -239,14 +230,27 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	return f.at.Seq > before, err
 }
 
+// stepped looks after the cursor if a step has failed.
+func (f *Follower) stepped(ctx context.Context, model *Model, err error) {
+	if err == nil {
+		return
+	}
+	f.looked = time.Time{}
+	f.failed = f.touched || errors.Is(err, ErrNotAlone)
+	_ = f.moveBack(ctx) // or else the next step does
+	if model != nil && f.opts.Failed != nil {
+		f.opts.Failed(ctx, model, err)
+	}
+}
+
 // announce says that all of the shard is published with the model's generation, once. The cursor remembers it: after a
 // crash in between it is said again, which is harmless.
 func (f *Follower) announce(ctx context.Context, model *Model) error {
 	if f.opts.Announce == nil || f.at.Generation != model.Generation || f.at.Announced == model.Generation {
 		return nil
 	}
-	c := embedding.Completion{Generation: model.Generation, Space: cmp.Or(model.Space, model.Generation), Shard: f.opts.Shard,
-		Seq: f.at.Seq}
+	c := embedding.Completion{Generation: model.Generation, Space: cmp.Or(model.Space, model.Generation),
+		Shard: f.opts.Shard, Seq: f.at.Seq}
 	if c.Seq > 0 {
 		head, err := commitlog.ReadManifest(ctx, f.opts.Store, c.Shard, c.Seq)
 		if err != nil {

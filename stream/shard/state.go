@@ -137,7 +137,8 @@ func setMeta(b *pebble.Batch, m *meta) error {
 // may take a while.
 func (s *state) ready() (err error) {
 	if p := &s.pending; p.headers == nil {
-		if p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize, s.meta.Edges, adjacencyPrefixOf); err != nil {
+		p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize, s.meta.Edges, adjacencyPrefixOf)
+		if err != nil {
 			return err
 		}
 		p.headers, err = newKeyFilter(s.db, spaceHeader, nodeFilterSize, s.meta.Nodes, nil)

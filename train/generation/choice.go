@@ -72,8 +72,8 @@ func LoadChoice(ctx context.Context, store sink.Store) (*Choice, error) {
 	}
 	if err != nil {
 		// Without the choice, a generation that people have withdrawn would be served again.
-		return nil, fmt.Errorf("%w: %s, so that nobody knows which generation is to be served; restore it, or remove it "+
-			"to have the newest one served: %w", ErrChoiceDamaged, choiceKey, err)
+		return nil, fmt.Errorf("%w: %s, so that nobody knows which generation is to be served; restore it, or "+
+			"remove it to have the newest one served: %w", ErrChoiceDamaged, choiceKey, err)
 	}
 	if c.Format != choiceFormat {
 		return nil, fmt.Errorf("%s has format %d, this build reads %d: upgrade giantstream", choiceKey, c.Format,

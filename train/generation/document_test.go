@@ -94,6 +94,25 @@ func TestPruneNeverRemovesTheOnlyReadyGeneration(t *testing.T) {
 	}
 }
 
+// A document that cannot be read just now says nothing about its generation.
+func TestPruneRemovesNothingThatItCannotRead(t *testing.T) {
+	store := with(t, Ready, Ready, Ready)
+	broken := errors.New("the store is away")
+	store.(*memstore.Store).Fail = func(op, key string) error {
+		if op == "open" && key == docKey(2) {
+			return broken
+		}
+		return nil
+	}
+	if removed, err := Prune(t.Context(), store, 2); !errors.Is(err, broken) || len(removed) > 0 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	store.(*memstore.Store).Fail = nil
+	if left, err := Numbers(t.Context(), store); err != nil || len(left) != 3 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
 func TestUnknownFormatIsRefused(t *testing.T) {
 	store := with(t)
 	if err := sink.PutBytes(t.Context(), store, docKey(1), []byte(`{"format": 99, "generation": 1}`)); err != nil {

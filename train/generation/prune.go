@@ -2,6 +2,7 @@ package generation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,39 +23,50 @@ func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 		return nil, err
 	}
 	var removed []int64
-	ready, refused := 0, 0
-	for i := len(gens) - 1; i >= 0; i-- {
-		doc, damage, err := loadMarked(ctx, store, gens[i])
-		switch {
-		case err == nil && damage != nil && ready == 0: // kept for people until there is a whole one
-			continue
-		case err == nil && damage != nil:
-			if err := store.Delete(ctx, docKey(gens[i])); err != nil {
-				return removed, err
-			}
-		case err == nil && choice.Pinned == gens[i], err == nil && choice.isWithdrawn(doc) && ready == 0:
-			continue
-		case err == nil && choice.isReady(doc) && ready < max(keep, 1):
-			ready++
-			continue
-		case err == nil && doc.Status == Refused && ready+refused == 0:
-			refused++
-			continue
-		case err == nil && !doc.Complete():
-			continue
-		case err == nil:
-			if err := store.Delete(ctx, docKey(gens[i])); err != nil {
-				return removed, err
-			}
-		case ready+refused == 0: // no document yet: a build that is just beginning
-			continue
-		}
-		if err := deleteObjects(ctx, store, gens[i]); err != nil {
+	p := pruning{choice: choice, keep: max(keep, 1)}
+	for _, g := range slices.Backward(gens) {
+		doc, damage, err := loadMarked(ctx, store, g)
+		if err != nil && !errors.Is(err, ErrNone) {
 			return removed, err
 		}
-		removed = append(removed, gens[i])
+		if p.keeps(g, doc, damage) {
+			continue
+		}
+		if err := store.Delete(ctx, docKey(g)); err != nil {
+			return removed, err
+		}
+		if err := deleteObjects(ctx, store, g); err != nil {
+			return removed, err
+		}
+		removed = append(removed, g)
 	}
 	return removed, nil
+}
+
+// pruning decides about generations, from the newest to the oldest.
+type pruning struct {
+	choice         *Choice
+	keep           int
+	ready, refused int // so far
+}
+
+// keeps decides about the next generation. doc and damage are as loadMarked returns them.
+func (p *pruning) keeps(g int64, doc *Doc, damage *Damage) bool {
+	switch {
+	case damage != nil: // kept for people until there is a whole one
+		return p.ready == 0
+	case doc == nil: // nothing newer: a build that is just beginning
+		return p.ready+p.refused == 0
+	case !doc.Complete(), p.choice.Pinned == g:
+		return true
+	case p.choice.isWithdrawn(doc):
+		return p.ready == 0
+	case p.choice.isReady(doc):
+		p.ready++
+		return p.ready <= p.keep
+	}
+	p.refused++
+	return p.ready == 0 && p.refused == 1
 }
 
 // Discard removes an unfinished generation, so that the next build begins anew. Its document goes last:

@@ -58,7 +58,8 @@ them.`,
 			func(ctx context.Context, c generation.Chooser, g int64) (generation.Decision, error) {
 				return c.Pin(ctx, g)
 			}),
-		decide("unpin", "Serve the newest generation again", "Serve the newest generation again, and each that follows.",
+		decide("unpin", "Serve the newest generation again",
+			"Serve the newest generation again, and each that follows.",
 			"  giantstream generations unpin -c pipeline.yaml",
 			func(ctx context.Context, c generation.Chooser, _ int64) (generation.Decision, error) {
 				return c.Unpin(ctx)
@@ -180,7 +181,8 @@ func (a *app) printGenerations(st *status.Status) error {
 	}
 	if n := len(st.Decisions); n > 0 {
 		d := st.Decisions[n-1]
-		fmt.Fprintf(a.out, "\nnewest decision: %s, %s UTC%s\n", d.Action, d.At.UTC().Format(time.DateTime), because(d.Reason))
+		fmt.Fprintf(a.out, "\nnewest decision: %s, %s UTC%s\n", d.Action, d.At.UTC().Format(time.DateTime),
+			because(d.Reason))
 	}
 	return nil
 }

@@ -48,8 +48,8 @@ func (p timedPublisher) Publish(ctx context.Context, records []embedding.Record)
 	return nil
 }
 
-// announcer returns what followers call when all of a shard is published with a generation, nil unless the configuration
-// asks for it.
+// announcer returns what followers call when all of a shard is published with a generation, nil unless the
+// configuration asks for it.
 func (s *Service) announcer() func(context.Context, embedding.Completion) error {
 	if !s.cfg.Sink.ControlRecords {
 		return nil

@@ -49,7 +49,8 @@ func ParseRoles(list string) (Roles, error) {
 		case "serve":
 			r.Serve = true
 		default:
-			return Roles{}, fmt.Errorf("%q is no role: use stream, refresh, embed, build and serve, separated by commas", name)
+			return Roles{}, fmt.Errorf(
+				"%q is no role: use stream, refresh, embed, build and serve, separated by commas", name)
 		}
 	}
 	return r, nil

@@ -99,8 +99,8 @@ type Service struct {
 	// refused is the newest generation that the quality gate has refused, nil if the one that is
 	// served is newer.
 	refused atomic.Pointer[generation.Doc]
-	// last is the newest complete generation, served or not, nil for none. Whether another is due is counted from it, so
-	// that the same cut is not built again.
+	// last is the newest complete generation, served or not, nil for none. Whether another is due is counted from it,
+	// so that the same cut is not built again.
 	last atomic.Pointer[generation.Doc]
 	// passedOver is the newest complete generation above the served one, 0 for none.
 	passedOver atomic.Int64

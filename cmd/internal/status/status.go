@@ -211,8 +211,8 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 			return err
 		}
 		summary := d.Summary()
-		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status, Standing: choice.Standing(d),
-			Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes, Created: d.Created,
+		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status,
+			Standing: choice.Standing(d), Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes, Created: d.Created,
 			Finished: d.Finished, GraphHash: d.GraphHash, Figures: summary.Figures,
 			NeighboursKept: summary.NeighboursKept, Warning: GateWarning(d)})
 		if d.Complete() {
