@@ -19,8 +19,8 @@ var mutations = []mutation{
 		`	if s.below(s.resume) || s.window.dirty == 0 && !s.advanced()`,
 		`	if s.window.dirty == 0 && !s.advanced()`},
 	{"stream/shard/state.go", "a window is written before its commit without its marks",
-		`	return s.write(b, window)`,
-		`	return s.write(b, 0)`},
+		`	if err := s.write(b, window); err != nil {`,
+		`	if err := s.write(b, window*0); err != nil {`},
 
 	// Group commit
 	{"stream/commitlog/group.go", "a shard is taken over from a session that is not sealed",
@@ -75,14 +75,14 @@ var mutations = []mutation{
 		`		return m.Version.Offset < s.covered[t.Nodes]`,
 		`		return m.Version.Offset <= s.covered[t.Nodes]`},
 	{"stream/shard/shard.go", "while the state is behind, changes that show in no row make nothing due",
-		`eager: s.below(s.covered)}`,
-		`eager: false}`},
+		`mirror: s.opts.Mirror, eager: s.below(s.covered),`,
+		`mirror: s.opts.Mirror, eager: false,`},
 	{"stream/shard/apply.go", "a link that changes without changing the row leaves no suspect mark",
 		`		return c.setMark(owner, markSuspect)`,
 		`		return nil`},
 	{"stream/shard/apply.go", "a statement that is repeated is not mirrored again",
-		`	if out := a.effective(); out.at == said.at {`,
-		`	if out := a.effective(); out.at == said.at && c.eager {`},
+		`	if out := l.effective(); out.at == said.at {`,
+		`	if out := l.effective(); out.at == said.at && c.eager {`},
 
 	// Checkpoints
 	{"stream/shard/checkpointer.go", "a checkpoint names files that may have been collected (rule 1)",

@@ -41,6 +41,9 @@ func TestStatusWarnsOfWhatIsInForce(t *testing.T) {
 		for _, d := range c.docs {
 			st.Generations = append(st.Generations, status.Generation{Generation: d.Generation, Status: d.Status,
 				Warning: status.GateWarning(d)})
+			if d.Status == generation.Ready {
+				st.Served = d.Generation
+			}
 		}
 		var out bytes.Buffer
 		if err := printStatus(&out, st); err != nil {

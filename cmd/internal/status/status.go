@@ -222,8 +222,13 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 		if err != nil {
 			return err
 		}
-		if last := &st.Generations[len(st.Generations)-1]; mark != nil {
+		last := &st.Generations[len(st.Generations)-1]
+		if mark != nil {
 			last.Status, last.Damage = Damaged, mark.Reason
+		}
+		if d.Status == generation.Refused && latest.Current != nil && latest.Current.Generation == g {
+			last.Warning = fmt.Sprintf("generation %d is served, because people have decided so, although %s", g,
+				d.Warning())
 		}
 	}
 	if latest.Current == nil {
