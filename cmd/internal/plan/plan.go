@@ -87,7 +87,7 @@ func Of(in Input, rates Rates) (*Plan, error) {
 	if err := in.Validate(); err != nil {
 		return nil, err
 	}
-	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes}
+	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: in.Dim, Memory: in.Memory}
 	division, err := staged.NewPlan(1, in.Shards, size, 0, 0)
 	for ; err == nil; division, err = staged.NewPlan(1, in.Shards, size, 2*division.Partitions, 0) {
 		p, largest := estimate(in, rates, division)
@@ -138,7 +138,7 @@ func stage(in Input, r Rate, division staged.Plan, s staged.Stage) Stage {
 		Memory: memory(in, division, s.Name)}
 	if s.Name == staged.PIFA {
 		// Each range goes through the projections of all nodes; what was measured had one range.
-		e.ReadBytes += int64(division.Ranges-1) * in.Nodes * int64(bfloat*in.ProjectionDim)
+		e.ReadBytes += int64(division.Ranges-1) * in.Nodes * int64(bfloat*in.Dim)
 	}
 	machines := min(in.Workers, s.Tasks)
 	rounds := math.Ceil(float64(s.Tasks) / float64(machines))

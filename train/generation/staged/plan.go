@@ -28,8 +28,10 @@ const (
 	partitionRows  = 1 << 15
 	partitionBytes = 32 << 20
 	maxPartitions  = 1 << 12
-	// rangeRows is about how many labels one PIFA task sums up.
-	rangeRows = 1 << 16
+	// leastRange is how many labels one PIFA task sums up at least, and someRanges how many tasks there are if the graph
+	// has as many labels: several machines then have work.
+	leastRange = 1 << 16
+	someRanges = 8
 	// DefaultSample is how many nodes the encoder is trained and evaluated on at most.
 	DefaultSample = 1 << 18
 )
@@ -48,8 +50,24 @@ type Plan struct {
 	Sample int `json:"sample"`
 }
 
-// Size is what a plan is made for: the rows of the commit log at the cut, superseded ones included.
-type Size struct{ Rows, Bytes int64 }
+// Size is what a plan is made for.
+type Size struct {
+	// Rows and Bytes of the commit log at the cut, superseded rows included.
+	Rows, Bytes int64
+	// Dim is the embedding dimension, and Memory what a process may take, 0 for no limit: a PIFA task reads the
+	// projected texts of all nodes, so there are no more of these tasks than the memory asks for.
+	Dim    int
+	Memory int64
+}
+
+// ranges is how many ranges of labels PIFA is computed for. The sums of one take about a quarter of the memory.
+func (s Size) ranges() int {
+	most := int64(1 << 20)
+	if s.Memory > 0 && s.Dim > 0 {
+		most = s.Memory / 4 / int64(4*s.Dim)
+	}
+	return max(powerOfTwo(s.Rows/max(leastRange, most)), min(someRanges, powerOfTwo(s.Rows/leastRange)))
+}
 
 // NewPlan divides a generation. partitions may be 0: the size decides. sample may be 0: DefaultSample.
 func NewPlan(g int64, shards int, size Size, partitions, sample int) (Plan, error) {
@@ -66,7 +84,7 @@ func NewPlan(g int64, shards int, size Size, partitions, sample int) (Plan, erro
 		return Plan{}, fmt.Errorf("a sample of %d nodes: it must be 1 or more", sample)
 	}
 	return Plan{Format: planFormat, Generation: g, Shards: shards, Partitions: partitions,
-		Ranges: min(partitions, powerOfTwo(size.Rows/rangeRows)), Sample: sample}, nil
+		Ranges: min(partitions, size.ranges()), Sample: sample}, nil
 }
 
 // powerOfTwo is the least power of two that is n or more, at most maxPartitions.

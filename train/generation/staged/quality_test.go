@@ -137,7 +137,7 @@ func TestMemoryIsThatOfAPartition(t *testing.T) {
 type manyTexts struct{ nodes, bytes int }
 
 func (m manyTexts) Size(context.Context) (Size, error) {
-	return Size{int64(m.nodes), int64(m.nodes * m.bytes)}, nil
+	return Size{Rows: int64(m.nodes), Bytes: int64(m.nodes * m.bytes)}, nil
 }
 func (m manyTexts) Fingerprint() Fingerprint { return shardLogs(nil).Fingerprint() }
 

@@ -47,6 +47,7 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if err != nil {
 		return Plan{}, err
 	}
+	size.Dim, size.Memory = b.Settings.EmbeddingDim, b.MemoryLimit
 	plan, err := NewPlan(g, o.Shards, size, o.Partitions, o.Sample)
 	if err != nil {
 		return Plan{}, err
