@@ -118,8 +118,8 @@ func (b *build) compareWith(ctx context.Context, parent *Doc, g *train.Graph, e 
 	return nil
 }
 
-// Compare compares the embeddings that generation b has stored with those of generation a, on a sample of the nodes that
-// both have. It returns nil for too few. The figures are not split by degree: a generation stores no graph.
+// Compare compares the embeddings that generation b has stored with those of generation a, on a sample of the nodes
+// that both have. It returns nil for too few. The figures are not split by degree: a generation stores no graph.
 func Compare(ctx context.Context, store sink.Store, a, b *Doc) (*OverlapStats, error) {
 	dim, nodes := min(a.StoredDim(), b.StoredDim()), max(a.Graph.Nodes, b.Graph.Nodes)
 	before := map[string][]float32{}

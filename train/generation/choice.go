@@ -108,8 +108,8 @@ type Chooser struct {
 	Now    func() time.Time
 }
 
-// Promote has generation g served: one that was withdrawn or refused by the quality gate, or a newer one than is pinned.
-// A pin moves to g.
+// Promote has generation g served: one that was withdrawn or refused by the quality gate, or a newer one than is
+// pinned. A pin moves to g.
 func (c Chooser) Promote(ctx context.Context, g int64) (Decision, error) {
 	return c.decide(ctx, "promote", func(at *choosing) (int64, error) {
 		if err := at.has(g); err != nil {

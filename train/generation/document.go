@@ -316,7 +316,8 @@ func (l *Latest) Last() (last *Doc) {
 	return last
 }
 
-// PassedOver returns the newest complete generation that is newer than the current one and not to be served, 0 for none.
+// PassedOver returns the newest complete generation that is newer than the current one and not to be served, 0 for
+// none.
 func (l *Latest) PassedOver() (newest int64) {
 	for _, d := range []*Doc{l.Refused, l.Held} {
 		if d != nil {

@@ -212,8 +212,8 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 		}
 		summary := d.Summary()
 		st.Generations = append(st.Generations, Generation{Generation: g, Status: d.Status,
-			Standing: choice.Standing(d), Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes, Created: d.Created,
-			Finished: d.Finished, GraphHash: d.GraphHash, Figures: summary.Figures,
+			Standing: choice.Standing(d), Encoder: d.Encoder.Kind, TextOnly: d.TextOnly, Nodes: d.Graph.Nodes,
+			Created: d.Created, Finished: d.Finished, GraphHash: d.GraphHash, Figures: summary.Figures,
 			NeighboursKept: summary.NeighboursKept, Warning: GateWarning(d)})
 		if d.Complete() {
 			st.History = d.History

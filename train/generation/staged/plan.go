@@ -28,8 +28,8 @@ const (
 	partitionRows  = 1 << 15
 	partitionBytes = 32 << 20
 	maxPartitions  = 1 << 12
-	// leastRange is how many labels one PIFA task sums up at least, and someRanges how many tasks there are if the graph
-	// has as many labels: several machines then have work.
+	// leastRange is how many labels one PIFA task sums up at least, and someRanges how many tasks there are if the
+	// graph has as many labels: several machines then have work.
 	leastRange = 1 << 16
 	someRanges = 8
 	// DefaultSample is how many nodes the encoder is trained and evaluated on at most.
