@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -46,12 +47,17 @@ func startReal(t testing.TB, brokers []string, shards int) *Env {
 	prefix := "test-" + strings.ToLower(rand.Text()[:8]) + "-"
 	admin := kafka.Client{Addr: kafka.TCP(brokers...)}
 	// The embedded broker takes large records; a real one takes 1 MiB unless told.
-	res, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
+	create := &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
 		Topic: prefix + "nodes", NumPartitions: shards, ReplicationFactor: -1,
 		ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"},
 			{ConfigName: "max.message.bytes", ConfigValue: "67108864"}},
-	}}})
-	if err == nil {
+	}}}
+	res, err := admin.CreateTopics(t.Context(), create)
+	// A broker may close a connection that waits in the pool just as it is used.
+	for attempt := 1; attempt < 3 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)); attempt++ {
+		res, err = admin.CreateTopics(t.Context(), create)
+	}
+	if err == nil && !errors.Is(res.Errors[prefix+"nodes"], kafka.TopicAlreadyExists) { // nobody else's name
 		err = res.Errors[prefix+"nodes"]
 	}
 	if err != nil {
