@@ -51,10 +51,11 @@ const CutBytes = 64 << 10
 // defaultRecordBytes is the default of Options.RecordBytes.
 const defaultRecordBytes = 8 << 20
 
-// A Fetched ends when it has this many bytes or records, whatever a broker's answer decompresses to.
+// A Fetched ends when it has this many bytes or records, whatever a broker's answer decompresses to. A
+// record takes 200 bytes beside its own, so of small ones the number decides.
 const (
 	fetchedBytes   = 8 << 20
-	fetchedRecords = 64 << 10
+	fetchedRecords = 4 << 10
 	// batchRoom bounds the records that room is made for because a batch says that it has them.
 	batchRoom = 4 << 10
 )
@@ -119,9 +120,12 @@ type answer struct {
 	highWater int64
 	stable    int64
 	rest      []byte // batches that are not open
+	moved     bool   // something was read
 	asked     time.Time
 	arrived   time.Time
 	batch     *batch
+	// room, unless nil, is where the next records go.
+	room []kafka.Message
 
 	transactions *transactions
 }
@@ -131,7 +135,8 @@ func (a *answer) more() bool { return a.batch != nil }
 
 // read returns the next records of the answer. What precedes a damaged batch is returned first.
 func (a *answer) read(ctx context.Context) (Fetched, error) {
-	f := Fetched{Next: a.next, HighWater: a.highWater, Stable: a.stable, Asked: a.asked, Arrived: a.arrived}
+	f := Fetched{Records: a.room[:0], Next: a.next, HighWater: a.highWater, Stable: a.stable,
+		Asked: a.asked, Arrived: a.arrived}
 	from, rest := a.next, a.rest
 	for f.Bytes < fetchedBytes && len(f.Records)+len(f.TooLarge) < fetchedRecords {
 		if a.batch == nil {
@@ -165,7 +170,8 @@ func (a *answer) read(ctx context.Context) (Fetched, error) {
 			f.Records = append(f.Records, rec.Message)
 		}
 	}
-	if a.next == from && from < a.stable && a.batch == nil && len(rest) > 0 {
+	a.moved = a.moved || a.next > from
+	if !a.moved && from < a.stable && a.batch == nil && len(rest) > 0 {
 		return a.result(f, fmt.Errorf("%w: a batch at offset %d is larger than the answer", errBadBatch, from))
 	}
 	return a.result(f, nil)

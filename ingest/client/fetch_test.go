@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -317,6 +318,48 @@ func TestManyLargeRecordsComeInParts(t *testing.T) {
 	cancel()
 	if _, err := answerOf(0, n, batch).read(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of its context a read gives %v", err)
+	}
+}
+
+// TestAnswersEndAnywhere: whole batches are read in parts of a bounded number of records, whatever part of
+// the next batch follows them.
+func TestAnswersEndAnywhere(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 40 {
+		var batches []byte
+		end := int64(0)
+		for range 1 + r.IntN(4) {
+			n := int64(1 + r.IntN(2*fetchedRecords))
+			if r.IntN(2) == 0 {
+				n = fetchedRecords // so that a part ends with a batch
+			}
+			b := testBatch{base: end, last: end + n - 1}
+			for i := range n {
+				b.offsets = append(b.offsets, end+i)
+			}
+			batches, end = append(batches, b.encode()...), end+n
+		}
+		cut := testBatch{base: end, last: end, offsets: []int64{end}}.encode()
+		a := answerOf(0, end+100, batches, cut[:r.IntN(len(cut))])
+		at := int64(0)
+		for first := true; first || a.more(); first = false {
+			f, err := a.read(t.Context())
+			if err != nil {
+				t.Fatalf("at offset %d of %d: %v", at, end, err)
+			}
+			for _, m := range f.Records {
+				if m.Offset != at {
+					t.Fatalf("record %d, want %d", m.Offset, at)
+				}
+				at++
+			}
+			if len(f.Records) > fetchedRecords || f.Next != at {
+				t.Fatalf("%d records before offset %d, next is %d", len(f.Records), at, f.Next)
+			}
+		}
+		if at != end {
+			t.Fatalf("%d of %d records were read", at, end)
+		}
 	}
 }
 

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/segmentio/kafka-go"
 
 	"giantstream/internal/retry"
 )
@@ -71,8 +74,9 @@ func (r *Reader) LogEnd() (offset int64, known bool) {
 	return end - 1, end > 0
 }
 
-// Run calls handle with each answer, which may have no records, and moves on when handle returns
-// nil. After a failure of a fetch or of handle it pauses and fetches the same records again. It
+// Run calls handle with each answer, or a part of it, which may have no records, and moves on when
+// handle returns nil. handle may keep keys, values and headers, but not the slice of records. After a
+// failure of a fetch or of handle it pauses and fetches the same records again. It
 // returns when ctx ends, with ctx.Err(), or when an error is final (IsRetryable).
 func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) error) error {
 	pause := retry.Backoff{Min: minReadPause, Max: maxReadPause}
@@ -83,6 +87,7 @@ func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) 
 		if err == nil {
 			err = handle(ctx, got)
 		}
+		recycle(got.Records)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
@@ -110,6 +115,18 @@ func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) 
 	return ctx.Err()
 }
 
+// roomForRecords is what readers decode records into: a fifth of a kilobyte for each record, which would
+// be most of what reading small records allocates.
+var roomForRecords = sync.Pool{New: func() any { return new([]kafka.Message) }}
+
+// recycle gives room back, or the larger one that the records were put into.
+func recycle(records []kafka.Message) {
+	if cap(records) > 0 {
+		clear(records)
+		roomForRecords.Put(&records)
+	}
+}
+
 // fetch returns the next records, or none and the offset to continue at.
 func (r *Reader) fetch(ctx context.Context) (Fetched, error) {
 	if r.Offset < 0 {
@@ -131,7 +148,9 @@ func (r *Reader) fetch(ctx context.Context) (Fetched, error) {
 			return Fetched{}, err
 		}
 	}
+	r.answer.room = *roomForRecords.Get().(*[]kafka.Message)
 	got, err := r.answer.read(ctx)
+	r.answer.room = nil
 	if err == nil {
 		r.end.Store(got.Stable + 1)
 		r.logEnd.Store(got.HighWater + 1)

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -10,9 +11,13 @@ import (
 )
 
 const (
-	// stateMemTableBytes is how much of a shard's state gathers in memory before it is written. A
-	// batch of more than half a memtable is flushed by itself: windows under load should be smaller.
-	stateMemTableBytes = 16 << 20
+	// memTablesBytes is what the memtables of all states of a process may take: what is not in their
+	// files yet. With 3 states, each memtable has 16 MiB, with 32 it has 1.5.
+	memTablesBytes = 96 << 20
+	// Bounds of one memtable. A batch of more than half of one is flushed by itself, so small ones make
+	// small files; large ones gain nothing.
+	memTableMin = 1 << 20
+	memTableMax = 16 << 20
 	// stateMemTables is how many memtables a state has under load: one is filled while the other is
 	// written.
 	stateMemTables = 2
@@ -30,11 +35,12 @@ const (
 	stateManifestBytes = 1 << 20
 )
 
-// Cache is memory that the states of several shards share, for blocks read from disk and open windows.
-// Memtables come on top.
+// Cache is memory that the states of several shards share: for blocks read from disk, open windows and
+// memtables.
 type Cache struct {
 	blocks *pebble.Cache
 	window windowMemory
+	states atomic.Int64 // that share it, 0 for unknown
 }
 
 // cacheBytes is for blocks that were read. Links and texts of nodes that get new links are read all the
@@ -50,21 +56,30 @@ func NewCache() *Cache {
 // opened; the default is 48 MiB.
 func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }
 
-// addMemTables makes room for the memtables of one more state. The engine takes them out of the cache,
-// and those of a few shards would leave nothing for blocks. The room is given back by the function
-// returned, while the state still has the cache.
-func (c *Cache) addMemTables() (giveBack func()) {
-	return c.blocks.Reserve(-stateMemTables * stateMemTableBytes)
+// Share says how many states share the memtables, of those that are opened from now on. Without it, each
+// shard assumes that the process has all shards of the pipeline.
+func (c *Cache) Share(states int) { c.states.Store(int64(states)) }
+
+// addMemTables makes room for the memtables of one more state, of up to so many, and returns the size
+// of each. The engine takes them out of the cache, and those of a few shards would leave nothing for
+// blocks. The room is given back by the function returned, while the state still has the cache.
+func (c *Cache) addMemTables(states int) (size int, giveBack func()) {
+	if n := c.states.Load(); n > 0 {
+		states = int(n)
+	}
+	size = min(max(memTablesBytes/(stateMemTables*states), memTableMin), memTableMax)
+	return size, c.blocks.Reserve(-stateMemTables * size)
 }
 
 // Release gives the memory back.
 func (c *Cache) Release() { c.blocks.Unref() }
 
 // openEngine opens or creates the database in dir, with all failures going to guard.
-func openEngine(dir string, fs *engineFS, guard *engineGuard, cache *Cache, log *slog.Logger) (*pebble.DB, error) {
+func openEngine(dir string, fs *engineFS, guard *engineGuard, cache *Cache, memTable int, log *slog.Logger) (
+	*pebble.DB, error) {
 	engine := &engineLog{log: log.With("component", "pebble"), now: time.Now, fatal: guard.fatal}
 	opts := &pebble.Options{
-		MemTableSize:       stateMemTableBytes,
+		MemTableSize:       uint64(memTable),
 		FormatMajorVersion: pebble.FormatNewest,
 		FS:                 fs,
 		Logger:             engine,

@@ -58,8 +58,8 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 		if err := hasManifest(o.fs, dir); err != nil {
 			return err
 		}
-		giveBack := cache.addMemTables()
-		db, err := openEngine(dir, s.fs, guard, cache, o.Log)
+		memTable, giveBack := cache.addMemTables(o.Shards)
+		db, err := openEngine(dir, s.fs, guard, cache, memTable, o.Log)
 		if err != nil {
 			giveBack()
 			return engineFailure(err)

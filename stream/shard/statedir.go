@@ -65,7 +65,7 @@ func hasManifest(dirs vfs.FS, dir string) error {
 // stateReserveBytes is the free space without which a shard does not go on. It takes what all shards
 // of a process may have in memory at once: the open windows, and a few memtables on their way to the
 // disk. The engine bounds its compactions by the free space itself.
-const stateReserveBytes = windowMemoryBytes + 6*stateMemTableBytes
+const stateReserveBytes = windowMemoryBytes + memTablesBytes
 
 // checkSpace returns ErrDiskFull if less than so many bytes are free. A copy of the state that was
 // set aside goes first.

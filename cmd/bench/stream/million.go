@@ -15,8 +15,8 @@ import (
 )
 
 // million takes a large graph through three workers, kills one of them on the way, starts it again,
-// and checks the outcome.
-func million(ctx context.Context, args []string) error {
+// and checks the outcome. It runs the giantstream beside its directory.
+func million(ctx context.Context, args []string) (err error) {
 	fl := newFlags("million")
 	nodes := fl.Int("nodes", 1_000_000, "nodes")
 	degree := fl.Int("degree", 5, "edges per node")
@@ -24,7 +24,18 @@ func million(ctx context.Context, args []string) error {
 	workers := fl.Int("workers", 3, "workers")
 	killAt := fl.Float64("kill-at", 0.4, "share of the records that are committed when a worker is killed")
 	limit := fl.Int64("limit", 600, "`MiB` that no worker may exceed")
-	p, err := fl.open(args)
+	embedded := fl.Bool("embedded", false, "start the embedded broker and an S3 server of this program, not those of cmd/dev")
+	if err := fl.Parse(args); err != nil {
+		return err
+	}
+	if *embedded {
+		stop, err := startServers(ctx, fl.dir)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	p, err := openPlace(fl.dir)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ func roofline(ctx context.Context, args []string) (err error) {
 	compression := fl.String("compression", "zstd", "of the rows: zstd, snappy or none")
 	whole := fl.Bool("whole", false, "measure only the whole")
 	profile := fl.Bool("profile", false, "write CPU profiles of the whole to the directory")
+	beside := fl.String("beside", "", "measure the whole of another build of this `program`, too, in turn")
 	if err := fl.Parse(args); err != nil {
 		return err
 	}
@@ -60,6 +61,9 @@ func roofline(ctx context.Context, args []string) (err error) {
 		newGraph(*nodes/(1+*degree), *degree, fl.seed), []contender{p.giantstream("1s", *compression, *profile)}}
 	if *degree > 0 {
 		w.name = "roofline with edges"
+	}
+	if *beside != "" {
+		w.contenders = append(w.contenders, w.contenders[0].beside(*beside))
 	}
 	lines, err := p.compare(ctx, &w, *rounds, "")
 	if err != nil || *whole || *degree > 0 {

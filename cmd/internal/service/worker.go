@@ -39,7 +39,11 @@ func (s *Service) consume(ctx context.Context) error {
 	}
 	return s.explainGroup(ctx, s.cfg.Group(), group.Run(ctx, group.Options{
 		Client: s.client, Group: s.cfg.Group(), Protocol: s.roles.protocol(s.id.ID), Topics: s.topics.Inputs(),
-		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Assigned: s.assigned, Log: s.log,
+		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Log: s.log,
+		Assigned: func(ctx context.Context, shards []int) error {
+			cache.Share(len(shards))
+			return s.assigned(ctx, shards)
+		},
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
 
