@@ -22,8 +22,9 @@ const (
 	batchTimeout = 5 * time.Millisecond
 	// maxPending bounds the bytes that wait for acknowledgement.
 	maxPending = 8 << 20
-	// recordOverhead is the memory that a pending record takes beyond its bytes.
-	recordOverhead = 128
+	// recordOverhead is the memory that a pending record takes beyond its bytes: it is a kafka.Message
+	// of the caller, and one in a batch.
+	recordOverhead = 400
 )
 
 // Producer sends records in the background (Send) and lets the caller wait for all of them at once
@@ -46,6 +47,12 @@ type ProducerOption func(*kafka.Writer)
 
 // Zstd compresses batches.
 func Zstd(w *kafka.Writer) { w.Compression = kafka.Zstd }
+
+// BatchRecords bounds a batch to fewer records than usual, for producers that send a little to each of
+// many partitions: kafka-go makes room for all of them in each batch.
+func BatchRecords(n int) ProducerOption {
+	return func(w *kafka.Writer) { w.BatchSize = min(w.BatchSize, n) }
+}
 
 // Attempts bounds how often a batch is sent; without it kafka-go's bound applies, which is 10.
 func Attempts(n int) ProducerOption { return func(w *kafka.Writer) { w.MaxAttempts = n } }

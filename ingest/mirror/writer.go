@@ -19,9 +19,17 @@ type Writer struct {
 	Headers func(*mutation.Mutation) []kafka.Header
 }
 
-// NewWriter returns a writer to the mirror topic.
-func NewWriter(c *client.Client, topic string, pipeline Pipeline) *Writer {
-	return &Writer{producer: c.NewProducer(), topic: topic, pipeline: pipeline}
+// roomRecords is what the batches of a writer to all partitions have room for, in records; a batch has room
+// for at least roomLeast, which cost as much to send as one.
+const (
+	roomRecords = 8192
+	roomLeast   = 64
+)
+
+// NewWriter returns a writer to the mirror topic, which has so many partitions.
+func NewWriter(c *client.Client, topic string, partitions int, pipeline Pipeline) *Writer {
+	return &Writer{producer: c.NewProducer(client.BatchRecords(max(roomLeast, roomRecords/partitions))),
+		topic: topic, pipeline: pipeline}
 }
 
 // Publish queues MirrorPut and MirrorDelete mutations. They are safe after the next Flush; an error

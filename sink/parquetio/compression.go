@@ -1,7 +1,10 @@
 package parquetio
 
 import (
+	"sync"
+
 	"github.com/klauspost/compress/s2"
+	kzstd "github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/compress/snappy"
@@ -18,8 +21,29 @@ const (
 	None   Compression = "none"
 )
 
-// zstdCodec keeps encoders, with their tables, from file to file.
-var zstdCodec = &zstd.Codec{Level: zstd.SpeedFastest}
+// zstdCodec is for all files of the process.
+var zstdCodec = &sharedZstd{}
+
+// sharedZstd has one encoder for each core, however many files are written at once. The library's codec
+// has one for each, and each may take 8 MiB: its window is that of streams, where a page is all that an
+// encoder sees.
+type sharedZstd struct{ zstd.Codec }
+
+// zstdWindow is the usual size of a page. Of a larger one, which has long values, less is searched.
+const zstdWindow = 256 << 10
+
+var zstdEncoder = sync.OnceValues(func() (*kzstd.Encoder, error) {
+	return kzstd.NewWriter(nil, kzstd.WithEncoderLevel(kzstd.SpeedFastest), kzstd.WithWindowSize(zstdWindow),
+		kzstd.WithLowerEncoderMem(true), kzstd.WithZeroFrames(true), kzstd.WithEncoderCRC(false))
+})
+
+func (*sharedZstd) Encode(dst, src []byte) ([]byte, error) {
+	e, err := zstdEncoder()
+	if err != nil {
+		return nil, err
+	}
+	return e.EncodeAll(src, dst[:0]), nil
+}
 
 func (c Compression) codec() compress.Codec {
 	switch c {

@@ -255,9 +255,26 @@ func (p *pending) due() (due []*pendingNode) {
 	return due
 }
 
-// batchBytes estimates the size of a batch of all that is pending. Keys and values take no more
-// than their maps and structs do here; the meta takes a little.
-func (p *pending) batchBytes() int { return int(p.bytes.Load()-p.kept.Load()) + 4<<10 }
+const (
+	entryBytes   = 12 // at most, of an entry of a batch beside key and value
+	versionBytes = 14 // mostly, of an encoded version
+)
+
+// batchBytes estimates the size of a batch of all that is pending.
+func (p *pending) batchBytes() int {
+	size := 4 << 10 // the meta
+	for _, n := range p.changed {
+		f := n.facts
+		// Header, mark and text.
+		size += 3*(entryBytes+dirtyKeyPrefix+len(n.id)) + 3*versionBytes + len(f.text) + len(f.class)
+		for i := range f.links.all {
+			if l := &f.links.all[i]; l.set {
+				size += entryBytes + len(n.id) + len(l.other) + 2*versionBytes
+			}
+		}
+	}
+	return size
+}
 
 // write puts what may differ from the files into a batch, in key order, which is fastest for the
 // engine. window is that of the marks; 0 leaves the marks out.

@@ -45,9 +45,11 @@ func (s *Shard) Run(ctx context.Context, feed Feed) error {
 			drain = drain && idle // the other shards send mirror records until they are idle, too
 		}
 		if drain || s.full() {
+			began := s.opts.Clock()
 			if _, err := s.Commit(ctx); err != nil {
 				return err
 			}
+			s.committing = s.opts.Clock().Sub(began)
 		}
 		s.checkpointIfDue(drain)
 	}
@@ -63,7 +65,21 @@ func (s *Shard) full() bool {
 	if s.loading() {
 		return !s.loaded.IsZero() && now.Sub(s.loaded) >= s.opts.Window.Time
 	}
-	return s.window.full(s.opts.Window, now) || s.state.pending.overHalf() || s.endsWithOthers(now)
+	limit := s.opts.Window
+	limit.Time = s.windowTime()
+	return s.window.full(limit, now) || s.state.pending.overHalf() || s.endsWithOthers(now)
+}
+
+// longest is how many times Window.Time a window may last.
+const longest = 10
+
+// windowTime is how long a window lasts: Window.Time, or as long as the last commit took if that is more. A worker
+// that cannot keep up would otherwise commit most of the time, and write the same rows again and again.
+func (s *Shard) windowTime() time.Duration {
+	if s.member != nil { // all shards end their windows together
+		return s.opts.Window.Time
+	}
+	return max(s.opts.Window.Time, min(s.committing, longest*s.opts.Window.Time))
 }
 
 // endsWithOthers reports whether the window ends now because those of other shards do that are committed with it.
@@ -102,7 +118,7 @@ func (s *Shard) wait() time.Duration {
 	if s.window.since.IsZero() || s.below(s.resume) || s.loading() {
 		return wait
 	}
-	left := s.opts.Window.Time - s.opts.Clock().Sub(s.window.since)
+	left := s.windowTime() - s.opts.Clock().Sub(s.window.since)
 	if s.sharesWindow() {
 		left = s.member.End().Sub(s.opts.Clock())
 	}

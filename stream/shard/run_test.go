@@ -107,6 +107,43 @@ func TestRunClosesWindows(t *testing.T) {
 	}
 }
 
+// A window lasts at least as long as the commit before it took, within bounds, and no longer than
+// Window.Time once commits are fast again.
+func TestWindowsWaitForSlowCommits(t *testing.T) {
+	limits := Window{Changes: 10_000, Bytes: 64 << 20, Time: time.Second}
+	commits := []time.Duration{5 * time.Second, 0, time.Minute, time.Millisecond, 0}
+	want := []time.Duration{time.Second, 5 * time.Second, time.Second, 10 * time.Second, time.Second}
+	feed := &script{now: time.Unix(100, 0)}
+	for range 60 {
+		feed.batches = append(feed.batches, scripted{nodes: 1, takes: 500 * time.Millisecond})
+	}
+	var got []time.Duration
+	began := feed.now.Add(500 * time.Millisecond) // when the first record of the window came
+	p := newPipeline(t, newBroker(1), 1)
+	s, err := Open(context.Background(), Options{
+		Shards: 1, Dir: "state", fs: vfs.NewMem(), Store: p.store, Window: limits,
+		Topics: Topics{Nodes: nodesTopic}, Clock: func() time.Time { return feed.now },
+		OnCommit: func(*commitlog.Manifest) {
+			if got = append(got, feed.now.Sub(began)); len(got) == len(commits) {
+				feed.batches = nil
+				return
+			}
+			feed.now = feed.now.Add(commits[len(got)-1])
+			began = feed.now.Add(500 * time.Millisecond)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // test
+	if err := s.Run(context.Background(), feed); !errors.Is(err, errScriptOver) {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("windows lasted %v, want %v", got, want)
+	}
+}
+
 // A feed is never asked to wait longer than the window stays open.
 func TestRunWaitsForTheWindow(t *testing.T) {
 	feed := &script{now: time.Unix(100, 0), batches: []scripted{{}, {nodes: 1}, {takes: 4 * time.Second},

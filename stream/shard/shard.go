@@ -46,12 +46,14 @@ type Shard struct {
 	// unsaved: a manifest is due, even if it has no rows and no new offsets, because of what it
 	// says about inputs or losses.
 	unsaved bool
-	loaded  time.Time // when a load had caught up; zero before
-	opened  bool      // the inputs were compared with those of the head
-	checked time.Time // when checkInputs was last called
-	session string    // unique to this opening
-	objects int64     // objects written in this session
-	failed  error     // what ended this Shard
+	// committing is how long the last commit took.
+	committing time.Duration
+	loaded     time.Time // when a load had caught up; zero before
+	opened     bool      // the inputs were compared with those of the head
+	checked    time.Time // when checkInputs was last called
+	session    string    // unique to this opening
+	objects    int64     // objects written in this session
+	failed     error     // what ended this Shard
 	// member, unless nil, is this opening among the shards that commit together.
 	member *groupcommit.Member
 

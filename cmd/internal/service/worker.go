@@ -200,7 +200,7 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		OnSetAside:   func(string, error) { s.metrics.setAside.Inc() },
 	}
 	if s.topics.Mirror != "" {
-		w := mirror.NewWriter(s.client, s.topics.Mirror, s.feeds.Pipeline)
+		w := mirror.NewWriter(s.client, s.topics.Mirror, s.cfg.Shards, s.feeds.Pipeline)
 		defer func() { err = errors.Join(err, w.Close()) }()
 		opts.Mirror = w
 		if watch.traces != nil {
