@@ -60,15 +60,24 @@ func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }
 // shard assumes that the process has all shards of the pipeline.
 func (c *Cache) Share(states int) { c.states.Store(int64(states)) }
 
-// addMemTables makes room for the memtables of one more state, of up to so many, and returns the size
-// of each. The engine takes them out of the cache, and those of a few shards would leave nothing for
-// blocks. The room is given back by the function returned, while the state still has the cache.
-func (c *Cache) addMemTables(states int) (size int, giveBack func()) {
+// sharing is how many states share the memory, if the pipeline has so many.
+func (c *Cache) sharing(shards int) int {
 	if n := c.states.Load(); n > 0 {
-		states = int(n)
+		return int(n)
 	}
-	size = min(max(memTablesBytes/(stateMemTables*states), memTableMin), memTableMax)
-	return size, c.blocks.Reserve(-stateMemTables * size)
+	return shards
+}
+
+// memTableBytes is the size of one memtable if so many states share the memory.
+func memTableBytes(states int) int {
+	return min(max(memTablesBytes/(stateMemTables*states), memTableMin), memTableMax)
+}
+
+// addMemTables makes room for the memtables of one more state. The engine takes them out of the cache,
+// and those of a few shards would leave nothing for blocks. The room is given back by the function
+// returned, while the state still has the cache.
+func (c *Cache) addMemTables(bytes int) (giveBack func()) {
+	return c.blocks.Reserve(-stateMemTables * bytes)
 }
 
 // Release gives the memory back.

@@ -2,34 +2,32 @@ package shard
 
 import "testing"
 
-// However many states a process has, and however many their pipeline has, their memtables stay within one
-// bound, down to a least size of each.
-func TestMemTablesAreShared(t *testing.T) {
+// However many states a process has, their memtables and filters stay within one bound, down to a least size
+// of each memtable.
+func TestStatesShareMemory(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		for states := 1; states <= 300; states++ {
-			c := NewCache()
+			c, shards := &Cache{}, states
 			if told {
 				c.Share(states)
+				shards = 1000
 			}
-			total, blocks := 0, c.blocks.MaxSize()
-			var giveBack []func()
-			for range states {
-				size, back := c.addMemTables(states)
-				if size < memTableMin || size > memTableMax {
-					t.Fatalf("%d states: a memtable of %d bytes", states, size)
+			size := memTableBytes(c.sharing(shards))
+			if size < memTableMin || size > memTableMax {
+				t.Fatalf("%d states: a memtable of %d bytes", states, size)
+			}
+			if total := states * stateMemTables * size; total > max(memTablesBytes, states*stateMemTables*memTableMin) {
+				t.Errorf("%d states: memtables of %d bytes", states, total)
+			}
+			for _, full := range []filterSize{nodeFilterSize, linkFilterSize} {
+				one := full.of(c.sharing(shards))
+				if states*one.bytes > fullFilters*full.bytes || one.bytes < 64 || one.bytes%64 != 0 {
+					t.Errorf("%d states: filters of %d bytes each", states, one.bytes)
 				}
-				total, giveBack = total+stateMemTables*size, append(giveBack, back)
+				if was, is := float64(full.bytes)/float64(full.room), float64(one.bytes)/float64(one.room); is < was*0.99 {
+					t.Errorf("%d states: %.2f bytes for a key, were %.2f", states, is, was)
+				}
 			}
-			if most := max(memTablesBytes, states*stateMemTables*memTableMin); total > most {
-				t.Errorf("%d states: memtables of %d bytes, at most %d", states, total, most)
-			}
-			for _, back := range giveBack {
-				back()
-			}
-			if c.blocks.MaxSize() != blocks {
-				t.Errorf("%d states: the cache has %d bytes, had %d", states, c.blocks.MaxSize(), blocks)
-			}
-			c.Release()
 		}
 	}
 }

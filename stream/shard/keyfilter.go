@@ -30,6 +30,16 @@ var (
 	linkFilterSize = filterSize{bytes: 2 << 20, room: 3 << 20}
 )
 
+// fullFilters is how many states of a process have filters of full size. If there are more, they share the
+// memory.
+const fullFilters = 16
+
+// of is the size of one filter if so many states have one.
+func (s filterSize) of(states int) filterSize {
+	n := int64(max(states, fullFilters))
+	return filterSize{bytes: s.bytes * fullFilters / int(n) &^ 63, room: s.room * fullFilters / n}
+}
+
 const keyFilterBits = 6 // set per key
 
 // newKeyFilter reads all keys of a space; keys is a lower bound of their number. With prefix, the

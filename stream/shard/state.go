@@ -28,6 +28,7 @@ type state struct {
 	fs      *engineFS
 	// giveBack is of Cache.addMemTables.
 	giveBack func()
+	states   int       // that share the memory of the process
 	flushed  time.Time // when flushIfDue last began a flush
 }
 
@@ -58,7 +59,9 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 		if err := hasManifest(o.fs, dir); err != nil {
 			return err
 		}
-		memTable, giveBack := cache.addMemTables(o.Shards)
+		s.states = cache.sharing(o.Shards)
+		memTable := memTableBytes(s.states)
+		giveBack := cache.addMemTables(memTable)
 		db, err := openEngine(dir, s.fs, guard, cache, memTable, o.Log)
 		if err != nil {
 			giveBack()
@@ -137,11 +140,11 @@ func setMeta(b *pebble.Batch, m *meta) error {
 // may take a while.
 func (s *state) ready() (err error) {
 	if p := &s.pending; p.headers == nil {
-		p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize, s.meta.Edges, adjacencyPrefixOf)
+		p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize.of(s.states), s.meta.Edges, adjacencyPrefixOf)
 		if err != nil {
 			return err
 		}
-		p.headers, err = newKeyFilter(s.db, spaceHeader, nodeFilterSize, s.meta.Nodes, nil)
+		p.headers, err = newKeyFilter(s.db, spaceHeader, nodeFilterSize.of(s.states), s.meta.Nodes, nil)
 	}
 	return err
 }
