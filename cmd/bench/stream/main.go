@@ -5,10 +5,13 @@
 //	cmd/bench/stream/run freshness    from a produced change to its embedding on the sink topic
 //	cmd/bench/stream/run million      three workers, one of them killed, on a large graph, with checks
 //
-// Two commands need no servers, and no Java:
+// Some need no servers, and no Java:
 //
 //	make bench-roofline     what each stage costs alone, and the whole
 //	make bench-load         the first load of a graph from files
+//	stream million -embedded -dir D/work    with the embedded broker and the program D/giantstream
+//
+// roofline -beside measures another build of this program in turn: for figures before and after a change.
 //
 // # What throughput means
 //
