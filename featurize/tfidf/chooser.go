@@ -74,12 +74,17 @@ func NewChooser(opt Options, docs int) (*Chooser, error) {
 	return c, nil
 }
 
+// Wants says whether an n-gram of a part that so many documents hold may be a feature.
+func (c *Chooser) Wants(p Part, df int) bool {
+	return c.opt.Parts[p].MaxFeatures > 0 && c.within[p](df)
+}
+
 // Add takes an n-gram, each once.
 func (c *Chooser) Add(g NGram) {
-	most := c.opt.Parts[g.Part].MaxFeatures
-	if most == 0 || !c.within[g.Part](g.DF) {
+	if !c.Wants(g.Part, g.DF) {
 		return
 	}
+	most := c.opt.Parts[g.Part].MaxFeatures
 	c.parts[g.Part] = append(c.parts[g.Part], g)
 	if len(c.parts[g.Part]) >= 2*most {
 		c.trim(g.Part)

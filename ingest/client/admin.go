@@ -31,6 +31,8 @@ type TopicSpec struct {
 	// Compacted creates the topic with cleanup.policy=compact; others keep their records forever
 	// (retention.ms=-1).
 	Compacted bool
+	// Retention is how long records are kept, 0 for ever. A compacted topic has none.
+	Retention time.Duration
 	// MaxMessageBytes is the largest record the topic is created for; 0 is the broker's default.
 	MaxMessageBytes int
 }
@@ -56,7 +58,12 @@ func (c *Client) EnsureTopics(ctx context.Context, specs ...TopicSpec) error {
 		} else {
 			// A backfill's records have old timestamps: with the default of seven days the broker
 			// would delete them at once.
-			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}}
+			retention := int64(-1)
+			if s.Retention > 0 {
+				retention = s.Retention.Milliseconds()
+			}
+			t.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "retention.ms",
+				ConfigValue: strconv.FormatInt(retention, 10)}}
 		}
 		if s.MaxMessageBytes > 0 {
 			t.ConfigEntries = append(t.ConfigEntries, kafka.ConfigEntry{ConfigName: "max.message.bytes",

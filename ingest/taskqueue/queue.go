@@ -23,6 +23,9 @@ const MaxDeliveries = 5
 // creates its own topics on the first use of a share group.
 const requestTimeout = 10 * time.Second
 
+// retention is how long tasks and reports are kept: for longer than a task waits for a worker, and not for ever.
+const retention = 7 * 24 * time.Hour
+
 // ErrNoShareGroups: the broker cannot hand out tasks.
 var ErrNoShareGroups = errors.New("the Kafka cluster has no share groups with renewable locks: " +
 	"they need Apache Kafka 4.2 or newer, and there the feature share.version=1 " +
@@ -74,8 +77,8 @@ func (q *Queue) prepare(ctx context.Context) error {
 		return err
 	}
 	// A topic with more partitions would do no harm to tasks, but reports and start offsets are read from one.
-	if err := q.Client.EnsureTopics(ctx, client.TopicSpec{Name: q.Tasks, Partitions: 1},
-		client.TopicSpec{Name: q.Reports, Partitions: 1}); err != nil {
+	if err := q.Client.EnsureTopics(ctx, client.TopicSpec{Name: q.Tasks, Partitions: 1, Retention: retention},
+		client.TopicSpec{Name: q.Reports, Partitions: 1, Retention: retention}); err != nil {
 		return err
 	}
 	return q.beginAtOldest(ctx, franz)

@@ -65,23 +65,55 @@ func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[R
 var factColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
 	rows.ColDeleted}
 
-// Committed yields the rows of a shard without features and targets, also those that a row of a higher Seq supersedes.
-// It holds nothing of them in memory.
-func (c Cut) Committed(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+// Committed yields the rows of a shard that manifests after `after` up to `to` have committed, without features and
+// targets, also those that a row of a higher Seq supersedes. It holds nothing of them in memory.
+func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		segments, err := c.segments(ctx, store, shard)
-		if err != nil {
-			yield(Row{}, fmt.Errorf("rows of shard %d: %w", shard, err))
+		if after >= c[shard] {
 			return
 		}
-		for _, s := range segments {
+		// A merged block can have taken the place of manifest `to` and of some after it; it is read, in part.
+		for s, err := range Segments(ctx, store, shard, after, c[shard]) {
+			if err != nil {
+				yield(Row{}, fmt.Errorf("rows of shard %d: %w", shard, err))
+				return
+			}
+			if s.From > to {
+				return
+			}
 			for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: factColumns}) {
+				if err == nil && row.Seq > to {
+					continue
+				}
 				if !yield(row, err) || err != nil {
 					return
 				}
 			}
 		}
 	}
+}
+
+// Divide returns manifests of a shard, ascending, such that about so many rows lie between each and the next. The last
+// one is the cut's. Reads up to them and after them read no merged block twice, as long as no further ones are merged.
+func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64) ([]int64, error) {
+	segments, err := c.segments(ctx, store, shard)
+	if err != nil {
+		return nil, err
+	}
+	var ends []int64
+	sum := int64(0)
+	for _, s := range segments {
+		for _, o := range s.objects {
+			sum += o.Rows
+		}
+		if sum >= rows {
+			ends, sum = append(ends, s.To), 0
+		}
+	}
+	if sum > 0 {
+		ends = append(ends, c[shard])
+	}
+	return ends, nil
 }
 
 // Size returns how many rows and bytes the objects of a shard have up to the cut.

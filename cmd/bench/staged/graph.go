@@ -21,11 +21,13 @@ const (
 	community = 96      // nodes
 	classes   = 40      // a community has one of them
 	words     = 48      // mean length of a text
-	topical   = 0.35    // share of the words that come from the community or the class
-	offsets   = 8       // pairs of links into the community, of which some are left out
-	kept      = 0.6     // share of the links that are not left out
-	strangers = 0.1     // share of the nodes with a pair of links to anywhere
+	topical   = 0.1     // share of the words that come from the community or the class
+	offsets   = 14      // distances of links into the community, of which some are left out
+	least     = 0.4     // communities keep a share of the links from here up to 1
+	strangers = 0.2     // share of the nodes with a pair of links to anywhere
+	misfiled  = 0.1     // share of the nodes whose class is not that of their community
 	rare      = 1 << 22 // size of the vocabulary
+	textBytes = 330     // of a text, about
 )
 
 // graph yields the nodes of a synthetic graph as the commit log of one shard.
@@ -35,14 +37,20 @@ type graph struct {
 }
 
 func (g graph) Size(context.Context) (staged.Size, error) {
-	return staged.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 600}, nil
+	s := staged.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 2 * textBytes}
+	each := staged.SplitRows(s.Rows)
+	for after := int64(0); after < s.Rows; after += each {
+		s.Splits = append(s.Splits, staged.Split{After: after, To: min(after+each, s.Rows)})
+	}
+	return s, nil
 }
 
 func (g graph) Fingerprint() staged.Fingerprint { return commitlog.NewGraphHasher() }
 
-func (g graph) Rows(context.Context, int) iter.Seq2[generation.Row, error] {
+// Rows yields a split: nodes take the place of manifests.
+func (g graph) Rows(_ context.Context, s staged.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
-		for i := range g.nodes {
+		for i := int(s.After); i < int(s.To); i++ {
 			if !yield(generation.Row{Row: g.row(i), Seq: 1}, nil) {
 				return
 			}
@@ -55,6 +63,9 @@ func id(i int) string { return fmt.Sprintf("node-%09d", i) }
 func (g graph) row(i int) rows.Row {
 	c := i / community
 	class := int(numeric.Mix(g.seed^uint64(c)) % classes)
+	if other := numeric.NewRand(g.seed, uint64(i), 'C'); other.Float64() < misfiled {
+		class = other.IntN(classes)
+	}
 	r := rows.Row{NodeID: id(i), Class: fmt.Sprintf("class %d", class), EventTime: 1, Text: g.text(i, c, class)}
 	for _, j := range g.neighbours(i, c) {
 		r.Labels = append(r.Labels, id(j))
@@ -97,7 +108,7 @@ func word(rank int) string {
 	}
 }
 
-// neighbours are the ends of links at fixed distances, so that both ends know of a link.
+// neighbours are the ends of links at fixed distances, so that both ends know of a link: about 20 of them.
 func (g graph) neighbours(i, c int) []int {
 	first := c * community
 	size := min(community, g.nodes-first)
@@ -107,8 +118,10 @@ func (g graph) neighbours(i, c int) []int {
 			all = append(all, j)
 		}
 	}
-	for k := range offsets {
-		d := int(numeric.Mix(g.seed^uint64(c*offsets+k)) % uint64(size))
+	furthest := size/2 - 1 // a prime for a whole community, so that distances differ
+	begin := int(numeric.Mix(g.seed^uint64(c)<<1) % community)
+	for k := range min(offsets, furthest) {
+		d := 1 + (begin+7*k)%furthest
 		add(first + (i-first+d)%size)
 		add(first + (i-first-d+size)%size)
 	}
@@ -123,6 +136,7 @@ func (g graph) neighbours(i, c int) []int {
 }
 
 func (g graph) has(i, j int) bool {
+	share := numeric.NewRand(g.seed, uint64(i/community), 'K')
 	r := numeric.NewRand(g.seed, uint64(i), uint64(j), 'L')
-	return r.Float64() < kept
+	return r.Float64() < least+(1-least)*share.Float64()
 }

@@ -31,9 +31,9 @@ import (
 
 func main() {
 	nodes := flag.Int("nodes", 60_000, "nodes of the graph")
-	dir := flag.String("dir", "", "folder for the store; it must be empty")
+	dir := flag.String("dir", "", "folder for the store; a build that was interrupted there goes on")
 	workers := flag.Int("workers", 2, "tasks at a time")
-	sample := flag.Int("sample", staged.DefaultSample, "nodes that the encoder is trained on at most")
+	sample := flag.Int("sample", 0, "nodes that the encoder is trained on at most (0: as many as the memory allows)")
 	encoder := flag.String("encoder", "linear", "encoder to train")
 	flag.Parse()
 	stage.Exit("staged", run(*nodes, *dir, *workers, *sample, *encoder))
@@ -47,8 +47,8 @@ func run(nodes int, dir string, workers, sample int, encoder string) error {
 	cfg := config.Default()
 	settings := wiring.SettingsOf(&cfg)
 	settings.Encoder = encoder
-	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}
 	w := &staged.Worker{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (staged.Log, error) {
 		return graph{nodes, 1}, nil
 	}}
@@ -58,11 +58,15 @@ func run(nodes int, dir string, workers, sample int, encoder string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d nodes, %d partitions, %d ranges, GOMEMLIMIT=%s\n", nodes, plan.Partitions, plan.Ranges,
-		os.Getenv("GOMEMLIMIT"))
+	fmt.Printf("%d nodes, %d partitions, %d ranges, a sample of %d, GOMEMLIMIT=%s\n", nodes, plan.Partitions,
+		plan.Ranges, plan.Sample, os.Getenv("GOMEMLIMIT"))
 	fmt.Printf("%-12s %6s %9s %9s %12s %9s\n", "stage", "tasks", "s", "CPU s", "CPU µs/node", "peak MiB")
 	m := &meter{nodes: nodes}
-	doc, err := w.Run(ctx, plan, tasks.Local{Workers: workers}, w, m.next)
+	watch := &staged.Watch{Work: w, Log: log}
+	doc, err := w.Run(ctx, plan, tasks.Local{Workers: workers}, watch, func(s staged.Stage) {
+		m.next(s)
+		watch.Stage(s)
+	})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/sink/lease"
-	"giantstream/train"
 	"giantstream/train/generation/staged"
 )
 
@@ -48,8 +47,8 @@ func (f *beginFlags) register(cmd *cobra.Command) {
 	f.encoder.register(cmd)
 	cmd.Flags().IntVar(&f.partitions, "partitions", 0,
 		"divide the nodes into so many partitions, a power of two (default: as many as the graph needs)")
-	cmd.Flags().IntVar(&f.sample, "sample", staged.DefaultSample,
-		"train and evaluate the encoder on at most so many nodes")
+	cmd.Flags().IntVar(&f.sample, "sample", 0,
+		"train and evaluate the encoder on at most so many nodes (default: 262144, or what the memory limit allows)")
 }
 
 // worker returns what does the tasks of a pipeline, with writes to store.
@@ -256,8 +255,8 @@ do them, on as many machines as there are. They may come, go and be killed.`,
 					if err != nil {
 						return err
 					}
-					doc, err := w.Run(ctx, plan, by, watched{w, pipe.progress},
-						func(s staged.Stage) { pipe.progress.Stage(s.Name, int64(s.Tasks)) })
+					watch := &staged.Watch{Work: w, Log: pipe.log, Progress: pipe.progress}
+					doc, err := w.Run(ctx, plan, by, watch, watch.Stage)
 					pipe.progress.Done()
 					if err != nil {
 						return err
@@ -282,18 +281,4 @@ do them, on as many machines as there are. They may come, go and be killed.`,
 	cmd.Flags().IntVar(&workers, "workers", 0, "do so many tasks at a time, 0 for one per core")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the generation's document as JSON")
 	return cmd
-}
-
-// watched shows how many tasks of the stage are done.
-type watched struct {
-	tasks.Work
-	progress train.Progress
-}
-
-func (w watched) Do(ctx context.Context, t tasks.Task) error {
-	err := w.Work.Do(ctx, t)
-	if err == nil {
-		w.progress.Add(1)
-	}
-	return err
 }

@@ -64,7 +64,7 @@ type shardLogs struct{ cut *Cut }
 // compressed is about how many bytes of rows a byte of a stored object stands for.
 const compressed = 3
 
-// Size returns how much there is to read, as the manifests say.
+// Size returns how much there is to read, as the manifests say, and where it can be divided.
 func (l shardLogs) Size(ctx context.Context) (size staged.Size, err error) {
 	for shard := range l.cut.shards {
 		rows, bytes, err := l.cut.cut.Size(ctx, l.cut.store, shard)
@@ -73,14 +73,25 @@ func (l shardLogs) Size(ctx context.Context) (size staged.Size, err error) {
 		}
 		size.Rows, size.Bytes = size.Rows+rows, size.Bytes+compressed*bytes
 	}
+	for shard := range l.cut.shards {
+		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, staged.SplitRows(size.Rows))
+		if err != nil {
+			return size, err
+		}
+		after := int64(0)
+		for _, to := range ends {
+			size.Splits = append(size.Splits, staged.Split{Shard: shard, After: after, To: to})
+			after = to
+		}
+	}
 	return size, nil
 }
 
-// Rows yields the committed rows of a shard.
-func (l shardLogs) Rows(ctx context.Context, shard int) iter.Seq2[generation.Row, error] {
+// Rows yields the committed rows of a split.
+func (l shardLogs) Rows(ctx context.Context, s staged.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
-		for r, err := range l.cut.cut.Committed(ctx, l.cut.store, shard) {
-			if !yield(generation.Row{Row: r.Row, Shard: shard, Seq: r.Seq}, err) || err != nil {
+		for r, err := range l.cut.cut.Committed(ctx, l.cut.store, s.Shard, s.After, s.To) {
+			if !yield(generation.Row{Row: r.Row, Shard: s.Shard, Seq: r.Seq}, err) || err != nil {
 				return
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/staged"
 )
 
 // refreshPoll is the interval at which the service checks whether a new generation is due.
@@ -290,8 +291,11 @@ func (s *Service) refresh(ctx context.Context,
 // build builds the next generation, or finishes the unfinished one.
 func (s *Service) build(ctx context.Context, store sink.Store, why string) (*generation.Doc, error) {
 	ctx, progress, trace := s.traces.Build(ctx, s.progress, why)
-	builder := wiring.NewBuilder(s.settings.get(), store, s.device, progress, s.log)
-	doc, err := builder.BuildNext(ctx, s.cut, generation.UntilReady)
+	doc, err := s.finishStaged(ctx, store)
+	if errors.Is(err, staged.ErrNoPlan) {
+		builder := wiring.NewBuilder(s.settings.get(), store, s.device, progress, s.log)
+		doc, err = builder.BuildNext(ctx, s.cut, generation.UntilReady)
+	}
 	if err == nil {
 		trace.Built(doc.Generation, doc.Encoder.Kind, doc.Graph.Nodes, string(doc.Status))
 	}

@@ -6,6 +6,7 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/taskqueue"
 	"giantstream/internal/tasks"
+	"giantstream/sink"
 	"giantstream/train/generation"
 	"giantstream/train/generation/staged"
 )
@@ -20,16 +21,12 @@ func (s *Service) doTasks(ctx context.Context) error {
 			}
 			return g, nil
 		}}
-	return w.Run(ctx, buildTasks{s})
+	return w.Run(ctx, s.taskWorker(s.store))
 }
 
-// buildTasks does each task from what is in the store at that moment: a process with role build outlives generations,
-// and one that was discarded may have left its number to another.
-type buildTasks struct{ s *Service }
-
-func (b buildTasks) worker() *staged.Worker {
-	s := b.s
-	return &staged.Worker{Store: s.store, Resources: wiring.ResourcesOf(s.cfg, s.device, s.progress, s.log),
+// taskWorker returns what does the tasks of staged builds, with writes to store.
+func (s *Service) taskWorker(store sink.Store) *staged.Worker {
+	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(s.cfg, s.device, s.progress, s.log),
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
 			at, err := SourceAt(ctx, s.store, s.id.Shards, cut)
 			if err != nil {
@@ -39,10 +36,22 @@ func (b buildTasks) worker() *staged.Worker {
 		}}
 }
 
-// Do implements tasks.Work.
-func (b buildTasks) Do(ctx context.Context, t tasks.Task) error { return b.worker().Do(ctx, t) }
-
-// Done implements tasks.Work.
-func (b buildTasks) Done(ctx context.Context, t tasks.Task) (bool, error) {
-	return b.worker().Done(ctx, t)
+// finishStaged finishes the unfinished generation as the staged build that it was begun as. It is staged.ErrNoPlan if
+// it is none.
+func (s *Service) finishStaged(ctx context.Context, store sink.Store) (*generation.Doc, error) {
+	unfinished, g, err := generation.Next(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if unfinished == nil {
+		return nil, staged.ErrNoPlan
+	}
+	plan, err := staged.LoadPlan(ctx, store, g)
+	if err != nil {
+		return nil, err
+	}
+	s.log.Info("the unfinished generation is a staged build, and is finished as one", "generation", g)
+	w := s.taskWorker(store)
+	watch := &staged.Watch{Work: w, Log: s.log, Progress: s.progress}
+	return w.Run(ctx, plan, tasks.Local{}, watch, watch.Stage)
 }

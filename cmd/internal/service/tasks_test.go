@@ -27,14 +27,14 @@ func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	coordinator := buildTasks{s}.worker()
+	coordinator := s.taskWorker(store)
 	plan, err := coordinator.Begin(t.Context(), wiring.NewBuilder(cfg, store, nil, s.progress, log),
 		staged.Options{Cut: now.Cut(), Shards: cfg.Shards, Partitions: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	engine := &taskqueue.Engine{Queue: wiring.TaskQueue(cfg, s.Client(), log)}
-	doc, err := coordinator.Run(t.Context(), plan, engine, buildTasks{s}, nil)
+	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,34 +104,20 @@ func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
 	}); err != nil {
 		return nil, err
 	}
-	from, err := t.from(ctx, Number, t.Partition)
-	if err != nil {
-		return nil, err
-	}
-	in, err := from.sections(ctx, "labels")
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	for k := range in.len() {
-		b, err := in.section(k)
-		if err != nil {
-			return nil, err
-		}
-		d := decoder{b: b}
-		for i := k * block; i < min(len(p.nodes), (k+1)*block); i++ {
+	return p, t.eachBlock(ctx, Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			n := &p.nodes[i]
 			for range d.uvarint() {
-				p.nodes[i].labels = append(p.nodes[i].labels, string(d.string()))
+				if n.labels = append(n.labels, string(d.string())); d.err != nil {
+					return nil // the caller has it
+				}
 			}
-			if d.err == nil && len(p.nodes[i].labels) != len(p.nodes[i].to) {
+			if d.err == nil && len(n.labels) != len(n.to) {
 				d.err = errShort
 			}
-			if d.err != nil {
-				return nil, from.explain(d.err)
-			}
 		}
-	}
-	return p, nil
+		return nil
+	})
 }
 
 // encoderStats is what encoder leaves for the generation's document.
@@ -280,11 +266,11 @@ type encodeStats struct {
 // encode writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending order of
 // ids. It holds the partition's embeddings in memory.
 func (t *task) encode(ctx context.Context) error {
-	e, err := t.loadEncoder(ctx)
+	e, release, err := t.sharedEncoder(ctx)
 	if err != nil {
 		return err
 	}
-	defer train.Close(e) //nolint:errcheck // as in encoder
+	defer release()
 	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
 	if err != nil {
 		return err

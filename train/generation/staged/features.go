@@ -18,15 +18,23 @@ import (
 )
 
 func (b *build) loadVectorizer(ctx context.Context) (*tfidf.Model, error) {
-	return artifact(ctx, b, Vectorizer, "vectorizer", tfidf.Read)
+	return sharedArtifact(ctx, b, Vectorizer, "vectorizer", tfidf.Read)
 }
 
 func (b *build) loadProjection(ctx context.Context) (*projection.Projection, error) {
-	return artifact(ctx, b, Projection, "projection", projection.Read)
+	return sharedArtifact(ctx, b, Projection, "projection", projection.Read)
+}
+
+// projectionStats is what projection says of itself.
+type projectionStats struct {
+	Dim int `json:"dim"`
 }
 
 // dim is the dimension of the labels' features.
-func (b *build) dim(q *projection.Projection) int { return min(b.doc.Settings.EmbeddingDim, q.Dim()) }
+func (b *build) dim(ctx context.Context) (int, error) {
+	s, err := stats[projectionStats](ctx, b, Projection, 0)
+	return min(b.doc.Settings.EmbeddingDim, s.Dim), err
+}
 
 // walk calls visit with all nodes in the order of their positions, from a position that the seed draws on and
 // around, until visit returns false. As positions go by a hash, every run of them is a random sample.
@@ -91,6 +99,7 @@ func (t *task) projection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.stats = projectionStats{q.Dim()}
 	return t.put(ctx, "projection", t.final(generation.ProjectionName), q.Write)
 }
 
@@ -104,6 +113,10 @@ func (t *task) vectorise(ctx context.Context) error {
 		return err
 	}
 	q, err := t.loadProjection(ctx)
+	if err != nil {
+		return err
+	}
+	dim, err := t.dim(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +136,7 @@ func (t *task) vectorise(ctx context.Context) error {
 			features, n = v.TransformCounting(text, features)
 			sum.Total, sum.Unknown = sum.Total+n.Total, sum.Unknown+n.Unknown
 			q.Apply(features, row)
-			b = appendBF16(b[:0], row[:t.dim(q)])
+			b = appendBF16(b[:0], row[:dim])
 			if err := out.add((lo+i)/block, b); err != nil {
 				return err
 			}
@@ -139,8 +152,9 @@ func (t *task) vectorise(ctx context.Context) error {
 // projected reads the projected texts of a partition, a block at a time.
 type projected struct {
 	*input
-	dim  int
-	have map[int][]float32
+	have [][]byte
+	last int
+	row  []float32
 }
 
 func (b *build) projected(ctx context.Context, partition, dim int) (*projected, error) {
@@ -152,26 +166,34 @@ func (b *build) projected(ctx context.Context, partition, dim int) (*projected, 
 	if err != nil {
 		return nil, err
 	}
-	return &projected{in, dim, map[int][]float32{}}, nil
+	return &projected{in, make([][]byte, in.len()), -1, make([]float32, dim)}, nil
 }
 
-// row returns the projection of a node, by its number in the partition. Blocks that were read stay in memory.
-func (p *projected) row(i int) ([]float32, error) {
-	rows := p.have[i/block]
-	if rows == nil {
-		b, err := p.section(i / block)
-		if err != nil {
-			return nil, err
-		}
-		rows = make([]float32, len(b)/2)
-		bf16(b, rows)
-		p.have[i/block] = rows
+// of returns the projection of a node, by its number in the partition, until the next call. Blocks that were read stay
+// in memory as they are stored, which is half as large; whoever goes along the nodes decodes each once.
+func (p *projected) of(i int) ([]float32, error) {
+	if i == p.last {
+		return p.row, nil
 	}
-	at := i % block * p.dim
-	if at+p.dim > len(rows) {
+	if i/block >= len(p.have) {
 		return nil, p.from.explain(errShort)
 	}
-	return rows[at : at+p.dim], nil
+	b := p.have[i/block]
+	if b == nil {
+		var err error
+		if b, err = p.section(i / block); err != nil {
+			return nil, err
+		}
+		p.have[i/block] = b
+	}
+	each := 2 * len(p.row)
+	at := i % block * each
+	if at+each > len(b) {
+		return nil, p.from.explain(errShort)
+	}
+	bf16(b[at:at+each], p.row)
+	p.last = i
+	return p.row, nil
 }
 
 // rowsOf is the output of pifa with the features of a partition's labels: float32, a row after the other.
@@ -181,11 +203,10 @@ func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 // not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
 // one partition.
 func (t *task) pifa(ctx context.Context) error {
-	q, err := t.loadProjection(ctx)
+	dim, err := t.dim(ctx)
 	if err != nil {
 		return err
 	}
-	dim := t.dim(q)
 	x, err := t.numbered(ctx)
 	if err != nil {
 		return err
@@ -280,7 +301,7 @@ func (t *task) addSources(ctx context.Context, p, dim int, w pifa.Weighting,
 	return each(func(arcs []byte, base int) error {
 		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
 			source, target := binary.LittleEndian.Uint32(arcs), binary.LittleEndian.Uint32(arcs[4:])
-			row, err := sources.row(int(source))
+			row, err := sources.of(int(source))
 			if err != nil {
 				return err
 			}
@@ -299,7 +320,7 @@ func (t *task) copyTexts(ctx context.Context, p, dim int, out []float32) error {
 	}
 	defer texts.Close()
 	for i := range len(out) / dim {
-		row, err := texts.row(i)
+		row, err := texts.of(i)
 		if err != nil {
 			return err
 		}

@@ -90,5 +90,8 @@ func (t *task) finishGeneration(ctx context.Context) error {
 func (w *Worker) drop(g int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if b := w.builds[g]; b != nil {
+		b.keep(nil)
+	}
 	delete(w.builds, g)
 }

@@ -20,7 +20,7 @@ const block = 1024
 
 func blocks(n int) int { return (n + block - 1) / block }
 
-// scatter deals the rows of a shard out to the partitions.
+// scatter deals the rows of a part of a shard's commit log out to the partitions.
 func (t *task) scatter(ctx context.Context) error {
 	log, err := t.Log(ctx, t.doc.Cut)
 	if err != nil {
@@ -29,7 +29,7 @@ func (t *task) scatter(ctx context.Context) error {
 	out := t.newSections(t.plan.Partitions)
 	defer out.close() //nolint:errcheck // a temporary file
 	var b []byte
-	for r, err := range log.Rows(ctx, t.Partition) {
+	for r, err := range log.Rows(ctx, t.plan.Splits[t.Partition]) {
 		if err != nil {
 			return err
 		}
@@ -165,8 +165,9 @@ func (t *task) number(ctx context.Context) error {
 
 // newest returns the newest row of every node of the partition that is not deleted, in the order of (hash, id).
 func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err error) {
-	for shard := range t.plan.Shards {
-		from, err := t.from(ctx, Scatter, shard)
+	begin, newest := 0, map[string]int{}
+	for k, split := range t.plan.Splits {
+		from, err := t.from(ctx, Scatter, k)
 		if err != nil {
 			return nil, s, err
 		}
@@ -174,15 +175,13 @@ func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err err
 		if err != nil {
 			return nil, s, err
 		}
-		newest := map[string]int{}
-		begin := len(nodes)
 		d := decoder{b: b}
 		for d.more() {
 			n := readNode(&d)
 			if d.err != nil {
 				break
 			}
-			n.shard, n.hash = shard, hashOf(string(n.id))
+			n.shard, n.hash = split.Shard, hashOf(string(n.id))
 			if k, ok := newest[string(n.id)]; !ok {
 				newest[string(n.id)] = len(nodes)
 				nodes = append(nodes, n)
@@ -193,10 +192,15 @@ func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err err
 		if d.err != nil {
 			return nil, s, from.explain(d.err)
 		}
+		if k+1 < len(t.plan.Splits) && t.plan.Splits[k+1].Shard == split.Shard {
+			continue
+		}
 		all := len(nodes) - begin
 		live := slices.DeleteFunc(nodes[begin:], func(n node) bool { return n.deleted })
 		nodes = nodes[:begin+len(live)]
 		s.Deleted += all - len(live)
+		begin = len(nodes)
+		clear(newest)
 	}
 	slices.SortFunc(nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), bytes.Compare(a.id, b.id))

@@ -2,6 +2,7 @@ package staged
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ var ErrNoPlan = errors.New("no staged build of this generation has begun; 'giant
 // ErrNoTask: the plan has no such stage, or the stage no such partition.
 var ErrNoTask = errors.New("there is no such task; 'giantstream build plan' lists those there are")
 
-const planFormat = 1
+const planFormat = 2
 
 // Limits of what one task holds in memory.
 const (
@@ -28,20 +29,35 @@ const (
 	partitionRows  = 1 << 15
 	partitionBytes = 32 << 20
 	maxPartitions  = 1 << 12
+	// manyPartitions: in every shuffle each partition reads from all, so that beyond this number larger partitions
+	// cost less than more of them, as long as one takes no more than memory/partitionShare.
+	manyPartitions = 1 << 9
+	partitionShare = 32
+	// splitRows is about how many rows of the commit log one task deals out, if that makes no more than manySplits.
+	splitRows  = 1 << 16
+	manySplits = 256
 	// leastRange is how many labels one PIFA task sums up at least, and someRanges how many tasks there are if the
 	// graph has as many labels: several machines then have work.
 	leastRange = 1 << 16
 	someRanges = 8
-	// DefaultSample is how many nodes the encoder is trained and evaluated on at most.
+	// DefaultSample is how many nodes the encoder is trained and evaluated on at most, if the memory does not say less.
 	DefaultSample = 1 << 18
+	// sampleBytes is about what training takes for a node of the sample. A sample takes no more than half of the
+	// memory, but leastSample nodes.
+	sampleBytes = 2300
+	leastSample = 1 << 14
 )
 
 // Plan is generations/<g>/tasks/plan.json: how a generation is divided. It is written once, when the build begins,
-// and no task changes it. All numbers but Shards are powers of two.
+// and no task changes it. Partitions and Ranges are powers of two.
 type Plan struct {
 	Format     int   `json:"format"`
 	Generation int64 `json:"generation"`
-	Shards     int   `json:"shards"`
+	// Token is the build's own: one that is begun again under the same number has another.
+	Token  string `json:"token"`
+	Shards int    `json:"shards"`
+	// Splits are the parts of the commit log that scatter reads, those of a shard after each other.
+	Splits []Split `json:"splits"`
 	// Partitions of the nodes, by the upper bits of the hash of their ids.
 	Partitions int `json:"partitions"`
 	// Ranges of labels that PIFA is computed for at a time.
@@ -50,10 +66,19 @@ type Plan struct {
 	Sample int `json:"sample"`
 }
 
+// Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.
+type Split struct {
+	Shard int   `json:"shard"`
+	After int64 `json:"after"`
+	To    int64 `json:"to"`
+}
+
 // Size is what a plan is made for.
 type Size struct {
 	// Rows and Bytes of the commit log at the cut, superseded rows included.
 	Rows, Bytes int64
+	// Splits divide the commit log.
+	Splits []Split
 	// Dim is the embedding dimension, and Memory what a process may take, 0 for no limit: a PIFA task reads the
 	// projected texts of all nodes, so there are no more of these tasks than the memory asks for.
 	Dim    int
@@ -69,22 +94,42 @@ func (s Size) ranges() int {
 	return max(powerOfTwo(s.Rows/max(leastRange, most)), min(someRanges, powerOfTwo(s.Rows/leastRange)))
 }
 
-// NewPlan divides a generation. partitions may be 0: the size decides. sample may be 0: DefaultSample.
+// SplitRows is about how many rows of a commit log of so many a split should have.
+func SplitRows(rows int64) int64 { return max(splitRows, rows/manySplits) }
+
+// partitions is how many partitions suit a graph.
+func (s Size) partitions() int {
+	n := powerOfTwo(max(s.Rows/partitionRows, s.Bytes/partitionBytes))
+	if n <= manyPartitions || s.Memory <= 0 {
+		return n
+	}
+	return min(n, max(manyPartitions, powerOfTwo(s.Bytes/max(1, s.Memory/partitionShare))))
+}
+
+// sample is how many nodes the encoder is trained on at most.
+func (s Size) sample() int {
+	if s.Memory <= 0 {
+		return DefaultSample
+	}
+	return int(min(DefaultSample, max(leastSample, s.Memory/2/sampleBytes)))
+}
+
+// NewPlan divides a generation. partitions and sample may be 0: the size decides.
 func NewPlan(g int64, shards int, size Size, partitions, sample int) (Plan, error) {
 	if partitions == 0 {
-		partitions = powerOfTwo(max(size.Rows/partitionRows, size.Bytes/partitionBytes))
+		partitions = size.partitions()
 	}
 	if partitions < 1 || partitions > maxPartitions || partitions&(partitions-1) != 0 {
 		return Plan{}, fmt.Errorf("%d partitions: it must be a power of two from 1 to %d", partitions, maxPartitions)
 	}
 	if sample == 0 {
-		sample = DefaultSample
+		sample = size.sample()
 	}
 	if sample < 1 {
 		return Plan{}, fmt.Errorf("a sample of %d nodes: it must be 1 or more", sample)
 	}
-	return Plan{Format: planFormat, Generation: g, Shards: shards, Partitions: partitions,
-		Ranges: min(partitions, size.ranges()), Sample: sample}, nil
+	return Plan{Format: planFormat, Generation: g, Token: rand.Text(), Shards: shards, Splits: size.Splits,
+		Partitions: partitions, Ranges: min(partitions, size.ranges()), Sample: sample}, nil
 }
 
 // powerOfTwo is the least power of two that is n or more, at most maxPartitions.
@@ -119,6 +164,7 @@ const (
 	Vectorise  = "vectorise"
 	PIFA       = "pifa"
 	Trunk      = "trunk"
+	Deal       = "deal"
 	Branch     = "branch"
 	Tree       = "tree"
 	Dataset    = "dataset"
@@ -132,7 +178,7 @@ const (
 func (p Plan) Stages() []Stage {
 	n := p.Partitions
 	return []Stage{
-		{Scatter, p.Shards, nil, "rows of a shard's commit log, by partition"},
+		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
 		{Index, 1, []string{Number}, "how many nodes there are, and the first position of each partition"},
 		{Resolve, n, []string{Number, Index}, "links to the nodes of a partition, as positions"},
@@ -144,7 +190,8 @@ func (p Plan) Stages() []Stage {
 		{Vectorise, n, []string{Number, Index, Vectorizer, Projection}, "projected texts, as bfloat16"},
 		{PIFA, p.Ranges, []string{Index, Resolve, Link, Projection, Vectorise}, "features of a range of labels"},
 		{Trunk, 1, []string{Index, Projection, PIFA}, "the first cuts of the label tree"},
-		{Branch, n, []string{Trunk}, "a branch of the label tree"},
+		{Deal, n, []string{PIFA, Trunk}, "features of a partition's labels, by branch of the tree"},
+		{Branch, n, []string{Trunk, Deal}, "a branch of the label tree"},
 		{Tree, 1, []string{Number, Index, Trunk, Branch}, "the label tree, and which label is in which cluster"},
 		{Dataset, n, []string{Number, Index, Link, Vectorizer, Tree}, "the training set"},
 		{Encoder, 1, []string{Number, Index, Link, Vectorizer, Projection, PIFA, Tree}, "the encoder"},

@@ -137,11 +137,11 @@ func TestMemoryIsThatOfAPartition(t *testing.T) {
 type manyTexts struct{ nodes, bytes int }
 
 func (m manyTexts) Size(context.Context) (Size, error) {
-	return Size{Rows: int64(m.nodes), Bytes: int64(m.nodes * m.bytes)}, nil
+	return Size{Rows: int64(m.nodes), Bytes: int64(m.nodes * m.bytes), Splits: []Split{{0, 0, 1}}}, nil
 }
 func (m manyTexts) Fingerprint() Fingerprint { return shardLogs(nil).Fingerprint() }
 
-func (m manyTexts) Rows(context.Context, int) iter.Seq2[generation.Row, error] {
+func (m manyTexts) Rows(context.Context, Split) iter.Seq2[generation.Row, error] {
 	id := func(i int) string { return fmt.Sprintf("n%05d", i) }
 	return func(yield func(generation.Row, error) bool) {
 		for i := range m.nodes {

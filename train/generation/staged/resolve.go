@@ -109,31 +109,20 @@ func (t *task) link(ctx context.Context) error {
 		return err
 	}
 	n := x.size(t.Partition)
-	own, err := t.from(ctx, Number, t.Partition)
-	if err != nil {
-		return err
-	}
-	labels, err := own.sections(ctx, "labels")
-	if err != nil {
-		return err
-	}
-	defer labels.Close()
 	start := make([]int, n+1)
-	for k := range blocks(n) {
-		b, err := labels.section(k)
-		if err != nil {
-			return err
-		}
-		d := decoder{b: b}
-		for i := k * block; i < min(n, (k+1)*block); i++ {
+	if err := t.eachBlock(ctx, Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
+		for i := lo; i < hi; i++ {
 			count := d.uvarint()
 			for range count {
 				if d.string(); d.err != nil {
-					return own.explain(d.err)
+					return nil // the caller has it
 				}
 			}
 			start[i+1] = start[i] + int(count)
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	to := make([]uint32, start[n])
 	for i := range to {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"giantstream/internal/tasks"
 	"giantstream/sink"
@@ -88,11 +90,92 @@ func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work t
 }
 
 func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(Stage)) error {
+	pending, err := w.pending(ctx, plan)
+	if err != nil {
+		return err
+	}
+	last := plan.lastReads()
 	for _, s := range plan.Stages() {
+		if !pending[s.Name] {
+			continue
+		}
 		if watch != nil {
 			watch(s)
 		}
 		if err := engine.Run(ctx, plan.Of(s), work); err != nil {
+			return err
+		}
+		for _, read := range last[s.Name] {
+			if err := w.release(ctx, plan.Generation, read); err != nil {
+				// The last task removes them, too.
+				w.Resources.Log.Warn("what a stage has left, and no other needs, could not be removed", "stage", read,
+					"error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// pending returns the stages with tasks to do: those that are not done, and that the last one needs or another stage
+// that is pending.
+func (w *Worker) pending(ctx context.Context, plan Plan) (map[string]bool, error) {
+	needed, pending := map[string]bool{Finish: true}, map[string]bool{}
+	for _, s := range slices.Backward(plan.Stages()) {
+		if !needed[s.Name] {
+			continue
+		}
+		for _, t := range plan.Of(s) {
+			done, err := w.Done(ctx, t)
+			if err != nil {
+				return nil, fmt.Errorf("task %v: %w", t, err)
+			}
+			if !done {
+				pending[s.Name] = true
+				break
+			}
+		}
+		for _, read := range s.Reads {
+			needed[read] = needed[read] || pending[s.Name]
+		}
+	}
+	return pending, nil
+}
+
+// lastReads returns for each stage but the last what no later one reads. What the stages that a build ends with leave
+// is removed with the rest.
+func (p Plan) lastReads() map[string][]string {
+	reader := map[string]string{}
+	for _, s := range p.Stages() {
+		for _, read := range s.Reads {
+			reader[read] = s.Name
+		}
+	}
+	last := map[string][]string{}
+	for read, s := range reader {
+		if s != Finish {
+			last[s] = append(last[s], read)
+		}
+	}
+	return last
+}
+
+// release removes what the tasks of a stage have left among them. First they count as not done: a task that still
+// reads it is one that comes too late.
+func (w *Worker) release(ctx context.Context, g int64, stage string) error {
+	w.drop(g)
+	var rest []string
+	for info, err := range w.Store.List(ctx, TasksPrefix(g)+stage+"/", "") {
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(info.Key, doneName) {
+			rest = append(rest, info.Key)
+		} else if err := w.Store.Delete(ctx, info.Key); err != nil {
+			return err
+		}
+	}
+	for _, key := range rest {
+		if err := w.Store.Delete(ctx, key); err != nil {
 			return err
 		}
 	}

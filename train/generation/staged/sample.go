@@ -59,7 +59,9 @@ func (t *task) sample(ctx context.Context, training bool) (_ *sample, err error)
 	if s.Projection, err = t.loadProjection(ctx); err != nil {
 		return nil, err
 	}
-	s.Dim = t.dim(s.Projection)
+	if s.Dim, err = t.dim(ctx); err != nil {
+		return nil, err
+	}
 	if s.Projected, err = fit.Project(ctx, s.Projection, s.Features, r); err != nil {
 		return nil, err
 	}
@@ -124,37 +126,18 @@ func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, err
 
 // links calls visit with the neighbours of a partition's nodes in order.
 func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, hidden []bool) error) error {
-	x, err := b.numbered(ctx)
-	if err != nil {
-		return err
-	}
-	from, err := b.from(ctx, Link, p)
-	if err != nil {
-		return err
-	}
-	in, err := from.sections(ctx, "links")
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	n := x.size(p)
-	for k := range blocks(n) {
-		s, err := in.section(k)
-		if err != nil {
-			return err
-		}
-		d := decoder{b: s}
-		for i := k * block; i < min(n, (k+1)*block); i++ {
-			to, hidden := neighbours(&d)
+	return b.eachBlock(ctx, Link, "links", p, func(d *decoder, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			to, hidden := neighbours(d)
 			if d.err != nil {
-				return from.explain(d.err)
+				return nil // the caller has it
 			}
 			if err := visit(i, to, hidden); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // within calls visit with each position of the sample that is in a partition, and its number in the sample.

@@ -37,12 +37,18 @@ func (l shardLogs) Size(context.Context) (Size, error) {
 			s.Bytes += int64(len(r.Text))
 		}
 	}
+	for shard := range l { // older rows apart from the newest
+		s.Splits = append(s.Splits, Split{shard, 0, 4}, Split{shard, 4, 9})
+	}
 	return s, nil
 }
 
-func (l shardLogs) Rows(_ context.Context, shard int) iter.Seq2[generation.Row, error] {
+func (l shardLogs) Rows(_ context.Context, s Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
-		for _, r := range l[shard] {
+		for _, r := range l[s.Shard] {
+			if r.Seq <= s.After || r.Seq > s.To {
+				continue
+			}
 			if !yield(r, nil) {
 				return
 			}

@@ -20,17 +20,15 @@ type trunkStats struct {
 	Branches []labeltree.Branch `json:"branches"`
 }
 
-// trunk makes the first cuts of the label tree, and deals the features of the labels out to the branches. It copies
-// the features to a temporary file, and holds 8 bytes a label in memory.
+// trunk makes the first cuts of the label tree. It copies the features to a temporary file, and holds 8 bytes a label
+// in memory.
 //
-//	of        branch of each label, int32
-//	features  section k: the features of branch k's labels, ascending
+//	of  section p: branch of each label of partition p, int32
 func (t *task) trunk(ctx context.Context) error {
-	q, err := t.loadProjection(ctx)
+	dim, err := t.dim(ctx)
 	if err != nil {
 		return err
 	}
-	dim := t.dim(q)
 	x, err := t.numbered(ctx)
 	if err != nil {
 		return err
@@ -53,29 +51,17 @@ func (t *task) trunk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	of, features := t.newSections(1), t.newSections(t.plan.Partitions)
-	defer of.close()       //nolint:errcheck // temporary files
-	defer features.close() //nolint:errcheck
-	rows := make([]float32, block*dim)
-	var b []byte
-	for lo := 0; lo < x.nodes(); lo += block {
-		hi := min(lo+block, x.nodes())
-		if err := errors.Join(ctx.Err(), read(lo, hi, rows[:(hi-lo)*dim])); err != nil {
-			return err
-		}
-		for i := lo; i < hi; i++ {
-			k := grown.Of(i)
-			err := of.add(0, appendInts(b[:0], []int32{int32(k)}))
-			if b = appendFloats(b[:0], rows[(i-lo)*dim:(i-lo+1)*dim]); k >= 0 && err == nil {
-				err = features.add(k, b)
-			}
-			if err != nil {
+	of := t.newSections(t.plan.Partitions)
+	defer of.close() //nolint:errcheck // a temporary file
+	for p := range t.plan.Partitions {
+		for i := x.Base[p]; i < x.Base[p+1]; i++ {
+			if err := of.add(p, appendInts(nil, []int32{int32(grown.Of(i))})); err != nil {
 				return err
 			}
 		}
 	}
 	t.stats = trunkStats{dim, grown.Levels, grown.Branches}
-	return errors.Join(t.putSections(ctx, "of", of), t.putSections(ctx, "features", features))
+	return t.putSections(ctx, "of", of)
 }
 
 // gather copies the features of all labels to a temporary file.
@@ -125,6 +111,77 @@ type branchStats struct {
 	Cosine float64 `json:"cosine"` // their sum
 }
 
+// deal deals the features of a partition's labels out to the branches. It holds them in memory.
+//
+//	features  section k: the features of those in branch k, ascending, float32
+func (t *task) deal(ctx context.Context) error {
+	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	from, err := t.from(ctx, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	of, err := from.section(ctx, "of", t.Partition)
+	if err != nil {
+		return err
+	}
+	object, rows, err := t.labelRows(ctx, t.Partition)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	out := t.newSections(len(top.Branches))
+	defer out.close() //nolint:errcheck // a temporary file
+	each := 4 * top.Dim
+	buffer := make([]byte, block*each)
+	branches := ints(of)
+	for lo := 0; lo < len(branches); lo += block {
+		some := branches[lo:min(lo+block, len(branches))]
+		b := buffer[:len(some)*each]
+		if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
+			return rows.explain(err)
+		}
+		for i, k := range some {
+			if int(k) >= len(top.Branches) {
+				return from.explain(fmt.Errorf("%w: a label is in branch %d of %d", errShort, k, len(top.Branches)))
+			}
+			if k < 0 {
+				continue
+			}
+			if err := out.add(int(k), b[i*each:(i+1)*each]); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return t.putSections(ctx, "features", out)
+}
+
+// branchRows reads the features of a branch's labels.
+func (t *task) branchRows(ctx context.Context, branch int, rows []float32) error {
+	for p := range t.plan.Partitions {
+		from, err := t.from(ctx, Deal, p)
+		if err != nil {
+			return err
+		}
+		b, err := from.section(ctx, "features", branch)
+		if err != nil {
+			return err
+		}
+		if len(b)/4 > len(rows) || p == t.plan.Partitions-1 && len(b)/4 < len(rows) {
+			return from.explain(fmt.Errorf("%w: the partitions have another number of labels of branch %d than trunk",
+				errShort, branch))
+		}
+		floats(b, rows[:len(b)/4])
+		rows = rows[len(b)/4:]
+	}
+	return nil
+}
+
 // branch divides a branch of the tree. It holds the features of its labels in memory.
 //
 //	leaves  leaf of each of its labels, int32
@@ -137,16 +194,10 @@ func (t *task) branch(ctx context.Context) error {
 	defer out.close() //nolint:errcheck // a temporary file
 	if t.Partition < len(top.Branches) {
 		b := top.Branches[t.Partition]
-		from, err := t.from(ctx, Trunk, 0)
-		if err != nil {
+		features := make([]float32, b.Members*top.Dim)
+		if err := t.branchRows(ctx, t.Partition, features); err != nil {
 			return err
 		}
-		data, err := from.section(ctx, "features", t.Partition)
-		if err != nil {
-			return err
-		}
-		features := make([]float32, len(data)/4)
-		floats(data, features)
 		leaves, err := b.Leaves(top.Levels, features, top.Dim, fit.TreeOptions(t.doc.Settings, t.Workers))
 		if err != nil {
 			return err
@@ -179,12 +230,19 @@ func (t *task) tree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	data, err := from.section(ctx, "of", 0)
+	of, err := from.sections(ctx, "of")
 	if err != nil {
 		return err
 	}
-	leafOf := ints(data)
-	data = nil //nolint:ineffassign,wastedassign // as large as the tree
+	defer of.Close()
+	var leafOf []int32
+	for p := range t.plan.Partitions {
+		b, err := of.section(p)
+		if err != nil {
+			return err
+		}
+		leafOf = append(leafOf, ints(b)...)
+	}
 	leaves := make([][]int32, len(top.Branches))
 	figures := generation.TreeStats{Labels: len(leafOf), Levels: top.Levels}
 	labels := 0
@@ -249,7 +307,7 @@ func (t *task) tree(ctx context.Context) error {
 }
 
 func (b *build) loadTree(ctx context.Context) (*labeltree.Tree, error) {
-	return artifact(ctx, b, Tree, "tree", labeltree.Read)
+	return sharedArtifact(ctx, b, Tree, "tree", labeltree.Read)
 }
 
 // errStop ends a walk whose consumer wants no more.
@@ -269,35 +327,16 @@ func readAbout(d *decoder) about {
 
 // about calls visit with the nodes of a partition in order.
 func (b *build) about(ctx context.Context, p int, visit func(i int, a about) error) error {
-	x, err := b.numbered(ctx)
-	if err != nil {
-		return err
-	}
-	from, err := b.from(ctx, Number, p)
-	if err != nil {
-		return err
-	}
-	in, err := from.sections(ctx, "nodes")
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	n := x.size(p)
-	for k := range blocks(n) {
-		s, err := in.section(k)
-		if err != nil {
-			return err
-		}
-		d := decoder{b: s}
-		for i := k * block; i < min(n, (k+1)*block); i++ {
-			a := readAbout(&d)
+	return b.eachBlock(ctx, Number, "nodes", p, func(d *decoder, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			a := readAbout(d)
 			if d.err != nil {
-				return from.explain(d.err)
+				return nil // the caller has it
 			}
 			if err := visit(i, a); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -1,6 +1,8 @@
 package staged
 
 import (
+	"bytes"
+	"cmp"
 	"container/heap"
 	"context"
 	"encoding/binary"
@@ -27,22 +29,27 @@ func appendNGram(b []byte, g tfidf.NGram) []byte {
 	return binary.AppendUvarint(b, uint64(g.DF))
 }
 
-func readNGram(d *decoder) (g tfidf.NGram) {
+func readNGram(d *decoder) tfidf.NGram {
+	part, word, next, runes := d.ngram()
+	return tfidf.NGram{Part: part, Word: string(word), Next: string(next), Runes: runes, DF: int(d.uvarint())}
+}
+
+// ngram reads an n-gram up to its count. Words share the memory of the input.
+func (d *decoder) ngram() (part tfidf.Part, word, next []byte, runes uint64) {
 	if b := d.bytes(1); b != nil {
-		g.Part = tfidf.Part(b[0])
+		part = tfidf.Part(b[0])
 	}
-	switch g.Part {
+	switch part {
 	case tfidf.Char3:
-		g.Runes = d.uvarint()
+		runes = d.uvarint()
 	case tfidf.Word2:
-		g.Word, g.Next = string(d.string()), string(d.string())
+		word, next = d.string(), d.string()
 	case tfidf.Word1:
-		g.Word = string(d.string())
+		word = d.string()
 	default:
 		d.err = errors.Join(d.err, errShort)
 	}
-	g.DF = int(d.uvarint())
-	return g
+	return part, word, next, runes
 }
 
 // keyOf hashes an n-gram: its upper bits choose who adds up its counts.
@@ -90,15 +97,31 @@ func (t *task) count(ctx context.Context) error {
 
 // texts calls visit with the texts of a partition, a block after the other.
 func (b *build) texts(ctx context.Context, partition int, visit func(lo int, texts []string) error) error {
+	return b.eachBlock(ctx, Number, "texts", partition, func(d *decoder, lo, hi int) error {
+		texts := make([]string, 0, block)
+		for range hi - lo {
+			texts = append(texts, string(d.string()))
+		}
+		if d.err != nil {
+			return nil // the caller has it
+		}
+		return visit(lo, texts)
+	})
+}
+
+// eachBlock calls visit with each block of an output that has one record for each node of a partition: those of nodes
+// lo ≤ i < hi. An error of the decoder is one of the task that wrote it.
+func (b *build) eachBlock(ctx context.Context, stage, name string, partition int,
+	visit func(d *decoder, lo, hi int) error) error {
 	x, err := b.numbered(ctx)
 	if err != nil {
 		return err
 	}
-	from, err := b.from(ctx, Number, partition)
+	from, err := b.from(ctx, stage, partition)
 	if err != nil {
 		return err
 	}
-	in, err := from.sections(ctx, "texts")
+	in, err := from.sections(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -110,30 +133,49 @@ func (b *build) texts(ctx context.Context, partition int, visit func(lo int, tex
 			return err
 		}
 		d := decoder{b: s}
-		texts := make([]string, 0, block)
-		for range min(block, n-k*block) {
-			texts = append(texts, string(d.string()))
-		}
+		err = visit(&d, k*block, min(n, (k+1)*block))
 		if d.err != nil {
 			return from.explain(d.err)
 		}
-		if err := visit(k*block, texts); err != nil {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// run is what one partition has counted, as merge goes along it.
+// run is what one partition has counted, as merge goes along it. The words of its head share the section's memory.
 type run struct {
 	decoder
-	head tfidf.NGram
+	part       tfidf.Part
+	word, next []byte
+	runes      uint64
+	df         int
+}
+
+func (r *run) advance() {
+	r.part, r.word, r.next, r.runes = r.ngram()
+	r.df = int(r.uvarint())
+}
+
+// compare is tfidf.NGram.Compare.
+func (r *run) compare(other *run) int {
+	if c := cmp.Compare(r.part, other.part); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(r.word, other.word); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(r.next, other.next); c != 0 {
+		return c
+	}
+	return cmp.Compare(r.runes, other.runes)
 }
 
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
-func (r runs) Less(i, j int) bool { return r[i].head.Compare(r[j].head) < 0 }
+func (r runs) Less(i, j int) bool { return r[i].compare(r[j]) < 0 }
 func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 func (r *runs) Push(x any)        { *r = append(*r, x.(*run)) }
 func (r *runs) Pop() any {
@@ -164,19 +206,19 @@ func (t *task) merge(ctx context.Context) error {
 			return err
 		}
 		if r := (&run{decoder: decoder{b: b}}); r.more() {
-			r.head = readNGram(&r.decoder)
+			r.advance()
 			all = append(all, r)
 		}
 	}
 	heap.Init(&all)
 	for len(all) > 0 {
-		sum := all[0].head
-		sum.DF = 0
-		for len(all) > 0 && all[0].head.Compare(sum) == 0 {
+		first := *all[0]
+		df := 0
+		for len(all) > 0 && all[0].compare(&first) == 0 {
 			r := all[0]
-			sum.DF += r.head.DF
+			df += r.df
 			if r.more() {
-				r.head = readNGram(&r.decoder)
+				r.advance()
 				heap.Fix(&all, 0)
 			} else {
 				heap.Pop(&all)
@@ -185,7 +227,11 @@ func (t *task) merge(ctx context.Context) error {
 				return fmt.Errorf("counts of n-grams: %w", r.err)
 			}
 		}
-		chooser.Add(sum)
+		if !chooser.Wants(first.part, df) {
+			continue
+		}
+		chooser.Add(tfidf.NGram{Part: first.part, Word: string(first.word), Next: string(first.next),
+			Runes: first.runes, DF: df})
 	}
 	out := t.newSections(1)
 	defer out.close() //nolint:errcheck // a temporary file

@@ -11,7 +11,9 @@ import (
 	"io"
 	"iter"
 	"runtime/debug"
+	"strings"
 	"sync"
+	"time"
 
 	"giantstream/internal/parallel"
 	"giantstream/internal/seal"
@@ -26,11 +28,11 @@ import (
 
 // Log is the commit log at a cut, as tasks read it: each shard on its own.
 type Log interface {
-	// Size returns how much there is to read.
+	// Size returns how much there is to read, and how it is divided.
 	Size(ctx context.Context) (Size, error)
-	// Rows yields the committed rows of a shard up to the cut. Of several rows of a node, that of the highest Seq
-	// counts; all may come, in any order.
-	Rows(ctx context.Context, shard int) iter.Seq2[generation.Row, error]
+	// Rows yields the committed rows of a split. Of several rows of a node, that of the highest Seq counts; all may
+	// come, in any order.
+	Rows(ctx context.Context, s Split) iter.Seq2[generation.Row, error]
 	// Fingerprint returns a fingerprint of no nodes.
 	Fingerprint() Fingerprint
 }
@@ -53,7 +55,11 @@ type Worker struct {
 
 	mu     sync.Mutex
 	builds map[int64]*build
+	idle   *time.Timer
 }
+
+// forgetAfter is how long a worker without tasks keeps what it knows of a build, and its models.
+const forgetAfter = time.Minute
 
 // build is a generation as tasks see it.
 type build struct {
@@ -62,6 +68,7 @@ type build struct {
 	doc  *generation.Doc
 	mu   sync.Mutex
 	done map[tasks.Task]*done
+	models
 }
 
 // of returns the build of a generation, nil for one that is complete. It looks for the plan each time: without one,
@@ -74,7 +81,7 @@ func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b := w.builds[g]; b != nil && b.plan == plan {
+	if b := w.builds[g]; b != nil && b.plan.Token == plan.Token {
 		return b, nil
 	}
 	delete(w.builds, g)
@@ -108,6 +115,8 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	if !ok || t.Partition < 0 || t.Partition >= s.Tasks {
 		return fmt.Errorf("%w: %v", ErrNoTask, t)
 	}
+	b.keep(s.Reads)
+	defer w.rest()
 	defer func() {
 		if v := recover(); v != nil {
 			p, ok := v.(*parallel.Panic)
@@ -128,6 +137,23 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	return run.finish(ctx)
 }
 
+// rest lets go of the builds if no task follows for a while.
+func (w *Worker) rest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.idle == nil {
+		w.idle = time.AfterFunc(forgetAfter, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, b := range w.builds {
+				b.keep(nil)
+			}
+			clear(w.builds)
+		})
+	}
+	w.idle.Reset(forgetAfter)
+}
+
 // Done says whether a task's outputs are complete.
 func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	b, err := w.of(ctx, t.Generation)
@@ -137,6 +163,9 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	if t.Stage == Finish {
 		return false, nil // there is a plan
 	}
+	b.mu.Lock()
+	delete(b.done, t) // it may have been made undone since
+	b.mu.Unlock()
 	_, err = b.load(ctx, t)
 	if missing := new(MissingError); errors.As(err, &missing) {
 		return false, nil
@@ -148,8 +177,8 @@ var stageFunctions = map[string]func(*task, context.Context) error{
 	Scatter: (*task).scatter, Number: (*task).number, Index: (*task).index, Resolve: (*task).resolve,
 	Link: (*task).link, Count: (*task).count, Merge: (*task).merge, Vectorizer: (*task).vectorizer,
 	Projection: (*task).projection, Vectorise: (*task).vectorise, PIFA: (*task).pifa, Trunk: (*task).trunk,
-	Branch: (*task).branch, Tree: (*task).tree, Dataset: (*task).dataset, Encoder: (*task).encoder,
-	Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
+	Deal: (*task).deal, Branch: (*task).branch, Tree: (*task).tree, Dataset: (*task).dataset,
+	Encoder: (*task).encoder, Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
 }
 
 // MissingError says that a task was asked for before one that it needs was done.
@@ -204,7 +233,9 @@ func folder(t tasks.Task) string {
 	return fmt.Sprintf("%s%s/%05d/", TasksPrefix(t.Generation), t.Stage, t.Partition)
 }
 
-func doneKey(t tasks.Task) string { return folder(t) + "done.json" }
+const doneName = "/done.json"
+
+func doneKey(t tasks.Task) string { return strings.TrimSuffix(folder(t), "/") + doneName }
 
 // load returns what a task has left: MissingError if it is not done. A document that is damaged counts as none.
 func (b *build) load(ctx context.Context, t tasks.Task) (*done, error) {
