@@ -15,18 +15,22 @@ import (
 	"giantstream/train/numeric"
 )
 
-// The synthetic graph: communities of nodes that share words and links. Every node is a function of its number, so that
-// a graph of any size takes no memory.
+// The synthetic graph: communities of nodes that share topics and links. There are as many topics however large the
+// graph is, so that its figures do not depend on its size. Every node is a function of its number: a graph of any size
+// takes no memory.
 const (
 	community = 96      // nodes
-	classes   = 40      // a community has one of them
+	topics    = 200     // a community has four of them
+	classes   = 40      // a topic belongs to one; the first topic of a community decides
 	words     = 48      // mean length of a text
-	topical   = 0.1     // share of the words that come from the community or the class
+	topical   = 0.3     // share of the words that come from a topic of the community
+	jargon    = 50      // words of a topic
 	offsets   = 14      // distances of links into the community, of which some are left out
 	least     = 0.4     // communities keep a share of the links from here up to 1
 	strangers = 0.2     // share of the nodes with a pair of links to anywhere
 	misfiled  = 0.1     // share of the nodes whose class is not that of their community
 	rare      = 1 << 22 // size of the vocabulary
+	common    = 1 << 16 // the words of topics are among these
 	textBytes = 330     // of a text, about
 )
 
@@ -62,28 +66,33 @@ func id(i int) string { return fmt.Sprintf("node-%09d", i) }
 
 func (g graph) row(i int) rows.Row {
 	c := i / community
-	class := int(numeric.Mix(g.seed^uint64(c)) % classes)
+	class := g.topic(c, 0) % classes
 	if other := numeric.NewRand(g.seed, uint64(i), 'C'); other.Float64() < misfiled {
 		class = other.IntN(classes)
 	}
-	r := rows.Row{NodeID: id(i), Class: fmt.Sprintf("class %d", class), EventTime: 1, Text: g.text(i, c, class)}
+	r := rows.Row{NodeID: id(i), Class: fmt.Sprintf("class %d", class), EventTime: 1, Text: g.text(i, c)}
 	for _, j := range g.neighbours(i, c) {
 		r.Labels = append(r.Labels, id(j))
 	}
 	return r
 }
 
-// text draws words by Zipf's law: most from the language, the others from those of the community and of its class.
-func (g graph) text(i, c, class int) string {
+// topic is one of the four topics of a community.
+func (g graph) topic(c, k int) int {
+	r := numeric.NewRand(g.seed, uint64(c), uint64(k), 'P')
+	return r.IntN(topics)
+}
+
+// text draws words by Zipf's law: most from the language, the others from the topics of the community, half of these
+// from the first.
+func (g graph) text(i, c int) string {
 	r := numeric.NewRand(g.seed, uint64(i), 'T')
 	var b strings.Builder
 	for range words/2 + r.IntN(words) {
 		rank := zipf(&r)
-		switch u := r.Float64(); {
-		case u < topical/2:
-			rank = int(numeric.Mix(uint64(c)<<8|uint64(rank%12)) % rare)
-		case u < topical:
-			rank = int(numeric.Mix(uint64(class)<<32|uint64(rank%400)) % rare)
+		if r.Float64() < topical {
+			topic := g.topic(c, max(0, r.IntN(6)-2))
+			rank = int(numeric.Mix(uint64(topic*jargon+rank%jargon)) % common)
 		}
 		b.WriteString(word(rank))
 		b.WriteByte(' ')

@@ -99,7 +99,7 @@ func SplitRows(rows int64) int64 { return max(splitRows, rows/manySplits) }
 
 // partitions is how many partitions suit a graph.
 func (s Size) partitions() int {
-	n := powerOfTwo(max(s.Rows/partitionRows, s.Bytes/partitionBytes))
+	n := powerOfTwo(max((s.Rows+partitionRows-1)/partitionRows, s.Bytes/partitionBytes))
 	if n <= manyPartitions || s.Memory <= 0 {
 		return n
 	}
