@@ -3,6 +3,8 @@
 //
 //	GOMEMLIMIT=1GiB go run ./cmd/bench/staged -nodes 1000000 -dir /tmp/staged
 //
+// With -write it writes the graph as files for 'giantstream run' instead.
+//
 // The graph has communities of nodes that share words and links, so that the figures of the generation mean something.
 // It is made as it is read: the memory is that of the build.
 package main
@@ -35,7 +37,11 @@ func main() {
 	workers := flag.Int("workers", 2, "tasks at a time")
 	sample := flag.Int("sample", 0, "nodes that the encoder is trained on at most (0: as many as the memory allows)")
 	encoder := flag.String("encoder", "linear", "encoder to train")
+	write := flag.String("write", "", "write the graph to nodes.jsonl.gz and edges.jsonl.gz in this folder instead")
 	flag.Parse()
+	if *write != "" {
+		stage.Exit("staged", graph{*nodes, 1}.write(*write))
+	}
 	stage.Exit("staged", run(*nodes, *dir, *workers, *sample, *encoder))
 }
 
