@@ -62,6 +62,16 @@ func (g graph) Rows(_ context.Context, s staged.Split) iter.Seq2[generation.Row,
 	}
 }
 
+// textBytes is about how many bytes all texts have, by those of some nodes.
+func (g graph) textBytes() (n int64) {
+	const some = 2000
+	for k := range some {
+		i := k * g.nodes / some
+		n += int64(len(g.text(i, i/community)))
+	}
+	return n * int64(g.nodes) / some
+}
+
 func id(i int) string { return fmt.Sprintf("node-%09d", i) }
 
 func (g graph) row(i int) rows.Row {

@@ -11,10 +11,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -22,6 +24,7 @@ import (
 	"time"
 
 	"giantstream/cmd/bench/internal/stage"
+	"giantstream/cmd/internal/plan"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/internal/tasks"
@@ -37,39 +40,62 @@ func main() {
 	workers := flag.Int("workers", 2, "tasks at a time")
 	sample := flag.Int("sample", 0, "nodes that the encoder is trained on at most (0: as many as the memory allows)")
 	encoder := flag.String("encoder", "linear", "encoder to train")
+	rates := flag.String("rates", "", "write what each stage cost to this file, for -against; with -workers 1")
+	against := flag.String("against", "", "compare with the estimate by the rates in this file")
 	write := flag.String("write", "", "write the graph to nodes.jsonl.gz and edges.jsonl.gz in this folder instead")
 	flag.Parse()
 	if *write != "" {
 		stage.Exit("staged", graph{*nodes, 1}.write(*write))
 	}
-	stage.Exit("staged", run(*nodes, *dir, *workers, *sample, *encoder))
+	stage.Exit("staged", bench{*nodes, *dir, *workers, *sample, *encoder, *rates, *against}.run())
 }
 
-func run(nodes int, dir string, workers, sample int, encoder string) error {
-	store, err := dirstore.Open(dir)
+// bench is what is asked of a run.
+type bench struct {
+	nodes          int
+	dir            string
+	workers        int
+	sample         int
+	encoder        string
+	rates, against string
+}
+
+func (b bench) run() error {
+	if b.rates != "" && b.workers != 1 {
+		return errors.New("-rates takes -workers 1: what stages cost is measured task by task")
+	}
+	if b.dir == "" {
+		return errors.New("-dir is missing: a folder for the store")
+	}
+	nodes, workers := b.nodes, b.workers
+	dir, err := dirstore.Open(b.dir)
 	if err != nil {
 		return err
 	}
+	store := plan.NewMeter(dir)
 	cfg := config.Default()
 	settings := wiring.SettingsOf(&cfg)
-	settings.Encoder = encoder
+	settings.Encoder = b.encoder
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}
 	w := &staged.Worker{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (staged.Log, error) {
 		return graph{nodes, 1}, nil
 	}}
 	ctx := context.Background()
-	plan, err := w.Begin(ctx, &generation.Builder{Store: store, Settings: settings, Resources: r},
-		staged.Options{Cut: map[int]int64{0: 1}, Shards: 1, Sample: sample})
+	division, err := w.Begin(ctx, &generation.Builder{Store: store, Settings: settings, Resources: r},
+		staged.Options{Cut: map[int]int64{0: 1}, Shards: 1, Sample: b.sample})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d nodes, %d partitions, %d ranges, a sample of %d, GOMEMLIMIT=%s\n", nodes, plan.Partitions,
-		plan.Ranges, plan.Sample, os.Getenv("GOMEMLIMIT"))
+	fmt.Printf("%d nodes, %d partitions, %d ranges, a sample of %d, GOMEMLIMIT=%s\n", nodes,
+		division.Partitions, division.Ranges, division.Sample, os.Getenv("GOMEMLIMIT"))
 	fmt.Printf("%-12s %6s %9s %9s %12s %9s\n", "stage", "tasks", "s", "CPU s", "CPU µs/node", "peak MiB")
-	m := &meter{nodes: nodes}
+	m := &meter{nodes: nodes, took: map[string]float64{}}
 	watch := &staged.Watch{Work: w, Log: log}
-	doc, err := w.Run(ctx, plan, tasks.Local{Workers: workers}, watch, func(s staged.Stage) {
+	if b.rates != "" {
+		watch.Work = store.Work(w)
+	}
+	doc, err := w.Run(ctx, division, tasks.Local{Workers: workers}, watch, func(s staged.Stage) {
 		m.next(s)
 		watch.Stage(s)
 	})
@@ -89,6 +115,19 @@ func run(nodes int, dir string, workers, sample int, encoder string) error {
 		fmt.Println()
 	}
 	fmt.Printf("mean cosine of the tree %.4f, %d links\n", doc.Tree.MeanCosine, doc.Graph.Links)
+	in := plan.Input{Nodes: int64(nodes), Edges: int64(doc.Graph.Links) / 2, TextBytes: graph{nodes, 1}.textBytes(),
+		Workers: 1, Cores: runtime.NumCPU(), Memory: r.MemoryLimit, Bandwidth: 1 << 30, Dim: settings.EmbeddingDim,
+		ProjectionDim: settings.ProjectionDim, Shards: 1}
+	if b.rates != "" {
+		c := plan.Calibration{Machine: runtime.GOARCH, When: time.Now().UTC(), Nodes: in.Nodes, Edges: in.Edges,
+			Text: in.TextBytes, Rates: store.Rates(in, division)}
+		if err := c.Save(b.rates); err != nil {
+			return err
+		}
+	}
+	if b.against != "" {
+		return m.compare(b.against, in)
+	}
 	return nil
 }
 
@@ -100,6 +139,28 @@ type meter struct {
 	cpuBefore float64
 	wall, cpu float64
 	peak      int
+	took      map[string]float64 // processor seconds of each stage
+}
+
+// compare prints what the rates in a file would have estimated beside what was measured.
+func (m *meter) compare(path string, in plan.Input) error {
+	c, err := plan.Load(path)
+	if err != nil {
+		return err
+	}
+	estimate, err := plan.Of(in, c.Rates)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%-12s %12s %9s %9s\n", "stage", "estimate", "measured", "error")
+	line := func(name string, estimate, measured float64) {
+		fmt.Printf("%-12s %12.1f %9.1f %8.0f%%\n", name, estimate, measured, 100*(estimate/measured-1))
+	}
+	for _, s := range estimate.Stages {
+		line(s.Name, s.CoreSeconds, m.took[s.Name])
+	}
+	line("all", estimate.Total.CoreSeconds, m.cpu)
+	return nil
 }
 
 func (m *meter) next(s staged.Stage) {
@@ -116,6 +177,7 @@ func (m *meter) end() {
 	wall, cpu, peak := time.Since(m.began).Seconds(), cpuSeconds()-m.cpuBefore, peakMiB()
 	fmt.Printf("%-12s %6d %9.1f %9.1f %12.1f %9d\n", m.stage.Name, m.stage.Tasks, wall, cpu,
 		1e6*cpu/float64(m.nodes), peak)
+	m.took[m.stage.Name] = cpu
 	m.wall, m.cpu, m.peak = m.wall+wall, m.cpu+cpu, max(m.peak, peak)
 }
 

@@ -3,12 +3,14 @@ package plan
 import (
 	"context"
 	"io"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"giantstream/internal/tasks"
 	"giantstream/sink"
+	"giantstream/train/generation"
 	"giantstream/train/generation/staged"
 )
 
@@ -16,14 +18,14 @@ import (
 // processor time of each stage.
 type Meter struct {
 	sink.Store
-	read, written atomic.Int64
-	stages        map[string]*spent
+	read, models, written atomic.Int64
+	stages                map[string]*spent
 }
 
 // spent is what the tasks of a stage took.
 type spent struct {
-	cpu, wall     time.Duration
-	read, written int64
+	cpu, wall             time.Duration
+	read, models, written int64
 }
 
 // NewMeter returns a meter that counts what goes through store.
@@ -41,17 +43,21 @@ func (m *Meter) Open(ctx context.Context, key string) (sink.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return metered{o, m}, nil
+	to := &m.read
+	if g, model := strings.CutPrefix(key, "generations/"); model && !strings.Contains(g, "/"+generation.TasksFolder) {
+		to = &m.models
+	}
+	return metered{o, to}, nil
 }
 
 type metered struct {
 	sink.Object
-	m *Meter
+	read *atomic.Int64
 }
 
 func (o metered) ReadAt(b []byte, at int64) (int, error) {
 	n, err := o.Object.ReadAt(b, at)
-	o.m.read.Add(int64(n))
+	o.read.Add(int64(n))
 	return n, err
 }
 
@@ -69,11 +75,13 @@ func (w measured) Do(ctx context.Context, t tasks.Task) error {
 		s = &spent{}
 		w.m.stages[t.Stage] = s
 	}
-	cpu, start, read, written := processorTime(), time.Now(), w.m.read.Load(), w.m.written.Load()
+	cpu, start := processorTime(), time.Now()
+	read, models, written := w.m.read.Load(), w.m.models.Load(), w.m.written.Load()
 	err := w.Work.Do(ctx, t)
 	s.cpu += processorTime() - cpu
 	s.wall += time.Since(start)
 	s.read += w.m.read.Load() - read
+	s.models += w.m.models.Load() - models
 	s.written += w.m.written.Load() - written
 	return err
 }
@@ -97,7 +105,8 @@ func (m *Meter) Rates(in Input, division staged.Plan) Rates {
 		}
 		units := max(1, driverOf(s.Name).units(in, division))
 		rates[s.Name] = Rate{CoreSeconds: got.cpu.Seconds() / units, ReadBytes: float64(got.read) / units,
-			WrittenBytes: float64(got.written) / units, Parallel: parallelShare(got.cpu, got.wall, in.Cores)}
+			WrittenBytes: float64(got.written) / units, ModelBytes: float64(got.models),
+			Parallel: parallelShare(got.cpu, got.wall, in.Cores)}
 	}
 	return rates
 }

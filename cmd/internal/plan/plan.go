@@ -87,7 +87,9 @@ func Of(in Input, rates Rates) (*Plan, error) {
 	if err := in.Validate(); err != nil {
 		return nil, err
 	}
-	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: in.Dim, Memory: in.Memory}
+	each := staged.SplitRows(in.Nodes)
+	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: in.Dim, Memory: in.Memory,
+		Splits: make([]staged.Split, max(int64(in.Shards), (in.Nodes+each-1)/each))}
 	division, err := staged.NewPlan(1, in.Shards, size, 0, 0)
 	for ; err == nil; division, err = staged.NewPlan(1, in.Shards, size, 2*division.Partitions, 0) {
 		p, largest := estimate(in, rates, division)
@@ -141,6 +143,10 @@ func stage(in Input, r Rate, division staged.Plan, s staged.Stage) Stage {
 		e.ReadBytes += int64(division.Ranges-1) * in.Nodes * int64(bfloat*in.Dim)
 	}
 	machines := min(in.Workers, s.Tasks)
+	e.ReadBytes += int64(r.ModelBytes) * int64(machines)
+	if s.Name == staged.Dataset {
+		e.ReadBytes += treeBytes * in.Nodes * int64(machines) // the one model that grows
+	}
 	rounds := math.Ceil(float64(s.Tasks) / float64(machines))
 	perTask := e.CoreSeconds / float64(s.Tasks) * ((1 - r.Parallel) + r.Parallel/float64(in.Cores))
 	network := float64(e.ReadBytes+e.WrittenBytes) / float64(s.Tasks) / in.Bandwidth
@@ -148,8 +154,10 @@ func stage(in Input, r Rate, division staged.Plan, s staged.Stage) Stage {
 	return e
 }
 
-// bfloat is the bytes of a number of a stored projection.
-const bfloat = 2
+const (
+	bfloat    = 2 // bytes of a number of a stored projection
+	treeBytes = 4 // of a label in the stored tree
+)
 
 // driver is what the work of a stage grows with.
 type driver string
@@ -169,7 +177,7 @@ func driverOf(stage string) driver {
 		return links
 	case staged.Scatter, staged.Number, staged.Count, staged.Vectorise, staged.Dataset, staged.Encode:
 		return text
-	case staged.Trunk, staged.Branch, staged.Tree, staged.Finish:
+	case staged.Trunk, staged.Deal, staged.Branch, staged.Tree, staged.Finish:
 		return nodes
 	case staged.Encoder, staged.Evaluate:
 		return sample
@@ -237,7 +245,7 @@ func memory(in Input, division staged.Plan, stage string) int64 {
 		return m + 8*in.Nodes
 	case staged.Evaluate:
 		return m + 8*dim*min(in.Nodes, int64(division.Sample))
-	case staged.Branch:
+	case staged.Deal, staged.Branch:
 		return m + 8*dim*rows
 	case staged.Tree:
 		return m + 12*in.Nodes

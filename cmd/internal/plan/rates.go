@@ -12,6 +12,8 @@ type Rate struct {
 	CoreSeconds  float64 `json:"core_seconds"`
 	ReadBytes    float64 `json:"read_bytes"`
 	WrittenBytes float64 `json:"written_bytes"`
+	// ModelBytes are those of models. Each machine reads them once, however large the graph is.
+	ModelBytes float64 `json:"model_bytes,omitempty"`
 	// Parallel is the share of a task's processor time that runs on all cores.
 	Parallel float64 `json:"parallel"`
 }
@@ -42,7 +44,7 @@ func Load(path string) (c Calibration, err error) {
 		return c, fmt.Errorf("%s has no rates: write it with 'giantstream plan calibrate'", path)
 	}
 	for name, r := range c.Rates {
-		if !(r.CoreSeconds >= 0 && r.ReadBytes >= 0 && r.WrittenBytes >= 0 && r.Parallel >= 0 && r.Parallel <= 1) {
+		if !(r.CoreSeconds >= 0 && r.ReadBytes >= 0 && r.WrittenBytes >= 0 && r.ModelBytes >= 0 && r.Parallel >= 0 && r.Parallel <= 1) {
 			return c, fmt.Errorf("%s: the rate of %s is not one: %+v", path, name, r)
 		}
 	}

@@ -42,7 +42,7 @@ const (
 	someRanges = 8
 	// DefaultSample is how many nodes the encoder is trained and evaluated on at most, if the memory does not say less.
 	DefaultSample = 1 << 18
-	// sampleBytes is about what training takes for a node of the sample. A sample takes no more than half of the
+	// sampleBytes is about what training takes for a node of the sample. A sample takes no more than a quarter of the
 	// memory, but leastSample nodes.
 	sampleBytes = 2300
 	leastSample = 1 << 14
@@ -111,7 +111,7 @@ func (s Size) sample() int {
 	if s.Memory <= 0 {
 		return DefaultSample
 	}
-	return int(min(DefaultSample, max(leastSample, s.Memory/2/sampleBytes)))
+	return int(min(DefaultSample, max(leastSample, s.Memory/4/sampleBytes)))
 }
 
 // NewPlan divides a generation. partitions and sample may be 0: the size decides.
