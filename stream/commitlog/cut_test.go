@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -137,5 +139,63 @@ func TestCutNoticesLostObjects(t *testing.T) {
 		if failure == nil {
 			t.Errorf("%s: facts did not notice", name)
 		}
+	}
+}
+
+// The parts of a divided cut have each node's newest row between them, and a part has rows of its own manifests alone,
+// also if the log was merged, and its parts removed, after it was divided.
+func TestDividedCutHasAllRows(t *testing.T) {
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		store := &memstore.Store{}
+		head := 64*3 + rng.Int64N(100)
+		writeSparseLog(t, store, rng, int(head), 40, 1)
+		cut := Cut{0: head}
+		each := 1 + rng.Int64N(80)
+		ends, err := cut.Divide(t.Context(), store, 0, each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.IsSorted(ends) || len(ends) < 2 || ends[len(ends)-1] != head {
+			t.Fatalf("seed %d: a log of %d manifests is divided at %v", seed, head, ends)
+		}
+		want := map[string]string{}
+		for r, err := range cut.Facts(t.Context(), store, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[r.NodeID] = fmt.Sprint(r.Seq, r.Text, r.Deleted)
+		}
+		check := func(when string) {
+			got, newest := map[string]string{}, map[string]int64{}
+			after := int64(0)
+			for _, to := range ends {
+				for r, err := range cut.Committed(t.Context(), store, 0, after, to) {
+					if err != nil {
+						t.Fatalf("seed %d, %s: %v", seed, when, err)
+					}
+					if r.Seq <= after || r.Seq > to {
+						t.Errorf("seed %d, %s: manifest %d is not after %d up to %d", seed, when, r.Seq, after, to)
+					}
+					if r.Seq > newest[r.NodeID] {
+						got[r.NodeID], newest[r.NodeID] = fmt.Sprint(r.Seq, r.Text, r.Deleted), r.Seq
+					}
+				}
+				after = to
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("seed %d, %s: %d nodes differ from the cut's %d", seed, when, len(got), len(want))
+			}
+		}
+		check("as written")
+		now := time.Unix(1, 0)
+		if _, err := testCompactor(store, now).Merge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("merged")
+		if _, err := testCompactor(store, now.Add(2*time.Hour)).Remove(t.Context(), head); err != nil {
+			t.Fatal(err)
+		}
+		check("parts removed")
 	}
 }

@@ -55,7 +55,9 @@ type Worker struct {
 
 	mu     sync.Mutex
 	builds map[int64]*build
-	idle   *time.Timer
+	// running tasks; idle runs while there is none.
+	running int
+	idle    *time.Timer
 }
 
 // forgetAfter is how long a worker without tasks keeps what it knows of a build, and its models.
@@ -116,7 +118,7 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 		return fmt.Errorf("%w: %v", ErrNoTask, t)
 	}
 	b.keep(s.Reads)
-	defer w.rest()
+	defer w.works()()
 	defer func() {
 		if v := recover(); v != nil {
 			p, ok := v.(*parallel.Panic)
@@ -137,21 +139,34 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	return run.finish(ctx)
 }
 
-// rest lets go of the builds if no task follows for a while.
-func (w *Worker) rest() {
+// works notes that a task begins, and returns what notes its end. A worker without tasks lets go of its builds after a
+// while.
+func (w *Worker) works() (rest func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.idle == nil {
-		w.idle = time.AfterFunc(forgetAfter, func() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			for _, b := range w.builds {
-				b.keep(nil)
-			}
-			clear(w.builds)
-		})
+	w.running++
+	if w.idle != nil {
+		w.idle.Stop()
 	}
-	w.idle.Reset(forgetAfter)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.running--; w.running == 0 {
+			w.idle = time.AfterFunc(forgetAfter, w.forgetAll)
+		}
+	}
+}
+
+func (w *Worker) forgetAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running > 0 {
+		return // a task began as the time ran out
+	}
+	for _, b := range w.builds {
+		b.keep(nil)
+	}
+	clear(w.builds)
 }
 
 // Done says whether a task's outputs are complete.
