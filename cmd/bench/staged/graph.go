@@ -16,8 +16,8 @@ import (
 )
 
 // The synthetic graph: communities of nodes that share topics and links. There are as many topics however large the
-// graph is, so that its figures do not depend on its size. Every node is a function of its number: a graph of any size
-// takes no memory.
+// graph is, so that a projection of a fixed dimension can tell them apart. Every node is a function of its number: a
+// graph of any size takes no memory.
 const (
 	community = 96      // nodes
 	topics    = 200     // a community has four of them
