@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -10,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"regexp"
@@ -23,32 +21,17 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
+	"giantstream/train/generation/generationtest"
 )
-
-// cut is a source in memory.
-type cut []generation.Row
-
-func (c cut) Cut() map[int]int64 { return map[int]int64{0: 1} }
-func (c cut) Hash() string       { return "hash" }
-
-func (c cut) Rows(context.Context) iter.Seq2[generation.Row, error] {
-	return func(yield func(generation.Row, error) bool) {
-		for _, r := range c {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
 
 const hostile = `<script>alert(1)</script><img src="https://example.org/x" onerror=alert(2)>`
 
 // graph has n nodes of four topics, which write in their own words and link within; everything a
 // user could write is hostile.
-func graph(n int, class func(topic int) string) cut {
+func graph(n int, class func(topic int) string) generationtest.Source {
 	r := rand.New(rand.NewPCG(1, 1))
 	id := func(i int) string { return fmt.Sprintf("node-%03d%s", i, hostile) }
-	var out cut
+	var out generationtest.Source
 	for i := range n {
 		row := rows.Row{NodeID: id(i), Class: class(i % 4), Text: hostile, EventTime: 1}
 		for range 10 {
@@ -58,12 +41,12 @@ func graph(n int, class func(topic int) string) cut {
 			row.Labels = append(row.Labels, id((i+step)%n), id((i-step+n)%n))
 		}
 		slices.Sort(row.Labels)
-		out = append(out, generation.Row{Row: row, Seq: 1})
+		out = append(out, row)
 	}
 	return out
 }
 
-func build(t *testing.T, store *memstore.Store, g int64, source cut) *generation.Doc {
+func build(t *testing.T, store *memstore.Store, g int64, source generationtest.Source) *generation.Doc {
 	t.Helper()
 	s := fit.Settings{
 		Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16, Weighting: "sum", LabelFeatures: "pifa",

@@ -1,36 +1,17 @@
 package study
 
 import (
-	"context"
-	"iter"
 	"log/slog"
 	"testing"
 	"time"
 
-	"giantstream/sink/rows"
-	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
+	"giantstream/train/generation/generationtest"
 	"giantstream/train/internal/graphtest"
 )
 
-// source is a generation.Source in memory.
-type source []rows.Row
-
-func (source) Cut() map[int]int64 { return map[int]int64{0: 1} }
-func (source) Hash() string       { return "" }
-
-func (s source) Rows(context.Context) iter.Seq2[generation.Row, error] {
-	return func(yield func(generation.Row, error) bool) {
-		for _, r := range s {
-			if !yield(generation.Row{Row: r, Seq: 1}, nil) {
-				return
-			}
-		}
-	}
-}
-
 // graphOf returns a small graph with topics.
-func graphOf(nodes int) source { return graphtest.Rows(nodes, 8) }
+func graphOf(nodes int) generationtest.Source { return graphtest.Rows(nodes, 8) }
 
 func options(t *testing.T) Options {
 	t.Helper()
