@@ -8,6 +8,9 @@ import (
 // ErrDiverged: the loss or a gradient is no finite number any more.
 var ErrDiverged = errors.New("training diverged")
 
+// ErrGradient: bytes are no gradient of this network.
+var ErrGradient = errors.New("these bytes are no gradient of the network")
+
 // Network is an encoder in training. Instances are nodes, by position in the
 // Graph: a network reads their features or tokens from where it keeps them, so that no text
 // is vectorized or tokenized once per epoch. It is used from one goroutine.

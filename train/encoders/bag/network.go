@@ -35,10 +35,8 @@ type Network struct {
 	square   []float32 // per row: the sum of its mean squared gradients
 
 	last []sparse.Vector // of the last Forward: rows and weights per instance
-	// Since the last Update: where rows were used, and the gradients of the
-	// instances' vectors that used them.
-	uses []rowUse
-	grad []float32
+	ends []int           // of the slices of the last ForwardSlices
+	sum  gradient        // since the last Update
 
 	byRow uses // scratch of Update
 }
@@ -139,32 +137,38 @@ func (d *drops) keeps() bool {
 
 // Backward implements train.Network.
 func (b *Network) Backward(grad []float32) error {
-	before := len(b.grad) / b.Dim()
-	b.grad = append(b.grad, grad...)
-	for k, used := range b.last {
+	b.sum.dim = b.Dim()
+	b.sum.add(b.last, grad)
+	return nil
+}
+
+// add adds the gradients of instances that used rows.
+func (g *gradient) add(instances []sparse.Vector, grad []float32) {
+	before := len(g.grad) / g.dim
+	g.grad = append(g.grad, grad...)
+	for k, used := range instances {
 		for i, row := range used.Index {
-			b.uses = append(b.uses, rowUse{row, int32(before + k), used.Value[i]})
+			g.uses = append(g.uses, rowUse{row, int32(before + k), used.Value[i]})
 		}
 	}
-	return nil
 }
 
 // Update implements train.Network.
 func (b *Network) Update(rate float64) (float64, error) {
 	d := b.Dim()
-	b.byRow.group(b.uses)
+	b.byRow.group(b.sum.uses)
 	squares := make([]float64, len(b.byRow.rows))
 	parallel.Each(len(squares), 64, b.o.Workers, func(_, _, lo, hi int) {
 		g := make([]float32, d)
 		for j := lo; j < hi; j++ {
 			clear(g)
 			for _, u := range b.byRow.of(j) {
-				numeric.Axpy(u.x, b.grad[int(u.instance)*d:int(u.instance+1)*d], g)
+				numeric.Axpy(u.x, b.sum.grad[int(u.instance)*d:int(u.instance+1)*d], g)
 			}
 			squares[j] = float64(b.model.table.adagrad(int(b.byRow.rows[j]), b.square, g, float32(rate)))
 		}
 	})
-	b.uses, b.grad = b.uses[:0], b.grad[:0]
+	b.sum.uses, b.sum.grad = b.sum.uses[:0], b.sum.grad[:0]
 	var sum float64
 	for _, s := range squares {
 		sum += s

@@ -90,6 +90,8 @@ type Tuner struct {
 	all   compute.Batch
 	parts []compute.Batch
 	ends  []int
+	// Of ForwardSlices: the text after each slice, nil for a Forward without slices, and the batch after each.
+	bounds, slicesEnd []int
 	kept  []*activations
 	last  int
 	ready bool // for Backward
@@ -197,7 +199,12 @@ func (t *Tuner) forward(all compute.Batch, seeds []uint64, out []float32) error 
 		thin(&t.all, t.options.DropTokens)
 	}
 	t.tokens += int64(t.all.Rows())
-	t.ends, t.parts = pack(t.all.Start, t.batch), t.parts[:0]
+	bounds := t.bounds
+	if bounds == nil {
+		bounds = []int{texts}
+	}
+	t.ends, t.slicesEnd = packSlices(t.all.Start, bounds, t.batch)
+	t.parts = t.parts[:0]
 	for i := range t.ends {
 		first, end := t.texts(i)
 		b := part(t.all, first, end)
@@ -244,15 +251,20 @@ func (t *Tuner) Backward(grad []float32) error {
 	t.ready = false
 	for i := range t.ends {
 		first, end := t.texts(i)
-		b := t.parts[i]
-		if i >= t.mayKeep()-1 && i != t.last {
-			t.pass.forward(t.activations(i), b)
-			t.last = i
-		}
-		t.backend.Write(t.pass.pooledSlope, grad[first*t.Dim():end*t.Dim()])
-		t.pass.backward(t.activations(i), b, t.pass.pooledSlope)
+		t.backward(i, grad[first*t.Dim():end*t.Dim()])
 	}
 	return nil
+}
+
+// backward adds the gradient of batch i, whose activations it makes again if they are not kept.
+func (t *Tuner) backward(i int, grad []float32) {
+	b := t.parts[i]
+	if i >= t.mayKeep()-1 && i != t.last {
+		t.pass.forward(t.activations(i), b)
+		t.last = i
+	}
+	t.backend.Write(t.pass.pooledSlope, grad)
+	t.pass.backward(t.activations(i), b, t.pass.pooledSlope)
 }
 
 // Update takes one step of AdamW along the gradients, at the given learning rate, and sets the

@@ -43,6 +43,8 @@ type Bag struct {
 	// Links is the weight of the contrastive part (Options.Links).
 	Links float64
 	Seed  uint64
+	// Share, if not nil, returns the network that is trained in place of the table's, which divides its work.
+	Share func(train.Sliced) train.Network
 	// Workers is the number of goroutines, 0 for one per CPU. It does not
 	// change the result.
 	Workers int
@@ -95,9 +97,13 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Prog
 	if err != nil {
 		return fail(err)
 	}
+	var trained train.Network = net
+	if b.Share != nil {
+		trained = b.Share(net)
+	}
 	set := b.Set
 	set.Stream = streamBagOrder
-	r, err := Train(ctx, net, set, Options{
+	r, err := Train(ctx, trained, set, Options{
 		Name: cmp.Or(b.Name, "bag"), Schedule: b.Schedule, Epochs: float64(cmp.Or(b.Epochs, 10)),
 		Batch: cmp.Or(b.Batch, 256),
 		Rate:  0.01, HeadRate: 0.001, NoWarmup: true, Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
