@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -28,16 +29,24 @@ const (
 // folders are the folders of the checkpoints, by the part of the training.
 var folders = map[fit.Part]string{fit.Whole: checkpointsName, fit.NGrams: ngramsName}
 
-// journal keeps a training in the store. It implements fit.Journal.
-type journal struct{ *build }
+// Journal keeps a training in the store. It implements fit.Journal.
+type Journal struct {
+	Store sink.Store
+	// Prefix is that of the checkpoints' keys.
+	Prefix string
+	// Every is the time between two checkpoints, 0 for none.
+	Every time.Duration
+	Now   func() time.Time
+	Log   *slog.Logger
+}
 
 // Checkpoints finds what is in a folder of checkpoints.
-func (j *journal) Checkpoints(ctx context.Context, p fit.Part) (fit.Checkpoints, error) {
+func (j *Journal) Checkpoints(ctx context.Context, p fit.Part) (fit.Checkpoints, error) {
 	return j.checkpoints(ctx, folders[p])
 }
 
-func (j *journal) checkpoints(ctx context.Context, folder string) (*checkpoints, error) {
-	c := &checkpoints{build: j.build, folder: j.key(folder), next: 1, last: j.Now()}
+func (j *Journal) checkpoints(ctx context.Context, folder string) (*checkpoints, error) {
+	c := &checkpoints{Journal: j, folder: j.Prefix + folder, next: 1, last: j.Now()}
 	for info, err := range j.Store.List(ctx, c.folder, "") {
 		if err != nil {
 			return nil, err
@@ -51,9 +60,9 @@ func (j *journal) checkpoints(ctx context.Context, folder string) (*checkpoints,
 	return c, nil
 }
 
-// remove deletes what is in the store only for a build that resumes. The encoder must be stored by
+// Remove deletes what is in the store only for a build that resumes. The encoder must be stored by
 // then.
-func (j *journal) remove(ctx context.Context) error {
+func (j *Journal) Remove(ctx context.Context) error {
 	for _, folder := range []string{ngramsName, checkpointsName} {
 		c, err := j.checkpoints(ctx, folder)
 		if err != nil {
@@ -70,7 +79,7 @@ func (j *journal) remove(ctx context.Context) error {
 
 // checkpoints are those of one part of a training. They implement fit.Checkpoints.
 type checkpoints struct {
-	*build
+	*Journal
 	folder string
 	keys   []string // oldest first
 	next   int64    // number of the next
@@ -79,7 +88,7 @@ type checkpoints struct {
 
 // Due says whether it is time for a checkpoint.
 func (c *checkpoints) Due(int64) bool {
-	return c.CheckpointEvery > 0 && c.Now().Sub(c.last) >= c.CheckpointEvery
+	return c.Every > 0 && c.Now().Sub(c.last) >= c.Every
 }
 
 // Save stores a state and removes the oldest ones.
@@ -114,7 +123,7 @@ func (c *checkpoints) Resume(ctx context.Context, run func(state io.Reader) erro
 		if !unusable(err) {
 			return err
 		}
-		c.resources.Log.Warn("a checkpoint of the training cannot be used; "+
+		c.Log.Warn("a checkpoint of the training cannot be used; "+
 			"training resumes from the one before it, or starts again",
 			"checkpoint", key, "error", err)
 	}

@@ -26,7 +26,8 @@ const curveName = "encoder/loss.svg"
 // trainEncoder trains the encoder that the settings name, or loads it if it is trained already.
 func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder, error) {
 	prefix := b.key(EncoderName)
-	journal := &journal{b}
+	journal := &Journal{Store: b.Store, Prefix: Prefix(b.doc.Generation), Every: b.CheckpointEvery, Now: b.Now,
+		Log: b.resources.Log}
 	encoder, config, err := encoders.Load(ctx, b.Store, prefix, in.Vectorizer, in.Projection, b.Device)
 	if IsDamage(err) {
 		if !errors.Is(err, sink.ErrNotFound) {
@@ -45,7 +46,7 @@ func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder,
 			return nil, err
 		}
 		if trained.Curve != nil {
-			if err := b.drawCurve(ctx, curveName, *trained.Curve); err != nil {
+			if err := DrawCurve(ctx, b.Store, b.doc.Generation, *trained.Curve); err != nil {
 				return nil, err
 			}
 		}
@@ -67,7 +68,7 @@ func (b *build) trainEncoder(ctx context.Context, in fit.Inputs) (train.Encoder,
 	}
 	b.doc.Space = cmp.Or(config.Space, b.doc.Generation)
 	b.doc.Encoder = EncoderStats{Kind: config.Kind, Dim: config.Dim, Bytes: config.Size(), Metrics: config.Metrics}
-	return encoder, journal.remove(ctx) // not before the encoder is there
+	return encoder, journal.Remove(ctx) // not before the encoder is there
 }
 
 // ExplainTraining adds to an error of a training what can be done about it.
@@ -123,11 +124,11 @@ func WhyTextOnly(g GraphStats, s fit.Settings) string {
 	return fit.NothingToPredict
 }
 
-// drawCurve stores a picture of a training.
-func (b *build) drawCurve(ctx context.Context, name string, r trainer.Report) error {
+// DrawCurve stores a picture of the training of generation g's encoder.
+func DrawCurve(ctx context.Context, store sink.Store, g int64, r trainer.Report) error {
 	if len(r.Curve) == 0 {
 		return nil
 	}
 	data := curveSVG(r)
-	return b.Store.Put(ctx, b.key(name), strings.NewReader(data), int64(len(data)))
+	return store.Put(ctx, Prefix(g)+curveName, strings.NewReader(data), int64(len(data)))
 }

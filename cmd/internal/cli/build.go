@@ -41,6 +41,7 @@ docs/BUILD.md has the contract for schedulers, and examples.`,
 type beginFlags struct {
 	encoder            encoderFlags
 	partitions, sample int
+	trainers           int
 }
 
 func (f *beginFlags) register(cmd *cobra.Command) {
@@ -49,11 +50,14 @@ func (f *beginFlags) register(cmd *cobra.Command) {
 		"divide the nodes into so many partitions, a power of two (default: as many as the graph needs)")
 	cmd.Flags().IntVar(&f.sample, "sample", 0,
 		"train and evaluate the encoder on at most so many nodes (default: 262144, or what the memory limit allows)")
+	cmd.Flags().IntVar(&f.trainers, "trainers", 1,
+		"have so many tasks train the encoder together, 1 to 8: the same bytes, and each holds the sample")
 }
 
 // worker returns what does the tasks of a pipeline, with writes to store.
 func (p *pipeline) worker(store sink.Store) *staged.Worker {
 	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(p.cfg, p.device, p.progress, p.log),
+		CheckpointEvery: p.cfg.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
 			at, err := service.SourceAt(ctx, p.store, p.id.Shards, cut)
 			if err != nil {
@@ -70,7 +74,7 @@ func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags) (
 		return staged.Plan{}, err
 	}
 	return w.Begin(ctx, p.builder(w.Store), staged.Options{Cut: now.Cut(), Shards: p.id.Shards,
-		Partitions: f.partitions, Sample: f.sample})
+		Partitions: f.partitions, Sample: f.sample, Trainers: f.trainers})
 }
 
 // holding opens the pipeline, and calls do while it holds the lease of those who build.

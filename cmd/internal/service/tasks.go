@@ -27,6 +27,7 @@ func (s *Service) doTasks(ctx context.Context) error {
 // taskWorker returns what does the tasks of staged builds, with writes to store.
 func (s *Service) taskWorker(store sink.Store) *staged.Worker {
 	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(s.cfg, s.device, s.progress, s.log),
+		CheckpointEvery: s.cfg.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
 			at, err := SourceAt(ctx, s.store, s.id.Shards, cut)
 			if err != nil {

@@ -92,9 +92,9 @@ type Tuner struct {
 	ends  []int
 	// Of ForwardSlices: the text after each slice, nil for a Forward without slices, and the batch after each.
 	bounds, slicesEnd []int
-	kept  []*activations
-	last  int
-	ready bool // for Backward
+	kept              []*activations
+	last              int
+	ready             bool // for Backward
 
 	spoilt bool // by a state that could not be read
 	closed bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"giantstream/train"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
@@ -42,10 +43,11 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 	if part == Whole { // else the epochs are those of the transformer
 		b.Epochs = s.Epochs
 	}
+	if out.start, _, err = t.solve(ctx); err != nil {
+		return out, fmt.Errorf("start of the n-grams: %w", err)
+	}
+	b.Share = func(net train.Sliced) train.Network { return t.share(part, net) }
 	err = c.Resume(ctx, func(state io.Reader) (err error) {
-		if out.start, _, err = t.solve(ctx); err != nil {
-			return fmt.Errorf("start of the n-grams: %w", err)
-		}
 		b.Weights = out.start.Weights()
 		b.Instances, b.HeldOut = t.holdOut(streamBagHoldOut)
 		if len(b.HeldOut) > 0 {

@@ -75,6 +75,7 @@ func (t *Training) fineTune(ctx context.Context) (*Trained, error) {
 		}
 		net := t.networkOf(tuner)
 		defer net.Close()
+		net.Network = t.share(Whole, net.Network)
 		speed := &throughput{now: r.Now, log: r.Log, progress: r.Progress, tokens: net.tokens}
 		hooks := t.hooks(net.Dim(), set.pairs, c, state)
 		hooks.Point = speed.point

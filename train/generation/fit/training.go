@@ -15,6 +15,7 @@ import (
 	"giantstream/train/objectives/linkpred"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
+	"giantstream/train/objectives/xrt"
 )
 
 // Inputs are what the stages before the training have made. Training changes none of them.
@@ -47,6 +48,17 @@ type Training struct {
 	Settings  Settings
 	Resources Resources
 	Journal   Journal
+	// Share, if not nil, returns the network that is trained in place of an encoder's, which divides its work: that
+	// of the part Whole.
+	Share func(train.Sliced) train.Network
+}
+
+// share returns what is trained of a network as a part of the training.
+func (t *Training) share(part Part, net train.Network) train.Network {
+	if sliced, ok := net.(train.Sliced); ok && t.Share != nil && part == Whole {
+		return t.Share(sliced)
+	}
+	return net
 }
 
 // Part is a part of a training that has checkpoints of its own.
@@ -104,6 +116,25 @@ type Trained struct {
 	Matcher *xmc.Matcher
 	// Curve has the loss over the steps, nil for trainings that record none.
 	Curve *trainer.Report
+}
+
+// Uninterrupted makes the metrics those of a training that was never interrupted, which they tell apart.
+func (t *Trained) Uninterrupted() {
+	switch m := t.Metrics.(type) {
+	case xrt.BagReport:
+		m.Resumed = 0
+		t.Metrics = m
+	case hybridReport:
+		m.Resumed = 0
+		t.Metrics = m
+	case bertReport:
+		if m.Report != nil {
+			m.Report.Resumed = 0
+		}
+		if m.NGrams != nil {
+			m.NGrams.Resumed = 0
+		}
+	}
 }
 
 // Train trains an encoder of the given kind on the neighbourhoods of t.Graph.

@@ -129,8 +129,11 @@ type encoderStats struct {
 	Nodes int `json:"nodes"`
 }
 
-// encoder trains the encoder on the sample, in this one task.
+// encoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
 func (t *task) encoder(ctx context.Context) error {
+	if t.Partition > 0 {
+		return t.help(ctx)
+	}
 	s, err := t.sample(ctx, true)
 	if err != nil {
 		return err
@@ -148,10 +151,9 @@ func (t *task) encoder(ctx context.Context) error {
 			return before, err
 		}
 	}
-	trained, why, err := fit.TrainOrTextAlone(ctx, settings.Encoder, fit.Training{Inputs: s.Inputs, Settings: settings,
-		Resources: r, Journal: fit.NoJournal{}})
+	trained, why, err := t.lead(ctx, s.Inputs)
 	if err != nil {
-		return generation.ExplainTraining(err)
+		return err
 	}
 	defer train.Close(trained.Encoder) //nolint:errcheck // it is stored by then, whatever a device says
 	if !trained.Aligned {
@@ -160,6 +162,11 @@ func (t *task) encoder(ctx context.Context) error {
 	if why != "" && linked.Instances == 0 {
 		why = generation.WhyTextOnly(generation.GraphStats{Links: linked.Links, Dangling: linked.Dangling,
 			Hubs: linked.Hubs}, settings)
+	}
+	if trained.Curve != nil {
+		if err := generation.DrawCurve(ctx, t.Store, t.Generation, *trained.Curve); err != nil {
+			return err
+		}
 	}
 	prefix := t.final(generation.EncoderName)
 	c, err := encoders.Save(ctx, t.Store, prefix, trained.Encoder, encoders.Meta{Vectorizer: s.Vectorizer,

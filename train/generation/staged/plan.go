@@ -64,6 +64,8 @@ type Plan struct {
 	Ranges int `json:"ranges"`
 	// Sample is how many nodes the encoder is trained and evaluated on at most.
 	Sample int `json:"sample"`
+	// Trainers is how many processes train the encoder together, 0 for one.
+	Trainers int `json:"trainers,omitempty"`
 }
 
 // Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.
@@ -72,6 +74,7 @@ type Split struct {
 	After int64 `json:"after"`
 	To    int64 `json:"to"`
 }
+func (p Plan) trainers() int { return max(1, p.Trainers) }
 
 // Size is what a plan is made for.
 type Size struct {
@@ -194,7 +197,7 @@ func (p Plan) Stages() []Stage {
 		{Branch, n, []string{Trunk, Deal}, "a branch of the label tree"},
 		{Tree, 1, []string{Number, Index, Trunk, Branch}, "the label tree, and which label is in which cluster"},
 		{Dataset, n, []string{Number, Index, Link, Vectorizer, Tree}, "the training set"},
-		{Encoder, 1, []string{Number, Index, Link, Vectorizer, Projection, PIFA, Tree}, "the encoder"},
+		{Encoder, p.trainers(), []string{Number, Index, Link, Vectorizer, Projection, PIFA, Tree}, "the encoder"},
 		{Evaluate, 1, []string{Number, Index, Link, Vectorizer, Projection, Encoder}, "hidden links and classes"},
 		{Encode, n, []string{Number, Index, Vectorizer, Projection, Encoder}, "embeddings"},
 		{Finish, 1, []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, Encode},

@@ -10,7 +10,12 @@ import (
 
 	"giantstream/internal/tasks"
 	"giantstream/sink"
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+	"giantstream/train/objectives/together"
 )
 
 // Options of a build that begins.
@@ -20,6 +25,8 @@ type Options struct {
 	Shards int
 	// Partitions is a power of two, 0 for one that suits the graph. Sample is Plan.Sample, 0 for DefaultSample.
 	Partitions, Sample int
+	// Trainers is how many processes train the encoder together, 1 to together.Slices; 0 is 1.
+	Trainers int
 }
 
 // Begin begins the next generation as a staged build, or returns the plan of the one that is unfinished. The builder
@@ -54,6 +61,9 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if err != nil {
 		return Plan{}, err
 	}
+	if plan.Trainers, err = trainers(o.Trainers, b.Settings); err != nil {
+		return Plan{}, err
+	}
 	doc, err := b.Begin(ctx, g, maps.Clone(o.Cut))
 	if err != nil {
 		return Plan{}, err
@@ -62,6 +72,17 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 		return Plan{}, fmt.Errorf("generation %d was built in the meantime", g)
 	}
 	return plan.create(ctx, b.Store)
+}
+
+// trainers returns how many processes can train an encoder together.
+func trainers(n int, s fit.Settings) (int, error) {
+	if n < 0 || n > together.Slices {
+		return 0, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", n, together.Slices)
+	}
+	if !slices.Contains([]string{bag.Kind, bert.Kind, hybrid.Kind}, s.Encoder) {
+		return 0, nil // nothing of it is trained in steps
+	}
+	return n, nil
 }
 
 // damages is how often Run does outputs again that were damaged.

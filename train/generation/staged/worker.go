@@ -52,6 +52,10 @@ type Worker struct {
 	Log func(ctx context.Context, cut map[int]int64) (Log, error)
 	// Resources bound each task; Progress is not used.
 	fit.Resources
+	// CheckpointEvery is the time between two checkpoints of the encoder's training, 0 for none.
+	CheckpointEvery time.Duration
+	// Patience is how long processes that train an encoder together wait for each other, 0 for DefaultPatience.
+	Patience time.Duration
 
 	mu     sync.Mutex
 	builds map[int64]*build
@@ -395,25 +399,33 @@ func (t *task) put(ctx context.Context, name, key string, write func(io.Writer) 
 	if key == "" {
 		key = folder(t.Task) + name
 	}
+	o, err := t.store(ctx, key, write)
+	if err == nil {
+		t.outputs[name] = o
+	}
+	return err
+}
+
+// store stores what write produces, through a temporary file.
+func (b *build) store(ctx context.Context, key string, write func(io.Writer) error) (o output, err error) {
 	f, err := tempfile.Create("giantstream-task-*")
 	if err != nil {
-		return err
+		return o, err
 	}
 	defer f.Close()
 	sum := crc32.New(castagnoli)
 	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
 	if err := errors.Join(write(w), w.Flush()); err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+		return o, fmt.Errorf("%s: %w", key, err)
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return err
+		return o, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
+		return o, err
 	}
-	t.outputs[name] = output{Key: key, Bytes: size, CRC32C: sum.Sum32()}
-	return t.Store.Put(ctx, key, f.File, size)
+	return output{Key: key, Bytes: size, CRC32C: sum.Sum32()}, b.Store.Put(ctx, key, f.File, size)
 }
 
 // newSections returns sections that are kept in memory up to an eighth of the limit.
