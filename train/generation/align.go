@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -121,6 +122,32 @@ func (b *build) compareWith(ctx context.Context, parent *Doc, g *train.Graph, e 
 // Compare compares the embeddings that generation b has stored with those of generation a, on a sample of the nodes
 // that both have. It returns nil for too few. The figures are not split by degree: a generation stores no graph.
 func Compare(ctx context.Context, store sink.Store, a, b *Doc) (*OverlapStats, error) {
+	stats, err := compareStored(ctx, store, a, b, func(string) uint8 { return 0 })
+	if stats != nil {
+		stats.ByDegree = nil
+	}
+	return stats, err
+}
+
+// CompareParent compares the embeddings that the parts of doc have stored with the parent's. degree returns the number
+// of a node's neighbours. It returns nil for too few nodes, and for a parent that is gone or damaged.
+func CompareParent(ctx context.Context, store sink.Store, doc *Doc, degree func(id string) int, log *slog.Logger) (
+	*OverlapStats, error) {
+	parent, err := Load(ctx, store, doc.Parent)
+	var stats *OverlapStats
+	if err == nil {
+		stats, err = compareStored(ctx, store, parent, doc, func(id string) uint8 { return eval.Bucket(degree(id)) })
+	}
+	if errors.Is(err, ErrNone) || IsDamage(err) {
+		log.Warn("no comparison of embeddings: the parent generation is gone or damaged", "parent", doc.Parent,
+			"error", err)
+		return nil, nil
+	}
+	return stats, err
+}
+
+func compareStored(ctx context.Context, store sink.Store, a, b *Doc, bucket func(id string) uint8) (*OverlapStats,
+	error) {
 	dim, nodes := min(a.StoredDim(), b.StoredDim()), max(a.Graph.Nodes, b.Graph.Nodes)
 	before := map[string][]float32{}
 	for id, r := range sampled(ctx, store, a, dim, nodes) {
@@ -135,14 +162,10 @@ func Compare(ctx context.Context, store sink.Store, a, b *Doc) (*OverlapStats, e
 			return nil, r.err
 		}
 		if old, ok := before[id]; ok {
-			pairs = append(pairs, pair{strings.Clone(id), 0, old, slices.Clone(r.vector)})
+			pairs = append(pairs, pair{strings.Clone(id), bucket(id), old, slices.Clone(r.vector)})
 		}
 	}
-	stats := overlap(pairs, dim)
-	if stats != nil {
-		stats.ByDegree = nil
-	}
-	return stats, nil
+	return overlap(pairs, dim), nil
 }
 
 // stored is the beginning of a stored vector, or why it cannot be read.
@@ -154,10 +177,7 @@ type stored struct {
 // sampled yields the first dim numbers of vectors that a generation has stored, about overlapNodes of nodes. They are
 // sampled by a hash of their ids, so that any order of the parts gives the same. A vector is valid until the next.
 func sampled(ctx context.Context, store sink.Store, doc *Doc, dim, nodes int) iter.Seq2[string, stored] {
-	most := ^uint64(0)
-	if nodes > overlapNodes {
-		most = most / uint64(nodes) * overlapNodes
-	}
+	most := LastCompared(nodes)
 	return func(yield func(string, stored) bool) {
 		for _, part := range doc.Embeddings {
 			for r, err := range embedding.ReadParquet(ctx, store, part.Ref()) {
@@ -174,6 +194,14 @@ func sampled(ctx context.Context, store sink.Store, doc *Doc, dim, nodes int) it
 			}
 		}
 	}
+}
+
+// LastCompared is the highest hash of an id that is in the sample of so many nodes.
+func LastCompared(nodes int) uint64 {
+	if nodes <= overlapNodes {
+		return ^uint64(0)
+	}
+	return ^uint64(0) / uint64(nodes) * overlapNodes
 }
 
 // pair is a node's vectors in two generations, and its bucket of degrees.

@@ -3,6 +3,7 @@ package generation
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	"giantstream/featurize/labeltree"
@@ -58,57 +59,73 @@ type flow struct {
 	Labels     int64 `parquet:"labels"`
 }
 
-// mapParent writes which clusters of the parent generation became which. A
-// parent that is gone by the time the build is resumed leaves no mapping.
-func (b *build) mapParent(ctx context.Context, in *fit.Inputs) error {
+// mapParent writes which clusters of the parent generation became which.
+func (b *build) mapParent(ctx context.Context, in *fit.Inputs) (err error) {
 	if b.doc.Parent == 0 {
 		return nil
 	}
 	b.resources.Progress.Stage("map the parent's clusters", 0)
-	old, shared, err := b.parentLabels(ctx, in.Graph.IDs)
-	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) || IsDamage(err) {
-		b.Log.Warn("no mapping of clusters: the parent generation is gone or damaged", "parent", b.doc.Parent,
-			"error", err)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	overlaps := labeltree.Mapping(old, in.Tree, shared)
-	stats := &MappingStats{Shared: len(shared), New: in.Tree.Labels() - len(shared), Gone: old.Labels() - len(shared),
-		UnknownLinks: unknownLinks(in.Graph.Neighbours, old, shared)}
-	for _, o := range overlaps {
-		stats.Levels = append(stats.Levels, LevelMapping{OldLevel: o.OldLevel, NewLevel: o.NewLevel,
-			OldClusters: old.Clusters(o.OldLevel), NewClusters: in.Tree.Clusters(o.NewLevel),
-			Labels: o.Labels, Matched: o.Matched(), AMI: o.AMI()})
-	}
-	b.doc.Mapping = stats
-	return writeMapping(ctx, b.Store, b.key(mappingName), b.doc.Generation, overlaps)
+	ids := in.Graph.IDs
+	b.doc.Mapping, err = MapParent(ctx, b.Store, b.doc, in.Tree, func(id string) (int, bool) {
+		return slices.BinarySearch(ids, id)
+	}, func(known []bool) (int, error) { return unknownLinks(in.Graph.Neighbours, known), nil }, b.Log)
+	return err
 }
 
-// parentLabels returns the parent's tree, and its labels that are among ids.
-func (b *build) parentLabels(ctx context.Context, ids []string) (*labeltree.Tree, []labeltree.Shared, error) {
-	doc, err := Load(ctx, b.Store, b.doc.Parent)
+// MapParent writes which clusters of the parent generation of doc became which clusters of tree, and returns how much
+// they agree: nil for a parent that is gone or damaged by then. label returns the label of tree that has an id, and
+// unknownLinks how many links lead to labels that are not known.
+func MapParent(ctx context.Context, store sink.Store, doc *Doc, tree *labeltree.Tree,
+	label func(id string) (int, bool), unknownLinks func(known []bool) (int, error), log *slog.Logger) (*MappingStats,
+	error) {
+	old, shared, err := parentLabels(ctx, store, doc.Parent, label)
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) || IsDamage(err) {
+		log.Warn("no mapping of clusters: the parent generation is gone or damaged", "parent", doc.Parent, "error", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := make([]bool, tree.Labels())
+	for _, s := range shared {
+		known[s.New] = old.Cluster(0, int(s.Old)) >= 0
+	}
+	stats := &MappingStats{Shared: len(shared), New: tree.Labels() - len(shared), Gone: old.Labels() - len(shared)}
+	if stats.UnknownLinks, err = unknownLinks(known); err != nil {
+		return nil, err
+	}
+	overlaps := labeltree.Mapping(old, tree, shared)
+	for _, o := range overlaps {
+		stats.Levels = append(stats.Levels, LevelMapping{OldLevel: o.OldLevel, NewLevel: o.NewLevel,
+			OldClusters: old.Clusters(o.OldLevel), NewClusters: tree.Clusters(o.NewLevel),
+			Labels: o.Labels, Matched: o.Matched(), AMI: o.AMI()})
+	}
+	return stats, writeMapping(ctx, store, Prefix(doc.Generation)+mappingName, doc.Generation, overlaps)
+}
+
+// parentLabels returns the parent's tree, and its labels that a new tree has, too.
+func parentLabels(ctx context.Context, store sink.Store, parent int64, label func(id string) (int, bool)) (
+	tree *labeltree.Tree, shared []labeltree.Shared, err error) {
+	doc, err := Load(ctx, store, parent)
 	if err != nil {
 		return nil, nil, err
 	}
-	tree, err := loadOf(ctx, b.Store, doc, TreeName, labeltree.Read)
-	if err != nil {
+	if tree, err = loadOf(ctx, store, doc, TreeName, labeltree.Read); err != nil {
 		return nil, nil, err
 	}
-	shared, err := sharedLabels(ctx, b.Store, doc, ids)
+	shared, err = sharedLabels(ctx, store, doc, label)
 	return tree, shared, err
 }
 
-// sharedLabels pairs the labels of the parent with ids, which ascend. The parent's come in the order of its tree.
-func sharedLabels(ctx context.Context, store sink.Store, parent *Doc, ids []string) (shared []labeltree.Shared,
-	err error) {
+// sharedLabels pairs the labels of the parent with those of a new tree. The parent's come in the order of its tree.
+func sharedLabels(ctx context.Context, store sink.Store, parent *Doc, label func(id string) (int, bool)) (
+	shared []labeltree.Shared, err error) {
 	old := int32(0)
 	for l, err := range readLabels(ctx, store, parent) {
 		if err != nil {
 			return nil, err
 		}
-		if at, ok := slices.BinarySearch(ids, l.NodeID); ok {
+		if at, ok := label(l.NodeID); ok {
 			shared = append(shared, labeltree.Shared{Old: old, New: int32(at)})
 		}
 		old++
@@ -116,12 +133,8 @@ func sharedLabels(ctx context.Context, store sink.Store, parent *Doc, ids []stri
 	return shared, nil
 }
 
-// unknownLinks counts the entries of labels that are in no cluster of the old tree.
-func unknownLinks(labels *sparse.Matrix, old *labeltree.Tree, shared []labeltree.Shared) (n int) {
-	known := make([]bool, labels.Cols)
-	for _, s := range shared {
-		known[s.New] = old.Cluster(0, int(s.Old)) >= 0
-	}
+// unknownLinks counts the entries of labels that are not known.
+func unknownLinks(labels *sparse.Matrix, known []bool) (n int) {
 	for _, l := range labels.Index {
 		if !known[l] {
 			n++

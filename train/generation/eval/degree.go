@@ -14,18 +14,22 @@ const MinCases = 30
 func ByDegree(neighbours *sparse.Matrix) []uint8 {
 	out := make([]uint8, neighbours.Rows)
 	for i, d := range degrees(neighbours) {
-		switch {
-		case d == 0:
-			out[i] = 0
-		case d <= 2:
-			out[i] = 1
-		case d <= 10:
-			out[i] = 2
-		default:
-			out[i] = 3
-		}
+		out[i] = Bucket(int(d))
 	}
 	return out
+}
+
+// Bucket returns the bucket of a node with so many neighbours, as an index of DegreeBuckets.
+func Bucket(degree int) uint8 {
+	switch {
+	case degree == 0:
+		return 0
+	case degree <= 2:
+		return 1
+	case degree <= 10:
+		return 2
+	}
+	return 3
 }
 
 // degrees counts each node's neighbours, in whichever direction, each once.

@@ -45,8 +45,13 @@ func Mean(vectors []float32, dim int, rows []int32, out []float32) bool {
 	for _, i := range rows {
 		numeric.Axpy(1, vectors[int(i)*dim:int(i+1)*dim], out)
 	}
-	numeric.Normalize(out)
-	return slices.ContainsFunc(out, func(x float32) bool { return x != 0 })
+	return Direction(out)
+}
+
+// Direction normalizes a vector, and reports whether it has a direction.
+func Direction(v []float32) bool {
+	numeric.Normalize(v)
+	return slices.ContainsFunc(v, func(x float32) bool { return x != 0 })
 }
 
 // Evaluation is how well one encoder's embeddings predict what they have not seen: held-out links,

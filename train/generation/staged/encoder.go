@@ -3,14 +3,12 @@ package staged
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/sparse"
 	"giantstream/sink"
-	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/encoders"
@@ -80,14 +78,9 @@ type member struct {
 	hidden []bool
 }
 
-func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
+// nodesOf returns the nodes of the partition, without texts.
+func (t *task) nodesOf(ctx context.Context) (*partition, error) {
 	p := &partition{}
-	if err := t.texts(ctx, t.Partition, func(_ int, texts []string) error {
-		p.texts = append(p.texts, texts...)
-		return ctx.Err()
-	}); err != nil {
-		return nil, err
-	}
 	if err := t.about(ctx, t.Partition, func(i int, a about) error {
 		p.nodes, p.byID = append(p.nodes, member{about: a}), append(p.byID, i)
 		return nil
@@ -95,6 +88,20 @@ func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
 		return nil, err
 	}
 	slices.SortFunc(p.byID, func(a, b int) int { return strings.Compare(string(p.nodes[a].id), string(p.nodes[b].id)) })
+	return p, nil
+}
+
+func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
+	p, err := t.nodesOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.texts(ctx, t.Partition, func(_ int, texts []string) error {
+		p.texts = append(p.texts, texts...)
+		return ctx.Err()
+	}); err != nil {
+		return nil, err
+	}
 	if !links {
 		return p, nil
 	}
@@ -263,81 +270,4 @@ func (t *task) evaluate(ctx context.Context) error {
 	}
 	t.stats = out
 	return nil
-}
-
-// encodeStats is what encode leaves for the generation's document.
-type encodeStats struct {
-	NoText int `json:"no_text"`
-}
-
-// encode writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending order of
-// ids. It holds the partition's embeddings in memory.
-func (t *task) encode(ctx context.Context) error {
-	e, release, err := t.sharedEncoder(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
-	if err != nil {
-		return err
-	}
-	p, err := t.partition(ctx, false)
-	if err != nil {
-		return err
-	}
-	dim := e.Dim()
-	vectors := make([]float32, len(p.nodes)*dim)
-	for lo := 0; lo < len(p.nodes); lo += block {
-		hi := min(lo+block, len(p.nodes))
-		if err := e.Encode(p.texts[lo:hi], vectors[lo*dim:hi*dim]); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	space := trained.Space
-	if space == t.plan.Generation {
-		space = 0
-	}
-	var s encodeStats
-	stored := t.doc.Settings.Stored
-	for shard := range t.plan.Shards {
-		var of []embedding.Record
-		for _, i := range p.byID {
-			n := &p.nodes[i]
-			if n.shard != shard {
-				continue
-			}
-			r := embedding.Record{NodeID: string(n.id), Generation: t.plan.Generation, Space: space, EventTime: n.time,
-				Shard: shard, Seq: n.seq}
-			if r.SetVector(p.texts[i], vectors[i*dim:(i+1)*dim]); r.Status == embedding.NoText {
-				s.NoText++
-			}
-			of = append(of, r)
-		}
-		if len(of) == 0 {
-			continue
-		}
-		name := fmt.Sprintf("part-%05d-%05d.parquet", shard, t.Partition)
-		key := t.final("embeddings/" + name)
-		info, err := embedding.WriteParquet(ctx, t.Store, key, stored.Type, narrowed(of, stored))
-		if err != nil {
-			return err
-		}
-		t.outputs[name] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: shard}
-	}
-	t.stats = s
-	return nil
-}
-
-func narrowed(records []embedding.Record, f embedding.Format) iter.Seq2[embedding.Record, error] {
-	return func(yield func(embedding.Record, error) bool) {
-		for _, r := range records {
-			if !yield(f.Narrow(r), nil) {
-				return
-			}
-		}
-	}
 }

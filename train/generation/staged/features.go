@@ -290,26 +290,36 @@ func (t *task) addSources(ctx context.Context, p, dim int, w pifa.Weighting,
 		return err
 	}
 	defer sources.Close()
-	links, err := t.from(ctx, Link, p)
-	if err != nil {
-		return err
-	}
-	degrees, err := links.section(ctx, "degrees", 0)
+	degree, err := t.degrees(ctx, p)
 	if err != nil {
 		return err
 	}
 	return each(func(arcs []byte, base int) error {
 		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
-			source, target := binary.LittleEndian.Uint32(arcs), binary.LittleEndian.Uint32(arcs[4:])
-			row, err := sources.of(int(source))
+			source, target := arc(arcs)
+			row, err := sources.of(source)
 			if err != nil {
 				return err
 			}
-			degree := binary.LittleEndian.Uint32(degrees[4*source:])
-			sums.AddWeighted(base+int(target), w.Of(int(degree)), row)
+			sums.AddWeighted(base+target, w.Of(degree(source)), row)
 		}
 		return nil
 	})
+}
+
+// arc returns the ends of the first link of arcs, each by its number in its partition.
+func arc(arcs []byte) (source, target int) {
+	return int(binary.LittleEndian.Uint32(arcs)), int(binary.LittleEndian.Uint32(arcs[4:]))
+}
+
+// degrees returns the number of known neighbours of a partition's nodes.
+func (t *task) degrees(ctx context.Context, p int) (of func(node int) int, err error) {
+	links, err := t.from(ctx, Link, p)
+	if err != nil {
+		return nil, err
+	}
+	degrees, err := links.section(ctx, "degrees", 0)
+	return func(node int) int { return int(binary.LittleEndian.Uint32(degrees[4*node:])) }, err
 }
 
 // copyTexts writes the normalized projections of a partition's texts.

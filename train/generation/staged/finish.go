@@ -63,12 +63,13 @@ func (t *task) finishGeneration(ctx context.Context) error {
 			return err
 		}
 		ngrams.Total, ngrams.Unknown = ngrams.Total+n.Total, ngrams.Unknown+n.Unknown
-		e, err := stats[encodeStats](ctx, t.build, Encode, p)
+		e, err := stats[encodeStats](ctx, t.build, t.plan.embeddings(), p)
 		if err != nil {
 			return err
 		}
-		doc.Graph.NoText += e.NoText
-		for stage, parts := range map[string]*[]generation.Part{Dataset: &doc.Dataset, Encode: &doc.Embeddings} {
+		doc.Graph.NoText, doc.Graph.FromNeighbours = doc.Graph.NoText+e.NoText, doc.Graph.FromNeighbours+e.FromNeighbours
+		for stage, parts := range map[string]*[]generation.Part{Dataset: &doc.Dataset,
+			t.plan.embeddings(): &doc.Embeddings} {
 			from, err := t.from(ctx, stage, p)
 			if err != nil {
 				return err
@@ -80,6 +81,17 @@ func (t *task) finishGeneration(ctx context.Context) error {
 	}
 	for _, parts := range [][]generation.Part{doc.Dataset, doc.Embeddings} {
 		slices.SortFunc(parts, func(a, b generation.Part) int { return strings.Compare(a.Key, b.Key) })
+	}
+	if t.plan.Parent {
+		m, err := stats[parentStats[generation.MappingStats]](ctx, t.build, Mapping, 0)
+		if err != nil {
+			return err
+		}
+		c, err := stats[parentStats[generation.OverlapStats]](ctx, t.build, Compare, 0)
+		if err != nil {
+			return err
+		}
+		doc.Mapping, doc.Overlap = m.Stats, c.Stats
 	}
 	doc.Vectorizer = generation.VectorizerStats{Features: v.Dim(), UnknownShare: ngrams.Share()}
 	b := generation.Builder{Store: t.Store, Resources: t.resources()}

@@ -56,6 +56,11 @@ type agreement struct {
 	Roster []string `json:"roster"`
 }
 
+// meetingID is leader.json.
+type meetingID struct {
+	ID string `json:"id"`
+}
+
 // invitation tells a helper where the training is.
 type invitation struct {
 	Done   int64    `json:"done"`

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"giantstream/internal/seal"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train/generation"
-	"giantstream/train/generation/fit"
 )
 
 // ErrNoPlan: the generation was not begun as a staged build, or is gone.
@@ -66,6 +66,11 @@ type Plan struct {
 	Sample int `json:"sample"`
 	// Trainers is how many processes train the encoder together, 0 for one.
 	Trainers int `json:"trainers,omitempty"`
+	// Features: the tree is built of other features than PIFA. Fill: nodes without text have the embeddings of their
+	// neighbours. Parent: there is a generation to compare with.
+	Features bool `json:"features,omitempty"`
+	Fill     bool `json:"fill,omitempty"`
+	Parent   bool `json:"parent,omitempty"`
 }
 
 // Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.
@@ -74,6 +79,7 @@ type Split struct {
 	After int64 `json:"after"`
 	To    int64 `json:"to"`
 }
+
 func (p Plan) trainers() int { return max(1, p.Trainers) }
 
 // Size is what a plan is made for.
@@ -175,12 +181,22 @@ const (
 	Evaluate   = "evaluate"
 	Encode     = "encode"
 	Finish     = "finish"
+
+	// Those that only some plans have.
+	Features = "features"
+	Mapping  = "mapping"
+	Fill     = "fill"
+	Compare  = "compare"
 )
 
 // Stages returns the stages of a plan in an order in which they can be done one after the other.
 func (p Plan) Stages() []Stage {
 	n := p.Partitions
-	return []Stage{
+	clustered := PIFA
+	if p.Features {
+		clustered = Features
+	}
+	all := []Stage{
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
 		{Index, 1, []string{Number}, "how many nodes there are, and the first position of each partition"},
@@ -192,17 +208,48 @@ func (p Plan) Stages() []Stage {
 		{Projection, 1, []string{Number, Index, Vectorizer}, "the projection (LSA), of a sample of the texts"},
 		{Vectorise, n, []string{Number, Index, Vectorizer, Projection}, "projected texts, as bfloat16"},
 		{PIFA, p.Ranges, []string{Index, Resolve, Link, Projection, Vectorise}, "features of a range of labels"},
-		{Trunk, 1, []string{Index, Projection, PIFA}, "the first cuts of the label tree"},
-		{Deal, n, []string{PIFA, Trunk}, "features of a partition's labels, by branch of the tree"},
+		{Features, n, []string{Index, Resolve, Link, Projection, Vectorise},
+			"the features of a partition's labels that the tree is built of"},
+		{Trunk, 1, []string{Index, Projection, clustered}, "the first cuts of the label tree"},
+		{Deal, n, []string{clustered, Trunk}, "features of a partition's labels, by branch of the tree"},
 		{Branch, n, []string{Trunk, Deal}, "a branch of the label tree"},
 		{Tree, 1, []string{Number, Index, Trunk, Branch}, "the label tree, and which label is in which cluster"},
+		{Mapping, 1, []string{Number, Index, Link, Tree}, "what became of the clusters of the generation before"},
 		{Dataset, n, []string{Number, Index, Link, Vectorizer, Tree}, "the training set"},
 		{Encoder, p.trainers(), []string{Number, Index, Link, Vectorizer, Projection, PIFA, Tree}, "the encoder"},
 		{Evaluate, 1, []string{Number, Index, Link, Vectorizer, Projection, Encoder}, "hidden links and classes"},
 		{Encode, n, []string{Number, Index, Vectorizer, Projection, Encoder}, "embeddings"},
-		{Finish, 1, []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, Encode},
-			"the generation's document; removes what the tasks left"},
+		{Fill, n, []string{Number, Index, Link, Encoder, Encode}, "embeddings, from neighbours for nodes without text"},
+		{Compare, 1, []string{Number, Index, Link, Encoder, p.embeddings()},
+			"how the embeddings agree with the generation before"},
 	}
+	all = slices.DeleteFunc(all, func(s Stage) bool { return !p.has(s.Name) })
+	reads := []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, p.embeddings()}
+	if p.Parent {
+		reads = append(reads, Mapping, Compare)
+	}
+	return append(all, Stage{Finish, 1, reads, "the generation's document; removes what the tasks left"})
+}
+
+// has says whether the plan has a stage.
+func (p Plan) has(stage string) bool {
+	switch stage {
+	case Features:
+		return p.Features
+	case Fill:
+		return p.Fill
+	case Mapping, Compare:
+		return p.Parent
+	}
+	return true
+}
+
+// embeddings is the stage that writes the embeddings.
+func (p Plan) embeddings() string {
+	if p.Fill {
+		return Fill
+	}
+	return Encode
 }
 
 // Of returns the tasks of a stage.
@@ -266,19 +313,4 @@ func (p Plan) create(ctx context.Context, store sink.Store) (Plan, error) {
 		return LoadPlan(ctx, store, p.Generation)
 	}
 	return p, err
-}
-
-// supported reports what a staged build cannot do yet.
-func supported(s fit.Settings) error {
-	var errs []error
-	if s.LabelFeatures != "pifa" {
-		errs = append(errs, fmt.Errorf("featurize.label_features %s: a staged build knows pifa alone", s.LabelFeatures))
-	}
-	if s.MissingText == fit.Neighbours {
-		errs = append(errs, errors.New("embed.missing_text neighbours: a staged build knows skip alone"))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w; change the setting, or use 'giantstream rebuild', which builds in one process", err)
-	}
-	return nil
 }

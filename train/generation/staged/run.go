@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"giantstream/featurize/pifa"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train/encoders/bag"
@@ -32,7 +33,7 @@ type Options struct {
 // Begin begins the next generation as a staged build, or returns the plan of the one that is unfinished. The builder
 // has the settings; its store should be fenced by the lease of those who build.
 func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (Plan, error) {
-	if err := errors.Join(b.Settings.Validate(), supported(b.Settings)); err != nil {
+	if err := b.Settings.Validate(); err != nil {
 		return Plan{}, err
 	}
 	unfinished, g, err := generation.Next(ctx, w.Store)
@@ -42,9 +43,6 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if unfinished != nil {
 		if plan, err := LoadPlan(ctx, w.Store, g); !errors.Is(err, ErrNoPlan) {
 			return plan, err
-		}
-		if err := supported(unfinished.Settings); err != nil {
-			return Plan{}, fmt.Errorf("generation %d is unfinished: %w", g, err)
 		}
 		o.Cut = unfinished.Cut
 	}
@@ -61,8 +59,9 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if err != nil {
 		return Plan{}, err
 	}
-	if plan.Trainers, err = trainers(o.Trainers, b.Settings); err != nil {
-		return Plan{}, err
+	if o.Trainers < 0 || o.Trainers > together.Slices {
+		return Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", o.Trainers,
+			together.Slices)
 	}
 	doc, err := b.Begin(ctx, g, maps.Clone(o.Cut))
 	if err != nil {
@@ -71,18 +70,12 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if doc.Complete() {
 		return Plan{}, fmt.Errorf("generation %d was built in the meantime", g)
 	}
+	if slices.Contains([]string{bag.Kind, bert.Kind, hybrid.Kind}, doc.Settings.Encoder) { // trained in steps
+		plan.Trainers = o.Trainers
+	}
+	plan.Features = doc.Settings.LabelFeatures != string(pifa.PIFA)
+	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
 	return plan.create(ctx, b.Store)
-}
-
-// trainers returns how many processes can train an encoder together.
-func trainers(n int, s fit.Settings) (int, error) {
-	if n < 0 || n > together.Slices {
-		return 0, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", n, together.Slices)
-	}
-	if !slices.Contains([]string{bag.Kind, bert.Kind, hybrid.Kind}, s.Encoder) {
-		return 0, nil // nothing of it is trained in steps
-	}
-	return n, nil
 }
 
 // damages is how often Run does outputs again that were damaged.

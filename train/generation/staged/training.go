@@ -142,7 +142,7 @@ func (i *invitations) Resume(ctx context.Context, run func(state io.Reader) erro
 		m := i.meeting
 		m.folder, m.roster, m.joining, m.done, m.kept = all+id+"/", []string{m.name}, nil, 0, nil
 		i.known, i.waiting = nil, nil
-		if err := putDocument(ctx, m.store, all+"leader.json", id); err != nil {
+		if err := putDocument(ctx, m.store, all+"leader.json", meetingID{id}); err != nil {
 			return err
 		}
 		for begun := time.Now(); len(i.known) < i.expected && time.Since(begun) < m.patience; {
@@ -239,14 +239,14 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 		if _, err := LoadPlan(ctx, t.Store, t.Generation); err != nil {
 			return in, err
 		}
-		var id string
+		var now meetingID
 		data, err := sink.ReadAll(ctx, t.Store, all+"leader.json")
 		if err == nil {
-			err = openDocument(all+"leader.json", data, &id)
+			err = openDocument(all+"leader.json", data, &now)
 		}
-		if err == nil && id != asked {
-			h.meeting.folder, asked = all+id+"/", id
-			err = putDocument(ctx, t.Store, h.meeting.folder+"join-"+name, name)
+		if err == nil && now.ID != asked {
+			h.meeting.folder, asked = all+now.ID+"/", now.ID
+			err = sink.PutBytes(ctx, t.Store, h.meeting.folder+"join-"+name, []byte(name))
 		}
 		if err != nil && !errors.Is(err, sink.ErrNotFound) {
 			return in, err

@@ -76,7 +76,7 @@ func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, 
 		}
 	}()
 	for p := range t.plan.Partitions {
-		object, from, err := t.labelRows(ctx, p)
+		object, from, err := t.clusteredRows(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -97,12 +97,7 @@ func (b *build) labelRows(ctx context.Context, p int) (sink.Object, *done, error
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := from.output(rowsOf(p))
-	if err != nil {
-		return nil, nil, err
-	}
-	object, err := sink.OpenVerified(ctx, b.Store, o.ref())
-	return object, from, from.explain(err)
+	return from.open(ctx, rowsOf(p))
 }
 
 // branchStats sums up the cosines of a branch's labels to the centres of their leaves.
@@ -127,7 +122,7 @@ func (t *task) deal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	object, rows, err := t.labelRows(ctx, t.Partition)
+	object, rows, err := t.clusteredRows(ctx, t.Partition)
 	if err != nil {
 		return err
 	}

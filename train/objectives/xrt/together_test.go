@@ -53,6 +53,11 @@ func (c *crew) run(t *testing.T, train func(member int, g together.Group) ([]byt
 			if out[m], err = train(m, &member{c, m, 0, everybody}); err != nil && !errors.Is(err, errLost) {
 				t.Error(err)
 			}
+			for _, all := range c.all {
+				if m == 0 {
+					close(all)
+				}
+			}
 		})
 	}
 	group.Wait()
@@ -75,14 +80,18 @@ func (m *member) Exchange(work func(from, to int) ([]byte, error)) ([]together.P
 		return nil, errLost
 	}
 	own, err := work(from, to)
+	if m.number != 0 {
+		if m.done[m.number] <- own; err != nil {
+			return nil, err
+		}
+		a, ok := <-m.all[m.number]
+		if m.alive = a.alive; !ok {
+			return nil, errLost
+		}
+		return a.parts, nil
+	}
 	if err != nil {
 		return nil, err
-	}
-	if m.number != 0 {
-		m.done[m.number] <- own
-		a := <-m.all[m.number]
-		m.alive = a.alive
-		return a.parts, nil
 	}
 	a := agreed{[]together.Part{{From: from, To: to, Data: own}}, []int{0}}
 	for k, other := range m.alive[1:] {
