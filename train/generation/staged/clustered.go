@@ -14,7 +14,8 @@ import (
 )
 
 // features makes what the tree is built of where that is not PIFA: the ablations of featurize.label_features. Labels
-// that no instance has are zero, whatever the kind. It holds the features of a partition in memory.
+// that no instance has are zero, whatever the kind; where there is no instance at all, the tree is a random one, or
+// one of the texts. It holds the features of a partition in memory.
 //
 //	rows  float32, a row after the other
 func (t *task) features(ctx context.Context) error {
@@ -32,10 +33,10 @@ func (t *task) features(ctx context.Context) error {
 	}
 	n := x.size(t.Partition)
 	rows := make([]float32, n*dim)
-	switch kind := pifa.Kind(t.doc.Settings.LabelFeatures); {
-	case kind == pifa.Text || s.Instances == 0: // without neighbours, the tree is one of the texts
+	switch kind := t.plan.Features; {
+	case kind == pifa.Text:
 		err = t.copyTexts(ctx, t.Partition, dim, rows)
-	case kind == pifa.RandomFeatures:
+	case kind == pifa.RandomFeatures || s.Instances == 0:
 		for i := range n {
 			r := rand.New(rand.NewPCG(t.doc.Settings.TreeSeed, uint64(x.Base[t.Partition]+i)<<8|'R'))
 			for k := range dim {
@@ -140,7 +141,7 @@ func (t *task) identities(ctx context.Context, x index, dim int, rows []float32)
 
 // clusteredRows opens what the tree is built of for the labels of a partition, verified.
 func (b *build) clusteredRows(ctx context.Context, p int) (sink.Object, *done, error) {
-	if !b.plan.Features {
+	if b.plan.Features == "" {
 		return b.labelRows(ctx, p)
 	}
 	from, err := b.from(ctx, Features, p)

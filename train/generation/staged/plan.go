@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"giantstream/featurize/pifa"
 	"giantstream/internal/seal"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
@@ -66,11 +67,11 @@ type Plan struct {
 	Sample int `json:"sample"`
 	// Trainers is how many processes train the encoder together, 0 for one.
 	Trainers int `json:"trainers,omitempty"`
-	// Features: the tree is built of other features than PIFA. Fill: nodes without text have the embeddings of their
-	// neighbours. Parent: there is a generation to compare with.
-	Features bool `json:"features,omitempty"`
-	Fill     bool `json:"fill,omitempty"`
-	Parent   bool `json:"parent,omitempty"`
+	// Features are what the tree is built of where that is not PIFA. Fill: nodes without text have the embeddings of
+	// their neighbours. Parent: there is a generation to compare with.
+	Features pifa.Kind `json:"features,omitempty"`
+	Fill     bool      `json:"fill,omitempty"`
+	Parent   bool      `json:"parent,omitempty"`
 }
 
 // Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.
@@ -193,8 +194,12 @@ const (
 func (p Plan) Stages() []Stage {
 	n := p.Partitions
 	clustered := PIFA
-	if p.Features {
+	if p.Features != "" {
 		clustered = Features
+	}
+	features := []string{Index, Resolve, Link, Projection}
+	if p.Features == pifa.Text {
+		features = append(features, Vectorise)
 	}
 	all := []Stage{
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
@@ -208,7 +213,7 @@ func (p Plan) Stages() []Stage {
 		{Projection, 1, []string{Number, Index, Vectorizer}, "the projection (LSA), of a sample of the texts"},
 		{Vectorise, n, []string{Number, Index, Vectorizer, Projection}, "projected texts, as bfloat16"},
 		{PIFA, p.Ranges, []string{Index, Resolve, Link, Projection, Vectorise}, "features of a range of labels"},
-		{Features, n, []string{Index, Resolve, Link, Projection, Vectorise},
+		{Features, n, features,
 			"the features of a partition's labels that the tree is built of"},
 		{Trunk, 1, []string{Index, Projection, clustered}, "the first cuts of the label tree"},
 		{Deal, n, []string{clustered, Trunk}, "features of a partition's labels, by branch of the tree"},
@@ -235,7 +240,7 @@ func (p Plan) Stages() []Stage {
 func (p Plan) has(stage string) bool {
 	switch stage {
 	case Features:
-		return p.Features
+		return p.Features != ""
 	case Fill:
 		return p.Fill
 	case Mapping, Compare:

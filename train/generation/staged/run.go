@@ -73,7 +73,9 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if slices.Contains([]string{bag.Kind, bert.Kind, hybrid.Kind}, doc.Settings.Encoder) { // trained in steps
 		plan.Trainers = o.Trainers
 	}
-	plan.Features = doc.Settings.LabelFeatures != string(pifa.PIFA)
+	if kind := pifa.Kind(doc.Settings.LabelFeatures); kind != pifa.PIFA {
+		plan.Features = kind
+	}
 	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
 	return plan.create(ctx, b.Store)
 }

@@ -5,6 +5,7 @@ from .dataset import TRAINING_COLUMNS, StreamingDataset, StreamingLoader
 from .errors import DamagedObject, DatasetError, MissingObject, StateMismatch
 from .generation import Generation, Part
 from .order import Order
+from .slices import SlicedGradients
 
 __version__ = "0.1.0"
 
@@ -18,6 +19,7 @@ __all__ = [
     "MissingObject",
     "Order",
     "Part",
+    "SlicedGradients",
     "StateMismatch",
     "StreamingDataset",
     "StreamingLoader",
