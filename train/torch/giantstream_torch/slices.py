@@ -68,7 +68,7 @@ class SlicedGradients:
             for p in self._parameters:
                 p.grad = None
             value = loss(number)
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
             tree.add((torch.cat([g.reshape(-1) for g in gradients]), value.detach().double().reshape(1)))
         gradient, total = self._exchange(*tree.sum())
@@ -76,7 +76,7 @@ class SlicedGradients:
         for p in self._parameters:
             p.grad = gradient[at : at + p.numel()].reshape(p.shape).to(p.dtype)
             at += p.numel()
-        return total[0]
+        return total.reshape(())
 
     def _exchange(self, gradient: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
         if self.ranks == 1:

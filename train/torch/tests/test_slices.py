@@ -7,8 +7,8 @@ import unittest
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
 
 from giantstream_torch import Generation, Order, SlicedGradients, StreamingDataset
 
@@ -49,7 +49,8 @@ def train(rank: int, ranks: int, place: str, meeting: str, out: str, slices: int
             def loss(number: int) -> Tensor:
                 torch.manual_seed(dataset.epoch * 10000 + dataset.batch * 10 + number)
                 x = parts[number].features()
-                return torch.logsumexp(model(x.indices, x.offsets, x.values), 1).sum() / batch.size
+                value: Tensor = torch.logsumexp(model(x.indices, x.offsets, x.values), 1).sum() / batch.size
+                return value
 
             losses.append(gradients.backward(loss).item())
             optimizer.step()
@@ -71,7 +72,7 @@ class SlicesTest(unittest.TestCase):
                 if ranks == 1:
                     train(0, *arguments)
                 else:
-                    mp.spawn(train, arguments, nprocs=ranks)  # type: ignore[no-untyped-call]
+                    spawn(train, arguments, nprocs=ranks)
                 results[ranks] = torch.load(out)
             one = results[1]
             self.assertGreater(len(one["losses"]), 3)
