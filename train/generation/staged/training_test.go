@@ -14,7 +14,11 @@ import (
 
 	"giantstream/internal/tasks"
 	"giantstream/sink/memstore"
+	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
 
@@ -60,50 +64,73 @@ func killing(seed uint64, kills int) engineFunc {
 // object is the same.
 func TestTrainersMakeTheSameEncoder(t *testing.T) {
 	logs := logsOf(classed(graphtest.Rows(600, 8), 8), 2, 1)
-	var helped atomic.Int64
-	build := func(trainers int, engine tasks.Engine, every time.Duration) map[string][32]byte {
-		t.Helper()
-		helped.Store(0)
-		store := &memstore.Store{Fail: func(op, key string) error {
-			if _, rest, ok := strings.Cut(key, "/group/"); ok && op == "put" && strings.Count(rest, "/") == 2 &&
-				!strings.HasSuffix(rest, leaderName) && !strings.HasSuffix(rest, "/all") {
-				helped.Add(1)
+	for name, set := range map[string]func(*fit.Settings){
+		"hybrid": func(s *fit.Settings) { s.Encoder, s.Epochs = hybrid.Kind, 12 },
+		"bag":    func(s *fit.Settings) { s.Encoder, s.Epochs = bag.Kind, 12 },
+		"bert with n-grams": func(s *fit.Settings) {
+			s.Encoder, s.Epochs = bert.Kind, 2
+			s.BERT = &fit.BERT{Model: "../../encoders/bert/testdata/tiny", Pooling: "mean", MaxTokens: 16, Dropout: 0.1,
+				NGrams: 300}
+		},
+	} {
+		c := crew{logs: logs, set: set}
+		want := c.build(t, 1, tasks.Local{Workers: 2}, 0)
+		for _, trainers := range []int{2, 4} {
+			same(t, fmt.Sprintf("%s, %d trainers", name, trainers), want,
+				c.build(t, trainers, tasks.Local{Workers: trainers}, 0))
+			if c.helped.Load() == 0 {
+				t.Errorf("%s, %d trainers: only one of them did anything", name, trainers)
 			}
-			return nil
-		}}
-		s := settings()
-		s.Encoder, s.Epochs, s.LeafSize = "hybrid", 12, 0
-		b := newSetup(store, logs, s)
-		b.worker.CheckpointEvery, b.worker.Patience, b.worker.Now = every, 2*time.Second, time.Now
-		plan, err := b.worker.Begin(t.Context(), b.builder, Options{Cut: b.cut, Shards: b.shards, Partitions: 4,
-			Trainers: trainers})
-		if err != nil {
-			t.Fatal(err)
 		}
-		doc := b.run(t, plan, engine)
-		if doc.Status != generation.Ready || doc.Encoder.Kind != "hybrid" {
-			t.Errorf("%s, %s", doc.Status, doc.Encoder.Kind)
+		for seed := range uint64(4) {
+			same(t, fmt.Sprintf("%s, killed, seed %d", name, seed), want,
+				c.build(t, int(seed)+1, killing(seed, 4), time.Nanosecond))
 		}
-		sums := digests(t, store)
-		doc.Finished = time.Time{} // checkpoints take a clock that runs
-		text, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sums[generation.Prefix(1)+"generation.json"] = sha256.Sum256(text)
-		return sums
-	}
-	want := build(1, tasks.Local{Workers: 2}, 0)
-	for _, trainers := range []int{2, 4} {
-		same(t, fmt.Sprintf("%d trainers", trainers), want, build(trainers, tasks.Local{Workers: trainers}, 0))
-		if helped.Load() == 0 {
-			t.Errorf("%d trainers: only one of them did anything", trainers)
+		if name == "bag" {
+			same(t, "4 trainers, one at a time", want, c.build(t, 4, tasks.Local{Workers: 1}, 0))
 		}
 	}
-	same(t, "4 trainers, one at a time", want, build(4, tasks.Local{Workers: 1}, 0))
-	for seed := range uint64(4) {
-		same(t, fmt.Sprintf("killed, seed %d", seed), want, build(int(seed)+1, killing(seed, 4), time.Nanosecond))
+}
+
+// crew builds with processes that train together.
+type crew struct {
+	logs   shardLogs
+	set    func(*fit.Settings)
+	helped atomic.Int64 // parts that others than the leader have done in the last build
+}
+
+func (c *crew) build(t *testing.T, trainers int, engine tasks.Engine, every time.Duration) map[string][32]byte {
+	t.Helper()
+	c.helped.Store(0)
+	store := &memstore.Store{Fail: func(op, key string) error {
+		if _, rest, ok := strings.Cut(key, "/group/"); ok && op == "put" && strings.Count(rest, "/") == 2 &&
+			!strings.HasSuffix(rest, leaderName) && !strings.HasSuffix(rest, "/all") {
+			c.helped.Add(1)
+		}
+		return nil
+	}}
+	s := settings()
+	s.LeafSize = 0
+	c.set(&s)
+	b := newSetup(store, c.logs, s)
+	b.worker.CheckpointEvery, b.worker.Patience, b.worker.Now = every, 2*time.Second, time.Now
+	plan, err := b.worker.Begin(t.Context(), b.builder, Options{Cut: b.cut, Shards: b.shards, Partitions: 4,
+		Trainers: trainers})
+	if err != nil {
+		t.Fatal(err)
 	}
+	doc := b.run(t, plan, engine)
+	if doc.Status != generation.Ready || doc.TextOnly != "" {
+		t.Errorf("%s, %s", doc.Status, doc.TextOnly)
+	}
+	sums := digests(t, store)
+	doc.Finished = time.Time{} // checkpoints take a clock that runs
+	text, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums[generation.Prefix(1)+"generation.json"] = sha256.Sum256(text)
+	return sums
 }
 
 func TestTrainersAreNoMoreThanSlices(t *testing.T) {
