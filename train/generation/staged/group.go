@@ -44,9 +44,10 @@ type meeting struct {
 	name     string
 	patience time.Duration
 
-	roster  []string // who takes part in the next exchange, the leader first
-	joining []string // of the leader: who will take part in the one after
-	done    int64    // exchanges so far
+	roster  []string      // who takes part in the next exchange, the leader first
+	joining []string      // of the leader: who will take part in the one after
+	done    int64         // exchanges so far
+	took    time.Duration // its own part of the last one
 	kept    [][]string
 }
 
@@ -87,10 +88,12 @@ func (m *meeting) Exchange(work func(from, to int) ([]byte, error)) ([]together.
 	}
 	if own := slices.Index(m.roster, m.name); own >= 0 && own < len(parts) {
 		p := &parts[own]
+		begun := time.Now()
 		var err error
 		if p.Data, err = work(p.From, p.To); err != nil {
 			return nil, err
 		}
+		m.took = time.Since(begun)
 		if m.leads() && len(parts) == 1 && len(m.joining) == 0 {
 			return parts, nil // nobody else wants to know
 		}
@@ -149,7 +152,7 @@ func (m *meeting) agree(parts []together.Part, work func(from, to int) ([]byte, 
 // follow reads what the leader and the other helpers have done.
 func (m *meeting) follow(parts []together.Part) error {
 	var a agreement
-	if err := m.document(m.agreementKey(), 4*m.patience, &a); err != nil {
+	if err := m.document(m.agreementKey(), 4*m.wait(), &a); err != nil {
 		return err
 	}
 	if len(a.Parts) != len(parts) {
@@ -170,6 +173,9 @@ func (m *meeting) follow(parts []together.Part) error {
 	return nil
 }
 
+// wait is how long others may take: their parts are as large as the own one, their machines may be slower.
+func (m *meeting) wait() time.Duration { return max(m.patience, 4*m.took) }
+
 // put stores a part after its checksum.
 func (m *meeting) put(key string, data []byte) error {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(data)), crc32.Checksum(data, castagnoli))
@@ -178,7 +184,7 @@ func (m *meeting) put(key string, data []byte) error {
 
 // read waits for a part. One that is damaged counts as none.
 func (m *meeting) read(key string) ([]byte, error) {
-	b, err := await(m.ctx, m.store, key, m.patience)
+	b, err := await(m.ctx, m.store, key, m.wait())
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (i *invitations) Resume(ctx context.Context, run func(state io.Reader) erro
 		}
 		for begun := time.Now(); len(i.known) < i.expected && time.Since(begun) < m.patience; {
 			if i.look(); len(i.known) < i.expected {
-				if err := sleep(ctx, 20*time.Millisecond); err != nil {
+				if err := sleep(ctx, 100*time.Millisecond); err != nil {
 					return err
 				}
 			}

@@ -82,9 +82,13 @@ func TestTrainersMakeTheSameEncoder(t *testing.T) {
 				t.Errorf("%s, %d trainers: only one of them did anything", name, trainers)
 			}
 		}
-		for seed := range uint64(4) {
+		seeds := uint64(4)
+		if testing.Short() {
+			seeds = 2
+		}
+		for seed := range seeds {
 			same(t, fmt.Sprintf("%s, killed, seed %d", name, seed), want,
-				c.build(t, int(seed)+1, killing(seed, 4), time.Nanosecond))
+				c.build(t, 4-int(seed), killing(seed, 4), time.Nanosecond))
 		}
 		if name == "bag" {
 			same(t, "4 trainers, one at a time", want, c.build(t, 4, tasks.Local{Workers: 1}, 0))

@@ -76,7 +76,8 @@ class SlicedGradients:
         for p in self._parameters:
             p.grad = gradient[at : at + p.numel()].reshape(p.shape).to(p.dtype)
             at += p.numel()
-        return total.reshape(())
+        result: Tensor = total.reshape(())
+        return result
 
     def _exchange(self, gradient: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
         if self.ranks == 1:
