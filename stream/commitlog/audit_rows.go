@@ -170,17 +170,15 @@ func (s *shardAudit) window(ctx context.Context, seq int64, objects []Object) er
 		if damage == nil {
 			continue
 		}
-		f := audit.Finding{Kind: audit.Lost, Object: o.Key, What: damage.Error(),
-			Lost: fmt.Sprintf("%d rows of manifest %d: nodes that did not change since are missing from every "+
-				"later generation", o.Rows, seq),
-			Do: restoreIt}
-		if merged {
-			f.Kind, f.Do = audit.Derived, ""
-			f.Lost = "nothing: its rows are in a merged block as well"
-			err = s.Found(ctx, f, "remove the object, which only readers of old cuts look for",
-				func(ctx context.Context) error { return s.Store.Delete(ctx, o.Key) })
-		} else {
-			err = s.Found(ctx, f, "", nil)
+		switch _, _, shared := parseGroupRowKey(o.Key); {
+		case merged && shared:
+			s.merged[o.Key] = true // other shards may have rows there that they have not merged
+		case merged:
+			err = s.mergedRow(ctx, o.Key)
+		default:
+			err = s.Found(ctx, audit.Finding{Kind: audit.Lost, Object: o.Key, What: damage.Error(),
+				Lost: fmt.Sprintf("%d rows of manifest %d of shard %d: nodes that did not change since are missing from "+
+					"every later generation", o.Rows, seq, s.shard), Do: restoreIt}, "", nil)
 		}
 		if err != nil {
 			return err

@@ -96,12 +96,12 @@ func headBehind(ctx context.Context, store sink.Store, shard int, b Boundary) (i
 		return 0, err
 	}
 	for {
-		next, err := log.ownAfter(ctx, head)
+		next, err := log.after(ctx, head)
 		if err != nil || next == 0 {
 			return head, err
 		}
 		if next != head+1 {
-			return 0, gap(shard, head+1, next)
+			return 0, log.gap(head+1, next)
 		}
 		if head, err = log.end(ctx, next); err != nil { // another process has committed since
 			return 0, err
@@ -110,9 +110,9 @@ func headBehind(ctx context.Context, store sink.Store, shard int, b Boundary) (i
 }
 
 // gap is the error for a manifest that is missing.
-func gap(shard int, missing, have int64) error {
-	return fmt.Errorf("%w: shard %d has manifest %d but not %d (%s)", ErrDamaged, shard, have, missing,
-		ManifestKey(shard, missing))
+func (l *shardLog) gap(missing, have int64) error {
+	return fmt.Errorf("%w: shard %d has manifest %d but not %d (%s)", ErrDamaged, l.shard, have, missing,
+		l.key(missing))
 }
 
 // headAfter finds the newest sequence number from a manifest on that existed (0: none), up to the first gap.
@@ -159,11 +159,11 @@ func Manifests(ctx context.Context, store sink.Store, shard int, afterSeq int64)
 			m, err := log.read(ctx, want)
 			if errors.Is(err, sink.ErrNotFound) {
 				var next int64
-				if next, err = log.ownAfter(ctx, want-1); err == nil && next > want {
-					err = gap(shard, want, next)
+				if next, err = log.after(ctx, want-1); err == nil && next > want {
+					err = log.gap(want, next)
 				}
 				if err == nil && next == want {
-					m, err = log.own(ctx, want) // it has just been created
+					m, err = log.read(ctx, want) // it has just been created
 				}
 			}
 			if err == nil && m != nil && prev != nil {

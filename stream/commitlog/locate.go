@@ -20,6 +20,8 @@ type shardLog struct {
 	// found: entry's own, or one in the session that entry delegates the shard to.
 	entry *Manifest
 	at    int64
+	// over is a number behind the end of the shard's line in the session that entry delegates it to, 0 for none met.
+	over int64
 }
 
 // read returns manifest seq, or sink.ErrNotFound.
@@ -61,7 +63,7 @@ func (l *shardLog) own(ctx context.Context, seq int64) (*Manifest, error) {
 func (l *shardLog) met(m *Manifest) {
 	switch d := m.group; {
 	case d.Session == "" && (l.entry == nil || m.Seq > l.entry.Seq):
-		l.entry, l.at = m, m.Seq
+		l.entry, l.at, l.over = m, m.Seq, 0
 	case d.Session == "" || l.entry == nil || l.entry.Session == nil:
 	case *l.entry.Session == Delegation{d.Session, d.From - (m.Seq - l.entry.Seq - 1)}:
 		l.at = max(l.at, m.Seq)
@@ -73,11 +75,12 @@ func (l *shardLog) met(m *Manifest) {
 // before it that were not.
 func (l *shardLog) inSession(ctx context.Context, seq int64) (m *Manifest, end bool, err error) {
 	d := l.entry.Session
-	g, err := readGroup(ctx, l.store, d.Session, d.From+seq-l.entry.Seq-1)
+	g, err := readGroup(ctx, l.store, d.Session, l.entry.groupOf(seq))
 	if err != nil {
 		return nil, false, err
 	}
 	if m = g.Part(l.shard); m == nil || m.Seq != seq {
+		l.over = seq
 		return nil, true, fmt.Errorf("session %s ends before manifest %d of shard %d: %w", d.Session, seq, l.shard,
 			sink.ErrNotFound)
 	}
@@ -87,7 +90,7 @@ func (l *shardLog) inSession(ctx context.Context, seq int64) (m *Manifest, end b
 
 // locate looks for a manifest that is not in the shard's own log: in the session of the newest delegation before it.
 func (l *shardLog) locate(ctx context.Context, seq int64, missing error) (*Manifest, error) {
-	l.entry, l.at = nil, 0
+	l.entry, l.at, l.over = nil, 0, 0
 	_, err := l.own(ctx, seq-1)
 	if errors.Is(err, sink.ErrNotFound) {
 		var before int64
@@ -147,6 +150,60 @@ func (l *shardLog) ownAfter(ctx context.Context, seq int64) (int64, error) {
 		}
 	}
 	return 0, nil
+}
+
+// after returns the oldest number above seq that is there, 0 for none, where seq is the end of what was found.
+func (l *shardLog) after(ctx context.Context, seq int64) (int64, error) {
+	in, err := l.sessionAfter(ctx, seq)
+	if err != nil || in == seq+1 {
+		return in, err
+	}
+	own, err := l.ownAfter(ctx, seq)
+	if own == 0 || in > 0 && in < own {
+		own = in
+	}
+	return own, err
+}
+
+// sessionAfter is after in the session that entry delegates the shard to.
+func (l *shardLog) sessionAfter(ctx context.Context, seq int64) (int64, error) {
+	if l.entry == nil || l.entry.Session == nil || l.over > 0 && l.over <= seq+1 {
+		return 0, nil
+	}
+	session := l.entry.Session.Session
+	at := l.entry.groupOf(seq)
+	for info, err := range l.store.List(ctx, sessionPrefix(session), groupKey(session, at)) {
+		if err != nil {
+			return 0, fmt.Errorf("list the log of session %s: %w", session, err)
+		}
+		_, number, ok := parseGroupKey(info.Key)
+		if !ok {
+			break // the row objects come after the group manifests
+		}
+		g, err := readGroup(ctx, l.store, session, number)
+		if errors.Is(err, sink.ErrNotFound) {
+			continue // it has just been removed
+		}
+		if err != nil {
+			return 0, err
+		}
+		if m := g.Part(l.shard); m != nil && m.Seq == seq+number-at {
+			return m.Seq, nil
+		}
+		break // here the line ends, if not before
+	}
+	return 0, nil
+}
+
+// groupOf returns the number of the group manifest that a number after a delegation lies in.
+func (m *Manifest) groupOf(seq int64) int64 { return m.Session.From + seq - m.Seq - 1 }
+
+// key is the object that a number lies in, or would lie in, if the one before it was found last.
+func (l *shardLog) key(seq int64) string {
+	if l.entry == nil || l.entry.Session == nil || seq <= l.entry.Seq || l.over > 0 && l.over <= seq {
+		return ManifestKey(l.shard, seq)
+	}
+	return groupKey(l.entry.Session.Session, l.entry.groupOf(seq))
 }
 
 // has reports whether there is a manifest with the number.
