@@ -3,13 +3,13 @@ package lease
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 )
 
@@ -92,15 +92,7 @@ func New(o Options) (*Lease, error) {
 	if o.Ended == nil {
 		o.Ended = func(string) bool { return false }
 	}
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Rand == nil {
-		o.Rand = rand.Reader
-	}
+	o.Clock, o.Log, o.Rand = ambient.Clock(o.Clock), ambient.Log(o.Log), ambient.Rand(o.Rand)
 	var random [8]byte
 	if _, err := io.ReadFull(o.Rand, random[:]); err != nil {
 		return nil, fmt.Errorf("draw a session id: %w", err)

@@ -2,7 +2,6 @@ package commitlog
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"giantstream/internal/ambient"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/rows"
@@ -57,15 +57,7 @@ type block struct {
 
 // NewCompactor returns a Compactor for one shard.
 func NewCompactor(o CompactorOptions) *Compactor {
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Rand == nil {
-		o.Rand = rand.Reader
-	}
+	o.Clock, o.Log, o.Rand = ambient.Clock(o.Clock), ambient.Log(o.Log), ambient.Rand(o.Rand)
 	if o.maxRows <= 0 {
 		o.maxRows = maxCompactedRows
 	}

@@ -104,6 +104,15 @@ func (m *Manifest) Delegate(shard int, to Delegation, writer string, now time.Ti
 	return next
 }
 
+// Key is the object that the manifest was read from, or is to be written to: a group manifest, or one of the shard's
+// own log.
+func (m *Manifest) Key() string {
+	if m.group.Session != "" {
+		return groupKey(m.group.Session, m.group.From)
+	}
+	return ManifestKey(m.Shard, m.Seq)
+}
+
 // Digest is the SHA-256, in hexadecimal, of the manifest's object as it was read or encoded.
 func (m *Manifest) Digest() string { return m.digest }
 
@@ -235,7 +244,8 @@ func (m *Manifest) check() error {
 	return m.checkInputs()
 }
 
-// Encode returns the manifest's object, or an error if the manifest says what no reader accepts.
+// Encode returns the object of a manifest of the shard's own log, or an error if the manifest says what no reader
+// accepts.
 func (m *Manifest) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -244,6 +254,6 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest %d of shard %d: %w", m.Seq, m.Shard, err)
 	}
-	m.digest = digestOf(data)
+	m.digest, m.group = digestOf(data), Delegation{}
 	return data, nil
 }

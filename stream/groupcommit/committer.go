@@ -2,7 +2,6 @@ package groupcommit
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/parquetio"
 	"giantstream/stream/commitlog"
@@ -78,15 +78,7 @@ type session struct {
 
 // New returns a Committer that works until ctx ends.
 func New(ctx context.Context, o Options) *Committer {
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Rand == nil {
-		o.Rand = rand.Reader
-	}
+	o.Clock, o.Log, o.Rand = ambient.Clock(o.Clock), ambient.Log(o.Log), ambient.Rand(o.Rand)
 	if o.Backoff <= 0 {
 		o.Backoff = defaultBackoff
 	}

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
@@ -137,15 +137,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.fs == nil {
 		o.fs = vfs.Default
 	}
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Rand == nil {
-		o.Rand = rand.Reader
-	}
+	o.Clock, o.Log, o.Rand = ambient.Clock(o.Clock), ambient.Log(o.Log), ambient.Rand(o.Rand)
 	if o.backoff <= 0 {
 		o.backoff = commitBackoff
 	}

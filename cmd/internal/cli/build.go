@@ -14,7 +14,6 @@ import (
 	"giantstream/ingest/taskqueue"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
-	"giantstream/sink/lease"
 	"giantstream/train/generation/staged"
 )
 
@@ -77,34 +76,6 @@ func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags) (
 		Partitions: f.partitions, Sample: f.sample, Trainers: f.trainers})
 }
 
-// holding opens the pipeline, and calls do while it holds the lease of those who build.
-func (a *app) holding(ctx context.Context, flags *pipelineFlags, begin *beginFlags, device bool,
-	do func(context.Context, *pipeline, *staged.Worker) error) error {
-	pipe, err := a.open(ctx, flags, begin.encoder.apply)
-	if err != nil {
-		return err
-	}
-	if device {
-		closeDevice, err := a.openDevice(pipe.workplace)
-		if err != nil {
-			return err
-		}
-		defer closeDevice()
-	}
-	held, err := service.HoldRefresh(ctx, pipe.store, pipe.log)
-	if err != nil {
-		return err
-	}
-	ctx, release := held.Keep(ctx)
-	defer release()
-	err = do(ctx, pipe, pipe.worker(held.Store()))
-	pipe.progress.Done()
-	if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
-		return lost
-	}
-	return err
-}
-
 func (a *app) buildPlan() *cobra.Command {
 	var (
 		flags  pipelineFlags
@@ -117,9 +88,9 @@ its stages in the order in which they have to be done. The tasks of a stage are
 numbered from 0 and need nothing of each other.`,
 		Example: "  giantstream build plan --store ./out --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.holding(cmd.Context(), &flags, &begin, false,
-				func(ctx context.Context, pipe *pipeline, w *staged.Worker) error {
-					plan, err := pipe.begin(ctx, w, &begin)
+			return a.holding(cmd.Context(), &flags, &begin.encoder, false,
+				func(ctx context.Context, pipe *pipeline, store sink.Store) error {
+					plan, err := pipe.begin(ctx, pipe.worker(store), &begin)
 					if err != nil {
 						return err
 					}
@@ -244,8 +215,9 @@ do them, on as many machines as there are. They may come, go and be killed.`,
 			if engine == engineKafka && workers != 0 {
 				return usageError{errors.New("--workers is for --engine local; with kafka, start as many as you like")}
 			}
-			return a.holding(cmd.Context(), &flags, &begin, engine == engineLocal,
-				func(ctx context.Context, pipe *pipeline, w *staged.Worker) error {
+			return a.holding(cmd.Context(), &flags, &begin.encoder, engine == engineLocal,
+				func(ctx context.Context, pipe *pipeline, store sink.Store) error {
+					w := pipe.worker(store)
 					var by tasks.Engine = tasks.Local{Workers: workers}
 					if engine == engineKafka {
 						queue, disconnect, err := pipe.queue(ctx)

@@ -28,34 +28,17 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 	)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			pipe, err := a.open(ctx, &flags, encoder.apply)
-			if err != nil {
-				return err
-			}
-			if until != generation.UntilDataset {
-				closeDevice, err := a.openDevice(pipe.workplace)
-				if err != nil {
+			var doc *generation.Doc
+			err := a.holding(cmd.Context(), &flags, &encoder, until != generation.UntilDataset,
+				func(ctx context.Context, pipe *pipeline, store sink.Store) (err error) {
+					for _, do := range before {
+						if err := do(ctx, pipe, store); err != nil {
+							return err
+						}
+					}
+					doc, err = pipe.builder(store).BuildNext(ctx, pipe.source, until)
 					return err
-				}
-				defer closeDevice()
-			}
-			held, err := service.HoldRefresh(ctx, pipe.store, pipe.log)
-			if err != nil {
-				return err
-			}
-			ctx, release := held.Keep(ctx)
-			defer release()
-			for _, do := range before {
-				if err := do(ctx, pipe, held.Store()); err != nil {
-					return err
-				}
-			}
-			doc, err := pipe.builder(held.Store()).BuildNext(ctx, pipe.source, until)
-			pipe.progress.Done()
-			if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
-				return lost
-			}
+				})
 			if err != nil {
 				return err
 			}
@@ -78,6 +61,35 @@ func (a *app) stageCommand(until generation.Until, use, short, long, example str
 	encoder.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the generation's document as JSON")
 	return cmd
+}
+
+// holding opens the pipeline, and calls do while it holds the lease of those who build, with a store whose writes
+// check the lease. device: do trains.
+func (a *app) holding(ctx context.Context, flags *pipelineFlags, encoder *encoderFlags, device bool,
+	do func(context.Context, *pipeline, sink.Store) error) error {
+	pipe, err := a.open(ctx, flags, encoder.apply)
+	if err != nil {
+		return err
+	}
+	if device {
+		closeDevice, err := a.openDevice(pipe.workplace)
+		if err != nil {
+			return err
+		}
+		defer closeDevice()
+	}
+	held, err := service.HoldRefresh(ctx, pipe.store, pipe.log)
+	if err != nil {
+		return err
+	}
+	ctx, release := held.Keep(ctx)
+	defer release()
+	err = do(ctx, pipe, held.Store())
+	pipe.progress.Done()
+	if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
+		return lost
+	}
+	return err
 }
 
 func (a *app) fit() *cobra.Command {

@@ -25,8 +25,20 @@ type restartable struct {
 	store *memstore.Store
 }
 
+// eachCommit runs a test for both ways to commit windows.
+func eachCommit(t *testing.T, test func(t *testing.T, commit string)) {
+	for _, commit := range []string{config.CommitShard, config.CommitGroup} {
+		t.Run(commit, func(t *testing.T) { test(t, commit) })
+	}
+}
+
 // twoGenerations runs a pipeline until it has two generations, and stops it.
 func twoGenerations(t *testing.T) *restartable {
+	t.Helper()
+	return twoGenerationsOf(t, config.CommitShard)
+}
+
+func twoGenerationsOf(t *testing.T, commit string) *restartable {
 	t.Helper()
 	r := &restartable{store: &memstore.Store{}}
 	cfg := config.Default()
@@ -34,6 +46,7 @@ func twoGenerations(t *testing.T) *restartable {
 	cfg.Pipeline, cfg.Shards, cfg.HTTP.Listen = "test", 2, ""
 	cfg.StateDir, cfg.Kafka.DataDir = dir+"/state", dir+"/broker"
 	cfg.Evaluate.HoldoutEdges, cfg.Train.Encoder, cfg.Refresh.MinChanges = 0, "linear", 1e9
+	cfg.Stream.Commit = commit
 	r.cfg = &cfg
 	r.run(t, func(s *Service) error {
 		produceGraph(t, s, r.cfg)
@@ -215,21 +228,29 @@ func waitPublishedWith(t *testing.T, s *Service, g int64) error {
 
 // Row objects that somebody has written anew train no generation, and are published by nobody. The command ends
 // with an error that names the object.
-func TestRewrittenRowsEndTheRun(t *testing.T) {
-	r := twoGenerations(t)
-	var key string
-	for info, err := range r.store.List(t.Context(), "shards/0/rows/", "") {
+func TestRewrittenRowsEndTheRun(t *testing.T) { eachCommit(t, rewrittenRowsEndTheRun) }
+
+func rewrittenRowsEndTheRun(t *testing.T, commit string) {
+	r := twoGenerationsOf(t, commit)
+	of := map[string]string{config.CommitShard: "shards/0/rows/", config.CommitGroup: "sessions/"}[commit]
+	rewritten := 0
+	for info, err := range r.store.List(t.Context(), of, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key = info.Key
-		rowstest.Put(t, r.store, key, []rows.Row{{NodeID: nodeID(0), Text: "poison"}})
+		if strings.Contains(info.Key, "/rows/") {
+			rowstest.Put(t, r.store, info.Key, []rows.Row{{NodeID: nodeID(0), Text: "poison"}})
+			rewritten++
+		}
+	}
+	if rewritten == 0 {
+		t.Fatal("no row object has been rewritten")
 	}
 	err := r.try(t, func(s *Service) error {
 		r.change(t, s, 2)
 		return upToDate(t, s, 0)
 	})
-	if !errors.Is(err, sink.ErrDamaged) || !strings.Contains(err.Error(), "shards/0/rows/") {
+	if !errors.Is(err, sink.ErrDamaged) || !strings.Contains(err.Error(), of) {
 		t.Errorf("error %v, want one that names the object", err)
 	}
 	if numbers, err := generation.Numbers(t.Context(), r.store); err != nil || len(numbers) > 3 {
@@ -250,16 +271,15 @@ func TestRewrittenRowsEndTheRun(t *testing.T) {
 
 // The newest manifests of a log are gone, and with them what they covered, while the topics may have
 // forgotten the records. With the local state or without, the run says so instead of going on before them.
-func TestALogThatLostItsEndStopsTheRun(t *testing.T) {
-	r := twoGenerations(t)
-	head, err := commitlog.Head(t.Context(), r.store, 0)
-	if err == nil {
-		err = r.store.Delete(t.Context(), commitlog.ManifestKey(0, head.Seq))
-	}
-	if err != nil {
+func TestALogThatLostItsEndStopsTheRun(t *testing.T) { eachCommit(t, logThatLostItsEnd) }
+
+func logThatLostItsEnd(t *testing.T, commit string) {
+	r := twoGenerationsOf(t, commit)
+	lost := lastManifest(t, r.store, 0)
+	if err := r.store.Delete(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	err = r.try(t, func(s *Service) error { return upToDate(t, s, 0) })
+	err := r.try(t, func(s *Service) error { return upToDate(t, s, 0) })
 	if !errors.Is(err, commitlog.ErrDamaged) {
 		t.Errorf("with the local state: %v", err)
 	}
@@ -267,14 +287,26 @@ func TestALogThatLostItsEndStopsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = r.try(t, func(s *Service) error { return upToDate(t, s, 0) })
-	if !errors.Is(err, commitlog.ErrDamaged) || !strings.Contains(err.Error(), commitlog.ManifestKey(0, head.Seq)) {
-		t.Errorf("without the local state: %v, want one that names the manifest", err)
+	if !errors.Is(err, commitlog.ErrDamaged) || !strings.Contains(err.Error(), lost) {
+		t.Errorf("without the local state: %v, want one that names %s", err, lost)
 	}
 }
 
+// lastManifest returns the object of a shard's newest manifest.
+func lastManifest(t *testing.T, store sink.Store, shard int) string {
+	t.Helper()
+	head, err := commitlog.Head(t.Context(), store, shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head.Key()
+}
+
 // With any single bit of the store flipped, a run has the same graph in the end, or ends with an error.
-func TestRunOnAFlippedBitIsRightOrFails(t *testing.T) {
-	r := twoGenerations(t)
+func TestRunOnAFlippedBitIsRightOrFails(t *testing.T) { eachCommit(t, runOnAFlippedBit) }
+
+func runOnAFlippedBit(t *testing.T, commit string) {
+	r := twoGenerationsOf(t, commit)
 	whole := graphHash(t, r)
 	var keys []string
 	for info, err := range r.store.List(t.Context(), "", "") {
@@ -285,7 +317,7 @@ func TestRunOnAFlippedBitIsRightOrFails(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(3, 3))
 	failed := 0
-	for range 12 {
+	for range 8 {
 		key := keys[rng.IntN(len(keys))]
 		good, err := sink.ReadAll(t.Context(), r.store, key)
 		if errors.Is(err, sink.ErrNotFound) || len(good) == 0 {

@@ -67,17 +67,22 @@ func (s *Service) refreshIfDue(ctx context.Context) error {
 	return err
 }
 
-// refreshDue reports whether a new generation should start now, and why.
-func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
+// unbuilt says why a generation is to be built even if nothing has changed, "" if there is no such reason.
+func (s *Service) unbuilt(ctx context.Context) (why string, err error) {
 	unfinished, _, err := generation.Next(ctx, s.store)
 	if err != nil {
-		return false, "", err
+		return "", err
 	}
 	if unfinished != nil {
-		return true, becauseUnfinished, nil
+		return becauseUnfinished, nil
 	}
-	if why := s.becauseDamaged(); why != "" {
-		return true, why, nil
+	return s.becauseDamaged(), nil
+}
+
+// refreshDue reports whether a new generation should start now, and why.
+func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
+	if why, err := s.unbuilt(ctx); why != "" || err != nil {
+		return why != "", why, err
 	}
 	changes, nodes, edges, err := s.changes(ctx)
 	if err != nil || changes == 0 {
@@ -201,15 +206,8 @@ func (s *Service) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 
 // outdated reports whether the current generation lacks something that is committed, and why.
 func (s *Service) outdated(ctx context.Context) (bool, string, error) {
-	unfinished, _, err := generation.Next(ctx, s.store)
-	if err != nil {
-		return false, "", err
-	}
-	if unfinished != nil {
-		return true, becauseUnfinished, nil
-	}
-	if why := s.becauseDamaged(); why != "" {
-		return true, why, nil
+	if why, err := s.unbuilt(ctx); why != "" || err != nil {
+		return why != "", why, err
 	}
 	changes, _, _, err := s.changes(ctx)
 	return changes > 0, fmt.Sprintf("%d rows changed", changes), err

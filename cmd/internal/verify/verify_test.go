@@ -56,11 +56,12 @@ func (p *pipeline) fullBlocks(t *testing.T) bool {
 	return p.rounds > 1
 }
 
-// newPipeline runs a pipeline on an embedded broker: hundreds of windows, merged blocks, checkpoints, and two
-// generations.
-func newPipeline(t *testing.T) *pipeline {
+// newPipeline runs a pipeline on an embedded broker: many windows, merged blocks, checkpoints, and two generations. It
+// was started twice, so group commits come in two sessions, of which the first has a seal.
+func newPipeline(t *testing.T, commit string) *pipeline {
 	t.Helper()
 	cfg := config.Default()
+	cfg.Stream.Commit = commit
 	cfg.Pipeline, cfg.Shards, cfg.HTTP.Listen = "test", 2, ""
 	dir := t.TempDir()
 	cfg.StateDir, cfg.Kafka.DataDir = filepath.Join(dir, "state"), filepath.Join(dir, "broker")
@@ -72,6 +73,8 @@ func newPipeline(t *testing.T) *pipeline {
 	p.run(t, func(s *service.Service) {
 		p.send(t, s, 1)
 		p.upToDate(t, s)
+	})
+	p.run(t, func(s *service.Service) {
 		for round := 2; !p.fullBlocks(t); round++ {
 			p.send(t, s, round)
 			p.rounds = round
@@ -222,7 +225,12 @@ func about(found *audit.Audit, key string) (about []audit.Finding) {
 }
 
 func TestVerify(t *testing.T) {
-	p := newPipeline(t)
+	for _, commit := range []string{config.CommitShard, config.CommitGroup} {
+		t.Run(commit, func(t *testing.T) { verifies(t, newPipeline(t, commit)) })
+	}
+}
+
+func verifies(t *testing.T, p *pipeline) {
 	t.Run("a whole store", func(t *testing.T) {
 		found, graphs := check(t, p.store, Options{Deep: true})
 		for _, f := range found.Findings {
@@ -244,7 +252,11 @@ func TestVerify(t *testing.T) {
 	t.Run("what is derived is repaired", func(t *testing.T) { everyRepair(t, p) })
 	t.Run("a gap in the log", func(t *testing.T) { gap(t, p) })
 	t.Run("a log that lost its end", func(t *testing.T) { lostEnd(t, p) })
-	t.Run("a manifest of another log", func(t *testing.T) { swapped(t, p) })
+	if p.cfg.Stream.Commit == config.CommitGroup {
+		t.Run("a manifest of another session", func(t *testing.T) { swappedSessions(t, p) })
+	} else {
+		t.Run("a manifest of another log", func(t *testing.T) { swapped(t, p) })
+	}
 	t.Run("rewritten rows train no generation", func(t *testing.T) { rewritten(t, p) })
 	t.Run("against the topics", func(t *testing.T) { against(t, p) })
 }
@@ -263,7 +275,7 @@ func everyFlip(t *testing.T, p *pipeline) {
 		names = append(names, kind)
 	}
 	slices.Sort(names)
-	const flips = 400
+	const flips = 200 // of the objects of each kind of commit
 	for n := range flips {
 		of := kinds[names[n%len(names)]]
 		key := of[rng.IntN(len(of))]
@@ -295,7 +307,7 @@ func expendable(store sink.Store, key string) bool {
 func everyLoss(t *testing.T, p *pipeline) {
 	store, keys := named(t, p.store)
 	rng := rand.New(rand.NewPCG(2, 2))
-	for range 200 {
+	for range 120 {
 		key := keys[rng.IntN(len(keys))]
 		merged := strings.Contains(key, "/rows/") && !strings.Contains(key, "/compacted/")
 		if expendable(store, key) || merged {
@@ -357,6 +369,16 @@ func everyRepair(t *testing.T, p *pipeline) {
 	}
 }
 
+// keyOf is the object of a manifest of shard 0.
+func keyOf(t *testing.T, store sink.Store, seq int64) string {
+	t.Helper()
+	m, err := commitlog.ReadManifest(t.Context(), store, 0, seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Key()
+}
+
 func gap(t *testing.T, p *pipeline) {
 	store, _ := copyOf(t, p.store)
 	newest, err := commitlog.Head(t.Context(), store, 0)
@@ -364,7 +386,7 @@ func gap(t *testing.T, p *pipeline) {
 		t.Fatal(err)
 	}
 	for _, seq := range []int64{1, 31, 63, 77} { // 31 and 63 are where the search for the head looks
-		key := commitlog.ManifestKey(0, seq)
+		key := keyOf(t, store, seq)
 		good := read(t, store, key)
 		if err := store.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
@@ -392,13 +414,13 @@ func lostEnd(t *testing.T, p *pipeline) {
 	for _, n := range []int64{1, 2, newest.Seq} {
 		store, _ := copyOf(t, p.store)
 		for seq := newest.Seq; seq > newest.Seq-n; seq-- {
-			if err := store.Delete(t.Context(), commitlog.ManifestKey(0, seq)); err != nil {
+			if err := store.Delete(t.Context(), keyOf(t, p.store, seq)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before, _ := copyOf(t, store)
 		found, _ := check(t, store, Options{Repair: true})
-		f := about(found, commitlog.ManifestKey(0, newest.Seq-n+1))
+		f := about(found, keyOf(t, p.store, newest.Seq-n+1))
 		if len(f) != 1 || f[0].Kind != audit.Lost || f[0].Repaired != "" {
 			t.Errorf("the newest %d manifests deleted: %+v", n, found.Findings)
 		}
@@ -430,8 +452,35 @@ func swapped(t *testing.T, p *pipeline) {
 		t.Fatal(err)
 	}
 	write(t, store, commitlog.ManifestKey(0, 10), data)
+	brokenAt(t, store, commitlog.ManifestKey(0, 11))
+}
+
+// swappedSessions does so with a group manifest.
+func swappedSessions(t *testing.T, p *pipeline) {
+	store, _ := copyOf(t, p.store)
+	key := keyOf(t, store, 10)
+	g, err := commitlog.DecodeGroup(read(t, store, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Writer += "-other"
+	parts := g.Parts()
+	for _, m := range parts {
+		m.Writer += "-other"
+	}
+	data, err := g.Encode(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, store, key, data)
+	brokenAt(t, store, keyOf(t, p.store, 11))
+}
+
+// brokenAt checks that verify finds the chain broken at an object.
+func brokenAt(t *testing.T, store sink.Store, key string) {
+	t.Helper()
 	found, _ := check(t, store, Options{})
-	if f := about(found, commitlog.ManifestKey(0, 11)); len(f) == 0 || !strings.Contains(f[0].What, "digest") {
+	if f := about(found, key); len(f) == 0 || !strings.Contains(f[0].What, "digest") {
 		t.Errorf("%+v", found.Findings)
 	}
 }
@@ -440,7 +489,7 @@ func swapped(t *testing.T, p *pipeline) {
 func rewritten(t *testing.T, p *pipeline) {
 	store, keys := copyOf(t, p.store)
 	for _, key := range keys {
-		if strings.HasPrefix(key, "shards/0/") && strings.HasSuffix(key, ".parquet") {
+		if !strings.HasPrefix(key, "generations/") && strings.HasSuffix(key, ".parquet") {
 			rowstest.Put(t, store, key, []rows.Row{{NodeID: "n000", Text: "poison", Labels: []string{"n001"}}})
 		}
 	}
