@@ -95,7 +95,8 @@ type Member struct {
 	shard int
 }
 
-// Join begins an opening of a shard. The one before it can commit no more.
+// Join begins an opening of a shard. The one before it can begin no commit. A manifest of it that is on its way may
+// still be written: then Begin returns ErrSuperseded, unless the caller has read that manifest as its head.
 func (c *Committer) Join(shard int) *Member {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -72,7 +72,8 @@ func Open(ctx context.Context, opts Options) (_ *Shard, err error) {
 	}
 	var member *groupcommit.Member
 	if opts.Group != nil {
-		member = opts.Group.Join(opts.Shard) // from here on no earlier opening commits
+		// From here on no earlier opening begins a commit. One that is on its way may fence this opening.
+		member = opts.Group.Join(opts.Shard)
 		defer func() {
 			if err != nil {
 				member.Leave()
