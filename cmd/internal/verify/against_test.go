@@ -1,0 +1,92 @@
+package verify
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"giantstream/cmd/internal/wiring"
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
+	"giantstream/sink/rows/rowstest"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/mutation"
+	"giantstream/stream/oracle"
+)
+
+func against(t *testing.T, p *pipeline) {
+	topics := []string{wiring.TopicsOf(&p.cfg).Nodes, wiring.TopicsOf(&p.cfg).Edges}
+	log := slog.New(slog.DiscardHandler)
+	d, err := Against(t.Context(), &p.cfg, p.store, topics, nil, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Total != 0 || d.Nodes != nodes || d.Records != int64(3*nodes*p.rounds) || d.Open != 0 || len(d.Gone) > 0 {
+		t.Errorf("%v", d)
+	}
+	if _, err := Against(t.Context(), &p.cfg, p.store, topics[:1], nil, log); err == nil {
+		t.Error("one topic of two was enough")
+	}
+}
+
+// Each way in which a row can be wrong is told.
+func TestDifferences(t *testing.T) {
+	store := &memstore.Store{}
+	commit(t, store, rows.Row{NodeID: "a", Text: "x", Labels: []string{"b"}, EventTime: 1},
+		rows.Row{NodeID: "b", Text: "y", Labels: []string{"a"}, EventTime: 1})
+	put := func(id, text, class string, at int64) mutation.Mutation {
+		return mutation.Mutation{Op: mutation.PutNode, ID: id, Text: text, Class: class,
+			Version: mutation.Version{EventTime: at}}
+	}
+	edge := mutation.Mutation{Op: mutation.PutEdge, ID: "a", Other: "b",
+		Version: mutation.Version{EventTime: 1, Rank: 1}}
+	for _, c := range []struct {
+		name  string
+		all   []mutation.Mutation
+		total int
+		words string
+	}{
+		{"equal", []mutation.Mutation{put("a", "x", "", 1), put("b", "y", "", 1), edge}, 0, ""},
+		{"a link less", []mutation.Mutation{put("a", "x", "", 1), put("b", "y", "", 1)}, 2, "has 1 that they do not"},
+		{"another text", []mutation.Mutation{put("a", "z", "", 1), put("b", "y", "", 1), edge}, 1, "another text"},
+		{"another class", []mutation.Mutation{put("a", "x", "c", 1), put("b", "y", "", 1), edge}, 1, "class"},
+		{"another time", []mutation.Mutation{put("a", "x", "", 2), put("b", "y", "", 1), edge}, 1, "event time"},
+		{"a node more", []mutation.Mutation{put("a", "x", "", 1), put("b", "y", "", 1), put("c", "", "", 1), edge}, 1,
+			"no row was committed"},
+		{"a node less", []mutation.Mutation{put("a", "x", "", 1), edge}, 1, "do not state it"},
+	} {
+		graph := oracle.New(true)
+		for _, m := range c.all {
+			graph.Add(m)
+		}
+		d := &Differences{}
+		if err := d.compare(context.Background(), store, commitlog.Cut{0: 1}, graph.Rows(), discard{}); err != nil {
+			t.Fatal(err)
+		}
+		if d.Total != c.total || c.total > 0 && !strings.Contains(d.String(), c.words) {
+			t.Errorf("%s: %v", c.name, d)
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Stage(string, int64) {}
+func (discard) Add(int64)           {}
+
+// commit commits rows as the only window of shard 0.
+func commit(t *testing.T, store sink.Store, all ...rows.Row) {
+	t.Helper()
+	key := commitlog.RowKey(0, 1, "w", 0)
+	info := rowstest.Put(t, store, key, all)
+	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Seq: 1, Writer: "w", Rows: info.Rows,
+		Objects: []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}}}
+	m.Follow(nil)
+	data, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, store, commitlog.ManifestKey(0, 1), data)
+}

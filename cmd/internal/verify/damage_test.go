@@ -1,0 +1,265 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"giantstream/cmd/internal/service"
+	"giantstream/sink"
+	"giantstream/sink/audit"
+	"giantstream/sink/rows"
+	"giantstream/sink/rows/rowstest"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+)
+
+// everyFlip flips random bits, one at a time, in objects of all kinds.
+func everyFlip(t *testing.T, p *pipeline) {
+	store, keys := named(t, p.store)
+	rng := rand.New(rand.NewPCG(1, 1))
+	kinds := map[string][]string{} // so that the few objects of a kind get their share
+	for _, key := range keys {
+		kind := strings.TrimRight(strings.Split(key, "-")[0], "0123456789.jsonparquet")
+		kinds[kind] = append(kinds[kind], key)
+	}
+	names := make([]string, 0, len(kinds))
+	for kind := range kinds {
+		names = append(names, kind)
+	}
+	slices.Sort(names)
+	const flips = 200 // of the objects of each kind of commit
+	for n := range flips {
+		of := kinds[names[n%len(names)]]
+		key := of[rng.IntN(len(of))]
+		good := read(t, store, key)
+		if len(good) == 0 {
+			continue
+		}
+		bad := bytes.Clone(good)
+		bit := rng.IntN(8 * len(bad))
+		bad[bit/8] ^= 1 << (bit % 8)
+		write(t, store, key, bad)
+		if found := glance(t, store); found.Damage() == 0 {
+			t.Errorf("bit %d of byte %d of %s: unnoticed", bit%8, bit/8, key)
+		} else if len(about(found, key)) == 0 {
+			t.Errorf("bit %d of byte %d of %s: found elsewhere: %+v", bit%8, bit/8, key, found.Findings[0])
+		}
+		write(t, store, key, good)
+	}
+	t.Logf("%d flips in objects of %d kinds: %v", flips, len(names), names)
+}
+
+// expendable are objects that nobody misses: without them they are made again, or nothing says that they were.
+func expendable(store sink.Store, key string) bool {
+	return key == stampKey || key == "pipeline-id" || strings.HasPrefix(key, "sources/") || strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
+		strings.Contains(key, "/compacted/") && strings.HasSuffix(key, ".json") ||
+		strings.Contains(key, "/state/checkpoints/") || strings.HasSuffix(key, "/generation.json")
+}
+
+func everyLoss(t *testing.T, p *pipeline) {
+	store, keys := named(t, p.store)
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 120 {
+		key := keys[rng.IntN(len(keys))]
+		merged := strings.Contains(key, "/rows/") && !strings.Contains(key, "/compacted/")
+		if expendable(store, key) || merged {
+			continue // merged rows may be gone
+		}
+		good := read(t, store, key)
+		if err := store.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if found := glance(t, store); len(about(found, key)) == 0 {
+			t.Errorf("%s deleted: %d findings, none about it", key, len(found.Findings))
+		}
+		write(t, store, key, good)
+	}
+}
+
+// everyRepair damages objects that are derived. After the repair the store is whole, or says that a new
+// generation is due.
+func everyRepair(t *testing.T, p *pipeline) {
+	_, keys := copyOf(t, p.store)
+	pick := func(contains, suffix string) string {
+		for _, key := range slices.Backward(keys) {
+			if strings.Contains(key, contains) && strings.HasSuffix(key, suffix) {
+				return key
+			}
+		}
+		t.Fatalf("the store has no %s…%s", contains, suffix)
+		return ""
+	}
+	for _, key := range []string{pick("/compacted/1-", ".json"), pick("/compacted/rows/1-", ".parquet"),
+		pick("/state/checkpoints/", ".json"), pick("/state/files/", ""), pick("/published.json", ""),
+		pick("lease/", "")} {
+		store, _ := copyOf(t, p.store)
+		bad := read(t, store, key)
+		bad[len(bad)/2] ^= 1
+		write(t, store, key, bad)
+		if strings.Contains(key, "/compacted/1-") { // readers take the parts
+			if _, graphs := check(t, store, Options{Deep: true}); graphs[len(graphs)-1].Damage != "" {
+				t.Errorf("%s damaged: %v", key, graphs)
+			}
+		}
+		found, _ := check(t, store, Options{Repair: true})
+		if len(about(found, key)) == 0 || found.Damage() > 0 {
+			t.Errorf("%s: %d not repaired: %+v", key, found.Damage(), found.Findings)
+		}
+		if again, _ := check(t, store, Options{Deep: true}); again.Damage() > 0 {
+			t.Errorf("%s: after the repair: %+v", key, again.Findings)
+		}
+	}
+	store, _ := copyOf(t, p.store)
+	key := pick("generations/000002/tree", "")
+	write(t, store, key, []byte("garbage"))
+	found, _ := check(t, store, Options{Repair: true})
+	if len(about(found, key)) == 0 || found.Damage() > 0 {
+		t.Errorf("%s: %+v", key, found.Findings)
+	}
+	if doc, err := generation.Current(t.Context(), store); err != nil || doc.Generation != 1 {
+		t.Errorf("current generation %v (%v), want 1", doc, err)
+	}
+}
+
+// keyOf is the object of a manifest of shard 0.
+func keyOf(t *testing.T, store sink.Store, seq int64) string {
+	t.Helper()
+	m, err := commitlog.ReadManifest(t.Context(), store, 0, seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Key()
+}
+
+func gap(t *testing.T, p *pipeline) {
+	store, _ := copyOf(t, p.store)
+	newest, err := commitlog.Head(t.Context(), store, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seq := range []int64{1, 31, 63, 77} { // 31 and 63 are where the search for the head looks
+		key := keyOf(t, store, seq)
+		good := read(t, store, key)
+		if err := store.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		found, _ := check(t, store, Options{})
+		if f := about(found, key); len(f) == 0 || f[0].Kind != audit.Lost {
+			t.Errorf("manifest %d deleted: %+v", seq, found.Findings)
+		}
+		// Whoever took an older head for the newest one would write a second history.
+		m, err := commitlog.Head(t.Context(), store, 0)
+		if !errors.Is(err, commitlog.ErrDamaged) && (err != nil || m.Seq != newest.Seq) {
+			t.Errorf("manifest %d deleted: the head is %+v (%v)", seq, m, err)
+		}
+		write(t, store, key, good)
+	}
+}
+
+// lostEnd removes the newest manifests. The objects that know of them are the evidence, which a repair
+// leaves alone, and no worker goes on before them.
+func lostEnd(t *testing.T, p *pipeline) {
+	newest, err := commitlog.Head(t.Context(), p.store, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int64{1, 2, newest.Seq} {
+		store, _ := copyOf(t, p.store)
+		for seq := newest.Seq; seq > newest.Seq-n; seq-- {
+			if err := store.Delete(t.Context(), keyOf(t, p.store, seq)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, _ := copyOf(t, store)
+		found, _ := check(t, store, Options{Repair: true})
+		f := about(found, keyOf(t, p.store, newest.Seq-n+1))
+		if len(f) != 1 || f[0].Kind != audit.Lost || f[0].Repaired != "" {
+			t.Errorf("the newest %d manifests deleted: %+v", n, found.Findings)
+		}
+		for info, err := range before.List(t.Context(), "shards/0/", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			orphan := len(about(found, info.Key)) > 0 && about(found, info.Key)[0].Kind == audit.Orphan
+			if _, err := sink.ReadAll(t.Context(), store, info.Key); err != nil && !orphan {
+				t.Errorf("the newest %d manifests deleted: the repair removed %s", n, info.Key)
+			}
+		}
+		if m, err := commitlog.Head(t.Context(), store, 0); !errors.Is(err, commitlog.ErrDamaged) {
+			t.Errorf("the newest %d manifests deleted: the head is %+v (%v)", n, m, err)
+		}
+	}
+}
+
+// swapped puts a manifest that is whole into a chain that it is not of.
+func swapped(t *testing.T, p *pipeline) {
+	store, _ := copyOf(t, p.store)
+	m, err := commitlog.ReadManifest(t.Context(), store, 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Writer += "-other"
+	data, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, store, commitlog.ManifestKey(0, 10), data)
+	brokenAt(t, store, commitlog.ManifestKey(0, 11))
+}
+
+// swappedSessions does so with a group manifest.
+func swappedSessions(t *testing.T, p *pipeline) {
+	store, _ := copyOf(t, p.store)
+	key := keyOf(t, store, 10)
+	g, err := commitlog.DecodeGroup(read(t, store, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Writer += "-other"
+	parts := g.Parts()
+	for _, m := range parts {
+		m.Writer += "-other"
+	}
+	data, err := g.Encode(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, store, key, data)
+	brokenAt(t, store, keyOf(t, p.store, 11))
+}
+
+// brokenAt checks that verify finds the chain broken at an object.
+func brokenAt(t *testing.T, store sink.Store, key string) {
+	t.Helper()
+	found, _ := check(t, store, Options{})
+	if f := about(found, key); len(f) == 0 || !strings.Contains(f[0].What, "digest") {
+		t.Errorf("%+v", found.Findings)
+	}
+}
+
+// rewritten replaces rows by others that are a good file.
+func rewritten(t *testing.T, p *pipeline) {
+	store, keys := copyOf(t, p.store)
+	for _, key := range keys {
+		if !strings.HasPrefix(key, "generations/") && strings.HasSuffix(key, ".parquet") {
+			rowstest.Put(t, store, key, []rows.Row{{NodeID: "n000", Text: "poison", Labels: []string{"n001"}}})
+		}
+	}
+	source, err := service.SourceAt(t.Context(), store, p.cfg.Shards, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = nil
+	for row, rowErr := range source.Rows(t.Context()) {
+		if err = rowErr; err == nil && row.Text == "poison" {
+			t.Fatal("a rewritten row was read")
+		}
+	}
+	if !errors.Is(err, sink.ErrDamaged) {
+		t.Errorf("rows of rewritten objects: %v, want ErrDamaged", err)
+	}
+}
