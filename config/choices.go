@@ -39,6 +39,7 @@ var choices = map[string][]string{
 	"refresh.space":            Spaces,
 	"sink.embedding_type":      {"float32", "float16", "int8"},
 	"sink.format":              {"json", "binary"},
+	"sinks.malformed":          {MalformedStop, MalformedSkip},
 	"stream.commit":            {CommitShard, CommitGroup},
 	"train.bert.pooling":       {"mean", "cls"},
 	"train.encoder":            Encoders,

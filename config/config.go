@@ -27,6 +27,7 @@ type Config struct {
 	Evaluate   Evaluate   `yaml:"evaluate"`
 	Refresh    Refresh    `yaml:"refresh"`
 	Sink       Sink       `yaml:"sink"`
+	Sinks      Sinks      `yaml:"sinks"`
 	HTTP       HTTP       `yaml:"http"`
 	Log        Log        `yaml:"log"`
 	Telemetry  Telemetry  `yaml:"telemetry"`

@@ -195,8 +195,9 @@ func TestSchemaDescribesFields(t *testing.T) {
 		if at["description"] != nil {
 			described++
 		}
-		if _, ok := at["default"]; !ok && !strings.Contains(f.Path, "password") && !strings.Contains(f.Path, "_key") &&
-			f.Path != "http.token" {
+		secret := strings.Contains(f.Path, "password") || strings.Contains(f.Path, "_key") ||
+			strings.HasSuffix(f.Path, ".token") || f.Path == "sinks.pgvector.url"
+		if _, ok := at["default"]; !ok && !secret {
 			t.Errorf("%s has no default", f.Path)
 		}
 	}

@@ -44,6 +44,7 @@ func (c *Config) faults() []Fault {
 	v.evaluate(&c.Evaluate)
 	v.refresh(&c.Refresh)
 	v.outputs(c)
+	v.sinks(&c.Sinks)
 	return v
 }
 
@@ -360,6 +361,9 @@ func (c *Config) Warnings() []string {
 	r := &c.Ingest.SchemaRegistry
 	warn(r.Password != "" && strings.HasPrefix(r.URL, "http:"),
 		"ingest.schema_registry.url: http sends the password in the clear")
+	for _, path := range c.Sinks.inTheClear() {
+		warn(true, path+": http sends the password or key in the clear")
+	}
 	warn(strings.HasPrefix(c.Store, "s3:") && c.S3.Insecure, "s3.insecure: objects travel in the clear")
 	return out
 }

@@ -17,22 +17,32 @@ const (
 	complete      = "generation_complete"
 )
 
-// Announce sends a completion to each of the topic's partitions, and returns once all are acknowledged. What Publish
-// has sent before lies before it in every partition.
-func (p *Publisher) Announce(ctx context.Context, partitions int, c embedding.Completion) error {
+// EncodeCompletion makes the message of a completion, without topic and partition.
+func EncodeCompletion(c embedding.Completion) (kafka.Message, error) {
 	value, err := json.Marshal(struct {
 		Control string `json:"control"`
 		embedding.Completion
 	}{complete, c})
 	if err != nil {
-		return fmt.Errorf("encode the completion of generation %d: %w", c.Generation, err)
+		return kafka.Message{}, fmt.Errorf("encode the completion of generation %d: %w", c.Generation, err)
+	}
+	return kafka.Message{Value: value,
+		// One for each shard stays when the topic is compacted.
+		Key:     fmt.Appendf(nil, "giantstream.control/%s/%d", complete, c.Shard),
+		Headers: []kafka.Header{{Key: controlHeader, Value: []byte(complete)}}}, nil
+}
+
+// Announce sends a completion to each of the topic's partitions, and returns once all are acknowledged. What Publish
+// has sent before lies before it in every partition.
+func (p *Publisher) Announce(ctx context.Context, partitions int, c embedding.Completion) error {
+	one, err := EncodeCompletion(c)
+	if err != nil {
+		return err
 	}
 	messages := make([]kafka.Message, partitions)
 	for i := range messages {
-		messages[i] = kafka.Message{Topic: p.topic, WriterData: client.ToPartition(i), Value: value,
-			// One for each shard stays when the topic is compacted.
-			Key:     fmt.Appendf(nil, "giantstream.control/%s/%d", complete, c.Shard),
-			Headers: []kafka.Header{{Key: controlHeader, Value: []byte(complete)}}}
+		messages[i] = one
+		messages[i].Topic, messages[i].WriterData = p.topic, client.ToPartition(i)
 	}
 	return p.write(ctx, messages)
 }

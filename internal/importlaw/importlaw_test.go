@@ -16,6 +16,7 @@ const (
 	parquet = "github.com/parquet-go/parquet-go/..."
 	pebble  = "github.com/cockroachdb/pebble/v2/..."
 	s3      = "github.com/minio/minio-go/v7/..."
+	pgx     = "github.com/jackc/pgx/v5/..."
 	otel    = "go.opentelemetry.io/otel/..."
 	otelSDK = "go.opentelemetry.io/otel/sdk/... go.opentelemetry.io/otel/exporters/..."
 )
@@ -54,6 +55,9 @@ var law = []rule{
 		because: "traces hang on hooks, which know no library"},
 	{packages: "ingest/...", not: otelSDK,
 		because: "a library makes spans; where they go is for the program to say"},
+	{packages: "config/... ingest/... stream/... train/... featurize/... internal/... sink/... !sink/vectordb/pgvector/...",
+		not: pgx, because: "PostgreSQL is one database of several"},
+	{packages: "sink/vectordb", not: "sink/vectordb/... !sink/vectordb", because: "what follows the topic knows no database"},
 	{packages: "ingest/decode stream/mutation", not: pebble + " " + parquet + " " + s3 + " sink/...",
 		because: "decoding a record needs no storage engine"},
 	{packages: "stream/commitlog stream/publish", not: pebble,

@@ -137,7 +137,7 @@ Start here:
 			root.AddCommand(c)
 		}
 	}
-	add("main", a.quickstart(), a.preview(), a.run(), a.backfill(), a.importCommand(), a.plan(), a.test())
+	add("main", a.quickstart(), a.preview(), a.run(), a.backfill(), a.importCommand(), a.plan(), a.test(), a.sink())
 	add("stage", a.fit(), a.train(), a.embed(), a.rebuild(), a.build(), a.evaluate())
 	add("look", a.similar(), a.status(), a.generations(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(),
 		a.reshard(), a.config())

@@ -2,27 +2,15 @@ package service
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"giantstream/cmd/internal/endpoint"
 	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/similar"
-)
-
-// Bounds of the HTTP server, whose clients ask for a page now and then.
-const (
-	httpReadTime   = 10 * time.Second // of a request, headers included
-	httpWriteTime  = 30 * time.Second // of an answer
-	httpIdleTime   = 2 * time.Minute  // of a connection between requests
-	httpHeaderSize = 16 << 10         // bytes
 )
 
 // serveHTTP answers / (a page to watch, with /status.json and /map.json for its data), /metrics, /healthz (the
@@ -34,39 +22,28 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 	s.live.Until(ctx.Done())
 	s.maps.until = ctx.Done()
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", authorized(string(s.cfg.HTTP.Token),
+	mux.Handle("/metrics", endpoint.Authorized(string(s.cfg.HTTP.Token),
 		promhttp.HandlerFor(s.metrics.registry,
 			promhttp.HandlerOpts{EnableOpenMetrics: s.cfg.Telemetry.Traces.Exemplars})))
-	mux.Handle("GET /status.json", authorized(string(s.cfg.HTTP.Token), s.live))
+	mux.Handle("GET /status.json", endpoint.Authorized(string(s.cfg.HTTP.Token), s.live))
 	settings := private(string(s.cfg.HTTP.Token), http.HandlerFunc(s.serveConfig))
 	mux.Handle("GET /config", settings)
 	mux.Handle("PUT /config", settings)
-	mux.Handle("GET /map.json", authorized(string(s.cfg.HTTP.Token), &s.maps))
+	mux.Handle("GET /map.json", endpoint.Authorized(string(s.cfg.HTTP.Token), &s.maps))
 	mux.HandleFunc("GET /{$}", live.ServePage)
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok", s.unhealthy()) })
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ok", s.unhealthy()) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 		defer cancel()
-		answer(w, "ready", s.unready(ctx))
+		endpoint.Answer(w, "ready", s.unready(ctx))
 	})
 	if s.catalog != nil {
-		questions := authorized(string(s.cfg.HTTP.Token), similar.Handler(s.catalog, s.metrics.answered))
+		questions := endpoint.Authorized(string(s.cfg.HTTP.Token), similar.Handler(s.catalog, s.metrics.answered))
 		for _, path := range []string{"/similar", "/similar/", "/embed", "/openapi.json"} {
 			mux.Handle(path, questions)
 		}
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.HTTP.Listen)
-	if err != nil {
-		return fmt.Errorf("http.listen: %w; choose another address, or \"\" for none", err)
-	}
-	server := &http.Server{Handler: mux, ReadTimeout: httpReadTime, WriteTimeout: httpWriteTime,
-		IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // metrics have no work in flight to save
-	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return endpoint.Serve(ctx, s.cfg.HTTP.Listen, mux)
 }
 
 // newView returns what the page at / shows of this process.
@@ -89,32 +66,4 @@ func (s *Service) liveIndex() *live.Index {
 		return nil
 	}
 	return &live.Index{Generation: size.Generation, Nodes: size.Nodes}
-}
-
-// authorized passes on requests that bear the token; "" passes on all. The comparison takes the same
-// time wherever the tokens differ, and of whatever length they are.
-func authorized(token string, next http.Handler) http.Handler {
-	if token == "" {
-		return next
-	}
-	want := sha256.Sum256([]byte(token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		have := sha256.Sum256([]byte(given))
-		if subtle.ConstantTimeCompare(have[:], want[:]) != 1 || !bearer {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "this page asks for the token of http.token", http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// answer responds with 200, or with 503 and the reason.
-func answer(w http.ResponseWriter, good, bad string) {
-	if bad != "" {
-		http.Error(w, "not "+good+": "+bad, http.StatusServiceUnavailable)
-		return
-	}
-	fmt.Fprintln(w, good)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"giantstream/cmd/internal/endpoint"
 	"giantstream/config"
 	"giantstream/ingest/feed"
 	"giantstream/stream/shard"
@@ -168,7 +169,7 @@ func answerJSON(w http.ResponseWriter, code int, v any) {
 // as their host: a page of another site that a browser on this machine shows cannot.
 func private(token string, next http.Handler) http.Handler {
 	if token != "" {
-		return authorized(token, next)
+		return endpoint.Authorized(token, next)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !onLoopback(r.RemoteAddr) || !onLoopback(r.Host) {

@@ -133,6 +133,9 @@ func keyedMessageBytes(cfg *config.Config) int {
 	return max(1<<20, int(cfg.Ingest.Limits.RecordBytes)) + 128<<10
 }
 
+// TLS returns the TLS settings of a server whose certificate a private authority may have signed.
+func TLS(section, caFile string) (*tls.Config, error) { return tlsConfig(section, caFile, "", "") }
+
 // tlsConfig returns the TLS settings of a section of the configuration, with a private authority
 // and a client certificate unless they are "".
 func tlsConfig(section, caFile, certFile, keyFile string) (*tls.Config, error) {

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/sinks"
+)
+
+func (a *app) sink() *cobra.Command {
+	var kinds []string
+	for _, k := range sinks.Kinds {
+		kinds = append(kinds, fmt.Sprintf("  %-10s  %s", k.Name, k.Title))
+	}
+	cmd := &cobra.Command{
+		Use:   "sink",
+		Short: "Keep a database of vectors equal to the embeddings topic",
+		Long: `Keep a database of vectors equal to the embeddings topic, in a process of its own:
+a database that is slow or away holds nobody up.
+
+Each generation fills a table of its own. Readers ask for one name (sinks.name), a
+view or an alias, which changes to another generation all at once, when that one
+is complete. Databases:
+` + strings.Join(kinds, "\n"),
+		Example: `  giantstream sink run pgvector -c pipeline.yaml
+  giantstream sink refill pgvector -c pipeline.yaml`,
+	}
+	cmd.AddCommand(a.sinkRun(), a.sinkRefill())
+	return cmd
+}
+
+func (a *app) sinkRun() *cobra.Command {
+	var untilCaughtUp bool
+	cmd := a.sinkCommand(&cobra.Command{
+		Use:   "run DATABASE",
+		Short: "Follow the embeddings topic into a database",
+		Long: `Follow the embeddings topic into a database, until a signal. A sink that was
+killed continues where it stopped, and a record that is written again changes
+nothing. Its offsets are in the database, with the rows.
+
+One process at a time follows into a name. A second one takes over, and the first
+ends. Metrics and health are at http.listen.`,
+		Example: `  giantstream sink run pgvector -c pipeline.yaml
+  giantstream sink run pgvector -c pipeline.yaml --set sinks.name=products --set http.listen=:9465
+  giantstream sink run pgvector -c pipeline.yaml --until-caught-up`,
+	}, func(cmd *cobra.Command, o sinks.Options) error {
+		o.UntilCaughtUp = untilCaughtUp
+		return sinks.Run(cmd.Context(), o)
+	})
+	cmd.Flags().BoolVar(&untilCaughtUp, "until-caught-up", false,
+		"exit when all that the topic has now is in the database, and readers see its generation")
+	return cmd
+}
+
+func (a *app) sinkRefill() *cobra.Command {
+	return a.sinkCommand(&cobra.Command{
+		Use:   "refill DATABASE",
+		Short: "Let a sink begin again with the topic's oldest record",
+		Long: `Let a sink begin again with the oldest record of the topic, in a new table. Readers
+see the table as it is now until the new one is complete.
+
+This is for a database that has lost rows, a sink that was down for longer than
+the topic keeps the records of deletions (delete.retention.ms), and a change of
+sink.embedding_dim. A sink that runs ends; start it again.`,
+		Example: `  giantstream sink refill pgvector -c pipeline.yaml`,
+	}, func(cmd *cobra.Command, o sinks.Options) error {
+		if err := sinks.Refill(cmd.Context(), o); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(a.out, "the next 'giantstream sink run' reads the topic from its beginning, into a new table")
+		return err
+	})
+}
+
+// sinkCommand makes a command about a database, which its argument names.
+func (a *app) sinkCommand(cmd *cobra.Command, do func(*cobra.Command, sinks.Options) error) *cobra.Command {
+	var flags pipelineFlags
+	cmd.Args = cobra.ExactArgs(1)
+	for _, k := range sinks.Kinds {
+		cmd.ValidArgs = append(cmd.ValidArgs, k.Name)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		kind, err := sinks.Find(args[0])
+		if err != nil {
+			return usageError{err}
+		}
+		cfg, err := flags.load()
+		if err != nil {
+			return err
+		}
+		log, err := a.logger(cfg.Log.Level, cfg.Log.Format)
+		if err != nil {
+			return err
+		}
+		for _, warning := range cfg.Warnings() {
+			log.Warn(warning)
+		}
+		index, err := kind.Open(cfg, log)
+		if err != nil {
+			return usageError{err}
+		}
+		defer index.Close()
+		return do(cmd, sinks.Options{Config: cfg, Index: index, Log: log})
+	}
+	flags.register(cmd)
+	return cmd
+}

@@ -1,0 +1,91 @@
+package sinks
+
+import (
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+
+	"giantstream/ingest/client"
+	"giantstream/ingest/embeddingtopic"
+	"giantstream/sink/vectordb"
+)
+
+// Event times beyond these, of the years 1 and 9999, are in the range of no database's type.
+const minTime, maxTime = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+// maxShards is more than a pipeline may have.
+const maxShards = 1 << 16
+
+// malformed is why a record cannot be taken.
+type malformed struct {
+	topic     string
+	partition int
+	offset    int64
+	reason    error
+}
+
+func (m *malformed) Error() string {
+	return fmt.Sprintf("topic %s, partition %d, offset %d: %v. To go on without such records, set sinks.malformed: skip; "+
+		"the topic keeps them", m.topic, m.partition, m.offset, m.reason)
+}
+
+func (m *malformed) Unwrap() error { return m.reason }
+
+// decode reads a record of the topic; ok is false for one that says nothing.
+func decode(m kafka.Message, check func(nodeID string) error) (r vectordb.Record, ok bool, err error) {
+	r.Offset = m.Offset
+	bad := func(err error) (vectordb.Record, bool, error) {
+		return r, false, &malformed{m.Topic, m.Partition, m.Offset, err}
+	}
+	if embeddingtopic.IsControl(m) {
+		c, ok, err := embeddingtopic.DecodeCompletion(m)
+		switch {
+		case err != nil:
+			return bad(err)
+		case !ok:
+			return r, false, nil // of another kind
+		case c.Shards < 1 || c.Shards > maxShards || c.Shard < 0 || c.Shard >= c.Shards:
+			return bad(fmt.Errorf("a control record of shard %d of %d", c.Shard, c.Shards))
+		}
+		r.Completion = &c
+		return r, true, nil
+	}
+	if r.Record, err = embeddingtopic.Decode(m); err != nil {
+		return bad(err)
+	}
+	switch {
+	case !r.Deleted && r.Generation < 1:
+		return bad(fmt.Errorf("the generation is %d", r.Generation))
+	case r.EventTime < minTime || r.EventTime > maxTime:
+		return bad(fmt.Errorf("the event time is %d microseconds", r.EventTime))
+	}
+	if err := check(r.NodeID); err != nil {
+		return bad(err)
+	}
+	return r, true, nil
+}
+
+// decodeAll reads the records of an answer, in the order of their offsets. refuse is told of those that cannot be
+// taken, and stops with an error.
+func decodeAll(got *client.Fetched, check func(string) error, refuse func(error) error) ([]vectordb.Record, error) {
+	out := make([]vectordb.Record, 0, len(got.Records))
+	for _, m := range got.Records {
+		r, ok, err := decode(m, check)
+		if err != nil {
+			if err := refuse(err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if ok {
+			out = append(out, r)
+		}
+	}
+	for i := range got.TooLarge {
+		m := &got.TooLarge[i]
+		if err := refuse(&malformed{m.Topic, m.Partition, m.Offset, m}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,80 @@
+package sinks
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/sink/vectordb"
+	"giantstream/sink/vectordb/opensearch"
+	"giantstream/sink/vectordb/pgvector"
+	"giantstream/sink/vectordb/qdrant"
+)
+
+// Kind is a kind of database.
+type Kind struct {
+	Name, Title string
+	// Field of the configuration that has to be set.
+	Field string
+	open  func(*config.Config, *slog.Logger) (vectordb.Index, error)
+}
+
+// Kinds are all kinds of databases.
+var Kinds = []Kind{
+	{"pgvector", "PostgreSQL with the extension pgvector", "sinks.pgvector.url", openPGVector},
+	{"qdrant", "Qdrant, 1.16 or newer", "sinks.qdrant.url", openQdrant},
+	{"opensearch", "OpenSearch with its k-NN plugin", "sinks.opensearch.url", openOpenSearch},
+}
+
+// Find returns the kind of a name.
+func Find(name string) (Kind, error) {
+	var names []string
+	for _, k := range Kinds {
+		if k.Name == name {
+			return k, nil
+		}
+		names = append(names, k.Name)
+	}
+	return Kind{}, fmt.Errorf("no sink is called %q; they are %s", name, strings.Join(names, ", "))
+}
+
+// Open returns the index that a configuration names, which connects when it is first used.
+func (k Kind) Open(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
+	for _, f := range cfg.Fields() {
+		if f.Path == k.Field && f.Value == "" {
+			return nil, fmt.Errorf("%s: must be given for this sink", k.Field)
+		}
+	}
+	x, err := k.open(cfg, log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Field, err)
+	}
+	return x, nil
+}
+
+func openPGVector(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
+	s := cfg.Sinks
+	return pgvector.New(pgvector.Options{URL: string(s.PGVector.URL), Name: s.Name, M: s.PGVector.M,
+		EFConstruction: s.PGVector.EFConstruction, Log: log})
+}
+
+func openQdrant(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
+	q := cfg.Sinks.Qdrant
+	conf, err := wiring.TLS("sinks.qdrant", q.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	return qdrant.New(qdrant.Options{URL: q.URL, APIKey: string(q.APIKey), TLS: conf, Name: cfg.Sinks.Name}), nil
+}
+
+func openOpenSearch(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
+	o := cfg.Sinks.OpenSearch
+	conf, err := wiring.TLS("sinks.opensearch", o.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	return opensearch.New(opensearch.Options{URL: o.URL, Username: o.Username, Password: string(o.Password), TLS: conf,
+		Name: cfg.Sinks.Name}), nil
+}

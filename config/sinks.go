@@ -1,0 +1,88 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// What a sink does with a record of the embeddings topic that is no embedding, or that the database cannot hold.
+const (
+	MalformedStop = "stop"
+	MalformedSkip = "skip"
+)
+
+// Sinks says where 'giantstream sink run' brings embeddings.
+type Sinks struct {
+	// Name is what readers ask for: a view or an alias.
+	Name      string `yaml:"name" effect:"restart"`
+	Batch     int    `yaml:"batch" effect:"restart"`     // records of one write
+	Malformed string `yaml:"malformed" effect:"restart"` // MalformedStop or MalformedSkip
+	// Dimensions, unless 0, leaves out vectors of other dimensions.
+	Dimensions int        `yaml:"dimensions" effect:"restart"`
+	PGVector   PGVector   `yaml:"pgvector"`
+	Qdrant     Qdrant     `yaml:"qdrant"`
+	OpenSearch OpenSearch `yaml:"opensearch"`
+}
+
+// PGVector is a database of PostgreSQL with the extension pgvector.
+type PGVector struct {
+	URL            Secret `yaml:"url" effect:"restart"`             // it holds a password
+	M              int    `yaml:"m" effect:"restart"`               // of the HNSW index
+	EFConstruction int    `yaml:"ef_construction" effect:"restart"` // of the HNSW index
+}
+
+// Qdrant is a server or a cluster of Qdrant.
+type Qdrant struct {
+	URL    string `yaml:"url" effect:"restart"`
+	APIKey Secret `yaml:"api_key" effect:"restart"`
+	CAFile string `yaml:"ca_file" effect:"restart"`
+}
+
+// OpenSearch is a cluster of OpenSearch.
+type OpenSearch struct {
+	URL      string `yaml:"url" effect:"restart"`
+	Username string `yaml:"username" effect:"restart"`
+	Password Secret `yaml:"password" effect:"restart"`
+	CAFile   string `yaml:"ca_file" effect:"restart"`
+}
+
+// sinkName leaves room for what follows it in the names of tables, of which PostgreSQL takes 63 bytes.
+var sinkName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+
+func (v *validator) sinks(s *Sinks) {
+	v.check(sinkName.MatchString(s.Name), "sinks.name", "must be 1 to 31 of a-z, 0-9 and _, a letter first")
+	v.check(s.Batch >= 1 && s.Batch <= 10000, "sinks.batch", "must be between 1 and 10000, got %d", s.Batch)
+	v.oneOf("sinks.malformed", s.Malformed)
+	v.atLeast("sinks.dimensions", s.Dimensions, 0)
+	p := s.PGVector
+	v.check(p.URL == "" || strings.HasPrefix(string(p.URL), "postgres://") ||
+		strings.HasPrefix(string(p.URL), "postgresql://"), "sinks.pgvector.url",
+		"must be postgres://user:password@host:5432/database")
+	v.check(p.M >= 2 && p.M <= 100, "sinks.pgvector.m", "must be between 2 and 100, got %d", p.M)
+	v.check(p.EFConstruction >= 2*p.M && p.EFConstruction <= 1000, "sinks.pgvector.ef_construction",
+		"must be between 2·m and 1000, got %d", p.EFConstruction)
+	for _, to := range [][2]string{{"sinks.qdrant.url", s.Qdrant.URL}, {"sinks.opensearch.url", s.OpenSearch.URL}} {
+		u, err := url.Parse(to[1])
+		v.check(to[1] == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil,
+			to[0], "must be http://host:port or https://host:port, without credentials")
+	}
+	v.check(s.OpenSearch.Password == "" || s.OpenSearch.Username != "", "sinks.opensearch.username",
+		"must be given with password")
+}
+
+// inTheClear returns the addresses to which a secret would travel unprotected.
+func (s *Sinks) inTheClear() (paths []string) {
+	for _, to := range []struct {
+		path, address string
+		secret        Secret
+	}{{"sinks.qdrant.url", s.Qdrant.URL, s.Qdrant.APIKey},
+		{"sinks.opensearch.url", s.OpenSearch.URL, s.OpenSearch.Password}} {
+		u, err := url.Parse(to.address)
+		if to.secret != "" && err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), u.Port())) {
+			paths = append(paths, to.path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,342 @@
+package vectordb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"giantstream/internal/retry"
+)
+
+// Options of a Follower.
+type Options struct {
+	Index Index
+	// Topic, its id and its number of partitions are what is followed.
+	Topic, TopicID string
+	Partitions     int
+	// Ends returns where each partition ends now.
+	Ends func(context.Context) ([]int64, error)
+	// Batch is how many records are written at a time.
+	Batch int
+	// Dim, unless 0, leaves out vectors of other dimensions.
+	Dim int
+	// Applied, if not nil, is told of every batch.
+	Applied func(upserts, deletes int)
+	// Retried, if not nil, is told of every failure that is not final, and Recovered when what has failed succeeds.
+	Retried, Recovered func()
+	// Every is how often a Follower looks whether a table is complete.
+	Every time.Duration
+	// Pause is the first one between attempts.
+	Pause time.Duration
+	Log   *slog.Logger
+}
+
+// Follower brings the records of a topic into an Index.
+type Follower struct {
+	opts Options
+
+	outage retry.Outage
+
+	// mu is held for writing while tables are made, served and dropped, and for reading while rows change.
+	mu      sync.RWMutex
+	catalog Catalog
+
+	// progressMu guards the map alone: each Progress is replaced, never changed.
+	progressMu sync.Mutex
+	progress   map[int]Progress
+
+	compared  comparison
+	remembers reminder
+}
+
+// New returns a follower; Open comes next.
+func New(o Options) *Follower {
+	o.Batch, o.Every = cmp.Or(o.Batch, 1000), cmp.Or(o.Every, time.Second)
+	o.Pause = cmp.Or(o.Pause, 100*time.Millisecond)
+	return &Follower{opts: o, progress: map[int]Progress{}}
+}
+
+// Open takes the index over and finds where to go on.
+func (f *Follower) Open(ctx context.Context) error {
+	return f.open(ctx, false)
+}
+
+// Refill takes the index over and makes the next follower read the topic again, from its beginning, into a new table.
+// The table that is served stays until then, and no record changes it.
+func (f *Follower) Refill(ctx context.Context) error {
+	return f.open(ctx, true)
+}
+
+func (f *Follower) open(ctx context.Context, refill bool) error {
+	var saved Saved
+	err := f.again(ctx, "open the sink", func(ctx context.Context) (err error) {
+		saved, err = f.opts.Index.Open(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c := saved.Catalog
+	switch {
+	case c.Topic == "":
+		c.Epoch = 1
+		refill = false
+	case c.Topic != f.opts.Topic && !refill:
+		return fmt.Errorf("%w: this sink follows the topic %q, and the configuration names %q; give the sink another "+
+			"name (sinks.name), or let it begin again with 'giantstream sink refill'", ErrTopic, c.Topic, f.opts.Topic)
+	case c.TopicID != f.opts.TopicID && !refill:
+		f.opts.Log.Warn("the topic was created again; it is read from its beginning into a new table",
+			"topic", f.opts.Topic)
+		refill = true
+	case c.Partitions != f.opts.Partitions && !refill:
+		return fmt.Errorf("%w: topic %q has %d partitions and had %d. Keys have moved between partitions, so that the "+
+			"order of their records is lost: create the topic again, and giantstream publishes everything anew",
+			ErrTopic, f.opts.Topic, f.opts.Partitions, c.Partitions)
+	}
+	c.Topic, c.TopicID, c.Partitions = f.opts.Topic, f.opts.TopicID, f.opts.Partitions
+	f.catalog, f.progress = c, saved.Progress
+	if refill {
+		f.catalog.Epoch++
+		if err := f.retire(ctx); err != nil {
+			return err
+		}
+	}
+	maps.DeleteFunc(f.progress, func(_ int, p Progress) bool { return p.Epoch != f.catalog.Epoch })
+	if err := f.save(ctx, f.catalog); err != nil {
+		return err
+	}
+	// A process that has died may have left a table that is in the catalog alone.
+	for _, t := range f.catalog.Tables {
+		if !t.Retired {
+			err := f.again(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, t) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// retire drops all tables but the one that is served, which no record changes any more.
+func (f *Follower) retire(ctx context.Context) error {
+	all := f.catalog.clone().Tables
+	for i := range f.catalog.Tables {
+		f.catalog.Tables[i].Retired = true
+	}
+	for _, t := range all {
+		if t.Serial != f.catalog.Served {
+			if err := f.drop(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Next returns the offset that a partition continues at, -1 for its oldest record.
+func (f *Follower) Next(partition int) int64 {
+	p, ok := f.progressOf(partition)
+	if !ok {
+		return -1
+	}
+	return p.Next
+}
+
+func (f *Follower) progressOf(partition int) (Progress, bool) {
+	f.progressMu.Lock()
+	defer f.progressMu.Unlock()
+	p, ok := f.progress[partition]
+	return p, ok
+}
+
+// Handle writes the records of one partition, in the order of their offsets, and then continues at next. Those that were
+// written before are left out. It tries again until it succeeds, ctx ends, or an error is Final. It may be called for
+// several partitions at once.
+func (f *Follower) Handle(ctx context.Context, partition int, records []Record, next int64) error {
+	at := f.Next(partition)
+	for i, r := range records {
+		if r.Offset >= at {
+			records = records[i:]
+			break
+		}
+		if i == len(records)-1 {
+			records = nil
+		}
+	}
+	for len(records) > f.opts.Batch {
+		chunk := records[:f.opts.Batch]
+		records = records[f.opts.Batch:]
+		if err := f.write(ctx, partition, chunk, records[0].Offset); err != nil {
+			return err
+		}
+	}
+	if next <= at {
+		return nil
+	}
+	return f.write(ctx, partition, records, next)
+}
+
+// write writes one batch.
+func (f *Follower) write(ctx context.Context, partition int, records []Record, next int64) error {
+	for {
+		if err := f.makeTables(ctx, records); err != nil {
+			return err
+		}
+		done, err := f.apply(ctx, partition, records, next)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// apply is false if a table of the records is not there.
+func (f *Follower) apply(ctx context.Context, partition int, records []Record, next int64) (bool, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.missing(records) != nil {
+		return false, nil
+	}
+	b, err := f.batch(partition, records, next)
+	if err != nil {
+		return false, err
+	}
+	err = f.again(ctx, "write to the index", func(ctx context.Context) error { return f.opts.Index.Apply(ctx, b) })
+	if err != nil {
+		return false, err
+	}
+	f.progressMu.Lock()
+	f.progress[partition] = b.Progress
+	f.progressMu.Unlock()
+	if f.opts.Applied != nil {
+		upserts, deletes := 0, 0
+		for _, c := range b.Changes {
+			upserts += len(c.Upserts)
+			deletes += len(c.Deletes)
+		}
+		f.opts.Applied(upserts, deletes)
+	}
+	return true, nil
+}
+
+// batch says what the records change in each table.
+func (f *Follower) batch(partition int, records []Record, next int64) (Batch, error) {
+	before, ok := f.progressOf(partition)
+	b := Batch{Partition: partition, From: before.Next, Progress: Progress{Epoch: f.catalog.Epoch, Next: next,
+		Completed: maps.Clone(before.Completed), Last: map[int64]int64{}}}
+	if !ok {
+		b.From = -1
+	}
+	for serial, offset := range before.Last {
+		if f.catalog.bySerial(serial) != nil {
+			b.Progress.Last[serial] = offset
+		}
+	}
+	type place struct {
+		serial int64
+		id     string
+	}
+	newest := map[place]Record{}
+	for _, r := range records {
+		switch {
+		case r.Completion != nil:
+			if b.Progress.Completed == nil {
+				b.Progress.Completed = map[int]Completed{}
+			}
+			b.Progress.Completed[r.Completion.Shard] = Completed{r.Completion.Generation, r.Completion.Shards, r.Offset}
+		case r.Deleted:
+			for _, t := range f.catalog.Tables {
+				if !t.Retired {
+					newest[place{t.Serial, r.NodeID}] = r
+				}
+			}
+		case f.leftOut(r):
+		default:
+			t := f.catalog.find(r.Generation)
+			if len(r.Vector) > 0 && len(r.Vector) != t.Dim {
+				return b, fmt.Errorf("%w: the vector of %q, partition %d, offset %d, has %d; others of generation %d have "+
+					"%d. If sink.embedding_dim has changed, wait until all is published with the new one, set "+
+					"sinks.dimensions to it, and run 'giantstream sink refill'", ErrDimension, r.NodeID, partition,
+					r.Offset, len(r.Vector), r.Generation, t.Dim)
+			}
+			newest[place{t.Serial, r.NodeID}] = r
+			b.Progress.Last[t.Serial] = r.Offset
+		}
+	}
+	for _, t := range f.catalog.Tables {
+		c := Change{Table: t}
+		for at, r := range newest {
+			switch {
+			case at.serial != t.Serial:
+			case r.Deleted:
+				c.Deletes = append(c.Deletes, r)
+			default:
+				c.Upserts = append(c.Upserts, r)
+			}
+		}
+		if len(c.Upserts)+len(c.Deletes) > 0 {
+			order := func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) }
+			slices.SortFunc(c.Upserts, order)
+			slices.SortFunc(c.Deletes, order)
+			b.Changes = append(b.Changes, c)
+		}
+	}
+	return b, nil
+}
+
+func (f *Follower) leftOut(r Record) bool {
+	return f.opts.Dim > 0 && len(r.Vector) > 0 && len(r.Vector) != f.opts.Dim
+}
+
+// Run serves tables once they are complete, and drops the others, until ctx ends or an error is Final.
+func (f *Follower) Run(ctx context.Context) error {
+	for {
+		if err := f.Settle(ctx); err != nil {
+			return err
+		}
+		if err := retry.Sleep(ctx, f.opts.Every); err != nil {
+			return err
+		}
+	}
+}
+
+// again tries until it succeeds, ctx ends, or an error is final.
+func (f *Follower) again(ctx context.Context, what string, do func(context.Context) error) error {
+	pause := retry.Backoff{Min: f.opts.Pause, Max: 15 * time.Second}
+	failed := false
+	defer func() {
+		if failed && f.opts.Recovered != nil {
+			f.opts.Recovered()
+		}
+		if lasted, over := f.outage.Over(what, time.Now()); over {
+			f.opts.Log.Warn("the index answers again", "after", lasted.Round(time.Millisecond))
+		}
+	}()
+	for {
+		err := do(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case Final(err) || errors.Is(err, ErrNoControl):
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		failed = true
+		if f.opts.Retried != nil {
+			f.opts.Retried()
+		}
+		wait := pause.Next()
+		if f.outage.Failed(what, time.Now()) {
+			f.opts.Log.Warn("the index fails, trying again until it succeeds", "at", what, "wait", wait, "error", err)
+		}
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}

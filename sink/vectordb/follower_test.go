@@ -1,0 +1,17 @@
+package vectordb_test
+
+import (
+	"testing"
+
+	"giantstream/sink/vectordb/vectordbtest"
+)
+
+// TestFollower: the follower alone, on a database that does all that is asked of one.
+func TestFollower(t *testing.T) {
+	*vectordbtest.Seeds = max(*vectordbtest.Seeds, 100) // they take milliseconds here
+	vectordbtest.Run(t, func(*testing.T) vectordbtest.Target {
+		m := vectordbtest.NewMemory()
+		return vectordbtest.Target{Open: m.Process, Rows: m.Rows, Tables: m.Tables, Exact: true, Vectorless: true,
+			Delayed: true}
+	})
+}

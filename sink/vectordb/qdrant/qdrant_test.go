@@ -1,0 +1,58 @@
+package qdrant_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"giantstream/sink/vectordb"
+	"giantstream/sink/vectordb/qdrant"
+	"giantstream/sink/vectordb/vectordbtest"
+)
+
+func TestIndex(t *testing.T) {
+	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
+		f, url := startFake(t)
+		return vectordbtest.Target{
+			Open: func() vectordb.Index { return qdrant.New(qdrant.Options{URL: url, Name: "items"}) },
+			Rows: f.rows,
+			Tables: func() int {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				return len(f.collections) - 1
+			},
+			Delayed: true,
+		}
+	})
+}
+
+// rows is what a vector search can find.
+func (f *fake) rows() map[string]vectordbtest.Seen {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	to, ok := f.aliases["items"]
+	if !ok {
+		return nil
+	}
+	out := map[string]vectordbtest.Seen{}
+	for _, p := range f.collections[to] {
+		if v := p.Vector["embedding"]; v != nil {
+			id, generation, seq := p.Payload["node_id"].(string), p.Payload["generation"].(float64), p.Payload["seq"].(float64)
+			out[id] = vectordbtest.Seen{Vector: vectordbtest.Literal(v), Generation: int64(generation), Seq: int64(seq)}
+		}
+	}
+	return out
+}
+
+func TestPreflight(t *testing.T) {
+	f, url := startFake(t)
+	f.version = "1.15.4"
+	_, err := qdrant.New(qdrant.Options{URL: url, Name: "items"}).Open(t.Context())
+	if !errors.Is(err, vectordb.ErrRefused) || !strings.Contains(err.Error(), "1.16") {
+		t.Errorf("an old server: %v", err)
+	}
+	_, err = qdrant.New(qdrant.Options{URL: "http://127.0.0.1:1", Name: "items"}).Open(t.Context())
+	if err == nil || vectordb.Final(err) {
+		t.Errorf("a server that is away is to be tried again, got %v", err)
+	}
+}

@@ -1,0 +1,228 @@
+package vectordbtest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"giantstream/sink/embedding"
+	"giantstream/sink/vectordb"
+)
+
+// Seen is a row as readers see it.
+type Seen struct {
+	Vector          string // as Literal writes it; "" for none
+	Generation, Seq int64
+}
+
+// Literal writes a vector.
+func Literal(v []float32) string {
+	if len(v) == 0 {
+		return ""
+	}
+	b := []byte{'['}
+	for i, x := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
+	}
+	return string(append(b, ']'))
+}
+
+// Topic is what a random pipeline publishes: every shard in the order of its manifests, from anywhere again after a
+// crash, and all of its nodes when the generation changes.
+type Topic struct {
+	// Records by partition; offsets count from 0 without gaps.
+	Records [][]vectordb.Record
+	// Control: completions are announced.
+	Control bool
+
+	rnd       *rand.Rand
+	partition func(key string) int
+	shards    []shard
+	target    int64 // the generation that shards change to
+	newest    int64 // that there ever was
+	seq       int64
+}
+
+type shard struct {
+	generation int64
+	nodes      map[string]int64 // live ones, with their newest seq
+	recent     []embedding.Record
+}
+
+// NewTopic returns an empty topic. partition says where the records of a key go, nil for any rule.
+func NewTopic(rnd *rand.Rand, partitions int, control bool, partition func(key string) int) *Topic {
+	t := &Topic{Records: make([][]vectordb.Record, partitions), Control: control, rnd: rnd, partition: partition,
+		shards: make([]shard, 1+rnd.IntN(3)), target: 1, newest: 1}
+	if t.partition == nil {
+		t.partition = func(key string) int { n, _ := strconv.Atoi(key[1:]); return n * 7 % partitions }
+	}
+	for s := range t.shards {
+		t.shards[s].nodes = map[string]int64{}
+		t.begin(s)
+	}
+	return t
+}
+
+// Grow publishes a little more.
+func (t *Topic) Grow() {
+	s := t.rnd.IntN(len(t.shards))
+	switch at := &t.shards[s]; t.rnd.IntN(12) {
+	case 0: // another generation, or back to an older one
+		if t.settled() {
+			if t.newest++; t.rnd.IntN(3) == 0 && t.target > 1 {
+				t.newest--
+				t.target -= 1 + t.rnd.Int64N(t.target-1)
+			} else {
+				t.target = t.newest
+			}
+		}
+	case 1, 2:
+		t.begin(s)
+	case 3: // a publisher that has crashed repeats what it had sent since its cursor
+		for _, r := range at.recent[t.rnd.IntN(len(at.recent)+1):] {
+			t.send(r)
+		}
+	default:
+		at.recent = nil
+		for range 1 + t.rnd.IntN(20) {
+			t.change(s)
+		}
+	}
+}
+
+// Settle brings all shards to one generation, announced if completions are.
+func (t *Topic) Settle() {
+	for s := range t.shards {
+		t.begin(s)
+	}
+}
+
+func (t *Topic) settled() bool {
+	return !slices.ContainsFunc(t.shards, func(s shard) bool { return s.generation != t.target })
+}
+
+// begin publishes all of a shard with the target.
+func (t *Topic) begin(s int) {
+	at := &t.shards[s]
+	at.recent = nil
+	if at.generation != t.target {
+		at.generation = t.target
+		for _, id := range slices.Sorted(maps.Keys(at.nodes)) {
+			t.publish(s, id, at.nodes[id])
+		}
+	}
+	if t.Control {
+		for p := range t.Records {
+			t.append(p, vectordb.Record{Completion: &embedding.Completion{Generation: at.generation,
+				Space: at.generation, Shard: s, Shards: len(t.shards), Seq: t.seq}})
+		}
+	}
+}
+
+// change changes or deletes a node of a shard.
+func (t *Topic) change(s int) {
+	at := &t.shards[s]
+	id := fmt.Sprintf("n%d", t.rnd.IntN(30)*len(t.shards)+s)
+	t.seq++
+	if _, live := at.nodes[id]; live && t.rnd.IntN(4) == 0 {
+		delete(at.nodes, id)
+		r := embedding.Record{NodeID: id, Generation: at.generation, Shard: s, Seq: t.seq, Deleted: true}
+		at.recent = append(at.recent, r)
+		t.send(r)
+		return
+	}
+	at.nodes[id] = t.seq
+	t.publish(s, id, t.seq)
+}
+
+func (t *Topic) publish(s int, id string, seq int64) {
+	g := t.shards[s].generation
+	r := embedding.Record{NodeID: id, Generation: g, EventTime: 1e15 + seq, Shard: s, Seq: seq}
+	if t.rnd.IntN(12) == 0 {
+		r.Status = embedding.NoText
+	} else {
+		r.Vector = make([]float32, 4+g%3)
+		for i := range r.Vector {
+			r.Vector[i] = float32(t.rnd.IntN(64)-31) / 4
+		}
+		r.Vector[0] = float32(1 + t.rnd.IntN(9))
+	}
+	t.shards[s].recent = append(t.shards[s].recent, r)
+	t.send(r)
+}
+
+func (t *Topic) send(r embedding.Record) {
+	t.append(t.partition(r.NodeID), vectordb.Record{Record: r})
+}
+
+func (t *Topic) append(p int, r vectordb.Record) {
+	r.Offset = int64(len(t.Records[p]))
+	t.Records[p] = append(t.Records[p], r)
+}
+
+// Ends returns where the partitions end.
+func (t *Topic) Ends() []int64 {
+	out := make([]int64, len(t.Records))
+	for p, records := range t.Records {
+		out[p] = int64(len(records))
+	}
+	return out
+}
+
+// Compacted returns what is left of the topic after compaction, and the generations in it.
+func (t *Topic) Compacted(vectorless bool) (rows map[string]Seen, generations map[int64]bool) {
+	rows, generations = map[string]Seen{}, map[int64]bool{}
+	for _, records := range t.Records {
+		newest := map[string]vectordb.Record{}
+		for _, r := range records {
+			if r.Completion == nil {
+				newest[r.NodeID] = r
+			}
+		}
+		for id, r := range newest {
+			if r.Deleted {
+				continue
+			}
+			generations[r.Generation] = true
+			if len(r.Vector) > 0 || vectorless {
+				rows[id] = Seen{Literal(r.Vector), r.Generation, r.Seq}
+			}
+		}
+	}
+	return rows, generations
+}
+
+// Differ describes the first differences of what is seen from what should be.
+func Differ(got, want map[string]Seen) string {
+	var out string
+	ids := slices.Sorted(maps.Keys(want))
+	for id := range got {
+		if _, ok := want[id]; !ok {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		if got[id] != want[id] {
+			out += fmt.Sprintf("%s: got %+v, want %+v\n", id, got[id], want[id])
+		}
+	}
+	return out[:min(len(out), 2000)]
+}
+
+// Mixed describes rows of several generations, "" if there are none.
+func Mixed(rows map[string]Seen) string {
+	of := map[int64]string{}
+	for id, r := range rows {
+		of[r.Generation] = cmp.Or(of[r.Generation], id)
+	}
+	if len(of) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("readers see several generations at once, such as these nodes': %v", of)
+}
