@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"giantstream/internal/retry"
@@ -51,6 +52,7 @@ type Follower struct {
 	progressMu sync.Mutex
 	progress   map[int]Progress
 
+	state     atomic.Pointer[State]
 	compared  comparison
 	remembers reminder
 }

@@ -31,48 +31,38 @@ func (m *malformed) Error() string {
 
 func (m *malformed) Unwrap() error { return m.reason }
 
-// decode reads a record of the topic; ok is false for one that says nothing.
+// decode reads a record of the topic; ok is false for one that says nothing. check says why a node cannot be stored.
 func decode(m kafka.Message, check func(nodeID string) error) (r vectordb.Record, ok bool, err error) {
 	r.Offset = m.Offset
-	bad := func(err error) (vectordb.Record, bool, error) {
-		return r, false, &malformed{m.Topic, m.Partition, m.Offset, err}
-	}
 	if embeddingtopic.IsControl(m) {
 		c, ok, err := embeddingtopic.DecodeCompletion(m)
-		switch {
-		case err != nil:
-			return bad(err)
-		case !ok:
-			return r, false, nil // of another kind
-		case c.Shards < 1 || c.Shards > maxShards || c.Shard < 0 || c.Shard >= c.Shards:
-			return bad(fmt.Errorf("a control record of shard %d of %d", c.Shard, c.Shards))
+		if ok && (c.Shards < 1 || c.Shards > maxShards || c.Shard < 0 || c.Shard >= c.Shards) {
+			err = fmt.Errorf("a control record of shard %d of %d", c.Shard, c.Shards)
 		}
 		r.Completion = &c
-		return r, true, nil
+		return r, ok, err // not ok, and no error: it is of another kind
 	}
 	if r.Record, err = embeddingtopic.Decode(m); err != nil {
-		return bad(err)
+		return r, false, err
 	}
 	switch {
 	case !r.Deleted && r.Generation < 1:
-		return bad(fmt.Errorf("the generation is %d", r.Generation))
+		return r, false, fmt.Errorf("the generation is %d", r.Generation)
 	case r.EventTime < minTime || r.EventTime > maxTime:
-		return bad(fmt.Errorf("the event time is %d microseconds", r.EventTime))
+		return r, false, fmt.Errorf("the event time is %d microseconds", r.EventTime)
 	}
-	if err := check(r.NodeID); err != nil {
-		return bad(err)
-	}
-	return r, true, nil
+	return r, true, check(r.NodeID)
 }
 
 // decodeAll reads the records of an answer, in the order of their offsets. refuse is told of those that cannot be
 // taken, and stops with an error.
-func decodeAll(got *client.Fetched, check func(string) error, refuse func(error) error) ([]vectordb.Record, error) {
+func decodeAll(got *client.Fetched, check func(string) error, refuse func(*malformed) error) (
+	[]vectordb.Record, error) {
 	out := make([]vectordb.Record, 0, len(got.Records))
 	for _, m := range got.Records {
 		r, ok, err := decode(m, check)
 		if err != nil {
-			if err := refuse(err); err != nil {
+			if err := refuse(&malformed{m.Topic, m.Partition, m.Offset, err}); err != nil {
 				return nil, err
 			}
 			continue

@@ -33,8 +33,10 @@ type Client struct {
 func New(base string, header http.Header, conf *tls.Config) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // it is one
 	transport.TLSClientConfig = conf
+	// A redirection would take the key of the header to another server.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base: strings.TrimRight(base, "/"), header: header,
-		http: &http.Client{Transport: transport, Timeout: requestTime}}
+		http: &http.Client{Transport: transport, Timeout: requestTime, CheckRedirect: stay}}
 }
 
 // Close closes idle connections.

@@ -36,8 +36,10 @@ const nobody = 65534
 func Start(t testing.TB) *Server {
 	t.Helper()
 	python := cmp.Or(os.Getenv("GIANTSTREAM_PYTHON"), "python3")
-	out, err := exec.CommandContext(t.Context(), python, "-c",
-		`import importlib.util; print(*importlib.util.find_spec("pgserver").submodule_search_locations)`).Output()
+	find := exec.CommandContext(t.Context(), python, "-c",
+		`import importlib.util; print(*importlib.util.find_spec("pgserver").submodule_search_locations)`)
+	find.Dir = os.TempDir() // Python would take a folder of that name here for it
+	out, err := find.Output()
 	if err != nil {
 		t.Skipf("%s has no package pgserver, which brings PostgreSQL with pgvector: python3 -m pip install pgserver, "+
 			"and name that Python in GIANTSTREAM_PYTHON", python)
