@@ -1,41 +1,56 @@
-"""A build as an Airflow DAG: the plan, and then a mapped task for every stage. Not tried."""
+"""A build as a DAG for Airflow 3: the plan, and then a mapped task for every stage.
+
+The program, and the configuration that GIANTSTREAM_CONFIG names, are on all workers.
+"""
 
 import json
+import os
 import subprocess
 
 import pendulum
-from airflow.decorators import dag, task
-from airflow.exceptions import AirflowFailException
+from airflow.sdk import dag, task
+from airflow.sdk.exceptions import AirflowFailException
 
-OPTIONS = ["-c", "/etc/giantstream/pipeline.yaml"]
+OPTIONS = ["-c", os.environ.get("GIANTSTREAM_CONFIG", "/etc/giantstream/pipeline.yaml")]
+# What is not known when Airflow reads this file is how many tasks a stage has.
 STAGES = ("scatter number index resolve link count merge vectorizer projection vectorise pifa trunk branch tree "
           "dataset encoder evaluate encode finish").split()
+# At core.max_map_length, 1024 by default, Airflow refuses to map. A mapped task then does several tasks.
+WIDTH = 1024
 
 
 @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1), catchup=False)
 def giantstream_build():
-    @task
+    @task(retries=5)
     def plan():
-        done = subprocess.run(["giantstream", "build", "plan", "--json", *OPTIONS], check=True, capture_output=True)
-        return json.loads(done.stdout)
+        done = subprocess.run(["giantstream", "build", "plan", "--json", *OPTIONS], check=True, stdout=subprocess.PIPE)
+        made = json.loads(done.stdout)
+        names = [stage["name"] for stage in made["stages"]]
+        if names != STAGES:
+            raise AirflowFailException(f"STAGES of this DAG are not those of the plan: {' '.join(names)}")
+        return made
 
     @task
     def tasks_of(the_plan, stage):
         count = next(s["tasks"] for s in the_plan["stages"] if s["name"] == stage)
-        return [{"generation": the_plan["generation"], "stage": stage, "partition": i} for i in range(count)]
+        width = min(count, WIDTH)
+        return [{"generation": the_plan["generation"], "stage": stage, "partitions": list(range(i, count, width))}
+                for i in range(width)]
 
     @task(retries=5)
-    def one(generation, stage, partition):
-        done = subprocess.run(["giantstream", "build", "stage", stage, "--partition", str(partition),
-                               "--generation", str(generation), *OPTIONS], check=False)
-        if done.returncode == 2:
-            raise AirflowFailException("there is no such task")
-        done.check_returncode()
+    def some(generation, stage, partitions):
+        for partition in partitions:
+            done = subprocess.run(["giantstream", "build", "stage", stage, "--partition", str(partition),
+                                   "--generation", str(generation), *OPTIONS], check=False)
+            if done.returncode == 2:
+                raise AirflowFailException("there is no such task")
+            done.check_returncode()
 
     the_plan = plan()
     before = the_plan
     for stage in STAGES:
-        mapped = one.override(task_id=stage).expand_kwargs(tasks_of.override(task_id=f"{stage}_tasks")(the_plan, stage))
+        mapped = some.override(task_id=stage).expand_kwargs(
+            tasks_of.override(task_id=f"{stage}_tasks")(the_plan, stage))
         before >> mapped
         before = mapped
 

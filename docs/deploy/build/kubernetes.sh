@@ -1,17 +1,20 @@
 #!/bin/sh
-# Builds a generation as Indexed Jobs, one for each stage: kubernetes.sh IMAGE 16
-# The configuration is the key pipeline.yaml of the config map giantstream. Not tried on a cluster.
+# Builds a generation as Indexed Jobs, one for each stage: kubernetes.sh IMAGE 16, where 16 pods run at a time.
+# pipeline.yaml is here, and the key pipeline.yaml of the config map giantstream. Needs Kubernetes 1.29 or newer, and jq.
+# Call it again after a failure: what is done is not done again.
 set -e
 image=$1
 workers=$2
 plan=$(giantstream build plan -c pipeline.yaml --json)
 generation=$(echo "$plan" | jq .generation)
 echo "$plan" | jq -r '.stages[] | "\(.name) \(.tasks)"' | while read -r stage tasks; do
+	job=giantstream-$generation-$stage
+	kubectl delete job "$job" --ignore-not-found </dev/null # of an earlier call
 	kubectl apply -f - <<JOB
 apiVersion: batch/v1
 kind: Job
 metadata:
-  name: giantstream-$generation-$stage
+  name: $job
 spec:
   completionMode: Indexed
   completions: $tasks
@@ -38,5 +41,15 @@ spec:
         - {name: config, configMap: {name: giantstream}}
         - {name: scratch, emptyDir: {}}
 JOB
-	kubectl wait --for=condition=complete --timeout=24h "job/giantstream-$generation-$stage"
+	# kubectl wait can wait for one condition only, and a job that failed is never complete.
+	while :; do
+		case $(kubectl get job "$job" -o 'jsonpath={.status.conditions[?(@.status=="True")].type}' </dev/null) in
+		*Complete*) break ;;
+		*Failed*)
+			echo "$job failed; its pods' logs say why: kubectl logs -l job-name=$job --prefix" >&2
+			exit 1
+			;;
+		esac
+		sleep 5
+	done
 done

@@ -1,4 +1,7 @@
-"""Builds a generation with the tasks on a Ray cluster: python ray_build.py -c pipeline.yaml. Not tried."""
+"""Builds a generation with the tasks on a Ray cluster: python ray_build.py -c pipeline.yaml
+
+Ray starts on this machine, unless RAY_ADDRESS names a cluster. The program and the configuration are on all its nodes.
+"""
 
 import json
 import subprocess
@@ -7,16 +10,23 @@ import sys
 import ray
 
 
-@ray.remote(max_retries=5, retry_exceptions=True, num_cpus=1)
-def one(stage, partition, generation, options):
-    subprocess.run(["giantstream", "build", "stage", stage, "--partition", str(partition), "--generation",
-                    str(generation), *options], check=True)
+class NoSuchTask(Exception):
+    """Trying again does not help."""
 
 
-def main(options):
-    ray.init()
+@ray.remote(max_retries=5, retry_exceptions=[subprocess.CalledProcessError], num_cpus=1)
+def one(stage: str, partition: int, generation: int, options: list[str]) -> None:
+    done = subprocess.run(["giantstream", "build", "stage", stage, "--partition", str(partition), "--generation",
+                           str(generation), *options], check=False)
+    if done.returncode == 2:
+        raise NoSuchTask(f"{generation}/{stage}/{partition}")
+    done.check_returncode()
+
+
+def main(options: list[str]) -> None:
     plan = json.loads(subprocess.run(["giantstream", "build", "plan", "--json", *options], check=True,
-                                     capture_output=True).stdout)
+                                     stdout=subprocess.PIPE).stdout)
+    ray.init()
     for stage in plan["stages"]:
         ray.get([one.remote(stage["name"], i, plan["generation"], options) for i in range(stage["tasks"])])
 
