@@ -328,28 +328,87 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// Every model of both scripts learns topics that the embeddings and the texts tell.
+// Every method of both scripts learns topics that the embeddings and the texts tell, by a random split and by one in a
+// file.
 func TestPyG(t *testing.T) {
 	dir := filepath.Join(storeOf(t, "torch_geometric, torch, pyarrow, numpy"), "generations", "000001")
+	var file strings.Builder
+	file.WriteString("id,split\n")
+	for i := range nodes {
+		fmt.Fprintf(&file, "n%03d,%s\n", i, []string{"train", "valid", "test", "test", "test"}[i/topics%5])
+	}
+	split := filepath.Join(t.TempDir(), "split.csv")
+	if err := os.WriteFile(split, []byte(file.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
-		script string
+		name   string
+		args   []string
 		learn  []string
+		stages map[string]int
 	}{
-		{"pyg/classify.py", []string{"mlp", "sage", "saint", "sgc", "revgat"}},
-		{"pyg/autoencode.py", []string{"giant", "gae", "vgae", "dgi"}},
+		{"classify", []string{"pyg/classify.py"},
+			[]string{"mlp", "sage", "saint", "sgc", "revgat", "revgat+kd", "sagn+sle", "gamlp+rlu"},
+			map[string]int{"revgat+kd": 2, "sagn+sle": 3, "gamlp+rlu": 4}},
+		{"classify, official split", []string{"pyg/classify.py", "--methods", "sage,sagn+sle", "--split", split},
+			[]string{"sage", "sagn+sle"}, map[string]int{"sagn+sle": 3}},
+		{"autoencode", []string{"pyg/autoencode.py"}, []string{"giant", "gae", "vgae", "dgi", "graphzoom"}, nil},
 	} {
-		t.Run(c.script, func(t *testing.T) {
-			out := python(t, c.script, dir, "--seeds", "1", "--steps", "40")
-			var report map[string]struct{ Accuracy float64 }
+		t.Run(c.name, func(t *testing.T) {
+			args := append(slices.Clone(c.args), dir, "--seeds", "1", "--steps", "40")
+			if c.stages != nil {
+				args = append(args, "--hidden", "32")
+			}
+			out := python(t, args...)
+			var report map[string]struct {
+				Accuracy                float64
+				Train, Validation, Test int // of "nodes"
+				Stages                  []struct {
+					LearnedFrom []int `json:"learned_from"`
+				}
+			}
 			if err := json.Unmarshal([]byte(out), &report); err != nil {
 				t.Fatalf("%v in %s", err, out)
 			}
 			for _, m := range c.learn {
-				if report[m].Accuracy < 0.7 {
-					t.Errorf("%s has accuracy %.2f; chance is %.2f", m, report[m].Accuracy, 1.0/topics)
+				least := max(0.7, report["majority"].Accuracy+0.3)
+				if report[m].Accuracy < least {
+					t.Errorf("%s has accuracy %.2f, want %.2f; chance is %.2f", m, report[m].Accuracy, least, 1.0/topics)
 				}
+				stages := report[m].Stages
+				if len(stages) != c.stages[m] {
+					t.Errorf("%s has %d stages, want %d", m, len(stages), c.stages[m])
+				}
+				for i, s := range stages {
+					first, last := i == 0, i == len(stages)-1
+					if n := s.LearnedFrom[0]; first && n != 0 || last && n == 0 {
+						t.Errorf("stage %d of %s learned from %d predictions", i, m, n)
+					}
+				}
+			}
+			if n := report["nodes"]; slices.Contains(c.args, split) &&
+				(n.Train != nodes/5 || n.Validation != nodes/5 || n.Test != nodes*3/5) {
+				t.Errorf("of %d nodes, the parts of the split have %d, %d and %d", nodes, n.Train, n.Validation, n.Test)
 			}
 			t.Logf("%v", report)
 		})
 	}
+}
+
+// The methods' own tests, which are in Python.
+func TestPyGMethods(t *testing.T) {
+	needs(t, "torch_geometric, torch, pyarrow, numpy")
+	run := func(t *testing.T, args ...string) {
+		t.Helper()
+		cmd := command(t, args...)
+		cmd.Dir = "pyg"
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	t.Run("tests", func(t *testing.T) { run(t, "-m", "unittest", "test_methods") })
+	t.Run("types", func(t *testing.T) {
+		needs(t, "mypy")
+		run(t, "-m", "mypy", "--cache-dir", os.DevNull)
+	})
 }

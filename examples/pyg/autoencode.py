@@ -1,6 +1,6 @@
-"""The paper's self-supervised competitors on plain features: GAE, VGAE, DGI.
+"""The paper's self-supervised competitors on plain features: GAE, VGAE, DGI, GraphZoom.
 
-    python autoencode.py STORE/generations/000001 [--methods gae,vgae,dgi] [--seeds 3]
+    python autoencode.py STORE/generations/000001 [--methods gae,vgae,dgi,graphzoom] [--seeds 3]
 
 Each learns vectors of nodes from the links and from TF-IDF features (to 128 dimensions, without
 the graph). A logistic regression on the vectors then tells the class, as it does on the features alone ("features") and on
@@ -16,7 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch_geometric.nn import GAE, VGAE, DeepGraphInfomax, GCNConv
 
-from graph import load, split
+from graph import load, official, split
+from graphzoom import graphzoom
 
 
 class Encoder(nn.Module):
@@ -62,7 +63,12 @@ def dgi(data, dim, steps):
     return lambda: model(data.x, data.edge_index)[0]
 
 
-METHODS = {"gae": gae, "vgae": vgae, "dgi": dgi}
+def zoom(data, dim, steps):
+    vectors = graphzoom(data.x, data.edge_index, dim)
+    return lambda: vectors
+
+
+METHODS = {"gae": gae, "vgae": vgae, "dgi": dgi, "graphzoom": zoom}
 
 
 def learn(model, steps, loss):
@@ -76,10 +82,10 @@ def learn(model, steps, loss):
     model.eval()
 
 
-def probe(z, y, classes, seed):
+def probe(z, y, classes, parts, seed):
     """Accuracy of a logistic regression on test nodes."""
     torch.manual_seed(seed)
-    train, validation, test = split(y, seed)
+    train, validation, test = parts
     z = (z - z.mean(0)) / z.std(0).clamp(min=1e-6)
     model = nn.Linear(z.shape[1], classes)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=1e-2)
@@ -97,7 +103,8 @@ def probe(z, y, classes, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("generation")
-    parser.add_argument("--methods", default="gae,vgae,dgi")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--split", help="file of lines id,part; the default is a random split, another for each seed")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--dim", type=int, default=128)
@@ -106,16 +113,18 @@ def main():
     if len(data.classes) < 2:
         raise SystemExit("the nodes have no classes to tell")
     giant = load(args.generation).x
+    fixed = official(args.split, data.ids, data.y) if args.split else None
     scores = {"features": [], "giant": []}
     for seed in range(args.seeds):
-        scores["features"].append(probe(data.x, data.y, len(data.classes), seed))
-        scores["giant"].append(probe(giant, data.y, len(data.classes), seed))
+        parts = fixed or split(data.y, seed)
+        scores["features"].append(probe(data.x, data.y, len(data.classes), parts, seed))
+        scores["giant"].append(probe(giant, data.y, len(data.classes), parts, seed))
         for name in args.methods.split(","):
             torch.manual_seed(seed)
             vectors = METHODS[name](data, args.dim, args.steps)
             with torch.no_grad():
                 z = vectors()
-            scores.setdefault(name, []).append(probe(z, data.y, len(data.classes), seed))
+            scores.setdefault(name, []).append(probe(z, data.y, len(data.classes), parts, seed))
     print(json.dumps({name: {"accuracy": statistics.mean(s), "deviation": statistics.stdev(s) if len(s) > 1 else 0.0}
                       for name, s in scores.items()}, indent=1))
 

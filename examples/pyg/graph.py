@@ -1,5 +1,6 @@
-"""A generation of giantstream as tensors: embeddings, links, classes, plain features."""
+"""A generation of giantstream as tensors: embeddings, links, classes, plain features, splits."""
 
+import csv
 import glob
 from collections import Counter
 
@@ -15,14 +16,15 @@ def load(generation, plain=0):
     SVD (LSA), which knows nothing of the graph. Nodes are those of the training set, ascending by id."""
     rows = read(f"{generation}/dataset", ["node_id", "class", "labels", "feature_indices", "feature_values"])
     rows.sort(key=lambda r: r["node_id"])
+    names = sorted(Counter(r["class"] for r in rows if r["class"]))
+    number = {name: i for i, name in enumerate(names)}
+    y = torch.tensor([number.get(r["class"], -1) for r in rows])
     at = {r["node_id"]: i for i, r in enumerate(rows)}
     ends = [(i, at[l]) for i, r in enumerate(rows) for l in r["labels"] if l in at]
     edges = to_undirected(coalesce(torch.tensor(ends, dtype=torch.long).T), num_nodes=len(rows))
-    names = sorted(Counter(r["class"] for r in rows if r["class"]))
-    y = torch.tensor([names.index(r["class"]) if r["class"] else -1 for r in rows])
     x = lsa(rows, plain) if plain else embeddings(generation, at)
     x = (x - x.mean(0)) / x.std(0).clamp(min=1e-6)
-    return Data(x=x, edge_index=edges, y=y, classes=names)
+    return Data(x=x, edge_index=edges, y=y, classes=names, ids=list(at))
 
 
 def read(folder, columns):
@@ -56,3 +58,23 @@ def split(y, seed, train=0.1, validation=0.1):
     nodes = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))]
     a, b = int(train * len(nodes)), int((train + validation) * len(nodes))
     return nodes[:a], nodes[a:b], nodes[b:]
+
+
+def official(path, ids, y):
+    """The parts of a split.csv, lines of id,part as `giantstream import ogb` writes them: (train, validation, test).
+    Ids that are not among the nodes, and nodes without class, are left out."""
+    at, parts, taken = {id: i for i, id in enumerate(ids)}, {"train": [], "valid": [], "test": []}, set()
+    with open(path, newline="") as file:
+        for number, row in enumerate(csv.reader(file), 1):
+            if number == 1 and row == ["id", "split"]:
+                continue
+            if len(row) != 2 or row[1] not in parts:
+                raise SystemExit(f"{path}, line {number}: want id,part with the part train, valid or test")
+            if row[0] in taken:
+                raise SystemExit(f"{path}, line {number}: node {row[0]} for the second time")
+            taken.add(row[0])
+            if row[0] in at and y[at[row[0]]] >= 0:
+                parts[row[1]].append(at[row[0]])
+    if not all(parts.values()):
+        raise SystemExit(f"{path}: no nodes with a class in {', '.join(k for k, v in parts.items() if not v)}")
+    return tuple(torch.tensor(sorted(nodes)) for nodes in parts.values())
