@@ -23,7 +23,6 @@ var binary string
 var here, _ = os.Getwd()
 
 func TestMain(m *testing.M) {
-	serveFake()
 	faults.ServeBroker() // if that is what this process was started for
 	code, err := buildAndTest(m)
 	if err != nil {

@@ -14,7 +14,8 @@ from torch_geometric.utils import coalesce, to_undirected
 def load(generation, plain=0):
     """x: the embeddings; or, with plain > 0, TF-IDF brought to so many dimensions by a truncated
     SVD (LSA), which knows nothing of the graph. Nodes are those of the training set, ascending by id."""
-    rows = read(f"{generation}/dataset", ["node_id", "class", "labels", "feature_indices", "feature_values"])
+    wanted = ["node_id", "class", "labels"] + (["feature_indices", "feature_values"] if plain else [])
+    rows = read(f"{generation}/dataset", wanted)
     rows.sort(key=lambda r: r["node_id"])
     names = sorted(Counter(r["class"] for r in rows if r["class"]))
     number = {name: i for i, name in enumerate(names)}
