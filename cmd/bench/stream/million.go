@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +30,14 @@ func million(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if *embedded {
-		stop, err := startServers(ctx, fl.dir)
-		if err != nil {
-			return err
+		stop, serr := startServers(ctx, fl.dir)
+		if serr != nil {
+			return serr
 		}
-		defer stop()
+		defer func() {
+			stop()
+			err = errors.Join(err, os.RemoveAll(fl.dir)) // with the topics, which the next run makes again
+		}()
 	}
 	p, err := openPlace(fl.dir)
 	if err != nil {
