@@ -165,6 +165,7 @@ type driver string
 const (
 	constant driver = "build"
 	nodes    driver = "node"
+	passes   driver = "node and pass" // of trunk: one for each doubling of the branches, and three more
 	links    driver = "link"
 	text     driver = "text byte"
 	sample   driver = "sampled node"
@@ -177,7 +178,9 @@ func driverOf(stage string) driver {
 		return links
 	case staged.Scatter, staged.Number, staged.Count, staged.Vectorise, staged.Dataset, staged.Encode:
 		return text
-	case staged.Trunk, staged.Deal, staged.Branch, staged.Tree, staged.Finish:
+	case staged.Trunk:
+		return passes
+	case staged.Deal, staged.Branch, staged.Tree, staged.Finish:
 		return nodes
 	case staged.Encoder, staged.Evaluate:
 		return sample
@@ -191,6 +194,8 @@ func (d driver) units(in Input, division staged.Plan) float64 {
 	switch d {
 	case nodes:
 		return float64(in.Nodes)
+	case passes:
+		return float64(in.Nodes) * (3 + math.Log2(float64(division.Partitions)))
 	case links:
 		return float64(2*in.Edges + in.Nodes) // both directions, and a row per node
 	case text:
