@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"giantstream/ingest/broker"
@@ -285,25 +284,12 @@ func (c *crew) shortenLocks(embedded *broker.Broker) {
 		settings = map[string]string{"share.record.lock.sweep.interval.ms": "100",
 			"group.share.record.lock.duration.ms": strconv.FormatInt(c.lock.Milliseconds(), 10)}
 	}
-	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
-	resource.ResourceType, resource.ResourceName = kind, name
-	for key, value := range settings {
-		config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-		config.Name, config.Op, config.Value = key, kmsg.IncrementalAlterConfigOpSet, &value
-		resource.Configs = append(resource.Configs, config)
-	}
 	franz, err := c.client.Franz()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer franz.Close()
-	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	req.Resources = append(req.Resources, resource)
-	res, err := req.RequestWith(c.t.Context(), franz)
-	if err == nil {
-		err = kerr.ErrorForCode(res.Resources[0].ErrorCode)
-	}
-	if err != nil {
+	if err := client.Configure(c.t.Context(), franz, kind, name, settings); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -105,19 +105,8 @@ func checkBroker(ctx context.Context, franz *kgo.Client) error {
 // beginAtOldest makes the group hand out what was published before its first member came. Kafka's default would skip
 // those records.
 func (q *Queue) beginAtOldest(ctx context.Context, franz *kgo.Client) error {
-	earliest := "earliest"
-	config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-	config.Name, config.Op, config.Value = "share.auto.offset.reset", kmsg.IncrementalAlterConfigOpSet, &earliest
-	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
-	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeGroupConfig, q.Group
-	resource.Configs = append(resource.Configs, config)
-	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	req.Resources = append(req.Resources, resource)
-	res, err := req.RequestWith(ctx, franz)
-	if err == nil && len(res.Resources) == 1 {
-		err = kerr.ErrorForCode(res.Resources[0].ErrorCode)
-	}
-	if err != nil {
+	if err := client.Configure(ctx, franz, kmsg.ConfigResourceTypeGroupConfig, q.Group,
+		map[string]string{"share.auto.offset.reset": "earliest"}); err != nil {
 		return fmt.Errorf("kafka share group %q: setting share.auto.offset.reset to earliest: %w", q.Group,
 			explain(err))
 	}

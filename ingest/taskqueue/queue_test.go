@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"giantstream/ingest/client"
@@ -134,25 +133,12 @@ func shortLocks(t *testing.T, q taskqueue.Queue) {
 		settings = map[string]string{"group.share.record.lock.duration.ms": strconv.Itoa(int(lock.Milliseconds())),
 			"share.record.lock.sweep.interval.ms": "100"}
 	}
-	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
-	resource.ResourceType, resource.ResourceName = kind, name
-	for key, value := range settings {
-		config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-		config.Name, config.Op, config.Value = key, kmsg.IncrementalAlterConfigOpSet, &value
-		resource.Configs = append(resource.Configs, config)
-	}
 	franz, err := q.Client.Franz()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer franz.Close()
-	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	req.Resources = append(req.Resources, resource)
-	res, err := req.RequestWith(t.Context(), franz)
-	if err == nil {
-		err = kerr.ErrorForCode(res.Resources[0].ErrorCode)
-	}
-	if err != nil {
+	if err := client.Configure(t.Context(), franz, kind, name, settings); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -53,16 +53,6 @@ const (
 	UntilEncoder              // encoder trained
 )
 
-// ErrStaged: the unfinished generation was begun as a staged build.
-var ErrStaged = errors.New("it is a staged build that is unfinished; finish it with 'giantstream build run'")
-
-// unfinishedStaged says whether an unfinished generation has a plan of tasks. If that cannot be seen, the build goes
-// on: whoever builds it, the tasks do no harm.
-func unfinishedStaged(ctx context.Context, store sink.Store, g int64) bool {
-	_, err := sink.ReadAll(ctx, store, Prefix(g)+TasksPlan)
-	return err == nil
-}
-
 // BuildNext finishes the unfinished generation, if there is one, else builds the next. cut returns
 // the source at a cut, or at the newest one for nil.
 func (b *Builder) BuildNext(ctx context.Context, cut func(context.Context, map[int]int64) (Source, error),
@@ -73,9 +63,7 @@ func (b *Builder) BuildNext(ctx context.Context, cut func(context.Context, map[i
 	}
 	var at map[int]int64
 	if unfinished != nil {
-		if at = unfinished.Cut; unfinishedStaged(ctx, b.Store, number) {
-			return nil, fmt.Errorf("generation %d: %w", number, ErrStaged)
-		}
+		at = unfinished.Cut
 	}
 	source, err := cut(ctx, at)
 	if err != nil {

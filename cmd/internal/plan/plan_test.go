@@ -89,8 +89,12 @@ func TestMoreMachinesAreFasterAndWait(t *testing.T) {
 	if b.Seconds >= a.Seconds || b.Money < a.Money*(1-1e-9) {
 		t.Errorf("one machine: %.0f s, %.2f; sixteen: %.0f s, %.2f", a.Seconds, a.Money, b.Seconds, b.Money)
 	}
-	if a.CoreSeconds != b.CoreSeconds || a.ReadBytes != b.ReadBytes {
+	if a.CoreSeconds != b.CoreSeconds || a.WrittenBytes != b.WrittenBytes {
 		t.Error("the work depends on the machines")
+	}
+	// Each reads the tree, 4 bytes a node.
+	if more := b.ReadBytes - a.ReadBytes; more != 4*many.Nodes*int64(many.Workers-one.Workers) {
+		t.Errorf("%d machines read %d bytes more than one", many.Workers, more)
 	}
 }
 

@@ -44,7 +44,8 @@ func Load(path string) (c Calibration, err error) {
 		return c, fmt.Errorf("%s has no rates: write it with 'giantstream plan calibrate'", path)
 	}
 	for name, r := range c.Rates {
-		if !(r.CoreSeconds >= 0 && r.ReadBytes >= 0 && r.WrittenBytes >= 0 && r.ModelBytes >= 0 && r.Parallel >= 0 && r.Parallel <= 1) {
+		if !(r.CoreSeconds >= 0 && r.ReadBytes >= 0 && r.WrittenBytes >= 0 && r.ModelBytes >= 0 &&
+			r.Parallel >= 0 && r.Parallel <= 1) {
 			return c, fmt.Errorf("%s: the rate of %s is not one: %+v", path, name, r)
 		}
 	}

@@ -45,7 +45,7 @@ const (
 	DefaultSample = 1 << 18
 	// sampleBytes is about what training takes for a node of the sample. A sample takes no more than a quarter of the
 	// memory, but leastSample nodes.
-	sampleBytes = 2300
+	sampleBytes = 2 << 10
 	leastSample = 1 << 14
 )
 

@@ -104,6 +104,9 @@ func TestModelsAreReadOnce(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if n := opened[generation.ProjectionName]; of[0].Stage == Vectorise && n != 1 {
+			t.Errorf("%d tasks opened the projection %d times", len(of), n)
+		}
 		for _, name := range []string{generation.VectorizerName, generation.ProjectionName, generation.TreeName} {
 			if opened[name] > 1 {
 				t.Errorf("%d tasks of %s opened %s %d times", len(of), of[0].Stage, name, opened[name])
