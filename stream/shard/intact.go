@@ -47,6 +47,9 @@ func checkSnapshot(disk vfs.FS, dir string, doc *commitlog.Checkpoint, everythin
 			return err
 		}
 	}
+	if err := checkManifest(disk, dir); err != nil {
+		return err
+	}
 	db, err := openToRead(dir, disk)
 	if err != nil {
 		return engineFailure(err)

@@ -56,7 +56,7 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 		return nil, err
 	}
 	return s, guard.run(ctx, func(context.Context) error {
-		if err := hasManifest(o.fs, dir); err != nil {
+		if err := checkManifest(o.fs, dir); err != nil {
 			return err
 		}
 		s.states = cache.sharing(o.Shards)

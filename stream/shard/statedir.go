@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 )
 
 const (
@@ -40,26 +42,54 @@ func lockState(dirs vfs.FS, dir string) (io.Closer, error) {
 		ErrStateInUse, err)
 }
 
-// hasManifest reports data without the marker of the manifest that names it. The engine would remove
-// the data and begin an empty database. A manifest alone is what a crash leaves of an opening.
-func hasManifest(dirs vfs.FS, dir string) error {
+// checkManifest looks at the manifest of an engine that is about to be opened: the list of its tables. Without the
+// marker that names it, the engine would remove all data and begin an empty database. A manifest alone is what a crash
+// leaves of an opening.
+//
+// The engine takes a record that it cannot read for the end of the manifest, and goes back to an older list of tables
+// without an error. Rows that were built on one had labels twice. A torn end, which a loss of power may leave, is not
+// told from damage: the state is built again.
+func checkManifest(dirs vfs.FS, dir string) error {
 	names, err := dirs.List(dir)
 	if err != nil {
 		return engineFailure(err)
 	}
-	data := ""
-	for _, name := range names {
-		if strings.HasPrefix(name, "marker.manifest.") {
-			return nil
-		}
-		if isData(name) {
-			data = name
-		}
+	name, err := atomicfs.ReadMarker(dirs, dir, "manifest")
+	if err != nil {
+		return engineFailure(err)
 	}
-	if data != "" {
-		return fmt.Errorf("%w: there is %s, and no marker of the current manifest", ErrStateDamaged, data)
+	if name != "" {
+		if err := readManifest(dirs, dirs.PathJoin(dir, name)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+	if at := slices.IndexFunc(names, isData); at >= 0 {
+		return fmt.Errorf("%w: there is %s, and no marker of the current manifest", ErrStateDamaged, names[at])
 	}
 	return nil
+}
+
+// readManifest reads all records of a manifest.
+func readManifest(dirs vfs.FS, path string) (err error) {
+	file, err := dirs.Open(path)
+	if err != nil {
+		return engineFailure(err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	records := record.NewReader(file, 0)
+	for {
+		r, err := records.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+		}
+		if err != nil {
+			return engineFailure(err)
+		}
+	}
 }
 
 // stateReserveBytes is the free space without which a shard does not go on. It takes what all shards

@@ -38,6 +38,13 @@ var mutations = []mutation{
 		`		behind = behind && part.Seq <= limits.boundary`,
 		`		behind = part.Seq <= limits.boundary`},
 
+	{"stream/commitlog/locate.go", "a session that has lost a group manifest is taken for one that ends there",
+		`	in, err := l.sessionAfter(ctx, seq)`,
+		`	in, err := int64(0), error(nil)`},
+	{"stream/commitlog/audit_sessions.go", "verify does not look for seals",
+		`				missing[at] = next`,
+		`				_ = next`},
+
 	// Removal of manifests
 	{"stream/commitlog/create.go", "a number that is free because its manifest was removed is won again",
 		`	return c.confirm(ctx, m)`,

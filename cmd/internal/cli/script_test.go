@@ -35,9 +35,16 @@ func TestMain(m *testing.M) {
 //	graph SIZE                     writes nodes.jsonl and edges.jsonl
 //	masked FILE                    writes what the last command printed to FILE, with # for what
 //	                               differs between runs and machines
+//
+// With -short, as under the race detector, there are only those whose commands do several things at once.
 func TestScripts(t *testing.T) {
+	dir, files := "testdata/script", []string(nil)
+	if testing.Short() {
+		dir, files = "", []string{"testdata/script/run.txtar", "testdata/script/build.txtar"}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
+		Files:               files,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,13 +100,24 @@ func (r *resharding) published(t *testing.T) (n int64) {
 	return n
 }
 
-// unsharded is what a pipeline makes of all statements that never had another number of shards.
-func unsharded(t *testing.T, statements []statement) portrait {
+// wholeGraph is the outcome of unsharded, which is computed once.
+var wholeGraph struct {
+	sync.Mutex
+	portrait
+}
+
+// unsharded is what a pipeline makes of statementsOfAGraph that never had another number of shards.
+func unsharded(t *testing.T) portrait {
 	t.Helper()
-	r := newResharding(t, 2, 2, true)
-	sendStatements(t, &r.old, r.client, statements)
-	r.upToDate(t, &r.old, r.from)
-	return portray(t, &r.old, r.client, r.from)
+	wholeGraph.Lock()
+	defer wholeGraph.Unlock()
+	if wholeGraph.hash == "" {
+		r := newResharding(t, 2, 2, true)
+		sendStatements(t, &r.old, r.client, statementsOfAGraph())
+		r.upToDate(t, &r.old, r.from)
+		wholeGraph.portrait = portray(t, &r.old, r.client, r.from)
+	}
+	return wholeGraph.portrait
 }
 
 // Another number of shards changes nothing that a user sees: the graph, the rows, the generation and what is
@@ -116,10 +128,18 @@ func TestReshard(t *testing.T) {
 	}
 	statements := statementsOfAGraph()
 	half := len(statements) / 2
-	want := unsharded(t, statements)
-	for _, n := range [][2]int{{3, 8}, {8, 3}, {1, 4}} {
-		t.Run(fmt.Sprintf("%d to %d", n[0], n[1]), func(t *testing.T) {
-			r := newResharding(t, n[0], n[1], false)
+	want := unsharded(t)
+	for _, c := range []struct {
+		before, after   int
+		commits, commit string // before and after
+	}{
+		{3, 8, config.CommitShard, config.CommitGroup},
+		{8, 3, config.CommitGroup, config.CommitShard},
+		{1, 4, config.CommitGroup, config.CommitGroup},
+	} {
+		t.Run(fmt.Sprintf("%d to %d, %s to %s", c.before, c.after, c.commits, c.commit), func(t *testing.T) {
+			r := newResharding(t, c.before, c.after, false)
+			r.old.Stream.Commit, r.next.Stream.Commit = c.commits, c.commit
 			sendStatements(t, &r.old, r.client, statements[:half])
 			r.upToDate(t, &r.old, r.from)
 			before, sent := portray(t, &r.old, r.client, r.from), r.published(t)
@@ -177,7 +197,7 @@ func TestReshardAfterPartitionsWereAdded(t *testing.T) {
 	}
 	statements := statementsOfAGraph()
 	half := len(statements) / 2
-	want := unsharded(t, statements)
+	want := unsharded(t)
 	r := newResharding(t, 3, 8, true)
 	sendStatements(t, &r.old, r.client, statements[:half])
 	s, err := Start(t.Context(), Options{Config: &r.old, Store: r.from, Log: slog.New(slog.DiscardHandler)})
@@ -243,12 +263,17 @@ func TestReshardBrokenOffAtEveryCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the command dozens of times")
 	}
-	some := int64(12)
+	some := int64(6)
 	if os.Getenv("GIANTSTREAM_EVERY_CALL") != "" {
 		some = 1 << 40
 	}
+	eachCommit(t, func(t *testing.T, commit string) { reshardBrokenOff(t, commit, some) })
+}
+
+func reshardBrokenOff(t *testing.T, commit string, some int64) {
 	statements := statementsOfAGraph()[:300]
 	r := newResharding(t, 2, 3, false)
+	r.old.Stream.Commit = commit
 	sendStatements(t, &r.old, r.client, statements)
 	r.upToDate(t, &r.old, r.from)
 	hash := portray(t, &r.old, r.client, r.from).hash

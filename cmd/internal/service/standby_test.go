@@ -17,9 +17,14 @@ func TestStandbysTakeOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs three workers")
 	}
+	eachCommit(t, standbysTakeOver)
+}
+
+func standbysTakeOver(t *testing.T, commit string) {
 	brokers, _ := testBroker(t)
 	store := &memstore.Store{}
 	cfg := reshardConfig(t, brokers, 3)
+	cfg.Stream.Commit = commit
 	cfg.Stream.Standby, cfg.State.CheckpointEvery = 1, time.Second
 	var all []*Service
 	start := func() *Service {
@@ -84,7 +89,7 @@ func TestStandbysTakeOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := unsharded(t, statements); got.hash != want.hash {
+	if want := unsharded(t); got.hash != want.hash {
 		t.Errorf("graph %s, want %s", got.hash, want.hash)
 	}
 }

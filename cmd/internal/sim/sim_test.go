@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	seeds  = flag.Int("seeds", 0, "how many seeds to simulate; 0 means 200, or 10 with -short")
+	seeds  = flag.Int("seeds", 0, "how many seeds to simulate; 0 means 200, or 4 with -short")
 	start  = flag.Uint64("start", 1, "the first seed")
 	events = flag.Bool("events", false, "print every event")
 )
@@ -20,7 +20,7 @@ func count() int {
 	case *seeds > 0:
 		return *seeds
 	case testing.Short():
-		return 10
+		return 4
 	}
 	return 200
 }

@@ -205,6 +205,9 @@ func TestRequestsOfAWindow(t *testing.T) {
 // Eight shards of one worker that commit together make 0.4 PUT a shard and window, everything included: their row
 // objects and manifests, cursors and merged blocks.
 func TestRequestsOfAGroup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts the requests of a thousand windows")
+	}
 	const shards, windows, toMove = 8, 128, 10
 	ctx, m := t.Context(), &meter{Store: &memstore.Store{}, about: map[string]*Requests{}}
 	var manifests commitlog.Recent

@@ -169,6 +169,9 @@ func TestGroupRules(t *testing.T) {
 // The rules know the objects that the program writes: 130 windows are committed and merged, and the
 // parts removed.
 func TestCompactionOfTheProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes hundreds of windows")
+	}
 	ctx := t.Context()
 	for _, keep := range []int64{130, 64} {
 		r := NewRecorder(&memstore.Store{})
