@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/record"
+	manifestlog "github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 )
@@ -77,7 +77,7 @@ func readManifest(dirs vfs.FS, path string) (err error) {
 		return engineFailure(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	records := record.NewReader(file, 0)
+	records := manifestlog.NewReader(file, 0)
 	for {
 		r, err := records.Next()
 		if errors.Is(err, io.EOF) {
