@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
@@ -256,6 +257,40 @@ func TestDamageAtRestHeals(t *testing.T) {
 	t.Logf("%d of %d states were set aside", aside, rounds)
 	if aside < rounds/3 {
 		t.Errorf("only %d of %d damaged states were set aside", aside, rounds)
+	}
+}
+
+// The list of tables that the engine keeps, its manifest, has no damage that the engine takes for its end.
+func TestDamagedListOfTables(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 12
+	}
+	for seed := range uint64(rounds) {
+		h := newHealing(t, 9000+seed)
+		for range 3 {
+			h.send(60)
+			h.run(func() {})
+		}
+		name, err := atomicfs.ReadMarker(h.disks[0], healDir, "manifest")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(healDir, name)
+		data, _ := h.read(path)
+		at := h.rng.IntN(len(data))
+		if seed%2 == 0 {
+			data[at] ^= 1 << h.rng.IntN(8)
+		} else {
+			at = h.rng.IntN(len(data) - 16)
+			clear(data[at:])
+		}
+		h.write(path, data)
+		h.send(60)
+		h.run(func() {})
+		if h.check(); t.Failed() || h.aside != 1 {
+			t.Fatalf("seed %d: %d states were set aside after damage at %d of %d", seed, h.aside, at, len(data))
+		}
 	}
 }
 
