@@ -220,18 +220,24 @@ func first(read [3]string, whole [3]bool) (out [3]reading) {
 	return out
 }
 
-// A seal that is missing can be made again, and then keeps the session's worker from going on.
-func TestRepairOfASeal(t *testing.T) {
-	store := &memstore.Store{}
+// lostSeal is a store after another worker has taken shard 1 from worker a. The seal of a's session is missing.
+func lostSeal(t *testing.T) (store *memstore.Store, a *worker, key string) {
+	t.Helper()
+	store = &memstore.Store{}
 	a, b := newWorker(t, store, "a", 0, 1), newWorker(t, store, "b")
 	a.mustCommit(0, 1)
-	session := a.c.session.id
+	key = fmt.Sprintf("sessions/%s/%020d.json", a.c.session.id, 2)
 	b.join(1)
 	b.mustCommit(1)
-	key := fmt.Sprintf("sessions/%s/%020d.json", session, 2)
 	if err := store.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
+	return store, a, key
+}
+
+// A seal that is missing can be made again, and then keeps the session's worker from going on.
+func TestRepairOfASeal(t *testing.T) {
+	store, a, key := lostSeal(t)
 	found := verified(t, store, true)
 	if len(found.Findings) != 1 || found.Findings[0].Object != key || found.Damage() != 0 {
 		t.Fatalf("%+v", found.Findings)
@@ -249,16 +255,7 @@ func TestRepairOfASeal(t *testing.T) {
 // A worker that goes on in a session whose seal is gone writes numbers that the shards' own logs have, too. Verify says
 // so.
 func TestForkBehindALostSeal(t *testing.T) {
-	store := &memstore.Store{}
-	a, b := newWorker(t, store, "a", 0, 1), newWorker(t, store, "b")
-	a.mustCommit(0, 1)
-	session := a.c.session.id
-	b.join(1)
-	b.mustCommit(1)
-	key := fmt.Sprintf("sessions/%s/%020d.json", session, 2)
-	if err := store.Delete(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	store, a, key := lostSeal(t)
 	a.mustCommit(0)
 	found := verified(t, store, true)
 	if found.Damage() == 0 || !slices.ContainsFunc(found.Findings, func(f audit.Finding) bool { return f.Object == key }) {

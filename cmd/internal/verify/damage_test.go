@@ -55,7 +55,8 @@ func everyFlip(t *testing.T, p *pipeline) {
 
 // expendable are objects that nobody misses: without them they are made again, or nothing says that they were.
 func expendable(store sink.Store, key string) bool {
-	return key == stampKey || key == "pipeline-id" || strings.HasPrefix(key, "sources/") || strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
+	return key == stampKey || key == "pipeline-id" || strings.HasPrefix(key, "sources/") ||
+		strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
 		strings.Contains(key, "/compacted/") && strings.HasSuffix(key, ".json") ||
 		strings.Contains(key, "/state/checkpoints/") || strings.HasSuffix(key, "/generation.json")
 }
