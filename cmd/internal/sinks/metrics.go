@@ -38,6 +38,9 @@ func newMetrics() *metrics {
 		filling: prometheus.NewGauge(prometheus.GaugeOpts{Name: "giantstream_sink_filling_generation",
 			Help: "The newest generation that is being filled in; 0 for none."}),
 	}
+	for _, kind := range []string{"upsert", "delete", "skipped"} {
+		m.records.WithLabelValues(kind) // from 0 on
+	}
 	m.registry.MustRegister(m.records, m.retries, m.lag, m.served, m.filling, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
