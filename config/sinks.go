@@ -65,8 +65,9 @@ func (v *validator) sinks(s *Sinks) {
 		"must be between 2·m and 1000, got %d", p.EFConstruction)
 	for _, to := range [][2]string{{"sinks.qdrant.url", s.Qdrant.URL}, {"sinks.opensearch.url", s.OpenSearch.URL}} {
 		u, err := url.Parse(to[1])
-		v.check(to[1] == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil,
-			to[0], "must be http://host:port or https://host:port, without credentials")
+		web := err == nil && (u.Scheme == "http" || u.Scheme == "https")
+		v.check(to[1] == "" || web && u.Host != "" && u.User == nil, to[0],
+			"must be http://host:port or https://host:port, without credentials")
 	}
 	v.check(s.OpenSearch.Password == "" || s.OpenSearch.Username != "", "sinks.opensearch.username",
 		"must be given with password")

@@ -157,8 +157,8 @@ func (f *Follower) progressOf(partition int) (Progress, bool) {
 	return p, ok
 }
 
-// Handle writes the records of one partition, in the order of their offsets, and then continues at next. Those that were
-// written before are left out. It tries again until it succeeds, ctx ends, or an error is Final. It may be called for
+// Handle writes the records of one partition, in the order of their offsets, and then continues at next. Those that
+// were written before are left out. It tries again until it succeeds, ctx ends, or an error is Final. It may be called for
 // several partitions at once.
 func (f *Follower) Handle(ctx context.Context, partition int, records []Record, next int64) error {
 	at := f.Next(partition)
@@ -250,7 +250,8 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 			if b.Progress.Completed == nil {
 				b.Progress.Completed = map[int]Completed{}
 			}
-			b.Progress.Completed[r.Completion.Shard] = Completed{r.Completion.Generation, r.Completion.Shards, r.Offset}
+			c := r.Completion
+			b.Progress.Completed[c.Shard] = Completed{c.Generation, c.Shards, r.Offset}
 		case r.Deleted:
 			for _, t := range f.catalog.Tables {
 				if !t.Retired {

@@ -154,8 +154,8 @@ type Index interface {
 	Create(ctx context.Context, t Table) error
 	// Apply changes rows of a lower offset, and stores the progress.
 	Apply(ctx context.Context, b Batch) error
-	// Newer reports whether each node of the table old has a row of a higher offset in the table by; ErrNoControl if the
-	// database cannot tell.
+	// Newer reports whether each node of the table old has a row of a higher offset in the table by; ErrNoControl if
+	// the database cannot tell.
 	Newer(ctx context.Context, old, by Table) (bool, error)
 	// Finish makes the table fast to search. It returns when that is done.
 	Finish(ctx context.Context, t Table) error

@@ -69,7 +69,8 @@ sink.embedding_dim. A sink that runs ends; start it again.`,
 		if err := sinks.Refill(cmd.Context(), o); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(a.out, "the next 'giantstream sink run' reads the topic from its beginning, into a new table")
+		_, err := fmt.Fprintln(a.out, "the next 'giantstream sink run' reads the topic from its beginning, "+
+			"into a new table")
 		return err
 	})
 }

@@ -25,8 +25,8 @@ type malformed struct {
 }
 
 func (m *malformed) Error() string {
-	return fmt.Sprintf("topic %s, partition %d, offset %d: %v. To go on without such records, set sinks.malformed: skip; "+
-		"the topic keeps them", m.topic, m.partition, m.offset, m.reason)
+	return fmt.Sprintf("topic %s, partition %d, offset %d: %v. To go on without such records, set "+
+		"sinks.malformed: skip; the topic keeps them", m.topic, m.partition, m.offset, m.reason)
 }
 
 func (m *malformed) Unwrap() error { return m.reason }

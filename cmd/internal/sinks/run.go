@@ -27,8 +27,8 @@ type Options struct {
 	Client *client.Client
 	// Every is how often a Follower looks whether a generation is complete; 0 for the default.
 	Every time.Duration
-	// UntilCaughtUp ends Run when all that the topic had at the start is in the database, and readers see its generation,
-	// or an older one because it is not complete.
+	// UntilCaughtUp ends Run when all that the topic had at the start is in the database, and readers see its
+	// generation, or an older one because it is not complete.
 	UntilCaughtUp bool
 	Log           *slog.Logger
 }
@@ -82,8 +82,8 @@ func connect(o Options) (Options, func(), error) {
 		return o, func() {}, nil
 	}
 	if o.Config.Kafka.Embedded() {
-		return o, nil, errors.New("kafka.brokers: the embedded broker can be reached by the process of 'giantstream run' " +
-			"alone; a sink needs brokers of their own")
+		return o, nil, errors.New("kafka.brokers: the embedded broker can be reached by the process of " +
+			"'giantstream run' alone; a sink needs brokers of their own")
 	}
 	options, err := wiring.ClientOptions(o.Config)
 	if err != nil {
@@ -121,7 +121,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Log.Info("the sink follows the topic", "topic", s.topic, "partitions", len(s.readers), "name", o.Config.Sinks.Name)
+	o.Log.Info("the sink follows the topic", "topic", s.topic, "partitions", len(s.readers),
+		"name", o.Config.Sinks.Name)
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	group, running := errgroup.WithContext(running)
@@ -151,7 +152,8 @@ func Run(ctx context.Context, o Options) error {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return nil
 	case errors.Is(err, client.ErrTruncated):
-		return fmt.Errorf("%w; or, if the sink is to go on with the topic as it is now, run 'giantstream sink refill'", err)
+		return fmt.Errorf("%w; or, if the sink is to go on with the topic as it is now, run "+
+			"'giantstream sink refill'", err)
 	}
 	return err
 }

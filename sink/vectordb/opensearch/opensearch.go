@@ -260,7 +260,8 @@ func documentOf(r vectordb.Record) document {
 	if r.Status == embedding.FromText {
 		status = "text"
 	}
-	return document{r.NodeID, r.Vector, r.Generation, cmp.Or(r.Space, r.Generation), status, r.EventTime, r.Shard, r.Seq}
+	return document{r.NodeID, r.Vector, r.Generation, cmp.Or(r.Space, r.Generation), status, r.EventTime, r.Shard,
+		r.Seq}
 }
 
 // Apply implements vectordb.Index.
@@ -279,7 +280,8 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 		for _, r := range c.Deletes {
 			action(&body, "delete", r.NodeID, r.Offset+1, "external", nil)
 		}
-		if err := x.bulk(ctx, "/"+writeAlias(c.Table.Name(x.name))+"/_bulk?require_alias=true", body.Bytes()); err != nil {
+		to := "/" + writeAlias(c.Table.Name(x.name)) + "/_bulk?require_alias=true"
+		if err := x.bulk(ctx, to, body.Bytes()); err != nil {
 			return err
 		}
 	}

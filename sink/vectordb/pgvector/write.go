@@ -150,8 +150,8 @@ func (x *Index) Newer(ctx context.Context, old, by vectordb.Table) (newer bool, 
 func (x *Index) Finish(ctx context.Context, t vectordb.Table) error {
 	name := t.Name(x.opts.Name)
 	if t.Dim > maxIndexed {
-		x.opts.Log.Warn("pgvector indexes no vectors of so many dimensions; searches will read the whole table. Publish "+
-			"fewer with sink.embedding_dim", "dimensions", t.Dim, "most", maxIndexed)
+		x.opts.Log.Warn("pgvector indexes no vectors of so many dimensions; searches will read the whole table. "+
+			"Publish fewer with sink.embedding_dim", "dimensions", t.Dim, "most", maxIndexed)
 	} else {
 		with := ""
 		if x.opts.M > 0 && x.opts.EFConstruction > 0 {

@@ -124,9 +124,10 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		return saved, err
 	}
 	var major, minor int
-	if _, err := fmt.Sscanf(about.Version, "%d.%d", &major, &minor); err == nil && (major < 1 || major == 1 && minor < 16) {
-		return saved, fmt.Errorf("%w: Qdrant %s has no conditional updates, without which a late write could replace a "+
-			"newer one; use 1.16 or newer", vectordb.ErrRefused, about.Version)
+	_, err := fmt.Sscanf(about.Version, "%d.%d", &major, &minor)
+	if err == nil && (major < 1 || major == 1 && minor < 16) {
+		return saved, fmt.Errorf("%w: Qdrant %s has no conditional updates, without which a late write could replace "+
+			"a newer one; use 1.16 or newer", vectordb.ErrRefused, about.Version)
 	}
 	if err := x.create(ctx, x.name+"_sink", object{"vectors": object{}}); err != nil {
 		return saved, err
@@ -136,7 +137,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 	if err := x.upsert(ctx, x.own(), []point{empty}, match("session", "")); err != nil {
 		return saved, err
 	}
-	err := x.c.Do(ctx, http.MethodPost, x.own()+"/points/payload?wait=true&ordering=strong",
+	err = x.c.Do(ctx, http.MethodPost, x.own()+"/points/payload?wait=true&ordering=strong",
 		object{"payload": object{"session": x.session}, "points": []int{catalogPoint}}, nil)
 	if err != nil {
 		return saved, err
@@ -160,7 +161,8 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		id, ok := at.ID.(float64)
 		var p vectordb.Progress
 		if !ok || json.Unmarshal([]byte(at.Payload.Document), &p) != nil {
-			return saved, fmt.Errorf("%w: point %v of %s_sink is no progress of a partition", vectordb.ErrRefused, at.ID, x.name)
+			return saved, fmt.Errorf("%w: point %v of %s_sink is no progress of a partition", vectordb.ErrRefused,
+				at.ID, x.name)
 		}
 		saved.Progress[int(id)-firstProgress] = p
 	}
@@ -250,9 +252,9 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 		{"must": []object{match("epoch", b.Progress.Epoch), atMost("next", b.Progress.Next)}}}})
 }
 
-// change writes the records that are newer than what is stored. Those whose point was written before the batch began, or
-// not at all, go together, under the condition that it is still so. The few others, of a batch that is repeated in other
-// bounds, go one by one.
+// change writes the records that are newer than what is stored. Those whose point was written before the batch began,
+// or not at all, go together, under the condition that it is still so. The few others, of a batch that is repeated in
+// other bounds, go one by one.
 func (x *Index) change(ctx context.Context, path string, from int64, c vectordb.Change) error {
 	records := append(append([]vectordb.Record{}, c.Upserts...), c.Deletes...)
 	ids := make([]any, len(records))
@@ -334,7 +336,7 @@ func (x *Index) Finish(ctx context.Context, t vectordb.Table) error {
 			case "green":
 				return nil
 			case "red":
-				return errors.New("Qdrant's status of the collection is red; its log says why") //nolint:staticcheck // a name
+				return errors.New("the collection's status is red; Qdrant's log says why")
 			}
 			err = pause.Wait(ctx)
 		}
