@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -153,52 +154,56 @@ func (p *pipeline) cutOff(t *testing.T) {
 func TestFollowsTheTopic(t *testing.T) {
 	w := newWorld(t)
 	for seed := range *vectordbtest.Seeds {
-		rnd := rand.New(rand.NewPCG(uint64(seed), 7))
-		control := seed%2 == 0
-		p := w.pipeline(t, "embeddings"+string(rune('a'+seed%26))+string(rune('a'+seed/26)), rnd, control)
-		format := []embeddingtopic.Format{embeddingtopic.JSON, embeddingtopic.Binary}[rnd.IntN(2)]
-		ctx, stop := context.WithCancel(t.Context())
-		var running []chan error
-		for range 3 + rnd.IntN(4) {
-			for range 1 + rnd.IntN(10) {
-				p.topic.Grow()
-			}
-			p.publish(t, format)
-			if rnd.IntN(2) == 0 { // the one before may run on
-				stop()
-				ctx, stop = context.WithCancel(t.Context())
-			}
-			ended := make(chan error, 1)
-			running = append(running, ended)
-			go func(ctx context.Context) { ended <- p.run(ctx, false) }(ctx)
-			for range rnd.IntN(10) {
-				time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
-				if mixed := vectordbtest.Mixed(p.rows(t)); mixed != "" {
-					t.Fatalf("seed %d: %s", seed, mixed)
-				}
-				if rnd.IntN(3) == 0 {
-					p.cutOff(t)
-				}
-			}
+		t.Run(strconv.Itoa(seed), func(t *testing.T) { follow(t, w, seed) })
+	}
+}
+
+func follow(t *testing.T, w *world, seed int) {
+	rnd := rand.New(rand.NewPCG(uint64(seed), 7))
+	control := seed%2 == 0
+	p := w.pipeline(t, "embeddings"+strconv.Itoa(seed), rnd, control)
+	format := []embeddingtopic.Format{embeddingtopic.JSON, embeddingtopic.Binary}[rnd.IntN(2)]
+	ctx, stop := context.WithCancel(t.Context())
+	var running []chan error
+	for range 3 + rnd.IntN(4) {
+		for range 1 + rnd.IntN(10) {
+			p.topic.Grow()
 		}
-		p.topic.Settle()
 		p.publish(t, format)
-		stop()
-		for _, ended := range running {
-			if err := <-ended; err != nil && !errors.Is(err, vectordb.ErrTakenOver) {
-				t.Fatalf("seed %d: %v", seed, err)
+		if rnd.IntN(2) == 0 { // the one before may run on
+			stop()
+			ctx, stop = context.WithCancel(t.Context())
+		}
+		ended := make(chan error, 1)
+		running = append(running, ended)
+		go func(ctx context.Context) { ended <- p.run(ctx, false) }(ctx)
+		for range rnd.IntN(10) {
+			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
+			if mixed := vectordbtest.Mixed(p.rows(t)); mixed != "" {
+				t.Fatal(mixed)
+			}
+			if rnd.IntN(3) == 0 {
+				p.cutOff(t)
 			}
 		}
-		ctx, stop = context.WithTimeout(t.Context(), time.Minute)
-		err := p.run(ctx, true)
-		if err != nil || ctx.Err() != nil {
-			t.Fatalf("seed %d: it does not catch up: %v", seed, errors.Join(err, ctx.Err()))
+	}
+	p.topic.Settle()
+	p.publish(t, format)
+	stop()
+	for _, ended := range running {
+		if err := <-ended; err != nil && !errors.Is(err, vectordb.ErrTakenOver) {
+			t.Fatal(err)
 		}
-		stop()
-		want, _ := p.topic.Compacted(true)
-		if diff := vectordbtest.Differ(p.rows(t), want); diff != "" {
-			t.Fatalf("seed %d: PostgreSQL does not hold the topic:\n%s", seed, diff)
-		}
+	}
+	ctx, stop = context.WithTimeout(t.Context(), time.Minute)
+	err := p.run(ctx, true)
+	if err != nil || ctx.Err() != nil {
+		t.Fatalf("it does not catch up: %v", errors.Join(err, ctx.Err()))
+	}
+	stop()
+	want, _ := p.topic.Compacted(true)
+	if diff := vectordbtest.Differ(p.rows(t), want); diff != "" {
+		t.Fatalf("PostgreSQL does not hold the topic:\n%s", diff)
 	}
 }
 

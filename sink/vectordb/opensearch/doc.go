@@ -1,7 +1,8 @@
 // Package opensearch keeps the vectors of the embeddings topic in OpenSearch, with its k-NN plugin.
 //
 // A sink "items" is an alias of that name for the index of one generation, items_g7_3. The index items_sink holds the
-// catalog and the progress of each partition. The id of a document is the node's id.
+// catalog and the progress of each partition. The id of a document is the node's id. A node without a vector has no
+// document.
 //
 // The version of a document is the record's offset, by OpenSearch's external versions, which the server compares as it
 // writes: neither a late write nor a repeated one replaces a newer document. The version of a deleted document is kept

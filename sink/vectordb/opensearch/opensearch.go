@@ -246,7 +246,7 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 // document is a node as it is stored.
 type document struct {
 	NodeID     string    `json:"node_id"`
-	Embedding  []float32 `json:"embedding,omitempty"`
+	Embedding  []float32 `json:"embedding"`
 	Generation int64     `json:"generation"`
 	Space      int64     `json:"space"`
 	Status     string    `json:"status"`
@@ -275,6 +275,10 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 		}
 		var body bytes.Buffer
 		for _, r := range c.Upserts {
+			if len(r.Vector) == 0 {
+				action(&body, "delete", r.NodeID, r.Offset+1, "external", nil)
+				continue
+			}
 			action(&body, "index", r.NodeID, r.Offset+1, "external", documentOf(r))
 		}
 		for _, r := range c.Deletes {

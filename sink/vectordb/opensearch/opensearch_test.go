@@ -22,7 +22,7 @@ func TestIndex(t *testing.T) {
 				defer f.mu.Unlock()
 				return len(f.indexes) - 1
 			},
-			Delayed: true, Vectorless: true,
+			Delayed: true,
 		}
 	})
 }
