@@ -42,7 +42,7 @@ type Row struct {
 // use temporary files.
 func (c Cut) Newest(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		if err := c.newest(ctx, store, shard, yield); err != nil {
+		if err := c.newest(ctx, store, shard, everything, yield); err != nil {
 			yield(Row{}, fmt.Errorf("newest rows of shard %d: %w", shard, err))
 		}
 	}
@@ -170,7 +170,16 @@ func rowsMissing(o Object, n int64) error {
 	return fmt.Errorf("%w: %s has %d rows, its manifest says %d", ErrDamaged, o.Key, n, o.Rows)
 }
 
-func (c Cut) newest(ctx context.Context, store sink.Store, shard int, yield func(Row, error) bool) error {
+// selection says which rows count, and what of them is read.
+type selection struct {
+	until   int64    // the latest event time
+	columns []string // nil for all
+}
+
+var everything = selection{until: Forever}
+
+func (c Cut) newest(ctx context.Context, store sink.Store, shard int, which selection,
+	yield func(Row, error) bool) error {
 	segments, err := c.segments(ctx, store, shard)
 	if err != nil {
 		return err
@@ -181,20 +190,20 @@ func (c Cut) newest(ctx context.Context, store sink.Store, shard int, yield func
 	var files tempfiles
 	defer files.close()
 	for _, s := range slices.Backward(segments) {
-		chosen, err := claimRows(ctx, store, s, newest)
+		chosen, err := claimRows(ctx, store, s, which.until, newest)
 		if err != nil {
 			return err
 		}
 		switch {
 		case chosen == 0:
 		case s.Merged:
-			sorted, err := sortRows(ctx, chosenRows(ctx, store, s, newest), &files)
+			sorted, err := sortRows(ctx, chosenRows(ctx, store, s, which.columns, newest), &files)
 			if err != nil {
 				return err
 			}
 			runs = append(runs, sorted...)
 		default:
-			runs = append(runs, run{chosen, chosenRows(ctx, store, s, newest)})
+			runs = append(runs, run{chosen, chosenRows(ctx, store, s, which.columns, newest)})
 		}
 	}
 	// Pass 2: the rows, merged.
@@ -226,12 +235,16 @@ func (c Cut) segments(ctx context.Context, store sink.Store, shard int) ([]*Segm
 	return segments, nil
 }
 
-// claimRows notes in newest the manifests of those rows of a segment that no newer segment
+// claimRows notes in newest the manifests of those rows of a segment, up to an event time, that no newer segment
 // supersedes, and counts them.
-func claimRows(ctx context.Context, store sink.Store, s *Segment, newest map[string]int64) (claimed int64, err error) {
-	for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+func claimRows(ctx context.Context, store sink.Store, s *Segment, until int64, newest map[string]int64) (
+	claimed int64, err error) {
+	for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColEventTime}}) {
 		if err != nil {
 			return 0, err
+		}
+		if row.EventTime > until {
+			continue
 		}
 		if _, taken := newest[row.NodeID]; !taken {
 			newest[strings.Clone(row.NodeID)] = row.Seq
@@ -242,10 +255,11 @@ func claimRows(ctx context.Context, store sink.Store, s *Segment, newest map[str
 }
 
 // chosenRows yields the rows of a segment that are the newest of their nodes.
-func chosenRows(ctx context.Context, store sink.Store, s *Segment, newest map[string]int64) iter.Seq2[rows.Row, error] {
+func chosenRows(ctx context.Context, store sink.Store, s *Segment, columns []string, newest map[string]int64) (
+	chosen iter.Seq2[rows.Row, error]) {
 	return func(yield func(rows.Row, error) bool) {
-		for row, err := range s.Rows(ctx, store, rows.ReadOptions{}) {
-			if err == nil && newest[row.NodeID] != row.Seq {
+		for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: columns}) {
+			if seq, ok := newest[row.NodeID]; err == nil && (!ok || seq != row.Seq) {
 				continue
 			}
 			if !yield(row.Row, err) || err != nil {

@@ -67,16 +67,15 @@ func generations(t *testing.T, g *train.Graph, kind string, n int, aligned bool)
 	return vectors, before.Dim()
 }
 
-// compare asks 1,000 nodes, spread over the graph, that all generations have.
-func compare(g *train.Graph, before, after []float32, dim int) eval.Overlap {
+// compare asks 1,000 nodes, spread over the graph, that all generations have: all, and by degree.
+func compare(g *train.Graph, before, after []float32, dim int) (eval.Overlap, []eval.Overlap) {
 	var queries []int32
 	for i := 0; i < g.Len(); i += max(1, g.Len()/1000) {
 		if numeric.HashString(g.IDs[i])%20 > 3 {
 			queries = append(queries, int32(i))
 		}
 	}
-	all, _ := eval.Overlaps(before, after, dim, queries, eval.ByDegree(g.Neighbours), 10)
-	return all
+	return eval.Overlaps(before, after, dim, queries, eval.ByDegree(g.Neighbours), 10)
 }
 
 // Embeddings of a generation that is aligned find their neighbours among those of the generation before. Without, they
@@ -86,7 +85,8 @@ func TestAlignedEmbeddingsCanBeCompared(t *testing.T) {
 	for _, kind := range []string{"hybrid", "bag", "linear"} {
 		apart, dim := generations(t, g, kind, 2, false)
 		together, _ := generations(t, g, kind, 2, true)
-		without, with := compare(g, apart[0], apart[1], dim), compare(g, together[0], together[1], dim)
+		without, _ := compare(g, apart[0], apart[1], dim)
+		with, _ := compare(g, together[0], together[1], dim)
 		t.Logf("%s: not aligned %+v", kind, without)
 		t.Logf("%s: aligned %+v", kind, with)
 		if with.NewOnOld < without.NewOnOld+0.2 || with.Cosine < without.Cosine {
@@ -132,20 +132,31 @@ func TestRecallOfAlignedGenerations(t *testing.T) {
 		t.Skip("takes minutes; set GIANTSTREAM_LONG=1")
 	}
 	for _, name := range []string{"citeseer", "slackbuilds", "amazon-products", "debian-packages"} {
-		g := graphtest.Shared(t, name)
-		for _, aligned := range []bool{true, false} {
-			v, dim := generations(t, g, "hybrid", 3, aligned)
-			for _, pair := range [][2]int{{0, 1}, {1, 2}, {0, 2}} {
-				old, now := v[pair[0]], v[pair[1]]
-				o := compare(g, old, now, dim)
-				var queries []int32
-				for i := 0; i < g.Len(); i += max(1, g.Len()/300) {
-					queries = append(queries, int32(i))
-				}
-				full, mapped := linked(g, now, now, dim, queries), linked(g, old, now, dim, queries)
-				t.Logf("| %s | %v | %d, %d | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f, %.3f (%.3f) |", name, aligned, pair[0]+1,
-					pair[1]+1, o.Kept, o.NewOnOld, o.OldOnNew, o.Cosine, o.Moved, full, mapped, mapped/full)
+		t.Run(name, func(t *testing.T) {
+			for _, aligned := range []bool{true, false} {
+				recallOfGenerations(t, graphtest.Shared(t, name), aligned)
 			}
+		})
+	}
+}
+
+// recallOfGenerations compares each two of three generations.
+func recallOfGenerations(t *testing.T, g *train.Graph, aligned bool) {
+	t.Helper()
+	v, dim := generations(t, g, "hybrid", 3, aligned)
+	var queries []int32
+	for i := 0; i < g.Len(); i += max(1, g.Len()/300) {
+		queries = append(queries, int32(i))
+	}
+	for _, pair := range [][2]int{{0, 1}, {1, 2}, {0, 2}} {
+		old, now := v[pair[0]], v[pair[1]]
+		o, by := compare(g, old, now, dim)
+		full, mapped := linked(g, now, now, dim, queries), linked(g, old, now, dim, queries)
+		t.Logf("| %v | %d, %d | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f, %.3f (%.3f) |", aligned, pair[0]+1, pair[1]+1,
+			o.Kept, o.NewOnOld, o.OldOnNew, o.Cosine, o.Moved, full, mapped, mapped/full)
+		for k, o := range by {
+			t.Logf("| %v | %d, %d | degree %s, %d queries | %.3f | %.3f | %.3f | %.3f | %.3f |", aligned, pair[0]+1,
+				pair[1]+1, eval.DegreeBuckets[k], o.Queries, o.Kept, o.NewOnOld, o.OldOnNew, o.Cosine, o.Moved)
 		}
 	}
 }

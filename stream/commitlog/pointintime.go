@@ -1,0 +1,104 @@
+package commitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"giantstream/sink"
+	"giantstream/sink/rows"
+)
+
+// Forever is later than every event time.
+const Forever = math.MaxInt64
+
+// Until yields, for every node of a shard, the newest row at the cut whose event time is not after until (microseconds
+// since the Unix epoch), without features and targets, in ascending order of node id, deleted nodes included.
+//
+// No statement with a later event time shows in such a row. A row with nothing above it in the log is what the node was
+// at that time, exactly. Where a later row follows, it may lack statements of that time that were committed together
+// with later ones, or that were superseded within a merged block. A node all of whose rows are later has none.
+func (c Cut) Until(ctx context.Context, store sink.Store, shard int, until int64) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		if err := c.newest(ctx, store, shard, selection{until, factColumns}, yield); err != nil {
+			yield(Row{}, fmt.Errorf("rows of shard %d up to an event time: %w", shard, err))
+		}
+	}
+}
+
+// Latest returns the latest event time of the committed rows of a shard, also of those that were superseded, and how
+// many nodes have a row that is later than until. The time is 0 for a shard without rows. It holds the ids of these
+// nodes in memory.
+func (c Cut) Latest(ctx context.Context, store sink.Store, shard int, until int64) (latest, later int64, err error) {
+	segments, err := c.segments(ctx, store, shard)
+	if err != nil {
+		return 0, 0, fmt.Errorf("event times of shard %d: %w", shard, err)
+	}
+	nodes := map[string]struct{}{}
+	for _, s := range segments {
+		for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColEventTime}}) {
+			if err != nil {
+				return 0, 0, fmt.Errorf("event times of shard %d: %w", shard, err)
+			}
+			latest = max(latest, row.EventTime)
+			if row.EventTime > until {
+				nodes[row.NodeID] = struct{}{}
+			}
+		}
+	}
+	return latest, int64(len(nodes)), nil
+}
+
+// ErrNotKept: the rows of a cut are not all in the store any more.
+var ErrNotKept = errors.New("the store does not keep this point any more")
+
+// Kept returns ErrNotKept if rows of a shard that the cut shows were removed, and in oldest the oldest manifest from
+// which on all cuts can be read. It is an error of its own if the shard has no such manifest yet.
+func (c Cut) Kept(ctx context.Context, store sink.Store, shard int) (oldest int64, err error) {
+	head, err := headSeq(ctx, store, shard)
+	if err != nil {
+		return 0, err
+	}
+	if c[shard] > head {
+		return 0, fmt.Errorf("shard %d has no manifest %d, its newest is %d", shard, c[shard], head)
+	}
+	kept, err := c.kept(ctx, store, shard)
+	if err != nil || kept {
+		return c[shard], err
+	}
+	low, high := c[shard], head // low is not kept, high is
+	for high-low > 1 {
+		mid := low + (high-low)/2
+		kept, err := (Cut{shard: mid}).kept(ctx, store, shard)
+		if err != nil {
+			return 0, err
+		}
+		if kept {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high, fmt.Errorf("%w: shard %d at manifest %d", ErrNotKept, shard, c[shard])
+}
+
+// kept reports whether every object is there that a reader of the cut needs.
+func (c Cut) kept(ctx context.Context, store sink.Store, shard int) (bool, error) {
+	segments, err := c.segments(ctx, store, shard)
+	if errors.Is(err, ErrRemoved) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, s := range segments {
+		for _, o := range s.objects {
+			if there, err := exists(ctx, store, o.Key); err != nil || !there {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
