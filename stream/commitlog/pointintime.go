@@ -54,9 +54,9 @@ func (c Cut) Latest(ctx context.Context, store sink.Store, shard int, until int6
 // ErrNotKept: the rows of a cut are not all in the store any more.
 var ErrNotKept = errors.New("the store does not keep this point any more")
 
-// Kept returns ErrNotKept if rows of a shard that the cut shows were removed, and in oldest the oldest manifest from
-// which on all cuts can be read. It is an error of its own if the shard has no such manifest yet.
-func (c Cut) Kept(ctx context.Context, store sink.Store, shard int) (oldest int64, err error) {
+// Kept returns ErrNotKept if rows of a shard that the cut shows were removed. Then next is the oldest manifest from which
+// on all cuts can be read, and else that of the cut. A cut beyond the head is another error.
+func (c Cut) Kept(ctx context.Context, store sink.Store, shard int) (next int64, err error) {
 	head, err := headSeq(ctx, store, shard)
 	if err != nil {
 		return 0, err
@@ -68,10 +68,11 @@ func (c Cut) Kept(ctx context.Context, store sink.Store, shard int) (oldest int6
 	if err != nil || kept {
 		return c[shard], err
 	}
-	low, high := c[shard], head // low is not kept, high is
+	// A cut lacks rows if it ends within a block whose parts were removed. Parts go from the oldest block on.
+	low, high := (c[shard]+compactionFanIn-1)/compactionFanIn, head/compactionFanIn+1
 	for high-low > 1 {
 		mid := low + (high-low)/2
-		kept, err := (Cut{shard: mid}).kept(ctx, store, shard)
+		kept, err := (Cut{shard: mid*compactionFanIn - 1}).kept(ctx, store, shard)
 		if err != nil {
 			return 0, err
 		}
@@ -81,7 +82,7 @@ func (c Cut) Kept(ctx context.Context, store sink.Store, shard int) (oldest int6
 			low = mid
 		}
 	}
-	return high, fmt.Errorf("%w: shard %d at manifest %d", ErrNotKept, shard, c[shard])
+	return min(low*compactionFanIn, head), fmt.Errorf("%w: shard %d at manifest %d", ErrNotKept, shard, c[shard])
 }
 
 // kept reports whether every object is there that a reader of the cut needs.

@@ -1,0 +1,252 @@
+package export
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"giantstream/config"
+	"giantstream/internal/seal"
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+	"giantstream/train"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/generation"
+)
+
+// From says what an export by event time is made from.
+type From string
+
+const (
+	// Topics are read from their first records: every statement up to the event time counts, and nothing else.
+	Topics From = "topics"
+	// Log is the commit log: of each node the newest row that says nothing later than the event time.
+	Log From = "log"
+)
+
+// The generations that Options.Generation may name besides numbers.
+const (
+	// Fitting is the newest generation that knows nothing beyond the point.
+	Fitting int64 = -1
+	// NoGeneration leaves embeddings, features and targets out.
+	NoGeneration int64 = 0
+)
+
+// Options of an export.
+type Options struct {
+	Config *config.Config
+	Store  sink.Store
+	// Into is where the export goes: an empty folder or an unused prefix.
+	Into sink.Store
+	// Cut is what had been committed; nil is everything.
+	Cut commitlog.Cut
+	// AsOf is the event time; the zero time is none.
+	AsOf time.Time
+	From From
+	// Generation makes embeddings, features and targets.
+	Generation int64
+	Device     compute.Backend
+	// Dir is a folder for temporary files; "" is the system's.
+	Dir      string
+	Progress train.Progress
+	Log      *slog.Logger
+	Clock    func() time.Time
+}
+
+const (
+	docKey     = "export.json"
+	attemptKey = "incomplete.json"
+	// Format is the version of export.json. Format page: docs/format/export.md.
+	Format = 1
+)
+
+// Doc is export.json.
+type Doc struct {
+	Format   int    `json:"format"`
+	Pipeline string `json:"pipeline"`
+	ID       string `json:"id"`
+	// Cut is the newest manifest of each shard that counts.
+	Cut map[int]int64 `json:"cut"`
+	// AsOf is the event time, nil for an export of a cut.
+	AsOf *time.Time `json:"as_of,omitempty"`
+	From From       `json:"from,omitempty"`
+	// Uncertain counts the nodes that changed after AsOf and may therefore be older than they should, in an export from
+	// the log. Without any, the export is exact.
+	Uncertain int64 `json:"uncertain,omitempty"`
+	// Refused counts records of the topics that are dead letters.
+	Refused int64  `json:"dead_letters,omitempty"`
+	Nodes   int64  `json:"nodes"`
+	Deleted int64  `json:"deleted"`
+	Links   int64  `json:"links"`
+	Hash    string `json:"graph_hash"`
+	// Generation made embeddings, features and targets, 0 for none, and Space is the one that began their space.
+	Generation int64             `json:"generation,omitempty"`
+	Space      int64             `json:"space,omitempty"`
+	Rows       []generation.Part `json:"rows"`
+	Embeddings []generation.Part `json:"embeddings,omitempty"`
+	Created    time.Time         `json:"created"`
+}
+
+// ErrComplete: the folder has an export already.
+var ErrComplete = errors.New("an export is there already")
+
+// Run writes an export.
+func Run(ctx context.Context, o Options) (*Doc, error) {
+	id, err := commitlog.LoadIdentity(ctx, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	o.Progress = train.OrDiscard(o.Progress)
+	e := &run{Options: o, shards: id.Shards, doc: &Doc{Format: Format, Pipeline: id.Name, ID: id.ID}}
+	if o.Clock == nil {
+		e.Clock = time.Now
+	}
+	if err := e.locate(ctx); err != nil {
+		return nil, err
+	}
+	g, err := e.generation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	src, err := e.source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = e.write(ctx, src, g)
+	if err = errors.Join(err, src.close()); err != nil {
+		return nil, err
+	}
+	return e.doc, e.complete(ctx)
+}
+
+type run struct {
+	Options
+	shards int
+	doc    *Doc
+	cut    commitlog.Cut
+}
+
+// locate finds the cut, and whether the store still has what it shows.
+func (e *run) locate(ctx context.Context) (err error) {
+	e.cut = e.Cut
+	if e.cut == nil {
+		if e.cut, err = commitlog.CurrentCut(ctx, e.Store, e.shards); err != nil {
+			return err
+		}
+	}
+	e.Progress.Stage("look for the rows", int64(e.shards))
+	next := commitlog.Cut{}
+	var gone error
+	for p := range e.shards {
+		at, err := e.cut.Kept(ctx, e.Store, p)
+		if errors.Is(err, commitlog.ErrNotKept) {
+			gone = cmp.Or(gone, err)
+		} else if err != nil {
+			return err
+		}
+		next[p] = at
+		e.Progress.Add(1)
+	}
+	if gone != nil {
+		return fmt.Errorf("%w, whose rows were merged with later ones. The oldest point from there on that can be exported "+
+			"is --manifest %s. compaction.history says for how long each manifest is kept, compaction.grace rows that were "+
+			"merged; the cut of a generation is kept as long as the generation (refresh.keep). With --as-of, the topics "+
+			"can go back further", gone, List(next))
+	}
+	e.doc.Cut = e.cut
+	if !e.AsOf.IsZero() {
+		at := e.AsOf.UTC()
+		e.doc.AsOf, e.doc.From = &at, cmp.Or(e.From, Topics)
+	}
+	return nil
+}
+
+// List names the manifests of a cut as --manifest takes them.
+func List(cut commitlog.Cut) string {
+	var names []string
+	for p := range len(cut) {
+		names = append(names, fmt.Sprintf("%d=%d", p, cut[p]))
+	}
+	return strings.Join(names, ",")
+}
+
+// begin takes the folder.
+func (e *run) begin(ctx context.Context) error {
+	found := false
+	for info, err := range e.Into.List(ctx, "", "") {
+		if err != nil {
+			return err
+		}
+		found = true
+		switch info.Key {
+		case docKey:
+			return fmt.Errorf("%w: %s; choose another place, or remove that one", ErrComplete, e.Into.URL())
+		case attemptKey:
+			return e.empty(ctx)
+		}
+	}
+	if found {
+		return fmt.Errorf("%s is not empty: an export goes to an empty folder or an unused prefix", e.Into.URL())
+	}
+	data, err := seal.JSON(map[string]string{"pipeline": e.doc.Pipeline, "id": e.doc.ID})
+	if err != nil {
+		return err
+	}
+	return e.Into.Create(ctx, attemptKey, data)
+}
+
+// empty removes what an attempt has left that did not come to its end.
+func (e *run) empty(ctx context.Context) error {
+	var keys []string
+	for info, err := range e.Into.List(ctx, "", "") {
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(info.Key, rowsPrefix) || strings.HasPrefix(info.Key, embeddingsPrefix) {
+			keys = append(keys, info.Key)
+		}
+	}
+	for _, key := range keys {
+		if err := e.Into.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *run) complete(ctx context.Context) error {
+	e.doc.Created = e.Clock().UTC()
+	data, err := seal.JSON(e.doc)
+	if err != nil {
+		return err
+	}
+	if err := e.Into.Create(ctx, docKey, data); err != nil {
+		return err
+	}
+	return e.Into.Delete(ctx, attemptKey)
+}
+
+// Load reads the document of a complete export.
+func Load(ctx context.Context, store sink.Store) (*Doc, error) {
+	data, err := sink.ReadAll(ctx, store, docKey)
+	if err != nil {
+		return nil, err
+	}
+	body, _, err := seal.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", docKey, err)
+	}
+	d := &Doc{}
+	if err := json.Unmarshal(body, d); err != nil {
+		return nil, fmt.Errorf("%s: %w", docKey, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,159 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+)
+
+const (
+	rowsPrefix       = "rows/"
+	embeddingsPrefix = "embeddings/"
+	// encodeBatch is how many texts are encoded at a time.
+	encodeBatch = 1024
+)
+
+// write writes the parts of all shards.
+func (e *run) write(ctx context.Context, src *source, g *generation.Generation) error {
+	hasher := commitlog.NewGraphHasher()
+	e.Progress.Stage("write the rows", 0)
+	for p := range e.shards {
+		part, err := e.writeRows(ctx, p, src, g, hasher)
+		if err != nil {
+			return fmt.Errorf("export the rows of shard %d: %w", p, err)
+		}
+		e.doc.Rows = append(e.doc.Rows, part)
+	}
+	e.doc.Hash = hasher.Sum()
+	if g == nil {
+		return nil
+	}
+	e.Progress.Stage("write the embeddings", e.doc.Nodes)
+	for p := range e.shards {
+		part, err := e.writeEmbeddings(ctx, p, src, g)
+		if err != nil {
+			return fmt.Errorf("export the embeddings of shard %d: %w", p, err)
+		}
+		e.doc.Embeddings = append(e.doc.Embeddings, part)
+	}
+	return nil
+}
+
+func (e *run) writeRows(ctx context.Context, shard int, src *source, g *generation.Generation,
+	hasher *commitlog.GraphHasher) (generation.Part, error) {
+	key := fmt.Sprintf("%spart-%05d.parquet", rowsPrefix, shard)
+	info, err := rows.Write(ctx, e.Into, key, rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
+		for r, err := range src.rows(ctx, shard) {
+			row := r.Row
+			if err == nil {
+				hasher.Add(&row)
+				if row.Deleted {
+					e.doc.Deleted++
+				} else {
+					e.doc.Nodes++
+					e.doc.Links += int64(len(row.Labels))
+				}
+				if g != nil && !row.Deleted {
+					err = g.Featurize(&row)
+				}
+				e.Progress.Add(1)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	})
+	return generation.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
+}
+
+func (e *run) writeEmbeddings(ctx context.Context, shard int, src *source, g *generation.Generation) (
+	generation.Part, error) {
+	neighbours, err := e.fromNeighbours(ctx, shard, src, g)
+	if err != nil {
+		return generation.Part{}, err
+	}
+	key := fmt.Sprintf("%spart-%05d.parquet", embeddingsPrefix, shard)
+	info, err := embedding.WriteParquet(ctx, e.Into, key, g.Doc.Settings.Stored.Type,
+		e.records(ctx, shard, src, g, neighbours))
+	return generation.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
+}
+
+// fromNeighbours returns what the generation has made of the neighbours of nodes without text, by node. It holds for
+// nodes that have not changed since the generation's cut, which only rows of the commit log can tell.
+func (e *run) fromNeighbours(ctx context.Context, shard int, src *source, g *generation.Generation) (
+	map[string]embedding.Record, error) {
+	stored := map[string]embedding.Record{}
+	if !src.placed || g.Doc.Graph.FromNeighbours == 0 {
+		return stored, nil
+	}
+	for _, part := range g.Doc.Embeddings {
+		if part.Shard != shard {
+			continue
+		}
+		for r, err := range embedding.ReadParquet(ctx, e.Store, part.Ref()) {
+			if err != nil {
+				return nil, err
+			}
+			if r.Status == embedding.FromNeighbours {
+				r.Vector = slices.Clone(r.Vector)
+				stored[r.NodeID] = r
+			}
+		}
+	}
+	return stored, nil
+}
+
+// records yields the embeddings of a shard's live nodes.
+func (e *run) records(ctx context.Context, shard int, src *source, g *generation.Generation,
+	neighbours map[string]embedding.Record) iter.Seq2[embedding.Record, error] {
+	return func(yield func(embedding.Record, error) bool) {
+		var texts []string
+		var out []embedding.Record
+		dim := g.Encoder.Dim()
+		flush := func() bool {
+			vectors := make([]float32, len(texts)*dim)
+			if err := g.Encoder.Encode(texts, vectors); err != nil {
+				yield(embedding.Record{}, err)
+				return false
+			}
+			for i := range out {
+				out[i].SetVector(texts[i], vectors[i*dim:(i+1)*dim])
+				r := g.Doc.Settings.Stored.Narrow(out[i])
+				if old, ok := neighbours[r.NodeID]; ok && r.Status == embedding.NoText && old.Seq == r.Seq {
+					r = old
+				}
+				e.Progress.Add(1)
+				if !yield(r, nil) {
+					return false
+				}
+			}
+			texts, out = texts[:0], out[:0]
+			return true
+		}
+		for r, err := range src.rows(ctx, shard) {
+			if err != nil {
+				yield(embedding.Record{}, err)
+				return
+			}
+			if r.Deleted {
+				continue
+			}
+			if !src.placed {
+				r.Seq = 0
+			}
+			texts = append(texts, r.Text)
+			out = append(out, embedding.Record{NodeID: r.NodeID, Generation: g.Doc.Generation,
+				Space: g.Doc.SpaceBefore(), EventTime: r.EventTime, Shard: shard, Seq: r.Seq})
+			if len(out) == encodeBatch && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
