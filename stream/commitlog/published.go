@@ -27,6 +27,10 @@ type Published struct {
 	End int64 `json:"end,omitempty"`
 	// Announced is the generation of the newest control record that says that all of a generation is published.
 	Announced int64 `json:"announced,omitempty"`
+	// Canary is the generation that the nodes of CanaryShare have in place of Generation. With 0 and a share, they may
+	// have one or the other.
+	Canary      int64   `json:"canary,omitempty"`
+	CanaryShare float64 `json:"canary_share,omitempty"`
 	// Writer is the session of the follower that wrote the cursor, and Moves counts how often it was
 	// written. Together they make each of its states differ from all others.
 	Writer string `json:"writer,omitempty"`

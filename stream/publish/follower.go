@@ -32,6 +32,8 @@ type Model struct {
 	// PassedOver is the newest generation above this one that is complete and not to be served, 0 for none: it is
 	// damaged, say, or people have gone back to this one.
 	PassedOver int64
+	// Canary is the generation that a share of the nodes gets in place of this one, nil for none.
+	Canary *Canary
 	// Encode writes the embedding of texts[i] to out[i*Dim : (i+1)*Dim].
 	Encode func(texts []string, out []float32) error
 }
@@ -205,6 +207,14 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		}
 		return true, f.switchTo(ctx, model)
 	}
+	recasts := model.Recasts(f.at)
+	if recasts && !model.waits(f.at) {
+		if err = f.save(ctx); err != nil {
+			return false, err
+		}
+		f.switched = true
+		return true, f.recast(ctx, model)
+	}
 	before := f.at.Seq
 	b := &batcher{Follower: f, model: model}
 	for s, err := range f.tail.After(ctx, f.at.Seq) {
@@ -218,6 +228,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	if err = b.finish(ctx); err != nil {
 		return false, err
 	}
+	f.switched = recasts && !model.waits(f.at) // the trial begins with the next step
 	if err = f.announce(ctx, model); err != nil {
 		return false, err
 	}
@@ -357,24 +368,8 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 			changed[r.NodeID] = struct{}{}
 		}
 	}
-	out := make([]embedding.Record, 0, batch)
-	for _, part := range model.Parts {
-		for r, err := range embedding.ReadParquet(ctx, f.opts.Store, part) {
-			if err != nil {
-				return err
-			}
-			if _, ok := changed[r.NodeID]; ok {
-				continue
-			}
-			if out = append(out, r); len(out) == batch {
-				if err := f.publish(ctx, model, out); err != nil {
-					return err
-				}
-				out = out[:0]
-			}
-		}
-	}
-	if err := f.publish(ctx, model, out); err != nil {
+	unchanged := func(id string) bool { _, ok := changed[id]; return !ok }
+	if err := f.publishParts(ctx, model, unchanged); err != nil {
 		return err
 	}
 	return f.advance(ctx, model.position(model.Cut))
@@ -412,13 +407,18 @@ func (f *Follower) record(r commitlog.Row, model *Model) embedding.Record {
 		Shard: f.opts.Shard, Seq: r.Seq, Deleted: r.Deleted}
 }
 
-// publish sends records that the cursor does not cover yet.
+// publish sends records of one generation that the cursor does not cover yet.
 func (f *Follower) publish(ctx context.Context, model *Model, records []embedding.Record) error {
-	if len(records) > 0 {
-		f.sending, f.touched = true, true
-	}
 	for i, r := range records {
 		records[i] = model.Format.Narrow(r)
+	}
+	return f.deliver(ctx, records)
+}
+
+// deliver sends records that are narrowed already.
+func (f *Follower) deliver(ctx context.Context, records []embedding.Record) error {
+	if len(records) > 0 {
+		f.sending, f.touched = true, true
 	}
 	return f.opts.Publisher.Publish(ctx, records)
 }
@@ -477,7 +477,8 @@ func (f *Follower) moveBack(ctx context.Context) error {
 			break
 		}
 		to := now.Published
-		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq {
+		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq || now.Canary != f.cursor.Canary ||
+			now.CanaryShare != f.cursor.CanaryShare {
 			f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; "+
 				"they will be published again",
 				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)

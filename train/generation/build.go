@@ -36,6 +36,9 @@ type Builder struct {
 	// Gate decides about a generation that is worse than text alone; "" is GateWarn. A build that is
 	// resumed keeps the gate that it began with.
 	Gate Gate
+	// Canary is the share of the nodes that get a generation first, until people promote it; 0 for all at once. A build
+	// that is resumed keeps what it began with, and the first generation is for all.
+	Canary float64
 	// NewSpace: the embeddings need not be comparable with those of the generation before. A build that is resumed
 	// keeps what it began with.
 	NewSpace bool
@@ -367,6 +370,7 @@ func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, 
 	switch parent, err := Current(ctx, b.Store); {
 	case err == nil:
 		doc.inherit(parent)
+		doc.Canary = b.Canary
 		if !b.NewSpace {
 			doc.KeepSpaceOf = parent.Generation
 		}

@@ -28,7 +28,7 @@ type Choice struct {
 	Pinned int64 `json:"pinned,omitempty"`
 	// Withdrawn generations are not served, ascending.
 	Withdrawn []int64 `json:"withdrawn,omitempty"`
-	// Promoted generations are served although the quality gate has refused them, ascending.
+	// Promoted generations are served although the quality gate has refused them, or after their trial, ascending.
 	Promoted []int64 `json:"promoted,omitempty"`
 	// Decisions are the newest decisions, oldest first.
 	Decisions []Decision `json:"decisions,omitempty"`
@@ -90,15 +90,23 @@ func (c *Choice) allows(d *Doc) bool {
 
 // isReady says whether a generation could be served, were no other one pinned.
 func (c *Choice) isReady(d *Doc) bool {
-	return !c.isWithdrawn(d) && (d.Status == Ready || c.isPromoted(d))
+	return !c.isWithdrawn(d) && (d.Status == Ready && d.Canary == 0 || c.isPromoted(d))
+}
+
+// onTrial says whether only a share of the nodes gets a generation, as long as no newer one is ready.
+func (c *Choice) onTrial(d *Doc) bool {
+	return d.Status == Ready && d.Canary > 0 && c.Pinned == 0 && !c.isWithdrawn(d) && !c.isPromoted(d)
 }
 
 func (c *Choice) isWithdrawn(d *Doc) bool { return slices.Contains(c.Withdrawn, d.Generation) }
 
-// isPromoted says whether a generation is served although the quality gate has refused it.
+// isPromoted says whether a generation is served because people have promoted it.
 func (c *Choice) isPromoted(d *Doc) bool {
-	return d.Status == Refused && slices.Contains(c.Promoted, d.Generation)
+	return d.needsPromotion() && slices.Contains(c.Promoted, d.Generation)
 }
+
+// needsPromotion says whether a complete generation is served only if people promote it.
+func (d *Doc) needsPromotion() bool { return d.Status == Refused || d.Canary > 0 }
 
 // Chooser changes which generation is served. The processes of the pipeline follow within seconds.
 type Chooser struct {
@@ -108,8 +116,8 @@ type Chooser struct {
 	Now    func() time.Time
 }
 
-// Promote has generation g served: one that was withdrawn or refused by the quality gate, or a newer one than is
-// pinned. A pin moves to g.
+// Promote has generation g served: one that is on trial, that was withdrawn or refused by the quality gate, or a newer
+// one than is pinned. A pin moves to g.
 func (c Chooser) Promote(ctx context.Context, g int64) (Decision, error) {
 	return c.decide(ctx, "promote", func(at *choosing) (int64, error) {
 		if err := at.has(g); err != nil {
@@ -119,7 +127,7 @@ func (c Chooser) Promote(ctx context.Context, g int64) (Decision, error) {
 			return 0, fmt.Errorf("%w: generation %d is served already", ErrChoice, g)
 		}
 		at.Withdrawn = slices.DeleteFunc(at.Withdrawn, func(w int64) bool { return w == g })
-		if at.docs[g].Status == Refused {
+		if at.docs[g].needsPromotion() {
 			at.Promoted = add(at.Promoted, g)
 		}
 		if at.Pinned != 0 {
@@ -133,11 +141,16 @@ func (c Chooser) Promote(ctx context.Context, g int64) (Decision, error) {
 	})
 }
 
-// Rollback withdraws the generation that is served, so that the one before it is served again. A pin moves to that one.
+// Rollback withdraws the generation that is on trial, so that its nodes get the one that is served again. Without a trial
+// it withdraws the generation that is served, so that the one before it is served again. A pin moves to that one.
 func (c Chooser) Rollback(ctx context.Context) (Decision, error) {
 	return c.decide(ctx, "rollback", func(at *choosing) (int64, error) {
 		if at.current == nil {
 			return 0, fmt.Errorf("%w: no generation is served", ErrChoice)
+		}
+		if trial := at.trial(); trial != nil {
+			at.Withdrawn = add(at.Withdrawn, trial.Generation)
+			return trial.Generation, nil
 		}
 		g := at.current.Generation
 		at.Withdrawn, at.Pinned = add(at.Withdrawn, g), 0
@@ -164,7 +177,7 @@ func (c Chooser) Pin(ctx context.Context, g int64) (Decision, error) {
 			return 0, fmt.Errorf("%w: generation %d is pinned already", ErrChoice, g)
 		}
 		at.Withdrawn = slices.DeleteFunc(at.Withdrawn, func(w int64) bool { return w == g })
-		if at.docs[g].Status == Refused {
+		if at.docs[g].needsPromotion() {
 			at.Promoted = add(at.Promoted, g)
 		}
 		at.Pinned = g
@@ -198,6 +211,21 @@ func (at *choosing) pinnedBefore() bool { return at.pinned != 0 }
 
 // serves returns what is served by the choice as it is now, nil for nothing.
 func (at *choosing) serves() *Doc { return at.before(1 << 62) }
+
+// trial returns the generation that is on trial, as Newest does; nil for none.
+func (at *choosing) trial() *Doc {
+	for _, n := range slices.Backward(at.numbers) {
+		switch d := at.docs[n]; {
+		case at.allows(d):
+			return nil
+		case at.onTrial(d):
+			return d
+		case d.Status == Ready:
+			return nil
+		}
+	}
+	return nil
+}
 
 // before returns the newest generation below g that may be served, nil for none.
 func (at *choosing) before(g int64) *Doc {
@@ -282,7 +310,7 @@ func add(list []int64, g int64) []int64 {
 }
 
 // Standing says what people have decided about a complete generation: "pinned", "withdrawn", "promoted" (though refused
-// by the quality gate), "waiting" (ready, and another one is pinned), or "".
+// by the quality gate, or after its trial), "canary" (on trial), "waiting" (ready, and another one is pinned), or "".
 func (c *Choice) Standing(d *Doc) string {
 	g := d.Generation
 	switch {
@@ -292,6 +320,8 @@ func (c *Choice) Standing(d *Doc) string {
 		return "withdrawn"
 	case c.isPromoted(d):
 		return "promoted"
+	case c.onTrial(d):
+		return "canary"
 	case d.Status == Ready && g > cmp.Or(c.Pinned, g):
 		return "waiting"
 	}

@@ -67,6 +67,9 @@ type Doc struct {
 	Settings  fit.Settings `json:"settings"`
 	// QualityGate is the gate that the build began with, "" in documents of older builds.
 	QualityGate Gate `json:"quality_gate,omitempty"`
+	// Canary is the share of the nodes that get the generation first, until people promote it; 0 for a generation that is
+	// served as soon as it is ready.
+	Canary float64 `json:"canary,omitempty"`
 	// GPUMath are the modes other than float32 in which GPUs multiplied for this build, each once: several if
 	// it was resumed in another. A part may have been in float32, too.
 	GPUMath  []compute.Math `json:"gpu_math,omitempty"`
@@ -299,6 +302,8 @@ func Current(ctx context.Context, store sink.Store) (*Doc, error) {
 type Latest struct {
 	// Current is the generation that is to be served.
 	Current *Doc
+	// Canary is the generation that a share of the nodes has in place of Current.
+	Canary *Doc
 	// Refused is the newest refused generation, Held the newest ready one that people have withdrawn or that waits
 	// behind a pin, and Damaged the newest damaged one, if they are newer than Current and not served.
 	Refused *Doc
@@ -308,7 +313,7 @@ type Latest struct {
 
 // Last returns the newest complete generation, served or not, nil for none. Whether another is due is counted from it.
 func (l *Latest) Last() (last *Doc) {
-	for _, d := range []*Doc{l.Current, l.Held, l.Refused} {
+	for _, d := range []*Doc{l.Current, l.Canary, l.Held, l.Refused} {
 		if d != nil && (last == nil || d.Generation > last.Generation) {
 			last = d
 		}
@@ -353,12 +358,18 @@ func Newest(ctx context.Context, store sink.Store) (latest Latest, err error) {
 		case choice.allows(d):
 			latest.Current = d
 			return latest, nil
+		case choice.onTrial(d):
+			if latest.Held == nil && latest.Canary == nil { // a later one takes the place of one that nobody has judged
+				latest.Canary = d
+			}
 		case d.Status == Ready:
 			latest.Held = cmp.Or(latest.Held, d)
 		case d.Status == Refused:
 			latest.Refused = cmp.Or(latest.Refused, d)
 		}
 	}
+	// Nothing is left that it could be compared with.
+	latest.Current, latest.Canary = latest.Canary, nil
 	return latest, nil
 }
 

@@ -180,6 +180,11 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 		fmt.Fprintf(out, "\nembeddings of generation %d are being published: %d of %s done\n", st.Served, p.Published,
 			plural(p.Shards, "shard"))
 	}
+	if c := st.Canary; c != nil {
+		fmt.Fprintf(out, "\ngeneration %d is on trial: %g %% of the nodes have it on the topic in %d of %s, the others "+
+			"generation %d\n'giantstream generations promote %d' gives it to all, and 'rollback' takes it back\n",
+			c.Generation, 100*c.Share, c.Published, plural(st.Publishing.Shards, "shard"), st.Served, c.Generation)
+	}
 	for _, g := range st.Generations {
 		if g.TextOnly != "" {
 			fmt.Fprintf(out, "\ngeneration %d is made of the texts alone: %s\n", g.Generation, g.TextOnly)

@@ -102,6 +102,9 @@ func (s *Service) publishFailed(ctx context.Context, shard int, model *publish.M
 		!errors.Is(reason, commitlog.ErrDamaged) {
 		return
 	}
+	if c := model.Canary; c != nil && verifyParts(ctx, s.store, c.Model) != nil {
+		model = c.Model
+	}
 	if verifyParts(ctx, s.store, model) == nil { // then it is the rows
 		s.blocked.failed(shard, reason)
 		return

@@ -206,8 +206,9 @@ func (s *Service) unpublished(ctx context.Context, g int64) (behind int, err err
 	return behind, nil
 }
 
-// reformats says whether this process publishes a shard's current embeddings again, in another format.
+// reformats says whether this process publishes current embeddings of a shard again: in another format, or because a
+// share of the nodes is to have another generation.
 func (s *Service) reformats(shard int, at commitlog.Published) bool {
 	model := s.serving.model(shard)
-	return s.roles.Embed && model != nil && model.Reformats(at)
+	return s.roles.Embed && model != nil && (model.Reformats(at) || model.Recasts(at))
 }

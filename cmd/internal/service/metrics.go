@@ -36,7 +36,7 @@ type metrics struct {
 	published                                        prometheus.Counter
 	freshness                                        prometheus.Histogram
 	generation                                       prometheus.Gauge
-	shortfalls, refused, held, damaged               prometheus.Gauge
+	shortfalls, refused, held, damaged, canary       prometheus.Gauge
 	building                                         prometheus.Gauge
 	refreshFailed                                    prometheus.Counter
 	// reloaded: whether the configuration could be read again.
@@ -107,6 +107,8 @@ func newMetrics() *metrics {
 		"Figures in which the encoder of the generation being served is worse than text alone on held-out data.")
 	m.refused = gauge("giantstream_generation_refused",
 		"The newest generation, if refresh.quality_gate has refused it and an older one keeps serving; else 0.")
+	m.canary = gauge("giantstream_generation_canary",
+		"The generation on trial, which the share sink.canary of the nodes has; 0 for none.")
 	m.held = gauge("giantstream_generation_held",
 		"The newest generation, if it is ready and people have withdrawn it or pinned an older one; else 0.")
 	m.damaged = gauge("giantstream_generation_damaged",

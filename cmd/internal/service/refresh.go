@@ -342,13 +342,20 @@ func (s *Service) loadCurrent(ctx context.Context) error {
 		s.passedOver.Store(latest.PassedOver())
 		doc := latest.Current
 		if doc == nil || s.serving.number() == doc.Generation {
-			return nil
+			again, err := s.try(ctx, latest.Canary)
+			if again && err == nil {
+				continue
+			}
+			return err
 		}
 		if warning := doc.Warning(); warning != "" {
 			s.log.Warn("the generation served is worse than text alone", "generation", doc.Generation,
 				"because", warning)
 		}
 		err = s.serve(ctx, doc)
+		if err == nil {
+			continue // with the one on trial
+		}
 		if !errors.Is(err, generation.ErrDamaged) {
 			return err
 		}
@@ -356,6 +363,49 @@ func (s *Service) loadCurrent(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// try gives a share of the nodes the generation on trial, nil for none. again says that it has turned out to be damaged,
+// so that it is no more.
+func (s *Service) try(ctx context.Context, doc *generation.Doc) (again bool, err error) {
+	now := int64(0)
+	if t := s.serving.trial.Load(); t != nil {
+		now = t.Doc.Generation
+	}
+	if doc == nil {
+		if now > 0 {
+			s.log.Info("the trial of a generation has ended", "generation", now)
+			s.tries(nil)
+		}
+		return false, nil
+	}
+	if doc.Generation == now {
+		return false, nil
+	}
+	open := func() error {
+		g, err := generation.Open(ctx, s.store, doc, s.device)
+		if err == nil {
+			s.log.Info("a share of the nodes gets a new generation; 'giantstream generations promote' gives it to all, and "+
+				"'rollback' takes it back", "generation", doc.Generation, "share", doc.Canary)
+			s.tries(g)
+		}
+		return err
+	}
+	if err = open(); errors.Is(err, generation.ErrDamaged) {
+		return true, s.condemn(ctx, doc, err, open)
+	}
+	return false, err
+}
+
+// tries has the followers use a generation on trial, nil for none.
+func (s *Service) tries(g *generation.Generation) {
+	s.serving.trial.Store(g)
+	number := 0.0
+	if g != nil {
+		number = float64(g.Doc.Generation)
+	}
+	s.metrics.canary.Set(number)
+	s.wake.all()
 }
 
 // noteHeld notes the newest generation that is ready and, by a choice of people, not served; nil for none.

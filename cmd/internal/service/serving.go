@@ -14,6 +14,8 @@ import (
 // pointer: a row is built with one generation or the next.
 type serving struct {
 	current atomic.Pointer[generation.Generation]
+	// trial is the generation that a share of the nodes has in place of the current one, nil for none.
+	trial atomic.Pointer[generation.Generation]
 	// asked is the format of vectors that the configuration wants published.
 	asked embedding.Format
 }
@@ -40,6 +42,14 @@ func (s *serving) model(shard int) *publish.Model {
 	if g == nil {
 		return nil
 	}
+	m := s.modelOf(g, shard)
+	if t := s.trial.Load(); t != nil && t.Doc.Generation > g.Doc.Generation { // else it was promoted just now
+		m.Canary = &publish.Canary{Model: s.modelOf(t, shard), Share: t.Doc.Canary}
+	}
+	return m
+}
+
+func (s *serving) modelOf(g *generation.Generation, shard int) *publish.Model {
 	m := &publish.Model{
 		Generation: g.Doc.Generation,
 		Space:      g.Doc.SpaceBefore(),

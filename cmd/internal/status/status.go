@@ -29,7 +29,9 @@ type Status struct {
 	Generations []Generation   `json:"generations"`
 	// Served is the generation that is to be served, 0 for none. Publishing counts the shards that have manifests, of
 	// which Published have its embeddings on the topic.
-	Served     int64 `json:"served,omitempty"`
+	Served int64 `json:"served,omitempty"`
+	// Canary is the generation on trial, nil for none.
+	Canary     *Canary `json:"canary,omitempty"`
 	Publishing struct {
 		Shards    int `json:"shards"`
 		Published int `json:"published"`
@@ -52,6 +54,14 @@ type Status struct {
 	Cost *Cost `json:"cost,omitempty"`
 	// Lag is nil where there are no brokers to ask.
 	Lag *Lags `json:"lag,omitempty"`
+}
+
+// Canary is a generation that a share of the nodes has in place of the one that is served. Published counts the shards
+// where they have it on the topic.
+type Canary struct {
+	Generation int64   `json:"generation"`
+	Share      float64 `json:"share"`
+	Published  int     `json:"published"`
 }
 
 // Shard is how far a shard is.
@@ -235,11 +245,17 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 		return nil
 	}
 	st.Served = latest.Current.Generation
+	if d := latest.Canary; d != nil {
+		st.Canary = &Canary{Generation: d.Generation, Share: d.Canary}
+	}
 	for _, s := range st.Shards {
 		if s.Seq > 0 {
 			st.Publishing.Shards++
 			if s.Published.Generation == st.Served {
 				st.Publishing.Published++
+			}
+			if c := st.Canary; c != nil && s.Published.Canary == c.Generation && s.Published.CanaryShare == c.Share {
+				c.Published++
 			}
 		}
 	}

@@ -1,0 +1,159 @@
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+)
+
+// Canary is a generation on trial: a share of the nodes gets it in place of the one that is served.
+type Canary struct {
+	*Model
+	Share float64
+}
+
+// InShare reports whether a node is in a share of the nodes: whether the first 8 bytes of the SHA-256 of its id, as a
+// big-endian number, are below that share of 2⁶⁴. So a larger share has all nodes of a smaller one, and consumers can tell.
+func InShare(id string, share float64) bool {
+	if share <= 0 {
+		return false
+	}
+	sum := sha256.Sum256([]byte(id))
+	return float64(binary.BigEndian.Uint64(sum[:8])) < share*(1<<64)
+}
+
+// trial returns the canary's generation and its share as the cursor has them, zeros for none.
+func (m *Model) trial() (generation int64, share float64) {
+	if m.Canary == nil || m.Canary.Share <= 0 {
+		return 0, 0
+	}
+	return m.Canary.Generation, m.Canary.Share
+}
+
+// Recasts says whether nodes are to get vectors of another generation than a cursor says, because a trial has begun,
+// has ended, or has another share.
+func (m *Model) Recasts(at commitlog.Published) bool {
+	generation, share := m.trial()
+	return at.Generation == m.Generation && (at.Canary != generation || at.CanaryShare != share)
+}
+
+// of returns what makes the embedding of a node that changes while the cursor is at a position. A trial that has not
+// begun there, or whose model is gone, has no nodes yet, or none any more.
+func (m *Model) of(id string, at commitlog.Published) *Model {
+	if generation, _ := m.trial(); generation > 0 && generation == at.Canary && InShare(id, at.CanaryShare) {
+		return m.Canary.Model
+	}
+	return m
+}
+
+// waits reports whether a trial begins later: what was committed up to the canary's cut is not all published yet, and a
+// node's text must not go back in time.
+func (m *Model) waits(at commitlog.Published) bool {
+	return m.Canary != nil && m.Canary.Share > 0 && at.Seq < m.Canary.Cut
+}
+
+// recast publishes the nodes anew that get another generation now, and no others: those of the share by the canary's
+// generation, and those that have left the share by the one that is served. The cursor stays where it is in the log.
+// Before it sends anything, it says so in the cursor: if it dies, and the trial ends meanwhile, the next follower knows
+// that some nodes have the wrong generation.
+func (f *Follower) recast(ctx context.Context, model *Model) error {
+	was := f.at
+	generation, share := model.trial()
+	// From here on, nodes of either share may have either. Whoever goes on from such a cursor publishes all of them.
+	mixed := f.at
+	mixed.Canary, mixed.CanaryShare = 0, max(was.CanaryShare, share)
+	if err := f.advance(ctx, mixed); err != nil {
+		return err
+	}
+	entering := func(id string) bool {
+		return InShare(id, share) && !(was.Canary == generation && InShare(id, was.CanaryShare))
+	}
+	leaving := func(id string) bool { return InShare(id, was.CanaryShare) && !InShare(id, share) }
+	if generation > 0 {
+		if err := f.publishNodes(ctx, model.Canary.Model, entering); err != nil {
+			return err
+		}
+	}
+	if err := f.publishNodes(ctx, model, leaving); err != nil {
+		return err
+	}
+	to := f.at
+	to.Canary, to.CanaryShare = generation, share
+	f.opts.Log.Info("a share of the nodes has another generation", "shard", f.opts.Shard, "served", model.Generation,
+		"canary", generation, "share", share)
+	return f.advance(ctx, to)
+}
+
+// publishNodes publishes the live ones of some nodes as they are at the follower's position: from the generation's
+// parts, or encoded where they have changed after its cut. It holds the ids of those that have in memory.
+func (f *Follower) publishNodes(ctx context.Context, model *Model, which func(id string) bool) error {
+	changed := map[string]int64{} // the newest row of each
+	columns := []string{rows.ColNodeID, rows.ColText, rows.ColDeleted, rows.ColEventTime}
+	each := func(columns []string, do func(commitlog.Row) error) error {
+		if f.at.Seq <= model.Cut {
+			return nil
+		}
+		for s, err := range commitlog.Segments(ctx, f.opts.Store, f.opts.Shard, model.Cut, f.at.Seq) {
+			if err != nil {
+				return err
+			}
+			for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: columns}) {
+				if err == nil && which(r.NodeID) {
+					err = do(r)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	err := each(columns[:1], func(r commitlog.Row) error {
+		changed[r.NodeID] = max(changed[r.NodeID], r.Seq)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	unchanged := func(id string) bool { _, ok := changed[id]; return !ok && which(id) }
+	if err := f.publishParts(ctx, model, unchanged); err != nil {
+		return err
+	}
+	b := &batcher{Follower: f, model: model, only: model}
+	err = each(columns, func(r commitlog.Row) error {
+		if r.Deleted || r.Seq != changed[r.NodeID] {
+			return nil
+		}
+		return b.put(ctx, r)
+	})
+	if err != nil {
+		return err
+	}
+	return b.send(ctx)
+}
+
+// publishParts publishes what a generation has stored of some nodes of the shard.
+func (f *Follower) publishParts(ctx context.Context, model *Model, which func(id string) bool) error {
+	out := make([]embedding.Record, 0, batch)
+	for _, part := range model.Parts {
+		for r, err := range embedding.ReadParquet(ctx, f.opts.Store, part) {
+			if err != nil {
+				return err
+			}
+			if !which(r.NodeID) {
+				continue
+			}
+			if out = append(out, r); len(out) == batch {
+				if err := f.publish(ctx, model, out); err != nil {
+					return err
+				}
+				out = out[:0]
+			}
+		}
+	}
+	return f.publish(ctx, model, out)
+}
