@@ -26,6 +26,8 @@
 //     everything committed after the cut. So no consumer sees a node's text go back in time.
 //   - A generation that is not to be served any more (damaged, or withdrawn by people) is replaced in the same way by
 //     the older one that is: as a whole.
+//   - While a generation is on trial, nodes outside of its share get none of its vectors, and the cursor names it and
+//     the share. The cursor says so before the first of its records is sent.
 //   - The cursor names the format of the vectors. A follower that is to publish another one, because the
 //     configuration has changed, publishes the current generation again, so that no mixture stays.
 //   - Deletions that were committed before the cut but not yet published are published before the
