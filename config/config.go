@@ -281,6 +281,19 @@ type Refresh struct {
 	QualityGate string `yaml:"quality_gate" effect:"live"`
 	// Space says whether a generation's vectors can be compared with those of the one before: keep, new.
 	Space string `yaml:"space" effect:"live"`
+	Drift Drift  `yaml:"drift"`
+}
+
+// Drift says by how much a measure must be worse than at the cut of the generation being served for a new one to
+// start; 0 is never.
+type Drift struct {
+	// MinChanges is how much must have changed before any of them counts: a share of the live nodes when below 1,
+	// else a count.
+	MinChanges    float64 `yaml:"min_changes" effect:"live"`
+	UnknownNGrams float64 `yaml:"unknown_ngrams" effect:"live"` // share of the n-grams of new texts
+	LabelFit      float64 `yaml:"label_fit" effect:"live"`      // cosine of new labels to their clusters
+	LinkAUC       float64 `yaml:"link_auc" effect:"live"`       // of fresh edges
+	Cosine        float64 `yaml:"cosine" effect:"live"`         // of changed texts' embeddings to those published
 }
 
 // Sink says how embeddings are written to the sink topic.

@@ -319,14 +319,28 @@ func (v *validator) evaluate(e *Evaluate) {
 
 func (v *validator) refresh(r *Refresh) {
 	v.atLeast("refresh.min_nodes", r.MinNodes, 1)
-	share := r.MinChanges > 0 && r.MinChanges < 1
-	count := r.MinChanges >= 1 && r.MinChanges <= 1<<53 && r.MinChanges == math.Trunc(r.MinChanges)
-	v.check(share || count, "refresh.min_changes",
-		"must be a share between 0 and 1, or a whole number of changes, got %v", r.MinChanges)
+	v.changes("refresh.min_changes", r.MinChanges)
 	v.atLeastTime("refresh.max_age", r.MaxAge, time.Second)
 	v.atLeast("refresh.keep", r.Keep, 1)
 	v.oneOf("refresh.quality_gate", r.QualityGate)
 	v.oneOf("refresh.space", r.Space)
+	v.changes("refresh.drift.min_changes", r.Drift.MinChanges)
+	for _, d := range []struct {
+		field string
+		most  float64
+		got   float64
+	}{{"unknown_ngrams", 1, r.Drift.UnknownNGrams}, {"label_fit", 2, r.Drift.LabelFit}, {"link_auc", 1, r.Drift.LinkAUC},
+		{"cosine", 2, r.Drift.Cosine}} {
+		v.check(d.got >= 0 && d.got < d.most, "refresh.drift."+d.field, "must lie in [0, %v), 0 for never, got %v", d.most,
+			d.got)
+	}
+}
+
+// changes checks how much must have changed.
+func (v *validator) changes(field string, n float64) {
+	share := n > 0 && n < 1
+	count := n >= 1 && n <= 1<<53 && n == math.Trunc(n)
+	v.check(share || count, field, "must be a share between 0 and 1, or a whole number of changes, got %v", n)
 }
 
 func (v *validator) outputs(c *Config) {

@@ -42,6 +42,8 @@ type Builder struct {
 	// NewSpace: the embeddings need not be comparable with those of the generation before. A build that is resumed
 	// keeps what it began with.
 	NewSpace bool
+	// Because is why a generation is built, "" for unsaid. The document keeps it.
+	Because string
 	// Resources bound the build; memory.go lists what MemoryLimit does not. Progress may be nil.
 	fit.Resources
 }
@@ -366,7 +368,7 @@ func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, 
 		return nil, err
 	}
 	doc = &Doc{Format: DocFormat, Generation: g, Status: Building, Cut: cut,
-		Settings: b.Settings, QualityGate: cmp.Or(b.Gate, GateWarn), Created: b.Now().UTC()}
+		Settings: b.Settings, QualityGate: cmp.Or(b.Gate, GateWarn), Because: b.Because, Created: b.Now().UTC()}
 	switch parent, err := Current(ctx, b.Store); {
 	case err == nil:
 		doc.inherit(parent)

@@ -72,9 +72,11 @@ type Doc struct {
 	Canary float64 `json:"canary,omitempty"`
 	// GPUMath are the modes other than float32 in which GPUs multiplied for this build, each once: several if
 	// it was resumed in another. A part may have been in float32, too.
-	GPUMath  []compute.Math `json:"gpu_math,omitempty"`
-	Created  time.Time      `json:"created"`
-	Finished time.Time      `json:"finished,omitzero"`
+	GPUMath []compute.Math `json:"gpu_math,omitempty"`
+	// Because is why the build began, "" where nobody has said.
+	Because  string    `json:"because,omitempty"`
+	Created  time.Time `json:"created"`
+	Finished time.Time `json:"finished,omitzero"`
 
 	Graph      GraphStats      `json:"graph,omitzero"`
 	Vectorizer VectorizerStats `json:"vectorizer,omitzero"`

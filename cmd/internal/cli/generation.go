@@ -17,6 +17,9 @@ import (
 
 func printGraph(p *printer, d *generation.Doc) {
 	g := d.Graph
+	if d.Because != "" {
+		p.line("because       %s", d.Because)
+	}
 	p.line("graph         %s, %s (%s hidden for the evaluation)%s",
 		plural(g.Nodes, "node"), plural(g.Links, "link"), console.Count(g.Hidden), classes(g.Classes))
 	var notes []string

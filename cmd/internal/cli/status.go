@@ -16,6 +16,7 @@ import (
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/status"
 	"giantstream/cmd/internal/wiring"
+	"giantstream/train/generation/drift"
 )
 
 func (a *app) status() *cobra.Command {
@@ -96,6 +97,24 @@ func within[T any](ctx context.Context, most time.Duration, do func(context.Cont
 		r.err = fmt.Errorf("no answer from the store within %v; is it reachable? --timeout waits longer", most)
 	}
 	return r.value, r.err
+}
+
+// printDrift prints what has drifted since the cut of the generation being served.
+func printDrift(out io.Writer, d *drift.Document) {
+	if d == nil {
+		return
+	}
+	fmt.Fprintf(out, "\ndrift since the cut of generation %d, measured at %s:\n", d.Generation,
+		d.At.UTC().Format(time.DateTime))
+	due := false
+	for f := range d.Findings(d.Thresholds) {
+		fmt.Fprintf(out, "  %s\n", f)
+		due = due || f.Exceeded
+	}
+	if due && d.Changes < d.NeedsChanges {
+		fmt.Fprintf(out, "  a refresh is due once %s have changed (refresh.drift.min_changes): %s so far\n",
+			plural(d.NeedsChanges, "row"), console.Count(d.Changes))
+	}
 }
 
 func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // one part of the page after the other
@@ -185,6 +204,7 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 			"generation %d\n'giantstream generations promote %d' gives it to all, and 'rollback' takes it back\n",
 			c.Generation, 100*c.Share, c.Published, plural(st.Publishing.Shards, "shard"), st.Served, c.Generation)
 	}
+	printDrift(out, st.Drift)
 	for _, g := range st.Generations {
 		if g.TextOnly != "" {
 			fmt.Fprintf(out, "\ngeneration %d is made of the texts alone: %s\n", g.Generation, g.TextOnly)

@@ -18,6 +18,7 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/stream/commitlog"
 	"giantstream/train"
+	"giantstream/train/generation/drift"
 )
 
 // Process is what a View shows of the process that it belongs to. Its functions are called at any time after the
@@ -133,6 +134,10 @@ type Drift struct {
 	// does not have, NGramsUnknownFitted that of the texts it was fitted on.
 	NGramsUnknown       *float64 `json:"ngrams_unknown,omitempty"`
 	NGramsUnknownFitted *float64 `json:"ngrams_unknown_fitted,omitempty"`
+	// Measures are those of refresh.drift, known to processes with the role refresh. NeedsShare is the share of rows
+	// below which they start no generation.
+	Measures   []drift.Finding `json:"measures,omitempty"`
+	NeedsShare float64         `json:"needs_share,omitempty"`
 	// Embeddings are known to processes with the role serve.
 	Embeddings *similar.Drift `json:"embeddings,omitempty"`
 }

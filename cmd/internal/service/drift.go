@@ -1,11 +1,13 @@
 package service
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"giantstream/cmd/internal/live"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation"
 )
@@ -57,6 +59,13 @@ func (s *Service) drifted() *live.Drift {
 			out.RefreshAt /= float64(d.nodes)
 		}
 	}
+	if e, t := s.evidence.Load(), wiring.DriftThresholds(s.settings.get()); e != nil &&
+		e.Generation == s.Current().Doc.Generation {
+		out.Measures = slices.Collect(e.Findings(t))
+		if out.NeedsShare = s.settings.get().Refresh.Drift.MinChanges; out.NeedsShare >= 1 {
+			out.NeedsShare /= float64(max(1, d.nodes))
+		}
+	}
 	if s.catalog != nil {
 		if e, err := s.catalog.Drift(); err == nil {
 			out.Embeddings = &e
@@ -76,6 +85,14 @@ var (
 	descDriftCosine = prometheus.NewDesc("giantstream_drift_cosine",
 		"Mean cosine of the embeddings of changed nodes before and after the change, since the generation's cut.",
 		nil, nil)
+	descMeasure = prometheus.NewDesc("giantstream_drift_measure", "A measure of refresh.drift, of what was committed "+
+		"since the cut of the generation being served; absent with fewer than 200 cases.", []string{"measure"}, nil)
+	descMeasureAtCut = prometheus.NewDesc("giantstream_drift_measure_at_cut", "The same measure at the cut.",
+		[]string{"measure"}, nil)
+	descMeasureLimit = prometheus.NewDesc("giantstream_drift_measure_limit",
+		"The value of the measure beyond which a new generation is due.", []string{"measure"}, nil)
+	descMeasureCases = prometheus.NewDesc("giantstream_drift_measure_cases",
+		"Texts, labels or edges that were measured since the cut.", []string{"measure"}, nil)
 	descDriftMoved = prometheus.NewDesc("giantstream_drift_moved_share",
 		"Share of those nodes with a cosine below 0.9.", nil, nil)
 )
@@ -86,7 +103,7 @@ type driftCollector struct{ service *Service }
 // Describe implements prometheus.Collector.
 func (c driftCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descDriftRows, descDriftNGrams, descFittedNGrams, descDriftCosine,
-		descDriftMoved} {
+		descDriftMoved, descMeasure, descMeasureAtCut, descMeasureLimit, descMeasureCases} {
 		out <- d
 	}
 }
@@ -97,10 +114,16 @@ func (c driftCollector) Collect(out chan<- prometheus.Metric) {
 	if d == nil {
 		return
 	}
-	gauge := func(desc *prometheus.Desc, v *float64) {
+	gauge := func(desc *prometheus.Desc, v *float64, labels ...string) {
 		if v != nil {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, *v)
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, *v, labels...)
 		}
+	}
+	for _, m := range d.Measures {
+		gauge(descMeasure, m.Now, m.Name)
+		gauge(descMeasureAtCut, m.AtCut, m.Name)
+		gauge(descMeasureLimit, m.Limit, m.Name)
+		gauge(descMeasureCases, new(float64(m.Cases)), m.Name)
 	}
 	gauge(descDriftRows, d.RowsShare)
 	gauge(descDriftNGrams, d.NGramsUnknown)

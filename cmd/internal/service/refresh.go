@@ -104,18 +104,25 @@ func (s *Service) refreshDue(ctx context.Context) (bool, string, error) {
 		return err == nil && b.open == 0,
 			fmt.Sprintf("the first links since generation %d, which is of the texts alone", newest.Generation), err
 	}
-	need := triggers.MinChanges
-	if need < 1 {
-		need *= float64(nodes)
-	}
 	age := time.Since(newest.Created)
+	drifted := s.becauseDrifted(changes, nodes)
 	switch {
-	case float64(changes) >= need:
+	case float64(changes) >= rowsOf(triggers.MinChanges, nodes):
 		return true, fmt.Sprintf("%d rows changed since generation %d", changes, newest.Generation), nil
+	case drifted != "":
+		return true, drifted, nil
 	case age >= triggers.MaxAge:
 		return true, fmt.Sprintf("generation %d is %s old", newest.Generation, age.Round(time.Second)), nil
 	}
 	return false, "", nil
+}
+
+// rowsOf returns how many rows a field says, which has a share of the nodes below 1, else a number.
+func rowsOf(field float64, nodes int64) float64 {
+	if field < 1 {
+		return field * float64(nodes)
+	}
+	return field
 }
 
 // firstLinks says whether a generation was built before the graph had its first edge. Where it had
@@ -292,6 +299,7 @@ func (s *Service) build(ctx context.Context, store sink.Store, why string) (*gen
 	doc, err := s.finishStaged(ctx, store)
 	if errors.Is(err, staged.ErrNoPlan) {
 		builder := wiring.NewBuilder(s.settings.get(), store, s.device, progress, s.log)
+		builder.Because = why
 		doc, err = builder.BuildNext(ctx, s.cut, generation.UntilReady)
 	}
 	if err == nil {

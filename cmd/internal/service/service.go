@@ -36,6 +36,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	measured "giantstream/train/generation/drift"
 )
 
 // Options of a Service.
@@ -124,6 +125,8 @@ type Service struct {
 	live         *live.View
 	maps         mapServer
 	drift        drift
+	// evidence is what this process has measured of refresh.drift, nil before, and without the role refresh.
+	evidence atomic.Pointer[measured.Evidence]
 
 	// lease is the right to build generations. builder is the number of the last lease of another
 	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
@@ -241,6 +244,9 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	if s.roles.Build {
 		s.group.Go(func() error { return s.fail(s.doTasks(ctx)) })
+	}
+	if s.roles.Refresh {
+		s.group.Go(func() error { return s.fail(s.followDrift(ctx)) })
 	}
 	if s.roles.Serve {
 		s.catalog = similar.New(similar.Options{Store: s.store, Shards: s.cfg.Shards, Generation: s.Current})

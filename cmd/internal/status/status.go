@@ -14,6 +14,7 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
+	"giantstream/train/generation/drift"
 )
 
 // Status is the state of a pipeline in its store, and what it has yet to read from the
@@ -40,6 +41,8 @@ type Status struct {
 	Decisions []generation.Decision `json:"decisions,omitempty"`
 	// History are the ready generations before the newest, also those that were removed since.
 	History []generation.Summary `json:"history,omitempty"`
+	// Drift is what a process that refreshes has measured last, nil for nothing about the generation that is served.
+	Drift *drift.Document `json:"drift,omitempty"`
 	// Refresh is the process that builds a generation, nil for none. A killed process stays here
 	// until another takes over.
 	Refresh *lease.Record `json:"refresh,omitempty"`
@@ -247,6 +250,12 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 	st.Served = latest.Current.Generation
 	if d := latest.Canary; d != nil {
 		st.Canary = &Canary{Generation: d.Generation, Share: d.Canary}
+	}
+	if st.Drift, err = drift.Load(ctx, store); err != nil {
+		return err
+	}
+	if st.Drift != nil && st.Drift.Generation != st.Served {
+		st.Drift = nil
 	}
 	for _, s := range st.Shards {
 		if s.Seq > 0 {

@@ -17,6 +17,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/train"
 	"giantstream/train/generation"
+	"giantstream/train/generation/drift"
 )
 
 // Options of Store.
@@ -135,6 +136,9 @@ func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.
 	}
 	now := time.Now()
 	if err := generation.Audit(ctx, a, now); err != nil {
+		return nil, 0, err
+	}
+	if err := drift.Audit(ctx, a); err != nil {
 		return nil, 0, err
 	}
 	if err := lease.Audit(ctx, a, now); err != nil {

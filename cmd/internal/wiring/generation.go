@@ -19,6 +19,7 @@ import (
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/drift"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric/blas"
 	"giantstream/train/sampler"
@@ -67,6 +68,12 @@ func SettingsOf(cfg *config.Config) fit.Settings {
 		}
 	}
 	return s
+}
+
+// DriftThresholds returns by how much what came since a generation's cut must be worse for a new one to start.
+func DriftThresholds(cfg *config.Config) drift.Thresholds {
+	d := cfg.Refresh.Drift
+	return drift.Thresholds{UnknownNGrams: d.UnknownNGrams, LabelFit: d.LabelFit, LinkAUC: d.LinkAUC, Cosine: d.Cosine}
 }
 
 // EncodingSettings returns what decides the embeddings of a generation beside its graph, by the names that
