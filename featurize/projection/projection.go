@@ -79,3 +79,41 @@ func (p *Projection) ApplyAll(x *sparse.Matrix, workers int) []float32 {
 	})
 	return out
 }
+
+// Extend returns the projection of vectors of more features: feature j of p stays where it is, and features[k], which
+// are new and ascend, are mapped to rows[k*Dim : (k+1)*Dim].
+func (p *Projection) Extend(cols int, features []int32, rows []float32) (*Projection, error) {
+	if p.slot == nil || cols < p.cols || len(rows) != len(features)*p.dim {
+		return nil, fmt.Errorf("projection: %d numbers for %d new features do not extend one of %d features in %d "+
+			"dimensions to %d", len(rows), len(features), p.cols, p.dim, cols)
+	}
+	q := *p
+	q.cols, q.stride = cols, p.dim
+	q.slot = make([]int32, cols)
+	for j := range q.slot {
+		q.slot[j] = -1
+	}
+	copy(q.slot, p.slot)
+	old := len(p.matrix) / p.stride
+	q.matrix = make([]float32, 0, (old+len(features))*p.dim)
+	for s := range old {
+		q.matrix = append(q.matrix, p.matrix[s*p.stride:][:p.dim]...)
+	}
+	last := int32(p.cols - 1)
+	for k, j := range features {
+		if j <= last || int(j) >= cols {
+			return nil, fmt.Errorf("projection: feature %d after %d, of %d", j, last, cols)
+		}
+		last, q.slot[j] = j, int32(old+k)
+	}
+	q.matrix = append(q.matrix, rows...)
+	return &q, nil
+}
+
+// Row returns what a feature is mapped to, nil for nothing.
+func (p *Projection) Row(feature int32) []float32 {
+	if p.slot == nil || int(feature) >= len(p.slot) || p.slot[feature] < 0 {
+		return nil
+	}
+	return p.matrix[int(p.slot[feature])*p.stride:][:p.dim:p.dim]
+}

@@ -2,6 +2,7 @@ package tfidf
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 
@@ -13,6 +14,7 @@ const (
 	magic    = "GSTFIDF\x00"
 	version1 = 1 // as version 2, but the default profile is defaultV1
 	version  = 2
+	version3 = 3 // as version 2, and then the features' numbers: the model was extended
 )
 
 // Write writes the model as a vectorizer artifact.
@@ -20,6 +22,12 @@ func (m *Model) Write(w io.Writer) error {
 	v, profile := uint32(version), m.profile
 	if profile == defaultV1 {
 		v, profile = version1, Default
+	}
+	if m.column != nil {
+		if m.profile == defaultV1 {
+			return errors.New("tfidf: a model of an older release cannot be extended")
+		}
+		v = version3
 	}
 	a := artifact.NewWriter(w, magic, v)
 	a.U32(uint32(profile))
@@ -34,13 +42,16 @@ func (m *Model) Write(w io.Writer) error {
 		a.Uint64s(m.part(p))
 		a.Float32s(m.idf[m.first[p]:m.first[p+1]])
 	}
+	if m.column != nil {
+		a.Int32s(m.column)
+	}
 	return a.Close()
 }
 
 // Read reads a vectorizer artifact. The error is artifact.ErrCorrupt or
 // artifact.ErrUnknown when the bytes are to blame.
 func Read(r io.Reader) (*Model, error) {
-	a, err := artifact.NewReader(r, magic, version1, version)
+	a, err := artifact.NewReader(r, magic, version1, version, version3)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +84,11 @@ func Read(r io.Reader) (*Model, error) {
 		m.keys, m.idf = append(m.keys, keys...), append(m.idf, idf...)
 		m.first[p+1] = len(m.keys)
 	}
+	if a.Version() == version3 {
+		if m.column = a.Int32s("numbers of features", maxFeatures); !m.invert() {
+			a.Fail("the features' numbers are no permutation")
+		}
+	}
 	if err := a.Close(); err != nil {
 		return nil, err
 	}
@@ -95,7 +111,7 @@ func (m *Model) check(a *artifact.Reader) {
 	}
 	for i, key := range m.keys {
 		var bad bool
-		switch m.PartOf(i) {
+		switch m.partAt(i) {
 		case Word1:
 			bad = key >= words
 		case Word2:

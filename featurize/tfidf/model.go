@@ -20,6 +20,9 @@ type Model struct {
 	first [numParts + 1]int
 	keys  []uint64
 	idf   []float32
+	// column[id] is the number of a feature for others, and place its inverse; nil for the same. Only a model that was
+	// extended has them: what it has gained comes last, whatever its part.
+	column, place []int32
 
 	single []int32   // word id → feature id of the word alone, or -1
 	runs   lists     // word id → feature ids of its character runs, one per occurrence
@@ -108,6 +111,7 @@ func (m *Model) part(p Part) []uint64 { return m.keys[m.first[p]:m.first[p+1]] }
 
 // index builds the look-up tables from words and keys.
 func (m *Model) index() {
+	m.invert()
 	m.words.seed = maphash.MakeSeed()
 	m.words.rehash(slotsFor(m.words.len()))
 	m.single = make([]int32, m.words.len())
@@ -160,12 +164,14 @@ func (m *Model) Docs() int { return m.docs }
 func (m *Model) Profile() Profile { return m.profile }
 
 // IDF returns the inverse document frequency of feature i.
-func (m *Model) IDF(i int) float32 { return m.idf[i] }
+func (m *Model) IDF(i int) float32 { return m.idf[m.placeOf(i)] }
 
 // PartOf returns the part that feature i belongs to.
-func (m *Model) PartOf(i int) Part {
+func (m *Model) PartOf(i int) Part { return m.partAt(m.placeOf(i)) }
+
+func (m *Model) partAt(id int) Part {
 	p := Word1
-	for i >= m.first[p+1] {
+	for id >= m.first[p+1] {
 		p++
 	}
 	return p
@@ -179,7 +185,7 @@ func (m *Model) pair(key uint64) (first, second string) {
 // Feature returns the n-gram of feature i for people: "w:kernel",
 // "w:kernel module", "c: ker".
 func (m *Model) Feature(i int) string {
-	key := m.keys[i]
+	key := m.keys[m.placeOf(i)]
 	switch m.PartOf(i) {
 	case Word1:
 		return "w:" + string(m.words.word(int(key)))

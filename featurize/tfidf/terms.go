@@ -27,7 +27,11 @@ type Term struct {
 
 // NewTerms names groups of the rows of x, a matrix that m made.
 func NewTerms(m *Model, x *sparse.Matrix) *Terms {
-	return &Terms{m, x, make([]float64, m.first[Char3])} // features below are words and pairs
+	features := m.first[Char3] // features below are words and pairs
+	if m.column != nil {
+		features = m.Dim() // and those that an extension has brought
+	}
+	return &Terms{m, x, make([]float64, features)}
 }
 
 // Mean returns the mean weight of every word and pair over the rows that
@@ -39,6 +43,9 @@ func (t *Terms) Mean(members []int32) sparse.Vector {
 		for p, j := range row.Index {
 			if int(j) >= len(t.sums) {
 				break
+			}
+			if t.model.column != nil && t.model.PartOf(int(j)) == Char3 {
+				continue
 			}
 			if t.sums[j] == 0 {
 				v.Index = append(v.Index, j)
@@ -93,7 +100,7 @@ func (t *Terms) Top(group, within sparse.Vector, k int) []Term {
 		text := strings.TrimPrefix(t.model.Feature(j), "w:")
 		parts := []string{text}
 		if t.model.PartOf(j) == Word2 {
-			first, second := t.model.pair(t.model.keys[j])
+			first, second := t.model.pair(t.model.keys[t.model.placeOf(j)])
 			parts = []string{first, second}
 		}
 		if slices.ContainsFunc(parts, func(w string) bool { return said[w] }) {

@@ -139,6 +139,9 @@ func (m *Model) appendTo(dst sparse.Vector, text string, s *scratch) sparse.Vect
 	}
 	dst.Index, dst.Value = dst.Index[:to], dst.Value[:to]
 	m.normalize(dst.Index[from:], dst.Value[from:], square)
+	if m.column != nil {
+		m.renumberRow(sparse.Vector{Index: dst.Index[from:], Value: dst.Value[from:]})
+	}
 	return dst
 }
 
