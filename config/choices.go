@@ -21,6 +21,13 @@ const (
 	CommitGroup = "group"
 )
 
+// How much of a generation is made anew.
+const (
+	RefreshFull  = "full"
+	RefreshLocal = "local"
+	RefreshAuto  = "auto"
+)
+
 // choices are the values of the fields that have a few.
 var choices = map[string][]string{
 	"embed.missing_text":       {"skip", "neighbours"},
@@ -35,6 +42,7 @@ var choices = map[string][]string{
 	"kafka.sasl.mechanism":     {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
 	"log.format":               {"auto", "text", "json"},
 	"log.level":                {"debug", "info", "warn", "error"},
+	"refresh.mode":             {RefreshFull, RefreshLocal, RefreshAuto},
 	"refresh.quality_gate":     QualityGates,
 	"refresh.space":            Spaces,
 	"sink.embedding_type":      {"float32", "float16", "int8"},

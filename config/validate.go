@@ -324,6 +324,7 @@ func (v *validator) refresh(r *Refresh) {
 	v.atLeast("refresh.keep", r.Keep, 1)
 	v.oneOf("refresh.quality_gate", r.QualityGate)
 	v.oneOf("refresh.space", r.Space)
+	v.oneOf("refresh.mode", r.Mode)
 	v.changes("refresh.drift.min_changes", r.Drift.MinChanges)
 	for _, d := range []struct {
 		field string

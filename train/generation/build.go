@@ -42,6 +42,8 @@ type Builder struct {
 	// NewSpace: the embeddings need not be comparable with those of the generation before. A build that is resumed
 	// keeps what it began with.
 	NewSpace bool
+	// Mode says how much is made anew; "" is Full. A build that is resumed keeps what it began with.
+	Mode Mode
 	// Because is why a generation is built, "" for unsaid. The document keeps it.
 	Because string
 	// Resources bound the build; memory.go lists what MemoryLimit does not. Progress may be nil.
@@ -134,6 +136,10 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 	warnOfMemory(corpus.Stats, doc.Settings.EmbeddingDim, b.MemoryLimit, log)
 	doc.Graph, doc.GraphHash = corpus.Stats, source.Hash()
 	run := &build{Builder: b, doc: doc, corpus: corpus, resources: r}
+	if err := run.openLocal(ctx); err != nil {
+		return nil, err
+	}
+	defer run.local.close()
 	if err := run.stages(ctx, &in, until); err != nil {
 		err = fmt.Errorf("generation %d: %w", g, explainDevice(err))
 		if errors.Is(err, ErrTooFew) {
@@ -183,6 +189,7 @@ type build struct {
 	doc       *Doc
 	corpus    *Corpus
 	resources fit.Resources
+	local     *local // nil for a full build
 }
 
 func (b *build) key(name string) string { return Prefix(b.doc.Generation) + name }
@@ -267,7 +274,7 @@ func (b *build) featurize(ctx context.Context, in *fit.Inputs) (err error) {
 	s, r := b.doc.Settings, b.resources
 	r.Progress.Stage("fit vectorizer (TF-IDF)", int64(in.Texts.Len()))
 	in.Vectorizer, err = artifact(ctx, b.Store, b.key(VectorizerName), tfidf.Read,
-		func() (*tfidf.Model, error) { return fit.Vectorizer(ctx, in.Texts, s, r) }, (*tfidf.Model).Write)
+		func() (*tfidf.Model, error) { return b.vectorizer(ctx, in) }, (*tfidf.Model).Write)
 	if errors.Is(err, tfidf.ErrNoText) {
 		return b.alike(err)
 	}
@@ -280,10 +287,7 @@ func (b *build) featurize(ctx context.Context, in *fit.Inputs) (err error) {
 	b.doc.Vectorizer = VectorizerStats{Features: in.Vectorizer.Dim(), UnknownShare: in.Features.UnknownShare()}
 	r.Progress.Stage("fit projection (LSA)", 0)
 	in.Projection, err = artifact(ctx, b.Store, b.key(ProjectionName), projection.Read,
-		func() (*projection.Projection, error) {
-			return fit.Projection(in.Features, s,
-				r)
-		}, (*projection.Projection).Write)
+		func() (*projection.Projection, error) { return b.projection(in) }, (*projection.Projection).Write)
 	if errors.Is(err, projection.ErrNoData) {
 		return b.alike(err)
 	}
@@ -319,11 +323,12 @@ func (b *build) cluster(ctx context.Context, in *fit.Inputs) error {
 		return err
 	}
 	tree, err := artifact(ctx, b.Store, b.key(TreeName), labeltree.Read,
-		func() (*labeltree.Tree, error) { return fit.BuildTree(features, s, b.Workers) }, (*labeltree.Tree).Write)
+		func() (*labeltree.Tree, error) { return b.tree(features) }, (*labeltree.Tree).Write)
 	if err != nil {
 		return err
 	}
-	in.Tree = tree
+	in.Tree, in.Warm = tree, b.warm()
+	b.noteLocal(in)
 	stats := TreeStats{Labels: in.Graph.Len(), MeanCosine: tree.MeanCosine(tree.Levels()-1, features, b.Workers)}
 	for level := range tree.Levels() {
 		stats.Levels = append(stats.Levels, tree.Clusters(level))
@@ -373,6 +378,9 @@ func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, 
 	case err == nil:
 		doc.inherit(parent)
 		doc.Canary = b.Canary
+		if b.Mode == Local && !b.NewSpace && CanRefreshLocally(parent, b.Settings) {
+			doc.LocalOf, doc.LocalSteps = parent.Generation, parent.LocalSteps+1
+		}
 		if !b.NewSpace {
 			doc.KeepSpaceOf = parent.Generation
 		}

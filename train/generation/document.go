@@ -56,6 +56,11 @@ type Doc struct {
 	Parent     int64 `json:"parent,omitempty"` // the ready generation before it, 0 for none
 	// KeepSpaceOf is the parent, if the build is to keep the space of its embeddings.
 	KeepSpaceOf int64 `json:"keep_space_of,omitempty"`
+	// LocalOf is the parent, if the build is a local refresh of it: the LocalSteps-th since a full build. Local says
+	// what was made anew.
+	LocalOf    int64       `json:"local_of,omitempty"`
+	LocalSteps int         `json:"local_steps,omitempty"`
+	Local      *LocalStats `json:"local,omitempty"`
 	// Space is the generation that began the space of the embeddings, see SpaceOf.
 	Space  int64  `json:"space,omitempty"`
 	Status Status `json:"status"`

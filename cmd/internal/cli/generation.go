@@ -20,6 +20,11 @@ func printGraph(p *printer, d *generation.Doc) {
 	if d.Because != "" {
 		p.line("because       %s", d.Because)
 	}
+	if l := d.Local; l != nil {
+		p.line("local         refresh of generation %d: %s changed, %s of them new; %s added, %s divided anew", d.LocalOf,
+			plural(l.Changed, "node"), console.Count(l.New), plural(l.NGrams, "n-gram"),
+			plural(l.Subtrees, "subtree of the label tree", "subtrees of the label tree"))
+	}
 	p.line("graph         %s, %s (%s hidden for the evaluation)%s",
 		plural(g.Nodes, "node"), plural(g.Links, "link"), console.Count(g.Hidden), classes(g.Classes))
 	var notes []string

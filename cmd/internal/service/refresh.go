@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/train/encoders/bert/compute"
@@ -299,7 +300,7 @@ func (s *Service) build(ctx context.Context, store sink.Store, why string) (*gen
 	doc, err := s.finishStaged(ctx, store)
 	if errors.Is(err, staged.ErrNoPlan) {
 		builder := wiring.NewBuilder(s.settings.get(), store, s.device, progress, s.log)
-		builder.Because = why
+		builder.Because, builder.Mode = why, s.mode()
 		doc, err = builder.BuildNext(ctx, s.cut, generation.UntilReady)
 	}
 	if err == nil {
@@ -307,6 +308,29 @@ func (s *Service) build(ctx context.Context, store sink.Store, why string) (*gen
 	}
 	trace.End(err)
 	return doc, err
+}
+
+// A refresh in the mode auto is local as long as no more than localShare of the nodes have changed, and no more than
+// localSteps times in a row.
+const (
+	localShare = 0.2
+	localSteps = 4
+)
+
+// mode says how much of the next generation is made anew.
+func (s *Service) mode() generation.Mode {
+	switch s.settings.get().Refresh.Mode {
+	case config.RefreshLocal:
+		return generation.Local
+	case config.RefreshAuto:
+		s.drift.mu.Lock()
+		defer s.drift.mu.Unlock()
+		if g := s.Current(); g != nil && g.Doc.LocalSteps < localSteps &&
+			float64(s.drift.rows) <= localShare*float64(s.drift.nodes) {
+			return generation.Local
+		}
+	}
+	return generation.Full
 }
 
 // Because returns why this process has built its last generation, "" if it has built none.

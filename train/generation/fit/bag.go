@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -50,6 +51,10 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 	err = c.Resume(ctx, func(state io.Reader) (err error) {
 		b.Weights = out.start.Weights()
 		b.Instances, b.HeldOut = t.holdOut(streamBagHoldOut)
+		if w := t.Warm; w != nil {
+			b.Before, b.From, b.Instances = w.Table, w.From, w.instances(b.Instances, s.Seed)
+			b.Epochs = cmp.Or(b.Epochs, warmEpochs)
+		}
 		if len(b.HeldOut) > 0 {
 			out.pairs = eval.DrawPairs(neighbours, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)
 		}

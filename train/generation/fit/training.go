@@ -33,6 +33,8 @@ type Inputs struct {
 	Dim    int
 	// Tree clusters the labels.
 	Tree *labeltree.Tree
+	// Warm, if not nil, is what the training goes on from; only hybrid can.
+	Warm *Warm
 	// Before opens the encoder that embeddings are to be comparable with, which Train closes. It is nil, or returns
 	// nil, if there is none.
 	Before func(context.Context) (train.Encoder, error)

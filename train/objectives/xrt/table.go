@@ -33,6 +33,10 @@ type Bag struct {
 	Epochs int
 	// Batch is the number of instances per step; 0 means 256.
 	Batch int
+	// Before, if not nil, is a trained table to go on from, and From the first feature that it was not trained on: the
+	// n-grams from there on that most texts have get vectors too, an eighth of MaxRows at most.
+	Before *bag.Model
+	From   int32
 	// MaxRows bounds the table: the n-grams in most texts have vectors, the
 	// others count for nothing; 0 means 65,536 (64 MiB at 256 dimensions).
 	MaxRows int
@@ -89,7 +93,7 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Prog
 	if b.Weights == nil {
 		return fail(errors.New("bag: a linear solution to start from is missing"))
 	}
-	table, err := bag.Start(b.Features, b.Projection, b.Weights, b.Dim, cmp.Or(b.MaxRows, 1<<16), b.Workers)
+	table, err := b.start()
 	if err != nil {
 		return fail(err)
 	}
@@ -116,6 +120,15 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Prog
 	report, err := b.report(r, net)
 	report.Rows = len(table.Features())
 	return table, r.Matcher, report, err
+}
+
+// start returns the table that training begins with.
+func (b Bag) start() (*bag.Model, error) {
+	most := cmp.Or(b.MaxRows, 1<<16)
+	if b.Before != nil {
+		return bag.Continue(b.Before, b.From, max(1, most/8), b.Features, b.Projection, b.Weights, b.Workers)
+	}
+	return bag.Start(b.Features, b.Projection, b.Weights, b.Dim, most, b.Workers)
 }
 
 const streamBagOrder = 3

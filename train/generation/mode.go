@@ -1,0 +1,13 @@
+package generation
+
+// Mode says how much of a generation is made anew.
+type Mode string
+
+// The modes of a build.
+const (
+	// Full makes everything from the cut.
+	Full Mode = "full"
+	// Local keeps the parent's vocabulary, projection and tree, and re-clusters and re-trains where they have changed.
+	// Where there is no parent to keep, it is Full.
+	Local Mode = "local"
+)
