@@ -9,9 +9,10 @@ import (
 )
 
 // Renew returns old for other labels: label i is label from[i] of old, or new for -1. Each new label enters the
-// cluster whose labels are nearest, on the way down from the first level. Then the subtrees of which more than share of the labels are new, or gone, are divided anew into as many leaves; all others keep their numbers and
-// their labels, besides the new ones. A leaf may hold more labels than when the tree was built. Features are of length
-// 1 or zero; labels without features are in no cluster.
+// cluster whose labels are nearest, on the way down from the first level. Then the subtrees of which more than share
+// of the labels are new, or gone, are divided anew into as many leaves; all others keep their numbers and their
+// labels, besides the new ones. A leaf may hold more labels than when the tree was built. Features are of length 1 or
+// zero; labels without features are in no cluster.
 func Renew(old *Tree, from []int32, x Features, share float64, opt Options) (*Tree, error) {
 	if x.Len() != len(from) {
 		return nil, fmt.Errorf("labeltree: features of %d labels, want %d", x.Len(), len(from))

@@ -87,7 +87,7 @@ func renumber(p Part, key uint64, of []int32) uint64 {
 func union(a, b *wordTable) (all *wordTable, ofA, ofB []int32) {
 	all, ofA, ofB = &wordTable{start: []int64{0}}, make([]int32, a.len()), make([]int32, b.len())
 	for i, j := 0, 0; i < a.len() || j < b.len(); {
-		order := 0
+		var order int
 		switch {
 		case i == a.len():
 			order = 1

@@ -45,7 +45,7 @@ func main() {
 	flag.Float64Var(&b.share, "share", 0, "no family: this share of the nodes")
 	flag.IntVar(&b.steps, "steps", 5, "steps in which the family comes")
 	flag.Uint64Var(&b.seed, "seed", 1, "of the hidden edges and of the order")
-	modes := flag.String("modes", "full", "how to build the second generation: full, local, separated by commas")
+	modes := flag.String("modes", "local,full", "how to build the second generation")
 	verbose := flag.Bool("v", false, "log the builds")
 	flag.Parse()
 	level := slog.LevelWarn
@@ -94,6 +94,9 @@ func (b *bench) run(ctx context.Context, dir string, modes []string) error {
 	}
 	after := b.source(2, func(int) bool { return true })
 	for _, mode := range modes {
+		if mode != string(generation.Full) && mode != string(generation.Local) {
+			return fmt.Errorf("mode %q: use full or local", mode)
+		}
 		store, err := copyOf(ctx, first)
 		if err != nil {
 			return err
@@ -202,7 +205,8 @@ func (b *bench) report(what string, g *generation.Generation, used time.Duration
 		name  string
 		edges []eval.Edge
 	}{{"family", b.of.family}, {"others", b.of.others}} {
-		m, err := eval.Links(vectors, dim, b.known, set.edges, eval.LinkOptions{Seed: 1, FromSource: set.name == "family"})
+		o := eval.LinkOptions{Seed: 1, FromSource: set.name == "family"}
+		m, err := eval.Links(vectors, dim, b.known, set.edges, o)
 		if err != nil {
 			return err
 		}

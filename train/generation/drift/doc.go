@@ -9,9 +9,10 @@
 //   - label fit: the mean cosine of new labels' PIFA features to the nearest cluster of the label tree. At the cut
 //     it is that of labels which take no part in the clusters' centres and count as many instances.
 //   - link AUC: the probability that the end of a fresh edge is nearer to its other end than a node drawn by degree,
-//     by the served embeddings: half of those nodes are of the cut, half are ends of other fresh edges. Each edge is scored before a generation has learnt it (prequential; Gama, Sebastião,
-//     Rodrigues, On evaluating stream learning algorithms, 2013). At the cut it is that of the edges hidden from
-//     the fit. It is measured in undirected graphs: there the rows of both ends follow a new edge.
+//     by the served embeddings: half of those nodes are of the cut, half are ends of other fresh edges. Each edge is
+//     scored before a generation has learnt it (prequential; Gama, Sebastião, Rodrigues, On evaluating stream
+//     learning algorithms, 2013). At the cut it is that of the edges hidden from the fit. It is measured in
+//     undirected graphs: there the rows of both ends follow a new edge.
 //   - cosine: the mean cosine of the embeddings of changed texts to those published at the cut, where it is 1.
 //
 // # Samples

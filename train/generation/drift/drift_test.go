@@ -191,7 +191,8 @@ func TestFindingsSayHowTheyStand(t *testing.T) {
 		"unknown n-grams 12.0 % > 8.0 % (3.0 % at the cut)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := e.Due(drift.Thresholds{LinkAUC: 0.04}), "AUC of fresh edges 0.800 < 0.810 (0.850 at the cut)"; got != want {
+	if got, want := e.Due(drift.Thresholds{LinkAUC: 0.04}),
+		"AUC of fresh edges 0.800 < 0.810 (0.850 at the cut)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if why := e.Due(drift.Thresholds{UnknownNGrams: 0.1, LinkAUC: 0.06, LabelFit: 1e-9}); why != "" {

@@ -79,7 +79,8 @@ func New(g *generation.Generation, undirected bool) (*Meter, error) {
 	stated := max(1, doc.Graph.Links)
 	m.bounds = bounds{published: upTo(sampledNodes, doc.Graph.Nodes), edges: upTo(knownEdges, stated),
 		hidden: upTo(sampledEdges, doc.Graph.Hidden), pool: upTo(poolSize, stated),
-		held: min(upTo(sampledLabels, doc.Graph.Nodes), math.MaxUint64/4), instances: upTo(centreInstances, doc.Graph.Nodes)}
+		held:      min(upTo(sampledLabels, doc.Graph.Nodes), math.MaxUint64/4),
+		instances: upTo(centreInstances, doc.Graph.Nodes)}
 	var err error
 	if m.weighting, err = pifa.ParseWeighting(doc.Settings.Weighting); err != nil {
 		return nil, fmt.Errorf("generation %d: %w", doc.Generation, err)
