@@ -125,7 +125,8 @@ func (b *build) warm() *fit.Warm {
 	if !ok {
 		return nil
 	}
-	return &fit.Warm{Table: e.Views().Table, From: int32(b.local.parent.Vectorizer.Dim()), Changed: b.local.changed}
+	return &fit.Warm{Table: e.Views().Table, From: int32(b.local.parent.Vectorizer.Dim()),
+		TextWeight: e.Views().TextWeight, Fresh: b.local.fresh, Changed: b.local.changed}
 }
 
 // close frees what the parent holds.

@@ -53,6 +53,7 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 		b.Instances, b.HeldOut = t.holdOut(streamBagHoldOut)
 		if w := t.Warm; w != nil {
 			b.Before, b.From, b.Instances = w.Table, w.From, w.instances(b.Instances, s.Seed)
+			b.HeldOut = w.heldOut(b.HeldOut)
 			b.Epochs = cmp.Or(b.Epochs, warmEpochs)
 		}
 		if len(b.HeldOut) > 0 {

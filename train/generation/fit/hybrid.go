@@ -117,6 +117,9 @@ type hybridReport struct {
 // where it ranks a neighbour no better than chance (AUC 0.5) and 1 where it always ranks the neighbour
 // first. Links that not even the table can tell are noise, and the text then has its full weight.
 func (t *Training) textWeight(ctx context.Context, pairs *eval.Pairs, v hybrid.Views) (float32, error) {
+	if pairs == nil && t.Warm != nil {
+		return t.Warm.TextWeight, nil
+	}
 	if pairs == nil {
 		return unknownTextWeight, nil
 	}

@@ -37,8 +37,29 @@ type Warm struct {
 	Table *bag.Model
 	// From is the first feature that the table was not trained on.
 	From int32
+	// TextWeight is that of the text beside the table before, for want of nodes to measure it on.
+	TextWeight float32
+	// Fresh are the nodes that the table has never seen, ascending. Only they can validate: all others may have been
+	// trained on.
+	Fresh []int32
 	// Changed are the nodes whose texts or links are others than the table was trained on, ascending.
 	Changed []int32
+}
+
+// minHeldOut is how many fresh nodes validate at least; with fewer, all epochs are trained.
+const minHeldOut = 32
+
+// heldOut returns those of the held-out instances that can validate, nil for too few.
+func (w *Warm) heldOut(all []int32) (chosen []int32) {
+	for _, i := range all {
+		if _, fresh := slices.BinarySearch(w.Fresh, i); fresh {
+			chosen = append(chosen, i)
+		}
+	}
+	if len(chosen) < minHeldOut {
+		return nil
+	}
+	return chosen
 }
 
 // instances returns the instances that have changed, and a sample of the others.
