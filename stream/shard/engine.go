@@ -65,7 +65,7 @@ func (c *Cache) sharing(shards int) int {
 	if n := c.states.Load(); n > 0 {
 		return int(n)
 	}
-	return shards
+	return max(shards, 1)
 }
 
 // memTableBytes is the size of one memtable if so many states share the memory.

@@ -5,6 +5,9 @@ import "testing"
 // However many states a process has, their memtables and filters stay within one bound, down to a least size
 // of each memtable.
 func TestStatesShareMemory(t *testing.T) {
+	if n := new(Cache).sharing(0); n != 1 {
+		t.Errorf("a state of no pipeline shares with %d", n)
+	}
 	for _, told := range []bool{false, true} {
 		for states := 1; states <= 300; states++ {
 			c, shards := &Cache{}, states
