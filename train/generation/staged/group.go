@@ -40,7 +40,8 @@ const DefaultPatience = 30 * time.Second
 type meeting struct {
 	ctx      context.Context
 	store    sink.Store
-	folder   string
+	all      string // the folder of all meetings
+	folder   string // of this one
 	name     string
 	patience time.Duration
 
@@ -151,8 +152,8 @@ func (m *meeting) agree(parts []together.Part, work func(from, to int) ([]byte, 
 
 // follow reads what the leader and the other helpers have done.
 func (m *meeting) follow(parts []together.Part) error {
-	var a agreement
-	if err := m.document(m.agreementKey(), 4*m.wait(), &a); err != nil {
+	a, err := m.agreed()
+	if err != nil {
 		return err
 	}
 	if len(a.Parts) != len(parts) {
@@ -175,6 +176,33 @@ func (m *meeting) follow(parts []together.Part) error {
 
 // wait is how long others may take: their parts are as large as the own one, their machines may be slower.
 func (m *meeting) wait() time.Duration { return max(m.patience, 4*m.took) }
+
+// agreed waits for the leader's document of an exchange, as long as there is no other leader.
+func (m *meeting) agreed() (a agreement, err error) {
+	for begun := time.Now(); ; {
+		err := m.document(m.agreementKey(), time.Second, &a)
+		if !errors.Is(err, errSilent) || time.Since(begun) > 4*m.wait() {
+			return a, err
+		}
+		now, err := leaderNow(m.ctx, m.store, m.all)
+		if err != nil {
+			return a, err
+		}
+		if m.all+now+"/" != m.folder {
+			return a, fmt.Errorf("%w: there is another leader", errDropped)
+		}
+	}
+}
+
+// leaderNow returns the id of the newest meeting below a folder: sink.ErrNotFound if there was none.
+func leaderNow(ctx context.Context, store sink.Store, all string) (string, error) {
+	data, err := sink.ReadAll(ctx, store, all+"leader.json")
+	if err != nil {
+		return "", err
+	}
+	var now meetingID
+	return now.ID, openDocument(all+"leader.json", data, &now)
+}
 
 // put stores a part after its checksum.
 func (m *meeting) put(key string, data []byte) error {

@@ -228,7 +228,7 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 	t := h.task
 	all := groupFolder(t.Generation)
 	name := fmt.Sprintf("%d-%s", t.Partition, rand.Text())
-	h.meeting = &meeting{ctx: ctx, store: t.Store, name: name, patience: t.patience()}
+	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: t.patience()}
 	for begun, asked := time.Now(), ""; time.Since(begun) < 4*t.patience(); {
 		missing := new(MissingError)
 		if _, err := t.load(ctx, tasks.Task{Generation: t.Generation, Stage: Encoder}); err == nil {
@@ -239,13 +239,9 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 		if _, err := LoadPlan(ctx, t.Store, t.Generation); err != nil {
 			return in, err
 		}
-		var now meetingID
-		data, err := sink.ReadAll(ctx, t.Store, all+"leader.json")
-		if err == nil {
-			err = openDocument(all+"leader.json", data, &now)
-		}
-		if err == nil && now.ID != asked {
-			h.meeting.folder, asked = all+now.ID+"/", now.ID
+		now, err := leaderNow(ctx, t.Store, all)
+		if err == nil && now != asked {
+			h.meeting.folder, asked = all+now+"/", now
 			err = sink.PutBytes(ctx, t.Store, h.meeting.folder+"join-"+name, []byte(name))
 		}
 		if err != nil && !errors.Is(err, sink.ErrNotFound) {
