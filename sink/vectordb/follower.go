@@ -115,11 +115,12 @@ func (f *Follower) open(ctx context.Context, refill bool) error {
 	}
 	// A process that has died may have left a table that is in the catalog alone.
 	for _, t := range f.catalog.Tables {
-		if !t.Retired {
-			err := f.again(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, t) })
-			if err != nil {
-				return err
-			}
+		if t.Retired {
+			continue
+		}
+		err := f.again(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, t) })
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -158,8 +159,8 @@ func (f *Follower) progressOf(partition int) (Progress, bool) {
 }
 
 // Handle writes the records of one partition, in the order of their offsets, and then continues at next. Those that
-// were written before are left out. It tries again until it succeeds, ctx ends, or an error is Final. It may be called for
-// several partitions at once.
+// were written before are left out. It tries again until it succeeds, ctx ends, or an error is Final. It may be called
+// for several partitions at once.
 func (f *Follower) Handle(ctx context.Context, partition int, records []Record, next int64) error {
 	at := f.Next(partition)
 	for i, r := range records {
@@ -262,8 +263,8 @@ func (f *Follower) batch(partition int, records []Record, next int64) (Batch, er
 		default:
 			t := f.catalog.find(r.Generation)
 			if len(r.Vector) > 0 && len(r.Vector) != t.Dim {
-				return b, fmt.Errorf("%w: the vector of %q, partition %d, offset %d, has %d; others of generation %d have "+
-					"%d. If sink.embedding_dim has changed, wait until all is published with the new one, set "+
+				return b, fmt.Errorf("%w: the vector of %q, partition %d, offset %d, has %d; others of generation %d "+
+					"have %d. If sink.embedding_dim has changed, wait until all is published with the new one, set "+
 					"sinks.dimensions to it, and run 'giantstream sink refill'", ErrDimension, r.NodeID, partition,
 					r.Offset, len(r.Vector), r.Generation, t.Dim)
 			}

@@ -63,9 +63,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	docs, there := f.indexes[name]
 	switch {
 	case r.Method == http.MethodHead && !there:
-		w.WriteHeader(404)
+		w.WriteHeader(http.StatusNotFound)
 	case r.Method == http.MethodHead:
-		w.WriteHeader(200)
+		w.WriteHeader(http.StatusOK)
 	case r.Method == http.MethodPut && rest == "":
 		f.create(r, name)
 		reply(200, object{"acknowledged": true})
@@ -92,7 +92,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(parts) == 3 && parts[1] == "_doc" && r.Method == http.MethodGet:
 		d := docs[parts[2]]
 		if d == nil {
-			w.WriteHeader(404)
+			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprintf(w, `{"_index":%q,"_id":%q,"found":false}`, name, parts[2])
 			return
 		}

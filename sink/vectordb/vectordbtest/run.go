@@ -6,6 +6,7 @@ import (
 	"flag"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -31,21 +32,21 @@ type Target struct {
 	Delayed bool
 }
 
-// Run tests the indexes that make returns.
-func Run(t *testing.T, make func(*testing.T) Target) {
+// Run tests the indexes that open returns.
+func Run(t *testing.T, open func(*testing.T) Target) {
 	t.Run("faults", func(t *testing.T) {
 		for seed := range *Seeds {
-			rnd := rand.New(rand.NewPCG(uint64(seed), 21))
-			target := make(t)
-			faults(t, uint64(seed), rnd, target, !target.Exact || seed%2 == 0)
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+			// A test of its own closes what it has opened: servers bound their connections.
+			t.Run(strconv.Itoa(seed), func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(uint64(seed), 21))
+				target := open(t)
+				faults(t, rnd, target, !target.Exact || seed%2 == 0)
+			})
 		}
 	})
-	t.Run("refill", func(t *testing.T) { refill(t, make(t)) })
-	t.Run("another topic", func(t *testing.T) { anotherTopic(t, make(t)) })
-	t.Run("dimension", func(t *testing.T) { dimension(t, make(t)) })
+	t.Run("refill", func(t *testing.T) { refill(t, open(t)) })
+	t.Run("another topic", func(t *testing.T) { anotherTopic(t, open(t)) })
+	t.Run("dimension", func(t *testing.T) { dimension(t, open(t)) })
 }
 
 // process follows a topic.
@@ -99,7 +100,7 @@ func (p *process) step(ctx context.Context, topic *Topic, rnd *rand.Rand, partit
 }
 
 // faults follows a random topic through kills, lost replies, late writes and processes that live on.
-func faults(t *testing.T, seed uint64, rnd *rand.Rand, target Target, control bool) {
+func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 	t.Helper()
 	topic := NewTopic(rnd, 1+rnd.IntN(3), control, nil)
 	p := start(t, topic, target, rnd, 0.01, 0.1)
@@ -107,7 +108,7 @@ func faults(t *testing.T, seed uint64, rnd *rand.Rand, target Target, control bo
 	look := func() {
 		t.Helper()
 		if mixed := Mixed(target.Rows()); mixed != "" {
-			t.Fatalf("seed %d: %s", seed, mixed)
+			t.Fatal(mixed)
 		}
 	}
 	for range 120 {
@@ -134,7 +135,7 @@ func faults(t *testing.T, seed uint64, rnd *rand.Rand, target Target, control bo
 			p = start(t, topic, target, rnd, 0.01, 0.1)
 			p.index.late = late
 		case err != nil:
-			t.Fatalf("seed %d: %v", seed, err)
+			t.Fatal(err)
 		}
 	}
 	topic.Settle()
@@ -144,14 +145,14 @@ func faults(t *testing.T, seed uint64, rnd *rand.Rand, target Target, control bo
 	p.finish(t, topic, rnd, target)
 	want, generations := topic.Compacted(target.Vectorless)
 	if len(generations) > 1 {
-		t.Fatalf("seed %d: the topic is wrong: it ends with the generations %v", seed, generations)
+		t.Fatalf("the topic is wrong: it ends with the generations %v", generations)
 	}
 	if diff := Differ(target.Rows(), want); diff != "" {
-		t.Fatalf("seed %d, control %v: readers do not see the topic:\n%s", seed, control, diff)
+		t.Fatalf("control %v: readers do not see the topic:\n%s", control, diff)
 	}
 	if target.Tables != nil {
 		if n := target.Tables(); n > 2 {
-			t.Errorf("seed %d: %d tables are left", seed, n)
+			t.Errorf("%d tables are left", n)
 		}
 	}
 }
