@@ -73,7 +73,8 @@ func Start(t testing.TB) *Server {
 	var log strings.Builder
 	// It is stopped below, in an orderly way, and not with the context.
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(install, "bin", "postgres"),
-		"-D", data, "-p", port, "-k", root, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "shared_buffers=64MB")
+		"-D", data, "-p", port, "-k", root, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
+		"-c", "shared_buffers=64MB")
 	server.Env, server.Dir, server.SysProcAttr = initdb.Env, root, attributes
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {
