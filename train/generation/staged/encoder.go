@@ -116,7 +116,7 @@ func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
 			n := &p.nodes[i]
 			for range d.uvarint() {
 				if n.labels = append(n.labels, string(d.string())); d.err != nil {
-					return nil // the caller has it
+					return d.err
 				}
 			}
 			if d.err == nil && len(n.labels) != len(n.to) {

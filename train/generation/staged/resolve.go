@@ -115,7 +115,7 @@ func (t *task) link(ctx context.Context) error {
 			count := d.uvarint()
 			for range count {
 				if d.string(); d.err != nil {
-					return nil // the caller has it
+					return d.err
 				}
 			}
 			start[i+1] = start[i] + int(count)

@@ -130,7 +130,7 @@ func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, 
 		for i := lo; i < hi; i++ {
 			to, hidden := neighbours(d)
 			if d.err != nil {
-				return nil // the caller has it
+				return d.err
 			}
 			if err := visit(i, to, hidden); err != nil {
 				return err

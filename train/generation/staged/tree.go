@@ -326,7 +326,7 @@ func (b *build) about(ctx context.Context, p int, visit func(i int, a about) err
 		for i := lo; i < hi; i++ {
 			a := readAbout(d)
 			if d.err != nil {
-				return nil // the caller has it
+				return d.err
 			}
 			if err := visit(i, a); err != nil {
 				return err

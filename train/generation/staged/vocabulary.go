@@ -103,7 +103,7 @@ func (b *build) texts(ctx context.Context, partition int, visit func(lo int, tex
 			texts = append(texts, string(d.string()))
 		}
 		if d.err != nil {
-			return nil // the caller has it
+			return d.err
 		}
 		return visit(lo, texts)
 	})
