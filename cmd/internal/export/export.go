@@ -134,7 +134,7 @@ type run struct {
 	cut    commitlog.Cut
 }
 
-// locate finds the cut, and whether the store still has what it shows.
+// locate finds the cut, and whether the store still has what is read of it.
 func (e *run) locate(ctx context.Context) (err error) {
 	e.cut = e.Cut
 	if e.cut == nil {
@@ -142,6 +142,19 @@ func (e *run) locate(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	e.doc.Cut = e.cut
+	if !e.AsOf.IsZero() {
+		at := e.AsOf.UTC()
+		e.doc.AsOf, e.doc.From = &at, cmp.Or(e.From, Topics)
+	}
+	if e.doc.From == Topics {
+		return nil // no row of the log is read
+	}
+	return e.kept(ctx)
+}
+
+// kept returns commitlog.ErrNotKept if rows of the cut were removed.
+func (e *run) kept(ctx context.Context) error {
 	e.Progress.Stage("look for the rows", int64(e.shards))
 	next := commitlog.Cut{}
 	var gone error
@@ -160,11 +173,6 @@ func (e *run) locate(ctx context.Context) (err error) {
 			"is --manifest %s. compaction.history says for how long each manifest is kept, compaction.grace rows that were "+
 			"merged; the cut of a generation is kept as long as the generation (refresh.keep). With --as-of, the topics "+
 			"can go back further", gone, List(next))
-	}
-	e.doc.Cut = e.cut
-	if !e.AsOf.IsZero() {
-		at := e.AsOf.UTC()
-		e.doc.AsOf, e.doc.From = &at, cmp.Or(e.From, Topics)
 	}
 	return nil
 }

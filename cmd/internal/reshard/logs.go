@@ -192,11 +192,13 @@ func (r *run) writeCursors(ctx context.Context, old []commitlog.Published, l lay
 			return nil // without a cursor everything is published again
 		}
 		at.Generation, at.End = min(at.Generation, c.Generation), max(at.End, c.End)
+		at.CanaryShare = max(at.CanaryShare, c.CanaryShare)
 	}
 	if at.Generation == 0 {
 		return nil
 	}
-	at.Seq = l.published
+	// A generation on trial is not copied: its share gets the one that is.
+	at.Seq, at.Canary = l.published, 0
 	for q := range r.shards {
 		cursor, err := commitlog.OpenCursor(ctx, r.Into, q)
 		if err == nil {
