@@ -13,6 +13,8 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
 	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+	"giantstream/train/generation/eval"
 )
 
 // metrics are served at /metrics. Names follow Prometheus' conventions. A table in
@@ -37,6 +39,7 @@ type metrics struct {
 	freshness                                        prometheus.Histogram
 	generation                                       prometheus.Gauge
 	shortfalls, refused, held, damaged, canary       prometheus.Gauge
+	neighboursKept, newOnOld, moved                  prometheus.Gauge
 	building                                         prometheus.Gauge
 	refreshFailed                                    prometheus.Counter
 	// reloaded: whether the configuration could be read again.
@@ -105,6 +108,12 @@ func newMetrics() *metrics {
 	m.generation = gauge("giantstream_generation", "The generation being served, 0 before the first.")
 	m.shortfalls = gauge("giantstream_generation_shortfalls",
 		"Figures in which the encoder of the generation being served is worse than text alone on held-out data.")
+	m.neighboursKept = gauge("giantstream_generation_neighbours_kept",
+		"Share of the ten nearest neighbours that stayed from the generation before to the one being served; 1 for the first.")
+	m.newOnOld = gauge("giantstream_generation_new_query_on_old_index",
+		"Share of a new vector's ten nearest that it finds among the vectors of the generation before; 1 for the first.")
+	m.moved = gauge("giantstream_generation_moved_share",
+		"Share of the nodes whose vector has a cosine below 0.9 to that of the generation before; 0 for the first.")
 	m.refused = gauge("giantstream_generation_refused",
 		"The newest generation, if refresh.quality_gate has refused it and an older one keeps serving; else 0.")
 	m.canary = gauge("giantstream_generation_canary",
@@ -177,6 +186,17 @@ func (m *metrics) counterOf(o prometheus.CounterOpts, load func() int64) {
 func (m *metrics) answered(kind string, took time.Duration, status int) {
 	m.answers.WithLabelValues(kind, strconv.Itoa(status)).Inc()
 	m.answerSeconds.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// compared notes how a generation compares with the one before, nil for the first.
+func (m *metrics) compared(o *generation.OverlapStats) {
+	all := eval.Overlap{Kept: 1, NewOnOld: 1}
+	if o != nil {
+		all = o.Overlap
+	}
+	m.neighboursKept.Set(all.Kept)
+	m.newOnOld.Set(all.NewOnOld)
+	m.moved.Set(all.Moved)
 }
 
 func (m *metrics) committed(c *commitlog.Manifest) {

@@ -490,6 +490,7 @@ func (s *Service) serve(ctx context.Context, doc *generation.Doc) error {
 	}
 	s.metrics.generation.Set(float64(doc.Generation))
 	s.metrics.shortfalls.Set(float64(len(doc.Shortfalls)))
+	s.metrics.compared(doc.Overlap)
 	s.wake.all()
 	return nil
 }
