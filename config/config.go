@@ -306,7 +306,8 @@ type Sink struct {
 	EmbeddingDim  int    `yaml:"embedding_dim" effect:"restart"`  // the first dimensions; 0 for all
 	// ControlRecords: records on the topic say when all of a generation is published.
 	ControlRecords bool `yaml:"control_records" effect:"restart"`
-	// Canary is the share of the nodes that get a new generation first; all get it once people promote it. 0: all at once.
+	// Canary is the share of the nodes that get a new generation first; all get it once people promote it. With 0 all
+	// get it at once.
 	Canary float64 `yaml:"canary" effect:"live"`
 }
 

@@ -17,7 +17,8 @@ type Canary struct {
 }
 
 // InShare reports whether a node is in a share of the nodes: whether the first 8 bytes of the SHA-256 of its id, as a
-// big-endian number, are below that share of 2⁶⁴. So a larger share has all nodes of a smaller one, and consumers can tell.
+// big-endian number, are below that share of 2⁶⁴. So a larger share has all nodes of a smaller one, and consumers can
+// tell.
 func InShare(id string, share float64) bool {
 	if share <= 0 {
 		return false
