@@ -13,7 +13,7 @@ import (
 	"giantstream/train/numeric"
 )
 
-// The settings of a local refresh, chosen on amazon-products (docs/MEASUREMENTS.md).
+// The settings of a local refresh. None was varied yet; docs/MEASUREMENTS.md has what they give on one graph.
 const (
 	// extendTexts is how many texts of new nodes the vocabulary must have to gain n-grams, and newNGrams how many it
 	// gains at most, as a share of those that it has.
