@@ -330,10 +330,10 @@ func (v *validator) refresh(r *Refresh) {
 		field string
 		most  float64
 		got   float64
-	}{{"unknown_ngrams", 1, r.Drift.UnknownNGrams}, {"label_fit", 2, r.Drift.LabelFit}, {"link_auc", 1, r.Drift.LinkAUC},
-		{"cosine", 2, r.Drift.Cosine}} {
-		v.check(d.got >= 0 && d.got < d.most, "refresh.drift."+d.field, "must lie in [0, %v), 0 for never, got %v", d.most,
-			d.got)
+	}{{"unknown_ngrams", 1, r.Drift.UnknownNGrams}, {"label_fit", 2, r.Drift.LabelFit},
+		{"link_auc", 1, r.Drift.LinkAUC}, {"cosine", 2, r.Drift.Cosine}} {
+		v.check(d.got >= 0 && d.got < d.most, "refresh.drift."+d.field, "must lie in [0, %v), 0 for never, got %v",
+			d.most, d.got)
 	}
 }
 

@@ -106,7 +106,7 @@ func buildByACrew(t *testing.T, config string, p place, embedded *broker.Broker)
 	c.disturb = func(stage string) bool {
 		return os.Getenv("GIANTSTREAM_BUILD_STAGES") == "all" || slices.Contains(some, stage)
 	}
-	inputs := []string{}
+	var inputs []string
 	if dir := os.Getenv("GIANTSTREAM_BUILD_GRAPH"); dir != "" {
 		inputs = []string{"--nodes", filepath.Join(dir, "nodes.jsonl.gz"), "--edges", filepath.Join(dir, "edges.jsonl.gz")}
 	} else {

@@ -206,7 +206,7 @@ func TestMirrorRoundTrip(t *testing.T) {
 		{Op: mutation.MirrorPut, ID: "far", Other: "near", Version: v},
 		{Op: mutation.MirrorDelete, ID: "far", Other: "nearer", Version: v},
 	}
-	w := mirror.NewWriter(e.Client, e.Topics.Mirror, mirror.Pipeline{})
+	w := mirror.NewWriter(e.Client, e.Topics.Mirror, 2, mirror.Pipeline{})
 	defer w.Close()
 	if err := w.Publish(t.Context(), sent); err != nil {
 		t.Fatal(err)

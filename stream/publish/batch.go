@@ -127,7 +127,8 @@ func (b *batcher) send(ctx context.Context) error {
 		// The records keep views into vectors, so each batch gets its own.
 		vectors := make([]float32, len(l.texts)*dim)
 		if err := l.model.Encode(l.texts, vectors); err != nil {
-			return fmt.Errorf("encode rows of shard %d, manifests %d to %d, by generation %d: %w", b.opts.Shard, b.from, b.to,
+			return fmt.Errorf("encode rows of shard %d, manifests %d to %d, by generation %d: %w",
+				b.opts.Shard, b.from, b.to,
 				l.model.Generation, err)
 		}
 		for k, at := range l.at {

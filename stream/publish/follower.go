@@ -216,16 +216,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		return true, f.recast(ctx, model)
 	}
 	before := f.at.Seq
-	b := &batcher{Follower: f, model: model}
-	for s, err := range f.tail.After(ctx, f.at.Seq) {
-		if err == nil {
-			err = b.add(ctx, s)
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	if err = b.finish(ctx); err != nil {
+	if err = f.follow(ctx, model); err != nil {
 		return false, err
 	}
 	f.switched = recasts && !model.waits(f.at) // the trial begins with the next step
@@ -239,6 +230,20 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		err = f.look(ctx) // it may have been frozen while it was sending
 	}
 	return f.at.Seq > before, err
+}
+
+// follow publishes the manifests committed since the last step.
+func (f *Follower) follow(ctx context.Context, model *Model) error {
+	b := &batcher{Follower: f, model: model}
+	for s, err := range f.tail.After(ctx, f.at.Seq) {
+		if err == nil {
+			err = b.add(ctx, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.finish(ctx)
 }
 
 // stepped looks after the cursor if a step has failed.

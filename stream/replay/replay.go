@@ -66,7 +66,8 @@ func Run(ctx context.Context, o Options, input Input) (_ *Graph, err error) {
 		}
 	}
 	for p, part := range r.parts {
-		if err := part.apply(ctx, func(each func(mutation.Mutation) error) error { return input(ctx, p, each) }); err != nil {
+		from := func(each func(mutation.Mutation) error) error { return input(ctx, p, each) }
+		if err := part.apply(ctx, from); err != nil {
 			return nil, fmt.Errorf("replay the mutations of shard %d: %w", p, err)
 		}
 	}

@@ -25,7 +25,8 @@ func million(ctx context.Context, args []string) (err error) {
 	workers := fl.Int("workers", 3, "workers")
 	killAt := fl.Float64("kill-at", 0.4, "share of the records that are committed when a worker is killed")
 	limit := fl.Int64("limit", 600, "`MiB` that no worker may exceed")
-	embedded := fl.Bool("embedded", false, "start the embedded broker and an S3 server of this program, not those of cmd/dev")
+	embedded := fl.Bool("embedded", false, "start the embedded broker and an S3 server of this program, not those of "+
+		"cmd/dev")
 	if err := fl.Parse(args); err != nil {
 		return err
 	}

@@ -129,7 +129,9 @@ func fakeKubectl(dir string, args []string) error {
 	case strings.HasPrefix(command, "get job ") && strings.HasSuffix(command,
 		` -o jsonpath={.status.conditions[?(@.status=="True")].type}`):
 		data, err := os.ReadFile(status(args[2]))
-		os.Stdout.Write(data)
+		if err == nil {
+			_, err = os.Stdout.Write(data)
+		}
 		return err
 	case strings.HasPrefix(command, "delete job ") && strings.HasSuffix(command, " --ignore-not-found"):
 		if err := os.Remove(status(args[2])); err != nil && !errors.Is(err, os.ErrNotExist) {

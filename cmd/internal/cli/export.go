@@ -165,7 +165,8 @@ func (f *exportFlags) cutOf(shards int) (commitlog.Cut, error) {
 			p, perr := strconv.Atoi(strings.TrimSpace(shard))
 			n, nerr := strconv.ParseInt(strings.TrimSpace(seq), 10, 64)
 			if !ok || perr != nil || nerr != nil {
-				return nil, fmt.Errorf("--manifest %q: name the newest manifest of each of the %d shards, as in 0=17,1=12",
+				return nil, fmt.Errorf("--manifest %q: name the newest manifest of each of the %d shards, as in "+
+					"0=17,1=12",
 					f.manifest, shards)
 			}
 			cut[p] = n
@@ -178,7 +179,8 @@ func (f *exportFlags) cutOf(shards int) (commitlog.Cut, error) {
 		var doc struct{ Cut commitlog.Cut }
 		if err := json.Unmarshal(data, &doc); err != nil || doc.Cut == nil {
 			if err := json.Unmarshal(data, &cut); err != nil {
-				return nil, fmt.Errorf("%s: neither a document with a cut nor an object of shards and manifests: %w", f.cut,
+				return nil, fmt.Errorf("%s: neither a document with a cut nor an object of shards and manifests: %w",
+					f.cut,
 					err)
 			}
 		} else {
@@ -189,7 +191,8 @@ func (f *exportFlags) cutOf(shards int) (commitlog.Cut, error) {
 	}
 	for p := range shards {
 		if n, ok := cut[p]; !ok || n < 0 || len(cut) != shards {
-			return nil, fmt.Errorf("a cut names the newest manifest (0 for none) of each of the %d shards, this one has %s",
+			return nil, fmt.Errorf("a cut names the newest manifest (0 for none) of each of the %d shards, this one "+
+				"has %s",
 				shards, named(cut))
 		}
 	}

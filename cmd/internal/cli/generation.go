@@ -21,7 +21,8 @@ func printGraph(p *printer, d *generation.Doc) {
 		p.line("because       %s", d.Because)
 	}
 	if l := d.Local; l != nil {
-		p.line("local         refresh of generation %d: %s changed, %s of them new; %s added, %s divided anew", d.LocalOf,
+		p.line("local         refresh of generation %d: %s changed, %s of them new; %s added, %s divided anew",
+			d.LocalOf,
 			plural(l.Changed, "node"), console.Count(l.New), plural(l.NGrams, "n-gram"),
 			plural(l.Subtrees, "subtree of the label tree", "subtrees of the label tree"))
 	}

@@ -103,8 +103,8 @@ func (a *app) decision(cmd *cobra.Command, do func(context.Context, generation.C
 		}
 		switch {
 		case d.To == d.From && d.Action == "rollback":
-			fmt.Fprintf(a.out, "generation %d is no longer on trial: all nodes get generation %d ('giantstream status' shows "+
-				"how far that is)\n", d.Generation, d.To)
+			fmt.Fprintf(a.out, "generation %d is no longer on trial: all nodes get generation %d ('giantstream "+
+				"status' shows how far that is)\n", d.Generation, d.To)
 		case d.To == d.From:
 			fmt.Fprintf(a.out, "generation %d is served as before\n", d.To)
 		default:

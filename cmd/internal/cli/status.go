@@ -200,8 +200,9 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 			plural(p.Shards, "shard"))
 	}
 	if c := st.Canary; c != nil {
-		fmt.Fprintf(out, "\ngeneration %d is on trial: %g %% of the nodes have it on the topic in %d of %s, the others "+
-			"generation %d\n'giantstream generations promote %d' gives it to all, and 'rollback' takes it back\n",
+		fmt.Fprintf(out, "\ngeneration %d is on trial: %g %% of the nodes have it on the topic in %d of %s, the "+
+			"others generation %d\n'giantstream generations promote %d' gives it to all, and 'rollback' takes it "+
+			"back\n",
 			c.Generation, 100*c.Share, c.Published, plural(st.Publishing.Shards, "shard"), st.Served, c.Generation)
 	}
 	printDrift(out, st.Drift)

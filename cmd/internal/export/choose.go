@@ -57,8 +57,8 @@ func (e *run) fitting(ctx context.Context) (*generation.Doc, error) {
 		}
 		e.Progress.Add(1)
 	}
-	return nil, fmt.Errorf("%w: %s. --generation none exports the rows alone; --generation N takes a generation that has "+
-		"seen more, which leaks into what is trained on its embeddings", ErrLeaks, why)
+	return nil, fmt.Errorf("%w: %s. --generation none exports the rows alone; --generation N takes a generation that "+
+		"has seen more, which leaks into what is trained on its embeddings", ErrLeaks, why)
 }
 
 // ready returns a generation's document, nil if it is not ready.

@@ -138,19 +138,19 @@ func (w *world) take() [][]mutation.Mutation {
 	return out
 }
 
-func (w *world) apply(batches [][]mutation.Mutation) (any bool) {
+func (w *world) apply(batches [][]mutation.Mutation) (some bool) {
 	w.t.Helper()
 	for p, batch := range batches {
 		next := map[string]int64{"nodes": w.next[p][0], "edges": w.next[p][1]}
 		if w.undirected {
 			next["mirror"] = w.next[p][2]
 		}
-		any = any || len(batch) > 0
+		some = some || len(batch) > 0
 		if err := w.shards[p].Apply(w.t.Context(), mutation.Batch{Mutations: batch, Next: next}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	return any
+	return some
 }
 
 // compact merges what can be merged, and removes what no cut from keep on needs.

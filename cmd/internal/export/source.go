@@ -219,9 +219,9 @@ func uncompacted(ctx context.Context, c *client.Client, topics []string) error {
 	}
 	for _, topic := range topics {
 		if have[topic].Compact {
-			return fmt.Errorf("%w: topic %s is compacted, so that of what a key said only the last is sure to be there. "+
-				"With cleanup.policy=delete and retention.ms=-1 it would keep all; --from log exports what the commit log "+
-				"knows", ErrTopics, topic)
+			return fmt.Errorf("%w: topic %s is compacted, so that of what a key said only the last is sure to be "+
+				"there. With cleanup.policy=delete and retention.ms=-1 it would keep all; --from log exports what "+
+				"the commit log knows", ErrTopics, topic)
 		}
 	}
 	return nil

@@ -109,7 +109,8 @@ func newMetrics() *metrics {
 	m.shortfalls = gauge("giantstream_generation_shortfalls",
 		"Figures in which the encoder of the generation being served is worse than text alone on held-out data.")
 	m.neighboursKept = gauge("giantstream_generation_neighbours_kept",
-		"Share of the ten nearest neighbours that stayed from the generation before to the one being served; 1 for the first.")
+		"Share of the ten nearest neighbours that stayed from the generation before to the one being served; 1 for "+
+			"the first.")
 	m.newOnOld = gauge("giantstream_generation_new_query_on_old_index",
 		"Share of a new vector's ten nearest that it finds among the vectors of the generation before; 1 for the first.")
 	m.moved = gauge("giantstream_generation_moved_share",
@@ -143,8 +144,8 @@ func newMetrics() *metrics {
 		"giantstream_offsets_lost_total": {"Offsets deleted from a topic before they were read.", m.feed.Lost.Load},
 		"giantstream_fetch_retries_total": {"Reads from brokers and schema registry that failed and were tried again.",
 			m.feed.Retries.Load},
-		"giantstream_labels_unknown_total": {"Labels of rows built by this process that are in no cluster of " +
-			"the generation served: newer than it, deleted or isolated.",
+		"giantstream_labels_unknown_total": {"Labels of rows built by this process that are in no cluster of the " +
+			"generation served: newer than it, deleted or isolated.",
 			m.unknownLabels.Load},
 		"giantstream_ngrams_total": {"N-grams of the texts of rows built by this process.", m.ngrams.Total},
 		"giantstream_ngrams_unknown_total": {"Those of them that are no features of the generation served.",

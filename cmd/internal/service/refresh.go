@@ -417,8 +417,8 @@ func (s *Service) try(ctx context.Context, doc *generation.Doc) (again bool, err
 	open := func() error {
 		g, err := generation.Open(ctx, s.store, doc, s.device)
 		if err == nil {
-			s.log.Info("a share of the nodes gets a new generation; 'giantstream generations promote' gives it to all, and "+
-				"'rollback' takes it back", "generation", doc.Generation, "share", doc.Canary)
+			s.log.Info("a share of the nodes gets a new generation; 'giantstream generations promote' gives it to "+
+				"all, and 'rollback' takes it back", "generation", doc.Generation, "share", doc.Canary)
 			s.tries(g)
 		}
 		return err

@@ -127,7 +127,8 @@ func Continue(before *Model, from int32, more int, x Features, p train.Projectio
 	*Model, error) {
 	dim := before.Dim()
 	if len(weights) != p.Dim()*dim {
-		return nil, fmt.Errorf("bag: %d weights are not a linear solution from %d to %d dimensions", len(weights), p.Dim(),
+		return nil, fmt.Errorf("bag: %d weights are not a linear solution from %d to %d dimensions",
+			len(weights), p.Dim(),
 			dim)
 	}
 	_, cols := x.Size()
@@ -136,7 +137,8 @@ func Continue(before *Model, from int32, more int, x Features, p train.Projectio
 	t.linearStart(p, weights, workers)
 	known := before.Features()
 	if len(known) > 0 && (int(known[len(known)-1]) >= cols || len(fresh) > 0 && known[len(known)-1] >= fresh[0]) {
-		return nil, fmt.Errorf("bag: a table with feature %d cannot gain features from %d of %d", known[len(known)-1], from,
+		return nil, fmt.Errorf("bag: a table with feature %d cannot gain features from %d of %d",
+			known[len(known)-1], from,
 			cols)
 	}
 	return NewModel(slices.Concat(known, fresh), slices.Concat(before.Vectors(), t.vectors), cols, dim)

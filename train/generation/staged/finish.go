@@ -67,7 +67,8 @@ func (t *task) finishGeneration(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		doc.Graph.NoText, doc.Graph.FromNeighbours = doc.Graph.NoText+e.NoText, doc.Graph.FromNeighbours+e.FromNeighbours
+		doc.Graph.NoText += e.NoText
+		doc.Graph.FromNeighbours += e.FromNeighbours
 		for stage, parts := range map[string]*[]generation.Part{Dataset: &doc.Dataset,
 			t.plan.embeddings(): &doc.Embeddings} {
 			from, err := t.from(ctx, stage, p)
