@@ -70,8 +70,8 @@ func AuditShards(ctx context.Context, a *audit.Audit, shards int) error {
 }
 
 // restoreIt is what to do about rows and manifests: they are made of nothing else in the store.
-const restoreIt = "Restore the object from a backup of the store. Without one, build a new store from the topics " +
-	"or files."
+const restoreIt = "Restore the object from a backup of the store. Without one, build a new store from the topics or " +
+	"files."
 
 type shardAudit struct {
 	*logAudit
@@ -81,7 +81,8 @@ type shardAudit struct {
 	known    bool
 	keys     map[int64]string // the objects that have the manifests
 	lines    map[int64]*line  // the lines in sessions, by the numbers of their delegations
-	// stretches are the runs of manifests in sessions, by the session and the distance of the numbers: the first manifest.
+	// stretches are the runs of manifests in sessions, by the session and the distance of the numbers: the first
+	// manifest.
 	stretches map[Delegation]int64
 	log       map[int64]*Manifest // those that are whole
 	head      int64               // the number of the newest one, damaged ones included

@@ -177,8 +177,8 @@ func (s *shardAudit) window(ctx context.Context, seq int64, objects []Object) er
 			err = s.mergedRow(ctx, o.Key)
 		default:
 			err = s.Found(ctx, audit.Finding{Kind: audit.Lost, Object: o.Key, What: damage.Error(),
-				Lost: fmt.Sprintf("%d rows of manifest %d of shard %d: nodes that did not change since are missing from "+
-					"every later generation", o.Rows, seq, s.shard), Do: restoreIt}, "", nil)
+				Lost: fmt.Sprintf("%d rows of manifest %d of shard %d: nodes that did not change since are missing "+
+					"from every later generation", o.Rows, seq, s.shard), Do: restoreIt}, "", nil)
 		}
 		if err != nil {
 			return err

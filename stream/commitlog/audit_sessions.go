@@ -72,8 +72,8 @@ func (l *logAudit) parts(ctx context.Context, key string, g *GroupManifest) erro
 		if l.Has(object) { // it is whole and leads elsewhere
 			object = key
 		}
-		if err := s.lost(ctx, object, fmt.Sprintf("session %s has manifest %d of shard %d, and no entry of the shard's "+
-			"log leads there", g.Session, part.Seq, part.Shard)); err != nil {
+		if err := s.lost(ctx, object, fmt.Sprintf("session %s has manifest %d of shard %d, and no entry of the "+
+			"shard's log leads there", g.Session, part.Seq, part.Shard)); err != nil {
 			return err
 		}
 	}

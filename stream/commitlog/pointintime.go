@@ -38,7 +38,8 @@ func (c Cut) Latest(ctx context.Context, store sink.Store, shard int, until int6
 	}
 	nodes := map[string]struct{}{}
 	for _, s := range segments {
-		for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColEventTime}}) {
+		columns := []string{rows.ColNodeID, rows.ColEventTime}
+		for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: columns}) {
 			if err != nil {
 				return 0, 0, fmt.Errorf("event times of shard %d: %w", shard, err)
 			}
@@ -54,8 +55,8 @@ func (c Cut) Latest(ctx context.Context, store sink.Store, shard int, until int6
 // ErrNotKept: the rows of a cut are not all in the store any more.
 var ErrNotKept = errors.New("the store does not keep this point any more")
 
-// Kept returns ErrNotKept if rows of a shard that the cut shows were removed. Then next is the oldest manifest from which
-// on all cuts can be read, and else that of the cut. A cut beyond the head is another error.
+// Kept returns ErrNotKept if rows of a shard that the cut shows were removed. Then next is the oldest manifest from
+// which on all cuts can be read, and else that of the cut. A cut beyond the head is another error.
 func (c Cut) Kept(ctx context.Context, store sink.Store, shard int) (next int64, err error) {
 	head, err := headSeq(ctx, store, shard)
 	if err != nil {

@@ -141,8 +141,9 @@ func (c Chooser) Promote(ctx context.Context, g int64) (Decision, error) {
 	})
 }
 
-// Rollback withdraws the generation that is on trial, so that its nodes get the one that is served again. Without a trial
-// it withdraws the generation that is served, so that the one before it is served again. A pin moves to that one.
+// Rollback withdraws the generation that is on trial, so that its nodes get the one that is served again. Without a
+// trial it withdraws the generation that is served, so that the one before it is served again. A pin moves to that
+// one.
 func (c Chooser) Rollback(ctx context.Context) (Decision, error) {
 	return c.decide(ctx, "rollback", func(at *choosing) (int64, error) {
 		if at.current == nil {

@@ -72,8 +72,8 @@ type Doc struct {
 	Settings  fit.Settings `json:"settings"`
 	// QualityGate is the gate that the build began with, "" in documents of older builds.
 	QualityGate Gate `json:"quality_gate,omitempty"`
-	// Canary is the share of the nodes that get the generation first, until people promote it; 0 for a generation that is
-	// served as soon as it is ready.
+	// Canary is the share of the nodes that get the generation first, until people promote it; 0 for a generation
+	// that is served as soon as it is ready.
 	Canary float64 `json:"canary,omitempty"`
 	// GPUMath are the modes other than float32 in which GPUs multiplied for this build, each once: several if
 	// it was resumed in another. A part may have been in float32, too.

@@ -112,7 +112,8 @@ func newMetrics() *metrics {
 		"Share of the ten nearest neighbours that stayed from the generation before to the one being served; 1 for "+
 			"the first.")
 	m.newOnOld = gauge("giantstream_generation_new_query_on_old_index",
-		"Share of a new vector's ten nearest that it finds among the vectors of the generation before; 1 for the first.")
+		"Share of a new vector's ten nearest that it finds among the vectors of the generation before; 1 for the "+
+			"first.")
 	m.moved = gauge("giantstream_generation_moved_share",
 		"Share of the nodes whose vector has a cosine below 0.9 to that of the generation before; 0 for the first.")
 	m.refused = gauge("giantstream_generation_refused",
