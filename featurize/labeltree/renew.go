@@ -122,7 +122,7 @@ func (t *Tree) centres(level int, x Features, workers int) []float32 {
 		x.accumulate(members, slices.Repeat([]int8{1}, len(members)), sum, 1)
 		var square float64
 		for _, v := range sum {
-			square += float64(v) * float64(v)
+			square += float64(float64(v) * float64(v))
 		}
 		if square > 0 {
 			scale := float32(1 / math.Sqrt(square))

@@ -20,8 +20,8 @@ type Canary struct {
 // big-endian number, are below that share of 2⁶⁴. So a larger share has all nodes of a smaller one, and consumers can
 // tell.
 func InShare(id string, share float64) bool {
-	if share <= 0 {
-		return false
+	if share <= 0 || share >= 1 {
+		return share >= 1
 	}
 	sum := sha256.Sum256([]byte(id))
 	return float64(binary.BigEndian.Uint64(sum[:8])) < share*(1<<64)
@@ -59,15 +59,10 @@ func (m *Model) waits(at commitlog.Published) bool {
 
 // recast publishes the nodes anew that get another generation now, and no others: those of the share by the canary's
 // generation, and those that have left the share by the one that is served. The cursor stays where it is in the log.
-// Before it sends anything, it says so in the cursor: if it dies, and the trial ends meanwhile, the next follower knows
-// that some nodes have the wrong generation.
 func (f *Follower) recast(ctx context.Context, model *Model) error {
 	was := f.at
 	generation, share := model.trial()
-	// From here on, nodes of either share may have either. Whoever goes on from such a cursor publishes all of them.
-	mixed := f.at
-	mixed.Canary, mixed.CanaryShare = 0, max(was.CanaryShare, share)
-	if err := f.advance(ctx, mixed); err != nil {
+	if err := f.mix(ctx, max(was.CanaryShare, share)); err != nil {
 		return err
 	}
 	entering := func(id string) bool {
@@ -87,6 +82,15 @@ func (f *Follower) recast(ctx context.Context, model *Model) error {
 	f.opts.Log.Info("a share of the nodes has another generation", "shard", f.opts.Shard, "served", model.Generation,
 		"canary", generation, "share", share)
 	return f.advance(ctx, to)
+}
+
+// mix says in the cursor, before anything of another generation is sent, that the nodes of a share may have either from
+// here on. Whoever goes on from such a cursor publishes all of them: this follower may die, and what it was about to
+// publish may be withdrawn before there is another.
+func (f *Follower) mix(ctx context.Context, share float64) error {
+	mixed := f.at
+	mixed.Canary, mixed.CanaryShare = 0, share
+	return f.advance(ctx, mixed)
 }
 
 // publishNodes publishes the live ones of some nodes as they are at the follower's position: from the generation's

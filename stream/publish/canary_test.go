@@ -19,6 +19,7 @@ type trials struct {
 	texts    map[string]string // of live nodes
 	seq      int64
 	newest   int64
+	older    *Model // served before that, nil for none
 	served   *Model
 	canary   *Canary
 	follower *Follower
@@ -38,6 +39,7 @@ func newTrials(t *testing.T, seed uint64) *trials {
 		}
 		return nil
 	}
+	w.to.arrive = func(records int) int { return w.rng.IntN(records + 1) }
 	w.change(20)
 	w.served = w.generation()
 	w.start()
@@ -146,8 +148,8 @@ func (w *trials) settle(what string) {
 }
 
 // A node outside of the share never gets a generation on trial. Whatever is promoted, taken back or given to another
-// share, while nodes change, the broker fails and followers die: in the end every node has the newest text in the
-// generation that is for it.
+// share, and whatever is served then or is withdrawn, while nodes change, the broker fails and followers die, halfway
+// through a generation among other places: in the end every node has the newest text in the generation that is for it.
 func TestTrialsConverge(t *testing.T) {
 	shares := []float64{0.1, 0.3, 0.8}
 	for seed := range uint64(60) {
@@ -155,7 +157,7 @@ func TestTrialsConverge(t *testing.T) {
 		w.settle("the first generation")
 		for range 12 {
 			what := ""
-			switch w.rng.IntN(4) {
+			switch w.rng.IntN(6) {
 			case 0:
 				w.canary = &Canary{w.generation(), shares[w.rng.IntN(3)]}
 				what = "a trial"
@@ -166,12 +168,20 @@ func TestTrialsConverge(t *testing.T) {
 				what = "another share"
 			case 2:
 				if w.canary != nil {
-					w.served, w.canary = w.canary.Model, nil
+					w.older, w.served, w.canary = w.served, w.canary.Model, nil
 				}
 				what = "promote"
 			case 3:
 				w.canary = nil
 				what = "rollback"
+			case 4:
+				w.older, w.served, w.canary = w.served, w.generation(), nil
+				what = "a generation"
+			case 5:
+				if w.older != nil {
+					w.older, w.served, w.canary = nil, w.older, nil
+				}
+				what = "withdrawn"
 			}
 			w.checked = len(w.to.records)
 			for range w.rng.IntN(6) {

@@ -24,21 +24,27 @@ const shard = 3
 type topic struct {
 	records []embedding.Record
 	fail    func(call int) error
-	calls   int
+	// arrive, unless nil, says how many of so many records a call that fails has delivered.
+	arrive func(records int) int
+	calls  int
 }
 
-func (t *topic) Publish(_ context.Context, records []embedding.Record) error {
+func (t *topic) Publish(_ context.Context, records []embedding.Record) (err error) {
 	t.calls++
 	if t.fail != nil {
-		if err := t.fail(t.calls); err != nil {
+		err = t.fail(t.calls)
+	}
+	if err != nil {
+		if t.arrive == nil {
 			return err
 		}
+		records = records[:t.arrive(len(records))]
 	}
 	for _, r := range records {
 		r.Vector = slices.Clone(r.Vector)
 		t.records = append(t.records, r)
 	}
-	return nil
+	return err
 }
 
 // newest lists, per node in order of id, what its last record says: "a g1 m2 [3]" is node a,
