@@ -88,6 +88,9 @@ func (f *Follower) recast(ctx context.Context, model *Model) error {
 // here on. Whoever goes on from such a cursor publishes all of them: this follower may die, and what it was about to
 // publish may be withdrawn before there is another.
 func (f *Follower) mix(ctx context.Context, share float64) error {
+	if f.at.Generation == 0 || f.at.Canary == 0 && f.at.CanaryShare == share {
+		return nil // nothing is published, or the cursor says so
+	}
 	mixed := f.at
 	mixed.Canary, mixed.CanaryShare = 0, share
 	return f.advance(ctx, mixed)

@@ -205,10 +205,8 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		if err = f.save(ctx); err != nil {
 			return false, err
 		}
-		if f.at.Generation > 0 && f.at.CanaryShare < 1 {
-			if err = f.mix(ctx, 1); err != nil {
-				return false, err
-			}
+		if err = f.mix(ctx, 1); err != nil {
+			return false, err
 		}
 		return true, f.switchTo(ctx, model)
 	}

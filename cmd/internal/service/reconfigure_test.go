@@ -17,6 +17,7 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
+	measured "giantstream/train/generation/drift"
 )
 
 // Every field that is declared live takes effect in a service that runs.
@@ -71,6 +72,22 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 			t.Fatal(err)
 		}
 		return doc
+	}
+	// drifted says what asks for a generation once every measure is far worse than at the cut.
+	drifted := func() string {
+		measure := func(atCut, now float64) measured.Measure {
+			return measured.Measure{Cases: measured.MinCases, Now: &now, AtCut: &atCut}
+		}
+		s.evidence.Store(&measured.Evidence{Generation: s.Current().Doc.Generation, UnknownNGrams: measure(0.1, 0.6),
+			LabelFit: measure(0.9, 0.1), LinkAUC: measure(0.9, 0.1), Cosine: measure(1, 0.1)})
+		defer s.evidence.Store(nil)
+		return s.becauseDrifted(10, 100)
+	}
+	asks := func(what string) {
+		t.Helper()
+		if why := drifted(); !strings.Contains(why, what) {
+			t.Errorf("due because of %q, want %q", why, what)
+		}
 	}
 	fields := map[string]bool{}
 	for _, step := range []struct {
@@ -173,6 +190,30 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 			latest, err := generation.Newest(ctx, s.store)
 			if err != nil || latest.Canary == nil || latest.Canary.Canary != 0.2 || latest.Canary.Parent != served.Generation {
 				t.Errorf("generation %d is served, and on trial is %+v, %v", served.Generation, latest.Canary, err)
+			}
+		}},
+		// The first measure that asks for a generation is the one that is told.
+		{"refresh.drift.min_changes", func(c *config.Config) { c.Refresh.Drift.MinChanges = 11 },
+			func() { asks("unknown n-grams") }, func() {
+				if why := drifted(); why != "" {
+					t.Errorf("due before there are enough changes: %q", why)
+				}
+			}},
+		{"refresh.drift.unknown_ngrams",
+			func(c *config.Config) { c.Refresh.Drift.MinChanges, c.Refresh.Drift.UnknownNGrams = 0.01, 0.9 }, nil,
+			func() { asks("fit of new labels") }},
+		{"refresh.drift.label_fit", func(c *config.Config) { c.Refresh.Drift.LabelFit = 1.5 }, nil,
+			func() { asks("AUC of fresh edges") }},
+		{"refresh.drift.link_auc", func(c *config.Config) { c.Refresh.Drift.LinkAUC = 0.9 }, nil,
+			func() { asks("cosine of changed texts") }},
+		{"refresh.drift.cosine", func(c *config.Config) { c.Refresh.Drift.Cosine = 1.5 }, nil, func() {
+			if why := drifted(); why != "" {
+				t.Errorf("still due because of %q", why)
+			}
+		}},
+		{"refresh.mode", func(c *config.Config) { c.Refresh.Mode = config.RefreshLocal }, nil, func() {
+			if got := s.mode(); got != generation.Local {
+				t.Errorf("the mode is %v", got)
 			}
 		}},
 	} {
