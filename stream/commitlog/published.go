@@ -31,6 +31,9 @@ type Published struct {
 	// have one or the other.
 	Canary      int64   `json:"canary,omitempty"`
 	CanaryShare float64 `json:"canary_share,omitempty"`
+	// Ahead is the newest manifest after Seq whose rows may be on the topic, of another generation; 0 if there is none.
+	// So no row after Seq is published that a newer one up to Ahead supersedes.
+	Ahead int64 `json:"ahead,omitempty"`
 	// Writer is the session of the follower that wrote the cursor, and Moves counts how often it was
 	// written. Together they make each of its states differ from all others.
 	Writer string `json:"writer,omitempty"`

@@ -13,12 +13,15 @@ import (
 const (
 	// batch is how many rows are encoded and published at a time.
 	batch = 1024
-	// saveRows and saveManifests bound what a step publishes before the cursor is saved. Saving takes two
+	// saveRows and saveManifests bound what is published before the cursor is saved. Saving takes two
 	// requests to the store, which is long for windows of a few rows. After a crash, what was published since
 	// the cursor was saved is published again.
 	saveRows      = 8 * batch
 	saveManifests = 1000
 )
+
+// full says whether so much is published that the cursor is to be saved.
+func full(rows, segments int) bool { return rows >= saveRows || segments >= saveManifests }
 
 // batcher encodes and publishes committed rows, gathered over windows.
 type batcher struct {
@@ -31,8 +34,8 @@ type batcher struct {
 	lanes []lane
 	// from and to are the manifests that the records come from.
 	from, to int64
-	// rows and segments were added since the cursor was saved.
-	rows, segments int
+	// added: segments whose end the position has not reached.
+	added bool
 }
 
 // lane is what one generation encodes.
@@ -49,6 +52,10 @@ func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
 		if err != nil {
 			return err
 		}
+		b.unsavedRows++
+		if b.ahead.supersedes(r) {
+			continue
+		}
 		if len(b.out) == 0 {
 			b.from = s.From
 		}
@@ -56,15 +63,13 @@ func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
 		if err := b.put(ctx, r); err != nil {
 			return err
 		}
-		b.rows++
 	}
-	b.segments++
-	b.to = s.To
-	if b.rows >= saveRows || b.segments >= saveManifests {
+	b.unsavedSegments++
+	b.added, b.to = true, s.To
+	if full(b.unsavedRows, b.unsavedSegments) {
 		if err := b.finish(ctx); err != nil {
 			return err
 		}
-		b.rows, b.segments = 0, 0
 		return b.Follower.save(ctx)
 	}
 	return nil
@@ -100,12 +105,13 @@ func (b *batcher) lane(model *Model) *lane {
 
 // finish publishes what has been gathered.
 func (b *batcher) finish(ctx context.Context) error {
-	if b.segments == 0 {
+	if !b.added {
 		return nil
 	}
 	if err := b.send(ctx); err != nil {
 		return err
 	}
+	b.added = false
 	if b.since.IsZero() {
 		b.since = time.Now()
 	}

@@ -60,11 +60,22 @@ func (m *Model) waits(at commitlog.Published) bool {
 // recast publishes the nodes anew that get another generation now, and no others: those of the share by the canary's
 // generation, and those that have left the share by the one that is served. The cursor stays where it is in the log.
 func (f *Follower) recast(ctx context.Context, model *Model) error {
-	was := f.at
-	generation, share := model.trial()
-	if err := f.mix(ctx, max(was.CanaryShare, share)); err != nil {
+	if err := f.save(ctx); err != nil {
 		return err
 	}
+	was := f.at
+	generation, share := model.trial()
+	if err := f.mix(ctx, max(was.CanaryShare, share), 0); err != nil {
+		return err
+	}
+	// What the topic may have after the position comes first. Until then nodes of the share get what is served.
+	if f.repeats || f.catchesUp() {
+		was = f.at
+		if err := f.follow(ctx, model); err != nil || f.catchesUp() {
+			return err
+		}
+	}
+	f.switched = true
 	entering := func(id string) bool {
 		return InShare(id, share) && !(was.Canary == generation && InShare(id, was.CanaryShare))
 	}
@@ -86,13 +97,17 @@ func (f *Follower) recast(ctx context.Context, model *Model) error {
 
 // mix says in the cursor, before anything of another generation is sent, that the nodes of a share may have either from
 // here on. Whoever goes on from such a cursor publishes all of them: this follower may die, and what it was about to
-// publish may be withdrawn before there is another.
-func (f *Follower) mix(ctx context.Context, share float64) error {
-	if f.at.Generation == 0 || f.at.Canary == 0 && f.at.CanaryShare == share {
-		return nil // nothing is published, or the cursor says so
-	}
+// publish may be withdrawn before there is another. The same goes for rows after the position, up to the cut of what is
+// sent.
+func (f *Follower) mix(ctx context.Context, share float64, cut int64) error {
 	mixed := f.at
 	mixed.Canary, mixed.CanaryShare = 0, share
+	if cut > f.at.Seq {
+		mixed.Ahead = max(mixed.Ahead, cut)
+	}
+	if f.at.Generation == 0 || mixed == f.at {
+		return nil // nothing is published, or the cursor says so
+	}
 	return f.advance(ctx, mixed)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
@@ -17,6 +18,8 @@ type trials struct {
 	store    *memstore.Store
 	to       *topic
 	texts    map[string]string // of live nodes
+	rows     map[string]int64  // the manifest of each node's newest row
+	saving   time.Duration     // for how long the cursor may stay behind
 	seq      int64
 	newest   int64
 	older    *Model // served before that, nil for none
@@ -32,7 +35,7 @@ var errBroker = errors.New("the broker is away")
 func newTrials(t *testing.T, seed uint64) *trials {
 	t.Helper()
 	w := &trials{t: t, rng: rand.New(rand.NewPCG(seed, 9)), store: &memstore.Store{}, to: &topic{},
-		texts: map[string]string{}}
+		texts: map[string]string{}, rows: map[string]int64{}, saving: time.Duration(seed%2) * time.Hour}
 	w.to.fail = func(int) error {
 		if w.rng.IntN(8) == 0 {
 			return errBroker
@@ -53,6 +56,7 @@ func (w *trials) start() {
 		m.Canary, m.PassedOver = w.canary, w.newest
 		return &m
 	})
+	w.follower.opts.SaveEvery = func() time.Duration { return w.saving }
 }
 
 // change commits a window.
@@ -71,6 +75,7 @@ func (w *trials) change(n int) {
 			continue
 		}
 		batch = append(batch, [2]string{id, text})
+		w.rows[id] = w.seq + 1
 		if w.texts[id] = text; text == "" { // deleted
 			delete(w.texts, id)
 		}
@@ -87,7 +92,7 @@ func (w *trials) generation() *Model {
 	for i := range 40 {
 		id := fmt.Sprintf("n%02d", i)
 		if text, ok := w.texts[id]; ok {
-			nodes = append(nodes, embedded(id, w.seq, float32(100*w.newest+int64(len(text)))))
+			nodes = append(nodes, embedded(id, w.rows[id], float32(100*w.newest+int64(len(text)))))
 		}
 	}
 	return generationAt(w.t, w.store, w.newest, w.seq, nodes...)
@@ -147,52 +152,77 @@ func (w *trials) settle(what string) {
 	}
 }
 
+// disturb lets people decide something, and nodes change while the follower works.
+func (w *trials) disturb() (what string) {
+	shares := []float64{0.1, 0.3, 0.8}
+	switch w.rng.IntN(6) {
+	case 0:
+		w.canary = &Canary{w.generation(), shares[w.rng.IntN(3)]}
+		what = "a trial"
+	case 1:
+		if w.canary != nil {
+			w.canary = &Canary{w.canary.Model, shares[w.rng.IntN(3)]}
+		}
+		what = "another share"
+	case 2:
+		if w.canary != nil {
+			w.older, w.served, w.canary = w.served, w.canary.Model, nil
+		}
+		what = "promote"
+	case 3:
+		w.canary = nil
+		what = "rollback"
+	case 4:
+		w.older, w.served, w.canary = w.served, w.generation(), nil
+		what = "a generation"
+	case 5:
+		if w.older != nil {
+			w.older, w.served, w.canary = nil, w.older, nil
+		}
+		what = "withdrawn"
+	}
+	w.checked = len(w.to.records)
+	for range w.rng.IntN(6) {
+		w.change(1 + w.rng.IntN(8))
+		w.step()
+	}
+	return what
+}
+
 // A node outside of the share never gets a generation on trial. Whatever is promoted, taken back or given to another
 // share, and whatever is served then or is withdrawn, while nodes change, the broker fails and followers die, halfway
 // through a generation among other places: in the end every node has the newest text in the generation that is for it.
 func TestTrialsConverge(t *testing.T) {
-	shares := []float64{0.1, 0.3, 0.8}
 	for seed := range uint64(60) {
 		w := newTrials(t, seed)
 		w.settle("the first generation")
 		for range 12 {
-			what := ""
-			switch w.rng.IntN(6) {
-			case 0:
-				w.canary = &Canary{w.generation(), shares[w.rng.IntN(3)]}
-				what = "a trial"
-			case 1:
-				if w.canary != nil {
-					w.canary = &Canary{w.canary.Model, shares[w.rng.IntN(3)]}
-				}
-				what = "another share"
-			case 2:
-				if w.canary != nil {
-					w.older, w.served, w.canary = w.served, w.canary.Model, nil
-				}
-				what = "promote"
-			case 3:
-				w.canary = nil
-				what = "rollback"
-			case 4:
-				w.older, w.served, w.canary = w.served, w.generation(), nil
-				what = "a generation"
-			case 5:
-				if w.older != nil {
-					w.older, w.served, w.canary = nil, w.older, nil
-				}
-				what = "withdrawn"
-			}
-			w.checked = len(w.to.records)
-			for range w.rng.IntN(6) {
-				w.change(1 + w.rng.IntN(8))
-				w.step()
-			}
+			what := w.disturb()
 			if w.rng.IntN(2) == 0 {
 				w.settle(fmt.Sprintf("seed %d, %s", seed, what))
 			}
 		}
 		w.settle(fmt.Sprintf("seed %d, the end", seed))
+	}
+}
+
+// The manifest of a node's record never decreases along the topic: no reader sees a node go back in time, whatever
+// generation is served, tried or withdrawn halfway, and whether followers die or brokers fail.
+func TestNoNodeGoesBackInTime(t *testing.T) {
+	for seed := range uint64(60) {
+		w := newTrials(t, seed)
+		w.settle("the first generation")
+		for range 14 {
+			w.disturb()
+		}
+		w.settle("the end")
+		at := map[string]embedding.Record{}
+		for i, r := range w.to.records {
+			if before := at[r.NodeID]; r.Seq < before.Seq {
+				t.Fatalf("seed %d: record %d, %+v, comes after %+v", seed, i, r, before)
+			}
+			at[r.NodeID] = r
+		}
 	}
 }
 

@@ -122,11 +122,17 @@ type Follower struct {
 	touched bool
 	// switched: the last step has published a generation, and the next one has to go on from its cut.
 	switched bool
+	// repeats: records after the position may have been sent already, by this follower or another.
+	repeats bool
+	// ahead are the newest rows of a stretch after the position that the topic may have.
+	ahead newest
+	// unsavedRows and unsavedSegments were published since the cursor was saved.
+	unsavedRows, unsavedSegments int
 }
 
 // New returns a Follower that continues from the shard's cursor.
 func New(opts Options) *Follower {
-	return &Follower{opts: opts, session: rand.Text(), lookEvery: lookEvery,
+	return &Follower{opts: opts, session: rand.Text(), lookEvery: lookEvery, repeats: true,
 		tail: commitlog.Tail{Store: opts.Store, Shard: opts.Shard, Known: opts.Known}}
 }
 
@@ -205,17 +211,13 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		if err = f.save(ctx); err != nil {
 			return false, err
 		}
-		if err = f.mix(ctx, 1); err != nil {
+		if err = f.mix(ctx, 1, model.Cut); err != nil {
 			return false, err
 		}
 		return true, f.switchTo(ctx, model)
 	}
 	recasts := model.Recasts(f.at)
 	if recasts && !model.waits(f.at) {
-		if err = f.save(ctx); err != nil {
-			return false, err
-		}
-		f.switched = true
 		return true, f.recast(ctx, model)
 	}
 	before := f.at.Seq
@@ -227,7 +229,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		return false, err
 	}
 	if f.opts.Topic != nil && f.cursor.Topic == "" { // of an older version
-		return f.at.Seq > before, f.advance(ctx, model.position(f.at.Seq))
+		return f.at.Seq > before, f.advance(ctx, f.at)
 	}
 	if err = f.saveIfDue(ctx); err == nil && f.touched && time.Since(began) > lookAgain {
 		err = f.look(ctx) // it may have been frozen while it was sending
@@ -237,6 +239,9 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 
 // follow publishes the manifests committed since the last step.
 func (f *Follower) follow(ctx context.Context, model *Model) error {
+	if err := f.lookAhead(ctx); err != nil {
+		return err
+	}
 	b := &batcher{Follower: f, model: model}
 	for s, err := range f.tail.After(ctx, f.at.Seq) {
 		if err == nil {
@@ -254,7 +259,7 @@ func (f *Follower) stepped(ctx context.Context, model *Model, err error) {
 	if err == nil {
 		return
 	}
-	f.looked = time.Time{}
+	f.looked, f.repeats = time.Time{}, true
 	f.failed = f.touched || errors.Is(err, ErrNotAlone)
 	_ = f.moveBack(ctx) // or else the next step does
 	if model != nil && f.opts.Failed != nil {
@@ -265,7 +270,8 @@ func (f *Follower) stepped(ctx context.Context, model *Model, err error) {
 // announce says that all of the shard is published with the model's generation, once. The cursor remembers it: after a
 // crash in between it is said again, which is harmless.
 func (f *Follower) announce(ctx context.Context, model *Model) error {
-	if f.opts.Announce == nil || f.at.Generation != model.Generation || f.at.Announced == model.Generation {
+	if f.opts.Announce == nil || f.at.Generation != model.Generation || f.at.Announced == model.Generation ||
+		f.catchesUp() {
 		return nil
 	}
 	c := embedding.Completion{Generation: model.Generation, Space: cmp.Or(model.Space, model.Generation),
@@ -299,6 +305,7 @@ func (f *Follower) look(ctx context.Context) error {
 	case f.sending:
 		return fmt.Errorf("shard %d: %w", f.opts.Shard, ErrNotAlone)
 	}
+	f.repeats = f.repeats || !f.cursor.Same(now)
 	f.cursor, f.at, f.since = now, now.Published, time.Time{}
 	return nil
 }
@@ -354,38 +361,33 @@ func (f *Follower) gone(ctx context.Context) (why string, err error) {
 }
 
 // switchTo publishes the shard's embeddings of a generation that has become current, or whose format
-// has changed. The cursor then stands at the generation's cut, and the next step publishes what was
+// has changed. The cursor then stands at the generation's cut, and the next steps publish what was
 // committed since.
 func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 	f.switched = true
+	changed, err := f.newestAfter(ctx, min(f.cursor.Seq, model.Cut), math.MaxInt64)
+	if err != nil {
+		return err
+	}
 	// Nothing was published before generation 1, so there are no deletions to catch up with.
 	if model.Generation > 1 {
-		if err := f.publishDeletions(ctx, model); err != nil {
+		if err := f.publishDeletions(ctx, model, &changed); err != nil {
 			return err
 		}
 	}
-	changed := map[string]struct{}{}
-	for s, err := range commitlog.Segments(ctx, f.opts.Store, f.opts.Shard, model.Cut, 0) {
-		if err != nil {
-			return err
-		}
-		for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
-			if err != nil {
-				return err
-			}
-			changed[r.NodeID] = struct{}{}
-		}
-	}
-	unchanged := func(id string) bool { _, ok := changed[id]; return !ok }
+	unchanged := func(id string) bool { return changed.seq[id] <= model.Cut }
 	if err := f.publishParts(ctx, model, unchanged); err != nil {
 		return err
 	}
-	return f.advance(ctx, model.position(model.Cut))
+	to := model.position(model.Cut)
+	to.Ahead = max(f.at.Seq, f.at.Ahead)
+	f.ahead = newest{} // of the stretch after the former position
+	return f.advance(ctx, to)
 }
 
 // publishDeletions sends the tombstones of nodes deleted between the cursor and the new
-// generation's cut.
-func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
+// generation's cut, unless they have changed since.
+func (f *Follower) publishDeletions(ctx context.Context, model *Model, changed *newest) error {
 	if f.cursor.Seq >= model.Cut {
 		return nil
 	}
@@ -399,7 +401,7 @@ func (f *Follower) publishDeletions(ctx context.Context, model *Model) error {
 			if err != nil {
 				return err
 			}
-			if r.Deleted {
+			if r.Deleted && !changed.supersedes(r) {
 				out = append(out, f.record(r, model))
 			}
 		}
@@ -444,6 +446,9 @@ func (f *Follower) advance(ctx context.Context, to commitlog.Published) error {
 		}
 		to.Topic, to.TopicID, to.End = topic.Name, topic.ID, topic.End
 	}
+	if to.Ahead <= to.Seq {
+		to.Ahead = 0
+	}
 	f.touched = true
 	err := f.cursor.Move(ctx, to, f.session)
 	if errors.Is(err, sink.ErrChanged) {
@@ -453,6 +458,7 @@ func (f *Follower) advance(ctx context.Context, to commitlog.Published) error {
 		return err
 	}
 	f.sending, f.at, f.since = false, f.cursor.Published, time.Time{}
+	f.unsavedRows, f.unsavedSegments = 0, 0
 	return nil
 }
 
@@ -491,6 +497,7 @@ func (f *Follower) moveBack(ctx context.Context) error {
 				"they will be published again",
 				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
 			to = f.cursor.Published
+			to.Ahead = max(to.Ahead, now.Ahead, now.Seq)
 		}
 		err = now.Move(ctx, to, f.session)
 	}
