@@ -12,6 +12,9 @@ import (
 type sinkTopic struct {
 	mu      sync.Mutex
 	records []published
+	// newest is the record of each node with the highest manifest.
+	newestOf map[string]published
+	running  map[*followerRun]bool
 }
 
 type published struct {
@@ -21,16 +24,56 @@ type published struct {
 
 // followerRun is one run of a follower.
 type followerRun struct {
-	process   *process
+	process *process
+	shard   int
+	// beside are the runs of the same shard that had not ended when this one began, or began before it ended.
+	beside    map[*followerRun]bool
 	unsettled int // records, from the end of those that it sent, after which it has not written the cursor
 	// unanswered: the store did not answer the last call.
 	unanswered atomic.Bool
+}
+
+// begin notes that a run begins; end that it has ended.
+func (t *sinkTopic) begin(p *process, shard int) *followerRun {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := &followerRun{process: p, shard: shard, beside: map[*followerRun]bool{}}
+	for other := range t.running {
+		if other.shard == shard && !other.process.isKilled() {
+			run.beside[other], other.beside[run] = true, true
+		}
+	}
+	if t.running == nil {
+		t.running, t.newestOf = map[*followerRun]bool{}, map[string]published{}
+	}
+	t.running[run] = true
+	return run
+}
+
+func (t *sinkTopic) end(run *followerRun) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.running, run)
+}
+
+// forward checks that a node does not go back in time, unless two followers were at work at once: Kafka fences neither.
+func (t *sinkTopic) forward(run *followerRun, r embedding.Record) {
+	before, ok := t.newestOf[r.NodeID]
+	if ok && r.Seq < before.Seq {
+		if !run.beside[before.run] && (run != before.run || len(run.beside) == 0) {
+			run.process.world.fail("%s goes back from manifest %d, which %s has published, to %d by %s", r.NodeID,
+				before.Seq, before.run.process.name, r.Seq, run.process.name)
+		}
+		return
+	}
+	t.newestOf[r.NodeID] = published{r, run}
 }
 
 func (t *sinkTopic) append(run *followerRun, records []embedding.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range records {
+		t.forward(run, r)
 		r.Vector = slices.Clone(r.Vector)
 		t.records = append(t.records, published{r, run})
 	}

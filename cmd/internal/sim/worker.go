@@ -142,7 +142,8 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 // follow publishes the shard's embeddings.
 func (p *process) follow(ctx context.Context, number int, a *actor) error {
 	w := p.world
-	run := &followerRun{process: p}
+	run := w.sink.begin(p, number)
+	defer w.sink.end(run)
 	s := a.store()
 	s.wrote = func(string) { w.sink.settled(run) } // a follower writes its cursor and nothing else
 	s.answered = func(err error) { run.unanswered.Store(err != nil) }
