@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -200,67 +199,58 @@ func sameBytes(t *testing.T, want, got string) {
 	}
 }
 
-// Two processes learn what one learns of the joint batches.
+// Two processes end with the bytes of one: the weights, the state of the optimizer and the embeddings.
 func TestPyTorchRanks(t *testing.T) {
 	generation := filepath.Join(storeOf(t, "torch, pyarrow, numpy"), "generations", "000001")
-	for _, c := range []struct {
-		name    string
-		options []string
-		// tolerance of an epoch's loss, relative. Sums of float32 are added in another order, which is a
-		// few times 1e-8 in the mean loss; bf16 rounds what backpropagates to 8 bits before ranks add it.
-		tolerance float64
-	}{
-		{"float32", nil, 1e-6},
-		{"streams", []string{"--streams", "2", "--verify"}, 1e-6},
-		{"bf16", []string{"--precision", "bf16"}, 1e-3},
+	for name, options := range map[string][]string{
+		"float32": nil,
+		"streams": {"--streams", "2", "--verify"},
+		"bf16":    {"--precision", "bf16"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			train := training{generation, c.options}
+		t.Run(name, func(t *testing.T) {
+			train := training{generation, options}
 			out := t.TempDir()
 			one, two := filepath.Join(out, "one"), filepath.Join(out, "two")
-			joint := train.run(t, one, 1)
-			sameLosses(t, joint, train.run(t, two, 2), c.tolerance)
-			if a, b := readEmbeddings(t, one), readEmbeddings(t, two); len(a) == 0 || len(a) != len(b) {
-				t.Errorf("%d embeddings of one process, %d of two", len(a), len(b))
-			}
+			train.run(t, one, 1).learns(t)
+			train.run(t, two, 2)
+			sameRun(t, one, two)
 		})
 	}
 }
 
-// Two processes that were killed within an epoch end with the bytes of two that were not. With one,
-// two and one processes in turn, a run has the losses of one that was not disturbed.
+// A run that is killed within an epoch with one process and then with two, and ends with one, ends with the bytes of
+// two processes that were not disturbed.
 func TestPyTorchRanksResume(t *testing.T) {
 	train := training{generation: filepath.Join(storeOf(t, "torch, pyarrow, numpy"), "generations", "000001")}
 	out := t.TempDir()
-	whole, killed, elastic := filepath.Join(out, "whole"), filepath.Join(out, "killed"), filepath.Join(out, "elastic")
-	resume := func(dir string, ranks int) trained {
-		t.Helper()
-		report := train.run(t, dir, ranks)
-		if want := fmt.Sprintf("resumes in epoch 1 at batch 10 with %d ranks", ranks); !strings.Contains(report.Output, want) {
-			t.Errorf("the second run prints %q, not %q", report.Output, want)
-		}
-		return report
-	}
-	undisturbed := train.run(t, whole, 2)
+	whole, killed := filepath.Join(out, "whole"), filepath.Join(out, "killed")
+	train.run(t, whole, 2).learns(t)
+	train.kill(t, killed, 1, 8)
 	train.kill(t, killed, 2, 28)
-	resume(killed, 2)
-	sameBytes(t, filepath.Join(whole, "checkpoint.pt"), filepath.Join(killed, "checkpoint.pt"))
-
-	train.kill(t, elastic, 1, 8)
-	train.kill(t, elastic, 2, 28)
-	sameLosses(t, undisturbed, resume(elastic, 1), 1e-6)
+	report := train.run(t, killed, 1)
+	if want := "resumes in epoch 1 at batch 10 with 1 ranks"; !strings.Contains(report.Output, want) {
+		t.Errorf("the third run prints %q, not %q", report.Output, want)
+	}
+	sameRun(t, whole, killed)
 }
 
-func sameLosses(t *testing.T, want, got trained, tolerance float64) {
+// sameRun compares what two runs have left.
+func sameRun(t *testing.T, want, got string) {
 	t.Helper()
-	if len(want.Losses) != 4 || len(got.Losses) != 4 {
-		t.Fatalf("losses %v, want %v", got.Losses, want.Losses)
+	sameBytes(t, filepath.Join(want, "checkpoint.pt"), filepath.Join(got, "checkpoint.pt"))
+	parts, err := filepath.Glob(filepath.Join(want, "embeddings", "*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("embeddings in %s: %v, %v", want, parts, err)
 	}
-	for i, w := range want.Losses {
-		apart := math.Abs(got.Losses[i]-w) / w
-		t.Logf("epoch %d: loss %.9f and %.9f, %.1e apart", i+1, w, got.Losses[i], apart)
-		if !(apart <= tolerance) {
-			t.Errorf("epoch %d: losses %v and %v are %.1e apart, more than %.0e", i+1, w, got.Losses[i], apart, tolerance)
-		}
+	for _, part := range parts {
+		sameBytes(t, part, filepath.Join(got, "embeddings", filepath.Base(part)))
+	}
+}
+
+// learns says whether the loss falls.
+func (r trained) learns(t *testing.T) {
+	t.Helper()
+	if n := len(r.Losses); n != 4 || !(r.Losses[n-1] < r.Losses[0]) {
+		t.Errorf("losses %v", r.Losses)
 	}
 }

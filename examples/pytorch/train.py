@@ -7,7 +7,7 @@ The objective is GIANT's (Chien et al., 2022, section 3): from a node's text, pr
 clusters of its neighbours at every level of the label tree. The encoder is a
 bag of n-gram vectors over the features in the files, or a transformer on the
 texts. Started again, it resumes from the last checkpoint and ends with the same weights
-as if it had not stopped; with another number of processes, it goes on with the same batches.
+as if it had not stopped, with any number of processes that divides the slices of a batch.
 Embeddings are written in giantstream's format.
 """
 
@@ -22,10 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 import torch.distributed as dist
-from giantstream_torch import Batch, Generation, Order, StreamingDataset, StreamingLoader
+from giantstream_torch import Batch, Generation, Order, SlicedGradients, StreamingDataset, StreamingLoader
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.parallel import DistributedDataParallel
 
 
 class Bag(nn.Module):
@@ -71,7 +70,7 @@ class Transformer(nn.Module):
 
 @dataclass
 class Examples:
-    """A rank's share of a batch, ready for Trainer."""
+    """A slice of a batch, ready for Trainer."""
 
     inputs: dict  # of the encoder
     wanted: list  # [rows, clusters] per level: how many of a node's neighbours each cluster holds
@@ -91,7 +90,7 @@ class Examples:
 
 
 class Trainer(nn.Module):
-    """Encoder and heads. The result is the sum of the rows' losses, so that it can be divided by all ranks' rows."""
+    """Encoder and heads. The result is the sum of the rows' losses, so that it can be divided by the rows of a batch."""
 
     def __init__(self, encoder, levels, objective):
         super().__init__()
@@ -154,26 +153,23 @@ def ranks():
 def train(generation, trainer, args):
     """The mean loss of each epoch, over the rows of all ranks."""
     encoder, levels = trainer.encoder, generation.levels
+    gradients = SlicedGradients(trainer.parameters(), args.slices)
     dataset = StreamingDataset(
         generation,
         Order(args.batch, seed=args.seed, streams=args.streams),
         columns=["targets", "target_counts", *encoder.columns],
-        transform=lambda batch: Examples.of(batch, encoder, levels),
+        transform=lambda batch: [Examples.of(part, encoder, levels) for part in gradients.split(batch)],
     )
     optimizer = torch.optim.AdamW(trainer.parameters(), lr=args.rate, weight_decay=0.01)
     checkpoint = Checkpoint(args.out / "checkpoint.pt", dataset, trainer, optimizer)
     progress = checkpoint.load({"steps": 0, "losses": [], "sum": 0.0, "count": 0})
     if progress["steps"]:
         say(f"resumes in epoch {dataset.epoch} at batch {dataset.batch} with {ranks()} ranks")
-    parallel = trainer
-    if dist.is_initialized():
-        parallel = DistributedDataParallel(trainer, device_ids=[args.device] if args.device.type == "cuda" else None)
     trainer.train()
     while dataset.epoch < args.epochs:
-        for examples in StreamingLoader(dataset):
-            # Dropout draws from a generator that is seeded per step, so that a resumed run draws the same.
-            torch.manual_seed((args.seed + progress["steps"]) * 1024 + rank())
-            loss, rows = step(parallel, optimizer, examples.to(args.device), args)
+        for slices in StreamingLoader(dataset):
+            parts = dict(zip(gradients.own, slices))
+            loss, rows = step(trainer, optimizer, gradients, parts, (args.seed + progress["steps"]) * 1024, args)
             progress["steps"] += 1
             progress["sum"] += loss
             progress["count"] += rows
@@ -188,22 +184,25 @@ def train(generation, trainer, args):
     return progress["losses"]
 
 
-def step(parallel, optimizer, examples, args):
+def step(trainer, optimizer, gradients, parts, seed, args):
     """One step of the optimizer; the sum of the losses and the number of rows that have one, over all ranks."""
-    rows = total(examples.weight.sum().double())
+    rows = total(torch.stack([part.weight.sum() for part in parts.values()]).sum().double().to(args.device)).item()
     if rows == 0:  # on every rank
         return 0.0, 0
-    optimizer.zero_grad()
-    with torch.autocast(args.device.type, dtype=torch.bfloat16, enabled=args.precision == "bf16"):
-        loss = parallel(examples)
-    # DistributedDataParallel takes the mean of the ranks' gradients: with this factor, the gradient of the joint mean.
-    (loss * (ranks() / rows)).backward()
+
+    def loss(number):
+        # Dropout draws from a generator that is seeded per slice, so that any rank and a resumed run draw the same.
+        torch.manual_seed(seed + number)
+        with torch.autocast(args.device.type, dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+            return trainer(parts[number].to(args.device)) / rows
+
+    mean = gradients.backward(loss)
     optimizer.step()
-    return total(loss.detach().double()).item(), int(rows)
+    return mean.item() * rows, int(rows)
 
 
 def total(x):
-    """The sum over all ranks."""
+    """The sum over all ranks, of whole numbers: it is the same in any order."""
     if dist.is_initialized():
         dist.all_reduce(x)
     return x
@@ -282,6 +281,8 @@ def main():
     parser.add_argument("--dim", type=int, default=256, help="of the bag")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=64, help="rows of a step, those of all ranks together")
+    parser.add_argument("--slices", type=int, default=8, help="of a batch, a power of two; ranks divide them")
+    parser.add_argument("--threads", type=int, default=1, help="of each process on the CPU; weights depend on it in the last bits")
     parser.add_argument("--streams", type=int, default=1, help="ranks that divide this read no row twice (giantstream_torch.Order)")
     parser.add_argument("--rate", type=float, help="default 0.01, with --model 5e-5")
     parser.add_argument("--seed", type=int, default=1)
@@ -291,10 +292,13 @@ def main():
     parser.add_argument("--every", type=int, default=100, help="steps between checkpoints")
     parser.add_argument("--kill-after", type=int, metavar="STEPS", help="end as a crash would; to try the resume")
     args = parser.parse_args()
+    if args.batch % args.slices:
+        parser.error(f"--batch {args.batch} is no multiple of --slices {args.slices}")
     args.rate = args.rate or (5e-5 if args.model else 0.01)
     args.out.mkdir(parents=True, exist_ok=True)
     args.device = device_of(args.device)
-    torch.manual_seed(args.seed)
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)  # all ranks begin with the same weights
     if "WORLD_SIZE" in os.environ:  # torchrun
         dist.init_process_group("nccl" if args.device.type == "cuda" else "gloo")
 
