@@ -22,20 +22,34 @@ type Projection interface {
 	Apply(v sparse.Vector, out []float32)
 }
 
-// EncodeTexts writes the embedding of texts[i] to out[i*dim : (i+1)*dim]. start is
-// called once per block of texts and returns the function that embeds one text's
-// features, so that it can own scratch memory.
-func EncodeTexts(v Vectorizer, texts []string, dim int, out []float32, start func() func(features sparse.Vector,
+// TextFeatures returns Ψ of text i of some texts, re-using the capacity of dst if it likes. It is called concurrently.
+type TextFeatures func(i int, dst sparse.Vector) sparse.Vector
+
+// FeaturesOf computes Ψ of texts.
+func FeaturesOf(v Vectorizer, texts []string) TextFeatures {
+	return func(i int, dst sparse.Vector) sparse.Vector { return v.Transform(texts[i], dst) }
+}
+
+// FeatureEncoder is an Encoder that can take Ψ of the texts from a caller who has it.
+type FeatureEncoder interface {
+	Encoder
+	// EncodeFeatures is Encode, with Ψ of the texts.
+	EncodeFeatures(texts []string, features TextFeatures, out []float32) error
+}
+
+// EncodeFeatures writes the embedding of text i of n to out[i*dim : (i+1)*dim]. start is called once
+// per block of texts and returns the function that embeds one text's features, so that it can own scratch memory.
+func EncodeFeatures(n int, features TextFeatures, dim int, out []float32, start func() func(features sparse.Vector,
 	out []float32)) error {
-	if len(out) != len(texts)*dim {
-		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*dim)
+	if len(out) != n*dim {
+		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), n, n*dim)
 	}
-	parallel.Each(len(texts), 32, 0, func(_, _, lo, hi int) {
+	parallel.Each(n, 32, 0, func(_, _, lo, hi int) {
 		embed := start()
-		var features sparse.Vector
+		var x sparse.Vector
 		for i := lo; i < hi; i++ {
-			features = v.Transform(texts[i], features)
-			embed(features, out[i*dim:(i+1)*dim])
+			x = features(i, x)
+			embed(x, out[i*dim:(i+1)*dim])
 		}
 	})
 	return nil

@@ -66,7 +66,7 @@ type Encoder struct {
 	model      *Model
 }
 
-var _ train.Encoder = (*Encoder)(nil)
+var _ train.FeatureEncoder = (*Encoder)(nil)
 
 // NewEncoder joins a model to the vectorizer it was trained on.
 func NewEncoder(v train.Vectorizer, m *Model) (*Encoder, error) {
@@ -91,7 +91,12 @@ func (e *Encoder) Rotate(axes []float32) { e.model.Rotate(axes) }
 
 // Encode implements train.Encoder.
 func (e *Encoder) Encode(texts []string, out []float32) error {
-	return train.EncodeTexts(e.vectorizer, texts, e.Dim(), out, func() func(sparse.Vector, []float32) {
+	return e.EncodeFeatures(texts, train.FeaturesOf(e.vectorizer, texts), out)
+}
+
+// EncodeFeatures implements train.FeatureEncoder.
+func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, out []float32) error {
+	return train.EncodeFeatures(len(texts), features, e.Dim(), out, func() func(sparse.Vector, []float32) {
 		return e.model.Embed
 	})
 }

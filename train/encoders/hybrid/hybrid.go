@@ -63,11 +63,11 @@ func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
 // a text has nothing is zero.
 func (v Views) Of(texts []string, out []float32) error {
 	n := v.Len()
-	return v.each(texts, func(i int, views []float32) { copy(out[i*n:(i+1)*n], views) })
+	return v.each(texts, train.FeaturesOf(v.Vectorizer, texts), func(i int, views []float32) { copy(out[i*n:(i+1)*n], views) })
 }
 
 // each calls visit, concurrently, with the views of each text, which are valid during the call.
-func (v Views) each(texts []string, visit func(i int, views []float32)) error {
+func (v Views) each(texts []string, features train.TextFeatures, visit func(i int, views []float32)) error {
 	m := v.ModelDim()
 	p := make([]float32, len(texts)*m)
 	if v.Model != nil {
@@ -79,7 +79,7 @@ func (v Views) each(texts []string, visit func(i int, views []float32)) error {
 		x, views := make([]float32, v.Projection.Dim()), make([]float32, v.Len())
 		var psi sparse.Vector
 		for i := lo; i < hi; i++ {
-			psi = v.Vectorizer.Transform(texts[i], psi)
+			psi = features(i, psi)
 			v.write(psi, p[i*m:(i+1)*m], x, views)
 			visit(i, views)
 		}
@@ -134,7 +134,7 @@ type Encoder struct {
 	dim   int
 }
 
-var _ train.Encoder = (*Encoder)(nil)
+var _ train.FeatureEncoder = (*Encoder)(nil)
 
 // New joins views by the map that Join returned.
 func New(v Views, join []float32, dim int) (*Encoder, error) {
@@ -182,10 +182,15 @@ func (e *Encoder) Close() error {
 
 // Encode implements train.Encoder.
 func (e *Encoder) Encode(texts []string, out []float32) error {
+	return e.EncodeFeatures(texts, train.FeaturesOf(e.views.Vectorizer, texts), out)
+}
+
+// EncodeFeatures implements train.FeatureEncoder.
+func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, out []float32) error {
 	if len(out) != len(texts)*e.dim {
 		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*e.dim)
 	}
-	return e.views.each(texts, func(i int, views []float32) {
+	return e.views.each(texts, features, func(i int, views []float32) {
 		z := out[i*e.dim : (i+1)*e.dim]
 		clear(z)
 		for k, v := range views {

@@ -69,7 +69,7 @@ func (encoded) Kind() string { return "encoded" }
 func (encoded) Dim() int     { return 3 }
 
 func (encoded) Encode(texts []string, out []float32) error {
-	return train.EncodeTexts(letters{}, texts, 3, out, func() func(sparse.Vector, []float32) {
+	return train.EncodeFeatures(len(texts), train.FeaturesOf(letters{}, texts), 3, out, func() func(sparse.Vector, []float32) {
 		return func(v sparse.Vector, out []float32) {
 			clear(out)
 			for k, f := range v.Index {

@@ -20,7 +20,7 @@ type Encoder struct {
 	dim        int
 }
 
-var _ train.Encoder = (*Encoder)(nil)
+var _ train.FeatureEncoder = (*Encoder)(nil)
 
 // New joins the matrix that Fit returned to the vectorizer and projection
 // whose outputs it was fitted on.
@@ -45,7 +45,12 @@ func (e *Encoder) Rotate(axes []float32) { numeric.Rotate(e.weights, axes, e.dim
 
 // Encode implements train.Encoder.
 func (e *Encoder) Encode(texts []string, out []float32) error {
-	return train.EncodeTexts(e.vectorizer, texts, e.dim, out, func() func(sparse.Vector, []float32) {
+	return e.EncodeFeatures(texts, train.FeaturesOf(e.vectorizer, texts), out)
+}
+
+// EncodeFeatures implements train.FeatureEncoder.
+func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, out []float32) error {
+	return train.EncodeFeatures(len(texts), features, e.dim, out, func() func(sparse.Vector, []float32) {
 		x := make([]float32, e.projection.Dim())
 		return func(features sparse.Vector, out []float32) {
 			e.projection.Apply(features, x)

@@ -21,7 +21,7 @@ type LSA struct {
 	dim        int
 }
 
-var _ train.Encoder = (*LSA)(nil)
+var _ train.FeatureEncoder = (*LSA)(nil)
 
 // NewLSA returns the baseline of dim dimensions, at most the projection's.
 func NewLSA(v train.Vectorizer, p train.Projection, dim int) (*LSA, error) {
@@ -39,7 +39,12 @@ func (e *LSA) Dim() int { return e.dim }
 
 // Encode implements train.Encoder.
 func (e *LSA) Encode(texts []string, out []float32) error {
-	return train.EncodeTexts(e.vectorizer, texts, e.dim, out, func() func(sparse.Vector, []float32) {
+	return e.EncodeFeatures(texts, train.FeaturesOf(e.vectorizer, texts), out)
+}
+
+// EncodeFeatures implements train.FeatureEncoder.
+func (e *LSA) EncodeFeatures(texts []string, features train.TextFeatures, out []float32) error {
+	return train.EncodeFeatures(len(texts), features, e.dim, out, func() func(sparse.Vector, []float32) {
 		x := make([]float32, e.projection.Dim())
 		return func(features sparse.Vector, out []float32) {
 			e.projection.Apply(features, x)

@@ -31,32 +31,55 @@ func (f *failure) err() error {
 // implement bag.Features.
 type Features struct {
 	failure
-	spool  *spool
-	cols   int
-	ngrams tfidf.NGramCount
+	spool   *spool
+	cols    int
+	ngrams  tfidf.NGramCount
+	records recorder // while features are appended
+}
+
+// NewFeatures returns features that keep their share of r.MemoryLimit in memory: append those of all nodes, then seal.
+// Close them after use.
+func NewFeatures(cols int, r Resources) *Features {
+	return &Features{spool: r.spool(featureShare), cols: cols}
+}
+
+// Append adds the features of n more nodes. make returns, for a worker, the function that returns those of the i-th
+// of them, re-using the capacity of dst.
+func (f *Features) Append(n, workers int, make func() func(i int, dst sparse.Vector) sparse.Vector) error {
+	return f.records.run(f.spool, n, workers, func(int) func(int, []byte) []byte {
+		row := make()
+		var x sparse.Vector
+		return func(i int, out []byte) []byte {
+			x = row(i, x)
+			for _, j := range x.Index {
+				out = binary.LittleEndian.AppendUint32(out, uint32(j))
+			}
+			return appendFloats(out, x.Value)
+		}
+	})
+}
+
+// Seal ends the appending; from then on Row is safe for concurrent use.
+func (f *Features) Seal() error {
+	f.records = recorder{}
+	return f.spool.seal()
 }
 
 // Vectorize applies the vectorizer to all texts. Close the features after use, also after an error.
 func Vectorize(ctx context.Context, v *tfidf.Model, t *Texts, r Resources) (*Features, error) {
 	r.Progress.Stage("vectorize texts", int64(t.Len()))
-	f := &Features{spool: r.spool(featureShare), cols: v.Dim()}
-	var records recorder
+	f := NewFeatures(v.Dim(), r)
 	err := t.blocks(ctx, r.Progress, func(_ int, texts []string) error {
-		return records.run(f.spool, len(texts), r.Workers, func(int) func(int, []byte) []byte {
-			var x sparse.Vector
-			return func(i int, out []byte) []byte {
-				var n tfidf.NGrams
-				x, n = v.TransformCounting(texts[i], x)
+		return f.Append(len(texts), r.Workers, func() func(int, sparse.Vector) sparse.Vector {
+			return func(i int, dst sparse.Vector) sparse.Vector {
+				x, n := v.TransformCounting(texts[i], dst)
 				f.ngrams.Add(n)
-				for _, j := range x.Index {
-					out = binary.LittleEndian.AppendUint32(out, uint32(j))
-				}
-				return appendFloats(out, x.Value)
+				return x
 			}
 		})
 	})
 	if err == nil {
-		err = f.spool.seal()
+		err = f.Seal()
 	}
 	return f, err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"giantstream/sink/embedding"
+	"giantstream/train"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
@@ -22,6 +23,7 @@ type encodeStats struct {
 // encode embeds a partition's texts. It writes the embeddings, unless nodes without text are to have those of their
 // neighbours, which may be in any partition. It holds the partition's embeddings in memory.
 //
+//	sampled  by block: the embeddings of the nodes that are in the sample, float32
 //	vectors  where fill follows, by block: the embeddings, float32
 //	status   where fill follows: a byte for each node, 1 for one without text
 func (t *task) encode(ctx context.Context) error {
@@ -36,11 +38,11 @@ func (t *task) encode(ctx context.Context) error {
 	}
 	v := embedded{dim: e.Dim(), vectors: make([]float32, len(p.nodes)*e.Dim()),
 		status: make([]embedding.Status, len(p.nodes))}
-	for lo := 0; lo < len(p.nodes); lo += block {
-		hi := min(lo+block, len(p.nodes))
-		if err := errors.Join(ctx.Err(), e.Encode(p.texts[lo:hi], v.vectors[lo*v.dim:hi*v.dim])); err != nil {
-			return err
-		}
+	if err := t.embed(ctx, e, p.texts, v); err != nil {
+		return err
+	}
+	if err := t.putSampledVectors(ctx, v); err != nil {
+		return err
 	}
 	var s encodeStats
 	for i, text := range p.texts {
@@ -71,6 +73,46 @@ func (t *task) encode(ctx context.Context) error {
 		}
 	}
 	return errors.Join(t.putSections(ctx, "vectors", vectors), t.putSections(ctx, "status", status))
+}
+
+// embed encodes the texts of the partition.
+func (t *task) embed(ctx context.Context, e train.Encoder, texts []string, v embedded) error {
+	of, takesFeatures := e.(train.FeatureEncoder)
+	if !takesFeatures {
+		for lo := 0; lo < len(texts); lo += block {
+			hi := min(lo+block, len(texts))
+			if err := errors.Join(ctx.Err(), e.Encode(texts[lo:hi], v.vectors[lo*v.dim:hi*v.dim])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	model, err := t.loadVectorizer(ctx)
+	if err != nil {
+		return err
+	}
+	return t.counted(ctx, model, t.Partition, func(lo int, c *counted) error {
+		hi := lo + len(c.records)
+		return errors.Join(ctx.Err(), of.EncodeFeatures(texts[lo:hi], c.features, v.vectors[lo*v.dim:hi*v.dim]))
+	})
+}
+
+// putSampledVectors stores the embeddings of the nodes that evaluate asks about.
+func (t *task) putSampledVectors(ctx context.Context, v embedded) error {
+	sampled, err := t.sampledOf(ctx, t.Partition)
+	if err != nil {
+		return err
+	}
+	out := t.newSections(blocks(len(sampled)))
+	defer out.close() //nolint:errcheck // a temporary file
+	var b []byte
+	for k, i := range sampled {
+		b = appendFloats(b[:0], v.row(int(i)))
+		if err := out.add(k/block, b); err != nil {
+			return err
+		}
+	}
+	return t.putSections(ctx, "sampled", out)
 }
 
 // embedded are the embeddings of a partition.

@@ -12,9 +12,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/encoders"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
-	"giantstream/train/generation/fit"
 )
 
 // datasetGroupBytes is the raw size of the training set's row groups, as in a build in one process.
@@ -34,6 +32,13 @@ func (t *task) dataset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	psi := &counted{model: v}
+	if err := t.counted(ctx, v, t.Partition, func(_ int, c *counted) error {
+		psi.from, psi.records = c.from, append(psi.records, c.records...)
+		return nil
+	}); err != nil {
+		return err
+	}
 	key := t.final(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
 	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
 		func(yield func(rows.Row, error) bool) {
@@ -43,7 +48,11 @@ func (t *task) dataset(ctx context.Context) error {
 				if len(known) == 0 || len(known) > t.doc.Settings.MaxDegree {
 					continue
 				}
-				f := v.Transform(p.texts[i], sparse.Vector{})
+				f := psi.features(i, sparse.Vector{})
+				if err := psi.err(); err != nil {
+					yield(rows.Row{}, err)
+					return
+				}
 				r := rows.Row{NodeID: string(n.id), Text: p.texts[i], Class: string(n.class), FeatureIndices: f.Index,
 					FeatureValues: f.Value, Generation: t.plan.Generation, EventTime: n.time}
 				for k, l := range n.labels {
@@ -134,18 +143,27 @@ type encoderStats struct {
 	TextOnly string `json:"text_only,omitempty"`
 	// Nodes are those of the sample that it was trained on.
 	Nodes int `json:"nodes"`
+	// Instances are the run of positions of those of them that are instances.
+	Instances positionRun `json:"instances"`
+	// TextDim is the dimension of the projected texts.
+	TextDim int `json:"text_dim"`
 }
 
 // encoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
+//
+//	sampled  section p: the nodes of partition p that are in the sample, by their numbers in it, u32
 func (t *task) encoder(ctx context.Context) error {
 	if t.Partition > 0 {
 		return t.help(ctx)
 	}
-	s, err := t.sample(ctx, true)
+	s, err := t.sample(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.close() //nolint:errcheck // temporary files
+	if err := t.putSampled(ctx, s); err != nil {
+		return err
+	}
 	linked, err := t.linked(ctx)
 	if err != nil {
 		return err
@@ -194,7 +212,8 @@ func (t *task) encoder(ctx context.Context) error {
 		t.outputs[name] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	}
 	t.stats = encoderStats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
-		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.positions)}
+		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.positions),
+		Instances: s.instances, TextDim: s.Dim}
 	return nil
 }
 
@@ -219,55 +238,4 @@ func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
 	}
 	e, _, err := encoders.Load(ctx, b.Store, b.final(generation.EncoderName), v, q, b.Device)
 	return e, from.explain(err)
-}
-
-// evaluateStats is what evaluate leaves for the generation's document.
-type evaluateStats struct {
-	Evaluation []fit.Evaluation `json:"evaluation"`
-	Hidden     int              `json:"hidden"`
-	Whole      bool             `json:"whole"` // the sample is the graph
-}
-
-// evaluate asks text alone and the encoder about hidden links and classes of the sample.
-func (t *task) evaluate(ctx context.Context) error {
-	s, err := t.sample(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer s.close() //nolint:errcheck // temporary files
-	settings, r := t.doc.Settings, t.resources()
-	vectors, err := fit.EmbedText(s.Projected, s.Dim, t.Workers)
-	if err != nil {
-		return err
-	}
-	exam, err := generation.ExamOf(s.Texts, vectors, s.Dim, s.known, s.hidden)
-	if err != nil {
-		return err
-	}
-	text, err := exam.Evaluate(linear.LSAKind, vectors, s.Dim, settings, t.Workers, r.Log)
-	if err != nil {
-		return err
-	}
-	out := evaluateStats{Evaluation: []fit.Evaluation{text}, Hidden: len(s.hidden), Whole: s.whole}
-	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
-	if err != nil {
-		return err
-	}
-	if trained.TextOnly == "" {
-		e, err := t.loadEncoder(ctx)
-		if err != nil {
-			return err
-		}
-		defer train.Close(e) //nolint:errcheck // as in encoder
-		if vectors, err = fit.Embed(ctx, e, s.Texts, r.Progress); err != nil {
-			return err
-		}
-		own, err := exam.Evaluate(e.Kind(), vectors, e.Dim(), settings, t.Workers, r.Log)
-		if err != nil {
-			return err
-		}
-		out.Evaluation = append(out.Evaluation, own)
-	}
-	t.stats = out
-	return nil
 }

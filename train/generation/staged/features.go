@@ -103,9 +103,9 @@ func (t *task) projection(ctx context.Context) error {
 	return t.put(ctx, "projection", t.final(generation.ProjectionName), q.Write)
 }
 
-// vectorise projects the texts of a partition. Features are not kept: to make them again takes less time than to
-// read them.
+// vectorise finds the features of a partition's texts, and projects them.
 //
+//	counts     by block: the features of each text
 //	projected  by block: the rows as bfloat16
 func (t *task) vectorise(ctx context.Context) error {
 	v, err := t.loadVectorizer(ctx)
@@ -124,18 +124,24 @@ func (t *task) vectorise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := t.newSections(blocks(x.size(t.Partition)))
-	defer out.close() //nolint:errcheck // a temporary file
+	counts, out := t.newSections(blocks(x.size(t.Partition))), t.newSections(blocks(x.size(t.Partition)))
+	defer counts.close() //nolint:errcheck // temporary files
+	defer out.close()    //nolint:errcheck
 	var sum tfidf.NGrams
 	var features sparse.Vector
-	var b []byte
+	var b, record []byte
 	row := make([]float32, q.Dim())
 	if err := t.texts(ctx, t.Partition, func(lo int, texts []string) error {
 		for i, text := range texts {
 			var n tfidf.NGrams
-			features, n = v.TransformCounting(text, features)
+			features, n = v.Counts(text, features)
 			sum.Total, sum.Unknown = sum.Total+n.Total, sum.Unknown+n.Unknown
-			q.Apply(features, row)
+			record = appendCounts(record[:0], features)
+			b = append(binary.AppendUvarint(b[:0], uint64(len(record))), record...)
+			if err := counts.add((lo+i)/block, b); err != nil {
+				return err
+			}
+			q.Apply(v.Weigh(features), row)
 			b = appendBF16(b[:0], row[:dim])
 			if err := out.add((lo+i)/block, b); err != nil {
 				return err
@@ -146,7 +152,7 @@ func (t *task) vectorise(ctx context.Context) error {
 		return err
 	}
 	t.stats = sum
-	return t.putSections(ctx, "projected", out)
+	return errors.Join(t.putSections(ctx, "counts", counts), t.putSections(ctx, "projected", out))
 }
 
 // projected reads the projected texts of a partition, a block at a time.

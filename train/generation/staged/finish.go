@@ -75,9 +75,7 @@ func (t *task) finishGeneration(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			for _, o := range from.Outputs {
-				*parts = append(*parts, o.part())
-			}
+			*parts = append(*parts, from.parts()...)
 		}
 	}
 	for _, parts := range [][]generation.Part{doc.Dataset, doc.Embeddings} {

@@ -110,8 +110,10 @@ func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func()
 		return nil, nil, err
 	}
 	var names []string
-	for name := range from.Outputs {
-		names = append(names, name)
+	for name, o := range from.Outputs {
+		if from.final(o) {
+			names = append(names, name)
+		}
 	}
 	if len(names) == 0 {
 		return nil, nil, &DamagedError{from.task, errors.New("it names no file of the encoder")}

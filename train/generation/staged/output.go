@@ -36,6 +36,19 @@ func (o output) part() generation.Part {
 	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, CRC32C: o.CRC32C}
 }
 
+// final says whether an output is the generation's own, and not for other tasks.
+func (d *done) final(o output) bool { return !strings.HasPrefix(o.Key, folder(d.task)) }
+
+// parts are the outputs that are the generation's own.
+func (d *done) parts() (all []generation.Part) {
+	for _, o := range d.Outputs {
+		if d.final(o) {
+			all = append(all, o.part())
+		}
+	}
+	return all
+}
+
 // done is the last object that a task writes: its outputs, and what is small.
 type done struct {
 	Task    string            `json:"task"`

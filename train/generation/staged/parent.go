@@ -85,9 +85,7 @@ func (t *task) compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, o := range from.Outputs {
-			doc.Embeddings = append(doc.Embeddings, o.part())
-		}
+		doc.Embeddings = append(doc.Embeddings, from.parts()...)
 		var ids []string
 		if err := t.about(ctx, p, func(_ int, a about) error {
 			ids = append(ids, string(a.id))

@@ -22,7 +22,7 @@ var ErrNoPlan = errors.New("no staged build of this generation has begun; 'giant
 // ErrNoTask: the plan has no such stage, or the stage no such partition.
 var ErrNoTask = errors.New("there is no such task; 'giantstream build plan' lists those there are")
 
-const planFormat = 2
+const planFormat = 3
 
 // Limits of what one task holds in memory.
 const (
@@ -211,7 +211,8 @@ func (p Plan) Stages() []Stage {
 		{Merge, n, []string{Index, Count}, "document frequencies of all documents, for a share of the n-grams"},
 		{Vectorizer, 1, []string{Index, Merge}, "the vocabulary of TF-IDF"},
 		{Projection, 1, []string{Number, Index, Vectorizer}, "the projection (LSA), of a sample of the texts"},
-		{Vectorise, n, []string{Number, Index, Vectorizer, Projection}, "projected texts, as bfloat16"},
+		{Vectorise, n, []string{Number, Index, Vectorizer, Projection},
+			"the features of the texts, and projected texts as bfloat16"},
 		{PIFA, p.Ranges, []string{Index, Resolve, Link, Projection, Vectorise}, "features of a range of labels"},
 		{Features, n, features,
 			"the features of a partition's labels that the tree is built of"},
@@ -220,10 +221,11 @@ func (p Plan) Stages() []Stage {
 		{Branch, n, []string{Trunk, Deal}, "a branch of the label tree"},
 		{Tree, 1, []string{Number, Index, Trunk, Branch}, "the label tree, and which label is in which cluster"},
 		{Mapping, 1, []string{Number, Index, Link, Tree}, "what became of the clusters of the generation before"},
-		{Dataset, n, []string{Number, Index, Link, Vectorizer, Tree}, "the training set"},
-		{Encoder, p.trainers(), []string{Number, Index, Link, Vectorizer, Projection, PIFA, Tree}, "the encoder"},
-		{Evaluate, 1, []string{Number, Index, Link, Vectorizer, Projection, Encoder}, "hidden links and classes"},
-		{Encode, n, []string{Number, Index, Vectorizer, Projection, Encoder}, "embeddings"},
+		{Dataset, n, []string{Number, Index, Link, Vectorizer, Vectorise, Tree}, "the training set"},
+		{Encoder, p.trainers(), []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree},
+			"the encoder"},
+		{Encode, n, []string{Number, Index, Vectorizer, Projection, Vectorise, Encoder}, "embeddings"},
+		{Evaluate, 1, []string{Number, Index, Link, Vectorise, Encoder, Encode}, "hidden links and classes"},
 		{Fill, n, []string{Number, Index, Link, Encoder, Encode}, "embeddings, from neighbours for nodes without text"},
 		{Compare, 1, []string{Number, Index, Link, Encoder, p.embeddings()},
 			"how the embeddings agree with the generation before"},

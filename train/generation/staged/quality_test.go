@@ -27,6 +27,7 @@ import (
 var (
 	qualityGraph = flag.String("graph", "citeseer", "graph of the comparison of staged builds with one process")
 	qualitySeeds = flag.Int("seeds", 3, "how many seeds that comparison has")
+	qualityKind  = flag.String("encoder", "hybrid", "encoder of that comparison")
 	hashOrder    = flag.Bool("hash-order", false, "nodes have ids whose order is that of their hashes")
 )
 
@@ -38,21 +39,36 @@ func TestQualityOfARealGraph(t *testing.T) {
 	}
 	all := realRows(t, *qualityGraph, *hashOrder)
 	var whole, parts figures
+	inOne, inStages := &phases{}, &phases{}
 	for seed := range uint64(*qualitySeeds) {
 		s := fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 256, EmbeddingDim: 128, Weighting: "sum",
-			LabelFeatures: "pifa", Encoder: "hybrid", Seed: seed, TreeSeed: seed, Holdout: 0.1, EvalSeed: seed,
+			LabelFeatures: "pifa", Encoder: *qualityKind, Seed: seed, TreeSeed: seed, Holdout: 0.1, EvalSeed: seed,
 			ProbeRates: []float64{0.1}}
 		b := &generation.Builder{Store: &memstore.Store{}, Settings: s, Resources: resources()}
+		b.Progress = inOne
 		begun := processorTime(t)
+		inOne.begin(t, "read")
 		doc, err := b.Build(t.Context(), 1, all, generation.UntilReady)
 		if err != nil {
 			t.Fatal(err)
 		}
+		inOne.end()
 		whole.add(doc, processorTime(t)-begun)
 		staged := newSetup(&memstore.Store{}, logsOf(all, 2, 1), s)
 		begun = processorTime(t)
-		parts.add(staged.run(t, staged.begin(t, 8, 0), tasks.Local{Workers: 2}), processorTime(t)-begun)
+		inStages.begin(t, "plan")
+		doc, err = staged.worker.Run(t.Context(), staged.begin(t, 8, 0), tasks.Local{Workers: 2}, staged.worker,
+			func(s Stage) { inStages.begin(t, s.Name) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		inStages.end()
+		parts.add(doc, processorTime(t)-begun)
+		t.Logf("seed %d: %.4f, %.4f links; %.4f, %.4f classes; %.1f, %.1f processor seconds", seed, whole.auc[seed],
+			parts.auc[seed], whole.class[seed], parts.class[seed], whole.seconds[seed], parts.seconds[seed])
 	}
+	t.Logf("processor seconds in one process:%v", inOne)
+	t.Logf("processor seconds staged:%v", inStages)
 	for _, f := range []struct {
 		name         string
 		whole, parts []float64
@@ -128,6 +144,44 @@ func processorTime(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// phases adds up the processor time of the stages of several builds. It implements train.Progress.
+type phases struct {
+	t     *testing.T
+	names []string
+	took  map[string]time.Duration
+	now   string
+	begun time.Duration
+}
+
+func (p *phases) begin(t *testing.T, name string) {
+	p.end()
+	if p.took == nil {
+		p.took = map[string]time.Duration{}
+	}
+	if _, known := p.took[name]; !known {
+		p.names = append(p.names, name)
+	}
+	p.t, p.now, p.begun = t, name, processorTime(t)
+}
+
+func (p *phases) end() {
+	if p.now != "" {
+		p.took[p.now] += processorTime(p.t) - p.begun
+	}
+	p.now = ""
+}
+
+func (p *phases) Stage(name string, _ int64) { p.begin(p.t, name) }
+func (p *phases) Add(int64)                  {}
+
+func (p *phases) String() string {
+	var b strings.Builder
+	for _, name := range p.names {
+		fmt.Fprintf(&b, "\n%8.2f  %s", p.took[name].Seconds(), name)
+	}
+	return b.String()
 }
 
 func mean(v []float64) (m float64) {

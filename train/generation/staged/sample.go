@@ -19,6 +19,7 @@ type sample struct {
 	fit.Inputs
 	positions []int32 // ascending
 	whole     bool
+	instances positionRun
 	known     *train.Graph
 	hidden    []eval.Edge
 }
@@ -27,33 +28,25 @@ func (s *sample) close() error {
 	return errors.Join(s.Texts.Close(), s.Features.Close(), s.Projected.Close())
 }
 
-// sample reads a sample. labels and tree are read for training alone.
-func (t *task) sample(ctx context.Context, training bool) (_ *sample, err error) {
+// sample chooses a sample, and reads what training takes.
+func (t *task) sample(ctx context.Context) (_ *sample, err error) {
 	x, err := t.numbered(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := t.resources()
 	s := &sample{whole: x.nodes() <= t.plan.Sample}
-	s.Texts = fit.NewTexts(r)
+	if s.instances, err = t.choose(ctx, x, s); err != nil {
+		return nil, err
+	}
+	if s.Vectorizer, err = t.loadVectorizer(ctx); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	instances, err := t.choose(ctx, x, s)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.readSample(ctx, x, s, instances); err != nil {
-		return nil, err
-	}
-	s.known, s.hidden = fit.HideEdges(s.Graph, t.doc.Settings)
-	s.Graph = s.known
-	if s.Vectorizer, err = t.loadVectorizer(ctx); err != nil {
-		return nil, err
-	}
-	if s.Features, err = fit.Vectorize(ctx, s.Vectorizer, s.Texts, r); err != nil {
+	if err := t.readSample(ctx, x, s); err != nil {
 		return nil, err
 	}
 	if s.Projection, err = t.loadProjection(ctx); err != nil {
@@ -62,23 +55,70 @@ func (t *task) sample(ctx context.Context, training bool) (_ *sample, err error)
 	if s.Dim, err = t.dim(ctx); err != nil {
 		return nil, err
 	}
-	if s.Projected, err = fit.Project(ctx, s.Projection, s.Features, r); err != nil {
+	if s.Projected, err = fit.Project(ctx, s.Projection, s.Features, t.resources()); err != nil {
 		return nil, err
 	}
-	if training {
-		err = t.readTargets(ctx, x, s)
-	}
-	return s, err
+	return s, t.readTargets(ctx, x, s)
 }
 
-// run is a run of positions, from begin on and around.
-type positionRun struct{ begin, length, nodes int }
+// putSampled stores which nodes are in the sample.
+func (t *task) putSampled(ctx context.Context, s *sample) error {
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	out := t.newSections(t.plan.Partitions)
+	defer out.close() //nolint:errcheck // a temporary file
+	for p := range t.plan.Partitions {
+		if err := s.within(x, p, func(i, _ int) error { return out.add(p, appendInts(nil, []int32{int32(i)})) }); err != nil {
+			return err
+		}
+	}
+	return t.putSections(ctx, "sampled", out)
+}
 
-func (r positionRun) has(position int) bool { return (position-r.begin+r.nodes)%r.nodes < r.length }
+// sampledOf returns which nodes of a partition are in the sample, ascending.
+func (b *build) sampledOf(ctx context.Context, p int) ([]int32, error) {
+	from, err := b.from(ctx, Encoder, 0)
+	if err != nil {
+		return nil, err
+	}
+	s, err := from.section(ctx, "sampled", p)
+	return ints(s), err
+}
+
+// sampled reads what evaluation takes of the sample that the encoder was trained on.
+func (t *task) sampled(ctx context.Context, instances positionRun) (x index, _ *sample, err error) {
+	if x, err = t.numbered(ctx); err != nil {
+		return x, nil, err
+	}
+	s := &sample{whole: x.nodes() <= t.plan.Sample, instances: instances}
+	for p := range t.plan.Partitions {
+		some, err := t.sampledOf(ctx, p)
+		if err != nil {
+			return x, nil, err
+		}
+		for _, i := range some {
+			s.positions = append(s.positions, int32(x.Base[p])+i)
+		}
+	}
+	if err := t.readSample(ctx, x, s); err != nil {
+		return x, nil, errors.Join(err, s.close())
+	}
+	return x, s, nil
+}
+
+// positionRun is a run of positions, from Begin on and around.
+type positionRun struct {
+	Begin  int `json:"begin"`
+	Length int `json:"length"`
+}
+
+func (r positionRun) has(position, nodes int) bool { return (position-r.Begin+nodes)%nodes < r.Length }
 
 // choose sets s.positions, and returns the run of nodes that are instances.
 func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, error) {
-	all := positionRun{0, x.nodes(), x.nodes()}
+	all := positionRun{0, x.nodes()}
 	if s.whole {
 		s.positions = make([]int32, x.nodes())
 		for i := range s.positions {
@@ -87,19 +127,19 @@ func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, err
 		return all, nil
 	}
 	taken := make(map[int32]struct{}, t.plan.Sample)
-	all.begin, all.length = t.begin(x, t.doc.Settings.Seed), 0
-	first := x.of(all.begin)
+	all.Begin, all.Length = t.begin(x, t.doc.Settings.Seed), 0
+	first := x.of(all.Begin)
 	for k := 0; k <= t.plan.Partitions; k++ {
 		p := (first + k) % t.plan.Partitions
 		err := t.links(ctx, p, func(i int, to []int32, _ []bool) error {
 			at := x.Base[p] + i
-			if k == 0 && at < all.begin || k == t.plan.Partitions && at >= all.begin {
+			if k == 0 && at < all.Begin || k == t.plan.Partitions && at >= all.Begin {
 				return nil
 			}
 			if len(taken) >= t.plan.Sample {
 				return errStop
 			}
-			all.length++
+			all.Length++
 			taken[int32(at)] = struct{}{}
 			if len(to) <= t.doc.Settings.MaxDegree {
 				for _, j := range to {
@@ -140,10 +180,18 @@ func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, 
 	})
 }
 
-// within calls visit with each position of the sample that is in a partition, and its number in the sample.
+// runOf returns which of the sample's nodes are in a partition: n of them, from the first on.
+func (s *sample) runOf(x index, p int) (first, n int) {
+	first, _ = slices.BinarySearch(s.positions, int32(x.Base[p]))
+	end, _ := slices.BinarySearch(s.positions, int32(x.Base[p+1]))
+	return first, end - first
+}
+
+// within calls visit with the number of each node of the sample that is in a partition: in the partition, and in the
+// sample.
 func (s *sample) within(x index, p int, visit func(i, k int) error) error {
-	k, _ := slices.BinarySearch(s.positions, int32(x.Base[p]))
-	for ; k < len(s.positions) && int(s.positions[k]) < x.Base[p+1]; k++ {
+	first, n := s.runOf(x, p)
+	for k := first; k < first+n; k++ {
 		if err := visit(int(s.positions[k])-x.Base[p], k); err != nil {
 			return err
 		}
@@ -151,81 +199,121 @@ func (s *sample) within(x index, p int, visit func(i, k int) error) error {
 	return nil
 }
 
-// readSample reads ids, classes, texts and links of the sample.
-func (t *task) readSample(ctx context.Context, x index, s *sample, instances positionRun) error {
+// readSample reads ids, classes, texts and links of the sample, hides some of the links, and, if there is a
+// vectorizer, reads the features.
+func (t *task) readSample(ctx context.Context, x index, s *sample) error {
 	n := len(s.positions)
+	s.Texts = fit.NewTexts(t.resources())
 	s.Graph = &train.Graph{IDs: make([]string, 0, n), Classes: make([]string, 0, n),
 		Neighbours: &sparse.Matrix{Cols: n, Start: []int64{0}}}
-	at := make(map[int32]int32, n)
-	for k, i := range s.positions {
-		at[i] = int32(k)
+	if s.Vectorizer != nil {
+		s.Features = fit.NewFeatures(s.Vectorizer.Dim(), t.resources())
 	}
-	classes := map[string]string{}
-	wanted := 0
-	want := func(position int) bool {
-		return wanted < n && int(s.positions[wanted]) == position
+	at := make(map[int32]int32, n)
+	order := make([]int32, n)
+	for k, i := range s.positions {
+		at[i], order[k] = int32(k), int32(k)
 	}
 	for p := range t.plan.Partitions {
-		if wanted >= n || int(s.positions[wanted]) >= x.Base[p+1] {
-			continue // none of this partition
+		if _, some := s.runOf(x, p); some == 0 {
+			continue
 		}
-		begin := wanted
-		if err := t.about(ctx, p, func(i int, a about) error {
-			if want(x.Base[p] + i) {
-				class, ok := classes[string(a.class)]
-				switch {
-				case !instances.has(x.Base[p] + i): // its degree is not known here, so that it is not asked about
-					class = ""
-				case !ok:
-					class = string(a.class)
-					classes[class] = class
-				}
-				s.Graph.IDs, s.Graph.Classes = append(s.Graph.IDs, string(a.id)), append(s.Graph.Classes, class)
-				wanted++
+		for _, read := range []func(context.Context, index, *sample, int) error{t.readAbout, t.readTexts, t.readFeatures} {
+			if err := read(ctx, x, s, p); err != nil {
+				return err
 			}
-			return nil
-		}); err != nil {
-			return err
 		}
-		wanted = begin
-		if err := t.texts(ctx, p, func(lo int, texts []string) error {
-			for i, text := range texts {
-				if want(x.Base[p] + lo + i) {
-					if err := s.Texts.Append(text); err != nil {
-						return err
-					}
-					wanted++
-				}
-			}
-			return ctx.Err()
-		}); err != nil {
-			return err
-		}
-		wanted = begin
-		if err := t.links(ctx, p, func(i int, to []int32, hidden []bool) error {
-			if !want(x.Base[p] + i) {
-				return nil
-			}
-			wanted++
-			var row sparse.Vector
-			if instances.has(x.Base[p] + i) {
-				for _, j := range ascending(to, hidden, true) {
-					if k, ok := at[j]; ok {
-						row.Index = append(row.Index, k)
-					}
-				}
-			}
-			s.Graph.Neighbours.Append(row)
-			return nil
-		}); err != nil {
+		if err := t.readLinks(ctx, x, s, p, at); err != nil {
 			return err
 		}
 	}
-	order := make([]int32, n)
-	for k := range order {
-		order[k] = int32(k)
+	s.known, s.hidden = fit.HideEdges(s.Graph, t.doc.Settings)
+	s.Graph = s.known
+	if err := s.Texts.Arrange(order); err != nil || s.Features == nil {
+		return err
 	}
-	return s.Texts.Arrange(order)
+	return s.Features.Seal()
+}
+
+// picks returns a function that says of the nodes of a partition, asked in ascending order, which are in the sample.
+func (s *sample) picks(x index, p int) func(i int) bool {
+	next, _ := s.runOf(x, p)
+	return func(i int) bool {
+		found := next < len(s.positions) && int(s.positions[next]) == x.Base[p]+i
+		if found {
+			next++
+		}
+		return found
+	}
+}
+
+func (t *task) readAbout(ctx context.Context, x index, s *sample, p int) error {
+	wanted, classes := s.picks(x, p), map[string]string{}
+	return t.about(ctx, p, func(i int, a about) error {
+		if !wanted(i) {
+			return nil
+		}
+		class, known := classes[string(a.class)]
+		switch {
+		case !s.instances.has(x.Base[p]+i, x.nodes()): // its degree is not known here, so that it is not asked about
+			class = ""
+		case !known:
+			class = string(a.class)
+			classes[class] = class
+		}
+		s.Graph.IDs, s.Graph.Classes = append(s.Graph.IDs, string(a.id)), append(s.Graph.Classes, class)
+		return nil
+	})
+}
+
+func (t *task) readTexts(ctx context.Context, x index, s *sample, p int) error {
+	wanted := s.picks(x, p)
+	return t.texts(ctx, p, func(lo int, texts []string) error {
+		for i, text := range texts {
+			if wanted(lo + i) {
+				if err := s.Texts.Append(text); err != nil {
+					return err
+				}
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+func (t *task) readFeatures(ctx context.Context, x index, s *sample, p int) error {
+	if s.Features == nil {
+		return nil
+	}
+	wanted := s.picks(x, p)
+	return t.counted(ctx, s.Vectorizer, p, func(lo int, c *counted) error {
+		some := c.records[:0]
+		for i, r := range c.records {
+			if wanted(lo + i) {
+				some = append(some, r)
+			}
+		}
+		c.records = some
+		return s.Features.Append(len(some), t.Workers, func() func(int, sparse.Vector) sparse.Vector { return c.features })
+	})
+}
+
+func (t *task) readLinks(ctx context.Context, x index, s *sample, p int, at map[int32]int32) error {
+	wanted := s.picks(x, p)
+	return t.links(ctx, p, func(i int, to []int32, hidden []bool) error {
+		if !wanted(i) {
+			return nil
+		}
+		var row sparse.Vector
+		if s.instances.has(x.Base[p]+i, x.nodes()) {
+			for _, j := range ascending(to, hidden, true) {
+				if k, ok := at[j]; ok {
+					row.Index = append(row.Index, k)
+				}
+			}
+		}
+		s.Graph.Neighbours.Append(row)
+		return nil
+	})
 }
 
 // readTargets reads the labels' features and the tree of the sample.

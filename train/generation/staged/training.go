@@ -159,7 +159,7 @@ func (i *invitations) Resume(ctx context.Context, run func(state io.Reader) erro
 // help works on the slices of the training that task 0 of the stage gives it. It leaves nothing. What goes wrong here
 // does no harm there.
 func (t *task) help(ctx context.Context) error {
-	s, err := t.sample(ctx, true)
+	s, err := t.sample(ctx)
 	if err != nil {
 		return err
 	}
