@@ -202,3 +202,29 @@ func corpus(n int) []string {
 	}
 	return texts
 }
+
+// Counts, weighed, are what Transform returns, to the bit, also for a model that was extended.
+func TestWeighedCountsAreTheFeatures(t *testing.T) {
+	for seed := range uint64(5) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		m := fitted(t, textsOf(r, 300, 0, 120))
+		more, err := m.Extend(fitted(t, textsOf(r, 200, 80, 220)), 300, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var counts sparse.Vector
+		for _, m := range []*Model{m, more} {
+			for _, text := range append(textsOf(r, 50, 0, 300), "", "-") {
+				want, ngrams := m.TransformCounting(text, sparse.Vector{})
+				var n NGrams
+				if counts, n = m.Counts(text, counts); n != ngrams {
+					t.Errorf("%q: %+v n-grams, want %+v", text, n, ngrams)
+				}
+				if counts = m.Weigh(counts); !slices.Equal(counts.Index, want.Index) ||
+					!slices.Equal(counts.Value, want.Value) {
+					t.Fatalf("seed %d, %q: %v, want %v", seed, text, counts, want)
+				}
+			}
+		}
+	}
+}

@@ -78,6 +78,7 @@ func (b bench) run() error {
 	settings.Encoder = b.encoder
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}
+	wiring.LimitMemory(r.MemoryLimit)
 	w := &staged.Worker{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (staged.Log, error) {
 		return graph{nodes, 1}, nil
 	}}
