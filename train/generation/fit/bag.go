@@ -44,17 +44,26 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 	if part == Whole { // else the epochs are those of the transformer
 		b.Epochs = s.Epochs
 	}
-	if out.start, _, err = t.solve(ctx); err != nil {
+	if out.start, err = t.start(ctx); err != nil {
 		return out, fmt.Errorf("start of the n-grams: %w", err)
+	}
+	if t.Warm.keeps() && len(t.Warm.Changed) == 0 {
+		out.model = t.Warm.Table
+		out.report.Rows = len(out.model.Features())
+		return out, nil
 	}
 	b.Share = func(net train.Sliced) train.Network { return t.share(part, net) }
 	err = c.Resume(ctx, func(state io.Reader) (err error) {
 		b.Weights = out.start.Weights()
 		b.Instances, b.HeldOut = t.holdOut(streamBagHoldOut)
 		if w := t.Warm; w != nil {
-			b.Before, b.From, b.Instances = w.Table, w.From, w.instances(b.Instances, s.Seed)
-			b.HeldOut = w.heldOut(b.HeldOut)
-			b.Epochs = cmp.Or(b.Epochs, warmEpochs)
+			b.Before, b.From = w.Table, w.From
+			if w.keeps() {
+				w.settled(&b, s.MaxInstances > 0)
+			} else {
+				b.Instances, b.HeldOut = w.instances(b.Instances, s.Seed), w.heldOut(b.HeldOut)
+				b.Epochs = cmp.Or(b.Epochs, warmEpochs)
+			}
 		}
 		if len(b.HeldOut) > 0 {
 			out.pairs = eval.DrawPairs(neighbours, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)

@@ -52,7 +52,12 @@ func (t *Training) trainJoined(ctx context.Context, part Part, rows int, model t
 	if err != nil {
 		return nil, hybridReport{}, err
 	}
-	e, err := t.join(ctx, n, model)
+	var e *hybrid.Encoder
+	if t.Warm.keeps() {
+		e, err = t.rejoin(n)
+	} else {
+		e, err = t.join(ctx, n, model)
+	}
 	if err != nil {
 		return nil, hybridReport{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
 	"giantstream/train/encoders/bag"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/numeric"
 )
 
@@ -44,6 +45,9 @@ type Warm struct {
 	Fresh []int32
 	// Changed are the nodes whose texts or links are others than the table was trained on, ascending.
 	Changed []int32
+	// Parent, if not nil, is the encoder that the table is of. Its other views remain, and the map from all of them to
+	// embeddings (a warm start). Else they are made anew (a local refresh).
+	Parent *hybrid.Encoder
 }
 
 // minHeldOut is how many fresh nodes validate at least; with fewer, all epochs are trained.

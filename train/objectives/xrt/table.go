@@ -37,6 +37,11 @@ type Bag struct {
 	// n-grams from there on that most texts have get vectors too, an eighth of MaxRows at most.
 	Before *bag.Model
 	From   int32
+	// Settled: Before has learned these neighbourhoods but for a few. The heads then start where its embeddings are,
+	// so that heads that have learned nothing do not move it.
+	Settled bool
+	// Rate is the highest learning rate of the table; 0 means 0.01.
+	Rate float64
 	// MaxRows bounds the table: the n-grams in most texts have vectors, the
 	// others count for nothing; 0 means 65,536 (64 MiB at 256 dimensions).
 	MaxRows int
@@ -107,11 +112,15 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Prog
 	}
 	set := b.Set
 	set.Stream = streamBagOrder
+	heads, sample := LabelMeans, 0
+	if b.Settled {
+		heads, sample = Centroid, len(b.Instances)
+	}
 	r, err := Train(ctx, trained, set, Options{
 		Name: cmp.Or(b.Name, "bag"), Schedule: b.Schedule, Epochs: float64(cmp.Or(b.Epochs, 10)),
 		Batch: cmp.Or(b.Batch, 256),
-		Rate:  0.01, HeadRate: 0.001, NoWarmup: true, Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
-		Start: LabelMeans, NoBias: true, Weights: OverSet, SumGradients: true, DropByEpoch: true, Links: b.Links,
+		Rate:  cmp.Or(b.Rate, 0.01), HeadRate: 0.001, NoWarmup: true, Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
+		Start: heads, Sample: sample, NoBias: true, Weights: OverSet, SumGradients: true, DropByEpoch: true, Links: b.Links,
 		Patience: cmp.Or(b.Patience, 3), Seed: b.Seed, Workers: b.Workers,
 	}, hooks, progress)
 	if err != nil {

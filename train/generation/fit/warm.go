@@ -1,0 +1,66 @@
+package fit
+
+import (
+	"context"
+	"slices"
+
+	"giantstream/featurize/sparse"
+	"giantstream/featurize/tfidf"
+	"giantstream/internal/parallel"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/encoders/linear"
+	"giantstream/train/objectives/xrt"
+)
+
+// How the n-grams of a warm start are trained, chosen on citeseer and amazon-products (docs/MEASUREMENTS.md, "Successive
+// generations"). A table that begins again at the rate of a first training moves as far as one from scratch: row-wise
+// Adagrad does not know how much a row has learned before.
+const (
+	settledRate   = 0.001
+	settledEpochs = 3
+)
+
+// keeps says whether the views of the parent, and the map from them to embeddings, remain.
+func (w *Warm) keeps() bool { return w != nil && w.Parent != nil }
+
+// start is the linear encoder that the table begins at: the parent's where it remains.
+func (t *Training) start(ctx context.Context) (*linear.Encoder, error) {
+	if t.Warm.keeps() {
+		return linear.New(t.Vectorizer, t.Projection, t.Warm.Parent.Views().Solution, t.Dim)
+	}
+	e, _, err := t.solve(ctx)
+	return e, err
+}
+
+// settled has the training of a table go through all instances, those too that others are validated on: the parent was
+// trained on some of them, and its embeddings say nothing of links that it has not seen.
+func (w *Warm) settled(b *xrt.Bag, bounded bool) {
+	if !bounded {
+		b.Instances = slices.Concat(b.Instances, b.HeldOut)
+		slices.Sort(b.Instances)
+	}
+	b.HeldOut, b.Settled, b.Rate, b.Epochs = nil, true, settledRate, settledEpochs
+}
+
+// rejoin joins a table to the other views of the parent as the parent does.
+func (t *Training) rejoin(n table) (*hybrid.Encoder, error) {
+	e := t.Warm.Parent
+	v := hybrid.Views{Vectorizer: t.Vectorizer, Projection: t.Projection, Table: n.model,
+		Solution: n.start.Weights(), TextWeight: e.Views().TextWeight}
+	return hybrid.New(v, slices.Clone(e.Join()), e.Dim())
+}
+
+// UnknownShare is the share of the texts' n-grams that are no features of a vectorizer.
+func UnknownShare(ctx context.Context, v *tfidf.Model, t *Texts, r Resources) (float64, error) {
+	var count tfidf.NGramCount
+	err := t.blocks(ctx, r.Progress, func(_ int, texts []string) error {
+		parallel.Each(len(texts), 64, r.Workers, func(_, _, lo, hi int) {
+			for _, text := range texts[lo:hi] {
+				_, n := v.TransformCounting(text, sparse.Vector{})
+				count.Add(n)
+			}
+		})
+		return nil
+	})
+	return tfidf.NGrams{Total: count.Total(), Unknown: count.Unknown()}.Share(), err
+}
