@@ -28,6 +28,12 @@ const (
 	RefreshAuto  = "auto"
 )
 
+// Whether a full generation starts from what the one before has learned.
+const (
+	WarmAuto = "auto"
+	WarmOff  = "off"
+)
+
 // choices are the values of the fields that have a few.
 var choices = map[string][]string{
 	"embed.missing_text":       {"skip", "neighbours"},
@@ -45,6 +51,7 @@ var choices = map[string][]string{
 	"refresh.mode":             {RefreshFull, RefreshLocal, RefreshAuto},
 	"refresh.quality_gate":     QualityGates,
 	"refresh.space":            Spaces,
+	"refresh.warm_start":       {WarmAuto, WarmOff},
 	"sink.embedding_type":      {"float32", "float16", "int8"},
 	"sink.format":              {"json", "binary"},
 	"sinks.malformed":          {MalformedStop, MalformedSkip},

@@ -282,8 +282,10 @@ type Refresh struct {
 	// Space says whether a generation's vectors can be compared with those of the one before: keep, new.
 	Space string `yaml:"space" effect:"live"`
 	// Mode says how much is made anew: full, local, auto.
-	Mode  string `yaml:"mode" effect:"live"`
-	Drift Drift  `yaml:"drift"`
+	Mode string `yaml:"mode" effect:"live"`
+	// WarmStart says whether a full generation starts from what the one before has learned: auto, off.
+	WarmStart string `yaml:"warm_start" effect:"live"`
+	Drift     Drift  `yaml:"drift"`
 }
 
 // Drift says by how much a measure must be worse than at the cut of the generation being served for a new one to

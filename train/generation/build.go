@@ -44,6 +44,9 @@ type Builder struct {
 	NewSpace bool
 	// Mode says how much is made anew; "" is Full. A build that is resumed keeps what it began with.
 	Mode Mode
+	// WarmUnknown is by how much more of the n-grams of changed texts than of all texts at the parent's cut the
+	// vocabulary may lack for a warm start; 0 is any. A build that is resumed keeps what it began with.
+	WarmUnknown float64
 	// Because is why a generation is built, "" for unsaid. The document keeps it.
 	Because string
 	// Resources bound the build; memory.go lists what MemoryLimit does not. Progress may be nil.
@@ -136,10 +139,10 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 	warnOfMemory(corpus.Stats, doc.Settings.EmbeddingDim, b.MemoryLimit, log)
 	doc.Graph, doc.GraphHash = corpus.Stats, source.Hash()
 	run := &build{Builder: b, doc: doc, corpus: corpus, resources: r}
-	if err := run.openLocal(ctx); err != nil {
+	if err := run.openKept(ctx); err != nil {
 		return nil, err
 	}
-	defer run.local.close()
+	defer func() { run.kept.close() }()
 	if err := run.stages(ctx, &in, until); err != nil {
 		err = fmt.Errorf("generation %d: %w", g, explainDevice(err))
 		if errors.Is(err, ErrTooFew) {
@@ -189,7 +192,7 @@ type build struct {
 	doc       *Doc
 	corpus    *Corpus
 	resources fit.Resources
-	local     *local // nil for a full build
+	kept      *kept // nil for a build from scratch
 }
 
 func (b *build) key(name string) string { return Prefix(b.doc.Generation) + name }
@@ -328,7 +331,7 @@ func (b *build) cluster(ctx context.Context, in *fit.Inputs) error {
 		return err
 	}
 	in.Tree, in.Warm = tree, b.warm()
-	b.noteLocal(in)
+	b.noteKept(in)
 	stats := TreeStats{Labels: in.Graph.Len(), MeanCosine: tree.MeanCosine(tree.Levels()-1, features, b.Workers)}
 	for level := range tree.Levels() {
 		stats.Levels = append(stats.Levels, tree.Clusters(level))
@@ -374,18 +377,22 @@ func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, 
 	}
 	doc = &Doc{Format: DocFormat, Generation: g, Status: Building, Cut: cut,
 		Settings: b.Settings, QualityGate: cmp.Or(b.Gate, GateWarn), Because: b.Because, Created: b.Now().UTC()}
-	switch parent, err := Current(ctx, b.Store); {
-	case err == nil:
+	latest, err := Newest(ctx, b.Store)
+	if err != nil {
+		return nil, err
+	}
+	if parent := latest.Current; parent != nil {
 		doc.inherit(parent)
 		doc.Canary = b.Canary
 		if b.Mode == Local && !b.NewSpace && CanRefreshLocally(parent, b.Settings) {
 			doc.LocalOf, doc.LocalSteps = parent.Generation, parent.LocalSteps+1
 		}
+		if b.Mode == Warm {
+			b.startWarm(doc, parent, latest.Refused)
+		}
 		if !b.NewSpace {
 			doc.KeepSpaceOf = parent.Generation
 		}
-	case !errors.Is(err, ErrNone):
-		return nil, err
 	}
 	return doc, doc.create(ctx, b.Store)
 }

@@ -61,6 +61,13 @@ type Doc struct {
 	LocalOf    int64       `json:"local_of,omitempty"`
 	LocalSteps int         `json:"local_steps,omitempty"`
 	Local      *LocalStats `json:"local,omitempty"`
+	// WarmOf is the parent, if the build starts from what it has learned: the WarmSteps-th in a row since Scratch.
+	// WarmUnknown is Builder.WarmUnknown, Warm says what was found changed.
+	WarmOf      int64      `json:"warm_of,omitempty"`
+	WarmSteps   int        `json:"warm_steps,omitempty"`
+	WarmUnknown float64    `json:"warm_unknown_ngrams,omitempty"`
+	Warm        *WarmStats `json:"warm,omitempty"`
+	Scratch     *Scratch   `json:"scratch,omitempty"`
 	// Space is the generation that began the space of the embeddings, see SpaceOf.
 	Space  int64  `json:"space,omitempty"`
 	Status Status `json:"status"`

@@ -216,6 +216,13 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 				t.Errorf("the mode is %v", got)
 			}
 		}},
+		{"refresh.warm_start", func(c *config.Config) {
+			c.Refresh.Mode, c.Refresh.WarmStart = config.RefreshFull, config.WarmOff
+		}, nil, func() {
+			if got := s.mode(); got != generation.Full {
+				t.Errorf("the mode is %v", got)
+			}
+		}},
 	} {
 		fields[step.field] = true
 		if step.before != nil {

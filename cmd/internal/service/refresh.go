@@ -319,16 +319,19 @@ const (
 
 // mode says how much of the next generation is made anew.
 func (s *Service) mode() generation.Mode {
-	switch s.settings.get().Refresh.Mode {
-	case config.RefreshLocal:
+	cfg := s.settings.get().Refresh
+	s.drift.mu.Lock()
+	rows, nodes := s.drift.rows, s.drift.nodes
+	s.drift.mu.Unlock()
+	g := s.Current()
+	switch {
+	case cfg.Mode == config.RefreshLocal:
 		return generation.Local
-	case config.RefreshAuto:
-		s.drift.mu.Lock()
-		defer s.drift.mu.Unlock()
-		if g := s.Current(); g != nil && g.Doc.LocalSteps < localSteps &&
-			float64(s.drift.rows) <= localShare*float64(s.drift.nodes) {
-			return generation.Local
-		}
+	case cfg.Mode == config.RefreshAuto && g != nil && g.Doc.LocalSteps < localSteps &&
+		float64(rows) <= localShare*float64(nodes):
+		return generation.Local
+	case cfg.WarmStart == config.WarmAuto && s.becauseDrifted(rows, nodes) == "":
+		return generation.Warm
 	}
 	return generation.Full
 }
