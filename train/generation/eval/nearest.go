@@ -18,11 +18,18 @@ type Neighbour struct {
 // have the highest cosine, best first, ties by position. The search is exact:
 // it reads all of emb (n×dim) once per query.
 func Nearest(emb []float32, dim int, queries []int32, k int) [][]Neighbour {
-	unit := normalized(emb, dim)
+	return NearestTo(emb, emb, dim, queries, k)
+}
+
+// NearestTo is Nearest for nodes that ask with other vectors than they have in the index: those of asking (n×dim).
+func NearestTo(index, asking []float32, dim int, queries []int32, k int) [][]Neighbour {
+	unit := normalized(index, dim)
 	found := make([][]Neighbour, len(queries))
 	parallel.Each(len(queries), 1, 0, func(_, _, lo, _ int) {
 		q := int(queries[lo])
-		found[lo] = nearestOf(unit, dim, unit[q*dim:(q+1)*dim], q, k)
+		v := slices.Clone(asking[q*dim : (q+1)*dim])
+		numeric.Normalize(v)
+		found[lo] = nearestOf(unit, dim, v, q, k)
 	})
 	return found
 }
