@@ -103,6 +103,25 @@ func (b *Builder) logCold(parent int64, why string) {
 	b.Log.Info("the generation is built from scratch and does not start warm", "parent", parent, "because", why)
 }
 
+// forget makes a document that of a build from scratch.
+func (d *Doc) forget() {
+	d.WarmOf, d.WarmSteps, d.Warm, d.Scratch = 0, 0, nil, nil
+	d.LocalOf, d.LocalSteps, d.Local = 0, 0, nil
+}
+
+// BeginFromScratch is Begin for a build that can keep nothing of the parent but its space.
+func (b *Builder) BeginFromScratch(ctx context.Context, g int64, cut map[int]int64) (*Doc, error) {
+	full := *b
+	full.Mode = Full
+	doc, err := full.Begin(ctx, g, cut)
+	if err != nil || doc.Complete() || doc.LocalOf+doc.WarmOf == 0 {
+		return doc, err
+	}
+	b.logCold(doc.Parent, "a staged build is always one from scratch")
+	doc.forget()
+	return doc, doc.save(ctx, b.Store)
+}
+
 // turnCold makes a build that was to start warm one from scratch, unless its encoder is trained already. What an
 // interrupted run has kept of the parent is removed: everything after it is made for a vocabulary of its own.
 func (b *build) turnCold(ctx context.Context, why string) error {
@@ -114,8 +133,8 @@ func (b *build) turnCold(ctx context.Context, why string) error {
 	case !errors.Is(err, sink.ErrNotFound):
 		return err
 	}
-	b.Builder.logCold(b.doc.WarmOf, why)
-	b.doc.WarmOf, b.doc.WarmSteps, b.doc.Warm, b.doc.Scratch = 0, 0, nil, nil
+	b.logCold(b.doc.WarmOf, why)
+	b.doc.forget()
 	for _, name := range []string{VectorizerName, ProjectionName, TreeName} {
 		if err := b.Store.Delete(ctx, b.key(name)); err != nil {
 			return err

@@ -2,6 +2,7 @@ package generation
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"giantstream/sink"
 	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
 	"giantstream/train/encoders/hybrid"
 )
 
@@ -17,12 +19,14 @@ import (
 func warmed(t *testing.T) (*memstore.Store, *Builder, *commits) {
 	t.Helper()
 	store, log := &memstore.Store{}, grown()
-	log.row = slices.DeleteFunc(log.row, func(r Row) bool { return r.NodeID >= "node-0380" })
-	for i := range log.row {
-		log.row[i].Labels = slices.DeleteFunc(slices.Clone(log.row[i].Labels), func(l string) bool {
-			return l >= "node-0380"
-		})
+	few := &commits{}
+	for i, r := range log.row {
+		if r.NodeID < "node-0380" {
+			r.Labels = slices.DeleteFunc(slices.Clone(r.Labels), func(l string) bool { return l >= "node-0380" })
+			few.add(log.seq[i], r)
+		}
 	}
+	log = few
 	b := builder(store)
 	b.Settings.Encoder = hybrid.Kind
 	buildWith(t, b, 1, log, map[int]int64{0: 1})
@@ -119,7 +123,11 @@ func TestColdStarts(t *testing.T) {
 		{"the parent's vocabulary is damaged", func(t *testing.T, b *Builder, _ *commits) {
 			damage(t, b.Store, VectorizerName)
 		}, "gone or damaged"},
-		{"too many nodes are new", func(_ *testing.T, _ *Builder, log *commits) { *log = *grown() }, "of the nodes are new"},
+		{"too many nodes are new", func(_ *testing.T, _ *Builder, log *commits) {
+			for i := range 80 {
+				log.add(2, rows.Row{NodeID: fmt.Sprintf("other-%02d", i), Text: log.row[i].Text})
+			}
+		}, "of the nodes are new"},
 		{"worse than before", func(t *testing.T, b *Builder, _ *commits) {
 			d, err := Load(t.Context(), b.Store, 1)
 			if err != nil {

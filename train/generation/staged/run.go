@@ -63,7 +63,7 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 		return Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", o.Trainers,
 			together.Slices)
 	}
-	doc, err := b.Begin(ctx, g, maps.Clone(o.Cut))
+	doc, err := b.BeginFromScratch(ctx, g, maps.Clone(o.Cut))
 	if err != nil {
 		return Plan{}, err
 	}
