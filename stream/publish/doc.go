@@ -24,6 +24,8 @@
 //   - When a generation becomes current, the follower first publishes the generation's own
 //     embeddings of the shard, leaving out nodes that changed after the cut. Then it encodes
 //     everything committed after the cut. So no consumer sees a node's text go back in time.
+//   - The cursor names the newest manifest of which the topic may have rows. Up to there, a row that a newer one
+//     supersedes is not published: see newest.
 //   - A generation that is not to be served any more (damaged, or withdrawn by people) is replaced in the same way by
 //     the older one that is: as a whole.
 //   - While a generation is on trial, nodes outside of its share get none of its vectors, and the cursor names it and

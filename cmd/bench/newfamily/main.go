@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -218,6 +219,7 @@ func (b *bench) report(what string, g *generation.Generation, used time.Duration
 
 // stream has the family come, and prints the measures of drift.
 func (b *bench) stream(ctx context.Context, g *generation.Generation, cut generation.Source, members []int32) error {
+	before := heap()
 	m, err := drift.New(g, true)
 	if err != nil {
 		return err
@@ -260,5 +262,15 @@ func (b *bench) stream(ctx context.Context, g *generation.Generation, cut genera
 			fmt.Printf("  %s\n", f)
 		}
 	}
+	fmt.Printf("the measures hold %.1f MB\n", (heap()-before)/1e6)
+	runtime.KeepAlive(m)
 	return nil
+}
+
+// heap is how much memory is in use, in bytes.
+func heap() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }

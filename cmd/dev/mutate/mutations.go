@@ -146,6 +146,12 @@ var mutations = []mutation{
 	{"stream/publish/follower.go", "deletions before a generation's cut are not published",
 		`	if model.Generation > 1 {`,
 		`	if model.Generation > 2 {`},
+	{"stream/publish/batch.go", "a row is published that a newer one on the topic supersedes",
+		`		if b.ahead.supersedes(r) {`,
+		`		if b.ahead.supersedes(r) && r.Seq == 0 {`},
+	{"stream/publish/follower.go", "the cursor does not say up to where the topic has rows of the generation before",
+		`	to.Ahead = max(f.at.Seq, f.at.Ahead)`,
+		`	to.Ahead = 0`},
 
 	// Lease
 	{"sink/lease/lease.go", "a number that was removed wins again",

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// driftPoll is how often a process that refreshes looks for rows to measure.
-	driftPoll = 5 * time.Second
-	// driftSave is how often at most it stores what it has measured, as long as no generation becomes due.
-	driftSave = time.Minute
+	// DriftPoll is how often a process that refreshes looks for rows to measure.
+	DriftPoll = 5 * time.Second
+	// DriftSave is how often at most it stores what it has measured, as long as no generation becomes due.
+	DriftSave = time.Minute
 )
 
 // becauseDrifted says what of refresh.drift asks for a new generation, "" for nothing. What is not measured yet asks
@@ -35,7 +35,8 @@ func (s *Service) becauseDrifted(changes, nodes int64) string {
 // of the store, so that it begins again with each generation and with each process.
 type driftFollower struct {
 	*Service
-	meter      *measured.Meter // nil as long as the cut was not read
+	meter      *measured.Meter  // nil as long as the cut was not read
+	tails      []commitlog.Tail // of the shards
 	generation int64
 	unsaved    *measured.Evidence // nil for none
 	saved      time.Time
@@ -45,9 +46,9 @@ type driftFollower struct {
 // followDrift measures until ctx ends. While the store is away, or damaged, the last figures stay.
 func (s *Service) followDrift(ctx context.Context) error {
 	f := &driftFollower{Service: s}
-	pause := retry.Backoff{Min: driftPoll, Max: 10 * time.Minute}
+	pause := retry.Backoff{Min: DriftPoll, Max: 10 * time.Minute}
 	for {
-		wait := driftPoll
+		wait := DriftPoll
 		switch err := f.step(ctx); {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -117,6 +118,10 @@ func (f *driftFollower) begin(ctx context.Context, g *generation.Generation) err
 		return err
 	}
 	f.meter, f.generation = m, g.Doc.Generation
+	f.tails = make([]commitlog.Tail, f.cfg.Shards)
+	for shard := range f.tails {
+		f.tails[shard] = commitlog.Tail{Store: f.rows.Store(f.store), Shard: shard, Known: f.manifests.Of(shard)}
+	}
 	return nil
 }
 
@@ -124,7 +129,7 @@ func (f *driftFollower) begin(ctx context.Context, g *generation.Generation) err
 func (f *driftFollower) read(ctx context.Context, shard int) (changed bool, err error) {
 	store := f.rows.Store(f.store)
 	columns := []string{rows.ColNodeID, rows.ColText, rows.ColLabels, rows.ColDeleted}
-	for segment, err := range commitlog.Segments(ctx, store, shard, f.meter.Upto(shard), 0) {
+	for segment, err := range f.tails[shard].After(ctx, f.meter.Upto(shard)) {
 		if err != nil {
 			return changed, err
 		}
@@ -151,7 +156,7 @@ func (f *driftFollower) save(ctx context.Context) error {
 	cfg := f.settings.get()
 	t := wiring.DriftThresholds(cfg)
 	due := e.Due(t) != ""
-	if time.Since(f.saved) < driftSave && due == f.due {
+	if time.Since(f.saved) < DriftSave && due == f.due {
 		return nil
 	}
 	f.drift.mu.Lock()

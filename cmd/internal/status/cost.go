@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
 )
@@ -37,6 +38,9 @@ var (
 	// requestsOfMerge: the row object, unless it is still in memory, and 1/64 of a search for the head and of the
 	// merged object and its document.
 	requestsOfMerge = Requests{Puts: 2. / 64, Gets: 1 + 12./64}
+	// requestsOfLook, every service.DriftPoll: for a manifest after the last one. Manifests and rows of windows in
+	// between are still in memory; a look that finds some asks for nothing.
+	requestsOfLook = Requests{Gets: 1 + 1./16}
 	// requestsOfCheckpoint: its document and about four files that the checkpoints before it do not have.
 	requestsOfCheckpoint = Requests{Puts: 5, Gets: 6, Lists: 1}
 )
@@ -98,6 +102,11 @@ func CostOf(cfg *config.Config, p Prices) Cost {
 		if cfg.Compaction.History > 0 {
 			add("folding", Requests{Gets: 6 * c.Windows / 64, Lists: c.Windows / 1000})
 		}
+	}
+	if !wiring.DriftThresholds(cfg).Off() {
+		looks := month.Seconds() / service.DriftPoll.Seconds()
+		add("drift", requestsOfLook.times(max(0, looks-c.Windows)).plus(
+			Requests{Puts: month.Seconds() / service.DriftSave.Seconds() / float64(max(1, cfg.Shards))}))
 	}
 	hours := month.Hours()
 	add("removal", Requests{Lists: 2 * hours * (1 + kept/1000)})

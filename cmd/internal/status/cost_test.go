@@ -20,6 +20,7 @@ import (
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/recent"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/groupcommit"
 	"giantstream/stream/mutation"
@@ -340,5 +341,62 @@ func TestCost(t *testing.T) {
 	}
 	if free := CostOf(&cfg, Prices{}); free.Dollars != 0 {
 		t.Errorf("%.2f dollars without a price", free.Dollars)
+	}
+}
+
+// What 'status --cost' reckons for the measures of drift: a look at windows that the process has committed asks for
+// nothing, one that finds none for a manifest, and now and then for the boundary.
+func TestRequestsOfALook(t *testing.T) {
+	ctx, m := t.Context(), &meter{Store: &memstore.Store{}, about: map[string]*Requests{}}
+	var manifests commitlog.Recent
+	store := recent.New(1<<20, commitlog.IsRows).Store(m)
+	s, err := shard.Open(ctx, shard.Options{Pipeline: "p", Shards: 1, Dir: t.TempDir(), Store: store,
+		Topics: shard.Topics{Nodes: "nodes"}, Window: shard.Window{Changes: 1000, Bytes: 1 << 20, Time: time.Second},
+		OnCommit: manifests.Add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // test
+	tail := commitlog.Tail{Store: store, Known: manifests.Of(0)}
+	upto := int64(0)
+	look := func() Requests {
+		t.Helper()
+		m.take()
+		for segment, err := range tail.After(ctx, upto) {
+			if err == nil {
+				for _, err = range segment.Rows(ctx, store, rows.ReadOptions{}) {
+					if err != nil {
+						break
+					}
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			upto = segment.To
+		}
+		b := bill{}
+		b.add("look", m.take())
+		return b.sum("look")
+	}
+	for i := range int64(5) {
+		err := s.Apply(ctx, mutation.Batch{Next: map[string]int64{"nodes": i + 1}, Mutations: []mutation.Mutation{{
+			Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text", Version: mutation.Version{EventTime: i, Offset: i}}}})
+		if err == nil {
+			_, err = s.Commit(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := look(); found != (Requests{}) || upto != 5 {
+		t.Errorf("a look at windows up to %d of this process takes %+v", upto, found)
+	}
+	var none Requests
+	for range 16 {
+		none = none.plus(look())
+	}
+	if got := none.times(1. / 16); math.Abs(got.Gets-requestsOfLook.Gets) > 0.01 || got.Puts+got.Lists > 0 {
+		t.Errorf("a look that finds nothing takes %+v, %+v is reckoned", got, requestsOfLook)
 	}
 }
