@@ -1,6 +1,7 @@
 package embeddingtopic
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -21,11 +22,21 @@ const (
 	headerType       = "type"  // missing: float32
 	headerScale      = "scale" // of int8
 	headerStatus     = "status"
-	headerSpace      = "space" // missing: the generation
+	headerSpace      = "space" // missing in records of older releases: the generation
 )
 
 // narrow says whether a record names its type.
 func narrow(t embedding.Type) bool { return t == embedding.Float16 || t == embedding.Int8 }
+
+// spaceOf returns what a record says of its space: consumers need not know that it may be the generation itself.
+func spaceOf(r *embedding.Record) int64 { return cmp.Or(r.Space, r.Generation) }
+
+// setSpace is the reverse.
+func setSpace(r *embedding.Record, space int64) {
+	if r.Space = space; space == r.Generation {
+		r.Space = 0
+	}
+}
 
 // headers returns the fields of a record other than its vector. A dim of 0 (a tombstone, or a node
 // without text) is left out, and so is the status of a vector made from text.
@@ -34,8 +45,8 @@ func headers(r embedding.Record, dim int) []kafka.Header {
 		return kafka.Header{Key: key, Value: strconv.AppendInt(nil, n, 10)}
 	}
 	h := []kafka.Header{number(headerGeneration, r.Generation)}
-	if r.Space != 0 && !r.Deleted {
-		h = append(h, number(headerSpace, r.Space))
+	if space := spaceOf(&r); space != 0 && !r.Deleted {
+		h = append(h, number(headerSpace, space))
 	}
 	if dim > 0 {
 		h = append(h, number(headerDim, int64(dim)))
@@ -57,6 +68,8 @@ func headers(r embedding.Record, dim int) []kafka.Header {
 // parseHeaders fills r and returns the dimension. Headers that other programs have added (tracing)
 // are ignored; a tombstone may have no headers at all.
 func parseHeaders(r *embedding.Record, headers []kafka.Header) (dim int, err error) {
+	space := int64(0)
+	defer func() { setSpace(r, space) }()
 	for _, h := range headers {
 		var n int64
 		switch h.Key {
@@ -69,7 +82,7 @@ func parseHeaders(r *embedding.Record, headers []kafka.Header) (dim int, err err
 		case headerGeneration:
 			r.Generation = n
 		case headerSpace:
-			r.Space = n
+			space = n
 		case headerDim:
 			if n < 1 || n > maxDim {
 				return 0, fmt.Errorf("header dim: %d is not in 1..%d", n, maxDim)

@@ -137,7 +137,7 @@ func decode(m kafka.Message) (embedding.Record, error) {
 type wireJSON struct {
 	NodeID     string    `json:"node_id"`
 	Generation int64     `json:"generation"`
-	Space      int64     `json:"space"` // left out where it is the generation
+	Space      int64     `json:"space"` // older releases leave it out where it is the generation
 	Dim        int       `json:"dim"`
 	Type       string    `json:"type"`
 	Scale      float32   `json:"scale"`
@@ -162,8 +162,9 @@ func decodeJSON(m kafka.Message) (embedding.Record, error) {
 	case w.Dim != len(w.Embedding) || (w.Dim == 0) != (w.Status == embedding.NoText) || w.Dim > maxDim:
 		return embedding.Record{}, fmt.Errorf("dim is %d, the embedding has %d components", w.Dim, len(w.Embedding))
 	}
-	r := embedding.Record{NodeID: w.NodeID, Generation: w.Generation, Space: w.Space, Vector: w.Embedding,
+	r := embedding.Record{NodeID: w.NodeID, Generation: w.Generation, Vector: w.Embedding,
 		Status: w.Status, EventTime: w.EventTime, Shard: w.Shard, Seq: w.Seq}
+	setSpace(&r, w.Space)
 	if r.Status == embedding.NoText {
 		r.Vector = nil
 		return r, nil
@@ -215,9 +216,9 @@ func appendJSON(b []byte, r embedding.Record, codes []int8) []byte {
 	b = appendJSONString(b, r.NodeID)
 	b = append(b, `,"generation":`...)
 	b = strconv.AppendInt(b, r.Generation, 10)
-	if r.Space != 0 {
+	if space := spaceOf(&r); space != 0 {
 		b = append(b, `,"space":`...)
-		b = strconv.AppendInt(b, r.Space, 10)
+		b = strconv.AppendInt(b, space, 10)
 	}
 	b = append(b, `,"dim":`...)
 	b = strconv.AppendInt(b, int64(len(r.Vector)), 10)

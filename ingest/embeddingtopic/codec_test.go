@@ -24,8 +24,8 @@ func TestEncodeJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"node_id":"B00X","generation":3,"dim":5,"embedding":[0.1,-2,1e-07,3.4e+38,1.6777216e+07],` +
-		`"event_time":1700000000000001,"shard":2,"seq":17}`
+	const want = `{"node_id":"B00X","generation":3,"space":3,"dim":5,` +
+		`"embedding":[0.1,-2,1e-07,3.4e+38,1.6777216e+07],"event_time":1700000000000001,"shard":2,"seq":17}`
 	if string(m.Key) != "B00X" || string(m.Value) != want || len(m.Headers) != 0 {
 		t.Errorf("got key %s, headers %v, value\n%s\nwant\n%s", m.Key, m.Headers, m.Value, want)
 	}
@@ -45,7 +45,7 @@ func TestEncodeBinary(t *testing.T) {
 	for _, h := range m.Headers {
 		headers = append(headers, h.Key+"="+string(h.Value))
 	}
-	if got, want := strings.Join(headers, " "), "generation=3 dim=2 event_time=1700000000000001 shard=2 seq=17"; got != want {
+	if got, want := strings.Join(headers, " "), "generation=3 space=3 dim=2 event_time=1700000000000001 shard=2 seq=17"; got != want {
 		t.Errorf("got headers %s, want %s", got, want)
 	}
 }
@@ -268,7 +268,7 @@ func TestRecordsWithoutText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"node_id":"B00X","generation":3,"dim":0,"embedding":[],"event_time":1700000000000001,"shard":2,` +
+	const want = `{"node_id":"B00X","generation":3,"space":3,"dim":0,"embedding":[],"event_time":1700000000000001,"shard":2,` +
 		`"seq":17,"status":"no_text"}`
 	if string(m.Value) != want {
 		t.Errorf("got %s, want %s", m.Value, want)
