@@ -13,7 +13,6 @@ import (
 	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
-	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 )
 
@@ -360,58 +359,6 @@ func (f *Follower) gone(ctx context.Context) (why string, err error) {
 	return f.cursor.Gone(f.topic), nil
 }
 
-// switchTo publishes the shard's embeddings of a generation that has become current, or whose format
-// has changed. The cursor then stands at the generation's cut, and the next steps publish what was
-// committed since.
-func (f *Follower) switchTo(ctx context.Context, model *Model) error {
-	f.switched = true
-	changed, err := f.newestAfter(ctx, min(f.cursor.Seq, model.Cut), math.MaxInt64)
-	if err != nil {
-		return err
-	}
-	// Nothing was published before generation 1, so there are no deletions to catch up with.
-	if model.Generation > 1 {
-		if err := f.publishDeletions(ctx, model, &changed); err != nil {
-			return err
-		}
-	}
-	unchanged := func(id string) bool { return changed.seq[id] <= model.Cut }
-	if err := f.publishParts(ctx, model, unchanged); err != nil {
-		return err
-	}
-	to := model.position(model.Cut)
-	to.Ahead = max(f.at.Seq, f.at.Ahead)
-	f.ahead = newest{} // of the stretch after the former position
-	return f.advance(ctx, to)
-}
-
-// publishDeletions sends the tombstones of nodes deleted between the cursor and the new
-// generation's cut, unless they have changed since.
-func (f *Follower) publishDeletions(ctx context.Context, model *Model, changed *newest) error {
-	if f.cursor.Seq >= model.Cut {
-		return nil
-	}
-	for s, err := range commitlog.Segments(ctx, f.opts.Store, f.opts.Shard, f.cursor.Seq, model.Cut) {
-		if err != nil {
-			return err
-		}
-		var out []embedding.Record
-		columns := []string{rows.ColNodeID, rows.ColDeleted, rows.ColEventTime}
-		for r, err := range s.Rows(ctx, f.opts.Store, rows.ReadOptions{Columns: columns}) {
-			if err != nil {
-				return err
-			}
-			if r.Deleted && !changed.supersedes(r) {
-				out = append(out, f.record(r, model))
-			}
-		}
-		if err := f.publish(ctx, model, out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (f *Follower) record(r commitlog.Row, model *Model) embedding.Record {
 	return embedding.Record{NodeID: r.NodeID, Generation: model.Generation, Space: model.Space, EventTime: r.EventTime,
 		Shard: f.opts.Shard, Seq: r.Seq, Deleted: r.Deleted}
@@ -459,53 +406,5 @@ func (f *Follower) advance(ctx context.Context, to commitlog.Published) error {
 	}
 	f.sending, f.at, f.since = false, f.cursor.Published, time.Time{}
 	f.unsavedRows, f.unsavedSegments = 0, 0
-	return nil
-}
-
-// moveBackTime bounds the store calls of a follower that may have lost its shard.
-const moveBackTime = 10 * time.Second
-
-// moveBack takes care of records that this follower has sent and the cursor does not cover. Another
-// follower may have sent newer ones meanwhile, because this process was frozen or cut off while it
-// was sending, so that these records may have reached the topic last. If the cursor has moved past
-// the position from which they were sent, or to another generation, moveBack moves it back there, and the
-// shard's owner publishes from there again. If not, moveBack writes it as it is: another follower that has sent
-// newer records and is about to move the cursor past them then fails, and sends them again.
-//
-// If the store does not answer, sending and failed stay set and the cursor in memory stays what it is. The
-// next step then begins with moveBack.
-func (f *Follower) moveBack(ctx context.Context) error {
-	switch {
-	case !f.failed:
-		return nil
-	case !f.sending:
-		f.failed, f.since = false, time.Time{}
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveBackTime)
-	defer cancel()
-	err := sink.ErrChanged
-	for errors.Is(err, sink.ErrChanged) {
-		var now commitlog.Cursor
-		if now, err = commitlog.OpenCursor(ctx, f.opts.Store, f.opts.Shard); err != nil {
-			break
-		}
-		to := now.Published
-		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq || now.Canary != f.cursor.Canary ||
-			now.CanaryShare != f.cursor.CanaryShare {
-			f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; "+
-				"they will be published again",
-				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
-			to = f.cursor.Published
-			to.Ahead = max(to.Ahead, now.Ahead, now.Seq)
-		}
-		err = now.Move(ctx, to, f.session)
-	}
-	if err != nil {
-		f.opts.Log.Warn("cannot tell whether another worker has this shard; trying again",
-			"shard", f.opts.Shard, "error", err)
-		return fmt.Errorf("compare the cursor of shard %d with what was sent: %w", f.opts.Shard, err)
-	}
-	f.sending, f.failed, f.since = false, false, time.Time{}
 	return nil
 }
