@@ -24,6 +24,7 @@ type Sinks struct {
 	PGVector   PGVector   `yaml:"pgvector"`
 	Qdrant     Qdrant     `yaml:"qdrant"`
 	OpenSearch OpenSearch `yaml:"opensearch"`
+	Milvus     Milvus     `yaml:"milvus"`
 }
 
 // PGVector is a database of PostgreSQL with the extension pgvector.
@@ -48,6 +49,14 @@ type OpenSearch struct {
 	CAFile   string `yaml:"ca_file" effect:"restart"`
 }
 
+// Milvus is a server or a cluster of Milvus.
+type Milvus struct {
+	URL      string `yaml:"url" effect:"restart"`
+	Token    Secret `yaml:"token" effect:"restart"`    // user:password, or an API key
+	Database string `yaml:"database" effect:"restart"` // "" is the server's default
+	CAFile   string `yaml:"ca_file" effect:"restart"`
+}
+
 // sinkName leaves room for what follows it in the names of tables, of which PostgreSQL takes 63 bytes.
 var sinkName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
 
@@ -63,7 +72,8 @@ func (v *validator) sinks(s *Sinks) {
 	v.check(p.M >= 2 && p.M <= 100, "sinks.pgvector.m", "must be between 2 and 100, got %d", p.M)
 	v.check(p.EFConstruction >= 2*p.M && p.EFConstruction <= 1000, "sinks.pgvector.ef_construction",
 		"must be between 2·m and 1000, got %d", p.EFConstruction)
-	for _, to := range [][2]string{{"sinks.qdrant.url", s.Qdrant.URL}, {"sinks.opensearch.url", s.OpenSearch.URL}} {
+	for _, to := range [][2]string{{"sinks.qdrant.url", s.Qdrant.URL}, {"sinks.opensearch.url", s.OpenSearch.URL},
+		{"sinks.milvus.url", s.Milvus.URL}} {
 		u, err := url.Parse(to[1])
 		web := err == nil && (u.Scheme == "http" || u.Scheme == "https")
 		v.check(to[1] == "" || web && u.Host != "" && u.User == nil, to[0],
@@ -79,7 +89,8 @@ func (s *Sinks) inTheClear() (paths []string) {
 		path, address string
 		secret        Secret
 	}{{"sinks.qdrant.url", s.Qdrant.URL, s.Qdrant.APIKey},
-		{"sinks.opensearch.url", s.OpenSearch.URL, s.OpenSearch.Password}} {
+		{"sinks.opensearch.url", s.OpenSearch.URL, s.OpenSearch.Password},
+		{"sinks.milvus.url", s.Milvus.URL, s.Milvus.Token}} {
 		u, err := url.Parse(to.address)
 		if to.secret != "" && err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), u.Port())) {
 			paths = append(paths, to.path)

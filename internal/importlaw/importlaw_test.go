@@ -17,6 +17,7 @@ const (
 	pebble  = "github.com/cockroachdb/pebble/v2/..."
 	s3      = "github.com/minio/minio-go/v7/..."
 	pgx     = "github.com/jackc/pgx/v5/..."
+	milvus  = "github.com/milvus-io/..."
 	otel    = "go.opentelemetry.io/otel/..."
 	otelSDK = "go.opentelemetry.io/otel/sdk/... go.opentelemetry.io/otel/exporters/..."
 )
@@ -58,6 +59,9 @@ var law = []rule{
 	{packages: "config/... ingest/... stream/... train/... featurize/... internal/... sink/... " +
 		"!sink/vectordb/pgvector/...", not: pgx,
 		because: "PostgreSQL is one database of several"},
+	{packages: "config/... ingest/... stream/... train/... featurize/... internal/... sink/... " +
+		"!sink/vectordb/milvus/...", not: milvus,
+		because: "Milvus is one database of several"},
 	{packages: "sink/vectordb", not: "sink/vectordb/... !sink/vectordb",
 		because: "what follows the topic knows no database"},
 	{packages: "ingest/decode stream/mutation", not: pebble + " " + parquet + " " + s3 + " sink/...",

@@ -8,6 +8,7 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink/vectordb"
+	"giantstream/sink/vectordb/milvus"
 	"giantstream/sink/vectordb/opensearch"
 	"giantstream/sink/vectordb/pgvector"
 	"giantstream/sink/vectordb/qdrant"
@@ -26,6 +27,7 @@ var Kinds = []Kind{
 	{"pgvector", "PostgreSQL with the extension pgvector", "sinks.pgvector.url", openPGVector},
 	{"qdrant", "Qdrant, 1.16 or newer", "sinks.qdrant.url", openQdrant},
 	{"opensearch", "OpenSearch with its k-NN plugin", "sinks.opensearch.url", openOpenSearch},
+	{"milvus", "Milvus, 2.4 or newer", "sinks.milvus.url", openMilvus},
 }
 
 // Find returns the kind of a name.
@@ -77,4 +79,14 @@ func openOpenSearch(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) 
 	}
 	return opensearch.New(opensearch.Options{URL: o.URL, Username: o.Username, Password: string(o.Password), TLS: conf,
 		Name: cfg.Sinks.Name}), nil
+}
+
+func openMilvus(cfg *config.Config, _ *slog.Logger) (vectordb.Index, error) {
+	m := cfg.Sinks.Milvus
+	conf, err := wiring.TLS("sinks.milvus", m.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	return milvus.New(milvus.Options{URL: m.URL, Token: string(m.Token), Database: m.Database, TLS: conf,
+		Name: cfg.Sinks.Name})
 }

@@ -152,3 +152,7 @@ func TestPreflight(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkFill(b *testing.B) {
+	vectordbtest.Fill(b, open(b, pgserver.Start(b).Database(b)))
+}

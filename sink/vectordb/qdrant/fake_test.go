@@ -3,15 +3,19 @@ package qdrant_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
 // fake is no Qdrant: it answers the requests of this package as Qdrant's published interface (1.16) says. It refuses
-// what it does not know, so that a request that is new here has to be added.
+// what it does not know, so that a request, a field or a parameter that is new here has to be looked up and added.
 type fake struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -47,11 +51,17 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Vectors map[string]struct{ Size int }  `json:"vectors"`
 		Actions []map[string]map[string]string `json:"actions"`
 	}
-	if r.Body != nil && r.ContentLength > 0 {
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
+	content, err := io.ReadAll(r.Body)
+	if err == nil && len(content) > 0 {
+		err = json.Unmarshal(content, &body)
+	}
+	if err == nil {
+		err = known(r, content)
+	}
+	if err != nil {
+		f.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
 	}
 	reply := func(result any) { _ = json.NewEncoder(w).Encode(map[string]any{"result": result, "status": "ok"}) }
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -144,6 +154,97 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.t.Errorf("an unknown request: %s %s", r.Method, r.URL)
 		http.Error(w, "unknown", http.StatusBadRequest)
 	}
+}
+
+// schemas are the fields of each request, by the models of Qdrant's own client (qdrant-client 1.20), which forbid others.
+var schemas = map[string][]string{
+	"PUT points":          {"points", "update_filter"},
+	"POST points":         {"ids", "with_payload", "with_vector"},
+	"POST points/payload": {"payload", "points"},
+	"PUT ":                {"vectors", "optimizers_config"},
+	"PATCH ":              {"optimizers_config"},
+	"POST ":               {"actions"}, // of aliases
+	"point":               {"id", "vector", "payload"},
+	"filter":              {"must", "should", "key", "match", "range"},
+	"range":               {"lt", "lte"},
+	"match":               {"value"},
+}
+
+// parameters are those of the URL, with their values.
+var parameters = map[string][]string{"wait": {"true"}, "ordering": {"weak", "medium", "strong"},
+	"consistency": {"all", "majority", "quorum"}}
+
+var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// known returns what is not in the published interface.
+func known(r *http.Request, content []byte) error {
+	for name, values := range r.URL.Query() {
+		if !slices.Contains(parameters[name], values[0]) {
+			return fmt.Errorf("the parameter %s=%v", name, values)
+		}
+	}
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	request := r.Method + " " + strings.Join(path[min(2, len(path)):], "/")
+	if len(content) == 0 {
+		return nil
+	}
+	var body map[string]any
+	if err := json.Unmarshal(content, &body); err != nil {
+		return err
+	}
+	if err := fields(request, body); err != nil {
+		return err
+	}
+	ids, _ := body["ids"].([]any)
+	points, _ := body["points"].([]any)
+	for _, p := range points {
+		if point, ok := p.(map[string]any); ok {
+			if err := fields("point", point); err != nil {
+				return err
+			}
+			p = point["id"]
+		}
+		ids = append(ids, p)
+	}
+	for _, id := range ids {
+		n, number := id.(float64)
+		text, _ := id.(string)
+		if number && (n < 0 || n != math.Trunc(n)) || !number && !uuid.MatchString(text) {
+			return fmt.Errorf("the id %v of a point is neither a whole number nor a UUID", id)
+		}
+	}
+	filter, _ := body["update_filter"].(map[string]any)
+	return conditions(filter)
+}
+
+func conditions(filter map[string]any) error {
+	if err := fields("filter", filter); err != nil {
+		return err
+	}
+	for _, key := range []string{"must", "should"} {
+		all, _ := filter[key].([]any)
+		for _, c := range all {
+			if err := conditions(c.(map[string]any)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, kind := range []string{"range", "match"} {
+		condition, _ := filter[kind].(map[string]any)
+		if err := fields(kind, condition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fields(kind string, of map[string]any) error {
+	for name := range of {
+		if !slices.Contains(schemas[kind], name) {
+			return fmt.Errorf("%q has no field %q", kind, name)
+		}
+	}
+	return nil
 }
 
 // holds evaluates a filter on a payload. A field that is missing meets no condition.

@@ -1,0 +1,245 @@
+package milvus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"giantstream/sink/vectordb"
+	"giantstream/sink/vectordb/milvus/milvuslite"
+	"giantstream/sink/vectordb/vectordbtest"
+)
+
+// wire is a bad connection to a server, which all processes of a test share. It loses requests, loses answers, and
+// delivers writes after later ones.
+type wire struct {
+	mu   sync.Mutex
+	rnd  *rand.Rand
+	lose float64
+	late []func()
+}
+
+var errLost = status.Error(codes.Unavailable, "the connection is lost")
+
+func (w *wire) call(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
+	w.mu.Lock()
+	x, which := w.rnd.Float64(), w.rnd.IntN(3)
+	var arrives func()
+	if len(w.late) > 0 && w.rnd.IntN(10) == 0 {
+		i := w.rnd.IntN(len(w.late))
+		arrives = w.late[i]
+		w.late = append(w.late[:i], w.late[i+1:]...)
+	}
+	w.mu.Unlock()
+	if arrives != nil {
+		arrives()
+	}
+	if x > w.lose {
+		return invoke(ctx, method, req, reply, c, opts...)
+	}
+	write := strings.HasSuffix(method, "/Upsert") || strings.HasSuffix(method, "/Delete")
+	switch {
+	case which == 0 && write:
+		m := proto.Clone(req.(proto.Message))
+		w.mu.Lock()
+		w.late = append(w.late, func() {
+			_ = invoke(context.WithoutCancel(ctx), method, m, proto.Clone(reply.(proto.Message)), c, opts...)
+		})
+		w.mu.Unlock()
+	case which == 1:
+		if err := invoke(ctx, method, req, reply, c, opts...); err != nil {
+			return err
+		}
+	}
+	return errLost
+}
+
+// arrive delivers all that is late.
+func (w *wire) arrive() {
+	w.mu.Lock()
+	late := w.late
+	w.late = nil
+	w.mu.Unlock()
+	for _, deliver := range late {
+		deliver()
+	}
+}
+
+// world is a sink of a name of its own on a server.
+type world struct {
+	t    *testing.T
+	url  string
+	name string
+	wire *wire
+	raw  *Index // reads what readers see
+}
+
+var names atomic.Int32
+
+func newWorld(t *testing.T, url string, rnd *rand.Rand, lose float64) *world {
+	w := &world{t: t, url: url, name: fmt.Sprintf("items%d", names.Add(1)), wire: &wire{rnd: rnd, lose: lose}}
+	var err error
+	if w.raw, err = New(Options{URL: url, Name: w.name}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.raw.Close() })
+	return w
+}
+
+func (w *world) open() vectordb.Index {
+	x, err := New(Options{URL: w.url, Name: w.name, dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(w.wire.call)}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = x.Close() })
+	return x
+}
+
+// rows is what readers find behind the alias, after all that is late has arrived.
+func (w *world) rows() map[string]vectordbtest.Seen {
+	w.t.Helper()
+	w.wire.arrive()
+	q, err := w.raw.c.Query(w.t.Context(), &milvuspb.QueryRequest{CollectionName: w.name, Expr: `id != ""`,
+		OutputFields: []string{"node_id", "generation", "seq", vectorField}})
+	q, err = checked("read", q, err)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found := rows(q.GetFieldsData())
+	var vectors []float32
+	dim := 0
+	for _, f := range found {
+		if f.GetFieldName() == vectorField {
+			vectors, dim = f.GetVectors().GetFloatVector().GetData(), int(f.GetVectors().GetDim())
+		}
+	}
+	out := map[string]vectordbtest.Seen{}
+	generations, seqs := found.numbers("generation"), found.numbers("seq")
+	for i, id := range found.text("node_id") {
+		out[id] = vectordbtest.Seen{Vector: vectordbtest.Literal(vectors[i*dim : (i+1)*dim]), Generation: generations[i],
+			Seq: seqs[i]}
+	}
+	return out
+}
+
+func (w *world) tables() int {
+	w.t.Helper()
+	s, err := w.raw.c.ShowCollections(w.t.Context(), &milvuspb.ShowCollectionsRequest{})
+	if s, err = checked("list", s, err); err != nil {
+		w.t.Fatal(err)
+	}
+	n := 0
+	for _, name := range s.GetCollectionNames() {
+		if strings.HasPrefix(name, w.name+"_g") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestIndex(t *testing.T) {
+	url := milvuslite.Start(t)
+	seed := uint64(0)
+	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
+		seed++
+		w := newWorld(t, url, rand.New(rand.NewPCG(seed, 3)), 0.03)
+		return vectordbtest.Target{Open: w.open, Rows: w.rows, Tables: w.tables, Delayed: true}
+	})
+}
+
+func TestPreflight(t *testing.T) {
+	x, err := New(Options{URL: "http://127.0.0.1:1", Name: "items"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if _, err := x.Open(t.Context()); err == nil || vectordb.Final(err) {
+		t.Errorf("a server that is away is to be tried again, got %v", err)
+	}
+	for id, ok := range map[string]bool{"net/http.Client": true, strings.Repeat("x", 65536): false, "\xff": false} {
+		if err := x.Check(id); (err == nil) != ok {
+			t.Errorf("id of %d bytes: %v", len(id), err)
+		}
+	}
+}
+
+// TestLostWriteIsShutOut: a write that was given up and arrives after its successor changes nothing, although nothing
+// compares offsets at that moment: it finds no collection.
+func TestLostWriteIsShutOut(t *testing.T) {
+	w := newWorld(t, milvuslite.Start(t), rand.New(rand.NewPCG(1, 1)), 0)
+	x := w.open().(*Index)
+	table := vectordb.Table{Serial: 1, Generation: 1, Dim: 2}
+	if _, err := x.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Create(t.Context(), table); err != nil {
+		t.Fatal(err)
+	}
+	record := func(offset int64) []vectordb.Record {
+		r := vectordb.Record{Offset: offset}
+		r.NodeID, r.Generation, r.Vector = "n", 1, []float32{1, float32(offset)}
+		return []vectordb.Record{r}
+	}
+	batch := func(offset int64) vectordb.Batch {
+		return vectordb.Batch{From: offset, Progress: vectordb.Progress{Epoch: 1, Next: offset + 1},
+			Changes: []vectordb.Change{{Table: table, Upserts: record(offset)}}}
+	}
+	old := x.writer(table.Name(w.name))
+	x.suspect.Store(true) // as after a write without an answer
+	if err := x.Apply(t.Context(), batch(7)); err != nil {
+		t.Fatal(err)
+	}
+	err := x.upsert(t.Context(), old, nodeColumns(record(3)), 1)
+	if !missing(err) {
+		t.Errorf("a write of an earlier turn: %v", err)
+	}
+	// So does a process that another has replaced, at each of its steps.
+	y := w.open().(*Index)
+	if _, err := y.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := y.Create(t.Context(), table); err != nil {
+		t.Fatal(err)
+	}
+	for name, step := range map[string]func() error{
+		"apply": func() error { return x.Apply(t.Context(), batch(9)) },
+		"apply after a lost write": func() error {
+			x.suspect.Store(true)
+			return x.Apply(t.Context(), batch(9))
+		},
+		"save":  func() error { return x.Save(t.Context(), vectordb.Catalog{}) },
+		"serve": func() error { return x.Serve(t.Context(), table, vectordb.Catalog{}) },
+		"drop":  func() error { return x.Drop(t.Context(), table) },
+	} {
+		if err := step(); !errors.Is(err, vectordb.ErrTakenOver) {
+			t.Errorf("%s: %v, want %v", name, err, vectordb.ErrTakenOver)
+		}
+	}
+	if err := y.Apply(t.Context(), batch(10)); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkFill(b *testing.B) {
+	x, err := New(Options{URL: milvuslite.Start(b), Name: "items"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Close()
+	vectordbtest.Fill(b, x)
+}
