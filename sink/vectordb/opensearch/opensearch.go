@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"giantstream/sink/embedding"
@@ -275,7 +276,7 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 		}
 		var body bytes.Buffer
 		for _, r := range c.Upserts {
-			if len(r.Vector) == 0 {
+			if !searchable(r.Vector) {
 				action(&body, "delete", r.NodeID, r.Offset+1, "external", nil)
 				continue
 			}
@@ -298,6 +299,11 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 	action(&body, "index", progressID(b.Partition), b.Progress.Epoch<<44+b.Progress.Next+1, "external_gte",
 		object{"partition": b.Partition, "document": string(progress)})
 	return x.bulk(ctx, x.own()+"/_bulk", body.Bytes())
+}
+
+// searchable reports whether a vector has a direction. OpenSearch refuses one that has none where cosines are compared.
+func searchable(v []float32) bool {
+	return slices.ContainsFunc(v, func(x float32) bool { return x != 0 })
 }
 
 // action appends an action of the bulk interface.

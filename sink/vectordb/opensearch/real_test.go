@@ -120,6 +120,9 @@ func TestRealSearch(t *testing.T) {
 		rec.Vector = []float32{1, float32(i), 2}
 		batch.Changes[0].Upserts = append(batch.Changes[0].Upserts, rec)
 	}
+	var zero vectordb.Record
+	zero.NodeID, zero.Offset, zero.Generation, zero.Vector = "zero", 50, 1, []float32{0, 0, 0}
+	batch.Changes[0].Upserts = append(batch.Changes[0].Upserts, zero)
 	for _, step := range []func() error{
 		func() error { return x.Create(t.Context(), table) },
 		func() error { return x.Apply(t.Context(), batch) },
