@@ -45,8 +45,8 @@ func (t *task) evaluate(ctx context.Context) error {
 	}
 	out := evaluateStats{Evaluation: []fit.Evaluation{text}, Hidden: len(s.hidden), Whole: s.whole}
 	if trained.TextOnly == "" {
-		vectors = nil // makes room
-		if vectors, err = t.sampledVectors(ctx, x, s, trained.Dim); err != nil {
+		vectors, err := t.sampledVectors(ctx, x, s, trained.Dim)
+		if err != nil {
 			return err
 		}
 		own, err := exam.Evaluate(trained.Kind, vectors, trained.Dim, settings, t.Workers, log)

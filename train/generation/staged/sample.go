@@ -70,7 +70,9 @@ func (t *task) putSampled(ctx context.Context, s *sample) error {
 	out := t.newSections(t.plan.Partitions)
 	defer out.close() //nolint:errcheck // a temporary file
 	for p := range t.plan.Partitions {
-		if err := s.within(x, p, func(i, _ int) error { return out.add(p, appendInts(nil, []int32{int32(i)})) }); err != nil {
+		if err := s.within(x, p, func(i, _ int) error {
+			return out.add(p, appendInts(nil, []int32{int32(i)}))
+		}); err != nil {
 			return err
 		}
 	}
@@ -218,7 +220,8 @@ func (t *task) readSample(ctx context.Context, x index, s *sample) error {
 		if _, some := s.runOf(x, p); some == 0 {
 			continue
 		}
-		for _, read := range []func(context.Context, index, *sample, int) error{t.readAbout, t.readTexts, t.readFeatures} {
+		for _, read := range []func(context.Context, index, *sample, int) error{t.readAbout, t.readTexts,
+			t.readFeatures} {
 			if err := read(ctx, x, s, p); err != nil {
 				return err
 			}
@@ -293,7 +296,9 @@ func (t *task) readFeatures(ctx context.Context, x index, s *sample, p int) erro
 			}
 		}
 		c.records = some
-		return s.Features.Append(len(some), t.Workers, func() func(int, sparse.Vector) sparse.Vector { return c.features })
+		return s.Features.Append(len(some), t.Workers, func() func(int, sparse.Vector) sparse.Vector {
+			return c.features
+		})
 	})
 }
 
