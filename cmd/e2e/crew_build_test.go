@@ -60,6 +60,15 @@ func TestBuildByACrew(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a dozen processes")
 	}
+	b, w := embeddedPlace(t)
+	store := filepath.ToSlash(filepath.Join(w.dir, "store"))
+	buildByACrew(t, crewConfig+fmt.Sprintf("store: \"file://%s\"\nkafka: {brokers: [%q]}\n", store, b.Addrs()[0]),
+		w.place, b)
+}
+
+// embeddedPlace is an embedded broker and what is on it.
+func embeddedPlace(t *testing.T) (*broker.Broker, *workers) {
+	t.Helper()
 	b, err := broker.Start(broker.Options{Dir: filepath.Join(t.TempDir(), "broker")})
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +78,7 @@ func TestBuildByACrew(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w := newWorkersAt(t, b.Addrs()[0])
-	store := filepath.ToSlash(filepath.Join(w.dir, "store"))
-	buildByACrew(t, crewConfig+fmt.Sprintf("store: \"file://%s\"\nkafka: {brokers: [%q]}\n", store, b.Addrs()[0]),
-		w.place, b)
+	return b, newWorkersAt(t, b.Addrs()[0])
 }
 
 // largeCrewConfig has the settings of production.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"giantstream/ingest/broker"
 	"giantstream/train/generation"
 	"giantstream/train/numeric"
 )
@@ -34,16 +33,7 @@ func TestAnyNumberOfProcessesBuildsTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds 200,000 nodes three times")
 	}
-	b, err := broker.Start(broker.Options{Dir: filepath.Join(t.TempDir(), "broker")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w := newWorkersAt(t, b.Addrs()[0])
+	b, w := embeddedPlace(t)
 	crewAt := func(store string) *crew {
 		c := &crew{t: t, place: w.place, pipeline: "test", dir: t.TempDir(), limit: 1 << 30, patience: 3 * longest,
 			disturb: func(string) bool { return false }, stages: map[string]*ordeal{"": {}}, attempts: map[string]int{}}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/faults"
+	"giantstream/cmd/internal/program"
 	"giantstream/config"
 )
 
@@ -24,25 +25,7 @@ var here, _ = os.Getwd()
 
 func TestMain(m *testing.M) {
 	faults.ServeBroker() // if that is what this process was started for
-	code, err := buildAndTest(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func buildAndTest(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "giantstream-test-*")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	binary = filepath.Join(dir, "giantstream")
-	if out, err := exec.Command("go", "build", "-o", binary, "../giantstream").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return m.Run(), nil
+	os.Exit(program.Test(m, &binary))
 }
 
 // longest is more than any run in these tests takes on a busy machine.

@@ -2,7 +2,6 @@ package schedulers_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"giantstream/cmd/internal/program"
 )
 
 // binary is the program under test.
@@ -23,25 +24,7 @@ const longest = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	serveFake() // if that is what this process was started for
-	code, err := buildAndTest(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func buildAndTest(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "giantstream-test-*")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	binary = filepath.Join(dir, "giantstream")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../giantstream").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return m.Run(), nil
+	os.Exit(program.Test(m, &binary))
 }
 
 // succeed runs the program and wants exit code 0. It returns what the program printed.

@@ -5,15 +5,17 @@ import (
 	"testing"
 
 	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
 	"giantstream/ingest/taskqueue"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation/staged"
 )
 
-// TestRoleBuildDoesTheTasksOfACoordinator: the coordinator does none itself, and the generation is complete.
-func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
+// begunBuild is a service of these roles that has taken in a graph, and a staged build of it that has begun.
+func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.Config, *staged.Worker, staged.Plan) {
+	t.Helper()
 	store := &memstore.Store{}
-	roles, err := ParseRoles("stream,embed,build")
+	roles, err := ParseRoles(names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +28,20 @@ func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
 	coordinator := s.taskWorker(store)
-	plan, err := coordinator.Begin(t.Context(), wiring.NewBuilder(cfg, store, nil, s.progress, log),
-		staged.Options{Cut: now.Cut(), Shards: cfg.Shards, Partitions: 4})
+	plan, err := coordinator.Begin(t.Context(),
+		wiring.NewBuilder(cfg, store, nil, s.progress, slog.New(slog.DiscardHandler)),
+		staged.Options{Cut: now.Cut(), Shards: cfg.Shards, Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := &taskqueue.Engine{Queue: wiring.TaskQueue(cfg, s.Client(), log)}
+	return s, cfg, coordinator, plan
+}
+
+// TestRoleBuildDoesTheTasksOfACoordinator: the coordinator does none itself, and the generation is complete.
+func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
+	s, cfg, coordinator, plan := begunBuild(t, "stream,embed,build", 4)
+	engine := &taskqueue.Engine{Queue: wiring.TaskQueue(cfg, s.Client(), slog.New(slog.DiscardHandler))}
 	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -45,27 +53,7 @@ func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
 
 // TestRefreshFinishesAStagedBuildAsOne: a build in one process would divide the embeddings by shards alone.
 func TestRefreshFinishesAStagedBuildAsOne(t *testing.T) {
-	store := &memstore.Store{}
-	roles, err := ParseRoles("stream,refresh,embed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, cfg := testServiceWith(t, store, roles)
-	produceGraph(t, s, cfg)
-	if err := s.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	now, err := SourceAt(t.Context(), store, cfg.Shards, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	builder := wiring.NewBuilder(cfg, store, nil, s.progress, log)
-	plan, err := s.taskWorker(store).Begin(t.Context(), builder,
-		staged.Options{Cut: now.Cut(), Shards: cfg.Shards, Partitions: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, cfg, _, plan := begunBuild(t, "stream,refresh,embed", 8)
 	doc, built, err := s.UpToDate(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,35 @@
+// Package program builds giantstream for tests that run it as a process of its own.
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Test builds the program, has binary name it, and runs the tests of m. It returns their exit code; call it in
+// TestMain.
+func Test(m *testing.M, binary *string) int {
+	code, err := buildAndTest(m, binary)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func buildAndTest(m *testing.M, binary *string) (code int, err error) {
+	dir, err := os.MkdirTemp("", "giantstream-test-*")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	*binary = filepath.Join(dir, "giantstream")
+	if out, err := exec.Command("go", "build", "-o", *binary, "giantstream/cmd/giantstream").CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
