@@ -28,6 +28,7 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/internal/tasks"
+	"giantstream/sink"
 	"giantstream/sink/dirstore"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
@@ -40,7 +41,7 @@ func main() {
 	workers := flag.Int("workers", 2, "tasks at a time")
 	sample := flag.Int("sample", 0, "nodes that the encoder is trained on at most (0: as many as the memory allows)")
 	encoder := flag.String("encoder", "linear", "encoder to train")
-	rates := flag.String("rates", "", "write what each stage cost to this file, for -against; with -workers 1")
+	rates := flag.String("rates", "", "write the rates of the graph for -against and 'giantstream plan' to this file instead")
 	against := flag.String("against", "", "compare with the estimate by the rates in this file")
 	write := flag.String("write", "", "write the graph to nodes.jsonl.gz and edges.jsonl.gz in this folder instead")
 	flag.Parse()
@@ -61,18 +62,17 @@ type bench struct {
 }
 
 func (b bench) run() error {
-	if b.rates != "" && b.workers != 1 {
-		return errors.New("-rates takes -workers 1: what stages cost is measured task by task")
-	}
 	if b.dir == "" {
 		return errors.New("-dir is missing: a folder for the store")
 	}
 	nodes, workers := b.nodes, b.workers
-	dir, err := dirstore.Open(b.dir)
+	if b.rates != "" {
+		return b.calibrate()
+	}
+	store, err := dirstore.Open(b.dir)
 	if err != nil {
 		return err
 	}
-	store := plan.NewMeter(dir)
 	cfg := config.Default()
 	settings := wiring.SettingsOf(&cfg)
 	settings.Encoder = b.encoder
@@ -93,9 +93,6 @@ func (b bench) run() error {
 	fmt.Printf("%-12s %6s %9s %9s %12s %9s\n", "stage", "tasks", "s", "CPU s", "CPU µs/node", "peak MiB")
 	m := &meter{nodes: nodes, took: map[string]float64{}}
 	watch := &staged.Watch{Work: w, Log: log}
-	if b.rates != "" {
-		watch.Work = store.Work(w)
-	}
 	doc, err := w.Run(ctx, division, tasks.Local{Workers: workers}, watch, func(s staged.Stage) {
 		m.next(s)
 		watch.Stage(s)
@@ -116,20 +113,34 @@ func (b bench) run() error {
 		fmt.Println()
 	}
 	fmt.Printf("mean cosine of the tree %.4f, %d links\n", doc.Tree.MeanCosine, doc.Graph.Links)
-	in := plan.Input{Nodes: int64(nodes), Edges: int64(doc.Graph.Links) / 2, TextBytes: graph{nodes, 1}.textBytes(),
-		Workers: 1, Cores: runtime.NumCPU(), Memory: r.MemoryLimit, Bandwidth: 1 << 30, Dim: settings.EmbeddingDim,
-		ProjectionDim: settings.ProjectionDim, Shards: 1}
-	if b.rates != "" {
-		c := plan.Calibration{Machine: runtime.GOARCH, When: time.Now().UTC(), Nodes: in.Nodes, Edges: in.Edges,
-			Text: in.TextBytes, Rates: store.Rates(in, division)}
-		if err := c.Save(b.rates); err != nil {
-			return err
-		}
+	if b.against == "" {
+		return nil
 	}
-	if b.against != "" {
-		return m.compare(b.against, in)
+	return m.compare(b.against, plan.Input{Nodes: int64(nodes), Edges: int64(doc.Graph.Links) / 2,
+		TextBytes: graph{nodes, 1}.textBytes(), Workers: 1, Cores: workers, Memory: r.MemoryLimit * int64(workers),
+		Bandwidth: 1 << 30, Shards: 1}, division)
+}
+
+// calibrate writes the rates of a small graph.
+func (b bench) calibrate() error {
+	cfg := config.Default()
+	settings := wiring.SettingsOf(&cfg)
+	settings.Encoder = b.encoder
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	c, err := plan.Calibrate(context.Background(), plan.Trial{
+		Dir:    b.dir,
+		Log:    func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) { return graph{b.nodes, 1}, nil },
+		Shards: 1, Settings: settings, Machine: runtime.GOARCH,
+		Resources: fit.Resources{Workers: runtime.GOMAXPROCS(0), MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now,
+			Log: log},
+		Watch: func(build, builds int, s staged.Stage) {
+			log.Info("calibrating", "build", build, "of", builds, "stage", s.Name)
+		},
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	return c.Save(b.rates)
 }
 
 // meter prints what each stage took.
@@ -144,12 +155,12 @@ type meter struct {
 }
 
 // compare prints what the rates in a file would have estimated beside what was measured.
-func (m *meter) compare(path string, in plan.Input) error {
+func (m *meter) compare(path string, in plan.Input, division staged.Plan) error {
 	c, err := plan.Load(path)
 	if err != nil {
 		return err
 	}
-	estimate, err := plan.Of(in, c.Rates)
+	estimate, err := plan.Divided(in, c, division)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,17 +19,19 @@ import (
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
-	"giantstream/internal/tasks"
+	"giantstream/featurize/pifa"
+	"giantstream/sink"
+	"giantstream/train/generation/fit"
 	"giantstream/train/generation/staged"
 )
 
 func (a *app) plan() *cobra.Command {
 	var (
-		nodes, edges, texts       float64
-		memory, bandwidth, rates  string
-		workers, cores, dim, proj int
-		prices                    plan.Prices
-		asJSON                    bool
+		nodes, edges, texts        float64
+		memory, bandwidth, rates   string
+		labelFeatures, missingText string
+		in                         plan.Input
+		asJSON                     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "plan",
@@ -42,8 +47,15 @@ The model and how far it was checked are in docs/PLANNING.md.`,
     --workers 16 --cores 8 --memory 16GiB`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			in := plan.Input{Nodes: int64(nodes), Edges: int64(edges), TextBytes: int64(texts), Workers: workers,
-				Cores: cores, Dim: dim, ProjectionDim: proj, Shards: workers, Prices: prices}
+			in.Nodes, in.Edges, in.TextBytes, in.Shards = int64(nodes), int64(edges), int64(texts), in.Workers
+			in.Features, in.Fill = labelFeatures != string(pifa.PIFA), missingText == fit.Neighbours
+			if _, err := pifa.ParseKind(labelFeatures); err != nil {
+				return usageError{fmt.Errorf("--label-features: %w", err)}
+			}
+			if !slices.Contains(fit.MissingTexts, missingText) {
+				return usageError{fmt.Errorf("--missing-text %s: use one of %s", missingText,
+					strings.Join(fit.MissingTexts, ", "))}
+			}
 			for _, s := range []struct {
 				flag, text string
 				to         func(int64)
@@ -65,7 +77,7 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 			if err := in.Validate(); err != nil {
 				return usageError{err}
 			}
-			p, err := plan.Of(in, calibration.Rates)
+			p, err := plan.Of(in, calibration)
 			if err != nil {
 				return err
 			}
@@ -79,14 +91,15 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 	f.Float64Var(&nodes, "nodes", 0, "nodes of the graph")
 	f.Float64Var(&edges, "edges", 0, "edges, each once")
 	f.Float64Var(&texts, "text-bytes", 0, "bytes of all texts")
-	f.IntVar(&workers, "workers", 1, "machines")
-	f.IntVar(&cores, "cores", 8, "cores of each machine")
+	f.IntVar(&in.Workers, "workers", 1, "machines")
+	f.IntVar(&in.Cores, "cores", 8, "cores of each machine")
 	f.StringVar(&memory, "memory", "4GiB", "memory of each machine")
 	f.StringVar(&bandwidth, "bandwidth", "1GiB", "bytes a second between a machine and the store")
-	f.IntVar(&dim, "dim", config.Default().Embedding.Dim, "embedding.dim")
-	f.IntVar(&proj, "projection-dim", config.Default().Featurize.ProjectionDim, "featurize.projection_dim")
-	f.Float64Var(&prices.CoreHour, "core-hour", 0.05, "price of a core for an hour")
-	f.Float64Var(&prices.GBMonth, "gb-month", 0.023, "price of 10⁹ bytes in the store for 30 days")
+	f.StringVar(&labelFeatures, "label-features", string(pifa.PIFA), "featurize.label_features")
+	f.StringVar(&missingText, "missing-text", fit.Skip, "embed.missing_text")
+	f.BoolVar(&in.Refresh, "refresh", false, "there is a generation before, to compare with")
+	f.Float64Var(&in.Prices.CoreHour, "core-hour", 0.05, "price of a core for an hour")
+	f.Float64Var(&in.Prices.GBMonth, "gb-month", 0.023, "price of 10⁹ bytes in the store for 30 days")
 	f.StringVar(&rates, "rates", "", "file of rates")
 	f.BoolVar(&asJSON, "json", false, "print the estimate as JSON")
 	cmd.AddCommand(a.calibrate())
@@ -98,32 +111,38 @@ func (a *app) printEstimate(in plan.Input, c plan.Calibration, e *plan.Plan) err
 	p.heading("%s, %s: %s, %s of labels", plural(in.Nodes, "node"), plural(in.Edges, "edge"),
 		plural(e.Partitions, "partition"), plural(e.Ranges, "range"))
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "stage\ttasks\tread\twritten\tmemory\tcore-hours\ttime\tmoney\t")
+	fmt.Fprintln(w, "stage\ttasks\tread\tshuffled\twritten\ttask memory\tin all\tcore-hours\ttime\tmoney\t")
 	for _, s := range append(e.Stages, e.Total) {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%.2f\t%s\t%.2f\t\n", s.Name, s.Tasks, console.Bytes(s.ReadBytes),
-			console.Bytes(s.WrittenBytes), console.Bytes(s.Memory), s.CoreSeconds/3600,
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%.2f\t%s\t%.2f\t\n", s.Name, s.Tasks, console.Bytes(s.ReadBytes),
+			console.Bytes(s.ShuffledBytes), console.Bytes(s.WrittenBytes), console.Bytes(s.Memory),
+			console.Bytes(s.Machine), s.CoreSeconds/3600,
 			console.Duration(time.Duration(s.Seconds*float64(time.Second))), s.Money)
 	}
 	p.keep(w.Flush())
-	p.line("\n%s of %s and %s, %s/s to the store; rates of %s, measured on %s with %s.",
+	p.line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build run --workers %d',\n"+
+		"featurize.memory_limit %s); rates of %s, measured on %s with %s and the encoder %s.",
 		plural(in.Workers, "machine"), plural(in.Cores, "core"), console.Bytes(in.Memory),
-		console.Bytes(int64(in.Bandwidth)), c.Machine, c.When.Format(time.DateOnly), plural(c.Nodes, "node"))
+		console.Bytes(int64(in.Bandwidth)), plural(e.AtATime, "task"), e.AtATime, console.Bytes(e.MemoryLimit), c.Machine,
+		c.When.Format(time.DateOnly), plural(c.Graph.Nodes, "node"), c.Encoder)
 	return p.err
 }
 
 // calibrate builds a graph in stages, one task at a time, and writes what each stage cost.
 func (a *app) calibrate() *cobra.Command {
 	var (
-		inputs inputFlags
-		output string
+		inputs             inputFlags
+		output, encoder    string
+		dim, projectionDim int
 	)
+	defaults := config.Default()
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure the rates of this machine on a small graph",
-		Long: `Ingest the files into a temporary store, build a generation of them in stages, one
-task at a time, and write what each stage cost per unit. Take a graph like the one
-that is planned for, of at least some ten thousand nodes, and a machine that does
-nothing else.`,
+		Long: `Ingest the files into a temporary store, build generations of them in stages, one
+task at a time, and write what each stage costs. There are four builds, which divide
+the graph in different ways, for that tells apart what a stage depends on; they take
+about three times as long as one. Take a graph like the one that is planned for, of
+at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does nothing else.`,
 		Example: "  giantstream plan calibrate --nodes nodes.jsonl.gz --edges edges.jsonl.gz -o rates.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -137,62 +156,59 @@ nothing else.`,
 			if err != nil {
 				return err
 			}
-			c, err := a.measure(cmd.Context(), dir)
+			c, err := a.measure(cmd.Context(), dir, func(cfg *config.Config) {
+				cfg.Train.Encoder, cfg.Embedding.Dim, cfg.Featurize.ProjectionDim = encoder, dim, projectionDim
+			})
 			if err != nil {
 				return err
+			}
+			if c.Graph.Nodes < plan.LeastNodes {
+				return fmt.Errorf("the graph has %s: rates need one of %d or more", plural(c.Graph.Nodes, "node"),
+					plan.LeastNodes)
 			}
 			if err := c.Save(output); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s: rates of %d stages, from %s and %s\n", output, len(c.Rates),
-				plural(c.Nodes, "node"), plural(c.Edges, "edge"))
+			fmt.Fprintf(a.out, "%s: rates of %d stages, from %s and %s\n", output, len(c.Stages),
+				plural(c.Graph.Nodes, "node"), plural(c.Graph.Links/2, "edge"))
 			return nil
 		},
 	}
 	inputs.register(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "rates.json", "file to write")
+	f := cmd.Flags()
+	f.StringVarP(&output, "output", "o", "rates.json", "file to write")
+	f.StringVar(&encoder, "encoder", defaults.Train.Encoder, "train.encoder")
+	f.IntVar(&dim, "dim", defaults.Embedding.Dim, "embedding.dim")
+	f.IntVar(&projectionDim, "projection-dim", defaults.Featurize.ProjectionDim, "featurize.projection_dim")
 	return cmd
 }
 
-func (a *app) measure(ctx context.Context, dir string) (c plan.Calibration, err error) {
-	pipe, err := a.open(ctx, &pipelineFlags{store: dir})
+func (a *app) measure(ctx context.Context, dir string, set func(*config.Config)) (c plan.Calibration, err error) {
+	pipe, err := a.open(ctx, &pipelineFlags{store: dir}, set)
 	if err != nil {
 		return c, err
 	}
-	meter := plan.NewMeter(pipe.store)
-	shards := pipe.id.Shards
-	worker := &staged.Worker{Store: meter, Resources: wiring.ResourcesOf(pipe.cfg, nil, pipe.progress, pipe.log),
-		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
-			at, err := service.SourceAt(ctx, meter, shards, cut)
+	work, err := os.MkdirTemp("", "giantstream-calibrate-*")
+	if err != nil {
+		return c, err
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // a temporary directory
+	c, err = plan.Calibrate(ctx, plan.Trial{
+		Dir: work,
+		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (staged.Log, error) {
+			at, err := service.SourceAt(ctx, counted(pipe.store), pipe.id.Shards, nil)
 			if err != nil {
 				return nil, err
 			}
 			return at.Log(), nil
-		}}
-	now, err := service.SourceAt(ctx, meter, shards, nil)
-	if err != nil {
-		return c, err
-	}
-	division, err := worker.Begin(ctx, pipe.builder(meter), staged.Options{Cut: now.Cut(), Shards: shards})
-	if err != nil {
-		return c, err
-	}
-	doc, err := worker.Run(ctx, division, tasks.Local{Workers: 1}, meter.Work(worker),
-		func(s staged.Stage) { pipe.progress.Stage(s.Name, int64(s.Tasks)) })
+		},
+		Shards: pipe.id.Shards, Settings: wiring.SettingsOf(pipe.cfg),
+		Resources: wiring.ResourcesOf(pipe.cfg, nil, pipe.progress, pipe.log),
+		Machine:   plural(runtime.NumCPU(), "core") + ", " + runtime.GOOS + "/" + runtime.GOARCH,
+		Watch: func(build, builds int, s staged.Stage) {
+			pipe.progress.Stage(fmt.Sprintf("build %d of %d: %s", build, builds, s.Name), 0)
+		},
+	})
 	pipe.progress.Done()
-	if err != nil {
-		return c, err
-	}
-	var texts int64
-	for r, err := range now.Rows(ctx) {
-		if err != nil {
-			return c, err
-		}
-		texts += int64(len(r.Text))
-	}
-	in := plan.Input{Nodes: int64(doc.Graph.Nodes), Edges: int64(doc.Graph.Links) / 2, TextBytes: texts,
-		Cores: runtime.NumCPU()}
-	return plan.Calibration{Machine: fmt.Sprintf("%d cores, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
-		When: time.Now().UTC().Truncate(time.Second), Nodes: in.Nodes, Edges: in.Edges, Text: in.TextBytes,
-		Rates: meter.Rates(in, division)}, nil
+	return c, err
 }

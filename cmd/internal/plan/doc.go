@@ -1,21 +1,21 @@
 // Package plan estimates what a staged build of a graph costs that nobody has built yet: per stage the tasks, the bytes
-// read and written, the memory of a task, the time on a number of machines, and the money.
+// read, written and shuffled, the memory of a task, the time on a number of machines, and the money.
 //
-// Of estimates an Input from Rates. Rates come from a Meter, which watches a real build on a small graph.
-// The stages and how they are divided are those of train/generation/staged, so that a plan and a build agree
-// on tasks.
+// Of estimates an Input from a Calibration. Calibrate builds a small graph in several divisions and fits what each
+// stage cost. The stages and how they are divided are those of train/generation/staged, so that a plan and a build
+// agree on tasks.
 //
 // # The model
 //
-// Every stage has a driver, the quantity that its work grows with: text bytes, links, nodes, the sample that the
-// encoder is trained on, or nothing. Processor time and bytes of a stage are proportional to its driver. Two rules go
-// beyond that: a task of pifa reads the projected texts of all nodes, so the stage reads ranges × nodes × projection;
-// and n-grams that texts have in common are counted once a partition, so that merge grows with partitions.
+// What a stage costs is a sum of terms, each a quantity that its work grows with (Shapes) times a rate. Quantities
+// follow from the graph and its division; a stage has one or two that matter, so that few builds tell them apart.
+// Rates are never negative, and fitted to relative errors, since a stage of the small build and one of the large count
+// alike.
 //
-// A task takes processor time on one core and the rest on all cores of its machine, in the shares that the Meter saw
-// (Amdahl). A machine does one task at a time. Its time is that of its processor or of its network, whichever is
-// longer. Stages follow one another.
+// A machine does several tasks at a time, as many as its cores and its memory allow, and they share its models. A task
+// takes processor time on one core and the rest on the cores that it has, in the shares that calibration saw (Amdahl).
+// The time of a stage is that of the processor or of the network, whichever is longer. Stages follow one another.
 //
-// Memory of a task is a constant and a part that grows with the nodes of a partition, both from the build's code. If a
-// task does not fit, the partitions are doubled; if no number of partitions fits, there is no plan.
+// Memory of a task is a constant and a part that grows with the nodes of a partition, both from the build's code. If
+// one task does not fit, the partitions are doubled; if no number of partitions fits, there is no plan.
 package plan

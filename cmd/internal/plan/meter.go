@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -11,78 +12,102 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train/generation"
-	"giantstream/train/generation/staged"
 )
 
-// Meter measures a staged build that does one task at a time in this process: Store counts the bytes, Work the
+// meter measures a staged build that does one task at a time in this process: store counts the bytes, work the
 // processor time of each stage.
-type Meter struct {
-	sink.Store
-	read, models, written atomic.Int64
-	stages                map[string]*spent
+type meter struct {
+	task   tasks.Task // the one that is done now
+	spent  counters
+	stages map[string]*spent
 }
 
-// spent is what the tasks of a stage took.
+type counters struct{ read, shuffled, models, written atomic.Int64 }
+
+// spent is what the tasks of a stage took. Read has what is shuffled in it, and no models.
 type spent struct {
-	cpu, wall             time.Duration
-	read, models, written int64
+	cpu, wall                       time.Duration
+	read, shuffled, models, written int64
 }
 
-// NewMeter returns a meter that counts what goes through store.
-func NewMeter(store sink.Store) *Meter { return &Meter{Store: store, stages: map[string]*spent{}} }
+// store returns a store whose bytes are counted.
+func (m *meter) store(s sink.Store) sink.Store { return &meteredStore{s, m} }
 
-// Put implements sink.Store.
-func (m *Meter) Put(ctx context.Context, key string, r io.Reader, size int64) error {
-	m.written.Add(size)
-	return m.Store.Put(ctx, key, r, size)
+type meteredStore struct {
+	sink.Store
+	m *meter
 }
 
-// Open implements sink.Store.
-func (m *Meter) Open(ctx context.Context, key string) (sink.Object, error) {
-	o, err := m.Store.Open(ctx, key)
+func (s *meteredStore) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	s.m.spent.written.Add(size)
+	return s.Store.Put(ctx, key, r, size)
+}
+
+func (s *meteredStore) Open(ctx context.Context, key string) (sink.Object, error) {
+	o, err := s.Store.Open(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	to := &m.read
-	if g, model := strings.CutPrefix(key, "generations/"); model && !strings.Contains(g, "/"+generation.TasksFolder) {
-		to = &m.models
+	return metered{o, s.m.kind(key)}, nil
+}
+
+// kind says what reading an object counts as.
+func (m *meter) kind(key string) []*atomic.Int64 {
+	prefix := generation.Prefix(m.task.Generation)
+	of, own := strings.CutPrefix(key, prefix)
+	if !own {
+		return []*atomic.Int64{&m.spent.read}
 	}
-	return metered{o, to}, nil
+	of, exchanged := strings.CutPrefix(of, generation.TasksFolder)
+	switch {
+	case !exchanged:
+		return []*atomic.Int64{&m.spent.models}
+	case strings.Contains(of, fmt.Sprintf("/%05d/", m.task.Partition)):
+		return []*atomic.Int64{&m.spent.read}
+	}
+	return []*atomic.Int64{&m.spent.read, &m.spent.shuffled}
 }
 
 type metered struct {
 	sink.Object
-	read *atomic.Int64
+	to []*atomic.Int64
 }
 
 func (o metered) ReadAt(b []byte, at int64) (int, error) {
 	n, err := o.Object.ReadAt(b, at)
-	o.read.Add(int64(n))
+	for _, to := range o.to {
+		to.Add(int64(n))
+	}
 	return n, err
 }
 
-// Work returns work that is measured. It is for an engine that does one task at a time.
-func (m *Meter) Work(w tasks.Work) tasks.Work { return measured{w, m} }
+// work returns work that is measured. It is for an engine that does one task at a time.
+func (m *meter) work(w tasks.Work) tasks.Work { return measured{w, m} }
 
 type measured struct {
 	tasks.Work
-	m *Meter
+	m *meter
 }
 
 func (w measured) Do(ctx context.Context, t tasks.Task) error {
-	s := w.m.stages[t.Stage]
+	m := w.m
+	s := m.stages[t.Stage]
 	if s == nil {
 		s = &spent{}
-		w.m.stages[t.Stage] = s
+		m.stages[t.Stage] = s
+	}
+	m.task = t
+	for _, c := range []*atomic.Int64{&m.spent.read, &m.spent.shuffled, &m.spent.models, &m.spent.written} {
+		c.Store(0)
 	}
 	cpu, start := processorTime(), time.Now()
-	read, models, written := w.m.read.Load(), w.m.models.Load(), w.m.written.Load()
 	err := w.Work.Do(ctx, t)
 	s.cpu += processorTime() - cpu
 	s.wall += time.Since(start)
-	s.read += w.m.read.Load() - read
-	s.models += w.m.models.Load() - models
-	s.written += w.m.written.Load() - written
+	s.read += m.spent.read.Load()
+	s.shuffled += m.spent.shuffled.Load()
+	s.models += m.spent.models.Load()
+	s.written += m.spent.written.Load()
 	return err
 }
 
@@ -93,22 +118,6 @@ func processorTime() time.Duration {
 		return 0 // it has no other errors than a wrong argument
 	}
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
-}
-
-// Rates returns what was measured, per unit of each stage's driver. in is the graph that was built, on in.Cores cores.
-func (m *Meter) Rates(in Input, division staged.Plan) Rates {
-	rates := Rates{}
-	for _, s := range division.Stages() {
-		got := m.stages[s.Name]
-		if got == nil {
-			continue // nothing was left to do
-		}
-		units := max(1, driverOf(s.Name).units(in, division))
-		rates[s.Name] = Rate{CoreSeconds: got.cpu.Seconds() / units, ReadBytes: float64(got.read) / units,
-			WrittenBytes: float64(got.written) / units, ModelBytes: float64(got.models),
-			Parallel: parallelShare(got.cpu, got.wall, in.Cores)}
-	}
-	return rates
 }
 
 // parallelShare is p of Amdahl's law, wall = cpu·(1-p + p/cores).

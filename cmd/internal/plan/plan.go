@@ -5,21 +5,24 @@ import (
 	"fmt"
 	"math"
 
+	"giantstream/featurize/pifa"
 	"giantstream/train/generation/staged"
 )
 
 // Input is a graph, and the machines that build it.
 type Input struct {
+	// Edges lead in both directions, each counts once here.
 	Nodes, Edges, TextBytes int64
 	// Workers are machines; each has Cores and Memory bytes, and moves Bandwidth bytes a second to and from the store.
 	Workers, Cores int
 	Memory         int64
 	Bandwidth      float64
-	// Dim is embedding.dim, ProjectionDim featurize.projection_dim.
-	Dim, ProjectionDim int
 	// Shards of the commit log.
 	Shards int
-	Prices Prices
+	// Features, Fill and Refresh are builds with optional stages: features other than PIFA, embeddings from neighbours,
+	// and a generation before.
+	Features, Fill, Refresh bool
+	Prices                  Prices
 }
 
 // Prices are in one currency, whichever it is.
@@ -33,11 +36,14 @@ type Prices struct {
 type Stage struct {
 	Name  string `json:"name"`
 	Tasks int    `json:"tasks"`
-	// ReadBytes and WrittenBytes are what all its tasks move from and to the store.
-	ReadBytes    int64 `json:"read_bytes"`
-	WrittenBytes int64 `json:"written_bytes"`
-	// Memory of one task, in bytes.
+	// ReadBytes and WrittenBytes are what all its tasks move from and to the store. ShuffledBytes are those read that
+	// tasks of other partitions wrote.
+	ReadBytes     int64 `json:"read_bytes"`
+	WrittenBytes  int64 `json:"written_bytes"`
+	ShuffledBytes int64 `json:"shuffled_bytes"`
+	// Memory of one task with the program and its models, and of all tasks that a machine does at a time.
 	Memory      int64   `json:"memory_bytes"`
+	Machine     int64   `json:"machine_memory_bytes"`
 	CoreSeconds float64 `json:"core_seconds"`
 	Seconds     float64 `json:"seconds"`
 	Money       float64 `json:"money"`
@@ -45,10 +51,13 @@ type Stage struct {
 
 // Plan is the estimate of a build.
 type Plan struct {
-	Partitions int     `json:"partitions"`
-	Ranges     int     `json:"ranges"`
-	Stages     []Stage `json:"stages"`
-	// Total is the sum over the stages; its Memory is the greatest.
+	Partitions int `json:"partitions"`
+	Ranges     int `json:"ranges"`
+	// AtATime is how many tasks a machine does at a time, and MemoryLimit what featurize.memory_limit is then.
+	AtATime     int     `json:"tasks_at_a_time"`
+	MemoryLimit int64   `json:"memory_limit_bytes"`
+	Stages      []Stage `json:"stages"`
+	// Total is the sum over the stages; its memory is the greatest.
 	Total Stage `json:"total"`
 }
 
@@ -69,8 +78,7 @@ func (in Input) Validate() error {
 		value float64
 	}{
 		{"nodes", float64(in.Nodes)}, {"workers", float64(in.Workers)}, {"cores", float64(in.Cores)},
-		{"memory", float64(in.Memory)}, {"bandwidth", in.Bandwidth}, {"dim", float64(in.Dim)},
-		{"projection dimension", float64(in.ProjectionDim)}, {"shards", float64(in.Shards)},
+		{"memory", float64(in.Memory)}, {"bandwidth", in.Bandwidth}, {"shards", float64(in.Shards)},
 	} {
 		if !(f.value > 0) || math.IsInf(f.value, 0) {
 			errs = append(errs, fmt.Errorf("%s must be above 0, got %g", f.name, f.value))
@@ -82,18 +90,58 @@ func (in Input) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Of estimates a build. It is ErrTooSmall if a task would not fit whatever the number of partitions.
-func Of(in Input, rates Rates) (*Plan, error) {
-	if err := in.Validate(); err != nil {
+func (in Input) graph() Graph {
+	return Graph{Nodes: in.Nodes, TextBytes: in.TextBytes, References: 2 * in.Edges, Links: 2 * in.Edges}
+}
+
+// Of estimates a build with as many tasks at a time as make it fastest. It is ErrTooSmall if not even one task at a
+// time fits, whatever the number of partitions.
+func Of(in Input, c Calibration) (*Plan, error) {
+	if err := errors.Join(in.Validate(), c.Validate()); err != nil {
 		return nil, err
 	}
+	var best *Plan
+	var failed error
+	for atATime := 1; atATime <= in.Cores; atATime++ {
+		p, err := fits(in, c, atATime)
+		switch {
+		case err == nil && (best == nil || p.Total.Seconds < best.Total.Seconds):
+			best = p
+		case err != nil && !errors.Is(err, ErrTooSmall):
+			return nil, err
+		case err != nil && failed == nil:
+			failed = err
+		}
+	}
+	if best == nil {
+		return nil, failed
+	}
+	return best, nil
+}
+
+// Divided estimates a build that is divided already, one task at a time.
+func Divided(in Input, c Calibration, division staged.Plan) (*Plan, error) {
+	if err := errors.Join(in.Validate(), c.Validate()); err != nil {
+		return nil, err
+	}
+	p, _ := estimate(in, c, division, 1)
+	return p, nil
+}
+
+// fits estimates a build with so many tasks at a time, in the fewest partitions that fit the memory.
+func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 	each := staged.SplitRows(in.Nodes)
-	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: in.Dim, Memory: in.Memory,
-		Splits: make([]staged.Split, max(int64(in.Shards), (in.Nodes+each-1)/each))}
+	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: c.Dim,
+		Memory: in.Memory / int64(atATime), Splits: make([]staged.Split, max(int64(in.Shards), (in.Nodes+each-1)/each))}
 	division, err := staged.NewPlan(1, in.Shards, size, 0, 0)
 	for ; err == nil; division, err = staged.NewPlan(1, in.Shards, size, 2*division.Partitions, 0) {
-		p, largest := estimate(in, rates, division)
-		if largest.Memory <= in.Memory {
+		division.Fill, division.Parent = in.Fill, in.Refresh
+		if in.Features {
+			division.Features = pifa.PIFAIdentity
+		}
+		p, largest := estimate(in, c, division, atATime)
+		if largest.Machine <= in.Memory {
+			p.AtATime, p.MemoryLimit = atATime, size.Memory
 			return p, nil
 		}
 		if division.Partitions >= maxPartitions || largest.Tasks == 1 || largest.Name == staged.Scatter {
@@ -104,160 +152,48 @@ func Of(in Input, rates Rates) (*Plan, error) {
 	return nil, err
 }
 
-// rowBytes is about what a row of the commit log has beside its text.
-const rowBytes = 100
-
-// estimate returns the estimate for a division, and its stage of the largest tasks.
-func estimate(in Input, rates Rates, division staged.Plan) (*Plan, Stage) {
+// estimate returns the estimate for a division, and its stage that takes the most memory.
+func estimate(in Input, c Calibration, division staged.Plan, atATime int) (*Plan, Stage) {
 	p := &Plan{Partitions: division.Partitions, Ranges: division.Ranges, Total: Stage{Name: "total"}}
 	var largest Stage
 	stored := 0.0
+	t := &p.Total
 	for _, s := range division.Stages() {
-		e := stage(in, rates[s.Name], division, s)
+		e := stage(in, c, division, s, atATime)
 		stored += float64(e.WrittenBytes)
 		e.Money = float64(in.Workers*in.Cores)*e.Seconds/3600*in.Prices.CoreHour +
 			stored/1e9*e.Seconds/monthSeconds*in.Prices.GBMonth
 		p.Stages = append(p.Stages, e)
-		t := &p.Total
 		t.Tasks += e.Tasks
 		t.ReadBytes += e.ReadBytes
 		t.WrittenBytes += e.WrittenBytes
+		t.ShuffledBytes += e.ShuffledBytes
 		t.CoreSeconds += e.CoreSeconds
 		t.Seconds += e.Seconds
 		t.Money += e.Money
-		if e.Memory > largest.Memory {
+		t.Memory, t.Machine = max(t.Memory, e.Memory), max(t.Machine, e.Machine)
+		if e.Machine > largest.Machine {
 			largest = e
 		}
 	}
-	p.Total.Memory = largest.Memory
 	return p, largest
 }
 
-func stage(in Input, r Rate, division staged.Plan, s staged.Stage) Stage {
-	units := driverOf(s.Name).units(in, division)
-	e := Stage{Name: s.Name, Tasks: s.Tasks, CoreSeconds: r.CoreSeconds * units,
-		ReadBytes: int64(r.ReadBytes * units), WrittenBytes: int64(r.WrittenBytes * units),
-		Memory: memory(in, division, s.Name)}
-	if s.Name == staged.PIFA {
-		// Each range goes through the projections of all nodes; what was measured had one range.
-		e.ReadBytes += int64(division.Ranges-1) * in.Nodes * int64(bfloat*in.Dim)
-	}
+func stage(in Input, c Calibration, division staged.Plan, s staged.Stage, atATime int) Stage {
+	r, g := c.Stages[s.Name], in.graph()
 	machines := min(in.Workers, s.Tasks)
-	e.ReadBytes += int64(r.ModelBytes) * int64(machines)
-	if s.Name == staged.Dataset {
-		e.ReadBytes += treeBytes * in.Nodes * int64(machines) // the one model that grows
-	}
-	rounds := math.Ceil(float64(s.Tasks) / float64(machines))
-	perTask := e.CoreSeconds / float64(s.Tasks) * ((1 - r.Parallel) + r.Parallel/float64(in.Cores))
-	network := float64(e.ReadBytes+e.WrittenBytes) / float64(s.Tasks) / in.Bandwidth
-	e.Seconds = rounds * max(perTask, network)
+	q := quantities(g, c.Growth, division, machines)
+	read := r.ReadBytes.of(q)
+	e := Stage{Name: s.Name, Tasks: s.Tasks, CoreSeconds: r.CoreSeconds.of(q), WrittenBytes: int64(r.WrittenBytes.of(q)),
+		ReadBytes:     int64(read) + int64(machines)*int64(r.modelBytes(s.Name, float64(in.Nodes))),
+		ShuffledBytes: int64(r.Shuffled * read)}
+	each := (s.Tasks + machines - 1) / machines // tasks of a machine
+	atATime = min(atATime, each)
+	shared, own := memory(g, c.ProjectionDim, c.Dim, division, s.Name)
+	e.Memory, e.Machine = shared+own, shared+int64(atATime)*own
+	cores := float64(in.Cores) / float64(atATime)
+	task := e.CoreSeconds / float64(s.Tasks) * ((1 - r.Parallel) + r.Parallel/cores)
+	network := float64(e.ReadBytes+e.WrittenBytes) / float64(machines) / in.Bandwidth
+	e.Seconds = max(math.Ceil(float64(each)/float64(atATime))*task, network)
 	return e
-}
-
-const (
-	bfloat    = 2 // bytes of a number of a stored projection
-	treeBytes = 4 // of a label in the stored tree
-)
-
-// driver is what the work of a stage grows with.
-type driver string
-
-const (
-	constant driver = "build"
-	nodes    driver = "node"
-	passes   driver = "node and pass" // of trunk: one for each doubling of the branches, and three more
-	links    driver = "link"
-	text     driver = "text byte"
-	sample   driver = "sampled node"
-	counts   driver = "n-gram count" // those of all partitions
-)
-
-func driverOf(stage string) driver {
-	switch stage {
-	case staged.Resolve, staged.Link, staged.PIFA:
-		return links
-	case staged.Scatter, staged.Number, staged.Count, staged.Vectorise, staged.Dataset, staged.Encode:
-		return text
-	case staged.Trunk:
-		return passes
-	case staged.Deal, staged.Branch, staged.Tree, staged.Finish:
-		return nodes
-	case staged.Encoder, staged.Evaluate:
-		return sample
-	case staged.Merge:
-		return counts
-	}
-	return constant // index, vectorizer and projection work on a vocabulary or sample of bounded size
-}
-
-func (d driver) units(in Input, division staged.Plan) float64 {
-	switch d {
-	case nodes:
-		return float64(in.Nodes)
-	case passes:
-		return float64(in.Nodes) * (3 + math.Log2(float64(division.Partitions)))
-	case links:
-		return float64(2*in.Edges + in.Nodes) // both directions, and a row per node
-	case text:
-		return float64(in.TextBytes + rowBytes*in.Nodes)
-	case sample:
-		return float64(min(in.Nodes, int64(division.Sample)))
-	case counts:
-		// A partition has at most the n-grams of its texts, about one for four bytes, and at most a vocabulary.
-		const vocabulary = 1 << 21
-		perPartition := float64(in.TextBytes) / float64(division.Partitions) / 4
-		return float64(division.Partitions) * min(perPartition, vocabulary)
-	}
-	return 1
-}
-
-// memory of a task of a stage, in bytes: docs/BUILD.md's table, with the program and its models. A partition has as
-// many nodes as the graph divided by the partitions, and a fifth more, since hashes are not even.
-func memory(in Input, division staged.Plan, stage string) int64 {
-	const (
-		program    = 160 << 20 // runtime, code, buffers of the store
-		vocabulary = 300 << 20 // counts while the vectorizer is fitted, see ARCHITECTURE.md
-		model      = 400 << 20 // vectorizer and projection, or an encoder
-		perSampled = 2300      // of the encoder's training in one process
-	)
-	uneven := func(n, parts int64) int64 { return n * 6 / 5 / max(1, parts) }
-	partitions := int64(division.Partitions)
-	rows := uneven(in.Nodes, partitions)
-	texts := uneven(in.TextBytes, partitions)
-	arcs := uneven(2*in.Edges, partitions)
-	dim := int64(in.Dim)
-	m := int64(program)
-	switch stage {
-	case staged.Scatter:
-		return m + 48<<20
-	case staged.Number:
-		return m + texts + rowBytes*rows
-	case staged.Resolve, staged.Link:
-		return m + 8*arcs + 12*rows
-	case staged.Count:
-		return m + vocabulary + texts
-	case staged.Merge, staged.Vectorizer:
-		return m + vocabulary
-	case staged.Projection:
-		return m + model
-	case staged.Vectorise, staged.Encode:
-		return m + model + texts + rows*int64(4*in.ProjectionDim)
-	case staged.Dataset:
-		return m + model + texts + 8*in.Nodes // the tree
-	case staged.PIFA:
-		return m + 4*dim*uneven(in.Nodes, int64(division.Ranges)) + rows*int64(4*in.ProjectionDim) + 8*arcs
-	case staged.Trunk:
-		return m + 8*in.Nodes
-	case staged.Evaluate:
-		return m + 8*dim*min(in.Nodes, int64(division.Sample))
-	case staged.Deal, staged.Branch:
-		return m + 8*dim*rows
-	case staged.Tree:
-		return m + 12*in.Nodes
-	case staged.Finish:
-		return m + model
-	case staged.Encoder:
-		return m + model + perSampled*min(in.Nodes, int64(division.Sample))
-	}
-	return m
 }

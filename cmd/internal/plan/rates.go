@@ -2,34 +2,50 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"giantstream/train/generation/staged"
 )
 
-// Rate is what a unit of a stage's driver costs.
-type Rate struct {
-	CoreSeconds  float64 `json:"core_seconds"`
-	ReadBytes    float64 `json:"read_bytes"`
-	WrittenBytes float64 `json:"written_bytes"`
+// Rates are what a stage costs: rates of the terms of its shape.
+type Rates struct {
+	CoreSeconds  Rate `json:"core_seconds"`
+	ReadBytes    Rate `json:"read_bytes"`
+	WrittenBytes Rate `json:"written_bytes"`
+	// Shuffled is the share of the bytes read that a task of another partition wrote.
+	Shuffled float64 `json:"shuffled"`
 	// ModelBytes are those of models. Each machine reads them once, however large the graph is.
 	ModelBytes float64 `json:"model_bytes,omitempty"`
 	// Parallel is the share of a task's processor time that runs on all cores.
 	Parallel float64 `json:"parallel"`
 }
 
-// Rates are the rates of all stages, by name.
-type Rates map[string]Rate
+// Format is that of a file of rates.
+const Format = 2
 
 // Calibration is a file of rates, with where they were measured.
 type Calibration struct {
+	Format  int       `json:"format"`
 	Machine string    `json:"machine"`
 	When    time.Time `json:"when"`
-	Nodes   int64     `json:"nodes"`
-	Edges   int64     `json:"edges"`
-	Text    int64     `json:"text_bytes"`
-	Rates   Rates     `json:"rates"`
+	Graph   Graph     `json:"graph"`
+	// Encoder, Dim and ProjectionDim are the settings that the rates hold for.
+	Encoder       string           `json:"encoder"`
+	Dim           int              `json:"dim"`
+	ProjectionDim int              `json:"projection_dim"`
+	Growth        Growth           `json:"growth"`
+	Stages        map[string]Rates `json:"stages"`
 }
+
+// ErrRates: the rates are not of this program's stages.
+var ErrRates = errors.New("write the rates again with this program: giantstream plan calibrate")
 
 // Load reads a calibration.
 func Load(path string) (c Calibration, err error) {
@@ -38,18 +54,69 @@ func Load(path string) (c Calibration, err error) {
 		return c, err
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("%s: not what 'giantstream plan calibrate' writes: %w", path, err)
+		return c, fmt.Errorf("%s is not what 'giantstream plan calibrate' writes: %w", path, err)
 	}
-	if len(c.Rates) == 0 {
-		return c, fmt.Errorf("%s has no rates: write it with 'giantstream plan calibrate'", path)
-	}
-	for name, r := range c.Rates {
-		if !(r.CoreSeconds >= 0 && r.ReadBytes >= 0 && r.WrittenBytes >= 0 && r.ModelBytes >= 0 &&
-			r.Parallel >= 0 && r.Parallel <= 1) {
-			return c, fmt.Errorf("%s: the rate of %s is not one: %+v", path, name, r)
-		}
+	if err := c.Validate(); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
+}
+
+// Validate says whether the rates are those of all stages that there are, in the terms of their shapes.
+func (c Calibration) Validate() error {
+	if c.Format != Format {
+		return fmt.Errorf("the rates have format %d, this program knows format %d; %w", c.Format, Format, ErrRates)
+	}
+	var missing, unknown []string
+	for _, name := range slices.Sorted(maps.Keys(Shapes)) {
+		if _, ok := c.Stages[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Stages)) {
+		s, known := Shapes[name]
+		if !known {
+			unknown = append(unknown, name)
+			continue
+		}
+		if err := c.Stages[name].validate(s); err != nil {
+			return fmt.Errorf("stage %s: %w; %w", name, err, ErrRates)
+		}
+	}
+	switch {
+	case missing != nil:
+		return fmt.Errorf("there are no rates of the stages %s; %w", strings.Join(missing, ", "), ErrRates)
+	case unknown != nil:
+		return fmt.Errorf("there are rates of stages that no build has: %s; %w", strings.Join(unknown, ", "), ErrRates)
+	case c.Dim < 1 || c.ProjectionDim < 1 || !between(c.Growth.Exponent, 0, 1) ||
+		!between(c.Growth.Candidates, 0, math.MaxFloat64):
+		return fmt.Errorf("the dimensions and growth are none: %d, %d, %+v; %w", c.Dim, c.ProjectionDim, c.Growth,
+			ErrRates)
+	}
+	return nil
+}
+
+func between(v, low, high float64) bool { return v >= low && v <= high }
+
+func (r Rates) validate(s Shape) error {
+	for _, of := range []struct {
+		rate  Rate
+		terms []term
+	}{{r.CoreSeconds, s.CPU}, {r.ReadBytes, s.Read}, {r.WrittenBytes, s.Written}} {
+		for t, each := range of.rate {
+			if !slices.Contains(of.terms, t) {
+				return fmt.Errorf("its cost does not depend on %q", t)
+			}
+			if !between(each, 0, math.MaxFloat64) {
+				return fmt.Errorf("%g for each %s is no rate", each, t)
+			}
+		}
+	}
+	if len(r.CoreSeconds) == 0 || !between(r.Shuffled, 0, 1) || !between(r.Parallel, 0, 1) ||
+		!between(r.ModelBytes, 0, math.MaxFloat64) {
+		return fmt.Errorf("no rates: %+v", r)
+	}
+	return nil
 }
 
 // Save writes a calibration.
@@ -60,3 +127,13 @@ func (c Calibration) Save(path string) error {
 	}
 	return os.WriteFile(path, append(data, '\n'), 0o644) //nolint:gosec // rates are no secret
 }
+
+// modelBytes are what a machine reads of models. Those of dataset have the tree among them, which grows.
+func (r Rates) modelBytes(stage string, nodes float64) float64 {
+	if stage == staged.Dataset {
+		return r.ModelBytes + treeBytes*nodes
+	}
+	return r.ModelBytes
+}
+
+const treeBytes = 4 // of a label in the stored tree

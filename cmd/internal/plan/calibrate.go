@@ -1,0 +1,236 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"giantstream/internal/tasks"
+	"giantstream/sink"
+	"giantstream/sink/dirstore"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+	"giantstream/train/generation/staged"
+)
+
+// Trial is a graph to build, and how.
+type Trial struct {
+	// Dir is a folder for the stores of the builds, which are removed.
+	Dir string
+	// Log returns the graph. What it reads of a store, it reads through counted.
+	Log       func(ctx context.Context, counted func(sink.Store) sink.Store) (staged.Log, error)
+	Shards    int
+	Settings  fit.Settings
+	Resources fit.Resources
+	Machine   string
+	// Watch is called when a stage of a build begins.
+	Watch func(build, builds int, s staged.Stage)
+}
+
+// LeastNodes is how many nodes a trial should have: the projection is fitted to 8,192 texts, and a third of the graph
+// has to have them. What a smaller one costs says little of a large one.
+const LeastNodes = 4 * fitted
+
+// division is how one build of a trial divides the graph, and what it leaves out.
+type division struct {
+	third              bool // of the nodes
+	partitions, ranges int  // 0: those of the graph
+	quarter            bool // of the nodes, for the sample
+	again              bool // a second generation, with all optional stages, of which nothing else counts
+}
+
+// divisions differ in all that a cost can depend on: how large the graph is, how many pieces its partitions exchange,
+// how many ranges of labels read all texts, and how many instances and other nodes the sample has.
+var divisions = []division{
+	{third: true, partitions: 1},
+	{third: true, again: true},
+	{},
+	{partitions: 64, ranges: 8, quarter: true},
+}
+
+// Calibrate builds the graph in several divisions, one task at a time, and returns what each stage cost.
+func Calibrate(ctx context.Context, t Trial) (Calibration, error) {
+	var builds []*built
+	for i, d := range divisions {
+		b, err := t.build(ctx, i, d)
+		if err != nil {
+			return Calibration{}, err
+		}
+		builds = append(builds, b)
+	}
+	c := calibration(t, builds)
+	return c, c.Validate()
+}
+
+// calibration fits the rates of all stages to what the builds of a trial cost.
+func calibration(t Trial, builds []*built) Calibration {
+	c := Calibration{Format: Format, Machine: t.Machine, When: time.Now().UTC().Truncate(time.Second),
+		Graph: builds[len(builds)-1].graph, Encoder: t.Settings.Encoder, Dim: t.Settings.EmbeddingDim,
+		ProjectionDim: t.Settings.ProjectionDim, Growth: growth(builds), Stages: map[string]Rates{}}
+	for name, s := range Shapes {
+		c.Stages[name] = rates(name, s, builds, c.Growth)
+	}
+	return c
+}
+
+// built is what a build cost.
+type built struct {
+	division
+	plan  staged.Plan
+	graph Graph
+	spent map[string]*spent
+}
+
+func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
+	folder := fmt.Sprint(i)
+	if d.again {
+		folder = fmt.Sprint(i - 1)
+	}
+	folder = filepath.Join(t.Dir, folder)
+	if i+1 == len(divisions) || !divisions[i+1].again {
+		defer os.RemoveAll(folder) //nolint:errcheck // the caller removes the rest
+	}
+	dir, err := dirstore.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	m := &meter{stages: map[string]*spent{}}
+	log, err := t.Log(ctx, m.store)
+	if err != nil {
+		return nil, err
+	}
+	size, err := log.Size(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := &seen{Log: log, division: d}
+	settings := t.Settings
+	if d.again {
+		settings.MissingText, settings.LabelFeatures = fit.Neighbours, labelFeatures
+	}
+	store := m.store(dir)
+	w := &staged.Worker{Store: store, Resources: t.Resources,
+		Log: func(context.Context, map[int]int64) (staged.Log, error) { return seen, nil }}
+	options := staged.Options{Cut: map[int]int64{}, Shards: t.Shards, Partitions: d.partitions}
+	for shard := range t.Shards {
+		options.Cut[shard] = 1
+	}
+	if d.quarter {
+		options.Sample = int(size.Rows / 4)
+	}
+	plan, err := w.Begin(ctx, &generation.Builder{Store: store, Settings: settings, Resources: t.Resources}, options)
+	if err != nil {
+		return nil, err
+	}
+	debug.FreeOSMemory() // a process begins with none
+	doc, err := w.Run(ctx, plan, tasks.Local{Workers: 1}, m.work(w), func(s staged.Stage) {
+		if t.Watch != nil {
+			t.Watch(i+1, len(divisions), s)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if doc.TextOnly != "" {
+		return nil, errors.New("the graph has too few links to train an encoder: " + doc.TextOnly)
+	}
+	return &built{division: d, plan: plan, spent: m.stages, graph: Graph{Nodes: int64(doc.Graph.Nodes),
+		TextBytes: seen.text.Load(), References: int64(doc.Graph.Links + doc.Graph.Dangling),
+		Links: int64(doc.Graph.Links)}}, nil
+}
+
+// seen is the part of a log that a build reads. It counts the bytes of the texts.
+type seen struct {
+	staged.Log
+	division
+	text atomic.Int64
+}
+
+// Size overstates the rows where there are to be ranges: as many of them as a graph of that size has.
+func (s *seen) Size(ctx context.Context) (staged.Size, error) {
+	size, err := s.Log.Size(ctx)
+	if s.ranges > 0 {
+		size.Rows = int64(s.ranges) * leastRange
+	}
+	return size, err
+}
+
+// leastRange is how many labels a range has at least.
+const leastRange = 1 << 16
+
+func (s *seen) Rows(ctx context.Context, split staged.Split) iter.Seq2[generation.Row, error] {
+	return func(yield func(generation.Row, error) bool) {
+		for r, err := range s.Log.Rows(ctx, split) {
+			if err == nil {
+				if h := fnv.New32a(); s.third {
+					h.Write([]byte(r.NodeID)) //nolint:errcheck // a hash has no errors
+					if h.Sum32()%3 != 0 {
+						continue
+					}
+				}
+				s.text.Add(int64(len(r.Text)))
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// growth measures how n-grams grow, by what count and merge left.
+func growth(builds []*built) (g Growth) {
+	var x, y, xx, xy, n float64
+	for _, b := range builds {
+		if b.again {
+			continue
+		}
+		p := float64(b.plan.Partitions)
+		text := math.Log(float64(b.graph.TextBytes) / p)
+		bytes := math.Log(max(1, float64(b.spent[staged.Count].written)/p))
+		x, y, xx, xy, n = x+text, y+bytes, xx+text*text, xy+text*bytes, n+1
+		if p*shareOfNGrams*candidateBytes > float64(b.spent[staged.Merge].written) {
+			kept := float64(b.spent[staged.Merge].written) / candidateBytes / float64(b.graph.TextBytes)
+			g.Candidates = max(g.Candidates, kept)
+		}
+	}
+	g.Exponent = min(1, max(0, (n*xy-x*y)/(n*xx-x*x)))
+	return g
+}
+
+// rates fits those of a stage.
+func rates(name string, s Shape, builds []*built, g Growth) Rates {
+	var cpu, read, written []observation
+	var r Rates
+	var most time.Duration
+	for _, b := range builds {
+		got := b.spent[name]
+		if got == nil || b.again != isOptional(name) {
+			continue
+		}
+		q := quantities(b.graph, g, b.plan, 1)
+		cpu = append(cpu, observation{q, got.cpu.Seconds()})
+		read = append(read, observation{q, float64(got.read)})
+		written = append(written, observation{q, float64(got.written)})
+		if got.cpu < most {
+			continue
+		}
+		most = got.cpu
+		r.Parallel = parallelShare(got.cpu, got.wall, runtime.GOMAXPROCS(0))
+		r.Shuffled = float64(got.shuffled) / float64(max(1, got.read))
+		r.ModelBytes = float64(got.models)
+		if name == staged.Dataset {
+			r.ModelBytes = max(0, r.ModelBytes-treeBytes*float64(b.graph.Nodes))
+		}
+	}
+	r.CoreSeconds, r.ReadBytes, r.WrittenBytes = fitRate(s.CPU, cpu), fitRate(s.Read, read), fitRate(s.Written, written)
+	return r
+}

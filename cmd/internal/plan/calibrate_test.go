@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+	"giantstream/train/generation/staged"
+)
+
+// communities is a commit log of one shard in memory: nodes in groups of ten, which share words and links.
+type communities struct{ nodes int }
+
+func (c communities) Size(context.Context) (staged.Size, error) {
+	return staged.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []staged.Split{{Shard: 0, To: 1}}}, nil
+}
+
+func (c communities) Fingerprint() staged.Fingerprint { return commitlog.NewGraphHasher() }
+
+func (c communities) Rows(context.Context, staged.Split) iter.Seq2[generation.Row, error] {
+	const size, words = 10, 30
+	id := func(i int) string { return fmt.Sprintf("node-%06d", i) }
+	return func(yield func(generation.Row, error) bool) {
+		r := rand.New(rand.NewPCG(1, 1))
+		for i := range c.nodes {
+			first := i / size * size
+			var text strings.Builder
+			for range 12 {
+				fmt.Fprintf(&text, "w%dx%d ", i/size%20, r.IntN(words))
+			}
+			row := rows.Row{NodeID: id(i), Class: fmt.Sprint(i / size % 5), EventTime: 1, Text: text.String()}
+			for k := first; k < first+size; k++ {
+				if k != i {
+					row.Labels = append(row.Labels, id(k))
+				}
+			}
+			if !yield(generation.Row{Row: row, Seq: 1}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestCalibrationKnowsEveryStage: rates of all stages are found, and explain the bytes that the builds moved, which no
+// load on the machine changes.
+func TestCalibrationKnowsEveryStage(t *testing.T) {
+	trial := Trial{Dir: t.TempDir(), Shards: 1, Machine: "test",
+		Log: func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) { return communities{3000}, nil },
+		Settings: fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16,
+			Weighting: "inverse_sqrt_degree", LabelFeatures: "pifa", LeafSize: 6, Branching: 3, Encoder: "linear",
+			Seed: 1, Holdout: 0.1, EvalSeed: 1, ProbeRates: []float64{0.5}},
+		Resources: fit.Resources{Workers: 2, Log: slog.New(slog.DiscardHandler),
+			Now: func() time.Time { return time.Unix(0, 0) }},
+	}
+	var builds []*built
+	for i, d := range divisions {
+		b, err := trial.build(t.Context(), i, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		builds = append(builds, b)
+	}
+	c := calibration(trial, builds)
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if g := c.Graph; g.Nodes != 3000 || g.Links == 0 || g.TextBytes < 3000*12*4 {
+		t.Errorf("graph %+v", g)
+	}
+	if p := builds[len(builds)-1].plan; p.Partitions != 64 || p.Ranges != 8 || p.Sample != 750 {
+		t.Errorf("the last build was divided into %d partitions and %d ranges, with a sample of %d", p.Partitions,
+			p.Ranges, p.Sample)
+	}
+	for i, b := range builds {
+		var read, written, wantRead, wantWritten float64
+		for name, got := range b.spent {
+			if b.again != isOptional(name) {
+				continue
+			}
+			q := quantities(b.graph, c.Growth, b.plan, 1)
+			read, wantRead = read+c.Stages[name].ReadBytes.of(q), wantRead+float64(got.read)
+			written, wantWritten = written+c.Stages[name].WrittenBytes.of(q), wantWritten+float64(got.written)
+			if got.shuffled > got.read {
+				t.Errorf("%s: %d bytes of %d are shuffled", name, got.shuffled, got.read)
+			}
+		}
+		// The few words of this graph do not grow by Heaps' law, and what count writes is most of what is written.
+		if math.Abs(read/wantRead-1) > 0.1 || math.Abs(written/wantWritten-1) > 0.3 {
+			t.Errorf("build %d: %.0f bytes read of %.0f, %.0f written of %.0f", i, read, wantRead, written, wantWritten)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"giantstream/featurize/pifa"
+	"giantstream/train/generation/staged"
+)
+
+// Graph is what the cost of a build depends on.
+type Graph struct {
+	Nodes     int64 `json:"nodes"`
+	TextBytes int64 `json:"text_bytes"`
+	// References are the links in the rows, and Links those of them that lead to a node: an edge counts twice.
+	References int64 `json:"references"`
+	Links      int64 `json:"links"`
+}
+
+// Growth is how the n-grams of texts grow.
+type Growth struct {
+	// Exponent: texts of b bytes have about b^Exponent different n-grams (Heaps).
+	Exponent float64 `json:"exponent"`
+	// Candidates are the n-grams of at least two documents, for each byte of text.
+	Candidates float64 `json:"candidates_per_byte"`
+}
+
+// term is a quantity that the cost of a stage grows with.
+type term string
+
+const (
+	perBuild     term = "build"
+	perMachine   term = "machine"
+	perPartition term = "partition"
+	perPiece     term = "piece" // what one task of a shuffle leaves for another
+	perNode      term = "node"
+	perPass      term = "node and pass" // of trunk: one for each doubling of the branches, and one more
+	perDecoded   term = "node and partition that it links to"
+	perRange     term = "node and range of labels"
+	perReference term = "reference"
+	perLink      term = "link"
+	perText      term = "byte of text"
+	perRow       term = "byte of rows"
+	perNGram     term = "different n-gram of a partition"
+	perMerge     term = "n-gram and merge"
+	perCandidate term = "candidate"
+	perFitted    term = "byte of text that the projection is fitted to"
+	perPosition  term = "byte of text in the sample"
+	perInstance  term = "instance in the sample"
+	perCompared  term = "compared node"
+)
+
+const (
+	rowBytes       = 100     // of a row of the commit log, about, beside its text and links
+	referenceBytes = 20      // of a link in it
+	fitted         = 8192    // texts that the projection is fitted to
+	compared       = 20_000  // nodes that compare looks at
+	shareOfNGrams  = 250_000 // candidates that a task of merge keeps at most
+	candidateBytes = 14      // of a candidate in what merge leaves
+	cutWhole       = 10_000  // labels of a part that trunk does not cut any more
+	mergeDepth     = 10      // an n-gram of merge costs as much as so many levels of the heap that it goes through
+)
+
+// quantities of a build on so many machines.
+func quantities(g Graph, growth Growth, d staged.Plan, machines int) map[term]float64 {
+	n, text, p := float64(g.Nodes), float64(g.TextBytes), float64(d.Partitions)
+	mean := text / max(1, n)
+	positions, instances := sampled(g, d.Sample)
+	ngrams := p * math.Pow(text/p, growth.Exponent)
+	rounds := min(math.Log2(p), math.Ceil(math.Log2(max(1, n/cutWhole))))
+	reached := p * (1 - math.Pow(1-1/p, float64(g.Links)/max(1, n))) // partitions, by the links of a node
+	return map[term]float64{
+		perBuild: 1, perMachine: float64(machines), perPartition: p, perPiece: p * p,
+		perNode: n, perPass: n * (1 + rounds), perDecoded: n * reached, perRange: n * float64(d.Ranges),
+		perReference: float64(g.References), perLink: float64(g.Links),
+		perText: text, perRow: text + rowBytes*n + referenceBytes*float64(g.References),
+		perNGram: ngrams, perMerge: ngrams * (1 + math.Log2(p)/mergeDepth),
+		perCandidate: min(growth.Candidates*text, p*shareOfNGrams),
+		perFitted:    min(n, fitted) * mean, perPosition: positions * mean, perInstance: instances,
+		perCompared: min(n, compared),
+	}
+}
+
+// sampled returns the nodes of the encoder's sample, and those of them that are instances: with each comes all that it
+// links to, so that few instances fill a sample that is small beside the graph.
+func sampled(g Graph, most int) (positions, instances float64) {
+	n, s := float64(g.Nodes), float64(min(g.Nodes, int64(most)))
+	if s >= n {
+		return n, n
+	}
+	// A node is in the sample if it or one of those that it links to is an instance, whichever those are.
+	degree := float64(g.Links) / n
+	return s, n * (1 - math.Pow(1-s/n, 1/(1+degree)))
+}
+
+// Shape says which terms the cost of a stage has: processor time, bytes read and bytes written.
+type Shape struct{ CPU, Read, Written []term }
+
+func of(terms ...term) []term { return terms }
+
+// Shapes are those of all stages that there are. Of terms that explain a cost alike, the first one is taken.
+var Shapes = map[string]Shape{
+	staged.Scatter:    {of(perRow), of(perRow), of(perRow, perPiece)},
+	staged.Number:     {of(perRow, perPiece), of(perRow, perPiece), of(perRow, perPiece)},
+	staged.Index:      {of(perPartition), of(perPartition), of(perPartition)},
+	staged.Resolve:    {of(perReference, perPiece), of(perReference, perPiece), of(perReference, perLink, perPiece)},
+	staged.Link:       {of(perReference, perPiece), of(perReference, perLink, perPiece), of(perNode, perReference)},
+	staged.Count:      {of(perText), of(perText), of(perNGram, perPiece)},
+	staged.Merge:      {of(perMerge, perPiece), of(perNGram, perPiece), of(perCandidate)},
+	staged.Vectorizer: {of(perCandidate), of(perCandidate, perPartition), of(perBuild)},
+	staged.Projection: {of(perFitted), of(perFitted, perBuild), of(perBuild)},
+	staged.Vectorise:  {of(perText, perMachine), of(perText), of(perNode)},
+	staged.PIFA:       {of(perLink, perDecoded), of(perLink, perRange), of(perNode)},
+	staged.Features:   {of(perNode, perLink), of(perNode, perLink), of(perNode)},
+	staged.Trunk:      {of(perPass, perNode), of(perNode, perPartition), of(perNode, perPartition)},
+	staged.Deal:       {of(perNode, perPiece), of(perNode, perPartition), of(perNode, perPiece)},
+	staged.Branch:     {of(perNode, perPiece), of(perNode, perPiece), of(perNode, perPartition)},
+	staged.Tree:       {of(perNode), of(perNode, perPartition), of(perNode)},
+	staged.Mapping:    {of(perNode, perLink), of(perNode, perLink), of(perBuild)},
+	staged.Dataset:    {of(perRow, perMachine), of(perRow), of(perRow)},
+	staged.Encoder:    {of(perPosition, perInstance, perBuild), of(perRow, perPosition), of(perBuild)},
+	staged.Evaluate:   {of(perPosition, perInstance, perBuild), of(perRow, perPosition), of(perBuild)},
+	staged.Encode:     {of(perText, perMachine), of(perRow), of(perNode)},
+	staged.Fill:       {of(perNode, perLink), of(perNode, perLink), of(perNode)},
+	staged.Compare:    {of(perCompared), of(perCompared), of(perBuild)},
+	staged.Finish:     {of(perPartition, perBuild), of(perPartition, perBuild), of(perPartition, perBuild)},
+}
+
+// optional are the stages that only some plans have.
+var optional = []string{staged.Features, staged.Mapping, staged.Fill, staged.Compare}
+
+func isOptional(stage string) bool { return slices.Contains(optional, stage) }
+
+// labelFeatures is what the stage features is measured with: the kind that costs most.
+const labelFeatures = string(pifa.PIFAIdentity)
