@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -78,6 +79,11 @@ func calibration(t Trial, builds []*built) Calibration {
 		ProjectionDim: t.Settings.ProjectionDim, Growth: growth(builds), Stages: map[string]Rates{}}
 	for name, s := range Shapes {
 		c.Stages[name] = rates(name, s, builds, c.Growth)
+	}
+	for name, s := range Shapes {
+		if slices.Contains(s.CPU, perScan) {
+			c.Stages[name].CoreSeconds[perScan] = c.Stages[staged.Number].CoreSeconds[perRow] * scanShare
+		}
 	}
 	return c
 }
@@ -231,6 +237,11 @@ func rates(name string, s Shape, builds []*built, g Growth) Rates {
 			r.ModelBytes = max(0, r.ModelBytes-treeBytes*float64(b.graph.Nodes))
 		}
 	}
-	r.CoreSeconds, r.ReadBytes, r.WrittenBytes = fitRate(s.CPU, cpu), fitRate(s.Read, read), fitRate(s.Written, written)
+	r.CoreSeconds, r.ReadBytes, r.WrittenBytes = fitRate(measurable(s.CPU), cpu), fitRate(s.Read, read), fitRate(s.Written, written)
 	return r
+}
+
+// measurable are the terms that a small graph tells the rates of.
+func measurable(terms []term) []term {
+	return slices.DeleteFunc(slices.Clone(terms), func(t term) bool { return t == perScan })
 }

@@ -55,8 +55,9 @@ func (c communities) Rows(context.Context, staged.Split) iter.Seq2[generation.Ro
 // TestCalibrationKnowsEveryStage: rates of all stages are found, and explain the bytes that the builds moved, which no
 // load on the machine changes.
 func TestCalibrationKnowsEveryStage(t *testing.T) {
+	const size = 1500
 	trial := Trial{Dir: t.TempDir(), Shards: 1, Machine: "test",
-		Log: func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) { return communities{3000}, nil },
+		Log: func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) { return communities{size}, nil },
 		Settings: fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16,
 			Weighting: "inverse_sqrt_degree", LabelFeatures: "pifa", LeafSize: 6, Branching: 3, Encoder: "linear",
 			Seed: 1, Holdout: 0.1, EvalSeed: 1, ProbeRates: []float64{0.5}},
@@ -75,10 +76,10 @@ func TestCalibrationKnowsEveryStage(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if g := c.Graph; g.Nodes != 3000 || g.Links == 0 || g.TextBytes < 3000*12*4 {
+	if g := c.Graph; g.Nodes != size || g.Links == 0 || g.TextBytes < size*12*4 {
 		t.Errorf("graph %+v", g)
 	}
-	if p := builds[len(builds)-1].plan; p.Partitions != 64 || p.Ranges != 8 || p.Sample != 750 {
+	if p := builds[len(builds)-1].plan; p.Partitions != 64 || p.Ranges != 8 || p.Sample != size/4 {
 		t.Errorf("the last build was divided into %d partitions and %d ranges, with a sample of %d", p.Partitions,
 			p.Ranges, p.Sample)
 	}

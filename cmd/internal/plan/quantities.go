@@ -41,6 +41,7 @@ const (
 	perLink      term = "link"
 	perText      term = "byte of text"
 	perRow       term = "byte of rows"
+	perScan      term = "byte of rows, looked through for the sample"
 	perNGram     term = "different n-gram of a partition"
 	perMerge     term = "n-gram and merge"
 	perCandidate term = "candidate"
@@ -74,6 +75,7 @@ func quantities(g Graph, growth Growth, d staged.Plan, machines int) map[term]fl
 		perNode: n, perPass: n * (1 + rounds), perDecoded: n * reached, perRange: n * float64(d.Ranges),
 		perReference: float64(g.References), perLink: float64(g.Links),
 		perText: text, perRow: text + rowBytes*n + referenceBytes*float64(g.References),
+		perScan:  text + rowBytes*n + referenceBytes*float64(g.References),
 		perNGram: ngrams, perMerge: ngrams * (1 + math.Log2(p)/mergeDepth),
 		perCandidate: min(growth.Candidates*text, p*shareOfNGrams),
 		perFitted:    min(n, fitted) * mean, perPosition: positions * mean, perInstance: instances,
@@ -118,13 +120,17 @@ var Shapes = map[string]Shape{
 	staged.Tree:       {of(perNode), of(perNode, perPartition), of(perNode)},
 	staged.Mapping:    {of(perNode, perLink), of(perNode, perLink), of(perBuild)},
 	staged.Dataset:    {of(perRow, perMachine), of(perRow), of(perRow)},
-	staged.Encoder:    {of(perPosition, perInstance, perBuild), of(perRow, perPosition), of(perBuild)},
-	staged.Evaluate:   {of(perPosition, perInstance, perBuild), of(perRow, perPosition), of(perBuild)},
+	staged.Encoder:    {of(perPosition, perInstance, perBuild, perScan), of(perRow, perPosition), of(perBuild)},
+	staged.Evaluate:   {of(perPosition, perInstance, perScan), of(perRow, perPosition), of(perBuild)},
 	staged.Encode:     {of(perText, perMachine), of(perRow), of(perNode)},
 	staged.Fill:       {of(perNode, perLink), of(perNode, perLink), of(perNode)},
 	staged.Compare:    {of(perCompared), of(perCompared), of(perBuild)},
 	staged.Finish:     {of(perPartition, perBuild), of(perPartition, perBuild), of(perPartition, perBuild)},
 }
+
+// scanShare is what it takes to look through a row for the sample, as a share of what it takes to number it. A small
+// graph does not tell: there it is a thousandth of the training.
+const scanShare = 1.0 / 12
 
 // optional are the stages that only some plans have.
 var optional = []string{staged.Features, staged.Mapping, staged.Fill, staged.Compare}
