@@ -55,7 +55,7 @@ func (c communities) Rows(context.Context, staged.Split) iter.Seq2[generation.Ro
 // TestCalibrationKnowsEveryStage: rates of all stages are found, and explain the bytes that the builds moved, which no
 // load on the machine changes.
 func TestCalibrationKnowsEveryStage(t *testing.T) {
-	const size = 1500
+	const size = 3000
 	trial := Trial{Dir: t.TempDir(), Shards: 1, Machine: "test",
 		Log: func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) { return communities{size}, nil },
 		Settings: fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16,
