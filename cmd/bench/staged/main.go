@@ -41,7 +41,7 @@ func main() {
 	workers := flag.Int("workers", 2, "tasks at a time")
 	sample := flag.Int("sample", 0, "nodes that the encoder is trained on at most (0: as many as the memory allows)")
 	encoder := flag.String("encoder", "linear", "encoder to train")
-	rates := flag.String("rates", "", "write the rates of the graph for -against and 'giantstream plan' to this file instead")
+	rates := flag.String("rates", "", "write rates for -against and 'giantstream plan' to this file instead")
 	against := flag.String("against", "", "compare with the estimate by the rates in this file")
 	write := flag.String("write", "", "write the graph to nodes.jsonl.gz and edges.jsonl.gz in this folder instead")
 	flag.Parse()
@@ -128,8 +128,10 @@ func (b bench) calibrate() error {
 	settings.Encoder = b.encoder
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	c, err := plan.Calibrate(context.Background(), plan.Trial{
-		Dir:    b.dir,
-		Log:    func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) { return graph{b.nodes, 1}, nil },
+		Dir: b.dir,
+		Log: func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) {
+			return graph{b.nodes, 1}, nil
+		},
 		Shards: 1, Settings: settings, Machine: runtime.GOARCH,
 		Resources: fit.Resources{Workers: runtime.GOMAXPROCS(0), MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now,
 			Log: log},

@@ -237,7 +237,8 @@ func rates(name string, s Shape, builds []*built, g Growth) Rates {
 			r.ModelBytes = max(0, r.ModelBytes-treeBytes*float64(b.graph.Nodes))
 		}
 	}
-	r.CoreSeconds, r.ReadBytes, r.WrittenBytes = fitRate(measurable(s.CPU), cpu), fitRate(s.Read, read), fitRate(s.Written, written)
+	r.CoreSeconds = fitRate(measurable(s.CPU), cpu)
+	r.ReadBytes, r.WrittenBytes = fitRate(s.Read, read), fitRate(s.Written, written)
 	return r
 }
 

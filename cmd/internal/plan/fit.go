@@ -18,8 +18,8 @@ type observation struct {
 	cost float64
 }
 
-// fitRate returns rates of at least 0 that explain what was observed, with the least squares of relative errors. Of terms
-// that do not improve it, the first ones are kept.
+// fitRate returns rates of at least 0 that explain what was observed, with the least squares of relative errors. Of
+// terms that do not improve it, the first ones are kept.
 func fitRate(terms []term, seen []observation) Rate {
 	var best Rate
 	least := math.Inf(1)

@@ -184,7 +184,8 @@ func stage(in Input, c Calibration, division staged.Plan, s staged.Stage, atATim
 	machines := min(in.Workers, s.Tasks)
 	q := quantities(g, c.Growth, division, machines)
 	read := r.ReadBytes.of(q)
-	e := Stage{Name: s.Name, Tasks: s.Tasks, CoreSeconds: r.CoreSeconds.of(q), WrittenBytes: int64(r.WrittenBytes.of(q)),
+	e := Stage{Name: s.Name, Tasks: s.Tasks, CoreSeconds: r.CoreSeconds.of(q),
+		WrittenBytes:  int64(r.WrittenBytes.of(q)),
 		ReadBytes:     int64(read) + int64(machines)*int64(r.modelBytes(s.Name, float64(in.Nodes))),
 		ShuffledBytes: int64(r.Shuffled * read)}
 	each := (s.Tasks + machines - 1) / machines // tasks of a machine

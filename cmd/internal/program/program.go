@@ -28,7 +28,8 @@ func buildAndTest(m *testing.M, binary *string) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	*binary = filepath.Join(dir, "giantstream")
-	if out, err := exec.Command("go", "build", "-o", *binary, "giantstream/cmd/giantstream").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", *binary, "giantstream/cmd/giantstream")
+	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return m.Run(), nil
