@@ -52,6 +52,7 @@ func (t *Training) rejoin(n table) (*hybrid.Encoder, error) {
 
 // UnknownShare is the share of the texts' n-grams that are no features of a vectorizer.
 func UnknownShare(ctx context.Context, v *tfidf.Model, t *Texts, r Resources) (float64, error) {
+	r.Progress.Stage("measure what is unknown", int64(t.Len()))
 	var count tfidf.NGramCount
 	err := t.blocks(ctx, r.Progress, func(_ int, texts []string) error {
 		parallel.Each(len(texts), 64, r.Workers, func(_, _, lo, hi int) {
