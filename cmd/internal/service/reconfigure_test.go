@@ -217,9 +217,9 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 			}
 		}},
 		{"refresh.warm_start", func(c *config.Config) {
-			c.Refresh.Mode, c.Refresh.WarmStart = config.RefreshFull, config.WarmOff
+			c.Refresh.Mode, c.Refresh.WarmStart = config.RefreshFull, config.WarmAuto
 		}, nil, func() {
-			if got := s.mode(); got != generation.Full {
+			if got := s.mode(); got != generation.Warm {
 				t.Errorf("the mode is %v", got)
 			}
 		}},
