@@ -86,7 +86,7 @@ func TestProcrustesRefuses(t *testing.T) {
 func BenchmarkRotate(b *testing.B) {
 	const n, dim = 4096, 256
 	rows, axes := make([]float32, n*dim), make([]float32, dim*dim)
-	r := NewRand(1)
+	r := numeric.NewRand(1)
 	for i := range rows {
 		rows[i] = float32(r.Float64() - 0.5)
 	}
@@ -94,7 +94,7 @@ func BenchmarkRotate(b *testing.B) {
 		axes[i*dim+i] = 1
 	}
 	for b.Loop() {
-		Rotate(rows, axes, dim)
+		numeric.Rotate(rows, axes, dim)
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "µs/vector")
 }
