@@ -157,8 +157,8 @@ func (b *build) checkWarm(ctx context.Context) error {
 	}
 	before := k.parent.Doc.Vectorizer.UnknownShare
 	if b.doc.WarmUnknown > 0 && len(k.changed) >= minUnknownTexts && stats.UnknownShare > before+b.doc.WarmUnknown {
-		return b.turnCold(ctx, fmt.Sprintf("the vocabulary lacks %.3f of the changed texts' n-grams, and %.3f of those "+
-			"that it was fitted to", stats.UnknownShare, before))
+		return b.turnCold(ctx, fmt.Sprintf("the vocabulary lacks %.3f of the changed texts' n-grams, and %.3f of "+
+			"those that it was fitted to", stats.UnknownShare, before))
 	}
 	b.doc.Warm = stats
 	return nil

@@ -44,12 +44,12 @@ func (b *bench) compare(mode string, old, now int, before, after *built) {
 	}
 	o, by := eval.Overlaps(oldBoth, newBoth, dim, spread(both), bucket, neighbours)
 	of := recall(newBoth, oldBoth, after.vectors, dim, spread(fresh))
-	any := recall(after.vectors, before.vectors, after.vectors, dim, spread(all))
+	whole := recall(after.vectors, before.vectors, after.vectors, dim, spread(all))
 	fmt.Printf("| %s | %d, %d | %.3f | %.3f | %.3f | %.3f | %.4f | %.3f | %.3f | %.3f |\n", mode, old+1, now+1, o.Kept,
-		o.NewOnOld, o.OldOnNew, float64(len(both))/float64(len(all)), o.Cosine, o.Moved, of, any)
+		o.NewOnOld, o.OldOnNew, float64(len(both))/float64(len(all)), o.Cosine, o.Moved, of, whole)
 	for k, d := range by {
-		fmt.Printf("|   %s links | %d asked | %.3f | %.3f | %.3f | | %.4f | %.3f | | |\n", eval.DegreeBuckets[k], d.Queries,
-			d.Kept, d.NewOnOld, d.OldOnNew, d.Cosine, d.Moved)
+		fmt.Printf("|   %s links | %d asked | %.3f | %.3f | %.3f | | %.4f | %.3f | | |\n",
+			eval.DegreeBuckets[k], d.Queries, d.Kept, d.NewOnOld, d.OldOnNew, d.Cosine, d.Moved)
 	}
 }
 

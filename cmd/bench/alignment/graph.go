@@ -140,8 +140,8 @@ func (b *bench) printChanges() {
 				}
 			}
 		}
-		fmt.Printf("cut %d: %d nodes; %d came, %d left, %d edited; %d rows are others\n", k+1, nodes, come, gone, edited,
-			rowsChanged)
+		fmt.Printf("cut %d: %d nodes; %d came, %d left, %d edited; %d rows are others\n", k+1, nodes, come, gone,
+			edited, rowsChanged)
 	}
 }
 

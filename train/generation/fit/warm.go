@@ -12,8 +12,8 @@ import (
 	"giantstream/train/objectives/xrt"
 )
 
-// How the n-grams of a warm start are trained, chosen on citeseer and amazon-products (docs/MEASUREMENTS.md, "Successive
-// generations"). A table that begins again at the rate of a first training moves as far as one from scratch: row-wise
+// How the n-grams of a warm start are trained, chosen on citeseer and amazon-products (docs/MEASUREMENTS.md, "Warm
+// starts"). A table that begins again at the rate of a first training moves as far as one from scratch: row-wise
 // Adagrad does not know how much a row has learned before.
 const (
 	settledRate   = 0.001
