@@ -16,7 +16,7 @@ import (
 // starts"). A table that begins again at the rate of a first training moves as far as one from scratch: row-wise
 // Adagrad does not know how much a row has learned before.
 const (
-	settledRate   = 0.001
+	settledRate   = 0.0007
 	settledEpochs = 3
 )
 
