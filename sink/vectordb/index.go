@@ -165,3 +165,10 @@ type Index interface {
 	Drop(ctx context.Context, t Table) error
 	Close() error
 }
+
+// Flusher is an Index that holds back what Apply was given. What it has not stored, it forgets with its process: the
+// next Open returns the progress that is stored. Save and Serve store everything before them, too.
+type Flusher interface {
+	// Flush stores what was held back for long enough, or all of it.
+	Flush(ctx context.Context, all bool) error
+}

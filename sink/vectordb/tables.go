@@ -84,8 +84,12 @@ func (f *Follower) drop(ctx context.Context, t Table) error {
 	return f.save(ctx, c)
 }
 
-// Settle serves the table that is complete, if it is not served yet, and drops those that it replaces.
+// Settle stores what was held back for long enough, serves the table that is complete, if it is not served yet, and drops
+// those that it replaces.
 func (f *Follower) Settle(ctx context.Context) error {
+	if err := f.flush(ctx, false); err != nil {
+		return err
+	}
 	f.mu.RLock()
 	t, err := f.due(ctx, false)
 	f.mu.RUnlock()
@@ -105,6 +109,17 @@ func (f *Follower) Settle(ctx context.Context) error {
 		}
 	}
 	return f.dropReplaced(ctx)
+}
+
+// Flush stores all that was handed over, where the Index has held it back.
+func (f *Follower) Flush(ctx context.Context) error { return f.flush(ctx, true) }
+
+func (f *Follower) flush(ctx context.Context, all bool) error {
+	x, ok := f.opts.Index.(Flusher)
+	if !ok {
+		return nil
+	}
+	return f.again(ctx, "commit", func(ctx context.Context) error { return x.Flush(ctx, all) })
 }
 
 // serve leads readers to a table, unless the topic has gone back from it while the table was finished.

@@ -9,8 +9,8 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-// errKilled ends a process. It is final, so that its follower gives up.
-var errKilled = fmt.Errorf("%w: the process is killed", vectordb.ErrRefused)
+// ErrKilled ends a process. It is final, so that its follower gives up.
+var ErrKilled = fmt.Errorf("%w: the process is killed", vectordb.ErrRefused)
 
 var errAway = errors.New("the index does not answer")
 
@@ -30,7 +30,7 @@ func (f *faulty) call(do func() error) error {
 	x := f.rnd.Float64()
 	err := errAway
 	if x < f.kill {
-		err = errKilled
+		err = ErrKilled
 	} else if x > f.kill+f.fail {
 		return do()
 	}
@@ -61,6 +61,15 @@ func (f *faulty) Apply(ctx context.Context, b vectordb.Batch) error {
 		return errAway
 	}
 	return f.call(func() error { return f.Index.Apply(ctx, b) })
+}
+
+// Flush implements vectordb.Flusher.
+func (f *faulty) Flush(ctx context.Context, all bool) error {
+	x, ok := f.Index.(vectordb.Flusher)
+	if !ok {
+		return nil
+	}
+	return f.call(func() error { return x.Flush(ctx, all) })
 }
 
 func (f *faulty) Finish(ctx context.Context, t vectordb.Table) error {

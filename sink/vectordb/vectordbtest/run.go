@@ -24,6 +24,8 @@ type Target struct {
 	Rows func() map[string]Seen
 	// Tables counts the tables that exist; nil if that is not known.
 	Tables func() int
+	// Calm, if not nil, ends the faults that the target makes of its own.
+	Calm func()
 	// Exact: the index can tell without control records that a table is complete.
 	Exact bool
 	// Vectorless: a node without a vector has a row.
@@ -69,7 +71,7 @@ func start(t *testing.T, topic *Topic, target Target, rnd *rand.Rand, kill, fail
 			}
 			return p
 		}
-		if !errors.Is(err, errKilled) {
+		if !errors.Is(err, ErrKilled) {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +128,7 @@ func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 			look()
 		}
 		switch {
-		case errors.Is(err, errKilled), err == nil && rnd.IntN(25) == 0:
+		case errors.Is(err, ErrKilled), err == nil && rnd.IntN(25) == 0:
 			if err == nil { // it does not know that it is replaced
 				p.index.kill = 0
 				zombies = append(zombies, p)
@@ -140,6 +142,9 @@ func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 	}
 	topic.Settle()
 	p.index.kill, p.index.fail, p.index.delayed = 0, 0, false
+	if target.Calm != nil {
+		target.Calm()
+	}
 	p.finish(t, topic, rnd, target)
 	p.index.arrive(true)
 	p.finish(t, topic, rnd, target)

@@ -1,0 +1,123 @@
+package iceberg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/catalog/rest"
+	"github.com/apache/iceberg-go/table"
+
+	"giantstream/sink/vectordb"
+)
+
+// Catalog is what is asked of a catalog; *rest.Catalog is one.
+type Catalog interface {
+	CreateNamespace(ctx context.Context, namespace table.Identifier, props iceberg.Properties) error
+	CreateTable(ctx context.Context, ident table.Identifier, schema *iceberg.Schema, opts ...catalog.CreateTableOpt) (
+		*table.Table, error)
+	LoadTable(ctx context.Context, ident table.Identifier) (*table.Table, error)
+	CommitTable(ctx context.Context, ident table.Identifier, requirements []table.Requirement, updates []table.Update) (
+		table.Metadata, string, error)
+}
+
+// Fields of the table. A catalog numbers those of a new table anew, the outermost first, so these are the numbers that
+// it gives.
+const (
+	fieldNodeID = 1 + iota
+	fieldEmbedding
+	fieldGeneration
+	fieldSpace
+	fieldStatus
+	fieldEventTime
+	fieldShard
+	fieldSeq
+	fieldPartition
+	fieldOffset
+	fieldElement
+)
+
+// Schema is the table's.
+func Schema() *iceberg.Schema {
+	p := iceberg.PrimitiveTypes
+	return iceberg.NewSchemaWithIdentifiers(0, []int{fieldNodeID},
+		iceberg.NestedField{ID: fieldNodeID, Name: "node_id", Type: p.String, Required: true},
+		iceberg.NestedField{ID: fieldEmbedding, Name: "embedding",
+			Type: &iceberg.ListType{ElementID: fieldElement, Element: p.Float32, ElementRequired: true},
+			Doc:  "null for a node with the status no_text"},
+		iceberg.NestedField{ID: fieldGeneration, Name: "generation", Type: p.Int64, Required: true},
+		iceberg.NestedField{ID: fieldSpace, Name: "space", Type: p.Int64, Required: true,
+			Doc: "vectors of one space can be compared"},
+		iceberg.NestedField{ID: fieldStatus, Name: "status", Type: p.String, Required: true},
+		iceberg.NestedField{ID: fieldEventTime, Name: "event_time", Type: p.TimestampTz, Required: true},
+		iceberg.NestedField{ID: fieldShard, Name: "shard", Type: p.Int32, Required: true},
+		iceberg.NestedField{ID: fieldSeq, Name: "seq", Type: p.Int64, Required: true},
+		iceberg.NestedField{ID: fieldPartition, Name: "kafka_partition", Type: p.Int32, Required: true},
+		iceberg.NestedField{ID: fieldOffset, Name: "kafka_offset", Type: p.Int64, Required: true,
+			Doc: "the version of the row"},
+	)
+}
+
+// load returns the table, which it makes if need be.
+func (x *Index) load(ctx context.Context) (table.Metadata, error) {
+	t, err := x.catalog.LoadTable(ctx, x.opts.Table)
+	if !errors.Is(err, catalog.ErrNoSuchTable) && !errors.Is(err, catalog.ErrNoSuchNamespace) {
+		if err != nil {
+			return nil, classify(err)
+		}
+		return t.Metadata(), nil
+	}
+	err = x.catalog.CreateNamespace(ctx, x.opts.Table[:len(x.opts.Table)-1], nil)
+	if err != nil && !errors.Is(err, catalog.ErrNamespaceAlreadyExists) {
+		return nil, classify(fmt.Errorf("create the namespace: %w", err))
+	}
+	opts := []catalog.CreateTableOpt{catalog.WithProperties(iceberg.Properties{
+		"format-version": "2", "write.parquet.compression-codec": "zstd",
+		"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read", "write.merge.mode": "merge-on-read",
+		"comment": "embeddings of giantstream; written by giantstream-iceberg alone"})}
+	if x.opts.Location != "" {
+		opts = append(opts, catalog.WithLocation(x.opts.Location))
+	}
+	t, err = x.catalog.CreateTable(ctx, x.opts.Table, Schema(), opts...)
+	if err != nil {
+		return nil, classify(fmt.Errorf("create the table: %w", err)) // one that another has made is found next time
+	}
+	return t.Metadata(), nil
+}
+
+// check says why a table cannot be written.
+func check(meta table.Metadata) error {
+	want, got := Schema(), meta.CurrentSchema()
+	if meta.Version() != 2 {
+		return fmt.Errorf("%w: the table has the format version %d; giantstream-iceberg writes version 2",
+			vectordb.ErrRefused, meta.Version())
+	}
+	if !meta.PartitionSpec().IsUnpartitioned() {
+		return fmt.Errorf("%w: the table is partitioned; giantstream-iceberg writes tables without partitions",
+			vectordb.ErrRefused)
+	}
+	for _, w := range want.Fields() {
+		g, ok := got.FindFieldByName(w.Name)
+		if !ok || g.ID != w.ID || !g.Type.Equals(w.Type) {
+			return fmt.Errorf("%w: the column %s of the table is not the one that giantstream-iceberg makes (%v). "+
+				"Name a table that does not exist, and it is made", vectordb.ErrRefused, w.Name, w)
+		}
+	}
+	for _, g := range got.Fields() {
+		if _, ok := want.FindFieldByName(g.Name); !ok && g.Required {
+			return fmt.Errorf("%w: the table has a column %s that must not be null, and that the topic knows nothing of",
+				vectordb.ErrRefused, g.Name)
+		}
+	}
+	return nil
+}
+
+// classify makes final what the catalog would refuse again.
+func classify(err error) error {
+	if errors.Is(err, rest.ErrBadRequest) || errors.Is(err, iceberg.ErrNotImplemented) {
+		return fmt.Errorf("%w: the catalog says %w", vectordb.ErrRefused, err)
+	}
+	return err
+}

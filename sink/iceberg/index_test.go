@@ -1,0 +1,111 @@
+package iceberg_test
+
+import (
+	"context"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	iceberggo "github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"giantstream/sink"
+	"giantstream/sink/iceberg"
+	"giantstream/sink/memstore"
+	"giantstream/sink/vectordb"
+	"giantstream/sink/vectordb/vectordbtest"
+)
+
+// faultyStore is the store on a bad connection.
+type faultyStore struct {
+	sink.Store
+	faults *faults
+}
+
+func (s *faultyStore) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	return s.faults.call(func() error { return s.Store.Put(ctx, key, r, size) })
+}
+
+func (s *faultyStore) Open(ctx context.Context, key string) (o sink.Object, err error) {
+	failed := s.faults.call(func() error { o, err = s.Store.Open(ctx, key); return err })
+	return o, failed
+}
+
+func (s *faultyStore) Delete(ctx context.Context, key string) error {
+	return s.faults.call(func() error { return s.Store.Delete(ctx, key) })
+}
+
+// world is a catalog and a store, and the processes that use them.
+type world struct {
+	catalog *fake
+	store   *memstore.Store
+	calm    bool
+	rnd     *rand.Rand
+	kill    float64
+}
+
+func (w *world) process() vectordb.Index {
+	f := &faults{rnd: w.rnd, kill: w.kill, fail: 3 * w.kill, calm: &w.calm}
+	return iceberg.New(iceberg.Options{Table: table.Identifier{"db", "embeddings"}, Places: iceberg.Memory{},
+		Catalog: func(context.Context) (iceberg.Catalog, error) { return &faultyCatalog{w.catalog, f}, nil },
+		Store:   func(context.Context, string) (sink.Store, error) { return &faultyStore{w.store, f}, nil},
+		Bytes:   int64(500 + w.rnd.IntN(20_000))})
+}
+
+func newWorld(seed uint64, kill float64) *world {
+	rnd := rand.New(rand.NewPCG(seed, 22))
+	return &world{catalog: &fake{rnd: rnd}, store: &memstore.Store{}, rnd: rnd, kill: kill}
+}
+
+// rows are those of a snapshot.
+func (w *world) rows(t *testing.T, snapshot int64) map[string]vectordbtest.Seen {
+	t.Helper()
+	rows, err := iceberg.ReadRows(t.Context(), w.catalog.meta, snapshot, w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]vectordbtest.Seen{}
+	for _, r := range rows {
+		if _, twice := out[r.NodeID]; twice {
+			t.Fatalf("snapshot %d has two rows of %s", snapshot, r.NodeID)
+		}
+		out[r.NodeID] = vectordbtest.Seen{Vector: vectordbtest.Literal(r.Vector), Generation: r.Generation, Seq: r.Seq}
+	}
+	return out
+}
+
+func (w *world) target(t *testing.T) vectordbtest.Target {
+	return vectordbtest.Target{Open: w.process, Exact: true, Vectorless: true, Delayed: true,
+		Calm: func() { w.calm = true },
+		Rows: func() map[string]vectordbtest.Seen {
+			if w.catalog.meta == nil || w.catalog.meta.CurrentSnapshot() == nil {
+				return nil
+			}
+			return w.rows(t, w.catalog.meta.CurrentSnapshot().SnapshotID)
+		},
+		Tables: func() int {
+			n := 0
+			for _, r := range maps.Collect(w.catalog.meta.Refs()) {
+				if r.SnapshotRefType == table.BranchRef {
+					n++
+				}
+			}
+			return n
+		}}
+}
+
+// TestIndex follows random topics through kills between any two requests, lost and late answers, processes that live on
+// after others have taken over, and maintenance by other programs.
+func TestIndex(t *testing.T) {
+	*vectordbtest.Seeds = max(*vectordbtest.Seeds, 100)
+	seed := uint64(0)
+	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
+		seed++
+		return newWorld(seed, 0.004).target(t)
+	})
+}
+
+var _ = time.Second
+var _ = iceberggo.UnpartitionedSpec
