@@ -1,6 +1,6 @@
-# Images of giantstream and, for compose.yaml, of an S3 server (target s3). Each image holds one
-# static program and little else. "make image" packs the programs of a release instead of building
-# them here, with BINARIES=release.
+# Images of giantstream, of giantstream-iceberg (target iceberg) and, for compose.yaml, of an S3
+# server (target s3). Each image holds one static program and little else. "make image" packs the
+# programs of a release instead of building them here, with BINARIES=release.
 ARG BINARIES=build
 
 FROM golang:1.26 AS build
@@ -8,7 +8,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./cmd/dev/s3
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./cmd/giantstream-iceberg ./cmd/dev/s3
 # An empty image has no /tmp. The programs write temporary files there, and the state to
 # /var/lib/giantstream.
 RUN mkdir -p /root-of-image/tmp /root-of-image/var/lib/giantstream && chmod 1777 /root-of-image/tmp
@@ -27,6 +27,11 @@ WORKDIR /var/lib/giantstream
 FROM base AS s3
 COPY --from=binaries /out/s3 /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/s3"]
+
+FROM base AS iceberg
+COPY --from=binaries /out/giantstream-iceberg /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/giantstream-iceberg"]
+CMD ["run", "-c", "/etc/giantstream/giantstream.yaml"]
 
 FROM base AS giantstream
 COPY --from=binaries /out/giantstream /usr/local/bin/

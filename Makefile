@@ -23,8 +23,8 @@ FUZZTIME := 5s
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## compile bin/giantstream
-	go build -o bin/giantstream ./cmd/giantstream
+build: ## compile bin/giantstream and bin/giantstream-iceberg
+	go build -o bin/ ./cmd/giantstream ./cmd/giantstream-iceberg
 
 release: ## programs, packages, manual pages and checksums in dist/ (VERSION=1.2.3)
 	cmd/dev/release/build $(VERSION)

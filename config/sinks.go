@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // What a sink does with a record of the embeddings topic that is no embedding, or that the database cannot hold.
@@ -25,6 +26,7 @@ type Sinks struct {
 	Qdrant     Qdrant     `yaml:"qdrant"`
 	OpenSearch OpenSearch `yaml:"opensearch"`
 	Milvus     Milvus     `yaml:"milvus"`
+	Iceberg    Iceberg    `yaml:"iceberg"`
 }
 
 // PGVector is a database of PostgreSQL with the extension pgvector.
@@ -57,8 +59,29 @@ type Milvus struct {
 	CAFile   string `yaml:"ca_file" effect:"restart"`
 }
 
+// Iceberg is a table of a REST catalog, called as Sinks.Name. Its files are reached as those of the store (Config.S3).
+type Iceberg struct {
+	URI       string `yaml:"uri" effect:"restart"`
+	Warehouse string `yaml:"warehouse" effect:"restart"` // where the catalog asks for one
+	Token     Secret `yaml:"token" effect:"restart"`     // a bearer token
+	// ClientID and Password are those of OAuth 2's client credentials.
+	ClientID       string        `yaml:"client_id" effect:"restart"`
+	Password       Secret        `yaml:"client_password" effect:"restart"`
+	Scope          string        `yaml:"scope" effect:"restart"`
+	CAFile         string        `yaml:"ca_file" effect:"restart"`
+	Namespace      string        `yaml:"namespace" effect:"restart"` // with dots between its levels
+	Location       string        `yaml:"location" effect:"restart"`  // of a new table, "" for the catalog's choice
+	CommitInterval time.Duration `yaml:"commit_interval" effect:"restart"`
+	CommitBytes    Size          `yaml:"commit_bytes" effect:"restart"`
+}
+
 // sinkName leaves room for what follows it in the names of tables, of which PostgreSQL takes 63 bytes.
 var sinkName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+
+var (
+	namespace = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
+	location  = regexp.MustCompile(`^(s3|file)://[A-Za-z0-9._=/-]+$`)
+)
 
 func (v *validator) sinks(s *Sinks) {
 	v.check(sinkName.MatchString(s.Name), "sinks.name", "must be 1 to 31 of a-z, 0-9 and _, a letter first")
@@ -73,12 +96,24 @@ func (v *validator) sinks(s *Sinks) {
 	v.check(p.EFConstruction >= 2*p.M && p.EFConstruction <= 1000, "sinks.pgvector.ef_construction",
 		"must be between 2·m and 1000, got %d", p.EFConstruction)
 	for _, to := range [][2]string{{"sinks.qdrant.url", s.Qdrant.URL}, {"sinks.opensearch.url", s.OpenSearch.URL},
-		{"sinks.milvus.url", s.Milvus.URL}} {
+		{"sinks.milvus.url", s.Milvus.URL}, {"sinks.iceberg.uri", s.Iceberg.URI}} {
 		u, err := url.Parse(to[1])
 		web := err == nil && (u.Scheme == "http" || u.Scheme == "https")
 		v.check(to[1] == "" || web && u.Host != "" && u.User == nil, to[0],
 			"must be http://host:port or https://host:port, without credentials")
 	}
+	i := s.Iceberg
+	v.check(namespace.MatchString(i.Namespace), "sinks.iceberg.namespace",
+		"must be one or more names of A-Z, a-z, 0-9 and _, with dots between them")
+	v.check(i.Location == "" || location.MatchString(i.Location), "sinks.iceberg.location",
+		"must be s3://bucket/path or file:///path, of A-Z, a-z, 0-9, '.', '_', '=', '-' and '/'")
+	v.check(i.CommitInterval >= time.Second && i.CommitInterval <= time.Hour, "sinks.iceberg.commit_interval",
+		"must be between 1s and 1h, got %v", i.CommitInterval)
+	v.check(i.CommitBytes >= MiB && i.CommitBytes <= 1<<30, "sinks.iceberg.commit_bytes",
+		"must be between 1MiB and 1GiB")
+	v.check((i.ClientID == "") == (i.Password == ""), "sinks.iceberg.client_id",
+		"must be given together with client_password")
+	v.check(i.Token == "" || i.Password == "", "sinks.iceberg.token", "must not be given together with client_password")
 	v.check(s.OpenSearch.Password == "" || s.OpenSearch.Username != "", "sinks.opensearch.username",
 		"must be given with password")
 }
@@ -90,7 +125,8 @@ func (s *Sinks) inTheClear() (paths []string) {
 		secret        Secret
 	}{{"sinks.qdrant.url", s.Qdrant.URL, s.Qdrant.APIKey},
 		{"sinks.opensearch.url", s.OpenSearch.URL, s.OpenSearch.Password},
-		{"sinks.milvus.url", s.Milvus.URL, s.Milvus.Token}} {
+		{"sinks.milvus.url", s.Milvus.URL, s.Milvus.Token},
+		{"sinks.iceberg.uri", s.Iceberg.URI, s.Iceberg.Token + s.Iceberg.Password}} {
 		u, err := url.Parse(to.address)
 		if to.secret != "" && err == nil && u.Scheme == "http" && !loopback(net.JoinHostPort(u.Hostname(), u.Port())) {
 			paths = append(paths, to.path)

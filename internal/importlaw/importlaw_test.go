@@ -18,6 +18,7 @@ const (
 	s3      = "github.com/minio/minio-go/v7/..."
 	pgx     = "github.com/jackc/pgx/v5/..."
 	milvus  = "github.com/milvus-io/..."
+	iceberg = "github.com/apache/iceberg-go/... github.com/apache/arrow-go/v18/..."
 	otel    = "go.opentelemetry.io/otel/..."
 	otelSDK = "go.opentelemetry.io/otel/sdk/... go.opentelemetry.io/otel/exporters/..."
 )
@@ -52,8 +53,9 @@ var law = []rule{
 		because: "only shards keep a state on disk (ingest/broker borrows Pebble's file lock)"},
 	{packages: "config/... featurize/... internal/...", not: parquet + " " + s3,
 		because: "only what reads and writes the store knows its formats and servers"},
-	{packages: "config/... sink/... !sink/s3store/s3server featurize/... train/... stream/... internal/...", not: otel,
-		because: "traces hang on hooks, which know no library"},
+	{packages: "config/... sink/... !sink/s3store/s3server !sink/iceberg featurize/... train/... stream/... " +
+		"internal/...", not: otel,
+		because: "traces hang on hooks, which know no library (iceberg-go brings OpenTelemetry's)"},
 	{packages: "ingest/...", not: otelSDK,
 		because: "a library makes spans; where they go is for the program to say"},
 	{packages: "config/... ingest/... stream/... train/... featurize/... internal/... sink/... " +
@@ -62,6 +64,9 @@ var law = []rule{
 	{packages: "config/... ingest/... stream/... train/... featurize/... internal/... sink/... " +
 		"!sink/vectordb/milvus/...", not: milvus,
 		because: "Milvus is one database of several"},
+	{packages: "cmd/giantstream cmd/internal/... !cmd/internal/icebergsink config/... ingest/... stream/... train/... " +
+		"featurize/... internal/... sink/... !sink/iceberg", not: iceberg,
+		because: "a client of Iceberg is large, and has a program of its own"},
 	{packages: "sink/vectordb", not: "sink/vectordb/... !sink/vectordb",
 		because: "what follows the topic knows no database"},
 	{packages: "ingest/decode stream/mutation", not: pebble + " " + parquet + " " + s3 + " sink/...",

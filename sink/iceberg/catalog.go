@@ -23,11 +23,10 @@ type Catalog interface {
 		table.Metadata, string, error)
 }
 
-// Fields of the table. A catalog numbers those of a new table anew, the outermost first, so these are the numbers that
-// it gives.
+// Fields of the table. A catalog numbers those of a new table anew: some the outermost first, some each list before the
+// next column. With the list at the end both give these numbers.
 const (
 	fieldNodeID = 1 + iota
-	fieldEmbedding
 	fieldGeneration
 	fieldSpace
 	fieldStatus
@@ -36,6 +35,7 @@ const (
 	fieldSeq
 	fieldPartition
 	fieldOffset
+	fieldEmbedding
 	fieldElement
 )
 
@@ -44,9 +44,6 @@ func Schema() *iceberg.Schema {
 	p := iceberg.PrimitiveTypes
 	return iceberg.NewSchemaWithIdentifiers(0, []int{fieldNodeID},
 		iceberg.NestedField{ID: fieldNodeID, Name: "node_id", Type: p.String, Required: true},
-		iceberg.NestedField{ID: fieldEmbedding, Name: "embedding",
-			Type: &iceberg.ListType{ElementID: fieldElement, Element: p.Float32, ElementRequired: true},
-			Doc:  "null for a node with the status no_text"},
 		iceberg.NestedField{ID: fieldGeneration, Name: "generation", Type: p.Int64, Required: true},
 		iceberg.NestedField{ID: fieldSpace, Name: "space", Type: p.Int64, Required: true,
 			Doc: "vectors of one space can be compared"},
@@ -57,6 +54,9 @@ func Schema() *iceberg.Schema {
 		iceberg.NestedField{ID: fieldPartition, Name: "kafka_partition", Type: p.Int32, Required: true},
 		iceberg.NestedField{ID: fieldOffset, Name: "kafka_offset", Type: p.Int64, Required: true,
 			Doc: "the version of the row"},
+		iceberg.NestedField{ID: fieldEmbedding, Name: "embedding",
+			Type: &iceberg.ListType{ElementID: fieldElement, Element: p.Float32, ElementRequired: true},
+			Doc:  "null for a node with the status no_text"},
 	)
 }
 

@@ -1,6 +1,6 @@
-// Package iceberg keeps an Apache Iceberg table equal to the embeddings topic. It is a vectordb.Index: a vectordb.Follower
-// hands it batches, and it commits many of them as one snapshot. It knows no Kafka; the catalog is an interface, and the
-// files are in a sink.Store.
+// Package iceberg keeps an Apache Iceberg table equal to the embeddings topic. It is a vectordb.Index: a
+// vectordb.Follower hands it batches, and it commits many of them as one snapshot. It knows no Kafka; the catalog is an
+// interface, and the files are in a sink.Store.
 //
 // # Refs
 //

@@ -2,7 +2,6 @@ package iceberg
 
 import (
 	"context"
-	"maps"
 
 	"github.com/apache/iceberg-go/table"
 
@@ -49,4 +48,25 @@ var columns = []parquetio.Column[embedding.Record]{
 	parquetio.List("embedding", parquetio.Float(), func(r *embedding.Record, v []float32) { r.Vector = v }),
 }
 
-var _ = maps.Clone[map[int]int]
+// Generations returns those of main's rows, deleted ones too. seen keeps them by data file.
+func Generations(ctx context.Context, meta table.Metadata, store sink.Store, seen map[string]int64) (map[int64]bool,
+	error) {
+	x := &Index{meta: meta, store: store, location: meta.Location(), numbers: map[string]uint32{}}
+	data, _, err := x.files(ctx, meta.CurrentSnapshot().SnapshotID)
+	if err != nil {
+		return nil, err
+	}
+	out := map[int64]bool{}
+	for _, f := range data {
+		if _, ok := seen[f.FilePath()]; !ok {
+			for r, err := range readFile(ctx, x, f.FilePath(), dataFormat.Name, columns) {
+				if g, ok := seen[f.FilePath()]; err != nil || ok && g != r.Generation {
+					return map[int64]bool{g: true, r.Generation: true}, err
+				}
+				seen[f.FilePath()] = r.Generation
+			}
+		}
+		out[seen[f.FilePath()]] = true
+	}
+	return out, nil
+}

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"sync"
-	"testing"
-	"time"
 
 	iceberggo "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -25,9 +23,13 @@ type fake struct {
 	// rnd, if not nil, says when somebody maintains the table.
 	rnd  *rand.Rand
 	late []func()
+	// mains are the metadata of all commits that have set main.
+	mains map[table.Metadata]bool
 }
 
-func (f *fake) CreateNamespace(context.Context, table.Identifier, iceberggo.Properties) error { return nil }
+func (f *fake) CreateNamespace(context.Context, table.Identifier, iceberggo.Properties) error {
+	return nil
+}
 
 func (f *fake) CreateTable(_ context.Context, ident table.Identifier, schema *iceberggo.Schema,
 	opts ...catalog.CreateTableOpt) (*table.Table, error) {
@@ -59,7 +61,7 @@ func (f *fake) CommitTable(_ context.Context, _ table.Identifier, requirements [
 	updates []table.Update) (table.Metadata, string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.rnd != nil && f.rnd.IntN(15) == 0 {
+	if f.rnd != nil && f.rnd.IntN(40) == 0 {
 		f.maintain()
 	}
 	for _, r := range requirements {
@@ -76,8 +78,16 @@ func (f *fake) CommitTable(_ context.Context, _ table.Identifier, requirements [
 	if err := json.Unmarshal(data, &got); err != nil {
 		return nil, "", err
 	}
-	f.meta, err = table.UpdateTableMetadata(f.meta, got, "")
-	return f.meta, "", err
+	meta, err := table.UpdateTableMetadata(f.meta, got, "")
+	if err != nil {
+		return nil, "", err
+	}
+	f.meta = meta
+	if f.mains == nil {
+		f.mains = map[table.Metadata]bool{}
+	}
+	f.mains[meta] = true
+	return meta, "", nil
 }
 
 // maintain rewrites main, and expires what no ref names.
@@ -172,6 +182,3 @@ func (c *faultyCatalog) CommitTable(ctx context.Context, ident table.Identifier,
 	failed := c.faults.call(func() error { meta, loc, err = c.fake.CommitTable(ctx, ident, r, u); return err })
 	return meta, loc, failed
 }
-
-var _ = time.Second
-var _ testing.TB

@@ -20,15 +20,15 @@ import (
 // row is a row of a data file; the numbers are those of Schema.
 type row struct {
 	NodeID     string    `parquet:"node_id,id(1)"`
-	Embedding  []float32 `parquet:"embedding,list,optional,id(2)" parquet-element:",id(11)"`
-	Generation int64     `parquet:"generation,id(3)"`
-	Space      int64     `parquet:"space,id(4)"`
-	Status     string    `parquet:"status,dict,id(5)"`
-	EventTime  int64     `parquet:"event_time,timestamp(microsecond),id(6)"`
-	Shard      int32     `parquet:"shard,id(7)"`
-	Seq        int64     `parquet:"seq,id(8)"`
-	Partition  int32     `parquet:"kafka_partition,id(9)"`
-	Offset     int64     `parquet:"kafka_offset,id(10)"`
+	Generation int64     `parquet:"generation,id(2)"`
+	Space      int64     `parquet:"space,id(3)"`
+	Status     string    `parquet:"status,dict,id(4)"`
+	EventTime  int64     `parquet:"event_time,timestamp(microsecond),id(5)"`
+	Shard      int32     `parquet:"shard,id(6)"`
+	Seq        int64     `parquet:"seq,id(7)"`
+	Partition  int32     `parquet:"kafka_partition,id(8)"`
+	Offset     int64     `parquet:"kafka_offset,id(9)"`
+	Embedding  []float32 `parquet:"embedding,list,optional,id(10)" parquet-element:",id(11)"`
 }
 
 // deletion is a row of a file of position deletes; the specification gives the numbers.

@@ -74,19 +74,23 @@ type app struct {
 // Run executes one command line and returns the process's exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer, drivers devices.Drivers) int {
 	a := &app{out: stdout, err: stderr, drivers: drivers}
-	root := a.root()
+	return a.execute(ctx, a.root(), args)
+}
+
+// execute executes one command line of a program.
+func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "giantstream: interrupted; the next run goes on where this one stopped")
+		fmt.Fprintf(a.err, "%s: interrupted; the next run goes on where this one stopped\n", root.Name())
 		return exitInterrupted
 	}
-	fmt.Fprintf(stderr, "giantstream: %s\n", console.PlainLines(err.Error()))
+	fmt.Fprintf(a.err, "%s: %s\n", root.Name(), console.PlainLines(err.Error()))
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}
@@ -108,24 +112,9 @@ Start here:
   giantstream quickstart                                        everything embedded, on a sample graph
   giantstream run --nodes n.jsonl.gz --edges e.jsonl.gz --store ./store --until-idle     your own files
   giantstream config example > pipeline.yaml                    the service`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       buildinfo.Read().String(),
+		Version: buildinfo.Read().String(),
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "",
-		"debug, info, warn or error (default: warn on a terminal, info elsewhere)")
-	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "auto", "auto, text or json")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if cmd.Flags().Changed(oldClassFlag) {
-			fmt.Fprintln(a.err, "giantstream: --label is called --class now")
-		}
-		_, err := a.logger("", "")
-		return err
-	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w\n\nSee '%s --help'", unknownFlag(c, err), c.CommandPath())}
-	})
+	a.dress(root)
 	root.AddGroup(
 		&cobra.Group{ID: "main", Title: "Run:"},
 		&cobra.Group{ID: "stage", Title: "One stage by hand:"},
@@ -146,6 +135,25 @@ Start here:
 	usageArgs(root)
 	completions(root)
 	return root
+}
+
+// dress gives a program what all of ours have: flags, errors and the version.
+func (a *app) dress(root *cobra.Command) {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "",
+		"debug, info, warn or error (default: warn on a terminal, info elsewhere)")
+	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "auto", "auto, text or json")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed(oldClassFlag) {
+			fmt.Fprintln(a.err, "giantstream: --label is called --class now")
+		}
+		_, err := a.logger("", "")
+		return err
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\n\nSee '%s --help'", unknownFlag(c, err), c.CommandPath())}
+	})
 }
 
 // groups makes commands that only have subcommands show their help, and refuse unknown names.

@@ -18,13 +18,20 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/sinks"
 	"giantstream/config"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files inside testdata/script/*.txtar")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"giantstream": func() { os.Exit(Main(nil)) }})
+	testscript.Main(m, map[string]func(){
+		"giantstream": func() { os.Exit(Main(nil)) },
+		// As cmd/giantstream-iceberg, without what it links.
+		"giantstream-iceberg": func() {
+			os.Exit(SinkMain(sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri"}))
+		},
+	})
 }
 
 // TestScripts runs the sessions in testdata/script: what a user types, and what is printed. $CORPUS

@@ -32,8 +32,7 @@ is complete. Databases:
 }
 
 func (a *app) sinkRun() *cobra.Command {
-	var untilCaughtUp bool
-	cmd := a.sinkCommand(&cobra.Command{
+	return a.sinkRunner(nil, &cobra.Command{
 		Use:   "run DATABASE",
 		Short: "Follow the embeddings topic into a database",
 		Long: `Follow the embeddings topic into a database, until a signal. A sink that was
@@ -45,7 +44,13 @@ ends. Metrics and health are at http.listen.`,
 		Example: `  giantstream sink run pgvector -c pipeline.yaml
   giantstream sink run pgvector -c pipeline.yaml --set sinks.name=products --set http.listen=:9465
   giantstream sink run pgvector -c pipeline.yaml --until-caught-up`,
-	}, func(cmd *cobra.Command, o sinks.Options) error {
+	})
+}
+
+// sinkRunner makes a command that follows the topic.
+func (a *app) sinkRunner(kind *sinks.Kind, cmd *cobra.Command) *cobra.Command {
+	var untilCaughtUp bool
+	cmd = a.sinkCommand(kind, cmd, func(cmd *cobra.Command, o sinks.Options) error {
 		o.UntilCaughtUp = untilCaughtUp
 		return sinks.Run(cmd.Context(), o)
 	})
@@ -55,7 +60,7 @@ ends. Metrics and health are at http.listen.`,
 }
 
 func (a *app) sinkRefill() *cobra.Command {
-	return a.sinkCommand(&cobra.Command{
+	return a.sinkRefiller(nil, &cobra.Command{
 		Use:   "refill DATABASE",
 		Short: "Let a sink begin again with the topic's oldest record",
 		Long: `Let a sink begin again with the oldest record of the topic, in a new table. Readers
@@ -65,27 +70,39 @@ This is for a database that has lost rows, a sink that was down for longer than
 the topic keeps the records of deletions (delete.retention.ms), and a change of
 sink.embedding_dim. A sink that runs ends; start it again.`,
 		Example: `  giantstream sink refill pgvector -c pipeline.yaml`,
-	}, func(cmd *cobra.Command, o sinks.Options) error {
+	}, "the next 'giantstream sink run' reads the topic from its beginning, into a new table")
+}
+
+// sinkRefiller makes a command that lets a sink begin again, and says what comes next.
+func (a *app) sinkRefiller(kind *sinks.Kind, cmd *cobra.Command, next string) *cobra.Command {
+	return a.sinkCommand(kind, cmd, func(cmd *cobra.Command, o sinks.Options) error {
 		if err := sinks.Refill(cmd.Context(), o); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(a.out, "the next 'giantstream sink run' reads the topic from its beginning, "+
-			"into a new table")
+		_, err := fmt.Fprintln(a.out, next)
 		return err
 	})
 }
 
-// sinkCommand makes a command about a database, which its argument names.
-func (a *app) sinkCommand(cmd *cobra.Command, do func(*cobra.Command, sinks.Options) error) *cobra.Command {
+// sinkCommand makes a command about a kind of database, which its argument names if kind is nil.
+func (a *app) sinkCommand(kind *sinks.Kind, cmd *cobra.Command, do func(*cobra.Command, sinks.Options) error,
+) *cobra.Command {
 	var flags pipelineFlags
-	cmd.Args = cobra.ExactArgs(1)
-	for _, k := range sinks.Kinds {
-		cmd.ValidArgs = append(cmd.ValidArgs, k.Name)
+	cmd.Args = cobra.NoArgs
+	if kind == nil {
+		cmd.Args = cobra.ExactArgs(1)
+		for _, k := range sinks.Kinds {
+			cmd.ValidArgs = append(cmd.ValidArgs, k.Name)
+		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		kind, err := sinks.Find(args[0])
-		if err != nil {
-			return usageError{err}
+		kind := kind
+		if kind == nil {
+			found, err := sinks.Find(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			kind = &found
 		}
 		cfg, err := flags.load()
 		if err != nil {

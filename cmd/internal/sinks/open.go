@@ -19,10 +19,11 @@ type Kind struct {
 	Name, Title string
 	// Field of the configuration that has to be set.
 	Field string
-	open  func(*config.Config, *slog.Logger) (vectordb.Index, error)
+	// Connect returns the index that a configuration names, which connects when it is first used.
+	Connect func(*config.Config, *slog.Logger) (vectordb.Index, error)
 }
 
-// Kinds are all kinds of databases.
+// Kinds are the databases that giantstream itself has clients of.
 var Kinds = []Kind{
 	{"pgvector", "PostgreSQL with the extension pgvector", "sinks.pgvector.url", openPGVector},
 	{"qdrant", "Qdrant, 1.16 or newer", "sinks.qdrant.url", openQdrant},
@@ -42,14 +43,14 @@ func Find(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("no sink is called %q; they are %s", name, strings.Join(names, ", "))
 }
 
-// Open returns the index that a configuration names, which connects when it is first used.
+// Open returns the index that a configuration names, or says what is missing.
 func (k Kind) Open(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
 	for _, f := range cfg.Fields() {
 		if f.Path == k.Field && f.Value == "" {
 			return nil, fmt.Errorf("%s: must be given for this sink", k.Field)
 		}
 	}
-	x, err := k.open(cfg, log)
+	x, err := k.Connect(cfg, log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.Field, err)
 	}

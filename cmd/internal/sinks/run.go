@@ -39,6 +39,9 @@ const logEvery = time.Minute
 // settling is how long a run that ends by itself waits for a generation to be complete that may never be.
 const settling = 10 * time.Second
 
+// lastCommit is how long a process that ends may take to store what the database's index has held back.
+const lastCommit = 20 * time.Second
+
 // failingFor is for how long the database may fail before the process is not ready.
 const failingFor = 30 * time.Second
 
@@ -100,8 +103,11 @@ func Refill(ctx context.Context, o Options) error {
 		return err
 	}
 	defer done()
-	_, err = open(ctx, o, (*vectordb.Follower).Refill)
-	return err
+	s, err := open(ctx, o, (*vectordb.Follower).Refill)
+	if err != nil {
+		return err
+	}
+	return s.follower.Flush(ctx)
 }
 
 // errCaughtUp ends a run that was to last until then.
@@ -143,6 +149,14 @@ func Run(ctx context.Context, o Options) error {
 	}
 	group.Go(func() error { return s.report(running, stop) })
 	err = group.Wait()
+	if stopped := errors.Is(context.Cause(running), errCaughtUp) || ctx.Err() != nil; stopped {
+		// What is lost here is read again, but it would be visible only then.
+		last, done := context.WithTimeout(context.WithoutCancel(ctx), lastCommit)
+		defer done()
+		if err := s.follower.Flush(last); err != nil {
+			return fmt.Errorf("the last commit: %w", err)
+		}
+	}
 	if cause := context.Cause(running); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
 	}

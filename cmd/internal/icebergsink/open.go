@@ -1,0 +1,90 @@
+// Package icebergsink opens a table of Apache Iceberg as the configuration names it: the catalog, the files, and an
+// index of the rows in a temporary folder.
+package icebergsink
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go/catalog/rest"
+
+	"giantstream/cmd/internal/sinks"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/sink/iceberg"
+	"giantstream/sink/vectordb"
+)
+
+// Kind is the kind of database.
+var Kind = sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri", Connect: connect}
+
+// answerTime bounds a request to the catalog.
+const answerTime = 2 * time.Minute
+
+func connect(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
+	c := cfg.Sinks.Iceberg
+	tls, err := wiring.TLS("sinks.iceberg", c.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	places, err := openPlaces()
+	if err != nil {
+		return nil, err
+	}
+	index := iceberg.New(iceberg.Options{
+		Table: append(strings.Split(c.Namespace, "."), cfg.Sinks.Name), Location: strings.TrimRight(c.Location, "/"),
+		Catalog: func(ctx context.Context) (iceberg.Catalog, error) {
+			transport := http.DefaultTransport.(*http.Transport).Clone()
+			transport.TLSClientConfig, transport.ResponseHeaderTimeout = tls, answerTime
+			opts := []rest.Option{rest.WithCustomTransport(transport)}
+			if c.Warehouse != "" {
+				opts = append(opts, rest.WithWarehouseLocation(c.Warehouse))
+			}
+			if c.Token != "" {
+				opts = append(opts, rest.WithOAuthToken(string(c.Token)))
+			}
+			if c.ClientID != "" {
+				opts = append(opts, rest.WithCredential(c.ClientID+":"+string(c.Password)))
+			}
+			if c.Scope != "" {
+				opts = append(opts, rest.WithScope(c.Scope))
+			}
+			catalog, err := rest.NewCatalog(ctx, "giantstream", strings.TrimRight(c.URI, "/"), opts...)
+			if err != nil {
+				return nil, err // not a nil *rest.Catalog in an interface
+			}
+			return catalog, nil
+		},
+		Store: func(ctx context.Context, location string) (sink.Store, error) {
+			at := *cfg
+			at.Store = storeURL(location)
+			return wiring.OpenStore(ctx, &at)
+		},
+		Places: places, Every: c.CommitInterval, Bytes: int64(c.CommitBytes), Log: log,
+	})
+	return &owner{Index: index, places: places}, nil
+}
+
+// storeURL is a table's location as the address of a store. Engines write file:/a and s3a:// too.
+func storeURL(location string) string {
+	switch scheme, rest, _ := strings.Cut(location, ":"); scheme {
+	case "file":
+		return "file:///" + strings.TrimLeft(rest, "/")
+	case "s3a", "s3n":
+		return "s3:" + rest
+	}
+	return location
+}
+
+// owner is an index that removes its places at the end.
+type owner struct {
+	*iceberg.Index
+	places *places
+}
+
+// Close implements vectordb.Index.
+func (o *owner) Close() error { return o.places.Close() }

@@ -1,0 +1,67 @@
+"""Print the rows of a table's main branch as JSON: read.py duckdb|pyiceberg|pyspark CATALOG-URI NAMESPACE.TABLE
+
+read.py compact … makes Spark compact the table instead, and expire its snapshots.
+"""
+
+import json
+import os
+import sys
+
+COLUMNS = ["node_id", "generation", "seq", "embedding"]
+
+
+def duckdb(uri, table):
+    import duckdb
+    import duckdb_extensions
+
+    for extension in ("avro", "httpfs", "iceberg"):
+        duckdb_extensions.import_extension(extension)
+    con = duckdb.connect()
+    con.execute("LOAD avro; LOAD httpfs; LOAD iceberg;")
+    con.execute(f"ATTACH '' AS catalog (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'none')")
+    found = con.execute(f"SELECT {', '.join(COLUMNS)} FROM catalog.{table}").fetchall()
+    return [dict(zip(COLUMNS, row)) for row in found]
+
+
+def pyiceberg(uri, table):
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog("test", type="rest", uri=uri).load_table(table).scan(selected_fields=tuple(COLUMNS)).to_arrow().to_pylist()
+
+
+def session(uri):
+    from pyspark.sql import SparkSession
+
+    return (
+        SparkSession.builder.master("local[1]")
+        .config("spark.jars", os.environ["GIANTSTREAM_ICEBERG_SPARK_JAR"])
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.catalog.test", "org.apache.iceberg.spark.SparkCatalog")
+        .config("spark.sql.catalog.test.type", "rest")
+        .config("spark.sql.catalog.test.uri", uri)
+        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        .getOrCreate()
+    )
+
+
+def pyspark(uri, table):
+    spark = session(uri)
+    return [row.asDict() for row in spark.table(f"test.{table}").select(*COLUMNS).collect()]
+
+
+def compact(uri, table):
+    spark = session(uri)
+    spark.sql(
+        f"CALL test.system.rewrite_data_files(table => '{table}', options => map('min-input-files', '2', "
+        "'delete-file-threshold', '1', 'remove-dangling-deletes', 'true'))"
+    )
+    done = spark.sql(
+        f"CALL test.system.expire_snapshots(table => '{table}', retain_last => 1, older_than => current_timestamp())"
+    )
+    return [row.asDict() for row in done.collect()]
+
+
+readers = {"compact": compact, "duckdb": duckdb, "pyiceberg": pyiceberg, "pyspark": pyspark}
+json.dump(readers[sys.argv[1]](*sys.argv[2:]), sys.stdout)
