@@ -38,9 +38,9 @@ def session(uri):
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.catalog.test", "org.apache.iceberg.spark.SparkCatalog")
-        .config("spark.sql.catalog.test.type", "rest")
-        .config("spark.sql.catalog.test.uri", uri)
+        .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
+        .config("spark.sql.catalog.lake.type", "rest")
+        .config("spark.sql.catalog.lake.uri", uri)
         .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
         .getOrCreate()
     )
@@ -48,17 +48,17 @@ def session(uri):
 
 def pyspark(uri, table):
     spark = session(uri)
-    return [row.asDict() for row in spark.table(f"test.{table}").select(*COLUMNS).collect()]
+    return [row.asDict() for row in spark.table(f"lake.{table}").select(*COLUMNS).collect()]
 
 
 def compact(uri, table):
     spark = session(uri)
     spark.sql(
-        f"CALL test.system.rewrite_data_files(table => '{table}', options => map('min-input-files', '2', "
+        f"CALL lake.system.rewrite_data_files(table => '{table}', options => map('min-input-files', '2', "
         "'delete-file-threshold', '1', 'remove-dangling-deletes', 'true'))"
     )
     done = spark.sql(
-        f"CALL test.system.expire_snapshots(table => '{table}', retain_last => 1, older_than => current_timestamp())"
+        f"CALL lake.system.expire_snapshots(table => '{table}', retain_last => 1, older_than => current_timestamp())"
     )
     return [row.asDict() for row in done.collect()]
 
