@@ -3,6 +3,7 @@
 read.py compact … makes Spark compact the table instead, and expire its snapshots.
 """
 
+import datetime
 import json
 import os
 import sys
@@ -58,7 +59,8 @@ def compact(uri, table):
         "'delete-file-threshold', '1', 'remove-dangling-deletes', 'true'))"
     )
     done = spark.sql(
-        f"CALL lake.system.expire_snapshots(table => '{table}', retain_last => 1, older_than => current_timestamp())"
+        f"CALL lake.system.expire_snapshots(table => '{table}', retain_last => 1, "
+        f"older_than => TIMESTAMP '{datetime.datetime.now()}')"
     )
     return [row.asDict() for row in done.collect()]
 
