@@ -108,9 +108,6 @@ func (w *world) history(t *testing.T) {
 // TestIndex follows random topics through kills between any two requests, lost and late answers, processes that live on
 // after others have taken over, and maintenance by other programs.
 func TestIndex(t *testing.T) {
-	if !testing.Short() {
-		*vectordbtest.Seeds = max(*vectordbtest.Seeds, 100)
-	}
 	seed := uint64(0)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		seed++
