@@ -47,6 +47,7 @@ func main() {
 	flag.Parse()
 	if *write != "" {
 		stage.Exit("staged", graph{*nodes, 1}.write(*write))
+		return
 	}
 	stage.Exit("staged", bench{*nodes, *dir, *workers, *sample, *encoder, *rates, *against}.run())
 }
