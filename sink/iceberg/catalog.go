@@ -107,7 +107,8 @@ func check(meta table.Metadata) error {
 	}
 	for _, g := range got.Fields() {
 		if _, ok := want.FindFieldByName(g.Name); !ok && g.Required {
-			return fmt.Errorf("%w: the table has a column %s that must not be null, and that the topic knows nothing of",
+			return fmt.Errorf("%w: the table has a column %s that must not be null, and that the topic knows nothing "+
+				"of",
 				vectordb.ErrRefused, g.Name)
 		}
 	}

@@ -214,7 +214,8 @@ func order(last bool) int {
 
 // add makes the snapshot a part of the attempt's request.
 func (x *Index) add(a *attempt, s *snapshot, now int64) error {
-	out := table.Snapshot{SnapshotID: s.id, SequenceNumber: s.sequence, TimestampMs: now, ManifestList: x.path(s.list(a))}
+	out := table.Snapshot{SnapshotID: s.id, SequenceNumber: s.sequence, TimestampMs: now,
+		ManifestList: x.path(s.list(a))}
 	if s.parent != 0 {
 		out.ParentSnapshotID = &s.parent
 	}

@@ -194,8 +194,8 @@ func (x *Index) adopt(meta table.Metadata) error {
 		name := x.saved.ref(t)
 		ref, ok := refs(meta)[name]
 		if !ok {
-			return fmt.Errorf("%w: the branch %s of the table is gone; start giantstream-iceberg again, and it fills a "+
-				"new one", vectordb.ErrRefused, name)
+			return fmt.Errorf("%w: the branch %s of the table is gone; start giantstream-iceberg again, and it fills "+
+				"a new one", vectordb.ErrRefused, name)
 		}
 		for at := ref.SnapshotID; at != head; {
 			s := meta.SnapshotByID(at)

@@ -37,8 +37,8 @@ func (x *Index) files(ctx context.Context, snapshot int64) (data, deletes []iceb
 			case f.ContentType() == iceberg.EntryContentPosDeletes && f.FileFormat() == iceberg.ParquetFile:
 				deletes = append(deletes, f)
 			default:
-				return nil, nil, fmt.Errorf("%w: %s was written by another program, with %s in %s: giantstream-iceberg "+
-					"reads position deletes in Parquet. Run 'giantstream-iceberg refill'", vectordb.ErrRefused,
+				return nil, nil, fmt.Errorf("%w: %s was written by another program, with %s in %s: "+
+					"giantstream-iceberg reads position deletes in Parquet. Run 'giantstream-iceberg refill'", vectordb.ErrRefused,
 					f.FilePath(), f.ContentType(), f.FileFormat())
 			}
 		}

@@ -84,8 +84,8 @@ func (f *Follower) drop(ctx context.Context, t Table) error {
 	return f.save(ctx, c)
 }
 
-// Settle stores what was held back for long enough, serves the table that is complete, if it is not served yet, and drops
-// those that it replaces.
+// Settle stores what was held back for long enough, serves the table that is complete, if it is not served yet, and
+// drops those that it replaces.
 func (f *Follower) Settle(ctx context.Context) error {
 	if err := f.flush(ctx, false); err != nil {
 		return err

@@ -27,7 +27,8 @@ func printGraph(p *printer, d *generation.Doc) {
 			plural(l.Subtrees, "subtree of the label tree", "subtrees of the label tree"))
 	}
 	if w := d.Warm; w != nil {
-		p.line("warm          start from generation %d, %s since generation %d: %s changed, %s of them new; %s divided anew",
+		p.line("warm          start from generation %d, %s since generation %d: %s changed, %s of them new; "+
+			"%s divided anew",
 			d.WarmOf, plural(d.WarmSteps, "time in a row", "times in a row"), d.Scratch.Generation,
 			plural(w.Changed, "node"), console.Count(w.New),
 			plural(w.Subtrees, "subtree of the label tree", "subtrees of the label tree"))

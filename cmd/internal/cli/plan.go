@@ -122,8 +122,8 @@ func (a *app) printEstimate(in plan.Input, c plan.Calibration, e *plan.Plan) err
 	p.line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build run --workers %d',\n"+
 		"featurize.memory_limit %s); rates of %s, measured on %s with %s and the encoder %s.",
 		plural(in.Workers, "machine"), plural(in.Cores, "core"), console.Bytes(in.Memory),
-		console.Bytes(int64(in.Bandwidth)), plural(e.AtATime, "task"), e.AtATime, console.Bytes(e.MemoryLimit), c.Machine,
-		c.When.Format(time.DateOnly), plural(c.Graph.Nodes, "node"), c.Encoder)
+		console.Bytes(int64(in.Bandwidth)), plural(e.AtATime, "task"), e.AtATime, console.Bytes(e.MemoryLimit),
+		c.Machine, c.When.Format(time.DateOnly), plural(c.Graph.Nodes, "node"), c.Encoder)
 	return p.err
 }
 

@@ -2,6 +2,7 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -28,7 +29,7 @@ func buildAndTest(m *testing.M, binary *string) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	*binary = filepath.Join(dir, "giantstream")
-	build := exec.Command("go", "build", "-o", *binary, "giantstream/cmd/giantstream")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", *binary, "giantstream/cmd/giantstream")
 	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -15,8 +15,8 @@ import (
 	"giantstream/sink/vectordb/vectordbtest"
 )
 
-// real is a sink of a name of its own on a server.
-type real struct {
+// realSink is a sink of a name of its own on a server.
+type realSink struct {
 	t    *testing.T
 	c    *rest.Client
 	name string
@@ -33,7 +33,7 @@ func TestRealIndex(t *testing.T) {
 	c := rest.New(url, http.Header{}, nil)
 	t.Cleanup(c.Close)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
-		r := &real{t: t, c: c, name: fmt.Sprintf("items%d_%d", os.Getpid(), names.Add(1))}
+		r := &realSink{t: t, c: c, name: fmt.Sprintf("items%d_%d", os.Getpid(), names.Add(1))}
 		t.Cleanup(r.clean)
 		return vectordbtest.Target{
 			Open: func() vectordb.Index { return opensearch.New(opensearch.Options{URL: url, Name: r.name}) },
@@ -42,12 +42,12 @@ func TestRealIndex(t *testing.T) {
 	})
 }
 
-func (r *real) do(method, path string, body, out any) error {
+func (r *realSink) do(method, path string, body, out any) error {
 	return r.c.Do(r.t.Context(), method, path, body, out)
 }
 
 // rows is what a search through the alias finds, once it is refreshed.
-func (r *real) rows() map[string]vectordbtest.Seen {
+func (r *realSink) rows() map[string]vectordbtest.Seen {
 	r.t.Helper()
 	err := r.do(http.MethodPost, "/"+r.name+"/_refresh", nil, nil)
 	if rest.Status(err) == http.StatusNotFound {
@@ -79,7 +79,7 @@ func (r *real) rows() map[string]vectordbtest.Seen {
 }
 
 // indexes are those of the sink whose name ends like this.
-func (r *real) indexes(suffix string) (names []string) {
+func (r *realSink) indexes(suffix string) (names []string) {
 	var found map[string]any
 	if err := r.do(http.MethodGet, "/"+r.name+suffix, nil, &found); err != nil {
 		r.t.Fatal(err)
@@ -90,7 +90,7 @@ func (r *real) indexes(suffix string) (names []string) {
 	return names
 }
 
-func (r *real) clean() {
+func (r *realSink) clean() {
 	var found map[string]any
 	_ = r.c.Do(context.Background(), http.MethodGet, "/"+r.name+"_*", nil, &found)
 	for name := range found {
@@ -105,7 +105,7 @@ func TestRealSearch(t *testing.T) {
 	if url == "" {
 		t.Skip("GIANTSTREAM_REAL_OPENSEARCH names no server; cmd/dev/opensearch/server up starts one")
 	}
-	r := &real{t: t, c: rest.New(url, http.Header{}, nil), name: fmt.Sprintf("search%d", os.Getpid())}
+	r := &realSink{t: t, c: rest.New(url, http.Header{}, nil), name: fmt.Sprintf("search%d", os.Getpid())}
 	t.Cleanup(r.clean)
 	x := opensearch.New(opensearch.Options{URL: url, Name: r.name})
 	saved, err := x.Open(t.Context())

@@ -63,7 +63,9 @@ func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
 // a text has nothing is zero.
 func (v Views) Of(texts []string, out []float32) error {
 	n := v.Len()
-	return v.each(texts, train.FeaturesOf(v.Vectorizer, texts), func(i int, views []float32) { copy(out[i*n:(i+1)*n], views) })
+	return v.each(texts, train.FeaturesOf(v.Vectorizer, texts), func(i int, views []float32) {
+		copy(out[i*n:(i+1)*n], views)
+	})
 }
 
 // each calls visit, concurrently, with the views of each text, which are valid during the call.

@@ -43,11 +43,11 @@ func NewFeatures(cols int, r Resources) *Features {
 	return &Features{spool: r.spool(featureShare), cols: cols}
 }
 
-// Append adds the features of n more nodes. make returns, for a worker, the function that returns those of the i-th
+// Append adds the features of n more nodes. reader returns, for a worker, the function that returns those of the i-th
 // of them, re-using the capacity of dst.
-func (f *Features) Append(n, workers int, make func() func(i int, dst sparse.Vector) sparse.Vector) error {
+func (f *Features) Append(n, workers int, reader func() func(i int, dst sparse.Vector) sparse.Vector) error {
 	return f.records.run(f.spool, n, workers, func(int) func(int, []byte) []byte {
-		row := make()
+		row := reader()
 		var x sparse.Vector
 		return func(i int, out []byte) []byte {
 			x = row(i, x)

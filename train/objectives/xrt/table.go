@@ -119,9 +119,10 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Prog
 	r, err := Train(ctx, trained, set, Options{
 		Name: cmp.Or(b.Name, "bag"), Schedule: b.Schedule, Epochs: float64(cmp.Or(b.Epochs, 10)),
 		Batch: cmp.Or(b.Batch, 256),
-		Rate:  cmp.Or(b.Rate, 0.01), HeadRate: 0.001, NoWarmup: true, Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
-		Start: heads, Sample: sample, NoBias: true, Weights: OverSet, SumGradients: true, DropByEpoch: true, Links: b.Links,
-		Patience: cmp.Or(b.Patience, 3), Seed: b.Seed, Workers: b.Workers,
+		Rate:  cmp.Or(b.Rate, 0.01), HeadRate: 0.001, NoWarmup: true,
+		Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
+		Start: heads, Sample: sample, NoBias: true, Weights: OverSet, SumGradients: true, DropByEpoch: true,
+		Links: b.Links, Patience: cmp.Or(b.Patience, 3), Seed: b.Seed, Workers: b.Workers,
 	}, hooks, progress)
 	if err != nil {
 		return fail(fmt.Errorf("bag: %w", err))
