@@ -31,8 +31,8 @@ type row struct {
 	Embedding  []float32 `parquet:"embedding,list,optional,id(10)" parquet-element:",id(11)"`
 }
 
-// deletion is a row of a file of position deletes; the specification gives the numbers. PyIceberg asks for the paths as a
-// dictionary, which Arrow cannot make of the encoding that they would have otherwise.
+// deletion is a row of a file of position deletes; the specification gives the numbers. PyIceberg asks for the paths as
+// a dictionary, which Arrow cannot make of the encoding that they would have otherwise.
 type deletion struct {
 	Path string `parquet:"file_path,dict,id(2147483546)"`
 	Pos  int64  `parquet:"pos,id(2147483545)"`

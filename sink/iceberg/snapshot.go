@@ -38,8 +38,8 @@ func (x *Index) files(ctx context.Context, snapshot int64) (data, deletes []iceb
 				deletes = append(deletes, f)
 			default:
 				return nil, nil, fmt.Errorf("%w: %s was written by another program, with %s in %s: "+
-					"giantstream-iceberg reads position deletes in Parquet. Run 'giantstream-iceberg refill'", vectordb.ErrRefused,
-					f.FilePath(), f.ContentType(), f.FileFormat())
+					"giantstream-iceberg reads position deletes in Parquet. Run 'giantstream-iceberg refill'",
+					vectordb.ErrRefused, f.FilePath(), f.ContentType(), f.FileFormat())
 			}
 		}
 	}

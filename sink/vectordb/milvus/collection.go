@@ -56,7 +56,8 @@ func vectorsField(dim int) *schemapb.FieldSchema {
 var numberFields = []string{"offset", "generation", "space", "event_time", "shard", "seq"}
 
 func nodeFields(dim int) []*schemapb.FieldSchema {
-	fields := []*schemapb.FieldSchema{keyField(), textField("node_id", maxID), vectorsField(dim), textField("status", 16)}
+	fields := []*schemapb.FieldSchema{keyField(), textField("node_id", maxID), vectorsField(dim),
+		textField("status", 16)}
 	for _, name := range numberFields {
 		fields = append(fields, &schemapb.FieldSchema{Name: name, DataType: schemapb.DataType_Int64})
 	}
