@@ -324,7 +324,8 @@ func (t *task) readLinks(ctx context.Context, x index, s *sample, p int, at map[
 // readTargets reads the labels' features and the tree of the sample.
 func (t *task) readTargets(ctx context.Context, x index, s *sample) error {
 	s.Labels = make([]float32, len(s.positions)*s.Dim)
-	row := make([]byte, 4*s.Dim)
+	each := 4 * s.Dim
+	buffer := make([]byte, block*each)
 	for p := range t.plan.Partitions {
 		if k, _ := slices.BinarySearch(s.positions, int32(x.Base[p])); k == len(s.positions) ||
 			int(s.positions[k]) >= x.Base[p+1] {
@@ -334,11 +335,17 @@ func (t *task) readTargets(ctx context.Context, x index, s *sample) error {
 		if err != nil {
 			return err
 		}
+		// Nodes come in ascending order. A request for each row would take milliseconds, in a bucket.
+		lo, hi := 0, 0
 		err = s.within(x, p, func(i, k int) error {
-			if _, err := object.ReadAt(row, int64(i)*int64(len(row))); err != nil {
-				return from.explain(err)
+			if i < lo || i >= hi {
+				lo, hi = i, min(i+block, x.size(p))
+				b := buffer[:(hi-lo)*each]
+				if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
+					return from.explain(err)
+				}
 			}
-			floats(row, s.Labels[k*s.Dim:(k+1)*s.Dim])
+			floats(buffer[(i-lo)*each:(i-lo+1)*each], s.Labels[k*s.Dim:(k+1)*s.Dim])
 			return nil
 		})
 		if err = errors.Join(err, object.Close()); err != nil {
