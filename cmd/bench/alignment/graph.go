@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -9,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"giantstream/sink"
-	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/numeric"
@@ -174,21 +171,4 @@ func (s source) Rows(context.Context) iter.Seq2[generation.Row, error] {
 			}
 		}
 	}
-}
-
-func copyOf(ctx context.Context, from *memstore.Store) (*memstore.Store, error) {
-	into := &memstore.Store{}
-	for info, err := range from.List(ctx, "", "") {
-		if err != nil {
-			return nil, err
-		}
-		data, err := sink.ReadAll(ctx, from, info.Key)
-		if err != nil {
-			return nil, err
-		}
-		if err := into.Put(ctx, info.Key, bytes.NewReader(data), int64(len(data))); err != nil {
-			return nil, err
-		}
-	}
-	return into, nil
 }

@@ -81,7 +81,7 @@ func (b *bench) run(ctx context.Context, dir string, modes []string) error {
 	}
 	b.printBuilt("1", one)
 	for _, mode := range modes {
-		store, err := copyOf(ctx, first)
+		store, err := stage.CopyOf(ctx, first)
 		if err != nil {
 			return err
 		}

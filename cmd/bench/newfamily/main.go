@@ -98,7 +98,7 @@ func (b *bench) run(ctx context.Context, dir string, modes []string) error {
 		if mode != string(generation.Full) && mode != string(generation.Local) {
 			return fmt.Errorf("mode %q: use full or local", mode)
 		}
-		store, err := copyOf(ctx, first)
+		store, err := stage.CopyOf(ctx, first)
 		if err != nil {
 			return err
 		}

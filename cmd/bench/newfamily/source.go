@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"strconv"
 
-	"giantstream/sink"
-	"giantstream/sink/memstore"
 	"giantstream/train/generation"
 )
 
@@ -52,21 +49,4 @@ func (s source) touched(i int) bool {
 		}
 	}
 	return false
-}
-
-func copyOf(ctx context.Context, from *memstore.Store) (*memstore.Store, error) {
-	into := &memstore.Store{}
-	for info, err := range from.List(ctx, "", "") {
-		if err != nil {
-			return nil, err
-		}
-		data, err := sink.ReadAll(ctx, from, info.Key)
-		if err != nil {
-			return nil, err
-		}
-		if err := into.Put(ctx, info.Key, bytes.NewReader(data), int64(len(data))); err != nil {
-			return nil, err
-		}
-	}
-	return into, nil
 }
