@@ -97,7 +97,8 @@ func buildByACrew(t *testing.T, config string, p place, embedded *broker.Broker)
 	t.Helper()
 	c := &crew{t: t, place: p, dir: t.TempDir(), limit: int64(envNumber(t, "GIANTSTREAM_BUILD_MIB", 1024)) << 20,
 		lock: envDuration(t, "GIANTSTREAM_BUILD_LOCK", 2*time.Second), patience: envDuration(t,
-			"GIANTSTREAM_BUILD_PATIENCE", longest), stages: map[string]*ordeal{"": {}}, attempts: map[string]int{}}
+			"GIANTSTREAM_BUILD_PATIENCE", longest), stages: map[string]*ordeal{}, attempts: map[string]int{},
+		frozen: map[*member]time.Time{}}
 	for line := range strings.Lines(config) {
 		if name, ok := strings.CutPrefix(line, "pipeline: "); ok {
 			c.pipeline = strings.TrimSpace(name)
@@ -161,14 +162,19 @@ func (c *crew) judge() {
 		}
 	}
 	var killed, frozen, added int
-	for _, o := range c.stages {
+	var unfrozen []string // their tasks were done before another process reported one
+	for stage, o := range c.stages {
 		killed, frozen, added = killed+o.killed, frozen+o.frozen, added+o.added
+		if o.frozen == 0 {
+			unfrozen = append(unfrozen, stage)
+		}
 	}
 	if killed == 0 || frozen == 0 || added == 0 {
 		c.t.Error("nothing was disturbed")
 	}
-	c.t.Logf("%d tasks, at most %d attempts; %d processes killed, %d frozen, %d added, in %d stages", len(c.attempts),
-		attempts, killed, frozen, added, len(c.stages)-1)
+	slices.Sort(unfrozen)
+	c.t.Logf("%d tasks, at most %d attempts; %d processes killed, %d frozen (none in %q), %d added, in %d stages",
+		len(c.attempts), attempts, killed, frozen, unfrozen, added, len(c.stages))
 }
 
 // copyStore copies what the pipeline has committed to a directory.

@@ -36,7 +36,7 @@ type crew struct {
 
 	members  []*member
 	ended    []*member
-	thawing  *member
+	frozen   map[*member]time.Time // until when
 	stages   map[string]*ordeal
 	attempts map[string]int // by task
 	next     int64          // offset in the topic of reports
@@ -78,7 +78,6 @@ func (m *member) alive() bool {
 // ordeal is what a stage goes through.
 type ordeal struct {
 	killed, frozen, added int
-	thawAt                time.Time
 }
 
 // most is how many processes there are at most.
@@ -186,9 +185,10 @@ func (c *crew) watch(coordinator *member) {
 				c.begun(r)
 			}
 		}
-		if m := c.thawing; m != nil && time.Now().After(c.stages[""].thawAt) {
-			c.signal(m, syscall.SIGCONT)
-			c.thawing = nil
+		for m, until := range c.frozen {
+			if time.Now().After(until) {
+				c.thaw(m)
+			}
 		}
 		coordinator.measure()
 		for _, m := range c.members {
@@ -214,10 +214,13 @@ func (c *crew) begun(r taskReport) {
 		c.stages[stage] = o
 	}
 	at := slices.IndexFunc(c.members, func(m *member) bool { return m.name == r.Worker })
-	if at < 0 || c.members[at] == c.thawing {
-		return // it is gone, or frozen
+	if at < 0 {
+		return // it is gone
 	}
 	m := c.members[at]
+	if _, ok := c.frozen[m]; ok {
+		return
+	}
 	switch {
 	case o.killed == 0:
 		c.leave(m, os.Kill)
@@ -227,16 +230,22 @@ func (c *crew) begun(r taskReport) {
 			o.added++
 		}
 		for _, idle := range slices.Clone(c.members) {
-			if len(c.members) > most && idle != c.thawing {
+			if _, ok := c.frozen[idle]; len(c.members) > most && !ok {
 				c.leave(idle, syscall.SIGTERM)
 			}
 		}
-	case o.frozen == 0 && c.thawing == nil:
+	case o.frozen == 0 && len(c.frozen) < len(c.members)-1:
 		c.signal(m, syscall.SIGSTOP)
 		o.frozen++
-		c.thawing = m
-		c.stages[""].thawAt = time.Now().Add(2 * c.lock)
+		c.frozen[m] = time.Now().Add(2 * c.lock)
 	}
+}
+
+// thaw lets a frozen process go on.
+func (c *crew) thaw(m *member) {
+	c.t.Helper()
+	c.signal(m, syscall.SIGCONT)
+	delete(c.frozen, m)
 }
 
 // build hands the tasks out and returns when the generation is complete.
@@ -258,8 +267,8 @@ func (c *crew) build(args ...string) {
 	if code := coordinator.cmd.ProcessState.ExitCode(); code != 0 {
 		c.t.Fatalf("the coordinator: %v\n%s", coordinator.cmd.ProcessState, tail(coordinator.log.String()))
 	}
-	if c.thawing != nil {
-		c.signal(c.thawing, syscall.SIGCONT)
+	for m := range c.frozen {
+		c.thaw(m)
 	}
 	for _, m := range slices.Clone(c.members) {
 		c.leave(m, syscall.SIGTERM)
