@@ -32,6 +32,7 @@ const (
 	rare      = 1 << 22 // size of the vocabulary
 	common    = 1 << 16 // the words of topics are among these
 	textBytes = 330     // of a text, about
+	degree    = 20      // links of a node, about
 )
 
 // graph yields the nodes of a synthetic graph as the commit log of one shard.
@@ -41,7 +42,8 @@ type graph struct {
 }
 
 func (g graph) Size(context.Context) (staged.Size, error) {
-	s := staged.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 2 * textBytes}
+	s := staged.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 2 * textBytes, Nodes: int64(g.nodes),
+		Links: int64(g.nodes) * degree}
 	each := staged.SplitRows(s.Rows)
 	for after := int64(0); after < s.Rows; after += each {
 		s.Splits = append(s.Splits, staged.Split{After: after, To: min(after+each, s.Rows)})

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 
@@ -66,14 +68,14 @@ func (p *pipeline) worker(store sink.Store) *staged.Worker {
 		}}
 }
 
-// begin begins a staged build, or finds the one that is unfinished.
-func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags) (staged.Plan, error) {
+// begin begins a staged build whose processes do so many tasks at a time, or finds the one that is unfinished.
+func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags, atATime int) (staged.Plan, error) {
 	now, err := service.SourceAt(ctx, p.store, p.id.Shards, nil)
 	if err != nil {
 		return staged.Plan{}, err
 	}
 	return w.Begin(ctx, p.builder(w.Store), staged.Options{Cut: now.Cut(), Shards: p.id.Shards,
-		Partitions: f.partitions, Sample: f.sample, Trainers: f.trainers})
+		Partitions: f.partitions, Sample: f.sample, Trainers: f.trainers, AtATime: atATime})
 }
 
 func (a *app) buildPlan() *cobra.Command {
@@ -90,7 +92,7 @@ numbered from 0 and need nothing of each other.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.holding(cmd.Context(), &flags, &begin.encoder, false,
 				func(ctx context.Context, pipe *pipeline, store sink.Store) error {
-					plan, err := pipe.begin(ctx, pipe.worker(store), &begin)
+					plan, err := pipe.begin(ctx, pipe.worker(store), &begin, 1)
 					if err != nil {
 						return err
 					}
@@ -218,16 +220,17 @@ do them, on as many machines as there are. They may come, go and be killed.`,
 			return a.holding(cmd.Context(), &flags, &begin.encoder, engine == engineLocal,
 				func(ctx context.Context, pipe *pipeline, store sink.Store) error {
 					w := pipe.worker(store)
-					var by tasks.Engine = tasks.Local{Workers: workers}
+					atATime := cmp.Or(workers, runtime.GOMAXPROCS(0))
+					var by tasks.Engine = tasks.Local{Workers: atATime}
 					if engine == engineKafka {
 						queue, disconnect, err := pipe.queue(ctx)
 						if err != nil {
 							return err
 						}
 						defer disconnect()
-						by = &taskqueue.Engine{Queue: queue}
+						by, atATime = &taskqueue.Engine{Queue: queue}, 1
 					}
-					plan, err := pipe.begin(ctx, w, &begin)
+					plan, err := pipe.begin(ctx, w, &begin, atATime)
 					if err != nil {
 						return err
 					}

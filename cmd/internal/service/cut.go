@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"giantstream/sink"
@@ -72,6 +73,13 @@ func (l shardLogs) Size(ctx context.Context) (size staged.Size, err error) {
 			return size, err
 		}
 		size.Rows, size.Bytes = size.Rows+rows, size.Bytes+compressed*bytes
+		m, err := l.facts(ctx, shard)
+		if err != nil {
+			return size, err
+		}
+		if m != nil {
+			size.Nodes, size.Links = size.Nodes+m.Nodes, size.Links+2*m.Edges
+		}
 	}
 	for shard := range l.cut.shards {
 		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, staged.SplitRows(size.Rows))
@@ -85,6 +93,20 @@ func (l shardLogs) Size(ctx context.Context) (size staged.Size, err error) {
 		}
 	}
 	return size, nil
+}
+
+// facts returns the manifest that counts a shard's nodes and edges at the cut, nil if there is none or it is gone: they
+// decide how a build is divided, not what it builds.
+func (l shardLogs) facts(ctx context.Context, shard int) (*commitlog.Manifest, error) {
+	seq := l.cut.cut[shard]
+	if seq == 0 {
+		return nil, nil
+	}
+	m, err := commitlog.ReadCommitted(ctx, l.cut.store, shard, seq)
+	if errors.Is(err, commitlog.ErrRemoved) || errors.Is(err, sink.ErrNotFound) {
+		return nil, nil
+	}
+	return m, err
 }
 
 // Rows yields the committed rows of a split.

@@ -54,5 +54,5 @@ func (s *Service) finishStaged(ctx context.Context, store sink.Store) (*generati
 	s.log.Info("the unfinished generation is a staged build, and is finished as one", "generation", g)
 	w := s.taskWorker(store)
 	watch := &staged.Watch{Work: w, Log: s.log, Progress: s.progress}
-	return w.Run(ctx, plan, tasks.Local{}, watch, watch.Stage)
+	return w.Run(ctx, plan, tasks.Local{Workers: plan.AtATime}, watch, watch.Stage)
 }

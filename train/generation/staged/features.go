@@ -202,6 +202,15 @@ func (p *projected) of(i int) ([]float32, error) {
 	return p.row, nil
 }
 
+// blockOf returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
+func (p *projected) blockOf(lo, hi int) ([]byte, error) {
+	b, err := p.section(lo / block)
+	if err == nil && len(b) != 2*len(p.row)*(hi-lo) {
+		err = p.from.explain(fmt.Errorf("%w: %d bytes for %d texts", errShort, len(b), hi-lo))
+	}
+	return b, err
+}
+
 // rowsOf is the output of pifa with the features of a partition's labels: float32, a row after the other.
 func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 
@@ -229,35 +238,15 @@ func (t *task) pifa(ctx context.Context) error {
 	first, end := t.Partition*each, (t.Partition+1)*each
 	base := x.Base[first]
 	sums := pifa.NewSketch(x.Base[end]-base, dim)
-	arcs := make([]*input, each)
-	for k := range arcs {
-		from, err := t.from(ctx, Resolve, first+k)
-		if err != nil {
-			return err
-		}
-		if arcs[k], err = from.sections(ctx, "arcs"); err != nil {
-			return err
-		}
-		defer arcs[k].Close() // all are needed to the end
+	switch {
+	case s.Instances == 0:
+	case t.plan.Spread:
+		err = t.addSpread(ctx, dim, weighting, sums)
+	default:
+		err = t.addAll(ctx, x, dim, weighting, sums)
 	}
-	for p := range t.plan.Partitions {
-		if s.Instances == 0 {
-			break
-		}
-		if err := t.addSources(ctx, p, dim, weighting, func(add func(arcs []byte, base int) error) error {
-			for k := range arcs {
-				b, err := arcs[k].section(p)
-				if err == nil {
-					err = add(b, x.Base[first+k]-base)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return ctx.Err()
-		}, sums); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	rows := sums.Normalize()
 	if s.Instances == 0 {
@@ -281,6 +270,40 @@ func (t *task) pifa(ctx context.Context) error {
 			}
 			return nil
 		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAll adds the projected texts of all nodes to the sums of the range's labels that they have.
+func (t *task) addAll(ctx context.Context, x index, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+	each := t.plan.Partitions / t.plan.Ranges
+	first := t.Partition * each
+	arcs := make([]*input, each)
+	for k := range arcs {
+		from, err := t.from(ctx, Resolve, first+k)
+		if err != nil {
+			return err
+		}
+		if arcs[k], err = from.sections(ctx, "arcs"); err != nil {
+			return err
+		}
+		defer arcs[k].Close() // all are needed to the end
+	}
+	for p := range t.plan.Partitions {
+		if err := t.addSources(ctx, p, dim, w, func(add func(arcs []byte, base int) error) error {
+			for k := range arcs {
+				b, err := arcs[k].section(p)
+				if err == nil {
+					err = add(b, x.Base[first+k]-x.Base[first])
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		}, sums); err != nil {
 			return err
 		}
 	}

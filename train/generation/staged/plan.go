@@ -63,8 +63,12 @@ type Plan struct {
 	Partitions int `json:"partitions"`
 	// Ranges of labels that PIFA is computed for at a time.
 	Ranges int `json:"ranges"`
+	// Spread: projected texts are written to the ranges that need them, instead of read by all.
+	Spread bool `json:"spread,omitempty"`
 	// Sample is how many nodes the encoder is trained and evaluated on at most.
 	Sample int `json:"sample"`
+	// AtATime is how many tasks a process may do at a time within its memory, 0 for any number.
+	AtATime int `json:"at_a_time,omitempty"`
 	// Trainers is how many processes train the encoder together, 0 for one.
 	Trainers int `json:"trainers,omitempty"`
 	// Features are what the tree is built of where that is not PIFA. Fill: nodes without text have the embeddings of
@@ -89,17 +93,25 @@ type Size struct {
 	Rows, Bytes int64
 	// Splits divide the commit log.
 	Splits []Split
-	// Dim is the embedding dimension, and Memory what a process may take, 0 for no limit: a PIFA task reads the
-	// projected texts of all nodes, so there are no more of these tasks than the memory asks for.
+	// Nodes and Links of the graph, about; 0 if unknown. An edge between two nodes is a link of both.
+	Nodes, Links int64
+	// Dim is the embedding dimension, and Memory what a process may take, 0 for no limit: each PIFA task reads the
+	// projected texts of many nodes, so there are no more of these tasks than the memory asks for.
 	Dim    int
 	Memory int64
+	// AtATime is how many tasks a process does at a time, and so shares the memory among; 0 is 1.
+	AtATime int
 }
 
-// ranges is how many ranges of labels PIFA is computed for. The sums of one take about a quarter of the memory.
+// share is what a task may take of the memory, 0 for no limit.
+func (s Size) share() int64 { return s.Memory / int64(max(1, s.AtATime)) }
+
+// ranges is how many ranges of labels PIFA is computed for. The sums of one take about a quarter of a task's share of
+// the memory.
 func (s Size) ranges() int {
 	most := int64(1 << 20)
 	if s.Memory > 0 && s.Dim > 0 {
-		most = s.Memory / 4 / int64(4*s.Dim)
+		most = s.share() / 4 / int64(4*s.Dim)
 	}
 	return max(powerOfTwo(s.Rows/max(leastRange, most)), min(someRanges, powerOfTwo(s.Rows/leastRange)))
 }
@@ -113,7 +125,7 @@ func (s Size) partitions() int {
 	if n <= manyPartitions || s.Memory <= 0 {
 		return n
 	}
-	return min(n, max(manyPartitions, powerOfTwo(s.Bytes/max(1, s.Memory/partitionShare))))
+	return min(n, max(manyPartitions, powerOfTwo(s.Bytes/max(1, s.share()/partitionShare))))
 }
 
 // sample is how many nodes the encoder is trained on at most.
@@ -138,8 +150,10 @@ func NewPlan(g int64, shards int, size Size, partitions, sample int) (Plan, erro
 	if sample < 1 {
 		return Plan{}, fmt.Errorf("a sample of %d nodes: it must be 1 or more", sample)
 	}
+	ranges := min(partitions, size.ranges())
 	return Plan{Format: planFormat, Generation: g, Token: rand.Text(), Shards: shards, Splits: size.Splits,
-		Partitions: partitions, Ranges: min(partitions, size.ranges()), Sample: sample}, nil
+		Partitions: partitions, Ranges: ranges, Spread: size.spreads(ranges), Sample: sample,
+		AtATime: size.AtATime}, nil
 }
 
 // powerOfTwo is the least power of two that is n or more, at most maxPartitions.
@@ -184,6 +198,7 @@ const (
 	Finish     = "finish"
 
 	// Those that only some plans have.
+	Spread   = "spread"
 	Features = "features"
 	Mapping  = "mapping"
 	Fill     = "fill"
@@ -201,6 +216,10 @@ func (p Plan) Stages() []Stage {
 	if p.Features == pifa.Text {
 		features = append(features, Vectorise)
 	}
+	pifaReads := []string{Index, Resolve, Link, Projection, Vectorise}
+	if p.Spread {
+		pifaReads = []string{Index, Link, Projection, Spread}
+	}
 	all := []Stage{
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
@@ -213,7 +232,8 @@ func (p Plan) Stages() []Stage {
 		{Projection, 1, []string{Number, Index, Vectorizer}, "the projection (LSA), of a sample of the texts"},
 		{Vectorise, n, []string{Number, Index, Vectorizer, Projection},
 			"the features of the texts, and projected texts as bfloat16"},
-		{PIFA, p.Ranges, []string{Index, Resolve, Link, Projection, Vectorise}, "features of a range of labels"},
+		{Spread, n, []string{Index, Link, Projection, Vectorise}, "projected texts, by range of the labels that need them"},
+		{PIFA, p.Ranges, pifaReads, "features of a range of labels"},
 		{Features, n, features,
 			"the features of a partition's labels that the tree is built of"},
 		{Trunk, 1, []string{Index, Projection, clustered}, "the first cuts of the label tree"},
@@ -241,6 +261,8 @@ func (p Plan) Stages() []Stage {
 // has says whether the plan has a stage.
 func (p Plan) has(stage string) bool {
 	switch stage {
+	case Spread:
+		return p.Spread
 	case Features:
 		return p.Features != ""
 	case Fill:

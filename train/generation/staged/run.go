@@ -26,6 +26,8 @@ type Options struct {
 	Shards int
 	// Partitions is a power of two, 0 for one that suits the graph. Sample is Plan.Sample, 0 for DefaultSample.
 	Partitions, Sample int
+	// AtATime is how many tasks one process does at a time; 0 is 1. They share its memory.
+	AtATime int
 	// Trainers is how many processes train the encoder together, 1 to together.Slices; 0 is 1.
 	Trainers int
 }
@@ -54,7 +56,7 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if err != nil {
 		return Plan{}, err
 	}
-	size.Dim, size.Memory = b.Settings.EmbeddingDim, b.MemoryLimit
+	size.Dim, size.Memory, size.AtATime = b.Settings.EmbeddingDim, b.MemoryLimit, max(1, o.AtATime)
 	plan, err := NewPlan(g, o.Shards, size, o.Partitions, o.Sample)
 	if err != nil {
 		return Plan{}, err

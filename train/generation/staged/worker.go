@@ -189,7 +189,8 @@ var stageFunctions = map[string]func(*task, context.Context) error{
 	Projection: (*task).projection, Vectorise: (*task).vectorise, PIFA: (*task).pifa, Trunk: (*task).trunk,
 	Deal: (*task).deal, Branch: (*task).branch, Tree: (*task).tree, Dataset: (*task).dataset,
 	Encoder: (*task).encoder, Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
-	Features: (*task).features, Mapping: (*task).mapping, Fill: (*task).fill, Compare: (*task).compare,
+	Spread: (*task).spread, Features: (*task).features, Mapping: (*task).mapping, Fill: (*task).fill,
+	Compare: (*task).compare,
 }
 
 // MissingError says that a task was asked for before one that it needs was done.
