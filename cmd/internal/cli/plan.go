@@ -119,10 +119,10 @@ func (a *app) printEstimate(in plan.Input, c plan.Calibration, e *plan.Plan) err
 			console.Duration(time.Duration(s.Seconds*float64(time.Second))), s.Money)
 	}
 	p.keep(w.Flush())
-	p.line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build run --workers %d',\n"+
-		"featurize.memory_limit %s); rates of %s, measured on %s with %s and the encoder %s.",
+	p.line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build run --workers %d\n"+
+		"--partitions %d'); rates of %s, measured on %s with %s and the encoder %s.",
 		plural(in.Workers, "machine"), plural(in.Cores, "core"), console.Bytes(in.Memory),
-		console.Bytes(int64(in.Bandwidth)), plural(e.AtATime, "task"), e.AtATime, console.Bytes(e.MemoryLimit),
+		console.Bytes(int64(in.Bandwidth)), plural(e.AtATime, "task"), e.AtATime, e.Partitions,
 		c.Machine, c.When.Format(time.DateOnly), plural(c.Graph.Nodes, "node"), c.Encoder)
 	return p.err
 }
@@ -139,7 +139,7 @@ func (a *app) calibrate() *cobra.Command {
 		Use:   "calibrate",
 		Short: "Measure the rates of this machine on a small graph",
 		Long: `Ingest the files into a temporary store, build generations of them in stages, one
-task at a time, and write what each stage costs. There are four builds, which divide
+task at a time, and write what each stage costs. There are five builds, which divide
 the graph in different ways, for that tells apart what a stage depends on; they take
 about three times as long as one. Take a graph like the one that is planned for, of
 at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does nothing else.`,

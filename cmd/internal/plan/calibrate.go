@@ -46,6 +46,7 @@ type division struct {
 	third              bool // of the nodes
 	partitions, ranges int  // 0: those of the graph
 	quarter            bool // of the nodes, for the sample
+	spread             bool // whatever it saves
 	again              bool // a second generation, with all optional stages, of which nothing else counts
 }
 
@@ -53,9 +54,10 @@ type division struct {
 // how many ranges of labels read all texts, and how many instances and other nodes the sample has.
 var divisions = []division{
 	{third: true, partitions: 1},
-	{third: true, again: true},
+	{third: true, again: true, partitions: 16, ranges: 16, spread: true},
 	{},
 	{partitions: 64, ranges: 8, quarter: true},
+	{partitions: 64, ranges: 32, spread: true, quarter: true},
 }
 
 // Calibrate builds the graph in several divisions, one task at a time, and returns what each stage cost.
@@ -78,7 +80,7 @@ func calibration(t Trial, builds []*built) Calibration {
 		Graph: builds[len(builds)-1].graph, Encoder: t.Settings.Encoder, Dim: t.Settings.EmbeddingDim,
 		ProjectionDim: t.Settings.ProjectionDim, Growth: growth(builds), Stages: map[string]Rates{}}
 	for name, s := range Shapes {
-		c.Stages[name] = rates(name, s, builds, c.Growth)
+		c.Stages[name] = rates(name, s, builds, c)
 	}
 	for name, s := range Shapes {
 		if slices.Contains(s.CPU, perScan) {
@@ -87,6 +89,9 @@ func calibration(t Trial, builds []*built) Calibration {
 	}
 	return c
 }
+
+// counts says whether a stage of the build tells what that stage costs.
+func (b *built) counts(stage string) bool { return !b.again || isOptional(stage) }
 
 // built is what a build cost.
 type built struct {
@@ -161,17 +166,15 @@ type seen struct {
 	text atomic.Int64
 }
 
-// Size overstates the rows where there are to be ranges: as many of them as a graph of that size has.
+// Size asks for the ranges of the division, and says of the links what decides for or against spread.
 func (s *seen) Size(ctx context.Context) (staged.Size, error) {
 	size, err := s.Log.Size(ctx)
-	if s.ranges > 0 {
-		size.Rows = int64(s.ranges) * leastRange
+	size.Ranges, size.Nodes, size.Links = s.ranges, 0, 0
+	if s.spread {
+		size.Nodes, size.Links = 1, 1
 	}
 	return size, err
 }
-
-// leastRange is how many labels a range has at least.
-const leastRange = 1 << 16
 
 func (s *seen) Rows(ctx context.Context, split staged.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
@@ -213,16 +216,16 @@ func growth(builds []*built) (g Growth) {
 }
 
 // rates fits those of a stage.
-func rates(name string, s Shape, builds []*built, g Growth) Rates {
+func rates(name string, s Shape, builds []*built, c Calibration) Rates {
 	var cpu, read, written []observation
 	var r Rates
 	var most time.Duration
 	for _, b := range builds {
 		got := b.spent[name]
-		if got == nil || b.again != isOptional(name) {
+		if got == nil || !b.counts(name) {
 			continue
 		}
-		q := quantities(b.graph, g, b.plan, 1)
+		q := quantities(b.graph, c, b.plan, 1)
 		cpu = append(cpu, observation{q, got.cpu.Seconds()})
 		read = append(read, observation{q, float64(got.read)})
 		written = append(written, observation{q, float64(got.written)})

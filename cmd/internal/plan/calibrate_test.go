@@ -79,17 +79,18 @@ func TestCalibrationKnowsEveryStage(t *testing.T) {
 	if g := c.Graph; g.Nodes != size || g.Links == 0 || g.TextBytes < size*12*4 {
 		t.Errorf("graph %+v", g)
 	}
-	if p := builds[len(builds)-1].plan; p.Partitions != 64 || p.Ranges != 8 || p.Sample != size/4 {
+	if p := builds[len(builds)-1].plan; p.Partitions != 64 || p.Ranges != 32 || !p.Spread ||
+		p.Sample != size/4 {
 		t.Errorf("the last build was divided into %d partitions and %d ranges, with a sample of %d", p.Partitions,
 			p.Ranges, p.Sample)
 	}
 	for i, b := range builds {
 		var read, written, wantRead, wantWritten float64
 		for name, got := range b.spent {
-			if b.again != isOptional(name) {
+			if !b.counts(name) {
 				continue
 			}
-			q := quantities(b.graph, c.Growth, b.plan, 1)
+			q := quantities(b.graph, c, b.plan, 1)
 			read, wantRead = read+c.Stages[name].ReadBytes.of(q), wantRead+float64(got.read)
 			written, wantWritten = written+c.Stages[name].WrittenBytes.of(q), wantWritten+float64(got.written)
 			if got.shuffled > got.read {

@@ -41,6 +41,8 @@ func memory(g Graph, projectionDim, embeddingDim int, division staged.Plan, stag
 		return program + model + 8*g.Nodes, texts + referenceBytes*references // the tree
 	case staged.PIFA:
 		return program, 4*dim*uneven(g.Nodes, int64(division.Ranges)) + 2*dim*rows + 8*references
+	case staged.Spread:
+		return program, 48<<20 + 4*references/32
 	case staged.Features:
 		return program, 4*dim*rows + 8*references
 	case staged.Trunk:

@@ -53,10 +53,11 @@ type Stage struct {
 type Plan struct {
 	Partitions int `json:"partitions"`
 	Ranges     int `json:"ranges"`
-	// AtATime is how many tasks a machine does at a time, and MemoryLimit what featurize.memory_limit is then.
-	AtATime     int     `json:"tasks_at_a_time"`
-	MemoryLimit int64   `json:"memory_limit_bytes"`
-	Stages      []Stage `json:"stages"`
+	// Spread: projected texts are written to the ranges that need them.
+	Spread bool `json:"spread,omitempty"`
+	// AtATime is how many tasks a machine does at a time, which share featurize.memory_limit.
+	AtATime int     `json:"tasks_at_a_time"`
+	Stages  []Stage `json:"stages"`
 	// Total is the sum over the stages; its memory is the greatest.
 	Total Stage `json:"total"`
 }
@@ -132,7 +133,8 @@ func Divided(in Input, c Calibration, division staged.Plan) (*Plan, error) {
 func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 	each := staged.SplitRows(in.Nodes)
 	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: c.Dim,
-		Memory: in.Memory / int64(atATime), Splits: make([]staged.Split, max(int64(in.Shards), (in.Nodes+each-1)/each))}
+		Nodes: in.Nodes, Links: 2 * in.Edges, Memory: in.Memory, AtATime: atATime,
+		Splits: make([]staged.Split, max(int64(in.Shards), (in.Nodes+each-1)/each))}
 	division, err := staged.NewPlan(1, in.Shards, size, 0, 0)
 	for ; err == nil; division, err = staged.NewPlan(1, in.Shards, size, 2*division.Partitions, 0) {
 		division.Fill, division.Parent = in.Fill, in.Refresh
@@ -141,7 +143,7 @@ func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 		}
 		p, largest := estimate(in, c, division, atATime)
 		if largest.Machine <= in.Memory {
-			p.AtATime, p.MemoryLimit = atATime, size.Memory
+			p.AtATime = atATime
 			return p, nil
 		}
 		if division.Partitions >= maxPartitions || largest.Tasks == 1 || largest.Name == staged.Scatter {
@@ -154,7 +156,7 @@ func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 
 // estimate returns the estimate for a division, and its stage that takes the most memory.
 func estimate(in Input, c Calibration, division staged.Plan, atATime int) (*Plan, Stage) {
-	p := &Plan{Partitions: division.Partitions, Ranges: division.Ranges, Total: Stage{Name: "total"}}
+	p := &Plan{Partitions: division.Partitions, Ranges: division.Ranges, Spread: division.Spread, Total: Stage{Name: "total"}}
 	var largest Stage
 	stored := 0.0
 	t := &p.Total
@@ -182,7 +184,7 @@ func estimate(in Input, c Calibration, division staged.Plan, atATime int) (*Plan
 func stage(in Input, c Calibration, division staged.Plan, s staged.Stage, atATime int) Stage {
 	r, g := c.Stages[s.Name], in.graph()
 	machines := min(in.Workers, s.Tasks)
-	q := quantities(g, c.Growth, division, machines)
+	q := quantities(g, c, division, machines)
 	read := r.ReadBytes.of(q)
 	e := Stage{Name: s.Name, Tasks: s.Tasks, CoreSeconds: r.CoreSeconds.of(q),
 		WrittenBytes:  int64(r.WrittenBytes.of(q)),

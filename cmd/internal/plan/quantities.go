@@ -34,9 +34,12 @@ const (
 	perPartition term = "partition"
 	perPiece     term = "piece" // what one task of a shuffle leaves for another
 	perNode      term = "node"
-	perPass      term = "node and pass" // of trunk: one for each doubling of the branches, and one more
-	perDecoded   term = "node and partition that it links to"
-	perRange     term = "node and range of labels"
+	perPass      term = "node and pass" // of trunk, see passes
+	perDirected  term = "node that trunk directs a cut by"
+	perDecoded   term = "projected text that pifa decodes"
+	perCopy      term = "projected text that a range of labels reads"
+	perMissed    term = "reference to sums of labels outside of the cache"
+	perOpened    term = "partition that a range of labels reads"
 	perReference term = "reference"
 	perLink      term = "link"
 	perText      term = "byte of text"
@@ -48,6 +51,7 @@ const (
 	perFitted    term = "byte of text that the projection is fitted to"
 	perPosition  term = "byte of text in the sample"
 	perInstance  term = "instance in the sample"
+	perChosen    term = "instance that a classifier is chosen by"
 	perCompared  term = "compared node"
 )
 
@@ -55,30 +59,43 @@ const (
 	rowBytes       = 100     // of a row of the commit log, about, beside its text and links
 	referenceBytes = 20      // of a link in it
 	fitted         = 8192    // texts that the projection is fitted to
+	choosing       = 5000    // instances of the classes that evaluate chooses the strength of a classifier by
 	compared       = 20_000  // nodes that compare looks at
 	shareOfNGrams  = 250_000 // candidates that a task of merge keeps at most
 	candidateBytes = 14      // of a candidate in what merge leaves
 	cutWhole       = 10_000  // labels of a part that trunk does not cut any more
+	gatherPasses   = 3       // passes' worth of work before the first cut: to verify, to copy, to find labels with features
+	cacheBytes     = 8 << 20 // about what stays of the sums of labels in a processor's cache, to which pifa adds at random
 	mergeDepth     = 10      // an n-gram of merge costs as much as so many levels of the heap that it goes through
 )
 
 // quantities of a build on so many machines.
-func quantities(g Graph, growth Growth, d staged.Plan, machines int) map[term]float64 {
+func quantities(g Graph, c Calibration, d staged.Plan, machines int) map[term]float64 {
+	growth := c.Growth
 	n, text, p := float64(g.Nodes), float64(g.TextBytes), float64(d.Partitions)
 	mean := text / max(1, n)
 	positions, instances := sampled(g, d.Sample)
 	ngrams := p * math.Pow(text/p, growth.Exponent)
-	rounds := min(math.Log2(p), math.Ceil(math.Log2(max(1, n/cutWhole))))
-	reached := p * (1 - math.Pow(1-1/p, float64(g.Links)/max(1, n))) // partitions, by the links of a node
+	rounds := min(math.Log2(p), math.Ceil(math.Log2(max(1, n/cutWhole)))) // of cuts, each in half
+	degree, ranges := float64(g.Links)/max(1, n), float64(d.Ranges)
+	// Without spread, every range reads all nodes, and decodes those of a partition that it has links from.
+	decoded, copies := staged.Reached(d.Partitions, degree), ranges
+	if d.Spread {
+		copies = staged.Reached(d.Ranges, degree)
+		decoded = copies
+	}
 	return map[term]float64{
 		perBuild: 1, perMachine: float64(machines), perPartition: p, perPiece: p * p,
-		perNode: n, perPass: n * (1 + rounds), perDecoded: n * reached, perRange: n * float64(d.Ranges),
+		perNode: n, perPass: n * (gatherPasses + rounds), perDirected: (math.Exp2(rounds) - 1) * min(n, cutWhole),
+		perMissed: float64(g.Links) * max(0, 1-cacheBytes/(4*float64(c.Dim)*n/ranges)), perDecoded: n * decoded,
+		perCopy: n * copies, perOpened: p * ranges,
 		perReference: float64(g.References), perLink: float64(g.Links),
 		perText: text, perRow: text + rowBytes*n + referenceBytes*float64(g.References),
 		perScan:  text + rowBytes*n + referenceBytes*float64(g.References),
 		perNGram: ngrams, perMerge: ngrams * (1 + math.Log2(p)/mergeDepth),
 		perCandidate: min(growth.Candidates*text, p*shareOfNGrams),
 		perFitted:    min(n, fitted) * mean, perPosition: positions * mean, perInstance: instances,
+		perChosen:   min(instances, choosing),
 		perCompared: min(n, compared),
 	}
 }
@@ -112,16 +129,17 @@ var Shapes = map[string]Shape{
 	staged.Vectorizer: {of(perCandidate), of(perCandidate, perPartition), of(perBuild)},
 	staged.Projection: {of(perFitted), of(perFitted, perBuild), of(perBuild)},
 	staged.Vectorise:  {of(perText, perMachine), of(perText), of(perNode)},
-	staged.PIFA:       {of(perLink, perDecoded), of(perLink, perRange), of(perNode)},
+	staged.Spread:     {of(perCopy, perNode), of(perNode, perLink), of(perCopy, perLink)},
+	staged.PIFA:       {of(perLink, perMissed, perDecoded, perOpened), of(perLink, perCopy, perOpened), of(perNode)},
 	staged.Features:   {of(perNode, perLink), of(perNode, perLink), of(perNode)},
-	staged.Trunk:      {of(perPass, perNode), of(perNode, perPartition), of(perNode, perPartition)},
+	staged.Trunk:      {of(perPass, perDirected), of(perNode, perPartition), of(perNode, perPartition)},
 	staged.Deal:       {of(perNode, perPiece), of(perNode, perPartition), of(perNode, perPiece)},
 	staged.Branch:     {of(perNode, perPiece), of(perNode, perPiece), of(perNode, perPartition)},
 	staged.Tree:       {of(perNode), of(perNode, perPartition), of(perNode)},
 	staged.Mapping:    {of(perNode, perLink), of(perNode, perLink), of(perBuild)},
 	staged.Dataset:    {of(perRow, perMachine), of(perRow), of(perRow)},
 	staged.Encoder:    {of(perPosition, perInstance, perBuild, perScan), of(perRow, perPosition), of(perBuild)},
-	staged.Evaluate:   {of(perPosition, perInstance, perScan), of(perRow, perPosition), of(perBuild)},
+	staged.Evaluate:   {of(perPosition, perInstance, perChosen, perScan), of(perRow, perPosition), of(perBuild)},
 	staged.Encode:     {of(perText, perMachine), of(perRow), of(perNode)},
 	staged.Fill:       {of(perNode, perLink), of(perNode, perLink), of(perNode)},
 	staged.Compare:    {of(perCompared), of(perCompared), of(perBuild)},
@@ -133,7 +151,7 @@ var Shapes = map[string]Shape{
 const scanShare = 1.0 / 12
 
 // optional are the stages that only some plans have.
-var optional = []string{staged.Features, staged.Mapping, staged.Fill, staged.Compare}
+var optional = []string{staged.Spread, staged.Features, staged.Mapping, staged.Fill, staged.Compare}
 
 func isOptional(stage string) bool { return slices.Contains(optional, stage) }
 

@@ -28,7 +28,7 @@ type Rates struct {
 }
 
 // Format is that of a file of rates.
-const Format = 2
+const Format = 3
 
 // Calibration is a file of rates, with where they were measured.
 type Calibration struct {

@@ -14,8 +14,8 @@ from airflow.sdk.exceptions import AirflowFailException
 OPTIONS = ["-c", os.environ.get("GIANTSTREAM_CONFIG", "/etc/giantstream/pipeline.yaml")]
 # All stages that a plan may have. What is not known when Airflow reads this file is which of them a plan has, and how
 # many tasks. A stage without tasks is skipped.
-STAGES = ("scatter number index resolve link count merge vectorizer projection vectorise pifa features trunk deal "
-          "branch tree mapping dataset encoder encode evaluate fill compare finish").split()
+STAGES = ("scatter number index resolve link count merge vectorizer projection vectorise spread pifa features trunk "
+          "deal branch tree mapping dataset encoder encode evaluate fill compare finish").split()
 # At core.max_map_length, 1024 by default, Airflow refuses to map. A mapped task then does several tasks.
 WIDTH = 1024
 

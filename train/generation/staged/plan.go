@@ -99,6 +99,8 @@ type Size struct {
 	// projected texts of many nodes, so there are no more of these tasks than the memory asks for.
 	Dim    int
 	Memory int64
+	// Ranges of labels, 0 for as many as the memory asks for.
+	Ranges int
 	// AtATime is how many tasks a process does at a time, and so shares the memory among; 0 is 1.
 	AtATime int
 }
@@ -109,6 +111,9 @@ func (s Size) share() int64 { return s.Memory / int64(max(1, s.AtATime)) }
 // ranges is how many ranges of labels PIFA is computed for. The sums of one take about a quarter of a task's share of
 // the memory.
 func (s Size) ranges() int {
+	if s.Ranges > 0 {
+		return powerOfTwo(int64(s.Ranges))
+	}
 	most := int64(1 << 20)
 	if s.Memory > 0 && s.Dim > 0 {
 		most = s.share() / 4 / int64(4*s.Dim)

@@ -24,7 +24,7 @@ type ranged struct {
 
 func (l ranged) Size(ctx context.Context) (Size, error) {
 	s, err := l.shardLogs.Size(ctx)
-	s.Rows = int64(l.ranges) << 20
+	s.Ranges = l.ranges
 	if l.spread {
 		s.Nodes, s.Links = 1, 1
 	}

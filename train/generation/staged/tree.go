@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"giantstream/featurize/labeltree"
 	"giantstream/internal/tempfile"
@@ -38,12 +40,19 @@ func (t *task) trunk(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	read := func(lo, hi int, out []float32) error {
-		b := make([]byte, 4*len(out))
-		if _, err := file.ReadAt(b, int64(lo)*int64(dim)*4); err != nil {
+	// Each round reads all rows: what is read into is kept from block to block.
+	var buffers sync.Pool
+	read := func(lo, _ int, out []float32) error {
+		b, _ := buffers.Get().(*[]byte)
+		if b == nil {
+			b = new([]byte)
+		}
+		defer buffers.Put(b)
+		*b = slices.Grow((*b)[:0], 4*len(out))[:4*len(out)]
+		if _, err := file.ReadAt(*b, int64(lo)*int64(dim)*4); err != nil {
 			return err
 		}
-		floats(b, out)
+		floats(*b, out)
 		return nil
 	}
 	grown, err := labeltree.Grow(labeltree.Rows{Len: x.nodes(), Dim: dim, Read: read},
