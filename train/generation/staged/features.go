@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/projection"
@@ -161,6 +162,7 @@ type projected struct {
 	have [][]byte
 	last int
 	row  []float32
+	pool *sync.Pool // of blocks, which a task of pifa reads all of
 }
 
 func (b *build) projected(ctx context.Context, partition, dim int) (*projected, error) {
@@ -172,7 +174,18 @@ func (b *build) projected(ctx context.Context, partition, dim int) (*projected, 
 	if err != nil {
 		return nil, err
 	}
-	return &projected{in, make([][]byte, in.len()), -1, make([]float32, dim)}, nil
+	return &projected{in, make([][]byte, in.len()), -1, make([]float32, dim), &b.blocks}, nil
+}
+
+// Close gives the memory of the blocks to those who read others.
+func (p *projected) Close() error {
+	for k := range p.have {
+		if p.have[k] != nil {
+			p.pool.Put(&p.have[k])
+		}
+	}
+	p.have = nil
+	return p.input.Close()
 }
 
 // of returns the projection of a node, by its number in the partition, until the next call. Blocks that were read stay
@@ -186,8 +199,11 @@ func (p *projected) of(i int) ([]float32, error) {
 	}
 	b := p.have[i/block]
 	if b == nil {
+		if spare, ok := p.pool.Get().(*[]byte); ok {
+			b = *spare
+		}
 		var err error
-		if b, err = p.section(i / block); err != nil {
+		if b, err = p.sectionInto(b, i/block); err != nil {
 			return nil, err
 		}
 		p.have[i/block] = b

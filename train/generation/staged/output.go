@@ -165,8 +165,10 @@ type input struct {
 	from *done
 }
 
-func (i *input) section(k int) ([]byte, error) {
-	b, err := i.sections.section(k)
+func (i *input) section(k int) ([]byte, error) { return i.sectionInto(nil, k) }
+
+func (i *input) sectionInto(b []byte, k int) ([]byte, error) {
+	b, err := i.sections.sectionInto(b, k)
 	return b, i.from.explain(err)
 }
 

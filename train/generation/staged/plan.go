@@ -41,6 +41,9 @@ const (
 	// graph has as many labels: several machines then have work.
 	leastRange = 1 << 16
 	someRanges = 8
+	// programMemory is what a PIFA task takes beside the sums of its range, at most: the program, and the projected
+	// texts of a partition with the garbage of those before.
+	programMemory = 512 << 20
 	// DefaultSample is how many nodes the encoder is trained and evaluated on at most, if the memory does not say less.
 	DefaultSample = 1 << 18
 	// sampleBytes is about what training takes for a node of the sample. A sample takes no more than a quarter of the
@@ -109,14 +112,14 @@ type Size struct {
 func (s Size) share() int64 { return s.Memory / int64(max(1, s.AtATime)) }
 
 // ranges is how many ranges of labels PIFA is computed for. The sums of one take about a quarter of a task's share of
-// the memory.
+// the memory, or half of what it has beyond programMemory.
 func (s Size) ranges() int {
 	if s.Ranges > 0 {
 		return powerOfTwo(int64(s.Ranges))
 	}
 	most := int64(1 << 20)
 	if s.Memory > 0 && s.Dim > 0 {
-		most = s.share() / 4 / int64(4*s.Dim)
+		most = max(s.share()/4, (s.share()-programMemory)/2) / int64(4*s.Dim)
 	}
 	return max(powerOfTwo(s.Rows/max(leastRange, most)), min(someRanges, powerOfTwo(s.Rows/leastRange)))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"giantstream/internal/tempfile"
 	"giantstream/sink"
@@ -173,8 +174,11 @@ func openSections(ctx context.Context, store sink.Store, ref sink.Ref) (_ *secti
 
 func (s *sections) len() int { return len(s.sums) }
 
-func (s *sections) read(from, n int64) ([]byte, error) {
-	b := make([]byte, n)
+func (s *sections) read(from, n int64) ([]byte, error) { return s.readInto(nil, from, n) }
+
+// readInto uses the memory of b if it is large enough.
+func (s *sections) readInto(b []byte, from, n int64) ([]byte, error) {
+	b = slices.Grow(b[:0], int(n))[:n]
 	if got, err := s.ReadAt(b, from); int64(got) < n {
 		return nil, fmt.Errorf("read %s: %w", s.key, errors.Join(err, io.ErrUnexpectedEOF))
 	}
@@ -182,11 +186,14 @@ func (s *sections) read(from, n int64) ([]byte, error) {
 }
 
 // section reads and verifies section k.
-func (s *sections) section(k int) ([]byte, error) {
+func (s *sections) section(k int) ([]byte, error) { return s.sectionInto(nil, k) }
+
+// sectionInto is section with the memory of b, if it is large enough.
+func (s *sections) sectionInto(b []byte, k int) ([]byte, error) {
 	if k < 0 || k >= len(s.sums) {
 		return nil, fmt.Errorf("%w: %s has %d sections, no section %d", sink.ErrDamaged, s.key, len(s.sums), k)
 	}
-	b, err := s.read(s.start[k], s.start[k+1]-s.start[k])
+	b, err := s.readInto(b, s.start[k], s.start[k+1]-s.start[k])
 	if err == nil && crc32.Checksum(b, castagnoli) != s.sums[k] {
 		err = fmt.Errorf("%w: section %d of %s has another checksum than was stored", sink.ErrDamaged, k, s.key)
 	}

@@ -3,6 +3,7 @@ package staged
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -14,7 +15,7 @@ import (
 
 // spreadGain: what is read and written with spread must be at most this share of what is read without, since it is a
 // stage more.
-const spreadGain = 0.75
+const spreadGain = 0.8
 
 // spreads says whether PIFA for so many ranges of labels reads and writes less with the stage spread. It takes all
 // nodes to have the mean number of links, which overstates the ranges that they lead to.
@@ -117,13 +118,18 @@ func (t *task) spread(ctx context.Context) error {
 // addSpread adds what spread has written for a range of labels to their sums, in the order of the sources.
 func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
 	row := make([]float32, dim)
+	var b []byte
 	for p := range t.plan.Partitions {
 		from, err := t.from(ctx, Spread, p)
 		if err != nil {
 			return err
 		}
-		b, err := from.section(ctx, "rows", t.Partition)
+		in, err := from.sections(ctx, "rows")
 		if err != nil {
+			return err
+		}
+		b, err = in.sectionInto(b, t.Partition)
+		if err = errors.Join(err, in.Close()); err != nil {
 			return err
 		}
 		d := decoder{b: b}

@@ -145,7 +145,7 @@ func TestWhenTextsAreSpread(t *testing.T) {
 		degree int64
 		ranges int
 		want   bool
-	}{{20, 1, false}, {20, 8, false}, {20, 32, false}, {20, 64, true}, {29, 128, true}, {29, 64, false}, {2, 8, true},
+	}{{20, 1, false}, {20, 8, false}, {20, 32, false}, {20, 64, true}, {29, 128, true}, {29, 64, true}, {29, 32, false}, {40, 64, false}, {2, 8, true},
 		{500, 128, false}, {0, 128, false}} {
 		s := Size{Nodes: 1e6, Links: 1e6 * c.degree, Dim: 256}
 		if s.spreads(c.ranges) != c.want {
