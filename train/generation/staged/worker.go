@@ -130,6 +130,9 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	if damaged := new(DamagedError); errors.As(err, &damaged) {
 		return errors.Join(err, b.forget(ctx, damaged.Task))
 	}
+	if err == nil && t.Stage == Finish {
+		w.drop(t.Generation) // with its models, which the next build would find in its memory
+	}
 	if err != nil || t.Stage == Finish {
 		return err
 	}
