@@ -156,7 +156,8 @@ func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 
 // estimate returns the estimate for a division, and its stage that takes the most memory.
 func estimate(in Input, c Calibration, division staged.Plan, atATime int) (*Plan, Stage) {
-	p := &Plan{Partitions: division.Partitions, Ranges: division.Ranges, Spread: division.Spread, Total: Stage{Name: "total"}}
+	p := &Plan{Partitions: division.Partitions, Ranges: division.Ranges, Spread: division.Spread,
+		Total: Stage{Name: "total"}}
 	var largest Stage
 	stored := 0.0
 	t := &p.Total

@@ -51,7 +51,8 @@ func of(t *testing.T, in plan.Input) *plan.Plan {
 // a stage that is gone.
 func TestEveryStageHasAShape(t *testing.T) {
 	stages := map[string]bool{}
-	for _, s := range (staged.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Partitions: 2, Ranges: 1}).Stages() {
+	every := staged.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Partitions: 2, Ranges: 1}
+	for _, s := range every.Stages() {
 		stages[s.Name] = true
 		if _, ok := plan.Shapes[s.Name]; !ok {
 			t.Errorf("%s has no shape", s.Name)

@@ -75,8 +75,8 @@ func TestSpreadChangesNoByte(t *testing.T) {
 	}
 }
 
-// What spread leaves is removed before the next stage but one, is made again if it is damaged, and is what the plan says
-// that PIFA reads.
+// What spread leaves is removed once PIFA is done, is made again if it is damaged, and is what the plan says that PIFA
+// reads.
 func TestSpreadIsReadAndRemoved(t *testing.T) {
 	logs := logsOf(randomLinks(300, 9), 2, 9)
 	store, b, plan := rangedSetup(t, ranged{logs, 8, false}, 8, 0)
@@ -118,7 +118,8 @@ func TestSpreadOfDanglingLinks(t *testing.T) {
 		all[i].Labels = []string{"nobody"}
 	}
 	_, b, plan := rangedSetup(t, ranged{logsOf(all, 2, 1), 8, true}, 8, 0)
-	if doc := b.run(t, plan, tasks.Local{}); doc.TextOnly == "" || doc.Status != generation.Ready || doc.Tree.Labels != 200 {
+	doc := b.run(t, plan, tasks.Local{})
+	if doc.TextOnly == "" || doc.Status != generation.Ready || doc.Tree.Labels != 200 {
 		t.Errorf("%q, status %s, a tree of %d labels", doc.TextOnly, doc.Status, doc.Tree.Labels)
 	}
 }
@@ -145,7 +146,8 @@ func TestWhenTextsAreSpread(t *testing.T) {
 		degree int64
 		ranges int
 		want   bool
-	}{{20, 1, false}, {20, 8, false}, {20, 32, false}, {20, 64, true}, {29, 128, true}, {29, 64, true}, {29, 32, false}, {40, 64, false}, {2, 8, true},
+	}{{20, 1, false}, {20, 8, false}, {20, 32, false}, {20, 64, true}, {29, 128, true}, {29, 64, true}, {29, 32, false},
+		{40, 64, false}, {2, 8, true},
 		{500, 128, false}, {0, 128, false}} {
 		s := Size{Nodes: 1e6, Links: 1e6 * c.degree, Dim: 256}
 		if s.spreads(c.ranges) != c.want {
