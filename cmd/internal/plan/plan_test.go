@@ -225,3 +225,15 @@ func TestOnlyRatesOfThisProgramAreAccepted(t *testing.T) {
 		t.Errorf("rates of an older program: %v", err)
 	}
 }
+
+// TestRatesOfTheDocumentation: the commands of docs/PLANNING.md run with this program.
+func TestRatesOfTheDocumentation(t *testing.T) {
+	c, err := plan.Load("../../../docs/planning/rates.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Of(papers(), c)
+	if err != nil || !p.Spread {
+		t.Errorf("spread %t, %v", p != nil && p.Spread, err)
+	}
+}
