@@ -1,11 +1,14 @@
 package staged
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"iter"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -14,14 +17,17 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/parallel"
 	"giantstream/internal/tasks"
 	"giantstream/sink/dirstore"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
+	"giantstream/train"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/generation/generationtest"
 	"giantstream/train/internal/graphtest"
+	"giantstream/train/numeric"
 )
 
 var (
@@ -29,6 +35,7 @@ var (
 	qualitySeeds = flag.Int("seeds", 3, "how many seeds that comparison has")
 	qualityKind  = flag.String("encoder", "hybrid", "encoder of that comparison")
 	hashOrder    = flag.Bool("hash-order", false, "nodes have ids whose order is that of their hashes")
+	shuffle      = flag.Bool("shuffle", false, "nodes have ids of a random order, another one for each seed")
 )
 
 // On a real graph, a staged build and one in one process are as good as each other. The two differ in the order of
@@ -37,10 +44,23 @@ func TestQualityOfARealGraph(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains several encoders")
 	}
-	all := realRows(t, *qualityGraph, *hashOrder)
+	g := graphtest.Shared(t, *qualityGraph)
+	var names []string // nil for the graph's own
+	switch {
+	case *hashOrder:
+		names = namesByHash(t, g.Len())
+	case *shuffle:
+		for i := range g.Len() {
+			names = append(names, fmt.Sprintf("%08d", i))
+		}
+	}
 	var whole, parts figures
 	inOne, inStages := &phases{}, &phases{}
 	for seed := range uint64(*qualitySeeds) {
+		if *shuffle {
+			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		}
+		all := rowsOfGraph(g, names)
 		s := fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 256, EmbeddingDim: 128, Weighting: "sum",
 			LabelFeatures: "pifa", Encoder: *qualityKind, Seed: seed, TreeSeed: seed, Holdout: 0.1, EvalSeed: seed,
 			ProbeRates: []float64{0.1}}
@@ -95,20 +115,12 @@ func TestQualityOfARealGraph(t *testing.T) {
 	}
 }
 
-// realRows returns a real graph. With hashOrder its nodes have ids that ascend with their hashes.
-func realRows(t *testing.T, name string, hashOrder bool) generationtest.Source {
-	t.Helper()
-	g := graphtest.Shared(t, name)
-	ids := slices.Clone(g.IDs)
-	for i := range ids {
-		for try := 0; hashOrder; try++ {
-			ids[i] = fmt.Sprintf("%08d-%d", i, try)
-			if share := hashOf(ids[i]) / (math.MaxUint64/uint64(len(ids)) + 1); share == uint64(i) {
-				break
-			}
-		}
+// rowsOfGraph returns a graph in ascending order of ids, which are names[i] in place of its own unless names is nil.
+func rowsOfGraph(g *train.Graph, names []string) (all generationtest.Source) {
+	ids := g.IDs
+	if names != nil {
+		ids = names
 	}
-	var all generationtest.Source
 	for i, id := range ids {
 		r := rows.Row{NodeID: id, Text: g.Texts[i], Class: g.Classes[i], EventTime: 1}
 		for _, j := range g.Neighbours.Row(i).Index {
@@ -119,6 +131,40 @@ func realRows(t *testing.T, name string, hashOrder bool) generationtest.Source {
 	}
 	slices.SortFunc(all, func(a, b rows.Row) int { return strings.Compare(a.NodeID, b.NodeID) })
 	return all
+}
+
+// namesByHash returns n ids that ascend with their hashes, which are spread evenly. Each takes about n attempts, so
+// that what they have in common is hashed once (FNV-1a, as numeric.HashString).
+func namesByHash(t *testing.T, n int) []string {
+	t.Helper()
+	const prime = 1099511628211
+	share := math.MaxUint64/uint64(n) + 1
+	names := make([]string, n)
+	find := func(i int) string {
+		for k := 0; ; k++ {
+			name := fmt.Sprintf("%08d-%x-", i, k)
+			state := fnv.New64a()
+			state.Write([]byte(name))
+			from := state.Sum64()
+			for a := uint64('A'); a <= 'z'; a++ {
+				next := (from ^ a) * prime
+				for b := uint64('A'); b <= 'z'; b++ {
+					if numeric.Mix((next^b)*prime)/share == uint64(i) {
+						return name + string([]byte{byte(a), byte(b)})
+					}
+				}
+			}
+		}
+	}
+	parallel.Each(n, 64, 2, func(_, _, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			names[i] = find(i)
+		}
+	})
+	if !slices.IsSortedFunc(names, func(a, b string) int { return cmp.Compare(hashOf(a), hashOf(b)) }) {
+		t.Fatal("the ids do not ascend with their hashes")
+	}
+	return names
 }
 
 type figures struct {
