@@ -11,6 +11,8 @@ type Sliced interface {
 	BackwardSlice(k int, grad []float32) (Gradient, error)
 	// SetGradient replaces the sums that Update moves the weights along.
 	SetGradient(Gradient) error
+	// Seamless says that Backward and Update have the same bits whether or not a batch is cut into slices.
+	Seamless() bool
 	// ReadGradient reads what Append wrote. The error is ErrGradient for anything else.
 	ReadGradient(b []byte) (Gradient, error)
 }

@@ -146,6 +146,11 @@ func (b *Network) Backward(grad []float32) error {
 func (g *gradient) add(instances []sparse.Vector, grad []float32) {
 	before := len(g.grad) / g.dim
 	g.grad = append(g.grad, grad...)
+	n := 0
+	for _, used := range instances {
+		n += len(used.Index)
+	}
+	g.uses = slices.Grow(g.uses, n)
 	for k, used := range instances {
 		for i, row := range used.Index {
 			g.uses = append(g.uses, rowUse{row, int32(before + k), used.Value[i]})

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"giantstream/train"
 )
@@ -35,6 +36,9 @@ func (b *Network) BackwardSlice(k int, grad []float32) (train.Gradient, error) {
 	return g, nil
 }
 
+// Seamless implements train.Sliced: gradients are factors, which Update adds up in the order of the instances.
+func (b *Network) Seamless() bool { return true }
+
 // SetGradient implements train.Sliced.
 func (b *Network) SetGradient(of train.Gradient) error {
 	g, ok := of.(*gradient)
@@ -49,6 +53,7 @@ func (b *Network) SetGradient(of train.Gradient) error {
 func (g *gradient) Add(next train.Gradient) {
 	n := next.(*gradient) //nolint:forcetypeassert // both are of one network
 	before := int32(len(g.grad) / g.dim)
+	g.uses = slices.Grow(g.uses, len(n.uses))
 	for _, u := range n.uses {
 		u.instance += before
 		g.uses = append(g.uses, u)

@@ -35,6 +35,9 @@ func packSlices(start []int32, ends []int, size int) (batches, slicesEnd []int) 
 	return batches, slicesEnd
 }
 
+// Seamless implements train.Sliced: each slice has sums of its own, and its batches of tokens end with it.
+func (n *Network) Seamless() bool { return false }
+
 // BackwardSlice implements train.Sliced.
 func (n *Network) BackwardSlice(k int, grad []float32) (train.Gradient, error) {
 	t := n.Tuner

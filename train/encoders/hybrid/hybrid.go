@@ -59,11 +59,11 @@ func (v Views) ModelDim() int {
 // Len is the length of the views side by side.
 func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
 
-// Of writes the views of texts, at their lengths, to out, a row of Len numbers each. A view of which
-// a text has nothing is zero.
-func (v Views) Of(texts []string, out []float32) error {
+// Of writes the views of texts and their features, at their lengths, to out, a row of Len numbers each. A view of
+// which a text has nothing is zero.
+func (v Views) Of(texts []string, features train.TextFeatures, out []float32) error {
 	n := v.Len()
-	return v.each(texts, train.FeaturesOf(v.Vectorizer, texts), func(i int, views []float32) {
+	return v.each(texts, features, func(i int, views []float32) {
 		copy(out[i*n:(i+1)*n], views)
 	})
 }

@@ -18,7 +18,7 @@ func trainLinear(ctx context.Context, t *Training) (*Trained, error) {
 func (t *Training) solve(ctx context.Context) (*linear.Encoder, linear.Report, error) {
 	s := t.Settings
 	w, report, err := linear.Fit(ctx, linear.Data{
-		Text: t.Projected.Row, Rank: t.Projection.Dim(), Labels: t.Labels, Dim: t.Dim, Neighbours: t.Graph.Neighbours,
+		Text: t.projected, Rank: t.Projection.Dim(), Labels: t.Labels, Dim: t.Dim, Neighbours: t.Graph.Neighbours,
 	}, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: t.Resources.Workers}, t.Resources.Progress)
 	if err != nil {
 		return nil, report, err

@@ -26,7 +26,9 @@ type Inputs struct {
 	Vectorizer *tfidf.Model
 	Features   *Features // Ψ of every node's text
 	Projection *projection.Projection
-	Projected  *Projected // of every node's text
+	// Projected are the projections of every node's text. Where they are nil, training makes those it needs of the
+	// features, each once.
+	Projected *Projected
 	// Labels are the labels' PIFA features, normalized, n × Dim. Dim is the dimension of the
 	// embeddings of encoders that start from them.
 	Labels []float32
@@ -42,7 +44,21 @@ type Inputs struct {
 
 // Err returns the first error of reading features or projections. A reader has nowhere to return
 // it, so that a stage that has read them asks for it before its result counts.
-func (in Inputs) Err() error { return errors.Join(in.Features.err(), in.Projected.err()) }
+func (in Inputs) Err() error {
+	if in.Projected == nil {
+		return in.Features.err()
+	}
+	return errors.Join(in.Features.err(), in.Projected.err())
+}
+
+// projected writes the projection of node i's text to out.
+func (in Inputs) projected(i int, out []float32) {
+	if in.Projected != nil {
+		in.Projected.Row(i, out)
+		return
+	}
+	in.Projection.Apply(in.Features.Row(i), out)
+}
 
 // Training is what an encoder is trained from, and how.
 type Training struct {

@@ -121,6 +121,9 @@ func (t *task) vectorise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if q, err = q.Truncate(dim); err != nil {
+		return err
+	}
 	x, err := t.numbered(ctx)
 	if err != nil {
 		return err
@@ -131,7 +134,7 @@ func (t *task) vectorise(ctx context.Context) error {
 	var sum tfidf.NGrams
 	var features sparse.Vector
 	var b, record []byte
-	row := make([]float32, q.Dim())
+	row := make([]float32, dim)
 	if err := t.texts(ctx, t.Partition, func(lo int, texts []string) error {
 		for i, text := range texts {
 			var n tfidf.NGrams
@@ -143,7 +146,7 @@ func (t *task) vectorise(ctx context.Context) error {
 				return err
 			}
 			q.Apply(v.Weigh(features), row)
-			b = appendBF16(b[:0], row[:dim])
+			b = appendBF16(b[:0], row)
 			if err := out.add((lo+i)/block, b); err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ type sample struct {
 }
 
 func (s *sample) close() error {
-	return errors.Join(s.Texts.Close(), s.Features.Close(), s.Projected.Close())
+	return errors.Join(s.Texts.Close(), s.Features.Close())
 }
 
 // sample chooses a sample, and reads what training takes.
@@ -53,9 +53,6 @@ func (t *task) sample(ctx context.Context) (_ *sample, err error) {
 		return nil, err
 	}
 	if s.Dim, err = t.dim(ctx); err != nil {
-		return nil, err
-	}
-	if s.Projected, err = fit.Project(ctx, s.Projection, s.Features, t.resources()); err != nil {
 		return nil, err
 	}
 	return s, t.readTargets(ctx, x, s)

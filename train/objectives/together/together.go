@@ -55,8 +55,14 @@ type Network struct {
 
 var _ train.Network = (*Network)(nil)
 
-// New makes a network of one that can be sliced. group is nil for a process that trains alone.
-func New(net train.Sliced, group Group) *Network { return &Network{Sliced: net, group: group} }
+// New makes a network of one that can be sliced. group is nil for a process that trains alone, which takes no slices
+// where they change nothing: each would be a copy of its part of the gradient.
+func New(net train.Sliced, group Group) train.Network {
+	if group == nil && net.Seamless() {
+		return net
+	}
+	return &Network{Sliced: net, group: group}
+}
 
 // MaxBatch implements train.Network. Gradients are exchanged once for each Forward: two batches of the network make
 // one, whose first half it may have to run forwards a second time.

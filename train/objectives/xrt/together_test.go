@@ -181,12 +181,20 @@ func togetherBag(t *testing.T) func(g together.Group) ([]byte, error) {
 	}
 }
 
+// groupOfOne cuts batches all the same.
+type groupOfOne struct{}
+
+func (groupOfOne) Exchange(work func(from, to int) ([]byte, error)) ([]together.Part, error) {
+	all, err := work(0, together.Slices)
+	return []together.Part{{From: 0, To: together.Slices, Data: all}}, err
+}
+
 // Slices change nothing of the training of a table of n-grams: its gradients are added in the order of the instances.
 func TestATableInSlicesIsTheSame(t *testing.T) {
 	b, pairs := bagOf(t, graphtest.Topics(240, 4, 6, 1))
 	b.Epochs, b.Links = 3, 0.5
 	whole := fitBag(t, b, pairs, trainer.Hooks{})
-	b.Share = func(net train.Sliced) train.Network { return together.New(net, nil) }
+	b.Share = func(net train.Sliced) train.Network { return together.New(net, groupOfOne{}) }
 	if sliced := fitBag(t, b, pairs, trainer.Hooks{}); !slices.Equal(whole.model.Vectors(), sliced.model.Vectors()) {
 		t.Error("other vectors")
 	}
