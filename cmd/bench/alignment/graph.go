@@ -1,15 +1,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
+	"giantstream/cmd/bench/internal/generations"
+	"giantstream/featurize/sparse"
 	"giantstream/sink/rows"
+	"giantstream/train"
 	"giantstream/train/generation"
+	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
 
@@ -23,20 +25,20 @@ type state struct {
 
 // draw is a number in [0, 1) of a node in a state, for one of the uses.
 func (b *bench) draw(use rune, i int, k int) float64 {
-	r := numeric.NewRand(b.seed, uint64(use), numeric.HashString(b.graph.IDs[i]), uint64(k))
+	r := numeric.NewRand(b.Seed, uint64(use), numeric.HashString(b.Graph.IDs[i]), uint64(k))
 	return r.Float64()
 }
 
 // evolve makes the states. Another part of the nodes is away in each. Edits and moves stay.
 func (b *bench) evolve() {
-	n := b.graph.Len()
-	now := state{there: make([]bool, n), texts: slices.Clone(b.graph.Texts), linked: make([]map[int32]bool, n),
+	n := b.Graph.Len()
+	now := state{there: make([]bool, n), texts: slices.Clone(b.Graph.Texts), linked: make([]map[int32]bool, n),
 		seq: make([]int64, n)}
 	for i := range n {
 		now.linked[i] = map[int32]bool{}
 	}
 	for i := range n {
-		for _, j := range b.graph.Neighbours.Row(i).Index {
+		for _, j := range b.Graph.Neighbours.Row(i).Index {
 			now.linked[i][j], now.linked[j][int32(i)] = true, true
 		}
 	}
@@ -71,11 +73,11 @@ func (b *bench) evolve() {
 // change edits texts, which lose a third of their words and gain as many of another text's, and moves half of the
 // edges of nodes to neighbours of neighbours.
 func (b *bench) change(now *state, k int) {
-	n := b.graph.Len()
+	n := b.Graph.Len()
 	for i := range n {
-		r := numeric.NewRand(b.seed, 'R', numeric.HashString(b.graph.IDs[i]), uint64(k))
+		r := numeric.NewRand(b.Seed, 'R', numeric.HashString(b.Graph.IDs[i]), uint64(k))
 		if b.draw('E', i, k) < b.edit {
-			words, other := strings.Fields(now.texts[i]), strings.Fields(b.graph.Texts[r.IntN(n)])
+			words, other := strings.Fields(now.texts[i]), strings.Fields(b.Graph.Texts[r.IntN(n)])
 			kept := words[:0:0]
 			for _, w := range words {
 				if r.Float64() >= 1.0/3 {
@@ -142,33 +144,33 @@ func (b *bench) printChanges() {
 	}
 }
 
-// source is the graph at a cut as a build reads it.
-type source struct {
-	*bench
-	state int
-}
-
-func (s source) Cut() map[int]int64 { return map[int]int64{0: int64(s.state + 1)} }
-func (s source) Hash() string       { return strconv.Itoa(s.state + 1) }
-
-// Rows implements generation.Source.
-func (s source) Rows(context.Context) iter.Seq2[generation.Row, error] {
-	return func(yield func(generation.Row, error) bool) {
-		now := &s.states[s.state]
+// source is the graph of a state as a build reads it.
+func (b *bench) source(k int) generations.Source {
+	return generations.Source{Number: int64(k + 1), Each: func(yield func(generation.Row) bool) {
+		now := &b.states[k]
 		for i, there := range now.there {
 			if !there {
 				continue
 			}
-			r := rows.Row{NodeID: s.graph.IDs[i], Text: now.texts[i]}
-			if s.graph.Classes != nil {
-				r.Class = s.graph.Classes[i]
-			}
+			r := rows.Row{NodeID: b.Graph.IDs[i], Text: now.texts[i], Class: b.Graph.Classes[i]}
 			for _, j := range sortedKeys(now.linked[i]) {
-				r.Labels = append(r.Labels, s.graph.IDs[j])
+				r.Labels = append(r.Labels, b.Graph.IDs[j])
 			}
-			if !yield(generation.Row{Row: r, Seq: now.seq[i]}, nil) {
+			if !yield(generation.Row{Row: r, Seq: now.seq[i]}) {
 				return
 			}
 		}
+	}}
+}
+
+// score asks the vectors for the edges that the generation of a state has not seen. Nodes that are not there have no
+// edges, and so are in no question: these are the questions of generation.json.
+func (b *bench) score(k int, g *built) (eval.LinkScores, error) {
+	now := &sparse.Matrix{Cols: b.Graph.Len(), Start: []int64{0}}
+	for _, linked := range b.states[k].linked {
+		now.Append(sparse.Vector{Index: sortedKeys(linked)})
 	}
+	s := g.doc.Settings
+	known, hidden := fit.HideEdges(&train.Graph{IDs: b.Graph.IDs, Neighbours: now}, s)
+	return eval.ScoreLinks(g.vectors, g.doc.Encoder.Dim, known, hidden, eval.LinkOptions{Seed: s.EvalSeed})
 }

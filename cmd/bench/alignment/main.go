@@ -13,48 +13,29 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
-	"os"
-	"strings"
-	"syscall"
-	"time"
 
+	"giantstream/cmd/bench/internal/generations"
 	"giantstream/cmd/bench/internal/stage"
-	"giantstream/cmd/internal/wiring"
-	"giantstream/config"
-	"giantstream/internal/graphdir"
 	"giantstream/sink/memstore"
 	"giantstream/train"
 	"giantstream/train/generation"
+	"giantstream/train/generation/eval"
 )
 
 func main() {
 	var b bench
-	data := flag.String("data", "../shared/data/debian-packages", "folder of the graph")
 	flag.Float64Var(&b.come, "come", 0.015, "share of the nodes that come, and that leave")
 	flag.Float64Var(&b.edit, "edit", 0.01, "share of the nodes whose texts are edited")
 	flag.Float64Var(&b.move, "move", 0.01, "share of the nodes half of whose edges move")
 	flag.IntVar(&b.generations, "generations", 3, "how many")
-	flag.Uint64Var(&b.seed, "seed", 1, "of the changes and of the training")
-	modes := flag.String("modes", "warm,full", "how generations after the first are built; apart: full, in spaces of "+
-		"their own")
-	verbose := flag.Bool("v", false, "log the builds")
-	flag.Parse()
-	level := slog.LevelWarn
-	if *verbose {
-		level = slog.LevelInfo
-	}
-	b.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	stage.Exit("alignment", b.run(context.Background(), *data, strings.Split(*modes, ",")))
+	generations.Main("alignment", "warm,full", &b.Bench, b.run)
 }
 
 type bench struct {
+	generations.Bench
 	come, edit, move float64
 	generations      int
-	seed             uint64
-	log              *slog.Logger
 
-	graph  *train.Graph
 	states []state
 }
 
@@ -62,75 +43,60 @@ type bench struct {
 // zeros where the node was not there.
 type built struct {
 	doc     *generation.Doc
-	used    time.Duration
 	vectors []float32
+	scores  eval.LinkScores
 }
 
-func (b *bench) run(ctx context.Context, dir string, modes []string) error {
-	g, err := graphdir.Read(dir)
-	if err != nil {
-		return err
-	}
-	b.graph = (*train.Graph)(g)
+func (b *bench) run(ctx context.Context) error {
+	b.Config.Train.Seed = b.Seed
 	b.evolve()
 	b.printChanges()
 	first := &memstore.Store{}
-	one, err := b.build(ctx, first, 1, "full")
+	one, err := b.build(ctx, first, 0, "full")
 	if err != nil {
 		return err
 	}
-	b.printBuilt("1", one)
-	for _, mode := range modes {
+	var before []*built // by the mode before
+	for _, mode := range b.Modes {
 		store, err := stage.CopyOf(ctx, first)
 		if err != nil {
 			return err
 		}
 		all := []*built{one}
-		for k := 2; k <= b.generations; k++ {
+		for k := 1; k < b.generations; k++ {
 			next, err := b.build(ctx, store, k, mode)
 			if err != nil {
 				return err
 			}
-			b.printBuilt(fmt.Sprintf("%d, %s", k, mode), next)
-			for old := k - 2; old >= 0; old-- {
-				if old == k-2 || old == 0 {
-					b.compare(mode, old, k-1, all[old], next)
+			for old := k - 1; old >= 0; old-- {
+				if old == k-1 || old == 0 {
+					b.compare(mode, old, k, all[old], next)
 				}
 			}
 			all = append(all, next)
+			if before != nil {
+				what := fmt.Sprintf("generation %d, %s less the mode before", k+1, mode)
+				if err := generations.PrintDifference(what, next.scores, before[k].scores); err != nil {
+					return err
+				}
+			}
 		}
+		before = all
 	}
 	return nil
 }
 
-// build builds generation k, and encodes every node of it.
+// build builds the generation of a state, and encodes every node of it.
 func (b *bench) build(ctx context.Context, store *memstore.Store, k int, mode string) (*built, error) {
-	cfg := config.Default()
-	cfg.Train.Seed = b.seed
-	builder := wiring.NewBuilder(&cfg, store, nil, nil, b.log)
-	switch mode {
-	case "warm":
-		builder.Mode = generation.Warm
-	case "apart":
-		builder.NewSpace = true
-	case "full":
-	default:
-		return nil, fmt.Errorf("mode %q: use warm, full or apart", mode)
-	}
-	began := cpu()
-	doc, err := builder.Build(ctx, int64(k), source{b, k - 1}, generation.UntilReady)
+	g, err := b.Build(ctx, store, b.source(k), mode)
 	if err != nil {
 		return nil, err
 	}
-	out := &built{doc: doc, used: cpu() - began}
-	opened, err := generation.Open(ctx, store, doc, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer train.Close(opened.Encoder) //nolint:errcheck // it was read
-	s, dim := &b.states[k-1], opened.Encoder.Dim()
-	out.vectors = make([]float32, len(s.texts)*dim)
-	if err := opened.Encoder.Encode(s.texts, out.vectors); err != nil {
+	defer train.Close(g.Encoder) //nolint:errcheck // it was read
+	b.printBuilt(fmt.Sprintf("%d, %s", k+1, mode), g)
+	s, dim := &b.states[k], g.Encoder.Dim()
+	out := &built{doc: g.Doc}
+	if out.vectors, err = g.Encode(s.texts); err != nil {
 		return nil, err
 	}
 	for i, there := range s.there {
@@ -138,23 +104,14 @@ func (b *bench) build(ctx context.Context, store *memstore.Store, k int, mode st
 			clear(out.vectors[i*dim : (i+1)*dim])
 		}
 	}
-	return out, nil
+	out.scores, err = b.score(k, out)
+	return out, err
 }
 
-// cpu is the processor time of this process.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func (b *bench) printBuilt(name string, g *built) {
-	line := fmt.Sprintf("generation %s: space %d, warm of %d, %.1f CPU s", name, g.doc.Space, g.doc.WarmOf,
-		g.used.Seconds())
-	for _, e := range g.doc.Evaluation {
-		if e.Encoder != g.doc.Encoder.Kind {
+func (b *bench) printBuilt(name string, g *generations.Built) {
+	line := fmt.Sprintf("generation %s: space %d, warm of %d, %.1f CPU s", name, g.Doc.Space, g.Doc.WarmOf, g.CPU)
+	for _, e := range g.Doc.Evaluation {
+		if e.Encoder != g.Doc.Encoder.Kind {
 			continue
 		}
 		if l := e.Links; l != nil {

@@ -16,19 +16,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
+	"giantstream/cmd/bench/internal/generations"
 	"giantstream/cmd/bench/internal/stage"
 	"giantstream/cmd/internal/wiring"
-	"giantstream/config"
-	"giantstream/internal/graphdir"
-	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train"
@@ -40,73 +34,66 @@ import (
 
 func main() {
 	var b bench
-	data := flag.String("data", "../shared/data/debian-packages", "folder of the graph")
 	flag.StringVar(&b.label, "label", "", "the family: nodes of this label")
 	flag.StringVar(&b.word, "word", "", "the family: nodes with this word in their text")
 	flag.Float64Var(&b.share, "share", 0, "no family: this share of the nodes")
 	flag.IntVar(&b.steps, "steps", 5, "steps in which the family comes")
-	flag.Uint64Var(&b.seed, "seed", 1, "of the hidden edges and of the order")
-	modes := flag.String("modes", "local,full", "how to build the second generation")
-	verbose := flag.Bool("v", false, "log the builds")
-	flag.Parse()
-	level := slog.LevelWarn
-	if *verbose {
-		level = slog.LevelInfo
-	}
-	b.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	stage.Exit("newfamily", b.run(context.Background(), *data, strings.Split(*modes, ",")))
+	generations.Main("newfamily", "local,full", &b.Bench, b.run)
 }
 
 type bench struct {
+	generations.Bench
 	label, word string
 	share       float64
 	steps       int
-	seed        uint64
-	log         *slog.Logger
 
-	graph  *train.Graph
 	family []bool
 	known  *train.Graph // without the hidden edges
-	of     struct{ family, others []eval.Edge }
+	asked  []asked
 }
 
-func (b *bench) run(ctx context.Context, dir string, modes []string) error {
-	g, err := graphdir.Read(dir)
-	if err != nil {
-		return err
-	}
-	b.graph = (*train.Graph)(g)
+// asked are the hidden edges of the family, or the other ones.
+type asked struct {
+	name  string
+	edges []eval.Edge
+}
+
+func (b *bench) run(ctx context.Context) error {
 	members := b.choose()
 	b.hide()
-	fmt.Printf("%d nodes, %d of them come later; hidden edges: %d of the family, %d others\n", b.graph.Len(),
-		len(members), len(b.of.family), len(b.of.others))
+	fmt.Printf("%d nodes, %d of them come later; hidden edges: %d of the family, %d others\n", b.Graph.Len(),
+		len(members), len(b.asked[0].edges), len(b.asked[1].edges))
 
 	first := &memstore.Store{}
 	before := b.source(1, func(i int) bool { return !b.family[i] })
-	g1, used, err := b.build(ctx, first, 1, before, generation.Full)
+	g1, err := b.Build(ctx, first, before, "full")
 	if err != nil {
 		return err
 	}
-	if err := b.report("generation 1, without the family", g1, used); err != nil {
+	defer train.Close(g1.Encoder) //nolint:errcheck // it was read
+	was, err := b.report("generation 1, without the family", g1)
+	if err != nil {
 		return err
 	}
-	if err := b.stream(ctx, g1, before, members); err != nil {
+	if err := b.stream(ctx, g1.Generation, before, members); err != nil {
 		return err
 	}
 	after := b.source(2, func(int) bool { return true })
-	for _, mode := range modes {
-		if mode != string(generation.Full) && mode != string(generation.Local) {
-			return fmt.Errorf("mode %q: use full or local", mode)
-		}
+	for _, mode := range b.Modes {
 		store, err := stage.CopyOf(ctx, first)
 		if err != nil {
 			return err
 		}
-		g2, used, err := b.build(ctx, store, 2, after, generation.Mode(mode))
+		g2, err := b.Build(ctx, store, after, mode)
 		if err != nil {
 			return err
 		}
-		if err := b.report("generation 2, "+mode, g2, used); err != nil {
+		is, err := b.report("generation 2, "+mode, g2)
+		train.Close(g2.Encoder) //nolint:errcheck // it was read
+		if err != nil {
+			return err
+		}
+		if err := b.printDifferences(is, was); err != nil {
 			return err
 		}
 	}
@@ -115,15 +102,15 @@ func (b *bench) run(ctx context.Context, dir string, modes []string) error {
 
 // choose chooses the family, and returns it in the order in which it comes.
 func (b *bench) choose() []int32 {
-	b.family = make([]bool, b.graph.Len())
+	b.family = make([]bool, b.Graph.Len())
 	var members []int32
 	for i := range b.family {
-		r := numeric.NewRand(b.seed, 'F', numeric.HashString(b.graph.IDs[i]))
+		r := numeric.NewRand(b.Seed, 'F', numeric.HashString(b.Graph.IDs[i]))
 		switch {
 		case b.label != "":
-			b.family[i] = b.graph.Classes[i] == b.label
+			b.family[i] = b.Graph.Classes[i] == b.label
 		case b.word != "":
-			b.family[i] = slices.Contains(strings.FieldsFunc(strings.ToLower(b.graph.Texts[i]), func(c rune) bool {
+			b.family[i] = slices.Contains(strings.FieldsFunc(strings.ToLower(b.Graph.Texts[i]), func(c rune) bool {
 				return c < 'a' || c > 'z'
 			}), b.word)
 		default:
@@ -133,7 +120,7 @@ func (b *bench) choose() []int32 {
 			members = append(members, int32(i))
 		}
 	}
-	r := numeric.NewRand(b.seed, 'O')
+	r := numeric.NewRand(b.Seed, 'O')
 	r.Shuffle(members)
 	return members
 }
@@ -141,79 +128,79 @@ func (b *bench) choose() []int32 {
 // hide hides a tenth of the edges, and divides them by whether they have an end in the family, which is their query.
 func (b *bench) hide() {
 	const hidden = 0.1
-	known, edges := eval.Split(b.graph, hidden, b.seed+1000)
-	b.known = known
+	known, edges := eval.Split(b.Graph, hidden, b.Seed+1000)
+	b.known, b.asked = known, []asked{{name: "family"}, {name: "others"}}
+	family, others := &b.asked[0], &b.asked[1]
 	for _, e := range edges {
 		switch {
 		case b.family[e.Src]:
-			b.of.family = append(b.of.family, e)
+			family.edges = append(family.edges, e)
 		case b.family[e.Dst]:
-			b.of.family = append(b.of.family, eval.Edge{Src: e.Dst, Dst: e.Src})
+			family.edges = append(family.edges, eval.Edge{Src: e.Dst, Dst: e.Src})
 		default:
-			b.of.others = append(b.of.others, e)
+			others.edges = append(others.edges, e)
 		}
 	}
 }
 
 // row is a node among those that are there.
 func (b *bench) row(i int, there func(int) bool) rows.Row {
-	r := rows.Row{NodeID: b.graph.IDs[i], Text: b.graph.Texts[i], Class: b.graph.Classes[i]}
+	r := rows.Row{NodeID: b.Graph.IDs[i], Text: b.Graph.Texts[i], Class: b.Graph.Classes[i]}
 	for _, j := range b.known.Neighbours.Row(i).Index {
 		if there(int(j)) {
-			r.Labels = append(r.Labels, b.graph.IDs[j])
+			r.Labels = append(r.Labels, b.Graph.IDs[j])
 		}
 	}
 	return r
 }
 
-// build builds and opens a generation, and returns the CPU time that it took.
-func (b *bench) build(ctx context.Context, store sink.Store, g int64, s generation.Source, mode generation.Mode) (
-	*generation.Generation, time.Duration, error) {
-	cfg := config.Default()
-	builder := wiring.NewBuilder(&cfg, store, nil, nil, b.log)
-	builder.Mode = mode
-	began := cpu()
-	doc, err := builder.Build(ctx, g, s, generation.UntilReady)
+// report prints how a generation predicts the hidden edges, and returns how it scored those of each part.
+func (b *bench) report(what string, g *generations.Built) ([]eval.LinkScores, error) {
+	vectors, err := g.Encode(b.Graph.Texts)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	used := cpu() - began
-	for _, s := range doc.Stages {
-		b.log.Info("stage", "generation", g, "name", s.Name, "seconds", s.Seconds)
-	}
-	out, err := generation.Open(ctx, store, doc, nil)
-	return out, used, err
-}
-
-// cpu is the processor time of this process.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// report prints how a generation predicts the hidden edges.
-func (b *bench) report(what string, g *generation.Generation, used time.Duration) error {
-	dim := g.Encoder.Dim()
-	vectors := make([]float32, b.graph.Len()*dim)
-	if err := g.Encoder.Encode(b.graph.Texts, vectors); err != nil {
-		return err
-	}
-	fmt.Printf("%-36s %6.1f CPU s", what, used.Seconds())
-	for _, set := range []struct {
-		name  string
-		edges []eval.Edge
-	}{{"family", b.of.family}, {"others", b.of.others}} {
-		o := eval.LinkOptions{Seed: 1, FromSource: set.name == "family"}
-		m, err := eval.Links(vectors, dim, b.known, set.edges, o)
+	fmt.Printf("%-36s %6.1f CPU s", what, g.CPU)
+	var all []eval.LinkScores
+	for k, set := range b.asked {
+		scores, err := eval.ScoreLinks(vectors, g.Encoder.Dim(), b.known, set.edges,
+			eval.LinkOptions{Seed: 1, FromSource: k == 0})
 		if err != nil {
-			return err
+			return nil, err
 		}
+		m := scores.Metrics()
 		fmt.Printf("   %s: AUC %.3f ± %.3f, MRR %.3f ± %.3f", set.name, m.AUC, m.AUCStdErr, m.MRR, m.MRRStdErr)
+		all = append(all, scores)
 	}
 	fmt.Println()
+	return all, nil
+}
+
+// printDifferences prints by how much a generation predicts each part of the hidden edges better than the one before,
+// and of the other ones those whose query has a neighbour in the family, or none.
+func (b *bench) printDifferences(is, was []eval.LinkScores) error {
+	touched := make([]uint8, b.Graph.Len())
+	for i := range touched {
+		if b.touched(i) {
+			touched[i] = 1
+		}
+	}
+	others := b.asked[1].name
+	for _, part := range []struct {
+		name    string
+		is, was eval.LinkScores
+	}{
+		{b.asked[0].name, is[0], was[0]}, {others, is[1], was[1]},
+		{others + " beside the family", is[1].Where(touched, 1), was[1].Where(touched, 1)},
+		{others + " apart from it", is[1].Where(touched, 0), was[1].Where(touched, 0)},
+	} {
+		if len(part.is) == 0 {
+			continue
+		}
+		if err := generations.PrintDifference("  "+part.name+", less generation 1", part.is, part.was); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -224,15 +211,14 @@ func (b *bench) stream(ctx context.Context, g *generation.Generation, cut genera
 	if err != nil {
 		return err
 	}
-	began := cpu()
+	began := stage.CPUSeconds()
 	if err := m.Learn(ctx, cut); err != nil {
 		return err
 	}
-	fmt.Printf("the cut is measured in %.1f CPU s\n", (cpu() - began).Seconds())
-	come := make([]bool, b.graph.Len())
+	fmt.Printf("the cut is measured in %.1f CPU s\n", stage.CPUSeconds()-began)
+	come := make([]bool, b.Graph.Len())
 	there := func(i int) bool { return !b.family[i] || come[i] }
-	cfg := config.Default()
-	thresholds := wiring.DriftThresholds(&cfg)
+	thresholds := wiring.DriftThresholds(&b.Config)
 	for step := range b.steps {
 		part := members[len(members)*step/b.steps : len(members)*(step+1)/b.steps]
 		changed := map[int32]bool{}
@@ -244,7 +230,7 @@ func (b *bench) stream(ctx context.Context, g *generation.Generation, cut genera
 				changed[j] = there(int(j))
 			}
 		}
-		for i := range int32(b.graph.Len()) {
+		for i := range int32(b.Graph.Len()) {
 			if !changed[i] {
 				continue
 			}
