@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"giantstream/train/generation/eval"
+	"giantstream/train/numeric"
 )
 
 const (
@@ -17,8 +18,8 @@ const (
 // the nodes of both; and any node of now, whose ten nearest may be new, among all that old has published.
 func (b *bench) compare(mode string, old, now int, before, after *built) {
 	x, y := &b.states[old], &b.states[now]
-	dim := after.doc.Encoder.Dim
-	if before.doc.Encoder.Dim != dim {
+	dim := after.Doc.Encoder.Dim
+	if before.Doc.Encoder.Dim != dim {
 		fmt.Printf("%s %d, %d: other dimensions\n", mode, old+1, now+1)
 		return
 	}
@@ -47,10 +48,28 @@ func (b *bench) compare(mode string, old, now int, before, after *built) {
 	whole := recall(after.vectors, before.vectors, after.vectors, dim, spread(all))
 	fmt.Printf("| %s | %d, %d | %.3f | %.3f | %.3f | %.3f | %.4f | %.3f | %.3f | %.3f |\n", mode, old+1, now+1, o.Kept,
 		o.NewOnOld, o.OldOnNew, float64(len(both))/float64(len(all)), o.Cosine, o.Moved, of, whole)
+	if now-old > 1 {
+		b.compareTurned(mode, old, now, oldBoth, newBoth, both, dim)
+	}
 	for k, d := range by {
 		fmt.Printf("|   %s links | %d asked | %.3f | %.3f | %.3f | | %.4f | %.3f | | |\n",
 			eval.DegreeBuckets[k], d.Queries, d.Kept, d.NewOnOld, d.OldOnNew, d.Cosine, d.Moved)
 	}
+}
+
+// compareTurned says what new vectors would find that were turned to the older generation itself, and not by way of the
+// ones between.
+func (b *bench) compareTurned(mode string, old, now int, before, after []float32, both []int32, dim int) {
+	rotation, err := numeric.Procrustes(after, before, dim)
+	if err != nil {
+		fmt.Printf("%s %d, %d: %v\n", mode, old+1, now+1, err)
+		return
+	}
+	turned := slices.Clone(after)
+	numeric.Rotate(turned, rotation, dim)
+	o, _ := eval.Overlaps(before, turned, dim, spread(both), make([]uint8, len(b.Graph.IDs)), neighbours)
+	fmt.Printf("|   turned to %d itself | | | %.3f | %.3f | | %.4f | %.3f | | |\n", old+1, o.NewOnOld, o.OldOnNew, o.Cosine,
+		o.Moved)
 }
 
 // spread returns some of the nodes, spread over all.

@@ -163,14 +163,13 @@ func (b *bench) source(k int) generations.Source {
 	}}
 }
 
-// score asks the vectors for the edges that the generation of a state has not seen. Nodes that are not there have no
-// edges, and so are in no question: these are the questions of generation.json.
-func (b *bench) score(k int, g *built) (eval.LinkScores, error) {
+// score asks vectors for the edges that the generation of a state has not seen. Nodes that are not there have no edges,
+// and so are in no question: these are the questions of generation.json.
+func (b *bench) score(k int, vectors []float32, doc *generation.Doc) (eval.LinkScores, error) {
 	now := &sparse.Matrix{Cols: b.Graph.Len(), Start: []int64{0}}
 	for _, linked := range b.states[k].linked {
 		now.Append(sparse.Vector{Index: sortedKeys(linked)})
 	}
-	s := g.doc.Settings
-	known, hidden := fit.HideEdges(&train.Graph{IDs: b.Graph.IDs, Neighbours: now}, s)
-	return eval.ScoreLinks(g.vectors, g.doc.Encoder.Dim, known, hidden, eval.LinkOptions{Seed: s.EvalSeed})
+	known, hidden := fit.HideEdges(&train.Graph{IDs: b.Graph.IDs, Neighbours: now}, doc.Settings)
+	return eval.ScoreLinks(vectors, doc.Encoder.Dim, known, hidden, eval.LinkOptions{Seed: doc.Settings.EvalSeed})
 }

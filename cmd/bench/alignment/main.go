@@ -17,8 +17,6 @@ import (
 	"giantstream/cmd/bench/internal/generations"
 	"giantstream/cmd/bench/internal/stage"
 	"giantstream/sink/memstore"
-	"giantstream/train"
-	"giantstream/train/generation"
 	"giantstream/train/generation/eval"
 )
 
@@ -42,7 +40,7 @@ type bench struct {
 // built is a generation that was built, and what it says of every node: its vector of the node's text as it was then,
 // zeros where the node was not there.
 type built struct {
-	doc     *generation.Doc
+	*generations.Built
 	vectors []float32
 	scores  eval.LinkScores
 }
@@ -73,10 +71,13 @@ func (b *bench) run(ctx context.Context) error {
 					b.compare(mode, old, k, all[old], next)
 				}
 			}
+			if err := b.compareLinks(mode, k, all[k-1], next); err != nil {
+				return err
+			}
 			all = append(all, next)
 			if before != nil {
 				what := fmt.Sprintf("generation %d, %s less the mode before", k+1, mode)
-				if err := generations.PrintDifference(what, next.scores, before[k].scores); err != nil {
+				if err := b.printLinks(what, k, next.scores, before[k].scores); err != nil {
 					return err
 				}
 			}
@@ -92,10 +93,9 @@ func (b *bench) build(ctx context.Context, store *memstore.Store, k int, mode st
 	if err != nil {
 		return nil, err
 	}
-	defer train.Close(g.Encoder) //nolint:errcheck // it was read
 	b.printBuilt(fmt.Sprintf("%d, %s", k+1, mode), g)
 	s, dim := &b.states[k], g.Encoder.Dim()
-	out := &built{doc: g.Doc}
+	out := &built{Built: g}
 	if out.vectors, err = g.Encode(s.texts); err != nil {
 		return nil, err
 	}
@@ -104,8 +104,49 @@ func (b *bench) build(ctx context.Context, store *memstore.Store, k int, mode st
 			clear(out.vectors[i*dim : (i+1)*dim])
 		}
 	}
-	out.scores, err = b.score(k, out)
+	out.scores, err = b.score(k, out.vectors, g.Doc)
 	return out, err
+}
+
+// compareLinks prints how a generation predicts hidden edges beside the one before, which has not seen what changed.
+func (b *bench) compareLinks(mode string, k int, before, after *built) error {
+	old, err := before.Encode(b.states[k].texts)
+	if err != nil {
+		return err
+	}
+	scores, err := b.score(k, old, before.Doc)
+	if err != nil {
+		return err
+	}
+	return b.printLinks(fmt.Sprintf("generation %d, %s less the encoder before", k+1, mode), k, after.scores, scores)
+}
+
+// printLinks prints by how much scores on the hidden edges of a state differ from others: on all, and by the node that
+// is asked about.
+func (b *bench) printLinks(what string, k int, scores, others eval.LinkScores) error {
+	if err := generations.PrintDifference(what, scores, others); err != nil {
+		return err
+	}
+	const same, row, text = 0, 1, 2
+	changed := make([]uint8, len(b.states[k].seq))
+	for i, seq := range b.states[k].seq {
+		switch now, before := &b.states[k], &b.states[k-1]; {
+		case !before.there[i] || before.texts[i] != now.texts[i]:
+			changed[i] = text
+		case seq == int64(k+1):
+			changed[i] = row
+		}
+	}
+	for group, name := range []string{same: "same row", row: "other links", text: "new or edited"} {
+		some := scores.Where(changed, group)
+		if len(some) == 0 {
+			continue
+		}
+		if err := generations.PrintDifference("  "+name, some, others.Where(changed, group)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *bench) printBuilt(name string, g *generations.Built) {
