@@ -217,8 +217,16 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 			}
 		}},
 		{"refresh.warm_start", func(c *config.Config) {
-			c.Refresh.Mode, c.Refresh.WarmStart = config.RefreshFull, config.WarmAuto
+			c.Refresh.Mode, c.Refresh.WarmStart = config.RefreshFull, config.WarmOff
 		}, nil, func() {
+			if got := s.mode(); got != generation.Full {
+				t.Errorf("the mode is %v", got)
+			}
+			again := *s.settings.get()
+			again.Refresh.WarmStart = config.WarmAuto
+			if _, err := s.Reconfigure(&again, "test"); err != nil {
+				t.Fatal(err)
+			}
 			if got := s.mode(); got != generation.Warm {
 				t.Errorf("the mode is %v", got)
 			}
