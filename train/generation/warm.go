@@ -8,6 +8,7 @@ import (
 
 	"giantstream/featurize/labeltree"
 	"giantstream/sink"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
 )
@@ -89,8 +90,12 @@ func (b *Builder) cold(parent, refused *Doc) string {
 	return ""
 }
 
-// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not.
+// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not. Other encoders
+// than hybrid never do, and who has chosen one need not read so of every generation.
 func (b *Builder) startWarm(doc, parent, refused *Doc) {
+	if b.Settings.Encoder != hybrid.Kind {
+		return
+	}
 	if why := b.cold(parent, refused); why != "" {
 		b.logCold(parent.Generation, why)
 		return
