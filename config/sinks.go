@@ -59,7 +59,8 @@ type Milvus struct {
 	CAFile   string `yaml:"ca_file" effect:"restart"`
 }
 
-// Iceberg is a table of a REST catalog, called as Sinks.Name. Its files are reached as those of the store (Config.S3).
+// Iceberg are tables of a REST catalog: of embeddings, called as Sinks.Name, and of rows. Their files are reached as those
+// of the store (Config.S3).
 type Iceberg struct {
 	URI       string `yaml:"uri" effect:"restart"`
 	Warehouse string `yaml:"warehouse" effect:"restart"` // where the catalog asks for one
@@ -70,6 +71,7 @@ type Iceberg struct {
 	Scope          string        `yaml:"scope" effect:"restart"`
 	CAFile         string        `yaml:"ca_file" effect:"restart"`
 	Namespace      string        `yaml:"namespace" effect:"restart"` // with dots between its levels
+	Rows           string        `yaml:"rows" effect:"restart"`      // the table of rows
 	Location       string        `yaml:"location" effect:"restart"`  // of a new table, "" for the catalog's choice
 	CommitInterval time.Duration `yaml:"commit_interval" effect:"restart"`
 	CommitBytes    Size          `yaml:"commit_bytes" effect:"restart"`
@@ -105,6 +107,8 @@ func (v *validator) sinks(s *Sinks) {
 	i := s.Iceberg
 	v.check(namespace.MatchString(i.Namespace), "sinks.iceberg.namespace",
 		"must be one or more names of A-Z, a-z, 0-9 and _, with dots between them")
+	v.check(sinkName.MatchString(i.Rows) && i.Rows != s.Name, "sinks.iceberg.rows",
+		"must be 1 to 31 of a-z, 0-9 and _, a letter first, and not sinks.name")
 	v.check(i.Location == "" || location.MatchString(i.Location), "sinks.iceberg.location",
 		"must be s3://bucket/path or file:///path, of A-Z, a-z, 0-9, '.', '_', '=', '-' and '/'")
 	v.check(i.CommitInterval >= time.Second && i.CommitInterval <= time.Hour, "sinks.iceberg.commit_interval",

@@ -71,7 +71,7 @@ var law = []rule{
 		because: "what follows the topic knows no database"},
 	{packages: "ingest/decode stream/mutation", not: pebble + " " + parquet + " " + s3 + " sink/...",
 		because: "decoding a record needs no storage engine"},
-	{packages: "stream/commitlog stream/publish", not: pebble,
+	{packages: "stream/commitlog stream/publish stream/rowtable", not: pebble,
 		because: "whoever reads the commit log needs no engine; only shards do"},
 	{packages: "sink sink/lease sink/dirstore sink/s3store", not: parquet,
 		because: "a store keeps bytes"},

@@ -23,43 +23,6 @@ type Catalog interface {
 		table.Metadata, string, error)
 }
 
-// Fields of the table. A catalog numbers those of a new table anew: some the outermost first, some each list before the
-// next column. With the list at the end both give these numbers.
-const (
-	fieldNodeID = 1 + iota
-	fieldGeneration
-	fieldSpace
-	fieldStatus
-	fieldEventTime
-	fieldShard
-	fieldSeq
-	fieldPartition
-	fieldOffset
-	fieldEmbedding
-	fieldElement
-)
-
-// Schema is the table's.
-func Schema() *iceberg.Schema {
-	p := iceberg.PrimitiveTypes
-	return iceberg.NewSchemaWithIdentifiers(0, []int{fieldNodeID},
-		iceberg.NestedField{ID: fieldNodeID, Name: "node_id", Type: p.String, Required: true},
-		iceberg.NestedField{ID: fieldGeneration, Name: "generation", Type: p.Int64, Required: true},
-		iceberg.NestedField{ID: fieldSpace, Name: "space", Type: p.Int64, Required: true,
-			Doc: "vectors of one space can be compared"},
-		iceberg.NestedField{ID: fieldStatus, Name: "status", Type: p.String, Required: true},
-		iceberg.NestedField{ID: fieldEventTime, Name: "event_time", Type: p.TimestampTz, Required: true},
-		iceberg.NestedField{ID: fieldShard, Name: "shard", Type: p.Int32, Required: true},
-		iceberg.NestedField{ID: fieldSeq, Name: "seq", Type: p.Int64, Required: true},
-		iceberg.NestedField{ID: fieldPartition, Name: "kafka_partition", Type: p.Int32, Required: true},
-		iceberg.NestedField{ID: fieldOffset, Name: "kafka_offset", Type: p.Int64, Required: true,
-			Doc: "the version of the row"},
-		iceberg.NestedField{ID: fieldEmbedding, Name: "embedding",
-			Type: &iceberg.ListType{ElementID: fieldElement, Element: p.Float32, ElementRequired: true},
-			Doc:  "null for a node with the status no_text"},
-	)
-}
-
 // load returns the table, which it makes if need be.
 func (x *Index) load(ctx context.Context) (table.Metadata, error) {
 	t, err := x.catalog.LoadTable(ctx, x.opts.Table)
@@ -76,11 +39,11 @@ func (x *Index) load(ctx context.Context) (table.Metadata, error) {
 	opts := []catalog.CreateTableOpt{catalog.WithProperties(iceberg.Properties{
 		"format-version": "2", "write.parquet.compression-codec": "zstd",
 		"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read", "write.merge.mode": "merge-on-read",
-		"comment": "embeddings of giantstream; written by giantstream-iceberg alone"})}
+		"comment": x.kind.comment})}
 	if x.opts.Location != "" {
 		opts = append(opts, catalog.WithLocation(x.opts.Location))
 	}
-	t, err = x.catalog.CreateTable(ctx, x.opts.Table, Schema(), opts...)
+	t, err = x.catalog.CreateTable(ctx, x.opts.Table, x.kind.schema(), opts...)
 	if err != nil {
 		return nil, classify(fmt.Errorf("create the table: %w", err)) // one that another has made is found next time
 	}
@@ -88,8 +51,8 @@ func (x *Index) load(ctx context.Context) (table.Metadata, error) {
 }
 
 // check says why a table cannot be written.
-func check(meta table.Metadata) error {
-	want, got := Schema(), meta.CurrentSchema()
+func (k *kind) check(meta table.Metadata) error {
+	want, got := k.schema(), meta.CurrentSchema()
 	if meta.Version() != 2 {
 		return fmt.Errorf("%w: the table has the format version %d; giantstream-iceberg writes version 2",
 			vectordb.ErrRefused, meta.Version())
@@ -107,9 +70,8 @@ func check(meta table.Metadata) error {
 	}
 	for _, g := range got.Fields() {
 		if _, ok := want.FindFieldByName(g.Name); !ok && g.Required {
-			return fmt.Errorf("%w: the table has a column %s that must not be null, and that the topic knows nothing "+
-				"of",
-				vectordb.ErrRefused, g.Name)
+			return fmt.Errorf("%w: the table has a column %s that must not be null, and that %s knows nothing of",
+				vectordb.ErrRefused, g.Name, k.source)
 		}
 	}
 	return nil

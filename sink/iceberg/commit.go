@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type attempt struct {
 	state   state
 	// changes are those that it commits, by serial, and moves what they mean for Places.
 	changes map[int64]map[string]*change
+	staged  *stage
 	moves   map[int64]moves
 
 	requirements []table.Requirement
@@ -132,10 +134,13 @@ func (x *Index) withdraw(a *attempt) {
 		for id, c := range changes {
 			if newer[id] == nil {
 				newer[id] = c
-				x.size += c.bytes()
+				x.size += c.bytes
 			}
 		}
 		x.buffers[serial] = newer
+	}
+	if a.staged != nil {
+		x.staged = a.staged // nothing is staged while an attempt is on its way
 	}
 	x.touch()
 }
@@ -180,7 +185,7 @@ func (x *Index) prepare(ctx context.Context) (*attempt, error) {
 		s := &snapshot{id: newID(), parent: before.Heads[t.Serial]}
 		if t.Serial == served {
 			s.id = a.carrier
-		} else if len(x.buffers[t.Serial]) == 0 {
+		} else if len(x.buffers[t.Serial]) == 0 && !x.staged.of(t.Serial) {
 			if s.parent != 0 {
 				a.state.Heads[t.Serial], branches[a.state.ref(t)] = s.parent, s.parent
 			}
@@ -202,6 +207,7 @@ func (x *Index) prepare(ctx context.Context) (*attempt, error) {
 	a.point(x.meta, before, branches)
 	// They belong to the attempt now. What comes later is for the next one.
 	a.changes, x.buffers, x.size, x.since = x.buffers, map[int64]map[string]*change{}, 0, time.Time{}
+	a.staged, x.staged = x.staged, nil
 	return a, nil
 }
 
@@ -225,11 +231,12 @@ func (x *Index) add(a *attempt, s *snapshot, now int64) error {
 	if s.id == a.carrier {
 		written := a.state.clone()
 		delete(written.Heads, written.Catalog.Served)
-		props, err := written.summary()
+		text, err := written.encode()
 		if err != nil {
 			return err
 		}
-		maps.Copy(out.Summary.Properties, props)
+		maps.Copy(out.Summary.Properties, x.kind.summary(written))
+		out.Summary.Properties[keyState] = text
 	}
 	a.updates = append(a.updates, table.NewAddSnapshotUpdate(&out))
 	return nil
@@ -279,42 +286,76 @@ func (x *Index) fill(ctx context.Context, a *attempt, t vectordb.Table, s *snaps
 			return err
 		}
 	}
-	changes := slices.SortedFunc(maps.Values(x.buffers[t.Serial]), func(c, d *change) int {
-		return strings.Compare(c.NodeID, d.NodeID)
-	})
-	if len(changes) == 0 {
+	changes := x.sorted(t.Serial)
+	if len(changes) == 0 && !x.staged.of(t.Serial) {
 		return nil
 	}
 	if err := x.index(ctx, t.Serial); err != nil {
 		return err
 	}
+	m := moves{set: map[string]Place{}}
 	var gone []Place
-	m := moves{}
-	upserts := false
+	if x.staged.of(t.Serial) {
+		s.added, gone = slices.Clone(x.staged.files), slices.Clone(x.staged.gone)
+		maps.Copy(m.set, x.staged.places)
+	}
 	for _, c := range changes {
-		p, ok, err := x.opts.Places.Get(t.Serial, c.NodeID)
+		if p, ok := m.set[c.node]; ok {
+			gone = append(gone, p)
+			delete(m.set, c.node)
+		}
+	}
+	for _, nodes := range []iter.Seq[string]{nodes(changes), maps.Keys(m.set)} {
+		for node := range nodes {
+			p, ok, err := x.opts.Places.Get(t.Serial, node)
+			if err != nil {
+				return err
+			}
+			if ok {
+				gone, m.gone = append(gone, p), append(m.gone, node)
+			}
+		}
+	}
+	prefix := fmt.Sprintf("g%d_%d/%s", t.Generation, t.Serial, a.name)
+	if upserts := live(changes); len(upserts) > 0 {
+		a.keys = append(a.keys, "data/"+prefix+".parquet")
+		f, places, err := x.putRows(ctx, prefix+".parquet", upserts)
 		if err != nil {
 			return err
 		}
-		if ok {
-			gone = append(gone, p)
-			m.gone = append(m.gone, c.NodeID)
-		}
-		upserts = upserts || !c.Deleted
-	}
-	prefix := fmt.Sprintf("g%d_%d/%s", t.Generation, t.Serial, a.name)
-	if upserts {
-		a.keys = append(a.keys, "data/"+prefix+".parquet")
-		if s.added, m.set, err = x.putRows(ctx, prefix+".parquet", changes); err != nil {
-			return err
-		}
+		s.added = append(s.added, f)
+		maps.Copy(m.set, places)
 	}
 	if len(gone) > 0 {
 		a.keys = append(a.keys, "data/"+prefix+"-deletes.parquet")
-		if s.deleted, err = x.putDeletions(ctx, prefix+"-deletes.parquet", gone); err != nil {
+		f, err := x.putDeletions(ctx, prefix+"-deletes.parquet", gone)
+		if err != nil {
 			return err
 		}
+		s.deleted = append(s.deleted, f)
 	}
 	a.moves[t.Serial] = m
 	return nil
+}
+
+// sorted returns the changes of a table that are not committed, in the order of their nodes.
+func (x *Index) sorted(serial int64) []*change {
+	return slices.SortedFunc(maps.Values(x.buffers[serial]), func(c, d *change) int {
+		return strings.Compare(c.node, d.node)
+	})
+}
+
+// live returns the changes that are no deletions.
+func live(changes []*change) []*change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.deleted })
+}
+
+func nodes(changes []*change) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, c := range changes {
+			if !yield(c.node) {
+				return
+			}
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 
@@ -17,20 +16,6 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-// row is a row of a data file; the numbers are those of Schema.
-type row struct {
-	NodeID     string    `parquet:"node_id,id(1)"`
-	Generation int64     `parquet:"generation,id(2)"`
-	Space      int64     `parquet:"space,id(3)"`
-	Status     string    `parquet:"status,dict,id(4)"`
-	EventTime  int64     `parquet:"event_time,timestamp(microsecond),id(5)"`
-	Shard      int32     `parquet:"shard,id(6)"`
-	Seq        int64     `parquet:"seq,id(7)"`
-	Partition  int32     `parquet:"kafka_partition,id(8)"`
-	Offset     int64     `parquet:"kafka_offset,id(9)"`
-	Embedding  []float32 `parquet:"embedding,list,optional,id(10)" parquet-element:",id(11)"`
-}
-
 // deletion is a row of a file of position deletes; the specification gives the numbers. PyIceberg asks for the paths as
 // a dictionary, which Arrow cannot make of the encoding that they would have otherwise.
 type deletion struct {
@@ -40,10 +25,6 @@ type deletion struct {
 
 const deletionBytes = 8 + 16 // of raw data, where the paths are few
 
-var dataFormat = parquetio.Format[row]{Name: "iceberg-embeddings/1",
-	Size:       func(r *row) int { return 60 + len(r.NodeID) + 4*len(r.Embedding) },
-	Generation: func(r *row) int64 { return r.Generation }}
-
 var deletionFormat = parquetio.Format[deletion]{Name: "iceberg-deletes/1",
 	Size:       func(*deletion) int { return deletionBytes },
 	Generation: func(*deletion) int64 { return 0 }}
@@ -51,54 +32,25 @@ var deletionFormat = parquetio.Format[deletion]{Name: "iceberg-deletes/1",
 // maxBound is the longest value that is written as a bound of a column.
 const maxBound = 256
 
-// change is the newest of a node that is not committed yet.
-type change struct {
-	vectordb.Record
-	partition int
-}
-
-func (c *change) bytes() int64 { return int64(len(c.NodeID) + 4*len(c.Vector) + 200) }
-
-// putRows writes the upserts among changes, in the order of their nodes, and returns where they are.
+// putRows writes changes that are no deletions, in the order of their nodes, and returns where they are.
 func (x *Index) putRows(ctx context.Context, name string, changes []*change) (iceberg.DataFile, map[string]Place,
 	error) {
 	path := x.path("data/" + name)
 	number := x.number(path)
-	places, at := map[string]Place{}, uint32(0)
-	var first, last string
-	rows := func(yield func(row, error) bool) {
-		for _, c := range changes {
-			if c.Deleted {
-				continue
-			}
-			if at == 0 {
-				first = c.NodeID
-			}
-			last = c.NodeID
-			places[c.NodeID] = Place{File: number, Row: at, Offset: c.Offset}
-			at++
-			r := row{NodeID: c.NodeID, Embedding: c.Vector, Generation: c.Generation,
-				Space: cmp.Or(c.Space, c.Generation), Status: cmp.Or(string(c.Status), "text"), EventTime: c.EventTime,
-				Shard: int32(min(c.Shard, math.MaxInt32)), Seq: c.Seq, Partition: int32(c.partition), Offset: c.Offset}
-			if !yield(r, nil) {
-				return
-			}
-		}
+	places := make(map[string]Place, len(changes))
+	for at, c := range changes {
+		places[c.node] = Place{File: number, Row: uint32(at), Version: c.version}
 	}
-	info, err := parquetio.Put(ctx, x.store, "data/"+name, dataFormat, rows)
+	info, err := x.kind.put(ctx, x.store, "data/"+name, slices.Values(changes))
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentData, path,
-		iceberg.ParquetFile, nil, nil, nil, info.Rows, info.Bytes)
-	if err != nil {
-		return nil, nil, err
+	first, last := changes[0].node, changes[len(changes)-1].node
+	if len(first) > maxBound || len(last) > maxBound {
+		first, last = "", ""
 	}
-	if len(first) <= maxBound && len(last) <= maxBound {
-		b.LowerBoundValues(map[int][]byte{fieldNodeID: []byte(first)})
-		b.UpperBoundValues(map[int][]byte{fieldNodeID: []byte(last)})
-	}
-	return b.Build(), places, nil
+	f, err := x.describe(iceberg.EntryContentData, name, info, fieldNodeID, first, last)
+	return f, places, err
 }
 
 // putDeletions writes the places of rows that are gone.
@@ -120,22 +72,36 @@ func (x *Index) putDeletions(ctx context.Context, name string, gone []Place) (ic
 	if err != nil {
 		return nil, err
 	}
-	b, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentPosDeletes,
-		x.path("data/"+name), iceberg.ParquetFile, nil, nil, nil, info.Rows, info.Bytes)
+	return x.describe(iceberg.EntryContentPosDeletes, name, info, iceberg.PositionalDeleteSchema.Fields()[0].ID,
+		all[0].Path, all[len(all)-1].Path)
+}
+
+// describe returns a file as an entry of a manifest, with the least and the greatest value of a column; "" for unknown.
+func (x *Index) describe(content iceberg.ManifestEntryContent, name string, info parquetio.Info, field int,
+	first, last string) (iceberg.DataFile, error) {
+	b, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, content, x.path("data/"+name),
+		iceberg.ParquetFile, nil, nil, nil, info.Rows, info.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	fields := iceberg.PositionalDeleteSchema.Fields()
-	b.LowerBoundValues(map[int][]byte{fields[0].ID: []byte(all[0].Path)})
-	b.UpperBoundValues(map[int][]byte{fields[0].ID: []byte(all[len(all)-1].Path)})
+	if first != "" {
+		b.LowerBoundValues(map[int][]byte{field: []byte(first)})
+		b.UpperBoundValues(map[int][]byte{field: []byte(last)})
+	}
 	return b.Build(), nil
 }
 
-// readNodes yields the node and the offset of each row of a data file, whoever wrote it.
-func (x *Index) readNodes(ctx context.Context, path string) iter.Seq2[row, error] {
-	return readFile(ctx, x, path, dataFormat.Name, []parquetio.Column[row]{
-		parquetio.Scalar("node_id", parquetio.String(), func(r *row, v string) { r.NodeID = v }),
-		parquetio.Scalar("kafka_offset", parquetio.Int64(), func(r *row, v int64) { r.Offset = v })})
+// version is what Places need of a row.
+type version struct {
+	node    string
+	version int64
+}
+
+// readVersions yields the node and the version of each row of a data file, whoever wrote it.
+func (x *Index) readVersions(ctx context.Context, path string) iter.Seq2[version, error] {
+	return readFile(ctx, x, path, x.kind.format, []parquetio.Column[version]{
+		parquetio.Scalar("node_id", parquetio.String(), func(r *version, v string) { r.node = v }),
+		parquetio.Scalar(x.kind.version, parquetio.Int64(), func(r *version, v int64) { r.version = v })})
 }
 
 // readDeletions yields the rows of a file of position deletes.

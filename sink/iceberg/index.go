@@ -40,6 +40,7 @@ type Options struct {
 // Index is a vectordb.Index in a table of Iceberg.
 type Index struct {
 	opts Options
+	kind *kind
 
 	mu       sync.Mutex
 	catalog  Catalog
@@ -52,6 +53,7 @@ type Index struct {
 	buffers map[int64]map[string]*change
 	size    int64
 	since   time.Time // of the oldest; zero if there is nothing to commit
+	staged  *stage
 	pending *attempt
 
 	// indexed are the snapshots that Places are right for, by serial.
@@ -66,12 +68,14 @@ var (
 )
 
 // New returns an index, which connects when it is opened.
-func New(o Options) *Index {
+func New(o Options) *Index { return newIndex(o, embeddings) }
+
+func newIndex(o Options, k *kind) *Index {
 	o.Bytes = cmp.Or(o.Bytes, 64<<20)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Index{opts: o}
+	return &Index{opts: o, kind: k}
 }
 
 // Close implements vectordb.Index.
@@ -107,7 +111,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 	if err != nil {
 		return saved, err
 	}
-	if err := check(meta); err != nil {
+	if err := x.kind.check(meta); err != nil {
 		return saved, err
 	}
 	if location := strings.TrimRight(meta.Location(), "/"); x.store == nil || location != x.location {
@@ -122,7 +126,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		}
 	}
 	x.pending, x.meta, x.paths, x.numbers = nil, meta, nil, map[string]uint32{}
-	x.buffers, x.size, x.indexed = map[int64]map[string]*change{}, 0, map[int64]int64{}
+	x.buffers, x.size, x.indexed, x.staged = map[int64]map[string]*change{}, 0, map[int64]int64{}, nil
 	if err := x.restore(); err != nil {
 		return saved, err
 	}
@@ -159,7 +163,7 @@ func (x *Index) restore() error {
 	s.Heads[s.Catalog.Served] = tag.SnapshotID
 	x.saved = s
 	if err := x.adopt(x.meta); err != nil {
-		x.opts.Log.Warn("another program has changed the table; the topic is read from its beginning", "reason", err)
+		x.opts.Log.Warn("another program has changed the table, which is filled again from the beginning", "reason", err)
 		x.abandon()
 	}
 	return nil
@@ -247,25 +251,29 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 		}
 	}
 	for _, c := range b.Changes {
-		to := x.buffers[c.Table.Serial]
-		if to == nil {
-			to = map[string]*change{}
-			x.buffers[c.Table.Serial] = to
-		}
 		for _, records := range [][]vectordb.Record{c.Upserts, c.Deletes} {
 			for i := range records {
-				n := &change{records[i], b.Partition}
-				if old := to[n.NodeID]; old != nil {
-					x.size -= old.bytes()
-				}
-				to[n.NodeID] = n
-				x.size += n.bytes()
+				x.hold(c.Table.Serial, changeOf(&records[i], b.Partition))
 			}
 		}
 	}
 	x.next.Progress[b.Partition] = b.Progress
 	x.touch()
 	return nil
+}
+
+// hold keeps a change until it is committed.
+func (x *Index) hold(serial int64, c *change) {
+	to := x.buffers[serial]
+	if to == nil {
+		to = map[string]*change{}
+		x.buffers[serial] = to
+	}
+	if old := to[c.node]; old != nil {
+		x.size -= old.bytes
+	}
+	to[c.node] = c
+	x.size += c.bytes
 }
 
 // Flush implements vectordb.Flusher.
@@ -305,7 +313,7 @@ func (x *Index) Newer(ctx context.Context, old, by vectordb.Table) (bool, error)
 	err := x.opts.Places.Each(old.Serial, func(node string, p Place) bool {
 		q, ok, err := x.opts.Places.Get(by.Serial, node)
 		failed = err
-		newer = ok && q.Offset > p.Offset && err == nil
+		newer = ok && q.Version > p.Version && err == nil
 		return newer
 	})
 	return newer, errors.Join(err, failed)
@@ -324,7 +332,7 @@ func (x *Index) Drop(_ context.Context, t vectordb.Table) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, c := range x.buffers[t.Serial] {
-		x.size -= c.bytes()
+		x.size -= c.bytes
 	}
 	delete(x.buffers, t.Serial)
 	delete(x.indexed, t.Serial)

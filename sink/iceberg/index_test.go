@@ -45,12 +45,15 @@ type world struct {
 	kill    float64
 }
 
-func (w *world) process() vectordb.Index {
+func (w *world) process() vectordb.Index { return iceberg.New(w.options()) }
+
+// options are those of a process of its own.
+func (w *world) options() iceberg.Options {
 	f := &faults{rnd: w.rnd, kill: w.kill, fail: 3 * w.kill, calm: &w.calm}
-	return iceberg.New(iceberg.Options{Table: table.Identifier{"db", "embeddings"}, Places: iceberg.Memory{},
+	return iceberg.Options{Table: table.Identifier{"db", "embeddings"}, Places: iceberg.Memory{},
 		Catalog: func(context.Context) (iceberg.Catalog, error) { return &faultyCatalog{w.catalog, f}, nil },
 		Store:   func(context.Context, string) (sink.Store, error) { return &faultyStore{w.store, f}, nil },
-		Bytes:   int64(500 + w.rnd.IntN(20_000)), Every: time.Duration(w.rnd.IntN(30)) * time.Millisecond})
+		Bytes:   int64(500 + w.rnd.IntN(20_000)), Every: time.Duration(w.rnd.IntN(30)) * time.Millisecond}
 }
 
 func newWorld(seed uint64, kill float64) *world {

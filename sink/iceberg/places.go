@@ -4,13 +4,12 @@ import "maps"
 
 // Place is where the row of a node is.
 type Place struct {
-	File   uint32 // a number that Index gives to a data file
-	Row    uint32 // of the file
-	Offset int64  // of the record on the topic
+	File    uint32 // a number that Index gives to a data file
+	Row     uint32 // of the file
+	Version int64  // of the row: its offset on the topic, or its manifest
 }
 
-// Places is an index of the table's rows: for each generation, by the serial of its vectordb.Table, the place of every
-// node. It is made anew by every process. It is used by one goroutine at a time.
+// Places is an index of the table's rows: for each branch, by the serial of its vectordb.Table, the place of every node. It is made anew by every process. It is used by one goroutine at a time.
 type Places interface {
 	Get(serial int64, node string) (p Place, ok bool, err error)
 	// Change removes nodes and then sets others.

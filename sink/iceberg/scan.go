@@ -42,14 +42,14 @@ func (x *Index) indexFile(ctx context.Context, serial int64, path string, gone m
 	n := x.number(path)
 	set := map[string]Place{}
 	at := int64(-1)
-	for r, err := range x.readNodes(ctx, path) {
+	for r, err := range x.readVersions(ctx, path) {
 		if err != nil {
 			return err
 		}
 		if at++; gone[n].has(at) {
 			continue
 		}
-		set[r.NodeID] = Place{File: n, Row: uint32(at), Offset: r.Offset}
+		set[r.node] = Place{File: n, Row: uint32(at), Version: r.version}
 		if len(set) < scanned {
 			continue
 		}

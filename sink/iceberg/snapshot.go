@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/apache/iceberg-go"
@@ -55,56 +56,57 @@ func (x *Index) manifests(ctx context.Context, snapshot int64) ([]iceberg.Manife
 	if s == nil {
 		return nil, fmt.Errorf("%w: the table has lost the snapshot %d", vectordb.ErrRefused, snapshot)
 	}
-	data, err := x.read(ctx, s.ManifestList)
-	if err != nil {
-		return nil, err
-	}
-	list, err := iceberg.ReadManifestList(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.ManifestList, err)
-	}
-	return list, nil
+	return readMetadata(ctx, x, s.ManifestList, iceberg.ReadManifestList)
 }
 
 // entries returns the live entries of a manifest.
 func (x *Index) entries(ctx context.Context, m iceberg.ManifestFile) ([]iceberg.ManifestEntry, error) {
-	data, err := x.read(ctx, m.FilePath())
-	if err != nil {
-		return nil, err
-	}
-	entries, err := iceberg.ReadManifest(m, bytes.NewReader(data), true)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", m.FilePath(), err)
-	}
-	return entries, nil
+	return readMetadata(ctx, x, m.FilePath(), func(r io.Reader) ([]iceberg.ManifestEntry, error) {
+		return iceberg.ReadManifest(m, r, true)
+	})
 }
 
-func (x *Index) read(ctx context.Context, path string) ([]byte, error) {
+// readMetadata decodes a file of the table.
+func readMetadata[T any](ctx context.Context, x *Index, path string, decode func(io.Reader) ([]T, error)) ([]T, error) {
 	key, err := x.key(path)
 	if err != nil {
 		return nil, err
 	}
-	return sink.ReadAll(ctx, x.store, key)
+	data, err := sink.ReadAll(ctx, x.store, key)
+	if err != nil {
+		return nil, err
+	}
+	found, err := decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return found, nil
 }
 
 // snapshot is one that an attempt adds.
 type snapshot struct {
 	id, parent, sequence int64 // parent is 0 for none
 	manifests            []iceberg.ManifestFile
-	added, deleted       iceberg.DataFile // nil for none
+	added, deleted       []iceberg.DataFile
 }
 
 // write writes the manifests of a snapshot and its list.
 func (x *Index) write(ctx context.Context, a *attempt, s *snapshot) error {
-	for _, f := range []struct {
-		file    iceberg.DataFile
+	for _, add := range []struct {
+		files   []iceberg.DataFile
 		content iceberg.ManifestContent
 	}{{s.added, iceberg.ManifestContentData}, {s.deleted, iceberg.ManifestContentDeletes}} {
-		if f.file == nil {
+		if len(add.files) == 0 {
 			continue
 		}
-		entry := iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &s.id, nil, nil, f.file)
-		m, err := x.writeManifest(ctx, a, s, f.content, func(w *iceberg.ManifestWriter) error { return w.Add(entry) })
+		m, err := x.writeManifest(ctx, a, s, add.content, func(w *iceberg.ManifestWriter) error {
+			for _, f := range add.files {
+				if err := w.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &s.id, nil, nil, f)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -198,41 +200,42 @@ func (x *Index) put(ctx context.Context, a *attempt, key string, data []byte) er
 	return sink.PutBytes(ctx, x.store, key, data)
 }
 
-// totals of a summary that engines plan with.
-const (
-	totalRows, totalDeletions   = "total-records", "total-position-deletes"
-	totalData, totalDeleteFiles = "total-data-files", "total-delete-files"
-	totalBytes                  = "total-files-size"
-)
+// counted are the keys of a summary that engines plan with: for each content, those of its files and rows.
+var counted = []struct{ addedFiles, addedRows, files, rows string }{
+	{"added-data-files", "added-records", "total-data-files", "total-records"},
+	{"added-delete-files", "added-position-deletes", "total-delete-files", "total-position-deletes"},
+}
 
 // summary returns what the snapshot's summary says of its files, and of those of its parent.
 func (s *snapshot) summary(parent *table.Snapshot) *table.Summary {
-	totals := map[string]int64{}
-	for _, key := range []string{totalRows, totalDeletions, totalData, totalDeleteFiles, totalBytes} {
-		totals[key] = 0
+	out := &table.Summary{Operation: table.OpReplace, Properties: iceberg.Properties{}}
+	total := func(key string, added int64) {
 		if parent != nil && parent.Summary != nil {
-			totals[key], _ = strconv.ParseInt(parent.Summary.Properties[key], 10, 64)
+			before, _ := strconv.ParseInt(parent.Summary.Properties[key], 10, 64)
+			added += before
 		}
+		out.Properties[key] = strconv.FormatInt(added, 10)
 	}
-	out := table.Summary{Operation: table.OpReplace, Properties: iceberg.Properties{}}
-	if f := s.added; f != nil {
-		out.Operation = table.OpAppend
-		out.Properties["added-data-files"] = "1"
-		out.Properties["added-records"] = strconv.FormatInt(f.Count(), 10)
-		totals[totalData]++
-		totals[totalRows] += f.Count()
-		totals[totalBytes] += f.FileSizeBytes()
+	size := int64(0)
+	for i, files := range [][]iceberg.DataFile{s.added, s.deleted} {
+		rows := int64(0)
+		for _, f := range files {
+			rows += f.Count()
+			size += f.FileSizeBytes()
+		}
+		if keys := counted[i]; len(files) > 0 {
+			out.Properties[keys.addedFiles] = strconv.Itoa(len(files))
+			out.Properties[keys.addedRows] = strconv.FormatInt(rows, 10)
+		}
+		total(counted[i].files, int64(len(files)))
+		total(counted[i].rows, rows)
 	}
-	if f := s.deleted; f != nil {
+	total("total-files-size", size)
+	switch {
+	case len(s.deleted) > 0:
 		out.Operation = table.OpOverwrite
-		out.Properties["added-delete-files"] = "1"
-		out.Properties["added-position-deletes"] = strconv.FormatInt(f.Count(), 10)
-		totals[totalDeleteFiles]++
-		totals[totalDeletions] += f.Count()
-		totals[totalBytes] += f.FileSizeBytes()
+	case len(s.added) > 0:
+		out.Operation = table.OpAppend
 	}
-	for key, n := range totals {
-		out.Properties[key] = strconv.FormatInt(n, 10)
-	}
-	return &out
+	return out
 }

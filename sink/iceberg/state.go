@@ -11,20 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"giantstream/sink/vectordb"
 )
 
-// Keys of a snapshot's summary, for people and programs; docs/ICEBERG.md says what each holds.
-const (
-	keyState      = "giantstream.state"
-	keyTopic      = "giantstream.topic"
-	keyOffsets    = "giantstream.offsets"
-	keyGeneration = "giantstream.generation"
-	keySpace      = "giantstream.space"
-)
+// keyState is the key of the state in a snapshot's summary. The keys beside it are for people and other programs.
+const keyState = "giantstream.state"
 
 // progressTag names the newest snapshot with a state.
 const progressTag = "giantstream_progress"
@@ -35,11 +28,13 @@ type state struct {
 	Progress map[int]vectordb.Progress `json:"progress"`
 	// Heads are the snapshots of the tables, by serial, but for that of the served one, which has the state.
 	Heads map[int64]int64 `json:"heads"`
+	// Inputs are, in a table of rows, the offsets of each shard's input topics; nil for a shard without known ones.
+	Inputs map[int]map[string]int64 `json:"inputs,omitempty"`
 }
 
 func (s state) clone() state {
 	s.Catalog.Tables = slices.Clone(s.Catalog.Tables)
-	s.Progress, s.Heads = maps.Clone(s.Progress), maps.Clone(s.Heads)
+	s.Progress, s.Heads, s.Inputs = maps.Clone(s.Progress), maps.Clone(s.Heads), maps.Clone(s.Inputs)
 	return s
 }
 
@@ -59,35 +54,21 @@ const compressed = "gzip:"
 // maxState bounds what a state may be unpacked to.
 const maxState = 256 << 20
 
-// summary returns the state as entries of a snapshot's summary.
-func (s state) summary() (iceberg.Properties, error) {
+// encode returns the state as the entry keyState of a snapshot's summary.
+func (s state) encode() (string, error) {
 	data, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
+	if err != nil || len(data) <= large {
+		return string(data), err
 	}
-	props := iceberg.Properties{keyState: string(data), keyTopic: s.Catalog.Topic}
-	if len(data) > large {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		if _, err := w.Write(data); err != nil {
-			return nil, err
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
-		props[keyState] = compressed + base64.StdEncoding.EncodeToString(b.Bytes())
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(data); err != nil {
+		return "", err
 	}
-	var offsets []string
-	for _, p := range slices.Sorted(maps.Keys(s.Progress)) {
-		offsets = append(offsets, fmt.Sprintf("%d:%d", p, s.Progress[p].Next))
+	if err := w.Close(); err != nil {
+		return "", err
 	}
-	props[keyOffsets] = strings.Join(offsets, ",")
-	for _, t := range s.Catalog.Tables {
-		if t.Serial == s.Catalog.Served {
-			props[keyGeneration], props[keySpace] = fmt.Sprint(t.Generation), fmt.Sprint(t.Space)
-		}
-	}
-	return props, nil
+	return compressed + base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
 // readState returns the state of a snapshot.

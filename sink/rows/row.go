@@ -28,3 +28,9 @@ type Row struct {
 	// Deleted marks a node that was deleted; Text and Labels are empty then.
 	Deleted bool `parquet:"deleted"`
 }
+
+// Committed is a row of the commit log and the manifest of its shard that has committed it.
+type Committed struct {
+	Row
+	Seq int64
+}

@@ -29,10 +29,7 @@ func CurrentCut(ctx context.Context, store sink.Store, shards int) (Cut, error) 
 }
 
 // Row is a committed row and the manifest that committed it.
-type Row struct {
-	rows.Row
-	Seq int64
-}
+type Row = rows.Committed
 
 // Newest yields the newest committed row of every node of a shard at the cut, in ascending order of
 // node id, deleted nodes included.

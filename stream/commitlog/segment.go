@@ -16,6 +16,8 @@ type Segment struct {
 	From, To int64
 	// Merged: the segment is a block. Rows that a later manifest of the block supersedes are gone.
 	Merged bool
+	// Next is what Manifest.Next of manifest To is; nil where the log was merged or folded.
+	Next map[string]int64
 
 	windows []compactedWindow // newest first
 	objects []Object

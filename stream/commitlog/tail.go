@@ -106,7 +106,7 @@ func (t *Tail) known(seq int64) *Manifest {
 
 // segment is the stretch of the log that one manifest is.
 func (m *Manifest) segment() *Segment {
-	s := &Segment{From: m.Seq, To: m.Seq, objects: m.Objects, after: m.Seq - 1}
+	s := &Segment{From: m.Seq, To: m.Seq, Next: m.Next, objects: m.Objects, after: m.Seq - 1}
 	if m.Rows > 0 {
 		s.windows = []compactedWindow{{Seq: m.Seq, Rows: m.Rows}}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -29,7 +30,8 @@ func TestMain(m *testing.M) {
 		"giantstream": func() { os.Exit(Main(nil)) },
 		// As cmd/giantstream-iceberg, without what it links.
 		"giantstream-iceberg": func() {
-			os.Exit(SinkMain(sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri"}))
+			os.Exit(SinkMain(sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri",
+				Rows: func(context.Context, sinks.RowsOptions) error { return nil }}))
 		},
 	})
 }

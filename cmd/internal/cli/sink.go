@@ -104,16 +104,9 @@ func (a *app) sinkCommand(kind *sinks.Kind, cmd *cobra.Command, do func(*cobra.C
 			}
 			kind = &found
 		}
-		cfg, err := flags.load()
+		cfg, log, err := a.sinkConfig(&flags)
 		if err != nil {
 			return err
-		}
-		log, err := a.logger(cfg.Log.Level, cfg.Log.Format)
-		if err != nil {
-			return err
-		}
-		for _, warning := range cfg.Warnings() {
-			log.Warn(warning)
 		}
 		index, err := kind.Open(cfg, log)
 		if err != nil {

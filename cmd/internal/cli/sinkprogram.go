@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/sinks"
+	"giantstream/config"
 )
 
 // SinkMain runs the command line of a program for one kind of sink, and returns its exit code. What such a sink links
@@ -21,6 +23,10 @@ func SinkMain(kind sinks.Kind) int {
 
 func (a *app) sinkProgram(kind sinks.Kind) *cobra.Command {
 	name := "giantstream-" + kind.Name
+	example := "  " + name + " run -c pipeline.yaml\n  " + name + " refill -c pipeline.yaml"
+	if kind.Rows != nil {
+		example += "\n  " + name + " rows -c pipeline.yaml"
+	}
 	root := &cobra.Command{
 		Use:   name,
 		Short: "Keep " + kind.Title + " equal to the embeddings topic",
@@ -29,7 +35,7 @@ program of a process of its own, with the configuration of giantstream.
 
 Readers see one generation at a time. A new one is filled beside it, and takes its
 place all at once when it is complete.`,
-		Example: "  " + name + " run -c pipeline.yaml\n  " + name + " refill -c pipeline.yaml",
+		Example: example,
 		Version: buildinfo.Read().String(),
 	}
 	a.dress(root)
@@ -58,7 +64,64 @@ of sink.embedding_dim. A sink that runs ends; start it again.`,
 			Example: "  " + name + " refill -c pipeline.yaml",
 		}, "the next '"+name+" run' reads the topic from its beginning"),
 		a.version())
+	if kind.Rows != nil {
+		root.AddCommand(a.sinkRows(&kind, name))
+	}
 	groups(root)
 	usageArgs(root)
 	return root
+}
+
+// sinkRows makes the command that follows the commit log instead of the topic.
+func (a *app) sinkRows(kind *sinks.Kind, program string) *cobra.Command {
+	var flags pipelineFlags
+	var o sinks.RowsOptions
+	cmd := &cobra.Command{
+		Use:   "rows",
+		Short: "Follow the commit log into a table of rows, until a signal",
+		Long: `Keep a table equal to the newest rows of the pipeline: each node with its text, class
+and labels. It reads the store, not Kafka, while the pipeline runs or is stopped.
+
+Every state that readers see is a cut of the commit log. A new table is empty until
+all that was committed at the start is in it. A process that was killed continues
+with the manifests of its last commit. One process at a time writes: a second one
+takes over, and the first ends. Metrics and health are at http.listen.`,
+		Example: "  " + program + " rows -c pipeline.yaml\n" +
+			"  " + program + " rows -c pipeline.yaml --until-caught-up\n" +
+			"  " + program + " rows -c pipeline.yaml --refill",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, log, err := a.sinkConfig(&flags)
+			if err != nil {
+				return err
+			}
+			if err := kind.Configured(cfg); err != nil {
+				return usageError{err}
+			}
+			o.Config, o.Log = cfg, log
+			return kind.Rows(cmd.Context(), o)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().BoolVar(&o.UntilCaughtUp, "until-caught-up", false,
+		"exit when all that is committed now is in the table")
+	cmd.Flags().BoolVar(&o.Again, "refill", false,
+		"fill the table again from the beginning of the log; readers see the rows there are until then")
+	return cmd
+}
+
+// sinkConfig returns the configuration of a sink's process, and its log.
+func (a *app) sinkConfig(flags *pipelineFlags) (*config.Config, *slog.Logger, error) {
+	cfg, err := flags.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := a.logger(cfg.Log.Level, cfg.Log.Format)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, warning := range cfg.Warnings() {
+		log.Warn(warning)
+	}
+	return cfg, log, nil
 }

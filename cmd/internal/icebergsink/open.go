@@ -4,6 +4,7 @@ package icebergsink
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -20,23 +21,33 @@ import (
 )
 
 // Kind is the kind of database.
-var Kind = sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri", Connect: connect}
+var Kind = sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri", Connect: connect,
+	Rows: followRows}
 
 // answerTime bounds a request to the catalog.
 const answerTime = 2 * time.Minute
 
 func connect(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
-	c := cfg.Sinks.Iceberg
-	tls, err := wiring.TLS("sinks.iceberg", c.CAFile)
-	if err != nil {
-		return nil, err
-	}
 	places, err := openPlaces()
 	if err != nil {
 		return nil, err
 	}
-	index := iceberg.New(iceberg.Options{
-		Table: append(strings.Split(c.Namespace, "."), cfg.Sinks.Name), Location: strings.TrimRight(c.Location, "/"),
+	o, err := options(cfg, cfg.Sinks.Name, places, log)
+	if err != nil {
+		return nil, errors.Join(err, places.Close())
+	}
+	return &owner{Index: iceberg.New(o), places: places}, nil
+}
+
+// options are those of the table that the configuration calls name.
+func options(cfg *config.Config, name string, places iceberg.Places, log *slog.Logger) (o iceberg.Options, err error) {
+	c := cfg.Sinks.Iceberg
+	tls, err := wiring.TLS("sinks.iceberg", c.CAFile)
+	if err != nil {
+		return o, err
+	}
+	return iceberg.Options{
+		Table: append(strings.Split(c.Namespace, "."), name), Location: strings.TrimRight(c.Location, "/"),
 		Catalog: func(ctx context.Context) (iceberg.Catalog, error) {
 			transport := http.DefaultTransport.(*http.Transport).Clone()
 			transport.TLSClientConfig, transport.ResponseHeaderTimeout = tls, answerTime
@@ -65,8 +76,7 @@ func connect(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
 			return wiring.OpenStore(ctx, &at)
 		},
 		Places: places, Every: c.CommitInterval, Bytes: int64(c.CommitBytes), Log: log,
-	})
-	return &owner{Index: index, places: places}, nil
+	}, nil
 }
 
 // storeURL is a table's location as the address of a store. Engines write file:/a and s3a:// too.

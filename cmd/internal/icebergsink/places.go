@@ -53,7 +53,7 @@ const valueBytes = 4 + 4 + 8
 func encode(p iceberg.Place) []byte {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, valueBytes), p.File)
 	b = binary.LittleEndian.AppendUint32(b, p.Row)
-	return binary.LittleEndian.AppendUint64(b, uint64(p.Offset))
+	return binary.LittleEndian.AppendUint64(b, uint64(p.Version))
 }
 
 func decode(b []byte) (iceberg.Place, error) {
@@ -61,7 +61,7 @@ func decode(b []byte) (iceberg.Place, error) {
 		return iceberg.Place{}, fmt.Errorf("the index of the rows is damaged: a value of %d bytes; start again", len(b))
 	}
 	return iceberg.Place{File: binary.LittleEndian.Uint32(b), Row: binary.LittleEndian.Uint32(b[4:]),
-		Offset: int64(binary.LittleEndian.Uint64(b[8:]))}, nil
+		Version: int64(binary.LittleEndian.Uint64(b[8:]))}, nil
 }
 
 // Get implements iceberg.Places.

@@ -26,7 +26,7 @@ func TestPlaces(t *testing.T) {
 				gone = append(gone, node)
 			}
 			if rnd.IntN(2) == 0 {
-				set[node] = iceberg.Place{File: rnd.Uint32(), Row: rnd.Uint32(), Offset: rnd.Int64()}
+				set[node] = iceberg.Place{File: rnd.Uint32(), Row: rnd.Uint32(), Version: rnd.Int64()}
 			}
 		}
 		for _, to := range []iceberg.Places{p, want} {

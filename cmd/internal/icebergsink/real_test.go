@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,20 +122,28 @@ func publish(t *testing.T, c *client.Client, name string, topic *vectordbtest.To
 // read returns the rows that PyIceberg reads.
 func read(t *testing.T, python, uri, table string) map[string]vectordbtest.Seen {
 	t.Helper()
-	data, err := exec.CommandContext(t.Context(), python, "../../../sink/iceberg/testdata/read.py", "pyiceberg", uri,
-		table).Output()
 	var rows []struct {
 		NodeID          string `json:"node_id"`
 		Embedding       []float32
 		Generation, Seq int64
 	}
-	if err = errors.Join(err, json.Unmarshal(data, &rows)); err != nil {
-		t.Fatal(err)
-	}
+	readBy(t, python, &rows, "pyiceberg", uri, table)
 	out := map[string]vectordbtest.Seen{}
 	for _, r := range rows {
 		out[r.NodeID] = vectordbtest.Seen{Vector: vectordbtest.Literal(r.Embedding), Generation: r.Generation,
 			Seq: r.Seq}
 	}
 	return out
+}
+
+// readBy decodes what read.py prints.
+func readBy(t *testing.T, python string, rows any, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), python, append([]string{"../../../sink/iceberg/testdata/read.py"}, args...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	data, err := cmd.Output()
+	if err = errors.Join(err, json.Unmarshal(data, rows)); err != nil {
+		t.Fatalf("%s: %v\n%s", args[0], err, stderr.String())
+	}
 }

@@ -12,26 +12,72 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-// metrics are served at /metrics; docs/OPERATIONS.md says what each is for.
-type metrics struct {
-	registry *prometheus.Registry
+// Writes are the metrics of a process that writes to a database.
+type Writes struct {
+	Registry *prometheus.Registry
 	records  *prometheus.CounterVec
 	retries  prometheus.Counter
-	lag      *prometheus.GaugeVec
-	// served and filling are generations.
-	served, filling prometheus.Gauge
 	// failing is since when the database has failed, in nanoseconds; 0 while it does not.
 	failing atomic.Int64
 	written atomic.Int64
 }
 
+// register makes the metrics, and a registry with these and others.
+func (w *Writes) register(others ...prometheus.Collector) {
+	w.Registry = prometheus.NewRegistry()
+	w.records = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_sink_records_total",
+		Help: "Records brought into the database by this process, by kind: upsert, delete or skipped."},
+		[]string{"kind"})
+	w.retries = prometheus.NewCounter(prometheus.CounterOpts{Name: "giantstream_sink_retries_total",
+		Help: "Requests to the database that failed and were made again."})
+	for _, kind := range []string{"upsert", "delete", "skipped"} {
+		w.records.WithLabelValues(kind) // from 0 on
+	}
+	w.Registry.MustRegister(append(others, w.records, w.retries, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
+}
+
+// NewWrites returns the metrics, in a registry with others.
+func NewWrites(others ...prometheus.Collector) *Writes {
+	w := &Writes{}
+	w.register(others...)
+	return w
+}
+
+// Applied counts what was handed to the database.
+func (w *Writes) Applied(upserts, deletes int) {
+	w.written.Add(int64(upserts + deletes))
+	w.records.WithLabelValues("upsert").Add(float64(upserts))
+	w.records.WithLabelValues("delete").Add(float64(deletes))
+}
+
+// Retried counts a failure that is not final.
+func (w *Writes) Retried() {
+	w.failing.CompareAndSwap(0, time.Now().UnixNano())
+	w.retries.Inc()
+}
+
+// Recovered notes that what has failed succeeds.
+func (w *Writes) Recovered() { w.failing.Store(0) }
+
+// Failing says that the database has not taken what is written for a while, "" if it does.
+func (w *Writes) Failing(now time.Time) string {
+	if since := w.failing.Load(); since != 0 && now.Sub(time.Unix(0, since)) > failingFor {
+		return "the database does not take what is written; the log says why"
+	}
+	return ""
+}
+
+// metrics are those of a sink that follows the topic.
+type metrics struct {
+	Writes
+	lag *prometheus.GaugeVec
+	// served and filling are generations.
+	served, filling prometheus.Gauge
+}
+
 func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(),
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_sink_records_total",
-			Help: "Records brought into the database by this process, by kind: upsert, delete or skipped."},
-			[]string{"kind"}),
-		retries: prometheus.NewCounter(prometheus.CounterOpts{Name: "giantstream_sink_retries_total",
-			Help: "Requests to the database that failed and were made again."}),
+	m := &metrics{
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "giantstream_sink_lag_records",
 			Help: "Records of a partition of the embeddings topic that are not in the database yet."},
 			[]string{"shard"}),
@@ -40,26 +86,9 @@ func newMetrics() *metrics {
 		filling: prometheus.NewGauge(prometheus.GaugeOpts{Name: "giantstream_sink_filling_generation",
 			Help: "The newest generation that is being filled in; 0 for none."}),
 	}
-	for _, kind := range []string{"upsert", "delete", "skipped"} {
-		m.records.WithLabelValues(kind) // from 0 on
-	}
-	m.registry.MustRegister(m.records, m.retries, m.lag, m.served, m.filling, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.register(m.lag, m.served, m.filling)
 	return m
 }
-
-func (m *metrics) applied(upserts, deletes int) {
-	m.written.Add(int64(upserts + deletes))
-	m.records.WithLabelValues("upsert").Add(float64(upserts))
-	m.records.WithLabelValues("delete").Add(float64(deletes))
-}
-
-func (m *metrics) retried() {
-	m.failing.CompareAndSwap(0, time.Now().UnixNano())
-	m.retries.Inc()
-}
-
-func (m *metrics) recovered() { m.failing.Store(0) }
 
 // measure sets the gauges and returns how many records are behind in all; known is false before every partition has
 // answered.

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -21,14 +22,24 @@ type Kind struct {
 	Field string
 	// Connect returns the index that a configuration names, which connects when it is first used.
 	Connect func(*config.Config, *slog.Logger) (vectordb.Index, error)
+	// Rows, if not nil, follows the commit log into a table of rows, until ctx ends.
+	Rows func(context.Context, RowsOptions) error
+}
+
+// RowsOptions are those of Kind.Rows.
+type RowsOptions struct {
+	Config *config.Config
+	// UntilCaughtUp ends it when all that was committed at the start is in the table, Again fills the table anew.
+	UntilCaughtUp, Again bool
+	Log                  *slog.Logger
 }
 
 // Kinds are the databases that giantstream itself has clients of.
 var Kinds = []Kind{
-	{"pgvector", "PostgreSQL with the extension pgvector", "sinks.pgvector.url", openPGVector},
-	{"qdrant", "Qdrant, 1.16 or newer", "sinks.qdrant.url", openQdrant},
-	{"opensearch", "OpenSearch with its k-NN plugin", "sinks.opensearch.url", openOpenSearch},
-	{"milvus", "Milvus, 2.4 or newer", "sinks.milvus.url", openMilvus},
+	{Name: "pgvector", Title: "PostgreSQL with the extension pgvector", Field: "sinks.pgvector.url", Connect: openPGVector},
+	{Name: "qdrant", Title: "Qdrant, 1.16 or newer", Field: "sinks.qdrant.url", Connect: openQdrant},
+	{Name: "opensearch", Title: "OpenSearch with its k-NN plugin", Field: "sinks.opensearch.url", Connect: openOpenSearch},
+	{Name: "milvus", Title: "Milvus, 2.4 or newer", Field: "sinks.milvus.url", Connect: openMilvus},
 }
 
 // Find returns the kind of a name.
@@ -43,12 +54,20 @@ func Find(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("no sink is called %q; they are %s", name, strings.Join(names, ", "))
 }
 
-// Open returns the index that a configuration names, or says what is missing.
-func (k Kind) Open(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
+// Configured reports that the field which this kind needs is empty.
+func (k Kind) Configured(cfg *config.Config) error {
 	for _, f := range cfg.Fields() {
 		if f.Path == k.Field && f.Value == "" {
-			return nil, fmt.Errorf("%s: must be given for this sink", k.Field)
+			return fmt.Errorf("%s: must be given for this sink", k.Field)
 		}
+	}
+	return nil
+}
+
+// Open returns the index that a configuration names, or says what is missing.
+func (k Kind) Open(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
+	if err := k.Configured(cfg); err != nil {
+		return nil, err
 	}
 	x, err := k.Connect(cfg, log)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
@@ -39,8 +40,8 @@ const logEvery = time.Minute
 // settling is how long a run that ends by itself waits for a generation to be complete that may never be.
 const settling = 10 * time.Second
 
-// lastCommit is how long a process that ends may take to store what the database's index has held back.
-const lastCommit = 20 * time.Second
+// LastCommit is how long a process that ends may take to store what the database's index has held back.
+const LastCommit = 20 * time.Second
 
 // failingFor is for how long the database may fail before the process is not ready.
 const failingFor = 30 * time.Second
@@ -67,7 +68,7 @@ func open(ctx context.Context, o Options, take func(*vectordb.Follower, context.
 	s := &sink{Options: o, topic: topic, metrics: newMetrics()}
 	s.follower = vectordb.New(vectordb.Options{Index: o.Index, Topic: topic, TopicID: known[topic].ID,
 		Partitions: known[topic].Partitions, Ends: s.ends, Batch: o.Config.Sinks.Batch, Dim: o.Config.Sinks.Dimensions,
-		Applied: s.metrics.applied, Retried: s.metrics.retried, Recovered: s.metrics.recovered, Every: o.Every,
+		Applied: s.metrics.Applied, Retried: s.metrics.Retried, Recovered: s.metrics.Recovered, Every: o.Every,
 		Log: o.Log})
 	if err := take(s.follower, ctx); err != nil {
 		return nil, err
@@ -145,13 +146,15 @@ func Run(ctx context.Context, o Options) error {
 		})
 	}
 	if o.Config.HTTP.Listen != "" {
-		group.Go(func() error { return endpoint.Serve(running, o.Config.HTTP.Listen, s.handler()) })
+		group.Go(func() error {
+			return endpoint.Serve(running, o.Config.HTTP.Listen, Handler(s.Config, s.metrics.Registry, s.unready))
+		})
 	}
 	group.Go(func() error { return s.report(running, stop) })
 	err = group.Wait()
 	if stopped := errors.Is(context.Cause(running), errCaughtUp) || ctx.Err() != nil; stopped {
 		// What is lost here is read again, but it would be visible only then.
-		last, done := context.WithTimeout(context.WithoutCancel(ctx), lastCommit)
+		last, done := context.WithTimeout(context.WithoutCancel(ctx), LastCommit)
 		defer done()
 		if err := s.follower.Flush(last); err != nil {
 			return fmt.Errorf("the last commit: %w", err)
@@ -239,22 +242,20 @@ func (s *sink) reached(ends []int64) bool {
 	return true
 }
 
-// handler answers /metrics, /healthz and /readyz.
-func (s *sink) handler() http.Handler {
+// Handler answers /metrics, /healthz and /readyz. unready says why the process cannot do its work, "" if it can.
+func Handler(cfg *config.Config, registry prometheus.Gatherer, unready func() string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", endpoint.Authorized(string(s.Config.HTTP.Token),
-		promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
+	mux.Handle("/metrics", endpoint.Authorized(string(cfg.HTTP.Token),
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ok", "") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		endpoint.Answer(w, "ready", s.unready(time.Now()))
-	})
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ready", unready()) })
 	return mux
 }
 
 // unready says why the sink cannot do its work, "" if it can.
-func (s *sink) unready(now time.Time) string {
-	if since := s.metrics.failing.Load(); since != 0 && now.Sub(time.Unix(0, since)) > failingFor {
-		return "the database does not take what is written; the log says why"
+func (s *sink) unready() string {
+	if reason := s.metrics.Failing(time.Now()); reason != "" {
+		return reason
 	}
 	for p, r := range s.readers {
 		if _, known := r.End(); !known {

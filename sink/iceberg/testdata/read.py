@@ -1,4 +1,6 @@
-"""Print the rows of a table's main branch as JSON: read.py duckdb|pyiceberg|pyspark CATALOG-URI NAMESPACE.TABLE
+"""Print the rows of a table's main branch as JSON: read.py duckdb|pyiceberg|pyspark CATALOG-URI NAMESPACE.TABLE [COLUMNS]
+
+Files in S3 are read from the server that GIANTSTREAM_REAL_S3 names, by DuckDB and PyIceberg.
 
 read.py compact … makes Spark compact the table instead, and expire its snapshots.
 """
@@ -8,7 +10,8 @@ import json
 import os
 import sys
 
-COLUMNS = ["node_id", "generation", "seq", "embedding"]
+COLUMNS = sys.argv[4].split(",") if len(sys.argv) > 4 else ["node_id", "generation", "seq", "embedding"]
+S3 = os.environ.get("GIANTSTREAM_REAL_S3", "")
 
 
 def duckdb(uri, table):
@@ -19,6 +22,11 @@ def duckdb(uri, table):
         duckdb_extensions.import_extension(extension)
     con = duckdb.connect()
     con.execute("LOAD avro; LOAD httpfs; LOAD iceberg;")
+    if S3:
+        con.execute(
+            f"CREATE SECRET (TYPE s3, KEY_ID '{os.environ['AWS_ACCESS_KEY_ID']}', REGION '{os.environ['AWS_REGION']}', "
+            f"SECRET '{os.environ['AWS_SECRET_ACCESS_KEY']}', ENDPOINT '{S3.split('//')[1]}', URL_STYLE 'path', USE_SSL false)"
+        )
     con.execute(f"ATTACH '' AS catalog (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'none')")
     found = con.execute(f"SELECT {', '.join(COLUMNS)} FROM catalog.{table}").fetchall()
     return [dict(zip(COLUMNS, row)) for row in found]
@@ -27,7 +35,9 @@ def duckdb(uri, table):
 def pyiceberg(uri, table):
     from pyiceberg.catalog import load_catalog
 
-    return load_catalog("test", type="rest", uri=uri).load_table(table).scan(selected_fields=tuple(COLUMNS)).to_arrow().to_pylist()
+    files = {"s3.endpoint": S3} if S3 else {}
+    found = load_catalog("test", type="rest", uri=uri, **files).load_table(table).scan(selected_fields=tuple(COLUMNS))
+    return found.to_arrow().to_pylist()
 
 
 def session(uri):
@@ -37,6 +47,8 @@ def session(uri):
         SparkSession.builder.master("local[1]")
         .config("spark.jars", os.environ["GIANTSTREAM_ICEBERG_SPARK_JAR"])
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.sql.shuffle.partitions", "1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
@@ -66,4 +78,4 @@ def compact(uri, table):
 
 
 readers = {"compact": compact, "duckdb": duckdb, "pyiceberg": pyiceberg, "pyspark": pyspark}
-json.dump(readers[sys.argv[1]](*sys.argv[2:]), sys.stdout)
+json.dump(readers[sys.argv[1]](*sys.argv[2:4]), sys.stdout)

@@ -1,0 +1,112 @@
+package iceberg_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/apache/iceberg-go/table"
+
+	"giantstream/sink"
+	"giantstream/sink/iceberg"
+	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
+	"giantstream/sink/vectordb"
+	"giantstream/sink/vectordb/vectordbtest"
+	"giantstream/stream/rowtable"
+	"giantstream/stream/rowtable/rowtabletest"
+)
+
+// factsOf returns the rows of main, "" for the manifests of one that is not served.
+func factsOf(t *testing.T, meta table.Metadata, store sink.Store) (map[string]rows.Committed, string) {
+	t.Helper()
+	s := meta.CurrentSnapshot()
+	found, err := iceberg.ReadFacts(context.Background(), meta, s.SnapshotID, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]rows.Committed{}
+	for _, r := range found {
+		if _, twice := out[r.NodeID]; twice {
+			t.Fatalf("snapshot %d has two rows of %s", s.SnapshotID, r.NodeID)
+		}
+		out[r.NodeID] = r
+	}
+	return out, s.Summary.Properties["giantstream.manifests"]
+}
+
+// TestRows: a follower of the commit log and the table, through kills between any two requests, lost and late answers,
+// processes that live on after others have taken over, maintenance by other programs, compaction of the log, and
+// tables that are filled again. Every snapshot that main has ever been shows the cut of the log that its summary
+// names, and in the end that is the newest one.
+func TestRows(t *testing.T) {
+	for seed := range uint64(*vectordbtest.Seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			testRows(t, seed)
+		})
+	}
+}
+
+func testRows(t *testing.T, seed uint64) {
+	w := newWorld(seed, 0.004)
+	p := rowtabletest.New(t, &memstore.Store{}, w.rnd, 1+w.rnd.IntN(3))
+	open := func(again bool) (*rowtable.Follower, error) {
+		f := rowtable.New(rowtable.Options{Store: p.Store, Table: iceberg.NewRows(w.options()), Again: again,
+			Pause: time.Microsecond, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		return f, f.Open(t.Context())
+	}
+	var zombies []*rowtable.Follower
+	for range 25 {
+		for range w.rnd.IntN(20) {
+			p.Commit(t, w.rnd.IntN(p.Shards))
+		}
+		if w.rnd.IntN(6) == 0 {
+			p.Compact(t)
+		}
+		var f *rowtable.Follower
+		var err error
+		if n := len(zombies); n == 0 || w.rnd.IntN(2) == 0 {
+			if f, err = open(w.rnd.IntN(8) == 0); err == nil {
+				zombies = append(zombies, f)
+			}
+		} else {
+			f = zombies[w.rnd.IntN(n)]
+		}
+		if err == nil {
+			err = f.Run(t.Context(), true)
+		}
+		if err != nil && !errors.Is(err, vectordbtest.ErrKilled) && !errors.Is(err, vectordb.ErrTakenOver) {
+			t.Fatal(err)
+		}
+	}
+	w.calm = true
+	f, err := open(false)
+	if err == nil {
+		err = f.Run(t.Context(), true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cuts := 0
+	for meta := range w.catalog.mains {
+		got, manifests := factsOf(t, meta, w.store)
+		if manifests == "" {
+			continue
+		}
+		cuts++
+		if diff := rowtabletest.Differ(got, p.At(t, manifests)); diff != "" {
+			t.Fatalf("a snapshot with the manifests %s does not show that cut: %s", manifests, diff)
+		}
+	}
+	got, manifests := factsOf(t, w.catalog.meta, w.store)
+	if diff := rowtabletest.Differ(got, p.At(t, p.Cut())); diff != "" {
+		t.Fatalf("main has the manifests %q, the log ends with %q: %s", manifests, p.Cut(), diff)
+	}
+	if cuts == 0 {
+		t.Fatal("no snapshot of main was checked")
+	}
+}
