@@ -30,7 +30,7 @@ func Fill(b *testing.B, index vectordb.Index) {
 		b.Fatal(err)
 	}
 	records := make([]vectordb.Record, 0, 1000)
-	before := processor()
+	before := Processor()
 	b.ResetTimer()
 	for from := 0; from < b.N; from += 1000 {
 		records = records[:0]
@@ -43,12 +43,12 @@ func Fill(b *testing.B, index vectordb.Index) {
 		}
 	}
 	b.StopTimer()
-	b.ReportMetric(float64((processor()-before).Microseconds())/float64(b.N), "cpu-µs/row")
+	b.ReportMetric(float64((Processor()-before).Microseconds())/float64(b.N), "cpu-µs/row")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// processor is the time that this process has computed for.
-func processor() time.Duration {
+// Processor is the time that this process has computed for.
+func Processor() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0

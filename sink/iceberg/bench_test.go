@@ -1,0 +1,62 @@
+package iceberg_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"giantstream/sink/iceberg"
+	"giantstream/sink/rows"
+	"giantstream/sink/vectordb/vectordbtest"
+)
+
+// BenchmarkRows commits windows that replace rows of a table of 20,000, in a catalog and a store in memory: text of 400
+// bytes, 8 labels.
+func BenchmarkRows(b *testing.B) {
+	const nodes = 20_000
+	for _, n := range []int{1, 1000, nodes} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := newWorld(1, 0)
+			w.catalog.rnd, w.calm = nil, true
+			o := w.options()
+			o.Bytes = 64 << 20
+			table := iceberg.NewRows(o)
+			if _, err := table.Open(b.Context(), "p", "1", 1, false); err != nil {
+				b.Fatal(err)
+			}
+			seq := int64(0)
+			commit := func(n int) {
+				seq++
+				err := table.Apply(b.Context(), 0, seq, nil, func(yield func(rows.Committed, error) bool) {
+					for i := range n {
+						r := rows.Row{NodeID: fmt.Sprintf("node-%08d", (i*7919+int(seq))%nodes),
+							Text: strings.Repeat(fmt.Sprintf("%x words ", i*int(seq)), 50)[:400]}
+						for l := range 8 {
+							r.Labels = append(r.Labels, fmt.Sprintf("node-%08d", i+l))
+						}
+						if !yield(rows.Committed{Row: r, Seq: seq}, nil) {
+							return
+						}
+					}
+				})
+				if err == nil {
+					err = table.Flush(b.Context(), true)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			commit(nodes)
+			if err := table.Serve(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			used := vectordbtest.Processor()
+			for b.Loop() {
+				commit(n)
+			}
+			used = vectordbtest.Processor() - used
+			b.ReportMetric(float64(used.Microseconds())/float64(b.N*n), "cpu-µs/row")
+			b.ReportMetric(float64(used.Microseconds())/float64(b.N)/1000, "cpu-ms/commit")
+		})
+	}
+}
