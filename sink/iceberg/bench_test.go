@@ -4,11 +4,21 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"giantstream/sink/iceberg"
 	"giantstream/sink/rows"
 	"giantstream/sink/vectordb/vectordbtest"
 )
+
+// BenchmarkFill brings embeddings into a new table, in a catalog and a store in memory.
+func BenchmarkFill(b *testing.B) {
+	w := newWorld(1, 0)
+	w.catalog.rnd, w.calm = nil, true
+	o := w.options()
+	o.Bytes, o.Every = 64<<20, time.Minute
+	vectordbtest.Fill(b, iceberg.New(o))
+}
 
 // BenchmarkRows commits windows that replace rows of a table of 20,000, in a catalog and a store in memory: text of 400
 // bytes, 8 labels.

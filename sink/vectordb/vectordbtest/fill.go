@@ -42,6 +42,9 @@ func Fill(b *testing.B, index vectordb.Index) {
 			b.Fatal(err)
 		}
 	}
+	if err := f.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
 	b.StopTimer()
 	b.ReportMetric(float64((Processor()-before).Microseconds())/float64(b.N), "cpu-µs/row")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
