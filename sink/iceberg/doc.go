@@ -1,6 +1,6 @@
-// Package iceberg keeps Apache Iceberg tables equal to the embeddings topic (Index) and to the newest rows of the commit
-// log (Rows). An Index is a vectordb.Index: a vectordb.Follower hands it batches, and it commits many of them as one
-// snapshot. It knows no Kafka; the catalog is an interface, and the files are in a sink.Store.
+// Package iceberg keeps Apache Iceberg tables equal to the embeddings topic (Index) and to the newest rows of the
+// commit log (Rows). An Index is a vectordb.Index: a vectordb.Follower hands it batches, and it commits many of them as
+// one snapshot. It knows no Kafka; the catalog is an interface, and the files are in a sink.Store.
 //
 // Rows are an Index of another kind: shards are its partitions, manifests its offsets, and a table that is filled from
 // the beginning of the log is its generation.

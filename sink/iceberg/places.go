@@ -9,7 +9,8 @@ type Place struct {
 	Version int64  // of the row: its offset on the topic, or its manifest
 }
 
-// Places is an index of the table's rows: for each branch, by the serial of its vectordb.Table, the place of every node. It is made anew by every process. It is used by one goroutine at a time.
+// Places is an index of the table's rows: for each branch, by the serial of its vectordb.Table, the place of every
+// node. It is made anew by every process, and used by one goroutine at a time.
 type Places interface {
 	Get(serial int64, node string) (p Place, ok bool, err error)
 	// Change removes nodes and then sets others.

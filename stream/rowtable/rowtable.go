@@ -30,7 +30,8 @@ type Table interface {
 	Open(ctx context.Context, pipeline, id string, shards int, again bool) ([]int64, error)
 	// Apply takes the rows of a shard's windows up to manifest seq, and what that manifest has consumed, nil for
 	// unknown. Later rows of a node replace earlier ones. After an error the same shard comes next.
-	Apply(ctx context.Context, shard int, seq int64, inputs map[string]int64, rows iter.Seq2[rows.Committed, error]) error
+	Apply(ctx context.Context, shard int, seq int64, inputs map[string]int64,
+		rows iter.Seq2[rows.Committed, error]) error
 	// Serve lets readers see a table that was filled from the beginning.
 	Serve(ctx context.Context) error
 	// Flush stores what was applied: all of it, or what has waited for long enough.
@@ -103,7 +104,8 @@ func (f *Follower) Open(ctx context.Context) error {
 			return fmt.Errorf("%w: the table has manifest %d of shard %d, and the log ends with %d: the store was "+
 				"restored from a copy. Fill the table again (--refill)", vectordb.ErrRefused, seq, n, cut[n])
 		}
-		f.shards = append(f.shards, &shard{tail: commitlog.Tail{Store: f.opts.Store, Shard: n}, seq: seq, until: cut[n]})
+		tail := commitlog.Tail{Store: f.opts.Store, Shard: n}
+		f.shards = append(f.shards, &shard{tail: tail, seq: seq, until: cut[n]})
 	}
 	return nil
 }
@@ -236,7 +238,8 @@ func (f *Follower) again(ctx context.Context, what string, do func(context.Conte
 		}
 		wait := pause.Next()
 		if f.outage.Failed(what, time.Now()) {
-			f.opts.Log.Warn("this fails, and is tried again until it succeeds", "what", what, "wait", wait, "error", err)
+			f.opts.Log.Warn("this fails, and is tried again until it succeeds", "what", what, "wait", wait,
+				"error", err)
 		}
 		if err := retry.Sleep(ctx, wait); err != nil {
 			return err

@@ -36,10 +36,14 @@ type RowsOptions struct {
 
 // Kinds are the databases that giantstream itself has clients of.
 var Kinds = []Kind{
-	{Name: "pgvector", Title: "PostgreSQL with the extension pgvector", Field: "sinks.pgvector.url", Connect: openPGVector},
-	{Name: "qdrant", Title: "Qdrant, 1.16 or newer", Field: "sinks.qdrant.url", Connect: openQdrant},
-	{Name: "opensearch", Title: "OpenSearch with its k-NN plugin", Field: "sinks.opensearch.url", Connect: openOpenSearch},
-	{Name: "milvus", Title: "Milvus, 2.4 or newer", Field: "sinks.milvus.url", Connect: openMilvus},
+	{Name: "pgvector", Title: "PostgreSQL with the extension pgvector", Field: "sinks.pgvector.url",
+		Connect: openPGVector},
+	{Name: "qdrant", Title: "Qdrant, 1.16 or newer", Field: "sinks.qdrant.url",
+		Connect: openQdrant},
+	{Name: "opensearch", Title: "OpenSearch with its k-NN plugin", Field: "sinks.opensearch.url",
+		Connect: openOpenSearch},
+	{Name: "milvus", Title: "Milvus, 2.4 or newer", Field: "sinks.milvus.url",
+		Connect: openMilvus},
 }
 
 // Find returns the kind of a name.
