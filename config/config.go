@@ -311,6 +311,8 @@ type Sink struct {
 	// Canary is the share of the nodes that get a new generation first; all get it once people promote it. With 0 all
 	// get it at once.
 	Canary float64 `yaml:"canary" effect:"live"`
+	// CanaryTopic, unless "", is a topic that gets a new generation first, for all nodes, in the same way.
+	CanaryTopic string `yaml:"canary_topic" effect:"restart"`
 }
 
 // HTTP serves a page to watch, metrics, health, and with the role serve answers.

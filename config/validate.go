@@ -180,23 +180,26 @@ func (v *validator) topics(c *Config) {
 	if c.Ingest.Repartition {
 		taken[c.KeyedNodes()], taken[c.KeyedEdges()] = "ingest.repartition", "ingest.repartition"
 	}
-	for _, t := range []struct{ field, name, given string }{
-		{"nodes", c.Kafka.Topics.Nodes, c.Kafka.Topics.Nodes},
-		{"edges", c.Kafka.Topics.Edges, c.Kafka.Topics.Edges},
-		{"mirror", c.Mirror(), c.Kafka.Topics.Mirror},
-		{"embeddings", c.Kafka.Topics.Embeddings, c.Kafka.Topics.Embeddings},
-		{"dead_letters", c.DeadLetters(), c.Kafka.Topics.DeadLetters},
+	for _, t := range []struct{ path, name, given string }{
+		{"kafka.topics.nodes", c.Kafka.Topics.Nodes, c.Kafka.Topics.Nodes},
+		{"kafka.topics.edges", c.Kafka.Topics.Edges, c.Kafka.Topics.Edges},
+		{"kafka.topics.mirror", c.Mirror(), c.Kafka.Topics.Mirror},
+		{"kafka.topics.embeddings", c.Kafka.Topics.Embeddings, c.Kafka.Topics.Embeddings},
+		{"kafka.topics.dead_letters", c.DeadLetters(), c.Kafka.Topics.DeadLetters},
+		{"sink.canary_topic", c.Sink.CanaryTopic, c.Sink.CanaryTopic},
 	} {
-		path := "kafka.topics." + t.field
+		if t.path == "sink.canary_topic" && t.name == "" {
+			continue
+		}
 		// A topic that is named after the pipeline is at fault with it, and not by itself.
 		if t.name != t.given && !pipelineName.MatchString(c.Pipeline) {
 			continue
 		}
-		v.check(topicName.MatchString(t.name) && t.name != "." && t.name != "..", path,
+		v.check(topicName.MatchString(t.name) && t.name != "." && t.name != "..", t.path,
 			"must be a topic name: 1 to 249 of A-Z, a-z, 0-9 and . _ -")
 		other, twice := taken[t.name]
-		v.check(!twice, path, "must differ from the topic of %s", other)
-		taken[t.name] = t.field
+		v.check(!twice, t.path, "must differ from the topic of %s", other)
+		taken[t.name] = strings.TrimPrefix(t.path, "kafka.topics.")
 	}
 }
 
@@ -350,6 +353,8 @@ func (v *validator) outputs(c *Config) {
 	v.oneOf("sink.embedding_type", c.Sink.EmbeddingType)
 	v.atLeast("sink.embedding_dim", c.Sink.EmbeddingDim, 0)
 	v.check(c.Sink.Canary >= 0 && c.Sink.Canary < 1, "sink.canary", "%g must be 0 or a share below 1", c.Sink.Canary)
+	v.check(c.Sink.Canary == 0 || c.Sink.CanaryTopic == "", "sink.canary_topic", "must not be given together with "+
+		"canary: a new generation goes to a share of the nodes first, or to a topic of its own")
 	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
 	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
 	v.oneOf("log.level", c.Log.Level)

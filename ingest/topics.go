@@ -15,8 +15,10 @@ type Topics struct {
 	Edges string
 	// Mirror carries the assertions of an undirected graph to the shard of the far end; "" for a
 	// directed graph.
-	Mirror      string
-	Embeddings  string
+	Mirror     string
+	Embeddings string
+	// Canary gets the embeddings of new generations first, "" for none.
+	Canary      string
 	DeadLetters string
 	// SourceNodes and SourceEdges, unless "", are copied to Nodes and Edges with the right keys
 	// (package repartition). They may have any number of partitions.
@@ -50,6 +52,9 @@ func (t Topics) Specs(shards int) []client.TopicSpec {
 		{Name: t.Embeddings, Partitions: shards, Flexible: true, Compacted: true},
 		{Name: t.DeadLetters, Partitions: 1, Flexible: true},
 	}
+	if t.Canary != "" {
+		specs = append(specs, client.TopicSpec{Name: t.Canary, Partitions: shards, Flexible: true, Compacted: true})
+	}
 	for _, in := range t.Inputs() {
 		specs = append(specs, client.TopicSpec{Name: in, Partitions: shards})
 	}
@@ -66,11 +71,12 @@ func (t Topics) Validate() error {
 	used := map[string]string{}
 	for _, n := range []struct{ role, name string }{
 		{"nodes", t.Nodes}, {"edges", t.Edges}, {"mirror", t.Mirror},
-		{"embeddings", t.Embeddings}, {"dead-letter", t.DeadLetters},
+		{"embeddings", t.Embeddings}, {"canary", t.Canary}, {"dead-letter", t.DeadLetters},
 		{"source nodes", t.SourceNodes}, {"source edges", t.SourceEdges},
 	} {
 		switch {
-		case n.name == "" && (n.role == "mirror" || strings.HasPrefix(n.role, "source") && !t.Repartitioned()):
+		case n.name == "" && (n.role == "mirror" || n.role == "canary"):
+		case n.name == "" && strings.HasPrefix(n.role, "source") && !t.Repartitioned():
 		case n.name == "":
 			errs = append(errs, fmt.Errorf("the %s topic has no name", n.role))
 		case used[n.name] != "":

@@ -17,6 +17,9 @@ var ErrCompacted = errors.New("topic must not be compacted")
 func settings(ctx context.Context, o Options) (warnings []string, err error) {
 	t := o.Topics
 	names := append(t.Inputs(), t.Embeddings, t.DeadLetters)
+	if t.Canary != "" {
+		names = append(names, t.Canary)
+	}
 	have, err := o.Client.Settings(ctx, names...)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -46,9 +49,11 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 				topic, retention(s)))
 		}
 	}
-	if s, ok := have[t.Embeddings]; ok && !s.Compact {
-		warnings = append(warnings, fmt.Sprintf("kafka topic %q is not compacted: it keeps every embedding ever "+
-			"published, or deletes current ones by age; set cleanup.policy=compact", t.Embeddings))
+	for _, topic := range []string{t.Embeddings, t.Canary} {
+		if s, ok := have[topic]; ok && !s.Compact {
+			warnings = append(warnings, fmt.Sprintf("kafka topic %q is not compacted: it keeps every embedding ever "+
+				"published, or deletes current ones by age; set cleanup.policy=compact", topic))
+		}
 	}
 	if have[t.DeadLetters].Compact {
 		warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: of a key's dead letters only the "+

@@ -54,7 +54,7 @@ func AuditShards(ctx context.Context, a *audit.Audit, shards int) error {
 		s := &shardAudit{logAudit: l, shard: shard, log: map[int64]*Manifest{}, keys: map[int64]string{},
 			lines: map[int64]*line{}, stretches: map[Delegation]int64{}, folded: map[int64]*folded{}}
 		for _, step := range []func(context.Context) error{s.manifests, s.foldedBlocks, s.blocks, s.rows, s.checkpoints,
-			s.published, s.standby} {
+			s.published(Served), s.published(Canary), s.standby} {
 			if err := step(ctx); err != nil {
 				return fmt.Errorf("verify shard %d: %w", shard, err)
 			}

@@ -94,9 +94,13 @@ func (s *shardAudit) stateFile(ctx context.Context, f CheckpointFile) (damage, e
 	return nil, nil
 }
 
-// published checks the cursor of the embeddings.
-func (s *shardAudit) published(ctx context.Context) error {
-	key := publishedKey(s.shard)
+// published checks the cursor of a topic.
+func (s *shardAudit) published(outlet Outlet) func(context.Context) error {
+	return func(ctx context.Context) error { return s.cursor(ctx, outlet.key(s.shard)) }
+}
+
+// cursor checks one of the cursors of the embeddings.
+func (s *shardAudit) cursor(ctx context.Context, key string) error {
 	if !s.Has(key) {
 		return nil
 	}

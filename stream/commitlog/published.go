@@ -67,12 +67,33 @@ func (p Published) Gone(topic SinkTopic) string {
 	return ""
 }
 
-func publishedKey(shard int) string { return shardPrefix(shard) + "published.json" }
+// Outlet is a topic that the embeddings of a shard are published to. Each has a cursor of its own, and none knows of
+// the other.
+type Outlet bool
 
-// LoadPublished returns the cursor of a shard, or the zero value if there is none that parses.
-func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published, error) {
-	c, err := OpenCursor(ctx, store, shard)
+const (
+	Served Outlet = false // the embeddings topic
+	Canary Outlet = true  // the topic that gets new generations first
+)
+
+func (o Outlet) key(shard int) string {
+	if o == Canary {
+		return shardPrefix(shard) + "canary.json"
+	}
+	return shardPrefix(shard) + "published.json"
+}
+
+// Load returns the cursor of a shard, or the zero value if there is none that parses.
+func (o Outlet) Load(ctx context.Context, store sink.Store, shard int) (Published, error) {
+	c, err := o.Open(ctx, store, shard)
 	return c.Published, err
+}
+
+func publishedKey(shard int) string { return Served.key(shard) }
+
+// LoadPublished returns the cursor of a shard on the embeddings topic.
+func LoadPublished(ctx context.Context, store sink.Store, shard int) (Published, error) {
+	return Served.Load(ctx, store, shard)
 }
 
 // Cursor is the cursor of a shard as it was read, for a follower that means to move it.
@@ -84,9 +105,14 @@ type Cursor struct {
 	stored []byte // nil if there was none
 }
 
-// OpenCursor reads the cursor of a shard. One that is missing or does not parse has the zero value.
+// OpenCursor reads the cursor of a shard on the embeddings topic.
 func OpenCursor(ctx context.Context, store sink.Store, shard int) (Cursor, error) {
-	c := Cursor{store: store, shard: shard, key: publishedKey(shard)}
+	return Served.Open(ctx, store, shard)
+}
+
+// Open reads the cursor of a shard. One that is missing or does not parse has the zero value.
+func (o Outlet) Open(ctx context.Context, store sink.Store, shard int) (Cursor, error) {
+	c := Cursor{store: store, shard: shard, key: o.key(shard)}
 	data, err := sink.ReadAll(ctx, store, c.key)
 	if errors.Is(err, sink.ErrNotFound) {
 		return c, nil

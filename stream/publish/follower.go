@@ -65,8 +65,10 @@ type Publisher interface {
 
 // Options of a Follower.
 type Options struct {
-	Shard     int
-	Store     sink.Store
+	Shard int
+	Store sink.Store
+	// Outlet is the topic that Publisher delivers to, which has a cursor of its own.
+	Outlet    commitlog.Outlet
 	Publisher Publisher
 	// Topic tells what the topic is that Publisher delivers to. With nil it is taken for the one
 	// that the cursor is about.
@@ -294,7 +296,7 @@ func (f *Follower) announce(ctx context.Context, model *Model) error {
 // look reads the cursor. Whatever this follower remembers, another one may have moved it: its successor, or one that
 // was late.
 func (f *Follower) look(ctx context.Context) error {
-	now, err := commitlog.OpenCursor(ctx, f.opts.Store, f.opts.Shard)
+	now, err := f.opts.Outlet.Open(ctx, f.opts.Store, f.opts.Shard)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ type Builder struct {
 	// Canary is the share of the nodes that get a generation first, until people promote it; 0 for all at once. A build
 	// that is resumed keeps what it began with, and the first generation is for all.
 	Canary float64
+	// CanaryTopic, in place of a share: a topic of its own gets a generation first.
+	CanaryTopic bool
 	// NewSpace: the embeddings need not be comparable with those of the generation before. A build that is resumed
 	// keeps what it began with.
 	NewSpace bool
@@ -383,7 +385,7 @@ func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, 
 	}
 	if parent := latest.Current; parent != nil {
 		doc.inherit(parent)
-		doc.Canary = b.Canary
+		doc.Canary, doc.CanaryTopic = b.Canary, b.CanaryTopic
 		if b.Mode == Local && !b.NewSpace && CanRefreshLocally(parent, b.Settings) {
 			doc.LocalOf, doc.LocalSteps = parent.Generation, parent.LocalSteps+1
 		}

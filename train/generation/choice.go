@@ -90,12 +90,13 @@ func (c *Choice) allows(d *Doc) bool {
 
 // isReady says whether a generation could be served, were no other one pinned.
 func (c *Choice) isReady(d *Doc) bool {
-	return !c.isWithdrawn(d) && (d.Status == Ready && d.Canary == 0 || c.isPromoted(d))
+	return !c.isWithdrawn(d) && (d.Status == Ready && !d.Tried() || c.isPromoted(d))
 }
 
-// onTrial says whether only a share of the nodes gets a generation, as long as no newer one is ready.
+// onTrial says whether only a share of the nodes or a topic of its own gets a generation, as long as no newer one is
+// ready.
 func (c *Choice) onTrial(d *Doc) bool {
-	return d.Status == Ready && d.Canary > 0 && c.Pinned == 0 && !c.isWithdrawn(d) && !c.isPromoted(d)
+	return d.Status == Ready && d.Tried() && c.Pinned == 0 && !c.isWithdrawn(d) && !c.isPromoted(d)
 }
 
 func (c *Choice) isWithdrawn(d *Doc) bool { return slices.Contains(c.Withdrawn, d.Generation) }
@@ -106,7 +107,10 @@ func (c *Choice) isPromoted(d *Doc) bool {
 }
 
 // needsPromotion says whether a complete generation is served only if people promote it.
-func (d *Doc) needsPromotion() bool { return d.Status == Refused || d.Canary > 0 }
+func (d *Doc) needsPromotion() bool { return d.Status == Refused || d.Tried() }
+
+// Tried says whether a generation begins with a trial.
+func (d *Doc) Tried() bool { return d.Canary > 0 || d.CanaryTopic }
 
 // Chooser changes which generation is served. The processes of the pipeline follow within seconds.
 type Chooser struct {

@@ -82,6 +82,8 @@ type Doc struct {
 	// Canary is the share of the nodes that get the generation first, until people promote it; 0 for a generation
 	// that is served as soon as it is ready.
 	Canary float64 `json:"canary,omitempty"`
+	// CanaryTopic: the topic of new generations gets it first, for all nodes, until people promote it.
+	CanaryTopic bool `json:"canary_topic,omitempty"`
 	// GPUMath are the modes other than float32 in which GPUs multiplied for this build, each once: several if
 	// it was resumed in another. A part may have been in float32, too.
 	GPUMath []compute.Math `json:"gpu_math,omitempty"`
@@ -316,7 +318,7 @@ func Current(ctx context.Context, store sink.Store) (*Doc, error) {
 type Latest struct {
 	// Current is the generation that is to be served.
 	Current *Doc
-	// Canary is the generation that a share of the nodes has in place of Current.
+	// Canary is the generation on trial: a share of the nodes, or a topic of its own, has it in place of Current.
 	Canary *Doc
 	// Refused is the newest refused generation, Held the newest ready one that people have withdrawn or that waits
 	// behind a pin, and Damaged the newest damaged one, if they are newer than Current and not served.

@@ -43,7 +43,8 @@ One process at a time follows into a name. A second one takes over, and the firs
 ends. Metrics and health are at http.listen.`,
 		Example: `  giantstream sink run pgvector -c pipeline.yaml
   giantstream sink run pgvector -c pipeline.yaml --set sinks.name=products --set http.listen=:9465
-  giantstream sink run pgvector -c pipeline.yaml --until-caught-up`,
+  giantstream sink run pgvector -c pipeline.yaml --until-caught-up
+  giantstream sink run pgvector -c pipeline.yaml --canary --set sinks.name=products_next`,
 	})
 }
 
@@ -88,6 +89,7 @@ func (a *app) sinkRefiller(kind *sinks.Kind, cmd *cobra.Command, next string) *c
 func (a *app) sinkCommand(kind *sinks.Kind, cmd *cobra.Command, do func(*cobra.Command, sinks.Options) error,
 ) *cobra.Command {
 	var flags pipelineFlags
+	var canary bool
 	cmd.Args = cobra.NoArgs
 	if kind == nil {
 		cmd.Args = cobra.ExactArgs(1)
@@ -113,8 +115,10 @@ func (a *app) sinkCommand(kind *sinks.Kind, cmd *cobra.Command, do func(*cobra.C
 			return usageError{err}
 		}
 		defer index.Close()
-		return do(cmd, sinks.Options{Config: cfg, Index: index, Log: log})
+		return do(cmd, sinks.Options{Config: cfg, Index: index, Canary: canary, Log: log})
 	}
 	flags.register(cmd)
+	cmd.Flags().BoolVar(&canary, "canary", false,
+		"follow sink.canary_topic, which gets new generations first; give the sink a name of its own (sinks.name)")
 	return cmd
 }

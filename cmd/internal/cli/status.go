@@ -200,10 +200,14 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 			plural(p.Shards, "shard"))
 	}
 	if c := st.Canary; c != nil {
-		fmt.Fprintf(out, "\ngeneration %d is on trial: %g %% of the nodes have it on the topic in %d of %s, the "+
-			"others generation %d\n'giantstream generations promote %d' gives it to all, and 'rollback' takes it "+
-			"back\n",
-			c.Generation, 100*c.Share, c.Published, plural(st.Publishing.Shards, "shard"), st.Served, c.Generation)
+		where := fmt.Sprintf("%g %% of the nodes have it on the topic in %d of %s, the others generation %d",
+			100*c.Share, c.Published, plural(st.Publishing.Shards, "shard"), st.Served)
+		if c.Topic {
+			where = fmt.Sprintf("the canary topic has it in %d of %s, the embeddings topic generation %d", c.Published,
+				plural(st.Publishing.Shards, "shard"), st.Served)
+		}
+		fmt.Fprintf(out, "\ngeneration %d is on trial: %s\n'giantstream generations promote %d' gives it to all, and "+
+			"'rollback' takes it back\n", c.Generation, where, c.Generation)
 	}
 	printDrift(out, st.Drift)
 	for _, g := range st.Generations {

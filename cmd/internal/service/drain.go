@@ -8,6 +8,7 @@ import (
 
 	"giantstream/ingest/repartition"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/publish"
 	"giantstream/stream/shard"
 )
 
@@ -183,9 +184,26 @@ func wrap(what string, err error) error {
 }
 
 // unpublished counts the shards whose embeddings lag behind, or are not in the topic that they are
-// to be in.
+// to be in. g is the generation that the embeddings topic is to have.
 func (s *Service) unpublished(ctx context.Context, g int64) (behind int, err error) {
-	topic, err := s.sinkTopic(ctx)
+	for _, o := range s.outlets() {
+		if o.cursor == commitlog.Canary {
+			g = 0
+			if model := o.model(0); model != nil {
+				g = model.Generation
+			}
+		}
+		n, err := s.unpublishedOn(ctx, &o, g)
+		if err != nil {
+			return 0, err
+		}
+		behind += n
+	}
+	return behind, nil
+}
+
+func (s *Service) unpublishedOn(ctx context.Context, o *outlet, g int64) (behind int, err error) {
+	topic, err := s.sinkTopic(ctx, o.topic)
 	if err != nil {
 		return 0, err
 	}
@@ -194,12 +212,12 @@ func (s *Service) unpublished(ctx context.Context, g int64) (behind int, err err
 		if err != nil {
 			return 0, err
 		}
-		at, err := commitlog.LoadPublished(ctx, s.store, p)
+		at, err := o.cursor.Load(ctx, s.store, p)
 		if err != nil {
 			return 0, err
 		}
 		elsewhere := g > 0 && (at.Topic == "" || at.Gone(topic) != "")
-		if elsewhere || at.Generation != g || head != nil && at.Seq < head.Seq || s.reformats(p, at) {
+		if elsewhere || at.Generation != g || head != nil && at.Seq < head.Seq || s.reformats(o.model(p), at) {
 			behind++
 		}
 	}
@@ -208,7 +226,6 @@ func (s *Service) unpublished(ctx context.Context, g int64) (behind int, err err
 
 // reformats says whether this process publishes current embeddings of a shard again: in another format, or because a
 // share of the nodes is to have another generation.
-func (s *Service) reformats(shard int, at commitlog.Published) bool {
-	model := s.serving.model(shard)
+func (s *Service) reformats(model *publish.Model, at commitlog.Published) bool {
 	return s.roles.Embed && model != nil && (model.Reformats(at) || model.Recasts(at))
 }

@@ -48,22 +48,6 @@ func (p timedPublisher) Publish(ctx context.Context, records []embedding.Record)
 	return nil
 }
 
-// announcer returns what followers call when all of a shard is published with a generation, nil unless the
-// configuration asks for it.
-func (s *Service) announcer() func(context.Context, embedding.Completion) error {
-	if !s.cfg.Sink.ControlRecords {
-		return nil
-	}
-	return func(ctx context.Context, c embedding.Completion) error {
-		ends, err := s.client.EndOffsets(ctx, s.topics.Embeddings)
-		if err != nil {
-			return err
-		}
-		c.Shards = s.cfg.Shards
-		return s.publisher.Announce(ctx, len(ends[s.topics.Embeddings]), c)
-	}
-}
-
 // cutOf is the newest manifest of a shard that the current generation covers.
 func (s *Service) cutOf(shard int) int64 {
 	if g := s.Current(); g != nil {

@@ -179,9 +179,9 @@ func (s *Service) strayed(first, ends map[string][]int64) string {
 	return ""
 }
 
-// sinkTopic looks at the embeddings topic.
-func (s *Service) sinkTopic(ctx context.Context) (commitlog.SinkTopic, error) {
-	topic := commitlog.SinkTopic{Name: s.topics.Embeddings}
+// sinkTopic looks at a topic of embeddings.
+func (s *Service) sinkTopic(ctx context.Context, name string) (commitlog.SinkTopic, error) {
+	topic := commitlog.SinkTopic{Name: name}
 	ids, err := s.client.Identify(ctx, topic.Name)
 	if err != nil {
 		return topic, err

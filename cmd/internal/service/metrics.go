@@ -35,7 +35,7 @@ type metrics struct {
 	// Copies of shards' states in the store.
 	checkpoints, checkpointFailures, checkpointBytes prometheus.Counter
 	standbyBytes                                     prometheus.Counter
-	published                                        prometheus.Counter
+	published, canaryPublished                       prometheus.Counter
 	freshness                                        prometheus.Histogram
 	generation                                       prometheus.Gauge
 	shortfalls, refused, held, damaged, canary       prometheus.Gauge
@@ -102,6 +102,8 @@ func newMetrics() *metrics {
 		"Bytes uploaded for copies of shards' states, those of failed attempts included.")
 	m.published = counter("giantstream_embeddings_published_total",
 		"Embeddings and tombstones acknowledged by the sink topic.")
+	m.canaryPublished = counter("giantstream_canary_embeddings_published_total",
+		"Embeddings and tombstones acknowledged by the topic of new generations, sink.canary_topic.")
 	m.freshness = histogram("giantstream_embedding_freshness_seconds",
 		"From a change's event time until the sink topic has acknowledged its embedding.",
 		0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 7200)
@@ -119,7 +121,7 @@ func newMetrics() *metrics {
 	m.refused = gauge("giantstream_generation_refused",
 		"The newest generation, if refresh.quality_gate has refused it and an older one keeps serving; else 0.")
 	m.canary = gauge("giantstream_generation_canary",
-		"The generation on trial, which the share sink.canary of the nodes has; 0 for none.")
+		"The generation on trial, which a share of the nodes or the topic sink.canary_topic has; 0 for none.")
 	m.held = gauge("giantstream_generation_held",
 		"The newest generation, if it is ready and people have withdrawn it or pinned an older one; else 0.")
 	m.damaged = gauge("giantstream_generation_damaged",

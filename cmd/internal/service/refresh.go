@@ -400,7 +400,7 @@ func (s *Service) loadCurrent(ctx context.Context) error {
 	}
 }
 
-// try gives a share of the nodes the generation on trial, nil for none. again says that it has turned out to be
+// try gives a share of the nodes or the canary topic the generation on trial, nil for none. again says that it has turned out to be
 // damaged, so that it is no more.
 func (s *Service) try(ctx context.Context, doc *generation.Doc) (again bool, err error) {
 	now := int64(0)
@@ -417,10 +417,14 @@ func (s *Service) try(ctx context.Context, doc *generation.Doc) (again bool, err
 	if doc.Generation == now {
 		return false, nil
 	}
+	where := "a share of the nodes"
+	if doc.CanaryTopic {
+		where = "the canary topic"
+	}
 	open := func() error {
 		g, err := generation.Open(ctx, s.store, doc, s.device)
 		if err == nil {
-			s.log.Info("a share of the nodes gets a new generation; 'giantstream generations promote' gives it to "+
+			s.log.Info(where+" gets a new generation first; 'giantstream generations promote' has it served to "+
 				"all, and 'rollback' takes it back", "generation", doc.Generation, "share", doc.Canary)
 			s.tries(g)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"golang.org/x/sync/errgroup"
+
 	"giantstream/ingest/group"
 )
 
@@ -121,6 +123,12 @@ func (s *Service) embed(ctx context.Context) error {
 		Client: s.client, Group: s.cfg.Group() + embedGroup, Protocol: AllRoles().protocol(s.id.ID),
 		Topics: []string{s.topics.Nodes}, Log: s.log,
 		SessionTimeout: s.cfg.Kafka.SessionTimeout,
-	}, func(ctx context.Context, a group.Assignment) error { return s.follow(ctx, a.Shard, nil) })
+	}, func(ctx context.Context, a group.Assignment) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for _, o := range s.outlets() {
+			g.Go(func() error { return s.follow(ctx, a.Shard, &o, nil) })
+		}
+		return g.Wait()
+	})
 	return s.explainGroup(ctx, s.cfg.Group()+embedGroup, err)
 }

@@ -95,8 +95,10 @@ type Service struct {
 	letters   *deadletter.Log
 	fields    *fieldCounts
 	publisher *embeddingtopic.Publisher
-	serving   serving
-	catalog   *similar.Catalog // nil without the role serve
+	// canaryPublisher is nil without a topic of new generations.
+	canaryPublisher *embeddingtopic.Publisher
+	serving         serving
+	catalog         *similar.Catalog // nil without the role serve
 	// refused is the newest generation that the quality gate has refused, nil if the one that is
 	// served is newer.
 	refused atomic.Pointer[generation.Doc]
@@ -303,6 +305,9 @@ func (s *Service) connect(ctx context.Context) error {
 		return err
 	}
 	s.publisher = embeddingtopic.NewPublisher(s.client, s.topics.Embeddings, format)
+	if s.topics.Canary != "" {
+		s.canaryPublisher = embeddingtopic.NewPublisher(s.client, s.topics.Canary, format)
+	}
 	return nil
 }
 
@@ -399,8 +404,10 @@ func (s *Service) Close() error {
 }
 
 func (s *Service) closeClients() (err error) {
-	if s.publisher != nil {
-		err = s.publisher.Close()
+	for _, p := range []*embeddingtopic.Publisher{s.publisher, s.canaryPublisher} {
+		if p != nil {
+			err = errors.Join(err, p.Close())
+		}
 	}
 	if s.client != nil {
 		s.client.Close()

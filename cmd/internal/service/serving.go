@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"sync/atomic"
 
 	"giantstream/sink/embedding"
@@ -14,7 +15,8 @@ import (
 // pointer: a row is built with one generation or the next.
 type serving struct {
 	current atomic.Pointer[generation.Generation]
-	// trial is the generation that a share of the nodes has in place of the current one, nil for none.
+	// trial is the generation that a share of the nodes or the canary topic has in place of the current one, nil for
+	// none.
 	trial atomic.Pointer[generation.Generation]
 	// asked is the format of vectors that the configuration wants published.
 	asked embedding.Format
@@ -43,10 +45,27 @@ func (s *serving) model(shard int) *publish.Model {
 		return nil
 	}
 	m := s.modelOf(g, shard)
-	if t := s.trial.Load(); t != nil && t.Doc.Generation > g.Doc.Generation { // else it was promoted just now
+	if t := s.tried(g); t != nil && t.Doc.Canary > 0 {
 		m.Canary = &publish.Canary{Model: s.modelOf(t, shard), Share: t.Doc.Canary}
 	}
 	return m
+}
+
+// tried returns the generation on trial beside the current one, nil for none, also if it was promoted just now.
+func (s *serving) tried(current *generation.Generation) *generation.Generation {
+	if t := s.trial.Load(); t != nil && t.Doc.Generation > current.Doc.Generation {
+		return t
+	}
+	return nil
+}
+
+// canary returns what the follower of the canary topic needs: of the generation on trial, or of the current one.
+func (s *serving) canary(shard int) *publish.Model {
+	g := s.current.Load()
+	if g == nil {
+		return nil
+	}
+	return s.modelOf(cmp.Or(s.tried(g), g), shard)
 }
 
 func (s *serving) modelOf(g *generation.Generation, shard int) *publish.Model {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -224,7 +223,13 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return sh.Run(ctx, watch) })
 	if s.roles.Embed {
-		g.Go(func() error { return s.follow(ctx, a.Shard, watch.traces) })
+		for _, o := range s.outlets() {
+			traces := watch.traces
+			if o.cursor == commitlog.Canary {
+				traces = nil // a record's trace ends on the embeddings topic
+			}
+			g.Go(func() error { return s.follow(ctx, a.Shard, &o, traces) })
+		}
 	}
 	g.Go(func() error { return s.removeOrphans(ctx, a.Shard) })
 	g.Go(func() error { return s.compact(ctx, a.Shard) })
@@ -263,20 +268,21 @@ func (s *Service) lastCheckpoint(shard *shard.Shard, number int) {
 	}
 }
 
-// follow publishes the shard's embeddings. traces follow records of the shard's worker in this process, nil for none.
-func (s *Service) follow(ctx context.Context, shard int, traces *telemetry.Shard) error {
+// follow publishes the shard's embeddings to a topic. traces follow records of the shard's worker in this process, nil
+// for none.
+func (s *Service) follow(ctx context.Context, shard int, o *outlet, traces *telemetry.Shard) error {
 	poll := pollBeside
 	if !s.roles.Stream {
 		poll = pollAlone
 	}
 	return publish.New(publish.Options{
 		Shard: shard, Store: s.rows.Store(s.store), Known: s.manifests.Of(shard),
-		Publisher: timedPublisher{s.publisher, s.metrics, traces, s.cfg.Telemetry.Traces.Exemplars,
-			func() int64 { return s.cutOf(shard) }},
-		Topic:    s.sinkTopic,
-		Announce: s.announcer(),
+		Outlet:    o.cursor,
+		Publisher: s.publisherOf(shard, o, traces),
+		Topic:     func(ctx context.Context) (commitlog.SinkTopic, error) { return s.sinkTopic(ctx, o.topic) },
+		Announce:  s.announcer(o),
 		Model: func() *publish.Model {
-			m := s.serving.model(shard)
+			m := o.model(shard)
 			if m != nil {
 				m.PassedOver = max(s.passedOver.Load(), s.damaged.Load())
 			}
@@ -286,8 +292,8 @@ func (s *Service) follow(ctx context.Context, shard int, traces *telemetry.Shard
 			s.publishFailed(ctx, shard, m, reason)
 		},
 		SaveEvery: s.saveCursorEvery,
-		Wake:      s.wake.listen(shard), Poll: poll,
-		Log: s.log.With("shard", shard),
+		Wake:      s.wake.listen(shard, o.cursor), Poll: poll,
+		Log: s.log.With("shard", shard, "topic", o.topic),
 	}).Run(ctx)
 }
 
@@ -305,49 +311,4 @@ func (s *Service) saveCursorEvery() time.Duration {
 		return 0
 	}
 	return CursorEvery
-}
-
-// wakeups are one signal per shard.
-type wakeups struct {
-	mu    sync.Mutex
-	chans map[int]chan struct{}
-}
-
-func (w *wakeups) listen(shard int) <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.channel(shard)
-}
-
-func (w *wakeups) channel(shard int) chan struct{} {
-	if w.chans == nil {
-		w.chans = map[int]chan struct{}{}
-	}
-	if w.chans[shard] == nil {
-		w.chans[shard] = make(chan struct{}, 1)
-	}
-	return w.chans[shard]
-}
-
-// shard signals one shard's follower; it never blocks.
-func (w *wakeups) shard(shard int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	signal(w.channel(shard))
-}
-
-// all signals every follower.
-func (w *wakeups) all() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.chans {
-		signal(c)
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

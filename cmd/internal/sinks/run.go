@@ -28,6 +28,8 @@ type Options struct {
 	Client *client.Client
 	// Every is how often a Follower looks whether a generation is complete; 0 for the default.
 	Every time.Duration
+	// Canary: the sink follows the topic of new generations instead.
+	Canary bool
 	// UntilCaughtUp ends Run when all that the topic had at the start is in the database, and readers see its
 	// generation, or an older one because it is not complete.
 	UntilCaughtUp bool
@@ -58,6 +60,12 @@ type sink struct {
 // open connects and takes the database over.
 func open(ctx context.Context, o Options, take func(*vectordb.Follower, context.Context) error) (*sink, error) {
 	topic := o.Config.Kafka.Topics.Embeddings
+	if o.Canary {
+		if topic = o.Config.Sink.CanaryTopic; topic == "" {
+			return nil, errors.New("sink.canary_topic: there is no topic of new generations; name one, and start " +
+				"'giantstream run' with it")
+		}
+	}
 	known, err := o.Client.Identify(ctx, topic)
 	if errors.Is(err, client.ErrNoTopic) {
 		return nil, fmt.Errorf("%w; 'giantstream run' creates it when it starts", err)

@@ -59,11 +59,12 @@ type Status struct {
 	Lag *Lags `json:"lag,omitempty"`
 }
 
-// Canary is a generation that a share of the nodes has in place of the one that is served. Published counts the shards
-// where they have it on the topic.
+// Canary is a generation on trial: a share of the nodes has it in place of the one that is served, or a topic of its own
+// has it. Published counts the shards where that is done.
 type Canary struct {
 	Generation int64   `json:"generation"`
-	Share      float64 `json:"share"`
+	Share      float64 `json:"share,omitempty"`
+	Topic      bool    `json:"topic,omitempty"`
 	Published  int     `json:"published"`
 }
 
@@ -77,6 +78,8 @@ type Shard struct {
 	Edges     int64               `json:"edges"`
 	Next      map[string]int64    `json:"next_offsets,omitempty"`
 	Published commitlog.Published `json:"published"`
+	// Canary is how far the topic of new generations is, nil if nothing was ever published to it.
+	Canary *commitlog.Published `json:"canary,omitempty"`
 	// Lost is what the topics had deleted before it was read, and nobody has accepted.
 	Lost []service.Lost `json:"lost,omitempty"`
 	// Checkpoint is the newest copy of the shard's state, nil for none.
@@ -154,6 +157,13 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		s := Shard{Shard: p}
 		if s.Published, err = commitlog.LoadPublished(ctx, store, p); err != nil {
 			return nil, err
+		}
+		canary, err := commitlog.Canary.Load(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if canary.Generation > 0 {
+			s.Canary = &canary
 		}
 		m, err := commitlog.Head(ctx, store, p)
 		if errors.Is(err, commitlog.ErrDamaged) {
@@ -249,7 +259,7 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 	}
 	st.Served = latest.Current.Generation
 	if d := latest.Canary; d != nil {
-		st.Canary = &Canary{Generation: d.Generation, Share: d.Canary}
+		st.Canary = &Canary{Generation: d.Generation, Share: d.Canary, Topic: d.CanaryTopic}
 	}
 	if st.Drift, err = drift.Load(ctx, store); err != nil {
 		return err
@@ -263,12 +273,20 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 			if s.Published.Generation == st.Served {
 				st.Publishing.Published++
 			}
-			if c := st.Canary; c != nil && s.Published.Canary == c.Generation && s.Published.CanaryShare == c.Share {
+			if c := st.Canary; c != nil && c.reached(&s) {
 				c.Published++
 			}
 		}
 	}
 	return nil
+}
+
+// reached says whether a shard has the generation on trial where it is to have it.
+func (c *Canary) reached(s *Shard) bool {
+	if c.Topic {
+		return s.Canary != nil && s.Canary.Generation == c.Generation
+	}
+	return s.Published.Canary == c.Generation && s.Published.CanaryShare == c.Share
 }
 
 // Words says what a generation is: its status, whether it is served, and what people have decided about it.

@@ -32,7 +32,7 @@ type shardState struct {
 	boundary    int64
 	manifests   map[int64]*manifest
 	checkpoints map[int64]*checkpoint
-	cursors     map[cursor]bool // that the shard has had
+	cursors     map[string]map[cursor]bool // that the shard has had, by object
 }
 
 // NewChecker returns a checker of an empty store.
@@ -109,7 +109,8 @@ func (c *Checker) ruleOf(key string) rule {
 		return c.blockRule(p, level, number, key)
 	case strings.HasSuffix(key, "/boundary.json") && tail("shards/%d/boundary.json", &p):
 		return c.boundaryRule(p, key)
-	case tail("shards/%d/published.json", &p):
+	case strings.HasSuffix(key, "/published.json") && tail("shards/%d/published.json", &p),
+		strings.HasSuffix(key, "/canary.json") && tail("shards/%d/canary.json", &p):
 		return c.cursorRule(p, key)
 	}
 	return rule{}
@@ -119,7 +120,7 @@ func (c *Checker) shard(p int) *shardState {
 	s, ok := c.shards[p]
 	if !ok {
 		s = &shardState{manifests: map[int64]*manifest{}, checkpoints: map[int64]*checkpoint{},
-			cursors: map[cursor]bool{}}
+			cursors: map[string]map[cursor]bool{}}
 		c.shards[p] = s
 	}
 	return s

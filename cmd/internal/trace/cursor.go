@@ -1,6 +1,6 @@
 package trace
 
-// cursor is published.json (docs/format/manifest.md, "Beside it"), as far as the rules need it.
+// cursor is published.json or canary.json (docs/format/manifest.md, "Beside it"), as far as the rules need it.
 type cursor struct {
 	Generation int64 `json:"generation"`
 	Seq        int64 `json:"seq"`
@@ -10,6 +10,10 @@ type cursor struct {
 // start.
 func (c *Checker) cursorRule(p int, key string) rule {
 	s := c.shard(p)
+	if s.cursors[key] == nil {
+		s.cursors[key] = map[cursor]bool{}
+	}
+	had := s.cursors[key]
 	return rule{written: func(data []byte, old object, existed bool) any {
 		var now cursor
 		if !c.parse(key, data, &now) {
@@ -21,10 +25,10 @@ func (c *Checker) cursorRule(p int, key string) rule {
 		before, _ := old.doc.(cursor)
 		back := existed && now.Generation <= before.Generation && now != before &&
 			(now.Generation < before.Generation || now.Seq < before.Seq)
-		if back && !s.cursors[now] && now.Seq > 0 {
+		if back && !had[now] && now.Seq > 0 {
 			c.violated("CursorReturns", "%s went back from %+v to %+v, where it has never been", key, before, now)
 		}
-		s.cursors[now] = true
+		had[now] = true
 		return now
 	}}
 }

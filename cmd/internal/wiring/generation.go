@@ -35,6 +35,7 @@ func NewBuilder(cfg *config.Config, store sink.Store, device compute.Backend, p 
 		NewSpace:        cfg.Refresh.Space == "new",
 		WarmUnknown:     cfg.Refresh.Drift.UnknownNGrams,
 		Canary:          cfg.Sink.Canary,
+		CanaryTopic:     cfg.Sink.CanaryTopic != "",
 		CheckpointEvery: cfg.Train.CheckpointEvery, Resources: ResourcesOf(cfg, device, p, log)}
 }
 

@@ -18,7 +18,8 @@ import (
 // TopicsOf returns the names of a pipeline's topics.
 func TopicsOf(cfg *config.Config) ingest.Topics {
 	t := ingest.Topics{Nodes: cfg.Kafka.Topics.Nodes, Edges: cfg.Kafka.Topics.Edges,
-		Embeddings: cfg.Kafka.Topics.Embeddings, DeadLetters: cfg.DeadLetters()}
+		Embeddings: cfg.Kafka.Topics.Embeddings, Canary: cfg.Sink.CanaryTopic,
+		DeadLetters: cfg.DeadLetters()}
 	if cfg.Ingest.Undirected {
 		t.Mirror = cfg.Mirror()
 	}

@@ -68,7 +68,7 @@ type object = map[string]any
 
 func (x *Index) own() string { return "/" + x.name + "_sink" }
 
-func writeAlias(index string) string { return index + "_w" }
+func writeAlias(index string) string { return index + "_W" }
 
 // catalogDocument is the catalog as it is stored. Objects stand in strings, which no mapping looks into.
 type catalogDocument struct {
@@ -234,14 +234,18 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 	}
 	name := t.Name(x.name)
 	number := object{"type": "long"}
-	return x.create(ctx, name, object{
-		"aliases":  object{writeAlias(name): object{}},
+	err := x.create(ctx, name, object{
 		"settings": object{"index": object{"knn": true, "gc_deletes": "24h", "refresh_interval": "30s"}},
 		"mappings": object{"dynamic": false, "properties": object{
 			"embedding": object{"type": "knn_vector", "dimension": t.Dim, "method": object{"name": "hnsw",
 				"engine": "lucene", "space_type": "cosinesimil"}},
 			"node_id": object{"type": "keyword"}, "status": object{"type": "keyword"}, "generation": number,
 			"space": number, "shard": number, "seq": number, "event_time": number}}})
+	if err != nil {
+		return err
+	}
+	return x.c.Do(ctx, http.MethodPost, "/_aliases", object{"actions": []object{
+		{"add": object{"index": name, "alias": writeAlias(name)}}}}, nil)
 }
 
 // document is a node as it is stored.
