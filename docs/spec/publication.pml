@@ -16,6 +16,10 @@
  * records while another follower was at work, or after the cursor had passed its position, does not die
  * before it has moved the cursor or found out, unless the other one has died and the cursor is not past.
  *
+ * Not modelled: `ahead` of the cursor (rows that are left out because newer ones supersede them), control records,
+ * and trials on a share of the nodes; README.md says which tests check them. A canary topic is a second cursor and a
+ * second topic, which share nothing with the first: the model is about each of them.
+ *
  * The store replaces the cursor only if it is still the version that was read. On a store that cannot,
  * reading and saving are two calls (BUG_TWO_CALLS).
  *

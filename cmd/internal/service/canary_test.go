@@ -1,12 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
 
 	"giantstream/config"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/stream/publish"
 	"giantstream/train/generation"
@@ -16,82 +18,169 @@ import (
 // while the catalog changes. Nobody outside of the share ever sees a generation on trial.
 func TestCanaryUnderChanges(t *testing.T) {
 	const share = 0.4
-	store := &memstore.Store{}
-	s, cfg := testService(t, store, func(c *config.Config) { c.Sink.Canary = share })
-	choose := generation.Chooser{Store: store, Now: time.Now}
-	produceGraph(t, s, cfg)
-	step := 0
-	change := func() {
-		t.Helper()
-		step++
-		id := fmt.Sprintf("new%d", step)
-		produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{
-			id:           map[string]any{"id": id, "text": text(step, step%4)},
-			nodeID(step): map[string]any{"id": nodeID(step), "text": text(step+7, step%4)},
-		})
-	}
-	// decide changes the catalog before, while and after a decision is made and followed.
-	decide := func(what string, do func() (generation.Decision, error)) {
-		t.Helper()
-		change()
-		if _, err := do(); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		change()
-		if err := s.loadCurrent(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		change()
-		if err := s.Drain(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.WaitPublished(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check := func(what string, served, canary int64) {
+	c := newCanaryTest(t, func(c *config.Config) { c.Sink.Canary = share })
+	c.run(func(what string, served, canary int64) {
 		t.Helper()
 		n := 0
-		for id, r := range sinkTopic(t, s, cfg) {
+		for id, r := range sinkTopic(t, c.s, c.cfg) {
 			want := served
 			if canary > 0 && publish.InShare(id, share) {
 				want = canary
 				n++
 			}
-			if r.Generation != want {
+			if r.Generation != want && !r.Deleted {
 				t.Fatalf("%s: %s is of generation %d, want %d", what, id, r.Generation, want)
 			}
 		}
 		if (n > 0) != (canary > 0) {
 			t.Fatalf("%s: %d nodes are in the share", what, n)
 		}
+	})
+	c.neverOutside(3, func(id string) bool { return publish.InShare(id, share) })
+}
+
+// A second topic gets a new generation first, with all nodes. The embeddings topic gets it once it is promoted, and never
+// if it is taken back; the second topic then returns to the one that is served. Both say when a generation is complete.
+func TestCanaryTopicUnderChanges(t *testing.T) {
+	c := newCanaryTest(t, func(c *config.Config) { c.Sink.CanaryTopic, c.Sink.ControlRecords = "next", true })
+	c.run(func(what string, served, canary int64) {
+		t.Helper()
+		main, next := sinkTopic(t, c.s, c.cfg), newestOf(t, c.s, "next")
+		for _, topic := range []struct {
+			name    string
+			records map[string]embedding.Record
+			want    int64
+		}{{c.cfg.Kafka.Topics.Embeddings, main, served}, {"next", next, cmp.Or(canary, served)}} {
+			for id, r := range topic.records {
+				other, ok := main[id]
+				if _, there := next[id]; !ok || !there || other.Seq > 0 && r.Deleted != other.Deleted {
+					t.Fatalf("%s: %s is on one of the topics alone: %+v, %+v", what, id, other, next[id])
+				}
+				if !r.Deleted && r.Generation != topic.want {
+					t.Fatalf("%s: on %s, %s is of generation %d, want %d", what, topic.name, id, r.Generation, topic.want)
+				}
+			}
+			if got := announced(t, c.s, topic.name); got != topic.want {
+				t.Fatalf("%s: %s says that generation %d is complete, want %d", what, topic.name, got, topic.want)
+			}
+		}
+	})
+	c.neverOutside(3, func(string) bool { return false })
+}
+
+// announced returns the generation that the last control record of each partition names, 0 if they differ.
+func announced(t *testing.T, s *Service, topic string) (generation int64) {
+	t.Helper()
+	last := map[int]int64{}
+	for _, m := range recordsOf(t, s, topic) {
+		if c, ok, err := embeddingtopic.DecodeCompletion(m); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			last[m.Partition] = c.Generation
+		}
+	}
+	for _, g := range last {
+		if generation != 0 && g != generation {
+			return 0
+		}
+		generation = g
+	}
+	return generation
+}
+
+// canaryTest is a pipeline whose generations are tried while the catalog changes.
+type canaryTest struct {
+	t     *testing.T
+	s     *Service
+	cfg   *config.Config
+	store *memstore.Store
+	steps int
+}
+
+func newCanaryTest(t *testing.T, edit func(*config.Config)) *canaryTest {
+	c := &canaryTest{t: t, store: &memstore.Store{}}
+	c.s, c.cfg = testService(t, c.store, edit)
+	return c
+}
+
+// change changes a node, adds one, and deletes one that was added.
+func (c *canaryTest) change() {
+	c.t.Helper()
+	c.steps++
+	id := fmt.Sprintf("new%d", c.steps)
+	produce(c.t, c.s, c.cfg.Kafka.Topics.Nodes, map[string]any{
+		id:                              map[string]any{"id": id, "text": text(c.steps, c.steps%4)},
+		nodeID(c.steps):                 map[string]any{"id": nodeID(c.steps), "text": text(c.steps+7, c.steps%4)},
+		fmt.Sprintf("new%d", c.steps-2): nil,
+	})
+}
+
+// decide changes the catalog before, while and after a decision is made and followed.
+func (c *canaryTest) decide(what string, do func() (generation.Decision, error)) {
+	c.t.Helper()
+	c.change()
+	if _, err := do(); err != nil {
+		c.t.Fatalf("%s: %v", what, err)
+	}
+	c.change()
+	if err := c.s.loadCurrent(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	c.change()
+	if err := c.s.Drain(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.s.WaitPublished(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// run promotes generations 2 and 4 and takes 3 back. check is told what is served and on trial.
+func (c *canaryTest) run(check func(what string, served, canary int64)) {
+	t, s, cfg := c.t, c.s, c.cfg
+	t.Helper()
+	choose := generation.Chooser{Store: c.store, Now: time.Now}
+	promote := func(g int64) func() (generation.Decision, error) {
+		return func() (generation.Decision, error) { return choose.Promote(t.Context(), g) }
+	}
+	stands := func(what string, served, canary int64) {
+		t.Helper()
+		check(what, served, canary)
 		if got := gauge(t, s, "giantstream_generation_canary"); got != float64(canary) {
 			t.Errorf("%s: the metric says that %g is on trial, want %d", what, got, canary)
 		}
 	}
+	produceGraph(t, s, cfg)
 	settled(t, s, cfg, 1)
-	check("generation 1", 1, 0)
-	change()
+	stands("generation 1", 1, 0)
+	c.change()
 	settled(t, s, cfg, 1)
-	check("2 is on trial", 1, 2)
-	decide("promote 2", func() (generation.Decision, error) { return choose.Promote(t.Context(), 2) })
-	check("2 is promoted", 2, 0)
+	stands("2 is on trial", 1, 2)
+	c.decide("promote 2", promote(2))
+	stands("2 is promoted", 2, 0)
 	settled(t, s, cfg, 2)
-	check("3 is on trial", 2, 3)
-	decide("rollback", func() (generation.Decision, error) { return choose.Rollback(t.Context()) })
-	check("3 is taken back", 2, 0)
+	stands("3 is on trial", 2, 3)
+	c.decide("rollback", func() (generation.Decision, error) { return choose.Rollback(t.Context()) })
+	stands("3 is taken back", 2, 0)
 	settled(t, s, cfg, 2)
-	check("4 is on trial", 2, 4)
-	decide("promote 4", func() (generation.Decision, error) { return choose.Promote(t.Context(), 4) })
-	check("4 is promoted", 4, 0)
+	stands("4 is on trial", 2, 4)
+	c.decide("promote 4", promote(4))
+	stands("4 is promoted", 4, 0)
+}
 
-	for _, m := range recordsOf(t, s, cfg.Kafka.Topics.Embeddings) {
+// neverOutside checks that the embeddings topic has no record of a generation but of some nodes.
+func (c *canaryTest) neverOutside(g int64, of func(id string) bool) {
+	c.t.Helper()
+	for _, m := range recordsOf(c.t, c.s, c.cfg.Kafka.Topics.Embeddings) {
+		if embeddingtopic.IsControl(m) {
+			continue
+		}
 		r, err := embeddingtopic.Decode(m)
 		if err != nil {
-			t.Fatal(err)
+			c.t.Fatal(err)
 		}
-		if r.Generation == 3 && !publish.InShare(r.NodeID, share) {
-			t.Errorf("%s got generation 3, which was only ever on trial", r.NodeID)
+		if r.Generation == g && !of(r.NodeID) {
+			c.t.Errorf("%s got generation %d, which was only ever on trial", r.NodeID, g)
 		}
 	}
 }

@@ -122,8 +122,14 @@ func produceGraph(t *testing.T, s *Service, cfg *config.Config) {
 // sinkTopic returns the newest record of every key on the embeddings topic.
 func sinkTopic(t *testing.T, s *Service, cfg *config.Config) map[string]embedding.Record {
 	t.Helper()
+	return newestOf(t, s, cfg.Kafka.Topics.Embeddings)
+}
+
+// newestOf returns the newest record of every key on a topic of embeddings.
+func newestOf(t *testing.T, s *Service, topic string) map[string]embedding.Record {
+	t.Helper()
 	newest := map[string]embedding.Record{}
-	for _, m := range recordsOf(t, s, cfg.Kafka.Topics.Embeddings) {
+	for _, m := range recordsOf(t, s, topic) {
 		if embeddingtopic.IsControl(m) {
 			continue
 		}

@@ -23,7 +23,9 @@ func (w *world) check() (r Result) {
 	graph := w.checkGraph(ctx)
 	if w.failure() == "" {
 		r.Generations = w.checkGenerations(ctx)
-		r.Excused = w.checkSink(ctx, graph)
+		for _, o := range w.outlets() {
+			r.Excused += w.checkSink(ctx, o, graph)
+		}
 	}
 	for s := range w.plan.shards {
 		if w.failure() == "" {
@@ -142,14 +144,15 @@ func sameEmbedding(a, b embedding.Record) bool {
 	return a.NodeID == b.NodeID && a.Generation == b.Generation && slices.Equal(a.Vector, b.Vector)
 }
 
-// checkSink compares the last record of each node on the sink topic with the graph. It returns how many are excused:
-// the one case that docs/PROTOCOL.md, "Publication", leaves open.
-func (w *world) checkSink(ctx context.Context, graph map[string]rows.Row) (excused int) {
-	current, err := newestReady(ctx, &w.store)
+// checkSink compares the last record of each node on a topic of embeddings with the graph. It returns how many are
+// excused: the one case that docs/PROTOCOL.md, "Publication", leaves open.
+func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph map[string]rows.Row) (excused int) {
+	at, err := w.stand(ctx, &w.store)
+	current := at.on(outlet)
 	if err != nil || current == nil {
 		return 0
 	}
-	last, loose := w.sink.newest()
+	last, loose := w.sinks[outlet].newest()
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		if _, ok := graph[id]; !ok {
 			w.fail("the sink topic has an embedding of %s, which is no node", id)

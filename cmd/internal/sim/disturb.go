@@ -273,7 +273,7 @@ func (w *world) busy() string {
 		}
 	}
 	ctx := context.Background()
-	current, err := newestReady(ctx, &w.store)
+	at, err := w.stand(ctx, &w.store)
 	if err != nil {
 		return err.Error()
 	}
@@ -287,16 +287,18 @@ func (w *world) busy() string {
 		if ends := w.topics.ends(s); !covered(next, ends) {
 			return fmt.Sprintf("shard %d is committed up to %v of %v", s, next, ends)
 		}
-		if current == nil {
+		if at == nil {
 			continue
 		}
-		at, err := commitlog.LoadPublished(ctx, &w.store, s)
-		if err != nil {
-			return err.Error()
-		}
-		if at.Generation != current.number || at.Seq < seq {
-			return fmt.Sprintf("shard %d is published up to %+v of manifest %d, generation %d", s, at, seq,
-				current.number)
+		for _, o := range w.outlets() {
+			published, err := o.Load(ctx, &w.store, s)
+			if err != nil {
+				return err.Error()
+			}
+			if g := at.on(o).number; published.Generation != g || published.Seq < seq {
+				return fmt.Sprintf("shard %d is published up to %+v of manifest %d, generation %d", s, published, seq,
+					g)
+			}
 		}
 	}
 	return ""

@@ -61,15 +61,6 @@ func numbersIn(ctx context.Context, s sink.Store, name string) (numbers []int64,
 	return numbers, nil
 }
 
-// newestReady returns the newest generation that is ready, nil if there is none.
-func newestReady(ctx context.Context, s sink.Store) (*generation, error) {
-	numbers, err := numbersIn(ctx, s, "/ready.json")
-	if err != nil || len(numbers) == 0 {
-		return nil, err
-	}
-	return readGeneration(ctx, s, numbers[len(numbers)-1])
-}
-
 // readGeneration reads a generation that is ready.
 func readGeneration(ctx context.Context, s sink.Store, number int64) (g *generation, err error) {
 	g = &generation{number: number}
@@ -123,14 +114,14 @@ func (p *process) refresh() {
 		r := w.dice.of("refresh", a.name, fmt.Sprint(i))
 		_, slot := a.count("tick", "")
 		_ = w.pause(p.ctx, between(r, 200*time.Millisecond, 2*time.Second), slot)
-		current, err := newestReady(p.ctx, s)
+		at, err := w.stand(p.ctx, s)
 		if err != nil {
 			continue
 		}
 		number := int64(1)
-		if current != nil {
-			number = current.number + 1
-			p.serving.Store(current)
+		if at != nil {
+			number = at.newest + 1
+			p.serving.Store(at)
 		}
 		due := time.Since(w.start) > time.Duration(number)*w.plan.refreshEvery && number <= int64(w.plan.generations)
 		if !due || w.isHealed() {

@@ -37,6 +37,7 @@ type plan struct {
 	saveEvery           time.Duration
 	remember            bool // processes keep in memory what they have committed
 	group               int  // of three processes, how many commit all their shards at once
+	canary              bool // a second topic gets new generations first, until people promote or withdraw them
 }
 
 // sent is a record and when it is sent.
@@ -94,6 +95,7 @@ func newPlan(d dice) plan {
 	p.saveEvery = pick(r, 0, 2*time.Second, 10*time.Second)
 	p.remember = !oneIn(r, 3)
 	p.group = pick(r, 0, 2, 3, 3)
+	p.canary = oneIn(r, 2)
 	return p
 }
 

@@ -32,7 +32,7 @@ type process struct {
 	ctx     context.Context // ends with the process
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	serving atomic.Pointer[generation]
+	serving atomic.Pointer[standing]
 	group   *groupcommit.Committer // nil if each shard commits by itself
 	// rows and manifests are what the process has committed last.
 	rows      *recent.Cache

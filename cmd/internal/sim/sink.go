@@ -8,8 +8,10 @@ import (
 	"giantstream/sink/embedding"
 )
 
-// sinkTopic is the embeddings topic.
+// sinkTopic is a topic of embeddings.
 type sinkTopic struct {
+	// trials: it gets generations that nobody has decided about.
+	trials  bool
 	mu      sync.Mutex
 	records []published
 	// newest is the record of each node with the highest manifest.
@@ -73,6 +75,10 @@ func (t *sinkTopic) append(run *followerRun, records []embedding.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range records {
+		if promoted, decided := run.process.world.verdict(r.Generation); !t.trials && !(promoted && decided) {
+			run.process.world.fail("%s publishes generation %d of %s on the embeddings topic, and nobody has promoted it",
+				run.process.name, r.Generation, r.NodeID)
+		}
 		t.forward(run, r)
 		r.Vector = slices.Clone(r.Vector)
 		t.records = append(t.records, published{r, run})

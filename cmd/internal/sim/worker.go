@@ -101,7 +101,15 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 	p.mu.Lock()
 	p.lives[number]++
 	name := func(part string) string { return fmt.Sprintf("%s/%d.%d", part, number, p.lives[number]) }
-	shardActor, followActor := p.actor(name("shard")), p.actor(name("follow"))
+	shardActor := p.actor(name("shard"))
+	followActors := map[commitlog.Outlet]*actor{}
+	for _, o := range w.outlets() {
+		part := "follow"
+		if o == commitlog.Canary {
+			part = "canary"
+		}
+		followActors[o] = p.actor(name(part))
+	}
 	orphansActor, compactActor := p.actor(name("orphans")), p.actor(name("compact"))
 	mirrorActor := p.actor(name("mirror"))
 	p.mu.Unlock()
@@ -127,7 +135,9 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 	ended := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return sh.Run(ctx, in) })
-	g.Go(func() error { return p.follow(ctx, number, followActor) })
+	for _, o := range w.outlets() {
+		g.Go(func() error { return p.follow(ctx, number, o, followActors[o]) })
+	}
 	g.Go(func() error { return p.removeOrphans(ctx, number, orphansActor) })
 	g.Go(func() error { return p.compact(ctx, number, compactActor) })
 	err = g.Wait()
@@ -139,18 +149,20 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 	return err
 }
 
-// follow publishes the shard's embeddings.
-func (p *process) follow(ctx context.Context, number int, a *actor) error {
+// follow publishes the shard's embeddings to a topic.
+func (p *process) follow(ctx context.Context, number int, outlet commitlog.Outlet, a *actor) error {
 	w := p.world
-	run := w.sink.begin(p, number)
-	defer w.sink.end(run)
+	to := w.sinks[outlet]
+	run := to.begin(p, number)
+	defer to.end(run)
 	s := a.store()
-	s.wrote = func(string) { w.sink.settled(run) } // a follower writes its cursor and nothing else
+	s.wrote = func(string) { to.settled(run) } // a follower writes its cursor and nothing else
 	s.answered = func(err error) { run.unanswered.Store(err != nil) }
 	return publish.New(publish.Options{
-		Shard: number, Store: p.rows.Store(s), Publisher: &publisher{a, run}, Known: p.manifests.Of(number),
+		Shard: number, Store: p.rows.Store(s), Outlet: outlet, Publisher: &publisher{a, to, run},
+		Known:     p.manifests.Of(number),
 		SaveEvery: func() time.Duration { return w.plan.saveEvery },
-		Model:     func() *publish.Model { return p.serving.Load().model(number) },
+		Model:     func() *publish.Model { return p.serving.Load().model(outlet, number) },
 		Poll:      time.Second, Log: slog.New(slog.DiscardHandler),
 	}).Run(ctx)
 }
@@ -248,6 +260,7 @@ func embeddingOf(generation int64, text string) []float32 {
 // publisher sends embeddings to the sink topic. Kafka does not fence it.
 type publisher struct {
 	actor *actor
+	topic *sinkTopic
 	run   *followerRun
 }
 
@@ -264,7 +277,7 @@ func (p *publisher) Publish(ctx context.Context, records []embedding.Record) err
 		}
 		n = p.actor.process.world.dice.of("publish", p.actor.name, records[0].NodeID).IntN(n + 1) // some of it arrives
 	}
-	p.actor.process.world.sink.append(p.run, records[:n])
+	p.topic.append(p.run, records[:n])
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"giantstream/sink/memstore"
+	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
 )
 
@@ -24,7 +25,7 @@ type world struct {
 	cache *shard.Cache
 
 	topics   *topics
-	sink     sinkTopic
+	sinks    map[commitlog.Outlet]*sinkTopic
 	machines []*machine
 	// group guards machines, owner and kills.
 	group sync.Mutex
@@ -67,6 +68,10 @@ type Result struct {
 func Run(seed uint64, line func(string)) Result {
 	w := &world{dice: dice(seed), start: time.Now(), outOf: map[string]time.Time{}}
 	w.plan = newPlan(w.dice)
+	w.sinks = map[commitlog.Outlet]*sinkTopic{}
+	for _, o := range w.outlets() {
+		w.sinks[o] = &sinkTopic{trials: o == commitlog.Canary}
+	}
 	w.trace.start, w.trace.all = w.start, line
 	w.watch = newWatch(w)
 	w.topics = newTopics(w.plan.shards)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -21,59 +20,20 @@ import (
 	"giantstream/sink/vectordb/vectordbtest"
 )
 
-// wire is a bad connection to a server, which all processes of a test share. It loses requests, loses answers, and
-// delivers writes after later ones.
-type wire struct {
-	mu   sync.Mutex
-	rnd  *rand.Rand
-	lose float64
-	late []func()
-}
-
-var errLost = status.Error(codes.Unavailable, "the connection is lost")
-
-func (w *wire) call(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker,
-	opts ...grpc.CallOption) error {
-	w.mu.Lock()
-	x, which := w.rnd.Float64(), w.rnd.IntN(3)
-	var arrives func()
-	if len(w.late) > 0 && w.rnd.IntN(10) == 0 {
-		i := w.rnd.IntN(len(w.late))
-		arrives = w.late[i]
-		w.late = append(w.late[:i], w.late[i+1:]...)
-	}
-	w.mu.Unlock()
-	if arrives != nil {
-		arrives()
-	}
-	if x > w.lose {
-		return invoke(ctx, method, req, reply, c, opts...)
-	}
-	write := strings.HasSuffix(method, "/Upsert") || strings.HasSuffix(method, "/Delete")
-	switch {
-	case which == 0 && write:
-		m := proto.Clone(req.(proto.Message))
-		w.mu.Lock()
-		w.late = append(w.late, func() {
-			_ = invoke(context.WithoutCancel(ctx), method, m, proto.Clone(reply.(proto.Message)), c, opts...)
-		})
-		w.mu.Unlock()
-	case which == 1:
-		if err := invoke(ctx, method, req, reply, c, opts...); err != nil {
-			return err
+// wired sends the requests of a process over a wire.
+func wired(w *vectordbtest.Wire) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
+		var late func()
+		if strings.HasSuffix(method, "/Upsert") || strings.HasSuffix(method, "/Delete") {
+			m, answer := proto.Clone(req.(proto.Message)), proto.Clone(reply.(proto.Message))
+			late = func() { _ = invoke(context.WithoutCancel(ctx), method, m, answer, c, opts...) }
 		}
-	}
-	return errLost
-}
-
-// arrive delivers all that is late.
-func (w *wire) arrive() {
-	w.mu.Lock()
-	late := w.late
-	w.late = nil
-	w.mu.Unlock()
-	for _, deliver := range late {
-		deliver()
+		err := w.Call(func() error { return invoke(ctx, method, req, reply, c, opts...) }, late)
+		if errors.Is(err, vectordbtest.ErrLost) {
+			return status.Error(codes.Unavailable, err.Error())
+		}
+		return err
 	}
 }
 
@@ -82,14 +42,14 @@ type world struct {
 	t    *testing.T
 	url  string
 	name string
-	wire *wire
+	wire *vectordbtest.Wire
 	raw  *Index // reads what readers see
 }
 
 var names atomic.Int32
 
 func newWorld(t *testing.T, url string, rnd *rand.Rand, lose float64) *world {
-	w := &world{t: t, url: url, name: fmt.Sprintf("items%d", names.Add(1)), wire: &wire{rnd: rnd, lose: lose}}
+	w := &world{t: t, url: url, name: fmt.Sprintf("items%d", names.Add(1)), wire: vectordbtest.NewWire(rnd, lose)}
 	var err error
 	if w.raw, err = New(Options{URL: url, Name: w.name}); err != nil {
 		t.Fatal(err)
@@ -99,7 +59,7 @@ func newWorld(t *testing.T, url string, rnd *rand.Rand, lose float64) *world {
 }
 
 func (w *world) open() vectordb.Index {
-	x, err := New(Options{URL: w.url, Name: w.name, dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(w.wire.call)}})
+	x, err := New(Options{URL: w.url, Name: w.name, dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(wired(w.wire))}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,10 +67,9 @@ func (w *world) open() vectordb.Index {
 	return x
 }
 
-// rows is what readers find behind the alias, after all that is late has arrived.
+// rows is what readers find behind the alias.
 func (w *world) rows() map[string]vectordbtest.Seen {
 	w.t.Helper()
-	w.wire.arrive()
 	q, err := w.raw.c.Query(w.t.Context(), &milvuspb.QueryRequest{CollectionName: w.name, Expr: `id != ""`,
 		OutputFields: []string{"node_id", "generation", "seq", vectorField}})
 	q, err = checked("read", q, err)
@@ -158,7 +117,7 @@ func TestIndex(t *testing.T) {
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		seed++
 		w := newWorld(t, url, rand.New(rand.NewPCG(seed, 3)), 0.03)
-		return vectordbtest.Target{Open: w.open, Rows: w.rows, Tables: w.tables, Delayed: true}
+		return vectordbtest.Target{Open: w.open, Rows: w.rows, Tables: w.tables, Wire: w.wire, Delayed: true}
 	})
 }
 

@@ -3,6 +3,8 @@ package opensearch_test
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -11,9 +13,18 @@ import (
 	"giantstream/sink/vectordb/vectordbtest"
 )
 
+// badWire is a bad connection to a server, and the address to reach the server by it.
+func badWire(t *testing.T, seed uint64, url string) (*vectordbtest.Wire, string) {
+	wire := vectordbtest.NewWire(rand.New(rand.NewPCG(seed, 7)), 0.03)
+	return wire, wire.Proxy(t, url, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/_bulk") })
+}
+
 func TestIndex(t *testing.T) {
+	seed := uint64(0)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		f, url := startFake(t)
+		seed++
+		wire, url := badWire(t, seed, url)
 		return vectordbtest.Target{
 			Open: func() vectordb.Index { return opensearch.New(opensearch.Options{URL: url, Name: "items"}) },
 			Rows: f.rows,
@@ -22,7 +33,7 @@ func TestIndex(t *testing.T) {
 				defer f.mu.Unlock()
 				return len(f.indexes) - 1
 			},
-			Delayed: true,
+			Wire: wire, Delayed: true,
 		}
 	})
 }

@@ -32,12 +32,15 @@ func TestRealIndex(t *testing.T) {
 	}
 	c := rest.New(url, http.Header{}, nil)
 	t.Cleanup(c.Close)
+	seed := uint64(0)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		r := &realSink{t: t, c: c, name: fmt.Sprintf("items%d_%d", os.Getpid(), names.Add(1))}
 		t.Cleanup(r.clean)
+		seed++
+		wire, url := badWire(t, seed, url)
 		return vectordbtest.Target{
 			Open: func() vectordb.Index { return opensearch.New(opensearch.Options{URL: url, Name: r.name}) },
-			Rows: r.rows, Tables: func() int { return len(r.indexes("_g*")) }, Delayed: true,
+			Rows: r.rows, Tables: func() int { return len(r.indexes("_g*")) }, Wire: wire, Delayed: true,
 		}
 	})
 }

@@ -2,6 +2,8 @@ package qdrant_test
 
 import (
 	"errors"
+	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -11,8 +13,14 @@ import (
 )
 
 func TestIndex(t *testing.T) {
+	seed := uint64(0)
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		f, url := startFake(t)
+		seed++
+		wire := vectordbtest.NewWire(rand.New(rand.NewPCG(seed, 5)), 0.03)
+		url = wire.Proxy(t, url, func(r *http.Request) bool {
+			return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points")
+		})
 		return vectordbtest.Target{
 			Open: func() vectordb.Index { return qdrant.New(qdrant.Options{URL: url, Name: "items"}) },
 			Rows: f.rows,
@@ -21,7 +29,7 @@ func TestIndex(t *testing.T) {
 				defer f.mu.Unlock()
 				return len(f.collections) - 1
 			},
-			Delayed: true,
+			Wire: wire, Delayed: true,
 		}
 	})
 }

@@ -24,6 +24,8 @@ type Target struct {
 	Rows func() map[string]Seen
 	// Tables counts the tables that exist; nil if that is not known.
 	Tables func() int
+	// Wire, if not nil, is between the processes and the database.
+	Wire *Wire
 	// Calm, if not nil, ends the faults that the target makes of its own.
 	Calm func()
 	// Exact: the index can tell without control records that a table is complete.
@@ -121,6 +123,7 @@ func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 			look()
 		}
 		p.index.arrive(false)
+		target.Wire.deliver(false)
 		if len(zombies) > 0 && rnd.IntN(4) == 0 {
 			z := zombies[rnd.IntN(len(zombies))]
 			_ = z.step(t.Context(), topic, rnd, rnd.IntN(len(topic.Records)), 10)
@@ -142,11 +145,13 @@ func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 	}
 	topic.Settle()
 	p.index.kill, p.index.fail, p.index.delayed = 0, 0, false
+	target.Wire.calm()
 	if target.Calm != nil {
 		target.Calm()
 	}
 	p.finish(t, topic, rnd, target)
 	p.index.arrive(true)
+	target.Wire.deliver(true)
 	p.finish(t, topic, rnd, target)
 	want, generations := topic.Compacted(target.Vectorless)
 	if len(generations) > 1 {

@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/publish"
+)
+
+// standing is which generations are to be served, as far as a process knows.
+type standing struct {
+	// served is the one for the embeddings topic, and canary the one for the topic of new generations: the one on
+	// trial, or the one that is served.
+	served, canary *generation
+	// newest is the number of the newest that is ready.
+	newest int64
+	// passedOver is the newest that was withdrawn, 0 if a newer one is served.
+	passedOver int64
+}
+
+// on returns the generation of a topic, nil before the first.
+func (s *standing) on(outlet commitlog.Outlet) *generation {
+	switch {
+	case s == nil:
+		return nil
+	case outlet == commitlog.Canary:
+		return s.canary
+	}
+	return s.served
+}
+
+// model returns what a shard's follower needs, nil before the first generation.
+func (s *standing) model(outlet commitlog.Outlet, shard int) *publish.Model {
+	m := s.on(outlet).model(shard)
+	if m != nil {
+		m.PassedOver = s.passedOver
+	}
+	return m
+}
+
+// outlets are the topics that embeddings are published to.
+func (w *world) outlets() []commitlog.Outlet {
+	if w.plan.canary {
+		return []commitlog.Outlet{commitlog.Served, commitlog.Canary}
+	}
+	return []commitlog.Outlet{commitlog.Served}
+}
+
+// verdict is what people decide about a generation on trial, and whether they have by now. They decide at any time: one
+// that is ready later has no trial. In the end all are decided.
+func (w *world) verdict(g int64) (promoted, decided bool) {
+	if !w.plan.canary || g == 1 {
+		return true, true
+	}
+	r := w.dice.of("verdict", strconv.FormatInt(g, 10))
+	promoted = !oneIn(r, 3)
+	at := time.Duration(g-1)*w.plan.refreshEvery + between(r, 0, 2*w.plan.refreshEvery)
+	return promoted, w.isHealed() || time.Since(w.start) > at
+}
+
+// stand returns which generations are to be served now, nil before the first.
+func (w *world) stand(ctx context.Context, s sink.Store) (*standing, error) {
+	numbers, err := numbersIn(ctx, s, "/ready.json")
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	at := &standing{newest: numbers[len(numbers)-1]}
+	var tried int64
+	for _, g := range slices.Backward(numbers) {
+		switch promoted, decided := w.verdict(g); {
+		case !decided && tried == 0 && at.passedOver == 0:
+			tried = g
+		case decided && !promoted:
+			at.passedOver = max(at.passedOver, g)
+		case decided:
+			if at.served, err = readGeneration(ctx, s, g); err != nil {
+				return nil, err
+			}
+			at.canary = at.served
+			if tried > 0 {
+				at.canary, err = readGeneration(ctx, s, tried)
+			}
+			return at, err
+		}
+	}
+	return nil, fmt.Errorf("generation 1 is not among %v", numbers)
+}
