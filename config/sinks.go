@@ -123,11 +123,13 @@ func (v *validator) sinks(s *Sinks) {
 }
 
 // inTheClear returns the addresses to which a secret would travel unprotected.
-func (s *Sinks) inTheClear() (paths []string) {
+func (c *Config) inTheClear() (paths []string) {
+	r, s := &c.Ingest.SchemaRegistry, &c.Sinks
 	for _, to := range []struct {
 		path, address string
 		secret        Secret
-	}{{"sinks.qdrant.url", s.Qdrant.URL, s.Qdrant.APIKey},
+	}{{"ingest.schema_registry.url", r.URL, r.Password},
+		{"sinks.qdrant.url", s.Qdrant.URL, s.Qdrant.APIKey},
 		{"sinks.opensearch.url", s.OpenSearch.URL, s.OpenSearch.Password},
 		{"sinks.milvus.url", s.Milvus.URL, s.Milvus.Token},
 		{"sinks.iceberg.uri", s.Iceberg.URI, s.Iceberg.Token + s.Iceberg.Password}} {

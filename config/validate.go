@@ -380,10 +380,7 @@ func (c *Config) Warnings() []string {
 	warn(k.TLS.InsecureSkipVerify, "kafka.tls.insecure_skip_verify: brokers are not authenticated")
 	warn(k.SASL.Mechanism == "PLAIN" && !k.TLS.Enabled,
 		"kafka.sasl.mechanism: PLAIN without TLS sends the password in the clear")
-	r := &c.Ingest.SchemaRegistry
-	warn(r.Password != "" && strings.HasPrefix(r.URL, "http:"),
-		"ingest.schema_registry.url: http sends the password in the clear")
-	for _, path := range c.Sinks.inTheClear() {
+	for _, path := range c.inTheClear() {
 		warn(true, path+": http sends the password or key in the clear")
 	}
 	warn(strings.HasPrefix(c.Store, "s3:") && c.S3.Insecure, "s3.insecure: objects travel in the clear")

@@ -14,33 +14,27 @@ import (
 	"giantstream/train/generation"
 )
 
-// Generations are tried on a share of the nodes, promoted, taken back, some of them halfway, and pinned, while nodes
-// change and the processes that publish are killed. A consumer that follows the control records from the first record
-// on answers from one generation at any time, loses no node and sees none go back in time. In the end it has what the
-// pipeline serves.
+// Generations are tried on a share of the nodes or on a second topic, promoted, taken back, some of them halfway, and
+// pinned, while nodes change and the processes that publish are killed. A consumer that follows the control records from
+// the first record on answers from one generation at any time, loses no node and sees none go back in time. In the end it
+// has what the pipeline serves. So does one of the second topic.
 //
-// GIANTSTREAM_SEED is the first seed, GIANTSTREAM_CANARY_RUNS how many there are.
+// GIANTSTREAM_SEED is the first seed, GIANTSTREAM_CANARY_RUNS how many there are. Every other one has a second topic.
 func TestCanaryUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("several generations in several processes")
 	}
 	s3 := startS3(t)
-	first := faultSeed(t)
-	for i := range envNumber(t, "GIANTSTREAM_CANARY_RUNS", 2) {
-		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
-			runCanary(t, embeddedFaultPlace(t, s3, first+i), first+i)
-		})
-	}
+	eachSeed(t, "GIANTSTREAM_CANARY_RUNS", 2, func(t *testing.T, seed uint64) {
+		runCanary(t, embeddedFaultPlace(t, s3, seed), seed)
+	})
 }
 
 // The same on Apache Kafka and an S3 server in processes of their own.
 func TestRealCanaryUnderLoad(t *testing.T) {
-	first := faultSeed(t)
-	for i := range envNumber(t, "GIANTSTREAM_CANARY_RUNS", 2) {
-		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
-			runCanary(t, realFaultPlace(t, first+i), first+i)
-		})
-	}
+	eachSeed(t, "GIANTSTREAM_CANARY_RUNS", 2, func(t *testing.T, seed uint64) {
+		runCanary(t, realFaultPlace(t, seed), seed)
+	})
 }
 
 // canarySettings give a shard more nodes than the follower publishes at a time, and a generation every few seconds.
@@ -50,62 +44,61 @@ window: {changes: 150, time: 200ms}
 ingest:
   nodes: {event_time: at}
   edges: {event_time: at}
-featurize:
-  projection_dim: 24
-  tree: {leaf_size: 8, branching: 4}
-embedding: {dim: 16}
-train: {encoder: linear}
-evaluate: {holdout_edges: 0, probe_rates: []}
 refresh: {min_nodes: 3600, min_changes: 400, keep: 5}
-sink: {format: binary, control_records: true, canary: %.1f}
-http: {listen: ""}
-`
+sink: {format: binary, control_records: true, %s}
+` + smallGenerations
 
 // canaryRun is a run under way.
 type canaryRun struct {
 	*faultRun
 	random *rand.Rand
 	reader *reader
-	kills  int
+	// next reads the second topic, nil if generations are tried on a share of the nodes.
+	next     *reader
+	promoted map[int64]bool
+	kills    int
 }
 
 func runCanary(t *testing.T, p *faultPlace, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 8))
-	plan := faultPlan{workers: 2, shards: 3, nodes: 3600}
-	c := &canaryRun{faultRun: &faultRun{t: t, faultPlan: plan, faultPlace: p}, random: random}
-	c.createTopics()
-	settings := p.connect + fmt.Sprintf(canarySettings, 0.1+0.2*float64(random.IntN(4)))
-	for i := range plan.workers {
-		w := c.newWorker(i)
-		writeFile(t, w.config, settings+fmt.Sprintf("state_dir: %q\n", filepath.ToSlash(w.state)))
-		c.crew = append(c.crew, w)
+	trial := fmt.Sprintf("canary: %.1f", 0.1+0.2*float64(random.IntN(4)))
+	second := seed%2 == 1
+	if second {
+		p.topics.Canary = p.pipeline + ".next"
+		trial = "canary_topic: " + p.topics.Canary
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.dump()
-		}
-	})
-	c.input = newFaultInput(t, p, plan, rand.New(rand.NewPCG(seed, 9)))
-	for i := range plan.nodes {
+	c := &canaryRun{random: random, promoted: map[int64]bool{1: true}}
+	c.faultRun = newFaultRun(t, p, faultPlan{workers: 2, shards: 3, nodes: 3600})
+	for _, w := range c.crew {
+		writeFile(t, w.config, p.connect+fmt.Sprintf(canarySettings, trial)+
+			fmt.Sprintf("state_dir: %q\n", filepath.ToSlash(w.state)))
+	}
+	c.input = newFaultInput(t, p, c.faultPlan, rand.New(rand.NewPCG(seed, 9)))
+	for i := range c.nodes {
 		c.input.record(t, c.topics.Nodes, c.input.id(i), c.input.put(i, epoch))
 		e := c.input.edge(i, epoch)
 		c.input.record(t, c.topics.Edges, e.Src, e)
 	}
 	c.input.flush(t)
 
-	c.reader = newReader(p.client, p.embeddings, plan.shards)
+	c.reader = newReader(p.client, p.embeddings, c.shards)
+	if second {
+		c.next = newReader(p.client, p.topics.Canary, c.shards)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
 	c.supervise()
-	c.until("readers see a generation", func() bool {
-		if err := c.reader.catchUp(ctx); err != nil {
-			t.Fatal(err)
-		}
-		return c.reader.visible > 0
-	})
-	beside.Go(func() { c.reader.follow(ctx) })
+	for _, r := range c.readers() {
+		c.until("readers of "+r.topic+" see a generation", func() bool {
+			if err := r.catchUp(ctx); err != nil {
+				t.Fatal(err)
+			}
+			return r.visible > 0
+		})
+		beside.Go(func() { r.follow(ctx) })
+	}
 	changing, settled := context.WithCancel(ctx)
 	var changes sync.WaitGroup
 	changes.Go(func() { c.change(changing) })
@@ -118,8 +111,18 @@ func runCanary(t *testing.T, p *faultPlace, seed uint64) {
 	stop()
 	beside.Wait()
 	c.check()
-	t.Logf("%d records, %d switches of the generation, %d kills; generation %d", c.reader.records, c.reader.switches,
-		c.kills, c.reader.visible)
+	for _, r := range c.readers() {
+		t.Logf("%s: %d records, %d switches of the generation, %d kills; generation %d", r.topic, r.records, r.switches,
+			c.kills, r.visible)
+	}
+}
+
+// readers are those of the topics that embeddings are published to.
+func (c *canaryRun) readers() []*reader {
+	if c.next == nil {
+		return []*reader{c.reader}
+	}
+	return []*reader{c.reader, c.next}
 }
 
 // change changes nodes and links until ctx ends. Each change is news.
@@ -167,21 +170,26 @@ func (c *canaryRun) round() {
 		trial, served = latest.Canary.Generation, latest.Current.Generation
 		return true
 	})
+	// Where trials are to be seen, and what their readers see in the end.
+	tried, during, after := c.reader, int64(0), int64(0)
+	if c.next != nil {
+		tried, during, after = c.next, trial, served
+	}
 	switch c.random.IntN(4) {
 	case 0: // the trial begins
-		c.halfway(trial, 0, c.killed)
+		c.halfway(tried, trial, during, c.killed)
 	case 1:
 		if c.decide("promote", trial) {
-			c.halfway(trial, trial, c.killed)
+			c.halfway(c.reader, trial, trial, c.killed)
 		}
 	case 2: // promoted, and taken back before all have it
 		if c.decide("promote", trial) {
-			c.halfway(trial, trial, func() { c.decide("rollback", 0) })
-			c.halfway(served, served, c.killed)
+			c.halfway(c.reader, trial, trial, func() { c.decide("rollback", 0) })
+			c.halfway(c.reader, served, served, c.killed)
 		}
 	case 3:
 		c.decide("rollback", 0)
-		c.halfway(served, 0, c.killed)
+		c.halfway(tried, served, after, c.killed)
 		if c.decide("pin", served) {
 			c.decide("unpin", 0)
 		}
@@ -189,11 +197,11 @@ func (c *canaryRun) round() {
 }
 
 // halfway does something soon after the first records of a generation have come, unless none come, or readers see it.
-func (c *canaryRun) halfway(g, until int64, do func()) {
-	before, _ := c.reader.count(g)
+func (c *canaryRun) halfway(r *reader, g, until int64, do func()) {
+	before, _ := r.count(g)
 	deadline := time.Now().Add(6 * time.Second)
 	for time.Now().Before(deadline) {
-		if n, visible := c.reader.count(g); n > before || visible == until {
+		if n, visible := r.count(g); n > before || visible == until {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -226,6 +234,9 @@ func (c *canaryRun) decide(action string, g int64) bool {
 		c.t.Errorf("giantstream %q: exit code %d\n%s", args, r.code, r.stderr)
 	}
 	c.t.Logf("%s %d: exit code %d", action, g, r.code)
+	if action == "promote" || action == "pin" {
+		c.promoted[g] = true
+	}
 	return r.code == 0
 }
 
@@ -248,6 +259,16 @@ func (c *canaryRun) finish() {
 			if at.CanaryShare > 0 || at.Announced != at.Generation {
 				return false
 			}
+			if c.next == nil {
+				continue
+			}
+			next, err := commitlog.Canary.Load(c.t.Context(), c.store, shard)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			if next.Generation != at.Generation || next.Announced != at.Generation || next.Seq != at.Seq {
+				return false
+			}
 		}
 		return true
 	})
@@ -261,18 +282,34 @@ func (c *canaryRun) check() {
 	c.t.Helper()
 	c.checkTrace()
 	c.checkCrew()
-	if err := c.reader.catchUp(c.t.Context()); err != nil {
-		c.t.Fatal(err)
+	for _, r := range c.readers() {
+		c.checkReader(r)
 	}
-	for _, what := range c.reader.wrong {
-		c.t.Error(what)
-	}
-	if current := c.latest().Current.Generation; c.reader.visible != current {
-		c.t.Errorf("readers see generation %d, and %d is served", c.reader.visible, current)
+	if c.next == nil {
 		return
 	}
-	c.reader.checkOne(c.reader.visible)
-	seen := c.reader.tables[c.reader.visible].rows
+	for g := range c.reader.seen {
+		if !c.promoted[g] {
+			c.t.Errorf("the embeddings topic has records of generation %d, which was only on trial", g)
+		}
+	}
+}
+
+// checkReader compares what readers of a topic see with what the pipeline serves.
+func (c *canaryRun) checkReader(r *reader) {
+	c.t.Helper()
+	if err := r.catchUp(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, what := range r.wrong {
+		c.t.Error(what)
+	}
+	if current := c.latest().Current.Generation; r.visible != current {
+		c.t.Errorf("readers see generation %d, and %d is served", r.visible, current)
+		return
+	}
+	r.checkOne(r.visible)
+	seen := r.tables[r.visible].rows
 	cut, err := commitlog.CurrentCut(c.t.Context(), c.store, c.shards)
 	if err != nil {
 		c.t.Fatal(err)

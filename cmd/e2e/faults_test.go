@@ -19,24 +19,27 @@ func TestFaults(t *testing.T) {
 		t.Skip("several runs of several processes")
 	}
 	s3 := startS3(t)
-	first := faultSeed(t)
 	table := newFaultTable(t)
-	for i := range envNumber(t, "GIANTSTREAM_FAULT_RUNS", 8) {
-		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
-			t.Parallel()
-			table.add(runFaults(t, embeddedFaultPlace(t, s3, first+i), first+i))
-		})
-	}
+	eachSeed(t, "GIANTSTREAM_FAULT_RUNS", 8, func(t *testing.T, seed uint64) {
+		t.Parallel()
+		table.add(runFaults(t, embeddedFaultPlace(t, s3, seed), seed))
+	})
 }
 
 // The same on Apache Kafka and an S3 server in processes of their own.
 func TestRealFaults(t *testing.T) {
-	first := faultSeed(t)
 	table := newFaultTable(t)
-	for i := range envNumber(t, "GIANTSTREAM_FAULT_RUNS", 3) {
-		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
-			table.add(runFaults(t, realFaultPlace(t, first+i), first+i))
-		})
+	eachSeed(t, "GIANTSTREAM_FAULT_RUNS", 3, func(t *testing.T, seed uint64) {
+		table.add(runFaults(t, realFaultPlace(t, seed), seed))
+	})
+}
+
+// eachSeed runs as many seeds as the environment says, or n.
+func eachSeed(t *testing.T, runs string, n uint64, run func(t *testing.T, seed uint64)) {
+	t.Helper()
+	first := faultSeed(t)
+	for i := range envNumber(t, runs, n) {
+		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) { run(t, first+i) })
 	}
 }
 
@@ -125,17 +128,21 @@ ingest:
   undirected: %t
   nodes: {event_time: at}
   edges: {event_time: at}
+refresh: {min_nodes: 20, min_changes: 0.4}
+sink: {format: %s}
+`, p.shards, p.standby, p.commit, p.windowChanges, p.windowTime, !p.directed, p.format) + smallGenerations
+}
+
+// smallGenerations are settings of generations that take a moment to build.
+const smallGenerations = `
 featurize:
   projection_dim: 24
   tree: {leaf_size: 8, branching: 4}
 embedding: {dim: 16}
 train: {encoder: linear}
 evaluate: {holdout_edges: 0, probe_rates: []}
-refresh: {min_nodes: 20, min_changes: 0.4}
-sink: {format: %s}
 http: {listen: ""}
-`, p.shards, p.standby, p.commit, p.windowChanges, p.windowTime, !p.directed, p.format)
-}
+`
 
 // faultRun is a run under way.
 type faultRun struct {
@@ -147,11 +154,8 @@ type faultRun struct {
 	lag   *lagMeter
 }
 
-func runFaults(t *testing.T, p *faultPlace, seed uint64) faultTimes {
-	random := rand.New(rand.NewPCG(seed, 5))
-	plan := drawPlan(random)
-	began := time.Now()
-	t.Logf("repeat with: make test-faults RUNS=1 SEED=%d%s\n%v", seed, p.flags, plan)
+// newFaultRun makes the topics and the workers, which do not run yet.
+func newFaultRun(t *testing.T, p *faultPlace, plan faultPlan) *faultRun {
 	r := &faultRun{t: t, faultPlan: plan, faultPlace: p}
 	r.createTopics()
 	for i := range plan.workers {
@@ -162,6 +166,15 @@ func runFaults(t *testing.T, p *faultPlace, seed uint64) faultTimes {
 			r.dump()
 		}
 	})
+	return r
+}
+
+func runFaults(t *testing.T, p *faultPlace, seed uint64) faultTimes {
+	random := rand.New(rand.NewPCG(seed, 5))
+	plan := drawPlan(random)
+	began := time.Now()
+	t.Logf("repeat with: make test-faults RUNS=1 SEED=%d%s\n%v", seed, p.flags, plan)
+	r := newFaultRun(t, p, plan)
 	r.input = newFaultInput(t, p, plan, rand.New(rand.NewPCG(seed, 6)))
 	r.lag = newLagMeter(t, r.store, r.shards, r.input)
 	for _, w := range r.crew {
