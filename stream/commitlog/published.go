@@ -71,6 +71,7 @@ func (p Published) Gone(topic SinkTopic) string {
 // the other.
 type Outlet bool
 
+// The outlets.
 const (
 	Served Outlet = false // the embeddings topic
 	Canary Outlet = true  // the topic that gets new generations first

@@ -76,8 +76,8 @@ func (t *sinkTopic) append(run *followerRun, records []embedding.Record) {
 	defer t.mu.Unlock()
 	for _, r := range records {
 		if promoted, decided := run.process.world.verdict(r.Generation); !t.trials && !(promoted && decided) {
-			run.process.world.fail("%s publishes generation %d of %s on the embeddings topic, and nobody has promoted it",
-				run.process.name, r.Generation, r.NodeID)
+			run.process.world.fail("%s publishes generation %d of %s on the embeddings topic, and nobody has "+
+				"promoted it", run.process.name, r.Generation, r.NodeID)
 		}
 		t.forward(run, r)
 		r.Vector = slices.Clone(r.Vector)

@@ -59,8 +59,8 @@ type Status struct {
 	Lag *Lags `json:"lag,omitempty"`
 }
 
-// Canary is a generation on trial: a share of the nodes has it in place of the one that is served, or a topic of its own
-// has it. Published counts the shards where that is done.
+// Canary is a generation on trial: a share of the nodes has it in place of the one that is served, or a topic of its
+// own has it. Published counts the shards where that is done.
 type Canary struct {
 	Generation int64   `json:"generation"`
 	Share      float64 `json:"share,omitempty"`

@@ -89,6 +89,7 @@ func (w *Wire) Proxy(t *testing.T, server string, writes func(*http.Request) boo
 			return
 		}
 		header, method, url := r.Header.Clone(), r.Method, server+r.URL.RequestURI()
+		header.Del("Accept-Encoding") // the transport asks for what it can unpack
 		send := func(ctx context.Context) (status int, answer []byte, err error) {
 			out, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 			if err != nil {
