@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -59,6 +60,17 @@ func readOnce(ctx context.Context, s Store, key string, most int64) (data []byte
 		err = io.ErrUnexpectedEOF
 	}
 	return nil, fmt.Errorf("read object %q: %d of %d bytes: %w", key, n, len(data), err)
+}
+
+// readAhead is how much of an object a sequential reader asks for at a time: on S3, each read is a request.
+const readAhead = 4 << 20
+
+// Sequential reads an object from its beginning to its end in large reads, whatever the size of the caller's own: io.Copy
+// into a file, say, asks for 32 KiB at a time.
+func Sequential(o Object) io.Reader {
+	all := struct{ io.Reader }{io.NewSectionReader(o, 0, o.Size())}
+	buffered := bufio.NewReaderSize(all, int(max(1, min(o.Size(), readAhead))))
+	return struct{ io.Reader }{buffered} // a bufio.Reader's WriteTo would let a file read past the buffer
 }
 
 // Summed is content with a known SHA-256. A store that signs its uploads need not compute the sum

@@ -3,6 +3,9 @@ package sink_test
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,5 +85,47 @@ func TestRemoveProbesLeavesThoseInUse(t *testing.T) {
 	}
 	if want := []string{"probe/in-use", "shards/0/published.json"}; !slices.Equal(left, want) {
 		t.Errorf("left: %q, want %q", left, want)
+	}
+}
+
+// sized notes the sizes of reads of an object of so many bytes.
+type sized struct {
+	sink.Object
+	reads []int
+}
+
+func (s *sized) ReadAt(p []byte, off int64) (int, error) {
+	s.reads = append(s.reads, len(p))
+	return s.Object.ReadAt(p, off)
+}
+
+// On S3 each read is a request, and io.Copy into a file asks for 32 KiB at a time.
+func TestSequentialReadsAreLarge(t *testing.T) {
+	for _, size := range []int{0, 1, 100, 1 << 20, 9<<20 + 5} {
+		data := strings.Repeat("0123456789abcdef", size/16+1)[:size]
+		store := &memstore.Store{}
+		if err := sink.PutBytes(t.Context(), store, "k", []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		object, err := store.Open(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &sized{Object: object}
+		path := filepath.Join(t.TempDir(), "copy")
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(file, sink.Sequential(s))
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != data {
+			t.Errorf("%d bytes: %d came, %v", size, len(got), err)
+		}
+		if most := size>>22 + 2; len(s.reads) > most {
+			t.Errorf("%d bytes in %d reads: %v", size, len(s.reads), s.reads)
+		}
 	}
 }

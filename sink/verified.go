@@ -24,8 +24,6 @@ const (
 	// verifiedInMemory is the size up to which a verified object is held in memory while it is open. It is
 	// read in one request then, and what is verified is what is used.
 	verifiedInMemory = 8 << 20
-	// verifyChunk is how much of a larger object is read at a time to verify it.
-	verifyChunk = 4 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -70,7 +68,7 @@ func openThrough(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
 	if object.Size() != ref.Bytes {
 		return nil, fmt.Errorf("%w: %s has %d bytes, %d were stored", ErrDamaged, ref.Key, object.Size(), ref.Bytes)
 	}
-	buf := make([]byte, verifyChunk)
+	buf := make([]byte, readAhead)
 	sum := uint32(0)
 	for at := int64(0); at < ref.Bytes; {
 		chunk := buf[:min(int64(len(buf)), ref.Bytes-at)]
@@ -113,9 +111,7 @@ func RefOf(ctx context.Context, s Store, key string) (_ Ref, err error) {
 	}
 	defer func() { err = errors.Join(err, object.Close()) }()
 	sum := crc32.New(castagnoli)
-	buf := make([]byte, max(1, min(object.Size(), verifyChunk)))
-	n, err := io.CopyBuffer(struct{ io.Writer }{sum},
-		struct{ io.Reader }{io.NewSectionReader(object, 0, object.Size())}, buf)
+	n, err := io.Copy(sum, Sequential(object))
 	return Ref{key, n, sum.Sum32()}, err
 }
 

@@ -211,7 +211,7 @@ func artifacts(t *testing.T, store sink.Store) map[string][32]byte {
 			t.Fatal(err)
 		}
 		h := sha256.New()
-		if _, err := io.Copy(h, io.NewSectionReader(object, 0, object.Size())); err != nil {
+		if _, err := io.Copy(h, sink.Sequential(object)); err != nil {
 			t.Fatal(err)
 		}
 		if err := object.Close(); err != nil {

@@ -81,9 +81,7 @@ func (s *shardAudit) stateFile(ctx context.Context, f CheckpointFile) (damage, e
 	}
 	defer func() { err = errors.Join(err, object.Close()) }()
 	h := sha256.New()
-	buf := make([]byte, max(1, min(object.Size(), 4<<20)))
-	n, err := io.CopyBuffer(struct{ io.Writer }{h},
-		struct{ io.Reader }{io.NewSectionReader(object, 0, object.Size())}, buf)
+	n, err := io.Copy(h, sink.Sequential(object))
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package encoders
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +16,6 @@ import (
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
 )
-
-// readAhead is how many bytes of a model are read at a time. On S3, each read is a request.
-const readAhead = 4 << 20
 
 // Load reads the encoder under prefix and joins it to the vectorizer and the
 // projection of its generation. A transformer runs on the device, nil for the CPU. It returns
@@ -92,8 +88,7 @@ func openVerified(ctx context.Context, store sink.Store, prefix, name string, wa
 // verify reads an object through.
 func (f File) verify(object sink.Object, name string) error {
 	sum := crc32.New(castagnoli)
-	all := io.NewSectionReader(object, 0, object.Size())
-	if _, err := io.Copy(sum, bufio.NewReaderSize(all, readAhead)); err != nil {
+	if _, err := io.Copy(sum, sink.Sequential(object)); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if got := (File{object.Size(), sum.Sum32()}); got != f {

@@ -1,7 +1,6 @@
 package generation
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +39,6 @@ func artifact[T any](ctx context.Context, store sink.Store, key string, read fun
 	return v, save(ctx, store, key, func(w io.Writer) error { return write(v, w) })
 }
 
-// readAhead is how much of an artifact is asked for at a time: on S3, each read is a request.
-const readAhead = 4 << 20
-
 // load reads the artifact under key.
 func load[T any](ctx context.Context, store sink.Store, key string, read func(io.Reader) (T, error)) (v T, err error) {
 	object, err := store.Open(ctx, key)
@@ -64,7 +60,7 @@ func loadOf[T any](ctx context.Context, store sink.Store, doc *Doc, name string,
 
 func readFrom[T any](object sink.Object, key string, read func(io.Reader) (T, error)) (v T, err error) {
 	defer object.Close()
-	v, err = read(bufio.NewReaderSize(io.NewSectionReader(object, 0, object.Size()), readAhead))
+	v, err = read(sink.Sequential(object))
 	if err != nil {
 		return v, fmt.Errorf("%s: %w", key, err)
 	}

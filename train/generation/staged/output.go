@@ -172,6 +172,11 @@ func (i *input) sectionInto(b []byte, k int) ([]byte, error) {
 	return b, i.from.explain(err)
 }
 
+func (i *input) stretch(k, end int) ([][]byte, error) {
+	all, err := i.sections.stretch(k, end)
+	return all, i.from.explain(err)
+}
+
 // artifact reads an output whole, verified.
 func artifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (v T,
 	err error) {
@@ -188,7 +193,7 @@ func artifact[T any](ctx context.Context, b *build, stage, name string, read fun
 		return v, d.explain(err)
 	}
 	defer object.Close()
-	v, err = read(bufio.NewReaderSize(io.NewSectionReader(object, 0, object.Size()), 1<<20))
+	v, err = read(sink.Sequential(object))
 	return v, d.explain(err)
 }
 

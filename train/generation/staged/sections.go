@@ -25,6 +25,11 @@ const (
 	tailBytes     = 16
 	// sectionsBudget is how many bytes of sections are kept in memory until they go to a temporary file.
 	sectionsBudget = 48 << 20
+	// A request to a bucket takes about as long as it takes to read a megabyte. tailGuess is how much of an object's end
+	// is read at once, which is the whole table for up to 1,300 sections, and stretchBytes how much of sections that
+	// are read one after the other.
+	tailGuess    = 16 << 10
+	stretchBytes = 4 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -146,17 +151,21 @@ func openSections(ctx context.Context, store sink.Store, ref sink.Ref) (_ *secti
 	if object.Size() != ref.Bytes || ref.Bytes < tailBytes {
 		return nil, damaged(fmt.Sprintf("has %d bytes, %d were stored", object.Size(), ref.Bytes))
 	}
-	tail, err := s.read(ref.Bytes-tailBytes, tailBytes)
+	guess := min(ref.Bytes, tailGuess)
+	end, err := s.read(ref.Bytes-guess, guess)
 	if err != nil {
 		return nil, err
 	}
+	tail, end := end[guess-tailBytes:], end[:guess-tailBytes]
 	n := int64(binary.LittleEndian.Uint32(tail))
 	if string(tail[8:]) != sectionsMagic || n*entryBytes > ref.Bytes-tailBytes {
 		return nil, damaged("is not an object of sections")
 	}
-	table, err := s.read(ref.Bytes-tailBytes-n*entryBytes, n*entryBytes)
-	if err != nil {
-		return nil, err
+	table := end[max(0, int64(len(end))-n*entryBytes):]
+	if int64(len(table)) < n*entryBytes {
+		if table, err = s.read(ref.Bytes-tailBytes-n*entryBytes, n*entryBytes); err != nil {
+			return nil, err
+		}
 	}
 	if crc32.Checksum(table, castagnoli) != binary.LittleEndian.Uint32(tail[4:]) {
 		return nil, damaged("has another table than was stored")
@@ -194,8 +203,41 @@ func (s *sections) sectionInto(b []byte, k int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s has %d sections, no section %d", sink.ErrDamaged, s.key, len(s.sums), k)
 	}
 	b, err := s.readInto(b, s.start[k], s.start[k+1]-s.start[k])
-	if err == nil && crc32.Checksum(b, castagnoli) != s.sums[k] {
-		err = fmt.Errorf("%w: section %d of %s has another checksum than was stored", sink.ErrDamaged, k, s.key)
+	if err == nil {
+		err = s.verify(k, b)
 	}
 	return b, err
+}
+
+func (s *sections) verify(k int, b []byte) error {
+	if crc32.Checksum(b, castagnoli) != s.sums[k] {
+		return fmt.Errorf("%w: section %d of %s has another checksum than was stored", sink.ErrDamaged, k, s.key)
+	}
+	return nil
+}
+
+// stretch reads and verifies section k and, in the same request, those after it and before end, up to stretchBytes in
+// all.
+func (s *sections) stretch(k, end int) ([][]byte, error) {
+	last := k + 1
+	for last < min(end, len(s.sums)) && s.start[last+1]-s.start[k] <= stretchBytes {
+		last++
+	}
+	if last == k+1 {
+		b, err := s.section(k)
+		return [][]byte{b}, err
+	}
+	b, err := s.read(s.start[k], s.start[last]-s.start[k])
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]byte, 0, last-k)
+	for ; k < last; k++ {
+		n := s.start[k+1] - s.start[k]
+		if err := s.verify(k, b[:n]); err != nil {
+			return nil, err
+		}
+		all, b = append(all, b[:n:n]), b[n:]
+	}
+	return all, nil
 }

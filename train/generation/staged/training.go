@@ -1,7 +1,6 @@
 package staged
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -217,7 +216,7 @@ func (h *helper) Resume(ctx context.Context, run func(state io.Reader) error) er
 		return err
 	}
 	defer object.Close()
-	if err := run(bufio.NewReaderSize(io.NewSectionReader(object, 0, object.Size()), 1<<20)); err != nil {
+	if err := run(sink.Sequential(object)); err != nil {
 		return err
 	}
 	return errHelped

@@ -89,7 +89,7 @@ func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, 
 		if err != nil {
 			return nil, err
 		}
-		n, err := io.Copy(file, io.NewSectionReader(object, 0, object.Size()))
+		n, err := io.Copy(file, sink.Sequential(object))
 		if err == nil && n != int64(x.size(p))*int64(dim)*4 {
 			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", errShort, n, x.size(p)))
 		}

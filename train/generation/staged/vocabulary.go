@@ -127,12 +127,15 @@ func (b *build) eachBlock(ctx context.Context, stage, name string, partition int
 	}
 	defer in.Close()
 	n := x.size(partition)
+	var read [][]byte
 	for k := range blocks(n) {
-		s, err := in.section(k)
-		if err != nil {
-			return err
+		if len(read) == 0 {
+			if read, err = in.stretch(k, blocks(n)); err != nil {
+				return err
+			}
 		}
-		d := decoder{b: s}
+		d := decoder{b: read[0]}
+		read = read[1:]
 		err = visit(&d, k*block, min(n, (k+1)*block))
 		if d.err != nil {
 			return from.explain(d.err)
