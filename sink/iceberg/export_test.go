@@ -2,7 +2,9 @@ package iceberg
 
 import (
 	"context"
+	"iter"
 
+	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"giantstream/sink"
@@ -13,23 +15,6 @@ import (
 
 // ReadRows returns the rows of a snapshot of embeddings, without Places.
 func ReadRows(ctx context.Context, meta table.Metadata, snapshot int64, store sink.Store) ([]embedding.Record, error) {
-	return readSnapshot(ctx, meta, snapshot, store, embeddingFormat.Name, columns)
-}
-
-// ReadFacts returns those of a snapshot of rows.
-func ReadFacts(ctx context.Context, meta table.Metadata, snapshot int64, store sink.Store) ([]rows.Committed, error) {
-	return readSnapshot(ctx, meta, snapshot, store, factFormat.Name, []parquetio.Column[rows.Committed]{
-		parquetio.Scalar("node_id", parquetio.String(), func(r *rows.Committed, v string) { r.NodeID = v }),
-		parquetio.Scalar("text", parquetio.String(), func(r *rows.Committed, v string) { r.Text = v }),
-		parquetio.Scalar("class", parquetio.String(), func(r *rows.Committed, v string) { r.Class = v }),
-		parquetio.Scalar("event_time", parquetio.Int64(), func(r *rows.Committed, v int64) { r.EventTime = v }),
-		parquetio.Scalar("seq", parquetio.Int64(), func(r *rows.Committed, v int64) { r.Seq = v }),
-		parquetio.List("labels", parquetio.String(), func(r *rows.Committed, v []string) { r.Labels = v }),
-	})
-}
-
-func readSnapshot[T any](ctx context.Context, meta table.Metadata, snapshot int64, store sink.Store, format string,
-	columns []parquetio.Column[T]) ([]T, error) {
 	x := &Index{meta: meta, store: store, location: meta.Location(), numbers: map[string]uint32{}}
 	data, deletes, err := x.files(ctx, snapshot)
 	if err != nil {
@@ -44,10 +29,10 @@ func readSnapshot[T any](ctx context.Context, meta table.Metadata, snapshot int6
 			gone[d] = true
 		}
 	}
-	var out []T
+	var out []embedding.Record
 	for _, f := range data {
 		at := int64(-1)
-		for r, err := range readFile(ctx, x, f.FilePath(), format, columns) {
+		for r, err := range readFile(ctx, x, f.FilePath(), embeddingFormat.Name, columns) {
 			if err != nil {
 				return nil, err
 			}
@@ -57,6 +42,103 @@ func readSnapshot[T any](ctx context.Context, meta table.Metadata, snapshot int6
 		}
 	}
 	return out, nil
+}
+
+// Facts reads snapshots of rows. It reads each file once, as files never change.
+type Facts struct {
+	Store sink.Store
+
+	entries map[string][]iceberg.DataFile // by manifest
+	gone    map[string][]deletion         // by delete file
+	rows    map[string][]rows.Committed   // by data file
+}
+
+// Read returns the rows of a snapshot.
+func (r *Facts) Read(ctx context.Context, meta table.Metadata, snapshot int64) ([]rows.Committed, error) {
+	if r.rows == nil {
+		r.entries, r.gone = map[string][]iceberg.DataFile{}, map[string][]deletion{}
+		r.rows = map[string][]rows.Committed{}
+	}
+	x := &Index{meta: meta, store: r.Store, location: meta.Location(), numbers: map[string]uint32{}}
+	manifests, err := x.manifests(ctx, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	gone := map[deletion]bool{}
+	var data []iceberg.DataFile
+	for _, m := range manifests {
+		files, err := once(r.entries, m.FilePath(), func() (files []iceberg.DataFile, err error) {
+			entries, err := x.entries(ctx, m)
+			for _, e := range entries {
+				files = append(files, e.DataFile())
+			}
+			return files, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if f.ContentType() == iceberg.EntryContentData {
+				data = append(data, f)
+				continue
+			}
+			deleted, err := once(r.gone, f.FilePath(), func() ([]deletion, error) {
+				return collect(x.readDeletions(ctx, f.FilePath()))
+			})
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range deleted {
+				gone[d] = true
+			}
+		}
+	}
+	var out []rows.Committed
+	for _, f := range data {
+		found, err := once(r.rows, f.FilePath(), func() ([]rows.Committed, error) {
+			return collect(readFile(ctx, x, f.FilePath(), factFormat.Name, factColumns))
+		})
+		if err != nil {
+			return nil, err
+		}
+		for at, row := range found {
+			if !gone[deletion{f.FilePath(), int64(at)}] {
+				out = append(out, row)
+			}
+		}
+	}
+	return out, nil
+}
+
+// once returns what is known of a path, and finds it out the first time.
+func once[T any](known map[string]T, path string, find func() (T, error)) (T, error) {
+	if v, ok := known[path]; ok {
+		return v, nil
+	}
+	v, err := find()
+	if err == nil {
+		known[path] = v
+	}
+	return v, err
+}
+
+func collect[T any](all iter.Seq2[T, error]) (out []T, err error) {
+	for v, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+var factColumns = []parquetio.Column[rows.Committed]{
+	parquetio.Scalar("node_id", parquetio.String(), func(r *rows.Committed, v string) { r.NodeID = v }),
+	parquetio.Scalar("text", parquetio.String(), func(r *rows.Committed, v string) { r.Text = v }),
+	parquetio.Scalar("class", parquetio.String(), func(r *rows.Committed, v string) { r.Class = v }),
+	parquetio.Scalar("event_time", parquetio.Int64(), func(r *rows.Committed, v int64) { r.EventTime = v }),
+	parquetio.Scalar("seq", parquetio.Int64(), func(r *rows.Committed, v int64) { r.Seq = v }),
+	parquetio.List("labels", parquetio.String(), func(r *rows.Committed, v []string) { r.Labels = v }),
 }
 
 var columns = []parquetio.Column[embedding.Record]{

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	random "math/rand/v2"
@@ -27,13 +29,13 @@ import (
 )
 
 // TestRealCatalog is TestIndex on the reference REST catalog (cmd/dev/iceberg/server). At the end other readers must
-// see what the topic holds: DuckDB, PyIceberg and Spark, as far as GIANTSTREAM_ICEBERG_PYTHON has them.
+// see what the topic holds: DuckDB and PyIceberg, as far as GIANTSTREAM_ICEBERG_PYTHON has them.
 func TestRealCatalog(t *testing.T) {
 	uri := os.Getenv("GIANTSTREAM_REAL_ICEBERG")
 	if uri == "" {
 		t.Skip("GIANTSTREAM_REAL_ICEBERG is not set: cmd/dev/iceberg/server starts a catalog")
 	}
-	readers := readers(t, "duckdb", "pyiceberg") // Spark would start for each topic
+	readers := readers(t, "duckdb", "pyiceberg")
 	vectordbtest.Run(t, func(t *testing.T) vectordbtest.Target {
 		ident := table.Identifier{"test", plainName(t)}
 		c, err := rest.NewCatalog(t.Context(), "test", uri)
@@ -100,6 +102,7 @@ func TestRealMaintenance(t *testing.T) {
 		}
 		return f
 	}
+	spark := startScript(t, python)
 	f := start()
 	for round := range 3 {
 		for range 4 {
@@ -115,17 +118,18 @@ func TestRealMaintenance(t *testing.T) {
 		if round == 2 {
 			break
 		}
-		out, err := exec.CommandContext(t.Context(), python, "testdata/read.py", "compact", uri,
-			strings.Join(ident, ".")).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		spark.ask(t, new([]any), "compact", uri, strings.Join(ident, "."))
 		if round == 1 {
 			f = start()
 		}
 	}
 	want, _ := topic.Compacted(true)
-	for _, r := range readers(t, "duckdb", "pyiceberg", "pyspark") {
+	var found []readRow
+	spark.ask(t, &found, "pyspark", uri, strings.Join(ident, "."))
+	if diff := vectordbtest.Differ(asSeen(t, "pyspark", found), want); diff != "" {
+		t.Errorf("pyspark reads other rows than the topic's:\n%s", diff)
+	}
+	for _, r := range readers(t, "duckdb", "pyiceberg") {
 		if diff := vectordbtest.Differ(r.read(t, uri, ident), want); diff != "" {
 			t.Errorf("%s reads other rows than the topic's:\n%s", r.name, diff)
 		}
@@ -172,6 +176,49 @@ func branches(meta table.Metadata) (n int) {
 	return n
 }
 
+// script is testdata/read.py, which takes one task after another.
+type script struct {
+	in     io.Writer
+	out    *json.Decoder
+	stderr *strings.Builder
+}
+
+func startScript(t *testing.T, python string) *script {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), python, "testdata/read.py")
+	s := &script{stderr: &strings.Builder{}}
+	cmd.Stderr = s.stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait() // the test's context has ended it
+	})
+	s.in, s.out = in, json.NewDecoder(out)
+	return s
+}
+
+// ask decodes what the script prints for a task.
+func (s *script) ask(t *testing.T, into any, task ...string) {
+	t.Helper()
+	_, err := fmt.Fprintln(s.in, strings.Join(task, " "))
+	if err == nil {
+		err = s.out.Decode(into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", task[0], err, s.stderr.String())
+	}
+}
+
 // reader is another program that reads tables.
 type reader struct{ name, python string }
 
@@ -182,18 +229,15 @@ const sparkJar = "GIANTSTREAM_ICEBERG_SPARK_JAR"
 func readers(t *testing.T, names ...string) (out []reader) {
 	python := os.Getenv("GIANTSTREAM_ICEBERG_PYTHON")
 	if python == "" {
-		t.Log("GIANTSTREAM_ICEBERG_PYTHON is not set: nothing is read back by DuckDB, PyIceberg and Spark")
+		t.Log("GIANTSTREAM_ICEBERG_PYTHON is not set: nothing is read back by DuckDB and PyIceberg")
 		return nil
 	}
 	for _, name := range names {
-		switch {
-		case name == "pyspark" && os.Getenv(sparkJar) == "":
-			t.Logf("%s is not set: Spark reads nothing back", sparkJar)
-		case exec.CommandContext(t.Context(), python, "-c", "import "+name).Run() != nil:
+		if exec.CommandContext(t.Context(), python, "-c", "import "+name).Run() != nil {
 			t.Logf("%s has no %s", python, name)
-		default:
-			out = append(out, reader{name, python})
+			continue
 		}
+		out = append(out, reader{name, python})
 	}
 	return slices.Clip(out)
 }
@@ -208,18 +252,26 @@ func (r reader) read(t *testing.T, uri string, ident table.Identifier) map[strin
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", r.name, err, stderr.String())
 	}
-	var rows []struct {
-		NodeID          string `json:"node_id"`
-		Embedding       []float32
-		Generation, Seq int64
-	}
+	var rows []readRow
 	if err := json.Unmarshal(data, &rows); err != nil {
 		t.Fatalf("%s: %v", r.name, err)
 	}
+	return asSeen(t, r.name, rows)
+}
+
+// readRow is what the script prints of a row.
+type readRow struct {
+	NodeID          string `json:"node_id"`
+	Embedding       []float32
+	Generation, Seq int64
+}
+
+func asSeen(t *testing.T, reader string, rows []readRow) map[string]vectordbtest.Seen {
+	t.Helper()
 	out := map[string]vectordbtest.Seen{}
 	for _, row := range rows {
 		if _, twice := out[row.NodeID]; twice {
-			t.Errorf("%s reads two rows of %s", r.name, row.NodeID)
+			t.Errorf("%s reads two rows of %s", reader, row.NodeID)
 		}
 		out[row.NodeID] = vectordbtest.Seen{Vector: vectordbtest.Literal(row.Embedding), Generation: row.Generation,
 			Seq: row.Seq}

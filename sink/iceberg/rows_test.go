@@ -1,7 +1,6 @@
 package iceberg_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/apache/iceberg-go/table"
 
-	"giantstream/sink"
 	"giantstream/sink/iceberg"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -20,11 +18,11 @@ import (
 	"giantstream/stream/rowtable/rowtabletest"
 )
 
-// factsOf returns the rows of main, "" for the manifests of one that is not served.
-func factsOf(t *testing.T, meta table.Metadata, store sink.Store) (map[string]rows.Committed, string) {
+// factsOf returns the rows of main, and "" for the manifests of one that is not served.
+func factsOf(t *testing.T, meta table.Metadata, read *iceberg.Facts) (map[string]rows.Committed, string) {
 	t.Helper()
 	s := meta.CurrentSnapshot()
-	found, err := iceberg.ReadFacts(context.Background(), meta, s.SnapshotID, store)
+	found, err := read.Read(t.Context(), meta, s.SnapshotID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +37,8 @@ func factsOf(t *testing.T, meta table.Metadata, store sink.Store) (map[string]ro
 }
 
 // TestRows: a follower of the commit log and the table, through kills between any two requests, lost and late answers,
-// processes that live on after others have taken over, maintenance by other programs, compaction of the log, and
-// tables that are filled again. Every snapshot that main has ever been shows the cut of the log that its summary
+// processes that live on after others have taken over, maintenance by other programs, a log that is compacted and whose
+// manifests are folded, and tables that are filled again. Every snapshot that main has ever been shows the cut of the log that its summary
 // names, and in the end that is the newest one.
 func TestRows(t *testing.T) {
 	for seed := range uint64(*vectordbtest.Seeds) {
@@ -67,6 +65,9 @@ func testRows(t *testing.T, seed uint64) {
 		if w.rnd.IntN(6) == 0 {
 			p.Compact(t)
 		}
+		if w.rnd.IntN(6) == 0 {
+			p.Fold(t)
+		}
 		var f *rowtable.Follower
 		var err error
 		if n := len(zombies); n == 0 || w.rnd.IntN(2) == 0 {
@@ -91,9 +92,10 @@ func testRows(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	read := &iceberg.Facts{Store: w.store}
 	cuts := 0
 	for meta := range w.catalog.mains {
-		got, manifests := factsOf(t, meta, w.store)
+		got, manifests := factsOf(t, meta, read)
 		if manifests == "" {
 			continue
 		}
@@ -102,7 +104,7 @@ func testRows(t *testing.T, seed uint64) {
 			t.Fatalf("a snapshot with the manifests %s does not show that cut: %s", manifests, diff)
 		}
 	}
-	got, manifests := factsOf(t, w.catalog.meta, w.store)
+	got, manifests := factsOf(t, w.catalog.meta, read)
 	if diff := rowtabletest.Differ(got, p.At(t, p.Cut())); diff != "" {
 		t.Fatalf("main has the manifests %q, the log ends with %q: %s", manifests, p.Cut(), diff)
 	}

@@ -3,6 +3,8 @@
 Files in S3 are read from the server that GIANTSTREAM_REAL_S3 names, by DuckDB and PyIceberg.
 
 read.py compact … makes Spark compact the table instead, and expire its snapshots.
+
+Without arguments it reads them from standard input, a line for each table, and prints a line for each: Spark takes long to start.
 """
 
 import datetime
@@ -10,11 +12,11 @@ import json
 import os
 import sys
 
-COLUMNS = sys.argv[4].split(",") if len(sys.argv) > 4 else ["node_id", "generation", "seq", "embedding"]
+COLUMNS = ["node_id", "generation", "seq", "embedding"]
 S3 = os.environ.get("GIANTSTREAM_REAL_S3", "")
 
 
-def duckdb(uri, table):
+def duckdb(uri, table, columns):
     import duckdb
     import duckdb_extensions
 
@@ -28,15 +30,15 @@ def duckdb(uri, table):
             f"SECRET '{os.environ['AWS_SECRET_ACCESS_KEY']}', ENDPOINT '{S3.split('//')[1]}', URL_STYLE 'path', USE_SSL false)"
         )
     con.execute(f"ATTACH '' AS catalog (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'none')")
-    found = con.execute(f"SELECT {', '.join(COLUMNS)} FROM catalog.{table}").fetchall()
-    return [dict(zip(COLUMNS, row)) for row in found]
+    found = con.execute(f"SELECT {', '.join(columns)} FROM catalog.{table}").fetchall()
+    return [dict(zip(columns, row)) for row in found]
 
 
-def pyiceberg(uri, table):
+def pyiceberg(uri, table, columns):
     from pyiceberg.catalog import load_catalog
 
     files = {"s3.endpoint": S3} if S3 else {}
-    found = load_catalog("test", type="rest", uri=uri, **files).load_table(table).scan(selected_fields=tuple(COLUMNS))
+    found = load_catalog("test", type="rest", uri=uri, **files).load_table(table).scan(selected_fields=tuple(columns))
     return found.to_arrow().to_pylist()
 
 
@@ -48,23 +50,26 @@ def session(uri):
         .config("spark.jars", os.environ["GIANTSTREAM_ICEBERG_SPARK_JAR"])
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "512m")
+        # For a few rows the second compiler costs more than it saves.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
         .config("spark.sql.catalog.lake.type", "rest")
         .config("spark.sql.catalog.lake.uri", uri)
+        .config("spark.sql.catalog.lake.cache-enabled", "false")  # others write the table
         .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
         .getOrCreate()
     )
 
 
-def pyspark(uri, table):
+def pyspark(uri, table, columns):
     spark = session(uri)
-    return [row.asDict() for row in spark.table(f"lake.{table}").select(*COLUMNS).collect()]
+    return [row.asDict() for row in spark.table(f"lake.{table}").select(*columns).collect()]
 
 
-def compact(uri, table):
+def compact(uri, table, columns):
     spark = session(uri)
     spark.sql(
         f"CALL lake.system.rewrite_data_files(table => '{table}', options => map('min-input-files', '2', "
@@ -78,4 +83,6 @@ def compact(uri, table):
 
 
 readers = {"compact": compact, "duckdb": duckdb, "pyiceberg": pyiceberg, "pyspark": pyspark}
-json.dump(readers[sys.argv[1]](*sys.argv[2:4]), sys.stdout)
+for task in [sys.argv[1:]] if len(sys.argv) > 1 else map(str.split, sys.stdin):
+    reader, uri, table, *columns = task
+    print(json.dumps(readers[reader](uri, table, columns[0].split(",") if columns else COLUMNS)), flush=True)

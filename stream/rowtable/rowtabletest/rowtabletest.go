@@ -27,6 +27,10 @@ type Pipeline struct {
 	// past are the live rows of each shard after each manifest.
 	past []map[int64]map[string]rows.Committed
 	head []int64
+
+	checkpoints int64
+	// Folded is how many manifests Fold has removed.
+	Folded int
 }
 
 // New begins a log in an empty store.
@@ -107,6 +111,31 @@ func (p *Pipeline) Compact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Fold removes manifests, of which only blocks are left, as far as a random generation and a checkpoint allow.
+func (p *Pipeline) Fold(t *testing.T) {
+	t.Helper()
+	for shard := range p.Shards {
+		head := p.head[shard]
+		if head == 0 {
+			continue
+		}
+		p.checkpoints++
+		err := commitlog.CreateCheckpoint(t.Context(), p.Store, &commitlog.Checkpoint{Shard: shard, Seq: head,
+			Number: p.checkpoints, Writer: "w", State: 1, Files: []commitlog.CheckpointFile{{Name: "MANIFEST-1",
+				Key: commitlog.StateFileKey(shard, p.checkpoints, "w", 1), Bytes: 1,
+				SHA256: strings.Repeat("00", 32)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: p.Store, Grace: -1})
+		removed, err := c.Fold(t.Context(), commitlog.FoldOptions{Keep: 1 + p.rnd.Int64N(head)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Folded += removed.Objects
 	}
 }
 
