@@ -64,6 +64,7 @@ type process struct {
 func start(t *testing.T, topic *Topic, target Target, rnd *rand.Rand, kill, fail float64) *process {
 	t.Helper()
 	for {
+		target.Wire.open()
 		p := &process{index: &faulty{Index: target.Open(), rnd: rnd, kill: kill, fail: fail, delayed: target.Delayed}}
 		p.Follower = vectordb.New(options(topic, p.index))
 		err := p.Open(t.Context())
@@ -103,6 +104,10 @@ func (p *process) step(ctx context.Context, topic *Topic, rnd *rand.Rand, partit
 	return nil
 }
 
+// From this round on the topic keeps its generation, so that several processes write one table, which stays until the
+// end: a late write has to do its harm to rows that are compared with the topic.
+const steadyFrom = 110
+
 // faults follows a random topic through kills, lost replies, late writes and processes that live on.
 func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 	t.Helper()
@@ -115,7 +120,8 @@ func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 			t.Fatal(mixed)
 		}
 	}
-	for range 120 {
+	for round := range 160 {
+		topic.steady = round >= steadyFrom
 		topic.Grow()
 		err := p.step(t.Context(), topic, rnd, rnd.IntN(len(topic.Records)), 30)
 		if err == nil && rnd.IntN(2) == 0 {

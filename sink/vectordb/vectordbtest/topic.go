@@ -41,6 +41,7 @@ type Topic struct {
 	// Control: completions are announced.
 	Control bool
 
+	steady    bool // the generation stays
 	rnd       *rand.Rand
 	partition func(key string) int
 	shards    []shard
@@ -74,7 +75,7 @@ func (t *Topic) Grow() {
 	s := t.rnd.IntN(len(t.shards))
 	switch at := &t.shards[s]; t.rnd.IntN(12) {
 	case 0: // another generation, or back to an older one
-		if t.settled() {
+		if t.settled() && !t.steady {
 			if t.newest++; t.rnd.IntN(3) == 0 && t.target > 1 {
 				t.newest--
 				t.target -= 1 + t.rnd.Int64N(t.target-1)

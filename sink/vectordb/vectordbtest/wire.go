@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 )
@@ -17,35 +16,58 @@ import (
 var ErrLost = errors.New("the connection is lost")
 
 // Wire is a bad connection to a database, which all processes of a test share. It loses requests, loses answers, and
-// delivers writes after later ones: any time later, long after their process is gone, and some of them only at the end.
+// delivers writes of rows after later ones: any time later, half of them not before two more processes have opened the
+// index, and some only at the end.
 type Wire struct {
-	mu   sync.Mutex
-	rnd  *rand.Rand
-	lose float64
-	late []func()
+	mu         sync.Mutex
+	rnd        *rand.Rand
+	lose, slow float64
+	session    int
+	late       []lateWrite
 }
 
+// lateWrite is a write of rows that waits for a session.
+type lateWrite struct {
+	send  func()
+	after int
+}
+
+// slow is the share of the writes of rows that are late. They have to be many: most do no harm even where nothing
+// refuses them, since their table goes, or their rows are written again.
+const slow = 0.1
+
 // NewWire returns a wire that loses a share of the requests.
-func NewWire(rnd *rand.Rand, lose float64) *Wire { return &Wire{rnd: rnd, lose: lose} }
+func NewWire(rnd *rand.Rand, lose float64) *Wire { return &Wire{rnd: rnd, lose: lose, slow: slow} }
 
 // Call sends a request by do, or returns ErrLost. late, which is nil unless the request writes rows, sends it when
 // nobody waits for the answer any more.
 func (w *Wire) Call(do func() error, late func()) error {
 	w.mu.Lock()
-	lost, which := w.rnd.Float64() < w.lose, w.rnd.IntN(3)
-	if lost && which == 0 && late != nil {
-		w.late = append(w.late, late)
+	lost, answered, slow := w.rnd.Float64() < w.lose, w.rnd.IntN(2) == 0, late != nil && w.rnd.Float64() < w.slow
+	if slow {
+		w.late = append(w.late, lateWrite{late, w.session + 2*w.rnd.IntN(2)})
 	}
 	w.mu.Unlock()
 	switch {
+	case slow:
 	case !lost:
 		return do()
-	case which == 1:
+	case answered:
 		if err := do(); err != nil {
 			return err
 		}
 	}
 	return ErrLost
+}
+
+// open says that another process opens the index.
+func (w *Wire) open() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.session++
 }
 
 // deliver delivers a late write now and then, or all of them in any order.
@@ -55,17 +77,22 @@ func (w *Wire) deliver(all bool) {
 	}
 	w.mu.Lock()
 	w.rnd.Shuffle(len(w.late), func(i, j int) { w.late[i], w.late[j] = w.late[j], w.late[i] })
-	n := len(w.late)
-	if !all && (n == 0 || w.rnd.IntN(20) > 0) {
-		n = 0
-	} else if !all {
-		n = 1
+	now, stay := w.late, []lateWrite(nil)
+	if !all {
+		now = nil
+		some := w.rnd.IntN(10) == 0
+		for _, l := range w.late {
+			if some && len(now) == 0 && l.after <= w.session {
+				now = append(now, l)
+			} else {
+				stay = append(stay, l)
+			}
+		}
 	}
-	now := slices.Clone(w.late[:n])
-	w.late = w.late[n:]
+	w.late = stay
 	w.mu.Unlock()
-	for _, send := range now {
-		send()
+	for _, l := range now {
+		l.send()
 	}
 }
 
@@ -76,7 +103,7 @@ func (w *Wire) calm() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lose = 0
+	w.lose, w.slow = 0, 0
 }
 
 // Proxy puts the wire before a server of HTTP, and returns the address to use in place of the server's. writes says
