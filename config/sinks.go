@@ -59,8 +59,8 @@ type Milvus struct {
 	CAFile   string `yaml:"ca_file" effect:"restart"`
 }
 
-// Iceberg are tables of a REST catalog: of embeddings, called as Sinks.Name, and of rows. Their files are reached as those
-// of the store (Config.S3).
+// Iceberg are tables of a REST catalog: of embeddings, called as Sinks.Name, and of rows. Their files are reached as
+// those of the store (Config.S3).
 type Iceberg struct {
 	URI       string `yaml:"uri" effect:"restart"`
 	Warehouse string `yaml:"warehouse" effect:"restart"` // where the catalog asks for one

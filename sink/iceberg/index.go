@@ -163,7 +163,8 @@ func (x *Index) restore() error {
 	s.Heads[s.Catalog.Served] = tag.SnapshotID
 	x.saved = s
 	if err := x.adopt(x.meta); err != nil {
-		x.opts.Log.Warn("another program has changed the table, which is filled again from the beginning", "reason", err)
+		x.opts.Log.Warn("another program has changed the table, which is filled again from the beginning",
+			"reason", err)
 		x.abandon()
 	}
 	return nil

@@ -90,8 +90,8 @@ func (b *Builder) cold(parent, refused *Doc) string {
 	return ""
 }
 
-// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not. Other encoders
-// than hybrid never do, and who has chosen one need not read so of every generation.
+// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not. Other
+// encoders than hybrid never do, and who has chosen one need not read so of every generation.
 func (b *Builder) startWarm(doc, parent, refused *Doc) {
 	if b.Settings.Encoder != hybrid.Kind {
 		return

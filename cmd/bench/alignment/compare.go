@@ -68,8 +68,8 @@ func (b *bench) compareTurned(mode string, old, now int, before, after []float32
 	turned := slices.Clone(after)
 	numeric.Rotate(turned, rotation, dim)
 	o, _ := eval.Overlaps(before, turned, dim, spread(both), make([]uint8, len(b.Graph.IDs)), neighbours)
-	fmt.Printf("|   turned to %d itself | | | %.3f | %.3f | | %.4f | %.3f | | |\n", old+1, o.NewOnOld, o.OldOnNew, o.Cosine,
-		o.Moved)
+	fmt.Printf("|   turned to %d itself | | | %.3f | %.3f | | %.4f | %.3f | | |\n", old+1, o.NewOnOld, o.OldOnNew,
+		o.Cosine, o.Moved)
 }
 
 // spread returns some of the nodes, spread over all.

@@ -65,7 +65,7 @@ const (
 	candidateBytes = 14      // of a candidate in what merge leaves
 	cutWhole       = 10_000  // labels of a part that trunk does not cut any more
 	gatherPasses   = 3       // passes' worth of work before the first cut: verify, copy, find labels with features
-	cacheBytes     = 8 << 20 // about what stays of the sums of labels in a processor's cache, to which pifa adds at random
+	cacheBytes     = 8 << 20 // about what a cache keeps of the sums of labels, to which pifa adds at random
 	mergeDepth     = 10      // an n-gram of merge costs as much as so many levels of the heap that it goes through
 )
 

@@ -400,8 +400,8 @@ func (s *Service) loadCurrent(ctx context.Context) error {
 	}
 }
 
-// try gives a share of the nodes or the canary topic the generation on trial, nil for none. again says that it has turned
-// out to be damaged, so that it is no more.
+// try gives a share of the nodes or the canary topic the generation on trial, nil for none. again says that it has
+// turned out to be damaged, so that it is no more.
 func (s *Service) try(ctx context.Context, doc *generation.Doc) (again bool, err error) {
 	now := int64(0)
 	if t := s.serving.trial.Load(); t != nil {
