@@ -42,8 +42,8 @@ func Main(program, modes string, b *Bench, run func(ctx context.Context) error) 
 	blas32.Use(blas.New())
 	data := flag.String("data", "../shared/data/debian-packages", "folder of the graph")
 	flag.Uint64Var(&b.Seed, "seed", 1, "of what chance decides")
-	flag.StringVar(&modes, "modes", modes, "how generations after the first are built: warm, local, full; apart: full, in "+
-		"spaces of their own")
+	flag.StringVar(&modes, "modes", modes, "how generations after the first are built: warm, local, full; "+
+		"apart: full, in spaces of their own")
 	verbose := flag.Bool("v", false, "log the builds")
 	flag.Parse()
 	level := slog.LevelWarn
