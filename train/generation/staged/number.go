@@ -18,6 +18,9 @@ import (
 // block is how many nodes a section of a partition's files has.
 const block = 1024
 
+// fewBlocks is no fewer than a partition has where there are as many partitions as suit the graph.
+const fewBlocks = 64
+
 func blocks(n int) int { return (n + block - 1) / block }
 
 // scatter deals the rows of a part of a shard's commit log out to the partitions.

@@ -142,7 +142,7 @@ func (d *done) sections(ctx context.Context, name string) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSections(ctx, d.build.Store, o.ref())
+	s, err := openSections(ctx, d.build.Store, o.ref(), max(d.build.plan.Partitions, fewBlocks))
 	if err != nil {
 		return nil, d.explain(err)
 	}

@@ -25,10 +25,8 @@ const (
 	tailBytes     = 16
 	// sectionsBudget is how many bytes of sections are kept in memory until they go to a temporary file.
 	sectionsBudget = 48 << 20
-	// A request to a bucket takes about as long as it takes to read a megabyte. tailGuess is how much of an object's end
-	// is read at once, which is the whole table for up to 1,300 sections, and stretchBytes how much of sections that
-	// are read one after the other.
-	tailGuess    = 16 << 10
+	// stretchBytes is how much of sections that are read one after the other is asked for at once: a request to a
+	// bucket takes about as long as it takes to read a megabyte.
 	stretchBytes = 4 << 20
 )
 
@@ -135,8 +133,9 @@ type sections struct {
 	sums  []uint32
 }
 
-// openSections opens an object and verifies its table: sink.ErrDamaged if it is not one of these sections.
-func openSections(ctx context.Context, store sink.Store, ref sink.Ref) (_ *sections, err error) {
+// openSections opens an object and verifies its table: sink.ErrDamaged if it is not one of these sections. The table is
+// read in one request if it has up to `likely` sections, else in two.
+func openSections(ctx context.Context, store sink.Store, ref sink.Ref, likely int) (_ *sections, err error) {
 	object, err := store.Open(ctx, ref.Key)
 	if err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ func openSections(ctx context.Context, store sink.Store, ref sink.Ref) (_ *secti
 	if object.Size() != ref.Bytes || ref.Bytes < tailBytes {
 		return nil, damaged(fmt.Sprintf("has %d bytes, %d were stored", object.Size(), ref.Bytes))
 	}
-	guess := min(ref.Bytes, tailGuess)
+	guess := min(ref.Bytes, int64(likely)*entryBytes+tailBytes)
 	end, err := s.read(ref.Bytes-guess, guess)
 	if err != nil {
 		return nil, err
