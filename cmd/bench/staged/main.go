@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"giantstream/cmd/bench/internal/stage"
-	"giantstream/cmd/internal/plan"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/internal/tasks"
@@ -33,6 +32,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/generation/staged"
+	"giantstream/train/plan"
 )
 
 func main() {

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/plan"
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -23,6 +22,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train/generation/fit"
 	"giantstream/train/generation/staged"
+	"giantstream/train/plan"
 )
 
 func (a *app) plan() *cobra.Command {

@@ -1,6 +1,10 @@
 package plan
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
 
 // Rate is what a unit of each term costs.
 type Rate map[term]float64
@@ -73,8 +77,7 @@ func residual(r Rate, seen []observation) (sum float64) {
 
 // solve returns the least squares of the terms, not ok if they cannot be told apart or a rate would be negative.
 func solve(terms []term, seen []observation) (Rate, bool) {
-	n := len(terms)
-	scale := make([]float64, n) // terms differ by many orders of magnitude
+	scale := make([]float64, len(terms)) // terms differ by many orders of magnitude
 	w := weights(seen)
 	for j, t := range terms {
 		for i, o := range seen {
@@ -84,55 +87,28 @@ func solve(terms []term, seen []observation) (Rate, bool) {
 			return nil, false
 		}
 	}
-	a := make([][]float64, n) // the normal equations, with the right-hand side last
-	for j := range a {
-		a[j] = make([]float64, n+1)
-		for i, o := range seen {
-			x := w[i] * o.q[terms[j]] / scale[j]
-			for k := range terms {
-				a[j][k] += x * w[i] * o.q[terms[k]] / scale[k]
-			}
-			a[j][n] += x * w[i] * o.cost
+	a, b := mat.NewDense(len(seen), len(terms), nil), mat.NewVecDense(len(seen), nil)
+	for i, o := range seen {
+		for j, t := range terms {
+			a.Set(i, j, w[i]*o.q[t]/scale[j])
 		}
+		b.SetVec(i, w[i]*o.cost)
 	}
-	if !eliminate(a) {
+	const singular = 1e5 // condition beyond which terms are the same but for noise
+	var qr mat.QR
+	if qr.Factorize(a); !(qr.Cond() < singular) {
+		return nil, false
+	}
+	var x mat.VecDense
+	if err := qr.SolveVecTo(&x, false, b); err != nil {
 		return nil, false
 	}
 	r := Rate{}
 	for j, t := range terms {
-		if a[j][n] < 0 {
+		if x.AtVec(j) < 0 {
 			return nil, false
 		}
-		r[t] = a[j][n] / scale[j]
+		r[t] = x.AtVec(j) / scale[j]
 	}
 	return r, true
-}
-
-// eliminate solves the equations in place (Gauss-Jordan), not ok if they are singular.
-func eliminate(a [][]float64) bool {
-	const singular = 1e-9
-	for j := range a {
-		pivot := j
-		for k := j + 1; k < len(a); k++ {
-			if math.Abs(a[k][j]) > math.Abs(a[pivot][j]) {
-				pivot = k
-			}
-		}
-		a[j], a[pivot] = a[pivot], a[j]
-		if math.Abs(a[j][j]) < singular {
-			return false
-		}
-		for c := len(a); c >= j; c-- {
-			a[j][c] /= a[j][j]
-		}
-		for k := range a {
-			if k == j {
-				continue
-			}
-			for c := len(a); c >= j; c-- {
-				a[k][c] -= a[k][j] * a[j][c]
-			}
-		}
-	}
-	return true
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/cmd/internal/plan"
 	"giantstream/train/generation/staged"
+	"giantstream/train/plan"
 )
 
 func papers() plan.Input {
@@ -228,7 +228,7 @@ func TestOnlyRatesOfThisProgramAreAccepted(t *testing.T) {
 
 // TestRatesOfTheDocumentation: the commands of docs/PLANNING.md run with this program.
 func TestRatesOfTheDocumentation(t *testing.T) {
-	c, err := plan.Load("../../../docs/planning/rates.json")
+	c, err := plan.Load("../../docs/planning/rates.json")
 	if err != nil {
 		t.Fatal(err)
 	}
