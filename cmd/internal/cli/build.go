@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/taskqueue"
 	"giantstream/internal/tasks"
@@ -60,7 +60,7 @@ func (p *pipeline) worker(store sink.Store) *staged.Worker {
 	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(p.cfg, p.device, p.progress, p.log),
 		CheckpointEvery: p.cfg.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
-			at, err := service.SourceAt(ctx, p.store, p.id.Shards, cut)
+			at, err := logview.At(ctx, p.store, p.id.Shards, cut)
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +70,7 @@ func (p *pipeline) worker(store sink.Store) *staged.Worker {
 
 // begin begins a staged build whose processes do so many tasks at a time, or finds the one that is unfinished.
 func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags, atATime int) (staged.Plan, error) {
-	now, err := service.SourceAt(ctx, p.store, p.id.Shards, nil)
+	now, err := logview.At(ctx, p.store, p.id.Shards, nil)
 	if err != nil {
 		return staged.Plan{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -126,5 +127,5 @@ func (a *app) openStore(ctx context.Context, cfg *config.Config, configured bool
 
 // source is the graph as of a cut, nil for everything committed. It is a build's source.
 func (p *pipeline) source(ctx context.Context, at map[int]int64) (generation.Source, error) {
-	return service.SourceAt(ctx, p.store, p.id.Shards, at)
+	return logview.At(ctx, p.store, p.id.Shards, at)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/featurize/pifa"
@@ -196,7 +196,7 @@ func (a *app) measure(ctx context.Context, dir string, set func(*config.Config))
 	c, err = plan.Calibrate(ctx, plan.Trial{
 		Dir: work,
 		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (staged.Log, error) {
-			at, err := service.SourceAt(ctx, counted(pipe.store), pipe.id.Shards, nil)
+			at, err := logview.At(ctx, counted(pipe.store), pipe.id.Shards, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/sample"
 	"giantstream/config"
@@ -110,7 +111,7 @@ func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartRepor
 			return err
 		}
 		w.progress.Stage("nearest neighbours", 0)
-		source, err := service.SourceAt(ctx, w.store, cfg.Shards, report.Generation.Cut)
+		source, err := logview.At(ctx, w.store, cfg.Shards, report.Generation.Cut)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/similar"
+	"giantstream/cmd/internal/logview"
 	"giantstream/stream/commitlog"
+	"giantstream/train/answer"
 	"giantstream/train/generation"
 )
 
@@ -62,27 +63,27 @@ The command reads all embeddings. To ask often, run the service with
 		if err != nil {
 			return err
 		}
-		catalog := similar.New(similar.Options{Store: pipe.store, Shards: pipe.id.Shards, Exact: true,
-			Generation: func() *generation.Generation { return g }})
+		catalog := answer.New(answer.Options{Store: pipe.store, Log: logview.Tail{Store: pipe.store},
+			Shards: pipe.id.Shards, Exact: true, Generation: func() *generation.Generation { return g }})
 		if _, err := catalog.Update(ctx); err != nil {
 			return err
 		}
 		found := matches{Text: text}
-		var answer similar.Answer
+		var nearest answer.Nearest
 		if len(ids) > 0 {
 			found.ID = ids[0]
-			answer, err = catalog.ByID(ids[0], count)
+			nearest, err = catalog.ByID(ids[0], count)
 		} else {
-			answer, err = catalog.ByText(text, count)
+			nearest, err = catalog.ByText(text, count)
 		}
-		if errors.Is(err, similar.ErrUnknown) {
+		if errors.Is(err, answer.ErrUnknown) {
 			return explainUnknown(ctx, pipe, ids[0], err)
 		}
 		if err != nil {
 			return err
 		}
-		found.Generation, found.Results = answer.Generation, make([]match, len(answer.Neighbours))
-		for i, n := range answer.Neighbours {
+		found.Generation, found.Results = nearest.Generation, make([]match, len(nearest.Neighbours))
+		for i, n := range nearest.Neighbours {
 			found.Results[i] = match{ID: n.ID, Cosine: n.Cosine}
 		}
 		if err := addTexts(ctx, pipe, &found); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"giantstream/cmd/internal/buildinfo"
-	"giantstream/cmd/internal/similar"
 	"giantstream/ingest/decode"
 	"giantstream/stream/commitlog"
 	"giantstream/train"
+	"giantstream/train/answer"
 	"giantstream/train/generation/drift"
 )
 
@@ -139,7 +139,7 @@ type Drift struct {
 	Measures   []drift.Finding `json:"measures,omitempty"`
 	NeedsShare float64         `json:"needs_share,omitempty"`
 	// Embeddings are known to processes with the role serve.
-	Embeddings *similar.Drift `json:"embeddings,omitempty"`
+	Embeddings *answer.Drift `json:"embeddings,omitempty"`
 }
 
 // Committed notes a window.

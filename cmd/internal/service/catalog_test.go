@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/cmd/internal/similar"
+	"giantstream/cmd/internal/logview"
 	"giantstream/config"
 	"giantstream/sink/memstore"
+	"giantstream/train/answer"
 )
 
 // ask sends a request to the service, and returns the status and the body.
@@ -138,7 +139,8 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		*d.Moved <= 0 {
 		t.Errorf("one node has another subject, one came and one went, but the drift is %+v, %v", d, err)
 	}
-	later := similar.New(similar.Options{Store: store, Shards: cfg.Shards, Generation: s.Current, Exact: true})
+	later := answer.New(answer.Options{Store: store, Log: logview.Tail{Store: store}, Shards: cfg.Shards,
+		Generation: s.Current, Exact: true})
 	if _, err := later.Update(t.Context()); err != nil {
 		t.Fatal(err)
 	}

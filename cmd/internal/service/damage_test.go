@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/cmd/internal/logview"
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -355,7 +356,7 @@ func runOnAFlippedBit(t *testing.T, commit string) {
 // graphHash computes the graph at the newest manifests.
 func graphHash(t *testing.T, r *restartable) string {
 	t.Helper()
-	source, err := SourceAt(t.Context(), r.store, r.cfg.Shards, nil)
+	source, err := logview.At(t.Context(), r.store, r.cfg.Shards, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/internal/retry"
 	"giantstream/sink/rows"
@@ -110,7 +111,7 @@ func (f *driftFollower) begin(ctx context.Context, g *generation.Generation) err
 	if err != nil {
 		return err
 	}
-	source, err := SourceAt(ctx, f.store, f.cfg.Shards, g.Doc.Cut)
+	source, err := logview.At(ctx, f.store, f.cfg.Shards, g.Doc.Cut)
 	if err != nil {
 		return err
 	}

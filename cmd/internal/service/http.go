@@ -10,12 +10,12 @@ import (
 
 	"giantstream/cmd/internal/endpoint"
 	"giantstream/cmd/internal/live"
-	"giantstream/cmd/internal/similar"
+	"giantstream/train/answer"
 )
 
 // serveHTTP answers / (a page to watch, with /status.json and /map.json for its data), /metrics, /healthz (the
 // process need not be restarted), /readyz (the process can do its work) and /config (the settings in force, and
-// changes of them), and with the role serve what similar.Handler does, until ctx ends. With http.token, all but the
+// changes of them), and with the role serve what answer.Handler does, until ctx ends. With http.token, all but the
 // page, which holds no data, and the health checks ask for it. Orchestrators call these without credentials, and
 // errors in them name objects, no texts.
 func (s *Service) serveHTTP(ctx context.Context) error {
@@ -38,7 +38,7 @@ func (s *Service) serveHTTP(ctx context.Context) error {
 		endpoint.Answer(w, "ready", s.unready(ctx))
 	})
 	if s.catalog != nil {
-		questions := endpoint.Authorized(string(s.cfg.HTTP.Token), similar.Handler(s.catalog, s.metrics.answered))
+		questions := endpoint.Authorized(string(s.cfg.HTTP.Token), answer.Handler(s.catalog, s.metrics.answered))
 		for _, path := range []string{"/similar", "/similar/", "/embed", "/openapi.json"} {
 			mux.Handle(path, questions)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
@@ -359,7 +360,7 @@ func (s *Service) elsewhere(err error) bool {
 
 // cut is the source for a build: the given cut, or the newest one.
 func (s *Service) cut(ctx context.Context, at map[int]int64) (generation.Source, error) {
-	return SourceAt(ctx, s.store, s.cfg.Shards, at)
+	return logview.At(ctx, s.store, s.cfg.Shards, at)
 }
 
 // loadCurrent makes current what the store says is to be served, and notes what is newer and is not. A generation that

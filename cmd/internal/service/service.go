@@ -15,7 +15,7 @@ import (
 
 	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/live"
-	"giantstream/cmd/internal/similar"
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/telemetry"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -34,6 +34,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/stream/groupcommit"
 	"giantstream/train"
+	"giantstream/train/answer"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 	measured "giantstream/train/generation/drift"
@@ -98,7 +99,7 @@ type Service struct {
 	// canaryPublisher is nil without a topic of new generations.
 	canaryPublisher *embeddingtopic.Publisher
 	serving         serving
-	catalog         *similar.Catalog // nil without the role serve
+	catalog         *answer.Catalog // nil without the role serve
 	// refused is the newest generation that the quality gate has refused, nil if the one that is
 	// served is newer.
 	refused atomic.Pointer[generation.Doc]
@@ -251,7 +252,8 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 		s.group.Go(func() error { return s.fail(s.followDrift(ctx)) })
 	}
 	if s.roles.Serve {
-		s.catalog = similar.New(similar.Options{Store: s.store, Shards: s.cfg.Shards, Generation: s.Current})
+		s.catalog = answer.New(answer.Options{Store: s.store, Log: logview.Tail{Store: s.store}, Shards: s.cfg.Shards,
+			Generation: s.Current})
 		s.group.Go(func() error { return s.fail(s.followCatalog(ctx)) })
 	}
 	s.metrics.registry.MustRegister(driftCollector{s})

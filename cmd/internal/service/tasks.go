@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/taskqueue"
 	"giantstream/internal/tasks"
@@ -29,7 +30,7 @@ func (s *Service) taskWorker(store sink.Store) *staged.Worker {
 	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(s.cfg, s.device, s.progress, s.log),
 		CheckpointEvery: s.cfg.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
-			at, err := SourceAt(ctx, s.store, s.id.Shards, cut)
+			at, err := logview.At(ctx, s.store, s.id.Shards, cut)
 			if err != nil {
 				return nil, err
 			}

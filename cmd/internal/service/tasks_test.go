@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/taskqueue"
@@ -24,7 +25,7 @@ func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.C
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	now, err := SourceAt(t.Context(), store, cfg.Shards, nil)
+	now, err := logview.At(t.Context(), store, cfg.Shards, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/logview"
 	"giantstream/sink"
 	"giantstream/sink/audit"
 	"giantstream/sink/rows"
@@ -250,7 +250,7 @@ func rewritten(t *testing.T, p *pipeline) {
 			rowstest.Put(t, store, key, []rows.Row{{NodeID: "n000", Text: "poison", Labels: []string{"n001"}}})
 		}
 	}
-	source, err := service.SourceAt(t.Context(), store, p.cfg.Shards, nil)
+	source, err := logview.At(t.Context(), store, p.cfg.Shards, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service"
 	"giantstream/internal/seal"
 	"giantstream/sink"
@@ -232,7 +233,7 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 // compute computes the graph at a cut, nil for the newest one.
 func compute(ctx context.Context, o Options, shards int, at map[int]int64) (g Graph, cut map[int]int64) {
 	o.Progress.Stage("compute the graph again", 0)
-	source, err := service.SourceAt(ctx, o.Store, shards, at)
+	source, err := logview.At(ctx, o.Store, shards, at)
 	if err != nil {
 		return Graph{Damage: err.Error()}, nil
 	}

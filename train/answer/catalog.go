@@ -1,15 +1,16 @@
-// Package similar answers which nodes are nearest to a node or a text: from the embeddings of the generation being
-// served, and what was committed after its cut.
+// Package answer answers which nodes are nearest to a node or a text: from the embeddings of the generation being
+// served, and what was committed after its cut. Handler answers over HTTP.
 //
 // A Catalog reads only the store, so any number of processes can answer, whatever else they do. Its answers are
 // those of a consumer that holds the embeddings topic: the newest text of each node, encoded by the generation
 // being served. The same store gives the same answers.
-package similar
+package answer
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +19,6 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
-	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/nearest"
 )
@@ -36,9 +36,25 @@ var (
 // batch is how many texts are encoded, and embeddings indexed, at a time.
 const batch = 1024
 
+// Log is the commit log as a Catalog follows it.
+type Log interface {
+	// Stretches yields what a shard has committed after manifest `after`, oldest first; nothing if there is nothing
+	// newer. It ends at the manifest that was the newest at the call, or a later one.
+	Stretches(ctx context.Context, shard int, after int64) iter.Seq2[Stretch, error]
+}
+
+// Stretch is a piece of the commit log that ends with manifest To. Each node has at most one row in it. Of a row,
+// id, text and whether the node was deleted are read; its strings may be the reader's.
+type Stretch struct {
+	To   int64
+	Rows iter.Seq2[rows.Row, error]
+}
+
 // Options of a Catalog.
 type Options struct {
-	Store  sink.Store
+	Store sink.Store // has the embeddings of generations
+	Log   Log
+	// Shards of the log.
 	Shards int
 	// Generation returns the one being served, nil before the first.
 	Generation func() *generation.Generation
@@ -137,7 +153,7 @@ func dim(g *generation.Generation) int {
 }
 
 // stored yields the embeddings of a generation at its cut.
-func (c *Catalog) stored(ctx context.Context, g *generation.Generation) func(func(embedding.Record, error) bool) {
+func (c *Catalog) stored(ctx context.Context, g *generation.Generation) iter.Seq2[embedding.Record, error] {
 	return func(yield func(embedding.Record, error) bool) {
 		for _, part := range g.Doc.Embeddings {
 			for r, err := range embedding.ReadParquet(ctx, c.opts.Store, part.Ref()) {
@@ -149,16 +165,15 @@ func (c *Catalog) stored(ctx context.Context, g *generation.Generation) func(fun
 	}
 }
 
-// follow adds what was committed since the last call. Within a segment each node has one row.
+// follow adds what was committed since the last call.
 func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error) {
-	columns := []string{rows.ColNodeID, rows.ColText, rows.ColDeleted}
 	for shard := range s.seq {
-		for segment, err := range commitlog.Segments(ctx, c.opts.Store, shard, s.seq[shard], 0) {
+		for stretch, err := range c.opts.Log.Stretches(ctx, shard, s.seq[shard]) {
 			if err != nil {
 				return changed, err
 			}
 			w := s.writer()
-			for r, err := range segment.Rows(ctx, c.opts.Store, rows.ReadOptions{Columns: columns}) {
+			for r, err := range stretch.Rows {
 				if err == nil {
 					err = w.addText(r.NodeID, r.Text, r.Deleted)
 				}
@@ -169,7 +184,7 @@ func (c *Catalog) follow(ctx context.Context, s *state) (changed bool, err error
 			if err := w.flush(); err != nil {
 				return changed, err
 			}
-			changed, s.seq[shard] = true, segment.To
+			changed, s.seq[shard] = true, stretch.To
 		}
 	}
 	return changed, nil
@@ -303,46 +318,46 @@ func (c *Catalog) Size() (Size, error) {
 	return Size{s.generation.Doc.Generation, s.index.Len(), all, probed}, nil
 }
 
-// Answer is the nearest nodes, the nearest first, by a generation's embeddings.
-type Answer struct {
+// Nearest is the nearest nodes, the nearest first, by a generation's embeddings.
+type Nearest struct {
 	Generation int64
 	Neighbours []nearest.Neighbour
 }
 
 // ByID returns the k nodes nearest to a node.
-func (c *Catalog) ByID(id string, k int) (Answer, error) {
+func (c *Catalog) ByID(id string, k int) (Nearest, error) {
 	s := c.now.Load()
 	if s == nil {
-		return Answer{}, ErrEmpty
+		return Nearest{}, ErrEmpty
 	}
 	v := make([]float32, s.index.Dim())
 	if !s.index.Vector(id, v) {
 		if _, ok := (*s.noText.Load())[id]; ok {
-			return Answer{}, fmt.Errorf("node %q: %w", id, ErrNoText)
+			return Nearest{}, fmt.Errorf("node %q: %w", id, ErrNoText)
 		}
-		return Answer{}, fmt.Errorf("%w: %q; ids are compared byte by byte", ErrUnknown, id)
+		return Nearest{}, fmt.Errorf("%w: %q; ids are compared byte by byte", ErrUnknown, id)
 	}
-	return s.answer(v, k, id), nil
+	return s.nearest(v, k, id), nil
 }
 
 // ByText returns the k nodes nearest to a text, as if it were a new node's.
-func (c *Catalog) ByText(text string, k int) (Answer, error) {
+func (c *Catalog) ByText(text string, k int) (Nearest, error) {
 	s := c.now.Load()
 	if s == nil {
-		return Answer{}, ErrEmpty
+		return Nearest{}, ErrEmpty
 	}
 	records, err := encode(s.generation, []string{text})
 	if err != nil {
-		return Answer{}, err
+		return Nearest{}, err
 	}
 	if len(records[0].Vector) == 0 {
-		return Answer{}, ErrNoText
+		return Nearest{}, ErrNoText
 	}
-	return s.answer(records[0].Vector, k, ""), nil
+	return s.nearest(records[0].Vector, k, ""), nil
 }
 
-func (s *state) answer(v []float32, k int, except string) Answer {
-	return Answer{s.generation.Doc.Generation, s.index.Search(v, k, except)}
+func (s *state) nearest(v []float32, k int, except string) Nearest {
+	return Nearest{s.generation.Doc.Generation, s.index.Search(v, k, except)}
 }
 
 // Embed returns the embeddings of texts, and the generation that made them. A text that has nothing that the encoder

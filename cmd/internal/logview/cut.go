@@ -1,4 +1,6 @@
-package service
+// Package logview is the commit log as training and answers read it: it stands between stream and train, which do
+// not know each other.
+package logview
 
 import (
 	"context"
@@ -19,8 +21,8 @@ type Cut struct {
 	hash   string
 }
 
-// SourceAt returns the given cut, or for nil the cut at the newest manifests of all shards.
-func SourceAt(ctx context.Context, store sink.Store, shards int, at map[int]int64) (*Cut, error) {
+// At returns the given cut, or for nil the cut at the newest manifests of all shards.
+func At(ctx context.Context, store sink.Store, shards int, at map[int]int64) (*Cut, error) {
 	if at != nil {
 		return &Cut{store: store, shards: shards, cut: at}, nil
 	}

@@ -1,4 +1,4 @@
-package similar
+package answer
 
 import (
 	"context"
@@ -166,7 +166,7 @@ func (h *handler) ask(q question) (any, error) {
 	if k < 1 || k > maxCount {
 		return nil, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", k, maxCount)}
 	}
-	var a Answer
+	var a Nearest
 	var err error
 	switch {
 	case (q.ID == nil) == (q.Text == nil):
