@@ -25,8 +25,10 @@ func retryUntilTimeout[T any](ctx context.Context, ask func(context.Context) (T,
 	}
 }
 
-// finalErrors are errors of this package and of kafka-go that no retry changes.
-var finalErrors = []error{
+// settledErrors are errors of this package and of kafka-go that the same request gets again. They are
+// not final for all callers (retry.Final): a shard is started again, and asks for another offset, or
+// finds the topic created.
+var settledErrors = []error{
 	ErrNoTopic, errNoPartition, ErrPartitions, ErrOffsetOutOfRange, ErrTruncated, kafka.ErrGroupClosed,
 }
 
@@ -46,8 +48,11 @@ var retryableCodes = []kafka.Error{
 // that move, networks, rebalances. What a broker refuses for good is final, and so is what needs
 // another request (ErrOffsetOutOfRange) or a person (ErrTruncated).
 func IsRetryable(err error) bool {
+	if retry.Final(err) {
+		return false // of who handles the answer
+	}
 	if code, ok := errors.AsType[kafka.Error](err); ok {
 		return code.Temporary() || slices.Contains(retryableCodes, code)
 	}
-	return !slices.ContainsFunc(finalErrors, func(final error) bool { return errors.Is(err, final) })
+	return !slices.ContainsFunc(settledErrors, func(settled error) bool { return errors.Is(err, settled) })
 }

@@ -1,8 +1,9 @@
 // Package retry spaces the attempts of an operation that may succeed later: a
 // broker that is away, a request that collided with another one.
 //
-// The caller owns its loop, because callers differ in what they log, what they count and which
-// errors are final. A Backoff says only how long to wait.
+// A Loop repeats what must succeed in the end. Callers that give up, or do something else between two
+// attempts, have loops of their own with a Backoff, which says how long to wait. Which errors no
+// repetition mends is decided where they are made: Final asks them.
 //
 // Pauses have no jitter: the callers are a handful of goroutines per process, and stores and
 // brokers limit their clients by themselves. Tests control time through testing/synctest.

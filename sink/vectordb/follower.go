@@ -3,7 +3,6 @@ package vectordb
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -29,11 +28,11 @@ type Options struct {
 	Dim int
 	// Applied, if not nil, is told of every batch.
 	Applied func(upserts, deletes int)
-	// Retried, if not nil, is told of every failure that is not final, and Recovered when what has failed succeeds.
-	Retried, Recovered func()
+	// Watch, if not nil, is told of failures of the index.
+	Watch retry.Watcher
 	// Every is how often a Follower looks whether a table is complete.
 	Every time.Duration
-	// Pause is the first one between attempts.
+	// Pause is the first one between attempts; 0 means that of retry.Loop.
 	Pause time.Duration
 	Log   *slog.Logger
 }
@@ -42,7 +41,8 @@ type Options struct {
 type Follower struct {
 	opts Options
 
-	outage retry.Outage
+	// loop repeats what fails, unless the error is final.
+	loop retry.Loop
 
 	// mu is held for writing while tables are made, served and dropped, and for reading while rows change.
 	mu      sync.RWMutex
@@ -60,8 +60,8 @@ type Follower struct {
 // New returns a follower; Open comes next.
 func New(o Options) *Follower {
 	o.Batch, o.Every = cmp.Or(o.Batch, 1000), cmp.Or(o.Every, time.Second)
-	o.Pause = cmp.Or(o.Pause, 100*time.Millisecond)
-	return &Follower{opts: o, progress: map[int]Progress{}}
+	return &Follower{opts: o, progress: map[int]Progress{},
+		loop: retry.Loop{Service: "the index", Min: o.Pause, Watch: o.Watch, Log: o.Log}}
 }
 
 // Open takes the index over and finds where to go on.
@@ -77,7 +77,7 @@ func (f *Follower) Refill(ctx context.Context) error {
 
 func (f *Follower) open(ctx context.Context, refill bool) error {
 	var saved Saved
-	err := f.again(ctx, "open the sink", func(ctx context.Context) (err error) {
+	err := f.loop.Do(ctx, "open the sink", func(ctx context.Context) (err error) {
 		saved, err = f.opts.Index.Open(ctx)
 		return err
 	})
@@ -118,7 +118,7 @@ func (f *Follower) open(ctx context.Context, refill bool) error {
 		if t.Retired {
 			continue
 		}
-		err := f.again(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, t) })
+		err := f.loop.Do(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, t) })
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (f *Follower) progressOf(partition int) (Progress, bool) {
 }
 
 // Handle writes the records of one partition, in the order of their offsets, and then continues at next. Those that
-// were written before are left out. It tries again until it succeeds, ctx ends, or an error is Final. It may be called
+// were written before are left out. It tries again until it succeeds, ctx ends, or an error is final. It may be called
 // for several partitions at once.
 func (f *Follower) Handle(ctx context.Context, partition int, records []Record, next int64) error {
 	at := f.Next(partition)
@@ -209,7 +209,7 @@ func (f *Follower) apply(ctx context.Context, partition int, records []Record, n
 	if err != nil {
 		return false, err
 	}
-	err = f.again(ctx, "write to the index", func(ctx context.Context) error { return f.opts.Index.Apply(ctx, b) })
+	err = f.loop.Do(ctx, "write to the index", func(ctx context.Context) error { return f.opts.Index.Apply(ctx, b) })
 	if err != nil {
 		return false, err
 	}
@@ -297,49 +297,13 @@ func (f *Follower) leftOut(r Record) bool {
 	return f.opts.Dim > 0 && len(r.Vector) > 0 && len(r.Vector) != f.opts.Dim
 }
 
-// Run serves tables once they are complete, and drops the others, until ctx ends or an error is Final.
+// Run serves tables once they are complete, and drops the others, until ctx ends or an error is final.
 func (f *Follower) Run(ctx context.Context) error {
 	for {
 		if err := f.Settle(ctx); err != nil {
 			return err
 		}
 		if err := retry.Sleep(ctx, f.opts.Every); err != nil {
-			return err
-		}
-	}
-}
-
-// again tries until it succeeds, ctx ends, or an error is final.
-func (f *Follower) again(ctx context.Context, what string, do func(context.Context) error) error {
-	pause := retry.Backoff{Min: f.opts.Pause, Max: 15 * time.Second}
-	failed := false
-	defer func() {
-		if failed && f.opts.Recovered != nil {
-			f.opts.Recovered()
-		}
-		if lasted, over := f.outage.Over(what, time.Now()); over {
-			f.opts.Log.Warn("the index answers again", "after", lasted.Round(time.Millisecond))
-		}
-	}()
-	for {
-		err := do(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case Final(err) || errors.Is(err, ErrNoControl):
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		failed = true
-		if f.opts.Retried != nil {
-			f.opts.Retried()
-		}
-		wait := pause.Next()
-		if f.outage.Failed(what, time.Now()) {
-			f.opts.Log.Warn("the index fails, trying again until it succeeds", "at", what, "wait", wait, "error", err)
-		}
-		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -2,37 +2,26 @@ package vectordb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
+	"giantstream/internal/retry"
 	"giantstream/sink/embedding"
 )
 
-// Errors that no retry mends.
-var (
+// Errors that no retry mends (retry.Final).
+const (
 	// ErrTakenOver: another process has opened the index, and goes on where this one stopped.
-	ErrTakenOver = errors.New("another process writes to this sink now")
+	ErrTakenOver = retry.FinalError("another process writes to this sink now")
 	// ErrDimension: a vector does not fit the table of its generation.
-	ErrDimension = errors.New("wrong number of dimensions")
+	ErrDimension = retry.FinalError("wrong number of dimensions")
 	// ErrRefused: the database refuses what it is asked, and would again.
-	ErrRefused = errors.New("refused")
+	ErrRefused = retry.FinalError("refused")
 	// ErrTopic: the topic is not the one that the index follows.
-	ErrTopic = errors.New("another topic")
+	ErrTopic = retry.FinalError("another topic")
+	// ErrNoControl: an Index cannot tell whether a table is complete without control records.
+	ErrNoControl = retry.FinalError("needs control records")
 )
-
-// ErrNoControl: an Index cannot tell whether a table is complete without control records.
-var ErrNoControl = errors.New("needs control records")
-
-// Final reports whether an error needs a person. Whatever else fails is tried again.
-func Final(err error) bool {
-	for _, final := range []error{ErrTakenOver, ErrDimension, ErrRefused, ErrTopic} {
-		if errors.Is(err, final) {
-			return true
-		}
-	}
-	return false
-}
 
 // Record is a record of the topic: an embedding, a tombstone or a completion.
 type Record struct {

@@ -31,7 +31,7 @@ func (f *Follower) makeTables(ctx context.Context, records []Record) error {
 		return nil
 	}
 	var ends []int64
-	err := f.again(ctx, "ask where the topic ends", func(ctx context.Context) (err error) {
+	err := f.loop.Do(ctx, "ask where the topic ends", func(ctx context.Context) (err error) {
 		ends, err = f.opts.Ends(ctx)
 		return err
 	})
@@ -57,7 +57,7 @@ func (f *Follower) makeTables(ctx context.Context, records []Record) error {
 		if err := f.save(ctx, c); err != nil {
 			return err
 		}
-		err := f.again(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, made) })
+		err := f.loop.Do(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, made) })
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (f *Follower) makeTables(ctx context.Context, records []Record) error {
 }
 
 func (f *Follower) save(ctx context.Context, c Catalog) error {
-	err := f.again(ctx, "save the catalog", func(ctx context.Context) error { return f.opts.Index.Save(ctx, c) })
+	err := f.loop.Do(ctx, "save the catalog", func(ctx context.Context) error { return f.opts.Index.Save(ctx, c) })
 	if err == nil {
 		f.set(c)
 	}
@@ -75,7 +75,7 @@ func (f *Follower) save(ctx context.Context, c Catalog) error {
 
 // drop removes a table: first the rows, then the catalog's entry, which a failure in between leaves to try again.
 func (f *Follower) drop(ctx context.Context, t Table) error {
-	err := f.again(ctx, "drop a table", func(ctx context.Context) error { return f.opts.Index.Drop(ctx, t) })
+	err := f.loop.Do(ctx, "drop a table", func(ctx context.Context) error { return f.opts.Index.Drop(ctx, t) })
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (f *Follower) Settle(ctx context.Context) error {
 	}
 	if t != nil {
 		began := time.Now()
-		err := f.again(ctx, "build the search index", func(ctx context.Context) error {
+		err := f.loop.Do(ctx, "build the search index", func(ctx context.Context) error {
 			return f.opts.Index.Finish(ctx, *t)
 		})
 		if err != nil {
@@ -119,7 +119,7 @@ func (f *Follower) flush(ctx context.Context, all bool) error {
 	if !ok {
 		return nil
 	}
-	return f.again(ctx, "commit", func(ctx context.Context) error { return x.Flush(ctx, all) })
+	return f.loop.Do(ctx, "commit", func(ctx context.Context) error { return x.Flush(ctx, all) })
 }
 
 // serve leads readers to a table, unless the topic has gone back from it while the table was finished.
@@ -131,7 +131,7 @@ func (f *Follower) serve(ctx context.Context, t Table, finished time.Duration) e
 	}
 	c := f.catalog.clone()
 	c.Served = t.Serial
-	err := f.again(ctx, "serve a table", func(ctx context.Context) error { return f.opts.Index.Serve(ctx, t, c) })
+	err := f.loop.Do(ctx, "serve a table", func(ctx context.Context) error { return f.opts.Index.Serve(ctx, t, c) })
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (f *Follower) newer(ctx context.Context, old, by Table) (newer bool, err er
 	if began.Before(f.compared.next[tables]) {
 		return false, nil
 	}
-	err = f.again(ctx, "compare tables", func(ctx context.Context) (err error) {
+	err = f.loop.Do(ctx, "compare tables", func(ctx context.Context) (err error) {
 		newer, err = f.opts.Index.Newer(ctx, old, by)
 		return err
 	})

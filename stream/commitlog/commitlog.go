@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	"giantstream/internal/retry"
 	"giantstream/sink"
 )
 
 // ErrDamaged: the commit log is not what its writers left. A manifest is missing between two that
 // exist, say, or an object does not hold what its key says.
-var ErrDamaged = errors.New("commit log is damaged")
+const ErrDamaged = retry.FinalError("commit log is damaged")
 
 // shardPrefix begins the keys of all objects of a shard.
 func shardPrefix(shard int) string { return fmt.Sprintf("shards/%d/", shard) }

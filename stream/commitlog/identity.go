@@ -12,16 +12,17 @@ import (
 	"slices"
 	"strings"
 
+	"giantstream/internal/retry"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/audit"
 )
 
 // ErrIdentity: the store or the local state belongs to another pipeline.
-var ErrIdentity = errors.New("belongs to another pipeline")
+const ErrIdentity = retry.FinalError("belongs to another pipeline")
 
 // ErrSettings: the store was made with other settings of what the graph is.
-var ErrSettings = errors.New("was made with other settings")
+const ErrSettings = retry.FinalError("was made with other settings")
 
 // identityFormat is the version of the store's layout. Readers accept 1, which had no ID and no
 // settings.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 
+	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/rows"
 )
@@ -53,7 +54,7 @@ func (c Cut) Latest(ctx context.Context, store sink.Store, shard int, until int6
 }
 
 // ErrNotKept: the rows of a cut are not all in the store any more.
-var ErrNotKept = errors.New("the store does not keep this point any more")
+const ErrNotKept = retry.FinalError("the store does not keep this point any more")
 
 // Kept returns ErrNotKept if rows of a shard that the cut shows were removed. Then next is the oldest manifest from
 // which on all cuts can be read, and else that of the cut. A cut beyond the head is another error.

@@ -7,7 +7,6 @@
 package rowtable
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ import (
 	"giantstream/stream/commitlog"
 )
 
-// Table is a table of rows. What fails may be tried again, unless vectordb.Final says otherwise.
+// Table is a table of rows. What fails is tried again, unless the error is final (retry.Final).
 type Table interface {
 	// Open takes the table over from any other process, and returns the newest manifest of each shard that it has. All
 	// are 0 if it holds another pipeline's rows, or with again: the table is filled from the beginning.
@@ -46,20 +45,21 @@ type Options struct {
 	Again bool
 	// Every is how often the log is asked for what is new.
 	Every time.Duration
-	// Pause is the first one between attempts, 100 ms unless given.
+	// Pause is the first one between attempts; 0 means that of retry.Loop.
 	Pause time.Duration
 	// Applied, if not nil, is told how many rows were handed to the table, and of which shard it has what manifest.
 	Applied func(shard int, seq int64, upserts, deletes int)
-	// Failed, if not nil, is told of every failure that is not final, and Recovered of the success after it.
-	Failed, Recovered func()
-	Log               *slog.Logger
+	// Watch, if not nil, is told of failures of the table and of the store.
+	Watch retry.Watcher
+	Log   *slog.Logger
 }
 
 // Follower brings the rows of a log into a table.
 type Follower struct {
 	opts   Options
 	shards []*shard
-	outage retry.Outage
+	// loop repeats what fails, unless the error is final.
+	loop retry.Loop
 }
 
 type shard struct {
@@ -73,8 +73,8 @@ type shard struct {
 
 // New returns a follower; Open comes next.
 func New(o Options) *Follower {
-	o.Log, o.Pause = ambient.Log(o.Log), cmp.Or(o.Pause, 100*time.Millisecond)
-	return &Follower{opts: o}
+	o.Log = ambient.Log(o.Log)
+	return &Follower{opts: o, loop: retry.Loop{Service: "the table of rows", Min: o.Pause, Watch: o.Watch, Log: o.Log}}
 }
 
 // Open takes the table over and finds where to go on.
@@ -91,7 +91,7 @@ func (f *Follower) Open(ctx context.Context) error {
 		return err
 	}
 	var at []int64
-	err = f.again(ctx, "open the table", func(ctx context.Context) (err error) {
+	err = f.loop.Do(ctx, "open the table", func(ctx context.Context) (err error) {
 		at, err = f.opts.Table.Open(ctx, id.Name, id.ID, id.Shards, f.opts.Again)
 		return err
 	})
@@ -116,7 +116,7 @@ func (f *Follower) Run(ctx context.Context, caughtUp bool) error {
 	for served := false; ; {
 		reached := true
 		for _, s := range f.shards {
-			err := f.again(ctx, fmt.Sprintf("bring rows of shard %d into the table", s.tail.Shard),
+			err := f.loop.Do(ctx, fmt.Sprintf("bring rows of shard %d into the table", s.tail.Shard),
 				func(ctx context.Context) error { return f.follow(ctx, s) })
 			if err != nil {
 				return err
@@ -124,7 +124,7 @@ func (f *Follower) Run(ctx context.Context, caughtUp bool) error {
 			reached = reached && s.seq >= s.until
 		}
 		if reached && !served {
-			if err := f.again(ctx, "serve the table", f.opts.Table.Serve); err != nil {
+			if err := f.loop.Do(ctx, "serve the table", f.opts.Table.Serve); err != nil {
 				return err
 			}
 			served = true
@@ -145,7 +145,7 @@ func (f *Follower) Run(ctx context.Context, caughtUp bool) error {
 func (f *Follower) Flush(ctx context.Context) error { return f.flush(ctx, true) }
 
 func (f *Follower) flush(ctx context.Context, all bool) error {
-	return f.again(ctx, "commit rows", func(ctx context.Context) error { return f.opts.Table.Flush(ctx, all) })
+	return f.loop.Do(ctx, "commit rows", func(ctx context.Context) error { return f.opts.Table.Flush(ctx, all) })
 }
 
 // columns are those of facts.
@@ -207,42 +207,4 @@ func (f *Follower) inputs(ctx context.Context, shard int, s *commitlog.Segment) 
 		return nil, err
 	}
 	return m.Next, nil
-}
-
-// final reports whether a person is needed.
-func final(err error) bool {
-	return vectordb.Final(err) || errors.Is(err, commitlog.ErrDamaged) || errors.Is(err, commitlog.ErrNotKept)
-}
-
-// again does something until it succeeds, unless its failure is final.
-func (f *Follower) again(ctx context.Context, what string, do func(context.Context) error) error {
-	pause := retry.Backoff{Min: f.opts.Pause, Max: 15 * time.Second}
-	for {
-		err := do(ctx)
-		switch {
-		case err == nil:
-			if lasted, over := f.outage.Over(what, time.Now()); over {
-				f.opts.Log.Warn("the table is written again", "after", lasted.Round(time.Millisecond))
-			}
-			if f.opts.Recovered != nil {
-				f.opts.Recovered()
-			}
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case final(err):
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		if f.opts.Failed != nil {
-			f.opts.Failed()
-		}
-		wait := pause.Next()
-		if f.outage.Failed(what, time.Now()) {
-			f.opts.Log.Warn("this fails, and is tried again until it succeeds", "what", what, "wait", wait,
-				"error", err)
-		}
-		if err := retry.Sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
 }

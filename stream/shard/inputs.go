@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"time"
 
+	"giantstream/internal/retry"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 )
 
 // Errors about input topics. Starting the shard again does not help: a person decides.
-var (
+const (
 	// ErrInputReplaced: a topic is not the one that the commit log was read from.
-	ErrInputReplaced = errors.New("the topic is not the one that was read")
+	ErrInputReplaced = retry.FinalError("the topic is not the one that was read")
 	// ErrPartitions: a topic has more or fewer partitions than there are shards.
-	ErrPartitions = errors.New("the partitions of the topic have changed")
+	ErrPartitions = retry.FinalError("the partitions of the topic have changed")
 )
 
 // Inputs tells what the input topics are at present.
@@ -196,7 +197,7 @@ func (s *Shard) checkInputsIfDue(ctx context.Context) error {
 func (s *Shard) checkInputsNow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, inputCheckEvery)
 	defer cancel()
-	if err := s.checkInputs(ctx); errors.Is(err, ErrInputReplaced) || errors.Is(err, ErrPartitions) {
+	if err := s.checkInputs(ctx); retry.Final(err) {
 		s.failed = err
 		return s.failed
 	}

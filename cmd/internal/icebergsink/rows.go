@@ -42,8 +42,7 @@ func followRows(ctx context.Context, o sinks.RowsOptions) (err error) {
 		Help: "The newest manifest of a shard whose rows were handed to the table."}, []string{"shard"})
 	writes := sinks.NewWrites(at)
 	f := rowtable.New(rowtable.Options{Store: store, Table: iceberg.NewRows(opts), Again: o.Again,
-		Every: o.Config.Sinks.Iceberg.CommitInterval / pollsPerCommit, Failed: writes.Retried,
-		Recovered: writes.Recovered, Log: o.Log,
+		Every: o.Config.Sinks.Iceberg.CommitInterval / pollsPerCommit, Watch: writes, Log: o.Log,
 		Applied: func(shard int, seq int64, upserts, deletes int) {
 			at.WithLabelValues(strconv.Itoa(shard)).Set(float64(seq))
 			writes.Applied(upserts, deletes)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"giantstream/config"
+	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/stream/shard"
@@ -73,7 +74,7 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		&os.PathError{Err: syscall.EROFS},
 		&sink.Error{Op: "put", Err: &os.PathError{Err: syscall.ENOSPC}},
 	} {
-		if !needsPerson(err) || permanent(err) {
+		if !needsPerson(err) || retry.Final(err) {
 			t.Errorf("%v: a run that is to finish goes on, or a service ends", err)
 		}
 	}

@@ -68,19 +68,12 @@ func (s *Service) openCommits(ctx context.Context) {
 // store. So each worker compares them now. And it lets the other workers have all shards but these: while the
 // group rebalances, no worker knows which of its shards it will get again, so it keeps them all until then.
 func (s *Service) assigned(ctx context.Context, shards []int) error {
-	pause := retry.Backoff{Min: shardRetry, Max: shardRetryMax}
-	for {
-		err := commitlog.ClaimIdentity(ctx, s.store, s.id)
-		if err == nil {
-			break
-		}
-		if permanent(err) {
-			return err
-		}
-		s.log.Error("identity of the store not read, trying again", "error", err)
-		if err := pause.Wait(ctx); err != nil {
-			return err
-		}
+	loop := retry.Loop{Service: "the store", Min: shardRetry, Max: shardRetryMax, Log: s.log}
+	err := loop.Do(ctx, "claim the store", func(ctx context.Context) error {
+		return commitlog.ClaimIdentity(ctx, s.store, s.id)
+	})
+	if err != nil {
+		return err
 	}
 	if s.commits == nil {
 		return nil
@@ -128,7 +121,7 @@ func (s *Service) work(ctx context.Context, a group.Assignment, cache *shard.Cac
 		switch {
 		case errors.Is(err, shard.ErrFenced):
 			log.Warn("another worker has committed for this shard; starting over from its manifest", "error", err)
-		case permanent(err), s.finishing.Load() && needsPerson(err), fails.tooMany(err, time.Since(began)):
+		case retry.Final(err), s.finishing.Load() && needsPerson(err), fails.tooMany(err, time.Since(began)):
 			return fmt.Errorf("shard %d: %w", a.Shard, err)
 		default:
 			log.Error("shard stopped, starting it again", "in", wait, "error", err)

@@ -31,6 +31,9 @@ func (m *malformed) Error() string {
 
 func (m *malformed) Unwrap() error { return m.reason }
 
+// Final tells the reader of the topic not to fetch the record again.
+func (*malformed) Final() bool { return true }
+
 // decode reads a record of the topic; ok is false for one that says nothing. check says why a node cannot be stored.
 func decode(m kafka.Message, check func(nodeID string) error) (r vectordb.Record, ok bool, err error) {
 	r.Offset = m.Offset

@@ -51,13 +51,13 @@ func (w *Writes) Applied(upserts, deletes int) {
 	w.records.WithLabelValues("delete").Add(float64(deletes))
 }
 
-// Retried counts a failure that is not final.
+// Retried implements retry.Watcher.
 func (w *Writes) Retried() {
 	w.failing.CompareAndSwap(0, time.Now().UnixNano())
 	w.retries.Inc()
 }
 
-// Recovered notes that what has failed succeeds.
+// Recovered implements retry.Watcher.
 func (w *Writes) Recovered() { w.failing.Store(0) }
 
 // Failing says that the database has not taken what is written for a while, "" if it does.

@@ -76,8 +76,7 @@ func open(ctx context.Context, o Options, take func(*vectordb.Follower, context.
 	s := &sink{Options: o, topic: topic, metrics: newMetrics()}
 	s.follower = vectordb.New(vectordb.Options{Index: o.Index, Topic: topic, TopicID: known[topic].ID,
 		Partitions: known[topic].Partitions, Ends: s.ends, Batch: o.Config.Sinks.Batch, Dim: o.Config.Sinks.Dimensions,
-		Applied: s.metrics.Applied, Retried: s.metrics.Retried, Recovered: s.metrics.Recovered, Every: o.Every,
-		Log: o.Log})
+		Applied: s.metrics.Applied, Watch: s.metrics, Every: o.Every, Log: o.Log})
 	if err := take(s.follower, ctx); err != nil {
 		return nil, err
 	}
@@ -145,11 +144,7 @@ func Run(ctx context.Context, o Options) error {
 	for p, r := range s.readers {
 		group.Go(func() error {
 			return r.Run(running, func(ctx context.Context, got client.Fetched) error {
-				err := s.handle(ctx, p, &got)
-				if err != nil {
-					stop(err) // a reader would try again what is final here
-				}
-				return err
+				return s.handle(ctx, p, &got)
 			})
 		})
 	}

@@ -85,11 +85,8 @@ func (e *serverError) Error() string {
 	return fmt.Sprintf("%s: Milvus says %d: %s", e.what, e.code, e.text)
 }
 
-// Is makes final what the server would refuse again.
-func (e *serverError) Is(target error) bool {
-	if target != vectordb.ErrRefused { //nolint:errorlint // Is compares
-		return false
-	}
+// Final reports whether the server would refuse the request again.
+func (e *serverError) Final() bool {
 	switch c := e.code; c {
 	case codeDatabaseNotFound, codeNotAuthenticated, codeNotPermitted:
 		return true
@@ -154,7 +151,7 @@ func (x *Index) dropAlias(ctx context.Context, alias string) error {
 func (x *Index) lead(ctx context.Context, alias, collection string) error {
 	st, err := x.c.AlterAlias(ctx, &milvuspb.AlterAliasRequest{CollectionName: collection, Alias: alias})
 	err = check("change the alias "+alias, st, err)
-	if e, ok := errors.AsType[*serverError](err); ok && !errors.Is(e, vectordb.ErrRefused) {
+	if e, ok := errors.AsType[*serverError](err); ok && !e.Final() {
 		return x.createAlias(ctx, alias, collection) // which fails if it is there, and is tried again
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"giantstream/internal/retry"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/milvus/milvuslite"
 	"giantstream/sink/vectordb/vectordbtest"
@@ -127,7 +128,7 @@ func TestPreflight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	if _, err := x.Open(t.Context()); err == nil || vectordb.Final(err) {
+	if _, err := x.Open(t.Context()); err == nil || retry.Final(err) {
 		t.Errorf("a server that is away is to be tried again, got %v", err)
 	}
 	for id, ok := range map[string]bool{"net/http.Client": true, strings.Repeat("x", 65536): false, "\xff": false} {

@@ -3,11 +3,11 @@ package milvus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 
+	"giantstream/internal/retry"
 	"giantstream/sink/vectordb"
 )
 
@@ -46,7 +46,7 @@ func (x *Index) put(ctx context.Context, id string, in any) error {
 // lost looks at the outcome of a write.
 func (x *Index) lost(ctx context.Context, err error) error {
 	switch {
-	case err == nil || errors.Is(err, vectordb.ErrRefused):
+	case err == nil || retry.Final(err):
 		return err
 	case !missing(err):
 		x.suspect.Store(true)

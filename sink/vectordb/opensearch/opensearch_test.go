@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/retry"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/opensearch"
 	"giantstream/sink/vectordb/vectordbtest"
@@ -68,7 +69,7 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("without k-NN: %v", err)
 	}
 	_, err := opensearch.New(opensearch.Options{URL: "http://127.0.0.1:1", Name: "items"}).Open(t.Context())
-	if err == nil || vectordb.Final(err) {
+	if err == nil || retry.Final(err) {
 		t.Errorf("a server that is away is to be tried again, got %v", err)
 	}
 	for id, ok := range map[string]bool{"B00X": true, strings.Repeat("x", 513): false} {

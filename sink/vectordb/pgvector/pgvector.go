@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"giantstream/internal/retry"
 	"giantstream/sink/vectordb"
 )
 
@@ -135,7 +136,7 @@ func (x *Index) extension(ctx context.Context) error {
 	}
 	if version == "" {
 		if _, err := x.pool.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS vector"); err != nil {
-			if classified := classify(err); !vectordb.Final(classified) {
+			if classified := classify(err); !retry.Final(classified) {
 				return classified
 			}
 			return fmt.Errorf("%w: the database has no extension \"vector\", and it could not be created (%w). "+

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"giantstream/internal/retry"
 	"giantstream/sink/embedding"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/pgvector"
@@ -142,7 +143,7 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("without the right to create tables: %v", err)
 	}
 	_, err = open(t, strings.Replace(url, server.Addr(), "127.0.0.1:1", 1)).Open(t.Context())
-	if err == nil || vectordb.Final(err) {
+	if err == nil || retry.Final(err) {
 		t.Errorf("a server that is away is to be tried again, got %v", err)
 	}
 	for id, ok := range map[string]bool{"B00X": true, "größe": true, "": true, "a\x00b": false, "\xff": false,

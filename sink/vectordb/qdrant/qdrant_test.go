@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/retry"
 	"giantstream/sink/vectordb"
 	"giantstream/sink/vectordb/qdrant"
 	"giantstream/sink/vectordb/vectordbtest"
@@ -60,7 +61,7 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("an old server: %v", err)
 	}
 	_, err = qdrant.New(qdrant.Options{URL: "http://127.0.0.1:1", Name: "items"}).Open(t.Context())
-	if err == nil || vectordb.Final(err) {
+	if err == nil || retry.Final(err) {
 		t.Errorf("a server that is away is to be tried again, got %v", err)
 	}
 }

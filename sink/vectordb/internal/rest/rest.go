@@ -53,10 +53,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s: %d %s: %s", e.Method, e.Path, e.Status, http.StatusText(e.Status), e.Body)
 }
 
-// Is makes final what the server would refuse again.
-func (e *Error) Is(target error) bool {
-	return target == vectordb.ErrRefused && Refused(e.Status) //nolint:errorlint // Is compares
-}
+// Final reports whether the server would refuse the request again.
+func (e *Error) Final() bool { return Refused(e.Status) }
 
 // Refused reports whether a status stays what it is when the request is repeated.
 func Refused(status int) bool {

@@ -6,20 +6,14 @@ import (
 	"syscall"
 	"time"
 
-	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
 )
-
-// permanent reports whether err needs a person: starting the shard again would not help.
-func permanent(err error) bool {
-	return isAny(err, commitlog.ErrIdentity, commitlog.ErrSettings, commitlog.ErrDamaged,
-		shard.ErrInputReplaced, shard.ErrPartitions)
-}
 
 // needsPerson reports whether err needs a person who may act while the process waits: a service does,
 // and is not ready meanwhile. A process that is to finish ends instead.
 func needsPerson(err error) bool {
-	return isAny(err, shard.ErrDiskFull, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT)
+	return slices.ContainsFunc([]error{shard.ErrDiskFull, syscall.EACCES, syscall.EPERM, syscall.EROFS,
+		syscall.ENOSPC, syscall.EDQUOT}, func(target error) bool { return errors.Is(err, target) })
 }
 
 // streak counts failures in a row that heal by themselves, unless they come back at once.
@@ -51,8 +45,4 @@ func (s *streak) tooMany(err error, ran time.Duration) bool {
 	}
 	s.last, s.count = nil, 0
 	return false
-}
-
-func isAny(err error, targets ...error) bool {
-	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
