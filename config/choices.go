@@ -15,12 +15,6 @@ var (
 	Spaces        = []string{"keep", "new"}
 )
 
-// How the shards of a worker commit their windows.
-const (
-	CommitShard = "shard"
-	CommitGroup = "group"
-)
-
 // How much of a generation is made anew.
 const (
 	RefreshFull  = "full"
@@ -55,7 +49,6 @@ var choices = map[string][]string{
 	"sink.embedding_type":      {"float32", "float16", "int8"},
 	"sink.format":              {"json", "binary"},
 	"sinks.malformed":          {MalformedStop, MalformedSkip},
-	"stream.commit":            {CommitShard, CommitGroup},
 	"train.bert.pooling":       {"mean", "cls"},
 	"train.encoder":            Encoders,
 	"train.gpu_math":           GPUMaths,

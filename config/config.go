@@ -180,8 +180,6 @@ type State struct {
 type Stream struct {
 	// Standby is how many workers besides its owner keep a shard's newest checkpoint on their disk: 0 or 1.
 	Standby int `yaml:"standby" effect:"restart"`
-	// Commit is "shard" or "group": a manifest for each shard, or one for all shards of a worker.
-	Commit string `yaml:"commit" effect:"restart"`
 }
 
 // Compaction merges the rows of many windows into few objects.

@@ -131,7 +131,7 @@ func TestGoodFiles(t *testing.T) {
 	}
 }
 
-// A field may have its old name, which gives a hint.
+// A field may have its old name, or be no more, which gives a hint.
 func TestOldNames(t *testing.T) {
 	got, err := parse(t, "good/old-names.yaml")
 	if err != nil {
@@ -141,7 +141,9 @@ func TestOldNames(t *testing.T) {
 		t.Errorf("the class is in %q, the dimension %d", got.Ingest.Nodes.Class, got.Embedding.Dim)
 	}
 	want := []string{"line 2: ingest.nodes.label is called ingest.nodes.class now",
-		"line 4: featurize.pifa.dim is called embedding.dim now"}
+		"line 4: featurize.pifa.dim is called embedding.dim now",
+		"line 6: stream.commit is no more and says nothing: each shard commits its windows by itself; a store that was " +
+			"written with 'group' is refused, with a sentence that says how to write it again"}
 	if !slices.Equal(got.Renamed(), want) {
 		t.Errorf("the hints are %q", got.Renamed())
 	}

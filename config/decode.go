@@ -21,7 +21,7 @@ type decoder struct {
 	at     map[string]position // by path
 	// hidden is, per line, the column after which excerpts show nothing.
 	hidden map[int]int
-	// renamed has a hint for each field that is given by its old name.
+	// renamed has a hint for each field that is given by its old name, or is no more.
 	renamed []string
 }
 
@@ -87,6 +87,11 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 			d.once(now, e, d.field(now))
 			continue
 		}
+		if why, ok := removedNames[child]; ok {
+			d.renamed = append(d.renamed, fmt.Sprintf("line %d: %s is no more and says nothing: %s",
+				e.Key.GetToken().Position.Line, child, why))
+			continue
+		}
 		i := slices.Index(fieldNames(v.Type()), name)
 		if i < 0 {
 			d.fault(child, e.Key, "unknown field; known here: %s", strings.Join(fieldNames(v.Type()), ", "))
@@ -101,6 +106,12 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 var oldNames = map[string]string{
 	"ingest.nodes.label": "ingest.nodes.class",
 	"featurize.pifa.dim": "embedding.dim",
+}
+
+// removedNames are the fields that are no more, and what holds in their place. A file may still have them, with a hint.
+var removedNames = map[string]string{
+	"stream.commit": "each shard commits its windows by itself; a store that was written with 'group' is refused, " +
+		"with a sentence that says how to write it again",
 }
 
 // once decodes the value of a field, unless the file has given it by another name.

@@ -20,14 +20,12 @@ func Schema() ([]byte, error) {
 		lookUp(root, path)["x-effect"] = effect
 	})
 	for old, now := range oldNames {
-		at := root
-		path := strings.Split(old, ".")
-		for _, name := range path[:len(path)-1] {
-			at = at["properties"].(schema)[name].(schema) //nolint:errcheck // sections have properties
-		}
 		field := maps.Clone(lookUp(root, now))
 		field["deprecated"], field["description"] = true, "Old name of "+now+"."
-		at["properties"].(schema)[path[len(path)-1]] = field //nolint:errcheck // as above
+		addField(root, old, field)
+	}
+	for old, why := range removedNames {
+		addField(root, old, schema{"deprecated": true, "description": "No more: " + why + "."})
 	}
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Configuration of giantstream"
@@ -43,6 +41,15 @@ func lookUp(root schema, path string) schema {
 		root = root["properties"].(schema)[name].(schema) //nolint:errcheck // for paths of fields
 	}
 	return root
+}
+
+// addField adds the schema of a field to that of its section.
+func addField(root schema, path string, field schema) {
+	name := path
+	if i := strings.LastIndex(path, "."); i >= 0 {
+		root, name = lookUp(root, path[:i]), path[i+1:]
+	}
+	root["properties"].(schema)[name] = field //nolint:errcheck // sections have properties
 }
 
 // sectionSchema is the schema of a section. One whose lines are all commented out is null.

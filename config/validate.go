@@ -260,7 +260,6 @@ func (v *validator) state(c *Config) {
 	if every := c.State.CheckpointEvery; every != 0 {
 		v.check(every >= time.Second, "state.checkpoint_every", "must be 0 for never, or at least 1s, got %v", every)
 	}
-	v.oneOf("stream.commit", c.Stream.Commit)
 	v.check(c.Stream.Standby == 0 || c.Stream.Standby == 1, "stream.standby", "must be 0 or 1, got %d",
 		c.Stream.Standby)
 	v.check(c.Stream.Standby == 0 || c.State.CheckpointEvery > 0, "stream.standby",
@@ -363,7 +362,7 @@ func (v *validator) outputs(c *Config) {
 	v.check(ratio >= 0 && ratio <= 1, "telemetry.traces.ratio", "must be a share between 0 and 1, got %v", ratio)
 }
 
-// Renamed has a hint for each field that the file gives by an old name.
+// Renamed has a hint for each field that the file gives by an old name, or that is no more.
 func (c *Config) Renamed() []string { return c.renamed }
 
 // Warnings lists settings that are allowed but should be deliberate.

@@ -60,7 +60,6 @@ type faultPlan struct {
 	steps           []faultStep
 	// standby is how many workers besides its own keep a shard's newest checkpoint.
 	standby int
-	commit  string // stream.commit
 }
 
 // faultStep are faults that happen at one time.
@@ -97,15 +96,14 @@ func drawPlan(random *rand.Rand) faultPlan {
 		p.steps = append(p.steps, step)
 	}
 	p.standby = random.IntN(2)
-	p.commit = []string{"shard", "group"}[random.IntN(2)]
 	return p
 }
 
 func (p faultPlan) String() string {
 	s := fmt.Sprintf("%d workers, %d shards, %d nodes, %d records, windows of %d changes or %v, "+
-		"directed %t, generation first %t, standby %d, commit %s",
+		"directed %t, generation first %t, standby %d",
 		p.workers, p.shards, p.nodes, p.records, p.windowChanges, p.windowTime, p.directed, p.generationFirst,
-		p.standby, p.commit)
+		p.standby)
 	for _, step := range p.steps {
 		s += fmt.Sprintf("\n  %5d ms:", step.hold.Milliseconds())
 		for i, f := range step.faults {
@@ -122,7 +120,7 @@ func (p faultPlan) String() string {
 func (p faultPlan) settings() string {
 	return fmt.Sprintf(`
 shards: %d
-stream: {standby: %d, commit: %s}
+stream: {standby: %d}
 window: {changes: %d, time: %v}
 ingest:
   undirected: %t
@@ -130,7 +128,7 @@ ingest:
   edges: {event_time: at}
 refresh: {min_nodes: 20, min_changes: 0.4}
 sink: {format: %s}
-`, p.shards, p.standby, p.commit, p.windowChanges, p.windowTime, !p.directed, p.format) + smallGenerations
+`, p.shards, p.standby, p.windowChanges, p.windowTime, !p.directed, p.format) + smallGenerations
 }
 
 // smallGenerations are settings of generations that take a moment to build.

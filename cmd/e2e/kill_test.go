@@ -30,7 +30,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 2))
 
 	inputs := t.TempDir()
-	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig+commitBy(seed))
+	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), smallConfig)
 	a := newAuthor(1, 1000)
 	histories := []history{a.beginning(), a.later()}
 	phases := make([]phase, len(histories))

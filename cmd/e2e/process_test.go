@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 
 	"giantstream/cmd/internal/faults"
 	"giantstream/cmd/internal/program"
-	"giantstream/config"
 )
 
 // binary is the program under test.
@@ -115,11 +113,6 @@ evaluate: {probe_rates: [0.5]}
 http: {listen: ""}
 log: {format: json}
 `
-
-// commitBy is the part of a configuration that says how shards commit: in both ways, by turns.
-func commitBy(turn uint64) string {
-	return fmt.Sprintf("stream: {commit: %s}\n", []string{config.CommitShard, config.CommitGroup}[turn%2])
-}
 
 // longTraining trains for longer than checkpoints are apart, and leaves out what takes time but is
 // not training.

@@ -49,7 +49,7 @@ state_dir: %[1]s/state
 kafka:
   brokers: [%[2]s]
   topics: {nodes: nodes, edges: edges, embeddings: embeddings}
-`, dir, b.Addrs()[0])+reshardConfig+commitBy(1))
+`, dir, b.Addrs()[0])+reshardConfig)
 	open := func(name string) sink.Store {
 		store, err := dirstore.Open(filepath.Join(dir, name))
 		if err != nil {

@@ -188,7 +188,6 @@ func TestWorkersShareAndTakeOver(t *testing.T) {
 	// The first two build no generation: there would be one before all is sent.
 	const streamOnly = "refresh: {min_nodes: 1000000}\n"
 	w := newWorkers(t)
-	w.settings += commitBy(1)
 	a, b := w.start(t, "a", streamOnly), w.start(t, "b", streamOnly)
 	until(t, "both have shards", func() bool { return a.hasShards() && b.hasShards() })
 	succeed(t, append([]string{"backfill", "-c", filepath.Join(w.dir, "a.yaml")}, inputs...)...)

@@ -1,5 +1,5 @@
 // Package audit is the frame of a check of a whole store: what is stored, what of it the documents name, and
-// what is wrong. The packages that own the documents do the checking (commitlog.AuditShards, generation.Audit,
+// what is wrong. The packages that own the documents do the checking (commitlog.AuditShard, generation.Audit,
 // lease.Audit); command verify runs them and prints.
 //
 // New lists the store. Each check claims the objects that its documents name, and reports what is wrong. What

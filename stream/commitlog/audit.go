@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +27,7 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 			return id.Shards, nil
 		}
 	}
-	if _, isStore := errors.AsType[*sink.Error](err); isStore && !audit.IsDamage(err) {
+	if _, isStore := errors.AsType[*sink.Error](err); isStore && !audit.IsDamage(err) || errors.Is(err, ErrGroupCommit) {
 		return 0, err
 	}
 	a.Claim(identityKey)
@@ -45,26 +43,16 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 		"", nil)
 }
 
-// AuditShards checks all that the shards and their sessions have in the store: manifests and their chains, rows, merged
-// blocks, checkpoints, and the cursors of the embeddings.
-func AuditShards(ctx context.Context, a *audit.Audit, shards int) error {
-	l := &logAudit{Audit: a, groups: map[string]groupRead{}, bad: map[string]error{}, merged: map[string]bool{},
-		missing: map[string]bool{}}
-	for shard := range shards {
-		s := &shardAudit{logAudit: l, shard: shard, log: map[int64]*Manifest{}, keys: map[int64]string{},
-			lines: map[int64]*line{}, stretches: map[Delegation]int64{}, folded: map[int64]*folded{}}
-		for _, step := range []func(context.Context) error{s.manifests, s.foldedBlocks, s.blocks, s.rows, s.checkpoints,
-			s.published(Served), s.published(Canary), s.standby} {
-			if err := step(ctx); err != nil {
-				return fmt.Errorf("verify shard %d: %w", shard, err)
-			}
+// AuditShard checks all that a shard has in the store: manifests and their chain, rows, merged blocks, checkpoints, and
+// the cursors of the embeddings.
+func AuditShard(ctx context.Context, a *audit.Audit, shard int) error {
+	s := &shardAudit{Audit: a, shard: shard, log: map[int64]*Manifest{}, folded: map[int64]*folded{},
+		bad: map[string]error{}}
+	for _, step := range []func(context.Context) error{s.manifests, s.foldedBlocks, s.blocks, s.rows, s.checkpoints,
+		s.published(Served), s.published(Canary), s.standby} {
+		if err := step(ctx); err != nil {
+			return fmt.Errorf("verify shard %d: %w", shard, err)
 		}
-		// The sessions' audit needs to know where the manifests lie, and nothing that they say.
-		s.log, s.folded, s.whole = nil, nil, [compactionLevels + 1]map[int64]*compaction{}
-		l.shards = append(l.shards, s)
-	}
-	if err := l.sessions(ctx); err != nil {
-		return fmt.Errorf("verify sessions: %w", err)
 	}
 	return nil
 }
@@ -74,21 +62,17 @@ const restoreIt = "Restore the object from a backup of the store. Without one, b
 	"files."
 
 type shardAudit struct {
-	*logAudit
+	*audit.Audit
 	shard int
 	// boundary is that of the log, if it is known. Nothing is expected of manifests up to it.
 	boundary Boundary
 	known    bool
-	keys     map[int64]string // the objects that have the manifests
-	lines    map[int64]*line  // the lines in sessions, by the numbers of their delegations
-	// stretches are the runs of manifests in sessions, by the session and the distance of the numbers: the first
-	// manifest.
-	stretches map[Delegation]int64
-	log       map[int64]*Manifest // those that are whole
-	head      int64               // the number of the newest one, damaged ones included
-	folded    map[int64]*folded   // whole folded blocks, by their first manifest
+	log      map[int64]*Manifest // those that are whole
+	head     int64               // the number of the newest one, damaged ones included
+	folded   map[int64]*folded   // whole folded blocks, by their first manifest
 	// whole are the merged blocks whose document and objects are whole.
 	whole [compactionLevels + 1]map[int64]*compaction
+	bad   map[string]error // row objects that were verified, nil for whole ones
 }
 
 // manifests reads the log from its boundary and follows the chain.
@@ -100,20 +84,20 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 	if s.head = s.boundary.Seq; s.head > 0 {
 		prev = &Manifest{Seq: s.head, Committed: s.boundary.Committed, digest: s.boundary.Digest}
 	}
-	if err := s.placeManifests(ctx); err != nil {
-		return err
-	}
-	for _, seq := range slices.Sorted(maps.Keys(s.keys)) {
-		key := s.keys[seq]
+	for _, key := range s.Keys(manifestPrefix(s.shard)) {
+		seq, err := manifestSeq(s.shard, key)
+		if err != nil {
+			continue // nobody claims it
+		}
 		if seq <= s.boundary.Seq {
 			s.Claim(key) // it is removed sooner or later
 			continue
 		}
-		if !s.known && (s.head == 0 || s.removedAfter(s.head, seq)) {
-			s.head, prev = seq-1, nil // how much was removed before is what the boundary knew
+		if !s.known && s.head == 0 {
+			s.head = seq - 1 // how much was removed before is what the boundary knew
 		}
 		if s.head < seq-1 {
-			if err := s.lostManifests(ctx, s.head+1, seq-1, fmt.Sprintf("manifest %d is there", seq)); err != nil {
+			if err := s.missing(ctx, s.head+1, seq-1, fmt.Sprintf("manifest %d is there", seq)); err != nil {
 				return err
 			}
 			prev = nil
@@ -137,29 +121,27 @@ func (s *shardAudit) manifests(ctx context.Context) error {
 
 // manifest checks one manifest, and returns it if it is whole.
 func (s *shardAudit) manifest(ctx context.Context, seq int64, key string, prev *Manifest) (*Manifest, error) {
-	m, sealed, err := s.readManifest(ctx, key)
-	if err != nil && isStore(err) && !audit.IsDamage(err) {
+	data, err := sink.ReadAll(ctx, s.Store, key)
+	if err != nil && !audit.IsDamage(err) {
 		return nil, err
 	}
-	_, _, grouped := parseGroupKey(key)
-	if err != nil && grouped {
-		return nil, nil // the sessions' audit says so, once for all shards
+	var m *Manifest
+	if err == nil {
+		m, err = Decode(data)
 	}
 	if err == nil && (m.Shard != s.shard || m.Seq != seq) {
 		err = fmt.Errorf("it holds manifest %d of shard %d", m.Seq, m.Shard)
 	}
-	switch {
-	case err != nil:
-		s.Claim(key)
-		m = nil
-	case !grouped:
-		s.Document(key, sealed)
-	}
-	if err == nil && prev != nil {
-		err = m.continues(prev)
-	}
 	if err != nil {
-		return m, s.lost(ctx, key, err.Error())
+		s.Claim(key)
+		return nil, s.lost(ctx, key, err.Error())
+	}
+	_, sealed, _ := seal.Open(data)
+	s.Document(key, sealed)
+	if prev != nil {
+		if err := m.continues(prev); err != nil {
+			return m, s.lost(ctx, key, err.Error())
+		}
 	}
 	return m, nil
 }
@@ -194,9 +176,6 @@ func (s *shardAudit) lostBoundary(ctx context.Context) error {
 	}
 	b := Boundary{Format: boundaryFormat, Shard: s.shard, Seq: oldest.Seq - 1, Digest: oldest.Previous,
 		Moved: oldest.Created}
-	if oldest.Format >= GroupManifestFormat {
-		b.Format = groupBoundaryFormat
-	}
 	if oldest.Committed != nil {
 		before := *oldest.Committed - oldest.Rows
 		b.Committed = &before
@@ -256,21 +235,16 @@ func (s *shardAudit) end(ctx context.Context) error {
 	if err != nil || known.seq <= s.head {
 		return err
 	}
-	return s.lostManifests(ctx, s.head+1, known.seq, known.key+" was written after the last of them")
+	return s.missing(ctx, s.head+1, known.seq, known.key+" was written after the last of them")
 }
 
-// lostManifests reports manifests that are not there. A group manifest that several shards miss is reported once.
-func (s *shardAudit) lostManifests(ctx context.Context, from, to int64, because string) error {
-	key := s.place(from)
-	if s.missing[key] {
-		return nil
-	}
-	s.missing[key] = true
+// missing reports manifests that are not there.
+func (s *shardAudit) missing(ctx context.Context, from, to int64, because string) error {
 	what := fmt.Sprintf("manifest %d of shard %d is missing: %s", from, s.shard, because)
 	if to > from {
 		what = fmt.Sprintf("manifests %d to %d of shard %d are missing: %s", from, to, s.shard, because)
 	}
-	return s.lost(ctx, key, what)
+	return s.lost(ctx, ManifestKey(s.shard, from), what)
 }
 
 // continues compares the manifest with the one before it.

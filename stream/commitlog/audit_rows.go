@@ -170,12 +170,12 @@ func (s *shardAudit) window(ctx context.Context, seq int64, objects []Object) er
 		if damage == nil {
 			continue
 		}
-		switch _, _, shared := parseGroupRowKey(o.Key); {
-		case merged && shared:
-			s.merged[o.Key] = true // other shards may have rows there that they have not merged
-		case merged:
-			err = s.mergedRow(ctx, o.Key)
-		default:
+		if merged {
+			err = s.Found(ctx, audit.Finding{Kind: audit.Derived, Object: o.Key, What: damage.Error(),
+				Lost: "nothing: its rows are in a merged block as well"},
+				"remove the object, which only readers of old cuts look for",
+				func(ctx context.Context) error { return s.Store.Delete(ctx, o.Key) })
+		} else {
 			err = s.Found(ctx, audit.Finding{Kind: audit.Lost, Object: o.Key, What: damage.Error(),
 				Lost: fmt.Sprintf("%d rows of manifest %d of shard %d: nodes that did not change since are missing "+
 					"from every later generation", o.Rows, seq, s.shard), Do: restoreIt}, "", nil)

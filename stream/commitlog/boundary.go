@@ -10,12 +10,8 @@ import (
 	"giantstream/sink"
 )
 
-// boundaryFormat is the version of the boundary's JSON, groupBoundaryFormat that of a boundary behind which numbers lie
-// in the logs of sessions: programs that do not know these refuse it. Format page: docs/format/manifest.md.
-const (
-	boundaryFormat      = 1
-	groupBoundaryFormat = 2
-)
+// boundaryFormat is the version of the boundary's JSON. Format page: docs/format/manifest.md.
+const boundaryFormat = 1
 
 // ErrRemoved: what a reader asks for lies behind the boundary of the log. It was removed on purpose.
 var ErrRemoved = errors.New("manifest was removed behind the boundary of the commit log")
@@ -70,9 +66,11 @@ func decodeBoundary(data []byte) (Boundary, error) {
 	switch {
 	case err != nil:
 		return b, fmt.Errorf("%w: boundary does not parse: %w", ErrDamaged, err)
-	case b.Format < boundaryFormat || b.Format > groupBoundaryFormat:
-		return b, fmt.Errorf("boundary has format %d, this version reads %d to %d: it was written by another release",
-			b.Format, boundaryFormat, groupBoundaryFormat)
+	case b.Format == groupBoundaryFormat:
+		return b, fmt.Errorf("boundary of format %d was %w", b.Format, ErrGroupCommit)
+	case b.Format != boundaryFormat:
+		return b, fmt.Errorf("boundary has format %d, this version reads %d: it was written by another release",
+			b.Format, boundaryFormat)
 	case !sealed || b.Shard < 0 || b.Seq < 1 || b.Digest == "":
 		return b, fmt.Errorf("%w: boundary of shard %d at manifest %d, digest %q, with a checksum: %t", ErrDamaged,
 			b.Shard, b.Seq, b.Digest, sealed)
@@ -84,7 +82,7 @@ func decodeBoundary(data []byte) (Boundary, error) {
 // move moves the boundary from where it was read, unless it has moved since: then the error is sink.ErrChanged. It is
 // sink.ErrUnsupported on a store without compare-and-swap, where a late caller could move the boundary back.
 func (b Boundary) move(ctx context.Context, store sink.Store, to Boundary) error {
-	to.Format = max(to.Format, b.Format, boundaryFormat)
+	to.Format = boundaryFormat
 	if to.Seq <= b.Seq {
 		return fmt.Errorf("the boundary of shard %d is at manifest %d and does not go to %d", to.Shard, b.Seq, to.Seq)
 	}

@@ -61,7 +61,7 @@ func findings(t testing.TB, store sink.Store, repair bool) (found []audit.Findin
 		t.Fatal(err)
 	}
 	a.May = func(audit.Finding) bool { return repair }
-	if err := AuditShards(t.Context(), a, 1); err != nil {
+	if err := AuditShard(t.Context(), a, 0); err != nil {
 		t.Fatal(err)
 	}
 	a.Orphans()

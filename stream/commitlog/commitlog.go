@@ -21,8 +21,7 @@ func shardPrefix(shard int) string { return fmt.Sprintf("shards/%d/", shard) }
 
 func manifestPrefix(shard int) string { return shardPrefix(shard) + "manifests/" }
 
-// ManifestKey is the object of sequence number seq in a shard's own log. A number after a delegation lies in the log of
-// a session instead; ReadManifest finds either.
+// ManifestKey is the object that commits sequence number seq of a shard.
 func ManifestKey(shard int, seq int64) string {
 	return fmt.Sprintf("%s%020d.json", manifestPrefix(shard), seq)
 }
@@ -91,36 +90,41 @@ func headBehind(ctx context.Context, store sink.Store, shard int, b Boundary) (i
 	if err := known.check(ctx, store, shard); err != nil {
 		return 0, err
 	}
-	log := shardLog{store: store, shard: shard}
-	head, err := log.end(ctx, known.seq)
+	head, err := gallop(ctx, store, shard, known.seq)
 	if err != nil {
 		return 0, err
 	}
-	for {
-		next, err := log.after(ctx, head)
-		if err != nil || next == 0 {
-			return head, err
+	for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, head)) {
+		if err != nil {
+			return 0, fmt.Errorf("list the commit log of shard %d: %w", shard, err)
 		}
-		if next != head+1 {
-			return 0, log.gap(head+1, next)
-		}
-		if head, err = log.end(ctx, next); err != nil { // another process has committed since
+		seq, err := manifestSeq(shard, info.Key)
+		if err != nil {
 			return 0, err
 		}
+		if seq == head+1 { // another process has committed since
+			if head, err = gallop(ctx, store, shard, seq); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if seq > head {
+			return 0, gap(shard, head+1, seq)
+		}
 	}
+	return head, nil
 }
 
 // gap is the error for a manifest that is missing.
-func (l *shardLog) gap(missing, have int64) error {
-	return fmt.Errorf("%w: shard %d has manifest %d but not %d (%s)", ErrDamaged, l.shard, have, missing,
-		l.key(missing))
+func gap(shard int, missing, have int64) error {
+	return fmt.Errorf("%w: shard %d has manifest %d but not %d (%s)", ErrDamaged, shard, have, missing,
+		ManifestKey(shard, missing))
 }
 
 // headAfter finds the newest sequence number from a manifest on that existed (0: none), up to the first gap.
 func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
 	for {
-		log := shardLog{store: store, shard: shard}
-		head, err := log.end(ctx, from)
+		head, err := gallop(ctx, store, shard, from)
 		if err != nil {
 			return 0, err
 		}
@@ -130,6 +134,28 @@ func headAfter(ctx context.Context, store sink.Store, shard int, from int64) (in
 		}
 		from = b.Seq + 1
 	}
+}
+
+// gallop is headAfter for a manifest that is not behind the boundary, and stays so. Numbers have no gaps, so "is there
+// manifest k" is monotone in k. Looking for single objects costs the same in a log of any length; a listing does not.
+func gallop(ctx context.Context, store sink.Store, shard int, from int64) (int64, error) {
+	low, high := from, int64(-1) // there is a manifest at low, and none at high
+	for step := int64(0); high < 0 || high-low > 1; {
+		probe := low + max(1, step)
+		if high >= 0 {
+			probe = low + (high-low)/2
+		}
+		there, err := exists(ctx, store, ManifestKey(shard, probe))
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("look for the head of shard %d: %w", shard, err)
+		case there:
+			low, step = probe, max(1, step*2) // 1, 1, 2, 4, …: a follower mostly finds one
+		default:
+			high = probe
+		}
+	}
+	return low, nil
 }
 
 // exists reports whether there is an object under key.
@@ -155,27 +181,19 @@ func Manifests(ctx context.Context, store sink.Store, shard int, afterSeq int64)
 			return
 		}
 		var prev *Manifest
-		log := shardLog{store: store, shard: shard}
-		for want := max(afterSeq, b.Seq) + 1; ; want++ {
-			m, err := log.read(ctx, want)
-			if errors.Is(err, sink.ErrNotFound) {
-				var next int64
-				if next, err = log.after(ctx, want-1); err == nil && next > want {
-					err = log.gap(want, next)
-				}
-				if err == nil && next == want {
-					m, err = log.read(ctx, want) // it has just been created
-				}
-			}
-			if err == nil && m != nil && prev != nil {
+		want := max(afterSeq, b.Seq)
+		for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, want)) {
+			want++
+			m, err := readListed(ctx, store, shard, want, info.Key, err)
+			if err == nil && prev != nil {
 				err = m.follows(prev)
 			}
-			if err != nil || m == nil {
+			if err != nil {
 				if removed := CheckCreated(ctx, store, shard, want); removed != nil {
 					m, err = nil, removed
 				}
 			}
-			if m == nil && err == nil || !yield(m, err) || err != nil {
+			if !yield(m, err) || err != nil {
 				return
 			}
 			prev = m
@@ -183,8 +201,35 @@ func Manifests(ctx context.Context, store sink.Store, shard int, afterSeq int64)
 	}
 }
 
+// readListed reads manifest `want` if it is the one that a listing has yielded.
+func readListed(ctx context.Context, store sink.Store, shard int, want int64, key string, err error) (*Manifest,
+	error) {
+	if err != nil {
+		return nil, fmt.Errorf("list the commit log of shard %d: %w", shard, err)
+	}
+	seq, err := manifestSeq(shard, key)
+	if err != nil {
+		return nil, err
+	}
+	if seq != want {
+		return nil, gap(shard, want, seq)
+	}
+	return ReadManifest(ctx, store, shard, seq)
+}
+
 // ReadManifest reads manifest seq of a shard, and refuses an object that is not this manifest.
 func ReadManifest(ctx context.Context, store sink.Store, shard int, seq int64) (*Manifest, error) {
-	log := shardLog{store: store, shard: shard}
-	return log.read(ctx, seq)
+	key := ManifestKey(shard, seq)
+	data, err := sink.ReadAll(ctx, store, key)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	if m.Shard != shard || m.Seq != seq {
+		return nil, fmt.Errorf("%w: %s holds shard %d, sequence %d", ErrDamaged, key, m.Shard, m.Seq)
+	}
+	return m, nil
 }

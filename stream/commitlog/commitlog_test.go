@@ -71,7 +71,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 			}
 		}, "holds shard 0, sequence 9"},
 		{"later format", func(t *testing.T, s *memstore.Store) {
-			putManifest(t, s, &Manifest{Format: GroupManifestFormat + 1, Seq: 2})
+			putManifest(t, s, &Manifest{Format: groupManifestFormat + 1, Seq: 2})
 		}, "another release"},
 		{"rows do not add up", func(t *testing.T, s *memstore.Store) {
 			putManifest(t, s, &Manifest{Format: 1, Seq: 2, Rows: 5})

@@ -25,7 +25,7 @@ type Creator struct {
 	Log     *slog.Logger
 }
 
-// Create commits a manifest in the shard's own log: ErrTaken if its number is taken, or lies behind the boundary. Any
+// Create commits a manifest: ErrTaken if its number is taken, or lies behind the boundary. Any
 // other error leaves open whether the manifest exists.
 //
 // A create without an answer is tried again. Store.Create takes an object that holds exactly these bytes for success
@@ -39,17 +39,6 @@ func (c Creator) Create(ctx context.Context, m *Manifest) error {
 		return err
 	}
 	return c.confirm(ctx, m)
-}
-
-// CreateGroup commits a group manifest with the manifests given: ErrTaken if the session is sealed. Any other error
-// leaves open whether the group manifest exists. The seal stays for ever, so the boundaries of the shards do not
-// matter.
-func (c Creator) CreateGroup(ctx context.Context, g *GroupManifest, parts []*Manifest) error {
-	data, err := g.Encode(parts)
-	if err != nil {
-		return err
-	}
-	return c.create(ctx, groupKey(g.Session, g.Number), data)
 }
 
 func (c Creator) create(ctx context.Context, key string, data []byte) error {

@@ -37,13 +37,6 @@
 // that comes after: a worker calls CheckCreated once it has created one, readers use ReadCommitted, Head, Next and
 // Segments, which look. ReadManifest and Manifests are for those who check otherwise, and for people.
 //
-// # Group commit
-//
-// The shards of a process may share manifests. A manifest with a Session is a delegation: the numbers after it lie in
-// the log of that session, whose entries are GroupManifests. Takeover ends a session with a seal. RemoveSessions
-// removes what all shards of a group manifest have behind their boundaries, and row objects that all have merged.
-// Reading goes by numbers as before; only shardLog knows where a number lies.
-//
 // # Orphans
 //
 // Only manifest n can name row objects of window n; a folded block repeats the names.

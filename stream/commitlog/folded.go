@@ -99,9 +99,7 @@ func (f *folded) check() error {
 		}
 		last = w.Seq
 		for _, o := range w.Objects {
-			seq, _, own := parseRowKey(f.Shard, o.Key)
-			_, _, shared := parseGroupRowKey(o.Key)
-			if !shared && (!own || seq != w.Seq) || o.Rows < 0 || o.Bytes < 0 || o.First < 0 {
+			if seq, _, ok := parseRowKey(f.Shard, o.Key); !ok || seq != w.Seq || o.Rows < 0 || o.Bytes < 0 {
 				return fmt.Errorf("%w: window %d of a folded block names object %q with %d rows", ErrDamaged, w.Seq,
 					o.Key, o.Rows)
 			}

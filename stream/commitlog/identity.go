@@ -276,8 +276,11 @@ func LoadIdentity(ctx context.Context, store sink.Store) (Identity, error) {
 	return have, err
 }
 
-// loadIdentity also returns the object's bytes, for whoever means to replace them.
+// loadIdentity also returns the object's bytes, for a caller that replaces them.
 func loadIdentity(ctx context.Context, store sink.Store) (have Identity, stored []byte, err error) {
+	if err := refuseGroupCommit(ctx, store); err != nil {
+		return have, nil, err
+	}
 	stored, err = sink.ReadAll(ctx, store, identityKey)
 	if err != nil {
 		return have, nil, fmt.Errorf("read the store's identity: %w", err)

@@ -19,13 +19,8 @@ import (
 // manifests may be removed behind a Boundary.
 const ManifestFormat = boundaryManifestFormat
 
-const (
-	// boundaryManifestFormat is the first version whose readers know boundaries.
-	boundaryManifestFormat = 3
-	// GroupManifestFormat is that of manifests in group manifests, of delegations, and of what follows them in a
-	// shard's log. Version 4 added Session, Window and Object.First.
-	GroupManifestFormat = 4
-)
+// boundaryManifestFormat is the first version whose readers know boundaries.
+const boundaryManifestFormat = 3
 
 // Manifest is one entry of a shard's commit log, created once under shards/<p>/manifests/<seq, 20
 // digits>.json. It is the truth about what has been consumed and written; Kafka's committed offsets
@@ -57,60 +52,8 @@ type Manifest struct {
 	Committed *int64 `json:"rows_committed,omitempty"`
 	// Previous is the Digest of manifest Seq-1, "" in the first manifest: the log is a chain.
 	Previous string `json:"previous,omitempty"`
-	// Window is the manifest whose offsets this one repeats without a window of its own: it delegates the shard, or
-	// the session has committed other shards. 0 in manifests that commit a window.
-	Window int64 `json:"window,omitempty"`
-	// Session says where the numbers after this one lie, nil for the shard's own log.
-	Session *Delegation `json:"session,omitempty"`
 
-	digest string     // of the object that this manifest was read from, or encoded to
-	group  Delegation // of the group manifest that holds it, zero in the shard's own log
-}
-
-// RepeatsOf returns the number of the manifest that committed the last window up to this manifest: its own, unless it
-// repeats another. It is 0 for a delegation before the first window.
-func (m *Manifest) RepeatsOf() int64 {
-	switch {
-	case m == nil || m.Session != nil && m.Seq == 1:
-		return 0
-	case m.Window > 0:
-		return m.Window
-	case m.Session != nil:
-		return 0
-	}
-	return m.Seq
-}
-
-// Repeat returns the manifest that follows m without a window of its own. Nothing but its number, its place in the
-// chain and its writer differ.
-func (m *Manifest) Repeat(writer string, now time.Time) *Manifest {
-	next := *m
-	next.Format, next.Seq, next.Writer, next.Created = GroupManifestFormat, m.Seq+1, writer, now.UTC()
-	next.Window, next.Session, next.Objects, next.Rows = m.RepeatsOf(), nil, []Object{}, 0
-	next.Follow(m)
-	return &next
-}
-
-// Delegate returns the manifest after m, nil for none, that delegates the shard to a session.
-func (m *Manifest) Delegate(shard int, to Delegation, writer string, now time.Time) *Manifest {
-	next := &Manifest{Format: GroupManifestFormat, Shard: shard, Seq: 1, Writer: writer, Created: now.UTC(),
-		Next: map[string]int64{}, Objects: []Object{}}
-	if m == nil {
-		next.Follow(nil)
-	} else {
-		next = m.Repeat(writer, now)
-	}
-	next.Session = &to
-	return next
-}
-
-// Key is the object that the manifest was read from, or is to be written to: a group manifest, or one of the shard's
-// own log.
-func (m *Manifest) Key() string {
-	if m.group.Session != "" {
-		return groupKey(m.group.Session, m.group.From)
-	}
-	return ManifestKey(m.Shard, m.Seq)
+	digest string // of the object that this manifest was read from, or encoded to
 }
 
 // Digest is the SHA-256, in hexadecimal, of the manifest's object as it was read or encoded.
@@ -149,14 +92,12 @@ type Object struct {
 	Rows   int64  `json:"rows"`
 	Bytes  int64  `json:"bytes"`
 	CRC32C uint32 `json:"crc32c"`
-	// First is the first row of the window, counted from 0, in an object that has windows of other shards, too.
-	First int64 `json:"first,omitempty"`
 }
 
 // Ref says what the object's bytes must be.
 func (o Object) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, CRC32C: o.CRC32C} }
 
-// Decode decodes a manifest of a shard's own log. It refuses what this version does not know.
+// Decode decodes a manifest. It refuses what this version does not know.
 func Decode(data []byte) (*Manifest, error) {
 	var probe struct {
 		Format int `json:"format"`
@@ -168,9 +109,12 @@ func Decode(data []byte) (*Manifest, error) {
 	if err := json.Unmarshal(body, &probe); err != nil {
 		return nil, fmt.Errorf("%w: manifest does not parse: %w", ErrDamaged, err)
 	}
-	if probe.Format < 1 || probe.Format > GroupManifestFormat {
+	switch {
+	case probe.Format == groupManifestFormat:
+		return nil, fmt.Errorf("manifest of format %d was %w", probe.Format, ErrGroupCommit)
+	case probe.Format < 1 || probe.Format > ManifestFormat:
 		return nil, fmt.Errorf("manifest has format %d, this version reads 1 to %d: it was written by another release",
-			probe.Format, GroupManifestFormat)
+			probe.Format, ManifestFormat)
 	}
 	var m Manifest
 	if err := decodeStrict(body, &m); err != nil {
@@ -216,16 +160,9 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("%w: manifest %d of shard %d names %q as its predecessor", ErrDamaged, m.Seq, m.Shard,
 			m.Previous)
 	}
-	if m.Session != nil && (m.Session.Session == "" || m.Session.From < 1 || len(m.Objects) > 0) ||
-		m.Window < 0 || m.Window >= m.Seq || m.Window > 0 && len(m.Objects) > 0 {
-		return fmt.Errorf("%w: manifest %d of shard %d has %d objects, repeats manifest %d and delegates to %+v",
-			ErrDamaged, m.Seq, m.Shard, len(m.Objects), m.Window, m.Session)
-	}
 	var total int64
 	for _, o := range m.Objects {
-		ours := strings.HasPrefix(o.Key, shardPrefix(m.Shard)) ||
-			m.Format >= GroupManifestFormat && strings.HasPrefix(o.Key, sessionsPrefix)
-		if !ours || o.Rows < 0 || o.Bytes < 0 || o.First < 0 {
+		if !strings.HasPrefix(o.Key, shardPrefix(m.Shard)) || o.Rows < 0 || o.Bytes < 0 {
 			return fmt.Errorf("%w: manifest %d of shard %d names object %q with %d rows",
 				ErrDamaged, m.Seq, m.Shard, o.Key, o.Rows)
 		}
@@ -244,8 +181,7 @@ func (m *Manifest) check() error {
 	return m.checkInputs()
 }
 
-// Encode returns the object of a manifest of the shard's own log, or an error if the manifest says what no reader
-// accepts.
+// Encode returns the manifest's object, or an error if the manifest says what no reader accepts.
 func (m *Manifest) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -254,6 +190,6 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest %d of shard %d: %w", m.Seq, m.Shard, err)
 	}
-	m.digest, m.group = digestOf(data), Delegation{}
+	m.digest = digestOf(data)
 	return data, nil
 }

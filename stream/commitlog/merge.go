@@ -93,7 +93,7 @@ func sortRows(ctx context.Context, in iter.Seq2[rows.Row, error], files *tempfil
 			runs, chunk, size = append(runs, spilled), nil, 0
 		}
 		chunk = append(chunk, row)
-		size += RowBytes(&row)
+		size += rowBytes(&row)
 	}
 	return append(runs, sorted()), nil
 }

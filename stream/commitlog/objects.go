@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"giantstream/sink"
-	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
 )
 
@@ -33,7 +32,7 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 		chunk := func(yield func(rows.Row, error) bool) {
 			for ok && count < maxRows && size < maxObjectBytes {
 				count++
-				size += RowBytes(&row)
+				size += rowBytes(&row)
 				if !yield(row, err) {
 					return
 				}
@@ -51,24 +50,13 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 	return objects, total, nil
 }
 
-// RowBytes estimates a row's size in memory.
-func RowBytes(r *rows.Row) int64 {
+// rowBytes estimates a row's size in memory.
+func rowBytes(r *rows.Row) int64 {
 	n := len(r.NodeID) + len(r.Text) + len(r.Class) + 8*len(r.FeatureIndices) + 64
 	for _, l := range r.Labels {
 		n += len(l) + 16
 	}
 	return int64(n)
-}
-
-// Read yields the rows of the window that the object has, as rows.Read does.
-func (o Object) Read(ctx context.Context, store sink.Store, opts rows.ReadOptions) iter.Seq2[rows.Row, error] {
-	if strings.HasPrefix(o.Key, sessionsPrefix) {
-		if o.Rows == 0 {
-			return func(func(rows.Row, error) bool) {}
-		}
-		opts.Span = parquetio.Span{First: o.First, Rows: o.Rows}
-	}
-	return rows.Read(ctx, store, o.Ref(), opts)
 }
 
 func rowsPrefix(shard int) string { return shardPrefix(shard) + "rows/" }

@@ -70,7 +70,6 @@ type segmentReader struct {
 	strict bool
 	// known, if not nil, returns a manifest that need not be read, as in Tail.
 	known func(seq int64) *Manifest
-	log   *shardLog
 }
 
 func (r *segmentReader) give(s *Segment) error {
@@ -187,10 +186,7 @@ func (r *segmentReader) read(seq int64) (*Manifest, error) {
 			return m, nil
 		}
 	}
-	if r.log == nil {
-		r.log = &shardLog{store: r.store, shard: r.shard}
-	}
-	return r.log.read(r.ctx, seq)
+	return ReadManifest(r.ctx, r.store, r.shard, seq)
 }
 
 // folded yields what a folded block says of the manifests from `from` to `to`, and returns the manifest after it.
@@ -236,7 +232,7 @@ func (s *Segment) Rows(ctx context.Context, store sink.Store, opts rows.ReadOpti
 		}
 		for _, o := range s.objects {
 			n := int64(0)
-			for row, err := range o.Read(ctx, store, opts) {
+			for row, err := range rows.Read(ctx, store, o.Ref(), opts) {
 				if err == nil && len(windows) == 0 {
 					err = rowsMissing(o, o.Rows+1)
 				}

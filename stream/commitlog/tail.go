@@ -27,7 +27,6 @@ type Tail struct {
 	Known func(seq int64) *Manifest
 
 	polls int // that found nothing since a look at the boundary, and that look
-	log   *shardLog
 }
 
 // After yields what Segments yields from the manifest after `after` up to the newest. It may miss manifests that were
@@ -62,12 +61,8 @@ func (t *Tail) After(ctx context.Context, after int64) iter.Seq2[*Segment, error
 // few returns the manifests after `after`, and whether these are all that a reader may believe. If not, there are more
 // or the log was folded.
 func (t *Tail) few(ctx context.Context, after int64) (few []*Manifest, all bool, err error) {
-	if t.log == nil {
-		t.log = &shardLog{store: t.Store, shard: t.Shard}
-	}
 	from := after + 1
 	for m := t.known(from); m != nil; m = t.known(from) {
-		t.log.met(m)
 		few, from = append(few, m), from+1
 	}
 	if len(few) > 0 {
@@ -76,7 +71,7 @@ func (t *Tail) few(ctx context.Context, after int64) (few []*Manifest, all bool,
 	}
 	var prev *Manifest
 	for len(few) < tailManifests {
-		m, err := t.log.read(ctx, from)
+		m, err := ReadManifest(ctx, t.Store, t.Shard, from)
 		if errors.Is(err, sink.ErrNotFound) {
 			break
 		}
@@ -149,8 +144,8 @@ func (r *Recent) Of(shard int) func(seq int64) *Manifest {
 	}
 }
 
-// IsRows says whether a key is that of a row object of windows. Such objects are written once.
+// IsRows says whether a key is that of a window's row object. Such objects are written once.
 func IsRows(key string) bool {
 	parts := strings.Split(key, "/")
-	return len(parts) == 4 && (parts[0] == "shards" || parts[0] == "sessions") && parts[2] == "rows"
+	return len(parts) == 4 && parts[0] == "shards" && parts[2] == "rows"
 }

@@ -9,7 +9,6 @@ import (
 
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 )
 
 // Commit closes the open window: it writes the rows of all due nodes, and then the manifest that
@@ -54,12 +53,14 @@ func (s *Shard) commit(ctx context.Context) (m *commitlog.Manifest, err error) {
 	if err := s.state.checkSpace(stateReserveBytes); err != nil {
 		return nil, err
 	}
-	if s.member == nil {
-		m, err = s.commitAlone(ctx)
-	} else {
-		m, err = s.commitWithOthers(ctx)
+	m = s.manifest()
+	if err := s.writeRows(ctx, m); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	if err := s.closeInputs(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.createManifest(ctx, m); err != nil {
 		return nil, err
 	}
 	s.state.meta.Lost = nil
@@ -76,58 +77,18 @@ func (s *Shard) commit(ctx context.Context) (m *commitlog.Manifest, err error) {
 	return m, nil
 }
 
-// commitAlone commits the window in the shard's own log.
-func (s *Shard) commitAlone(ctx context.Context) (*commitlog.Manifest, error) {
-	if err := s.endSession(ctx); err != nil {
-		return nil, err
-	}
-	m := s.manifest()
-	m.Seq, m.Writer = s.headSeq()+1, s.opts.Writer+"-"+s.session
-	key := func() string {
-		s.objects++
-		return commitlog.RowKey(m.Shard, m.Seq, s.session, s.objects-1)
-	}
-	if err := s.writeRows(ctx, m, key, s.featurized(m)); err != nil {
-		return nil, err
-	}
-	if err := s.closeInputs(ctx); err != nil {
-		return nil, err
-	}
-	m.Follow(s.head)
-	ctx, done := s.step(ctx, "manifest")
-	err := s.creator().Create(ctx, m)
-	done(err)
-	return m, s.fenced(err)
-}
-
-// endSession takes the shard over from a session that commits several shards at once, if its head is of one. The
-// session may have repeated the head since.
-func (s *Shard) endSession(ctx context.Context) error {
-	head, err := commitlog.Takeover(ctx, s.opts.Store, s.opts.Shard, s.head, s.opts.Writer+"-"+s.session,
-		s.opts.Clock())
-	switch {
-	case errors.Is(err, commitlog.ErrRemoved):
-		return fmt.Errorf("%w: %w", ErrFenced, err)
-	case err != nil:
-		return err
-	case head.RepeatsOf() > s.headSeq():
-		return fmt.Errorf("%w: it has committed manifest %d", ErrFenced, head.RepeatsOf())
-	}
-	s.head = head
-	return nil
-}
-
-// manifest is that of the open window, without its number.
+// manifest returns that of the open window, without its rows.
 func (s *Shard) manifest() *commitlog.Manifest {
 	m := &commitlog.Manifest{
-		Format: commitlog.ManifestFormat, Shard: s.opts.Shard,
+		Format: commitlog.ManifestFormat, Shard: s.opts.Shard, Seq: s.window.seq,
+		Writer: s.opts.Writer + "-" + s.session,
 		Next:   s.nextOffsets(),
 		Inputs: maps.Clone(s.inputs), Lost: s.losses(),
 		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
 		Created: s.opts.Clock().UTC(),
 	}
 	if s.head != nil {
-		m.Format, m.Generation = max(m.Format, s.head.Format), s.head.Generation
+		m.Generation = s.head.Generation
 	}
 	return m
 }
@@ -143,14 +104,14 @@ func (s *Shard) closeInputs(ctx context.Context) error {
 	return s.checkInputs(ctx)
 }
 
-func (s *Shard) creator() commitlog.Creator {
-	return commitlog.Creator{Store: s.opts.Store, Backoff: s.opts.backoff, Log: s.opts.Log}
-}
-
-// fenced makes ErrFenced of what says so in other words.
-func (s *Shard) fenced(err error) error {
-	if errors.Is(err, commitlog.ErrTaken) || errors.Is(err, groupcommit.ErrSuperseded) {
-		return fmt.Errorf("%w: %w", ErrFenced, err)
+// createManifest commits the window. ErrFenced if another worker has committed its number.
+func (s *Shard) createManifest(ctx context.Context, m *commitlog.Manifest) (err error) {
+	ctx, done := s.step(ctx, "manifest")
+	defer func() { done(err) }()
+	m.Follow(s.head)
+	creator := commitlog.Creator{Store: s.opts.Store, Backoff: s.opts.backoff, Log: s.opts.Log}
+	if err = creator.Create(ctx, m); errors.Is(err, commitlog.ErrTaken) {
+		err = fmt.Errorf("%w: %w", ErrFenced, err)
 	}
 	return err
 }
@@ -168,15 +129,18 @@ func (s *Shard) nextOffsets() map[string]int64 {
 }
 
 // writeRows writes the window's rows and lists their objects in m.
-func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest, key func() string,
-	in iter.Seq2[rows.Row, error]) (err error) {
+func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error) {
 	if s.window.dirty == 0 {
 		return nil
 	}
 	ctx, done := s.step(ctx, "rows")
 	defer func() { done(err) }()
+	key := func() string {
+		s.objects++
+		return commitlog.RowKey(m.Shard, m.Seq, s.session, s.objects-1)
+	}
 	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, key, s.opts.maxRows,
-		rows.WriteOptions{Compression: s.opts.Compression}, in)
+		rows.WriteOptions{Compression: s.opts.Compression}, s.featurized(m))
 	return err
 }
 
@@ -184,7 +148,7 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest, key func()
 // generations in m.
 func (s *Shard) featurized(m *commitlog.Manifest) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
-		for row, err := range s.state.rows(s.window.seq) {
+		for row, err := range s.state.rows(m.Seq) {
 			if err == nil && !row.Deleted && s.opts.Featurizer != nil {
 				if err = s.opts.Featurizer.Featurize(&row); err != nil {
 					err = fmt.Errorf("featurize node %q: %w", row.NodeID, err)

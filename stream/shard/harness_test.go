@@ -18,7 +18,6 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 	"giantstream/stream/mutation"
 )
 
@@ -174,8 +173,6 @@ type pipeline struct {
 	lost   int          // how often a shard was reopened
 	object int64
 	cache  *Cache
-	// grouped: each opening of a shard is a process with a session of its own.
-	grouped bool
 	// checkpoints: now and then the state is copied to the store, and the topics drop the records
 	// that are no longer needed.
 	checkpoints bool
@@ -204,7 +201,7 @@ func (p *pipeline) open(shard int) (*Shard, error) {
 }
 
 func (p *pipeline) options(shard int) Options {
-	o := Options{
+	return Options{
 		Pipeline: "test", Shard: shard, Shards: p.b.shards,
 		Dir: "state", fs: p.disks[shard], Store: p.store, Cache: p.cache,
 		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Mirror: mirrorTopic},
@@ -212,11 +209,6 @@ func (p *pipeline) options(shard int) Options {
 		maxRows: p.object, backoff: time.Microsecond, transfers: 1,
 		Clock: func() time.Time { return time.Unix(1, 0) },
 	}
-	if p.grouped {
-		o.Group = groupcommit.New(p.t.Context(), groupcommit.Options{Store: p.store, Writer: o.Writer,
-			Window: p.window.Time, Backoff: o.backoff, Clock: o.Clock})
-	}
-	return o
 }
 
 func (p *pipeline) feed(s *Shard) *logFeed {
@@ -398,7 +390,7 @@ func (p *pipeline) checkLog() {
 					last = row.NodeID
 					n++
 				}
-				if n != o.Rows || n > p.object && !p.grouped {
+				if n != o.Rows || n > p.object {
 					p.t.Errorf("%s has %d rows, manifest says %d", o.Key, n, o.Rows)
 				}
 			}

@@ -33,7 +33,6 @@ type healing struct {
 func newHealing(t testing.TB, seed uint64) *healing {
 	h := &healing{rng: rand.New(rand.NewPCG(seed, 11))}
 	h.pipeline = newPipeline(t, newBroker(1), seed)
-	h.grouped = seed/2%2 == 1
 	h.window = withChanges(1 + h.rng.IntN(60))
 	h.batch, h.object = 40, 1000
 	return h

@@ -18,7 +18,6 @@ func TestALoadHasTheRowsOfWindows(t *testing.T) {
 		b := newBroker(2)
 		fill(b, rand.New(rand.NewPCG(seed, 2)), 300, 30)
 		p := newPipeline(t, b, seed)
-		p.grouped = seed%2 == 1
 		loaded := p.load(10)
 		sameRows(t, p.newest(), model(b.everything(), true))
 		p.checkLog()

@@ -14,7 +14,6 @@ import (
 	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 	"giantstream/stream/mutation"
 )
 
@@ -70,8 +69,6 @@ type Options struct {
 	Mirror Mirror
 	// Featurizer may be nil.
 	Featurizer Featurizer
-	// Group, unless nil, commits the shard's windows together with those of other shards of the process.
-	Group *groupcommit.Committer
 	// Writer names the process, for people who read manifests. The shard appends its session id, so
 	// no two openings share a name.
 	Writer string

@@ -13,15 +13,15 @@ func TestCrashesLeaveNoTrace(t *testing.T) {
 	if testing.Short() {
 		rounds = 6
 	}
-	for seed := range uint64(2 * rounds) {
-		checkpoints, grouped := seed%2 == 1, seed/2%2 == 1
-		t.Run(fmt.Sprintf("%d/checkpoints %t, grouped %t", seed, checkpoints, grouped), func(t *testing.T) {
+	for seed := range uint64(rounds) {
+		checkpoints := seed%2 == 1
+		t.Run(fmt.Sprintf("%d/checkpoints %t", seed, checkpoints), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			b := newBroker(1 + rng.IntN(3))
 			fill(b, rng, 200, 6+rng.IntN(60))
 			p := newPipeline(t, b, seed)
 			p.window.Changes = 1 + rng.IntN(30)
-			p.checkpoints, p.grouped = checkpoints, grouped
+			p.checkpoints = checkpoints
 			p.drain(40)
 			sameRows(t, p.newest(), model(b.everything(), true))
 			p.checkLog()
@@ -42,8 +42,7 @@ func TestErrorAtEveryCall(t *testing.T) {
 	if testing.Short() {
 		step = 5 // every fifth call
 	}
-	for _, mode := range []string{"before", "after", "before, with checkpoints", "after, with checkpoints",
-		"before, grouped", "after, grouped"} {
+	for _, mode := range []string{"before", "after", "before, with checkpoints", "after, with checkpoints"} {
 		t.Run(mode, func(t *testing.T) {
 			for n := 1; ; n += step {
 				rng := rand.New(rand.NewPCG(7, 3))
@@ -52,8 +51,7 @@ func TestErrorAtEveryCall(t *testing.T) {
 				p := newPipeline(t, b, uint64(n))
 				p.window.Changes = 4
 				p.checkpoints = strings.HasSuffix(mode, "checkpoints")
-				p.grouped = strings.HasSuffix(mode, "grouped")
-				if p.checkpoints || p.grouped { // fewer windows, as each of their calls is a round
+				if p.checkpoints { // fewer windows, as each of their calls is a round
 					p.window.Changes = 12
 				}
 				calls, failed := 0, false

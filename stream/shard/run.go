@@ -67,7 +67,7 @@ func (s *Shard) full() bool {
 	}
 	limit := s.opts.Window
 	limit.Time = s.windowTime()
-	return s.window.full(limit, now) || s.state.pending.overHalf() || s.endsWithOthers(now)
+	return s.window.full(limit, now) || s.state.pending.overHalf()
 }
 
 // longest is how many times Window.Time a window may last.
@@ -76,25 +76,7 @@ const longest = 10
 // windowTime is how long a window lasts: Window.Time, or as long as the last commit took if that is more. A worker
 // that cannot keep up would otherwise commit most of the time, and write the same rows again and again.
 func (s *Shard) windowTime() time.Duration {
-	if s.member != nil { // all shards end their windows together
-		return s.opts.Window.Time
-	}
 	return max(s.opts.Window.Time, min(s.committing, longest*s.opts.Window.Time))
-}
-
-// endsWithOthers reports whether the window ends now because those of other shards do that are committed with it.
-func (s *Shard) endsWithOthers(now time.Time) bool {
-	return s.sharesWindow() && !now.Before(s.member.End())
-}
-
-// sharesWindow tells the shards that commit together with this one that its window is open and will end with theirs. It
-// reports whether that is so.
-func (s *Shard) sharesWindow() bool {
-	if s.member == nil || s.window.since.IsZero() || s.below(s.resume) || s.loading() {
-		return false
-	}
-	s.member.Opened(s.window.since)
-	return true
 }
 
 const (
@@ -119,9 +101,6 @@ func (s *Shard) wait() time.Duration {
 		return wait
 	}
 	left := s.windowTime() - s.opts.Clock().Sub(s.window.since)
-	if s.sharesWindow() {
-		left = s.member.End().Sub(s.opts.Clock())
-	}
 	return max(min(left, wait), time.Millisecond)
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 	"giantstream/stream/mutation"
 )
 
@@ -54,31 +53,20 @@ type Shard struct {
 	session    string    // unique to this opening
 	objects    int64     // objects written in this session
 	failed     error     // what ended this Shard
-	// member, unless nil, is this opening among the shards that commit together.
-	member *groupcommit.Member
 
 	checkpoints *checkpointer
 }
 
 // Open reads the head of the shard's commit log, opens the local state, and brings the two
 // together.
-func Open(ctx context.Context, opts Options) (_ *Shard, err error) {
-	if opts, err = opts.withDefaults(); err != nil {
+func Open(ctx context.Context, opts Options) (*Shard, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
 		return nil, err
 	}
 	var random [6]byte
 	if _, err := io.ReadFull(opts.Rand, random[:]); err != nil {
 		return nil, fmt.Errorf("draw a session id: %w", err)
-	}
-	var member *groupcommit.Member
-	if opts.Group != nil {
-		// From here on no earlier opening begins a commit. One that is on its way may fence this opening.
-		member = opts.Group.Join(opts.Shard)
-		defer func() {
-			if err != nil {
-				member.Leave()
-			}
-		}()
 	}
 	// Listed before the head is read, so that none of them stands beyond it.
 	checkpoints, err := commitlog.CheckpointNumbers(ctx, opts.Store, opts.Shard)
@@ -98,7 +86,7 @@ func Open(ctx context.Context, opts Options) (_ *Shard, err error) {
 	if st, err = restore(ctx, opts, st, head, checkpoints); err != nil {
 		return nil, err
 	}
-	s := &Shard{opts: opts, state: st, head: head, session: hex.EncodeToString(random[:]), member: member}
+	s := &Shard{opts: opts, state: st, head: head, session: hex.EncodeToString(random[:])}
 	s.checkpoints = newCheckpointer(opts, s.session)
 	s.checkpoints.intact = st.intact
 	if err := st.guard.run(ctx, s.reconcile); err != nil {
@@ -290,7 +278,6 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	if s.window.since.IsZero() {
 		s.window.since = s.opts.Clock()
 	}
-	s.sharesWindow()
 	// Once everything that the head covers is applied, it is written: no commit will do so.
 	if s.state.pending.overLimit() || c.eager && !s.below(s.covered) {
 		return s.state.spill(s.window.seq)
@@ -320,8 +307,5 @@ func (s *Shard) Close() error {
 		s.failed = errors.New("shard is closed")
 	}
 	s.checkpoints.stop()
-	if s.member != nil {
-		s.member.Leave()
-	}
 	return s.closeState()
 }

@@ -23,7 +23,7 @@ func TestGraphIsAFunctionOfTheSetOfMutations(t *testing.T) {
 				b := newBroker(shards)
 				shuffle(b, source, rng)
 				p := newPipeline(t, b, seed)
-				p.window.Changes, p.grouped = 1+rng.IntN(20), seed%2 == 1
+				p.window.Changes = 1 + rng.IntN(20)
 				p.batch = 1 + rng.IntN(20)
 				p.drain(0)
 				sameRows(t, p.newest(), want)

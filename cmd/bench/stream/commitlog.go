@@ -70,11 +70,10 @@ func readOutcome(ctx context.Context, store sink.Store, shards int) (o outcome, 
 				}
 			}
 			for _, obj := range m.Objects {
-				part := fmt.Sprint(obj.Key, " from row ", obj.First) // shards of one worker may share the object
-				if named[part] {
-					return o, fmt.Errorf("%s is named twice", part)
+				if named[obj.Key] {
+					return o, fmt.Errorf("%s is named twice", obj.Key)
 				}
-				named[part] = true
+				named[obj.Key] = true
 			}
 			o.manifests++
 			o.rows += m.Rows

@@ -28,7 +28,6 @@ func freshness(ctx context.Context, args []string) error {
 	lose := fl.String("lose", "", "stop or kill: what happens to worker 1 after a third of the time; "+
 		"it starts again at once")
 	standby := fl.Int("standby", 0, "stream.standby")
-	commit := fl.String("commit", "shard", "stream.commit: shard or group")
 	session := fl.Duration("session", 10*time.Second, "kafka.session_timeout")
 	p, err := fl.open(args)
 	if err != nil {
@@ -41,7 +40,7 @@ func freshness(ctx context.Context, args []string) error {
 		session: *session,
 		// One generation, which serves throughout.
 		more: "train: {encoder: bag, epochs: 2}\nrefresh: {min_changes: 1000000000}\nevaluate: {probe_rates: []}\n" +
-			fmt.Sprintf("stream: {standby: %d, commit: %s}\n", *standby, *commit)}
+			fmt.Sprintf("stream: {standby: %d}\n", *standby)}
 	g := newGraph(*nodes, 3, fl.seed)
 	if err := p.topics(ctx, shards, l.nodes, l.edges); err != nil {
 		return err
@@ -67,8 +66,8 @@ func freshness(ctx context.Context, args []string) error {
 	if err := errors.Join(w.run(ctx, p, l, g, *rate, *length), <-lost, crew.err()); err != nil {
 		return err
 	}
-	fmt.Printf("\n%d of %d workers, commit %s, standby %d, session timeout %v, lost by %q after a third of the time\n",
-		min(1, len(*lose)), *workers, *commit, *standby, *session, *lose)
+	fmt.Printf("\n%d of %d workers, standby %d, session timeout %v, lost by %q after a third of the time\n",
+		min(1, len(*lose)), *workers, *standby, *session, *lose)
 	w.print(*rate, *length, *window)
 	return nil
 }

@@ -22,29 +22,6 @@ var mutations = []mutation{
 		`	if err := s.write(b, window); err != nil {`,
 		`	if err := s.write(b, window*0); err != nil {`},
 
-	// Group commit
-	{"stream/commitlog/group.go", "a shard is taken over from a session that is not sealed",
-		`			err = createSeal(ctx, store, next, writer, now)`,
-		`			err = nil`},
-	{"stream/groupcommit/committer.go", "a worker goes on from a window that another worker has committed",
-		`	if last.RepeatsOf() > known {
-		return nil, fmt.Errorf("%w: another`,
-		`	if last.RepeatsOf() > known+1000 {
-		return nil, fmt.Errorf("%w: another`},
-	{"stream/groupcommit/batch.go", "a shard that was left out of a session comes back without a delegation",
-		`	s.number, s.lines = b.number, next`,
-		`	s.number = b.number; maps.Copy(s.lines, next)`},
-	{"stream/commitlog/sessions.go", "a group manifest is removed once one of its shards does not need it",
-		`		behind = behind && part.Seq <= limits.boundary`,
-		`		behind = part.Seq <= limits.boundary`},
-
-	{"stream/commitlog/locate.go", "a session that has lost a group manifest is taken for one that ends there",
-		`	in, err := l.sessionAfter(ctx, seq)`,
-		`	in, err := int64(0), error(nil)`},
-	{"stream/commitlog/audit_sessions.go", "verify does not look for seals",
-		`				missing[at] = next`,
-		`				_ = next`},
-
 	// Removal of manifests
 	{"stream/commitlog/create.go", "a number that is free because its manifest was removed is won again",
 		`	return c.confirm(ctx, m)`,

@@ -41,7 +41,7 @@ func (s *Service) compact(ctx context.Context, shard int) error {
 		}
 		if err == nil && time.Since(removed) >= compactRemoval {
 			removed = time.Now()
-			err = errors.Join(s.removeMerged(ctx, c, shard), s.removeSessions(ctx, shard))
+			err = s.removeMerged(ctx, c, shard)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("rows not merged; trying again later", "in", compactInterval, "error", err)
@@ -65,20 +65,6 @@ func (s *Service) removeMerged(ctx context.Context, c *commitlog.Compactor, shar
 	removed, err = c.Fold(ctx, commitlog.FoldOptions{Keep: keep, History: s.cfg.Compaction.History})
 	if removed.Objects > 0 {
 		s.log.Info("manifests folded and removed", "shard", shard, "manifests", removed.Objects, "bytes", removed.Bytes)
-	}
-	return err
-}
-
-// removeSessions removes what the sessions of all processes have left that committed several shards at once. The owner
-// of the first shard does it for all.
-func (s *Service) removeSessions(ctx context.Context, shard int) error {
-	if shard != 0 {
-		return nil
-	}
-	removed, err := commitlog.RemoveSessions(ctx, commitlog.SessionsOptions{Store: s.store,
-		Grace: s.cfg.Compaction.Grace, Keep: s.oldestCut})
-	if removed.Objects > 0 {
-		s.log.Info("objects of sessions removed", "objects", removed.Objects, "bytes", removed.Bytes)
 	}
 	return err
 }

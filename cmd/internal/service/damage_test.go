@@ -26,20 +26,8 @@ type restartable struct {
 	store *memstore.Store
 }
 
-// eachCommit runs a test for both ways to commit windows.
-func eachCommit(t *testing.T, test func(t *testing.T, commit string)) {
-	for _, commit := range []string{config.CommitShard, config.CommitGroup} {
-		t.Run(commit, func(t *testing.T) { test(t, commit) })
-	}
-}
-
 // twoGenerations runs a pipeline until it has two generations, and stops it.
 func twoGenerations(t *testing.T) *restartable {
-	t.Helper()
-	return twoGenerationsOf(t, config.CommitShard)
-}
-
-func twoGenerationsOf(t *testing.T, commit string) *restartable {
 	t.Helper()
 	r := &restartable{store: &memstore.Store{}}
 	cfg := config.Default()
@@ -47,7 +35,6 @@ func twoGenerationsOf(t *testing.T, commit string) *restartable {
 	cfg.Pipeline, cfg.Shards, cfg.HTTP.Listen = "test", 2, ""
 	cfg.StateDir, cfg.Kafka.DataDir = dir+"/state", dir+"/broker"
 	cfg.Evaluate.HoldoutEdges, cfg.Train.Encoder, cfg.Refresh.MinChanges = 0, "linear", 1e9
-	cfg.Stream.Commit = commit
 	r.cfg = &cfg
 	r.run(t, func(s *Service) error {
 		produceGraph(t, s, r.cfg)
@@ -229,20 +216,16 @@ func waitPublishedWith(t *testing.T, s *Service, g int64) error {
 
 // Row objects that somebody has written anew train no generation, and are published by nobody. The command ends
 // with an error that names the object.
-func TestRewrittenRowsEndTheRun(t *testing.T) { eachCommit(t, rewrittenRowsEndTheRun) }
-
-func rewrittenRowsEndTheRun(t *testing.T, commit string) {
-	r := twoGenerationsOf(t, commit)
-	of := map[string]string{config.CommitShard: "shards/0/rows/", config.CommitGroup: "sessions/"}[commit]
+func TestRewrittenRowsEndTheRun(t *testing.T) {
+	r := twoGenerations(t)
+	const damaged = "shards/0/rows/"
 	rewritten := 0
-	for info, err := range r.store.List(t.Context(), of, "") {
+	for info, err := range r.store.List(t.Context(), damaged, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(info.Key, "/rows/") {
-			rowstest.Put(t, r.store, info.Key, []rows.Row{{NodeID: nodeID(0), Text: "poison"}})
-			rewritten++
-		}
+		rowstest.Put(t, r.store, info.Key, []rows.Row{{NodeID: nodeID(0), Text: "poison"}})
+		rewritten++
 	}
 	if rewritten == 0 {
 		t.Fatal("no row object has been rewritten")
@@ -251,7 +234,7 @@ func rewrittenRowsEndTheRun(t *testing.T, commit string) {
 		r.change(t, s, 2)
 		return upToDate(t, s, 0)
 	})
-	if !errors.Is(err, sink.ErrDamaged) || !strings.Contains(err.Error(), of) {
+	if !errors.Is(err, sink.ErrDamaged) || !strings.Contains(err.Error(), damaged) {
 		t.Errorf("error %v, want one that names the object", err)
 	}
 	if numbers, err := generation.Numbers(t.Context(), r.store); err != nil || len(numbers) > 3 {
@@ -272,10 +255,8 @@ func rewrittenRowsEndTheRun(t *testing.T, commit string) {
 
 // The newest manifests of a log are gone, and with them what they covered, while the topics may have
 // forgotten the records. With the local state or without, the run says so instead of going on before them.
-func TestALogThatLostItsEndStopsTheRun(t *testing.T) { eachCommit(t, logThatLostItsEnd) }
-
-func logThatLostItsEnd(t *testing.T, commit string) {
-	r := twoGenerationsOf(t, commit)
+func TestALogThatLostItsEndStopsTheRun(t *testing.T) {
+	r := twoGenerations(t)
 	lost := lastManifest(t, r.store, 0)
 	if err := r.store.Delete(t.Context(), lost); err != nil {
 		t.Fatal(err)
@@ -300,14 +281,12 @@ func lastManifest(t *testing.T, store sink.Store, shard int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return head.Key()
+	return commitlog.ManifestKey(shard, head.Seq)
 }
 
 // With any single bit of the store flipped, a run has the same graph in the end, or ends with an error.
-func TestRunOnAFlippedBitIsRightOrFails(t *testing.T) { eachCommit(t, runOnAFlippedBit) }
-
-func runOnAFlippedBit(t *testing.T, commit string) {
-	r := twoGenerationsOf(t, commit)
+func TestRunOnAFlippedBitIsRightOrFails(t *testing.T) {
+	r := twoGenerations(t)
 	whole := graphHash(t, r)
 	var keys []string
 	for info, err := range r.store.List(t.Context(), "", "") {

@@ -38,9 +38,8 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 		restarts        int
 		backfill        bool
 		order           string // of the records: as written, reversed, shuffled
-		commit          string
 	}
-	plain := variant{workers: 1, shards: 2, commit: config.CommitShard, window: config.Window{Changes: 50, Bytes: 1 << 20,
+	plain := variant{workers: 1, shards: 2, window: config.Window{Changes: 50, Bytes: 1 << 20,
 		Time: 100 * time.Millisecond}}
 	with := func(name string, change func(*variant)) variant {
 		v := plain
@@ -58,14 +57,9 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 		}),
 		with("one shard", func(v *variant) { v.shards = 1 }),
 		with("two workers", func(v *variant) { v.workers = 2 }),
-		with("group commits", func(v *variant) { v.commit = config.CommitGroup }),
-		with("three workers, five shards, group commits", func(v *variant) {
-			v.workers, v.shards, v.commit = 3, 5, config.CommitGroup
-		}),
+		with("three workers, five shards", func(v *variant) { v.workers, v.shards = 3, 5 }),
 		with("restarted once", func(v *variant) { v.restarts = 1 }),
-		with("restarted four times, two workers, group commits", func(v *variant) {
-			v.restarts, v.workers, v.commit = 4, 2, config.CommitGroup
-		}),
+		with("restarted four times, two workers", func(v *variant) { v.restarts, v.workers = 4, 2 }),
 		with("backfill", func(v *variant) { v.backfill = true }),
 		with("backfill, restarted, large windows", func(v *variant) {
 			v.backfill, v.restarts, v.window.Changes = true, 2,
@@ -91,7 +85,7 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 				cfg.Pipeline, cfg.Shards, cfg.HTTP.Listen = "test", v.shards, ""
 				cfg.StateDir = filepath.Join(t.TempDir(), "state")
 				cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = brokers, time.Second
-				cfg.Window, cfg.Stream.Commit = v.window, v.commit
+				cfg.Window = v.window
 				cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
 				cfg.Evaluate.HoldoutEdges, cfg.Evaluate.ProbeRates = 0, nil
 				cfg.Featurize.ProjectionDim, cfg.Embedding.Dim, cfg.Train.Encoder = 24, 16, "linear"

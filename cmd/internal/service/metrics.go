@@ -88,8 +88,8 @@ func newMetrics() *metrics {
 		0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600)
 	m.commit = histogram("giantstream_commit_seconds",
 		"How long shards took to commit a window: rows, mirror, manifest.", stepBuckets...)
-	m.manifest = histogram("giantstream_manifest_seconds", "How long shards waited for their manifest to be written; "+
-		"with stream.commit group, the wait for other shards and shared rows included.", stepBuckets...)
+	m.manifest = histogram("giantstream_manifest_seconds",
+		"How long shards waited for their manifest to be written.", stepBuckets...)
 	m.partitions = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "giantstream_input_partitions",
 		Help: "Partitions that an input topic had when a shard of this process looked last."}, []string{"topic"})
 	m.registry.MustRegister(m.partitions)

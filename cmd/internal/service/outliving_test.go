@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -37,9 +36,6 @@ func newOutliving(t *testing.T, edit ...func(*config.Config)) *outliving {
 	cfg.StateDir = filepath.Join(t.TempDir(), "state")
 	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = brokers, time.Second
 	cfg.Window.Time = 50 * time.Millisecond
-	if crc32.ChecksumIEEE([]byte(t.Name()))%2 == 0 { // both ways are covered
-		cfg.Stream.Commit = config.CommitGroup
-	}
 	for _, f := range edit {
 		f(&cfg)
 	}

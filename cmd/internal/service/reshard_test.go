@@ -129,17 +129,9 @@ func TestReshard(t *testing.T) {
 	statements := statementsOfAGraph()
 	half := len(statements) / 2
 	want := unsharded(t)
-	for _, c := range []struct {
-		before, after   int
-		commits, commit string // before and after
-	}{
-		{3, 8, config.CommitShard, config.CommitGroup},
-		{8, 3, config.CommitGroup, config.CommitShard},
-		{1, 4, config.CommitGroup, config.CommitGroup},
-	} {
-		t.Run(fmt.Sprintf("%d to %d, %s to %s", c.before, c.after, c.commits, c.commit), func(t *testing.T) {
+	for _, c := range []struct{ before, after int }{{3, 8}, {8, 3}, {1, 4}} {
+		t.Run(fmt.Sprintf("%d to %d", c.before, c.after), func(t *testing.T) {
 			r := newResharding(t, c.before, c.after, false)
-			r.old.Stream.Commit, r.next.Stream.Commit = c.commits, c.commit
 			sendStatements(t, &r.old, r.client, statements[:half])
 			r.upToDate(t, &r.old, r.from)
 			before, sent := portray(t, &r.old, r.client, r.from), r.published(t)
@@ -267,13 +259,8 @@ func TestReshardBrokenOffAtEveryCall(t *testing.T) {
 	if os.Getenv("GIANTSTREAM_EVERY_CALL") != "" {
 		some = 1 << 40
 	}
-	eachCommit(t, func(t *testing.T, commit string) { reshardBrokenOff(t, commit, some) })
-}
-
-func reshardBrokenOff(t *testing.T, commit string, some int64) {
 	statements := statementsOfAGraph()[:300]
 	r := newResharding(t, 2, 3, false)
-	r.old.Stream.Commit = commit
 	sendStatements(t, &r.old, r.client, statements)
 	r.upToDate(t, &r.old, r.from)
 	hash := portray(t, &r.old, r.client, r.from).hash

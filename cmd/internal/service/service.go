@@ -32,7 +32,6 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/sink/recent"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 	"giantstream/train"
 	"giantstream/train/answer"
 	"giantstream/train/encoders/bert/compute"
@@ -116,10 +115,8 @@ type Service struct {
 	// not read it from the store.
 	rows      *recent.Cache
 	manifests commitlog.Recent
-	// commits, unless nil, commits the windows of all shards of this process together.
-	commits *groupcommit.Committer
-	metrics *metrics
-	watches watches
+	metrics   *metrics
+	watches   watches
 	// traces are nil unless somebody has asked for them.
 	traces *telemetry.Traces
 	// standbys are shards of other workers, standbyEvery how often they are looked at.

@@ -21,18 +21,12 @@ import (
 // A record of a producer that traces is followed from its fetch to the embeddings that it changes, in its own shard and
 // in that of the far end, and to its dead letter.
 func TestTheTraceOfARecordReachesItsEmbeddings(t *testing.T) {
-	for _, commit := range []string{config.CommitShard, config.CommitGroup} {
-		t.Run(commit, func(t *testing.T) { testTraces(t, commit) })
-	}
-}
-
-func testTraces(t *testing.T, commit string) {
 	t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50") // milliseconds
 	spans := tracetest.NewInMemoryExporter()
 	s, cfg := startService(t, Options{Store: &memstore.Store{}, Log: slog.New(slog.DiscardHandler), spans: spans},
 		func(c *config.Config) {
-			c.Stream.Commit, c.Telemetry.Traces.Exemplars, c.S3.SecretKey = commit, true, "not-in-spans"
+			c.Telemetry.Traces.Exemplars, c.S3.SecretKey = true, "not-in-spans"
 		})
 	produceGraph(t, s, cfg)
 	go func() { _ = s.Run(t.Context()) }()
@@ -77,10 +71,7 @@ func testTraces(t *testing.T, commit string) {
 	})
 	publish := "publish " + cfg.Kafka.Topics.Embeddings
 	want := []string{"process nodes", "receive nodes", "decode", "apply", "commit", "manifest", publish, "encode",
-		"send"}
-	if commit == config.CommitShard {
-		want = append(want, "rows", "store put", "store create")
-	}
+		"send", "rows", "store put", "store create"}
 	for n, names := range map[int][]string{1: want,
 		2: {"process edges", "process " + cfg.Mirror(), "commit", publish}, 3: {"process nodes", "receive nodes"}} {
 		var got []string

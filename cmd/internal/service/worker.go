@@ -6,21 +6,18 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/cmd/internal/telemetry"
-	"giantstream/config"
 	"giantstream/ingest/feed"
 	"giantstream/ingest/group"
 	"giantstream/ingest/mirror"
 	"giantstream/internal/retry"
 	"giantstream/sink/parquetio"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 	"giantstream/stream/publish"
 	"giantstream/stream/shard"
 )
@@ -32,7 +29,6 @@ func (s *Service) consume(ctx context.Context) error {
 	if err := commitlog.ClaimIdentity(ctx, s.store, s.id); err != nil {
 		return err
 	}
-	s.openCommits(ctx)
 	if s.load {
 		cache.LimitWindows(max(loadWindows, int64(s.cfg.Featurize.MemoryLimit)/8))
 	}
@@ -41,51 +37,20 @@ func (s *Service) consume(ctx context.Context) error {
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, Warm: s.standbys.warm, Log: s.log,
 		Assigned: func(ctx context.Context, shards []int) error {
 			cache.Share(len(shards))
-			return s.assigned(ctx, shards)
+			return s.assigned(ctx)
 		},
 	}, func(ctx context.Context, a group.Assignment) error { return s.work(ctx, a, cache) }))
 }
 
-// openCommits begins the session in which the shards of this process commit together, until ctx ends.
-func (s *Service) openCommits(ctx context.Context) {
-	if s.cfg.Stream.Commit != config.CommitGroup {
-		return
-	}
-	s.commits = groupcommit.New(ctx, groupcommit.Options{
-		Store: s.rows.Store(s.store), Writer: writerName(), Window: s.cfg.Window.Time,
-		Compression: parquetio.Compression(s.cfg.Window.Compression),
-		OnRepeat: func(m *commitlog.Manifest) {
-			s.logs.committed(m)
-			s.manifests.Add(m)
-		},
-		Log: s.log,
-	})
-}
-
-// assigned is called when the group has assigned shards to this worker, before it opens them.
+// assigned runs when the group has assigned shards to this worker, before it opens them.
 //
 // A worker with other settings, which were accepted at its start, joins the group after it has replaced those in the
-// store. So each worker compares them now. And it lets the other workers have all shards but these: while the
-// group rebalances, no worker knows which of its shards it will get again, so it keeps them all until then.
-func (s *Service) assigned(ctx context.Context, shards []int) error {
+// store. So each worker compares its settings with the store's now.
+func (s *Service) assigned(ctx context.Context) error {
 	loop := retry.Loop{Service: "the store", Min: shardRetry, Max: shardRetryMax, Log: s.log}
-	err := loop.Do(ctx, "claim the store", func(ctx context.Context) error {
+	return loop.Do(ctx, "claim the store", func(ctx context.Context) error {
 		return commitlog.ClaimIdentity(ctx, s.store, s.id)
 	})
-	if err != nil {
-		return err
-	}
-	if s.commits == nil {
-		return nil
-	}
-	var others []int
-	for shard := range s.cfg.Shards {
-		if !slices.Contains(shards, shard) {
-			others = append(others, shard)
-		}
-	}
-	s.commits.Release(others...)
-	return nil
 }
 
 // loadWindows is the least that open windows may take during the first load of a graph. Nothing else
@@ -160,7 +125,6 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		Accept:     s.accepted.of(a.Shard),
 		Featurizer: &s.serving,
 		Writer:     writerName(),
-		Group:      s.commits,
 		Drain:      func() bool { return s.draining.Load() > 0 },
 		Load:       s.load,
 

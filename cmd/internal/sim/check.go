@@ -46,7 +46,6 @@ func (w *world) check() (r Result) {
 		}
 	}
 	r.Kills, r.Folds, r.Fakes = w.kills, w.watch.moves, w.watch.fakes
-	r.Seals, r.Groups, r.Releases = w.watch.seals, w.watch.groups, w.watch.releases
 	for _, n := range w.watch.stale {
 		r.Late += n
 	}

@@ -18,7 +18,6 @@
 //
 //   - At every manifest: no gap, no offset that goes back, every object there. At every fourth, the newest rows are
 //     the graph of the records below the offsets, and the mirror of these records is durable.
-//   - At every group manifest: each shard was in the one before, or its delegation names this one.
 //   - At every move of a log's boundary: it ascends, reaches neither the head nor a checkpoint that is kept, and blocks
 //     have what it covers. What a worker takes for committed is what was committed first under that number.
 //   - At every checkpoint document: its number follows, its files exist. At every removal: nothing that a manifest or

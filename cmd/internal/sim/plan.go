@@ -36,7 +36,6 @@ type plan struct {
 	load                bool // until the failures end, nothing is committed
 	saveEvery           time.Duration
 	remember            bool // processes keep in memory what they have committed
-	group               int  // of three processes, how many commit all their shards at once
 	canary              bool // a second topic gets new generations first, until people promote or withdraw them
 }
 
@@ -94,7 +93,6 @@ func newPlan(d dice) plan {
 	p.load = oneIn(r, 8)
 	p.saveEvery = pick(r, 0, 2*time.Second, 10*time.Second)
 	p.remember = !oneIn(r, 3)
-	p.group = pick(r, 0, 2, 3, 3)
 	p.canary = oneIn(r, 2)
 	return p
 }

@@ -11,7 +11,6 @@ import (
 
 	"giantstream/sink/recent"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 )
 
 // Ends of a call that did not go well.
@@ -33,7 +32,6 @@ type process struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	serving atomic.Pointer[standing]
-	group   *groupcommit.Committer // nil if each shard commits by itself
 	// rows and manifests are what the process has committed last.
 	rows      *recent.Cache
 	manifests commitlog.Recent
@@ -60,15 +58,10 @@ func newProcess(w *world, machine, life int, d disk) *process {
 		shards: map[int]*assignment{}, lives: map[int]int{},
 		rows: recent.New(1<<20, func(key string) bool { return w.plan.remember && commitlog.IsRows(key) })}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	if w.dice.of("group", p.name).IntN(3) < w.plan.group {
-		a := p.actor("group")
-		p.group = groupcommit.New(p.ctx, groupcommit.Options{Store: p.rows.Store(a.store()), Writer: p.name,
-			Window: w.plan.window, OnRepeat: p.committed, Clock: p.now, Rand: &ids{dice: w.dice, name: a.name}})
-	}
 	return p
 }
 
-// committed is told of every manifest that the process takes for committed.
+// committed notes a manifest that a shard of the process takes for committed.
 func (p *process) committed(m *commitlog.Manifest) {
 	p.world.watch.believed(m)
 	if p.world.plan.remember {

@@ -37,18 +37,13 @@ func (t *Total) add(r *Result) {
 	t.Excused += r.Excused
 	t.Folds += r.Folds
 	t.Fakes += r.Fakes
-	t.Seals += r.Seals
-	t.Groups += r.Groups
-	t.Releases += r.Releases
 }
 
 // report says what the seeds were made of.
 func (t *Total) report() {
 	fmt.Fprintf(t.out, "%d seeds: %d calls and events, %d manifests, %d checkpoints, %d merged blocks, "+
 		"%d generations, %d processes killed, %d late writes under a lost lease; "+
-		"%d nodes excused on the sink topic; %d moves of a boundary, %d manifests created behind one; "+
-		"%d manifests of several shards, %d sessions sealed, %d shards released\n",
+		"%d nodes excused on the sink topic; %d moves of a boundary, %d manifests created behind one\n",
 		t.seeds, t.Events,
-		t.Manifests, t.Checkpoints, t.Blocks, t.Generations, t.Kills, t.Late, t.Excused, t.Folds, t.Fakes,
-		t.Groups, t.Seals, t.Releases)
+		t.Manifests, t.Checkpoints, t.Blocks, t.Generations, t.Kills, t.Late, t.Excused, t.Folds, t.Fakes)
 }

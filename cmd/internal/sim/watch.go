@@ -27,15 +27,6 @@ type watch struct {
 	digests      []map[int64]string
 	boundaries   []int64
 	moves, fakes int // of boundaries; manifests created behind one
-	// seals are sessions that were ended, groups manifests of several shards, releases shards that left a session that
-	// went on.
-	seals, groups, releases int
-	// lines are the numbers in the newest group manifest, by session and shard; delegated are the manifests that
-	// delegate a shard, by shard and number.
-	lines     map[string]map[int]int64
-	delegated []map[int64]commitlog.Delegation
-	shared    map[string][]sharedBy // by row object of a session
-	sealed    map[string]int64      // newest seal by session
 
 	// Of the lease: when each number's object was last written and whether it says "released", what each actor has read
 	// of it last, the number under which each actor builds, and how many writes came late, by number.
@@ -44,12 +35,6 @@ type watch struct {
 	holder map[string]int64
 	top    int64
 	stale  map[int64]int
-}
-
-// sharedBy is a manifest that names an object.
-type sharedBy struct {
-	shard int
-	seq   int64
 }
 
 type leaseObject struct {
@@ -69,11 +54,9 @@ func newWatch(w *world) *watch {
 		named: map[string]bool{}, lease: map[string]leaseObject{}, seen: map[string]leaseSeen{},
 		holder: map[string]int64{}, stale: map[int64]int{}}
 	v.boundaries = make([]int64, w.plan.shards)
-	v.shared, v.sealed, v.lines = map[string][]sharedBy{}, map[string]int64{}, map[string]map[int]int64{}
 	for range w.plan.shards {
 		v.rows = append(v.rows, map[string]rows.Row{})
 		v.digests = append(v.digests, map[int64]string{})
-		v.delegated = append(v.delegated, map[int64]commitlog.Delegation{})
 	}
 	return v
 }
@@ -81,10 +64,7 @@ func newWatch(w *world) *watch {
 // kindOf takes a key apart: shards/<p>/<kind>/….
 func kindOf(key string) (kind string, shard int) {
 	if _, err := fmt.Sscanf(key, "shards/%d/", &shard); err != nil {
-		kind, rest, _ := strings.Cut(key, "/")
-		if kind == "sessions" && strings.Contains(rest, "/rows/") {
-			kind = "group rows"
-		}
+		kind, _, _ = strings.Cut(key, "/")
 		return kind, 0
 	}
 	parts := strings.Split(key, "/")
@@ -102,9 +82,9 @@ func (v *watch) put(a *actor, key string, data []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch kind, _ := kindOf(key); kind {
-	case "manifests", "checkpoints", "compacted", "folded", "boundary.json", "sessions":
+	case "manifests", "checkpoints", "compacted", "folded", "boundary.json":
 		v.w.fail("%s was written without a condition by %s", key, a.name)
-	case "rows", "files", "merged rows", "group rows":
+	case "rows", "files", "merged rows":
 		if v.exists(key) {
 			v.w.fail("%s was written twice, now by %s", key, a.name)
 		}
@@ -181,9 +161,7 @@ func (v *watch) created(a *actor, key string, data []byte) {
 	defer v.mu.Unlock()
 	switch kind, shard := kindOf(key); kind {
 	case "manifests":
-		v.own(shard, key)
-	case "sessions":
-		v.groupManifest(key, data)
+		v.manifest(shard, key)
 	case "checkpoints":
 		v.checkpoint(shard, data)
 	case "compacted":
@@ -197,9 +175,11 @@ func (v *watch) created(a *actor, key string, data []byte) {
 	}
 }
 
-// own checks a manifest in a shard's own log.
-func (v *watch) own(shard int, key string) {
-	data, err := sink.ReadAll(context.Background(), &v.w.store, key)
+// manifest checks a commit: the right name, no gap, offsets that do not go back, objects that exist, and rows that are
+// the graph of the records that the offsets cover.
+func (v *watch) manifest(shard int, key string) {
+	ctx := context.Background()
+	data, err := sink.ReadAll(ctx, &v.w.store, key)
 	if err != nil {
 		v.w.fail("%s does not read: %v", key, err)
 		return
@@ -209,17 +189,7 @@ func (v *watch) own(shard int, key string) {
 		v.w.fail("%s holds %+v, %v", key, m, err)
 		return
 	}
-	if m.Session != nil {
-		v.delegated[shard][m.Seq] = *m.Session
-	}
-	v.manifest(key, m)
-}
-
-// manifest checks a commit: no gap, offsets that do not go back, objects that exist, and rows that are the graph of the
-// records that the offsets cover.
-func (v *watch) manifest(key string, m *commitlog.Manifest) {
-	ctx, shard, seq := context.Background(), m.Shard, m.Seq
-	last, head := map[string]int64{}, int64(0)
+	seq, last, head := m.Seq, map[string]int64{}, int64(0)
 	if v.heads[shard] != nil {
 		last, head = v.heads[shard].Next, v.heads[shard].Seq
 	}
@@ -242,7 +212,7 @@ func (v *watch) manifest(key string, m *commitlog.Manifest) {
 	v.heads[shard], v.digests[shard][seq] = m, m.Digest()
 	for _, o := range m.Objects {
 		v.named[o.Key] = true
-		for row, err := range o.Read(ctx, &v.w.store, rows.ReadOptions{}) {
+		for row, err := range rows.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
 			if err != nil {
 				v.w.fail("%s names %s: %v", key, o.Key, err)
 				return
@@ -345,10 +315,6 @@ func (v *watch) deleted(a *actor, key string) {
 		if seq > v.boundaries[shard] {
 			v.w.fail("%s was removed by %s, the boundary is at %d", key, a.name, v.boundaries[shard])
 		}
-	case "sessions":
-		v.groupDeleted(a, key)
-	case "group rows":
-		v.groupRowsDeleted(a, key)
 	case "files":
 		v.fileDeleted(a, shard, key)
 	case "merged rows":

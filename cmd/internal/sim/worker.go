@@ -39,9 +39,6 @@ func (p *process) assign(number int) {
 			<-before.done // the group gives a shard again only after it was given back
 		}
 		p.work(ctx, number)
-		if p.group != nil {
-			p.group.Release(number)
-		}
 	})
 }
 
@@ -120,7 +117,7 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
 		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
 		Drain: w.isHealed, Load: w.plan.load, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
-		OnCommit: p.committed, Group: p.group,
+		OnCommit: p.committed,
 	}
 	if w.plan.undirected {
 		opts.Topics.Mirror = mirrorTopic
@@ -210,8 +207,6 @@ func (p *process) removeMerged(ctx context.Context, c *commitlog.Compactor, s *s
 	}
 	_, _ = c.Remove(ctx, keep) // both are tried again
 	_, _ = c.Fold(ctx, commitlog.FoldOptions{Keep: keep, History: p.world.plan.history})
-	_, _ = commitlog.RemoveSessions(ctx, commitlog.SessionsOptions{Store: s, Grace: p.world.plan.grace, Clock: p.now,
-		Keep: func(ctx context.Context, shard int) (int64, error) { return oldestCut(ctx, s, shard) }})
 }
 
 // janitor merges rows and removes orphans of any shard: both may run in any process at any time.

@@ -59,9 +59,6 @@ type Result struct {
 	Events, Manifests, Checkpoints, Blocks, Generations, Kills, Late, Excused int
 	// Folds are moves of a boundary, Fakes manifests that late workers created behind one.
 	Folds, Fakes int
-	// Seals are sessions that were ended, Groups manifests of several shards, Releases shards that left a session in
-	// good order.
-	Seals, Groups, Releases int
 }
 
 // Run simulates one seed. It must be called in a bubble of testing/synctest.

@@ -28,8 +28,6 @@ func (r Requests) times(n float64) Requests { return Requests{r.Puts * n, r.Gets
 var (
 	// requestsOfCommit: the row object, the manifest and a look at the boundary.
 	requestsOfCommit = Requests{Puts: 2, Gets: 1}
-	// requestsOfGroup: the row object and the group manifest of all shards of a worker (stream.commit: group).
-	requestsOfGroup = Requests{Puts: 2}
 	// requestsOfFollow: a look at the cursor. Manifest and rows are still in the memory of the process that has written
 	// them.
 	requestsOfFollow = Requests{Gets: 1}
@@ -85,12 +83,7 @@ func CostOf(cfg *config.Config, p Prices) Cost {
 		c.Parts = append(c.Parts, CostPart{name, r})
 		c.Requests = c.Requests.plus(r)
 	}
-	if cfg.Stream.Commit == config.CommitGroup {
-		// With all shards in one worker; each further worker commits as often.
-		add("commits", requestsOfGroup.times(c.Windows/float64(max(1, cfg.Shards))))
-	} else {
-		add("commits", requestsOfCommit.times(c.Windows))
-	}
+	add("commits", requestsOfCommit.times(c.Windows))
 	add("embeddings", requestsOfFollow.times(c.Windows).plus(
 		requestsOfMove.times(min(c.Windows, month.Seconds()/service.CursorEvery.Seconds()))))
 	// The collector of orphans lists all rows every hour.

@@ -9,11 +9,8 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"giantstream/config"
 	"giantstream/sink"
@@ -22,7 +19,6 @@ import (
 	"giantstream/sink/recent"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/groupcommit"
 	"giantstream/stream/mutation"
 	"giantstream/stream/publish"
 	"giantstream/stream/shard"
@@ -45,7 +41,7 @@ func (m *meter) add(key string, r Requests) {
 
 func (m *meter) count(key string) *Requests {
 	about := "other"
-	for _, part := range []string{"compacted", "sessions", "rows", "manifests", "boundary", "published"} {
+	for _, part := range []string{"compacted", "rows", "manifests", "boundary", "published"} {
 		if strings.Contains("/"+key, "/"+part) {
 			about = part
 			break
@@ -200,89 +196,6 @@ func TestRequestsOfAWindow(t *testing.T) {
 	}
 	if all := requestsOfCommit.plus(follow).plus(requestsOfMerge); all.Gets > 4 {
 		t.Errorf("%v reads a window", all.Gets)
-	}
-}
-
-// Eight shards of one worker that commit together make 0.4 PUT a shard and window, everything included: their row
-// objects and manifests, cursors and merged blocks.
-func TestRequestsOfAGroup(t *testing.T) {
-	if testing.Short() {
-		t.Skip("counts the requests of a thousand windows")
-	}
-	const shards, windows, toMove = 8, 128, 10
-	ctx, m := t.Context(), &meter{Store: &memstore.Store{}, about: map[string]*Requests{}}
-	var manifests commitlog.Recent
-	var now atomic.Int64
-	clock := func() time.Time { return time.Unix(now.Load(), 0) }
-	store := recent.New(1<<20, commitlog.IsRows).Store(m)
-	group := groupcommit.New(ctx, groupcommit.Options{Store: store, Writer: "w", Window: time.Second, Clock: clock,
-		OnRepeat: manifests.Add, Linger: time.Hour})
-	model := &publish.Model{Generation: 1, Dim: 1, Encode: func([]string, []float32) error { return nil }}
-	var behind time.Duration
-	var all [shards]*shard.Shard
-	var followers [shards]*publish.Follower
-	for p := range shards {
-		s, err := shard.Open(ctx, shard.Options{Pipeline: "p", Shard: p, Shards: shards, Dir: t.TempDir(), Store: store,
-			Topics:   shard.Topics{Nodes: "nodes"},
-			Window:   shard.Window{Changes: 1000, Bytes: 1 << 20, Time: time.Second},
-			OnCommit: manifests.Add, Group: group, Clock: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close() //nolint:errcheck // test
-		all[p] = s
-		followers[p] = publish.New(publish.Options{Shard: p, Store: store, Publisher: noRecords{},
-			Log: slog.New(slog.DiscardHandler), Model: func() *publish.Model { return model }, Known: manifests.Of(p),
-			SaveEvery: func() time.Duration { return behind }})
-	}
-	b := bill{}
-	for i := range int64(windows) {
-		for _, s := range all {
-			change := mutation.Mutation{Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text",
-				Version: mutation.Version{EventTime: i, Offset: i}}
-			if err := s.Apply(ctx, mutation.Batch{Next: map[string]int64{"nodes": i + 1},
-				Mutations: []mutation.Mutation{change}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		now.Add(1) // all windows end
-		var g errgroup.Group
-		for _, s := range all {
-			g.Go(func() error { _, err := s.Commit(ctx); return err })
-		}
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		if behind = time.Hour; i%toMove == toMove-1 {
-			behind = 0
-		}
-		for p := range followers {
-			for progressed := true; progressed; {
-				var err error
-				if progressed, err = followers[p].Step(ctx); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if i == 0 {
-			m.take() // delegations, the switch to the generation
-			continue
-		}
-		b.add("window", m.take())
-	}
-	for p := range shards {
-		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: p, Store: m, Known: manifests.Of(p)})
-		if merged, err := c.Merge(ctx); merged != (windows+1)/64 || err != nil {
-			t.Fatal(merged, err)
-		}
-	}
-	b.add("window", m.take())
-	got := b.sum("window").times(1. / (windows * shards))
-	for about, r := range b["window"] {
-		t.Logf("%s: %+v a shard and window", about, r.times(1./(windows*shards)))
-	}
-	if want := (Requests{Puts: 2./shards + 1./toMove + 2./64}); math.Abs(got.Puts-want.Puts) > 0.03 {
-		t.Errorf("%+v a shard and window, want %+v", got, want)
 	}
 }
 

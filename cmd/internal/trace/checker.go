@@ -15,8 +15,6 @@ type Checker struct {
 	// cuts are those of the generations in the store, by document.
 	cuts       map[string]map[string]int64
 	leases     map[string]int64 // the highest number of each lease
-	sessions   map[string]sessionState
-	shared     map[string][]sharedBy // by row object of a session
 	violations []error
 }
 
@@ -38,7 +36,7 @@ type shardState struct {
 // NewChecker returns a checker of an empty store.
 func NewChecker() *Checker {
 	return &Checker{objects: map[string]object{}, shards: map[int]*shardState{}, cuts: map[string]map[string]int64{},
-		leases: map[string]int64{}, sessions: map[string]sessionState{}, shared: map[string][]sharedBy{}}
+		leases: map[string]int64{}}
 }
 
 // Err lists the changes that the specification does not allow, nil if there were none.
@@ -89,8 +87,6 @@ func (c *Checker) ruleOf(key string) rule {
 	switch {
 	case strings.HasPrefix(key, "lease/"):
 		return c.leaseRule(key)
-	case strings.HasPrefix(key, "sessions/"):
-		return c.sessionRule(key)
 	case strings.HasPrefix(key, "generations/") && strings.HasSuffix(key, "/generation.json"):
 		return c.generationRule(key)
 	case tail("shards/%d/manifests/%d.json", &p, &number):

@@ -13,14 +13,6 @@ type manifest struct {
 	Writer  string           `json:"writer"`
 	Next    map[string]int64 `json:"next_offsets"`
 	Objects []named          `json:"objects"`
-	// Session, unless nil, is where the numbers after this one lie.
-	Session *delegation `json:"session"`
-}
-
-// delegation names the group manifest of a session with the number after the delegation's own.
-type delegation struct {
-	Session string `json:"session"`
-	From    int64  `json:"from"`
 }
 
 // named is an object in a document.
@@ -44,12 +36,13 @@ func (c *Checker) manifestRule(p int, number int64, key string) rule {
 			if !c.parse(key, data, m) {
 				return nil
 			}
-			for _, o := range m.Objects {
-				if seq, session := rowKey(o.Key); seq != number || !strings.HasSuffix(m.Writer, "-"+session) {
-					c.violated("NamedObjectsExist", "%s, written by %s, names %s", key, m.Writer, o.Key)
-				}
+			if number != s.head+1 && !existed {
+				c.violated("NoGap", "%s was created when the head was %d", key, s.head)
 			}
-			c.committed(s, m, number, key, existed)
+			c.namesObjects(m, number, key)
+			c.offsetsAscend(s.manifests[number-1], m, key)
+			s.manifests[number] = m
+			s.head = max(s.head, number)
 			return m
 		},
 		removed: func(object) {
@@ -60,26 +53,29 @@ func (c *Checker) manifestRule(p int, number int64, key string) rule {
 	}
 }
 
-// committed follows a manifest of a shard, in the shard's own log or in a session's.
-func (c *Checker) committed(s *shardState, m *manifest, number int64, key string, existed bool) {
-	if number != s.head+1 && !existed {
-		c.violated("NoGap", "%s was created when the head was %d", key, s.head)
-	}
+// namesObjects checks that a manifest names objects of its own window, which exist.
+func (c *Checker) namesObjects(m *manifest, number int64, key string) {
 	for _, o := range m.Objects {
 		if !c.exists(o.Key) {
 			c.violated("NamedObjectsExist", "%s names %s, which does not exist", key, o.Key)
 		}
-	}
-	if before := s.manifests[number-1]; before != nil {
-		for topic, next := range before.Next {
-			if m.Next[topic] < next {
-				c.violated("OffsetsNeverDecrease", "%s has offset %d of topic %s, the manifest before it %d",
-					key, m.Next[topic], topic, next)
-			}
+		if seq, session := rowKey(o.Key); seq != number || !strings.HasSuffix(m.Writer, "-"+session) {
+			c.violated("NamedObjectsExist", "%s, written by %s, names %s", key, m.Writer, o.Key)
 		}
 	}
-	s.manifests[number] = m
-	s.head = max(s.head, number)
+}
+
+// offsetsAscend compares a manifest with the one before it, nil if that is not known.
+func (c *Checker) offsetsAscend(before, m *manifest, key string) {
+	if before == nil {
+		return
+	}
+	for topic, next := range before.Next {
+		if m.Next[topic] < next {
+			c.violated("OffsetsNeverDecrease", "%s has offset %d of topic %s, the manifest before it %d",
+				key, m.Next[topic], topic, next)
+		}
+	}
 }
 
 // boundary is docs/format/manifest.md, "Boundary", as far as the rules need it.

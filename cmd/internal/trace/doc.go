@@ -10,7 +10,6 @@
 //	commit.go       ManifestsNeverChange, NoGap, NamedObjectsExist, Commit, Fencing,      commit.pml
 //	                OffsetsNeverDecrease, OnlyOrphansGo             Removal of orphans
 //	commit.go       BoundaryAscends, HeadIsFound, NothingLost       Removal of manifests  boundary.pml
-//	group.go        the same, of several shards at once; OneLine    Group commit          group.pml
 //	checkpoints.go  KeptAreWhole, SeqAscends, NextNumber            Checkpoints           checkpoints.pml
 //	compaction.go   BlocksNeverChange, BlockIsComplete,             Compaction            compaction.pml
 //	                OnlySupersededGo

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -116,50 +115,6 @@ func TestRules(t *testing.T) {
 		{"Documents", []change{{commitlog.ManifestKey(0, 5), "{"}}},
 	} {
 		err := observe(append(life(), test.bad...)...)
-		if err == nil || !strings.HasPrefix(err.Error(), test.rule+": ") {
-			t.Errorf("%v: got %v, want a violation of %s", test.bad, err, test.rule)
-		}
-	}
-}
-
-// groupOf is group manifest number of session aa: the numbers of shards 0, 1, …, 0 for a shard that it does not have.
-func groupOf(number int64, numbers ...int64) change {
-	var parts []string
-	for shard, seq := range numbers {
-		if seq > 0 {
-			parts = append(parts, fmt.Sprintf(`{"shard": %d, "seq": %d, "next_offsets": {}}`, shard, seq))
-		}
-	}
-	return change{fmt.Sprintf("sessions/aa/%020d.json", number), fmt.Sprintf(
-		`{"session": "aa", "number": %d, "sealed": %t, "shards": [%s]}`, number, len(parts) == 0,
-		strings.Join(parts, ", "))}
-}
-
-// delegates is a manifest after which the numbers of a shard lie in session aa.
-func delegates(shard int, seq, from int64) change {
-	return change{commitlog.ManifestKey(shard, seq), fmt.Sprintf(
-		`{"seq": %d, "next_offsets": {}, "session": {"session": "aa", "from": %d}}`, seq, from)}
-}
-
-// The rules of sessions let two shards come, go and come again, and notice their violations.
-func TestGroupRules(t *testing.T) {
-	life := []change{delegates(0, 1, 1), groupOf(1, 2), delegates(1, 1, 2), groupOf(2, 3, 2), groupOf(3, 4),
-		groupOf(4, 5), delegates(1, 3, 5), groupOf(5, 6, 4), delegates(2, 1, 6)}
-	if err := observe(life...); err != nil {
-		t.Fatalf("an ordinary life: %v", err)
-	}
-	for _, test := range []struct {
-		rule string
-		bad  []change
-	}{
-		{"NoGap", []change{groupOf(7, 7, 5)}},
-		{"NoGap", []change{groupOf(6), groupOf(7, 7, 5)}},
-		{"OneLine", []change{groupOf(6, 7), groupOf(7, 8, 5)}}, // it was left out
-		{"OneLine", []change{groupOf(6, 7, 5), groupOf(7, 8, 6, 2)}},
-		{"ManifestsNeverChange", []change{gone(groupOf(5).key)}},
-		{"ManifestsNeverChange", []change{groupOf(6), gone(groupOf(6).key)}},
-	} {
-		err := observe(append(slices.Clone(life), test.bad...)...)
 		if err == nil || !strings.HasPrefix(err.Error(), test.rule+": ") {
 			t.Errorf("%v: got %v, want a violation of %s", test.bad, err, test.rule)
 		}

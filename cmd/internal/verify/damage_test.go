@@ -126,16 +126,6 @@ func everyRepair(t *testing.T, p *pipeline) {
 	}
 }
 
-// keyOf is the object of a manifest of shard 0.
-func keyOf(t *testing.T, store sink.Store, seq int64) string {
-	t.Helper()
-	m, err := commitlog.ReadManifest(t.Context(), store, 0, seq)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m.Key()
-}
-
 func gap(t *testing.T, p *pipeline) {
 	store, _ := copyOf(t, p.store)
 	newest, err := commitlog.Head(t.Context(), store, 0)
@@ -143,7 +133,7 @@ func gap(t *testing.T, p *pipeline) {
 		t.Fatal(err)
 	}
 	for _, seq := range []int64{1, 31, 63, 77} { // 31 and 63 are where the search for the head looks
-		key := keyOf(t, store, seq)
+		key := commitlog.ManifestKey(0, seq)
 		good := read(t, store, key)
 		if err := store.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
@@ -171,13 +161,13 @@ func lostEnd(t *testing.T, p *pipeline) {
 	for _, n := range []int64{1, 2, newest.Seq} {
 		store, _ := copyOf(t, p.store)
 		for seq := newest.Seq; seq > newest.Seq-n; seq-- {
-			if err := store.Delete(t.Context(), keyOf(t, p.store, seq)); err != nil {
+			if err := store.Delete(t.Context(), commitlog.ManifestKey(0, seq)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before, _ := copyOf(t, store)
 		found, _ := check(t, store, Options{Repair: true})
-		f := about(found, keyOf(t, p.store, newest.Seq-n+1))
+		f := about(found, commitlog.ManifestKey(0, newest.Seq-n+1))
 		if len(f) != 1 || f[0].Kind != audit.Lost || f[0].Repaired != "" {
 			t.Errorf("the newest %d manifests deleted: %+v", n, found.Findings)
 		}
@@ -210,27 +200,6 @@ func swapped(t *testing.T, p *pipeline) {
 	}
 	write(t, store, commitlog.ManifestKey(0, 10), data)
 	brokenAt(t, store, commitlog.ManifestKey(0, 11))
-}
-
-// swappedSessions does so with a group manifest.
-func swappedSessions(t *testing.T, p *pipeline) {
-	store, _ := copyOf(t, p.store)
-	key := keyOf(t, store, 10)
-	g, err := commitlog.DecodeGroup(read(t, store, key))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Writer += "-other"
-	parts := g.Parts()
-	for _, m := range parts {
-		m.Writer += "-other"
-	}
-	data, err := g.Encode(parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, store, key, data)
-	brokenAt(t, store, keyOf(t, p.store, 11))
 }
 
 // brokenAt checks that verify finds the chain broken at an object.

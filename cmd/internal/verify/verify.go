@@ -132,8 +132,10 @@ func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.
 	if err := service.AuditSources(ctx, a); err != nil {
 		return nil, 0, err
 	}
-	if err := commitlog.AuditShards(ctx, a, shards); err != nil {
-		return nil, 0, err
+	for p := range shards {
+		if err := commitlog.AuditShard(ctx, a, p); err != nil {
+			return nil, 0, err
+		}
 	}
 	now := time.Now()
 	if err := generation.Audit(ctx, a, now); err != nil {

@@ -47,11 +47,10 @@ func (p *pipeline) fullBlocks(t *testing.T) bool {
 }
 
 // newPipeline runs a pipeline on an embedded broker: many windows, merged blocks, checkpoints, and two generations. It
-// was started twice, so group commits come in two sessions, of which the first has a seal.
-func newPipeline(t *testing.T, commit string) *pipeline {
+// was started twice.
+func newPipeline(t *testing.T) *pipeline {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Stream.Commit = commit
 	cfg.Pipeline, cfg.Shards, cfg.HTTP.Listen = "test", 2, ""
 	dir := t.TempDir()
 	cfg.StateDir, cfg.Kafka.DataDir = filepath.Join(dir, "state"), filepath.Join(dir, "broker")
@@ -225,12 +224,7 @@ func about(found *audit.Audit, key string) (about []audit.Finding) {
 }
 
 func TestVerify(t *testing.T) {
-	for _, commit := range []string{config.CommitShard, config.CommitGroup} {
-		t.Run(commit, func(t *testing.T) { verifies(t, newPipeline(t, commit)) })
-	}
-}
-
-func verifies(t *testing.T, p *pipeline) {
+	p := newPipeline(t)
 	t.Run("a whole store", func(t *testing.T) {
 		found, graphs := check(t, p.store, Options{Deep: true})
 		for _, f := range found.Findings {
@@ -252,11 +246,7 @@ func verifies(t *testing.T, p *pipeline) {
 	t.Run("what is derived is repaired", func(t *testing.T) { everyRepair(t, p) })
 	t.Run("a gap in the log", func(t *testing.T) { gap(t, p) })
 	t.Run("a log that lost its end", func(t *testing.T) { lostEnd(t, p) })
-	if p.cfg.Stream.Commit == config.CommitGroup {
-		t.Run("a manifest of another session", func(t *testing.T) { swappedSessions(t, p) })
-	} else {
-		t.Run("a manifest of another log", func(t *testing.T) { swapped(t, p) })
-	}
+	t.Run("a manifest of another log", func(t *testing.T) { swapped(t, p) })
 	t.Run("rewritten rows train no generation", func(t *testing.T) { rewritten(t, p) })
 	t.Run("against the topics", func(t *testing.T) { against(t, p) })
 }
