@@ -186,8 +186,7 @@ func put[T any](ctx context.Context, s sink.Store, key string, t Type, records i
 // ReadParquet yields the records of an object, in order, with bounded memory. The object is verified before
 // the first record: sink.ErrDamaged if it is not what ref says. The sequence ends at the first error.
 func ReadParquet(ctx context.Context, s sink.Store, ref sink.Ref) iter.Seq2[Record, error] {
-	all := parquetio.Span{}
-	return parquetio.Get(ctx, s, ref, all, func(o sink.Object) (string, []parquetio.Column[Record], error) {
+	return parquetio.Get(ctx, s, ref, func(o sink.Object) (string, []parquetio.Column[Record], error) {
 		format, err := parquetio.FormatName(o, o.Size())
 		if format != formatFloat16 && format != formatInt8 {
 			format = formatFloat32 // or what Get refuses

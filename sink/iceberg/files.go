@@ -125,7 +125,7 @@ func readFile[T any](ctx context.Context, x *Index, path, format string, columns
 			return
 		}
 		defer o.Close() //nolint:errcheck // read only
-		for r, err := range parquetio.Read(o, o.Size(), format, columns, parquetio.Span{}) {
+		for r, err := range parquetio.Read(o, o.Size(), format, columns) {
 			if err != nil {
 				err = fmt.Errorf("read %s: %w", path, err)
 			}

@@ -60,7 +60,7 @@ func file[T any](t testing.TB, rows []T, options ...parquet.WriterOption) []byte
 
 func read(data []byte) ([]item, error) {
 	var items []item
-	for it, err := range parquetio.Read(bytes.NewReader(data), int64(len(data)), "items/1", columns(), parquetio.Span{}) {
+	for it, err := range parquetio.Read(bytes.NewReader(data), int64(len(data)), "items/1", columns()) {
 		if err != nil {
 			return items, err
 		}
@@ -160,7 +160,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		rows := 0
-		for _, err := range parquetio.Read(bytes.NewReader(data), int64(len(data)), "items/1", columns(), parquetio.Span{}) {
+		for _, err := range parquetio.Read(bytes.NewReader(data), int64(len(data)), "items/1", columns()) {
 			if err != nil && !errors.Is(err, parquetio.ErrCorrupt) && !errors.Is(err, parquetio.ErrSchema) {
 				t.Fatalf("got %v, want ErrCorrupt or ErrSchema", err)
 			}

@@ -25,22 +25,10 @@ func FormatName(r io.ReaderAt, size int64) (string, error) {
 	return name, nil
 }
 
-// Span is a run of rows in a file: Rows of them after the first First. The zero value is all rows. Row groups outside
-// the run are not decoded.
-type Span struct{ First, Rows int64 }
-
-// in returns which of the next rows are in the span, of which so many were before.
-func (s Span) in(before, rows int64) (from, to int64) {
-	if s.Rows == 0 {
-		return 0, rows
-	}
-	return max(0, min(rows, s.First-before)), max(0, min(rows, s.First+s.Rows-before))
-}
-
-// Get yields the rows of a span of an object, with the columns that choose returns filled in. It reads the object
+// Get yields the rows of an object, with the columns that choose returns filled in. It reads the object
 // through first: sink.ErrDamaged if it is not what ref says, before any row. The sequence ends at the
 // first error.
-func Get[T any](ctx context.Context, s sink.Store, ref sink.Ref, span Span,
+func Get[T any](ctx context.Context, s sink.Store, ref sink.Ref,
 	choose func(sink.Object) (format string, columns []Column[T], err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -55,7 +43,7 @@ func Get[T any](ctx context.Context, s sink.Store, ref sink.Ref, span Span,
 			yield(zero, fmt.Errorf("read %s: %w", ref.Key, err))
 			return
 		}
-		for row, err := range Read(obj, obj.Size(), format, columns, span) {
+		for row, err := range Read(obj, obj.Size(), format, columns) {
 			if err != nil {
 				err = fmt.Errorf("read %s: %w", ref.Key, err)
 			}
@@ -66,8 +54,8 @@ func Get[T any](ctx context.Context, s sink.Store, ref sink.Ref, span Span,
 	}
 }
 
-// Read yields the rows of a span of a file of size bytes.
-func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T], span Span) iter.Seq2[T, error] {
+// Read yields the rows of a file of size bytes.
+func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		f, err := openFormat(r, size, format)
@@ -79,23 +67,10 @@ func Read[T any](r io.ReaderAt, size int64, format string, columns []Column[T], 
 			yield(zero, err)
 			return
 		}
-		before := int64(0)
 		for _, g := range f.RowGroups() {
-			n := int64(-1)
-			from, to := span.in(before, g.NumRows())
-			before += g.NumRows()
-			if from >= to {
-				continue
-			}
 			for row, err := range readGroup(g, columns, leaves) {
-				if n++; err == nil && n < from {
-					continue
-				}
 				if !yield(row, err) || err != nil {
 					return
-				}
-				if n == to-1 {
-					break
 				}
 			}
 		}

@@ -29,9 +29,7 @@ type Format[T any] struct {
 	Generation func(*T) int64
 	// GroupBytes is the raw size at which a row group is closed, 0 for 16 MiB. Small groups are for
 	// readers that want some of the rows.
-	GroupBytes int
-	// Groups, if any, are the rows of the first row groups, for readers of a Span. GroupBytes may divide them.
-	Groups      []int64
+	GroupBytes  int
 	Compression Compression
 	// Unbounded are columns of long texts, whose least and greatest values in a page say nothing to any
 	// reader, and are not written.
@@ -51,8 +49,6 @@ type Writer[T any] struct {
 	w          *parquet.GenericWriter[T]
 	rows       int64
 	groupBytes int
-	groups     []int64 // of the format, from the one on that is being written
-	inGroup    int64   // rows of groups[0] so far
 	generation int64
 }
 
@@ -66,19 +62,19 @@ func NewWriter[T any](w io.Writer, format Format[T]) *Writer[T] {
 	for _, column := range format.Unbounded {
 		options = append(options, parquet.SkipPageBounds(column))
 	}
-	return &Writer[T]{format: format, groups: format.Groups, w: parquet.NewGenericWriter[T](w, options...)}
+	return &Writer[T]{format: format, w: parquet.NewGenericWriter[T](w, options...)}
 }
 
 // Write appends rows.
 func (w *Writer[T]) Write(rows []T) error {
 	for len(rows) > 0 {
-		n, full := w.fill(rows)
+		n := w.fill(rows)
 		if _, err := w.w.Write(rows[:n]); err != nil {
 			return fmt.Errorf("write parquet rows: %w", err)
 		}
 		w.rows += int64(n)
 		rows = rows[n:]
-		if full {
+		if w.groupBytes >= w.format.groupBytes() {
 			if err := w.w.Flush(); err != nil {
 				return fmt.Errorf("write parquet row group: %w", err)
 			}
@@ -88,20 +84,16 @@ func (w *Writer[T]) Write(rows []T) error {
 	return nil
 }
 
-// fill returns how many of rows, at least one, belong to the row group, and whether they complete it.
-func (w *Writer[T]) fill(rows []T) (n int, full bool) {
+// fill returns how many of rows complete the row group, at least one.
+func (w *Writer[T]) fill(rows []T) int {
 	for i := range rows {
 		w.groupBytes += w.format.Size(&rows[i])
 		w.generation = max(w.generation, w.format.Generation(&rows[i]))
-		if w.inGroup++; len(w.groups) > 0 && w.inGroup == w.groups[0] {
-			w.groups, w.inGroup = w.groups[1:], 0
-			return i + 1, true
-		}
 		if w.groupBytes >= w.format.groupBytes() {
-			return i + 1, true
+			return i + 1
 		}
 	}
-	return len(rows), false
+	return len(rows)
 }
 
 // Close writes the footer.

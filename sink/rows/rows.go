@@ -18,9 +18,7 @@ func NewWriter(w io.Writer) *parquetio.Writer[Row] { return parquetio.NewWriter(
 // WriteOptions choose how a file is laid out; the rows in it are the same.
 type WriteOptions struct {
 	// GroupBytes is the raw size at which a row group is closed; 0 is 16 MiB.
-	GroupBytes int
-	// Groups, if any, are the rows of the first row groups.
-	Groups      []int64
+	GroupBytes  int
 	Compression parquetio.Compression
 }
 
@@ -30,7 +28,7 @@ func Write(
 	ctx context.Context, s sink.Store, key string, opts WriteOptions, rows iter.Seq2[Row, error],
 ) (parquetio.Info, error) {
 	f := format()
-	f.GroupBytes, f.Groups, f.Compression = opts.GroupBytes, opts.Groups, opts.Compression
+	f.GroupBytes, f.Compression = opts.GroupBytes, opts.Compression
 	return parquetio.Put(ctx, s, key, f, rows)
 }
 
@@ -70,15 +68,13 @@ const (
 type ReadOptions struct {
 	// Columns to read, by name; the fields of the others stay zero. None means all.
 	Columns []string
-	// Span of rows to read; the zero value means all.
-	Span parquetio.Span
 }
 
 // Read yields the rows of an object, in order, with bounded memory. The object is verified before the first
 // row: sink.ErrDamaged if it is not what ref says. The sequence ends at the first error. Rows may be kept;
 // neighbouring rows share memory.
 func Read(ctx context.Context, s sink.Store, ref sink.Ref, opts ReadOptions) iter.Seq2[Row, error] {
-	return parquetio.Get(ctx, s, ref, opts.Span, func(sink.Object) (string, []parquetio.Column[Row], error) {
+	return parquetio.Get(ctx, s, ref, func(sink.Object) (string, []parquetio.Column[Row], error) {
 		columns, err := parquetio.Select(columns(), opts.Columns)
 		return formatName, columns, err
 	})
@@ -90,7 +86,7 @@ func ReadFrom(r io.ReaderAt, size int64, opts ReadOptions) iter.Seq2[Row, error]
 	if err != nil {
 		return failed(err)
 	}
-	return parquetio.Read(r, size, formatName, columns, opts.Span)
+	return parquetio.Read(r, size, formatName, columns)
 }
 
 func failed(err error) iter.Seq2[Row, error] {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -72,62 +71,6 @@ func collect(t testing.TB, s sink.Store, key string, columns ...string) []rows.R
 		out = append(out, row)
 	}
 	return out
-}
-
-// A reader of a span gets its rows and decodes the row groups of these alone.
-func TestSpan(t *testing.T) {
-	all := random(1000)
-	store := &memstore.Store{}
-	groups := []int64{3, 1, 600, 5}
-	write := func(yield func(rows.Row, error) bool) {
-		for _, row := range all {
-			if !yield(row, nil) {
-				return
-			}
-		}
-	}
-	if _, err := rows.Write(t.Context(), store, "o", rows.WriteOptions{Groups: groups}, write); err != nil {
-		t.Fatal(err)
-	}
-	data, err := sink.ReadAll(t.Context(), store, "o")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []int64
-	for _, g := range f.RowGroups() {
-		got = append(got, g.NumRows())
-	}
-	if want := slices.Concat(groups, []int64{391}); !reflect.DeepEqual(got, want) {
-		t.Fatalf("row groups of %v rows, want %v", got, want)
-	}
-	read := func(first, n int64) (out []rows.Row) {
-		span := rows.ReadOptions{Span: parquetio.Span{First: first, Rows: n}}
-		for row, err := range rows.ReadFrom(bytes.NewReader(data), int64(len(data)), span) {
-			if err != nil {
-				t.Fatalf("rows %d to %d: %v", first, first+n, err)
-			}
-			out = append(out, row)
-		}
-		return out
-	}
-	for _, span := range [][2]int64{{0, 3}, {3, 1}, {4, 600}, {604, 5}, {609, 391}, {0, 1000}, {2, 4}, {10, 1}, {600, 300}} {
-		if got := read(span[0], span[1]); !reflect.DeepEqual(got, all[span[0]:span[0]+span[1]]) {
-			t.Errorf("%d rows from %d on: got %d rows, or others", span[1], span[0], len(got))
-		}
-	}
-	// Everything before the last group is damaged.
-	from := f.Metadata().RowGroups[4].Columns[0].MetaData.DataPageOffset
-	if d := f.Metadata().RowGroups[4].Columns[0].MetaData.DictionaryPageOffset; d > 0 {
-		from = min(from, d)
-	}
-	clear(data[4:from])
-	if got := read(609, 391); !reflect.DeepEqual(got, all[609:]) {
-		t.Error("the last row group reads other rows once those before it are damaged")
-	}
 }
 
 func TestWriteThenRead(t *testing.T) {

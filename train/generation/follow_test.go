@@ -211,7 +211,7 @@ func TestAGenerationMapsTheClustersOfItsParent(t *testing.T) {
 		parquetio.Scalar("old_level", parquetio.Int32(), func(f *flow, v int32) { f.OldLevel = v }),
 		parquetio.Scalar("labels", parquetio.Int64(), func(f *flow, v int64) { f.Labels = v }),
 	}
-	for f, err := range parquetio.Get(t.Context(), store, doc.ref(mappingName), parquetio.Span{},
+	for f, err := range parquetio.Get(t.Context(), store, doc.ref(mappingName),
 		func(sink.Object) (string, []parquetio.Column[flow], error) { return mappingFormat, columns, nil }) {
 		if err != nil {
 			t.Fatal(err)

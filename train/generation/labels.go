@@ -61,7 +61,7 @@ func readLabels(ctx context.Context, store sink.Store, doc *Doc) iter.Seq2[label
 		columns := []parquetio.Column[label]{
 			parquetio.Scalar("node_id", parquetio.String(), func(l *label, v string) { l.NodeID = v }),
 		}
-		for l, err := range parquetio.Read(object, object.Size(), labelsFormat, columns, parquetio.Span{}) {
+		for l, err := range parquetio.Read(object, object.Size(), labelsFormat, columns) {
 			if err != nil {
 				err = fmt.Errorf("%s: %w", Prefix(doc.Generation)+LabelsName, err)
 			}
