@@ -32,14 +32,14 @@ const defaultTransfers = 4
 
 // checkpointer uploads the states of one session of a shard, one at a time.
 type checkpointer struct {
-	store        sink.Store
-	fs           vfs.FS
-	log          *slog.Logger
-	clock        func() time.Time
-	shard        int
-	session      string
-	atOnce       int // files
-	onCheckpoint func(uploaded int64, err error)
+	store    sink.Store
+	fs       vfs.FS
+	log      *slog.Logger
+	clock    func() time.Time
+	shard    int
+	session  string
+	atOnce   int // files
+	listener Listener
 
 	attempted int64         // manifest of the last attempt
 	since     time.Time     // when the last attempt began, or the shard was opened
@@ -72,7 +72,7 @@ type freshFile struct {
 func newCheckpointer(o Options, session string) *checkpointer {
 	return &checkpointer{
 		store: o.Store, fs: o.fs, log: o.Log, clock: o.Clock, shard: o.Shard, session: session, atOnce: o.transfers,
-		onCheckpoint: o.OnCheckpoint, since: o.Clock(),
+		listener: o.Listener, since: o.Clock(),
 		sums: map[string]fileSum{}, crcs: map[string]uint32{}, fresh: map[fileSum]freshFile{},
 	}
 }
@@ -183,8 +183,8 @@ func (c *checkpointer) report(doc *commitlog.Checkpoint, uploaded int64, err err
 }
 
 func (c *checkpointer) notify(uploaded int64, err error) {
-	if c.onCheckpoint != nil && !errors.Is(err, context.Canceled) {
-		c.onCheckpoint(uploaded, err)
+	if !errors.Is(err, context.Canceled) {
+		c.listener.Checkpointed(uploaded, err)
 	}
 }
 

@@ -22,19 +22,17 @@ func (s *Shard) Commit(ctx context.Context) (*commitlog.Manifest, error) {
 		return nil, nil
 	}
 	var m *commitlog.Manifest
-	ctx, done := s.step(ctx, "commit")
+	ctx, done := s.opts.Listener.Step(ctx, "commit")
 	err := s.state.guard.run(ctx, func(ctx context.Context) (err error) {
 		m, err = s.commit(ctx)
 		return err
 	})
-	defer func() { done(err) }() // after OnCommit, which knows the manifest
+	defer func() { done(err) }() // after Committed, which knows the manifest
 	if err != nil {
 		s.failed = fmt.Errorf("commit window %d: %w", s.window.seq, err)
 		return nil, s.failed
 	}
-	if s.opts.OnCommit != nil {
-		s.opts.OnCommit(m)
-	}
+	s.opts.Listener.Committed(m)
 	return m, nil
 }
 
@@ -106,7 +104,7 @@ func (s *Shard) closeInputs(ctx context.Context) error {
 
 // createManifest commits the window. ErrFenced if another worker has committed its number.
 func (s *Shard) createManifest(ctx context.Context, m *commitlog.Manifest) (err error) {
-	ctx, done := s.step(ctx, "manifest")
+	ctx, done := s.opts.Listener.Step(ctx, "manifest")
 	defer func() { done(err) }()
 	m.Follow(s.head)
 	creator := commitlog.Creator{Store: s.opts.Store, Backoff: s.opts.backoff, Log: s.opts.Log}
@@ -133,7 +131,7 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error
 	if s.window.dirty == 0 {
 		return nil
 	}
-	ctx, done := s.step(ctx, "rows")
+	ctx, done := s.opts.Listener.Step(ctx, "rows")
 	defer func() { done(err) }()
 	key := func() string {
 		s.objects++

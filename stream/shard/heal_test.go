@@ -41,14 +41,22 @@ func newHealing(t testing.TB, seed uint64) *healing {
 func (h *healing) options(shard int) Options {
 	o := h.pipeline.options(shard)
 	o.Dir, o.grace = healDir, 50*time.Millisecond
-	o.OnSetAside = func(_ string, reason error) {
-		h.aside++
-		h.did = append(h.did, "set aside: "+reason.Error())
-	}
+	o.Listener = healingListener{h: h}
 	if h.full != nil {
 		o.fs = h.full.wrap(o.fs)
 	}
 	return o
+}
+
+// healingListener counts the states that are set aside.
+type healingListener struct {
+	NopListener
+	h *healing
+}
+
+func (l healingListener) SetAside(_ string, reason error) {
+	l.h.aside++
+	l.h.did = append(l.h.did, "set aside: "+reason.Error())
 }
 
 // send adds records, some with texts that lie in files of their own.

@@ -142,9 +142,7 @@ func (s *Shard) openInput(ctx context.Context, topic string, now Identity, b Bou
 		s.opts.Log.Error("records were deleted before the state had them. Raise the topic's retention, "+
 			"and send again what is missing", "topic", topic,
 			"from", start-in.Base, "to", b.Oldest, "lost", oldest-start)
-		if s.opts.OnLost != nil {
-			s.opts.OnLost(oldest - start)
-		}
+		s.opts.Listener.Lost(oldest - start)
 		s.lose(topic, start, oldest)
 		start = oldest
 		// Written together with the loss, so that it is noticed once.

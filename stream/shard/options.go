@@ -13,7 +13,6 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
-	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 )
 
@@ -81,27 +80,11 @@ type Options struct {
 	// without a manifest ends when Drain says so and the feed is idle, or has caught up Window.Time
 	// ago. Meanwhile it is written to the local state as memory runs short. Needs Drain.
 	Load bool
-	// OnCommit, if set, is called with every manifest that this shard has committed, in order, on
-	// the goroutine that committed it.
-	OnCommit func(*commitlog.Manifest)
-	// Step, if set, is told of the steps of a batch ("apply") and of a window ("commit", and in it "rows" and
-	// "manifest"). It returns the context of the step, and what is called at the step's end.
-	Step func(ctx context.Context, name string) (context.Context, func(error))
-	// OnLost, if set, is called for offsets whose records were gone when the shard was opened.
-	OnLost func(offsets int64)
-	// OnSetAside, if set, is called after a damaged state was renamed to dir. The shard builds a new
-	// one from a checkpoint or from the topics.
-	OnSetAside func(dir string, reason error)
-	// OnSuperseded, if set, is called with the number of statements of a batch that lost to newer
-	// ones, if any did, on the goroutine that applied them. A restart may count some again.
-	OnSuperseded func(statements int64)
-	// OnCheckpoint, if set, is called after every attempt to copy the state to the store, with the
-	// bytes uploaded and the error. Attempts that the shard's own end has cut off are left out.
-	// Calls come one at a time, on any goroutine.
-	OnCheckpoint func(uploaded int64, err error)
-	Clock        func() time.Time // time.Now if nil
-	Log          *slog.Logger     // discarded if nil
-	Rand         io.Reader        // crypto/rand if nil
+	// Listener hears what happens in the shard; NopListener if nil.
+	Listener Listener
+	Clock    func() time.Time // time.Now if nil
+	Log      *slog.Logger     // discarded if nil
+	Rand     io.Reader        // crypto/rand if nil
 
 	fs        vfs.FS        // tests: a file system that loses unsynced writes
 	backoff   time.Duration // tests: first pause between attempts to commit
@@ -135,6 +118,9 @@ func (o Options) withDefaults() (Options, error) {
 		o.fs = vfs.Default
 	}
 	o.Clock, o.Log, o.Rand = ambient.Clock(o.Clock), ambient.Log(o.Log), ambient.Rand(o.Rand)
+	if o.Listener == nil {
+		o.Listener = NopListener{}
+	}
 	if o.backoff <= 0 {
 		o.backoff = commitBackoff
 	}

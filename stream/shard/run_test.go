@@ -91,7 +91,7 @@ func TestRunClosesWindows(t *testing.T) {
 				Topics: Topics{Nodes: nodesTopic}, Clock: func() time.Time { return feed.now },
 				Drain:    func() bool { return test.drain },
 				Load:     test.load,
-				OnCommit: func(m *commitlog.Manifest) { got = append(got, m.Rows) },
+				Listener: onCommit(func(m *commitlog.Manifest) { got = append(got, m.Rows) }),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -106,6 +106,16 @@ func TestRunClosesWindows(t *testing.T) {
 		})
 	}
 }
+
+// commitListener hears of commits alone.
+type commitListener struct {
+	NopListener
+	committed func(*commitlog.Manifest)
+}
+
+func onCommit(f func(*commitlog.Manifest)) Listener { return commitListener{committed: f} }
+
+func (l commitListener) Committed(m *commitlog.Manifest) { l.committed(m) }
 
 // A window lasts at least as long as the commit before it took, within bounds, and no longer than
 // Window.Time once commits are fast again.
@@ -123,14 +133,14 @@ func TestWindowsWaitForSlowCommits(t *testing.T) {
 	s, err := Open(context.Background(), Options{
 		Shards: 1, Dir: "state", fs: vfs.NewMem(), Store: p.store, Window: limits,
 		Topics: Topics{Nodes: nodesTopic}, Clock: func() time.Time { return feed.now },
-		OnCommit: func(*commitlog.Manifest) {
+		Listener: onCommit(func(*commitlog.Manifest) {
 			if got = append(got, feed.now.Sub(began)); len(got) == len(commits) {
 				feed.batches = nil
 				return
 			}
 			feed.now = feed.now.Add(commits[len(got)-1])
 			began = feed.now.Add(500 * time.Millisecond)
-		},
+		}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -217,7 +217,7 @@ func (s *Shard) Apply(ctx context.Context, batch mutation.Batch) error {
 	for _, l := range batch.Lost {
 		s.lose(l.Topic, l.From, l.To)
 	}
-	ctx, done := s.step(ctx, "apply")
+	ctx, done := s.opts.Listener.Step(ctx, "apply")
 	err := s.state.guard.run(ctx, func(ctx context.Context) error { return s.apply(ctx, batch) })
 	done(err)
 	if err != nil {
@@ -225,13 +225,6 @@ func (s *Shard) Apply(ctx context.Context, batch mutation.Batch) error {
 		return s.failed
 	}
 	return nil
-}
-
-func (s *Shard) step(ctx context.Context, name string) (context.Context, func(error)) {
-	if s.opts.Step == nil {
-		return ctx, func(error) {}
-	}
-	return s.opts.Step(ctx, name)
 }
 
 func (s *Shard) moves(next map[string]int64) bool {
@@ -262,8 +255,8 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	if err := c.sendMirror(ctx); err != nil {
 		return err
 	}
-	if c.superseded > 0 && s.opts.OnSuperseded != nil {
-		s.opts.OnSuperseded(c.superseded)
+	if c.superseded > 0 {
+		s.opts.Listener.Superseded(c.superseded)
 	}
 	meta := &s.state.meta
 	meta.Nodes += c.nodes

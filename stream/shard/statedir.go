@@ -148,9 +148,7 @@ func (o *Options) setAside(reason error) error {
 	o.Log.Warn("local state is damaged and was set aside; "+
 		"it is built again from the newest checkpoint or from the topics, and nothing is lost",
 		"moved_to", to, "reason", reason)
-	if o.OnSetAside != nil {
-		o.OnSetAside(to, reason)
-	}
+	o.Listener.SetAside(to, reason)
 	return nil
 }
 

@@ -6,12 +6,20 @@ import (
 	"giantstream/stream/mutation"
 )
 
+// supersededCount adds up the statements that lost.
+type supersededCount struct {
+	NopListener
+	n *int64
+}
+
+func (c supersededCount) Superseded(statements int64) { *c.n += statements }
+
 // TestSupersededStatementsAreCounted: losers count, winners and repetitions do not.
 func TestSupersededStatementsAreCounted(t *testing.T) {
 	p := newPipeline(t, newBroker(1), 1)
 	opts := p.options(0)
 	counted := int64(0)
-	opts.OnSuperseded = func(n int64) { counted += n }
+	opts.Listener = supersededCount{n: &counted}
 	s, err := Open(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)

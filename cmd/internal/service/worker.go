@@ -131,29 +131,8 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		Compression:     parquetio.Compression(s.cfg.Window.Compression),
 		CheckpointEvery: s.cfg.State.CheckpointEvery,
 
-		Log: s.log,
-		OnCommit: func(m *commitlog.Manifest) {
-			watch.traces.Committed(m)
-			s.logs.committed(m)
-			s.manifests.Add(m)
-			s.metrics.committed(m)
-			s.live.Committed(m)
-			watch.committed(m)
-			s.accepted.committed(m.Shard)
-			s.wake.shard(m.Shard)
-			if err := a.CommitOffsets(BrokerOffsets(m)); err != nil {
-				s.log.Debug("offsets not committed to the group; the manifest has them", "shard", m.Shard, "error", err)
-			}
-		},
-		Step: func(ctx context.Context, name string) (context.Context, func(error)) {
-			timed := s.metrics.step(name)
-			ctx, traced := watch.traces.Step(ctx, name)
-			return ctx, func(err error) { timed(); traced(err) }
-		},
-		OnLost:       func(offsets int64) { s.metrics.feed.Lost.Add(offsets) },
-		OnSuperseded: func(n int64) { s.metrics.superseded.Add(float64(n)) },
-		OnCheckpoint: s.metrics.checkpointed,
-		OnSetAside:   func(string, error) { s.metrics.setAside.Inc() },
+		Log:      s.log,
+		Listener: &shardListener{service: s, assignment: a, watch: watch},
 	}
 	if s.topics.Mirror != "" {
 		w := mirror.NewWriter(s.client, s.topics.Mirror, s.cfg.Shards, s.feeds.Pipeline)

@@ -61,14 +61,6 @@ func newProcess(w *world, machine, life int, d disk) *process {
 	return p
 }
 
-// committed notes a manifest that a shard of the process takes for committed.
-func (p *process) committed(m *commitlog.Manifest) {
-	p.world.watch.believed(m)
-	if p.world.plan.remember {
-		p.manifests.Add(m)
-	}
-}
-
 // now is the process's wall clock. Measured durations are right on machines whose clock jumps, so leases use time.Now.
 func (p *process) now() time.Time {
 	p.mu.Lock()

@@ -117,7 +117,7 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
 		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
 		Drain: w.isHealed, Load: w.plan.load, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
-		OnCommit: p.committed,
+		Listener: shardListener{process: p},
 	}
 	if w.plan.undirected {
 		opts.Topics.Mirror = mirrorTopic
@@ -144,6 +144,20 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 		_ = sh.Checkpoint(last) // if it fails, the next owner reads more from the topics
 	}
 	return err
+}
+
+// shardListener notes the manifests that a shard of the process takes for committed.
+type shardListener struct {
+	shard.NopListener
+	process *process
+}
+
+// Committed implements shard.Listener.
+func (l shardListener) Committed(m *commitlog.Manifest) {
+	l.process.world.watch.believed(m)
+	if l.process.world.plan.remember {
+		l.process.manifests.Add(m)
+	}
 }
 
 // follow publishes the shard's embeddings to a topic.

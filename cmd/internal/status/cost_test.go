@@ -121,6 +121,14 @@ func (b bill) sum(part string) (sum Requests) {
 	return sum
 }
 
+// remembering keeps the manifests of a shard, as the service does.
+type remembering struct {
+	shard.NopListener
+	recent *commitlog.Recent
+}
+
+func (r remembering) Committed(m *commitlog.Manifest) { r.recent.Add(m) }
+
 type noRecords struct{}
 
 func (noRecords) Publish(context.Context, []embedding.Record) error { return nil }
@@ -134,7 +142,7 @@ func TestRequestsOfAWindow(t *testing.T) {
 	store := recent.New(1<<20, commitlog.IsRows).Store(m)
 	s, err := shard.Open(ctx, shard.Options{Pipeline: "p", Shards: 1, Dir: t.TempDir(), Store: store,
 		Topics: shard.Topics{Nodes: "nodes"}, Window: shard.Window{Changes: 1000, Bytes: 1 << 20, Time: time.Second},
-		OnCommit: manifests.Add})
+		Listener: remembering{recent: &manifests}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +273,7 @@ func TestRequestsOfALook(t *testing.T) {
 	store := recent.New(1<<20, commitlog.IsRows).Store(m)
 	s, err := shard.Open(ctx, shard.Options{Pipeline: "p", Shards: 1, Dir: t.TempDir(), Store: store,
 		Topics: shard.Topics{Nodes: "nodes"}, Window: shard.Window{Changes: 1000, Bytes: 1 << 20, Time: time.Second},
-		OnCommit: manifests.Add})
+		Listener: remembering{recent: &manifests}})
 	if err != nil {
 		t.Fatal(err)
 	}
