@@ -73,6 +73,8 @@ var law = []rule{
 		because: "decoding a record needs no storage engine"},
 	{packages: "stream/commitlog stream/publish stream/rowtable", not: pebble,
 		because: "whoever reads the commit log needs no engine; only shards do"},
+	{packages: "stream/shard/engine", not: "stream/... !stream/shard/engine sink/...",
+		because: "the engine keeps keys and values; it knows no graph and no store"},
 	{packages: "sink sink/lease sink/dirstore sink/s3store", not: parquet,
 		because: "a store keeps bytes"},
 

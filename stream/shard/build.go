@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"giantstream/sink/rows"
+	"giantstream/stream/shard/engine"
 )
 
 // rows yields the rows that are due in a window, in ascending id order, as the state has them now.
@@ -25,16 +26,16 @@ func (s *state) rows(window int64) iter.Seq2[rows.Row, error] {
 var errStopped = errors.New("stopped")
 
 func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err error) {
-	defer s.guard.catch(&err)
+	defer s.guard.Catch(&err)
 	r, err := s.newRowReader()
 	if err != nil {
-		return engineFailure(err)
+		return engine.Failure(err)
 	}
-	defer func() { err = errors.Join(err, engineFailure(r.close())) }()
+	defer func() { err = errors.Join(err, engine.Failure(r.close())) }()
 	return s.eachMark(window, func(id string, n *pendingNode) error {
 		row, known, err := r.row(id, n)
 		if err != nil {
-			return fmt.Errorf("build the row of node %q: %w", id, engineFailure(err))
+			return fmt.Errorf("build the row of node %q: %w", id, engine.Failure(err))
 		}
 		if known && !yield(row, nil) {
 			return errStopped

@@ -19,6 +19,7 @@ import (
 
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/shard/engine"
 )
 
 // Directories beside the state directory, which belong to the holder of the state's lock.
@@ -147,7 +148,7 @@ func (s *Shard) snapshot(ctx context.Context) (*commitlog.Checkpoint, error) {
 	m := s.state.meta
 	doc := &commitlog.Checkpoint{State: stateFormat, Shard: s.opts.Shard, Seq: s.head.Seq, Writer: s.head.Writer,
 		Applied: maps.Clone(m.Applied), Nodes: m.Nodes, Edges: m.Edges, Created: s.opts.Clock().UTC()}
-	return doc, s.state.guard.run(ctx, func(context.Context) error {
+	return doc, s.state.guard.Run(ctx, func(context.Context) error {
 		return s.state.snapshot(s.opts.Dir+snapshotSuffix, s.window.seq)
 	})
 }
@@ -166,10 +167,10 @@ func (s *state) snapshot(dir string, window int64) error {
 	// A flush puts what was written since the last checkpoint into files that later checkpoints
 	// share.
 	if err := s.db.Flush(); err != nil {
-		return fmt.Errorf("flush the state: %w", engineFailure(err))
+		return fmt.Errorf("flush the state: %w", engine.Failure(err))
 	}
 	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
-		return fmt.Errorf("snapshot of the state: %w", engineFailure(err))
+		return fmt.Errorf("snapshot of the state: %w", engine.Failure(err))
 	}
 	return nil
 }
@@ -330,7 +331,7 @@ func (c *checkpointer) forget(names []string) {
 // sum returns the sum of a file of the snapshot. Tables and values never change under their name,
 // so they are read once.
 func (c *checkpointer) sum(dir, name string) (fileSum, error) {
-	fixed := isData(name)
+	fixed := engine.IsData(name)
 	if s, ok := c.sums[name]; ok && fixed {
 		return s, nil
 	}
@@ -338,7 +339,7 @@ func (c *checkpointer) sum(dir, name string) (fileSum, error) {
 	if err != nil {
 		return fileSum{}, fmt.Errorf("read the snapshot: %w", err)
 	}
-	h, crc := sha256.New(), crc32.New(castagnoli)
+	h, crc := sha256.New(), crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	n, err := io.Copy(io.MultiWriter(h, crc), f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fileSum{}, fmt.Errorf("read the snapshot: %w", err)

@@ -23,7 +23,7 @@ func (s *Shard) Commit(ctx context.Context) (*commitlog.Manifest, error) {
 	}
 	var m *commitlog.Manifest
 	ctx, done := s.opts.Listener.Step(ctx, "commit")
-	err := s.state.guard.run(ctx, func(ctx context.Context) (err error) {
+	err := s.state.guard.Run(ctx, func(ctx context.Context) (err error) {
 		m, err = s.commit(ctx)
 		return err
 	})

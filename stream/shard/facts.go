@@ -3,7 +3,6 @@ package shard
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/bits"
 
@@ -13,7 +12,7 @@ import (
 
 // errCorruptState: the local state does not decode. Deleting the state directory rebuilds the state
 // from the topics.
-var errCorruptState = errors.New("corrupt shard state")
+var errCorruptState = fmt.Errorf("%w: corrupt shard state", ErrStateDamaged)
 
 // assertion is a last-writer-wins register: the newest statement on whether an edge is there. The
 // zero value stands for no statement.

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
-	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"giantstream/sink/rows"
+	"giantstream/stream/shard/engine"
 )
 
 // Graph is a shard's graph in its local state, for looking at a shard that does not run. It is
@@ -20,7 +18,7 @@ type Graph struct{ state state }
 
 // OpenGraph opens a shard's state directory, which no Shard may have open.
 func OpenGraph(dir string) (*Graph, error) {
-	db, err := openToRead(dir, vfs.Default)
+	db, err := engine.OpenToRead(dir, vfs.Default)
 	if err != nil {
 		return nil, fmt.Errorf("open the state in %s: %w", dir, err)
 	}
@@ -30,13 +28,6 @@ func OpenGraph(dir string) (*Graph, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return g, nil
-}
-
-func openToRead(dir string, disk vfs.FS) (*pebble.DB, error) {
-	return pebble.Open(dir, &pebble.Options{ReadOnly: true, ErrorIfNotExists: true, FS: disk,
-		Logger: &engineLog{log: slog.New(slog.DiscardHandler), now: time.Now,
-			fatal: func(message string) { panic(message) }},
-		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}}})
 }
 
 // Applied returns, per topic, the offset below which every record is in the state.

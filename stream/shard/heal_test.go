@@ -17,6 +17,7 @@ import (
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
+	"giantstream/stream/shard/engine"
 )
 
 const healDir = "disk/state"
@@ -145,7 +146,7 @@ func (h *healing) damage() string {
 		return "nothing"
 	}
 	slices.Sort(names)
-	names = slices.DeleteFunc(names, func(n string) bool { return n == lockName })
+	names = slices.DeleteFunc(names, func(n string) bool { return n == engine.LockName })
 	name := names[rng.IntN(len(names))]
 	path := filepath.Join(healDir, name)
 	data, ok := h.read(path)

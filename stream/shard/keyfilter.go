@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/stream/shard/engine"
 )
 
 // keyFilter rules out most keys that a key space of the state does not have, so that a new node or
@@ -53,7 +55,7 @@ func newKeyFilter(db *pebble.DB, space byte, size filterSize, keys int64, prefix
 	f.blocks, f.room = make([][8]uint64, size.bytes/64), size.room
 	it, err := iterate(db, space)
 	if err != nil {
-		return nil, fmt.Errorf("read all keys of space %q: %w", space, engineFailure(err))
+		return nil, fmt.Errorf("read all keys of space %q: %w", space, engine.Failure(err))
 	}
 	for ok := it.First(); ok && f.blocks != nil; ok = it.Next() {
 		f.add(it.Key())
@@ -62,7 +64,7 @@ func newKeyFilter(db *pebble.DB, space byte, size filterSize, keys int64, prefix
 		}
 	}
 	if err := it.Close(); err != nil {
-		return nil, fmt.Errorf("read all keys of space %q: %w", space, engineFailure(err))
+		return nil, fmt.Errorf("read all keys of space %q: %w", space, engine.Failure(err))
 	}
 	return f, nil
 }

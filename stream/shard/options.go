@@ -14,6 +14,7 @@ import (
 	"giantstream/sink/parquetio"
 	"giantstream/sink/rows"
 	"giantstream/stream/mutation"
+	"giantstream/stream/shard/engine"
 )
 
 // Mirror carries assertions of an undirected graph to the shards of the far ends.
@@ -90,7 +91,14 @@ type Options struct {
 	backoff   time.Duration // tests: first pause between attempts to commit
 	transfers int           // tests: files at once; 1 puts calls in an order
 	maxRows   int64         // tests: of a row object; 0 means WriteObjects' bound
-	grace     time.Duration // tests: for calls into an engine that has failed; 0 means engineGrace
+	grace     time.Duration // tests: for calls into an engine that has failed; 0 means engine.Grace
+}
+
+// Simulated returns the options for the simulation: the state lies on a file system in memory, so that a machine can
+// lose its power, and files are transferred one after another, so that chance alone decides the order of calls.
+func (o Options) Simulated(fs vfs.FS) Options {
+	o.fs, o.transfers = fs, 1
+	return o
 }
 
 const (
@@ -128,7 +136,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.transfers = defaultTransfers
 	}
 	if o.grace <= 0 {
-		o.grace = engineGrace
+		o.grace = engine.Grace
 	}
 	o.Log = o.Log.With("shard", o.Shard)
 	return o, nil

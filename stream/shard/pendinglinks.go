@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/stream/shard/engine"
 )
 
 // pendingLink is a link of a pendingNode.
@@ -124,11 +126,11 @@ func (p *pending) eachLink(owner *pendingNode, f func(other string, a adjacency)
 	prefix := adjacencyPrefix(nil, owner.id)
 	it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
 	if err != nil {
-		return engineFailure(err)
+		return engine.Failure(err)
 	}
 	defer func() {
 		if cerr := it.Close(); err == nil {
-			err = engineFailure(cerr)
+			err = engine.Failure(cerr)
 		}
 	}()
 	return eachLink(it, prefix, owner, f)
@@ -153,11 +155,11 @@ func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other s
 		}
 		data, err := it.ValueAndErr()
 		if err != nil {
-			return engineFailure(err)
+			return engine.Failure(err)
 		}
 		a, err := decodeAdjacency(data)
 		if err != nil {
-			return engineFailure(err)
+			return engine.Failure(err)
 		}
 		if err := f(string(other), a); err != nil {
 			return err
@@ -165,7 +167,7 @@ func eachLink(it *pebble.Iterator, prefix []byte, n *pendingNode, f func(other s
 	}
 	if it != nil {
 		if err := it.Error(); err != nil {
-			return engineFailure(err)
+			return engine.Failure(err)
 		}
 	}
 	for i := range newer {

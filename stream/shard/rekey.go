@@ -18,6 +18,7 @@ import (
 
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/shard/engine"
 )
 
 // RekeyOptions of Rekey.
@@ -53,7 +54,7 @@ func Rekey(ctx context.Context, o RekeyOptions) (_ *Rekeyed, err error) {
 	r := &Rekeyed{opts: o}
 	// One old state is open at a time, and all new ones are.
 	r.each = Options{Cache: o.Cache, Log: o.Log, Clock: time.Now, Rand: rand.Reader, fs: vfs.Default,
-		grace: engineGrace, transfers: defaultTransfers}
+		grace: engine.Grace, transfers: defaultTransfers, Listener: NopListener{}}
 	if r.each.Log == nil {
 		r.each.Log = slog.New(slog.DiscardHandler)
 	}
@@ -92,7 +93,7 @@ func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, old.close()) }()
 	nodesBefore, edgesBefore := r.totals()
-	if err := old.guard.run(ctx, func(ctx context.Context) error { return r.copyFacts(ctx, old, shard) }); err != nil {
+	if err := old.guard.Run(ctx, func(ctx context.Context) error { return r.copyFacts(ctx, old, shard) }); err != nil {
 		return err
 	}
 	nodes, edges := r.totals()
@@ -127,12 +128,12 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 			err = batches[q].Commit(pebble.NoSync)
 		}
 		batches[q].Reset()
-		return engineFailure(err)
+		return engine.Failure(err)
 	}
 	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency} {
 		it, err := iterate(old.db, space)
 		if err != nil {
-			return engineFailure(err)
+			return engine.Failure(err)
 		}
 		for ok := it.First(); ok && err == nil; ok = it.Next() {
 			err = ctx.Err()
@@ -146,7 +147,7 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 				}
 			}
 		}
-		if err := errors.Join(err, engineFailure(it.Error()), engineFailure(it.Close())); err != nil {
+		if err := errors.Join(err, engine.Failure(it.Error()), engine.Failure(it.Close())); err != nil {
 			return err
 		}
 	}
@@ -163,7 +164,7 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Bat
 	key := it.Key()
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return 0, engineFailure(err)
+		return 0, engine.Failure(err)
 	}
 	id := key[1:]
 	if key[0] == spaceAdjacency {
@@ -194,7 +195,7 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Bat
 			m.Edges++
 		}
 	}
-	return q, engineFailure(batches[q].Set(key, value, nil))
+	return q, engine.Failure(batches[q].Set(key, value, nil))
 }
 
 // ownerOf returns the owner in an adjacency key: the inverse of adjacencyPrefix.
@@ -237,7 +238,7 @@ func (r *Rekeyed) Checkpoint(ctx context.Context, store sink.Store, head *commit
 	c.intact = st.intact
 	doc := &commitlog.Checkpoint{State: stateFormat, Shard: head.Shard, Seq: head.Seq, Writer: head.Writer,
 		Applied: st.meta.Applied, Nodes: st.meta.Nodes, Edges: st.meta.Edges, Created: o.Clock().UTC()}
-	err := st.guard.run(ctx, func(context.Context) error { return st.snapshot(o.Dir+snapshotSuffix, 0) })
+	err := st.guard.Run(ctx, func(context.Context) error { return st.snapshot(o.Dir+snapshotSuffix, 0) })
 	if err == nil {
 		_, err = c.upload(ctx, o.Dir+snapshotSuffix, doc)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/shard/engine"
 )
 
 // restore replaces the local state by the newest whole checkpoint, if the state lacks a record that
@@ -121,10 +122,10 @@ func (o *Options) fetchState(ctx context.Context, owner meta, doc *commitlog.Che
 
 // download fetches the files of a checkpoint into a new directory.
 func (o *Options) download(ctx context.Context, dir string, doc *commitlog.Checkpoint) error {
-	if err := errors.Join(o.fs.RemoveAll(dir), o.fs.MkdirAll(dir, stateDirMode)); err != nil {
+	if err := errors.Join(o.fs.RemoveAll(dir), o.fs.MkdirAll(dir, engine.DirMode)); err != nil {
 		return fmt.Errorf("prepare %s: %w", dir, err)
 	}
-	if err := checkSpace(o.fs, dir, uint64(doc.Bytes())+stateReserveBytes); err != nil {
+	if err := engine.CheckSpace(o.fs, dir, uint64(doc.Bytes())+stateReserveBytes); err != nil {
 		return err
 	}
 	progress := transferProgress{log: o.Log, total: doc.Bytes()}
@@ -136,7 +137,7 @@ func (o *Options) download(ctx context.Context, dir string, doc *commitlog.Check
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return syncDir(o.fs, dir)
+	return engine.SyncDir(o.fs, dir)
 }
 
 // downloadFile fetches one file; ErrBadCheckpoint if its object is missing or not what the document
@@ -166,7 +167,7 @@ func (o *Options) fetchFile(ctx context.Context, path string, f commitlog.Checkp
 	}
 	out, err := o.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return fmt.Errorf("write the restored state: %w", cmp.Or(fileFailure(err), err))
+		return fmt.Errorf("write the restored state: %w", cmp.Or(engine.FileFailure(err), err))
 	}
 	sum, err := copyObject(localFile{out}, object, progress)
 	if err == nil {
@@ -228,23 +229,12 @@ func (o *Options) adopt(ctx context.Context, old *state) (*state, error) {
 		err = o.fs.Rename(o.Dir+restoreSuffix, o.Dir)
 	}
 	if err == nil {
-		err = syncDir(o.fs, o.fs.PathDir(o.Dir))
+		err = engine.SyncDir(o.fs, o.fs.PathDir(o.Dir))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("replace the state in %s: %w", o.Dir, err)
 	}
 	return o.openState(ctx, o.Dir, owner)
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	return nil
 }
 
 // localFile is a file of the restored state. Its errors say what they mean for the state, so that a
@@ -253,10 +243,10 @@ type localFile struct{ vfs.File }
 
 func (f localFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
-	return n, cmp.Or(fileFailure(err), err)
+	return n, cmp.Or(engine.FileFailure(err), err)
 }
 
 func (f localFile) sync() error {
 	err := f.Sync()
-	return cmp.Or(fileFailure(err), err)
+	return cmp.Or(engine.FileFailure(err), err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
+	"giantstream/stream/shard/engine"
 )
 
 // Errors that callers of a Shard test. After any error a Shard does nothing more. Close it and open
@@ -21,6 +22,13 @@ var (
 	ErrFenced = errors.New("shard is owned by another worker")
 	// ErrLogIncomplete: the input topics no longer hold the records that the state needs.
 	ErrLogIncomplete = errors.New("input topics do not hold what the commit log covers")
+	// ErrStateDamaged: the files of the local state are not what the engine wrote. The state has been
+	// set aside, and the next opening builds it again from a checkpoint or from the topics.
+	ErrStateDamaged = engine.ErrDamaged
+	// ErrDiskFull: there is not enough space for the local state. The state is whole.
+	ErrDiskFull = engine.ErrDiskFull
+	// ErrStateInUse: another process, or another shard of this one, has the state directory open.
+	ErrStateInUse = engine.ErrInUse
 )
 
 // Shard is the worker of one partition of the graph. It applies mutations to the state, gathers
@@ -77,7 +85,7 @@ func Open(ctx context.Context, opts Options) (*Shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find where shard %d stands: %w", opts.Shard, err)
 	}
-	st, err := opts.openOwn(ctx, meta{
+	st, err := opts.openOrReplaceState(ctx, meta{
 		Pipeline: opts.Pipeline, Shard: opts.Shard, Shards: opts.Shards, Undirected: opts.Mirror != nil,
 	})
 	if err != nil {
@@ -89,7 +97,7 @@ func Open(ctx context.Context, opts Options) (*Shard, error) {
 	s := &Shard{opts: opts, state: st, head: head, session: hex.EncodeToString(random[:])}
 	s.checkpoints = newCheckpointer(opts, s.session)
 	s.checkpoints.intact = st.intact
-	if err := st.guard.run(ctx, s.reconcile); err != nil {
+	if err := st.guard.Run(ctx, s.reconcile); err != nil {
 		return nil, errors.Join(err, s.closeState())
 	}
 	return s, nil
@@ -211,14 +219,14 @@ func (s *Shard) Apply(ctx context.Context, batch mutation.Batch) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	if len(batch.Mutations) == 0 && !s.moves(batch.Next) && s.state.guard.failure() == nil {
+	if len(batch.Mutations) == 0 && !s.moves(batch.Next) && s.state.guard.Failure() == nil {
 		return nil
 	}
 	for _, l := range batch.Lost {
 		s.lose(l.Topic, l.From, l.To)
 	}
 	ctx, done := s.opts.Listener.Step(ctx, "apply")
-	err := s.state.guard.run(ctx, func(ctx context.Context) error { return s.apply(ctx, batch) })
+	err := s.state.guard.Run(ctx, func(ctx context.Context) error { return s.apply(ctx, batch) })
 	done(err)
 	if err != nil {
 		s.failed = fmt.Errorf("apply: %w", err)

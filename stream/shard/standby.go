@@ -16,6 +16,7 @@ import (
 
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/shard/engine"
 )
 
 // standbyPart ends the names of files that are being fetched.
@@ -36,7 +37,7 @@ func (o *Options) fetchStandby(ctx context.Context) (doc *commitlog.Checkpoint, 
 		return nil, 0, err
 	}
 	dir := o.Standby
-	if err := o.fs.MkdirAll(dir, stateDirMode); err != nil {
+	if err := o.fs.MkdirAll(dir, engine.DirMode); err != nil {
 		return nil, 0, fmt.Errorf("prepare %s: %w", dir, err)
 	}
 	have, err := o.fs.List(dir)
@@ -65,7 +66,7 @@ func (o *Options) fetchStandby(ctx context.Context) (doc *commitlog.Checkpoint, 
 	if len(missing) == 0 {
 		return doc, 0, nil
 	}
-	if err := checkSpace(o.fs, dir, uint64(fetched)+stateReserveBytes); err != nil {
+	if err := engine.CheckSpace(o.fs, dir, uint64(fetched)+stateReserveBytes); err != nil {
 		return nil, 0, err
 	}
 	progress := transferProgress{log: slog.New(slog.DiscardHandler), total: max(1, fetched)}

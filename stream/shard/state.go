@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"giantstream/stream/commitlog"
+	"giantstream/stream/shard/engine"
 )
 
 // stateFormat is the version of the state's keys and values. A state of another format is refused.
@@ -24,8 +25,9 @@ type state struct {
 	meta    meta // with the pending part; the meta on disk is that of the last flush
 	dir     string
 	lock    io.Closer // of dir
-	guard   *engineGuard
-	fs      *engineFS
+	guard   *engine.Guard
+	grace   time.Duration // Options.grace
+	fs      *engine.FS
 	// giveBack is of Cache.addMemTables.
 	giveBack func()
 	states   int       // that share the memory of the process
@@ -35,17 +37,17 @@ type state struct {
 // openState opens or creates the state in dir. want names the shard that it must belong to. What
 // lies in dir and is no state is ErrStateDamaged.
 func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *state, err error) {
-	lock, err := lockState(o.fs, dir)
+	lock, err := engine.Lock(o.fs, dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the state of shard %d in %s: %w", want.Shard, dir, err)
 	}
-	guard := newEngineGuard(o.grace)
+	guard := engine.NewGuard(o.grace)
 	cache := o.Cache
 	if cache == nil {
 		cache = NewCache()
 		defer cache.Release() // the engine holds a reference
 	}
-	s := &state{dir: dir, lock: lock, guard: guard, fs: newEngineFS(o.fs, guard)}
+	s := &state{dir: dir, lock: lock, guard: guard, grace: o.grace, fs: engine.NewFS(o.fs, guard)}
 	s.pending.memory = &cache.window
 	defer func() {
 		if err != nil {
@@ -55,17 +57,17 @@ func (o *Options) openState(ctx context.Context, dir string, want meta) (_ *stat
 	if err := s.checkSpace(stateReserveBytes); err != nil {
 		return nil, err
 	}
-	return s, guard.run(ctx, func(context.Context) error {
-		if err := checkManifest(o.fs, dir); err != nil {
+	return s, guard.Run(ctx, func(context.Context) error {
+		if err := engine.CheckManifest(o.fs, dir); err != nil {
 			return err
 		}
 		s.states = cache.sharing(o.Shards)
 		memTable := memTableBytes(s.states)
 		giveBack := cache.addMemTables(memTable)
-		db, err := openEngine(dir, s.fs, guard, cache, memTable, o.Log)
+		db, err := engine.Open(dir, s.fs, guard, cache.blocks, memTable, o.Log)
 		if err != nil {
 			giveBack()
-			return engineFailure(err)
+			return engine.Failure(err)
 		}
 		s.giveBack = giveBack
 		s.db, s.pending.db, s.pending.spilled, s.pending.dropped = db, db, true, true
@@ -115,7 +117,7 @@ func (s *state) readMeta() error {
 }
 
 func (s *state) checkEmpty() (err error) {
-	defer func() { err = engineFailure(err) }()
+	defer func() { err = engine.Failure(err) }()
 	it, err := s.db.NewIter(nil)
 	if err != nil {
 		return err
@@ -180,7 +182,7 @@ func (s *state) commitWindow(seq int64, writer string) error {
 	defer b.Close() //nolint:errcheck // Commit has reported all that matters
 	if s.pending.spilled {
 		if err := b.DeleteRange(dirtyPrefix(0), dirtyPrefix(seq+1), nil); err != nil {
-			return engineFailure(err)
+			return engine.Failure(err)
 		}
 	}
 	s.meta.Committed, s.meta.Writer = seq, writer
@@ -203,7 +205,7 @@ func (s *state) flushIfDue(now time.Time) error {
 	}
 	s.flushed = now
 	if _, err := s.db.AsyncFlush(); err != nil {
-		return fmt.Errorf("flush the state in %s: %w", s.dir, engineFailure(err))
+		return fmt.Errorf("flush the state in %s: %w", s.dir, engine.Failure(err))
 	}
 	return nil
 }
@@ -218,7 +220,7 @@ func (s *state) write(b *pebble.Batch, marksOf int64) error {
 		err = b.Commit(pebble.NoSync)
 	}
 	if err != nil {
-		return fmt.Errorf("write the state in %s: %w", s.dir, engineFailure(err))
+		return fmt.Errorf("write the state in %s: %w", s.dir, engine.Failure(err))
 	}
 	return nil
 }
@@ -230,10 +232,10 @@ const closeFlushTime = 10 * time.Second
 // failure of the engine it returns only errors of the close itself.
 func (s *state) close() (err error) {
 	s.pending.release()
-	failed := s.guard.failure() != nil
-	if !s.guard.left && s.db != nil {
+	failed := s.guard.Failure() != nil
+	if !s.guard.Left() && s.db != nil {
 		s.pending.forget()
-		err = s.guard.run(context.Background(), func(context.Context) error {
+		err = s.guard.Run(context.Background(), func(context.Context) error {
 			if !failed {
 				s.flushInTime()
 			}
@@ -241,7 +243,7 @@ func (s *state) close() (err error) {
 			return s.db.Close()
 		})
 	}
-	s.fs.sever()
+	s.fs.Sever()
 	if failed {
 		err = nil // it is the failure, which was reported
 	}
@@ -255,7 +257,7 @@ func (s *state) flushInTime() {
 	}
 	select {
 	case <-done:
-	case <-s.guard.failed:
+	case <-s.guard.Failed():
 	case <-time.After(closeFlushTime):
 	}
 }
@@ -268,7 +270,7 @@ func lookUp(db *pebble.DB, key []byte, f func(value []byte) error) error {
 		return nil
 	}
 	if err != nil {
-		return engineFailure(err)
+		return engine.Failure(err)
 	}
-	return engineFailure(errors.Join(f(value), closer.Close()))
+	return engine.Failure(errors.Join(f(value), closer.Close()))
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/stream/shard/engine"
 )
 
 // Window bounds what is committed at once. The bound that is reached first closes the window.
@@ -72,16 +74,16 @@ func (s *state) eachWrittenMark(window int64, pending []*pendingNode, f func(id 
 	rest []*pendingNode, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(window), UpperBound: dirtyPrefix(window + 1)})
 	if err != nil {
-		return nil, fmt.Errorf("read dirty marks: %w", engineFailure(err))
+		return nil, fmt.Errorf("read dirty marks: %w", engine.Failure(err))
 	}
 	defer func() {
 		if cerr := it.Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("read dirty marks: %w", engineFailure(cerr))
+			err = fmt.Errorf("read dirty marks: %w", engine.Failure(cerr))
 		}
 	}()
 	for ok := it.First(); ok; ok = it.Next() {
 		if kind, err := it.ValueAndErr(); err != nil {
-			return nil, fmt.Errorf("read dirty marks: %w", engineFailure(err))
+			return nil, fmt.Errorf("read dirty marks: %w", engine.Failure(err))
 		} else if !isDue(kind) {
 			continue
 		}
@@ -96,7 +98,7 @@ func (s *state) eachWrittenMark(window int64, pending []*pendingNode, f func(id 
 		}
 	}
 	if err := it.Error(); err != nil {
-		return nil, fmt.Errorf("read dirty marks: %w", engineFailure(err))
+		return nil, fmt.Errorf("read dirty marks: %w", engine.Failure(err))
 	}
 	return pending, nil
 }
@@ -118,7 +120,7 @@ func (s *state) promoteMarks(to int64) error {
 			err = cerr
 		}
 		if err != nil {
-			return fmt.Errorf("move dirty marks: %w", engineFailure(err))
+			return fmt.Errorf("move dirty marks: %w", engine.Failure(err))
 		}
 		from = next
 	}
@@ -155,7 +157,7 @@ func (s *state) promoteSome(b *pebble.Batch, from []byte, to int64) (next []byte
 // dropMarks removes all marks.
 func (s *state) dropMarks() error {
 	if err := s.db.DeleteRange([]byte{spaceDirty}, []byte{spaceDirty + 1}, pebble.NoSync); err != nil {
-		return fmt.Errorf("drop dirty marks: %w", engineFailure(err))
+		return fmt.Errorf("drop dirty marks: %w", engine.Failure(err))
 	}
 	return nil
 }

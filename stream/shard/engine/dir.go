@@ -1,7 +1,6 @@
-package shard
+package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,45 +17,45 @@ import (
 )
 
 const (
-	// lockName is the engine's name for the file by which it locks a directory.
-	lockName = "LOCK"
-	// stateDirMode: a state holds the texts of the nodes.
-	stateDirMode = 0o700
+	// LockName is the engine's name for the file by which it locks a directory.
+	LockName = "LOCK"
+	// DirMode: a state holds the texts of the nodes.
+	DirMode = 0o700
 )
 
-// lockState makes the directory of a state if need be, and locks it. The lock is the engine's own,
+// Lock makes the directory of a state if need be, and locks it. The lock is the engine's own,
 // taken by the state, because the state moves damaged directories away after the engine is closed.
-func lockState(dirs vfs.FS, dir string) (io.Closer, error) {
-	if err := dirs.MkdirAll(dir, stateDirMode); err != nil {
-		return nil, engineFailure(err)
+func Lock(dirs vfs.FS, dir string) (io.Closer, error) {
+	if err := dirs.MkdirAll(dir, DirMode); err != nil {
+		return nil, Failure(err)
 	}
-	lock, err := dirs.Lock(filepath.Join(dir, lockName))
+	lock, err := dirs.Lock(filepath.Join(dir, LockName))
 	if err == nil {
 		return lock, nil
 	}
 	// Errors about the file name its path; a lock that is held is a bare error.
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return nil, engineFailure(err)
+		return nil, Failure(err)
 	}
 	return nil, fmt.Errorf("%w: another process or shard has it open; stop that one, or choose another state_dir: %w",
-		ErrStateInUse, err)
+		ErrInUse, err)
 }
 
-// checkManifest looks at the manifest of an engine that is about to be opened: the list of its tables. Without the
+// CheckManifest looks at the manifest of an engine that is about to be opened: the list of its tables. Without the
 // marker that names it, the engine would remove all data and begin an empty database. A manifest alone is what a crash
 // leaves of an opening.
 //
 // The engine takes a record that it cannot read for the end of the manifest, and goes back to an older list of tables
 // without an error. Rows that were built on one had labels twice. A torn end, which a loss of power may leave, is not
 // told from damage: the state is built again.
-func checkManifest(dirs vfs.FS, dir string) error {
+func CheckManifest(dirs vfs.FS, dir string) error {
 	names, err := dirs.List(dir)
 	if err != nil {
-		return engineFailure(err)
+		return Failure(err)
 	}
 	name, err := atomicfs.ReadMarker(dirs, dir, "manifest")
 	if err != nil {
-		return engineFailure(err)
+		return Failure(err)
 	}
 	if name != "" {
 		if err := readManifest(dirs, dirs.PathJoin(dir, name)); err != nil {
@@ -64,8 +63,8 @@ func checkManifest(dirs vfs.FS, dir string) error {
 		}
 		return nil
 	}
-	if at := slices.IndexFunc(names, isData); at >= 0 {
-		return fmt.Errorf("%w: there is %s, and no marker of the current manifest", ErrStateDamaged, names[at])
+	if at := slices.IndexFunc(names, IsData); at >= 0 {
+		return fmt.Errorf("%w: there is %s, and no marker of the current manifest", ErrDamaged, names[at])
 	}
 	return nil
 }
@@ -74,7 +73,7 @@ func checkManifest(dirs vfs.FS, dir string) error {
 func readManifest(dirs vfs.FS, path string) (err error) {
 	file, err := dirs.Open(path)
 	if err != nil {
-		return engineFailure(err)
+		return Failure(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	records := manifestlog.NewReader(file, 0)
@@ -87,27 +86,13 @@ func readManifest(dirs vfs.FS, path string) (err error) {
 			_, err = io.Copy(io.Discard, r)
 		}
 		if err != nil {
-			return engineFailure(err)
+			return Failure(err)
 		}
 	}
 }
 
-// stateReserveBytes is the free space without which a shard does not go on. It takes what all shards
-// of a process may have in memory at once: the open windows, and a few memtables on their way to the
-// disk. The engine bounds its compactions by the free space itself.
-const stateReserveBytes = windowMemoryBytes + memTablesBytes
-
-// checkSpace returns ErrDiskFull if less than so many bytes are free. A copy of the state that was
-// set aside goes first.
-func (s *state) checkSpace(bytes uint64) error {
-	err := checkSpace(s.fs.FS, s.dir, bytes)
-	if err == nil || removeAside(s.fs.FS, s.dir) != nil {
-		return err
-	}
-	return checkSpace(s.fs.FS, s.dir, bytes)
-}
-
-func checkSpace(disk vfs.FS, dir string, bytes uint64) error {
+// CheckSpace returns ErrDiskFull if less than `bytes` bytes are free on the disk of a directory.
+func CheckSpace(disk vfs.FS, dir string, bytes uint64) error {
 	usage, err := disk.GetDiskUsage(dir)
 	if err != nil || usage.AvailBytes >= bytes {
 		return nil //nolint:nilerr // not every file system tells; then a write fails
@@ -117,48 +102,13 @@ func checkSpace(disk vfs.FS, dir string, bytes uint64) error {
 		ErrDiskFull, dir, usage.AvailBytes>>20, bytes>>20)
 }
 
-// openOwn opens the state of the shard. Instead of a damaged one it opens a new one.
-func (o *Options) openOwn(ctx context.Context, want meta) (*state, error) {
-	st, err := o.openState(ctx, o.Dir, want)
-	if errors.Is(err, ErrStateDamaged) {
-		if err := o.setAside(err); err != nil {
-			return nil, err
-		}
-		st, err = o.openState(ctx, o.Dir, want)
-	}
-	return st, err
-}
-
-// closeState closes the state and, if it is damaged, sets it aside.
-func (s *Shard) closeState() error {
-	if err := s.state.close(); err != nil {
-		return fmt.Errorf("close the state of shard %d: %w", s.opts.Shard, err)
-	}
-	if reason := s.state.guard.failure(); errors.Is(reason, ErrStateDamaged) {
-		return s.opts.setAside(reason)
-	}
-	return nil
-}
-
-func (o *Options) setAside(reason error) error {
-	to, err := setAside(o.fs, o.Dir)
-	if err != nil {
-		return fmt.Errorf("state of shard %d in %s: %w (%w); remove the directory", o.Shard, o.Dir, err, reason)
-	}
-	o.Log.Warn("local state is damaged and was set aside; "+
-		"it is built again from the newest checkpoint or from the topics, and nothing is lost",
-		"moved_to", to, "reason", reason)
-	o.Listener.SetAside(to, reason)
-	return nil
-}
-
 // asideSuffix and a number name the directories of damaged states.
 const asideSuffix = ".damaged-"
 
-// setAside renames the directory of a damaged state, so that the next opening begins with none. It
-// keeps the newest one for whoever wants to know what happened.
-func setAside(dirs vfs.FS, dir string) (to string, err error) {
-	if err := removeAside(dirs, dir); err != nil {
+// SetAside renames the directory of a damaged state, so that the next opening begins with none. It
+// keeps the newest one for a person who wants to know what happened.
+func SetAside(dirs vfs.FS, dir string) (to string, err error) {
+	if err := RemoveAside(dirs, dir); err != nil {
 		return "", fmt.Errorf("remove the state that was set aside earlier: %w", err)
 	}
 	numbers, err := asideNumbers(dirs, dir)
@@ -173,7 +123,7 @@ func setAside(dirs vfs.FS, dir string) (to string, err error) {
 	if err := dirs.Rename(dir, to); err != nil {
 		return "", fmt.Errorf("set a damaged state aside: %w", err)
 	}
-	return to, syncDir(dirs, dirs.PathDir(dir))
+	return to, SyncDir(dirs, dirs.PathDir(dir))
 }
 
 func asideName(dir string, number int64) string {
@@ -194,8 +144,8 @@ func asideNumbers(dirs vfs.FS, dir string) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-// removeAside removes the directories that setAside has made, except those with files of others.
-func removeAside(dirs vfs.FS, dir string) error {
+// RemoveAside removes the directories that SetAside has made, except those with files of others.
+func RemoveAside(dirs vfs.FS, dir string) error {
 	numbers, err := asideNumbers(dirs, dir)
 	for _, n := range numbers {
 		name := asideName(dir, n)
@@ -214,4 +164,16 @@ func onlyEngineFiles(dirs vfs.FS, dir string) bool {
 	names, err := dirs.List(dir)
 	foreign := func(name string) bool { return !engineFileName.MatchString(name) }
 	return err == nil && !slices.ContainsFunc(names, foreign)
+}
+
+// SyncDir makes the names in a directory durable.
+func SyncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package shard
+package engine
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// engineFS is the file system that a storage engine sees. It does three things:
+// FS is the file system that a storage engine sees. It does three things:
 //
 //   - It notices a full disk and other faults, whatever the engine makes of them, and stands still
 //     from then on: what is on the disk stays as after a crash at that moment. The engine is told
@@ -27,11 +27,11 @@ import (
 //     one can use the same paths.
 //   - It keeps a checksum of every file of keys or values, so that a checkpoint can tell whether the
 //     file is still what the engine wrote.
-type engineFS struct {
+type FS struct {
 	vfs.FS
-	guard *engineGuard
+	guard *Guard
 
-	// A change of a directory holds a read lock, so that none is under way when sever returns. Open
+	// A change of a directory holds a read lock, so that none is under way when Sever returns. Open
 	// files stay with their directory, which has another name by then.
 	mu      sync.RWMutex
 	severed bool
@@ -41,16 +41,17 @@ type engineFS struct {
 
 var errSevered = errors.New("storage engine was left behind")
 
-// isData reports whether a file of this name holds keys or values. Such a file never changes, and the
+// IsData reports whether a file of this name holds keys or values. Such a file never changes, and the
 // engine opens none that it does not need.
-func isData(name string) bool {
+func IsData(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
 
-func newEngineFS(disk vfs.FS, guard *engineGuard) *engineFS { return &engineFS{FS: disk, guard: guard} }
+// NewFS returns the file system of an engine on a disk, which reports to guard.
+func NewFS(disk vfs.FS, guard *Guard) *FS { return &FS{FS: disk, guard: guard} }
 
-// sever makes all later calls fail, or do nothing.
-func (f *engineFS) sever() {
+// Sever makes all later calls fail, or do nothing.
+func (f *FS) Sever() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.severed = true
@@ -58,10 +59,10 @@ func (f *engineFS) sever() {
 
 // changing calls a function that changes a directory, unless the file system is severed or stands
 // still.
-func (f *engineFS) changing(call func() error) error {
+func (f *FS) changing(call func() error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if f.severed || f.guard.failure() != nil {
+	if f.severed || f.guard.Failure() != nil {
 		return nil
 	}
 	return f.note(call())
@@ -69,51 +70,54 @@ func (f *engineFS) changing(call func() error) error {
 
 // note passes on an error. One that means that the engine cannot go on goes to the guard as well,
 // because the engine may report it without its cause.
-func (f *engineFS) note(err error) error {
-	if failure := fileFailure(err); failure != nil {
-		f.guard.fail(failure)
+func (f *FS) note(err error) error {
+	if failure := FileFailure(err); failure != nil {
+		f.guard.Fail(failure)
 	}
 	return err
 }
 
-func (f *engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+// Create implements vfs.FS.
+func (f *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return f.making(name, func() (vfs.File, error) { return f.FS.Create(name, category) })
 }
 
-func (f *engineFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+// ReuseForWrite implements vfs.FS.
+func (f *FS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return f.making(to, func() (vfs.File, error) { return f.FS.ReuseForWrite(from, to, category) })
 }
 
-func (f *engineFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+// OpenReadWrite implements vfs.FS.
+func (f *FS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
 	opts ...vfs.OpenOption) (vfs.File, error) {
 	return f.making(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
 }
 
 // making calls a function that makes a file. If the file system stands still, the file is in memory,
 // and stays empty.
-func (f *engineFS) making(name string, call func() (vfs.File, error)) (vfs.File, error) {
+func (f *FS) making(name string, call func() (vfs.File, error)) (vfs.File, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if !f.severed && f.guard.failure() == nil {
+	if !f.severed && f.guard.Failure() == nil {
 		file, err := call()
 		if err == nil {
-			made := &engineFile{File: file, fs: f}
-			if isData(name) {
+			made := &guardedFile{File: file, fs: f}
+			if IsData(name) {
 				made.created = f.PathBase(name)
 				f.sums.Delete(made.created)
-				made.buffer = engineBuffers.Get().(*bufio.Writer)
+				made.buffer = buffers.Get().(*bufio.Writer)
 				made.buffer.Reset(file)
 			}
 			return made, nil
 		}
-		f.guard.fail(engineFailure(err))
+		f.guard.Fail(Failure(err))
 	}
 	file, err := vfs.NewMem().Create(f.PathBase(name), vfs.WriteCategoryUnspecified)
-	return &engineFile{File: file, fs: f}, err
+	return &guardedFile{File: file, fs: f}, err
 }
 
 // reading calls a function that opens a file or a directory.
-func (f *engineFS) reading(call func() (vfs.File, error)) (vfs.File, error) {
+func (f *FS) reading(call func() (vfs.File, error)) (vfs.File, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.severed {
@@ -123,17 +127,19 @@ func (f *engineFS) reading(call func() (vfs.File, error)) (vfs.File, error) {
 	if err != nil {
 		return nil, f.note(err)
 	}
-	return &engineFile{File: file, fs: f}, nil
+	return &guardedFile{File: file, fs: f}, nil
 }
 
-func (f *engineFS) OpenDir(name string) (vfs.File, error) {
+// OpenDir implements vfs.FS.
+func (f *FS) OpenDir(name string) (vfs.File, error) {
 	return f.reading(func() (vfs.File, error) { return f.FS.OpenDir(name) })
 }
 
-func (f *engineFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+// Open implements vfs.FS.
+func (f *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := f.reading(func() (vfs.File, error) { return f.FS.Open(name, opts...) })
-	if errors.Is(err, fs.ErrNotExist) && isData(name) {
-		f.guard.fail(fmt.Errorf("%w: %w", ErrStateDamaged, err))
+	if errors.Is(err, fs.ErrNotExist) && IsData(name) {
+		f.guard.Fail(fmt.Errorf("%w: %w", ErrDamaged, err))
 	}
 	if err == nil && strings.HasSuffix(name, ".blob") {
 		if err := f.checkValues(name); err != nil {
@@ -146,7 +152,7 @@ func (f *engineFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 // checkValues reads the end of a file of values. The engine panics if it finds damage there, in
 // whichever goroutine opens the file (Pebble 2.1.7, findOrCreateBlob). An error that it does not know
 // for damage is passed on.
-func (f *engineFS) checkValues(name string) error {
+func (f *FS) checkValues(name string) error {
 	file, err := f.FS.Open(name)
 	if err != nil {
 		return f.note(err)
@@ -159,49 +165,53 @@ func (f *engineFS) checkValues(name string) error {
 	if err == nil {
 		return r.Close()
 	}
-	f.guard.fail(fmt.Errorf("%w: %s: %w", ErrStateDamaged, f.PathBase(name), err))
+	f.guard.Fail(fmt.Errorf("%w: %s: %w", ErrDamaged, f.PathBase(name), err))
 	return errors.Join(fmt.Errorf("%s: %v", name, err), readable.Close()) //nolint:errorlint // see above
 }
 
-func (f *engineFS) Remove(name string) error {
+// Remove implements vfs.FS.
+func (f *FS) Remove(name string) error {
 	return f.changing(func() error { return f.FS.Remove(name) })
 }
 
-func (f *engineFS) RemoveAll(name string) error {
+// RemoveAll implements vfs.FS.
+func (f *FS) RemoveAll(name string) error {
 	return f.changing(func() error { return f.FS.RemoveAll(name) })
 }
 
-func (f *engineFS) Rename(from, to string) error {
+// Rename implements vfs.FS.
+func (f *FS) Rename(from, to string) error {
 	return f.changing(func() error { return f.FS.Rename(from, to) })
 }
 
-func (f *engineFS) MkdirAll(dir string, perm os.FileMode) error {
+// MkdirAll implements vfs.FS.
+func (f *FS) MkdirAll(dir string, perm os.FileMode) error {
 	return f.changing(func() error { return f.FS.MkdirAll(dir, perm) })
 }
 
 // Link is noted only if the disk is full: the engine copies what cannot be linked.
-func (f *engineFS) Link(from, to string) error {
+func (f *FS) Link(from, to string) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if f.severed || f.guard.failure() != nil {
+	if f.severed || f.guard.Failure() != nil {
 		return errSevered
 	}
 	err := f.FS.Link(from, to)
-	if failure := fileFailure(err); errors.Is(failure, ErrDiskFull) {
-		f.guard.fail(failure)
+	if failure := FileFailure(err); errors.Is(failure, ErrDiskFull) {
+		f.guard.Fail(failure)
 	}
 	return err
 }
 
 // Lock does nothing: the state holds the lock, since it outlives the engine.
-func (f *engineFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+func (f *FS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Unwrap implements vfs.FS.
-func (f *engineFS) Unwrap() vfs.FS { return f.FS }
+func (f *FS) Unwrap() vfs.FS { return f.FS }
 
-// sum returns the CRC-32C of what the engine has written to a file that it has closed. ok is false
+// Sum returns the CRC-32C of what the engine has written to a file that it has closed. ok is false
 // for files that this engine did not write.
-func (f *engineFS) sum(base string) (crc uint32, ok bool) {
+func (f *FS) Sum(base string) (crc uint32, ok bool) {
 	v, ok := f.sums.Load(base)
 	if !ok {
 		return 0, false
@@ -211,16 +221,16 @@ func (f *engineFS) sum(base string) (crc uint32, ok bool) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// engineWriteBytes is the size of the pieces in which files of keys or values go to the disk. The
+// writeBytes is the size of the pieces in which files of keys or values go to the disk. The
 // engine's own have 4 KiB.
-const engineWriteBytes = 256 << 10
+const writeBytes = 256 << 10
 
-var engineBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, engineWriteBytes) }}
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeBytes) }}
 
-// engineFile is a file of an engineFS.
-type engineFile struct {
+// guardedFile is a file of an FS.
+type guardedFile struct {
 	vfs.File
-	fs      *engineFS
+	fs      *FS
 	created string // base name of a file that was made and is written in order; else ""
 	crc     uint32
 	// buffer holds what is not written yet, nil for files that others read while they are written. Every
@@ -228,17 +238,17 @@ type engineFile struct {
 	buffer *bufio.Writer
 }
 
-func (f *engineFile) Read(p []byte) (int, error) {
+func (f *guardedFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	return n, f.fs.note(err)
 }
 
-func (f *engineFile) ReadAt(p []byte, off int64) (int, error) {
+func (f *guardedFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	return n, f.fs.note(err)
 }
 
-func (f *engineFile) Write(p []byte) (int, error) {
+func (f *guardedFile) Write(p []byte) (int, error) {
 	size := len(p)
 	if f.created != "" { // before the call, which may change p
 		f.crc = crc32.Update(f.crc, castagnoli, p)
@@ -253,7 +263,7 @@ func (f *engineFile) Write(p []byte) (int, error) {
 	})
 }
 
-func (f *engineFile) WriteAt(p []byte, off int64) (int, error) {
+func (f *guardedFile) WriteAt(p []byte, off int64) (int, error) {
 	f.created = ""
 	return len(p), f.afterWrites(func() error {
 		_, err := f.File.WriteAt(p, off)
@@ -261,10 +271,10 @@ func (f *engineFile) WriteAt(p []byte, off int64) (int, error) {
 	})
 }
 
-func (f *engineFile) Sync() error     { return f.afterWrites(f.File.Sync) }
-func (f *engineFile) SyncData() error { return f.afterWrites(f.File.SyncData) }
+func (f *guardedFile) Sync() error     { return f.afterWrites(f.File.Sync) }
+func (f *guardedFile) SyncData() error { return f.afterWrites(f.File.SyncData) }
 
-func (f *engineFile) SyncTo(length int64) (full bool, err error) {
+func (f *guardedFile) SyncTo(length int64) (full bool, err error) {
 	return full, f.afterWrites(func() error {
 		full, err = f.File.SyncTo(length)
 		return err
@@ -272,31 +282,31 @@ func (f *engineFile) SyncTo(length int64) (full bool, err error) {
 }
 
 // Preallocate is a hint, whose errors the engine handles.
-func (f *engineFile) Preallocate(offset, length int64) error {
-	if f.fs.guard.failure() != nil {
-		return nil //nolint:nilerr // it stands still, see engineFS
+func (f *guardedFile) Preallocate(offset, length int64) error {
+	if f.fs.guard.Failure() != nil {
+		return nil //nolint:nilerr // it stands still, see FS
 	}
 	return f.File.Preallocate(offset, length)
 }
 
-func (f *engineFile) Close() error {
+func (f *guardedFile) Close() error {
 	_ = f.afterWrites(func() error { return nil }) // an error goes to the guard
 	if f.buffer != nil {
 		f.buffer.Reset(nil)
-		engineBuffers.Put(f.buffer)
+		buffers.Put(f.buffer)
 		f.buffer = nil
 	}
 	if err := f.File.Close(); err != nil {
-		f.fs.guard.fail(engineFailure(err))
+		f.fs.guard.Fail(Failure(err))
 	}
-	if f.created != "" && f.fs.guard.failure() == nil {
+	if f.created != "" && f.fs.guard.Failure() == nil {
 		f.fs.sums.Store(f.created, f.crc)
 	}
 	return nil
 }
 
 // afterWrites is writing, once what the buffer holds is written.
-func (f *engineFile) afterWrites(call func() error) error {
+func (f *guardedFile) afterWrites(call func() error) error {
 	return f.writing(func() error {
 		if f.buffer != nil {
 			if err := f.buffer.Flush(); err != nil {
@@ -309,12 +319,12 @@ func (f *engineFile) afterWrites(call func() error) error {
 
 // writing calls a function that writes, unless the file system stands still. An error goes to the
 // guard alone.
-func (f *engineFile) writing(call func() error) error {
-	if f.fs.guard.failure() != nil {
-		return nil //nolint:nilerr // it stands still, see engineFS
+func (f *guardedFile) writing(call func() error) error {
+	if f.fs.guard.Failure() != nil {
+		return nil //nolint:nilerr // it stands still, see FS
 	}
 	if err := call(); err != nil {
-		f.fs.guard.fail(engineFailure(err))
+		f.fs.guard.Fail(Failure(err))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package shard
+package engine
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// engineLog passes on what the storage engine logs: errors as errors, all else for debugging.
-type engineLog struct {
+// logger passes on what the storage engine logs: errors as errors, all else for debugging.
+type logger struct {
 	log *slog.Logger
 	now func() time.Time
 	// fatal ends the use of the engine. It does not return.
@@ -20,7 +20,7 @@ type engineLog struct {
 	skipped int       // errors since then
 }
 
-func (l *engineLog) Infof(format string, args ...any) {
+func (l *logger) Infof(format string, args ...any) {
 	if l.log.Enabled(context.Background(), slog.LevelDebug) {
 		l.log.Debug(fmt.Sprintf(format, args...))
 	}
@@ -30,7 +30,7 @@ func (l *engineLog) Infof(format string, args ...any) {
 // thousand times a second.
 const errorEvery = 10 * time.Second
 
-func (l *engineLog) Errorf(format string, args ...any) {
+func (l *logger) Errorf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -47,7 +47,7 @@ func (l *engineLog) Errorf(format string, args ...any) {
 }
 
 // Fatalf is called when the engine cannot continue, and must not return.
-func (l *engineLog) Fatalf(format string, args ...any) {
+func (l *logger) Fatalf(format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
 	l.log.Error(msg)
 	l.fatal(msg)

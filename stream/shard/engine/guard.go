@@ -1,4 +1,4 @@
-package shard
+package engine
 
 import (
 	"cmp"
@@ -15,43 +15,44 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Why a state cannot be used. Each is returned by Open or by any method of a Shard.
+// Why a state cannot be used.
 var (
-	// ErrStateDamaged: the files of the local state are not what the engine wrote. The state has been
-	// set aside, and the next opening builds it again from a checkpoint or from the topics.
-	ErrStateDamaged = errors.New("local state is damaged")
+	// ErrDamaged: the files of the local state are not what the engine wrote.
+	ErrDamaged = errors.New("local state is damaged")
 	// ErrDiskFull: there is not enough space for the local state. The state is whole.
 	ErrDiskFull = errors.New("disk of the local state is full")
-	// ErrStateInUse: another process, or another shard of this one, has the state directory open.
-	ErrStateInUse = errors.New("local state is in use")
+	// ErrInUse: another process, or another shard of this one, has the state directory open.
+	ErrInUse = errors.New("local state is in use")
 )
 
-// engineGuard stands between a shard and its storage engine. The engine reports failures in several
+// Guard stands between a shard and its storage engine. The engine reports failures in several
 // ways: by an error, by a panic, by an event or a fatal message from a goroutine of its own, or by
 // never returning. The guard keeps the first one, so that all of them become an error of the shard.
-type engineGuard struct {
+type Guard struct {
 	once   sync.Once
 	failed chan struct{} // closed after err is set
 	err    error
 	grace  time.Duration
-	// left: a call did not return and was left behind. For the goroutine that calls run.
+	// left: a call did not return and was left behind. For the goroutine that calls Run.
 	left bool
 }
 
-func newEngineGuard(grace time.Duration) *engineGuard {
-	return &engineGuard{failed: make(chan struct{}), grace: grace}
+// NewGuard returns a guard of an engine that has not failed. grace is how long Run waits for a call into one that has:
+// Grace, except in tests.
+func NewGuard(grace time.Duration) *Guard {
+	return &Guard{failed: make(chan struct{}), grace: grace}
 }
 
-// fail notes why the engine cannot go on. Only the first reason counts.
-func (g *engineGuard) fail(err error) {
+// Fail notes why the engine cannot go on. Only the first reason counts.
+func (g *Guard) Fail(err error) {
 	g.once.Do(func() {
 		g.err = err
 		close(g.failed)
 	})
 }
 
-// failure returns why the engine cannot go on, nil if it can.
-func (g *engineGuard) failure() error {
+// Failure returns why the engine cannot go on, nil if it can.
+func (g *Guard) Failure() error {
 	select {
 	case <-g.failed:
 		return g.err
@@ -60,21 +61,28 @@ func (g *engineGuard) failure() error {
 	}
 }
 
-// engineGrace is how long a call into an engine that has failed may take to return. A call that
-// waits for a background goroutine of the engine never does.
-const engineGrace = 3 * time.Second
+// Failed is closed when the engine has failed.
+func (g *Guard) Failed() <-chan struct{} { return g.failed }
 
-// run calls f, which uses the engine. If the engine fails meanwhile, the context of f ends. If f still
-// does not return soon, run leaves it behind: its goroutine and the engine's memory stay until the
+// Left reports whether Run has left a call behind. The database must not be closed then. It is for the goroutine that
+// calls Run.
+func (g *Guard) Left() bool { return g.left }
+
+// Grace is how long a call into an engine that has failed may take to return. A call that
+// waits for a background goroutine of the engine never does.
+const Grace = 3 * time.Second
+
+// Run calls f, which uses the engine. If the engine fails meanwhile, the context of f ends. If f still
+// does not return soon, Run leaves it behind: its goroutine and the engine's memory stay until the
 // process ends. The caller must then not use what f uses.
-func (g *engineGuard) run(ctx context.Context, f func(context.Context) error) error {
+func (g *Guard) Run(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
 		var err error
 		defer func() { done <- err }()
-		defer g.catch(&err)
+		defer g.Catch(&err)
 		err = f(ctx)
 	}()
 	select {
@@ -90,29 +98,29 @@ func (g *engineGuard) run(ctx context.Context, f func(context.Context) error) er
 	case <-grace.C:
 		g.left = true
 	}
-	return g.failure()
+	return g.Failure()
 }
 
-// catch turns a panic of the engine into a failure. Other panics are bugs, which end the process. It
+// Catch turns a panic of the engine into a failure. Other panics are bugs, which end the process. It
 // is deferred in every goroutine, and in every coroutine (iter.Pull), in which the engine is called.
-func (g *engineGuard) catch(err *error) {
+func (g *Guard) Catch(err *error) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	if !panickedInEngine() {
+	if !panickedInPebble() {
 		panic(p)
 	}
-	g.fail(fmt.Errorf("%w: storage engine: %v", ErrStateDamaged, p))
-	*err = g.failure()
+	g.Fail(fmt.Errorf("%w: storage engine: %v", ErrDamaged, p))
+	*err = g.Failure()
 }
 
-// enginePackage is a prefix of the names of the engine's functions.
-const enginePackage = "github.com/cockroachdb/"
+// pebblePackage is a prefix of the names of the engine's functions.
+const pebblePackage = "github.com/cockroachdb/"
 
-// panickedInEngine reports whether the panic that is being recovered came from the engine: whether
+// panickedInPebble reports whether the panic that is being recovered came from the engine: whether
 // the engine is nearer to it than this package.
-func panickedInEngine() bool {
+func panickedInPebble() bool {
 	pcs := make([]uintptr, 100)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
 	panicked := false
@@ -121,7 +129,7 @@ func panickedInEngine() bool {
 		switch {
 		case strings.HasPrefix(frame.Function, "runtime."):
 			panicked = panicked || frame.Function == "runtime.gopanic"
-		case panicked && strings.HasPrefix(frame.Function, enginePackage):
+		case panicked && strings.HasPrefix(frame.Function, pebblePackage):
 			return true
 		case panicked && strings.HasPrefix(frame.Function, "giantstream/"):
 			return false
@@ -134,22 +142,22 @@ func panickedInEngine() bool {
 
 // explain returns the engine's failure in place of an error that followed from it. Errors that say
 // that the files are damaged are noted. Errors of the file system are not looked for here: f may use
-// the store as well, which may lie on a disk, too. Those of the engine's disk come from engineFS.
-func (g *engineGuard) explain(err error) error {
+// the store as well, which may lie on a disk, too. Those of the engine's disk come from FS.
+func (g *Guard) explain(err error) error {
 	switch {
 	case err == nil:
-	case isAny(err, ErrStateDamaged, ErrDiskFull, ErrStateInUse):
-		g.fail(err)
-	case pebble.IsCorruptionError(err), errors.Is(err, errCorruptState):
-		g.fail(fmt.Errorf("%w: %w", ErrStateDamaged, err))
+	case isAny(err, ErrDamaged, ErrDiskFull, ErrInUse):
+		g.Fail(err)
+	case pebble.IsCorruptionError(err):
+		g.Fail(fmt.Errorf("%w: %w", ErrDamaged, err))
 	}
-	return cmp.Or(g.failure(), err)
+	return cmp.Or(g.Failure(), err)
 }
 
-// fileFailure returns what an error of the state's file system means: ErrDiskFull or
-// ErrStateDamaged that wraps err, err itself if the surroundings are to blame (permissions, too many
+// FileFailure returns what an error of the state's file system means: ErrDiskFull or
+// ErrDamaged that wraps err, err itself if the surroundings are to blame (permissions, too many
 // open files), or nil if it says nothing.
-func fileFailure(err error) error {
+func FileFailure(err error) error {
 	switch {
 	case err == nil:
 	case isAny(err, syscall.ENOSPC, syscall.EDQUOT):
@@ -157,7 +165,7 @@ func fileFailure(err error) error {
 	case isAny(err, surroundings...):
 		return err
 	case isAny(err, syscall.EIO):
-		return fmt.Errorf("%w: %w", ErrStateDamaged, err)
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil
 }
@@ -169,39 +177,39 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// engineFailure returns what an error means that only the engine's own work can have caused. Without
+// Failure returns what an error means that only the engine's own work can have caused. Without
 // another explanation the files are damaged: what the engine cannot open or go on with is not what
 // it wrote.
-func engineFailure(err error) error {
-	if err == nil || isAny(err, ErrStateDamaged, ErrDiskFull, ErrStateInUse) {
+func Failure(err error) error {
+	if err == nil || isAny(err, ErrDamaged, ErrDiskFull, ErrInUse) {
 		return err
 	}
-	if known := fileFailure(err); known != nil {
+	if known := FileFailure(err); known != nil {
 		return known
 	}
-	return fmt.Errorf("%w: %w", ErrStateDamaged, err)
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
 // listener makes failures in the engine's own goroutines known to the guard.
-func (g *engineGuard) listener(log *engineLog) *pebble.EventListener {
+func (g *Guard) listener(log *logger) *pebble.EventListener {
 	return &pebble.EventListener{
 		// A failed flush or compaction. The engine would try again at once and for ever, and block
 		// all writers meanwhile.
 		BackgroundError: func(err error) {
 			log.Errorf("background error: %s", err)
-			g.fail(engineFailure(err))
+			g.Fail(Failure(err))
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			log.Errorf("%s", info)
-			g.fail(fmt.Errorf("%w: %s: %w", ErrStateDamaged, info.Path, info.Details))
+			g.Fail(fmt.Errorf("%w: %s: %w", ErrDamaged, info.Path, info.Details))
 		},
 	}
 }
 
-// fatal is engineLog's Fatalf: the engine cannot continue, and the call must not
+// fatal is logger's Fatalf: the engine cannot continue, and the call must not
 // return. The goroutine, which may be one of the engine's own, is left behind with whatever locks it
 // holds: unwinding it would run the engine's deferred functions on half-made structures.
-func (g *engineGuard) fatal(message string) {
-	g.fail(engineFailure(errors.New("storage engine: " + message)))
+func (g *Guard) fatal(message string) {
+	g.Fail(Failure(errors.New("storage engine: " + message)))
 	select {}
 }

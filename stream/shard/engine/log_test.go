@@ -1,4 +1,4 @@
-package shard
+package engine
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 func TestEngineErrorsAreNotRepeated(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	l := &engineLog{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}
+	l := &logger{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}
 	for range 25_000 {
 		now = now.Add(time.Millisecond)
 		l.Errorf("no space for %s", "000012.sst")
