@@ -71,7 +71,7 @@ var law = []rule{
 		because: "what follows the topic knows no database"},
 	{packages: "ingest/decode stream/mutation", not: pebble + " " + parquet + " " + s3 + " sink/...",
 		because: "decoding a record needs no storage engine"},
-	{packages: "stream/commitlog stream/publish stream/rowtable", not: pebble,
+	{packages: "stream/commitlog/... stream/publish stream/rowtable", not: pebble,
 		because: "whoever reads the commit log needs no engine; only shards do"},
 	{packages: "stream/shard/engine", not: "stream/... !stream/shard/engine sink/...",
 		because: "the engine keeps keys and values; it knows no graph and no store"},

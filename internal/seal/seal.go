@@ -59,3 +59,19 @@ func Open(data []byte) (document []byte, sealed bool, err error) {
 	}
 	return data, false, nil
 }
+
+// Decode checks the seal of a document that has one and decodes it into v. It refuses fields that v does not have.
+func Decode(data []byte, v any) (sealed bool, err error) {
+	body, sealed, err := Open(data)
+	if err == nil {
+		err = DecodeStrict(body, v)
+	}
+	return sealed, err
+}
+
+// DecodeStrict decodes a document without a seal. It refuses fields that v does not have.
+func DecodeStrict(document []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(document))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
+}

@@ -29,6 +29,15 @@ type Row struct {
 	Deleted bool `parquet:"deleted"`
 }
 
+// MemoryBytes estimates the row's size in memory.
+func (r *Row) MemoryBytes() int64 {
+	n := len(r.NodeID) + len(r.Text) + len(r.Class) + 8*len(r.FeatureIndices) + 64
+	for _, l := range r.Labels {
+		n += len(l) + 16
+	}
+	return int64(n)
+}
+
 // Committed is a row of the commit log and the manifest of its shard that has committed it.
 type Committed struct {
 	Row

@@ -10,6 +10,7 @@ import (
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/audit"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // AuditIdentity checks pipeline.json and returns the number of shards. If the identity cannot be read, it is
@@ -22,7 +23,7 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 	}
 	if err == nil {
 		var sealed bool
-		if sealed, err = decodeSealed(data, &Identity{}); err == nil {
+		if sealed, err = seal.Decode(data, &Identity{}); err == nil {
 			a.Document(identityKey, sealed)
 			return id.Shards, nil
 		}
@@ -49,12 +50,22 @@ func AuditShard(ctx context.Context, a *audit.Audit, shard int) error {
 	s := &shardAudit{Audit: a, shard: shard, log: map[int64]*Manifest{}, folded: map[int64]*folded{},
 		bad: map[string]error{}}
 	for _, step := range []func(context.Context) error{s.manifests, s.foldedBlocks, s.blocks, s.rows, s.checkpoints,
-		s.published(Served), s.published(Canary), s.standby} {
+		s.published(Served), s.published(Canary)} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("verify shard %d: %w", shard, err)
 		}
 	}
 	return nil
+}
+
+// checkpoints verifies the copies of the state beside the log.
+func (s *shardAudit) checkpoints(ctx context.Context) error {
+	return checkpoint.Audit(ctx, s.Audit, s.shard, func(seq int64) string {
+		if m := s.log[seq]; m != nil {
+			return m.Writer
+		}
+		return ""
+	})
 }
 
 // restoreIt is what to do about rows and manifests: they are made of nothing else in the store.
@@ -270,4 +281,32 @@ func (s *shardAudit) lost(ctx context.Context, key, what string) error {
 		Lost: "which rows the window has and which input it covers; readers and workers of the shard stop here",
 		Do:   restoreIt},
 		"", nil)
+}
+
+// published checks the cursor of a topic.
+func (s *shardAudit) published(outlet Outlet) func(context.Context) error {
+	return func(ctx context.Context) error { return s.cursor(ctx, outlet.key(s.shard)) }
+}
+
+// cursor checks one of the cursors of the embeddings.
+func (s *shardAudit) cursor(ctx context.Context, key string) error {
+	if !s.Has(key) {
+		return nil
+	}
+	data, err := sink.ReadAll(ctx, s.Store, key)
+	if err != nil {
+		return err
+	}
+	var p Published
+	sealed, err := seal.Decode(data, &p)
+	s.Document(key, sealed)
+	if err == nil && (p.Seq < 0 || p.Generation < 0) {
+		err = fmt.Errorf("it says that manifest %d is published with generation %d", p.Seq, p.Generation)
+	}
+	if err == nil {
+		return nil
+	}
+	return s.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: err.Error(),
+		Lost: "nothing: the shard's embeddings are published again"}, "remove the cursor",
+		func(ctx context.Context) error { return s.Store.Delete(ctx, key) })
 }

@@ -62,7 +62,7 @@ func ReadBoundary(ctx context.Context, store sink.Store, shard int) (Boundary, e
 // decodeBoundary refuses what this version does not know.
 func decodeBoundary(data []byte) (Boundary, error) {
 	var b Boundary
-	sealed, err := decodeSealed(data, &b)
+	sealed, err := seal.Decode(data, &b)
 	switch {
 	case err != nil:
 		return b, fmt.Errorf("%w: boundary does not parse: %w", ErrDamaged, err)
@@ -120,14 +120,4 @@ func CheckCreated(ctx context.Context, store sink.Store, shard int, seq int64) e
 
 func (b Boundary) removed(shard int, seq int64) error {
 	return fmt.Errorf("%w: manifest %d of shard %d, the boundary is at %d", ErrRemoved, seq, shard, b.Seq)
-}
-
-// ReadCommitted is ReadManifest for callers that act on what the manifest says. It returns ErrRemoved for a manifest
-// behind the boundary, whatever lies under its number.
-func ReadCommitted(ctx context.Context, store sink.Store, shard int, seq int64) (*Manifest, error) {
-	m, err := ReadManifest(ctx, store, shard, seq)
-	if removed := CheckCreated(ctx, store, shard, seq); removed != nil {
-		return nil, removed
-	}
-	return m, err
 }

@@ -16,6 +16,7 @@ import (
 	"giantstream/sink/audit"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // putDocument stores a JSON document with its checksum.
@@ -33,8 +34,8 @@ func putDocument(t testing.TB, store sink.Store, key string, doc any) {
 // putCheckpoint stores a checkpoint's document that stands at a manifest.
 func putCheckpoint(t testing.TB, store sink.Store, number, seq int64) {
 	t.Helper()
-	putDocument(t, store, checkpointKey(0, number), Checkpoint{Format: 2, Number: number, Seq: seq, Writer: "w", State: 1,
-		Files: []CheckpointFile{{Name: "MANIFEST-1", Key: StateFileKey(0, number, "w", 1), Bytes: 1,
+	putDocument(t, store, checkpoint.Key(0, number), checkpoint.Document{Format: 2, Number: number, Seq: seq, Writer: "w", State: 1,
+		Files: []checkpoint.File{{Name: "MANIFEST-1", Key: checkpoint.FileKey(0, number, "w", 1), Bytes: 1,
 			SHA256: strings.Repeat("00", 32)}}})
 }
 
@@ -201,12 +202,12 @@ func TestFoldStopsBeforeWhatIsNeeded(t *testing.T) {
 			putCheckpoint(t, store, 6, 128)
 		}, 64},
 		{"no checkpoint", func(t *testing.T, store *memstore.Store, _ *Compactor, _ *FoldOptions) {
-			if err := store.Delete(t.Context(), checkpointKey(0, 7)); err != nil {
+			if err := store.Delete(t.Context(), checkpoint.Key(0, 7)); err != nil {
 				t.Fatal(err)
 			}
 		}, 0},
 		{"a checkpoint that cannot be read", func(t *testing.T, store *memstore.Store, _ *Compactor, _ *FoldOptions) {
-			putDocument(t, store, checkpointKey(0, 8), Checkpoint{Format: 9})
+			putDocument(t, store, checkpoint.Key(0, 8), checkpoint.Document{Format: 9})
 		}, 0},
 		{"a block without a document", func(t *testing.T, store *memstore.Store, _ *Compactor, _ *FoldOptions) {
 			if err := store.Delete(t.Context(), compactionKey(0, 1, 65)); err != nil {

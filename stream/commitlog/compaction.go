@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"giantstream/internal/seal"
 	"giantstream/sink"
 )
 
@@ -133,7 +134,7 @@ func readCompaction(ctx context.Context, store sink.Store, shard, level int, fro
 // decodeCompaction refuses what this version does not know.
 func decodeCompaction(data []byte) (*compaction, error) {
 	var c compaction
-	sealed, err := decodeSealed(data, &c)
+	sealed, err := seal.Decode(data, &c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: compaction does not parse: %w", ErrDamaged, err)
 	}

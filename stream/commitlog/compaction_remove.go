@@ -5,17 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"giantstream/sink"
 )
-
-// blockState is what Remove needs to know of a block's document.
-type blockState struct {
-	merged  bool // the document exists and is not skipped
-	created time.Time
-	objects map[string]bool // that the document names
-}
 
 // Remove removes row objects that have been merged for longer than the grace, and the objects of
 // attempts to merge that came too late.

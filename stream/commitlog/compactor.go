@@ -55,6 +55,13 @@ type block struct {
 	from  int64
 }
 
+// blockState is what Remove needs to know of a block's document.
+type blockState struct {
+	merged  bool // the document exists and is not skipped
+	created time.Time
+	objects map[string]bool // that the document names
+}
+
 // NewCompactor returns a Compactor for one shard.
 func NewCompactor(o CompactorOptions) *Compactor {
 	o.Clock, o.Log, o.Rand = ambient.Clock(o.Clock), ambient.Log(o.Log), ambient.Rand(o.Rand)

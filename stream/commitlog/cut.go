@@ -2,13 +2,16 @@ package commitlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
 	"giantstream/sink"
 	"giantstream/sink/rows"
+	"giantstream/stream/commitlog/rowsort"
 )
 
 // Cut is a consistent view of the commit log: for each shard, the newest manifest that counts. What
@@ -27,9 +30,6 @@ func CurrentCut(ctx context.Context, store sink.Store, shards int) (Cut, error) 
 	}
 	return cut, nil
 }
-
-// Row is a committed row and the manifest that committed it.
-type Row = rows.Committed
 
 // Newest yields the newest committed row of every node of a shard at the cut, in ascending order of
 // node id, deleted nodes included.
@@ -162,10 +162,8 @@ func newestRows(ctx context.Context, store sink.Store, segments []*Segment,
 	}
 }
 
-// rowsMissing is the error for an object that is not the one that its manifest names.
-func rowsMissing(o Object, n int64) error {
-	return fmt.Errorf("%w: %s has %d rows, its manifest says %d", ErrDamaged, o.Key, n, o.Rows)
-}
+// Forever is later than every event time.
+const Forever = math.MaxInt64
 
 // selection says which rows count, and what of them is read.
 type selection struct {
@@ -183,9 +181,9 @@ func (c Cut) newest(ctx context.Context, store sink.Store, shard int, which sele
 	}
 	// Pass 1: which manifest has the newest row of each node.
 	newest := map[string]int64{}
-	var runs []run
-	var files tempfiles
-	defer files.close()
+	var runs []rowsort.Run
+	var files rowsort.Files
+	defer files.Close()
 	for _, s := range slices.Backward(segments) {
 		chosen, err := claimRows(ctx, store, s, which.until, newest)
 		if err != nil {
@@ -194,17 +192,20 @@ func (c Cut) newest(ctx context.Context, store sink.Store, shard int, which sele
 		switch {
 		case chosen == 0:
 		case s.Merged:
-			sorted, err := sortRows(ctx, chosenRows(ctx, store, s, which.columns, newest), &files)
+			sorted, err := rowsort.Sort(ctx, chosenRows(ctx, store, s, which.columns, newest), &files)
 			if err != nil {
 				return err
 			}
 			runs = append(runs, sorted...)
 		default:
-			runs = append(runs, run{chosen, chosenRows(ctx, store, s, which.columns, newest)})
+			runs = append(runs, rowsort.Run{Rows: chosen, Seq: chosenRows(ctx, store, s, which.columns, newest)})
 		}
 	}
 	// Pass 2: the rows, merged.
-	for row, err := range mergeRuns(ctx, runs) {
+	for row, err := range rowsort.Merge(ctx, runs) {
+		if errors.Is(err, rowsort.ErrUnordered) {
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
 		if err != nil {
 			return err
 		}

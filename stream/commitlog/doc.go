@@ -13,8 +13,6 @@
 //   - Published is the cursor of the embeddings; Identity says which pipeline a store belongs to.
 //   - WriteObjects, RowKey and Creator are for the shard, which writes the log.
 //     Fencing is its matter: creating a manifest fails if the number is taken.
-//   - A Checkpoint is a copy of a shard's state in the store. The shard makes and restores
-//     checkpoints; the documents are here, because Orphans removes old ones.
 //
 // # Compaction
 //
@@ -44,17 +42,5 @@
 // n that it does not name never will be named, and Orphans removes it. Objects of windows above the
 // head are left alone.
 //
-// # Checkpoints
-//
-// Documents have consecutive numbers, and each is created under the condition that its number is
-// free. The newest two, M and M-1, are kept. The name of every file has the number of the document
-// that the file was uploaded for. Two rules make it safe to upload and to collect at any time, in
-// any number of processes, even ones that are halted for days between two calls:
-//
-//   - Document M+1 names only files that M or M-1 name, or that its own session uploaded for a
-//     document numbered M or higher.
-//   - A collector that has seen M as the newest removes documents below M-1, and those files
-//     numbered below M that neither M nor M-1 names.
-//
-// docs/PROTOCOL.md proves these rules. Formats: docs/format/manifest.md and docs/format/state.md.
+// docs/PROTOCOL.md has the rules. Formats: docs/format/manifest.md.
 package commitlog

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"giantstream/sink"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // FoldOptions say what Fold must leave.
@@ -106,8 +107,8 @@ func (c *Compactor) foldLimit(ctx context.Context, b Boundary, o FoldOptions) (i
 		return 0, err
 	}
 	last := min(seq-1, o.Keep)
-	kept, _, err := KeptCheckpoints(ctx, c.opts.Store, c.opts.Shard)
-	if errors.Is(err, ErrBadCheckpoint) || err == nil && len(kept) == 0 {
+	kept, _, err := checkpoint.Kept(ctx, c.opts.Store, c.opts.Shard)
+	if errors.Is(err, checkpoint.ErrBad) || err == nil && len(kept) == 0 {
 		return 0, nil // a state that is older than the boundary could not be compared with the log
 	}
 	for _, checkpoint := range kept {

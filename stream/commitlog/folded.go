@@ -31,14 +31,6 @@ type foldedWindow struct {
 	Objects []Object `json:"objects"`
 }
 
-func (w foldedWindow) segment() *Segment {
-	s := &Segment{From: w.Seq, To: w.Seq, objects: w.Objects, windows: []compactedWindow{{Seq: w.Seq}}}
-	for _, o := range w.Objects {
-		s.windows[0].Rows += o.Rows
-	}
-	return s
-}
-
 func foldedPrefix(shard int) string { return shardPrefix(shard) + "folded/" }
 
 func foldedKey(shard int, from int64) string {
@@ -72,7 +64,7 @@ func readFolded(ctx context.Context, store sink.Store, shard int, from int64) (*
 // decodeFolded refuses what this version does not know.
 func decodeFolded(data []byte) (*folded, error) {
 	f := &folded{}
-	sealed, err := decodeSealed(data, f)
+	sealed, err := seal.Decode(data, f)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: folded block does not parse: %w", ErrDamaged, err)

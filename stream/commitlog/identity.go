@@ -219,7 +219,7 @@ func readID(ctx context.Context, store sink.Store) (id string, sealed bool, err 
 	}
 	drawn := drawnID{string(data)}
 	if !isID(drawn.ID) {
-		sealed, err = decodeSealed(data, &drawn)
+		sealed, err = seal.Decode(data, &drawn)
 		if err == nil && (!sealed || !isID(drawn.ID)) {
 			err = errors.New("it holds no id with a checksum")
 		}

@@ -32,7 +32,7 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 		chunk := func(yield func(rows.Row, error) bool) {
 			for ok && count < maxRows && size < maxObjectBytes {
 				count++
-				size += rowBytes(&row)
+				size += row.MemoryBytes()
 				if !yield(row, err) {
 					return
 				}
@@ -48,15 +48,6 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 		total += info.Rows
 	}
 	return objects, total, nil
-}
-
-// rowBytes estimates a row's size in memory.
-func rowBytes(r *rows.Row) int64 {
-	n := len(r.NodeID) + len(r.Text) + len(r.Class) + 8*len(r.FeatureIndices) + 64
-	for _, l := range r.Labels {
-		n += len(l) + 16
-	}
-	return int64(n)
 }
 
 func rowsPrefix(shard int) string { return shardPrefix(shard) + "rows/" }
@@ -77,4 +68,26 @@ func parseRowKey(shard int, key string) (seq int64, session string, ok bool) {
 	n, nerr := strconv.ParseInt(parts[2], 10, 64)
 	ok = err == nil && nerr == nil && seq > 0 && RowKey(shard, seq, parts[1], n) == key
 	return seq, parts[1], ok
+}
+
+// IsRows says whether a key is that of a window's row object. Such objects are written once.
+func IsRows(key string) bool {
+	parts := strings.Split(key, "/")
+	return len(parts) == 4 && parts[0] == "shards" && parts[2] == "rows"
+}
+
+// Removed counts what was removed.
+type Removed struct {
+	Objects int
+	Bytes   int64
+}
+
+// object removes one object and counts it.
+func (r *Removed) object(ctx context.Context, store sink.Store, info sink.Info) error {
+	if err := store.Delete(ctx, info.Key); err != nil {
+		return err
+	}
+	r.Objects++
+	r.Bytes += info.Size
+	return nil
 }

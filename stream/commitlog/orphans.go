@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	"giantstream/sink"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // Orphans removes from the store what a shard no longer needs: row objects that no manifest names,
-// and old state checkpoints with the files that only they name (see the package comment,
-// "Checkpoints"). Such row objects were left by workers that died or were fenced between writing
+// and old state checkpoints with the files that only they name (see
+// checkpoint.Superfluous). Such row objects were left by workers that died or were fenced between writing
 // rows and committing them.
 //
 // It may run at any time, in any process, beside workers of the shard, even ones that another
@@ -31,12 +32,6 @@ type Orphans struct {
 	verified int64
 }
 
-// Removed counts what was removed.
-type Removed struct {
-	Objects int
-	Bytes   int64
-}
-
 // orphanLookBack is how many windows before the head the first call compares with their manifests.
 const orphanLookBack = 100
 
@@ -55,8 +50,13 @@ func (o *Orphans) Remove(ctx context.Context) (Removed, error) {
 	if err != nil {
 		return removed, fmt.Errorf("remove orphaned rows of shard %d: %w", o.shard, err)
 	}
-	if err := o.removeStates(ctx, &removed); err != nil {
-		return removed, fmt.Errorf("remove old state checkpoints of shard %d: %w", o.shard, err)
+	for info, err := range checkpoint.Superfluous(ctx, o.store, o.shard) {
+		if err == nil {
+			err = removed.object(ctx, o.store, info)
+		}
+		if err != nil {
+			return removed, fmt.Errorf("remove old state checkpoints of shard %d: %w", o.shard, err)
+		}
 	}
 	return removed, nil
 }
@@ -152,60 +152,4 @@ func (o *Orphans) objectsOf(ctx context.Context, seq int64) (objects []Object, m
 		}
 	}
 	return nil, false, nil
-}
-
-// object removes one object and counts it.
-func (r *Removed) object(ctx context.Context, store sink.Store, info sink.Info) error {
-	if err := store.Delete(ctx, info.Key); err != nil {
-		return err
-	}
-	r.Objects++
-	r.Bytes += info.Size
-	return nil
-}
-
-// removeStates removes all but the newest checkpoints of the state, and then the files that neither
-// these name nor a later one may name. The package comment, "Checkpoints", says why this is safe
-// beside uploads.
-func (o *Orphans) removeStates(ctx context.Context, removed *Removed) error {
-	kept, newest, err := KeptCheckpoints(ctx, o.store, o.shard)
-	if errors.Is(err, ErrBadCheckpoint) || err == nil && newest == 0 {
-		return nil // the document that cannot be read may name any file
-	}
-	if err != nil {
-		return err
-	}
-	named := map[string]bool{}
-	for _, c := range kept {
-		for _, f := range c.Files {
-			named[f.Key] = true
-		}
-	}
-	for info, err := range o.store.List(ctx, checkpointPrefix(o.shard), "") {
-		if err != nil {
-			return err
-		}
-		if number, ours := checkpointNumber(o.shard, info.Key); !ours || number >= kept[0].Number {
-			continue
-		}
-		if err := removed.object(ctx, o.store, info); err != nil {
-			return err
-		}
-	}
-	for info, err := range o.store.List(ctx, stateFilePrefix(o.shard), "") {
-		if err != nil {
-			return err
-		}
-		number, ours := stateFileNumber(o.shard, info.Key)
-		if !ours || named[info.Key] {
-			continue
-		}
-		if number >= newest {
-			break // keys ascend by number: the next checkpoint may name these
-		}
-		if err := removed.object(ctx, o.store, info); err != nil {
-			return err
-		}
-	}
-	return nil
 }

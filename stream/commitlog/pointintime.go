@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 
 	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/rows"
 )
-
-// Forever is later than every event time.
-const Forever = math.MaxInt64
 
 // Until yields, for every node of a shard, the newest row at the cut whose event time is not after until (microseconds
 // since the Unix epoch), without features and targets, in ascending order of node id, deleted nodes included.

@@ -79,7 +79,7 @@ func loadReshard(ctx context.Context, store sink.Store, key string) (*Reshard, [
 		return nil, nil, err
 	}
 	var r Reshard
-	sealed, err := decodeSealed(data, &r)
+	sealed, err := seal.Decode(data, &r)
 	if err == nil && (!sealed || r.Format != reshardFormat) {
 		err = fmt.Errorf("format %d, this version reads %d, with a checksum", r.Format, reshardFormat)
 	}

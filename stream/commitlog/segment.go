@@ -10,6 +10,9 @@ import (
 	"giantstream/sink/rows"
 )
 
+// Row is a committed row and the manifest that committed it.
+type Row = rows.Committed
+
 // Segment is a stretch of the commit log: one manifest, or a merged block of manifests.
 type Segment struct {
 	// From and To are the first and the last manifest of the stretch.
@@ -22,6 +25,24 @@ type Segment struct {
 	windows []compactedWindow // newest first
 	objects []Object
 	after   int64 // rows of manifests up to here are left out
+}
+
+// segment is the stretch of the log that one manifest is.
+func (m *Manifest) segment() *Segment {
+	s := &Segment{From: m.Seq, To: m.Seq, Next: m.Next, objects: m.Objects, after: m.Seq - 1}
+	if m.Rows > 0 {
+		s.windows = []compactedWindow{{Seq: m.Seq, Rows: m.Rows}}
+	}
+	return s
+}
+
+// segment is the stretch of the log that one window of a folded block is.
+func (w foldedWindow) segment() *Segment {
+	s := &Segment{From: w.Seq, To: w.Seq, objects: w.Objects, windows: []compactedWindow{{Seq: w.Seq}}}
+	for _, o := range w.Objects {
+		s.windows[0].Rows += o.Rows
+	}
+	return s
 }
 
 // Segments yields the commit log of a shard from the manifest after `after` up to `to`, oldest
@@ -268,4 +289,9 @@ func (s *Segment) explain(err error) error {
 			s.From, s.To, err)
 	}
 	return err
+}
+
+// rowsMissing is the error for an object that is not the one that its manifest names.
+func rowsMissing(o Object, n int64) error {
+	return fmt.Errorf("%w: %s has %d rows, its manifest says %d", ErrDamaged, o.Key, n, o.Rows)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"maps"
-	"strings"
 	"sync"
 
 	"giantstream/sink"
@@ -99,15 +98,6 @@ func (t *Tail) known(seq int64) *Manifest {
 	return t.Known(seq)
 }
 
-// segment is the stretch of the log that one manifest is.
-func (m *Manifest) segment() *Segment {
-	s := &Segment{From: m.Seq, To: m.Seq, Next: m.Next, objects: m.Objects, after: m.Seq - 1}
-	if m.Rows > 0 {
-		s.windows = []compactedWindow{{Seq: m.Seq, Rows: m.Rows}}
-	}
-	return s
-}
-
 // recentManifests is how many manifests of a shard Recent remembers: two blocks of the smallest size.
 const recentManifests = 2 * compactionFanIn
 
@@ -142,10 +132,4 @@ func (r *Recent) Of(shard int) func(seq int64) *Manifest {
 		defer r.mu.Unlock()
 		return r.shards[shard][seq]
 	}
-}
-
-// IsRows says whether a key is that of a window's row object. Such objects are written once.
-func IsRows(key string) bool {
-	parts := strings.Split(key, "/")
-	return len(parts) == 4 && parts[0] == "shards" && parts[2] == "rows"
 }

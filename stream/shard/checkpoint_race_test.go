@@ -14,6 +14,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // uploader is a session that uploads a made-up state: files that come and go, and never change.
@@ -48,7 +49,7 @@ func (r *racers) join() {
 		Log: discardLog(), Clock: func() time.Time { return time.Unix(1, 0) }}, fmt.Sprintf("s%d", len(r.all)))
 	older := r.all
 	r.all = append(r.all, u)
-	if docs, _, err := commitlog.KeptCheckpoints(r.t.Context(), r.store, 0); err == nil && len(docs) > 0 &&
+	if docs, _, err := checkpoint.Kept(r.t.Context(), r.store, 0); err == nil && len(docs) > 0 &&
 		r.rng.IntN(2) == 0 {
 		for _, f := range docs[len(docs)-1].Files {
 			if data, err := sink.ReadAll(r.t.Context(), r.store, f.Key); err == nil {
@@ -110,7 +111,7 @@ func (r *racers) upload(u *uploader) {
 			r.t.Fatal(err)
 		}
 	}
-	doc := &commitlog.Checkpoint{State: stateFormat, Seq: u.seq, Writer: u.session}
+	doc := &checkpoint.Document{State: stateFormat, Seq: u.seq, Writer: u.session}
 	if u.seq == 0 {
 		return
 	}
@@ -124,7 +125,7 @@ func (r *racers) upload(u *uploader) {
 
 // whole says what the two newest checkpoints lack.
 func (r *racers) whole() error {
-	docs, _, err := commitlog.KeptCheckpoints(r.t.Context(), r.store, 0)
+	docs, _, err := checkpoint.Kept(r.t.Context(), r.store, 0)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
 )
 
@@ -96,18 +97,18 @@ func withCheckpoints(t *testing.T) *pipeline {
 // records since an older one.
 func TestRestore(t *testing.T) {
 	newest := checkpointPrefix + "00000000000000000002.json"
-	file := func(t *testing.T, p *pipeline) commitlog.CheckpointFile { // that only the newest has
-		docs, _, err := commitlog.KeptCheckpoints(t.Context(), p.store, 0)
+	file := func(t *testing.T, p *pipeline) checkpoint.File { // that only the newest has
+		docs, _, err := checkpoint.Kept(t.Context(), p.store, 0)
 		if err != nil || len(docs) != 2 {
 			t.Fatal(docs, err)
 		}
 		for _, f := range docs[1].Files {
-			if !slices.ContainsFunc(docs[0].Files, func(g commitlog.CheckpointFile) bool { return g.Key == f.Key }) {
+			if !slices.ContainsFunc(docs[0].Files, func(g checkpoint.File) bool { return g.Key == f.Key }) {
 				return f
 			}
 		}
 		t.Fatal("the second checkpoint has uploaded nothing")
-		return commitlog.CheckpointFile{}
+		return checkpoint.File{}
 	}
 	replace := func(t *testing.T, p *pipeline, key string, edit func([]byte) []byte) {
 		data, err := sink.ReadAll(t.Context(), p.store, key)
@@ -277,7 +278,7 @@ func TestCheckpointUploadsWhatIsNew(t *testing.T) {
 		}
 		return nil
 	}
-	tables := func(c *commitlog.Checkpoint) map[string]bool {
+	tables := func(c *checkpoint.Document) map[string]bool {
 		keys := map[string]bool{}
 		for _, f := range c.Files {
 			if strings.HasSuffix(f.Name, ".sst") {
@@ -286,7 +287,7 @@ func TestCheckpointUploadsWhatIsNew(t *testing.T) {
 		}
 		return keys
 	}
-	var before *commitlog.Checkpoint
+	var before *checkpoint.Document
 	for n := range 3 {
 		for i := n * 4000; i < n+4000; i++ { // many in the first round, so that they take several tables
 			text := make([]byte, 800)
@@ -302,7 +303,7 @@ func TestCheckpointUploadsWhatIsNew(t *testing.T) {
 		if err := s.Checkpoint(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c, err := commitlog.NewestCheckpoint(t.Context(), p.store, 0)
+		c, err := checkpoint.Newest(t.Context(), p.store, 0)
 		if err != nil || c.Seq != s.headSeq() {
 			t.Fatalf("checkpoint %+v, %v; want one of manifest %d", c, err, s.headSeq())
 		}

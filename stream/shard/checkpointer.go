@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/sink"
-	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/shard/engine"
 )
 
@@ -53,7 +53,7 @@ type checkpointer struct {
 	// intact returns an error if a snapshot is not what the engine wrote, or not what its document
 	// says. Its files of keys or values have these CRC-32C. It may trust the files that are in an
 	// older checkpoint under the same name. nil: not checked.
-	intact func(dir string, doc *commitlog.Checkpoint, crcs map[string]uint32, trusted map[string]bool) error
+	intact func(dir string, doc *checkpoint.Document, crcs map[string]uint32, trusted map[string]bool) error
 	crcs   map[string]uint32     // of files of keys or values, by name
 	fresh  map[fileSum]freshFile // uploaded by this session
 	done   int64                 // manifest of the newest checkpoint known to exist
@@ -144,9 +144,9 @@ func (s *Shard) Checkpoint(ctx context.Context) error {
 
 // snapshot copies the state on the local disk, mostly by hard links, and returns the document for
 // it without files and number.
-func (s *Shard) snapshot(ctx context.Context) (*commitlog.Checkpoint, error) {
+func (s *Shard) snapshot(ctx context.Context) (*checkpoint.Document, error) {
 	m := s.state.meta
-	doc := &commitlog.Checkpoint{State: stateFormat, Shard: s.opts.Shard, Seq: s.head.Seq, Writer: s.head.Writer,
+	doc := &checkpoint.Document{State: stateFormat, Shard: s.opts.Shard, Seq: s.head.Seq, Writer: s.head.Writer,
 		Applied: maps.Clone(m.Applied), Nodes: m.Nodes, Edges: m.Edges, Created: s.opts.Clock().UTC()}
 	return doc, s.state.guard.Run(ctx, func(context.Context) error {
 		return s.state.snapshot(s.opts.Dir+snapshotSuffix, s.window.seq)
@@ -176,7 +176,7 @@ func (s *state) snapshot(dir string, window int64) error {
 }
 
 // report logs the error of an attempt that has no caller to return it to.
-func (c *checkpointer) report(doc *commitlog.Checkpoint, uploaded int64, err error) {
+func (c *checkpointer) report(doc *checkpoint.Document, uploaded int64, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		c.log.Warn("state checkpoint failed; the next one is tried in time", "seq", doc.Seq, "error", err)
 	}
@@ -228,10 +228,10 @@ func (c *checkpointer) stop() {
 // Other sessions may do the same at the same time, fenced ones included, while files are being
 // collected. This is safe because of the document's number, newest + 1, which only one session can
 // create; see commitlog, "Checkpoints".
-func (c *checkpointer) upload(ctx context.Context, dir string, doc *commitlog.Checkpoint) (uploaded int64, err error) {
+func (c *checkpointer) upload(ctx context.Context, dir string, doc *checkpoint.Document) (uploaded int64, err error) {
 	began := c.clock()
-	kept, newest, err := commitlog.KeptCheckpoints(ctx, c.store, c.shard)
-	if err != nil && !errors.Is(err, commitlog.ErrBadCheckpoint) {
+	kept, newest, err := checkpoint.Kept(ctx, c.store, c.shard)
+	if err != nil && !errors.Is(err, checkpoint.ErrBad) {
 		return uploaded, err
 	}
 	known, trusted := map[fileSum]string{}, map[string]fileSum{}
@@ -255,7 +255,7 @@ func (c *checkpointer) upload(ctx context.Context, dir string, doc *commitlog.Ch
 	if err != nil {
 		return uploaded, err
 	}
-	if err := commitlog.CreateCheckpoint(ctx, c.store, doc); err != nil {
+	if err := checkpoint.Create(ctx, c.store, doc); err != nil {
 		return uploaded, err
 	}
 	c.done = doc.Seq
@@ -266,7 +266,7 @@ func (c *checkpointer) upload(ctx context.Context, dir string, doc *commitlog.Ch
 
 // files fills in doc.Files and uploads the files whose content is not known. trusted are the files of
 // older checkpoints by name.
-func (c *checkpointer) files(ctx context.Context, dir string, doc *commitlog.Checkpoint,
+func (c *checkpointer) files(ctx context.Context, dir string, doc *checkpoint.Document,
 	known map[fileSum]string, trusted map[string]fileSum) (sent int64, err error) {
 	names, err := c.fs.List(dir)
 	if err != nil {
@@ -285,7 +285,7 @@ func (c *checkpointer) files(ctx context.Context, dir string, doc *commitlog.Che
 		same[name] = trusted[name] == sum
 		key, ok := known[sum]
 		if !ok {
-			u := &upload{sum: sum, key: commitlog.StateFileKey(c.shard, doc.Number, c.session, c.uploads)}
+			u := &upload{sum: sum, key: checkpoint.FileKey(c.shard, doc.Number, c.session, c.uploads)}
 			c.uploads++
 			key, known[sum] = u.key, u.key
 			uploads = append(uploads, u)
@@ -295,7 +295,7 @@ func (c *checkpointer) files(ctx context.Context, dir string, doc *commitlog.Che
 				return err
 			})
 		}
-		doc.Files = append(doc.Files, commitlog.CheckpointFile{Name: name, Key: key, Bytes: sum.bytes,
+		doc.Files = append(doc.Files, checkpoint.File{Name: name, Key: key, Bytes: sum.bytes,
 			SHA256: hex.EncodeToString(sum.sha256[:])})
 	}
 	if err == nil && c.intact != nil { // what was uploaded already is an orphan without the document
@@ -360,7 +360,7 @@ func (c *checkpointer) put(ctx context.Context, dir, name, key string, sum fileS
 	return errors.Join(c.store.Put(ctx, key, content, sum.bytes), f.Close())
 }
 
-func sumOf(f *commitlog.CheckpointFile) (s fileSum) {
+func sumOf(f *checkpoint.File) (s fileSum) {
 	s.bytes = f.Bytes
 	_, _ = hex.Decode(s.sha256[:], []byte(f.SHA256)) // checked when it was read
 	return s

@@ -18,6 +18,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
 )
 
@@ -306,7 +307,7 @@ func (p *pipeline) checkpoint(s *Shard, shard int) {
 	if _, err := commitlog.NewOrphans(p.store, shard).Remove(ctx); err != nil && !errors.Is(err, errInjected) {
 		p.t.Fatal(err)
 	}
-	newest, err := commitlog.NewestCheckpoint(ctx, p.store, shard)
+	newest, err := checkpoint.Newest(ctx, p.store, shard)
 	if err != nil && !errors.Is(err, errInjected) {
 		p.t.Fatal(err)
 	}

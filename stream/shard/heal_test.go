@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 
-	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
 	"giantstream/stream/shard/engine"
 )
@@ -121,7 +121,7 @@ func (h *healing) checkpoint(s *Shard) error {
 	if err := s.Checkpoint(h.t.Context()); err != nil {
 		return err
 	}
-	newest, err := commitlog.NewestCheckpoint(h.t.Context(), h.store, 0)
+	newest, err := checkpoint.Newest(h.t.Context(), h.store, 0)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/shard/engine"
 )
 
@@ -18,7 +18,7 @@ import (
 // checks the files by which the engine finds the others. If a file of keys or values is older than
 // the engine and not in an older checkpoint, all keys and values are read as well. A difference ends
 // the use of the state.
-func (s *state) intact(dir string, doc *commitlog.Checkpoint, crcs map[string]uint32, trusted map[string]bool) error {
+func (s *state) intact(dir string, doc *checkpoint.Document, crcs map[string]uint32, trusted map[string]bool) error {
 	older := false
 	for name, crc := range crcs {
 		written, ok := s.fs.Sum(name)
@@ -40,7 +40,7 @@ func (s *state) intact(dir string, doc *commitlog.Checkpoint, crcs map[string]ui
 
 // checkSnapshot opens a snapshot and compares it with its document. If everything is to be read, it
 // reads all tables block by block, and all values that a key names.
-func checkSnapshot(disk vfs.FS, dir string, doc *commitlog.Checkpoint, everything bool) (err error) {
+func checkSnapshot(disk vfs.FS, dir string, doc *checkpoint.Document, everything bool) (err error) {
 	if everything {
 		if err := engine.ReadTables(disk, dir); err != nil {
 			return err
@@ -82,7 +82,7 @@ func checkSnapshot(disk vfs.FS, dir string, doc *commitlog.Checkpoint, everythin
 }
 
 // agrees compares a state with the document of its checkpoint.
-func (m *meta) agrees(doc *commitlog.Checkpoint) error {
+func (m *meta) agrees(doc *checkpoint.Document) error {
 	if m.Committed == doc.Seq && m.Writer == doc.Writer && maps.Equal(m.Applied, doc.Applied) {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/shard/engine"
 )
 
@@ -236,7 +237,7 @@ func (r *Rekeyed) Checkpoint(ctx context.Context, store sink.Store, head *commit
 	}
 	c := newCheckpointer(o, hex.EncodeToString(random[:]))
 	c.intact = st.intact
-	doc := &commitlog.Checkpoint{State: stateFormat, Shard: head.Shard, Seq: head.Seq, Writer: head.Writer,
+	doc := &checkpoint.Document{State: stateFormat, Shard: head.Shard, Seq: head.Seq, Writer: head.Writer,
 		Applied: st.meta.Applied, Nodes: st.meta.Nodes, Edges: st.meta.Edges, Created: o.Clock().UTC()}
 	err := st.guard.Run(ctx, func(context.Context) error { return st.snapshot(o.Dir+snapshotSuffix, 0) })
 	if err == nil {

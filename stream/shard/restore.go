@@ -17,6 +17,7 @@ import (
 
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/shard/engine"
 )
 
@@ -40,7 +41,7 @@ func restore(ctx context.Context, o Options, st *state, head *commitlog.Manifest
 	// are kept stand behind the boundary.
 	old := st.meta.Committed > 0 && st.meta.Committed <= boundary.Seq
 	for _, number := range slices.Backward(numbers) {
-		doc, err := commitlog.ReadCheckpoint(ctx, o.Store, o.Shard, number)
+		doc, err := checkpoint.Read(ctx, o.Store, o.Shard, number)
 		if err == nil && !old && st.covers(doc.Applied) {
 			return st, nil
 		}
@@ -50,7 +51,7 @@ func restore(ctx context.Context, o Options, st *state, head *commitlog.Manifest
 		switch {
 		case err == nil:
 			return o.adopt(ctx, st)
-		case ctx.Err() != nil || !errors.Is(err, commitlog.ErrBadCheckpoint):
+		case ctx.Err() != nil || !errors.Is(err, checkpoint.ErrBad):
 			return nil, errors.Join(fmt.Errorf("restore the state of shard %d: %w", o.Shard, err), st.close())
 		}
 		o.Log.Warn("state checkpoint cannot be used; trying an older one, or else the topics are read again",
@@ -77,22 +78,22 @@ func (s *state) owner() meta {
 
 // fetchState downloads a checkpoint beside the state directory, opens it, and compares it with its
 // document. ErrBadCheckpoint if it does not open or differs.
-func (o *Options) fetchState(ctx context.Context, owner meta, doc *commitlog.Checkpoint,
+func (o *Options) fetchState(ctx context.Context, owner meta, doc *checkpoint.Document,
 	head *commitlog.Manifest) error {
 	if doc.State != stateFormat {
-		return fmt.Errorf("%w: the state has format %d, this version reads %d", commitlog.ErrBadCheckpoint, doc.State,
+		return fmt.Errorf("%w: the state has format %d, this version reads %d", checkpoint.ErrBad, doc.State,
 			stateFormat)
 	}
 	if head == nil || doc.Seq > head.Seq { // manifests or checkpoints are being put back at this moment
-		return fmt.Errorf("%w: it stands at manifest %d, beyond the end of the commit log", commitlog.ErrBadCheckpoint,
+		return fmt.Errorf("%w: it stands at manifest %d, beyond the end of the commit log", checkpoint.ErrBad,
 			doc.Seq)
 	}
 	if writer, err := o.writerOf(ctx, head, doc.Seq); errors.Is(err, commitlog.ErrRemoved) {
-		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+		return fmt.Errorf("%w: %w", checkpoint.ErrBad, err)
 	} else if err != nil {
 		return err
 	} else if writer != doc.Writer {
-		return fmt.Errorf("%w: it knows manifest %d from %q, but %q wrote it", commitlog.ErrBadCheckpoint, doc.Seq,
+		return fmt.Errorf("%w: it knows manifest %d from %q, but %q wrote it", checkpoint.ErrBad, doc.Seq,
 			doc.Writer, writer)
 	}
 	dir := o.Dir + restoreSuffix
@@ -104,24 +105,24 @@ func (o *Options) fetchState(ctx context.Context, owner meta, doc *commitlog.Che
 	}
 	st, err := o.openState(ctx, dir, owner)
 	if errors.Is(err, ErrStateDamaged) {
-		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+		return fmt.Errorf("%w: %w", checkpoint.ErrBad, err)
 	}
 	if err != nil {
 		return err
 	}
 	have := st.meta
 	if err := st.close(); err != nil {
-		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+		return fmt.Errorf("%w: %w", checkpoint.ErrBad, err)
 	}
 	if err := have.agrees(doc); err != nil {
-		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+		return fmt.Errorf("%w: %w", checkpoint.ErrBad, err)
 	}
 	o.Log.Info("state restored", "seq", doc.Seq, "nodes", have.Nodes, "edges", have.Edges, "took", o.Clock().Sub(began))
 	return nil
 }
 
 // download fetches the files of a checkpoint into a new directory.
-func (o *Options) download(ctx context.Context, dir string, doc *commitlog.Checkpoint) error {
+func (o *Options) download(ctx context.Context, dir string, doc *checkpoint.Document) error {
 	if err := errors.Join(o.fs.RemoveAll(dir), o.fs.MkdirAll(dir, engine.DirMode)); err != nil {
 		return fmt.Errorf("prepare %s: %w", dir, err)
 	}
@@ -142,7 +143,7 @@ func (o *Options) download(ctx context.Context, dir string, doc *commitlog.Check
 
 // downloadFile fetches one file; ErrBadCheckpoint if its object is missing or not what the document
 // says.
-func (o *Options) downloadFile(ctx context.Context, path string, f commitlog.CheckpointFile,
+func (o *Options) downloadFile(ctx context.Context, path string, f checkpoint.File,
 	progress *transferProgress) error {
 	if taken, err := o.fromStandby(ctx, path, f, progress); taken || err != nil {
 		return err
@@ -151,11 +152,11 @@ func (o *Options) downloadFile(ctx context.Context, path string, f commitlog.Che
 }
 
 // fetchFile is downloadFile from the store.
-func (o *Options) fetchFile(ctx context.Context, path string, f commitlog.CheckpointFile,
+func (o *Options) fetchFile(ctx context.Context, path string, f checkpoint.File,
 	progress *transferProgress) (err error) {
 	object, err := o.Store.Open(ctx, f.Key)
 	if errors.Is(err, sink.ErrNotFound) {
-		return fmt.Errorf("%w: %w", commitlog.ErrBadCheckpoint, err)
+		return fmt.Errorf("%w: %w", checkpoint.ErrBad, err)
 	}
 	if err != nil {
 		return err
@@ -163,7 +164,7 @@ func (o *Options) fetchFile(ctx context.Context, path string, f commitlog.Checkp
 	defer func() { err = errors.Join(err, object.Close()) }()
 	if object.Size() != f.Bytes {
 		return fmt.Errorf("%w: %s has %d bytes instead of %d",
-			commitlog.ErrBadCheckpoint, f.Key, object.Size(), f.Bytes)
+			checkpoint.ErrBad, f.Key, object.Size(), f.Bytes)
 	}
 	out, err := o.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -177,7 +178,7 @@ func (o *Options) fetchFile(ctx context.Context, path string, f commitlog.Checkp
 		return fmt.Errorf("restore %s from %s: %w", path, f.Key, err)
 	}
 	if sum != sumOf(&f).sha256 {
-		return fmt.Errorf("%w: %s has other content than when it was stored", commitlog.ErrBadCheckpoint, f.Key)
+		return fmt.Errorf("%w: %s has other content than when it was stored", checkpoint.ErrBad, f.Key)
 	}
 	return nil
 }

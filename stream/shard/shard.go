@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
 	"giantstream/stream/shard/engine"
 )
@@ -77,7 +78,7 @@ func Open(ctx context.Context, opts Options) (*Shard, error) {
 		return nil, fmt.Errorf("draw a session id: %w", err)
 	}
 	// Listed before the head is read, so that none of them stands beyond it.
-	checkpoints, err := commitlog.CheckpointNumbers(ctx, opts.Store, opts.Shard)
+	checkpoints, err := checkpoint.Numbers(ctx, opts.Store, opts.Shard)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/sink"
-	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/shard/engine"
 )
 
@@ -26,13 +26,13 @@ const standbyPart = ".part"
 // under the last part of its object's name. Files that are there already are not fetched again, and not read. It
 // returns the checkpoint, nil if there is none that this version can use, and how many bytes it has fetched.
 func FetchStandby(ctx context.Context, store sink.Store, shard int, dir string, log *slog.Logger) (
-	doc *commitlog.Checkpoint, fetched int64, err error) {
+	doc *checkpoint.Document, fetched int64, err error) {
 	o := &Options{Shard: shard, Store: store, Standby: dir, Log: log, fs: vfs.Default, transfers: defaultTransfers}
 	return o.fetchStandby(ctx)
 }
 
-func (o *Options) fetchStandby(ctx context.Context) (doc *commitlog.Checkpoint, fetched int64, err error) {
-	doc, err = commitlog.NewestCheckpoint(ctx, o.Store, o.Shard)
+func (o *Options) fetchStandby(ctx context.Context) (doc *checkpoint.Document, fetched int64, err error) {
+	doc, err = checkpoint.Newest(ctx, o.Store, o.Shard)
 	if err != nil || doc == nil || doc.State != stateFormat {
 		return nil, 0, err
 	}
@@ -44,7 +44,7 @@ func (o *Options) fetchStandby(ctx context.Context) (doc *commitlog.Checkpoint, 
 	if err != nil {
 		return nil, 0, fmt.Errorf("list %s: %w", dir, err)
 	}
-	wanted, missing := map[string]bool{}, []commitlog.CheckpointFile{}
+	wanted, missing := map[string]bool{}, []checkpoint.File{}
 	for _, f := range doc.Files {
 		name := path.Base(f.Key)
 		if wanted[name] {
@@ -89,7 +89,7 @@ func (o *Options) fetchStandby(ctx context.Context) (doc *commitlog.Checkpoint, 
 
 // fromStandby makes a file of the state of the one that FetchStandby has left, and reports whether there was one
 // and it is what the document says. Files of keys and values, which never change, are linked.
-func (o *Options) fromStandby(ctx context.Context, to string, f commitlog.CheckpointFile,
+func (o *Options) fromStandby(ctx context.Context, to string, f checkpoint.File,
 	progress *transferProgress) (bool, error) {
 	if o.Standby == "" {
 		return false, nil
@@ -109,7 +109,7 @@ func (o *Options) fromStandby(ctx context.Context, to string, f commitlog.Checkp
 	return false, errors.Join(o.fs.RemoveAll(to), o.fs.RemoveAll(from))
 }
 
-func (o *Options) takeStandby(ctx context.Context, from, to string, f commitlog.CheckpointFile,
+func (o *Options) takeStandby(ctx context.Context, from, to string, f checkpoint.File,
 	progress *transferProgress) (sum [32]byte, err error) {
 	in, err := o.fs.Open(from)
 	if err != nil {

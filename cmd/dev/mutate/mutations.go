@@ -35,12 +35,12 @@ var mutations = []mutation{
 	{"stream/commitlog/fold.go", "the boundary passes a checkpoint that is kept",
 		`		last = min(last, checkpoint.Seq-1)`,
 		`		last = min(last, checkpoint.Seq+1000)`},
-	{"stream/commitlog/boundary.go", "manifests are believed without a look at the boundary",
+	{"stream/commitlog/log.go", "manifests are believed without a look at the boundary",
 		`	if removed := CheckCreated(ctx, store, shard, seq); removed != nil {`,
 		`	if removed := CheckCreated(ctx, store, shard, seq); removed != nil && err != nil {`},
 
 	// Restart
-	{"stream/commitlog/commitlog.go", "a log that has lost its end is taken for a shorter one",
+	{"stream/commitlog/head.go", "a log that has lost its end is taken for a shorter one",
 		`	if err := known.check(ctx, store, shard); err != nil {`,
 		`	if known.seq = 0; false {`},
 	{"stream/shard/shard.go", "a state that is ahead does not read what it holds again",
@@ -72,9 +72,9 @@ var mutations = []mutation{
 	{"stream/shard/checkpointer.go", "a checkpoint names files that may have been collected (rule 1)",
 		`		if f.number >= newest {`,
 		`		if f.number >= 0 {`},
-	{"stream/commitlog/orphans.go", "the last checkpoint but one is removed (rule 2)",
-		`number >= kept[0].Number {`,
-		`number >= newest {`},
+	{"stream/commitlog/checkpoint/superfluous.go", "the last checkpoint but one is removed (rule 2)",
+		`number >= kept[0].Number) {`,
+		`number >= newest) {`},
 
 	// Compaction and removal
 	{"stream/commitlog/orphans.go", "rows that a manifest names are removed",

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"giantstream/sink"
-	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/shard"
 )
 
@@ -105,10 +105,10 @@ func (k *keeper) look(ctx context.Context) error {
 	for _, w := range k.watches.all() {
 		mine[w.shard] = w.ready
 	}
-	var free []commitlog.StandbyClaim
+	var free []checkpoint.StandbyClaim
 	for p := range k.cfg.Shards {
 		ready, streams := mine[p]
-		claim, err := commitlog.ReadStandby(ctx, k.store, p)
+		claim, err := checkpoint.ReadStandby(ctx, k.store, p)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (k *keeper) look(ctx context.Context) error {
 }
 
 // stale reports whether nobody keeps a shard warm, as far as its claim shows.
-func (k *keeper) stale(p int, claim commitlog.StandbyClaim) bool {
+func (k *keeper) stale(p int, claim checkpoint.StandbyClaim) bool {
 	if claim.Worker == "" {
 		return true
 	}
@@ -149,7 +149,7 @@ func (k *keeper) stale(p int, claim commitlog.StandbyClaim) bool {
 
 // take takes on one of the free shards, unless this process keeps as many as it should. It takes one of the worker
 // of which it keeps fewest, so that the shards of a worker that dies go to several.
-func (k *keeper) take(ctx context.Context, free []commitlog.StandbyClaim, most int) error {
+func (k *keeper) take(ctx context.Context, free []checkpoint.StandbyClaim, most int) error {
 	owners := map[string]int{}
 	k.standbys.mu.Lock()
 	kept := len(k.standbys.kept)
@@ -178,7 +178,7 @@ func (k *keeper) take(ctx context.Context, free []commitlog.StandbyClaim, most i
 		return nil
 	}
 	claim := free[best]
-	err := claim.Write(ctx, commitlog.Standby{Worker: k.worker})
+	err := claim.Write(ctx, checkpoint.Standby{Worker: k.worker})
 	if errors.Is(err, sink.ErrChanged) {
 		return nil // another worker was faster
 	}
@@ -190,16 +190,16 @@ func (k *keeper) take(ctx context.Context, free []commitlog.StandbyClaim, most i
 }
 
 // refresh fetches the newest checkpoint of a shard that this process keeps warm, and writes that it does.
-func (k *keeper) refresh(ctx context.Context, p int, claim commitlog.StandbyClaim) error {
+func (k *keeper) refresh(ctx context.Context, p int, claim checkpoint.StandbyClaim) error {
 	doc, fetched, err := shard.FetchStandby(ctx, k.store, p, k.standbyDir(p), k.log)
-	if errors.Is(err, commitlog.ErrBadCheckpoint) { // it was collected meanwhile, say: there is a newer one
+	if errors.Is(err, checkpoint.ErrBad) { // it was collected meanwhile, say: there is a newer one
 		k.log.Warn("the newest checkpoint of a shard that is kept warm cannot be fetched", "shard", p, "error", err)
 		doc, err = nil, nil
 	}
 	if err != nil {
 		return err
 	}
-	to := commitlog.Standby{Worker: k.worker}
+	to := checkpoint.Standby{Worker: k.worker}
 	if doc != nil {
 		to.Number, to.Seq, to.Created = doc.Number, doc.Seq, doc.Created
 		k.metrics.standbyBytes.Add(float64(fetched))

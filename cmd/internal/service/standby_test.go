@@ -9,6 +9,7 @@ import (
 
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // Each shard is kept warm by a worker that does not have it. When a worker goes, its shard goes to the one that
@@ -54,8 +55,8 @@ func TestStandbysTakeOver(t *testing.T) {
 			}
 		}
 		for p := range cfg.Shards { // at the newest checkpoint
-			claim, err := commitlog.ReadStandby(t.Context(), store, p)
-			newest, cerr := commitlog.NewestCheckpoint(t.Context(), store, p)
+			claim, err := checkpoint.ReadStandby(t.Context(), store, p)
+			newest, cerr := checkpoint.Newest(t.Context(), store, p)
 			if err != nil || cerr != nil || newest == nil || claim.Number != newest.Number || !warm[p] {
 				return false
 			}

@@ -10,6 +10,7 @@ import (
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
 	"giantstream/stream/shard"
 )
@@ -181,7 +182,7 @@ func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph ma
 func (w *world) checkRestore(ctx context.Context, number int) {
 	w.cache = shard.NewCache()
 	defer w.cache.Release()
-	newest, err := commitlog.NewestCheckpoint(ctx, &w.store, number)
+	newest, err := checkpoint.Newest(ctx, &w.store, number)
 	if err != nil {
 		w.fail("checkpoints of shard %d: %v", number, err)
 		return

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // live runs the simulation: records are sent and disturbances happen until the time is over. Then everything heals, and
@@ -209,7 +209,7 @@ func (w *world) retain() {
 		return
 	}
 	for s := range w.owner {
-		c, err := commitlog.NewestCheckpoint(context.Background(), &w.store, s)
+		c, err := checkpoint.Newest(context.Background(), &w.store, s)
 		if err != nil {
 			w.fail("checkpoints of shard %d: %v", s, err)
 		} else if c != nil {

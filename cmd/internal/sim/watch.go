@@ -12,6 +12,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // watch checks every effect on the store at once.
@@ -126,7 +127,7 @@ func (v *watch) boundary(shard int, data []byte) {
 			b.Seq, head)
 	}
 	for number := max(1, v.docs[shard]-1); number <= v.docs[shard]; number++ {
-		c, err := commitlog.ReadCheckpoint(context.Background(), &v.w.store, shard, number)
+		c, err := checkpoint.Read(context.Background(), &v.w.store, shard, number)
 		if err != nil || c.Seq <= b.Seq {
 			v.w.fail("the boundary of shard %d goes to %d, checkpoint %d is %+v, %v", shard, b.Seq, number, c, err)
 		}
@@ -252,7 +253,7 @@ func (v *watch) checkRows(shard int) {
 
 // checkpoint checks that a document follows the newest one and that all of its files exist.
 func (v *watch) checkpoint(shard int, data []byte) {
-	var doc commitlog.Checkpoint
+	var doc checkpoint.Document
 	if err := json.Unmarshal(data, &doc); err != nil {
 		v.w.fail("checkpoint of shard %d: %v", shard, err)
 		return
@@ -331,7 +332,7 @@ func (v *watch) deleted(a *actor, key string) {
 // fileDeleted checks that none of the two newest checkpoints names a file.
 func (v *watch) fileDeleted(a *actor, shard int, key string) {
 	for number := max(1, v.docs[shard]-1); number <= v.docs[shard]; number++ {
-		doc, err := commitlog.ReadCheckpoint(context.Background(), &v.w.store, shard, number)
+		doc, err := checkpoint.Read(context.Background(), &v.w.store, shard, number)
 		if err != nil {
 			v.w.fail("checkpoint %d of shard %d: %v", number, shard, err)
 			return

@@ -13,6 +13,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/train/generation"
 	"giantstream/train/generation/drift"
 )
@@ -85,7 +86,7 @@ type Shard struct {
 	// Checkpoint is the newest copy of the shard's state, nil for none.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Standby says which worker keeps a copy of a checkpoint, nil for none.
-	Standby *commitlog.Standby `json:"standby,omitempty"`
+	Standby *checkpoint.Standby `json:"standby,omitempty"`
 	// Damage says what of the commit log is damaged. The newest manifest is unknown then.
 	Damage string `json:"damage,omitempty"`
 
@@ -177,14 +178,14 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 			s.Worker = m.Writer
 			s.Lost, s.broker = service.LostOf(m), service.BrokerOffsets(m)
 		}
-		c, err := commitlog.NewestCheckpoint(ctx, store, p)
+		c, err := checkpoint.Newest(ctx, store, p)
 		if err != nil {
 			return nil, err
 		}
 		if c != nil {
 			s.Checkpoint = &Checkpoint{c.Seq, c.Bytes(), c.Created}
 		}
-		warm, err := commitlog.ReadStandby(ctx, store, p)
+		warm, err := checkpoint.ReadStandby(ctx, store, p)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	state "giantstream/stream/commitlog/checkpoint"
 )
 
 // change is one change of an object: what it holds now, or "" if it is gone.
@@ -38,7 +39,7 @@ func checkpointOf(number, seq int64, files ...string) change {
 }
 
 func fileOf(number int64, session string) string {
-	return commitlog.StateFileKey(0, number, session, 0)
+	return state.FileKey(0, number, session, 0)
 }
 
 func leaseOf(number int64, session string) change {

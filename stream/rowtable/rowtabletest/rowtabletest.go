@@ -16,6 +16,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // Pipeline writes a commit log, and knows what it shows.
@@ -123,9 +124,9 @@ func (p *Pipeline) Fold(t *testing.T) {
 			continue
 		}
 		p.checkpoints++
-		err := commitlog.CreateCheckpoint(t.Context(), p.Store, &commitlog.Checkpoint{Shard: shard, Seq: head,
-			Number: p.checkpoints, Writer: "w", State: 1, Files: []commitlog.CheckpointFile{{Name: "MANIFEST-1",
-				Key: commitlog.StateFileKey(shard, p.checkpoints, "w", 1), Bytes: 1,
+		err := checkpoint.Create(t.Context(), p.Store, &checkpoint.Document{Shard: shard, Seq: head,
+			Number: p.checkpoints, Writer: "w", State: 1, Files: []checkpoint.File{{Name: "MANIFEST-1",
+				Key: checkpoint.FileKey(shard, p.checkpoints, "w", 1), Bytes: 1,
 				SHA256: strings.Repeat("00", 32)}}})
 		if err != nil {
 			t.Fatal(err)

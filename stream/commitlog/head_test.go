@@ -8,6 +8,7 @@ import (
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
+	"giantstream/stream/commitlog/checkpoint"
 )
 
 // Whatever was written after a manifest is evidence of it. A log that ends before is no shorter log.
@@ -23,9 +24,9 @@ func TestHeadOfALogThatLostItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	checkpoint := func(number, seq int64) Checkpoint {
-		return Checkpoint{Format: 2, Number: number, Seq: seq, Writer: "w", State: 1,
-			Files: []CheckpointFile{{Name: "MANIFEST-1", Key: StateFileKey(0, number, "w", 1), Bytes: 1,
+	document := func(number, seq int64) checkpoint.Document {
+		return checkpoint.Document{Format: 2, Number: number, Seq: seq, Writer: "w", State: 1,
+			Files: []checkpoint.File{{Name: "MANIFEST-1", Key: checkpoint.FileKey(0, number, "w", 1), Bytes: 1,
 				SHA256: strings.Repeat("00", 32)}}}
 	}
 	block := func(level int, from int64) compaction {
@@ -39,8 +40,8 @@ func TestHeadOfALogThatLostItsEnd(t *testing.T) {
 	}{
 		{"cursor at the head", publishedKey(0), Published{Seq: head}, false},
 		{"cursor beyond", publishedKey(0), Published{Seq: head + 1}, true},
-		{"checkpoint at the head", checkpointKey(0, 7), checkpoint(7, head), false},
-		{"checkpoint beyond", checkpointKey(0, 7), checkpoint(7, head+1), true},
+		{"checkpoint at the head", checkpoint.Key(0, 7), document(7, head), false},
+		{"checkpoint beyond", checkpoint.Key(0, 7), document(7, head+1), true},
 		{"block before the head", compactionKey(0, 1, 1), block(1, 1), false},
 		{"block beyond", compactionKey(0, 1, 65), block(1, 65), true},
 		{"large block beyond", compactionKey(0, 2, 1), block(2, 1), true},

@@ -1,15 +1,16 @@
-package commitlog
+package checkpoint
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
 
-func FuzzDecodeCheckpoint(f *testing.F) {
-	doc := &Checkpoint{Format: checkpointFormat, Number: 3, Seq: 7, Writer: "w-1", State: 1, Applied: map[string]int64{"nodes": 9},
-		Files: []CheckpointFile{{Name: "000004.sst", Key: StateFileKey(0, 2, "abc", 1), Bytes: 10,
+func FuzzDecode(f *testing.F) {
+	doc := &Document{Format: format, Number: 3, Seq: 7, Writer: "w-1", State: 1, Applied: map[string]int64{"nodes": 9},
+		Files: []File{{Name: "000004.sst", Key: FileKey(0, 2, "abc", 1), Bytes: 10,
 			SHA256: strings.Repeat("0a", 32)}}}
 	data, err := doc.encode()
 	if err != nil {
@@ -19,15 +20,15 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	f.Add(bytes.ReplaceAll(data, []byte("000004.sst"), []byte("../../etc/passwd")))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := decodeCheckpoint(data)
+		c, err := decode(data)
 		if err != nil {
-			if !errors.Is(err, ErrBadCheckpoint) {
-				t.Errorf("%v is no ErrBadCheckpoint", err)
+			if !errors.Is(err, ErrBad) {
+				t.Errorf("%v is no ErrBad", err)
 			}
 			return
 		}
 		for _, file := range c.Files {
-			if strings.ContainsAny(file.Name, `/\`) || !strings.HasPrefix(file.Key, shardPrefix(c.Shard)) {
+			if strings.ContainsAny(file.Name, `/\`) || !strings.HasPrefix(file.Key, fmt.Sprintf("shards/%d/", c.Shard)) {
 				t.Errorf("accepted file %q in %q", file.Name, file.Key)
 			}
 		}
@@ -35,7 +36,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeCheckpoint(again); err != nil {
+		if _, err := decode(again); err != nil {
 			t.Errorf("does not read what it wrote: %v", err)
 		}
 	})

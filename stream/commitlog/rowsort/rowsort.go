@@ -1,4 +1,4 @@
-package commitlog
+package rowsort
 
 import (
 	"cmp"
@@ -15,24 +15,27 @@ import (
 	"giantstream/sink/rows"
 )
 
+// ErrUnordered: a run is not in ascending order of distinct ids.
+var ErrUnordered = errors.New("rows are out of order")
+
 // maxFanIn is how many sorted runs are read at once. A log with more windows is merged in several
 // passes over temporary files.
 const maxFanIn = 64
 
-// run is a sequence of rows in ascending order of node id, and its length.
-type run struct {
-	rows int64
-	seq  iter.Seq2[rows.Row, error]
+// Run is a sequence of rows in ascending order of node id, and its length.
+type Run struct {
+	Rows int64
+	Seq  iter.Seq2[rows.Row, error]
 }
 
-// mergeRuns merges sorted runs of distinct ids into one sorted sequence. It merges the shortest
+// Merge merges sorted runs of distinct ids into one sorted sequence. It merges the shortest
 // runs first, so that long ones are read once.
-func mergeRuns(ctx context.Context, runs []run) iter.Seq2[rows.Row, error] {
+func Merge(ctx context.Context, runs []Run) iter.Seq2[rows.Row, error] {
 	return func(yield func(rows.Row, error) bool) {
-		var files tempfiles
-		defer files.close()
+		var files Files
+		defer files.Close()
 		for len(runs) > maxFanIn {
-			slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.rows, b.rows) })
+			slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(a.Rows, b.Rows) })
 			n := min(maxFanIn, len(runs)-maxFanIn+1)
 			f, merged, err := spill(ctx, runs[:n])
 			if f != nil {
@@ -48,10 +51,11 @@ func mergeRuns(ctx context.Context, runs []run) iter.Seq2[rows.Row, error] {
 	}
 }
 
-// tempfiles are closed, and thereby removed, all at once.
-type tempfiles []*tempfile.File
+// Files are temporary files with runs. Close removes them.
+type Files []*tempfile.File
 
-func (files *tempfiles) close() {
+// Close closes the files, and thereby removes them.
+func (files *Files) Close() {
 	for _, f := range *files {
 		_ = f.Close() // all that was written has been read
 	}
@@ -60,17 +64,17 @@ func (files *tempfiles) close() {
 // sortChunk is how many bytes of rows are sorted in memory.
 const sortChunk = 16 << 20
 
-// sortRows sorts rows of distinct ids into runs. All runs but the last lie in temporary files.
-func sortRows(ctx context.Context, in iter.Seq2[rows.Row, error], files *tempfiles) ([]run, error) {
+// Sort sorts rows of distinct ids into runs. All runs but the last lie in temporary files.
+func Sort(ctx context.Context, in iter.Seq2[rows.Row, error], files *Files) ([]Run, error) {
 	var (
-		runs  []run
+		runs  []Run
 		chunk []rows.Row
 		size  int64
 	)
-	sorted := func() run {
+	sorted := func() Run {
 		slices.SortFunc(chunk, func(a, b rows.Row) int { return cmp.Compare(a.NodeID, b.NodeID) })
 		all := chunk
-		return run{int64(len(all)), func(yield func(rows.Row, error) bool) {
+		return Run{int64(len(all)), func(yield func(rows.Row, error) bool) {
 			for _, row := range all {
 				if !yield(row, nil) {
 					return
@@ -83,7 +87,7 @@ func sortRows(ctx context.Context, in iter.Seq2[rows.Row, error], files *tempfil
 			return nil, err
 		}
 		if size > sortChunk {
-			f, spilled, err := spill(ctx, []run{sorted()})
+			f, spilled, err := spill(ctx, []Run{sorted()})
 			if f != nil {
 				*files = append(*files, f)
 			}
@@ -93,16 +97,16 @@ func sortRows(ctx context.Context, in iter.Seq2[rows.Row, error], files *tempfil
 			runs, chunk, size = append(runs, spilled), nil, 0
 		}
 		chunk = append(chunk, row)
-		size += rowBytes(&row)
+		size += row.MemoryBytes()
 	}
 	return append(runs, sorted()), nil
 }
 
 // spill merges runs into a temporary file.
-func spill(ctx context.Context, runs []run) (*tempfile.File, run, error) {
+func spill(ctx context.Context, runs []Run) (*tempfile.File, Run, error) {
 	f, err := tempfile.Create("giantstream-merge-*.parquet")
 	if err != nil {
-		return nil, run{}, err
+		return nil, Run{}, err
 	}
 	w := rows.NewWriter(f)
 	mergeOnce(runs, func(row rows.Row, rerr error) bool {
@@ -115,17 +119,17 @@ func spill(ctx context.Context, runs []run) (*tempfile.File, run, error) {
 		err = w.Close()
 	}
 	if err != nil {
-		return f, run{}, err
+		return f, Run{}, err
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return f, run{}, err
+		return f, Run{}, err
 	}
-	return f, run{w.Rows(), rows.ReadFrom(f, size, rows.ReadOptions{})}, nil
+	return f, Run{w.Rows(), rows.ReadFrom(f, size, rows.ReadOptions{})}, nil
 }
 
 // mergeOnce merges runs that are all read at once. It yields an error last.
-func mergeOnce(runs []run, yield func(rows.Row, error) bool) {
+func mergeOnce(runs []Run, yield func(rows.Row, error) bool) {
 	h := make(cursors, 0, len(runs))
 	defer func() {
 		for _, c := range h {
@@ -134,7 +138,7 @@ func mergeOnce(runs []run, yield func(rows.Row, error) bool) {
 	}()
 	for _, r := range runs {
 		c := &runCursor{}
-		c.next, c.stop = iter.Pull2(r.seq)
+		c.next, c.stop = iter.Pull2(r.Seq)
 		h = append(h, c)
 		if err := c.advance(); err != nil {
 			yield(rows.Row{}, err)
@@ -169,7 +173,7 @@ func (c *runCursor) advance() error {
 		return err
 	}
 	if ok && row.NodeID <= c.row.NodeID && c.row.NodeID != "" {
-		return fmt.Errorf("%w: rows are out of order at node %q", ErrDamaged, row.NodeID)
+		return fmt.Errorf("%w: at node %q", ErrUnordered, row.NodeID)
 	}
 	c.row, c.done = row, !ok
 	return nil

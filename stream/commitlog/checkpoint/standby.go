@@ -1,4 +1,4 @@
-package commitlog
+package checkpoint
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type Standby struct {
 	Moves int64 `json:"moves"`
 }
 
-func standbyKey(shard int) string { return shardPrefix(shard) + "standby.json" }
+func standbyKey(shard int) string { return fmt.Sprintf("shards/%d/standby.json", shard) }
 
 // StandbyClaim is the document as it was read, for a worker that means to write it.
 type StandbyClaim struct {
@@ -49,7 +49,7 @@ func ReadStandby(ctx context.Context, store sink.Store, shard int) (StandbyClaim
 	}
 	c.stored = data
 	var doc Standby
-	if sealed, err := decodeSealed(data, &doc); err != nil || !sealed || doc.Format != standbyFormat ||
+	if sealed, err := seal.Decode(data, &doc); err != nil || !sealed || doc.Format != standbyFormat ||
 		doc.Shard != shard {
 		return c, nil //nolint:nilerr // a hint that cannot be read is no hint
 	}
@@ -69,13 +69,5 @@ func (c *StandbyClaim) Write(ctx context.Context, to Standby) error {
 		return fmt.Errorf("note that shard %d is kept warm: %w", c.Shard, err)
 	}
 	c.Standby, c.stored = to, data
-	return nil
-}
-
-// standby claims the document of who keeps a shard warm. Damage to it is none: the next worker writes it.
-func (s *shardAudit) standby(context.Context) error {
-	if s.Has(standbyKey(s.shard)) {
-		s.Claim(standbyKey(s.shard))
-	}
 	return nil
 }

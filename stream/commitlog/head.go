@@ -6,7 +6,87 @@ import (
 	"fmt"
 
 	"giantstream/sink"
+	"giantstream/stream/commitlog/checkpoint"
 )
+
+// Head returns the newest manifest of a shard, or nil if there is none; ErrDamaged if the log has a
+// gap or has lost its end. It needs O(log n) requests for a log of n manifests.
+func Head(ctx context.Context, store sink.Store, shard int) (*Manifest, error) {
+	for {
+		seq, err := headSeq(ctx, store, shard)
+		if err != nil || seq == 0 {
+			return nil, err
+		}
+		m, err := ReadCommitted(ctx, store, shard, seq)
+		if !errors.Is(err, ErrRemoved) { // or else it was the head until a moment ago
+			return m, err
+		}
+	}
+}
+
+// Next returns the manifest after the given one, nil if there is none yet; ErrRemoved if that manifest lies behind the
+// boundary, then Head has the newest one. It needs two requests.
+func Next(ctx context.Context, store sink.Store, shard int, after int64) (*Manifest, error) {
+	m, err := ReadCommitted(ctx, store, shard, after+1)
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// headSeq finds the newest sequence number, 0 for none. ErrDamaged if manifests follow a gap, or if another
+// object knows a later one: whoever continued before them would write a second history.
+func headSeq(ctx context.Context, store sink.Store, shard int) (int64, error) {
+	for {
+		before, err := ReadBoundary(ctx, store, shard)
+		if err != nil {
+			return 0, err
+		}
+		head, err := headBehind(ctx, store, shard, before)
+		// What the search took for the end or for a gap may have been a removal.
+		after, berr := ReadBoundary(ctx, store, shard)
+		if berr != nil {
+			return 0, berr
+		}
+		if after.Seq == before.Seq {
+			return head, err
+		}
+	}
+}
+
+// headBehind is headSeq while the boundary does not move.
+func headBehind(ctx context.Context, store sink.Store, shard int, b Boundary) (int64, error) {
+	known, err := lastWitness(ctx, store, shard, b)
+	if err != nil {
+		return 0, err
+	}
+	if err := known.check(ctx, store, shard); err != nil {
+		return 0, err
+	}
+	head, err := gallop(ctx, store, shard, known.seq)
+	if err != nil {
+		return 0, err
+	}
+	for info, err := range store.List(ctx, manifestPrefix(shard), ManifestKey(shard, head)) {
+		if err != nil {
+			return 0, fmt.Errorf("list the commit log of shard %d: %w", shard, err)
+		}
+		seq, err := manifestSeq(shard, info.Key)
+		if err != nil {
+			return 0, err
+		}
+		if seq == head+1 { // another process has committed since
+			if head, err = gallop(ctx, store, shard, seq); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if seq > head {
+			return 0, gap(shard, head+1, seq)
+		}
+	}
+	return head, nil
+}
 
 // A witness is an object that was written after a manifest was committed, and names it. A log that
 // ends before such a manifest has lost its end: nobody removes manifests beyond the boundary.
@@ -32,12 +112,12 @@ func lastWitness(ctx context.Context, store sink.Store, shard int, b Boundary) (
 		return last, err
 	}
 	see(publishedKey(shard), cursor.Seq)
-	checkpoint, err := NewestCheckpoint(ctx, store, shard)
+	document, err := checkpoint.Newest(ctx, store, shard)
 	if err != nil {
 		return last, err
 	}
-	if checkpoint != nil {
-		see(checkpointKey(shard, checkpoint.Number), checkpoint.Seq)
+	if document != nil {
+		see(checkpoint.Key(shard, document.Number), document.Seq)
 	}
 	// The largest blocks come first, so that few of the smaller ones are listed.
 	for level := compactionLevels; level >= 1; level-- {

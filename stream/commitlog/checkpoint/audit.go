@@ -1,0 +1,96 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"giantstream/sink"
+	"giantstream/sink/audit"
+)
+
+// Audit verifies the checkpoints of a shard. Only the newest two are kept, and the files of older ones may be gone.
+// writerOf returns the writer of a manifest of the shard, "" if it is not known. The note of who keeps a checkpoint warm
+// is claimed and not verified: the next worker writes it again.
+func Audit(ctx context.Context, a *audit.Audit, shard int, writerOf func(seq int64) string) error {
+	if a.Has(standbyKey(shard)) {
+		a.Claim(standbyKey(shard))
+	}
+	numbers, err := Numbers(ctx, a.Store, shard)
+	if err != nil {
+		return err
+	}
+	for i, number := range numbers {
+		key := Key(shard, number)
+		c, err := Read(ctx, a.Store, shard, number)
+		if err != nil && !errors.Is(err, ErrBad) {
+			return err
+		}
+		if err == nil {
+			a.Document(key, c.Format > 1)
+			if i < len(numbers)-keep {
+				continue
+			}
+			err = c.standsInLog(writerOf(c.Seq))
+		} else {
+			a.Claim(key)
+		}
+		object := key
+		if c != nil {
+			for _, f := range c.Files {
+				damage, verr := f.verify(ctx, a)
+				if verr != nil {
+					return verr
+				}
+				if damage != nil && err == nil {
+					err, object = damage, f.Key
+				}
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if err := a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: object, What: err.Error(),
+			Lost: "nothing but time: after the loss of a disk, the state is restored from the checkpoint before it, " +
+				"or read from the topics"},
+			fmt.Sprintf("remove the document of checkpoint %d; stop the pipeline before", number),
+			func(ctx context.Context) error { return a.Store.Delete(ctx, key) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standsInLog compares a checkpoint with the writer of its manifest, "" if that is not known.
+func (c *Document) standsInLog(writer string) error {
+	if writer != "" && writer != c.Writer {
+		return fmt.Errorf("%w: it knows manifest %d from %q, but %q wrote it", ErrBad, c.Seq, c.Writer, writer)
+	}
+	return nil
+}
+
+// verify reads the file through.
+func (f File) verify(ctx context.Context, a *audit.Audit) (damage, err error) {
+	a.Claim(f.Key)
+	object, err := a.Store.Open(ctx, f.Key)
+	if audit.IsDamage(err) {
+		return err, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, object.Close()) }()
+	h := sha256.New()
+	n, err := io.Copy(h, sink.Sequential(object))
+	if err != nil {
+		return nil, err
+	}
+	if n != f.Bytes || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("%w: %s (%s) is not what was stored", ErrBad, f.Key, f.Name), nil
+	}
+	a.Counted(n)
+	return nil, nil
+}
