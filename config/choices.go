@@ -15,14 +15,7 @@ var (
 	Spaces        = []string{"keep", "new"}
 )
 
-// How much of a generation is made anew.
-const (
-	RefreshFull  = "full"
-	RefreshLocal = "local"
-	RefreshAuto  = "auto"
-)
-
-// Whether a full generation starts from what the one before has learned.
+// Whether a generation starts from what the one before has learned.
 const (
 	WarmAuto = "auto"
 	WarmOff  = "off"
@@ -42,7 +35,6 @@ var choices = map[string][]string{
 	"kafka.sasl.mechanism":     {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
 	"log.format":               {"auto", "text", "json"},
 	"log.level":                {"debug", "info", "warn", "error"},
-	"refresh.mode":             {RefreshFull, RefreshLocal, RefreshAuto},
 	"refresh.quality_gate":     QualityGates,
 	"refresh.space":            Spaces,
 	"refresh.warm_start":       {WarmAuto, WarmOff},

@@ -279,9 +279,7 @@ type Refresh struct {
 	QualityGate string `yaml:"quality_gate" effect:"live"`
 	// Space says whether a generation's vectors can be compared with those of the one before: keep, new.
 	Space string `yaml:"space" effect:"live"`
-	// Mode says how much is made anew: full, local, auto.
-	Mode string `yaml:"mode" effect:"live"`
-	// WarmStart says whether a full generation starts from what the one before has learned: auto, off.
+	// WarmStart says whether a generation starts from what the one before has learned: auto, off.
 	WarmStart string `yaml:"warm_start" effect:"live"`
 	Drift     Drift  `yaml:"drift"`
 }

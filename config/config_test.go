@@ -143,7 +143,8 @@ func TestOldNames(t *testing.T) {
 	want := []string{"line 2: ingest.nodes.label is called ingest.nodes.class now",
 		"line 4: featurize.pifa.dim is called embedding.dim now",
 		"line 6: stream.commit is no more and says nothing: each shard commits its windows by itself; a store that was " +
-			"written with 'group' is refused, with a sentence that says how to write it again"}
+			"written with 'group' is refused, with a sentence that says how to write it again",
+		"line 8: refresh.mode is no more and says nothing: every refresh makes all of a generation"}
 	if !slices.Equal(got.Renamed(), want) {
 		t.Errorf("the hints are %q", got.Renamed())
 	}

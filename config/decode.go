@@ -112,6 +112,7 @@ var oldNames = map[string]string{
 var removedNames = map[string]string{
 	"stream.commit": "each shard commits its windows by itself; a store that was written with 'group' is refused, " +
 		"with a sentence that says how to write it again",
+	"refresh.mode": "every refresh makes all of a generation",
 }
 
 // once decodes the value of a field, unless the file has given it by another name.

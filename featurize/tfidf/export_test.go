@@ -16,3 +16,11 @@ func (f *Fitter) Undercount(p Part) int {
 	}
 	return sum
 }
+
+// Renumbered returns the model with other numbers of its features.
+func (m *Model) Renumbered(column []int32) *Model {
+	out := &Model{profile: m.profile, docs: m.docs, words: m.words, keys: m.keys, idf: m.idf, first: m.first,
+		column: column}
+	out.index()
+	return out
+}

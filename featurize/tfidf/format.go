@@ -14,7 +14,7 @@ const (
 	magic    = "GSTFIDF\x00"
 	version1 = 1 // as version 2, but the default profile is defaultV1
 	version  = 2
-	version3 = 3 // as version 2, and then the features' numbers: the model was extended
+	version3 = 3 // as version 2, and then the features' numbers: a release that extended vocabularies has fitted it
 )
 
 // Write writes the model as a vectorizer artifact.
@@ -25,7 +25,7 @@ func (m *Model) Write(w io.Writer) error {
 	}
 	if m.column != nil {
 		if m.profile == defaultV1 {
-			return errors.New("tfidf: a model of an older release cannot be extended")
+			return errors.New("tfidf: a model of version 1 has no numbers of features")
 		}
 		v = version3
 	}

@@ -20,8 +20,8 @@ type Model struct {
 	first [numParts + 1]int
 	keys  []uint64
 	idf   []float32
-	// column[id] is the number of a feature for others, and place its inverse; nil for the same. Only a model that was
-	// extended has them: what it has gained comes last, whatever its part.
+	// column[id] is the number of a feature for others, and place its inverse; nil for the same. Only a model
+	// of version 3 has them: an earlier release extended vocabularies, and what was gained came last, whatever its part.
 	column, place []int32
 
 	single []int32   // word id → feature id of the word alone, or -1

@@ -44,8 +44,9 @@ type Builder struct {
 	// NewSpace: the embeddings need not be comparable with those of the generation before. A build that is resumed
 	// keeps what it began with.
 	NewSpace bool
-	// Mode says how much is made anew; "" is Full. A build that is resumed keeps what it began with.
-	Mode Mode
+	// Warm: a generation starts from what its parent has learned, where that is possible (warm.go). A build that is
+	// resumed keeps what it began with.
+	Warm bool
 	// WarmUnknown is by how much more of the n-grams of changed texts than of all texts at the parent's cut the
 	// vocabulary may lack for a warm start; 0 is any. A build that is resumed keeps what it began with.
 	WarmUnknown float64
@@ -333,7 +334,7 @@ func (b *build) cluster(ctx context.Context, in *fit.Inputs) error {
 		return err
 	}
 	in.Tree, in.Warm = tree, b.warm()
-	b.noteKept(in)
+	b.noteWarm(tree)
 	stats := TreeStats{Labels: in.Graph.Len(), MeanCosine: tree.MeanCosine(tree.Levels()-1, features, b.Workers)}
 	for level := range tree.Levels() {
 		stats.Levels = append(stats.Levels, tree.Clusters(level))
@@ -386,10 +387,7 @@ func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, 
 	if parent := latest.Current; parent != nil {
 		doc.inherit(parent)
 		doc.Canary, doc.CanaryTopic = b.Canary, b.CanaryTopic
-		if b.Mode == Local && !b.NewSpace && CanRefreshLocally(parent, b.Settings) {
-			doc.LocalOf, doc.LocalSteps = parent.Generation, parent.LocalSteps+1
-		}
-		if b.Mode == Warm {
+		if b.Warm {
 			b.startWarm(doc, parent, latest.Refused)
 		}
 		if !b.NewSpace {

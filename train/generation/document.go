@@ -56,11 +56,6 @@ type Doc struct {
 	Parent     int64 `json:"parent,omitempty"` // the ready generation before it, 0 for none
 	// KeepSpaceOf is the parent, if the build is to keep the space of its embeddings.
 	KeepSpaceOf int64 `json:"keep_space_of,omitempty"`
-	// LocalOf is the parent, if the build is a local refresh of it: the LocalSteps-th since a full build. Local says
-	// what was made anew.
-	LocalOf    int64       `json:"local_of,omitempty"`
-	LocalSteps int         `json:"local_steps,omitempty"`
-	Local      *LocalStats `json:"local,omitempty"`
 	// WarmOf is the parent, if the build starts from what it has learned: the WarmSteps-th in a row since Scratch.
 	// WarmUnknown is Builder.WarmUnknown, Warm says what was found changed.
 	WarmOf      int64      `json:"warm_of,omitempty"`

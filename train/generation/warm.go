@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 
 	"giantstream/featurize/labeltree"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/tfidf"
 	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/train"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
@@ -15,7 +20,7 @@ import (
 
 // Limits of warm starts, beyond which a generation is built from scratch.
 const (
-	// warmSteps is how many generations in a row start warm, or are local refreshes.
+	// warmSteps is how many generations in a row start warm.
 	warmSteps = 4
 	// warmNew is the share of the nodes that the parent did not have.
 	warmNew = 0.2
@@ -74,12 +79,11 @@ func (b *Builder) cold(parent, refused *Doc) string {
 	switch {
 	case b.NewSpace:
 		return "a new space is asked for"
-	case !CanRefreshLocally(parent, b.Settings):
+	case !suits(parent, b.Settings):
 		return fmt.Sprintf("generation %d has other settings, or no encoder hybrid of label features pifa",
 			parent.Generation)
-	case parent.WarmSteps+parent.LocalSteps >= warmSteps:
-		return fmt.Sprintf("%d generations in a row have started warm or were local refreshes",
-			parent.WarmSteps+parent.LocalSteps)
+	case parent.WarmSteps >= warmSteps:
+		return fmt.Sprintf("%d generations in a row have started warm", parent.WarmSteps)
 	case refused != nil && refused.WarmOf != 0:
 		return fmt.Sprintf("generation %d started warm, and was refused", refused.Generation)
 	case parent.WarmOf != 0 && len(parent.Shortfalls) > 0:
@@ -111,20 +115,115 @@ func (b *Builder) logCold(parent int64, why string) {
 // forget makes a document that of a build from scratch.
 func (d *Doc) forget() {
 	d.WarmOf, d.WarmSteps, d.Warm, d.Scratch = 0, 0, nil, nil
-	d.LocalOf, d.LocalSteps, d.Local = 0, 0, nil
 }
 
 // BeginFromScratch is Begin for a build that can keep nothing of the parent but its space.
 func (b *Builder) BeginFromScratch(ctx context.Context, g int64, cut map[int]int64) (*Doc, error) {
 	full := *b
-	full.Mode = Full
+	full.Warm = false
 	doc, err := full.Begin(ctx, g, cut)
-	if err != nil || doc.Complete() || doc.LocalOf+doc.WarmOf == 0 {
+	if err != nil || doc.Complete() || doc.WarmOf == 0 {
 		return doc, err
 	}
 	b.logCold(doc.Parent, "a staged build is always one from scratch")
 	doc.forget()
 	return doc, doc.save(ctx, b.Store)
+}
+
+// suits says whether a generation of some settings can start from its parent.
+func suits(parent *Doc, s fit.Settings) bool {
+	before := parent.Settings
+	before.Stored, s.Stored = embedding.Format{}, embedding.Format{}
+	return parent.TextOnly == "" && s.Encoder == hybrid.Kind && parent.Encoder.Kind == hybrid.Kind &&
+		(s.LabelFeatures == "pifa" || s.LabelFeatures == "") && reflect.DeepEqual(before, s)
+}
+
+// kept is what a warm start keeps of the parent.
+type kept struct {
+	parent  *Generation
+	from    []int32 // by node: the parent's label, or -1
+	changed []int32
+	fresh   []int32 // those of changed that the parent did not have
+}
+
+// openKept opens what a warm start keeps. Without a parent any more, the build is from scratch.
+func (b *build) openKept(ctx context.Context) error {
+	if b.doc.WarmOf == 0 {
+		return nil
+	}
+	parent, err := Load(ctx, b.Store, b.doc.WarmOf)
+	var g *Generation
+	if err == nil {
+		g, err = Open(ctx, b.Store, parent, b.resources.Device)
+	}
+	if errors.Is(err, ErrNone) || IsDamage(err) {
+		return b.turnCold(ctx, fmt.Sprintf("the generation before is gone or damaged: %v", err))
+	}
+	if err != nil {
+		return err
+	}
+	b.kept = b.keep(g)
+	return b.checkWarm(ctx)
+}
+
+// keep finds the nodes of the cut among the labels of the parent.
+func (b *build) keep(parent *Generation) *kept {
+	k := &kept{parent: parent, from: make([]int32, b.corpus.Graph.Len())}
+	for i, id := range b.corpus.Graph.IDs {
+		at, there := parent.Label(id)
+		if k.from[i] = at; !there {
+			k.from[i] = -1
+			k.fresh = append(k.fresh, int32(i))
+		}
+		if m := b.corpus.meta[i]; !there || m.seq > parent.Doc.Cut[int(m.shard)] {
+			k.changed = append(k.changed, int32(i))
+		}
+	}
+	return k
+}
+
+// vectorizer fits Ψ, or keeps the parent's.
+func (b *build) vectorizer(ctx context.Context, in *fit.Inputs) (*tfidf.Model, error) {
+	if b.kept != nil {
+		return b.kept.parent.Vectorizer, nil
+	}
+	return fit.Vectorizer(ctx, in.Texts, b.doc.Settings, b.resources)
+}
+
+// projection fits the projection, or keeps the parent's.
+func (b *build) projection(in *fit.Inputs) (*projection.Projection, error) {
+	if b.kept != nil {
+		return b.kept.parent.Projection, nil
+	}
+	return fit.Projection(in.Features, b.doc.Settings, b.resources)
+}
+
+// tree builds the label tree, or renews the parent's.
+func (b *build) tree(x labeltree.Features) (*labeltree.Tree, error) {
+	s := b.doc.Settings
+	if b.kept == nil {
+		return fit.BuildTree(x, s, b.Workers)
+	}
+	return fit.RenewTree(b.kept.parent.Tree, b.kept.from, x, s, b.Workers)
+}
+
+// warm is what the training goes on from, nil for one from scratch.
+func (b *build) warm() *fit.Warm {
+	if b.kept == nil {
+		return nil
+	}
+	e, ok := b.kept.parent.Encoder.(*hybrid.Encoder)
+	if !ok {
+		return nil
+	}
+	return &fit.Warm{Parent: e, Changed: len(b.kept.changed)}
+}
+
+// close frees what the parent holds.
+func (k *kept) close() {
+	if k != nil {
+		train.Close(k.parent.Encoder) //nolint:errcheck // it was read, whatever a device says
+	}
 }
 
 // turnCold makes a build that was to start warm one from scratch, unless its encoder is trained already. What an
@@ -171,6 +270,9 @@ func (b *build) checkWarm(ctx context.Context) error {
 
 // noteWarm adds to the document what a warm start has made anew.
 func (b *build) noteWarm(tree *labeltree.Tree) {
+	if b.kept == nil {
+		return
+	}
 	level, divided := labeltree.Divided(b.kept.parent.Tree, tree, b.kept.from)
 	b.doc.Warm.Level, b.doc.Warm.Subtrees = level, len(divided)
 }

@@ -30,7 +30,7 @@ func warmed(t *testing.T) (*memstore.Store, *Builder, *commits) {
 	b := builder(store)
 	b.Settings.Encoder = hybrid.Kind
 	buildWith(t, b, 1, log, map[int]int64{0: 1})
-	b.Mode = Warm
+	b.Warm = true
 	return store, b, log
 }
 
@@ -89,7 +89,7 @@ func TestWarmStart(t *testing.T) {
 			if _, err := b.Build(t.Context(), 2, src, until); err != nil {
 				t.Fatal(err)
 			}
-			b.Mode, b.WarmUnknown, b.NewSpace = Full, 1e-9, true // of the next build
+			b.Warm, b.WarmUnknown, b.NewSpace = false, 1e-9, true // of the next build
 		}
 		if got := buildWith(t, b, 2, log, nil); got.WarmOf != 1 {
 			t.Errorf("resumed, it is warm of %d", got.WarmOf)
@@ -153,9 +153,9 @@ func TestColdStarts(t *testing.T) {
 			}
 			full, c, log := warmed(t)
 			tt.spoil(t, c, log)
-			c.Mode = Full
+			c.Warm = false
 			buildWith(t, c, 2, log, nil)
-			sameObjects(t, "built with mode full", full, store, fitted...)
+			sameObjects(t, "built from scratch", full, store, fitted...)
 		})
 	}
 }
@@ -184,9 +184,9 @@ func TestAWarmStartWhoseParentGoes(t *testing.T) {
 	}
 	full, c, log := warmed(t)
 	damage(t, full, EncoderName+"/config.json")
-	c.Mode = Full
+	c.Warm = false
 	buildWith(t, c, 2, log, nil)
-	sameObjects(t, "built with mode full", full, store, fitted...)
+	sameObjects(t, "built from scratch", full, store, fitted...)
 }
 
 // After a number of warm starts in a row, and after one that was refused, a generation is built from scratch.

@@ -20,12 +20,6 @@ func printGraph(p *printer, d *generation.Doc) {
 	if d.Because != "" {
 		p.line("because       %s", d.Because)
 	}
-	if l := d.Local; l != nil {
-		p.line("local         refresh of generation %d: %s changed, %s of them new; %s added, %s divided anew",
-			d.LocalOf,
-			plural(l.Changed, "node"), console.Count(l.New), plural(l.NGrams, "n-gram"),
-			plural(l.Subtrees, "subtree of the label tree", "subtrees of the label tree"))
-	}
 	if w := d.Warm; w != nil {
 		p.line("warm          start from generation %d, %s since generation %d: %s changed, %s of them new; "+
 			"%s divided anew",

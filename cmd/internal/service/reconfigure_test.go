@@ -211,24 +211,17 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 				t.Errorf("still due because of %q", why)
 			}
 		}},
-		{"refresh.mode", func(c *config.Config) { c.Refresh.Mode = config.RefreshLocal }, nil, func() {
-			if got := s.mode(); got != generation.Local {
-				t.Errorf("the mode is %v", got)
-			}
-		}},
-		{"refresh.warm_start", func(c *config.Config) {
-			c.Refresh.Mode, c.Refresh.WarmStart = config.RefreshFull, config.WarmOff
-		}, nil, func() {
-			if got := s.mode(); got != generation.Full {
-				t.Errorf("the mode is %v", got)
+		{"refresh.warm_start", func(c *config.Config) { c.Refresh.WarmStart = config.WarmOff }, nil, func() {
+			if s.startsWarm() {
+				t.Error("it starts warm")
 			}
 			again := *s.settings.get()
 			again.Refresh.WarmStart = config.WarmAuto
 			if _, err := s.Reconfigure(&again, "test"); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.mode(); got != generation.Warm {
-				t.Errorf("the mode is %v", got)
+			if !s.startsWarm() {
+				t.Error("it does not start warm")
 			}
 		}},
 	} {

@@ -301,7 +301,7 @@ func (s *Service) build(ctx context.Context, store sink.Store, why string) (*gen
 	doc, err := s.finishStaged(ctx, store)
 	if errors.Is(err, staged.ErrNoPlan) {
 		builder := wiring.NewBuilder(s.settings.get(), store, s.device, progress, s.log)
-		builder.Because, builder.Mode = why, s.mode()
+		builder.Because, builder.Warm = why, s.startsWarm()
 		doc, err = builder.BuildNext(ctx, s.cut, generation.UntilReady)
 	}
 	if err == nil {
@@ -311,30 +311,12 @@ func (s *Service) build(ctx context.Context, store sink.Store, why string) (*gen
 	return doc, err
 }
 
-// A refresh in the mode auto is local as long as no more than localShare of the nodes have changed, and no more than
-// localSteps times in a row.
-const (
-	localShare = 0.2
-	localSteps = 4
-)
-
-// mode says how much of the next generation is made anew.
-func (s *Service) mode() generation.Mode {
-	cfg := s.settings.get().Refresh
+// startsWarm says whether the next generation may start from what the one before has learned.
+func (s *Service) startsWarm() bool {
 	s.drift.mu.Lock()
 	rows, nodes := s.drift.rows, s.drift.nodes
 	s.drift.mu.Unlock()
-	g := s.Current()
-	switch {
-	case cfg.Mode == config.RefreshLocal:
-		return generation.Local
-	case cfg.Mode == config.RefreshAuto && g != nil && g.Doc.LocalSteps < localSteps &&
-		float64(rows) <= localShare*float64(nodes):
-		return generation.Local
-	case cfg.WarmStart == config.WarmAuto && s.becauseDrifted(rows, nodes) == "":
-		return generation.Warm
-	}
-	return generation.Full
+	return s.settings.get().Refresh.WarmStart == config.WarmAuto && s.becauseDrifted(rows, nodes) == ""
 }
 
 // Because returns why this process has built its last generation, "" if it has built none.

@@ -121,30 +121,7 @@ func Start(x Features, p train.Projection, weights []float32, dim, maxRows, work
 			len(weights), rank, dim, maxRows)
 	}
 	_, cols := x.Size()
-	t := newTable(chooseFeatures(x, maxRows, 0), cols, dim)
+	t := newTable(chooseFeatures(x, maxRows), cols, dim)
 	t.linearStart(p, weights, workers)
 	return &Model{t}, nil
-}
-
-// Continue returns the bag that training goes on from at a trained one: its vectors, and those of Start for at most
-// more n-grams from feature from on, which before was not trained on.
-func Continue(before *Model, from int32, more int, x Features, p train.Projection, weights []float32, workers int) (
-	*Model, error) {
-	dim := before.Dim()
-	if len(weights) != p.Dim()*dim {
-		return nil, fmt.Errorf("bag: %d weights are not a linear solution from %d to %d dimensions",
-			len(weights), p.Dim(),
-			dim)
-	}
-	_, cols := x.Size()
-	fresh := chooseFeatures(x, more, from)
-	t := newTable(fresh, cols, dim)
-	t.linearStart(p, weights, workers)
-	known := before.Features()
-	if len(known) > 0 && (int(known[len(known)-1]) >= cols || len(fresh) > 0 && known[len(known)-1] >= fresh[0]) {
-		return nil, fmt.Errorf("bag: a table with feature %d cannot gain features from %d of %d",
-			known[len(known)-1], from,
-			cols)
-	}
-	return NewModel(slices.Concat(known, fresh), slices.Concat(before.Vectors(), t.vectors), cols, dim)
 }

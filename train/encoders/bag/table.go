@@ -35,7 +35,7 @@ func newTable(features []int32, cols, dim int) *table {
 
 // chooseFeatures returns the features of x from a number on that most rows hold, at most limit,
 // ascending; ties go to the lower feature. Features in no row are left out.
-func chooseFeatures(x Features, limit int, from int32) []int32 {
+func chooseFeatures(x Features, limit int) []int32 {
 	rows, cols := x.Size()
 	count := make([]int32, cols)
 	for i := range rows {
@@ -45,7 +45,7 @@ func chooseFeatures(x Features, limit int, from int32) []int32 {
 	}
 	var chosen []int32
 	for f, c := range count {
-		if c > 0 && int32(f) >= from {
+		if c > 0 {
 			chosen = append(chosen, int32(f))
 		}
 	}

@@ -47,7 +47,7 @@ func TestTableKeepsTheCommonestFeatures(t *testing.T) {
 		x.Append(sparse.Vector{Index: row, Value: make([]float32, len(row))})
 	}
 	for limit, want := range map[int][]int32{9: {1, 3, 4, 5}, 3: {1, 3, 4}, 1: {1}} {
-		if got := chooseFeatures(x, limit, 0); !slices.Equal(got, want) {
+		if got := chooseFeatures(x, limit); !slices.Equal(got, want) {
 			t.Errorf("at most %d: features %v, want %v", limit, got, want)
 		}
 	}

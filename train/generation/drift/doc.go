@@ -29,7 +29,7 @@
 //
 // # Memory
 //
-// 12 MB at 256 dimensions on amazon-products, as cmd/bench/newfamily prints it: 4,096 embeddings at the cut, 1,024
+// 12 MB at 256 dimensions on amazon-products, as it was measured: 4,096 embeddings at the cut, 1,024
 // negatives, 1,024 labels of eight instances, and 1,024 edges with both ends, before the cut and after; and 65,536
 // hashes of the known edges.
 package drift

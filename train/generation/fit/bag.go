@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,8 +46,8 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 	if out.start, err = t.start(ctx); err != nil {
 		return out, fmt.Errorf("start of the n-grams: %w", err)
 	}
-	if t.Warm.keeps() && len(t.Warm.Changed) == 0 {
-		out.model = t.Warm.Table
+	if t.Warm != nil && t.Warm.Changed == 0 {
+		out.model = t.Warm.Parent.Views().Table
 		out.report.Rows = len(out.model.Features())
 		return out, nil
 	}
@@ -57,13 +56,7 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 		b.Weights = out.start.Weights()
 		b.Instances, b.HeldOut = t.holdOut(streamBagHoldOut)
 		if w := t.Warm; w != nil {
-			b.Before, b.From = w.Table, w.From
-			if w.keeps() {
-				w.settled(&b, s.MaxInstances > 0)
-			} else {
-				b.Instances, b.HeldOut = w.instances(b.Instances, s.Seed), w.heldOut(b.HeldOut)
-				b.Epochs = cmp.Or(b.Epochs, warmEpochs)
-			}
+			w.settle(&b, s.MaxInstances > 0)
 		}
 		if len(b.HeldOut) > 0 {
 			out.pairs = eval.DrawPairs(neighbours, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)

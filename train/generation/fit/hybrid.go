@@ -53,7 +53,7 @@ func (t *Training) trainJoined(ctx context.Context, part Part, rows int, model t
 		return nil, hybridReport{}, err
 	}
 	var e *hybrid.Encoder
-	if t.Warm.keeps() {
+	if t.Warm != nil {
 		e, err = t.rejoin(n)
 	} else {
 		e, err = t.join(ctx, n, model)
@@ -122,9 +122,6 @@ type hybridReport struct {
 // where it ranks a neighbour no better than chance (AUC 0.5) and 1 where it always ranks the neighbour
 // first. Links that not even the table can tell are noise, and the text then has its full weight.
 func (t *Training) textWeight(ctx context.Context, pairs *eval.Pairs, v hybrid.Views) (float32, error) {
-	if pairs == nil && t.Warm != nil {
-		return t.Warm.TextWeight, nil
-	}
 	if pairs == nil {
 		return unknownTextWeight, nil
 	}

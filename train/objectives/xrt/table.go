@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
@@ -33,13 +34,9 @@ type Bag struct {
 	Epochs int
 	// Batch is the number of instances per step; 0 means 256.
 	Batch int
-	// Before, if not nil, is a trained table to go on from, and From the first feature that it was not trained on: the
-	// n-grams from there on that most texts have get vectors too, an eighth of MaxRows at most.
+	// Before, if not nil, is a table of the same features to go on from, which has learned these neighbourhoods but for
+	// a few. The heads then start where its embeddings are, so that heads that have learned nothing do not move it.
 	Before *bag.Model
-	From   int32
-	// Settled: Before has learned these neighbourhoods but for a few. The heads then start where its embeddings are,
-	// so that heads that have learned nothing do not move it.
-	Settled bool
 	// Rate is the highest learning rate of the table; 0 means 0.01.
 	Rate float64
 	// MaxRows bounds the table: the n-grams in most texts have vectors, the
@@ -113,7 +110,7 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Prog
 	set := b.Set
 	set.Stream = streamBagOrder
 	heads, sample := LabelMeans, 0
-	if b.Settled {
+	if b.Before != nil {
 		heads, sample = Centroid, len(b.Instances)
 	}
 	r, err := Train(ctx, trained, set, Options{
@@ -134,11 +131,11 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Prog
 
 // start returns the table that training begins with.
 func (b Bag) start() (*bag.Model, error) {
-	most := cmp.Or(b.MaxRows, 1<<16)
 	if b.Before != nil {
-		return bag.Continue(b.Before, b.From, max(1, most/8), b.Features, b.Projection, b.Weights, b.Workers)
+		_, cols := b.Features.Size()
+		return bag.NewModel(b.Before.Features(), slices.Clone(b.Before.Vectors()), cols, b.Before.Dim())
 	}
-	return bag.Start(b.Features, b.Projection, b.Weights, b.Dim, most, b.Workers)
+	return bag.Start(b.Features, b.Projection, b.Weights, b.Dim, cmp.Or(b.MaxRows, 1<<16), b.Workers)
 }
 
 const streamBagOrder = 3

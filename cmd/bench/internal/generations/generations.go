@@ -42,7 +42,7 @@ func Main(program, modes string, b *Bench, run func(ctx context.Context) error) 
 	blas32.Use(blas.New())
 	data := flag.String("data", "../shared/data/debian-packages", "folder of the graph")
 	flag.Uint64Var(&b.Seed, "seed", 1, "of what chance decides")
-	flag.StringVar(&modes, "modes", modes, "how generations after the first are built: warm, local, full; "+
+	flag.StringVar(&modes, "modes", modes, "how generations after the first are built: warm, full; "+
 		"apart: full, in spaces of their own")
 	verbose := flag.Bool("v", false, "log the builds")
 	flag.Parse()
@@ -93,12 +93,13 @@ type Built struct {
 func (b *Bench) Build(ctx context.Context, store sink.Store, s Source, mode string) (*Built, error) {
 	builder := wiring.NewBuilder(&b.Config, store, nil, nil, b.Log)
 	switch mode {
-	case "warm", "local", "full":
-		builder.Mode = generation.Mode(mode)
+	case "full":
+	case "warm":
+		builder.Warm = true
 	case "apart":
 		builder.NewSpace = true
 	default:
-		return nil, fmt.Errorf("mode %q: use warm, local, full or apart", mode)
+		return nil, fmt.Errorf("mode %q: use warm, full or apart", mode)
 	}
 	began := stage.CPUSeconds()
 	doc, err := builder.Build(ctx, s.Number, s, generation.UntilReady)
