@@ -2,22 +2,13 @@ package labeltree
 
 import "slices"
 
-// Ancestry is where labels have clusters and clusters have parents: a Tree, or a live.Tree.
-type Ancestry interface {
-	Levels() int
-	// Cluster returns the cluster of a level that holds the label, or -1.
-	Cluster(level, label int) int32
-	// Parent returns the cluster of level-1 that holds the cluster of level ≥ 1.
-	Parent(level int, cluster int32) int32
-}
-
 // Targets returns what an instance with the given labels (positions in the tree) is trained on. For
 // each level of the tree, from coarse to fine, these are the clusters that hold at least one of the
 // labels, ascending, and how many each holds. Labels that are in no cluster are skipped.
 //
 // The slices are as long as the tree has levels; targets[t] and counts[t] are empty for an instance
 // without labels in the tree. Calls share no memory.
-func Targets(tree Ancestry, labels []int32) (targets, counts [][]int32) {
+func Targets(tree *Tree, labels []int32) (targets, counts [][]int32) {
 	levels := tree.Levels()
 	targets, counts = make([][]int32, levels), make([][]int32, levels)
 	leaves := make([]int32, 0, len(labels))
@@ -38,16 +29,12 @@ func Targets(tree Ancestry, labels []int32) (targets, counts [][]int32) {
 	return targets, counts
 }
 
-// count adds n to the count of cluster c. Clusters mostly come in ascending order: parents do as
-// their children do, but for the young leaves of a live tree.
+// count adds n to the count of cluster c. Clusters come in ascending order: parents do as their
+// children do.
 func count(targets, counts []int32, c, n int32) ([]int32, []int32) {
-	k := len(targets)
-	if k > 0 && targets[k-1] >= c {
-		k, _ = slices.BinarySearch(targets, c)
-	}
-	if k < len(targets) && targets[k] == c {
+	if k := len(targets) - 1; k >= 0 && targets[k] == c {
 		counts[k] += n
 		return targets, counts
 	}
-	return slices.Insert(targets, k, c), slices.Insert(counts, k, n)
+	return append(targets, c), append(counts, n)
 }

@@ -67,31 +67,3 @@ func TestEveryLevelAgreesWithTheTree(t *testing.T) {
 		}
 	}
 }
-
-// young is a live tree in which leaf 4 was split off leaf 0: its parent comes
-// before those of older leaves. Label l is in leaf l.
-type young struct{}
-
-func (young) Levels() int { return 2 }
-
-func (y young) Cluster(level, label int) int32 {
-	if level == 1 {
-		return int32(label)
-	}
-	return y.Parent(1, int32(label))
-}
-
-func (young) Parent(_ int, leaf int32) int32 { return []int32{0, 0, 1, 1, 0}[leaf] }
-
-func TestParentsOfYoungLeavesComeInOrder(t *testing.T) {
-	got, counts := labeltree.Targets(young{}, []int32{4, 3, 0})
-	if want := [][]int32{{0, 1}, {0, 3, 4}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("targets %v, want %v", got, want)
-	}
-	if want := [][]int32{{2, 1}, {1, 1, 1}}; !reflect.DeepEqual(counts, want) {
-		t.Errorf("counts %v, want %v", counts, want)
-	}
-	if got, _ := labeltree.Targets(young{}, []int32{2, 4}); !reflect.DeepEqual(got, [][]int32{{0, 1}, {2, 4}}) {
-		t.Errorf("targets %v", got)
-	}
-}

@@ -46,35 +46,13 @@ func OutlineTree(ctx context.Context, store sink.Store, doc *Doc, o OutlineOptio
 		return nil, fmt.Errorf("generation %d: labels.parquet has %d labels, the tree %d", doc.Generation,
 			features.Rows, tree.Labels())
 	}
-	return outlineOf(built{tree}, tfidf.NewTerms(vectorizer, features), o), nil
+	return outlineOf(tree, tfidf.NewTerms(vectorizer, features), o), nil
 }
 
-// hierarchy is a tree to outline: a built one, or a live.Tree.
-type hierarchy interface {
-	Levels() int
-	Clusters(level int) int
-	Members(level int, cluster int32) []int32
-	Children(level int, cluster int32) []int32
-}
-
-// built is a labeltree.Tree as a hierarchy.
-type built struct{ *labeltree.Tree }
-
-func (b built) Children(level int, cluster int32) (children []int32) {
-	lo, hi := b.Tree.Children(level, cluster)
-	for c := lo; c < hi; c++ {
-		children = append(children, c)
-	}
-	return children
-}
-
-func outlineOf(tree hierarchy, terms *tfidf.Terms, o OutlineOptions) (out []Cluster) {
+func outlineOf(tree *labeltree.Tree, terms *tfidf.Terms, o OutlineOptions) (out []Cluster) {
 	var visit func(level int, cluster int32, parent sparse.Vector)
 	visit = func(level int, cluster int32, parent sparse.Vector) {
 		members := tree.Members(level, cluster)
-		if len(members) == 0 { // a leaf that has emptied since
-			return
-		}
 		c := Cluster{Level: level, Cluster: cluster, Labels: len(members)}
 		mean := terms.Mean(members)
 		for _, t := range terms.Top(mean, parent, o.Terms) {
@@ -84,7 +62,7 @@ func outlineOf(tree hierarchy, terms *tfidf.Terms, o OutlineOptions) (out []Clus
 		if level+1 >= min(o.Levels, tree.Levels()) {
 			return
 		}
-		for _, child := range tree.Children(level, cluster) {
+		for child, end := tree.Children(level, cluster); child < end; child++ {
 			visit(level+1, child, mean)
 		}
 	}

@@ -160,38 +160,29 @@ func (a *app) inspectGeneration() *cobra.Command {
 func (a *app) inspectTree() *cobra.Command {
 	var (
 		opts   generation.OutlineOptions
-		live   bool
 		asJSON bool
 	)
 	cmd := a.generationCommand(&cobra.Command{
 		Use: "tree", Short: "Print the label tree with the terms that set each cluster apart",
 		Long: `Print the clusters of a generation's label tree, level.cluster, with their
-number of labels and the terms that set their texts apart from their parent's.
+number of labels and the terms that set their texts apart from their parent's.`,
 
-With --live, print the tree as it would be now: labels that have come since the
-generation's cut are in the leaf nearest to their neighbours' texts, labels
-that are gone have left, and leaves that overflowed are split.`,
-		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6\n" +
-			"  giantstream inspect tree --store ./out --live",
-	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) (err error) {
-		view := treeView{Generation: doc.Generation}
-		if live {
-			view.Clusters, view.Live, err = followTree(ctx, pipe, doc, opts)
-		} else {
-			view.Clusters, err = generation.OutlineTree(ctx, pipe.store, doc, opts)
-		}
-		switch {
-		case err != nil:
+		Example: "  giantstream inspect tree --store ./out --levels 2 --terms 6",
+	}, func(ctx context.Context, pipe *pipeline, doc *generation.Doc) error {
+		clusters, err := generation.OutlineTree(ctx, pipe.store, doc, opts)
+		if err != nil {
 			return err
-		case asJSON:
-			return writeJSON(a.out, view)
 		}
-		return view.print(&printer{out: a.out})
+		if asJSON {
+			return writeJSON(a.out, treeView{doc.Generation, clusters})
+		}
+		p := &printer{out: a.out}
+		printOutline(p, clusters)
+		return p.err
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&opts.Levels, "levels", 2, "levels to print, from the coarsest")
 	cmd.Flags().IntVar(&opts.Terms, "terms", 8, "terms per cluster")
-	cmd.Flags().BoolVar(&live, "live", false, "bring the tree up to what has been committed since the generation's cut")
 	return cmd
 }
 

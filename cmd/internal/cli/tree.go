@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -27,39 +26,6 @@ func printOutline(p *printer, outline []generation.Cluster) {
 type treeView struct {
 	Generation int64                `json:"generation"`
 	Clusters   []generation.Cluster `json:"clusters"`
-	// Live says how the tree has changed since the generation's cut, nil for the tree at the cut.
-	Live *liveTree `json:"live,omitempty"`
-}
-
-type liveTree struct {
-	generation.LiveChanges
-	// MeanCosine to the centre of the leaf, now and at the cut.
-	MeanCosine      float64 `json:"mean_cosine"`
-	MeanCosineAtCut float64 `json:"mean_cosine_at_cut"`
-}
-
-// followTree returns the tree as it is now.
-func followTree(ctx context.Context, pipe *pipeline, doc *generation.Doc, o generation.OutlineOptions) (
-	[]generation.Cluster, *liveTree, error) {
-	followed, err := generation.FollowTree(ctx, pipe.store, doc, pipe.source)
-	if err != nil {
-		return nil, nil, err
-	}
-	tree := followed.Graph.Tree()
-	now := tree.MeanCosine(tree.Levels() - 1)
-	return followed.Outline(o), &liveTree{followed.Changes, now, followed.MeanCosineAtCut}, nil
-}
-
-// print prints the changes of a live tree, and a line per cluster.
-func (v *treeView) print(p *printer) error {
-	if l := v.Live; l != nil {
-		p.line("generation %d and %s committed since: %s came, %s left, %s moved; %s split",
-			v.Generation, plural(l.Rows, "row"), plural(l.Added, "label"), console.Count(l.Removed),
-			console.Count(l.Moved), plural(l.Splits, "leaf", "leaves"))
-		p.line("mean cosine to the leaf's centre %.3f, %.3f at the cut\n", l.MeanCosine, l.MeanCosineAtCut)
-	}
-	printOutline(p, v.Clusters)
-	return p.err
 }
 
 // printOverlap prints how the embeddings compare with those of the parent generation.

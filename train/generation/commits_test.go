@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -107,66 +106,6 @@ func buildWith(t *testing.T, b *Builder, g int64, log *commits, cut map[int]int6
 		t.Fatal(err)
 	}
 	return doc
-}
-
-func TestLabelsNewerThanTheGenerationFindTheirTopic(t *testing.T) {
-	store, log := &memstore.Store{}, grown()
-	doc := buildWith(t, builder(store), 1, log, map[int]int64{0: 1})
-	follow := func() *Live {
-		l, err := FollowTree(t.Context(), store, doc, log.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	l := follow()
-	tree := l.Graph.Tree()
-	last := tree.Levels() - 1
-	right, placed := 0, 0
-	for i := 320; i < 400; i++ {
-		n := l.position[fmt.Sprintf("node-%04d", i)]
-		leaf := tree.Cluster(last, int(n))
-		if leaf < 0 {
-			continue // no neighbour
-		}
-		placed++
-		same, members := 0, tree.Members(last, leaf)
-		for id, m := range l.position {
-			var k int
-			if _, err := fmt.Sscanf(id, "node-%d", &k); err != nil {
-				t.Fatal(err)
-			}
-			if slices.Contains(members, m) && k%topicCount == i%topicCount {
-				same++
-			}
-		}
-		if 2*same > len(members) {
-			right++
-		}
-	}
-	if placed < 75 || right < placed*9/10 {
-		t.Errorf("of 80 new labels %d are in a leaf, %d of them with a majority of their topic", placed, right)
-	}
-	n, ok := l.position["node-0399"]
-	if !ok {
-		t.Fatal("a new node has no position")
-	}
-	for _, label := range l.Graph.Labels(n) {
-		if tree.Cluster(last, int(label)) < 0 {
-			t.Errorf("label %d of a new node is in no cluster", label)
-		}
-	}
-	if n := l.position["node-0000"]; tree.Cluster(0, int(n)) >= 0 {
-		t.Error("a deleted node is still a label")
-	}
-	if c := l.Changes; c.Rows != len(slices.DeleteFunc(slices.Clone(log.seq),
-		func(s int64) bool { return s == 1 })) || c.Added != placed || c.Removed != 1 {
-		t.Errorf("changes %+v; %d labels came, one left", c, placed)
-	}
-	again := follow()
-	if !reflect.DeepEqual(l.Outline(OutlineOptions{2, 4}), again.Outline(OutlineOptions{2, 4})) {
-		t.Error("following twice gave two trees")
-	}
 }
 
 func TestLabelsInNoClusterAreCounted(t *testing.T) {
