@@ -2,10 +2,10 @@ package labeltree
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"giantstream/internal/parallel"
+	"giantstream/internal/vector"
 )
 
 // Renew returns old for other labels: label i is label from[i] of old, or new for -1. Each new label enters the
@@ -120,16 +120,7 @@ func (t *Tree) centres(level int, x Features, workers int) []float32 {
 		members := t.Members(level, int32(c))
 		sum := out[c*d : (c+1)*d]
 		x.accumulate(members, slices.Repeat([]int8{1}, len(members)), sum, 1)
-		var square float64
-		for _, v := range sum {
-			square += float64(float64(v) * float64(v))
-		}
-		if square > 0 {
-			scale := float32(1 / math.Sqrt(square))
-			for k := range sum {
-				sum[k] *= scale
-			}
-		}
+		vector.Normalize(sum)
 	})
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"giantstream/featurize/internal/scatter"
 	"giantstream/featurize/sparse"
 	"giantstream/internal/parallel"
+	"giantstream/internal/vector"
 )
 
 // Exact returns the L × V embeddings of the labels from the features x (n × V)
@@ -49,7 +50,7 @@ func Exact(x, y *sparse.Matrix, w Weighting, workers int) *sparse.Matrix {
 		}
 		row := z.Row(l)
 		sum.Drain(sparse.Vector{Index: row.Index[:0], Value: row.Value[:0]})
-		normalize(row.Value)
+		vector.Normalize(row.Value)
 	})
 	return z
 }

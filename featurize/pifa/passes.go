@@ -2,10 +2,10 @@ package pifa
 
 import (
 	"fmt"
-	"math"
 
 	"giantstream/featurize/sparse"
 	"giantstream/internal/parallel"
+	"giantstream/internal/vector"
 )
 
 // passBlock is how many instances FromPass asks for at a time.
@@ -49,22 +49,7 @@ func FromPass(dim int, y *sparse.Matrix, w Weighting, workers int, rows func(lo,
 // embeddings, and the sketch must not be used any more.
 func (s *Sketch) Normalize() []float32 {
 	for l := range s.Len() {
-		normalize(s.Sum(l))
+		vector.Normalize(s.Sum(l))
 	}
 	return s.sums
-}
-
-// normalize scales a row to length 1; a zero row stays zero.
-func normalize(row []float32) {
-	var square float64
-	for _, v := range row {
-		square += float64(v) * float64(v)
-	}
-	if square == 0 {
-		return
-	}
-	scale := 1 / math.Sqrt(square)
-	for k, v := range row {
-		row[k] = float32(float64(v) * scale)
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/internal/parallel"
+	"giantstream/internal/vector"
 )
 
 // Sketch holds for each of n labels the sum of the projected features of its
@@ -115,7 +116,7 @@ func (s *Sketch) Normalized() []float32 { return normalizeRows(s.sums, s.dim) }
 func normalizeRows(rows []float32, dim int) []float32 {
 	out := slices.Clone(rows)
 	for at := 0; at < len(rows); at += dim {
-		normalize(out[at : at+dim])
+		vector.Normalize(out[at : at+dim])
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"giantstream/internal/vector"
 )
 
 // Type is how the numbers of a vector are stored.
@@ -84,7 +86,7 @@ func (f Format) Narrow(r Record) Record {
 	v := append([]float32(nil), r.Vector...)
 	if cut {
 		v = v[:f.Dim]
-		normalize(v)
+		vector.Normalize(v)
 	}
 	if f.typ().bits() < r.Type.bits() {
 		r.Type = f.Type
@@ -104,20 +106,6 @@ func (f Format) Narrow(r Record) Record {
 		}
 	}
 	return r
-}
-
-func normalize(v []float32) {
-	var square float64
-	for _, x := range v {
-		square += float64(x) * float64(x)
-	}
-	if square == 0 {
-		return
-	}
-	f := 1 / math.Sqrt(square)
-	for i, x := range v {
-		v[i] = float32(float64(x) * f)
-	}
 }
 
 // maxCode is the largest code of an Int8.

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"math"
 	"sync"
 
 	"giantstream/train/generation/eval"
@@ -41,21 +40,13 @@ func (d *drift) compare(old, now []float32) {
 	case len(now) == 0:
 		d.removed++
 	default:
-		cosine := cosineOf(old, now)
+		cosine := numeric.Cosine(old, now)
 		d.compared++
 		d.cosines += cosine
 		if cosine < eval.MovedBelow {
 			d.movedOf++
 		}
 	}
-}
-
-func cosineOf(a, b []float32) float64 {
-	lengths := math.Sqrt(float64(numeric.Dot(a, a)) * float64(numeric.Dot(b, b)))
-	if lengths == 0 {
-		return 0
-	}
-	return min(1, max(-1, float64(numeric.Dot(a, b))/lengths))
 }
 
 // Drift returns ErrEmpty as long as there is no generation.

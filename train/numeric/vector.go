@@ -2,9 +2,13 @@ package numeric
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
+
+	"giantstream/internal/parallel"
+	"giantstream/internal/vector"
 )
 
 // Dot returns a·b; the lengths must be equal.
@@ -17,22 +21,41 @@ func Axpy(alpha float32, x, y []float32) {
 	blas32.Implementation().Saxpy(len(x), alpha, x, 1, y, 1)
 }
 
-// Normalize scales x to length 1 and returns its former length; a zero
-// vector stays as it is.
-func Normalize(x []float32) float32 {
-	var s float64
-	for _, v := range x {
-		s += float64(v) * float64(v)
-	}
-	if s == 0 {
+// Cosine returns the cosine of two vectors of the same length, 0 if one of them is zero.
+func Cosine(a, b []float32) float64 {
+	lengths := math.Sqrt(float64(Dot(a, a)) * float64(Dot(b, b)))
+	if lengths == 0 {
 		return 0
 	}
-	norm := math.Sqrt(s)
-	f := float32(1 / norm)
-	for i := range x {
-		x[i] *= f
+	return min(1, max(-1, float64(Dot(a, b))/lengths))
+}
+
+// Softmax replaces scores by exp(score)/Σ exp, and returns ln Σ exp: the cross-entropy of shares q that
+// sum to 1 is that less Σ q·score. There must be a score. simd.Softmax is faster and less precise.
+func Softmax(scores []float32) (logSum float64) {
+	top := slices.Max(scores) // nothing overflows
+	var sum float64
+	for i, s := range scores {
+		e := math.Exp(float64(s - top))
+		scores[i] = float32(e)
+		sum += e
 	}
-	return float32(norm)
+	for i := range scores {
+		scores[i] = float32(float64(scores[i]) / sum)
+	}
+	return float64(top) + math.Log(sum)
+}
+
+// Normalize scales x to length 1 and returns its former length; a zero vector stays as it is.
+func Normalize(x []float32) float32 { return vector.Normalize(x) }
+
+// NormalizeRows scales each row of length dim to length 1; zero rows stay zero.
+func NormalizeRows(rows []float32, dim int) {
+	parallel.Each(len(rows)/dim, 1024, 0, func(_, _, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			Normalize(rows[i*dim : (i+1)*dim])
+		}
+	})
 }
 
 // NormalizeBackward turns the gradient dz with respect to z = h/‖h‖ into that with

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/embeddingtopic"
 	"giantstream/sink/embedding"
+	"giantstream/train/numeric"
 )
 
 // liveReport says how two changes went through a running pipeline.
@@ -88,7 +88,7 @@ func changeLive(ctx context.Context, s *service.Service, cfg *config.Config) (*l
 	r.TextSeconds = time.Since(began).Seconds()
 	r.Shard, r.Seq = got[0].Shard, got[0].Seq
 	if before.Embedding != nil {
-		r.Cosine = cosine(before.Embedding.Vector, got[0].Vector)
+		r.Cosine = numeric.Cosine(before.Embedding.Vector, got[0].Vector)
 	}
 
 	linked := slices.Contains(before.Row.Labels, changedNeighbour)
@@ -152,16 +152,4 @@ func (t *sinkTail) await(ctx context.Context, nodes ...string) ([]embedding.Reco
 		}
 	}
 	return found, nil
-}
-
-func cosine(a, b []float32) float64 {
-	var dot, aa, bb float64
-	for i := range min(len(a), len(b)) {
-		x, y := float64(a[i]), float64(b[i])
-		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
-	}
-	if aa == 0 || bb == 0 {
-		return 0
-	}
-	return dot / math.Sqrt(aa*bb)
 }

@@ -11,6 +11,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
+	"giantstream/train/numeric"
 )
 
 const (
@@ -69,7 +70,7 @@ func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *ge
 			if e.phi == nil { // a node without text
 				continue
 			}
-			e.GraphAware = e.offer(e.GraphAware, neighbour{ID: r.NodeID, Cosine: dot(e.phi, r.Vector)})
+			e.GraphAware = e.offer(e.GraphAware, neighbour{ID: r.NodeID, Cosine: float64(numeric.Dot(e.phi, r.Vector))})
 		}
 	})
 }
@@ -99,7 +100,7 @@ func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, 
 			f.Class, f.Excerpt = strings.Clone(n.Class), excerpt(n.Excerpt)
 		}
 		for _, e := range all {
-			n.Cosine = dot(e.psi, vector)
+			n.Cosine = float64(numeric.Dot(e.psi, vector))
 			e.TextOnly = e.offer(e.TextOnly, n)
 		}
 	})
@@ -143,12 +144,4 @@ func eachEncoded(ctx context.Context, source generation.Source, encoder train.En
 		}
 	}
 	return flush()
-}
-
-// dot is the cosine of vectors of length 1, which embeddings have.
-func dot(a, b []float32) (sum float64) {
-	for i, v := range a {
-		sum += float64(v) * float64(b[i])
-	}
-	return sum
 }

@@ -11,6 +11,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
+	"giantstream/train/numeric"
 )
 
 // Sizes of a picture in its own units: two maps beside each other, titles above, the legend below.
@@ -104,7 +105,7 @@ func byText(ctx context.Context, source generation.Source, open *generation.Gene
 		if err := encoder.Encode([]string{r.Text}, vector); err != nil {
 			return nil, err
 		}
-		if dot(vector, vector) > 0 {
+		if numeric.Dot(vector, vector) > 0 {
 			out = append(out, nodemap.Node{ID: nodes[i].ID, Vector: vector})
 		}
 	}

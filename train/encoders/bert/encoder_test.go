@@ -15,7 +15,6 @@ import (
 	"giantstream/featurize/tfidf"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/bert/compute/cpu"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
 	"giantstream/train/internal/graphtest"
 	"giantstream/train/numeric"
@@ -175,7 +174,7 @@ func latent(t *testing.T, texts []string, rank int) []float32 {
 		t.Fatal(err)
 	}
 	z := p.ApplyAll(x, 0)
-	linear.NormalizeRows(z, p.Dim())
+	numeric.NormalizeRows(z, p.Dim())
 	return z
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"giantstream/featurize/sparse"
-	"giantstream/internal/parallel"
 	"giantstream/train"
 	"giantstream/train/numeric"
 )
@@ -50,15 +49,6 @@ func (e *LSA) EncodeFeatures(texts []string, features train.TextFeatures, out []
 			e.projection.Apply(features, x)
 			copy(out, x)
 			numeric.Normalize(out)
-		}
-	})
-}
-
-// NormalizeRows makes embeddings of projections cut to dim numbers each, in place.
-func NormalizeRows(projected []float32, dim int) {
-	parallel.Each(len(projected)/dim, 1024, 0, func(_, _, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			numeric.Normalize(projected[i*dim : (i+1)*dim])
 		}
 	})
 }

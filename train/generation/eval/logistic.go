@@ -145,7 +145,7 @@ func (l *logistic) objective(p, gradient []float64) float64 {
 		z := l.scores(p, rows)
 		for b, i := range rows {
 			row := z[b*l.classes : (b+1)*l.classes]
-			softmax(row)
+			numeric.Softmax(row)
 			loss -= logOf(row[l.label[i]])
 			row[l.label[i]]--
 			for k, v := range row {
@@ -266,7 +266,7 @@ func (l *logistic) score(p []float64, rows []int32) (right int, loss float64) {
 			if int32(argmax(row)) == l.label[i] {
 				right++
 			}
-			softmax(row)
+			numeric.Softmax(row)
 			loss -= logOf(row[l.label[i]])
 		}
 	}
@@ -296,19 +296,5 @@ func dot(a, b []float64) (sum float64) {
 func add(x []float64, by float64, y []float64) {
 	for i, v := range y {
 		x[i] += by * v
-	}
-}
-
-// softmax replaces scores by probabilities.
-func softmax(z []float32) {
-	top := slices.Max(z)
-	var sum float64
-	for i, v := range z {
-		e := math.Exp(float64(v - top))
-		z[i] = float32(e)
-		sum += e
-	}
-	for i := range z {
-		z[i] = float32(float64(z[i]) / sum)
 	}
 }

@@ -66,10 +66,6 @@ func isZero(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) b
 // normalized returns a copy of the rows with length 1; zero rows stay zero.
 func normalized(emb []float32, dim int) []float32 {
 	out := slices.Clone(emb)
-	parallel.Each(len(out)/dim, 1024, 0, func(_, _, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			numeric.Normalize(out[i*dim : (i+1)*dim])
-		}
-	})
+	numeric.NormalizeRows(out, dim)
 	return out
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"giantstream/train"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
 	"giantstream/train/numeric"
 )
@@ -34,7 +33,7 @@ func EmbedText(p *Projected, dim, workers int) ([]float32, error) {
 	if err := p.rows(0, n, dim, vectors, workers); err != nil {
 		return nil, err
 	}
-	linear.NormalizeRows(vectors, dim)
+	numeric.NormalizeRows(vectors, dim)
 	return vectors, nil
 }
 

@@ -13,8 +13,8 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/internal/graphtest"
+	"giantstream/train/numeric"
 )
 
 // python is the interpreter that PyTorch is asked of.
@@ -103,7 +103,7 @@ func textVectors(t *testing.T, g *train.Graph, dim int) []float32 {
 		t.Fatal(err)
 	}
 	z := p.ApplyAll(x, 2)
-	linear.NormalizeRows(z, p.Dim())
+	numeric.NormalizeRows(z, p.Dim())
 	return z
 }
 

@@ -162,25 +162,21 @@ func (t *trainer) validate(nodes []int32, epoch int, e *Epoch) {
 }
 
 // loss is the mean cross-entropy of the nodes' scores, hits how many have the
-// highest score at their class. grad, if not nil, becomes the gradient of the loss.
+// highest score at their class. It replaces the scores by probabilities. grad, if not nil, becomes the gradient of the loss.
 func (t *trainer) loss(nodes []int32, scores, grad []float32) (mean float64, hits int) {
 	c := t.classes
 	for k, i := range nodes {
 		row, y := scores[k*c:(k+1)*c], t.label[i]
-		best := top(row)
-		if best == y {
+		if top(row) == y {
 			hits++
 		}
-		var sum float64
-		for _, z := range row {
-			sum += math.Exp(float64(z - row[best]))
-		}
-		mean += (math.Log(sum) - float64(row[y]-row[best])) / float64(len(nodes))
+		score := float64(row[y])
+		mean += (numeric.Softmax(row) - score) / float64(len(nodes))
 		if grad == nil {
 			continue
 		}
-		for j, z := range row {
-			grad[k*c+j] = float32(math.Exp(float64(z-row[best])) / sum / float64(len(nodes)))
+		for j, p := range row {
+			grad[k*c+j] = p / float32(len(nodes))
 		}
 		grad[k*c+int(y)] -= 1 / float32(len(nodes))
 	}

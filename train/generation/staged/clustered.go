@@ -10,7 +10,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/sink"
-	"giantstream/train/encoders/linear"
+	"giantstream/train/numeric"
 )
 
 // features makes what the tree is built of where that is not PIFA: the ablations of featurize.label_features. Labels
@@ -43,7 +43,7 @@ func (t *task) features(ctx context.Context) error {
 				rows[i*dim+k] = float32(r.NormFloat64())
 			}
 		}
-		linear.NormalizeRows(rows, dim)
+		numeric.NormalizeRows(rows, dim)
 	case kind == pifa.PIFAIdentity:
 		err = t.identities(ctx, x, dim, rows)
 	default:

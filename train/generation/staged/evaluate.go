@@ -8,6 +8,7 @@ import (
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
+	"giantstream/train/numeric"
 )
 
 // evaluateStats is what evaluate leaves for the generation's document.
@@ -76,7 +77,7 @@ func (t *task) sampledTexts(ctx context.Context, x index, s *sample, dim int) ([
 			return nil, err
 		}
 	}
-	linear.NormalizeRows(vectors, dim)
+	numeric.NormalizeRows(vectors, dim)
 	return vectors, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
@@ -384,6 +383,6 @@ func (t *task) copyTexts(ctx context.Context, p, dim int, out []float32) error {
 		}
 		copy(out[i*dim:], row)
 	}
-	linear.NormalizeRows(out, dim)
+	numeric.NormalizeRows(out, dim)
 	return nil
 }

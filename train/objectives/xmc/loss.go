@@ -1,17 +1,25 @@
 package xmc
 
-import "math"
+import (
+	"math"
+
+	"giantstream/train/numeric"
+)
 
 // price replaces the scores of an instance's candidates by the gradient of
 // its loss with respect to them, and returns the loss. q holds the share of
 // the instance's labels in each candidate.
 func (o *Options) price(scores, q []float32) float64 {
 	if o.Loss == Softmax {
-		loss := softmax(scores, q)
+		var mean float64 // of the scores, by shares
+		for i, s := range scores {
+			mean += float64(q[i]) * float64(s)
+		}
+		logSum := numeric.Softmax(scores)
 		for i := range scores {
 			scores[i] -= q[i]
 		}
-		return loss
+		return logSum - mean
 	}
 	positives := 0
 	for _, share := range q {
@@ -56,26 +64,4 @@ func logistic(m float64) (loss, derivative float64) {
 		return loss - m, -1 / (1 + e)
 	}
 	return loss, -e / (1 + e)
-}
-
-// softmax replaces scores by their softmax p and returns −Σ q ln p, where the
-// shares q sum to 1.
-func softmax(scores, q []float32) float64 {
-	top := scores[0]
-	for _, s := range scores {
-		top = max(top, s)
-	}
-	var sum, cross float64
-	for i, s := range scores {
-		if q[i] != 0 {
-			cross += float64(q[i]) * float64(s-top)
-		}
-		e := math.Exp(float64(s - top))
-		scores[i] = float32(e)
-		sum += e
-	}
-	for i := range scores {
-		scores[i] = float32(float64(scores[i]) / sum)
-	}
-	return math.Log(sum) - cross
 }
