@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/optimize"
+
 	"giantstream/train/numeric"
 )
 
@@ -166,80 +169,40 @@ func (l *logistic) objective(p, gradient []float64) float64 {
 	return loss/n + l.lambda*square/2
 }
 
-// fit moves the parameters p to the optimum for the regularization strength c, by L-BFGS
-// (Liu and Nocedal 1989) whose first estimate of the second derivatives is the curvature.
+// fit moves the parameters p to the optimum for the regularization strength c, by L-BFGS (Liu
+// and Nocedal 1989) in coordinates in which the curvature is 1.
 func (l *logistic) fit(p []float64, c float64) {
 	l.lambda = 1 / (c * float64(len(l.rows)))
-	n := len(p)
-	inverse := make([]float64, n)
+	scale := make([]float64, len(p)) // of a coordinate, in parameters
 	for i, h := range l.curvature {
 		if i < l.classes*l.dim {
 			h += l.lambda
 		}
-		inverse[i] = 1 / h
+		scale[i] = 1 / math.Sqrt(h)
 	}
-	type pair struct {
-		s, y []float64
-		rho  float64
+	// The line search asks for value and gradient one after the other; they are computed together.
+	at, slope := make([]float64, len(p)), make([]float64, len(p))
+	var last []float64 // where slope is the gradient
+	value := func(x []float64) float64 {
+		last = append(last[:0], x...)
+		f := l.objective(floats.MulTo(at, x, scale), slope)
+		floats.Mul(slope, scale)
+		return f
 	}
-	var memory []pair
-	g, next, moved := make([]float64, n), make([]float64, n), make([]float64, n)
-	direction := make([]float64, n)
-	f := l.objective(p, g)
-	for range lbfgsIterations {
-		copy(direction, g)
-		alpha := make([]float64, len(memory))
-		for k, m := range slices.Backward(memory) {
-			alpha[k] = m.rho * dot(m.s, direction)
-			add(direction, -alpha[k], m.y)
+	gradient := func(g, x []float64) {
+		if !slices.Equal(x, last) {
+			value(x)
 		}
-		scale := 1.0
-		if len(memory) > 0 {
-			m := memory[len(memory)-1]
-			var curved float64
-			for i, y := range m.y {
-				curved += y * y * inverse[i]
-			}
-			scale = 1 / (m.rho * curved)
-		}
-		for i := range direction {
-			direction[i] *= scale * inverse[i]
-		}
-		for k, m := range memory {
-			add(direction, alpha[k]-m.rho*dot(m.y, direction), m.s)
-		}
-		slope := -dot(g, direction)
-		if slope >= 0 {
-			return
-		}
-		step, value := 1.0, 0.0
-		for range 30 {
-			copy(moved, p)
-			add(moved, -step, direction)
-			if value = l.objective(moved, next); value <= f+1e-4*step*slope {
-				break
-			}
-			step /= 2
-		}
-		if value >= f {
-			return
-		}
-		s, y := make([]float64, n), make([]float64, n)
-		for i := range s {
-			s[i], y[i] = moved[i]-p[i], next[i]-g[i]
-		}
-		copy(p, moved)
-		copy(g, next)
-		fell := f - value
-		f = value
-		if fell < lbfgsTolerance*f {
-			return
-		}
-		if sy := dot(s, y); sy > 0 {
-			if memory = append(memory, pair{s, y, 1 / sy}); len(memory) > lbfgsPairs {
-				memory = memory[1:]
-			}
-		}
+		copy(g, slope)
+	}
+	// An error says that the line search has found nothing lower, which is an end like others, or that
+	// the objective is no number at p: then F is infinite.
+	result, _ := optimize.Minimize(optimize.Problem{Func: value, Grad: gradient}, floats.DivTo(at, p, scale),
+		&optimize.Settings{MajorIterations: lbfgsIterations,
+			Converger: &optimize.FunctionConverge{Relative: lbfgsTolerance, Iterations: 1}},
+		&optimize.LBFGS{Store: lbfgsPairs})
+	if result != nil && !math.IsInf(result.F, 1) {
+		floats.MulTo(p, result.X, scale)
 	}
 }
 
@@ -284,17 +247,4 @@ func argmax(z []float32) int {
 		}
 	}
 	return best
-}
-
-func dot(a, b []float64) (sum float64) {
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
-}
-
-func add(x []float64, by float64, y []float64) {
-	for i, v := range y {
-		x[i] += by * v
-	}
 }
