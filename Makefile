@@ -17,7 +17,7 @@ FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
 .PHONY: help build release image test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
-	bench-similar bench-loader bench-stream bench-freshness bench-roofline bench-load bench-million kafka-up kafka-down \
+	bench-similar bench-loader bench-stream bench-freshness bench-load bench-million kafka-up kafka-down \
 	s3-up s3-down spec test-page test-packages test-real test-cuda test-faults sim mutate
 
 help: ## list the targets
@@ -79,10 +79,6 @@ bench-stream: ## topic to Parquet beside other tools, on real servers (Java, Mav
 
 bench-freshness: ## time from a change to its embedding on the sink topic
 	cmd/bench/stream/run freshness
-
-bench-roofline: ## processor time of each stage from topic to Parquet, without Java
-	go run ./cmd/bench/stream roofline
-	go run ./cmd/bench/stream roofline -whole -degree 2
 
 bench-load: ## first load of a million nodes and five million edges from files
 	go run ./cmd/bench/stream load

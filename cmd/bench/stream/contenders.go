@@ -51,20 +51,6 @@ func (p *place) giantstream(window, compression string, profile bool) contender 
 	}
 }
 
-// beside is a contender with another build of this program, for figures before and after a change.
-func (c contender) beside(exe string) contender {
-	command := c.command
-	c.name += ", " + exe
-	c.command = func(ctx context.Context, run string, topics []string) (*exec.Cmd, error) {
-		cmd, err := command(ctx, run, topics)
-		if err == nil {
-			cmd.Path, cmd.Args[0] = exe, exe
-		}
-		return cmd, err
-	}
-	return c
-}
-
 // self makes another process of this program.
 func (p *place) self(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	exe, err := os.Executable()

@@ -5,13 +5,9 @@
 //	cmd/bench/stream/run freshness    from a produced change to its embedding on the sink topic
 //	cmd/bench/stream/run million      three workers, one of them killed, on a large graph, with checks
 //
-// Some need no servers, and no Java:
+// This needs no servers, and no Java:
 //
-//	make bench-roofline     what each stage costs alone, and the whole
 //	make bench-load         the first load of a graph from files
-//	stream million -embedded -dir D/work    with the embedded broker and the program D/giantstream
-//
-// roofline -beside measures another build of this program in turn: for figures before and after a change.
 //
 // # What throughput means
 //
@@ -38,22 +34,20 @@ import (
 	"syscall"
 )
 
-// commands by name. Others start worker, bare and servers as processes.
+// commands by name. Others start worker and bare as processes.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"throughput": throughput,
 	"freshness":  freshness,
 	"million":    million,
-	"roofline":   roofline,
 	"load":       load,
 	"worker":     worker,
 	"bare":       bare,
-	"servers":    servers,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr,
-			"usage: stream throughput|freshness|million|roofline|load [flags]   (see cmd/bench/stream/run)")
+			"usage: stream throughput|freshness|million|load [flags]   (see cmd/bench/stream/run)")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,7 @@ import (
 
 // million takes a large graph through three workers, kills one of them on the way, starts it again,
 // and checks the outcome. It runs the giantstream beside its directory.
-func million(ctx context.Context, args []string) (err error) {
+func million(ctx context.Context, args []string) error {
 	fl := newFlags("million")
 	nodes := fl.Int("nodes", 1_000_000, "nodes")
 	degree := fl.Int("degree", 5, "edges per node")
@@ -25,20 +24,8 @@ func million(ctx context.Context, args []string) (err error) {
 	workers := fl.Int("workers", 3, "workers")
 	killAt := fl.Float64("kill-at", 0.4, "share of the records that are committed when a worker is killed")
 	limit := fl.Int64("limit", 600, "`MiB` that no worker may exceed")
-	embedded := fl.Bool("embedded", false, "start the embedded broker and an S3 server of this program, not those of "+
-		"cmd/dev")
 	if err := fl.Parse(args); err != nil {
 		return err
-	}
-	if *embedded {
-		stop, serr := startServers(ctx, fl.dir)
-		if serr != nil {
-			return serr
-		}
-		defer func() {
-			stop()
-			err = errors.Join(err, os.RemoveAll(fl.dir)) // with the topics, which the next run makes again
-		}()
 	}
 	p, err := openPlace(fl.dir)
 	if err != nil {
