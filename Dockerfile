@@ -6,9 +6,11 @@ ARG BINARIES=build
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
+COPY cmd/e2e/go.mod cmd/e2e/go.sum cmd/e2e/
+RUN go mod download && go -C cmd/e2e mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./cmd/giantstream-iceberg ./cmd/dev/s3
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/giantstream ./cmd/giantstream-iceberg && \
+	CGO_ENABLED=0 go -C cmd/e2e build -trimpath -ldflags='-s -w' -o /out/ ./s3
 # An empty image has no /tmp. The programs write temporary files there, and the state to
 # /var/lib/giantstream.
 RUN mkdir -p /root-of-image/tmp /root-of-image/var/lib/giantstream && chmod 1777 /root-of-image/tmp

@@ -4,10 +4,14 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(shell go env GOPATH)/bin/golangci-lint
 
+# The tests of the finished program are a module of their own, which ./... does not reach: the servers and tools that
+# they need are no dependencies of the program.
+E2E := go -C cmd/e2e
+
 # Packages that start goroutines or share state between them, in their code or their tests. To compile and link the
 # tests of all others with the race detector would take longer than to run these. The end-to-end suite is not among
 # them: it drives a program that is built without the race detector, and cmd/internal/service runs whole services inside
-# the test's own process.
+# the test's own process. Of its module, the packages that test in their own process are.
 RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-dir=bench --exclude-dir="*cuda" \
 	'^[[:space:]]*go [[:alpha:]]|"sync|internal/parallel"|/errgroup"|"testing/synctest"|t\.Parallel' \
 	cmd ingest stream sink train internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
@@ -32,17 +36,19 @@ release: ## programs, packages, manual pages and checksums in dist/ (VERSION=1.2
 image: release ## the release as an image in dist/ (buildah)
 	cmd/dev/release/image $(VERSION)
 
-test: ## run all tests
-	go test $(TESTFLAGS) ./...
+test: ## run all tests, of both modules
+	@code=0; go test $(TESTFLAGS) ./... || code=1; $(E2E) test $(TESTFLAGS) ./... || code=1; exit $$code
 
 race: ## run the tests of concurrent packages, except long ones, under the race detector
-	go test -vet=off -race -short -timeout 20m $(RACE_PACKAGES)
+	@code=0; go test -vet=off -race -short -timeout 20m $(RACE_PACKAGES) || code=1; \
+	$(E2E) test -vet=off -race -short -timeout 20m ./cli ./s3store || code=1; exit $$code
 
 lint: ## check formatting, and run golangci-lint (installed if missing), which includes go vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	@$(GOLANGCI_LINT) version --short 2>/dev/null | grep -qxF $(GOLANGCI_LINT_VERSION:v%=%) || \
 		go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	$(GOLANGCI_LINT) run
+	cd cmd/e2e && $(GOLANGCI_LINT) run
 
 fuzz: ## fuzz every decoder, FUZZTIME=5s each
 	.ci/fuzz $(FUZZTIME)
@@ -119,7 +125,7 @@ ifdef REAL
 	GIANTSTREAM_FAULT_RUNS=$(or $(RUNS),20) GIANTSTREAM_SEED=$(SEED) cmd/dev/test-real faults -v -timeout 3h
 else
 	GIANTSTREAM_FAULT_RUNS=$(or $(RUNS),200) GIANTSTREAM_SEED=$(SEED) \
-		go test -count=1 -run '^TestFaults$$' -parallel 4 -v -timeout 3h ./cmd/e2e
+		$(E2E) test -count=1 -run '^TestFaults$$' -parallel 4 -v -timeout 3h .
 endif
 
 sim: ## simulate SEEDS=40000 seeds from START (default: the time), for a night

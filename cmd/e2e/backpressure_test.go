@@ -10,9 +10,9 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"giantstream/cmd/internal/faults"
+	"giantstream/cmd/e2e/internal/faults"
+	"giantstream/cmd/e2e/internal/s3server"
 	"giantstream/sink/s3store"
-	"giantstream/sink/s3store/s3server"
 	"giantstream/stream/commitlog"
 )
 

@@ -4,5 +4,9 @@
 //
 // Tests named TestReal… need Apache Kafka and an S3 server (make test-real). TestFaults draws
 // faults from a seed and checks everything against a model of the input (make test-faults). What
-// commands print is tested by scripts in cmd/internal/cli/testdata.
+// commands print is tested by scripts in cli/testdata.
+//
+// The folder is a module of its own, giantstream/cmd/e2e: the servers and tools that these tests need
+// are no dependencies of the program. It has the S3 server of make s3-up, too (s3), and the conformance
+// suite of S3 stores (s3store), which runs on that server.
 package e2e

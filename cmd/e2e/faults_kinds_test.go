@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"giantstream/cmd/internal/faults"
+	"giantstream/cmd/e2e/internal/faults"
 )
 
 // fault is something that happens once, to be undone some time later.

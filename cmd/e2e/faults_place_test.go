@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/faults"
+	"giantstream/cmd/e2e/internal/faults"
+	"giantstream/cmd/e2e/internal/s3server"
 	"giantstream/cmd/internal/trace"
 	"giantstream/ingest"
 	"giantstream/ingest/client"
 	"giantstream/internal/freeport"
 	"giantstream/sink/s3store"
-	"giantstream/sink/s3store/s3server"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 

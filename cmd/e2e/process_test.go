@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/faults"
-	"giantstream/cmd/internal/program"
+	"giantstream/cmd/e2e/internal/faults"
+	"giantstream/cmd/e2e/internal/program"
 )
 
 // binary is the program under test.

@@ -47,14 +47,13 @@ var law = []rule{
 		because: "input becomes mutations, and what applies them is not its concern"},
 
 	// Libraries.
-	{packages: "config/... sink/... !sink/s3store/s3server featurize/... train/... stream/... internal/...", not: kafka,
-		because: "only ingest and cmd talk to Kafka (the S3 server of the tests links a client for its events)"},
+	{packages: "config/... sink/... featurize/... train/... stream/... internal/...", not: kafka,
+		because: "only ingest and cmd talk to Kafka"},
 	{packages: "config/... sink/... featurize/... train/... internal/...", not: pebble,
 		because: "only shards keep a state on disk (ingest/broker borrows Pebble's file lock)"},
 	{packages: "config/... featurize/... internal/...", not: parquet + " " + s3,
 		because: "only what reads and writes the store knows its formats and servers"},
-	{packages: "config/... sink/... !sink/s3store/s3server !sink/iceberg featurize/... train/... stream/... " +
-		"internal/...", not: otel,
+	{packages: "config/... sink/... !sink/iceberg featurize/... train/... stream/... internal/...", not: otel,
 		because: "traces hang on hooks, which know no library (iceberg-go brings OpenTelemetry's)"},
 	{packages: "ingest/...", not: otelSDK,
 		because: "a library makes spans; where they go is for the program to say"},

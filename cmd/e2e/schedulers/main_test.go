@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/program"
+	"giantstream/cmd/e2e/internal/program"
 )
 
 // binary is the program under test.

@@ -1,7 +1,7 @@
 // Command s3 serves S3 on loopback from a directory, for development and tests, as a process of its
 // own.
 //
-//	go run ./cmd/dev/s3 -dir .dev/s3 -listen 127.0.0.1:19000
+//	go -C cmd/e2e run ./s3 -dir DIR -listen 127.0.0.1:19000
 //
 // It makes the bucket, prints "ready" and serves until SIGINT or SIGTERM.
 package main
@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"giantstream/sink/s3store/s3server"
+	"giantstream/cmd/e2e/internal/s3server"
 )
 
 func main() {

@@ -1,4 +1,4 @@
-// Package faults makes the servers around a pipeline fail. The fault tests (TestFaults in cmd/e2e)
+// Package faults makes the servers around a pipeline fail. The fault tests (TestFaults)
 // put it between the program and the broker, the object store and the disk.
 //
 //	worker ──▶ Proxy ──▶ Broker          a Kafka broker in a process of its own

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/cmd/e2e/internal/s3server"
 	"giantstream/internal/freeport"
 	"giantstream/sink"
 	"giantstream/sink/s3store"
-	"giantstream/sink/s3store/s3server"
 	"giantstream/sink/storetest"
 )
 

@@ -1,4 +1,5 @@
-package cli
+// Package cli_test types what users type, and compares what is printed with scripts.
+package cli_test
 
 import (
 	"bytes"
@@ -19,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli"
 	"giantstream/cmd/internal/sinks"
 	"giantstream/config"
 )
@@ -27,10 +29,10 @@ var update = flag.Bool("update", false, "rewrite the golden files inside testdat
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"giantstream": func() { os.Exit(Main(nil)) },
+		"giantstream": func() { os.Exit(cli.Main(nil)) },
 		// As cmd/giantstream-iceberg, without what it links.
 		"giantstream-iceberg": func() {
-			os.Exit(SinkMain(sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri",
+			os.Exit(cli.SinkMain(sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri",
 				Rows: func(context.Context, sinks.RowsOptions) error { return nil }}))
 		},
 	})
@@ -169,5 +171,5 @@ func TestHelp(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit((&app{}).root())
+	visit(cli.Commands())
 }

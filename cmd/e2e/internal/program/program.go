@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -29,7 +30,14 @@ func buildAndTest(m *testing.M, binary *string) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	*binary = filepath.Join(dir, "giantstream")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", *binary, "giantstream/cmd/giantstream")
+	// In its own module: users get the versions in that one's go.mod, not those that the tests require.
+	ctx := context.Background()
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "giantstream").Output()
+	if err != nil {
+		return 1, fmt.Errorf("go list: %w", err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", *binary, "./cmd/giantstream")
+	build.Dir = strings.TrimSpace(string(root))
 	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("go build: %w\n%s", err, out)
 	}
