@@ -57,7 +57,9 @@ func (f *Follower) makeTables(ctx context.Context, records []Record) error {
 		if err := f.save(ctx, c); err != nil {
 			return err
 		}
-		err := f.loop.Do(ctx, "create a table", func(ctx context.Context) error { return f.opts.Index.Create(ctx, made) })
+		err := f.loop.Do(ctx, "create a table", func(ctx context.Context) error {
+			return f.opts.Index.Create(ctx, made)
+		})
 		if err != nil {
 			return err
 		}

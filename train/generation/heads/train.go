@@ -161,8 +161,8 @@ func (t *trainer) validate(nodes []int32, epoch int, e *Epoch) {
 	}
 }
 
-// loss is the mean cross-entropy of the nodes' scores, hits how many have the
-// highest score at their class. It replaces the scores by probabilities. grad, if not nil, becomes the gradient of the loss.
+// loss replaces the nodes' scores by probabilities. It returns the mean cross-entropy, and how many nodes have the
+// highest score at their class. grad, if not nil, becomes the gradient of the mean with respect to the scores.
 func (t *trainer) loss(nodes []int32, scores, grad []float32) (mean float64, hits int) {
 	c := t.classes
 	for k, i := range nodes {
