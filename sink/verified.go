@@ -20,6 +20,18 @@ type Ref struct {
 	CRC32C uint32
 }
 
+// Part names a Parquet object in a document, and the shard that its rows are of.
+type Part struct {
+	Key    string `json:"key"`
+	Shard  int    `json:"shard"`
+	Rows   int64  `json:"rows"`
+	Bytes  int64  `json:"bytes"`
+	CRC32C uint32 `json:"crc32c"`
+}
+
+// Ref says what the object's bytes must be.
+func (p Part) Ref() Ref { return Ref{Key: p.Key, Bytes: p.Bytes, CRC32C: p.CRC32C} }
+
 const (
 	// verifiedInMemory is the size up to which a verified object is held in memory while it is open. It is
 	// read in one request then, and what is verified is what is used.

@@ -43,11 +43,3 @@ func Close(e Encoder) error {
 	}
 	return nil
 }
-
-// Progress receives how far long work has come. Implementations must be cheap
-// and safe for concurrent use; a nil Progress is replaced by one that discards.
-type Progress interface {
-	// Stage begins a stage of total units (0: unknown) and ends the last one.
-	Stage(name string, total int64)
-	Add(n int64)
-}

@@ -1,12 +1,12 @@
 package train
 
+import "giantstream/internal/ambient"
+
+// Progress receives how far a training has come.
+type Progress = ambient.Progress
+
 // OrDiscard returns p, or a Progress that discards if p is nil.
-func OrDiscard(p Progress) Progress {
-	if p == nil {
-		return discard{}
-	}
-	return p
-}
+func OrDiscard(p Progress) Progress { return ambient.OrDiscard(p) }
 
 // Note shows a few words on the running stage beside its progress, if p has a method Note.
 func Note(p Progress, words string) {
@@ -14,8 +14,3 @@ func Note(p Progress, words string) {
 		n.Note(words)
 	}
 }
-
-type discard struct{}
-
-func (discard) Stage(string, int64) {}
-func (discard) Add(int64)           {}

@@ -243,7 +243,7 @@ func (w *writer) vector(id string) []float32 {
 
 func (w *writer) flush() error {
 	if len(w.texts) > 0 {
-		records, err := encode(w.generation, w.texts)
+		records, err := w.generation.Embed(w.texts)
 		if err != nil {
 			return err
 		}
@@ -283,21 +283,6 @@ func (w *writer) setNoText(id string, is bool) {
 	} else {
 		delete(w.noText, id)
 	}
-}
-
-// encode makes embeddings of texts, in the form that the generation stores.
-func encode(g *generation.Generation, texts []string) ([]embedding.Record, error) {
-	d := g.Encoder.Dim()
-	vectors := make([]float32, len(texts)*d)
-	if err := g.Encoder.Encode(texts, vectors); err != nil {
-		return nil, err
-	}
-	out := make([]embedding.Record, len(texts))
-	for i, text := range texts {
-		out[i].SetVector(text, vectors[i*d:(i+1)*d:(i+1)*d])
-		out[i] = g.Doc.Settings.Stored.Narrow(out[i])
-	}
-	return out, nil
 }
 
 // Size says what a catalog has.
@@ -346,7 +331,7 @@ func (c *Catalog) ByText(text string, k int) (Nearest, error) {
 	if s == nil {
 		return Nearest{}, ErrEmpty
 	}
-	records, err := encode(s.generation, []string{text})
+	records, err := s.generation.Embed([]string{text})
 	if err != nil {
 		return Nearest{}, err
 	}
@@ -368,7 +353,7 @@ func (c *Catalog) Embed(texts []string) (vectors [][]float32, dims int, number i
 		return nil, 0, 0, ErrEmpty
 	}
 	for part := range slices.Chunk(texts, batch) {
-		records, err := encode(s.generation, part)
+		records, err := s.generation.Embed(part)
 		if err != nil {
 			return nil, 0, 0, err
 		}

@@ -155,17 +155,8 @@ type EncoderStats struct {
 	Metrics json.RawMessage `json:"metrics,omitempty"` // the trainer's own report
 }
 
-// Part names a Parquet object.
-type Part struct {
-	Key    string `json:"key"`
-	Shard  int    `json:"shard"`
-	Rows   int64  `json:"rows"`
-	Bytes  int64  `json:"bytes"`
-	CRC32C uint32 `json:"crc32c"`
-}
-
-// Ref says what the object's bytes must be.
-func (p Part) Ref() sink.Ref { return sink.Ref{Key: p.Key, Bytes: p.Bytes, CRC32C: p.CRC32C} }
+// Part names a Parquet object of a shard.
+type Part = sink.Part
 
 // StageTime is how long a stage took.
 type StageTime struct {

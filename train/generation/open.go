@@ -12,6 +12,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
 	"giantstream/sink"
+	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/encoders"
@@ -102,4 +103,19 @@ func (g *Generation) Featurize(row *rows.Row) error {
 	g.UnknownLabels.Add(int64(unknown))
 	row.Generation = g.Doc.Generation
 	return nil
+}
+
+// Embed makes embeddings of texts, in the form that the generation stores. The records have no more than that.
+func (g *Generation) Embed(texts []string) ([]embedding.Record, error) {
+	d := g.Encoder.Dim()
+	vectors := make([]float32, len(texts)*d)
+	if err := g.Encoder.Encode(texts, vectors); err != nil {
+		return nil, err
+	}
+	out := make([]embedding.Record, len(texts))
+	for i, text := range texts {
+		out[i].SetVector(text, vectors[i*d:(i+1)*d:(i+1)*d])
+		out[i] = g.Doc.Settings.Stored.Narrow(out[i])
+	}
+	return out, nil
 }

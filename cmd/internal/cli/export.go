@@ -12,10 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/export"
 	"giantstream/cmd/internal/wiring"
+	"giantstream/ingest/client"
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/export"
 )
 
 // exportFlags say what is exported.
@@ -92,7 +93,7 @@ func (f *exportFlags) options() (o export.Options, err error) {
 		}
 	}
 	switch o.From = export.From(f.from); {
-	case o.From != "" && o.From != export.Topics && o.From != export.Log:
+	case o.From != "" && o.From != export.FromTopics && o.From != export.FromLog:
 		return o, fmt.Errorf("--from %q: use topics or log", f.from)
 	case o.From != "" && f.asOf == "":
 		return o, errors.New("--from says what --as-of reads; a manifest is always read from the log")
@@ -108,7 +109,7 @@ func (f *exportFlags) options() (o export.Options, err error) {
 	return o, err
 }
 
-func (a *app) runExport(ctx context.Context, flags *exportFlags, o export.Options) error {
+func (a *app) runExport(ctx context.Context, flags *exportFlags, o export.Options) (err error) {
 	pipe, err := a.open(ctx, &flags.pipelineFlags)
 	if err != nil {
 		return err
@@ -124,7 +125,14 @@ func (a *app) runExport(ctx context.Context, flags *exportFlags, o export.Option
 		return err
 	}
 	defer closeDevice()
-	o.Config, o.Store, o.Device = pipe.cfg, pipe.store, pipe.device
+	if !o.AsOf.IsZero() && o.From != export.FromLog {
+		var detach func() error
+		if o.Topics, detach, err = openTopics(ctx, pipe); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, detach()) }()
+	}
+	o.Store, o.Generations = pipe.store, wiring.Generations{Store: pipe.store, Device: pipe.device}
 	o.Progress, o.Log = pipe.progress, pipe.log
 	doc, err := export.Run(ctx, o)
 	pipe.progress.Done()
@@ -135,6 +143,37 @@ func (a *app) runExport(ctx context.Context, flags *exportFlags, o export.Option
 		return writeJSON(a.out, doc)
 	}
 	return a.printExport(doc, o.Into)
+}
+
+// openTopics opens the topics that an export by event time reads.
+func openTopics(ctx context.Context, pipe *pipeline) (t export.Topics, detach func() error, err error) {
+	in, detach, err := wiring.OpenSource(ctx, pipe.cfg, pipe.log)
+	if err != nil {
+		return t, nil, err
+	}
+	t = export.Topics{Nodes: in.Feed.Topics.Nodes, Edges: in.Feed.Topics.Edges, Source: in,
+		Undirected: pipe.cfg.Ingest.Undirected, Partition: client.Partition}
+	if err := uncompacted(ctx, in, []string{t.Nodes, t.Edges}); err != nil {
+		return t, nil, errors.Join(err, detach())
+	}
+	return t, detach, nil
+}
+
+// uncompacted returns export.ErrTopics for a topic whose older records compaction removes. Where brokers do not tell their
+// settings, the topics are taken for what the pipeline's start has checked.
+func uncompacted(ctx context.Context, c wiring.Source, topics []string) error {
+	have, err := c.Settings(ctx, topics...)
+	if err != nil {
+		return ctx.Err()
+	}
+	for _, topic := range topics {
+		if have[topic].Compact {
+			return fmt.Errorf("%w: topic %s is compacted, so that of what a key said only the last is sure to be "+
+				"there. With cleanup.policy=delete and retention.ms=-1 it would keep all; --from log exports what "+
+				"the commit log knows", export.ErrTopics, topic)
+		}
+	}
+	return nil
 }
 
 // openInto opens the place of an export.

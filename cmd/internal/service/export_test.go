@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/export"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/ingest/client"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/export"
 	"giantstream/stream/mutation"
 	"giantstream/stream/oracle"
 	"giantstream/train/generation"
@@ -46,9 +48,16 @@ func TestExportAsOf(t *testing.T) {
 	r.upToDate(t, &r.old, r.from)
 	run := func(o export.Options) (*export.Doc, *memstore.Store, error) {
 		into := &memstore.Store{Name: "export"}
-		o.Config, o.Store, o.Into, o.Dir, o.Log = &r.old, r.from, into, t.TempDir(), slog.New(slog.DiscardHandler)
+		o.Store, o.Into, o.Dir, o.Log = r.from, into, t.TempDir(), slog.New(slog.DiscardHandler)
+		o.Generations = wiring.Generations{Store: r.from}
+		in, detach, err := wiring.OpenSource(t.Context(), &r.old, o.Log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Topics = export.Topics{Nodes: in.Feed.Topics.Nodes, Edges: in.Feed.Topics.Edges, Source: in,
+			Undirected: r.old.Ingest.Undirected, Partition: client.Partition}
 		doc, err := export.Run(t.Context(), o)
-		return doc, into, err
+		return doc, into, errors.Join(err, detach())
 	}
 	const begin, end = 1_700_000_000, 1_700_000_900
 	for _, at := range []int64{begin - 1, begin + 10, begin + 300, begin + 777, end} {

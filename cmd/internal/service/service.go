@@ -281,24 +281,19 @@ func (s *Service) connect(ctx context.Context) error {
 	if err := wiring.EnsureTopics(ctx, s.client, s.cfg); err != nil {
 		return err
 	}
-	var translators map[string]*schema.Translator
-	if s.registry, translators, err = wiring.OpenSchemas(s.cfg); err != nil {
+	if s.feeds, s.registry, err = wiring.FeedOf(s.cfg, s.client, s.log); err != nil {
 		return err
 	}
-	mapping, limits := wiring.MappingOf(s.cfg)
-	if s.fields, err = newFieldCounts(mapping, limits); err != nil {
+	if s.fields, err = newFieldCounts(s.feeds.Mapping, s.feeds.Limits); err != nil {
 		return err
 	}
 	s.metrics.registry.MustRegister(s.fields)
-	pipeline, err := mirror.ParsePipeline(s.id.ID)
-	if err != nil {
+	if s.feeds.Pipeline, err = mirror.ParsePipeline(s.id.ID); err != nil {
 		return err
 	}
-	s.feeds = feed.Config{Client: s.client, Pipeline: pipeline, Topics: s.topics, Mapping: mapping, Limits: limits,
-		Translators: translators, Shards: s.cfg.Shards, MaxFuture: s.cfg.Ingest.MaxFuture,
-		Bounds: s.settings.bounds, Clock: time.Now,
-		Log: s.log, Letters: s.letters, NodeFields: s.fields.nodeFields, EdgeFields: s.fields.edgeFields,
-		Metrics: &s.metrics.feed, Traces: s.traces.Records()}
+	s.feeds.Bounds, s.feeds.Letters, s.feeds.Metrics = s.settings.bounds, s.letters, &s.metrics.feed
+	s.feeds.NodeFields, s.feeds.EdgeFields = s.fields.nodeFields, s.fields.edgeFields
+	s.feeds.Traces = s.traces.Records()
 	format, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
 		return err

@@ -6,10 +6,10 @@ import (
 	"iter"
 	"slices"
 
+	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-	"giantstream/train/generation"
 )
 
 const (
@@ -20,23 +20,23 @@ const (
 )
 
 // write writes the parts of all shards.
-func (e *run) write(ctx context.Context, src *source, g *generation.Generation) error {
+func (e *run) write(ctx context.Context, src *source, model Model) error {
 	hasher := commitlog.NewGraphHasher()
 	e.Progress.Stage("write the rows", 0)
 	for p := range e.shards {
-		part, err := e.writeRows(ctx, p, src, g, hasher)
+		part, err := e.writeRows(ctx, p, src, model, hasher)
 		if err != nil {
 			return fmt.Errorf("export the rows of shard %d: %w", p, err)
 		}
 		e.doc.Rows = append(e.doc.Rows, part)
 	}
 	e.doc.Hash = hasher.Sum()
-	if g == nil {
+	if model == nil {
 		return nil
 	}
 	e.Progress.Stage("write the embeddings", e.doc.Nodes)
 	for p := range e.shards {
-		part, err := e.writeEmbeddings(ctx, p, src, g)
+		part, err := e.writeEmbeddings(ctx, p, src, model)
 		if err != nil {
 			return fmt.Errorf("export the embeddings of shard %d: %w", p, err)
 		}
@@ -45,8 +45,8 @@ func (e *run) write(ctx context.Context, src *source, g *generation.Generation) 
 	return nil
 }
 
-func (e *run) writeRows(ctx context.Context, shard int, src *source, g *generation.Generation,
-	hasher *commitlog.GraphHasher) (generation.Part, error) {
+func (e *run) writeRows(ctx context.Context, shard int, src *source, model Model,
+	hasher *commitlog.GraphHasher) (sink.Part, error) {
 	key := fmt.Sprintf("%spart-%05d.parquet", rowsPrefix, shard)
 	info, err := rows.Write(ctx, e.Into, key, rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
 		for r, err := range src.rows(ctx, shard) {
@@ -59,8 +59,8 @@ func (e *run) writeRows(ctx context.Context, shard int, src *source, g *generati
 					e.doc.Nodes++
 					e.doc.Links += int64(len(row.Labels))
 				}
-				if g != nil && !row.Deleted {
-					err = g.Featurize(&row)
+				if model != nil && !row.Deleted {
+					err = model.Featurize(&row)
 				}
 				e.Progress.Add(1)
 			}
@@ -69,30 +69,29 @@ func (e *run) writeRows(ctx context.Context, shard int, src *source, g *generati
 			}
 		}
 	})
-	return generation.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
+	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
 }
 
-func (e *run) writeEmbeddings(ctx context.Context, shard int, src *source, g *generation.Generation) (
-	generation.Part, error) {
-	neighbours, err := e.fromNeighbours(ctx, shard, src, g)
+func (e *run) writeEmbeddings(ctx context.Context, shard int, src *source, model Model) (
+	sink.Part, error) {
+	neighbours, err := e.fromNeighbours(ctx, shard, src)
 	if err != nil {
-		return generation.Part{}, err
+		return sink.Part{}, err
 	}
 	key := fmt.Sprintf("%spart-%05d.parquet", embeddingsPrefix, shard)
-	info, err := embedding.WriteParquet(ctx, e.Into, key, g.Doc.Settings.Stored.Type,
-		e.records(ctx, shard, src, g, neighbours))
-	return generation.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
+	info, err := embedding.WriteParquet(ctx, e.Into, key, e.made.Type,
+		e.records(ctx, shard, src, model, neighbours))
+	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
 }
 
 // fromNeighbours returns what the generation has made of the neighbours of nodes without text, by node. It holds for
 // nodes that have not changed since the generation's cut, which only rows of the commit log can tell.
-func (e *run) fromNeighbours(ctx context.Context, shard int, src *source, g *generation.Generation) (
-	map[string]embedding.Record, error) {
+func (e *run) fromNeighbours(ctx context.Context, shard int, src *source) (map[string]embedding.Record, error) {
 	stored := map[string]embedding.Record{}
-	if !src.placed || g.Doc.Graph.FromNeighbours == 0 {
+	if !src.placed || e.made.FromNeighbours == 0 {
 		return stored, nil
 	}
-	for _, part := range g.Doc.Embeddings {
+	for _, part := range e.made.Parts {
 		if part.Shard != shard {
 			continue
 		}
@@ -110,21 +109,23 @@ func (e *run) fromNeighbours(ctx context.Context, shard int, src *source, g *gen
 }
 
 // records yields the embeddings of a shard's live nodes.
-func (e *run) records(ctx context.Context, shard int, src *source, g *generation.Generation,
+func (e *run) records(ctx context.Context, shard int, src *source, model Model,
 	neighbours map[string]embedding.Record) iter.Seq2[embedding.Record, error] {
+	space := e.made.Space
+	if space == e.made.Number {
+		space = 0 // as records have it
+	}
 	return func(yield func(embedding.Record, error) bool) {
 		var texts []string
 		var out []embedding.Record
-		dim := g.Encoder.Dim()
 		flush := func() bool {
-			vectors := make([]float32, len(texts)*dim)
-			if err := g.Encoder.Encode(texts, vectors); err != nil {
+			made, err := model.Embed(texts)
+			if err != nil {
 				yield(embedding.Record{}, err)
 				return false
 			}
-			for i := range out {
-				out[i].SetVector(texts[i], vectors[i*dim:(i+1)*dim])
-				r := g.Doc.Settings.Stored.Narrow(out[i])
+			for i, r := range out {
+				r.Vector, r.Status, r.Type, r.Scale = made[i].Vector, made[i].Status, made[i].Type, made[i].Scale
 				if old, ok := neighbours[r.NodeID]; ok && r.Status == embedding.NoText && old.Seq == r.Seq {
 					r = old
 				}
@@ -148,8 +149,8 @@ func (e *run) records(ctx context.Context, shard int, src *source, g *generation
 				r.Seq = 0
 			}
 			texts = append(texts, r.Text)
-			out = append(out, embedding.Record{NodeID: r.NodeID, Generation: g.Doc.Generation,
-				Space: g.Doc.SpaceBefore(), EventTime: r.EventTime, Shard: shard, Seq: r.Seq})
+			out = append(out, embedding.Record{NodeID: r.NodeID, Generation: e.made.Number,
+				Space: space, EventTime: r.EventTime, Shard: shard, Seq: r.Seq})
 			if len(out) == encodeBatch && !flush() {
 				return
 			}

@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"time"
 
-	"giantstream/cmd/internal/wiring"
-	"giantstream/ingest/client"
-	"giantstream/ingest/feed"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 	"giantstream/stream/replay"
@@ -32,7 +28,7 @@ func (e *run) source(ctx context.Context) (*source, error) {
 	switch {
 	case e.AsOf.IsZero():
 		return e.fromLog(commitlog.Forever), nil
-	case e.doc.From == Log:
+	case e.doc.From == FromLog:
 		e.Progress.Stage("look for later changes", int64(e.shards))
 		for p := range e.shards {
 			_, later, err := e.cut.Latest(ctx, e.Store, p, e.AsOf.UnixMicro())
@@ -65,16 +61,7 @@ func (e *run) fromTopics(ctx context.Context) (_ *source, err error) {
 		return nil, fmt.Errorf("%w: this pipeline had another number of shards before (%v), so records lie in other "+
 			"partitions than they would now; use --from log", ErrTopics, former)
 	}
-	c, detach, err := wiring.Attach(ctx, e.Config)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, detach()) }()
-	spans, total, err := e.spans(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	in, err := e.feed(c)
+	spans, total, err := e.spans(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +76,10 @@ func (e *run) fromTopics(ctx context.Context) (_ *source, err error) {
 		}
 	}()
 	e.Progress.Stage("replay the topics", total)
-	g, err := replay.Run(ctx, replay.Options{Shards: e.shards, Undirected: e.Config.Ingest.Undirected, Dir: dir,
-		Log: e.Options.Log, Of: func(id string) int { return client.Partition([]byte(id), e.shards) }},
+	g, err := replay.Run(ctx, replay.Options{Shards: e.shards, Undirected: e.Topics.Undirected, Dir: dir,
+		Log: e.Options.Log, Of: func(id string) int { return e.Topics.Partition([]byte(id), e.shards) }},
 		func(ctx context.Context, shard int, each func(mutation.Mutation) error) error {
-			return e.readSpans(ctx, in, shard, spans[shard], each)
+			return e.readSpans(ctx, shard, spans[shard], each)
 		})
 	if err != nil {
 		return nil, err
@@ -102,25 +89,14 @@ func (e *run) fromTopics(ctx context.Context) (_ *source, err error) {
 	}}, nil
 }
 
-func (e *run) feed(c *client.Client) (*feed.Config, error) {
-	_, translators, err := wiring.OpenSchemas(e.Config)
-	if err != nil {
-		return nil, err
-	}
-	mapping, limits := wiring.MappingOf(e.Config)
-	return &feed.Config{Client: c, Topics: wiring.TopicsOf(e.Config), Mapping: mapping, Limits: limits,
-		Translators: translators, Shards: e.shards, MaxFuture: e.Config.Ingest.MaxFuture, Clock: time.Now,
-		Log: e.Options.Log}, nil
-}
-
 // readSpans hands out what a shard's records up to the event time state.
-func (e *run) readSpans(ctx context.Context, in *feed.Config, shard int, spans []span,
+func (e *run) readSpans(ctx context.Context, shard int, spans []span,
 	each func(mutation.Mutation) error) (failed error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	until := e.AsOf.UnixMicro()
 	for _, s := range spans {
-		_, refused, err := in.Range(ctx, s.topic, shard, s.from, s.to, func(m mutation.Mutation) {
+		_, refused, err := e.Topics.Range(ctx, s.topic, shard, s.from, s.to, func(m mutation.Mutation) {
 			e.Progress.Add(1)
 			if failed != nil || m.Version.EventTime > until {
 				return
@@ -146,17 +122,13 @@ type span struct {
 }
 
 // spans returns what the manifests of the cut have consumed, by shard, if the topics still have all of it.
-func (e *run) spans(ctx context.Context, c *client.Client) (spans [][]span, total int64, err error) {
-	names := wiring.TopicsOf(e.Config)
-	topics := []string{names.Nodes, names.Edges}
-	if err := uncompacted(ctx, c, topics); err != nil {
-		return nil, 0, err
-	}
-	first, err := c.FirstOffsets(ctx, topics...)
+func (e *run) spans(ctx context.Context) (spans [][]span, total int64, err error) {
+	topics := []string{e.Topics.Nodes, e.Topics.Edges}
+	first, err := e.Topics.FirstOffsets(ctx, topics...)
 	if err != nil {
 		return nil, 0, err
 	}
-	ends, err := c.EndOffsets(ctx, topics...)
+	ends, err := e.Topics.EndOffsets(ctx, topics...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -208,21 +180,4 @@ func (s span) check(shard int, m *commitlog.Manifest, first, ends []int64) error
 	}
 	return fmt.Errorf("%w: topic %s, partition %d: %s. Topics with cleanup.policy=delete, retention.ms=-1 and "+
 		"retention.bytes=-1 keep all; --from log exports what the commit log knows", ErrTopics, s.topic, shard, why)
-}
-
-// uncompacted returns ErrTopics for a topic whose older records compaction removes. Where brokers do not tell their
-// settings, the topics are taken for what the pipeline's start has checked.
-func uncompacted(ctx context.Context, c *client.Client, topics []string) error {
-	have, err := c.Settings(ctx, topics...)
-	if err != nil {
-		return ctx.Err()
-	}
-	for _, topic := range topics {
-		if have[topic].Compact {
-			return fmt.Errorf("%w: topic %s is compacted, so that of what a key said only the last is sure to be "+
-				"there. With cleanup.policy=delete and retention.ms=-1 it would keep all; --from log exports what "+
-				"the commit log knows", ErrTopics, topic)
-		}
-	}
-	return nil
 }

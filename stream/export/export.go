@@ -6,27 +6,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"time"
 
-	"giantstream/config"
+	"giantstream/internal/ambient"
 	"giantstream/internal/seal"
 	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-	"giantstream/train"
-	"giantstream/train/encoders/bert/compute"
-	"giantstream/train/generation"
+	"giantstream/stream/mutation"
 )
 
 // From says what an export by event time is made from.
 type From string
 
 const (
-	// Topics are read from their first records: every statement up to the event time counts, and nothing else.
-	Topics From = "topics"
-	// Log is the commit log: of each node the newest row that says nothing later than the event time.
-	Log From = "log"
+	// FromTopics reads the topics from their first records: every statement up to the event time counts, and
+	// nothing else.
+	FromTopics From = "topics"
+	// FromLog takes of each node the newest committed row that says nothing later than the event time.
+	FromLog From = "log"
 )
 
 // The generations that Options.Generation may name besides numbers.
@@ -39,8 +41,7 @@ const (
 
 // Options of an export.
 type Options struct {
-	Config *config.Config
-	Store  sink.Store
+	Store sink.Store
 	// Into is where the export goes: an empty folder or an unused prefix.
 	Into sink.Store
 	// Cut is what had been committed; nil is everything.
@@ -48,14 +49,57 @@ type Options struct {
 	// AsOf is the event time; the zero time is none.
 	AsOf time.Time
 	From From
-	// Generation makes embeddings, features and targets.
-	Generation int64
-	Device     compute.Backend
+	// Topics are those that an event time is read from with FromTopics.
+	Topics Topics
+	// Generation makes embeddings, features and targets. It is one of Generations.
+	Generation  int64
+	Generations Generations
 	// Dir is a folder for temporary files; "" is the system's.
 	Dir      string
-	Progress train.Progress
+	Progress ambient.Progress
 	Log      *slog.Logger
 	Clock    func() time.Time
+}
+
+// Topics are the topics of nodes and edges, which have a partition for each shard.
+type Topics struct {
+	Nodes, Edges string
+	mutation.Source
+	// Undirected is that of the pipeline.
+	Undirected bool
+	// Partition returns the partition of a node's id.
+	Partition func(id []byte, partitions int) int
+}
+
+// Generations are those of the store.
+type Generations interface {
+	// Ready yields the ones that may be served, newest first.
+	Ready(ctx context.Context) iter.Seq2[Generation, error]
+	// Load returns the one of a number.
+	Load(ctx context.Context, number int64) (Generation, error)
+	// Open opens what makes embeddings, features and targets of one.
+	Open(ctx context.Context, number int64) (Model, error)
+}
+
+// Generation says what an export needs to know of a generation before it is opened.
+type Generation struct {
+	Number int64
+	// Space is the generation that began the space of its embeddings.
+	Space int64
+	// Cut is what it was made from.
+	Cut  commitlog.Cut
+	Type embedding.Type
+	// FromNeighbours counts the nodes without text that have an embedding. Parts are the embeddings at the cut.
+	FromNeighbours int
+	Parts          []sink.Part
+}
+
+// Model makes embeddings, features and targets.
+type Model interface {
+	// Featurize fills in the features and targets of a row.
+	Featurize(row *rows.Row) error
+	// Embed makes embeddings of texts, in the form that is stored: vector and status alone.
+	Embed(texts []string) ([]embedding.Record, error)
 }
 
 const (
@@ -85,11 +129,11 @@ type Doc struct {
 	Links   int64  `json:"links"`
 	Hash    string `json:"graph_hash"`
 	// Generation made embeddings, features and targets, 0 for none, and Space is the one that began their space.
-	Generation int64             `json:"generation,omitempty"`
-	Space      int64             `json:"space,omitempty"`
-	Rows       []generation.Part `json:"rows"`
-	Embeddings []generation.Part `json:"embeddings,omitempty"`
-	Created    time.Time         `json:"created"`
+	Generation int64       `json:"generation,omitempty"`
+	Space      int64       `json:"space,omitempty"`
+	Rows       []sink.Part `json:"rows"`
+	Embeddings []sink.Part `json:"embeddings,omitempty"`
+	Created    time.Time   `json:"created"`
 }
 
 // ErrComplete: the folder has an export already.
@@ -101,15 +145,13 @@ func Run(ctx context.Context, o Options) (*Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Progress = train.OrDiscard(o.Progress)
+	o.Progress = ambient.OrDiscard(o.Progress)
+	o.Clock = ambient.Clock(o.Clock)
 	e := &run{Options: o, shards: id.Shards, doc: &Doc{Format: Format, Pipeline: id.Name, ID: id.ID}}
-	if o.Clock == nil {
-		e.Clock = time.Now
-	}
 	if err := e.locate(ctx); err != nil {
 		return nil, err
 	}
-	g, err := e.generation(ctx)
+	model, err := e.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +162,7 @@ func Run(ctx context.Context, o Options) (*Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = e.write(ctx, src, g)
+	err = e.write(ctx, src, model)
 	if err = errors.Join(err, src.close()); err != nil {
 		return nil, err
 	}
@@ -132,6 +174,7 @@ type run struct {
 	shards int
 	doc    *Doc
 	cut    commitlog.Cut
+	made   Generation // what makes the embeddings
 }
 
 // locate finds the cut, and whether the store still has what is read of it.
@@ -145,9 +188,9 @@ func (e *run) locate(ctx context.Context) (err error) {
 	e.doc.Cut = e.cut
 	if !e.AsOf.IsZero() {
 		at := e.AsOf.UTC()
-		e.doc.AsOf, e.doc.From = &at, cmp.Or(e.From, Topics)
+		e.doc.AsOf, e.doc.From = &at, cmp.Or(e.From, FromTopics)
 	}
-	if e.doc.From == Topics {
+	if e.doc.From == FromTopics {
 		return nil // no row of the log is read
 	}
 	return e.kept(ctx)

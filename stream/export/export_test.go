@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/export"
 	"giantstream/ingest/client"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/export"
 	"giantstream/stream/mutation"
 	"giantstream/stream/oracle"
 	"giantstream/stream/shard"
@@ -317,7 +317,7 @@ func TestAsOfFromTheLogLeaksNothing(t *testing.T) {
 		all := w.oracle(len(w.said), commitlog.Forever)
 		for _, until := range []int64{-30, 0, 50, 200, 330, 1000} {
 			what := fmt.Sprintf("seed %d, until %d", seed, until)
-			got, doc, err := w.export(export.Options{AsOf: time.UnixMicro(until), From: export.Log})
+			got, doc, err := w.export(export.Options{AsOf: time.UnixMicro(until), From: export.FromLog})
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}

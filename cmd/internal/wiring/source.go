@@ -1,0 +1,48 @@
+package wiring
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"giantstream/config"
+	"giantstream/ingest/client"
+	"giantstream/ingest/feed"
+	"giantstream/ingest/schema"
+	"giantstream/stream/mutation"
+)
+
+// FeedOf returns how the records of a pipeline's topics become mutations, and the schema registry that they need, nil
+// for none.
+func FeedOf(cfg *config.Config, c *client.Client, log *slog.Logger) (feed.Config, *schema.Registry, error) {
+	registry, translators, err := OpenSchemas(cfg)
+	mapping, limits := MappingOf(cfg)
+	return feed.Config{Client: c, Topics: TopicsOf(cfg), Mapping: mapping, Limits: limits, Translators: translators,
+		Shards: cfg.Shards, MaxFuture: cfg.Ingest.MaxFuture, Clock: time.Now, Log: log}, registry, err
+}
+
+// Source is the input topics of a pipeline. It implements mutation.Source.
+type Source struct {
+	*client.Client
+	Feed feed.Config
+}
+
+// OpenSource attaches to the pipeline's cluster. Call the returned function when done.
+func OpenSource(ctx context.Context, cfg *config.Config, log *slog.Logger) (Source, func() error, error) {
+	c, detach, err := Attach(ctx, cfg)
+	if err != nil {
+		return Source{}, nil, err
+	}
+	in, _, err := FeedOf(cfg, c, log)
+	if err != nil {
+		_ = detach() // the first error is the one to report
+		return Source{}, nil, err
+	}
+	return Source{c, in}, detach, nil
+}
+
+// Range implements mutation.Source.
+func (s Source) Range(ctx context.Context, topic string, partition int, from, to int64,
+	each func(mutation.Mutation)) (records, refused int64, err error) {
+	return s.Feed.Range(ctx, topic, partition, from, to, each)
+}
