@@ -28,7 +28,8 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 			return id.Shards, nil
 		}
 	}
-	if _, isStore := errors.AsType[*sink.Error](err); isStore && !audit.IsDamage(err) || errors.Is(err, ErrGroupCommit) {
+	_, isStore := errors.AsType[*sink.Error](err)
+	if isStore && !audit.IsDamage(err) || errors.Is(err, ErrGroupCommit) {
 		return 0, err
 	}
 	a.Claim(identityKey)

@@ -22,15 +22,6 @@ import (
 	"giantstream/stream/shard/engine"
 )
 
-// Directories beside the state directory, which belong to the holder of the state's lock.
-const (
-	snapshotSuffix = ".checkpoint" // hard links of a state that is being uploaded
-	restoreSuffix  = ".restoring"  // a state that is being downloaded
-)
-
-// defaultTransfers is how many files of a state are transferred at once.
-const defaultTransfers = 4
-
 // checkpointer uploads the states of one session of a shard, one at a time.
 type checkpointer struct {
 	store    sink.Store
@@ -59,12 +50,6 @@ type checkpointer struct {
 	done   int64                 // manifest of the newest checkpoint known to exist
 }
 
-// fileSum identifies the content of a file.
-type fileSum struct {
-	bytes  int64
-	sha256 [sha256.Size]byte
-}
-
 type freshFile struct {
 	key    string
 	number int64 // in the key
@@ -76,81 +61,6 @@ func newCheckpointer(o Options, session string) *checkpointer {
 		listener: o.Listener, since: o.Clock(),
 		sums: map[string]fileSum{}, crcs: map[string]uint32{}, fresh: map[fileSum]freshFile{},
 	}
-}
-
-// atHead reports whether the state is exactly what the head manifest covers, with no row due.
-func (s *Shard) atHead() bool {
-	if s.failed != nil || s.head == nil || s.window.dirty > 0 || s.below(s.resume) || s.advanced() {
-		return false
-	}
-	for topic, applied := range s.state.meta.Applied {
-		if applied > s.head.Next[topic] {
-			return false
-		}
-	}
-	return true
-}
-
-// checkpointIfDue begins a checkpoint if it is time for one or a drained input has come to its end,
-// unless an attempt is running. It takes a snapshot of the state and uploads it in the background.
-// A failed attempt is logged, and the next turn tries again.
-func (s *Shard) checkpointIfDue(drained bool) {
-	c := s.checkpoints
-	if s.opts.CheckpointEvery <= 0 || s.headSeq() <= c.attempted || c.busy() || !s.atHead() {
-		return
-	}
-	if !drained && c.clock().Sub(c.since) < s.opts.CheckpointEvery {
-		return
-	}
-	c.attempted, c.since = s.headSeq(), c.clock()
-	doc, err := s.snapshot(context.Background())
-	if err != nil {
-		c.report(doc, 0, err)
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c.cancel, c.running = cancel, make(chan struct{})
-	go func(running chan struct{}) {
-		defer close(running)
-		defer cancel()
-		uploaded, err := c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
-		c.report(doc, uploaded, err)
-	}(c.running)
-}
-
-// Checkpoint makes a checkpoint of the state now and waits for it. It is for a clean stop; Run
-// makes checkpoints every CheckpointEvery. If there is one already, or the shard does not stand at
-// its head manifest, Checkpoint does nothing, and the next opening starts from an older one.
-func (s *Shard) Checkpoint(ctx context.Context) error {
-	c := s.checkpoints
-	if err := c.wait(ctx); err != nil {
-		return err
-	}
-	if !s.atHead() || c.done >= s.headSeq() {
-		return nil
-	}
-	c.attempted, c.since = s.headSeq(), c.clock()
-	var uploaded int64
-	doc, err := s.snapshot(ctx)
-	if err == nil {
-		uploaded, err = c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
-	}
-	c.notify(uploaded, err)
-	if err != nil {
-		return fmt.Errorf("checkpoint of the state of shard %d: %w", s.opts.Shard, err)
-	}
-	return nil
-}
-
-// snapshot copies the state on the local disk, mostly by hard links, and returns the document for
-// it without files and number.
-func (s *Shard) snapshot(ctx context.Context) (*checkpoint.Document, error) {
-	m := s.state.meta
-	doc := &checkpoint.Document{State: stateFormat, Shard: s.opts.Shard, Seq: s.head.Seq, Writer: s.head.Writer,
-		Applied: maps.Clone(m.Applied), Nodes: m.Nodes, Edges: m.Edges, Created: s.opts.Clock().UTC()}
-	return doc, s.state.guard.Run(ctx, func(context.Context) error {
-		return s.state.snapshot(s.opts.Dir+snapshotSuffix, s.window.seq)
-	})
 }
 
 // snapshot copies the state to dir, with the marks of the open window.
@@ -358,10 +268,4 @@ func (c *checkpointer) put(ctx context.Context, dir, name, key string, sum fileS
 	}
 	content := sink.Summed{SectionReader: io.NewSectionReader(f, 0, sum.bytes), SHA256: sum.sha256}
 	return errors.Join(c.store.Put(ctx, key, content, sum.bytes), f.Close())
-}
-
-func sumOf(f *checkpoint.File) (s fileSum) {
-	s.bytes = f.Bytes
-	_, _ = hex.Decode(s.sha256[:], []byte(f.SHA256)) // checked when it was read
-	return s
 }

@@ -8,11 +8,12 @@ import (
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
+	"giantstream/stream/shard/engine"
 )
 
 // errCorruptState: the local state does not decode. Deleting the state directory rebuilds the state
 // from the topics.
-var errCorruptState = fmt.Errorf("%w: corrupt shard state", ErrStateDamaged)
+var errCorruptState = fmt.Errorf("%w: corrupt shard state", engine.ErrDamaged)
 
 // assertion is a last-writer-wins register: the newest statement on whether an edge is there. The
 // zero value stands for no statement.

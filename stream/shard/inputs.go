@@ -20,38 +20,6 @@ const (
 	ErrPartitions = retry.FinalError("the partitions of the topic have changed")
 )
 
-// Inputs tells what the input topics are at present.
-type Inputs interface {
-	// Identify says which topics have the names of the inputs. The answer is at least as new as the
-	// call.
-	Identify(ctx context.Context) (map[string]Identity, error)
-	// Bounds says which offsets the shard's partition of each input has.
-	Bounds(ctx context.Context) (map[string]Bounds, error)
-	// Fingerprint returns that of the record at an offset of the brokers in the shard's partition, ""
-	// if there is none.
-	Fingerprint(ctx context.Context, topic string, offset int64) (string, error)
-}
-
-// Identity is what tells a topic from another one of the same name.
-type Identity struct {
-	ID         string // "" if brokers give none
-	Partitions int
-}
-
-// Bounds are offsets of the brokers.
-type Bounds struct {
-	Oldest int64 // of the oldest record that is kept
-	End    int64 // that the next record will get
-}
-
-// Accept says which losses of which topics a person has accepted.
-type Accept struct {
-	// Replaced topics are read from their start, although the commit log was read from another one.
-	Replaced map[string]bool
-	// Lost records of these topics are named in the log, but by no manifest.
-	Lost map[string]bool
-}
-
 // inputCheckEvery is how often a running shard asks whether the topics are still the same ones.
 // Every commit asks as well.
 const inputCheckEvery = 5 * time.Second

@@ -23,7 +23,7 @@ func (s *state) intact(dir string, doc *checkpoint.Document, crcs map[string]uin
 	for name, crc := range crcs {
 		written, ok := s.fs.Sum(name)
 		if ok && written != crc {
-			s.guard.Fail(fmt.Errorf("%w: %s has changed since it was written", ErrStateDamaged, name))
+			s.guard.Fail(fmt.Errorf("%w: %s has changed since it was written", engine.ErrDamaged, name))
 			return s.guard.Failure()
 		}
 		older = older || !ok && !trusted[name]
@@ -32,7 +32,7 @@ func (s *state) intact(dir string, doc *checkpoint.Document, crcs map[string]uin
 	err := guard.Run(context.Background(), func(context.Context) error {
 		return checkSnapshot(s.fs.FS, dir, doc, older)
 	})
-	if errors.Is(err, ErrStateDamaged) {
+	if errors.Is(err, engine.ErrDamaged) {
 		s.guard.Fail(err)
 	}
 	return err

@@ -3,9 +3,12 @@ package shard
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/stream/shard/engine"
 )
 
 // Key spaces of the state. Format page: docs/format/state.md.
@@ -22,6 +25,18 @@ const (
 	spaceDirty     = 'd'
 	spaceMeta      = 'm'
 )
+
+// Kinds of dirty marks, which are the values of their keys.
+const (
+	// markDue: the row has changed and must be written.
+	markDue = 'd'
+	// markSuspect: facts about the node changed without changing its row. Together with what
+	// another worker commits they may change the row, so the mark becomes due if this state is
+	// taken up after another worker has committed.
+	markSuspect = 's'
+)
+
+func isDue(value []byte) bool { return len(value) == 1 && value[0] == markDue }
 
 // iterate returns an iterator over one key space.
 func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
@@ -93,4 +108,17 @@ func prefixEnd(prefix []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// lookUp calls f with a key's value, if there is one. f must not keep the value, and fails only if it
+// does not decode.
+func lookUp(db *pebble.DB, key []byte, f func(value []byte) error) error {
+	value, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return engine.Failure(err)
+	}
+	return engine.Failure(errors.Join(f(value), closer.Close()))
 }

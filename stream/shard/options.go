@@ -40,6 +40,48 @@ type Topics struct {
 	Mirror string // "" for directed graphs
 }
 
+// Window bounds what is committed at once. The bound that is reached first closes the window.
+type Window struct {
+	// Changes is the number of nodes with a changed row.
+	Changes int
+	// Bytes is the size of the records consumed.
+	Bytes int64
+	// Time is how long the first record of a window waits for more.
+	Time time.Duration
+}
+
+// Inputs tells what the input topics are at present.
+type Inputs interface {
+	// Identify says which topics have the names of the inputs. The answer is at least as new as the
+	// call.
+	Identify(ctx context.Context) (map[string]Identity, error)
+	// Bounds says which offsets the shard's partition of each input has.
+	Bounds(ctx context.Context) (map[string]Bounds, error)
+	// Fingerprint returns that of the record at an offset of the brokers in the shard's partition, ""
+	// if there is none.
+	Fingerprint(ctx context.Context, topic string, offset int64) (string, error)
+}
+
+// Identity is what tells a topic from another one of the same name.
+type Identity struct {
+	ID         string // "" if brokers give none
+	Partitions int
+}
+
+// Bounds are offsets of the brokers.
+type Bounds struct {
+	Oldest int64 // of the oldest record that is kept
+	End    int64 // that the next record will get
+}
+
+// Accept says which losses of which topics a person has accepted.
+type Accept struct {
+	// Replaced topics are read from their start, although the commit log was read from another one.
+	Replaced map[string]bool
+	// Lost records of these topics are named in the log, but by no manifest.
+	Lost map[string]bool
+}
+
 // Options of a Shard.
 type Options struct {
 	Pipeline      string // Identity.Name
@@ -93,6 +135,9 @@ type Options struct {
 	maxRows   int64         // tests: of a row object; 0 means WriteObjects' bound
 	grace     time.Duration // tests: for calls into an engine that has failed; 0 means engine.Grace
 }
+
+// defaultTransfers is how many files of a state are transferred at once.
+const defaultTransfers = 4
 
 // Simulated returns the options for the simulation: the state lies on a file system in memory, so that a machine can
 // lose its power, and files are transferred one after another, so that chance alone decides the order of calls.

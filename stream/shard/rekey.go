@@ -99,7 +99,7 @@ func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
 	}
 	nodes, edges := r.totals()
 	if nodes-nodesBefore != old.meta.Nodes || edges-edgesBefore != old.meta.Edges {
-		return fmt.Errorf("%w: it counts %d nodes and %d edges, and has %d and %d", ErrStateDamaged, old.meta.Nodes,
+		return fmt.Errorf("%w: it counts %d nodes and %d edges, and has %d and %d", engine.ErrDamaged, old.meta.Nodes,
 			old.meta.Edges, nodes-nodesBefore, edges-edgesBefore)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Bat
 		}
 	}
 	if p := r.opts.Partition(id, len(r.opts.From)); p != shard {
-		return 0, fmt.Errorf("%w: it has node %q, which belongs to shard %d", ErrStateDamaged, id, p)
+		return 0, fmt.Errorf("%w: it has node %q, which belongs to shard %d", engine.ErrDamaged, id, p)
 	}
 	q = r.opts.Partition(id, r.opts.Shards)
 	m := &r.states[q].meta

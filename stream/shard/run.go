@@ -3,8 +3,10 @@ package shard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
+	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
 )
 
@@ -114,4 +116,158 @@ func (s *Shard) incomplete() error {
 		}
 	}
 	return s.failed
+}
+
+// Apply applies a batch to the state. After an error the next opening finds nothing of it.
+func (s *Shard) Apply(ctx context.Context, batch mutation.Batch) error {
+	if s.failed != nil {
+		return s.failed
+	}
+	if len(batch.Mutations) == 0 && !s.moves(batch.Next) && s.state.guard.Failure() == nil {
+		return nil
+	}
+	for _, l := range batch.Lost {
+		s.lose(l.Topic, l.From, l.To)
+	}
+	ctx, done := s.opts.Listener.Step(ctx, "apply")
+	err := s.state.guard.Run(ctx, func(ctx context.Context) error { return s.apply(ctx, batch) })
+	done(err)
+	if err != nil {
+		s.failed = fmt.Errorf("apply: %w", err)
+		return s.failed
+	}
+	return nil
+}
+
+func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
+	if err := s.state.checkSpace(stateReserveBytes); err != nil {
+		return err
+	}
+	if err := s.state.ready(); err != nil {
+		return err
+	}
+	c := &change{known: &s.state.pending, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered),
+		room: min(len(batch.Mutations), mirrorChunk)}
+	for i := range batch.Mutations {
+		m := &batch.Mutations[i]
+		c.covered = s.isCovered(m, batch.Next)
+		if err := c.apply(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := c.sendMirror(ctx); err != nil {
+		return err
+	}
+	if c.superseded > 0 {
+		s.opts.Listener.Superseded(c.superseded)
+	}
+	meta := &s.state.meta
+	meta.Nodes += c.nodes
+	meta.Edges += c.edges
+	for topic, next := range batch.Next {
+		meta.Applied[topic] = max(meta.Applied[topic], next)
+		s.position[topic] = max(s.position[topic], next)
+	}
+	s.consumed(batch.Last)
+	s.window.dirty += c.dirty
+	s.window.bytes += batch.Bytes
+	if s.window.since.IsZero() {
+		s.window.since = s.opts.Clock()
+	}
+	// Once everything that the head covers is applied, it is written: no commit will do so.
+	if s.state.pending.overLimit() || c.eager && !s.below(s.covered) {
+		return s.state.spill(s.window.seq)
+	}
+	return nil
+}
+
+// isCovered reports whether a mutation's record lies below the offsets of the manifest that was the
+// head when the shard was opened. Mirrored assertions carry the offset of the original record, so
+// the offset of their batch decides; a batch across the boundary counts as new, which writes some
+// rows again.
+func (s *Shard) isCovered(m *mutation.Mutation, next map[string]int64) bool {
+	t := s.opts.Topics
+	switch {
+	case m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete:
+		offset, ok := next[t.Mirror]
+		return ok && offset <= s.covered[t.Mirror]
+	case m.Version.Rank == 0:
+		return m.Version.Offset < s.covered[t.Nodes]
+	}
+	return m.Version.Offset < s.covered[t.Edges]
+}
+
+// atHead reports whether the state is exactly what the head manifest covers, with no row due.
+func (s *Shard) atHead() bool {
+	if s.failed != nil || s.head == nil || s.window.dirty > 0 || s.below(s.resume) || s.advanced() {
+		return false
+	}
+	for topic, applied := range s.state.meta.Applied {
+		if applied > s.head.Next[topic] {
+			return false
+		}
+	}
+	return true
+}
+
+// checkpointIfDue begins a checkpoint if it is time for one or a drained input has come to its end,
+// unless an attempt is running. It takes a snapshot of the state and uploads it in the background.
+// A failed attempt is logged, and the next turn tries again.
+func (s *Shard) checkpointIfDue(drained bool) {
+	c := s.checkpoints
+	if s.opts.CheckpointEvery <= 0 || s.headSeq() <= c.attempted || c.busy() || !s.atHead() {
+		return
+	}
+	if !drained && c.clock().Sub(c.since) < s.opts.CheckpointEvery {
+		return
+	}
+	c.attempted, c.since = s.headSeq(), c.clock()
+	doc, err := s.snapshot(context.Background())
+	if err != nil {
+		c.report(doc, 0, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel, c.running = cancel, make(chan struct{})
+	go func(running chan struct{}) {
+		defer close(running)
+		defer cancel()
+		uploaded, err := c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
+		c.report(doc, uploaded, err)
+	}(c.running)
+}
+
+// Checkpoint makes a checkpoint of the state now and waits for it. It is for a clean stop; Run
+// makes checkpoints every CheckpointEvery. If there is one already, or the shard does not stand at
+// its head manifest, Checkpoint does nothing, and the next opening starts from an older one.
+func (s *Shard) Checkpoint(ctx context.Context) error {
+	c := s.checkpoints
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
+	if !s.atHead() || c.done >= s.headSeq() {
+		return nil
+	}
+	c.attempted, c.since = s.headSeq(), c.clock()
+	var uploaded int64
+	doc, err := s.snapshot(ctx)
+	if err == nil {
+		uploaded, err = c.upload(ctx, s.opts.Dir+snapshotSuffix, doc)
+	}
+	c.notify(uploaded, err)
+	if err != nil {
+		return fmt.Errorf("checkpoint of the state of shard %d: %w", s.opts.Shard, err)
+	}
+	return nil
+}
+
+// snapshot copies the state on the local disk, mostly by hard links, and returns the document for
+// it without files and number.
+func (s *Shard) snapshot(ctx context.Context) (*checkpoint.Document, error) {
+	m := s.state.meta
+	doc := &checkpoint.Document{State: stateFormat, Shard: s.opts.Shard, Seq: s.head.Seq, Writer: s.head.Writer,
+		Applied: maps.Clone(m.Applied), Nodes: m.Nodes, Edges: m.Edges, Created: s.opts.Clock().UTC()}
+	return doc, s.state.guard.Run(ctx, func(context.Context) error {
+		return s.state.snapshot(s.opts.Dir+snapshotSuffix, s.window.seq)
+	})
 }

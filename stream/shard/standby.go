@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/sink"
@@ -102,7 +101,7 @@ func (o *Options) fromStandby(ctx context.Context, to string, f checkpoint.File,
 	if err == nil && sum == sumOf(&f).sha256 {
 		return true, nil
 	}
-	if ctx.Err() != nil || errors.Is(err, ErrDiskFull) {
+	if ctx.Err() != nil || errors.Is(err, engine.ErrDiskFull) {
 		return false, errors.Join(ctx.Err(), err)
 	}
 	o.Log.Warn("a file of the standby is damaged; taking it from the store", "file", from, "error", err)
@@ -130,26 +129,4 @@ func (o *Options) takeStandby(ctx context.Context, from, to string, f checkpoint
 		err = localFile{out}.sync()
 	}
 	return sum, errors.Join(err, out.Close())
-}
-
-// localObject is a file as an object of a store.
-type localObject struct {
-	vfs.File
-	size int64
-}
-
-// Size implements sink.Object.
-func (o localObject) Size() int64 { return o.size }
-
-// cancelled ends writing when a context ends.
-type cancelled struct {
-	ctx context.Context //nolint:containedctx // lives as long as the copy
-	io.Writer
-}
-
-func (c cancelled) Write(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.Writer.Write(p)
 }

@@ -83,7 +83,7 @@ func (s *state) load(want meta) error {
 	}
 	have := s.meta
 	if have.Format != stateFormat {
-		return fmt.Errorf("%w: it has format %d, this version reads %d", ErrStateDamaged, have.Format, stateFormat)
+		return fmt.Errorf("%w: it has format %d, this version reads %d", engine.ErrDamaged, have.Format, stateFormat)
 	}
 	if have.Pipeline != want.Pipeline || have.Shard != want.Shard || have.Shards != want.Shards ||
 		have.Undirected != want.Undirected {
@@ -124,7 +124,7 @@ func (s *state) checkEmpty() (err error) {
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.First() {
-		return fmt.Errorf("%w: it has keys and does not say whose", ErrStateDamaged)
+		return fmt.Errorf("%w: it has keys and does not say whose", engine.ErrDamaged)
 	}
 	return it.Error()
 }
@@ -262,15 +262,17 @@ func (s *state) flushInTime() {
 	}
 }
 
-// lookUp calls f with a key's value, if there is one. f must not keep the value, and fails only if it
-// does not decode.
-func lookUp(db *pebble.DB, key []byte, f func(value []byte) error) error {
-	value, closer, err := db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
+// stateReserveBytes is the free space without which a shard does not go on. It takes what all shards
+// of a process may have in memory at once: the open windows, and a few memtables on their way to the
+// disk. The engine bounds its compactions by the free space itself.
+const stateReserveBytes = windowMemoryBytes + memTablesBytes
+
+// checkSpace returns ErrDiskFull if less than `bytes` bytes are free. A copy of the state that was set
+// aside is removed first.
+func (s *state) checkSpace(bytes uint64) error {
+	err := engine.CheckSpace(s.fs.FS, s.dir, bytes)
+	if err == nil || engine.RemoveAside(s.fs.FS, s.dir) != nil {
+		return err
 	}
-	if err != nil {
-		return engine.Failure(err)
-	}
-	return engine.Failure(errors.Join(f(value), closer.Close()))
+	return engine.CheckSpace(s.fs.FS, s.dir, bytes)
 }

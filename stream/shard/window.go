@@ -10,16 +10,6 @@ import (
 	"giantstream/stream/shard/engine"
 )
 
-// Window bounds what is committed at once. The bound that is reached first closes the window.
-type Window struct {
-	// Changes is the number of nodes with a changed row.
-	Changes int
-	// Bytes is the size of the records consumed.
-	Bytes int64
-	// Time is how long the first record of a window waits for more.
-	Time time.Duration
-}
-
 // openWindow is what has gathered since the last commit.
 type openWindow struct {
 	seq   int64     // the sequence number that will commit it
@@ -32,18 +22,6 @@ func (w *openWindow) full(limit Window, now time.Time) bool {
 	return !w.since.IsZero() &&
 		(w.dirty >= limit.Changes || w.bytes >= limit.Bytes || now.Sub(w.since) >= limit.Time)
 }
-
-// Kinds of dirty marks, which are the values of their keys.
-const (
-	// markDue: the row has changed and must be written.
-	markDue = 'd'
-	// markSuspect: facts about the node changed without changing its row. Together with what
-	// another worker commits they may change the row, so the mark becomes due if this state is
-	// taken up after another worker has committed.
-	markSuspect = 's'
-)
-
-func isDue(value []byte) bool { return len(value) == 1 && value[0] == markDue }
 
 // countMarks counts the rows due in one window.
 func (s *state) countMarks(window int64) (n int, err error) {

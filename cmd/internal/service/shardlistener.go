@@ -7,8 +7,8 @@ import (
 	"giantstream/stream/commitlog"
 )
 
-// shardListener tells the parts of the service what happens in one shard: its metrics, its traces, the pages, its
-// followers and the consumer group.
+// shardListener tells the parts of the service what happens in one shard: its metrics, its traces,
+// the pages, its followers and the consumer group.
 type shardListener struct {
 	service    *Service
 	assignment group.Assignment
@@ -22,8 +22,9 @@ func (l *shardListener) Step(ctx context.Context, name string) (context.Context,
 	return ctx, func(err error) { timed(); traced(err) }
 }
 
-// Committed implements shard.Listener. The traces come first: what follows wakes the shard's followers, which continue
-// them. The offsets come last: Kafka's are a hint, and may only follow what everybody else knows.
+// Committed implements shard.Listener. The traces come first: what follows wakes the shard's
+// followers, which continue them. The offsets come last: Kafka's are a hint, and may only follow
+// what everybody else knows.
 func (l *shardListener) Committed(m *commitlog.Manifest) {
 	s := l.service
 	l.watch.traces.Committed(m)

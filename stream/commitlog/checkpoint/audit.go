@@ -12,9 +12,10 @@ import (
 	"giantstream/sink/audit"
 )
 
-// Audit verifies the checkpoints of a shard. Only the newest two are kept, and the files of older ones may be gone.
-// writerOf returns the writer of a manifest of the shard, "" if it is not known. The note of who keeps a checkpoint warm
-// is claimed and not verified: the next worker writes it again.
+// Audit verifies the checkpoints of a shard. Only the newest two are kept, and the files of older
+// ones may be gone. writerOf returns the writer of a manifest of the shard, "" if it is not known.
+// The note of who keeps a checkpoint warm is claimed and not verified: the next worker writes it
+// again.
 func Audit(ctx context.Context, a *audit.Audit, shard int, writerOf func(seq int64) string) error {
 	if a.Has(standbyKey(shard)) {
 		a.Claim(standbyKey(shard))

@@ -1,5 +1,5 @@
-// Package checkpoint has the documents of checkpoints, which are copies of a shard's state in the store. The shard makes
-// and restores them; commitlog.Orphans removes what is Superfluous.
+// Package checkpoint has the documents of checkpoints, which are copies of a shard's state in the
+// store. The shard makes and restores them; commitlog.Orphans removes what is Superfluous.
 //
 // Documents have consecutive numbers, and each is created under the condition that its number is
 // free. The newest two, M and M-1, are kept. The name of every file has the number of the document

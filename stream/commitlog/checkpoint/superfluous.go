@@ -8,9 +8,9 @@ import (
 	"giantstream/sink"
 )
 
-// Superfluous yields what a shard no longer needs, for a caller that removes it: the documents of all but the newest two
-// checkpoints, and then the files that neither these name nor a later one may name. The package comment says why this is
-// safe beside uploads.
+// Superfluous yields what a shard no longer needs, for a caller that removes it: the documents of
+// all but the newest two checkpoints, and then the files that neither these name nor a later one
+// may name. The package comment says why this is safe beside uploads.
 func Superfluous(ctx context.Context, store sink.Store, shard int) iter.Seq2[sink.Info, error] {
 	return func(yield func(sink.Info, error) bool) {
 		kept, newest, err := Kept(ctx, store, shard)

@@ -19,15 +19,15 @@ const (
 	// do not rewrite them.
 	separateBytes = 128
 	// How many layers of new files there may be before they are merged. Each layer slows down every
-	// look-up, but the shard's pending changes and key filters leave few look-ups to the engine, and
-	// merging costs more.
+	// look-up, but the shard's pending changes and key filters leave few look-ups to the engine,
+	// and merging costs more.
 	looseLayers = 16
 	// Bounds the engine's own list of files, which every checkpoint copies.
 	manifestBytes = 1 << 20
 )
 
-// Open opens or creates the database in dir, with all failures going to guard. memTable is the size of one of its two
-// memtables, in bytes.
+// Open opens or creates the database in dir, with all failures going to guard. memTable is the size
+// of one of its two memtables, in bytes.
 func Open(dir string, fs *FS, guard *Guard, cache *pebble.Cache, memTable int, log *slog.Logger) (*pebble.DB, error) {
 	logs := &logger{log: log.With("component", "pebble"), now: time.Now, fatal: guard.fatal}
 	opts := &pebble.Options{

@@ -37,8 +37,8 @@ type Guard struct {
 	left bool
 }
 
-// NewGuard returns a guard of an engine that has not failed. grace is how long Run waits for a call into one that has:
-// Grace, except in tests.
+// NewGuard returns a guard of an engine that has not failed. grace is how long Run waits for a call
+// into one that has: Grace, except in tests.
 func NewGuard(grace time.Duration) *Guard {
 	return &Guard{failed: make(chan struct{}), grace: grace}
 }
@@ -64,17 +64,17 @@ func (g *Guard) Failure() error {
 // Failed is closed when the engine has failed.
 func (g *Guard) Failed() <-chan struct{} { return g.failed }
 
-// Left reports whether Run has left a call behind. The database must not be closed then. It is for the goroutine that
-// calls Run.
+// Left reports whether Run has left a call behind. The database must not be closed then. It is for
+// the goroutine that calls Run.
 func (g *Guard) Left() bool { return g.left }
 
 // Grace is how long a call into an engine that has failed may take to return. A call that
 // waits for a background goroutine of the engine never does.
 const Grace = 3 * time.Second
 
-// Run calls f, which uses the engine. If the engine fails meanwhile, the context of f ends. If f still
-// does not return soon, Run leaves it behind: its goroutine and the engine's memory stay until the
-// process ends. The caller must then not use what f uses.
+// Run calls f, which uses the engine. If the engine fails meanwhile, the context of f ends. If f
+// still does not return soon, Run leaves it behind: its goroutine and the engine's memory stay
+// until the process ends. The caller must then not use what f uses.
 func (g *Guard) Run(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,8 +101,9 @@ func (g *Guard) Run(ctx context.Context, f func(context.Context) error) error {
 	return g.Failure()
 }
 
-// Catch turns a panic of the engine into a failure. Other panics are bugs, which end the process. It
-// is deferred in every goroutine, and in every coroutine (iter.Pull), in which the engine is called.
+// Catch turns a panic of the engine into a failure. Other panics are bugs, which end the process.
+// It is deferred in every goroutine, and in every coroutine (iter.Pull), in which the engine is
+// called.
 func (g *Guard) Catch(err *error) {
 	p := recover()
 	if p == nil {
@@ -141,8 +142,8 @@ func panickedInPebble() bool {
 }
 
 // explain returns the engine's failure in place of an error that followed from it. Errors that say
-// that the files are damaged are noted. Errors of the file system are not looked for here: f may use
-// the store as well, which may lie on a disk, too. Those of the engine's disk come from FS.
+// that the files are damaged are noted. Errors of the file system are not looked for here: f may
+// use the store as well, which may lie on a disk, too. Those of the engine's disk come from FS.
 func (g *Guard) explain(err error) error {
 	switch {
 	case err == nil:
@@ -206,9 +207,9 @@ func (g *Guard) listener(log *logger) *pebble.EventListener {
 	}
 }
 
-// fatal is logger's Fatalf: the engine cannot continue, and the call must not
-// return. The goroutine, which may be one of the engine's own, is left behind with whatever locks it
-// holds: unwinding it would run the engine's deferred functions on half-made structures.
+// fatal is logger's Fatalf: the engine cannot continue, and the call must not return. The
+// goroutine, which may be one of the engine's own, is left behind with whatever locks it holds:
+// unwinding it would run the engine's deferred functions on half-made structures.
 func (g *Guard) fatal(message string) {
 	g.Fail(Failure(errors.New("storage engine: " + message)))
 	select {}
