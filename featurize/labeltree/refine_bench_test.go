@@ -15,7 +15,7 @@ import (
 
 // BenchmarkRefinement builds the upper levels over the sketch of
 // debian-packages, and the levels below within each cluster over the exact PIFA of its
-// labels, so that only that is in memory. What came of it is in docs/MEASUREMENTS.md:
+// labels, so that only that is in memory. What came of it is in docs/measurements/2026-11-23.md:
 // the tree over all of exact PIFA is better and costs less.
 func BenchmarkRefinement(b *testing.B) {
 	const dim, leaves = 256, 1024

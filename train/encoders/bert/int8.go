@@ -68,7 +68,7 @@ func (m *Model) quantized(sample compute.Batch) (*Model, error) {
 	for i, l := range m.layers {
 		for _, p := range []**compute.Linear{&l.qkv, &l.attend, &l.widen, &l.narrow} {
 			// What attention gives is the least uneven, and its rounding the smallest part of the error
-			// (docs/MEASUREMENTS.md).
+			// (docs/measurements/2026-11-23.md).
 			fine := p != &l.attend
 			if *p, err = be.Quantize(*p, taken[*p], fine); err != nil {
 				return nil, fmt.Errorf("bert: layer %d: %w", i, err)

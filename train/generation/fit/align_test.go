@@ -126,7 +126,7 @@ func linked(g *train.Graph, index, asking []float32, dim int, q []int32) float64
 	return sum / float64(len(queries))
 }
 
-// TestRecallOfAlignedGenerations prints the table of docs/MEASUREMENTS.md, "Successive generations".
+// TestRecallOfAlignedGenerations prints the table of docs/measurements/2026-11-23.md, "Successive generations".
 func TestRecallOfAlignedGenerations(t *testing.T) {
 	if os.Getenv("GIANTSTREAM_LONG") == "" {
 		t.Skip("takes minutes; set GIANTSTREAM_LONG=1")

@@ -26,7 +26,7 @@ type bertReport struct {
 
 // trainBERT fine-tunes the model on the neighbourhoods. With n-grams, all views of a hybrid stand
 // beside it. The model then stays as it came, unless the settings ask for epochs: what fine-tuning would
-// teach it of the links, the n-grams know (docs/MEASUREMENTS.md).
+// teach it of the links, the n-grams know (docs/measurements/2026-11-23.md).
 func trainBERT(ctx context.Context, t *Training) (*Trained, error) {
 	b := t.Settings.BERT
 	if b == nil || b.NGrams == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // The settings of the hybrid, chosen on amazon-products, citeseer and slackbuilds
-// (docs/MEASUREMENTS.md).
+// (docs/measurements/2026-11-23.md).
 const (
 	// minLinksWeight is the least weight of the contrastive part in the training of the table.
 	minLinksWeight = 0.1

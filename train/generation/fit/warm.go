@@ -13,9 +13,9 @@ import (
 	"giantstream/train/objectives/xrt"
 )
 
-// How the n-grams of a warm start are trained, chosen on citeseer and amazon-products (docs/MEASUREMENTS.md, "Warm
-// starts"). A table that begins again at the rate of a first training moves as far as one from scratch: row-wise
-// Adagrad does not know how much a row has learned before.
+// How the n-grams of a warm start are trained, chosen on citeseer and amazon-products
+// (docs/measurements/2026-11-23.md, "Warm starts"). A table that begins again at the rate of a first training moves
+// as far as one from scratch: row-wise Adagrad does not know how much a row has learned before.
 const (
 	settledRate   = 0.0007
 	settledEpochs = 3

@@ -27,8 +27,8 @@
 // others, and would take nearly all of the 255 steps for themselves. So would their rows of W. The factors share
 // that unevenness out between x and W (Xiao et al., "SmoothQuant", ICML 2023), and the columns where x gets largest,
 // a quarter of them, are loud (compare Dettmers et al., "LLM.int8()", NeurIPS 2022, which takes them
-// in 16-bit floating point), half of them in a fine matrix. docs/MEASUREMENTS.md, "Int8 beside ONNX Runtime and
-// OpenVINO", has what is left of float32.
+// in 16-bit floating point), half of them in a fine matrix. What is left of float32 stands in
+// docs/measurements/2026-11-23.md, "Int8 beside ONNX Runtime and OpenVINO".
 //
 // A row with a number that is infinite or none gives NaN in every column.
 //

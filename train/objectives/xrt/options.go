@@ -61,7 +61,7 @@ type Options struct {
 	NoWarmup bool
 	// Heads say how candidates are chosen and what they cost. Their Matched
 	// of 0 means 20, as in the paper, and their Scale of 0 means 1: heads that
-	// begin unsure leave more to the encoder, see docs/MEASUREMENTS.md.
+	// begin unsure leave more to the encoder, see docs/measurements/2026-11-23.md.
 	Heads xmc.Options
 	Start Start
 	// NoBias has heads without a bias.
