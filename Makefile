@@ -20,7 +20,7 @@ RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-d
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build release image test race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
+.PHONY: help build release image test test-all race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
 	bench-similar bench-loader bench-stream bench-freshness bench-load bench-million kafka-up kafka-down \
 	s3-up s3-down spec test-page test-packages test-real test-cuda test-faults sim mutate
 
@@ -36,7 +36,10 @@ release: ## programs, packages, manual pages and checksums in dist/ (VERSION=1.2
 image: release ## the release as an image in dist/ (buildah)
 	cmd/dev/release/image $(VERSION)
 
-test: ## run all tests, of both modules
+test: ## run the tests of all packages, without the long ones, of both modules
+	@$(MAKE) --no-print-directory test-all TESTFLAGS="-short -vet=off $(TESTFLAGS)"
+
+test-all: ## run all tests
 	@code=0; go test $(TESTFLAGS) ./... || code=1; $(E2E) test $(TESTFLAGS) ./... || code=1; exit $$code
 
 race: ## run the tests of concurrent packages, except long ones, under the race detector
