@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -218,6 +219,32 @@ func (l Lost) String() string {
 		return fmt.Sprintf("%s: %d of the offsets %d to %d", l.Topic, l.Offsets, l.From, l.To-1)
 	}
 	return fmt.Sprintf("%s: offsets %d to %d", l.Topic, l.From, l.To-1)
+}
+
+// ShardLost is what a shard has lost.
+type ShardLost struct {
+	Shard int `json:"shard"`
+	Lost
+}
+
+// String names the records.
+func (l ShardLost) String() string { return fmt.Sprintf("shard %d, %s", l.Shard, l.Lost) }
+
+// ShardLosses returns the losses that the manifest names, which nobody has accepted.
+func (m *Manifest) ShardLosses() (out []ShardLost) {
+	for _, l := range m.Lost {
+		out = append(out, ShardLost{m.Shard, l})
+	}
+	return out
+}
+
+// BrokerOffsets returns Next as the brokers count it.
+func (m *Manifest) BrokerOffsets() map[string]int64 {
+	next := maps.Clone(m.Next)
+	for topic := range next {
+		next[topic] = max(0, next[topic]-m.Inputs[topic].Base)
+	}
+	return next
 }
 
 // maxLost bounds the ranges that a manifest lists.

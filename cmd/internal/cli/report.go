@@ -13,6 +13,7 @@ import (
 	"giantstream/config"
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/preview"
+	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
 
@@ -24,7 +25,7 @@ type runReport struct {
 	Mapped      *preview.Preview        `json:"mapped,omitempty"`
 	DeadLetters service.DeadLetterCount `json:"dead_letters"`
 	// Lost is what the topics had deleted before it was read, and nobody has accepted.
-	Lost []service.Lost `json:"lost,omitempty"`
+	Lost []commitlog.ShardLost `json:"lost,omitempty"`
 	// Shrunk says that files that were sent again do not have all that was lost with the state.
 	Shrunk string `json:"shrunk,omitempty"`
 	// Generation is nil where the process neither refreshes nor embeds.

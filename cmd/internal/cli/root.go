@@ -12,7 +12,7 @@ import (
 
 	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/service"
+	"giantstream/stream/commitlog"
 	"giantstream/train/encoders/bert/compute/devices"
 )
 
@@ -34,7 +34,7 @@ func (e usageError) Unwrap() error { return e.err }
 
 // lossError says that a command has done all that it could, and that records are missing for good.
 type lossError struct {
-	lost   []service.Lost
+	lost   []commitlog.ShardLost
 	shrunk string
 }
 

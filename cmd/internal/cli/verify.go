@@ -6,15 +6,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/verify"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink/audit"
+	"giantstream/stream/verify"
 )
 
 // verification is what `verify` prints.
@@ -74,7 +77,7 @@ found is looked at twice, so verify may run beside a pipeline.`,
 			if err != nil {
 				return err
 			}
-			opts.Store, opts.Progress = w.store, w.progress
+			opts.Store, opts.Generations, opts.Progress = w.store, wiring.Generations{Store: w.store}, w.progress
 			v, err := a.check(cmd.Context(), cfg, opts, w.log, against)
 			w.progress.Done()
 			if err != nil {
@@ -109,9 +112,27 @@ func (a *app) check(ctx context.Context, cfg *config.Config, opts verify.Options
 		v.Findings = []audit.Finding{} // an empty list in JSON
 	}
 	if len(against) > 0 {
-		v.Against, err = verify.Against(ctx, cfg, opts.Store, against, opts.Progress, log)
+		v.Against, err = compareWithTopics(ctx, cfg, opts, log, against)
 	}
 	return v, err
+}
+
+// compareWithTopics compares the rows with the input topics, of which people have named both.
+func compareWithTopics(ctx context.Context, cfg *config.Config, opts verify.Options, log *slog.Logger,
+	named []string) (_ *verify.Differences, err error) {
+	topics := wiring.TopicsOf(cfg)
+	inputs := []string{topics.Nodes, topics.Edges}
+	if slices.Sort(named); !slices.Equal(named, slices.Sorted(slices.Values(inputs))) {
+		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s and %s; give both",
+			strings.Join(named, ","), inputs[0], inputs[1])
+	}
+	in, detach, err := wiring.OpenSource(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, detach()) }()
+	return verify.Against(ctx, opts.Store, cfg.Shards, verify.Topics{Nodes: topics.Nodes, Edges: topics.Edges,
+		Source: in, Undirected: cfg.Ingest.Undirected}, opts.Progress)
 }
 
 // damage counts what is damaged and was not repaired.
@@ -139,6 +160,25 @@ func (v *verification) err() error {
 			errDamage, n)
 	}
 	return nil
+}
+
+// printDifferences prints how the rows differ from the topics.
+func printDifferences(out io.Writer, d *verify.Differences) {
+	fmt.Fprintf(out, "\nagainst %s: %s records (%s dead letters) state %s nodes and %s links; %s nodes differ\n",
+		strings.Join(d.Topics, " and "), console.Count(d.Records), console.Count(d.Refused), console.Count(d.Nodes),
+		console.Count(d.Links), console.Count(d.Total))
+	for _, line := range d.List {
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+	if d.Total > len(d.List) {
+		fmt.Fprintf(out, "  … and %s more\n", console.Count(d.Total-len(d.List)))
+	}
+	for _, gone := range d.Gone {
+		fmt.Fprintf(out, "  %s: the topic has deleted these records, so differences may be due to them\n", gone)
+	}
+	if d.Open > 0 {
+		fmt.Fprintf(out, "  %s records are not committed yet and were left out\n", console.Count(d.Open))
+	}
 }
 
 // maxOrphans is how many orphans are listed. They are no damage.
@@ -197,7 +237,7 @@ func (v *verification) print(out io.Writer) error {
 		fmt.Fprintln(out, g)
 	}
 	if v.Against != nil {
-		fmt.Fprint(out, "\n", v.Against)
+		printDifferences(out, v.Against)
 	}
 	if v.damage() == 0 {
 		fmt.Fprintln(out, "\nno damage")

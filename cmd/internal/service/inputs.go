@@ -125,18 +125,9 @@ func (a *acceptance) pending(head *commitlog.Manifest) (n int64) {
 	return n
 }
 
-// Lost is what a shard has lost and nobody has accepted.
-type Lost struct {
-	Shard int `json:"shard"`
-	commitlog.Lost
-}
-
-// String names the records.
-func (l Lost) String() string { return fmt.Sprintf("shard %d, %s", l.Shard, l.Lost) }
-
 // Lost returns the losses that the newest manifests name: records that were deleted from the topics
 // before they were read, or before a lost state could be built from them again.
-func (s *Service) Lost(ctx context.Context) (out []Lost, err error) {
+func (s *Service) Lost(ctx context.Context) (out []commitlog.ShardLost, err error) {
 	if out, err = s.lostSources(ctx); err != nil {
 		return nil, err
 	}
@@ -146,18 +137,10 @@ func (s *Service) Lost(ctx context.Context) (out []Lost, err error) {
 			return nil, err
 		}
 		if head != nil {
-			out = append(out, LostOf(head)...)
+			out = append(out, head.ShardLosses()...)
 		}
 	}
 	return out, nil
-}
-
-// LostOf returns the losses that a manifest names.
-func LostOf(m *commitlog.Manifest) (out []Lost) {
-	for _, l := range m.Lost {
-		out = append(out, Lost{m.Shard, l})
-	}
-	return out
 }
 
 // strayed returns what is wrong with the partitions of the input topics, "" for nothing: records of

@@ -90,7 +90,7 @@ func (o *outliving) start(edit ...func(*Options)) *Service {
 }
 
 // drain runs a service until everything is committed, and returns what it says to be lost.
-func (o *outliving) drain(edit ...func(*Options)) ([]Lost, error) {
+func (o *outliving) drain(edit ...func(*Options)) ([]commitlog.ShardLost, error) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
 	defer cancel()

@@ -32,6 +32,7 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/sink/recent"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/sources"
 	"giantstream/train"
 	"giantstream/train/answer"
 	"giantstream/train/encoders/bert/compute"
@@ -137,7 +138,7 @@ type Service struct {
 	// because is why the last generation was built here; it belongs to the same goroutine.
 	because string
 	// sources are the topics that are repartitioned, as of the start.
-	sources map[string]sourceTopic
+	sources map[string]sources.Topic
 	// accepted is what losses of input topics this start accepts.
 	accepted *acceptance
 	// resent says that files are sent to the embedded broker, and began how large the graph was before.

@@ -35,7 +35,7 @@ func (l *shardListener) Committed(m *commitlog.Manifest) {
 	l.watch.committed(m)
 	s.accepted.committed(m.Shard)
 	s.wake.shard(m.Shard)
-	if err := l.assignment.CommitOffsets(BrokerOffsets(m)); err != nil {
+	if err := l.assignment.CommitOffsets(m.BrokerOffsets()); err != nil {
 		s.log.Debug("offsets not committed to the group; the manifest has them", "shard", m.Shard, "error", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -174,15 +173,6 @@ func (s *Service) runShard(ctx context.Context, a group.Assignment, cache *shard
 		s.lastCheckpoint(sh, a.Shard)
 	}
 	return err
-}
-
-// BrokerOffsets returns the offsets of a manifest as the brokers count them.
-func BrokerOffsets(m *commitlog.Manifest) map[string]int64 {
-	next := maps.Clone(m.Next)
-	for topic := range next {
-		next[topic] = max(0, next[topic]-m.Inputs[topic].Base)
-	}
-	return next
 }
 
 // lastCheckpointTime bounds the last checkpoint of a shard that is given up. It is less than the

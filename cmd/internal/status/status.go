@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/service"
-	"giantstream/cmd/internal/verify"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/commitlog/checkpoint"
+	"giantstream/stream/sources"
+	"giantstream/stream/verify"
 	"giantstream/train/generation"
 	"giantstream/train/generation/drift"
 )
@@ -27,8 +28,8 @@ type Status struct {
 	Nodes    int64              `json:"nodes"`
 	Edges    int64              `json:"edges"`
 	// Lost is what topics that are repartitioned had deleted before it was copied.
-	Lost        []service.Lost `json:"lost,omitempty"`
-	Generations []Generation   `json:"generations"`
+	Lost        []commitlog.ShardLost `json:"lost,omitempty"`
+	Generations []Generation          `json:"generations"`
 	// Served is the generation that is to be served, 0 for none. Publishing counts the shards that have manifests, of
 	// which Published have its embeddings on the topic.
 	Served int64 `json:"served,omitempty"`
@@ -82,7 +83,7 @@ type Shard struct {
 	// Canary is how far the topic of new generations is, nil if nothing was ever published to it.
 	Canary *commitlog.Published `json:"canary,omitempty"`
 	// Lost is what the topics had deleted before it was read, and nobody has accepted.
-	Lost []service.Lost `json:"lost,omitempty"`
+	Lost []commitlog.ShardLost `json:"lost,omitempty"`
 	// Checkpoint is the newest copy of the shard's state, nil for none.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Standby says which worker keeps a copy of a checkpoint, nil for none.
@@ -176,7 +177,7 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		if m != nil {
 			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
 			s.Worker = m.Writer
-			s.Lost, s.broker = service.LostOf(m), service.BrokerOffsets(m)
+			s.Lost, s.broker = m.ShardLosses(), m.BrokerOffsets()
 		}
 		c, err := checkpoint.Newest(ctx, store, p)
 		if err != nil {
@@ -305,7 +306,7 @@ func (st *Status) Words(g *Generation) string {
 // Complete adds what the topics that are repartitioned have lost, and looks at the newest objects.
 func (st *Status) Complete(ctx context.Context, store sink.Store, cfg *config.Config) error {
 	for _, topic := range wiring.TopicsOf(cfg).Sources() {
-		lost, err := service.LostSource(ctx, store, topic)
+		lost, err := sources.Lost(ctx, store, topic)
 		if err != nil {
 			return err
 		}

@@ -5,14 +5,19 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"giantstream/sink"
+	"giantstream/sink/audit"
 	"giantstream/stream/export"
+	"giantstream/stream/verify"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/drift"
 )
 
-// Generations are those of a store, with transformers on a device, nil for the CPU. It implements export.Generations.
+// Generations are those of a store, with transformers on a device, nil for the CPU. It implements the
+// interfaces of export and verify.
 type Generations struct {
 	Store  sink.Store
 	Device compute.Backend
@@ -76,4 +81,29 @@ func (g Generations) Open(ctx context.Context, number int64) (export.Model, erro
 		return nil, err
 	}
 	return generation.Open(ctx, g.Store, doc, g.Device)
+}
+
+// Audit implements verify.Generations.
+func (g Generations) Audit(ctx context.Context, a *audit.Audit) error {
+	if err := generation.Audit(ctx, a, time.Now()); err != nil {
+		return err
+	}
+	return drift.Audit(ctx, a)
+}
+
+// Complete implements verify.Generations.
+func (g Generations) Complete(ctx context.Context) (all []verify.Built, err error) {
+	numbers, err := generation.Numbers(ctx, g.Store)
+	for _, n := range numbers {
+		doc, err := generation.Load(ctx, g.Store, n)
+		if errors.Is(err, generation.ErrNone) || errors.Is(err, generation.ErrDamaged) ||
+			err == nil && !doc.Complete() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, verify.Built{Generation: n, Cut: doc.Cut, Hash: doc.GraphHash})
+	}
+	return all, err
 }

@@ -1,4 +1,4 @@
-package verify
+package service
 
 import (
 	"encoding/json"
@@ -11,17 +11,17 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/audit"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
-	"giantstream/train"
+	"giantstream/stream/verify"
 )
 
-const nodes = 40
+const verifiedNodes = 40
 
 // pipeline is one that has run, and its store.
 type pipeline struct {
@@ -59,11 +59,11 @@ func newPipeline(t *testing.T) *pipeline {
 	cfg.Refresh.MinChanges = 1e9 // generations are made when the test wants them
 	cfg.Ingest.Repartition = true
 	p := &pipeline{cfg: cfg, store: &memstore.Store{}}
-	p.run(t, func(s *service.Service) {
+	p.run(t, func(s *Service) {
 		p.send(t, s, 1)
 		p.upToDate(t, s)
 	})
-	p.run(t, func(s *service.Service) {
+	p.run(t, func(s *Service) {
 		for round := 2; !p.fullBlocks(t); round++ {
 			p.send(t, s, round)
 			p.rounds = round
@@ -92,9 +92,9 @@ func newPipeline(t *testing.T) *pipeline {
 }
 
 // run runs the pipeline's service for the time of a call.
-func (p *pipeline) run(t *testing.T, do func(*service.Service)) {
+func (p *pipeline) run(t *testing.T, do func(*Service)) {
 	t.Helper()
-	s, err := service.Start(t.Context(), service.Options{Config: &p.cfg, Store: p.store,
+	s, err := Start(t.Context(), Options{Config: &p.cfg, Store: p.store,
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func (p *pipeline) run(t *testing.T, do func(*service.Service)) {
 	}
 }
 
-func (p *pipeline) upToDate(t *testing.T, s *service.Service) {
+func (p *pipeline) upToDate(t *testing.T, s *Service) {
 	t.Helper()
 	err := s.Drain(t.Context())
 	if err == nil {
@@ -120,7 +120,7 @@ func (p *pipeline) upToDate(t *testing.T, s *service.Service) {
 }
 
 // send sends one node and two edges after another, each flushed, so that windows are small.
-func (p *pipeline) send(t *testing.T, s *service.Service, round int) {
+func (p *pipeline) send(t *testing.T, s *Service, round int) {
 	t.Helper()
 	producer := s.Client().NewProducer()
 	defer producer.Close() //nolint:errcheck // flushed below
@@ -138,12 +138,12 @@ func (p *pipeline) send(t *testing.T, s *service.Service, round int) {
 		}
 	}
 	words := []string{"router packet socket", "matrix vector tensor", "flour butter oven", "goal match league"}
-	for i := range nodes {
+	for i := range verifiedNodes {
 		id := fmt.Sprintf("n%03d", i)
 		put(p.cfg.Kafka.Topics.Nodes, id, map[string]any{"id": id, "label": fmt.Sprint(i % 4),
 			"text": fmt.Sprintf("%s %s %d %d", words[i%4], words[(i+round)%4], i/8, round)})
 		for _, far := range []int{4 * (1 + round%4), 24} {
-			put(p.cfg.Kafka.Topics.Edges, id, map[string]any{"src": id, "dst": fmt.Sprintf("n%03d", (i+far)%nodes)})
+			put(p.cfg.Kafka.Topics.Edges, id, map[string]any{"src": id, "dst": fmt.Sprintf("n%03d", (i+far)%verifiedNodes)})
 		}
 	}
 }
@@ -173,8 +173,8 @@ func copyOf(t *testing.T, store sink.Store) (*memstore.Store, []string) {
 func named(t *testing.T, store sink.Store) (*memstore.Store, []string) {
 	t.Helper()
 	out, keys := copyOf(t, store)
-	found, _ := check(t, out, Options{})
-	return out, slices.DeleteFunc(keys, func(key string) bool { return len(about(found, key)) > 0 })
+	found, _ := check(t, out, verify.Options{})
+	return out, slices.DeleteFunc(keys, func(key string) bool { return len(findingsAbout(found, key)) > 0 })
 }
 
 func read(t *testing.T, store sink.Store, key string) []byte {
@@ -193,28 +193,18 @@ func write(t *testing.T, store sink.Store, key string, data []byte) {
 	}
 }
 
-func check(t *testing.T, store sink.Store, o Options) (*audit.Audit, []Graph) {
+func check(t *testing.T, store sink.Store, o verify.Options) (*audit.Audit, []verify.Graph) {
 	t.Helper()
-	o.Store = store
-	found, graphs, err := Store(t.Context(), o)
+	o.Store, o.Generations = store, wiring.Generations{Store: store}
+	found, graphs, err := verify.Store(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return found, graphs
 }
 
-// glance is one look of check, which takes two: enough where nothing else writes to the store.
-func glance(t *testing.T, store sink.Store) *audit.Audit {
-	t.Helper()
-	found, _, err := look(t.Context(), Options{Store: store, Progress: train.OrDiscard(nil)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// about are the findings about an object.
-func about(found *audit.Audit, key string) (about []audit.Finding) {
+// findingsAbout are the findings about an object.
+func findingsAbout(found *audit.Audit, key string) (about []audit.Finding) {
 	for _, f := range found.Findings {
 		if f.Object == key {
 			about = append(about, f)
@@ -226,14 +216,14 @@ func about(found *audit.Audit, key string) (about []audit.Finding) {
 func TestVerify(t *testing.T) {
 	p := newPipeline(t)
 	t.Run("a whole store", func(t *testing.T) {
-		found, graphs := check(t, p.store, Options{Deep: true})
+		found, graphs := check(t, p.store, verify.Options{Deep: true})
 		for _, f := range found.Findings {
 			if f.Kind != audit.Orphan { // a file of the first checkpoint, say
 				t.Errorf("%+v", f)
 			}
 		}
 		for _, g := range graphs {
-			if g.Damage != "" || g.Nodes != nodes {
+			if g.Damage != "" || g.Nodes != verifiedNodes {
 				t.Errorf("%v", g)
 			}
 		}
@@ -249,4 +239,22 @@ func TestVerify(t *testing.T) {
 	t.Run("a manifest of another log", func(t *testing.T) { swapped(t, p) })
 	t.Run("rewritten rows train no generation", func(t *testing.T) { rewritten(t, p) })
 	t.Run("against the topics", func(t *testing.T) { against(t, p) })
+}
+
+func against(t *testing.T, p *pipeline) {
+	in, detach, err := wiring.OpenSource(t.Context(), &p.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer detach() //nolint:errcheck // a test's
+	topics := verify.Topics{Nodes: in.Feed.Topics.Nodes, Edges: in.Feed.Topics.Edges, Source: in,
+		Undirected: p.cfg.Ingest.Undirected}
+	d, err := verify.Against(t.Context(), p.store, p.cfg.Shards, topics, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Total != 0 || d.Nodes != verifiedNodes ||
+		d.Records != int64(3*verifiedNodes*p.rounds) || d.Open != 0 || len(d.Gone) > 0 {
+		t.Errorf("%+v", d)
+	}
 }

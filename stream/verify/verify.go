@@ -9,26 +9,41 @@ import (
 	"fmt"
 	"time"
 
-	"giantstream/cmd/internal/logview"
-	"giantstream/cmd/internal/service"
+	"giantstream/internal/ambient"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/audit"
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
-	"giantstream/train"
-	"giantstream/train/generation"
-	"giantstream/train/generation/drift"
+	"giantstream/stream/sources"
 )
 
 // Options of Store.
 type Options struct {
-	Store    sink.Store
-	Progress train.Progress
+	Store sink.Store
+	// Generations are those of the store.
+	Generations Generations
+	Progress    ambient.Progress
 	// Deep computes the graphs again from the rows.
 	Deep bool
 	// Repair repairs what can be made again.
 	Repair bool
+}
+
+// Generations are what of the store is training's.
+type Generations interface {
+	// Audit checks it, as commitlog.AuditShards does the shards.
+	Audit(ctx context.Context, a *audit.Audit) error
+	// Complete returns the generations that were built to the end, by number. Those that cannot be read are left out.
+	Complete(ctx context.Context) ([]Built, error)
+}
+
+// Built says what a generation was built from.
+type Built struct {
+	Generation int64
+	Cut        commitlog.Cut
+	// Hash is that of the graph.
+	Hash string
 }
 
 // stampKey is the object that says when the store was last verified.
@@ -65,7 +80,7 @@ func LastStamp(ctx context.Context, store sink.Store) (*Stamp, error) {
 // Store checks every object of a store. Findings are what two looks in a row have found, so that a running
 // pipeline, which writes and removes objects meanwhile, gives no false ones.
 func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
-	o.Progress = train.OrDiscard(o.Progress)
+	o.Progress = ambient.OrDiscard(o.Progress)
 	o.Progress.Stage("verify", 0)
 	found, shards, err := look(ctx, o, nil)
 	if err != nil {
@@ -129,7 +144,7 @@ func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.
 	if err := commitlog.AuditReshard(ctx, a); err != nil {
 		return nil, 0, err
 	}
-	if err := service.AuditSources(ctx, a); err != nil {
+	if err := sources.Audit(ctx, a); err != nil {
 		return nil, 0, err
 	}
 	for p := range shards {
@@ -137,14 +152,10 @@ func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.
 			return nil, 0, err
 		}
 	}
-	now := time.Now()
-	if err := generation.Audit(ctx, a, now); err != nil {
+	if err := o.Generations.Audit(ctx, a); err != nil {
 		return nil, 0, err
 	}
-	if err := drift.Audit(ctx, a); err != nil {
-		return nil, 0, err
-	}
-	if err := lease.Audit(ctx, a, now); err != nil {
+	if err := lease.Audit(ctx, a, time.Now()); err != nil {
 		return nil, 0, err
 	}
 	a.Orphans()
@@ -193,29 +204,25 @@ func (g Graph) String() string {
 
 // deep computes the graph of every complete generation, and the newest one, from the rows.
 func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error) {
-	numbers, err := generation.Numbers(ctx, o.Store)
+	complete, err := o.Generations.Complete(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range numbers {
-		doc, err := generation.Load(ctx, o.Store, g)
-		if errors.Is(err, generation.ErrNone) || errors.Is(err, generation.ErrDamaged) ||
-			err == nil && !doc.Complete() {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		graph, _ := compute(ctx, o, shards, doc.Cut)
-		graph.Generation = g
-		if graph.Damage == "" && graph.Hash != doc.GraphHash {
-			graph.Damage = fmt.Sprintf("the generation was built on the graph %.12s", doc.GraphHash)
+	for _, b := range complete {
+		graph := compute(ctx, o, b.Cut)
+		graph.Generation = b.Generation
+		if graph.Damage == "" && graph.Hash != b.Hash {
+			graph.Damage = fmt.Sprintf("the generation was built on the graph %.12s", b.Hash)
 		}
 		graphs = append(graphs, graph)
 	}
-	graph, cut := compute(ctx, o, shards, nil)
+	newest, err := commitlog.CurrentCut(ctx, o.Store, shards)
+	if err != nil {
+		return append(graphs, Graph{Damage: err.Error()}), ctx.Err()
+	}
+	graph := compute(ctx, o, newest)
 	var stated int64
-	for p, seq := range cut {
+	for p, seq := range newest {
 		if seq == 0 {
 			continue
 		}
@@ -232,22 +239,22 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 	return append(graphs, graph), ctx.Err()
 }
 
-// compute computes the graph at a cut, nil for the newest one.
-func compute(ctx context.Context, o Options, shards int, at map[int]int64) (g Graph, cut map[int]int64) {
+// compute computes the graph at a cut.
+func compute(ctx context.Context, o Options, cut commitlog.Cut) (g Graph) {
 	o.Progress.Stage("compute the graph again", 0)
-	source, err := logview.At(ctx, o.Store, shards, at)
-	if err != nil {
-		return Graph{Damage: err.Error()}, nil
-	}
-	for row, err := range source.Rows(ctx) {
-		if err != nil {
-			return Graph{Damage: err.Error()}, nil
+	hasher := commitlog.NewGraphHasher()
+	for shard := range len(cut) {
+		for row, err := range cut.Facts(ctx, o.Store, shard) {
+			if err != nil {
+				return Graph{Damage: err.Error()}
+			}
+			hasher.Add(&row.Row)
+			if !row.Deleted {
+				g.Nodes++
+			}
+			o.Progress.Add(1)
 		}
-		if !row.Deleted {
-			g.Nodes++
-		}
-		o.Progress.Add(1)
 	}
-	g.Hash = source.Hash()
-	return g, source.Cut()
+	g.Hash = hasher.Sum()
+	return g
 }

@@ -2,24 +2,16 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
-	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/wiring"
-	"giantstream/config"
-	"giantstream/ingest/client"
-	"giantstream/ingest/feed"
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 	"giantstream/stream/oracle"
-	"giantstream/train"
 )
 
 // Differences between the committed rows and the input topics.
@@ -41,70 +33,40 @@ type Differences struct {
 // maxDifferences is how many differences are listed.
 const maxDifferences = 20
 
-func (d *Differences) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "against %s: %s records (%s dead letters) state %s nodes and %s links; %s nodes differ\n",
-		strings.Join(d.Topics, " and "), console.Count(d.Records), console.Count(d.Refused), console.Count(d.Nodes),
-		console.Count(d.Links), console.Count(d.Total))
-	for _, line := range d.List {
-		fmt.Fprintf(&b, "  %s\n", line)
-	}
-	if d.Total > len(d.List) {
-		fmt.Fprintf(&b, "  … and %s more\n", console.Count(d.Total-len(d.List)))
-	}
-	for _, gone := range d.Gone {
-		fmt.Fprintf(&b, "  %s: the topic has deleted these records, so differences may be due to them\n", gone)
-	}
-	if d.Open > 0 {
-		fmt.Fprintf(&b, "  %s records are not committed yet and were left out\n", console.Count(d.Open))
-	}
-	return b.String()
+// Topics are the input topics of nodes and edges, with a partition for each shard.
+type Topics struct {
+	Nodes, Edges string
+	mutation.Source
+	// Undirected is that of the pipeline.
+	Undirected bool
 }
 
 // Against reads the input topics up to the newest manifests' offsets, computes the graph that they state with
 // package oracle, and compares every node and every link with the committed rows.
-func Against(ctx context.Context, cfg *config.Config, store sink.Store, topics []string, progress train.Progress,
-	log *slog.Logger) (d *Differences, err error) {
-	progress = train.OrDiscard(progress)
-	names := wiring.TopicsOf(cfg)
-	inputs := []string{names.Nodes, names.Edges}
-	if slices.Sort(topics); !slices.Equal(topics, slices.Sorted(slices.Values(inputs))) {
-		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s and %s; give both",
-			strings.Join(topics, ","), inputs[0], inputs[1])
-	}
-	c, detach, err := wiring.Attach(ctx, cfg)
+func Against(ctx context.Context, store sink.Store, shards int, in Topics, progress ambient.Progress) (
+	*Differences, error) {
+	progress = ambient.OrDiscard(progress)
+	cut, err := commitlog.CurrentCut(ctx, store, shards)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, detach()) }()
-	_, translators, err := wiring.OpenSchemas(cfg)
-	if err != nil {
-		return nil, err
-	}
-	mapping, limits := wiring.MappingOf(cfg)
-	in := feed.Config{Client: c, Topics: names, Mapping: mapping, Limits: limits, Translators: translators,
-		Shards: cfg.Shards, MaxFuture: cfg.Ingest.MaxFuture, Clock: time.Now, Log: log}
-	cut, err := commitlog.CurrentCut(ctx, store, cfg.Shards)
-	if err != nil {
-		return nil, err
-	}
-	d = &Differences{Topics: inputs}
-	graph := oracle.New(cfg.Ingest.Undirected)
-	if err := d.read(ctx, c, &in, store, cut, graph, progress); err != nil {
+	d := &Differences{Topics: []string{in.Nodes, in.Edges}}
+	graph := oracle.New(in.Undirected)
+	if err := d.read(ctx, in, store, cut, graph, progress); err != nil {
 		return nil, err
 	}
 	return d, d.compare(ctx, store, cut, graph.Rows(), progress)
 }
 
 // read adds all committed records to the graph.
-func (d *Differences) read(ctx context.Context, c *client.Client, in *feed.Config, store sink.Store,
-	cut commitlog.Cut, graph *oracle.Graph, progress train.Progress) error {
+func (d *Differences) read(ctx context.Context, in Topics, store sink.Store, cut commitlog.Cut, graph *oracle.Graph,
+	progress ambient.Progress) error {
 	progress.Stage("read the topics", 0)
-	first, err := c.FirstOffsets(ctx, d.Topics...)
+	first, err := in.FirstOffsets(ctx, d.Topics...)
 	if err != nil {
 		return err
 	}
-	ends, err := c.EndOffsets(ctx, d.Topics...)
+	ends, err := in.EndOffsets(ctx, d.Topics...)
 	if err != nil {
 		return err
 	}
@@ -145,7 +107,7 @@ func (d *Differences) read(ctx context.Context, c *client.Client, in *feed.Confi
 
 // compare compares the newest row of every node with what it must be.
 func (d *Differences) compare(ctx context.Context, store sink.Store, cut commitlog.Cut, want map[string]rows.Row,
-	progress train.Progress) error {
+	progress ambient.Progress) error {
 	progress.Stage("compare the rows", int64(len(want)))
 	for _, row := range want {
 		if !row.Deleted {

@@ -1,4 +1,4 @@
-package verify
+package service
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/sink/rows/rowstest"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/verify"
 	"giantstream/train/generation"
 )
 
@@ -43,9 +44,9 @@ func everyFlip(t *testing.T, p *pipeline) {
 		bit := rng.IntN(8 * len(bad))
 		bad[bit/8] ^= 1 << (bit % 8)
 		write(t, store, key, bad)
-		if found := glance(t, store); found.Damage() == 0 {
+		if found, _ := check(t, store, verify.Options{}); found.Damage() == 0 {
 			t.Errorf("bit %d of byte %d of %s: unnoticed", bit%8, bit/8, key)
-		} else if len(about(found, key)) == 0 {
+		} else if len(findingsAbout(found, key)) == 0 {
 			t.Errorf("bit %d of byte %d of %s: found elsewhere: %+v", bit%8, bit/8, key, found.Findings[0])
 		}
 		write(t, store, key, good)
@@ -55,7 +56,7 @@ func everyFlip(t *testing.T, p *pipeline) {
 
 // expendable are objects that nobody misses: without them they are made again, or nothing says that they were.
 func expendable(store sink.Store, key string) bool {
-	return key == stampKey || key == "pipeline-id" || strings.HasPrefix(key, "sources/") ||
+	return key == "verified.json" || key == "pipeline-id" || strings.HasPrefix(key, "sources/") ||
 		strings.HasPrefix(key, "lease/") || strings.HasSuffix(key, "/published.json") ||
 		strings.Contains(key, "/compacted/") && strings.HasSuffix(key, ".json") ||
 		strings.Contains(key, "/state/checkpoints/") || strings.HasSuffix(key, "/generation.json")
@@ -74,7 +75,7 @@ func everyLoss(t *testing.T, p *pipeline) {
 		if err := store.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		if found := glance(t, store); len(about(found, key)) == 0 {
+		if found, _ := check(t, store, verify.Options{}); len(findingsAbout(found, key)) == 0 {
 			t.Errorf("%s deleted: %d findings, none about it", key, len(found.Findings))
 		}
 		write(t, store, key, good)
@@ -102,23 +103,23 @@ func everyRepair(t *testing.T, p *pipeline) {
 		bad[len(bad)/2] ^= 1
 		write(t, store, key, bad)
 		if strings.Contains(key, "/compacted/1-") { // readers take the parts
-			if _, graphs := check(t, store, Options{Deep: true}); graphs[len(graphs)-1].Damage != "" {
+			if _, graphs := check(t, store, verify.Options{Deep: true}); graphs[len(graphs)-1].Damage != "" {
 				t.Errorf("%s damaged: %v", key, graphs)
 			}
 		}
-		found, _ := check(t, store, Options{Repair: true})
-		if len(about(found, key)) == 0 || found.Damage() > 0 {
+		found, _ := check(t, store, verify.Options{Repair: true})
+		if len(findingsAbout(found, key)) == 0 || found.Damage() > 0 {
 			t.Errorf("%s: %d not repaired: %+v", key, found.Damage(), found.Findings)
 		}
-		if again, _ := check(t, store, Options{Deep: true}); again.Damage() > 0 {
+		if again, _ := check(t, store, verify.Options{Deep: true}); again.Damage() > 0 {
 			t.Errorf("%s: after the repair: %+v", key, again.Findings)
 		}
 	}
 	store, _ := copyOf(t, p.store)
 	key := pick("generations/000002/tree", "")
 	write(t, store, key, []byte("garbage"))
-	found, _ := check(t, store, Options{Repair: true})
-	if len(about(found, key)) == 0 || found.Damage() > 0 {
+	found, _ := check(t, store, verify.Options{Repair: true})
+	if len(findingsAbout(found, key)) == 0 || found.Damage() > 0 {
 		t.Errorf("%s: %+v", key, found.Findings)
 	}
 	if doc, err := generation.Current(t.Context(), store); err != nil || doc.Generation != 1 {
@@ -138,8 +139,8 @@ func gap(t *testing.T, p *pipeline) {
 		if err := store.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		found, _ := check(t, store, Options{})
-		if f := about(found, key); len(f) == 0 || f[0].Kind != audit.Lost {
+		found, _ := check(t, store, verify.Options{})
+		if f := findingsAbout(found, key); len(f) == 0 || f[0].Kind != audit.Lost {
 			t.Errorf("manifest %d deleted: %+v", seq, found.Findings)
 		}
 		// Whoever took an older head for the newest one would write a second history.
@@ -166,8 +167,8 @@ func lostEnd(t *testing.T, p *pipeline) {
 			}
 		}
 		before, _ := copyOf(t, store)
-		found, _ := check(t, store, Options{Repair: true})
-		f := about(found, commitlog.ManifestKey(0, newest.Seq-n+1))
+		found, _ := check(t, store, verify.Options{Repair: true})
+		f := findingsAbout(found, commitlog.ManifestKey(0, newest.Seq-n+1))
 		if len(f) != 1 || f[0].Kind != audit.Lost || f[0].Repaired != "" {
 			t.Errorf("the newest %d manifests deleted: %+v", n, found.Findings)
 		}
@@ -175,7 +176,7 @@ func lostEnd(t *testing.T, p *pipeline) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			orphan := len(about(found, info.Key)) > 0 && about(found, info.Key)[0].Kind == audit.Orphan
+			orphan := len(findingsAbout(found, info.Key)) > 0 && findingsAbout(found, info.Key)[0].Kind == audit.Orphan
 			if _, err := sink.ReadAll(t.Context(), store, info.Key); err != nil && !orphan {
 				t.Errorf("the newest %d manifests deleted: the repair removed %s", n, info.Key)
 			}
@@ -205,8 +206,8 @@ func swapped(t *testing.T, p *pipeline) {
 // brokenAt checks that verify finds the chain broken at an object.
 func brokenAt(t *testing.T, store sink.Store, key string) {
 	t.Helper()
-	found, _ := check(t, store, Options{})
-	if f := about(found, key); len(f) == 0 || !strings.Contains(f[0].What, "digest") {
+	found, _ := check(t, store, verify.Options{})
+	if f := findingsAbout(found, key); len(f) == 0 || !strings.Contains(f[0].What, "digest") {
 		t.Errorf("%+v", found.Findings)
 	}
 }
