@@ -24,7 +24,8 @@ const (
 // Every commit asks as well.
 const inputCheckEvery = 5 * time.Second
 
-func (t Topics) names() []string {
+// Names returns the names of those that there are.
+func (t Topics) Names() []string {
 	names := []string{t.Nodes}
 	for _, name := range []string{t.Edges, t.Mirror} {
 		if name != "" {
@@ -59,7 +60,7 @@ func (s *Shard) openInputs(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, topic := range s.opts.Topics.names() {
+	for _, topic := range s.opts.Topics.Names() {
 		errs = append(errs, s.openInput(ctx, topic, now[topic], bounds[topic]))
 	}
 	s.opened = true
@@ -190,7 +191,7 @@ func (s *Shard) checkInputs(ctx context.Context) error {
 		return fmt.Errorf("ask whether the input topics are still the same: %w", err)
 	}
 	var errs []error
-	for _, topic := range s.opts.Topics.names() {
+	for _, topic := range s.opts.Topics.Names() {
 		in := s.inputs[topic]
 		why, err := s.differs(ctx, topic, in, now[topic])
 		if err != nil {

@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
+	"giantstream/internal/parallel"
 	"giantstream/sink"
+	"giantstream/sink/embedding"
+	"giantstream/train"
 )
 
-// CopyTo copies a complete generation to another store: its objects but for the embeddings, each verified, and then
+// copyTo copies a complete generation to another store: its objects but for the embeddings, each verified, and then
 // d as its document.
-func (d *Doc) CopyTo(ctx context.Context, from, into sink.Store) error {
+func (d *Doc) copyTo(ctx context.Context, from, into sink.Store) error {
 	known := map[string]sink.Ref{}
 	for ref := range d.Refs {
 		known[ref.Key] = ref
@@ -33,6 +37,49 @@ func (d *Doc) CopyTo(ctx context.Context, from, into sink.Store) error {
 		}
 	}
 	return d.save(ctx, into)
+}
+
+// CopyTo copies a complete generation to a store with other shards, where the first manifest of each shard has all
+// rows of the generation's cut. The embeddings are dealt out to these shards.
+func (d *Doc) CopyTo(ctx context.Context, from, into sink.Store, shards int, shardOf func(id string) int,
+	p train.Progress) error {
+	var in []iter.Seq2[embedding.Record, error]
+	for _, part := range d.Embeddings {
+		in = append(in, embedding.ReadParquet(ctx, from, part.Ref()))
+	}
+	parts := make([]Part, shards)
+	err := parallel.Deal(ctx, parallel.Merge(in, func(e *embedding.Record) string { return e.NodeID }), shards,
+		func(e *embedding.Record) int { return shardOf(e.NodeID) },
+		func(ctx context.Context, q int, in iter.Seq2[embedding.Record, error]) error {
+			key := fmt.Sprintf("%sembeddings/part-%05d.parquet", Prefix(d.Generation), q)
+			moved := func(yield func(embedding.Record, error) bool) {
+				for e, err := range in {
+					p.Add(1)
+					if e.Shard, e.Seq = q, 1; !yield(e, err) || err != nil {
+						return
+					}
+				}
+			}
+			info, err := embedding.WriteParquet(ctx, into, key, d.Settings.Stored.Type, moved)
+			parts[q] = Part{Key: key, Shard: q, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}
+			return err
+		})
+	if err != nil {
+		return fmt.Errorf("embeddings of generation %d: %w", d.Generation, err)
+	}
+	doc := *d
+	doc.Cut, doc.Embeddings = map[int]int64{}, nil
+	for q, part := range parts {
+		doc.Cut[q] = 1
+		if part.Rows > 0 {
+			doc.Embeddings = append(doc.Embeddings, part)
+			continue
+		}
+		if err := into.Delete(ctx, part.Key); err != nil {
+			return err
+		}
+	}
+	return doc.copyTo(ctx, from, into)
 }
 
 func copyObject(ctx context.Context, from, into sink.Store, key string, ref sink.Ref, verified bool) error {

@@ -27,7 +27,8 @@ func (b *build) writeDataset(ctx context.Context, in *fit.Inputs) error {
 		if err != nil {
 			return err
 		}
-		parts = append(parts, Part{key, shard, info.Rows, info.Bytes, info.CRC32C})
+		parts = append(parts, Part{Key: key, Shard: shard, Rows: info.Rows,
+			Bytes: info.Bytes, CRC32C: info.CRC32C})
 	}
 	b.doc.Dataset = parts
 	return nil

@@ -120,7 +120,8 @@ func (b *build) writeEmbeddings(ctx context.Context, g *train.Graph, e embedding
 		if err != nil {
 			return err
 		}
-		b.doc.Embeddings = append(b.doc.Embeddings, Part{key, shard, info.Rows, info.Bytes, info.CRC32C})
+		b.doc.Embeddings = append(b.doc.Embeddings, Part{Key: key, Shard: shard, Rows: info.Rows,
+			Bytes: info.Bytes, CRC32C: info.CRC32C})
 	}
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/console"
-	"giantstream/cmd/internal/reshard"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/reshard"
 )
 
 func (a *app) reshard() *cobra.Command {
@@ -133,8 +133,12 @@ func (a *app) runReshard(ctx context.Context, w *workplace, from sink.Store, acc
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	result, err := reshard.Run(ctx, reshard.Options{Config: w.cfg, From: from, Into: w.store, Client: c,
-		Dir: filepath.Join(w.cfg.StateDir, "reshard"), AcceptLoss: acceptLoss, Log: w.log, Progress: w.progress})
+	o, err := wiring.ReshardOptions(ctx, w.cfg, c, from, w.store, w.log)
+	if err != nil {
+		return nil, err
+	}
+	o.Dir, o.AcceptLoss, o.Progress = filepath.Join(w.cfg.StateDir, "reshard"), acceptLoss, w.progress
+	result, err := reshard.Run(ctx, o)
 	w.progress.Done()
 	return result, err
 }

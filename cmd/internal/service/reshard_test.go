@@ -14,13 +14,13 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"giantstream/cmd/internal/reshard"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/client"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/reshard"
 	"giantstream/stream/shard"
 	"giantstream/train/generation"
 )
@@ -84,8 +84,12 @@ func (r *resharding) upToDate(t *testing.T, cfg *config.Config, store sink.Store
 
 func (r *resharding) run(t *testing.T) (*reshard.Result, error) {
 	t.Helper()
-	return reshard.Run(t.Context(), reshard.Options{Config: &r.next, From: r.from, Into: r.to, Client: r.client,
-		Dir: filepath.Join(t.TempDir(), "states"), Log: slog.New(slog.DiscardHandler)})
+	o, err := wiring.ReshardOptions(t.Context(), &r.next, r.client, r.from, r.to, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	o.Dir = filepath.Join(t.TempDir(), "states")
+	return reshard.Run(t.Context(), o)
 }
 
 func (r *resharding) published(t *testing.T) (n int64) {

@@ -1,13 +1,11 @@
 package reshard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"giantstream/ingest/client"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 )
@@ -19,33 +17,30 @@ import (
 // record that was committed, as versions count. The mirror topic begins anew: the states have its assertions.
 func (r *run) findStarts(ctx context.Context) error {
 	r.inputs = map[string][]start{}
-	for _, t := range [][2]string{{r.old.Nodes, r.topics.Nodes}, {r.old.Edges, r.topics.Edges}} {
+	for _, t := range [][2]string{{r.Before.Topics.Nodes, r.After.Topics.Nodes},
+		{r.Before.Topics.Edges, r.After.Topics.Edges}} {
 		if err := r.findStart(ctx, t[0], t[1]); err != nil {
 			return err
 		}
 	}
-	if r.old.Mirror == "" {
+	if r.Before.Topics.Mirror == "" {
 		return nil
 	}
-	_, err := r.remains(ctx, r.old.Mirror)
+	_, err := r.remains(ctx, r.Before.Topics.Mirror)
 	return err
 }
 
 func (r *run) findStart(ctx context.Context, before, topic string) error {
-	now, err := r.Client.Identify(ctx, topic)
-	if err != nil {
-		return err
-	}
-	first, err := r.Client.FirstOffsets(ctx, topic)
+	now, err := r.Cluster.Topic(ctx, topic)
 	if err != nil {
 		return err
 	}
 	grown := before == topic // the same topic with more partitions
 	var floor int64          // above all offsets of the commit log
-	for p := range r.before.Shards {
+	for p := range r.Before.Shards {
 		next, in := r.head(p, before)
 		floor = max(floor, next+1)
-		if in.ID != "" && now[topic].ID != "" && in.ID != now[topic].ID {
+		if in.ID != "" && now.ID != "" && in.ID != now.ID {
 			grown = false
 		}
 	}
@@ -55,20 +50,20 @@ func (r *run) findStart(ctx context.Context, before, topic string) error {
 		}
 	}
 	for q := range r.shards {
-		at := first[topic][q]
-		in := commitlog.Input{ID: now[topic].ID, Partitions: r.shards}
-		if grown && q < r.before.Shards {
+		at := now.First[q]
+		in := commitlog.Input{ID: now.ID, Partitions: r.shards}
+		if grown && q < r.Before.Shards {
 			next, had := r.head(q, before)
 			at = max(at, next-had.Base)
 			if had.Last != nil {
 				in.Last = &mutation.Record{Offset: had.Last.Offset - had.Base + floor - at,
 					Fingerprint: had.Last.Fingerprint}
 			}
-			end, err := r.remains(ctx, topic)
+			left, err := r.remains(ctx, topic)
 			if err != nil {
 				return err
 			}
-			r.waiting += max(0, end[q]-at)
+			r.waiting += max(0, left.ends[q]-at)
 		}
 		// The state holds what the topic cannot give again. Without one, everything from offset 0 on is lost.
 		in.First, in.Base = 0, floor-at
@@ -80,8 +75,8 @@ func (r *run) findStart(ctx context.Context, before, topic string) error {
 // consumed returns ErrBusy if a topic that is left has records that are not committed.
 func (r *run) consumed(ctx context.Context, topic string) error {
 	accepted := slices.Contains(r.AcceptLoss, topic)
-	ends, err := r.remains(ctx, topic)
-	if errors.Is(err, client.ErrNoTopic) {
+	left, err := r.remains(ctx, topic)
+	if errors.Is(err, ErrNoTopic) {
 		if accepted {
 			return nil
 		}
@@ -92,9 +87,9 @@ func (r *run) consumed(ctx context.Context, topic string) error {
 		return err
 	}
 	var open int64
-	for p, end := range ends {
+	for p, end := range left.ends {
 		next, in := r.head(p, topic)
-		if in.ID != "" && r.ids[topic].ID != "" && in.ID != r.ids[topic].ID {
+		if in.ID != "" && left.id != "" && in.ID != left.id {
 			return fmt.Errorf("kafka topic %q was deleted and created again: it cannot be told whether all records of "+
 				"the one before are committed. If they are, accept that with --accept-loss %s", topic, topic)
 		}
@@ -108,32 +103,27 @@ func (r *run) consumed(ctx context.Context, topic string) error {
 	return nil
 }
 
-// remains returns the ends of a topic of before, by partition.
-func (r *run) remains(ctx context.Context, topic string) (map[int]int64, error) {
-	if ends, ok := r.ends[topic]; ok {
-		return ends, nil
+// remains is a topic of before.
+type remains struct {
+	id   string
+	ends map[int]int64 // by partition
+}
+
+// remains returns what is left of a topic of before.
+func (r *run) remains(ctx context.Context, topic string) (remains, error) {
+	if left, ok := r.left[topic]; ok {
+		return left, nil
 	}
-	id, err := r.Client.Identify(ctx, topic)
+	now, err := r.Cluster.Topic(ctx, topic)
 	if err != nil {
-		return nil, err
+		return remains{}, err
 	}
-	first, err := r.Client.FirstOffsets(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	got, err := r.Client.LogEndOffsets(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	ends := map[int]int64{}
-	for p, end := range got[topic] {
-		if next, _ := r.head(p, topic); next > 0 || end > first[topic][p] {
-			ends[p] = end
+	left := remains{now.ID, map[int]int64{}}
+	for p, end := range now.End {
+		if next, _ := r.head(p, topic); next > 0 || end > now.First[p] {
+			left.ends[p] = end
 		}
 	}
-	if r.ends == nil {
-		r.ends, r.ids = map[string]map[int]int64{}, map[string]client.TopicIdentity{}
-	}
-	r.ends[topic], r.ids[topic] = ends, cmp.Or(id[topic], client.TopicIdentity{})
-	return ends, nil
+	r.left[topic] = left
+	return left, nil
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"giantstream/internal/parallel"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
@@ -29,13 +30,13 @@ func (r *run) layers(cursors []commitlog.Published) layers {
 			heads[p] = head.Seq
 		}
 	}
-	if r.doc == nil {
+	if r.Generation == nil {
 		return layers{cuts: []commitlog.Cut{heads}}
 	}
 	l := layers{generation: 1}
 	cut := commitlog.Cut{}
 	for p := range r.heads {
-		cut[p] = r.doc.Cut[p]
+		cut[p] = r.Generation.Cut()[p]
 	}
 	l.cuts = append(l.cuts, cut)
 	published, after := commitlog.Cut{}, true
@@ -65,7 +66,7 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 	for i := range l.cuts {
 		r.Progress.Stage("write the rows", 0)
 		written := make([]*commitlog.Manifest, r.shards)
-		err := split(ctx, r.rows(ctx, l, i), r.shards, func(row *rows.Row) int { return r.of(row.NodeID) },
+		err := parallel.Deal(ctx, r.rows(ctx, l, i), r.shards, func(row *rows.Row) int { return r.shardOf(row.NodeID) },
 			func(ctx context.Context, q int, in iter.Seq2[rows.Row, error]) (err error) {
 				written[q], err = r.writeRows(ctx, q, int64(i+1), in)
 				return err
@@ -122,7 +123,7 @@ func (r *run) rows(ctx context.Context, l layers, i int) iter.Seq2[rows.Row, err
 			}
 		})
 	}
-	return merge(in, func(row *rows.Row) string { return row.NodeID })
+	return parallel.Merge(in, func(row *rows.Row) string { return row.NodeID })
 }
 
 // writeRows writes a window of a new shard, and returns its manifest without offsets.
@@ -145,7 +146,7 @@ func (r *run) writeRows(ctx context.Context, q int, seq int64, in iter.Seq2[rows
 	}
 	var err error
 	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, r.Into, key, max(1, int64(rowsInMemory/max(4, r.shards))),
-		rows.WriteOptions{Compression: r.compression()}, counted)
+		rows.WriteOptions{Compression: r.Compression}, counted)
 	return m, err
 }
 
@@ -180,7 +181,7 @@ func (r *run) cursors(ctx context.Context) (all []commitlog.Published, err error
 func (r *run) writeCursors(ctx context.Context, old []commitlog.Published, l layers) error {
 	var at commitlog.Published
 	for _, c := range old {
-		if r.doc == nil || c.Generation > r.doc.Generation {
+		if r.Generation == nil || c.Generation > r.Generation.Number() {
 			return nil // of a generation that is damaged, which is not copied
 		}
 		switch {

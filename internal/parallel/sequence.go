@@ -1,4 +1,4 @@
-package reshard
+package parallel
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// merge merges sequences that ascend by id into one. No id is in two of them.
-func merge[T any](in []iter.Seq2[T, error], id func(*T) string) iter.Seq2[T, error] {
+// Merge merges sequences that ascend by id into one. No id is in two of them.
+func Merge[T any](in []iter.Seq2[T, error], id func(*T) string) iter.Seq2[T, error] {
 	type head struct {
 		value T
 		next  func() (T, error, bool)
@@ -58,8 +58,8 @@ func merge[T any](in []iter.Seq2[T, error], id func(*T) string) iter.Seq2[T, err
 	}
 }
 
-// split deals a sequence out to n writers, which run at the same time. of says whose a value is.
-func split[T any](ctx context.Context, in iter.Seq2[T, error], n int, of func(*T) int,
+// Deal deals a sequence out to n writers, which run at the same time. writerOf says whose a value is.
+func Deal[T any](ctx context.Context, in iter.Seq2[T, error], n int, writerOf func(*T) int,
 	write func(ctx context.Context, i int, in iter.Seq2[T, error]) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	parts := make([]chan T, n)
@@ -73,7 +73,7 @@ func split[T any](ctx context.Context, in iter.Seq2[T, error], n int, of func(*T
 				return err // its context tells the writers
 			}
 			select {
-			case parts[of(&value)] <- value:
+			case parts[writerOf(&value)] <- value:
 			case <-ctx.Done():
 				return ctx.Err()
 			}

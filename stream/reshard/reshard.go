@@ -13,36 +13,78 @@ import (
 	"strings"
 	"time"
 
-	"giantstream/cmd/internal/wiring"
-	"giantstream/config"
-	"giantstream/ingest"
-	"giantstream/ingest/client"
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/parquetio"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/mutation"
 	"giantstream/stream/shard"
-	"giantstream/train"
-	"giantstream/train/generation"
+	"giantstream/stream/sources"
 )
 
-// ErrBusy: the pipeline is not stopped, or has records that it has not read.
-var ErrBusy = errors.New("the pipeline is not at rest")
+var (
+	// ErrBusy: the pipeline is not stopped, or has records that it has not read.
+	ErrBusy = errors.New("the pipeline is not at rest")
+	// ErrNoTopic: a topic does not exist.
+	ErrNoTopic = errors.New("topic does not exist")
+)
 
 // Options of Run.
 type Options struct {
-	// Config is that of the pipeline afterwards: its store is Into, and its topics have Shards partitions.
-	Config *config.Config
-	// From is the store of the pipeline before.
-	From, Into sink.Store
-	// Client is connected to the cluster of both.
-	Client *client.Client
+	// Before is the pipeline of the store From, After what it is to be in Into. After.ID is not used.
+	Before, After Pipeline
+	From, Into    sink.Store
+	Cluster       Cluster
+	// Generation is the one that is served, nil for none.
+	Generation Generation
+	// Partition returns the partition of a node's id.
+	Partition func(id []byte, partitions int) int
 	// Dir holds the states of all shards twice for as long as Run takes.
 	Dir string
+	// Compression of the rows that are written, and who writes them.
+	Compression parquetio.Compression
+	Writer      string
 	// AcceptLoss names topics of before that are gone or have been created again: what they may have held beyond
 	// the commit log is lost.
 	AcceptLoss []string
 	Log        *slog.Logger
-	Progress   train.Progress // nil shows nothing
+	Progress   ambient.Progress // nil shows nothing
+}
+
+// Pipeline is a pipeline with one number of shards.
+type Pipeline struct {
+	commitlog.Identity
+	Topics shard.Topics
+}
+
+// Cluster is the brokers of both pipelines.
+type Cluster interface {
+	// AtRest returns ErrBusy if a consumer group of one of the pipelines has members.
+	AtRest(ctx context.Context) error
+	// EnsureTopics creates the topics of afterwards that are missing.
+	EnsureTopics(ctx context.Context) error
+	// Topic says what a topic is at present; ErrNoTopic if there is none.
+	Topic(ctx context.Context, name string) (Topic, error)
+	// Range hands to each what records of a topic of before state, in their order. Offsets are those of the brokers;
+	// the mutations have offsets higher by base.
+	Range(ctx context.Context, topic string, partition int, base, from, to int64, each func(mutation.Mutation)) error
+}
+
+// Topic is a topic at one moment.
+type Topic struct {
+	ID string // "" where brokers give none
+	// First is the offset of the first record of each partition, End the offset after the last one, whether it can be
+	// read yet or not.
+	First, End []int64
+}
+
+// Generation is one of the pipeline of before.
+type Generation interface {
+	shard.Featurizer
+	Number() int64
+	Cut() commitlog.Cut
+	// CopyTo copies it to a store with other shards, in which the first manifest of each shard has the rows of Cut.
+	CopyTo(ctx context.Context, into sink.Store, shards int, shardOf func(id string) int, p ambient.Progress) error
 }
 
 // Result says what was written.
@@ -68,17 +110,12 @@ type Result struct {
 // run is one attempt.
 type run struct {
 	Options
-	before commitlog.Identity
-	// old and topics are the names of the inputs before and afterwards.
-	old, topics ingest.Topics
-	shards      int
-	marker      commitlog.Reshard
-	doc         *generation.Doc // of the generation that is served, nil for none
-	heads       []*commitlog.Manifest
-	ends        map[string]map[int]int64 // topic → partition → log end, of the old topics as far as they are there
-	ids         map[string]client.TopicIdentity
-	inputs      map[string][]start
-	waiting     int64
+	shards  int
+	marker  commitlog.Reshard
+	heads   []*commitlog.Manifest
+	left    map[string]remains // of the topics of before that are there
+	inputs  map[string][]start
+	waiting int64
 }
 
 // start is where a new shard begins to read a topic.
@@ -90,29 +127,29 @@ type start struct {
 // Run writes Into from From. A run that was broken off is begun again from its start; a complete one is not
 // repeated. The pipeline must be stopped.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	o.Progress = train.OrDiscard(o.Progress)
-	r := &run{Options: o, topics: wiring.TopicsOf(o.Config), shards: o.Config.Shards}
-	if err := r.identify(ctx); err != nil {
+	o.Progress = ambient.OrDiscard(o.Progress)
+	r := &run{Options: o, shards: o.After.Shards, left: map[string]remains{}}
+	if err := r.check(); err != nil {
 		return nil, err
 	}
 	former, err := commitlog.FormerShards(ctx, o.From)
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{From: o.From.URL(), Into: o.Into.URL(), Before: r.before.Shards, Shards: r.shards}
-	r.marker = commitlog.Reshard{From: o.From.URL(), FromID: r.before.ID, Into: o.Into.URL(), Shards: r.shards,
-		Former: append(former, r.before.Shards), Began: time.Now().UTC()}
+	result := &Result{From: o.From.URL(), Into: o.Into.URL(), Before: r.Before.Shards, Shards: r.shards}
+	r.marker = commitlog.Reshard{From: o.From.URL(), FromID: r.Before.ID, Into: o.Into.URL(), Shards: r.shards,
+		Former: append(former, r.Before.Shards), Began: time.Now().UTC()}
 	if _, filled, err := commitlog.LoadReshards(ctx, o.Into); err != nil {
 		return nil, err
-	} else if filled != nil && filled.Done && filled.FromID == r.before.ID && filled.Shards == r.shards {
+	} else if filled != nil && filled.Done && filled.FromID == r.Before.ID && filled.Shards == r.shards {
 		result.Already = true
 		return result, nil
 	}
 	// What follows until the marker changes nothing.
-	if err := r.atRest(ctx); err != nil {
+	if err := r.Cluster.AtRest(ctx); err != nil {
 		return nil, err
 	}
-	if err := wiring.EnsureTopics(ctx, o.Client, o.Config); err != nil {
+	if err := r.Cluster.EnsureTopics(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.readHeads(ctx); err != nil {
@@ -129,7 +166,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	// A worker may have started before the store was closed.
-	if err := r.atRest(ctx); err != nil {
+	if err := r.Cluster.AtRest(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.marker.Empty(ctx, o.Into); err != nil {
@@ -141,70 +178,37 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return result, r.marker.Complete(ctx, o.Into)
 }
 
-// identify compares the pipeline before with the configuration.
-func (r *run) identify(ctx context.Context) (err error) {
-	if r.before, err = commitlog.LoadIdentity(ctx, r.From); err != nil {
-		return err
-	}
+// check compares the two pipelines.
+func (r *run) check() error {
 	switch {
-	case r.before.ID == "" || len(r.before.Settings) == 0:
+	case r.Before.ID == "" || len(r.Before.Settings) == 0:
 		return fmt.Errorf("store %s was made by an older release: run the pipeline once with this one first",
 			r.From.URL())
 	case r.From.URL() == r.Into.URL():
 		return fmt.Errorf("the configuration names the store %s, which the pipeline has now: name another folder or "+
 			"prefix, which the shards are written to", r.Into.URL())
-	case r.before.Undirected != r.Config.Ingest.Undirected:
-		return fmt.Errorf("ingest.undirected was %t and is %t: it can never change", r.before.Undirected,
-			r.Config.Ingest.Undirected)
+	case r.Before.Undirected != r.After.Undirected:
+		return fmt.Errorf("ingest.undirected was %t and is %t: it can never change", r.Before.Undirected,
+			r.After.Undirected)
 	}
-	had, have := r.before.Settings, wiring.GraphSettings(r.Config)
+	had, have := r.Before.Settings, r.After.Settings
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if !strings.HasPrefix(name, "kafka.topics.") && had[name] != have[name] {
 			return fmt.Errorf("store %s %w: %s was %q and is %q. Change the number of shards alone, and the topics",
 				r.From.URL(), commitlog.ErrSettings, name, had[name], have[name])
 		}
 	}
-	cfg := *r.Config
-	cfg.Pipeline, cfg.Shards = r.before.Name, r.before.Shards
-	cfg.Kafka.Topics.Nodes, cfg.Kafka.Topics.Edges = had["kafka.topics.nodes"], had["kafka.topics.edges"]
-	cfg.Kafka.Topics.Mirror = had["kafka.topics.mirror"]
-	r.old = wiring.TopicsOf(&cfg)
-	if r.old.Mirror != "" && r.old.Mirror == r.topics.Mirror {
+	if mirror := r.Before.Topics.Mirror; mirror != "" && mirror == r.After.Topics.Mirror {
 		return fmt.Errorf("the mirror topic %q has the edges of the shards of now: name a new one in "+
-			"kafka.topics.mirror, say %q. It is created with %d partitions", r.old.Mirror,
-			fmt.Sprintf("%s-%d", r.old.Mirror, r.shards), r.shards)
-	}
-	r.doc, err = generation.Current(ctx, r.From)
-	if errors.Is(err, generation.ErrNone) {
-		err = nil
-	}
-	return err
-}
-
-// atRest returns ErrBusy if the pipeline's consumer groups have members.
-func (r *run) atRest(ctx context.Context) error {
-	groups := map[string]bool{}
-	for _, name := range []string{r.before.Name, r.Config.Pipeline} {
-		cfg := *r.Config
-		cfg.Pipeline = name
-		groups[cfg.Group()], groups[cfg.Group()+"-embed"] = true, true
-	}
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		members, err := r.Client.Members(ctx, group)
-		if err != nil {
-			return err
-		}
-		if members > 0 {
-			return fmt.Errorf("%w: kafka group %q has %d members. Stop all workers; one that was killed leaves the "+
-				"group after kafka.session_timeout", ErrBusy, group, members)
-		}
+			"kafka.topics.mirror, say %q. It is created with %d partitions", mirror,
+			fmt.Sprintf("%s-%d", mirror, r.shards), r.shards)
 	}
 	return nil
 }
 
 // readHeads reads the newest manifest of each old shard, nil for none.
 func (r *run) readHeads(ctx context.Context) error {
-	for p := range r.before.Shards {
+	for p := range r.Before.Shards {
 		head, err := commitlog.Head(ctx, r.From, p)
 		if err != nil {
 			return err
@@ -236,9 +240,9 @@ func (r *run) write(ctx context.Context, result *Result) error {
 		return err
 	}
 	r.Progress.Stage("move the states", 0)
-	states, err := shard.Rekey(ctx, shard.RekeyOptions{Pipeline: r.Config.Pipeline, Undirected: r.before.Undirected,
-		From: dirs, FromPipeline: r.before.Name, Dir: filepath.Join(r.Dir, "new"), Shards: r.shards,
-		Partition: client.Partition, Cache: cache, Log: r.Log})
+	states, err := shard.Rekey(ctx, shard.RekeyOptions{Pipeline: r.After.Name, Undirected: r.Before.Undirected,
+		From: dirs, FromPipeline: r.Before.Name, Dir: filepath.Join(r.Dir, "new"), Shards: r.shards,
+		Partition: r.Partition, Cache: cache, Log: r.Log})
 	if err != nil {
 		return err
 	}
@@ -262,9 +266,10 @@ func (r *run) writeStore(ctx context.Context, states *shard.Rekeyed, result *Res
 	if err := r.writeCursors(ctx, published, layers); err != nil {
 		return err
 	}
-	if r.doc != nil {
-		result.Generation = r.doc.Generation
-		if err := r.writeGeneration(ctx); err != nil {
+	if g := r.Generation; g != nil {
+		r.Progress.Stage("copy the generation", 0)
+		result.Generation = g.Number()
+		if err := g.CopyTo(ctx, r.Into, r.shards, r.shardOf, r.Progress); err != nil {
 			return err
 		}
 	}
@@ -275,13 +280,12 @@ func (r *run) writeStore(ctx context.Context, states *shard.Rekeyed, result *Res
 		return err
 	}
 	result.Waiting = r.waiting
-	return commitlog.CreateIdentity(ctx, r.Into, commitlog.Identity{Name: r.Config.Pipeline, Shards: r.shards,
-		Undirected: r.before.Undirected, Settings: wiring.GraphSettings(r.Config)})
+	return commitlog.CreateIdentity(ctx, r.Into, r.After.Identity)
 }
 
 // copySources copies what the store remembers of topics that are repartitioned.
 func (r *run) copySources(ctx context.Context) error {
-	for info, err := range r.From.List(ctx, "sources/", "") {
+	for info, err := range r.From.List(ctx, sources.Prefix, "") {
 		if err != nil {
 			return err
 		}
@@ -303,7 +307,7 @@ func (r *run) compare(ctx context.Context) (hash string, err error) {
 	for _, s := range []struct {
 		store  sink.Store
 		shards int
-	}{{r.From, r.before.Shards}, {r.Into, r.shards}} {
+	}{{r.From, r.Before.Shards}, {r.Into, r.shards}} {
 		cut, err := commitlog.CurrentCut(ctx, s.store, s.shards)
 		if err != nil {
 			return "", err
@@ -327,12 +331,7 @@ func (r *run) compare(ctx context.Context) (hash string, err error) {
 	return sums[0], nil
 }
 
-// of returns the new shard of a node.
-func (r *run) of(id string) int { return client.Partition([]byte(id), r.shards) }
-
-// compression of the rows that are written.
-func (r *run) compression() parquetio.Compression {
-	return parquetio.Compression(r.Config.Window.Compression)
-}
+// shardOf returns the new shard of a node.
+func (r *run) shardOf(id string) int { return r.Partition([]byte(id), r.shards) }
 
 func (r *run) stateDir(p int) string { return filepath.Join(r.Dir, "old", strconv.Itoa(p)) }
