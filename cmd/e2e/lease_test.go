@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
 )
@@ -21,7 +21,7 @@ func TestTheBuilderIsNamed(t *testing.T) {
 	if out := succeed(t, "status", "--store", dir); strings.Contains(out, "refresh") {
 		t.Errorf("nobody builds, but status says\n%s", out)
 	}
-	l, err := lease.New(lease.Options{Store: store, Name: service.RefreshLease, Holder: "worker-7",
+	l, err := lease.New(lease.Options{Store: store, Name: refreshing.RefreshLease, Holder: "worker-7",
 		TTL: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/ingest/broker"
 	"giantstream/ingest/client"
 	"giantstream/sink/lease"
@@ -141,7 +141,7 @@ func (w *workers) committed(t *testing.T, by *worker) bool {
 // builds reports whether a worker holds the refresh lease.
 func (w *workers) builds(t *testing.T, by *worker) bool {
 	t.Helper()
-	r, err := lease.Newest(t.Context(), w.store, service.RefreshLease)
+	r, err := lease.Newest(t.Context(), w.store, refreshing.RefreshLease)
 	if err != nil {
 		t.Fatal(err)
 	}

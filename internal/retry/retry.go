@@ -49,3 +49,20 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Until calls done with pauses between until it returns true or an error, or ctx ends. Once ctx has ended, an error is
+// its cause.
+func Until(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
+	for {
+		ok, err := done()
+		if err == nil && !ok {
+			err = Sleep(ctx, pause)
+		}
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || ok {
+			return err
+		}
+	}
+}

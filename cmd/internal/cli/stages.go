@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/sink"
 	"giantstream/sink/lease"
@@ -78,7 +78,7 @@ func (a *app) holding(ctx context.Context, flags *pipelineFlags, encoder *encode
 		}
 		defer closeDevice()
 	}
-	held, err := service.HoldRefresh(ctx, pipe.store, pipe.log)
+	held, err := refreshing.HoldRefresh(ctx, pipe.store, pipe.log)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (c *canaryTest) decide(what string, do func() (generation.Decision, error))
 		c.t.Fatalf("%s: %v", what, err)
 	}
 	c.change()
-	if err := c.s.loadCurrent(c.t.Context()); err != nil {
+	if err := c.s.refresh.Load(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
 	c.change()

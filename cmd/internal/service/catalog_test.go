@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"giantstream/cmd/internal/logview"
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 	"giantstream/train/answer"
@@ -86,7 +87,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		c.HTTP.Token = "s3cret"
 		c.Refresh.MinChanges = 1 // one generation
 	})
-	eventually(t, "no embeddings yet", func() bool {
+	servicetest.Eventually(t, "no embeddings yet", func() bool {
 		code, body := ask(t, cfg, "GET", "/similar/node-000", "")
 		return code == 503 && strings.Contains(body, "no embeddings yet")
 	})
@@ -97,7 +98,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 	if _, _, err := s.UpToDate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the embeddings are read", func() bool {
+	servicetest.Eventually(t, "the embeddings are read", func() bool {
 		code, _ := ask(t, cfg, "GET", "/similar/node-000", "")
 		return code == 200
 	})
@@ -116,18 +117,18 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		"a/b c":    map[string]any{"id": "a/b c", "text": text(10, 2)},
 		"mute":     map[string]any{"id": "mute", "text": "..."},
 	})
-	eventually(t, "node-002 is about matches now", func() bool {
+	servicetest.Eventually(t, "node-002 is about matches now", func() bool {
 		return about(t, matches(t, cfg, "POST", "/similar", `{"id":"node-002","k":20}`)) == 3
 	})
-	eventually(t, "the new node is found by its path", func() bool {
+	servicetest.Eventually(t, "the new node is found by its path", func() bool {
 		code, _ := ask(t, cfg, "GET", "/similar/a/b%20c", "")
 		return code == 200
 	})
-	eventually(t, "the deleted node is gone", func() bool {
+	servicetest.Eventually(t, "the deleted node is gone", func() bool {
 		code, _ := ask(t, cfg, "GET", "/similar/node-006", "")
 		return code == 404
 	})
-	eventually(t, "a node without words is known", func() bool {
+	servicetest.Eventually(t, "a node without words is known", func() bool {
 		code, body := ask(t, cfg, "GET", "/similar/mute", "")
 		return code == 422 && strings.Contains(body, "no text")
 	})
@@ -135,7 +136,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		!slices.Contains(ids, "a/b c") || slices.Contains(ids, "mute") {
 		t.Errorf("all nodes: %v", ids)
 	}
-	if d, err := s.catalog.Drift(); err != nil || d.Compared < 1 || d.Added != 1 || d.Removed != 1 || *d.Cosine > 0.99 ||
+	if d, err := s.answer.Catalog.Drift(); err != nil || d.Compared < 1 || d.Added != 1 || d.Removed != 1 || *d.Cosine > 0.99 ||
 		*d.Moved <= 0 {
 		t.Errorf("one node has another subject, one came and one went, but the drift is %+v, %v", d, err)
 	}
@@ -149,7 +150,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 			continue
 		}
 		a, err := later.ByID(nodeID(i), 1000)
-		b, err2 := s.catalog.ByID(nodeID(i), 1000)
+		b, err2 := s.answer.Catalog.ByID(nodeID(i), 1000)
 		if err != nil || err2 != nil || !slices.Equal(a.Neighbours, b.Neighbours) {
 			t.Fatalf("%s: %v (%v) and %v (%v)", nodeID(i), a, err, b, err2)
 		}

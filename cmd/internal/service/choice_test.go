@@ -73,10 +73,10 @@ func TestChoicesAreFollowedUnderChanges(t *testing.T) {
 			t.Fatalf("%s: generation %d is to be served, want %d", c.what, d.To, c.served)
 		}
 		change()
-		if err := s.loadCurrent(t.Context()); err != nil {
+		if err := s.refresh.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.serving.number(); got != c.served {
+		if got := s.served.Number(); got != c.served {
 			t.Fatalf("%s: generation %d is served, want %d", c.what, got, c.served)
 		}
 		if err := s.WaitPublished(t.Context()); err != nil {
@@ -186,7 +186,7 @@ func TestGenerationsWaitBehindAPin(t *testing.T) {
 	if got := gauge(t, s, "giantstream_generation_held"); got != 2 {
 		t.Errorf("the metric says that %g waits, want 2", got)
 	}
-	if due, why, err := s.refreshDue(t.Context()); err != nil || due {
+	if due, why, err := s.refresh.Due(t.Context()); err != nil || due {
 		t.Errorf("another one is due: %v, %v", why, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"giantstream/cmd/internal/logview"
 	"giantstream/config"
+	"giantstream/internal/retry"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -90,7 +91,7 @@ func upToDate(t *testing.T, s *Service, want int64) error {
 	if err := s.WaitPublished(t.Context()); err != nil {
 		return err
 	}
-	if got := s.serving.number(); want > 0 && got != want {
+	if got := s.served.Number(); want > 0 && got != want {
 		t.Errorf("generation %d is served (%d was built), want %d", got, doc.Generation, want)
 	}
 	return nil
@@ -119,7 +120,7 @@ func TestDamagedGenerationIsReplaced(t *testing.T) {
 		damage(t, r.store, generation.Prefix(next)+name)
 		var before int64
 		r.run(t, func(s *Service) error {
-			before = s.serving.number()
+			before = s.served.Number()
 			if got := gauge(t, s, "giantstream_generation_damaged"); got != float64(next) {
 				t.Errorf("%s: the metric says %g is damaged, want %d", name, got, next)
 			}
@@ -146,7 +147,7 @@ func TestDamagedFirstGenerationDoesNotStopIngest(t *testing.T) {
 	}
 	r.run(t, func(s *Service) error {
 		if s.Current() != nil {
-			t.Errorf("generation %d is served", s.serving.number())
+			t.Errorf("generation %d is served", s.served.Number())
 		}
 		return upToDate(t, s, 3)
 	})
@@ -199,7 +200,7 @@ func TestFollowersFallBackAsAWhole(t *testing.T) {
 
 // waitPublishedWith waits until the rows of all shards are published with a generation.
 func waitPublishedWith(t *testing.T, s *Service, g int64) error {
-	return s.poll(t.Context(), "wait", func() (bool, error) {
+	return retry.Until(t.Context(), publishedPoll, func() (bool, error) {
 		for p := range s.cfg.Shards {
 			head, err := commitlog.Head(t.Context(), s.store, p)
 			if err != nil {

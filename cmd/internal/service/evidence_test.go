@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 	measured "giantstream/train/generation/drift"
@@ -26,20 +27,20 @@ func TestARefreshOnEvidence(t *testing.T) {
 	}
 	due := func() (bool, string) {
 		t.Helper()
-		due, why, err := s.refreshDue(ctx)
+		due, why, err := s.refresh.Due(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return due, why
 	}
-	measure := func(f *driftFollower) *measured.Evidence {
+	measure := func(f *refreshing.Meter) *measured.Evidence {
 		t.Helper()
-		if err := f.step(ctx); err != nil {
+		if err := f.Step(ctx); err != nil {
 			t.Fatal(err)
 		}
-		return s.evidence.Load()
+		return s.refresh.Evidence.Load()
 	}
-	f := &driftFollower{Service: s}
+	f := s.refresh.NewMeter()
 	if e := measure(f); e.Generation != 1 || e.UnknownNGrams.Now != nil {
 		t.Errorf("nothing has changed: %+v", e)
 	}
@@ -59,19 +60,19 @@ func TestARefreshOnEvidence(t *testing.T) {
 	if due, why := due(); !due || !strings.HasPrefix(why, "unknown n-grams ") || !strings.Contains(why, " % > ") {
 		t.Errorf("%d texts of new words: due %v, because %q; %+v", measured.MinCases, due, why, e.UnknownNGrams)
 	}
-	if again := measure(&driftFollower{Service: s}); !reflect.DeepEqual(again, e) {
+	if again := measure(s.refresh.NewMeter()); !reflect.DeepEqual(again, e) {
 		t.Errorf("after a restart: %+v, want %+v", again, e)
 	}
 	stored, err := measured.Load(ctx, store)
 	if err != nil || stored == nil || !reflect.DeepEqual(&stored.Evidence, e) {
 		t.Errorf("stored: %+v, %v; want %+v", stored, err, e)
 	}
-	for _, m := range s.drifted().Measures {
+	for _, m := range s.refresh.Drift().Measures {
 		if m.Name == "unknown_ngrams" && !m.Exceeded {
 			t.Errorf("the page says %s", m)
 		}
 	}
-	if built, err := s.refresh(ctx, s.refreshDue); !built || err != nil {
+	if built, err := s.refresh.BuildIf(ctx, s.refresh.Due); !built || err != nil {
 		t.Fatal(built, err)
 	}
 	if doc := s.Current().Doc; doc.Generation != 2 || !strings.HasPrefix(doc.Because, "unknown n-grams ") {

@@ -8,6 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"giantstream/cmd/internal/service/heads"
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/featurize/projection"
@@ -65,7 +69,7 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 	}
 	change(80)
 	b := wiring.NewBuilder(cfg, store, nil, nil, slog.New(slog.DiscardHandler))
-	if _, err := b.BuildNext(t.Context(), s.cut, generation.UntilDataset); err != nil {
+	if _, err := b.BuildNext(t.Context(), s.refresh.Cut, generation.UntilDataset); err != nil {
 		t.Fatal(err)
 	}
 	v, p := open(t, store, "vectorizer", tfidf.Read), open(t, store, "projection", projection.Read)
@@ -80,7 +84,7 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 	}
 	upToDate(1, true, 2)
 	upToDate(1, false, 2)
-	if due, why, err := s.refreshDue(t.Context()); err != nil || due {
+	if due, why, err := s.refresh.Due(t.Context()); err != nil || due {
 		t.Errorf("a refresh is due on the refused cut: %v, %v", why, err)
 	}
 	for id, r := range sinkTopic(t, s, cfg) {
@@ -90,12 +94,15 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 	}
 
 	// A process that starts finds the same state in the store.
-	other := &Service{store: store, log: s.log, metrics: newMetrics()}
-	if err := other.loadCurrent(t.Context()); err != nil {
+	served := &generation.Served{}
+	other := &refreshing.Refresh{Store: store, Served: served, Heads: &heads.Heads{}, Log: s.log,
+		Registry: prometheus.NewRegistry()}
+	other.Open()
+	if err := other.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if other.serving.number() != 1 || other.Refused() == nil || other.Refused().Generation != 2 {
-		t.Errorf("another process serves %d, refused %v", other.serving.number(), other.Refused())
+	if served.Number() != 1 || other.Refused() == nil || other.Refused().Generation != 2 {
+		t.Errorf("another process serves %d, refused %v", served.Number(), other.Refused())
 	}
 
 	change(60)
@@ -119,7 +126,7 @@ func open[T any](t *testing.T, store sink.Store, name string, read func(io.Reade
 // gauge returns the value of one of the service's gauges.
 func gauge(t *testing.T, s *Service, name string) float64 {
 	t.Helper()
-	families, err := s.metrics.registry.Gather()
+	families, err := s.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

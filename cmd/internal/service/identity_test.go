@@ -244,7 +244,7 @@ func TestOtherSettingsOfEmbeddingsAreNotIgnored(t *testing.T) {
 	o.cfg.Train.Seed = 77
 	var log bytes.Buffer
 	s := o.start(func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	due, why, err := s.refreshDue(t.Context())
+	due, why, err := s.refresh.Due(t.Context())
 	if err != nil || due {
 		t.Errorf("a service refreshes at once: %q, %v", why, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/sink/memstore"
@@ -21,7 +22,7 @@ import (
 // holder for dead.
 func contender(t *testing.T, store sink.Store, impatient bool) *lease.Lease {
 	t.Helper()
-	l, err := lease.New(lease.Options{Store: store, Name: RefreshLease, Holder: "another",
+	l, err := lease.New(lease.Options{Store: store, Name: refreshing.RefreshLease, Holder: "another",
 		TTL: 50 * time.Millisecond, Ended: func(string) bool { return impatient }})
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +60,8 @@ func TestOfTwoWorkersOneBuildsAndBothServe(t *testing.T) {
 			if here {
 				built.Add(1)
 			}
-			if doc.Generation != 1 || s.serving.number() != 1 {
-				t.Errorf("generation %d, serving %d; want 1", doc.Generation, s.serving.number())
+			if doc.Generation != 1 || s.served.Number() != 1 {
+				t.Errorf("generation %d, serving %d; want 1", doc.Generation, s.served.Number())
 			}
 			return s.WaitPublished(t.Context())
 		})
@@ -106,14 +107,14 @@ func TestABuilderThatLostItsLeaseStops(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := s.refresh(t.Context(), s.outdated)
-	if !errors.Is(err, lease.ErrLost) || !s.elsewhere(err) {
+	_, err := s.refresh.BuildIf(t.Context(), s.refresh.Outdated)
+	if !errors.Is(err, lease.ErrLost) || !s.refresh.Elsewhere(err) {
 		t.Fatalf("refresh: %v, want ErrLost", err)
 	}
 	if ready {
 		t.Error("the builder wrote on after it had lost the lease")
 	}
-	if _, err := s.refresh(t.Context(), s.outdated); !errors.Is(err, lease.ErrHeld) || !s.elsewhere(err) {
+	if _, err := s.refresh.BuildIf(t.Context(), s.refresh.Outdated); !errors.Is(err, lease.ErrHeld) || !s.refresh.Elsewhere(err) {
 		t.Errorf("refresh: %v, want ErrHeld", err)
 	}
 	if err := thief.Release(t.Context()); err != nil {
@@ -125,36 +126,5 @@ func TestABuilderThatLostItsLeaseStops(t *testing.T) {
 	}
 	if doc.Generation != 1 || doc.Status != generation.Ready {
 		t.Errorf("generation %d is %s", doc.Generation, doc.Status)
-	}
-}
-
-func TestACommandIsToldWhoBuilds(t *testing.T) {
-	store := &memstore.Store{}
-	log := slog.New(slog.DiscardHandler)
-	pipeline, err := contender(t, store, false).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, release := pipeline.Keep(t.Context())
-	command, err := refreshLease(store, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = acquireLease(t.Context(), command, time.Millisecond, log)
-	if !errors.Is(err, lease.ErrHeld) || !strings.Contains(err.Error(), "held by another") {
-		t.Errorf("error %v", err)
-	}
-	release()
-
-	// One that was killed is waited out.
-	if _, err := contender(t, store, false).Acquire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	held, err := acquireLease(t.Context(), command, time.Millisecond, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if held.Number() != 3 {
-		t.Errorf("number %d, want 3", held.Number())
 	}
 }

@@ -1,18 +1,13 @@
 package service
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
-	"giantstream/internal/retry"
-	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/stream/shard"
 )
@@ -37,7 +32,7 @@ func TestServiceBuildsDamagedStatesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, cfg := testService(t, store, places, listen(t))
-	eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
+	servicetest.Eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
 	_, text := get(t, cfg, "/metrics")
 	for name, want := range map[string]float64{
 		"giantstream_states_set_aside_total": 1, "giantstream_shards_stopped": 0,
@@ -57,48 +52,12 @@ func TestServiceBuildsDamagedStatesAgain(t *testing.T) {
 // A shard that waits to be started again is no shard that is ready.
 func TestServiceIsNotReadyWhileAShardIsStopped(t *testing.T) {
 	s, cfg := testService(t, &memstore.Store{}, listen(t))
-	eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
-	s.watches.stopped(1, shard.ErrDiskFull)
+	servicetest.Eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
+	s.ingest.Watches.Stopped(1, shard.ErrDiskFull)
 	if code, body := get(t, cfg, "/readyz"); code != 503 || !strings.Contains(body, "shard 1 has stopped") {
 		t.Errorf("%d %s", code, body)
 	}
 	if code, _ := get(t, cfg, "/healthz"); code != 200 {
 		t.Errorf("health is %d: a restart gives no space", code)
-	}
-}
-
-// What only a person can mend ends a run that is to finish; a service waits for the person.
-func TestWhatNeedsAPerson(t *testing.T) {
-	for _, err := range []error{
-		fmt.Errorf("open: %w", shard.ErrDiskFull), &os.PathError{Err: syscall.EACCES},
-		&os.PathError{Err: syscall.EROFS},
-		&sink.Error{Op: "put", Err: &os.PathError{Err: syscall.ENOSPC}},
-	} {
-		if !needsPerson(err) || retry.Final(err) {
-			t.Errorf("%v: a run that is to finish goes on, or a service ends", err)
-		}
-	}
-}
-
-// What heals by itself may come again, but not at once and for ever.
-func TestStreakEnds(t *testing.T) {
-	damaged, other := fmt.Errorf("x: %w", shard.ErrStateDamaged), errors.New("broker away")
-	var s streak
-	for range 100 {
-		if s.tooMany(damaged, 2*streakTime) || s.tooMany(damaged, time.Second) || s.tooMany(other, 0) {
-			t.Fatal("ended although it came to work between")
-		}
-	}
-	s = streak{}
-	for n := 1; ; n++ {
-		if s.tooMany(damaged, time.Second) {
-			if n != streakMax {
-				t.Errorf("ended after %d, want %d", n, streakMax)
-			}
-			return
-		}
-		if n > streakMax {
-			t.Fatal("does not end")
-		}
 	}
 }

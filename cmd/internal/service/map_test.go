@@ -1,18 +1,14 @@
 package service
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"strings"
 	"testing"
-	"time"
 
+	"giantstream/cmd/internal/service/answering"
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
-	"giantstream/sink"
 	"giantstream/sink/memstore"
-	"giantstream/train/generation"
 )
 
 // /map.json has every node of a small graph, near those of its own subject, and asks for the token. It is drawn once
@@ -22,7 +18,7 @@ func TestMapOfTheGenerationServed(t *testing.T) {
 		c.HTTP.Token = "s3cret"
 		c.Refresh.MinChanges = 0.9
 	})
-	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	if r := request(t, cfg, http.MethodGet, "/map.json", "s3cret"); r.status != http.StatusNotFound {
 		t.Errorf("before the first generation: %d %s", r.status, r.body)
 	}
@@ -36,8 +32,8 @@ func TestMapOfTheGenerationServed(t *testing.T) {
 	if r := request(t, cfg, http.MethodGet, "/map.json", ""); r.status != http.StatusUnauthorized {
 		t.Errorf("without the token: %d", r.status)
 	}
-	var doc mapDocument
-	eventually(t, "the map is drawn", func() bool {
+	var doc answering.MapDocument
+	servicetest.Eventually(t, "the map is drawn", func() bool {
 		r := request(t, cfg, http.MethodGet, "/map.json", "s3cret")
 		if r.status == http.StatusAccepted {
 			return false
@@ -52,7 +48,7 @@ func TestMapOfTheGenerationServed(t *testing.T) {
 			doc.Preserved)
 	}
 	for _, p := range doc.Points {
-		if p.X < 0 || p.X > mapSide || p.Y < 0 || p.Y > mapSide || p.Group > len(doc.Groups) {
+		if p.X < 0 || p.X > answering.MapSide || p.Y < 0 || p.Y > answering.MapSide || p.Group > len(doc.Groups) {
 			t.Fatalf("a point lies outside: %+v", p)
 		}
 	}
@@ -62,10 +58,10 @@ func TestMapOfTheGenerationServed(t *testing.T) {
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := s.changes(t.Context()); err != nil {
+	if _, _, _, err := s.refresh.Changes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d := s.drifted()
+	d := s.refresh.Drift()
 	if d == nil || d.RowsShare == nil || *d.Rows < 1 || *d.RowsShare <= 0 || *d.RowsShare > 0.5 || d.RefreshAt != 0.9 ||
 		d.NGramsUnknown == nil || *d.NGramsUnknown <= *d.NGramsUnknownFitted || d.Embeddings != nil {
 		t.Errorf("one text of new words: %+v", d)
@@ -74,44 +70,4 @@ func TestMapOfTheGenerationServed(t *testing.T) {
 	if share, _ := sum(t, metrics, "giantstream_drift_rows_share", ""); share != *d.RowsShare {
 		t.Errorf("the metric says %v, the status %v", share, *d.RowsShare)
 	}
-}
-
-// A map is drawn once, one at a time, and again after a pause if that fails.
-func TestMapIsDrawnOnce(t *testing.T) {
-	g := &generation.Generation{Doc: &generation.Doc{Generation: 7}}
-	began, end := make(chan int64), make(chan error)
-	m := &mapServer{current: func() *generation.Generation { return g }, until: t.Context().Done(),
-		draw: func(_ context.Context, _ sink.Store, g *generation.Generation) (*mapDocument, error) {
-			began <- g.Doc.Generation
-			return &mapDocument{Generation: g.Doc.Generation}, <-end
-		}}
-	for range 3 {
-		if body, err := m.of(g); body != nil || err != nil {
-			t.Fatalf("while it is drawn: %s, %v", body, err)
-		}
-	}
-	<-began
-	end <- errors.New("the store is away")
-	eventually(t, "the failure is answered", func() bool {
-		_, err := m.of(g)
-		return err != nil && strings.Contains(err.Error(), "the map of generation 7: the store is away")
-	})
-	m.mu.Lock()
-	m.again = time.Time{} // the pause is over
-	m.mu.Unlock()
-	if body, err := m.of(g); body != nil || err != nil {
-		t.Fatalf("the second attempt: %s, %v", body, err)
-	}
-	<-began
-	end <- nil
-	eventually(t, "the map is answered", func() bool {
-		body, err := m.of(g)
-		return err == nil && strings.Contains(string(body), `"generation":7`)
-	})
-	m.draw = func(context.Context, sink.Store, *generation.Generation) (*mapDocument, error) { panic("a fault") }
-	next := &generation.Generation{Doc: &generation.Doc{Generation: 8}}
-	eventually(t, "a fault of the program is an error", func() bool {
-		_, err := m.of(next)
-		return err != nil && strings.Contains(err.Error(), "a fault")
-	})
 }

@@ -4,36 +4,16 @@ import (
 	"slices"
 	"testing"
 
-	"giantstream/featurize/tfidf"
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/sink/memstore"
 )
-
-// TestMetricsOfTheVocabulary: from their quotient people see that a vocabulary ages.
-func TestMetricsOfTheVocabulary(t *testing.T) {
-	m := newMetrics()
-	m.ngrams.Add(tfidf.NGrams{Total: 8, Unknown: 3})
-	m.ngrams.Add(tfidf.NGrams{Total: 2})
-	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, f := range families {
-		got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue()
-	}
-	for name, want := range map[string]float64{"giantstream_ngrams_total": 10, "giantstream_ngrams_unknown_total": 3} {
-		if got[name] != want {
-			t.Errorf("%s is %v, want %v", name, got[name], want)
-		}
-	}
-}
 
 // TestMetricsOfCommitsAndTopics: where the time of a window goes, and what the brokers say of the topics.
 func TestMetricsOfCommitsAndTopics(t *testing.T) {
 	s, cfg := testService(t, &memstore.Store{})
 	produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": "a text"}})
 	value := func(name string) (all []float64) {
-		families, err := s.metrics.registry.Gather()
+		families, err := s.metrics.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +26,7 @@ func TestMetricsOfCommitsAndTopics(t *testing.T) {
 		}
 		return all
 	}
-	eventually(t, "a commit is measured", func() bool {
+	servicetest.Eventually(t, "a commit is measured", func() bool {
 		commits, manifests := value("giantstream_commit_seconds"), value("giantstream_manifest_seconds")
 		return commits[0] >= 1 && manifests[0] >= 1
 	})

@@ -1,17 +1,8 @@
 package service
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/segmentio/kafka-go"
-
-	"golang.org/x/sync/errgroup"
-
-	"giantstream/ingest/group"
 )
 
 // Roles are the parts of the work that a process does. Processes of a pipeline share nothing but
@@ -73,62 +64,4 @@ func (r Roles) String() string {
 		}
 	}
 	return strings.Join(names, ",")
-}
-
-// protocol returns the name of the consumer group's protocol in a pipeline. Kafka refuses a member
-// that does not share a protocol with the others. The pipeline's id is part of it, because another
-// pipeline that has the same group would get some of the shards, and this one would not commit
-// them. A worker with roles stream and embed publishes the embeddings of the shards that it streams.
-// A shard that moved to a worker without role embed would go unpublished, so either all members of
-// a group have that role or none has.
-func (r Roles) protocol(pipeline string) string {
-	name := group.ProtocolName + "-" + pipeline
-	if r.Embed {
-		return name
-	}
-	return name + "-stream"
-}
-
-// explainGroup adds to a group's error what its members disagree about.
-func (s *Service) explainGroup(ctx context.Context, name string, err error) error {
-	if !errors.Is(err, kafka.InconsistentGroupProtocol) {
-		return err
-	}
-	if protocol, derr := s.client.GroupProtocol(ctx, name); derr == nil {
-		id, ours := strings.CutPrefix(protocol, group.ProtocolName+"-")
-		if id, _, _ = strings.Cut(id, "-"); ours && id != s.id.ID {
-			return fmt.Errorf("kafka group %q belongs to another pipeline, whose id is %s: "+
-				"this store is of pipeline %s. Two pipelines need groups of their own (pipeline, or kafka.group); "+
-				"two workers of one pipeline need the same store: %w", name, id, s.id.ID, err)
-		}
-	}
-	return fmt.Errorf("%w: the workers of a group have the same version, and with role stream "+
-		"either all or none of them have role embed; stop those that differ", err)
-}
-
-const (
-	// embedGroup is added to the group's name for workers that embed without streaming.
-	embedGroup = "-embed"
-	// pollBeside is the interval at which a follower looks for manifests in the process that
-	// streams the shard, which wakes it for each; pollAlone, in another process, which is not
-	// woken.
-	pollBeside = 5 * time.Second
-	pollAlone  = 500 * time.Millisecond
-)
-
-// embed joins the second group and runs a follower for each shard that the group assigns. The
-// group's partitions are those of the nodes topic; none of its records are read.
-func (s *Service) embed(ctx context.Context) error {
-	err := group.Run(ctx, group.Options{
-		Client: s.client, Group: s.cfg.Group() + embedGroup, Protocol: AllRoles().protocol(s.id.ID),
-		Topics: []string{s.topics.Nodes}, Log: s.log,
-		SessionTimeout: s.cfg.Kafka.SessionTimeout,
-	}, func(ctx context.Context, a group.Assignment) error {
-		g, ctx := errgroup.WithContext(ctx)
-		for _, o := range s.outlets() {
-			g.Go(func() error { return s.follow(ctx, a.Shard, &o, nil) })
-		}
-		return g.Wait()
-	})
-	return s.explainGroup(ctx, s.cfg.Group()+embedGroup, err)
 }

@@ -6,16 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"golang.org/x/sync/errgroup"
 
 	"giantstream/cmd/internal/buildinfo"
 	"giantstream/cmd/internal/live"
-	"giantstream/cmd/internal/logview"
+	"giantstream/cmd/internal/service/answering"
+	"giantstream/cmd/internal/service/heads"
+	"giantstream/cmd/internal/service/ingesting"
+	"giantstream/cmd/internal/service/membership"
+	"giantstream/cmd/internal/service/process"
+	"giantstream/cmd/internal/service/publishing"
+	"giantstream/cmd/internal/service/refreshing"
+	"giantstream/cmd/internal/service/settings"
 	"giantstream/cmd/internal/telemetry"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -24,20 +32,12 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/embeddingtopic"
-	"giantstream/ingest/feed"
-	"giantstream/ingest/mirror"
-	"giantstream/ingest/preflight"
-	"giantstream/ingest/schema"
 	"giantstream/sink"
-	"giantstream/sink/lease"
 	"giantstream/sink/recent"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/sources"
 	"giantstream/train"
-	"giantstream/train/answer"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
-	measured "giantstream/train/generation/drift"
 )
 
 // Options of a Service.
@@ -75,87 +75,28 @@ type Options struct {
 
 // Service is one running process of a pipeline.
 type Service struct {
-	// cfg is the configuration as of the start. settings have the one in force, which may differ in the fields that
-	// are config.Live.
-	cfg      *config.Config
-	settings settings
-	level    *slog.LevelVar
-	reload   func() (*config.Config, error)
+	cfg      *config.Config // as of the start
+	settings *settings.Settings
 	store    sink.Store
 	id       commitlog.Identity
 	log      *slog.Logger
 	roles    Roles
-	device   compute.Backend
-	progress train.Progress
 
-	broker    *broker.Broker
-	client    *client.Client
-	registry  *schema.Registry // nil unless values name their schema
-	topics    ingest.Topics
-	feeds     feed.Config
-	letters   *deadletter.Log
-	fields    *fieldCounts
-	publisher *embeddingtopic.Publisher
-	// canaryPublisher is nil without a topic of new generations.
-	canaryPublisher *embeddingtopic.Publisher
-	serving         serving
-	catalog         *answer.Catalog // nil without the role serve
-	// refused is the newest generation that the quality gate has refused, nil if the one that is
-	// served is newer.
-	refused atomic.Pointer[generation.Doc]
-	// last is the newest complete generation, served or not, nil for none. Whether another is due is counted from it,
-	// so that the same cut is not built again.
-	last atomic.Pointer[generation.Doc]
-	// passedOver is the newest complete generation above the served one, 0 for none.
-	passedOver atomic.Int64
-	// damaged is the newest generation that is damaged and not replaced yet, 0 for none.
-	damaged atomic.Int64
-	blocked blockage
-	logs    commitLogs
-	// rows and manifests are what the shards of this process have committed last. Their followers and compactors need
-	// not read it from the store.
-	rows      *recent.Cache
-	manifests commitlog.Recent
-	metrics   *metrics
-	watches   watches
-	// traces are nil unless somebody has asked for them.
-	traces *telemetry.Traces
-	// standbys are shards of other workers, standbyEvery how often they are looked at.
-	standbys     standbys
-	standbyEvery time.Duration
-	live         *live.View
-	maps         mapServer
-	drift        drift
-	// evidence is what this process has measured of refresh.drift, nil before, and without the role refresh.
-	evidence atomic.Pointer[measured.Evidence]
+	broker  *broker.Broker // nil unless it is embedded
+	client  *client.Client
+	topics  ingest.Topics
+	letters *deadletter.Log
+	metrics *prometheus.Registry
+	traces  *telemetry.Traces // nil unless somebody has asked for them
+	live    *live.View
 
-	// lease is the right to build generations. builder is the number of the last lease of another
-	// process that was logged. Both belong to the goroutine that calls Run or UpToDate.
-	lease   *lease.Lease
-	builder int64
-	// held is the generation of the last log line about one that is ready and not served.
-	held int64
-	// because is why the last generation was built here; it belongs to the same goroutine.
-	because string
-	// sources are the topics that are repartitioned, as of the start.
-	sources map[string]sources.Topic
-	// accepted is what losses of input topics this start accepts.
-	accepted *acceptance
-	// resent says that files are sent to the embedded broker, and began how large the graph was before.
-	resent bool
-	began  size
-
-	// load: see Options.Load.
-	load bool
-	// draining > 0: shards commit as soon as they are caught up.
-	draining atomic.Int32
-	// awaited > 0: followers move their cursors at once.
-	awaited atomic.Int32
-	// finishing: this process is to come to an end by itself. What only a person can mend is an error
-	// then.
-	finishing atomic.Bool
-	// wake signals the followers when there is a new generation or manifest.
-	wake wakeups
+	// The parts, and what joins them.
+	heads   *heads.Heads
+	served  *generation.Served
+	ingest  *ingesting.Ingest
+	refresh *refreshing.Refresh
+	publish *publishing.Publish
+	answer  *answering.Answer
 
 	group  *errgroup.Group
 	cancel context.CancelFunc
@@ -165,32 +106,26 @@ type Service struct {
 	failErr  error
 }
 
+// recentRows bounds the row objects that the process keeps in memory after it has stored them.
+const recentRows = 32 << 20
+
 // Start opens everything a pipeline needs and begins to consume. It returns once the topics exist
 // and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
-	s := &Service{cfg: o.Config, store: o.Store, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()),
-		device: o.Device, failed: make(chan struct{}), metrics: newMetrics(), level: o.Level, reload: o.Reload}
-	s.settings.now.Store(o.Config)
+	s := &Service{cfg: o.Config, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()), failed: make(chan struct{}),
+		metrics: newRegistry(), topics: wiring.TopicsOf(o.Config), served: &generation.Served{},
+		letters: deadletter.NewLog(o.Log, time.Now)}
+	s.settings = settings.New(o.Config, s.metrics)
+	s.settings.Level, s.settings.Read, s.settings.Log = o.Level, o.Reload, o.Log
 	s.startTraces(ctx, o.spans)
-	s.store = s.traces.Store(s.store)
-	s.rows = recent.New(recentRows, commitlog.IsRows)
+	s.store = recent.New(recentRows, commitlog.IsRows).Store(s.traces.Store(o.Store))
+	s.heads = &heads.Heads{Store: s.store, Shards: s.cfg.Shards}
 	s.live = s.newView(o)
-	s.progress = &s.live.Progress
-	s.maps.store, s.maps.current, s.maps.draw = s.store, s.Current, drawMap
-	s.letters = deadletter.NewLog(s.log, time.Now)
-	s.serving.asked = wiring.FormatOf(o.Config)
-	s.standbyEvery = cmp.Or(o.standbyEvery, standbyEvery)
-	s.metrics.registry.MustRegister(shardCollector{&s.watches, &s.standbys})
-	s.topics = wiring.TopicsOf(o.Config)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeClients())
 		}
 	}()
-	if s.accepted, err = accept(append(s.topics.Inputs(), s.topics.Sources()...), o.AcceptLoss,
-		s.cfg.Kafka.Embedded(), o.Resent); err != nil {
-		return nil, err
-	}
 	if err := sink.Probe(ctx, s.store); err != nil {
 		return nil, err
 	}
@@ -200,68 +135,105 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 		o.AcceptSettings); err != nil {
 		return nil, err
 	}
-	if s.lease, err = refreshLease(s.store, s.log); err != nil {
-		return nil, err
-	}
-	s.load = o.Load
-	if s.resent = o.Resent && s.cfg.Kafka.Embedded(); s.resent {
-		if s.began, err = s.size(ctx); err != nil {
-			return nil, err
-		}
-	}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if s.roles.Stream {
-		if err := s.preflight(ctx); err != nil {
-			return nil, err
-		}
-		if err := s.openSources(ctx); err != nil {
-			return nil, err
-		}
+	if err := s.openParts(ctx, o); err != nil {
+		return nil, err
 	}
-	if err := s.loadCurrent(ctx); err != nil {
+	if err := s.refresh.Load(ctx); err != nil {
 		return nil, err
 	}
 	s.log.Info("pipeline started", "version", buildinfo.Read().String(), "pipeline", s.cfg.Pipeline, "id", s.id.ID,
 		"shards", s.cfg.Shards, "roles", s.roles.String(), "store", s.store.URL(), "brokers", s.client.Brokers(),
 		"topics", append(s.topics.Inputs(), s.topics.Embeddings, s.topics.DeadLetters), "http", s.cfg.HTTP.Listen)
-	s.sayWhatDiffers()
-	ctx, s.cancel = context.WithCancel(ctx)
-	s.group, ctx = errgroup.WithContext(ctx)
-	switch {
-	case s.roles.Stream:
-		s.group.Go(func() error { return s.fail(s.consume(ctx)) })
-		s.group.Go(func() error { return s.watchFields(ctx) })
-		if s.cfg.Stream.Standby > 0 {
-			s.group.Go(func() error { return s.keepStandbys(ctx) })
-		}
-		if s.topics.Repartitioned() {
-			s.group.Go(func() error { return s.fail(s.repartition(ctx)) })
-			s.group.Go(func() error { return s.fail(s.watchSources(ctx)) })
-		}
-	case s.roles.Embed:
-		s.group.Go(func() error { return s.fail(s.embed(ctx)) })
+	s.refresh.SayWhatDiffers()
+	s.runParts(ctx)
+	return s, nil
+}
+
+// openParts gives each part its inputs.
+func (s *Service) openParts(ctx context.Context, o Options) error {
+	feeds, schemas, err := wiring.FeedOf(s.cfg, s.client, s.log)
+	if err != nil {
+		return err
 	}
-	if s.roles.Build {
-		s.group.Go(func() error { return s.fail(s.doTasks(ctx)) })
+	records, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
+	if err != nil {
+		return err
 	}
-	if s.roles.Refresh {
-		s.group.Go(func() error { return s.fail(s.followDrift(ctx)) })
+	right, err := refreshing.OpenLease(s.store, s.log)
+	if err != nil {
+		return err
+	}
+	groups := membership.Membership{Client: s.client, Pipeline: s.id.ID, Group: s.cfg.Group(),
+		SessionTimeout: s.cfg.Kafka.SessionTimeout}
+	s.ingest = &ingesting.Ingest{Config: s.cfg, Settings: s.settings, Store: s.store, Identity: s.id, Groups: groups,
+		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, Features: s.served, Heads: s.heads,
+		Streams: s.roles.Stream, Live: s.live, Progress: &s.live.Progress, Traces: s.traces, Load: o.Load,
+		Resent: o.Resent, AcceptLoss: o.AcceptLoss, StandbyEvery: cmp.Or(o.standbyEvery, ingesting.StandbyEvery),
+		Registry: s.metrics, Log: s.log}
+	s.refresh = &refreshing.Refresh{Config: s.cfg, Settings: s.settings, Store: s.store, Shards: s.cfg.Shards,
+		Undirected: s.id.Undirected, Served: s.served, Heads: s.heads, Lease: right, Backlog: s.ingest,
+		Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh, Format: wiring.FormatOf(s.cfg),
+		Device: o.Device, Progress: &s.live.Progress, Traces: s.traces, Registry: s.metrics, Log: s.log}
+	s.publish = &publishing.Publish{Store: s.store, Shards: s.cfg.Shards, Groups: groups, Topics: s.topics,
+		Served: s.served, Heads: s.heads, Damage: s.refresh, Format: wiring.FormatOf(s.cfg), Records: records,
+		Embeds: s.roles.Embed, ControlRecords: s.cfg.Sink.ControlRecords, Poll: pollAlone,
+		Exemplars: s.cfg.Telemetry.Traces.Exemplars, Registry: s.metrics,
+		Fail: func(err error) { _ = s.fail(err) }, Log: s.log}
+	s.answer = &answering.Answer{Store: s.store, Served: s.served, Settings: s.settings, HTTP: s.cfg.HTTP, Health: s,
+		Live: s.live, Registry: s.metrics, Exemplars: s.cfg.Telemetry.Traces.Exemplars, Log: s.log}
+	if s.roles.Stream {
+		s.publish.Poll = pollBeside
+		if s.roles.Embed {
+			s.ingest.Follower = s.publish
+		}
 	}
 	if s.roles.Serve {
-		s.catalog = answer.New(answer.Options{Store: s.store, Log: logview.Tail{Store: s.store}, Shards: s.cfg.Shards,
-			Generation: s.Current})
-		s.group.Go(func() error { return s.fail(s.followCatalog(ctx)) })
+		s.answer.Shards = s.cfg.Shards
 	}
-	s.metrics.registry.MustRegister(driftCollector{s})
-	if s.broker != nil {
-		s.group.Go(func() error { return s.watchBroker(ctx) })
+	s.refresh.Moved = s.answer.Drift
+	s.refresh.Open()
+	s.publish.Open()
+	s.answer.Open()
+	return s.ingest.Open(ctx)
+}
+
+const (
+	// pollBeside is the interval at which a follower looks for manifests in the process that streams the shard, which
+	// wakes it for each; pollAlone, in another process, which is not woken.
+	pollBeside = 5 * time.Second
+	pollAlone  = 500 * time.Millisecond
+)
+
+// runParts runs the parts that the process has, until ctx ends or one of them fails.
+func (s *Service) runParts(ctx context.Context) {
+	ctx, s.cancel = context.WithCancel(ctx)
+	s.group, ctx = errgroup.WithContext(ctx)
+	for _, part := range []struct {
+		here bool
+		run  func(context.Context) error
+	}{
+		{s.roles.Stream, s.ingest.Run},
+		{s.roles.Embed && !s.roles.Stream, s.publish.Run},
+		{s.roles.Build, s.refresh.DoTasks},
+		{s.roles.Refresh, s.refresh.Measure},
+		{true, s.answer.Run},
+		{s.broker != nil, s.watchBroker},
+	} {
+		if part.here {
+			s.group.Go(func() error { return s.fail(part.run(ctx)) })
+		}
 	}
-	if s.cfg.HTTP.Listen != "" {
-		s.group.Go(func() error { return s.fail(s.serveHTTP(ctx)) })
-	}
-	return s, nil
+}
+
+// Run serves until ctx ends or the service fails: embeddings follow the changes, and a new generation starts by itself
+// once enough has changed (refreshing.Refresh.Run).
+func (s *Service) Run(ctx context.Context) error {
+	ctx, stop := s.whileAlive(ctx)
+	defer stop()
+	return s.refresh.Run(ctx)
 }
 
 // connect starts the embedded broker, if it is configured, and makes sure that the topics exist.
@@ -279,31 +251,40 @@ func (s *Service) connect(ctx context.Context) error {
 	if s.client, err = client.New(opts); err != nil {
 		return err
 	}
-	if err := wiring.EnsureTopics(ctx, s.client, s.cfg); err != nil {
-		return err
-	}
-	if s.feeds, s.registry, err = wiring.FeedOf(s.cfg, s.client, s.log); err != nil {
-		return err
-	}
-	if s.fields, err = newFieldCounts(s.feeds.Mapping, s.feeds.Limits); err != nil {
-		return err
-	}
-	s.metrics.registry.MustRegister(s.fields)
-	if s.feeds.Pipeline, err = mirror.ParsePipeline(s.id.ID); err != nil {
-		return err
-	}
-	s.feeds.Bounds, s.feeds.Letters, s.feeds.Metrics = s.settings.bounds, s.letters, &s.metrics.feed
-	s.feeds.NodeFields, s.feeds.EdgeFields = s.fields.nodeFields, s.fields.edgeFields
-	s.feeds.Traces = s.traces.Records()
-	format, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
+	return wiring.EnsureTopics(ctx, s.client, s.cfg)
+}
+
+// startTraces begins to send traces, if they are asked for. Without a collector, or with one that is not understood,
+// the pipeline does its work all the same.
+func (s *Service) startTraces(ctx context.Context, to sdktrace.SpanExporter) {
+	var err error
+	s.traces, err = telemetry.Start(ctx, telemetry.Options{Ratio: s.cfg.Telemetry.Traces.Ratio,
+		Version: buildinfo.Read().Version, Pipeline: s.cfg.Pipeline, Instance: process.Name(), Log: s.log, Exporter: to})
 	if err != nil {
-		return err
+		s.log.Error("no traces are sent", "error", err)
 	}
-	s.publisher = embeddingtopic.NewPublisher(s.client, s.topics.Embeddings, format)
-	if s.topics.Canary != "" {
-		s.canaryPublisher = embeddingtopic.NewPublisher(s.client, s.topics.Canary, format)
+}
+
+// newView returns what the page at / shows of this process.
+func (s *Service) newView(o Options) *live.View {
+	p := live.Process{Pipeline: s.cfg.Pipeline, Name: process.Name(), Roles: strings.Split(s.roles.String(), ","),
+		Metrics: s.metrics, Unready: s.Unready, Index: func() *live.Index { return s.answer.Index() },
+		Drift: func() *live.Drift { return s.refresh.Drift() }}
+	if o.Status != nil {
+		p.Status = func(ctx context.Context) (any, error) { return o.Status(ctx, s) }
 	}
-	return nil
+	return live.New(p, o.Progress)
+}
+
+// probeAge is the age at which the object of a probe is certainly left over. A probe takes seconds,
+// and the clocks of a store and its users agree within minutes.
+const probeAge = time.Hour
+
+// removeProbes removes the objects that probes of killed processes have left.
+func (s *Service) removeProbes(ctx context.Context) {
+	if err := sink.RemoveProbes(ctx, s.store, time.Now().Add(-probeAge)); err != nil {
+		s.log.Warn("left-over probe objects not removed; the next start tries again", "error", err)
+	}
 }
 
 // brokerCheckEvery is how often a running service looks at the disk of its embedded broker.
@@ -341,24 +322,6 @@ func (s *Service) Explain(err error) error {
 	return err
 }
 
-// preflight checks the input topics before they are consumed.
-func (s *Service) preflight(ctx context.Context) error {
-	former, err := commitlog.FormerShards(ctx, s.store)
-	if err != nil {
-		return err
-	}
-	warnings, err := preflight.Check(ctx, preflight.Options{Client: s.client, Topics: s.topics,
-		Mapping: s.feeds.Mapping, Limits: s.feeds.Limits, Translators: s.feeds.Translators, Shards: s.cfg.Shards,
-		Former: former})
-	for _, w := range warnings {
-		s.log.Warn(w)
-	}
-	if err == nil && s.topics.Mirror != "" {
-		err = mirror.CheckOwner(ctx, s.client, s.topics.Mirror, s.feeds.Pipeline)
-	}
-	return err
-}
-
 // Client returns the service's connection to Kafka.
 func (s *Service) Client() *client.Client { return s.client }
 
@@ -372,7 +335,7 @@ func (s *Service) Identity() commitlog.Identity { return s.id }
 func (s *Service) Roles() Roles { return s.roles }
 
 // Current returns the generation being served, nil before the first.
-func (s *Service) Current() *generation.Generation { return s.serving.current.Load() }
+func (s *Service) Current() *generation.Generation { return s.served.Current() }
 
 // fail keeps the first error that stops the service.
 func (s *Service) fail(err error) error {
@@ -389,6 +352,19 @@ func (s *Service) fail(err error) error {
 // failure returns why the service stopped; only after failed is closed.
 func (s *Service) failure() error { return s.failErr }
 
+// whileAlive returns a context that ends with ctx, or when the service fails, which is its cause then.
+func (s *Service) whileAlive(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.failed:
+			cancel(s.failure())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // Close stops consuming, waits for work in flight, and releases everything. The next run reads
 // again what was not committed.
 func (s *Service) Close() error {
@@ -399,10 +375,8 @@ func (s *Service) Close() error {
 }
 
 func (s *Service) closeClients() (err error) {
-	for _, p := range []*embeddingtopic.Publisher{s.publisher, s.canaryPublisher} {
-		if p != nil {
-			err = errors.Join(err, p.Close())
-		}
+	if s.publish != nil {
+		err = s.publish.Close()
 	}
 	if s.client != nil {
 		s.client.Close()

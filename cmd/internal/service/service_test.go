@@ -12,6 +12,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/ingest/embeddingtopic"
 	"giantstream/sink"
@@ -160,22 +161,6 @@ func recordsOf(t *testing.T, s *Service, topic string) (records []kafka.Message)
 	return records
 }
 
-// eventually waits until the condition holds, for a minute at most.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("after a minute, still not: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) {
 	store := &memstore.Store{}
 	s, cfg := testService(t, store)
@@ -184,8 +169,8 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 	running := make(chan error, 1)
 	go func() { running <- s.Run(ctx) }()
 
-	eventually(t, "generation 1 is current", func() bool { return s.serving.number() == 1 })
-	eventually(t, "every node has an embedding of generation 1", func() bool {
+	servicetest.Eventually(t, "generation 1 is current", func() bool { return s.served.Number() == 1 })
+	servicetest.Eventually(t, "every node has an embedding of generation 1", func() bool {
 		return len(sinkTopic(t, s, cfg)) == nodes
 	})
 
@@ -193,7 +178,7 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 	before := sinkTopic(t, s, cfg)[nodeID(0)]
 	produce(t, s, cfg.Kafka.Topics.Nodes,
 		map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": text(0, 2)}, nodeID(1): nil})
-	eventually(t, "the changed node has a new embedding, the deleted one a tombstone", func() bool {
+	servicetest.Eventually(t, "the changed node has a new embedding, the deleted one a tombstone", func() bool {
 		now := sinkTopic(t, s, cfg)
 		return now[nodeID(0)].Seq > before.Seq && now[nodeID(1)].Deleted
 	})
@@ -207,8 +192,8 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 		changed[nodeID(i)] = map[string]any{"id": nodeID(i), "text": text(i, (i+1)%4)}
 	}
 	produce(t, s, cfg.Kafka.Topics.Nodes, changed)
-	eventually(t, "generation 2 is current", func() bool { return s.serving.number() >= 2 })
-	eventually(t, "every live node has an embedding of the new generation", func() bool {
+	servicetest.Eventually(t, "generation 2 is current", func() bool { return s.served.Number() >= 2 })
+	servicetest.Eventually(t, "every live node has an embedding of the new generation", func() bool {
 		for _, r := range sinkTopic(t, s, cfg) {
 			if !r.Deleted && r.Generation < 2 {
 				return false

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/cmd/internal/service/ingesting"
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/commitlog/checkpoint"
@@ -40,15 +42,15 @@ func TestStandbysTakeOver(t *testing.T) {
 	half := len(statements) / 2
 	sendStatements(t, &cfg, all[0].client, statements[:half])
 	finish(t, all)
-	eventually(t, "each worker has a shard, and each shard is kept warm by one that does not have it", func() bool {
+	servicetest.Eventually(t, "each worker has a shard, and each shard is kept warm by one that does not have it", func() bool {
 		warm := map[int]bool{}
 		for _, s := range all {
-			own := s.watches.all()
+			own := s.ingest.Watches.All()
 			if len(own) != 1 {
 				return false
 			}
-			for _, p := range s.standbys.warm() {
-				if p == own[0].shard {
+			for _, p := range s.ingest.Warm() {
+				if p == own[0].Shard {
 					return false
 				}
 				warm[p] = true
@@ -67,15 +69,17 @@ func TestStandbysTakeOver(t *testing.T) {
 		}
 		return true
 	})
-	gone := all[0].watches.all()[0].shard
-	keeps := func(s *Service) bool { return slices.Contains(s.standbys.warm(), gone) }
+	gone := all[0].ingest.Watches.All()[0].Shard
+	keeps := func(s *Service) bool { return slices.Contains(s.ingest.Warm(), gone) }
 	keeper := all[1+slices.IndexFunc(all[1:], keeps)]
 	if err := all[0].Close(); err != nil {
 		t.Fatal(err)
 	}
 	all = all[1:]
-	eventually(t, "the worker that kept the shard warm has it", func() bool {
-		return slices.ContainsFunc(keeper.watches.all(), func(w watchState) bool { return w.shard == gone && w.ready })
+	servicetest.Eventually(t, "the worker that kept the shard warm has it", func() bool {
+		return slices.ContainsFunc(keeper.ingest.Watches.All(), func(w ingesting.ShardState) bool {
+			return w.Shard == gone && w.Ready
+		})
 	})
 	sendStatements(t, &cfg, all[0].client, statements[half:])
 	finish(t, all)

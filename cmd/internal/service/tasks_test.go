@@ -29,9 +29,9 @@ func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	coordinator := s.taskWorker(store)
+	coordinator := s.refresh.TaskWorker(store)
 	plan, err := coordinator.Begin(t.Context(),
-		wiring.NewBuilder(cfg, store, nil, s.progress, slog.New(slog.DiscardHandler)),
+		wiring.NewBuilder(cfg, store, nil, &s.live.Progress, slog.New(slog.DiscardHandler)),
 		staged.Options{Cut: now.Cut(), Shards: cfg.Shards, Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,10 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/cmd/internal/service/heads"
+	"giantstream/cmd/internal/service/ingesting"
+	"giantstream/cmd/internal/service/membership"
+	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
@@ -55,15 +59,15 @@ func TestATopicThatWasCreatedAgainIsNoticed(t *testing.T) {
 			var err error
 			if test.running {
 				s := o.start()
-				eventually(t, "the shard has come", func() bool {
-					here := s.watches.all()
-					return len(here) == 1 && here[0].ready
+				servicetest.Eventually(t, "the shard has come", func() bool {
+					here := s.ingest.Watches.All()
+					return len(here) == 1 && here[0].Ready
 				})
 				o.recreate(topics...)
 				o.send("new", 0, test.records)
 				<-s.failed
 				err = s.failure()
-				if why := s.unready(t.Context()); why == "" {
+				if why := s.Unready(t.Context()); why == "" {
 					t.Error("the service is ready")
 				}
 				_ = s.Close() // the same failure
@@ -131,12 +135,13 @@ func TestPartitionsThatAreAddedAreNoticed(t *testing.T) {
 	}
 	_ = s.Close() // the same failure
 	// A process that does not stream says it as well, and how many records it is about.
-	other := &Service{cfg: &o.cfg, store: o.store, client: o.tester.client, topics: wiring.TopicsOf(&o.cfg)}
-	eventually(t, "the records that nobody reads are counted", func() bool {
-		_, err := other.backlog(t.Context())
+	other := &ingesting.Ingest{Config: &o.cfg, Topics: wiring.TopicsOf(&o.cfg),
+		Groups: membership.Membership{Client: o.tester.client}, Heads: &heads.Heads{Store: o.store, Shards: o.cfg.Shards}}
+	servicetest.Eventually(t, "the records that nobody reads are counted", func() bool {
+		_, err := other.Uncommitted(t.Context())
 		return err != nil && strings.Contains(err.Error(), "read by nobody")
 	})
-	if why := other.unready(t.Context()); !strings.Contains(why, "in partitions 1 to 1") {
+	if why := other.Behind(t.Context()); !strings.Contains(why, "in partitions 1 to 1") {
 		t.Errorf("not ready because %q", why)
 	}
 }
@@ -174,8 +179,8 @@ func TestLostRecordsStayToldUntilTheyAreAccepted(t *testing.T) {
 				}
 			}
 			s := o.start()
-			eventually(t, "it is not ready, because of the loss", func() bool {
-				return strings.Contains(s.unready(t.Context()), "records were lost")
+			servicetest.Eventually(t, "it is not ready, because of the loss", func() bool {
+				return strings.Contains(s.Unready(t.Context()), "records were lost")
 			})
 			if err := s.Close(); err != nil {
 				t.Error(err)

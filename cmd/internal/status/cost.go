@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/service/publishing"
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
@@ -31,12 +32,12 @@ var (
 	// requestsOfFollow: a look at the cursor. Manifest and rows are still in the memory of the process that has written
 	// them.
 	requestsOfFollow = Requests{Gets: 1}
-	// requestsOfMove, every service.CursorEvery: a look at the cursor, and its move.
+	// requestsOfMove, every publishing.CursorEvery: a look at the cursor, and its move.
 	requestsOfMove = Requests{Puts: 1, Gets: 1}
 	// requestsOfMerge: the row object, unless it is still in memory, and 1/64 of a search for the head and of the
 	// merged object and its document.
 	requestsOfMerge = Requests{Puts: 2. / 64, Gets: 1 + 12./64}
-	// requestsOfLook, every service.DriftPoll: for a manifest after the last one. Manifests and rows of windows in
+	// requestsOfLook, every refreshing.DriftPoll: for a manifest after the last one. Manifests and rows of windows in
 	// between are still in memory; a look that finds some asks for nothing.
 	requestsOfLook = Requests{Gets: 1 + 1./16}
 	// requestsOfCheckpoint: its document and about four files that the checkpoints before it do not have.
@@ -85,7 +86,7 @@ func CostOf(cfg *config.Config, p Prices) Cost {
 	}
 	add("commits", requestsOfCommit.times(c.Windows))
 	add("embeddings", requestsOfFollow.times(c.Windows).plus(
-		requestsOfMove.times(min(c.Windows, month.Seconds()/service.CursorEvery.Seconds()))))
+		requestsOfMove.times(min(c.Windows, month.Seconds()/publishing.CursorEvery.Seconds()))))
 	// The collector of orphans lists all rows every hour.
 	kept := c.Windows
 	if cfg.Compaction.Enabled {
@@ -97,9 +98,9 @@ func CostOf(cfg *config.Config, p Prices) Cost {
 		}
 	}
 	if !wiring.DriftThresholds(cfg).Off() {
-		looks := month.Seconds() / service.DriftPoll.Seconds()
+		looks := month.Seconds() / refreshing.DriftPoll.Seconds()
 		add("drift", requestsOfLook.times(max(0, looks-c.Windows)).plus(
-			Requests{Puts: month.Seconds() / service.DriftSave.Seconds() / float64(max(1, cfg.Shards))}))
+			Requests{Puts: month.Seconds() / refreshing.DriftSave.Seconds() / float64(max(1, cfg.Shards))}))
 	}
 	hours := month.Hours()
 	add("removal", Requests{Lists: 2 * hours * (1 + kept/1000)})

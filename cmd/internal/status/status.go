@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/sink"
@@ -200,7 +201,7 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 	if err := st.readGenerations(ctx, store); err != nil {
 		return nil, err
 	}
-	holder, err := lease.Newest(ctx, store, service.RefreshLease)
+	holder, err := lease.Newest(ctx, store, refreshing.RefreshLease)
 	if err == nil && holder != nil && !holder.Released {
 		st.Refresh = holder
 	}

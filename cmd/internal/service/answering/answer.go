@@ -1,0 +1,154 @@
+// Package answering is the part of the service that answers over HTTP: what is similar, how the process is, and which
+// settings are in force.
+package answering
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"giantstream/cmd/internal/endpoint"
+	"giantstream/cmd/internal/live"
+	"giantstream/cmd/internal/logview"
+	"giantstream/cmd/internal/service/settings"
+	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/train/answer"
+	"giantstream/train/generation"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+)
+
+// Health is how the other parts of the process are.
+type Health interface {
+	// Unhealthy returns why the process should be restarted, "" for no reason.
+	Unhealthy() string
+	// Unready returns what the process is waiting for before it can do its work, "" for nothing.
+	Unready(ctx context.Context) string
+}
+
+// Answer answers questions. Its exported fields are its inputs, set before Run.
+type Answer struct {
+	Store sink.Store
+	// Shards whose changes the index follows; 0 for a process that answers no questions about similar items.
+	Shards   int
+	Served   *generation.Served
+	Settings *settings.Settings
+	HTTP     config.HTTP // as of the start
+	Health   Health
+	Live     *live.View
+	Registry *prometheus.Registry
+	// Exemplars are shown at /metrics.
+	Exemplars bool
+	Log       *slog.Logger
+
+	// Catalog is made by Open, nil without Shards.
+	Catalog *answer.Catalog
+
+	count   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+// Open makes the parts that other goroutines ask for. It comes before Run.
+func (a *Answer) Open() {
+	a.count = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "giantstream_http_answers_total",
+		Help: "Answers to questions about similar items, by kind and HTTP status."}, []string{"kind", "status"})
+	a.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "giantstream_http_answer_seconds",
+		Help:    "How long those answers took, waiting included.",
+		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .5, 1, 5}}, []string{"kind"})
+	a.Registry.MustRegister(a.count, a.seconds)
+	if a.Shards > 0 {
+		a.Catalog = answer.New(answer.Options{Store: a.Store, Log: logview.Tail{Store: a.Store}, Shards: a.Shards,
+			Generation: a.Served.Current})
+	}
+}
+
+// Run answers until ctx ends.
+func (a *Answer) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	if a.Catalog != nil {
+		g.Go(func() error { return a.followCatalog(ctx) })
+	}
+	if a.HTTP.Listen != "" {
+		g.Go(func() error { return a.serveHTTP(ctx) })
+	}
+	return g.Wait()
+}
+
+func (a *Answer) answered(kind string, took time.Duration, status int) {
+	a.count.WithLabelValues(kind, strconv.Itoa(status)).Inc()
+	a.seconds.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// serveHTTP answers / (a page to watch, with /status.json and /map.json for its data), /metrics, /healthz (the
+// process need not be restarted), /readyz (the process can do its work) and /config (the settings in force, and
+// changes of them), and with the role serve what answer.Handler does, until ctx ends. With http.token, all but the
+// page, which holds no data, and the health checks ask for it. Orchestrators call these without credentials, and
+// errors in them name objects, no texts.
+func (a *Answer) serveHTTP(ctx context.Context) error {
+	a.Live.Until(ctx.Done())
+	maps := &mapServer{store: a.Store, current: a.Served.Current, until: ctx.Done(), draw: drawMap}
+	token := string(a.HTTP.Token)
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", endpoint.Authorized(token,
+		promhttp.HandlerFor(a.Registry,
+			promhttp.HandlerOpts{EnableOpenMetrics: a.Exemplars})))
+	mux.Handle("GET /status.json", endpoint.Authorized(token, a.Live))
+	settings := private(token, http.HandlerFunc(a.serveConfig))
+	mux.Handle("GET /config", settings)
+	mux.Handle("PUT /config", settings)
+	mux.Handle("GET /map.json", endpoint.Authorized(token, maps))
+	mux.HandleFunc("GET /{$}", live.ServePage)
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ok", a.Health.Unhealthy()) })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		defer cancel()
+		endpoint.Answer(w, "ready", a.Health.Unready(ctx))
+	})
+	if a.Catalog != nil {
+		questions := endpoint.Authorized(token, answer.Handler(a.Catalog, a.answered))
+		for _, path := range []string{"/similar", "/similar/", "/embed", "/openapi.json"} {
+			mux.Handle(path, questions)
+		}
+	}
+	return endpoint.Serve(ctx, a.HTTP.Listen, mux)
+}
+
+// Unready says that the embeddings of the generation being served are still being read, "" if they are not.
+func (a *Answer) Unready() string {
+	if a.Catalog == nil || a.Served.Current() == nil {
+		return ""
+	}
+	if _, err := a.Catalog.Size(); err != nil {
+		return "the embeddings are being read: " + err.Error()
+	}
+	return ""
+}
+
+// Index is the index of similar items for the page, nil without one or before it is read.
+func (a *Answer) Index() *live.Index {
+	if a.Catalog == nil {
+		return nil
+	}
+	size, err := a.Catalog.Size()
+	if err != nil {
+		return nil
+	}
+	return &live.Index{Generation: size.Generation, Nodes: size.Nodes}
+}
+
+// Drift returns how far the embeddings have moved, nil if that is not known.
+func (a *Answer) Drift() *answer.Drift {
+	if a.Catalog == nil {
+		return nil
+	}
+	d, err := a.Catalog.Drift()
+	if err != nil {
+		return nil
+	}
+	return &d
+}

@@ -1,0 +1,235 @@
+// Package ingesting is the part of the service that reads the input topics: a consumer group assigns shards to the
+// process, and each shard's records become committed windows. record.go has the path of a record.
+package ingesting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/cmd/internal/live"
+	"giantstream/cmd/internal/service/heads"
+	"giantstream/cmd/internal/service/membership"
+	"giantstream/cmd/internal/service/settings"
+	"giantstream/cmd/internal/telemetry"
+	"giantstream/config"
+	"giantstream/ingest"
+	"giantstream/ingest/deadletter"
+	"giantstream/ingest/feed"
+	"giantstream/ingest/group"
+	"giantstream/ingest/mirror"
+	"giantstream/ingest/preflight"
+	"giantstream/ingest/schema"
+	"giantstream/internal/retry"
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/shard"
+	"giantstream/stream/sources"
+)
+
+// Follower publishes the embeddings of a shard that this process streams, until ctx ends. traces follow its records.
+type Follower interface {
+	Follow(ctx context.Context, shard int, traces *telemetry.Shard) error
+}
+
+// Ingest reads the input topics and commits what they state. Its exported fields are its inputs, set before Open.
+type Ingest struct {
+	// Config is the configuration as of the start, Settings that in force.
+	Config   *config.Config
+	Settings *settings.Settings
+	Store    sink.Store
+	Identity commitlog.Identity
+	Groups   membership.Membership
+	Topics   ingest.Topics
+	// Feeds say how records become mutations. Open completes them.
+	Feeds   feed.Config
+	Schemas *schema.Registry // nil unless values name their schema
+	Letters *deadletter.Log
+	// Features of rows come from the generation that is served.
+	Features shard.Featurizer
+	Heads    *heads.Heads
+	// Streams: this process reads. Otherwise it only knows how far others are.
+	Streams  bool
+	Follower Follower // nil if the process publishes nothing
+	Live     *live.View
+	Progress *live.Progress
+	Traces   *telemetry.Traces
+	// Load says that files are sent and then drained: the first load of a graph is committed as a whole. Resent: they
+	// are sent to the embedded broker again.
+	Load, Resent bool
+	// AcceptLoss names input topics of which losses are accepted.
+	AcceptLoss   []string
+	StandbyEvery time.Duration
+	Registry     prometheus.Registerer
+	Log          *slog.Logger
+
+	// Watches has the shards that this process streams.
+	Watches Watches
+
+	metrics  *metrics
+	fields   *fieldCounts
+	standbys standbys
+	// accepted is what losses of input topics this start accepts.
+	accepted *acceptance
+	// sources are the topics that are repartitioned, as of the start.
+	sources map[string]sources.Topic
+	// began is how large the graph was before files were sent again.
+	began size
+	cache *shard.Cache
+	// draining > 0: shards commit as soon as they are caught up.
+	draining atomic.Int32
+	// finishing: this process is to come to an end by itself. What only a person can mend is an error then.
+	finishing atomic.Bool
+}
+
+// Open checks the input topics, and completes Feeds.
+func (in *Ingest) Open(ctx context.Context) (err error) {
+	in.metrics = newMetrics(in.Registry)
+	in.Registry.MustRegister(shardCollector{&in.Watches, &in.standbys})
+	if in.fields, err = newFieldCounts(in.Feeds.Mapping, in.Feeds.Limits); err != nil {
+		return err
+	}
+	in.Registry.MustRegister(in.fields)
+	if in.Feeds.Pipeline, err = mirror.ParsePipeline(in.Identity.ID); err != nil {
+		return err
+	}
+	in.Feeds.Bounds, in.Feeds.Letters, in.Feeds.Metrics = in.bounds, in.Letters, &in.metrics.feed
+	in.Feeds.NodeFields, in.Feeds.EdgeFields = in.fields.nodeFields, in.fields.edgeFields
+	in.Feeds.Traces = in.Traces.Records()
+	if in.accepted, err = accept(append(in.Topics.Inputs(), in.Topics.Sources()...), in.AcceptLoss,
+		in.Config.Kafka.Embedded(), in.Resent); err != nil {
+		return err
+	}
+	if in.Resent = in.Resent && in.Config.Kafka.Embedded(); in.Resent {
+		if in.began, err = in.size(ctx); err != nil {
+			return err
+		}
+	}
+	if !in.Streams {
+		return nil
+	}
+	if err := in.preflight(ctx); err != nil {
+		return err
+	}
+	return in.openSources(ctx)
+}
+
+// preflight checks the input topics before they are consumed.
+func (in *Ingest) preflight(ctx context.Context) error {
+	former, err := commitlog.FormerShards(ctx, in.Store)
+	if err != nil {
+		return err
+	}
+	warnings, err := preflight.Check(ctx, preflight.Options{Client: in.Groups.Client, Topics: in.Topics,
+		Mapping: in.Feeds.Mapping, Limits: in.Feeds.Limits, Translators: in.Feeds.Translators,
+		Shards: in.Config.Shards, Former: former})
+	for _, w := range warnings {
+		in.Log.Warn(w)
+	}
+	if err == nil && in.Topics.Mirror != "" {
+		err = mirror.CheckOwner(ctx, in.Groups.Client, in.Topics.Mirror, in.Feeds.Pipeline)
+	}
+	return err
+}
+
+// Run reads until ctx ends.
+func (in *Ingest) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return in.consume(ctx) })
+	g.Go(func() error { return in.watchFields(ctx) })
+	if in.Config.Stream.Standby > 0 {
+		g.Go(func() error { return in.keepStandbys(ctx) })
+	}
+	if in.Topics.Repartitioned() {
+		g.Go(func() error { return in.repartition(ctx) })
+		g.Go(func() error { return in.watchSources(ctx) })
+	}
+	return g.Wait()
+}
+
+// loadWindows is the least that open windows may take during the first load of a graph. Nothing else
+// needs the memory before the first generation is built.
+const loadWindows = 64 << 20
+
+// consume joins the consumer group and runs a worker for each shard that the group assigns.
+func (in *Ingest) consume(ctx context.Context) error {
+	in.cache = shard.NewCache()
+	defer in.cache.Release()
+	if err := commitlog.ClaimIdentity(ctx, in.Store, in.Identity); err != nil {
+		return err
+	}
+	if in.Load {
+		in.cache.LimitWindows(max(loadWindows, int64(in.Config.Featurize.MemoryLimit)/8))
+	}
+	return in.Groups.Explain(ctx, in.Groups.Group, group.Run(ctx, group.Options{
+		Client: in.Groups.Client, Group: in.Groups.Group, Protocol: in.Groups.Protocol(in.Follower != nil),
+		Topics: in.Topics.Inputs(), SessionTimeout: in.Groups.SessionTimeout, Warm: in.Warm, Log: in.Log,
+		Assigned: in.assigned,
+	}, in.work))
+}
+
+// assigned runs when the group has assigned shards to this worker, before it opens them.
+//
+// A worker with other settings, which were accepted at its start, joins the group after it has replaced those in the
+// store. So each worker compares its settings with the store's now.
+func (in *Ingest) assigned(ctx context.Context, shards []int) error {
+	in.cache.Share(len(shards))
+	pause := retry.Backoff{Min: shardRetry, Max: shardRetryMax}
+	for {
+		err := commitlog.ClaimIdentity(ctx, in.Store, in.Identity)
+		if err == nil || retry.Final(err) {
+			return err
+		}
+		in.Log.Error("identity of the store not read, trying again", "error", err)
+		if err := pause.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+const (
+	// shardRetry and shardRetryMax are the first and the longest pause before a shard that failed is
+	// started again. A shard that ran for shardRetryMax begins anew.
+	shardRetry    = 2 * time.Second
+	shardRetryMax = 30 * time.Second
+)
+
+// work runs a shard until the group takes the shard away. A shard fails when the store or the broker is away for long,
+// or when it loses a commit race. It is then opened again from the newest manifest of its commit log, and reads again
+// what it had not committed.
+func (in *Ingest) work(ctx context.Context, a group.Assignment) error {
+	log := in.Log.With("shard", a.Shard)
+	defer in.Watches.Stopped(a.Shard, nil)
+	pause := retry.Backoff{Min: shardRetry, Max: shardRetryMax}
+	var fails streak
+	for {
+		began := time.Now()
+		err := in.runShard(ctx, a)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Since(began) > shardRetryMax {
+			pause.Reset()
+		}
+		in.Watches.Stopped(a.Shard, err)
+		wait := pause.Next()
+		switch {
+		case errors.Is(err, shard.ErrFenced):
+			log.Warn("another worker has committed for this shard; starting over from its manifest", "error", err)
+		case retry.Final(err), in.finishing.Load() && needsPerson(err), fails.tooMany(err, time.Since(began)):
+			return fmt.Errorf("shard %d: %w", a.Shard, err)
+		default:
+			log.Error("shard stopped, starting it again", "in", wait, "error", err)
+		}
+		in.metrics.shardRestarts.Inc()
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}

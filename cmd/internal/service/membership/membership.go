@@ -1,0 +1,53 @@
+// Package membership is what the consumer groups of a pipeline's processes agree on.
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"giantstream/ingest/client"
+	"giantstream/ingest/group"
+)
+
+// Membership is in the groups of a pipeline.
+type Membership struct {
+	Client *client.Client
+	// Pipeline is its id, Group the name of the group that streams. The names of other groups begin with it.
+	Pipeline, Group string
+	SessionTimeout  time.Duration
+}
+
+// Protocol returns the name of the consumer groups' protocol. Kafka refuses a member that does not share a protocol
+// with the others. The pipeline's id is part of it, because another pipeline that has the same group would get some of
+// the shards, and this one would not commit them. A worker with roles stream and embed publishes the embeddings of the
+// shards that it streams. A shard that moved to a worker without role embed would go unpublished, so either all members
+// of a group have that role or none has.
+func (m Membership) Protocol(embeds bool) string {
+	name := group.ProtocolName + "-" + m.Pipeline
+	if embeds {
+		return name
+	}
+	return name + "-stream"
+}
+
+// Explain adds to a group's error what its members disagree about.
+func (m Membership) Explain(ctx context.Context, name string, err error) error {
+	if !errors.Is(err, kafka.InconsistentGroupProtocol) {
+		return err
+	}
+	if protocol, derr := m.Client.GroupProtocol(ctx, name); derr == nil {
+		id, ours := strings.CutPrefix(protocol, group.ProtocolName+"-")
+		if id, _, _ = strings.Cut(id, "-"); ours && id != m.Pipeline {
+			return fmt.Errorf("kafka group %q belongs to another pipeline, whose id is %s: "+
+				"this store is of pipeline %s. Two pipelines need groups of their own (pipeline, or kafka.group); "+
+				"two workers of one pipeline need the same store: %w", name, id, m.Pipeline, err)
+		}
+	}
+	return fmt.Errorf("%w: the workers of a group have the same version, and with role stream "+
+		"either all or none of them have role embed; stop those that differ", err)
+}

@@ -1,0 +1,41 @@
+package publishing
+
+import (
+	"giantstream/stream/publish"
+	"giantstream/train/generation"
+)
+
+// model returns what a shard's follower needs of the current generation.
+func (p *Publish) model(shard int) *publish.Model {
+	m := p.modelOf(p.Served.Current(), shard)
+	if t := p.Served.Trial(); t != nil && t.Doc.Canary > 0 {
+		m.Canary = &publish.Canary{Model: p.modelOf(t, shard), Share: t.Doc.Canary}
+	}
+	return m
+}
+
+// canary returns what the follower of the canary topic needs: of the generation on trial, or of the current one.
+func (p *Publish) canary(shard int) *publish.Model {
+	return p.modelOf(p.Served.TrialOrCurrent(), shard)
+}
+
+func (p *Publish) modelOf(g *generation.Generation, shard int) *publish.Model {
+	if g == nil {
+		return nil
+	}
+	m := &publish.Model{
+		Generation: g.Doc.Generation,
+		Space:      g.Doc.SpaceBefore(),
+		Cut:        g.Doc.Cut[shard],
+		Dim:        g.Encoder.Dim(),
+		Encode:     g.Encoder.Encode,
+		Format:     p.Format.Within(g.Doc.Settings.Stored),
+		PassedOver: p.Served.PassedOver(),
+	}
+	for _, part := range g.Doc.Embeddings {
+		if part.Shard == shard {
+			m.Parts = append(m.Parts, part.Ref())
+		}
+	}
+	return m
+}

@@ -1,0 +1,66 @@
+package generation
+
+import (
+	"cmp"
+	"sync/atomic"
+
+	"giantstream/sink/rows"
+)
+
+// Served is the generation that a process serves. It is safe for concurrent use, and generations are switched by storing
+// one pointer: a row is built with one generation or the next.
+type Served struct {
+	current, trial atomic.Pointer[Generation]
+	passedOver     atomic.Int64
+}
+
+// Current returns the generation being served, nil before the first.
+func (s *Served) Current() *Generation { return s.current.Load() }
+
+// Serve makes a generation current.
+func (s *Served) Serve(g *Generation) { s.current.Store(g) }
+
+// Number returns the current generation's number, 0 when there is none.
+func (s *Served) Number() int64 {
+	if g := s.Current(); g != nil {
+		return g.Doc.Generation
+	}
+	return 0
+}
+
+// Featurize fills in the features and targets of a row by the current generation, if there is one.
+func (s *Served) Featurize(row *rows.Row) error {
+	if g := s.Current(); g != nil {
+		return g.Featurize(row)
+	}
+	return nil
+}
+
+// Cut returns the newest manifest of a shard that the current generation covers, 0 for none.
+func (s *Served) Cut(shard int) int64 {
+	if g := s.Current(); g != nil {
+		return g.Doc.Cut[shard]
+	}
+	return 0
+}
+
+// Try puts a generation on trial, nil for none.
+func (s *Served) Try(g *Generation) { s.trial.Store(g) }
+
+// Trial returns the generation on trial beside the current one, nil for none, also if it was promoted just now.
+func (s *Served) Trial() *Generation {
+	current, t := s.Current(), s.trial.Load()
+	if current == nil || t == nil || t.Doc.Generation <= current.Doc.Generation {
+		return nil
+	}
+	return t
+}
+
+// TrialOrCurrent returns the generation on trial, or else the current one.
+func (s *Served) TrialOrCurrent() *Generation { return cmp.Or(s.Trial(), s.Current()) }
+
+// PassedOver returns the newest generation above the served one that is complete or damaged, 0 for none.
+func (s *Served) PassedOver() int64 { return s.passedOver.Load() }
+
+// PassOver notes it.
+func (s *Served) PassOver(number int64) { s.passedOver.Store(number) }
