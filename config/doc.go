@@ -3,8 +3,8 @@
 //
 // [Load] goes through three steps. Default gives every field its value. The file is decoded over
 // it, strictly: an unknown field, a value of the wrong type, or a ${VARIABLE} that is not set is a
-// fault. Validate then checks each value and what values mean together. All faults of all steps are
-// reported at once, as an *Error that names the line and the field of each.
+// fault. Validate then checks each value, and values against one another. All faults of all steps
+// are reported at once, as an *Error that names the line and the field of each.
 //
 // # Environment
 //

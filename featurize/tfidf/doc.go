@@ -22,11 +22,11 @@
 // profile.go has the table of profiles. Default: texts are brought to Unicode's normalization form
 // KC; a word is a maximal run of Unicode letters, marks and numbers, lower-cased; everything else
 // separates. Scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Myanmar) are taken apart
-// into overlapping words of two or three characters, see unsegmented.go; models of artifacts of
-// version 1 do neither. PECOS: what PECOS
-// (pecos/core/utils/tfidf.hpp) computes when it fits: words are split at the ASCII space only and
-// not lower-cased. PECOS itself transforms with other character runs than it fitted (it forgets the
-// padding); here fitting and transforming share one code path in both profiles.
+// into overlapping words of two or three characters (unsegmented.go). Artifacts of version 1 have
+// neither normalization nor such words. PECOS is what PECOS (pecos/core/utils/tfidf.hpp) computes
+// when it fits: words are split at the ASCII space only and not lower-cased. PECOS itself
+// transforms with other character runs than it fitted (it forgets the padding); here fitting and
+// transforming share one code path in both profiles.
 //
 // # Following a stream
 //

@@ -2,9 +2,9 @@
 // paper reports on, and writes them as the files that a pipeline ingests: nodes.jsonl.zst, edges.jsonl.zst and the
 // official split.csv, which `evaluate heads --split` reads.
 //
-// Import is the one entry. A node's id is its index in OGB, "0" to n-1; what OGB's mapping names it is kept beside it
-// (paper_id, asin). The class is the number of OGB's label, and missing where OGB has none. The text is title and
-// abstract, or title and description, of the files that the benchmark's pages link to:
+// Import is the one entry. A node's id is its index in OGB, "0" to n-1; a second field keeps its name in OGB's
+// mapping (paper_id, asin). Its class is the number of OGB's label, and missing where OGB has none. The text is title
+// and abstract, or title and description, of the files that the benchmark's pages link to:
 //
 //	            graph, labels, split        names                        texts
 //	arxiv       raw/*.csv.gz, split/time    mapping/nodeidx2paperid      titleabs.tsv
@@ -19,7 +19,7 @@
 //
 // # Memory
 //
-// Texts come in any order. They are first spread over files of 262,144 nodes each in a temporary folder beside the
-// output, which takes the disk space of the texts, and then read back one file at a time. Where texts are keyed by
-// paper, 12 bytes a node are held besides, and for products the ASINs. Edges stream through.
+// Texts come in any order. Import spreads them over files of 262,144 nodes each in a temporary folder beside the
+// output, which takes the disk space of the texts, and reads back one file at a time. Memory also holds 12 bytes a
+// node where texts are keyed by paper, and the ASINs of products. Edges stream through.
 package ogb

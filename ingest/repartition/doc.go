@@ -4,8 +4,8 @@
 //
 // A consumer group per source topic shares the topic's partitions among the workers. Each record
 // keeps its value, timestamp and headers. Its key becomes the id that the mapping finds in the
-// value. A record without a usable id keeps its own key, and so does a null value, which has
-// nothing else to offer; the shard that receives the copy dead-letters it like any other record.
+// value. A record without a usable id keeps its own key, and so does a null value; the shard that
+// receives the copy dead-letters it like any other record.
 //
 // # At least once, in any order
 //
@@ -13,8 +13,8 @@
 // not at all. A second copy changes nothing: each copy carries the partition and offset of its
 // origin in a header, and Version derives the version of its facts from the origin and not from the
 // copy's own offset. So the graph is still a function of the source records. Among equal event
-// times the later offset of the origin wins, and among equal offsets the higher partition, whoever
-// copied the records, how often, and in which order.
+// times the later offset of the origin wins, and among equal offsets the higher partition,
+// regardless of how often and in which order records are copied.
 //
 // Versions of copies are above those of records that were sent to the internal topic directly, as a
 // backfill does: of equal event times, the copy wins. They are also above every offset of a topic.

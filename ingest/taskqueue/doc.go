@@ -15,12 +15,12 @@
 // the broker hands the record to another. The late write of the first is harmless, because a task writes the same
 // bytes wherever it is done. After MaxDeliveries deliveries the broker gives a record up.
 //
-// The group's start offset is the first record that may still be handed out. A task whose record lies below it, and
-// that is not done, was given up: it failed each time, or killed each of its workers. The engine then fails the stage.
-// Apache Kafka stores that offset when a record is acknowledged, so the engine sends a probe, a record that is no
-// task, when it has not heard of any worker for a while.
-// A coordinator that starts again adopts the records from the start offset on instead of publishing their tasks
-// twice; one of these that was given up is published once more, since it belongs to an earlier attempt.
+// The group's start offset is the first record that the broker may still hand out. The broker has given up an
+// unfinished task whose record lies below it: the task failed each time, or killed each of its workers. The engine
+// then fails the stage. Apache Kafka stores that offset when a record is acknowledged, so the engine sends a probe, a
+// record that is no task, when it has not heard of any worker for a while. A coordinator that starts again adopts the
+// records from the start offset on instead of publishing their tasks twice; one of these that was given up is
+// published once more, since it belongs to an earlier attempt.
 //
 // A task names its generation. A worker drops the tasks of a generation that is not being built.
 //

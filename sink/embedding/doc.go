@@ -9,7 +9,7 @@
 // the status NoText and without a vector: consumers never meet a vector of zeros, which has no
 // cosine. Formats leave such records as they are.
 //
-// A Record is one embedding, in Parquet and on the embeddings topic alike. The topic is the subject
-// of ingest/embeddingtopic, so that whoever reads and writes embeddings in the store does not link
-// a Kafka client.
+// A Record is one embedding, in Parquet and on the embeddings topic alike. Package
+// ingest/embeddingtopic has the topic, so that a program that uses embeddings in the store links no
+// Kafka client.
 package embedding

@@ -1,6 +1,6 @@
 // Package iceberg keeps Apache Iceberg tables equal to the embeddings topic (Index) and to the newest rows of the
-// commit log (Rows). An Index is a vectordb.Index: a vectordb.Follower hands it batches, and it commits many of them as
-// one snapshot. It knows no Kafka; the catalog is an interface, and the files are in a sink.Store.
+// commit log (Rows). An Index is a vectordb.Index: a vectordb.Follower hands it batches, and it commits many of them
+// as one snapshot. The package knows no Kafka; the catalog is an interface, and the files are in a sink.Store.
 //
 // Rows are an Index of another kind: shards are its partitions, manifests its offsets, and a table that is filled from
 // the beginning of the log is its generation.
@@ -19,8 +19,8 @@
 // one request to the catalog. It requires that main, the tag and every branch it changes are as they were: of two
 // processes, one gets the conflict and ends. To take the table over is a commit, too.
 //
-// An attempt to commit whose answer is lost is sent again as it is, with the same snapshot ids. Either it succeeds now,
-// or it conflicts with itself, which the tag tells.
+// A commit whose answer is lost is sent again unchanged, with the same snapshot ids. It succeeds, or conflicts with
+// its own first attempt, which the tag then names.
 //
 // # Deletions
 //

@@ -19,13 +19,12 @@
 //     this on its own clock, from when it first saw the object in its present state. The times in
 //     the object are for people; no process compares its clock with another's.
 //
-// An object that cannot be read is that of an unknown holder: it may be taken over once it has not changed for
-// the default TTL. A holder that lives repairs it before that. Its number is used up all the same.
+// An object that cannot be read is that of an unknown holder. Another process may take the lease over once the object
+// has not changed for the default TTL; a live holder repairs it before. Its number is used up either way.
 //
-// The holder renews by replacing its own object, which no other process writes, and where the store can compare
-// and swap (sink.Replacer) only over what it has written itself. It learns of its
-// loss by finding a higher number, never by its clock: a holder that slept for an hour still holds
-// the lease if no other process came.
+// The holder renews by replacing its own object, which no other process writes, and where the store can compare and
+// swap (sink.Replacer) only over what it has written itself. A holder learns of its loss from a higher number, never
+// from its clock: after an hour's sleep it still holds the lease if no other process came.
 //
 // The object of the highest number is never deleted. Lower ones are deleted by the process that has
 // taken a higher number. A late Create can therefore find a number free that was taken and removed
@@ -34,11 +33,10 @@
 //
 // # What a zombie can do
 //
-// A holder that is frozen between the check and the write, and thawed after another process has
-// taken over, completes that one write. The next write is checked again and fails with ErrLost. No
-// store without compare-and-swap can do better, so what is written under a lease must tolerate one
-// late write. A generation does. Its artifacts are a function of the cut and the settings in its
-// document, which is created once, so a late artifact equals the one that is there. A late document
-// says "ready", like the successor's, or "building", after the commands fit and train alone. In the
-// second case the next refresh finds all artifacts and marks the document ready again.
+// A holder that is frozen between the check and the write, and thawed after another process has taken over, completes
+// that one write. The next write is checked again and fails with ErrLost. No store without compare-and-swap can do
+// better, so what is written under a lease must tolerate one late write. A generation does. Its artifacts are a
+// function of the cut and the settings in its document, which is created once, so a late artifact equals the one that
+// is there. A late document says "ready", like the successor's, or "building", after a build that was to stop at an
+// earlier stage. In the second case the next refresh finds all artifacts and marks the document ready again.
 package lease

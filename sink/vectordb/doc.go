@@ -1,28 +1,29 @@
 // Package vectordb keeps an index of vectors equal to the embeddings topic. A Follower takes the topic's records,
 // partition by partition, and an Index is the database: pgvector, qdrant, opensearch and milvus below this package.
-// It knows no Kafka: whoever reads the topic hands the records over with their offsets.
+// The package knows no Kafka: its caller reads the topic and hands over the records with their offsets.
 //
 // # What readers see
 //
 // Every generation fills a table of its own. Readers ask for one name, a view or an alias, and it leads to one table at
 // a time: that of the newest generation that is complete. So no reader meets two generations at once.
 //
-// A generation is complete when every partition has been read up to where it ended when the table was made, and either
-// of two:
+// A generation is complete when the follower has read every partition to the end that it had when the table was made,
+// and one of these holds:
 //
 //   - the newest control record of every shard, in every partition, names the generation; or
 //   - the topic has no control records, it is read to its end, and every node of every other table has a newer record
-//     in this one. An Index that cannot tell (ErrNoControl) waits for control records, but for the first table of all.
+//     in this one. An Index that cannot compare tables (ErrNoControl) waits for control records, except for its first
+//     table.
 //
 // A generation that is published again, because people have gone back to it, is filled and served like a new one.
 //
 // # Exactly once, in effect
 //
-// The version of a record is its offset: the topic keeps the last record of a key, and so does the table. (Neither the
-// record's seq nor its event time would do. A pipeline with another number of shards, or another store, begins with a
-// seq of 1, and an edge changes an embedding without its event time.) No write replaces a row of a higher offset. The
-// Progress of a partition is stored with the rows, in the same transaction or after them, so that a restart finds
-// either all of a batch or repeats it, which changes nothing.
+// The version of a record is its offset: the topic keeps the last record of a key, and so does the table. (Neither
+// the record's seq nor its event time would do. A pipeline with another number of shards, or another store, begins
+// with a seq of 1, and an edge changes an embedding without its event time.) No write replaces a row of a higher
+// offset. The Progress of a partition is stored with the rows, in the same transaction or after them. A restart
+// therefore finds a batch complete, or repeats it, which changes nothing.
 //
 // A tombstone deletes the node from all tables, whichever generation it names.
 package vectordb

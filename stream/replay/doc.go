@@ -1,6 +1,7 @@
 // Package replay computes the rows of a graph from a selection of mutations, by the code that computes them in a
-// running pipeline: shards with their states in a folder. Nothing of a replay is kept, and no topic is written.
+// running pipeline: shards with their states in a folder. A replay writes to no topic and keeps nothing.
 //
-// Assertions for the far ends of edges go from shard to shard through temporary files. They cannot come from the mirror
-// topic: that holds what was effective when it was written, and with other mutations other assertions are effective.
+// Assertions for the far ends of edges go from shard to shard through temporary files. They cannot come from the
+// mirror topic: it holds the assertions that were effective when they were written, and other mutations make others
+// effective.
 package replay

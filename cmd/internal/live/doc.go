@@ -1,6 +1,6 @@
 // Package live is the page on which people watch a process of a pipeline, and the document that it shows.
 //
-// A [View] belongs to a running process, which tells it what it commits and how far long work is. The View reads
-// the status from the store only while somebody looks, and one read at a time. [ServePage] answers with the page,
+// A [View] belongs to a running process, which reports its commits and the progress of long work to it. The View
+// reads the status from the store only while a page is open, one read at a time. [ServePage] answers with the page,
 // which holds no data and needs nothing from elsewhere.
 package live

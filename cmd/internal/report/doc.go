@@ -2,10 +2,9 @@
 // picture, no script from elsewhere, so that it can be mailed, kept with a model, or opened on a machine
 // without a network.
 //
-// [Write] writes it from an [Input]. The page says what the generation was made of and with, how
-// its training went, what its label tree looks like, how its embeddings lie, what they make
-// neighbours, what its input is like, what they are worth in the evaluation, what has changed since the
-// generation before, and the figures of all generations. It says more of the nodes of Input.Nodes.
+// [Write] writes it from an [Input]. The page shows the generation's input and settings, its training, label tree,
+// map, nearest neighbours and evaluation, what has changed since the generation before, and the figures of all
+// generations. It says more of the nodes of Input.Nodes.
 //
 // # What is read
 //

@@ -1,6 +1,6 @@
 // Package sinks runs a sink: readers of the embeddings topic, the follower that brings their records into a database,
-// metrics and health. It is where Kafka, which sink/vectordb does not know, and the databases meet.
+// metrics and health. It joins Kafka, which sink/vectordb does not know, to the databases.
 //
-// The offsets of a sink are in its database, with the rows, and no consumer group has any. A database that is restored
-// from a backup thus goes on from where the backup was made.
+// A sink keeps its offsets in its database, with the rows, and uses no consumer group. So a database that is restored
+// from a backup continues from the backup's offsets.
 package sinks

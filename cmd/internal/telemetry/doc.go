@@ -10,9 +10,8 @@
 //	  commit           the window: rows, requests to the store, the mirror's flush, the manifest
 //	publish TOPIC      the embeddings of its nodes: encode, send
 //
-// A batch, a window and a publication are one thing for many records. Their parts are children of the span in the trace
-// of the first record that is followed. The others have a span of the same name with a link to the first one's, which
-// links to theirs.
+// A batch, a window and a publication each serve many records. Their parts are children of one span, in the trace of
+// the first followed record. Each other followed record has a span of the same name; the two spans link to each other.
 //
-// All of it hangs on hooks of the service. Without traces these are nil, and nothing is paid for them.
+// The service calls this package through hooks. Without traces the hooks are nil and cost nothing.
 package telemetry

@@ -8,8 +8,8 @@
 // writes: neither a late write nor a repeated one replaces a newer document. The version of a deleted document is kept
 // for index.gc_deletes, which is a day here, so that a write has to be later than that to bring it back.
 //
-// Documents are written through an alias of the index, items_g7_3_W, and only so: a late write to an index that was
-// dropped would otherwise make it again. OpenSearch heeds require_alias for documents, and not for deletions alone,
-// which make an index of the alias's name. Names of indexes are in lower case, and those of aliases need not be: a
-// deletion that is late is refused.
+// The sink writes documents only through an alias of the index, items_g7_3_W: a late write to a dropped index would
+// otherwise create it again. OpenSearch heeds require_alias for documents, but a request of deletions alone creates
+// an index of the alias's name. An index's name must be in lower case and an alias's need not be, so OpenSearch
+// refuses a late deletion.
 package opensearch

@@ -4,8 +4,8 @@
 // which has no vectors, holds the catalog and the progress of each partition. A point's id is a hash of the node's id,
 // which is in its payload.
 //
-// Qdrant has no transactions over points. What keeps a late write from replacing a newer point is a condition on the
-// point's offset (update_filter, since Qdrant 1.16), which Qdrant checks together with the write. A deleted node stays
-// as a point without a vector, which no vector search finds, so that a late write of it meets a newer offset; such
-// points go with their collection.
+// Qdrant has no transactions over points. A condition on the point's offset (update_filter, since Qdrant 1.16), which
+// Qdrant checks together with the write, keeps a late write from replacing a newer point. A deleted node stays as a
+// point without a vector, which no vector search finds, so that a late write of it meets a newer offset; such points
+// go with their collection.
 package qdrant

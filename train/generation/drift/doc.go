@@ -23,9 +23,9 @@
 // that starts again reads the rows after the cut again and comes to the same figures. Until it has, and below
 // MinCases, a measure is not known.
 //
-// Deletions are the exception: what was deleted leaves its sample, and what it had kept out does not come back. So a
-// process that has read every window may have a slightly smaller sample than one that has read merged objects, in
-// which what was deleted is gone.
+// Deletions are the exception: a deleted node leaves the sample, and the one that it had displaced does not return.
+// So a process that has read every window may have a slightly smaller sample than one that has read merged objects,
+// which lack deleted nodes.
 //
 // # Memory
 //

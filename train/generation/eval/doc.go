@@ -27,21 +27,19 @@
 //
 // # Protocol for unseen nodes
 //
-// SplitNodes hides each node with the given probability, decided by a hash of the seed and its id,
-// with all its edges. Nothing sees an unseen node's text or links: neither the vectorizer nor its
-// projection nor the training (the inductive case). Afterwards its text is embedded like all others.
-// Its links to seen nodes are scored from the unseen end against negatives as above; links between
-// two unseen nodes take no part. Its class is told by a probe trained on all seen nodes.
+// SplitNodes hides each node with the given probability, decided by a hash of the seed and its id, with all its
+// edges. Nothing sees an unseen node's text or links: neither the vectorizer nor its projection nor the training (the
+// inductive case). Afterwards its text is embedded like all others. Its links to seen nodes are scored from the
+// unseen end against negatives as above; links between two unseen nodes take no part. A probe trained on all seen
+// nodes predicts its class.
 //
 // # Protocol for classes
 //
-// Probe trains a multinomial logistic regression on a share of the nodes that
-// have a class and reports the accuracy on the rest, the mean over five
-// random choices of the training nodes (two, of more than 4,096 nodes). Embeddings are scaled to length 1. The
-// strength of the regularization, C of scikit-learn, is the one of seven
-// between 0.1 and 100 that tells most classes of a fifth of the training
-// nodes, after a fit to the others. A large training set is cut: to 32,768
-// nodes, and for the choice of the strength to 4,000 and 1,000.
+// Probe trains a multinomial logistic regression on a share of the nodes that have a class and reports the accuracy
+// on the rest, the mean over five random choices of the training nodes (two, of more than 4,096 nodes). Embeddings
+// are scaled to length 1. The probe tries seven strengths of regularization (scikit-learn's C, 0.1 to 100) on four
+// fifths of the training nodes and keeps the one that classifies the other fifth best. It uses at most 32,768
+// training nodes, and at most 4,000 and 1,000 for this choice.
 //
 // The standard error of an accuracy has two parts: the choice of the training nodes (the
 // standard deviation of the repeats over the root of their number), and the nodes as a sample

@@ -23,14 +23,14 @@
 //
 // # Accuracy
 //
-// The columns of x that models of the BERT family have are uneven: a few are ten times as large as the
-// others, and would take nearly all of the 255 steps for themselves. So would their rows of W. The factors share
-// that unevenness out between x and W (Xiao et al., "SmoothQuant", ICML 2023), and the columns where x gets largest,
-// a quarter of them, are loud (compare Dettmers et al., "LLM.int8()", NeurIPS 2022, which takes them
-// in 16-bit floating point), half of them in a fine matrix. What is left of float32 stands in
-// docs/measurements/2026-11-23.md, "Int8 beside ONNX Runtime and OpenVINO".
+// In models of the BERT family the columns of x are uneven: a few are ten times as large as the others, and alone
+// would take nearly all of the 255 steps. So would their rows of W. The factors share that unevenness out between x
+// and W (Xiao et al., "SmoothQuant", ICML 2023), and the columns where x gets largest, a quarter of them, are loud
+// (compare Dettmers et al., "LLM.int8()", NeurIPS 2022, which takes them in 16-bit floating point), half of them in a
+// fine matrix. What is left of float32 stands in docs/measurements/2026-11-23.md, "Int8 beside ONNX Runtime and
+// OpenVINO".
 //
-// A row with a number that is infinite or none gives NaN in every column.
+// A row with an infinity or a NaN gives NaN in every column.
 //
 // # Method
 //
