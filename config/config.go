@@ -32,7 +32,7 @@ type Config struct {
 	Log        Log        `yaml:"log"`
 	Telemetry  Telemetry  `yaml:"telemetry"`
 
-	// renamed has a hint for each old name of a field that the file uses.
+	// renamed has a hint for each field of the file that has another name now or is gone.
 	renamed []string
 }
 
@@ -304,10 +304,8 @@ type Sink struct {
 	EmbeddingDim  int    `yaml:"embedding_dim" effect:"restart"`  // the first dimensions; 0 for all
 	// ControlRecords: records on the topic say when all of a generation is published.
 	ControlRecords bool `yaml:"control_records" effect:"restart"`
-	// Canary is the share of the nodes that get a new generation first; all get it once people promote it. With 0 all
-	// get it at once.
-	Canary float64 `yaml:"canary" effect:"live"`
-	// CanaryTopic, unless "", is a topic that gets a new generation first, for all nodes, in the same way.
+	// CanaryTopic, unless "", is the topic that gets a new generation first, as a canary: the embeddings topic gets it
+	// once people promote it.
 	CanaryTopic string `yaml:"canary_topic" effect:"restart"`
 }
 

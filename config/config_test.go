@@ -144,7 +144,9 @@ func TestOldNames(t *testing.T) {
 		"line 4: featurize.pifa.dim is called embedding.dim now",
 		"line 6: stream.commit is no more and says nothing: each shard commits its windows by itself; a store that was " +
 			"written with 'group' is refused, with a sentence that says how to write it again",
-		"line 8: refresh.mode is no more and says nothing: every refresh makes all of a generation"}
+		"line 8: refresh.mode is no more and says nothing: every refresh makes all of a generation",
+		"line 10: sink.canary is no more and says nothing: a generation is tried on a topic of its own, which " +
+			"sink.canary_topic names"}
 	if !slices.Equal(got.Renamed(), want) {
 		t.Errorf("the hints are %q", got.Renamed())
 	}

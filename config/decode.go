@@ -87,9 +87,13 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 			d.once(now, e, d.field(now))
 			continue
 		}
-		if why, ok := removedNames[child]; ok {
+		if gone, ok := removedNames[child]; ok {
+			if raw, _ := scalarText(e.Value); gone.only != "" && raw != gone.only {
+				d.fault(child, e.Key, "is no more: %s; remove this line", gone.why)
+				continue
+			}
 			d.renamed = append(d.renamed, fmt.Sprintf("line %d: %s is no more and says nothing: %s",
-				e.Key.GetToken().Position.Line, child, why))
+				e.Key.GetToken().Position.Line, child, gone.why))
 			continue
 		}
 		i := slices.Index(fieldNames(v.Type()), name)
@@ -109,10 +113,12 @@ var oldNames = map[string]string{
 }
 
 // removedNames are the fields that are no more, and what holds in their place. A file may still have them, with a hint.
-var removedNames = map[string]string{
-	"stream.commit": "each shard commits its windows by itself; a store that was written with 'group' is refused, " +
-		"with a sentence that says how to write it again",
-	"refresh.mode": "every refresh makes all of a generation",
+// With another value than only, unless that is "", the file asks for something that must not be ignored: a fault.
+var removedNames = map[string]struct{ why, only string }{
+	"stream.commit": {why: "each shard commits its windows by itself; a store that was written with 'group' is " +
+		"refused, with a sentence that says how to write it again"},
+	"refresh.mode": {why: "every refresh makes all of a generation"},
+	"sink.canary":  {"a generation is tried on a topic of its own, which sink.canary_topic names", "0"},
 }
 
 // once decodes the value of a field, unless the file has given it by another name.

@@ -24,8 +24,8 @@ func Schema() ([]byte, error) {
 		field["deprecated"], field["description"] = true, "Old name of "+now+"."
 		addField(root, old, field)
 	}
-	for old, why := range removedNames {
-		addField(root, old, schema{"deprecated": true, "description": "No more: " + why + "."})
+	for old, gone := range removedNames {
+		addField(root, old, schema{"deprecated": true, "description": "No more: " + gone.why + "."})
 	}
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Configuration of giantstream"

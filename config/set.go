@@ -34,7 +34,7 @@ func (c *Config) set(assignments []string, env func(string) (string, bool)) (fau
 		if now, old := oldNames[path]; old {
 			path = now
 		}
-		why, removed := removedNames[path]
+		gone, removed := removedNames[path]
 		v, known := fields[path]
 		var err error
 		switch {
@@ -43,7 +43,7 @@ func (c *Config) set(assignments []string, env func(string) (string, bool)) (fau
 			err = fmt.Errorf("must be a field, = and its value, as in window.time=2s")
 			path = ""
 		case removed:
-			err = fmt.Errorf("is no more: %s", why)
+			err = fmt.Errorf("is no more: %s", gone.why)
 		case !known:
 			err = fmt.Errorf("unknown field%s", nearestField(path, fields))
 		default:

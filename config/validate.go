@@ -350,9 +350,6 @@ func (v *validator) outputs(c *Config) {
 	v.oneOf("sink.format", c.Sink.Format)
 	v.oneOf("sink.embedding_type", c.Sink.EmbeddingType)
 	v.atLeast("sink.embedding_dim", c.Sink.EmbeddingDim, 0)
-	v.check(c.Sink.Canary >= 0 && c.Sink.Canary < 1, "sink.canary", "%g must be 0 or a share below 1", c.Sink.Canary)
-	v.check(c.Sink.Canary == 0 || c.Sink.CanaryTopic == "", "sink.canary_topic", "must not be given together with "+
-		"canary: a new generation goes to a share of the nodes first, or to a topic of its own")
 	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
 	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
 	v.oneOf("log.level", c.Log.Level)

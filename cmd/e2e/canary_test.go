@@ -14,12 +14,11 @@ import (
 	"giantstream/train/generation"
 )
 
-// Generations are tried on a share of the nodes or on a second topic, promoted, taken back, some of them halfway, and
-// pinned, while nodes change and the processes that publish are killed. A consumer that follows the control records from
+// Generations are tried on a second topic, promoted, withdrawn, some of them halfway, and pinned, while nodes change and the processes that publish are killed. A consumer that follows the control records from
 // the first record on answers from one generation at any time, loses no node and sees none go back in time. In the end it
 // has what the pipeline serves. So does one of the second topic.
 //
-// GIANTSTREAM_SEED is the first seed, GIANTSTREAM_CANARY_RUNS how many there are. Every other one has a second topic.
+// GIANTSTREAM_SEED is the first seed, GIANTSTREAM_CANARY_RUNS how many there are.
 func TestCanaryUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("several generations in several processes")
@@ -45,7 +44,7 @@ ingest:
   nodes: {event_time: at}
   edges: {event_time: at}
 refresh: {min_nodes: 3600, min_changes: 400, keep: 5}
-sink: {format: binary, control_records: true, %s}
+sink: {format: binary, control_records: true, canary_topic: %q}
 ` + smallGenerations
 
 // canaryRun is a run under way.
@@ -53,7 +52,7 @@ type canaryRun struct {
 	*faultRun
 	random *rand.Rand
 	reader *reader
-	// next reads the second topic, nil if generations are tried on a share of the nodes.
+	// next reads the canary topic.
 	next     *reader
 	promoted map[int64]bool
 	kills    int
@@ -61,16 +60,11 @@ type canaryRun struct {
 
 func runCanary(t *testing.T, p *faultPlace, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 8))
-	trial := fmt.Sprintf("canary: %.1f", 0.1+0.2*float64(random.IntN(4)))
-	second := seed%2 == 1
-	if second {
-		p.topics.Canary = p.pipeline + ".next"
-		trial = "canary_topic: " + p.topics.Canary
-	}
+	p.topics.Canary = p.pipeline + ".next"
 	c := &canaryRun{random: random, promoted: map[int64]bool{1: true}}
 	c.faultRun = newFaultRun(t, p, faultPlan{workers: 2, shards: 3, nodes: 3600})
 	for _, w := range c.crew {
-		writeFile(t, w.config, p.connect+fmt.Sprintf(canarySettings, trial)+
+		writeFile(t, w.config, p.connect+fmt.Sprintf(canarySettings, p.topics.Canary)+
 			fmt.Sprintf("state_dir: %q\n", filepath.ToSlash(w.state)))
 	}
 	c.input = newFaultInput(t, p, c.faultPlan, rand.New(rand.NewPCG(seed, 9)))
@@ -82,9 +76,7 @@ func runCanary(t *testing.T, p *faultPlace, seed uint64) {
 	c.input.flush(t)
 
 	c.reader = newReader(p.client, p.embeddings, c.shards)
-	if second {
-		c.next = newReader(p.client, p.topics.Canary, c.shards)
-	}
+	c.next = newReader(p.client, p.topics.Canary, c.shards)
 	ctx, stop := context.WithCancel(t.Context())
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -118,12 +110,7 @@ func runCanary(t *testing.T, p *faultPlace, seed uint64) {
 }
 
 // readers are those of the topics that embeddings are published to.
-func (c *canaryRun) readers() []*reader {
-	if c.next == nil {
-		return []*reader{c.reader}
-	}
-	return []*reader{c.reader, c.next}
-}
+func (c *canaryRun) readers() []*reader { return []*reader{c.reader, c.next} }
 
 // change changes nodes and links until ctx ends. Each change is news.
 func (c *canaryRun) change(ctx context.Context) {
@@ -158,38 +145,33 @@ func (c *canaryRun) latest() generation.Latest {
 	return latest
 }
 
-// round waits for a generation on trial, decides about it, and disturbs those who follow the decision.
+// round waits for a canary, decides about it, and disturbs those who follow the decision.
 func (c *canaryRun) round() {
 	c.t.Helper()
-	var trial, served int64
-	c.until("a generation is on trial", func() bool {
+	var canary, served int64
+	c.until("there is a canary", func() bool {
 		latest := c.latest()
 		if latest.Canary == nil || latest.Current == nil {
 			return false
 		}
-		trial, served = latest.Canary.Generation, latest.Current.Generation
+		canary, served = latest.Canary.Generation, latest.Current.Generation
 		return true
 	})
-	// Where trials are to be seen, and what their readers see in the end.
-	tried, during, after := c.reader, int64(0), int64(0)
-	if c.next != nil {
-		tried, during, after = c.next, trial, served
-	}
 	switch c.random.IntN(4) {
-	case 0: // the trial begins
-		c.halfway(tried, trial, during, c.killed)
+	case 0: // the canary topic gets it
+		c.halfway(c.next, canary, canary, c.killed)
 	case 1:
-		if c.decide("promote", trial) {
-			c.halfway(c.reader, trial, trial, c.killed)
+		if c.decide("promote", canary) {
+			c.halfway(c.reader, canary, canary, c.killed)
 		}
 	case 2: // promoted, and taken back before all have it
-		if c.decide("promote", trial) {
-			c.halfway(c.reader, trial, trial, func() { c.decide("rollback", 0) })
+		if c.decide("promote", canary) {
+			c.halfway(c.reader, canary, canary, func() { c.decide("rollback", 0) })
 			c.halfway(c.reader, served, served, c.killed)
 		}
 	case 3:
 		c.decide("rollback", 0)
-		c.halfway(tried, served, after, c.killed)
+		c.halfway(c.next, served, served, c.killed)
 		if c.decide("pin", served) {
 			c.decide("unpin", 0)
 		}
@@ -256,11 +238,8 @@ func (c *canaryRun) finish() {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			if at.CanaryShare > 0 || at.Announced != at.Generation {
+			if at.Mixed || at.Announced != at.Generation {
 				return false
-			}
-			if c.next == nil {
-				continue
 			}
 			next, err := commitlog.Canary.Load(c.t.Context(), c.store, shard)
 			if err != nil {
@@ -285,12 +264,9 @@ func (c *canaryRun) check() {
 	for _, r := range c.readers() {
 		c.checkReader(r)
 	}
-	if c.next == nil {
-		return
-	}
 	for g := range c.reader.seen {
 		if !c.promoted[g] {
-			c.t.Errorf("the embeddings topic has records of generation %d, which was only on trial", g)
+			c.t.Errorf("the embeddings topic has records of generation %d, which was only a canary", g)
 		}
 	}
 }

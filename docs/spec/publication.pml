@@ -17,7 +17,7 @@
  * before it has moved the cursor or found out, unless the other one has died and the cursor is not past.
  *
  * Not modelled: `ahead` of the cursor (rows that are left out because newer ones supersede them), control records,
- * and trials on a share of the nodes; README.md says which tests check them. A canary topic is a second cursor and a
+ * and the withdrawal of a generation; README.md says which tests check them. A canary topic is a second cursor and a
  * second topic, which share nothing with the first: the model is about each of them.
  *
  * The store replaces the cursor only if it is still the version that was read. On a store that cannot,

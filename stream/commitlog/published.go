@@ -27,10 +27,8 @@ type Published struct {
 	End int64 `json:"end,omitempty"`
 	// Announced is the generation of the newest control record that says that all of a generation is published.
 	Announced int64 `json:"announced,omitempty"`
-	// Canary is the generation that the nodes of CanaryShare have in place of Generation. With 0 and a share, they may
-	// have one or the other.
-	Canary      int64   `json:"canary,omitempty"`
-	CanaryShare float64 `json:"canary_share,omitempty"`
+	// Mixed: nodes may have vectors of a generation other than Generation, so all nodes must be published again.
+	Mixed bool `json:"mixed,omitempty"`
 	// Ahead is the newest manifest after Seq whose rows may be on the topic, of another generation; 0 if there is none.
 	// So no row after Seq is published that a newer one up to Ahead supersedes.
 	Ahead int64 `json:"ahead,omitempty"`
@@ -74,7 +72,7 @@ type Outlet bool
 // The outlets.
 const (
 	Served Outlet = false // the embeddings topic
-	Canary Outlet = true  // the topic that gets new generations first
+	Canary Outlet = true  // the canary topic, which gets new generations first
 )
 
 func (o Outlet) key(shard int) string {
@@ -122,12 +120,17 @@ func (o Outlet) Open(ctx context.Context, store sink.Store, shard int) (Cursor, 
 		return c, fmt.Errorf("read the published cursor of shard %d: %w", shard, err)
 	}
 	c.stored = data
-	var p Published
+	var p struct {
+		Published
+		// CanaryShare is how earlier releases say that nodes may have another generation's vectors.
+		CanaryShare float64 `json:"canary_share"`
+	}
 	body, _, err := seal.Open(data)
 	if err != nil || json.Unmarshal(body, &p) != nil || p.Seq < 0 || p.Generation < 0 {
 		return c, nil //nolint:nilerr // a hint that cannot be read is no hint
 	}
-	c.Published = p
+	c.Published = p.Published
+	c.Mixed = c.Mixed || p.CanaryShare > 0
 	return c, nil
 }
 

@@ -27,22 +27,14 @@ func full(rows, segments int) bool { return rows >= saveRows || segments >= save
 type batcher struct {
 	*Follower
 	model *Model
-	// only, if not nil, makes all embeddings, also of nodes that are in a canary's share.
-	only *Model
-	out  []embedding.Record
-	// lanes are the generations that records are of, with the texts to encode.
-	lanes []lane
+	out   []embedding.Record
+	// texts are those to encode, live[i] the position in out of the record of texts[i].
+	texts []string
+	live  []int
 	// from and to are the manifests that the records come from.
 	from, to int64
 	// added: segments whose end the position has not reached.
 	added bool
-}
-
-// lane is what one generation encodes.
-type lane struct {
-	model *Model
-	at    []int // the positions of the records in batcher.out
-	texts []string
 }
 
 // add adds the rows of one window, or of a merged block.
@@ -77,30 +69,14 @@ func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
 
 // put adds a row, and sends what has been gathered if that is enough.
 func (b *batcher) put(ctx context.Context, r commitlog.Row) error {
-	model := b.only
-	if model == nil {
-		model = b.model.of(r.NodeID, b.at)
-	}
-	b.out = append(b.out, b.record(r, model))
+	b.out = append(b.out, b.record(r, b.model))
 	if !r.Deleted {
-		l := b.lane(model)
-		l.at, l.texts = append(l.at, len(b.out)-1), append(l.texts, r.Text)
+		b.live, b.texts = append(b.live, len(b.out)-1), append(b.texts, r.Text)
 	}
 	if len(b.out) < batch {
 		return nil
 	}
 	return b.send(ctx)
-}
-
-// lane returns that of a generation.
-func (b *batcher) lane(model *Model) *lane {
-	for i := range b.lanes {
-		if b.lanes[i].model == model {
-			return &b.lanes[i]
-		}
-	}
-	b.lanes = append(b.lanes, lane{model: model})
-	return &b.lanes[len(b.lanes)-1]
 }
 
 // finish publishes what has been gathered.
@@ -127,24 +103,17 @@ func (b *batcher) send(ctx context.Context) error {
 	if len(b.out) == 0 {
 		return nil
 	}
-	for i := range b.lanes {
-		l := &b.lanes[i]
-		dim := l.model.Dim
-		// The records keep views into vectors, so each batch gets its own.
-		vectors := make([]float32, len(l.texts)*dim)
-		if err := l.model.Encode(l.texts, vectors); err != nil {
-			return fmt.Errorf("encode rows of shard %d, manifests %d to %d, by generation %d: %w",
-				b.opts.Shard, b.from, b.to,
-				l.model.Generation, err)
-		}
-		for k, at := range l.at {
-			from := k * dim
-			b.out[at].SetVector(l.texts[k], vectors[from:from+dim:from+dim])
-			b.out[at] = l.model.Format.Narrow(b.out[at])
-		}
-		l.at, l.texts = l.at[:0], l.texts[:0]
+	dim := b.model.Dim
+	// The records keep views into vectors, so each batch gets its own.
+	vectors := make([]float32, len(b.texts)*dim)
+	if err := b.model.Encode(b.texts, vectors); err != nil {
+		return fmt.Errorf("encode rows of shard %d, manifests %d to %d, by generation %d: %w",
+			b.opts.Shard, b.from, b.to, b.model.Generation, err)
 	}
-	err := b.deliver(ctx, b.out)
-	b.out = b.out[:0]
+	for i, at := range b.live {
+		b.out[at].SetVector(b.texts[i], vectors[i*dim:(i+1)*dim:(i+1)*dim])
+	}
+	err := b.publish(ctx, b.model, b.out)
+	b.out, b.texts, b.live = b.out[:0], b.texts[:0], b.live[:0]
 	return err
 }

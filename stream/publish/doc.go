@@ -28,8 +28,8 @@
 //     supersedes is not published: see newest.
 //   - A generation that is not to be served any more (damaged, or withdrawn by people) is replaced in the same way by
 //     the older one that is: as a whole.
-//   - While a generation is on trial, nodes outside of its share get none of its vectors, and the cursor names it and
-//     the share. The cursor says so before the first of its records is sent.
+//   - Before the first record of another generation is sent, the cursor says that the topic is mixed. A generation
+//     that is withdrawn halfway thus leaves no vectors: the follower that finds the mark publishes all nodes again.
 //   - The cursor names the format of the vectors. A follower that is to publish another one, because the
 //     configuration has changed, publishes the current generation again, so that no mixture stays.
 //   - Deletions that were committed before the cut but not yet published are published before the

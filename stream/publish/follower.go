@@ -31,8 +31,6 @@ type Model struct {
 	// PassedOver is the newest generation above this one that is complete and not to be served, 0 for none: it is
 	// damaged, say, or people have gone back to this one.
 	PassedOver int64
-	// Canary is the generation that a share of the nodes gets in place of this one, nil for none.
-	Canary *Canary
 	// Encode writes the embedding of texts[i] to out[i*Dim : (i+1)*Dim].
 	Encode func(texts []string, out []float32) error
 }
@@ -46,10 +44,10 @@ func (m *Model) position(seq int64) commitlog.Published {
 	return p
 }
 
-// Reformats says whether embeddings that are published up to a cursor are to be published again, in
-// the format of the model.
-func (m *Model) Reformats(at commitlog.Published) bool {
-	return at.Generation == m.Generation && at.Format != m.position(0).Format
+// Repeats says whether the model's embeddings that are published up to a cursor are to be published again:
+// because they are in another format, or because nodes may have vectors of another generation.
+func (m *Model) Repeats(at commitlog.Published) bool {
+	return at.Generation == m.Generation && (at.Mixed || at.Format != m.position(0).Format)
 }
 
 // replaces says whether embeddings that are published up to a cursor are of a generation that is not to be served, so
@@ -208,24 +206,19 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 			"shard", f.opts.Shard, "topic", f.topic.Name, "because", gone)
 		return true, f.switchTo(ctx, model)
 	}
-	if model.Generation > f.at.Generation || model.Reformats(f.at) || model.replaces(f.at) {
+	if model.Generation > f.at.Generation || model.Repeats(f.at) || model.replaces(f.at) {
 		if err = f.save(ctx); err != nil {
 			return false, err
 		}
-		if err = f.mix(ctx, 1, model.Cut); err != nil {
+		if err = f.mix(ctx, model.Cut); err != nil {
 			return false, err
 		}
 		return true, f.switchTo(ctx, model)
-	}
-	recasts := model.Recasts(f.at)
-	if recasts && !model.waits(f.at) {
-		return true, f.recast(ctx, model)
 	}
 	before := f.at.Seq
 	if err = f.follow(ctx, model); err != nil {
 		return false, err
 	}
-	f.switched = recasts && !model.waits(f.at) // the trial begins with the next step
 	if err = f.announce(ctx, model); err != nil {
 		return false, err
 	}
@@ -371,11 +364,6 @@ func (f *Follower) publish(ctx context.Context, model *Model, records []embeddin
 	for i, r := range records {
 		records[i] = model.Format.Narrow(r)
 	}
-	return f.deliver(ctx, records)
-}
-
-// deliver sends records that are narrowed already.
-func (f *Follower) deliver(ctx context.Context, records []embedding.Record) error {
 	if len(records) > 0 {
 		f.sending, f.touched = true, true
 	}

@@ -39,12 +39,12 @@ func (f *Follower) moveBack(ctx context.Context) error {
 			break
 		}
 		to := now.Published
-		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq || now.Canary != f.cursor.Canary ||
-			now.CanaryShare != f.cursor.CanaryShare {
+		if now.Generation != f.cursor.Generation || now.Seq > f.cursor.Seq || f.cursor.Mixed && !now.Mixed {
 			f.opts.Log.Warn("another worker went on with this shard while embeddings were under way; "+
 				"they will be published again",
 				"shard", f.opts.Shard, "from", f.cursor.Seq, "to", now.Seq)
 			to = f.cursor.Published
+			to.Mixed = to.Mixed || now.Mixed
 			to.Ahead = max(to.Ahead, now.Ahead, now.Seq)
 		}
 		err = now.Move(ctx, to, f.session)

@@ -9,8 +9,8 @@ import (
 	"giantstream/stream/commitlog"
 )
 
-// switchTo publishes the shard's embeddings of a generation that has become current, or whose format
-// has changed. The cursor then stands at the generation's cut, and the next steps publish what was
+// switchTo publishes the shard's embeddings of a generation that has become current, or that nodes
+// are to get again (Model.Repeats). The cursor then stands at the generation's cut, and the next steps publish what was
 // committed since.
 func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 	f.switched = true
@@ -24,14 +24,51 @@ func (f *Follower) switchTo(ctx context.Context, model *Model) error {
 			return err
 		}
 	}
-	unchanged := func(id string) bool { return changed.seq[id] <= model.Cut }
-	if err := f.publishParts(ctx, model, unchanged); err != nil {
+	if err := f.publishParts(ctx, model, &changed); err != nil {
 		return err
 	}
 	to := model.position(model.Cut)
 	to.Ahead = max(f.at.Seq, f.at.Ahead)
 	f.ahead = newest{} // of the stretch after the former position
 	return f.advance(ctx, to)
+}
+
+// mix says in the cursor, before anything of another generation is sent, that nodes may have vectors of it from here
+// on. A follower that continues from such a cursor publishes all nodes again: this follower may die, and the generation
+// that it was about to publish may be withdrawn before there is another. The same goes for rows after the position, up
+// to the cut of the generation.
+func (f *Follower) mix(ctx context.Context, cut int64) error {
+	mixed := f.at
+	mixed.Mixed = true
+	if cut > f.at.Seq {
+		mixed.Ahead = max(mixed.Ahead, cut)
+	}
+	if f.at.Generation == 0 || mixed == f.at {
+		return nil // nothing is published, or the cursor says so
+	}
+	return f.advance(ctx, mixed)
+}
+
+// publishParts publishes what a generation has stored of the shard's nodes that have not changed since its cut.
+func (f *Follower) publishParts(ctx context.Context, model *Model, changed *newest) error {
+	out := make([]embedding.Record, 0, batch)
+	for _, part := range model.Parts {
+		for r, err := range embedding.ReadParquet(ctx, f.opts.Store, part) {
+			if err != nil {
+				return err
+			}
+			if changed.seq[r.NodeID] > model.Cut {
+				continue
+			}
+			if out = append(out, r); len(out) == batch {
+				if err := f.publish(ctx, model, out); err != nil {
+					return err
+				}
+				out = out[:0]
+			}
+		}
+	}
+	return f.publish(ctx, model, out)
 }
 
 // publishDeletions sends the tombstones of nodes deleted between the cursor and the new

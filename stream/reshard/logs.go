@@ -193,13 +193,12 @@ func (r *run) writeCursors(ctx context.Context, old []commitlog.Published, l lay
 			return nil // without a cursor everything is published again
 		}
 		at.Generation, at.End = min(at.Generation, c.Generation), max(at.End, c.End)
-		at.CanaryShare = max(at.CanaryShare, c.CanaryShare)
+		at.Mixed = at.Mixed || c.Mixed
 	}
 	if at.Generation == 0 {
 		return nil
 	}
-	// A generation on trial is not copied: its share gets the one that is.
-	at.Seq, at.Canary = l.published, 0
+	at.Seq = l.published
 	for q := range r.shards {
 		cursor, err := commitlog.OpenCursor(ctx, r.Into, q)
 		if err == nil {

@@ -36,11 +36,9 @@ type Builder struct {
 	// Gate decides about a generation that is worse than text alone; "" is GateWarn. A build that is
 	// resumed keeps the gate that it began with.
 	Gate Gate
-	// Canary is the share of the nodes that get a generation first, until people promote it; 0 for all at once. A build
-	// that is resumed keeps what it began with, and the first generation is for all.
-	Canary float64
-	// CanaryTopic, in place of a share: a topic of its own gets a generation first.
-	CanaryTopic bool
+	// Canary: only the canary topic gets a generation, until people promote it. A build that is resumed keeps what it
+	// began with, and the first generation is no canary.
+	Canary bool
 	// NewSpace: the embeddings need not be comparable with those of the generation before. A build that is resumed
 	// keeps what it began with.
 	NewSpace bool
@@ -386,7 +384,7 @@ func (b *Builder) Begin(ctx context.Context, g int64, cut map[int]int64) (*Doc, 
 	}
 	if parent := latest.Current; parent != nil {
 		doc.inherit(parent)
-		doc.Canary, doc.CanaryTopic = b.Canary, b.CanaryTopic
+		doc.Canary = b.Canary
 		if b.Warm {
 			b.startWarm(doc, parent, latest.Refused)
 		}

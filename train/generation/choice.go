@@ -28,7 +28,8 @@ type Choice struct {
 	Pinned int64 `json:"pinned,omitempty"`
 	// Withdrawn generations are not served, ascending.
 	Withdrawn []int64 `json:"withdrawn,omitempty"`
-	// Promoted generations are served although the quality gate has refused them, or after their trial, ascending.
+	// Promoted generations are served although the quality gate has refused them, or although they began as canaries,
+	// ascending.
 	Promoted []int64 `json:"promoted,omitempty"`
 	// Decisions are the newest decisions, oldest first.
 	Decisions []Decision `json:"decisions,omitempty"`
@@ -90,13 +91,12 @@ func (c *Choice) allows(d *Doc) bool {
 
 // isReady says whether a generation could be served, were no other one pinned.
 func (c *Choice) isReady(d *Doc) bool {
-	return !c.isWithdrawn(d) && (d.Status == Ready && !d.Tried() || c.isPromoted(d))
+	return !c.isWithdrawn(d) && (d.Status == Ready && !d.Canary || c.isPromoted(d))
 }
 
-// onTrial says whether only a share of the nodes or a topic of its own gets a generation, as long as no newer one is
-// ready.
-func (c *Choice) onTrial(d *Doc) bool {
-	return d.Status == Ready && d.Tried() && c.Pinned == 0 && !c.isWithdrawn(d) && !c.isPromoted(d)
+// isCanary says whether only the canary topic gets a generation, as long as no newer one is ready.
+func (c *Choice) isCanary(d *Doc) bool {
+	return d.Status == Ready && d.Canary && c.Pinned == 0 && !c.isWithdrawn(d) && !c.isPromoted(d)
 }
 
 func (c *Choice) isWithdrawn(d *Doc) bool { return slices.Contains(c.Withdrawn, d.Generation) }
@@ -107,10 +107,7 @@ func (c *Choice) isPromoted(d *Doc) bool {
 }
 
 // needsPromotion says whether a complete generation is served only if people promote it.
-func (d *Doc) needsPromotion() bool { return d.Status == Refused || d.Tried() }
-
-// Tried says whether a generation begins with a trial.
-func (d *Doc) Tried() bool { return d.Canary > 0 || d.CanaryTopic }
+func (d *Doc) needsPromotion() bool { return d.Status == Refused || d.Canary }
 
 // Chooser changes which generation is served. The processes of the pipeline follow within seconds.
 type Chooser struct {
@@ -120,7 +117,7 @@ type Chooser struct {
 	Now    func() time.Time
 }
 
-// Promote has generation g served: one that is on trial, that was withdrawn or refused by the quality gate, or a newer
+// Promote has generation g served: the canary, one that was withdrawn or refused by the quality gate, or a newer
 // one than is pinned. A pin moves to g.
 func (c Chooser) Promote(ctx context.Context, g int64) (Decision, error) {
 	return c.decide(ctx, "promote", func(at *choosing) (int64, error) {
@@ -145,17 +142,17 @@ func (c Chooser) Promote(ctx context.Context, g int64) (Decision, error) {
 	})
 }
 
-// Rollback withdraws the generation that is on trial, so that its nodes get the one that is served again. Without a
-// trial it withdraws the generation that is served, so that the one before it is served again. A pin moves to that
+// Rollback withdraws the canary, so that the canary topic gets the generation that is served again. Without a
+// canary it withdraws the generation that is served, so that the one before it is served again. A pin moves to that
 // one.
 func (c Chooser) Rollback(ctx context.Context) (Decision, error) {
 	return c.decide(ctx, "rollback", func(at *choosing) (int64, error) {
 		if at.current == nil {
 			return 0, fmt.Errorf("%w: no generation is served", ErrChoice)
 		}
-		if trial := at.trial(); trial != nil {
-			at.Withdrawn = add(at.Withdrawn, trial.Generation)
-			return trial.Generation, nil
+		if canary := at.canary(); canary != nil {
+			at.Withdrawn = add(at.Withdrawn, canary.Generation)
+			return canary.Generation, nil
 		}
 		g := at.current.Generation
 		at.Withdrawn, at.Pinned = add(at.Withdrawn, g), 0
@@ -217,13 +214,13 @@ func (at *choosing) pinnedBefore() bool { return at.pinned != 0 }
 // serves returns what is served by the choice as it is now, nil for nothing.
 func (at *choosing) serves() *Doc { return at.before(1 << 62) }
 
-// trial returns the generation that is on trial, as Newest does; nil for none.
-func (at *choosing) trial() *Doc {
+// canary returns the canary, as Newest does; nil for none.
+func (at *choosing) canary() *Doc {
 	for _, n := range slices.Backward(at.numbers) {
 		switch d := at.docs[n]; {
 		case at.allows(d):
 			return nil
-		case at.onTrial(d):
+		case at.isCanary(d):
 			return d
 		case d.Status == Ready:
 			return nil
@@ -315,7 +312,7 @@ func add(list []int64, g int64) []int64 {
 }
 
 // Standing says what people have decided about a complete generation: "pinned", "withdrawn", "promoted" (though refused
-// by the quality gate, or after its trial), "canary" (on trial), "waiting" (ready, and another one is pinned), or "".
+// by the quality gate, or a canary before), "canary", "waiting" (ready, and another one is pinned), or "".
 func (c *Choice) Standing(d *Doc) string {
 	g := d.Generation
 	switch {
@@ -325,7 +322,7 @@ func (c *Choice) Standing(d *Doc) string {
 		return "withdrawn"
 	case c.isPromoted(d):
 		return "promoted"
-	case c.onTrial(d):
+	case c.isCanary(d):
 		return "canary"
 	case d.Status == Ready && g > cmp.Or(c.Pinned, g):
 		return "waiting"

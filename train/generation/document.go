@@ -74,11 +74,8 @@ type Doc struct {
 	Settings  fit.Settings `json:"settings"`
 	// QualityGate is the gate that the build began with, "" in documents of older builds.
 	QualityGate Gate `json:"quality_gate,omitempty"`
-	// Canary is the share of the nodes that get the generation first, until people promote it; 0 for a generation
-	// that is served as soon as it is ready.
-	Canary float64 `json:"canary,omitempty"`
-	// CanaryTopic: the topic of new generations gets it first, for all nodes, until people promote it.
-	CanaryTopic bool `json:"canary_topic,omitempty"`
+	// Canary: only the canary topic gets the generation, until people promote it.
+	Canary bool `json:"canary_topic,omitempty"`
 	// GPUMath are the modes other than float32 in which GPUs multiplied for this build, each once: several if
 	// it was resumed in another. A part may have been in float32, too.
 	GPUMath []compute.Math `json:"gpu_math,omitempty"`
@@ -185,10 +182,15 @@ func Load(ctx context.Context, store sink.Store, g int64) (*Doc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", docKey(g), ErrDamaged, err)
 	}
-	var d Doc
+	var d struct {
+		Doc
+		// CanaryShare is of earlier releases, which gave a canary to a share of the nodes.
+		CanaryShare float64 `json:"canary"`
+	}
 	if err := json.Unmarshal(body, &d); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", docKey(g), ErrDamaged, err)
 	}
+	d.Canary = d.Canary || d.CanaryShare > 0
 	switch {
 	case d.Format < 1 || d.Format > DocFormat:
 		return nil, fmt.Errorf("%s has format %d, this build reads 1 to %d: upgrade giantstream", docKey(g),
@@ -198,7 +200,7 @@ func Load(ctx context.Context, store sink.Store, g int64) (*Doc, error) {
 	case d.Generation != g:
 		return nil, fmt.Errorf("%s: %w: it describes generation %d", docKey(g), ErrDamaged, d.Generation)
 	}
-	return &d, nil
+	return &d.Doc, nil
 }
 
 // StoredDim is the dimension of the generation's stored embeddings, which may be lower than the
@@ -304,7 +306,7 @@ func Current(ctx context.Context, store sink.Store) (*Doc, error) {
 type Latest struct {
 	// Current is the generation that is to be served.
 	Current *Doc
-	// Canary is the generation on trial: a share of the nodes, or a topic of its own, has it in place of Current.
+	// Canary is the generation that the canary topic has in place of Current, until people promote it.
 	Canary *Doc
 	// Refused is the newest refused generation, Held the newest ready one that people have withdrawn or that waits
 	// behind a pin, and Damaged the newest damaged one, if they are newer than Current and not served.
@@ -360,7 +362,7 @@ func Newest(ctx context.Context, store sink.Store) (latest Latest, err error) {
 		case choice.allows(d):
 			latest.Current = d
 			return latest, nil
-		case choice.onTrial(d):
+		case choice.isCanary(d):
 			if latest.Held == nil && latest.Canary == nil { // a later one takes the place of one that nobody has judged
 				latest.Canary = d
 			}

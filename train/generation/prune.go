@@ -11,7 +11,7 @@ import (
 
 // Prune removes all but the newest keep ready generations and returns the numbers removed. The pinned one stays, too.
 // A generation that is damaged or withdrawn is removed once there is a newer one that is ready, a refused one once
-// there is a newer one that is ready or refused, one on trial once a newer one is served or on trial. A generation
+// there is a newer one that is ready or refused, a canary once there is a newer one or a newer one is served. A generation
 // that is still building is never touched. The document goes first, so that nobody opens half a generation.
 func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 	gens, err := Numbers(ctx, store)
@@ -45,9 +45,9 @@ func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 
 // pruning decides about generations, from the newest to the oldest.
 type pruning struct {
-	choice                 *Choice
-	keep                   int
-	ready, refused, trials int // so far
+	choice                   *Choice
+	keep                     int
+	ready, refused, canaries int // so far
 }
 
 // keeps decides about the next generation. doc and damage are as loadMarked returns them.
@@ -56,7 +56,7 @@ func (p *pruning) keeps(g int64, doc *Doc, damage *Damage) bool {
 	case damage != nil: // kept for people until there is a whole one
 		return p.ready == 0
 	case doc == nil: // nothing newer: a build that is just beginning
-		return p.ready+p.refused+p.trials == 0
+		return p.ready+p.refused+p.canaries == 0
 	case !doc.Complete(), p.choice.Pinned == g:
 		return true
 	case p.choice.isWithdrawn(doc):
@@ -64,9 +64,9 @@ func (p *pruning) keeps(g int64, doc *Doc, damage *Damage) bool {
 	case p.choice.isReady(doc):
 		p.ready++
 		return p.ready <= p.keep
-	case p.choice.onTrial(doc):
-		p.trials++
-		return p.ready == 0 && p.trials == 1
+	case p.choice.isCanary(doc):
+		p.canaries++
+		return p.ready == 0 && p.canaries == 1
 	}
 	p.refused++
 	return p.ready == 0 && p.refused == 1

@@ -1,7 +1,6 @@
 package generation
 
 import (
-	"cmp"
 	"sync/atomic"
 
 	"giantstream/sink/rows"
@@ -10,8 +9,8 @@ import (
 // Served is the generation that a process serves. It is safe for concurrent use, and generations are switched by storing
 // one pointer: a row is built with one generation or the next.
 type Served struct {
-	current, trial atomic.Pointer[Generation]
-	passedOver     atomic.Int64
+	current, canary atomic.Pointer[Generation]
+	passedOver      atomic.Int64
 }
 
 // Current returns the generation being served, nil before the first.
@@ -44,20 +43,17 @@ func (s *Served) Cut(shard int) int64 {
 	return 0
 }
 
-// Try puts a generation on trial, nil for none.
-func (s *Served) Try(g *Generation) { s.trial.Store(g) }
+// SetCanary sets the generation that the canary topic has in place of the current one, nil for none.
+func (s *Served) SetCanary(g *Generation) { s.canary.Store(g) }
 
-// Trial returns the generation on trial beside the current one, nil for none, also if it was promoted just now.
-func (s *Served) Trial() *Generation {
-	current, t := s.Current(), s.trial.Load()
-	if current == nil || t == nil || t.Doc.Generation <= current.Doc.Generation {
-		return nil
+// CanaryOrCurrent returns the canary, or the current generation if there is none or it was promoted just now.
+func (s *Served) CanaryOrCurrent() *Generation {
+	current, c := s.Current(), s.canary.Load()
+	if current != nil && c != nil && c.Doc.Generation > current.Doc.Generation {
+		return c
 	}
-	return t
+	return current
 }
-
-// TrialOrCurrent returns the generation on trial, or else the current one.
-func (s *Served) TrialOrCurrent() *Generation { return cmp.Or(s.Trial(), s.Current()) }
 
 // PassedOver returns the newest generation above the served one that is complete or damaged, 0 for none.
 func (s *Served) PassedOver() int64 { return s.passedOver.Load() }

@@ -37,17 +37,17 @@ them.`,
 		return a.decision(&cobra.Command{Use: use, Short: short, Long: long, Example: example}, do)
 	}
 	cmd.AddCommand(a.generationsList(), a.generationsCompare(),
-		decide("promote N", "Serve a generation that is on trial, was withdrawn or refused, or waits behind a pin",
-			"Serve generation N: one that is on trial (sink.canary), that was withdrawn, that\n"+
+		decide("promote N", "Serve a generation that is a canary, was withdrawn or refused, or waits behind a pin",
+			"Serve generation N: the canary (sink.canary_topic), one that was withdrawn, that\n"+
 				"refresh.quality_gate has refused, or that waits behind a pin. A pin moves to N.",
 			"  giantstream generations promote 5 -c pipeline.yaml",
 			func(ctx context.Context, c generation.Chooser, g int64) (generation.Decision, error) {
 				return c.Promote(ctx, g)
 			}),
 		decide("rollback", "Serve the generation before the one that is served",
-			"Withdraw the generation that is on trial (sink.canary), so that its nodes get the one\n"+
-				"that is served. Without a trial, withdraw the generation that is served, so that the one\n"+
-				"before it is served again.\n"+
+			"Withdraw the canary (sink.canary_topic), so that the canary topic gets the generation\n"+
+				"that is served. Without a canary, withdraw the generation that is served, so that the\n"+
+				"one before it is served again.\n"+
 				"Generations that are built from now on are served as usual, unless one is pinned.",
 			"  giantstream generations rollback -c pipeline.yaml",
 			func(ctx context.Context, c generation.Chooser, _ int64) (generation.Decision, error) {
@@ -103,8 +103,8 @@ func (a *app) decision(cmd *cobra.Command, do func(context.Context, generation.C
 		}
 		switch {
 		case d.To == d.From && d.Action == "rollback":
-			fmt.Fprintf(a.out, "generation %d is no longer on trial: all nodes get generation %d ('giantstream "+
-				"status' shows how far that is)\n", d.Generation, d.To)
+			fmt.Fprintf(a.out, "generation %d is no longer the canary: the canary topic gets generation %d "+
+				"('giantstream status' shows how far that is)\n", d.Generation, d.To)
 		case d.To == d.From:
 			fmt.Fprintf(a.out, "generation %d is served as before\n", d.To)
 		default:

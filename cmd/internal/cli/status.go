@@ -200,14 +200,9 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 			plural(p.Shards, "shard"))
 	}
 	if c := st.Canary; c != nil {
-		where := fmt.Sprintf("%g %% of the nodes have it on the topic in %d of %s, the others generation %d",
-			100*c.Share, c.Published, plural(st.Publishing.Shards, "shard"), st.Served)
-		if c.Topic {
-			where = fmt.Sprintf("the canary topic has it in %d of %s, the embeddings topic generation %d", c.Published,
-				plural(st.Publishing.Shards, "shard"), st.Served)
-		}
-		fmt.Fprintf(out, "\ngeneration %d is on trial: %s\n'giantstream generations promote %d' gives it to all, and "+
-			"'rollback' takes it back\n", c.Generation, where, c.Generation)
+		fmt.Fprintf(out, "\ngeneration %d is a canary: the canary topic has it in %d of %s, the embeddings topic has "+
+			"generation %d\n'giantstream generations promote %d' has it served, and 'rollback' withdraws it\n",
+			c.Generation, c.Published, plural(st.Publishing.Shards, "shard"), st.Served, c.Generation)
 	}
 	printDrift(out, st.Drift)
 	for _, g := range st.Generations {

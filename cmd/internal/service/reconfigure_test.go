@@ -185,14 +185,6 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 				t.Errorf("generation %d is in the space of %d", doc.Generation, doc.SpaceOf())
 			}
 		}},
-		{"sink.canary", func(c *config.Config) { c.Sink.Canary = 0.2 }, nil, func() {
-			node(nodeID(3), "changed")
-			served := newest()
-			latest, err := generation.Newest(ctx, s.store)
-			if err != nil || latest.Canary == nil || latest.Canary.Canary != 0.2 || latest.Canary.Parent != served.Generation {
-				t.Errorf("generation %d is served, and on trial is %+v, %v", served.Generation, latest.Canary, err)
-			}
-		}},
 		// The first measure that asks for a generation is the one that is told.
 		{"refresh.drift.min_changes", func(c *config.Config) { c.Refresh.Drift.MinChanges = 11 },
 			func() { asks("unknown n-grams") }, func() {

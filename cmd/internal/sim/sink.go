@@ -10,10 +10,10 @@ import (
 
 // sinkTopic is a topic of embeddings.
 type sinkTopic struct {
-	// trials: it gets generations that nobody has decided about.
-	trials  bool
-	mu      sync.Mutex
-	records []published
+	// canaries: it gets generations that nobody has decided about.
+	canaries bool
+	mu       sync.Mutex
+	records  []published
 	// newest is the record of each node with the highest manifest.
 	newestOf map[string]published
 	running  map[*followerRun]bool
@@ -75,7 +75,7 @@ func (t *sinkTopic) append(run *followerRun, records []embedding.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range records {
-		if promoted, decided := run.process.world.verdict(r.Generation); !t.trials && !(promoted && decided) {
+		if promoted, decided := run.process.world.verdict(r.Generation); !t.canaries && !(promoted && decided) {
 			run.process.world.fail("%s publishes generation %d of %s on the embeddings topic, and nobody has "+
 				"promoted it", run.process.name, r.Generation, r.NodeID)
 		}

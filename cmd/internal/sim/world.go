@@ -67,7 +67,7 @@ func Run(seed uint64, line func(string)) Result {
 	w.plan = newPlan(w.dice)
 	w.sinks = map[commitlog.Outlet]*sinkTopic{}
 	for _, o := range w.outlets() {
-		w.sinks[o] = &sinkTopic{trials: o == commitlog.Canary}
+		w.sinks[o] = &sinkTopic{canaries: o == commitlog.Canary}
 	}
 	w.trace.start, w.trace.all = w.start, line
 	w.watch = newWatch(w)

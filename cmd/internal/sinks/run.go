@@ -28,7 +28,7 @@ type Options struct {
 	Client *client.Client
 	// Every is how often a Follower looks whether a generation is complete; 0 for the default.
 	Every time.Duration
-	// Canary: the sink follows the topic of new generations instead.
+	// Canary: the sink follows the canary topic instead.
 	Canary bool
 	// UntilCaughtUp ends Run when all that the topic had at the start is in the database, and readers see its
 	// generation, or an older one because it is not complete.
@@ -62,7 +62,7 @@ func open(ctx context.Context, o Options, take func(*vectordb.Follower, context.
 	topic := o.Config.Kafka.Topics.Embeddings
 	if o.Canary {
 		if topic = o.Config.Sink.CanaryTopic; topic == "" {
-			return nil, errors.New("sink.canary_topic: there is no topic of new generations; name one, and start " +
+			return nil, errors.New("sink.canary_topic: there is no canary topic; name one, and start " +
 				"'giantstream run' with it")
 		}
 	}

@@ -34,7 +34,7 @@ type Status struct {
 	// Served is the generation that is to be served, 0 for none. Publishing counts the shards that have manifests, of
 	// which Published have its embeddings on the topic.
 	Served int64 `json:"served,omitempty"`
-	// Canary is the generation on trial, nil for none.
+	// Canary is the generation that only the canary topic gets, nil for none.
 	Canary     *Canary `json:"canary,omitempty"`
 	Publishing struct {
 		Shards    int `json:"shards"`
@@ -62,13 +62,10 @@ type Status struct {
 	Lag *Lags `json:"lag,omitempty"`
 }
 
-// Canary is a generation on trial: a share of the nodes has it in place of the one that is served, or a topic of its
-// own has it. Published counts the shards where that is done.
+// Canary is a generation that only the canary topic gets. Published counts the shards whose nodes it has.
 type Canary struct {
-	Generation int64   `json:"generation"`
-	Share      float64 `json:"share,omitempty"`
-	Topic      bool    `json:"topic,omitempty"`
-	Published  int     `json:"published"`
+	Generation int64 `json:"generation"`
+	Published  int   `json:"published"`
 }
 
 // Shard is how far a shard is.
@@ -81,7 +78,7 @@ type Shard struct {
 	Edges     int64               `json:"edges"`
 	Next      map[string]int64    `json:"next_offsets,omitempty"`
 	Published commitlog.Published `json:"published"`
-	// Canary is how far the topic of new generations is, nil if nothing was ever published to it.
+	// Canary is how far the canary topic is, nil if nothing was ever published to it.
 	Canary *commitlog.Published `json:"canary,omitempty"`
 	// Lost is what the topics had deleted before it was read, and nobody has accepted.
 	Lost []commitlog.ShardLost `json:"lost,omitempty"`
@@ -262,7 +259,7 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 	}
 	st.Served = latest.Current.Generation
 	if d := latest.Canary; d != nil {
-		st.Canary = &Canary{Generation: d.Generation, Share: d.Canary, Topic: d.CanaryTopic}
+		st.Canary = &Canary{Generation: d.Generation}
 	}
 	if st.Drift, err = drift.Load(ctx, store); err != nil {
 		return err
@@ -276,20 +273,12 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 			if s.Published.Generation == st.Served {
 				st.Publishing.Published++
 			}
-			if c := st.Canary; c != nil && c.reached(&s) {
+			if c := st.Canary; c != nil && s.Canary != nil && s.Canary.Generation == c.Generation {
 				c.Published++
 			}
 		}
 	}
 	return nil
-}
-
-// reached says whether a shard has the generation on trial where it is to have it.
-func (c *Canary) reached(s *Shard) bool {
-	if c.Topic {
-		return s.Canary != nil && s.Canary.Generation == c.Generation
-	}
-	return s.Published.Canary == c.Generation && s.Published.CanaryShare == c.Share
 }
 
 // Words says what a generation is: its status, whether it is served, and what people have decided about it.

@@ -34,8 +34,7 @@ func NewBuilder(cfg *config.Config, store sink.Store, device compute.Backend, p 
 	return &generation.Builder{Store: store, Settings: SettingsOf(cfg), Gate: generation.Gate(cfg.Refresh.QualityGate),
 		NewSpace:        cfg.Refresh.Space == "new",
 		WarmUnknown:     cfg.Refresh.Drift.UnknownNGrams,
-		Canary:          cfg.Sink.Canary,
-		CanaryTopic:     cfg.Sink.CanaryTopic != "",
+		Canary:          cfg.Sink.CanaryTopic != "",
 		CheckpointEvery: cfg.Train.CheckpointEvery, Resources: ResourcesOf(cfg, device, p, log)}
 }
 

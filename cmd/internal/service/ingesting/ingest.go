@@ -180,17 +180,10 @@ func (in *Ingest) consume(ctx context.Context) error {
 // store. So each worker compares its settings with the store's now.
 func (in *Ingest) assigned(ctx context.Context, shards []int) error {
 	in.cache.Share(len(shards))
-	pause := retry.Backoff{Min: shardRetry, Max: shardRetryMax}
-	for {
-		err := commitlog.ClaimIdentity(ctx, in.Store, in.Identity)
-		if err == nil || retry.Final(err) {
-			return err
-		}
-		in.Log.Error("identity of the store not read, trying again", "error", err)
-		if err := pause.Wait(ctx); err != nil {
-			return err
-		}
-	}
+	loop := retry.Loop{Service: "the store", Min: shardRetry, Max: shardRetryMax, Log: in.Log}
+	return loop.Do(ctx, "claim the store", func(ctx context.Context) error {
+		return commitlog.ClaimIdentity(ctx, in.Store, in.Identity)
+	})
 }
 
 const (

@@ -41,15 +41,14 @@ func (p *Publish) behindOn(ctx context.Context, o *outlet, g int64) (behind int,
 			return 0, err
 		}
 		elsewhere := g > 0 && (at.Topic == "" || at.Gone(topic) != "")
-		if elsewhere || at.Generation != g || head != nil && at.Seq < head.Seq || p.reformats(o.model(shard), at) {
+		if elsewhere || at.Generation != g || head != nil && at.Seq < head.Seq || p.repeats(o.model(shard), at) {
 			behind++
 		}
 	}
 	return behind, nil
 }
 
-// reformats says whether this process publishes current embeddings of a shard again: in another format, or because a
-// share of the nodes is to have another generation.
-func (p *Publish) reformats(model *publish.Model, at commitlog.Published) bool {
-	return p.Embeds && model != nil && (model.Reformats(at) || model.Recasts(at))
+// repeats says whether this process publishes current embeddings of a shard again.
+func (p *Publish) repeats(model *publish.Model, at commitlog.Published) bool {
+	return p.Embeds && model != nil && model.Repeats(at)
 }

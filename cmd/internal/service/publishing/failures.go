@@ -56,9 +56,6 @@ func (p *Publish) failed(ctx context.Context, shard int, model *publish.Model, r
 		!errors.Is(reason, commitlog.ErrDamaged) {
 		return
 	}
-	if c := model.Canary; c != nil && verifyParts(ctx, p.Store, c.Model) != nil {
-		model = c.Model
-	}
 	if verifyParts(ctx, p.Store, model) == nil { // then it is the rows
 		p.blocked.failed(shard, reason)
 		return

@@ -7,16 +7,12 @@ import (
 
 // model returns what a shard's follower needs of the current generation.
 func (p *Publish) model(shard int) *publish.Model {
-	m := p.modelOf(p.Served.Current(), shard)
-	if t := p.Served.Trial(); t != nil && t.Doc.Canary > 0 {
-		m.Canary = &publish.Canary{Model: p.modelOf(t, shard), Share: t.Doc.Canary}
-	}
-	return m
+	return p.modelOf(p.Served.Current(), shard)
 }
 
-// canary returns what the follower of the canary topic needs: of the generation on trial, or of the current one.
-func (p *Publish) canary(shard int) *publish.Model {
-	return p.modelOf(p.Served.TrialOrCurrent(), shard)
+// canaryModel returns what a shard's follower of the canary topic needs: of the canary, or of the current generation.
+func (p *Publish) canaryModel(shard int) *publish.Model {
+	return p.modelOf(p.Served.CanaryOrCurrent(), shard)
 }
 
 func (p *Publish) modelOf(g *generation.Generation, shard int) *publish.Model {

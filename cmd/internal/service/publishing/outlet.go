@@ -24,7 +24,7 @@ type outlet struct {
 func (p *Publish) outlets() []outlet {
 	all := []outlet{{commitlog.Served, p.Topics.Embeddings, p.publisher, p.model}}
 	if p.Topics.Canary != "" {
-		all = append(all, outlet{commitlog.Canary, p.Topics.Canary, p.canaryPublisher, p.canary})
+		all = append(all, outlet{commitlog.Canary, p.Topics.Canary, p.canaryPublisher, p.canaryModel})
 	}
 	return all
 }

@@ -42,7 +42,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.refused = gauge("giantstream_generation_refused",
 		"The newest generation, if refresh.quality_gate has refused it and an older one keeps serving; else 0.")
 	m.canary = gauge("giantstream_generation_canary",
-		"The generation on trial, which a share of the nodes or the topic sink.canary_topic has; 0 for none.")
+		"The canary, a generation that only the topic sink.canary_topic has until it is promoted; 0 for none.")
 	m.held = gauge("giantstream_generation_held",
 		"The newest generation, if it is ready and people have withdrawn it or pinned an older one; else 0.")
 	m.damaged = gauge("giantstream_generation_damaged",

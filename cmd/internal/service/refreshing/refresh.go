@@ -58,6 +58,8 @@ type Refresh struct {
 	Builds bool
 	// Format is the one of vectors that the configuration wants published.
 	Format embedding.Format
+	// CanaryTopic is the topic that has the canary, "" for none.
+	CanaryTopic string
 	// Moved says how far the embeddings have moved, nil where it is not known.
 	Moved    func() *answer.Drift
 	Device   compute.Backend // nil for the CPU
@@ -87,8 +89,8 @@ type Refresh struct {
 	// builder is the number of the last lease of another process that was logged, held the generation of the last log
 	// line about one that is ready and not served.
 	builder, held int64
-	// trying is the generation on trial, 0 for none.
-	trying int64
+	// canary is the number of the canary, 0 for none.
+	canary int64
 	// because is why the last generation was built here.
 	because string
 }
@@ -446,7 +448,7 @@ func (r *Refresh) Load(ctx context.Context) error {
 		r.passOver()
 		doc := latest.Current
 		if doc == nil || r.Served.Number() == doc.Generation {
-			again, err := r.try(ctx, latest.Canary)
+			again, err := r.openCanary(ctx, latest.Canary)
 			if again && err == nil {
 				continue
 			}
@@ -458,7 +460,7 @@ func (r *Refresh) Load(ctx context.Context) error {
 		}
 		err = r.serve(ctx, doc)
 		if err == nil {
-			continue // with the one on trial
+			continue // with the canary
 		}
 		if !errors.Is(err, generation.ErrDamaged) {
 			return err
@@ -469,30 +471,31 @@ func (r *Refresh) Load(ctx context.Context) error {
 	}
 }
 
-// try gives a share of the nodes or the canary topic the generation on trial, nil for none. again says that it has
-// turned out to be damaged, so that it is no more.
-func (r *Refresh) try(ctx context.Context, doc *generation.Doc) (again bool, err error) {
-	now := r.trying
+// openCanary gives the canary topic the canary, nil for none. again says that it has turned out to be damaged, so that
+// it is no more.
+func (r *Refresh) openCanary(ctx context.Context, doc *generation.Doc) (again bool, err error) {
+	now := r.canary
 	if doc == nil {
 		if now > 0 {
-			r.Log.Info("the trial of a generation has ended", "generation", now)
-			r.tries(nil)
+			r.Log.Info("a generation is no longer the canary", "generation", now)
+			r.setCanary(nil)
 		}
 		return false, nil
 	}
 	if doc.Generation == now {
 		return false, nil
 	}
-	where := "a share of the nodes"
-	if doc.CanaryTopic {
-		where = "the canary topic"
-	}
 	open := func() error {
 		g, err := generation.Open(ctx, r.Store, doc, r.Device)
 		if err == nil {
-			r.Log.Info(where+" gets a new generation first; 'giantstream generations promote' has it served to "+
-				"all, and 'rollback' takes it back", "generation", doc.Generation, "share", doc.Canary)
-			r.tries(g)
+			if r.CanaryTopic == "" {
+				r.Log.Warn("a generation is a canary and there is no canary topic (sink.canary_topic), so no topic has it; "+
+					"'giantstream generations promote' has it served, and 'rollback' withdraws it", "generation", doc.Generation)
+			} else {
+				r.Log.Info("only the canary topic gets a new generation; 'giantstream generations promote' has it served, "+
+					"and 'rollback' withdraws it", "generation", doc.Generation, "topic", r.CanaryTopic)
+			}
+			r.setCanary(g)
 		}
 		return err
 	}
@@ -502,14 +505,14 @@ func (r *Refresh) try(ctx context.Context, doc *generation.Doc) (again bool, err
 	return false, err
 }
 
-// tries has the followers use a generation on trial, nil for none.
-func (r *Refresh) tries(g *generation.Generation) {
-	r.Served.Try(g)
-	r.trying = 0
+// setCanary has the followers of the canary topic use a generation, nil for none.
+func (r *Refresh) setCanary(g *generation.Generation) {
+	r.Served.SetCanary(g)
+	r.canary = 0
 	if g != nil {
-		r.trying = g.Doc.Generation
+		r.canary = g.Doc.Generation
 	}
-	r.metrics.canary.Set(float64(r.trying))
+	r.metrics.canary.Set(float64(r.canary))
 	r.Heads.WakeAll()
 }
 

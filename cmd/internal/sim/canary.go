@@ -14,8 +14,8 @@ import (
 
 // standing is which generations are to be served, as far as a process knows.
 type standing struct {
-	// served is the one for the embeddings topic, and canary the one for the topic of new generations: the one on
-	// trial, or the one that is served.
+	// served is the one for the embeddings topic, and canary the one for the canary topic: the canary, or the one that
+	// is served where there is none.
 	served, canary *generation
 	// newest is the number of the newest that is ready.
 	newest int64
@@ -51,8 +51,8 @@ func (w *world) outlets() []commitlog.Outlet {
 	return []commitlog.Outlet{commitlog.Served}
 }
 
-// verdict is what people decide about a generation on trial, and whether they have by now. They decide at any time: one
-// that is ready later has no trial. In the end all are decided.
+// verdict is what people decide about a canary, and whether they have by now. They decide at any time: a generation that
+// is ready later is no canary. In the end all are decided.
 func (w *world) verdict(g int64) (promoted, decided bool) {
 	if !w.plan.canary || g == 1 {
 		return true, true
@@ -70,11 +70,11 @@ func (w *world) stand(ctx context.Context, s sink.Store) (*standing, error) {
 		return nil, err
 	}
 	at := &standing{newest: numbers[len(numbers)-1]}
-	var tried int64
+	var canary int64
 	for _, g := range slices.Backward(numbers) {
 		switch promoted, decided := w.verdict(g); {
-		case !decided && tried == 0 && at.passedOver == 0:
-			tried = g
+		case !decided && canary == 0 && at.passedOver == 0:
+			canary = g
 		case decided && !promoted:
 			at.passedOver = max(at.passedOver, g)
 		case decided:
@@ -82,8 +82,8 @@ func (w *world) stand(ctx context.Context, s sink.Store) (*standing, error) {
 				return nil, err
 			}
 			at.canary = at.served
-			if tried > 0 {
-				at.canary, err = readGeneration(ctx, s, tried)
+			if canary > 0 {
+				at.canary, err = readGeneration(ctx, s, canary)
 			}
 			return at, err
 		}

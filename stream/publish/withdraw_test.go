@@ -1,18 +1,22 @@
 package publish
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"giantstream/internal/seal"
+	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
+	"giantstream/stream/commitlog"
 )
 
-// trials is a shard whose generations come, are tried, and are promoted or taken back, under changes and failures.
-type trials struct {
+// choices is a shard whose generations come and are withdrawn, under changes and failures.
+type choices struct {
 	t        *testing.T
 	rng      *rand.Rand
 	store    *memstore.Store
@@ -24,17 +28,14 @@ type trials struct {
 	newest   int64
 	older    *Model // served before that, nil for none
 	served   *Model
-	canary   *Canary
 	follower *Follower
-	// checked records hold: none of a canary went to a node outside of its share.
-	checked int
 }
 
 var errBroker = errors.New("the broker is away")
 
-func newTrials(t *testing.T, seed uint64) *trials {
+func newChoices(t *testing.T, seed uint64) *choices {
 	t.Helper()
-	w := &trials{t: t, rng: rand.New(rand.NewPCG(seed, 9)), store: &memstore.Store{}, to: &topic{},
+	w := &choices{t: t, rng: rand.New(rand.NewPCG(seed, 9)), store: &memstore.Store{}, to: &topic{},
 		texts: map[string]string{}, rows: map[string]int64{}, saving: time.Duration(seed%2) * time.Hour}
 	w.to.fail = func(int) error {
 		if w.rng.IntN(8) == 0 {
@@ -50,17 +51,17 @@ func newTrials(t *testing.T, seed uint64) *trials {
 }
 
 // start is a follower of a process that knows nothing of the one before.
-func (w *trials) start() {
+func (w *choices) start() {
 	w.follower = follower(w.store, w.to, func() *Model {
 		m := *w.served
-		m.Canary, m.PassedOver = w.canary, w.newest
+		m.PassedOver = w.newest
 		return &m
 	})
 	w.follower.opts.SaveEvery = func() time.Duration { return w.saving }
 }
 
 // change commits a window.
-func (w *trials) change(n int) {
+func (w *choices) change(n int) {
 	w.t.Helper()
 	rows := map[string]string{}
 	for range n {
@@ -85,7 +86,7 @@ func (w *trials) change(n int) {
 }
 
 // generation makes one of everything that is committed.
-func (w *trials) generation() *Model {
+func (w *choices) generation() *Model {
 	w.t.Helper()
 	w.newest++
 	var nodes []embedding.Record
@@ -98,8 +99,8 @@ func (w *trials) generation() *Model {
 	return generationAt(w.t, w.store, w.newest, w.seq, nodes...)
 }
 
-// step lets the follower work, and looks at every record that it has sent.
-func (w *trials) step() {
+// step lets the follower work.
+func (w *choices) step() {
 	w.t.Helper()
 	if w.rng.IntN(6) == 0 {
 		w.start()
@@ -108,18 +109,10 @@ func (w *trials) step() {
 	if err != nil && !errors.Is(err, errBroker) {
 		w.t.Fatal(err)
 	}
-	for ; w.checked < len(w.to.records); w.checked++ {
-		r := w.to.records[w.checked]
-		canary := w.canary != nil && InShare(r.NodeID, w.canary.Share) && r.Generation == w.canary.Generation
-		if r.Generation != w.served.Generation && !canary {
-			w.t.Fatalf("%s got generation %d; %d is served, the canary is %+v", r.NodeID, r.Generation,
-				w.served.Generation, w.canary)
-		}
-	}
 }
 
 // settle lets the follower come to rest, and compares the end of the topic with what it must be.
-func (w *trials) settle(what string) {
+func (w *choices) settle(what string) {
 	w.t.Helper()
 	for rest := 0; rest < 2; {
 		before := len(w.to.records)
@@ -142,9 +135,6 @@ func (w *trials) settle(what string) {
 	}
 	for id, text := range w.texts {
 		want := w.served.Generation
-		if w.canary != nil && InShare(id, w.canary.Share) {
-			want = w.canary.Generation
-		}
 		r, ok := last[id]
 		if !ok || r.Generation != want || r.Vector[0] != float32(100*want+int64(len(text))) {
 			w.t.Fatalf("%s: %s with %d letters has %+v, want generation %d", what, id, len(text), r, want)
@@ -152,36 +142,20 @@ func (w *trials) settle(what string) {
 	}
 }
 
-// disturb lets people decide something, and nodes change while the follower works.
-func (w *trials) disturb() (what string) {
-	shares := []float64{0.1, 0.3, 0.8}
-	switch w.rng.IntN(6) {
+// disturb brings a generation or withdraws one, and nodes change while the follower works.
+func (w *choices) disturb() (what string) {
+	switch w.rng.IntN(3) {
 	case 0:
-		w.canary = &Canary{w.generation(), shares[w.rng.IntN(3)]}
-		what = "a trial"
-	case 1:
-		if w.canary != nil {
-			w.canary = &Canary{w.canary.Model, shares[w.rng.IntN(3)]}
-		}
-		what = "another share"
-	case 2:
-		if w.canary != nil {
-			w.older, w.served, w.canary = w.served, w.canary.Model, nil
-		}
-		what = "promote"
-	case 3:
-		w.canary = nil
-		what = "rollback"
-	case 4:
-		w.older, w.served, w.canary = w.served, w.generation(), nil
+		w.older, w.served = w.served, w.generation()
 		what = "a generation"
-	case 5:
+	case 1:
 		if w.older != nil {
-			w.older, w.served, w.canary = nil, w.older, nil
+			w.older, w.served = nil, w.older
 		}
 		what = "withdrawn"
+	case 2:
+		what = "changes"
 	}
-	w.checked = len(w.to.records)
 	for range w.rng.IntN(6) {
 		w.change(1 + w.rng.IntN(8))
 		w.step()
@@ -189,16 +163,15 @@ func (w *trials) disturb() (what string) {
 	return what
 }
 
-// A node outside of the share never gets a generation on trial. Whatever is promoted, taken back or given to another
-// share, and whatever is served then or is withdrawn, while nodes change, the broker fails and followers die, halfway
-// through a generation among other places: in the end every node has the newest text in the generation that is for it.
-func TestTrialsConverge(t *testing.T) {
+// Whatever is served or withdrawn, while nodes change, the broker fails and followers die, halfway through a generation
+// among other places: in the end every node has the newest text in the generation that is served.
+func TestWithdrawnGenerationsConverge(t *testing.T) {
 	for seed := range uint64(60) {
-		w := newTrials(t, seed)
+		w := newChoices(t, seed)
 		w.settle("the first generation")
 		for range 12 {
 			what := w.disturb()
-			if w.rng.IntN(2) == 0 {
+			if w.rng.IntN(4) == 0 {
 				w.settle(fmt.Sprintf("seed %d, %s", seed, what))
 			}
 		}
@@ -207,10 +180,10 @@ func TestTrialsConverge(t *testing.T) {
 }
 
 // The manifest of a node's record never decreases along the topic: no reader sees a node go back in time, whatever
-// generation is served, tried or withdrawn halfway, and whether followers die or brokers fail.
+// generation is served or withdrawn halfway, and whether followers die or brokers fail.
 func TestNoNodeGoesBackInTime(t *testing.T) {
 	for seed := range uint64(60) {
-		w := newTrials(t, seed)
+		w := newChoices(t, seed)
 		w.settle("the first generation")
 		for range 14 {
 			w.disturb()
@@ -226,46 +199,36 @@ func TestNoNodeGoesBackInTime(t *testing.T) {
 	}
 }
 
-// A trial touches the nodes of its share and no others, and so does its end.
-func TestATrialPublishesItsShareAlone(t *testing.T) {
-	w := newTrials(t, 3)
-	w.to.fail = nil
-	w.settle("the first generation")
-	w.change(10)
-	w.settle("changes")
-	for _, what := range []string{"trial", "rollback"} {
-		before := len(w.to.records)
-		if what == "trial" {
-			w.canary = &Canary{w.generation(), 0.3}
-		} else {
-			w.canary = nil
-		}
-		w.settle(what)
-		if len(w.to.records) == before {
-			t.Errorf("%s: nothing was published", what)
-		}
-		for _, r := range w.to.records[before:] {
-			if !InShare(r.NodeID, 0.3) {
-				t.Errorf("%s: %s, which is not in the share, was published again", what, r.NodeID)
-			}
-		}
+// A cursor of an earlier release may say that a share of the nodes has a generation on trial. All nodes are published
+// again, so that they have the generation that is served.
+func TestASharedCanaryOfAnEarlierReleaseEnds(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	g1 := generationAt(t, store, 1, 0)
+	f := follower(store, to, func() *Model { return g1 })
+	commit(t, store, 1, [2]string{"a", "a"}, [2]string{"b", "b"})
+	catchUp(t, f)
+	sent := len(to.records)
+	var cursor map[string]any
+	data, err := sink.ReadAll(t.Context(), store, "shards/3/published.json")
+	if err == nil {
+		err = json.Unmarshal(data, &cursor)
 	}
-}
-
-func TestSharesAreNestedAndAsLargeAsTheySay(t *testing.T) {
-	for _, share := range []float64{0, 0.01, 0.25, 0.9} {
-		in := 0
-		for i := range 20000 {
-			id := fmt.Sprintf("id-%d", i)
-			if InShare(id, share) {
-				in++
-				if !InShare(id, share+0.05) {
-					t.Fatalf("%s is in %g and not in %g", id, share, share+0.05)
-				}
-			}
-		}
-		if got := float64(in) / 20000; got < share-0.02 || got > share+0.02 {
-			t.Errorf("%g of the nodes are in a share of %g", got, share)
-		}
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(cursor, "checksum")
+	cursor["canary"], cursor["canary_share"] = 2, 0.05
+	if data, err = seal.JSON(cursor); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.PutBytes(t.Context(), store, "shards/3/published.json", data); err != nil {
+		t.Fatal(err)
+	}
+	catchUp(t, follower(store, to, func() *Model { return g1 }))
+	if again := len(to.records) - sent; again != 2 {
+		t.Errorf("%d records are published again, want those of a and b", again)
+	}
+	if at, err := commitlog.LoadPublished(t.Context(), store, shard); err != nil || at.Mixed || at.Seq != 1 {
+		t.Errorf("the cursor is %+v, %v", at, err)
 	}
 }
