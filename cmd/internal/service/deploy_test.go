@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,9 +56,11 @@ func readExpressions(t *testing.T, path string, decode func([]byte, any) error) 
 // Alerts and the dashboard ask for metrics that the service has.
 func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	sources, err := filepath.Glob("*.go")
-	if err != nil {
+	parts, perr := filepath.Glob("*/*.go")
+	if err := errors.Join(err, perr); err != nil {
 		t.Fatal(err)
 	}
+	sources = append(sources, parts...)
 	metric := regexp.MustCompile(`"(giantstream_[a-z_]+)"`)
 	exist := map[string]bool{}
 	for _, path := range sources {
