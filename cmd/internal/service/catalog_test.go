@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"giantstream/cmd/internal/logview"
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 	"giantstream/train/answer"
@@ -87,7 +86,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		c.HTTP.Token = "s3cret"
 		c.Refresh.MinChanges = 1 // one generation
 	})
-	servicetest.Eventually(t, "no embeddings yet", func() bool {
+	eventually(t, "no embeddings yet", func() bool {
 		code, body := ask(t, cfg, "GET", "/similar/node-000", "")
 		return code == 503 && strings.Contains(body, "no embeddings yet")
 	})
@@ -98,7 +97,7 @@ func TestSimilarItemsAreServed(t *testing.T) {
 	if _, _, err := s.UpToDate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	servicetest.Eventually(t, "the embeddings are read", func() bool {
+	eventually(t, "the embeddings are read", func() bool {
 		code, _ := ask(t, cfg, "GET", "/similar/node-000", "")
 		return code == 200
 	})
@@ -117,18 +116,18 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		"a/b c":    map[string]any{"id": "a/b c", "text": text(10, 2)},
 		"mute":     map[string]any{"id": "mute", "text": "..."},
 	})
-	servicetest.Eventually(t, "node-002 is about matches now", func() bool {
+	eventually(t, "node-002 is about matches now", func() bool {
 		return about(t, matches(t, cfg, "POST", "/similar", `{"id":"node-002","k":20}`)) == 3
 	})
-	servicetest.Eventually(t, "the new node is found by its path", func() bool {
+	eventually(t, "the new node is found by its path", func() bool {
 		code, _ := ask(t, cfg, "GET", "/similar/a/b%20c", "")
 		return code == 200
 	})
-	servicetest.Eventually(t, "the deleted node is gone", func() bool {
+	eventually(t, "the deleted node is gone", func() bool {
 		code, _ := ask(t, cfg, "GET", "/similar/node-006", "")
 		return code == 404
 	})
-	servicetest.Eventually(t, "a node without words is known", func() bool {
+	eventually(t, "a node without words is known", func() bool {
 		code, body := ask(t, cfg, "GET", "/similar/mute", "")
 		return code == 422 && strings.Contains(body, "no text")
 	})

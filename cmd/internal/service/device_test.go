@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -91,7 +90,7 @@ func TestServiceOnADevice(t *testing.T) {
 			encoder := s.Current().Encoder
 			_ = encoder.Encode([]string{"x"}, make([]float32, encoder.Dim())) // its workspace is there, and the device is used
 			const weights, workspaces = 37, 2 * 6
-			servicetest.Eventually(t, "the generation before gives its memory back", func() bool {
+			eventually(t, "the generation before gives its memory back", func() bool {
 				runtime.GC()
 				buffers := d.Usage().Buffers
 				return buffers > 0 && buffers <= weights+workspaces

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/internal/freeport"
 	"giantstream/sink"
@@ -70,7 +69,7 @@ func listen(t *testing.T) func(*config.Config) {
 // With a token, metrics are for those who have it. Health checks are open.
 func TestMetricsAskForTheToken(t *testing.T) {
 	_, cfg := testService(t, &memstore.Store{}, listen(t), func(c *config.Config) { c.HTTP.Token = "s3cret" })
-	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	for header, want := range map[string]int{
 		"": 401, "Bearer": 401, "Bearer ": 401, "Bearer s3cre": 401, "Bearer s3cret2": 401, "s3cret": 401,
 		"Basic s3cret": 401, "Bearer s3cret": 200,
@@ -99,7 +98,7 @@ func TestMetricsAskForTheToken(t *testing.T) {
 // A client that sends more headers than any scraper does is turned away.
 func TestHTTPBoundsWhatItReads(t *testing.T) {
 	_, cfg := testService(t, &memstore.Store{}, listen(t))
-	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.HTTP.Listen+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +139,7 @@ func TestMetricsAndProbesTellWhatTheServiceDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		servicetest.Eventually(t, path, func() bool { code, _ := get(t, cfg, path); return code == http.StatusOK })
+		eventually(t, path, func() bool { code, _ := get(t, cfg, path); return code == http.StatusOK })
 	}
 	_, text := get(t, cfg, "/metrics")
 	for _, want := range []struct {
@@ -194,7 +193,7 @@ func checkMetricsAreDocumented(t *testing.T, names [][]string) {
 func TestAServiceIsNotReadyWhileItsStoreOrAShardIsNot(t *testing.T) {
 	store := &breakable{Store: &memstore.Store{}}
 	s, cfg := testService(t, store, listen(t))
-	servicetest.Eventually(t, "both shards have come, and it is ready", func() bool {
+	eventually(t, "both shards have come, and it is ready", func() bool {
 		if len(s.ingest.Watches.All()) < cfg.Shards { // an answer from before the second has come says nothing of it
 			return false
 		}
@@ -217,7 +216,7 @@ func TestAServiceIsNotReadyWhileItsStoreOrAShardIsNot(t *testing.T) {
 		t.Errorf("%d %s without a store: a restart would not mend it", code, body)
 	}
 	store.broken.Store(false)
-	servicetest.Eventually(t, "ready again", func() bool { code, _ := get(t, cfg, "/readyz"); return code == http.StatusOK })
+	eventually(t, "ready again", func() bool { code, _ := get(t, cfg, "/readyz"); return code == http.StatusOK })
 }
 
 // breakable is a store that can be made to fail.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 	"giantstream/stream/shard"
@@ -32,7 +31,7 @@ func TestServiceBuildsDamagedStatesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, cfg := testService(t, store, places, listen(t))
-	servicetest.Eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
+	eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
 	_, text := get(t, cfg, "/metrics")
 	for name, want := range map[string]float64{
 		"giantstream_states_set_aside_total": 1, "giantstream_shards_stopped": 0,
@@ -52,7 +51,7 @@ func TestServiceBuildsDamagedStatesAgain(t *testing.T) {
 // A shard that waits to be started again is no shard that is ready.
 func TestServiceIsNotReadyWhileAShardIsStopped(t *testing.T) {
 	s, cfg := testService(t, &memstore.Store{}, listen(t))
-	servicetest.Eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
+	eventually(t, "the service is ready", func() bool { code, _ := get(t, cfg, "/readyz"); return code == 200 })
 	s.ingest.Watches.Stopped(1, shard.ErrDiskFull)
 	if code, body := get(t, cfg, "/readyz"); code != 503 || !strings.Contains(body, "shard 1 has stopped") {
 		t.Errorf("%d %s", code, body)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"giantstream/cmd/internal/service/answering"
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 )
@@ -18,7 +17,7 @@ func TestMapOfTheGenerationServed(t *testing.T) {
 		c.HTTP.Token = "s3cret"
 		c.Refresh.MinChanges = 0.9
 	})
-	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	if r := request(t, cfg, http.MethodGet, "/map.json", "s3cret"); r.status != http.StatusNotFound {
 		t.Errorf("before the first generation: %d %s", r.status, r.body)
 	}
@@ -33,7 +32,7 @@ func TestMapOfTheGenerationServed(t *testing.T) {
 		t.Errorf("without the token: %d", r.status)
 	}
 	var doc answering.MapDocument
-	servicetest.Eventually(t, "the map is drawn", func() bool {
+	eventually(t, "the map is drawn", func() bool {
 		r := request(t, cfg, http.MethodGet, "/map.json", "s3cret")
 		if r.status == http.StatusAccepted {
 			return false

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/sink/memstore"
 )
 
@@ -26,7 +25,7 @@ func TestMetricsOfCommitsAndTopics(t *testing.T) {
 		}
 		return all
 	}
-	servicetest.Eventually(t, "a commit is measured", func() bool {
+	eventually(t, "a commit is measured", func() bool {
 		commits, manifests := value("giantstream_commit_seconds"), value("giantstream_manifest_seconds")
 		return commits[0] >= 1 && manifests[0] >= 1
 	})

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"giantstream/cmd/internal/live"
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/sink/memstore"
 )
@@ -51,7 +50,7 @@ func do(t *testing.T, req *http.Request, token string) fetched {
 // The page is the same for everybody and holds no data; its data ask for the token.
 func TestPageIsOpenAndItsDataAreNot(t *testing.T) {
 	_, cfg := testService(t, &memstore.Store{}, listen(t), func(c *config.Config) { c.HTTP.Token = "s3cret" })
-	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	res := request(t, cfg, http.MethodGet, "/", "")
 	if res.status != http.StatusOK || !strings.Contains(res.body, "<html") {
 		t.Errorf("/: %d, %.100s", res.status, res.body)
@@ -84,7 +83,7 @@ func TestStatusDocumentHasTheNumbersOfMetrics(t *testing.T) {
 	if err := s.WaitPublished(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	res := request(t, cfg, http.MethodGet, "/status.json", "")
 	if res.status != http.StatusOK || res.header.Get("Content-Type") != "application/json" ||
 		res.header.Get("Cache-Control") != "no-store" {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/ingest/decode"
 	"giantstream/sink/memstore"
@@ -43,14 +42,14 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 	}
 	committed := func(before int64) {
 		t.Helper()
-		servicetest.Eventually(t, "a window is committed", func() bool { return manifests() > before })
+		eventually(t, "a window is committed", func() bool { return manifests() > before })
 	}
 	node := func(id, text string) {
 		produce(t, s, cfg.Kafka.Topics.Nodes, map[string]any{id: map[string]any{"id": id, "text": text}})
 	}
 	refused := func(code decode.Code) {
 		t.Helper()
-		servicetest.Eventually(t, "a dead letter "+string(code), func() bool { return s.ingest.Feeds.Metrics.Letters(code) > 0 })
+		eventually(t, "a dead letter "+string(code), func() bool { return s.ingest.Feeds.Metrics.Letters(code) > 0 })
 	}
 	due := func() string {
 		t.Helper()
@@ -166,7 +165,7 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 			}
 		}},
 		{"refresh.max_age", func(c *config.Config) { c.Refresh.MinChanges, c.Refresh.MaxAge = 1<<30, time.Second }, nil,
-			func() { servicetest.Eventually(t, "it is old", func() bool { return strings.Contains(due(), " old") }) }},
+			func() { eventually(t, "it is old", func() bool { return strings.Contains(due(), " old") }) }},
 		{"refresh.keep", func(c *config.Config) { c.Refresh.Keep = 1 }, nil, func() {
 			newest()
 			if numbers, err := generation.Numbers(ctx, s.store); err != nil || len(numbers) != 1 {
@@ -241,7 +240,7 @@ func TestPutConfig(t *testing.T) {
 	var log lockedBuffer
 	s, cfg := startService(t, Options{Store: &memstore.Store{}, Log: slog.New(slog.NewJSONHandler(&log, nil))}, listen(t),
 		func(c *config.Config) { c.HTTP.Token = "s3cret" })
-	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	put := func(body, token string) (int, string) {
 		t.Helper()
 		return send(t, cfg, http.MethodPut, body, token, "")
@@ -302,7 +301,7 @@ func TestPutConfig(t *testing.T) {
 // that site.
 func TestConfigWithoutATokenIsForThisMachine(t *testing.T) {
 	_, cfg := testService(t, &memstore.Store{}, listen(t))
-	servicetest.Eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
+	eventually(t, "the server listens", func() bool { code, _ := get(t, cfg, "/healthz"); return code == 200 })
 	for host, want := range map[string]int{"": 200, "localhost:9464": 200, "127.0.0.1": 200, "[::1]:1": 200,
 		"evil.example:9464": 403, "127.0.0.1.evil.example": 403} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {

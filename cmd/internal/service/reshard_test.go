@@ -14,7 +14,6 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/client"
@@ -238,7 +237,7 @@ func (r *resharding) grow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	servicetest.Eventually(t, "the topics have their new partitions", func() bool {
+	eventually(t, "the topics have their new partitions", func() bool {
 		ids, err := r.client.Identify(t.Context(), r.old.Kafka.Topics.Nodes, r.old.Kafka.Topics.Edges)
 		return err == nil && ids[r.old.Kafka.Topics.Nodes].Partitions == r.next.Shards &&
 			ids[r.old.Kafka.Topics.Edges].Partitions == r.next.Shards

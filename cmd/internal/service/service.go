@@ -19,6 +19,7 @@ import (
 	"giantstream/cmd/internal/service/answering"
 	"giantstream/cmd/internal/service/heads"
 	"giantstream/cmd/internal/service/ingesting"
+	"giantstream/cmd/internal/service/ingesting/standby"
 	"giantstream/cmd/internal/service/membership"
 	"giantstream/cmd/internal/service/process"
 	"giantstream/cmd/internal/service/publishing"
@@ -171,7 +172,7 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	s.ingest = &ingesting.Ingest{Config: s.cfg, Settings: s.settings, Store: s.store, Identity: s.id, Groups: groups,
 		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, Features: s.served, Heads: s.heads,
 		Streams: s.roles.Stream, Live: s.live, Progress: &s.live.Progress, Traces: s.traces, Load: o.Load,
-		Resent: o.Resent, AcceptLoss: o.AcceptLoss, StandbyEvery: cmp.Or(o.standbyEvery, ingesting.StandbyEvery),
+		Resent: o.Resent, AcceptLoss: o.AcceptLoss, StandbyEvery: cmp.Or(o.standbyEvery, standby.Every),
 		Registry: s.metrics, Log: s.log}
 	s.refresh = &refreshing.Refresh{Config: s.cfg, Settings: s.settings, Store: s.store, Shards: s.cfg.Shards,
 		Undirected: s.id.Undirected, Served: s.served, Heads: s.heads, Lease: right, Backlog: s.ingest,

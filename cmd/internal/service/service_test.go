@@ -23,6 +23,8 @@ import (
 
 const nodes = 160
 
+var eventually = servicetest.Eventually
+
 // words of the four topics that the test's nodes write about.
 var words = [4][]string{
 	{"router", "packet", "socket", "network", "address"},
@@ -169,8 +171,8 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 	running := make(chan error, 1)
 	go func() { running <- s.Run(ctx) }()
 
-	servicetest.Eventually(t, "generation 1 is current", func() bool { return s.served.Number() == 1 })
-	servicetest.Eventually(t, "every node has an embedding of generation 1", func() bool {
+	eventually(t, "generation 1 is current", func() bool { return s.served.Number() == 1 })
+	eventually(t, "every node has an embedding of generation 1", func() bool {
 		return len(sinkTopic(t, s, cfg)) == nodes
 	})
 
@@ -178,7 +180,7 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 	before := sinkTopic(t, s, cfg)[nodeID(0)]
 	produce(t, s, cfg.Kafka.Topics.Nodes,
 		map[string]any{nodeID(0): map[string]any{"id": nodeID(0), "text": text(0, 2)}, nodeID(1): nil})
-	servicetest.Eventually(t, "the changed node has a new embedding, the deleted one a tombstone", func() bool {
+	eventually(t, "the changed node has a new embedding, the deleted one a tombstone", func() bool {
 		now := sinkTopic(t, s, cfg)
 		return now[nodeID(0)].Seq > before.Seq && now[nodeID(1)].Deleted
 	})
@@ -192,8 +194,8 @@ func TestGenerationsStartByThemselvesAndChangesAreServedMeanwhile(t *testing.T) 
 		changed[nodeID(i)] = map[string]any{"id": nodeID(i), "text": text(i, (i+1)%4)}
 	}
 	produce(t, s, cfg.Kafka.Topics.Nodes, changed)
-	servicetest.Eventually(t, "generation 2 is current", func() bool { return s.served.Number() >= 2 })
-	servicetest.Eventually(t, "every live node has an embedding of the new generation", func() bool {
+	eventually(t, "generation 2 is current", func() bool { return s.served.Number() >= 2 })
+	eventually(t, "every live node has an embedding of the new generation", func() bool {
 		for _, r := range sinkTopic(t, s, cfg) {
 			if !r.Deleted && r.Generation < 2 {
 				return false

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/service/ingesting"
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/commitlog/checkpoint"
@@ -42,14 +41,14 @@ func TestStandbysTakeOver(t *testing.T) {
 	half := len(statements) / 2
 	sendStatements(t, &cfg, all[0].client, statements[:half])
 	finish(t, all)
-	servicetest.Eventually(t, "each worker has a shard, and each shard is kept warm by one that does not have it", func() bool {
+	eventually(t, "each worker has a shard, and each shard is kept warm by one that does not have it", func() bool {
 		warm := map[int]bool{}
 		for _, s := range all {
 			own := s.ingest.Watches.All()
 			if len(own) != 1 {
 				return false
 			}
-			for _, p := range s.ingest.Warm() {
+			for _, p := range s.ingest.Standbys.Warm() {
 				if p == own[0].Shard {
 					return false
 				}
@@ -70,13 +69,13 @@ func TestStandbysTakeOver(t *testing.T) {
 		return true
 	})
 	gone := all[0].ingest.Watches.All()[0].Shard
-	keeps := func(s *Service) bool { return slices.Contains(s.ingest.Warm(), gone) }
+	keeps := func(s *Service) bool { return slices.Contains(s.ingest.Standbys.Warm(), gone) }
 	keeper := all[1+slices.IndexFunc(all[1:], keeps)]
 	if err := all[0].Close(); err != nil {
 		t.Fatal(err)
 	}
 	all = all[1:]
-	servicetest.Eventually(t, "the worker that kept the shard warm has it", func() bool {
+	eventually(t, "the worker that kept the shard warm has it", func() bool {
 		return slices.ContainsFunc(keeper.ingest.Watches.All(), func(w ingesting.ShardState) bool {
 			return w.Shard == gone && w.Ready
 		})

@@ -10,15 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 
 	"giantstream/cmd/internal/service/heads"
 	"giantstream/cmd/internal/service/ingesting"
 	"giantstream/cmd/internal/service/membership"
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
+	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
 )
 
@@ -59,7 +60,7 @@ func TestATopicThatWasCreatedAgainIsNoticed(t *testing.T) {
 			var err error
 			if test.running {
 				s := o.start()
-				servicetest.Eventually(t, "the shard has come", func() bool {
+				eventually(t, "the shard has come", func() bool {
 					here := s.ingest.Watches.All()
 					return len(here) == 1 && here[0].Ready
 				})
@@ -135,9 +136,21 @@ func TestPartitionsThatAreAddedAreNoticed(t *testing.T) {
 	}
 	_ = s.Close() // the same failure
 	// A process that does not stream says it as well, and how many records it is about.
-	other := &ingesting.Ingest{Config: &o.cfg, Topics: wiring.TopicsOf(&o.cfg),
-		Groups: membership.Membership{Client: o.tester.client}, Heads: &heads.Heads{Store: o.store, Shards: o.cfg.Shards}}
-	servicetest.Eventually(t, "the records that nobody reads are counted", func() bool {
+	id, err := commitlog.LoadIdentity(t.Context(), o.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds, _, err := wiring.FeedOf(&o.cfg, o.tester.client, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &ingesting.Ingest{Config: &o.cfg, Store: o.store, Identity: id, Topics: wiring.TopicsOf(&o.cfg), Feeds: feeds,
+		Groups: membership.Membership{Client: o.tester.client}, Heads: &heads.Heads{Store: o.store, Shards: o.cfg.Shards},
+		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)}
+	if err := other.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the records that nobody reads are counted", func() bool {
 		_, err := other.Uncommitted(t.Context())
 		return err != nil && strings.Contains(err.Error(), "read by nobody")
 	})
@@ -179,7 +192,7 @@ func TestLostRecordsStayToldUntilTheyAreAccepted(t *testing.T) {
 				}
 			}
 			s := o.start()
-			servicetest.Eventually(t, "it is not ready, because of the loss", func() bool {
+			eventually(t, "it is not ready, because of the loss", func() bool {
 				return strings.Contains(s.Unready(t.Context()), "records were lost")
 			})
 			if err := s.Close(); err != nil {

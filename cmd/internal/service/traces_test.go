@@ -12,7 +12,6 @@ import (
 	"github.com/segmentio/kafka-go"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"giantstream/cmd/internal/service/servicetest"
 	"giantstream/config"
 	"giantstream/ingest/client"
 	"giantstream/ingest/recordtrace"
@@ -31,7 +30,7 @@ func TestTheTraceOfARecordReachesItsEmbeddings(t *testing.T) {
 		})
 	produceGraph(t, s, cfg)
 	go func() { _ = s.Run(t.Context()) }()
-	servicetest.Eventually(t, "every node has an embedding", func() bool { return len(sinkTopic(t, s, cfg)) == nodes })
+	eventually(t, "every node has an embedding", func() bool { return len(sinkTopic(t, s, cfg)) == nodes })
 	if names := namesOf(spans, ""); !slices.Contains(names, "build generation") ||
 		!slices.Contains(names, "PIFA and label tree") || slices.Contains(names, "process nodes") {
 		t.Errorf("spans before a record with a traceparent: %q, want those of a build alone", names)
@@ -63,11 +62,11 @@ func TestTheTraceOfARecordReachesItsEmbeddings(t *testing.T) {
 	send(3, cfg.Kafka.Topics.Nodes, nodeID(3), "no object")
 
 	for id, n := range map[string]int{nodeID(0): 1, nodeID(2): 2, nodeID(far): 2} {
-		servicetest.Eventually(t, "the embedding of "+id+" continues the trace", func() bool {
+		eventually(t, "the embedding of "+id+" continues the trace", func() bool {
 			return newestTrace(t, s, cfg.Kafka.Topics.Embeddings, id) == trace(n)
 		})
 	}
-	servicetest.Eventually(t, "the dead letter continues the trace", func() bool {
+	eventually(t, "the dead letter continues the trace", func() bool {
 		return newestTrace(t, s, cfg.DeadLetters(), nodeID(3)) == trace(3)
 	})
 	publish := "publish " + cfg.Kafka.Topics.Embeddings
@@ -76,7 +75,7 @@ func TestTheTraceOfARecordReachesItsEmbeddings(t *testing.T) {
 	for n, names := range map[int][]string{1: want,
 		2: {"process edges", "process " + cfg.Mirror(), "commit", publish}, 3: {"process nodes", "receive nodes"}} {
 		var got []string
-		servicetest.Eventually(t, fmt.Sprintf("trace %d is whole: %q", n, names), func() bool {
+		eventually(t, fmt.Sprintf("trace %d is whole: %q", n, names), func() bool {
 			got = namesOf(spans, trace(n))
 			return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(got, name) })
 		})

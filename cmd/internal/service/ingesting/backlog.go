@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"giantstream/ingest/repartition"
 	"giantstream/internal/retry"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
@@ -68,11 +67,11 @@ func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
 	if err != nil {
 		return b, err
 	}
-	if err = in.checkSources(ctx); err != nil {
+	if err = in.copies.Check(ctx); err != nil {
 		return b, err
 	}
 	// What is copied by now is below the end offsets read after it.
-	if b.open, err = repartition.Lag(ctx, in.Groups.Client, in.routes()); err != nil {
+	if b.open, err = in.copies.Lag(ctx); err != nil {
 		return b, err
 	}
 	ends, err := in.Groups.Client.EndOffsets(ctx, in.Topics.Inputs()...)

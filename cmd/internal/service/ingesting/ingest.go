@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/service/heads"
+	"giantstream/cmd/internal/service/ingesting/copying"
+	"giantstream/cmd/internal/service/ingesting/standby"
+	"giantstream/cmd/internal/service/ingesting/upkeep"
 	"giantstream/cmd/internal/service/membership"
 	"giantstream/cmd/internal/service/settings"
 	"giantstream/cmd/internal/telemetry"
@@ -30,7 +34,6 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
-	"giantstream/stream/sources"
 )
 
 // Follower publishes the embeddings of a shard that this process streams, until ctx ends. traces follow its records.
@@ -72,13 +75,15 @@ type Ingest struct {
 	// Watches has the shards that this process streams.
 	Watches Watches
 
-	metrics  *metrics
-	fields   *fieldCounts
-	standbys standbys
+	// Standbys are shards of other workers.
+	Standbys *standby.Standbys
+
+	metrics *metrics
+	fields  *fieldCounts
+	copies  *copying.Copies
+	upkeep  *upkeep.Upkeep
 	// accepted is what losses of input topics this start accepts.
 	accepted *acceptance
-	// sources are the topics that are repartitioned, as of the start.
-	sources map[string]sources.Topic
 	// began is how large the graph was before files were sent again.
 	began size
 	cache *shard.Cache
@@ -91,7 +96,7 @@ type Ingest struct {
 // Open checks the input topics, and completes Feeds.
 func (in *Ingest) Open(ctx context.Context) (err error) {
 	in.metrics = newMetrics(in.Registry)
-	in.Registry.MustRegister(shardCollector{&in.Watches, &in.standbys})
+	in.Registry.MustRegister(shardCollector{&in.Watches})
 	if in.fields, err = newFieldCounts(in.Feeds.Mapping, in.Feeds.Limits); err != nil {
 		return err
 	}
@@ -106,6 +111,13 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 		in.Config.Kafka.Embedded(), in.Resent); err != nil {
 		return err
 	}
+	in.copies = &copying.Copies{Store: in.Store, Groups: in.Groups, Topics: in.Topics, Feeds: &in.Feeds,
+		Replaced: in.accepted.replaced, Forgiven: in.accepted.lost, Log: in.Log}
+	in.upkeep = &upkeep.Upkeep{Store: in.Store, Heads: in.Heads, Compaction: in.Config.Compaction, Log: in.Log}
+	in.Standbys = &standby.Standbys{Store: in.Store, Shards: in.Config.Shards,
+		Dir: filepath.Join(in.Config.StateDir, "standby"), Every: in.StandbyEvery, Heads: in.Heads,
+		Streamed: in.Watches.ready, Log: in.Log}
+	in.Standbys.Open(in.Registry)
 	if in.Resent = in.Resent && in.Config.Kafka.Embedded(); in.Resent {
 		if in.began, err = in.size(ctx); err != nil {
 			return err
@@ -117,7 +129,7 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 	if err := in.preflight(ctx); err != nil {
 		return err
 	}
-	return in.openSources(ctx)
+	return in.copies.Open(ctx)
 }
 
 // preflight checks the input topics before they are consumed.
@@ -144,11 +156,10 @@ func (in *Ingest) Run(ctx context.Context) error {
 	g.Go(func() error { return in.consume(ctx) })
 	g.Go(func() error { return in.watchFields(ctx) })
 	if in.Config.Stream.Standby > 0 {
-		g.Go(func() error { return in.keepStandbys(ctx) })
+		g.Go(func() error { return in.Standbys.Run(ctx) })
 	}
 	if in.Topics.Repartitioned() {
-		g.Go(func() error { return in.repartition(ctx) })
-		g.Go(func() error { return in.watchSources(ctx) })
+		g.Go(func() error { return in.copies.Run(ctx) })
 	}
 	return g.Wait()
 }
@@ -169,7 +180,7 @@ func (in *Ingest) consume(ctx context.Context) error {
 	}
 	return in.Groups.Explain(ctx, in.Groups.Group, group.Run(ctx, group.Options{
 		Client: in.Groups.Client, Group: in.Groups.Group, Protocol: in.Groups.Protocol(in.Follower != nil),
-		Topics: in.Topics.Inputs(), SessionTimeout: in.Groups.SessionTimeout, Warm: in.Warm, Log: in.Log,
+		Topics: in.Topics.Inputs(), SessionTimeout: in.Groups.SessionTimeout, Warm: in.Standbys.Warm, Log: in.Log,
 		Assigned: in.assigned,
 	}, in.work))
 }

@@ -128,7 +128,7 @@ func (a *acceptance) pending(head *commitlog.Manifest) (n int64) {
 // Lost returns the losses that the newest manifests name: records that were deleted from the topics
 // before they were read, or before a lost state could be built from them again.
 func (in *Ingest) Lost(ctx context.Context) (out []commitlog.ShardLost, err error) {
-	if out, err = in.lostSources(ctx); err != nil {
+	if out, err = in.copies.Lost(ctx); err != nil {
 		return nil, err
 	}
 	heads, err := in.Heads.All(ctx)

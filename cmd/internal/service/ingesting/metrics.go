@@ -26,7 +26,6 @@ type metrics struct {
 	partitions *prometheus.GaugeVec
 	// Copies of shards' states in the store.
 	checkpoints, checkpointFailures, checkpointBytes prometheus.Counter
-	standbyBytes                                     prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -62,8 +61,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Help: "Partitions that an input topic had when a shard of this process looked last."}, []string{"topic"})
 	r.MustRegister(m.partitions)
 	m.checkpoints = counter("giantstream_checkpoints_total", "Copies of shards' states that are complete in the store.")
-	m.standbyBytes = counter("giantstream_standby_bytes_total",
-		"Bytes of checkpoints that were fetched to keep shards of other processes warm.")
 	m.checkpointFailures = counter("giantstream_checkpoint_failures_total",
 		"Attempts to copy a shard's state to the store that failed.")
 	m.checkpointBytes = counter("giantstream_checkpoint_bytes_total",
@@ -123,8 +120,7 @@ func (m *metrics) checkpointed(uploaded int64, err error) {
 // shardCollector collects metrics of the shards that this process has. It reads their watches and
 // makes no requests.
 type shardCollector struct {
-	watches  *Watches
-	standbys *standbys
+	watches *Watches
 }
 
 var (
@@ -143,14 +139,12 @@ var (
 	descLost = prometheus.NewDesc("giantstream_lost_records",
 		"Offsets of a topic whose records are lost to the shard, and whose loss nobody has accepted.",
 		[]string{"topic", "shard"}, nil)
-	descStandby = prometheus.NewDesc("giantstream_standby_age_seconds",
-		"How old the checkpoint is that this process keeps of a shard of another one.", []string{"shard"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descRestoring, descAge, descLag, descHeld,
-		descLost, descStandby} {
+		descLost} {
 		out <- d
 	}
 }
@@ -159,9 +153,6 @@ func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
 func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	for p, age := range c.standbys.ages(time.Now()) {
-		gauge(descStandby, age.Seconds(), strconv.Itoa(p))
 	}
 	all := c.watches.All()
 	gauge(descAssigned, float64(len(all)))

@@ -55,8 +55,7 @@ func (in *Ingest) runShard(ctx context.Context, a group.Assignment) (err error) 
 	if in.Follower != nil {
 		g.Go(func() error { return in.Follower.Follow(ctx, a.Shard, watch.traces) })
 	}
-	g.Go(func() error { return in.removeOrphans(ctx, a.Shard) })
-	g.Go(func() error { return in.compact(ctx, a.Shard) })
+	g.Go(func() error { return in.upkeep.Run(ctx, a.Shard) })
 	err = g.Wait()
 	if ended.Err() != nil {
 		in.lastCheckpoint(sh, a.Shard)
@@ -82,7 +81,7 @@ func (in *Ingest) openShard(ctx context.Context, l *listener, m *mirror.Writer) 
 	o := shard.Options{
 		Pipeline: in.Config.Pipeline, Shard: number, Shards: in.Config.Shards,
 		Dir:        filepath.Join(in.Config.StateDir, strconv.Itoa(number)),
-		Standby:    in.standbyDir(number),
+		Standby:    in.Standbys.DirOf(number),
 		Store:      in.Store,
 		Cache:      in.cache,
 		Topics:     shard.Topics{Nodes: in.Topics.Nodes, Edges: in.Topics.Edges, Mirror: in.Topics.Mirror},

@@ -77,6 +77,15 @@ func (w *Watches) All() []ShardState {
 	return states
 }
 
+// ready returns the shards, and whether they have what is committed.
+func (w *Watches) ready() map[int]bool {
+	ready := map[int]bool{}
+	for _, one := range w.All() {
+		ready[one.Shard] = one.Ready
+	}
+	return ready
+}
+
 // watch passes the batches of a feed on to a shard and notes how far the shard is.
 type watch struct {
 	shard  int

@@ -1,4 +1,4 @@
-package ingesting
+package upkeep
 
 import (
 	"context"
@@ -13,9 +13,9 @@ const orphanInterval = time.Hour
 
 // removeOrphans removes a shard's orphans, every orphanInterval until ctx ends. An error does not
 // stop the shard.
-func (in *Ingest) removeOrphans(ctx context.Context, shard int) error {
-	log := in.Log.With("shard", shard)
-	orphans := commitlog.NewOrphans(in.Store, shard)
+func (u *Upkeep) removeOrphans(ctx context.Context, shard int) error {
+	log := u.Log.With("shard", shard)
+	orphans := commitlog.NewOrphans(u.Store, shard)
 	tick := time.NewTicker(orphanInterval)
 	defer tick.Stop()
 	for {

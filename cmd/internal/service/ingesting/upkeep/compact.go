@@ -1,14 +1,38 @@
-package ingesting
+// Package upkeep keeps the commit logs of shards small: it merges rows, and removes what was merged and what no manifest
+// names.
+package upkeep
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/cmd/internal/service/heads"
+	"giantstream/config"
+	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
+
+// Upkeep works beside the shards that this process streams.
+type Upkeep struct {
+	Store      sink.Store
+	Heads      *heads.Heads
+	Compaction config.Compaction
+	Log        *slog.Logger
+}
+
+// Run works on a shard until ctx ends. No error stops the shard.
+func (u *Upkeep) Run(ctx context.Context, shard int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return u.removeOrphans(ctx, shard) })
+	g.Go(func() error { return u.compact(ctx, shard) })
+	return g.Wait()
+}
 
 // Pauses between attempts to merge, and to remove what was merged. At a window a second the
 // smallest block fills in about a minute.
@@ -19,13 +43,13 @@ const (
 
 // compact merges a shard's rows in the background, and removes what was merged, until ctx ends. An
 // error does not stop the shard.
-func (in *Ingest) compact(ctx context.Context, shard int) error {
-	if !in.Config.Compaction.Enabled {
+func (u *Upkeep) compact(ctx context.Context, shard int) error {
+	if !u.Compaction.Enabled {
 		return nil
 	}
-	log := in.Log.With("shard", shard)
-	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: in.Store,
-		Known: in.Heads.Known(shard), Grace: in.Config.Compaction.Grace, Log: in.Log})
+	log := u.Log.With("shard", shard)
+	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: u.Store,
+		Known: u.Heads.Known(shard), Grace: u.Compaction.Grace, Log: u.Log})
 	tick := time.NewTicker(compactInterval)
 	defer tick.Stop()
 	var removed time.Time
@@ -41,7 +65,7 @@ func (in *Ingest) compact(ctx context.Context, shard int) error {
 		}
 		if err == nil && time.Since(removed) >= compactRemoval {
 			removed = time.Now()
-			err = in.removeMerged(ctx, c, shard)
+			err = u.removeMerged(ctx, c, shard)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("rows not merged; trying again later", "in", compactInterval, "error", err)
@@ -50,35 +74,35 @@ func (in *Ingest) compact(ctx context.Context, shard int) error {
 }
 
 // removeMerged removes merged rows and manifests that no generation in the store needs.
-func (in *Ingest) removeMerged(ctx context.Context, c *commitlog.Compactor, shard int) error {
-	keep, err := in.oldestCut(ctx, shard)
+func (u *Upkeep) removeMerged(ctx context.Context, c *commitlog.Compactor, shard int) error {
+	keep, err := u.oldestCut(ctx, shard)
 	if err != nil {
 		return err
 	}
 	removed, err := c.Remove(ctx, keep)
 	if removed.Objects > 0 {
-		in.Log.Info("merged rows removed", "shard", shard, "objects", removed.Objects, "bytes", removed.Bytes)
+		u.Log.Info("merged rows removed", "shard", shard, "objects", removed.Objects, "bytes", removed.Bytes)
 	}
-	if err != nil || in.Config.Compaction.History == 0 {
+	if err != nil || u.Compaction.History == 0 {
 		return err
 	}
-	removed, err = c.Fold(ctx, commitlog.FoldOptions{Keep: keep, History: in.Config.Compaction.History})
+	removed, err = c.Fold(ctx, commitlog.FoldOptions{Keep: keep, History: u.Compaction.History})
 	if removed.Objects > 0 {
-		in.Log.Info("manifests folded and removed", "shard", shard, "manifests", removed.Objects, "bytes", removed.Bytes)
+		u.Log.Info("manifests folded and removed", "shard", shard, "manifests", removed.Objects, "bytes", removed.Bytes)
 	}
 	return err
 }
 
 // oldestCut returns the oldest manifest of a shard in the cut of any generation, ready or being
 // built; 0 before the first generation.
-func (in *Ingest) oldestCut(ctx context.Context, shard int) (int64, error) {
-	numbers, err := generation.Numbers(ctx, in.Store)
+func (u *Upkeep) oldestCut(ctx context.Context, shard int) (int64, error) {
+	numbers, err := generation.Numbers(ctx, u.Store)
 	if err != nil {
 		return 0, err
 	}
 	oldest := int64(math.MaxInt64)
 	for _, g := range numbers {
-		doc, err := generation.Load(ctx, in.Store, g)
+		doc, err := generation.Load(ctx, u.Store, g)
 		switch {
 		case errors.Is(err, generation.ErrNone):
 			// Its build has not chosen a cut yet, or it has just been removed.

@@ -1,17 +1,15 @@
-package ingesting
+package upkeep
 
 import (
 	"testing"
 
-	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 )
 
 // No row goes that a generation in the store, ready or being built, was fitted on.
 func TestOldestCut(t *testing.T) {
-	cfg := config.Default()
-	s := &Ingest{Config: &cfg, Store: &memstore.Store{}}
+	s := &Upkeep{Store: &memstore.Store{}}
 	for _, step := range []struct {
 		key, doc string
 		want     int64

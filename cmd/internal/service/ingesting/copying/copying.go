@@ -1,0 +1,84 @@
+// Package copying is the part of ingesting that copies topics which are not partitioned by node to topics that are.
+package copying
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"giantstream/cmd/internal/service/membership"
+	"giantstream/ingest"
+	"giantstream/ingest/decode"
+	"giantstream/ingest/feed"
+	"giantstream/ingest/repartition"
+	"giantstream/sink"
+	"giantstream/stream/sources"
+)
+
+// Copies are the topics that are repartitioned. The exported fields are its inputs.
+type Copies struct {
+	Store  sink.Store
+	Groups membership.Membership
+	Topics ingest.Topics
+	Feeds  *feed.Config
+	// Replaced and Forgiven are topics of which this start accepts that they were created again, and that they have
+	// lost records.
+	Replaced, Forgiven map[string]bool
+	Log                *slog.Logger
+
+	sources map[string]sources.Topic // as of Open
+}
+
+// Run copies until ctx ends, or a topic is not the one that was opened.
+func (c *Copies) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.repartition(ctx) })
+	g.Go(func() error { return c.watch(ctx) })
+	return g.Wait()
+}
+
+// Lag returns how many records are not copied yet.
+func (c *Copies) Lag(ctx context.Context) (int64, error) {
+	return repartition.Lag(ctx, c.Groups.Client, c.routes())
+}
+
+// routes are the topics that are repartitioned, and their targets; nil if there are none.
+func (c *Copies) routes() []repartition.Route {
+	t := c.Topics
+	if !t.Repartitioned() {
+		return nil
+	}
+	mapping, limits := c.Feeds.Mapping, c.Feeds.DecoderLimits
+	return []repartition.Route{
+		{From: t.SourceNodes, To: t.Nodes,
+			Group: c.copyGroup("nodes", t.SourceNodes), Epoch: c.sources[t.SourceNodes].Epoch,
+			Translator: c.Feeds.Translators[t.Nodes],
+			Decoder:    func() (*decode.Decoder, error) { return decode.Nodes(mapping.Nodes, limits(t.Nodes), 1) }},
+		{From: t.SourceEdges, To: t.Edges,
+			Group: c.copyGroup("edges", t.SourceEdges), Epoch: c.sources[t.SourceEdges].Epoch,
+			Translator: c.Feeds.Translators[t.Edges],
+			Decoder:    func() (*decode.Decoder, error) { return decode.Edges(mapping.Edges, limits(t.Edges), 1) }},
+	}
+}
+
+// copyGroup is the consumer group that copies a topic. A topic that was created again has another
+// one, because what the group has committed are offsets of the old topic.
+func (c *Copies) copyGroup(what, topic string) string {
+	name := c.Groups.Group + "-rekey-" + what
+	if epoch := c.sources[topic].Epoch; epoch > 0 {
+		name += fmt.Sprint("-", epoch)
+	}
+	return name
+}
+
+// repartition copies the source topics until ctx ends.
+func (c *Copies) repartition(ctx context.Context) error {
+	return c.Groups.Explain(ctx, c.copyGroup("nodes", c.Topics.SourceNodes), repartition.Run(ctx, repartition.Options{
+		Client: c.Groups.Client, Protocol: c.Groups.Protocol(true), Routes: c.routes(),
+		SessionTimeout: c.Groups.SessionTimeout,
+		RecordBytes:    c.Feeds.Limits.RecordBytes, DeadLetters: c.Topics.DeadLetters, Clock: time.Now, Log: c.Log,
+		OnLost: c.lose}))
+}
