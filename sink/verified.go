@@ -115,6 +115,16 @@ func Verify(ctx context.Context, s Store, ref Ref) error {
 	return object.Close()
 }
 
+// CopyObject copies an object to a key of a store, verified.
+func CopyObject(ctx context.Context, from Store, ref Ref, into Store, key string) error {
+	object, err := OpenVerified(ctx, from, ref)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	return into.Put(ctx, key, io.NewSectionReader(object, 0, object.Size()), object.Size())
+}
+
 // RefOf reads an object of any size through and says what its bytes are.
 func RefOf(ctx context.Context, s Store, key string) (_ Ref, err error) {
 	object, err := s.Open(ctx, key)

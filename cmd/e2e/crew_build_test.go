@@ -132,7 +132,7 @@ func buildByACrew(t *testing.T, config string, p place, embedded *broker.Broker)
 	if os.Getenv("GIANTSTREAM_BUILD_GRAPH") == "" {
 		division = []string{"--partitions", "8"}
 	}
-	c.run(slices.Concat([]string{"build", "run", "-c", main, "--store", alone, "--workers", "1"}, division)...)
+	c.run(slices.Concat([]string{"build", "-c", main, "--store", alone, "--workers", "1"}, division)...)
 
 	c.shortenLocks(embedded)
 	for range 4 {

@@ -254,7 +254,7 @@ func (c *crew) build(args ...string) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), c.patience)
 	defer cancel()
 	coordinator := &member{name: "coordinator", exit: make(chan struct{}),
-		cmd: c.command(ctx, append([]string{"build", "run", "--engine", "kafka", "--log-format", "json"}, args...)...)}
+		cmd: c.command(ctx, append([]string{"build", "--engine", "kafka", "--log-format", "json"}, args...)...)}
 	coordinator.cmd.Stdout, coordinator.cmd.Stderr = &coordinator.log, &coordinator.log
 	if err := coordinator.cmd.Start(); err != nil {
 		c.t.Fatal(err)

@@ -155,7 +155,7 @@ func (b *Builder) build(ctx context.Context, g int64, source Source, until Until
 	}
 	clock.end()
 	if until != UntilReady {
-		return doc, doc.save(ctx, b.Store)
+		return doc, doc.Save(ctx, b.Store)
 	}
 	return doc, b.Finish(ctx, doc, clock.times)
 }
@@ -168,7 +168,7 @@ func (b *Builder) Finish(ctx context.Context, doc *Doc, stages []StageTime) erro
 		return err
 	}
 	doc.finish(stages, b.Now().UTC())
-	if err := doc.save(ctx, b.Store); err != nil {
+	if err := doc.Save(ctx, b.Store); err != nil {
 		return err
 	}
 	if err := RemoveTasks(ctx, b.Store, doc.Generation); err != nil {
@@ -354,7 +354,7 @@ func (b *Builder) noteMath(ctx context.Context, doc *Doc) error {
 		return nil
 	}
 	doc.GPUMath = append(doc.GPUMath, m)
-	return doc.save(ctx, b.Store)
+	return doc.Save(ctx, b.Store)
 }
 
 // warn logs that a temporary file could not be given back.

@@ -17,7 +17,7 @@ func canaryStore(t *testing.T, others ...Doc) *memstore.Store {
 	store := &memstore.Store{}
 	for _, d := range append([]Doc{{Generation: 1, Status: Ready}}, others...) {
 		d.Format = DocFormat
-		if err := d.save(t.Context(), store); err != nil {
+		if err := d.Save(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestCanariesArePromotedOrWithdrawn(t *testing.T) {
 	for _, g := range []int64{3, 4} {
 		d := canary(g)
 		d.Format = DocFormat
-		if err := d.save(t.Context(), store); err != nil {
+		if err := d.Save(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
 		wantServed(t, "the next", store, 2, g)

@@ -97,7 +97,7 @@ func TestGenerationsBuiltAfterADecision(t *testing.T) {
 			t.Fatal(err)
 		}
 		third := &Doc{Format: DocFormat, Generation: 3, Status: Ready}
-		if err := third.save(t.Context(), store); err != nil {
+		if err := third.Save(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
 		if doc, err := Current(t.Context(), store); err != nil || doc.Generation != want {
@@ -174,7 +174,7 @@ func TestWithdrawnGenerationsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for g := int64(3); g <= 4; g++ {
-		if err := (&Doc{Format: DocFormat, Generation: g, Status: Ready}).save(t.Context(), store); err != nil {
+		if err := (&Doc{Format: DocFormat, Generation: g, Status: Ready}).Save(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
 	}

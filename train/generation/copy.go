@@ -36,7 +36,7 @@ func (d *Doc) copyTo(ctx context.Context, from, into sink.Store) error {
 			return fmt.Errorf("copy %s of generation %d: %w", info.Key, d.Generation, err)
 		}
 	}
-	return d.save(ctx, into)
+	return d.Save(ctx, into)
 }
 
 // CopyTo copies a complete generation to a store with other shards, where the first manifest of each shard has all
@@ -83,16 +83,35 @@ func (d *Doc) CopyTo(ctx context.Context, from, into sink.Store, shards int, sha
 }
 
 func copyObject(ctx context.Context, from, into sink.Store, key string, ref sink.Ref, verified bool) error {
-	var object sink.Object
-	var err error
 	if verified {
-		object, err = sink.OpenVerified(ctx, from, ref)
-	} else {
-		object, err = from.Open(ctx, key)
+		return sink.CopyObject(ctx, from, ref, into, key)
 	}
+	object, err := from.Open(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer object.Close()
 	return into.Put(ctx, key, io.NewSectionReader(object, 0, object.Size()), object.Size())
+}
+
+// CopyParts copies the generation's files whose names are wanted to below a prefix, each verified, and returns the
+// copies by name. A generation of a release that named no files is damaged for this purpose.
+func (d *Doc) CopyParts(ctx context.Context, store sink.Store, prefix string, wanted func(name string) bool) (
+	map[string]sink.Ref, error) {
+	if len(d.Files) == 0 {
+		return nil, fmt.Errorf("generation %d: %w: its document names no files", d.Generation, ErrDamaged)
+	}
+	copies := map[string]sink.Ref{}
+	for name := range d.Files {
+		if !wanted(name) {
+			continue
+		}
+		ref := d.ref(name)
+		if err := sink.CopyObject(ctx, store, ref, store, prefix+name); err != nil {
+			return nil, damaged(d.Generation, err)
+		}
+		ref.Key = prefix + name
+		copies[name] = ref
+	}
+	return copies, nil
 }

@@ -226,8 +226,8 @@ func (d *Doc) create(ctx context.Context, store sink.Store) error {
 	return err
 }
 
-// save replaces the document.
-func (d *Doc) save(ctx context.Context, store sink.Store) error {
+// Save replaces the document.
+func (d *Doc) Save(ctx context.Context, store sink.Store) error {
 	data, err := d.encode()
 	if err != nil {
 		return err

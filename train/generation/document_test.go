@@ -24,7 +24,7 @@ func with(t *testing.T, statuses ...Status) sink.Store {
 			continue
 		}
 		d := &Doc{Format: DocFormat, Generation: g, Status: status, Cut: map[int]int64{0: g}}
-		if err := d.save(t.Context(), store); err != nil {
+		if err := d.Save(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
 	}

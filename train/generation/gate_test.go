@@ -80,7 +80,7 @@ func TestQualityGate(t *testing.T) {
 		// A build that is killed just before its end, and resumed, decides the same.
 		killed := *doc
 		killed.Status = Building
-		if err := killed.save(t.Context(), store); err != nil {
+		if err := killed.Save(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
 		b.Workers = 3

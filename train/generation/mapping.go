@@ -113,12 +113,12 @@ func parentLabels(ctx context.Context, store sink.Store, parent int64, label fun
 	if tree, err = loadOf(ctx, store, doc, TreeName, labeltree.Read); err != nil {
 		return nil, nil, err
 	}
-	shared, err = sharedLabels(ctx, store, doc, label)
+	shared, err = SharedLabels(ctx, store, doc, label)
 	return tree, shared, err
 }
 
-// sharedLabels pairs the labels of the parent with those of a new tree. The parent's come in the order of its tree.
-func sharedLabels(ctx context.Context, store sink.Store, parent *Doc, label func(id string) (int, bool)) (
+// SharedLabels pairs the labels of the parent with those of a new tree. The parent's come in the order of its tree.
+func SharedLabels(ctx context.Context, store sink.Store, parent *Doc, label func(id string) (int, bool)) (
 	shared []labeltree.Shared, err error) {
 	old := int32(0)
 	for l, err := range readLabels(ctx, store, parent) {

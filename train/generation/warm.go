@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"reflect"
 
@@ -80,7 +81,7 @@ func (b *Builder) cold(parent, refused *Doc) string {
 	case b.NewSpace:
 		return "a new space is asked for"
 	case !suits(parent, b.Settings):
-		return fmt.Sprintf("generation %d has other settings, or no encoder hybrid of label features pifa",
+		return fmt.Sprintf("generation %d has other settings, or no encoder that can go on, of label features pifa",
 			parent.Generation)
 	case parent.WarmSteps >= warmSteps:
 		return fmt.Sprintf("%d generations in a row have started warm", parent.WarmSteps)
@@ -94,26 +95,27 @@ func (b *Builder) cold(parent, refused *Doc) string {
 	return ""
 }
 
-// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not. Other
-// encoders than hybrid never do, and who has chosen one need not read so of every generation.
+// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not. Kinds of
+// encoders that never do are not logged.
 func (b *Builder) startWarm(doc, parent, refused *Doc) {
-	if b.Settings.Encoder != hybrid.Kind {
+	if !fit.KindOf(b.Settings.Encoder).StartsWarm {
 		return
 	}
 	if why := b.cold(parent, refused); why != "" {
-		b.logCold(parent.Generation, why)
+		LogCold(b.Log, parent.Generation, why)
 		return
 	}
 	doc.WarmOf, doc.WarmSteps, doc.WarmUnknown = parent.Generation, parent.WarmSteps+1, b.WarmUnknown
 	doc.Scratch = new(parent.scratch())
 }
 
-func (b *Builder) logCold(parent int64, why string) {
-	b.Log.Info("the generation is built from scratch and does not start warm", "parent", parent, "because", why)
+// LogCold says why a generation does not start from its parent.
+func LogCold(log *slog.Logger, parent int64, why string) {
+	log.Info("the generation is built from scratch and does not start warm", "parent", parent, "because", why)
 }
 
-// forget makes a document that of a build from scratch.
-func (d *Doc) forget() {
+// Forget makes a document that of a build from scratch.
+func (d *Doc) Forget() {
 	d.WarmOf, d.WarmSteps, d.Warm, d.Scratch = 0, 0, nil, nil
 }
 
@@ -125,16 +127,16 @@ func (b *Builder) BeginFromScratch(ctx context.Context, g int64, cut map[int]int
 	if err != nil || doc.Complete() || doc.WarmOf == 0 {
 		return doc, err
 	}
-	b.logCold(doc.Parent, "a staged build is always one from scratch")
-	doc.forget()
-	return doc, doc.save(ctx, b.Store)
+	LogCold(b.Log, doc.Parent, "a staged build is always one from scratch")
+	doc.Forget()
+	return doc, doc.Save(ctx, b.Store)
 }
 
 // suits says whether a generation of some settings can start from its parent.
 func suits(parent *Doc, s fit.Settings) bool {
 	before := parent.Settings
 	before.Stored, s.Stored = embedding.Format{}, embedding.Format{}
-	return parent.TextOnly == "" && s.Encoder == hybrid.Kind && parent.Encoder.Kind == hybrid.Kind &&
+	return parent.TextOnly == "" && fit.KindOf(s.Encoder).StartsWarm && parent.Encoder.Kind == s.Encoder &&
 		(s.LabelFeatures == "pifa" || s.LabelFeatures == "") && reflect.DeepEqual(before, s)
 }
 
@@ -237,14 +239,14 @@ func (b *build) turnCold(ctx context.Context, why string) error {
 	case !errors.Is(err, sink.ErrNotFound):
 		return err
 	}
-	b.logCold(b.doc.WarmOf, why)
-	b.doc.forget()
+	LogCold(b.Log, b.doc.WarmOf, why)
+	b.doc.Forget()
 	for _, name := range []string{VectorizerName, ProjectionName, TreeName} {
 		if err := b.Store.Delete(ctx, b.key(name)); err != nil {
 			return err
 		}
 	}
-	return b.doc.save(ctx, b.Store)
+	return b.doc.Save(ctx, b.Store)
 }
 
 // checkWarm decides, now that the cut is read, whether the parent is near enough to start from.

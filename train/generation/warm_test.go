@@ -134,7 +134,7 @@ func TestColdStarts(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.Scratch = &Scratch{Generation: 1, AUC: 2}
-			if err := d.save(t.Context(), b.Store); err != nil {
+			if err := d.Save(t.Context(), b.Store); err != nil {
 				t.Fatal(err)
 			}
 		}, "link AUC has fallen"},

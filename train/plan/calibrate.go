@@ -131,10 +131,7 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 	store := m.store(dir)
 	w := &staged.Worker{Store: store, Resources: t.Resources,
 		Log: func(context.Context, map[int]int64) (staged.Log, error) { return seen, nil }}
-	options := staged.Options{Cut: map[int]int64{}, Shards: t.Shards, Partitions: d.partitions}
-	for shard := range t.Shards {
-		options.Cut[shard] = 1
-	}
+	options := staged.Options{Shards: t.Shards, Partitions: d.partitions}
 	if d.quarter {
 		options.Sample = int(size.Rows / 4)
 	}
@@ -147,7 +144,7 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 		if t.Watch != nil {
 			t.Watch(i+1, len(divisions), s)
 		}
-	})
+	}, staged.Finish)
 	if err != nil {
 		return nil, err
 	}

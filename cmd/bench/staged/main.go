@@ -85,7 +85,7 @@ func (b bench) run() error {
 	}}
 	ctx := context.Background()
 	division, err := w.Begin(ctx, &generation.Builder{Store: store, Settings: settings, Resources: r},
-		staged.Options{Cut: map[int]int64{0: 1}, Shards: 1, Sample: b.sample, AtATime: workers})
+		staged.Options{Shards: 1, Sample: b.sample, AtATime: workers})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (b bench) run() error {
 	doc, err := w.Run(ctx, division, tasks.Local{Workers: workers}, watch, func(s staged.Stage) {
 		m.next(s)
 		watch.Stage(s)
-	})
+	}, staged.Finish)
 	if err != nil {
 		return err
 	}

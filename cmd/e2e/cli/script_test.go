@@ -160,6 +160,9 @@ func TestHelp(t *testing.T) {
 	}
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
+		if c.Hidden {
+			return
+		}
 		golden := "exec " + c.CommandPath() + " --help\n"
 		if !bytes.Contains(script, []byte(golden)) {
 			t.Errorf("help.txtar lacks: %s", golden)

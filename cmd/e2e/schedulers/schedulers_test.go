@@ -70,7 +70,7 @@ func newUnbuilt(t *testing.T) unbuilt {
 	succeed(t, append([]string{"run", "--until-idle", "-c", config, "--store", base}, graph(t, inputs)...)...)
 	whole := t.TempDir()
 	copyDir(t, whole, base)
-	succeed(t, "build", "run", "-c", config, "--store", whole, "--partitions", "4")
+	succeed(t, "build", "-c", config, "--store", whole, "--partitions", "4")
 	u := unbuilt{dir: base, config: config, want: artifacts(t, whole)}
 	if len(u.want) < 8 {
 		t.Fatalf("a generation of %d objects", len(u.want))

@@ -16,26 +16,57 @@ import (
 	"giantstream/ingest/taskqueue"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
+	"giantstream/train/generation"
 	"giantstream/train/generation/staged"
 )
 
-// build has the commands of a staged build: the same stages in one process, or task by task under any scheduler.
+// build has the commands that make generations: in this process, or task by task under any scheduler.
 func (a *app) build() *cobra.Command {
-	cmd := &cobra.Command{Use: "build", Short: "Make a new generation as tasks, in this process or by any scheduler",
-		Long: `Make a new generation of everything committed so far as tasks over fixed
-partitions of the graph. No task holds the graph in memory, and any process that
-has the store and the configuration can do any task, in any order within a stage,
-once or several times: the bytes are the same.
+	cmd := a.making(&making{until: staged.Finish}, &cobra.Command{Use: "build",
+		Short: "Make a new generation: all of it, or up to a stage",
+		Long: `Make a new generation of everything committed so far, or finish the unfinished
+one: what is done already is not done again. A running pipeline takes it up and
+publishes it.
 
-  giantstream build run                              all of it, here
-  giantstream build plan                             the stages, and the tasks of each
-  giantstream build stage S --partition i --generation g     one task
+A generation is made by tasks over fixed partitions of the graph. No task holds
+the graph in memory: memory grows with the partitions that are worked on at the
+same time, and with the sample that the encoder is trained on.
 
-docs/BUILD.md has the contract for schedulers, and examples.`,
-		Example: "  giantstream build run -c pipeline.yaml\n  giantstream build plan -c pipeline.yaml --json",
-		Args:    cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.buildPlan(), a.buildStage(), a.buildRun())
+--until stops after a stage: 'dataset' when the training set is written, for
+example to train on it with a trainer of your own; 'encoder' when the encoder is
+trained. 'giantstream build plan' lists the stages.
+
+With --engine kafka this process hands the tasks out through a share group (Apache
+Kafka 4.2 or newer), and does none: processes with 'giantstream run --roles build'
+do them, on as many machines as there are. They may come, go and be killed. Any
+other scheduler can do the tasks by 'giantstream build stage': docs/BUILD.md has
+the contract, and examples.`,
+		Example: "  giantstream build --store ./out\n" +
+			"  giantstream build --store ./out --until encoder --encoder bert --model ./all-MiniLM-L6-v2\n" +
+			"  giantstream build -c pipeline.yaml --engine kafka"})
+	run := a.making(&making{until: staged.Finish}, &cobra.Command{Use: "run"})
+	cmd.AddCommand(a.buildPlan(), a.buildStage(), a.renamed(run, "build"))
 	return cmd
+}
+
+// renamed hides a command that has another name now, and hints at it where it is used.
+func (a *app) renamed(cmd *cobra.Command, now string) *cobra.Command {
+	cmd.Hidden, cmd.Short, cmd.Long = true, "Is called '"+"giantstream "+now+"' now", ""
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		fmt.Fprintf(a.err, "'%s' is called 'giantstream %s' now\n", cmd.CommandPath(), now)
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// oldNames are the commands that build has taken over.
+func (a *app) oldNames() []*cobra.Command {
+	return []*cobra.Command{
+		a.renamed(a.making(&making{until: staged.Dataset}, &cobra.Command{Use: "fit"}), "build --until dataset"),
+		a.renamed(a.making(&making{until: staged.Encoder}, &cobra.Command{Use: "train"}), "build --until encoder"),
+		a.renamed(a.making(&making{until: staged.Finish}, &cobra.Command{Use: "embed"}), "build"),
+	}
 }
 
 // beginFlags say how a build is divided when it begins.
@@ -68,14 +99,10 @@ func (p *pipeline) worker(store sink.Store) *staged.Worker {
 		}}
 }
 
-// begin begins a staged build whose processes do so many tasks at a time, or finds the one that is unfinished.
+// begin begins a build whose processes do so many tasks at a time, or finds the one that is unfinished.
 func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags, atATime int) (staged.Plan, error) {
-	now, err := logview.At(ctx, p.store, p.id.Shards, nil)
-	if err != nil {
-		return staged.Plan{}, err
-	}
-	return w.Begin(ctx, p.builder(w.Store), staged.Options{Cut: now.Cut(), Shards: p.id.Shards,
-		Partitions: f.partitions, Sample: f.sample, Trainers: f.trainers, AtATime: atATime})
+	return w.Begin(ctx, p.builder(w.Store), staged.Options{Shards: p.id.Shards, Partitions: f.partitions,
+		Sample: f.sample, Trainers: f.trainers, AtATime: atATime})
 }
 
 func (a *app) buildPlan() *cobra.Command {
@@ -85,7 +112,7 @@ func (a *app) buildPlan() *cobra.Command {
 		asJSON bool
 	)
 	cmd := &cobra.Command{Use: "plan", Short: "Begin a build and print its stages and tasks", Args: cobra.NoArgs,
-		Long: `Begin a new generation as a staged build (or find the unfinished one), and print
+		Long: `Begin a new generation (or find the unfinished one), and print
 its stages in the order in which they have to be done. The tasks of a stage are
 numbered from 0 and need nothing of each other.`,
 		Example: "  giantstream build plan --store ./out --json",
@@ -130,9 +157,9 @@ func (a *app) printPlan(plan staged.Plan) error {
 
 func (a *app) buildStage() *cobra.Command {
 	var (
-		flags      pipelineFlags
-		partition  int
-		generation int64
+		flags     pipelineFlags
+		partition int
+		number    int64
 	)
 	cmd := &cobra.Command{Use: "stage STAGE", Short: "Do one task of a build", Args: cobra.ExactArgs(1),
 		Long: `Do one task of a build that 'giantstream build plan' has begun. A task that is
@@ -143,11 +170,11 @@ when it failed: do it again, as often as you like.`,
 		Example: "  giantstream build stage vectorise --partition 12 --generation 7 --store ./out",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			if generation < 1 || partition < 0 {
+			if number < 1 || partition < 0 {
 				return usageError{errors.New("a task takes --partition, from 0, and --generation, from 1: " +
 					"'giantstream build plan' prints both")}
 			}
-			task := tasks.Task{Generation: generation, Stage: args[0], Partition: partition}
+			task := tasks.Task{Generation: number, Stage: args[0], Partition: partition}
 			pipe, err := a.open(ctx, &flags)
 			if err != nil {
 				return err
@@ -166,11 +193,11 @@ when it failed: do it again, as often as you like.`,
 		}}
 	flags.register(cmd)
 	cmd.Flags().IntVar(&partition, "partition", -1, "number of the task within its stage")
-	cmd.Flags().Int64Var(&generation, "generation", 0, "generation that is built")
+	cmd.Flags().Int64Var(&number, "generation", 0, "generation that is built")
 	return cmd
 }
 
-// The engines of 'build run'.
+// The engines of a build.
 const (
 	engineLocal = "local"
 	engineKafka = "kafka"
@@ -188,76 +215,95 @@ func (p *pipeline) queue(ctx context.Context) (q taskqueue.Queue, disconnect fun
 	return wiring.TaskQueue(p.cfg, c, p.log), c.Close, nil
 }
 
-func (a *app) buildRun() *cobra.Command {
-	var (
-		flags   pipelineFlags
-		begin   beginFlags
-		workers int
-		engine  string
-		asJSON  bool
-	)
-	cmd := &cobra.Command{Use: "run", Short: "Do all tasks of a build", Args: cobra.NoArgs,
-		Long: `Make a new generation as a staged build, or finish the unfinished one: what is
-done already is not done again. Memory grows with the partitions that are worked
-on at the same time, and with the sample that the encoder is trained on, not with
-the graph.
+// making is what the flags of a command that makes a generation say.
+type making struct {
+	flags   pipelineFlags
+	begin   beginFlags
+	until   string
+	engine  string
+	workers int
+	asJSON  bool
+	// before, if not nil, is called with the lease, before the build begins.
+	before func(context.Context, *pipeline, sink.Store) error
+}
 
-With --engine kafka this process hands the tasks out through a share group (Apache
-Kafka 4.2 or newer), and does none: processes with 'giantstream run --roles build'
-do them, on as many machines as there are. They may come, go and be killed.`,
-		Example: "  giantstream build run --store ./out --workers 2\n" +
-			"  giantstream build run -c pipeline.yaml --engine kafka",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if workers < 0 {
-				return usageError{fmt.Errorf("--workers %d: use 1 or more, or 0 for one per core", workers)}
-			}
-			if engine != engineLocal && engine != engineKafka {
-				return usageError{fmt.Errorf("--engine %q: use %s or %s", engine, engineLocal, engineKafka)}
-			}
-			if engine == engineKafka && workers != 0 {
-				return usageError{errors.New("--workers is for --engine local; with kafka, start as many as you like")}
-			}
-			return a.holding(cmd.Context(), &flags, &begin.encoder, engine == engineLocal,
-				func(ctx context.Context, pipe *pipeline, store sink.Store) error {
-					w := pipe.worker(store)
-					atATime := cmp.Or(workers, runtime.GOMAXPROCS(0))
-					var by tasks.Engine = tasks.Local{Workers: atATime}
-					if engine == engineKafka {
-						queue, disconnect, err := pipe.queue(ctx)
-						if err != nil {
-							return err
-						}
-						defer disconnect()
-						by, atATime = &taskqueue.Engine{Queue: queue}, 1
-					}
-					plan, err := pipe.begin(ctx, w, &begin, atATime)
-					if err != nil {
+// making makes cmd a command that makes a generation up to a stage.
+func (a *app) making(m *making, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := m.check(); err != nil {
+			return err
+		}
+		var doc *generation.Doc
+		err := a.holding(cmd.Context(), &m.flags, &m.begin.encoder, m.engine == engineLocal && m.until != staged.Dataset,
+			func(ctx context.Context, pipe *pipeline, store sink.Store) (err error) {
+				if m.before != nil {
+					if err := m.before(ctx, pipe, store); err != nil {
 						return err
 					}
-					watch := &staged.Watch{Work: w, Log: pipe.log, Progress: pipe.progress}
-					doc, err := w.Run(ctx, plan, by, watch, watch.Stage)
-					pipe.progress.Done()
-					if err != nil {
-						return err
-					}
-					if asJSON {
-						return writeJSON(a.out, doc)
-					}
-					p := &printer{out: a.out}
-					p.heading("Generation %d is %s", doc.Generation, doc.Status)
-					printGraph(p, doc)
-					printTree(p, doc)
-					p.line("")
-					printEvaluation(p, doc)
-					printGate(p, doc)
-					return p.err
-				})
-		}}
-	flags.register(cmd)
-	begin.register(cmd)
-	cmd.Flags().StringVar(&engine, "engine", engineLocal,
+				}
+				doc, err = m.run(ctx, pipe, store)
+				return err
+			})
+		if errors.Is(err, staged.ErrNoTask) {
+			return usageError{fmt.Errorf("--until %s: %w", m.until, err)}
+		}
+		if err != nil {
+			return err
+		}
+		if m.asJSON {
+			return writeJSON(a.out, doc)
+		}
+		p := &printer{out: a.out}
+		p.heading("Generation %d is %s", doc.Generation, doc.Status)
+		printGraph(p, doc)
+		printTree(p, doc)
+		if doc.Complete() {
+			p.line("")
+			printEvaluation(p, doc)
+			printGate(p, doc)
+		}
+		return p.err
+	}
+	m.flags.register(cmd)
+	m.begin.register(cmd)
+	cmd.Flags().StringVar(&m.until, "until", m.until, "stop after this stage, such as dataset or encoder")
+	cmd.Flags().StringVar(&m.engine, "engine", engineLocal,
 		"who does the tasks: "+engineLocal+", this process, or "+engineKafka+", the processes with role build")
-	cmd.Flags().IntVar(&workers, "workers", 0, "do so many tasks at a time, 0 for one per core")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the generation's document as JSON")
+	cmd.Flags().IntVar(&m.workers, "workers", 0, "do so many tasks at a time, 0 for one per core")
+	cmd.Flags().BoolVar(&m.asJSON, "json", false, "print the generation's document as JSON")
 	return cmd
+}
+
+func (m *making) check() error {
+	switch {
+	case m.workers < 0:
+		return usageError{fmt.Errorf("--workers %d: use 1 or more, or 0 for one per core", m.workers)}
+	case m.engine != engineLocal && m.engine != engineKafka:
+		return usageError{fmt.Errorf("--engine %q: use %s or %s", m.engine, engineLocal, engineKafka)}
+	case m.engine == engineKafka && m.workers != 0:
+		return usageError{errors.New("--workers is for --engine local; with kafka, start as many as you like")}
+	}
+	return nil
+}
+
+// run makes the generation, and returns its document.
+func (m *making) run(ctx context.Context, pipe *pipeline, store sink.Store) (*generation.Doc, error) {
+	w := pipe.worker(store)
+	atATime := cmp.Or(m.workers, runtime.GOMAXPROCS(0))
+	var by tasks.Engine = tasks.Local{Workers: atATime}
+	if m.engine == engineKafka {
+		queue, disconnect, err := pipe.queue(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer disconnect()
+		by, atATime = &taskqueue.Engine{Queue: queue}, 1
+	}
+	plan, err := pipe.begin(ctx, w, &m.begin, atATime)
+	if err != nil {
+		return nil, err
+	}
+	watch := &staged.Watch{Work: w, Log: pipe.log, Progress: pipe.progress}
+	return w.Run(ctx, plan, by, watch, watch.Stage, m.until)
 }

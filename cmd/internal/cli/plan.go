@@ -119,7 +119,7 @@ func (a *app) printEstimate(in plan.Input, c plan.Calibration, e *plan.Plan) err
 			console.Duration(time.Duration(s.Seconds*float64(time.Second))), s.Money)
 	}
 	p.keep(w.Flush())
-	p.line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build run --workers %d\n"+
+	p.line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build --workers %d\n"+
 		"--partitions %d'); rates of %s, measured on %s with %s and the encoder %s.",
 		plural(in.Workers, "machine"), plural(in.Cores, "core"), console.Bytes(in.Memory),
 		console.Bytes(int64(in.Bandwidth)), plural(e.AtATime, "task"), e.AtATime, e.Partitions,

@@ -127,7 +127,7 @@ Start here:
 		}
 	}
 	add("main", a.quickstart(), a.preview(), a.run(), a.backfill(), a.importCommand(), a.plan(), a.test(), a.sink())
-	add("stage", a.fit(), a.train(), a.embed(), a.rebuild(), a.build(), a.evaluate())
+	add("stage", append(a.oldNames(), a.build(), a.rebuild(), a.evaluate())...)
 	add("look", a.similar(), a.status(), a.generations(), a.verify(), a.inspect(), a.report(), a.dlq(), a.override(),
 		a.reshard(), a.export(), a.config())
 	root.AddCommand(helpExitCodes(), a.version())

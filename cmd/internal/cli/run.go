@@ -49,7 +49,7 @@ With --roles, a process does a part of the work only: stream consumes the
 topics and keeps the graph, refresh builds generations, embed publishes
 embeddings. Processes of different roles share the brokers and the store. Either
 every process that streams embeds as well, or none does. Two roles have to be
-named: build does tasks of staged builds ('giantstream build run --engine kafka'),
+named: build does tasks of builds ('giantstream build --engine kafka'),
 and serve answers at http.listen which nodes are similar (GET /similar/ID, POST
 /similar, POST /embed), with all embeddings in memory.
 

@@ -64,6 +64,9 @@ func (c *Cut) Log() staged.Log { return shardLogs{c} }
 
 type shardLogs struct{ cut *Cut }
 
+// Cut implements staged.Log.
+func (l shardLogs) Cut() map[int]int64 { return l.cut.Cut() }
+
 // compressed is about how many bytes of rows a byte of a stored object stands for.
 const compressed = 3
 

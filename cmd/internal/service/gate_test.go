@@ -1,11 +1,9 @@
 package service
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,13 +12,11 @@ import (
 	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
-	"giantstream/featurize/projection"
-	"giantstream/featurize/tfidf"
+	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
-	"giantstream/train/encoders"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
+	"giantstream/train/generation/staged"
 )
 
 // A generation that the gate refuses is not served and not built again on its cut; the next changes
@@ -69,19 +65,11 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 	}
 	change(80)
 	b := wiring.NewBuilder(cfg, store, nil, nil, slog.New(slog.DiscardHandler))
-	if _, err := b.BuildNext(t.Context(), s.refresh.Cut, generation.UntilDataset); err != nil {
+	if _, err := s.refresh.TaskWorker(store).Build(t.Context(), b, staged.Options{Shards: cfg.Shards},
+		staged.Evaluate); err != nil {
 		t.Fatal(err)
 	}
-	v, p := open(t, store, "vectorizer", tfidf.Read), open(t, store, "projection", projection.Read)
-	// An encoder that tells no text from another.
-	e, err := linear.New(v, p, slices.Repeat([]float32{1}, p.Dim()*p.Dim()), p.Dim())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := encoders.Save(t.Context(), store, generation.Prefix(2)+"encoder", e,
-		encoders.Meta{Vectorizer: v, Projection: p}); err != nil {
-		t.Fatal(err)
-	}
+	spoilEvaluation(t, store, staged.TasksPrefix(2)+staged.Evaluate+"/00000/done.json")
 	upToDate(1, true, 2)
 	upToDate(1, false, 2)
 	if due, why, err := s.refresh.Due(t.Context()); err != nil || due {
@@ -109,18 +97,30 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 	upToDate(3, true, 0)
 }
 
-// open reads an artifact of generation 2.
-func open[T any](t *testing.T, store sink.Store, name string, read func(io.Reader) (T, error)) T {
+// spoilEvaluation makes the encoder worse than text alone in what the task that has evaluated it says.
+func spoilEvaluation(t *testing.T, store sink.Store, key string) {
 	t.Helper()
-	data, err := sink.ReadAll(t.Context(), store, generation.Prefix(2)+name)
+	data, err := sink.ReadAll(t.Context(), store, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := read(bytes.NewReader(data))
+	body, _, err := seal.Open(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v
+	var done map[string]any
+	if err := json.Unmarshal(body, &done); err != nil {
+		t.Fatal(err)
+	}
+	delete(done, "checksum")
+	all := done["stats"].(map[string]any)["evaluation"].([]any)
+	all[1].(map[string]any)["links"].(map[string]any)["auc"] = 0.1
+	if data, err = seal.JSON(done); err == nil {
+		err = sink.PutBytes(t.Context(), store, key, data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // gauge returns the value of one of the service's gauges.

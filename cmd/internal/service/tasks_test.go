@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/taskqueue"
@@ -25,14 +24,10 @@ func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.C
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	now, err := logview.At(t.Context(), store, cfg.Shards, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	coordinator := s.refresh.TaskWorker(store)
 	plan, err := coordinator.Begin(t.Context(),
 		wiring.NewBuilder(cfg, store, nil, &s.live.Progress, slog.New(slog.DiscardHandler)),
-		staged.Options{Cut: now.Cut(), Shards: cfg.Shards, Partitions: partitions})
+		staged.Options{Shards: cfg.Shards, Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +38,7 @@ func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.C
 func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
 	s, cfg, coordinator, plan := begunBuild(t, "stream,embed,build", 4)
 	engine := &taskqueue.Engine{Queue: wiring.TaskQueue(cfg, s.Client(), slog.New(slog.DiscardHandler))}
-	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil)
+	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil, staged.Finish)
 	if err != nil {
 		t.Fatal(err)
 	}

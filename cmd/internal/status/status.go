@@ -314,7 +314,7 @@ func GateWarning(d *generation.Doc) string {
 		return ""
 	case d.Status == generation.Refused:
 		return fmt.Sprintf("generation %d was refused by refresh.quality_gate, and generation %d keeps serving: %s. "+
-			"The next refresh tries again; with another encoder or gate, 'giantstream embed' builds at once",
+			"The next refresh tries again; with another encoder or gate, 'giantstream build' builds at once",
 			d.Generation, d.Parent, warning)
 	}
 	if d.QualityGate == generation.GateBlock {

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -20,6 +21,10 @@ type Kind struct {
 	Title string
 	// NeedsModel: training starts from a pretrained model, a folder that the user names.
 	NeedsModel bool
+	// InSteps: it is trained in steps, which can be resumed, and which several processes can share.
+	InSteps bool
+	// StartsWarm: training can go on from the encoder of the generation before.
+	StartsWarm bool
 
 	// train trains an encoder; nil for a baseline that is not trained.
 	train func(context.Context, *Training) (*Trained, error)
@@ -31,19 +36,29 @@ type Kind struct {
 
 // kinds is the table of all encoders, in the order that messages name them.
 var kinds = []Kind{
-	{Name: hybrid.Kind, Title: "hybrid",
+	{Name: hybrid.Kind, Title: "hybrid", InSteps: true, StartsWarm: true,
 		train: trainHybrid},
-	{Name: bag.Kind, Title: "bag",
+	{Name: bag.Kind, Title: "bag", InSteps: true,
 		train: trainBag, network: bagNetwork},
 	{Name: linear.Kind, Title: "linear",
 		train: trainLinear},
 	{Name: bert.Kind, Title: "bert",
-		NeedsModel: true, train: trainBERT, network: bertNetwork, pretrained: pretrainedBERT},
+		NeedsModel: true, InSteps: true, train: trainBERT, network: bertNetwork, pretrained: pretrainedBERT},
 	{Name: linear.LSAKind, Title: "lsa (text only)"}, // the baseline
 }
 
 // Kinds returns all kinds of encoders.
 func Kinds() []Kind { return kinds }
+
+// KindOf returns a kind of encoder by its name; one that nobody knows has no properties.
+func KindOf(name string) Kind {
+	for _, k := range kinds {
+		if k.Name == name {
+			return k
+		}
+	}
+	return Kind{}
+}
 
 // Trained says whether encoders of this kind are trained; else they are a baseline.
 func (k Kind) Trained() bool { return k.train != nil }
@@ -72,10 +87,5 @@ func KindList(of func(Kind) bool) string {
 
 // Title returns the name of a kind of encoder for people.
 func Title(kind string) string {
-	for _, k := range kinds {
-		if k.Name == kind {
-			return k.Title
-		}
-	}
-	return kind
+	return cmp.Or(KindOf(kind).Title, kind)
 }

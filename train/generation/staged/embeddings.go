@@ -10,6 +10,7 @@ import (
 
 	"giantstream/sink/embedding"
 	"giantstream/train"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
@@ -18,6 +19,8 @@ import (
 type encodeStats struct {
 	NoText         int `json:"no_text"`
 	FromNeighbours int `json:"from_neighbours,omitempty"`
+	// GPUMath is encoderStats.GPUMath.
+	GPUMath compute.Math `json:"gpu_math,omitempty"`
 }
 
 // encode embeds a partition's texts. It writes the embeddings, unless nodes without text are to have those of their
@@ -44,7 +47,7 @@ func (t *task) encode(ctx context.Context) error {
 	if err := t.putSampledVectors(ctx, v); err != nil {
 		return err
 	}
-	var s encodeStats
+	s := encodeStats{GPUMath: t.math()}
 	for i, text := range p.texts {
 		var r embedding.Record
 		r.SetVector(text, v.row(i))

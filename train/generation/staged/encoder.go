@@ -12,6 +12,9 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/encoders"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/bert/compute/devices"
 	"giantstream/train/generation"
 )
 
@@ -147,6 +150,8 @@ type encoderStats struct {
 	Instances positionRun `json:"instances"`
 	// TextDim is the dimension of the projected texts.
 	TextDim int `json:"text_dim"`
+	// GPUMath is how a GPU multiplied, "" for float32 and a CPU.
+	GPUMath compute.Math `json:"gpu_math,omitempty"`
 }
 
 // encoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
@@ -213,8 +218,17 @@ func (t *task) encoder(ctx context.Context) error {
 	}
 	t.stats = encoderStats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
 		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.positions),
-		Instances: s.instances, TextDim: s.Dim}
+		Instances: s.instances, TextDim: s.Dim, GPUMath: t.math()}
 	return nil
+}
+
+// math is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
+func (t *task) math() compute.Math {
+	m := compute.MathOf(devices.OrCPU(t.Device))
+	if m == compute.Float32 || t.doc.Settings.Encoder != bert.Kind {
+		return ""
+	}
+	return m
 }
 
 // loadEncoder reads the trained encoder. Close it after use.

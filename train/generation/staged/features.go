@@ -76,8 +76,11 @@ func (b *build) begin(x index, seed uint64) int {
 	return r.IntN(x.nodes())
 }
 
-// projection fits the projection to a sample of the texts that have features.
+// projection fits the projection to a sample of the texts that have features. A warm start keeps the parent's.
 func (t *task) projection(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return errors.Join(err, t.keepProjection(ctx))
+	}
 	v, err := t.loadVectorizer(ctx)
 	if err != nil {
 		return err
@@ -101,6 +104,16 @@ func (t *task) projection(ctx context.Context) error {
 	}
 	t.stats = projectionStats{q.Dim()}
 	return t.put(ctx, "projection", t.final(generation.ProjectionName), q.Write)
+}
+
+// keepProjection makes the parent's projection the generation's own.
+func (t *task) keepProjection(ctx context.Context) error {
+	q, err := artifact(ctx, t.build, Start, generation.ProjectionName, projection.Read)
+	if err != nil {
+		return err
+	}
+	t.stats = projectionStats{q.Dim()}
+	return t.keepArtifact(ctx, generation.ProjectionName)
 }
 
 // vectorise finds the features of a partition's texts, and projects them.

@@ -177,8 +177,19 @@ func (i *input) stretch(k, end int) ([][]byte, error) {
 	return all, i.from.explain(err)
 }
 
+// read reads an object whole, verified.
+func read[T any](ctx context.Context, store sink.Store, ref sink.Ref, decode func(io.Reader) (T, error)) (v T,
+	err error) {
+	object, err := sink.OpenVerified(ctx, store, ref)
+	if err != nil {
+		return v, err
+	}
+	defer object.Close()
+	return decode(sink.Sequential(object))
+}
+
 // artifact reads an output whole, verified.
-func artifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (v T,
+func artifact[T any](ctx context.Context, b *build, stage, name string, decode func(io.Reader) (T, error)) (v T,
 	err error) {
 	d, err := b.from(ctx, stage, 0)
 	if err != nil {
@@ -188,12 +199,7 @@ func artifact[T any](ctx context.Context, b *build, stage, name string, read fun
 	if err != nil {
 		return v, err
 	}
-	object, err := sink.OpenVerified(ctx, b.Store, o.ref())
-	if err != nil {
-		return v, d.explain(err)
-	}
-	defer object.Close()
-	v, err = read(sink.Sequential(object))
+	v, err = read(ctx, b.Store, o.ref(), decode)
 	return v, d.explain(err)
 }
 
@@ -203,12 +209,16 @@ type task struct {
 	tasks.Task
 	outputs map[string]output
 	stats   any
+	alone   bool // it is the only task of its stage
 }
 
-// resources are those of the task: nobody watches its progress.
+// resources are those of the task. Its progress is shown if it is the only one of its stage.
 func (t *task) resources() fit.Resources {
 	r := t.Resources
-	r.Progress, r.Log = train.OrDiscard(nil), r.Log.With("task", t.Task.String())
+	r.Log = r.Log.With("task", t.Task.String())
+	if r.Progress = train.OrDiscard(r.Progress); !t.alone {
+		r.Progress = train.OrDiscard(nil)
+	}
 	return r
 }
 

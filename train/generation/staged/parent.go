@@ -2,7 +2,6 @@ package staged
 
 import (
 	"context"
-	"encoding/binary"
 
 	"giantstream/train/generation"
 )
@@ -18,25 +17,11 @@ func (t *task) mapping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys := make([][]byte, t.plan.Partitions)
-	for p := range keys {
-		from, err := t.from(ctx, Number, p)
-		if err != nil {
-			return err
-		}
-		if keys[p], err = from.section(ctx, "keys", 0); err != nil {
-			return err
-		}
-	}
-	find := func(id string) (int, bool) {
-		hash := hashOf(id)
-		p := partitionOf(hash, t.plan.Partitions)
-		key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
-		at, ok := lookUp(keys[p], key)
-		return x.Base[p] + at, ok
+	find, err := t.finder(ctx, x)
+	if err != nil {
+		return err
 	}
 	s, err := generation.MapParent(ctx, t.Store, t.doc, tree, find, func(known []bool) (n int, err error) {
-		keys = nil // the labels are paired by now
 		return t.unknownLinks(ctx, known)
 	}, t.resources().Log)
 	t.stats = parentStats[generation.MappingStats]{s}

@@ -11,9 +11,6 @@ import (
 	"giantstream/featurize/pifa"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
-	"giantstream/train/encoders/bag"
-	"giantstream/train/encoders/bert"
-	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/objectives/together"
@@ -21,8 +18,6 @@ import (
 
 // Options of a build that begins.
 type Options struct {
-	// Cut is where the commit log ends; the build that is begun already keeps its own.
-	Cut    map[int]int64
 	Shards int
 	// Partitions is a power of two, 0 for one that suits the graph. Sample is Plan.Sample, 0 for DefaultSample.
 	Partitions, Sample int
@@ -32,8 +27,8 @@ type Options struct {
 	Trainers int
 }
 
-// Begin begins the next generation as a staged build, or returns the plan of the one that is unfinished. The builder
-// has the settings; its store should be fenced by the lease of those who build.
+// Begin begins the next generation, or returns the plan of the one that is unfinished. The builder has the settings; its
+// store should be fenced by the lease of those who build.
 func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (Plan, error) {
 	if err := b.Settings.Validate(); err != nil {
 		return Plan{}, err
@@ -42,13 +37,14 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 	if err != nil {
 		return Plan{}, err
 	}
+	var cut map[int]int64
 	if unfinished != nil {
 		if plan, err := LoadPlan(ctx, w.Store, g); !errors.Is(err, ErrNoPlan) {
 			return plan, err
 		}
-		o.Cut = unfinished.Cut
+		cut = unfinished.Cut
 	}
-	log, err := w.Log(ctx, o.Cut)
+	log, err := w.Log(ctx, cut)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -65,32 +61,46 @@ func (w *Worker) Begin(ctx context.Context, b *generation.Builder, o Options) (P
 		return Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", o.Trainers,
 			together.Slices)
 	}
-	doc, err := b.BeginFromScratch(ctx, g, maps.Clone(o.Cut))
+	doc, err := b.Begin(ctx, g, maps.Clone(log.Cut()))
 	if err != nil {
 		return Plan{}, err
 	}
 	if doc.Complete() {
 		return Plan{}, fmt.Errorf("generation %d was built in the meantime", g)
 	}
-	if slices.Contains([]string{bag.Kind, bert.Kind, hybrid.Kind}, doc.Settings.Encoder) { // trained in steps
+	if kind := fit.KindOf(doc.Settings.Encoder); kind.InSteps {
 		plan.Trainers = o.Trainers
 	}
 	if kind := pifa.Kind(doc.Settings.LabelFeatures); kind != pifa.PIFA {
 		plan.Features = kind
 	}
-	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
+	plan.Fill, plan.Parent, plan.Warm = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0, doc.WarmOf != 0
 	return plan.create(ctx, b.Store)
 }
 
 // damages is how often Run does outputs again that were damaged.
 const damages = 10
 
-// Run has all tasks of a generation done, stage by stage. A run that was interrupted goes on where it stopped.
-// watch, if not nil, is called when a stage begins.
-func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work,
-	watch func(s Stage)) (*generation.Doc, error) {
+// Build makes the next generation in this process, or goes on with the unfinished one, up to a stage: Finish for all of
+// it. It returns the document as it is then.
+func (w *Worker) Build(ctx context.Context, b *generation.Builder, o Options, until string) (*generation.Doc, error) {
+	plan, err := w.Begin(ctx, b, o)
+	if err != nil {
+		return nil, err
+	}
+	watch := &Watch{Work: w, Progress: w.Progress}
+	return w.Run(ctx, plan, tasks.Local{Workers: max(1, plan.AtATime)}, watch, watch.Stage, until)
+}
+
+// Run has the tasks of a generation done, stage by stage, up to the given stage: Finish for all. A run that was
+// interrupted goes on where it stopped. watch, if not nil, is called when a stage begins.
+func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(s Stage),
+	until string) (*generation.Doc, error) {
+	if _, ok := plan.stage(until); !ok {
+		return nil, fmt.Errorf("%w: %s", ErrNoTask, until)
+	}
 	for attempt := 1; ; attempt++ {
-		err := w.stages(ctx, plan, engine, work, watch)
+		err := w.stages(ctx, plan, engine, work, watch, until)
 		if again := attempt < damages && damage(err); again {
 			// The task does not count as done any more.
 			w.Resources.Log.Warn("an output of a task is damaged or gone: the task is done again", "error", err)
@@ -103,12 +113,16 @@ func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work t
 		if err != nil {
 			return nil, fmt.Errorf("generation %d: %w", plan.Generation, err)
 		}
+		if until != Finish {
+			return w.describe(ctx, plan)
+		}
 		return generation.Load(ctx, w.Store, plan.Generation)
 	}
 }
 
-func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(Stage)) error {
-	pending, err := w.pending(ctx, plan)
+func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(Stage),
+	until string) error {
+	pending, err := w.pending(ctx, plan, until)
 	if err != nil {
 		return err
 	}
@@ -134,10 +148,10 @@ func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, wor
 	return nil
 }
 
-// pending returns the stages with tasks to do: those that are not done, and that the last one needs or another stage
+// pending returns the stages with tasks to do: those that are not done, and that the given one needs or another stage
 // that is pending.
-func (w *Worker) pending(ctx context.Context, plan Plan) (map[string]bool, error) {
-	needed, pending := map[string]bool{Finish: true}, map[string]bool{}
+func (w *Worker) pending(ctx context.Context, plan Plan, until string) (map[string]bool, error) {
+	needed, pending := map[string]bool{until: true}, map[string]bool{}
 	for _, s := range slices.Backward(plan.Stages()) {
 		if !needed[s.Name] {
 			continue

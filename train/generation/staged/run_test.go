@@ -47,7 +47,7 @@ func TestOutputsAreRemovedAfterTheirLastReader(t *testing.T) {
 		}
 		begun[s.Name] = true
 	}
-	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: 1}, b.worker, check); err != nil {
+	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: 1}, b.worker, check, Finish); err != nil {
 		t.Fatal(err)
 	}
 	if len(begun) != len(plan.Stages()) {
@@ -121,7 +121,7 @@ func TestModelsAreReadOnce(t *testing.T) {
 			return context.Canceled
 		}
 		return engine(ctx, of, work)
-	}), first, nil); err == nil {
+	}), first, nil, Finish); err == nil {
 		t.Fatal("no error")
 	}
 	if err := first.Discard(t.Context(), 1); err != nil {
@@ -142,7 +142,7 @@ func TestWatchCountsEveryTaskOnce(t *testing.T) {
 		plan := b.begin(t, 4, 0)
 		var log bytes.Buffer
 		watch := &Watch{Work: b.worker, Log: slog.New(slog.NewTextHandler(&log, nil))}
-		if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: workers}, watch, watch.Stage); err != nil {
+		if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: workers}, watch, watch.Stage, Finish); err != nil {
 			t.Fatal(err)
 		}
 		lines := log.String()

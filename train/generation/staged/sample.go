@@ -25,7 +25,11 @@ type sample struct {
 }
 
 func (s *sample) close() error {
-	return errors.Join(s.Texts.Close(), s.Features.Close())
+	var warm error
+	if s.Warm != nil {
+		warm = train.Close(s.Warm.Parent)
+	}
+	return errors.Join(s.Texts.Close(), s.Features.Close(), warm)
 }
 
 // sample chooses a sample, and reads what training takes.
@@ -53,6 +57,9 @@ func (t *task) sample(ctx context.Context) (_ *sample, err error) {
 		return nil, err
 	}
 	if s.Dim, err = t.dim(ctx); err != nil {
+		return nil, err
+	}
+	if s.Warm, err = t.parentEncoder(ctx, s.Vectorizer, s.Projection); err != nil {
 		return nil, err
 	}
 	return s, t.readTargets(ctx, x, s)

@@ -118,7 +118,7 @@ func (c *crew) build(t *testing.T, trainers int, engine tasks.Engine, every time
 	c.set(&s)
 	b := newSetup(store, c.logs, s)
 	b.worker.CheckpointEvery, b.worker.Patience, b.worker.Now = every, 2*time.Second, time.Now
-	plan, err := b.worker.Begin(t.Context(), b.builder, Options{Cut: b.cut, Shards: b.shards, Partitions: 4,
+	plan, err := b.worker.Begin(t.Context(), b.builder, Options{Shards: b.shards, Partitions: 4,
 		Trainers: trainers})
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,9 @@ type trunkStats struct {
 //
 //	of  section p: branch of each label of partition p, int32
 func (t *task) trunk(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
 	dim, err := t.dim(ctx)
 	if err != nil {
 		return err
@@ -119,6 +122,9 @@ type branchStats struct {
 //
 //	features  section k: the features of those in branch k, ascending, float32
 func (t *task) deal(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
 	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
 	if err != nil {
 		return err
@@ -190,6 +196,9 @@ func (t *task) branchRows(ctx context.Context, branch int, rows []float32) error
 //
 //	leaves  leaf of each of its labels, int32
 func (t *task) branch(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
 	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
 	if err != nil {
 		return err
@@ -224,60 +233,24 @@ func (t *task) branch(ctx context.Context) error {
 	return t.putSections(ctx, "leaves", out)
 }
 
-// tree joins the branches. It holds 12 bytes a label in memory.
+// treeStats are the figures of the tree, and how many subtrees of a level a warm start has divided anew.
+type treeStats struct {
+	generation.TreeStats
+	Level    int `json:"level,omitempty"`
+	Subtrees int `json:"subtrees,omitempty"`
+}
+
+// tree stores the label tree: the branches joined, or the parent's renewed.
 func (t *task) tree(ctx context.Context) error {
-	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	warm, _, err := t.warm(ctx)
 	if err != nil {
 		return err
 	}
-	from, err := t.from(ctx, Trunk, 0)
-	if err != nil {
-		return err
+	made := t.join
+	if warm {
+		made = t.renewTree
 	}
-	of, err := from.sections(ctx, "of")
-	if err != nil {
-		return err
-	}
-	defer of.Close()
-	var leafOf []int32
-	for p := range t.plan.Partitions {
-		b, err := of.section(p)
-		if err != nil {
-			return err
-		}
-		leafOf = append(leafOf, ints(b)...)
-	}
-	leaves := make([][]int32, len(top.Branches))
-	figures := generation.TreeStats{Labels: len(leafOf), Levels: top.Levels}
-	labels := 0
-	for k := range leaves {
-		done, err := t.from(ctx, Branch, k)
-		if err != nil {
-			return err
-		}
-		b, err := done.section(ctx, "leaves", 0)
-		if err != nil {
-			return err
-		}
-		leaves[k] = ints(b)
-		s, err := stats[branchStats](ctx, t.build, Branch, k)
-		if err != nil {
-			return err
-		}
-		labels += s.Labels
-		figures.MeanCosine += s.Cosine
-	}
-	figures.MeanCosine /= float64(max(1, labels))
-	for i, k := range leafOf {
-		if k < 0 {
-			continue
-		}
-		if int(k) >= len(leaves) || len(leaves[k]) == 0 {
-			return from.explain(fmt.Errorf("%w: label %d is in branch %d", errShort, i, k))
-		}
-		leafOf[i], leaves[k] = leaves[k][0], leaves[k][1:]
-	}
-	tree, err := labeltree.FromLeaves(top.Levels, leafOf)
+	tree, figures, err := made(ctx)
 	if err != nil {
 		return err
 	}
@@ -308,6 +281,64 @@ func (t *task) tree(ctx context.Context) error {
 	ref, err := sink.RefOf(ctx, t.Store, key)
 	t.outputs["labels"] = output{Key: key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	return err
+}
+
+// join joins the branches of the tree. It holds 12 bytes a label in memory.
+func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err error) {
+	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	if err != nil {
+		return nil, out, err
+	}
+	from, err := t.from(ctx, Trunk, 0)
+	if err != nil {
+		return nil, out, err
+	}
+	of, err := from.sections(ctx, "of")
+	if err != nil {
+		return nil, out, err
+	}
+	defer of.Close()
+	var leafOf []int32
+	for p := range t.plan.Partitions {
+		b, err := of.section(p)
+		if err != nil {
+			return nil, out, err
+		}
+		leafOf = append(leafOf, ints(b)...)
+	}
+	leaves := make([][]int32, len(top.Branches))
+	figures := &out.TreeStats
+	figures.Labels, figures.Levels = len(leafOf), top.Levels
+	labels := 0
+	for k := range leaves {
+		done, err := t.from(ctx, Branch, k)
+		if err != nil {
+			return nil, out, err
+		}
+		b, err := done.section(ctx, "leaves", 0)
+		if err != nil {
+			return nil, out, err
+		}
+		leaves[k] = ints(b)
+		s, err := stats[branchStats](ctx, t.build, Branch, k)
+		if err != nil {
+			return nil, out, err
+		}
+		labels += s.Labels
+		figures.MeanCosine += s.Cosine
+	}
+	figures.MeanCosine /= float64(max(1, labels))
+	for i, k := range leafOf {
+		if k < 0 {
+			continue
+		}
+		if int(k) >= len(leaves) || len(leaves[k]) == 0 {
+			return nil, out, from.explain(fmt.Errorf("%w: label %d is in branch %d", errShort, i, k))
+		}
+		leafOf[i], leaves[k] = leaves[k][0], leaves[k][1:]
+	}
+	tree, err := labeltree.FromLeaves(top.Levels, leafOf)
+	return tree, out, err
 }
 
 func (b *build) loadTree(ctx context.Context) (*labeltree.Tree, error) {

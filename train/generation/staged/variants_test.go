@@ -38,6 +38,7 @@ func variants() []variant {
 	return []variant{features(pifa.Text), features(pifa.PIFAIdentity), features(pifa.RandomFeatures),
 		{"neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 0, []string{Fill}},
 		{"parent", func(*fit.Settings) {}, 400, []string{Mapping, Compare}},
+		{"warm", func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, 450, []string{Start, Mapping, Compare}},
 		{"parent and neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 400,
 			[]string{Fill, Mapping, Compare}},
 	}
@@ -48,13 +49,7 @@ func (v variant) build(t *testing.T, all []rows.Row, partitions int, engine task
 	*generation.Doc) {
 	t.Helper()
 	store := &memstore.Store{}
-	s := settings()
-	if v.parent > 0 {
-		b := newSetup(store, logsOf(all[:v.parent], 2, 1), s)
-		b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2})
-	}
-	v.set(&s)
-	b := newSetup(store, logsOf(all, 2, 1), s)
+	b := v.setup(t, store, all)
 	plan := b.begin(t, partitions, 0)
 	for _, name := range v.stages {
 		if _, ok := plan.stage(name); !ok {
@@ -63,6 +58,25 @@ func (v variant) build(t *testing.T, all []rows.Row, partitions int, engine task
 	}
 	return store, b.run(t, plan, engine)
 }
+
+// setup has built the parent, if there is one.
+func (v variant) setup(t *testing.T, store sink.Store, all []rows.Row) *setup {
+	t.Helper()
+	s := settings()
+	if v.warm() {
+		v.set(&s) // a warm start takes a parent of the same settings
+	}
+	if v.parent > 0 {
+		b := newSetup(store, logsOf(all[:v.parent], 2, 1), s)
+		b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2})
+	}
+	v.set(&s)
+	b := newSetup(store, logsOf(all, 2, 1), s)
+	b.builder.Warm = v.warm()
+	return b
+}
+
+func (v variant) warm() bool { return slices.Contains(v.stages, Start) }
 
 // outcome is what a build says, whatever the parts of its files: sums of other objects, figures and embeddings.
 func outcome(t *testing.T, store sink.Store, doc *generation.Doc) map[string][32]byte {
@@ -73,7 +87,7 @@ func outcome(t *testing.T, store sink.Store, doc *generation.Doc) map[string][32
 			delete(sums, key)
 		}
 	}
-	figures, err := json.Marshal([]any{doc.Graph, doc.Tree, doc.Mapping, doc.Overlap, doc.Evaluation})
+	figures, err := json.Marshal([]any{doc.Graph, doc.Tree, doc.Warm, doc.Mapping, doc.Overlap, doc.Evaluation})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,15 +140,8 @@ func TestVariantsAreTheSameHoweverTheyAreDivided(t *testing.T) {
 // What the plan says that the stages of variants read is what their tasks read.
 func TestPlanSaysWhatVariantsRead(t *testing.T) {
 	for _, v := range variants() {
-		s := settings()
 		store := &memstore.Store{}
-		all := classed(graphtest.Rows(450, 6), 6)
-		if v.parent > 0 {
-			b := newSetup(store, logsOf(all[:v.parent], 2, 1), s)
-			b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2})
-		}
-		v.set(&s)
-		b := newSetup(store, logsOf(all, 2, 1), s)
+		b := v.setup(t, store, classed(graphtest.Rows(500, 6), 6))
 		planReads(t, store, b, b.begin(t, 4, 0))
 	}
 }

@@ -69,6 +69,9 @@ func (t *task) tfidfOptions(ctx context.Context) (tfidf.Options, index, error) {
 
 // count counts the documents of a partition that hold each n-gram.
 func (t *task) count(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
 	o, _, err := t.tfidfOptions(ctx)
 	if err != nil {
 		return err
@@ -190,6 +193,9 @@ func (r *runs) Pop() any {
 // merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
 // holds the share's counts in memory.
 func (t *task) merge(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
 	o, x, err := t.tfidfOptions(ctx)
 	if err != nil {
 		return err
@@ -246,8 +252,11 @@ func (t *task) merge(ctx context.Context) error {
 	return t.putSections(ctx, "chosen", out)
 }
 
-// vectorizer chooses the features among those that the shares have kept.
+// vectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
 func (t *task) vectorizer(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return errors.Join(err, t.keepArtifact(ctx, generation.VectorizerName))
+	}
 	o, x, err := t.tfidfOptions(ctx)
 	if err != nil {
 		return err

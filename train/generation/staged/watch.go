@@ -30,7 +30,11 @@ func (w *Watch) Stage(s Stage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stage, w.began, w.open, w.before, w.done = s, time.Now(), map[tasks.Task]time.Time{}, 0, 0
-	train.OrDiscard(w.Progress).Stage(s.Name, int64(s.Tasks))
+	total := int64(s.Tasks)
+	if total == 1 {
+		total = 0 // the task says what it is at
+	}
+	train.OrDiscard(w.Progress).Stage(s.Name, total)
 }
 
 // Do implements tasks.Work.

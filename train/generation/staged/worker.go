@@ -19,6 +19,8 @@ import (
 
 // Log is the commit log at a cut, as tasks read it: each shard on its own.
 type Log interface {
+	// Cut names the cut: the newest manifest included, per shard.
+	Cut() map[int]int64
 	// Size returns how much there is to read, and how it is divided.
 	Size(ctx context.Context) (Size, error)
 	// Rows yields the committed rows of a split. Of several rows of a node, that of the highest Seq counts; all may
@@ -39,9 +41,9 @@ type Fingerprint interface {
 // Worker does the tasks of staged builds. It implements tasks.Work.
 type Worker struct {
 	Store sink.Store
-	// Log returns the commit log at a cut.
+	// Log returns the commit log at a cut, or for nil at the newest.
 	Log func(ctx context.Context, cut map[int]int64) (Log, error)
-	// Resources bound each task; Progress is not used.
+	// Resources bound each task. Progress shows what a task is at that is the only one of its stage.
 	fit.Resources
 	// CheckpointEvery is the time between two checkpoints of the encoder's training, 0 for none.
 	CheckpointEvery time.Duration
@@ -65,6 +67,7 @@ type build struct {
 	doc  *generation.Doc
 	mu   sync.Mutex
 	done map[tasks.Task]*done
+	took stageTimes
 	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
 	blocks sync.Pool
 	models
@@ -125,7 +128,9 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 			err = fmt.Errorf("%w: %w", generation.ErrPanic, p)
 		}
 	}()
-	run := &task{build: b, Task: t, outputs: map[string]output{}}
+	run := &task{build: b, Task: t, outputs: map[string]output{}, alone: s.Tasks == 1}
+	b.began(t.Stage)
+	defer b.ended(t.Stage)
 	err = stageFunctions[t.Stage](run, ctx)
 	if damaged := new(DamagedError); errors.As(err, &damaged) {
 		return errors.Join(err, b.forget(ctx, damaged.Task))
@@ -194,7 +199,7 @@ var stageFunctions = map[string]func(*task, context.Context) error{
 	Projection: (*task).projection, Vectorise: (*task).vectorise, PIFA: (*task).pifa, Trunk: (*task).trunk,
 	Deal: (*task).deal, Branch: (*task).branch, Tree: (*task).tree, Dataset: (*task).dataset,
 	Encoder: (*task).encoder, Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
-	Spread: (*task).spread, Features: (*task).features, Mapping: (*task).mapping, Fill: (*task).fill,
+	Start: (*task).start, Spread: (*task).spread, Features: (*task).features, Mapping: (*task).mapping, Fill: (*task).fill,
 	Compare: (*task).compare,
 }
 

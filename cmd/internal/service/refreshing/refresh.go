@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"giantstream/cmd/internal/live"
-	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service/heads"
 	"giantstream/cmd/internal/service/settings"
 	"giantstream/cmd/internal/telemetry"
@@ -382,12 +382,11 @@ func (r *Refresh) BuildIf(ctx context.Context,
 // build builds the next generation, or finishes the unfinished one.
 func (r *Refresh) build(ctx context.Context, store sink.Store, why string) (*generation.Doc, error) {
 	ctx, progress, trace := r.Traces.Build(ctx, r.Progress, why)
-	doc, err := r.finishStaged(ctx, store)
-	if errors.Is(err, staged.ErrNoPlan) {
-		builder := wiring.NewBuilder(r.Settings.Get(), store, r.Device, progress, r.Log)
-		builder.Because, builder.Warm = why, r.StartsWarm()
-		doc, err = builder.BuildNext(ctx, r.Cut, generation.UntilReady)
-	}
+	builder := wiring.NewBuilder(r.Settings.Get(), store, r.Device, progress, r.Log)
+	builder.Because, builder.Warm = why, r.StartsWarm()
+	w := r.TaskWorker(store)
+	w.Progress = progress
+	doc, err := w.Build(ctx, builder, staged.Options{Shards: r.Shards, AtATime: runtime.GOMAXPROCS(0)}, staged.Finish)
 	if err == nil {
 		trace.Built(doc.Generation, doc.Encoder.Kind, doc.Graph.Nodes, string(doc.Status))
 	}
@@ -425,11 +424,6 @@ func (r *Refresh) Elsewhere(err error) bool {
 		return false
 	}
 	return true
-}
-
-// Cut is the source for a build: the given cut, or the newest one.
-func (r *Refresh) Cut(ctx context.Context, at map[int]int64) (generation.Source, error) {
-	return logview.At(ctx, r.Store, r.Shards, at)
 }
 
 // Load makes current what the store says is to be served, and notes what is newer and is not. A generation that

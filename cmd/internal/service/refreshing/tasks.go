@@ -7,13 +7,12 @@ import (
 	"giantstream/cmd/internal/service/process"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/taskqueue"
-	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train/generation"
 	"giantstream/train/generation/staged"
 )
 
-// DoTasks does the tasks of staged builds that a coordinator publishes ('giantstream build run --engine kafka').
+// DoTasks does the tasks of builds that a coordinator publishes ('giantstream build --engine kafka').
 func (r *Refresh) DoTasks(ctx context.Context) error {
 	w := &taskqueue.Worker{Queue: r.Queue, Name: process.Name(),
 		Generation: func(ctx context.Context) (int64, error) {
@@ -26,7 +25,7 @@ func (r *Refresh) DoTasks(ctx context.Context) error {
 	return w.Run(ctx, r.TaskWorker(r.Store))
 }
 
-// TaskWorker returns what does the tasks of staged builds, with writes to store.
+// TaskWorker returns what does the tasks of builds, with writes to store.
 func (r *Refresh) TaskWorker(store sink.Store) *staged.Worker {
 	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(r.Config, r.Device, r.Progress, r.Log),
 		CheckpointEvery: r.Config.Train.CheckpointEvery,
@@ -37,24 +36,4 @@ func (r *Refresh) TaskWorker(store sink.Store) *staged.Worker {
 			}
 			return at.Log(), nil
 		}}
-}
-
-// finishStaged finishes the unfinished generation as the staged build that it was begun as. It is staged.ErrNoPlan if
-// it is none.
-func (r *Refresh) finishStaged(ctx context.Context, store sink.Store) (*generation.Doc, error) {
-	unfinished, g, err := generation.Next(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	if unfinished == nil {
-		return nil, staged.ErrNoPlan
-	}
-	plan, err := staged.LoadPlan(ctx, store, g)
-	if err != nil {
-		return nil, err
-	}
-	r.Log.Info("the unfinished generation is a staged build, and is finished as one", "generation", g)
-	w := r.TaskWorker(store)
-	watch := &staged.Watch{Work: w, Log: r.Log, Progress: r.Progress}
-	return w.Run(ctx, plan, tasks.Local{Workers: plan.AtATime}, watch, watch.Stage)
 }

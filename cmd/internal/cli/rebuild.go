@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/service/refreshing"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/sink"
+	"giantstream/sink/lease"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation"
+	"giantstream/train/generation/staged"
+)
+
+// holding opens the pipeline, and calls do while it holds the lease of those who build, with a store whose writes
+// check the lease. device: do trains.
+func (a *app) holding(ctx context.Context, flags *pipelineFlags, encoder *encoderFlags, device bool,
+	do func(context.Context, *pipeline, sink.Store) error) error {
+	pipe, err := a.open(ctx, flags, encoder.apply)
+	if err != nil {
+		return err
+	}
+	if device {
+		closeDevice, err := a.openDevice(pipe.workplace)
+		if err != nil {
+			return err
+		}
+		defer closeDevice()
+	}
+	held, err := refreshing.HoldRefresh(ctx, pipe.store, pipe.log)
+	if err != nil {
+		return err
+	}
+	ctx, release := held.Keep(ctx)
+	defer release()
+	err = do(ctx, pipe, held.Store())
+	pipe.progress.Done()
+	if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
+		return lost
+	}
+	return err
+}
+
+func (a *app) rebuild() *cobra.Command {
+	return a.making(&making{until: staged.Finish, before: a.beginAnew}, &cobra.Command{Use: "rebuild",
+		Short: "Make a new generation now, with the settings of the configuration",
+		Long: `Make a new generation of everything committed so far, whether enough has changed
+or not, with the encoder and the other settings that the configuration and the
+flags name now. A generation that was begun with other settings is dropped. A
+running pipeline takes the new one up and publishes it; without one, 'giantstream
+run --until-idle' does.
+
+rebuild changes no row. Records that were read with another mapping (ingest.*,
+kafka.topics) keep what it made of them: to read them again, start a new
+pipeline on a store of its own and backfill it.`,
+		Example: "  giantstream rebuild -c pipeline.yaml\n" +
+			"  giantstream rebuild --store ./out --encoder linear --set embedding.dim=128"})
+}
+
+// beginAnew says what a rebuild cannot change, and drops an unfinished generation of other settings.
+func (a *app) beginAnew(ctx context.Context, p *pipeline, store sink.Store) error {
+	if differences := mappingDifferences(p); len(differences) > 0 {
+		p.log.Warn("a rebuild cannot repair this: records are read with other settings than the configuration has. "+
+			"To read them again, start a new pipeline on a store of its own and backfill it",
+			"differences", differences)
+	}
+	unfinished, _, err := generation.Next(ctx, store)
+	if err != nil || unfinished == nil {
+		return err
+	}
+	changed := wiring.ChangedSettings(unfinished, p.cfg)
+	if len(changed) == 0 {
+		return nil // it is finished instead
+	}
+	p.log.Warn("an unfinished generation was begun with other settings and is dropped",
+		"generation", unfinished.Generation, "differences", changed)
+	return generation.Discard(ctx, store, unfinished)
+}
+
+// mappingDifferences returns the settings of the graph in which the configuration differs from the store. A
+// directory without a configuration has none: its mapping was in the flags of 'run'.
+func mappingDifferences(p *pipeline) []string {
+	if !p.configured || p.id.Settings == nil {
+		return nil
+	}
+	return commitlog.Difference(p.id.Settings, wiring.GraphSettings(p.cfg))
+}
