@@ -32,7 +32,7 @@ func TestTheTraceOfARecordReachesItsEmbeddings(t *testing.T) {
 	go func() { _ = s.Run(t.Context()) }()
 	eventually(t, "every node has an embedding", func() bool { return len(sinkTopic(t, s, cfg)) == nodes })
 	if names := namesOf(spans, ""); !slices.Contains(names, "build generation") ||
-		!slices.Contains(names, "PIFA and label tree") || slices.Contains(names, "process nodes") {
+		!slices.Contains(names, "pifa") || slices.Contains(names, "process nodes") {
 		t.Errorf("spans before a record with a traceparent: %q, want those of a build alone", names)
 	}
 
