@@ -3,7 +3,8 @@ package config
 import "time"
 
 // Config is a pipeline's configuration. The comments on fields are short; Example describes each
-// field in full. The tag effect is the field's Effect.
+// field in full. The tag effect is the field's Effect: the one
+// statement of what a change of it means, from which all that depends on that is derived.
 type Config struct {
 	// Pipeline names the pipeline; it is part of topic and group names.
 	Pipeline string `yaml:"pipeline" effect:"pipeline"`
@@ -72,9 +73,9 @@ func (k *Kafka) Embedded() bool {
 // Topics names the topics. Mirror and DeadLetters may be "" for the default, see Config.Mirror and
 // Config.DeadLetters.
 type Topics struct {
-	Nodes       string `yaml:"nodes" effect:"pipeline"`
-	Edges       string `yaml:"edges" effect:"pipeline"`
-	Mirror      string `yaml:"mirror" effect:"pipeline"`
+	Nodes       string `yaml:"nodes" effect:"graph"`
+	Edges       string `yaml:"edges" effect:"graph"`
+	Mirror      string `yaml:"mirror" effect:"graph"`
 	Embeddings  string `yaml:"embeddings" effect:"restart"`
 	DeadLetters string `yaml:"dead_letters" effect:"restart"`
 }
@@ -106,7 +107,7 @@ type Ingest struct {
 	Undirected bool `yaml:"undirected" effect:"pipeline"`
 	// Repartition copies the records of the nodes and edges topics to topics of the pipeline's own,
 	// keyed by id.
-	Repartition bool `yaml:"repartition" effect:"pipeline"`
+	Repartition bool `yaml:"repartition" effect:"graph"`
 	// MaxFuture is how far ahead of the clock an event time may be; 0 is no bound.
 	MaxFuture time.Duration `yaml:"max_future" effect:"live"`
 	// MinFilled is the share of records, from 0 to 1, up to which a mapped id, text or far end that the
@@ -134,22 +135,22 @@ type SchemaRegistry struct {
 
 // NodeFields maps the fields of a node record.
 type NodeFields struct {
-	Format    string `yaml:"format" effect:"pipeline"` // json, avro, protobuf
-	ID        string `yaml:"id" effect:"pipeline"`
-	Text      List   `yaml:"text" effect:"pipeline"`       // joined in this order
-	StripHTML bool   `yaml:"strip_html" effect:"pipeline"` // remove markup from the text
-	Class     string `yaml:"class" effect:"pipeline"`      // for evaluation; "": none
-	EventTime string `yaml:"event_time" effect:"pipeline"` // "": the record's timestamp
-	Edges     string `yaml:"edges" effect:"pipeline"`      // "": no edges inlined
+	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf
+	ID        string `yaml:"id" effect:"graph"`
+	Text      List   `yaml:"text" effect:"graph"`       // joined in this order
+	StripHTML bool   `yaml:"strip_html" effect:"graph"` // remove markup from the text
+	Class     string `yaml:"class" effect:"graph"`      // for evaluation; "": none
+	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
+	Edges     string `yaml:"edges" effect:"graph"`      // "": no edges inlined
 }
 
 // EdgeFields maps the fields of an edge record.
 type EdgeFields struct {
-	Format    string `yaml:"format" effect:"pipeline"` // json, avro, protobuf
-	Src       string `yaml:"src" effect:"pipeline"`
-	Dst       string `yaml:"dst" effect:"pipeline"`
-	EventTime string `yaml:"event_time" effect:"pipeline"` // "": the record's timestamp
-	Mode      string `yaml:"mode" effect:"pipeline"`       // add, replace
+	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf
+	Src       string `yaml:"src" effect:"graph"`
+	Dst       string `yaml:"dst" effect:"graph"`
+	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
+	Mode      string `yaml:"mode" effect:"graph"`       // add, replace
 }
 
 // Schemas reports whether any topic's values name their schema.
@@ -193,11 +194,11 @@ type Compaction struct {
 
 // Featurize says how texts and neighbourhoods become features and targets.
 type Featurize struct {
-	Profile       string `yaml:"profile" effect:"generation"`        // default, pecos
-	MaxDegree     int    `yaml:"max_degree" effect:"generation"`     // nodes above it are labels only
-	ProjectionDim int    `yaml:"projection_dim" effect:"generation"` // of the texts' projection
+	Profile       string `yaml:"profile" effect:"encoding"`        // default, pecos
+	MaxDegree     int    `yaml:"max_degree" effect:"encoding"`     // nodes above it are labels only
+	ProjectionDim int    `yaml:"projection_dim" effect:"encoding"` // of the texts' projection
 	PIFA          PIFA   `yaml:"pifa"`
-	LabelFeatures string `yaml:"label_features" effect:"generation"` // pifa, pifa-identity, text, random
+	LabelFeatures string `yaml:"label_features" effect:"encoding"` // pifa, pifa-identity, text, random
 	Tree          Tree   `yaml:"tree"`
 	// MemoryLimit is what fitting and training may use before texts and features go to temporary
 	// files; 0 is any amount. Outcomes are the same.
@@ -206,40 +207,40 @@ type Featurize struct {
 
 // PIFA says how a label's features sum up its neighbours' texts.
 type PIFA struct {
-	Weighting string `yaml:"weighting" effect:"generation"` // sum, inverse_sqrt_degree
+	Weighting string `yaml:"weighting" effect:"encoding"` // sum, inverse_sqrt_degree
 }
 
 // Embedding says what embeddings look like.
 type Embedding struct {
 	// Dim is the dimension of the embeddings of hybrid, bag and linear, and of the label features that the
 	// label tree is built from. Embeddings of bert have the dimension of its model.
-	Dim int `yaml:"dim" effect:"generation"`
+	Dim int `yaml:"dim" effect:"encoding"`
 }
 
 // Embed says how nodes get their embeddings.
 type Embed struct {
 	// MissingText is what a node without text gets: neighbours (the mean of theirs) or skip.
-	MissingText string `yaml:"missing_text" effect:"generation"`
+	MissingText string `yaml:"missing_text" effect:"encoding"`
 	// Precision is how the encoder bert multiplies when it encodes, not in training: float32 or int8.
-	Precision string `yaml:"precision" effect:"generation"`
+	Precision string `yaml:"precision" effect:"encoding"`
 }
 
 // Tree shapes the label tree; 0 is chosen for the size of the graph.
 type Tree struct {
-	LeafSize  int    `yaml:"leaf_size" effect:"generation"` // labels per leaf, at most
-	Branching int    `yaml:"branching" effect:"generation"` // children per cluster
-	Seed      uint64 `yaml:"seed" effect:"generation"`
+	LeafSize  int    `yaml:"leaf_size" effect:"encoding"` // labels per leaf, at most
+	Branching int    `yaml:"branching" effect:"encoding"` // children per cluster
+	Seed      uint64 `yaml:"seed" effect:"encoding"`
 }
 
 // Train says how the encoder is trained.
 type Train struct {
-	Encoder         string        `yaml:"encoder" effect:"generation"` // hybrid, bag, linear, bert
-	Epochs          int           `yaml:"epochs" effect:"generation"`  // 0: the encoder's default
-	Seed            uint64        `yaml:"seed" effect:"generation"`
-	MaxInstances    int           `yaml:"max_instances" effect:"generation"` // 0: all
-	Sampler         string        `yaml:"sampler" effect:"generation"`       // uniform, degree, birank
-	Threads         int           `yaml:"threads" effect:"restart"`          // 0: all cores
-	Device          string        `yaml:"device" effect:"restart"`           // of transformers: cpu, cuda, cuda:N
+	Encoder         string        `yaml:"encoder" effect:"encoding"` // hybrid, bag, linear, bert
+	Epochs          int           `yaml:"epochs" effect:"encoding"`  // 0: the encoder's default
+	Seed            uint64        `yaml:"seed" effect:"encoding"`
+	MaxInstances    int           `yaml:"max_instances" effect:"encoding"` // 0: all
+	Sampler         string        `yaml:"sampler" effect:"encoding"`       // uniform, degree, birank
+	Threads         int           `yaml:"threads" effect:"restart"`        // 0: all cores
+	Device          string        `yaml:"device" effect:"restart"`         // of transformers: cpu, cuda, cuda:N
 	GPUMemory       Size          `yaml:"gpu_memory" effect:"restart"`
 	GPUMath         string        `yaml:"gpu_math" effect:"restart"` // float32, tf32, bf16
 	CheckpointEvery time.Duration `yaml:"checkpoint_every" effect:"restart"`
@@ -251,21 +252,21 @@ const CPU = "cpu"
 
 // BERT is the model that the encoder bert starts from.
 type BERT struct {
-	Model        string  `yaml:"model" effect:"generation"`          // a Hugging Face directory
-	Pooling      string  `yaml:"pooling" effect:"generation"`        // mean, cls
-	MaxTokens    int     `yaml:"max_tokens" effect:"generation"`     // where texts are cut
-	Dropout      float64 `yaml:"dropout" effect:"generation"`        // of hidden states and attention, in training
-	DropTokens   float64 `yaml:"drop_tokens" effect:"generation"`    // of a text's tokens, in training
-	NGrams       int     `yaml:"ngrams" effect:"generation"`         // beside the model, 0 for the model alone
-	CoarseToFine bool    `yaml:"coarse_to_fine" effect:"generation"` // level by level, not all at once
+	Model        string  `yaml:"model" effect:"encoding"`          // a Hugging Face directory
+	Pooling      string  `yaml:"pooling" effect:"encoding"`        // mean, cls
+	MaxTokens    int     `yaml:"max_tokens" effect:"encoding"`     // where texts are cut
+	Dropout      float64 `yaml:"dropout" effect:"encoding"`        // of hidden states and attention, in training
+	DropTokens   float64 `yaml:"drop_tokens" effect:"encoding"`    // of a text's tokens, in training
+	NGrams       int     `yaml:"ngrams" effect:"encoding"`         // beside the model, 0 for the model alone
+	CoarseToFine bool    `yaml:"coarse_to_fine" effect:"encoding"` // level by level, not all at once
 }
 
 // Evaluate says what a generation is measured on.
 type Evaluate struct {
-	HoldoutEdges float64   `yaml:"holdout_edges" effect:"generation"` // share hidden from training
-	HoldoutNodes float64   `yaml:"holdout_nodes" effect:"restart"`    // share hidden with all edges, by evaluate
-	ProbeRates   []float64 `yaml:"probe_rates" effect:"generation"`   // shares of labels a probe is fitted on
-	Seed         uint64    `yaml:"seed" effect:"generation"`
+	HoldoutEdges float64   `yaml:"holdout_edges" effect:"encoding"` // share hidden from training
+	HoldoutNodes float64   `yaml:"holdout_nodes" effect:"restart"`  // share hidden with all edges, by evaluate
+	ProbeRates   []float64 `yaml:"probe_rates" effect:"generation"` // shares of labels a probe is fitted on
+	Seed         uint64    `yaml:"seed" effect:"encoding"`
 }
 
 // Refresh says when a new generation starts.

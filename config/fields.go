@@ -16,9 +16,13 @@ const (
 	Live Effect = "live"
 	// Restart: with the next start of the process.
 	Restart Effect = "restart"
-	// NextGeneration: with the next generation that begins after a restart.
+	// NextGeneration: with the next generation that begins after a restart, whose embeddings are the same as without.
 	NextGeneration Effect = "generation"
-	// NewPipeline: never in a store that exists, because the field decides what the store holds.
+	// Encoding: with the next generation that begins after a restart, because the field decides its embeddings.
+	Encoding Effect = "encoding"
+	// Graph: never in a store that exists, because the field decides how records become the graph.
+	Graph Effect = "graph"
+	// NewPipeline: never in a store that exists, because the field decides where and in how many shards the graph is.
 	NewPipeline Effect = "pipeline"
 )
 
@@ -27,9 +31,9 @@ func (e Effect) Refusal() string {
 	switch e {
 	case Live:
 		return ""
-	case NextGeneration:
+	case NextGeneration, Encoding:
 		return "needs a restart, and 'giantstream rebuild' or the next refresh, which makes a generation with it"
-	case NewPipeline:
+	case Graph, NewPipeline:
 		return "decides what the store holds: it needs a new pipeline, with a store of its own"
 	}
 	return "needs a restart"
@@ -47,7 +51,7 @@ type Field struct {
 // Fields returns every setting, in the order of Example. Configurations are equal where their fields are,
 // but for secrets, which are shown as set or not.
 func (c *Config) Fields() (out []Field) {
-	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, effect Effect) {
+	c.EachField(func(path string, v reflect.Value, effect Effect) {
 		text := fmt.Sprint(v.Interface())
 		if v.Kind() == reflect.Slice {
 			parts := make([]string, v.Len())
@@ -59,6 +63,17 @@ func (c *Config) Fields() (out []Field) {
 		out = append(out, Field{path, text, effect})
 	})
 	return out
+}
+
+// Values returns the settings with an effect, by path.
+func (c *Config) Values(effect Effect) map[string]string {
+	values := map[string]string{}
+	for _, f := range c.Fields() {
+		if f.Effect == effect {
+			values[f.Path] = f.Value
+		}
+	}
+	return values
 }
 
 // Change is a field of which two configurations have different values.
@@ -90,7 +105,7 @@ func Diff(from, to *Config) []Change {
 // secrets returns the values of the secrets, by path.
 func (c *Config) secrets() map[string]Secret {
 	values := map[string]Secret{}
-	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, _ Effect) {
+	c.EachField(func(path string, v reflect.Value, _ Effect) {
 		if s, ok := v.Interface().(Secret); ok {
 			values[path] = s
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var effects = []Effect{Live, Restart, NextGeneration, NewPipeline}
+var effects = []Effect{Live, Restart, NextGeneration, Encoding, Graph, NewPipeline}
 
 // Every field has an effect of its own, next to it, and the example says the same: by a mark on the field, on the
 // nearest section with one, or by none for a restart.

@@ -16,7 +16,7 @@ import (
 func Schema() ([]byte, error) {
 	defaults := Default()
 	root := sectionSchema(reflect.ValueOf(&defaults).Elem(), "", descriptions())
-	eachField(reflect.ValueOf(&defaults).Elem(), "", func(path string, _ reflect.Value, effect Effect) {
+	defaults.EachField(func(path string, _ reflect.Value, effect Effect) {
 		lookUp(root, path)["x-effect"] = effect
 	})
 	for old, now := range oldNames {

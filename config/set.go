@@ -27,7 +27,7 @@ const setFile = "--set"
 
 func (c *Config) set(assignments []string, env func(string) (string, bool)) (faults []Fault) {
 	fields := map[string]reflect.Value{}
-	eachField(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, _ Effect) { fields[path] = v })
+	c.EachField(func(path string, v reflect.Value, _ Effect) { fields[path] = v })
 	for _, a := range assignments {
 		path, text, ok := strings.Cut(a, "=")
 		path = strings.TrimSpace(path)
@@ -113,7 +113,11 @@ func setExpanded(v reflect.Value, text string, env func(string) (string, bool)) 
 	return nil
 }
 
-// eachField calls f for every field that is no section, in the order of the file.
+// EachField calls f for every field that is no section, in the order of Example. v can be set.
+func (c *Config) EachField(f func(path string, v reflect.Value, effect Effect)) {
+	eachField(reflect.ValueOf(c).Elem(), "", f)
+}
+
 func eachField(v reflect.Value, path string, f func(path string, v reflect.Value, effect Effect)) {
 	for _, field := range reflect.VisibleFields(v.Type()) {
 		if !field.IsExported() {

@@ -131,9 +131,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	s.removeProbes(ctx)
-	if s.id, err = commitlog.EnsureIdentity(ctx, s.store, commitlog.Identity{Name: s.cfg.Pipeline,
-		Shards: s.cfg.Shards, Undirected: s.cfg.Ingest.Undirected, Settings: wiring.GraphSettings(s.cfg)},
-		o.AcceptSettings); err != nil {
+	if s.id, err = commitlog.EnsureIdentity(ctx, s.store, wiring.IdentityOf(s.cfg), o.AcceptSettings); err != nil {
 		return nil, err
 	}
 	if err := s.connect(ctx); err != nil {

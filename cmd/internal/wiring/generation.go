@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"time"
 
@@ -47,29 +47,36 @@ func ResourcesOf(cfg *config.Config, device compute.Backend, p train.Progress, l
 
 // SettingsOf returns what the configuration says about generations.
 func SettingsOf(cfg *config.Config) fit.Settings {
-	f := cfg.Featurize
-	s := fit.Settings{
-		Profile: f.Profile, MaxDegree: f.MaxDegree, ProjectionDim: f.ProjectionDim,
-		EmbeddingDim: cfg.Embedding.Dim, Weighting: f.PIFA.Weighting, LabelFeatures: f.LabelFeatures,
-		LeafSize: f.Tree.LeafSize, Branching: f.Tree.Branching, TreeSeed: f.Tree.Seed,
-		Encoder: cfg.Train.Encoder, Epochs: cfg.Train.Epochs, Seed: cfg.Train.Seed,
-		Stored:  FormatOf(cfg),
-		Holdout: cfg.Evaluate.HoldoutEdges, ProbeRates: cfg.Evaluate.ProbeRates, EvalSeed: cfg.Evaluate.Seed,
-		MissingText: cfg.Embed.MissingText,
+	s := fit.Settings{Stored: FormatOf(cfg), ProbeRates: cfg.Evaluate.ProbeRates}
+	if cfg.Train.BERT.Model != "" {
+		s.BERT = &fit.BERT{}
 	}
-	if p := bert.Precision(cfg.Embed.Precision); p != bert.Float32 {
-		s.Precision = p // "" otherwise, as in documents of before there was another
+	values := map[string]reflect.Value{}
+	cfg.EachField(func(path string, v reflect.Value, _ config.Effect) { values[path] = v })
+	eachSetting(reflect.ValueOf(&s).Elem(), func(path string, v reflect.Value) {
+		v.Set(values[path].Convert(v.Type()))
+	})
+	if s.MaxInstances == 0 {
+		s.Sampler = ""
 	}
-	if n := cfg.Train.MaxInstances; n > 0 {
-		s.MaxInstances, s.Sampler = n, sampler.Kind(cfg.Train.Sampler)
-	}
-	if b := cfg.Train.BERT; b.Model != "" {
-		s.BERT = &fit.BERT{
-			Model: b.Model, Pooling: b.Pooling, MaxTokens: b.MaxTokens, Dropout: b.Dropout, DropTokens: b.DropTokens,
-			NGrams: b.NGrams, CoarseToFine: b.CoarseToFine,
-		}
+	if s.Precision == bert.Float32 {
+		s.Precision = "" // as in documents of before there was another
 	}
 	return s
+}
+
+// eachSetting calls f for each field of fit.Settings that decides embeddings: those that have a tag config, which names
+// the field in the configuration.
+func eachSetting(v reflect.Value, f func(path string, v reflect.Value)) {
+	for i := range v.NumField() {
+		field, path := v.Field(i), v.Type().Field(i).Tag.Get("config")
+		switch {
+		case path != "":
+			f(path, field)
+		case field.Kind() == reflect.Pointer && !field.IsNil():
+			eachSetting(field.Elem(), f)
+		}
+	}
 }
 
 // DriftThresholds returns by how much what came since a generation's cut must be worse for a new one to start.
@@ -81,40 +88,15 @@ func DriftThresholds(cfg *config.Config) drift.Thresholds {
 // EncodingSettings returns what decides the embeddings of a generation beside its graph, by the names that
 // the fields have in the configuration.
 func EncodingSettings(s fit.Settings) map[string]string {
-	named := map[string]any{
-		"featurize.profile":        s.Profile,
-		"featurize.max_degree":     s.MaxDegree,
-		"featurize.projection_dim": s.ProjectionDim,
-		"featurize.pifa.weighting": s.Weighting,
-		"featurize.label_features": s.LabelFeatures,
-		"featurize.tree.leaf_size": s.LeafSize,
-		"featurize.tree.branching": s.Branching,
-		"featurize.tree.seed":      s.TreeSeed,
-		"embedding.dim":            s.EmbeddingDim,
-		"train.encoder":            s.Encoder,
-		"train.epochs":             s.Epochs,
-		"train.seed":               s.Seed,
-		"train.max_instances":      s.MaxInstances,
-		"train.sampler":            cmp.Or(s.Sampler, sampler.Uniform),
-		"evaluate.holdout_edges":   s.Holdout,
-		"evaluate.seed":            s.EvalSeed,
-		"embed.missing_text":       cmp.Or(s.MissingText, fit.Skip),
+	s.Sampler, s.MissingText = cmp.Or(s.Sampler, sampler.Uniform), cmp.Or(s.MissingText, fit.Skip)
+	s.Precision = cmp.Or(s.Precision, bert.Float32)
+	if s.Encoder != bert.Kind {
+		s.BERT = nil
 	}
-	if b := s.BERT; b != nil && s.Encoder == bert.Kind {
-		maps.Copy(named, map[string]any{
-			"embed.precision":           cmp.Or(s.Precision, bert.Float32),
-			"train.bert.model":          b.Model,
-			"train.bert.pooling":        b.Pooling,
-			"train.bert.max_tokens":     b.MaxTokens,
-			"train.bert.dropout":        b.Dropout,
-			"train.bert.drop_tokens":    b.DropTokens,
-			"train.bert.ngrams":         b.NGrams,
-			"train.bert.coarse_to_fine": b.CoarseToFine,
-		})
-	}
-	texts := make(map[string]string, len(named))
-	for name, value := range named {
-		texts[name] = fmt.Sprint(value)
+	texts := map[string]string{}
+	eachSetting(reflect.ValueOf(s), func(path string, v reflect.Value) { texts[path] = fmt.Sprint(v) })
+	if s.BERT == nil {
+		delete(texts, "embed.precision") // of transformers alone
 	}
 	return texts
 }

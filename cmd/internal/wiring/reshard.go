@@ -46,10 +46,8 @@ func ReshardOptions(ctx context.Context, cfg *config.Config, c *client.Client, f
 			return o, err
 		}
 	}
-	after := commitlog.Identity{Name: cfg.Pipeline, Shards: cfg.Shards, Undirected: cfg.Ingest.Undirected,
-		Settings: GraphSettings(cfg)}
 	o = reshard.Options{Before: reshard.Pipeline{Identity: before, Topics: shardTopics(&old)},
-		After: reshard.Pipeline{Identity: after, Topics: shardTopics(cfg)}, From: from, Into: into,
+		After: reshard.Pipeline{Identity: IdentityOf(cfg), Topics: shardTopics(cfg)}, From: from, Into: into,
 		Cluster: cluster{c, in, cfg, &old}, Partition: client.Partition,
 		Compression: parquetio.Compression(cfg.Window.Compression),
 		Writer:      "reshard-" + strings.ReplaceAll(buildinfo.Read().String(), " ", "-"), Log: log}
