@@ -110,7 +110,8 @@ func TestDamagedNotesOfLossesAreRepaired(t *testing.T) {
 // Older releases have written these objects without a checksum.
 func TestSourcesWithoutChecksumAreRead(t *testing.T) {
 	store := &memstore.Store{}
-	lost := commitlog.ShardLost{Shard: 3, Lost: commitlog.Lost{Topic: "nodes", From: 100, To: 120, Offsets: 20, Noticed: time.Unix(0, 0).UTC()}}
+	lost := commitlog.ShardLost{Shard: 3, Lost: commitlog.Lost{Topic: "nodes", From: 100, To: 120, Offsets: 20,
+		Noticed: time.Unix(0, 0).UTC()}}
 	note, err := json.Marshal(lost)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -46,7 +45,8 @@ func TestDifferences(t *testing.T) {
 			graph.Add(m)
 		}
 		d := &Differences{}
-		if err := d.compare(context.Background(), store, commitlog.Cut{0: 1}, graph.Rows(), ambient.OrDiscard(nil)); err != nil {
+		err := d.compare(t.Context(), store, commitlog.Cut{0: 1}, graph.Rows(), ambient.OrDiscard(nil))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if d.Total != c.total || c.total > 0 && !strings.Contains(strings.Join(d.List, "\n"), c.words) {

@@ -135,7 +135,8 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		!slices.Contains(ids, "a/b c") || slices.Contains(ids, "mute") {
 		t.Errorf("all nodes: %v", ids)
 	}
-	if d, err := s.answer.Catalog.Drift(); err != nil || d.Compared < 1 || d.Added != 1 || d.Removed != 1 || *d.Cosine > 0.99 ||
+	if d, err := s.answer.Catalog.Drift(); err != nil || d.Compared < 1 || d.Added != 1 || d.Removed != 1 ||
+		*d.Cosine > 0.99 ||
 		*d.Moved <= 0 {
 		t.Errorf("one node has another subject, one came and one went, but the drift is %+v, %v", d, err)
 	}

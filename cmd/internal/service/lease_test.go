@@ -114,7 +114,8 @@ func TestABuilderThatLostItsLeaseStops(t *testing.T) {
 	if ready {
 		t.Error("the builder wrote on after it had lost the lease")
 	}
-	if _, err := s.refresh.BuildIf(t.Context(), s.refresh.Outdated); !errors.Is(err, lease.ErrHeld) || !s.refresh.Elsewhere(err) {
+	_, err = s.refresh.BuildIf(t.Context(), s.refresh.Outdated)
+	if !errors.Is(err, lease.ErrHeld) || !s.refresh.Elsewhere(err) {
 		t.Errorf("refresh: %v, want ErrHeld", err)
 	}
 	if err := thief.Release(t.Context()); err != nil {

@@ -10,7 +10,8 @@ import (
 	"giantstream/train/generation"
 )
 
-// Drain returns once everything that was sent to the input topics before the call is committed (ingesting.Ingest.Drain).
+// Drain returns once everything that was sent to the input topics before the call is committed
+// (ingesting.Ingest.Drain).
 func (s *Service) Drain(ctx context.Context) error {
 	ctx, stop := s.whileAlive(ctx)
 	defer stop()

@@ -175,7 +175,8 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	s.refresh = &refreshing.Refresh{Config: s.cfg, Settings: s.settings, Store: s.store, Shards: s.cfg.Shards,
 		Undirected: s.id.Undirected, Served: s.served, Heads: s.heads, Lease: right, Backlog: s.ingest,
 		Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh, Format: wiring.FormatOf(s.cfg),
-		CanaryTopic: s.topics.Canary, Device: o.Device, Progress: &s.live.Progress, Traces: s.traces, Registry: s.metrics, Log: s.log}
+		CanaryTopic: s.topics.Canary, Device: o.Device, Progress: &s.live.Progress, Traces: s.traces,
+		Registry: s.metrics, Log: s.log}
 	s.publish = &publishing.Publish{Store: s.store, Shards: s.cfg.Shards, Groups: groups, Topics: s.topics,
 		Served: s.served, Heads: s.heads, Damage: s.refresh, Format: wiring.FormatOf(s.cfg), Records: records,
 		Embeds: s.roles.Embed, ControlRecords: s.cfg.Sink.ControlRecords, Poll: pollAlone,

@@ -103,7 +103,9 @@ func (a *Answer) serveHTTP(ctx context.Context) error {
 	mux.Handle("PUT /config", settings)
 	mux.Handle("GET /map.json", endpoint.Authorized(token, maps))
 	mux.HandleFunc("GET /{$}", live.ServePage)
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { endpoint.Answer(w, "ok", a.Health.Unhealthy()) })
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		endpoint.Answer(w, "ok", a.Health.Unhealthy())
+	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 		defer cancel()

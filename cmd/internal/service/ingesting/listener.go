@@ -9,7 +9,8 @@ import (
 	"giantstream/stream/commitlog"
 )
 
-// listener implements shard.Listener: it tells metrics, traces, the page, the followers and the group what happens in one shard.
+// listener implements shard.Listener: it tells metrics, traces, the page, the followers and the group what happens in
+// one shard.
 type listener struct {
 	in         *Ingest
 	assignment group.Assignment

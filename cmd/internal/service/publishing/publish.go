@@ -102,8 +102,8 @@ func (p *Publish) Run(ctx context.Context) error {
 	return p.Groups.Explain(ctx, name, err)
 }
 
-// Follow publishes the embeddings of a shard to all topics, until ctx ends or a follower fails. traces follow records of
-// the shard's worker in this process, nil for none.
+// Follow publishes the embeddings of a shard to all topics, until ctx ends or a follower fails. traces follow records
+// of the shard's worker in this process, nil for none.
 func (p *Publish) Follow(ctx context.Context, shard int, traces *telemetry.Shard) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, o := range p.outlets() {

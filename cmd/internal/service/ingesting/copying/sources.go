@@ -93,8 +93,8 @@ func (c *Copies) watch(ctx context.Context) error {
 // lose notes records that a topic has deleted before they were copied.
 func (c *Copies) lose(topic string, partition int, from, to int64) {
 	c.Feeds.Metrics.Lost.Add(to - from)
-	lost := commitlog.ShardLost{Shard: partition, Lost: commitlog.Lost{Topic: topic, From: from, To: to, Offsets: to - from,
-		Noticed: time.Now().UTC()}}
+	lost := commitlog.ShardLost{Shard: partition, Lost: commitlog.Lost{Topic: topic, From: from, To: to,
+		Offsets: to - from, Noticed: time.Now().UTC()}}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := sources.NoteLost(ctx, c.Store, lost); err != nil {

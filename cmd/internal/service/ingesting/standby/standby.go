@@ -1,5 +1,5 @@
-// Package standby is the part of ingesting that keeps shards of other workers warm: the files of their newest checkpoints
-// are on this machine's disk, so that this process has them soon if it gets the shards.
+// Package standby is the part of ingesting that keeps shards of other workers warm: the files of their newest
+// checkpoints are on this machine's disk, so that this process has them soon if it gets the shards.
 package standby
 
 import (

@@ -1,5 +1,5 @@
-// Package upkeep keeps the commit logs of shards small: it merges rows, and removes what was merged and what no manifest
-// names.
+// Package upkeep keeps the commit logs of shards small: it merges rows, and removes what was merged and what no
+// manifest names.
 package upkeep
 
 import (
