@@ -1,17 +1,15 @@
 package wiring
 
 import (
-	"encoding/json"
 	"errors"
 	"go/ast"
-	"go/importer"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
+	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -71,8 +69,10 @@ func TestEachFieldHasTheEffectThatItSays(t *testing.T) {
 	if len(paths) < 100 {
 		t.Fatalf("the configuration has %d fields", len(paths))
 	}
+	graph, built := GraphSettings(&base), SettingsOf(&base)
+	embeddings := EncodingSettings(built)
 	for _, path := range paths {
-		next := everything()
+		next := base
 		var effect config.Effect
 		next.EachField(func(p string, v reflect.Value, e config.Effect) {
 			if p == path {
@@ -85,8 +85,8 @@ func TestEachFieldHasTheEffectThatItSays(t *testing.T) {
 			before, after map[string]string
 			effect        config.Effect
 		}{
-			{"the graph", GraphSettings(&base), GraphSettings(&next), config.Graph},
-			{"embeddings", EncodingSettings(SettingsOf(&base)), EncodingSettings(SettingsOf(&next)), config.Encoding},
+			{"the graph", graph, GraphSettings(&next), config.Graph},
+			{"embeddings", embeddings, EncodingSettings(SettingsOf(&next)), config.Encoding},
 		} {
 			names := changed(settings.before, settings.after)
 			// Whether there is a mirror topic, and which settings an encoder has, are consequences.
@@ -102,10 +102,10 @@ func TestEachFieldHasTheEffectThatItSays(t *testing.T) {
 		if want := effect == config.Graph || effect == config.NewPipeline && path != "store"; identity != want {
 			t.Errorf("%s has the effect %q; that a change of it is one of the store's identity: %v", path, effect, identity)
 		}
-		built := !reflect.DeepEqual(SettingsOf(&base), SettingsOf(&next))
+		rebuilt := !reflect.DeepEqual(built, SettingsOf(&next))
 		narrowed := strings.HasPrefix(path, "sink.embedding_") // at once where it makes vectors smaller
-		if want := effect == config.Encoding || effect == config.NextGeneration || narrowed; built != want {
-			t.Errorf("%s has the effect %q; that a change of it is one of the next generation: %v", path, effect, built)
+		if want := effect == config.Encoding || effect == config.NextGeneration || narrowed; rebuilt != want {
+			t.Errorf("%s has the effect %q; that a change of it is one of the next generation: %v", path, effect, rebuilt)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestEachFieldIsRead(t *testing.T) {
 			name, effect := path+f.Tag.Get("yaml"), config.Effect(f.Tag.Get("effect"))
 			switch {
 			case !f.IsExported(), effect == config.Encoding, effect == config.Graph:
-			case effect == "":
+			case f.Type.Kind() == reflect.Struct:
 				walk(f.Type, name+".")
 			case !read[section.Name()+"."+f.Name]:
 				t.Errorf("nothing reads %s (config.%s.%s): give it to what it is for", name, section.Name(), f.Name)
@@ -133,60 +133,76 @@ func TestEachFieldIsRead(t *testing.T) {
 // fieldsRead returns the fields of the configuration's sections that the programs read, as Section.Field.
 func fieldsRead(t *testing.T) map[string]bool {
 	t.Helper()
-	const configuration = "giantstream/config"
-	type listed struct {
-		ImportPath, Export, Dir string
-		GoFiles, Imports        []string
-	}
-	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles,Imports",
-		"giantstream/cmd/...")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
+	r := reader{files: token.NewFileSet(), packages: map[string]*types.Package{}, read: map[string]bool{}}
+	err := filepath.WalkDir(filepath.Join(moduleRoot, "cmd"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil || d.Name() == "testdata" {
+			return fs.SkipDir // a module of its own
+		}
+		rel, err := filepath.Rel(moduleRoot, path)
+		if err == nil {
+			_, err = r.Import("giantstream/" + filepath.ToSlash(rel))
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	exports, readers := map[string]string{}, []listed{}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
+	return r.read
+}
+
+const moduleRoot, configuration = "../../..", "giantstream/config"
+
+// reader type-checks the configuration and what imports it. It knows nothing of other packages, so that expressions
+// that need them have no type: they are none of the configuration.
+type reader struct {
+	files    *token.FileSet
+	packages map[string]*types.Package
+	read     map[string]bool
+}
+
+// Import implements types.Importer.
+func (r *reader) Import(path string) (*types.Package, error) {
+	if p := r.packages[path]; p != nil {
+		return p, nil
+	}
+	dir, ours := strings.CutPrefix(path, "giantstream/")
+	if !ours || path != configuration && !strings.HasPrefix(dir, "cmd/") {
+		p := types.NewPackage(path, filepath.Base(path))
+		p.MarkComplete()
+		r.packages[path] = p
+		return p, nil
+	}
+	source, err := build.ImportDir(filepath.Join(moduleRoot, dir), 0)
+	if _, none := errors.AsType[*build.NoGoError](err); err != nil && !none {
+		return nil, err
+	}
+	var syntax []*ast.File
+	for _, name := range source.GoFiles {
+		f, err := parser.ParseFile(r.files, filepath.Join(source.Dir, name), nil, 0)
+		if err != nil {
+			return nil, err
 		}
-		exports[p.ImportPath] = p.Export
-		switch {
-		case p.ImportPath == configuration:
-			p.GoFiles = []string{"config.go"} // the rest decodes and validates
-			readers = append(readers, p)
-		case slices.Contains(p.Imports, configuration):
-			readers = append(readers, p)
+		syntax = append(syntax, f)
+	}
+	info := types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	check := types.Config{Importer: r, Error: func(error) {}} // of what other packages have
+	r.packages[path], _ = check.Check(path, r.files, syntax, &info)
+	for at, s := range info.Selections {
+		recv := s.Recv()
+		if pointer, ok := recv.(*types.Pointer); ok {
+			recv = pointer.Elem()
+		}
+		section, ok := recv.(*types.Named)
+		if !ok || s.Kind() != types.FieldVal || section.Obj().Pkg().Path() != configuration {
+			continue
+		}
+		// The configuration decodes and validates all fields, and reads them in the methods of config.go alone.
+		if path != configuration || filepath.Base(r.files.Position(at.Pos()).Filename) == "config.go" {
+			r.read[section.Obj().Name()+"."+s.Obj().Name()] = true
 		}
 	}
-	files := token.NewFileSet()
-	imports := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	read := map[string]bool{}
-	for _, p := range readers {
-		var syntax []*ast.File
-		for _, name := range p.GoFiles {
-			f, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			syntax = append(syntax, f)
-		}
-		info := types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
-		check := types.Config{Importer: imports, Error: func(error) {}} // of config, this is one file of several
-		_, _ = check.Check(p.ImportPath, files, syntax, &info)
-		for _, s := range info.Selections {
-			recv := s.Recv()
-			if pointer, ok := recv.(*types.Pointer); ok {
-				recv = pointer.Elem()
-			}
-			if section, ok := recv.(*types.Named); ok && s.Kind() == types.FieldVal && section.Obj().Pkg() != nil &&
-				section.Obj().Pkg().Path() == configuration {
-				read[section.Obj().Name()+"."+s.Obj().Name()] = true
-			}
-		}
-	}
-	return read
+	return r.packages[path], nil
 }
