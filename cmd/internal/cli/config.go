@@ -297,7 +297,7 @@ Secrets are compared and not shown.`,
 func diffConfigs(first, second *config.Config) []setting {
 	out := []setting{}
 	for _, c := range config.Diff(first, second) {
-		out = append(out, setting{c.Path, c.From, c.To})
+		out = append(out, setting{Field: c.Path, A: c.From, B: c.To})
 	}
 	return out
 }
@@ -321,13 +321,18 @@ func (a *app) diffStore(cmd *cobra.Command, cfg *config.Config) ([]setting, erro
 		maps.Copy(have, wiring.EncodingSettings(doc.Settings))
 		maps.Copy(want, wiring.EncodingSettings(wiring.SettingsOf(cfg)))
 	}
+	return differentSettings(have, want), nil
+}
+
+// differentSettings lists the settings in which two sides differ, by name.
+func differentSettings(a, b map[string]string) []setting {
 	out := []setting{}
-	names := maps.Clone(have)
-	maps.Copy(names, want)
+	names := maps.Clone(a)
+	maps.Copy(names, b)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if have[name] != want[name] {
-			out = append(out, setting{name, have[name], want[name]})
+		if a[name] != b[name] {
+			out = append(out, setting{name, a[name], b[name]})
 		}
 	}
-	return out, nil
+	return out
 }

@@ -65,7 +65,9 @@ func TestStatusWarnsOfWhatIsInForce(t *testing.T) {
 
 func TestRunSaysThatAGenerationWasRefused(t *testing.T) {
 	r := &runReport{Generation: &generation.Doc{Generation: 1, Status: generation.Ready}, Built: true,
-		Refused: worse(2, 1, generation.Refused, generation.GateBlock)}
+		Refused: &generation.Doc{Generation: 2, Parent: 1, Status: generation.Refused, QualityGate: generation.GateBlock,
+			Encoder:    generation.EncoderStats{Kind: "bag"},
+			Shortfalls: []fit.Shortfall{{Figure: "class, 10 % labelled", Text: 0.74, Encoder: 0.67, StdErr: 0.01}}}}
 	var out bytes.Buffer
 	cfg, err := (&pipelineFlags{store: t.TempDir()}).load()
 	if err != nil {

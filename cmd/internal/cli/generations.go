@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -251,7 +249,8 @@ graph as it was at the time.`,
 				}
 			}
 			c := comparison{Before: docs[0].Summary(), After: docs[1].Summary(),
-				SameSpace: docs[0].SpaceOf() == docs[1].SpaceOf(), Settings: changedSettings(docs[0], docs[1])}
+				SameSpace: docs[0].SpaceOf() == docs[1].SpaceOf(), Settings: differentSettings(
+					wiring.EncodingSettings(docs[0].Settings), wiring.EncodingSettings(docs[1].Settings))}
 			if c.Overlap, err = generation.Compare(cmd.Context(), pipe.store, docs[0], docs[1]); err != nil {
 				return err
 			}
@@ -264,20 +263,6 @@ graph as it was at the time.`,
 	flags.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// changedSettings lists the settings that decide about embeddings and differ.
-func changedSettings(before, after *generation.Doc) []setting {
-	from, to := wiring.EncodingSettings(before.Settings), wiring.EncodingSettings(after.Settings)
-	out := []setting{}
-	names := maps.Clone(from)
-	maps.Copy(names, to)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if from[name] != to[name] {
-			out = append(out, setting{name, from[name], to[name]})
-		}
-	}
-	return out
 }
 
 func (a *app) printCompared(c *comparison) error {

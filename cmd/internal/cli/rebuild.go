@@ -45,7 +45,7 @@ func (a *app) holding(ctx context.Context, flags *pipelineFlags, encoder *encode
 }
 
 func (a *app) rebuild() *cobra.Command {
-	return a.making(&making{until: staged.Finish, before: a.beginAnew}, &cobra.Command{Use: "rebuild",
+	return a.making(&making{until: staged.Finish, before: beginAnew}, &cobra.Command{Use: "rebuild",
 		Short: "Make a new generation now, with the settings of the configuration",
 		Long: `Make a new generation of everything committed so far, whether enough has changed
 or not, with the encoder and the other settings that the configuration and the
@@ -61,7 +61,7 @@ pipeline on a store of its own and backfill it.`,
 }
 
 // beginAnew says what a rebuild cannot change, and drops an unfinished generation of other settings.
-func (a *app) beginAnew(ctx context.Context, p *pipeline, store sink.Store) error {
+func beginAnew(ctx context.Context, p *pipeline, store sink.Store) error {
 	if differences := mappingDifferences(p); len(differences) > 0 {
 		p.log.Warn("a rebuild cannot repair this: records are read with other settings than the configuration has. "+
 			"To read them again, start a new pipeline on a store of its own and backfill it",

@@ -29,6 +29,9 @@ const (
 // cannot help.
 type usageError struct{ err error }
 
+// UsageError marks an error as one of usage.
+func UsageError(err error) error { return usageError{err} }
+
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
@@ -217,6 +220,14 @@ func (a *app) logger(level, format string) (*slog.Logger, error) {
 		return slog.New(slog.NewTextHandler(a.err, opts)), nil
 	}
 	return nil, usageError{fmt.Errorf("--log-format %q: use auto, text or json", format)}
+}
+
+// changeableLevel is the level of the newest logger, nil where --log-level fixes it.
+func (a *app) changeableLevel() *slog.LevelVar {
+	if a.logLevel != "" {
+		return nil
+	}
+	return a.level
 }
 
 func helpExitCodes() *cobra.Command {

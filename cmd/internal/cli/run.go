@@ -134,9 +134,7 @@ result.`,
 				signals = catchHangups()
 				defer signals.stop()
 			}
-			if a.logLevel == "" {
-				opts.Level = a.level
-			}
+			opts.Level = a.changeableLevel()
 			s, err := service.Start(ctx, opts)
 			if err != nil {
 				return err
@@ -160,7 +158,7 @@ result.`,
 				err = report.print(a.out, cfg)
 			}
 			if err == nil && (len(report.Lost) > 0 || report.Shrunk != "") {
-				err = lossError{report.Lost, report.Shrunk}
+				err = lossError{lost: report.Lost, shrunk: report.Shrunk}
 			}
 			return err
 		},
