@@ -8,8 +8,8 @@ import (
 	// The certificates of Mozilla's list, for images and machines that have none of their own.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
-	"giantstream/cmd/internal/cli"
+	"giantstream/cmd/internal/cli/sinkprocess"
 	"giantstream/cmd/internal/icebergsink"
 )
 
-func main() { os.Exit(cli.SinkMain(icebergsink.Kind)) }
+func main() { os.Exit(sinkprocess.Main(icebergsink.Kind)) }

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/cli"
+	"giantstream/cmd/internal/cli/sinkprocess"
 	"giantstream/cmd/internal/sinks"
 	"giantstream/config"
 )
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 		"giantstream": func() { os.Exit(cli.Main(nil)) },
 		// As cmd/giantstream-iceberg, without what it links.
 		"giantstream-iceberg": func() {
-			os.Exit(cli.SinkMain(sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri",
+			os.Exit(sinkprocess.Main(sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri",
 				Rows: func(context.Context, sinks.RowsOptions) error { return nil }}))
 		},
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/taskqueue"
@@ -20,9 +21,9 @@ import (
 	"giantstream/train/generation/staged"
 )
 
-// build has the commands that make generations: in this process, or task by task under any scheduler.
-func (a *app) build() *cobra.Command {
-	cmd := a.making(&making{until: staged.Finish}, &cobra.Command{Use: "build",
+// buildCommand has the commands that make generations: in this process, or task by task under any scheduler.
+func buildCommand(a *command.App) *cobra.Command {
+	cmd := makingCommand(a, &making{until: staged.Finish}, &cobra.Command{Use: "build",
 		Short: "Make a new generation: all of it, or up to a stage",
 		Long: `Make a new generation of everything committed so far, or finish the unfinished
 one: what is done already is not done again. A running pipeline takes it up and
@@ -44,40 +45,40 @@ the contract, and examples.`,
 		Example: "  giantstream build --store ./out\n" +
 			"  giantstream build --store ./out --until encoder --encoder bert --model ./all-MiniLM-L6-v2\n" +
 			"  giantstream build -c pipeline.yaml --engine kafka"})
-	run := a.making(&making{until: staged.Finish}, &cobra.Command{Use: "run"})
-	cmd.AddCommand(a.buildPlan(), a.buildStage(), a.renamed(run, "build"))
+	run := makingCommand(a, &making{until: staged.Finish}, &cobra.Command{Use: "run"})
+	cmd.AddCommand(buildPlan(a), buildStage(a), renamed(a, run, "build"))
 	return cmd
 }
 
 // renamed hides a command that has another name now, and hints at it where it is used.
-func (a *app) renamed(cmd *cobra.Command, now string) *cobra.Command {
+func renamed(a *command.App, cmd *cobra.Command, now string) *cobra.Command {
 	cmd.Hidden, cmd.Short, cmd.Long = true, "Is called '"+"giantstream "+now+"' now", ""
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		fmt.Fprintf(a.err, "'%s' is called 'giantstream %s' now\n", cmd.CommandPath(), now)
+		fmt.Fprintf(a.Err, "'%s' is called 'giantstream %s' now\n", cmd.CommandPath(), now)
 		return run(cmd, args)
 	}
 	return cmd
 }
 
 // oldNames are the commands that build has taken over.
-func (a *app) oldNames() []*cobra.Command {
+func oldNames(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
-		a.renamed(a.making(&making{until: staged.Dataset}, &cobra.Command{Use: "fit"}), "build --until dataset"),
-		a.renamed(a.making(&making{until: staged.Encoder}, &cobra.Command{Use: "train"}), "build --until encoder"),
-		a.renamed(a.making(&making{until: staged.Finish}, &cobra.Command{Use: "embed"}), "build"),
+		renamed(a, makingCommand(a, &making{until: staged.Dataset}, &cobra.Command{Use: "fit"}), "build --until dataset"),
+		renamed(a, makingCommand(a, &making{until: staged.Encoder}, &cobra.Command{Use: "train"}), "build --until encoder"),
+		renamed(a, makingCommand(a, &making{until: staged.Finish}, &cobra.Command{Use: "embed"}), "build"),
 	}
 }
 
 // beginFlags say how a build is divided when it begins.
 type beginFlags struct {
-	encoder            encoderFlags
+	encoder            command.EncoderFlags
 	partitions, sample int
 	trainers           int
 }
 
 func (f *beginFlags) register(cmd *cobra.Command) {
-	f.encoder.register(cmd)
+	f.encoder.Register(cmd)
 	cmd.Flags().IntVar(&f.partitions, "partitions", 0,
 		"divide the nodes into so many partitions, a power of two (default: as many as the graph needs)")
 	cmd.Flags().IntVar(&f.sample, "sample", 0,
@@ -86,12 +87,12 @@ func (f *beginFlags) register(cmd *cobra.Command) {
 		"have so many tasks train the encoder together, 1 to 8: the same bytes, and each holds the sample")
 }
 
-// worker returns what does the tasks of a pipeline, with writes to store.
-func (p *pipeline) worker(store sink.Store) *staged.Worker {
-	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(p.cfg, p.device, p.progress, p.log),
-		CheckpointEvery: p.cfg.Train.CheckpointEvery,
+// workerOf returns what does the tasks of a pipeline, with writes to store.
+func workerOf(p *command.Pipeline, store sink.Store) *staged.Worker {
+	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
+		CheckpointEvery: p.Config.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
-			at, err := logview.At(ctx, p.store, p.id.Shards, cut)
+			at, err := logview.At(ctx, p.Store, p.Identity.Shards, cut)
 			if err != nil {
 				return nil, err
 			}
@@ -99,15 +100,16 @@ func (p *pipeline) worker(store sink.Store) *staged.Worker {
 		}}
 }
 
-// begin begins a build whose processes do so many tasks at a time, or finds the one that is unfinished.
-func (p *pipeline) begin(ctx context.Context, w *staged.Worker, f *beginFlags, atATime int) (staged.Plan, error) {
-	return w.Begin(ctx, p.builder(w.Store), staged.Options{Shards: p.id.Shards, Partitions: f.partitions,
+// beginBuild begins a build, or finds the unfinished one. Each of its processes does atATime tasks at once.
+func beginBuild(ctx context.Context, p *command.Pipeline, w *staged.Worker, f *beginFlags, atATime int) (
+	staged.Plan, error) {
+	return w.Begin(ctx, p.Builder(w.Store), staged.Options{Shards: p.Identity.Shards, Partitions: f.partitions,
 		Sample: f.sample, Trainers: f.trainers, AtATime: atATime})
 }
 
-func (a *app) buildPlan() *cobra.Command {
+func buildPlan(a *command.App) *cobra.Command {
 	var (
-		flags  pipelineFlags
+		flags  command.PipelineFlags
 		begin  beginFlags
 		asJSON bool
 	)
@@ -117,31 +119,31 @@ its stages in the order in which they have to be done. The tasks of a stage are
 numbered from 0 and need nothing of each other.`,
 		Example: "  giantstream build plan --store ./out --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.holding(cmd.Context(), &flags, &begin.encoder, false,
-				func(ctx context.Context, pipe *pipeline, store sink.Store) error {
-					plan, err := pipe.begin(ctx, pipe.worker(store), &begin, 1)
+			return holding(cmd.Context(), a, &flags, &begin.encoder, false,
+				func(ctx context.Context, pipe *command.Pipeline, store sink.Store) error {
+					plan, err := beginBuild(ctx, pipe, workerOf(pipe, store), &begin, 1)
 					if err != nil {
 						return err
 					}
 					if asJSON {
-						return writeJSON(a.out, struct {
+						return command.WriteJSON(a.Out, struct {
 							staged.Plan
 							Stages []staged.Stage `json:"stages"`
 						}{plan, plan.Stages()})
 					}
-					return a.printPlan(plan)
+					return printPlan(a, plan)
 				})
 		}}
-	flags.register(cmd)
+	flags.Register(cmd)
 	begin.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	return cmd
 }
 
-func (a *app) printPlan(plan staged.Plan) error {
-	p := &printer{out: a.out}
-	p.heading("Generation %d: %s, %s of labels, an encoder of at most %d nodes", plan.Generation,
-		plural(plan.Partitions, "partition"), plural(plan.Ranges, "range"), plan.Sample)
+func printPlan(a *command.App, plan staged.Plan) error {
+	p := &command.Printer{Out: a.Out}
+	p.Heading("Generation %d: %s, %s of labels, an encoder of at most %d nodes", plan.Generation,
+		command.Plural(plan.Partitions, "partition"), command.Plural(plan.Ranges, "range"), plan.Sample)
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STAGE\tTASKS\tREADS\tDOES")
 	for _, s := range plan.Stages() {
@@ -151,13 +153,13 @@ func (a *app) printPlan(plan staged.Plan) error {
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", s.Name, s.Tasks, reads, s.Does)
 	}
-	p.keep(w.Flush())
-	return p.err
+	p.Keep(w.Flush())
+	return p.Err
 }
 
-func (a *app) buildStage() *cobra.Command {
+func buildStage(a *command.App) *cobra.Command {
 	var (
-		flags     pipelineFlags
+		flags     command.PipelineFlags
 		partition int
 		number    int64
 	)
@@ -171,27 +173,27 @@ when it failed: do it again, as often as you like.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if number < 1 || partition < 0 {
-				return usageError{errors.New("a task takes --partition, from 0, and --generation, from 1: " +
-					"'giantstream build plan' prints both")}
+				return command.UsageError(errors.New("a task takes --partition, from 0, and --generation, from 1: " +
+					"'giantstream build plan' prints both"))
 			}
 			task := tasks.Task{Generation: number, Stage: args[0], Partition: partition}
-			pipe, err := a.open(ctx, &flags)
+			pipe, err := a.Open(ctx, &flags)
 			if err != nil {
 				return err
 			}
-			closeDevice, err := a.openDevice(pipe.workplace)
+			closeDevice, err := a.OpenDevice(pipe.Workplace)
 			if err != nil {
 				return err
 			}
 			defer closeDevice()
-			w := pipe.worker(pipe.store)
+			w := workerOf(pipe, pipe.Store)
 			err = tasks.Local{Workers: 1}.Run(ctx, []tasks.Task{task}, w)
 			if errors.Is(err, staged.ErrNoPlan) || errors.Is(err, staged.ErrNoTask) {
-				return usageError{err}
+				return command.UsageError(err)
 			}
 			return err
 		}}
-	flags.register(cmd)
+	flags.Register(cmd)
 	cmd.Flags().IntVar(&partition, "partition", -1, "number of the task within its stage")
 	cmd.Flags().Int64Var(&number, "generation", 0, "generation that is built")
 	return cmd
@@ -203,40 +205,41 @@ const (
 	engineKafka = "kafka"
 )
 
-// queue connects to the cluster through which tasks are handed out, until the returned function is called.
-func (p *pipeline) queue(ctx context.Context) (q taskqueue.Queue, disconnect func(), err error) {
-	if p.cfg.Kafka.Embedded() {
-		return q, nil, usageError{errors.New("--engine kafka needs a cluster that workers reach: set kafka.brokers")}
+// connectQueue connects to the cluster through which tasks are handed out, until the returned function is called.
+func connectQueue(ctx context.Context, p *command.Pipeline) (q taskqueue.Queue, disconnect func(), err error) {
+	if p.Config.Kafka.Embedded() {
+		return q, nil, command.UsageError(
+			errors.New("--engine kafka needs a cluster that workers reach: set kafka.brokers"))
 	}
-	c, err := wiring.Connect(ctx, p.cfg)
+	c, err := wiring.Connect(ctx, p.Config)
 	if err != nil {
 		return q, nil, err
 	}
-	return wiring.TaskQueue(p.cfg, c, p.log), c.Close, nil
+	return wiring.TaskQueue(p.Config, c, p.Log), c.Close, nil
 }
 
 // making is what the flags of a command that makes a generation say.
 type making struct {
-	flags   pipelineFlags
+	flags   command.PipelineFlags
 	begin   beginFlags
 	until   string
 	engine  string
 	workers int
 	asJSON  bool
 	// before, if not nil, is called with the lease, before the build begins.
-	before func(context.Context, *pipeline, sink.Store) error
+	before func(context.Context, *command.Pipeline, sink.Store) error
 }
 
-// making makes cmd a command that makes a generation up to a stage.
-func (a *app) making(m *making, cmd *cobra.Command) *cobra.Command {
+// makingCommand makes cmd a command that makes a generation up to a stage.
+func makingCommand(a *command.App, m *making, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := m.check(); err != nil {
 			return err
 		}
 		var doc *generation.Doc
-		err := a.holding(cmd.Context(), &m.flags, &m.begin.encoder, m.engine == engineLocal && m.until != staged.Dataset,
-			func(ctx context.Context, pipe *pipeline, store sink.Store) (err error) {
+		err := holding(cmd.Context(), a, &m.flags, &m.begin.encoder, m.engine == engineLocal && m.until != staged.Dataset,
+			func(ctx context.Context, pipe *command.Pipeline, store sink.Store) (err error) {
 				if m.before != nil {
 					if err := m.before(ctx, pipe, store); err != nil {
 						return err
@@ -246,26 +249,26 @@ func (a *app) making(m *making, cmd *cobra.Command) *cobra.Command {
 				return err
 			})
 		if errors.Is(err, staged.ErrNoTask) {
-			return usageError{fmt.Errorf("--until %s: %w", m.until, err)}
+			return command.UsageError(fmt.Errorf("--until %s: %w", m.until, err))
 		}
 		if err != nil {
 			return err
 		}
 		if m.asJSON {
-			return writeJSON(a.out, doc)
+			return command.WriteJSON(a.Out, doc)
 		}
-		p := &printer{out: a.out}
-		p.heading("Generation %d is %s", doc.Generation, doc.Status)
+		p := &command.Printer{Out: a.Out}
+		p.Heading("Generation %d is %s", doc.Generation, doc.Status)
 		printGraph(p, doc)
 		printTree(p, doc)
 		if doc.Complete() {
-			p.line("")
+			p.Line("")
 			printEvaluation(p, doc)
 			printGate(p, doc)
 		}
-		return p.err
+		return p.Err
 	}
-	m.flags.register(cmd)
+	m.flags.Register(cmd)
 	m.begin.register(cmd)
 	cmd.Flags().StringVar(&m.until, "until", m.until, "stop after this stage, such as dataset or encoder")
 	cmd.Flags().StringVar(&m.engine, "engine", engineLocal,
@@ -278,32 +281,32 @@ func (a *app) making(m *making, cmd *cobra.Command) *cobra.Command {
 func (m *making) check() error {
 	switch {
 	case m.workers < 0:
-		return usageError{fmt.Errorf("--workers %d: use 1 or more, or 0 for one per core", m.workers)}
+		return command.UsageError(fmt.Errorf("--workers %d: use 1 or more, or 0 for one per core", m.workers))
 	case m.engine != engineLocal && m.engine != engineKafka:
-		return usageError{fmt.Errorf("--engine %q: use %s or %s", m.engine, engineLocal, engineKafka)}
+		return command.UsageError(fmt.Errorf("--engine %q: use %s or %s", m.engine, engineLocal, engineKafka))
 	case m.engine == engineKafka && m.workers != 0:
-		return usageError{errors.New("--workers is for --engine local; with kafka, start as many as you like")}
+		return command.UsageError(errors.New("--workers is for --engine local; with kafka, start as many as you like"))
 	}
 	return nil
 }
 
 // run makes the generation, and returns its document.
-func (m *making) run(ctx context.Context, pipe *pipeline, store sink.Store) (*generation.Doc, error) {
-	w := pipe.worker(store)
+func (m *making) run(ctx context.Context, pipe *command.Pipeline, store sink.Store) (*generation.Doc, error) {
+	w := workerOf(pipe, store)
 	atATime := cmp.Or(m.workers, runtime.GOMAXPROCS(0))
 	var by tasks.Engine = tasks.Local{Workers: atATime}
 	if m.engine == engineKafka {
-		queue, disconnect, err := pipe.queue(ctx)
+		queue, disconnect, err := connectQueue(ctx, pipe)
 		if err != nil {
 			return nil, err
 		}
 		defer disconnect()
 		by, atATime = &taskqueue.Engine{Queue: queue}, 1
 	}
-	plan, err := pipe.begin(ctx, w, &m.begin, atATime)
+	plan, err := beginBuild(ctx, pipe, w, &m.begin, atATime)
 	if err != nil {
 		return nil, err
 	}
-	watch := &staged.Watch{Work: w, Log: pipe.log, Progress: pipe.progress}
+	watch := &staged.Watch{Work: w, Log: pipe.Log, Progress: pipe.Progress}
 	return w.Run(ctx, plan, by, watch, watch.Stage, m.until)
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/profiles"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/train/generation"
 )
 
-func (a *app) config() *cobra.Command {
+func configCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check, show or compare configurations; print an example or a schema",
 		Example: "  giantstream config example > pipeline.yaml\n  giantstream config check pipeline.yaml"}
 	cmd.AddCommand(&cobra.Command{
@@ -25,7 +26,7 @@ func (a *app) config() *cobra.Command {
 		Example: "  giantstream config example > pipeline.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.out.Write(config.Example())
+			_, err := a.Out.Write(config.Example())
 			return err
 		},
 	}, &cobra.Command{
@@ -40,11 +41,11 @@ complete and check fields by it. Name it in the first line of the file:
 		RunE: func(*cobra.Command, []string) error {
 			data, err := config.Schema()
 			if err == nil {
-				_, err = fmt.Fprintf(a.out, "%s\n", data)
+				_, err = fmt.Fprintf(a.Out, "%s\n", data)
 			}
 			return err
 		},
-	}, a.configCheck(), a.configShow(), a.configDiff(), a.configProfiles())
+	}, configCheck(a), configShow(a), configDiff(a), configProfiles(a))
 	return cmd
 }
 
@@ -68,7 +69,7 @@ type configFault struct {
 	Message string `json:"message"`
 }
 
-func (a *app) configCheck() *cobra.Command {
+func configCheck(a *command.App) *cobra.Command {
 	var (
 		set    []string
 		asJSON bool
@@ -82,20 +83,20 @@ func (a *app) configCheck() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := readConfig(args[0], set)
 			if asJSON {
-				return errors.Join(writeJSON(a.out, reportOn(args[0], cfg, err)), err)
+				return errors.Join(command.WriteJSON(a.Out, reportOn(args[0], cfg, err)), err)
 			}
 			if err != nil {
 				return err
 			}
 			for _, w := range append(cfg.Renamed(), cfg.Warnings()...) {
-				fmt.Fprintf(a.err, "warning: %s\n", w)
+				fmt.Fprintf(a.Err, "warning: %s\n", w)
 			}
-			fmt.Fprintf(a.out, "%s is valid: pipeline %q, %s, store %s\n",
-				args[0], cfg.Pipeline, plural(cfg.Shards, "shard"), cfg.Store)
+			fmt.Fprintf(a.Out, "%s is valid: pipeline %q, %s, store %s\n",
+				args[0], cfg.Pipeline, command.Plural(cfg.Shards, "shard"), cfg.Store)
 			return nil
 		},
 	}
-	registerSet(cmd, &set)
+	command.RegisterSet(cmd, &set)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, also of a file with faults")
 	return cmd
 }
@@ -128,14 +129,14 @@ func readConfig(path string, set []string) (*config.Config, error) {
 		}
 	}
 	if err != nil {
-		return nil, usageError{err}
+		return nil, command.UsageError(err)
 	}
 	return &cfg, nil
 }
 
-func (a *app) configShow() *cobra.Command {
+func configShow(a *command.App) *cobra.Command {
 	var (
-		flags   pipelineFlags
+		flags   command.PipelineFlags
 		changed bool
 		asJSON  bool
 	)
@@ -149,9 +150,9 @@ store keeps the settings of its pipeline. Secrets are shown as ***.`,
 			"  giantstream config show -c pipeline.yaml --set window.time=2s --json",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := flags.load()
+			cfg, err := flags.Load()
 			if err == nil {
-				err = check(cfg)
+				err = command.CheckConfig(cfg)
 			}
 			if err != nil {
 				return err
@@ -162,23 +163,23 @@ store keeps the settings of its pipeline. Secrets are shown as ***.`,
 				fields = slices.DeleteFunc(fields, func(f config.Field) bool { return slices.Contains(usual, f) })
 			}
 			if asJSON {
-				return writeJSON(a.out, fields)
+				return command.WriteJSON(a.Out, fields)
 			}
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			for _, f := range fields {
 				fmt.Fprintf(w, "%s\t%s\n", f.Path, cmp.Or(f.Value, `""`))
 			}
 			return w.Flush()
 		},
 	}
-	flags.register(cmd)
-	flags.registerProfile(cmd)
+	flags.Register(cmd)
+	flags.RegisterProfile(cmd)
 	cmd.Flags().BoolVar(&changed, "changed", false, "only what differs from the defaults")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func (a *app) configProfiles() *cobra.Command {
+func configProfiles(a *command.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "profiles [NAME]",
@@ -191,9 +192,9 @@ and of flags. With a name, print them as a part of a configuration file.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if asJSON {
-					return writeJSON(a.out, profiles.All())
+					return command.WriteJSON(a.Out, profiles.All())
 				}
-				w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+				w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 				for _, p := range profiles.All() {
 					fmt.Fprintf(w, "%s\t%s\n", p.Name, p.About)
 				}
@@ -201,12 +202,12 @@ and of flags. With a name, print them as a part of a configuration file.`,
 			}
 			p, err := profiles.Find(args[0])
 			if err != nil {
-				return usageError{err}
+				return command.UsageError(err)
 			}
 			if asJSON {
-				return writeJSON(a.out, p)
+				return command.WriteJSON(a.Out, p)
 			}
-			_, err = fmt.Fprintf(a.out, "%s%s", readFlags(p), p.YAML())
+			_, err = fmt.Fprintf(a.Out, "%s%s", readFlags(p), p.YAML())
 			return err
 		},
 	}
@@ -230,14 +231,7 @@ func readFlags(p *profiles.Profile) string {
 	return "# Without --profile " + p.Name + ", files need" + flags + ".\n"
 }
 
-// setting is a field that differs between two sides.
-type setting struct {
-	Field string `json:"field"`
-	A     string `json:"a"`
-	B     string `json:"b"`
-}
-
-func (a *app) configDiff() *cobra.Command {
+func configDiff(a *command.App) *cobra.Command {
 	var (
 		set    []string
 		asJSON bool
@@ -260,10 +254,10 @@ Secrets are compared and not shown.`,
 			if err != nil {
 				return err
 			}
-			heads, differences := []string{"FIELD", args[0], args[len(args)-1]}, []setting{}
+			heads, differences := []string{"FIELD", args[0], args[len(args)-1]}, []command.Setting{}
 			if len(args) == 1 {
 				heads[1] = "STORE"
-				differences, err = a.diffStore(cmd, last)
+				differences, err = diffStore(a, cmd, last)
 			} else {
 				var first *config.Config
 				if first, err = readConfig(args[0], nil); err == nil {
@@ -274,13 +268,13 @@ Secrets are compared and not shown.`,
 				return err
 			}
 			if asJSON {
-				return writeJSON(a.out, differences)
+				return command.WriteJSON(a.Out, differences)
 			}
 			if len(differences) == 0 {
-				fmt.Fprintln(a.out, "no difference")
+				fmt.Fprintln(a.Out, "no difference")
 				return nil
 			}
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "%s\t%s\t%s\n", heads[0], heads[1], heads[2])
 			for _, d := range differences {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", d.Field, cmp.Or(d.A, `""`), cmp.Or(d.B, `""`))
@@ -288,32 +282,32 @@ Secrets are compared and not shown.`,
 			return w.Flush()
 		},
 	}
-	registerSet(cmd, &set)
+	command.RegisterSet(cmd, &set)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 // diffConfigs compares two configurations. Secrets that differ are shown as such.
-func diffConfigs(first, second *config.Config) []setting {
-	out := []setting{}
+func diffConfigs(first, second *config.Config) []command.Setting {
+	out := []command.Setting{}
 	for _, c := range config.Diff(first, second) {
-		out = append(out, setting{Field: c.Path, A: c.From, B: c.To})
+		out = append(out, command.Setting{Field: c.Path, A: c.From, B: c.To})
 	}
 	return out
 }
 
 // diffStore compares a configuration with what its store was made with.
-func (a *app) diffStore(cmd *cobra.Command, cfg *config.Config) ([]setting, error) {
-	p, err := a.openStore(cmd.Context(), cfg, true)
+func diffStore(a *command.App, cmd *cobra.Command, cfg *config.Config) ([]command.Setting, error) {
+	p, err := a.OpenStore(cmd.Context(), cfg, true)
 	if err != nil {
 		return nil, err
 	}
 	have, want := map[string]string{}, map[string]string{}
-	if p.id.Settings != nil { // a store of an older version does not say
-		maps.Copy(have, p.id.Settings)
+	if p.Identity.Settings != nil { // a store of an older version does not say
+		maps.Copy(have, p.Identity.Settings)
 		maps.Copy(want, wiring.GraphSettings(cfg))
 	}
-	latest, err := generation.Newest(cmd.Context(), p.store)
+	latest, err := generation.Newest(cmd.Context(), p.Store)
 	if err != nil && !errors.Is(err, generation.ErrNone) {
 		return nil, err
 	}
@@ -321,18 +315,5 @@ func (a *app) diffStore(cmd *cobra.Command, cfg *config.Config) ([]setting, erro
 		maps.Copy(have, wiring.EncodingSettings(doc.Settings))
 		maps.Copy(want, wiring.EncodingSettings(wiring.SettingsOf(cfg)))
 	}
-	return differentSettings(have, want), nil
-}
-
-// differentSettings lists the settings in which two sides differ, by name.
-func differentSettings(a, b map[string]string) []setting {
-	out := []setting{}
-	names := maps.Clone(a)
-	maps.Copy(names, b)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if a[name] != b[name] {
-			out = append(out, setting{name, a[name], b[name]})
-		}
-	}
-	return out
+	return command.DifferentSettings(have, want), nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/status"
 	"giantstream/config"
@@ -15,24 +16,24 @@ import (
 	"giantstream/train/objectives/xmc"
 )
 
-func printGraph(p *printer, d *generation.Doc) {
+func printGraph(p *command.Printer, d *generation.Doc) {
 	g := d.Graph
 	if d.Because != "" {
-		p.line("because       %s", d.Because)
+		p.Line("because       %s", d.Because)
 	}
 	if w := d.Warm; w != nil {
-		p.line("warm          start from generation %d, %s since generation %d: %s changed, %s of them new; "+
+		p.Line("warm          start from generation %d, %s since generation %d: %s changed, %s of them new; "+
 			"%s divided anew",
-			d.WarmOf, plural(d.WarmSteps, "time in a row", "times in a row"), d.Scratch.Generation,
-			plural(w.Changed, "node"), console.Count(w.New),
-			plural(w.Subtrees, "subtree of the label tree", "subtrees of the label tree"))
+			d.WarmOf, command.Plural(d.WarmSteps, "time in a row", "times in a row"), d.Scratch.Generation,
+			command.Plural(w.Changed, "node"), console.Count(w.New),
+			command.Plural(w.Subtrees, "subtree of the label tree", "subtrees of the label tree"))
 	}
-	p.line("graph         %s, %s (%s hidden for the evaluation)%s",
-		plural(g.Nodes, "node"), plural(g.Links, "link"), console.Count(g.Hidden), classes(g.Classes))
+	p.Line("graph         %s, %s (%s hidden for the evaluation)%s",
+		command.Plural(g.Nodes, "node"), command.Plural(g.Links, "link"), console.Count(g.Hidden), classes(g.Classes))
 	var notes []string
 	note := func(n int, what ...string) {
 		if n > 0 {
-			notes = append(notes, plural(n, what...))
+			notes = append(notes, command.Plural(n, what...))
 		}
 	}
 	note(g.Isolated, "node without a neighbour", "nodes without a neighbour")
@@ -43,10 +44,10 @@ func printGraph(p *printer, d *generation.Doc) {
 	note(g.Dangling, "link to an unknown node left out", "links to unknown nodes left out")
 	note(g.Deleted, "deleted", "deleted")
 	if len(notes) > 0 {
-		p.line("              %s", strings.Join(notes, "; "))
+		p.Line("              %s", strings.Join(notes, "; "))
 	}
 	if d.TextOnly != "" {
-		p.line("              made of the texts alone: %s", d.TextOnly)
+		p.Line("              made of the texts alone: %s", d.TextOnly)
 	}
 }
 
@@ -54,27 +55,27 @@ func classes(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return ", " + plural(n, "class", "classes")
+	return ", " + command.Plural(n, "class", "classes")
 }
 
-func printTree(p *printer, d *generation.Doc) {
+func printTree(p *command.Printer, d *generation.Doc) {
 	var levels []string
 	for _, n := range d.Tree.Levels {
 		levels = append(levels, console.Count(n))
 	}
 	if v := d.Vectorizer; v.Features > 0 { // generations of older builds do not say
-		p.line("vocabulary    %s n-grams; %.1f %% of those in the texts are not in it", console.Count(v.Features),
+		p.Line("vocabulary    %s n-grams; %.1f %% of those in the texts are not in it", console.Count(v.Features),
 			100*v.UnknownShare)
 	}
-	p.line("label tree    %s clusters; mean cosine to the leaf's centre %.3f", strings.Join(levels, " → "),
+	p.Line("label tree    %s clusters; mean cosine to the leaf's centre %.3f", strings.Join(levels, " → "),
 		d.Tree.MeanCosine)
 	if e := d.Encoder; e.Kind != "" { // trained by now
-		p.line("encoder       %s, %d dimensions, %s", e.Kind, e.Dim, console.Bytes(e.Bytes))
+		p.Line("encoder       %s, %d dimensions, %s", e.Kind, e.Dim, console.Bytes(e.Bytes))
 	}
 }
 
 // printEvaluation prints a row per encoder: what the graph is worth.
-func printEvaluation(p *printer, d *generation.Doc) {
+func printEvaluation(p *command.Printer, d *generation.Doc) {
 	evaluations := d.Evaluation
 	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
 	head := []string{"  encoder", "link AUC", "MRR", "hits@10"}
@@ -96,23 +97,23 @@ func printEvaluation(p *printer, d *generation.Doc) {
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	p.keep(w.Flush())
+	p.Keep(w.Flush())
 	printColdStart(p, d)
 	printMatcher(p, d)
 }
 
 // printColdStart prints the figures that new nodes can expect: by degree, and without any edge.
-func printColdStart(p *printer, d *generation.Doc) {
+func printColdStart(p *command.Printer, d *generation.Doc) {
 	table := coldStart(d.Evaluation)
 	if table == nil {
 		return
 	}
-	p.line("")
+	p.Line("")
 	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
 	for _, row := range table {
 		fmt.Fprintln(w, "  "+strings.Join(row, "\t"))
 	}
-	p.keep(w.Flush())
+	p.Keep(w.Flush())
 }
 
 // coldStart is the table of the figures by degree and of isolated nodes, its head first; nil where
@@ -133,7 +134,7 @@ func coldStart(evaluations []fit.Evaluation) [][]string {
 		}
 		for _, e := range evaluations {
 			b := e.ByDegree[k]
-			row := []string{bucket.Degree, fit.Title(e.Encoder), tooFew, tooFew}
+			row := []string{bucket.Degree, fit.Title(e.Encoder), command.TooFew, command.TooFew}
 			if l := b.Links; l != nil {
 				row[2] = fmt.Sprintf("%.3f ± %.3f", l.AUC, l.AUCStdErr)
 				row[3] = fmt.Sprintf("%.3f ± %.3f", l.MRR, l.MRRStdErr)
@@ -142,7 +143,7 @@ func coldStart(evaluations []fit.Evaluation) [][]string {
 				if i < len(b.Classes) {
 					row = append(row, accuracy(&b.Classes[i].ClassMetrics))
 				} else {
-					row = append(row, tooFew)
+					row = append(row, command.TooFew)
 				}
 			}
 			last := ""
@@ -155,51 +156,48 @@ func coldStart(evaluations []fit.Evaluation) [][]string {
 	return table
 }
 
-// tooFew stands for a figure with fewer than eval.MinCases cases.
-const tooFew = "too few"
-
 func accuracy(m *eval.ClassMetrics) string {
 	if m == nil {
-		return tooFew
+		return command.TooFew
 	}
 	return fmt.Sprintf("%.3f ± %.3f", m.Accuracy, m.StdErr)
 }
 
 // printGate says loudly that a generation is worse than text alone.
-func printGate(p *printer, d *generation.Doc) {
+func printGate(p *command.Printer, d *generation.Doc) {
 	if words := status.GateWarning(d); words != "" {
-		p.line("")
-		p.line("WARNING: %s", words)
+		p.Line("")
+		p.Line("WARNING: %s", words)
 	}
 }
 
 // printMatcher prints how well the trained heads predict the clusters of held-out instances'
 // neighbours, per level.
-func printMatcher(p *printer, d *generation.Doc) {
+func printMatcher(p *command.Printer, d *generation.Doc) {
 	var metrics struct {
 		Levels []xmc.LevelMetrics `json:"levels"`
 	}
 	if err := json.Unmarshal(d.Encoder.Metrics, &metrics); err != nil || len(metrics.Levels) == 0 {
 		return // not every encoder has heads
 	}
-	p.line("")
+	p.Line("")
 	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "  neighbourhoods of held-out nodes\tP@1\tP@3\tP@5\trecall@10")
 	for _, l := range metrics.Levels {
 		fmt.Fprintf(w, "  %s clusters\t%.3f\t%.3f\t%.3f\t%.3f\n",
 			console.Count(l.Clusters), l.P1, l.P3, l.P5, l.Recall10)
 	}
-	p.keep(w.Flush())
+	p.Keep(w.Flush())
 }
 
-func printPlaces(p *printer, cfg *config.Config, d *generation.Doc) {
+func printPlaces(p *command.Printer, cfg *config.Config, d *generation.Doc) {
 	prefix := strings.TrimPrefix(cfg.Store, "file://") + "/"
 	g := prefix + generation.Prefix(d.Generation)
-	p.line("embeddings    %sembeddings/*.parquet  (%s)", g, size(d.Embeddings))
-	p.line("training set  %sdataset/*.parquet  (%s)", g, size(d.Dataset))
-	p.line("batches       %sshards/*/rows/*.parquet, committed by shards/*/manifests/*.json", prefix)
-	p.line("figures       %sgeneration.json", g)
-	p.line("sink topic    %s", cfg.Kafka.Topics.Embeddings)
+	p.Line("embeddings    %sembeddings/*.parquet  (%s)", g, size(d.Embeddings))
+	p.Line("training set  %sdataset/*.parquet  (%s)", g, size(d.Dataset))
+	p.Line("batches       %sshards/*/rows/*.parquet, committed by shards/*/manifests/*.json", prefix)
+	p.Line("figures       %sgeneration.json", g)
+	p.Line("sink topic    %s", cfg.Kafka.Topics.Embeddings)
 }
 
 // size sums up what Parquet parts hold.

@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// hangups are the SIGHUPs of this process, by which daemons are told to read their configuration again. One that
-// comes before each is called is kept.
+// hangups are the SIGHUPs of this process. A daemon reads its configuration again on each. A signal that arrives
+// before answerEach is called is kept.
 type hangups struct {
 	signals chan os.Signal
 	stopped chan struct{}
-	done    chan struct{} // nil before each
+	done    chan struct{} // nil before answerEach
 }
 
 func catchHangups() *hangups {
@@ -20,8 +20,8 @@ func catchHangups() *hangups {
 	return h
 }
 
-// each calls do for each signal until stop.
-func (h *hangups) each(do func()) {
+// answerEach calls do for each signal until stop.
+func (h *hangups) answerEach(do func()) {
 	h.done = make(chan struct{})
 	go func() {
 		defer close(h.done)

@@ -7,21 +7,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/ingest/ogb"
 )
 
-func (a *app) importCommand() *cobra.Command {
+func importCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "import",
 		Short:   "Turn the download of a known data set into files to ingest",
 		Example: "  giantstream import ogb dataset/ogbn_arxiv --name ogbn-arxiv --out arxiv",
 	}
-	cmd.AddCommand(a.importOGB())
+	cmd.AddCommand(importOGB(a))
 	return cmd
 }
 
-func (a *app) importOGB() *cobra.Command {
+func importOGB(a *command.App) *cobra.Command {
 	var name, out string
 	cmd := &cobra.Command{
 		Use:   "ogb DIR",
@@ -39,39 +40,39 @@ space as they do.`,
   giantstream evaluate heads --store ./store --split arxiv/split.csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			log, err := a.logger("", "")
+			log, err := a.Logger("", "")
 			if err != nil {
 				return err
 			}
 			if name == "" {
-				return usageError{fmt.Errorf("--name is missing: %s", strings.Join(ogb.Names, ", "))}
+				return command.UsageError(fmt.Errorf("--name is missing: %s", strings.Join(ogb.Names, ", ")))
 			}
 			if out == "" {
 				out = filepath.Base(filepath.Clean(args[0])) + "-import"
 			}
-			progress := console.New(a.err, log)
+			progress := console.New(a.Err, log)
 			stats, err := ogb.Import(cmd.Context(), ogb.Options{Dir: args[0], Name: name, Out: out, Progress: progress})
 			progress.Done()
 			if err != nil {
 				return err
 			}
-			p := &printer{out: a.out}
-			p.heading("%s: %s nodes, %s edges", name, console.Count(stats.Nodes), console.Count(stats.Edges))
-			p.line("split      train %s, valid %s, test %s", console.Count(stats.Train), console.Count(stats.Valid),
+			p := &command.Printer{Out: a.Out}
+			p.Heading("%s: %s nodes, %s edges", name, console.Count(stats.Nodes), console.Count(stats.Edges))
+			p.Line("split      train %s, valid %s, test %s", console.Count(stats.Train), console.Count(stats.Valid),
 				console.Count(stats.Test))
-			p.line("no text    %s nodes", console.Count(stats.WithoutText))
-			p.line("no class   %s nodes", console.Count(stats.WithoutClass))
+			p.Line("no text    %s nodes", console.Count(stats.WithoutText))
+			p.Line("no class   %s nodes", console.Count(stats.WithoutClass))
 			if stats.UnknownTexts > 0 {
-				p.line("left out   %s texts of papers or products that are no nodes", console.Count(stats.UnknownTexts))
+				p.Line("left out   %s texts of papers or products that are no nodes", console.Count(stats.UnknownTexts))
 			}
 			if stats.BadTexts > 0 {
-				p.line("not read   %s lines that are no text, the first one: %s", console.Count(stats.BadTexts),
+				p.Line("not read   %s lines that are no text, the first one: %s", console.Count(stats.BadTexts),
 					console.Plain(stats.FirstBad))
 			}
-			p.line("")
-			p.line("Next: giantstream run --nodes %s --edges %s --store ./store --until-idle",
+			p.Line("")
+			p.Line("Next: giantstream run --nodes %s --edges %s --store ./store --until-idle",
 				filepath.Join(out, ogb.NodesFile), filepath.Join(out, ogb.EdgesFile))
-			return p.err
+			return p.Err
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "which data set: "+strings.Join(ogb.Names, ", "))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/service"
 	"giantstream/config"
 	"giantstream/ingest/client"
@@ -52,7 +53,7 @@ const (
 func changeLive(ctx context.Context, s *service.Service, cfg *config.Config) (*liveReport, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, liveTimeout, fmt.Errorf("no new embedding after %s", liveTimeout))
 	defer cancel()
-	before, err := findNode(ctx, s.Store(), cfg.Shards, changedNode)
+	before, err := command.FindNode(ctx, s.Store(), cfg.Shards, changedNode)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func changeLive(ctx context.Context, s *service.Service, cfg *config.Config) (*l
 		return nil, err
 	}
 	r.EdgeSeconds = time.Since(began).Seconds()
-	after, err := findNode(ctx, s.Store(), cfg.Shards, changedNode)
+	after, err := command.FindNode(ctx, s.Store(), cfg.Shards, changedNode)
 	if err != nil {
 		return nil, err
 	}

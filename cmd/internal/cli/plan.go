@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/wiring"
@@ -25,7 +26,7 @@ import (
 	"giantstream/train/plan"
 )
 
-func (a *app) plan() *cobra.Command {
+func planCommand(a *command.App) *cobra.Command {
 	var (
 		nodes, edges, texts        float64
 		memory, bandwidth, rates   string
@@ -50,11 +51,11 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 			in.Nodes, in.Edges, in.TextBytes, in.Shards = int64(nodes), int64(edges), int64(texts), in.Workers
 			in.Features, in.Fill = labelFeatures != string(pifa.PIFA), missingText == fit.Neighbours
 			if _, err := pifa.ParseKind(labelFeatures); err != nil {
-				return usageError{fmt.Errorf("--label-features: %w", err)}
+				return command.UsageError(fmt.Errorf("--label-features: %w", err))
 			}
 			if !slices.Contains(fit.MissingTexts, missingText) {
-				return usageError{fmt.Errorf("--missing-text %s: use one of %s", missingText,
-					strings.Join(fit.MissingTexts, ", "))}
+				return command.UsageError(fmt.Errorf("--missing-text %s: use one of %s", missingText,
+					strings.Join(fit.MissingTexts, ", ")))
 			}
 			for _, s := range []struct {
 				flag, text string
@@ -63,28 +64,28 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 				{"--bandwidth", bandwidth, func(n int64) { in.Bandwidth = float64(n) }}} {
 				n, err := config.ParseSize(s.text)
 				if err != nil {
-					return usageError{fmt.Errorf("%s: %w", s.flag, err)}
+					return command.UsageError(fmt.Errorf("%s: %w", s.flag, err))
 				}
 				s.to(int64(n))
 			}
 			if rates == "" {
-				return usageError{errors.New("--rates is missing: a file that 'giantstream plan calibrate' writes")}
+				return command.UsageError(errors.New("--rates is missing: a file that 'giantstream plan calibrate' writes"))
 			}
 			calibration, err := plan.Load(rates)
 			if err != nil {
-				return usageError{fmt.Errorf("--rates: %w", err)}
+				return command.UsageError(fmt.Errorf("--rates: %w", err))
 			}
 			if err := in.Validate(); err != nil {
-				return usageError{err}
+				return command.UsageError(err)
 			}
 			p, err := plan.Of(in, calibration)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return writeJSON(a.out, p)
+				return command.WriteJSON(a.Out, p)
 			}
-			return a.printEstimate(in, calibration, p)
+			return printEstimate(a, in, calibration, p)
 		},
 	}
 	f := cmd.Flags()
@@ -102,14 +103,14 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 	f.Float64Var(&in.Prices.GBMonth, "gb-month", 0.023, "price of 10⁹ bytes in the store for 30 days")
 	f.StringVar(&rates, "rates", "", "file of rates")
 	f.BoolVar(&asJSON, "json", false, "print the estimate as JSON")
-	cmd.AddCommand(a.calibrate())
+	cmd.AddCommand(calibrate(a))
 	return cmd
 }
 
-func (a *app) printEstimate(in plan.Input, c plan.Calibration, e *plan.Plan) error {
-	p := &printer{out: a.out}
-	p.heading("%s, %s: %s, %s of labels", plural(in.Nodes, "node"), plural(in.Edges, "edge"),
-		plural(e.Partitions, "partition"), plural(e.Ranges, "range"))
+func printEstimate(a *command.App, in plan.Input, c plan.Calibration, e *plan.Plan) error {
+	p := &command.Printer{Out: a.Out}
+	p.Heading("%s, %s: %s, %s of labels", command.Plural(in.Nodes, "node"), command.Plural(in.Edges, "edge"),
+		command.Plural(e.Partitions, "partition"), command.Plural(e.Ranges, "range"))
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "stage\ttasks\tread\tshuffled\twritten\ttask memory\tin all\tcore-hours\ttime\tmoney\t")
 	for _, s := range append(e.Stages, e.Total) {
@@ -118,19 +119,19 @@ func (a *app) printEstimate(in plan.Input, c plan.Calibration, e *plan.Plan) err
 			console.Bytes(s.Machine), s.CoreSeconds/3600,
 			console.Duration(time.Duration(s.Seconds*float64(time.Second))), s.Money)
 	}
-	p.keep(w.Flush())
-	p.line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build --workers %d\n"+
+	p.Keep(w.Flush())
+	p.Line("\n%s of %s and %s, %s/s to the store, %s at a time on each ('build --workers %d\n"+
 		"--partitions %d'); rates of %s, measured on %s with %s and the encoder %s.",
-		plural(in.Workers, "machine"), plural(in.Cores, "core"), console.Bytes(in.Memory),
-		console.Bytes(int64(in.Bandwidth)), plural(e.AtATime, "task"), e.AtATime, e.Partitions,
-		c.Machine, c.When.Format(time.DateOnly), plural(c.Graph.Nodes, "node"), c.Encoder)
-	return p.err
+		command.Plural(in.Workers, "machine"), command.Plural(in.Cores, "core"), console.Bytes(in.Memory),
+		console.Bytes(int64(in.Bandwidth)), command.Plural(e.AtATime, "task"), e.AtATime, e.Partitions,
+		c.Machine, c.When.Format(time.DateOnly), command.Plural(c.Graph.Nodes, "node"), c.Encoder)
+	return p.Err
 }
 
 // calibrate builds a graph in stages, one task at a time, and writes what each stage cost.
-func (a *app) calibrate() *cobra.Command {
+func calibrate(a *command.App) *cobra.Command {
 	var (
-		inputs             inputFlags
+		inputs             command.InputFlags
 		output, encoder    string
 		dim, projectionDim int
 	)
@@ -146,35 +147,35 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 		Example: "  giantstream plan calibrate --nodes nodes.jsonl.gz --edges edges.jsonl.gz -o rates.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(inputs.nodes) == 0 || len(inputs.edges) == 0 {
-				return usageError{errors.New("--nodes and --edges are missing: a graph to measure with")}
+			if len(inputs.Nodes) == 0 || len(inputs.Edges) == 0 {
+				return command.UsageError(errors.New("--nodes and --edges are missing: a graph to measure with"))
 			}
-			dir, err := a.ingestForEvaluation(cmd.Context(), &inputs)
+			dir, err := a.IngestApart(cmd.Context(), &inputs)
 			if dir != "" {
 				defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 			}
 			if err != nil {
 				return err
 			}
-			c, err := a.measure(cmd.Context(), dir, func(cfg *config.Config) {
+			c, err := measure(cmd.Context(), a, dir, func(cfg *config.Config) {
 				cfg.Train.Encoder, cfg.Embedding.Dim, cfg.Featurize.ProjectionDim = encoder, dim, projectionDim
 			})
 			if err != nil {
 				return err
 			}
 			if c.Graph.Nodes < plan.LeastNodes {
-				return fmt.Errorf("the graph has %s: rates need one of %d or more", plural(c.Graph.Nodes, "node"),
+				return fmt.Errorf("the graph has %s: rates need one of %d or more", command.Plural(c.Graph.Nodes, "node"),
 					plan.LeastNodes)
 			}
 			if err := c.Save(output); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s: rates of %d stages, from %s and %s\n", output, len(c.Stages),
-				plural(c.Graph.Nodes, "node"), plural(c.Graph.Links/2, "edge"))
+			fmt.Fprintf(a.Out, "%s: rates of %d stages, from %s and %s\n", output, len(c.Stages),
+				command.Plural(c.Graph.Nodes, "node"), command.Plural(c.Graph.Links/2, "edge"))
 			return nil
 		},
 	}
-	inputs.register(cmd)
+	inputs.Register(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&output, "output", "o", "rates.json", "file to write")
 	f.StringVar(&encoder, "encoder", defaults.Train.Encoder, "train.encoder")
@@ -183,8 +184,9 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 	return cmd
 }
 
-func (a *app) measure(ctx context.Context, dir string, set func(*config.Config)) (c plan.Calibration, err error) {
-	pipe, err := a.open(ctx, &pipelineFlags{store: dir}, set)
+func measure(ctx context.Context, a *command.App, dir string, set func(*config.Config)) (
+	c plan.Calibration, err error) {
+	pipe, err := a.Open(ctx, &command.PipelineFlags{Store: dir}, set)
 	if err != nil {
 		return c, err
 	}
@@ -196,19 +198,19 @@ func (a *app) measure(ctx context.Context, dir string, set func(*config.Config))
 	c, err = plan.Calibrate(ctx, plan.Trial{
 		Dir: work,
 		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (staged.Log, error) {
-			at, err := logview.At(ctx, counted(pipe.store), pipe.id.Shards, nil)
+			at, err := logview.At(ctx, counted(pipe.Store), pipe.Identity.Shards, nil)
 			if err != nil {
 				return nil, err
 			}
 			return at.Log(), nil
 		},
-		Shards: pipe.id.Shards, Settings: wiring.SettingsOf(pipe.cfg),
-		Resources: wiring.ResourcesOf(pipe.cfg, nil, pipe.progress, pipe.log),
-		Machine:   plural(runtime.NumCPU(), "core") + ", " + runtime.GOOS + "/" + runtime.GOARCH,
+		Shards: pipe.Identity.Shards, Settings: wiring.SettingsOf(pipe.Config),
+		Resources: wiring.ResourcesOf(pipe.Config, nil, pipe.Progress, pipe.Log),
+		Machine:   command.Plural(runtime.NumCPU(), "core") + ", " + runtime.GOOS + "/" + runtime.GOARCH,
 		Watch: func(build, builds int, s staged.Stage) {
-			pipe.progress.Stage(fmt.Sprintf("build %d of %d: %s", build, builds, s.Name), 0)
+			pipe.Progress.Stage(fmt.Sprintf("build %d of %d: %s", build, builds, s.Name), 0)
 		},
 	})
-	pipe.progress.Done()
+	pipe.Progress.Done()
 	return c, err
 }

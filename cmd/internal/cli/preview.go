@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -16,10 +17,10 @@ import (
 	"giantstream/ingest/preview"
 )
 
-func (a *app) preview() *cobra.Command {
+func previewCommand(a *command.App) *cobra.Command {
 	var (
-		flags   pipelineFlags
-		inputs  inputFlags
+		flags   command.PipelineFlags
+		inputs  command.InputFlags
 		records int64
 		rows    int
 		asJSON  bool
@@ -40,65 +41,67 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			if err := inputs.use(flags.profile); err != nil {
+			if err := inputs.UseProfile(flags.Profile); err != nil {
 				return err
 			}
-			local, err := flags.over(config.Local())
+			local, err := flags.WithProfile(config.Local())
 			if err != nil {
-				return usageError{err}
+				return command.UsageError(err)
 			}
 			cfg := &local
-			if flags.file != "" || flags.store != "" {
-				if cfg, err = flags.load(); err != nil {
+			if flags.File != "" || flags.Store != "" {
+				if cfg, err = flags.Load(); err != nil {
 					return err
 				}
 			}
-			inputs.apply(cfg)
-			if err := check(cfg); err != nil {
+			inputs.Apply(cfg)
+			if err := command.CheckConfig(cfg); err != nil {
 				return err
 			}
 			if records < 1 || records > 1_000_000 {
-				return usageError{errors.New("--records: give a number from 1 to 1,000,000")}
+				return command.UsageError(errors.New("--records: give a number from 1 to 1,000,000"))
 			}
-			p, err := a.readPreview(ctx, cfg, &inputs, records, rows)
+			p, err := readPreview(ctx, a, cfg, &inputs, records, rows)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = writeJSON(a.out, p)
+				err = command.WriteJSON(a.Out, p)
 			} else {
-				err = printPreview(&printer{out: a.out}, p)
+				err = printPreview(&command.Printer{Out: a.Out}, p)
 			}
 			if err == nil {
-				if err = p.Err(fieldFlags); err != nil {
-					err = usageError{err}
+				if err = p.Err(command.FieldFlags); err != nil {
+					err = command.UsageError(err)
 				}
 			}
 			return err
 		},
 	}
-	flags.register(cmd)
-	flags.registerProfile(cmd)
-	inputs.register(cmd)
+	flags.Register(cmd)
+	flags.RegisterProfile(cmd)
+	inputs.Register(cmd)
 	_ = cmd.Flags().MarkHidden("allow-unmatched") // a preview always goes on
-	cmd.Flags().Int64Var(&records, "records", checkRecords, "how many records to read of the nodes, and of the edges")
+	cmd.Flags().Int64Var(&records, "records", command.CheckRecords,
+		"how many records to read of the nodes, and of the edges")
 	cmd.Flags().IntVar(&rows, "rows", 5, "how many mapped records to show of each")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 // readPreview reads the files that the flags name, or else the topics.
-func (a *app) readPreview(ctx context.Context, cfg *config.Config, inputs *inputFlags, records int64, rows int) (
-	*preview.Preview, error) {
-	if inputs.given() {
-		nodes, edges, err := inputs.open(ctx, cfg)
+func readPreview(ctx context.Context, a *command.App, cfg *config.Config, inputs *command.InputFlags, records int64,
+	rows int) (*preview.Preview, error) {
+	if inputs.Given() {
+		nodes, edges, err := inputs.Open(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
-		return previewFiles(ctx, inputs.preview(cfg, records, rows), nodes, edges)
+		return command.PreviewFiles(ctx, inputs.PreviewOptions(cfg, records, rows), nodes, edges)
 	}
 	if cfg.Kafka.Embedded() {
-		return nil, usageError{errors.New("give files with --nodes and --edges, or a configuration with kafka.brokers")}
+		return nil, command.UsageError(
+			errors.New("give files with --nodes and --edges, or a configuration with kafka.brokers"))
 	}
 	opts, err := wiring.ClientOptions(cfg)
 	if err != nil {
@@ -112,38 +115,38 @@ func (a *app) readPreview(ctx context.Context, cfg *config.Config, inputs *input
 	return wiring.PreviewTopics(ctx, cfg, from, wiring.PreviewOf(cfg, records, rows))
 }
 
-func printPreview(p *printer, v *preview.Preview) error {
+func printPreview(p *command.Printer, v *preview.Preview) error {
 	printSide(p, "Nodes", &v.Nodes)
 	if t := v.Texts; t.Nodes > 0 {
-		p.line("")
-		p.line("texts         %s empty; median %s, 90 %% up to %s, longest %s characters", console.Count(t.Empty),
+		p.Line("")
+		p.Line("texts         %s empty; median %s, 90 %% up to %s, longest %s characters", console.Count(t.Empty),
 			console.Count(t.Median), console.Count(t.P90), console.Count(t.Max))
 		if len(t.Scripts) > 0 {
-			p.line("scripts       %s of the letters", shares(t.Scripts))
+			p.Line("scripts       %s of the letters", shares(t.Scripts))
 		}
 		if len(t.Languages) > 0 {
-			p.line("languages     %s of the texts with frequent words (a guess)", shares(t.Languages))
+			p.Line("languages     %s of the texts with frequent words (a guess)", shares(t.Languages))
 		}
 	}
 	printSide(p, "Edges", &v.Edges)
 	if m := v.Match; m != nil {
-		p.heading("Ids")
-		p.line("%s of the %s that edges name are ids of nodes; no edge names %s", console.Count(m.Known),
-			plural(m.Ends, "id"), plural(m.Unlinked, "node"))
+		p.Heading("Ids")
+		p.Line("%s of the %s that edges name are ids of nodes; no edge names %s", console.Count(m.Known),
+			command.Plural(m.Ends, "id"), command.Plural(m.Unlinked, "node"))
 		if m.Partial {
-			p.line("Only a part was read: others may be nodes further on (--records).")
+			p.Line("Only a part was read: others may be nodes further on (--records).")
 		}
 		if len(m.Unknown) > 0 {
-			p.line("Unknown, for example: %s", console.Plain(strings.Join(m.Unknown, ", ")))
+			p.Line("Unknown, for example: %s", console.Plain(strings.Join(m.Unknown, ", ")))
 		}
 	}
 	if warnings := v.Warnings(); len(warnings) > 0 {
-		p.line("")
+		p.Line("")
 		for _, w := range warnings {
-			p.line("WARNING: %s", console.Plain(w))
+			p.Line("WARNING: %s", console.Plain(w))
 		}
 	}
-	return p.err
+	return p.Err
 }
 
 func shares(of []preview.Share) string {
@@ -154,11 +157,11 @@ func shares(of []preview.Share) string {
 	return strings.Join(parts, ", ")
 }
 
-func printSide(p *printer, title string, s *preview.Side) {
+func printSide(p *command.Printer, title string, s *preview.Side) {
 	if len(s.Sources) == 0 && s.Records == 0 {
 		return
 	}
-	p.heading("%s", title)
+	p.Heading("%s", title)
 	for _, from := range s.Sources {
 		more := ""
 		if from.More {
@@ -168,9 +171,9 @@ func printSide(p *printer, title string, s *preview.Side) {
 		if len(from.Notes) > 0 {
 			notes = ": " + strings.Join(from.Notes, ", ")
 		}
-		p.line("%s: %s%s%s", console.Plain(from.Name), more, plural(from.Records, "record"), console.Plain(notes))
+		p.Line("%s: %s%s%s", console.Plain(from.Name), more, command.Plural(from.Records, "record"), console.Plain(notes))
 	}
-	p.line("")
+	p.Line("")
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FIELD\tPATH\tFILLED\tRECORDS\t")
 	for _, f := range s.Fields {
@@ -186,25 +189,25 @@ func printSide(p *printer, title string, s *preview.Side) {
 		}
 		rate := "-"
 		if f.Records > 0 {
-			rate = percent(f.Filled.Filled, f.Records)
+			rate = command.Percent(f.Filled.Filled, f.Records)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Field, console.Plain(f.Path), rate,
 			console.Count(f.Filled.Filled), note)
 	}
-	p.keep(w.Flush())
+	p.Keep(w.Flush())
 	if len(s.Rows) > 0 {
-		p.line("")
+		p.Line("")
 		for _, row := range s.Rows {
 			fmt.Fprintf(w, "%s\t%s\n", shorten(row.ID, 24), rowText(&row))
 		}
-		p.keep(w.Flush())
+		p.Keep(w.Flush())
 	}
 	if title == "Edges" || s.Links > 0 {
-		p.line("")
-		p.line("links         %s", console.Count(s.Links))
+		p.Line("")
+		p.Line("links         %s", console.Count(s.Links))
 	}
 	for _, f := range s.Faults {
-		p.line("dead letters  %s %s, such as %s: %s", console.Count(f.Records), f.Code, console.Plain(f.Example),
+		p.Line("dead letters  %s %s, such as %s: %s", console.Count(f.Records), f.Code, console.Plain(f.Example),
 			console.Plain(f.Message))
 	}
 }

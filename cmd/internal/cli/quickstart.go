@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service"
@@ -35,7 +36,7 @@ type quickstartReport struct {
 	Seconds   float64              `json:"seconds"`
 }
 
-func (a *app) quickstart() *cobra.Command {
+func quickstartCommand(a *command.App) *cobra.Command {
 	var (
 		dir     string
 		encoder string
@@ -52,14 +53,14 @@ edge live, and see the embeddings arrive.`,
   giantstream quickstart --dir /tmp/try --encoder linear`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, cfg, err := a.tryOut(cmd.Context(), dir, encoder)
+			report, cfg, err := tryOut(cmd.Context(), a, dir, encoder)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return writeJSON(a.out, report)
+				return command.WriteJSON(a.Out, report)
 			}
-			return report.printQuickstart(a.out, cfg)
+			return report.printQuickstart(a.Out, cfg)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "giantstream-quickstart", "`directory` that everything goes under")
@@ -70,7 +71,7 @@ edge live, and see the embeddings arrive.`,
 }
 
 // tryOut is the quickstart.
-func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartReport, *config.Config, error) {
+func tryOut(ctx context.Context, a *command.App, dir, encoder string) (*quickstartReport, *config.Config, error) {
 	begin := time.Now()
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -80,46 +81,46 @@ func (a *app) tryOut(ctx context.Context, dir, encoder string) (*quickstartRepor
 	if err != nil {
 		return nil, nil, err
 	}
-	fmt.Fprintf(a.err, "The sample graph: Go's standard library. Everything goes under %s\n\n", dir)
+	fmt.Fprintf(a.Err, "The sample graph: Go's standard library. Everything goes under %s\n\n", dir)
 	nodes, edges, err := unpackSample(filepath.Join(dir, "sample"))
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := a.workplace(ctx, cfg, "")
+	w, err := a.OpenWorkplace(ctx, cfg, "")
 	if err != nil {
 		return nil, nil, err
 	}
-	closeDevice, err := a.openDevice(w)
+	closeDevice, err := a.OpenDevice(w)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer closeDevice()
-	s, err := w.start(ctx, service.AllRoles())
+	s, err := w.StartService(ctx, service.AllRoles())
 	if err != nil {
 		return nil, nil, err
 	}
 	report := &quickstartReport{Dir: dir}
 	err = func() error {
-		if report.runReport, err = drainAndPublish(ctx, s, cfg, nodes, edges, w.progress); err != nil {
+		if report.runReport, err = drainAndPublish(ctx, s, cfg, nodes, edges, w.Progress); err != nil {
 			return err
 		}
-		if report.Committed, err = countCommitted(ctx, w.store, cfg.Shards); err != nil {
+		if report.Committed, err = countCommitted(ctx, w.Store, cfg.Shards); err != nil {
 			return err
 		}
-		w.progress.Stage("change a text and an edge, live", 0)
+		w.Progress.Stage("change a text and an edge, live", 0)
 		if report.Live, err = changeLive(ctx, s, cfg); err != nil {
 			return err
 		}
-		w.progress.Stage("nearest neighbours", 0)
-		source, err := logview.At(ctx, w.store, cfg.Shards, report.Generation.Cut)
+		w.Progress.Stage("nearest neighbours", 0)
+		source, err := logview.At(ctx, w.Store, cfg.Shards, report.Generation.Cut)
 		if err != nil {
 			return err
 		}
 		report.Nearest, err = s.Current().Nearest(ctx, source, shownNodes, 4)
 		return err
 	}()
-	w.progress.Done()
-	if err := closing(s, err); err != nil {
+	w.Progress.Done()
+	if err := command.CloseService(s, err); err != nil {
 		return nil, nil, err
 	}
 	report.Seconds = time.Since(begin).Seconds()
@@ -162,14 +163,14 @@ func quickstartConfig(dir, encoder string) (*config.Config, error) {
 	cfg.HTTP.Listen = ""
 	cfg.Train.Encoder = encoder
 	cfg.Evaluate.HoldoutEdges = 0.1
-	if err := placeAt(cfg, filepath.Join(dir, "store")); err != nil {
+	if err := command.PlaceAt(cfg, filepath.Join(dir, "store")); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "broker")); err == nil { // of an older version
 		cfg.StateDir = filepath.Join(dir, "state")
 		cfg.Kafka.DataDir = filepath.Join(dir, "broker")
 	}
-	return cfg, check(cfg)
+	return cfg, command.CheckConfig(cfg)
 }
 
 // sampleTime is the modification time of the unpacked files, and so the event time of their
@@ -216,10 +217,10 @@ func (r *quickstartReport) printQuickstart(out io.Writer, cfg *config.Config) er
 	if err := r.print(out, cfg); err != nil {
 		return err
 	}
-	p := &printer{out: out}
+	p := &command.Printer{Out: out}
 	c := r.Committed
-	p.line("committed     %d windows, %s rows, %s", c.Windows, console.Count(c.Rows), console.Bytes(c.Bytes))
-	p.heading("Nearest neighbours")
+	p.Line("committed     %d windows, %s rows, %s", c.Windows, console.Count(c.Rows), console.Bytes(c.Bytes))
+	p.Heading("Nearest neighbours")
 	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
 	for _, n := range r.Nearest {
 		fmt.Fprintf(w, "%s\ttext only\tgraph-aware\n", n.ID)
@@ -227,24 +228,24 @@ func (r *quickstartReport) printQuickstart(out io.Writer, cfg *config.Config) er
 			fmt.Fprintf(w, "\t%s\t%s\n", n.TextOnly[i], n.GraphAware[i])
 		}
 	}
-	p.keep(w.Flush())
+	p.Keep(w.Flush())
 	l := r.Live
-	p.heading("Live")
-	p.line("text of %s changed: its new embedding was on the sink topic after %s,", l.Node, seconds(l.TextSeconds))
-	p.line("from generation %d, shard %d, manifest %d; cosine to the old one %.3f", r.Generation.Generation, l.Shard,
+	p.Heading("Live")
+	p.Line("text of %s changed: its new embedding was on the sink topic after %s,", l.Node, command.Seconds(l.TextSeconds))
+	p.Line("from generation %d, shard %d, manifest %d; cosine to the old one %.3f", r.Generation.Generation, l.Shard,
 		l.Seq, l.Cosine)
 	what := "removed"
 	if !l.EdgeRemoved {
 		what = "put back"
 	}
-	p.line("edge to %s %s: rows of both ends committed and published after %s,",
-		l.Neighbour, what, seconds(l.EdgeSeconds))
-	p.line("labels %d → %d; the next generation learns from it", l.LabelsBefore, l.LabelsAfter)
-	p.heading("Try next (done in %s)", seconds(r.Seconds))
-	p.line("giantstream inspect tree --store %s/store", r.Dir)
-	p.line("giantstream inspect node --store %s/store %s", r.Dir, l.Node)
-	p.line("giantstream quickstart --dir %s        # again: builds a generation on the changes", r.Dir)
-	p.line("giantstream run --nodes 'n/*.jsonl.gz' --edges 'e/*.jsonl.gz' --store ./out --until-idle")
-	p.line("giantstream config example > pipeline.yaml")
-	return p.err
+	p.Line("edge to %s %s: rows of both ends committed and published after %s,",
+		l.Neighbour, what, command.Seconds(l.EdgeSeconds))
+	p.Line("labels %d → %d; the next generation learns from it", l.LabelsBefore, l.LabelsAfter)
+	p.Heading("Try next (done in %s)", command.Seconds(r.Seconds))
+	p.Line("giantstream inspect tree --store %s/store", r.Dir)
+	p.Line("giantstream inspect node --store %s/store %s", r.Dir, l.Node)
+	p.Line("giantstream quickstart --dir %s        # again: builds a generation on the changes", r.Dir)
+	p.Line("giantstream run --nodes 'n/*.jsonl.gz' --edges 'e/*.jsonl.gz' --store ./out --until-idle")
+	p.Line("giantstream config example > pipeline.yaml")
+	return p.Err
 }

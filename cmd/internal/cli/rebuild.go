@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/sink"
@@ -17,35 +18,35 @@ import (
 
 // holding opens the pipeline, and calls do while it holds the lease of those who build, with a store whose writes
 // check the lease. device: do trains.
-func (a *app) holding(ctx context.Context, flags *pipelineFlags, encoder *encoderFlags, device bool,
-	do func(context.Context, *pipeline, sink.Store) error) error {
-	pipe, err := a.open(ctx, flags, encoder.apply)
+func holding(ctx context.Context, a *command.App, flags *command.PipelineFlags, encoder *command.EncoderFlags,
+	device bool, do func(context.Context, *command.Pipeline, sink.Store) error) error {
+	pipe, err := a.Open(ctx, flags, encoder.Apply)
 	if err != nil {
 		return err
 	}
 	if device {
-		closeDevice, err := a.openDevice(pipe.workplace)
+		closeDevice, err := a.OpenDevice(pipe.Workplace)
 		if err != nil {
 			return err
 		}
 		defer closeDevice()
 	}
-	held, err := refreshing.HoldRefresh(ctx, pipe.store, pipe.log)
+	held, err := refreshing.HoldRefresh(ctx, pipe.Store, pipe.Log)
 	if err != nil {
 		return err
 	}
 	ctx, release := held.Keep(ctx)
 	defer release()
 	err = do(ctx, pipe, held.Store())
-	pipe.progress.Done()
+	pipe.Progress.Done()
 	if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
 		return lost
 	}
 	return err
 }
 
-func (a *app) rebuild() *cobra.Command {
-	return a.making(&making{until: staged.Finish, before: beginAnew}, &cobra.Command{Use: "rebuild",
+func rebuildCommand(a *command.App) *cobra.Command {
+	return makingCommand(a, &making{until: staged.Finish, before: beginAnew}, &cobra.Command{Use: "rebuild",
 		Short: "Make a new generation now, with the settings of the configuration",
 		Long: `Make a new generation of everything committed so far, whether enough has changed
 or not, with the encoder and the other settings that the configuration and the
@@ -61,9 +62,9 @@ pipeline on a store of its own and backfill it.`,
 }
 
 // beginAnew says what a rebuild cannot change, and drops an unfinished generation of other settings.
-func beginAnew(ctx context.Context, p *pipeline, store sink.Store) error {
+func beginAnew(ctx context.Context, p *command.Pipeline, store sink.Store) error {
 	if differences := mappingDifferences(p); len(differences) > 0 {
-		p.log.Warn("a rebuild cannot repair this: records are read with other settings than the configuration has. "+
+		p.Log.Warn("a rebuild cannot repair this: records are read with other settings than the configuration has. "+
 			"To read them again, start a new pipeline on a store of its own and backfill it",
 			"differences", differences)
 	}
@@ -71,20 +72,20 @@ func beginAnew(ctx context.Context, p *pipeline, store sink.Store) error {
 	if err != nil || unfinished == nil {
 		return err
 	}
-	changed := wiring.ChangedSettings(unfinished, p.cfg)
+	changed := wiring.ChangedSettings(unfinished, p.Config)
 	if len(changed) == 0 {
 		return nil // it is finished instead
 	}
-	p.log.Warn("an unfinished generation was begun with other settings and is dropped",
+	p.Log.Warn("an unfinished generation was begun with other settings and is dropped",
 		"generation", unfinished.Generation, "differences", changed)
 	return generation.Discard(ctx, store, unfinished)
 }
 
 // mappingDifferences returns the settings of the graph in which the configuration differs from the store. A
 // directory without a configuration has none: its mapping was in the flags of 'run'.
-func mappingDifferences(p *pipeline) []string {
-	if !p.configured || p.id.Settings == nil {
+func mappingDifferences(p *command.Pipeline) []string {
+	if !p.Configured || p.Identity.Settings == nil {
 		return nil
 	}
-	return commitlog.Difference(p.id.Settings, wiring.GraphSettings(p.cfg))
+	return commitlog.Difference(p.Identity.Settings, wiring.GraphSettings(p.Config))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/stream/commitlog"
@@ -65,7 +66,7 @@ func TestRemovingTheLocalFolderLosesNothing(t *testing.T) {
 		code := Run(t.Context(), []string{"run", "--store", store, "--nodes", filepath.Join(dir, "nodes.jsonl"),
 			"--edges", filepath.Join(dir, "edges.jsonl"), "--event-time", "at", "--encoder", "linear", "--until-idle"},
 			&out, &errs, nil)
-		if code != exitOK {
+		if code != command.ExitOK {
 			t.Fatalf("exit code %d\n%s\n%s", code, out.String(), errs.String())
 		}
 		checkNewest(t, store, text, links)
@@ -117,7 +118,7 @@ func TestFilesThatLackSomethingAreNoticed(t *testing.T) {
 	}
 	whole := write("whole.csv", "src,dst", "a,b", "b,c")
 	part := write("part.csv", "src,dst", "a,b")
-	if code, says := run(whole); code != exitOK {
+	if code, says := run(whole); code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, says)
 	}
 	gone, err := filepath.Glob(filepath.Join(store, "shards", "*", "state"))
@@ -130,10 +131,10 @@ func TestFilesThatLackSomethingAreNoticed(t *testing.T) {
 		}
 	}
 	const want = "3 nodes and 1 edges are live, 3 and 2 were"
-	if code, says := run(part); code != exitLost || strings.Count(says, want) != 2 {
-		t.Errorf("exit code %d, want %d and %q in the report and as the error: %s", code, exitLost, want, says)
+	if code, says := run(part); code != command.ExitLost || strings.Count(says, want) != 2 {
+		t.Errorf("exit code %d, want %d and %q in the report and as the error: %s", code, command.ExitLost, want, says)
 	}
-	if code, says := run(whole); code != exitOK {
+	if code, says := run(whole); code != command.ExitOK {
 		t.Errorf("with all files again: exit code %d: %s", code, says)
 	}
 }
@@ -142,7 +143,7 @@ func TestFilesThatLackSomethingAreNoticed(t *testing.T) {
 func checkNewest(t *testing.T, dir string, text map[string]string, links map[string]map[string]bool) {
 	t.Helper()
 	cfg := config.Local()
-	if err := placeAt(&cfg, dir); err != nil {
+	if err := command.PlaceAt(&cfg, dir); err != nil {
 		t.Fatal(err)
 	}
 	store, err := wiring.OpenStore(t.Context(), &cfg)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
 	"giantstream/config"
@@ -56,79 +57,79 @@ func (r *runReport) lap(name string) {
 
 func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	d := r.Generation
-	p := &printer{out: out}
+	p := &command.Printer{Out: out}
 	switch {
 	case d == nil:
-		p.heading("Everything that was sent is committed")
+		p.Heading("Everything that was sent is committed")
 	case r.Refused != nil:
-		p.heading("Generation %d was refused; generation %d keeps serving", r.Refused.Generation, d.Generation)
+		p.Heading("Generation %d was refused; generation %d keeps serving", r.Refused.Generation, d.Generation)
 	case r.Built:
-		p.heading("Generation %d is ready", d.Generation)
+		p.Heading("Generation %d is ready", d.Generation)
 		if d.Parent > 0 {
-			p.line("because       %s", r.Because)
+			p.Line("because       %s", r.Because)
 		}
 	default:
-		p.heading("Up to date: nothing has changed since generation %d", d.Generation)
+		p.Heading("Up to date: nothing has changed since generation %d", d.Generation)
 	}
 	if s := r.Sent; s != nil {
-		p.line("sent          %s and %s%s", plural(s.Nodes, "node record"), plural(s.Edges, "edge record"),
+		p.Line("sent          %s and %s%s", command.Plural(s.Nodes, "node record"), command.Plural(s.Edges, "edge record"),
 			earlier(s.Resumed))
 		for _, line := range inputLines(s) {
-			p.line("              %s", line)
+			p.Line("              %s", line)
 		}
 	}
 	if r.Mapped != nil {
 		for _, warning := range r.Mapped.Warnings() {
-			p.line("WARNING       %s", console.Plain(warning))
+			p.Line("WARNING       %s", console.Plain(warning))
 		}
 	}
 	if s := r.Sent; s != nil {
-		if warning := staleWarning(s); warning != "" {
-			p.line("              %s", warning)
+		if warning := command.StaleWarning(s); warning != "" {
+			p.Line("              %s", warning)
 		}
 	}
 	if d != nil {
 		printGraph(p, d)
 	}
 	if r.DeadLetters.Total > 0 {
-		p.line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)
+		p.Line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)
 	}
 	for _, l := range r.Lost {
-		p.line("LOST          %s", l)
+		p.Line("LOST          %s", l)
 	}
 	if r.Shrunk != "" {
-		p.line("LOST          %s", r.Shrunk)
+		p.Line("LOST          %s", r.Shrunk)
 	}
 	if d == nil {
-		return p.err
+		return p.Err
 	}
 	printTree(p, d)
-	p.line("")
+	p.Line("")
 	printEvaluation(p, d)
 	printGate(p, d)
 	if r.Refused != nil {
-		p.line("")
-		p.line("Generation %d, refused:", r.Refused.Generation)
+		p.Line("")
+		p.Line("Generation %d, refused:", r.Refused.Generation)
 		printEvaluation(p, r.Refused)
 		printGate(p, r.Refused)
 	}
-	p.heading("Time")
+	p.Heading("Time")
 	for _, l := range r.Laps {
-		p.line("%-28s %9s", l.Name, seconds(l.Seconds))
+		p.Line("%-28s %9s", l.Name, command.Seconds(l.Seconds))
 		if l.Name == "generation" && r.Built {
 			for _, s := range d.Stages {
-				p.line("  %-26s %9s", s.Name, seconds(s.Seconds))
+				p.Line("  %-26s %9s", s.Name, command.Seconds(s.Seconds))
 			}
 		}
 	}
-	p.heading("Where things are")
+	p.Heading("Where things are")
 	printPlaces(p, cfg, d)
 	if dir, ok := strings.CutPrefix(cfg.Store, "file://"); ok {
-		p.heading("What to look at")
-		p.line("giantstream similar ID --store %s", dir)
-		p.line("giantstream report --store %s -o page.html", dir)
+		p.Heading("What to look at")
+		p.Line("giantstream similar ID --store %s", dir)
+		p.Line("giantstream report --store %s -o page.html", dir)
 	}
-	return p.err
+	return p.Err
 }
 
 // inputLines say how files were read, and how full the mapped fields are in all that was sent.
@@ -137,11 +138,11 @@ func inputLines(s *backfill.Stats) (lines []string) {
 		lines = append(lines, console.Plain(note))
 	}
 	if s.BadRows > 0 {
-		lines = append(lines, plural(s.BadRows, "line is no CSV row: a dead letter",
+		lines = append(lines, command.Plural(s.BadRows, "line is no CSV row: a dead letter",
 			"lines are no CSV rows: dead letters"))
 	}
 	if s.Skipped > 0 {
-		lines = append(lines, plural(s.Skipped, "node record without text left out",
+		lines = append(lines, command.Plural(s.Skipped, "node record without text left out",
 			"node records without text left out"))
 	}
 	fields := map[string][]string{}
@@ -151,7 +152,8 @@ func inputLines(s *backfill.Stats) (lines []string) {
 		if f.Records == 0 || optional && f.Filled == 0 {
 			continue
 		}
-		fields[topic] = append(fields[topic], fmt.Sprintf("%s %s", console.Plain(f.Path), percent(f.Filled, f.Records)))
+		fields[topic] = append(fields[topic],
+			fmt.Sprintf("%s %s", console.Plain(f.Path), command.Percent(f.Filled, f.Records)))
 	}
 	for _, topic := range slices.Sorted(maps.Keys(fields)) {
 		lines = append(lines, fmt.Sprintf("fields of the %s that have a value: %s", topic,

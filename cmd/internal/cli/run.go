@@ -4,27 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
 	"giantstream/cmd/internal/status"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
-	"giantstream/ingest/preview"
 )
 
-func (a *app) run() *cobra.Command { //nolint:gocyclo // one step after the other
+func runCommand(a *command.App) *cobra.Command { //nolint:gocyclo // one step after the other
 	var (
-		flags     pipelineFlags
-		inputs    inputFlags
+		flags     command.PipelineFlags
+		inputs    command.InputFlags
 		untilIdle bool
-		encoder   encoderFlags
+		encoder   command.EncoderFlags
 		roleList  string
 		accepted  []string
 		settings  bool
@@ -68,20 +67,20 @@ result.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			if err := inputs.use(flags.profile); err != nil {
+			if err := inputs.UseProfile(flags.Profile); err != nil {
 				return err
 			}
-			if flags.file == "" && flags.store == "" && inputs.given() {
-				flags.store = "./giantstream-data"
+			if flags.File == "" && flags.Store == "" && inputs.Given() {
+				flags.Store = "./giantstream-data"
 			}
 			load := func() (*config.Config, error) {
-				cfg, err := flags.load()
+				cfg, err := flags.Load()
 				if err != nil {
 					return nil, err
 				}
-				inputs.apply(cfg)
-				encoder.apply(cfg)
-				return cfg, check(cfg)
+				inputs.Apply(cfg)
+				encoder.Apply(cfg)
+				return cfg, command.CheckConfig(cfg)
 			}
 			cfg, err := load()
 			if err != nil {
@@ -94,78 +93,78 @@ result.`,
 			for _, topic := range accepted {
 				topics := wiring.TopicsOf(cfg)
 				if known := append(topics.Inputs(), topics.Sources()...); !slices.Contains(known, topic) {
-					return usageError{fmt.Errorf("--accept-loss: no input topic is named %q; they are %s",
-						topic, strings.Join(known, ", "))}
+					return command.UsageError(fmt.Errorf("--accept-loss: no input topic is named %q; they are %s",
+						topic, strings.Join(known, ", ")))
 				}
 			}
-			nodes, edges, err := inputs.open(ctx, cfg)
+			nodes, edges, err := inputs.Open(ctx, cfg)
 			if err != nil {
 				return err
 			}
-			mapped, err := inputs.check(ctx, cfg, nodes, edges)
+			mapped, err := inputs.CheckMapping(ctx, cfg, nodes, edges)
 			if err != nil {
 				return err
 			}
 			level := cfg.Log.Level
-			if untilIdle && flags.file == "" {
+			if untilIdle && flags.File == "" {
 				level = ""
 			}
-			w, err := a.workplace(ctx, cfg, level)
+			w, err := a.OpenWorkplace(ctx, cfg, level)
 			if err != nil {
 				return err
 			}
 			for _, warning := range cfg.Warnings() {
-				w.log.Warn(warning)
+				w.Log.Warn(warning)
 			}
 			if roles.Refresh || roles.Embed || roles.Build || roles.Serve {
-				closeDevice, err := a.openDevice(w)
+				closeDevice, err := a.OpenDevice(w)
 				if err != nil {
 					return err
 				}
 				defer closeDevice()
 			}
-			opts := service.Options{Config: w.cfg, Store: w.store, Log: w.log, Roles: roles,
-				Device: w.device, Progress: w.progress, AcceptLoss: accepted, AcceptSettings: settings,
+			opts := service.Options{Config: w.Config, Store: w.Store, Log: w.Log, Roles: roles,
+				Device: w.Device, Progress: w.Progress, AcceptLoss: accepted, AcceptSettings: settings,
 				Status: status.Live(cfg), Load: untilIdle && len(nodes)+len(edges) > 0,
 				Resent: len(nodes)+len(edges) > 0}
 			var signals *hangups
-			if flags.file != "" && !untilIdle {
+			if flags.File != "" && !untilIdle {
 				opts.Reload = load
 				signals = catchHangups()
 				defer signals.stop()
 			}
-			opts.Level = a.changeableLevel()
+			opts.Level = a.ChangeableLevel()
 			s, err := service.Start(ctx, opts)
 			if err != nil {
 				return err
 			}
-			warn(w.log, mapped)
+			command.WarnOfMapping(w.Log, mapped)
 			if !untilIdle {
 				if signals != nil {
-					signals.each(func() { _ = s.Reload("SIGHUP") }) // the log has the error
+					signals.answerEach(func() { _ = s.Reload("SIGHUP") }) // the log has the error
 				}
-				return closing(s, runService(ctx, s, cfg, nodes, edges))
+				return command.CloseService(s, runService(ctx, s, cfg, nodes, edges))
 			}
-			report, err := drainAndPublish(ctx, s, cfg, nodes, edges, w.progress)
-			w.progress.Done()
-			if err := closing(s, err); err != nil {
+			report, err := drainAndPublish(ctx, s, cfg, nodes, edges, w.Progress)
+			w.Progress.Done()
+			if err := command.CloseService(s, err); err != nil {
 				return err
 			}
 			report.Mapped = mapped
 			if asJSON {
-				err = writeJSON(a.out, report)
+				err = command.WriteJSON(a.Out, report)
 			} else {
-				err = report.print(a.out, cfg)
+				err = report.print(a.Out, cfg)
 			}
 			if err == nil && (len(report.Lost) > 0 || report.Shrunk != "") {
-				err = lossError{lost: report.Lost, shrunk: report.Shrunk}
+				err = command.LossError{Lost: report.Lost, Shrunk: report.Shrunk}
 			}
 			return err
 		},
 	}
-	flags.register(cmd)
-	flags.registerProfile(cmd)
-	inputs.register(cmd)
+	flags.Register(cmd)
+	flags.RegisterProfile(cmd)
+	inputs.Register(cmd)
 	cmd.Flags().StringSliceVar(&accepted, "accept-loss", nil,
 		"go on without what these input `TOPICS` have lost, and read those that were created again from their start")
 	cmd.Flags().BoolVar(&settings, "accept-settings", false,
@@ -173,19 +172,9 @@ result.`,
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
 	cmd.Flags().StringVar(&roleList, "roles", service.AllRoles().String(),
 		"what this process does: `LIST` of stream, refresh, embed, build and serve")
-	encoder.register(cmd)
+	encoder.Register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
 	return cmd
-}
-
-// warn logs what of the mapping may be a mistake.
-func warn(log *slog.Logger, mapped *preview.Preview) {
-	if mapped == nil {
-		return
-	}
-	for _, warning := range mapped.Warnings() {
-		log.Warn("the mapping may be wrong: " + warning)
-	}
 }
 
 // runService sends the files, if any, and serves until a signal.
@@ -213,7 +202,7 @@ func parseRoles(list string, cfg *config.Config) (service.Roles, error) {
 		err = errors.New("serve answers over HTTP: set http.listen")
 	}
 	if err != nil {
-		return roles, usageError{fmt.Errorf("--roles: %w", err)}
+		return roles, command.UsageError(fmt.Errorf("--roles: %w", err))
 	}
 	return roles, nil
 }
@@ -264,95 +253,5 @@ func withLetters(ctx context.Context, s *service.Service, err error) error {
 	if listErr != nil || letters.Total == 0 {
 		return err
 	}
-	return fmt.Errorf("%w\n%s: %s", err, plural(letters.Total, "dead letter"), letters)
-}
-
-// closing closes the service and keeps the first error.
-func closing(s *service.Service, err error) error {
-	if closeErr := s.Close(); err == nil {
-		err = closeErr
-	}
-	return s.Explain(err)
-}
-
-func (a *app) backfill() *cobra.Command {
-	var (
-		flags  pipelineFlags
-		inputs inputFlags
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "backfill",
-		Short: "Send files or objects to the pipeline's topics",
-		Long: `Send nodes and edges from files, a directory or S3 to the input topics of a
-running pipeline, with their own event times; an interrupted backfill resumes.
-A pipeline on the embedded broker takes files directly: giantstream run --nodes.`,
-		Example: "  giantstream backfill -c pipeline.yaml " +
-			"--nodes 's3://bucket/nodes/*.parquet' --edges 'edges/*.jsonl.gz'",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if !inputs.given() {
-				return usageError{errors.New("give files with --nodes and --edges")}
-			}
-			if err := inputs.use(flags.profile); err != nil {
-				return err
-			}
-			cfg, err := flags.load()
-			if err != nil {
-				return err
-			}
-			inputs.apply(cfg)
-			if err := check(cfg); err != nil {
-				return err
-			}
-			if cfg.Kafka.Embedded() {
-				return usageError{errors.New(
-					"the embedded broker runs inside 'giantstream run': give the files to that command")}
-			}
-			log, err := a.logger(cfg.Log.Level, cfg.Log.Format)
-			if err != nil {
-				return err
-			}
-			nodes, edges, err := inputs.open(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			mapped, err := inputs.check(ctx, cfg, nodes, edges)
-			if err != nil {
-				return err
-			}
-			warn(log, mapped)
-			client, err := wiring.Connect(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			progress := console.New(a.err, log)
-			stats, err := wiring.Backfill(ctx, cfg, client, nodes, edges, progress)
-			progress.Done()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(a.out, stats)
-			}
-			fmt.Fprintf(a.out, "sent %s and %s; dead-lettered %s too large and %s; %s sent by an earlier run\n",
-				plural(stats.Nodes, "node record"), plural(stats.Edges, "edge record"), console.Count(stats.Oversize),
-				plural(stats.BadRows, "line that is no CSV row", "lines that are no CSV rows"),
-				console.Count(stats.Resumed))
-			for _, line := range inputLines(&stats) {
-				fmt.Fprintln(a.out, line)
-			}
-			if warning := staleWarning(&stats); warning != "" {
-				fmt.Fprintln(a.out, warning)
-			}
-			return nil
-		},
-	}
-	flags.register(cmd)
-	flags.registerProfile(cmd)
-	inputs.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was sent as JSON")
-	return cmd
+	return fmt.Errorf("%w\n%s: %s", err, command.Plural(letters.Total, "dead letter"), letters)
 }

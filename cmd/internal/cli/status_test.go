@@ -2,16 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"giantstream/cmd/internal/status"
-	"giantstream/config"
+	"giantstream/cmd/internal/cli/command"
 )
 
 // A store that accepts requests and never answers ends status within --timeout, with words.
@@ -28,45 +24,8 @@ func TestStatusGivesUpOnAStoreThatHangs(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := Run(t.Context(), []string{"status", "--store", "s3://bucket/prefix", "--timeout", "200ms",
 		"--set", "s3.endpoint=" + server.URL, "--set", "s3.access_key=a", "--set", "s3.secret_key=b"}, &out, &errs, nil)
-	if code != exitFailed || out.Len() > 0 ||
+	if code != command.ExitFailed || out.Len() > 0 ||
 		!strings.Contains(errs.String(), "no answer from the store within 200ms; is it reachable? --timeout waits longer") {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
-	}
-}
-
-// What cannot be told to stop, as a read from a file system that hangs, is not waited for.
-func TestWithinDoesNotWaitForWhatHangs(t *testing.T) {
-	over := make(chan struct{})
-	defer close(over)
-	_, err := within(t.Context(), 10*time.Millisecond, func(context.Context) (int, error) {
-		<-over
-		return 1, nil
-	})
-	if err == nil || !strings.Contains(err.Error(), "no answer from the store within 10ms") {
-		t.Error(err)
-	}
-	// What ends in time, with an error of its own or without one, is passed on.
-	own := errors.New("own")
-	if _, err := within(t.Context(), time.Minute, func(context.Context) (int, error) { return 0, own }); !errors.Is(err,
-		own) {
-		t.Error(err)
-	}
-	if n, err := within(t.Context(), time.Minute, func(context.Context) (int, error) { return 7, nil }); n != 7 ||
-		err != nil {
-		t.Error(n, err)
-	}
-}
-
-// The table of the cost has a line for each kind of work.
-func TestStatusPrintsTheCost(t *testing.T) {
-	cost := status.CostOf(new(config.Default()), status.ListPrices)
-	var out bytes.Buffer
-	if err := printCost(&out, &cost); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"commits", "folding", "checkpoints", "sum", "2,628,000"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
 	}
 }

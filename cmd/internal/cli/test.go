@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/pipelinetest"
 )
@@ -22,7 +23,7 @@ type testReport struct {
 	Files  []testedFile `json:"files"`
 }
 
-func (a *app) test() *cobra.Command {
+func testCommand(a *command.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test FILE...",
@@ -39,11 +40,11 @@ The exit code is 0 if all tests pass, 1 if one fails, 2 if a file cannot be used
 			for _, name := range args {
 				file, err := pipelinetest.Load(name)
 				if err != nil {
-					return usageError{err}
+					return command.UsageError(err)
 				}
 				results, err := pipelinetest.Run(cmd.Context(), file)
 				if err != nil {
-					return usageError{fmt.Errorf("%s: %w", name, err)}
+					return command.UsageError(fmt.Errorf("%s: %w", name, err))
 				}
 				report.Files = append(report.Files, testedFile{name, results})
 				for i := range results {
@@ -56,12 +57,12 @@ The exit code is 0 if all tests pass, 1 if one fails, 2 if a file cannot be used
 			}
 			var err error
 			if asJSON {
-				err = writeJSON(a.out, report)
+				err = command.WriteJSON(a.Out, report)
 			} else {
-				err = printTests(&printer{out: a.out}, &report)
+				err = printTests(&command.Printer{Out: a.Out}, &report)
 			}
 			if err == nil && report.Failed > 0 {
-				all := plural(report.Passed+report.Failed, "test")
+				all := command.Plural(report.Passed+report.Failed, "test")
 				err = fmt.Errorf("%s of %s failed", console.Count(report.Failed), all)
 			}
 			return err
@@ -72,28 +73,28 @@ The exit code is 0 if all tests pass, 1 if one fails, 2 if a file cannot be used
 }
 
 // printTests prints a line per test and the differences of those that failed: - was expected, + was there.
-func printTests(p *printer, report *testReport) error {
+func printTests(p *command.Printer, report *testReport) error {
 	for _, f := range report.Files {
-		p.line("%s", console.Plain(f.File))
+		p.Line("%s", console.Plain(f.File))
 		for _, t := range f.Tests {
 			if t.Passed() {
-				p.line("  ok    %s", console.Plain(t.Name))
+				p.Line("  ok    %s", console.Plain(t.Name))
 				continue
 			}
-			p.line("  FAIL  %s", console.Plain(t.Name))
+			p.Line("  FAIL  %s", console.Plain(t.Name))
 			for _, d := range t.Differences {
 				if d.Want != "" {
-					p.line("        - %s", console.Plain(d.Want))
+					p.Line("        - %s", console.Plain(d.Want))
 				}
 				if d.Got != "" {
-					p.line("        + %s", console.Plain(d.Got))
+					p.Line("        + %s", console.Plain(d.Got))
 				}
 			}
 		}
 	}
 	if report.Failed > 0 {
-		p.line("- was expected, + was there")
+		p.Line("- was expected, + was there")
 	}
-	p.line("%s passed, %s failed", console.Count(report.Passed), console.Count(report.Failed))
-	return p.err
+	p.Line("%s passed, %s failed", console.Count(report.Passed), console.Count(report.Failed))
+	return p.Err
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/train/generation"
 )
 
 // printOutline prints a line per cluster, indented by level.
-func printOutline(p *printer, outline []generation.Cluster) {
+func printOutline(p *command.Printer, outline []generation.Cluster) {
 	names := make([]string, len(outline))
 	width, digits := 0, 0
 	for i, c := range outline {
@@ -17,7 +18,7 @@ func printOutline(p *printer, outline []generation.Cluster) {
 		width, digits = max(width, len(names[i])), max(digits, len(console.Count(c.Labels)))
 	}
 	for i, c := range outline {
-		p.line("%-*s  %*s labels  %s", width, names[i], digits, console.Count(c.Labels),
+		p.Line("%-*s  %*s labels  %s", width, names[i], digits, console.Count(c.Labels),
 			console.Plain(strings.Join(c.Terms, ", ")))
 	}
 }
@@ -29,7 +30,7 @@ type treeView struct {
 }
 
 // printOverlap prints how the embeddings compare with those of the parent generation.
-func printOverlap(p *printer, d *generation.Doc) {
+func printOverlap(p *command.Printer, d *generation.Doc) {
 	o := d.Overlap
 	if o == nil {
 		return
@@ -38,26 +39,26 @@ func printOverlap(p *printer, d *generation.Doc) {
 	if d.SpaceOf() == d.Generation {
 		space = "another space: compare no vector with one of before"
 	}
-	p.line("beside %-6d %s", d.Parent, space)
-	p.line("              %.0f %% of the ten nearest neighbours stayed; new vectors find %.0f %% of theirs among the "+
+	p.Line("beside %-6d %s", d.Parent, space)
+	p.Line("              %.0f %% of the ten nearest neighbours stayed; new vectors find %.0f %% of theirs among the "+
 		"old ones, old ones %.0f %% among the new", 100*o.Kept, 100*o.NewOnOld, 100*o.OldOnNew)
 	for _, b := range o.ByDegree {
-		p.line("              with %s links: %.0f %%, %.0f %%, %.0f %%", b.Degree, 100*b.Kept, 100*b.NewOnOld,
+		p.Line("              with %s links: %.0f %%, %.0f %%, %.0f %%", b.Degree, 100*b.Kept, 100*b.NewOnOld,
 			100*b.OldOnNew)
 	}
 }
 
 // printMapping prints how the tree differs from that of the parent generation.
-func printMapping(p *printer, d *generation.Doc) {
+func printMapping(p *command.Printer, d *generation.Doc) {
 	m := d.Mapping
 	if m == nil {
 		return
 	}
-	p.line("since %-7d %s labels stayed, %s came, %s went; %s links led to labels that generation %d did not know",
+	p.Line("since %-7d %s labels stayed, %s came, %s went; %s links led to labels that generation %d did not know",
 		d.Parent, console.Count(m.Shared), console.Count(m.New), console.Count(m.Gone), console.Count(m.UnknownLinks),
 		d.Parent)
 	for _, l := range m.Levels {
-		p.line("              %s → %s clusters: %.0f %% of labels stayed with most of their cluster, AMI %.2f",
+		p.Line("              %s → %s clusters: %.0f %% of labels stayed with most of their cluster, AMI %.2f",
 			console.Count(l.OldClusters), console.Count(l.NewClusters), 100*l.Matched, l.AMI)
 	}
 }

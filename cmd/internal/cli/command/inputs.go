@@ -1,0 +1,219 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/profiles"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/backfill"
+	"giantstream/ingest/preview"
+)
+
+// InputFlags name the input files and map their fields.
+type InputFlags struct {
+	Nodes, Edges []string
+
+	id, class, src, dst, eventTime string
+	text                           []string
+	directed, stripHTML            bool
+
+	// profile is nil without one.
+	profile        *profiles.Profile
+	read           backfill.ReadOptions
+	allowUnmatched bool
+}
+
+// oldClassFlag is what --class was called. It stays accepted, with a hint.
+const oldClassFlag = "label"
+
+func (f *InputFlags) Register(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringArrayVar(&f.Nodes, "nodes", nil,
+		"files with nodes: `GLOB` of .jsonl, .json, .csv, .tsv or .parquet, also .gz and .zst, or s3://bucket/glob "+
+			"(repeatable)")
+	fl.StringArrayVar(&f.Edges, "edges", nil, "files with edges: `GLOB`, as --nodes (repeatable)")
+	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
+	fl.StringArrayVar(&f.text, "text", nil, "field with the node's text; repeat to join several (default text)")
+	fl.BoolVar(&f.stripHTML, "strip-html", false, "drop HTML tags, comments, scripts and styles from the texts")
+	fl.StringVar(&f.class, "class", "", "field with the node's class, for evaluation (default label)")
+	fl.StringVar(&f.class, oldClassFlag, "", "")
+	_ = fl.MarkHidden(oldClassFlag) // it exists
+	fl.StringVar(&f.src, "src", "", "field with an edge's source id (default src)")
+	fl.StringVar(&f.dst, "dst", "", "field with its destination, or destinations: also_bought[*] (default dst)")
+	fl.StringVar(&f.eventTime, "event-time", "",
+		"field with the time of the change (default: the file's modification time)")
+	fl.StringVar(&f.read.ListSeparator, "list-separator", "",
+		"what separates the elements in CSV cells with lists: of --dst and of fields with [*] (JSON lists need none)")
+	fl.BoolVar(&f.read.SkipWithoutText, "skip-without-text", false,
+		"leave out node records without text, such as the further rows of a product in Shopify's exports")
+	fl.BoolVar(&f.allowUnmatched, "allow-unmatched", false,
+		"go on although none of the first records has a field of the mapping")
+	fl.BoolVar(&f.directed, "directed", false, "edges have a direction: only destinations are labels")
+}
+
+// Apply sets the fields of the configuration that flags were given for.
+func (f *InputFlags) Apply(cfg *config.Config) {
+	set := func(field *string, v string) {
+		if v != "" {
+			*field = v
+		}
+	}
+	in := &cfg.Ingest
+	set(&in.Nodes.ID, f.id)
+	set(&in.Nodes.Class, f.class)
+	set(&in.Edges.Src, f.src)
+	set(&in.Edges.Dst, f.dst)
+	set(&in.Nodes.EventTime, f.eventTime)
+	set(&in.Edges.EventTime, f.eventTime)
+	if len(f.text) > 0 {
+		in.Nodes.Text = f.text
+	}
+	if f.directed {
+		in.Undirected = false
+	}
+	if f.stripHTML {
+		in.Nodes.StripHTML = true
+	}
+}
+
+// UseProfile reads files as a profile says, where no flag says another.
+func (f *InputFlags) UseProfile(profile string) error {
+	if profile == "" {
+		return nil
+	}
+	p, err := profiles.Find(profile)
+	if err != nil {
+		return UsageError(fmt.Errorf("--profile: %w", err))
+	}
+	f.profile = p
+	f.read.ListSeparator = cmp.Or(f.read.ListSeparator, p.Read.ListSeparator)
+	f.read.SkipWithoutText = f.read.SkipWithoutText || p.Read.SkipWithoutText
+	return nil
+}
+
+// PreviewOptions returns the options of a preview. What a profile maps, an export may lack.
+func (f *InputFlags) PreviewOptions(cfg *config.Config, records int64, rows int) preview.Options {
+	o := wiring.PreviewOf(cfg, records, rows)
+	if f.profile != nil {
+		o.Expected = slices.DeleteFunc(o.Expected, func(field string) bool { return f.profile.Gives(cfg, field) })
+	}
+	return o
+}
+
+func (f *InputFlags) Given() bool { return len(f.Nodes)+len(f.Edges) > 0 }
+
+// StaleWarning says which of the records that were sent lose to earlier ones; "" if none is known to.
+func StaleWarning(s *backfill.Stats) string {
+	if s.Stale == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of them change nothing that the earlier version of their file said: the file is older than "+
+		"that version, and its time is their event time; touch it and run again to make it win: %s",
+		console.Count(s.Stale), console.Plain(strings.Join(s.StaleFiles, ", ")))
+}
+
+// Open finds the input files.
+func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (nodes, edges []backfill.Input, err error) {
+	if nodes, err = openInputs(ctx, cfg, f.Nodes); err != nil {
+		return nil, nil, UsageError(fmt.Errorf("--nodes: %w", err))
+	}
+	if edges, err = openInputs(ctx, cfg, f.Edges); err != nil {
+		return nil, nil, UsageError(fmt.Errorf("--edges: %w", err))
+	}
+	for _, in := range [][]backfill.Input{nodes, edges} {
+		for i := range in {
+			in[i].Read = f.read
+		}
+	}
+	return nodes, edges, nil
+}
+
+// CheckRecords is how many records of the nodes, and of the edges, are read before files are sent.
+const CheckRecords = 10_000
+
+// CheckMapping reads the first records of the files, before anything is stored. A field of the mapping that
+// none of them has is a usage error.
+func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, nodes, edges []backfill.Input) (
+	*preview.Preview, error) {
+	if len(nodes)+len(edges) == 0 {
+		return nil, nil
+	}
+	p, err := PreviewFiles(ctx, f.PreviewOptions(cfg, CheckRecords, 0), nodes, edges)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Err(FieldFlags); err != nil && !f.allowUnmatched {
+		return nil, UsageError(fmt.Errorf("%w\n'giantstream preview' with the same flags shows the records as they "+
+			"would be mapped; --allow-unmatched goes on all the same", err))
+	}
+	return p, nil
+}
+
+// FieldFlags are the flags of the mapped fields.
+var FieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "nodes.class": "--class",
+	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time"}
+
+// PreviewFiles maps the first records of files.
+func PreviewFiles(ctx context.Context, o preview.Options, nodes, edges []backfill.Input) (*preview.Preview, error) {
+	c, err := preview.New(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Files(ctx, false, nodes); err != nil {
+		return nil, err
+	}
+	if err := c.Files(ctx, true, edges); err != nil {
+		return nil, err
+	}
+	return c.Result(), nil
+}
+
+// openInputs finds the files or objects behind the patterns.
+func openInputs(ctx context.Context, cfg *config.Config, patterns []string) ([]backfill.Input, error) {
+	var inputs []backfill.Input
+	for _, p := range patterns {
+		found, err := openInput(ctx, cfg, p)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, found...)
+	}
+	return inputs, nil
+}
+
+func openInput(ctx context.Context, cfg *config.Config, pattern string) ([]backfill.Input, error) {
+	scheme, rest, isURL := strings.Cut(pattern, "://")
+	if !isURL || scheme == "file" {
+		return backfill.Files(pattern)
+	}
+	bucket, glob, _ := strings.Cut(rest, "/")
+	if bucket == "" || glob == "" {
+		return nil, fmt.Errorf("%q: want %s://bucket/pattern", pattern, scheme)
+	}
+	at := *cfg
+	at.Store = scheme + "://" + bucket
+	store, err := wiring.OpenStore(ctx, &at)
+	if err != nil {
+		return nil, err
+	}
+	return backfill.Objects(ctx, store, glob)
+}
+
+// WarnOfMapping logs what of the mapping may be a mistake.
+func WarnOfMapping(log *slog.Logger, mapped *preview.Preview) {
+	if mapped == nil {
+		return
+	}
+	for _, warning := range mapped.Warnings() {
+		log.Warn("the mapping may be wrong: " + warning)
+	}
+}

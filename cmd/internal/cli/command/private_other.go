@@ -1,0 +1,6 @@
+//go:build !unix
+
+package command
+
+// keepPrivate does nothing: files inherit the rights of their folder.
+func keepPrivate() {}

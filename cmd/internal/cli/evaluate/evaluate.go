@@ -1,0 +1,311 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/cli/command"
+	"giantstream/cmd/internal/console"
+	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
+	"giantstream/train/generation/study"
+)
+
+func Command(a *command.App) *cobra.Command {
+	var (
+		flags    command.PipelineFlags
+		inputs   command.InputFlags
+		encoders []string
+		model    command.EncoderFlags
+		holdout  float64
+		unseen   float64
+		seeds    int
+		asJSON   bool
+		ablation bool
+		picture  string
+	)
+	cmd := &cobra.Command{
+		Use:   "evaluate",
+		Short: "Train each encoder with some edges hidden, and measure what it predicts",
+		Long: `Hide a share of the edges, train each encoder on the rest, and measure:
+
+  link AUC, MRR, hits@10   the hidden edges against negatives drawn by degree
+  class accuracy           a logistic regression on the embeddings, trained on a
+                           share of the nodes with a class (where nodes have one)
+
+and for the cold start, with text alone (lsa) beside each encoder:
+
+  unseen nodes             hidden with all their edges from everything, vectorizer
+                           included, and embedded after the training: their links
+                           to other nodes, and their classes (--holdout-nodes; each
+                           encoder is trained a second time for it)
+  isolated nodes           classes of nodes without any edge, told by a probe that
+                           is trained on the others
+  by degree                links and classes of nodes with 0, 1-2, 3-10 and more
+                           neighbours among the edges that are not hidden (classes
+                           at the largest share of labelled nodes)
+
+A figure of fewer than 30 edges or nodes is "too few". Each split hides other
+edges; the figures are means over the splits ± their standard deviation, and the
+log has those of each encoder and split as they come. Nothing is stored. The
+encoder lsa is the text-only baseline. The graph is what a pipeline has committed,
+or the files given; then the configuration, if there is one, says how to
+featurize, train and evaluate.
+
+With --ablation the rows are those of the paper instead: texts alone, link
+prediction with a triplet loss, and neighbourhood prediction (GIANT) by what the
+labels' tree is built from: random, text, pifa-identity (links alone), pifa. The
+rows train the configuration's train.encoder, once per split.`,
+		Example: `  giantstream evaluate --store ./out
+  giantstream evaluate --store ./out --ablation --picture ablation.svg
+  giantstream evaluate --nodes nodes.jsonl.gz --edges edges.jsonl.gz --holdout 0.1 --splits 3
+  giantstream evaluate --store ./out --holdout-nodes 0.1 --json | jq '.[].runs[].unseen'
+  giantstream evaluate -c bert.yaml --nodes nodes.jsonl.gz --edges edges.jsonl.gz --ablation`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx := cmd.Context()
+			switch {
+			case ablation && cmd.Flags().Changed("encoders"):
+				return command.UsageError(errors.New("--ablation trains the encoder of the configuration (train.encoder); " +
+					"leave out --encoders"))
+			case ablation && cmd.Flags().Changed("holdout-nodes"):
+				return command.UsageError(errors.New("--ablation hides edges alone; leave out --holdout-nodes"))
+			case !ablation && picture != "":
+				return command.UsageError(errors.New("--picture draws what --ablation prints; give both"))
+			}
+			if inputs.Given() {
+				if flags.Store != "" {
+					return command.UsageError(errors.New(
+						"files (--nodes, --edges) are evaluated apart from any pipeline; leave out --store"))
+				}
+				if flags.File != "" { // faults are reported before the files are read
+					if _, err := flags.Load(); err != nil {
+						return err
+					}
+				}
+				dir, err := a.IngestApart(ctx, &inputs)
+				if dir != "" {
+					defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+				}
+				if err != nil {
+					return err
+				}
+				flags.Store = dir
+			}
+			pipe, err := a.Open(ctx, &flags)
+			if err != nil {
+				return err
+			}
+			model.Apply(pipe.Config)
+			closeDevice, err := a.OpenDevice(pipe.Workplace)
+			if err != nil {
+				return err
+			}
+			defer closeDevice()
+			source, err := pipe.Source(ctx, nil)
+			if err != nil {
+				return err
+			}
+			options := pipe.StudyOptions()
+			options.Settings.Holdout = holdout
+			if cmd.Flags().Changed("holdout-nodes") {
+				pipe.Config.Evaluate.HoldoutNodes = unseen
+				if err := command.CheckConfig(pipe.Config); err != nil {
+					return err
+				}
+			}
+			options.HoldoutNodes = pipe.Config.Evaluate.HoldoutNodes
+			splits := make([]uint64, seeds)
+			for i := range splits {
+				splits[i] = uint64(i + 1)
+			}
+			if ablation {
+				return ablate(ctx, a, options, source, splits, picture, asJSON, pipe.Progress.Done)
+			}
+			result, err := study.Compare(ctx, options, source, encoders, splits)
+			pipe.Progress.Done()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return command.WriteJSON(a.Out, result)
+			}
+			return printComparison(a, result, holdout, options.Settings.ProbeRates)
+		},
+	}
+	flags.Register(cmd)
+	inputs.Register(cmd)
+	model.RegisterModel(cmd)
+	cmd.Flags().StringSliceVar(&encoders, "encoders", []string{"lsa", "linear", "bag", "hybrid"},
+		"encoders to compare; also "+fit.KindList(func(k fit.Kind) bool { return k.NeedsModel })+", with --model")
+	cmd.Flags().Float64Var(&holdout, "holdout", 0.1, "share of the edges to hide")
+	cmd.Flags().Float64Var(&unseen, "holdout-nodes", 0, "share of the nodes to hide with all their edges, "+
+		"in a training of its own; 0 for none (default: the configuration's, 0.05)")
+	cmd.Flags().IntVar(&seeds, "splits", 3, "number of splits, with seeds 1, 2, …")
+	cmd.Flags().BoolVar(&ablation, "ablation", false,
+		"compare what the paper compares, with the configuration's encoder")
+	cmd.Flags().StringVar(&picture, "picture", "", "with --ablation: draw the table to this file, as SVG")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print every split's figures as JSON")
+	cmd.AddCommand(headsCommand(a), matcherCommand(a))
+	return cmd
+}
+
+func printComparison(a *command.App, result []study.Comparison, holdout float64, rates []float64) error {
+	splits, hidden := 0, 0
+	if len(result) > 0 {
+		splits = len(result[0].Runs)
+		for _, r := range result[0].Runs {
+			if r.Links != nil {
+				hidden += r.Links.Edges / splits
+			}
+		}
+	}
+	fmt.Fprintf(a.Out, "%d splits, %g %% of the edges hidden (about %s), negatives drawn by degree; "+
+		"mean ± standard deviation between splits\n\n",
+		splits, 100*holdout, console.Count(hidden))
+	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
+	columns := figures(rates)
+	head := []string{"encoder"}
+	for _, f := range columns {
+		head = append(head, f.name)
+	}
+	fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, c := range result {
+		row := []string{c.Encoder}
+		for _, f := range columns {
+			row = append(row, c.Over(f.value).String())
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.Out)
+	fmt.Fprintln(w, "cold start\tencoder\tcases\tlink AUC\tMRR\thits@10\tclass")
+	for _, s := range coldStartRows(result, rates) {
+		for _, c := range result {
+			row := []string{s.name, c.Encoder, s.cases(c)}
+			for _, f := range s.figures {
+				row = append(row, spreadOrTooFew(c, f))
+			}
+			fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
+	}
+	return w.Flush()
+}
+
+// coldStartRow is a group of nodes that evaluate prints figures of.
+type coldStartRow struct {
+	name    string
+	edges   func(fit.Evaluation) int // hidden edges, nil where there are none by nature
+	nodes   func(fit.Evaluation) int // with a class
+	figures []func(fit.Evaluation) (float64, bool)
+}
+
+// cases gives the mean numbers of edges and nodes of a group's figures.
+func (r coldStartRow) cases(c study.Comparison) string {
+	edges, nodes := 0, 0
+	for _, e := range c.Runs {
+		if r.edges != nil {
+			edges += r.edges(e)
+		}
+		nodes += r.nodes(e)
+	}
+	n := max(1, len(c.Runs))
+	words := console.Count(nodes/n) + " nodes"
+	if r.edges != nil {
+		words = console.Count(edges/n) + " edges, " + words
+	}
+	return words
+}
+
+// coldStartRows are the groups: unseen nodes, isolated nodes, and the buckets of degrees.
+func coldStartRows(result []study.Comparison, rates []float64) (rows []coldStartRow) {
+	if len(result) == 0 || len(result[0].Runs) == 0 {
+		return nil
+	}
+	first := result[0].Runs[0]
+	links := func(of func(fit.Evaluation) *eval.LinkMetrics) (out []func(fit.Evaluation) (float64, bool)) {
+		for _, get := range []func(*eval.LinkMetrics) float64{
+			func(m *eval.LinkMetrics) float64 { return m.AUC },
+			func(m *eval.LinkMetrics) float64 { return m.MRR },
+			func(m *eval.LinkMetrics) float64 { return m.Hits10 },
+		} {
+			out = append(out, func(e fit.Evaluation) (float64, bool) {
+				if m := of(e); m != nil {
+					return get(m), true
+				}
+				return 0, false
+			})
+		}
+		return out
+	}
+	class := func(of func(fit.Evaluation) *eval.ClassMetrics) func(fit.Evaluation) (float64, bool) {
+		return func(e fit.Evaluation) (float64, bool) {
+			if m := of(e); m != nil {
+				return m.Accuracy, true
+			}
+			return 0, false
+		}
+	}
+	unseen := func(e fit.Evaluation) *fit.UnseenFigures {
+		if e.Unseen == nil {
+			return &fit.UnseenFigures{} // of a split that left nothing to learn from
+		}
+		return e.Unseen
+	}
+	if first.Unseen != nil {
+		rows = append(rows, coldStartRow{name: "unseen nodes",
+			edges: func(e fit.Evaluation) int { return unseen(e).Edges },
+			nodes: func(e fit.Evaluation) int { return unseen(e).Labelled },
+			figures: append(links(func(e fit.Evaluation) *eval.LinkMetrics { return unseen(e).Links }),
+				class(func(e fit.Evaluation) *eval.ClassMetrics { return unseen(e).Classes }))})
+	}
+	isolated := coldStartRow{name: "isolated nodes",
+		nodes: func(e fit.Evaluation) int {
+			if e.Isolated == nil {
+				return 0
+			}
+			return e.Isolated.Nodes
+		},
+		figures: []func(fit.Evaluation) (float64, bool){nil, nil, nil,
+			class(func(e fit.Evaluation) *eval.ClassMetrics { return e.Isolated })}}
+	if first.Isolated != nil {
+		rows = append(rows, isolated)
+	}
+	for k, b := range first.ByDegree {
+		if b.Edges == 0 && b.Labelled == 0 {
+			continue
+		}
+		row := coldStartRow{name: "degree " + b.Degree,
+			edges:   func(e fit.Evaluation) int { return e.ByDegree[k].Edges },
+			nodes:   func(e fit.Evaluation) int { return e.ByDegree[k].Labelled },
+			figures: links(func(e fit.Evaluation) *eval.LinkMetrics { return e.ByDegree[k].Links })}
+		// The class column has the largest rate.
+		row.figures = append(row.figures, class(func(e fit.Evaluation) *eval.ClassMetrics {
+			classes := e.ByDegree[k].Classes
+			if len(classes) == 0 || len(rates) == 0 {
+				return nil
+			}
+			return &classes[len(classes)-1].ClassMetrics
+		}))
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// spreadOrTooFew prints a figure over the splits; nil is a figure that the group does not have.
+func spreadOrTooFew(c study.Comparison, figure func(fit.Evaluation) (float64, bool)) string {
+	if figure == nil {
+		return "-"
+	}
+	if s := c.Over(figure).String(); s != "-" {
+		return s
+	}
+	return command.TooFew
+}

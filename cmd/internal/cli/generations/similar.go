@@ -1,0 +1,204 @@
+package generations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/cli/command"
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/logview"
+	"giantstream/stream/commitlog"
+	"giantstream/train/answer"
+	"giantstream/train/generation"
+)
+
+// match is a node found near another, or near a text.
+type match struct {
+	ID     string  `json:"id"`
+	Cosine float32 `json:"cosine"`
+	Text   string  `json:"text,omitempty"`
+}
+
+type matches struct {
+	Generation int64   `json:"generation"`
+	ID         string  `json:"id,omitempty"` // of the query
+	Text       string  `json:"text,omitempty"`
+	Results    []match `json:"results"`
+}
+
+func Similar(a *command.App) *cobra.Command {
+	var (
+		text   string
+		count  int
+		asJSON bool
+	)
+	var ids []string
+	cmd := a.AboutGeneration(&cobra.Command{
+		Use:   "similar ID | similar --text TEXT",
+		Short: "Show the items most similar to one, or to a text",
+		Long: `Show the nodes whose embeddings have the highest cosine with a node's, or with
+that of a text, as if it were a new node's. Changes that were committed after
+the generation are taken into account.
+
+The command reads all embeddings. To ask often, run the service with
+--roles stream,refresh,embed,serve and ask it over HTTP.`,
+		Example: `  giantstream similar net/http.Client --store ./out
+  giantstream similar --text 'waterproof hiking boots' --store ./out -k 5
+  giantstream similar B00004TKVY --store ./out --json | jq -r '.results[].id'`,
+	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
+		if count < 1 {
+			return command.UsageError(fmt.Errorf("--count is %d; it must be 1 or more", count))
+		}
+		closeDevice, err := a.OpenDevice(pipe.Workplace)
+		if err != nil {
+			return err
+		}
+		defer closeDevice()
+		g, err := generation.Open(ctx, pipe.Store, doc, pipe.Device)
+		if err != nil {
+			return err
+		}
+		catalog := answer.New(answer.Options{Store: pipe.Store, Log: logview.Tail{Store: pipe.Store},
+			Shards: pipe.Identity.Shards, Exact: true, Generation: func() *generation.Generation { return g }})
+		if _, err := catalog.Update(ctx); err != nil {
+			return err
+		}
+		found := matches{Text: text}
+		var nearest answer.Nearest
+		if len(ids) > 0 {
+			found.ID = ids[0]
+			nearest, err = catalog.ByID(ids[0], count)
+		} else {
+			nearest, err = catalog.ByText(text, count)
+		}
+		if errors.Is(err, answer.ErrUnknown) {
+			return explainUnknown(ctx, pipe, ids[0], err)
+		}
+		if err != nil {
+			return err
+		}
+		found.Generation, found.Results = nearest.Generation, make([]match, len(nearest.Neighbours))
+		for i, n := range nearest.Neighbours {
+			found.Results[i] = match{ID: n.ID, Cosine: n.Cosine}
+		}
+		if err := addTexts(ctx, pipe, &found); err != nil {
+			return err
+		}
+		if asJSON {
+			return command.WriteJSON(a.Out, found)
+		}
+		return printMatches(a, &found)
+	})
+	one := cmd.RunE
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return fmt.Errorf("%d ids; ask for one at a time (quote an id with spaces)", len(args))
+		case len(args) == 1 && text != "":
+			return errors.New("an id and --text; ask for one of the two")
+		case len(args) == 0 && text == "":
+			return errors.New("similar to what? Give an id, or --text")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ids = args
+		return one(cmd, nil)
+	}
+	cmd.Flags().StringVar(&text, "text", "", "find what is similar to this `TEXT`")
+	cmd.Flags().IntVarP(&count, "count", "k", 10, "how many")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with whole texts")
+	return cmd
+}
+
+// addTexts looks up the texts of the query and of what was found.
+func addTexts(ctx context.Context, pipe *command.Pipeline, found *matches) error {
+	wanted := map[string]*string{}
+	if found.ID != "" {
+		wanted[found.ID] = &found.Text
+	}
+	for i := range found.Results {
+		wanted[found.Results[i].ID] = &found.Results[i].Text
+	}
+	return eachNode(ctx, pipe, func(r *commitlog.Row) bool {
+		if text, ok := wanted[r.NodeID]; ok {
+			*text = strings.Clone(r.Text)
+			delete(wanted, r.NodeID)
+		}
+		return len(wanted) > 0
+	})
+}
+
+// eachNode calls f with the newest row of each node, until it returns false.
+func eachNode(ctx context.Context, pipe *command.Pipeline, f func(*commitlog.Row) bool) error {
+	cut, err := commitlog.CurrentCut(ctx, pipe.Store, pipe.Identity.Shards)
+	if err != nil {
+		return err
+	}
+	for shard := range pipe.Identity.Shards {
+		for r, err := range cut.Facts(ctx, pipe.Store, shard) {
+			if err != nil {
+				return err
+			}
+			if !r.Deleted && !f(&r) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// explainUnknown adds to an error ids that are like the one that does not exist: first those that differ in case only.
+func explainUnknown(ctx context.Context, pipe *command.Pipeline, id string, err error) error {
+	const most = 5
+	var same, like []string
+	lower := strings.ToLower(id)
+	scan := eachNode(ctx, pipe, func(r *commitlog.Row) bool {
+		switch l := strings.ToLower(r.NodeID); {
+		case l == lower:
+			same = append(same, fmt.Sprintf("%q", r.NodeID))
+		case len(like) < most && strings.Contains(l, lower):
+			like = append(like, fmt.Sprintf("%q", r.NodeID))
+		}
+		return len(same) < most
+	})
+	slices.Sort(like)
+	same = append(same, like...)
+	if scan != nil || len(same) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w. Did you mean %s?", err, strings.Join(same[:min(most, len(same))], ", "))
+}
+
+func printMatches(a *command.App, found *matches) error {
+	p := &command.Printer{Out: a.Out}
+	if found.ID != "" {
+		p.Heading("%s", console.Plain(found.ID))
+	}
+	p.Line("%s", shortened(found.Text))
+	p.Line("")
+	if p.Err != nil {
+		return p.Err
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	for _, m := range found.Results {
+		fmt.Fprintf(w, "%.3f\t%s\t%s\n", m.Cosine, console.Plain(m.ID), shortened(m.Text))
+	}
+	return w.Flush()
+}
+
+// shortened is the beginning of a text, on one line.
+func shortened(text string) string {
+	const most = 80
+	text = console.Plain(strings.Join(strings.Fields(text), " "))
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,166 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/cli/command"
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/reshard"
+)
+
+func Reshard(a *command.App) *cobra.Command {
+	var (
+		flags            command.PipelineFlags
+		from             string
+		shards           int
+		acceptLoss       []string
+		abort, removeOld bool
+		asJSON           bool
+	)
+	cmd := &cobra.Command{
+		Use:   "reshard",
+		Short: "Write the store of a stopped pipeline again, with another number of shards",
+		Long: `Give a pipeline another number of shards, which is the number of partitions of
+its topics. The configuration is that of afterwards: its store is an empty folder
+or an unused prefix, its mirror topic has a new name, and its nodes and edges
+topics have as many partitions as there are to be shards. They are new topics, or
+those of before with partitions added. --from names the store of before.
+
+All workers are stopped meanwhile. Topics that are left must have been read to
+their ends ('giantstream run --until-idle' with the configuration of before).
+
+The rows, the states, the generation that is served and what is known to be
+published go to the new store. The graph of both stores is computed from their
+rows, and must have the same hash. The store of before stays as it is, but for a
+mark: no worker starts on it any more. A run that was broken off is begun again
+by the same command. --abort takes back one that is not complete; --remove-old
+removes the store of before after one that is.`,
+		Example: `  giantstream reshard -c afterwards.yaml --from s3://bucket/catalog --shards 8
+  giantstream run -c afterwards.yaml
+  giantstream reshard -c afterwards.yaml --from s3://bucket/catalog --remove-old`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case from == "":
+				return command.UsageError(errors.New("name the store of before with --from"))
+			case abort && removeOld:
+				return command.UsageError(errors.New("give --abort or --remove-old, not both"))
+			}
+			cfg, err := flags.Load()
+			if err != nil {
+				return err
+			}
+			if shards > 0 {
+				cfg.Shards = shards
+				if err := command.CheckConfig(cfg); err != nil {
+					return err
+				}
+			}
+			old, err := openFrom(cmd.Context(), cfg, from)
+			if err != nil {
+				return err
+			}
+			w, err := a.OpenWorkplace(cmd.Context(), cfg, "")
+			if err != nil {
+				return err
+			}
+			switch {
+			case abort:
+				if err := commitlog.AbortReshard(cmd.Context(), old, w.Store); err != nil {
+					return err
+				}
+				fmt.Fprintf(a.Out, "taken back: workers may run on %s again\n", old.URL())
+				return nil
+			case removeOld:
+				n, err := commitlog.RemoveLeft(cmd.Context(), old, w.Store)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.Out, "%s objects removed from %s\n", console.Count(n), old.URL())
+				return nil
+			}
+			result, err := runReshard(cmd.Context(), a, w, old, acceptLoss)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return command.WriteJSON(a.Out, result)
+			}
+			return printReshard(a, result)
+		},
+	}
+	flags.Register(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "the `STORE` that the pipeline has now")
+	cmd.Flags().IntVar(&shards, "shards", 0, "how many shards there are to be (default: the configuration's)")
+	cmd.Flags().StringSliceVar(&acceptLoss, "accept-loss", nil,
+		"`topics` of before that are gone, of which it cannot be told whether all was read")
+	cmd.Flags().BoolVar(&abort, "abort", false, "take back what is not complete")
+	cmd.Flags().BoolVar(&removeOld, "remove-old", false, "remove the store of before, once the new one is complete")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// openFrom opens the store that a reshard reads, with the credentials of the configuration.
+func openFrom(ctx context.Context, cfg *config.Config, from string) (sink.Store, error) {
+	at := *cfg
+	at.Store = from
+	if dir, ok := wiring.StoreDir(from); ok {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("there is no store at %s: %w", dir, err)
+		}
+		at.Store = wiring.DirURL(dir)
+	}
+	return wiring.OpenStore(ctx, &at)
+}
+
+func runReshard(ctx context.Context, a *command.App, w *command.Workplace, from sink.Store, acceptLoss []string) (
+	_ *reshard.Result, err error) {
+	c, done, err := wiring.Attach(ctx, w.Config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	o, err := wiring.ReshardOptions(ctx, w.Config, c, from, w.Store, w.Log)
+	if err != nil {
+		return nil, err
+	}
+	o.Dir, o.AcceptLoss, o.Progress = filepath.Join(w.Config.StateDir, "reshard"), acceptLoss, w.Progress
+	result, err := reshard.Run(ctx, o)
+	w.Progress.Done()
+	return result, err
+}
+
+func printReshard(a *command.App, r *reshard.Result) error {
+	p := &command.Printer{Out: a.Out}
+	if r.Already {
+		p.Line("%s was complete already. Start workers with it.", r.Into)
+		return p.Err
+	}
+	p.Line("%s now has %d shards, from %d in %s", r.Into, r.Shards, r.Before, r.From)
+	p.Line("  %s nodes and %s edges; both stores have the graph %s", console.Count(r.Nodes), console.Count(r.Edges),
+		r.Hash)
+	if r.Generation > 0 {
+		p.Line("  generation %d goes on being served", r.Generation)
+	}
+	if r.Waiting > 0 {
+		p.Line("  %s records are still to be read from the partitions of before. Those whose key belongs to another "+
+			"partition now become dead letters: 'giantstream dlq replay' sends them to the right one",
+			console.Count(r.Waiting))
+	}
+	p.Line("Start workers with the new store and an empty state_dir.")
+	return p.Err
+}

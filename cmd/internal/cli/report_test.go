@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"giantstream/cmd/internal/cli/command"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+func TestRunSaysThatAGenerationWasRefused(t *testing.T) {
+	r := &runReport{Generation: &generation.Doc{Generation: 1, Status: generation.Ready}, Built: true,
+		Refused: &generation.Doc{Generation: 2, Parent: 1, Status: generation.Refused, QualityGate: generation.GateBlock,
+			Encoder:    generation.EncoderStats{Kind: "bag"},
+			Shortfalls: []fit.Shortfall{{Figure: "class, 10 % labelled", Text: 0.74, Encoder: 0.67, StdErr: 0.01}}}}
+	var out bytes.Buffer
+	cfg, err := (&command.PipelineFlags{Store: t.TempDir()}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.print(&out, cfg); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Generation 2 was refused; generation 1 keeps serving",
+		"WARNING: generation 2 was refused"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
