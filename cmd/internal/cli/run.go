@@ -16,19 +16,11 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
+	"giantstream/ingest/preview"
 )
 
-func runCommand(a *command.App) *cobra.Command { //nolint:gocyclo // one step after the other
-	var (
-		flags     command.PipelineFlags
-		inputs    command.InputFlags
-		untilIdle bool
-		encoder   command.EncoderFlags
-		roleList  string
-		accepted  []string
-		settings  bool
-		asJSON    bool
-	)
+func runCommand(a *command.App) *cobra.Command {
+	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the pipeline: as a service, or until everything is done",
@@ -65,129 +57,115 @@ result.`,
   giantstream run -c pipeline.yaml --roles stream,refresh,embed,serve
   giantstream run -c pipeline.yaml --until-idle --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if err := inputs.UseProfile(flags.Profile); err != nil {
-				return err
-			}
-			if flags.File == "" && flags.Store == "" && inputs.Given() {
-				flags.Store = "./giantstream-data"
-			}
-			load := func() (*config.Config, error) {
-				cfg, err := flags.Load()
-				if err != nil {
-					return nil, err
-				}
-				inputs.Apply(cfg)
-				encoder.Apply(cfg)
-				return cfg, command.CheckConfig(cfg)
-			}
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
-			roles, err := parseRoles(roleList, cfg)
-			if err != nil {
-				return err
-			}
-			for _, topic := range accepted {
-				topics := wiring.TopicsOf(cfg)
-				if known := append(topics.Inputs(), topics.Sources()...); !slices.Contains(known, topic) {
-					return command.UsageError(fmt.Errorf("--accept-loss: no input topic is named %q; they are %s",
-						topic, strings.Join(known, ", ")))
-				}
-			}
-			nodes, edges, err := inputs.Open(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			mapped, err := inputs.CheckMapping(ctx, cfg, nodes, edges)
-			if err != nil {
-				return err
-			}
-			level := cfg.Log.Level
-			if untilIdle && flags.File == "" {
-				level = ""
-			}
-			w, err := a.OpenWorkplace(ctx, cfg, level)
-			if err != nil {
-				return err
-			}
-			for _, warning := range cfg.Warnings() {
-				w.Log.Warn(warning)
-			}
-			if roles.Refresh || roles.Embed || roles.Build || roles.Serve {
-				closeDevice, err := a.OpenDevice(w)
-				if err != nil {
-					return err
-				}
-				defer closeDevice()
-			}
-			opts := service.Options{Config: w.Config, Store: w.Store, Log: w.Log, Roles: roles,
-				Device: w.Device, Progress: w.Progress, AcceptLoss: accepted, AcceptSettings: settings,
-				Status: status.Live(cfg), Load: untilIdle && len(nodes)+len(edges) > 0,
-				Resent: len(nodes)+len(edges) > 0}
-			var signals *hangups
-			if flags.File != "" && !untilIdle {
-				opts.Reload = load
-				signals = catchHangups()
-				defer signals.stop()
-			}
-			opts.Level = a.ChangeableLevel()
-			s, err := service.Start(ctx, opts)
-			if err != nil {
-				return err
-			}
-			command.WarnOfMapping(w.Log, mapped)
-			if !untilIdle {
-				if signals != nil {
-					signals.answerEach(func() { _ = s.Reload("SIGHUP") }) // the log has the error
-				}
-				return command.CloseService(s, runService(ctx, s, cfg, nodes, edges))
-			}
-			report, err := drainAndPublish(ctx, s, cfg, nodes, edges, w.Progress)
-			w.Progress.Done()
-			if err := command.CloseService(s, err); err != nil {
-				return err
-			}
-			report.Mapped = mapped
-			if asJSON {
-				err = command.WriteJSON(a.Out, report)
-			} else {
-				err = report.print(a.Out, cfg)
-			}
-			if err == nil && (len(report.Lost) > 0 || report.Shrunk != "") {
-				err = command.LossError{Lost: report.Lost, Shrunk: report.Shrunk}
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context(), a) },
 	}
-	flags.Register(cmd)
-	flags.RegisterProfile(cmd)
-	inputs.Register(cmd)
-	cmd.Flags().StringSliceVar(&accepted, "accept-loss", nil,
-		"go on without what these input `TOPICS` have lost, and read those that were created again from their start")
-	cmd.Flags().BoolVar(&settings, "accept-settings", false,
-		"go on with settings of the graph (mapping, mode, topics) that differ from those the store was made with")
-	cmd.Flags().BoolVar(&untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
-	cmd.Flags().StringVar(&roleList, "roles", service.AllRoles().String(),
-		"what this process does: `LIST` of stream, refresh, embed, build and serve")
-	encoder.Register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "with --until-idle, print the report as JSON")
+	flags.register(cmd)
 	return cmd
 }
 
-// runService sends the files, if any, and serves until a signal.
-func runService(ctx context.Context, s *service.Service, cfg *config.Config, nodes, edges []backfill.Input) error {
-	if len(nodes)+len(edges) > 0 {
-		if _, err := wiring.Backfill(ctx, cfg, s.Client(), nodes, edges, nil); err != nil {
-			return err
-		}
-	}
-	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+// runFlags say what to run, with which files, and until when.
+type runFlags struct {
+	pipeline  command.PipelineFlags
+	inputs    command.InputFlags
+	encoder   command.EncoderFlags
+	roles     string
+	untilIdle bool
+	asJSON    bool
+
+	acceptLoss     []string
+	acceptSettings bool
+}
+
+func (f *runFlags) register(cmd *cobra.Command) {
+	f.pipeline.Register(cmd)
+	f.pipeline.RegisterProfile(cmd)
+	f.inputs.Register(cmd)
+	cmd.Flags().StringSliceVar(&f.acceptLoss, "accept-loss", nil,
+		"go on without what these input `TOPICS` have lost, and read those that were created again from their start")
+	cmd.Flags().BoolVar(&f.acceptSettings, "accept-settings", false,
+		"go on with settings of the graph (mapping, mode, topics) that differ from those the store was made with")
+	cmd.Flags().BoolVar(&f.untilIdle, "until-idle", false, "drain all sources, finish a generation, publish it, exit")
+	cmd.Flags().StringVar(&f.roles, "roles", service.AllRoles().String(),
+		"what this process does: `LIST` of stream, refresh, embed, build and serve")
+	f.encoder.Register(cmd)
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "with --until-idle, print the report as JSON")
+}
+
+func (f *runFlags) run(ctx context.Context, a *command.App) error {
+	r, err := f.prepare(ctx, a)
+	if err != nil {
 		return err
 	}
-	return nil
+	if r.roles.Refresh || r.roles.Embed || r.roles.Build || r.roles.Serve {
+		closeDevice, err := a.OpenDevice(r.Workplace)
+		if err != nil {
+			return err
+		}
+		defer closeDevice()
+	}
+	if f.untilIdle {
+		return f.runUntilIdle(ctx, a, r)
+	}
+	return f.runService(ctx, a, r)
+}
+
+// preparedRun is a run whose configuration and files are good, before its service starts.
+type preparedRun struct {
+	*command.Workplace
+	roles        service.Roles
+	nodes, edges []backfill.Input
+	mapped       *preview.Preview // of the first records of the files, nil without files
+}
+
+func (r *preparedRun) hasFiles() bool { return len(r.nodes)+len(r.edges) > 0 }
+
+// prepare loads the configuration, checks the flags and the first records of the files, and opens the store.
+func (f *runFlags) prepare(ctx context.Context, a *command.App) (*preparedRun, error) {
+	if err := f.inputs.UseProfile(f.pipeline.Profile); err != nil {
+		return nil, err
+	}
+	if f.pipeline.File == "" && f.pipeline.Store == "" && f.inputs.Given() {
+		f.pipeline.Store = "./giantstream-data"
+	}
+	cfg, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	r := &preparedRun{}
+	if r.roles, err = parseRoles(f.roles, cfg); err != nil {
+		return nil, err
+	}
+	if err := checkInputTopics(f.acceptLoss, cfg); err != nil {
+		return nil, err
+	}
+	if r.nodes, r.edges, err = f.inputs.Open(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if r.mapped, err = f.inputs.CheckMapping(ctx, cfg, r.nodes, r.edges); err != nil {
+		return nil, err
+	}
+	level := cfg.Log.Level
+	if f.untilIdle && f.pipeline.File == "" {
+		level = ""
+	}
+	if r.Workplace, err = a.OpenWorkplace(ctx, cfg, level); err != nil {
+		return nil, err
+	}
+	for _, warning := range cfg.Warnings() {
+		r.Log.Warn(warning)
+	}
+	return r, nil
+}
+
+// load returns the configuration with the flags over it. A service loads it again on SIGHUP.
+func (f *runFlags) load() (*config.Config, error) {
+	cfg, err := f.pipeline.Load()
+	if err != nil {
+		return nil, err
+	}
+	f.inputs.Apply(cfg)
+	f.encoder.Apply(cfg)
+	return cfg, command.CheckConfig(cfg)
 }
 
 // parseRoles parses --roles. A process with the embedded broker needs all roles, because no other
@@ -205,6 +183,79 @@ func parseRoles(list string, cfg *config.Config) (service.Roles, error) {
 		return roles, command.UsageError(fmt.Errorf("--roles: %w", err))
 	}
 	return roles, nil
+}
+
+// checkInputTopics refuses topics of --accept-loss that the pipeline does not read.
+func checkInputTopics(accepted []string, cfg *config.Config) error {
+	topics := wiring.TopicsOf(cfg)
+	known := append(topics.Inputs(), topics.Sources()...)
+	for _, topic := range accepted {
+		if !slices.Contains(known, topic) {
+			return command.UsageError(fmt.Errorf("--accept-loss: no input topic is named %q; they are %s",
+				topic, strings.Join(known, ", ")))
+		}
+	}
+	return nil
+}
+
+// serviceOptions are the options of the run's service, but for those of one that reloads its configuration.
+func (f *runFlags) serviceOptions(a *command.App, r *preparedRun) service.Options {
+	return service.Options{Config: r.Config, Store: r.Store, Log: r.Log, Level: a.ChangeableLevel(), Roles: r.roles,
+		Device: r.Device, Progress: r.Progress, AcceptLoss: f.acceptLoss, AcceptSettings: f.acceptSettings,
+		Status: status.Live(r.Config), Load: f.untilIdle && r.hasFiles(), Resent: r.hasFiles()}
+}
+
+// runService sends the files, if any, and serves until a signal.
+func (f *runFlags) runService(ctx context.Context, a *command.App, r *preparedRun) error {
+	opts := f.serviceOptions(a, r)
+	var signals *hangups
+	if f.pipeline.File != "" {
+		opts.Reload = f.load
+		signals = catchHangups()
+		defer signals.stop()
+	}
+	s, err := service.Start(ctx, opts)
+	if err != nil {
+		return err
+	}
+	command.WarnOfMapping(r.Log, r.mapped)
+	if signals != nil {
+		signals.answerEach(func() { _ = s.Reload("SIGHUP") }) // the log has the error
+	}
+	if r.hasFiles() {
+		if _, err := wiring.Backfill(ctx, r.Config, s.Client(), r.nodes, r.edges, nil); err != nil {
+			return command.CloseService(s, err)
+		}
+	}
+	err = s.Run(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return command.CloseService(s, err)
+}
+
+// runUntilIdle ingests and publishes all input, prints the report, and returns an error if records are lost.
+func (f *runFlags) runUntilIdle(ctx context.Context, a *command.App, r *preparedRun) error {
+	s, err := service.Start(ctx, f.serviceOptions(a, r))
+	if err != nil {
+		return err
+	}
+	command.WarnOfMapping(r.Log, r.mapped)
+	report, err := drainAndPublish(ctx, s, r.Config, r.nodes, r.edges, r.Progress)
+	r.Progress.Done()
+	if err := command.CloseService(s, err); err != nil {
+		return err
+	}
+	report.Mapped = r.mapped
+	if f.asJSON {
+		err = command.WriteJSON(a.Out, report)
+	} else {
+		err = report.print(a.Out, r.Config)
+	}
+	if err == nil && (len(report.Lost) > 0 || report.Shrunk != "") {
+		err = command.LossError{Lost: report.Lost, Shrunk: report.Shrunk}
+	}
+	return err
 }
 
 // drainAndPublish brings all input as far as the roles of this process reach: into the store, or to
