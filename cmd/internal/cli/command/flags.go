@@ -31,12 +31,14 @@ type PipelineFlags struct {
 	Profile string
 }
 
+// Register adds --config, --store and --set to a command.
 func (f *PipelineFlags) Register(c *cobra.Command) {
 	c.Flags().StringVarP(&f.File, "config", "c", "", "configuration `file` (see 'giantstream config example')")
 	c.Flags().StringVar(&f.Store, "store", "", "object store: a directory, file:///dir or s3://bucket/prefix")
 	RegisterSet(c, &f.set)
 }
 
+// RegisterProfile adds --profile to a command that takes files.
 func (f *PipelineFlags) RegisterProfile(c *cobra.Command) {
 	c.Flags().StringVar(&f.Profile, "profile", "", "`NAME` of an export whose columns are known: "+
 		strings.Join(profiles.Names(), ", ")+" (see 'giantstream config profiles')")
@@ -54,6 +56,7 @@ func (f *PipelineFlags) WithProfile(defaults config.Config) (config.Config, erro
 	return p.Over(&defaults)
 }
 
+// RegisterSet adds --set to a command.
 func RegisterSet(c *cobra.Command, set *[]string) {
 	c.Flags().StringArrayVar(set, "set", nil,
 		"a `FIELD=VALUE` of the configuration, over that of the file, as in window.time=2s; repeatable")
@@ -62,17 +65,20 @@ func RegisterSet(c *cobra.Command, set *[]string) {
 // EncoderFlags override the configuration's encoder.
 type EncoderFlags struct{ kind, model string }
 
+// Register adds --encoder and --model to a command.
 func (f *EncoderFlags) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.kind, "encoder", "",
 		fit.KindList(fit.Kind.Trained)+", for a generation that begins (default: the configuration's, hybrid)")
 	f.RegisterModel(c)
 }
 
+// RegisterModel adds --model alone to a command.
 func (f *EncoderFlags) RegisterModel(c *cobra.Command) {
 	c.Flags().StringVar(&f.model, "model", "",
 		"directory of the pretrained model that bert starts from (config.json, vocab.txt, model.safetensors)")
 }
 
+// Apply sets the fields of the configuration that flags were given for.
 func (f *EncoderFlags) Apply(cfg *config.Config) {
 	if f.kind != "" {
 		cfg.Train.Encoder = f.kind

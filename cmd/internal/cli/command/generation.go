@@ -12,6 +12,7 @@ import (
 	"giantstream/train/generation"
 )
 
+// ParseGeneration parses a generation's number.
 func ParseGeneration(arg string) (int64, error) {
 	g, err := strconv.ParseInt(arg, 10, 64)
 	if err != nil || g < 1 {

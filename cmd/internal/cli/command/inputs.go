@@ -35,6 +35,7 @@ type InputFlags struct {
 // oldClassFlag is what --class was called. It stays accepted, with a hint.
 const oldClassFlag = "label"
 
+// Register adds the flags to a command.
 func (f *InputFlags) Register(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringArrayVar(&f.Nodes, "nodes", nil,
@@ -109,6 +110,7 @@ func (f *InputFlags) PreviewOptions(cfg *config.Config, records int64, rows int)
 	return o
 }
 
+// Given says whether any file is named.
 func (f *InputFlags) Given() bool { return len(f.Nodes)+len(f.Edges) > 0 }
 
 // StaleWarning says which of the records that were sent lose to earlier ones; "" if none is known to.

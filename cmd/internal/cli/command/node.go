@@ -61,6 +61,7 @@ func (v *NodeView) Shorten() {
 	}
 }
 
+// FindNode returns a node's newest committed row, and its embedding of the newest generation if it has one.
 func FindNode(ctx context.Context, store sink.Store, shards int, id string) (*NodeView, error) {
 	v := &NodeView{Shard: client.Partition([]byte(id), shards)}
 	cut, err := commitlog.CurrentCut(ctx, store, shards)

@@ -25,14 +25,17 @@ func (p *Printer) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Keep keeps an error, unless there is one already.
 func (p *Printer) Keep(err error) {
 	if p.Err == nil {
 		p.Err = err
 	}
 }
 
+// Line writes a formatted line.
 func (p *Printer) Line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
+// Heading writes an underlined line after an empty one.
 func (p *Printer) Heading(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	p.Line("\n%s\n%s", text, strings.Repeat("─", len([]rune(text))))
@@ -61,8 +64,10 @@ func Percent(part, whole int64) string {
 	return fmt.Sprintf("%.1f %%", min(p, 99.9))
 }
 
+// Seconds returns a time in seconds as console.Duration prints it.
 func Seconds(s float64) string { return console.Duration(time.Duration(s * float64(time.Second))) }
 
+// WriteJSON writes a value as indented JSON.
 func WriteJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

@@ -16,19 +16,9 @@ import (
 	"giantstream/train/generation/study"
 )
 
+// Command is 'giantstream evaluate' with its subcommands.
 func Command(a *command.App) *cobra.Command {
-	var (
-		flags    command.PipelineFlags
-		inputs   command.InputFlags
-		encoders []string
-		model    command.EncoderFlags
-		holdout  float64
-		unseen   float64
-		seeds    int
-		asJSON   bool
-		ablation bool
-		picture  string
-	)
+	var flags evaluateFlags
 	cmd := &cobra.Command{
 		Use:   "evaluate",
 		Short: "Train each encoder with some edges hidden, and measure what it predicts",
@@ -67,92 +57,117 @@ rows train the configuration's train.encoder, once per split.`,
   giantstream evaluate --store ./out --holdout-nodes 0.1 --json | jq '.[].runs[].unseen'
   giantstream evaluate -c bert.yaml --nodes nodes.jsonl.gz --edges edges.jsonl.gz --ablation`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			ctx := cmd.Context()
-			switch {
-			case ablation && cmd.Flags().Changed("encoders"):
-				return command.UsageError(errors.New("--ablation trains the encoder of the configuration (train.encoder); " +
-					"leave out --encoders"))
-			case ablation && cmd.Flags().Changed("holdout-nodes"):
-				return command.UsageError(errors.New("--ablation hides edges alone; leave out --holdout-nodes"))
-			case !ablation && picture != "":
-				return command.UsageError(errors.New("--picture draws what --ablation prints; give both"))
-			}
-			if inputs.Given() {
-				if flags.Store != "" {
-					return command.UsageError(errors.New(
-						"files (--nodes, --edges) are evaluated apart from any pipeline; leave out --store"))
-				}
-				if flags.File != "" { // faults are reported before the files are read
-					if _, err := flags.Load(); err != nil {
-						return err
-					}
-				}
-				dir, err := a.IngestApart(ctx, &inputs)
-				if dir != "" {
-					defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
-				}
-				if err != nil {
-					return err
-				}
-				flags.Store = dir
-			}
-			pipe, err := a.Open(ctx, &flags)
-			if err != nil {
-				return err
-			}
-			model.Apply(pipe.Config)
-			closeDevice, err := a.OpenDevice(pipe.Workplace)
-			if err != nil {
-				return err
-			}
-			defer closeDevice()
-			source, err := pipe.Source(ctx, nil)
-			if err != nil {
-				return err
-			}
-			options := pipe.StudyOptions()
-			options.Settings.Holdout = holdout
-			if cmd.Flags().Changed("holdout-nodes") {
-				pipe.Config.Evaluate.HoldoutNodes = unseen
-				if err := command.CheckConfig(pipe.Config); err != nil {
-					return err
-				}
-			}
-			options.HoldoutNodes = pipe.Config.Evaluate.HoldoutNodes
-			splits := make([]uint64, seeds)
-			for i := range splits {
-				splits[i] = uint64(i + 1)
-			}
-			if ablation {
-				return ablate(ctx, a, options, source, splits, picture, asJSON, pipe.Progress.Done)
-			}
-			result, err := study.Compare(ctx, options, source, encoders, splits)
-			pipe.Progress.Done()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return command.WriteJSON(a.Out, result)
-			}
-			return printComparison(a, result, holdout, options.Settings.ProbeRates)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, a) },
 	}
-	flags.Register(cmd)
-	inputs.Register(cmd)
-	model.RegisterModel(cmd)
-	cmd.Flags().StringSliceVar(&encoders, "encoders", []string{"lsa", "linear", "bag", "hybrid"},
-		"encoders to compare; also "+fit.KindList(func(k fit.Kind) bool { return k.NeedsModel })+", with --model")
-	cmd.Flags().Float64Var(&holdout, "holdout", 0.1, "share of the edges to hide")
-	cmd.Flags().Float64Var(&unseen, "holdout-nodes", 0, "share of the nodes to hide with all their edges, "+
-		"in a training of its own; 0 for none (default: the configuration's, 0.05)")
-	cmd.Flags().IntVar(&seeds, "splits", 3, "number of splits, with seeds 1, 2, …")
-	cmd.Flags().BoolVar(&ablation, "ablation", false,
-		"compare what the paper compares, with the configuration's encoder")
-	cmd.Flags().StringVar(&picture, "picture", "", "with --ablation: draw the table to this file, as SVG")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print every split's figures as JSON")
+	flags.register(cmd)
 	cmd.AddCommand(headsCommand(a), matcherCommand(a))
 	return cmd
+}
+
+// evaluateFlags say what to evaluate, and on which graph.
+type evaluateFlags struct {
+	pipeline command.PipelineFlags
+	inputs   command.InputFlags
+	encoders []string
+	model    command.EncoderFlags
+	holdout  float64
+	unseen   float64
+	seeds    int
+	asJSON   bool
+	ablation bool
+	picture  string
+}
+
+func (f *evaluateFlags) register(cmd *cobra.Command) {
+	f.pipeline.Register(cmd)
+	f.inputs.Register(cmd)
+	f.model.RegisterModel(cmd)
+	cmd.Flags().StringSliceVar(&f.encoders, "encoders", []string{"lsa", "linear", "bag", "hybrid"},
+		"encoders to compare; also "+fit.KindList(func(k fit.Kind) bool { return k.NeedsModel })+", with --model")
+	cmd.Flags().Float64Var(&f.holdout, "holdout", 0.1, "share of the edges to hide")
+	cmd.Flags().Float64Var(&f.unseen, "holdout-nodes", 0, "share of the nodes to hide with all their edges, "+
+		"in a training of its own; 0 for none (default: the configuration's, 0.05)")
+	cmd.Flags().IntVar(&f.seeds, "splits", 3, "number of splits, with seeds 1, 2, …")
+	cmd.Flags().BoolVar(&f.ablation, "ablation", false,
+		"compare what the paper compares, with the configuration's encoder")
+	cmd.Flags().StringVar(&f.picture, "picture", "", "with --ablation: draw the table to this file, as SVG")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print every split's figures as JSON")
+}
+
+func (f *evaluateFlags) run(cmd *cobra.Command, a *command.App) error {
+	ctx := cmd.Context()
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	if f.inputs.Given() {
+		dir, err := a.IngestApart(ctx, &f.inputs)
+		if dir != "" {
+			defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+		}
+		if err != nil {
+			return err
+		}
+		f.pipeline.Store = dir
+	}
+	pipe, err := a.Open(ctx, &f.pipeline)
+	if err != nil {
+		return err
+	}
+	f.model.Apply(pipe.Config)
+	closeDevice, err := a.OpenDevice(pipe.Workplace)
+	if err != nil {
+		return err
+	}
+	defer closeDevice()
+	source, err := pipe.Source(ctx, nil)
+	if err != nil {
+		return err
+	}
+	options := pipe.StudyOptions()
+	options.Settings.Holdout = f.holdout
+	if cmd.Flags().Changed("holdout-nodes") {
+		pipe.Config.Evaluate.HoldoutNodes = f.unseen
+		if err := command.CheckConfig(pipe.Config); err != nil {
+			return err
+		}
+	}
+	options.HoldoutNodes = pipe.Config.Evaluate.HoldoutNodes
+	splits := make([]uint64, f.seeds)
+	for i := range splits {
+		splits[i] = uint64(i + 1)
+	}
+	if f.ablation {
+		return ablate(ctx, a, options, source, splits, f.picture, f.asJSON, pipe.Progress.Done)
+	}
+	result, err := study.Compare(ctx, options, source, f.encoders, splits)
+	pipe.Progress.Done()
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return command.WriteJSON(a.Out, result)
+	}
+	return printComparison(a, result, f.holdout, options.Settings.ProbeRates)
+}
+
+// check refuses flags that exclude each other, and a faulty configuration before any file is read.
+func (f *evaluateFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.ablation && cmd.Flags().Changed("encoders"):
+		return command.UsageError(errors.New("--ablation trains the encoder of the configuration (train.encoder); " +
+			"leave out --encoders"))
+	case f.ablation && cmd.Flags().Changed("holdout-nodes"):
+		return command.UsageError(errors.New("--ablation hides edges alone; leave out --holdout-nodes"))
+	case !f.ablation && f.picture != "":
+		return command.UsageError(errors.New("--picture draws what --ablation prints; give both"))
+	case f.inputs.Given() && f.pipeline.Store != "":
+		return command.UsageError(errors.New(
+			"files (--nodes, --edges) are evaluated apart from any pipeline; leave out --store"))
+	case f.inputs.Given() && f.pipeline.File != "":
+		_, err := f.pipeline.Load()
+		return err
+	}
+	return nil
 }
 
 func printComparison(a *command.App, result []study.Comparison, holdout float64, rates []float64) error {

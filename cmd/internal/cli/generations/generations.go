@@ -17,6 +17,7 @@ import (
 	"giantstream/train/generation"
 )
 
+// Command is 'giantstream generations' with its subcommands.
 func Command(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generations",

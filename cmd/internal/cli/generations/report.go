@@ -15,6 +15,7 @@ import (
 	"giantstream/train/generation"
 )
 
+// Report is 'giantstream report'.
 func Report(a *command.App) *cobra.Command {
 	var (
 		output string

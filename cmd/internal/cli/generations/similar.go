@@ -32,6 +32,7 @@ type matches struct {
 	Results    []match `json:"results"`
 }
 
+// Similar is 'giantstream similar'.
 func Similar(a *command.App) *cobra.Command {
 	var (
 		text   string

@@ -36,6 +36,7 @@ func (f *letterFilter) filter() deadletter.Filter {
 	return out
 }
 
+// DLQ is 'giantstream dlq' with its subcommands.
 func DLQ(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",

@@ -27,6 +27,7 @@ type exportFlags struct {
 	asJSON                                        bool
 }
 
+// Export is 'giantstream export'.
 func Export(a *command.App) *cobra.Command {
 	var flags exportFlags
 	cmd := &cobra.Command{

@@ -16,6 +16,7 @@ import (
 	"giantstream/ingest/decode"
 )
 
+// Override is 'giantstream override'.
 func Override(a *command.App) *cobra.Command {
 	var (
 		flags        command.PipelineFlags

@@ -18,6 +18,7 @@ import (
 	"giantstream/stream/reshard"
 )
 
+// Reshard is 'giantstream reshard'.
 func Reshard(a *command.App) *cobra.Command {
 	var (
 		flags            command.PipelineFlags

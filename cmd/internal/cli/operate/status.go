@@ -17,9 +17,11 @@ import (
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/status"
 	"giantstream/cmd/internal/wiring"
+	"giantstream/sink/lease"
 	"giantstream/train/generation/drift"
 )
 
+// Status is 'giantstream status'.
 func Status(a *command.App) *cobra.Command {
 	var (
 		flags   command.PipelineFlags
@@ -118,9 +120,28 @@ func printDrift(out io.Writer, d *drift.Document) {
 	}
 }
 
-func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // one part of the page after the other
+func printStatus(out io.Writer, st *status.Status) error {
 	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions\n\n",
 		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges))
+	if err := printShards(out, st); err != nil {
+		return err
+	}
+	printDamage(out, st)
+	printRefresh(out, st.Refresh)
+	if len(st.Generations) == 0 {
+		fmt.Fprintln(out, "\nno generation yet")
+		return nil
+	}
+	if err := printGenerations(out, st); err != nil {
+		return err
+	}
+	printDrift(out, st.Drift)
+	printWarnings(out, st)
+	return nil
+}
+
+// printShards prints a row per shard, and what waits in the topics.
+func printShards(out io.Writer, st *status.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SHARD\tMANIFEST\tCOMMITTED\tLAG\tNODES\tEDGES\tPUBLISHED\tCHECKPOINT\tNEXT OFFSETS")
 	for _, s := range st.Shards {
@@ -147,6 +168,11 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 	if d := st.DeadLetters; d != nil && d.Total > 0 {
 		fmt.Fprintf(out, "\n%s: %s\n", command.Plural(d.Total, "open dead letter"), d)
 	}
+	return nil
+}
+
+// printDamage prints what is lost, which shards a standby could take over, and what the last verification found.
+func printDamage(out io.Writer, st *status.Status) {
 	for _, l := range st.Lost {
 		fmt.Fprintf(out, "LOST: %s\n", l)
 	}
@@ -168,17 +194,22 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 	for _, key := range st.Missing {
 		fmt.Fprintf(out, "WARNING: %s is missing or cut short: 'giantstream verify' says what is lost\n", key)
 	}
-	if r := st.Refresh; r != nil && r.Damaged != "" {
+}
+
+// printRefresh prints which process holds the lease to build a generation.
+func printRefresh(out io.Writer, r *lease.Record) {
+	if r != nil && r.Damaged != "" {
 		fmt.Fprintf(out, "\nWARNING: the object of refresh lease number %d is damaged (%s); "+
 			"the lease expires by itself\n", r.Number, r.Damaged)
 	} else if r != nil {
 		fmt.Fprintf(out, "\nrefresh: %s is building since %s, last sign of life at %s (its clock), lease number %d\n",
 			r.Holder, r.Acquired.UTC().Format(time.DateTime), r.Renewed.UTC().Format(time.TimeOnly), r.Number)
 	}
-	if len(st.Generations) == 0 {
-		fmt.Fprintln(out, "\nno generation yet")
-		return nil
-	}
+}
+
+// printGenerations prints a row per generation, and how far the served one and the canary are published.
+func printGenerations(out io.Writer, st *status.Status) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out)
 	fmt.Fprintln(w, "GENERATION\tSTATUS\tENCODER\tNODES\tFINISHED\tGRAPH")
 	for _, g := range st.Generations {
@@ -205,13 +236,17 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 			"generation %d\n'giantstream generations promote %d' has it served, and 'rollback' withdraws it\n",
 			c.Generation, c.Published, command.Plural(st.Publishing.Shards, "shard"), st.Served, c.Generation)
 	}
-	printDrift(out, st.Drift)
+	return nil
+}
+
+// printWarnings prints which generations are made of the texts alone, and what is wrong with the served generation
+// and with those that were refused after it.
+func printWarnings(out io.Writer, st *status.Status) {
 	for _, g := range st.Generations {
 		if g.TextOnly != "" {
 			fmt.Fprintf(out, "\ngeneration %d is made of the texts alone: %s\n", g.Generation, g.TextOnly)
 		}
 	}
-	// Only what is in force: the generation that is served, and one that was refused after it.
 	for i := len(st.Generations) - 1; i >= 0; i-- {
 		g := st.Generations[i]
 		if g.Damage != "" {
@@ -225,7 +260,6 @@ func printStatus(out io.Writer, st *status.Status) error { //nolint:gocyclo // o
 			break
 		}
 	}
-	return nil
 }
 
 // lag prints one shard's lag.

@@ -13,7 +13,7 @@ import (
 )
 
 // What cannot be told to stop, as a read from a file system that hangs, is not waited for.
-func TestWithinDoesNotWaitForWhatHangs(t *testing.T) {
+func TestStatusDoesNotWaitForWhatHangs(t *testing.T) {
 	over := make(chan struct{})
 	defer close(over)
 	_, err := waitAtMost(t.Context(), 10*time.Millisecond, func(context.Context) (int, error) {

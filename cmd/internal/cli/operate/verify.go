@@ -36,6 +36,7 @@ type verification struct {
 // errDamage ends `verify` with exit code 1.
 var errDamage = errors.New("the store is damaged")
 
+// Verify is 'giantstream verify'.
 func Verify(a *command.App) *cobra.Command {
 	var (
 		flags   command.PipelineFlags

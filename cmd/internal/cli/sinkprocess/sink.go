@@ -12,6 +12,7 @@ import (
 	"giantstream/config"
 )
 
+// Command is 'giantstream sink' with its subcommands.
 func Command(a *command.App) *cobra.Command {
 	var kinds []string
 	for _, k := range sinks.Kinds {
