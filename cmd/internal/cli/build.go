@@ -285,7 +285,8 @@ func (m *making) check() error {
 	case m.engine != engineLocal && m.engine != engineKafka:
 		return command.UsageError(fmt.Errorf("--engine %q: use %s or %s", m.engine, engineLocal, engineKafka))
 	case m.engine == engineKafka && m.workers != 0:
-		return command.UsageError(errors.New("--workers is for --engine local; with kafka, start as many as you like"))
+		return command.UsageError(
+			errors.New("--workers is for --engine local; with kafka, start as many as you like"))
 	}
 	return nil
 }

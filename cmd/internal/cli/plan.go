@@ -69,7 +69,8 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 				s.to(int64(n))
 			}
 			if rates == "" {
-				return command.UsageError(errors.New("--rates is missing: a file that 'giantstream plan calibrate' writes"))
+				return command.UsageError(
+					errors.New("--rates is missing: a file that 'giantstream plan calibrate' writes"))
 			}
 			calibration, err := plan.Load(rates)
 			if err != nil {
@@ -164,8 +165,8 @@ at least ` + strconv.Itoa(plan.LeastNodes) + ` nodes, and a machine that does no
 				return err
 			}
 			if c.Graph.Nodes < plan.LeastNodes {
-				return fmt.Errorf("the graph has %s: rates need one of %d or more", command.Plural(c.Graph.Nodes, "node"),
-					plan.LeastNodes)
+				return fmt.Errorf("the graph has %s: rates need one of %d or more",
+					command.Plural(c.Graph.Nodes, "node"), plan.LeastNodes)
 			}
 			if err := c.Save(output); err != nil {
 				return err

@@ -171,7 +171,8 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 		if len(from.Notes) > 0 {
 			notes = ": " + strings.Join(from.Notes, ", ")
 		}
-		p.Line("%s: %s%s%s", console.Plain(from.Name), more, command.Plural(from.Records, "record"), console.Plain(notes))
+		p.Line("%s: %s%s%s", console.Plain(from.Name), more, command.Plural(from.Records, "record"),
+			console.Plain(notes))
 	}
 	p.Line("")
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)

@@ -231,7 +231,8 @@ func (r *quickstartReport) printQuickstart(out io.Writer, cfg *config.Config) er
 	p.Keep(w.Flush())
 	l := r.Live
 	p.Heading("Live")
-	p.Line("text of %s changed: its new embedding was on the sink topic after %s,", l.Node, command.Seconds(l.TextSeconds))
+	p.Line("text of %s changed: its new embedding was on the sink topic after %s,", l.Node,
+		command.Seconds(l.TextSeconds))
 	p.Line("from generation %d, shard %d, manifest %d; cosine to the old one %.3f", r.Generation.Generation, l.Shard,
 		l.Seq, l.Cosine)
 	what := "removed"

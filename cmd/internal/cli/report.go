@@ -72,8 +72,8 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 		p.Heading("Up to date: nothing has changed since generation %d", d.Generation)
 	}
 	if s := r.Sent; s != nil {
-		p.Line("sent          %s and %s%s", command.Plural(s.Nodes, "node record"), command.Plural(s.Edges, "edge record"),
-			earlier(s.Resumed))
+		p.Line("sent          %s and %s%s", command.Plural(s.Nodes, "node record"),
+			command.Plural(s.Edges, "edge record"), earlier(s.Resumed))
 		for _, line := range inputLines(s) {
 			p.Line("              %s", line)
 		}
