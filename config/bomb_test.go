@@ -10,7 +10,7 @@ import (
 
 // 200,000 nested brackets once took over 14 GB.
 func TestNestedBracketsFitInMemory(t *testing.T) {
-	mib := peak.Of(t, func() []byte {
+	mib := peak.Measure(t, func() []byte {
 		return append(bytes.Repeat([]byte("["), 200_000), bytes.Repeat([]byte("]"), 200_000)...)
 	}, func(data []byte) {
 		// What is larger than a configuration may be is refused for that alone.

@@ -44,7 +44,7 @@ func EncodeFeatures(n int, features TextFeatures, dim int, out []float32, start 
 	if len(out) != n*dim {
 		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), n, n*dim)
 	}
-	parallel.Each(n, 32, 0, func(_, _, lo, hi int) {
+	parallel.ForEach(n, 32, 0, func(_, _, lo, hi int) {
 		embed := start()
 		var x sparse.Vector
 		for i := lo; i < hi; i++ {

@@ -83,7 +83,7 @@ func (d *division) run(top part, members []int32) []part {
 	for more := true; more; {
 		below := make([][]part, len(all))
 		deeper := make([]bool, len(all))
-		parallel.Each(len(all), 1, workers, func(worker, k, _, _ int) {
+		parallel.ForEach(len(all), 1, workers, func(worker, k, _, _ int) {
 			below[k], deeper[k] = groups[worker].divide(d, members, all[k])
 		})
 		all, more = slices.Concat(below...), slices.Contains(deeper, true)

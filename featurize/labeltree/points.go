@@ -68,7 +68,7 @@ func (d dense) lone(int32) float32 { return 0 }
 // accumulate gives every worker dimensions of its own.
 func (d dense) accumulate(members []int32, weight []int8, sum []float32, workers int) {
 	share := (d.dim + workers - 1) / workers
-	parallel.Each(d.dim, share, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(d.dim, share, workers, func(_, _, lo, hi int) {
 		for k, m := range members {
 			if w := weight[k]; w > 0 {
 				portable.Add(d.row(m)[lo:hi], sum[lo:hi])
@@ -80,7 +80,7 @@ func (d dense) accumulate(members []int32, weight []int8, sum []float32, workers
 }
 
 func (d dense) dots(members []int32, v []float32, out []float32, workers int) {
-	parallel.Each(len(members), dotBlock, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(members), dotBlock, workers, func(_, _, lo, hi int) {
 		for k, m := range members[lo:hi] {
 			out[lo+k] = portable.Dot(d.row(m), v)
 		}

@@ -46,7 +46,7 @@ func BenchmarkRefinement(b *testing.B) {
 					b.Fatal(err)
 				}
 				cosine, labels := make([]float64, top), 0
-				parallel.Each(top, 1, 0, func(_, _, c, _ int) {
+				parallel.ForEach(top, 1, 0, func(_, _, c, _ int) {
 					members := upper.Members(0, int32(c))
 					z := labeltree.Sparse(exactOf(x, instances, members))
 					lower, err := labeltree.Build(z, labeltree.Options{Levels: []int{leaves / top}, Seed: 1,

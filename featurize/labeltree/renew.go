@@ -88,7 +88,7 @@ func (r *renewal) enter(fresh []int32) {
 		centres[level] = kept.centres(level, r.x, r.opt.Workers)
 	}
 	leaf := make([]int32, len(fresh))
-	parallel.Each(len(fresh), 16, parallel.Workers(r.opt.Workers), func(_, _, a, b int) {
+	parallel.ForEach(len(fresh), 16, parallel.Workers(r.opt.Workers), func(_, _, a, b int) {
 		product := make([]float32, 1)
 		for k := a; k < b; k++ {
 			lo, hi, best := int32(0), int32(kept.Clusters(0)), int32(0)
@@ -116,7 +116,7 @@ func (r *renewal) enter(fresh []int32) {
 func (t *Tree) centres(level int, x Features, workers int) []float32 {
 	d := x.width()
 	out := make([]float32, t.Clusters(level)*d)
-	parallel.Each(t.Clusters(level), 1, parallel.Workers(workers), func(_, c, _, _ int) {
+	parallel.ForEach(t.Clusters(level), 1, parallel.Workers(workers), func(_, c, _, _ int) {
 		members := t.Members(level, int32(c))
 		sum := out[c*d : (c+1)*d]
 		x.accumulate(members, slices.Repeat([]int8{1}, len(members)), sum, 1)

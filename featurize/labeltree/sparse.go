@@ -31,7 +31,7 @@ func (s *sparseRows) lone(i int32) float32 {
 // up in the order of members.
 func (s *sparseRows) accumulate(members []int32, weight []int8, sum []float32, workers int) {
 	bounds := s.columnBounds(members, workers)
-	parallel.Each(workers, 1, workers, func(_, w, _, _ int) {
+	parallel.ForEach(workers, 1, workers, func(_, w, _, _ int) {
 		for k, m := range members {
 			if weight[k] == 0 {
 				continue
@@ -83,7 +83,7 @@ func (s *sparseRows) columns(m int32, bounds []int32, w int) (index []int32, val
 }
 
 func (s *sparseRows) dots(members []int32, v []float32, out []float32, workers int) {
-	parallel.Each(len(members), dotBlock, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(members), dotBlock, workers, func(_, _, lo, hi int) {
 		for k, m := range members[lo:hi] {
 			row := s.Row(int(m))
 			out[lo+k] = portable.SparseDot(row.Index, row.Value, v)

@@ -89,7 +89,7 @@ func (t *Tree) MeanCosine(level int, x Features, workers int) float64 {
 	workers = parallel.Workers(workers)
 	sums := make([][]float32, workers)
 	cosines := make([]float64, t.levels[level])
-	parallel.Each(t.levels[level], 1, workers, func(worker, c, _, _ int) {
+	parallel.ForEach(t.levels[level], 1, workers, func(worker, c, _, _ int) {
 		if sums[worker] == nil {
 			sums[worker] = make([]float32, x.width())
 		}

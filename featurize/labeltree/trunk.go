@@ -130,7 +130,7 @@ func (g *growth) each(do func(i int, row []float32)) error {
 	workers := parallel.Workers(g.opt.Workers)
 	buffers := make([][]float32, workers)
 	var failed atomic.Pointer[error]
-	parallel.Each(g.Len, readBlock, workers, func(worker, _, lo, hi int) {
+	parallel.ForEach(g.Len, readBlock, workers, func(worker, _, lo, hi int) {
 		if failed.Load() != nil {
 			return
 		}

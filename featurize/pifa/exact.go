@@ -20,7 +20,7 @@ func Exact(x, y *sparse.Matrix, w Weighting, workers int) *sparse.Matrix {
 	workers = parallel.Workers(workers)
 	sums := make([]*scatter.Sum, workers)
 	each := func(body func(sum *scatter.Sum, label int, instances []int32)) {
-		parallel.Each(y.Cols, block, workers, func(worker, _, lo, hi int) {
+		parallel.ForEach(y.Cols, block, workers, func(worker, _, lo, hi int) {
 			if sums[worker] == nil {
 				sums[worker] = scatter.New(x.Cols)
 			}

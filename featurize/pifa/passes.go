@@ -30,7 +30,7 @@ func FromPass(dim int, y *sparse.Matrix, w Weighting, workers int, rows func(lo,
 		if err := rows(lo, hi, buffer[:(hi-lo)*dim]); err != nil {
 			return nil, err
 		}
-		parallel.Each(y.Cols, share, workers, func(_, _, first, end int) {
+		parallel.ForEach(y.Cols, share, workers, func(_, _, first, end int) {
 			for i := lo; i < hi; i++ {
 				labels := y.Row(i).Index
 				for _, l := range labels {

@@ -110,7 +110,7 @@ func signs(n, l int, seed uint64) []float32 {
 
 // multiply computes out = s · d for sparse s (r × c) and row-major d (c × l).
 func multiply(s *sparse.Matrix, d []float32, l int, out []float32, workers int) {
-	parallel.Each(s.Rows, 64, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(s.Rows, 64, workers, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			y := out[i*l : (i+1)*l]
 			clear(y)

@@ -72,7 +72,7 @@ func (p *Projection) Apply(v sparse.Vector, out []float32) {
 // (workers ≤ 0: one per CPU).
 func (p *Projection) ApplyAll(x *sparse.Matrix, workers int) []float32 {
 	out := make([]float32, x.Rows*p.dim)
-	parallel.Each(x.Rows, 64, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(x.Rows, 64, workers, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			p.Apply(x.Row(i), out[i*p.dim:])
 		}

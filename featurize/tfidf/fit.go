@@ -37,7 +37,7 @@ func (f *Fitter) AddAll(texts []string, workers int) {
 		workers = 1
 	}
 	f.grow(workers)
-	parallel.Each(len(texts), 256, workers, func(worker, _, lo, hi int) {
+	parallel.ForEach(len(texts), 256, workers, func(worker, _, lo, hi int) {
 		for _, text := range texts[lo:hi] {
 			f.counters[worker].count(text)
 		}

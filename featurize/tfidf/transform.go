@@ -63,7 +63,7 @@ func (m *Model) TransformAll(texts []string, workers int) *sparse.Matrix {
 		ends    []int
 	}
 	own := make([]worker, workers)
-	parallel.Each(len(texts), block, workers, func(w, b, lo, hi int) {
+	parallel.ForEach(len(texts), block, workers, func(w, b, lo, hi int) {
 		o := &own[w]
 		if o.scratch == nil {
 			o.scratch = m.pool.Get().(*scratch)

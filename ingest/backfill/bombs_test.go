@@ -183,7 +183,7 @@ func TestBombsFitInMemory(t *testing.T) {
 		{"20 million values, mapped", list, parquet("smaller pages", "id", "zeros")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			mib := peak.Of(t, func() []byte { return test.input(t) }, func(data []byte) { test.read(t, data) })
+			mib := peak.Measure(t, func() []byte { return test.input(t) }, func(data []byte) { test.read(t, data) })
 			if mib > 200 {
 				t.Errorf("%d MiB resident, want 200 at most", mib)
 			}

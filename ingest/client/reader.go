@@ -81,7 +81,7 @@ func (r *Reader) LogEnd() (offset int64, known bool) {
 func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) error) error {
 	pause := retry.Backoff{Min: minReadPause, Max: maxReadPause}
 	user := fmt.Sprintf("%s/%d", r.Topic, r.Partition)
-	defer func() { r.Client.outage.Over(user, time.Now()) }()
+	defer func() { r.Client.outage.EndFailure(user, time.Now()) }()
 	for ctx.Err() == nil {
 		got, err := r.fetch(ctx)
 		if err == nil {
@@ -93,7 +93,7 @@ func (r *Reader) Run(ctx context.Context, handle func(context.Context, Fetched) 
 		case err == nil:
 			r.Offset = got.Next
 			pause.Reset()
-			if lasted, over := r.Client.outage.Over(user, time.Now()); over {
+			if lasted, over := r.Client.outage.EndFailure(user, time.Now()); over {
 				r.Log.Warn("all partitions are read again", "after", lasted.Round(time.Millisecond))
 			}
 		case !IsRetryable(err):

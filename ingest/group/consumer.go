@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 				"error", err)
 			continue
 		}
-		if lasted, over := outage.Over(o.Group, time.Now()); over {
+		if lasted, over := outage.EndFailure(o.Group, time.Now()); over {
 			o.Log.Warn("joined the consumer group again", "group", o.Group, "after", lasted.Round(time.Millisecond))
 		}
 		shards := assigned(gen)

@@ -75,7 +75,7 @@ func (w *Worker) Run(ctx context.Context, work tasks.Work) error {
 			}
 			continue
 		}
-		if lasted, over := outage.Over(w.Group, time.Now()); over {
+		if lasted, over := outage.EndFailure(w.Group, time.Now()); over {
 			w.Log.Info("tasks can be taken again", "group", w.Group, "after", lasted.Round(time.Millisecond))
 		}
 		for _, record := range fetches.Records() {

@@ -21,10 +21,10 @@ func Workers(n int) int {
 // Blocks returns how many blocks of size (≥ 1) cover n items.
 func Blocks(n, size int) int { return (n + size - 1) / size }
 
-// Each calls body for every block [lo, hi) of size items of 0..n. Blocks start in order, on at most
+// ForEach calls body for every block [lo, hi) of size items of 0..n. Blocks start in order, on at most
 // Workers(workers) goroutines. The argument worker numbers the goroutine from 0, so that each can
 // own scratch memory. A panic of body reaches the caller, whichever goroutine it was on.
-func Each(n, size, workers int, body func(worker, block, lo, hi int)) {
+func ForEach(n, size, workers int, body func(worker, block, lo, hi int)) {
 	blocks := Blocks(n, size)
 	workers = min(Workers(workers), blocks)
 	if workers <= 1 {

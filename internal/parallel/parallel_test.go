@@ -12,7 +12,7 @@ func TestPanicReachesTheCaller(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		got := func() (v any) {
 			defer func() { v = recover() }()
-			Each(100, 1, workers, func(_, block, _, _ int) {
+			ForEach(100, 1, workers, func(_, block, _, _ int) {
 				if block == 57 {
 					panic("block 57")
 				}
@@ -30,7 +30,7 @@ func TestEachVisitsEveryItemOnceInTheSameBlocks(t *testing.T) {
 		var want [][2]int
 		for _, workers := range []int{1, 2, 5} {
 			got := make([][2]int, Blocks(n, 8))
-			Each(n, 8, workers, func(worker, block, lo, hi int) {
+			ForEach(n, 8, workers, func(worker, block, lo, hi int) {
 				if worker >= workers {
 					t.Errorf("worker %d of %d", worker, workers)
 				}

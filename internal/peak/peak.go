@@ -21,14 +21,14 @@ const childEnv = "GIANTSTREAM_PEAK_INPUT"
 // report precedes the MiB in what a child prints.
 const report = "resident at most, in MiB: "
 
-// Of runs do on what input returns, in another process, and returns the MiB that this process had resident
+// Measure runs do on what input returns, in another process, and returns the MiB that this process had resident
 // at most. It fails the test if the process fails. The input is made in the test's own process, so that
 // making it costs the other nothing.
 //
 // The other process runs the same test of the same binary: it ends when do returns. A test therefore calls Of
 // once, before anything that is large. Of logs what it saw. It skips the test where the size of a process is
 // not known, and under the race detector, which multiplies it.
-func Of(t *testing.T, input func() []byte, do func(data []byte)) (mib int64) {
+func Measure(t *testing.T, input func() []byte, do func(data []byte)) (mib int64) {
 	t.Helper()
 	if path := os.Getenv(childEnv); path != "" {
 		data, err := os.ReadFile(path)

@@ -18,7 +18,7 @@ func TestOfMeasuresTheOtherProcess(t *testing.T) {
 		{"large", 0, 300 << 20, 300, 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := peak.Of(t, func() []byte {
+			got := peak.Measure(t, func() []byte {
 				made := bytes.Repeat([]byte{1}, tt.input)
 				return made[:min(len(made), 10)]
 			}, func([]byte) {

@@ -31,7 +31,7 @@ type Watcher interface {
 func (l *Loop) Do(ctx context.Context, name string, operation func(context.Context) error) (err error) {
 	pause := Backoff{Min: cmp.Or(l.Min, 100*time.Millisecond), Max: cmp.Or(l.Max, 15*time.Second)}
 	defer func() {
-		if lasted, over := l.outage.Over(name, time.Now()); over && err == nil {
+		if lasted, over := l.outage.EndFailure(name, time.Now()); over && err == nil {
 			l.Log.Warn(l.Service+" answers again", "after", lasted.Round(time.Millisecond))
 		}
 	}()

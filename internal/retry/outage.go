@@ -33,9 +33,9 @@ func (o *Outage) Failed(user string, now time.Time) bool {
 	return true
 }
 
-// Over notes that a user does not fail, or no longer tries; over reports that it was the last one that
+// EndFailure notes that a user does not fail, or no longer tries; over reports that it was the last one that
 // did, and lasted how long the outage was.
-func (o *Outage) Over(user string, now time.Time) (lasted time.Duration, over bool) {
+func (o *Outage) EndFailure(user string, now time.Time) (lasted time.Duration, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.failing[user] {

@@ -28,11 +28,11 @@ func TestOutage(t *testing.T) {
 		t.Error("an outage that lasts is one line a minute")
 	}
 	for i, u := range users {
-		lasted, over := o.Over(u, at)
+		lasted, over := o.EndFailure(u, at)
 		if over != (i == len(users)-1) || over && lasted != 20*time.Second {
 			t.Errorf("%s: %v after %v", u, over, lasted)
 		}
-		if _, again := o.Over(u, at); again {
+		if _, again := o.EndFailure(u, at); again {
 			t.Errorf("%s is over twice", u)
 		}
 	}

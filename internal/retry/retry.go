@@ -50,9 +50,9 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Until calls done with pauses between until it returns true or an error, or ctx ends. Once ctx has ended, an error is
+// Poll calls done with pauses between until it returns true or an error, or ctx ends. Once ctx has ended, an error is
 // its cause.
-func Until(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
+func Poll(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
 	for {
 		ok, err := done()
 		if err == nil && !ok {

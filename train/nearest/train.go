@@ -75,7 +75,7 @@ func (x *Index) assign(unit []float32) []int32 {
 	if len(x.cells) == 1 {
 		return out
 	}
-	parallel.Each(len(out), assignBatch, 0, func(_, _, lo, hi int) {
+	parallel.ForEach(len(out), assignBatch, 0, func(_, _, lo, hi int) {
 		scores := make([]float32, len(x.cells))
 		for i := lo; i < hi; i++ {
 			x.scores(scores, unit[i*x.dim:(i+1)*x.dim])

@@ -51,7 +51,7 @@ func Normalize(x []float32) float32 { return vector.Normalize(x) }
 
 // NormalizeRows scales each row of length dim to length 1; zero rows stay zero.
 func NormalizeRows(rows []float32, dim int) {
-	parallel.Each(len(rows)/dim, 1024, 0, func(_, _, lo, hi int) {
+	parallel.ForEach(len(rows)/dim, 1024, 0, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			Normalize(rows[i*dim : (i+1)*dim])
 		}

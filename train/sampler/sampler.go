@@ -134,7 +134,7 @@ func Rank(labels *sparse.Matrix, instances []int32, workers int) []float64 {
 func sweep(to []float64, m *sparse.Matrix, from []float64, back *sparse.Matrix, query float64, workers int,
 	changes []float64) {
 	degree := func(m *sparse.Matrix, i int) float64 { return float64(m.Start[i+1] - m.Start[i]) }
-	parallel.Each(m.Rows, rankBlock, workers, func(_, block, lo, hi int) {
+	parallel.ForEach(m.Rows, rankBlock, workers, func(_, block, lo, hi int) {
 		change := 0.0
 		for i := lo; i < hi; i++ {
 			sum := 0.0

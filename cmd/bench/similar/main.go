@@ -136,7 +136,7 @@ func write(dir string, all []float32, dim, queries int) error {
 	})
 	vectors, asked := all[:n*dim], all[n*dim:]
 	truth := make([]int32, queries*k)
-	parallel.Each(queries, 8, 0, func(_, _, lo, hi int) {
+	parallel.ForEach(queries, 8, 0, func(_, _, lo, hi int) {
 		scores := make([]float32, (hi-lo)*n)
 		numeric.Gemm(numeric.TransB, hi-lo, n, dim, asked[lo*dim:hi*dim], vectors, scores)
 		order := make([]int32, 0, k+1)

@@ -200,7 +200,7 @@ func TestFollowersFallBackAsAWhole(t *testing.T) {
 
 // waitPublishedWith waits until the rows of all shards are published with a generation.
 func waitPublishedWith(t *testing.T, s *Service, g int64) error {
-	return retry.Until(t.Context(), publishedPoll, func() (bool, error) {
+	return retry.Poll(t.Context(), publishedPoll, func() (bool, error) {
 		for p := range s.cfg.Shards {
 			head, err := commitlog.Head(t.Context(), s.store, p)
 			if err != nil {

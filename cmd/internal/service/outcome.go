@@ -38,7 +38,7 @@ func (s *Service) WaitPublished(ctx context.Context) error {
 	g := s.served.Number()
 	s.live.Progress.Stage("publish embeddings", 0)
 	defer s.live.Progress.Done()
-	err := retry.Until(ctx, publishedPoll, func() (bool, error) {
+	err := retry.Poll(ctx, publishedPoll, func() (bool, error) {
 		if g > 0 && s.refresh.Damaged() >= g {
 			if _, _, err := s.refresh.UpToDate(ctx); err != nil {
 				return false, err

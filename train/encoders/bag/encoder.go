@@ -51,7 +51,7 @@ func (m *Model) Embed(v sparse.Vector, out []float32) { m.table.embed(v, out) }
 func (m *Model) EmbedAll(x Features, workers int) []float32 {
 	rows, _ := x.Size()
 	out := make([]float32, rows*m.table.dim)
-	parallel.Each(rows, 64, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(rows, 64, workers, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			m.table.embed(x.Row(i), out[i*m.table.dim:(i+1)*m.table.dim])
 		}

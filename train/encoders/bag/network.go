@@ -77,7 +77,7 @@ func (b *Network) MaxBatch() int { return 0 }
 func (b *Network) Forward(instances []int32, seeds []uint64, out []float32) error {
 	d := b.Dim()
 	b.last = slices.Grow(b.last[:0], len(instances))[:len(instances)]
-	parallel.Each(len(instances), 8, b.o.Workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(instances), 8, b.o.Workers, func(_, _, lo, hi int) {
 		for k := lo; k < hi; k++ {
 			x := b.features.Row(int(instances[k]))
 			kept := sparse.Vector{Index: b.last[k].Index[:0], Value: b.last[k].Value[:0]}
@@ -163,7 +163,7 @@ func (b *Network) Update(rate float64) (float64, error) {
 	d := b.Dim()
 	b.byRow.group(b.sum.uses)
 	squares := make([]float64, len(b.byRow.rows))
-	parallel.Each(len(squares), 64, b.o.Workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(squares), 64, b.o.Workers, func(_, _, lo, hi int) {
 		g := make([]float32, d)
 		for j := lo; j < hi; j++ {
 			clear(g)

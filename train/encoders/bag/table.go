@@ -60,7 +60,7 @@ func chooseFeatures(x Features, limit int) []int32 {
 // linearStart sets every vector to its feature's projection times weights.
 func (t *table) linearStart(p train.Projection, weights []float32, workers int) {
 	rank := p.Dim()
-	parallel.Each(len(t.features), 64, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(t.features), 64, workers, func(_, _, lo, hi int) {
 		x := make([]float32, (hi-lo)*rank)
 		unit := sparse.Vector{Index: make([]int32, 1), Value: []float32{1}}
 		for r := lo; r < hi; r++ {

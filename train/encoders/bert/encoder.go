@@ -204,7 +204,7 @@ func (e *Encoder) tokens(texts []string, old compute.Batch) compute.Batch {
 func (e *Encoder) encode(all compute.Batch, out []float32) error {
 	ends := pack(all.Start, min(e.batch, all.Rows()/e.share+1))
 	errs := make([]error, len(ends))
-	parallel.Each(len(ends), 1, e.options.Workers, func(_, _, i, _ int) {
+	parallel.ForEach(len(ends), 1, e.options.Workers, func(_, _, i, _ int) {
 		first := 0
 		if i > 0 {
 			first = ends[i-1]

@@ -77,7 +77,7 @@ func (v Views) each(texts []string, features train.TextFeatures, visit func(i in
 			return err
 		}
 	}
-	parallel.Each(len(texts), 32, 0, func(_, _, lo, hi int) {
+	parallel.ForEach(len(texts), 32, 0, func(_, _, lo, hi int) {
 		x, views := make([]float32, v.Projection.Dim()), make([]float32, v.Len())
 		var psi sparse.Vector
 		for i := lo; i < hi; i++ {

@@ -122,7 +122,7 @@ func (d Data) sum(ctx context.Context, s *Sums, instances []int32, workers int, 
 			return fmt.Errorf("linear: %w", err)
 		}
 		take := instances[at:min(at+block, len(instances))]
-		parallel.Each(len(take), 64, workers, func(_, _, lo, hi int) {
+		parallel.ForEach(len(take), 64, workers, func(_, _, lo, hi int) {
 			for k := lo; k < hi; k++ {
 				d.row(int(take[k]), x[k*d.Rank:(k+1)*d.Rank], t[k*d.Dim:(k+1)*d.Dim])
 			}

@@ -75,7 +75,7 @@ func ScoreLinks(emb []float32, dim int, known *train.Graph, hidden []Edge, o Lin
 	unit := normalized(emb, dim)
 	draw := NewSampler(known.Neighbours, hidden)
 	scores := make(LinkScores, len(hidden))
-	parallel.Each(len(hidden), 64, o.Workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(hidden), 64, o.Workers, func(_, _, lo, hi int) {
 		candidates := make([]int32, 0, o.Negatives)
 		for k := lo; k < hi; k++ {
 			u, v := hidden[k].Src, hidden[k].Dst

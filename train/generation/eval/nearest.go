@@ -25,7 +25,7 @@ func Nearest(emb []float32, dim int, queries []int32, k int) [][]Neighbour {
 func NearestTo(index, asking []float32, dim int, queries []int32, k int) [][]Neighbour {
 	unit := normalized(index, dim)
 	found := make([][]Neighbour, len(queries))
-	parallel.Each(len(queries), 1, 0, func(_, _, lo, _ int) {
+	parallel.ForEach(len(queries), 1, 0, func(_, _, lo, _ int) {
 		q := int(queries[lo])
 		v := slices.Clone(asking[q*dim : (q+1)*dim])
 		numeric.Normalize(v)

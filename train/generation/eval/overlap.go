@@ -30,7 +30,7 @@ const MovedBelow = 0.9
 func Overlaps(before, after []float32, dim int, queries []int32, bucket []uint8, k int) (all Overlap, by []Overlap) {
 	oldUnit, newUnit := normalized(before, dim), normalized(after, dim)
 	each := make([]Overlap, len(queries))
-	parallel.Each(len(queries), 1, 0, func(_, _, lo, _ int) {
+	parallel.ForEach(len(queries), 1, 0, func(_, _, lo, _ int) {
 		q := int(queries[lo])
 		o, n := oldUnit[q*dim:(q+1)*dim], newUnit[q*dim:(q+1)*dim]
 		if isZero(o) || isZero(n) {

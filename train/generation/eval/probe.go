@@ -131,7 +131,7 @@ func (p *Prober) Probe(group []uint8, groups int, o ProbeOptions) (ProbeMetrics,
 	for k := range parts {
 		parts[k] = make(tally, o.Repeats)
 	}
-	parallel.Each(o.Repeats, 1, o.Workers, func(_, _, k, _ int) {
+	parallel.ForEach(o.Repeats, 1, o.Workers, func(_, _, k, _ int) {
 		r := numeric.NewRand(o.Seed, uint64(k))
 		order := slices.Clone(p.nodes)
 		r.Shuffle(order)

@@ -201,7 +201,7 @@ func (q *Projected) Row(i int, out []float32) {
 
 // rows writes the first dim numbers of the projections of nodes lo to hi.
 func (q *Projected) rows(lo, hi, dim int, out []float32, workers int) error {
-	parallel.Each(hi-lo, 64, workers, func(_, _, a, b int) {
+	parallel.ForEach(hi-lo, 64, workers, func(_, _, a, b int) {
 		for k := a; k < b; k++ {
 			q.Row(lo+k, out[k*dim:(k+1)*dim])
 		}
@@ -225,7 +225,7 @@ func (r *recorder) run(s *spool, n, workers int, start func(worker int) func(i i
 		r.bytes = append(r.bytes, nil)
 		r.end = append(r.end, make([]int, recordBatch)...)
 	}
-	parallel.Each(n, recordBatch, workers, func(worker, _, lo, hi int) {
+	parallel.ForEach(n, recordBatch, workers, func(worker, _, lo, hi int) {
 		add := start(worker)
 		out := r.bytes[lo/recordBatch][:0]
 		for i := lo; i < hi; i++ {

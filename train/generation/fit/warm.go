@@ -71,7 +71,7 @@ func UnknownShare(ctx context.Context, v *tfidf.Model, t *Texts, r Resources) (f
 	r.Progress.Stage("measure what is unknown", int64(t.Len()))
 	var count tfidf.NGramCount
 	err := t.blocks(ctx, r.Progress, func(_ int, texts []string) error {
-		parallel.Each(len(texts), 64, r.Workers, func(_, _, lo, hi int) {
+		parallel.ForEach(len(texts), 64, r.Workers, func(_, _, lo, hi int) {
 			for _, text := range texts[lo:hi] {
 				_, n := v.TransformCounting(text, sparse.Vector{})
 				count.Add(n)

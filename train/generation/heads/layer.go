@@ -120,7 +120,7 @@ func standardized(x []float32, dim, workers int) []float32 {
 		}
 	}
 	out := make([]float32, len(x))
-	parallel.Each(rows, 256, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(rows, 256, workers, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			for d, v := range x[i*dim : (i+1)*dim] {
 				out[i*dim+d] = (v - mean[d]) * scale[d]

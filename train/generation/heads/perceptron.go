@@ -72,7 +72,7 @@ func (p *perceptron) backward(grad []float32) {
 
 func (p *perceptron) predict(nodes []int32) []float32 {
 	scores := make([]float32, len(nodes)*p.out.out)
-	parallel.Each(len(nodes), predictBlock, p.workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(nodes), predictBlock, p.workers, func(_, _, lo, hi int) {
 		last := gather(p.x, p.dim, nodes[lo:hi], make([]float32, (hi-lo)*p.dim))
 		if p.hidden != nil {
 			h := make([]float32, (hi-lo)*p.hidden.out)
@@ -102,7 +102,7 @@ func smooth(x []float32, dim int, a *sparse.Matrix, workers int) []float32 {
 		scale[i] = float32(1 / math.Sqrt(float64(1+len(a.Row(i).Index))))
 	}
 	out := make([]float32, len(x))
-	parallel.Each(a.Rows, 64, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(a.Rows, 64, workers, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := out[i*dim : (i+1)*dim]
 			numeric.Axpy(scale[i]*scale[i], x[i*dim:(i+1)*dim], row)

@@ -32,7 +32,7 @@ func newSage(x []float32, dim int, a *sparse.Matrix, classes int, o Options) *sa
 		fanout: o.Fanout, dropout: o.Dropout, seed: o.Seed, workers: o.Workers,
 		sampled: newSampled(a.Rows), x: make([]float32, 2*len(x)),
 	}
-	parallel.Each(a.Rows, 64, o.Workers, func(_, _, lo, hi int) {
+	parallel.ForEach(a.Rows, 64, o.Workers, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := s.x[2*i*dim : 2*(i+1)*dim]
 			copy(row, x[i*dim:(i+1)*dim])
@@ -63,7 +63,7 @@ func (s *sage) forward(nodes []int32, step int64) []float32 {
 	reached := s.sampled.reached
 	s.in = grown(s.in, len(reached)*2*d)
 	from := numeric.NewRand(s.seed, streamSample, uint64(step), 1)
-	parallel.Each(len(reached), 64, s.workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(reached), 64, s.workers, func(_, _, lo, hi int) {
 		var neighbours []int32
 		for k := lo; k < hi; k++ {
 			v := int(reached[k])
@@ -113,13 +113,13 @@ func (s *sage) backward(grad []float32) {
 func (s *sage) predict(nodes []int32) []float32 {
 	n, d, w := s.a.Rows, s.dim, s.hidden.out
 	s.all = grown(s.all, n*w)
-	parallel.Each(n, predictBlock, s.workers, func(_, _, lo, hi int) {
+	parallel.ForEach(n, predictBlock, s.workers, func(_, _, lo, hi int) {
 		h := s.all[lo*w : hi*w]
 		s.hidden.forward(s.x[2*lo*d:2*hi*d], h)
 		rectify(h)
 	})
 	scores := make([]float32, len(nodes)*s.out.out)
-	parallel.Each(len(nodes), predictBlock, s.workers, func(_, _, lo, hi int) {
+	parallel.ForEach(len(nodes), predictBlock, s.workers, func(_, _, lo, hi int) {
 		second := make([]float32, (hi-lo)*2*w)
 		for k, i := range nodes[lo:hi] {
 			row := second[2*k*w : 2*(k+1)*w]

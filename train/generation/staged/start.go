@@ -172,7 +172,7 @@ func (t *task) unknownShare(ctx context.Context, x index, changed []bool) (float
 	var count tfidf.NGramCount
 	for p := range t.plan.Partitions {
 		if err := t.texts(ctx, p, func(lo int, texts []string) error {
-			parallel.Each(len(texts), 64, t.Workers, func(_, _, a, b int) {
+			parallel.ForEach(len(texts), 64, t.Workers, func(_, _, a, b int) {
 				for i := a; i < b; i++ {
 					if changed[x.Base[p]+lo+i] {
 						_, n := v.TransformCounting(texts[i], sparse.Vector{})

@@ -105,7 +105,7 @@ type LevelMetrics struct {
 func (m *Matcher) Evaluate(z []float32, instances []int32) []LevelMetrics {
 	out := make([]LevelMetrics, len(m.Weights))
 	predicted := make([][][]int32, len(instances))
-	parallel.Each(len(instances), 16, 0, func(_, _, lo, hi int) {
+	parallel.ForEach(len(instances), 16, 0, func(_, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			predicted[i] = m.Predict(z[i*m.Dim:(i+1)*m.Dim], 10)
 		}

@@ -38,7 +38,7 @@ func (h *Heads) Update(used int, rate float64, step int64, workers int) {
 		begin := u.begin[t]
 		u.sums = grow(u.sums, len(u.touched)*h.Dim)
 		u.squares = append(u.squares[:0], make([]float64, len(u.touched))...)
-		parallel.Each(len(u.touched), 8, workers, func(_, _, lo, hi int) {
+		parallel.ForEach(len(u.touched), 8, workers, func(_, _, lo, hi int) {
 			for k := lo; k < hi; k++ {
 				c := u.touched[k]
 				g := u.sums[k*h.Dim : (k+1)*h.Dim]
@@ -54,7 +54,7 @@ func (h *Heads) Update(used int, rate float64, step int64, workers int) {
 		if h.Problem.Whole(t) {
 			keep -= float32(rate * h.options.Decay)
 		}
-		parallel.Each(len(u.touched), 8, workers, func(_, _, lo, hi int) {
+		parallel.ForEach(len(u.touched), 8, workers, func(_, _, lo, hi int) {
 			for k := lo; k < hi; k++ {
 				g := u.sums[k*h.Dim : (k+1)*h.Dim]
 				scale(g, shrink)

@@ -50,9 +50,9 @@ func (m *Model) searchAll(x *sparse.Matrix, levels, width, last, workers int, fo
 			}
 			l := &m.levels[t]
 			c.gather(l)
-			parallel.Each(len(c.visits), 1, workers,
+			parallel.ForEach(len(c.visits), 1, workers,
 				func(w, _, v, _ int) { c.visit(l, c.visits[v], &queries[w].scratch) })
-			parallel.Each(len(c.beams), 64, workers, func(w, _, lo, hi int) {
+			parallel.ForEach(len(c.beams), 64, workers, func(w, _, lo, hi int) {
 				for q := lo; q < hi; q++ {
 					c.beams[q] = append(c.beams[q][:0], c.best(l, q, keep, &queries[w])...)
 					found(t, from+q, c.beams[q])

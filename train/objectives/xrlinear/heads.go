@@ -43,7 +43,7 @@ func Heads(ctx context.Context, z []float32, dim int, positives []sparse.Vector,
 	}
 	out := &Classifiers{Dim: dim, Weights: make([]float32, clusters*dim), Bias: make([]float32, clusters)}
 	workers := make([]descent, parallel.Workers(o.Workers))
-	parallel.Each(len(units), 1, o.Workers, func(w, _, u, _ int) {
+	parallel.ForEach(len(units), 1, o.Workers, func(w, _, u, _ int) {
 		if ctx.Err() == nil {
 			workers[w].o = o
 			f := &families[units[u].family]

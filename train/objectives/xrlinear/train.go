@@ -103,7 +103,7 @@ func (t *trainer) run(ctx context.Context) (modelLevel, error) {
 		}
 		t.large(p)
 	}
-	parallel.Each(len(small), 1, t.o.Workers, func(w, _, i, _ int) {
+	parallel.ForEach(len(small), 1, t.o.Workers, func(w, _, i, _ int) {
 		if ctx.Err() == nil {
 			t.small(t.worker(w), small[i])
 		}
@@ -129,7 +129,7 @@ func (t *trainer) large(p int32) {
 	l := t.worker(0).localizer.take(t.x, t.parents.Row(int(p)).Index)
 	size := sideBySide(l)
 	parts := make([]part, parallel.Blocks(int(hi-lo), size))
-	parallel.Each(int(hi-lo), size, t.o.Workers, func(w, b, from, to int) {
+	parallel.ForEach(int(hi-lo), size, t.o.Workers, func(w, b, from, to int) {
 		parts[b] = t.part(t.worker(w), l, p, lo+int32(from), lo+int32(to))
 	})
 	t.chunks[p] = newChunk(l, parts)

@@ -113,7 +113,7 @@ func (l *links) gradient(neighbours *sparse.Matrix, workers int) {
 	l.masked = slices.Grow(l.masked[:0], n*n)[:n*n]
 	l.loss = slices.Grow(l.loss[:0], n)[:n]
 	scale := 1 / l.temperature
-	parallel.Each(n, 16, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(n, 16, workers, func(_, _, lo, hi int) {
 		for a := lo; a < hi; a++ {
 			linked := neighbours.Row(int(l.instances[a])).Index
 			row, masked := l.similarity[a*n:(a+1)*n], l.masked[a*n:(a+1)*n]
@@ -127,7 +127,7 @@ func (l *links) gradient(neighbours *sparse.Matrix, workers int) {
 			}
 		}
 	})
-	parallel.Each(n, 16, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(n, 16, workers, func(_, _, lo, hi int) {
 		for b := lo; b < hi; b++ {
 			column := l.transposed[b*n : (b+1)*n]
 			for a := range n {
@@ -136,7 +136,7 @@ func (l *links) gradient(neighbours *sparse.Matrix, workers int) {
 			simd.Softmax(column)
 		}
 	})
-	parallel.Each(n, 16, workers, func(_, _, lo, hi int) {
+	parallel.ForEach(n, 16, workers, func(_, _, lo, hi int) {
 		for a := lo; a < hi; a++ {
 			row := l.similarity[a*n : (a+1)*n]
 			simd.Softmax(row)

@@ -248,7 +248,7 @@ func (n *neighbourhoods) part(at trainer.Place, part []int32, first, size int) e
 	}
 	norms := make([]float32, len(nodes))
 	grad := n.grad[:len(nodes)*d]
-	parallel.Each(len(part), 4, n.o.Workers, func(_, _, from, to int) {
+	parallel.ForEach(len(part), 4, n.o.Workers, func(_, _, from, to int) {
 		for k := from; k < to; k++ {
 			z, dz := n.z[k*seen:(k+1)*seen], n.dz[k*seen:(k+1)*seen]
 			clear(dz)
@@ -274,7 +274,7 @@ func (n *neighbourhoods) part(at trainer.Place, part []int32, first, size int) e
 	if n.o.SumGradients {
 		scale = 1
 	}
-	parallel.Each(len(nodes), 16, n.o.Workers, func(_, _, from, to int) {
+	parallel.ForEach(len(nodes), 16, n.o.Workers, func(_, _, from, to int) {
 		for k := from; k < to; k++ {
 			g := grad[k*d : (k+1)*d]
 			n.unview(n.pooled[k*d:(k+1)*d], norms[k], g)

@@ -28,7 +28,7 @@ func (in *Ingest) Drain(ctx context.Context) error {
 	in.Progress.Stage("ingest", 0)
 	defer in.Progress.Done()
 	var reported, held int64
-	err := retry.Until(ctx, drainPoll, func() (bool, error) {
+	err := retry.Poll(ctx, drainPoll, func() (bool, error) {
 		b, err := in.backlog(ctx)
 		done := max(reported, b.covered)
 		if in.Load { // nothing is committed before everything is read

@@ -261,7 +261,7 @@ func (r *Refresh) UpToDate(ctx context.Context) (doc *generation.Doc, built bool
 		}
 		return due, why, err
 	}
-	err = retry.Until(ctx, upToDatePoll, func() (bool, error) {
+	err = retry.Poll(ctx, upToDatePoll, func() (bool, error) {
 		for {
 			if err := r.Load(ctx); err != nil {
 				return false, err

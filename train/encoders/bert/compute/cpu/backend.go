@@ -41,7 +41,7 @@ type scratch struct {
 // each runs body over blocks of size of n items. Blocks do not depend on the
 // number of workers, so neither does what is summed within one.
 func (be *Backend) each(n, size int, body func(s *scratch, block, lo, hi int)) {
-	parallel.Each(n, size, be.workers, func(_, block, lo, hi int) {
+	parallel.ForEach(n, size, be.workers, func(_, block, lo, hi int) {
 		s := be.scratch.Get().(*scratch)
 		body(s, block, lo, hi)
 		be.scratch.Put(s)
