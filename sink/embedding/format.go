@@ -63,9 +63,9 @@ func (f Format) typ() Type {
 	return f.Type
 }
 
-// Within returns the format of vectors that are stored as g and then asked for as f: what g has
+// LimitTo returns the format of vectors that are stored as g and then asked for as f: what g has
 // dropped does not come back.
-func (f Format) Within(g Format) Format {
+func (f Format) LimitTo(g Format) Format {
 	if g.typ().bits() < f.typ().bits() {
 		f.Type = g.Type
 	}

@@ -126,7 +126,7 @@ func TestWidenedFormatsStayNarrow(t *testing.T) {
 		{embedding.Format{}, int8At64, int8At64},
 		{embedding.Format{Type: embedding.Float16, Dim: 32}, int8At64, embedding.Format{Type: embedding.Int8, Dim: 32}},
 	} {
-		if got := tt.asked.Within(tt.stored); got.String() != tt.want.String() {
+		if got := tt.asked.LimitTo(tt.stored); got.String() != tt.want.String() {
 			t.Errorf("%q of what is stored as %q is %q, want %q", tt.asked, tt.stored, got, tt.want)
 		}
 	}

@@ -185,7 +185,7 @@ func (x *Index) prepare(ctx context.Context) (*attempt, error) {
 		s := &snapshot{id: newID(), parent: before.Heads[t.Serial]}
 		if t.Serial == served {
 			s.id = a.carrier
-		} else if len(x.buffers[t.Serial]) == 0 && !x.staged.of(t.Serial) {
+		} else if len(x.buffers[t.Serial]) == 0 && !x.staged.belongsTo(t.Serial) {
 			if s.parent != 0 {
 				a.state.Heads[t.Serial], branches[a.state.ref(t)] = s.parent, s.parent
 			}
@@ -287,7 +287,7 @@ func (x *Index) fill(ctx context.Context, a *attempt, t vectordb.Table, s *snaps
 		}
 	}
 	changes := x.sorted(t.Serial)
-	if len(changes) == 0 && !x.staged.of(t.Serial) {
+	if len(changes) == 0 && !x.staged.belongsTo(t.Serial) {
 		return nil
 	}
 	if err := x.index(ctx, t.Serial); err != nil {
@@ -295,7 +295,7 @@ func (x *Index) fill(ctx context.Context, a *attempt, t vectordb.Table, s *snaps
 	}
 	m := moves{set: map[string]Place{}}
 	var gone []Place
-	if x.staged.of(t.Serial) {
+	if x.staged.belongsTo(t.Serial) {
 		s.added, gone = slices.Clone(x.staged.files), slices.Clone(x.staged.gone)
 		maps.Copy(m.set, x.staged.places)
 	}

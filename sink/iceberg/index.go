@@ -311,7 +311,7 @@ func (x *Index) Newer(ctx context.Context, old, by vectordb.Table) (bool, error)
 	}
 	newer := true
 	var failed error
-	err := x.opts.Places.Each(old.Serial, func(node string, p Place) bool {
+	err := x.opts.Places.Range(old.Serial, func(node string, p Place) bool {
 		q, ok, err := x.opts.Places.Get(by.Serial, node)
 		failed = err
 		newer = ok && q.Version > p.Version && err == nil

@@ -16,7 +16,7 @@ type Places interface {
 	// Change removes nodes and then sets others.
 	Change(serial int64, gone []string, set map[string]Place) error
 	// Each calls do for every node, in any order, until it is false.
-	Each(serial int64, do func(node string, p Place) bool) error
+	Range(serial int64, do func(node string, p Place) bool) error
 	// Drop removes all nodes.
 	Drop(serial int64) error
 }
@@ -42,8 +42,8 @@ func (m Memory) Change(serial int64, gone []string, set map[string]Place) error 
 	return nil
 }
 
-// Each implements Places.
-func (m Memory) Each(serial int64, do func(string, Place) bool) error {
+// Range implements Places.
+func (m Memory) Range(serial int64, do func(string, Place) bool) error {
 	for node, p := range m[serial] {
 		if !do(node, p) {
 			break

@@ -26,7 +26,7 @@ func (x *Index) index(ctx context.Context, serial int64) error {
 				return err
 			}
 			n := x.number(d.Path)
-			gone[n] = gone[n].with(d.Pos)
+			gone[n] = gone[n].add(d.Pos)
 		}
 	}
 	for _, f := range data {
@@ -67,7 +67,7 @@ type bits []uint64
 // maxRow is more than a file of Parquet may have rows here; a damaged file of deletes must not take all memory.
 const maxRow = 1 << 32
 
-func (b bits) with(row int64) bits {
+func (b bits) add(row int64) bits {
 	if row < 0 || row >= maxRow {
 		return b
 	}

@@ -17,8 +17,8 @@ type stage struct {
 	gone   []Place          // of rows of these files that newer ones replace
 }
 
-// of reports whether there are files of a table.
-func (s *stage) of(serial int64) bool { return s != nil && s.serial == serial }
+// belongsTo reports whether there are files of a table.
+func (s *stage) belongsTo(serial int64) bool { return s != nil && s.serial == serial }
 
 // stage writes what is held for a table into a data file. Deletions stay.
 func (x *Index) stage(ctx context.Context, serial int64) error {

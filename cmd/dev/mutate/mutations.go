@@ -150,5 +150,5 @@ var mutations = []mutation{
 		`		x.suspect.Store(false)`},
 	{"sink/vectordb/milvus/fence.go", "a process leaves tables the aliases that earlier ones have written through",
 		`	return x.dropWriters(ctx, collection, all, to)`,
-		`	return x.dropWriters(ctx, x.own(), all, to)`},
+		`	return x.dropWriters(ctx, x.sinkCollection(), all, to)`},
 }

@@ -107,7 +107,7 @@ func EncodingSettings(s fit.Settings) map[string]string {
 func ChangedSettings(doc *generation.Doc, cfg *config.Config) []string {
 	changed := commitlog.Difference(EncodingSettings(doc.Settings), EncodingSettings(SettingsOf(cfg)))
 	asked := FormatOf(cfg)
-	if stored := doc.Settings.Stored; asked.Within(stored).String() != asked.String() {
+	if stored := doc.Settings.Stored; asked.LimitTo(stored).String() != asked.String() {
 		changed = append(changed, fmt.Sprintf("sink.embedding_type and sink.embedding_dim were %s and are %s",
 			stored, asked))
 	}

@@ -21,8 +21,8 @@ func (x *Index) writer(collection string) string {
 	return fmt.Sprintf("%s%s%s_%d", collection, writeInfix, x.session, x.turn)
 }
 
-// mine reports whether an alias is one of this process.
-func (x *Index) mine(collection, alias string) bool {
+// isOwnAlias reports whether an alias is one of this process.
+func (x *Index) isOwnAlias(collection, alias string) bool {
 	return strings.HasPrefix(alias, collection+writeInfix+x.session+"_")
 }
 
@@ -30,7 +30,7 @@ func (x *Index) mine(collection, alias string) bool {
 // two that do so at once one at least is dropped.
 func (x *Index) acquire(ctx context.Context) error {
 	x.turn++
-	own := x.own()
+	own := x.sinkCollection()
 	if err := x.fence(ctx, own); err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func (x *Index) dropWriters(ctx context.Context, collection string, all []string
 
 // check returns ErrTakenOver if another process has opened the sink.
 func (x *Index) check(ctx context.Context) error {
-	all, err := x.aliases(ctx, x.own())
+	all, err := x.aliases(ctx, x.sinkCollection())
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(all, x.writer(x.own())) {
+	if !slices.Contains(all, x.writer(x.sinkCollection())) {
 		return vectordb.ErrTakenOver
 	}
 	return nil
@@ -88,14 +88,14 @@ func (x *Index) check(ctx context.Context) error {
 // been replaced must not come back by this. So it yields to any other: the new alias is made before it looks, and the
 // other process, which looks after it has made its own, drops it otherwise.
 func (x *Index) renew(ctx context.Context) error {
-	own := x.own()
+	own := x.sinkCollection()
 	all, err := x.aliases(ctx, own)
 	if err != nil {
 		return err
 	}
 	owner := false
 	for _, alias := range all {
-		owner = owner || x.mine(own, alias)
+		owner = owner || x.isOwnAlias(own, alias)
 	}
 	if !owner {
 		return vectordb.ErrTakenOver
@@ -109,7 +109,7 @@ func (x *Index) renew(ctx context.Context) error {
 		return err
 	}
 	for _, alias := range all {
-		if strings.HasPrefix(alias, own+writeInfix) && !x.mine(own, alias) {
+		if strings.HasPrefix(alias, own+writeInfix) && !x.isOwnAlias(own, alias) {
 			_ = x.dropAlias(ctx, to) // the other process drops it if this fails
 			return vectordb.ErrTakenOver
 		}

@@ -84,8 +84,8 @@ func (x *Index) Check(nodeID string) error {
 	return nil
 }
 
-// own is the collection of the sink.
-func (x *Index) own() string { return x.name + "_sink" }
+// sinkCollection is the collection of the sink.
+func (x *Index) sinkCollection() string { return x.name + "_sink" }
 
 // Open implements vectordb.Index.
 func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
@@ -96,7 +96,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 		return saved, err
 	}
 	x.tables = map[string]bool{}
-	if err := x.create(ctx, x.own(), documentFields()); err != nil {
+	if err := x.create(ctx, x.sinkCollection(), documentFields()); err != nil {
 		return saved, err
 	}
 	if err := x.acquire(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // document reads a row of the sink's collection, and is false if there is none.
 func (x *Index) document(ctx context.Context, id string, out any) (bool, error) {
-	rows, err := x.query(ctx, x.writer(x.own()), []string{id}, "document")
+	rows, err := x.query(ctx, x.writer(x.sinkCollection()), []string{id}, "document")
 	if missing(err) {
 		return false, vectordb.ErrTakenOver
 	}
@@ -25,7 +25,7 @@ func (x *Index) document(ctx context.Context, id string, out any) (bool, error) 
 		return false, nil
 	}
 	if err := json.Unmarshal([]byte(texts[0]), out); err != nil {
-		return false, fmt.Errorf("%w: row %q of %s: %w", vectordb.ErrRefused, id, x.own(), err)
+		return false, fmt.Errorf("%w: row %q of %s: %w", vectordb.ErrRefused, id, x.sinkCollection(), err)
 	}
 	return true, nil
 }
@@ -38,9 +38,9 @@ func (x *Index) put(ctx context.Context, id string, in any) error {
 	}
 	if len(document) > maxID {
 		return fmt.Errorf("%w: the row %q of %s would have %d bytes, and Milvus takes %d: the topic has too many "+
-			"partitions or shards for this sink", vectordb.ErrRefused, id, x.own(), len(document), maxID)
+			"partitions or shards for this sink", vectordb.ErrRefused, id, x.sinkCollection(), len(document), maxID)
 	}
-	return x.lost(ctx, x.upsert(ctx, x.writer(x.own()), documentColumns(id, string(document)), 1))
+	return x.lost(ctx, x.upsert(ctx, x.writer(x.sinkCollection()), documentColumns(id, string(document)), 1))
 }
 
 // lost looks at the outcome of a write.

@@ -66,7 +66,7 @@ func (x *Index) Check(nodeID string) error {
 
 type object = map[string]any
 
-func (x *Index) own() string { return "/" + x.name + "_sink" }
+func (x *Index) sinkIndex() string { return "/" + x.name + "_sink" }
 
 func writeAlias(index string) string { return index + "_W" }
 
@@ -121,7 +121,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 			Document  string `json:"document"`
 		}] `json:"docs"`
 	}
-	if err := x.c.Do(ctx, http.MethodPost, x.own()+"/_mget", object{"ids": ids}, &answer); err != nil {
+	if err := x.c.Do(ctx, http.MethodPost, x.sinkIndex()+"/_mget", object{"ids": ids}, &answer); err != nil {
 		return saved, err
 	}
 	for _, d := range answer.Docs {
@@ -184,7 +184,7 @@ func (x *Index) create(ctx context.Context, name string, body object) error {
 
 // catalog reads the document of the catalog, which is not Found at first.
 func (x *Index) catalog(ctx context.Context) (at stored[catalogDocument], err error) {
-	err = x.c.Do(ctx, http.MethodGet, x.own()+"/_doc/"+catalogID, nil, &at)
+	err = x.c.Do(ctx, http.MethodGet, x.sinkIndex()+"/_doc/"+catalogID, nil, &at)
 	if rest.Status(err) == http.StatusNotFound && strings.Contains(err.Error(), `"found":false`) {
 		err = nil
 	}
@@ -198,11 +198,11 @@ func (x *Index) put(ctx context.Context, at stored[catalogDocument]) error {
 	if at.Found {
 		condition = fmt.Sprintf("if_seq_no=%d&if_primary_term=%d", at.SeqNo, at.Term)
 	}
-	return x.c.Do(ctx, http.MethodPut, x.own()+"/_doc/"+catalogID+"?"+condition, at.Source, nil)
+	return x.c.Do(ctx, http.MethodPut, x.sinkIndex()+"/_doc/"+catalogID+"?"+condition, at.Source, nil)
 }
 
-// mine returns the catalog, ErrTakenOver if another process has opened the sink.
-func (x *Index) mine(ctx context.Context) (stored[catalogDocument], error) {
+// readOwnCatalog returns the catalog, ErrTakenOver if another process has opened the sink.
+func (x *Index) readOwnCatalog(ctx context.Context) (stored[catalogDocument], error) {
 	at, err := x.catalog(ctx)
 	if err == nil && at.Source.Session != x.session {
 		err = vectordb.ErrTakenOver
@@ -216,7 +216,7 @@ func (x *Index) Save(ctx context.Context, c vectordb.Catalog) error {
 	if err != nil {
 		return err
 	}
-	at, err := x.mine(ctx)
+	at, err := x.readOwnCatalog(ctx)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 	if t.Dim == 0 {
 		return nil // there is nothing to put in yet
 	}
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	name := t.Name(x.name)
@@ -271,7 +271,7 @@ func documentOf(r vectordb.Record) document {
 
 // Apply implements vectordb.Index.
 func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	for _, c := range b.Changes {
@@ -302,7 +302,7 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 	// Offsets are far below 2⁴⁴.
 	action(&body, "index", progressID(b.Partition), b.Progress.Epoch<<44+b.Progress.Next+1, "external_gte",
 		object{"partition": b.Partition, "document": string(progress)})
-	return x.bulk(ctx, x.own()+"/_bulk", body.Bytes())
+	return x.bulk(ctx, x.sinkIndex()+"/_bulk", body.Bytes())
 }
 
 // searchable reports whether a vector has a direction. OpenSearch refuses one that has none where cosines are compared.
@@ -368,7 +368,7 @@ func (x *Index) Finish(ctx context.Context, t vectordb.Table) error {
 
 // Serve implements vectordb.Index.
 func (x *Index) Serve(ctx context.Context, t vectordb.Table, c vectordb.Catalog) error {
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	actions := []object{
@@ -382,7 +382,7 @@ func (x *Index) Serve(ctx context.Context, t vectordb.Table, c vectordb.Catalog)
 
 // Drop implements vectordb.Index.
 func (x *Index) Drop(ctx context.Context, t vectordb.Table) error {
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	err := x.c.Do(ctx, http.MethodDelete, "/"+t.Name(x.name), nil, nil)

@@ -78,7 +78,7 @@ func atMost(key string, n int64) object { return object{"key": key, "range": obj
 
 func collection(name string) string { return "/collections/" + url.PathEscape(name) }
 
-func (x *Index) own() string { return collection(x.name + "_sink") }
+func (x *Index) sinkCollection() string { return collection(x.name + "_sink") }
 
 // point is a point as it is written.
 type point struct {
@@ -134,15 +134,15 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 	}
 	// The point may be there, and keeps its document then.
 	empty := point{catalogPoint, object{}, object{"session": "", "document": "{}"}}
-	if err := x.upsert(ctx, x.own(), []point{empty}, match("session", "")); err != nil {
+	if err := x.upsert(ctx, x.sinkCollection(), []point{empty}, match("session", "")); err != nil {
 		return saved, err
 	}
-	err = x.c.Do(ctx, http.MethodPost, x.own()+"/points/payload?wait=true&ordering=strong",
+	err = x.c.Do(ctx, http.MethodPost, x.sinkCollection()+"/points/payload?wait=true&ordering=strong",
 		object{"payload": object{"session": x.session}, "points": []int{catalogPoint}}, nil)
 	if err != nil {
 		return saved, err
 	}
-	found, err := x.mine(ctx)
+	found, err := x.readOwnCatalog(ctx)
 	if err == nil {
 		err = json.Unmarshal([]byte(found), &saved.Catalog)
 	}
@@ -156,7 +156,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 	if len(ids) == 0 {
 		return saved, nil
 	}
-	points, err := x.read(ctx, x.own(), ids, "document")
+	points, err := x.read(ctx, x.sinkCollection(), ids, "document")
 	for _, at := range points {
 		id, ok := at.ID.(float64)
 		var p vectordb.Progress
@@ -169,9 +169,9 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 	return saved, err
 }
 
-// mine returns the catalog's document, ErrTakenOver if another process has opened the sink.
-func (x *Index) mine(ctx context.Context) (string, error) {
-	points, err := x.read(ctx, x.own(), []any{catalogPoint}, "session", "document")
+// readOwnCatalog returns the catalog's document, ErrTakenOver if another process has opened the sink.
+func (x *Index) readOwnCatalog(ctx context.Context) (string, error) {
+	points, err := x.read(ctx, x.sinkCollection(), []any{catalogPoint}, "session", "document")
 	if err != nil {
 		return "", err
 	}
@@ -208,10 +208,10 @@ func (x *Index) Save(ctx context.Context, c vectordb.Catalog) error {
 		return err
 	}
 	at := point{catalogPoint, object{}, object{"session": x.session, "document": string(document)}}
-	if err := x.upsert(ctx, x.own(), []point{at}, match("session", x.session)); err != nil {
+	if err := x.upsert(ctx, x.sinkCollection(), []point{at}, match("session", x.session)); err != nil {
 		return err
 	}
-	_, err = x.mine(ctx)
+	_, err = x.readOwnCatalog(ctx)
 	return err
 }
 
@@ -220,7 +220,7 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 	if t.Dim == 0 {
 		return nil // there is nothing to put in yet
 	}
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	return x.create(ctx, t.Name(x.name), object{
@@ -231,7 +231,7 @@ func (x *Index) Create(ctx context.Context, t vectordb.Table) error {
 
 // Apply implements vectordb.Index.
 func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	for _, c := range b.Changes {
@@ -248,7 +248,7 @@ func (x *Index) Apply(ctx context.Context, b vectordb.Batch) error {
 	}
 	at := point{firstProgress + b.Partition, object{},
 		object{"document": string(document), "epoch": b.Progress.Epoch, "next": b.Progress.Next}}
-	return x.upsert(ctx, x.own(), []point{at}, object{"should": []object{less("epoch", b.Progress.Epoch),
+	return x.upsert(ctx, x.sinkCollection(), []point{at}, object{"should": []object{less("epoch", b.Progress.Epoch),
 		{"must": []object{match("epoch", b.Progress.Epoch), atMost("next", b.Progress.Next)}}}})
 }
 
@@ -346,7 +346,7 @@ func (x *Index) Finish(ctx context.Context, t vectordb.Table) error {
 
 // Serve implements vectordb.Index.
 func (x *Index) Serve(ctx context.Context, t vectordb.Table, c vectordb.Catalog) error {
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	var known struct {
@@ -375,7 +375,7 @@ func (x *Index) Serve(ctx context.Context, t vectordb.Table, c vectordb.Catalog)
 
 // Drop implements vectordb.Index.
 func (x *Index) Drop(ctx context.Context, t vectordb.Table) error {
-	if _, err := x.mine(ctx); err != nil {
+	if _, err := x.readOwnCatalog(ctx); err != nil {
 		return err
 	}
 	err := x.c.Do(ctx, http.MethodDelete, collection(t.Name(x.name)), nil, nil)

@@ -25,7 +25,7 @@ func (p *Publish) modelOf(g *generation.Generation, shard int) *publish.Model {
 		Cut:        g.Doc.Cut[shard],
 		Dim:        g.Encoder.Dim(),
 		Encode:     g.Encoder.Encode,
-		Format:     p.Format.Within(g.Doc.Settings.Stored),
+		Format:     p.Format.LimitTo(g.Doc.Settings.Stored),
 		PassedOver: p.Served.PassedOver(),
 	}
 	for _, part := range g.Doc.Embeddings {

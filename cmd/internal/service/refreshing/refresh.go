@@ -552,11 +552,11 @@ func (r *Refresh) serve(ctx context.Context, doc *generation.Doc) error {
 		r.Log.Info("an older generation is served again, and its embeddings are published again", "generation",
 			doc.Generation, "before", before)
 	}
-	if stored := doc.Settings.Stored; r.Format.Within(stored).String() != r.Format.String() {
+	if stored := doc.Settings.Stored; r.Format.LimitTo(stored).String() != r.Format.String() {
 		r.Log.Warn("this generation's embeddings were stored smaller than sink.embedding_type and "+
 			"sink.embedding_dim now ask for; "+
 			"the next generation will have what they say", "generation", doc.Generation,
-			"published", r.Format.Within(stored).String(), "configured", r.Format.String())
+			"published", r.Format.LimitTo(stored).String(), "configured", r.Format.String())
 	}
 	r.metrics.generation.Set(float64(doc.Generation))
 	r.metrics.shortfalls.Set(float64(len(doc.Shortfalls)))
