@@ -75,8 +75,8 @@ func Grow(x Rows, opt Options, branches int) (*Trunk, error) {
 	return g.t, nil
 }
 
-// Of returns the branch of a label, -1 for a label without features.
-func (t *Trunk) Of(label int) int { return int(t.of[label]) }
+// BranchOf returns the branch of a label, -1 for a label without features.
+func (t *Trunk) BranchOf(label int) int { return int(t.of[label]) }
 
 // Leaves divides a branch of a tree of these levels. features are those of the branch's labels in ascending order,
 // Members × dim. It returns the leaf of each.
@@ -125,8 +125,8 @@ type growth struct {
 	score    []float32
 }
 
-// each reads all rows, a block at a time on several goroutines.
-func (g *growth) each(do func(i int, row []float32)) error {
+// forEachRow reads all rows, a block at a time on several goroutines.
+func (g *growth) forEachRow(do func(i int, row []float32)) error {
 	workers := parallel.Workers(g.opt.Workers)
 	buffers := make([][]float32, workers)
 	var failed atomic.Pointer[error]
@@ -156,7 +156,7 @@ func (g *growth) each(do func(i int, row []float32)) error {
 func (g *growth) members() (n int, err error) {
 	var notFinite atomic.Int64
 	notFinite.Store(-1)
-	err = g.each(func(i int, row []float32) {
+	err = g.forEachRow(func(i int, row []float32) {
 		switch {
 		case !allFinite(row):
 			notFinite.Store(int64(i))
@@ -201,7 +201,7 @@ func (g *growth) round(parts []part) (next []part, err error) {
 	if g.score == nil {
 		g.score = make([]float32, g.Len)
 	}
-	if err := g.each(func(i int, row []float32) {
+	if err := g.forEachRow(func(i int, row []float32) {
 		if k := g.t.of[i]; k >= 0 {
 			g.score[i] = portable.Dot(row, directions[k])
 		}

@@ -52,7 +52,7 @@ func TestTrunkAndBranchesAreTheTree(t *testing.T) {
 				var members []int
 				var features []float32
 				for i := range n {
-					if trunk.Of(i) == k {
+					if trunk.BranchOf(i) == k {
 						members = append(members, i)
 						features = append(features, values[i*dim:(i+1)*dim]...)
 					}

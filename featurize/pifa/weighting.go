@@ -33,8 +33,8 @@ func ParseWeighting(name string) (Weighting, error) {
 	return 0, fmt.Errorf("pifa: unknown weighting %q; use one of: %s", name, strings.Join(weightings[:], ", "))
 }
 
-// Of returns the weight of an instance with that many labels.
-func (w Weighting) Of(degree int) float32 {
+// WeightOf returns the weight of an instance with that many labels.
+func (w Weighting) WeightOf(degree int) float32 {
 	if w == InverseSqrtDegree && degree > 0 {
 		return float32(1 / math.Sqrt(float64(degree)))
 	}

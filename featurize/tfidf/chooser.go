@@ -31,7 +31,7 @@ func (f *Fitter) NGrams() iter.Seq[NGram] {
 	return func(yield func(NGram) bool) {
 		words, ids := f.mergeWords()
 		word := func(id uint64) string { return string(words.word(int(id))) }
-		for p, on := range f.opt.on() {
+		for p, on := range f.opt.enabledParts() {
 			if !on {
 				continue
 			}

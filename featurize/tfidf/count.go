@@ -50,7 +50,7 @@ func (c *counter) clear() {
 func (c *counter) count(text string) {
 	c.docs++
 	c.scan.begin(text)
-	on := c.opt.on()
+	on := c.opt.enabledParts()
 	prev := int32(-1)
 	pairs := c.pairKeys[:0]
 	for w := c.scan.next(); w != nil; w = c.scan.next() {
@@ -92,7 +92,7 @@ func (c *counter) hitRuns(id int32, word []byte) {
 		}
 		c.runs.end()
 	}
-	for _, run := range c.runs.of(id) {
+	for _, run := range c.runs.idsOf(id) {
 		c.hit(Char3, run)
 	}
 }

@@ -46,8 +46,8 @@ func (o Options) KeepAll() Options {
 	return o
 }
 
-// on says which parts there are.
-func (o *Options) on() (on [numParts]bool) {
+// enabledParts says which parts there are.
+func (o *Options) enabledParts() (on [numParts]bool) {
 	for p, l := range o.Parts {
 		on[p] = l.MaxFeatures > 0
 	}

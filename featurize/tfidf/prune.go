@@ -87,7 +87,7 @@ func (c *counter) prune(parts ...Part) {
 	}
 	needed := make([]bool, old.words.len())
 	for id := range needed {
-		needed[id] = old.opt.on()[Word1] && keep(Word1, id)
+		needed[id] = old.opt.enabledParts()[Word1] && keep(Word1, id)
 	}
 	for id, key := range old.pairs.keys {
 		if keep(Word2, id) {

@@ -149,7 +149,7 @@ type lists struct {
 	ids   []int32
 }
 
-func (l *lists) of(i int32) []int32 { return l.ids[l.start[i]:l.start[i+1]] }
+func (l *lists) idsOf(i int32) []int32 { return l.ids[l.start[i]:l.start[i+1]] }
 
 // end ends a list; the next one starts here.
 func (l *lists) end() { l.start = append(l.start, len(l.ids)) }

@@ -211,7 +211,7 @@ func (m *Model) find(s *scratch, text string) {
 		}
 		previous, first = id, false
 		if id >= 0 {
-			s.found = append(s.found, m.runs.of(id)...)
+			s.found = append(s.found, m.runs.idsOf(id)...)
 			continue
 		}
 		s.keys = m.appendRuns(s.keys[:0], w)

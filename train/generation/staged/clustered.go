@@ -129,7 +129,7 @@ func (t *task) identities(ctx context.Context, x index, dim int, rows []float32)
 			source, target := arc(arcs)
 			one.Index[0] = int32(x.Base[p] + source)
 			of.Apply(one, row)
-			sums.AddWeighted(target, weighting.Of(degree(source)), row)
+			sums.AddWeighted(target, weighting.WeightOf(degree(source)), row)
 		}
 		return nil
 	}); err != nil {

@@ -361,7 +361,7 @@ func (t *task) addSources(ctx context.Context, p, dim int, w pifa.Weighting,
 			if err != nil {
 				return err
 			}
-			sums.AddWeighted(base+target, w.Of(degree(source)), row)
+			sums.AddWeighted(base+target, w.WeightOf(degree(source)), row)
 		}
 		return nil
 	})

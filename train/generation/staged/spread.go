@@ -134,7 +134,7 @@ func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *p
 		}
 		d := decoder{b: b}
 		for d.more() {
-			weight := w.Of(int(d.u32()))
+			weight := w.WeightOf(int(d.u32()))
 			labels := d.bytes(4 * uint64(d.u32()))
 			stored := d.bytes(2 * uint64(dim))
 			if d.err != nil {

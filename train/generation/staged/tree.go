@@ -67,7 +67,7 @@ func (t *task) trunk(ctx context.Context) error {
 	defer of.close() //nolint:errcheck // a temporary file
 	for p := range t.plan.Partitions {
 		for i := x.Base[p]; i < x.Base[p+1]; i++ {
-			if err := of.add(p, appendInts(nil, []int32{int32(grown.Of(i))})); err != nil {
+			if err := of.add(p, appendInts(nil, []int32{int32(grown.BranchOf(i))})); err != nil {
 				return err
 			}
 		}
