@@ -45,9 +45,9 @@ func Handler(c *Catalog, observe func(kind string, took time.Duration, status in
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI) // the client may be gone
 	})
-	mux.Handle("GET /similar/{id...}", h.of("similar", h.byID))
-	mux.Handle("POST /similar", h.of("similar", h.similar))
-	mux.Handle("POST /embed", h.of("embed", h.embed))
+	mux.Handle("GET /similar/{id...}", h.handle("similar", h.byID))
+	mux.Handle("POST /similar", h.handle("similar", h.similar))
+	mux.Handle("POST /embed", h.handle("embed", h.embed))
 	return mux
 }
 
@@ -56,8 +56,8 @@ type badRequest struct{ error }
 
 var errBusy = errors.New("too many requests at once, try again in a moment")
 
-// of turns a function into a handler.
-func (h *handler) of(kind string, answer func(*http.Request) (any, error)) http.Handler {
+// handle turns a function into a handler.
+func (h *handler) handle(kind string, answer func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

@@ -248,7 +248,7 @@ func TestBERTWithNGramsComesBack(t *testing.T) {
 	views := encoders(t)[3].(*hybrid.Encoder).Views()
 	views.Model = model
 	sample := make([]float32, len(texts)*views.Len())
-	if err := views.Of(texts, train.FeaturesOf(views.Vectorizer, texts), sample); err != nil {
+	if err := views.WriteViews(texts, train.FeaturesOf(views.Vectorizer, texts), sample); err != nil {
 		t.Fatal(err)
 	}
 	join, err := hybrid.Join(sample, views.Len(), 2)

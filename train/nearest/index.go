@@ -101,7 +101,7 @@ func (x *Index) add(id string, c int32, v []float32) {
 	if int(in.n) == len(in.blocks)*blockRows {
 		in.blocks = append(in.blocks, &block{codes: make([]int8, blockRows*x.width)})
 	}
-	b, row := in.at(in.n)
+	b, row := in.locate(in.n)
 	b.handles[row] = h
 	b.scales[row] = encode(b.codes[row*x.width:(row+1)*x.width], v)
 	x.where[h] = place{c, in.n}
@@ -117,8 +117,8 @@ func (x *Index) remove(id string) {
 	at := x.where[h]
 	in := &x.cells[at.cell]
 	in.n--
-	to, i := in.at(at.n)
-	from, j := in.at(in.n)
+	to, i := in.locate(at.n)
+	from, j := in.locate(in.n)
 	to.handles[i], to.scales[i] = from.handles[j], from.scales[j]
 	copy(to.codes[i*x.width:(i+1)*x.width], from.codes[j*x.width:(j+1)*x.width])
 	x.where[to.handles[i]] = at
@@ -131,7 +131,7 @@ func (x *Index) remove(id string) {
 	x.unused = append(x.unused, h)
 }
 
-func (c *cell) at(n int32) (b *block, row int) { return c.blocks[n/blockRows], int(n % blockRows) }
+func (c *cell) locate(n int32) (b *block, row int) { return c.blocks[n/blockRows], int(n % blockRows) }
 
 // Vector writes the vector of an id, as it is stored, to v, and reports whether there is one.
 func (x *Index) Vector(id string, v []float32) bool {
@@ -142,7 +142,7 @@ func (x *Index) Vector(id string, v []float32) bool {
 		return false
 	}
 	at := x.where[h]
-	b, row := x.cells[at.cell].at(at.n)
+	b, row := x.cells[at.cell].locate(at.n)
 	for i, c := range b.codes[row*x.width : row*x.width+x.dim] {
 		v[i] = float32(c) * b.scales[row]
 	}

@@ -140,7 +140,7 @@ func (x *Index) Calibrate() {
 	for q := range queries {
 		id := ids[q*len(ids)/queries]
 		at := x.where[x.handle[id]]
-		b, row := x.cells[at.cell].at(at.n)
+		b, row := x.cells[at.cell].locate(at.n)
 		unit := make([]float32, x.dim)
 		for i := range unit {
 			unit[i] = float32(b.codes[row*x.width+i])

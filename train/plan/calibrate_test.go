@@ -93,8 +93,8 @@ func TestCalibrationKnowsEveryStage(t *testing.T) {
 				continue
 			}
 			q := quantities(b.graph, c, b.plan, 1)
-			read, wantRead = read+c.Stages[name].ReadBytes.of(q), wantRead+float64(got.read)
-			written, wantWritten = written+c.Stages[name].WrittenBytes.of(q), wantWritten+float64(got.written)
+			read, wantRead = read+c.Stages[name].ReadBytes.costOf(q), wantRead+float64(got.read)
+			written, wantWritten = written+c.Stages[name].WrittenBytes.costOf(q), wantWritten+float64(got.written)
 			if got.shuffled > got.read {
 				t.Errorf("%s: %d bytes of %d are shuffled", name, got.shuffled, got.read)
 			}

@@ -9,7 +9,7 @@ import (
 // Rate is what a unit of each term costs.
 type Rate map[term]float64
 
-func (r Rate) of(q map[term]float64) (sum float64) {
+func (r Rate) costOf(q map[term]float64) (sum float64) {
 	for t, each := range r {
 		sum += each * q[t]
 	}
@@ -69,7 +69,7 @@ func weights(seen []observation) []float64 {
 
 func residual(r Rate, seen []observation) (sum float64) {
 	for i, w := range weights(seen) {
-		e := w * (r.of(seen[i].q) - seen[i].cost)
+		e := w * (r.costOf(seen[i].q) - seen[i].cost)
 		sum += e * e
 	}
 	return sum

@@ -28,12 +28,12 @@ func TestFitFindsTheRates(t *testing.T) {
 			for _, t := range some {
 				q[t] = (0.1 + r.Float64()) / max(want[t], 1e-6)
 			}
-			seen = append(seen, observation{q, want.of(q)})
+			seen = append(seen, observation{q, want.costOf(q)})
 		}
 		got := fitRate(some, seen)
 		for _, o := range seen {
-			if e := got.of(o.q) - o.cost; math.Abs(e) > 1e-6*o.cost {
-				t.Errorf("seed %d: %v costs %g, not %g: rates %v, want %v", seed, o.q, got.of(o.q), o.cost, got, want)
+			if e := got.costOf(o.q) - o.cost; math.Abs(e) > 1e-6*o.cost {
+				t.Errorf("seed %d: %v costs %g, not %g: rates %v, want %v", seed, o.q, got.costOf(o.q), o.cost, got, want)
 			}
 		}
 	}

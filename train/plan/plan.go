@@ -95,9 +95,9 @@ func (in Input) graph() Graph {
 	return Graph{Nodes: in.Nodes, TextBytes: in.TextBytes, References: 2 * in.Edges, Links: 2 * in.Edges}
 }
 
-// Of estimates a build with as many tasks at a time as make it fastest. It is ErrTooSmall if not even one task at a
+// Estimate estimates a build with as many tasks at a time as make it fastest. It is ErrTooSmall if not even one task at a
 // time fits, whatever the number of partitions.
-func Of(in Input, c Calibration) (*Plan, error) {
+func Estimate(in Input, c Calibration) (*Plan, error) {
 	if err := errors.Join(in.Validate(), c.Validate()); err != nil {
 		return nil, err
 	}
@@ -186,9 +186,9 @@ func stage(in Input, c Calibration, division staged.Plan, s staged.Stage, atATim
 	r, g := c.Stages[s.Name], in.graph()
 	machines := min(in.Workers, s.Tasks)
 	q := quantities(g, c, division, machines)
-	read := r.ReadBytes.of(q)
-	e := Stage{Name: s.Name, Tasks: s.Tasks, CoreSeconds: r.CoreSeconds.of(q),
-		WrittenBytes:  int64(r.WrittenBytes.of(q)),
+	read := r.ReadBytes.costOf(q)
+	e := Stage{Name: s.Name, Tasks: s.Tasks, CoreSeconds: r.CoreSeconds.costOf(q),
+		WrittenBytes:  int64(r.WrittenBytes.costOf(q)),
 		ReadBytes:     int64(read) + int64(machines)*int64(r.modelBytes(s.Name, float64(in.Nodes))),
 		ShuffledBytes: int64(r.Shuffled * read)}
 	each := (s.Tasks + machines - 1) / machines // tasks of a machine

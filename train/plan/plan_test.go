@@ -40,7 +40,7 @@ func calibration() plan.Calibration {
 
 func of(t *testing.T, in plan.Input) *plan.Plan {
 	t.Helper()
-	p, err := plan.Of(in, calibration())
+	p, err := plan.Estimate(in, calibration())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestTasksFitTheMemory(t *testing.T) {
 	for _, gib := range []int64{2, 4, 16, 64} {
 		in := papers()
 		in.Memory = gib << 30
-		p, err := plan.Of(in, calibration())
+		p, err := plan.Estimate(in, calibration())
 		if errors.Is(err, plan.ErrTooSmall) {
 			continue
 		}
@@ -139,7 +139,7 @@ func TestTasksFitTheMemory(t *testing.T) {
 	}
 	in := papers()
 	in.Memory = 256 << 20
-	if _, err := plan.Of(in, calibration()); !errors.Is(err, plan.ErrTooSmall) {
+	if _, err := plan.Estimate(in, calibration()); !errors.Is(err, plan.ErrTooSmall) {
 		t.Errorf("256 MiB: %v", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestMoreMemoryIsNotSlower(t *testing.T) {
 func TestFaultsOfAnInputAreNamed(t *testing.T) {
 	in := papers()
 	in.Workers, in.Edges = 0, -1
-	_, err := plan.Of(in, calibration())
+	_, err := plan.Estimate(in, calibration())
 	if err == nil || !strings.Contains(err.Error(), "workers") || !strings.Contains(err.Error(), "edges") {
 		t.Errorf("no machine and less than no edge: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestRatesOfTheDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Of(papers(), c)
+	p, err := plan.Estimate(papers(), c)
 	if err != nil || !p.Spread {
 		t.Errorf("spread %t, %v", p != nil && p.Spread, err)
 	}

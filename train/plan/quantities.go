@@ -115,35 +115,35 @@ func sampled(g Graph, most int) (positions, instances float64) {
 // Shape says which terms the cost of a stage has: processor time, bytes read and bytes written.
 type Shape struct{ CPU, Read, Written []term }
 
-func of(terms ...term) []term { return terms }
+func terms(terms ...term) []term { return terms }
 
 // Shapes are those of all stages that there are. Of terms that explain a cost alike, the first one is taken.
 var Shapes = map[string]Shape{
-	staged.Scatter:    {of(perRow), of(perRow), of(perRow, perPiece)},
-	staged.Number:     {of(perRow, perPiece), of(perRow, perPiece), of(perRow, perPiece)},
-	staged.Index:      {of(perPartition), of(perPartition), of(perPartition)},
-	staged.Resolve:    {of(perReference, perPiece), of(perReference, perPiece), of(perReference, perLink, perPiece)},
-	staged.Link:       {of(perReference, perPiece), of(perReference, perLink, perPiece), of(perNode, perReference)},
-	staged.Count:      {of(perText), of(perText), of(perNGram, perPiece)},
-	staged.Merge:      {of(perMerge, perPiece), of(perNGram, perPiece), of(perCandidate)},
-	staged.Vectorizer: {of(perCandidate), of(perCandidate, perPartition), of(perBuild)},
-	staged.Projection: {of(perFitted), of(perFitted, perBuild), of(perBuild)},
-	staged.Vectorise:  {of(perText, perMachine), of(perText), of(perNode)},
-	staged.Spread:     {of(perCopy, perNode), of(perNode, perLink), of(perCopy, perLink)},
-	staged.PIFA:       {of(perLink, perMissed, perDecoded, perOpened), of(perLink, perCopy, perOpened), of(perNode)},
-	staged.Features:   {of(perNode, perLink), of(perNode, perLink), of(perNode)},
-	staged.Trunk:      {of(perPass, perDirected), of(perNode, perPartition), of(perNode, perPartition)},
-	staged.Deal:       {of(perNode, perPiece), of(perNode, perPartition), of(perNode, perPiece)},
-	staged.Branch:     {of(perNode, perPiece), of(perNode, perPiece), of(perNode, perPartition)},
-	staged.Tree:       {of(perNode), of(perNode, perPartition), of(perNode)},
-	staged.Mapping:    {of(perNode, perLink), of(perNode, perLink), of(perBuild)},
-	staged.Dataset:    {of(perRow, perMachine), of(perRow), of(perRow)},
-	staged.Encoder:    {of(perPosition, perInstance, perBuild, perScan), of(perRow, perPosition), of(perBuild)},
-	staged.Evaluate:   {of(perPosition, perInstance, perChosen, perScan), of(perRow, perPosition), of(perBuild)},
-	staged.Encode:     {of(perText, perMachine), of(perRow), of(perNode)},
-	staged.Fill:       {of(perNode, perLink), of(perNode, perLink), of(perNode)},
-	staged.Compare:    {of(perCompared), of(perCompared), of(perBuild)},
-	staged.Finish:     {of(perPartition, perBuild), of(perPartition, perBuild), of(perPartition, perBuild)},
+	staged.Scatter:    {terms(perRow), terms(perRow), terms(perRow, perPiece)},
+	staged.Number:     {terms(perRow, perPiece), terms(perRow, perPiece), terms(perRow, perPiece)},
+	staged.Index:      {terms(perPartition), terms(perPartition), terms(perPartition)},
+	staged.Resolve:    {terms(perReference, perPiece), terms(perReference, perPiece), terms(perReference, perLink, perPiece)},
+	staged.Link:       {terms(perReference, perPiece), terms(perReference, perLink, perPiece), terms(perNode, perReference)},
+	staged.Count:      {terms(perText), terms(perText), terms(perNGram, perPiece)},
+	staged.Merge:      {terms(perMerge, perPiece), terms(perNGram, perPiece), terms(perCandidate)},
+	staged.Vectorizer: {terms(perCandidate), terms(perCandidate, perPartition), terms(perBuild)},
+	staged.Projection: {terms(perFitted), terms(perFitted, perBuild), terms(perBuild)},
+	staged.Vectorise:  {terms(perText, perMachine), terms(perText), terms(perNode)},
+	staged.Spread:     {terms(perCopy, perNode), terms(perNode, perLink), terms(perCopy, perLink)},
+	staged.PIFA:       {terms(perLink, perMissed, perDecoded, perOpened), terms(perLink, perCopy, perOpened), terms(perNode)},
+	staged.Features:   {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	staged.Trunk:      {terms(perPass, perDirected), terms(perNode, perPartition), terms(perNode, perPartition)},
+	staged.Deal:       {terms(perNode, perPiece), terms(perNode, perPartition), terms(perNode, perPiece)},
+	staged.Branch:     {terms(perNode, perPiece), terms(perNode, perPiece), terms(perNode, perPartition)},
+	staged.Tree:       {terms(perNode), terms(perNode, perPartition), terms(perNode)},
+	staged.Mapping:    {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
+	staged.Dataset:    {terms(perRow, perMachine), terms(perRow), terms(perRow)},
+	staged.Encoder:    {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
+	staged.Evaluate:   {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
+	staged.Encode:     {terms(perText, perMachine), terms(perRow), terms(perNode)},
+	staged.Fill:       {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	staged.Compare:    {terms(perCompared), terms(perCompared), terms(perBuild)},
+	staged.Finish:     {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
 }
 
 // scanShare is what it takes to look through a row for the sample, as a share of what it takes to number it. A small

@@ -88,15 +88,15 @@ func (c Calibration) Validate() error {
 		return fmt.Errorf("there are no rates of the stages %s; %w", strings.Join(missing, ", "), ErrRates)
 	case unknown != nil:
 		return fmt.Errorf("there are rates of stages that no build has: %s; %w", strings.Join(unknown, ", "), ErrRates)
-	case c.Dim < 1 || c.ProjectionDim < 1 || !between(c.Growth.Exponent, 0, 1) ||
-		!between(c.Growth.Candidates, 0, math.MaxFloat64):
+	case c.Dim < 1 || c.ProjectionDim < 1 || !inRange(c.Growth.Exponent, 0, 1) ||
+		!inRange(c.Growth.Candidates, 0, math.MaxFloat64):
 		return fmt.Errorf("the dimensions and growth are none: %d, %d, %+v; %w", c.Dim, c.ProjectionDim, c.Growth,
 			ErrRates)
 	}
 	return nil
 }
 
-func between(v, low, high float64) bool { return v >= low && v <= high }
+func inRange(v, low, high float64) bool { return v >= low && v <= high }
 
 func (r Rates) validate(s Shape) error {
 	for _, of := range []struct {
@@ -107,13 +107,13 @@ func (r Rates) validate(s Shape) error {
 			if !slices.Contains(of.terms, t) {
 				return fmt.Errorf("its cost does not depend on %q", t)
 			}
-			if !between(each, 0, math.MaxFloat64) {
+			if !inRange(each, 0, math.MaxFloat64) {
 				return fmt.Errorf("%g for each %s is no rate", each, t)
 			}
 		}
 	}
-	if len(r.CoreSeconds) == 0 || !between(r.Shuffled, 0, 1) || !between(r.Parallel, 0, 1) ||
-		!between(r.ModelBytes, 0, math.MaxFloat64) {
+	if len(r.CoreSeconds) == 0 || !inRange(r.Shuffled, 0, 1) || !inRange(r.Parallel, 0, 1) ||
+		!inRange(r.ModelBytes, 0, math.MaxFloat64) {
 		return fmt.Errorf("no rates: %+v", r)
 	}
 	return nil

@@ -79,7 +79,7 @@ The model and how far it was checked are in docs/PLANNING.md.`,
 			if err := in.Validate(); err != nil {
 				return command.UsageError(err)
 			}
-			p, err := plan.Of(in, calibration)
+			p, err := plan.Estimate(in, calibration)
 			if err != nil {
 				return err
 			}

@@ -167,7 +167,7 @@ func (b *Network) Update(rate float64) (float64, error) {
 		g := make([]float32, d)
 		for j := lo; j < hi; j++ {
 			clear(g)
-			for _, u := range b.byRow.of(j) {
+			for _, u := range b.byRow.usesOf(j) {
 				numeric.Axpy(u.x, b.sum.grad[int(u.instance)*d:int(u.instance+1)*d], g)
 			}
 			squares[j] = float64(b.model.table.adagrad(int(b.byRow.rows[j]), b.square, g, float32(rate)))
@@ -190,7 +190,7 @@ type uses struct {
 	ordered []rowUse
 }
 
-func (u *uses) of(j int) []rowUse { return u.ordered[u.from[j]:u.from[j+1]] }
+func (u *uses) usesOf(j int) []rowUse { return u.ordered[u.from[j]:u.from[j+1]] }
 
 // group counts the uses of each row and then puts them in their places: linear in the
 // uses, where sorting them took a tenth of a step.

@@ -82,7 +82,7 @@ func thin(b *compute.Batch, share float64) {
 	from, at := 0, 0
 	for i, seed := range b.Seeds {
 		end := int(b.Start[i+1])
-		dropped := d.Of(seed)
+		dropped := d.DroppedFor(seed)
 		for r := from; r < end; r++ {
 			if r == from || r == end-1 || dropped.Keeps(r-from) {
 				b.IDs[at] = b.IDs[r]

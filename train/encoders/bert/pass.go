@@ -100,8 +100,8 @@ const (
 	layerSites
 )
 
-// at is the drop-out at a site of layer i.
-func (p *pass) at(i int, site uint64) compute.Dropout {
+// dropoutAt is the drop-out at a site of layer i.
+func (p *pass) dropoutAt(i int, site uint64) compute.Dropout {
 	return compute.Dropout{Rate: p.dropout, Site: siteLayers + uint64(i)*layerSites + site}
 }
 
@@ -137,14 +137,14 @@ func (p *pass) forward(a *activations, b compute.Batch) compute.Buffer {
 	for i := range m.layers {
 		l, k := &m.layers[i], &a.layers[i]
 		be.Linear(k.qkv, in, rows, l.qkv, compute.Identity)
-		be.Attend(k.context, k.qkv, b, heads, h/heads, p.at(i, siteAttention))
+		be.Attend(k.context, k.qkv, b, heads, h/heads, p.dropoutAt(i, siteAttention))
 		be.Linear(k.attended, k.context, rows, l.attend, compute.Identity)
-		p.drop(k.attended, b, p.at(i, siteAttended))
+		p.drop(k.attended, b, p.dropoutAt(i, siteAttended))
 		be.AddNorm(k.middle, k.attended, in, rows, &l.norm)
 		be.Linear(k.wide, k.middle, rows, l.widen, compute.Identity)
 		be.Activate(p.wide, k.wide, rows*m.config.IntermediateSize, compute.GELU)
 		be.Linear(k.narrowed, p.wide, rows, l.narrow, compute.Identity)
-		p.drop(k.narrowed, b, p.at(i, siteNarrowed))
+		p.drop(k.narrowed, b, p.dropoutAt(i, siteNarrowed))
 		be.AddNorm(k.out, k.narrowed, k.middle, rows, &l.last)
 		in = k.out
 	}
@@ -181,7 +181,7 @@ func (p *pass) backward(a *activations, b compute.Batch, slope compute.Buffer) {
 		// d is the gradient of both summands. It is needed again for the residual.
 		be.AddNormBackward(&dl.last, d, d, k.narrowed, k.middle, rows, &l.last)
 		be.Activate(p.wide, k.wide, wide, compute.GELU)
-		inside := p.through(d, b, p.at(i, siteNarrowed))
+		inside := p.through(d, b, p.dropoutAt(i, siteNarrowed))
 		be.LinearGradient(dl.narrow, p.wide, inside, rows)
 		be.LinearBackward(p.wideSlope, inside, rows, l.narrow, false)
 		be.ActivateBackward(p.wideSlope, p.wideSlope, k.wide, wide, compute.GELU)
@@ -189,10 +189,10 @@ func (p *pass) backward(a *activations, b compute.Batch, slope compute.Buffer) {
 		be.LinearBackward(d, p.wideSlope, rows, l.widen, true)
 
 		be.AddNormBackward(&dl.norm, d, d, k.attended, in, rows, &l.norm)
-		inside = p.through(d, b, p.at(i, siteAttended))
+		inside = p.through(d, b, p.dropoutAt(i, siteAttended))
 		be.LinearGradient(dl.attend, k.context, inside, rows)
 		be.LinearBackward(p.inner, inside, rows, l.attend, false)
-		be.AttendBackward(p.qkvSlope, p.inner, k.qkv, b, heads, h/heads, p.at(i, siteAttention))
+		be.AttendBackward(p.qkvSlope, p.inner, k.qkv, b, heads, h/heads, p.dropoutAt(i, siteAttention))
 		be.LinearGradient(dl.qkv, in, p.qkvSlope, rows)
 		be.LinearBackward(d, p.qkvSlope, rows, l.qkv, true)
 	}

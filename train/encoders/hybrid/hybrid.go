@@ -59,17 +59,17 @@ func (v Views) ModelDim() int {
 // Len is the length of the views side by side.
 func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
 
-// Of writes the views of texts and their features, at their lengths, to out, a row of Len numbers each. A view of
+// WriteViews writes the views of texts and their features, at their lengths, to out, a row of Len numbers each. A view of
 // which a text has nothing is zero.
-func (v Views) Of(texts []string, features train.TextFeatures, out []float32) error {
+func (v Views) WriteViews(texts []string, features train.TextFeatures, out []float32) error {
 	n := v.Len()
-	return v.each(texts, features, func(i int, views []float32) {
+	return v.forEachText(texts, features, func(i int, views []float32) {
 		copy(out[i*n:(i+1)*n], views)
 	})
 }
 
-// each calls visit, concurrently, with the views of each text, which are valid during the call.
-func (v Views) each(texts []string, features train.TextFeatures, visit func(i int, views []float32)) error {
+// forEachText calls visit, concurrently, with the views of each text, which are valid during the call.
+func (v Views) forEachText(texts []string, features train.TextFeatures, visit func(i int, views []float32)) error {
 	m := v.ModelDim()
 	p := make([]float32, len(texts)*m)
 	if v.Model != nil {
@@ -192,7 +192,7 @@ func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, ou
 	if len(out) != len(texts)*e.dim {
 		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*e.dim)
 	}
-	return e.views.each(texts, features, func(i int, views []float32) {
+	return e.views.forEachText(texts, features, func(i int, views []float32) {
 		z := out[i*e.dim : (i+1)*e.dim]
 		clear(z)
 		for k, v := range views {

@@ -56,7 +56,7 @@ var texts = []string{"abc", "fade", "d", "", "zz", "cab fee"}
 func sampleOf(t *testing.T, v Views) []float32 {
 	t.Helper()
 	all := make([]float32, len(texts)*v.Len())
-	if err := v.Of(texts, train.FeaturesOf(v.Vectorizer, texts), all); err != nil {
+	if err := v.WriteViews(texts, train.FeaturesOf(v.Vectorizer, texts), all); err != nil {
 		t.Fatal(err)
 	}
 	return all

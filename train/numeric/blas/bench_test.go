@@ -58,7 +58,7 @@ func BenchmarkSgemm(b *testing.B) {
 			})
 		}
 		for _, k := range supported() {
-			run(k.name, with(k))
+			run(k.name, newImplementation(k))
 		}
 		run("gonum", gonum.Implementation{})
 	}

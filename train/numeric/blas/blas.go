@@ -18,7 +18,7 @@ type Implementation struct {
 }
 
 // New returns the fastest implementation for this processor.
-func New() Implementation { return with(fastest()) }
+func New() Implementation { return newImplementation(fastest()) }
 
 // Limit returns an implementation that spreads a product over at most the given number of cores, 0
 // for all. A caller with several goroutines can use that many for each of them. The limit does not
@@ -36,7 +36,7 @@ func (im Implementation) Kernels() string {
 	return im.name
 }
 
-func with(k *kernels) Implementation {
+func newImplementation(k *kernels) Implementation {
 	return Implementation{
 		kernels: k,
 		buffers: &sync.Pool{New: func() any { return new(buffers) }},

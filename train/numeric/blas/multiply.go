@@ -37,7 +37,7 @@ func (im Implementation) multiply(p product) {
 				a := im.blockA(buf, &p, i, m, l, k)
 				c := p.c[i*p.ldc+j:]
 				for jj := 0; jj < n; jj += im.width {
-					im.panel(buf, &p, a, m, k, b.at(jj), c[jj:], min(im.width, n-jj), p.beta != 0 || l > 0)
+					im.panel(buf, &p, a, m, k, b.panelFrom(jj), c[jj:], min(im.width, n-jj), p.beta != 0 || l > 0)
 				}
 			}
 		}

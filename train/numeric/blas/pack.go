@@ -16,8 +16,8 @@ type panels struct {
 	until  int // columns that are read where they lie
 }
 
-// at is the panel of column j on.
-func (b *panels) at(j int) rows {
+// panelFrom is the panel of column j on.
+func (b *panels) panelFrom(j int) rows {
 	if j < b.until {
 		return rows{b.direct[j:], b.ldb}
 	}

@@ -19,7 +19,7 @@ func every(t *testing.T, test func(*testing.T, Implementation)) {
 		t.Skip("no kernels for this processor: gonum computes")
 	}
 	for _, k := range all {
-		t.Run(k.name, func(t *testing.T) { test(t, with(k)) })
+		t.Run(k.name, func(t *testing.T) { test(t, newImplementation(k)) })
 	}
 }
 
@@ -178,9 +178,9 @@ func TestKernelsAgree(t *testing.T) {
 		for form := range 8 {
 			p := randomProduct(r, form&1 == 1, form&2 == 2, s[0], s[1], s[2])
 			p.alpha, p.beta = 1.3, 0.5*float32(form>>2)
-			want := p.run(with(all[0]))
+			want := p.run(newImplementation(all[0]))
 			for _, k := range all[1:] {
-				if !slices.Equal(p.run(with(k)), want) {
+				if !slices.Equal(p.run(newImplementation(k)), want) {
 					t.Errorf("%s: %s and %s differ", p.shape(), all[0].name, k.name)
 				}
 			}
@@ -254,7 +254,7 @@ func FuzzSgemm(f *testing.F) {
 		p := randomProduct(r, form&1 == 1, form&2 == 2, int(m%200)+1, int(n%100)+1, int(k%500))
 		p.alpha, p.beta = float32(form>>2&1)+0.5, float32(form>>3&1)
 		for _, k := range supported() {
-			p.check(t, p.run(with(k)))
+			p.check(t, p.run(newImplementation(k)))
 		}
 	})
 }

@@ -34,10 +34,10 @@ type Matrix struct {
 // has rows like those that will be multiplied, in numbers each, and is not kept. It tells which columns of x
 // are loud; without it, none is. fine takes twice as many.
 func New(weights []float32, in, out int, sample []float32, fine bool) (*Matrix, error) {
-	return with(fastest(), weights, in, out, sample, fine)
+	return newMatrix(fastest(), weights, in, out, sample, fine)
 }
 
-func with(k *kernels, weights []float32, in, out int, sample []float32, fine bool) (*Matrix, error) {
+func newMatrix(k *kernels, weights []float32, in, out int, sample []float32, fine bool) (*Matrix, error) {
 	if in < 1 || in > maxIn || out < 1 || len(weights) != in*out || len(sample)%in != 0 {
 		return nil, fmt.Errorf("quant: %d numbers and a sample of %d for a matrix of %d × %d; "+
 			"at most %d rows are possible", len(weights), len(sample), in, out, maxIn)
@@ -230,9 +230,6 @@ func factorsOf(levels, most []float32) []float32 {
 	}
 	return f
 }
-
-// Out is the number of columns.
-func (m *Matrix) Out() int { return m.out }
 
 // Bytes is the memory that the matrix takes.
 func (m *Matrix) Bytes() int {

@@ -42,7 +42,7 @@ func newProblem(r *rand.Rand, n, in, out int) *problem {
 
 func (p *problem) matrix(t testing.TB, k *kernels, sample []float32, fine bool) *Matrix {
 	t.Helper()
-	m, err := with(k, p.w, p.in, p.out, sample, fine)
+	m, err := newMatrix(k, p.w, p.in, p.out, sample, fine)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func (t *triplets) draw(anchors []int32, epoch int) {
 	for k, a := range anchors {
 		r := numeric.NewRand(t.o.Seed, streamTriplet, uint64(epoch), uint64(a))
 		neighbours := t.neighbours.Row(int(a)).Index
-		for part, node := range [3]int32{a, neighbours[r.IntN(len(neighbours))], t.other(a, neighbours, &r)} {
+		for part, node := range [3]int32{a, neighbours[r.IntN(len(neighbours))], t.drawUnlinked(a, neighbours, &r)} {
 			drop := numeric.NewRand(t.o.Seed, streamDrop, uint64(epoch), uint64(a), uint64(part))
 			at := part*len(anchors) + k
 			t.nodes[at], t.seeds[at] = node, drop.Uint64()
@@ -154,9 +154,9 @@ func (t *triplets) draw(anchors []int32, epoch int) {
 	}
 }
 
-// other draws a node that is not linked to a. Where such a node is hard to find, as
+// drawUnlinked draws a node that is not linked to a. Where such a node is hard to find, as
 // when a is linked to nearly all, the last draw stands.
-func (t *triplets) other(a int32, neighbours []int32, r *numeric.Rand) (node int32) {
+func (t *triplets) drawUnlinked(a int32, neighbours []int32, r *numeric.Rand) (node int32) {
 	const attempts = 100
 	for range attempts {
 		node = int32(r.IntN(t.neighbours.Rows))

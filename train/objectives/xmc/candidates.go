@@ -20,7 +20,7 @@ const (
 // candidates uses its memory as scratch.
 func (p *Problem) candidates(dst []int32, t int, positives []int32, above []int32) []int32 {
 	l := &p.Levels[t]
-	if p.Whole(t) {
+	if p.AllCandidates(t) {
 		for c := range int32(l.Clusters) {
 			dst = append(dst, c)
 		}
@@ -37,8 +37,8 @@ func (p *Problem) candidates(dst []int32, t int, positives []int32, above []int3
 	return dst
 }
 
-// Whole reports whether all clusters of level t are always candidates.
-func (p *Problem) Whole(t int) bool { return t == 0 || p.Levels[t].Clusters <= fullLevel }
+// AllCandidates reports whether all clusters of level t are always candidates.
+func (p *Problem) AllCandidates(t int) bool { return t == 0 || p.Levels[t].Clusters <= fullLevel }
 
 // top appends the k candidates with the highest scores, best first, ties to
 // the lower cluster. A score that is NaN is the lowest.

@@ -51,7 +51,7 @@ func (h *Heads) Update(used int, rate float64, step int64, workers int) {
 		})
 		shrink := h.shrink()
 		keep := float32(1)
-		if h.Problem.Whole(t) {
+		if h.Problem.AllCandidates(t) {
 			keep -= float32(rate * h.options.Decay)
 		}
 		parallel.ForEach(len(u.touched), 8, workers, func(_, _, lo, hi int) {

@@ -102,7 +102,7 @@ func (d *descent) sweep(m *matrix, rows []int32, tolerance float32) (active int,
 	for at, k := range rows {
 		index, value := m.row(k)
 		lanes.Project(d.margin, d.w, index, value)
-		diagonal := m.own(k) + float32(0.5/d.o.Cost)
+		diagonal := m.ownSquareOf(k) + float32(0.5/d.o.Cost)
 		curvature := m.square[k] + diagonal
 		beta := d.beta[int(k)*d.lanes : (int(k)+1)*d.lanes]
 		positive := d.positive[d.first[k]:d.first[k+1]]

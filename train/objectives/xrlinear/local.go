@@ -134,7 +134,7 @@ func (m *matrix) row(k int32) (index []int32, value []float32) {
 	return m.index[a:b], m.value[a:b]
 }
 
-func (m *matrix) own(k int32) float32 {
+func (m *matrix) ownSquareOf(k int32) float32 {
 	if m.ownSquare == nil {
 		return 0
 	}

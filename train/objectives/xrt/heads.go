@@ -90,7 +90,7 @@ func (n *neighbourhoods) solveHead(ctx context.Context, l int, z []float32, posi
 	}
 	level := &n.problem.Levels[l]
 	parent := level.Parent
-	if n.problem.Whole(l) {
+	if n.problem.AllCandidates(l) {
 		parent = nil // training will show each head all instances, too
 	}
 	c, err := xrlinear.Heads(ctx, dense, d, positives, level.Clusters, parent, xrlinear.Options{Seed: n.o.Seed,

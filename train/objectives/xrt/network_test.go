@@ -152,6 +152,6 @@ func separation(g *train.Graph, dim, nodes int) trainer.Validate {
 		if err := embed(all(g, nodes), z); err != nil {
 			return 0, err
 		}
-		return graphtest.Apart(g.Classes[:nodes], z, dim), nil
+		return graphtest.ClassSeparation(g.Classes[:nodes], z, dim), nil
 	}
 }

@@ -19,8 +19,8 @@ type Dropout struct {
 	Site uint64
 }
 
-// Of returns what is dropped of a text with the given seed.
-func (d Dropout) Of(seed uint64) Dropped {
+// DroppedFor returns what is dropped of a text with the given seed.
+func (d Dropout) DroppedFor(seed uint64) Dropped {
 	least, scale := d.Draw()
 	return Dropped{source: numeric.NewRand(seed, d.Site), least: least, scale: scale}
 }

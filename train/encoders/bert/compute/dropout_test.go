@@ -11,7 +11,7 @@ func TestApplyDropsWhatKeepsSays(t *testing.T) {
 		x[i] = float32(i + 1)
 	}
 	for _, rate := range []float64{0, 0.1, 0.5, 0.99} {
-		d := Dropout{Rate: rate, Site: 3}.Of(11)
+		d := Dropout{Rate: rate, Site: 3}.DroppedFor(11)
 		for first := range 9 {
 			got := make([]float32, len(x))
 			d.Apply(got, x, first)
@@ -31,7 +31,7 @@ func TestApplyDropsWhatKeepsSays(t *testing.T) {
 func TestSeedsAndSitesDropOtherNumbers(t *testing.T) {
 	const n, rate = 100_000, 0.1
 	draws := map[string]Dropped{
-		"": Dropout{rate, 1}.Of(1), "other site": Dropout{rate, 2}.Of(1), "other seed": Dropout{rate, 1}.Of(2),
+		"": Dropout{rate, 1}.DroppedFor(1), "other site": Dropout{rate, 2}.DroppedFor(1), "other seed": Dropout{rate, 1}.DroppedFor(2),
 	}
 	for name, d := range draws {
 		alone, both := 0, 0

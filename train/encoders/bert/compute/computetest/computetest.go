@@ -79,7 +79,7 @@ func factors(b compute.Batch, i, n int) []float64 {
 		switch {
 		case b.Seeds == nil:
 			f[k] = 1
-		case dropout.Of(b.Seeds[i]).Keeps(k):
+		case dropout.DroppedFor(b.Seeds[i]).Keeps(k):
 			f[k] = 1 / (1 - dropout.Rate)
 		}
 	}

@@ -205,8 +205,8 @@ func (d *Device) run(operation func(), arguments ...compute.Buffer) bool {
 	return true
 }
 
-// in returns the buffer of the inner backend.
-func in(b compute.Buffer) compute.Buffer {
+// inner returns the buffer of the inner backend.
+func inner(b compute.Buffer) compute.Buffer {
 	if m, ok := b.(*deviceBuffer); ok {
 		return m.inner
 	}
@@ -279,13 +279,13 @@ func (d *Device) Free(b compute.Buffer) {
 // Write implements compute.Backend.
 func (d *Device) Write(dst compute.Buffer, src []float32) {
 	src = slices.Clone(src)
-	d.run(func() { d.inner.Write(in(dst), src) }, dst)
+	d.run(func() { d.inner.Write(inner(dst), src) }, dst)
 }
 
 // Read implements compute.Backend.
 func (d *Device) Read(dst []float32, src compute.Buffer) error {
 	result := make(chan error, 1)
-	if d.run(func() { result <- d.inner.Read(dst, in(src)) }, src) {
+	if d.run(func() { result <- d.inner.Read(dst, inner(src)) }, src) {
 		return <-result
 	}
 	d.mu.Lock()
@@ -322,15 +322,15 @@ func (d *Device) copied(b compute.Batch) compute.Batch {
 }
 
 func norm(n *compute.Norm) *compute.Norm {
-	return &compute.Norm{Width: n.Width, Gain: in(n.Gain), Bias: in(n.Bias), Epsilon: n.Epsilon}
+	return &compute.Norm{Width: n.Width, Gain: inner(n.Gain), Bias: inner(n.Bias), Epsilon: n.Epsilon}
 }
 
 func layer(l *compute.Linear) *compute.Linear {
-	return &compute.Linear{In: l.In, Out: l.Out, Weight: in(l.Weight), Bias: in(l.Bias)}
+	return &compute.Linear{In: l.In, Out: l.Out, Weight: inner(l.Weight), Bias: inner(l.Bias)}
 }
 
 func embedding(e *compute.Embedding) *compute.Embedding {
-	return &compute.Embedding{Words: in(e.Words), Positions: in(e.Positions), Types: in(e.Types), Norm: *norm(&e.Norm)}
+	return &compute.Embedding{Words: inner(e.Words), Positions: inner(e.Positions), Types: inner(e.Types), Norm: *norm(&e.Norm)}
 }
 
 // tables are the buffers of an embedding.
@@ -342,42 +342,42 @@ func tables(e *compute.Embedding) []compute.Buffer {
 func (d *Device) Embed(dst compute.Buffer, b compute.Batch, e *compute.Embedding) {
 	own, all := embedding(e), append(tables(e), dst)
 	b = d.copied(b)
-	d.run(func() { d.inner.Embed(in(dst), b, own) }, all...)
+	d.run(func() { d.inner.Embed(inner(dst), b, own) }, all...)
 }
 
 // Linear implements compute.Forward.
 func (d *Device) Linear(dst, x compute.Buffer, rows int, l *compute.Linear, a compute.Activation) {
 	own := layer(l)
-	d.run(func() { d.inner.Linear(in(dst), in(x), rows, own, a) }, dst, x, l.Weight, l.Bias)
+	d.run(func() { d.inner.Linear(inner(dst), inner(x), rows, own, a) }, dst, x, l.Weight, l.Bias)
 }
 
 // Activate implements compute.Forward.
 func (d *Device) Activate(dst, x compute.Buffer, n int, a compute.Activation) {
-	d.run(func() { d.inner.Activate(in(dst), in(x), n, a) }, dst, x)
+	d.run(func() { d.inner.Activate(inner(dst), inner(x), n, a) }, dst, x)
 }
 
 // Attend implements compute.Forward.
 func (d *Device) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int, drop compute.Dropout) {
 	b = d.copied(b)
-	d.run(func() { d.inner.Attend(in(dst), in(qkv), b, heads, width, drop) }, dst, qkv)
+	d.run(func() { d.inner.Attend(inner(dst), inner(qkv), b, heads, width, drop) }, dst, qkv)
 }
 
 // Drop implements compute.Forward.
 func (d *Device) Drop(dst, x compute.Buffer, b compute.Batch, width int, drop compute.Dropout) {
 	b = d.copied(b)
-	d.run(func() { d.inner.Drop(in(dst), in(x), b, width, drop) }, dst, x)
+	d.run(func() { d.inner.Drop(inner(dst), inner(x), b, width, drop) }, dst, x)
 }
 
 // AddNorm implements compute.Forward.
 func (d *Device) AddNorm(dst, x, residual compute.Buffer, rows int, n *compute.Norm) {
 	own := norm(n)
-	d.run(func() { d.inner.AddNorm(in(dst), in(x), in(residual), rows, own) }, dst, x, residual, n.Gain, n.Bias)
+	d.run(func() { d.inner.AddNorm(inner(dst), inner(x), inner(residual), rows, own) }, dst, x, residual, n.Gain, n.Bias)
 }
 
 // Pool implements compute.Forward.
 func (d *Device) Pool(dst, x compute.Buffer, b compute.Batch, width int, p compute.Pooling) {
 	b = d.copied(b)
-	d.run(func() { d.inner.Pool(in(dst), in(x), b, width, p) }, dst, x)
+	d.run(func() { d.inner.Pool(inner(dst), inner(x), b, width, p) }, dst, x)
 }
 
 // EmbedBackward implements compute.Backward.
@@ -385,56 +385,56 @@ func (d *Device) EmbedBackward(g *compute.Embedding, dy compute.Buffer, b comput
 	all := slices.Concat(tables(g), tables(e), []compute.Buffer{dy})
 	own, slope := embedding(e), embedding(g)
 	b = d.copied(b)
-	d.run(func() { d.inner.EmbedBackward(slope, in(dy), b, own) }, all...)
+	d.run(func() { d.inner.EmbedBackward(slope, inner(dy), b, own) }, all...)
 }
 
 // LinearBackward implements compute.Backward.
 func (d *Device) LinearBackward(dx, dy compute.Buffer, rows int, l *compute.Linear, add bool) {
 	own := layer(l)
-	d.run(func() { d.inner.LinearBackward(in(dx), in(dy), rows, own, add) }, dx, dy, l.Weight, l.Bias)
+	d.run(func() { d.inner.LinearBackward(inner(dx), inner(dy), rows, own, add) }, dx, dy, l.Weight, l.Bias)
 }
 
 // LinearGradient implements compute.Backward.
 func (d *Device) LinearGradient(g *compute.Linear, x, dy compute.Buffer, rows int) {
 	own := layer(g)
-	d.run(func() { d.inner.LinearGradient(own, in(x), in(dy), rows) }, g.Weight, g.Bias, x, dy)
+	d.run(func() { d.inner.LinearGradient(own, inner(x), inner(dy), rows) }, g.Weight, g.Bias, x, dy)
 }
 
 // ActivateBackward implements compute.Backward.
 func (d *Device) ActivateBackward(dx, dy, x compute.Buffer, n int, a compute.Activation) {
-	d.run(func() { d.inner.ActivateBackward(in(dx), in(dy), in(x), n, a) }, dx, dy, x)
+	d.run(func() { d.inner.ActivateBackward(inner(dx), inner(dy), inner(x), n, a) }, dx, dy, x)
 }
 
 // AttendBackward implements compute.Backward.
 func (d *Device) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch, heads, width int,
 	drop compute.Dropout) {
 	b = d.copied(b)
-	d.run(func() { d.inner.AttendBackward(in(dqkv), in(dy), in(qkv), b, heads, width, drop) }, dqkv, dy, qkv)
+	d.run(func() { d.inner.AttendBackward(inner(dqkv), inner(dy), inner(qkv), b, heads, width, drop) }, dqkv, dy, qkv)
 }
 
 // AddNormBackward implements compute.Backward.
 func (d *Device) AddNormBackward(g *compute.Norm, dx, dy, x, residual compute.Buffer, rows int, n *compute.Norm) {
 	slope, own := norm(g), norm(n)
-	d.run(func() { d.inner.AddNormBackward(slope, in(dx), in(dy), in(x), in(residual), rows, own) },
+	d.run(func() { d.inner.AddNormBackward(slope, inner(dx), inner(dy), inner(x), inner(residual), rows, own) },
 		g.Gain, g.Bias, dx, dy, x, residual, n.Gain, n.Bias)
 }
 
 // PoolBackward implements compute.Backward.
 func (d *Device) PoolBackward(dx, dy compute.Buffer, b compute.Batch, width int, p compute.Pooling) {
 	b = d.copied(b)
-	d.run(func() { d.inner.PoolBackward(in(dx), in(dy), b, width, p) }, dx, dy)
+	d.run(func() { d.inner.PoolBackward(inner(dx), inner(dy), b, width, p) }, dx, dy)
 }
 
 // Zero implements compute.Optimizer.
-func (d *Device) Zero(x compute.Buffer) { d.run(func() { d.inner.Zero(in(x)) }, x) }
+func (d *Device) Zero(x compute.Buffer) { d.run(func() { d.inner.Zero(inner(x)) }, x) }
 
 // Squares implements compute.Optimizer.
 func (d *Device) Squares(dst compute.Buffer, i int, x compute.Buffer) {
-	d.run(func() { d.inner.Squares(in(dst), i, in(x)) }, dst, x)
+	d.run(func() { d.inner.Squares(inner(dst), i, inner(x)) }, dst, x)
 }
 
 // AdamW implements compute.Optimizer.
 func (d *Device) AdamW(w, mean, square, g, squares compute.Buffer, s *compute.Step) {
 	own := *s
-	d.run(func() { d.inner.AdamW(in(w), in(mean), in(square), in(g), in(squares), &own) }, w, mean, square, g, squares)
+	d.run(func() { d.inner.AdamW(inner(w), inner(mean), inner(square), inner(g), inner(squares), &own) }, w, mean, square, g, squares)
 }

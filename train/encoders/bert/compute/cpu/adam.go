@@ -9,14 +9,14 @@ import (
 // Zero implements compute.Optimizer.
 func (be *Backend) Zero(x compute.Buffer) {
 	all := numbers(x)
-	be.each(len(all), blockNumbers, func(_ *scratch, _, lo, hi int) { clear(all[lo:hi]) })
+	be.forEachBlock(len(all), blockNumbers, func(_ *scratch, _, lo, hi int) { clear(all[lo:hi]) })
 }
 
 // Squares implements compute.Optimizer.
 func (be *Backend) Squares(dst compute.Buffer, i int, x compute.Buffer) {
 	all := numbers(x)
 	sums := make([]float64, (len(all)+blockNumbers-1)/blockNumbers)
-	be.each(len(all), blockNumbers, func(_ *scratch, block, lo, hi int) {
+	be.forEachBlock(len(all), blockNumbers, func(_ *scratch, block, lo, hi int) {
 		var s float64
 		for _, v := range all[lo:hi] {
 			s += float64(v) * float64(v)
@@ -42,7 +42,7 @@ func (be *Backend) AdamW(w, mean, square, g, squares compute.Buffer, s *compute.
 	}
 	a := newAdam(s, math.Sqrt(norm))
 	weights, means, second, gradient := numbers(w), numbers(mean), numbers(square), numbers(g)
-	be.each(len(weights), blockNumbers, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(len(weights), blockNumbers, func(_ *scratch, _, lo, hi int) {
 		a.step(weights[lo:hi], means[lo:hi], second[lo:hi], gradient[lo:hi])
 		clear(gradient[lo:hi])
 	})

@@ -33,7 +33,7 @@ const blockHeads = 4
 // heads runs body for each head of each text.
 func (be *Backend) heads(qkv []float32, b compute.Batch, heads, width int, body func(a *attention, h head)) {
 	all := heads * width
-	be.each(b.Texts()*heads, blockHeads, func(s *scratch, _, lo, hi int) {
+	be.forEachBlock(b.Texts()*heads, blockHeads, func(s *scratch, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			text := i / heads
 			h := head{
@@ -96,7 +96,7 @@ func (h *head) drop(dst, x []float32, b compute.Batch, d compute.Dropout) []floa
 	if b.Seeds == nil || d.Rate == 0 {
 		return x
 	}
-	d.Of(b.Seeds[h.text]).Apply(dst, x, h.number*h.n*h.n)
+	d.DroppedFor(b.Seeds[h.text]).Apply(dst, x, h.number*h.n*h.n)
 	return dst[:len(x)]
 }
 

@@ -38,9 +38,9 @@ type scratch struct {
 	blocks    []float32 // sums of all blocks of an operation
 }
 
-// each runs body over blocks of size of n items. Blocks do not depend on the
+// forEachBlock runs body over blocks of size of n items. Blocks do not depend on the
 // number of workers, so neither does what is summed within one.
-func (be *Backend) each(n, size int, body func(s *scratch, block, lo, hi int)) {
+func (be *Backend) forEachBlock(n, size int, body func(s *scratch, block, lo, hi int)) {
 	parallel.ForEach(n, size, be.workers, func(_, block, lo, hi int) {
 		s := be.scratch.Get().(*scratch)
 		body(s, block, lo, hi)

@@ -8,7 +8,7 @@ func (be *Backend) Embed(dst compute.Buffer, b compute.Batch, e *compute.Embeddi
 	out, gain, bias := numbers(dst), numbers(e.Norm.Gain), numbers(e.Norm.Bias)
 	words, positions, kind := numbers(e.Words), numbers(e.Positions), numbers(e.Types)[:w]
 	place := places(b)
-	be.each(b.Rows(), blockRows, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(b.Rows(), blockRows, func(_ *scratch, _, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			row := out[r*w : (r+1)*w]
 			vectors(row, words[int(b.IDs[r])*w:], positions[int(place[r])*w:], kind)

@@ -47,7 +47,7 @@ func (be Int8) Linear(dst, x compute.Buffer, rows int, l *compute.Linear, a comp
 		return
 	}
 	out, in, bias := numbers(dst), numbers(x), numbers(l.Bias)
-	be.each(rows, int8Rows, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(rows, int8Rows, func(_ *scratch, _, lo, hi int) {
 		y := out[lo*l.Out : hi*l.Out]
 		m.Multiply(y, in[lo*l.In:hi*l.In], hi-lo, bias)
 		if a == compute.GELU {
@@ -70,7 +70,7 @@ func (be Int8) Activate(dst, x compute.Buffer, n int, a compute.Activation) {
 		return
 	}
 	out, in := numbers(dst), numbers(x)
-	be.each(n, blockNumbers, func(_ *scratch, _, lo, hi int) { simd.FastGELU(out[lo:hi], in[lo:hi]) })
+	be.forEachBlock(n, blockNumbers, func(_ *scratch, _, lo, hi int) { simd.FastGELU(out[lo:hi], in[lo:hi]) })
 }
 
 // AddNorm implements compute.Forward.
@@ -78,7 +78,7 @@ func (be Int8) AddNorm(dst, x, residual compute.Buffer, rows int, n *compute.Nor
 	out, a, b := numbers(dst), numbers(x), numbers(residual)
 	gain, bias := numbers(n.Gain)[:n.Width], numbers(n.Bias)
 	w := n.Width
-	be.each(rows, blockRows, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(rows, blockRows, func(_ *scratch, _, lo, hi int) {
 		for r := lo * w; r < hi*w; r += w {
 			simd.AddNorm(out[r:r+w], a[r:r+w], b[r:r+w], gain, bias, n.Epsilon)
 		}

@@ -12,7 +12,7 @@ import (
 // Linear implements compute.Forward.
 func (be *Backend) Linear(dst, x compute.Buffer, rows int, l *compute.Linear, a compute.Activation) {
 	out, bias := numbers(dst)[:rows*l.Out], numbers(l.Bias)
-	be.each(rows, blockRows, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(rows, blockRows, func(_ *scratch, _, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			copy(out[r*l.Out:(r+1)*l.Out], bias)
 		}
@@ -39,7 +39,7 @@ func (be *Backend) LinearGradient(g *compute.Linear, x, dy compute.Buffer, rows 
 
 	bias, y := numbers(g.Bias), numbers(dy)
 	// A column is summed on one goroutine, so its order of addition is fixed.
-	be.each(g.Out, biasColumns, func(s *scratch, _, lo, hi int) {
+	be.forEachBlock(g.Out, biasColumns, func(s *scratch, _, lo, hi int) {
 		s.rows = resize(s.rows, hi-lo)
 		clear(s.rows)
 		for r := range rows {
@@ -60,7 +60,7 @@ func add(sum, x []float32) {
 // Activate implements compute.Forward.
 func (be *Backend) Activate(dst, x compute.Buffer, n int, a compute.Activation) {
 	out, in := numbers(dst), numbers(x)
-	be.each(n, blockNumbers, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(n, blockNumbers, func(_ *scratch, _, lo, hi int) {
 		from, to := in[lo:hi], out[lo:hi]
 		switch a {
 		case compute.Identity:
@@ -78,7 +78,7 @@ func (be *Backend) Activate(dst, x compute.Buffer, n int, a compute.Activation) 
 // ActivateBackward implements compute.Backward.
 func (be *Backend) ActivateBackward(dx, dy, x compute.Buffer, n int, a compute.Activation) {
 	out, slope, in := numbers(dx), numbers(dy), numbers(x)
-	be.each(n, blockNumbers, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(n, blockNumbers, func(_ *scratch, _, lo, hi int) {
 		from, d, to := in[lo:hi], slope[lo:hi], out[lo:hi]
 		switch a {
 		case compute.Identity:

@@ -11,7 +11,7 @@ func (be *Backend) AddNorm(dst, x, residual compute.Buffer, rows int, n *compute
 	out, a, b := numbers(dst), numbers(x), numbers(residual)
 	gain, bias := numbers(n.Gain), numbers(n.Bias)
 	w := n.Width
-	be.each(rows, blockRows, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(rows, blockRows, func(_ *scratch, _, lo, hi int) {
 		for r := lo * w; r < hi*w; r += w {
 			row := out[r : r+w]
 			sum(row, a[r:r+w], b[r:r+w])
@@ -75,7 +75,7 @@ func (be *Backend) normsBackward(g *compute.Norm, rows int, n *compute.Norm, inp
 	blocks := (rows + blockRows - 1) / blockRows
 	all.blocks = resize(all.blocks, blocks*2*w)
 	clear(all.blocks)
-	be.each(rows, blockRows, func(s *scratch, block, lo, hi int) {
+	be.forEachBlock(rows, blockRows, func(s *scratch, block, lo, hi int) {
 		s.rows = resize(s.rows, w)
 		dGain, dBias := all.blocks[block*2*w:][:w], all.blocks[block*2*w+w:][:w]
 		for r := lo; r < hi; r++ {

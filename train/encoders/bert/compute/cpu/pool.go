@@ -53,10 +53,10 @@ func (be *Backend) Drop(dst, x compute.Buffer, b compute.Batch, width int, d com
 		copy(out[:b.Rows()*width], in)
 		return
 	}
-	be.each(b.Texts(), blockTexts, func(_ *scratch, _, lo, hi int) {
+	be.forEachBlock(b.Texts(), blockTexts, func(_ *scratch, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			first, end := int(b.Start[i])*width, int(b.Start[i+1])*width
-			d.Of(b.Seeds[i]).Apply(out[first:end], in[first:end], 0)
+			d.DroppedFor(b.Seeds[i]).Apply(out[first:end], in[first:end], 0)
 		}
 	})
 }

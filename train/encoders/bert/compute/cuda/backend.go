@@ -89,8 +89,8 @@ type buffer struct {
 // Len implements compute.Buffer.
 func (b *buffer) Len() int { return b.n }
 
-// at is where number i lies. A buffer of another backend is a mistake of the program.
-func at(b compute.Buffer, i int) cu.DevicePtr { return b.(*buffer).m.at + cu.DevicePtr(i*4) }
+// devicePtr is where number i lies. A buffer of another backend is a mistake of the program.
+func devicePtr(b compute.Buffer, i int) cu.DevicePtr { return b.(*buffer).m.at + cu.DevicePtr(i*4) }
 
 // New implements compute.Backend.
 func (be *Backend) New(n int) compute.Buffer {
@@ -109,7 +109,7 @@ func (be *Backend) Upload(data []float32) compute.Buffer {
 		if err := d.allocate(b); err != nil {
 			return err
 		}
-		return upload(d, at(b, 0), data)
+		return upload(d, devicePtr(b, 0), data)
 	})
 	return b
 }
@@ -117,7 +117,7 @@ func (be *Backend) Upload(data []float32) compute.Buffer {
 // Write implements compute.Backend.
 func (be *Backend) Write(dst compute.Buffer, src []float32) {
 	data := slices.Clone(src) // src is the caller's again before the copy begins
-	be.device.do(func(d *device) error { return upload(d, at(dst, 0), data) })
+	be.device.do(func(d *device) error { return upload(d, devicePtr(dst, 0), data) })
 }
 
 // Read implements compute.Backend.
@@ -125,7 +125,7 @@ func (be *Backend) Read(dst []float32, src compute.Buffer) error {
 	if n := src.Len(); n < len(dst) {
 		return fmt.Errorf("cuda: read %d numbers of a buffer of %d", len(dst), n)
 	}
-	return be.device.wait(func(d *device) error { return d.download(dst, at(src, 0)) })
+	return be.device.wait(func(d *device) error { return d.download(dst, devicePtr(src, 0)) })
 }
 
 // batches remembers the batches whose indices were uploaded last: the layers of a model use the same
@@ -148,13 +148,13 @@ type batch struct {
 	seeds                      *buffer // 64 bits each; nil without
 }
 
-// of returns the batch on the device, uploaded if it is not there.
-func (be *Backend) of(b compute.Batch) *batch {
+// cachedBatch returns the batch on the device, uploaded if it is not there.
+func (be *Backend) cachedBatch(b compute.Batch) *batch {
 	bs := be.batches
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	for i, known := range bs.last {
-		if known.same(b) {
+		if known.equals(b) {
 			copy(bs.last[1:], bs.last[:i])
 			bs.last[0] = known
 			return known
@@ -166,7 +166,7 @@ func (be *Backend) of(b compute.Batch) *batch {
 	return k
 }
 
-func (k *batch) same(b compute.Batch) bool {
+func (k *batch) equals(b compute.Batch) bool {
 	return slices.Equal(k.host.IDs, b.IDs) && slices.Equal(k.host.Start, b.Start) &&
 		slices.Equal(k.host.Places, b.Places) && slices.Equal(k.host.Seeds, b.Seeds)
 }
@@ -212,7 +212,7 @@ func (be *Backend) indices(x []int32) *buffer {
 		if err := d.allocate(b); err != nil {
 			return err
 		}
-		return upload(d, at(b, 0), x)
+		return upload(d, devicePtr(b, 0), x)
 	})
 	return b
 }

@@ -33,13 +33,13 @@ func (be *Backend) groups(index []int32) (groups, int) {
 
 // scatter adds each group's rows of x to a row of g.
 func (d *device) scatter(g, x compute.Buffer, by groups, n, width int) error {
-	return d.launch("scatter", rowGrid(n, width), rowThreads, at(g, 0), at(x, 0), by.order, by.starts, by.targets,
+	return d.launch("scatter", rowGrid(n, width), rowThreads, devicePtr(g, 0), devicePtr(x, 0), by.order, by.starts, by.targets,
 		width)
 }
 
 // EmbedBackward implements compute.Backward.
 func (be *Backend) EmbedBackward(g *compute.Embedding, dy compute.Buffer, b compute.Batch, e *compute.Embedding) {
-	k, rows, gradient, m := be.of(b), b.Rows(), *g, *e
+	k, rows, gradient, m := be.cachedBatch(b), b.Rows(), *g, *e
 	w := m.Norm.Width
 	byWord, words := be.groups(b.IDs)
 	byPlace, places := be.groups(placesOf(b))
@@ -57,7 +57,7 @@ func (be *Backend) EmbedBackward(g *compute.Embedding, dy compute.Buffer, b comp
 		if err := d.scatter(gradient.Positions, dy, byPlace, places, w); err != nil {
 			return err
 		}
-		return d.columnSum(at(gradient.Types, 0), at(dy, 0), rows, w)
+		return d.columnSum(devicePtr(gradient.Types, 0), devicePtr(dy, 0), rows, w)
 	})
 	compute.Free(be, sum, byWord.order, byWord.starts, byWord.targets, byPlace.order, byPlace.starts, byPlace.targets)
 }
@@ -111,14 +111,14 @@ func (d *device) normBackward(g *compute.Norm, dx, dy, x, residual compute.Buffe
 	if err != nil {
 		return err
 	}
-	if err := d.launch("norm_backward", grid{blocks, 1}, rowThreads, at(dx, 0), at(dy, 0), at(x, 0), other,
-		at(n.Gain, 0), sums, rows, w, float32(n.Epsilon)); err != nil {
+	if err := d.launch("norm_backward", grid{blocks, 1}, rowThreads, devicePtr(dx, 0), devicePtr(dy, 0), devicePtr(x, 0), other,
+		devicePtr(n.Gain, 0), sums, rows, w, float32(n.Epsilon)); err != nil {
 		return err
 	}
-	if err := d.addColumns(at(g.Gain, 0), sums, blocks, w, 2*w); err != nil {
+	if err := d.addColumns(devicePtr(g.Gain, 0), sums, blocks, w, 2*w); err != nil {
 		return err
 	}
-	return d.addColumns(at(g.Bias, 0), sums+cu.DevicePtr(4*w), blocks, w, 2*w)
+	return d.addColumns(devicePtr(g.Bias, 0), sums+cu.DevicePtr(4*w), blocks, w, 2*w)
 }
 
 // AddNormBackward implements compute.Backward.
@@ -142,22 +142,22 @@ func (be *Backend) LinearGradient(g *compute.Linear, x, dy compute.Buffer, rows 
 		if err := d.product("tn", m.Weight, x, dy, nil, m.In, m.Out, rows, false, true); err != nil {
 			return err
 		}
-		return d.columnSum(at(m.Bias, 0), at(dy, 0), rows, m.Out)
+		return d.columnSum(devicePtr(m.Bias, 0), devicePtr(dy, 0), rows, m.Out)
 	})
 }
 
 // ActivateBackward implements compute.Backward.
 func (be *Backend) ActivateBackward(dx, dy, x compute.Buffer, n int, a compute.Activation) {
 	be.device.do(func(d *device) error {
-		return d.launch("activate_backward", grid{ceil(n, elementThreads), 1}, elementThreads, at(dx, 0), at(dy, 0),
-			at(x, 0), uint64(n), int(a))
+		return d.launch("activate_backward", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(dx, 0), devicePtr(dy, 0),
+			devicePtr(x, 0), uint64(n), int(a))
 	})
 }
 
 // AttendBackward implements compute.Backward.
 func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch, heads, width int,
 	drop compute.Dropout) {
-	k, rows := be.of(b), b.Rows()
+	k, rows := be.cachedBatch(b), b.Rows()
 	be.device.do(func(d *device) error {
 		a, err := k.attention(heads, width, drop)
 		if err != nil {
@@ -167,7 +167,7 @@ func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch,
 		if err != nil {
 			return err
 		}
-		arguments := append([]any{at(dqkv, 0), of, at(dy, 0), at(qkv, 0)}, a.shared...)
+		arguments := append([]any{devicePtr(dqkv, 0), of, devicePtr(dy, 0), devicePtr(qkv, 0)}, a.shared...)
 		if err := d.launch("attend_backward_query"+a.suffix, a.grid, a.threads, arguments...); err != nil {
 			return err
 		}
@@ -177,9 +177,9 @@ func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch,
 
 // PoolBackward implements compute.Backward.
 func (be *Backend) PoolBackward(dx, dy compute.Buffer, b compute.Batch, width int, p compute.Pooling) {
-	k, texts := be.of(b), b.Texts()
+	k, texts := be.cachedBatch(b), b.Texts()
 	be.device.do(func(d *device) error {
-		return d.launch("pool_backward", rowGrid(texts, width), rowThreads, at(dx, 0), at(dy, 0), k.starts, width,
+		return d.launch("pool_backward", rowGrid(texts, width), rowThreads, devicePtr(dx, 0), devicePtr(dy, 0), k.starts, width,
 			int(p))
 	})
 }

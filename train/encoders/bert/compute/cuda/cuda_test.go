@@ -477,7 +477,7 @@ func TestTogether(t *testing.T) {
 			src := random(n, uint64(i))
 			want := make([]float32, n)
 			drop := compute.Dropout{Rate: 0.5, Site: 1}
-			drop.Of(uint64(i)).Apply(want, src, 0)
+			drop.DroppedFor(uint64(i)).Apply(want, src, 0)
 			for range 20 {
 				x := be.New(n)
 				be.Write(x, src)

@@ -44,7 +44,7 @@ func (d *device) product(form string, c, a, b compute.Buffer, bias *buffer, m, n
 		kernel = string(d.math) + "_" + kernel
 	}
 	return d.launch(kernel, grid{ceil(n, tile), ceil(m, tile)}, productThreads,
-		at(c, 0), at(a, 0), at(b, 0), bias, m, n, k, flag(gelu), flag(add))
+		devicePtr(c, 0), devicePtr(a, 0), devicePtr(b, 0), bias, m, n, k, flag(gelu), flag(add))
 }
 
 func flag(b bool) int {
@@ -56,7 +56,7 @@ func flag(b bool) int {
 
 // Embed implements compute.Forward.
 func (be *Backend) Embed(dst compute.Buffer, b compute.Batch, e *compute.Embedding) {
-	k, rows, m := be.of(b), b.Rows(), *e
+	k, rows, m := be.cachedBatch(b), b.Rows(), *e
 	be.device.do(func(d *device) error {
 		if err := d.embedSum(dst, k, rows, &m); err != nil {
 			return err
@@ -67,8 +67,8 @@ func (be *Backend) Embed(dst compute.Buffer, b compute.Batch, e *compute.Embeddi
 
 // embedSum gives the rows before normalization.
 func (d *device) embedSum(dst compute.Buffer, k *batch, rows int, e *compute.Embedding) error {
-	return d.launch("embed_sum", grid{rows, 1}, rowThreads, at(dst, 0), at(e.Words, 0), at(e.Positions, 0),
-		at(e.Types, 0), k.ids, k.places, e.Norm.Width)
+	return d.launch("embed_sum", grid{rows, 1}, rowThreads, devicePtr(dst, 0), devicePtr(e.Words, 0), devicePtr(e.Positions, 0),
+		devicePtr(e.Types, 0), k.ids, k.places, e.Norm.Width)
 }
 
 // addNorm normalizes x + residual; residual may be nil.
@@ -77,8 +77,8 @@ func (d *device) addNorm(dst, x, residual compute.Buffer, rows int, n *compute.N
 	if residual != nil {
 		other = residual.(*buffer)
 	}
-	return d.launch("add_norm", grid{ceil(rows, rowThreads/32), 1}, rowThreads, at(dst, 0), at(x, 0), other,
-		at(n.Gain, 0), at(n.Bias, 0), rows, n.Width, float32(n.Epsilon))
+	return d.launch("add_norm", grid{ceil(rows, rowThreads/32), 1}, rowThreads, devicePtr(dst, 0), devicePtr(x, 0), other,
+		devicePtr(n.Gain, 0), devicePtr(n.Bias, 0), rows, n.Width, float32(n.Epsilon))
 }
 
 // AddNorm implements compute.Forward.
@@ -106,7 +106,7 @@ func (be *Backend) Activate(dst, x compute.Buffer, n int, a compute.Activation) 
 }
 
 func (d *device) activate(dst, x compute.Buffer, n int, a compute.Activation) error {
-	return d.launch("activate", grid{ceil(n, elementThreads), 1}, elementThreads, at(dst, 0), at(x, 0), uint64(n),
+	return d.launch("activate", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(dst, 0), devicePtr(x, 0), uint64(n),
 		int(a))
 }
 
@@ -122,10 +122,10 @@ func (be *Backend) Drop(dst, x compute.Buffer, b compute.Batch, width int, drop 
 		})
 		return
 	}
-	k, rows := be.of(b), b.Rows()
+	k, rows := be.cachedBatch(b), b.Rows()
 	least, scale := drop.Draw()
 	be.device.do(func(d *device) error {
-		return d.launch("drop", grid{rows, ceil(width, 4*elementThreads)}, elementThreads, at(dst, 0), at(x, 0),
+		return d.launch("drop", grid{rows, ceil(width, 4*elementThreads)}, elementThreads, devicePtr(dst, 0), devicePtr(x, 0),
 			k.texts, k.starts, k.seeds, width, drop.Site, int(least), scale)
 	})
 }
@@ -168,20 +168,20 @@ func (k *batch) attention(heads, width int, drop compute.Dropout) (a attention, 
 
 // Attend implements compute.Forward.
 func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width int, drop compute.Dropout) {
-	k := be.of(b)
+	k := be.cachedBatch(b)
 	be.device.do(func(d *device) error {
 		a, err := k.attention(heads, width, drop)
 		if err != nil {
 			return err
 		}
-		return d.launch("attend"+a.suffix, a.grid, a.threads, append([]any{at(dst, 0), at(qkv, 0)}, a.shared...)...)
+		return d.launch("attend"+a.suffix, a.grid, a.threads, append([]any{devicePtr(dst, 0), devicePtr(qkv, 0)}, a.shared...)...)
 	})
 }
 
 // Pool implements compute.Forward.
 func (be *Backend) Pool(dst, x compute.Buffer, b compute.Batch, width int, p compute.Pooling) {
-	k, texts := be.of(b), b.Texts()
+	k, texts := be.cachedBatch(b), b.Texts()
 	be.device.do(func(d *device) error {
-		return d.launch("pool", rowGrid(texts, width), rowThreads, at(dst, 0), at(x, 0), k.starts, width, int(p))
+		return d.launch("pool", rowGrid(texts, width), rowThreads, devicePtr(dst, 0), devicePtr(x, 0), k.starts, width, int(p))
 	})
 }

@@ -16,7 +16,7 @@ func (be *Backend) Zero(x compute.Buffer) {
 		if x.Len() == 0 {
 			return nil
 		}
-		return d.failed("clearing", cu.MemsetD32Async(at(x, 0), 0, int64(x.Len()), d.stream))
+		return d.failed("clearing", cu.MemsetD32Async(devicePtr(x, 0), 0, int64(x.Len()), d.stream))
 	})
 }
 
@@ -32,10 +32,10 @@ func (be *Backend) Squares(dst compute.Buffer, i int, x compute.Buffer) {
 		if err != nil {
 			return err
 		}
-		if err := d.launch("squares", grid{blocks, 1}, elementThreads, sums, at(x, 0), uint64(n)); err != nil {
+		if err := d.launch("squares", grid{blocks, 1}, elementThreads, sums, devicePtr(x, 0), uint64(n)); err != nil {
 			return err
 		}
-		return d.launch("squares_total", grid{1, 1}, elementThreads, at(dst, 0), uint64(i), sums, blocks)
+		return d.launch("squares_total", grid{1, 1}, elementThreads, devicePtr(dst, 0), uint64(i), sums, blocks)
 	})
 }
 
@@ -47,7 +47,7 @@ func (be *Backend) AdamW(w, mean, square, g, squares compute.Buffer, s *compute.
 	beta1, beta2, epsilon, clip := float32(1-s.Beta1), float32(1-s.Beta2), float32(s.Epsilon), s.Clip
 	be.device.do(func(d *device) error {
 		n := w.Len()
-		return d.launch("adamw", grid{ceil(n, elementThreads), 1}, elementThreads, at(w, 0), at(mean, 0), at(square, 0),
-			at(g, 0), at(squares, 0), squares.Len(), uint64(n), clip, decay, rate, root, epsilon, beta1, beta2)
+		return d.launch("adamw", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(w, 0), devicePtr(mean, 0), devicePtr(square, 0),
+			devicePtr(g, 0), devicePtr(squares, 0), squares.Len(), uint64(n), clip, decay, rate, root, epsilon, beta1, beta2)
 	})
 }
