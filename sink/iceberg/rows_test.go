@@ -104,12 +104,12 @@ func testRows(t *testing.T, seed uint64) {
 			continue
 		}
 		cuts++
-		if diff := rowtabletest.Differ(got, p.At(t, manifests)); diff != "" {
+		if diff := rowtabletest.Differ(got, p.RowsAt(t, manifests)); diff != "" {
 			t.Fatalf("a snapshot with the manifests %s does not show that cut: %s", manifests, diff)
 		}
 	}
 	got, manifests := factsOf(t, w.catalog.meta, read)
-	if diff := rowtabletest.Differ(got, p.At(t, p.Cut())); diff != "" {
+	if diff := rowtabletest.Differ(got, p.RowsAt(t, p.Cut())); diff != "" {
 		t.Fatalf("main has the manifests %q, the log ends with %q: %s", manifests, p.Cut(), diff)
 	}
 	t.Logf("%d snapshots of main were checked, %d manifests folded", cuts, p.Folded)

@@ -134,8 +134,8 @@ func (o Outlet) Open(ctx context.Context, store sink.Store, shard int) (Cursor, 
 	return c, nil
 }
 
-// Same says whether two reads have found the same state of the cursor: nobody has written it in between.
-func (c *Cursor) Same(other Cursor) bool {
+// Equal says whether two reads have found the same state of the cursor: nobody has written it in between.
+func (c *Cursor) Equal(other Cursor) bool {
 	return (c.stored == nil) == (other.stored == nil) && bytes.Equal(c.stored, other.stored)
 }
 

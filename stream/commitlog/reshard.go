@@ -46,8 +46,8 @@ type Reshard struct {
 	Began time.Time `json:"began"`
 }
 
-// same reports whether two documents are of one change.
-func (r *Reshard) same(other *Reshard) bool {
+// isSameChange reports whether two documents are of one change.
+func (r *Reshard) isSameChange(other *Reshard) bool {
 	return r.FromID == other.FromID && r.Into == other.Into && r.Shards == other.Shards
 }
 
@@ -127,7 +127,7 @@ func (r *Reshard) CloseFor(ctx context.Context, store sink.Store) error {
 			return err
 		}
 	}
-	if have != nil && !have.same(r) {
+	if have != nil && !have.isSameChange(r) {
 		return fmt.Errorf("store %s %w: it is being written to %s with %d shards already. Name that store and that "+
 			"number, or take it back with --abort", store.URL(), ErrResharded, have.Into, have.Shards)
 	}
@@ -141,7 +141,7 @@ func (r *Reshard) BeginAttempt(ctx context.Context, store sink.Store) (complete 
 	switch {
 	case err != nil:
 		return false, err
-	case have != nil && !have.same(r):
+	case have != nil && !have.isSameChange(r):
 		return false, fmt.Errorf("store %s %w: it is filled from %s with %d shards", store.URL(), ErrResharded,
 			have.From, have.Shards)
 	case have != nil && have.Done:
@@ -248,7 +248,7 @@ func RemoveLeft(ctx context.Context, from, into sink.Store) (removed int64, err 
 	if err != nil {
 		return 0, err
 	}
-	if left == nil || filled == nil || !filled.Done || !filled.same(left) {
+	if left == nil || filled == nil || !filled.Done || !filled.isSameChange(left) {
 		return 0, fmt.Errorf("store %s was not left for %s, or that one is not complete: nothing was removed",
 			from.URL(), into.URL())
 	}

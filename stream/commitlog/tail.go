@@ -28,13 +28,13 @@ type Tail struct {
 	polls int // that found nothing since a look at the boundary, and that look
 }
 
-// After yields what Segments yields from the manifest after `after` up to the newest. It may miss manifests that were
+// SegmentsAfter yields what Segments yields from the manifest after `after` up to the newest. It may miss manifests that were
 // committed meanwhile, and finds out after some calls only that the boundary has passed `after`. A later call yields
 // them.
 //
 // Manifests that are known cost nothing. For others it asks for one after another until there is none, and then for the
 // boundary: one request each. A call that finds nothing costs one request.
-func (t *Tail) After(ctx context.Context, after int64) iter.Seq2[*Segment, error] {
+func (t *Tail) SegmentsAfter(ctx context.Context, after int64) iter.Seq2[*Segment, error] {
 	return func(yield func(*Segment, error) bool) {
 		few, all, err := t.few(ctx, after)
 		if err == nil && all {
@@ -125,8 +125,8 @@ func (r *Recent) Add(m *Manifest) {
 	}
 }
 
-// Of returns what a shard's Tail and Compactor ask for manifests.
-func (r *Recent) Of(shard int) func(seq int64) *Manifest {
+// LookupFor returns what a shard's Tail and Compactor ask for manifests.
+func (r *Recent) LookupFor(shard int) func(seq int64) *Manifest {
 	return func(seq int64) *Manifest {
 		r.mu.Lock()
 		defer r.mu.Unlock()

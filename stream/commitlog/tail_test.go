@@ -14,7 +14,7 @@ import (
 // after returns what a tail yields, as "from-to".
 func after(t *testing.T, tail *Tail, seq int64) (found []string) {
 	t.Helper()
-	for s, err := range tail.After(t.Context(), seq) {
+	for s, err := range tail.SegmentsAfter(t.Context(), seq) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestTailOfKnownManifests(t *testing.T) {
 	store := &countingStore{Store: &memstore.Store{}}
 	commitWindows(t, store.Store, 1, 5)
 	var recent Recent
-	tail := &Tail{Store: store, Known: recent.Of(0)}
+	tail := &Tail{Store: store, Known: recent.LookupFor(0)}
 	for seq := int64(3); seq <= 4; seq++ {
 		m, err := ReadManifest(t.Context(), store.Store, 0, seq)
 		if err != nil {
@@ -97,8 +97,8 @@ func TestRecentIsBounded(t *testing.T) {
 			t.Fatalf("%d manifests are remembered", n)
 		}
 	}
-	known := recent.Of(3)
-	if known(1000) == nil || known(1000-recentManifests+1) == nil || known(399) != nil || recent.Of(2)(1000) != nil {
+	known := recent.LookupFor(3)
+	if known(1000) == nil || known(1000-recentManifests+1) == nil || known(399) != nil || recent.LookupFor(2)(1000) != nil {
 		t.Error("not the last manifests are remembered")
 	}
 }
@@ -157,7 +157,7 @@ func TestTailStopsAtDamage(t *testing.T) {
 	if err := sink.PutBytes(t.Context(), store, ManifestKey(0, 2), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range (&Tail{Store: store}).After(t.Context(), 0) {
+	for _, err := range (&Tail{Store: store}).SegmentsAfter(t.Context(), 0) {
 		if !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v, want ErrDamaged before anything is yielded", err)
 		}

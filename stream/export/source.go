@@ -46,7 +46,7 @@ func (e *run) source(ctx context.Context) (*source, error) {
 func (e *run) fromLog(until int64) *source {
 	return &source{placed: true, close: nothing,
 		rows: func(ctx context.Context, shard int) iter.Seq2[commitlog.Row, error] {
-			return e.cut.Until(ctx, e.Store, shard, until)
+			return e.cut.RowsUntil(ctx, e.Store, shard, until)
 		}}
 }
 
@@ -85,7 +85,7 @@ func (e *run) fromTopics(ctx context.Context) (_ *source, err error) {
 		return nil, err
 	}
 	return &source{close: remove, rows: func(ctx context.Context, shard int) iter.Seq2[commitlog.Row, error] {
-		return g.Cut.Until(ctx, g.Store, shard, commitlog.Forever)
+		return g.Cut.RowsUntil(ctx, g.Store, shard, commitlog.Forever)
 	}}, nil
 }
 

@@ -184,7 +184,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 	began := time.Now()
 	f.switched, f.touched = false, false
 	defer func() { f.stepped(ctx, model, err) }()
-	if err = f.look(ctx); err != nil {
+	if err = f.readCursor(ctx); err != nil {
 		return false, err
 	}
 	if model = f.opts.Model(); model == nil {
@@ -226,7 +226,7 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		return f.at.Seq > before, f.advance(ctx, f.at)
 	}
 	if err = f.saveIfDue(ctx); err == nil && f.touched && time.Since(began) > lookAgain {
-		err = f.look(ctx) // it may have been frozen while it was sending
+		err = f.readCursor(ctx) // it may have been frozen while it was sending
 	}
 	return f.at.Seq > before, err
 }
@@ -237,7 +237,7 @@ func (f *Follower) follow(ctx context.Context, model *Model) error {
 		return err
 	}
 	b := &batcher{Follower: f, model: model}
-	for s, err := range f.tail.After(ctx, f.at.Seq) {
+	for s, err := range f.tail.SegmentsAfter(ctx, f.at.Seq) {
 		if err == nil {
 			err = b.add(ctx, s)
 		}
@@ -286,20 +286,20 @@ func (f *Follower) announce(ctx context.Context, model *Model) error {
 	return f.advance(ctx, to)
 }
 
-// look reads the cursor. Whatever this follower remembers, another one may have moved it: its successor, or one that
+// readCursor reads the cursor. Whatever this follower remembers, another one may have moved it: its successor, or one that
 // was late.
-func (f *Follower) look(ctx context.Context) error {
+func (f *Follower) readCursor(ctx context.Context) error {
 	now, err := f.opts.Outlet.Open(ctx, f.opts.Store, f.opts.Shard)
 	if err != nil {
 		return err
 	}
 	switch {
-	case f.cursor.Same(now) && !f.since.IsZero():
+	case f.cursor.Equal(now) && !f.since.IsZero():
 		return nil // this follower goes on ahead of it
 	case f.sending:
 		return fmt.Errorf("shard %d: %w", f.opts.Shard, ErrNotAlone)
 	}
-	f.repeats = f.repeats || !f.cursor.Same(now)
+	f.repeats = f.repeats || !f.cursor.Equal(now)
 	f.cursor, f.at, f.since = now, now.Published, time.Time{}
 	return nil
 }

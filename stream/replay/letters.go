@@ -33,7 +33,7 @@ func (l *letters) add(m *mutation.Mutation) error {
 	return l.enc.Encode(m)
 }
 
-func (l *letters) each(f func(mutation.Mutation) error) error {
+func (l *letters) forEach(f func(mutation.Mutation) error) error {
 	if err := l.out.Flush(); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options, input Input) (_ *Graph, err error) {
 		}
 	}
 	for p, part := range r.parts {
-		if err := part.apply(ctx, part.letters.each); err != nil {
+		if err := part.apply(ctx, part.letters.forEach); err != nil {
 			return nil, fmt.Errorf("replay the links to shard %d: %w", p, err)
 		}
 		if _, err := part.shard.Commit(ctx); err != nil {

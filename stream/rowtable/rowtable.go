@@ -154,7 +154,7 @@ var columns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabe
 // follow applies what a shard has committed. It returns after some windows, so that no shard waits for another.
 func (f *Follower) follow(ctx context.Context, s *shard) (err error) {
 	const most = 64
-	segments, n := s.tail.After(ctx, s.seq), 0
+	segments, n := s.tail.SegmentsAfter(ctx, s.seq), 0
 	if s.merged {
 		segments = commitlog.Segments(ctx, f.opts.Store, s.tail.Shard, s.seq, 0)
 	}

@@ -75,8 +75,8 @@ func (r *rowReader) close() (err error) {
 	return err
 }
 
-// at moves an iterator forward to a key. The value is valid until the next move.
-func at(it *pebble.Iterator, key []byte) (value []byte, ok bool, err error) {
+// seekExact moves an iterator forward to a key. The value is valid until the next move.
+func seekExact(it *pebble.Iterator, key []byte) (value []byte, ok bool, err error) {
 	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 		return nil, false, it.Error()
 	}
@@ -123,7 +123,7 @@ func (r *rowReader) header(id string, p *pendingNode) (nodeHeader, error) {
 		return p.header, nil
 	}
 	r.key = headerKey(r.key, id)
-	data, ok, err := at(r.headers, r.key)
+	data, ok, err := seekExact(r.headers, r.key)
 	if err != nil || !ok {
 		return nodeHeader{}, err
 	}
@@ -135,7 +135,7 @@ func (r *rowReader) text(id string, p *pendingNode) (text, class string, err err
 		return p.facts.text, p.facts.class, nil
 	}
 	r.key = textKey(r.key, id)
-	data, ok, err := at(r.texts, r.key)
+	data, ok, err := seekExact(r.texts, r.key)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: node has no text", errCorruptState)
 	}

@@ -23,7 +23,7 @@ func TestStatesShareMemory(t *testing.T) {
 				t.Errorf("%d states: memtables of %d bytes", states, total)
 			}
 			for _, full := range []filterSize{nodeFilterSize, linkFilterSize} {
-				one := full.of(c.sharing(shards))
+				one := full.shareFor(c.sharing(shards))
 				if states*one.bytes > fullFilters*full.bytes || one.bytes < 64 || one.bytes%64 != 0 {
 					t.Errorf("%d states: filters of %d bytes each", states, one.bytes)
 				}

@@ -36,8 +36,8 @@ var (
 // memory.
 const fullFilters = 16
 
-// of is the size of one filter if so many states have one.
-func (s filterSize) of(states int) filterSize {
+// shareFor is the size of one filter if so many states have one.
+func (s filterSize) shareFor(states int) filterSize {
 	n := int64(max(states, fullFilters))
 	return filterSize{bytes: s.bytes * fullFilters / int(n) &^ 63, room: s.room * fullFilters / n}
 }

@@ -142,11 +142,11 @@ func setMeta(b *pebble.Batch, m *meta) error {
 // may take a while.
 func (s *state) ready() (err error) {
 	if p := &s.pending; p.headers == nil {
-		p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize.of(s.states), s.meta.Edges, adjacencyPrefixOf)
+		p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize.shareFor(s.states), s.meta.Edges, adjacencyPrefixOf)
 		if err != nil {
 			return err
 		}
-		p.headers, err = newKeyFilter(s.db, spaceHeader, nodeFilterSize.of(s.states), s.meta.Nodes, nil)
+		p.headers, err = newKeyFilter(s.db, spaceHeader, nodeFilterSize.shareFor(s.states), s.meta.Nodes, nil)
 	}
 	return err
 }
@@ -233,7 +233,7 @@ const closeFlushTime = 10 * time.Second
 func (s *state) close() (err error) {
 	s.pending.release()
 	failed := s.guard.Failure() != nil
-	if !s.guard.Left() && s.db != nil {
+	if !s.guard.LeftCallBehind() && s.db != nil {
 		s.pending.forget()
 		err = s.guard.Run(context.Background(), func(context.Context) error {
 			if !failed {

@@ -82,7 +82,7 @@ func LastStamp(ctx context.Context, store sink.Store) (*Stamp, error) {
 func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 	o.Progress = ambient.OrDiscard(o.Progress)
 	o.Progress.Stage("verify", 0)
-	found, shards, err := look(ctx, o, nil)
+	found, shards, err := auditStore(ctx, o, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +92,7 @@ func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 		for _, f := range found.Findings {
 			first[f.Object] = true
 		}
-		again, _, err := look(ctx, o, func(f audit.Finding) bool { return o.Repair && first[f.Object] })
+		again, _, err := auditStore(ctx, o, func(f audit.Finding) bool { return o.Repair && first[f.Object] })
 		if err != nil {
 			return nil, nil, err
 		}
@@ -124,8 +124,8 @@ func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 	return found, graphs, err
 }
 
-// look goes through the store once.
-func look(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.Audit, int, error) {
+// auditStore goes through the store once.
+func auditStore(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.Audit, int, error) {
 	a, err := audit.New(ctx, o.Store)
 	if err != nil {
 		return nil, 0, err

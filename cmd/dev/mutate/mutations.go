@@ -115,7 +115,7 @@ var mutations = []mutation{
 		`		err = now.Move(ctx, to, f.session)`,
 		`		if err = nil; to != now.Published { err = now.Move(ctx, to, f.session) }`},
 	{"stream/publish/follower.go", "a follower goes on from a cursor that another one has moved",
-		`	case f.cursor.Same(now) && !f.since.IsZero():`,
+		`	case f.cursor.Equal(now) && !f.since.IsZero():`,
 		`	case !f.since.IsZero():`},
 	{"stream/publish/follower.go", "a follower that has taken over lets the cursor stay behind",
 		`	case f.opts.SaveEvery == nil || f.cursor.Writer != f.session:`,

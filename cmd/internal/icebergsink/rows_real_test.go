@@ -83,7 +83,7 @@ func testRealRows(t *testing.T, uri, python, name, location string, readers ...s
 			row := rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels, EventTime: r.Seq}
 			got[r.NodeID] = rows.Committed{Row: row, Seq: r.Seq}
 		}
-		if diff := rowtabletest.Differ(got, p.At(t, p.Cut())); diff != "" {
+		if diff := rowtabletest.Differ(got, p.RowsAt(t, p.Cut())); diff != "" {
 			t.Errorf("%s reads other rows than the log's: %s", reader, diff)
 		}
 	}

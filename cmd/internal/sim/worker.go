@@ -171,7 +171,7 @@ func (p *process) follow(ctx context.Context, number int, outlet commitlog.Outle
 	s.answered = func(err error) { run.unanswered.Store(err != nil) }
 	return publish.New(publish.Options{
 		Shard: number, Store: p.rows.Store(s), Outlet: outlet, Publisher: &publisher{a, to, run},
-		Known:     p.manifests.Of(number),
+		Known:     p.manifests.LookupFor(number),
 		SaveEvery: func() time.Duration { return w.plan.saveEvery },
 		Model:     func() *publish.Model { return p.serving.Load().model(outlet, number) },
 		Poll:      time.Second, Log: slog.New(slog.DiscardHandler),
@@ -196,7 +196,7 @@ func (p *process) removeOrphans(ctx context.Context, number int, a *actor) error
 // compact merges the shard's rows, and removes what was merged.
 func (p *process) compact(ctx context.Context, number int, a *actor) error {
 	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: number, Store: p.rows.Store(a.store()),
-		Known: p.manifests.Of(number), Grace: p.world.plan.grace,
+		Known: p.manifests.LookupFor(number), Grace: p.world.plan.grace,
 		Clock: p.now, Rand: &ids{dice: p.world.dice, name: a.name}})
 	tick := time.NewTicker(p.world.plan.compactEvery)
 	defer tick.Stop()

@@ -150,7 +150,7 @@ func TestRequestsOfAWindow(t *testing.T) {
 	model := &publish.Model{Generation: 1, Dim: 1, Encode: func([]string, []float32) error { return nil }}
 	behind := time.Hour
 	opts := publish.Options{Store: store, Publisher: noRecords{}, Log: slog.New(slog.DiscardHandler),
-		Model: func() *publish.Model { return model }, Known: manifests.Of(0),
+		Model: func() *publish.Model { return model }, Known: manifests.LookupFor(0),
 		SaveEvery: func() time.Duration { return behind }}
 	follower := publish.New(opts)
 	step := func(f *publish.Follower) bool {
@@ -182,7 +182,7 @@ func TestRequestsOfAWindow(t *testing.T) {
 		b.add("follow", m.take())
 	}
 	// The row objects of the windows of two minutes may take more memory than the cache has.
-	c := commitlog.NewCompactor(commitlog.CompactorOptions{Store: m, Known: manifests.Of(0)})
+	c := commitlog.NewCompactor(commitlog.CompactorOptions{Store: m, Known: manifests.LookupFor(0)})
 	if merged, err := c.Merge(ctx); merged != windows/64 || err != nil {
 		t.Fatal(merged, err)
 	}
@@ -278,12 +278,12 @@ func TestRequestsOfALook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // test
-	tail := commitlog.Tail{Store: store, Known: manifests.Of(0)}
+	tail := commitlog.Tail{Store: store, Known: manifests.LookupFor(0)}
 	upto := int64(0)
 	look := func() Requests {
 		t.Helper()
 		m.take()
-		for segment, err := range tail.After(ctx, upto) {
+		for segment, err := range tail.SegmentsAfter(ctx, upto) {
 			if err == nil {
 				for _, err = range segment.Rows(ctx, store, rows.ReadOptions{}) {
 					if err != nil {

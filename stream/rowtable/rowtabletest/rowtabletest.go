@@ -140,8 +140,8 @@ func (p *Pipeline) Fold(t *testing.T) {
 	}
 }
 
-// At returns the live rows that a cut shows, such as "0:17,1:12": shard and manifest.
-func (p *Pipeline) At(t *testing.T, manifests string) map[string]rows.Committed {
+// RowsAt returns the live rows that a cut shows, such as "0:17,1:12": shard and manifest.
+func (p *Pipeline) RowsAt(t *testing.T, manifests string) map[string]rows.Committed {
 	t.Helper()
 	out := map[string]rows.Committed{}
 	for _, part := range strings.Split(manifests, ",") {

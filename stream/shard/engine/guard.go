@@ -64,9 +64,9 @@ func (g *Guard) Failure() error {
 // Failed is closed when the engine has failed.
 func (g *Guard) Failed() <-chan struct{} { return g.failed }
 
-// Left reports whether Run has left a call behind. The database must not be closed then. It is for
+// LeftCallBehind reports whether Run has left a call behind. The database must not be closed then. It is for
 // the goroutine that calls Run.
-func (g *Guard) Left() bool { return g.left }
+func (g *Guard) LeftCallBehind() bool { return g.left }
 
 // Grace is how long a call into an engine that has failed may take to return. A call that
 // waits for a background goroutine of the engine never does.

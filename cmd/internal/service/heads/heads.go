@@ -61,7 +61,9 @@ func (h *Heads) Committed(m *commitlog.Manifest) {
 
 // Known returns a function that returns a manifest of a shard that this process has committed not long ago, nil for
 // any other.
-func (h *Heads) Known(shard int) func(seq int64) *commitlog.Manifest { return h.recent.Of(shard) }
+func (h *Heads) Known(shard int) func(seq int64) *commitlog.Manifest {
+	return h.recent.LookupFor(shard)
+}
 
 // All returns the newest manifest of each shard, nil for none.
 func (h *Heads) All(ctx context.Context) ([]*commitlog.Manifest, error) {

@@ -133,7 +133,7 @@ func (f *Meter) begin(ctx context.Context, g *generation.Generation) error {
 func (f *Meter) read(ctx context.Context, shard int) (changed bool, err error) {
 	store := f.Store
 	columns := []string{rows.ColNodeID, rows.ColText, rows.ColLabels, rows.ColDeleted}
-	for segment, err := range f.tails[shard].After(ctx, f.meter.Upto(shard)) {
+	for segment, err := range f.tails[shard].SegmentsAfter(ctx, f.meter.Upto(shard)) {
 		if err != nil {
 			return changed, err
 		}
