@@ -229,7 +229,7 @@ func (s *sender) send(ctx context.Context, in *Input, to target) (err error) {
 	for {
 		rec, err := r.next()
 		if errors.Is(err, io.EOF) {
-			for _, note := range r.about().notes {
+			for _, note := range r.describe().notes {
 				if len(s.stats.Notes) < maxNotes {
 					s.stats.Notes = append(s.stats.Notes, in.Name+": "+note)
 				}

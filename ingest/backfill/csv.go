@@ -90,13 +90,13 @@ func (c *csvReader) findHeader(limit int) (size int, err error) {
 	return 0, err
 }
 
-// about implements recordReader.
-func (c *csvReader) about() about {
+// describe implements recordReader.
+func (c *csvReader) describe() description {
 	notes := c.notes
 	if c.script == windows1252 {
 		notes = append(notes[:len(notes):len(notes)], "not UTF-8, read as Windows-1252")
 	}
-	return about{notes: notes, fields: c.header}
+	return description{notes: notes, fields: c.header}
 }
 
 // utf8 returns a cell as UTF-8, valid until the next call.

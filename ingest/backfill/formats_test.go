@@ -20,7 +20,7 @@ func (t text) Close() error { return nil }
 
 // readAll returns the records of a file, and what is said about it. Lines that are no rows begin
 // with !.
-func readAll(t *testing.T, name, content string, o ReadOptions, m decode.Mapping) ([]string, about) {
+func readAll(t *testing.T, name, content string, o ReadOptions, m decode.Mapping) ([]string, description) {
 	t.Helper()
 	in := Input{Name: name, Read: o}
 	as, compression, err := in.format()
@@ -41,7 +41,7 @@ func readAll(t *testing.T, name, content string, o ReadOptions, m decode.Mapping
 	for {
 		rec, err := r.next()
 		if errors.Is(err, io.EOF) {
-			return got, r.about()
+			return got, r.describe()
 		}
 		if err != nil {
 			t.Fatal(err)

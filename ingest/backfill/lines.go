@@ -39,8 +39,8 @@ type lineReader struct {
 	notes []string
 }
 
-// about implements recordReader.
-func (l *lineReader) about() about { return about{notes: l.notes} }
+// describe implements recordReader.
+func (l *lineReader) describe() description { return description{notes: l.notes} }
 
 // lineBuffer is the least that a lineReader reads at a time.
 const lineBuffer = 256 << 10

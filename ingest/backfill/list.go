@@ -42,9 +42,9 @@ type listReader struct {
 	opened, ended bool
 }
 
-// about implements recordReader.
-func (l *listReader) about() about {
-	return about{notes: append(l.lines.notes, "one JSON list: numbers in dead letters count its elements")}
+// describe implements recordReader.
+func (l *listReader) describe() description {
+	return description{notes: append(l.lines.notes, "one JSON list: numbers in dead letters count its elements")}
 }
 
 func (l *listReader) next() (record, error) {

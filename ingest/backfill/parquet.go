@@ -69,8 +69,8 @@ func newParquetReader(f sink.Object, limit int, mapped []string, without bool, r
 	return p, nil
 }
 
-// about implements recordReader.
-func (p *parquetReader) about() about { return about{fields: p.names} }
+// describe implements recordReader.
+func (p *parquetReader) describe() description { return description{fields: p.names} }
 
 // Close ends the reading.
 func (p *parquetReader) Close() (err error) {

@@ -18,11 +18,11 @@ import (
 type recordReader interface {
 	next() (record, error)
 	// about says how the input is read, as far as it was not told to be: encoding and separators.
-	about() about
+	describe() description
 }
 
 // about describes an input.
-type about struct {
+type description struct {
 	// notes are for people: what is read in another way than they may expect.
 	notes []string
 	// fields are the names of a table's columns, nil for JSON.
@@ -98,7 +98,7 @@ func decompress(r io.Reader, compression string) (io.Reader, io.Closer, error) {
 	case ".gz":
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, nil, whole(err)
+			return nil, nil, explainEOF(err)
 		}
 		return wholeReader{z}, z, nil
 	case ".zst":
@@ -121,10 +121,10 @@ type wholeReader struct{ io.Reader }
 
 func (r wholeReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	return n, whole(err)
+	return n, explainEOF(err)
 }
 
-func whole(err error) error {
+func explainEOF(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errCutOff
 	}

@@ -56,7 +56,7 @@ func ReadSample(ctx context.Context, in *Input, o SampleOptions, each func(Sampl
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	defer func() {
-		about := r.about()
+		about := r.describe()
 		s.Notes, s.Columns = about.notes, about.fields
 	}()
 	for {

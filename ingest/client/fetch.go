@@ -231,7 +231,7 @@ func (c *Client) Range(
 				yield(kafka.Message{}, err)
 				return
 			}
-			if !f.each(to, yield) {
+			if !f.yieldRecords(to, yield) {
 				return
 			}
 			from = f.Next
@@ -239,8 +239,8 @@ func (c *Client) Range(
 	}
 }
 
-// each yields the records below to in order, and reports whether to go on.
-func (f *Fetched) each(to int64, yield func(kafka.Message, error) bool) bool {
+// yieldRecords yields the records below to in order, and reports whether to go on.
+func (f *Fetched) yieldRecords(to int64, yield func(kafka.Message, error) bool) bool {
 	large := f.TooLarge
 	for i := 0; i < len(f.Records) || len(large) > 0; {
 		var err error

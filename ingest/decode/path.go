@@ -203,7 +203,7 @@ func (n *pathNode) field(name []byte) *pathNode {
 	return nil
 }
 
-func (n *pathNode) at(i int) *pathNode {
+func (n *pathNode) element(i int) *pathNode {
 	for _, x := range n.indexed {
 		if x.index == i {
 			return x.node

@@ -206,7 +206,7 @@ func (s *scanner) list(n *pathNode, depth int) bool {
 	for i := 0; ; i++ {
 		var child *pathNode
 		if n != nil {
-			child = n.at(i)
+			child = n.element(i)
 		}
 		if !s.value(child, depth+1) {
 			return false

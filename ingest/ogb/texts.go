@@ -26,8 +26,8 @@ func (im *importer) bad(l *lines, what string) {
 	}
 }
 
-// each calls do for every line of text files, with progress over their bytes.
-func (im *importer) each(paths []string, do func(file int, l *lines, line []byte) error) error {
+// forEachLine calls do for every line of text files, with progress over their bytes.
+func (im *importer) forEachLine(paths []string, do func(file int, l *lines, line []byte) error) error {
 	all := make([]*lines, 0, len(paths))
 	defer func() {
 		for _, l := range all {
@@ -73,7 +73,7 @@ func (im *importer) arxivTexts() error {
 	if err != nil {
 		return err
 	}
-	return im.each([]string{im.path("titleabs.tsv.gz")}, func(_ int, l *lines, line []byte) error {
+	return im.forEachLine([]string{im.path("titleabs.tsv.gz")}, func(_ int, l *lines, line []byte) error {
 		fields := bytes.SplitN(line, []byte("\t"), 3)
 		paper, err := strconv.ParseInt(string(fields[0]), 10, 64)
 		if len(fields) < 3 || err != nil {
@@ -104,7 +104,7 @@ func (im *importer) paperTexts() error {
 			return err
 		}
 	}
-	return im.each(files, func(file int, l *lines, line []byte) error {
+	return im.forEachLine(files, func(file int, l *lines, line []byte) error {
 		key, text, found := bytes.Cut(line, []byte("\t"))
 		i, err := strconv.ParseInt(string(key), 10, 64)
 		if err != nil || !found {
@@ -161,7 +161,7 @@ func (im *importer) productTexts() error {
 		nodes[name] = i
 	}
 	files := []string{im.path("Amazon-3M.raw", "trn.json.gz"), im.path("Amazon-3M.raw", "tst.json.gz")}
-	return im.each(files, func(_ int, l *lines, line []byte) error {
+	return im.forEachLine(files, func(_ int, l *lines, line []byte) error {
 		var row struct{ UID, Title, Content string }
 		if err := json.Unmarshal(line, &row); err != nil || row.UID == "" {
 			im.bad(l, `want {"uid": …, "title": …, "content": …}`)

@@ -66,7 +66,7 @@ func keys(
 		g.Go(func() error {
 			d, err := newDecoder()
 			if err == nil {
-				samples[i], err = look(gctx, o, d, topic, p, from)
+				samples[i], err = sampleKeys(gctx, o, d, topic, p, from)
 			}
 			return err
 		})
@@ -80,8 +80,8 @@ func keys(
 	return judge(topic, samples, o.Shards)
 }
 
-// look reads the newest records of a partition and counts those that belong in another one.
-func look(
+// sampleKeys reads the newest records of a partition and counts those that belong in another one.
+func sampleKeys(
 	ctx context.Context, o Options, d *decode.Decoder, topic string, partition int, from int64,
 ) (s sample, err error) {
 	f, err := o.Client.Fetch(ctx, topic, partition, from, sampleBytes, sampleWait)

@@ -135,8 +135,8 @@ func (s *side) init(d *decode.Decoder) {
 	s.names, s.faults = map[string]bool{}, map[decode.Code]*Fault{}
 }
 
-// of returns the side of a kind of input.
-func (c *Collector) of(edges bool) *side {
+// sideOf returns the side of a kind of input.
+func (c *Collector) sideOf(edges bool) *side {
 	if edges {
 		return &c.edges
 	}
@@ -145,7 +145,7 @@ func (c *Collector) of(edges bool) *side {
 
 // add takes a record.
 func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutText bool) {
-	s := c.of(edges)
+	s := c.sideOf(edges)
 	out, fault := s.decoder.Decode(r, s.out[:0])
 	s.out = out
 	if skipWithoutText && !edges && fault == nil && !s.decoder.HasText() {

@@ -21,7 +21,7 @@ const (
 
 // Files reads the first records of files or objects with nodes, or with edges.
 func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Input) error {
-	s := c.of(edges)
+	s := c.sideOf(edges)
 	look := min(len(inputs), maxInputs)
 	s.More = s.More || look < len(inputs)
 	for i := range look {
@@ -57,7 +57,7 @@ func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Inp
 // translated to JSON unless translator is nil.
 func (c *Collector) Topic(ctx context.Context, edges bool, from *client.Client, topic string,
 	translator *schema.Translator) error {
-	s := c.of(edges)
+	s := c.sideOf(edges)
 	first, err := from.FirstOffsets(ctx, topic)
 	if err != nil {
 		return err
