@@ -43,7 +43,7 @@ func million(ctx context.Context, args []string) error {
 	if err := run.graph.produce(ctx, p.client, run.line.nodes, run.line.edges); err != nil {
 		return err
 	}
-	return run.all(ctx, *workers, *killAt)
+	return run.runWorkers(ctx, *workers, *killAt)
 }
 
 type largeRun struct {
@@ -54,7 +54,7 @@ type largeRun struct {
 	peaks []int64 // MiB; the killed process comes first
 }
 
-func (r *largeRun) all(ctx context.Context, workers int, killAt float64) error {
+func (r *largeRun) runWorkers(ctx context.Context, workers int, killAt float64) error {
 	began := time.Now()
 	live := make([]*process, workers)
 	defer func() {

@@ -92,7 +92,7 @@ func workerOf(p *command.Pipeline, store sink.Store) *staged.Worker {
 	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
 		CheckpointEvery: p.Config.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
-			at, err := logview.At(ctx, p.Store, p.Identity.Shards, cut)
+			at, err := logview.OpenCut(ctx, p.Store, p.Identity.Shards, cut)
 			if err != nil {
 				return nil, err
 			}

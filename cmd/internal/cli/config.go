@@ -192,10 +192,10 @@ and of flags. With a name, print them as a part of a configuration file.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if asJSON {
-					return command.WriteJSON(a.Out, profiles.All())
+					return command.WriteJSON(a.Out, profiles.List())
 				}
 				w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-				for _, p := range profiles.All() {
+				for _, p := range profiles.List() {
 					fmt.Fprintf(w, "%s\t%s\n", p.Name, p.About)
 				}
 				return w.Flush()

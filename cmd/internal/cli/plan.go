@@ -199,7 +199,7 @@ func measure(ctx context.Context, a *command.App, dir string, set func(*config.C
 	c, err = plan.Calibrate(ctx, plan.Trial{
 		Dir: work,
 		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (staged.Log, error) {
-			at, err := logview.At(ctx, counted(pipe.Store), pipe.Identity.Shards, nil)
+			at, err := logview.OpenCut(ctx, counted(pipe.Store), pipe.Identity.Shards, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -112,7 +112,7 @@ func tryOut(ctx context.Context, a *command.App, dir, encoder string) (*quicksta
 			return err
 		}
 		w.Progress.Stage("nearest neighbours", 0)
-		source, err := logview.At(ctx, w.Store, cfg.Shards, report.Generation.Cut)
+		source, err := logview.OpenCut(ctx, w.Store, cfg.Shards, report.Generation.Cut)
 		if err != nil {
 			return err
 		}

@@ -96,8 +96,8 @@ func (p *places) Change(serial int64, gone []string, set map[string]iceberg.Plac
 	return b.Commit(pebble.NoSync)
 }
 
-// Each implements iceberg.Places.
-func (p *places) Each(serial int64, do func(string, iceberg.Place) bool) error {
+// Range implements iceberg.Places.
+func (p *places) Range(serial int64, do func(string, iceberg.Place) bool) error {
 	it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: key(serial, ""), UpperBound: key(serial+1, "")})
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestPlaces(t *testing.T) {
 	}
 	for serial := range int64(5) {
 		n := 0
-		err := p.Each(serial, func(node string, at iceberg.Place) bool {
+		err := p.Range(serial, func(node string, at iceberg.Place) bool {
 			if other, ok, _ := want.Get(serial, node); !ok || other != at {
 				t.Errorf("table %d, node %s: %v, want %v", serial, node, at, other)
 			}

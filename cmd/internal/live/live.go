@@ -65,8 +65,8 @@ func New(p Process, progress train.Progress) *View {
 	return &View{process: p, started: time.Now(), Progress: Progress{next: train.OrDiscard(progress)}}
 }
 
-// Until makes reads end when a channel is closed. It is called before the first answer.
-func (v *View) Until(stopped <-chan struct{}) { v.until = stopped }
+// StopReadsOn makes reads end when a channel is closed. It is called before the first answer.
+func (v *View) StopReadsOn(stopped <-chan struct{}) { v.until = stopped }
 
 const (
 	// readPause is the least time between two reads of the status; a slow read is followed by a pause of
@@ -185,7 +185,7 @@ func (v *View) readStatus(done chan struct{}) {
 		case <-ctx.Done():
 		}
 	}()
-	status, ready, err := v.look(ctx)
+	status, ready, err := v.askProcess(ctx)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.readErr = err; err == nil {
@@ -196,9 +196,9 @@ func (v *View) readStatus(done chan struct{}) {
 	close(done)
 }
 
-// look reads the status, and whether the process is ready. A fault of the program is an error here, and ends
+// askProcess reads the status, and whether the process is ready. A fault of the program is an error here, and ends
 // nothing else that the process does.
-func (v *View) look(ctx context.Context) (status any, unready string, err error) {
+func (v *View) askProcess(ctx context.Context) (status any, unready string, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("reading the status has panicked: %v\n%s", fault, debug.Stack())
@@ -229,7 +229,7 @@ func (v *View) document(ctx context.Context) (*Document, error) {
 	if out.Metrics, err = gather(p.Metrics); err != nil {
 		return nil, err
 	}
-	out.Progress = v.Progress.now()
+	out.Progress = v.Progress.currentStage()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if stage := out.Progress; stage != nil {

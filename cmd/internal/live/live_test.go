@@ -26,7 +26,7 @@ func TestDocumentOfAStoreThatHangs(t *testing.T) {
 	})
 	stopped := make(chan struct{})
 	defer close(stopped)
-	v.Until(stopped)
+	v.StopReadsOn(stopped)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // whoever asks does not wait
 	for range 5 {

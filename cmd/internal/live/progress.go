@@ -52,8 +52,8 @@ func (p *Progress) Done() {
 	p.stage = Stage{}
 }
 
-// now returns the stage, nil between two works.
-func (p *Progress) now() *Stage {
+// currentStage returns the stage, nil between two works.
+func (p *Progress) currentStage() *Stage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stage.Stage == "" {

@@ -21,8 +21,8 @@ type Cut struct {
 	hash   string
 }
 
-// At returns the given cut, or for nil the cut at the newest manifests of all shards.
-func At(ctx context.Context, store sink.Store, shards int, at map[int]int64) (*Cut, error) {
+// OpenCut returns the given cut, or for nil the cut at the newest manifests of all shards.
+func OpenCut(ctx context.Context, store sink.Store, shards int, at map[int]int64) (*Cut, error) {
 	if at != nil {
 		return &Cut{store: store, shards: shards, cut: at}, nil
 	}

@@ -43,7 +43,7 @@ func (o *outcome) compareNodes(want []Node) (out []Difference) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		row := left[id]
-		out = append(out, Difference{Got: whole(&row).String()})
+		out = append(out, Difference{Got: nodeOf(&row).String()})
 	}
 	return out
 }
@@ -55,8 +55,8 @@ func (n *Node) fits(row *rows.Row) bool {
 		(n.EventTime.IsZero() || n.EventTime.UnixMicro() == row.EventTime)
 }
 
-// whole is a row as a test would expect it.
-func whole(row *rows.Row) *Node {
+// nodeOf is a row as a test would expect it.
+func nodeOf(row *rows.Row) *Node {
 	if row.Deleted {
 		return &Node{ID: row.NodeID, Deleted: true}
 	}
@@ -65,7 +65,7 @@ func whole(row *rows.Row) *Node {
 
 // shown is a row with the fields that n names.
 func (n *Node) shown(row *rows.Row) *Node {
-	out := whole(row)
+	out := nodeOf(row)
 	if row.Deleted || n.Deleted {
 		return out
 	}

@@ -213,7 +213,7 @@ func (f *File) configuration() (*config.Config, error) {
 			return nil, err
 		}
 		f.read = p.Read
-		if c, err = p.Over(&c); err != nil {
+		if c, err = p.ApplyTo(&c); err != nil {
 			return nil, err
 		}
 	}

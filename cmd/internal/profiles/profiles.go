@@ -47,8 +47,8 @@ var all = []Profile{
 		Source: "https://amazon-reviews-2023.github.io/"},
 }
 
-// All returns the profiles.
-func All() []Profile { return slices.Clone(all) }
+// List returns the profiles.
+func List() []Profile { return slices.Clone(all) }
 
 // Names returns their names.
 func Names() []string {
@@ -82,13 +82,13 @@ func (p *Profile) YAML() []byte {
 	return data
 }
 
-// Over returns a configuration with the profile's settings in place of its own.
-func (p *Profile) Over(c *config.Config) (config.Config, error) { return c.With(p.YAML()) }
+// ApplyTo returns a configuration with the profile's settings in place of its own.
+func (p *Profile) ApplyTo(c *config.Config) (config.Config, error) { return c.With(p.YAML()) }
 
 // Gives reports whether a configuration has a field of the mapping, such as nodes.class, from the profile: exports lack
 // some of the columns.
 func (p *Profile) Gives(c *config.Config, field string) bool {
-	own, err := p.Over(new(config.Default()))
+	own, err := p.ApplyTo(new(config.Default()))
 	if err != nil {
 		return false
 	}

@@ -16,12 +16,12 @@ import (
 // Every profile is a valid part of a configuration, is found by its name, and names the page of its source. Files and
 // names belong together.
 func TestProfilesAreConfigurations(t *testing.T) {
-	for _, p := range profiles.All() {
+	for _, p := range profiles.List() {
 		found, err := profiles.Find(p.Name)
 		if err != nil || found.Name != p.Name {
 			t.Errorf("%s: %v, %v", p.Name, found, err)
 		}
-		c, err := p.Over(new(config.Default()))
+		c, err := p.ApplyTo(new(config.Default()))
 		if err == nil {
 			err = wiring.Check(&c)
 		}

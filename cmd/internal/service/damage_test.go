@@ -336,7 +336,7 @@ func TestRunOnAFlippedBitIsRightOrFails(t *testing.T) {
 // graphHash computes the graph at the newest manifests.
 func graphHash(t *testing.T, r *restartable) string {
 	t.Helper()
-	source, err := logview.At(t.Context(), r.store, r.cfg.Shards, nil)
+	source, err := logview.OpenCut(t.Context(), r.store, r.cfg.Shards, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

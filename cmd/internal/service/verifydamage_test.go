@@ -220,7 +220,7 @@ func rewritten(t *testing.T, p *pipeline) {
 			rowstest.Put(t, store, key, []rows.Row{{NodeID: "n000", Text: "poison", Labels: []string{"n001"}}})
 		}
 	}
-	source, err := logview.At(t.Context(), store, p.cfg.Shards, nil)
+	source, err := logview.OpenCut(t.Context(), store, p.cfg.Shards, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

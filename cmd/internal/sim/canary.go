@@ -23,8 +23,8 @@ type standing struct {
 	passedOver int64
 }
 
-// on returns the generation of a topic, nil before the first.
-func (s *standing) on(outlet commitlog.Outlet) *generation {
+// generationOn returns the generation of a topic, nil before the first.
+func (s *standing) generationOn(outlet commitlog.Outlet) *generation {
 	switch {
 	case s == nil:
 		return nil
@@ -36,7 +36,7 @@ func (s *standing) on(outlet commitlog.Outlet) *generation {
 
 // model returns what a shard's follower needs, nil before the first generation.
 func (s *standing) model(outlet commitlog.Outlet, shard int) *publish.Model {
-	m := s.on(outlet).model(shard)
+	m := s.generationOn(outlet).model(shard)
 	if m != nil {
 		m.PassedOver = s.passedOver
 	}
@@ -57,9 +57,9 @@ func (w *world) verdict(g int64) (promoted, decided bool) {
 	if !w.plan.canary || g == 1 {
 		return true, true
 	}
-	r := w.dice.of("verdict", strconv.FormatInt(g, 10))
+	r := w.dice.randFor("verdict", strconv.FormatInt(g, 10))
 	promoted = !oneIn(r, 3)
-	at := time.Duration(g-1)*w.plan.refreshEvery + between(r, 0, 2*w.plan.refreshEvery)
+	at := time.Duration(g-1)*w.plan.refreshEvery + drawDuration(r, 0, 2*w.plan.refreshEvery)
 	return promoted, w.isHealed() || time.Since(w.start) > at
 }
 

@@ -148,7 +148,7 @@ func sameEmbedding(a, b embedding.Record) bool {
 // excused: the one case that docs/PROTOCOL.md, "Publication", leaves open.
 func (w *world) checkSink(ctx context.Context, outlet commitlog.Outlet, graph map[string]rows.Row) (excused int) {
 	at, err := w.stand(ctx, &w.store)
-	current := at.on(outlet)
+	current := at.generationOn(outlet)
 	if err != nil || current == nil {
 		return 0
 	}

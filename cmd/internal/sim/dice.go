@@ -32,14 +32,14 @@ func (d dice) hash(names ...string) uint64 {
 	return h ^ h>>31
 }
 
-// of returns the random numbers of one name.
-func (d dice) of(names ...string) *rand.Rand {
+// randFor returns the random numbers of one name.
+func (d dice) randFor(names ...string) *rand.Rand {
 	h := d.hash(names...)
 	return rand.New(rand.NewPCG(h, h^uint64(d)))
 }
 
-// between draws a duration.
-func between(r *rand.Rand, least, most time.Duration) time.Duration {
+// drawDuration draws a duration.
+func drawDuration(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }
 

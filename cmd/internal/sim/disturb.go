@@ -21,10 +21,10 @@ func (w *world) live() {
 		w.machines[w.owner[s]].process.assign(s)
 	}
 	w.late.Go(w.produce)
-	r := w.dice.of("disturbances")
+	r := w.dice.randFor("disturbances")
 	times := make([]time.Duration, w.plan.disturbances)
 	for i := range times {
-		times[i] = between(r, 0, w.plan.active)
+		times[i] = drawDuration(r, 0, w.plan.active)
 	}
 	slices.Sort(times)
 	if w.plan.longFreeze {
@@ -35,7 +35,7 @@ func (w *world) live() {
 		if w.failure() != "" {
 			break
 		}
-		w.disturb(w.dice.of("disturbance", fmt.Sprint(i)), i)
+		w.disturb(w.dice.randFor("disturbance", fmt.Sprint(i)), i)
 	}
 	w.sleep(context.Background(), w.plan.active)
 	w.heal()
@@ -87,17 +87,17 @@ func (w *world) disturb(r *rand.Rand, n int) {
 	case "kill":
 		w.kill(i, r, n)
 	case "freeze":
-		long := between(r, time.Second, 40*time.Second)
+		long := drawDuration(r, time.Second, 40*time.Second)
 		p.freeze(time.Now().Add(long))
 		if long > 3*time.Second { // the group notices
 			w.leave(i, r, n, 3*time.Second, long)
 		}
 	case "long freeze":
-		long := between(r, 30*time.Second, 50*time.Second)
+		long := drawDuration(r, 30*time.Second, 50*time.Second)
 		p.freeze(time.Now().Add(long))
 		w.leave(i, r, n, 3*time.Second, long)
 	case "cut off":
-		long := between(r, time.Second, 20*time.Second)
+		long := drawDuration(r, time.Second, 20*time.Second)
 		p.cutOff(time.Now().Add(long))
 		if long > 3*time.Second {
 			w.leave(i, r, n, 3*time.Second, long)
@@ -105,12 +105,12 @@ func (w *world) disturb(r *rand.Rand, n int) {
 	case "move":
 		w.move(r.IntN(w.plan.shards), up[r.IntN(len(up))], r, n, 0)
 	case "split":
-		w.move(r.IntN(w.plan.shards), up[r.IntN(len(up))], r, n, between(r, 0, 15*time.Second))
+		w.move(r.IntN(w.plan.shards), up[r.IntN(len(up))], r, n, drawDuration(r, 0, 15*time.Second))
 	case "outage":
-		service, until := pick(r, stores, brokers), time.Now().Add(between(r, 0, 12*time.Second))
+		service, until := pick(r, stores, brokers), time.Now().Add(drawDuration(r, 0, 12*time.Second))
 		w.outage(service, until)
 	case "jump":
-		p.jump(between(r, -2*time.Hour, 2*time.Hour))
+		p.jump(drawDuration(r, -2*time.Hour, 2*time.Hour))
 	case "retention":
 		w.retain()
 	}
@@ -135,8 +135,8 @@ func (w *world) kill(i int, r *rand.Rand, n int) {
 		m.disk = m.disk.afterKill(r)
 	}
 	w.kills++
-	w.after("boot", n, between(r, 0, 10*time.Second), func() { w.boot(i) })
-	w.leave(i, r, n, between(r, 0, 5*time.Second), 0)
+	w.schedule("boot", n, drawDuration(r, 0, 10*time.Second), func() { w.boot(i) })
+	w.leave(i, r, n, drawDuration(r, 0, 5*time.Second), 0)
 	w.late.Go(p.running.Wait)
 }
 
@@ -148,14 +148,14 @@ func (w *world) leave(i int, r *rand.Rand, n int, notice, back time.Duration) {
 		if owner != i {
 			continue
 		}
-		to, late := r.IntN(len(w.machines)), between(r, 0, 3*time.Second)
-		w.after(fmt.Sprintf("reassign %d", s), n, notice, func() {
+		to, late := r.IntN(len(w.machines)), drawDuration(r, 0, 3*time.Second)
+		w.schedule(fmt.Sprintf("reassign %d", s), n, notice, func() {
 			if up := w.alive(); len(up) > 0 && w.owner[s] == i {
 				w.give(s, up[to%len(up)])
 			}
 		})
 		if p != nil {
-			w.after(fmt.Sprintf("rejoin %d", s), n, back+late, func() {
+			w.schedule(fmt.Sprintf("rejoin %d", s), n, back+late, func() {
 				if w.owner[s] != i {
 					p.revoke(s)
 				}
@@ -176,7 +176,7 @@ func (w *world) move(s, to int, r *rand.Rand, n int, gap time.Duration) {
 			from.revoke(s)
 			return
 		}
-		w.after(fmt.Sprintf("revoke %d", s), n, gap, func() {
+		w.schedule(fmt.Sprintf("revoke %d", s), n, gap, func() {
 			if w.machines[w.owner[s]].process != from {
 				from.revoke(s)
 			}
@@ -191,8 +191,8 @@ func (w *world) give(s, to int) {
 	w.machines[to].process.assign(s)
 }
 
-// after does something in the group's name later. Each has a slot of its own.
-func (w *world) after(what string, n int, d time.Duration, f func()) {
+// schedule does something in the group's name later. Each has a slot of its own.
+func (w *world) schedule(what string, n int, d time.Duration, f func()) {
 	slot := time.Duration(w.dice.hash("after", what, fmt.Sprint(n)) % slots)
 	w.late.Go(func() {
 		defer w.recovered()
@@ -295,7 +295,7 @@ func (w *world) busy() string {
 			if err != nil {
 				return err.Error()
 			}
-			if g := at.on(o).number; published.Generation != g || published.Seq < seq {
+			if g := at.generationOn(o).number; published.Generation != g || published.Seq < seq {
 				return fmt.Sprintf("shard %d is published up to %+v of manifest %d, generation %d", s, published, seq,
 					g)
 			}

@@ -111,9 +111,9 @@ func (p *process) refresh() {
 		return
 	}
 	for i := 0; p.ctx.Err() == nil; i++ {
-		r := w.dice.of("refresh", a.name, fmt.Sprint(i))
+		r := w.dice.randFor("refresh", a.name, fmt.Sprint(i))
 		_, slot := a.count("tick", "")
-		_ = w.pause(p.ctx, between(r, 200*time.Millisecond, 2*time.Second), slot)
+		_ = w.pause(p.ctx, drawDuration(r, 200*time.Millisecond, 2*time.Second), slot)
 		at, err := w.stand(p.ctx, s)
 		if err != nil {
 			continue

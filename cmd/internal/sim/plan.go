@@ -48,23 +48,23 @@ type sent struct {
 }
 
 func newPlan(d dice) plan {
-	r := d.of("plan")
+	r := d.randFor("plan")
 	p := plan{
 		shards: 1 + r.IntN(3), machines: 2 + r.IntN(2), undirected: r.IntN(4) > 0,
-		active: between(r, 20*time.Second, 90*time.Second),
-		slow:   between(r, 2*time.Millisecond, 60*time.Millisecond),
+		active: drawDuration(r, 20*time.Second, 90*time.Second),
+		slow:   drawDuration(r, 2*time.Millisecond, 60*time.Millisecond),
 		refuse: pick(r, 0, 0.01, 0.05), drop: pick(r, 0, 0.01, 0.03), lose: pick(r, 0, 0.01, 0.05),
 		disturbances: r.IntN(30),
-		changes:      1 + r.IntN(8), window: between(r, 200*time.Millisecond, 5*time.Second),
+		changes:      1 + r.IntN(8), window: drawDuration(r, 200*time.Millisecond, 5*time.Second),
 		batch: 1 + r.IntN(8), memory: pick[int64](r, 48<<20, 0, 0, 3000),
 		checkpointEvery: pick(r, 0, 2*time.Second, 8*time.Second, 20*time.Second),
-		generations:     r.IntN(4), refreshEvery: between(r, 5*time.Second, 25*time.Second),
-		grace:        between(r, 100*time.Millisecond, 20*time.Second),
-		compactEvery: between(r, 2*time.Second, 12*time.Second),
-		orphansEvery: between(r, 3*time.Second, 20*time.Second),
+		generations:     r.IntN(4), refreshEvery: drawDuration(r, 5*time.Second, 25*time.Second),
+		grace:        drawDuration(r, 100*time.Millisecond, 20*time.Second),
+		compactEvery: drawDuration(r, 2*time.Second, 12*time.Second),
+		orphansEvery: drawDuration(r, 3*time.Second, 20*time.Second),
 		janitors:     r.IntN(3) == 0,
 		retention:    r.IntN(2) == 0, zombies: r.IntN(3) > 0,
-		leaseTTL: between(r, 3*time.Second, 10*time.Second), heartbeat: between(r, time.Second, 4*time.Second),
+		leaseTTL: drawDuration(r, 3*time.Second, 10*time.Second), heartbeat: drawDuration(r, time.Second, 4*time.Second),
 	}
 	records := 20 + r.IntN(100)
 	if oneIn(r, 4) { // a log long enough for a merged block
@@ -75,17 +75,17 @@ func newPlan(d dice) plan {
 		if oneIn(r, 2) { // and folded, once there are a generation and a checkpoint behind it
 			records = 240 + r.IntN(60)
 			p.active, p.window, p.batch, p.zombies = 60*time.Second, 200*time.Millisecond, 1, true
-			p.generations, p.refreshEvery = 1, between(r, 30*time.Second, 45*time.Second)
+			p.generations, p.refreshEvery = 1, drawDuration(r, 30*time.Second, 45*time.Second)
 			p.checkpointEvery = pick(r, time.Second, 4*time.Second)
 			p.refuse, p.drop, p.lose = 0, pick(r, 0, 0.01), pick(r, 0, 0.003) // folding takes many calls
 			p.longFreeze, p.disturbances = true, 1+p.disturbances/3
 			p.compactEvery = min(p.compactEvery, 4*time.Second)
 		}
 	}
-	p.history = between(r, 0, 10*time.Second)
+	p.history = drawDuration(r, 0, 10*time.Second)
 	nodes := 4 + r.IntN(16)
 	for range records {
-		s := sent{at: between(r, 0, p.active)}
+		s := sent{at: drawDuration(r, 0, p.active)}
 		s.topic, s.record = randomRecord(r, nodes)
 		s.eventTime = int64(s.at/time.Second) + r.Int64N(20)
 		p.records = append(p.records, s)
@@ -102,9 +102,9 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 // delay draws how long a call takes.
 func (p *plan) delay(r *rand.Rand) time.Duration {
 	if oneIn(r, 40) {
-		return between(r, 0, 40*p.slow)
+		return drawDuration(r, 0, 40*p.slow)
 	}
-	return between(r, 0, p.slow)
+	return drawDuration(r, 0, p.slow)
 }
 
 // randomRecord draws a record of any kind over few nodes, so that everything collides with everything.

@@ -61,8 +61,8 @@ func newProcess(w *world, machine, life int, d disk) *process {
 	return p
 }
 
-// now is the process's wall clock. Measured durations are right on machines whose clock jumps, so leases use time.Now.
-func (p *process) now() time.Time {
+// wallClock is the process's wall clock. Measured durations are right on machines whose clock jumps, so leases use time.Now.
+func (p *process) wallClock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Add(p.skew)
@@ -152,7 +152,7 @@ const (
 func (a *actor) begin(ctx context.Context, op, key string) (fate, error) {
 	p, w := a.process, a.process.world
 	n, slot := a.count(op, key)
-	r := w.dice.of("begin", a.name, op, key, n)
+	r := w.dice.randFor("begin", a.name, op, key, n)
 	if err := w.pause(ctx, w.plan.delay(r), slot); err != nil {
 		return refused, err
 	}
@@ -183,7 +183,7 @@ func (a *actor) begin(ctx context.Context, op, key string) (fate, error) {
 func (a *actor) end(ctx context.Context, op, key string) error {
 	w := a.process.world
 	n, slot := a.count("end "+op, key)
-	r := w.dice.of("end", a.name, op, key, n)
+	r := w.dice.randFor("end", a.name, op, key, n)
 	if err := w.pause(ctx, w.plan.delay(r)/2, slot); err != nil {
 		return err
 	}

@@ -98,10 +98,10 @@ func (s *store) create(key string, data []byte) error {
 func (s *store) late(key string, data []byte) {
 	w := s.actor.process.world
 	n, slot := s.actor.count("late", key)
-	r := w.dice.of("late", s.actor.name, key, n)
+	r := w.dice.randFor("late", s.actor.name, key, n)
 	w.late.Go(func() {
 		defer w.recovered()
-		_ = w.pause(context.Background(), between(r, 0, 8*time.Second), slot)
+		_ = w.pause(context.Background(), drawDuration(r, 0, 8*time.Second), slot)
 		w.trace.note(s.actor.name, "late create "+key)
 		_ = s.create(key, data) // nobody waits for the answer
 	})

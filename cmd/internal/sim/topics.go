@@ -184,7 +184,7 @@ func (f *feed) take(t *topics) (mutation.Batch, error) {
 		}
 	}
 	f.reads++
-	r := f.actor.process.world.dice.of("batch", f.actor.name, strconv.Itoa(f.reads))
+	r := f.actor.process.world.dice.randFor("batch", f.actor.name, strconv.Itoa(f.reads))
 	log := t.logs[f.shard]
 	batch := mutation.Batch{Next: map[string]int64{}}
 	for n := 1 + r.IntN(f.most); ; n-- {
@@ -241,7 +241,7 @@ func (m *mirror) Flush(ctx context.Context) error {
 func (m *mirror) deliver(all bool) {
 	m.calls++
 	w := m.actor.process.world
-	r := w.dice.of("mirror", m.actor.name, strconv.Itoa(m.calls))
+	r := w.dice.randFor("mirror", m.actor.name, strconv.Itoa(m.calls))
 	n := len(m.queued)
 	if !all {
 		n = r.IntN(n + 1)

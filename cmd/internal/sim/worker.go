@@ -116,7 +116,7 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 		Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic},
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
 		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
-		Drain: w.isHealed, Load: w.plan.load, Clock: p.now, Rand: &ids{dice: w.dice, name: shardActor.name},
+		Drain: w.isHealed, Load: w.plan.load, Clock: p.wallClock, Rand: &ids{dice: w.dice, name: shardActor.name},
 		Listener: shardListener{process: p},
 	}
 	if w.plan.undirected {
@@ -197,7 +197,7 @@ func (p *process) removeOrphans(ctx context.Context, number int, a *actor) error
 func (p *process) compact(ctx context.Context, number int, a *actor) error {
 	c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: number, Store: p.rows.Store(a.store()),
 		Known: p.manifests.LookupFor(number), Grace: p.world.plan.grace,
-		Clock: p.now, Rand: &ids{dice: p.world.dice, name: a.name}})
+		Clock: p.wallClock, Rand: &ids{dice: p.world.dice, name: a.name}})
 	tick := time.NewTicker(p.world.plan.compactEvery)
 	defer tick.Stop()
 	for {
@@ -229,16 +229,16 @@ func (p *process) janitor() {
 	w := p.world
 	s := a.store()
 	for i := 0; p.ctx.Err() == nil; i++ {
-		r := w.dice.of("janitor", a.name, strconv.Itoa(i))
+		r := w.dice.randFor("janitor", a.name, strconv.Itoa(i))
 		_, slot := a.count("tick", "")
-		_ = w.pause(p.ctx, between(r, 100*time.Millisecond, 3*time.Second), slot)
+		_ = w.pause(p.ctx, drawDuration(r, 100*time.Millisecond, 3*time.Second), slot)
 		number := r.IntN(w.plan.shards)
 		if oneIn(r, 2) {
 			_, _ = commitlog.NewOrphans(s, number).Remove(p.ctx)
 			continue
 		}
 		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: number, Store: s, Grace: w.plan.grace,
-			Clock: p.now, Rand: &ids{dice: w.dice, name: fmt.Sprint(a.name, i)}})
+			Clock: p.wallClock, Rand: &ids{dice: w.dice, name: fmt.Sprint(a.name, i)}})
 		if oneIn(r, 2) {
 			_, _ = c.Merge(p.ctx)
 		}
@@ -284,7 +284,7 @@ func (p *publisher) Publish(ctx context.Context, records []embedding.Record) err
 		if fate != dropped {
 			return err
 		}
-		n = p.actor.process.world.dice.of("publish", p.actor.name, records[0].NodeID).IntN(n + 1) // some of it arrives
+		n = p.actor.process.world.dice.randFor("publish", p.actor.name, records[0].NodeID).IntN(n + 1) // some of it arrives
 	}
 	p.topic.append(p.run, records[:n])
 	if err != nil {

@@ -107,12 +107,12 @@ func CostOf(cfg *config.Config, p Prices) Cost {
 	if every := cfg.State.CheckpointEvery; every > 0 {
 		add("checkpoints", requestsOfCheckpoint.times(month.Seconds()/every.Seconds()))
 	}
-	c.Dollars = c.Of(c.Requests)
+	c.Dollars = c.DollarsOf(c.Requests)
 	return c
 }
 
-// Of returns what requests cost, in dollars.
-func (c *Cost) Of(r Requests) float64 {
+// DollarsOf returns what requests cost, in dollars.
+func (c *Cost) DollarsOf(r Requests) float64 {
 	return ((r.Puts+r.Lists)*c.Prices.Put + r.Gets*c.Prices.Get) / 1000
 }
 

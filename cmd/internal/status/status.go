@@ -130,8 +130,8 @@ const (
 	lookParts = 100
 )
 
-// look notes when the store was verified, and whether its newest objects are there. It reads none of them.
-func (st *Status) look(ctx context.Context, store sink.Store) (err error) {
+// checkNewest notes when the store was verified, and whether its newest objects are there. It reads none of them.
+func (st *Status) checkNewest(ctx context.Context, store sink.Store) (err error) {
 	if st.Verified, err = verify.LastStamp(ctx, store); err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (st *Status) Complete(ctx context.Context, store sink.Store, cfg *config.Co
 		}
 		st.Lost = append(st.Lost, lost...)
 	}
-	return st.look(ctx, store)
+	return st.checkNewest(ctx, store)
 }
 
 // GateWarning says what is wrong with a generation that is worse than text alone, and what became of

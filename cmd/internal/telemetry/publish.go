@@ -57,7 +57,7 @@ func (s *Shard) Publish(ctx context.Context, records []embedding.Record) *Public
 		began = time.Now()
 	}
 	p := &Publication{shard: s, records: records, nodes: map[string]trace.SpanContext{}}
-	p.ctx, p.spans = s.together(ctx, "publish "+s.topic, followed, trace.WithTimestamp(began),
+	p.ctx, p.spans = s.startSpans(ctx, "publish "+s.topic, followed, trace.WithTimestamp(began),
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
 			attribute.String("messaging.system", "kafka"),
 			attribute.String("messaging.operation.type", "send"),

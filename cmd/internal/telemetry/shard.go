@@ -112,7 +112,7 @@ func (s *Shard) Step(ctx context.Context, name string) (context.Context, func(er
 	if len(records) == 0 {
 		return ctx, func(error) {}
 	}
-	ctx, together := s.together(ctx, name, records)
+	ctx, together := s.startSpans(ctx, name, records)
 	if name == commit {
 		s.commit = together
 	}
@@ -122,8 +122,8 @@ func (s *Shard) Step(ctx context.Context, name string) (context.Context, func(er
 // spans are those of several records that something happens to together.
 type spans []trace.Span
 
-// together begins a span for each record. The context is that of the first.
-func (s *Shard) together(ctx context.Context, name string, records []*recordtrace.Record,
+// startSpans begins a span for each record. The context is that of the first.
+func (s *Shard) startSpans(ctx context.Context, name string, records []*recordtrace.Record,
 	options ...trace.SpanStartOption) (context.Context, spans) {
 	all := make(spans, len(records))
 	options = append(options, trace.WithAttributes(s.number))

@@ -53,7 +53,7 @@ func (f *PipelineFlags) WithProfile(defaults config.Config) (config.Config, erro
 	if err != nil {
 		return defaults, fmt.Errorf("--profile: %w", err)
 	}
-	return p.Over(&defaults)
+	return p.ApplyTo(&defaults)
 }
 
 // RegisterSet adds --set to a command.

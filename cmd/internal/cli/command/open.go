@@ -127,7 +127,7 @@ func (a *App) OpenStore(ctx context.Context, cfg *config.Config, configured bool
 
 // Source is the graph as of a cut, nil for everything committed. It is a build's source.
 func (p *Pipeline) Source(ctx context.Context, at map[int]int64) (generation.Source, error) {
-	return logview.At(ctx, p.Store, p.Identity.Shards, at)
+	return logview.OpenCut(ctx, p.Store, p.Identity.Shards, at)
 }
 
 // CloseService closes the service and keeps the first error.

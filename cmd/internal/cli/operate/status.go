@@ -308,7 +308,7 @@ func printCost(out io.Writer, c *status.Cost) error {
 	fmt.Fprintln(w, "\tPUT\tGET\tLIST\tDOLLARS\t")
 	for _, p := range append(c.Parts, status.CostPart{Name: "requests", Requests: c.Requests}) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.2f\t\n", p.Name, console.Count(int64(p.Puts)), console.Count(int64(p.Gets)),
-			console.Count(int64(p.Lists)), c.Of(p.Requests))
+			console.Count(int64(p.Lists)), c.DollarsOf(p.Requests))
 	}
 	fmt.Fprintf(w, "bytes\t\t\t\t%.2f\t\n", c.OfBytes())
 	fmt.Fprintf(w, "sum\t\t\t\t%.2f\t\n", c.Dollars)

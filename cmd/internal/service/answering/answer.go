@@ -90,7 +90,7 @@ func (a *Answer) answered(kind string, took time.Duration, status int) {
 // page, which holds no data, and the health checks ask for it. Orchestrators call these without credentials, and
 // errors in them name objects, no texts.
 func (a *Answer) serveHTTP(ctx context.Context) error {
-	a.Live.Until(ctx.Done())
+	a.Live.StopReadsOn(ctx.Done())
 	maps := &mapServer{store: a.Store, current: a.Served.Current, until: ctx.Done(), draw: drawMap}
 	token := string(a.HTTP.Token)
 	mux := http.NewServeMux()

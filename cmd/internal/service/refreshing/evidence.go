@@ -114,7 +114,7 @@ func (f *Meter) begin(ctx context.Context, g *generation.Generation) error {
 	if err != nil {
 		return err
 	}
-	source, err := logview.At(ctx, f.Store, f.Shards, g.Doc.Cut)
+	source, err := logview.OpenCut(ctx, f.Store, f.Shards, g.Doc.Cut)
 	if err != nil {
 		return err
 	}

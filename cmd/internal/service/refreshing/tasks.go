@@ -30,7 +30,7 @@ func (r *Refresh) TaskWorker(store sink.Store) *staged.Worker {
 	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(r.Config, r.Device, r.Progress, r.Log),
 		CheckpointEvery: r.Config.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
-			at, err := logview.At(ctx, r.Store, r.Shards, cut)
+			at, err := logview.OpenCut(ctx, r.Store, r.Shards, cut)
 			if err != nil {
 				return nil, err
 			}
