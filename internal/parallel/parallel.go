@@ -21,9 +21,9 @@ func Workers(n int) int {
 // Blocks returns how many blocks of size (≥ 1) cover n items.
 func Blocks(n, size int) int { return (n + size - 1) / size }
 
-// ForEach calls body for every block [lo, hi) of size items of 0..n. Blocks start in order, on at most
-// Workers(workers) goroutines. The argument worker numbers the goroutine from 0, so that each can
-// own scratch memory. A panic of body reaches the caller, whichever goroutine it was on.
+// ForEach divides 0..n into blocks [lo, hi) of size items, and calls body for each. Blocks start in order,
+// on at most Workers(workers) goroutines. worker numbers the goroutine from 0, so that each goroutine can
+// own scratch memory. ForEach panics in the caller's goroutine if body panics in any.
 func ForEach(n, size, workers int, body func(worker, block, lo, hi int)) {
 	blocks := Blocks(n, size)
 	workers = min(Workers(workers), blocks)

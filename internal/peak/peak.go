@@ -25,8 +25,8 @@ const report = "resident at most, in MiB: "
 // at most. It fails the test if the process fails. The input is made in the test's own process, so that
 // making it costs the other nothing.
 //
-// The other process runs the same test of the same binary: it ends when do returns. A test therefore calls Of
-// once, before anything that is large. Of logs what it saw. It skips the test where the size of a process is
+// The other process runs the same test of the same binary: it ends when do returns. A test therefore calls Measure
+// once, before anything that is large. Measure logs what it saw. It skips the test where the size of a process is
 // not known, and under the race detector, which multiplies it.
 func Measure(t *testing.T, input func() []byte, do func(data []byte)) (mib int64) {
 	t.Helper()

@@ -33,8 +33,8 @@ func (o *Outage) Failed(user string, now time.Time) bool {
 	return true
 }
 
-// EndFailure notes that a user does not fail, or no longer tries; over reports that it was the last one that
-// did, and lasted how long the outage was.
+// EndFailure notes that a user has succeeded or no longer tries. over reports whether the user was the last one
+// that failed; lasted is how long the outage was.
 func (o *Outage) EndFailure(user string, now time.Time) (lasted time.Duration, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -50,8 +50,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Poll calls done with pauses between until it returns true or an error, or ctx ends. Once ctx has ended, an error is
-// its cause.
+// Poll calls done, with a pause after each call, until done returns true or an error, or ctx ends. Once ctx has ended,
+// an error of Poll is the cause of ctx.
 func Poll(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
 	for {
 		ok, err := done()

@@ -45,9 +45,9 @@ func JSON(v any) ([]byte, error) {
 	return fmt.Appendf(body, "%s%08x%s", head, crc32.Checksum(body, castagnoli), foot), nil
 }
 
-// Open checks the seal of a document and returns the document without it. sealed is false, and the document
-// returned as it is, if it has no seal: an older release wrote it, or its last bytes are damaged. Whoever
-// knows that the document must have one refuses it then.
+// Open checks the seal of a document and returns the document without it. It returns a document without a
+// seal as it is, with sealed false: an older release wrote the document, or its last bytes are damaged. A
+// caller that knows that the document must have a seal refuses it.
 func Open(data []byte) (document []byte, sealed bool, err error) {
 	rest, ok := bytes.CutSuffix(data, []byte(foot))
 	if at := len(rest) - digits - len(head); ok && at >= 0 && bytes.HasPrefix(rest[at:], []byte(head)) {
