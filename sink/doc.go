@@ -17,11 +17,11 @@
 //
 // # A lost response is not a lost race
 //
-// A client that sends a Create, loses the response and sends the Create again is told that the
-// object exists: its own. Implementations therefore compare. When the key holds exactly the bytes
-// that the caller wanted to write, Create has succeeded (see ConfirmCreate). Callers that race each
-// other put something of their own into the data, a writer id, so that no two of them write the
-// same bytes.
+// A client that loses the response to a Create sends the Create again. The store then answers that
+// the object exists, although the client itself has created it. Implementations therefore compare:
+// when the key holds exactly the bytes that the caller wanted to write, Create has succeeded (see
+// ConfirmCreate). Callers that race each other put a writer id into the data, so that no two of
+// them write the same bytes.
 //
 // # Files
 //

@@ -65,8 +65,8 @@ func readOnce(ctx context.Context, s Store, key string, most int64) (data []byte
 // readAhead is how much of an object a sequential reader asks for at a time: on S3, each read is a request.
 const readAhead = 4 << 20
 
-// Sequential reads an object from its beginning to its end in large reads, whatever the size of the caller's own:
-// io.Copy into a file, say, asks for 32 KiB at a time.
+// Sequential reads a whole object from front to back in large reads, even if the caller asks for little at a time:
+// io.Copy into a file, say, asks for 32 KiB.
 func Sequential(o Object) io.Reader {
 	all := struct{ io.Reader }{io.NewSectionReader(o, 0, o.Size())}
 	buffered := bufio.NewReaderSize(all, int(max(1, min(o.Size(), readAhead))))

@@ -63,8 +63,8 @@ func (f Format) typ() Type {
 	return f.Type
 }
 
-// LimitTo returns the format of vectors that are stored as g and then asked for as f: what g has
-// dropped does not come back.
+// LimitTo returns the format in which a reader gets vectors that are stored as g when it asks for f:
+// the precision and the dimensions that g lacks stay lost.
 func (f Format) LimitTo(g Format) Format {
 	if g.typ().bits() < f.typ().bits() {
 		f.Type = g.Type

@@ -97,7 +97,7 @@ type version struct {
 	version int64
 }
 
-// readVersions yields the node and the version of each row of a data file, whoever wrote it.
+// readVersions yields the node and the version of each row of a data file, whichever program wrote it.
 func (x *Index) readVersions(ctx context.Context, path string) iter.Seq2[version, error] {
 	return readFile(ctx, x, path, x.kind.format, []parquetio.Column[version]{
 		parquetio.Scalar("node_id", parquetio.String(), func(r *version, v string) { r.node = v }),

@@ -15,7 +15,7 @@ type Places interface {
 	Get(serial int64, node string) (p Place, ok bool, err error)
 	// Change removes nodes and then sets others.
 	Change(serial int64, gone []string, set map[string]Place) error
-	// Each calls do for every node, in any order, until it is false.
+	// Range calls do for every node, in any order, until do returns false.
 	Range(serial int64, do func(node string, p Place) bool) error
 	// Drop removes all nodes.
 	Drop(serial int64) error

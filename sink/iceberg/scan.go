@@ -67,6 +67,7 @@ type bits []uint64
 // maxRow is more than a file of Parquet may have rows here; a damaged file of deletes must not take all memory.
 const maxRow = 1 << 32
 
+// add returns the set with one more row.
 func (b bits) add(row int64) bits {
 	if row < 0 || row >= maxRow {
 		return b

@@ -14,7 +14,8 @@ import (
 	"giantstream/sink/vectordb"
 )
 
-// Manifests of one content are merged when there are so many; large ones stay as they are.
+// Manifests of one content that are shorter than largeManifest, in bytes, are merged once there are manyManifests of
+// them. Longer ones stay as they are.
 const (
 	manyManifests = 64
 	largeManifest = 8 << 20

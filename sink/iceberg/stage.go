@@ -17,7 +17,7 @@ type stage struct {
 	gone   []Place          // of rows of these files that newer ones replace
 }
 
-// belongsTo reports whether there are files of a table.
+// belongsTo reports whether the stage has files of a table.
 func (s *stage) belongsTo(serial int64) bool { return s != nil && s.serial == serial }
 
 // stage writes what is held for a table into a data file. Deletions stay.

@@ -44,7 +44,7 @@ type thriftWalk struct {
 	integer func(path []int16, v int64)
 }
 
-// structure walks the fields of a structure up to its end.
+// structure walks all fields of a structure.
 func (w *thriftWalk) structure() error {
 	if len(w.path) >= maxThriftDepth {
 		return fmt.Errorf("%w: nested deeper than %d levels", ErrCorrupt, maxThriftDepth)

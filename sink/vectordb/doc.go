@@ -11,11 +11,11 @@
 // and one of these holds:
 //
 //   - the newest control record of every shard, in every partition, names the generation; or
-//   - the topic has no control records, it is read to its end, and every node of every other table has a newer record
-//     in this one. An Index that cannot compare tables (ErrNoControl) waits for control records, except for its first
-//     table.
+//   - the topic has no control records, the follower has read all of it, and every node of every other table has a
+//     newer record in this one. An Index that cannot compare tables (ErrNoControl) waits for control records, except
+//     for its first table.
 //
-// A generation that is published again, because people have gone back to it, is filled and served like a new one.
+// A generation that is published again, because an operator has gone back to it, is filled and served like a new one.
 //
 // # Exactly once, in effect
 //

@@ -26,13 +26,13 @@ type Options struct {
 	Batch int
 	// Dim, unless 0, leaves out vectors of other dimensions.
 	Dim int
-	// Applied, if not nil, is told of every batch.
+	// Applied, if not nil, is called after every batch.
 	Applied func(upserts, deletes int)
-	// Watch, if not nil, is told of failures of the index.
+	// Watch, if not nil, receives the failures of the index.
 	Watch retry.Watcher
 	// Every is how often a Follower looks whether a table is complete.
 	Every time.Duration
-	// Pause is the first one between attempts; 0 means that of retry.Loop.
+	// Pause is the first pause between attempts; 0 means the one of retry.Loop.
 	Pause time.Duration
 	Log   *slog.Logger
 }

@@ -21,7 +21,7 @@ func (x *Index) writer(collection string) string {
 	return fmt.Sprintf("%s%s%s_%d", collection, writeInfix, x.session, x.turn)
 }
 
-// isOwnAlias reports whether an alias is one of this process.
+// isOwnAlias reports whether this process has made an alias.
 func (x *Index) isOwnAlias(collection, alias string) bool {
 	return strings.HasPrefix(alias, collection+writeInfix+x.session+"_")
 }

@@ -84,7 +84,7 @@ func (x *Index) Check(nodeID string) error {
 	return nil
 }
 
-// sinkCollection is the collection of the sink.
+// sinkCollection returns the name of the collection that holds the sink's own documents.
 func (x *Index) sinkCollection() string { return x.name + "_sink" }
 
 // Open implements vectordb.Index.

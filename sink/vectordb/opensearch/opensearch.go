@@ -66,6 +66,7 @@ func (x *Index) Check(nodeID string) error {
 
 type object = map[string]any
 
+// sinkIndex returns the path of the index that holds the sink's own documents.
 func (x *Index) sinkIndex() string { return "/" + x.name + "_sink" }
 
 func writeAlias(index string) string { return index + "_W" }
@@ -201,7 +202,7 @@ func (x *Index) put(ctx context.Context, at stored[catalogDocument]) error {
 	return x.c.Do(ctx, http.MethodPut, x.sinkIndex()+"/_doc/"+catalogID+"?"+condition, at.Source, nil)
 }
 
-// readOwnCatalog returns the catalog, ErrTakenOver if another process has opened the sink.
+// readOwnCatalog returns the catalog. The error is ErrTakenOver if another process has opened the sink.
 func (x *Index) readOwnCatalog(ctx context.Context) (stored[catalogDocument], error) {
 	at, err := x.catalog(ctx)
 	if err == nil && at.Source.Session != x.session {

@@ -78,6 +78,7 @@ func atMost(key string, n int64) object { return object{"key": key, "range": obj
 
 func collection(name string) string { return "/collections/" + url.PathEscape(name) }
 
+// sinkCollection returns the path of the collection that holds the sink's own documents.
 func (x *Index) sinkCollection() string { return collection(x.name + "_sink") }
 
 // point is a point as it is written.
@@ -169,7 +170,7 @@ func (x *Index) Open(ctx context.Context) (vectordb.Saved, error) {
 	return saved, err
 }
 
-// readOwnCatalog returns the catalog's document, ErrTakenOver if another process has opened the sink.
+// readOwnCatalog returns the catalog's document. The error is ErrTakenOver if another process has opened the sink.
 func (x *Index) readOwnCatalog(ctx context.Context) (string, error) {
 	points, err := x.read(ctx, x.sinkCollection(), []any{catalogPoint}, "session", "document")
 	if err != nil {

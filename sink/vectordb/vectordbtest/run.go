@@ -173,7 +173,7 @@ func faults(t *testing.T, rnd *rand.Rand, target Target, control bool) {
 	}
 }
 
-// finish reads the topic to its end and lets all tables settle.
+// finish reads all of the topic and lets all tables settle.
 func (p *process) finish(t *testing.T, topic *Topic, rnd *rand.Rand, target Target) {
 	t.Helper()
 	for partition := range topic.Records {
@@ -198,7 +198,7 @@ func (p *process) finish(t *testing.T, topic *Topic, rnd *rand.Rand, target Targ
 	}
 }
 
-// filled returns a topic that a target follows to its end.
+// filled returns a topic that a target has followed completely.
 func filled(t *testing.T, target Target) (*Topic, *rand.Rand) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))
