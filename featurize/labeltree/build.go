@@ -18,8 +18,8 @@ type Options struct {
 	MaxLeafSize int
 	// Branching is the number of children per cluster, 2 or more (0: 4).
 	Branching int
-	// Sample: the direction in which a cluster of more labels is cut comes from
-	// so many of them (0: 10,000; below 0: from all).
+	// Sample is the most labels of a cluster that determine the direction of its cut (0: 10,000;
+	// below 0: all labels).
 	Sample int
 	Seed   uint64
 	// Workers ≤ 0: one per CPU. The tree does not depend on it.

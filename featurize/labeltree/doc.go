@@ -19,8 +19,8 @@
 // has (sparse.go); each worker holds one such copy, about an eighth of the features or less.
 //
 // A third changes it a little. A cluster of more than Options.Sample labels takes the direction of
-// its cut from a random sample of so many members. All members are then cut along that direction,
-// so that the balance is exact (sample.go).
+// its cut from a random sample of that size. All members are then cut along that direction, so that
+// the balance is exact (sample.go).
 //
 // # Shape
 //

@@ -62,10 +62,10 @@ type renewal struct {
 	leafOf []int32
 }
 
-// renewLeaves is how many leaves a subtree that is divided anew has at least, where the tree has as many.
+// renewLeaves is the least number of leaves of a subtree that is divided anew, in a tree with at least that many.
 const renewLeaves = 16
 
-// renewLevel is the finest level with clusters of so many leaves.
+// renewLevel returns the finest level whose clusters have at least renewLeaves leaves.
 func (t *Tree) renewLevel() int {
 	level := 0
 	for l := range t.Levels() {

@@ -22,7 +22,7 @@ type splitter struct {
 	t, l   []float32 // ⟨T, x_i⟩ and ⟨L, x_i⟩
 	keys   []uint64
 	order  []int32
-	// sample: larger clusters take their direction from so many members; 0: none do.
+	// sample is how many members give a larger cluster its direction; 0: all members give it.
 	sample int
 }
 
@@ -66,7 +66,7 @@ func (s *splitter) split(members []int32, n int, r *rand.Rand, workers int) {
 	s.x.reset(members, s.total)
 }
 
-// resize makes room for so many members, all on the right.
+// resize makes room for the given number of members, all on the right.
 func (s *splitter) resize(members int) {
 	s.isLeft, s.weight = resize(s.isLeft, members), resize(s.weight, members)
 	s.t, s.l = resize(s.t, members), resize(s.l, members)

@@ -41,9 +41,10 @@ type Branch struct {
 // readBlock is how many rows a pass reads at a time.
 const readBlock = 512
 
-// Grow makes the first cuts of the tree that Build makes of the same features, options and seed. It cuts while there
-// are at most so many branches, and every part is larger than Options.Sample: below that, Leaves does. Each round of
-// cuts reads all rows once, and samples row by row. ErrNoLabels as Build.
+// Grow makes the first cuts of the tree that Build makes of the same features, options and seed. It stops before a
+// round of cuts would make more branches than the given number, or would cut a part of at most Options.Sample labels;
+// Leaves makes the remaining cuts. Each round reads all rows once, and samples row by row. Without labels that have
+// features, the error is ErrNoLabels.
 func Grow(x Rows, opt Options, branches int) (*Trunk, error) {
 	g := &growth{Rows: x, opt: opt, t: &Trunk{of: make([]int32, x.Len)}}
 	members, err := g.members()
@@ -75,7 +76,7 @@ func Grow(x Rows, opt Options, branches int) (*Trunk, error) {
 	return g.t, nil
 }
 
-// BranchOf returns the branch of a label, -1 for a label without features.
+// BranchOf returns the branch of a label, or -1 for a label without features.
 func (t *Trunk) BranchOf(label int) int { return int(t.of[label]) }
 
 // Leaves divides a branch of a tree of these levels. features are those of the branch's labels in ascending order,
@@ -125,7 +126,7 @@ type growth struct {
 	score    []float32
 }
 
-// forEachRow reads all rows, a block at a time on several goroutines.
+// forEachRow calls do for all rows. Several goroutines read a block at a time.
 func (g *growth) forEachRow(do func(i int, row []float32)) error {
 	workers := parallel.Workers(g.opt.Workers)
 	buffers := make([][]float32, workers)
@@ -236,7 +237,7 @@ func (g *growth) samples(parts []part, random []*rand.Rand) [][]int32 {
 	return chosen
 }
 
-// direction returns the direction in which a part of so many members is cut, left of them to the left.
+// direction returns the direction in which a part of the given number of members is cut; left of them go to the left.
 func (g *growth) direction(chosen []int32, left, members int, r *rand.Rand) ([]float32, error) {
 	values := make([]float32, len(chosen)*g.Dim)
 	local := make([]int32, len(chosen))

@@ -33,7 +33,7 @@ func ParseWeighting(name string) (Weighting, error) {
 	return 0, fmt.Errorf("pifa: unknown weighting %q; use one of: %s", name, strings.Join(weightings[:], ", "))
 }
 
-// WeightOf returns the weight of an instance with that many labels.
+// WeightOf returns the weight of an instance with degree labels.
 func (w Weighting) WeightOf(degree int) float32 {
 	if w == InverseSqrtDegree && degree > 0 {
 		return float32(1 / math.Sqrt(float64(degree)))

@@ -62,7 +62,7 @@ type Chooser struct {
 	parts  [numParts][]NGram
 }
 
-// NewChooser returns a Chooser for the n-grams of so many documents. Memory budgets are no matter of it.
+// NewChooser returns a Chooser for the n-grams of the given number of documents. It ignores memory budgets.
 func NewChooser(opt Options, docs int) (*Chooser, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -74,12 +74,12 @@ func NewChooser(opt Options, docs int) (*Chooser, error) {
 	return c, nil
 }
 
-// Wants says whether an n-gram of a part that so many documents hold may be a feature.
+// Wants reports whether an n-gram of a part may be a feature if df documents hold it.
 func (c *Chooser) Wants(p Part, df int) bool {
 	return c.opt.Parts[p].MaxFeatures > 0 && c.within[p](df)
 }
 
-// Add takes an n-gram, each once.
+// Add takes an n-gram. The caller adds each n-gram once.
 func (c *Chooser) Add(g NGram) {
 	if !c.Wants(g.Part, g.DF) {
 		return

@@ -113,7 +113,7 @@ func (f *Fitter) choose(p Part, ids [][]int32) []feature {
 		})
 }
 
-// documents returns what says whether a part keeps an n-gram that so many of docs documents hold.
+// documents returns a function that reports whether a part keeps an n-gram that df of docs documents hold.
 func (l Limits) documents(docs int) func(df int) bool {
 	// float32, as PECOS computes it.
 	most := int(math.Round(float64(float32(l.MaxDF) * float32(docs))))

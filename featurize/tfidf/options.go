@@ -46,7 +46,7 @@ func (o Options) KeepAll() Options {
 	return o
 }
 
-// enabledParts says which parts there are.
+// enabledParts reports for each part whether it has features.
 func (o *Options) enabledParts() (on [numParts]bool) {
 	for p, l := range o.Parts {
 		on[p] = l.MaxFeatures > 0

@@ -97,8 +97,8 @@ type collector struct {
 	out       *sparse.Matrix
 }
 
-// add appends a block: the rows of texts of so many bytes, one after the other,
-// and where each ends. It waits until the blocks before have come.
+// add appends a block: the rows of its texts, one after the other, and where each row ends. size
+// is the texts' length in bytes. add waits until all blocks before this one have been added.
 func (c *collector) add(block int, rows sparse.Vector, ends []int, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
