@@ -33,9 +33,9 @@ type handler struct {
 	observe        func(kind string, took time.Duration, status int)
 }
 
-// Handler answers GET /similar/{id}, POST /similar, POST /embed and GET /openapi.json. As many requests are computed
-// at a time as there are processors; others wait a moment, and too many are sent away with 503. observe is told of
-// each answer; nil for nobody.
+// Handler answers GET /similar/{id}, POST /similar, POST /embed and GET /openapi.json. It computes one request at a
+// time per processor. Further requests wait a moment, and those beyond maxWaiting per processor get the status 503.
+// observe, if not nil, is called after each answer.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,
@@ -56,7 +56,7 @@ type badRequest struct{ error }
 
 var errBusy = errors.New("too many requests at once, try again in a moment")
 
-// handle turns a function into a handler.
+// handle returns the HTTP handler of a function that answers requests of one kind.
 func (h *handler) handle(kind string, answer func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()

@@ -131,6 +131,7 @@ func (x *Index) remove(id string) {
 	x.unused = append(x.unused, h)
 }
 
+// locate returns the block of entry n, and its row there.
 func (c *cell) locate(n int32) (b *block, row int) { return c.blocks[n/blockRows], int(n % blockRows) }
 
 // Vector writes the vector of an id, as it is stored, to v, and reports whether there is one.

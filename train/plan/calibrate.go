@@ -46,7 +46,7 @@ type division struct {
 	third              bool // of the nodes
 	partitions, ranges int  // 0: those of the graph
 	quarter            bool // of the nodes, for the sample
-	spread             bool // whatever it saves
+	spread             bool // even if that saves nothing
 	again              bool // a second generation, with all optional stages, of which nothing else counts
 }
 

@@ -9,6 +9,7 @@ import (
 // Rate is what a unit of each term costs.
 type Rate map[term]float64
 
+// costOf returns the cost of quantities of the terms.
 func (r Rate) costOf(q map[term]float64) (sum float64) {
 	for t, each := range r {
 		sum += each * q[t]

@@ -95,8 +95,8 @@ func (in Input) graph() Graph {
 	return Graph{Nodes: in.Nodes, TextBytes: in.TextBytes, References: 2 * in.Edges, Links: 2 * in.Edges}
 }
 
-// Estimate estimates a build with as many tasks at a time as make it fastest. It is ErrTooSmall if not even one task at a
-// time fits, whatever the number of partitions.
+// Estimate estimates a build with the number of tasks at a time that makes it fastest. The error is ErrTooSmall if not
+// even one task at a time fits, with any number of partitions.
 func Estimate(in Input, c Calibration) (*Plan, error) {
 	if err := errors.Join(in.Validate(), c.Validate()); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func Divided(in Input, c Calibration, division staged.Plan) (*Plan, error) {
 	return p, nil
 }
 
-// fits estimates a build with so many tasks at a time, in the fewest partitions that fit the memory.
+// fits estimates a build with atATime tasks at a time, in the fewest partitions that fit the memory.
 func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 	each := staged.SplitRows(in.Nodes)
 	size := staged.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: c.Dim,

@@ -66,10 +66,10 @@ const (
 	cutWhole       = 10_000  // labels of a part that trunk does not cut any more
 	gatherPasses   = 3       // passes' worth of work before the first cut: verify, copy, find labels with features
 	cacheBytes     = 8 << 20 // about what a cache keeps of the sums of labels, to which pifa adds at random
-	mergeDepth     = 10      // an n-gram of merge costs as much as so many levels of the heap that it goes through
+	mergeDepth     = 10      // an n-gram of merge costs as much as this many levels of the heap that it goes through
 )
 
-// quantities of a build on so many machines.
+// quantities returns how often a build on the given number of machines incurs each term of the cost.
 func quantities(g Graph, c Calibration, d staged.Plan, machines int) map[term]float64 {
 	growth := c.Growth
 	n, text, p := float64(g.Nodes), float64(g.TextBytes), float64(d.Partitions)
@@ -119,31 +119,34 @@ func terms(terms ...term) []term { return terms }
 
 // Shapes are those of all stages that there are. Of terms that explain a cost alike, the first one is taken.
 var Shapes = map[string]Shape{
-	staged.Scatter:    {terms(perRow), terms(perRow), terms(perRow, perPiece)},
-	staged.Number:     {terms(perRow, perPiece), terms(perRow, perPiece), terms(perRow, perPiece)},
-	staged.Index:      {terms(perPartition), terms(perPartition), terms(perPartition)},
-	staged.Resolve:    {terms(perReference, perPiece), terms(perReference, perPiece), terms(perReference, perLink, perPiece)},
-	staged.Link:       {terms(perReference, perPiece), terms(perReference, perLink, perPiece), terms(perNode, perReference)},
+	staged.Scatter: {terms(perRow), terms(perRow), terms(perRow, perPiece)},
+	staged.Number:  {terms(perRow, perPiece), terms(perRow, perPiece), terms(perRow, perPiece)},
+	staged.Index:   {terms(perPartition), terms(perPartition), terms(perPartition)},
+	staged.Resolve: {terms(perReference, perPiece), terms(perReference, perPiece),
+		terms(perReference, perLink, perPiece)},
+	staged.Link: {terms(perReference, perPiece), terms(perReference, perLink, perPiece),
+		terms(perNode, perReference)},
 	staged.Count:      {terms(perText), terms(perText), terms(perNGram, perPiece)},
 	staged.Merge:      {terms(perMerge, perPiece), terms(perNGram, perPiece), terms(perCandidate)},
 	staged.Vectorizer: {terms(perCandidate), terms(perCandidate, perPartition), terms(perBuild)},
 	staged.Projection: {terms(perFitted), terms(perFitted, perBuild), terms(perBuild)},
 	staged.Vectorise:  {terms(perText, perMachine), terms(perText), terms(perNode)},
 	staged.Spread:     {terms(perCopy, perNode), terms(perNode, perLink), terms(perCopy, perLink)},
-	staged.PIFA:       {terms(perLink, perMissed, perDecoded, perOpened), terms(perLink, perCopy, perOpened), terms(perNode)},
-	staged.Features:   {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	staged.Trunk:      {terms(perPass, perDirected), terms(perNode, perPartition), terms(perNode, perPartition)},
-	staged.Deal:       {terms(perNode, perPiece), terms(perNode, perPartition), terms(perNode, perPiece)},
-	staged.Branch:     {terms(perNode, perPiece), terms(perNode, perPiece), terms(perNode, perPartition)},
-	staged.Tree:       {terms(perNode), terms(perNode, perPartition), terms(perNode)},
-	staged.Mapping:    {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
-	staged.Dataset:    {terms(perRow, perMachine), terms(perRow), terms(perRow)},
-	staged.Encoder:    {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
-	staged.Evaluate:   {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
-	staged.Encode:     {terms(perText, perMachine), terms(perRow), terms(perNode)},
-	staged.Fill:       {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	staged.Compare:    {terms(perCompared), terms(perCompared), terms(perBuild)},
-	staged.Finish:     {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
+	staged.PIFA: {terms(perLink, perMissed, perDecoded, perOpened), terms(perLink, perCopy, perOpened),
+		terms(perNode)},
+	staged.Features: {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	staged.Trunk:    {terms(perPass, perDirected), terms(perNode, perPartition), terms(perNode, perPartition)},
+	staged.Deal:     {terms(perNode, perPiece), terms(perNode, perPartition), terms(perNode, perPiece)},
+	staged.Branch:   {terms(perNode, perPiece), terms(perNode, perPiece), terms(perNode, perPartition)},
+	staged.Tree:     {terms(perNode), terms(perNode, perPartition), terms(perNode)},
+	staged.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
+	staged.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
+	staged.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
+	staged.Evaluate: {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
+	staged.Encode:   {terms(perText, perMachine), terms(perRow), terms(perNode)},
+	staged.Fill:     {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	staged.Compare:  {terms(perCompared), terms(perCompared), terms(perBuild)},
+	staged.Finish:   {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
 }
 
 // scanShare is what it takes to look through a row for the sample, as a share of what it takes to number it. A small

@@ -190,6 +190,7 @@ type uses struct {
 	ordered []rowUse
 }
 
+// usesOf returns the uses of row j.
 func (u *uses) usesOf(j int) []rowUse { return u.ordered[u.from[j]:u.from[j+1]] }
 
 // group counts the uses of each row and then puts them in their places: linear in the

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxBatch is how many texts a Network's Forward takes at least. The activations of so many texts
-	// of full length are kept, so no forward pass runs twice.
+	// maxBatch is how many texts a Network's Forward takes at least. The activations of that many
+	// texts of full length are kept, so no forward pass runs twice.
 	maxBatch = keptBatches * stepTokens / DefaultMaxTokens
 	// keptTokens bounds the tokens that a Network keeps, 4 bytes each.
 	keptTokens = 1 << 24

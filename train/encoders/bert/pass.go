@@ -100,7 +100,7 @@ const (
 	layerSites
 )
 
-// dropoutAt is the drop-out at a site of layer i.
+// dropoutAt returns the drop-out at a site of layer i.
 func (p *pass) dropoutAt(i int, site uint64) compute.Dropout {
 	return compute.Dropout{Rate: p.dropout, Site: siteLayers + uint64(i)*layerSites + site}
 }

@@ -14,7 +14,7 @@
 // So the cosines of y are those of the views, except for what the last axes hold. The dimensions
 // are ordered, and mixed within groups (numeric.MixGroups): the first 64 or 128 can be used alone.
 //
-// Join fits J to a sample of views that Views.Of has written; New makes the encoder.
+// Join fits J to a sample of views that Views.WriteViews has written; New makes the encoder.
 package hybrid
 
 import (
@@ -59,7 +59,7 @@ func (v Views) ModelDim() int {
 // Len is the length of the views side by side.
 func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
 
-// WriteViews writes the views of texts and their features, at their lengths, to out, a row of Len numbers each. A view of
+// WriteViews writes the views of texts and of their features to out, a row of Len numbers for each text. A view in
 // which a text has nothing is zero.
 func (v Views) WriteViews(texts []string, features train.TextFeatures, out []float32) error {
 	n := v.Len()
@@ -68,7 +68,7 @@ func (v Views) WriteViews(texts []string, features train.TextFeatures, out []flo
 	})
 }
 
-// forEachText calls visit, concurrently, with the views of each text, which are valid during the call.
+// forEachText calls visit with the views of each text, on several goroutines. The views are valid during the call.
 func (v Views) forEachText(texts []string, features train.TextFeatures, visit func(i int, views []float32)) error {
 	m := v.ModelDim()
 	p := make([]float32, len(texts)*m)

@@ -100,8 +100,8 @@ func (n Words) Transform(text string, dst sparse.Vector) sparse.Vector {
 	return dst
 }
 
-// ClassSeparation returns the mean cosine of two nodes of the same class minus that of two nodes of different
-// classes. z holds the nodes' embeddings, of length 1 and dimension dim.
+// ClassSeparation returns the mean cosine of two nodes of one class, minus the mean cosine of two nodes of
+// different classes. z holds the nodes' embeddings, of length 1 and dimension dim.
 func ClassSeparation(classes []string, z []float32, dim int) float64 {
 	var sum, pairs [2]float64
 	for i, class := range classes {

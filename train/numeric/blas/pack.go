@@ -16,7 +16,7 @@ type panels struct {
 	until  int // columns that are read where they lie
 }
 
-// panelFrom is the panel of column j on.
+// panelFrom returns the panel that begins with column j.
 func (b *panels) panelFrom(j int) rows {
 	if j < b.until {
 		return rows{b.direct[j:], b.ldb}

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// maxIn bounds the rows of a matrix: the sum of so many products of 255 and 127, and half of what 32 bits
-// hold besides, fit into 32 bits.
+// maxIn bounds the rows of a matrix: the sum of maxIn products of 255 and 127, and half of what 32 bits hold
+// besides, fit into 32 bits.
 const maxIn = 1 << 15
 
 // maxWeight bounds the numbers of a matrix, so that a factor can divide them.
@@ -165,14 +165,14 @@ func (m *Matrix) limit(loud []int, step func(i, j, bits int) int32) int {
 	return limit
 }
 
-// put stores an integer of column j at a place of group g, which holds so many.
+// put stores an integer of column j at a place of the word of group g. A word holds group integers.
 func (m *Matrix) put(g, j, group, place int, q int32) {
 	bits := 32 / group
 	at := (j/m.width*(m.groups[0]+m.groups[1])+g)*m.width + j%m.width
 	m.panels[at] |= uint32(q) << (32 - bits) >> (32 - bits) << (place * bits)
 }
 
-// Of so many columns of x one is loud.
+// One column of x in quietToLoud is loud, or one in fineToLoud for a fine matrix.
 const (
 	quietToLoud = 4
 	fineToLoud  = 2

@@ -33,7 +33,7 @@ type kernels struct {
 type tile struct {
 	loud   int    // words of the loud part
 	half   int32  // ½·4^b, added to the sum of the loud part
-	shift  uint64 // 2·b: by so many bits that sum is shifted
+	shift  uint64 // 2·b: the bits by which that sum is shifted
 	groups int
 	a      *uint32
 	stride uintptr // of a's rows, in bytes

@@ -2,7 +2,7 @@ package quant
 
 import "math"
 
-// least is the smallest s that is told from a row of zeros.
+// least is the smallest s of a row that is not taken for zeros.
 const least = 1e-30
 
 // rows are quantized rows of x: p, then q.

@@ -154,8 +154,8 @@ func (t *triplets) draw(anchors []int32, epoch int) {
 	}
 }
 
-// drawUnlinked draws a node that is not linked to a. Where such a node is hard to find, as
-// when a is linked to nearly all, the last draw stands.
+// drawUnlinked draws a node that is not linked to a. If it finds none in many attempts, as when a is
+// linked to nearly all nodes, it returns the last draw.
 func (t *triplets) drawUnlinked(a int32, neighbours []int32, r *numeric.Rand) (node int32) {
 	const attempts = 100
 	for range attempts {

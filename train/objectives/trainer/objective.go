@@ -19,11 +19,11 @@ type Objective interface {
 	// Step runs a batch forwards and backwards through the network and returns the mean
 	// loss. It moves no weights.
 	Step(at Place, batch []int32) (loss float64, err error)
-	// Update moves the objective's own weights along the gradient of the last Step, which was
-	// of so many instances, at the fraction of the highest rate.
+	// Update moves the objective's own weights along the gradient of the last Step. batch is the
+	// number of instances of that Step, fraction the share of the highest learning rate.
 	Update(at Place, batch int, fraction float64)
-	// Weights are the objective's own, which the best ones are copied from; Moments are
-	// those of their optimizer. Restoring a checkpoint writes into both.
+	// Weights returns the objective's own weights, from which the trainer copies the best ones.
+	// Moments returns the moments of their optimizer. Restoring a checkpoint writes into both.
 	Weights() [][]float32
 	Moments() [][]float32
 	// Describe writes options and data, as far as they change the result: a checkpoint

@@ -92,7 +92,7 @@ func (z *localizer) take(x *sparse.Matrix, rows []int32) *local {
 // byFrequency numbers the columns that rows share, from 1, the most frequent first and equally
 // frequent ones in order of appearance. It returns their numbers in x.
 func (z *localizer) byFrequency(shared []int32, rows int) []int32 {
-	next := make([]int32, rows+1) // where the next column with so many entries goes
+	next := make([]int32, rows+1) // by number of entries: where the next such column goes
 	for _, j := range shared {
 		next[z.columns[j].count]++
 	}

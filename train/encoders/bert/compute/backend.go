@@ -108,14 +108,14 @@ var ErrFailed = errors.New("the device has failed")
 
 // Batcher is a Backend that wants batches of another size than the CPU, and takes one after another.
 type Batcher interface {
-	// BatchTokens is how many tokens suit a batch of which each takes so many bytes of the
-	// backend's memory. It is the same for the same bytes as long as the backend lives, since the
-	// last bits of gradients depend on it.
+	// BatchTokens returns how many tokens suit a batch if each token takes the given bytes of the
+	// backend's memory. A backend returns the same number for the same bytes as long as it lives,
+	// since the last bits of gradients depend on it.
 	BatchTokens(bytes int64) int
 }
 
-// BatchTokens returns the size of batch that suits a backend, in tokens that take so many bytes of
-// its memory each, or the given size for a backend that asks for none.
+// BatchTokens returns the size of batch that suits a backend, in tokens, if each token takes the
+// given bytes of its memory. For a backend that is not a Batcher it returns otherwise.
 func BatchTokens(be Backend, bytes int64, otherwise int) int {
 	if b, ok := be.(Batcher); ok {
 		return max(1, b.BatchTokens(bytes))

@@ -19,13 +19,13 @@ type Dropout struct {
 	Site uint64
 }
 
-// DroppedFor returns what is dropped of a text with the given seed.
+// DroppedFor returns which numbers of a text with the given seed are dropped.
 func (d Dropout) DroppedFor(seed uint64) Dropped {
 	least, scale := d.Draw()
 	return Dropped{source: numeric.NewRand(seed, d.Site), least: least, scale: scale}
 }
 
-// Draw returns the rate as Of uses it, for backends that draw on their own: number i of a text takes
+// Draw returns the rate as DroppedFor uses it, for backends that draw on their own: number i of a text takes
 // bits 16·(i mod 4) and up of value i/4 of numeric.NewRand(seed, d.Site). If these 16 bits are below
 // least, it is dropped, otherwise multiplied by scale.
 func (d Dropout) Draw() (least uint64, scale float32) {

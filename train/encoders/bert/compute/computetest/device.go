@@ -205,7 +205,7 @@ func (d *Device) run(operation func(), arguments ...compute.Buffer) bool {
 	return true
 }
 
-// inner returns the buffer of the inner backend.
+// inner returns the inner backend's buffer.
 func inner(b compute.Buffer) compute.Buffer {
 	if m, ok := b.(*deviceBuffer); ok {
 		return m.inner
@@ -330,7 +330,8 @@ func layer(l *compute.Linear) *compute.Linear {
 }
 
 func embedding(e *compute.Embedding) *compute.Embedding {
-	return &compute.Embedding{Words: inner(e.Words), Positions: inner(e.Positions), Types: inner(e.Types), Norm: *norm(&e.Norm)}
+	return &compute.Embedding{Words: inner(e.Words), Positions: inner(e.Positions), Types: inner(e.Types),
+		Norm: *norm(&e.Norm)}
 }
 
 // tables are the buffers of an embedding.
@@ -436,5 +437,6 @@ func (d *Device) Squares(dst compute.Buffer, i int, x compute.Buffer) {
 // AdamW implements compute.Optimizer.
 func (d *Device) AdamW(w, mean, square, g, squares compute.Buffer, s *compute.Step) {
 	own := *s
-	d.run(func() { d.inner.AdamW(inner(w), inner(mean), inner(square), inner(g), inner(squares), &own) }, w, mean, square, g, squares)
+	d.run(func() { d.inner.AdamW(inner(w), inner(mean), inner(square), inner(g), inner(squares), &own) }, w, mean,
+		square, g, squares)
 }

@@ -89,7 +89,7 @@ type buffer struct {
 // Len implements compute.Buffer.
 func (b *buffer) Len() int { return b.n }
 
-// devicePtr is where number i lies. A buffer of another backend is a mistake of the program.
+// devicePtr returns the address of number i. A buffer of another backend is a mistake of the program.
 func devicePtr(b compute.Buffer, i int) cu.DevicePtr { return b.(*buffer).m.at + cu.DevicePtr(i*4) }
 
 // New implements compute.Backend.
@@ -148,7 +148,7 @@ type batch struct {
 	seeds                      *buffer // 64 bits each; nil without
 }
 
-// cachedBatch returns the batch on the device, uploaded if it is not there.
+// cachedBatch returns a batch on the device. It uploads a batch that is not there yet.
 func (be *Backend) cachedBatch(b compute.Batch) *batch {
 	bs := be.batches
 	bs.mu.Lock()

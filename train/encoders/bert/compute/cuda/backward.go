@@ -33,7 +33,8 @@ func (be *Backend) groups(index []int32) (groups, int) {
 
 // scatter adds each group's rows of x to a row of g.
 func (d *device) scatter(g, x compute.Buffer, by groups, n, width int) error {
-	return d.launch("scatter", rowGrid(n, width), rowThreads, devicePtr(g, 0), devicePtr(x, 0), by.order, by.starts, by.targets,
+	return d.launch("scatter", rowGrid(n, width), rowThreads, devicePtr(g, 0), devicePtr(x, 0), by.order,
+		by.starts, by.targets,
 		width)
 }
 
@@ -111,7 +112,8 @@ func (d *device) normBackward(g *compute.Norm, dx, dy, x, residual compute.Buffe
 	if err != nil {
 		return err
 	}
-	if err := d.launch("norm_backward", grid{blocks, 1}, rowThreads, devicePtr(dx, 0), devicePtr(dy, 0), devicePtr(x, 0), other,
+	if err := d.launch("norm_backward", grid{blocks, 1}, rowThreads, devicePtr(dx, 0), devicePtr(dy, 0),
+		devicePtr(x, 0), other,
 		devicePtr(n.Gain, 0), sums, rows, w, float32(n.Epsilon)); err != nil {
 		return err
 	}
@@ -149,7 +151,8 @@ func (be *Backend) LinearGradient(g *compute.Linear, x, dy compute.Buffer, rows 
 // ActivateBackward implements compute.Backward.
 func (be *Backend) ActivateBackward(dx, dy, x compute.Buffer, n int, a compute.Activation) {
 	be.device.do(func(d *device) error {
-		return d.launch("activate_backward", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(dx, 0), devicePtr(dy, 0),
+		return d.launch("activate_backward", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(dx, 0),
+			devicePtr(dy, 0),
 			devicePtr(x, 0), uint64(n), int(a))
 	})
 }
@@ -179,7 +182,8 @@ func (be *Backend) AttendBackward(dqkv, dy, qkv compute.Buffer, b compute.Batch,
 func (be *Backend) PoolBackward(dx, dy compute.Buffer, b compute.Batch, width int, p compute.Pooling) {
 	k, texts := be.cachedBatch(b), b.Texts()
 	be.device.do(func(d *device) error {
-		return d.launch("pool_backward", rowGrid(texts, width), rowThreads, devicePtr(dx, 0), devicePtr(dy, 0), k.starts, width,
+		return d.launch("pool_backward", rowGrid(texts, width), rowThreads, devicePtr(dx, 0), devicePtr(dy, 0),
+			k.starts, width,
 			int(p))
 	})
 }

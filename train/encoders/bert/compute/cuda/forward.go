@@ -67,7 +67,8 @@ func (be *Backend) Embed(dst compute.Buffer, b compute.Batch, e *compute.Embeddi
 
 // embedSum gives the rows before normalization.
 func (d *device) embedSum(dst compute.Buffer, k *batch, rows int, e *compute.Embedding) error {
-	return d.launch("embed_sum", grid{rows, 1}, rowThreads, devicePtr(dst, 0), devicePtr(e.Words, 0), devicePtr(e.Positions, 0),
+	return d.launch("embed_sum", grid{rows, 1}, rowThreads, devicePtr(dst, 0), devicePtr(e.Words, 0),
+		devicePtr(e.Positions, 0),
 		devicePtr(e.Types, 0), k.ids, k.places, e.Norm.Width)
 }
 
@@ -106,7 +107,8 @@ func (be *Backend) Activate(dst, x compute.Buffer, n int, a compute.Activation) 
 }
 
 func (d *device) activate(dst, x compute.Buffer, n int, a compute.Activation) error {
-	return d.launch("activate", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(dst, 0), devicePtr(x, 0), uint64(n),
+	return d.launch("activate", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(dst, 0),
+		devicePtr(x, 0), uint64(n),
 		int(a))
 }
 
@@ -130,7 +132,7 @@ func (be *Backend) Drop(dst, x compute.Buffer, b compute.Batch, width int, drop 
 	})
 }
 
-// attention is what the kernels of Attend and AttendBackward are told of their batch.
+// attention is what the kernels of Attend and AttendBackward need to know of their batch.
 type attention struct {
 	suffix  string // of the kernels' names: the room for a head's numbers
 	grid    grid
@@ -174,7 +176,8 @@ func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width
 		if err != nil {
 			return err
 		}
-		return d.launch("attend"+a.suffix, a.grid, a.threads, append([]any{devicePtr(dst, 0), devicePtr(qkv, 0)}, a.shared...)...)
+		return d.launch("attend"+a.suffix, a.grid, a.threads,
+			append([]any{devicePtr(dst, 0), devicePtr(qkv, 0)}, a.shared...)...)
 	})
 }
 
@@ -182,6 +185,7 @@ func (be *Backend) Attend(dst, qkv compute.Buffer, b compute.Batch, heads, width
 func (be *Backend) Pool(dst, x compute.Buffer, b compute.Batch, width int, p compute.Pooling) {
 	k, texts := be.cachedBatch(b), b.Texts()
 	be.device.do(func(d *device) error {
-		return d.launch("pool", rowGrid(texts, width), rowThreads, devicePtr(dst, 0), devicePtr(x, 0), k.starts, width, int(p))
+		return d.launch("pool", rowGrid(texts, width), rowThreads, devicePtr(dst, 0), devicePtr(x, 0), k.starts,
+			width, int(p))
 	})
 }

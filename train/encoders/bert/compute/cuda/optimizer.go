@@ -47,7 +47,8 @@ func (be *Backend) AdamW(w, mean, square, g, squares compute.Buffer, s *compute.
 	beta1, beta2, epsilon, clip := float32(1-s.Beta1), float32(1-s.Beta2), float32(s.Epsilon), s.Clip
 	be.device.do(func(d *device) error {
 		n := w.Len()
-		return d.launch("adamw", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(w, 0), devicePtr(mean, 0), devicePtr(square, 0),
+		return d.launch("adamw", grid{ceil(n, elementThreads), 1}, elementThreads, devicePtr(w, 0),
+			devicePtr(mean, 0), devicePtr(square, 0),
 			devicePtr(g, 0), devicePtr(squares, 0), squares.Len(), uint64(n), clip, decay, rate, root, epsilon, beta1, beta2)
 	})
 }
