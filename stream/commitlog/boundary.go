@@ -108,8 +108,9 @@ func (b Boundary) move(ctx context.Context, store sink.Store, to Boundary) error
 	return nil
 }
 
-// CheckCreated returns ErrRemoved if manifest seq lies behind the boundary. Whoever has created or read a manifest
-// believes it only after this call: if the boundary is below a number now, nothing of that number was removed before.
+// CheckCreated returns ErrRemoved if manifest seq lies behind the boundary. A process that has created or read a
+// manifest trusts it only after this call: if the boundary is below a number now, nothing of that number was removed
+// before.
 func CheckCreated(ctx context.Context, store sink.Store, shard int, seq int64) error {
 	b, err := ReadBoundary(ctx, store, shard)
 	if err == nil && seq <= b.Seq {

@@ -33,8 +33,8 @@ type compaction struct {
 	Level  int   `json:"level"` // 1, 2 or 3
 	From   int64 `json:"from"`  // the first manifest of the block
 	To     int64 `json:"to"`    // the last
-	// Skipped: the block has so many rows that merging them gains nothing. It has no objects then,
-	// and readers use the level below.
+	// Skipped: the block has too many rows for a merge to gain anything. It has no objects then, and
+	// readers use the level below.
 	Skipped bool `json:"skipped,omitempty"`
 	// Objects hold the rows window by window, newest window first, within a window ascending by
 	// node_id.

@@ -90,8 +90,9 @@ func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, 
 	}
 }
 
-// Divide returns manifests of a shard, ascending, such that about so many rows lie between each and the next. The last
-// one is the cut's. Reads up to them and after them read no merged block twice, as long as no further ones are merged.
+// Divide returns manifests of a shard, ascending, with about the given number of rows between each and the next. The
+// last one is the cut's. Reads that begin or end at these manifests read no merged block twice, until further blocks
+// are merged.
 func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64) ([]int64, error) {
 	segments, err := c.segments(ctx, store, shard)
 	if err != nil {

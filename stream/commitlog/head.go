@@ -34,8 +34,8 @@ func Next(ctx context.Context, store sink.Store, shard int, after int64) (*Manif
 	return m, err
 }
 
-// headSeq finds the newest sequence number, 0 for none. ErrDamaged if manifests follow a gap, or if another
-// object knows a later one: whoever continued before them would write a second history.
+// headSeq finds the newest sequence number, 0 for none. The error is ErrDamaged if manifests follow a gap, or
+// if another object names a later one: a writer that continued before them would write a second history.
 func headSeq(ctx context.Context, store sink.Store, shard int) (int64, error) {
 	for {
 		before, err := ReadBoundary(ctx, store, shard)
@@ -96,8 +96,8 @@ type witness struct {
 }
 
 // lastWitness returns the witness of the newest manifest: the newest checkpoint, the cursor of the
-// embeddings, a merged block, or the boundary. Whoever compares it with the head of the log must ask for the
-// witness first. A damaged witness counts for nothing.
+// embeddings, a merged block, or the boundary. A caller that compares it with the head of the log must
+// read the witness first. A damaged witness counts for nothing.
 func lastWitness(ctx context.Context, store sink.Store, shard int, b Boundary) (last witness, err error) {
 	see := func(key string, seq int64) {
 		if seq > last.seq {

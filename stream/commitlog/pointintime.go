@@ -11,12 +11,13 @@ import (
 	"giantstream/sink/rows"
 )
 
-// RowsUntil yields, for every node of a shard, the newest row at the cut whose event time is not after until (microseconds
-// since the Unix epoch), without features and targets, in ascending order of node id, deleted nodes included.
+// RowsUntil yields, for every node of a shard, the newest row at the cut whose event time is not after until
+// (microseconds since the Unix epoch). The rows come in ascending order of node id, without features and targets, and
+// include deleted nodes. A node whose rows are all later has none.
 //
-// No statement with a later event time shows in such a row. A row with nothing above it in the log is what the node was
-// at that time, exactly. Where a later row follows, it may lack statements of that time that were committed together
-// with later ones, or that were superseded within a merged block. A node all of whose rows are later has none.
+// No statement with a later event time shows in such a row. If the node has no later row in the log, the row is exactly
+// what the node was at that time. Otherwise the row may lack statements of that time that were committed together with
+// later ones, or that were superseded within a merged block.
 func (c Cut) RowsUntil(ctx context.Context, store sink.Store, shard int, until int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		if err := c.newest(ctx, store, shard, selection{until, factColumns}, yield); err != nil {

@@ -134,7 +134,7 @@ func (o Outlet) Open(ctx context.Context, store sink.Store, shard int) (Cursor, 
 	return c, nil
 }
 
-// Equal says whether two reads have found the same state of the cursor: nobody has written it in between.
+// Equal reports whether two reads have found the same state of the cursor: no process has written it in between.
 func (c *Cursor) Equal(other Cursor) bool {
 	return (c.stored == nil) == (other.stored == nil) && bytes.Equal(c.stored, other.stored)
 }

@@ -39,14 +39,14 @@ type Reshard struct {
 	Shards int    `json:"shards"` // of Into
 	// Former are the numbers of shards before: records in topics that went along were placed by them.
 	Former []int `json:"former_shards,omitempty"`
-	// Attempt is drawn by whoever fills Into. One that another has superseded cannot set Done.
+	// Attempt identifies the attempt that fills Into. An attempt that another has superseded cannot set Done.
 	Attempt string `json:"attempt,omitempty"`
 	// Done, in Into: the store is complete.
 	Done  bool      `json:"done,omitempty"`
 	Began time.Time `json:"began"`
 }
 
-// isSameChange reports whether two documents are of one change.
+// isSameChange reports whether two documents describe one change of the number of shards.
 func (r *Reshard) isSameChange(other *Reshard) bool {
 	return r.FromID == other.FromID && r.Into == other.Into && r.Shards == other.Shards
 }

@@ -28,12 +28,12 @@ type Tail struct {
 	polls int // that found nothing since a look at the boundary, and that look
 }
 
-// SegmentsAfter yields what Segments yields from the manifest after `after` up to the newest. It may miss manifests that were
-// committed meanwhile, and finds out after some calls only that the boundary has passed `after`. A later call yields
-// them.
+// SegmentsAfter yields what Segments yields from the manifest after `after` up to the newest. It may miss manifests
+// that are committed meanwhile; a later call yields them. It may notice only after several calls that the boundary has
+// passed `after`.
 //
-// Manifests that are known cost nothing. For others it asks for one after another until there is none, and then for the
-// boundary: one request each. A call that finds nothing costs one request.
+// Known manifests cost no request. SegmentsAfter reads the others one by one until none is left, and then the
+// boundary: one request each. A call that finds no manifest costs one request.
 func (t *Tail) SegmentsAfter(ctx context.Context, after int64) iter.Seq2[*Segment, error] {
 	return func(yield func(*Segment, error) bool) {
 		few, all, err := t.few(ctx, after)
@@ -125,7 +125,7 @@ func (r *Recent) Add(m *Manifest) {
 	}
 }
 
-// LookupFor returns what a shard's Tail and Compactor ask for manifests.
+// LookupFor returns the function in which a shard's Tail and Compactor look for known manifests.
 func (r *Recent) LookupFor(shard int) func(seq int64) *Manifest {
 	return func(seq int64) *Manifest {
 		r.mu.Lock()

@@ -254,7 +254,7 @@ func (e *run) begin(ctx context.Context) error {
 	return e.Into.Create(ctx, attemptKey, data)
 }
 
-// empty removes what an attempt has left that did not come to its end.
+// empty removes what an unfinished attempt has left.
 func (e *run) empty(ctx context.Context) error {
 	var keys []string
 	for info, err := range e.Into.List(ctx, "", "") {

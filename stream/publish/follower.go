@@ -74,7 +74,7 @@ type Options struct {
 	// Model returns the current generation's model for this shard, nil while there is none. It is
 	// called once per step.
 	Model func() *Model
-	// Failed, if not nil, is told why a step failed.
+	// Failed, if not nil, is called with the reason why a step failed.
 	Failed func(ctx context.Context, model *Model, reason error)
 	// Known, if not nil, returns a manifest of the shard that this process has committed, which need not be read from
 	// the store, and nil for any other. See commitlog.Tail.
@@ -286,8 +286,8 @@ func (f *Follower) announce(ctx context.Context, model *Model) error {
 	return f.advance(ctx, to)
 }
 
-// readCursor reads the cursor. Whatever this follower remembers, another one may have moved it: its successor, or one that
-// was late.
+// readCursor reads the cursor, which another follower may have moved meanwhile: the successor of this one, or a late
+// predecessor.
 func (f *Follower) readCursor(ctx context.Context) error {
 	now, err := f.opts.Outlet.Open(ctx, f.opts.Store, f.opts.Shard)
 	if err != nil {

@@ -33,6 +33,7 @@ func (l *letters) add(m *mutation.Mutation) error {
 	return l.enc.Encode(m)
 }
 
+// forEach calls f for every mutation that was added, in order.
 func (l *letters) forEach(f func(mutation.Mutation) error) error {
 	if err := l.out.Flush(); err != nil {
 		return err

@@ -44,8 +44,8 @@ type Options struct {
 	// Compression of the rows that are written, and who writes them.
 	Compression parquetio.Compression
 	Writer      string
-	// AcceptLoss names topics of before that are gone or have been created again: what they may have held beyond
-	// the commit log is lost.
+	// AcceptLoss names old topics that are gone or were created again. Records that they held beyond the commit log
+	// are lost.
 	AcceptLoss []string
 	Log        *slog.Logger
 	Progress   ambient.Progress // nil shows nothing
@@ -61,12 +61,12 @@ type Pipeline struct {
 type Cluster interface {
 	// AtRest returns ErrBusy if a consumer group of one of the pipelines has members.
 	AtRest(ctx context.Context) error
-	// EnsureTopics creates the topics of afterwards that are missing.
+	// EnsureTopics creates the missing topics of the new pipeline.
 	EnsureTopics(ctx context.Context) error
-	// Topic says what a topic is at present; ErrNoTopic if there is none.
+	// Topic returns the present state of a topic; ErrNoTopic if there is none.
 	Topic(ctx context.Context, name string) (Topic, error)
-	// Range hands to each what records of a topic of before state, in their order. Offsets are those of the brokers;
-	// the mutations have offsets higher by base.
+	// Range calls each with what the records of an old topic state, in the order of the records. from and to are
+	// offsets of the brokers; the mutations have offsets higher by base.
 	Range(ctx context.Context, topic string, partition int, base, from, to int64, each func(mutation.Mutation)) error
 }
 
@@ -78,7 +78,7 @@ type Topic struct {
 	First, End []int64
 }
 
-// Generation is one of the pipeline of before.
+// Generation is a generation of the old pipeline.
 type Generation interface {
 	shard.Featurizer
 	Number() int64
@@ -113,7 +113,7 @@ type run struct {
 	shards  int
 	marker  commitlog.Reshard
 	heads   []*commitlog.Manifest
-	left    map[string]remains // of the topics of before that are there
+	left    map[string]remains // of the old topics that still exist
 	inputs  map[string][]start
 	waiting int64
 }

@@ -14,9 +14,8 @@ import (
 // settleRecords is how many offsets are read at once.
 const settleRecords = 4096
 
-// settle brings each old shard to where nothing of it is open, and returns the directories of their states: nodes
-// and edges are read up to the shard's head, the mirror to its end. If mirrored edges were not committed yet, they
-// are committed to the old log.
+// settle leaves nothing of the old shards open, and returns the directories of their states. Each shard reads nodes and
+// edges up to its head, and all of the mirror. Mirrored edges that were not committed yet are committed to the old log.
 func (r *run) settle(ctx context.Context, cache *shard.Cache) (dirs []string, err error) {
 	r.Progress.Stage("settle the shards of before", int64(r.Before.Shards))
 	for p := range r.Before.Shards {
@@ -57,7 +56,7 @@ func (r *run) settleShard(ctx context.Context, p int, cache *shard.Cache) (err e
 	return err
 }
 
-// catchUp lets a shard consume a topic up to its head, or the mirror to its end.
+// catchUp lets a shard consume a topic up to the shard's head, or all of the mirror.
 func (r *run) catchUp(ctx context.Context, sh *shard.Shard, p int, topic string) error {
 	next, input := r.head(p, topic)
 	from, begun := sh.Next()[topic]
@@ -106,7 +105,7 @@ func (silentMirror) Publish(context.Context, []mutation.Mutation) error { return
 // Flush implements shard.Mirror.
 func (silentMirror) Flush(context.Context) error { return nil }
 
-// featurizer fills in the features of the rows, as the pipeline of before did.
+// featurizer returns what fills in the features of the rows, as the old pipeline did.
 func (r *run) featurizer() shard.Featurizer {
 	if r.Generation == nil {
 		return noFeatures{}

@@ -103,13 +103,13 @@ func (r *run) consumed(ctx context.Context, topic string) error {
 	return nil
 }
 
-// remains is a topic of before.
+// remains is what an old topic still holds.
 type remains struct {
 	id   string
 	ends map[int]int64 // by partition
 }
 
-// remains returns what is left of a topic of before.
+// remains returns what is left of an old topic.
 func (r *run) remains(ctx context.Context, topic string) (remains, error) {
 	if left, ok := r.left[topic]; ok {
 		return left, nil

@@ -43,13 +43,14 @@ type Options struct {
 	Table Table
 	// Again fills the table from the beginning.
 	Again bool
-	// Every is how often the log is asked for what is new.
+	// Every is the interval at which the follower reads the log.
 	Every time.Duration
-	// Pause is the first one between attempts; 0 means that of retry.Loop.
+	// Pause is the first pause between attempts; 0 means the one of retry.Loop.
 	Pause time.Duration
-	// Applied, if not nil, is told how many rows were handed to the table, and of which shard it has what manifest.
+	// Applied, if not nil, is called when the table has all rows of a shard up to a manifest, with the number of rows
+	// that were handed to it.
 	Applied func(shard int, seq int64, upserts, deletes int)
-	// Watch, if not nil, is told of failures of the table and of the store.
+	// Watch, if not nil, receives the failures of the table and of the store.
 	Watch retry.Watcher
 	Log   *slog.Logger
 }

@@ -75,7 +75,7 @@ func (r *rowReader) close() (err error) {
 	return err
 }
 
-// seekExact moves an iterator forward to a key. The value is valid until the next move.
+// seekExact moves an iterator forward to a key, and returns the key's value, which is valid until the next move.
 func seekExact(it *pebble.Iterator, key []byte) (value []byte, ok bool, err error) {
 	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 		return nil, false, it.Error()

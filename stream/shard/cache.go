@@ -40,11 +40,11 @@ func NewCache() *Cache {
 // opened; the default is 48 MiB.
 func (c *Cache) LimitWindows(bytes int64) { c.window.limit = bytes }
 
-// Share says how many states share the memtables, of those that are opened from now on. Without it, each
-// shard assumes that the process has all shards of the pipeline.
+// Share sets how many states share the memory of the memtables. It applies to states that are opened later.
+// Without it, each shard assumes that the process has all shards of the pipeline.
 func (c *Cache) Share(states int) { c.states.Store(int64(states)) }
 
-// sharing is how many states share the memory, if the pipeline has so many.
+// sharing returns how many states share the memory, for a pipeline with the given number of shards.
 func (c *Cache) sharing(shards int) int {
 	if n := c.states.Load(); n > 0 {
 		return int(n)
@@ -52,7 +52,7 @@ func (c *Cache) sharing(shards int) int {
 	return max(shards, 1)
 }
 
-// memTableBytes is the size of one memtable if so many states share the memory.
+// memTableBytes returns the size of one memtable if the given number of states share the memory.
 func memTableBytes(states int) int {
 	return min(max(memTablesBytes/(stateMemTables*states), memTableMin), memTableMax)
 }

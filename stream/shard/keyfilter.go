@@ -32,11 +32,11 @@ var (
 	linkFilterSize = filterSize{bytes: 2 << 20, room: 3 << 20}
 )
 
-// fullFilters is how many states of a process have filters of full size. If there are more, they share the
-// memory.
+// fullFilters is the most states of a process that have filters of full size. More states share the memory
+// of that many filters.
 const fullFilters = 16
 
-// shareFor is the size of one filter if so many states have one.
+// shareFor returns the size of each filter if the given number of states have one.
 func (s filterSize) shareFor(states int) filterSize {
 	n := int64(max(states, fullFilters))
 	return filterSize{bytes: s.bytes * fullFilters / int(n) &^ 63, room: s.room * fullFilters / n}

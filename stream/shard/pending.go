@@ -75,7 +75,7 @@ const (
 	// A shard that has less than this leaves making room to the others.
 	windowShareBytes = 1 << 20
 
-	// keptShare of the limit, 1 in so many, is left to nodes that are not written.
+	// 1/keptShare of the limit is left to nodes that are not written.
 	keptShare = 4
 
 	// Rough sizes of a node, what is forgotten of it, and a link, with their places in maps and slices.

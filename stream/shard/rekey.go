@@ -33,7 +33,7 @@ type RekeyOptions struct {
 	// Dir gets the states of the new shards, a directory each.
 	Dir    string
 	Shards int
-	// Partition returns the shard of a node among so many.
+	// Partition returns the shard of a node among the given number of shards.
 	Partition func(id []byte, shards int) int
 	Cache     *Cache // shared by all states; nil for one of their own
 	Log       *slog.Logger

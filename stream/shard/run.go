@@ -210,8 +210,8 @@ func (s *Shard) atHead() bool {
 	return true
 }
 
-// checkpointIfDue begins a checkpoint if it is time for one or a drained input has come to its end,
-// unless an attempt is running. It takes a snapshot of the state and uploads it in the background.
+// checkpointIfDue begins a checkpoint if one is due or a drained input has ended, unless an attempt
+// is running. It takes a snapshot of the state and uploads it in the background.
 // A failed attempt is logged, and the next turn tries again.
 func (s *Shard) checkpointIfDue(drained bool) {
 	c := s.checkpoints

@@ -124,7 +124,7 @@ func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 	return found, graphs, err
 }
 
-// auditStore goes through the store once.
+// auditStore checks every object of the store once.
 func auditStore(ctx context.Context, o Options, may func(audit.Finding) bool) (*audit.Audit, int, error) {
 	a, err := audit.New(ctx, o.Store)
 	if err != nil {

@@ -140,7 +140,7 @@ func (p *Pipeline) Fold(t *testing.T) {
 	}
 }
 
-// RowsAt returns the live rows that a cut shows, such as "0:17,1:12": shard and manifest.
+// RowsAt returns the live rows at a cut. The cut names shards and manifests, such as "0:17,1:12".
 func (p *Pipeline) RowsAt(t *testing.T, manifests string) map[string]rows.Committed {
 	t.Helper()
 	out := map[string]rows.Committed{}

@@ -20,9 +20,9 @@ import (
 // FS is the file system that a storage engine sees. It does three things:
 //
 //   - It notices a full disk and other faults, whatever the engine makes of them, and stands still
-//     from then on: what is on the disk stays as after a crash at that moment. The engine is told
-//     that writes succeed, because it crashes on some that fail (Pebble 2.1.7, blob.FileWriter.Close).
-//     Nothing of that counts, since the guard has failed, and the shard ends.
+//     from then on: what is on the disk stays as after a crash at that moment. It reports success of
+//     later writes to the engine, which crashes on some that fail (Pebble 2.1.7,
+//     blob.FileWriter.Close). None of these writes counts: the guard has failed, and the shard ends.
 //   - It can be severed. An engine that was left behind then changes nothing any more, and the next
 //     one can use the same paths.
 //   - It keeps a checksum of every file of keys or values, so that a checkpoint can tell whether the

@@ -64,8 +64,8 @@ func (g *Guard) Failure() error {
 // Failed is closed when the engine has failed.
 func (g *Guard) Failed() <-chan struct{} { return g.failed }
 
-// LeftCallBehind reports whether Run has left a call behind. The database must not be closed then. It is for
-// the goroutine that calls Run.
+// LeftCallBehind reports whether Run has left a call behind. The database must not be closed then. Only the
+// goroutine that calls Run may call it.
 func (g *Guard) LeftCallBehind() bool { return g.left }
 
 // Grace is how long a call into an engine that has failed may take to return. A call that
