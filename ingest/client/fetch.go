@@ -39,7 +39,7 @@ type TooLarge struct {
 	SHA256 string
 }
 
-// Error makes TooLarge the error of whoever needs every record whole.
+// Error implements error: a caller that needs every record whole returns the TooLarge.
 func (t *TooLarge) Error() string {
 	return fmt.Sprintf("kafka: the record at %s-%d, offset %d, has a value of %d bytes, or headers, over the limit",
 		t.Topic, t.Partition, t.Offset, t.Size)
@@ -239,7 +239,7 @@ func (c *Client) Range(
 	}
 }
 
-// yieldRecords yields the records below to in order, and reports whether to go on.
+// yieldRecords yields the records with offsets below to, in order, and reports whether the caller wants more.
 func (f *Fetched) yieldRecords(to int64, yield func(kafka.Message, error) bool) bool {
 	large := f.TooLarge
 	for i := 0; i < len(f.Records) || len(large) > 0; {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// batchRecords bounds a batch. kafka-go makes room for so many records in each batch, and most
-	// batches end by batchTimeout with fewer.
+	// batchRecords bounds a batch. kafka-go allocates room for that many records in each batch,
+	// and most batches end by batchTimeout with fewer.
 	batchRecords = 1024
 	// batchBytes keeps a produced batch below the broker's default message.max.bytes (1,048,588).
 	batchBytes = 900 << 10

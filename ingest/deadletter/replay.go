@@ -49,8 +49,8 @@ type Replayed struct {
 	Rows int `json:"csv_rows"`
 	// Foreign records on the topic are not letters and are not sent.
 	Foreign int `json:"foreign"`
-	// Elsewhere counts letters of topics that this pipeline does not read, which are not sent: whoever can
-	// write to the dead-letter topic must not choose where a replay writes.
+	// Elsewhere counts letters of topics that this pipeline does not read, which are not sent: a writer
+	// to the dead-letter topic must not choose where a replay writes.
 	Elsewhere int `json:"elsewhere"`
 }
 

@@ -26,7 +26,7 @@ const (
 	roomLeast   = 64
 )
 
-// NewWriter returns a writer to the mirror topic, which has so many partitions.
+// NewWriter returns a writer to the mirror topic, which has the given number of partitions.
 func NewWriter(c *client.Client, topic string, partitions int, pipeline Pipeline) *Writer {
 	return &Writer{producer: c.NewProducer(client.BatchRecords(max(roomLeast, roomRecords/partitions))),
 		topic: topic, pipeline: pipeline}

@@ -80,7 +80,7 @@ func keys(
 	return judge(topic, samples, o.Shards)
 }
 
-// sampleKeys reads the newest records of a partition and counts those that belong in another one.
+// sampleKeys reads the newest records of a partition, and counts those whose key belongs in another partition.
 func sampleKeys(
 	ctx context.Context, o Options, d *decode.Decoder, topic string, partition int, from int64,
 ) (s sample, err error) {

@@ -135,7 +135,7 @@ func (s *side) init(d *decode.Decoder) {
 	s.names, s.faults = map[string]bool{}, map[decode.Code]*Fault{}
 }
 
-// sideOf returns the side of a kind of input.
+// sideOf returns the side that collects edges, or the one that collects nodes.
 func (c *Collector) sideOf(edges bool) *side {
 	if edges {
 		return &c.edges

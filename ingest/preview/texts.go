@@ -35,10 +35,10 @@ type textCounts struct {
 	languages map[string]int64
 }
 
-// maxLetters is how much of a text is looked at for scripts and languages, in bytes.
+// maxLetters is how many bytes of a text are examined for scripts and languages.
 const maxLetters = 2000
 
-// scripts that are told apart. Japanese is Han with Kana.
+// scripts are those that a preview distinguishes. Japanese is Han with Kana.
 var scripts = []struct {
 	name  string
 	table *unicode.RangeTable

@@ -123,8 +123,8 @@ func Headers(span trace.SpanContext) []kafka.Header {
 	return h
 }
 
-// Given returns the headers of Trace Context among those of a record. They may be passed on as they are by whoever
-// traces nothing.
+// Given returns the headers of Trace Context among those of a record. A process that traces
+// nothing may pass them on unchanged.
 func Given(headers []kafka.Header) (given []kafka.Header) {
 	for _, h := range headers {
 		if h.Key == Parent || h.Key == State {

@@ -14,8 +14,8 @@ import (
 	"giantstream/internal/tasks"
 )
 
-// Engine has tasks done by the workers of a queue. It implements tasks.Engine. One coordinator at a time uses a queue;
-// whoever builds a generation has its lease.
+// Engine implements tasks.Engine: the workers of a queue do the tasks. One coordinator at a time uses a queue, since a
+// process must hold a generation's lease to build it.
 type Engine struct{ Queue }
 
 const (
