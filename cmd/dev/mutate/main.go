@@ -67,7 +67,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	o.root = root
-	// A mutation that no longer fits would be found by nobody, and a table that does not fit is told before the work.
+	// Apply every mutation once before the long run, so that a quoted line that no longer exists is reported at once.
 	changed := make([][]byte, len(mutations))
 	for i := range mutations {
 		var merr error

@@ -65,7 +65,7 @@ func New(p Process, progress train.Progress) *View {
 	return &View{process: p, started: time.Now(), Progress: Progress{next: train.OrDiscard(progress)}}
 }
 
-// StopReadsOn makes reads end when a channel is closed. It is called before the first answer.
+// StopReadsOn ends reads when a channel is closed. It must be called before the first answer.
 func (v *View) StopReadsOn(stopped <-chan struct{}) { v.until = stopped }
 
 const (
@@ -196,8 +196,8 @@ func (v *View) readStatus(done chan struct{}) {
 	close(done)
 }
 
-// askProcess reads the status, and whether the process is ready. A fault of the program is an error here, and ends
-// nothing else that the process does.
+// askProcess asks the process for its status, and whether it is ready. A panic becomes an error: the rest of the
+// process goes on.
 func (v *View) askProcess(ctx context.Context) (status any, unready string, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {

@@ -52,7 +52,7 @@ func (p *Progress) Done() {
 	p.stage = Stage{}
 }
 
-// currentStage returns the stage, nil between two works.
+// currentStage returns the stage under way, nil for none.
 func (p *Progress) currentStage() *Stage {
 	p.mu.Lock()
 	defer p.mu.Unlock()

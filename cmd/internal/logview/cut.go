@@ -21,7 +21,7 @@ type Cut struct {
 	hash   string
 }
 
-// OpenCut returns the given cut, or for nil the cut at the newest manifests of all shards.
+// OpenCut returns the given cut. Without one, it returns the cut at the newest manifests of all shards.
 func OpenCut(ctx context.Context, store sink.Store, shards int, at map[int]int64) (*Cut, error) {
 	if at != nil {
 		return &Cut{store: store, shards: shards, cut: at}, nil
@@ -56,7 +56,7 @@ func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
 	}
 }
 
-// Hash is the graph's hash, known once Rows has run to its end.
+// Hash returns the graph's hash. It is known once Rows has yielded every row.
 func (c *Cut) Hash() string { return c.hash }
 
 // Log is the cut as the tasks of a staged build read it.

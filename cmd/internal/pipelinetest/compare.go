@@ -55,7 +55,7 @@ func (n *Node) fits(row *rows.Row) bool {
 		(n.EventTime.IsZero() || n.EventTime.UnixMicro() == row.EventTime)
 }
 
-// nodeOf is a row as a test would expect it.
+// nodeOf returns the node that a test would expect of a row.
 func nodeOf(row *rows.Row) *Node {
 	if row.Deleted {
 		return &Node{ID: row.NodeID, Deleted: true}

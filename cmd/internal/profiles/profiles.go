@@ -47,7 +47,7 @@ var all = []Profile{
 		Source: "https://amazon-reviews-2023.github.io/"},
 }
 
-// List returns the profiles.
+// List returns all profiles.
 func List() []Profile { return slices.Clone(all) }
 
 // Names returns their names.

@@ -23,7 +23,7 @@ type standing struct {
 	passedOver int64
 }
 
-// generationOn returns the generation of a topic, nil before the first.
+// generationOn returns the generation that is published on a topic, nil before the first.
 func (s *standing) generationOn(outlet commitlog.Outlet) *generation {
 	switch {
 	case s == nil:
@@ -51,8 +51,8 @@ func (w *world) outlets() []commitlog.Outlet {
 	return []commitlog.Outlet{commitlog.Served}
 }
 
-// verdict is what people decide about a canary, and whether they have by now. They decide at any time: a generation that
-// is ready later is no canary. In the end all are decided.
+// verdict returns what the operators decide about a canary, and whether they have decided by now. They decide at any
+// time: a generation that is ready later is no canary. In the end all are decided.
 func (w *world) verdict(g int64) (promoted, decided bool) {
 	if !w.plan.canary || g == 1 {
 		return true, true

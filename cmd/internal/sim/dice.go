@@ -32,13 +32,13 @@ func (d dice) hash(names ...string) uint64 {
 	return h ^ h>>31
 }
 
-// randFor returns the random numbers of one name.
+// randFor returns the source of random numbers that belongs to the names.
 func (d dice) randFor(names ...string) *rand.Rand {
 	h := d.hash(names...)
 	return rand.New(rand.NewPCG(h, h^uint64(d)))
 }
 
-// drawDuration draws a duration.
+// drawDuration draws a duration from least to most.
 func drawDuration(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }

@@ -191,7 +191,7 @@ func (w *world) give(s, to int) {
 	w.machines[to].process.assign(s)
 }
 
-// schedule does something in the group's name later. Each has a slot of its own.
+// schedule calls f after d, while it holds the group. Each call has a slot of its own.
 func (w *world) schedule(what string, n int, d time.Duration, f func()) {
 	slot := time.Duration(w.dice.hash("after", what, fmt.Sprint(n)) % slots)
 	w.late.Go(func() {
@@ -218,7 +218,7 @@ func (w *world) retain() {
 	}
 }
 
-// heal ends all failures, lets what is under way come to its end, and leaves each shard to one process.
+// heal ends all failures, waits for the work under way, and leaves each shard to one process.
 func (w *world) heal() {
 	w.healed.Store(true)
 	w.trace.note("group", "everything heals")

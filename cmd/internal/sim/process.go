@@ -61,7 +61,8 @@ func newProcess(w *world, machine, life int, d disk) *process {
 	return p
 }
 
-// wallClock is the process's wall clock. Measured durations are right on machines whose clock jumps, so leases use time.Now.
+// wallClock returns the time by the process's wall clock. Durations are measured correctly on a machine whose clock
+// jumps, so leases use time.Now.
 func (p *process) wallClock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

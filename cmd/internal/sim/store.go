@@ -15,8 +15,8 @@ import (
 // and sink.Replacer.
 type store struct {
 	actor *actor
-	// wrote, if set, is told of every Put and Replace that has taken effect, and answered of the end of every Open,
-	// Put and Replace.
+	// wrote, if set, is called after every Put and Replace that has taken effect. answered, if set, is called at the
+	// end of every Open, Put and Replace.
 	wrote    func(key string)
 	answered func(err error)
 }

@@ -57,8 +57,8 @@ func decode(m kafka.Message, check func(nodeID string) error) (r vectordb.Record
 	return r, true, check(r.NodeID)
 }
 
-// decodeAll reads the records of an answer, in the order of their offsets. refuse is told of those that cannot be
-// taken, and stops with an error.
+// decodeAll reads the records of an answer, in the order of their offsets. It calls refuse for each malformed record,
+// and stops when refuse returns an error.
 func decodeAll(got *client.Fetched, check func(string) error, refuse func(*malformed) error) (
 	[]vectordb.Record, error) {
 	out := make([]vectordb.Record, 0, len(got.Records))

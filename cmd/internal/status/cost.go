@@ -111,12 +111,12 @@ func CostOf(cfg *config.Config, p Prices) Cost {
 	return c
 }
 
-// DollarsOf returns what requests cost, in dollars.
+// DollarsOf returns the cost of requests in dollars.
 func (c *Cost) DollarsOf(r Requests) float64 {
 	return ((r.Puts+r.Lists)*c.Prices.Put + r.Gets*c.Prices.Get) / 1000
 }
 
-// AddStored adds what the store of a pipeline with so many shards holds.
+// AddStored adds what the store of a pipeline with the given number of shards holds.
 func (c *Cost) AddStored(ctx context.Context, store sink.Store, shards int) error {
 	c.shards = shards
 	for info, err := range store.List(ctx, "shards/", "") {

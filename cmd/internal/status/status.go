@@ -124,13 +124,13 @@ type Generation struct {
 // Damaged is the status of a generation that is damaged, whatever its document says.
 const Damaged generation.Status = "damaged"
 
-// A status looks whether these many of the newest objects are there.
+// A status checks that this many of the newest objects exist.
 const (
 	lookRows  = 32 // per shard
 	lookParts = 100
 )
 
-// checkNewest notes when the store was verified, and whether its newest objects are there. It reads none of them.
+// checkNewest notes when the store was verified, and whether its newest objects exist. It reads none of them.
 func (st *Status) checkNewest(ctx context.Context, store sink.Store) (err error) {
 	if st.Verified, err = verify.LastStamp(ctx, store); err != nil {
 		return err

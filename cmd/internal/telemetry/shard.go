@@ -119,10 +119,10 @@ func (s *Shard) Step(ctx context.Context, name string) (context.Context, func(er
 	return ctx, together.end
 }
 
-// spans are those of several records that something happens to together.
+// spans are the spans of several records that one operation handles together.
 type spans []trace.Span
 
-// startSpans begins a span for each record. The context is that of the first.
+// startSpans begins a span for each record, and returns the context of the first span.
 func (s *Shard) startSpans(ctx context.Context, name string, records []*recordtrace.Record,
 	options ...trace.SpanStartOption) (context.Context, spans) {
 	all := make(spans, len(records))

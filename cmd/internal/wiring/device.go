@@ -10,8 +10,8 @@ import (
 	"giantstream/train/encoders/bert/compute/devices"
 )
 
-// OpenDevice opens train.device, for whoever trains transformers or encodes with them, and logs what
-// it is. devices.ErrNoDriver if the program has no driver of it.
+// OpenDevice opens train.device, on which transformers are trained and run, and logs what it is. The
+// error is devices.ErrNoDriver if the program has no driver for it.
 func OpenDevice(cfg *config.Config, drivers devices.Drivers, log *slog.Logger) (devices.Device, error) {
 	t := cfg.Train
 	d, err := drivers.Open(t.Device, devices.Options{Memory: int64(t.GPUMemory), Math: compute.Math(t.GPUMath)})

@@ -60,7 +60,7 @@ func SettingsOf(cfg *config.Config) fit.Settings {
 		s.Sampler = ""
 	}
 	if s.Precision == bert.Float32 {
-		s.Precision = "" // as in documents of before there was another
+		s.Precision = "" // as in documents older than the other precisions
 	}
 	return s
 }
@@ -118,7 +118,7 @@ func ChangedSettings(doc *generation.Doc, cfg *config.Config) []string {
 func FormatOf(cfg *config.Config) embedding.Format {
 	f := embedding.Format{Type: embedding.Type(cfg.Sink.EmbeddingType), Dim: cfg.Sink.EmbeddingDim}
 	if f.Type == embedding.Float32 {
-		f.Type = "" // as documents of before there were others have it
+		f.Type = "" // as in documents older than the other types
 	}
 	return f
 }

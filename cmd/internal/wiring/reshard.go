@@ -68,7 +68,7 @@ func shardTopics(cfg *config.Config) shard.Topics {
 // cluster implements reshard.Cluster.
 type cluster struct {
 	*client.Client
-	in         feed.Config // of the topics of before
+	in         feed.Config // of the old pipeline's topics
 	after, old *config.Config
 }
 
