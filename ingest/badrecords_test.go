@@ -194,7 +194,8 @@ func TestBadRecords(t *testing.T) {
 			t.Errorf("no letter has code %s", c)
 		}
 	}
-	if l := letters[direct[:20]]; !l.Truncated() || l.Size != int64(len(direct)) || !bytes.Equal(l.Value, []byte(direct[:deadletter.CutBytes])) {
+	if l := letters[direct[:20]]; !l.Truncated() || l.Size != int64(len(direct)) ||
+		!bytes.Equal(l.Value, []byte(direct[:deadletter.CutBytes])) {
 		t.Errorf("letter of %d bytes for a record of %d", len(l.Value), l.Size)
 	}
 	if f := letters[huge[:20]]; f.File == "" || f.Line != 16 {
@@ -227,7 +228,8 @@ func TestReplay(t *testing.T) {
 	}
 	msgs := e.Read(t, "nodes")
 	m := msgs[len(msgs)-1]
-	if len(msgs) != 3 || string(m.Key) != "a" || string(m.Value) != `{"id":"a","text":{}}` || !m.Time.Equal(at) || m.Partition != client.Partition([]byte("a"), 2) {
+	if len(msgs) != 3 || string(m.Key) != "a" || string(m.Value) != `{"id":"a","text":{}}` || !m.Time.Equal(at) ||
+		m.Partition != client.Partition([]byte("a"), 2) {
 		t.Fatalf("replayed %+v", m)
 	}
 

@@ -38,10 +38,12 @@ func TestParquetInPyarrowAndDuckDB(t *testing.T) {
 			rows.Row{NodeID: fmt.Sprintf("n%06d", i), Targets: [][]int32{{int32(i % 4)}, {int32(i % 16), 17}}})
 	}
 	rowsInfo := rowstest.Put(t, s, "rows.parquet", all)
-	embInfo, err := embedding.WriteParquet(t.Context(), s, "embeddings.parquet", embedding.Float32, func(yield func(embedding.Record, error) bool) {
-		_ = yield(embedding.Record{NodeID: "a", Vector: []float32{0.5, -1, 0.25, 0}, Generation: 3, Shard: 2, Seq: 7}, nil) &&
-			yield(embedding.Record{NodeID: "b", Vector: []float32{1, 2, 3, 4}, Generation: 3}, nil)
-	})
+	embInfo, err := embedding.WriteParquet(t.Context(), s, "embeddings.parquet", embedding.Float32,
+		func(yield func(embedding.Record, error) bool) {
+			_ = yield(embedding.Record{NodeID: "a", Vector: []float32{0.5, -1, 0.25, 0}, Generation: 3, Shard: 2,
+				Seq: 7}, nil) &&
+				yield(embedding.Record{NodeID: "b", Vector: []float32{1, 2, 3, 4}, Generation: 3}, nil)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,8 @@ func memoryIsBounded(t *testing.T, broker, s3 string, poison func()) {
 	w.settings = strings.Replace(w.settings, "window: {changes: 100, time: 200ms}",
 		"window: {changes: 5000, bytes: 8MiB, time: 200ms}", 1)
 	w.settings = regexp.MustCompile(`(?m)^store:.*$`).ReplaceAllString(w.settings,
-		fmt.Sprintf("store: s3://giantstream/memory\ns3: {endpoint: \"http://%s\", region: %s, access_key: %s, secret_key: %s}",
+		fmt.Sprintf("store: s3://giantstream/memory\n"+
+			"s3: {endpoint: \"http://%s\", region: %s, access_key: %s, secret_key: %s}",
 			s3, s3server.Region, s3server.AccessKey, s3server.SecretKey))
 	store, err := s3store.Open(t.Context(), "giantstream", "memory",
 		s3store.Options{Endpoint: "http://" + s3, PathStyle: true, Region: s3server.Region,

@@ -14,9 +14,10 @@ import (
 	"giantstream/train/generation"
 )
 
-// Generations are tried on a second topic, promoted, withdrawn, some of them halfway, and pinned, while nodes change and the processes that publish are killed. A consumer that follows the control records from
-// the first record on answers from one generation at any time, loses no node and sees none go back in time. In the end it
-// has what the pipeline serves. So does one of the second topic.
+// Generations are tried on a second topic, promoted, withdrawn (some of them halfway) and pinned, while nodes change
+// and the publishing processes are killed. A consumer follows the control records from the first record on. At any
+// time it answers from one generation, and it loses no node and sees no node go back in time. In the end it has what
+// the pipeline serves. So has a consumer of the second topic.
 //
 // GIANTSTREAM_SEED is the first seed, GIANTSTREAM_CANARY_RUNS how many there are.
 func TestCanaryUnderLoad(t *testing.T) {

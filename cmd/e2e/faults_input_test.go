@@ -118,7 +118,8 @@ var statedID = regexp.MustCompile(`"(?:id|src)":"([^"]+)"`)
 // records without an id, since they would take the id of the key.
 func (in *faultInput) bad(topic string, lines []badLine) {
 	line := lines[in.IntN(len(lines))]
-	for line.code == decode.MissingID || line.code == decode.MissingSrc || strings.Contains(line.value, `["`) || len(line.value) > 1000 {
+	for line.code == decode.MissingID || line.code == decode.MissingSrc || strings.Contains(line.value, `["`) ||
+		len(line.value) > 1000 {
 		line = lines[in.IntN(len(lines))]
 	}
 	key := "bad" // and not another id than the value's, which is a fault of its own

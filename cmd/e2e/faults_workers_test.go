@@ -115,7 +115,8 @@ func (r *faultRun) dropGhosts() {
 		return
 	}
 	admin := kafka.Client{Addr: kafka.TCP(r.client.Brokers()...)}
-	res, err := admin.DescribeGroups(r.t.Context(), &kafka.DescribeGroupsRequest{GroupIDs: []string{"giantstream-" + r.pipeline}})
+	res, err := admin.DescribeGroups(r.t.Context(),
+		&kafka.DescribeGroupsRequest{GroupIDs: []string{"giantstream-" + r.pipeline}})
 	if err != nil || len(res.Groups) != 1 {
 		r.t.Logf("the group cannot be described: %v", err)
 		return

@@ -18,7 +18,8 @@ import (
 func TestLongLog(t *testing.T) {
 	n := int64(envNumber(t, "GIANTSTREAM_MANIFESTS", 2000)) // each takes a file
 	inputs, dir := t.TempDir(), t.TempDir()
-	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"), strings.Replace(smallConfig, "shards: 3", "shards: 1", 1))
+	config := writeFile(t, filepath.Join(inputs, "pipeline.yaml"),
+		strings.Replace(smallConfig, "shards: 3", "shards: 1", 1))
 	args := func(command ...string) []string { return append(command, "-c", config, "--store", dir) }
 	h := newAuthor(10, 200).beginning()
 	succeed(t, slices.Concat(args("run", "--until-idle"), h.write(t, inputs))...)

@@ -27,7 +27,8 @@ import (
 // configuration with the given settings for it.
 func realPlace(t *testing.T, settings string) (config string, p place) {
 	t.Helper()
-	brokers, endpoint, bucket := os.Getenv("GIANTSTREAM_REAL_KAFKA"), os.Getenv("GIANTSTREAM_REAL_S3"), os.Getenv("GIANTSTREAM_REAL_S3_BUCKET")
+	brokers, endpoint := os.Getenv("GIANTSTREAM_REAL_KAFKA"), os.Getenv("GIANTSTREAM_REAL_S3")
+	bucket := os.Getenv("GIANTSTREAM_REAL_S3_BUCKET")
 	if brokers == "" || endpoint == "" {
 		t.Skip("needs Apache Kafka and an S3 server: make test-real")
 	}
@@ -128,7 +129,8 @@ func abortTransaction(t *testing.T, p place) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"net/http.Handler", "sync.WaitGroup", "io.Reader", "fmt.Stringer"} { // several partitions
-		r := &kgo.Record{Topic: nodes, Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"text":"aborted"}`, id), Timestamp: time.Now()}
+		r := &kgo.Record{Topic: nodes, Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"text":"aborted"}`, id),
+			Timestamp: time.Now()}
 		if err := c.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}

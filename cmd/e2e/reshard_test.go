@@ -99,7 +99,8 @@ func reshardKilled(t *testing.T, r *resharding) {
 	a := newAuthor(1, 600)
 	beginning, later := a.beginning(), a.later()
 	files := t.TempDir()
-	succeed(t, append([]string{"run", "-c", r.before, "--until-idle"}, beginning.write(t, filepath.Join(files, "0"))...)...)
+	succeed(t, append([]string{"run", "-c", r.before, "--until-idle"},
+		beginning.write(t, filepath.Join(files, "0"))...)...)
 	want := r.outcome(t)
 	checkGraph(t, want.rows, graphOf(beginning))
 

@@ -34,7 +34,8 @@ func TestSecretsDoNotShow(t *testing.T) {
 	}{
 		{"valid", "store: s3://bucket/prefix\n" + s3 + kafka("PLAIN"), "config check FILE", 0},
 		{"fault beside the secret", s3 + kafka("PLIAN"), "config check FILE", 2},
-		{"fault in the section", "s3:\n  access_key: " + accessKey + "\n  secret_key: " + secretKey + "\n  regoin: us-east-1\n", "config check FILE", 2},
+		{"fault in the section", "s3:\n  access_key: " + accessKey + "\n  secret_key: " + secretKey +
+			"\n  regoin: us-east-1\n", "config check FILE", 2},
 		{"secret of the wrong type", "kafka: {sasl: {password: [" + password + "]}}", "config check FILE", 2},
 		{"secret in a misspelled field", "s3: {secretkey: " + secretKey + ", access_key: " + accessKey + "}",
 			"config check FILE", 2},

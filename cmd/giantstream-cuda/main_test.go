@@ -43,7 +43,8 @@ func TestRunOnTheDevice(t *testing.T) {
 	words := []string{"router packet socket", "matrix vector tensor", "flour butter oven", "goal match league"}
 	for i := range 60 {
 		fmt.Fprintf(&nodes, "{\"id\": \"n%d\", \"text\": \"%s %d\"}\n", i, words[i%4], i)
-		fmt.Fprintf(&edges, "{\"src\": \"n%d\", \"dst\": \"n%d\"}\n{\"src\": \"n%d\", \"dst\": \"n%d\"}\n", i, (i+4)%60, i, (i+8)%60)
+		fmt.Fprintf(&edges, "{\"src\": \"n%d\", \"dst\": \"n%d\"}\n{\"src\": \"n%d\", \"dst\": \"n%d\"}\n", i,
+			(i+4)%60, i, (i+8)%60)
 	}
 	model, err := filepath.Abs("../../train/encoders/bert/testdata/tiny")
 	if err != nil {

@@ -170,7 +170,8 @@ func TestNothingToLearnFrom(t *testing.T) {
 	for i := range 2 * fewRows {
 		x.Append(sparse.Vector{Index: []int32{int32(i)}, Value: []float32{1}})
 	}
-	if _, err := Fit(x, 2, Options{}); !errors.Is(err, ErrNoData) || err.Error() != "projection: the texts share no words" {
+	if _, err := Fit(x, 2, Options{}); !errors.Is(err, ErrNoData) ||
+		err.Error() != "projection: the texts share no words" {
 		t.Errorf("got %v, want ErrNoData", err)
 	}
 	if _, err := Fit(lowRank(5, 20, 2, 1), 0, Options{}); err == nil {

@@ -286,7 +286,8 @@ func (f failing) ReadAt(p []byte, off int64) (int, error) {
 func TestObjects(t *testing.T) {
 	e := kafkatest.Start(t, 1)
 	store := &memstore.Store{}
-	for key, v := range map[string]string{"in/e1.jsonl": `{"src":"a","dst":"b"}`, "in/e2.jsonl": `{"src":"c","dst":"d"}`, "in/other.txt": "?"} {
+	for key, v := range map[string]string{"in/e1.jsonl": `{"src":"a","dst":"b"}`,
+		"in/e2.jsonl": `{"src":"c","dst":"d"}`, "in/other.txt": "?"} {
 		if err := store.Put(t.Context(), key, strings.NewReader(v), int64(len(v))); err != nil {
 			t.Fatal(err)
 		}

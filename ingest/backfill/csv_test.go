@@ -51,10 +51,12 @@ func TestCSVQuotes(t *testing.T) {
 		rows map[string]string
 		bad  []string
 	}{
-		"a quote inside a cell":        {"a1,5\" pipe\na2,x\n", map[string]string{"a1": `5" pipe`, "a2": "x"}, nil},
-		"two quotes":                   {"a1,5\" and 6\"\na2,x\n", map[string]string{"a1": `5" and 6"`, "a2": "x"}, nil},
-		"quoted":                       {"a1,\"x, \"\"y\"\"\r\nz\"\r\na2,\"\"\n", map[string]string{"a1": "x, \"y\"\nz", "a2": ""}, nil},
-		"not closed":                   {"a1,\"pipe\na2,x\na3,y", map[string]string{"a2": "x", "a3": "y"}, []string{"a1,\"pipe"}},
+		"a quote inside a cell": {"a1,5\" pipe\na2,x\n", map[string]string{"a1": `5" pipe`, "a2": "x"}, nil},
+		"two quotes":            {"a1,5\" and 6\"\na2,x\n", map[string]string{"a1": `5" and 6"`, "a2": "x"}, nil},
+		"quoted": {"a1,\"x, \"\"y\"\"\r\nz\"\r\na2,\"\"\n",
+			map[string]string{"a1": "x, \"y\"\nz", "a2": ""}, nil},
+		"not closed": {"a1,\"pipe\na2,x\na3,y", map[string]string{"a2": "x", "a3": "y"},
+			[]string{"a1,\"pipe"}},
 		"text after a quote":           {"a1,\"5\" pipe\na2,x\n", map[string]string{"a1": "5 pipe", "a2": "x"}, nil},
 		"text after a quote and lines": {"a1,\"x\ny\" z\na2,x\n", map[string]string{"a2": "x"}, []string{"a1,\"x", "y\" z"}},
 		"closed by a stray quote": {"a1,\"pipe\na2,x\na3,5\"\na4,y\n",

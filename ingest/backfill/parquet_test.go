@@ -88,7 +88,8 @@ func TestParquetReadsMappedColumns(t *testing.T) {
 	if err != nil || !slices.Equal(rows, want) {
 		t.Errorf("%v\n%s\nwant\n%s", err, strings.Join(rows, "\n"), strings.Join(want, "\n"))
 	}
-	if _, _, err := readParquet(data, 1000, "sku"); err == nil || !strings.Contains(err.Error(), "it has id, links, meta, other") {
+	if _, _, err := readParquet(data, 1000, "sku"); err == nil ||
+		!strings.Contains(err.Error(), "it has id, links, meta, other") {
 		t.Errorf("without a mapped column: %v", err)
 	}
 }

@@ -42,7 +42,8 @@ func TestReopenKeepsRecords(t *testing.T) {
 	const n = 2000
 	for round := range 3 {
 		b, c := start(t, dir)
-		if err := c.EnsureTopics(ctx, client.TopicSpec{Name: "nodes", Partitions: 3}, client.TopicSpec{Name: "vectors", Partitions: 2, Compacted: true}); err != nil {
+		if err := c.EnsureTopics(ctx, client.TopicSpec{Name: "nodes", Partitions: 3},
+			client.TopicSpec{Name: "vectors", Partitions: 2, Compacted: true}); err != nil {
 			t.Fatal(err)
 		}
 		p := c.NewProducer()

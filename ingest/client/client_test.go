@@ -26,7 +26,8 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	for _, m := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
-		if _, err := client.New(client.Options{Brokers: []string{"localhost:1"}, SASL: &client.SASL{Mechanism: m, Username: "u", Password: "p"}}); err != nil {
+		if _, err := client.New(client.Options{Brokers: []string{"localhost:1"},
+			SASL: &client.SASL{Mechanism: m, Username: "u", Password: "p"}}); err != nil {
 			t.Errorf("%s: %v", m, err)
 		}
 	}
@@ -77,7 +78,8 @@ func TestEnsureTopics(t *testing.T) {
 	}
 	err := e.Client.EnsureTopics(t.Context(), client.TopicSpec{Name: e.Topics.Nodes, Partitions: 4},
 		client.TopicSpec{Name: e.Topics.Edges, Partitions: 2})
-	if !errors.Is(err, client.ErrPartitions) || !strings.Contains(err.Error(), e.Topics.Nodes) || !strings.Contains(err.Error(), e.Topics.Edges) {
+	if !errors.Is(err, client.ErrPartitions) || !strings.Contains(err.Error(), e.Topics.Nodes) ||
+		!strings.Contains(err.Error(), e.Topics.Edges) {
 		t.Errorf("wrong partitions: %v, want both topics named", err)
 	}
 	if _, err := e.Client.EndOffsets(t.Context(), "none"); !errors.Is(err, client.ErrNoTopic) {
@@ -100,7 +102,8 @@ func TestOffsets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(first[e.Topics.Nodes], []int64{0, 0}) || end[e.Topics.Nodes][0]+end[e.Topics.Nodes][1] != 10 || !slices.Equal(end[e.Topics.Edges], []int64{0, 0}) {
+	if !slices.Equal(first[e.Topics.Nodes], []int64{0, 0}) ||
+		end[e.Topics.Nodes][0]+end[e.Topics.Nodes][1] != 10 || !slices.Equal(end[e.Topics.Edges], []int64{0, 0}) {
 		t.Errorf("first %v, end %v", first, end)
 	}
 }
@@ -117,7 +120,8 @@ func TestFetchTellsNullFromEmptyAndWhereTheTopicEnds(t *testing.T) {
 		t.Fatalf("%+v, %v", f, err)
 	}
 	r := f.Records
-	if r[0].Value != nil || !r[0].Time.Equal(at) || r[1].Key != nil || r[1].Value == nil || string(r[1].Headers[0].Value) != "v" || r[2].Key == nil || string(r[2].Value) != "v" {
+	if r[0].Value != nil || !r[0].Time.Equal(at) || r[1].Key != nil || r[1].Value == nil ||
+		string(r[1].Headers[0].Value) != "v" || r[2].Key == nil || string(r[2].Value) != "v" {
 		t.Errorf("records %+v", r)
 	}
 	f, err = e.Client.Fetch(t.Context(), e.Topics.Nodes, 0, 2, 1<<20, time.Second)
@@ -128,7 +132,8 @@ func TestFetchTellsNullFromEmptyAndWhereTheTopicEnds(t *testing.T) {
 	if err != nil || len(f.Records) != 0 || f.Next != 3 || f.HighWater != 3 {
 		t.Errorf("at the end: %+v, %v", f, err)
 	}
-	if _, err = e.Client.Fetch(t.Context(), e.Topics.Nodes, 0, 4, 1<<20, time.Millisecond); !errors.Is(err, client.ErrOffsetOutOfRange) {
+	if _, err = e.Client.Fetch(t.Context(), e.Topics.Nodes, 0, 4, 1<<20, time.Millisecond); !errors.Is(err,
+		client.ErrOffsetOutOfRange) {
 		t.Errorf("beyond the end: %v", err)
 	}
 }

@@ -150,7 +150,8 @@ func TestReadPassesMarkersAndCompactedRecords(t *testing.T) {
 
 func TestCompressedBatches(t *testing.T) {
 	value := bytes.Repeat([]byte("some text "), 20_000)
-	for _, codec := range []compress.Compression{compress.None, compress.Gzip, compress.Snappy, compress.Lz4, compress.Zstd} {
+	for _, codec := range []compress.Compression{compress.None, compress.Gzip, compress.Snappy, compress.Lz4,
+		compress.Zstd} {
 		var records []byte
 		for i := range int64(20) {
 			records = append(records, encodeRecord(i, nil, value, kafka.Header{Key: "h", Value: []byte{byte(i)}})...)
@@ -188,7 +189,8 @@ func TestOldMessages(t *testing.T) {
 				Key: protocol.NewBytes([]byte("k")), Value: protocol.NewBytes(fmt.Append(nil, "v", i))})
 		}
 		var b bytes.Buffer
-		set := protocol.RecordSet{Version: 1, Attributes: protocol.Attributes(codec), Records: protocol.NewRecordReader(rs...)}
+		set := protocol.RecordSet{Version: 1, Attributes: protocol.Attributes(codec),
+			Records: protocol.NewRecordReader(rs...)}
 		if _, err := set.WriteTo(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +385,8 @@ func TestDamagedBatches(t *testing.T) {
 		"records missing": lying(compress.None, record),
 		"length":          lying(compress.None, binary.AppendVarint(nil, math.MaxInt64)),
 		"negative length": lying(compress.None, binary.AppendVarint(nil, -5)),
-		"value":           lying(compress.None, append(binary.AppendVarint(nil, 1<<40), binary.AppendVarint([]byte{0, 0, 0, 1}, 1<<39)...)),
+		"value": lying(compress.None,
+			append(binary.AppendVarint(nil, 1<<40), binary.AppendVarint([]byte{0, 0, 0, 1}, 1<<39)...)),
 		"not Zstandard":   lying(compress.Zstd, []byte("junk")),
 		"Snappy of 4 GiB": lying(compress.Snappy, binary.AppendUvarint(nil, math.MaxUint32)),
 		"unknown codec":   lying(5, record),

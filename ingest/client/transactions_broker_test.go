@@ -160,7 +160,8 @@ func TestATransactionThatTimesOutIsAborted(t *testing.T) {
 	p.send(t, e.Topics.Nodes, 0, "never ended")
 	p.Close()
 	e.Send(t, kafka.Message{Topic: "nodes", Value: []byte("held back")})
-	eventually(t, "the broker aborts the transaction", func() bool { return slices.Equal(values(t, e), []string{"held back"}) })
+	eventually(t, "the broker aborts the transaction",
+		func() bool { return slices.Equal(values(t, e), []string{"held back"}) })
 }
 
 // A reader that follows a topic knows that records are held back: the end of what it can read comes

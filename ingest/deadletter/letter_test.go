@@ -16,8 +16,9 @@ var at = time.Date(2024, 5, 1, 12, 0, 0, 123e6, time.UTC)
 
 func TestRoundTrip(t *testing.T) {
 	for name, l := range map[string]Letter{
-		"record of a topic": {Origin: Origin{Topic: "nodes", Partition: 3, Offset: 17}, Code: decode.BadJSON, Message: "ends too early at byte 5",
-			Key: []byte("k"), Value: []byte(`{"id"`), Time: at, At: at, ReplayOf: "nodes/1/2"},
+		"record of a topic": {Origin: Origin{Topic: "nodes", Partition: 3, Offset: 17}, Code: decode.BadJSON,
+			Message: "ends too early at byte 5",
+			Key:     []byte("k"), Value: []byte(`{"id"`), Time: at, At: at, ReplayOf: "nodes/1/2"},
 		"line of a file": {Origin: Origin{Topic: "edges", File: "s3://b/e.jsonl", Line: 9}, Code: decode.RecordTooLarge,
 			Value: []byte("beginning"), Size: 5 << 30, SHA256: "abc", Time: at, At: at},
 		"null": {Origin: Origin{Topic: "nodes", Offset: 1}, Code: decode.MissingID, Time: at, At: at},
@@ -65,8 +66,10 @@ func FuzzParse(f *testing.F) {
 	f.Add("1", "nodes", "-", "", "", "f.jsonl", "x")
 	f.Fuzz(func(t *testing.T, format, topic, partition, offset, stamp, file, line string) {
 		m := kafka.Message{Headers: []kafka.Header{
-			{Key: hFormat, Value: []byte(format)}, {Key: hTopic, Value: []byte(topic)}, {Key: hPartition, Value: []byte(partition)},
-			{Key: hOffset, Value: []byte(offset)}, {Key: hTime, Value: []byte(stamp)}, {Key: hFile, Value: []byte(file)}, {Key: hLine, Value: []byte(line)},
+			{Key: hFormat, Value: []byte(format)}, {Key: hTopic, Value: []byte(topic)},
+			{Key: hPartition, Value: []byte(partition)},
+			{Key: hOffset, Value: []byte(offset)}, {Key: hTime, Value: []byte(stamp)},
+			{Key: hFile, Value: []byte(file)}, {Key: hLine, Value: []byte(line)},
 		}}
 		l, err := Parse(m)
 		if err == nil && (l.Topic == "" || l.String() == "") {

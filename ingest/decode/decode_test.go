@@ -82,7 +82,8 @@ func TestNodes(t *testing.T) {
 		{"escapes", def, "", `{"\u0069d":"\u00e9\ud83d\ude00","text":"a\tb\n\"c\"\/\\"}`,
 			node(mutation.Mutation{ID: "é😀", Text: "a\tb\n\"c\"/\\"})},
 		{"text is joined in the order of the mapping", shop, "",
-			` { "description" : ["soft", "grip"], "meta":{"brand":"Bic","x":[{}]}, "title":"Pen", "asin":"B1", "categories":["office","pens"], "related":{"also_bought":["B2","B3"]} } `,
+			` { "description" : ["soft", "grip"], "meta":{"brand":"Bic","x":[{}]}, "title":"Pen", "asin":"B1", ` +
+				`"categories":["office","pens"], "related":{"also_bought":["B2","B3"]} } `,
 			node(mutation.Mutation{ID: "B1", Text: "Pen\nBic\nsoft\ngrip",
 				Class: "office", HasEdges: true, Others: []string{"B2", "B3"}})},
 		{"no edges replace earlier edges", shop, "", `{"asin":"B1"}`,
@@ -112,10 +113,12 @@ func TestNodes(t *testing.T) {
 func TestNullValues(t *testing.T) {
 	m := kafkatest.Mapping()
 	r := decode.Record{Key: []byte("a"), Time: stamp, Offset: 7}
-	if got, fault := nodes(t, m.Nodes).Decode(r, nil); fault != nil || got[0].Op != mutation.DeleteNode || got[0].ID != "a" {
+	if got, fault := nodes(t, m.Nodes).Decode(r, nil); fault != nil || got[0].Op != mutation.DeleteNode ||
+		got[0].ID != "a" {
 		t.Errorf("nodes: %+v, %v", got, fault)
 	}
-	if got, fault := edges(t, m.Edges).Decode(r, nil); fault != nil || got[0].Op != mutation.ClearEdges || got[0].ID != "a" {
+	if got, fault := edges(t, m.Edges).Decode(r, nil); fault != nil || got[0].Op != mutation.ClearEdges ||
+		got[0].ID != "a" {
 		t.Errorf("edges: %+v, %v", got, fault)
 	}
 }
@@ -141,7 +144,9 @@ func TestEdges(t *testing.T) {
 			{Op: mutation.PutEdge, ID: "a", Other: "b", Version: v},
 			{Op: mutation.PutEdge, ID: "a", Other: "3", Version: v}}},
 		{"empty list", def, `{"src":"a","dst":[]}`, nil},
-		{"objects in a list", many, `{"asin":"a","related":{"also_bought":[{"id":"b"},{},{"id":"c"}]}}`, []mutation.Mutation{{Op: mutation.PutEdge, ID: "a", Other: "b", Version: v}, {Op: mutation.PutEdge, ID: "a", Other: "c", Version: v}}},
+		{"objects in a list", many, `{"asin":"a","related":{"also_bought":[{"id":"b"},{},{"id":"c"}]}}`,
+			[]mutation.Mutation{{Op: mutation.PutEdge, ID: "a", Other: "b", Version: v},
+				{Op: mutation.PutEdge, ID: "a", Other: "c", Version: v}}},
 		{"nothing at a path with [*]", many, `{"asin":"a"}`, nil},
 		{"replace", replace, `{"src":"a","dst":["b","c"]}`,
 			[]mutation.Mutation{{Op: mutation.SetEdges, ID: "a", Others: []string{"b", "c"}, Version: v}}},
@@ -219,7 +224,8 @@ func TestGoodEdgesOfAPartlyBadRecordAreKept(t *testing.T) {
 	if len(got) != 2 || got[0].Other != "b" || got[1].Other != "c" {
 		t.Errorf("got %+v, want edges to b and c", got)
 	}
-	if fault == nil || fault.Code != decode.SelfLoop || !strings.Contains(fault.Message, "2 of 4") || !strings.Contains(fault.Message, "[1]") || !strings.Contains(fault.Message, "[2] bad_type") {
+	if fault == nil || fault.Code != decode.SelfLoop || !strings.Contains(fault.Message, "2 of 4") ||
+		!strings.Contains(fault.Message, "[1]") || !strings.Contains(fault.Message, "[2] bad_type") {
 		t.Errorf("fault %v, want self_loop that names edges 1 and 2", fault)
 	}
 	m := def.Nodes
@@ -233,7 +239,8 @@ func TestGoodEdgesOfAPartlyBadRecordAreKept(t *testing.T) {
 		want  decode.Code
 	}{{`{"src":"a"}`, decode.MissingDst}, {`{"dst":"a"}`, decode.MissingSrc},
 		{`{"src":"a","dst":"a"}`, decode.SelfLoop}, {`{"src":"a","dst":[["b"]]}`, decode.BadType}} {
-		if got, fault := edges(t, def.Edges).Decode(record("", c.value), nil); fault == nil || fault.Code != c.want || len(got) > 0 {
+		if got, fault := edges(t, def.Edges).Decode(record("", c.value), nil); fault == nil || fault.Code != c.want ||
+			len(got) > 0 {
 			t.Errorf("%s: got %+v, %v; want %s", c.value, got, fault, c.want)
 		}
 	}
@@ -260,7 +267,8 @@ func TestWrongPartition(t *testing.T) {
 }
 
 func TestMappingsThatCannotBe(t *testing.T) {
-	for _, m := range []decode.NodeMapping{{}, {ID: "ids[*]"}, {ID: "a..b"}, {ID: "id", Text: []string{"t["}}, {ID: "id", Edges: "x[y]"}} {
+	for _, m := range []decode.NodeMapping{{}, {ID: "ids[*]"}, {ID: "a..b"}, {ID: "id", Text: []string{"t["}},
+		{ID: "id", Edges: "x[y]"}} {
 		if _, err := decode.Nodes(m, kafkatest.Limits(), 1); err == nil || !strings.Contains(err.Error(), "mapping of") {
 			t.Errorf("%+v: %v", m, err)
 		}
@@ -348,7 +356,8 @@ func FuzzPath(f *testing.F) {
 }
 
 func BenchmarkNodes600Bytes(b *testing.B) {
-	value := fmt.Appendf(nil, `{"id":"B000123456","text":%q,"label":"office","price":12.99,"rank":[1,2,3],"meta":{"brand":"Bic","color":null}}`, strings.Repeat("A pen that writes. ", 27))
+	value := fmt.Appendf(nil, `{"id":"B000123456","text":%q,"label":"office","price":12.99,"rank":[1,2,3],`+
+		`"meta":{"brand":"Bic","color":null}}`, strings.Repeat("A pen that writes. ", 27))
 	d := nodes(b, kafkatest.Mapping().Nodes)
 	var ms []mutation.Mutation
 	b.SetBytes(int64(len(value)))

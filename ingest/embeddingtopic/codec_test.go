@@ -45,7 +45,8 @@ func TestEncodeBinary(t *testing.T) {
 	for _, h := range m.Headers {
 		headers = append(headers, h.Key+"="+string(h.Value))
 	}
-	if got, want := strings.Join(headers, " "), "generation=3 space=3 dim=2 event_time=1700000000000001 shard=2 seq=17"; got != want {
+	const want = "generation=3 space=3 dim=2 event_time=1700000000000001 shard=2 seq=17"
+	if got := strings.Join(headers, " "); got != want {
 		t.Errorf("got headers %s, want %s", got, want)
 	}
 }
@@ -73,7 +74,8 @@ func TestEncodeNarrowTypes(t *testing.T) {
 		for _, h := range b.Headers {
 			headers = append(headers, h.Key+"="+string(h.Value))
 		}
-		if got := strings.Join(headers, " "); err != nil || !strings.Contains(got, tt.headers) || string(b.Value) != tt.value {
+		if got := strings.Join(headers, " "); err != nil || !strings.Contains(got, tt.headers) ||
+			string(b.Value) != tt.value {
 			t.Errorf("%s: got %s, %q, %v, want %s, %q", tt.typ, got, b.Value, err, tt.headers, tt.value)
 		}
 	}
@@ -189,12 +191,16 @@ func TestDecodeRefuses(t *testing.T) {
 		{"bytes do not fit dim", kafka.Message{Key: []byte("a"), Value: []byte("1234"), Headers: header("dim", "2")}},
 		{"dim is no number", kafka.Message{Key: []byte("a"), Value: []byte("1234"), Headers: header("dim", "one")}},
 		{"dim is huge", kafka.Message{Key: []byte("a"), Value: []byte("1234"), Headers: header("dim", "1000000000000")}},
-		{"unknown type", kafka.Message{Key: []byte("a"), Value: []byte(`{"node_id":"a","dim":1,"type":"int4","embedding":[1]}`)}},
-		{"no int8", kafka.Message{Key: []byte("a"), Value: []byte(`{"node_id":"a","dim":1,"type":"int8","scale":1,"embedding":[1.5]}`)}},
+		{"unknown type", kafka.Message{Key: []byte("a"),
+			Value: []byte(`{"node_id":"a","dim":1,"type":"int4","embedding":[1]}`)}},
+		{"no int8", kafka.Message{Key: []byte("a"),
+			Value: []byte(`{"node_id":"a","dim":1,"type":"int8","scale":1,"embedding":[1.5]}`)}},
 		{"too large for int8", kafka.Message{Key: []byte("a"),
 			Value: []byte(`{"node_id":"a","dim":1,"type":"int8","scale":1,"embedding":[128]}`)}},
-		{"negative scale", kafka.Message{Key: []byte("a"), Value: []byte(`{"node_id":"a","dim":1,"type":"int8","scale":-1,"embedding":[1]}`)}},
-		{"too large for float16", kafka.Message{Key: []byte("a"), Value: []byte(`{"node_id":"a","dim":1,"type":"float16","embedding":[1e9]}`)}},
+		{"negative scale", kafka.Message{Key: []byte("a"),
+			Value: []byte(`{"node_id":"a","dim":1,"type":"int8","scale":-1,"embedding":[1]}`)}},
+		{"too large for float16", kafka.Message{Key: []byte("a"),
+			Value: []byte(`{"node_id":"a","dim":1,"type":"float16","embedding":[1e9]}`)}},
 		{"NaN", kafka.Message{Key: []byte("a"), Value: []byte("\x00\x00\xc0\x7f"), Headers: header("dim", "1")}},
 	} {
 		if r, err := Decode(tt.m); !errors.Is(err, ErrMalformed) {
@@ -214,8 +220,10 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte("a"), []byte(nil), true, []byte(""), []byte("-1"))
 	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":1,"embedding":[1e400]}`), false, []byte(nil), []byte(nil))
-	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":2,"type":"int8","scale":0.01,"embedding":[-128,3]}`), false, []byte(nil), []byte(nil))
-	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":2,"type":"float16","embedding":[0.1,3]}`), false, []byte(nil), []byte(nil))
+	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":2,"type":"int8","scale":0.01,"embedding":[-128,3]}`), false,
+		[]byte(nil), []byte(nil))
+	f.Add([]byte("a"), []byte(`{"node_id":"a","dim":2,"type":"float16","embedding":[0.1,3]}`), false, []byte(nil),
+		[]byte(nil))
 	f.Fuzz(func(t *testing.T, key, value []byte, binary bool, dim, seq []byte) {
 		m := kafka.Message{Key: key, Value: value}
 		if binary {
@@ -268,7 +276,8 @@ func TestRecordsWithoutText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"node_id":"B00X","generation":3,"space":3,"dim":0,"embedding":[],"event_time":1700000000000001,"shard":2,` +
+	const want = `{"node_id":"B00X","generation":3,"space":3,"dim":0,"embedding":[],"event_time":1700000000000001,` +
+		`"shard":2,` +
 		`"seq":17,"status":"no_text"}`
 	if string(m.Value) != want {
 		t.Errorf("got %s, want %s", m.Value, want)

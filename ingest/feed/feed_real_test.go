@@ -206,7 +206,8 @@ func TestRealCompactedTopic(t *testing.T) {
 	}
 	awaitCompaction(t, e)
 
-	for _, from := range []map[string]int64{nil, {e.Topics.Nodes: 0}, {e.Topics.Nodes: 1}, {e.Topics.Nodes: 777}, {e.Topics.Nodes: 1199}} {
+	for _, from := range []map[string]int64{nil, {e.Topics.Nodes: 0}, {e.Topics.Nodes: 1}, {e.Topics.Nodes: 777},
+		{e.Topics.Nodes: 1199}} {
 		got := drain(t, open(t, config(e), 0, from))
 		nodes := map[string]string{}
 		for _, m := range got.Mutations {

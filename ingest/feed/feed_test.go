@@ -174,7 +174,8 @@ func TestLettersAreWrittenBeforeTheBatchIsHandedOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := deadletter.Origin{Topic: e.Topics.Nodes, Partition: 0, Offset: 1}
-	if l.Origin != want || l.Code != decode.BadJSON || string(l.Value) != `{"id":` || string(l.Key) != "x" || !l.Time.Equal(day) || !l.At.Equal(day) {
+	if l.Origin != want || l.Code != decode.BadJSON || string(l.Value) != `{"id":` || string(l.Key) != "x" ||
+		!l.Time.Equal(day) || !l.At.Equal(day) {
 		t.Errorf("letter %+v", l)
 	}
 }

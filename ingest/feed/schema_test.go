@@ -20,7 +20,8 @@ import (
 // A topic of Avro is read as one of JSON; while its registry is down the feed waits, and only what
 // is bad in itself becomes a dead letter.
 func TestAvroWaitsForItsRegistry(t *testing.T) {
-	const text = `{"type": "record", "name": "Node", "fields": [{"name": "id", "type": "int"}, {"name": "text", "type": ["null", "string"]}]}`
+	const text = `{"type": "record", "name": "Node", "fields": [{"name": "id", "type": "int"}, {"name": "text", ` +
+		`"type": ["null", "string"]}]}`
 	s := avro.MustParse(text)
 	value := func(id int32, schemaID int) []byte {
 		v, err := s.Encode(map[string]any{"id": id, "text": "Bic"})

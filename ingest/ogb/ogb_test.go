@@ -102,7 +102,8 @@ func arxiv() map[string]string {
 	}
 }
 
-const arxivNodes = `{"id":"0","text":"Evasion attacks\nIn security-sensitive applications.","label":"4","year":2013,"paper_id":"9657784"}
+const arxivNodes = `{"id":"0","text":"Evasion attacks\nIn security-sensitive applications.",` +
+	`"label":"4","year":2013,"paper_id":"9657784"}
 {"id":"1","text":"How hard is it?","label":"5","year":2015,"paper_id":"39886162"}
 {"id":"2","text":"","label":"28","year":2014,"paper_id":"116214155"}
 {"id":"3","text":"Fourth\nAbout four.","label":"4","year":2018,"paper_id":"121432379"}
@@ -178,16 +179,18 @@ func TestImport(t *testing.T) {
 		{"arxiv", "ogbn-arxiv", arxiv(), arxivNodes, "id,split\n0,train\n2,train\n1,valid\n3,test\n",
 			ogb.Stats{Nodes: 4, Edges: 3, Train: 2, Valid: 1, Test: 1, WithoutText: 1, UnknownTexts: 1, BadTexts: 1}},
 		{"products", "ogbn-products", map[string]string{
-			"raw/edge.csv.gz":                     "0,1\n2,1\n3,0\n",
-			"raw/num-node-list.csv.gz":            "4\n",
-			"raw/num-edge-list.csv.gz":            "3\n",
-			"raw/node-label.csv.gz":               "0\n1\n2\n2\n",
-			"split/sales_ranking/train.csv.gz":    "0\n",
-			"split/sales_ranking/valid.csv.gz":    "1\n",
-			"split/sales_ranking/test.csv.gz":     "2\n3\n",
-			"mapping/nodeidx2asin.csv.gz":         "node idx,asin\n0,0027774031\n1,0027775031\n2,0028604202\n3,B00002\n",
-			"Amazon-3M.raw/trn.json.gz":           `{"uid": "0028604202", "title": "A <book> & more", "content": "Long.", "target_ind": [1], "target_rel": [1.0]}` + "\n",
-			"Amazon-3M.raw/tst.json":              `{"uid": "0027774031", "title": "Cup", "content": ""}` + "\n" + `{"uid": "X", "title": "?"}` + "\n",
+			"raw/edge.csv.gz":                  "0,1\n2,1\n3,0\n",
+			"raw/num-node-list.csv.gz":         "4\n",
+			"raw/num-edge-list.csv.gz":         "3\n",
+			"raw/node-label.csv.gz":            "0\n1\n2\n2\n",
+			"split/sales_ranking/train.csv.gz": "0\n",
+			"split/sales_ranking/valid.csv.gz": "1\n",
+			"split/sales_ranking/test.csv.gz":  "2\n3\n",
+			"mapping/nodeidx2asin.csv.gz":      "node idx,asin\n0,0027774031\n1,0027775031\n2,0028604202\n3,B00002\n",
+			"Amazon-3M.raw/trn.json.gz": `{"uid": "0028604202", "title": "A <book> & more", "content": "Long.",` +
+				` "target_ind": [1], "target_rel": [1.0]}` + "\n",
+			"Amazon-3M.raw/tst.json": `{"uid": "0027774031", "title": "Cup", "content": ""}` + "\n" +
+				`{"uid": "X", "title": "?"}` + "\n",
 			"mapping/labelidx2productcategory.gz": "",
 		}, `{"id":"0","text":"Cup","label":"0","asin":"0027774031"}
 {"id":"1","text":"","label":"1","asin":"0027775031"}
@@ -236,7 +239,8 @@ func TestFaults(t *testing.T) {
 		{"too few edges", "raw/edge.csv.gz", "0,1\n", "1 edges, and there should be 3"},
 		{"too few labels", "raw/node-label.csv.gz", "1\n2\n", "the file ends here"},
 		{"a label in words", "raw/node-label.csv.gz", "1\ncs.AI\n2\n3\n", `node-label.csv.gz:2: "cs.AI" is no whole number`},
-		{"names out of order", "mapping/nodeidx2paperid.csv.gz", "node idx,paper id\n0,5\n2,6\n", "nodeidx2paperid.csv.gz:3: want 1,NAME"},
+		{"names out of order", "mapping/nodeidx2paperid.csv.gz", "node idx,paper id\n0,5\n2,6\n",
+			"nodeidx2paperid.csv.gz:3: want 1,NAME"},
 		{"a split of another graph", "split/time/valid.csv.gz", "44\n", "valid.csv.gz:1: no node of 4"},
 		{"no number of nodes", "raw/num-node-list.csv.gz", "", "num-node-list.csv.gz:1: the file ends here"},
 	} {
@@ -259,7 +263,8 @@ func TestFaults(t *testing.T) {
 }
 
 func TestMissingFilesAreNamed(t *testing.T) {
-	for _, file := range []string{"titleabs.tsv", "raw/edge.csv.gz", "split/time/test.csv.gz", "mapping/nodeidx2paperid.csv.gz"} {
+	for _, file := range []string{"titleabs.tsv", "raw/edge.csv.gz", "split/time/test.csv.gz",
+		"mapping/nodeidx2paperid.csv.gz"} {
 		dir := t.TempDir()
 		files := arxiv()
 		delete(files, file)
@@ -269,7 +274,8 @@ func TestMissingFilesAreNamed(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	if _, err := ogb.Import(t.Context(), ogb.Options{Name: "ogbn-mag"}); err == nil || !strings.Contains(err.Error(), "ogbn-arxiv") {
+	if _, err := ogb.Import(t.Context(), ogb.Options{Name: "ogbn-mag"}); err == nil ||
+		!strings.Contains(err.Error(), "ogbn-arxiv") {
 		t.Errorf("%v", err)
 	}
 }

@@ -73,7 +73,8 @@ func TestMissingFields(t *testing.T) {
 
 func TestMatchHints(t *testing.T) {
 	for name, c := range map[string]struct{ node, end, hint string }{
-		"floats": {`"7"`, `"7.0"`, "pandas"}, "case": {`"ab"`, `"AB"`, "lower case"}, "zeros": {`"007"`, `7`, "leading zeros"},
+		"floats": {`"7"`, `"7.0"`, "pandas"}, "case": {`"ab"`, `"AB"`, "lower case"},
+		"zeros": {`"007"`, `7`, "leading zeros"},
 		"lists": {`"A"`, `"A;B"`, "--list-separator ';'"}, "others": {`"A"`, `"B"`, ""},
 	} {
 		p := previewOf(t, mapping, `{"id":`+c.node+`,"title":"x","tags":["y"]}`, `{"src":`+c.node+`,"dst":[`+c.end+`]}`)

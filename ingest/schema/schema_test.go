@@ -76,7 +76,9 @@ func registry(t testing.TB) *registrytest.Registry {
 }
 
 // translator returns a translator, and what moves its clock.
-func translator(t testing.TB, r *registrytest.Registry, f schema.Format) (tr *schema.Translator, later func(time.Duration)) {
+func translator(t testing.TB, r *registrytest.Registry, f schema.Format) (
+	tr *schema.Translator, later func(time.Duration),
+) {
 	t.Helper()
 	now := time.Unix(0, 0)
 	reg, err := schema.NewRegistry(schema.Options{URL: r.URL, Username: r.Username, Password: r.Password,
@@ -143,10 +145,15 @@ func TestValuesBecomeTheJSONThatAProducerOfJSONWouldSend(t *testing.T) {
 		value  []byte
 		want   string
 	}{
-		{schema.Avro, avroProduct(t), `{"also_bought":["1","2"],"attributes":{"colour":"red","pages":3},"brand":{"name":"Bic"},"kind":"PEN","price":19.99,` +
-			`"raw":{"base64":"/wA="},"sku":9007199254740993,"title":"Red \"pen\"","updated":"2024-05-01T00:00:00.123Z"}`},
-		{schema.Protobuf, protoProduct(t), `{"sku":9007199254740993,"title":"Red \"pen\"","also_bought":["1","2"],"updated":"2024-04-30T22:29:20.122999872Z","kind":"PEN",` +
-			`"raw":{"base64":"/wA="},"attributes":{"pages":3},"brand":{"name":"Bic"},"subtitle":"","extra":{"a":"b"},"weight":3}`},
+		{schema.Avro, avroProduct(t),
+			`{"also_bought":["1","2"],"attributes":{"colour":"red","pages":3},"brand":{"name":"Bic"},"kind":"PEN",` +
+				`"price":19.99,` +
+				`"raw":{"base64":"/wA="},"sku":9007199254740993,"title":"Red \"pen\"","updated":"2024-05-01T00:00:00.123Z"}`},
+		{schema.Protobuf, protoProduct(t),
+			`{"sku":9007199254740993,"title":"Red \"pen\"","also_bought":["1","2"],` +
+				`"updated":"2024-04-30T22:29:20.122999872Z","kind":"PEN",` +
+				`"raw":{"base64":"/wA="},"attributes":{"pages":3},"brand":{"name":"Bic"},"subtitle":"","extra":{"a":"b"},` +
+				`"weight":3}`},
 		{schema.Avro, []byte(`{"sku": 1}`), `{"sku": 1}`},
 		{schema.Protobuf, nil, ``},
 	} {
@@ -211,7 +218,8 @@ func TestJSONOfAValueIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr, _ := translator(t, registrytest.Start(t, registrytest.Schema{ID: 1, Text: text}), schema.Avro)
-	if _, fault, err := tr.JSON(t.Context(), nil, withSchema(t, 1, nil, value)); err != nil || fault == nil || fault.Code != decode.RecordTooLarge {
+	if _, fault, err := tr.JSON(t.Context(), nil, withSchema(t, 1, nil, value)); err != nil || fault == nil ||
+		fault.Code != decode.RecordTooLarge {
 		t.Errorf("%d bytes that are 40 MB as JSON: %v, %v", len(value), fault, err)
 	}
 }
@@ -219,7 +227,8 @@ func TestJSONOfAValueIsBounded(t *testing.T) {
 func TestARegistryThatFailsIsNoFaultOfTheValue(t *testing.T) {
 	r := registry(t)
 	tr, _ := translator(t, r, schema.Avro)
-	for _, status := range []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusForbidden, http.StatusNotFound} {
+	for _, status := range []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusForbidden,
+		http.StatusNotFound} {
 		r.Fail(status)
 		if _, fault, err := tr.JSON(t.Context(), nil, avroProduct(t)); err == nil || fault != nil {
 			t.Errorf("HTTP %d: fault %v, error %v; want an error alone", status, fault, err)
@@ -327,10 +336,11 @@ func TestBombsOfSchemas(t *testing.T) {
 		value []byte
 		code  decode.Code
 	}{
-		"a billion nulls":    {avroOf, withSchema(t, 1, nil, append(binary.AppendVarint(nil, 1<<30), 0)), decode.BadEncoding},
-		"a list in a list":   {avroOf, withSchema(t, 2, nil, bytes.Repeat([]byte{2}, 1<<19)), decode.BadEncoding},
-		"messages":           {protoOf, withSchema(t, 3, []int{0}, nested), decode.BadEncoding},
-		"a million integers": {protoOf, withSchema(t, 3, []int{0}, protowire.AppendBytes([]byte{0x12}, make([]byte, 1<<20-100))), ""},
+		"a billion nulls":  {avroOf, withSchema(t, 1, nil, append(binary.AppendVarint(nil, 1<<30), 0)), decode.BadEncoding},
+		"a list in a list": {avroOf, withSchema(t, 2, nil, bytes.Repeat([]byte{2}, 1<<19)), decode.BadEncoding},
+		"messages":         {protoOf, withSchema(t, 3, []int{0}, nested), decode.BadEncoding},
+		"a million integers": {protoOf,
+			withSchema(t, 3, []int{0}, protowire.AppendBytes([]byte{0x12}, make([]byte, 1<<20-100))), ""},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -157,7 +157,8 @@ func TestAPoisonousTaskFailsTheStage(t *testing.T) {
 	}
 	worker(ctx, t, q, 7, work)
 	err := engine(ctx, q, list, work)()
-	if err == nil || !strings.Contains(err.Error(), "7/project/2") || !strings.Contains(err.Error(), "row 41 is no vector") {
+	if err == nil || !strings.Contains(err.Error(), "7/project/2") ||
+		!strings.Contains(err.Error(), "row 41 is no vector") {
 		t.Fatalf("the stage ended with %v", err)
 	}
 	if n := work.count(list[2]); n != taskqueue.MaxDeliveries {

@@ -32,7 +32,8 @@ func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "nodes.jsonl.gz"),
 		`{"id":"b","text":"two"}`+"\n"+`{"id":"a","text":"one","label":"x"}`+"\n"+`{"id":"c"}`)
-	write(t, filepath.Join(dir, "edges.jsonl.gz"), `{"src":"a","dst":"b"}{"src":"b","dst":"a"}{"src":"c","dst":"a"}{"src":"c","dst":"c"}{"src":"c","dst":"nobody"}`)
+	write(t, filepath.Join(dir, "edges.jsonl.gz"),
+		`{"src":"a","dst":"b"}{"src":"b","dst":"a"}{"src":"c","dst":"a"}{"src":"c","dst":"c"}{"src":"c","dst":"nobody"}`)
 	g, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,8 @@ func TestOnlyRegularFilesOpen(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}
-	for name, kind := range map[string]string{"pipe": "a pipe", "socket": "a socket", "zero": "a device", ".": "a directory"} {
+	for name, kind := range map[string]string{"pipe": "a pipe", "socket": "a socket", "zero": "a device",
+		".": "a directory"} {
 		_, err := files.Open(name)
 		if !errors.Is(err, regular.ErrNotRegular) || !strings.Contains(err.Error(), kind) {
 			t.Errorf("%s: %v, want %q", name, err, kind)

@@ -63,7 +63,8 @@ func TestParquetReturnsWhatWasWritten(t *testing.T) {
 
 func TestParquetRefusesDeletedNodes(t *testing.T) {
 	var s memstore.Store
-	_, err := embedding.WriteParquet(t.Context(), &s, "x", embedding.Float32, seq([]embedding.Record{{NodeID: "gone", Deleted: true}}))
+	_, err := embedding.WriteParquet(t.Context(), &s, "x", embedding.Float32,
+		seq([]embedding.Record{{NodeID: "gone", Deleted: true}}))
 	if err == nil || !strings.Contains(err.Error(), `"gone" is deleted`) {
 		t.Errorf("got %v, want an error about the deleted node", err)
 	}
@@ -95,7 +96,8 @@ func TestVersion1IsRead(t *testing.T) {
 		}
 		got = append(got, r)
 	}
-	if want := []embedding.Record{{NodeID: "a", Vector: []float32{1, 2}, Generation: 2, Seq: 3}}; !reflect.DeepEqual(got, want) {
+	if want := []embedding.Record{{NodeID: "a", Vector: []float32{1, 2}, Generation: 2,
+		Seq: 3}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

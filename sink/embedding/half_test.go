@@ -72,7 +72,8 @@ func TestHalfRoundsToNearestEven(t *testing.T) {
 			}
 		}
 	}
-	for x, want := range map[float32]uint16{65504: 0x7BFF, 65519.996: 0x7BFF, 65520: 0x7C00, 1e30: 0x7C00, 0x1p-25: 0, 1e-30: 0} {
+	for x, want := range map[float32]uint16{65504: 0x7BFF, 65519.996: 0x7BFF, 65520: 0x7C00, 1e30: 0x7C00,
+		0x1p-25: 0, 1e-30: 0} {
 		if got := embedding.Half(x); got != want {
 			t.Errorf("%g became %#04x, want %#04x", x, got, want)
 		}

@@ -39,8 +39,8 @@ func factsOf(t *testing.T, meta table.Metadata, read *iceberg.Facts) (map[string
 
 // TestRows: a follower of the commit log and the table, through kills between any two requests, lost and late answers,
 // processes that live on after others have taken over, maintenance by other programs, a log that is compacted and whose
-// manifests are folded, and tables that are filled again. Every snapshot that main has ever been shows the cut of the log that its summary
-// names, and in the end that is the newest one.
+// manifests are folded, and tables that are filled again. Every snapshot to which main has ever pointed shows the cut
+// of the log that its summary names. In the end main points to the newest cut.
 func TestRows(t *testing.T) {
 	for seed := range uint64(*vectordbtest.Seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -131,8 +131,10 @@ func TestReadRefusesOtherFiles(t *testing.T) {
 		{"no rows, missing column", file(t, []struct {
 			ID string `parquet:"id"`
 		}{}), "column n is missing"},
-		{"another format", file(t, []required{{}}, parquet.KeyValueMetadata("giantstream.format", "boxes/1")), "is this the right file?"},
-		{"another version", file(t, []required{{}}, parquet.KeyValueMetadata("giantstream.format", "items/2")), "another version of giantstream"},
+		{"another format", file(t, []required{{}}, parquet.KeyValueMetadata("giantstream.format", "boxes/1")),
+			"is this the right file?"},
+		{"another version", file(t, []required{{}}, parquet.KeyValueMetadata("giantstream.format", "items/2")),
+			"another version of giantstream"},
 	} {
 		_, err := read(tt.data)
 		if !errors.Is(err, parquetio.ErrSchema) || !strings.Contains(err.Error(), tt.want) {

@@ -47,7 +47,8 @@ func TestVerifyNoticesLostRows(t *testing.T) {
 		t.Errorf("a good file: %v", err)
 	}
 	info.Rows++ // as if the writer had lost one
-	if err := verify(f, info); err == nil || !strings.Contains(err.Error(), "1001 rows were written, its footer says 1000") {
+	if err := verify(f, info); err == nil ||
+		!strings.Contains(err.Error(), "1001 rows were written, its footer says 1000") {
 		t.Errorf("got %v, want an error with both counts", err)
 	}
 }

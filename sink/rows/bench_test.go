@@ -46,7 +46,8 @@ func BenchmarkRead(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				n := 0
-				for _, err := range rows.ReadFrom(bytes.NewReader(file.Bytes()), int64(file.Len()), rows.ReadOptions{Columns: bb.columns}) {
+				for _, err := range rows.ReadFrom(bytes.NewReader(file.Bytes()), int64(file.Len()),
+					rows.ReadOptions{Columns: bb.columns}) {
 					if err != nil {
 						b.Fatal(err)
 					}

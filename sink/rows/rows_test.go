@@ -213,7 +213,8 @@ func TestReadErrors(t *testing.T) {
 		}
 	})
 	t.Run("missing", func(t *testing.T) {
-		if err := firstError(rows.Read(ctx, &s, sink.Ref{Key: "none"}, rows.ReadOptions{})); !errors.Is(err, sink.ErrNotFound) {
+		if err := firstError(rows.Read(ctx, &s, sink.Ref{Key: "none"}, rows.ReadOptions{})); !errors.Is(err,
+			sink.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
 	})

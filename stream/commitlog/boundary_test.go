@@ -34,9 +34,10 @@ func putDocument(t testing.TB, store sink.Store, key string, doc any) {
 // putCheckpoint stores a checkpoint's document that stands at a manifest.
 func putCheckpoint(t testing.TB, store sink.Store, number, seq int64) {
 	t.Helper()
-	putDocument(t, store, checkpoint.Key(0, number), checkpoint.Document{Format: 2, Number: number, Seq: seq, Writer: "w", State: 1,
-		Files: []checkpoint.File{{Name: "MANIFEST-1", Key: checkpoint.FileKey(0, number, "w", 1), Bytes: 1,
-			SHA256: strings.Repeat("00", 32)}}})
+	putDocument(t, store, checkpoint.Key(0, number),
+		checkpoint.Document{Format: 2, Number: number, Seq: seq, Writer: "w", State: 1,
+			Files: []checkpoint.File{{Name: "MANIFEST-1", Key: checkpoint.FileKey(0, number, "w", 1), Bytes: 1,
+				SHA256: strings.Repeat("00", 32)}}})
 }
 
 func manifestNumbers(t testing.TB, store sink.Store) (numbers []int64) {
@@ -74,8 +75,8 @@ func findings(t testing.TB, store sink.Store, repair bool) (found []audit.Findin
 	return found
 }
 
-// A log whose manifests were removed shows the same rows at every cut that is kept, whether its blocks are merged or too
-// large for that, and however far it was folded.
+// A log whose manifests were removed shows the same rows at every cut that is kept. It does so whether its blocks are
+// merged or too large for that, and however far it was folded.
 func TestFoldedLogShowsTheSame(t *testing.T) {
 	whole := &memstore.Store{}
 	writeLog(t, whole, rand.New(rand.NewPCG(1, 7)), 300, 40)
@@ -364,8 +365,8 @@ func (s *turningStore) Open(ctx context.Context, key string) (sink.Object, error
 	return s.Store.Open(ctx, key)
 }
 
-// A log that is folded between any two calls of a reader shows the same to it, or says that its cut is gone; a late worker
-// puts its own manifests in the place of those that were removed.
+// A log that is folded between any two calls of a reader shows the reader the same rows, or reports that its cut is
+// gone. A late worker puts its own manifests in the place of those that were removed.
 func TestFoldBetweenAnyTwoCalls(t *testing.T) {
 	for _, maxRows := range []int64{maxCompactedRows, 10} {
 		before, after := &memstore.Store{}, &memstore.Store{}

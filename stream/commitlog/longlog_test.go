@@ -237,8 +237,8 @@ func (s *blockStore) List(ctx context.Context, prefix, after string) iter.Seq2[s
 	return s.Store.List(ctx, prefix, after)
 }
 
-// A year of windows of one second is opened as fast as a day of them. The documents of the blocks are made when they are
-// read; the boundary, a day of manifests and a checkpoint are in memory.
+// A log of a year of one-second windows opens as fast as a log of a day. The documents of the blocks are made when they
+// are read; the boundary, a day of manifests and a checkpoint are in memory.
 func TestYearOfManifests(t *testing.T) {
 	year := envCount(t, "GIANTSTREAM_YEAR", 365*24*3600)
 	history := min(year/2, 24*3600)

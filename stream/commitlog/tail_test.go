@@ -98,7 +98,8 @@ func TestRecentIsBounded(t *testing.T) {
 		}
 	}
 	known := recent.LookupFor(3)
-	if known(1000) == nil || known(1000-recentManifests+1) == nil || known(399) != nil || recent.LookupFor(2)(1000) != nil {
+	if known(1000) == nil || known(1000-recentManifests+1) == nil || known(399) != nil ||
+		recent.LookupFor(2)(1000) != nil {
 		t.Error("not the last manifests are remembered")
 	}
 }

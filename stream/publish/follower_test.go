@@ -103,14 +103,15 @@ func generationAt(t *testing.T, store sink.Store, g, cut int64, nodes ...embeddi
 		return nil
 	}}
 	key := fmt.Sprintf("generations/%06d/embeddings/part-00003.parquet", g)
-	info, err := embedding.WriteParquet(t.Context(), store, key, embedding.Float32, func(yield func(embedding.Record, error) bool) {
-		for _, r := range nodes {
-			r.Generation, r.Shard = g, shard
-			if !yield(r, nil) {
-				return
+	info, err := embedding.WriteParquet(t.Context(), store, key, embedding.Float32,
+		func(yield func(embedding.Record, error) bool) {
+			for _, r := range nodes {
+				r.Generation, r.Shard = g, shard
+				if !yield(r, nil) {
+					return
+				}
 			}
-		}
-	})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +403,8 @@ func TestTextsWithoutMeaningHaveNoVector(t *testing.T) {
 		}
 	}
 	for _, r := range to.records {
-		if r.Seq == 1 && (r.Status == embedding.NoText) != (r.NodeID != "a") || (r.Vector == nil) != (r.Status == embedding.NoText) {
+		if r.Seq == 1 && (r.Status == embedding.NoText) != (r.NodeID != "a") ||
+			(r.Vector == nil) != (r.Status == embedding.NoText) {
 			t.Errorf("node %s: status %q, vector %v", r.NodeID, r.Status, r.Vector)
 		}
 	}
@@ -410,7 +412,8 @@ func TestTextsWithoutMeaningHaveNoVector(t *testing.T) {
 	if _, err := f.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if last := to.records[len(to.records)-1]; last.NodeID != "b" || last.Status != embedding.FromText || len(last.Vector) != 1 {
+	if last := to.records[len(to.records)-1]; last.NodeID != "b" || last.Status != embedding.FromText ||
+		len(last.Vector) != 1 {
 		t.Errorf("the last record is %+v, want a vector of b", last)
 	}
 }

@@ -68,7 +68,7 @@ func TestRemovedNumberIsNotWonAgain(t *testing.T) {
 	sameRows(t, p.newest(), model(p.b.everything(), true))
 }
 
-// Without a checkpoint that can be used, a state that the log cannot be compared with is refused, and the message says what
+// A state that cannot be compared with the log is refused if there is no usable checkpoint, and the message says what
 // to do.
 func TestStateBehindTheBoundaryIsRefused(t *testing.T) {
 	p := newPipeline(t, newBroker(1), 1)

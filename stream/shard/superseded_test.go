@@ -42,7 +42,8 @@ func TestSupersededStatementsAreCounted(t *testing.T) {
 		{mutation.PutEdge, 1, 15, 1},
 	} {
 		counted = 0
-		m := mutation.Mutation{Op: step.op, ID: "a", Text: "t", Version: mutation.Version{EventTime: step.at, Rank: step.rank, Offset: offset}}
+		m := mutation.Mutation{Op: step.op, ID: "a", Text: "t",
+			Version: mutation.Version{EventTime: step.at, Rank: step.rank, Offset: offset}}
 		if step.op == mutation.PutEdge || step.op == mutation.DeleteEdge {
 			m.Other = "b"
 		}

@@ -386,7 +386,8 @@ func TestSaveReportsAStoreThatFails(t *testing.T) {
 }
 
 func FuzzParseConfig(f *testing.F) {
-	f.Add([]byte(`{"magic":"giantstream-encoder","version":1,"kind":"bag","dim":256,"features":10,"rank":4,"model":{"bytes":8,"crc32c":1}}`))
+	f.Add([]byte(`{"magic":"giantstream-encoder","version":1,"kind":"bag","dim":256,"features":10,"rank":4,` +
+		`"model":{"bytes":8,"crc32c":1}}`))
 	f.Add([]byte(`{"magic":"giantstream-encoder","version":1,"dim":-1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := parseConfig(data)

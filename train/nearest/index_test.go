@@ -235,7 +235,8 @@ func TestSmallAndOddIndexes(t *testing.T) {
 		t.Errorf("an empty index answers %v", got)
 	}
 	fill(t, x, []string{"a", "zero"}, []float32{2, 0, 0, 0, 0, 0})
-	if got := x.Search([]float32{1, 0, 0}, 5, ""); len(got) != 1 || got[0].ID != "a" || math.Abs(float64(got[0].Cosine-1)) > 1e-3 {
+	if got := x.Search([]float32{1, 0, 0}, 5, ""); len(got) != 1 || got[0].ID != "a" ||
+		math.Abs(float64(got[0].Cosine-1)) > 1e-3 {
 		t.Errorf("got %v, want a alone", got)
 	}
 	for name, got := range map[string][]Neighbour{

@@ -116,7 +116,8 @@ func TestRotatedRowDependsOnItselfAlone(t *testing.T) {
 
 func TestPrincipalAxesRefuse(t *testing.T) {
 	nan := float32(math.NaN())
-	for name, rows := range map[string][]float32{"NaN": {1, nan}, "infinite": {float32(math.Inf(1)), 0}, "ragged": {1, 2, 3}} {
+	for name, rows := range map[string][]float32{"NaN": {1, nan}, "infinite": {float32(math.Inf(1)), 0},
+		"ragged": {1, 2, 3}} {
 		if _, err := numeric.PrincipalAxes(rows, 2); !errors.Is(err, numeric.ErrNoAxes) {
 			t.Errorf("%s: got %v, want ErrNoAxes", name, err)
 		}

@@ -195,13 +195,19 @@ func TestOnlyRatesOfThisProgramAreAccepted(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for name, spoil := range map[string]func(*plan.Calibration){
-		"another format":   func(c *plan.Calibration) { c.Format-- },
-		"no rates":         func(c *plan.Calibration) { c.Stages = nil },
-		"a stage less":     func(c *plan.Calibration) { delete(c.Stages, staged.Compare) },
-		"a stage more":     func(c *plan.Calibration) { c.Stages["polish"] = c.Stages[staged.Compare] },
-		"an unknown term":  func(c *plan.Calibration) { c.Stages[staged.PIFA].CoreSeconds["moon"] = 1 },
-		"a negative rate":  func(c *plan.Calibration) { c.Stages[staged.PIFA].ReadBytes[plan.Shapes[staged.PIFA].Read[0]] = -1 },
-		"a share above 1":  func(c *plan.Calibration) { r := c.Stages[staged.PIFA]; r.Parallel = 2; c.Stages[staged.PIFA] = r },
+		"another format":  func(c *plan.Calibration) { c.Format-- },
+		"no rates":        func(c *plan.Calibration) { c.Stages = nil },
+		"a stage less":    func(c *plan.Calibration) { delete(c.Stages, staged.Compare) },
+		"a stage more":    func(c *plan.Calibration) { c.Stages["polish"] = c.Stages[staged.Compare] },
+		"an unknown term": func(c *plan.Calibration) { c.Stages[staged.PIFA].CoreSeconds["moon"] = 1 },
+		"a negative rate": func(c *plan.Calibration) {
+			c.Stages[staged.PIFA].ReadBytes[plan.Shapes[staged.PIFA].Read[0]] = -1
+		},
+		"a share above 1": func(c *plan.Calibration) {
+			r := c.Stages[staged.PIFA]
+			r.Parallel = 2
+			c.Stages[staged.PIFA] = r
+		},
 		"no dimension":     func(c *plan.Calibration) { c.Dim = 0 },
 		"negative n-grams": func(c *plan.Calibration) { c.Growth.Candidates = -1 },
 	} {

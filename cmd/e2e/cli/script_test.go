@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the sessions in testdata/script: what a user types, and what is printed. $CORPUS
-// has good and bad configurations, $CATALOGS exports as shops write them. Beside the commands of testscript the sessions have:
+// has good and bad configurations, $CATALOGS exports as shops write them. Beside the commands of
+// testscript the sessions have:
 //
 //	exits CODE giantstream ARGS…   runs a command and wants that exit code
 //	empty DIR                      wants an empty directory

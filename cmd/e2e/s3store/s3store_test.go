@@ -127,13 +127,14 @@ func proxy(t *testing.T, meddle func(r *http.Request) (intercept http.HandlerFun
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h := meddle(r); h != nil {
-			h(w, r)
-			return
-		}
-		forward(w, r)
-	})}
+	srv := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if h := meddle(r); h != nil {
+				h(w, r)
+				return
+			}
+			forward(w, r)
+		})}
 	go srv.Serve(listener) //nolint:errcheck // ends with Close
 	t.Cleanup(func() { _ = srv.Close() })
 	opts := options()

@@ -84,7 +84,8 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"<h1>Generation 2</h1>", "lsa (text only)", "Training loss", "topic3word", "Map of the embeddings", "class 2",
 		"graph-aware", ">linked<", "6 neighbours</b> in the graph: ", "similar, graph-aware", "Links of a node", "100 %",
-		"All generations", "<td class=\"n\">4–7</td><td class=\"n\">240</td>", "Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
+		"All generations", "<td class=\"n\">4–7</td><td class=\"n\">240</td>",
+		"Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
@@ -246,8 +247,10 @@ func TestUnfinishedGenerationIsRefused(t *testing.T) {
 
 // A transformer's report has steps and judgments; its loss is drawn in pieces, one per level.
 func TestChartsOfATransformer(t *testing.T) {
-	got := charts(json.RawMessage(`{"best_step": 20, "curve": [{"step":10,"level":0,"loss":3},{"step":20,"level":0,"loss":2},
-		{"step":30,"level":1,"loss":4},{"step":40,"level":1,"loss":1}], "judged": [{"step":20,"score":0.9},{"step":40,"score":0.8}]}`))
+	got := charts(json.RawMessage(`{"best_step": 20, "curve": [
+		{"step":10,"level":0,"loss":3},{"step":20,"level":0,"loss":2},
+		{"step":30,"level":1,"loss":4},{"step":40,"level":1,"loss":1}],
+		"judged": [{"step":20,"score":0.9},{"step":40,"score":0.8}]}`))
 	if len(got) != 2 {
 		t.Fatalf("%d charts, want loss and score", len(got))
 	}
@@ -258,8 +261,10 @@ func TestChartsOfATransformer(t *testing.T) {
 	if len(score.Lines) != 1 || score.Dots[0].Title != "kept: step 20, 0.9" {
 		t.Errorf("score: %+v", score)
 	}
-	both := charts(json.RawMessage(`{"curve": [{"step":1,"loss":3},{"step":2,"loss":2}], "ngrams": {"curve": [{"step":1,"loss":5},{"step":5,"loss":3},{"step":9,"loss":4}]}}`))
-	if len(both) != 2 || both[0].Title != "Training loss, n-grams" || both[1].Title != "Training loss, model" || both[0].Lines[0] == both[1].Lines[0] {
+	both := charts(json.RawMessage(`{"curve": [{"step":1,"loss":3},{"step":2,"loss":2}], "ngrams": {"curve": ` +
+		`[{"step":1,"loss":5},{"step":5,"loss":3},{"step":9,"loss":4}]}}`))
+	if len(both) != 2 || both[0].Title != "Training loss, n-grams" || both[1].Title != "Training loss, model" ||
+		both[0].Lines[0] == both[1].Lines[0] {
 		t.Errorf("with n-grams: %+v", both)
 	}
 	for _, nothing := range []string{``, `{}`, `[]`, `{"curve": "x"}`, `{"epochs": [{"loss": 1}]}`} {

@@ -58,7 +58,8 @@ func TestDecodeAll(t *testing.T) {
 		t.Errorf("taken %v, refused %v", taken, refused)
 	}
 	stop := errors.New("stop")
-	if _, err := decodeAll(&got, func(string) error { return nil }, func(*malformed) error { return stop }); !errors.Is(err, stop) {
+	if _, err := decodeAll(&got, func(string) error { return nil },
+		func(*malformed) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("an error of refuse is %v", err)
 	}
 }

@@ -218,9 +218,12 @@ func TestMalformed(t *testing.T) {
 	plain := p.client.NewProducer()
 	for _, m := range []kafka.Message{
 		{Key: []byte("broken"), Value: []byte(`{"node_id":"broken"`)},
-		{Key: []byte("zero\x00"), Value: []byte(`{"node_id":"zero\u0000","generation":1,"dim":1,"embedding":[1],"event_time":1,"shard":0,"seq":1}`)},
-		{Key: []byte("late"), Value: []byte(`{"node_id":"late","generation":1,"dim":5,"embedding":[1,1,1,1,1],"event_time":9223372036854775807,"shard":0,"seq":1}`)},
-		{Key: []byte("n1000"), Value: []byte(`{"node_id":"n1000","generation":1,"dim":5,"embedding":[1,2,3,4,5],"event_time":1,"shard":0,"seq":9}`)},
+		{Key: []byte("zero\x00"), Value: []byte(`{"node_id":"zero\u0000","generation":1,"dim":1,"embedding":[1],` +
+			`"event_time":1,"shard":0,"seq":1}`)},
+		{Key: []byte("late"), Value: []byte(`{"node_id":"late","generation":1,"dim":5,"embedding":[1,1,1,1,1],` +
+			`"event_time":9223372036854775807,"shard":0,"seq":1}`)},
+		{Key: []byte("n1000"), Value: []byte(`{"node_id":"n1000","generation":1,"dim":5,"embedding":[1,2,3,4,5],` +
+			`"event_time":1,"shard":0,"seq":9}`)},
 	} {
 		m.Topic = "embeddings"
 		if err := errors.Join(plain.Send(t.Context(), m), plain.Flush(t.Context())); err != nil {

@@ -60,7 +60,8 @@ func newWorld(t *testing.T, url string, rnd *rand.Rand, lose float64) *world {
 }
 
 func (w *world) open() vectordb.Index {
-	x, err := New(Options{URL: w.url, Name: w.name, dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(wired(w.wire))}})
+	x, err := New(Options{URL: w.url, Name: w.name,
+		dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(wired(w.wire))}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -116,7 +116,8 @@ func TestRealSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := vectordb.Table{Serial: 1, Generation: 1, Dim: 3}
-	batch := vectordb.Batch{From: -1, Progress: vectordb.Progress{Epoch: 1, Next: 50}, Changes: []vectordb.Change{{Table: table}}}
+	batch := vectordb.Batch{From: -1, Progress: vectordb.Progress{Epoch: 1, Next: 50},
+		Changes: []vectordb.Change{{Table: table}}}
 	for i := range 50 {
 		var rec vectordb.Record
 		rec.NodeID, rec.Offset, rec.Generation = fmt.Sprintf("n\"ü/%d", i), int64(i), 1
@@ -143,8 +144,9 @@ func TestRealSearch(t *testing.T) {
 			}
 		}
 	}
-	err = r.do(http.MethodPost, "/"+r.name+"/_search", map[string]any{"size": 1, "query": map[string]any{"knn": map[string]any{
-		"embedding": map[string]any{"vector": []float32{1, 30, 2}, "k": 1}}}}, &found)
+	err = r.do(http.MethodPost, "/"+r.name+"/_search",
+		map[string]any{"size": 1, "query": map[string]any{"knn": map[string]any{
+			"embedding": map[string]any{"vector": []float32{1, 30, 2}, "k": 1}}}}, &found)
 	if err != nil || len(found.Hits.Hits) != 1 || !strings.HasSuffix(found.Hits.Hits[0].ID, "/30") {
 		t.Errorf("found %+v, %v", found, err)
 	}

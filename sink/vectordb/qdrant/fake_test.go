@@ -92,7 +92,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := path[1]
 	points, there := f.collections[name]
 	if !there && request != "GET exists" && request != "PUT " {
-		http.Error(w, fmt.Sprintf(`{"status":{"error":"Not found: Collection %s doesn't exist!"}}`, name), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf(`{"status":{"error":"Not found: Collection %s doesn't exist!"}}`, name),
+			http.StatusNotFound)
 		return
 	}
 	switch request {
@@ -156,7 +157,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// schemas are the fields of each request, by the models of Qdrant's own client (qdrant-client 1.20), which forbid others.
+// schemas are the fields of each request, by the models of Qdrant's own client (qdrant-client 1.20). The models forbid
+// other fields.
 var schemas = map[string][]string{
 	"PUT points":          {"points", "update_filter"},
 	"POST points":         {"ids", "with_payload", "with_vector"},

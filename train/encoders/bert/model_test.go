@@ -312,7 +312,8 @@ func TestForwardRefusesWhatIsOutOfBounds(t *testing.T) {
 
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(`{"model_type":"bert"}`))
-	f.Add([]byte(`{"model_type":"bert","hidden_size":32,"num_attention_heads":4,"layer_norm_eps":1e-5,"quantization_config":null}`))
+	f.Add([]byte(`{"model_type":"bert","hidden_size":32,"num_attention_heads":4,"layer_norm_eps":1e-5,` +
+		`"quantization_config":null}`))
 	f.Add([]byte(`{"model_type":"bert","hidden_size":-1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ParseConfig(data)

@@ -69,17 +69,18 @@ func (encoded) Kind() string { return "encoded" }
 func (encoded) Dim() int     { return 3 }
 
 func (encoded) Encode(texts []string, out []float32) error {
-	return train.EncodeFeatures(len(texts), train.FeaturesOf(letters{}, texts), 3, out, func() func(sparse.Vector, []float32) {
-		return func(v sparse.Vector, out []float32) {
-			clear(out)
-			for k, f := range v.Index {
-				if f >= 3 {
-					out[f-3] = v.Value[k]
+	return train.EncodeFeatures(len(texts), train.FeaturesOf(letters{}, texts), 3, out,
+		func() func(sparse.Vector, []float32) {
+			return func(v sparse.Vector, out []float32) {
+				clear(out)
+				for k, f := range v.Index {
+					if f >= 3 {
+						out[f-3] = v.Value[k]
+					}
 				}
+				numeric.Normalize(out)
 			}
-			numeric.Normalize(out)
-		}
-	})
+		})
 }
 
 func TestViewsHaveTheirLengths(t *testing.T) {
@@ -126,7 +127,8 @@ func TestJoinKeepsCosines(t *testing.T) {
 		}
 	}
 	for i, text := range texts {
-		if norm := numeric.Normalize(slices.Clone(z[i*n : (i+1)*n])); (norm == 0) != slices.Contains([]string{"", "d", "zz"}, text) {
+		if norm := numeric.Normalize(slices.Clone(z[i*n : (i+1)*n])); (norm == 0) != slices.Contains([]string{"", "d",
+			"zz"}, text) {
 			t.Errorf("%q: length %v; only a text of which no view knows anything has length 0", text, norm)
 		}
 	}

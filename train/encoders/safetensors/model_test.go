@@ -75,7 +75,8 @@ func model(t testing.TB) fstest.MapFS {
 	return fstest.MapFS{
 		"one.safetensors": {Data: encode(t, []Tensor{{Name: "a", Shape: []int{2}, Float32: []float32{1, 2}}}, nil)},
 		"two.safetensors": {Data: encode(t, []Tensor{{Name: "b", Shape: []int{1}, Float32: []float32{3}}}, nil)},
-		indexName:         {Data: []byte(`{"metadata":{"total_size":12},"weight_map":{"a":"one.safetensors","b":"two.safetensors"}}`)},
+		indexName: {Data: []byte(`{"metadata":{"total_size":12},"weight_map":{"a":"one.safetensors",` +
+			`"b":"two.safetensors"}}`)},
 	}
 }
 

@@ -31,7 +31,8 @@ func TestApplyDropsWhatKeepsSays(t *testing.T) {
 func TestSeedsAndSitesDropOtherNumbers(t *testing.T) {
 	const n, rate = 100_000, 0.1
 	draws := map[string]Dropped{
-		"": Dropout{rate, 1}.DroppedFor(1), "other site": Dropout{rate, 2}.DroppedFor(1), "other seed": Dropout{rate, 1}.DroppedFor(2),
+		"": Dropout{rate, 1}.DroppedFor(1), "other site": Dropout{rate, 2}.DroppedFor(1), "other seed": Dropout{rate,
+			1}.DroppedFor(2),
 	}
 	for name, d := range draws {
 		alone, both := 0, 0

@@ -13,7 +13,8 @@ const vocabFile = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nÉ\né\ne\n中文\n"
 
 func tokenizerJSON(change ...string) string {
 	return strings.NewReplacer(change...).Replace(`{"added_tokens":[{"content":"[SEP]"}],
-"normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true},
+"normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,
+"lowercase":true},
 "pre_tokenizer":{"type":"BertPreTokenizer"},
 "model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100,
 "vocab":{"[UNK]":0,"[CLS]":1,"[SEP]":2,"e":3,"é":4,"É":5}}}`)
@@ -96,7 +97,8 @@ func FuzzLoad(f *testing.F) {
 }
 
 func TestFilesMakeTheSameTokenizer(t *testing.T) {
-	for _, o := range []Options{Uncased(), {SpaceCJK: true, MaxWordRunes: 100}, {Lower: true, SpaceCJK: true, MaxWordRunes: 5}} {
+	for _, o := range []Options{Uncased(), {SpaceCJK: true, MaxWordRunes: 100},
+		{Lower: true, SpaceCJK: true, MaxWordRunes: 5}} {
 		want, err := New([]string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "é", "e", "##e", "E", "中", "e"}, o)
 		if err != nil {
 			t.Fatal(err)

@@ -160,7 +160,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	for _, c := range []struct{ name, text string }{
 		{"ascii",
-			"Stainless steel deck screws with star drive and sharp point, rust-proof for outdoor use; 100 pieces per box, replaces item 4711-B. "},
+			"Stainless steel deck screws with star drive and sharp point, rust-proof for outdoor use; 100 pieces per " +
+				"box, replaces item 4711-B. "},
 		{"accents",
 			"Crème brûlée à la façon de São Paulo, jalapeño über Ångström — naïve “quotes” and more plain words in between. "},
 	} {
