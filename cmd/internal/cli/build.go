@@ -13,10 +13,12 @@ import (
 
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/logview"
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/taskqueue"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
+	"giantstream/sink/lease"
 	"giantstream/train/generation"
 	"giantstream/train/generation/staged"
 )
@@ -64,8 +66,10 @@ func renamed(a *command.App, cmd *cobra.Command, now string) *cobra.Command {
 // oldNames are the commands that build has taken over.
 func oldNames(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
-		renamed(a, makingCommand(a, &making{until: staged.Dataset}, &cobra.Command{Use: "fit"}), "build --until dataset"),
-		renamed(a, makingCommand(a, &making{until: staged.Encoder}, &cobra.Command{Use: "train"}), "build --until encoder"),
+		renamed(a, makingCommand(a, &making{until: staged.Dataset}, &cobra.Command{Use: "fit"}),
+			"build --until dataset"),
+		renamed(a, makingCommand(a, &making{until: staged.Encoder}, &cobra.Command{Use: "train"}),
+			"build --until encoder"),
 		renamed(a, makingCommand(a, &making{until: staged.Finish}, &cobra.Command{Use: "embed"}), "build"),
 	}
 }
@@ -238,7 +242,8 @@ func makingCommand(a *command.App, m *making, cmd *cobra.Command) *cobra.Command
 			return err
 		}
 		var doc *generation.Doc
-		err := holding(cmd.Context(), a, &m.flags, &m.begin.encoder, m.engine == engineLocal && m.until != staged.Dataset,
+		trains := m.engine == engineLocal && m.until != staged.Dataset
+		err := holding(cmd.Context(), a, &m.flags, &m.begin.encoder, trains,
 			func(ctx context.Context, pipe *command.Pipeline, store sink.Store) (err error) {
 				if m.before != nil {
 					if err := m.before(ctx, pipe, store); err != nil {
@@ -310,4 +315,33 @@ func (m *making) run(ctx context.Context, pipe *command.Pipeline, store sink.Sto
 	}
 	watch := &staged.Watch{Work: w, Log: pipe.Log, Progress: pipe.Progress}
 	return w.Run(ctx, plan, by, watch, watch.Stage, m.until)
+}
+
+// holding opens the pipeline, and calls do while it holds the lease of those who build, with a store whose writes
+// check the lease. device: do trains.
+func holding(ctx context.Context, a *command.App, flags *command.PipelineFlags, encoder *command.EncoderFlags,
+	device bool, do func(context.Context, *command.Pipeline, sink.Store) error) error {
+	pipe, err := a.Open(ctx, flags, encoder.Apply)
+	if err != nil {
+		return err
+	}
+	if device {
+		closeDevice, err := a.OpenDevice(pipe.Workplace)
+		if err != nil {
+			return err
+		}
+		defer closeDevice()
+	}
+	held, err := refreshing.HoldRefresh(ctx, pipe.Store, pipe.Log)
+	if err != nil {
+		return err
+	}
+	ctx, release := held.Keep(ctx)
+	defer release()
+	err = do(ctx, pipe, held.Store())
+	pipe.Progress.Done()
+	if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
+		return lost
+	}
+	return err
 }

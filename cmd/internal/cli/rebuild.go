@@ -2,48 +2,16 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
 	"giantstream/cmd/internal/cli/command"
-	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/sink"
-	"giantstream/sink/lease"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/staged"
 )
-
-// holding opens the pipeline, and calls do while it holds the lease of those who build, with a store whose writes
-// check the lease. device: do trains.
-func holding(ctx context.Context, a *command.App, flags *command.PipelineFlags, encoder *command.EncoderFlags,
-	device bool, do func(context.Context, *command.Pipeline, sink.Store) error) error {
-	pipe, err := a.Open(ctx, flags, encoder.Apply)
-	if err != nil {
-		return err
-	}
-	if device {
-		closeDevice, err := a.OpenDevice(pipe.Workplace)
-		if err != nil {
-			return err
-		}
-		defer closeDevice()
-	}
-	held, err := refreshing.HoldRefresh(ctx, pipe.Store, pipe.Log)
-	if err != nil {
-		return err
-	}
-	ctx, release := held.Keep(ctx)
-	defer release()
-	err = do(ctx, pipe, held.Store())
-	pipe.Progress.Done()
-	if lost := context.Cause(ctx); err != nil && errors.Is(lost, lease.ErrLost) {
-		return lost
-	}
-	return err
-}
 
 func rebuildCommand(a *command.App) *cobra.Command {
 	return makingCommand(a, &making{until: staged.Finish, before: beginAnew}, &cobra.Command{Use: "rebuild",
