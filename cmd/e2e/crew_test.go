@@ -21,7 +21,7 @@ import (
 	"giantstream/ingest/client"
 )
 
-// crew is the processes with role build that do the tasks of a staged build, while they are killed, frozen and joined
+// crew is the processes with role build that do the tasks of a build, while they are killed, frozen and joined
 // by others.
 type crew struct {
 	t *testing.T

@@ -43,7 +43,7 @@ func TestTheBuilderIsNamed(t *testing.T) {
 	if st.Refresh.Holder != "worker-7" || st.Refresh.Number != 1 {
 		t.Errorf("status --json: %+v", st.Refresh)
 	}
-	for _, command := range []string{"fit", "train", "embed"} {
+	for _, command := range []string{"build", "rebuild"} {
 		r := run(t, command, "--store", dir)
 		if r.code != 1 || !strings.Contains(r.stderr, "held by worker-7") {
 			t.Errorf("%s: exit code %d\n%s", command, r.code, r.stderr)

@@ -15,7 +15,7 @@ func TestGenerationByHand(t *testing.T) {
 	h := newAuthor(10, 200).beginning()
 	with := func(args ...string) []string { return append(args, "-c", config, "--store", dir) }
 	succeed(t, slices.Concat(with("run", "--until-idle"), h.write(t, inputs))...)
-	for _, stage := range []string{"fit --encoder linear", "train", "embed"} {
+	for _, stage := range []string{"build --until dataset --encoder linear", "build --until encoder", "build"} {
 		succeed(t, with(strings.Fields(stage)...)...)
 	}
 	succeed(t, with("run", "--until-idle", "--encoder", "linear")...)

@@ -1,4 +1,4 @@
-// Package tasks is the contract between a staged build and what distributes it. A stage is a list of tasks. A task
+// Package tasks is the contract between a build of a generation and what distributes it. A stage is a list of tasks. A task
 // names a generation, a stage and a partition, and nothing else: any process that has the store and the settings can
 // do it.
 //

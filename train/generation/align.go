@@ -56,12 +56,6 @@ func (d *Doc) SpaceBefore() int64 {
 	return d.Space
 }
 
-// before returns the encoder of the generation whose space is kept, and that space; nil if it is gone or damaged: an
-// encoder without it starts a space of its own.
-func (b *build) before(ctx context.Context) (train.Encoder, int64, error) {
-	return Before(ctx, b.Store, b.doc, b.resources)
-}
-
 // Before returns the encoder of the generation whose space a build is to keep, and that space; nil if it is gone or
 // damaged.
 func Before(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (train.Encoder, int64, error) {
@@ -79,44 +73,6 @@ func Before(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (t
 		return nil, 0, err
 	}
 	return g.Encoder, parent.SpaceOf(), nil
-}
-
-// compare notes how the embeddings compare with the parent's. A parent that is gone or damaged leaves no figures.
-func (b *build) compare(ctx context.Context, g *train.Graph, e embeddings) error {
-	if b.doc.Parent == 0 {
-		return nil
-	}
-	b.resources.Progress.Stage("compare with the generation before", 0)
-	parent, err := Load(ctx, b.Store, b.doc.Parent)
-	if err == nil {
-		err = b.compareWith(ctx, parent, g, e)
-	}
-	if errors.Is(err, ErrNone) || IsDamage(err) {
-		b.resources.Log.Warn("no comparison of embeddings: the parent generation is gone or damaged", "parent",
-			b.doc.Parent, "error", err)
-		return nil
-	}
-	return err
-}
-
-func (b *build) compareWith(ctx context.Context, parent *Doc, g *train.Graph, e embeddings) error {
-	dim := min(parent.StoredDim(), e.dim)
-	ofNode := eval.ByDegree(g.Neighbours)
-	var pairs []pair
-	for id, old := range sampled(ctx, b.Store, parent, dim, g.Len()) {
-		if old.err != nil {
-			return old.err
-		}
-		if at, ok := slices.BinarySearch(g.IDs, id); ok && e.status[at] != embedding.NoText {
-			pairs = append(pairs, pair{id, ofNode[at], slices.Clone(old.vector), e.row(at)[:dim]})
-		}
-	}
-	if b.doc.Overlap = overlap(pairs, dim); b.doc.Overlap != nil {
-		b.resources.Log.Info("compared with the generation before", "before", parent.Generation,
-			"space", b.doc.SpaceOf(), "neighbours_kept", b.doc.Overlap.Kept,
-			"new_query_on_old_index", b.doc.Overlap.NewOnOld)
-	}
-	return nil
 }
 
 // Compare compares the embeddings that generation b has stored with those of generation a, on a sample of the nodes

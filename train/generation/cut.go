@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -190,19 +189,4 @@ func (c *Corpus) Times() []time.Time {
 		times[i] = time.UnixMicro(m.eventTime)
 	}
 	return times
-}
-
-// byShard yields the shards that have nodes, in order, and their nodes, ascending.
-func (c *Corpus) byShard() iter.Seq2[int, []int32] {
-	shards := map[int32][]int32{}
-	for i, m := range c.meta {
-		shards[m.shard] = append(shards[m.shard], int32(i))
-	}
-	return func(yield func(int, []int32) bool) {
-		for _, shard := range slices.Sorted(maps.Keys(shards)) {
-			if !yield(int(shard), shards[shard]) {
-				return
-			}
-		}
-	}
 }

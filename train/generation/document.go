@@ -49,6 +49,9 @@ func Gates() []string { return []string{string(GateWarn), string(GateBlock), str
 // ErrNone: the store holds no generation that fits the question.
 var ErrNone = errors.New("no generation yet")
 
+// ErrTooFew: the texts tell no two nodes apart, so that there is nothing to fit.
+var ErrTooFew = errors.New("too few nodes with different texts to fit a generation, which takes three")
+
 // Doc is generations/<g>/generation.json.
 type Doc struct {
 	Format     int   `json:"format"`
@@ -57,7 +60,7 @@ type Doc struct {
 	// KeepSpaceOf is the parent, if the build is to keep the space of its embeddings.
 	KeepSpaceOf int64 `json:"keep_space_of,omitempty"`
 	// WarmOf is the parent, if the build starts from what it has learned: the WarmSteps-th in a row since Scratch.
-	// WarmUnknown is Builder.WarmUnknown, Warm says what was found changed.
+	// WarmUnknown is by how much more of the n-grams of changed texts the vocabulary may lack, Warm says what was found changed.
 	WarmOf      int64      `json:"warm_of,omitempty"`
 	WarmSteps   int        `json:"warm_steps,omitempty"`
 	WarmUnknown float64    `json:"warm_unknown_ngrams,omitempty"`
@@ -212,9 +215,9 @@ func (d *Doc) StoredDim() int {
 	return d.Encoder.Dim
 }
 
-// create writes the document of a build that begins. If several processes begin the same
+// Create writes the document of a build that begins. If several processes begin the same
 // generation, one of them continues, with its cut and settings.
-func (d *Doc) create(ctx context.Context, store sink.Store) error {
+func (d *Doc) Create(ctx context.Context, store sink.Store) error {
 	data, err := d.encode()
 	if err != nil {
 		return err
@@ -270,13 +273,20 @@ func list(ctx context.Context, store sink.Store) (gens []int64, chosen bool, err
 	}
 }
 
-// finish gives a document its final status. Which one depends on what the build began with and on
-// what it measured, so a build that is resumed comes to the same end.
-func (d *Doc) finish(stages []StageTime, now time.Time) {
-	d.Stages, d.Finished, d.Status = stages, now, Ready
+// Finish gives a document whose objects are all in the store its final status, and removes what tasks have left. Which
+// status depends on what the build began with and on what it measured, so a build that is resumed comes to the same end.
+func (d *Doc) Finish(ctx context.Context, store sink.Store, stages []StageTime, now time.Time) error {
+	if err := d.noteFiles(ctx, store); err != nil {
+		return err
+	}
+	d.Stages, d.Finished, d.Status = stages, now.UTC(), Ready
 	if d.QualityGate == GateBlock && len(d.Shortfalls) > 0 && d.Parent > 0 {
 		d.Status = Refused
 	}
+	if err := d.Save(ctx, store); err != nil {
+		return err
+	}
+	return RemoveTasks(ctx, store, d.Generation)
 }
 
 // Complete reports whether the build has come to its end: the generation is ready or refused.

@@ -58,8 +58,8 @@ func (d *Doc) Summary() Summary {
 	return s
 }
 
-// inherit notes the ready generation before, and what it knows of those before it.
-func (d *Doc) inherit(parent *Doc) {
+// Inherit notes the ready generation before, and what it knows of those before it.
+func (d *Doc) Inherit(parent *Doc) {
 	d.Parent = parent.Generation
 	d.History = append(d.History, parent.History...)
 	d.History = append(d.History, parent.Summary())

@@ -14,7 +14,7 @@ func TestHistoryIsInherited(t *testing.T) {
 		doc.Evaluation = []fit.Evaluation{{Encoder: "lsa"},
 			{Encoder: "hybrid", Links: &eval.LinkMetrics{AUC: float64(doc.Generation)}}}
 		next := &Doc{Generation: g}
-		next.inherit(doc)
+		next.Inherit(doc)
 		if next.Parent != doc.Generation {
 			t.Fatalf("generation %d has the parent %d", g, next.Parent)
 		}

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 
 	"giantstream/featurize/labeltree"
-	"giantstream/featurize/sparse"
 	"giantstream/sink"
 	"giantstream/sink/parquetio"
-	"giantstream/train/generation/fit"
 )
 
 const (
@@ -57,19 +54,6 @@ type flow struct {
 	NewLevel   int32 `parquet:"new_level"`
 	NewCluster int32 `parquet:"new_cluster"`
 	Labels     int64 `parquet:"labels"`
-}
-
-// mapParent writes which clusters of the parent generation became which.
-func (b *build) mapParent(ctx context.Context, in *fit.Inputs) (err error) {
-	if b.doc.Parent == 0 {
-		return nil
-	}
-	b.resources.Progress.Stage("map the parent's clusters", 0)
-	ids := in.Graph.IDs
-	b.doc.Mapping, err = MapParent(ctx, b.Store, b.doc, in.Tree, func(id string) (int, bool) {
-		return slices.BinarySearch(ids, id)
-	}, func(known []bool) (int, error) { return unknownLinks(in.Graph.Neighbours, known), nil }, b.Log)
-	return err
 }
 
 // MapParent writes which clusters of the parent generation of doc became which clusters of tree, and returns how much
@@ -131,16 +115,6 @@ func SharedLabels(ctx context.Context, store sink.Store, parent *Doc, label func
 		old++
 	}
 	return shared, nil
-}
-
-// unknownLinks counts the entries of labels that are not known.
-func unknownLinks(labels *sparse.Matrix, known []bool) (n int) {
-	for _, l := range labels.Index {
-		if !known[l] {
-			n++
-		}
-	}
-	return n
 }
 
 func writeMapping(ctx context.Context, store sink.Store, key string, generation int64,

@@ -89,7 +89,7 @@ func deleteObjects(ctx context.Context, store sink.Store, g int64, keep ...strin
 	return deleteUnder(ctx, store, Prefix(g), keep...)
 }
 
-// RemoveTasks removes what the tasks of a staged build have exchanged, the plan last: while it is there, there may be
+// RemoveTasks removes what the tasks of a build have exchanged, the plan last: while it is there, there may be
 // more to remove.
 func RemoveTasks(ctx context.Context, store sink.Store, g int64) error {
 	plan := Prefix(g) + TasksPlan

@@ -19,8 +19,8 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/dirstore"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build"
 	"giantstream/train/generation/fit"
-	"giantstream/train/generation/staged"
 )
 
 // Trial is a graph to build, and how.
@@ -28,13 +28,13 @@ type Trial struct {
 	// Dir is a folder for the stores of the builds, which are removed.
 	Dir string
 	// Log returns the graph. What it reads of a store, it reads through counted.
-	Log       func(ctx context.Context, counted func(sink.Store) sink.Store) (staged.Log, error)
+	Log       func(ctx context.Context, counted func(sink.Store) sink.Store) (build.Log, error)
 	Shards    int
 	Settings  fit.Settings
 	Resources fit.Resources
 	Machine   string
 	// Watch is called when a stage of a build begins.
-	Watch func(build, builds int, s staged.Stage)
+	Watch func(build, builds int, s build.Stage)
 }
 
 // LeastNodes is how many nodes a trial should have: the projection is fitted to 8,192 texts, and a third of the graph
@@ -84,7 +84,7 @@ func calibration(t Trial, builds []*built) Calibration {
 	}
 	for name, s := range Shapes {
 		if slices.Contains(s.CPU, perScan) {
-			c.Stages[name].CoreSeconds[perScan] = c.Stages[staged.Number].CoreSeconds[perRow] * scanShare
+			c.Stages[name].CoreSeconds[perScan] = c.Stages[build.Number].CoreSeconds[perRow] * scanShare
 		}
 	}
 	return c
@@ -96,7 +96,7 @@ func (b *built) counts(stage string) bool { return !b.again || isOptional(stage)
 // built is what a build cost.
 type built struct {
 	division
-	plan  staged.Plan
+	plan  build.Plan
 	graph Graph
 	spent map[string]*spent
 }
@@ -129,22 +129,22 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 		settings.MissingText, settings.LabelFeatures = fit.Neighbours, labelFeatures
 	}
 	store := m.store(dir)
-	w := &staged.Worker{Store: store, Resources: t.Resources,
-		Log: func(context.Context, map[int]int64) (staged.Log, error) { return seen, nil }}
-	options := staged.Options{Shards: t.Shards, Partitions: d.partitions}
+	w := &build.Worker{Store: store, Resources: t.Resources,
+		Log: func(context.Context, map[int]int64) (build.Log, error) { return seen, nil }}
+	request := build.Request{Settings: settings, Shards: t.Shards, Partitions: d.partitions}
 	if d.quarter {
-		options.Sample = int(size.Rows / 4)
+		request.Sample = int(size.Rows / 4)
 	}
-	plan, err := w.Begin(ctx, &generation.Builder{Store: store, Settings: settings, Resources: t.Resources}, options)
+	plan, err := w.Begin(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	debug.FreeOSMemory() // a process begins with none
-	doc, err := w.Run(ctx, plan, tasks.Local{Workers: 1}, m.work(w), func(s staged.Stage) {
+	doc, err := w.Run(ctx, plan, tasks.Local{Workers: 1}, m.work(w), func(s build.Stage) {
 		if t.Watch != nil {
 			t.Watch(i+1, len(divisions), s)
 		}
-	}, staged.Finish)
+	}, build.Finish)
 	if err != nil {
 		return nil, err
 	}
@@ -158,13 +158,13 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 
 // seen is the part of a log that a build reads. It counts the bytes of the texts.
 type seen struct {
-	staged.Log
+	build.Log
 	division
 	text atomic.Int64
 }
 
 // Size asks for the ranges of the division, and says of the links what decides for or against spread.
-func (s *seen) Size(ctx context.Context) (staged.Size, error) {
+func (s *seen) Size(ctx context.Context) (build.Size, error) {
 	size, err := s.Log.Size(ctx)
 	size.Ranges, size.Nodes, size.Links = s.ranges, 0, 0
 	if s.spread {
@@ -173,7 +173,7 @@ func (s *seen) Size(ctx context.Context) (staged.Size, error) {
 	return size, err
 }
 
-func (s *seen) Rows(ctx context.Context, split staged.Split) iter.Seq2[generation.Row, error] {
+func (s *seen) Rows(ctx context.Context, split build.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range s.Log.Rows(ctx, split) {
 			if err == nil {
@@ -201,10 +201,10 @@ func growth(builds []*built) (g Growth) {
 		}
 		p := float64(b.plan.Partitions)
 		text := math.Log(float64(b.graph.TextBytes) / p)
-		bytes := math.Log(max(1, float64(b.spent[staged.Count].written)/p))
+		bytes := math.Log(max(1, float64(b.spent[build.Count].written)/p))
 		x, y, xx, xy, n = x+text, y+bytes, xx+text*text, xy+text*bytes, n+1
-		if p*shareOfNGrams*candidateBytes > float64(b.spent[staged.Merge].written) {
-			kept := float64(b.spent[staged.Merge].written) / candidateBytes / float64(b.graph.TextBytes)
+		if p*shareOfNGrams*candidateBytes > float64(b.spent[build.Merge].written) {
+			kept := float64(b.spent[build.Merge].written) / candidateBytes / float64(b.graph.TextBytes)
 			g.Candidates = max(g.Candidates, kept)
 		}
 	}
@@ -233,7 +233,7 @@ func rates(name string, s Shape, builds []*built, c Calibration) Rates {
 		r.Parallel = parallelShare(got.cpu, got.wall, runtime.GOMAXPROCS(0))
 		r.Shuffled = float64(got.shuffled) / float64(max(1, got.read))
 		r.ModelBytes = float64(got.models)
-		if name == staged.Dataset {
+		if name == build.Dataset {
 			r.ModelBytes = max(0, r.ModelBytes-treeBytes*float64(b.graph.Nodes))
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build"
 	"giantstream/train/generation/fit"
-	"giantstream/train/generation/staged"
 )
 
 // communities is a commit log of one shard in memory: nodes in groups of ten, which share words and links.
@@ -24,13 +24,13 @@ type communities struct{ nodes int }
 
 func (communities) Cut() map[int]int64 { return map[int]int64{0: 1} }
 
-func (c communities) Size(context.Context) (staged.Size, error) {
-	return staged.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []staged.Split{{Shard: 0, To: 1}}}, nil
+func (c communities) Size(context.Context) (build.Size, error) {
+	return build.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []build.Split{{Shard: 0, To: 1}}}, nil
 }
 
-func (c communities) Fingerprint() staged.Fingerprint { return commitlog.NewGraphHasher() }
+func (c communities) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }
 
-func (c communities) Rows(context.Context, staged.Split) iter.Seq2[generation.Row, error] {
+func (c communities) Rows(context.Context, build.Split) iter.Seq2[generation.Row, error] {
 	const size, words = 10, 30
 	id := func(i int) string { return fmt.Sprintf("node-%06d", i) }
 	return func(yield func(generation.Row, error) bool) {
@@ -59,7 +59,7 @@ func (c communities) Rows(context.Context, staged.Split) iter.Seq2[generation.Ro
 func TestCalibrationKnowsEveryStage(t *testing.T) {
 	const size = 3000
 	trial := Trial{Dir: t.TempDir(), Shards: 1, Machine: "test",
-		Log: func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) { return communities{size}, nil },
+		Log: func(context.Context, func(sink.Store) sink.Store) (build.Log, error) { return communities{size}, nil },
 		Settings: fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16,
 			Weighting: "inverse_sqrt_degree", LabelFeatures: "pifa", LeafSize: 6, Branching: 3, Encoder: "linear",
 			Seed: 1, Holdout: 0.1, EvalSeed: 1, ProbeRates: []float64{0.5}},

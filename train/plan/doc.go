@@ -1,8 +1,8 @@
-// Package plan estimates what a staged build of a graph costs that nobody has built yet: per stage the tasks, the bytes
+// Package plan estimates what a build of a graph costs that nobody has built yet: per stage the tasks, the bytes
 // read, written and shuffled, the memory of a task, the time on a number of machines, and the money.
 //
 // Of estimates an Input from a Calibration. Calibrate builds a small graph in several divisions and fits what each
-// stage cost. The stages and how they are divided are those of train/generation/staged, so that a plan and a build
+// stage cost. The stages and how they are divided are those of train/generation/build, so that a plan and a build
 // agree on tasks.
 //
 // # The model

@@ -1,6 +1,6 @@
 package plan
 
-import "giantstream/train/generation/staged"
+import "giantstream/train/generation/build"
 
 const (
 	program    = 160 << 20 // runtime, code, buffers of the store
@@ -12,7 +12,7 @@ const (
 // memory of a stage, in bytes: what a machine holds once, the program and its models, and what each task holds
 // (docs/BUILD.md). A partition has as many nodes as the graph divided by the partitions, and a fifth more, since hashes
 // are not even.
-func memory(g Graph, projectionDim, embeddingDim int, division staged.Plan, stage string) (shared, task int64) {
+func memory(g Graph, projectionDim, embeddingDim int, division build.Plan, stage string) (shared, task int64) {
 	uneven := func(n, parts int64) int64 { return n * 6 / 5 / max(1, parts) }
 	partitions := int64(division.Partitions)
 	rows := uneven(g.Nodes, partitions)
@@ -21,45 +21,45 @@ func memory(g Graph, projectionDim, embeddingDim int, division staged.Plan, stag
 	dim := int64(embeddingDim)
 	sample := min(g.Nodes, int64(division.Sample))
 	switch stage {
-	case staged.Scatter:
+	case build.Scatter:
 		return program, 48 << 20
-	case staged.Number:
+	case build.Number:
 		return program, texts + rowBytes*rows + referenceBytes*references
-	case staged.Resolve, staged.Link:
+	case build.Resolve, build.Link:
 		return program, 8*references + 12*rows
-	case staged.Count:
+	case build.Count:
 		return program, vocabulary + texts
-	case staged.Merge, staged.Vectorizer:
+	case build.Merge, build.Vectorizer:
 		return program, vocabulary
-	case staged.Projection, staged.Finish:
+	case build.Projection, build.Finish:
 		return program + model, 0
-	case staged.Vectorise:
+	case build.Vectorise:
 		return program + model, texts
-	case staged.Encode:
+	case build.Encode:
 		return program + model, texts + rows*int64(4*projectionDim)
-	case staged.Dataset:
+	case build.Dataset:
 		return program + model + 8*g.Nodes, texts + referenceBytes*references // the tree
-	case staged.PIFA:
+	case build.PIFA:
 		return program, 4*dim*uneven(g.Nodes, int64(division.Ranges)) + 2*dim*rows + 8*references
-	case staged.Spread:
+	case build.Spread:
 		return program, 48<<20 + 4*references/32
-	case staged.Features:
+	case build.Features:
 		return program, 4*dim*rows + 8*references
-	case staged.Trunk:
+	case build.Trunk:
 		return program, 8 * g.Nodes
-	case staged.Deal, staged.Branch:
+	case build.Deal, build.Branch:
 		return program, 8 * dim * rows
-	case staged.Tree:
+	case build.Tree:
 		return program, 12 * g.Nodes
-	case staged.Mapping:
+	case build.Mapping:
 		return program, 40 * g.Nodes
-	case staged.Encoder:
+	case build.Encoder:
 		return program + model, perSampled * sample
-	case staged.Evaluate:
+	case build.Evaluate:
 		return program + model, 8 * dim * sample
-	case staged.Fill:
+	case build.Fill:
 		return program, 4*dim*rows + 8*references
-	case staged.Compare:
+	case build.Compare:
 		return program, 8 * dim * compared
 	}
 	return program, 0

@@ -14,7 +14,7 @@ import (
 	"giantstream/train/generation"
 )
 
-// meter measures a staged build that does one task at a time in this process: store counts the bytes, work the
+// meter measures a build that does one task at a time in this process: store counts the bytes, work the
 // processor time of each stage.
 type meter struct {
 	task   tasks.Task // the one that is done now

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
 	"giantstream/train/plan"
 )
 
@@ -51,7 +51,7 @@ func of(t *testing.T, in plan.Input) *plan.Plan {
 // a stage that is gone.
 func TestEveryStageHasAShape(t *testing.T) {
 	stages := map[string]bool{}
-	every := staged.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Partitions: 2, Ranges: 1}
+	every := build.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Partitions: 2, Ranges: 1}
 	for _, s := range every.Stages() {
 		stages[s.Name] = true
 		if _, ok := plan.Shapes[s.Name]; !ok {
@@ -93,9 +93,9 @@ func TestOptionalStagesCostMore(t *testing.T) {
 	plain := of(t, papers())
 	all := papers()
 	for name, set := range map[string]func(*plan.Input){
-		staged.Features: func(in *plan.Input) { in.Features = true },
-		staged.Fill:     func(in *plan.Input) { in.Fill = true },
-		staged.Compare:  func(in *plan.Input) { in.Refresh = true },
+		build.Features: func(in *plan.Input) { in.Features = true },
+		build.Fill:     func(in *plan.Input) { in.Fill = true },
+		build.Compare:  func(in *plan.Input) { in.Refresh = true },
 	} {
 		in := papers()
 		set(&in)
@@ -197,16 +197,16 @@ func TestOnlyRatesOfThisProgramAreAccepted(t *testing.T) {
 	for name, spoil := range map[string]func(*plan.Calibration){
 		"another format":  func(c *plan.Calibration) { c.Format-- },
 		"no rates":        func(c *plan.Calibration) { c.Stages = nil },
-		"a stage less":    func(c *plan.Calibration) { delete(c.Stages, staged.Compare) },
-		"a stage more":    func(c *plan.Calibration) { c.Stages["polish"] = c.Stages[staged.Compare] },
-		"an unknown term": func(c *plan.Calibration) { c.Stages[staged.PIFA].CoreSeconds["moon"] = 1 },
+		"a stage less":    func(c *plan.Calibration) { delete(c.Stages, build.Compare) },
+		"a stage more":    func(c *plan.Calibration) { c.Stages["polish"] = c.Stages[build.Compare] },
+		"an unknown term": func(c *plan.Calibration) { c.Stages[build.PIFA].CoreSeconds["moon"] = 1 },
 		"a negative rate": func(c *plan.Calibration) {
-			c.Stages[staged.PIFA].ReadBytes[plan.Shapes[staged.PIFA].Read[0]] = -1
+			c.Stages[build.PIFA].ReadBytes[plan.Shapes[build.PIFA].Read[0]] = -1
 		},
 		"a share above 1": func(c *plan.Calibration) {
-			r := c.Stages[staged.PIFA]
+			r := c.Stages[build.PIFA]
 			r.Parallel = 2
-			c.Stages[staged.PIFA] = r
+			c.Stages[build.PIFA] = r
 		},
 		"no dimension":     func(c *plan.Calibration) { c.Dim = 0 },
 		"negative n-grams": func(c *plan.Calibration) { c.Growth.Candidates = -1 },

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"giantstream/featurize/pifa"
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
 )
 
 // Graph is what the cost of a build depends on.
@@ -70,7 +70,7 @@ const (
 )
 
 // quantities returns how often a build on the given number of machines incurs each term of the cost.
-func quantities(g Graph, c Calibration, d staged.Plan, machines int) map[term]float64 {
+func quantities(g Graph, c Calibration, d build.Plan, machines int) map[term]float64 {
 	growth := c.Growth
 	n, text, p := float64(g.Nodes), float64(g.TextBytes), float64(d.Partitions)
 	mean := text / max(1, n)
@@ -79,9 +79,9 @@ func quantities(g Graph, c Calibration, d staged.Plan, machines int) map[term]fl
 	rounds := min(math.Log2(p), math.Ceil(math.Log2(max(1, n/cutWhole)))) // of cuts, each in half
 	degree, ranges := float64(g.Links)/max(1, n), float64(d.Ranges)
 	// Without spread, every range reads all nodes, and decodes those of a partition that it has links from.
-	decoded, copies := staged.Reached(d.Partitions, degree), ranges
+	decoded, copies := build.Reached(d.Partitions, degree), ranges
 	if d.Spread {
-		copies = staged.Reached(d.Ranges, degree)
+		copies = build.Reached(d.Ranges, degree)
 		decoded = copies
 	}
 	return map[term]float64{
@@ -119,34 +119,34 @@ func terms(terms ...term) []term { return terms }
 
 // Shapes are those of all stages that there are. Of terms that explain a cost alike, the first one is taken.
 var Shapes = map[string]Shape{
-	staged.Scatter: {terms(perRow), terms(perRow), terms(perRow, perPiece)},
-	staged.Number:  {terms(perRow, perPiece), terms(perRow, perPiece), terms(perRow, perPiece)},
-	staged.Index:   {terms(perPartition), terms(perPartition), terms(perPartition)},
-	staged.Resolve: {terms(perReference, perPiece), terms(perReference, perPiece),
+	build.Scatter: {terms(perRow), terms(perRow), terms(perRow, perPiece)},
+	build.Number:  {terms(perRow, perPiece), terms(perRow, perPiece), terms(perRow, perPiece)},
+	build.Index:   {terms(perPartition), terms(perPartition), terms(perPartition)},
+	build.Resolve: {terms(perReference, perPiece), terms(perReference, perPiece),
 		terms(perReference, perLink, perPiece)},
-	staged.Link: {terms(perReference, perPiece), terms(perReference, perLink, perPiece),
+	build.Link: {terms(perReference, perPiece), terms(perReference, perLink, perPiece),
 		terms(perNode, perReference)},
-	staged.Count:      {terms(perText), terms(perText), terms(perNGram, perPiece)},
-	staged.Merge:      {terms(perMerge, perPiece), terms(perNGram, perPiece), terms(perCandidate)},
-	staged.Vectorizer: {terms(perCandidate), terms(perCandidate, perPartition), terms(perBuild)},
-	staged.Projection: {terms(perFitted), terms(perFitted, perBuild), terms(perBuild)},
-	staged.Vectorise:  {terms(perText, perMachine), terms(perText), terms(perNode)},
-	staged.Spread:     {terms(perCopy, perNode), terms(perNode, perLink), terms(perCopy, perLink)},
-	staged.PIFA: {terms(perLink, perMissed, perDecoded, perOpened), terms(perLink, perCopy, perOpened),
+	build.Count:      {terms(perText), terms(perText), terms(perNGram, perPiece)},
+	build.Merge:      {terms(perMerge, perPiece), terms(perNGram, perPiece), terms(perCandidate)},
+	build.Vectorizer: {terms(perCandidate), terms(perCandidate, perPartition), terms(perBuild)},
+	build.Projection: {terms(perFitted), terms(perFitted, perBuild), terms(perBuild)},
+	build.Vectorise:  {terms(perText, perMachine), terms(perText), terms(perNode)},
+	build.Spread:     {terms(perCopy, perNode), terms(perNode, perLink), terms(perCopy, perLink)},
+	build.PIFA: {terms(perLink, perMissed, perDecoded, perOpened), terms(perLink, perCopy, perOpened),
 		terms(perNode)},
-	staged.Features: {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	staged.Trunk:    {terms(perPass, perDirected), terms(perNode, perPartition), terms(perNode, perPartition)},
-	staged.Deal:     {terms(perNode, perPiece), terms(perNode, perPartition), terms(perNode, perPiece)},
-	staged.Branch:   {terms(perNode, perPiece), terms(perNode, perPiece), terms(perNode, perPartition)},
-	staged.Tree:     {terms(perNode), terms(perNode, perPartition), terms(perNode)},
-	staged.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
-	staged.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
-	staged.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
-	staged.Evaluate: {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
-	staged.Encode:   {terms(perText, perMachine), terms(perRow), terms(perNode)},
-	staged.Fill:     {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	staged.Compare:  {terms(perCompared), terms(perCompared), terms(perBuild)},
-	staged.Finish:   {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
+	build.Features: {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	build.Trunk:    {terms(perPass, perDirected), terms(perNode, perPartition), terms(perNode, perPartition)},
+	build.Deal:     {terms(perNode, perPiece), terms(perNode, perPartition), terms(perNode, perPiece)},
+	build.Branch:   {terms(perNode, perPiece), terms(perNode, perPiece), terms(perNode, perPartition)},
+	build.Tree:     {terms(perNode), terms(perNode, perPartition), terms(perNode)},
+	build.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
+	build.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
+	build.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
+	build.Evaluate: {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
+	build.Encode:   {terms(perText, perMachine), terms(perRow), terms(perNode)},
+	build.Fill:     {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	build.Compare:  {terms(perCompared), terms(perCompared), terms(perBuild)},
+	build.Finish:   {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
 }
 
 // scanShare is what it takes to look through a row for the sample, as a share of what it takes to number it. A small
@@ -154,7 +154,7 @@ var Shapes = map[string]Shape{
 const scanShare = 1.0 / 12
 
 // optional are the stages that only some plans have.
-var optional = []string{staged.Spread, staged.Features, staged.Mapping, staged.Fill, staged.Compare}
+var optional = []string{build.Spread, build.Features, build.Mapping, build.Fill, build.Compare}
 
 func isOptional(stage string) bool { return slices.Contains(optional, stage) }
 

@@ -11,7 +11,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
 	"giantstream/train/numeric"
 )
 
@@ -41,23 +41,23 @@ type graph struct {
 	seed  uint64
 }
 
-// Cut implements staged.Log.
+// Cut implements build.Log.
 func (graph) Cut() map[int]int64 { return map[int]int64{0: 1} }
 
-func (g graph) Size(context.Context) (staged.Size, error) {
-	s := staged.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 2 * textBytes, Nodes: int64(g.nodes),
+func (g graph) Size(context.Context) (build.Size, error) {
+	s := build.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 2 * textBytes, Nodes: int64(g.nodes),
 		Links: int64(g.nodes) * degree}
-	each := staged.SplitRows(s.Rows)
+	each := build.SplitRows(s.Rows)
 	for after := int64(0); after < s.Rows; after += each {
-		s.Splits = append(s.Splits, staged.Split{After: after, To: min(after+each, s.Rows)})
+		s.Splits = append(s.Splits, build.Split{After: after, To: min(after+each, s.Rows)})
 	}
 	return s, nil
 }
 
-func (g graph) Fingerprint() staged.Fingerprint { return commitlog.NewGraphHasher() }
+func (g graph) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }
 
 // Rows yields a split: nodes take the place of manifests.
-func (g graph) Rows(_ context.Context, s staged.Split) iter.Seq2[generation.Row, error] {
+func (g graph) Rows(_ context.Context, s build.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for i := int(s.After); i < int(s.To); i++ {
 			if !yield(generation.Row{Row: g.row(i), Seq: 1}, nil) {

@@ -29,9 +29,8 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/sink/dirstore"
-	"giantstream/train/generation"
+	"giantstream/train/generation/build"
 	"giantstream/train/generation/fit"
-	"giantstream/train/generation/staged"
 	"giantstream/train/plan"
 )
 
@@ -80,12 +79,11 @@ func (b bench) run() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}
 	wiring.LimitMemory(r.MemoryLimit)
-	w := &staged.Worker{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (staged.Log, error) {
+	w := &build.Worker{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (build.Log, error) {
 		return graph{nodes, 1}, nil
 	}}
 	ctx := context.Background()
-	division, err := w.Begin(ctx, &generation.Builder{Store: store, Settings: settings, Resources: r},
-		staged.Options{Shards: 1, Sample: b.sample, AtATime: workers})
+	division, err := w.Begin(ctx, build.Request{Settings: settings, Shards: 1, Sample: b.sample, AtATime: workers})
 	if err != nil {
 		return err
 	}
@@ -93,11 +91,11 @@ func (b bench) run() error {
 		division.Partitions, division.Ranges, division.Sample, os.Getenv("GOMEMLIMIT"))
 	fmt.Printf("%-12s %6s %9s %9s %12s %9s\n", "stage", "tasks", "s", "CPU s", "CPU µs/node", "peak MiB")
 	m := &meter{nodes: nodes, took: map[string]float64{}}
-	watch := &staged.Watch{Work: w, Log: log}
-	doc, err := w.Run(ctx, division, tasks.Local{Workers: workers}, watch, func(s staged.Stage) {
+	watch := &build.Watch{Work: w, Log: log}
+	doc, err := w.Run(ctx, division, tasks.Local{Workers: workers}, watch, func(s build.Stage) {
 		m.next(s)
 		watch.Stage(s)
-	}, staged.Finish)
+	}, build.Finish)
 	if err != nil {
 		return err
 	}
@@ -130,13 +128,13 @@ func (b bench) calibrate() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	c, err := plan.Calibrate(context.Background(), plan.Trial{
 		Dir: b.dir,
-		Log: func(context.Context, func(sink.Store) sink.Store) (staged.Log, error) {
+		Log: func(context.Context, func(sink.Store) sink.Store) (build.Log, error) {
 			return graph{b.nodes, 1}, nil
 		},
 		Shards: 1, Settings: settings, Machine: runtime.GOARCH,
 		Resources: fit.Resources{Workers: runtime.GOMAXPROCS(0), MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now,
 			Log: log},
-		Watch: func(build, builds int, s staged.Stage) {
+		Watch: func(build, builds int, s build.Stage) {
 			log.Info("calibrating", "build", build, "of", builds, "stage", s.Name)
 		},
 	})
@@ -149,7 +147,7 @@ func (b bench) calibrate() error {
 // meter prints what each stage took.
 type meter struct {
 	nodes     int
-	stage     staged.Stage
+	stage     build.Stage
 	began     time.Time
 	cpuBefore float64
 	wall, cpu float64
@@ -158,7 +156,7 @@ type meter struct {
 }
 
 // compare prints what the rates in a file would have estimated beside what was measured.
-func (m *meter) compare(path string, in plan.Input, division staged.Plan) error {
+func (m *meter) compare(path string, in plan.Input, division build.Plan) error {
 	c, err := plan.Load(path)
 	if err != nil {
 		return err
@@ -178,7 +176,7 @@ func (m *meter) compare(path string, in plan.Input, division staged.Plan) error 
 	return nil
 }
 
-func (m *meter) next(s staged.Stage) {
+func (m *meter) next(s build.Stage) {
 	m.end()
 	m.stage, m.began, m.cpuBefore = s, time.Now(), cpuSeconds()
 	// "5" sets the peak of the resident memory back to what it is now (proc(5)).

@@ -20,12 +20,12 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/train/generation"
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
 )
 
 // buildCommand has the commands that make generations: in this process, or task by task under any scheduler.
 func buildCommand(a *command.App) *cobra.Command {
-	cmd := makingCommand(a, &making{until: staged.Finish}, &cobra.Command{Use: "build",
+	cmd := makingCommand(a, &making{until: build.Finish}, &cobra.Command{Use: "build",
 		Short: "Make a new generation: all of it, or up to a stage",
 		Long: `Make a new generation of everything committed so far, or finish the unfinished
 one: what is done already is not done again. A running pipeline takes it up and
@@ -47,7 +47,7 @@ the contract, and examples.`,
 		Example: "  giantstream build --store ./out\n" +
 			"  giantstream build --store ./out --until encoder --encoder bert --model ./all-MiniLM-L6-v2\n" +
 			"  giantstream build -c pipeline.yaml --engine kafka"})
-	run := makingCommand(a, &making{until: staged.Finish}, &cobra.Command{Use: "run"})
+	run := makingCommand(a, &making{until: build.Finish}, &cobra.Command{Use: "run"})
 	cmd.AddCommand(buildPlan(a), buildStage(a), renamed(a, run, "build"))
 	return cmd
 }
@@ -66,11 +66,11 @@ func renamed(a *command.App, cmd *cobra.Command, now string) *cobra.Command {
 // oldNames are the commands that build has taken over.
 func oldNames(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
-		renamed(a, makingCommand(a, &making{until: staged.Dataset}, &cobra.Command{Use: "fit"}),
+		renamed(a, makingCommand(a, &making{until: build.Dataset}, &cobra.Command{Use: "fit"}),
 			"build --until dataset"),
-		renamed(a, makingCommand(a, &making{until: staged.Encoder}, &cobra.Command{Use: "train"}),
+		renamed(a, makingCommand(a, &making{until: build.Encoder}, &cobra.Command{Use: "train"}),
 			"build --until encoder"),
-		renamed(a, makingCommand(a, &making{until: staged.Finish}, &cobra.Command{Use: "embed"}), "build"),
+		renamed(a, makingCommand(a, &making{until: build.Finish}, &cobra.Command{Use: "embed"}), "build"),
 	}
 }
 
@@ -92,10 +92,10 @@ func (f *beginFlags) register(cmd *cobra.Command) {
 }
 
 // workerOf returns what does the tasks of a pipeline, with writes to store.
-func workerOf(p *command.Pipeline, store sink.Store) *staged.Worker {
-	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
+func workerOf(p *command.Pipeline, store sink.Store) *build.Worker {
+	return &build.Worker{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
 		CheckpointEvery: p.Config.Train.CheckpointEvery,
-		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
+		Log: func(ctx context.Context, cut map[int]int64) (build.Log, error) {
 			at, err := logview.OpenCut(ctx, p.Store, p.Identity.Shards, cut)
 			if err != nil {
 				return nil, err
@@ -105,10 +105,12 @@ func workerOf(p *command.Pipeline, store sink.Store) *staged.Worker {
 }
 
 // beginBuild begins a build, or finds the unfinished one. Each of its processes does atATime tasks at once.
-func beginBuild(ctx context.Context, p *command.Pipeline, w *staged.Worker, f *beginFlags, atATime int) (
-	staged.Plan, error) {
-	return w.Begin(ctx, p.Builder(w.Store), staged.Options{Shards: p.Identity.Shards, Partitions: f.partitions,
-		Sample: f.sample, Trainers: f.trainers, AtATime: atATime})
+func beginBuild(ctx context.Context, p *command.Pipeline, w *build.Worker, f *beginFlags, atATime int) (
+	build.Plan, error) {
+	r := wiring.RequestOf(p.Config)
+	r.Shards, r.Partitions, r.Sample = p.Identity.Shards, f.partitions, f.sample
+	r.Trainers, r.AtATime = f.trainers, atATime
+	return w.Begin(ctx, r)
 }
 
 func buildPlan(a *command.App) *cobra.Command {
@@ -131,8 +133,8 @@ numbered from 0 and need nothing of each other.`,
 					}
 					if asJSON {
 						return command.WriteJSON(a.Out, struct {
-							staged.Plan
-							Stages []staged.Stage `json:"stages"`
+							build.Plan
+							Stages []build.Stage `json:"stages"`
 						}{plan, plan.Stages()})
 					}
 					return printPlan(a, plan)
@@ -144,7 +146,7 @@ numbered from 0 and need nothing of each other.`,
 	return cmd
 }
 
-func printPlan(a *command.App, plan staged.Plan) error {
+func printPlan(a *command.App, plan build.Plan) error {
 	p := &command.Printer{Out: a.Out}
 	p.Heading("Generation %d: %s, %s of labels, an encoder of at most %d nodes", plan.Generation,
 		command.Plural(plan.Partitions, "partition"), command.Plural(plan.Ranges, "range"), plan.Sample)
@@ -192,7 +194,7 @@ when it failed: do it again, as often as you like.`,
 			defer closeDevice()
 			w := workerOf(pipe, pipe.Store)
 			err = tasks.Local{Workers: 1}.Run(ctx, []tasks.Task{task}, w)
-			if errors.Is(err, staged.ErrNoPlan) || errors.Is(err, staged.ErrNoTask) {
+			if errors.Is(err, build.ErrNoPlan) || errors.Is(err, build.ErrNoTask) {
 				return command.UsageError(err)
 			}
 			return err
@@ -242,7 +244,7 @@ func makingCommand(a *command.App, m *making, cmd *cobra.Command) *cobra.Command
 			return err
 		}
 		var doc *generation.Doc
-		trains := m.engine == engineLocal && m.until != staged.Dataset
+		trains := m.engine == engineLocal && m.until != build.Dataset
 		err := holding(cmd.Context(), a, &m.flags, &m.begin.encoder, trains,
 			func(ctx context.Context, pipe *command.Pipeline, store sink.Store) (err error) {
 				if m.before != nil {
@@ -253,7 +255,7 @@ func makingCommand(a *command.App, m *making, cmd *cobra.Command) *cobra.Command
 				doc, err = m.run(ctx, pipe, store)
 				return err
 			})
-		if errors.Is(err, staged.ErrNoTask) {
+		if errors.Is(err, build.ErrNoTask) {
 			return command.UsageError(fmt.Errorf("--until %s: %w", m.until, err))
 		}
 		if err != nil {
@@ -313,7 +315,7 @@ func (m *making) run(ctx context.Context, pipe *command.Pipeline, store sink.Sto
 	if err != nil {
 		return nil, err
 	}
-	watch := &staged.Watch{Work: w, Log: pipe.Log, Progress: pipe.Progress}
+	watch := &build.Watch{Work: w, Log: pipe.Log, Progress: pipe.Progress}
 	return w.Run(ctx, plan, by, watch, watch.Stage, m.until)
 }
 

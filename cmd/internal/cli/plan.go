@@ -21,8 +21,8 @@ import (
 	"giantstream/config"
 	"giantstream/featurize/pifa"
 	"giantstream/sink"
+	"giantstream/train/generation/build"
 	"giantstream/train/generation/fit"
-	"giantstream/train/generation/staged"
 	"giantstream/train/plan"
 )
 
@@ -37,7 +37,7 @@ func planCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Estimate what building a graph would cost: tasks, bytes, memory, time and money",
-		Long: `Estimate a staged build ('giantstream build') of a graph that nobody has built yet,
+		Long: `Estimate a build ('giantstream build') of a graph that nobody has built yet,
 stage by stage, on a number of machines. Nothing is read but the file of rates.
 
 Rates come from 'giantstream plan calibrate', which builds a small graph on this
@@ -198,7 +198,7 @@ func measure(ctx context.Context, a *command.App, dir string, set func(*config.C
 	defer os.RemoveAll(work) //nolint:errcheck // a temporary directory
 	c, err = plan.Calibrate(ctx, plan.Trial{
 		Dir: work,
-		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (staged.Log, error) {
+		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (build.Log, error) {
 			at, err := logview.OpenCut(ctx, counted(pipe.Store), pipe.Identity.Shards, nil)
 			if err != nil {
 				return nil, err
@@ -208,7 +208,7 @@ func measure(ctx context.Context, a *command.App, dir string, set func(*config.C
 		Shards: pipe.Identity.Shards, Settings: wiring.SettingsOf(pipe.Config),
 		Resources: wiring.ResourcesOf(pipe.Config, nil, pipe.Progress, pipe.Log),
 		Machine:   command.Plural(runtime.NumCPU(), "core") + ", " + runtime.GOOS + "/" + runtime.GOARCH,
-		Watch: func(build, builds int, s staged.Stage) {
+		Watch: func(build, builds int, s build.Stage) {
 			pipe.Progress.Stage(fmt.Sprintf("build %d of %d: %s", build, builds, s.Name), 0)
 		},
 	})

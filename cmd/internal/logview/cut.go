@@ -10,7 +10,7 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
 )
 
 // Cut is a view of the commit log as a generation's source. It implements generation.Source.
@@ -59,19 +59,19 @@ func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
 // Hash returns the graph's hash. It is known once Rows has yielded every row.
 func (c *Cut) Hash() string { return c.hash }
 
-// Log is the cut as the tasks of a staged build read it.
-func (c *Cut) Log() staged.Log { return shardLogs{c} }
+// Log is the cut as the tasks of a build read it.
+func (c *Cut) Log() build.Log { return shardLogs{c} }
 
 type shardLogs struct{ cut *Cut }
 
-// Cut implements staged.Log.
+// Cut implements build.Log.
 func (l shardLogs) Cut() map[int]int64 { return l.cut.Cut() }
 
 // compressed is about how many bytes of rows a byte of a stored object stands for.
 const compressed = 3
 
 // Size returns how much there is to read, as the manifests say, and where it can be divided.
-func (l shardLogs) Size(ctx context.Context) (size staged.Size, err error) {
+func (l shardLogs) Size(ctx context.Context) (size build.Size, err error) {
 	for shard := range l.cut.shards {
 		rows, bytes, err := l.cut.cut.Size(ctx, l.cut.store, shard)
 		if err != nil {
@@ -87,13 +87,13 @@ func (l shardLogs) Size(ctx context.Context) (size staged.Size, err error) {
 		}
 	}
 	for shard := range l.cut.shards {
-		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, staged.SplitRows(size.Rows))
+		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, build.SplitRows(size.Rows))
 		if err != nil {
 			return size, err
 		}
 		after := int64(0)
 		for _, to := range ends {
-			size.Splits = append(size.Splits, staged.Split{Shard: shard, After: after, To: to})
+			size.Splits = append(size.Splits, build.Split{Shard: shard, After: after, To: to})
 			after = to
 		}
 	}
@@ -115,7 +115,7 @@ func (l shardLogs) facts(ctx context.Context, shard int) (*commitlog.Manifest, e
 }
 
 // Rows yields the committed rows of a split.
-func (l shardLogs) Rows(ctx context.Context, s staged.Split) iter.Seq2[generation.Row, error] {
+func (l shardLogs) Rows(ctx context.Context, s build.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range l.cut.cut.Committed(ctx, l.cut.store, s.Shard, s.After, s.To) {
 			if !yield(generation.Row{Row: r.Row, Shard: s.Shard, Seq: r.Seq}, err) || err != nil {
@@ -126,4 +126,4 @@ func (l shardLogs) Rows(ctx context.Context, s staged.Split) iter.Seq2[generatio
 }
 
 // Fingerprint returns the fingerprint of an empty graph.
-func (l shardLogs) Fingerprint() staged.Fingerprint { return commitlog.NewGraphHasher() }
+func (l shardLogs) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }

@@ -9,13 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -52,11 +50,9 @@ func build(t *testing.T, store *memstore.Store, g int64, source generationtest.S
 		Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16, Weighting: "sum", LabelFeatures: "pifa",
 		LeafSize: 10, Encoder: "bag", Epochs: 3, Seed: 1, Holdout: 0.1, ProbeRates: []float64{0.5}, EvalSeed: 1,
 	}
-	b := &generation.Builder{Store: store, Settings: s, Resources: fit.Resources{MemoryLimit: 1 << 30,
-		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}}
-	doc, err := b.Build(t.Context(), g, source, generation.UntilReady)
-	if err != nil {
-		t.Fatal(err)
+	doc := generationtest.Build(t, store, source, s)
+	if doc.Generation != g {
+		t.Fatalf("generation %d was built, not %d", doc.Generation, g)
 	}
 	return doc
 }

@@ -3,10 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"giantstream/cmd/internal/service/heads"
 	"giantstream/cmd/internal/service/refreshing"
@@ -16,7 +13,8 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A generation that the gate refuses is not served and not built again on its cut; the next changes
@@ -64,12 +62,12 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 		}
 	}
 	change(80)
-	b := wiring.NewBuilder(cfg, store, nil, nil, slog.New(slog.DiscardHandler))
-	if _, err := s.refresh.TaskWorker(store).Build(t.Context(), b, staged.Options{Shards: cfg.Shards},
-		staged.Evaluate); err != nil {
+	request := wiring.RequestOf(cfg)
+	request.Shards = cfg.Shards
+	if _, err := s.refresh.TaskWorker(store).Build(t.Context(), request, build.Evaluate); err != nil {
 		t.Fatal(err)
 	}
-	spoilEvaluation(t, store, staged.TasksPrefix(2)+staged.Evaluate+"/00000/done.json")
+	spoilEvaluation(t, store, build.TasksPrefix(2)+build.Evaluate+"/00000/done.json")
 	upToDate(1, true, 2)
 	upToDate(1, false, 2)
 	if due, why, err := s.refresh.Due(t.Context()); err != nil || due {

@@ -16,7 +16,7 @@ type Roles struct {
 	// Embed publishes embeddings: of the shards that the process streams or, without that role, of
 	// those that a second group gives to it.
 	Embed bool
-	// Build does tasks of staged builds that another process hands out (package taskqueue).
+	// Build does tasks of builds that another process hands out (package taskqueue).
 	Build bool
 	// Serve answers over HTTP which nodes are similar, from all shards' embeddings in memory.
 	Serve bool

@@ -8,11 +8,11 @@ import (
 	"giantstream/config"
 	"giantstream/ingest/taskqueue"
 	"giantstream/sink/memstore"
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
 )
 
-// begunBuild is a service of these roles that has taken in a graph, and a staged build of it that has begun.
-func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.Config, *staged.Worker, staged.Plan) {
+// begunBuild is a service of these roles that has taken in a graph, and a build of it that has begun.
+func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.Config, *build.Worker, build.Plan) {
 	t.Helper()
 	store := &memstore.Store{}
 	roles, err := ParseRoles(names)
@@ -25,9 +25,9 @@ func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.C
 		t.Fatal(err)
 	}
 	coordinator := s.refresh.TaskWorker(store)
-	plan, err := coordinator.Begin(t.Context(),
-		wiring.NewBuilder(cfg, store, nil, &s.live.Progress, slog.New(slog.DiscardHandler)),
-		staged.Options{Shards: cfg.Shards, Partitions: partitions})
+	request := wiring.RequestOf(cfg)
+	request.Shards, request.Partitions = cfg.Shards, partitions
+	plan, err := coordinator.Begin(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.C
 func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
 	s, cfg, coordinator, plan := begunBuild(t, "stream,embed,build", 4)
 	engine := &taskqueue.Engine{Queue: wiring.TaskQueue(cfg, s.Client(), slog.New(slog.DiscardHandler))}
-	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil, staged.Finish)
+	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil, build.Finish)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/train"
+	"giantstream/train/generation/build"
 )
 
 // What a command does with its configuration.
@@ -23,5 +24,6 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	_ = wiring.NewBuilder(&cfg, store, nil, train.OrDiscard(nil), slog.Default())
+	_ = build.Worker{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}
+	_ = wiring.RequestOf(&cfg)
 }

@@ -13,29 +13,24 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"giantstream/config"
-	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/stream/commitlog"
 	"giantstream/train"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build"
 	"giantstream/train/generation/drift"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric/blas"
 	"giantstream/train/sampler"
 )
 
-// NewBuilder returns a builder of the generations that the configuration describes, with transformers on
-// the device that OpenDevice has opened, nil for the CPU. A builder that keeps generations needs the
-// store of a lease; with a nil store it keeps nothing.
-func NewBuilder(cfg *config.Config, store sink.Store, device compute.Backend, p train.Progress,
-	log *slog.Logger) *generation.Builder {
-	return &generation.Builder{Store: store, Settings: SettingsOf(cfg), Gate: generation.Gate(cfg.Refresh.QualityGate),
-		NewSpace:        cfg.Refresh.Space == "new",
-		WarmUnknown:     cfg.Refresh.Drift.UnknownNGrams,
-		Canary:          cfg.Sink.CanaryTopic != "",
-		CheckpointEvery: cfg.Train.CheckpointEvery, Resources: ResourcesOf(cfg, device, p, log)}
+// RequestOf returns the generation that the configuration asks for, without how it is divided.
+func RequestOf(cfg *config.Config) build.Request {
+	return build.Request{Settings: SettingsOf(cfg), Gate: generation.Gate(cfg.Refresh.QualityGate),
+		NewSpace: cfg.Refresh.Space == "new", WarmUnknown: cfg.Refresh.Drift.UnknownNGrams,
+		Canary: cfg.Sink.CanaryTopic != ""}
 }
 
 // ResourcesOf returns what the configuration lets a build or a study use, with transformers on the

@@ -1,21 +1,19 @@
 package drift_test
 
 import (
+	"context"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"context"
 
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
+	"giantstream/train/generation/generationtest"
 	"giantstream/train/numeric"
 )
 
@@ -117,13 +115,8 @@ func (s source) Rows(context.Context) iter.Seq2[generation.Row, error] {
 func build(t *testing.T, s source, encoder string) *generation.Generation {
 	t.Helper()
 	store := &memstore.Store{}
-	b := &generation.Builder{Store: store, Settings: fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 64,
-		EmbeddingDim: 32, Weighting: "sum", LabelFeatures: "pifa", Encoder: encoder, Seed: 1, Holdout: 0.1, EvalSeed: 1},
-		Resources: fit.Resources{Workers: 2, Log: slog.New(slog.DiscardHandler), Now: time.Now}}
-	doc, err := b.Build(t.Context(), 1, s, generation.UntilReady)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := generationtest.Build(t, store, s, fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 64,
+		EmbeddingDim: 32, Weighting: "sum", LabelFeatures: "pifa", Encoder: encoder, Seed: 1, Holdout: 0.1, EvalSeed: 1})
 	g, err := generation.Open(t.Context(), store, doc, nil)
 	if err != nil {
 		t.Fatal(err)

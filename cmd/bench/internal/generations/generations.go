@@ -21,7 +21,9 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build"
 	"giantstream/train/generation/eval"
+	"giantstream/train/generation/generationtest"
 	"giantstream/train/numeric/blas"
 )
 
@@ -91,18 +93,21 @@ type Built struct {
 
 // Build builds the next generation in one of the modes, and opens it. The caller closes its encoder.
 func (b *Bench) Build(ctx context.Context, store sink.Store, s Source, mode string) (*Built, error) {
-	builder := wiring.NewBuilder(&b.Config, store, nil, nil, b.Log)
+	request := wiring.RequestOf(&b.Config)
+	request.Shards = 1
 	switch mode {
 	case "full":
 	case "warm":
-		builder.Warm = true
+		request.Warm = true
 	case "apart":
-		builder.NewSpace = true
+		request.NewSpace = true
 	default:
 		return nil, fmt.Errorf("mode %q: use warm, full or apart", mode)
 	}
+	w := &build.Worker{Store: store, Resources: wiring.ResourcesOf(&b.Config, nil, nil, b.Log),
+		Log: func(context.Context, map[int]int64) (build.Log, error) { return generationtest.LogOf(s), nil }}
 	began := stage.CPUSeconds()
-	doc, err := builder.Build(ctx, s.Number, s, generation.UntilReady)
+	doc, err := w.Build(ctx, request, build.Finish)
 	if err != nil {
 		return nil, err
 	}

@@ -71,11 +71,6 @@ func (w *Workplace) StartService(ctx context.Context, roles service.Roles) (*ser
 		Device: w.Device, Progress: w.Progress, Resent: true})
 }
 
-// Builder returns a builder of generations that keeps them in store.
-func (w *Workplace) Builder(store sink.Store) *generation.Builder {
-	return wiring.NewBuilder(w.Config, store, w.Device, w.Progress, w.Log)
-}
-
 // StudyOptions returns the options of a study.
 func (w *Workplace) StudyOptions() study.Options {
 	return study.Options{Settings: wiring.SettingsOf(w.Config),

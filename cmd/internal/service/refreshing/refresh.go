@@ -28,8 +28,8 @@ import (
 	"giantstream/train/answer"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build"
 	measured "giantstream/train/generation/drift"
-	"giantstream/train/generation/staged"
 )
 
 // Backlog is what is sent to the input topics and not committed yet.
@@ -382,11 +382,12 @@ func (r *Refresh) BuildIf(ctx context.Context,
 // build builds the next generation, or finishes the unfinished one.
 func (r *Refresh) build(ctx context.Context, store sink.Store, why string) (*generation.Doc, error) {
 	ctx, progress, trace := r.Traces.Build(ctx, r.Progress, why)
-	builder := wiring.NewBuilder(r.Settings.Get(), store, r.Device, progress, r.Log)
-	builder.Because, builder.Warm = why, r.StartsWarm()
+	request := wiring.RequestOf(r.Settings.Get())
+	request.Because, request.Warm = why, r.StartsWarm()
+	request.Shards, request.AtATime = r.Shards, runtime.GOMAXPROCS(0)
 	w := r.TaskWorker(store)
 	w.Progress = progress
-	doc, err := w.Build(ctx, builder, staged.Options{Shards: r.Shards, AtATime: runtime.GOMAXPROCS(0)}, staged.Finish)
+	doc, err := w.Build(ctx, request, build.Finish)
 	if err == nil {
 		trace.Built(doc.Generation, doc.Encoder.Kind, doc.Graph.Nodes, string(doc.Status))
 	}

@@ -9,7 +9,7 @@ import (
 	"giantstream/ingest/taskqueue"
 	"giantstream/sink"
 	"giantstream/train/generation"
-	"giantstream/train/generation/staged"
+	"giantstream/train/generation/build"
 )
 
 // DoTasks does the tasks of builds that a coordinator publishes ('giantstream build --engine kafka').
@@ -26,10 +26,10 @@ func (r *Refresh) DoTasks(ctx context.Context) error {
 }
 
 // TaskWorker returns what does the tasks of builds, with writes to store.
-func (r *Refresh) TaskWorker(store sink.Store) *staged.Worker {
-	return &staged.Worker{Store: store, Resources: wiring.ResourcesOf(r.Config, r.Device, r.Progress, r.Log),
+func (r *Refresh) TaskWorker(store sink.Store) *build.Worker {
+	return &build.Worker{Store: store, Resources: wiring.ResourcesOf(r.Config, r.Device, r.Progress, r.Log),
 		CheckpointEvery: r.Config.Train.CheckpointEvery,
-		Log: func(ctx context.Context, cut map[int]int64) (staged.Log, error) {
+		Log: func(ctx context.Context, cut map[int]int64) (build.Log, error) {
 			at, err := logview.OpenCut(ctx, r.Store, r.Shards, cut)
 			if err != nil {
 				return nil, err

@@ -1,0 +1,176 @@
+package build
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+
+	"giantstream/featurize/pifa"
+	"giantstream/sink/embedding"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+	"giantstream/train/objectives/together"
+)
+
+// Request says what a generation that begins is to be, and how it is divided. A build that is resumed keeps what it
+// began with.
+type Request struct {
+	Settings fit.Settings
+	// Gate decides about a generation that is worse than text alone; "" is GateWarn.
+	Gate generation.Gate
+	// Canary: only the canary topic gets the generation, until people promote it. The first generation is no canary.
+	Canary bool
+	// NewSpace: the embeddings need not be comparable with those of the generation before.
+	NewSpace bool
+	// Warm: the generation starts from what its parent has learned, where that is possible.
+	Warm bool
+	// WarmUnknown is by how much more of the n-grams of changed texts than of all texts at the parent's cut the
+	// vocabulary may lack for a warm start; 0 is any.
+	WarmUnknown float64
+	// Because is why the generation is built, "" for unsaid. The document keeps it.
+	Because string
+
+	// Shards of the commit log.
+	Shards int
+	// Partitions is a power of two, 0 for one that suits the graph. Sample is Plan.Sample, 0 for DefaultSample.
+	Partitions, Sample int
+	// AtATime is how many tasks one process does at a time; 0 is 1. They share its memory.
+	AtATime int
+	// Trainers is how many processes train the encoder together, 1 to together.Slices; 0 is 1.
+	Trainers int
+}
+
+// Begin begins the next generation, or returns the plan of the one that is unfinished. The worker's store should be
+// fenced by the lease of those who build.
+func (w *Worker) Begin(ctx context.Context, r Request) (Plan, error) {
+	if err := r.Settings.Validate(); err != nil {
+		return Plan{}, err
+	}
+	unfinished, g, err := generation.Next(ctx, w.Store)
+	if err != nil {
+		return Plan{}, err
+	}
+	var cut map[int]int64
+	if unfinished != nil {
+		if plan, err := LoadPlan(ctx, w.Store, g); !errors.Is(err, ErrNoPlan) {
+			return plan, err
+		}
+		cut = unfinished.Cut
+	}
+	log, err := w.Log(ctx, cut)
+	if err != nil {
+		return Plan{}, err
+	}
+	size, err := log.Size(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	size.Dim, size.Memory, size.AtATime = r.Settings.EmbeddingDim, w.MemoryLimit, max(1, r.AtATime)
+	plan, err := NewPlan(g, r.Shards, size, r.Partitions, r.Sample)
+	if err != nil {
+		return Plan{}, err
+	}
+	if r.Trainers < 0 || r.Trainers > together.Slices {
+		return Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", r.Trainers,
+			together.Slices)
+	}
+	doc, err := w.document(ctx, g, log.Cut(), r)
+	if err != nil {
+		return Plan{}, err
+	}
+	if doc.Complete() {
+		return Plan{}, fmt.Errorf("generation %d was built in the meantime", g)
+	}
+	if fit.KindOf(doc.Settings.Encoder).InSteps {
+		plan.Trainers = r.Trainers
+	}
+	if kind := pifa.Kind(doc.Settings.LabelFeatures); kind != pifa.PIFA {
+		plan.Features = kind
+	}
+	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
+	plan.Warm = doc.WarmOf != 0
+	return plan.create(ctx, w.Store)
+}
+
+// document returns generation g's document. If there is none, it writes one: a build of that cut begins.
+func (w *Worker) document(ctx context.Context, g int64, cut map[int]int64, r Request) (*generation.Doc, error) {
+	doc, err := generation.Load(ctx, w.Store, g)
+	if err == nil || !errors.Is(err, generation.ErrNone) {
+		return doc, err
+	}
+	doc = &generation.Doc{Format: generation.DocFormat, Generation: g, Status: generation.Building,
+		Cut: maps.Clone(cut), Settings: r.Settings, QualityGate: cmp.Or(r.Gate, generation.GateWarn),
+		Because: r.Because, Created: w.Now().UTC()}
+	latest, err := generation.Newest(ctx, w.Store)
+	if err != nil {
+		return nil, err
+	}
+	if parent := latest.Current; parent != nil {
+		doc.Inherit(parent)
+		doc.Canary = r.Canary
+		if r.Warm {
+			w.startWarm(doc, parent, latest.Refused, r)
+		}
+		if !r.NewSpace {
+			doc.KeepSpaceOf = parent.Generation
+		}
+	}
+	return doc, doc.Create(ctx, w.Store)
+}
+
+// Limits of warm starts, beyond which a generation is built from scratch; start has more.
+const (
+	// warmSteps is how many generations in a row start warm.
+	warmSteps = 4
+	// warmWorse is by how many standard errors of the difference the link AUC may be below that of the generation that
+	// was last built from scratch.
+	warmWorse = 2
+)
+
+// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not. Kinds of
+// encoders that never do are not logged.
+func (w *Worker) startWarm(doc, parent, refused *generation.Doc, r Request) {
+	if !fit.KindOf(r.Settings.Encoder).StartsWarm {
+		return
+	}
+	if why := r.cold(parent, refused); why != "" {
+		generation.LogCold(w.Resources.Log, parent.Generation, why)
+		return
+	}
+	doc.WarmOf, doc.WarmSteps, doc.WarmUnknown = parent.Generation, parent.WarmSteps+1, r.WarmUnknown
+	doc.Scratch = new(parent.LastScratch())
+}
+
+// cold says why a generation cannot start warm from its parent, "" if it can: what is known before the cut is read.
+func (r Request) cold(parent, refused *generation.Doc) string {
+	s := parent.LastScratch()
+	m := parent.LinkMetrics()
+	switch {
+	case r.NewSpace:
+		return "a new space is asked for"
+	case !suits(parent, r.Settings):
+		return fmt.Sprintf("generation %d has other settings, or no encoder that can go on, of label features pifa",
+			parent.Generation)
+	case parent.WarmSteps >= warmSteps:
+		return fmt.Sprintf("%d generations in a row have started warm", parent.WarmSteps)
+	case refused != nil && refused.WarmOf != 0:
+		return fmt.Sprintf("generation %d started warm, and was refused", refused.Generation)
+	case parent.WarmOf != 0 && len(parent.Shortfalls) > 0:
+		return fmt.Sprintf("generation %d started warm, and is worse than text alone", parent.Generation)
+	case m != nil && s.AUC-m.AUC > warmWorse*math.Hypot(s.StdErr, m.AUCStdErr):
+		return fmt.Sprintf("the link AUC has fallen from %.3f to %.3f since generation %d", s.AUC, m.AUC, s.Generation)
+	}
+	return ""
+}
+
+// suits says whether a generation of some settings can start from its parent.
+func suits(parent *generation.Doc, s fit.Settings) bool {
+	before := parent.Settings
+	before.Stored, s.Stored = embedding.Format{}, embedding.Format{}
+	return parent.TextOnly == "" && fit.KindOf(s.Encoder).StartsWarm && parent.Encoder.Kind == s.Encoder &&
+		(s.LabelFeatures == "pifa" || s.LabelFeatures == "") && reflect.DeepEqual(before, s)
+}

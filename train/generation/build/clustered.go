@@ -1,0 +1,162 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"giantstream/featurize/pifa"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
+	"giantstream/sink"
+	"giantstream/train/numeric"
+)
+
+// features makes what the tree is built of where that is not PIFA: the ablations of featurize.label_features. Labels
+// that no instance has are zero, whatever the kind; where there is no instance at all, the tree is a random one, or
+// one of the texts. It holds the features of a partition in memory.
+//
+//	rows  float32, a row after the other
+func (t *task) features(ctx context.Context) error {
+	dim, err := t.dim(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := t.linked(ctx)
+	if err != nil {
+		return err
+	}
+	n := x.size(t.Partition)
+	rows := make([]float32, n*dim)
+	switch kind := t.plan.Features; {
+	case kind == pifa.Text:
+		err = t.copyTexts(ctx, t.Partition, dim, rows)
+	case kind == pifa.RandomFeatures || s.Instances == 0:
+		for i := range n {
+			r := rand.New(rand.NewPCG(t.doc.Settings.TreeSeed, uint64(x.Base[t.Partition]+i)<<8|'R'))
+			for k := range dim {
+				rows[i*dim+k] = float32(r.NormFloat64())
+			}
+		}
+		numeric.NormalizeRows(rows, dim)
+	case kind == pifa.PIFAIdentity:
+		err = t.identities(ctx, x, dim, rows)
+	default:
+		err = fmt.Errorf("label features %q: a build does not know them", kind)
+	}
+	if err == nil && s.Instances > 0 {
+		err = t.clearUnlinked(ctx, dim, rows)
+	}
+	if err != nil {
+		return err
+	}
+	return t.put(ctx, "rows", "", func(w io.Writer) error {
+		_, err := w.Write(appendFloats(nil, rows))
+		return err
+	})
+}
+
+// arcs calls visit with the known links into the partition, by the partition of their sources.
+func (t *task) arcs(ctx context.Context, visit func(p int, arcs []byte) error) error {
+	from, err := t.from(ctx, Resolve, t.Partition)
+	if err != nil {
+		return err
+	}
+	in, err := from.sections(ctx, "arcs")
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	for p := range t.plan.Partitions {
+		b, err := in.section(p)
+		if err == nil {
+			err = visit(p, b)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearUnlinked clears the rows of labels that no instance has.
+func (t *task) clearUnlinked(ctx context.Context, dim int, rows []float32) error {
+	linked := make([]bool, len(rows)/dim)
+	if err := t.arcs(ctx, func(_ int, arcs []byte) error {
+		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
+			_, target := arc(arcs)
+			linked[target] = true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i, is := range linked {
+		if !is {
+			clear(rows[i*dim : (i+1)*dim])
+		}
+	}
+	return nil
+}
+
+// identities sums up, for each label, a random vector of each of its instances, in ascending order.
+func (t *task) identities(ctx context.Context, x index, dim int, rows []float32) error {
+	weighting, err := pifa.ParseWeighting(t.doc.Settings.Weighting)
+	if err != nil {
+		return err
+	}
+	of, err := projection.Random(max(1, x.nodes()), dim, t.doc.Settings.TreeSeed)
+	if err != nil {
+		return err
+	}
+	sums := pifa.NewSketch(len(rows)/dim, dim)
+	row := make([]float32, dim)
+	one := sparse.Vector{Index: make([]int32, 1), Value: []float32{1}}
+	if err := t.arcs(ctx, func(p int, arcs []byte) error {
+		degree, err := t.degrees(ctx, p)
+		if err != nil {
+			return err
+		}
+		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
+			source, target := arc(arcs)
+			one.Index[0] = int32(x.Base[p] + source)
+			of.Apply(one, row)
+			sums.AddWeighted(target, weighting.WeightOf(degree(source)), row)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	copy(rows, sums.Normalize())
+	return nil
+}
+
+// clusteredRows opens what the tree is built of for the labels of a partition, verified.
+func (b *build) clusteredRows(ctx context.Context, p int) (sink.Object, *done, error) {
+	if b.plan.Features == "" {
+		return b.labelRows(ctx, p)
+	}
+	from, err := b.from(ctx, Features, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return from.open(ctx, "rows")
+}
+
+// open opens an output whole, verified.
+func (d *done) open(ctx context.Context, name string) (sink.Object, *done, error) {
+	o, err := d.output(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := sink.OpenVerified(ctx, d.build.Store, o.ref())
+	return object, d, d.explain(err)
+}

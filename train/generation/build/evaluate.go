@@ -1,0 +1,117 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"giantstream/train/encoders/linear"
+	"giantstream/train/generation/fit"
+	"giantstream/train/numeric"
+)
+
+// evaluateStats is what evaluate leaves for the generation's document.
+type evaluateStats struct {
+	Evaluation []fit.Evaluation `json:"evaluation"`
+	Hidden     int              `json:"hidden"`
+	Whole      bool             `json:"whole"` // the sample is the graph
+}
+
+// evaluate asks text alone and the encoder about hidden links and classes of the sample. It holds the sample's links,
+// and its embeddings of one of the two.
+func (t *task) evaluate(ctx context.Context) error {
+	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
+	if err != nil {
+		return err
+	}
+	x, s, err := t.sampled(ctx, trained.Instances)
+	if err != nil {
+		return err
+	}
+	defer s.close() //nolint:errcheck // temporary files
+	settings, log := t.doc.Settings, t.resources().Log
+	dim := trained.TextDim
+	vectors, err := t.sampledTexts(ctx, x, s, dim)
+	if err != nil {
+		return err
+	}
+	exam, err := examOf(s.Texts, vectors, dim, s.known, s.hidden)
+	if err != nil {
+		return err
+	}
+	text, err := exam.Evaluate(linear.LSAKind, vectors, dim, settings, t.Workers, log)
+	if err != nil {
+		return err
+	}
+	out := evaluateStats{Evaluation: []fit.Evaluation{text}, Hidden: len(s.hidden), Whole: s.whole}
+	if trained.TextOnly == "" {
+		vectors, err := t.sampledVectors(ctx, x, s, trained.Dim)
+		if err != nil {
+			return err
+		}
+		own, err := exam.Evaluate(trained.Kind, vectors, trained.Dim, settings, t.Workers, log)
+		if err != nil {
+			return err
+		}
+		out.Evaluation = append(out.Evaluation, own)
+	}
+	t.stats = out
+	return nil
+}
+
+// sampledTexts returns the embeddings of text alone, of projections as they are stored.
+func (t *task) sampledTexts(ctx context.Context, x index, s *sample, dim int) ([]float32, error) {
+	vectors := make([]float32, len(s.positions)*dim)
+	for p := range t.plan.Partitions {
+		texts, err := t.projected(ctx, p, dim)
+		if err != nil {
+			return nil, err
+		}
+		err = s.within(x, p, func(i, k int) error {
+			row, err := texts.of(i)
+			copy(vectors[k*dim:], row)
+			return err
+		})
+		if err = errors.Join(err, texts.Close(), ctx.Err()); err != nil {
+			return nil, err
+		}
+	}
+	numeric.NormalizeRows(vectors, dim)
+	return vectors, nil
+}
+
+// sampledVectors returns the embeddings that encode has left of the sample.
+func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) ([]float32, error) {
+	vectors := make([]float32, len(s.positions)*dim)
+	for p := range t.plan.Partitions {
+		first, n := s.runOf(x, p)
+		rows := vectors[first*dim : (first+n)*dim]
+		from, err := t.from(ctx, Encode, p)
+		if err != nil {
+			return nil, err
+		}
+		in, err := from.sections(ctx, "sampled")
+		if err != nil {
+			return nil, err
+		}
+		for k := range in.len() {
+			b, err := in.section(k)
+			if err == nil && len(b)/4 > len(rows) {
+				err = from.explain(fmt.Errorf("%w: more embeddings than there are nodes", errShort))
+			}
+			if err != nil {
+				return nil, errors.Join(err, in.Close())
+			}
+			floats(b, rows[:len(b)/4])
+			rows = rows[len(b)/4:]
+		}
+		if err := errors.Join(in.Close(), ctx.Err()); err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 {
+			return nil, from.explain(fmt.Errorf("%w: %d numbers of the sample's embeddings are missing", errShort,
+				len(rows)))
+		}
+	}
+	return vectors, nil
+}

@@ -1,0 +1,122 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"giantstream/train"
+)
+
+// models are what several tasks of a process read whole: vectorizer, projection, tree, encoder. At most one of each is
+// in memory, and only those that the tasks at hand read.
+type models struct {
+	mu   sync.Mutex
+	held map[modelKey]*model
+}
+
+// modelKey names a model by its content, so that one that was made again is another.
+type modelKey struct {
+	stage, key string
+	crc        uint32
+}
+
+// model is read by the first task that needs it. What holds memory of a device is closed when no task uses it.
+type model struct {
+	mu      sync.Mutex
+	value   any
+	users   int
+	dropped bool
+}
+
+func (m *models) of(key modelKey) *model {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held == nil {
+		m.held = map[modelKey]*model{}
+	}
+	if m.held[key] == nil {
+		m.held[key] = &model{}
+	}
+	return m.held[key]
+}
+
+// keep lets go of what tasks that read these stages do not need.
+func (m *models) keep(stages []string) {
+	m.mu.Lock()
+	var gone []*model
+	for key, held := range m.held {
+		if !slices.Contains(stages, key.stage) {
+			gone = append(gone, held)
+			delete(m.held, key)
+		}
+	}
+	m.mu.Unlock()
+	for _, held := range gone {
+		held.use(0, true)
+	}
+}
+
+// use counts users. A model that was dropped is closed after the last.
+func (m *model) use(more int, drop bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.users += more
+	m.dropped = m.dropped || drop
+	if c, ok := m.value.(io.Closer); ok && m.dropped && m.users == 0 {
+		_ = c.Close() // it was read from the store, whatever a device says
+		m.value = nil
+	}
+}
+
+// shared returns what load makes of an output of a stage of one task, once for all tasks of this process, until done
+// is called. A load that fails counts for its caller alone.
+func shared[T any](ctx context.Context, b *build, stage, name string, load func() (T, error)) (v T, done func(),
+	err error) {
+	d, err := b.from(ctx, stage, 0)
+	if err != nil {
+		return v, nil, err
+	}
+	o, err := d.output(name)
+	if err != nil {
+		return v, nil, err
+	}
+	m := b.models.of(modelKey{stage, o.Key, o.CRC32C})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.value == nil {
+		if v, err = load(); err != nil {
+			return v, nil, err
+		}
+		m.value = v
+	}
+	m.users++
+	return m.value.(T), func() { m.use(-1, false) }, nil
+}
+
+// sharedArtifact is artifact, once for all tasks of this process.
+func sharedArtifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (T,
+	error) {
+	v, _, err := shared(ctx, b, stage, name, func() (T, error) { return artifact(ctx, b, stage, name, read) })
+	return v, err
+}
+
+// sharedEncoder returns the trained encoder until done is called.
+func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func(), err error) {
+	from, err := b.from(ctx, Encoder, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	for name, o := range from.Outputs {
+		if from.final(o) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil, &DamagedError{from.task, errors.New("it names no file of the encoder")}
+	}
+	return shared(ctx, b, Encoder, slices.Min(names), func() (train.Encoder, error) { return b.loadEncoder(ctx) })
+}

@@ -1,0 +1,298 @@
+package build
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"giantstream/sink/rows"
+	"giantstream/train/generation"
+	"giantstream/train/generation/eval"
+)
+
+// block is how many nodes a section of a partition's files has.
+const block = 1024
+
+// fewBlocks is no fewer than a partition has where there are as many partitions as suit the graph.
+const fewBlocks = 64
+
+func blocks(n int) int { return (n + block - 1) / block }
+
+// scatter deals the rows of a part of a shard's commit log out to the partitions.
+func (t *task) scatter(ctx context.Context) error {
+	log, err := t.Log(ctx, t.doc.Cut)
+	if err != nil {
+		return err
+	}
+	out := t.newSections(t.plan.Partitions)
+	defer out.close() //nolint:errcheck // a temporary file
+	var b []byte
+	for r, err := range log.Rows(ctx, t.plan.Splits[t.Partition]) {
+		if err != nil {
+			return err
+		}
+		b = appendRow(b[:0], &r)
+		if err := out.add(partitionOf(hashOf(r.NodeID), t.plan.Partitions), b); err != nil {
+			return err
+		}
+	}
+	return t.putSections(ctx, "rows", out)
+}
+
+func appendRow(b []byte, r *generation.Row) []byte {
+	b = binary.AppendVarint(binary.AppendVarint(b, r.Seq), r.EventTime)
+	deleted := byte(0)
+	if r.Deleted {
+		deleted = 1
+	}
+	b = appendString(append(b, deleted), r.NodeID)
+	b = appendString(appendString(b, r.Class), r.Text)
+	b = binary.AppendUvarint(b, uint64(len(r.Labels)))
+	for _, l := range r.Labels {
+		b = appendString(b, l)
+	}
+	return b
+}
+
+// node is a row as it lies in a section of scatter; strings share the section's memory.
+type node struct {
+	hash            uint64
+	shard           int
+	seq, time       int64
+	deleted         bool
+	id, class, text []byte
+	labels          []byte // as appendRow wrote them
+	links           int
+}
+
+func readNode(d *decoder) (n node) {
+	n.seq, n.time = d.varint(), d.varint()
+	if b := d.bytes(1); b != nil {
+		n.deleted = b[0] == 1
+	}
+	n.id, n.class, n.text = d.string(), d.string(), d.string()
+	count := d.uvarint()
+	before := d.b
+	for range count {
+		if d.string(); d.err != nil {
+			return n
+		}
+	}
+	n.labels, n.links = before[:len(before)-len(d.b)], int(count)
+	return n
+}
+
+// numberStats is what number says of a partition.
+type numberStats struct {
+	Nodes       int    `json:"nodes"`
+	Deleted     int    `json:"deleted"`
+	Fingerprint string `json:"fingerprint"`
+	TextBytes   int64  `json:"text_bytes"`
+}
+
+// noHidden and hiddenSlot: the highest bit of a slot or of a position marks a link that the evaluation hides.
+const (
+	hiddenBit = 1 << 31
+	noNode    = math.MaxUint32
+)
+
+// number puts the newest rows of a partition in the order of (hash, id). It holds the partition's rows in memory.
+func (t *task) number(ctx context.Context) error {
+	nodes, s, err := t.newest(ctx)
+	if err != nil {
+		return err
+	}
+	k := blocks(len(nodes))
+	texts, about, labels := t.newSections(k), t.newSections(k), t.newSections(k)
+	keys, classes, refs := t.newSections(1), t.newSections(1), t.newSections(t.plan.Partitions)
+	for _, w := range []*sectionWriter{texts, about, labels, keys, classes, refs} {
+		defer w.close() //nolint:errcheck // temporary files
+	}
+	log, err := t.Log(ctx, t.doc.Cut)
+	if err != nil {
+		return err
+	}
+	graph := log.Fingerprint()
+	holdout, seed := t.doc.Settings.Holdout, t.doc.Settings.EvalSeed
+	seen := map[string]bool{"": true}
+	var b []byte
+	for i, n := range nodes {
+		row := rows.Row{NodeID: string(n.id), Text: string(n.text), Class: string(n.class), EventTime: n.time}
+		s.TextBytes += int64(len(n.text))
+		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b[:0], n.hash), checkOf(row.NodeID))
+		err := keys.add(0, b)
+		err = errors.Join(err, texts.add(i/block, appendString(b[:0], row.Text)))
+		b = appendString(appendString(b[:0], row.NodeID), row.Class)
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, n.time), int64(n.shard)), n.seq)
+		err = errors.Join(err, about.add(i/block, b))
+		b = append(binary.AppendUvarint(b[:0], uint64(n.links)), n.labels...)
+		err = errors.Join(err, labels.add(i/block, b))
+		d := decoder{b: n.labels}
+		for slot := range n.links {
+			label := string(d.string())
+			row.Labels = append(row.Labels, label)
+			h, at := hashOf(label), uint32(slot)
+			if holdout > 0 && eval.Hide(n.hash, h, holdout, seed) {
+				at |= hiddenBit
+			}
+			b = binary.LittleEndian.AppendUint64(b[:0], h)
+			for _, v := range []uint32{checkOf(label), uint32(i), at} {
+				b = binary.LittleEndian.AppendUint32(b, v)
+			}
+			err = errors.Join(err, refs.add(partitionOf(h, t.plan.Partitions), b))
+		}
+		if !seen[row.Class] {
+			seen[row.Class] = true
+			err = errors.Join(err, classes.add(0, appendString(nil, row.Class)))
+		}
+		if err != nil {
+			return err
+		}
+		graph.Add(&row)
+	}
+	s.Nodes, s.Fingerprint = len(nodes), graph.Sum()
+	t.stats = s
+	for name, w := range map[string]*sectionWriter{"texts": texts, "nodes": about, "labels": labels, "keys": keys,
+		"classes": classes, "refs": refs} {
+		if err := t.putSections(ctx, name, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest returns the newest row of every node of the partition that is not deleted, in the order of (hash, id).
+func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err error) {
+	begin, newest := 0, map[string]int{}
+	for k, split := range t.plan.Splits {
+		from, err := t.from(ctx, Scatter, k)
+		if err != nil {
+			return nil, s, err
+		}
+		b, err := from.section(ctx, "rows", t.Partition)
+		if err != nil {
+			return nil, s, err
+		}
+		d := decoder{b: b}
+		for d.more() {
+			n := readNode(&d)
+			if d.err != nil {
+				break
+			}
+			n.shard, n.hash = split.Shard, hashOf(string(n.id))
+			if k, ok := newest[string(n.id)]; !ok {
+				newest[string(n.id)] = len(nodes)
+				nodes = append(nodes, n)
+			} else if n.seq > nodes[k].seq {
+				nodes[k] = n
+			}
+		}
+		if d.err != nil {
+			return nil, s, from.explain(d.err)
+		}
+		if k+1 < len(t.plan.Splits) && t.plan.Splits[k+1].Shard == split.Shard {
+			continue
+		}
+		all := len(nodes) - begin
+		live := slices.DeleteFunc(nodes[begin:], func(n node) bool { return n.deleted })
+		nodes = nodes[:begin+len(live)]
+		s.Deleted += all - len(live)
+		begin = len(nodes)
+		clear(newest)
+	}
+	slices.SortFunc(nodes, func(a, b node) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), bytes.Compare(a.id, b.id))
+	})
+	for i := 1; i < len(nodes); i++ {
+		a, b := nodes[i-1], nodes[i]
+		switch {
+		case bytes.Equal(a.id, b.id):
+			return nil, s, fmt.Errorf("node %q stands in shards %d and %d: the nodes topic is not keyed by id", a.id,
+				a.shard, b.shard)
+		case a.hash == b.hash && checkOf(string(a.id)) == checkOf(string(b.id)):
+			return nil, s, fmt.Errorf("the ids %q and %q have the same 96 bits of hashes: rename one of the nodes",
+				a.id, b.id)
+		}
+	}
+	return nodes, s, nil
+}
+
+// index is what all stages need of the nodes.
+type index struct {
+	// Base is the first position of each partition, and at last the number of nodes.
+	Base        []int  `json:"base"`
+	Deleted     int    `json:"deleted"`
+	Classes     int    `json:"classes"`
+	Fingerprint string `json:"fingerprint"`
+	TextBytes   int64  `json:"text_bytes"`
+}
+
+func (x index) nodes() int { return x.Base[len(x.Base)-1] }
+
+// of returns the partition of a position.
+func (x index) of(position int) int {
+	p, found := slices.BinarySearch(x.Base, position)
+	for found && p+1 < len(x.Base) && x.Base[p+1] == position {
+		p++ // the last of those that begin here has it
+	}
+	if !found {
+		p--
+	}
+	return p
+}
+
+// size returns the number of nodes of a partition.
+func (x index) size(p int) int { return x.Base[p+1] - x.Base[p] }
+
+func (b *build) numbered(ctx context.Context) (index, error) { return stats[index](ctx, b, Index, 0) }
+
+// index adds up the nodes. It holds the names of the classes in memory.
+func (t *task) index(ctx context.Context) error {
+	x := index{Base: []int{0}}
+	log, err := t.Log(ctx, t.doc.Cut)
+	if err != nil {
+		return err
+	}
+	graph := log.Fingerprint()
+	classes := map[string]bool{}
+	for p := range t.plan.Partitions {
+		s, err := stats[numberStats](ctx, t.build, Number, p)
+		if err != nil {
+			return err
+		}
+		from, err := t.from(ctx, Number, p)
+		if err != nil {
+			return err
+		}
+		b, err := from.section(ctx, "classes", 0)
+		if err != nil {
+			return err
+		}
+		for d := (decoder{b: b}); d.more(); {
+			classes[string(d.string())] = true
+			if d.err != nil {
+				return from.explain(d.err)
+			}
+		}
+		if err := graph.Merge(s.Fingerprint); err != nil {
+			return from.explain(fmt.Errorf("%w: %w", errShort, err))
+		}
+		x.Base = append(x.Base, x.nodes()+s.Nodes)
+		x.Deleted += s.Deleted
+		x.TextBytes += s.TextBytes
+	}
+	x.Classes, x.Fingerprint = len(classes), graph.Sum()
+	switch n := x.nodes(); {
+	case n == 0:
+		return fmt.Errorf("%w: the graph has no node; check the topics and the field mapping", generation.ErrTooFew)
+	case n >= math.MaxInt32:
+		return fmt.Errorf("%d nodes: a generation holds fewer than 2^31", n)
+	}
+	t.stats = x
+	return nil
+}

@@ -1,0 +1,297 @@
+package build
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+
+	"giantstream/internal/seal"
+	"giantstream/internal/tasks"
+	"giantstream/internal/tempfile"
+	"giantstream/sink"
+	"giantstream/train"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// output is an object that a task has written.
+type output struct {
+	Key    string `json:"key"`
+	Bytes  int64  `json:"bytes"`
+	CRC32C uint32 `json:"crc32c"`
+	// Rows are those of a Parquet file, Shard is whose they are.
+	Rows  int64 `json:"rows,omitempty"`
+	Shard int   `json:"shard,omitempty"`
+}
+
+func (o output) ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, CRC32C: o.CRC32C} }
+
+func (o output) part() generation.Part {
+	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, CRC32C: o.CRC32C}
+}
+
+// final says whether an output is the generation's own, and not for other tasks.
+func (d *done) final(o output) bool { return !strings.HasPrefix(o.Key, folder(d.task)) }
+
+// parts are the outputs that are the generation's own.
+func (d *done) parts() (all []generation.Part) {
+	for _, o := range d.Outputs {
+		if d.final(o) {
+			all = append(all, o.part())
+		}
+	}
+	return all
+}
+
+// done is the last object that a task writes: its outputs, and what is small.
+type done struct {
+	Task    string            `json:"task"`
+	Outputs map[string]output `json:"outputs"`
+	Stats   json.RawMessage   `json:"stats,omitempty"`
+
+	task  tasks.Task
+	build *build
+}
+
+func folder(t tasks.Task) string {
+	return fmt.Sprintf("%s%s/%05d/", TasksPrefix(t.Generation), t.Stage, t.Partition)
+}
+
+const doneName = "/done.json"
+
+func doneKey(t tasks.Task) string { return strings.TrimSuffix(folder(t), "/") + doneName }
+
+// load returns what a task has left: MissingError if it is not done. A document that is damaged counts as none.
+func (b *build) load(ctx context.Context, t tasks.Task) (*done, error) {
+	b.mu.Lock()
+	d := b.done[t]
+	b.mu.Unlock()
+	if d != nil {
+		return d, nil
+	}
+	data, err := sink.ReadAll(ctx, b.Store, doneKey(t))
+	if errors.Is(err, sink.ErrNotFound) {
+		return nil, &MissingError{t}
+	}
+	if err != nil {
+		return nil, err
+	}
+	d = &done{}
+	body, sealed, err := seal.Open(data)
+	if err != nil || !sealed || json.Unmarshal(body, d) != nil || d.Task != t.String() {
+		return nil, &MissingError{t}
+	}
+	d.task, d.build = t, b
+	b.mu.Lock()
+	b.done[t] = d
+	b.mu.Unlock()
+	return d, nil
+}
+
+// from returns what a task of another stage has left.
+func (b *build) from(ctx context.Context, stage string, partition int) (*done, error) {
+	return b.load(ctx, tasks.Task{Generation: b.plan.Generation, Stage: stage, Partition: partition})
+}
+
+// stats reads the figures that a task has left.
+func stats[T any](ctx context.Context, b *build, stage string, partition int) (v T, err error) {
+	d, err := b.from(ctx, stage, partition)
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(d.Stats, &v); err != nil {
+		return v, &DamagedError{d.task, err}
+	}
+	return v, nil
+}
+
+// forget makes a task one that is not done.
+func (b *build) forget(ctx context.Context, t tasks.Task) error {
+	b.mu.Lock()
+	delete(b.done, t)
+	b.mu.Unlock()
+	return b.Store.Delete(ctx, doneKey(t))
+}
+
+// explain makes an error of reading an output one of its task.
+func (d *done) explain(err error) error {
+	if errors.Is(err, sink.ErrDamaged) || errors.Is(err, sink.ErrNotFound) || errors.Is(err, errShort) ||
+		generation.IsDamage(err) {
+		return &DamagedError{d.task, err}
+	}
+	return err
+}
+
+func (d *done) output(name string) (output, error) {
+	o, ok := d.Outputs[name]
+	if !ok {
+		return o, &DamagedError{d.task, fmt.Errorf("it does not name %s", name)}
+	}
+	return o, nil
+}
+
+// sections opens an output. Close it after use.
+func (d *done) sections(ctx context.Context, name string) (*input, error) {
+	o, err := d.output(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSections(ctx, d.build.Store, o.ref(), max(d.build.plan.Partitions, fewBlocks))
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	return &input{s, d}, nil
+}
+
+// section reads a section of an output.
+func (d *done) section(ctx context.Context, name string, k int) ([]byte, error) {
+	s, err := d.sections(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.section(k)
+}
+
+// input is an open output of another task.
+type input struct {
+	*sections
+	from *done
+}
+
+func (i *input) section(k int) ([]byte, error) { return i.sectionInto(nil, k) }
+
+func (i *input) sectionInto(b []byte, k int) ([]byte, error) {
+	b, err := i.sections.sectionInto(b, k)
+	return b, i.from.explain(err)
+}
+
+func (i *input) stretch(k, end int) ([][]byte, error) {
+	all, err := i.sections.stretch(k, end)
+	return all, i.from.explain(err)
+}
+
+// read reads an object whole, verified.
+func read[T any](ctx context.Context, store sink.Store, ref sink.Ref, decode func(io.Reader) (T, error)) (v T,
+	err error) {
+	object, err := sink.OpenVerified(ctx, store, ref)
+	if err != nil {
+		return v, err
+	}
+	defer object.Close()
+	return decode(sink.Sequential(object))
+}
+
+// artifact reads an output whole, verified.
+func artifact[T any](ctx context.Context, b *build, stage, name string, decode func(io.Reader) (T, error)) (v T,
+	err error) {
+	d, err := b.from(ctx, stage, 0)
+	if err != nil {
+		return v, err
+	}
+	o, err := d.output(name)
+	if err != nil {
+		return v, err
+	}
+	v, err = read(ctx, b.Store, o.ref(), decode)
+	return v, d.explain(err)
+}
+
+// task is a task that is being done.
+type task struct {
+	*build
+	tasks.Task
+	outputs map[string]output
+	stats   any
+	alone   bool // it is the only task of its stage
+}
+
+// resources are those of the task. Its progress is shown if it is the only one of its stage.
+func (t *task) resources() fit.Resources {
+	r := t.Resources
+	r.Log = r.Log.With("task", t.Task.String())
+	if r.Progress = train.OrDiscard(r.Progress); !t.alone {
+		r.Progress = train.OrDiscard(nil)
+	}
+	return r
+}
+
+// put stores what write produces as an output under key, "" for a place among the task's own.
+func (t *task) put(ctx context.Context, name, key string, write func(io.Writer) error) error {
+	if key == "" {
+		key = folder(t.Task) + name
+	}
+	o, err := putObject(ctx, t.Store, key, write)
+	if err == nil {
+		t.outputs[name] = o
+	}
+	return err
+}
+
+// putObject stores what write produces, through a temporary file: a store needs an object's size beforehand.
+func putObject(ctx context.Context, store sink.Store, key string, write func(io.Writer) error) (o output, err error) {
+	f, err := tempfile.Create("giantstream-task-*")
+	if err != nil {
+		return o, err
+	}
+	defer f.Close()
+	sum := crc32.New(castagnoli)
+	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
+	if err := errors.Join(write(w), w.Flush()); err != nil {
+		return o, fmt.Errorf("%s: %w", key, err)
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return o, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return o, err
+	}
+	return output{Key: key, Bytes: size, CRC32C: sum.Sum32()}, store.Put(ctx, key, f.File, size)
+}
+
+// newSections returns sections that are kept in memory up to an eighth of the limit.
+func (t *task) newSections(n int) *sectionWriter {
+	s := newSections(n)
+	if limit := int(t.MemoryLimit / 8); limit > 0 {
+		s.budget = min(s.budget, limit)
+	}
+	return s
+}
+
+// putSections stores an object of sections.
+func (t *task) putSections(ctx context.Context, name string, s *sectionWriter) error {
+	if s.w == nil && s.held < 4<<20 { // small enough for memory
+		var b bytes.Buffer
+		if err := s.writeTo(&b); err != nil {
+			return err
+		}
+		key := folder(t.Task) + name
+		t.outputs[name] = output{Key: key, Bytes: int64(b.Len()), CRC32C: crc32.Checksum(b.Bytes(), castagnoli)}
+		return sink.PutBytes(ctx, t.Store, key, b.Bytes())
+	}
+	return t.put(ctx, name, "", s.writeTo)
+}
+
+// finish writes the document that makes the task done.
+func (t *task) finish(ctx context.Context) error {
+	d := done{Task: t.Task.String(), Outputs: t.outputs}
+	if t.stats != nil {
+		data, err := json.Marshal(t.stats)
+		if err != nil {
+			return err
+		}
+		d.Stats = data
+	}
+	data, err := seal.JSON(d)
+	if err != nil {
+		return err
+	}
+	return sink.PutBytes(ctx, t.Store, doneKey(t.Task), data)
+}

@@ -1,0 +1,91 @@
+package build
+
+import (
+	"context"
+
+	"giantstream/train/generation"
+)
+
+// mapping compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
+// all nodes, both trees and the labels that both have.
+func (t *task) mapping(ctx context.Context) error {
+	tree, err := t.loadTree(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	find, err := t.finder(ctx, x)
+	if err != nil {
+		return err
+	}
+	s, err := generation.MapParent(ctx, t.Store, t.doc, tree, find, func(known []bool) (n int, err error) {
+		return t.unknownLinks(ctx, known)
+	}, t.resources().Log)
+	t.stats = parentStats[generation.MappingStats]{s}
+	return err
+}
+
+// parentStats wraps figures that there are none of where the parent is gone.
+type parentStats[T any] struct {
+	Stats *T `json:"stats,omitempty"`
+}
+
+// unknownLinks counts the known links to labels that the parent does not know.
+func (t *task) unknownLinks(ctx context.Context, known []bool) (n int, err error) {
+	for p := range t.plan.Partitions {
+		if err := t.links(ctx, p, func(_ int, to []int32, hidden []bool) error {
+			for k, j := range to {
+				if j >= 0 && !hidden[k] && !known[j] {
+					n++
+				}
+			}
+			return ctx.Err()
+		}); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// compare compares the embeddings with those of the parent generation, on a sample that goes by the ids' hashes: the
+// nodes of the first positions. Of the nodes' degrees it knows the links that they have themselves.
+func (t *task) compare(ctx context.Context) error {
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
+	if err != nil {
+		return err
+	}
+	doc := *t.doc
+	doc.Encoder, doc.Graph.Nodes, doc.Embeddings = trained.EncoderStats, x.nodes(), nil
+	degree := map[string]int{}
+	last := partitionOf(generation.LastCompared(x.nodes()), t.plan.Partitions)
+	for p := range last + 1 {
+		from, err := t.from(ctx, t.plan.embeddings(), p)
+		if err != nil {
+			return err
+		}
+		doc.Embeddings = append(doc.Embeddings, from.parts()...)
+		var ids []string
+		if err := t.about(ctx, p, func(_ int, a about) error {
+			ids = append(ids, string(a.id))
+			return nil
+		}); err != nil {
+			return err
+		}
+		if err := t.links(ctx, p, func(i int, to []int32, hidden []bool) error {
+			degree[ids[i]] = len(ascending(to, hidden, true))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	s, err := generation.CompareParent(ctx, t.Store, &doc, func(id string) int { return degree[id] }, t.resources().Log)
+	t.stats = parentStats[generation.OverlapStats]{s}
+	return err
+}

@@ -1,0 +1,167 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"giantstream/internal/tasks"
+	"giantstream/sink"
+	"giantstream/train/generation"
+)
+
+// damages is how often Run does outputs again that were damaged.
+const damages = 10
+
+// Build makes the next generation in this process, or goes on with the unfinished one, up to a stage: Finish for all of
+// it. It returns the document as it is then.
+func (w *Worker) Build(ctx context.Context, r Request, until string) (*generation.Doc, error) {
+	plan, err := w.Begin(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	watch := &Watch{Work: w, Progress: w.Progress}
+	return w.Run(ctx, plan, tasks.Local{Workers: max(1, plan.AtATime)}, watch, watch.Stage, until)
+}
+
+// Run has the tasks of a generation done, stage by stage, up to the given stage: Finish for all. A run that was
+// interrupted goes on where it stopped. watch, if not nil, is called when a stage begins.
+func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(s Stage),
+	until string) (*generation.Doc, error) {
+	if _, ok := plan.stage(until); !ok {
+		return nil, fmt.Errorf("%w: %s", ErrNoTask, until)
+	}
+	for attempt := 1; ; attempt++ {
+		err := w.stages(ctx, plan, engine, work, watch, until)
+		if again := attempt < damages && damage(err); again {
+			// The task does not count as done any more.
+			w.Resources.Log.Warn("an output of a task is damaged or gone: the task is done again", "error", err)
+			continue
+		}
+		if errors.Is(err, generation.ErrTooFew) {
+			// Resumed on this cut the build would fail for ever.
+			return nil, errors.Join(err, w.Discard(ctx, plan.Generation))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("generation %d: %w", plan.Generation, err)
+		}
+		if until != Finish {
+			return w.describe(ctx, plan)
+		}
+		return generation.Load(ctx, w.Store, plan.Generation)
+	}
+}
+
+func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(Stage),
+	until string) error {
+	pending, err := w.pending(ctx, plan, until)
+	if err != nil {
+		return err
+	}
+	last := plan.lastReads()
+	for _, s := range plan.Stages() {
+		if !pending[s.Name] {
+			continue
+		}
+		if watch != nil {
+			watch(s)
+		}
+		if err := engine.Run(ctx, plan.Of(s), work); err != nil {
+			return err
+		}
+		for _, read := range last[s.Name] {
+			if err := w.release(ctx, plan.Generation, read); err != nil {
+				// The last task removes them, too.
+				w.Resources.Log.Warn("what a stage has left, and no other needs, could not be removed", "stage", read,
+					"error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// pending returns the stages with tasks to do: those that are not done, and that the given one needs or another stage
+// that is pending.
+func (w *Worker) pending(ctx context.Context, plan Plan, until string) (map[string]bool, error) {
+	needed, pending := map[string]bool{until: true}, map[string]bool{}
+	for _, s := range slices.Backward(plan.Stages()) {
+		if !needed[s.Name] {
+			continue
+		}
+		for _, t := range plan.Of(s) {
+			done, err := w.Done(ctx, t)
+			if err != nil {
+				return nil, fmt.Errorf("task %v: %w", t, err)
+			}
+			if !done {
+				pending[s.Name] = true
+				break
+			}
+		}
+		for _, read := range s.Reads {
+			needed[read] = needed[read] || pending[s.Name]
+		}
+	}
+	return pending, nil
+}
+
+// lastReads returns for each stage but the last what no later one reads. What the stages that a build ends with leave
+// is removed with the rest.
+func (p Plan) lastReads() map[string][]string {
+	reader := map[string]string{}
+	for _, s := range p.Stages() {
+		for _, read := range s.Reads {
+			reader[read] = s.Name
+		}
+	}
+	last := map[string][]string{}
+	for read, s := range reader {
+		if s != Finish {
+			last[s] = append(last[s], read)
+		}
+	}
+	return last
+}
+
+// release removes what the tasks of a stage have left among them. First they count as not done: a task that still
+// reads it is one that comes too late.
+func (w *Worker) release(ctx context.Context, g int64, stage string) error {
+	w.drop(g)
+	var rest []string
+	for info, err := range w.Store.List(ctx, TasksPrefix(g)+stage+"/", "") {
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(info.Key, doneName) {
+			rest = append(rest, info.Key)
+		} else if err := w.Store.Delete(ctx, info.Key); err != nil {
+			return err
+		}
+	}
+	for _, key := range rest {
+		if err := w.Store.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// damage says whether a stage failed for what an earlier one should have left.
+func damage(err error) bool {
+	return errors.As(err, new(*DamagedError)) || errors.As(err, new(*MissingError))
+}
+
+// Discard removes an unfinished generation with all that its tasks have left.
+func (w *Worker) Discard(ctx context.Context, g int64) error {
+	doc, err := generation.Load(ctx, w.Store, g)
+	if errors.Is(err, generation.ErrNone) || errors.Is(err, sink.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.drop(g)
+	return generation.Discard(ctx, w.Store, doc)
+}

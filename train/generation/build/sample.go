@@ -1,0 +1,374 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/sparse"
+	"giantstream/train"
+	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
+)
+
+// sample is the part of the graph that the encoder is trained and evaluated on: all of it, if it has no more than
+// Plan.Sample nodes. Else a run of nodes in the order of their hashes, with all their links, and the nodes at the far
+// ends: these are labels, but no instances. Close it after use.
+type sample struct {
+	fit.Inputs
+	positions []int32 // ascending
+	whole     bool
+	instances positionRun
+	known     *train.Graph
+	hidden    []eval.Edge
+}
+
+func (s *sample) close() error {
+	var warm error
+	if s.Warm != nil {
+		warm = train.Close(s.Warm.Parent)
+	}
+	return errors.Join(s.Texts.Close(), s.Features.Close(), warm)
+}
+
+// sample chooses a sample, and reads what training takes.
+func (t *task) sample(ctx context.Context) (_ *sample, err error) {
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &sample{whole: x.nodes() <= t.plan.Sample}
+	if s.instances, err = t.choose(ctx, x, s); err != nil {
+		return nil, err
+	}
+	if s.Vectorizer, err = t.loadVectorizer(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if err := t.readSample(ctx, x, s); err != nil {
+		return nil, err
+	}
+	if s.Projection, err = t.loadProjection(ctx); err != nil {
+		return nil, err
+	}
+	if s.Dim, err = t.dim(ctx); err != nil {
+		return nil, err
+	}
+	if s.Warm, err = t.parentEncoder(ctx, s.Vectorizer, s.Projection); err != nil {
+		return nil, err
+	}
+	return s, t.readTargets(ctx, x, s)
+}
+
+// putSampled stores which nodes are in the sample.
+func (t *task) putSampled(ctx context.Context, s *sample) error {
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	out := t.newSections(t.plan.Partitions)
+	defer out.close() //nolint:errcheck // a temporary file
+	for p := range t.plan.Partitions {
+		if err := s.within(x, p, func(i, _ int) error {
+			return out.add(p, appendInts(nil, []int32{int32(i)}))
+		}); err != nil {
+			return err
+		}
+	}
+	return t.putSections(ctx, "sampled", out)
+}
+
+// sampledOf returns which nodes of a partition are in the sample, ascending.
+func (b *build) sampledOf(ctx context.Context, p int) ([]int32, error) {
+	from, err := b.from(ctx, Encoder, 0)
+	if err != nil {
+		return nil, err
+	}
+	s, err := from.section(ctx, "sampled", p)
+	return ints(s), err
+}
+
+// sampled reads what evaluation takes of the sample that the encoder was trained on.
+func (t *task) sampled(ctx context.Context, instances positionRun) (x index, _ *sample, err error) {
+	if x, err = t.numbered(ctx); err != nil {
+		return x, nil, err
+	}
+	s := &sample{whole: x.nodes() <= t.plan.Sample, instances: instances}
+	for p := range t.plan.Partitions {
+		some, err := t.sampledOf(ctx, p)
+		if err != nil {
+			return x, nil, err
+		}
+		for _, i := range some {
+			s.positions = append(s.positions, int32(x.Base[p])+i)
+		}
+	}
+	if err := t.readSample(ctx, x, s); err != nil {
+		return x, nil, errors.Join(err, s.close())
+	}
+	return x, s, nil
+}
+
+// positionRun is a run of positions, from Begin on and around.
+type positionRun struct {
+	Begin  int `json:"begin"`
+	Length int `json:"length"`
+}
+
+func (r positionRun) has(position, nodes int) bool { return (position-r.Begin+nodes)%nodes < r.Length }
+
+// choose sets s.positions, and returns the run of nodes that are instances.
+func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, error) {
+	all := positionRun{0, x.nodes()}
+	if s.whole {
+		s.positions = make([]int32, x.nodes())
+		for i := range s.positions {
+			s.positions[i] = int32(i)
+		}
+		return all, nil
+	}
+	taken := make(map[int32]struct{}, t.plan.Sample)
+	all.Begin, all.Length = t.begin(x, t.doc.Settings.Seed), 0
+	first := x.of(all.Begin)
+	for k := 0; k <= t.plan.Partitions; k++ {
+		p := (first + k) % t.plan.Partitions
+		err := t.links(ctx, p, func(i int, to []int32, _ []bool) error {
+			at := x.Base[p] + i
+			if k == 0 && at < all.Begin || k == t.plan.Partitions && at >= all.Begin {
+				return nil
+			}
+			if len(taken) >= t.plan.Sample {
+				return errStop
+			}
+			all.Length++
+			taken[int32(at)] = struct{}{}
+			if len(to) <= t.doc.Settings.MaxDegree {
+				for _, j := range to {
+					if j >= 0 {
+						taken[j] = struct{}{}
+					}
+				}
+			}
+			return nil
+		})
+		if errors.Is(err, errStop) {
+			break
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	for i := range taken {
+		s.positions = append(s.positions, i)
+	}
+	slices.Sort(s.positions)
+	return all, nil
+}
+
+// links calls visit with the neighbours of a partition's nodes in order.
+func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, hidden []bool) error) error {
+	return b.eachBlock(ctx, Link, "links", p, func(d *decoder, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			to, hidden := neighbours(d)
+			if d.err != nil {
+				return d.err
+			}
+			if err := visit(i, to, hidden); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// runOf returns which of the sample's nodes are in a partition: n of them, from the first on.
+func (s *sample) runOf(x index, p int) (first, n int) {
+	first, _ = slices.BinarySearch(s.positions, int32(x.Base[p]))
+	end, _ := slices.BinarySearch(s.positions, int32(x.Base[p+1]))
+	return first, end - first
+}
+
+// within calls visit with the number of each node of the sample that is in a partition: in the partition, and in the
+// sample.
+func (s *sample) within(x index, p int, visit func(i, k int) error) error {
+	first, n := s.runOf(x, p)
+	for k := first; k < first+n; k++ {
+		if err := visit(int(s.positions[k])-x.Base[p], k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSample reads ids, classes, texts and links of the sample, hides some of the links, and, if there is a
+// vectorizer, reads the features.
+func (t *task) readSample(ctx context.Context, x index, s *sample) error {
+	n := len(s.positions)
+	s.Texts = fit.NewTexts(t.resources())
+	s.Graph = &train.Graph{IDs: make([]string, 0, n), Classes: make([]string, 0, n),
+		Neighbours: &sparse.Matrix{Cols: n, Start: []int64{0}}}
+	if s.Vectorizer != nil {
+		s.Features = fit.NewFeatures(s.Vectorizer.Dim(), t.resources())
+	}
+	at := make(map[int32]int32, n)
+	order := make([]int32, n)
+	for k, i := range s.positions {
+		at[i], order[k] = int32(k), int32(k)
+	}
+	for p := range t.plan.Partitions {
+		if _, some := s.runOf(x, p); some == 0 {
+			continue
+		}
+		for _, read := range []func(context.Context, index, *sample, int) error{t.readAbout, t.readTexts,
+			t.readFeatures} {
+			if err := read(ctx, x, s, p); err != nil {
+				return err
+			}
+		}
+		if err := t.readLinks(ctx, x, s, p, at); err != nil {
+			return err
+		}
+	}
+	s.known, s.hidden = fit.HideEdges(s.Graph, t.doc.Settings)
+	s.Graph = s.known
+	if err := s.Texts.Arrange(order); err != nil || s.Features == nil {
+		return err
+	}
+	return s.Features.Seal()
+}
+
+// picks returns a function that says of the nodes of a partition, asked in ascending order, which are in the sample.
+func (s *sample) picks(x index, p int) func(i int) bool {
+	next, _ := s.runOf(x, p)
+	return func(i int) bool {
+		found := next < len(s.positions) && int(s.positions[next]) == x.Base[p]+i
+		if found {
+			next++
+		}
+		return found
+	}
+}
+
+func (t *task) readAbout(ctx context.Context, x index, s *sample, p int) error {
+	wanted, classes := s.picks(x, p), map[string]string{}
+	return t.about(ctx, p, func(i int, a about) error {
+		if !wanted(i) {
+			return nil
+		}
+		class, known := classes[string(a.class)]
+		switch {
+		case !s.instances.has(x.Base[p]+i, x.nodes()): // its degree is not known here, so that it is not asked about
+			class = ""
+		case !known:
+			class = string(a.class)
+			classes[class] = class
+		}
+		s.Graph.IDs, s.Graph.Classes = append(s.Graph.IDs, string(a.id)), append(s.Graph.Classes, class)
+		return nil
+	})
+}
+
+func (t *task) readTexts(ctx context.Context, x index, s *sample, p int) error {
+	wanted := s.picks(x, p)
+	return t.texts(ctx, p, func(lo int, texts []string) error {
+		for i, text := range texts {
+			if wanted(lo + i) {
+				if err := s.Texts.Append(text); err != nil {
+					return err
+				}
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+func (t *task) readFeatures(ctx context.Context, x index, s *sample, p int) error {
+	if s.Features == nil {
+		return nil
+	}
+	wanted := s.picks(x, p)
+	return t.counted(ctx, s.Vectorizer, p, func(lo int, c *counted) error {
+		some := c.records[:0]
+		for i, r := range c.records {
+			if wanted(lo + i) {
+				some = append(some, r)
+			}
+		}
+		c.records = some
+		return s.Features.Append(len(some), t.Workers, func() func(int, sparse.Vector) sparse.Vector {
+			return c.features
+		})
+	})
+}
+
+func (t *task) readLinks(ctx context.Context, x index, s *sample, p int, at map[int32]int32) error {
+	wanted := s.picks(x, p)
+	return t.links(ctx, p, func(i int, to []int32, hidden []bool) error {
+		if !wanted(i) {
+			return nil
+		}
+		var row sparse.Vector
+		if s.instances.has(x.Base[p]+i, x.nodes()) {
+			for _, j := range ascending(to, hidden, true) {
+				if k, ok := at[j]; ok {
+					row.Index = append(row.Index, k)
+				}
+			}
+		}
+		s.Graph.Neighbours.Append(row)
+		return nil
+	})
+}
+
+// readTargets reads the labels' features and the tree of the sample.
+func (t *task) readTargets(ctx context.Context, x index, s *sample) error {
+	s.Labels = make([]float32, len(s.positions)*s.Dim)
+	each := 4 * s.Dim
+	buffer := make([]byte, block*each)
+	for p := range t.plan.Partitions {
+		if k, _ := slices.BinarySearch(s.positions, int32(x.Base[p])); k == len(s.positions) ||
+			int(s.positions[k]) >= x.Base[p+1] {
+			continue
+		}
+		object, from, err := t.labelRows(ctx, p)
+		if err != nil {
+			return err
+		}
+		// Nodes come in ascending order. A request for each row would take milliseconds, in a bucket.
+		lo, hi := 0, 0
+		err = s.within(x, p, func(i, k int) error {
+			if i < lo || i >= hi {
+				lo, hi = i, min(i+block, x.size(p))
+				b := buffer[:(hi-lo)*each]
+				if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
+					return from.explain(err)
+				}
+			}
+			floats(buffer[(i-lo)*each:(i-lo+1)*each], s.Labels[k*s.Dim:(k+1)*s.Dim])
+			return nil
+		})
+		if err = errors.Join(err, object.Close()); err != nil {
+			return err
+		}
+	}
+	tree, err := t.loadTree(ctx)
+	if err != nil || s.whole {
+		s.Tree = tree
+		return err
+	}
+	levels := make([]int, tree.Levels())
+	for l := range levels {
+		levels[l] = tree.Clusters(l)
+	}
+	leafOf := make([]int32, len(s.positions))
+	for k, i := range s.positions {
+		leafOf[k] = tree.Cluster(len(levels)-1, int(i))
+	}
+	s.Tree, err = labeltree.FromLeaves(levels, leafOf)
+	return err
+}

@@ -1,0 +1,157 @@
+package build
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"giantstream/featurize/pifa"
+)
+
+// A PIFA task needs the projected text of every node that has a label in its range. Without spread it reads those of
+// all nodes; with it, the rows that it needs alone, which are few where there are many ranges.
+
+// spreadGain: what is read and written with spread must be at most this share of what is read without, since it is a
+// stage more.
+const spreadGain = 0.8
+
+// spreads says whether PIFA for so many ranges of labels reads and writes less with the stage spread. It takes all
+// nodes to have the mean number of links, which overstates the ranges that they lead to.
+func (s Size) spreads(ranges int) bool {
+	if s.Nodes <= 0 || s.Links <= 0 || s.Dim <= 0 {
+		return false
+	}
+	degree := float64(s.Links) / float64(s.Nodes)
+	row := float64(2 * s.Dim)
+	copies := Reached(ranges, degree)
+	without := float64(ranges)*(row+4) + arcBytes*degree
+	with := (row + 4*degree) + 2*(copies*(row+spreadBytes)+4*degree)
+	return with <= spreadGain*without
+}
+
+// Reached is in how many of n parts of equal size so many random nodes are, on average.
+func Reached(n int, nodes float64) float64 {
+	if n <= 1 {
+		return min(1, nodes)
+	}
+	return -float64(n) * math.Expm1(nodes*math.Log1p(-1/float64(n)))
+}
+
+// spreadBytes of a record beside its labels and the row.
+const spreadBytes = 8
+
+// ranges are the first positions of the ranges of labels.
+func (p Plan) ranges(x index) index {
+	var r index
+	for k := 0; k <= p.Partitions; k += p.Partitions / p.Ranges {
+		r.Base = append(r.Base, x.Base[k])
+	}
+	return r
+}
+
+// spread writes for each range of labels the projected texts of those nodes of a partition that have labels in it.
+//
+//	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
+//	      number in the range u32, and its row as bfloat16
+func (t *task) spread(ctx context.Context) error {
+	dim, err := t.dim(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	texts, err := t.projected(ctx, t.Partition, dim)
+	if err != nil {
+		return err
+	}
+	defer texts.Close()
+	out := t.newSections(t.plan.Ranges)
+	defer out.close() //nolint:errcheck // a temporary file
+	ranges := t.plan.ranges(x)
+	labels := make([][]byte, t.plan.Ranges) // of a node, by range
+	var record []byte
+	if err := t.eachBlock(ctx, Link, "links", t.Partition, func(d *decoder, lo, hi int) error {
+		rows, err := texts.blockOf(lo, hi)
+		if err != nil {
+			return err
+		}
+		for i := lo; i < hi; i++ {
+			row := rows[:2*dim]
+			rows = rows[2*dim:]
+			positions, hidden := neighbours(d)
+			if d.err != nil {
+				return d.err
+			}
+			degree := uint32(0)
+			for k, position := range positions {
+				if position < 0 || hidden[k] {
+					continue
+				}
+				degree++
+				r := ranges.of(int(position))
+				labels[r] = binary.LittleEndian.AppendUint32(labels[r], uint32(int(position)-ranges.Base[r]))
+			}
+			for r, b := range labels {
+				if len(b) == 0 {
+					continue
+				}
+				record = binary.LittleEndian.AppendUint32(record[:0], degree)
+				record = binary.LittleEndian.AppendUint32(record, uint32(len(b)/4))
+				record = append(append(record, b...), row...)
+				if err := out.add(r, record); err != nil {
+					return err
+				}
+				labels[r] = b[:0]
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return t.putSections(ctx, "rows", out)
+}
+
+// addSpread adds what spread has written for a range of labels to their sums, in the order of the sources.
+func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+	row := make([]float32, dim)
+	var b []byte
+	for p := range t.plan.Partitions {
+		from, err := t.from(ctx, Spread, p)
+		if err != nil {
+			return err
+		}
+		in, err := from.sections(ctx, "rows")
+		if err != nil {
+			return err
+		}
+		b, err = in.sectionInto(b, t.Partition)
+		if err = errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+		d := decoder{b: b}
+		for d.more() {
+			weight := w.WeightOf(int(d.u32()))
+			labels := d.bytes(4 * uint64(d.u32()))
+			stored := d.bytes(2 * uint64(dim))
+			if d.err != nil {
+				return from.explain(d.err)
+			}
+			bf16(stored, row)
+			for ; len(labels) > 0; labels = labels[4:] {
+				target := int(binary.LittleEndian.Uint32(labels))
+				if target >= sums.Len() {
+					return from.explain(fmt.Errorf("%w: label %d of a range of %d", errShort, target, sums.Len()))
+				}
+				sums.AddWeighted(target, weight, row)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

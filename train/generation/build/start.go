@@ -1,0 +1,313 @@
+package build
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
+	"giantstream/featurize/tfidf"
+	"giantstream/internal/parallel"
+	"giantstream/sink"
+	"giantstream/train/encoders"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// Limits of warm starts, beyond which a generation is built from scratch.
+const (
+	// warmNew is the share of the nodes that the parent did not have.
+	warmNew = 0.2
+	// minUnknownTexts is how many changed texts tell what share of n-grams is unknown.
+	minUnknownTexts = 200
+	// renewShare: to renew a tree takes the features of all labels in memory, which may take one part in so many of the
+	// limit.
+	renewShare = 2
+)
+
+// startStats is what start says: what has changed since the parent, or why the build is one from scratch all the same.
+type startStats struct {
+	Cold string `json:"cold,omitempty"`
+	generation.WarmStats
+}
+
+// start decides, now that the nodes are known, whether the parent is near enough to start from. If it is, start copies
+// what later stages take of it, so that nothing that becomes of the parent changes the build. It holds 24 bytes a node
+// and what it copies of the parent's vectorizer in memory.
+//
+//	from        section p: the parent's label of each node of partition p, -1 for none, int32
+//	vectorizer, projection, tree, encoder/*  the parent's
+func (t *task) start(ctx context.Context) error {
+	parent, err := generation.Load(ctx, t.Store, t.doc.WarmOf)
+	var s startStats
+	if err == nil {
+		s, err = t.changed(ctx, parent)
+	}
+	if errors.Is(err, generation.ErrNone) || errors.Is(err, generation.ErrDamaged) || generation.IsDamage(err) {
+		s, err = startStats{Cold: fmt.Sprintf("the generation before is gone or damaged: %v", err)}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.Cold != "" {
+		clear(t.outputs)
+		generation.LogCold(t.resources().Log, t.doc.WarmOf, s.Cold)
+	}
+	t.stats = s
+	return nil
+}
+
+// changed finds the nodes of the cut among the labels of the parent, and copies what a warm start takes of it.
+func (t *task) changed(ctx context.Context, parent *generation.Doc) (s startStats, err error) {
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return s, err
+	}
+	needed := int64(x.nodes()) * int64(t.doc.Settings.EmbeddingDim) * 4
+	if t.MemoryLimit > 0 && needed > t.MemoryLimit/renewShare {
+		return startStats{Cold: "to renew the label tree takes more memory than featurize.memory_limit allows"}, nil
+	}
+	from, err := t.parentLabels(ctx, x, parent)
+	if err != nil {
+		return s, err
+	}
+	changed := make([]bool, x.nodes())
+	for p := range t.plan.Partitions {
+		if err := t.about(ctx, p, func(i int, a about) error {
+			i += x.Base[p]
+			if from[i] < 0 {
+				s.New++
+			}
+			if changed[i] = from[i] < 0 || a.seq > parent.Cut[a.shard]; changed[i] {
+				s.Changed++
+			}
+			return nil
+		}); err != nil {
+			return s, err
+		}
+	}
+	if share := float64(s.New) / float64(x.nodes()); share > warmNew {
+		return startStats{Cold: fmt.Sprintf("%.0f %% of the nodes are new, more than %.0f %%", 100*share,
+			100*warmNew)}, nil
+	}
+	refs, err := parent.CopyParts(ctx, t.Store, folder(t.Task), func(name string) bool {
+		return slices.Contains([]string{generation.VectorizerName, generation.ProjectionName, generation.TreeName},
+			name) || strings.HasPrefix(name, generation.EncoderName+"/")
+	})
+	if err != nil {
+		return s, err
+	}
+	for name, ref := range refs {
+		t.outputs[name] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+	}
+	if s.UnknownShare, err = t.unknownShare(ctx, x, changed); err != nil {
+		return s, err
+	}
+	before := parent.Vectorizer.UnknownShare
+	if most := t.doc.WarmUnknown; most > 0 && s.Changed >= minUnknownTexts && s.UnknownShare > before+most {
+		return startStats{Cold: fmt.Sprintf("the vocabulary lacks %.3f of the changed texts' n-grams, and %.3f of "+
+			"those that it was fitted to", s.UnknownShare, before)}, nil
+	}
+	out := t.newSections(t.plan.Partitions)
+	defer out.close() //nolint:errcheck // a temporary file
+	for p := range t.plan.Partitions {
+		if err := out.add(p, appendInts(nil, from[x.Base[p]:x.Base[p+1]])); err != nil {
+			return s, err
+		}
+	}
+	return s, t.putSections(ctx, "from", out)
+}
+
+// parentLabels returns the parent's label of each node, -1 for none.
+func (t *task) parentLabels(ctx context.Context, x index, parent *generation.Doc) ([]int32, error) {
+	find, err := t.finder(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := generation.SharedLabels(ctx, t.Store, parent, find)
+	if err != nil {
+		return nil, err
+	}
+	from := slices.Repeat([]int32{-1}, x.nodes())
+	for _, s := range shared {
+		from[s.New] = s.Old
+	}
+	return from, nil
+}
+
+// finder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
+func (t *task) finder(ctx context.Context, x index) (find func(id string) (int, bool), err error) {
+	keys := make([][]byte, t.plan.Partitions)
+	for p := range keys {
+		from, err := t.from(ctx, Number, p)
+		if err != nil {
+			return nil, err
+		}
+		if keys[p], err = from.section(ctx, "keys", 0); err != nil {
+			return nil, err
+		}
+	}
+	return func(id string) (int, bool) {
+		hash := hashOf(id)
+		p := partitionOf(hash, t.plan.Partitions)
+		key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
+		at, ok := lookUp(keys[p], key)
+		return x.Base[p] + at, ok
+	}, nil
+}
+
+// unknownShare is the share of the n-grams of the changed texts that the parent's vectorizer does not know.
+func (t *task) unknownShare(ctx context.Context, x index, changed []bool) (float64, error) {
+	o := t.outputs[generation.VectorizerName]
+	v, err := read(ctx, t.Store, o.ref(), tfidf.Read)
+	if err != nil {
+		return 0, err
+	}
+	var count tfidf.NGramCount
+	for p := range t.plan.Partitions {
+		if err := t.texts(ctx, p, func(lo int, texts []string) error {
+			parallel.ForEach(len(texts), 64, t.Workers, func(_, _, a, b int) {
+				for i := a; i < b; i++ {
+					if changed[x.Base[p]+lo+i] {
+						_, n := v.TransformCounting(texts[i], sparse.Vector{})
+						count.Add(n)
+					}
+				}
+			})
+			return ctx.Err()
+		}); err != nil {
+			return 0, err
+		}
+	}
+	return tfidf.NGrams{Total: count.Total(), Unknown: count.Unknown()}.Share(), nil
+}
+
+// warm says whether the build starts from its parent, and what start has found changed.
+func (b *build) warm(ctx context.Context) (bool, startStats, error) {
+	if !b.plan.Warm {
+		return false, startStats{}, nil
+	}
+	s, err := stats[startStats](ctx, b, Start, 0)
+	return err == nil && s.Cold == "", s, err
+}
+
+// keepArtifact makes an artifact of the parent the generation's own.
+func (t *task) keepArtifact(ctx context.Context, name string) error {
+	from, err := t.from(ctx, Start, 0)
+	if err != nil {
+		return err
+	}
+	o, err := from.output(name)
+	if err != nil {
+		return err
+	}
+	key := t.final(name)
+	if err := sink.CopyObject(ctx, t.Store, o.ref(), t.Store, key); err != nil {
+		return from.explain(err)
+	}
+	o.Key = key
+	t.outputs[name] = o
+	return nil
+}
+
+// parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
+func (t *task) parentEncoder(ctx context.Context, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
+	warm, s, err := t.warm(ctx)
+	if err != nil || !warm {
+		return nil, err
+	}
+	from, err := t.from(ctx, Start, 0)
+	if err != nil {
+		return nil, err
+	}
+	for name, o := range from.Outputs {
+		if strings.HasPrefix(name, generation.EncoderName+"/") {
+			if err := sink.Verify(ctx, t.Store, o.ref()); err != nil {
+				return nil, from.explain(err)
+			}
+		}
+	}
+	e, _, err := encoders.Load(ctx, t.Store, folder(from.task)+generation.EncoderName, v, q, t.Device)
+	if err != nil {
+		return nil, from.explain(err)
+	}
+	parent, ok := e.(*hybrid.Encoder)
+	if !ok {
+		return nil, fmt.Errorf("generation %d has the encoder %s, and only hybrid starts warm", t.doc.WarmOf, e.Kind())
+	}
+	return &fit.Warm{Parent: parent, Changed: s.Changed}, nil
+}
+
+// renewTree returns the parent's tree for the labels of the cut, and its figures. It holds the features of all labels
+// in memory.
+func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error) {
+	var out treeStats
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return nil, out, err
+	}
+	dim, err := t.dim(ctx)
+	if err != nil {
+		return nil, out, err
+	}
+	before, err := artifact(ctx, t.build, Start, generation.TreeName, labeltree.Read)
+	if err != nil {
+		return nil, out, err
+	}
+	start, err := t.from(ctx, Start, 0)
+	if err != nil {
+		return nil, out, err
+	}
+	rows, from := make([]float32, x.nodes()*dim), make([]int32, 0, x.nodes())
+	for p := range t.plan.Partitions {
+		b, err := start.section(ctx, "from", p)
+		if err != nil {
+			return nil, out, err
+		}
+		from = append(from, ints(b)...)
+		if err := t.readRows(ctx, p, rows[x.Base[p]*dim:x.Base[p+1]*dim]); err != nil {
+			return nil, out, err
+		}
+	}
+	features, err := labeltree.Dense(rows, dim)
+	if err != nil {
+		return nil, out, err
+	}
+	tree, err := fit.RenewTree(before, from, features, t.doc.Settings, t.Workers)
+	if err != nil {
+		return nil, out, err
+	}
+	level, divided := labeltree.Divided(before, tree, from)
+	out = treeStats{Level: level, Subtrees: len(divided), TreeStats: generation.TreeStats{Labels: tree.Labels(),
+		MeanCosine: tree.MeanCosine(tree.Levels()-1, features, t.Workers)}}
+	for l := range tree.Levels() {
+		out.Levels = append(out.Levels, tree.Clusters(l))
+	}
+	return tree, out, nil
+}
+
+// readRows reads the features of a partition's labels that the tree is built of.
+func (t *task) readRows(ctx context.Context, p int, rows []float32) error {
+	object, from, err := t.clusteredRows(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	b := make([]byte, block*4)
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), block)]
+		at := object.Size() - int64(4*len(rows))
+		if n, err := object.ReadAt(b[:4*len(some)], at); n < 4*len(some) {
+			return from.explain(fmt.Errorf("%w: %w", errShort, err))
+		}
+		floats(b, some)
+		rows = rows[len(some):]
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package build
+
+import (
+	"sync"
+	"time"
+
+	"giantstream/train/generation"
+)
+
+// stageTimes are the times at which this process has been at the stages of a build.
+type stageTimes struct {
+	mu   sync.Mutex
+	span map[string]*span
+}
+
+type span struct{ begin, end time.Time }
+
+// began notes that a task of a stage begins.
+func (b *build) began(stage string) {
+	t := &b.took
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.span == nil {
+		t.span = map[string]*span{}
+	}
+	if now := b.Now(); t.span[stage] == nil {
+		t.span[stage] = &span{now, now}
+	}
+}
+
+// ended notes that a task of a stage ends.
+func (b *build) ended(stage string) {
+	b.took.mu.Lock()
+	defer b.took.mu.Unlock()
+	b.took.span[stage].end = b.Now()
+}
+
+// list returns how long each stage took in this process, in their order; those that it found done are near 0.
+func (t *stageTimes) list(p Plan, now time.Time) (all []generation.StageTime) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range p.Stages() {
+		took := generation.StageTime{Name: s.Name}
+		if at := t.span[s.Name]; at != nil {
+			if s.Name == Finish {
+				at.end = now
+			}
+			took.Seconds = at.end.Sub(at.begin).Seconds()
+		}
+		all = append(all, took)
+	}
+	return all
+}

@@ -1,0 +1,259 @@
+package build
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"giantstream/internal/tasks"
+	"giantstream/sink"
+	"giantstream/train"
+	"giantstream/train/generation/fit"
+	"giantstream/train/objectives/together"
+)
+
+var (
+	errHelped = errors.New("the encoder is trained")
+	errNobody = errors.New("nobody trains the encoder")
+)
+
+func (w *Worker) patience() time.Duration {
+	if w.Patience > 0 {
+		return w.Patience
+	}
+	return DefaultPatience
+}
+
+// lead trains the encoder, and lets the other tasks of the stage help.
+func (t *task) lead(ctx context.Context, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
+	r := t.resources()
+	l := &leader{Journal: j, task: t, meeting: &meeting{ctx: ctx, store: t.Store, name: leaderName,
+		patience: t.patience()}, expected: t.plan.trainers() - 1}
+	trained, why, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: in,
+		Settings: t.doc.Settings, Resources: r, Journal: l,
+		Share: func(net train.Sliced) train.Network { return together.New(net, l.group()) }})
+	if err != nil {
+		return nil, "", explainDiverged(err)
+	}
+	trained.Uninterrupted() // the same bytes, however often it was resumed
+	return trained, why, nil
+}
+
+// leader keeps checkpoints, and invites helpers between two steps. It implements fit.Journal.
+type leader struct {
+	*Journal
+	*meeting
+	task     *task
+	expected int
+}
+
+// group is nil where nobody can help.
+func (l *leader) group() together.Group {
+	if l.expected == 0 {
+		return nil
+	}
+	return l.meeting
+}
+
+func (l *leader) Checkpoints(ctx context.Context, p fit.Part) (fit.Checkpoints, error) {
+	c, err := l.Journal.Checkpoints(ctx, p)
+	if err != nil || p != fit.Whole || l.expected == 0 {
+		return c, err
+	}
+	return &invitations{Checkpoints: c, leader: l}, nil
+}
+
+// invitations are the checkpoints of a training that helpers can join.
+type invitations struct {
+	fit.Checkpoints
+	*leader
+	known   []string // helpers that have asked so far
+	waiting []string // those of them that are not invited yet
+	looked  time.Time
+	due     bool // of a checkpoint to resume from
+}
+
+// lookEvery is how often the leader looks for helpers.
+const lookEvery = 2 * time.Second
+
+// Due implements fit.Checkpoints.
+func (i *invitations) Due(step int64) bool {
+	i.due = i.Checkpoints.Due(step)
+	if time.Since(i.looked) > lookEvery {
+		i.look()
+	}
+	return i.due || len(i.waiting) > 0
+}
+
+// look finds helpers that want to take part. A list that fails is read again later.
+func (i *invitations) look() {
+	i.looked = time.Now()
+	prefix := i.folder + "join-"
+	for info, err := range i.meeting.store.List(i.ctx, prefix, "") {
+		if err != nil {
+			return
+		}
+		if name := strings.TrimPrefix(info.Key, prefix); !slices.Contains(i.known, name) {
+			i.known, i.waiting = append(i.known, name), append(i.waiting, name)
+		}
+	}
+}
+
+// Save implements fit.Checkpoints: it stores a checkpoint if one is due, and invites who waits.
+func (i *invitations) Save(ctx context.Context, state io.WriterTo) error {
+	if i.due {
+		if err := i.Checkpoints.Save(ctx, state); err != nil {
+			return err
+		}
+	}
+	if len(i.waiting) == 0 {
+		return nil
+	}
+	in := invitation{Done: i.done, Roster: i.roster, State: fmt.Sprintf("%sstate-%012d", i.folder, i.done)}
+	if _, err := putObject(ctx, i.task.Store, in.State, func(w io.Writer) error {
+		_, err := state.WriteTo(w)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, name := range i.waiting {
+		if err := putDocument(ctx, i.meeting.store, i.folder+"welcome-"+name, in); err != nil {
+			return err
+		}
+	}
+	i.joining, i.waiting = append(i.joining, i.waiting...), nil
+	return nil
+}
+
+// Resume implements fit.Checkpoints. Each attempt is a meeting of its own.
+func (i *invitations) Resume(ctx context.Context, run func(state io.Reader) error) error {
+	return i.Checkpoints.Resume(ctx, func(state io.Reader) error {
+		id := rand.Text()
+		all := groupFolder(i.task.Generation)
+		m := i.meeting
+		m.folder, m.roster, m.joining, m.done, m.kept = all+id+"/", []string{m.name}, nil, 0, nil
+		i.known, i.waiting = nil, nil
+		if err := putDocument(ctx, m.store, all+"leader.json", meetingID{id}); err != nil {
+			return err
+		}
+		for begun := time.Now(); len(i.known) < i.expected && time.Since(begun) < m.patience; {
+			if i.look(); len(i.known) < i.expected {
+				if err := sleep(ctx, 100*time.Millisecond); err != nil {
+					return err
+				}
+			}
+		}
+		return run(state)
+	})
+}
+
+// help works on the slices of the training that task 0 of the stage gives it. It leaves nothing. What goes wrong here
+// does no harm there.
+func (t *task) help(ctx context.Context) error {
+	s, err := t.sample(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close() //nolint:errcheck // temporary files
+	r := t.resources()
+	for {
+		h := &helper{task: t}
+		_, _, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: s.Inputs,
+			Settings: t.doc.Settings, Resources: r, Journal: h,
+			Share: func(net train.Sliced) train.Network { return together.New(net, h.meeting) }})
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil || errors.Is(err, errHelped):
+			return nil
+		case errors.Is(err, ErrNoPlan):
+			return err
+		case errors.Is(err, errNobody):
+			r.Log.Info("nobody trains the encoder; this task is not needed")
+			return nil
+		}
+		r.Log.Warn("this process does not take part in the training any more; it asks again", "error", err)
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// helper joins a training where the leader lets it. It implements fit.Journal and fit.Checkpoints.
+type helper struct {
+	task    *task
+	meeting *meeting
+}
+
+// Checkpoints implements fit.Journal: the leader trains all other parts by itself.
+func (h *helper) Checkpoints(_ context.Context, p fit.Part) (fit.Checkpoints, error) {
+	if p != fit.Whole {
+		return nil, errHelped
+	}
+	return h, nil
+}
+
+// Due and Save implement fit.Checkpoints.
+func (h *helper) Due(int64) bool                          { return false }
+func (h *helper) Save(context.Context, io.WriterTo) error { return nil }
+
+// Resume implements fit.Checkpoints: it continues from where the leader is.
+func (h *helper) Resume(ctx context.Context, run func(state io.Reader) error) error {
+	in, err := h.join(ctx)
+	if err != nil {
+		return err
+	}
+	object, err := h.task.Store.Open(ctx, in.State)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	if err := run(sink.Sequential(object)); err != nil {
+		return err
+	}
+	return errHelped
+}
+
+// join asks the leader to take part, until it is invited.
+func (h *helper) join(ctx context.Context) (in invitation, err error) {
+	t := h.task
+	all := groupFolder(t.Generation)
+	name := fmt.Sprintf("%d-%s", t.Partition, rand.Text())
+	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: t.patience()}
+	for begun, asked := time.Now(), ""; time.Since(begun) < 4*t.patience(); {
+		missing := new(MissingError)
+		if _, err := t.load(ctx, tasks.Task{Generation: t.Generation, Stage: Encoder}); err == nil {
+			return in, errHelped
+		} else if !errors.As(err, &missing) {
+			return in, err
+		}
+		if _, err := LoadPlan(ctx, t.Store, t.Generation); err != nil {
+			return in, err
+		}
+		now, err := leaderNow(ctx, t.Store, all)
+		if err == nil && now != asked {
+			h.meeting.folder, asked = all+now+"/", now
+			err = sink.PutBytes(ctx, t.Store, h.meeting.folder+"join-"+name, []byte(name))
+		}
+		if err != nil && !errors.Is(err, sink.ErrNotFound) {
+			return in, err
+		}
+		if asked != "" {
+			switch err := h.meeting.document(h.meeting.folder+"welcome-"+name, 100*time.Millisecond, &in); {
+			case err == nil:
+				h.meeting.done, h.meeting.roster = in.Done, in.Roster
+				return in, nil
+			case !errors.Is(err, errSilent):
+				return in, err
+			}
+		} else if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return in, err
+		}
+	}
+	return in, errNobody
+}

@@ -1,0 +1,377 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/internal/tempfile"
+	"giantstream/sink"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// trunkStats say how the tree goes on below its first cuts.
+type trunkStats struct {
+	Dim      int                `json:"dim"`
+	Levels   []int              `json:"levels"`
+	Branches []labeltree.Branch `json:"branches"`
+}
+
+// trunk makes the first cuts of the label tree. It copies the features to a temporary file, and holds 8 bytes a label
+// in memory.
+//
+//	of  section p: branch of each label of partition p, int32
+func (t *task) trunk(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
+	dim, err := t.dim(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := t.gather(ctx, x, dim)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	// Each round reads all rows: what is read into is kept from block to block.
+	var buffers sync.Pool
+	read := func(lo, _ int, out []float32) error {
+		b, _ := buffers.Get().(*[]byte)
+		if b == nil {
+			b = new([]byte)
+		}
+		defer buffers.Put(b)
+		*b = slices.Grow((*b)[:0], 4*len(out))[:4*len(out)]
+		if _, err := file.ReadAt(*b, int64(lo)*int64(dim)*4); err != nil {
+			return err
+		}
+		floats(*b, out)
+		return nil
+	}
+	grown, err := labeltree.Grow(labeltree.Rows{Len: x.nodes(), Dim: dim, Read: read},
+		fit.TreeOptions(t.doc.Settings, t.Workers), t.plan.Partitions)
+	if err != nil {
+		return err
+	}
+	of := t.newSections(t.plan.Partitions)
+	defer of.close() //nolint:errcheck // a temporary file
+	for p := range t.plan.Partitions {
+		for i := x.Base[p]; i < x.Base[p+1]; i++ {
+			if err := of.add(p, appendInts(nil, []int32{int32(grown.BranchOf(i))})); err != nil {
+				return err
+			}
+		}
+	}
+	t.stats = trunkStats{dim, grown.Levels, grown.Branches}
+	return t.putSections(ctx, "of", of)
+}
+
+// gather copies the features of all labels to a temporary file.
+func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, err error) {
+	file, err := tempfile.Create("giantstream-labels-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	for p := range t.plan.Partitions {
+		object, from, err := t.clusteredRows(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		n, err := io.Copy(file, sink.Sequential(object))
+		if err == nil && n != int64(x.size(p))*int64(dim)*4 {
+			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", errShort, n, x.size(p)))
+		}
+		if err = errors.Join(err, object.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return file, nil
+}
+
+// labelRows opens the features of a partition's labels, verified.
+func (b *build) labelRows(ctx context.Context, p int) (sink.Object, *done, error) {
+	from, err := b.from(ctx, PIFA, p/(b.plan.Partitions/b.plan.Ranges))
+	if err != nil {
+		return nil, nil, err
+	}
+	return from.open(ctx, rowsOf(p))
+}
+
+// branchStats sums up the cosines of a branch's labels to the centres of their leaves.
+type branchStats struct {
+	Labels int     `json:"labels"`
+	Cosine float64 `json:"cosine"` // their sum
+}
+
+// deal deals the features of a partition's labels out to the branches. It holds them in memory.
+//
+//	features  section k: the features of those in branch k, ascending, float32
+func (t *task) deal(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
+	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	from, err := t.from(ctx, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	of, err := from.section(ctx, "of", t.Partition)
+	if err != nil {
+		return err
+	}
+	object, rows, err := t.clusteredRows(ctx, t.Partition)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	out := t.newSections(len(top.Branches))
+	defer out.close() //nolint:errcheck // a temporary file
+	each := 4 * top.Dim
+	buffer := make([]byte, block*each)
+	branches := ints(of)
+	for lo := 0; lo < len(branches); lo += block {
+		some := branches[lo:min(lo+block, len(branches))]
+		b := buffer[:len(some)*each]
+		if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
+			return rows.explain(err)
+		}
+		for i, k := range some {
+			if int(k) >= len(top.Branches) {
+				return from.explain(fmt.Errorf("%w: a label is in branch %d of %d", errShort, k, len(top.Branches)))
+			}
+			if k < 0 {
+				continue
+			}
+			if err := out.add(int(k), b[i*each:(i+1)*each]); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return t.putSections(ctx, "features", out)
+}
+
+// branchRows reads the features of a branch's labels.
+func (t *task) branchRows(ctx context.Context, branch int, rows []float32) error {
+	for p := range t.plan.Partitions {
+		from, err := t.from(ctx, Deal, p)
+		if err != nil {
+			return err
+		}
+		b, err := from.section(ctx, "features", branch)
+		if err != nil {
+			return err
+		}
+		if len(b)/4 > len(rows) || p == t.plan.Partitions-1 && len(b)/4 < len(rows) {
+			return from.explain(fmt.Errorf("%w: the partitions have another number of labels of branch %d than trunk",
+				errShort, branch))
+		}
+		floats(b, rows[:len(b)/4])
+		rows = rows[len(b)/4:]
+	}
+	return nil
+}
+
+// branch divides a branch of the tree. It holds the features of its labels in memory.
+//
+//	leaves  leaf of each of its labels, int32
+func (t *task) branch(ctx context.Context) error {
+	if warm, _, err := t.warm(ctx); err != nil || warm {
+		return err
+	}
+	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	if err != nil {
+		return err
+	}
+	out := t.newSections(1)
+	defer out.close() //nolint:errcheck // a temporary file
+	if t.Partition < len(top.Branches) {
+		b := top.Branches[t.Partition]
+		features := make([]float32, b.Members*top.Dim)
+		if err := t.branchRows(ctx, t.Partition, features); err != nil {
+			return err
+		}
+		leaves, err := b.Leaves(top.Levels, features, top.Dim, fit.TreeOptions(t.doc.Settings, t.Workers))
+		if err != nil {
+			return err
+		}
+		tree, err := labeltree.FromLeaves(top.Levels, leaves)
+		if err != nil {
+			return err
+		}
+		dense, err := labeltree.Dense(features, top.Dim)
+		if err != nil {
+			return err
+		}
+		t.stats = branchStats{len(leaves), tree.MeanCosine(tree.Levels()-1, dense, t.Workers) * float64(len(leaves))}
+		if err := out.add(0, appendInts(nil, leaves)); err != nil {
+			return err
+		}
+	} else {
+		t.stats = branchStats{}
+	}
+	return t.putSections(ctx, "leaves", out)
+}
+
+// treeStats are the figures of the tree, and how many subtrees of a level a warm start has divided anew.
+type treeStats struct {
+	generation.TreeStats
+	Level    int `json:"level,omitempty"`
+	Subtrees int `json:"subtrees,omitempty"`
+}
+
+// tree stores the label tree: the branches joined, or the parent's renewed.
+func (t *task) tree(ctx context.Context) error {
+	warm, _, err := t.warm(ctx)
+	if err != nil {
+		return err
+	}
+	made := t.join
+	if warm {
+		made = t.renewTree
+	}
+	tree, figures, err := made(ctx)
+	if err != nil {
+		return err
+	}
+	t.stats = figures
+	if err := t.put(ctx, "tree", t.final(generation.TreeName), tree.Write); err != nil {
+		return err
+	}
+	key := t.final(generation.LabelsName)
+	if err := generation.WriteLabels(ctx, t.Store, key, func(yield func(string, error) bool) {
+		for p := range t.plan.Partitions {
+			err := t.about(ctx, p, func(_ int, a about) error {
+				if !yield(string(a.id), nil) {
+					return errStop
+				}
+				return nil
+			})
+			if errors.Is(err, errStop) {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+		}
+	}, tree); err != nil {
+		return err
+	}
+	ref, err := sink.RefOf(ctx, t.Store, key)
+	t.outputs["labels"] = output{Key: key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+	return err
+}
+
+// join joins the branches of the tree. It holds 12 bytes a label in memory.
+func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err error) {
+	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	if err != nil {
+		return nil, out, err
+	}
+	from, err := t.from(ctx, Trunk, 0)
+	if err != nil {
+		return nil, out, err
+	}
+	of, err := from.sections(ctx, "of")
+	if err != nil {
+		return nil, out, err
+	}
+	defer of.Close()
+	var leafOf []int32
+	for p := range t.plan.Partitions {
+		b, err := of.section(p)
+		if err != nil {
+			return nil, out, err
+		}
+		leafOf = append(leafOf, ints(b)...)
+	}
+	leaves := make([][]int32, len(top.Branches))
+	figures := &out.TreeStats
+	figures.Labels, figures.Levels = len(leafOf), top.Levels
+	labels := 0
+	for k := range leaves {
+		done, err := t.from(ctx, Branch, k)
+		if err != nil {
+			return nil, out, err
+		}
+		b, err := done.section(ctx, "leaves", 0)
+		if err != nil {
+			return nil, out, err
+		}
+		leaves[k] = ints(b)
+		s, err := stats[branchStats](ctx, t.build, Branch, k)
+		if err != nil {
+			return nil, out, err
+		}
+		labels += s.Labels
+		figures.MeanCosine += s.Cosine
+	}
+	figures.MeanCosine /= float64(max(1, labels))
+	for i, k := range leafOf {
+		if k < 0 {
+			continue
+		}
+		if int(k) >= len(leaves) || len(leaves[k]) == 0 {
+			return nil, out, from.explain(fmt.Errorf("%w: label %d is in branch %d", errShort, i, k))
+		}
+		leafOf[i], leaves[k] = leaves[k][0], leaves[k][1:]
+	}
+	tree, err := labeltree.FromLeaves(top.Levels, leafOf)
+	return tree, out, err
+}
+
+func (b *build) loadTree(ctx context.Context) (*labeltree.Tree, error) {
+	return sharedArtifact(ctx, b, Tree, "tree", labeltree.Read)
+}
+
+// errStop ends a walk whose consumer wants no more.
+var errStop = errors.New("stop")
+
+// about is what embeddings and training rows say of a node beside its text. Strings share memory.
+type about struct {
+	id, class []byte
+	time      int64
+	shard     int
+	seq       int64
+}
+
+func readAbout(d *decoder) about {
+	return about{id: d.string(), class: d.string(), time: d.varint(), shard: int(d.varint()), seq: d.varint()}
+}
+
+// about calls visit with the nodes of a partition in order.
+func (b *build) about(ctx context.Context, p int, visit func(i int, a about) error) error {
+	return b.eachBlock(ctx, Number, "nodes", p, func(d *decoder, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			a := readAbout(d)
+			if d.err != nil {
+				return d.err
+			}
+			if err := visit(i, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,229 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"giantstream/internal/parallel"
+	"giantstream/internal/tasks"
+	"giantstream/sink"
+	"giantstream/sink/rows"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// Log is the commit log at a cut, as tasks read it: each shard on its own.
+type Log interface {
+	// Cut names the cut: the newest manifest included, per shard.
+	Cut() map[int]int64
+	// Size returns how much there is to read, and how it is divided.
+	Size(ctx context.Context) (Size, error)
+	// Rows yields the committed rows of a split. Of several rows of a node, that of the highest Seq counts; all may
+	// come, in any order.
+	Rows(ctx context.Context, s Split) iter.Seq2[generation.Row, error]
+	// Fingerprint returns a fingerprint of no nodes.
+	Fingerprint() Fingerprint
+}
+
+// Fingerprint identifies a graph, whatever the order in which nodes are added. A node is added once.
+type Fingerprint interface {
+	Add(*rows.Row)
+	Sum() string
+	// Merge adds what another fingerprint has seen, given its Sum.
+	Merge(sum string) error
+}
+
+// Worker does the tasks of builds. It implements tasks.Work.
+type Worker struct {
+	Store sink.Store
+	// Log returns the commit log at a cut, or for nil at the newest.
+	Log func(ctx context.Context, cut map[int]int64) (Log, error)
+	// Resources bound each task. Progress shows what a task is at that is the only one of its stage.
+	fit.Resources
+	// CheckpointEvery is the time between two checkpoints of the encoder's training, 0 for none.
+	CheckpointEvery time.Duration
+	// Patience is how long processes that train an encoder together wait for each other, 0 for DefaultPatience.
+	Patience time.Duration
+
+	mu     sync.Mutex
+	builds map[int64]*build
+	// running tasks; idle runs while there is none.
+	running int
+	idle    *time.Timer
+}
+
+// forgetAfter is how long a worker without tasks keeps what it knows of a build, and its models.
+const forgetAfter = time.Minute
+
+// build is a generation as tasks see it.
+type build struct {
+	*Worker
+	plan Plan
+	doc  *generation.Doc
+	mu   sync.Mutex
+	done map[tasks.Task]*done
+	took stageTimes
+	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
+	blocks sync.Pool
+	models
+}
+
+// of returns the build of a generation, nil for one that is complete. It looks for the plan each time: without one,
+// the generation is complete or gone, and a late task must not write any more.
+func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
+	plan, err := LoadPlan(ctx, w.Store, g)
+	none := errors.Is(err, ErrNoPlan)
+	if err != nil && !none {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.builds[g]; b != nil && b.plan.Token == plan.Token {
+		return b, nil
+	}
+	delete(w.builds, g)
+	doc, lerr := generation.Load(ctx, w.Store, g)
+	switch {
+	case errors.Is(lerr, generation.ErrNone):
+		return nil, fmt.Errorf("generation %d: %w", g, ErrNoPlan)
+	case lerr != nil:
+		return nil, lerr
+	case none && doc.Complete():
+		return nil, nil
+	case none:
+		return nil, err
+	}
+	b := &build{Worker: w, plan: plan, doc: doc, done: map[tasks.Task]*done{}}
+	if w.builds == nil {
+		w.builds = map[int64]*build{}
+	}
+	w.builds[g] = b
+	return b, nil
+}
+
+// Do does a task. A task of a generation that is complete has nothing to do. A panic of a stage is an error: what
+// else the process does goes on.
+func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
+	b, err := w.of(ctx, t.Generation)
+	if err != nil || b == nil {
+		return err
+	}
+	s, ok := b.plan.stage(t.Stage)
+	if !ok || t.Partition < 0 || t.Partition >= s.Tasks {
+		return fmt.Errorf("%w: %v", ErrNoTask, t)
+	}
+	b.keep(s.Reads)
+	defer w.works()()
+	defer func() {
+		if v := recover(); v != nil {
+			p, ok := v.(*parallel.Panic)
+			if !ok {
+				p = &parallel.Panic{Value: v, Stack: debug.Stack()}
+			}
+			err = fmt.Errorf("%w: %w", ErrPanic, p)
+		}
+	}()
+	run := &task{build: b, Task: t, outputs: map[string]output{}, alone: s.Tasks == 1}
+	b.began(t.Stage)
+	defer b.ended(t.Stage)
+	err = explainDevice(stageFunctions[t.Stage](run, ctx))
+	if damaged := new(DamagedError); errors.As(err, &damaged) {
+		return errors.Join(err, b.forget(ctx, damaged.Task))
+	}
+	if err == nil && t.Stage == Finish {
+		w.drop(t.Generation) // with its models, which the next build would find in its memory
+	}
+	if err != nil || t.Stage == Finish {
+		return err
+	}
+	return run.finish(ctx)
+}
+
+// works notes that a task begins, and returns what notes its end. A worker without tasks lets go of its builds after a
+// while.
+func (w *Worker) works() (rest func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running++
+	if w.idle != nil {
+		w.idle.Stop()
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.running--; w.running == 0 {
+			w.idle = time.AfterFunc(forgetAfter, w.forgetAll)
+		}
+	}
+}
+
+func (w *Worker) forgetAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running > 0 {
+		return // a task began as the time ran out
+	}
+	for _, b := range w.builds {
+		b.keep(nil)
+	}
+	clear(w.builds)
+}
+
+// Done says whether a task's outputs are complete.
+func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
+	b, err := w.of(ctx, t.Generation)
+	if err != nil || b == nil {
+		return err == nil, err
+	}
+	if t.Stage == Finish {
+		return false, nil // there is a plan
+	}
+	b.mu.Lock()
+	delete(b.done, t) // it may have been made undone since
+	b.mu.Unlock()
+	_, err = b.load(ctx, t)
+	if missing := new(MissingError); errors.As(err, &missing) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+var stageFunctions = map[string]func(*task, context.Context) error{
+	Scatter: (*task).scatter, Number: (*task).number, Index: (*task).index, Resolve: (*task).resolve,
+	Link: (*task).link, Count: (*task).count, Merge: (*task).merge, Vectorizer: (*task).vectorizer,
+	Projection: (*task).projection, Vectorise: (*task).vectorise, PIFA: (*task).pifa, Trunk: (*task).trunk,
+	Deal: (*task).deal, Branch: (*task).branch, Tree: (*task).tree, Dataset: (*task).dataset,
+	Encoder: (*task).encoder, Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
+	Start: (*task).start, Spread: (*task).spread, Features: (*task).features, Mapping: (*task).mapping, Fill: (*task).fill,
+	Compare: (*task).compare,
+}
+
+// ErrPanic: a task ran into a fault of the program.
+var ErrPanic = errors.New("the build has panicked, which is a fault of giantstream: report it with the stack below")
+
+// MissingError says that a task was asked for before one that it needs was done.
+type MissingError struct{ Task tasks.Task }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("task %v is not done yet; do it first: "+
+		"giantstream build stage %s --partition %d --generation %d", e.Task, e.Task.Stage, e.Task.Partition,
+		e.Task.Generation)
+}
+
+// DamagedError says that an output of a task is missing or not what was stored. The task counts as not done any more.
+type DamagedError struct {
+	Task tasks.Task
+	err  error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("an output of task %v is damaged; the task has to be done again, and then this one: %v", e.Task,
+		e.err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.err }
