@@ -157,7 +157,7 @@ func TestInterruptedRunResumes(t *testing.T) {
 	succeed(t, append(args, "--store", undisturbed)...)
 	want := readOutcome(t, undisturbed)
 
-	for _, after := range []string{"backfill nodes", "read the cut", "write training set"} {
+	for _, after := range []string{"backfill nodes", "number", "dataset"} {
 		t.Run("after "+after, func(t *testing.T) {
 			dir := t.TempDir()
 			p := start(t, append(args, "--store", dir)...)

@@ -122,10 +122,10 @@ func TestKilledInTraining(t *testing.T) {
 	want := readOutcome(t, undisturbed)
 
 	dir := t.TempDir()
-	checkpoints := filepath.Join(dir, "generations", "000001", "encoder", "checkpoints")
+	checkpoints := filepath.Join(dir, "generations", "000001", "tasks", "encoder", "00000", "encoder", "checkpoints")
 	p := start(t, append(args, "--store", dir)...)
 	code := p.wait(os.Kill, func(stage string) <-chan time.Time {
-		if stage != "write training set" {
+		if stage != "dataset" {
 			return nil
 		}
 		return appears(t, filepath.Join(checkpoints, "000000000001"))

@@ -208,8 +208,8 @@ func measure(ctx context.Context, a *command.App, dir string, set func(*config.C
 		Shards: pipe.Identity.Shards, Settings: wiring.SettingsOf(pipe.Config),
 		Resources: wiring.ResourcesOf(pipe.Config, nil, pipe.Progress, pipe.Log),
 		Machine:   command.Plural(runtime.NumCPU(), "core") + ", " + runtime.GOOS + "/" + runtime.GOARCH,
-		Watch: func(build, builds int, s build.Stage) {
-			pipe.Progress.Stage(fmt.Sprintf("build %d of %d: %s", build, builds, s.Name), 0)
+		Watch: func(n, builds int, s build.Stage) {
+			pipe.Progress.Stage(fmt.Sprintf("build %d of %d: %s", n, builds, s.Name), 0)
 		},
 	})
 	pipe.Progress.Done()
