@@ -6,15 +6,7 @@ import (
 	"giantstream/featurize/sparse"
 )
 
-// columnOf returns the number of a feature, given its place among the keys.
-func (m *Model) columnOf(id int) int {
-	if m.column == nil {
-		return id
-	}
-	return int(m.column[id])
-}
-
-// placeOf is the inverse of columnOf.
+// placeOf returns the place of a feature among the keys, given its number.
 func (m *Model) placeOf(column int) int {
 	if m.column == nil {
 		return column

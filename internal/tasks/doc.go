@@ -1,6 +1,6 @@
-// Package tasks is the contract between a build of a generation and what distributes it. A stage is a list of tasks. A task
-// names a generation, a stage and a partition, and nothing else: any process that has the store and the settings can
-// do it.
+// Package tasks is the contract between a build of a generation and what distributes it. A stage is a list of
+// tasks. A task names a generation, a stage and a partition, and nothing else: any process that has the store and
+// the settings can do it.
 //
 // Work knows what a task is. Engine decides where and when tasks are done. Local is the engine of one process.
 //

@@ -142,7 +142,8 @@ func setMeta(b *pebble.Batch, m *meta) error {
 // may take a while.
 func (s *state) ready() (err error) {
 	if p := &s.pending; p.headers == nil {
-		p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize.shareFor(s.states), s.meta.Edges, adjacencyPrefixOf)
+		p.links, err = newKeyFilter(s.db, spaceAdjacency, linkFilterSize.shareFor(s.states), s.meta.Edges,
+			adjacencyPrefixOf)
 		if err != nil {
 			return err
 		}

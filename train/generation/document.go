@@ -60,7 +60,8 @@ type Doc struct {
 	// KeepSpaceOf is the parent, if the build is to keep the space of its embeddings.
 	KeepSpaceOf int64 `json:"keep_space_of,omitempty"`
 	// WarmOf is the parent, if the build starts from what it has learned: the WarmSteps-th in a row since Scratch.
-	// WarmUnknown is by how much more of the n-grams of changed texts the vocabulary may lack, Warm says what was found changed.
+	// WarmUnknown is by how much more of the n-grams of changed texts the vocabulary may lack, Warm says what was
+	// found changed.
 	WarmOf      int64      `json:"warm_of,omitempty"`
 	WarmSteps   int        `json:"warm_steps,omitempty"`
 	WarmUnknown float64    `json:"warm_unknown_ngrams,omitempty"`

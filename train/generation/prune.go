@@ -11,8 +11,8 @@ import (
 
 // Prune removes all but the newest keep ready generations and returns the numbers removed. The pinned one stays, too.
 // A generation that is damaged or withdrawn is removed once there is a newer one that is ready, a refused one once
-// there is a newer one that is ready or refused, a canary once there is a newer one or a newer one is served. A generation
-// that is still building is never touched. The document goes first, so that nobody opens half a generation.
+// there is a newer one that is ready or refused, a canary once there is a newer one or a newer one is served. A
+// generation that is still building is never touched. The document goes first, so that nobody opens half a generation.
 func Prune(ctx context.Context, store sink.Store, keep int) ([]int64, error) {
 	gens, err := Numbers(ctx, store)
 	if err != nil {

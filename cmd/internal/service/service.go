@@ -259,7 +259,8 @@ func (s *Service) connect(ctx context.Context) error {
 func (s *Service) startTraces(ctx context.Context, to sdktrace.SpanExporter) {
 	var err error
 	s.traces, err = telemetry.Start(ctx, telemetry.Options{Ratio: s.cfg.Telemetry.Traces.Ratio,
-		Version: buildinfo.Read().Version, Pipeline: s.cfg.Pipeline, Instance: process.Name(), Log: s.log, Exporter: to})
+		Version: buildinfo.Read().Version, Pipeline: s.cfg.Pipeline, Instance: process.Name(), Log: s.log,
+		Exporter: to})
 	if err != nil {
 		s.log.Error("no traces are sent", "error", err)
 	}

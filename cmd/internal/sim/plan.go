@@ -64,7 +64,8 @@ func newPlan(d dice) plan {
 		orphansEvery: drawDuration(r, 3*time.Second, 20*time.Second),
 		janitors:     r.IntN(3) == 0,
 		retention:    r.IntN(2) == 0, zombies: r.IntN(3) > 0,
-		leaseTTL: drawDuration(r, 3*time.Second, 10*time.Second), heartbeat: drawDuration(r, time.Second, 4*time.Second),
+		leaseTTL:  drawDuration(r, 3*time.Second, 10*time.Second),
+		heartbeat: drawDuration(r, time.Second, 4*time.Second),
 	}
 	records := 20 + r.IntN(100)
 	if oneIn(r, 4) { // a log long enough for a merged block

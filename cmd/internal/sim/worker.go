@@ -284,7 +284,8 @@ func (p *publisher) Publish(ctx context.Context, records []embedding.Record) err
 		if fate != dropped {
 			return err
 		}
-		n = p.actor.process.world.dice.randFor("publish", p.actor.name, records[0].NodeID).IntN(n + 1) // some of it arrives
+		// Some of it arrives.
+		n = p.actor.process.world.dice.randFor("publish", p.actor.name, records[0].NodeID).IntN(n + 1)
 	}
 	p.topic.append(p.run, records[:n])
 	if err != nil {

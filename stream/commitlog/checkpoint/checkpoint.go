@@ -62,6 +62,7 @@ func (c *Document) Bytes() (n int64) {
 
 func prefix(shard int) string { return fmt.Sprintf("shards/%d/state/checkpoints/", shard) }
 
+// Key is the object of a shard's checkpoint of this number.
 func Key(shard int, number int64) string {
 	return fmt.Sprintf("%s%020d.json", prefix(shard), number)
 }

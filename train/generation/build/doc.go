@@ -1,4 +1,4 @@
-// Package staged builds a generation as tasks over fixed partitions, which exchange named objects in the store. No task
+// Package build makes a generation as tasks over fixed partitions, which exchange named objects in the store. No task
 // holds the graph, and any process that has the store can do any task.
 //
 // A Plan divides a generation. Its Stages come one after the other; the tasks of a stage need nothing of each other. A

@@ -267,7 +267,7 @@ func (p Plan) Stages() []Stage {
 	if p.Warm {
 		for i, s := range all {
 			if slices.Contains(learned, s.Name) {
-				all[i].Reads = append(s.Reads, Start)
+				all[i].Reads = slices.Concat(s.Reads, []string{Start})
 			}
 		}
 	}

@@ -199,8 +199,8 @@ var stageFunctions = map[string]func(*task, context.Context) error{
 	Projection: (*task).projection, Vectorise: (*task).vectorise, PIFA: (*task).pifa, Trunk: (*task).trunk,
 	Deal: (*task).deal, Branch: (*task).branch, Tree: (*task).tree, Dataset: (*task).dataset,
 	Encoder: (*task).encoder, Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
-	Start: (*task).start, Spread: (*task).spread, Features: (*task).features, Mapping: (*task).mapping, Fill: (*task).fill,
-	Compare: (*task).compare,
+	Start: (*task).start, Spread: (*task).spread, Features: (*task).features, Mapping: (*task).mapping,
+	Fill: (*task).fill, Compare: (*task).compare,
 }
 
 // ErrPanic: a task ran into a fault of the program.

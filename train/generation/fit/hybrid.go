@@ -149,8 +149,8 @@ func (t *Training) views(ctx context.Context, v hybrid.Views, nodes []int32) ([]
 	n := v.Len()
 	out := make([]float32, len(nodes)*n)
 	err := t.Texts.Subset(nodes).blocks(ctx, t.Resources.Progress, func(lo int, texts []string) error {
-		return v.WriteViews(texts, func(i int, _ sparse.Vector) sparse.Vector { return t.Features.Row(int(nodes[lo+i])) },
-			out[lo*n:(lo+len(texts))*n])
+		featuresOf := func(i int, _ sparse.Vector) sparse.Vector { return t.Features.Row(int(nodes[lo+i])) }
+		return v.WriteViews(texts, featuresOf, out[lo*n:(lo+len(texts))*n])
 	})
 	return out, err
 }

@@ -33,6 +33,7 @@ type MapDocument struct {
 	Points []MapPoint `json:"points"`
 }
 
+// MapPoint is a node on the plane of a Map.
 type MapPoint struct {
 	ID    string  `json:"id"`
 	Class string  `json:"class,omitempty"`

@@ -484,11 +484,12 @@ func (r *Refresh) openCanary(ctx context.Context, doc *generation.Doc) (again bo
 		g, err := generation.Open(ctx, r.Store, doc, r.Device)
 		if err == nil {
 			if r.CanaryTopic == "" {
-				r.Log.Warn("a generation is a canary and there is no canary topic (sink.canary_topic), so no topic has it; "+
-					"'giantstream generations promote' has it served, and 'rollback' withdraws it", "generation", doc.Generation)
+				r.Log.Warn("a generation is a canary and there is no canary topic (sink.canary_topic), so no topic "+
+					"has it; 'giantstream generations promote' has it served, and 'rollback' withdraws it",
+					"generation", doc.Generation)
 			} else {
-				r.Log.Info("only the canary topic gets a new generation; 'giantstream generations promote' has it served, "+
-					"and 'rollback' withdraws it", "generation", doc.Generation, "topic", r.CanaryTopic)
+				r.Log.Info("only the canary topic gets a new generation; 'giantstream generations promote' has it "+
+					"served, and 'rollback' withdraws it", "generation", doc.Generation, "topic", r.CanaryTopic)
 			}
 			r.setCanary(g)
 		}
