@@ -6,11 +6,11 @@ import "math"
 
 // Normalize scales x to length 1 and returns its former length. A zero vector stays as it is.
 func Normalize(x []float32) float32 {
-	// The product of two float32s is exact in float64, so it does not matter whether a machine fuses
-	// it with the sum.
+	// The conversion keeps machines from fusing the product with the sum. The product of two float32s is exact in
+	// float64, so that would change no bit, but .ci/portable need not know.
 	var square float64
 	for _, v := range x {
-		square += float64(v) * float64(v)
+		square += float64(float64(v) * float64(v))
 	}
 	if square == 0 {
 		return 0
