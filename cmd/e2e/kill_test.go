@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -118,7 +117,7 @@ func TestKilledInTraining(t *testing.T) {
 	args := append([]string{"run", "-c", config, "--until-idle"}, h.write(t, inputs)...)
 
 	undisturbed := t.TempDir()
-	whole := run(t, append(args, "--store", undisturbed)...)
+	succeed(t, append(args, "--store", undisturbed)...)
 	want := readOutcome(t, undisturbed)
 
 	dir := t.TempDir()
@@ -133,32 +132,13 @@ func TestKilledInTraining(t *testing.T) {
 	if code != -1 {
 		t.Fatalf("exit code %d\n%s", code, p.log())
 	}
-	rest := run(t, append(args, "--store", dir)...)
+	// A generation says nothing of how often its training was resumed, so that its bytes are the same. That a task goes
+	// on from its checkpoint is tested in train/generation/build.
+	succeed(t, append(args, "--store", dir)...)
 	checkSame(t, readOutcome(t, dir), want)
-	// A generation does not say how often its training was resumed, but the log says how much a run has trained.
-	if all, some := trainedIn(t, whole), trainedIn(t, rest); some == 0 || some >= all {
-		t.Errorf("an undisturbed run trains %d instances, the resumed one %d", all, some)
-	}
 	if left, err := os.ReadDir(checkpoints); len(left) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("checkpoints are still there: %v, %v", left, err)
 	}
-}
-
-// trainedIn returns how many instances a run has trained an encoder on, as its log says.
-func trainedIn(t *testing.T, r result) int64 {
-	t.Helper()
-	if r.code != 0 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
-	}
-	found := regexp.MustCompile(`stage=hybrid units=(\d+)`).FindStringSubmatch(r.stderr)
-	if found == nil {
-		t.Fatalf("no training in the log\n%s", r.stderr)
-	}
-	n, err := strconv.ParseInt(found[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // appears returns a channel that receives the time when a file appears.
