@@ -21,7 +21,7 @@ type Model struct {
 	keys  []uint64
 	idf   []float32
 	// column[id] is the number of a feature for others, and place its inverse; nil for the same. Only a model
-	// of version 3 has them: an earlier release extended vocabularies, and what was gained came last, whatever its part.
+	// of version 3 has them: an earlier release extended vocabularies, and put gains last, whatever their part.
 	column, place []int32
 
 	single []int32   // word id → feature id of the word alone, or -1

@@ -275,7 +275,7 @@ func list(ctx context.Context, store sink.Store) (gens []int64, chosen bool, err
 }
 
 // Finish gives a document whose objects are all in the store its final status, and removes what tasks have left. Which
-// status depends on what the build began with and on what it measured, so a build that is resumed comes to the same end.
+// status depends on what the build began with and on what it measured, so a resumed build comes to the same end.
 func (d *Doc) Finish(ctx context.Context, store sink.Store, stages []StageTime, now time.Time) error {
 	if err := d.noteFiles(ctx, store); err != nil {
 		return err

@@ -116,6 +116,9 @@ func (c *checkpoints) Resume(ctx context.Context, run func(state io.Reader) erro
 	for _, key := range slices.Backward(c.keys) {
 		err := readObject(ctx, c.Store, key, run)
 		if !unusable(err) {
+			if err == nil {
+				c.Log.Info("the training was resumed", "checkpoint", key)
+			}
 			return err
 		}
 		c.Log.Warn("a checkpoint of the training cannot be used; "+

@@ -71,7 +71,8 @@ func (in *Ingest) watchFields(ctx context.Context) error {
 		watch.threshold = in.Settings.Get().Ingest.MinFilled
 		for _, f := range watch.check(in.fields.all()) {
 			in.Log.Warn("a field of the mapping is missing in most records; see 'giantstream preview'",
-				"field", f.Field, "path", f.Path, "records", f.Records, "with_value", f.Filled, "threshold", watch.threshold)
+				"field", f.Field, "path", f.Path, "records", f.Records, "with_value", f.Filled,
+				"threshold", watch.threshold)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (w *Watches) failures() map[int]error {
 
 // Open adds a watch for a shard that is about to be opened, with the head of its commit log, nil for
 // none. The returned function removes the watch; call it when the shard is closed.
-func (w *Watches) Open(shard int, head *commitlog.Manifest) (*watch, func()) { //nolint:revive // callers outside only end it
+func (w *Watches) Open(shard int, head *commitlog.Manifest) (*watch, func()) { //nolint:revive // tests only end it
 	if head == nil {
 		head = &commitlog.Manifest{}
 	}

@@ -372,7 +372,8 @@ func (d *Device) Drop(dst, x compute.Buffer, b compute.Batch, width int, drop co
 // AddNorm implements compute.Forward.
 func (d *Device) AddNorm(dst, x, residual compute.Buffer, rows int, n *compute.Norm) {
 	own := norm(n)
-	d.run(func() { d.inner.AddNorm(inner(dst), inner(x), inner(residual), rows, own) }, dst, x, residual, n.Gain, n.Bias)
+	d.run(func() { d.inner.AddNorm(inner(dst), inner(x), inner(residual), rows, own) },
+		dst, x, residual, n.Gain, n.Bias)
 }
 
 // Pool implements compute.Forward.
