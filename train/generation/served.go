@@ -6,8 +6,8 @@ import (
 	"giantstream/sink/rows"
 )
 
-// Served is the generation that a process serves. It is safe for concurrent use, and generations are switched by storing
-// one pointer: a row is built with one generation or the next.
+// Served is the generation that a process serves. It is safe for concurrent use, and generations are switched by
+// storing one pointer: a row is built with one generation or the next.
 type Served struct {
 	current, canary atomic.Pointer[Generation]
 	passedOver      atomic.Int64
