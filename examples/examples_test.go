@@ -305,13 +305,16 @@ func readEmbeddings(t *testing.T, dir string) map[string][]float32 {
 		t.Fatal(err)
 	}
 	out := map[string][]float32{}
-	for part := range 2 {
-		ref := storetest.Ref(t, s, fmt.Sprintf("embeddings/part-%05d.parquet", part))
-		for r, err := range embedding.ReadParquet(t.Context(), s, ref) {
+	for info, err := range s.List(t.Context(), "embeddings/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range embedding.ReadParquet(t.Context(), s, storetest.Ref(t, s, info.Key)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Generation != 1 || r.Shard != part || r.Seq < 1 || r.EventTime == 0 {
+			shard := client.Partition([]byte(r.NodeID), 2)
+			if r.Generation != 1 || r.Shard != shard || r.Seq < 1 || r.EventTime == 0 {
 				t.Fatalf("record %+v", r)
 			}
 			out[r.NodeID] = r.Vector

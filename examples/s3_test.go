@@ -38,8 +38,8 @@ func serveS3(t *testing.T) sink.Store {
 		t.Setenv(name, value)
 	}
 	program := filepath.Join(t.TempDir(), "s3")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program,
-		"../cmd/dev/s3").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "-C", "../cmd/e2e", "build", "-o", program,
+		"./s3").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	server := exec.CommandContext(t.Context(), program, "-dir", t.TempDir(), "-listen", addr, "-bucket", bucket)

@@ -50,7 +50,9 @@ class Stage:
 def fit(p: Problem, parameters: Iterable[nn.Parameter], steps: int, loss: Callable[[], Tensor],
         logits: Callable[[], Tensor], modules: Iterable[nn.Module], rate: float = 0.01,
         decay: float = 5e-4) -> Tensor:
-    """Trains, and returns the logits of the step that is best on the validation nodes."""
+    """Trains, and returns the logits of the step that is best on the validation nodes, the latest of equally good ones:
+    where the first steps get all of them right, the later ones are surer.
+    """
     optimizer = torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
     modules = list(modules)
     best: Optional[Tensor] = None
@@ -67,7 +69,7 @@ def fit(p: Problem, parameters: Iterable[nn.Parameter], steps: int, loss: Callab
             with torch.no_grad():
                 now = logits()
             right = int((now[p.validation].argmax(1) == p.y[p.validation]).sum())
-            if right > most:
+            if right >= most:
                 most, best = right, now
     assert best is not None
     return best

@@ -224,22 +224,34 @@ SCHEMA = pa.schema([
 ])
 
 
+def manifests(generation):
+    """The shard and the number of the manifest that committed each node's row: the training set does not say it, the
+    generation's own embeddings do.
+    """
+    root = generation.parts[0].path.rsplit("/dataset/", 1)[0]
+    committed = {}
+    for part in generation.document["embeddings"]:
+        path = f"{root}/embeddings/{part['key'].rsplit('/', 1)[1]}"
+        table = pq.read_table(path, columns=["node_id", "shard", "seq"], filesystem=generation.filesystem)
+        committed.update((i, (shard, seq)) for i, shard, seq in zip(*(column.to_pylist() for column in table.columns)))
+    return committed
+
+
 @torch.no_grad()
 def embed(generation, trainer, args):
-    """One part per shard, ascending by node id, as docs/format/embeddings.md has it. Ranks take the parts in turn."""
+    """One part for each of the training set, ascending by node id, as docs/format/embeddings.md has it. Ranks take
+    the parts in turn.
+    """
     trainer.eval()
     folder = args.out / "embeddings"
     folder.mkdir(exist_ok=True)
     schema = SCHEMA.with_metadata({"giantstream.format": "embeddings/2", "giantstream.generation": str(generation.number)})
-    for part in generation.parts[rank() :: ranks()]:
+    committed = manifests(generation)
+    for number, part in list(enumerate(generation.parts))[rank() :: ranks()]:
         if part.rows == 0:
             continue
-        # The training set does not say which manifest committed a row; the generation's own embeddings do.
-        path = part.path.replace("/dataset/", "/embeddings/")
-        table = pq.read_table(path, columns=["node_id", "seq"], filesystem=generation.filesystem)
-        committed = dict(zip(table["node_id"].to_pylist(), table["seq"].to_pylist()))
         columns = ["node_id", "event_time", *trainer.encoder.columns]
-        file = folder / f"part-{part.shard:05d}.parquet"
+        file = folder / f"part-{number:05d}.parquet"
         with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer:
             for group in generation.stored(part, columns):
                 for at in range(0, group.num_rows, 1024):
@@ -253,8 +265,8 @@ def embed(generation, trainer, args):
                         "embedding": list(z),
                         "generation": [generation.number] * len(ids),
                         "event_time": batch.table["event_time"],
-                        "shard": [part.shard] * len(ids),
-                        "seq": [committed.get(i, 0) for i in ids],
+                        "shard": [committed[i][0] for i in ids],
+                        "seq": [committed[i][1] for i in ids],
                         "status": ["text"] * len(ids),
                     }
                     writer.write_table(pa.table(columns_of, schema=schema))

@@ -85,7 +85,7 @@ class Generation:
 
     @property
     def parts(self) -> Sequence[Part]:
-        """The objects of the training set in order of key, a part per shard."""
+        """The objects of the training set in order of key."""
         return self._parts
 
     @property
