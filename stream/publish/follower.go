@@ -31,6 +31,8 @@ type Model struct {
 	// PassedOver is the newest generation above this one that is complete and not to be served, 0 for none: it is
 	// damaged, say, or people have gone back to this one.
 	PassedOver int64
+	// AsOf is when this process began to look which generation is served, with this one as the answer.
+	AsOf time.Time
 	// Encode writes the embedding of texts[i] to out[i*Dim : (i+1)*Dim].
 	Encode func(texts []string, out []float32) error
 }
@@ -121,6 +123,11 @@ type Follower struct {
 	touched bool
 	// switched: the last step has published a generation, and the next one has to go on from its cut.
 	switched bool
+	// unheard is a generation that this process did not know of when its cursor was read, since then.
+	unheard struct {
+		generation int64
+		since      time.Time
+	}
 	// repeats: records after the position may have been sent already, by this follower or another.
 	repeats bool
 	// ahead are the newest rows of a stretch after the position that the topic may have.
@@ -206,7 +213,10 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 			"shard", f.opts.Shard, "topic", f.topic.Name, "because", gone)
 		return true, f.switchTo(ctx, model)
 	}
-	if model.Generation > f.at.Generation || model.Repeats(f.at) || model.replaces(f.at) {
+	if f.lags(model) {
+		return false, f.saveIfDue(ctx)
+	}
+	if model.Generation != f.at.Generation || model.Repeats(f.at) {
 		if err = f.save(ctx); err != nil {
 			return false, err
 		}
@@ -229,6 +239,19 @@ func (f *Follower) Step(ctx context.Context) (_ bool, err error) {
 		err = f.readCursor(ctx) // it may have been frozen while it was sending
 	}
 	return f.at.Seq > before, err
+}
+
+// lags says whether the topic has a generation that this process has yet to hear of: another process was quicker. Rows
+// of an older one would hide from the cursor that the newer one was ever there. A look that began after the cursor was
+// read finds every generation that the cursor may name, unless it was deleted: then the model takes its place.
+func (f *Follower) lags(model *Model) bool {
+	if model.Generation >= f.at.Generation || model.replaces(f.at) {
+		return false
+	}
+	if f.unheard.generation != f.at.Generation {
+		f.unheard.generation, f.unheard.since = f.at.Generation, time.Now()
+	}
+	return !model.AsOf.After(f.unheard.since)
 }
 
 // follow publishes the manifests committed since the last step.

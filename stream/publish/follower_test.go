@@ -256,6 +256,24 @@ func TestFallsBackToTheGenerationBefore(t *testing.T) {
 	expect(t, to, "a g1 m1 [11]", "b g1 m2 [104]", "c g1 m2 gone")
 }
 
+// A process that has yet to hear of the generation on the topic publishes nothing. If it looks and finds an older one,
+// that of the topic was deleted: the older one takes its place.
+func TestWaitsToHearOfTheGenerationOnTheTopic(t *testing.T) {
+	store, to := &memstore.Store{}, &topic{}
+	commit(t, store, 1, [2]string{"a", "aa"}, [2]string{"b", "b"})
+	g1 := generationAt(t, store, 1, 1, embedded("a", 1, 11), embedded("b", 1, 12))
+	g1.AsOf = time.Now()
+	g2 := generationAt(t, store, 2, 1, embedded("a", 1, 21), embedded("b", 1, 22))
+	catchUp(t, follower(store, to, func() *Model { return g2 }))
+	commit(t, store, 2, [2]string{"b", "bbbb"})
+	late := follower(store, to, func() *Model { return g1 })
+	catchUp(t, late)
+	expect(t, to, "a g2 m1 [21]", "b g2 m1 [22]")
+	g1.AsOf = time.Now()
+	catchUp(t, late)
+	expect(t, to, "a g1 m1 [11]", "b g1 m2 [104]")
+}
+
 // A generation is announced once, after all that it has changed, and again when it is published again.
 func TestAnnouncesThatAllIsPublished(t *testing.T) {
 	store, to := &memstore.Store{}, &topic{}

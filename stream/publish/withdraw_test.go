@@ -29,6 +29,10 @@ type choices struct {
 	older    *Model // served before that, nil for none
 	served   *Model
 	follower *Follower
+	// known is what a process knows that looked before the last disturbance.
+	known Model
+	// settling: every process looks at each step.
+	settling bool
 }
 
 var errBroker = errors.New("the broker is away")
@@ -50,14 +54,27 @@ func newChoices(t *testing.T, seed uint64) *choices {
 	return w
 }
 
-// start is a follower of a process that knows nothing of the one before.
+// start is a follower of a process that knows nothing of the one before. Some processes learn late what is served.
 func (w *choices) start() {
+	known := w.standing()
+	if w.known.Generation > 0 && w.rng.IntN(2) == 0 {
+		known = w.known
+	}
 	w.follower = follower(w.store, w.to, func() *Model {
-		m := *w.served
-		m.PassedOver = w.newest
+		if w.settling || w.rng.IntN(4) == 0 {
+			known = w.standing()
+		}
+		m := known
 		return &m
 	})
 	w.follower.opts.SaveEvery = func() time.Duration { return w.saving }
+}
+
+// standing is what a process finds that looks now.
+func (w *choices) standing() Model {
+	m := *w.served
+	m.PassedOver, m.AsOf = w.newest, time.Now()
+	return m
 }
 
 // change commits a window.
@@ -114,6 +131,8 @@ func (w *choices) step() {
 // settle lets the follower come to rest, and compares the end of the topic with what it must be.
 func (w *choices) settle(what string) {
 	w.t.Helper()
+	w.settling = true
+	defer func() { w.settling = false }()
 	for rest := 0; rest < 2; {
 		before := len(w.to.records)
 		done, err := w.follower.Step(w.t.Context())
@@ -144,6 +163,7 @@ func (w *choices) settle(what string) {
 
 // disturb brings a generation or withdraws one, and nodes change while the follower works.
 func (w *choices) disturb() (what string) {
+	w.known = w.standing()
 	switch w.rng.IntN(3) {
 	case 0:
 		w.older, w.served = w.served, w.generation()

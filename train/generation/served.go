@@ -2,6 +2,7 @@ package generation
 
 import (
 	"sync/atomic"
+	"time"
 
 	"giantstream/sink/rows"
 )
@@ -10,7 +11,13 @@ import (
 // storing one pointer: a row is built with one generation or the next.
 type Served struct {
 	current, canary atomic.Pointer[Generation]
-	passedOver      atomic.Int64
+	look            atomic.Pointer[look]
+}
+
+// look is a look for what is to be served.
+type look struct {
+	began      time.Time
+	passedOver int64
 }
 
 // Current returns the generation being served, nil before the first.
@@ -55,8 +62,14 @@ func (s *Served) CanaryOrCurrent() *Generation {
 	return current
 }
 
-// PassedOver returns the newest generation above the served one that is complete or damaged, 0 for none.
-func (s *Served) PassedOver() int64 { return s.passedOver.Load() }
+// Looked notes, once what is to be served is served, when the look for it began, and the newest generation above it that
+// is complete or damaged and not to be served, 0 for none.
+func (s *Served) Looked(began time.Time, passedOver int64) { s.look.Store(&look{began, passedOver}) }
 
-// PassOver notes it.
-func (s *Served) PassOver(number int64) { s.passedOver.Store(number) }
+// LastLook returns what Looked noted last. Call it before Current: then the generation is not older than the look.
+func (s *Served) LastLook() (began time.Time, passedOver int64) {
+	if l := s.look.Load(); l != nil {
+		return l.began, l.passedOver
+	}
+	return time.Time{}, 0
+}

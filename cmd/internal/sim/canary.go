@@ -21,6 +21,8 @@ type standing struct {
 	newest int64
 	// passedOver is the newest that was withdrawn, 0 if a newer one is served.
 	passedOver int64
+	// asOf is when the process began to look.
+	asOf time.Time
 }
 
 // generationOn returns the generation that is published on a topic, nil before the first.
@@ -38,7 +40,7 @@ func (s *standing) generationOn(outlet commitlog.Outlet) *generation {
 func (s *standing) model(outlet commitlog.Outlet, shard int) *publish.Model {
 	m := s.generationOn(outlet).model(shard)
 	if m != nil {
-		m.PassedOver = s.passedOver
+		m.PassedOver, m.AsOf = s.passedOver, s.asOf
 	}
 	return m
 }
@@ -65,11 +67,12 @@ func (w *world) verdict(g int64) (promoted, decided bool) {
 
 // stand returns which generations are to be served now, nil before the first.
 func (w *world) stand(ctx context.Context, s sink.Store) (*standing, error) {
+	began := time.Now()
 	numbers, err := numbersIn(ctx, s, "/ready.json")
 	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
-	at := &standing{newest: numbers[len(numbers)-1]}
+	at := &standing{newest: numbers[len(numbers)-1], asOf: began}
 	var canary int64
 	for _, g := range slices.Backward(numbers) {
 		switch promoted, decided := w.verdict(g); {

@@ -7,15 +7,17 @@ import (
 
 // model returns what a shard's follower needs of the current generation.
 func (p *Publish) model(shard int) *publish.Model {
-	return p.modelOf(p.Served.Current(), shard)
+	return p.modelOf(p.Served.Current, shard)
 }
 
 // canaryModel returns what a shard's follower of the canary topic needs: of the canary, or of the current generation.
 func (p *Publish) canaryModel(shard int) *publish.Model {
-	return p.modelOf(p.Served.CanaryOrCurrent(), shard)
+	return p.modelOf(p.Served.CanaryOrCurrent, shard)
 }
 
-func (p *Publish) modelOf(g *generation.Generation, shard int) *publish.Model {
+func (p *Publish) modelOf(served func() *generation.Generation, shard int) *publish.Model {
+	asOf, passedOver := p.Served.LastLook()
+	g := served()
 	if g == nil {
 		return nil
 	}
@@ -26,7 +28,8 @@ func (p *Publish) modelOf(g *generation.Generation, shard int) *publish.Model {
 		Dim:        g.Encoder.Dim(),
 		Encode:     g.Encoder.Encode,
 		Format:     p.Format.LimitTo(g.Doc.Settings.Stored),
-		PassedOver: p.Served.PassedOver(),
+		PassedOver: passedOver,
+		AsOf:       asOf,
 	}
 	for _, part := range g.Doc.Embeddings {
 		if part.Shard == shard {

@@ -43,7 +43,6 @@ func (r *Refresh) noteDamage(d *generation.Damage) {
 		}
 	}
 	r.damaged.Store(number)
-	r.passOver()
 	r.metrics.damaged.Set(float64(number))
 }
 
@@ -55,6 +54,3 @@ func (r *Refresh) becauseDamaged() string {
 	}
 	return fmt.Sprintf("generation %d is damaged", damaged)
 }
-
-// passOver tells the followers above which generation embeddings that are published give way to those being served.
-func (r *Refresh) passOver() { r.Served.PassOver(max(r.passedOver.Load(), r.damaged.Load())) }

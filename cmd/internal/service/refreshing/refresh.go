@@ -81,8 +81,6 @@ type Refresh struct {
 	last atomic.Pointer[generation.Doc]
 	// damaged is the newest generation that is damaged and not replaced yet, 0 for none.
 	damaged atomic.Int64
-	// passedOver is the newest complete generation above the served one, 0 for none.
-	passedOver atomic.Int64
 
 	// What follows belongs to the goroutine that calls Run or UpToDate.
 
@@ -431,6 +429,7 @@ func (r *Refresh) Elsewhere(err error) bool {
 // turns out to be damaged is passed over.
 func (r *Refresh) Load(ctx context.Context) error {
 	for {
+		began := time.Now()
 		latest, err := generation.Newest(ctx, r.Store)
 		if err != nil {
 			return err
@@ -439,13 +438,14 @@ func (r *Refresh) Load(ctx context.Context) error {
 		r.noteDamage(latest.Damaged)
 		r.noteHeld(latest.Held)
 		r.last.Store(latest.Last())
-		r.passedOver.Store(latest.PassedOver())
-		r.passOver()
 		doc := latest.Current
 		if doc == nil || r.Served.Number() == doc.Generation {
 			again, err := r.openCanary(ctx, latest.Canary)
 			if again && err == nil {
 				continue
+			}
+			if err == nil {
+				r.Served.Looked(began, latest.PassedOver())
 			}
 			return err
 		}
