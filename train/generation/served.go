@@ -62,8 +62,8 @@ func (s *Served) CanaryOrCurrent() *Generation {
 	return current
 }
 
-// Looked notes, once what is to be served is served, when the look for it began, and the newest generation above it that
-// is complete or damaged and not to be served, 0 for none.
+// Looked notes, once what is to be served is served, when the look for it began. passedOver is the newest generation
+// above it that is complete or damaged and not to be served, 0 for none.
 func (s *Served) Looked(began time.Time, passedOver int64) { s.look.Store(&look{began, passedOver}) }
 
 // LastLook returns what Looked noted last. Call it before Current: then the generation is not older than the look.
