@@ -262,6 +262,33 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 	return out, nil
 }
 
+// CommitOffsets commits to a consumer group, as a member of one of its generations, the offset of the next record of a
+// partition, per topic.
+func (c *Client) CommitOffsets(
+	ctx context.Context, group, member string, generation int32, partition int, next map[string]int64,
+) error {
+	req := &kafka.OffsetCommitRequest{GroupID: group, MemberID: member, GenerationID: int(generation),
+		Topics: map[string][]kafka.OffsetCommit{}}
+	for topic, at := range next {
+		req.Topics[topic] = []kafka.OffsetCommit{{Partition: partition, Offset: at}}
+	}
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	res, err := c.kafka.OffsetCommit(ctx, req)
+	if err != nil {
+		return fmt.Errorf("kafka group %q: committing offsets of partition %d: %w", group, partition, err)
+	}
+	for topic, partitions := range res.Topics {
+		for _, p := range partitions {
+			if p.Error != nil {
+				return fmt.Errorf("kafka group %q: committing the offset of %s-%d: %w",
+					group, topic, p.Partition, p.Error)
+			}
+		}
+	}
+	return nil
+}
+
 // GroupProtocol returns the protocol that the members of a consumer group have agreed on, "" if the
 // group has no members.
 func (c *Client) GroupProtocol(ctx context.Context, group string) (string, error) {

@@ -47,7 +47,6 @@ type Client struct {
 	brokers   []string
 	addr      net.Addr
 	transport *kafka.Transport
-	dialer    *kafka.Dialer
 	kafka     *kafka.Client
 	franz     franzClient // for requests that kafka-go lacks
 
@@ -82,14 +81,6 @@ func New(o Options) (*Client, error) {
 			TLS:         o.TLS,
 			SASL:        mechanism,
 		},
-		dialer: &kafka.Dialer{
-			ClientID:      o.ClientID,
-			Timeout:       10 * time.Second,
-			KeepAlive:     30 * time.Second,
-			DualStack:     true,
-			TLS:           o.TLS,
-			SASLMechanism: mechanism,
-		},
 	}
 	if c.recordBytes == 0 {
 		c.recordBytes = defaultRecordBytes
@@ -120,10 +111,6 @@ func (s *SASL) mechanism() (sasl.Mechanism, error) {
 
 // Brokers returns the bootstrap addresses.
 func (c *Client) Brokers() []string { return c.brokers }
-
-// Dialer returns a dialer with this client's TLS and SASL settings, for kafka-go's consumer group,
-// which opens connections of its own.
-func (c *Client) Dialer() *kafka.Dialer { return c.dialer }
 
 // Close closes idle connections. Requests in flight finish.
 func (c *Client) Close() {

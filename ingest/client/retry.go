@@ -29,7 +29,7 @@ func retryUntilTimeout[T any](ctx context.Context, ask func(context.Context) (T,
 // not final for all callers (retry.Final): a shard is started again, and asks for another offset, or
 // finds the topic created.
 var settledErrors = []error{
-	ErrNoTopic, errNoPartition, ErrPartitions, ErrOffsetOutOfRange, ErrTruncated, kafka.ErrGroupClosed,
+	ErrNoTopic, errNoPartition, ErrPartitions, ErrOffsetOutOfRange, ErrTruncated,
 }
 
 // retryableCodes are answers of a broker that pass, in addition to those that kafka-go calls

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // ProtocolName identifies the balancer to the group: all members must offer it, or one that they
@@ -31,8 +29,6 @@ type balancer struct {
 // no further, since no shard has this number.
 const endOfShards = 1 << 40
 
-var _ kafka.GroupBalancer = (*balancer)(nil)
-
 // assigned notes the shards of this member in a generation.
 func (b *balancer) assigned(generation int32, shards []int) {
 	b.mu.Lock()
@@ -40,12 +36,12 @@ func (b *balancer) assigned(generation int32, shards []int) {
 	b.generation, b.shards = generation, slices.Clone(shards)
 }
 
-// ProtocolName implements kafka.GroupBalancer.
-func (b *balancer) ProtocolName() string { return cmp.Or(b.protocol, ProtocolName) }
+// name is that of the protocol.
+func (b *balancer) name() string { return cmp.Or(b.protocol, ProtocolName) }
 
-// UserData implements kafka.GroupBalancer: the generation (4 bytes, big endian) and the shards
-// (uvarints) this member had last; then endOfShards and the shards that it has a copy of, if any.
-func (b *balancer) UserData() ([]byte, error) {
+// userData is what this member tells the leader: the generation (4 bytes, big endian) and the shards
+// (uvarints) that it had last; then endOfShards and the shards that it has a copy of, if any.
+func (b *balancer) userData() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	data := binary.BigEndian.AppendUint32(nil, uint32(b.generation))
@@ -53,7 +49,7 @@ func (b *balancer) UserData() ([]byte, error) {
 		data = binary.AppendUvarint(data, uint64(s))
 	}
 	if b.warm == nil {
-		return data, nil
+		return data
 	}
 	for i, s := range b.warm() {
 		if i == 0 {
@@ -61,7 +57,7 @@ func (b *balancer) UserData() ([]byte, error) {
 		}
 		data = binary.AppendUvarint(data, uint64(s))
 	}
-	return data, nil
+	return data
 }
 
 func parseUserData(data []byte) (generation int32, shards, warm []int) {
@@ -93,47 +89,25 @@ type member struct {
 	warm       []int
 }
 
-// AssignGroups implements kafka.GroupBalancer.
-func (b *balancer) AssignGroups(
-	members []kafka.GroupMember, partitions []kafka.Partition,
-) kafka.GroupMemberAssignments {
-	topics := map[string]map[int]bool{}
-	for _, p := range partitions {
-		if topics[p.Topic] == nil {
-			topics[p.Topic] = map[int]bool{}
-		}
-		topics[p.Topic][p.ID] = true
+// shardsOf returns the partition numbers that every topic has, ascending.
+func shardsOf(partitions map[string]int) (shards []int) {
+	if len(partitions) == 0 {
+		return nil
 	}
-	assigned := spread(owners(members), common(topics))
-	out := kafka.GroupMemberAssignments{}
-	for _, m := range assigned {
-		out[m.id] = map[string][]int{}
-		for topic := range topics {
-			out[m.id][topic] = m.shards
-		}
+	for s := range slices.Min(slices.Collect(maps.Values(partitions))) {
+		shards = append(shards, s)
 	}
-	return out
+	return shards
 }
 
-// common returns the partition numbers that every topic has, ascending.
-func common(topics map[string]map[int]bool) []int {
-	count := map[int]int{}
-	for _, ids := range topics {
-		for id := range ids {
-			count[id]++
-		}
-	}
-	maps.DeleteFunc(count, func(_, n int) bool { return n < len(topics) })
-	return slices.Sorted(maps.Keys(count))
-}
-
-// owners lists the members with the shards they had. If two members claim the same shard, the one
-// of the later generation has it; among equal generations, the one with the smaller id.
-func owners(members []kafka.GroupMember) []member {
-	ms := make([]member, len(members))
-	for i, m := range members {
-		ms[i].id = m.ID
-		ms[i].generation, ms[i].shards, ms[i].warm = parseUserData(m.UserData)
+// owners lists the members with the shards that they had, by their user data. If two members claim the same shard, the
+// one of the later generation has it; among equal generations, the one with the smaller id.
+func owners(userData map[string][]byte) []member {
+	ms := make([]member, 0, len(userData))
+	for id, data := range userData {
+		m := member{id: id}
+		m.generation, m.shards, m.warm = parseUserData(data)
+		ms = append(ms, m)
 	}
 	slices.SortFunc(ms, func(a, b member) int {
 		return cmp.Or(cmp.Compare(b.generation, a.generation), cmp.Compare(a.id, b.id))

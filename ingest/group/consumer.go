@@ -15,6 +15,8 @@ import (
 	"giantstream/internal/retry"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Options configure a member of the group.
@@ -39,28 +41,42 @@ type Options struct {
 	// Assigned, if not nil, is called with the shards of each generation of the group, before their handlers begin and
 	// after those of the generation before have ended. An error ends Run.
 	Assigned func(ctx context.Context, shards []int) error
-	Log      *slog.Logger
+	// Dissolved, if not nil, is called when the handlers of a generation have ended.
+	Dissolved func()
+	Log       *slog.Logger
 }
 
 const (
-	defaultSessionTimeout = 10 * time.Second
-	leaveTimeout          = 5 * time.Second
+	// DefaultSessionTimeout is that of Options.
+	DefaultSessionTimeout = 10 * time.Second
+	// lookForPartitions is how often Options.WatchPartitions counts the partitions.
+	lookForPartitions = 5 * time.Second
 )
 
 // Assignment is a shard that this worker has, for one generation of the group.
 type Assignment struct {
 	Shard int
-	// Committed is what the group had for this partition when the generation began: per topic the
-	// next offset to read, negative if there is none.
-	Committed map[string]int64
 
-	commits *committer
+	client        *client.Client
+	group, member string
+	generation    int32
 }
 
 // CommitOffsets commits to the group, per topic, the offset of the next record to read. For shards
-// it is a hint that shows the lag; nothing reads it back.
+// it is a hint that shows the lag; nothing reads it back. It works for a handler whose context has ended.
 func (a Assignment) CommitOffsets(next map[string]int64) error {
-	return a.commits.commit(a.Shard, next)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	return a.client.CommitOffsets(ctx, a.group, a.member, a.generation, a.Shard, next)
+}
+
+// Committed returns what the group has for this partition of a topic, the next offset to read, negative if it has none.
+func (a Assignment) Committed(ctx context.Context, topic string) (int64, error) {
+	offsets, err := a.client.Committed(ctx, a.group, topic, a.Shard+1)
+	if err != nil {
+		return -1, err
+	}
+	return offsets[a.Shard], nil
 }
 
 // Handler works on a shard until its context ends. Returning nil before that is fine: the shard
@@ -74,34 +90,19 @@ type Handler func(ctx context.Context, a Assignment) error
 func Run(ctx context.Context, o Options, handle Handler) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	members := &balancer{protocol: o.Protocol, warm: o.Warm}
-	session := cmp.Or(o.SessionTimeout, defaultSessionTimeout)
-	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID:                o.Group,
-		Brokers:           o.Client.Brokers(),
-		Dialer:            o.Client.Dialer(),
-		Topics:            o.Topics,
-		GroupBalancers:    []kafka.GroupBalancer{members},
-		HeartbeatInterval: session / 10,
-		SessionTimeout:    session,
-		RebalanceTimeout:  3 * session,
-		JoinGroupBackoff:  session / 10,
-		StartOffset:       kafka.FirstOffset,
-
-		WatchPartitionChanges: o.WatchPartitions,
-	})
+	session := cmp.Or(o.SessionTimeout, DefaultSessionTimeout)
+	franz, err := o.Client.Franz(kgo.RequestRetries(0)) // Run retries
 	if err != nil {
 		return fmt.Errorf("kafka group %q: %w", o.Group, err)
 	}
-	var handlers sync.WaitGroup
-	defer func() {
-		stop(nil)
-		handlers.Wait()
-		leave(cg)
-	}()
+	defer franz.Close()
+	m := &membership{client: o.Client, group: o.Group, topics: o.Topics, franz: franz, session: session,
+		balancer: &balancer{protocol: o.Protocol, warm: o.Warm}}
+	defer func() { _ = m.leave(context.WithoutCancel(ctx)) }() // or the session times out
 	var outage retry.Outage
+	pause := retry.Backoff{Min: session / 100, Max: session / 10}
 	for {
-		gen, err := cg.Next(ctx)
+		shards, err := m.join(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -114,102 +115,107 @@ func Run(ctx context.Context, o Options, handle Handler) error {
 			}
 			o.Log.Log(ctx, level, "cannot join the consumer group, trying again until it succeeds", "group", o.Group,
 				"error", err)
+			_ = pause.Wait(ctx)
 			continue
 		}
+		pause.Reset()
 		if lasted, over := outage.EndFailure(o.Group, time.Now()); over {
 			o.Log.Warn("joined the consumer group again", "group", o.Group, "after", lasted.Round(time.Millisecond))
 		}
-		shards := assigned(gen)
-		members.assigned(gen.ID, shards)
-		o.Log.Info("shards assigned", "group", o.Group, "rebalance", gen.ID, "shards", shards)
-		if o.Assigned != nil {
-			if err := o.Assigned(ctx, shards); err != nil {
-				return err
-			}
-		}
-		commits := &committer{gen: gen}
-		for _, shard := range shards {
-			handlers.Add(1)
-			gen.Start(func(ended context.Context) {
-				defer handlers.Done()
-				if err := handleShard(ctx, ended, commits, shard, handle); err != nil {
-					stop(err)
-				}
-			})
+		m.balancer.assigned(m.generation, shards)
+		o.Log.Info("shards assigned", "group", o.Group, "rebalance", m.generation, "shards", shards)
+		if err := m.hold(ctx, stop, &o, shards, handle); err != nil {
+			return err
 		}
 	}
 }
 
-// leave leaves the group. It does not wait for long: kafka-go closes only after the other members
-// have joined again, which can take up to the rebalance timeout.
-func leave(cg *kafka.ConsumerGroup) {
-	left := make(chan struct{})
+// hold runs the handlers of one generation until the group rebalances or ctx ends, and waits for them.
+func (m *membership) hold(ctx context.Context, stop context.CancelCauseFunc, o *Options, shards []int,
+	handle Handler) error {
+	var handlers sync.WaitGroup
+	place := Assignment{client: m.client, group: m.group, member: m.id, generation: m.generation}
+	generation, end := context.WithCancel(ctx)
+	alive, rest := context.WithCancel(context.WithoutCancel(ctx))
+	beats := make(chan struct{})
 	go func() {
-		defer close(left)
-		_ = cg.Close() // always nil
+		defer close(beats)
+		defer end()
+		m.keepAlive(alive, end, o.WatchPartitions)
 	}()
-	timer := time.NewTimer(leaveTimeout)
-	defer timer.Stop()
-	select {
-	case <-left:
-	case <-timer.C:
+	// The member lives while its handlers stop: what they commit now is not lost to a session that has timed out.
+	defer func() { <-beats }()
+	defer rest()
+	defer func() {
+		end()
+		handlers.Wait()
+		if o.Dissolved != nil {
+			o.Dissolved()
+		}
+	}()
+	if o.Assigned != nil {
+		if err := o.Assigned(generation, shards); err != nil && generation.Err() == nil {
+			return err
+		}
 	}
-}
-
-// handleShard runs the handler of one shard until ctx or the generation ends.
-func handleShard(ctx, ended context.Context, commits *committer, shard int, handle Handler) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(ended, cancel)()
-	err := handle(ctx, Assignment{Shard: shard, Committed: committed(commits.gen, shard), commits: commits})
-	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-		return err
+	for _, shard := range shards {
+		handlers.Go(func() {
+			a := place
+			a.Shard = shard
+			if err := handle(generation, a); err != nil && !ended(generation, err) {
+				stop(err)
+			}
+		})
 	}
-	// kafka-go ends a generation when one of its functions returns.
-	<-ctx.Done()
+	<-generation.Done()
 	return nil
 }
 
-// committer commits the offsets of a generation's shards, one shard at a time: kafka-go sends all
-// of them over one connection, and a goroutine whose answer is not the next to arrive there waits
-// in a busy loop (segmentio/kafka-go#966).
-type committer struct {
-	gen *kafka.Generation
-	mu  sync.Mutex
+// ended reports whether a handler's error is that its context has ended.
+func ended(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-func (c *committer) commit(shard int, next map[string]int64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	offsets := map[string]map[int]int64{}
-	for topic, at := range next {
-		offsets[topic] = map[int]int64{shard: at}
-	}
-	if err := c.gen.CommitOffsets(offsets); err != nil {
-		return fmt.Errorf("kafka group %q: committing offsets of shard %d: %w", c.gen.GroupID, shard, err)
-	}
-	return nil
-}
-
-// committed returns the offsets that the group has for a partition number.
-func committed(gen *kafka.Generation, shard int) map[string]int64 {
-	offsets := map[string]int64{}
-	for topic, partitions := range gen.Assignments {
-		for _, p := range partitions {
-			if p.ID == shard {
-				offsets[topic] = p.Offset
+// keepAlive sends heartbeats until ctx ends. It calls rebalance when the group is to form again: the coordinator says
+// so, or has not answered for a session, or a topic has other partitions.
+func (m *membership) keepAlive(ctx context.Context, rebalance func(), watch bool) {
+	tick := time.NewTicker(m.session / 10)
+	defer tick.Stop()
+	answered, counted := time.Now(), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		began := time.Now()
+		err := m.beat(ctx)
+		switch {
+		case err == nil:
+			answered = began
+		case errors.Is(err, kafka.RebalanceInProgress):
+			answered = began
+			rebalance()
+		case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration), !client.IsRetryable(err),
+			time.Since(answered) > m.session:
+			rebalance()
+			return
+		}
+		if watch && time.Since(counted) > lookForPartitions {
+			counted = time.Now()
+			if now, err := m.countPartitions(ctx); err == nil && !maps.Equal(now, m.partitions) {
+				rebalance()
 			}
 		}
 	}
-	return offsets
 }
 
-// assigned returns the partition numbers of a generation, ascending.
-func assigned(gen *kafka.Generation) []int {
+// assigned returns the partition numbers of an assignment, ascending.
+func assigned(a *kmsg.ConsumerMemberAssignment) []int {
 	set := map[int]bool{}
-	for _, partitions := range gen.Assignments {
-		for _, p := range partitions {
-			set[p.ID] = true
+	for _, topic := range a.Topics {
+		for _, p := range topic.Partitions {
+			set[int(p)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(set))

@@ -81,7 +81,7 @@ type copier struct {
 func copyPartition(ctx context.Context, o Options, r Route, a group.Assignment) (err error) {
 	c := &copier{Options: o, Route: r, assignment: a, producer: o.Client.NewProducer(),
 		letters: deadletter.NewWriter(o.Client, o.DeadLetters, o.Clock),
-		log:     o.Log.With("topic", r.From, "partition", a.Shard), committed: a.Committed[r.From]}
+		log:     o.Log.With("topic", r.From, "partition", a.Shard)}
 	defer func() {
 		closed := errors.Join(c.producer.Close(), c.letters.Close())
 		if err == nil {
@@ -89,6 +89,9 @@ func copyPartition(ctx context.Context, o Options, r Route, a group.Assignment) 
 		}
 	}()
 	if c.decoder, err = r.Decoder(); err != nil {
+		return err
+	}
+	if c.committed, err = a.Committed(ctx, r.From); err != nil {
 		return err
 	}
 	in := client.Reader{Client: o.Client, Topic: r.From, Partition: a.Shard, Offset: c.committed,

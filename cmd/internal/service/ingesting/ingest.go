@@ -75,6 +75,9 @@ type Ingest struct {
 	// Watches has the shards that this process streams.
 	Watches Watches
 
+	// place is this process's place in the consumer group.
+	place place
+
 	// Standbys are shards of other workers.
 	Standbys *standby.Standbys
 
@@ -96,7 +99,7 @@ type Ingest struct {
 // Open checks the input topics, and completes Feeds.
 func (in *Ingest) Open(ctx context.Context) (err error) {
 	in.metrics = newMetrics(in.Registry)
-	in.Registry.MustRegister(shardCollector{&in.Watches})
+	in.Registry.MustRegister(shardCollector{&in.Watches, in.waits})
 	if in.fields, err = newFieldCounts(in.Feeds.Mapping, in.Feeds.Limits); err != nil {
 		return err
 	}
@@ -181,7 +184,7 @@ func (in *Ingest) consume(ctx context.Context) error {
 	return in.Groups.Explain(ctx, in.Groups.Group, group.Run(ctx, group.Options{
 		Client: in.Groups.Client, Group: in.Groups.Group, Protocol: in.Groups.Protocol(in.Follower != nil),
 		Topics: in.Topics.Inputs(), SessionTimeout: in.Groups.SessionTimeout, Warm: in.Standbys.Warm, Log: in.Log,
-		Assigned: in.assigned,
+		Assigned: in.assigned, Dissolved: in.place.lose,
 	}, in.work))
 }
 
@@ -190,6 +193,7 @@ func (in *Ingest) consume(ctx context.Context) error {
 // A worker with other settings, which were accepted at its start, joins the group after it has replaced those in the
 // store. So each worker compares its settings with the store's now.
 func (in *Ingest) assigned(ctx context.Context, shards []int) error {
+	in.place.take()
 	in.cache.Share(len(shards))
 	loop := retry.Loop{Service: "the store", Min: shardRetry, Max: shardRetryMax, Log: in.Log}
 	return loop.Do(ctx, "claim the store", func(ctx context.Context) error {

@@ -121,12 +121,15 @@ func (m *metrics) checkpointed(uploaded int64, err error) {
 // makes no requests.
 type shardCollector struct {
 	watches *Watches
+	waits   func() string // Ingest.waits
 }
 
 var (
 	descAssigned = prometheus.NewDesc("giantstream_shards_assigned", "Shards that this process has.", nil, nil)
 	descStopped  = prometheus.NewDesc("giantstream_shards_stopped",
 		"Shards that have failed and are not yet ready again.", nil, nil)
+	descWaits = prometheus.NewDesc("giantstream_ingest_waits", "1 while the process has no place in the consumer group "+
+		"that it should have by now, or a shard with records to read commits nothing; /readyz says which.", nil, nil)
 	descRestoring = prometheus.NewDesc("giantstream_shard_restoring",
 		"1 while the shard's state lacks some of what is committed.", []string{"shard"}, nil)
 	descAge = prometheus.NewDesc("giantstream_window_age_seconds",
@@ -143,8 +146,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descRestoring, descAge, descLag, descHeld,
-		descLost} {
+	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descWaits, descRestoring, descAge, descLag,
+		descHeld, descLost} {
 		out <- d
 	}
 }
@@ -157,6 +160,11 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 	all := c.watches.All()
 	gauge(descAssigned, float64(len(all)))
 	gauge(descStopped, float64(len(c.watches.failures())))
+	waits := 0.0
+	if c.waits() != "" {
+		waits = 1
+	}
+	gauge(descWaits, waits)
 	for _, s := range all {
 		shard := strconv.Itoa(s.Shard)
 		restoring := 1.0

@@ -53,7 +53,7 @@ func (w *Watches) Open(shard int, head *commitlog.Manifest) (*watch, func()) { /
 		w.shards = map[int]*watch{}
 	}
 	one := &watch{shard: shard, covered: head.Next, goal: head.Next, lost: head.Lost,
-		opened: time.Now(), turned: time.Now()}
+		opened: time.Now(), turned: time.Now(), even: time.Now()}
 	w.shards[shard] = one
 	return one, func() {
 		w.mu.Lock()
@@ -107,6 +107,10 @@ type watch struct {
 	since time.Time
 	// turned is when the shard last asked for a batch.
 	turned time.Time
+	// behind is how many records the shard could read then that no manifest covered. even is when it was last 0, or
+	// when the shard has last committed.
+	behind int64
+	even   time.Time
 	ready  bool
 }
 
@@ -125,6 +129,8 @@ type ShardState struct {
 	windowAge time.Duration
 	// silent is how long the shard's loop has been busy with one batch or commit.
 	silent time.Duration
+	// waited is how long the shard has had records to commit and has committed none.
+	waited time.Duration
 }
 
 // attach sets the feed, which is opened after the shard.
@@ -139,6 +145,9 @@ func (w *watch) attach(f *feed.Feed) {
 func (w *watch) Next(ctx context.Context, wait time.Duration) (mutation.Batch, error) {
 	w.mu.Lock()
 	w.turned = time.Now()
+	if w.behind = w.lag(); w.behind == 0 {
+		w.even = w.turned
+	}
 	w.mu.Unlock()
 	b, err := w.feed.Next(ctx, wait)
 	w.traces.Batch(w.feed.Traced())
@@ -174,7 +183,16 @@ func (w *watch) reached() bool {
 func (w *watch) committed(m *commitlog.Manifest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.covered, w.lost, w.since = m.Next, m.Lost, time.Time{}
+	w.covered, w.lost, w.since, w.even = m.Next, m.Lost, time.Time{}, time.Now()
+}
+
+// lag is how many records the shard can read that no manifest covers.
+func (w *watch) lag() (records int64) {
+	held := w.feed.Held()
+	for topic, end := range w.feed.Ends() {
+		records += max(0, end-held[topic]-w.covered[topic])
+	}
+	return records
 }
 
 func (w *watch) state() ShardState {
@@ -182,6 +200,9 @@ func (w *watch) state() ShardState {
 	defer w.mu.Unlock()
 	s := ShardState{Shard: w.shard, Ready: w.ready, silent: time.Since(w.turned), lag: map[string]int64{},
 		lost: map[string]int64{}, held: map[string]int64{}}
+	if w.behind > 0 {
+		s.waited = time.Since(w.even)
+	}
 	for _, l := range w.lost {
 		s.lost[l.Topic] += l.Offsets
 	}
