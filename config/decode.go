@@ -15,25 +15,20 @@ import (
 // continues after a fault, and it remembers where each field stands, so that Validate's faults can
 // be placed too.
 type decoder struct {
-	config reflect.Value // the Config
-	env    func(string) (string, bool)
-	faults []Fault
-	at     map[string]position // by path
-	// hidden is, per line, the column after which excerpts show nothing.
-	hidden map[int]int
+	config   reflect.Value // the Config
+	env      func(string) (string, bool)
+	faults   []Fault
+	at       map[string]position // by path
+	excerpts *excerpts
 	// renamed has a hint for each field that is given by its old name, or is no more.
 	renamed []string
 }
 
-func newDecoder(c *Config, env func(string) (string, bool)) *decoder {
-	return &decoder{config: reflect.ValueOf(c).Elem(), env: env, at: map[string]position{}, hidden: map[int]int{}}
+func newDecoder(c *Config, data []byte, env func(string) (string, bool)) *decoder {
+	return &decoder{config: reflect.ValueOf(c).Elem(), env: env, at: map[string]position{}, excerpts: newExcerpts(data)}
 }
 
-type position struct {
-	line, column int
-	// raw is the scalar as the file has it, before expansion.
-	raw string
-}
+type position struct{ line, column int }
 
 func (d *decoder) fault(path string, node ast.Node, format string, args ...any) {
 	p := node.GetToken().Position
@@ -44,7 +39,7 @@ func (d *decoder) fault(path string, node ast.Node, format string, args ...any) 
 // value decodes node into v, the field at path.
 func (d *decoder) value(path string, node ast.Node, v reflect.Value) {
 	p := node.GetToken().Position
-	d.at[path] = position{line: p.Line, column: p.Column}
+	d.at[path] = position{p.Line, p.Column}
 	switch node.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
 		d.fault(path, node, "anchors, aliases and tags are not supported; write the value out")
@@ -76,14 +71,17 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 		return
 	}
 	for _, e := range entries {
-		name := e.Key.GetToken().Value
+		key := e.Key.GetToken()
+		name := key.Value
+		if nameShown(name) == name {
+			d.excerpts.allow(key.Position.Line, key.Position.Column, `"`+name+`"`, "'"+name+"'", name)
+		}
 		child := name
 		if path != "" {
 			child = path + "." + name
 		}
 		if now, ok := oldNames[child]; ok {
-			line := e.Key.GetToken().Position.Line
-			d.renamed = append(d.renamed, fmt.Sprintf("line %d: %s is called %s now", line, child, now))
+			d.renamed = append(d.renamed, fmt.Sprintf("line %d: %s is called %s now", key.Position.Line, child, now))
 			d.once(now, e, d.field(now))
 			continue
 		}
@@ -93,13 +91,13 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 				continue
 			}
 			d.renamed = append(d.renamed, fmt.Sprintf("line %d: %s is no more and says nothing: %s",
-				e.Key.GetToken().Position.Line, child, gone.why))
+				key.Position.Line, child, gone.why))
 			continue
 		}
 		i := slices.Index(fieldNames(v.Type()), name)
 		if i < 0 {
-			d.fault(child, e.Key, "unknown field; known here: %s", strings.Join(fieldNames(v.Type()), ", "))
-			d.hideAfter(e.Key)
+			d.fault(strings.TrimSuffix(child, name)+nameShown(name), e.Key, "unknown field; known here: %s",
+				strings.Join(fieldNames(v.Type()), ", "))
 			continue
 		}
 		d.once(child, e, v.Field(i))
@@ -137,16 +135,6 @@ func (d *decoder) field(path string) reflect.Value {
 		v = v.Field(slices.Index(fieldNames(v.Type()), name))
 	}
 	return v
-}
-
-// hideAfter keeps the rest of the line after a key out of excerpts: an unknown field may be a
-// misspelled secret.
-func (d *decoder) hideAfter(key ast.MapKeyNode) {
-	t := key.GetToken()
-	end := t.Position.Column - 1 + len([]rune(t.Value))
-	if old, ok := d.hidden[t.Position.Line]; !ok || end < old {
-		d.hidden[t.Position.Line] = end
-	}
 }
 
 // fieldNames returns the names of a section's fields in the file.
@@ -190,9 +178,11 @@ func (d *decoder) scalar(path string, node ast.Node, v reflect.Value) {
 		}
 		return
 	}
-	p := node.GetToken().Position
-	d.at[path] = position{p.Line, p.Column, raw}
-	text, err := expand(raw, d.env)
+	if _, secret := v.Interface().(Secret); !secret {
+		p := node.GetToken().Position
+		d.excerpts.allowValue(p.Line, p.Column, raw)
+	}
+	text, err := expandFor(v, raw, d.env)
 	parsed := reflect.New(v.Type()).Elem()
 	if err == nil {
 		err = setScalar(parsed, text)

@@ -21,7 +21,7 @@ var exampleBody = sync.OnceValue(func() ast.Node { return new(decoder).syntax(ex
 // Default returns the configuration of an empty file: the values of Example. It is valid.
 func Default() Config {
 	var c Config
-	d := newDecoder(&c, func(string) (string, bool) { return "", false })
+	d := newDecoder(&c, nil, func(string) (string, bool) { return "", false })
 	d.value("", exampleBody(), d.config)
 	return c
 }

@@ -14,8 +14,10 @@
 //
 // # Secrets
 //
-// Fields of type Secret print as *** through fmt, slog, JSON and YAML, and the lines quoted in
-// errors leave their values out.
+// Fields of type Secret print as *** through fmt, slog, JSON and YAML. Addresses are refused with
+// credentials or a query in them. A line that an error quotes ends before the first character that
+// may be part of a secret: it shows names of fields, and single words that are values of other
+// fields. FuzzSecretsStayInFiles checks all of it.
 //
 // The package checks what can be known from the file alone. Whether a broker answers or a bucket
 // exists shows when they are used. Only commands import this package; the others get the plain

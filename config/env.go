@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 )
@@ -38,10 +39,30 @@ func expand(text string, env func(string) (string, bool)) (string, error) {
 		case hasFallback && value == "":
 			value = fallback
 		case !set:
-			return "", fmt.Errorf("environment variable %s is not set; set it, or give a default as in ${%s:-value}",
-				name, name)
+			return "", unsetError{name}
 		}
 		out.WriteString(value)
 		text = rest
 	}
+}
+
+// unsetError says that a value refers to a variable that is not set.
+type unsetError struct{ name string }
+
+func (e unsetError) Error() string {
+	return fmt.Sprintf("environment variable %s is not set; set it, or give a default as in ${%s:-value}", e.name, e.name)
+}
+
+// expandFor is expand for a value of the field v. What looks like a variable's name in the middle of a secret may be
+// a part of the secret, and stays out of the error.
+func expandFor(v reflect.Value, raw string, env func(string) (string, bool)) (string, error) {
+	text, err := expand(raw, env)
+	unset, ok := errors.AsType[unsetError](err)
+	if !ok || raw == "${"+unset.name+"}" {
+		return text, err
+	}
+	if _, secret := v.Interface().(Secret); secret || !plainText.MatchString(raw) {
+		err = errors.New("has a variable in it that is not set; write $${ for a plain ${")
+	}
+	return text, err
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -14,7 +13,7 @@ type Fault struct {
 	Line, Column int
 	// Message says what is wrong and what would be right.
 	Message string
-	// Excerpt is the offending line, its secrets masked.
+	// Excerpt is the offending line, up to the first character that may be part of a secret.
 	Excerpt string
 }
 
@@ -52,23 +51,4 @@ func (e *Error) Error() string {
 		}
 	}
 	return b.String()
-}
-
-var (
-	secretField = regexp.MustCompile(`((?:access_key|secret_key|password|token)["']?\s*:).*`)
-	userInfo    = regexp.MustCompile(`://[^/\s]*@`)
-)
-
-// maxExcerpt bounds a quoted line, in characters.
-const maxExcerpt = 200
-
-// excerpt returns a line of the file for an error message, without anything that may be secret: all
-// that follows the name of a secret field is removed.
-func excerpt(line string) string {
-	line = secretField.ReplaceAllString(line, "$1 "+masked)
-	line = userInfo.ReplaceAllString(line, "://"+masked+"@")
-	if r := []rune(line); len(r) > maxExcerpt {
-		line = string(r[:maxExcerpt]) + " …"
-	}
-	return strings.TrimRight(line, "\r")
 }

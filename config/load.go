@@ -63,7 +63,7 @@ func (c *Config) With(data []byte, also ...func(*Config) []Fault) (Config, error
 // parse decodes a file over c.
 func parse(c Config, data []byte, env func(string) (string, bool), assignments []string,
 	also ...func(*Config) []Fault) (Config, error) {
-	d := newDecoder(&c, env)
+	d := newDecoder(&c, data, env)
 	if body := d.syntax(data); body != nil {
 		d.value("", body, d.config)
 	}
@@ -84,14 +84,9 @@ func parse(c Config, data []byte, env func(string) (string, bool), assignments [
 	if len(d.faults) == 0 {
 		return c, nil
 	}
-	lines := strings.Split(string(data), "\n")
 	for i := range d.faults {
-		if f := &d.faults[i]; f.Line > 0 && f.Line <= len(lines) {
-			line := []rune(lines[f.Line-1])
-			if end, ok := d.hidden[f.Line]; ok && end < len(line) {
-				line = append(line[:end:end], []rune(": "+masked)...)
-			}
-			f.Excerpt = excerpt(string(line))
+		if f := &d.faults[i]; f.Line > 0 && f.Line <= len(d.excerpts.lines) {
+			f.Excerpt = d.excerpts.quote(f.Line)
 		}
 	}
 	slices.SortStableFunc(d.faults, func(a, b Fault) int {
@@ -119,7 +114,8 @@ func (d *decoder) syntax(data []byte) ast.Node {
 		if errors.As(err, &syntax) {
 			// The error's own text would quote lines of the file, secrets and all.
 			p := syntax.GetToken().Position
-			f = Fault{Line: p.Line, Column: p.Column, Message: syntax.GetMessage()}
+			f = Fault{Line: p.Line, Column: p.Column, Message: libraryMessage(syntax.GetMessage())}
+			d.excerpts.allowFirstName(p.Line)
 			lines := strings.Split(string(data), "\n")
 			if p.Line <= len(lines) && strings.Contains(lines[p.Line-1], "${") {
 				f.Message += `; inside { } and [ ] quote what holds a variable: "${NAME}"`

@@ -46,6 +46,7 @@ func (c *Config) set(assignments []string, env func(string) (string, bool)) (fau
 			err = fmt.Errorf("is no more: %s", gone.why)
 		case !known:
 			err = fmt.Errorf("unknown field%s", nearestField(path, fields))
+			path = pathShown(path)
 		default:
 			err = setText(v, text, env)
 		}
@@ -100,8 +101,8 @@ func setText(v reflect.Value, text string, env func(string) (string, bool)) erro
 	return nil
 }
 
-func setExpanded(v reflect.Value, text string, env func(string) (string, bool)) error {
-	text, err := expand(text, env)
+func setExpanded(v reflect.Value, raw string, env func(string) (string, bool)) error {
+	text, err := expandFor(v, raw, env)
 	if err != nil {
 		return err
 	}

@@ -101,8 +101,8 @@ func (v *validator) sinks(s *Sinks) {
 		{"sinks.milvus.url", s.Milvus.URL}, {"sinks.iceberg.uri", s.Iceberg.URI}} {
 		u, err := url.Parse(to[1])
 		web := err == nil && (u.Scheme == "http" || u.Scheme == "https")
-		v.check(to[1] == "" || web && u.Host != "" && u.User == nil, to[0],
-			"must be http://host:port or https://host:port, without credentials")
+		v.check(to[1] == "" || web && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "", to[0],
+			"must be http://host:port or https://host:port, without credentials and without a query")
 	}
 	i := s.Iceberg
 	v.check(namespace.MatchString(i.Namespace), "sinks.iceberg.namespace",

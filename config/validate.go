@@ -383,8 +383,8 @@ func (c *Config) Warnings() []string {
 }
 
 func isHostPort(s string) bool {
-	_, port, err := net.SplitHostPort(s)
-	if err != nil {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || strings.ContainsAny(host, "@/?#") {
 		return false
 	}
 	_, err = strconv.ParseUint(port, 10, 16)
