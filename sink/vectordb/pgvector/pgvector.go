@@ -51,7 +51,9 @@ type Index struct {
 func New(o Options) (*Index, error) {
 	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
-		return nil, err // the password is left out
+		// The library's error has the string in it, and finds the password there as well as it can.
+		return nil, errors.New("the connection string is wrong: write postgres://user:password@host:5432/database, " +
+			"and what is no letter or digit in the password as %40 for @")
 	}
 	if _, ok := config.ConnConfig.RuntimeParams["application_name"]; !ok {
 		config.ConnConfig.RuntimeParams["application_name"] = "giantstream sink " + o.Name
