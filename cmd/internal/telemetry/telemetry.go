@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +47,9 @@ func Start(ctx context.Context, o Options) (*Traces, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkEnvironment(); err != nil {
+		return nil, err
+	}
 	if o.Exporter == nil {
 		sender, err := otlptracehttp.New(ctx)
 		if err != nil {
@@ -63,7 +63,8 @@ func Start(ctx context.Context, o Options) (*Traces, error) {
 		attribute.String("service.instance.id", o.Instance), attribute.String("giantstream.pipeline", o.Pipeline)),
 		resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w; see OTEL_RESOURCE_ATTRIBUTES", err)
+		// The library's error has the value in it.
+		return nil, errors.New("traces: OTEL_RESOURCE_ATTRIBUTES must be key=value, with commas between them")
 	}
 	t := &Traces{provider: sdktrace.NewTracerProvider(sdktrace.WithResource(about),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // recordtrace has decided
@@ -71,62 +72,6 @@ func Start(ctx context.Context, o Options) (*Traces, error) {
 	t.tracer = t.provider.Tracer("giantstream", trace.WithInstrumentationVersion(o.Version))
 	t.records = recordtrace.Tracer{Spans: t.tracer, Ratio: ratio, Heedless: heedless, Draw: rand.Float64}
 	return t, nil
-}
-
-// asked reports whether traces are to be sent.
-func asked(ratio float64) (bool, error) {
-	if disabled, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")); disabled {
-		return false, nil
-	}
-	to := os.Getenv("OTEL_TRACES_EXPORTER")
-	switch to {
-	case "none":
-		return false, nil
-	case "", "otlp":
-	default:
-		return false, fmt.Errorf("OTEL_TRACES_EXPORTER is %q: giantstream sends otlp, or none", to)
-	}
-	if ratio == 0 && to == "" && os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" &&
-		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
-		return false, nil
-	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
-		switch p := os.Getenv(name); p {
-		case "":
-		case "http/protobuf":
-			return true, nil
-		default:
-			return false, fmt.Errorf("%s is %q: giantstream sends http/protobuf, for which collectors listen on "+
-				"port 4318", name, p)
-		}
-	}
-	return true, nil
-}
-
-// sampling returns what OTEL_TRACES_SAMPLER says, or else the ratio of the configuration. heedless: whatever the
-// producer of a record has decided.
-func sampling(configured float64) (ratio float64, heedless bool, err error) {
-	name := os.Getenv("OTEL_TRACES_SAMPLER")
-	kind, parents := strings.CutPrefix(name, "parentbased_")
-	switch kind {
-	case "":
-		return configured, false, nil
-	case "always_on":
-		return 1, !parents, nil
-	case "always_off":
-		return 0, !parents, nil
-	case "traceidratio":
-		ratio = 1
-		if arg := os.Getenv("OTEL_TRACES_SAMPLER_ARG"); arg != "" {
-			ratio, err = strconv.ParseFloat(arg, 64)
-			if err != nil || !(ratio >= 0 && ratio <= 1) {
-				return 0, false, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG is %q: it must be a share between 0 and 1", arg)
-			}
-		}
-		return ratio, !parents, nil
-	}
-	return 0, false, fmt.Errorf("OTEL_TRACES_SAMPLER is %q: giantstream knows always_on, always_off, traceidratio, "+
-		"and these after parentbased_", name)
 }
 
 // Records decides which records are followed, nil for none.
