@@ -3,6 +3,8 @@ package wiring
 import (
 	"context"
 	"errors"
+	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -74,7 +76,22 @@ func Load(path string, assignments ...string) (config.Config, error) {
 
 // LoadOver is Load with other defaults.
 func LoadOver(defaults config.Config, path string, assignments ...string) (config.Config, error) {
-	return defaults.Load(path, assignments, mappingFaults)
+	return defaults.Load(path, assignments, mappingFaults, proxyFaults)
+}
+
+// proxyFaults returns what is wrong with the environment's proxies. The libraries that dial would say it with the
+// value, which may hold a password.
+func proxyFaults(*config.Config) (faults []config.Fault) {
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
+		value := os.Getenv(name)
+		_, err := url.Parse(value)
+		_, bare := url.Parse("http://" + value)
+		if err != nil && bare != nil {
+			faults = append(faults, config.Fault{Message: "environment variable " + name +
+				" must be http://host:port, with %-escapes in user and password"})
+		}
+	}
+	return faults
 }
 
 // mappingFaults returns what is wrong with the paths of the mapping.
@@ -97,12 +114,16 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 }
 
 // Check reports faults that only the packages below can find: in the field paths of the mapping and
-// in the names of the topics.
+// in the names of the topics. It reports those of the environment, too.
 func Check(cfg *config.Config) error {
 	mapping, limits := MappingOf(cfg)
 	_, nodes := decode.Nodes(mapping.Nodes, limits, cfg.Shards)
 	_, edges := decode.Edges(mapping.Edges, limits, cfg.Shards)
-	return errors.Join(nodes, edges, TopicsOf(cfg).Validate())
+	var environment error
+	if faults := proxyFaults(cfg); len(faults) > 0 {
+		environment = &config.Error{Faults: faults}
+	}
+	return errors.Join(environment, nodes, edges, TopicsOf(cfg).Validate())
 }
 
 // Backfill sends files or objects to the pipeline's input topics, and continues where an
