@@ -315,6 +315,9 @@ type HTTP struct {
 	Listen string `yaml:"listen" effect:"restart"` // host:port; "" is off
 	// Token is asked of whoever reads the metrics; "" asks for none. Health checks are open.
 	Token Secret `yaml:"token" effect:"restart"`
+	// Hosts are the names by which requests without a token may call the server, besides IP addresses, localhost
+	// and the name in Listen.
+	Hosts List `yaml:"hosts" effect:"restart"`
 }
 
 // Log says what is logged and how.

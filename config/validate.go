@@ -86,6 +86,7 @@ var (
 	deviceName   = regexp.MustCompile(`^(cpu|cuda(:(0|[1-9][0-9]{0,2}))?)$`)
 	topicName    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`) // Kafka's own rule
 	bucketName   = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	hostName     = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
 	keyPrefix    = regexp.MustCompile(`^[A-Za-z0-9._=/-]*$`) // what sink.Store takes
 )
 
@@ -352,6 +353,9 @@ func (v *validator) outputs(c *Config) {
 	v.atLeast("sink.embedding_dim", c.Sink.EmbeddingDim, 0)
 	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
 	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
+	for i, host := range c.HTTP.Hosts {
+		v.check(hostName.MatchString(host), listPath("http.hosts", i, len(c.HTTP.Hosts)), "must be a host name, without a port")
+	}
 	v.oneOf("log.level", c.Log.Level)
 	v.oneOf("log.format", c.Log.Format)
 	ratio := c.Telemetry.Traces.Ratio

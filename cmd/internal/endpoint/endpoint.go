@@ -3,13 +3,10 @@ package endpoint
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -35,25 +32,6 @@ func Serve(ctx context.Context, listen string, handler http.Handler) error {
 		return err
 	}
 	return nil
-}
-
-// Authorized passes on requests that bear the token; "" passes on all. The comparison takes the same
-// time wherever the tokens differ, and of whatever length they are.
-func Authorized(token string, next http.Handler) http.Handler {
-	if token == "" {
-		return next
-	}
-	want := sha256.Sum256([]byte(token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		have := sha256.Sum256([]byte(given))
-		if subtle.ConstantTimeCompare(have[:], want[:]) != 1 || !bearer {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "this page asks for the token of http.token", http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // Answer responds with 200, or with 503 and the reason.

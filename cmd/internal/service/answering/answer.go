@@ -5,11 +5,9 @@ package answering
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"strconv"
 	"time"
 
-	"giantstream/cmd/internal/endpoint"
 	"giantstream/cmd/internal/live"
 	"giantstream/cmd/internal/logview"
 	"giantstream/cmd/internal/service/settings"
@@ -19,7 +17,6 @@ import (
 	"giantstream/train/generation"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -82,42 +79,6 @@ func (a *Answer) Run(ctx context.Context) error {
 func (a *Answer) answered(kind string, took time.Duration, status int) {
 	a.count.WithLabelValues(kind, strconv.Itoa(status)).Inc()
 	a.seconds.WithLabelValues(kind).Observe(took.Seconds())
-}
-
-// serveHTTP answers / (a page to watch, with /status.json and /map.json for its data), /metrics, /healthz (the
-// process need not be restarted), /readyz (the process can do its work) and /config (the settings in force, and
-// changes of them), and with the role serve what answer.Handler does, until ctx ends. With http.token, all but the
-// page, which holds no data, and the health checks ask for it. Orchestrators call these without credentials, and
-// errors in them name objects, no texts.
-func (a *Answer) serveHTTP(ctx context.Context) error {
-	a.Live.StopReadsOn(ctx.Done())
-	maps := &mapServer{store: a.Store, current: a.Served.Current, until: ctx.Done(), draw: drawMap}
-	token := string(a.HTTP.Token)
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", endpoint.Authorized(token,
-		promhttp.HandlerFor(a.Registry,
-			promhttp.HandlerOpts{EnableOpenMetrics: a.Exemplars})))
-	mux.Handle("GET /status.json", endpoint.Authorized(token, a.Live))
-	settings := private(token, http.HandlerFunc(a.serveConfig))
-	mux.Handle("GET /config", settings)
-	mux.Handle("PUT /config", settings)
-	mux.Handle("GET /map.json", endpoint.Authorized(token, maps))
-	mux.HandleFunc("GET /{$}", live.ServePage)
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		endpoint.Answer(w, "ok", a.Health.Unhealthy())
-	})
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-		defer cancel()
-		endpoint.Answer(w, "ready", a.Health.Unready(ctx))
-	})
-	if a.Catalog != nil {
-		questions := endpoint.Authorized(token, answer.Handler(a.Catalog, a.answered))
-		for _, path := range []string{"/similar", "/similar/", "/embed", "/openapi.json"} {
-			mux.Handle(path, questions)
-		}
-	}
-	return endpoint.Serve(ctx, a.HTTP.Listen, mux)
 }
 
 // Unready says that the embeddings of the generation being served are still being read, "" if they are not.

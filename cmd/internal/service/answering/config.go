@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 
-	"giantstream/cmd/internal/endpoint"
 	"giantstream/config"
 )
 
@@ -81,30 +79,4 @@ func answerJSON(w http.ResponseWriter, code int, v any) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
-}
-
-// private passes on requests that bear the token. Without a token it passes on those of this machine, if they name it
-// as their host: a page of another site that a browser on this machine shows cannot.
-func private(token string, next http.Handler) http.Handler {
-	if token != "" {
-		return endpoint.Authorized(token, next)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !onLoopback(r.RemoteAddr) || !onLoopback(r.Host) {
-			http.Error(w, "without http.token, this is for requests from this machine to its own address alone",
-				http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// onLoopback reports whether an address, with or without a port, is this machine's own.
-func onLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -1,0 +1,153 @@
+package answering
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"giantstream/cmd/internal/live"
+	"giantstream/cmd/internal/service/settings"
+	"giantstream/config"
+	"giantstream/internal/canary"
+	"giantstream/sink/memstore"
+	"giantstream/train/generation"
+)
+
+// well is the Health of a process that can do its work.
+type well struct{}
+
+func (well) Unhealthy() string                { return "" }
+func (well) Unready(_ context.Context) string { return "" }
+
+// serve returns the routes of a process of all roles, and their handler. Every secret of the configuration is a canary.
+func serve(t *testing.T, change func(*config.HTTP)) ([]route, http.Handler) {
+	t.Helper()
+	cfg := config.Default()
+	n := 0
+	cfg.EachField(func(_ string, v reflect.Value, _ config.Effect) {
+		if v.Type() == reflect.TypeFor[config.Secret]() {
+			n++
+			v.SetString(canary.New(n))
+		}
+	})
+	cfg.HTTP.Token = ""
+	change(&cfg.HTTP)
+	registry := prometheus.NewRegistry()
+	a := &Answer{Store: &memstore.Store{}, Shards: 2, Served: &generation.Served{}, Settings: settings.New(&cfg, registry),
+		HTTP: cfg.HTTP, Health: well{}, Registry: registry, Log: slog.New(slog.DiscardHandler),
+		Live: live.New(live.Process{Metrics: registry, Unready: well{}.Unready, Index: func() *live.Index { return nil },
+			Status: func(context.Context) (any, error) { return cfg, nil }}, nil)}
+	a.Open()
+	routes := a.routes(t.Context().Done())
+	return routes, a.handlerOf(routes)
+}
+
+// request is one to a route, with an id where the route ends in one.
+func request(t *testing.T, r route, query, host, token string) *http.Request {
+	t.Helper()
+	method, path, found := strings.Cut(r.pattern, " ")
+	if !found {
+		method, path = http.MethodGet, r.pattern
+	}
+	path = strings.TrimSuffix(path, "{$}")
+	if path == "/similar/" {
+		path += "x"
+	}
+	q := httptest.NewRequestWithContext(t.Context(), method, path+query, strings.NewReader(`{}`))
+	q.Host, q.RemoteAddr = host, "127.0.0.1:5000"
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	return q
+}
+
+func answerTo(h http.Handler, q *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, q)
+	return w
+}
+
+// Without a token, every route but the open ones answers requests alone that call the server by a name of its own: a
+// page of another site cannot read it by DNS rebinding.
+func TestEveryRouteChecksTheHost(t *testing.T) {
+	routes, h := serve(t, func(c *config.HTTP) {
+		c.Listen, c.Hosts = "Graph.internal:9464", config.List{"giantstream.shop.svc", "Catalog"}
+	})
+	if len(routes) < 12 {
+		t.Fatalf("%d routes", len(routes))
+	}
+	own := []string{"127.0.0.1:9464", "127.0.0.1", "[::1]:9464", "[::1]", "[fe80::1%25eth0]:80", "10.1.2.3:9464", "localhost",
+		"LOCALHOST:1", "localhost.:1", "graph.internal:9464", "giantstream.shop.svc:9464", "catalog", ""}
+	foreign := []string{"evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example:9464",
+		"graph.internal.evil.example", "svc", "2130706433.evil", "[evil]:9464", "giantstream"}
+	for _, r := range routes {
+		for _, host := range own {
+			if w := answerTo(h, request(t, r, "", host, "")); w.Code == http.StatusForbidden {
+				t.Errorf("%s for %q: %d %s", r.pattern, host, w.Code, w.Body)
+			}
+		}
+		for _, host := range foreign {
+			if w := answerTo(h, request(t, r, "", host, "")); (w.Code == http.StatusForbidden) == r.open {
+				t.Errorf("%s for %q: %d %.100s", r.pattern, host, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// With a token, every route but the open ones asks for it, whatever the host.
+func TestEveryRouteAsksForTheToken(t *testing.T) {
+	routes, h := serve(t, func(c *config.HTTP) { c.Token = "s3cret" })
+	for _, r := range routes {
+		if w := answerTo(h, request(t, r, "", "graph.example", "s3cret")); w.Code == http.StatusUnauthorized ||
+			w.Code == http.StatusForbidden {
+			t.Errorf("%s with the token: %d", r.pattern, w.Code)
+		}
+		for _, token := range []string{"", "s3cre", "s3cret2"} {
+			if w := answerTo(h, request(t, r, "", "127.0.0.1", token)); (w.Code == http.StatusUnauthorized) == r.open {
+				t.Errorf("%s with the token %q: %d", r.pattern, token, w.Code)
+			}
+		}
+	}
+}
+
+// Without a token, other machines neither see nor change settings.
+func TestSettingsAreForThisMachine(t *testing.T) {
+	routes, h := serve(t, func(*config.HTTP) {})
+	for _, r := range routes {
+		for _, remote := range []string{"192.0.2.7:1000", "[2001:db8::1]:1000"} {
+			q := request(t, r, "", "127.0.0.1", "")
+			q.RemoteAddr = remote
+			if w := answerTo(h, q); (w.Code == http.StatusForbidden) != strings.HasSuffix(r.pattern, "/config") {
+				t.Errorf("%s from %s: %d", r.pattern, remote, w.Code)
+			}
+		}
+	}
+}
+
+// No answer has a secret of the configuration in it, whoever asks, and whatever is wrong with the request.
+func TestNoRouteShowsSecrets(t *testing.T) {
+	for _, token := range []string{"", canary.New(99)} {
+		routes, h := serve(t, func(c *config.HTTP) { c.Token = config.Secret(token) })
+		for _, r := range routes {
+			for _, body := range []string{"", "{}", "{", "kafka: {sasl: {password: x}}", "s3: {access_key: [", "http: {token: 'x"} {
+				q := request(t, r, "", "127.0.0.1", token)
+				q.Body = io.NopCloser(strings.NewReader(body))
+				w := answerTo(h, q)
+				said := fmt.Sprint(w.Code, w.Header(), w.Body)
+				for n := range 100 {
+					if how := canary.Find(said, canary.New(n)); how != "" {
+						t.Fatalf("%s with %q shows a secret %s:\n%s", r.pattern, body, how, said)
+					}
+				}
+			}
+		}
+	}
+}
