@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -33,9 +34,13 @@ type handler struct {
 	observe        func(kind string, took time.Duration, status int)
 }
 
+// SimilarPath is the path before the id in GET /similar/{id}.
+const SimilarPath = "/similar/"
+
 // Handler answers GET /similar/{id}, POST /similar, POST /embed and GET /openapi.json. It computes one request at a
 // time per processor. Further requests wait a moment, and those beyond maxWaiting per processor get the status 503.
-// observe, if not nil, is called after each answer.
+// observe, if not nil, is called after each answer. What follows SimilarPath in the path is the id, slashes and dots included;
+// parameters of the query other than k are for the caller to refuse.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,
@@ -45,10 +50,17 @@ func Handler(c *Catalog, observe func(kind string, took time.Duration, status in
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI) // the client may be gone
 	})
-	mux.Handle("GET /similar/{id...}", h.handle("similar", h.byID))
 	mux.Handle("POST /similar", h.handle("similar", h.similar))
 	mux.Handle("POST /embed", h.handle("embed", h.embed))
-	return mux
+	byID := h.handle("similar", h.byID)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		get := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if get && strings.HasPrefix(r.URL.Path, SimilarPath) {
+			byID.ServeHTTP(w, r) // past the mux, which redirects a path such as /similar//x to another id
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // badRequest is an error that the client can mend.
@@ -139,7 +151,7 @@ type match struct {
 }
 
 func (h *handler) byID(r *http.Request) (any, error) {
-	q := question{ID: new(r.PathValue("id"))}
+	q := question{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath))}
 	if k := r.URL.Query().Get("k"); k != "" {
 		n, err := strconv.Atoi(k)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,8 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		}
 	}
 
+	everyIDIsAsked(t, s, cfg)
+
 	var embedded struct {
 		Dim        int
 		Embeddings [][]float32
@@ -182,6 +185,8 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		{"POST", "/similar", `{"text":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "more than"},
 		{"POST", "/embed", `{"texts":[]}`, 400, "from 1 to 256"},
 		{"PUT", "/similar", `{}`, 405, ""},
+		{"GET", "/nothing/../similar/node-001", "", 404, ""},
+		{"GET", "//similar/node-001", "", 404, ""},
 	} {
 		if code, body := ask(t, cfg, bad.method, bad.path, bad.body); code != bad.code || !strings.Contains(body, bad.says) {
 			t.Errorf("%s %s %.40s: %d %s, want %d %s", bad.method, bad.path, bad.body, code, body, bad.code, bad.says)
@@ -195,5 +200,41 @@ func TestSimilarItemsAreServed(t *testing.T) {
 	}
 	if _, text := ask(t, cfg, "GET", "/metrics", ""); !strings.Contains(text, `giantstream_http_answers_total{kind="similar",status="404"}`) {
 		t.Error("the answers are not counted")
+	}
+}
+
+// everyIDIsAsked asks for ids that look like paths, as they are and percent-encoded. Each is another node.
+func everyIDIsAsked(t *testing.T, s *Service, cfg *config.Config) {
+	t.Helper()
+	ids := []string{"x", "/x", "//x", "x/", "a/../x", ".", "..", "./x", "../similar/x", "x//y", "x/y", "%2F", "x%2Fy", "/", "?k=1",
+		"#x", "x y", "é/../x"}
+	records := map[string]any{}
+	for i, id := range ids {
+		records[id] = map[string]any{"id": id, "text": text(i, i%4)}
+	}
+	produce(t, s, cfg.Kafka.Topics.Nodes, records)
+	for _, id := range ids {
+		question, err := json.Marshal(map[string]any{"id": id, "k": 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the index has "+id, func() bool {
+			code, _ := ask(t, cfg, "POST", "/similar", string(question))
+			return code == 200
+		})
+	}
+	for _, id := range ids {
+		paths := []string{url.PathEscape(id), strings.ReplaceAll(url.PathEscape(id), ".", "%2E")}
+		if !strings.ContainsAny(id, "%?# é") {
+			paths = append(paths, id)
+		}
+		for _, path := range paths {
+			found := matches(t, cfg, "GET", "/similar/"+path+"?k=1000", "")
+			for _, other := range ids {
+				if slices.Contains(found, other) == (other == id) {
+					t.Errorf("GET /similar/%s: %q is among the answers: %t", path, other, other != id)
+				}
+			}
+		}
 	}
 }

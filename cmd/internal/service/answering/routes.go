@@ -3,6 +3,8 @@ package answering
 import (
 	"context"
 	"net/http"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -44,7 +46,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 	if a.Catalog != nil {
 		questions := answer.Handler(a.Catalog, a.answered)
 		routes = append(routes,
-			route{pattern: "GET /similar/", handler: questions},
+			route{pattern: "GET " + answer.SimilarPath, handler: questions},
 			route{pattern: "POST /similar", handler: questions},
 			route{pattern: "POST /embed", handler: questions},
 			route{pattern: "GET /openapi.json", handler: questions})
@@ -55,14 +57,29 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 // handlerOf answers the routes.
 func (a *Answer) handlerOf(routes []route) http.Handler {
 	mux := http.NewServeMux()
+	var byID http.Handler
 	for _, r := range routes {
 		h := r.handler
 		if !r.open {
 			h = endpoint.Protect(a.HTTP, h)
 		}
+		if strings.HasSuffix(r.pattern, answer.SimilarPath) {
+			byID = h
+			continue
+		}
 		mux.Handle(r.pattern, h)
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		get := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch p := r.URL.Path; {
+		case byID != nil && get && strings.HasPrefix(p, answer.SimilarPath):
+			byID.ServeHTTP(w, r) // an id may be any path, and a ServeMux would redirect it to a clean one
+		case p != path.Clean(p):
+			http.NotFound(w, r) // the clean path may have the id of another node
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
 }
 
 // serveHTTP answers until ctx ends.

@@ -132,6 +132,17 @@ func TestSettingsAreForThisMachine(t *testing.T) {
 	}
 }
 
+// No path leads to another one: a redirect would change an id.
+func TestNoPathIsRedirected(t *testing.T) {
+	_, h := serve(t, func(*config.HTTP) {})
+	for _, path := range []string{"//", "//similar/x", "/similar//x", "/similar/../x", "/similar/./x", "/similar/x/", "/similar/x//",
+		"/x/../similar/x", "/config/", "/./status.json", "//healthz", "/similar"} {
+		if w := answerTo(h, request(t, route{pattern: path}, "", "127.0.0.1", "")); w.Code/100 == 3 {
+			t.Errorf("%s: %d to %s", path, w.Code, w.Header().Get("Location"))
+		}
+	}
+}
+
 // No answer has a secret of the configuration in it, whoever asks, and whatever is wrong with the request.
 func TestNoRouteShowsSecrets(t *testing.T) {
 	for _, token := range []string{"", canary.New(99)} {
