@@ -185,6 +185,10 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		{"POST", "/similar", `{"text":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "more than"},
 		{"POST", "/embed", `{"texts":[]}`, 400, "from 1 to 256"},
 		{"PUT", "/similar", `{}`, 405, ""},
+		{"GET", "/similar/node-001?k=3&exclude=node-002", "", 400, `unknown parameter \"exclude\"; known here: k`},
+		{"GET", "/similar/node-001?k=3&k=4", "", 400, `given 2 times`},
+		{"GET", "/similar/node-001?k=3;offset=4", "", 400, "semicolon"},
+		{"POST", "/similar?k=3", `{"id":"node-001"}`, 400, "takes none"},
 		{"GET", "/nothing/../similar/node-001", "", 404, ""},
 		{"GET", "//similar/node-001", "", 404, ""},
 	} {

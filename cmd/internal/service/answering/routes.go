@@ -18,8 +18,10 @@ import (
 type route struct {
 	pattern string // of http.ServeMux
 	handler http.Handler
-	// open to every request. The handlers of all other routes are behind endpoint.Protect.
-	open bool
+	// open to every request. The handlers of all other routes are behind endpoint.Protect, and their queries have
+	// the parameters alone.
+	open       bool
+	parameters []string
 }
 
 // routes are / (a page to watch, with /status.json and /map.json for its data), /metrics, /healthz (the process need
@@ -37,7 +39,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		{pattern: "GET /{$}", handler: http.HandlerFunc(live.ServePage), open: true},
 		{pattern: "/healthz", handler: http.HandlerFunc(a.serveHealth), open: true},
 		{pattern: "/readyz", handler: http.HandlerFunc(a.serveReadiness), open: true},
-		{pattern: "/metrics", handler: metrics},
+		{pattern: "/metrics", handler: metrics, parameters: []string{"name[]"}},
 		{pattern: "GET /status.json", handler: a.Live},
 		{pattern: "GET /map.json", handler: maps},
 		{pattern: "GET /config", handler: settings},
@@ -46,7 +48,7 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 	if a.Catalog != nil {
 		questions := answer.Handler(a.Catalog, a.answered)
 		routes = append(routes,
-			route{pattern: "GET " + answer.SimilarPath, handler: questions},
+			route{pattern: "GET " + answer.SimilarPath, handler: questions, parameters: []string{"k"}},
 			route{pattern: "POST /similar", handler: questions},
 			route{pattern: "POST /embed", handler: questions},
 			route{pattern: "GET /openapi.json", handler: questions})
@@ -61,7 +63,7 @@ func (a *Answer) handlerOf(routes []route) http.Handler {
 	for _, r := range routes {
 		h := r.handler
 		if !r.open {
-			h = endpoint.Protect(a.HTTP, h)
+			h = endpoint.Protect(a.HTTP, endpoint.Parameters(h, r.parameters...))
 		}
 		if strings.HasSuffix(r.pattern, answer.SimilarPath) {
 			byID = h

@@ -132,6 +132,28 @@ func TestSettingsAreForThisMachine(t *testing.T) {
 	}
 }
 
+// Every route but the open ones refuses parameters that it does not know, and names those that it knows.
+func TestEveryRouteRefusesUnknownParameters(t *testing.T) {
+	routes, h := serve(t, func(*config.HTTP) {})
+	for _, r := range routes {
+		for _, query := range []string{"?exclude=a", "?offset=", "?filter", "?K=3", "?dry_run=true", "?a;b", "?%zz=1"} {
+			w := answerTo(h, request(t, r, query, "127.0.0.1", ""))
+			if (w.Code == http.StatusBadRequest) == r.open {
+				t.Errorf("%s%s: %d", r.pattern, query, w.Code)
+			}
+		}
+		for _, known := range r.parameters {
+			if w := answerTo(h, request(t, r, "?"+known+"=3", "127.0.0.1", "")); w.Code == http.StatusBadRequest {
+				t.Errorf("%s?%s=3: %d %s", r.pattern, known, w.Code, w.Body)
+			}
+			w := answerTo(h, request(t, r, "?exclude=a", "127.0.0.1", ""))
+			if !strings.Contains(w.Body.String(), "known here: "+strings.Join(r.parameters, ", ")) {
+				t.Errorf("%s does not name its parameters: %s", r.pattern, w.Body)
+			}
+		}
+	}
+}
+
 // No path leads to another one: a redirect would change an id.
 func TestNoPathIsRedirected(t *testing.T) {
 	_, h := serve(t, func(*config.HTTP) {})
