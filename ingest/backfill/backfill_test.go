@@ -310,6 +310,39 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// TestDirectoriesAreNotPassedOver: Spark writes a table as a directory whose name ends in .parquet, and
+// an export may have parts in directories below. Nothing of that is left out without a word.
+func TestDirectoriesAreNotPassedOver(t *testing.T) {
+	dir, store := t.TempDir(), &memstore.Store{}
+	for _, name := range []string{"export/a.jsonl", "export/nodes.parquet/part-0.parquet", "export/2024/05/b.jsonl"} {
+		local := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(local), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, local, []byte("{}"))
+		if err := store.Put(t.Context(), name, strings.NewReader("{}"), 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pattern, directory := range map[string]string{
+		"export": "export", "export/*": "export/2024", "export/*.parquet": "export/nodes.parquet",
+		"export/nodes.parquet": "export/nodes.parquet", "*/2024/*": "export/2024/05",
+		"export/*.jsonl": "", "export/nodes.parquet/*": "", "export/2024/0?/b*": "",
+	} {
+		_, local := backfill.Files(filepath.Join(dir, pattern))
+		_, remote := backfill.Objects(t.Context(), store, pattern)
+		for where, err := range map[string]error{"files": local, "objects": remote} {
+			switch {
+			case directory == "" && err != nil:
+				t.Errorf("%s %s: %v", where, pattern, err)
+			case directory != "" && (!errors.Is(err, backfill.ErrDirectory) ||
+				!strings.Contains(err.Error(), directory+" is a directory")):
+				t.Errorf("%s %s: error %v, want one about %s", where, pattern, err, directory)
+			}
+		}
+	}
+}
+
 func TestUnknownFormatAndDamagedFiles(t *testing.T) {
 	e := kafkatest.Start(t, 1)
 	dir := t.TempDir()

@@ -21,6 +21,16 @@ import (
 // ErrNoInput: a pattern matches nothing.
 var ErrNoInput = errors.New("no file matches")
 
+// ErrDirectory: a pattern matches a directory. What lies in it may be files of any kind, and columns
+// may be in the names of further directories, so the pattern has to say what is meant.
+var ErrDirectory = errors.New("is a directory, and directories are not read")
+
+// errDirectory says how to name the files of a directory.
+func errDirectory(pattern, name string) error {
+	return fmt.Errorf("pattern %q: %s %w; name the files in it, like %s/*.parquet, or leave it out, like *.jsonl in "+
+		"place of *", pattern, name, ErrDirectory, strings.TrimSuffix(name, "/"))
+}
+
 // format of an input.
 type format string
 
@@ -63,9 +73,10 @@ func (o ReadOptions) key() string {
 }
 
 // Files returns the local files that match the patterns (filepath.Match), in order of their names,
-// each once.
+// each once. A directory among them is ErrDirectory.
 func Files(patterns ...string) ([]Input, error) {
 	var names []string
+	matching := map[string]string{} // pattern by name
 	for _, p := range patterns {
 		found, err := filepath.Glob(p)
 		if err != nil {
@@ -75,6 +86,9 @@ func Files(patterns ...string) ([]Input, error) {
 			return nil, fmt.Errorf("pattern %q: %w", p, ErrNoInput)
 		}
 		names = append(names, found...)
+		for _, name := range found {
+			matching[name] = p
+		}
 	}
 	slices.Sort(names)
 	var in []Input
@@ -84,7 +98,7 @@ func Files(patterns ...string) ([]Input, error) {
 			return nil, err
 		}
 		if st.IsDir() {
-			continue
+			return nil, errDirectory(matching[name], name)
 		}
 		if err := regular.Check(name, st); err != nil {
 			return nil, err
@@ -142,7 +156,7 @@ func hashFile(ctx context.Context, name string) (string, error) {
 }
 
 // Objects returns the objects of a store whose keys match the patterns (path.Match), in order of
-// their keys, each once.
+// their keys, each once. As with Files, a pattern that matches what objects lie under is ErrDirectory.
 func Objects(ctx context.Context, store sink.Store, patterns ...string) ([]Input, error) {
 	byKey := map[string]Input{}
 	for _, p := range patterns {
@@ -160,6 +174,9 @@ func Objects(ctx context.Context, store sink.Store, patterns ...string) ([]Input
 				return nil, fmt.Errorf("pattern %q: %w", p, err)
 			}
 			if !ok {
+				if directory := matchingPrefix(p, info.Key); directory != "" {
+					return nil, errDirectory(p, store.URL()+"/"+directory)
+				}
 				continue
 			}
 			n++
@@ -178,6 +195,18 @@ func Objects(ctx context.Context, store sink.Store, patterns ...string) ([]Input
 	}
 	slices.SortFunc(in, func(a, b Input) int { return strings.Compare(a.Name, b.Name) })
 	return in, nil
+}
+
+// matchingPrefix returns the directory of a key that matches a pattern, "" for none.
+func matchingPrefix(pattern, key string) string {
+	prefix := key
+	for range strings.Count(key, "/") - strings.Count(pattern, "/") {
+		prefix = path.Dir(prefix)
+	}
+	if ok, err := path.Match(pattern, prefix); err != nil || !ok || prefix == key {
+		return ""
+	}
+	return prefix
 }
 
 // format returns the format and, for compressed files, the extension that says how (".gz", ".zst"

@@ -39,8 +39,8 @@ const oldClassFlag = "label"
 func (f *InputFlags) Register(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringArrayVar(&f.Nodes, "nodes", nil,
-		"files with nodes: `GLOB` of .jsonl, .json, .csv, .tsv or .parquet, also .gz and .zst, or s3://bucket/glob "+
-			"(repeatable)")
+		"files with nodes: `GLOB` of .jsonl, .json, .csv, .tsv or .parquet, also .gz and .zst, or s3://bucket/glob; "+
+			"no directories (repeatable)")
 	fl.StringArrayVar(&f.Edges, "edges", nil, "files with edges: `GLOB`, as --nodes (repeatable)")
 	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
 	fl.StringArrayVar(&f.text, "text", nil, "field with the node's text; repeat to join several (default text)")
