@@ -139,7 +139,8 @@ func edgeColumns(m *decode.EdgeMapping) columns {
 
 // columns are the columns of tables that matter.
 type columns struct {
-	typed typedColumns
+	// eventTime is a column in which numbers are numbers, where CSV has only strings.
+	eventTime string
 	// mapped are the names of all that a path begins with.
 	mapped []string
 	// lists are columns whose cells are lists: of the far ends of edges, and those with [*]. separator
@@ -154,7 +155,7 @@ type columns struct {
 
 // columnsOf returns the columns of a mapping. ends leads to the far ends of edges.
 func columnsOf(eventTime, deleted, ends string, others ...string) columns {
-	c := columns{typed: typedColumns{eventTime, deleted}}
+	c := columns{eventTime: eventTime}
 	for _, path := range append(others, ends, eventTime, deleted) {
 		name, list, nested := decode.FirstField(path)
 		if name == "" {

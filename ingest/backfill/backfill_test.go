@@ -123,7 +123,7 @@ func TestFormats(t *testing.T) {
 	lines := []byte("{\"id\":\"a\",\"text\":\"red pen\"}\r\n\n{\"id\":\"b\"}")
 	plain := map[string]string{"a": `{"id":"a","text":"red pen"}`, "b": `{"id":"b"}`}
 	csv := []byte("id,text,deleted\na,\"red \"\"big\"\"\npen\",\nb,,true\n")
-	cells := map[string]string{"a": `{"id":"a","text":"red \"big\"\npen"}`, "b": `{"id":"b","deleted":true}`}
+	cells := map[string]string{"a": `{"id":"a","text":"red \"big\"\npen"}`, "b": `{"id":"b","deleted":"true"}`}
 	cases := []struct {
 		name    string
 		content []byte

@@ -27,10 +27,6 @@ type csvReader struct {
 	cell    []byte // scratch
 }
 
-// typedColumns names the column of the event time, in which integers become JSON numbers, and the
-// column of the deletion mark, in which true and false become booleans.
-type typedColumns struct{ eventTime, deleted string }
-
 // separators of cells, the usual one first.
 const separators = ",;\t|"
 
@@ -171,8 +167,7 @@ func (c *csvReader) object() []byte {
 // value appends a cell as the mapping needs it.
 func (c *csvReader) value(b []byte, name string, cell []byte) []byte {
 	switch {
-	case name == c.columns.typed.eventTime && isInteger(cell),
-		name == c.columns.typed.deleted && (string(cell) == "true" || string(cell) == "false"):
+	case name == c.columns.eventTime && isNumber(cell):
 		return append(b, cell...)
 	case slices.Contains(c.columns.lists, name):
 		return appendCellList(b, cell, c.columns.separator)
@@ -264,7 +259,6 @@ func appendPythonList(b, list []byte) (out []byte, ok bool) {
 	}
 }
 
-func isInteger(cell []byte) bool {
-	_, err := strconv.ParseInt(string(cell), 10, 64)
-	return err == nil && json.Valid(cell)
+func isNumber(cell []byte) bool {
+	return json.Valid(cell) && (cell[0] == '-' || '0' <= cell[0] && cell[0] <= '9')
 }

@@ -256,23 +256,28 @@ func (d *Decoder) id(key []byte) (string, *Fault) {
 }
 
 func (d *Decoder) idOf(v value, field string) (string, *Fault) {
-	switch {
-	case v.kind == kindString:
+	switch v.kind {
+	case kindString:
 		return checkID(d.text(v), field)
-	case v.kind == kindNumber && !bytes.ContainsAny(integral(v.raw), ".eE"):
-		return checkID(string(integral(v.raw)), field)
-	case v.kind == kindNumber:
-		return "", faultf(BadType, "%s is %s; ids are strings or integers", field, quote(string(v.raw)))
+	case kindNumber:
+		if n := integral(v.raw); !bytes.ContainsAny(n, ".eE") {
+			return checkID(string(n), field)
+		}
+		return "", faultf(BadType, "%s is %s; ids are strings or integers, and a number with an exponent may stand for "+
+			"several", field, quote(string(v.raw)))
 	}
 	return "", faultf(BadType, "%s is %s; ids are strings or integers", field, v.kind)
 }
 
-// integral returns a number without a fraction of zeros: pandas writes the integers of a column with
-// gaps as 1.0, 2.0. Other numbers are returned as they are.
+// integral returns a number without a fraction of zeros, and -0 as 0: pandas writes the integers of a
+// column with gaps as 1.0, 2.0. Other numbers are returned as they are.
 func integral(number []byte) []byte {
-	whole, fraction, ok := bytes.Cut(number, []byte{'.'})
-	if !ok || len(bytes.Trim(fraction, "0")) > 0 {
+	whole, fraction, _ := bytes.Cut(number, []byte{'.'})
+	switch {
+	case len(bytes.Trim(fraction, "0")) > 0:
 		return number
+	case string(whole) == "-0":
+		return whole[1:]
 	}
 	return whole
 }
@@ -309,10 +314,14 @@ func (d *Decoder) text(v value) string {
 
 func (d *Decoder) deleted() (bool, *Fault) {
 	v, ok := d.one(slotDeleted)
+	// CSV has only strings, and so has Debezium's field __deleted.
+	is := func(word string) bool {
+		return v.kind == kindString && bytes.EqualFold(v.raw, []byte(word))
+	}
 	switch {
-	case !ok || v.kind == kindFalse:
+	case !ok || v.kind == kindFalse || is("false"):
 		return false, nil
-	case v.kind == kindTrue:
+	case v.kind == kindTrue || is("true"):
 		return true, nil
 	}
 	return false, faultf(BadType, "deleted is %s; it must be true or false", v.kind)

@@ -1,7 +1,7 @@
 package decode
 
 import (
-	"bytes"
+	"math"
 	"strconv"
 	"time"
 )
@@ -20,15 +20,19 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 	}
 	switch v.kind {
 	case kindString:
-		t, err := time.Parse(time.RFC3339Nano, d.text(v))
+		s := d.text(v)
+		t, err := time.Parse(time.RFC3339Nano, s)
+		if len(s) == len(time.DateOnly) {
+			t, err = time.Parse(time.DateOnly, s)
+		}
 		if err != nil {
-			return 0, false, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z",
-				quote(d.text(v)))
+			return 0, false, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z or a date "+
+				"like 2006-01-02", quote(s))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
-		n, err := strconv.ParseInt(string(v.raw), 10, 64)
-		if err != nil || bytes.ContainsAny(v.raw, ".eE") {
+		n, err := strconv.ParseInt(string(integral(v.raw)), 10, 64)
+		if err != nil || n == math.MinInt64 { // which is how pandas writes that there is no time
 			return 0, false, faultf(BadEventTime, "%s is not an integer number of seconds, milli-, micro- or "+
 				"nanoseconds since 1970", quote(string(v.raw)))
 		}
@@ -42,7 +46,7 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 	return us, true, nil
 }
 
-// fromInteger converts an integer and infers its unit from its size. Seconds reach to the year
+// fromInteger converts an integer above math.MinInt64 and infers its unit from its size. Seconds reach to the year
 // 5138; milliseconds begin in March 1973.
 func fromInteger(n int64) int64 {
 	switch size := max(n, -n); {
@@ -52,7 +56,9 @@ func fromInteger(n int64) int64 {
 		return n * 1e3
 	case size < 1e17: // microseconds
 		return n
-	default: // nanoseconds
+	case n%1e3 < 0: // nanoseconds, rounded down like those of a date-time
+		return n/1e3 - 1
+	default:
 		return n / 1e3
 	}
 }

@@ -54,7 +54,7 @@ func (c Code) Explain() string {
 	case BadID:
 		return fmt.Sprintf("An id is empty, longer than %d bytes or contains NUL.", MaxIDBytes)
 	case BadEventTime:
-		return "The event time is neither an RFC 3339 date-time nor an integer since 1970, " +
+		return "The event time is neither an RFC 3339 date-time or date nor an integer since 1970, " +
 			"or outside the years 1 to 9999."
 	case RecordTooLarge:
 		return "The value is larger than the limit for records."
