@@ -136,8 +136,8 @@ func TestFormats(t *testing.T) {
 		{"n.csv", csv, cells},
 		{"n.csv.gz", gz(t, csv), cells},
 		{"n.parquet", parquetFile(t), map[string]string{
-			"a": `{"id":"a","label":"x","text":["red","pen"]}`,
-			"b": `{"id":"b","label":null,"text":[]}`,
+			"a": `{"id":"a","text":["red","pen"],"label":"x"}`,
+			"b": `{"id":"b","text":[],"label":null}`,
 		}},
 		{"empty.jsonl", nil, map[string]string{}},
 		{"empty.csv", nil, map[string]string{}},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"giantstream/ingest/jsonvalue"
 )
 
 // csvReader turns CSV rows (RFC 4180, with a header row) into JSON objects of strings, without
@@ -152,7 +154,7 @@ func (c *csvReader) object() []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = appendString(b, name)
+		b = jsonvalue.AppendString(b, name)
 		b = append(b, ':')
 		b = c.value(b, name, cell)
 	}
@@ -174,7 +176,7 @@ func (c *csvReader) value(b []byte, name string, cell []byte) []byte {
 	case slices.Contains(c.columns.nested, name) && json.Valid(cell):
 		return append(b, cell...)
 	}
-	return appendString(b, string(cell))
+	return jsonvalue.AppendString(b, cell)
 }
 
 // appendCellList appends a cell with a list as a JSON list: a JSON list as it is, a list as Python
@@ -202,7 +204,7 @@ func appendCellList(b, cell []byte, separator string) []byte {
 		if len(b) > from {
 			b = append(b, ',')
 		}
-		b = appendString(b, string(e))
+		b = jsonvalue.AppendString(b, e)
 	}
 	return append(b, ']')
 }
@@ -234,7 +236,7 @@ func appendPythonList(b, list []byte) (out []byte, ok bool) {
 				return b, false
 			}
 			i++
-			out = appendString(out, string(text))
+			out = jsonvalue.AppendString(out, text)
 		} else {
 			end := i
 			for end < len(list) && list[end] != ',' {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"giantstream/ingest/deadletter"
@@ -17,20 +16,20 @@ import (
 )
 
 // parquetReader turns the rows of a Parquet file of any schema into JSON objects, a field per mapped
-// column; timestamps are integers in the column's unit. It reads no other columns, and holds a page
-// of each.
+// column. It reads no other columns, and holds a page of each.
 type parquetReader struct {
-	file    *parquet.File
-	at      io.ReaderAt // for page headers
-	names   []string    // of the file's columns
-	schema  *parquet.Schema
-	indexes []int // of the schema's leaf columns in the file
-	limit   int
-	row     int64
+	file   *parquet.File
+	at     io.ReaderAt // for page headers
+	names  []string    // of the file's columns
+	fields []parquetField
+	leaves []parquetLeaf
+	limit  int
+	line   int64
 
 	groups  []parquet.RowGroup // not begun
-	columns []*parquetColumn   // of the open one
-	values  parquet.Row
+	columns []*parquetColumn   // of the open one, one for each leaf
+	row     parquetRow
+	json    []byte
 }
 
 // newParquetReader opens a file. Of its columns, those with the given names are read; without says that
@@ -43,28 +42,19 @@ func newParquetReader(f sink.Object, limit int, mapped []string, without bool, r
 		return nil, err
 	}
 	p = &parquetReader{file: file, at: f, limit: limit, groups: file.RowGroups()}
-	group := parquet.Group{}
-	for _, field := range file.Root().Fields() {
-		p.names = append(p.names, field.Name())
-		if slices.Contains(mapped, field.Name()) {
-			group[field.Name()] = field
-		}
+	for _, column := range file.Root().Columns() {
+		p.names = append(p.names, column.Name())
 	}
-	if len(group) == 0 && without {
+	if p.fields, p.leaves, err = parquetFields(file, mapped); err != nil {
+		return nil, err
+	}
+	if len(p.fields) == 0 && without {
 		p.groups = nil
 		return p, nil
 	}
-	if len(group) == 0 {
+	if len(p.fields) == 0 {
 		return nil, fmt.Errorf("none of the mapped fields (%s) is a column of the file; it has %s",
 			strings.Join(mapped, ", "), strings.Join(p.names, ", "))
-	}
-	p.schema = parquet.NewSchema("mapped", group)
-	for _, path := range p.schema.Columns() {
-		leaf, ok := file.Schema().Lookup(path...)
-		if !ok {
-			return nil, fmt.Errorf("%w: no column %s", parquetio.ErrSchema, strings.Join(path, "."))
-		}
-		p.indexes = append(p.indexes, leaf.ColumnIndex)
 	}
 	return p, nil
 }
@@ -96,15 +86,14 @@ func (p *parquetReader) next() (rec record, err error) {
 		if err != nil {
 			return record{}, err
 		}
-		p.row++
+		p.line++
 		if over > 0 {
-			return record{line: p.row, over: &oversize{size: over}}, nil
+			return record{line: p.line, over: &oversize{size: over}}, nil
 		}
-		var v any
-		if err := p.schema.Reconstruct(&v, p.values); err != nil {
+		if p.json, err = p.row.appendObject(p.json[:0], p.fields); err != nil {
 			return record{}, err
 		}
-		rec = record{line: p.row, value: appendValue(nil, v)}
+		rec = record{line: p.line, value: p.json}
 		if len(rec.value) > p.limit {
 			rec = cut(rec)
 		}
@@ -123,15 +112,15 @@ func (p *parquetReader) nextGroup() error {
 	number := len(p.file.RowGroups()) - len(p.groups)
 	chunks := p.groups[0].ColumnChunks()
 	p.groups = p.groups[1:]
-	for i, index := range p.indexes {
+	for _, leaf := range p.leaves {
 		meta := p.file.Metadata().RowGroups[number].Columns
-		if index >= len(chunks) || index >= len(meta) {
+		if leaf.index >= len(chunks) || leaf.index >= len(meta) {
 			return fmt.Errorf("%w: row group %d has %d columns", parquetio.ErrCorrupt, number, len(chunks))
 		}
-		if err := parquetio.CheckPages(p.at, &meta[index].MetaData); err != nil {
-			return fmt.Errorf("column %s: %w", strings.Join(p.schema.Columns()[i], "."), err)
+		if err := parquetio.CheckPages(p.at, &meta[leaf.index].MetaData); err != nil {
+			return fmt.Errorf("column %s: %w", leaf.path, err)
 		}
-		p.columns = append(p.columns, &parquetColumn{pages: chunks[index].Pages(), index: i})
+		p.columns = append(p.columns, &parquetColumn{pages: chunks[leaf.index].Pages()})
 	}
 	return nil
 }
@@ -142,16 +131,17 @@ func (p *parquetReader) read() (over int64, err error) {
 	if len(p.columns) == 0 {
 		return 0, io.EOF
 	}
-	p.values = p.values[:0]
+	p.row.reset()
 	left := int64(p.limit)
 	for i, c := range p.columns {
-		err := c.row(&p.values, &left)
+		err := c.row(&p.row.values, &left)
 		if errors.Is(err, io.EOF) && i == 0 {
 			return 0, p.ended()
 		}
 		if err != nil {
-			return 0, fmt.Errorf("column %s: %w", strings.Join(p.schema.Columns()[i], "."), corruptEOF(err))
+			return 0, fmt.Errorf("column %s: %w", p.leaves[i].path, corruptEOF(err))
 		}
+		p.row.endColumn()
 	}
 	if left < 0 {
 		return int64(p.limit) - left, nil
@@ -182,15 +172,14 @@ func corruptEOF(err error) error {
 // point into to the garbage collector.
 type parquetColumn struct {
 	pages  parquet.Pages
-	index  int // in the schema
 	values parquet.ValueReader
 	buf    [256]parquet.Value
 	ready  []parquet.Value // in buf
 }
 
-// row appends the values of the next row, each with this column's index. It takes their sizes from
-// left, a value's own and a byte for its comma; when left is used up, it appends no more.
-func (c *parquetColumn) row(row *parquet.Row, left *int64) error {
+// row appends the values of the next row. It takes their sizes from left, a value's own and a byte for
+// its comma; when left is used up, it appends no more.
+func (c *parquetColumn) row(row *[]parquet.Value, left *int64) error {
 	for first := true; ; first = false {
 		ok, err := c.more()
 		if err != nil || !ok && first {
@@ -206,7 +195,7 @@ func (c *parquetColumn) row(row *parquet.Row, left *int64) error {
 			*left -= int64(len(v.ByteArray()))
 		}
 		if *left >= 0 {
-			*row = append(*row, v.Level(v.RepetitionLevel(), v.DefinitionLevel(), c.index))
+			*row = append(*row, v)
 		}
 	}
 }

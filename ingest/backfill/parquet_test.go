@@ -80,9 +80,9 @@ func TestParquetReadsMappedColumns(t *testing.T) {
 	a.Meta.Title, b.Meta.Size = &title, 7
 	data := parquetOf(t, [][]tableRow{{a, b}, {a}})
 	want := []string{
-		`{"id":"a","links":["b","c"],"meta":{"size":0,"title":"red \"pen\""}}`,
-		`{"id":"b","links":[],"meta":{"size":7,"title":null}}`,
-		`{"id":"a","links":["b","c"],"meta":{"size":0,"title":"red \"pen\""}}`,
+		`{"id":"a","links":["b","c"],"meta":{"title":"red \"pen\"","size":0}}`,
+		`{"id":"b","links":[],"meta":{"title":null,"size":7}}`,
+		`{"id":"a","links":["b","c"],"meta":{"title":"red \"pen\"","size":0}}`,
 	}
 	rows, _, err := readParquet(data, 1000, "meta", "id", "absent", "links")
 	if err != nil || !slices.Equal(rows, want) {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/avro"
+
+	"giantstream/ingest/jsonvalue"
 )
 
 // avroCodec reads values with the schema that they were written with, and names fields as the
@@ -18,16 +20,87 @@ type avroCodec struct{ schema *avro.Schema }
 
 func compileAvro(_ context.Context, s *source) (codec, error) {
 	var cache avro.SchemaCache
+	options := append(avroTypes(), avro.WithLaxNames(nil))
 	for _, ref := range s.references {
-		if _, err := cache.Parse(ref.text, avro.WithLaxNames(nil)); err != nil {
+		if _, err := cache.Parse(ref.text, options...); err != nil {
 			return nil, fmt.Errorf("reference %q: %w", ref.name, err)
 		}
 	}
-	parsed, err := cache.Parse(s.Schema.Schema, avro.WithLaxNames(nil))
+	parsed, err := cache.Parse(s.Schema.Schema, options...)
 	if err != nil {
 		return nil, err
 	}
 	return avroCodec{parsed}, nil
+}
+
+// avroDecimal is an unscaled number in two's complement. The library's *big.Rat has lost the scale.
+type avroDecimal struct {
+	unscaled []byte
+	scale    int
+}
+
+// avroDate counts days from 1970-01-01. The library's time.Time cannot be told from a timestamp.
+type avroDate int32
+
+// avroTimeOfDay counts parts of a second from midnight.
+type avroTimeOfDay struct{ n, perSecond int64 }
+
+// avroTypes are the types whose meaning the library would lose. What is given for a type replaces all
+// that the library makes of it.
+func avroTypes() []avro.SchemaOpt {
+	decimal := func(v any, s *avro.SchemaNode) (any, error) {
+		unscaled, ok := v.([]byte)
+		if !ok {
+			return nil, fmt.Errorf("a decimal is kept as %T", v)
+		}
+		return avroDecimal{slices.Clone(unscaled), s.Scale}, nil
+	}
+	return []avro.SchemaOpt{
+		avro.CustomType{LogicalType: "decimal", AvroType: "bytes", Decode: decimal},
+		avro.CustomType{LogicalType: "decimal", AvroType: "fixed", Decode: decimal},
+		avro.CustomType{AvroType: "int", Decode: decodeAvroInteger},
+		avro.CustomType{AvroType: "long", Decode: decodeAvroInteger},
+	}
+}
+
+// decodeAvroInteger gives an int or a long the meaning that its schema states: by its logical type, or by
+// the name that Kafka Connect's converter keeps beside it, which is where Debezium has the unit of a
+// time.
+// https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-temporal-types
+func decodeAvroInteger(v any, s *avro.SchemaNode) (any, error) {
+	var n int64
+	switch v := v.(type) {
+	case int32:
+		n = int64(v)
+	case int64:
+		n = v
+	default:
+		return nil, fmt.Errorf("an integer is kept as %T", v)
+	}
+	meaning := s.LogicalType
+	if meaning == "" {
+		meaning, _ = s.Props["connect.name"].(string)
+	}
+	switch meaning {
+	case "date", "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
+		if n == int64(int32(n)) {
+			return avroDate(n), nil
+		}
+	case "timestamp-millis", "local-timestamp-millis", "io.debezium.time.Timestamp",
+		"org.apache.kafka.connect.data.Timestamp":
+		return time.UnixMilli(n), nil
+	case "timestamp-micros", "local-timestamp-micros", "io.debezium.time.MicroTimestamp":
+		return time.UnixMicro(n), nil
+	case "timestamp-nanos", "local-timestamp-nanos", "io.debezium.time.NanoTimestamp":
+		return time.Unix(0, n), nil
+	case "time-millis", "io.debezium.time.Time", "org.apache.kafka.connect.data.Time":
+		return avroTimeOfDay{n, 1e3}, nil
+	case "time-micros", "io.debezium.time.MicroTime":
+		return avroTimeOfDay{n, 1e6}, nil
+	case "io.debezium.time.NanoTime":
+		return avroTimeOfDay{n, 1e9}, nil
+	}
+	return n, nil
 }
 
 func (c avroCodec) appendJSON(w *writer, value []byte) error {
@@ -45,6 +118,20 @@ func (c avroCodec) appendJSON(w *writer, value []byte) error {
 	return w.avro(v)
 }
 
+func (c avroCodec) scalar(value []byte) (text string, ok bool) {
+	var v any
+	if rest, err := c.schema.Decode(value, &v); err != nil || len(rest) > 0 {
+		return "", false
+	}
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	}
+	return "", false
+}
+
 // avro writes what package avro decodes into an interface.
 func (w *writer) avro(v any) error {
 	switch v := v.(type) {
@@ -52,8 +139,6 @@ func (w *writer) avro(v any) error {
 		w.null()
 	case bool:
 		w.bool(v)
-	case int32:
-		w.int(int64(v))
 	case int64:
 		w.int(v)
 	case float32:
@@ -64,17 +149,18 @@ func (w *writer) avro(v any) error {
 		w.str(v)
 	case []byte:
 		w.bytes(v)
-	case time.Time: // date, timestamp-*
-		w.time(v)
-	case time.Duration: // time-millis, time-micros
-		w.int(v.Microseconds())
-	case *big.Rat: // decimal
-		digits, _ := v.FloatPrec()
-		w.number(v.FloatString(digits))
+	case time.Time: // timestamp-*, local-timestamp-*
+		w.buf = jsonvalue.AppendTime(w.buf, v)
+	case avroDate:
+		w.buf = jsonvalue.AppendDate(w.buf, int32(v))
+	case avroTimeOfDay:
+		w.buf = jsonvalue.AppendTimeOfDay(w.buf, v.n, v.perSecond)
+	case avroDecimal:
+		w.buf = jsonvalue.AppendLongDecimal(w.buf, v.unscaled, v.scale)
 	case [16]byte: // uuid
-		w.str(fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:]))
+		w.buf = jsonvalue.AppendUUID(w.buf, v[:])
 	case avro.Duration:
-		w.str(fmt.Sprintf("P%dM%dDT%d.%03dS", v.Months, v.Days, v.Milliseconds/1000, v.Milliseconds%1000))
+		w.buf = jsonvalue.AppendInterval(w.buf, v.Months, v.Days, v.Milliseconds)
 	case []any:
 		return w.avroList(v)
 	case map[string]any:

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"giantstream/ingest/jsonvalue"
 )
 
 // protobufCodec reads values of the messages of one .proto file, and names fields as the file does.
@@ -72,6 +74,9 @@ func (c protobufCodec) appendJSON(w *writer, value []byte) error {
 	}
 	return w.message(m)
 }
+
+// scalar: Protobuf has no values that are no messages.
+func (c protobufCodec) scalar([]byte) (string, bool) { return "", false }
 
 // unmarshal decodes a message. The library panics on a map entry whose key comes a second time with
 // another wire type (google.golang.org/protobuf v1.36.12, proto.unmarshalMap); no value may end the
@@ -134,8 +139,7 @@ func (w *writer) wellKnown(m protoreflect.Message) (known bool, err error) {
 	get := func(name protoreflect.Name) protoreflect.Value { return m.Get(d.Fields().ByName(name)) }
 	switch d.Name() {
 	case "Timestamp":
-		w.time(time.Unix(get("seconds").Int(), get("nanos").Int()))
-		return true, nil
+		return w.timestamp(get("seconds").Int(), get("nanos").Int()), nil
 	case "DoubleValue", "FloatValue", "Int64Value", "UInt64Value", "Int32Value", "UInt32Value", "BoolValue",
 		"StringValue", "BytesValue":
 		return true, w.proto(d.Fields().ByName("value"), get("value"))
@@ -152,6 +156,18 @@ func (w *writer) wellKnown(m protoreflect.Message) (known bool, err error) {
 		return true, w.proto(kind, m.Get(kind))
 	}
 	return false, nil
+}
+
+// timestamp writes a Timestamp, and reports whether it is one: the message's page bounds it to the
+// years 1 to 9999. The fields of one that is not are written, and no event time can be mapped to them.
+// https://protobuf.dev/reference/protobuf/google.protobuf/#timestamp
+func (w *writer) timestamp(seconds, nanos int64) bool {
+	const year1, year10000 = -62135596800, 253402300800
+	if seconds < year1 || seconds >= year10000 || nanos < 0 || nanos >= 1e9 {
+		return false
+	}
+	w.buf = jsonvalue.AppendTime(w.buf, time.Unix(seconds, nanos))
+	return true
 }
 
 func (w *writer) protoField(f protoreflect.FieldDescriptor, v protoreflect.Value) error {
