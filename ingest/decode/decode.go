@@ -43,8 +43,11 @@ type Decoder struct {
 
 	root *pathNode
 	scan scanner
-	buf  []byte
-	html []byte // scratch
+	key  *keyReader
+	// keyEnds are the far ends in the key, if the id is from a key that is an object.
+	keyEnds []value
+	buf     []byte
+	html    []byte // scratch
 
 	fields []Field
 	tally  *Tally
@@ -105,7 +108,14 @@ func (d *Decoder) init(fields []mappedField, l Limits, shards int) error {
 		}
 	}
 	var err error
-	d.root, err = compile(fields)
+	if d.root, err = compile(append(fields, mappedField{path: opPath(fields[0].path), slot: slotOp})); err != nil {
+		return err
+	}
+	ends := ""
+	if d.edges {
+		ends = fields[1].path
+	}
+	d.key, err = newKeyReader(fields[0].path, ends)
 	return err
 }
 
@@ -138,12 +148,8 @@ func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation
 	if fault != nil {
 		return dst, fault
 	}
-	if r.Value == nil {
-		m.Op = mutation.DeleteNode
-		if d.edges {
-			m.Op = mutation.ClearEdges
-		}
-		return append(dst, m), nil
+	if r.Value == nil || d.rowDeleted() {
+		return d.gone(m, r.Value == nil, dst)
 	}
 	deleted, fault := d.deleted()
 	switch {
@@ -157,6 +163,21 @@ func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation
 	default:
 		return d.node(m, dst)
 	}
+}
+
+// gone is what a null value says, or an event that a row was deleted.
+func (d *Decoder) gone(m mutation.Mutation, null bool, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
+	switch {
+	case !d.edges:
+		m.Op = mutation.DeleteNode
+		return append(dst, m), nil
+	case len(d.keyEnds) > 0: // the row of one edge, not all of its source
+		return d.eachEdge(mutation.DeleteEdge, m, d.keyEnds, dst)
+	case null || d.mode == Replace:
+		m.Op = mutation.ClearEdges
+		return append(dst, m), nil
+	}
+	return dst, faultf(MissingDst, "the row of an edge was deleted, and the key does not say which one")
 }
 
 // head scans the value and finds the id and the version.
@@ -238,21 +259,14 @@ func firstInvalid(b []byte) int {
 
 // id returns the id (source) from the value or else from the key.
 func (d *Decoder) id(key []byte) (string, *Fault) {
-	field, missing := "id", MissingID
-	if d.edges {
-		field, missing = "src", MissingSrc
-	}
 	v, ok := d.one(slotID)
-	if ok {
-		return d.idOf(v, field)
+	if !ok {
+		return d.KeyID(key)
 	}
-	switch {
-	case len(key) == 0:
-		return "", faultf(missing, "no %s in the value, and the record has no key", field)
-	case !utf8.Valid(key):
-		return "", faultf(BadUTF8, "the key is not valid UTF-8 at byte %d", firstInvalid(key))
+	if d.edges {
+		return d.idOf(v, "src")
 	}
-	return checkID(string(key), "key")
+	return d.idOf(v, "id")
 }
 
 func (d *Decoder) idOf(v value, field string) (string, *Fault) {
@@ -339,7 +353,7 @@ func (d *Decoder) node(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 	}
 	if d.inline {
 		m.HasEdges = true
-		if m.Others, fault = d.farEnds(m.ID); fault != nil && fault.Code == TooManyEdges {
+		if m.Others, fault = d.farEnds(m.ID, d.scan.captured[slotEnds]); fault != nil && fault.Code == TooManyEdges {
 			return dst, fault
 		}
 	}

@@ -17,18 +17,25 @@ func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Muta
 	if len(ends) == 0 && !d.wild && !d.scan.listed[slotEnds] {
 		return dst, faultf(MissingDst, "no dst in the value")
 	}
-	others, fault := d.farEnds(m.ID)
+	switch {
+	case deleted:
+		return d.eachEdge(mutation.DeleteEdge, m, ends, dst)
+	case d.mode != Replace:
+		return d.eachEdge(mutation.PutEdge, m, ends, dst)
+	}
+	others, fault := d.farEnds(m.ID, ends)
 	if fault != nil && len(others) == 0 {
 		return dst, fault
 	}
-	if d.mode == Replace && !deleted {
-		m.Op, m.Others = mutation.SetEdges, others
-		return append(dst, m), fault
-	}
-	m.Op = mutation.PutEdge
-	if deleted {
-		m.Op = mutation.DeleteEdge
-	}
+	m.Op, m.Others = mutation.SetEdges, others
+	return append(dst, m), fault
+}
+
+// eachEdge appends a mutation for each valid far end.
+func (d *Decoder) eachEdge(op mutation.Op, m mutation.Mutation, ends []value, dst []mutation.Mutation) (
+	[]mutation.Mutation, *Fault) {
+	others, fault := d.farEnds(m.ID, ends)
+	m.Op = op
 	for _, o := range others {
 		m.Other = o
 		dst = append(dst, m)
@@ -39,10 +46,9 @@ func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Muta
 // maxNamed is how many bad edges the message of a fault names.
 const maxNamed = 10
 
-// farEnds returns the valid far ends of the edges in a record. The fault has the code of the first
+// farEnds returns the valid ones of a record's far ends. The fault has the code of the first
 // invalid one and names several.
-func (d *Decoder) farEnds(id string) ([]string, *Fault) {
-	ends := d.scan.captured[slotEnds]
+func (d *Decoder) farEnds(id string, ends []value) ([]string, *Fault) {
 	if len(ends) == 0 {
 		return nil, nil
 	}

@@ -78,6 +78,7 @@ const (
 	slotTime
 	slotDeleted
 	slotEnds
+	slotOp
 	slotText
 )
 

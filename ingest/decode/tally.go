@@ -64,6 +64,7 @@ func (t *Tally) count(d *Decoder, n int64) {
 	}
 	t.records.Add(n)
 	deletion, _ := d.deleted()
+	deletion = deletion || d.rowDeleted()
 	if deletion {
 		t.deletions.Add(n)
 	}

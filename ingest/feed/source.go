@@ -108,8 +108,11 @@ const tracedRecords = 128
 func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed *recordtrace.Record) error {
 	value, before := m.Value, len(c.mutations)
 	var fault *decode.Fault
+	key, err := s.translator.Key(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("offset %d: %w", m.Offset, err)
+	}
 	if s.translator != nil {
-		var err error
 		if value, fault, err = s.translator.JSON(ctx, s.json[:0], m.Value); err != nil {
 			return fmt.Errorf("offset %d: %w", m.Offset, err)
 		}
@@ -129,7 +132,7 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed
 	}
 	if fault == nil {
 		c.mutations, fault = s.decoder.Decode(decode.Record{
-			Key: m.Key, Value: value, Time: m.Time, Partition: m.Partition, Offset: version,
+			Key: key, Value: value, Time: m.Time, Partition: m.Partition, Offset: version,
 			Override: override,
 		}, c.mutations)
 	}

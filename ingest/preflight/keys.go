@@ -90,7 +90,12 @@ func sampleKeys(
 	}
 	for _, m := range f.Records {
 		value := m.Value
-		if t := o.Translators[topic]; t != nil {
+		t := o.Translators[topic]
+		key, err := t.Key(ctx, m.Key)
+		if err != nil {
+			return s, err
+		}
+		if t != nil {
 			var fault *decode.Fault
 			if value, fault, err = t.JSON(ctx, nil, m.Value); err != nil {
 				return s, err
@@ -99,7 +104,7 @@ func sampleKeys(
 				continue
 			}
 		}
-		mutations, _ := d.Decode(decode.Record{Key: m.Key, Value: value, Time: m.Time, Offset: m.Offset}, nil)
+		mutations, _ := d.Decode(decode.Record{Key: key, Value: value, Time: m.Time, Offset: m.Offset}, nil)
 		if len(mutations) == 0 {
 			continue // a dead letter for other reasons, or without edges
 		}

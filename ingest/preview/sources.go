@@ -80,6 +80,10 @@ func (c *Collector) Topic(ctx context.Context, edges bool, from *client.Client, 
 			where := fmt.Sprintf("%s/%d/%d", topic, p, m.Offset)
 			source.Records++
 			value := m.Value
+			key, err := translator.Key(ctx, m.Key)
+			if err != nil {
+				return fmt.Errorf("%s: %w", where, err)
+			}
 			if translator != nil {
 				var fault *decode.Fault
 				if value, fault, err = translator.JSON(ctx, nil, m.Value); err != nil {
@@ -91,7 +95,7 @@ func (c *Collector) Topic(ctx context.Context, edges bool, from *client.Client, 
 					continue
 				}
 			}
-			c.add(edges, where, decode.Record{Key: m.Key, Value: value, Time: m.Time, Offset: m.Offset}, false)
+			c.add(edges, where, decode.Record{Key: key, Value: value, Time: m.Time, Offset: m.Offset}, false)
 		}
 	}
 	s.Sources = append(s.Sources, source)

@@ -146,7 +146,7 @@ func (c *copier) copy(ctx context.Context, m *kafka.Message) error {
 		kafka.Message{Topic: c.To, Key: key, Value: m.Value, Time: m.Time, Headers: withOrigin(m, c.Epoch)})
 }
 
-// key is the id in the value, else the record's own key.
+// key is the id in the value or in a key that is an object, else the record's own key.
 func (c *copier) key(ctx context.Context, m *kafka.Message) ([]byte, error) {
 	value := m.Value
 	if c.Translator != nil {
@@ -162,6 +162,13 @@ func (c *copier) key(ctx context.Context, m *kafka.Message) ([]byte, error) {
 		}
 	}
 	if id, _, ok := c.decoder.Route(value); ok {
+		return []byte(id), nil
+	}
+	key, err := c.Translator.Key(ctx, m.Key)
+	if err != nil {
+		return nil, err
+	}
+	if id, fault := c.decoder.KeyID(key); fault == nil {
 		return []byte(id), nil
 	}
 	return m.Key, nil

@@ -49,6 +49,8 @@ type Translator struct {
 // codec makes JSON of the values of one schema.
 type codec interface {
 	appendJSON(w *writer, value []byte) error
+	// scalar returns the text of a value that is a string or an integer and no record, as keys may be.
+	scalar(value []byte) (text string, ok bool)
 }
 
 // entry is what is known of a schema id. Its lock is held during the request to the registry, so
@@ -108,6 +110,36 @@ func (t *Translator) JSON(ctx context.Context, dst, value []byte) ([]byte, *deco
 		return nil, faultf(decode.BadEncoding, "the value does not fit schema %d: %v", id, err), nil
 	}
 	return w.buf, nil, nil
+}
+
+// Key returns the key of a record in the form that package decode knows: one with a schema as a JSON
+// object or, if it is a string or an integer, as plain text; any other unchanged. So is a key whose schema
+// or bytes are at fault: only a record without an id in its value needs its key, and package decode
+// says so then. An error means that the registry could not be asked. A nil translator changes no key.
+func (t *Translator) Key(ctx context.Context, key []byte) ([]byte, error) {
+	if t == nil || len(key) == 0 || key[0] != 0 || len(key) > t.limit {
+		return key, nil
+	}
+	var header sr.ConfluentHeader
+	id, rest, err := header.DecodeID(key)
+	if err != nil {
+		return key, nil //nolint:nilerr // a key of some other form
+	}
+	c, err := t.codec(ctx, id)
+	if errors.Is(err, errUnknown) {
+		return key, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key: %w", err)
+	}
+	if text, ok := c.scalar(rest); ok {
+		return []byte(text), nil
+	}
+	w := writer{max: Growth * t.limit}
+	if c.appendJSON(&w, rest) != nil {
+		return key, nil
+	}
+	return w.buf, nil
 }
 
 // isJSON: values with a schema begin with a zero byte.

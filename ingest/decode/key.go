@@ -1,0 +1,142 @@
+package decode
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// keyReader finds the mapped fields in keys that are JSON objects, as Kafka Connect and Debezium write
+// them: {"sku": "P1"}, or {"schema": {…}, "payload": {"sku": "P1"}}. A key has the columns of a row's
+// primary key and nothing around them, so the mapped path after.sku leads to its field sku.
+type keyReader struct {
+	root *pathNode
+	scan scanner
+	// field is the name that the path of the id ends in, "" if it ends in an index.
+	field string
+}
+
+// Where keyReader's scanner puts what it finds.
+const (
+	keySchema slot = iota
+	keyPayload
+	keyID // the whole path, then its last name
+	keyIDName
+	keyEnds
+	payloadID
+	payloadIDName
+	payloadEnds
+	keySlots
+)
+
+// newKeyReader returns a reader for the paths of an id and, for edges, of the far ends.
+func newKeyReader(id, ends string) (*keyReader, error) {
+	k := &keyReader{scan: scanner{captured: make([][]value, keySlots), listed: make([]bool, keySlots)}}
+	fields := []mappedField{{path: "schema", slot: keySchema}, {path: "payload", slot: keyPayload},
+		{path: id, slot: keyID}, {path: "payload." + id, slot: payloadID}}
+	k.field = id[strings.LastIndexByte(id, '.')+1:]
+	if strings.HasSuffix(k.field, "]") {
+		k.field = ""
+	} else {
+		fields = append(fields, mappedField{path: k.field, slot: keyIDName},
+			mappedField{path: "payload." + k.field, slot: payloadIDName})
+	}
+	if ends != "" {
+		name, _, _ := strings.Cut(ends[strings.LastIndexByte(ends, '.')+1:], "[")
+		fields = append(fields, mappedField{path: name, slot: keyEnds, many: true},
+			mappedField{path: "payload." + name, slot: payloadEnds, many: true})
+	}
+	var err error
+	k.root, err = compile(fields)
+	return k, err
+}
+
+// read scans a key. It reports whether the key is a JSON object, list or string. Other keys are plain
+// text, also those that only begin like JSON ({6b29fc40-…}).
+func (k *keyReader) read(key []byte, limit int) (isJSON bool) {
+	k.scan.limit = limit
+	k.scan.reset(key)
+	switch key[0] {
+	case '{', '[', '"':
+		return k.scan.scan(k.root) == nil
+	}
+	return false
+}
+
+// found returns the id in the key that was read last, and the far ends.
+func (k *keyReader) found() (id value, ends []value, ok bool) {
+	last := func(s slot) bool {
+		c := k.scan.captured[s]
+		if len(c) == 0 {
+			return false
+		}
+		id = c[len(c)-1]
+		return true
+	}
+	if last(keySchema) && id.kind == kindObject && last(keyPayload) {
+		if id.kind != kindObject { // the schema is that of a string or a number
+			return id, nil, true
+		}
+		return id, k.scan.captured[payloadEnds], last(payloadID) || last(payloadIDName)
+	}
+	return id, k.scan.captured[keyEnds], last(keyID) || last(keyIDName)
+}
+
+// KeyID returns the id that a record has whose value has none.
+func (d *Decoder) KeyID(key []byte) (string, *Fault) {
+	d.keyEnds = nil
+	name, missing := "id", MissingID
+	if d.edges {
+		name, missing = "src", MissingSrc
+	}
+	switch {
+	case len(key) == 0:
+		return "", faultf(missing, "no %s in the value, and the record has no key", name)
+	case key[0] == 0:
+		return "", faultf(missing, "no %s in the value, and the key is in the wire format of a schema registry: "+
+			"%s.format is json, or the registry does not know the key's schema, or the key does not fit it",
+			name, d.topic())
+	case !utf8.Valid(key):
+		return "", faultf(BadUTF8, "the key is not valid UTF-8 at byte %d", firstInvalid(key))
+	case !d.key.read(key, d.limits.EdgesPerRecord):
+		return checkID(string(key), "key")
+	case key[0] != '{':
+		return "", faultf(missing, "no %s in the value, and the key %s is JSON but no object; send the id itself, "+
+			"without quotes, as the key", name, quote(string(key)))
+	}
+	id, ends, ok := d.key.found()
+	if !ok {
+		return "", faultf(missing, "no %s in the value, and the key %s is an object without the field %q, in which "+
+			"the path of ingest.%s ends; map a field that values and keys call by the same name, or send the id itself "+
+			"as the key", name, quote(string(key)), d.key.field, d.fields[0].Name)
+	}
+	d.keyEnds = ends
+	return d.idOf(id, "the key's "+name)
+}
+
+// topic is what the configuration calls the decoder's topic.
+func (d *Decoder) topic() string {
+	if d.edges {
+		return "ingest.edges"
+	}
+	return "ingest.nodes"
+}
+
+// rowDeleted reports whether the value is Debezium's event of a deleted row: {"op": "d", "after": null}
+// under a mapping that leads into after. Its id is in its key.
+// https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-delete-events
+func (d *Decoder) rowDeleted() bool {
+	op, ok := d.one(slotOp)
+	return ok && op.kind == kindString && bytes.Equal(op.raw, []byte("d")) && len(d.scan.captured[slotID]) == 0
+}
+
+// opPath returns where an event of Debezium has its operation if the id is at a path into after, else "".
+func opPath(id string) string {
+	if strings.HasPrefix(id, "after.") {
+		return "op"
+	}
+	if before, _, ok := strings.Cut(id, ".after."); ok {
+		return before + ".op"
+	}
+	return ""
+}
