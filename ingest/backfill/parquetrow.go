@@ -78,7 +78,10 @@ type parquetSchema struct {
 	leaves   []parquetLeaf
 }
 
-func (s *parquetSchema) field(c *parquet.Column, path []string, definition, repetition int) (f parquetField, err error) {
+// field returns a column and the fields below it; the levels are those of the field around it.
+func (s *parquetSchema) field(
+	c *parquet.Column, path []string, definition, repetition int,
+) (f parquetField, err error) {
 	if len(s.elements) == 0 || len(path) > maxParquetDepth {
 		return f, fmt.Errorf("%w: %d levels of fields", parquetio.ErrSchema, len(path))
 	}

@@ -19,154 +19,176 @@ import (
 // parquetAppender appends a value of a leaf column as JSON. The value has the column's kind.
 type parquetAppender func(b []byte, v *parquet.Value) []byte
 
-// parquetAppenderOf returns how the values of a column become JSON. It follows the logical type; the
-// kind is how Parquet keeps the values. docs/format/input.md has the table.
+// parquetMeaning is what a column's logical type says that its values are. A column without a logical type
+// says nothing.
+type parquetMeaning string
+
+const (
+	saysNothing   parquetMeaning = ""
+	saysNull      parquetMeaning = "NULL"
+	saysText      parquetMeaning = "a string"
+	saysJSON      parquetMeaning = "JSON"
+	saysBinary    parquetMeaning = "binary"
+	saysUUID      parquetMeaning = "UUID"
+	saysFloat16   parquetMeaning = "FLOAT16"
+	saysInterval  parquetMeaning = "INTERVAL"
+	saysDecimal   parquetMeaning = "DECIMAL"
+	saysSigned    parquetMeaning = "a signed integer"
+	saysUnsigned  parquetMeaning = "an unsigned integer"
+	saysDate      parquetMeaning = "DATE"
+	saysTime      parquetMeaning = "TIME of "
+	saysTimestamp parquetMeaning = "TIMESTAMP of "
+
+	millis, micros, nanos = "milliseconds", "microseconds", "nanoseconds"
+)
+
+// parquetType is what the values of a column are, and how Parquet keeps them.
+type parquetType struct {
+	parquetMeaning
+	kind parquet.Kind
+}
+
+// parquetTypes says how values become JSON, but those of decimals, which need their scale.
+// docs/format/input.md has the table for users.
+var parquetTypes = map[parquetType]parquetAppender{
+	{saysNothing, parquet.Boolean}: func(b []byte, v *parquet.Value) []byte {
+		return strconv.AppendBool(b, v.Boolean())
+	},
+	{saysNothing, parquet.Int32}: appendParquetInt32,
+	{saysNothing, parquet.Int64}: appendParquetInt64,
+	{saysNothing, parquet.Int96}: appendParquetInt96,
+	{saysNothing, parquet.Float}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendFloat(b, float64(v.Float()), 32)
+	},
+	{saysNothing, parquet.Double}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendFloat(b, v.Double(), 64)
+	},
+	{saysNothing, parquet.ByteArray}:         appendParquetBytes,
+	{saysNothing, parquet.FixedLenByteArray}: appendParquetBytes,
+
+	{saysText, parquet.ByteArray}:             appendParquetText,
+	{saysText, parquet.FixedLenByteArray}:     appendParquetText,
+	{saysJSON, parquet.ByteArray}:             appendParquetJSON,
+	{saysBinary, parquet.ByteArray}:           appendParquetBinary,
+	{saysBinary, parquet.FixedLenByteArray}:   appendParquetBinary,
+	{saysUUID, parquet.FixedLenByteArray}:     appendParquetUUID,
+	{saysFloat16, parquet.FixedLenByteArray}:  appendParquetFloat16,
+	{saysInterval, parquet.FixedLenByteArray}: appendParquetInterval,
+
+	{saysSigned, parquet.Int32}: appendParquetInt32,
+	{saysSigned, parquet.Int64}: appendParquetInt64,
+	{saysUnsigned, parquet.Int32}: func(b []byte, v *parquet.Value) []byte {
+		return strconv.AppendUint(b, uint64(v.Uint32()), 10)
+	},
+	{saysUnsigned, parquet.Int64}: func(b []byte, v *parquet.Value) []byte {
+		return strconv.AppendUint(b, v.Uint64(), 10)
+	},
+
+	{saysDate, parquet.Int32}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendDate(b, v.Int32())
+	},
+	{saysTime + millis, parquet.Int32}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendTimeOfDay(b, int64(v.Int32()), 1e3)
+	},
+	{saysTime + micros, parquet.Int64}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendTimeOfDay(b, v.Int64(), 1e6)
+	},
+	{saysTime + nanos, parquet.Int64}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendTimeOfDay(b, v.Int64(), 1e9)
+	},
+	{saysTimestamp + millis, parquet.Int64}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendTime(b, time.UnixMilli(v.Int64()))
+	},
+	{saysTimestamp + micros, parquet.Int64}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendTime(b, time.UnixMicro(v.Int64()))
+	},
+	{saysTimestamp + nanos, parquet.Int64}: func(b []byte, v *parquet.Value) []byte {
+		return jsonvalue.AppendTime(b, time.Unix(0, v.Int64()))
+	},
+}
+
+// parquetSizes are the bytes of the types that have a size.
+var parquetSizes = map[parquetMeaning]int32{saysUUID: 16, saysFloat16: 2, saysInterval: 12}
+
+// parquetAppenderOf returns how the values of a column become JSON; kind is how Parquet keeps them.
 func parquetAppenderOf(e *pqformat.SchemaElement, kind parquet.Kind) (parquetAppender, error) {
-	is32, is64 := kind == parquet.Int32, kind == parquet.Int64
-	isBytes := kind == parquet.ByteArray || kind == parquet.FixedLenByteArray
-	size := int(e.TypeLength.V)
-	isFixed := func(n int) bool { return kind == parquet.FixedLenByteArray && size == n }
-	logical := parquetLogicalType(e)
-	switch t := logical.(type) {
-	case nil:
-		if e.ConvertedType.Valid && e.ConvertedType.V == deprecated.Interval && isFixed(12) {
-			return appendParquetInterval, nil
-		}
-		return plainParquetAppender(kind)
-	case *pqformat.NullType:
-		return func(b []byte, _ *parquet.Value) []byte { return append(b, "null"...) }, nil
-	case *pqformat.StringType, *pqformat.EnumType:
-		if isBytes {
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendString(b, v.ByteArray()) }, nil
-		}
-	case *pqformat.JsonType:
-		if isBytes {
-			return appendParquetJSON, nil
-		}
-	case *pqformat.BsonType, *pqformat.GeometryType, *pqformat.GeographyType:
-		if isBytes {
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendBinary(b, v.ByteArray()) }, nil
-		}
-	case *pqformat.UUIDType:
-		if isFixed(16) {
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendUUID(b, v.ByteArray()) }, nil
-		}
-	case *pqformat.Float16Type:
-		if isFixed(2) {
-			return appendParquetFloat16, nil
-		}
-	case *pqformat.DecimalType:
-		return parquetDecimalAppender(int(t.Scale), kind)
-	case *pqformat.IntType:
-		switch {
-		case is32 && t.IsSigned:
-			return func(b []byte, v *parquet.Value) []byte { return strconv.AppendInt(b, int64(v.Int32()), 10) }, nil
-		case is32:
-			return func(b []byte, v *parquet.Value) []byte { return strconv.AppendUint(b, uint64(v.Uint32()), 10) }, nil
-		case is64 && t.IsSigned:
-			return func(b []byte, v *parquet.Value) []byte { return strconv.AppendInt(b, v.Int64(), 10) }, nil
-		case is64:
-			return func(b []byte, v *parquet.Value) []byte { return strconv.AppendUint(b, v.Uint64(), 10) }, nil
-		}
-	case *pqformat.DateType:
-		if is32 {
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendDate(b, v.Int32()) }, nil
-		}
-	case *pqformat.TimeType:
-		switch perSecond := perSecond(t.Unit); {
-		case is32 && perSecond == 1e3:
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendTimeOfDay(b, int64(v.Int32()), 1e3) }, nil
-		case is64 && perSecond > 1e3:
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendTimeOfDay(b, v.Int64(), perSecond) }, nil
-		}
-	case *pqformat.TimestampType:
-		switch perSecond := perSecond(t.Unit); {
-		case is64 && perSecond == 1e3:
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendTime(b, time.UnixMilli(v.Int64())) }, nil
-		case is64 && perSecond == 1e6:
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendTime(b, time.UnixMicro(v.Int64())) }, nil
-		case is64 && perSecond == 1e9:
-			return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendTime(b, time.Unix(0, v.Int64())) }, nil
-		}
+	meaning, scale := parquetLogicalType(e.LogicalType.Value)
+	if meaning == saysNothing && e.ConvertedType.Valid {
+		meaning, scale = parquetConvertedTypes[e.ConvertedType.V], e.Scale.V
 	}
-	return nil, fmt.Errorf("%w: %s kept as %s, which the format has no meaning for", parquetio.ErrSchema, logical, kind)
-}
-
-// parquetLogicalType returns the logical type of a column, also where only the older converted type
-// states it; nil for none.
-func parquetLogicalType(e *pqformat.SchemaElement) pqformat.LogicalTypeValue {
+	size, sized := parquetSizes[meaning]
+	appender, known := parquetTypes[parquetType{meaning, kind}]
 	switch {
-	case e.LogicalType.Value != nil:
-		return e.LogicalType.Value
-	case !e.ConvertedType.Valid:
-		return nil
+	case meaning == saysNull:
+		return func(b []byte, _ *parquet.Value) []byte { return append(b, "null"...) }, nil
+	case meaning == saysDecimal:
+		return parquetDecimalAppender(int(scale), kind)
+	case !known || sized && e.TypeLength.V != size:
+		return nil, fmt.Errorf("%w: %s kept as %s of %d bytes, which the format has no meaning for",
+			parquetio.ErrSchema, meaning, kind, e.TypeLength.V)
 	}
-	millis, micros := pqformat.TimeUnit{Value: &pqformat.MilliSeconds{}}, pqformat.TimeUnit{Value: &pqformat.MicroSeconds{}}
-	switch e.ConvertedType.V {
-	case deprecated.UTF8:
-		return &pqformat.StringType{}
-	case deprecated.Enum:
-		return &pqformat.EnumType{}
-	case deprecated.Json:
-		return &pqformat.JsonType{}
-	case deprecated.Bson:
-		return &pqformat.BsonType{}
-	case deprecated.Decimal:
-		return &pqformat.DecimalType{Scale: e.Scale.V, Precision: e.Precision.V}
-	case deprecated.Date:
-		return &pqformat.DateType{}
-	case deprecated.TimeMillis:
-		return &pqformat.TimeType{Unit: millis}
-	case deprecated.TimeMicros:
-		return &pqformat.TimeType{Unit: micros}
-	case deprecated.TimestampMillis:
-		return &pqformat.TimestampType{Unit: millis}
-	case deprecated.TimestampMicros:
-		return &pqformat.TimestampType{Unit: micros}
-	case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
-		return &pqformat.IntType{}
-	case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
-		return &pqformat.IntType{IsSigned: true}
-	}
-	return nil
+	return appender, nil
 }
 
-func perSecond(unit pqformat.TimeUnit) int64 {
+// parquetLogicalType returns what a logical type says, and the scale of a decimal.
+func parquetLogicalType(logical pqformat.LogicalTypeValue) (meaning parquetMeaning, scale int32) {
+	switch t := logical.(type) {
+	case *pqformat.NullType:
+		return saysNull, 0
+	case *pqformat.StringType, *pqformat.EnumType:
+		return saysText, 0
+	case *pqformat.JsonType:
+		return saysJSON, 0
+	case *pqformat.BsonType, *pqformat.GeometryType, *pqformat.GeographyType:
+		return saysBinary, 0
+	case *pqformat.UUIDType:
+		return saysUUID, 0
+	case *pqformat.Float16Type:
+		return saysFloat16, 0
+	case *pqformat.DecimalType:
+		return saysDecimal, t.Scale
+	case *pqformat.IntType:
+		if t.IsSigned {
+			return saysSigned, 0
+		}
+		return saysUnsigned, 0
+	case *pqformat.DateType:
+		return saysDate, 0
+	case *pqformat.TimeType:
+		return saysTime + parquetUnit(t.Unit), 0
+	case *pqformat.TimestampType:
+		return saysTimestamp + parquetUnit(t.Unit), 0
+	}
+	return saysNothing, 0
+}
+
+func parquetUnit(unit pqformat.TimeUnit) parquetMeaning {
 	switch unit.Value.(type) {
 	case *pqformat.MilliSeconds:
-		return 1e3
+		return millis
 	case *pqformat.MicroSeconds:
-		return 1e6
+		return micros
 	case *pqformat.NanoSeconds:
-		return 1e9
+		return nanos
 	}
-	return 0
+	return "an unknown unit"
 }
 
-// plainParquetAppender is for columns without a logical type.
-func plainParquetAppender(kind parquet.Kind) (parquetAppender, error) {
-	switch kind {
-	case parquet.Boolean:
-		return func(b []byte, v *parquet.Value) []byte { return strconv.AppendBool(b, v.Boolean()) }, nil
-	case parquet.Int32:
-		return func(b []byte, v *parquet.Value) []byte { return strconv.AppendInt(b, int64(v.Int32()), 10) }, nil
-	case parquet.Int64:
-		return func(b []byte, v *parquet.Value) []byte { return strconv.AppendInt(b, v.Int64(), 10) }, nil
-	case parquet.Int96:
-		return appendParquetInt96, nil
-	case parquet.Float:
-		return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendFloat(b, float64(v.Float()), 32) }, nil
-	case parquet.Double:
-		return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendFloat(b, v.Double(), 64) }, nil
-	case parquet.ByteArray, parquet.FixedLenByteArray:
-		return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendBytes(b, v.ByteArray()) }, nil
-	}
-	return nil, fmt.Errorf("%w: values of kind %d", parquetio.ErrSchema, kind)
+// parquetConvertedTypes are the older form of logical types, which many writers still write alone.
+var parquetConvertedTypes = map[deprecated.ConvertedType]parquetMeaning{
+	deprecated.UTF8: saysText, deprecated.Enum: saysText, deprecated.Json: saysJSON, deprecated.Bson: saysBinary,
+	deprecated.Interval: saysInterval, deprecated.Decimal: saysDecimal, deprecated.Date: saysDate,
+	deprecated.TimeMillis: saysTime + millis, deprecated.TimeMicros: saysTime + micros,
+	deprecated.TimestampMillis: saysTimestamp + millis, deprecated.TimestampMicros: saysTimestamp + micros,
+	deprecated.Uint8: saysUnsigned, deprecated.Uint16: saysUnsigned, deprecated.Uint32: saysUnsigned,
+	deprecated.Uint64: saysUnsigned, deprecated.Int8: saysSigned, deprecated.Int16: saysSigned,
+	deprecated.Int32: saysSigned, deprecated.Int64: saysSigned,
 }
 
 func parquetDecimalAppender(scale int, kind parquet.Kind) (parquetAppender, error) {
 	if scale < 0 || scale > jsonvalue.MaxScale {
-		return nil, fmt.Errorf("%w: a decimal of scale %d; the limit is %d", parquetio.ErrSchema, scale, jsonvalue.MaxScale)
+		return nil, fmt.Errorf("%w: a decimal of scale %d; the limit is %d", parquetio.ErrSchema, scale,
+			jsonvalue.MaxScale)
 	}
 	switch kind {
 	case parquet.Int32:
@@ -176,9 +198,35 @@ func parquetDecimalAppender(scale int, kind parquet.Kind) (parquetAppender, erro
 	case parquet.Int64:
 		return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendDecimal(b, v.Int64(), scale) }, nil
 	case parquet.ByteArray, parquet.FixedLenByteArray:
-		return func(b []byte, v *parquet.Value) []byte { return jsonvalue.AppendLongDecimal(b, v.ByteArray(), scale) }, nil
+		return func(b []byte, v *parquet.Value) []byte {
+			return jsonvalue.AppendLongDecimal(b, v.ByteArray(), scale)
+		}, nil
 	}
 	return nil, fmt.Errorf("%w: a decimal kept as %s", parquetio.ErrSchema, kind)
+}
+
+func appendParquetInt32(b []byte, v *parquet.Value) []byte {
+	return strconv.AppendInt(b, int64(v.Int32()), 10)
+}
+
+func appendParquetInt64(b []byte, v *parquet.Value) []byte {
+	return strconv.AppendInt(b, v.Int64(), 10)
+}
+
+func appendParquetText(b []byte, v *parquet.Value) []byte {
+	return jsonvalue.AppendString(b, v.ByteArray())
+}
+
+func appendParquetBytes(b []byte, v *parquet.Value) []byte {
+	return jsonvalue.AppendBytes(b, v.ByteArray())
+}
+
+func appendParquetBinary(b []byte, v *parquet.Value) []byte {
+	return jsonvalue.AppendBinary(b, v.ByteArray())
+}
+
+func appendParquetUUID(b []byte, v *parquet.Value) []byte {
+	return jsonvalue.AppendUUID(b, v.ByteArray())
 }
 
 // appendParquetJSON appends a JSON text as the value that it is, so that paths lead into it. Text that

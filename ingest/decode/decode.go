@@ -277,8 +277,8 @@ func (d *Decoder) idOf(v value, field string) (string, *Fault) {
 		if n := integral(v.raw); !bytes.ContainsAny(n, ".eE") {
 			return checkID(string(n), field)
 		}
-		return "", faultf(BadType, "%s is %s; ids are strings or integers, and a number with an exponent may stand for "+
-			"several", field, quote(string(v.raw)))
+		return "", faultf(BadType, "%s is %s; ids are strings or integers, and a number with an exponent may stand "+
+			"for several", field, quote(string(v.raw)))
 	}
 	return "", faultf(BadType, "%s is %s; ids are strings or integers", field, v.kind)
 }

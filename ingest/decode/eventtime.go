@@ -26,8 +26,8 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 			t, err = time.Parse(time.DateOnly, s)
 		}
 		if err != nil {
-			return 0, false, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z or a date "+
-				"like 2006-01-02", quote(s))
+			return 0, false, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z or a "+
+				"date like 2006-01-02", quote(s))
 		}
 		us = t.UnixMicro()
 	case kindNumber:

@@ -107,8 +107,8 @@ func (d *Decoder) KeyID(key []byte) (string, *Fault) {
 	id, ends, ok := d.key.found()
 	if !ok {
 		return "", faultf(missing, "no %s in the value, and the key %s is an object without the field %q, in which "+
-			"the path of ingest.%s ends; map a field that values and keys call by the same name, or send the id itself "+
-			"as the key", name, quote(string(key)), d.key.field, d.fields[0].Name)
+			"the path of ingest.%s ends; map a field that values and keys call by the same name, or send the id "+
+			"itself as the key", name, quote(string(key)), d.key.field, d.fields[0].Name)
 	}
 	d.keyEnds = ends
 	return d.idOf(id, "the key's "+name)

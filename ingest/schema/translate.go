@@ -136,8 +136,8 @@ func (t *Translator) Key(ctx context.Context, key []byte) ([]byte, error) {
 		return []byte(text), nil
 	}
 	w := writer{max: Growth * t.limit}
-	if c.appendJSON(&w, rest) != nil {
-		return key, nil
+	if err := c.appendJSON(&w, rest); err != nil {
+		return key, nil //nolint:nilerr // the key's fault, which package decode words where it needs the key
 	}
 	return w.buf, nil
 }
