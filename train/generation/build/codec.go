@@ -3,27 +3,8 @@ package build
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math"
-
-	"giantstream/train/numeric"
 )
-
-// hashOf is the 64-bit hash of a node id that partitions and positions go by: FNV-1a, then the finalizer of
-// SplitMix64. It is the hash that chooses hidden edges, too.
-func hashOf(id string) uint64 { return numeric.HashString(id) }
-
-// checkOf is a second hash of an id, CRC-32C. Ids that share both are refused.
-func checkOf(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
-
-// partitionOf returns which of 2^k partitions a hash is in: its upper k bits.
-func partitionOf(hash uint64, partitions int) int {
-	hi := 0
-	for n := partitions; n > 1; n /= 2 {
-		hi++
-	}
-	return int(hash >> (64 - hi)) // a shift by 64 gives 0
-}
 
 func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)

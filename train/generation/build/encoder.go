@@ -1,143 +1,23 @@
 package build
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"giantstream/featurize/labeltree"
-	"giantstream/featurize/sparse"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/tfidf"
 	"giantstream/sink"
-	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/encoders"
-	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
-	"giantstream/train/encoders/bert/compute/devices"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
 )
-
-// datasetGroupBytes is the raw size of the training set's row groups, as in a build in one process.
-const datasetGroupBytes = 2 << 20
-
-// dataset writes the training set of a partition: its instances, in ascending order of ids.
-func (t *task) dataset(ctx context.Context) error {
-	v, err := t.loadVectorizer(ctx)
-	if err != nil {
-		return err
-	}
-	tree, err := t.loadTree(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := t.partition(ctx, true)
-	if err != nil {
-		return err
-	}
-	psi := &counted{model: v}
-	if err := t.counted(ctx, v, t.Partition, func(_ int, c *counted) error {
-		psi.from, psi.records = c.from, append(psi.records, c.records...)
-		return nil
-	}); err != nil {
-		return err
-	}
-	key := t.final(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
-	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
-		func(yield func(rows.Row, error) bool) {
-			for _, i := range p.byID {
-				n := &p.nodes[i]
-				known := ascending(n.to, n.hidden, false)
-				if len(known) == 0 || len(known) > t.doc.Settings.MaxDegree {
-					continue
-				}
-				f := psi.features(i, sparse.Vector{})
-				if err := psi.err(); err != nil {
-					yield(rows.Row{}, err)
-					return
-				}
-				r := rows.Row{NodeID: string(n.id), Text: p.texts[i], Class: string(n.class), FeatureIndices: f.Index,
-					FeatureValues: f.Value, Generation: t.plan.Generation, EventTime: n.time}
-				for k, l := range n.labels {
-					if n.to[k] >= 0 && !n.hidden[k] {
-						r.Labels = append(r.Labels, l)
-					}
-				}
-				r.Targets, r.TargetCounts = labeltree.Targets(tree, known)
-				if !yield(r, nil) {
-					return
-				}
-			}
-		})
-	if err != nil {
-		return err
-	}
-	t.outputs["part"] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: t.Partition}
-	return nil
-}
-
-// partition is what is known of a partition's nodes, in memory.
-type partition struct {
-	nodes []member
-	texts []string
-	byID  []int // numbers of the nodes in ascending order of ids
-}
-
-type member struct {
-	about
-	labels []string
-	to     []int32
-	hidden []bool
-}
-
-// nodesOf returns the nodes of the partition, without texts.
-func (t *task) nodesOf(ctx context.Context) (*partition, error) {
-	p := &partition{}
-	if err := t.about(ctx, t.Partition, func(i int, a about) error {
-		p.nodes, p.byID = append(p.nodes, member{about: a}), append(p.byID, i)
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(p.byID, func(a, b int) int { return strings.Compare(string(p.nodes[a].id), string(p.nodes[b].id)) })
-	return p, nil
-}
-
-func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
-	p, err := t.nodesOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.texts(ctx, t.Partition, func(_ int, texts []string) error {
-		p.texts = append(p.texts, texts...)
-		return ctx.Err()
-	}); err != nil {
-		return nil, err
-	}
-	if !links {
-		return p, nil
-	}
-	if err := t.links(ctx, t.Partition, func(i int, to []int32, hidden []bool) error {
-		p.nodes[i].to, p.nodes[i].hidden = to, hidden
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	return p, t.eachBlock(ctx, Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
-		for i := lo; i < hi; i++ {
-			n := &p.nodes[i]
-			for range d.uvarint() {
-				if n.labels = append(n.labels, string(d.string())); d.err != nil {
-					return d.err
-				}
-			}
-			if d.err == nil && len(n.labels) != len(n.to) {
-				d.err = errShort
-			}
-		}
-		return nil
-	})
-}
 
 // encoderStats is what encoder leaves for the generation's document.
 type encoderStats struct {
@@ -229,36 +109,6 @@ func (t *task) encoder(ctx context.Context) error {
 	return journal.Remove(ctx)
 }
 
-// math is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
-func (t *task) math() compute.Math {
-	m := compute.MathOf(devices.OrCPU(t.Device))
-	if m == compute.Float32 || t.doc.Settings.Encoder != bert.Kind {
-		return ""
-	}
-	return m
-}
-
-// noteMath leaves an object that says how the device multiplies, for a training that is resumed in another mode.
-func (t *task) noteMath(ctx context.Context) error {
-	m := t.math()
-	if m == "" {
-		return nil
-	}
-	return sink.PutBytes(ctx, t.Store, folder(t.Task)+"math/"+string(m), []byte(m))
-}
-
-// mathSoFar returns the modes in which devices have multiplied for this training.
-func (t *task) mathSoFar(ctx context.Context) (modes []compute.Math, err error) {
-	prefix := folder(t.Task) + "math/"
-	for info, err := range t.Store.List(ctx, prefix, "") {
-		if err != nil {
-			return nil, err
-		}
-		modes = append(modes, compute.Math(strings.TrimPrefix(info.Key, prefix)))
-	}
-	return modes, nil
-}
-
 // loadEncoder reads the trained encoder. Close it after use.
 func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
 	from, err := b.from(ctx, Encoder, 0)
@@ -280,4 +130,62 @@ func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
 	}
 	e, _, err := encoders.Load(ctx, b.Store, b.final(generation.EncoderName), v, q, b.Device)
 	return e, from.explain(err)
+}
+
+// describeEncoder notes the encoder.
+func (b *build) describeEncoder(ctx context.Context, doc *generation.Doc) error {
+	trained, err := stats[encoderStats](ctx, b, Encoder, 0)
+	if err != nil {
+		return err
+	}
+	doc.Encoder, doc.TextOnly, doc.GPUMath = trained.EncoderStats, trained.TextOnly, nil
+	doc.Space = cmp.Or(trained.Space, doc.Generation)
+	noteMath(doc, trained.GPUMath...)
+	return nil
+}
+
+// sharedEncoder returns the trained encoder until done is called.
+func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func(), err error) {
+	from, err := b.from(ctx, Encoder, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	for name, o := range from.Outputs {
+		if from.final(o) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil, &DamagedError{from.task, errors.New("it names no file of the encoder")}
+	}
+	return shared(ctx, b, Encoder, slices.Min(names), func() (train.Encoder, error) { return b.loadEncoder(ctx) })
+}
+
+// parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
+func (t *task) parentEncoder(ctx context.Context, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
+	warm, s, err := t.warm(ctx)
+	if err != nil || !warm {
+		return nil, err
+	}
+	from, err := t.from(ctx, Start, 0)
+	if err != nil {
+		return nil, err
+	}
+	for name, o := range from.Outputs {
+		if strings.HasPrefix(name, generation.EncoderName+"/") {
+			if err := sink.Verify(ctx, t.Store, o.ref()); err != nil {
+				return nil, from.explain(err)
+			}
+		}
+	}
+	e, _, err := encoders.Load(ctx, t.Store, folder(from.task)+generation.EncoderName, v, q, t.Device)
+	if err != nil {
+		return nil, from.explain(err)
+	}
+	parent, ok := e.(*hybrid.Encoder)
+	if !ok {
+		return nil, fmt.Errorf("generation %d has the encoder %s, and only hybrid starts warm", t.doc.WarmOf, e.Kind())
+	}
+	return &fit.Warm{Parent: parent, Changed: s.Changed}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"giantstream/train/encoders/linear"
+	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
@@ -114,4 +115,29 @@ func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) 
 		}
 	}
 	return vectors, nil
+}
+
+// describeQuality notes the evaluation, and how the generation compares with the one before.
+func (b *build) describeQuality(ctx context.Context, doc *generation.Doc) error {
+	judged, err := stats[evaluateStats](ctx, b, Evaluate, 0)
+	if err != nil {
+		return err
+	}
+	doc.Evaluation, doc.Shortfalls = judged.Evaluation, fit.Shortfalls(judged.Evaluation)
+	if judged.Whole {
+		doc.Graph.Hidden = judged.Hidden
+	}
+	if !b.plan.Parent {
+		return nil
+	}
+	m, err := stats[parentStats[generation.MappingStats]](ctx, b, Mapping, 0)
+	if err != nil {
+		return err
+	}
+	c, err := stats[parentStats[generation.OverlapStats]](ctx, b, Compare, 0)
+	if err != nil {
+		return err
+	}
+	doc.Mapping, doc.Overlap = m.Stats, c.Stats
+	return nil
 }

@@ -2,12 +2,9 @@ package build
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"sync"
-
-	"giantstream/train"
 )
 
 // models are what several tasks of a process read whole: vectorizer, projection, tree, encoder. At most one of each is
@@ -101,22 +98,4 @@ func sharedArtifact[T any](ctx context.Context, b *build, stage, name string, re
 	error) {
 	v, _, err := shared(ctx, b, stage, name, func() (T, error) { return artifact(ctx, b, stage, name, read) })
 	return v, err
-}
-
-// sharedEncoder returns the trained encoder until done is called.
-func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func(), err error) {
-	from, err := b.from(ctx, Encoder, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	var names []string
-	for name, o := range from.Outputs {
-		if from.final(o) {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
-		return nil, nil, &DamagedError{from.task, errors.New("it names no file of the encoder")}
-	}
-	return shared(ctx, b, Encoder, slices.Min(names), func() (train.Encoder, error) { return b.loadEncoder(ctx) })
 }

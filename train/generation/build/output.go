@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"strings"
 
 	"giantstream/internal/seal"
@@ -295,3 +296,32 @@ func (t *task) finish(ctx context.Context) error {
 	}
 	return sink.PutBytes(ctx, t.Store, doneKey(t.Task), data)
 }
+
+// open opens an output whole, verified.
+func (d *done) open(ctx context.Context, name string) (sink.Object, *done, error) {
+	o, err := d.output(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := sink.OpenVerified(ctx, d.build.Store, o.ref())
+	return object, d, d.explain(err)
+}
+
+// partsOf returns the Parquet files that the tasks of a stage have written, by their keys.
+func (b *build) partsOf(ctx context.Context, stage string) (all []generation.Part, err error) {
+	for p := range b.plan.Partitions {
+		from, err := b.from(ctx, stage, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, from.parts()...)
+	}
+	slices.SortFunc(all, func(a, b generation.Part) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
+}
+
+// fewBlocks is no fewer than a partition has where there are as many partitions as suit the graph.
+const fewBlocks = 64
+
+// final is the key of an artifact of the generation.
+func (b *build) final(name string) string { return generation.Prefix(b.plan.Generation) + name }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"slices"
 	"sort"
 )
 
@@ -87,149 +86,23 @@ func lookUp(keys, key []byte) (int, bool) {
 	return 0, false
 }
 
-// linkStats is what link says of a partition.
-type linkStats struct {
-	Links     int `json:"links"`
-	Known     int `json:"known"`
-	Hidden    int `json:"hidden"` // links to nodes of a higher position that the evaluation hides
-	Dangling  int `json:"dangling"`
-	Isolated  int `json:"isolated"`
-	Hubs      int `json:"hubs"`
-	MaxDegree int `json:"max_degree"`
-	Instances int `json:"instances"`
-}
-
-// link collects the neighbours of a partition's nodes.
-//
-//	links    by block: for each node, the number of its labels u32 and for each the position u32, noNode for none
-//	degrees  known neighbours of each node, u32
-func (t *task) link(ctx context.Context) error {
-	x, err := t.numbered(ctx)
-	if err != nil {
-		return err
-	}
-	n := x.size(t.Partition)
-	start := make([]int, n+1)
-	if err := t.eachBlock(ctx, Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
-		for i := lo; i < hi; i++ {
-			count := d.uvarint()
-			for range count {
-				if d.string(); d.err != nil {
-					return d.err
-				}
-			}
-			start[i+1] = start[i] + int(count)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	to := make([]uint32, start[n])
-	for i := range to {
-		to[i] = noNode
-	}
-	for q := range t.plan.Partitions {
-		from, err := t.from(ctx, Resolve, q)
+// finder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
+func (t *task) finder(ctx context.Context, x index) (find func(id string) (int, bool), err error) {
+	keys := make([][]byte, t.plan.Partitions)
+	for p := range keys {
+		from, err := t.from(ctx, Number, p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b, err := from.section(ctx, "answers", t.Partition)
-		if err != nil {
-			return err
-		}
-		for ; len(b) >= answerBytes; b = b[answerBytes:] {
-			source, slot := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-			to[start[source]+int(slot)] = binary.LittleEndian.Uint32(b[8:])
+		if keys[p], err = from.section(ctx, "keys", 0); err != nil {
+			return nil, err
 		}
 	}
-	links, degrees := t.newSections(blocks(n)), t.newSections(1)
-	defer links.close()   //nolint:errcheck // temporary files
-	defer degrees.close() //nolint:errcheck
-	var s linkStats
-	var b []byte
-	for i := range n {
-		row := to[start[i]:start[i+1]]
-		known, all := 0, 0
-		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(row)))
-		for _, v := range row {
-			b = binary.LittleEndian.AppendUint32(b, v)
-			switch {
-			case v == noNode:
-				s.Dangling++
-				continue
-			case v&hiddenBit == 0:
-				known++
-			case int(v&^hiddenBit) > x.Base[t.Partition]+i:
-				s.Hidden++
-			}
-			all++
-		}
-		s.Links, s.Known, s.MaxDegree = s.Links+all, s.Known+known, max(s.MaxDegree, all)
-		if all == 0 {
-			s.Isolated++
-		}
-		if all > t.doc.Settings.MaxDegree {
-			s.Hubs++
-		}
-		if known > 0 && known <= t.doc.Settings.MaxDegree {
-			s.Instances++
-		}
-		if err := links.add(i/block, b); err != nil {
-			return err
-		}
-		if err := degrees.add(0, binary.LittleEndian.AppendUint32(b[:0], uint32(known))); err != nil {
-			return err
-		}
-	}
-	t.stats = s
-	return errors.Join(t.putSections(ctx, "links", links), t.putSections(ctx, "degrees", degrees))
-}
-
-// linked adds up the figures of all partitions.
-func (b *build) linked(ctx context.Context) (sum linkStats, err error) {
-	for p := range b.plan.Partitions {
-		s, err := stats[linkStats](ctx, b, Link, p)
-		if err != nil {
-			return sum, err
-		}
-		sum.Links += s.Links
-		sum.Known += s.Known
-		sum.Hidden += s.Hidden
-		sum.Dangling += s.Dangling
-		sum.Isolated += s.Isolated
-		sum.Hubs += s.Hubs
-		sum.Instances += s.Instances
-		sum.MaxDegree = max(sum.MaxDegree, s.MaxDegree)
-	}
-	return sum, nil
-}
-
-// neighbours decodes the next node of a block of links: positions in the order of its labels. hidden says which of
-// them the evaluation hides; those that are no nodes are -1.
-func neighbours(d *decoder) (positions []int32, hidden []bool) {
-	n := int(d.u32())
-	for range n {
-		v := d.u32()
-		if d.err != nil {
-			return nil, nil
-		}
-		if v == noNode {
-			positions, hidden = append(positions, -1), append(hidden, false)
-		} else {
-			positions, hidden = append(positions, int32(v&^hiddenBit)), append(hidden, v&hiddenBit != 0)
-		}
-	}
-	return positions, hidden
-}
-
-// ascending returns the positions that are nodes, ascending; those that are hidden only if all is set.
-func ascending(positions []int32, hidden []bool, all bool) []int32 {
-	out := make([]int32, 0, len(positions))
-	for k, p := range positions {
-		if p >= 0 && (all || !hidden[k]) {
-			out = append(out, p)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return func(id string) (int, bool) {
+		hash := hashOf(id)
+		p := partitionOf(hash, t.plan.Partitions)
+		key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
+		at, ok := lookUp(keys[p], key)
+		return x.Base[p] + at, ok
+	}, nil
 }

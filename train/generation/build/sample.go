@@ -170,22 +170,6 @@ func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, err
 	return all, nil
 }
 
-// links calls visit with the neighbours of a partition's nodes in order.
-func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, hidden []bool) error) error {
-	return b.eachBlock(ctx, Link, "links", p, func(d *decoder, lo, hi int) error {
-		for i := lo; i < hi; i++ {
-			to, hidden := neighbours(d)
-			if d.err != nil {
-				return d.err
-			}
-			if err := visit(i, to, hidden); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // runOf returns which of the sample's nodes are in a partition: n of them, from the first on.
 func (s *sample) runOf(x index, p int) (first, n int) {
 	first, _ = slices.BinarySearch(s.positions, int32(x.Base[p]))

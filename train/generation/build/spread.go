@@ -5,42 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"giantstream/featurize/pifa"
 )
-
-// A PIFA task needs the projected text of every node that has a label in its range. Without spread it reads those of
-// all nodes; with it, the rows that it needs alone, which are few where there are many ranges.
-
-// spreadGain: what is read and written with spread must be at most this share of what is read without, since it is a
-// stage more.
-const spreadGain = 0.8
-
-// spreads says whether PIFA for so many ranges of labels reads and writes less with the stage spread. It takes all
-// nodes to have the mean number of links, which overstates the ranges that they lead to.
-func (s Size) spreads(ranges int) bool {
-	if s.Nodes <= 0 || s.Links <= 0 || s.Dim <= 0 {
-		return false
-	}
-	degree := float64(s.Links) / float64(s.Nodes)
-	row := float64(2 * s.Dim)
-	copies := Reached(ranges, degree)
-	without := float64(ranges)*(row+4) + arcBytes*degree
-	with := (row + 4*degree) + 2*(copies*(row+spreadBytes)+4*degree)
-	return with <= spreadGain*without
-}
-
-// Reached is in how many of n parts of equal size so many random nodes are, on average.
-func Reached(n int, nodes float64) float64 {
-	if n <= 1 {
-		return min(1, nodes)
-	}
-	return -float64(n) * math.Expm1(nodes*math.Log1p(-1/float64(n)))
-}
-
-// spreadBytes of a record beside its labels and the row.
-const spreadBytes = 8
 
 // ranges are the first positions of the ranges of labels.
 func (p Plan) ranges(x index) index {
@@ -51,7 +18,9 @@ func (p Plan) ranges(x index) index {
 	return r
 }
 
-// spread writes for each range of labels the projected texts of those nodes of a partition that have labels in it.
+// spread writes for each range of labels the projected texts of those nodes of a partition that have labels in it. A
+// PIFA task needs the projected text of every node that has a label in its range. Without spread it reads those of all
+// nodes; with it, only the rows that it needs, which are few where there are many ranges.
 //
 //	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
 //	      number in the range u32, and its row as bfloat16

@@ -2,22 +2,16 @@ package build
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"giantstream/featurize/labeltree"
-	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
 	"giantstream/internal/parallel"
 	"giantstream/sink"
-	"giantstream/train/encoders"
-	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
-	"giantstream/train/generation/fit"
 )
 
 // Limits of warm starts, beyond which a generation is built from scratch.
@@ -141,27 +135,6 @@ func (t *task) parentLabels(ctx context.Context, x index, parent *generation.Doc
 	return from, nil
 }
 
-// finder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
-func (t *task) finder(ctx context.Context, x index) (find func(id string) (int, bool), err error) {
-	keys := make([][]byte, t.plan.Partitions)
-	for p := range keys {
-		from, err := t.from(ctx, Number, p)
-		if err != nil {
-			return nil, err
-		}
-		if keys[p], err = from.section(ctx, "keys", 0); err != nil {
-			return nil, err
-		}
-	}
-	return func(id string) (int, bool) {
-		hash := hashOf(id)
-		p := partitionOf(hash, t.plan.Partitions)
-		key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
-		at, ok := lookUp(keys[p], key)
-		return x.Base[p] + at, ok
-	}, nil
-}
-
 // unknownShare is the share of the n-grams of the changed texts that the parent's vectorizer does not know.
 func (t *task) unknownShare(ctx context.Context, x index, changed []bool) (float64, error) {
 	o := t.outputs[generation.VectorizerName]
@@ -213,101 +186,5 @@ func (t *task) keepArtifact(ctx context.Context, name string) error {
 	}
 	o.Key = key
 	t.outputs[name] = o
-	return nil
-}
-
-// parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
-func (t *task) parentEncoder(ctx context.Context, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
-	warm, s, err := t.warm(ctx)
-	if err != nil || !warm {
-		return nil, err
-	}
-	from, err := t.from(ctx, Start, 0)
-	if err != nil {
-		return nil, err
-	}
-	for name, o := range from.Outputs {
-		if strings.HasPrefix(name, generation.EncoderName+"/") {
-			if err := sink.Verify(ctx, t.Store, o.ref()); err != nil {
-				return nil, from.explain(err)
-			}
-		}
-	}
-	e, _, err := encoders.Load(ctx, t.Store, folder(from.task)+generation.EncoderName, v, q, t.Device)
-	if err != nil {
-		return nil, from.explain(err)
-	}
-	parent, ok := e.(*hybrid.Encoder)
-	if !ok {
-		return nil, fmt.Errorf("generation %d has the encoder %s, and only hybrid starts warm", t.doc.WarmOf, e.Kind())
-	}
-	return &fit.Warm{Parent: parent, Changed: s.Changed}, nil
-}
-
-// renewTree returns the parent's tree for the labels of the cut, and its figures. It holds the features of all labels
-// in memory.
-func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error) {
-	var out treeStats
-	x, err := t.numbered(ctx)
-	if err != nil {
-		return nil, out, err
-	}
-	dim, err := t.dim(ctx)
-	if err != nil {
-		return nil, out, err
-	}
-	before, err := artifact(ctx, t.build, Start, generation.TreeName, labeltree.Read)
-	if err != nil {
-		return nil, out, err
-	}
-	start, err := t.from(ctx, Start, 0)
-	if err != nil {
-		return nil, out, err
-	}
-	rows, from := make([]float32, x.nodes()*dim), make([]int32, 0, x.nodes())
-	for p := range t.plan.Partitions {
-		b, err := start.section(ctx, "from", p)
-		if err != nil {
-			return nil, out, err
-		}
-		from = append(from, ints(b)...)
-		if err := t.readRows(ctx, p, rows[x.Base[p]*dim:x.Base[p+1]*dim]); err != nil {
-			return nil, out, err
-		}
-	}
-	features, err := labeltree.Dense(rows, dim)
-	if err != nil {
-		return nil, out, err
-	}
-	tree, err := fit.RenewTree(before, from, features, t.doc.Settings, t.Workers)
-	if err != nil {
-		return nil, out, err
-	}
-	level, divided := labeltree.Divided(before, tree, from)
-	out = treeStats{Level: level, Subtrees: len(divided), TreeStats: generation.TreeStats{Labels: tree.Labels(),
-		MeanCosine: tree.MeanCosine(tree.Levels()-1, features, t.Workers)}}
-	for l := range tree.Levels() {
-		out.Levels = append(out.Levels, tree.Clusters(l))
-	}
-	return tree, out, nil
-}
-
-// readRows reads the features of a partition's labels that the tree is built of.
-func (t *task) readRows(ctx context.Context, p int, rows []float32) error {
-	object, from, err := t.clusteredRows(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer object.Close()
-	b := make([]byte, block*4)
-	for len(rows) > 0 {
-		some := rows[:min(len(rows), block)]
-		at := object.Size() - int64(4*len(rows))
-		if n, err := object.ReadAt(b[:4*len(some)], at); n < 4*len(some) {
-			return from.explain(fmt.Errorf("%w: %w", errShort, err))
-		}
-		floats(b, some)
-		rows = rows[len(some):]
-	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"giantstream/featurize/labeltree"
+	"giantstream/featurize/tfidf"
 	"giantstream/internal/tempfile"
 	"giantstream/sink"
 	"giantstream/train/generation"
@@ -101,15 +102,6 @@ func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, 
 		}
 	}
 	return file, nil
-}
-
-// labelRows opens the features of a partition's labels, verified.
-func (b *build) labelRows(ctx context.Context, p int) (sink.Object, *done, error) {
-	from, err := b.from(ctx, PIFA, p/(b.plan.Partitions/b.plan.Ranges))
-	if err != nil {
-		return nil, nil, err
-	}
-	return from.open(ctx, rowsOf(p))
 }
 
 // branchStats sums up the cosines of a branch's labels to the centres of their leaves.
@@ -345,33 +337,37 @@ func (b *build) loadTree(ctx context.Context) (*labeltree.Tree, error) {
 	return sharedArtifact(ctx, b, Tree, "tree", labeltree.Read)
 }
 
-// errStop ends a walk whose consumer wants no more.
-var errStop = errors.New("stop")
-
-// about is what embeddings and training rows say of a node beside its text. Strings share memory.
-type about struct {
-	id, class []byte
-	time      int64
-	shard     int
-	seq       int64
-}
-
-func readAbout(d *decoder) about {
-	return about{id: d.string(), class: d.string(), time: d.varint(), shard: int(d.varint()), seq: d.varint()}
-}
-
-// about calls visit with the nodes of a partition in order.
-func (b *build) about(ctx context.Context, p int, visit func(i int, a about) error) error {
-	return b.eachBlock(ctx, Number, "nodes", p, func(d *decoder, lo, hi int) error {
-		for i := lo; i < hi; i++ {
-			a := readAbout(d)
-			if d.err != nil {
-				return d.err
-			}
-			if err := visit(i, a); err != nil {
-				return err
-			}
+// describeFeatures notes the vocabulary, the tree and the training set, and what a warm start has kept.
+func (b *build) describeFeatures(ctx context.Context, doc *generation.Doc) error {
+	tree, err := stats[treeStats](ctx, b, Tree, 0)
+	if err != nil {
+		return err
+	}
+	doc.Tree = tree.TreeStats
+	warm, start, err := b.warm(ctx)
+	switch {
+	case err != nil:
+		return err
+	case warm:
+		found := start.WarmStats
+		found.Level, found.Subtrees = tree.Level, tree.Subtrees
+		doc.Warm = &found
+	default:
+		doc.Forget()
+	}
+	v, err := b.loadVectorizer(ctx)
+	if err != nil {
+		return err
+	}
+	var ngrams tfidf.NGrams
+	for p := range b.plan.Partitions {
+		n, err := stats[tfidf.NGrams](ctx, b, Vectorise, p)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		ngrams.Total, ngrams.Unknown = ngrams.Total+n.Total, ngrams.Unknown+n.Unknown
+	}
+	doc.Vectorizer = generation.VectorizerStats{Features: v.Dim(), UnknownShare: ngrams.Share()}
+	doc.Dataset, err = b.partsOf(ctx, Dataset)
+	return err
 }

@@ -1,62 +1,15 @@
 package build
 
 import (
-	"bytes"
-	"cmp"
 	"container/heap"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
-	"giantstream/train/numeric"
 )
-
-// appendNGram and readNGram are how counts lie in a section, ascending.
-func appendNGram(b []byte, g tfidf.NGram) []byte {
-	b = append(b, byte(g.Part))
-	switch g.Part {
-	case tfidf.Char3:
-		b = binary.AppendUvarint(b, g.Runes)
-	case tfidf.Word2:
-		b = appendString(appendString(b, g.Word), g.Next)
-	default:
-		b = appendString(b, g.Word)
-	}
-	return binary.AppendUvarint(b, uint64(g.DF))
-}
-
-func readNGram(d *decoder) tfidf.NGram {
-	part, word, next, runes := d.ngram()
-	return tfidf.NGram{Part: part, Word: string(word), Next: string(next), Runes: runes, DF: int(d.uvarint())}
-}
-
-// ngram reads an n-gram up to its count. Words share the memory of the input.
-func (d *decoder) ngram() (part tfidf.Part, word, next []byte, runes uint64) {
-	if b := d.bytes(1); b != nil {
-		part = tfidf.Part(b[0])
-	}
-	switch part {
-	case tfidf.Char3:
-		runes = d.uvarint()
-	case tfidf.Word2:
-		word, next = d.string(), d.string()
-	case tfidf.Word1:
-		word = d.string()
-	default:
-		d.err = errors.Join(d.err, errShort)
-	}
-	return part, word, next, runes
-}
-
-// keyOf hashes an n-gram: its upper bits choose who adds up its counts.
-func keyOf(g tfidf.NGram) uint64 {
-	r := numeric.NewRand(uint64(g.Part), hashOf(g.Word), hashOf(g.Next), g.Runes)
-	return r.Uint64()
-}
 
 func (t *task) tfidfOptions(ctx context.Context) (tfidf.Options, index, error) {
 	x, err := t.numbered(ctx)
@@ -96,98 +49,6 @@ func (t *task) count(ctx context.Context) error {
 		}
 	}
 	return t.putSections(ctx, "ngrams", out)
-}
-
-// texts calls visit with the texts of a partition, a block after the other.
-func (b *build) texts(ctx context.Context, partition int, visit func(lo int, texts []string) error) error {
-	return b.eachBlock(ctx, Number, "texts", partition, func(d *decoder, lo, hi int) error {
-		texts := make([]string, 0, block)
-		for range hi - lo {
-			texts = append(texts, string(d.string()))
-		}
-		if d.err != nil {
-			return d.err
-		}
-		return visit(lo, texts)
-	})
-}
-
-// eachBlock calls visit with each block of an output that has one record for each node of a partition: those of nodes
-// lo ≤ i < hi. An error of the decoder is one of the task that wrote it.
-func (b *build) eachBlock(ctx context.Context, stage, name string, partition int,
-	visit func(d *decoder, lo, hi int) error) error {
-	x, err := b.numbered(ctx)
-	if err != nil {
-		return err
-	}
-	from, err := b.from(ctx, stage, partition)
-	if err != nil {
-		return err
-	}
-	in, err := from.sections(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	n := x.size(partition)
-	var read [][]byte
-	for k := range blocks(n) {
-		if len(read) == 0 {
-			if read, err = in.stretch(k, blocks(n)); err != nil {
-				return err
-			}
-		}
-		d := decoder{b: read[0]}
-		read = read[1:]
-		err = visit(&d, k*block, min(n, (k+1)*block))
-		if d.err != nil {
-			return from.explain(d.err)
-		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// run is what one partition has counted, as merge goes along it. The words of its head share the section's memory.
-type run struct {
-	decoder
-	part       tfidf.Part
-	word, next []byte
-	runes      uint64
-	df         int
-}
-
-func (r *run) advance() {
-	r.part, r.word, r.next, r.runes = r.ngram()
-	r.df = int(r.uvarint())
-}
-
-// compare is tfidf.NGram.Compare.
-func (r *run) compare(other *run) int {
-	if c := cmp.Compare(r.part, other.part); c != 0 {
-		return c
-	}
-	if c := bytes.Compare(r.word, other.word); c != 0 {
-		return c
-	}
-	if c := bytes.Compare(r.next, other.next); c != 0 {
-		return c
-	}
-	return cmp.Compare(r.runes, other.runes)
-}
-
-type runs []*run
-
-func (r runs) Len() int           { return len(r) }
-func (r runs) Less(i, j int) bool { return r[i].compare(r[j]) < 0 }
-func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *runs) Push(x any)        { *r = append(*r, x.(*run)) }
-func (r *runs) Pop() any {
-	last := (*r)[len(*r)-1]
-	*r = (*r)[:len(*r)-1]
-	return last
 }
 
 // merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
@@ -298,5 +159,6 @@ func (t *task) alike(x index, err error) error {
 		x.nodes(), err)
 }
 
-// final is the key of an artifact of the generation.
-func (b *build) final(name string) string { return generation.Prefix(b.plan.Generation) + name }
+func (b *build) loadVectorizer(ctx context.Context) (*tfidf.Model, error) {
+	return sharedArtifact(ctx, b, Vectorizer, "vectorizer", tfidf.Read)
+}

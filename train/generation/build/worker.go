@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -12,31 +11,9 @@ import (
 	"giantstream/internal/parallel"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
-	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
 )
-
-// Log is the commit log at a cut, as tasks read it: each shard on its own.
-type Log interface {
-	// Cut names the cut: the newest manifest included, per shard.
-	Cut() map[int]int64
-	// Size returns how much there is to read, and how it is divided.
-	Size(ctx context.Context) (Size, error)
-	// Rows yields the committed rows of a split. Of several rows of a node, that of the highest Seq counts; all may
-	// come, in any order.
-	Rows(ctx context.Context, s Split) iter.Seq2[generation.Row, error]
-	// Fingerprint returns a fingerprint of no nodes.
-	Fingerprint() Fingerprint
-}
-
-// Fingerprint identifies a graph, whatever the order in which nodes are added. A node is added once.
-type Fingerprint interface {
-	Add(*rows.Row)
-	Sum() string
-	// Merge adds what another fingerprint has seen, given its Sum.
-	Merge(sum string) error
-}
 
 // Worker does the tasks of builds. It implements tasks.Work.
 type Worker struct {
@@ -59,19 +36,6 @@ type Worker struct {
 
 // forgetAfter is how long a worker without tasks keeps what it knows of a build, and its models.
 const forgetAfter = time.Minute
-
-// build is a generation as tasks see it.
-type build struct {
-	*Worker
-	plan Plan
-	doc  *generation.Doc
-	mu   sync.Mutex
-	done map[tasks.Task]*done
-	took stageTimes
-	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
-	blocks sync.Pool
-	models
-}
 
 // of returns the build of a generation, nil for one that is complete. It looks for the plan each time: without one,
 // the generation is complete or gone, and a late task must not write any more.
@@ -206,24 +170,12 @@ var stageFunctions = map[string]func(*task, context.Context) error{
 // ErrPanic: a task ran into a fault of the program.
 var ErrPanic = errors.New("the build has panicked, which is a fault of giantstream: report it with the stack below")
 
-// MissingError says that a task was asked for before one that it needs was done.
-type MissingError struct{ Task tasks.Task }
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("task %v is not done yet; do it first: "+
-		"giantstream build stage %s --partition %d --generation %d", e.Task, e.Task.Stage, e.Task.Partition,
-		e.Task.Generation)
+// drop forgets a build: the generation is read anew when it is asked for.
+func (w *Worker) drop(g int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.builds[g]; b != nil {
+		b.keep(nil)
+	}
+	delete(w.builds, g)
 }
-
-// DamagedError says that an output of a task is missing or not what was stored. The task counts as not done any more.
-type DamagedError struct {
-	Task tasks.Task
-	err  error
-}
-
-func (e *DamagedError) Error() string {
-	return fmt.Sprintf("an output of task %v is damaged; the task has to be done again, and then this one: %v", e.Task,
-		e.err)
-}
-
-func (e *DamagedError) Unwrap() error { return e.err }

@@ -1,0 +1,68 @@
+package build
+
+import (
+	"context"
+	"fmt"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/featurize/sparse"
+	"giantstream/sink/rows"
+)
+
+// datasetGroupBytes is the raw size of the training set's row groups, as in a build in one process.
+const datasetGroupBytes = 2 << 20
+
+// dataset writes the training set of a partition: its instances, in ascending order of ids.
+func (t *task) dataset(ctx context.Context) error {
+	v, err := t.loadVectorizer(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := t.loadTree(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := t.partition(ctx, true)
+	if err != nil {
+		return err
+	}
+	psi := &counted{model: v}
+	if err := t.counted(ctx, v, t.Partition, func(_ int, c *counted) error {
+		psi.from, psi.records = c.from, append(psi.records, c.records...)
+		return nil
+	}); err != nil {
+		return err
+	}
+	key := t.final(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
+	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
+		func(yield func(rows.Row, error) bool) {
+			for _, i := range p.byID {
+				n := &p.nodes[i]
+				known := ascending(n.to, n.hidden, false)
+				if len(known) == 0 || len(known) > t.doc.Settings.MaxDegree {
+					continue
+				}
+				f := psi.features(i, sparse.Vector{})
+				if err := psi.err(); err != nil {
+					yield(rows.Row{}, err)
+					return
+				}
+				r := rows.Row{NodeID: string(n.id), Text: p.texts[i], Class: string(n.class), FeatureIndices: f.Index,
+					FeatureValues: f.Value, Generation: t.plan.Generation, EventTime: n.time}
+				for k, l := range n.labels {
+					if n.to[k] >= 0 && !n.hidden[k] {
+						r.Labels = append(r.Labels, l)
+					}
+				}
+				r.Targets, r.TargetCounts = labeltree.Targets(tree, known)
+				if !yield(r, nil) {
+					return
+				}
+			}
+		})
+	if err != nil {
+		return err
+	}
+	t.outputs["part"] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: t.Partition}
+	return nil
+}

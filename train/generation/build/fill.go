@@ -1,0 +1,155 @@
+package build
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"giantstream/sink/embedding"
+	"giantstream/train/generation/fit"
+	"giantstream/train/numeric"
+)
+
+// fill gives nodes without text the mean of their neighbours' embeddings, and writes the embeddings of a partition. It
+// reads the blocks of embeddings that have a neighbour of such a node, in ascending order, each once.
+func (t *task) fill(ctx context.Context) error {
+	s, err := stats[encodeStats](ctx, t.build, Encode, t.Partition)
+	if err != nil {
+		return err
+	}
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := t.embedded(ctx, t.Partition)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	v := embedded{status: own.status}
+	for k := range blocks(x.size(t.Partition)) {
+		rows, dim, err := own.block(k)
+		if err != nil {
+			return err
+		}
+		v.vectors, v.dim = append(v.vectors, rows...), dim
+	}
+	if err := t.fillFrom(ctx, x, v); err != nil {
+		return err
+	}
+	for i := range v.status {
+		if v.status[i] == embedding.FromNeighbours {
+			s.FromNeighbours++
+		}
+	}
+	p, err := t.nodesOf(ctx)
+	if err != nil {
+		return err
+	}
+	t.stats = s
+	return t.writeEmbeddings(ctx, p, v)
+}
+
+// fillFrom adds up the embeddings of the neighbours of nodes without text.
+func (t *task) fillFrom(ctx context.Context, x index, v embedded) error {
+	type want struct{ of, node int32 } // the position of a neighbour, and who wants it
+	var wanted []want
+	if err := t.links(ctx, t.Partition, func(i int, to []int32, hidden []bool) error {
+		if v.status[i] == embedding.NoText {
+			for _, j := range ascending(to, hidden, true) {
+				wanted = append(wanted, want{j, int32(i)})
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	slices.SortFunc(wanted, func(a, b want) int { return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.node, b.node)) })
+	empty := make([]int, 0)
+	for i, s := range v.status {
+		if s == embedding.NoText {
+			clear(v.row(i))
+			empty = append(empty, i)
+		}
+	}
+	for len(wanted) > 0 {
+		p := x.of(int(wanted[0].of))
+		from, err := t.embedded(ctx, p)
+		if err != nil {
+			return err
+		}
+		at, rows := -1, []float32(nil)
+		for len(wanted) > 0 && int(wanted[0].of) < x.Base[p+1] && err == nil {
+			w := wanted[0]
+			wanted = wanted[1:]
+			j := int(w.of) - x.Base[p]
+			if from.status[j] != embedding.FromText {
+				continue
+			}
+			if j/block != at {
+				at = j / block
+				rows, _, err = from.block(at)
+			}
+			if k := j % block * v.dim; err == nil && k+v.dim <= len(rows) {
+				numeric.Axpy(1, rows[k:k+v.dim], v.row(int(w.node)))
+			} else if err == nil {
+				err = from.from.explain(errShort)
+			}
+		}
+		if err = errors.Join(err, from.Close(), ctx.Err()); err != nil {
+			return err
+		}
+	}
+	for _, i := range empty {
+		if fit.Direction(v.row(i)) {
+			v.status[i] = embedding.FromNeighbours
+		}
+	}
+	return nil
+}
+
+// encoded are the outputs of encode where fill follows. Close it after use.
+type encoded struct {
+	*input
+	status []embedding.Status
+}
+
+func (b *build) embedded(ctx context.Context, p int) (*encoded, error) {
+	x, err := b.numbered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from, err := b.from(ctx, Encode, p)
+	if err != nil {
+		return nil, err
+	}
+	data, err := from.section(ctx, "status", 0)
+	if err == nil && len(data) != x.size(p) {
+		err = from.explain(errShort)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &encoded{}
+	for _, without := range data {
+		s := embedding.FromText
+		if without == 1 {
+			s = embedding.NoText
+		}
+		e.status = append(e.status, s)
+	}
+	e.input, err = from.sections(ctx, "vectors")
+	return e, err
+}
+
+// block returns the vectors of a block, and their dimension.
+func (e *encoded) block(k int) (rows []float32, dim int, err error) {
+	b, err := e.section(k)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows = make([]float32, len(b)/4)
+	floats(b, rows)
+	return rows, len(rows) / max(1, min(block, len(e.status)-k*block)), nil
+}

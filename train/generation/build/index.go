@@ -1,0 +1,102 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"giantstream/train/generation"
+)
+
+// index is what all stages need of the nodes.
+type index struct {
+	// Base is the first position of each partition, and at last the number of nodes.
+	Base        []int  `json:"base"`
+	Deleted     int    `json:"deleted"`
+	Classes     int    `json:"classes"`
+	Fingerprint string `json:"fingerprint"`
+	TextBytes   int64  `json:"text_bytes"`
+}
+
+func (x index) nodes() int { return x.Base[len(x.Base)-1] }
+
+// of returns the partition of a position.
+func (x index) of(position int) int {
+	p, found := slices.BinarySearch(x.Base, position)
+	for found && p+1 < len(x.Base) && x.Base[p+1] == position {
+		p++ // the last of those that begin here has it
+	}
+	if !found {
+		p--
+	}
+	return p
+}
+
+// size returns the number of nodes of a partition.
+func (x index) size(p int) int { return x.Base[p+1] - x.Base[p] }
+
+func (b *build) numbered(ctx context.Context) (index, error) { return stats[index](ctx, b, Index, 0) }
+
+// index adds up the nodes. It holds the names of the classes in memory.
+func (t *task) index(ctx context.Context) error {
+	x := index{Base: []int{0}}
+	log, err := t.Log(ctx, t.doc.Cut)
+	if err != nil {
+		return err
+	}
+	graph := log.Fingerprint()
+	classes := map[string]bool{}
+	for p := range t.plan.Partitions {
+		s, err := stats[numberStats](ctx, t.build, Number, p)
+		if err != nil {
+			return err
+		}
+		from, err := t.from(ctx, Number, p)
+		if err != nil {
+			return err
+		}
+		b, err := from.section(ctx, "classes", 0)
+		if err != nil {
+			return err
+		}
+		for d := (decoder{b: b}); d.more(); {
+			classes[string(d.string())] = true
+			if d.err != nil {
+				return from.explain(d.err)
+			}
+		}
+		if err := graph.Merge(s.Fingerprint); err != nil {
+			return from.explain(fmt.Errorf("%w: %w", errShort, err))
+		}
+		x.Base = append(x.Base, x.nodes()+s.Nodes)
+		x.Deleted += s.Deleted
+		x.TextBytes += s.TextBytes
+	}
+	x.Classes, x.Fingerprint = len(classes), graph.Sum()
+	switch n := x.nodes(); {
+	case n == 0:
+		return fmt.Errorf("%w: the graph has no node; check the topics and the field mapping", generation.ErrTooFew)
+	case n >= math.MaxInt32:
+		return fmt.Errorf("%d nodes: a generation holds fewer than 2^31", n)
+	}
+	t.stats = x
+	return nil
+}
+
+// describeGraph notes the figures of the graph.
+func (b *build) describeGraph(ctx context.Context, doc *generation.Doc) error {
+	x, err := b.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	linked, err := b.linked(ctx)
+	if err != nil {
+		return err
+	}
+	doc.GraphHash = x.Fingerprint
+	doc.Graph = generation.GraphStats{Nodes: x.nodes(), Deleted: x.Deleted, Links: linked.Links,
+		Dangling: linked.Dangling, Hidden: linked.Hidden, Isolated: linked.Isolated, Hubs: linked.Hubs,
+		Classes: x.Classes, MaxDegree: linked.MaxDegree}
+	return nil
+}

@@ -1,0 +1,52 @@
+package build
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"giantstream/sink"
+	"giantstream/train/encoders/bert"
+	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/encoders/bert/compute/devices"
+	"giantstream/train/generation"
+)
+
+// math is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
+func (t *task) math() compute.Math {
+	m := compute.MathOf(devices.OrCPU(t.Device))
+	if m == compute.Float32 || t.doc.Settings.Encoder != bert.Kind {
+		return ""
+	}
+	return m
+}
+
+// noteMath leaves an object that says how the device multiplies, for a training that is resumed in another mode.
+func (t *task) noteMath(ctx context.Context) error {
+	m := t.math()
+	if m == "" {
+		return nil
+	}
+	return sink.PutBytes(ctx, t.Store, folder(t.Task)+"math/"+string(m), []byte(m))
+}
+
+// mathSoFar returns the modes in which devices have multiplied for this training.
+func (t *task) mathSoFar(ctx context.Context) (modes []compute.Math, err error) {
+	prefix := folder(t.Task) + "math/"
+	for info, err := range t.Store.List(ctx, prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		modes = append(modes, compute.Math(strings.TrimPrefix(info.Key, prefix)))
+	}
+	return modes, nil
+}
+
+// noteMath adds modes of GPUs to the document, each once.
+func noteMath(doc *generation.Doc, modes ...compute.Math) {
+	for _, m := range modes {
+		if m != "" && !slices.Contains(doc.GPUMath, m) {
+			doc.GPUMath = append(slices.Clone(doc.GPUMath), m)
+		}
+	}
+}

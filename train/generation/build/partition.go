@@ -1,0 +1,70 @@
+package build
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// partition is what is known of a partition's nodes, in memory.
+type partition struct {
+	nodes []member
+	texts []string
+	byID  []int // numbers of the nodes in ascending order of ids
+}
+
+type member struct {
+	about
+	labels []string
+	to     []int32
+	hidden []bool
+}
+
+// nodesOf returns the nodes of the partition, without texts.
+func (t *task) nodesOf(ctx context.Context) (*partition, error) {
+	p := &partition{}
+	if err := t.about(ctx, t.Partition, func(i int, a about) error {
+		p.nodes, p.byID = append(p.nodes, member{about: a}), append(p.byID, i)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(p.byID, func(a, b int) int { return strings.Compare(string(p.nodes[a].id), string(p.nodes[b].id)) })
+	return p, nil
+}
+
+func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
+	p, err := t.nodesOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.texts(ctx, t.Partition, func(_ int, texts []string) error {
+		p.texts = append(p.texts, texts...)
+		return ctx.Err()
+	}); err != nil {
+		return nil, err
+	}
+	if !links {
+		return p, nil
+	}
+	if err := t.links(ctx, t.Partition, func(i int, to []int32, hidden []bool) error {
+		p.nodes[i].to, p.nodes[i].hidden = to, hidden
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return p, t.eachBlock(ctx, Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			n := &p.nodes[i]
+			for range d.uvarint() {
+				if n.labels = append(n.labels, string(d.string())); d.err != nil {
+					return d.err
+				}
+			}
+			if d.err == nil && len(n.labels) != len(n.to) {
+				d.err = errShort
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,179 @@
+package build
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"giantstream/featurize/pifa"
+	"giantstream/sink"
+	"giantstream/train/numeric"
+)
+
+// rowsOf is the output of pifa with the features of a partition's labels: float32, a row after the other.
+func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
+
+// pifa adds up the features of a range of labels. Every label takes its sources in ascending order, so the sums do
+// not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
+// one partition.
+func (t *task) pifa(ctx context.Context) error {
+	dim, err := t.dim(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := t.linked(ctx)
+	if err != nil {
+		return err
+	}
+	weighting, err := pifa.ParseWeighting(t.doc.Settings.Weighting)
+	if err != nil {
+		return err
+	}
+	each := t.plan.Partitions / t.plan.Ranges
+	first, end := t.Partition*each, (t.Partition+1)*each
+	base := x.Base[first]
+	sums := pifa.NewSketch(x.Base[end]-base, dim)
+	switch {
+	case s.Instances == 0:
+	case t.plan.Spread:
+		err = t.addSpread(ctx, dim, weighting, sums)
+	default:
+		err = t.addAll(ctx, x, dim, weighting, sums)
+	}
+	if err != nil {
+		return err
+	}
+	rows := sums.Normalize()
+	if s.Instances == 0 {
+		// No neighbours, no PIFA: the tree is one of the texts.
+		for k := range each {
+			own := rows[(x.Base[first+k]-base)*dim : (x.Base[first+k+1]-base)*dim]
+			if err := t.copyTexts(ctx, first+k, dim, own); err != nil {
+				return err
+			}
+		}
+	}
+	for k := range each {
+		lo, hi := x.Base[first+k]-base, x.Base[first+k+1]-base
+		if err := t.put(ctx, rowsOf(first+k), "", func(w io.Writer) error {
+			var b []byte
+			for i := lo; i < hi; i++ {
+				b = appendFloats(b[:0], rows[i*dim:(i+1)*dim])
+				if _, err := w.Write(b); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAll adds the projected texts of all nodes to the sums of the range's labels that they have.
+func (t *task) addAll(ctx context.Context, x index, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+	each := t.plan.Partitions / t.plan.Ranges
+	first := t.Partition * each
+	arcs := make([]*input, each)
+	for k := range arcs {
+		from, err := t.from(ctx, Resolve, first+k)
+		if err != nil {
+			return err
+		}
+		if arcs[k], err = from.sections(ctx, "arcs"); err != nil {
+			return err
+		}
+		defer arcs[k].Close() // all are needed to the end
+	}
+	for p := range t.plan.Partitions {
+		if err := t.addSources(ctx, p, dim, w, func(add func(arcs []byte, base int) error) error {
+			for k := range arcs {
+				b, err := arcs[k].section(p)
+				if err == nil {
+					err = add(b, x.Base[first+k]-x.Base[first])
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		}, sums); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSources adds the projected texts of a partition to the labels that its nodes have. each calls add with the arcs
+// into a partition of labels, and the number of its first label among the sums.
+func (t *task) addSources(ctx context.Context, p, dim int, w pifa.Weighting,
+	each func(add func(arcs []byte, base int) error) error, sums *pifa.Sketch) error {
+	sources, err := t.projected(ctx, p, dim)
+	if err != nil {
+		return err
+	}
+	defer sources.Close()
+	degree, err := t.degrees(ctx, p)
+	if err != nil {
+		return err
+	}
+	return each(func(arcs []byte, base int) error {
+		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
+			source, target := arc(arcs)
+			row, err := sources.of(source)
+			if err != nil {
+				return err
+			}
+			sums.AddWeighted(base+target, w.WeightOf(degree(source)), row)
+		}
+		return nil
+	})
+}
+
+// arc returns the ends of the first link of arcs, each by its number in its partition.
+func arc(arcs []byte) (source, target int) {
+	return int(binary.LittleEndian.Uint32(arcs)), int(binary.LittleEndian.Uint32(arcs[4:]))
+}
+
+// degrees returns the number of known neighbours of a partition's nodes.
+func (t *task) degrees(ctx context.Context, p int) (of func(node int) int, err error) {
+	links, err := t.from(ctx, Link, p)
+	if err != nil {
+		return nil, err
+	}
+	degrees, err := links.section(ctx, "degrees", 0)
+	return func(node int) int { return int(binary.LittleEndian.Uint32(degrees[4*node:])) }, err
+}
+
+// copyTexts writes the normalized projections of a partition's texts.
+func (t *task) copyTexts(ctx context.Context, p, dim int, out []float32) error {
+	texts, err := t.projected(ctx, p, dim)
+	if err != nil {
+		return err
+	}
+	defer texts.Close()
+	for i := range len(out) / dim {
+		row, err := texts.of(i)
+		if err != nil {
+			return err
+		}
+		copy(out[i*dim:], row)
+	}
+	numeric.NormalizeRows(out, dim)
+	return nil
+}
+
+// labelRows opens the features of a partition's labels, verified.
+func (b *build) labelRows(ctx context.Context, p int) (sink.Object, *done, error) {
+	from, err := b.from(ctx, PIFA, p/(b.plan.Partitions/b.plan.Ranges))
+	if err != nil {
+		return nil, nil, err
+	}
+	return from.open(ctx, rowsOf(p))
+}

@@ -1,0 +1,78 @@
+package build
+
+import (
+	"context"
+	"fmt"
+
+	"giantstream/featurize/labeltree"
+	"giantstream/train/generation"
+	"giantstream/train/generation/fit"
+)
+
+// renewTree returns the parent's tree for the labels of the cut, and its figures. It holds the features of all labels
+// in memory.
+func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error) {
+	var out treeStats
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return nil, out, err
+	}
+	dim, err := t.dim(ctx)
+	if err != nil {
+		return nil, out, err
+	}
+	before, err := artifact(ctx, t.build, Start, generation.TreeName, labeltree.Read)
+	if err != nil {
+		return nil, out, err
+	}
+	start, err := t.from(ctx, Start, 0)
+	if err != nil {
+		return nil, out, err
+	}
+	rows, from := make([]float32, x.nodes()*dim), make([]int32, 0, x.nodes())
+	for p := range t.plan.Partitions {
+		b, err := start.section(ctx, "from", p)
+		if err != nil {
+			return nil, out, err
+		}
+		from = append(from, ints(b)...)
+		if err := t.readRows(ctx, p, rows[x.Base[p]*dim:x.Base[p+1]*dim]); err != nil {
+			return nil, out, err
+		}
+	}
+	features, err := labeltree.Dense(rows, dim)
+	if err != nil {
+		return nil, out, err
+	}
+	tree, err := fit.RenewTree(before, from, features, t.doc.Settings, t.Workers)
+	if err != nil {
+		return nil, out, err
+	}
+	level, divided := labeltree.Divided(before, tree, from)
+	out = treeStats{Level: level, Subtrees: len(divided), TreeStats: generation.TreeStats{Labels: tree.Labels(),
+		MeanCosine: tree.MeanCosine(tree.Levels()-1, features, t.Workers)}}
+	for l := range tree.Levels() {
+		out.Levels = append(out.Levels, tree.Clusters(l))
+	}
+	return tree, out, nil
+}
+
+// readRows reads the features of a partition's labels that the tree is built of.
+func (t *task) readRows(ctx context.Context, p int, rows []float32) error {
+	object, from, err := t.clusteredRows(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	b := make([]byte, block*4)
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), block)]
+		at := object.Size() - int64(4*len(rows))
+		if n, err := object.ReadAt(b[:4*len(some)], at); n < 4*len(some) {
+			return from.explain(fmt.Errorf("%w: %w", errShort, err))
+		}
+		floats(b, some)
+		rows = rows[len(some):]
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package build
+
+import (
+	"context"
+	"encoding/binary"
+
+	"giantstream/train/generation"
+)
+
+// scatter deals the rows of a part of a shard's commit log out to the partitions.
+func (t *task) scatter(ctx context.Context) error {
+	log, err := t.Log(ctx, t.doc.Cut)
+	if err != nil {
+		return err
+	}
+	out := t.newSections(t.plan.Partitions)
+	defer out.close() //nolint:errcheck // a temporary file
+	var b []byte
+	for r, err := range log.Rows(ctx, t.plan.Splits[t.Partition]) {
+		if err != nil {
+			return err
+		}
+		b = appendRow(b[:0], &r)
+		if err := out.add(partitionOf(hashOf(r.NodeID), t.plan.Partitions), b); err != nil {
+			return err
+		}
+	}
+	return t.putSections(ctx, "rows", out)
+}
+
+func appendRow(b []byte, r *generation.Row) []byte {
+	b = binary.AppendVarint(binary.AppendVarint(b, r.Seq), r.EventTime)
+	deleted := byte(0)
+	if r.Deleted {
+		deleted = 1
+	}
+	b = appendString(append(b, deleted), r.NodeID)
+	b = appendString(appendString(b, r.Class), r.Text)
+	b = binary.AppendUvarint(b, uint64(len(r.Labels)))
+	for _, l := range r.Labels {
+		b = appendString(b, l)
+	}
+	return b
+}
+
+// node is a row as it lies in a section of scatter; strings share the section's memory.
+type node struct {
+	hash            uint64
+	shard           int
+	seq, time       int64
+	deleted         bool
+	id, class, text []byte
+	labels          []byte // as appendRow wrote them
+	links           int
+}
+
+func readNode(d *decoder) (n node) {
+	n.seq, n.time = d.varint(), d.varint()
+	if b := d.bytes(1); b != nil {
+		n.deleted = b[0] == 1
+	}
+	n.id, n.class, n.text = d.string(), d.string(), d.string()
+	count := d.uvarint()
+	before := d.b
+	for range count {
+		if d.string(); d.err != nil {
+			return n
+		}
+	}
+	n.labels, n.links = before[:len(before)-len(d.b)], int(count)
+	return n
+}

@@ -1,0 +1,171 @@
+package build
+
+import (
+	"slices"
+
+	"giantstream/featurize/pifa"
+	"giantstream/internal/tasks"
+)
+
+// Stage is a stage of a build: tasks that need nothing of each other.
+type Stage struct {
+	Name  string `json:"name"`
+	Tasks int    `json:"tasks"`
+	// Reads are the stages whose outputs it reads.
+	Reads []string `json:"reads,omitempty"`
+	// Does says what it is for.
+	Does string `json:"does"`
+}
+
+// Names of the stages.
+const (
+	Scatter    = "scatter"
+	Number     = "number"
+	Index      = "index"
+	Resolve    = "resolve"
+	Link       = "link"
+	Count      = "count"
+	Merge      = "merge"
+	Vectorizer = "vectorizer"
+	Projection = "projection"
+	Vectorise  = "vectorise"
+	PIFA       = "pifa"
+	Trunk      = "trunk"
+	Deal       = "deal"
+	Branch     = "branch"
+	Tree       = "tree"
+	Dataset    = "dataset"
+	Encoder    = "encoder"
+	Evaluate   = "evaluate"
+	Encode     = "encode"
+	Finish     = "finish"
+
+	// Those that only some plans have.
+	Start    = "start"
+	Spread   = "spread"
+	Features = "features"
+	Mapping  = "mapping"
+	Fill     = "fill"
+	Compare  = "compare"
+)
+
+// Stages returns the stages of a plan in an order in which they can be done one after the other.
+func (p Plan) Stages() []Stage {
+	n := p.Partitions
+	clustered := PIFA
+	if p.Features != "" {
+		clustered = Features
+	}
+	features := []string{Index, Resolve, Link, Projection}
+	if p.Features == pifa.Text {
+		features = append(features, Vectorise)
+	}
+	pifaReads := []string{Index, Resolve, Link, Projection, Vectorise}
+	if p.Spread {
+		pifaReads = []string{Index, Link, Projection, Spread}
+	}
+	all := []Stage{
+		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
+		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
+		{Index, 1, []string{Number}, "how many nodes there are, and the first position of each partition"},
+		{Start, 1, []string{Number, Index}, "what the generation before has learned, and which nodes have changed"},
+		{Resolve, n, []string{Number, Index}, "links to the nodes of a partition, as positions"},
+		{Link, n, []string{Number, Index, Resolve}, "neighbours of the nodes of a partition"},
+		{Count, n, []string{Number, Index}, "document frequencies of the n-grams of a partition"},
+		{Merge, n, []string{Index, Count}, "document frequencies of all documents, for a share of the n-grams"},
+		{Vectorizer, 1, []string{Index, Merge}, "the vocabulary of TF-IDF"},
+		{Projection, 1, []string{Number, Index, Vectorizer}, "the projection (LSA), of a sample of the texts"},
+		{Vectorise, n, []string{Number, Index, Vectorizer, Projection},
+			"the features of the texts, and projected texts as bfloat16"},
+		{Spread, n, []string{Index, Link, Projection, Vectorise},
+			"projected texts, by range of the labels that need them"},
+		{PIFA, p.Ranges, pifaReads, "features of a range of labels"},
+		{Features, n, features,
+			"the features of a partition's labels that the tree is built of"},
+		{Trunk, 1, []string{Index, Projection, clustered}, "the first cuts of the label tree"},
+		{Deal, n, []string{clustered, Trunk}, "features of a partition's labels, by branch of the tree"},
+		{Branch, n, []string{Trunk, Deal}, "a branch of the label tree"},
+		{Tree, 1, p.treeReads(clustered), "the label tree, and which label is in which cluster"},
+		{Mapping, 1, []string{Number, Index, Link, Tree}, "what became of the clusters of the generation before"},
+		{Dataset, n, []string{Number, Index, Link, Vectorizer, Vectorise, Tree}, "the training set"},
+		{Encoder, p.trainers(), []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree},
+			"the encoder"},
+		{Encode, n, []string{Number, Index, Vectorizer, Projection, Vectorise, Encoder}, "embeddings"},
+		{Evaluate, 1, []string{Number, Index, Link, Vectorise, Encoder, Encode}, "hidden links and classes"},
+		{Fill, n, []string{Number, Index, Link, Encoder, Encode}, "embeddings, from neighbours for nodes without text"},
+		{Compare, 1, []string{Number, Index, Link, Encoder, p.embeddings()},
+			"how the embeddings agree with the generation before"},
+	}
+	all = slices.DeleteFunc(all, func(s Stage) bool { return !p.has(s.Name) })
+	if p.Warm {
+		for i, s := range all {
+			if slices.Contains(learned, s.Name) {
+				all[i].Reads = slices.Concat(s.Reads, []string{Start})
+			}
+		}
+	}
+	reads := []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, p.embeddings()}
+	if p.Warm {
+		reads = append(reads, Start)
+	}
+	if p.Parent {
+		reads = append(reads, Mapping, Compare)
+	}
+	return append(all, Stage{Finish, 1, reads, "the generation's document; removes what the tasks left"})
+}
+
+// learned are the stages that have nothing or less to do where the generation starts from its parent.
+var learned = []string{Count, Merge, Vectorizer, Projection, Trunk, Deal, Branch, Tree, Encoder}
+
+// has says whether the plan has a stage.
+func (p Plan) has(stage string) bool {
+	switch stage {
+	case Start:
+		return p.Warm
+	case Spread:
+		return p.Spread
+	case Features:
+		return p.Features != ""
+	case Fill:
+		return p.Fill
+	case Mapping, Compare:
+		return p.Parent
+	}
+	return true
+}
+
+// treeReads are the stages that the tree is joined from; a renewed one is made of the labels' features.
+func (p Plan) treeReads(clustered string) []string {
+	reads := []string{Number, Index, Trunk, Branch}
+	if p.Warm {
+		reads = append(reads, Projection, clustered)
+	}
+	return reads
+}
+
+// embeddings is the stage that writes the embeddings.
+func (p Plan) embeddings() string {
+	if p.Fill {
+		return Fill
+	}
+	return Encode
+}
+
+// Of returns the tasks of a stage.
+func (p Plan) Of(s Stage) []tasks.Task {
+	all := make([]tasks.Task, s.Tasks)
+	for i := range all {
+		all[i] = tasks.Task{Generation: p.Generation, Stage: s.Name, Partition: i}
+	}
+	return all
+}
+
+// stage returns the stage of a name.
+func (p Plan) stage(name string) (Stage, bool) {
+	for _, s := range p.Stages() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Stage{}, false
+}

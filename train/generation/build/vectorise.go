@@ -1,0 +1,138 @@
+package build
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"giantstream/featurize/sparse"
+	"giantstream/featurize/tfidf"
+)
+
+// vectorise finds the features of a partition's texts, and projects them.
+//
+//	counts     by block: the features of each text
+//	projected  by block: the rows as bfloat16
+func (t *task) vectorise(ctx context.Context) error {
+	v, err := t.loadVectorizer(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := t.loadProjection(ctx)
+	if err != nil {
+		return err
+	}
+	dim, err := t.dim(ctx)
+	if err != nil {
+		return err
+	}
+	if q, err = q.Truncate(dim); err != nil {
+		return err
+	}
+	x, err := t.numbered(ctx)
+	if err != nil {
+		return err
+	}
+	counts, out := t.newSections(blocks(x.size(t.Partition))), t.newSections(blocks(x.size(t.Partition)))
+	defer counts.close() //nolint:errcheck // temporary files
+	defer out.close()    //nolint:errcheck
+	var sum tfidf.NGrams
+	var features sparse.Vector
+	var b, record []byte
+	row := make([]float32, dim)
+	if err := t.texts(ctx, t.Partition, func(lo int, texts []string) error {
+		for i, text := range texts {
+			var n tfidf.NGrams
+			features, n = v.Counts(text, features)
+			sum.Total, sum.Unknown = sum.Total+n.Total, sum.Unknown+n.Unknown
+			record = appendCounts(record[:0], features)
+			b = append(binary.AppendUvarint(b[:0], uint64(len(record))), record...)
+			if err := counts.add((lo+i)/block, b); err != nil {
+				return err
+			}
+			q.Apply(v.Weigh(features), row)
+			b = appendBF16(b[:0], row)
+			if err := out.add((lo+i)/block, b); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	}); err != nil {
+		return err
+	}
+	t.stats = sum
+	return errors.Join(t.putSections(ctx, "counts", counts), t.putSections(ctx, "projected", out))
+}
+
+// projected reads the projected texts of a partition, a block at a time.
+type projected struct {
+	*input
+	have [][]byte
+	last int
+	row  []float32
+	pool *sync.Pool // of blocks, which a task of pifa reads all of
+}
+
+func (b *build) projected(ctx context.Context, partition, dim int) (*projected, error) {
+	from, err := b.from(ctx, Vectorise, partition)
+	if err != nil {
+		return nil, err
+	}
+	in, err := from.sections(ctx, "projected")
+	if err != nil {
+		return nil, err
+	}
+	return &projected{in, make([][]byte, in.len()), -1, make([]float32, dim), &b.blocks}, nil
+}
+
+// Close gives the memory of the blocks to those who read others.
+func (p *projected) Close() error {
+	for k := range p.have {
+		if p.have[k] != nil {
+			p.pool.Put(&p.have[k])
+		}
+	}
+	p.have = nil
+	return p.input.Close()
+}
+
+// of returns the projection of a node, by its number in the partition, until the next call. Blocks that were read stay
+// in memory as they are stored, which is half as large; whoever goes along the nodes decodes each once.
+func (p *projected) of(i int) ([]float32, error) {
+	if i == p.last {
+		return p.row, nil
+	}
+	if i/block >= len(p.have) {
+		return nil, p.from.explain(errShort)
+	}
+	b := p.have[i/block]
+	if b == nil {
+		if spare, ok := p.pool.Get().(*[]byte); ok {
+			b = *spare
+		}
+		var err error
+		if b, err = p.sectionInto(b, i/block); err != nil {
+			return nil, err
+		}
+		p.have[i/block] = b
+	}
+	each := 2 * len(p.row)
+	at := i % block * each
+	if at+each > len(b) {
+		return nil, p.from.explain(errShort)
+	}
+	bf16(b[at:at+each], p.row)
+	p.last = i
+	return p.row, nil
+}
+
+// blockOf returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
+func (p *projected) blockOf(lo, hi int) ([]byte, error) {
+	b, err := p.section(lo / block)
+	if err == nil && len(b) != 2*len(p.row)*(hi-lo) {
+		err = p.from.explain(fmt.Errorf("%w: %d bytes for %d texts", errShort, len(b), hi-lo))
+	}
+	return b, err
+}
