@@ -20,6 +20,7 @@ import (
 	"giantstream/sink/dirstore"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -34,7 +35,7 @@ type Trial struct {
 	Resources fit.Resources
 	Machine   string
 	// Watch is called when a stage of a build begins.
-	Watch func(build, builds int, s build.Stage)
+	Watch func(build, builds int, s stages.Stage)
 }
 
 // LeastNodes is how many nodes a trial should have: the projection is fitted to 8,192 texts, and a third of the graph
@@ -84,7 +85,7 @@ func calibration(t Trial, builds []*built) Calibration {
 	}
 	for name, s := range Shapes {
 		if slices.Contains(s.CPU, perScan) {
-			c.Stages[name].CoreSeconds[perScan] = c.Stages[build.Number].CoreSeconds[perRow] * scanShare
+			c.Stages[name].CoreSeconds[perScan] = c.Stages[stages.Number].CoreSeconds[perRow] * scanShare
 		}
 	}
 	return c
@@ -96,7 +97,7 @@ func (b *built) counts(stage string) bool { return !b.again || isOptional(stage)
 // built is what a build cost.
 type built struct {
 	division
-	plan  build.Plan
+	plan  stages.Plan
 	graph Graph
 	spent map[string]*spent
 }
@@ -140,11 +141,11 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 		return nil, err
 	}
 	debug.FreeOSMemory() // a process begins with none
-	doc, err := w.Run(ctx, plan, tasks.Local{Workers: 1}, m.work(w), func(s build.Stage) {
+	doc, err := w.Run(ctx, plan, tasks.Local{Workers: 1}, m.work(w), func(s stages.Stage) {
 		if t.Watch != nil {
 			t.Watch(i+1, len(divisions), s)
 		}
-	}, build.Finish)
+	}, stages.Finish)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ type seen struct {
 }
 
 // Size asks for the ranges of the division, and says of the links what decides for or against spread.
-func (s *seen) Size(ctx context.Context) (build.Size, error) {
+func (s *seen) Size(ctx context.Context) (stages.Size, error) {
 	size, err := s.Log.Size(ctx)
 	size.Ranges, size.Nodes, size.Links = s.ranges, 0, 0
 	if s.spread {
@@ -173,7 +174,7 @@ func (s *seen) Size(ctx context.Context) (build.Size, error) {
 	return size, err
 }
 
-func (s *seen) Rows(ctx context.Context, split build.Split) iter.Seq2[generation.Row, error] {
+func (s *seen) Rows(ctx context.Context, split stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range s.Log.Rows(ctx, split) {
 			if err == nil {
@@ -201,10 +202,10 @@ func growth(builds []*built) (g Growth) {
 		}
 		p := float64(b.plan.Partitions)
 		text := math.Log(float64(b.graph.TextBytes) / p)
-		bytes := math.Log(max(1, float64(b.spent[build.Count].written)/p))
+		bytes := math.Log(max(1, float64(b.spent[stages.Count].written)/p))
 		x, y, xx, xy, n = x+text, y+bytes, xx+text*text, xy+text*bytes, n+1
-		if p*shareOfNGrams*candidateBytes > float64(b.spent[build.Merge].written) {
-			kept := float64(b.spent[build.Merge].written) / candidateBytes / float64(b.graph.TextBytes)
+		if p*shareOfNGrams*candidateBytes > float64(b.spent[stages.Merge].written) {
+			kept := float64(b.spent[stages.Merge].written) / candidateBytes / float64(b.graph.TextBytes)
 			g.Candidates = max(g.Candidates, kept)
 		}
 	}
@@ -233,7 +234,7 @@ func rates(name string, s Shape, builds []*built, c Calibration) Rates {
 		r.Parallel = parallelShare(got.cpu, got.wall, runtime.GOMAXPROCS(0))
 		r.Shuffled = float64(got.shuffled) / float64(max(1, got.read))
 		r.ModelBytes = float64(got.models)
-		if name == build.Dataset {
+		if name == stages.Dataset {
 			r.ModelBytes = max(0, r.ModelBytes-treeBytes*float64(b.graph.Nodes))
 		}
 	}

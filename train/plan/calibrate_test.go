@@ -16,6 +16,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -24,13 +25,13 @@ type communities struct{ nodes int }
 
 func (communities) Cut() map[int]int64 { return map[int]int64{0: 1} }
 
-func (c communities) Size(context.Context) (build.Size, error) {
-	return build.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []build.Split{{Shard: 0, To: 1}}}, nil
+func (c communities) Size(context.Context) (stages.Size, error) {
+	return stages.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []stages.Split{{Shard: 0, To: 1}}}, nil
 }
 
 func (c communities) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }
 
-func (c communities) Rows(context.Context, build.Split) iter.Seq2[generation.Row, error] {
+func (c communities) Rows(context.Context, stages.Split) iter.Seq2[generation.Row, error] {
 	const size, words = 10, 30
 	id := func(i int) string { return fmt.Sprintf("node-%06d", i) }
 	return func(yield func(generation.Row, error) bool) {

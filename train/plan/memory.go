@@ -1,6 +1,6 @@
 package plan
 
-import "giantstream/train/generation/build"
+import "giantstream/train/generation/build/stages"
 
 const (
 	program    = 160 << 20 // runtime, code, buffers of the store
@@ -12,7 +12,7 @@ const (
 // memory of a stage, in bytes: what a machine holds once, the program and its models, and what each task holds
 // (docs/BUILD.md). A partition has as many nodes as the graph divided by the partitions, and a fifth more, since hashes
 // are not even.
-func memory(g Graph, projectionDim, embeddingDim int, division build.Plan, stage string) (shared, task int64) {
+func memory(g Graph, projectionDim, embeddingDim int, division stages.Plan, stage string) (shared, task int64) {
 	uneven := func(n, parts int64) int64 { return n * 6 / 5 / max(1, parts) }
 	partitions := int64(division.Partitions)
 	rows := uneven(g.Nodes, partitions)
@@ -21,45 +21,45 @@ func memory(g Graph, projectionDim, embeddingDim int, division build.Plan, stage
 	dim := int64(embeddingDim)
 	sample := min(g.Nodes, int64(division.Sample))
 	switch stage {
-	case build.Scatter:
+	case stages.Scatter:
 		return program, 48 << 20
-	case build.Number:
+	case stages.Number:
 		return program, texts + rowBytes*rows + referenceBytes*references
-	case build.Resolve, build.Link:
+	case stages.Resolve, stages.Link:
 		return program, 8*references + 12*rows
-	case build.Count:
+	case stages.Count:
 		return program, vocabulary + texts
-	case build.Merge, build.Vectorizer:
+	case stages.Merge, stages.Vectorizer:
 		return program, vocabulary
-	case build.Projection, build.Finish:
+	case stages.Projection, stages.Finish:
 		return program + model, 0
-	case build.Vectorise:
+	case stages.Vectorise:
 		return program + model, texts
-	case build.Encode:
+	case stages.Encode:
 		return program + model, texts + rows*int64(4*projectionDim)
-	case build.Dataset:
+	case stages.Dataset:
 		return program + model + 8*g.Nodes, texts + referenceBytes*references // the tree
-	case build.PIFA:
+	case stages.PIFA:
 		return program, 4*dim*uneven(g.Nodes, int64(division.Ranges)) + 2*dim*rows + 8*references
-	case build.Spread:
+	case stages.Spread:
 		return program, 48<<20 + 4*references/32
-	case build.Features:
+	case stages.Features:
 		return program, 4*dim*rows + 8*references
-	case build.Trunk:
+	case stages.Trunk:
 		return program, 8 * g.Nodes
-	case build.Deal, build.Branch:
+	case stages.Deal, stages.Branch:
 		return program, 8 * dim * rows
-	case build.Tree:
+	case stages.Tree:
 		return program, 12 * g.Nodes
-	case build.Mapping:
+	case stages.Mapping:
 		return program, 40 * g.Nodes
-	case build.Encoder:
+	case stages.Encoder:
 		return program + model, perSampled * sample
-	case build.Evaluate:
+	case stages.Evaluate:
 		return program + model, 8 * dim * sample
-	case build.Fill:
+	case stages.Fill:
 		return program, 4*dim*rows + 8*references
-	case build.Compare:
+	case stages.Compare:
 		return program, 8 * dim * compared
 	}
 	return program, 0

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"giantstream/featurize/pifa"
-	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 )
 
 // Input is a graph, and the machines that build it.
@@ -121,7 +121,7 @@ func Estimate(in Input, c Calibration) (*Plan, error) {
 }
 
 // Divided estimates a build that is divided already, one task at a time.
-func Divided(in Input, c Calibration, division build.Plan) (*Plan, error) {
+func Divided(in Input, c Calibration, division stages.Plan) (*Plan, error) {
 	if err := errors.Join(in.Validate(), c.Validate()); err != nil {
 		return nil, err
 	}
@@ -131,12 +131,12 @@ func Divided(in Input, c Calibration, division build.Plan) (*Plan, error) {
 
 // fits estimates a build with atATime tasks at a time, in the fewest partitions that fit the memory.
 func fits(in Input, c Calibration, atATime int) (*Plan, error) {
-	each := build.SplitRows(in.Nodes)
-	size := build.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: c.Dim,
+	each := stages.SplitRows(in.Nodes)
+	size := stages.Size{Rows: in.Nodes, Bytes: in.TextBytes + rowBytes*in.Nodes, Dim: c.Dim,
 		Nodes: in.Nodes, Links: 2 * in.Edges, Memory: in.Memory, AtATime: atATime,
-		Splits: make([]build.Split, max(int64(in.Shards), (in.Nodes+each-1)/each))}
-	division, err := build.NewPlan(1, in.Shards, size, 0, 0)
-	for ; err == nil; division, err = build.NewPlan(1, in.Shards, size, 2*division.Partitions, 0) {
+		Splits: make([]stages.Split, max(int64(in.Shards), (in.Nodes+each-1)/each))}
+	division, err := stages.NewPlan(1, in.Shards, size, 0, 0)
+	for ; err == nil; division, err = stages.NewPlan(1, in.Shards, size, 2*division.Partitions, 0) {
 		division.Fill, division.Parent = in.Fill, in.Refresh
 		if in.Features {
 			division.Features = pifa.PIFAIdentity
@@ -146,7 +146,7 @@ func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 			p.AtATime = atATime
 			return p, nil
 		}
-		if division.Partitions >= maxPartitions || largest.Tasks == 1 || largest.Name == build.Scatter {
+		if division.Partitions >= maxPartitions || largest.Tasks == 1 || largest.Name == stages.Scatter {
 			return nil, fmt.Errorf("%w: a task of %s needs %d MiB of %d; give each machine more",
 				ErrTooSmall, largest.Name, largest.Memory>>20, in.Memory>>20)
 		}
@@ -155,7 +155,7 @@ func fits(in Input, c Calibration, atATime int) (*Plan, error) {
 }
 
 // estimate returns the estimate for a division, and its stage that takes the most memory.
-func estimate(in Input, c Calibration, division build.Plan, atATime int) (*Plan, Stage) {
+func estimate(in Input, c Calibration, division stages.Plan, atATime int) (*Plan, Stage) {
 	p := &Plan{Partitions: division.Partitions, Ranges: division.Ranges, Spread: division.Spread,
 		Total: Stage{Name: "total"}}
 	var largest Stage
@@ -182,7 +182,7 @@ func estimate(in Input, c Calibration, division build.Plan, atATime int) (*Plan,
 	return p, largest
 }
 
-func stage(in Input, c Calibration, division build.Plan, s build.Stage, atATime int) Stage {
+func stage(in Input, c Calibration, division stages.Plan, s stages.Stage, atATime int) Stage {
 	r, g := c.Stages[s.Name], in.graph()
 	machines := min(in.Workers, s.Tasks)
 	q := quantities(g, c, division, machines)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/plan"
 )
 
@@ -50,16 +50,16 @@ func of(t *testing.T, in plan.Input) *plan.Plan {
 // TestEveryStageHasAShape: a build with all that is optional has no stage that cannot be estimated, and no shape is of
 // a stage that is gone.
 func TestEveryStageHasAShape(t *testing.T) {
-	stages := map[string]bool{}
-	every := build.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Partitions: 2, Ranges: 1}
+	known := map[string]bool{}
+	every := stages.Plan{Spread: true, Features: "text", Fill: true, Parent: true, Partitions: 2, Ranges: 1}
 	for _, s := range every.Stages() {
-		stages[s.Name] = true
+		known[s.Name] = true
 		if _, ok := plan.Shapes[s.Name]; !ok {
 			t.Errorf("%s has no shape", s.Name)
 		}
 	}
 	for name := range plan.Shapes {
-		if !stages[name] {
+		if !known[name] {
 			t.Errorf("%s is no stage", name)
 		}
 	}
@@ -93,9 +93,9 @@ func TestOptionalStagesCostMore(t *testing.T) {
 	plain := of(t, papers())
 	all := papers()
 	for name, set := range map[string]func(*plan.Input){
-		build.Features: func(in *plan.Input) { in.Features = true },
-		build.Fill:     func(in *plan.Input) { in.Fill = true },
-		build.Compare:  func(in *plan.Input) { in.Refresh = true },
+		stages.Features: func(in *plan.Input) { in.Features = true },
+		stages.Fill:     func(in *plan.Input) { in.Fill = true },
+		stages.Compare:  func(in *plan.Input) { in.Refresh = true },
 	} {
 		in := papers()
 		set(&in)
@@ -197,16 +197,16 @@ func TestOnlyRatesOfThisProgramAreAccepted(t *testing.T) {
 	for name, spoil := range map[string]func(*plan.Calibration){
 		"another format":  func(c *plan.Calibration) { c.Format-- },
 		"no rates":        func(c *plan.Calibration) { c.Stages = nil },
-		"a stage less":    func(c *plan.Calibration) { delete(c.Stages, build.Compare) },
-		"a stage more":    func(c *plan.Calibration) { c.Stages["polish"] = c.Stages[build.Compare] },
-		"an unknown term": func(c *plan.Calibration) { c.Stages[build.PIFA].CoreSeconds["moon"] = 1 },
+		"a stage less":    func(c *plan.Calibration) { delete(c.Stages, stages.Compare) },
+		"a stage more":    func(c *plan.Calibration) { c.Stages["polish"] = c.Stages[stages.Compare] },
+		"an unknown term": func(c *plan.Calibration) { c.Stages[stages.PIFA].CoreSeconds["moon"] = 1 },
 		"a negative rate": func(c *plan.Calibration) {
-			c.Stages[build.PIFA].ReadBytes[plan.Shapes[build.PIFA].Read[0]] = -1
+			c.Stages[stages.PIFA].ReadBytes[plan.Shapes[stages.PIFA].Read[0]] = -1
 		},
 		"a share above 1": func(c *plan.Calibration) {
-			r := c.Stages[build.PIFA]
+			r := c.Stages[stages.PIFA]
 			r.Parallel = 2
-			c.Stages[build.PIFA] = r
+			c.Stages[stages.PIFA] = r
 		},
 		"no dimension":     func(c *plan.Calibration) { c.Dim = 0 },
 		"negative n-grams": func(c *plan.Calibration) { c.Growth.Candidates = -1 },

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"giantstream/featurize/pifa"
-	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 )
 
 // Graph is what the cost of a build depends on.
@@ -70,7 +70,7 @@ const (
 )
 
 // quantities returns how often a build on the given number of machines incurs each term of the cost.
-func quantities(g Graph, c Calibration, d build.Plan, machines int) map[term]float64 {
+func quantities(g Graph, c Calibration, d stages.Plan, machines int) map[term]float64 {
 	growth := c.Growth
 	n, text, p := float64(g.Nodes), float64(g.TextBytes), float64(d.Partitions)
 	mean := text / max(1, n)
@@ -79,9 +79,9 @@ func quantities(g Graph, c Calibration, d build.Plan, machines int) map[term]flo
 	rounds := min(math.Log2(p), math.Ceil(math.Log2(max(1, n/cutWhole)))) // of cuts, each in half
 	degree, ranges := float64(g.Links)/max(1, n), float64(d.Ranges)
 	// Without spread, every range reads all nodes, and decodes those of a partition that it has links from.
-	decoded, copies := build.Reached(d.Partitions, degree), ranges
+	decoded, copies := stages.Reached(d.Partitions, degree), ranges
 	if d.Spread {
-		copies = build.Reached(d.Ranges, degree)
+		copies = stages.Reached(d.Ranges, degree)
 		decoded = copies
 	}
 	return map[term]float64{
@@ -119,34 +119,34 @@ func terms(terms ...term) []term { return terms }
 
 // Shapes are those of all stages that there are. Of terms that explain a cost alike, the first one is taken.
 var Shapes = map[string]Shape{
-	build.Scatter: {terms(perRow), terms(perRow), terms(perRow, perPiece)},
-	build.Number:  {terms(perRow, perPiece), terms(perRow, perPiece), terms(perRow, perPiece)},
-	build.Index:   {terms(perPartition), terms(perPartition), terms(perPartition)},
-	build.Resolve: {terms(perReference, perPiece), terms(perReference, perPiece),
+	stages.Scatter: {terms(perRow), terms(perRow), terms(perRow, perPiece)},
+	stages.Number:  {terms(perRow, perPiece), terms(perRow, perPiece), terms(perRow, perPiece)},
+	stages.Index:   {terms(perPartition), terms(perPartition), terms(perPartition)},
+	stages.Resolve: {terms(perReference, perPiece), terms(perReference, perPiece),
 		terms(perReference, perLink, perPiece)},
-	build.Link: {terms(perReference, perPiece), terms(perReference, perLink, perPiece),
+	stages.Link: {terms(perReference, perPiece), terms(perReference, perLink, perPiece),
 		terms(perNode, perReference)},
-	build.Count:      {terms(perText), terms(perText), terms(perNGram, perPiece)},
-	build.Merge:      {terms(perMerge, perPiece), terms(perNGram, perPiece), terms(perCandidate)},
-	build.Vectorizer: {terms(perCandidate), terms(perCandidate, perPartition), terms(perBuild)},
-	build.Projection: {terms(perFitted), terms(perFitted, perBuild), terms(perBuild)},
-	build.Vectorise:  {terms(perText, perMachine), terms(perText), terms(perNode)},
-	build.Spread:     {terms(perCopy, perNode), terms(perNode, perLink), terms(perCopy, perLink)},
-	build.PIFA: {terms(perLink, perMissed, perDecoded, perOpened), terms(perLink, perCopy, perOpened),
+	stages.Count:      {terms(perText), terms(perText), terms(perNGram, perPiece)},
+	stages.Merge:      {terms(perMerge, perPiece), terms(perNGram, perPiece), terms(perCandidate)},
+	stages.Vectorizer: {terms(perCandidate), terms(perCandidate, perPartition), terms(perBuild)},
+	stages.Projection: {terms(perFitted), terms(perFitted, perBuild), terms(perBuild)},
+	stages.Vectorise:  {terms(perText, perMachine), terms(perText), terms(perNode)},
+	stages.Spread:     {terms(perCopy, perNode), terms(perNode, perLink), terms(perCopy, perLink)},
+	stages.PIFA: {terms(perLink, perMissed, perDecoded, perOpened), terms(perLink, perCopy, perOpened),
 		terms(perNode)},
-	build.Features: {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	build.Trunk:    {terms(perPass, perDirected), terms(perNode, perPartition), terms(perNode, perPartition)},
-	build.Deal:     {terms(perNode, perPiece), terms(perNode, perPartition), terms(perNode, perPiece)},
-	build.Branch:   {terms(perNode, perPiece), terms(perNode, perPiece), terms(perNode, perPartition)},
-	build.Tree:     {terms(perNode), terms(perNode, perPartition), terms(perNode)},
-	build.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
-	build.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
-	build.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
-	build.Evaluate: {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
-	build.Encode:   {terms(perText, perMachine), terms(perRow), terms(perNode)},
-	build.Fill:     {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
-	build.Compare:  {terms(perCompared), terms(perCompared), terms(perBuild)},
-	build.Finish:   {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
+	stages.Features: {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	stages.Trunk:    {terms(perPass, perDirected), terms(perNode, perPartition), terms(perNode, perPartition)},
+	stages.Deal:     {terms(perNode, perPiece), terms(perNode, perPartition), terms(perNode, perPiece)},
+	stages.Branch:   {terms(perNode, perPiece), terms(perNode, perPiece), terms(perNode, perPartition)},
+	stages.Tree:     {terms(perNode), terms(perNode, perPartition), terms(perNode)},
+	stages.Mapping:  {terms(perNode, perLink), terms(perNode, perLink), terms(perBuild)},
+	stages.Dataset:  {terms(perRow, perMachine), terms(perRow), terms(perRow)},
+	stages.Encoder:  {terms(perPosition, perInstance, perBuild, perScan), terms(perRow, perPosition), terms(perBuild)},
+	stages.Evaluate: {terms(perPosition, perInstance, perChosen, perScan), terms(perRow, perPosition), terms(perBuild)},
+	stages.Encode:   {terms(perText, perMachine), terms(perRow), terms(perNode)},
+	stages.Fill:     {terms(perNode, perLink), terms(perNode, perLink), terms(perNode)},
+	stages.Compare:  {terms(perCompared), terms(perCompared), terms(perBuild)},
+	stages.Finish:   {terms(perPartition, perBuild), terms(perPartition, perBuild), terms(perPartition, perBuild)},
 }
 
 // scanShare is what it takes to look through a row for the sample, as a share of what it takes to number it. A small
@@ -154,7 +154,7 @@ var Shapes = map[string]Shape{
 const scanShare = 1.0 / 12
 
 // optional are the stages that only some plans have.
-var optional = []string{build.Spread, build.Features, build.Mapping, build.Fill, build.Compare}
+var optional = []string{stages.Spread, stages.Features, stages.Mapping, stages.Fill, stages.Compare}
 
 func isOptional(stage string) bool { return slices.Contains(optional, stage) }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 )
 
 // Rates are what a stage costs: rates of the terms of its shape.
@@ -130,7 +130,7 @@ func (c Calibration) Save(path string) error {
 
 // modelBytes are what a machine reads of models. Those of dataset have the tree among them, which grows.
 func (r Rates) modelBytes(stage string, nodes float64) float64 {
-	if stage == build.Dataset {
+	if stage == stages.Dataset {
 		return r.ModelBytes + treeBytes*nodes
 	}
 	return r.ModelBytes

@@ -12,6 +12,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/numeric"
 )
 
@@ -44,12 +45,12 @@ type graph struct {
 // Cut implements build.Log.
 func (graph) Cut() map[int]int64 { return map[int]int64{0: 1} }
 
-func (g graph) Size(context.Context) (build.Size, error) {
-	s := build.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 2 * textBytes, Nodes: int64(g.nodes),
+func (g graph) Size(context.Context) (stages.Size, error) {
+	s := stages.Size{Rows: int64(g.nodes), Bytes: int64(g.nodes) * 2 * textBytes, Nodes: int64(g.nodes),
 		Links: int64(g.nodes) * degree}
-	each := build.SplitRows(s.Rows)
+	each := stages.SplitRows(s.Rows)
 	for after := int64(0); after < s.Rows; after += each {
-		s.Splits = append(s.Splits, build.Split{After: after, To: min(after+each, s.Rows)})
+		s.Splits = append(s.Splits, stages.Split{After: after, To: min(after+each, s.Rows)})
 	}
 	return s, nil
 }
@@ -57,7 +58,7 @@ func (g graph) Size(context.Context) (build.Size, error) {
 func (g graph) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }
 
 // Rows yields a split: nodes take the place of manifests.
-func (g graph) Rows(_ context.Context, s build.Split) iter.Seq2[generation.Row, error] {
+func (g graph) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for i := int(s.After); i < int(s.To); i++ {
 			if !yield(generation.Row{Row: g.row(i), Seq: 1}, nil) {

@@ -30,6 +30,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/dirstore"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/plan"
 )
@@ -92,10 +93,10 @@ func (b bench) run() error {
 	fmt.Printf("%-12s %6s %9s %9s %12s %9s\n", "stage", "tasks", "s", "CPU s", "CPU µs/node", "peak MiB")
 	m := &meter{nodes: nodes, took: map[string]float64{}}
 	watch := &build.Watch{Work: w, Log: log}
-	doc, err := w.Run(ctx, division, tasks.Local{Workers: workers}, watch, func(s build.Stage) {
+	doc, err := w.Run(ctx, division, tasks.Local{Workers: workers}, watch, func(s stages.Stage) {
 		m.next(s)
 		watch.Stage(s)
-	}, build.Finish)
+	}, stages.Finish)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (b bench) calibrate() error {
 		Shards: 1, Settings: settings, Machine: runtime.GOARCH,
 		Resources: fit.Resources{Workers: runtime.GOMAXPROCS(0), MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now,
 			Log: log},
-		Watch: func(build, builds int, s build.Stage) {
+		Watch: func(build, builds int, s stages.Stage) {
 			log.Info("calibrating", "build", build, "of", builds, "stage", s.Name)
 		},
 	})
@@ -147,7 +148,7 @@ func (b bench) calibrate() error {
 // meter prints what each stage took.
 type meter struct {
 	nodes     int
-	stage     build.Stage
+	stage     stages.Stage
 	began     time.Time
 	cpuBefore float64
 	wall, cpu float64
@@ -156,7 +157,7 @@ type meter struct {
 }
 
 // compare prints what the rates in a file would have estimated beside what was measured.
-func (m *meter) compare(path string, in plan.Input, division build.Plan) error {
+func (m *meter) compare(path string, in plan.Input, division stages.Plan) error {
 	c, err := plan.Load(path)
 	if err != nil {
 		return err
@@ -176,7 +177,7 @@ func (m *meter) compare(path string, in plan.Input, division build.Plan) error {
 	return nil
 }
 
-func (m *meter) next(s build.Stage) {
+func (m *meter) next(s stages.Stage) {
 	m.end()
 	m.stage, m.began, m.cpuBefore = s, time.Now(), cpuSeconds()
 	// "5" sets the peak of the resident memory back to what it is now (proc(5)).

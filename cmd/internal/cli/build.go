@@ -21,11 +21,12 @@ import (
 	"giantstream/sink/lease"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 )
 
 // buildCommand has the commands that make generations: in this process, or task by task under any scheduler.
 func buildCommand(a *command.App) *cobra.Command {
-	cmd := makingCommand(a, &making{until: build.Finish}, &cobra.Command{Use: "build",
+	cmd := makingCommand(a, &making{until: stages.Finish}, &cobra.Command{Use: "build",
 		Short: "Make a new generation: all of it, or up to a stage",
 		Long: `Make a new generation of everything committed so far, or finish the unfinished
 one: what is done already is not done again. A running pipeline takes it up and
@@ -47,7 +48,7 @@ the contract, and examples.`,
 		Example: "  giantstream build --store ./out\n" +
 			"  giantstream build --store ./out --until encoder --encoder bert --model ./all-MiniLM-L6-v2\n" +
 			"  giantstream build -c pipeline.yaml --engine kafka"})
-	run := makingCommand(a, &making{until: build.Finish}, &cobra.Command{Use: "run"})
+	run := makingCommand(a, &making{until: stages.Finish}, &cobra.Command{Use: "run"})
 	cmd.AddCommand(buildPlan(a), buildStage(a), renamed(a, run, "build"))
 	return cmd
 }
@@ -66,11 +67,11 @@ func renamed(a *command.App, cmd *cobra.Command, now string) *cobra.Command {
 // oldNames are the commands that build has taken over.
 func oldNames(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
-		renamed(a, makingCommand(a, &making{until: build.Dataset}, &cobra.Command{Use: "fit"}),
+		renamed(a, makingCommand(a, &making{until: stages.Dataset}, &cobra.Command{Use: "fit"}),
 			"build --until dataset"),
-		renamed(a, makingCommand(a, &making{until: build.Encoder}, &cobra.Command{Use: "train"}),
+		renamed(a, makingCommand(a, &making{until: stages.Encoder}, &cobra.Command{Use: "train"}),
 			"build --until encoder"),
-		renamed(a, makingCommand(a, &making{until: build.Finish}, &cobra.Command{Use: "embed"}), "build"),
+		renamed(a, makingCommand(a, &making{until: stages.Finish}, &cobra.Command{Use: "embed"}), "build"),
 	}
 }
 
@@ -106,7 +107,7 @@ func workerOf(p *command.Pipeline, store sink.Store) *build.Worker {
 
 // beginBuild begins a build, or finds the unfinished one. Each of its processes does atATime tasks at once.
 func beginBuild(ctx context.Context, p *command.Pipeline, w *build.Worker, f *beginFlags, atATime int) (
-	build.Plan, error) {
+	stages.Plan, error) {
 	r := wiring.RequestOf(p.Config)
 	r.Shards, r.Partitions, r.Sample = p.Identity.Shards, f.partitions, f.sample
 	r.Trainers, r.AtATime = f.trainers, atATime
@@ -133,8 +134,8 @@ numbered from 0 and need nothing of each other.`,
 					}
 					if asJSON {
 						return command.WriteJSON(a.Out, struct {
-							build.Plan
-							Stages []build.Stage `json:"stages"`
+							stages.Plan
+							Stages []stages.Stage `json:"stages"`
 						}{plan, plan.Stages()})
 					}
 					return printPlan(a, plan)
@@ -146,7 +147,7 @@ numbered from 0 and need nothing of each other.`,
 	return cmd
 }
 
-func printPlan(a *command.App, plan build.Plan) error {
+func printPlan(a *command.App, plan stages.Plan) error {
 	p := &command.Printer{Out: a.Out}
 	p.Heading("Generation %d: %s, %s of labels, an encoder of at most %d nodes", plan.Generation,
 		command.Plural(plan.Partitions, "partition"), command.Plural(plan.Ranges, "range"), plan.Sample)
@@ -194,7 +195,7 @@ when it failed: do it again, as often as you like.`,
 			defer closeDevice()
 			w := workerOf(pipe, pipe.Store)
 			err = tasks.Local{Workers: 1}.Run(ctx, []tasks.Task{task}, w)
-			if errors.Is(err, build.ErrNoPlan) || errors.Is(err, build.ErrNoTask) {
+			if errors.Is(err, stages.ErrNoPlan) || errors.Is(err, stages.ErrNoTask) {
 				return command.UsageError(err)
 			}
 			return err
@@ -244,7 +245,7 @@ func makingCommand(a *command.App, m *making, cmd *cobra.Command) *cobra.Command
 			return err
 		}
 		var doc *generation.Doc
-		trains := m.engine == engineLocal && m.until != build.Dataset
+		trains := m.engine == engineLocal && m.until != stages.Dataset
 		err := holding(cmd.Context(), a, &m.flags, &m.begin.encoder, trains,
 			func(ctx context.Context, pipe *command.Pipeline, store sink.Store) (err error) {
 				if m.before != nil {
@@ -255,7 +256,7 @@ func makingCommand(a *command.App, m *making, cmd *cobra.Command) *cobra.Command
 				doc, err = m.run(ctx, pipe, store)
 				return err
 			})
-		if errors.Is(err, build.ErrNoTask) {
+		if errors.Is(err, stages.ErrNoTask) {
 			return command.UsageError(fmt.Errorf("--until %s: %w", m.until, err))
 		}
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"giantstream/featurize/pifa"
 	"giantstream/sink"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/plan"
 )
@@ -208,7 +209,7 @@ func measure(ctx context.Context, a *command.App, dir string, set func(*config.C
 		Shards: pipe.Identity.Shards, Settings: wiring.SettingsOf(pipe.Config),
 		Resources: wiring.ResourcesOf(pipe.Config, nil, pipe.Progress, pipe.Log),
 		Machine:   command.Plural(runtime.NumCPU(), "core") + ", " + runtime.GOOS + "/" + runtime.GOARCH,
-		Watch: func(n, builds int, s build.Stage) {
+		Watch: func(n, builds int, s stages.Stage) {
 			pipe.Progress.Stage(fmt.Sprintf("build %d of %d: %s", n, builds, s.Name), 0)
 		},
 	})

@@ -10,11 +10,11 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 )
 
 func rebuildCommand(a *command.App) *cobra.Command {
-	return makingCommand(a, &making{until: build.Finish, before: beginAnew}, &cobra.Command{Use: "rebuild",
+	return makingCommand(a, &making{until: stages.Finish, before: beginAnew}, &cobra.Command{Use: "rebuild",
 		Short: "Make a new generation now, with the settings of the configuration",
 		Long: `Make a new generation of everything committed so far, whether enough has changed
 or not, with the encoder and the other settings that the configuration and the

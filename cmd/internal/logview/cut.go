@@ -11,6 +11,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 )
 
 // Cut is a view of the commit log as a generation's source. It implements generation.Source.
@@ -71,7 +72,7 @@ func (l shardLogs) Cut() map[int]int64 { return l.cut.Cut() }
 const compressed = 3
 
 // Size returns how much there is to read, as the manifests say, and where it can be divided.
-func (l shardLogs) Size(ctx context.Context) (size build.Size, err error) {
+func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
 	for shard := range l.cut.shards {
 		rows, bytes, err := l.cut.cut.Size(ctx, l.cut.store, shard)
 		if err != nil {
@@ -87,13 +88,13 @@ func (l shardLogs) Size(ctx context.Context) (size build.Size, err error) {
 		}
 	}
 	for shard := range l.cut.shards {
-		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, build.SplitRows(size.Rows))
+		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, stages.SplitRows(size.Rows))
 		if err != nil {
 			return size, err
 		}
 		after := int64(0)
 		for _, to := range ends {
-			size.Splits = append(size.Splits, build.Split{Shard: shard, After: after, To: to})
+			size.Splits = append(size.Splits, stages.Split{Shard: shard, After: after, To: to})
 			after = to
 		}
 	}
@@ -115,7 +116,7 @@ func (l shardLogs) facts(ctx context.Context, shard int) (*commitlog.Manifest, e
 }
 
 // Rows yields the committed rows of a split.
-func (l shardLogs) Rows(ctx context.Context, s build.Split) iter.Seq2[generation.Row, error] {
+func (l shardLogs) Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range l.cut.cut.Committed(ctx, l.cut.store, s.Shard, s.After, s.To) {
 			if !yield(generation.Row{Row: r.Row, Shard: s.Shard, Seq: r.Seq}, err) || err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"giantstream/cmd/internal/service/heads"
 	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
@@ -13,8 +15,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
-	"github.com/prometheus/client_golang/prometheus"
+	"giantstream/train/generation/build/stages"
 )
 
 // A generation that the gate refuses is not served and not built again on its cut; the next changes
@@ -64,10 +65,10 @@ func TestARefusedGenerationIsNotServedNorBuiltAgain(t *testing.T) {
 	change(80)
 	request := wiring.RequestOf(cfg)
 	request.Shards = cfg.Shards
-	if _, err := s.refresh.TaskWorker(store).Build(t.Context(), request, build.Evaluate); err != nil {
+	if _, err := s.refresh.TaskWorker(store).Build(t.Context(), request, stages.Evaluate); err != nil {
 		t.Fatal(err)
 	}
-	spoilEvaluation(t, store, build.TasksPrefix(2)+build.Evaluate+"/00000/done.json")
+	spoilEvaluation(t, store, stages.TasksPrefix(2)+stages.Evaluate+"/00000/done.json")
 	upToDate(1, true, 2)
 	upToDate(1, false, 2)
 	if due, why, err := s.refresh.Due(t.Context()); err != nil || due {

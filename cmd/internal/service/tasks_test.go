@@ -9,10 +9,11 @@ import (
 	"giantstream/ingest/taskqueue"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 )
 
 // begunBuild is a service of these roles that has taken in a graph, and a build of it that has begun.
-func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.Config, *build.Worker, build.Plan) {
+func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.Config, *build.Worker, stages.Plan) {
 	t.Helper()
 	store := &memstore.Store{}
 	roles, err := ParseRoles(names)
@@ -38,7 +39,7 @@ func begunBuild(t *testing.T, names string, partitions int) (*Service, *config.C
 func TestRoleBuildDoesTheTasksOfACoordinator(t *testing.T) {
 	s, cfg, coordinator, plan := begunBuild(t, "stream,embed,build", 4)
 	engine := &taskqueue.Engine{Queue: wiring.TaskQueue(cfg, s.Client(), slog.New(slog.DiscardHandler))}
-	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil, build.Finish)
+	doc, err := coordinator.Run(t.Context(), plan, engine, coordinator, nil, stages.Finish)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // A generation keeps the space of the one before. Without its parent's encoder, or where that is asked for, it starts
@@ -59,7 +60,7 @@ func TestAResumedBuildKeepsItsSpace(t *testing.T) {
 	store, log := &memstore.Store{}, grown()
 	b := builder(store)
 	buildWith(t, b, 1, log, map[int]int64{0: 1})
-	if _, err := b.until(t.Context(), log, map[int]int64{0: 2}, Encoder); err != nil {
+	if _, err := b.until(t.Context(), log, map[int]int64{0: 2}, stages.Encoder); err != nil {
 		t.Fatal(err)
 	}
 	keys := slices.Collect(func(yield func(string) bool) {

@@ -12,6 +12,7 @@ import (
 	"giantstream/featurize/pifa"
 	"giantstream/sink/embedding"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/objectives/together"
 )
@@ -46,44 +47,44 @@ type Request struct {
 
 // Begin begins the next generation, or returns the plan of the one that is unfinished. The worker's store should be
 // fenced by the lease of those who build.
-func (w *Worker) Begin(ctx context.Context, r Request) (Plan, error) {
+func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 	if err := r.Settings.Validate(); err != nil {
-		return Plan{}, err
+		return stages.Plan{}, err
 	}
 	unfinished, g, err := generation.Next(ctx, w.Store)
 	if err != nil {
-		return Plan{}, err
+		return stages.Plan{}, err
 	}
 	var cut map[int]int64
 	if unfinished != nil {
-		if plan, err := LoadPlan(ctx, w.Store, g); !errors.Is(err, ErrNoPlan) {
+		if plan, err := stages.LoadPlan(ctx, w.Store, g); !errors.Is(err, stages.ErrNoPlan) {
 			return plan, err
 		}
 		cut = unfinished.Cut
 	}
 	log, err := w.Log(ctx, cut)
 	if err != nil {
-		return Plan{}, err
+		return stages.Plan{}, err
 	}
 	size, err := log.Size(ctx)
 	if err != nil {
-		return Plan{}, err
+		return stages.Plan{}, err
 	}
 	size.Dim, size.Memory, size.AtATime = r.Settings.EmbeddingDim, w.MemoryLimit, max(1, r.AtATime)
-	plan, err := NewPlan(g, r.Shards, size, r.Partitions, r.Sample)
+	plan, err := stages.NewPlan(g, r.Shards, size, r.Partitions, r.Sample)
 	if err != nil {
-		return Plan{}, err
+		return stages.Plan{}, err
 	}
 	if r.Trainers < 0 || r.Trainers > together.Slices {
-		return Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", r.Trainers,
+		return stages.Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", r.Trainers,
 			together.Slices)
 	}
 	doc, err := w.document(ctx, g, log.Cut(), r)
 	if err != nil {
-		return Plan{}, err
+		return stages.Plan{}, err
 	}
 	if doc.Complete() {
-		return Plan{}, fmt.Errorf("generation %d was built in the meantime", g)
+		return stages.Plan{}, fmt.Errorf("generation %d was built in the meantime", g)
 	}
 	if fit.KindOf(doc.Settings.Encoder).InSteps {
 		plan.Trainers = r.Trainers
@@ -93,7 +94,7 @@ func (w *Worker) Begin(ctx context.Context, r Request) (Plan, error) {
 	}
 	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
 	plan.Warm = doc.WarmOf != 0
-	return plan.create(ctx, w.Store)
+	return plan.Create(ctx, w.Store)
 }
 
 // document returns generation g's document. If there is none, it writes one: a build of that cut begins.

@@ -21,6 +21,7 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/safetensors"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -180,7 +181,7 @@ func resumes(t *testing.T, builder func(sink.Store) *testBuild, folder string) {
 		b := builder(store)
 		ctx, cancel := context.WithCancel(t.Context())
 		store.stop = cancel
-		if _, err := b.until(ctx, graph, nil, Finish); !errors.Is(err, context.Canceled) {
+		if _, err := b.until(ctx, graph, nil, stages.Finish); !errors.Is(err, context.Canceled) {
 			t.Fatalf("build that is cut off: %v", err)
 		}
 		if len(store.keys) != 4 {
@@ -244,7 +245,7 @@ func (s *stopping) Put(ctx context.Context, key string, r io.Reader, size int64)
 func TestBERTNeedsAModel(t *testing.T) {
 	b := tinyBERT(&memstore.Store{})
 	b.Settings.BERT.Model = ""
-	if _, err := b.until(t.Context(), graphOf(100), nil, Finish); err == nil ||
+	if _, err := b.until(t.Context(), graphOf(100), nil, stages.Finish); err == nil ||
 		!strings.Contains(err.Error(), "train.bert.model") {
 		t.Errorf("without a model: %v, want an error that names the setting", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // Log is the commit log at a cut, as tasks read it: each shard on its own.
@@ -15,10 +16,10 @@ type Log interface {
 	// Cut names the cut: the newest manifest included, per shard.
 	Cut() map[int]int64
 	// Size returns how much there is to read, and how it is divided.
-	Size(ctx context.Context) (Size, error)
+	Size(ctx context.Context) (stages.Size, error)
 	// Rows yields the committed rows of a split. Of several rows of a node, that of the highest Seq counts; all may
 	// come, in any order.
-	Rows(ctx context.Context, s Split) iter.Seq2[generation.Row, error]
+	Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row, error]
 	// Fingerprint returns a fingerprint of no nodes.
 	Fingerprint() Fingerprint
 }
@@ -34,7 +35,7 @@ type Fingerprint interface {
 // build is a generation as tasks see it.
 type build struct {
 	*Worker
-	plan Plan
+	plan stages.Plan
 	doc  *generation.Doc
 	mu   sync.Mutex
 	done map[tasks.Task]*done

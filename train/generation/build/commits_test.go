@@ -18,6 +18,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -39,11 +40,11 @@ type commitsAt struct {
 
 func (c commitsAt) Cut() map[int]int64 { return maps.Clone(c.cut) }
 
-func (c commitsAt) Size(context.Context) (Size, error) {
-	return Size{Rows: int64(len(c.row)), Splits: []Split{{0, 0, 1}, {0, 1, c.cut[0]}}}, nil
+func (c commitsAt) Size(context.Context) (stages.Size, error) {
+	return stages.Size{Rows: int64(len(c.row)), Splits: []stages.Split{{To: 1}, {After: 1, To: c.cut[0]}}}, nil
 }
 
-func (c commitsAt) Rows(_ context.Context, s Split) iter.Seq2[generation.Row, error] {
+func (c commitsAt) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for i, r := range c.row {
 			if c.seq[i] > s.After && c.seq[i] <= s.To && !yield(generation.Row{Row: r, Seq: c.seq[i]}, nil) {
@@ -124,7 +125,7 @@ func compact(t *testing.T, doc *generation.Doc) string {
 // buildWith builds generation g, which is the next, at a cut, nil for the newest.
 func buildWith(t *testing.T, b *testBuild, g int64, log *commits, cut map[int]int64) *generation.Doc {
 	t.Helper()
-	doc, err := b.until(t.Context(), log, cut, Finish)
+	doc, err := b.until(t.Context(), log, cut, stages.Finish)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // mapping compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
@@ -57,7 +58,7 @@ func (t *task) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
+	trained, err := stats[encoderStats](ctx, t.build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (t *task) compare(ctx context.Context) error {
 	degree := map[string]int{}
 	last := partitionOf(generation.LastCompared(x.nodes()), t.plan.Partitions)
 	for p := range last + 1 {
-		from, err := t.from(ctx, t.plan.embeddings(), p)
+		from, err := t.from(ctx, t.plan.EmbeddingStage(), p)
 		if err != nil {
 			return err
 		}

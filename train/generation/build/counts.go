@@ -9,6 +9,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/stages"
 )
 
 // What vectorise leaves of a text for later stages are the counts of its features, of which Ψ is made anew: they take
@@ -96,11 +97,11 @@ func (c *counted) err() error {
 // counted calls visit with the counts of the texts of a partition, a block after the other: those of nodes from lo on.
 func (b *build) counted(ctx context.Context, v *tfidf.Model, partition int,
 	visit func(lo int, c *counted) error) error {
-	from, err := b.from(ctx, Vectorise, partition)
+	from, err := b.from(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return err
 	}
-	return b.eachBlock(ctx, Vectorise, "counts", partition, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Vectorise, "counts", partition, func(d *decoder, lo, hi int) error {
 		c := &counted{from: from, model: v}
 		for range hi - lo {
 			c.records = append(c.records, d.string())

@@ -14,6 +14,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
@@ -117,7 +118,7 @@ func TestDegenerateGraphs(t *testing.T) {
 				if tc.maxDegree > 0 {
 					b.Settings.MaxDegree = tc.maxDegree
 				}
-				doc, err := b.until(t.Context(), log, nil, Finish)
+				doc, err := b.until(t.Context(), log, nil, stages.Finish)
 				if tc.tooFew {
 					if !errors.Is(err, generation.ErrTooFew) {
 						t.Fatalf("got %v, want ErrTooFew", err)
@@ -175,7 +176,7 @@ func TestLinksAfterATextOnlyGeneration(t *testing.T) {
 	addAll(log, 1, without(graphtest.Rows(60, 3), false, never))
 	b := builder(&memstore.Store{})
 	b.Gate = generation.GateBlock
-	doc, err := b.until(t.Context(), log, nil, Finish)
+	doc, err := b.until(t.Context(), log, nil, stages.Finish)
 	if err != nil || doc.TextOnly == "" {
 		t.Fatalf("%+v, %v: want a text-only generation", doc, err)
 	}
@@ -183,12 +184,12 @@ func TestLinksAfterATextOnlyGeneration(t *testing.T) {
 		t.Errorf("evaluation %+v with shortfalls %v: there is nothing to compare", doc.Evaluation, doc.Shortfalls)
 	}
 	addAll(log, 2, without(graphtest.Rows(60, 3), false, func(i int) bool { return i == 0 }))
-	doc, err = b.until(t.Context(), log, nil, Finish)
+	doc, err = b.until(t.Context(), log, nil, stages.Finish)
 	if err != nil || doc.TextOnly == "" || doc.Status != generation.Ready {
 		t.Fatalf("%+v, %v: a text-only generation with a parent is refused", doc, err)
 	}
 	addAll(log, 3, graphtest.Rows(60, 3))
-	doc, err = b.until(t.Context(), log, nil, Finish)
+	doc, err = b.until(t.Context(), log, nil, stages.Finish)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func TestNodesWithoutTextTakeTheirNeighboursMean(t *testing.T) {
 		addAll(log, 1, graph)
 		b := builder(&memstore.Store{})
 		b.Settings.MissingText, b.Settings.Stored = missing, stored
-		doc, err := b.until(t.Context(), log, nil, Finish)
+		doc, err := b.until(t.Context(), log, nil, stages.Finish)
 		if err != nil {
 			t.Fatal(err)
 		}

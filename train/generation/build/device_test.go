@@ -14,6 +14,7 @@ import (
 	"giantstream/train/encoders/bert/compute/computetest"
 	"giantstream/train/encoders/bert/compute/cpu"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // emulate has a builder's transformers run on an emulated device, which the test's end checks: it
@@ -88,7 +89,7 @@ func TestBuildNotesHowTheDeviceMultiplies(t *testing.T) {
 		if store.stop = nil; i < 2 {
 			store.stop = cancel
 		}
-		doc, err := b.until(ctx, log, nil, Finish)
+		doc, err := b.until(ctx, log, nil, stages.Finish)
 		if (err == nil) != (i == 2) {
 			t.Fatalf("build %d: %v", i, err)
 		}
@@ -113,7 +114,7 @@ func TestBuildMovesToAnotherDevice(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		store.stop = cancel
-		if _, err := b.until(ctx, log, nil, Finish); !errors.Is(err, context.Canceled) {
+		if _, err := b.until(ctx, log, nil, stages.Finish); !errors.Is(err, context.Canceled) {
 			t.Fatalf("build that is cut off: %v", err)
 		}
 		store.stop, store.puts = nil, 0
@@ -154,7 +155,7 @@ func TestDeviceFailsDuringABuild(t *testing.T) {
 		store := &memstore.Store{}
 		b := tinyBERT(store)
 		emulate(t, b, c.options)
-		_, err := b.until(t.Context(), log, nil, Finish)
+		_, err := b.until(t.Context(), log, nil, stages.Finish)
 		if !errors.Is(err, compute.ErrFailed) || !errors.Is(err, c.want) {
 			t.Fatalf("%s: %v, want %v", c.name, err, c.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // encodeStats is what encode, or fill, leaves for the generation's document.
@@ -127,7 +128,7 @@ func (e embedded) row(i int) []float32 { return e.vectors[i*e.dim : (i+1)*e.dim 
 // writeEmbeddings writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending
 // order of ids.
 func (t *task) writeEmbeddings(ctx context.Context, p *partition, v embedded) error {
-	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
+	trained, err := stats[encoderStats](ctx, t.build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func narrowed(records []embedding.Record, f embedding.Format) iter.Seq2[embeddin
 // describeEmbeddings notes the embeddings.
 func (b *build) describeEmbeddings(ctx context.Context, doc *generation.Doc) (err error) {
 	for p := range b.plan.Partitions {
-		e, err := stats[encodeStats](ctx, b, b.plan.embeddings(), p)
+		e, err := stats[encodeStats](ctx, b, b.plan.EmbeddingStage(), p)
 		if err != nil {
 			return err
 		}
@@ -185,6 +186,6 @@ func (b *build) describeEmbeddings(ctx context.Context, doc *generation.Doc) (er
 		doc.Graph.FromNeighbours += e.FromNeighbours
 		noteMath(doc, e.GPUMath)
 	}
-	doc.Embeddings, err = b.partsOf(ctx, b.plan.embeddings())
+	doc.Embeddings, err = b.partsOf(ctx, b.plan.EmbeddingStage())
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -111,7 +112,7 @@ func (t *task) encoder(ctx context.Context) error {
 
 // loadEncoder reads the trained encoder. Close it after use.
 func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
-	from, err := b.from(ctx, Encoder, 0)
+	from, err := b.from(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
 
 // describeEncoder notes the encoder.
 func (b *build) describeEncoder(ctx context.Context, doc *generation.Doc) error {
-	trained, err := stats[encoderStats](ctx, b, Encoder, 0)
+	trained, err := stats[encoderStats](ctx, b, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (b *build) describeEncoder(ctx context.Context, doc *generation.Doc) error 
 
 // sharedEncoder returns the trained encoder until done is called.
 func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func(), err error) {
-	from, err := b.from(ctx, Encoder, 0)
+	from, err := b.from(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +160,7 @@ func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func()
 	if len(names) == 0 {
 		return nil, nil, &DamagedError{from.task, errors.New("it names no file of the encoder")}
 	}
-	return shared(ctx, b, Encoder, slices.Min(names), func() (train.Encoder, error) { return b.loadEncoder(ctx) })
+	return shared(ctx, b, stages.Encoder, slices.Min(names), func() (train.Encoder, error) { return b.loadEncoder(ctx) })
 }
 
 // parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
@@ -168,7 +169,7 @@ func (t *task) parentEncoder(ctx context.Context, v *tfidf.Model, q *projection.
 	if err != nil || !warm {
 		return nil, err
 	}
-	from, err := t.from(ctx, Start, 0)
+	from, err := t.from(ctx, stages.Start, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
@@ -21,7 +22,7 @@ type evaluateStats struct {
 // evaluate asks text alone and the encoder about hidden links and classes of the sample. It holds the sample's links,
 // and its embeddings of one of the two.
 func (t *task) evaluate(ctx context.Context) error {
-	trained, err := stats[encoderStats](ctx, t.build, Encoder, 0)
+	trained, err := stats[encoderStats](ctx, t.build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) 
 	for p := range t.plan.Partitions {
 		first, n := s.runOf(x, p)
 		rows := vectors[first*dim : (first+n)*dim]
-		from, err := t.from(ctx, Encode, p)
+		from, err := t.from(ctx, stages.Encode, p)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +120,7 @@ func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) 
 
 // describeQuality notes the evaluation, and how the generation compares with the one before.
 func (b *build) describeQuality(ctx context.Context, doc *generation.Doc) error {
-	judged, err := stats[evaluateStats](ctx, b, Evaluate, 0)
+	judged, err := stats[evaluateStats](ctx, b, stages.Evaluate, 0)
 	if err != nil {
 		return err
 	}
@@ -130,11 +131,11 @@ func (b *build) describeQuality(ctx context.Context, doc *generation.Doc) error 
 	if !b.plan.Parent {
 		return nil
 	}
-	m, err := stats[parentStats[generation.MappingStats]](ctx, b, Mapping, 0)
+	m, err := stats[parentStats[generation.MappingStats]](ctx, b, stages.Mapping, 0)
 	if err != nil {
 		return err
 	}
-	c, err := stats[parentStats[generation.OverlapStats]](ctx, b, Compare, 0)
+	c, err := stats[parentStats[generation.OverlapStats]](ctx, b, stages.Compare, 0)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/sink"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/numeric"
 )
 
@@ -63,7 +64,7 @@ func (t *task) features(ctx context.Context) error {
 
 // arcs calls visit with the known links into the partition, by the partition of their sources.
 func (t *task) arcs(ctx context.Context, visit func(p int, arcs []byte) error) error {
-	from, err := t.from(ctx, Resolve, t.Partition)
+	from, err := t.from(ctx, stages.Resolve, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (t *task) arcs(ctx context.Context, visit func(p int, arcs []byte) error) e
 func (t *task) clearUnlinked(ctx context.Context, dim int, rows []float32) error {
 	linked := make([]bool, len(rows)/dim)
 	if err := t.arcs(ctx, func(_ int, arcs []byte) error {
-		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
+		for ; len(arcs) >= stages.ArcBytes; arcs = arcs[stages.ArcBytes:] {
 			_, target := arc(arcs)
 			linked[target] = true
 		}
@@ -125,7 +126,7 @@ func (t *task) identities(ctx context.Context, x index, dim int, rows []float32)
 		if err != nil {
 			return err
 		}
-		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
+		for ; len(arcs) >= stages.ArcBytes; arcs = arcs[stages.ArcBytes:] {
 			source, target := arc(arcs)
 			one.Index[0] = int32(x.Base[p] + source)
 			of.Apply(one, row)
@@ -144,7 +145,7 @@ func (b *build) clusteredRows(ctx context.Context, p int) (sink.Object, *done, e
 	if b.plan.Features == "" {
 		return b.labelRows(ctx, p)
 	}
-	from, err := b.from(ctx, Features, p)
+	from, err := b.from(ctx, stages.Features, p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"giantstream/sink/embedding"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
@@ -14,7 +15,7 @@ import (
 // fill gives nodes without text the mean of their neighbours' embeddings, and writes the embeddings of a partition. It
 // reads the blocks of embeddings that have a neighbour of such a node, in ascending order, each once.
 func (t *task) fill(ctx context.Context) error {
-	s, err := stats[encodeStats](ctx, t.build, Encode, t.Partition)
+	s, err := stats[encodeStats](ctx, t.build, stages.Encode, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (b *build) embedded(ctx context.Context, p int) (*encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := b.from(ctx, Encode, p)
+	from, err := b.from(ctx, stages.Encode, p)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // finishGeneration writes the generation's document, which makes it one like any other, and removes what the tasks
@@ -40,7 +41,7 @@ func (t *task) finishGeneration(ctx context.Context) error {
 }
 
 // describe stores the document of a generation that is not finished, with the figures of the stages that are done.
-func (w *Worker) describe(ctx context.Context, plan Plan) (*generation.Doc, error) {
+func (w *Worker) describe(ctx context.Context, plan stages.Plan) (*generation.Doc, error) {
 	b, err := w.of(ctx, plan.Generation)
 	if err != nil || b == nil {
 		return nil, err
@@ -49,9 +50,9 @@ func (w *Worker) describe(ctx context.Context, plan Plan) (*generation.Doc, erro
 	for _, part := range []struct {
 		stage    string
 		describe func(context.Context, *generation.Doc) error
-	}{{Link, b.describeGraph}, {Dataset, b.describeFeatures}, {Encoder, b.describeEncoder}} {
-		s, _ := plan.stage(part.stage)
-		for _, t := range plan.Of(s) {
+	}{{stages.Link, b.describeGraph}, {stages.Dataset, b.describeFeatures}, {stages.Encoder, b.describeEncoder}} {
+		s, _ := plan.Find(part.stage)
+		for _, t := range plan.TasksOf(s) {
 			if done, err := w.Done(ctx, t); err != nil || !done {
 				return &doc, doc.Save(ctx, w.Store)
 			}

@@ -7,13 +7,14 @@ import (
 
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // beginWorse begins the next generation, and makes its encoder worse than text alone in what the task that has
 // evaluated it says. What is left is to decide.
 func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 	t.Helper()
-	if _, err := b.until(t.Context(), log, cut, Evaluate); err != nil {
+	if _, err := b.until(t.Context(), log, cut, stages.Evaluate); err != nil {
 		t.Fatal(err)
 	}
 	_, g, err := generation.Next(t.Context(), b.Store)
@@ -24,7 +25,7 @@ func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := inner.from(t.Context(), Evaluate, 0)
+	d, err := inner.from(t.Context(), stages.Evaluate, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // index is what all stages need of the nodes.
@@ -36,7 +37,9 @@ func (x index) of(position int) int {
 // size returns the number of nodes of a partition.
 func (x index) size(p int) int { return x.Base[p+1] - x.Base[p] }
 
-func (b *build) numbered(ctx context.Context) (index, error) { return stats[index](ctx, b, Index, 0) }
+func (b *build) numbered(ctx context.Context) (index, error) {
+	return stats[index](ctx, b, stages.Index, 0)
+}
 
 // index adds up the nodes. It holds the names of the classes in memory.
 func (t *task) index(ctx context.Context) error {
@@ -48,11 +51,11 @@ func (t *task) index(ctx context.Context) error {
 	graph := log.Fingerprint()
 	classes := map[string]bool{}
 	for p := range t.plan.Partitions {
-		s, err := stats[numberStats](ctx, t.build, Number, p)
+		s, err := stats[numberStats](ctx, t.build, stages.Number, p)
 		if err != nil {
 			return err
 		}
-		from, err := t.from(ctx, Number, p)
+		from, err := t.from(ctx, stages.Number, p)
 		if err != nil {
 			return err
 		}

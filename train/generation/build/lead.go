@@ -13,6 +13,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/objectives/together"
 )
@@ -33,7 +34,7 @@ func (w *Worker) patience() time.Duration {
 func (t *task) lead(ctx context.Context, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
 	r := t.resources()
 	l := &leader{Journal: j, task: t, meeting: &meeting{ctx: ctx, store: t.Store, name: leaderName,
-		patience: t.patience()}, expected: t.plan.trainers() - 1}
+		patience: t.patience()}, expected: t.plan.TrainingTasks() - 1}
 	trained, why, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: in,
 		Settings: t.doc.Settings, Resources: r, Journal: l,
 		Share: func(net train.Sliced) train.Network { return together.New(net, l.group()) }})
@@ -171,7 +172,7 @@ func (t *task) help(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err == nil || errors.Is(err, errHelped):
 			return nil
-		case errors.Is(err, ErrNoPlan):
+		case errors.Is(err, stages.ErrNoPlan):
 			return err
 		case errors.Is(err, errNobody):
 			r.Log.Info("nobody trains the encoder; this task is not needed")
@@ -227,12 +228,12 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: t.patience()}
 	for begun, asked := time.Now(), ""; time.Since(begun) < 4*t.patience(); {
 		missing := new(MissingError)
-		if _, err := t.load(ctx, tasks.Task{Generation: t.Generation, Stage: Encoder}); err == nil {
+		if _, err := t.load(ctx, tasks.Task{Generation: t.Generation, Stage: stages.Encoder}); err == nil {
 			return in, errHelped
 		} else if !errors.As(err, &missing) {
 			return in, err
 		}
-		if _, err := LoadPlan(ctx, t.Store, t.Generation); err != nil {
+		if _, err := stages.LoadPlan(ctx, t.Store, t.Generation); err != nil {
 			return in, err
 		}
 		now, err := leaderNow(ctx, t.Store, all)

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"giantstream/train/generation/build/stages"
 )
 
 // linkStats is what link says of a partition.
@@ -30,7 +32,7 @@ func (t *task) link(ctx context.Context) error {
 	}
 	n := x.size(t.Partition)
 	start := make([]int, n+1)
-	if err := t.eachBlock(ctx, Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
+	if err := t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			count := d.uvarint()
 			for range count {
@@ -49,7 +51,7 @@ func (t *task) link(ctx context.Context) error {
 		to[i] = noNode
 	}
 	for q := range t.plan.Partitions {
-		from, err := t.from(ctx, Resolve, q)
+		from, err := t.from(ctx, stages.Resolve, q)
 		if err != nil {
 			return err
 		}
@@ -108,7 +110,7 @@ func (t *task) link(ctx context.Context) error {
 // linked adds up the figures of all partitions.
 func (b *build) linked(ctx context.Context) (sum linkStats, err error) {
 	for p := range b.plan.Partitions {
-		s, err := stats[linkStats](ctx, b, Link, p)
+		s, err := stats[linkStats](ctx, b, stages.Link, p)
 		if err != nil {
 			return sum, err
 		}

@@ -13,6 +13,7 @@ import (
 	"giantstream/internal/seal"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/objectives/together"
 )
 
@@ -283,5 +284,5 @@ func openDocument(key string, data []byte, into any) error {
 
 // groupFolder is where those who train the encoder of a generation meet.
 func groupFolder(g int64) string {
-	return folder(tasks.Task{Generation: g, Stage: Encoder}) + "group/"
+	return folder(tasks.Task{Generation: g, Stage: stages.Encoder}) + "group/"
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"giantstream/sink/rows"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/eval"
 )
 
@@ -97,7 +98,7 @@ func (t *task) number(ctx context.Context) error {
 func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err error) {
 	begin, newest := 0, map[string]int{}
 	for k, split := range t.plan.Splits {
-		from, err := t.from(ctx, Scatter, k)
+		from, err := t.from(ctx, stages.Scatter, k)
 		if err != nil {
 			return nil, s, err
 		}

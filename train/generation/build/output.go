@@ -18,6 +18,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -61,7 +62,7 @@ type done struct {
 }
 
 func folder(t tasks.Task) string {
-	return fmt.Sprintf("%s%s/%05d/", TasksPrefix(t.Generation), t.Stage, t.Partition)
+	return fmt.Sprintf("%s%s/%05d/", stages.TasksPrefix(t.Generation), t.Stage, t.Partition)
 }
 
 const doneName = "/done.json"

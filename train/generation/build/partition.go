@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"giantstream/train/generation/build/stages"
 )
 
 // partition is what is known of a partition's nodes, in memory.
@@ -53,7 +55,7 @@ func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return p, t.eachBlock(ctx, Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
+	return p, t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			n := &p.nodes[i]
 			for range d.uvarint() {

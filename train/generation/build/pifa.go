@@ -8,6 +8,7 @@ import (
 
 	"giantstream/featurize/pifa"
 	"giantstream/sink"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/numeric"
 )
 
@@ -82,7 +83,7 @@ func (t *task) addAll(ctx context.Context, x index, dim int, w pifa.Weighting, s
 	first := t.Partition * each
 	arcs := make([]*input, each)
 	for k := range arcs {
-		from, err := t.from(ctx, Resolve, first+k)
+		from, err := t.from(ctx, stages.Resolve, first+k)
 		if err != nil {
 			return err
 		}
@@ -124,7 +125,7 @@ func (t *task) addSources(ctx context.Context, p, dim int, w pifa.Weighting,
 		return err
 	}
 	return each(func(arcs []byte, base int) error {
-		for ; len(arcs) >= arcBytes; arcs = arcs[arcBytes:] {
+		for ; len(arcs) >= stages.ArcBytes; arcs = arcs[stages.ArcBytes:] {
 			source, target := arc(arcs)
 			row, err := sources.of(source)
 			if err != nil {
@@ -143,7 +144,7 @@ func arc(arcs []byte) (source, target int) {
 
 // degrees returns the number of known neighbours of a partition's nodes.
 func (t *task) degrees(ctx context.Context, p int) (of func(node int) int, err error) {
-	links, err := t.from(ctx, Link, p)
+	links, err := t.from(ctx, stages.Link, p)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (t *task) copyTexts(ctx context.Context, p, dim int, out []float32) error {
 
 // labelRows opens the features of a partition's labels, verified.
 func (b *build) labelRows(ctx context.Context, p int) (sink.Object, *done, error) {
-	from, err := b.from(ctx, PIFA, p/(b.plan.Partitions/b.plan.Ranges))
+	from, err := b.from(ctx, stages.PIFA, p/(b.plan.Partitions/b.plan.Ranges))
 	if err != nil {
 		return nil, nil, err
 	}

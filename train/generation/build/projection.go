@@ -7,11 +7,12 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
 func (b *build) loadProjection(ctx context.Context) (*projection.Projection, error) {
-	return sharedArtifact(ctx, b, Projection, "projection", projection.Read)
+	return sharedArtifact(ctx, b, stages.Projection, "projection", projection.Read)
 }
 
 // projectionStats is what projection says of itself.
@@ -21,7 +22,7 @@ type projectionStats struct {
 
 // dim is the dimension of the labels' features.
 func (b *build) dim(ctx context.Context) (int, error) {
-	s, err := stats[projectionStats](ctx, b, Projection, 0)
+	s, err := stats[projectionStats](ctx, b, stages.Projection, 0)
 	return min(b.doc.Settings.EmbeddingDim, s.Dim), err
 }
 
@@ -91,7 +92,7 @@ func (t *task) projection(ctx context.Context) error {
 
 // keepProjection makes the parent's projection the generation's own.
 func (t *task) keepProjection(ctx context.Context) error {
-	q, err := artifact(ctx, t.build, Start, generation.ProjectionName, projection.Read)
+	q, err := artifact(ctx, t.build, stages.Start, generation.ProjectionName, projection.Read)
 	if err != nil {
 		return err
 	}

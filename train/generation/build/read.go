@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/numeric"
 )
 
@@ -20,7 +21,7 @@ func blocks(n int) int { return (n + block - 1) / block }
 
 // links calls visit with the neighbours of a partition's nodes in order.
 func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, hidden []bool) error) error {
-	return b.eachBlock(ctx, Link, "links", p, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Link, "links", p, func(d *decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			to, hidden := neighbours(d)
 			if d.err != nil {
@@ -51,7 +52,7 @@ func readAbout(d *decoder) about {
 
 // about calls visit with the nodes of a partition in order.
 func (b *build) about(ctx context.Context, p int, visit func(i int, a about) error) error {
-	return b.eachBlock(ctx, Number, "nodes", p, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Number, "nodes", p, func(d *decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			a := readAbout(d)
 			if d.err != nil {
@@ -67,7 +68,7 @@ func (b *build) about(ctx context.Context, p int, visit func(i int, a about) err
 
 // texts calls visit with the texts of a partition, a block after the other.
 func (b *build) texts(ctx context.Context, partition int, visit func(lo int, texts []string) error) error {
-	return b.eachBlock(ctx, Number, "texts", partition, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Number, "texts", partition, func(d *decoder, lo, hi int) error {
 		texts := make([]string, 0, block)
 		for range hi - lo {
 			texts = append(texts, string(d.string()))

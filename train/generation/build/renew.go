@@ -6,6 +6,7 @@ import (
 
 	"giantstream/featurize/labeltree"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -21,11 +22,11 @@ func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error
 	if err != nil {
 		return nil, out, err
 	}
-	before, err := artifact(ctx, t.build, Start, generation.TreeName, labeltree.Read)
+	before, err := artifact(ctx, t.build, stages.Start, generation.TreeName, labeltree.Read)
 	if err != nil {
 		return nil, out, err
 	}
-	start, err := t.from(ctx, Start, 0)
+	start, err := t.from(ctx, stages.Start, 0)
 	if err != nil {
 		return nil, out, err
 	}

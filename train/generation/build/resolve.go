@@ -5,12 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"sort"
+
+	"giantstream/train/generation/build/stages"
 )
 
 const (
 	keyBytes    = 12 // hash u64, check u32
 	refBytes    = 20 // hash u64, check u32, source u32 within its partition, slot u32
-	arcBytes    = 8  // source and target u32, each within its partition
 	answerBytes = 12 // source u32 within its partition, slot u32, position u32
 )
 
@@ -24,7 +25,7 @@ func (t *task) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own, err := t.from(ctx, Number, t.Partition)
+	own, err := t.from(ctx, stages.Number, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (t *task) resolve(ctx context.Context) error {
 	defer answers.close() //nolint:errcheck
 	var b []byte
 	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, Number, p)
+		from, err := t.from(ctx, stages.Number, p)
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func lookUp(keys, key []byte) (int, bool) {
 func (t *task) finder(ctx context.Context, x index) (find func(id string) (int, bool), err error) {
 	keys := make([][]byte, t.plan.Partitions)
 	for p := range keys {
-		from, err := t.from(ctx, Number, p)
+		from, err := t.from(ctx, stages.Number, p)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // damages is how often Run does outputs again that were damaged.
@@ -28,10 +29,10 @@ func (w *Worker) Build(ctx context.Context, r Request, until string) (*generatio
 
 // Run has the tasks of a generation done, stage by stage, up to the given stage: Finish for all. A run that was
 // interrupted goes on where it stopped. watch, if not nil, is called when a stage begins.
-func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(s Stage),
+func (w *Worker) Run(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work, watch func(s stages.Stage),
 	until string) (*generation.Doc, error) {
-	if _, ok := plan.stage(until); !ok {
-		return nil, fmt.Errorf("%w: %s", ErrNoTask, until)
+	if _, ok := plan.Find(until); !ok {
+		return nil, fmt.Errorf("%w: %s", stages.ErrNoTask, until)
 	}
 	for attempt := 1; ; attempt++ {
 		err := w.stages(ctx, plan, engine, work, watch, until)
@@ -47,20 +48,20 @@ func (w *Worker) Run(ctx context.Context, plan Plan, engine tasks.Engine, work t
 		if err != nil {
 			return nil, fmt.Errorf("generation %d: %w", plan.Generation, err)
 		}
-		if until != Finish {
+		if until != stages.Finish {
 			return w.describe(ctx, plan)
 		}
 		return generation.Load(ctx, w.Store, plan.Generation)
 	}
 }
 
-func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, work tasks.Work, watch func(Stage),
+func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work, watch func(stages.Stage),
 	until string) error {
 	pending, err := w.pending(ctx, plan, until)
 	if err != nil {
 		return err
 	}
-	last := plan.lastReads()
+	last := plan.LastReads()
 	for _, s := range plan.Stages() {
 		if !pending[s.Name] {
 			continue
@@ -68,7 +69,7 @@ func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, wor
 		if watch != nil {
 			watch(s)
 		}
-		if err := engine.Run(ctx, plan.Of(s), work); err != nil {
+		if err := engine.Run(ctx, plan.TasksOf(s), work); err != nil {
 			return err
 		}
 		for _, read := range last[s.Name] {
@@ -84,13 +85,13 @@ func (w *Worker) stages(ctx context.Context, plan Plan, engine tasks.Engine, wor
 
 // pending returns the stages with tasks to do: those that are not done, and that the given one needs or another stage
 // that is pending.
-func (w *Worker) pending(ctx context.Context, plan Plan, until string) (map[string]bool, error) {
+func (w *Worker) pending(ctx context.Context, plan stages.Plan, until string) (map[string]bool, error) {
 	needed, pending := map[string]bool{until: true}, map[string]bool{}
 	for _, s := range slices.Backward(plan.Stages()) {
 		if !needed[s.Name] {
 			continue
 		}
-		for _, t := range plan.Of(s) {
+		for _, t := range plan.TasksOf(s) {
 			done, err := w.Done(ctx, t)
 			if err != nil {
 				return nil, fmt.Errorf("task %v: %w", t, err)
@@ -107,30 +108,12 @@ func (w *Worker) pending(ctx context.Context, plan Plan, until string) (map[stri
 	return pending, nil
 }
 
-// lastReads returns for each stage but the last what no later one reads. What the stages that a build ends with leave
-// is removed with the rest.
-func (p Plan) lastReads() map[string][]string {
-	reader := map[string]string{}
-	for _, s := range p.Stages() {
-		for _, read := range s.Reads {
-			reader[read] = s.Name
-		}
-	}
-	last := map[string][]string{}
-	for read, s := range reader {
-		if s != Finish {
-			last[s] = append(last[s], read)
-		}
-	}
-	return last
-}
-
 // release removes what the tasks of a stage have left among them. First they count as not done: a task that still
 // reads it is one that comes too late.
 func (w *Worker) release(ctx context.Context, g int64, stage string) error {
 	w.drop(g)
 	var rest []string
-	for info, err := range w.Store.List(ctx, TasksPrefix(g)+stage+"/", "") {
+	for info, err := range w.Store.List(ctx, stages.TasksPrefix(g)+stage+"/", "") {
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/internal/graphtest"
 )
 
@@ -23,7 +24,7 @@ func TestOutputsAreRemovedAfterTheirLastReader(t *testing.T) {
 	plan := b.begin(t, 4, 0)
 	begun := map[string]bool{}
 	left := func(stage string) (n int) {
-		for _, err := range store.List(t.Context(), TasksPrefix(1)+stage+"/", "") {
+		for _, err := range store.List(t.Context(), stages.TasksPrefix(1)+stage+"/", "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +32,7 @@ func TestOutputsAreRemovedAfterTheirLastReader(t *testing.T) {
 		}
 		return n
 	}
-	check := func(s Stage) {
+	check := func(s stages.Stage) {
 		needed := map[string]bool{}
 		for _, later := range plan.Stages() {
 			if !begun[later.Name] {
@@ -47,7 +48,7 @@ func TestOutputsAreRemovedAfterTheirLastReader(t *testing.T) {
 		}
 		begun[s.Name] = true
 	}
-	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: 1}, b.worker, check, Finish); err != nil {
+	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: 1}, b.worker, check, stages.Finish); err != nil {
 		t.Fatal(err)
 	}
 	if len(begun) != len(plan.Stages()) {
@@ -62,15 +63,15 @@ func TestDamageLateInABuild(t *testing.T) {
 	b := newSetup(whole, logs, settings())
 	b.run(t, b.begin(t, 4, 0), tasks.Local{Workers: 1})
 	want := digests(t, whole)
-	for _, damaged := range []string{Number, Link, Vectorise} {
+	for _, damaged := range []string{stages.Number, stages.Link, stages.Vectorise} {
 		store := &memstore.Store{}
 		s := newSetup(store, logs, settings())
 		plan := s.begin(t, 4, 0)
 		once := true
 		engine := engineFunc(func(ctx context.Context, of []tasks.Task, work tasks.Work) error {
-			if of[0].Stage == Encoder && once {
+			if of[0].Stage == stages.Encoder && once {
 				once = false
-				spoil(t, store, rand.New(rand.NewPCG(1, 1)), fmt.Sprintf("%s%s/00001/", TasksPrefix(1), damaged))
+				spoil(t, store, rand.New(rand.NewPCG(1, 1)), fmt.Sprintf("%s%s/00001/", stages.TasksPrefix(1), damaged))
 				s.worker.drop(1)
 			}
 			return tasks.Local{Workers: 2}.Run(ctx, of, work)
@@ -104,7 +105,7 @@ func TestModelsAreReadOnce(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if n := opened[generation.ProjectionName]; of[0].Stage == Vectorise && n != 1 {
+		if n := opened[generation.ProjectionName]; of[0].Stage == stages.Vectorise && n != 1 {
 			t.Errorf("%d tasks opened the projection %d times", len(of), n)
 		}
 		for _, name := range []string{generation.VectorizerName, generation.ProjectionName, generation.TreeName} {
@@ -117,11 +118,11 @@ func TestModelsAreReadOnce(t *testing.T) {
 	first := b.worker
 	if err := first.stages(t.Context(), plan, engineFunc(func(ctx context.Context, of []tasks.Task,
 		work tasks.Work) error {
-		if of[0].Stage == Encode {
+		if of[0].Stage == stages.Encode {
 			return context.Canceled
 		}
 		return engine(ctx, of, work)
-	}), first, nil, Finish); err == nil {
+	}), first, nil, stages.Finish); err == nil {
 		t.Fatal("no error")
 	}
 	if err := first.Discard(t.Context(), 1); err != nil {
@@ -142,12 +143,12 @@ func TestWatchCountsEveryTaskOnce(t *testing.T) {
 		plan := b.begin(t, 4, 0)
 		var log bytes.Buffer
 		watch := &Watch{Work: b.worker, Log: slog.New(slog.NewTextHandler(&log, nil))}
-		if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: workers}, watch, watch.Stage, Finish); err != nil {
+		if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: workers}, watch, watch.Stage, stages.Finish); err != nil {
 			t.Fatal(err)
 		}
 		lines := log.String()
 		for _, s := range plan.Stages() {
-			for _, task := range plan.Of(s) {
+			for _, task := range plan.TasksOf(s) {
 				if n := strings.Count(lines, "task="+task.String()+" "); n != 1 {
 					t.Errorf("%d lines of %v", n, task)
 				}

@@ -8,6 +8,7 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
 )
@@ -85,7 +86,7 @@ func (t *task) putSampled(ctx context.Context, s *sample) error {
 
 // sampledOf returns which nodes of a partition are in the sample, ascending.
 func (b *build) sampledOf(ctx context.Context, p int) ([]int32, error) {
-	from, err := b.from(ctx, Encoder, 0)
+	from, err := b.from(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
 	}

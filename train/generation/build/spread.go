@@ -7,10 +7,11 @@ import (
 	"fmt"
 
 	"giantstream/featurize/pifa"
+	"giantstream/train/generation/build/stages"
 )
 
-// ranges are the first positions of the ranges of labels.
-func (p Plan) ranges(x index) index {
+// rangesOf are the first positions of the ranges of labels.
+func rangesOf(p stages.Plan, x index) index {
 	var r index
 	for k := 0; k <= p.Partitions; k += p.Partitions / p.Ranges {
 		r.Base = append(r.Base, x.Base[k])
@@ -40,10 +41,10 @@ func (t *task) spread(ctx context.Context) error {
 	defer texts.Close()
 	out := t.newSections(t.plan.Ranges)
 	defer out.close() //nolint:errcheck // a temporary file
-	ranges := t.plan.ranges(x)
+	ranges := rangesOf(t.plan, x)
 	labels := make([][]byte, t.plan.Ranges) // of a node, by range
 	var record []byte
-	if err := t.eachBlock(ctx, Link, "links", t.Partition, func(d *decoder, lo, hi int) error {
+	if err := t.eachBlock(ctx, stages.Link, "links", t.Partition, func(d *decoder, lo, hi int) error {
 		rows, err := texts.blockOf(lo, hi)
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *p
 	row := make([]float32, dim)
 	var b []byte
 	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, Spread, p)
+		from, err := t.from(ctx, stages.Spread, p)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package build
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/internal/graphtest"
 )
 
@@ -22,7 +22,7 @@ type ranged struct {
 	spread bool
 }
 
-func (l ranged) Size(ctx context.Context) (Size, error) {
+func (l ranged) Size(ctx context.Context) (stages.Size, error) {
 	s, err := l.shardLogs.Size(ctx)
 	s.Ranges = l.ranges
 	if l.spread {
@@ -32,7 +32,7 @@ func (l ranged) Size(ctx context.Context) (Size, error) {
 }
 
 // rangedSetup is a build of a log with so many ranges.
-func rangedSetup(t *testing.T, log ranged, partitions, sample int) (*memstore.Store, *setup, Plan) {
+func rangedSetup(t *testing.T, log ranged, partitions, sample int) (*memstore.Store, *setup, stages.Plan) {
 	t.Helper()
 	store := &memstore.Store{}
 	b := newSetup(store, log.shardLogs, settings())
@@ -89,15 +89,15 @@ func TestSpreadIsReadAndRemoved(t *testing.T) {
 		store, b, plan := rangedSetup(t, ranged{logs, 8, true}, 8, 0)
 		spoilt, removed := false, false
 		b.run(t, plan, engineFunc(func(ctx context.Context, of []tasks.Task, work tasks.Work) error {
-			left := TasksPrefix(1) + Spread + "/"
-			if of[0].Stage == Deal {
+			left := stages.TasksPrefix(1) + stages.Spread + "/"
+			if of[0].Stage == stages.Deal {
 				removed = true
 				for info := range store.List(ctx, left, "") {
 					t.Errorf("seed %d: %s is left", seed, info.Key)
 				}
 			}
 			err := tasks.Local{Workers: 2}.Run(ctx, of, work)
-			if err == nil && of[0].Stage == Spread && !spoilt {
+			if err == nil && of[0].Stage == stages.Spread && !spoilt {
 				spoilt = true
 				spoil(t, store, r, left)
 				b.worker.drop(1) // another process reads it
@@ -121,37 +121,5 @@ func TestSpreadOfDanglingLinks(t *testing.T) {
 	doc := b.run(t, plan, tasks.Local{})
 	if doc.TextOnly == "" || doc.Status != generation.Ready || doc.Tree.Labels != 200 {
 		t.Errorf("%q, status %s, a tree of %d labels", doc.TextOnly, doc.Status, doc.Tree.Labels)
-	}
-}
-
-// Reached is what random nodes reach, and spread is chosen where there are many ranges for the links of a node.
-func TestWhenTextsAreSpread(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 7))
-	for range 20 {
-		n, nodes := 1+r.IntN(200), r.IntN(60)
-		const trials = 2000
-		sum := 0
-		for range trials {
-			seen := map[int]bool{}
-			for range nodes {
-				seen[r.IntN(n)] = true
-			}
-			sum += len(seen)
-		}
-		if got, mean := Reached(n, float64(nodes)), float64(sum)/trials; math.Abs(got-mean) > 0.05*mean+0.01 {
-			t.Errorf("%d of %d parts: %g, drawn %g", nodes, n, got, mean)
-		}
-	}
-	for _, c := range []struct {
-		degree int64
-		ranges int
-		want   bool
-	}{{20, 1, false}, {20, 8, false}, {20, 32, false}, {20, 64, true}, {29, 128, true}, {29, 64, true}, {29, 32, false},
-		{40, 64, false}, {2, 8, true},
-		{500, 128, false}, {0, 128, false}} {
-		s := Size{Nodes: 1e6, Links: 1e6 * c.degree, Dim: 256}
-		if s.spreads(c.ranges) != c.want {
-			t.Errorf("%d ranges, %d links a node: spread %t", c.ranges, c.degree, !c.want)
-		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -38,8 +39,8 @@ func (l shardLogs) Cut() map[int]int64 {
 	return cut
 }
 
-func (l shardLogs) Size(context.Context) (Size, error) {
-	var s Size
+func (l shardLogs) Size(context.Context) (stages.Size, error) {
+	var s stages.Size
 	for _, rows := range l {
 		for _, r := range rows {
 			s.Rows++
@@ -47,12 +48,13 @@ func (l shardLogs) Size(context.Context) (Size, error) {
 		}
 	}
 	for shard := range l { // older rows apart from the newest
-		s.Splits = append(s.Splits, Split{shard, 0, 4}, Split{shard, 4, 9})
+		s.Splits = append(s.Splits, stages.Split{Shard: shard, To: 4},
+			stages.Split{Shard: shard, After: 4, To: 9})
 	}
 	return s, nil
 }
 
-func (l shardLogs) Rows(_ context.Context, s Split) iter.Seq2[generation.Row, error] {
+func (l shardLogs) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for _, r := range l[s.Shard] {
 			if r.Seq <= s.After || r.Seq > s.To {
@@ -137,7 +139,7 @@ func newSetup(store sink.Store, logs shardLogs, s fit.Settings) *setup {
 	}
 }
 
-func (s *setup) begin(t *testing.T, partitions, sample int) Plan {
+func (s *setup) begin(t *testing.T, partitions, sample int) stages.Plan {
 	t.Helper()
 	s.request.Partitions, s.request.Sample = partitions, sample
 	plan, err := s.worker.Begin(t.Context(), s.request)
@@ -147,9 +149,9 @@ func (s *setup) begin(t *testing.T, partitions, sample int) Plan {
 	return plan
 }
 
-func (s *setup) run(t *testing.T, plan Plan, engine tasks.Engine) *generation.Doc {
+func (s *setup) run(t *testing.T, plan stages.Plan, engine tasks.Engine) *generation.Doc {
 	t.Helper()
-	doc, err := s.worker.Run(t.Context(), plan, engine, s.worker, nil, Finish)
+	doc, err := s.worker.Run(t.Context(), plan, engine, s.worker, nil, stages.Finish)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,10 +315,10 @@ func TestFailuresOfTheStoreChangeNothing(t *testing.T) {
 			mu.Lock()
 			fails = runs < 200
 			mu.Unlock()
-			var plan Plan
+			var plan stages.Plan
 			s.request.Partitions = 4
 			if plan, err = s.worker.Begin(t.Context(), s.request); err == nil {
-				_, err = s.worker.Run(t.Context(), plan, tasks.Local{Workers: 3}, s.worker, nil, Finish)
+				_, err = s.worker.Run(t.Context(), plan, tasks.Local{Workers: 3}, s.worker, nil, stages.Finish)
 			}
 			if err == nil || !errors.Is(err, broken) && !damage(err) {
 				break
@@ -326,7 +328,7 @@ func TestFailuresOfTheStoreChangeNothing(t *testing.T) {
 				mu.Lock()
 				fails = false
 				mu.Unlock()
-				if err := s.worker.Do(t.Context(), tasks.Task{Generation: 1, Stage: Finish}); err != nil {
+				if err := s.worker.Do(t.Context(), tasks.Task{Generation: 1, Stage: stages.Finish}); err != nil {
 					t.Fatal(err)
 				}
 				break
@@ -363,7 +365,7 @@ func TestDamagedOutputsAreMadeAgain(t *testing.T) {
 			err := tasks.Local{Workers: 2}.Run(ctx, of, work)
 			if err == nil && of[0].Stage == at {
 				at = "" // once
-				spoil(t, store, r, TasksPrefix(1)+of[0].Stage+"/")
+				spoil(t, store, r, stages.TasksPrefix(1)+of[0].Stage+"/")
 				s.worker.drop(1) // another process reads it
 			}
 			return err
@@ -414,12 +416,12 @@ func TestPlanSaysWhatStagesRead(t *testing.T) {
 }
 
 // planReads does the tasks of a plan and compares what they read with what the plan says.
-func planReads(t *testing.T, store *memstore.Store, b *setup, plan Plan) {
+func planReads(t *testing.T, store *memstore.Store, b *setup, plan stages.Plan) {
 	t.Helper()
 	var mu sync.Mutex
 	read := map[string]bool{}
 	store.Fail = func(op, key string) error {
-		rest, of := strings.CutPrefix(key, TasksPrefix(plan.Generation))
+		rest, of := strings.CutPrefix(key, stages.TasksPrefix(plan.Generation))
 		if stage, task, ok := strings.Cut(rest, "/"); ok && of && op == "open" && strings.HasSuffix(task, "/done.json") {
 			mu.Lock()
 			read[stage] = true
@@ -430,15 +432,15 @@ func planReads(t *testing.T, store *memstore.Store, b *setup, plan Plan) {
 	for _, s := range plan.Stages() {
 		clear(read)
 		b.worker.drop(plan.Generation) // another process, which has read nothing
-		for _, task := range plan.Of(s) {
+		for _, task := range plan.TasksOf(s) {
 			if err := b.worker.Do(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if s.Name == Finish {
+		if s.Name == stages.Finish {
 			continue // it lists the objects, too
 		}
-		if plan.Warm && slices.Contains(learned, s.Name) { // which read less
+		if slices.Contains(s.Reads, stages.Start) { // it reads less where the build starts warm
 			for _, stage := range s.Reads {
 				read[stage] = true
 			}
@@ -474,7 +476,7 @@ func TestLateTasks(t *testing.T) {
 	b := newSetup(store, logs, settings())
 	b.run(t, b.begin(t, 2, 0), tasks.Local{})
 	want := digests(t, store)
-	late := tasks.Task{Generation: 1, Stage: Number, Partition: 1}
+	late := tasks.Task{Generation: 1, Stage: stages.Number, Partition: 1}
 	if err := b.worker.Do(t.Context(), late); err != nil {
 		t.Error(err)
 	}
@@ -482,7 +484,7 @@ func TestLateTasks(t *testing.T) {
 		t.Errorf("Done = %v, %v", done, err)
 	}
 	late.Generation = 7
-	if err := b.worker.Do(t.Context(), late); !errors.Is(err, ErrNoPlan) {
+	if err := b.worker.Do(t.Context(), late); !errors.Is(err, stages.ErrNoPlan) {
 		t.Errorf("a task of no generation: %v", err)
 	}
 	same(t, "late tasks", want, digests(t, store))
@@ -491,11 +493,11 @@ func TestLateTasks(t *testing.T) {
 func TestTasksSayWhatIsMissing(t *testing.T) {
 	b := newSetup(&memstore.Store{}, logsOf(graphtest.Rows(50, 4), 1, 1), settings())
 	b.begin(t, 2, 0)
-	err := b.worker.Do(t.Context(), tasks.Task{Generation: 1, Stage: Number, Partition: 1})
-	if missing := new(MissingError); !errors.As(err, &missing) || missing.Task.Stage != Scatter {
+	err := b.worker.Do(t.Context(), tasks.Task{Generation: 1, Stage: stages.Number, Partition: 1})
+	if missing := new(MissingError); !errors.As(err, &missing) || missing.Task.Stage != stages.Scatter {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []tasks.Task{{Generation: 1, Stage: "paint"}, {Generation: 1, Stage: Number, Partition: 2}} {
+	for _, bad := range []tasks.Task{{Generation: 1, Stage: "paint"}, {Generation: 1, Stage: stages.Number, Partition: 2}} {
 		if err := b.worker.Do(t.Context(), bad); err == nil {
 			t.Errorf("task %v: no error", bad)
 		}
@@ -506,7 +508,7 @@ func TestTooFewNodesLeaveNothing(t *testing.T) {
 	store := &memstore.Store{}
 	b := newSetup(store, shardLogs{nil, nil}, settings())
 	plan := b.begin(t, 4, 0)
-	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{}, b.worker, nil, Finish); !errors.Is(err, generation.ErrTooFew) {
+	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{}, b.worker, nil, stages.Finish); !errors.Is(err, generation.ErrTooFew) {
 		t.Errorf("%v", err)
 	}
 	if left := digests(t, store); len(left) > 0 {

@@ -12,6 +12,7 @@ import (
 	"giantstream/internal/parallel"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // Limits of warm starts, beyond which a generation is built from scratch.
@@ -166,13 +167,13 @@ func (b *build) warm(ctx context.Context) (bool, startStats, error) {
 	if !b.plan.Warm {
 		return false, startStats{}, nil
 	}
-	s, err := stats[startStats](ctx, b, Start, 0)
+	s, err := stats[startStats](ctx, b, stages.Start, 0)
 	return err == nil && s.Cold == "", s, err
 }
 
 // keepArtifact makes an artifact of the parent the generation's own.
 func (t *task) keepArtifact(ctx context.Context, name string) error {
-	from, err := t.from(ctx, Start, 0)
+	from, err := t.from(ctx, stages.Start, 0)
 	if err != nil {
 		return err
 	}

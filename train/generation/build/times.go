@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // stageTimes are the times at which this process has been at the stages of a build.
@@ -36,13 +37,13 @@ func (b *build) ended(stage string) {
 }
 
 // list returns how long each stage took in this process, in their order; those that it found done are near 0.
-func (t *stageTimes) list(p Plan, now time.Time) (all []generation.StageTime) {
+func (t *stageTimes) list(p stages.Plan, now time.Time) (all []generation.StageTime) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range p.Stages() {
 		took := generation.StageTime{Name: s.Name}
 		if at := t.span[s.Name]; at != nil {
-			if s.Name == Finish {
+			if s.Name == stages.Finish {
 				at.end = now
 			}
 			took.Seconds = at.end.Sub(at.begin).Seconds()

@@ -18,6 +18,7 @@ import (
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -25,7 +26,7 @@ import (
 // killing has the tasks that train killed and begun again at random, and all others done as usual.
 func killing(seed uint64, kills int) engineFunc {
 	return func(ctx context.Context, of []tasks.Task, work tasks.Work) error {
-		if of[0].Stage != Encoder {
+		if of[0].Stage != stages.Encoder {
 			return tasks.Local{Workers: 2}.Run(ctx, of, work)
 		}
 		var group sync.WaitGroup

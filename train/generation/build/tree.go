@@ -13,6 +13,7 @@ import (
 	"giantstream/internal/tempfile"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -117,11 +118,11 @@ func (t *task) deal(ctx context.Context) error {
 	if warm, _, err := t.warm(ctx); err != nil || warm {
 		return err
 	}
-	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	top, err := stats[trunkStats](ctx, t.build, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
-	from, err := t.from(ctx, Trunk, 0)
+	from, err := t.from(ctx, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (t *task) deal(ctx context.Context) error {
 // branchRows reads the features of a branch's labels.
 func (t *task) branchRows(ctx context.Context, branch int, rows []float32) error {
 	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, Deal, p)
+		from, err := t.from(ctx, stages.Deal, p)
 		if err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (t *task) branch(ctx context.Context) error {
 	if warm, _, err := t.warm(ctx); err != nil || warm {
 		return err
 	}
-	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	top, err := stats[trunkStats](ctx, t.build, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
@@ -277,11 +278,11 @@ func (t *task) tree(ctx context.Context) error {
 
 // join joins the branches of the tree. It holds 12 bytes a label in memory.
 func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err error) {
-	top, err := stats[trunkStats](ctx, t.build, Trunk, 0)
+	top, err := stats[trunkStats](ctx, t.build, stages.Trunk, 0)
 	if err != nil {
 		return nil, out, err
 	}
-	from, err := t.from(ctx, Trunk, 0)
+	from, err := t.from(ctx, stages.Trunk, 0)
 	if err != nil {
 		return nil, out, err
 	}
@@ -303,7 +304,7 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 	figures.Labels, figures.Levels = len(leafOf), top.Levels
 	labels := 0
 	for k := range leaves {
-		done, err := t.from(ctx, Branch, k)
+		done, err := t.from(ctx, stages.Branch, k)
 		if err != nil {
 			return nil, out, err
 		}
@@ -312,7 +313,7 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 			return nil, out, err
 		}
 		leaves[k] = ints(b)
-		s, err := stats[branchStats](ctx, t.build, Branch, k)
+		s, err := stats[branchStats](ctx, t.build, stages.Branch, k)
 		if err != nil {
 			return nil, out, err
 		}
@@ -334,12 +335,12 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 }
 
 func (b *build) loadTree(ctx context.Context) (*labeltree.Tree, error) {
-	return sharedArtifact(ctx, b, Tree, "tree", labeltree.Read)
+	return sharedArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
 }
 
 // describeFeatures notes the vocabulary, the tree and the training set, and what a warm start has kept.
 func (b *build) describeFeatures(ctx context.Context, doc *generation.Doc) error {
-	tree, err := stats[treeStats](ctx, b, Tree, 0)
+	tree, err := stats[treeStats](ctx, b, stages.Tree, 0)
 	if err != nil {
 		return err
 	}
@@ -361,13 +362,13 @@ func (b *build) describeFeatures(ctx context.Context, doc *generation.Doc) error
 	}
 	var ngrams tfidf.NGrams
 	for p := range b.plan.Partitions {
-		n, err := stats[tfidf.NGrams](ctx, b, Vectorise, p)
+		n, err := stats[tfidf.NGrams](ctx, b, stages.Vectorise, p)
 		if err != nil {
 			return err
 		}
 		ngrams.Total, ngrams.Unknown = ngrams.Total+n.Total, ngrams.Unknown+n.Unknown
 	}
 	doc.Vectorizer = generation.VectorizerStats{Features: v.Dim(), UnknownShare: ngrams.Share()}
-	doc.Dataset, err = b.partsOf(ctx, Dataset)
+	doc.Dataset, err = b.partsOf(ctx, stages.Dataset)
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -33,14 +34,14 @@ type variant struct {
 
 func variants() []variant {
 	features := func(kind pifa.Kind) variant {
-		return variant{string(kind), func(s *fit.Settings) { s.LabelFeatures = string(kind) }, 0, []string{Features}}
+		return variant{string(kind), func(s *fit.Settings) { s.LabelFeatures = string(kind) }, 0, []string{stages.Features}}
 	}
 	return []variant{features(pifa.Text), features(pifa.PIFAIdentity), features(pifa.RandomFeatures),
-		{"neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 0, []string{Fill}},
-		{"parent", func(*fit.Settings) {}, 400, []string{Mapping, Compare}},
-		{"warm", func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, 450, []string{Start, Mapping, Compare}},
+		{"neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 0, []string{stages.Fill}},
+		{"parent", func(*fit.Settings) {}, 400, []string{stages.Mapping, stages.Compare}},
+		{"warm", func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, 450, []string{stages.Start, stages.Mapping, stages.Compare}},
 		{"parent and neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 400,
-			[]string{Fill, Mapping, Compare}},
+			[]string{stages.Fill, stages.Mapping, stages.Compare}},
 	}
 }
 
@@ -52,7 +53,7 @@ func (v variant) build(t *testing.T, all []rows.Row, partitions int, engine task
 	b := v.setup(t, store, all)
 	plan := b.begin(t, partitions, 0)
 	for _, name := range v.stages {
-		if _, ok := plan.stage(name); !ok {
+		if _, ok := plan.Find(name); !ok {
 			t.Errorf("%s: the plan has no stage %s", v.name, name)
 		}
 	}
@@ -76,7 +77,7 @@ func (v variant) setup(t *testing.T, store sink.Store, all []rows.Row) *setup {
 	return b
 }
 
-func (v variant) warm() bool { return slices.Contains(v.stages, Start) }
+func (v variant) warm() bool { return slices.Contains(v.stages, stages.Start) }
 
 // outcome is what a build says, whatever the parts of its files: sums of other objects, figures and embeddings.
 func outcome(t *testing.T, store sink.Store, doc *generation.Doc) map[string][32]byte {
@@ -154,10 +155,10 @@ func TestIdentitiesAreThoseOfAGraphInMemory(t *testing.T) {
 	b := newSetup(&memstore.Store{}, logsOf(all, 2, 1), s)
 	plan := b.begin(t, 4, 0)
 	for _, stage := range plan.Stages() {
-		if stage.Name == Trunk {
+		if stage.Name == stages.Trunk {
 			break
 		}
-		if err := (tasks.Local{}).Run(t.Context(), plan.Of(stage), b.worker); err != nil {
+		if err := (tasks.Local{}).Run(t.Context(), plan.TasksOf(stage), b.worker); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/stages"
 )
 
 // vectorise finds the features of a partition's texts, and projects them.
@@ -76,7 +77,7 @@ type projected struct {
 }
 
 func (b *build) projected(ctx context.Context, partition, dim int) (*projected, error) {
-	from, err := b.from(ctx, Vectorise, partition)
+	from, err := b.from(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -67,7 +68,7 @@ func (t *task) merge(ctx context.Context) error {
 	}
 	var all runs
 	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, Count, p)
+		from, err := t.from(ctx, stages.Count, p)
 		if err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (t *task) vectorizer(ctx context.Context) error {
 		return err
 	}
 	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, Merge, p)
+		from, err := t.from(ctx, stages.Merge, p)
 		if err != nil {
 			return err
 		}
@@ -160,5 +161,5 @@ func (t *task) alike(x index, err error) error {
 }
 
 func (b *build) loadVectorizer(ctx context.Context) (*tfidf.Model, error) {
-	return sharedArtifact(ctx, b, Vectorizer, "vectorizer", tfidf.Read)
+	return sharedArtifact(ctx, b, stages.Vectorizer, "vectorizer", tfidf.Read)
 }

@@ -13,6 +13,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 )
 
 // warmed returns a store with generation 1 of 320 nodes, and a builder whose next generations start warm. 60 of the
@@ -82,7 +83,7 @@ func TestWarmStart(t *testing.T) {
 	})
 	t.Run("in parts", func(t *testing.T) {
 		again, b, log := warmed(t)
-		for _, until := range []string{Dataset, Encoder} {
+		for _, until := range []string{stages.Dataset, stages.Encoder} {
 			if _, err := b.until(t.Context(), log, nil, until); err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +168,7 @@ func spoilPart(t *testing.T, store sink.Store, name string) {
 // The parent goes while a warm start is under way: the build has what it needs of it.
 func TestAWarmStartWhoseParentGoes(t *testing.T) {
 	store, b, log := warmed(t)
-	if _, err := b.until(t.Context(), log, nil, Dataset); err != nil {
+	if _, err := b.until(t.Context(), log, nil, stages.Dataset); err != nil {
 		t.Fatal(err)
 	}
 	spoilPart(t, store, generation.EncoderName+"/config.json")

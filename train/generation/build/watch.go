@@ -8,6 +8,7 @@ import (
 
 	"giantstream/internal/tasks"
 	"giantstream/train"
+	"giantstream/train/generation/build/stages"
 )
 
 // Watch is Work that says how far a build has come. Give its Stage to Worker.Run.
@@ -18,7 +19,7 @@ type Watch struct {
 	Progress train.Progress
 
 	mu     sync.Mutex
-	stage  Stage
+	stage  stages.Stage
 	began  time.Time
 	open   map[tasks.Task]time.Time // when it was begun, or seen not to be done
 	before int                      // tasks that were done when the stage began
@@ -26,7 +27,7 @@ type Watch struct {
 }
 
 // Stage notes that a stage begins.
-func (w *Watch) Stage(s Stage) {
+func (w *Watch) Stage(s stages.Stage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stage, w.began, w.open, w.before, w.done = s, time.Now(), map[tasks.Task]time.Time{}, 0, 0

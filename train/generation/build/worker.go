@@ -12,6 +12,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -40,8 +41,8 @@ const forgetAfter = time.Minute
 // of returns the build of a generation, nil for one that is complete. It looks for the plan each time: without one,
 // the generation is complete or gone, and a late task must not write any more.
 func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
-	plan, err := LoadPlan(ctx, w.Store, g)
-	none := errors.Is(err, ErrNoPlan)
+	plan, err := stages.LoadPlan(ctx, w.Store, g)
+	none := errors.Is(err, stages.ErrNoPlan)
 	if err != nil && !none {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
 	doc, lerr := generation.Load(ctx, w.Store, g)
 	switch {
 	case errors.Is(lerr, generation.ErrNone):
-		return nil, fmt.Errorf("generation %d: %w", g, ErrNoPlan)
+		return nil, fmt.Errorf("generation %d: %w", g, stages.ErrNoPlan)
 	case lerr != nil:
 		return nil, lerr
 	case none && doc.Complete():
@@ -77,9 +78,9 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	if err != nil || b == nil {
 		return err
 	}
-	s, ok := b.plan.stage(t.Stage)
+	s, ok := b.plan.Find(t.Stage)
 	if !ok || t.Partition < 0 || t.Partition >= s.Tasks {
-		return fmt.Errorf("%w: %v", ErrNoTask, t)
+		return fmt.Errorf("%w: %v", stages.ErrNoTask, t)
 	}
 	b.keep(s.Reads)
 	defer w.works()()
@@ -99,10 +100,10 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	if damaged := new(DamagedError); errors.As(err, &damaged) {
 		return errors.Join(err, b.forget(ctx, damaged.Task))
 	}
-	if err == nil && t.Stage == Finish {
+	if err == nil && t.Stage == stages.Finish {
 		w.drop(t.Generation) // with its models, which the next build would find in its memory
 	}
-	if err != nil || t.Stage == Finish {
+	if err != nil || t.Stage == stages.Finish {
 		return err
 	}
 	return run.finish(ctx)
@@ -144,7 +145,7 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	if err != nil || b == nil {
 		return err == nil, err
 	}
-	if t.Stage == Finish {
+	if t.Stage == stages.Finish {
 		return false, nil // there is a plan
 	}
 	b.mu.Lock()
@@ -158,13 +159,13 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 }
 
 var stageFunctions = map[string]func(*task, context.Context) error{
-	Scatter: (*task).scatter, Number: (*task).number, Index: (*task).index, Resolve: (*task).resolve,
-	Link: (*task).link, Count: (*task).count, Merge: (*task).merge, Vectorizer: (*task).vectorizer,
-	Projection: (*task).projection, Vectorise: (*task).vectorise, PIFA: (*task).pifa, Trunk: (*task).trunk,
-	Deal: (*task).deal, Branch: (*task).branch, Tree: (*task).tree, Dataset: (*task).dataset,
-	Encoder: (*task).encoder, Evaluate: (*task).evaluate, Encode: (*task).encode, Finish: (*task).finishGeneration,
-	Start: (*task).start, Spread: (*task).spread, Features: (*task).features, Mapping: (*task).mapping,
-	Fill: (*task).fill, Compare: (*task).compare,
+	stages.Scatter: (*task).scatter, stages.Number: (*task).number, stages.Index: (*task).index, stages.Resolve: (*task).resolve,
+	stages.Link: (*task).link, stages.Count: (*task).count, stages.Merge: (*task).merge, stages.Vectorizer: (*task).vectorizer,
+	stages.Projection: (*task).projection, stages.Vectorise: (*task).vectorise, stages.PIFA: (*task).pifa, stages.Trunk: (*task).trunk,
+	stages.Deal: (*task).deal, stages.Branch: (*task).branch, stages.Tree: (*task).tree, stages.Dataset: (*task).dataset,
+	stages.Encoder: (*task).encoder, stages.Evaluate: (*task).evaluate, stages.Encode: (*task).encode, stages.Finish: (*task).finishGeneration,
+	stages.Start: (*task).start, stages.Spread: (*task).spread, stages.Features: (*task).features, stages.Mapping: (*task).mapping,
+	stages.Fill: (*task).fill, stages.Compare: (*task).compare,
 }
 
 // ErrPanic: a task ran into a fault of the program.

@@ -16,6 +16,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
 
@@ -25,7 +26,7 @@ func LogOf(src generation.Source) build.Log { return log{src} }
 type log struct{ generation.Source }
 
 // Size implements build.Log.
-func (l log) Size(ctx context.Context) (size build.Size, err error) {
+func (l log) Size(ctx context.Context) (size stages.Size, err error) {
 	for r, err := range l.Source.Rows(ctx) {
 		if err != nil {
 			return size, err
@@ -34,13 +35,13 @@ func (l log) Size(ctx context.Context) (size build.Size, err error) {
 		size.Bytes += int64(len(r.Text))
 	}
 	for _, shard := range slices.Sorted(maps.Keys(l.Cut())) {
-		size.Splits = append(size.Splits, build.Split{Shard: shard, To: l.Cut()[shard]})
+		size.Splits = append(size.Splits, stages.Split{Shard: shard, To: l.Cut()[shard]})
 	}
 	return size, nil
 }
 
 // Rows implements build.Log.
-func (l log) Rows(ctx context.Context, s build.Split) iter.Seq2[generation.Row, error] {
+func (l log) Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range l.Source.Rows(ctx) {
 			if err != nil || r.Shard == s.Shard {
@@ -98,7 +99,7 @@ func Worker(store sink.Store, src generation.Source) *build.Worker {
 // Build builds the next generation of a source's graph in a store.
 func Build(t testing.TB, store sink.Store, src generation.Source, s fit.Settings) *generation.Doc {
 	t.Helper()
-	doc, err := Worker(store, src).Build(t.Context(), build.Request{Settings: s, Shards: 1}, build.Finish)
+	doc, err := Worker(store, src).Build(t.Context(), build.Request{Settings: s, Shards: 1}, stages.Finish)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/generationtest"
 	"giantstream/train/numeric/blas"
@@ -107,7 +108,7 @@ func (b *Bench) Build(ctx context.Context, store sink.Store, s Source, mode stri
 	w := &build.Worker{Store: store, Resources: wiring.ResourcesOf(&b.Config, nil, nil, b.Log),
 		Log: func(context.Context, map[int]int64) (build.Log, error) { return generationtest.LogOf(s), nil }}
 	began := stage.CPUSeconds()
-	doc, err := w.Build(ctx, request, build.Finish)
+	doc, err := w.Build(ctx, request, stages.Finish)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ import (
 	"giantstream/train/answer"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/stages"
 	measured "giantstream/train/generation/drift"
 )
 
@@ -385,7 +385,7 @@ func (r *Refresh) build(ctx context.Context, store sink.Store, why string) (*gen
 	request.Shards, request.AtATime = r.Shards, runtime.GOMAXPROCS(0)
 	w := r.TaskWorker(store)
 	w.Progress = progress
-	doc, err := w.Build(ctx, request, build.Finish)
+	doc, err := w.Build(ctx, request, stages.Finish)
 	if err == nil {
 		trace.Built(doc.Generation, doc.Encoder.Kind, doc.Graph.Nodes, string(doc.Status))
 	}

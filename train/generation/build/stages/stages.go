@@ -1,4 +1,4 @@
-package build
+package stages
 
 import (
 	"slices"
@@ -88,12 +88,12 @@ func (p Plan) Stages() []Stage {
 		{Tree, 1, p.treeReads(clustered), "the label tree, and which label is in which cluster"},
 		{Mapping, 1, []string{Number, Index, Link, Tree}, "what became of the clusters of the generation before"},
 		{Dataset, n, []string{Number, Index, Link, Vectorizer, Vectorise, Tree}, "the training set"},
-		{Encoder, p.trainers(), []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree},
+		{Encoder, p.TrainingTasks(), []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree},
 			"the encoder"},
 		{Encode, n, []string{Number, Index, Vectorizer, Projection, Vectorise, Encoder}, "embeddings"},
 		{Evaluate, 1, []string{Number, Index, Link, Vectorise, Encoder, Encode}, "hidden links and classes"},
 		{Fill, n, []string{Number, Index, Link, Encoder, Encode}, "embeddings, from neighbours for nodes without text"},
-		{Compare, 1, []string{Number, Index, Link, Encoder, p.embeddings()},
+		{Compare, 1, []string{Number, Index, Link, Encoder, p.EmbeddingStage()},
 			"how the embeddings agree with the generation before"},
 	}
 	all = slices.DeleteFunc(all, func(s Stage) bool { return !p.has(s.Name) })
@@ -104,7 +104,7 @@ func (p Plan) Stages() []Stage {
 			}
 		}
 	}
-	reads := []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, p.embeddings()}
+	reads := []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, p.EmbeddingStage()}
 	if p.Warm {
 		reads = append(reads, Start)
 	}
@@ -143,16 +143,16 @@ func (p Plan) treeReads(clustered string) []string {
 	return reads
 }
 
-// embeddings is the stage that writes the embeddings.
-func (p Plan) embeddings() string {
+// EmbeddingStage is the stage that writes the embeddings.
+func (p Plan) EmbeddingStage() string {
 	if p.Fill {
 		return Fill
 	}
 	return Encode
 }
 
-// Of returns the tasks of a stage.
-func (p Plan) Of(s Stage) []tasks.Task {
+// TasksOf returns the tasks of a stage.
+func (p Plan) TasksOf(s Stage) []tasks.Task {
 	all := make([]tasks.Task, s.Tasks)
 	for i := range all {
 		all[i] = tasks.Task{Generation: p.Generation, Stage: s.Name, Partition: i}
@@ -160,12 +160,30 @@ func (p Plan) Of(s Stage) []tasks.Task {
 	return all
 }
 
-// stage returns the stage of a name.
-func (p Plan) stage(name string) (Stage, bool) {
+// Find returns the stage of a name.
+func (p Plan) Find(name string) (Stage, bool) {
 	for _, s := range p.Stages() {
 		if s.Name == name {
 			return s, true
 		}
 	}
 	return Stage{}, false
+}
+
+// LastReads returns for each stage but the last what no later one reads. What the stages that a build ends with leave
+// is removed with the rest.
+func (p Plan) LastReads() map[string][]string {
+	reader := map[string]string{}
+	for _, s := range p.Stages() {
+		for _, read := range s.Reads {
+			reader[read] = s.Name
+		}
+	}
+	last := map[string][]string{}
+	for read, s := range reader {
+		if s != Finish {
+			last[s] = append(last[s], read)
+		}
+	}
+	return last
 }

@@ -1,4 +1,4 @@
-package build
+package stages
 
 import (
 	"crypto/rand"
@@ -82,7 +82,7 @@ func (s Size) spreads(ranges int) bool {
 	degree := float64(s.Links) / float64(s.Nodes)
 	row := float64(2 * s.Dim)
 	copies := Reached(ranges, degree)
-	without := float64(ranges)*(row+4) + arcBytes*degree
+	without := float64(ranges)*(row+4) + ArcBytes*degree
 	with := (row + 4*degree) + 2*(copies*(row+spreadBytes)+4*degree)
 	return with <= spreadGain*without
 }
@@ -95,8 +95,13 @@ func Reached(n int, nodes float64) float64 {
 	return -float64(n) * math.Expm1(nodes*math.Log1p(-1/float64(n)))
 }
 
-// spreadBytes of a record beside its labels and the row.
-const spreadBytes = 8
+// Sizes of what the stages before PIFA leave.
+const (
+	// ArcBytes of a known link: source and target u32, each within its partition.
+	ArcBytes = 8
+	// spreadBytes of a record of spread beside its labels and the row.
+	spreadBytes = 8
+)
 
 // Limits of what one task holds in memory.
 const (

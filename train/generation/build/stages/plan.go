@@ -1,4 +1,4 @@
-package build
+package stages
 
 import (
 	"context"
@@ -58,7 +58,7 @@ type Split struct {
 	To    int64 `json:"to"`
 }
 
-func (p Plan) trainers() int { return max(1, p.Trainers) }
+func (p Plan) TrainingTasks() int { return max(1, p.Trainers) }
 
 // TasksPrefix is the folder of what the tasks of generation g exchange.
 func TasksPrefix(g int64) string { return generation.Prefix(g) + generation.TasksFolder }
@@ -91,8 +91,8 @@ func LoadPlan(ctx context.Context, store sink.Store, g int64) (p Plan, err error
 	return p, nil
 }
 
-// create writes the plan if there is none, and returns the one that counts.
-func (p Plan) create(ctx context.Context, store sink.Store) (Plan, error) {
+// Create writes the plan if there is none, and returns the one that counts.
+func (p Plan) Create(ctx context.Context, store sink.Store) (Plan, error) {
 	data, err := seal.JSON(p)
 	if err != nil {
 		return p, err
