@@ -9,6 +9,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -62,7 +63,7 @@ func readCounts(b []byte, cols int, dst sparse.Vector) (sparse.Vector, error) {
 			count = next()
 		}
 		if at += distance / 2; at >= uint64(cols) || count > 1<<62 {
-			return dst, errShort
+			return dst, sections.ErrShort
 		}
 		dst.Index, dst.Value = append(dst.Index, int32(at)), append(dst.Value, float32(count))
 	}
@@ -89,7 +90,7 @@ func (c *counted) features(i int, dst sparse.Vector) sparse.Vector {
 
 func (c *counted) err() error {
 	if c.damaged.Load() {
-		return c.from.explain(errShort)
+		return c.from.explain(sections.ErrShort)
 	}
 	return nil
 }
@@ -101,13 +102,13 @@ func (b *build) counted(ctx context.Context, v *tfidf.Model, partition int,
 	if err != nil {
 		return err
 	}
-	return b.eachBlock(ctx, stages.Vectorise, "counts", partition, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Vectorise, "counts", partition, func(d *sections.Decoder, lo, hi int) error {
 		c := &counted{from: from, model: v}
 		for range hi - lo {
-			c.records = append(c.records, d.string())
+			c.records = append(c.records, d.StringBytes())
 		}
-		if d.err != nil {
-			return d.err
+		if d.Err != nil {
+			return d.Err
 		}
 		return errors.Join(visit(lo, c), c.err())
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"giantstream/featurize/sparse"
+	"giantstream/train/generation/build/sections"
 )
 
 func TestCountsAreReadAsWritten(t *testing.T) {
@@ -30,7 +31,7 @@ func TestCountsAreReadAsWritten(t *testing.T) {
 			t.Fatalf("%d features of %d: %v, %v", len(want.Index), cols, got, err)
 		}
 		last := int(want.Index[len(want.Index)-1])
-		if _, err := readCounts(b, last, got); !errors.Is(err, errShort) {
+		if _, err := readCounts(b, last, got); !errors.Is(err, sections.ErrShort) {
 			t.Fatalf("feature %d of %d: %v", last, last, err)
 		}
 	}

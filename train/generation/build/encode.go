@@ -10,6 +10,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -58,18 +59,18 @@ func (t *task) encode(ctx context.Context) error {
 		return t.writeEmbeddings(ctx, p, v)
 	}
 	vectors, status := t.newSections(blocks(len(p.nodes))), t.newSections(1)
-	defer vectors.close() //nolint:errcheck // temporary files
-	defer status.close()  //nolint:errcheck
+	defer vectors.Close() //nolint:errcheck // temporary files
+	defer status.Close()  //nolint:errcheck
 	var b []byte
 	for i := range p.nodes {
-		if err := vectors.add(i/block, appendFloats(b[:0], v.row(i))); err != nil {
+		if err := vectors.Add(i/block, sections.AppendFloats(b[:0], v.row(i))); err != nil {
 			return err
 		}
 		without := byte(0)
 		if v.status[i] == embedding.NoText {
 			without = 1
 		}
-		if err := status.add(0, []byte{without}); err != nil {
+		if err := status.Add(0, []byte{without}); err != nil {
 			return err
 		}
 	}
@@ -105,11 +106,11 @@ func (t *task) putSampledVectors(ctx context.Context, v embedded) error {
 		return err
 	}
 	out := t.newSections(blocks(len(sampled)))
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	var b []byte
 	for k, i := range sampled {
-		b = appendFloats(b[:0], v.row(int(i)))
-		if err := out.add(k/block, b); err != nil {
+		b = sections.AppendFloats(b[:0], v.row(int(i)))
+		if err := out.Add(k/block, b); err != nil {
 			return err
 		}
 	}

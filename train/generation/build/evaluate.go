@@ -7,6 +7,7 @@ import (
 
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
@@ -96,22 +97,22 @@ func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) 
 		if err != nil {
 			return nil, err
 		}
-		for k := range in.len() {
+		for k := range in.Len() {
 			b, err := in.section(k)
 			if err == nil && len(b)/4 > len(rows) {
-				err = from.explain(fmt.Errorf("%w: more embeddings than there are nodes", errShort))
+				err = from.explain(fmt.Errorf("%w: more embeddings than there are nodes", sections.ErrShort))
 			}
 			if err != nil {
 				return nil, errors.Join(err, in.Close())
 			}
-			floats(b, rows[:len(b)/4])
+			sections.ReadFloats(b, rows[:len(b)/4])
 			rows = rows[len(b)/4:]
 		}
 		if err := errors.Join(in.Close(), ctx.Err()); err != nil {
 			return nil, err
 		}
 		if len(rows) > 0 {
-			return nil, from.explain(fmt.Errorf("%w: %d numbers of the sample's embeddings are missing", errShort,
+			return nil, from.explain(fmt.Errorf("%w: %d numbers of the sample's embeddings are missing", sections.ErrShort,
 				len(rows)))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/sink"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/numeric"
 )
@@ -57,7 +58,7 @@ func (t *task) features(ctx context.Context) error {
 		return err
 	}
 	return t.put(ctx, "rows", "", func(w io.Writer) error {
-		_, err := w.Write(appendFloats(nil, rows))
+		_, err := w.Write(sections.AppendFloats(nil, rows))
 		return err
 	})
 }

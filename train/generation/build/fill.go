@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"giantstream/sink/embedding"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
@@ -95,7 +96,7 @@ func (t *task) fillFrom(ctx context.Context, x index, v embedded) error {
 			if k := j % block * v.dim; err == nil && k+v.dim <= len(rows) {
 				numeric.Axpy(1, rows[k:k+v.dim], v.row(int(w.node)))
 			} else if err == nil {
-				err = from.from.explain(errShort)
+				err = from.from.explain(sections.ErrShort)
 			}
 		}
 		if err = errors.Join(err, from.Close(), ctx.Err()); err != nil {
@@ -127,7 +128,7 @@ func (b *build) embedded(ctx context.Context, p int) (*encoded, error) {
 	}
 	data, err := from.section(ctx, "status", 0)
 	if err == nil && len(data) != x.size(p) {
-		err = from.explain(errShort)
+		err = from.explain(sections.ErrShort)
 	}
 	if err != nil {
 		return nil, err
@@ -151,6 +152,6 @@ func (e *encoded) block(k int) (rows []float32, dim int, err error) {
 		return nil, 0, err
 	}
 	rows = make([]float32, len(b)/4)
-	floats(b, rows)
+	sections.ReadFloats(b, rows)
 	return rows, len(rows) / max(1, min(block, len(e.status)-k*block)), nil
 }

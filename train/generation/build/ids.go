@@ -11,7 +11,9 @@ import (
 func hashOf(id string) uint64 { return numeric.HashString(id) }
 
 // checkOf is a second hash of an id, CRC-32C. Ids that share both are refused.
-func checkOf(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
+func checkOf(id string) uint32 { return crc32.Checksum([]byte(id), checkTable) }
+
+var checkTable = crc32.MakeTable(crc32.Castagnoli)
 
 // partitionOf returns which of 2^k partitions a hash is in: its upper k bits.
 func partitionOf(hash uint64, partitions int) int {

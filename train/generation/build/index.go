@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -63,14 +64,14 @@ func (t *task) index(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for d := (decoder{b: b}); d.more(); {
-			classes[string(d.string())] = true
-			if d.err != nil {
-				return from.explain(d.err)
+		for d := (sections.Decoder{Rest: b}); d.More(); {
+			classes[string(d.StringBytes())] = true
+			if d.Err != nil {
+				return from.explain(d.Err)
 			}
 		}
 		if err := graph.Merge(s.Fingerprint); err != nil {
-			return from.explain(fmt.Errorf("%w: %w", errShort, err))
+			return from.explain(fmt.Errorf("%w: %w", sections.ErrShort, err))
 		}
 		x.Base = append(x.Base, x.nodes()+s.Nodes)
 		x.Deleted += s.Deleted

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -32,12 +33,12 @@ func (t *task) link(ctx context.Context) error {
 	}
 	n := x.size(t.Partition)
 	start := make([]int, n+1)
-	if err := t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
+	if err := t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
-			count := d.uvarint()
+			count := d.Uvarint()
 			for range count {
-				if d.string(); d.err != nil {
-					return d.err
+				if d.StringBytes(); d.Err != nil {
+					return d.Err
 				}
 			}
 			start[i+1] = start[i] + int(count)
@@ -65,8 +66,8 @@ func (t *task) link(ctx context.Context) error {
 		}
 	}
 	links, degrees := t.newSections(blocks(n)), t.newSections(1)
-	defer links.close()   //nolint:errcheck // temporary files
-	defer degrees.close() //nolint:errcheck
+	defer links.Close()   //nolint:errcheck // temporary files
+	defer degrees.Close() //nolint:errcheck
 	var s linkStats
 	var b []byte
 	for i := range n {
@@ -96,10 +97,10 @@ func (t *task) link(ctx context.Context) error {
 		if known > 0 && known <= t.doc.Settings.MaxDegree {
 			s.Instances++
 		}
-		if err := links.add(i/block, b); err != nil {
+		if err := links.Add(i/block, b); err != nil {
 			return err
 		}
-		if err := degrees.add(0, binary.LittleEndian.AppendUint32(b[:0], uint32(known))); err != nil {
+		if err := degrees.Add(0, binary.LittleEndian.AppendUint32(b[:0], uint32(known))); err != nil {
 			return err
 		}
 	}
@@ -128,11 +129,11 @@ func (b *build) linked(ctx context.Context) (sum linkStats, err error) {
 
 // neighbours decodes the next node of a block of links: positions in the order of its labels. hidden says which of
 // them the evaluation hides; those that are no nodes are -1.
-func neighbours(d *decoder) (positions []int32, hidden []bool) {
-	n := int(d.u32())
+func neighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
+	n := int(d.Uint32())
 	for range n {
-		v := d.u32()
-		if d.err != nil {
+		v := d.Uint32()
+		if d.Err != nil {
 			return nil, nil
 		}
 		if v == noNode {

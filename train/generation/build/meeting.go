@@ -34,6 +34,8 @@ var (
 	errDropped = errors.New("the leader of the training goes on without this process")
 )
 
+var partTable = crc32.MakeTable(crc32.Castagnoli)
+
 // DefaultPatience is how long a process waits for another one that trains with it.
 const DefaultPatience = 30 * time.Second
 
@@ -207,7 +209,7 @@ func leaderNow(ctx context.Context, store sink.Store, all string) (string, error
 
 // put stores a part after its checksum.
 func (m *meeting) put(key string, data []byte) error {
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(data)), crc32.Checksum(data, castagnoli))
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(data)), crc32.Checksum(data, partTable))
 	return sink.PutBytes(m.ctx, m.store, key, append(b, data...))
 }
 
@@ -217,7 +219,7 @@ func (m *meeting) read(key string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) < 4 || crc32.Checksum(b[4:], castagnoli) != binary.LittleEndian.Uint32(b) {
+	if len(b) < 4 || crc32.Checksum(b[4:], partTable) != binary.LittleEndian.Uint32(b) {
 		return nil, fmt.Errorf("%s is damaged: %w", key, errSilent)
 	}
 	return b[4:], nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/numeric"
 )
 
@@ -17,32 +18,32 @@ func appendNGram(b []byte, g tfidf.NGram) []byte {
 	case tfidf.Char3:
 		b = binary.AppendUvarint(b, g.Runes)
 	case tfidf.Word2:
-		b = appendString(appendString(b, g.Word), g.Next)
+		b = sections.AppendString(sections.AppendString(b, g.Word), g.Next)
 	default:
-		b = appendString(b, g.Word)
+		b = sections.AppendString(b, g.Word)
 	}
 	return binary.AppendUvarint(b, uint64(g.DF))
 }
 
-func readNGram(d *decoder) tfidf.NGram {
-	part, word, next, runes := d.ngram()
-	return tfidf.NGram{Part: part, Word: string(word), Next: string(next), Runes: runes, DF: int(d.uvarint())}
+func readNGram(d *sections.Decoder) tfidf.NGram {
+	part, word, next, runes := readNGramHead(d)
+	return tfidf.NGram{Part: part, Word: string(word), Next: string(next), Runes: runes, DF: int(d.Uvarint())}
 }
 
-// ngram reads an n-gram up to its count. Words share the memory of the input.
-func (d *decoder) ngram() (part tfidf.Part, word, next []byte, runes uint64) {
-	if b := d.bytes(1); b != nil {
+// readNGramHead reads an n-gram up to its count. Words share the memory of the input.
+func readNGramHead(d *sections.Decoder) (part tfidf.Part, word, next []byte, runes uint64) {
+	if b := d.Bytes(1); b != nil {
 		part = tfidf.Part(b[0])
 	}
 	switch part {
 	case tfidf.Char3:
-		runes = d.uvarint()
+		runes = d.Uvarint()
 	case tfidf.Word2:
-		word, next = d.string(), d.string()
+		word, next = d.StringBytes(), d.StringBytes()
 	case tfidf.Word1:
-		word = d.string()
+		word = d.StringBytes()
 	default:
-		d.err = errors.Join(d.err, errShort)
+		d.Err = errors.Join(d.Err, sections.ErrShort)
 	}
 	return part, word, next, runes
 }
@@ -55,7 +56,7 @@ func keyOf(g tfidf.NGram) uint64 {
 
 // run is what one partition has counted, as merge goes along it. The words of its head share the section's memory.
 type run struct {
-	decoder
+	sections.Decoder
 	part       tfidf.Part
 	word, next []byte
 	runes      uint64
@@ -63,8 +64,8 @@ type run struct {
 }
 
 func (r *run) advance() {
-	r.part, r.word, r.next, r.runes = r.ngram()
-	r.df = int(r.uvarint())
+	r.part, r.word, r.next, r.runes = readNGramHead(&r.Decoder)
+	r.df = int(r.Uvarint())
 }
 
 // compare is tfidf.NGram.Compare.

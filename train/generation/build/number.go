@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"giantstream/sink/rows"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/eval"
 )
@@ -38,8 +39,8 @@ func (t *task) number(ctx context.Context) error {
 	k := blocks(len(nodes))
 	texts, about, labels := t.newSections(k), t.newSections(k), t.newSections(k)
 	keys, classes, refs := t.newSections(1), t.newSections(1), t.newSections(t.plan.Partitions)
-	for _, w := range []*sectionWriter{texts, about, labels, keys, classes, refs} {
-		defer w.close() //nolint:errcheck // temporary files
+	for _, w := range []*sections.Writer{texts, about, labels, keys, classes, refs} {
+		defer w.Close() //nolint:errcheck // temporary files
 	}
 	log, err := t.Log(ctx, t.doc.Cut)
 	if err != nil {
@@ -53,16 +54,16 @@ func (t *task) number(ctx context.Context) error {
 		row := rows.Row{NodeID: string(n.id), Text: string(n.text), Class: string(n.class), EventTime: n.time}
 		s.TextBytes += int64(len(n.text))
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b[:0], n.hash), checkOf(row.NodeID))
-		err := keys.add(0, b)
-		err = errors.Join(err, texts.add(i/block, appendString(b[:0], row.Text)))
-		b = appendString(appendString(b[:0], row.NodeID), row.Class)
+		err := keys.Add(0, b)
+		err = errors.Join(err, texts.Add(i/block, sections.AppendString(b[:0], row.Text)))
+		b = sections.AppendString(sections.AppendString(b[:0], row.NodeID), row.Class)
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, n.time), int64(n.shard)), n.seq)
-		err = errors.Join(err, about.add(i/block, b))
+		err = errors.Join(err, about.Add(i/block, b))
 		b = append(binary.AppendUvarint(b[:0], uint64(n.links)), n.labels...)
-		err = errors.Join(err, labels.add(i/block, b))
-		d := decoder{b: n.labels}
+		err = errors.Join(err, labels.Add(i/block, b))
+		d := sections.Decoder{Rest: n.labels}
 		for slot := range n.links {
-			label := string(d.string())
+			label := string(d.StringBytes())
 			row.Labels = append(row.Labels, label)
 			h, at := hashOf(label), uint32(slot)
 			if holdout > 0 && eval.Hide(n.hash, h, holdout, seed) {
@@ -72,11 +73,11 @@ func (t *task) number(ctx context.Context) error {
 			for _, v := range []uint32{checkOf(label), uint32(i), at} {
 				b = binary.LittleEndian.AppendUint32(b, v)
 			}
-			err = errors.Join(err, refs.add(partitionOf(h, t.plan.Partitions), b))
+			err = errors.Join(err, refs.Add(partitionOf(h, t.plan.Partitions), b))
 		}
 		if !seen[row.Class] {
 			seen[row.Class] = true
-			err = errors.Join(err, classes.add(0, appendString(nil, row.Class)))
+			err = errors.Join(err, classes.Add(0, sections.AppendString(nil, row.Class)))
 		}
 		if err != nil {
 			return err
@@ -85,7 +86,7 @@ func (t *task) number(ctx context.Context) error {
 	}
 	s.Nodes, s.Fingerprint = len(nodes), graph.Sum()
 	t.stats = s
-	for name, w := range map[string]*sectionWriter{"texts": texts, "nodes": about, "labels": labels, "keys": keys,
+	for name, w := range map[string]*sections.Writer{"texts": texts, "nodes": about, "labels": labels, "keys": keys,
 		"classes": classes, "refs": refs} {
 		if err := t.putSections(ctx, name, w); err != nil {
 			return err
@@ -106,10 +107,10 @@ func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err err
 		if err != nil {
 			return nil, s, err
 		}
-		d := decoder{b: b}
-		for d.more() {
+		d := sections.Decoder{Rest: b}
+		for d.More() {
 			n := readNode(&d)
-			if d.err != nil {
+			if d.Err != nil {
 				break
 			}
 			n.shard, n.hash = split.Shard, hashOf(string(n.id))
@@ -120,8 +121,8 @@ func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err err
 				nodes[k] = n
 			}
 		}
-		if d.err != nil {
-			return nil, s, from.explain(d.err)
+		if d.Err != nil {
+			return nil, s, from.explain(d.Err)
 		}
 		if k+1 < len(t.plan.Splits) && t.plan.Splits[k+1].Shard == split.Shard {
 			continue

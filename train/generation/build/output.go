@@ -18,6 +18,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
@@ -64,6 +65,8 @@ type done struct {
 func folder(t tasks.Task) string {
 	return fmt.Sprintf("%s%s/%05d/", stages.TasksPrefix(t.Generation), t.Stage, t.Partition)
 }
+
+var objectTable = crc32.MakeTable(crc32.Castagnoli)
 
 const doneName = "/done.json"
 
@@ -123,7 +126,7 @@ func (b *build) forget(ctx context.Context, t tasks.Task) error {
 
 // explain makes an error of reading an output one of its task.
 func (d *done) explain(err error) error {
-	if errors.Is(err, sink.ErrDamaged) || errors.Is(err, sink.ErrNotFound) || errors.Is(err, errShort) ||
+	if errors.Is(err, sink.ErrDamaged) || errors.Is(err, sink.ErrNotFound) || errors.Is(err, sections.ErrShort) ||
 		generation.IsDamage(err) {
 		return &DamagedError{d.task, err}
 	}
@@ -144,7 +147,7 @@ func (d *done) sections(ctx context.Context, name string) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSections(ctx, d.build.Store, o.ref(), max(d.build.plan.Partitions, fewBlocks))
+	s, err := sections.Open(ctx, d.build.Store, o.ref(), max(d.build.plan.Partitions, fewBlocks))
 	if err != nil {
 		return nil, d.explain(err)
 	}
@@ -163,19 +166,19 @@ func (d *done) section(ctx context.Context, name string, k int) ([]byte, error) 
 
 // input is an open output of another task.
 type input struct {
-	*sections
+	*sections.Reader
 	from *done
 }
 
 func (i *input) section(k int) ([]byte, error) { return i.sectionInto(nil, k) }
 
 func (i *input) sectionInto(b []byte, k int) ([]byte, error) {
-	b, err := i.sections.sectionInto(b, k)
+	b, err := i.Reader.SectionInto(b, k)
 	return b, i.from.explain(err)
 }
 
 func (i *input) stretch(k, end int) ([][]byte, error) {
-	all, err := i.sections.stretch(k, end)
+	all, err := i.Reader.Stretch(k, end)
 	return all, i.from.explain(err)
 }
 
@@ -243,7 +246,7 @@ func putObject(ctx context.Context, store sink.Store, key string, write func(io.
 		return o, err
 	}
 	defer f.Close()
-	sum := crc32.New(castagnoli)
+	sum := crc32.New(objectTable)
 	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
 	if err := errors.Join(write(w), w.Flush()); err != nil {
 		return o, fmt.Errorf("%s: %w", key, err)
@@ -258,27 +261,23 @@ func putObject(ctx context.Context, store sink.Store, key string, write func(io.
 	return output{Key: key, Bytes: size, CRC32C: sum.Sum32()}, store.Put(ctx, key, f.File, size)
 }
 
-// newSections returns sections that are kept in memory up to an eighth of the limit.
-func (t *task) newSections(n int) *sectionWriter {
-	s := newSections(n)
-	if limit := int(t.MemoryLimit / 8); limit > 0 {
-		s.budget = min(s.budget, limit)
-	}
-	return s
+// newSections returns a writer of n sections that are kept in memory up to an eighth of the limit.
+func (t *task) newSections(n int) *sections.Writer {
+	return sections.NewWriter(n, int(t.MemoryLimit/8))
 }
 
 // putSections stores an object of sections.
-func (t *task) putSections(ctx context.Context, name string, s *sectionWriter) error {
-	if s.w == nil && s.held < 4<<20 { // small enough for memory
+func (t *task) putSections(ctx context.Context, name string, s *sections.Writer) error {
+	if s.Small() {
 		var b bytes.Buffer
-		if err := s.writeTo(&b); err != nil {
+		if err := s.WriteObject(&b); err != nil {
 			return err
 		}
 		key := folder(t.Task) + name
-		t.outputs[name] = output{Key: key, Bytes: int64(b.Len()), CRC32C: crc32.Checksum(b.Bytes(), castagnoli)}
+		t.outputs[name] = output{Key: key, Bytes: int64(b.Len()), CRC32C: crc32.Checksum(b.Bytes(), objectTable)}
 		return sink.PutBytes(ctx, t.Store, key, b.Bytes())
 	}
-	return t.put(ctx, name, "", s.writeTo)
+	return t.put(ctx, name, "", s.WriteObject)
 }
 
 // finish writes the document that makes the task done.

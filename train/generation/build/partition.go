@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -55,16 +56,16 @@ func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return p, t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *decoder, lo, hi int) error {
+	return p, t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			n := &p.nodes[i]
-			for range d.uvarint() {
-				if n.labels = append(n.labels, string(d.string())); d.err != nil {
-					return d.err
+			for range d.Uvarint() {
+				if n.labels = append(n.labels, string(d.StringBytes())); d.Err != nil {
+					return d.Err
 				}
 			}
-			if d.err == nil && len(n.labels) != len(n.to) {
-				d.err = errShort
+			if d.Err == nil && len(n.labels) != len(n.to) {
+				d.Err = sections.ErrShort
 			}
 		}
 		return nil

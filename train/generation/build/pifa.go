@@ -8,6 +8,7 @@ import (
 
 	"giantstream/featurize/pifa"
 	"giantstream/sink"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/numeric"
 )
@@ -64,7 +65,7 @@ func (t *task) pifa(ctx context.Context) error {
 		if err := t.put(ctx, rowsOf(first+k), "", func(w io.Writer) error {
 			var b []byte
 			for i := lo; i < hi; i++ {
-				b = appendFloats(b[:0], rows[i*dim:(i+1)*dim])
+				b = sections.AppendFloats(b[:0], rows[i*dim:(i+1)*dim])
 				if _, err := w.Write(b); err != nil {
 					return err
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/numeric"
 )
@@ -21,11 +22,11 @@ func blocks(n int) int { return (n + block - 1) / block }
 
 // links calls visit with the neighbours of a partition's nodes in order.
 func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, hidden []bool) error) error {
-	return b.eachBlock(ctx, stages.Link, "links", p, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Link, "links", p, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			to, hidden := neighbours(d)
-			if d.err != nil {
-				return d.err
+			if d.Err != nil {
+				return d.Err
 			}
 			if err := visit(i, to, hidden); err != nil {
 				return err
@@ -46,17 +47,17 @@ type about struct {
 	seq       int64
 }
 
-func readAbout(d *decoder) about {
-	return about{id: d.string(), class: d.string(), time: d.varint(), shard: int(d.varint()), seq: d.varint()}
+func readAbout(d *sections.Decoder) about {
+	return about{id: d.StringBytes(), class: d.StringBytes(), time: d.Varint(), shard: int(d.Varint()), seq: d.Varint()}
 }
 
 // about calls visit with the nodes of a partition in order.
 func (b *build) about(ctx context.Context, p int, visit func(i int, a about) error) error {
-	return b.eachBlock(ctx, stages.Number, "nodes", p, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Number, "nodes", p, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			a := readAbout(d)
-			if d.err != nil {
-				return d.err
+			if d.Err != nil {
+				return d.Err
 			}
 			if err := visit(i, a); err != nil {
 				return err
@@ -68,13 +69,13 @@ func (b *build) about(ctx context.Context, p int, visit func(i int, a about) err
 
 // texts calls visit with the texts of a partition, a block after the other.
 func (b *build) texts(ctx context.Context, partition int, visit func(lo int, texts []string) error) error {
-	return b.eachBlock(ctx, stages.Number, "texts", partition, func(d *decoder, lo, hi int) error {
+	return b.eachBlock(ctx, stages.Number, "texts", partition, func(d *sections.Decoder, lo, hi int) error {
 		texts := make([]string, 0, block)
 		for range hi - lo {
-			texts = append(texts, string(d.string()))
+			texts = append(texts, string(d.StringBytes()))
 		}
-		if d.err != nil {
-			return d.err
+		if d.Err != nil {
+			return d.Err
 		}
 		return visit(lo, texts)
 	})
@@ -83,7 +84,7 @@ func (b *build) texts(ctx context.Context, partition int, visit func(lo int, tex
 // eachBlock calls visit with each block of an output that has one record for each node of a partition: those of nodes
 // lo ≤ i < hi. An error of the decoder is one of the task that wrote it.
 func (b *build) eachBlock(ctx context.Context, stage, name string, partition int,
-	visit func(d *decoder, lo, hi int) error) error {
+	visit func(d *sections.Decoder, lo, hi int) error) error {
 	x, err := b.numbered(ctx)
 	if err != nil {
 		return err
@@ -105,11 +106,11 @@ func (b *build) eachBlock(ctx context.Context, stage, name string, partition int
 				return err
 			}
 		}
-		d := decoder{b: read[0]}
+		d := sections.Decoder{Rest: read[0]}
 		read = read[1:]
 		err = visit(&d, k*block, min(n, (k+1)*block))
-		if d.err != nil {
-			return from.explain(d.err)
+		if d.Err != nil {
+			return from.explain(d.Err)
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err

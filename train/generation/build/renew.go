@@ -6,6 +6,7 @@ import (
 
 	"giantstream/featurize/labeltree"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
@@ -36,7 +37,7 @@ func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error
 		if err != nil {
 			return nil, out, err
 		}
-		from = append(from, ints(b)...)
+		from = append(from, sections.ReadInts(b)...)
 		if err := t.readRows(ctx, p, rows[x.Base[p]*dim:x.Base[p+1]*dim]); err != nil {
 			return nil, out, err
 		}
@@ -70,9 +71,9 @@ func (t *task) readRows(ctx context.Context, p int, rows []float32) error {
 		some := rows[:min(len(rows), block)]
 		at := object.Size() - int64(4*len(rows))
 		if n, err := object.ReadAt(b[:4*len(some)], at); n < 4*len(some) {
-			return from.explain(fmt.Errorf("%w: %w", errShort, err))
+			return from.explain(fmt.Errorf("%w: %w", sections.ErrShort, err))
 		}
-		floats(b, some)
+		sections.ReadFloats(b, some)
 		rows = rows[len(some):]
 	}
 	return nil

@@ -34,8 +34,8 @@ func (t *task) resolve(ctx context.Context) error {
 		return err
 	}
 	arcs, answers := t.newSections(t.plan.Partitions), t.newSections(t.plan.Partitions)
-	defer arcs.close()    //nolint:errcheck // temporary files
-	defer answers.close() //nolint:errcheck
+	defer arcs.Close()    //nolint:errcheck // temporary files
+	defer answers.Close() //nolint:errcheck
 	var b []byte
 	for p := range t.plan.Partitions {
 		from, err := t.from(ctx, stages.Number, p)
@@ -60,13 +60,13 @@ func (t *task) resolve(ctx context.Context) error {
 				position |= hiddenBit
 			} else {
 				b = binary.LittleEndian.AppendUint32(b[:0], source)
-				if err := arcs.add(p, binary.LittleEndian.AppendUint32(b, uint32(target))); err != nil {
+				if err := arcs.Add(p, binary.LittleEndian.AppendUint32(b, uint32(target))); err != nil {
 					return err
 				}
 			}
 			b = binary.LittleEndian.AppendUint32(b[:0], source)
 			b = binary.LittleEndian.AppendUint32(b, slot&^hiddenBit)
-			if err := answers.add(p, binary.LittleEndian.AppendUint32(b, position)); err != nil {
+			if err := answers.Add(p, binary.LittleEndian.AppendUint32(b, position)); err != nil {
 				return err
 			}
 		}

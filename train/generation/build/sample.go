@@ -8,6 +8,7 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
@@ -73,10 +74,10 @@ func (t *task) putSampled(ctx context.Context, s *sample) error {
 		return err
 	}
 	out := t.newSections(t.plan.Partitions)
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	for p := range t.plan.Partitions {
 		if err := s.within(x, p, func(i, _ int) error {
-			return out.add(p, appendInts(nil, []int32{int32(i)}))
+			return out.Add(p, sections.AppendInts(nil, []int32{int32(i)}))
 		}); err != nil {
 			return err
 		}
@@ -91,7 +92,7 @@ func (b *build) sampledOf(ctx context.Context, p int) ([]int32, error) {
 		return nil, err
 	}
 	s, err := from.section(ctx, "sampled", p)
-	return ints(s), err
+	return sections.ReadInts(s), err
 }
 
 // sampled reads what evaluation takes of the sample that the encoder was trained on.
@@ -334,7 +335,7 @@ func (t *task) readTargets(ctx context.Context, x index, s *sample) error {
 					return from.explain(err)
 				}
 			}
-			floats(buffer[(i-lo)*each:(i-lo+1)*each], s.Labels[k*s.Dim:(k+1)*s.Dim])
+			sections.ReadFloats(buffer[(i-lo)*each:(i-lo+1)*each], s.Labels[k*s.Dim:(k+1)*s.Dim])
 			return nil
 		})
 		if err = errors.Join(err, object.Close()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 )
 
 // scatter deals the rows of a part of a shard's commit log out to the partitions.
@@ -14,14 +15,14 @@ func (t *task) scatter(ctx context.Context) error {
 		return err
 	}
 	out := t.newSections(t.plan.Partitions)
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	var b []byte
 	for r, err := range log.Rows(ctx, t.plan.Splits[t.Partition]) {
 		if err != nil {
 			return err
 		}
 		b = appendRow(b[:0], &r)
-		if err := out.add(partitionOf(hashOf(r.NodeID), t.plan.Partitions), b); err != nil {
+		if err := out.Add(partitionOf(hashOf(r.NodeID), t.plan.Partitions), b); err != nil {
 			return err
 		}
 	}
@@ -34,11 +35,11 @@ func appendRow(b []byte, r *generation.Row) []byte {
 	if r.Deleted {
 		deleted = 1
 	}
-	b = appendString(append(b, deleted), r.NodeID)
-	b = appendString(appendString(b, r.Class), r.Text)
+	b = sections.AppendString(append(b, deleted), r.NodeID)
+	b = sections.AppendString(sections.AppendString(b, r.Class), r.Text)
 	b = binary.AppendUvarint(b, uint64(len(r.Labels)))
 	for _, l := range r.Labels {
-		b = appendString(b, l)
+		b = sections.AppendString(b, l)
 	}
 	return b
 }
@@ -54,19 +55,19 @@ type node struct {
 	links           int
 }
 
-func readNode(d *decoder) (n node) {
-	n.seq, n.time = d.varint(), d.varint()
-	if b := d.bytes(1); b != nil {
+func readNode(d *sections.Decoder) (n node) {
+	n.seq, n.time = d.Varint(), d.Varint()
+	if b := d.Bytes(1); b != nil {
 		n.deleted = b[0] == 1
 	}
-	n.id, n.class, n.text = d.string(), d.string(), d.string()
-	count := d.uvarint()
-	before := d.b
+	n.id, n.class, n.text = d.StringBytes(), d.StringBytes(), d.StringBytes()
+	count := d.Uvarint()
+	before := d.Rest
 	for range count {
-		if d.string(); d.err != nil {
+		if d.StringBytes(); d.Err != nil {
 			return n
 		}
 	}
-	n.labels, n.links = before[:len(before)-len(d.b)], int(count)
+	n.labels, n.links = before[:len(before)-len(d.Rest)], int(count)
 	return n
 }

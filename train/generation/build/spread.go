@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"giantstream/featurize/pifa"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -40,11 +41,11 @@ func (t *task) spread(ctx context.Context) error {
 	}
 	defer texts.Close()
 	out := t.newSections(t.plan.Ranges)
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	ranges := rangesOf(t.plan, x)
 	labels := make([][]byte, t.plan.Ranges) // of a node, by range
 	var record []byte
-	if err := t.eachBlock(ctx, stages.Link, "links", t.Partition, func(d *decoder, lo, hi int) error {
+	if err := t.eachBlock(ctx, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo, hi int) error {
 		rows, err := texts.blockOf(lo, hi)
 		if err != nil {
 			return err
@@ -53,8 +54,8 @@ func (t *task) spread(ctx context.Context) error {
 			row := rows[:2*dim]
 			rows = rows[2*dim:]
 			positions, hidden := neighbours(d)
-			if d.err != nil {
-				return d.err
+			if d.Err != nil {
+				return d.Err
 			}
 			degree := uint32(0)
 			for k, position := range positions {
@@ -72,7 +73,7 @@ func (t *task) spread(ctx context.Context) error {
 				record = binary.LittleEndian.AppendUint32(record[:0], degree)
 				record = binary.LittleEndian.AppendUint32(record, uint32(len(b)/4))
 				record = append(append(record, b...), row...)
-				if err := out.add(r, record); err != nil {
+				if err := out.Add(r, record); err != nil {
 					return err
 				}
 				labels[r] = b[:0]
@@ -102,19 +103,19 @@ func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *p
 		if err = errors.Join(err, in.Close()); err != nil {
 			return err
 		}
-		d := decoder{b: b}
-		for d.more() {
-			weight := w.WeightOf(int(d.u32()))
-			labels := d.bytes(4 * uint64(d.u32()))
-			stored := d.bytes(2 * uint64(dim))
-			if d.err != nil {
-				return from.explain(d.err)
+		d := sections.Decoder{Rest: b}
+		for d.More() {
+			weight := w.WeightOf(int(d.Uint32()))
+			labels := d.Bytes(4 * uint64(d.Uint32()))
+			stored := d.Bytes(2 * uint64(dim))
+			if d.Err != nil {
+				return from.explain(d.Err)
 			}
-			bf16(stored, row)
+			sections.ReadBF16(stored, row)
 			for ; len(labels) > 0; labels = labels[4:] {
 				target := int(binary.LittleEndian.Uint32(labels))
 				if target >= sums.Len() {
-					return from.explain(fmt.Errorf("%w: label %d of a range of %d", errShort, target, sums.Len()))
+					return from.explain(fmt.Errorf("%w: label %d of a range of %d", sections.ErrShort, target, sums.Len()))
 				}
 				sums.AddWeighted(target, weight, row)
 			}

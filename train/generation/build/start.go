@@ -12,6 +12,7 @@ import (
 	"giantstream/internal/parallel"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -110,9 +111,9 @@ func (t *task) changed(ctx context.Context, parent *generation.Doc) (s startStat
 			"those that it was fitted to", s.UnknownShare, before)}, nil
 	}
 	out := t.newSections(t.plan.Partitions)
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	for p := range t.plan.Partitions {
-		if err := out.add(p, appendInts(nil, from[x.Base[p]:x.Base[p+1]])); err != nil {
+		if err := out.Add(p, sections.AppendInts(nil, from[x.Base[p]:x.Base[p+1]])); err != nil {
 			return s, err
 		}
 	}

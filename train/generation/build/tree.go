@@ -13,6 +13,7 @@ import (
 	"giantstream/internal/tempfile"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
@@ -57,7 +58,7 @@ func (t *task) trunk(ctx context.Context) error {
 		if _, err := file.ReadAt(*b, int64(lo)*int64(dim)*4); err != nil {
 			return err
 		}
-		floats(*b, out)
+		sections.ReadFloats(*b, out)
 		return nil
 	}
 	grown, err := labeltree.Grow(labeltree.Rows{Len: x.nodes(), Dim: dim, Read: read},
@@ -66,10 +67,10 @@ func (t *task) trunk(ctx context.Context) error {
 		return err
 	}
 	of := t.newSections(t.plan.Partitions)
-	defer of.close() //nolint:errcheck // a temporary file
+	defer of.Close() //nolint:errcheck // a temporary file
 	for p := range t.plan.Partitions {
 		for i := x.Base[p]; i < x.Base[p+1]; i++ {
-			if err := of.add(p, appendInts(nil, []int32{int32(grown.BranchOf(i))})); err != nil {
+			if err := of.Add(p, sections.AppendInts(nil, []int32{int32(grown.BranchOf(i))})); err != nil {
 				return err
 			}
 		}
@@ -96,7 +97,7 @@ func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, 
 		}
 		n, err := io.Copy(file, sink.Sequential(object))
 		if err == nil && n != int64(x.size(p))*int64(dim)*4 {
-			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", errShort, n, x.size(p)))
+			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", sections.ErrShort, n, x.size(p)))
 		}
 		if err = errors.Join(err, object.Close()); err != nil {
 			return nil, err
@@ -136,10 +137,10 @@ func (t *task) deal(ctx context.Context) error {
 	}
 	defer object.Close()
 	out := t.newSections(len(top.Branches))
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	each := 4 * top.Dim
 	buffer := make([]byte, block*each)
-	branches := ints(of)
+	branches := sections.ReadInts(of)
 	for lo := 0; lo < len(branches); lo += block {
 		some := branches[lo:min(lo+block, len(branches))]
 		b := buffer[:len(some)*each]
@@ -148,12 +149,12 @@ func (t *task) deal(ctx context.Context) error {
 		}
 		for i, k := range some {
 			if int(k) >= len(top.Branches) {
-				return from.explain(fmt.Errorf("%w: a label is in branch %d of %d", errShort, k, len(top.Branches)))
+				return from.explain(fmt.Errorf("%w: a label is in branch %d of %d", sections.ErrShort, k, len(top.Branches)))
 			}
 			if k < 0 {
 				continue
 			}
-			if err := out.add(int(k), b[i*each:(i+1)*each]); err != nil {
+			if err := out.Add(int(k), b[i*each:(i+1)*each]); err != nil {
 				return err
 			}
 		}
@@ -177,9 +178,9 @@ func (t *task) branchRows(ctx context.Context, branch int, rows []float32) error
 		}
 		if len(b)/4 > len(rows) || p == t.plan.Partitions-1 && len(b)/4 < len(rows) {
 			return from.explain(fmt.Errorf("%w: the partitions have another number of labels of branch %d than trunk",
-				errShort, branch))
+				sections.ErrShort, branch))
 		}
-		floats(b, rows[:len(b)/4])
+		sections.ReadFloats(b, rows[:len(b)/4])
 		rows = rows[len(b)/4:]
 	}
 	return nil
@@ -197,7 +198,7 @@ func (t *task) branch(ctx context.Context) error {
 		return err
 	}
 	out := t.newSections(1)
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	if t.Partition < len(top.Branches) {
 		b := top.Branches[t.Partition]
 		features := make([]float32, b.Members*top.Dim)
@@ -217,7 +218,7 @@ func (t *task) branch(ctx context.Context) error {
 			return err
 		}
 		t.stats = branchStats{len(leaves), tree.MeanCosine(tree.Levels()-1, dense, t.Workers) * float64(len(leaves))}
-		if err := out.add(0, appendInts(nil, leaves)); err != nil {
+		if err := out.Add(0, sections.AppendInts(nil, leaves)); err != nil {
 			return err
 		}
 	} else {
@@ -297,7 +298,7 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 		if err != nil {
 			return nil, out, err
 		}
-		leafOf = append(leafOf, ints(b)...)
+		leafOf = append(leafOf, sections.ReadInts(b)...)
 	}
 	leaves := make([][]int32, len(top.Branches))
 	figures := &out.TreeStats
@@ -312,7 +313,7 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 		if err != nil {
 			return nil, out, err
 		}
-		leaves[k] = ints(b)
+		leaves[k] = sections.ReadInts(b)
 		s, err := stats[branchStats](ctx, t.build, stages.Branch, k)
 		if err != nil {
 			return nil, out, err
@@ -326,7 +327,7 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 			continue
 		}
 		if int(k) >= len(leaves) || len(leaves[k]) == 0 {
-			return nil, out, from.explain(fmt.Errorf("%w: label %d is in branch %d", errShort, i, k))
+			return nil, out, from.explain(fmt.Errorf("%w: label %d is in branch %d", sections.ErrShort, i, k))
 		}
 		leafOf[i], leaves[k] = leaves[k][0], leaves[k][1:]
 	}

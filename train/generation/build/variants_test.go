@@ -18,6 +18,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
@@ -211,7 +212,7 @@ func TestIdentitiesAreThoseOfAGraphInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		part := make([]float32, len(data)/4)
-		floats(data, part)
+		sections.ReadFloats(data, part)
 		got = append(got, part...)
 	}
 	if !slices.Equal(got, want) {

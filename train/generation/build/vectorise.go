@@ -9,6 +9,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -37,8 +38,8 @@ func (t *task) vectorise(ctx context.Context) error {
 		return err
 	}
 	counts, out := t.newSections(blocks(x.size(t.Partition))), t.newSections(blocks(x.size(t.Partition)))
-	defer counts.close() //nolint:errcheck // temporary files
-	defer out.close()    //nolint:errcheck
+	defer counts.Close() //nolint:errcheck // temporary files
+	defer out.Close()    //nolint:errcheck
 	var sum tfidf.NGrams
 	var features sparse.Vector
 	var b, record []byte
@@ -50,12 +51,12 @@ func (t *task) vectorise(ctx context.Context) error {
 			sum.Total, sum.Unknown = sum.Total+n.Total, sum.Unknown+n.Unknown
 			record = appendCounts(record[:0], features)
 			b = append(binary.AppendUvarint(b[:0], uint64(len(record))), record...)
-			if err := counts.add((lo+i)/block, b); err != nil {
+			if err := counts.Add((lo+i)/block, b); err != nil {
 				return err
 			}
 			q.Apply(v.Weigh(features), row)
-			b = appendBF16(b[:0], row)
-			if err := out.add((lo+i)/block, b); err != nil {
+			b = sections.AppendBF16(b[:0], row)
+			if err := out.Add((lo+i)/block, b); err != nil {
 				return err
 			}
 		}
@@ -85,7 +86,7 @@ func (b *build) projected(ctx context.Context, partition, dim int) (*projected, 
 	if err != nil {
 		return nil, err
 	}
-	return &projected{in, make([][]byte, in.len()), -1, make([]float32, dim), &b.blocks}, nil
+	return &projected{in, make([][]byte, in.Len()), -1, make([]float32, dim), &b.blocks}, nil
 }
 
 // Close gives the memory of the blocks to those who read others.
@@ -106,7 +107,7 @@ func (p *projected) of(i int) ([]float32, error) {
 		return p.row, nil
 	}
 	if i/block >= len(p.have) {
-		return nil, p.from.explain(errShort)
+		return nil, p.from.explain(sections.ErrShort)
 	}
 	b := p.have[i/block]
 	if b == nil {
@@ -122,9 +123,9 @@ func (p *projected) of(i int) ([]float32, error) {
 	each := 2 * len(p.row)
 	at := i % block * each
 	if at+each > len(b) {
-		return nil, p.from.explain(errShort)
+		return nil, p.from.explain(sections.ErrShort)
 	}
-	bf16(b[at:at+each], p.row)
+	sections.ReadBF16(b[at:at+each], p.row)
 	p.last = i
 	return p.row, nil
 }
@@ -133,7 +134,7 @@ func (p *projected) of(i int) ([]float32, error) {
 func (p *projected) blockOf(lo, hi int) ([]byte, error) {
 	b, err := p.section(lo / block)
 	if err == nil && len(b) != 2*len(p.row)*(hi-lo) {
-		err = p.from.explain(fmt.Errorf("%w: %d bytes for %d texts", errShort, len(b), hi-lo))
+		err = p.from.explain(fmt.Errorf("%w: %d bytes for %d texts", sections.ErrShort, len(b), hi-lo))
 	}
 	return b, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
 )
@@ -41,11 +42,11 @@ func (t *task) count(ctx context.Context) error {
 		return err
 	}
 	out := t.newSections(t.plan.Partitions)
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	var b []byte
 	for g := range fitter.NGrams() {
 		b = appendNGram(b[:0], g)
-		if err := out.add(partitionOf(keyOf(g), t.plan.Partitions), b); err != nil {
+		if err := out.Add(partitionOf(keyOf(g), t.plan.Partitions), b); err != nil {
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func (t *task) merge(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r := (&run{decoder: decoder{b: b}}); r.more() {
+		if r := (&run{Decoder: sections.Decoder{Rest: b}}); r.More() {
 			r.advance()
 			all = append(all, r)
 		}
@@ -88,14 +89,14 @@ func (t *task) merge(ctx context.Context) error {
 		for len(all) > 0 && all[0].compare(&first) == 0 {
 			r := all[0]
 			df += r.df
-			if r.more() {
+			if r.More() {
 				r.advance()
 				heap.Fix(&all, 0)
 			} else {
 				heap.Pop(&all)
 			}
-			if r.err != nil {
-				return fmt.Errorf("counts of n-grams: %w", r.err)
+			if r.Err != nil {
+				return fmt.Errorf("counts of n-grams: %w", r.Err)
 			}
 		}
 		if !chooser.Wants(first.part, df) {
@@ -105,9 +106,9 @@ func (t *task) merge(ctx context.Context) error {
 			Runes: first.runes, DF: df})
 	}
 	out := t.newSections(1)
-	defer out.close() //nolint:errcheck // a temporary file
+	defer out.Close() //nolint:errcheck // a temporary file
 	for g := range chooser.Chosen() {
-		if err := out.add(0, appendNGram(nil, g)); err != nil {
+		if err := out.Add(0, appendNGram(nil, g)); err != nil {
 			return err
 		}
 	}
@@ -136,10 +137,10 @@ func (t *task) vectorizer(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for d := (decoder{b: b}); d.more(); {
+		for d := (sections.Decoder{Rest: b}); d.More(); {
 			g := readNGram(&d)
-			if d.err != nil {
-				return from.explain(d.err)
+			if d.Err != nil {
+				return from.explain(d.Err)
 			}
 			chooser.Add(g)
 		}

@@ -1,4 +1,4 @@
-package build
+package sections
 
 import (
 	"bytes"
@@ -47,27 +47,27 @@ func TestSectionsComeBack(t *testing.T) {
 		if n > 100 {
 			longest = min(longest, 300)
 		}
-		w, want := newSections(n), make([][]byte, n)
+		w, want := NewWriter(n, 0), make([][]byte, n)
 		w.budget = 1 + r.IntN(1<<20)
 		for range n + r.IntN(1+2*n) {
 			b, k := content[r.IntN(len(content)/2):][:r.IntN(1+longest)], r.IntN(n)
 			want[k] = append(want[k], b...)
-			if err := w.add(k, b); err != nil {
+			if err := w.Add(k, b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var file bytes.Buffer
-		if err := errors.Join(w.writeTo(&file), w.close()); err != nil {
+		if err := errors.Join(w.WriteObject(&file), w.Close()); err != nil {
 			t.Fatal(err)
 		}
 		store := &requests{Store: &memstore.Store{}}
-		ref := sink.Ref{Key: "k", Bytes: int64(file.Len()), CRC32C: crc32.Checksum(file.Bytes(), castagnoli)}
-		put := func() *sections {
+		ref := sink.Ref{Key: "k", Bytes: int64(file.Len()), CRC32C: crc32.Checksum(file.Bytes(), sumTable)}
+		put := func() *Reader {
 			if err := sink.PutBytes(t.Context(), store, ref.Key, file.Bytes()); err != nil {
 				t.Fatal(err)
 			}
 			store.n = 0
-			s, err := openSections(t.Context(), store, ref, 64)
+			s, err := Open(t.Context(), store, ref, 64)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -77,13 +77,13 @@ func TestSectionsComeBack(t *testing.T) {
 		if store.n > 2 || store.n > 1 && n <= 64 {
 			t.Errorf("seed %d: a table of %d sections took %d requests", seed, n, store.n)
 		}
-		if s.len() != n {
-			t.Fatalf("seed %d: %d sections, want %d", seed, s.len(), n)
+		if s.Len() != n {
+			t.Fatalf("seed %d: %d sections, want %d", seed, s.Len(), n)
 		}
 		for at := 0; at < n; {
 			end := min(n, at+1+r.IntN(n))
 			store.n = 0
-			got, err := s.stretch(at, end)
+			got, err := s.Stretch(at, end)
 			if err != nil || len(got) == 0 || len(got) > end-at || store.n != 1 {
 				t.Fatalf("seed %d: %d sections from %d to %d in %d requests: %v", seed, len(got), at, end, store.n, err)
 			}
@@ -102,7 +102,7 @@ func TestSectionsComeBack(t *testing.T) {
 				t.Fatalf("seed %d: section %d differs: %v", seed, at-1, err)
 			}
 		}
-		if _, err := s.stretch(n, n+1); !errors.Is(err, sink.ErrDamaged) {
+		if _, err := s.Stretch(n, n+1); !errors.Is(err, sink.ErrDamaged) {
 			t.Errorf("seed %d: section %d of %d: %v", seed, n, n, err)
 		}
 		if s.start[n] == 0 {
@@ -111,7 +111,7 @@ func TestSectionsComeBack(t *testing.T) {
 		file.Bytes()[r.Int64N(s.start[n])] ^= 1
 		s, failed := put(), false
 		for at := 0; at < n && !failed; {
-			got, err := s.stretch(at, n)
+			got, err := s.Stretch(at, n)
 			failed = err != nil
 			if failed != errors.Is(err, sink.ErrDamaged) {
 				t.Errorf("seed %d: %v", seed, err)
