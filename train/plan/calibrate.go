@@ -130,8 +130,8 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 		settings.MissingText, settings.LabelFeatures = fit.Neighbours, labelFeatures
 	}
 	store := m.store(dir)
-	w := &build.Worker{Store: store, Resources: t.Resources,
-		Log: func(context.Context, map[int]int64) (build.Log, error) { return seen, nil }}
+	w := &build.Worker{Means: build.Means{Store: store, Resources: t.Resources,
+		Log: func(context.Context, map[int]int64) (build.Log, error) { return seen, nil }}}
 	request := build.Request{Settings: settings, Shards: t.Shards, Partitions: d.partitions}
 	if d.quarter {
 		request.Sample = int(size.Rows / 4)

@@ -94,7 +94,7 @@ func (f *beginFlags) register(cmd *cobra.Command) {
 
 // workerOf returns what does the tasks of a pipeline, with writes to store.
 func workerOf(p *command.Pipeline, store sink.Store) *build.Worker {
-	return &build.Worker{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
+	return &build.Worker{Means: build.Means{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
 		CheckpointEvery: p.Config.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (build.Log, error) {
 			at, err := logview.OpenCut(ctx, p.Store, p.Identity.Shards, cut)
@@ -102,7 +102,7 @@ func workerOf(p *command.Pipeline, store sink.Store) *build.Worker {
 				return nil, err
 			}
 			return at.Log(), nil
-		}}
+		}}}
 }
 
 // beginBuild begins a build, or finds the unfinished one. Each of its processes does atATime tasks at once.

@@ -24,6 +24,6 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	_ = build.Worker{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}
+	_ = build.Worker{Means: build.Means{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}}
 	_ = wiring.RequestOf(&cfg)
 }

@@ -2,13 +2,17 @@ package build
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"giantstream/internal/tasks"
+	"giantstream/sink"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/fit"
 )
 
 // Log is the commit log at a cut, as tasks read it: each shard on its own.
@@ -32,9 +36,22 @@ type Fingerprint interface {
 	Merge(sum string) error
 }
 
+// Means are what the tasks of a process work with.
+type Means struct {
+	Store sink.Store
+	// Log returns the commit log at a cut, or for nil at the newest.
+	Log func(ctx context.Context, cut map[int]int64) (Log, error)
+	// Resources bound each task. Progress shows what a task is at that is the only one of its stage.
+	fit.Resources
+	// CheckpointEvery is the time between two checkpoints of the encoder's training, 0 for none.
+	CheckpointEvery time.Duration
+	// Patience is how long processes that train an encoder together wait for each other, 0 for 30 seconds.
+	Patience time.Duration
+}
+
 // build is a generation as tasks see it.
 type build struct {
-	*Worker
+	*Means
 	plan stages.Plan
 	doc  *generation.Doc
 	mu   sync.Mutex
@@ -43,4 +60,36 @@ type build struct {
 	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
 	blocks sync.Pool
 	models
+}
+
+func newBuild(m *Means, p stages.Plan, doc *generation.Doc) *build {
+	return &build{Means: m, plan: p, doc: doc, done: map[tasks.Task]*done{}}
+}
+
+// do does a task with the function of its stage, and stores that it is done. The last task leaves no trace: it removes
+// what the others have left. A task whose input is damaged makes the one that wrote it undone.
+func (b *build) do(ctx context.Context, s stages.Stage, t tasks.Task, work func(*task, context.Context) error) error {
+	run := &task{build: b, Task: t, outputs: map[string]output{}, alone: s.Tasks == 1}
+	b.began(t.Stage)
+	defer b.ended(t.Stage)
+	err := work(run, ctx)
+	if damaged := new(DamagedError); errors.As(err, &damaged) {
+		return errors.Join(err, b.forget(ctx, damaged.Task))
+	}
+	if err != nil || t.Stage == stages.Finish {
+		return err
+	}
+	return run.finish(ctx)
+}
+
+// isDone says whether a task's outputs are complete. It reads the store: another process may have found them damaged.
+func (b *build) isDone(ctx context.Context, t tasks.Task) (bool, error) {
+	b.mu.Lock()
+	delete(b.done, t)
+	b.mu.Unlock()
+	_, err := b.load(ctx, t)
+	if missing := new(MissingError); errors.As(err, &missing) {
+		return false, nil
+	}
+	return err == nil, err
 }

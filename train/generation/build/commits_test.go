@@ -107,8 +107,8 @@ func builder(store sink.Store) *testBuild {
 		LeafSize:      6, Branching: 3, // a tree of several levels, of which none halves the one above
 		Encoder: "linear", Seed: 1, Holdout: 0.05, EvalSeed: 1,
 	}
-	return &testBuild{&Worker{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
-		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}},
+	return &testBuild{&Worker{Means: Means{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}}},
 		Request{Settings: s, Shards: 1}}
 }
 

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,18 +24,14 @@ var (
 	errNobody = errors.New("nobody trains the encoder")
 )
 
-func (w *Worker) patience() time.Duration {
-	if w.Patience > 0 {
-		return w.Patience
-	}
-	return DefaultPatience
-}
+// patienceOf is how long a process waits for another one that trains with it.
+func patienceOf(t *task) time.Duration { return cmp.Or(t.Patience, defaultPatience) }
 
 // lead trains the encoder, and lets the other tasks of the stage help.
 func (t *task) lead(ctx context.Context, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
 	r := t.resources()
 	l := &leader{Journal: j, task: t, meeting: &meeting{ctx: ctx, store: t.Store, name: leaderName,
-		patience: t.patience()}, expected: t.plan.TrainingTasks() - 1}
+		patience: patienceOf(t)}, expected: t.plan.TrainingTasks() - 1}
 	trained, why, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: in,
 		Settings: t.doc.Settings, Resources: r, Journal: l,
 		Share: func(net train.Sliced) train.Network { return together.New(net, l.group()) }})
@@ -225,8 +222,8 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 	t := h.task
 	all := groupFolder(t.Generation)
 	name := fmt.Sprintf("%d-%s", t.Partition, rand.Text())
-	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: t.patience()}
-	for begun, asked := time.Now(), ""; time.Since(begun) < 4*t.patience(); {
+	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: patienceOf(t)}
+	for begun, asked := time.Now(), ""; time.Since(begun) < 4*patienceOf(t); {
 		missing := new(MissingError)
 		if _, err := t.load(ctx, tasks.Task{Generation: t.Generation, Stage: stages.Encoder}); err == nil {
 			return in, errHelped

@@ -36,8 +36,7 @@ var (
 
 var partTable = crc32.MakeTable(crc32.Castagnoli)
 
-// DefaultPatience is how long a process waits for another one that trains with it.
-const DefaultPatience = 30 * time.Second
+const defaultPatience = 30 * time.Second
 
 // meeting is one process's side of a training of several. It implements together.Group.
 type meeting struct {

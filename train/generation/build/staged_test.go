@@ -133,8 +133,8 @@ type setup struct {
 
 func newSetup(store sink.Store, logs shardLogs, s fit.Settings) *setup {
 	return &setup{
-		worker: &Worker{Store: store, Resources: resources(),
-			Log: func(context.Context, map[int]int64) (Log, error) { return logs, nil }},
+		worker: &Worker{Means: Means{Store: store, Resources: resources(),
+			Log: func(context.Context, map[int]int64) (Log, error) { return logs, nil }}},
 		request: Request{Settings: s, Shards: len(logs)},
 	}
 }

@@ -10,23 +10,13 @@ import (
 
 	"giantstream/internal/parallel"
 	"giantstream/internal/tasks"
-	"giantstream/sink"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/fit"
 )
 
 // Worker does the tasks of builds. It implements tasks.Work.
 type Worker struct {
-	Store sink.Store
-	// Log returns the commit log at a cut, or for nil at the newest.
-	Log func(ctx context.Context, cut map[int]int64) (Log, error)
-	// Resources bound each task. Progress shows what a task is at that is the only one of its stage.
-	fit.Resources
-	// CheckpointEvery is the time between two checkpoints of the encoder's training, 0 for none.
-	CheckpointEvery time.Duration
-	// Patience is how long processes that train an encoder together wait for each other, 0 for DefaultPatience.
-	Patience time.Duration
+	Means
 
 	mu     sync.Mutex
 	builds map[int64]*build
@@ -63,7 +53,7 @@ func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
 	case none:
 		return nil, err
 	}
-	b := &build{Worker: w, plan: plan, doc: doc, done: map[tasks.Task]*done{}}
+	b := newBuild(&w.Means, plan, doc)
 	if w.builds == nil {
 		w.builds = map[int64]*build{}
 	}
@@ -93,20 +83,13 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 			err = fmt.Errorf("%w: %w", ErrPanic, p)
 		}
 	}()
-	run := &task{build: b, Task: t, outputs: map[string]output{}, alone: s.Tasks == 1}
-	b.began(t.Stage)
-	defer b.ended(t.Stage)
-	err = explainDevice(stageFunctions[t.Stage](run, ctx))
-	if damaged := new(DamagedError); errors.As(err, &damaged) {
-		return errors.Join(err, b.forget(ctx, damaged.Task))
-	}
-	if err == nil && t.Stage == stages.Finish {
-		w.drop(t.Generation) // with its models, which the next build would find in its memory
-	}
-	if err != nil || t.Stage == stages.Finish {
+	if err := explainDevice(b.do(ctx, s, t, stageFunctions[t.Stage])); err != nil {
 		return err
 	}
-	return run.finish(ctx)
+	if t.Stage == stages.Finish {
+		w.drop(t.Generation) // with its models, which the next build would find in its memory
+	}
+	return nil
 }
 
 // works notes that a task begins, and returns what notes its end. A worker without tasks lets go of its builds after a
@@ -148,14 +131,7 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	if t.Stage == stages.Finish {
 		return false, nil // there is a plan
 	}
-	b.mu.Lock()
-	delete(b.done, t) // it may have been made undone since
-	b.mu.Unlock()
-	_, err = b.load(ctx, t)
-	if missing := new(MissingError); errors.As(err, &missing) {
-		return false, nil
-	}
-	return err == nil, err
+	return b.isDone(ctx, t)
 }
 
 var stageFunctions = map[string]func(*task, context.Context) error{

@@ -91,9 +91,9 @@ func (f *fingerprint) Merge(sum string) error {
 
 // Worker returns a worker that builds a source's graph in a store, whatever the cut.
 func Worker(store sink.Store, src generation.Source) *build.Worker {
-	return &build.Worker{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
+	return &build.Worker{Means: build.Means{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now},
-		Log: func(context.Context, map[int]int64) (build.Log, error) { return LogOf(src), nil }}
+		Log: func(context.Context, map[int]int64) (build.Log, error) { return LogOf(src), nil }}}
 }
 
 // Build builds the next generation of a source's graph in a store.

@@ -105,8 +105,8 @@ func (b *Bench) Build(ctx context.Context, store sink.Store, s Source, mode stri
 	default:
 		return nil, fmt.Errorf("mode %q: use warm, full or apart", mode)
 	}
-	w := &build.Worker{Store: store, Resources: wiring.ResourcesOf(&b.Config, nil, nil, b.Log),
-		Log: func(context.Context, map[int]int64) (build.Log, error) { return generationtest.LogOf(s), nil }}
+	w := &build.Worker{Means: build.Means{Store: store, Resources: wiring.ResourcesOf(&b.Config, nil, nil, b.Log),
+		Log: func(context.Context, map[int]int64) (build.Log, error) { return generationtest.LogOf(s), nil }}}
 	began := stage.CPUSeconds()
 	doc, err := w.Build(ctx, request, stages.Finish)
 	if err != nil {
