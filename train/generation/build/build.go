@@ -56,7 +56,7 @@ type build struct {
 	doc  *generation.Doc
 	mu   sync.Mutex
 	done map[tasks.Task]*done
-	took stageTimes
+	took times
 	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
 	blocks sync.Pool
 	models

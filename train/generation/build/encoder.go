@@ -158,7 +158,7 @@ func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func()
 		}
 	}
 	if len(names) == 0 {
-		return nil, nil, &DamagedError{from.task, errors.New("it names no file of the encoder")}
+		return nil, nil, from.damaged(errors.New("it names no file of the encoder"))
 	}
 	return shared(ctx, b, stages.Encoder, slices.Min(names), func() (train.Encoder, error) { return b.loadEncoder(ctx) })
 }

@@ -23,7 +23,7 @@ func (t *task) finishGeneration(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := doc.Finish(ctx, t.Store, t.took.list(t.plan, t.Now()), t.Now()); err != nil {
+	if err := doc.Finish(ctx, t.Store, t.stageTimes(t.Now()), t.Now()); err != nil {
 		return err
 	}
 	log := t.Resources.Log.With("generation", doc.Generation)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/generation/build/stages"
@@ -225,7 +224,7 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: patienceOf(t)}
 	for begun, asked := time.Now(), ""; time.Since(begun) < 4*patienceOf(t); {
 		missing := new(MissingError)
-		if _, err := t.load(ctx, tasks.Task{Generation: t.Generation, Stage: stages.Encoder}); err == nil {
+		if _, err := t.from(ctx, stages.Encoder, 0); err == nil {
 			return in, errHelped
 		} else if !errors.As(err, &missing) {
 			return in, err

@@ -111,7 +111,7 @@ func stats[T any](ctx context.Context, b *build, stage string, partition int) (v
 		return v, err
 	}
 	if err := json.Unmarshal(d.Stats, &v); err != nil {
-		return v, &DamagedError{d.task, err}
+		return v, d.damaged(err)
 	}
 	return v, nil
 }
@@ -124,11 +124,14 @@ func (b *build) forget(ctx context.Context, t tasks.Task) error {
 	return b.Store.Delete(ctx, doneKey(t))
 }
 
+// damaged is the error of an output that is not what the task must have left.
+func (d *done) damaged(err error) error { return &DamagedError{d.task, err} }
+
 // explain makes an error of reading an output one of its task.
 func (d *done) explain(err error) error {
 	if errors.Is(err, sink.ErrDamaged) || errors.Is(err, sink.ErrNotFound) || errors.Is(err, sections.ErrShort) ||
 		generation.IsDamage(err) {
-		return &DamagedError{d.task, err}
+		return d.damaged(err)
 	}
 	return err
 }
@@ -136,7 +139,7 @@ func (d *done) explain(err error) error {
 func (d *done) output(name string) (output, error) {
 	o, ok := d.Outputs[name]
 	if !ok {
-		return o, &DamagedError{d.task, fmt.Errorf("it does not name %s", name)}
+		return o, d.damaged(fmt.Errorf("it does not name %s", name))
 	}
 	return o, nil
 }

@@ -8,8 +8,8 @@ import (
 	"giantstream/train/generation/build/stages"
 )
 
-// stageTimes are the times at which this process has been at the stages of a build.
-type stageTimes struct {
+// times are the times at which this process has been at the stages of a build.
+type times struct {
 	mu   sync.Mutex
 	span map[string]*span
 }
@@ -37,7 +37,7 @@ func (b *build) ended(stage string) {
 }
 
 // list returns how long each stage took in this process, in their order; those that it found done are near 0.
-func (t *stageTimes) list(p stages.Plan, now time.Time) (all []generation.StageTime) {
+func (t *times) list(p stages.Plan, now time.Time) (all []generation.StageTime) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range p.Stages() {
@@ -52,3 +52,6 @@ func (t *stageTimes) list(p stages.Plan, now time.Time) (all []generation.StageT
 	}
 	return all
 }
+
+// stageTimes returns how long each stage took in this process.
+func (b *build) stageTimes(now time.Time) []generation.StageTime { return b.took.list(b.plan, now) }
