@@ -24,7 +24,8 @@ func TestGenerationsKeepTheirSpace(t *testing.T) {
 		{"another dimension", func(_ *testing.T, b *testBuild, _ *generation.Doc) { b.Settings.EmbeddingDim-- }, 2},
 		{"the encoder before is damaged", func(t *testing.T, b *testBuild, first *generation.Doc) {
 			data := strings.NewReader("{}")
-			if err := b.Store.Put(t.Context(), generation.Prefix(first.Generation)+"encoder/config.json", data, 2); err != nil {
+			if err := b.Store.Put(t.Context(), generation.Prefix(first.Generation)+"encoder/config.json", data,
+				2); err != nil {
 				t.Fatal(err)
 			}
 		}, 2},

@@ -76,7 +76,8 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 		return stages.Plan{}, err
 	}
 	if r.Trainers < 0 || r.Trainers > together.Slices {
-		return stages.Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch", r.Trainers,
+		return stages.Plan{}, fmt.Errorf("%d processes that train: it must be 1 to %d, the slices of a batch",
+			r.Trainers,
 			together.Slices)
 	}
 	doc, err := w.document(ctx, g, log.Cut(), r)

@@ -143,7 +143,8 @@ func TestBuildWithNGrams(t *testing.T) {
 		}
 		v := joined.Views()
 		if v.Table.Dim() != joined.Dim() || len(v.Table.Features()) != 500 {
-			t.Errorf("embeddings of %d numbers from %d n-grams of %d", joined.Dim(), len(v.Table.Features()), v.Table.Dim())
+			t.Errorf("embeddings of %d numbers from %d n-grams of %d", joined.Dim(), len(v.Table.Features()),
+				v.Table.Dim())
 		}
 		if plain := slices.Equal(encoded(v.Model), encoded(tiny)); plain != (epochs == 0) {
 			t.Errorf("%d epochs: the model is as it came: %t", epochs, plain)

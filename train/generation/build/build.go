@@ -58,7 +58,7 @@ type build struct {
 	done map[tasks.Task]*done
 	took times
 	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
-	blocks sync.Pool
+	blockBuffers sync.Pool
 	models
 }
 
@@ -68,11 +68,11 @@ func newBuild(m *Means, p stages.Plan, doc *generation.Doc) *build {
 
 // do does a task with the function of its stage, and stores that it is done. The last task leaves no trace: it removes
 // what the others have left. A task whose input is damaged makes the one that wrote it undone.
-func (b *build) do(ctx context.Context, s stages.Stage, t tasks.Task, work func(*task, context.Context) error) error {
+func (b *build) do(ctx context.Context, s stages.Stage, t tasks.Task, work func(context.Context, *task) error) error {
 	run := &task{build: b, Task: t, outputs: map[string]output{}, alone: s.Tasks == 1}
 	b.began(t.Stage)
 	defer b.ended(t.Stage)
-	err := work(run, ctx)
+	err := work(ctx, run)
 	if damaged := new(DamagedError); errors.As(err, &damaged) {
 		return errors.Join(err, b.forget(ctx, damaged.Task))
 	}

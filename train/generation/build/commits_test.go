@@ -156,7 +156,8 @@ func TestLabelsInNoClusterAreCounted(t *testing.T) {
 	if err := g.Featurize(&row); err != nil {
 		t.Fatal(err)
 	}
-	if total, unknown := g.NGrams.Total(), g.NGrams.Unknown()-known; unknown < 8 || unknown >= total { // the word and most of its runs of letters
+	if total, unknown := g.NGrams.Total(), g.NGrams.Unknown()-known; unknown < 8 ||
+		unknown >= total { // the word and most of its runs of letters
 		t.Errorf("%d n-grams of a new word unknown, of %d in all", unknown, total)
 	}
 }
@@ -181,7 +182,8 @@ func TestAGenerationMapsTheClustersOfItsParent(t *testing.T) {
 		parquetio.Scalar("old_level", parquetio.Int32(), func(f *flow, v int32) { f.OldLevel = v }),
 		parquetio.Scalar("labels", parquetio.Int64(), func(f *flow, v int64) { f.Labels = v }),
 	}
-	for f, err := range parquetio.Get(t.Context(), store, sink.Ref{Key: generation.Prefix(2) + "mapping.parquet", Bytes: doc.Files["mapping.parquet"].Bytes,
+	for f, err := range parquetio.Get(t.Context(), store, sink.Ref{Key: generation.Prefix(2) + "mapping.parquet",
+		Bytes:  doc.Files["mapping.parquet"].Bytes,
 		CRC32C: doc.Files["mapping.parquet"].CRC32C},
 		func(sink.Object) (string, []parquetio.Column[flow], error) { return "mapping/1", columns, nil }) {
 		if err != nil {

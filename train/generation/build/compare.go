@@ -7,24 +7,24 @@ import (
 	"giantstream/train/generation/build/stages"
 )
 
-// mapping compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
+// mapParent compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
 // all nodes, both trees and the labels that both have.
-func (t *task) mapping(ctx context.Context) error {
-	tree, err := t.loadTree(ctx)
+func mapParent(ctx context.Context, t *task) error {
+	tree, err := loadTree(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	find, err := t.finder(ctx, x)
+	find, err := nodeFinder(ctx, t, x)
 	if err != nil {
 		return err
 	}
 	s, err := generation.MapParent(ctx, t.Store, t.doc, tree, find, func(known []bool) (n int, err error) {
-		return t.unknownLinks(ctx, known)
-	}, t.resources().Log)
+		return unknownLinks(ctx, t, known)
+	}, t.taskResources().Log)
 	t.stats = parentStats[generation.MappingStats]{s}
 	return err
 }
@@ -35,9 +35,9 @@ type parentStats[T any] struct {
 }
 
 // unknownLinks counts the known links to labels that the parent does not know.
-func (t *task) unknownLinks(ctx context.Context, known []bool) (n int, err error) {
+func unknownLinks(ctx context.Context, t *task, known []bool) (n int, err error) {
 	for p := range t.plan.Partitions {
-		if err := t.links(ctx, p, func(_ int, to []int32, hidden []bool) error {
+		if err := eachNeighbours(ctx, t.build, p, func(_ int, to []int32, hidden []bool) error {
 			for k, j := range to {
 				if j >= 0 && !hidden[k] && !known[j] {
 					n++
@@ -51,14 +51,14 @@ func (t *task) unknownLinks(ctx context.Context, known []bool) (n int, err error
 	return n, nil
 }
 
-// compare compares the embeddings with those of the parent generation, on a sample that goes by the ids' hashes: the
-// nodes of the first positions. Of the nodes' degrees it knows the links that they have themselves.
-func (t *task) compare(ctx context.Context) error {
-	x, err := t.numbered(ctx)
+// compareParent compares the embeddings with those of the parent generation, on a sample that goes by the ids' hashes:
+// the nodes of the first positions. Of the nodes' degrees it knows the links that they have themselves.
+func compareParent(ctx context.Context, t *task) error {
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	trained, err := stats[encoderStats](ctx, t.build, stages.Encoder, 0)
+	trained, err := statsOf[encoderStats](ctx, t.build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -71,22 +71,23 @@ func (t *task) compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		doc.Embeddings = append(doc.Embeddings, from.parts()...)
+		doc.Embeddings = append(doc.Embeddings, from.parquetParts()...)
 		var ids []string
-		if err := t.about(ctx, p, func(_ int, a about) error {
+		if err := eachNode(ctx, t.build, p, func(_ int, a node) error {
 			ids = append(ids, string(a.id))
 			return nil
 		}); err != nil {
 			return err
 		}
-		if err := t.links(ctx, p, func(i int, to []int32, hidden []bool) error {
-			degree[ids[i]] = len(ascending(to, hidden, true))
+		if err := eachNeighbours(ctx, t.build, p, func(i int, to []int32, hidden []bool) error {
+			degree[ids[i]] = len(nodesAmong(to, hidden, true))
 			return nil
 		}); err != nil {
 			return err
 		}
 	}
-	s, err := generation.CompareParent(ctx, t.Store, &doc, func(id string) int { return degree[id] }, t.resources().Log)
+	s, err := generation.CompareParent(ctx, t.Store, &doc, func(id string) int { return degree[id] },
+		t.taskResources().Log)
 	t.stats = parentStats[generation.OverlapStats]{s}
 	return err
 }

@@ -70,8 +70,8 @@ func readCounts(b []byte, cols int, dst sparse.Vector) (sparse.Vector, error) {
 	return dst, nil
 }
 
-// counted are the counts of the features of some texts.
-type counted struct {
+// textCounts are the counts of the features of some texts.
+type textCounts struct {
 	from    *done
 	model   *tfidf.Model
 	records [][]byte
@@ -79,7 +79,7 @@ type counted struct {
 }
 
 // features is Ψ of text i, as train.TextFeatures. Ask err afterwards.
-func (c *counted) features(i int, dst sparse.Vector) sparse.Vector {
+func (c *textCounts) features(i int, dst sparse.Vector) sparse.Vector {
 	counts, err := readCounts(c.records[i], c.model.Dim(), dst)
 	if err != nil {
 		c.damaged.Store(true)
@@ -88,22 +88,23 @@ func (c *counted) features(i int, dst sparse.Vector) sparse.Vector {
 	return c.model.Weigh(counts)
 }
 
-func (c *counted) err() error {
+func (c *textCounts) err() error {
 	if c.damaged.Load() {
 		return c.from.explain(sections.ErrShort)
 	}
 	return nil
 }
 
-// counted calls visit with the counts of the texts of a partition, a block after the other: those of nodes from lo on.
-func (b *build) counted(ctx context.Context, v *tfidf.Model, partition int,
-	visit func(lo int, c *counted) error) error {
+// eachCounts calls visit with the counts of the texts of a partition, a block after the other: those of nodes from lo
+// on.
+func eachCounts(ctx context.Context, b *build, v *tfidf.Model, partition int,
+	visit func(lo int, c *textCounts) error) error {
 	from, err := b.from(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return err
 	}
-	return b.eachBlock(ctx, stages.Vectorise, "counts", partition, func(d *sections.Decoder, lo, hi int) error {
-		c := &counted{from: from, model: v}
+	return eachBlock(ctx, b, stages.Vectorise, "counts", partition, func(d *sections.Decoder, lo, hi int) error {
+		c := &textCounts{from: from, model: v}
 		for range hi - lo {
 			c.records = append(c.records, d.StringBytes())
 		}

@@ -12,33 +12,33 @@ import (
 // datasetGroupBytes is the raw size of the training set's row groups, as in a build in one process.
 const datasetGroupBytes = 2 << 20
 
-// dataset writes the training set of a partition: its instances, in ascending order of ids.
-func (t *task) dataset(ctx context.Context) error {
-	v, err := t.loadVectorizer(ctx)
+// writeDataset writes the training set of a partition: its instances, in ascending order of ids.
+func writeDataset(ctx context.Context, t *task) error {
+	v, err := loadVectorizer(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	tree, err := t.loadTree(ctx)
+	tree, err := loadTree(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	p, err := t.partition(ctx, true)
+	p, err := readPartition(ctx, t, true)
 	if err != nil {
 		return err
 	}
-	psi := &counted{model: v}
-	if err := t.counted(ctx, v, t.Partition, func(_ int, c *counted) error {
+	psi := &textCounts{model: v}
+	if err := eachCounts(ctx, t.build, v, t.Partition, func(_ int, c *textCounts) error {
 		psi.from, psi.records = c.from, append(psi.records, c.records...)
 		return nil
 	}); err != nil {
 		return err
 	}
-	key := t.final(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
+	key := t.artifactKey(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
 	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
 		func(yield func(rows.Row, error) bool) {
 			for _, i := range p.byID {
 				n := &p.nodes[i]
-				known := ascending(n.to, n.hidden, false)
+				known := nodesAmong(n.to, n.hidden, false)
 				if len(known) == 0 || len(known) > t.doc.Settings.MaxDegree {
 					continue
 				}

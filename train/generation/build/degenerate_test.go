@@ -99,7 +99,8 @@ func TestDegenerateGraphs(t *testing.T) {
 		{name: "no text", graph: without(graphtest.Rows(60, 3), true, func(int) bool { return true }), tooFew: true},
 		{name: "no word shared", graph: strangers(40), tooFew: true,
 			says: "there are 40, and their texts are too few, empty or all alike"},
-		{name: "one text", graph: without(graphtest.Rows(60, 3), true, func(i int) bool { return i > 0 }), tooFew: true},
+		{name: "one text", graph: without(graphtest.Rows(60, 3), true, func(i int) bool { return i > 0 }),
+			tooFew: true},
 		{name: "every other text", graph: without(graphtest.Rows(60, 3), true, func(i int) bool { return i%2 > 0 })},
 	} {
 		for _, kind := range fit.Kinds() {
@@ -162,7 +163,8 @@ func checkEmbeddings(t *testing.T, b *testBuild, doc *generation.Doc) (n int) {
 			for _, x := range r.Vector {
 				square += float64(x) * float64(x)
 			}
-			if r.Status == embedding.NoText && r.Vector != nil || r.Status != embedding.NoText && math.Abs(square-1) > 1e-3 {
+			if r.Status == embedding.NoText && r.Vector != nil || r.Status != embedding.NoText &&
+				math.Abs(square-1) > 1e-3 {
 				t.Errorf("node %s: status %q, squared length %v", r.NodeID, r.Status, square)
 			}
 		}

@@ -36,7 +36,8 @@ func emulate(t *testing.T, b *testBuild, o computetest.DeviceOptions) *computete
 func encoderBytes(t *testing.T, s sink.Store) []byte {
 	t.Helper()
 	all := objects(t, s)
-	return slices.Concat(all[generation.Prefix(1)+"encoder/bert/model.safetensors"], all[generation.Prefix(1)+"encoder/model.safetensors"])
+	return slices.Concat(all[generation.Prefix(1)+"encoder/bert/model.safetensors"],
+		all[generation.Prefix(1)+"encoder/model.safetensors"])
 }
 
 // A build on a device stores what one on the CPU does, and gives all memory back. The generation

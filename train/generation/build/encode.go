@@ -28,25 +28,25 @@ type encodeStats struct {
 //	sampled  by block: the embeddings of the nodes that are in the sample, float32
 //	vectors  where fill follows, by block: the embeddings, float32
 //	status   where fill follows: a byte for each node, 1 for one without text
-func (t *task) encode(ctx context.Context) error {
-	e, release, err := t.sharedEncoder(ctx)
+func encode(ctx context.Context, t *task) error {
+	e, release, err := sharedEncoder(ctx, t.build)
 	if err != nil {
 		return err
 	}
 	defer release()
-	p, err := t.partition(ctx, false)
+	p, err := readPartition(ctx, t, false)
 	if err != nil {
 		return err
 	}
 	v := embedded{dim: e.Dim(), vectors: make([]float32, len(p.nodes)*e.Dim()),
 		status: make([]embedding.Status, len(p.nodes))}
-	if err := t.embed(ctx, e, p.texts, v); err != nil {
+	if err := embedTexts(ctx, t, e, p.texts, v); err != nil {
 		return err
 	}
-	if err := t.putSampledVectors(ctx, v); err != nil {
+	if err := putSampledVectors(ctx, t, v); err != nil {
 		return err
 	}
-	s := encodeStats{GPUMath: t.math()}
+	s := encodeStats{GPUMath: gpuMath(t)}
 	for i, text := range p.texts {
 		var r embedding.Record
 		r.SetVector(text, v.row(i))
@@ -56,7 +56,7 @@ func (t *task) encode(ctx context.Context) error {
 	}
 	t.stats = s
 	if !t.plan.Fill {
-		return t.writeEmbeddings(ctx, p, v)
+		return writeEmbeddings(ctx, t, p, v)
 	}
 	vectors, status := t.newSections(blocks(len(p.nodes))), t.newSections(1)
 	defer vectors.Close() //nolint:errcheck // temporary files
@@ -77,8 +77,8 @@ func (t *task) encode(ctx context.Context) error {
 	return errors.Join(t.putSections(ctx, "vectors", vectors), t.putSections(ctx, "status", status))
 }
 
-// embed encodes the texts of the partition.
-func (t *task) embed(ctx context.Context, e train.Encoder, texts []string, v embedded) error {
+// embedTexts encodes the texts of the partition.
+func embedTexts(ctx context.Context, t *task, e train.Encoder, texts []string, v embedded) error {
 	of, takesFeatures := e.(train.FeatureEncoder)
 	if !takesFeatures {
 		for lo := 0; lo < len(texts); lo += block {
@@ -89,19 +89,19 @@ func (t *task) embed(ctx context.Context, e train.Encoder, texts []string, v emb
 		}
 		return nil
 	}
-	model, err := t.loadVectorizer(ctx)
+	model, err := loadVectorizer(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	return t.counted(ctx, model, t.Partition, func(lo int, c *counted) error {
+	return eachCounts(ctx, t.build, model, t.Partition, func(lo int, c *textCounts) error {
 		hi := lo + len(c.records)
 		return errors.Join(ctx.Err(), of.EncodeFeatures(texts[lo:hi], c.features, v.vectors[lo*v.dim:hi*v.dim]))
 	})
 }
 
 // putSampledVectors stores the embeddings of the nodes that evaluate asks about.
-func (t *task) putSampledVectors(ctx context.Context, v embedded) error {
-	sampled, err := t.sampledOf(ctx, t.Partition)
+func putSampledVectors(ctx context.Context, t *task, v embedded) error {
+	sampled, err := sampledNodes(ctx, t.build, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func (e embedded) row(i int) []float32 { return e.vectors[i*e.dim : (i+1)*e.dim 
 
 // writeEmbeddings writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending
 // order of ids.
-func (t *task) writeEmbeddings(ctx context.Context, p *partition, v embedded) error {
-	trained, err := stats[encoderStats](ctx, t.build, stages.Encoder, 0)
+func writeEmbeddings(ctx context.Context, t *task, p *partition, v embedded) error {
+	trained, err := statsOf[encoderStats](ctx, t.build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (t *task) writeEmbeddings(ctx context.Context, p *partition, v embedded) er
 			continue
 		}
 		name := fmt.Sprintf("part-%05d-%05d.parquet", shard, t.Partition)
-		key := t.final("embeddings/" + name)
+		key := t.artifactKey("embeddings/" + name)
 		info, err := embedding.WriteParquet(ctx, t.Store, key, stored.Type, narrowed(of, stored))
 		if err != nil {
 			return err
@@ -177,15 +177,15 @@ func narrowed(records []embedding.Record, f embedding.Format) iter.Seq2[embeddin
 }
 
 // describeEmbeddings notes the embeddings.
-func (b *build) describeEmbeddings(ctx context.Context, doc *generation.Doc) (err error) {
+func describeEmbeddings(ctx context.Context, b *build, doc *generation.Doc) (err error) {
 	for p := range b.plan.Partitions {
-		e, err := stats[encodeStats](ctx, b, b.plan.EmbeddingStage(), p)
+		e, err := statsOf[encodeStats](ctx, b, b.plan.EmbeddingStage(), p)
 		if err != nil {
 			return err
 		}
 		doc.Graph.NoText += e.NoText
 		doc.Graph.FromNeighbours += e.FromNeighbours
-		noteMath(doc, e.GPUMath)
+		addMath(doc, e.GPUMath)
 	}
 	doc.Embeddings, err = b.partsOf(ctx, b.plan.EmbeddingStage())
 	return err

@@ -35,26 +35,26 @@ type encoderStats struct {
 	GPUMath []compute.Math `json:"gpu_math,omitempty"`
 }
 
-// encoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
+// trainEncoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
 //
 //	sampled  section p: the nodes of partition p that are in the sample, by their numbers in it, u32
-func (t *task) encoder(ctx context.Context) error {
+func trainEncoder(ctx context.Context, t *task) error {
 	if t.Partition > 0 {
-		return t.help(ctx)
+		return helpTraining(ctx, t)
 	}
-	s, err := t.sample(ctx)
+	s, err := takeSample(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer s.close() //nolint:errcheck // temporary files
-	if err := t.putSampled(ctx, s); err != nil {
+	if err := putSampled(ctx, t, s); err != nil {
 		return err
 	}
-	linked, err := t.linked(ctx)
+	linked, err := linkTotals(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	settings, r := t.doc.Settings, t.resources()
+	settings, r := t.doc.Settings, t.taskResources()
 	var space int64
 	if t.doc.KeepSpaceOf != 0 {
 		s.Before = func(ctx context.Context) (before train.Encoder, err error) {
@@ -62,11 +62,11 @@ func (t *task) encoder(ctx context.Context) error {
 			return before, err
 		}
 	}
-	if err := t.noteMath(ctx); err != nil {
+	if err := storeMath(ctx, t); err != nil {
 		return err
 	}
 	journal := &Journal{Store: t.Store, Prefix: folder(t.Task), Every: t.CheckpointEvery, Now: r.Now, Log: r.Log}
-	trained, why, err := t.lead(ctx, s.Inputs, journal)
+	trained, why, err := leadTraining(ctx, t, s.Inputs, journal)
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func (t *task) encoder(ctx context.Context) error {
 			return err
 		}
 	}
-	modes, err := t.mathSoFar(ctx)
+	modes, err := mathSoFar(ctx, t)
 	if err != nil {
 		return err
 	}
-	prefix := t.final(generation.EncoderName)
+	prefix := t.artifactKey(generation.EncoderName)
 	c, err := encoders.Save(ctx, t.Store, prefix, trained.Encoder, encoders.Meta{Vectorizer: s.Vectorizer,
 		Projection: s.Projection, Seed: settings.Seed, Space: space, Metrics: trained.Metrics,
 		Tensors: trained.Matcher.Tensors()})
@@ -111,7 +111,7 @@ func (t *task) encoder(ctx context.Context) error {
 }
 
 // loadEncoder reads the trained encoder. Close it after use.
-func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
+func loadEncoder(ctx context.Context, b *build) (train.Encoder, error) {
 	from, err := b.from(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
@@ -121,51 +121,54 @@ func (b *build) loadEncoder(ctx context.Context) (train.Encoder, error) {
 			return nil, from.explain(err)
 		}
 	}
-	v, err := b.loadVectorizer(ctx)
+	v, err := loadVectorizer(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	q, err := b.loadProjection(ctx)
+	q, err := loadProjection(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := encoders.Load(ctx, b.Store, b.final(generation.EncoderName), v, q, b.Device)
+	e, _, err := encoders.Load(ctx, b.Store, b.artifactKey(generation.EncoderName), v, q, b.Device)
 	return e, from.explain(err)
 }
 
 // describeEncoder notes the encoder.
-func (b *build) describeEncoder(ctx context.Context, doc *generation.Doc) error {
-	trained, err := stats[encoderStats](ctx, b, stages.Encoder, 0)
+func describeEncoder(ctx context.Context, b *build, doc *generation.Doc) error {
+	trained, err := statsOf[encoderStats](ctx, b, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
 	doc.Encoder, doc.TextOnly, doc.GPUMath = trained.EncoderStats, trained.TextOnly, nil
 	doc.Space = cmp.Or(trained.Space, doc.Generation)
-	noteMath(doc, trained.GPUMath...)
+	addMath(doc, trained.GPUMath...)
 	return nil
 }
 
 // sharedEncoder returns the trained encoder until done is called.
-func (b *build) sharedEncoder(ctx context.Context) (e train.Encoder, done func(), err error) {
+func sharedEncoder(ctx context.Context, b *build) (e train.Encoder, done func(), err error) {
 	from, err := b.from(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	var names []string
 	for name, o := range from.Outputs {
-		if from.final(o) {
+		if from.isArtifact(o) {
 			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {
 		return nil, nil, from.damaged(errors.New("it names no file of the encoder"))
 	}
-	return shared(ctx, b, stages.Encoder, slices.Min(names), func() (train.Encoder, error) { return b.loadEncoder(ctx) })
+	return share(ctx, b, stages.Encoder, slices.Min(names), func() (train.Encoder, error) {
+		return loadEncoder(ctx,
+			b)
+	})
 }
 
 // parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
-func (t *task) parentEncoder(ctx context.Context, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
-	warm, s, err := t.warm(ctx)
+func parentEncoder(ctx context.Context, t *task, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
+	warm, s, err := loadDecision(ctx, t.build)
 	if err != nil || !warm {
 		return nil, err
 	}
@@ -180,7 +183,7 @@ func (t *task) parentEncoder(ctx context.Context, v *tfidf.Model, q *projection.
 			}
 		}
 	}
-	e, _, err := encoders.Load(ctx, t.Store, folder(from.task)+generation.EncoderName, v, q, t.Device)
+	e, _, err := encoders.Load(ctx, t.Store, folder(from.source)+generation.EncoderName, v, q, t.Device)
 	if err != nil {
 		return nil, from.explain(err)
 	}

@@ -22,19 +22,19 @@ type evaluateStats struct {
 
 // evaluate asks text alone and the encoder about hidden links and classes of the sample. It holds the sample's links,
 // and its embeddings of one of the two.
-func (t *task) evaluate(ctx context.Context) error {
-	trained, err := stats[encoderStats](ctx, t.build, stages.Encoder, 0)
+func evaluate(ctx context.Context, t *task) error {
+	trained, err := statsOf[encoderStats](ctx, t.build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
-	x, s, err := t.sampled(ctx, trained.Instances)
+	x, s, err := reopenSample(ctx, t, trained.Instances)
 	if err != nil {
 		return err
 	}
 	defer s.close() //nolint:errcheck // temporary files
-	settings, log := t.doc.Settings, t.resources().Log
+	settings, log := t.doc.Settings, t.taskResources().Log
 	dim := trained.TextDim
-	vectors, err := t.sampledTexts(ctx, x, s, dim)
+	vectors, err := sampledTexts(ctx, t, x, s, dim)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (t *task) evaluate(ctx context.Context) error {
 	}
 	out := evaluateStats{Evaluation: []fit.Evaluation{text}, Hidden: len(s.hidden), Whole: s.whole}
 	if trained.TextOnly == "" {
-		vectors, err := t.sampledVectors(ctx, x, s, trained.Dim)
+		vectors, err := sampledVectors(ctx, t, x, s, trained.Dim)
 		if err != nil {
 			return err
 		}
@@ -63,15 +63,15 @@ func (t *task) evaluate(ctx context.Context) error {
 }
 
 // sampledTexts returns the embeddings of text alone, of projections as they are stored.
-func (t *task) sampledTexts(ctx context.Context, x index, s *sample, dim int) ([]float32, error) {
+func sampledTexts(ctx context.Context, t *task, x numbering, s *sample, dim int) ([]float32, error) {
 	vectors := make([]float32, len(s.positions)*dim)
 	for p := range t.plan.Partitions {
-		texts, err := t.projected(ctx, p, dim)
+		texts, err := openProjected(ctx, t.build, p, dim)
 		if err != nil {
 			return nil, err
 		}
-		err = s.within(x, p, func(i, k int) error {
-			row, err := texts.of(i)
+		err = s.visitPartition(x, p, func(i, k int) error {
+			row, err := texts.rowOf(i)
 			copy(vectors[k*dim:], row)
 			return err
 		})
@@ -84,7 +84,7 @@ func (t *task) sampledTexts(ctx context.Context, x index, s *sample, dim int) ([
 }
 
 // sampledVectors returns the embeddings that encode has left of the sample.
-func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) ([]float32, error) {
+func sampledVectors(ctx context.Context, t *task, x numbering, s *sample, dim int) ([]float32, error) {
 	vectors := make([]float32, len(s.positions)*dim)
 	for p := range t.plan.Partitions {
 		first, n := s.runOf(x, p)
@@ -93,12 +93,12 @@ func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) 
 		if err != nil {
 			return nil, err
 		}
-		in, err := from.sections(ctx, "sampled")
+		in, err := from.openSections(ctx, "sampled")
 		if err != nil {
 			return nil, err
 		}
 		for k := range in.Len() {
-			b, err := in.section(k)
+			b, err := in.readSection(k)
 			if err == nil && len(b)/4 > len(rows) {
 				err = from.explain(fmt.Errorf("%w: more embeddings than there are nodes", sections.ErrShort))
 			}
@@ -112,7 +112,8 @@ func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) 
 			return nil, err
 		}
 		if len(rows) > 0 {
-			return nil, from.explain(fmt.Errorf("%w: %d numbers of the sample's embeddings are missing", sections.ErrShort,
+			return nil, from.explain(fmt.Errorf("%w: %d numbers of the sample's embeddings are missing",
+				sections.ErrShort,
 				len(rows)))
 		}
 	}
@@ -120,8 +121,8 @@ func (t *task) sampledVectors(ctx context.Context, x index, s *sample, dim int) 
 }
 
 // describeQuality notes the evaluation, and how the generation compares with the one before.
-func (b *build) describeQuality(ctx context.Context, doc *generation.Doc) error {
-	judged, err := stats[evaluateStats](ctx, b, stages.Evaluate, 0)
+func describeQuality(ctx context.Context, b *build, doc *generation.Doc) error {
+	judged, err := statsOf[evaluateStats](ctx, b, stages.Evaluate, 0)
 	if err != nil {
 		return err
 	}
@@ -132,11 +133,11 @@ func (b *build) describeQuality(ctx context.Context, doc *generation.Doc) error 
 	if !b.plan.Parent {
 		return nil
 	}
-	m, err := stats[parentStats[generation.MappingStats]](ctx, b, stages.Mapping, 0)
+	m, err := statsOf[parentStats[generation.MappingStats]](ctx, b, stages.Mapping, 0)
 	if err != nil {
 		return err
 	}
-	c, err := stats[parentStats[generation.OverlapStats]](ctx, b, stages.Compare, 0)
+	c, err := statsOf[parentStats[generation.OverlapStats]](ctx, b, stages.Compare, 0)
 	if err != nil {
 		return err
 	}

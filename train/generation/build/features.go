@@ -15,29 +15,29 @@ import (
 	"giantstream/train/numeric"
 )
 
-// features makes what the tree is built of where that is not PIFA: the ablations of featurize.label_features. Labels
-// that no instance has are zero, whatever the kind; where there is no instance at all, the tree is a random one, or
-// one of the texts. It holds the features of a partition in memory.
+// makeFeatures makes what the tree is built of where that is not PIFA: the ablations of featurize.label_features.
+// Labels that no instance has are zero, whatever the kind; where there is no instance at all, the tree is a random one,
+// or one of the texts. It holds the features of a partition in memory.
 //
 //	rows  float32, a row after the other
-func (t *task) features(ctx context.Context) error {
-	dim, err := t.dim(ctx)
+func makeFeatures(ctx context.Context, t *task) error {
+	dim, err := featureDim(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	s, err := t.linked(ctx)
+	s, err := linkTotals(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	n := x.size(t.Partition)
+	n := x.sizeOf(t.Partition)
 	rows := make([]float32, n*dim)
 	switch kind := t.plan.Features; {
 	case kind == pifa.Text:
-		err = t.copyTexts(ctx, t.Partition, dim, rows)
+		err = copyTexts(ctx, t, t.Partition, dim, rows)
 	case kind == pifa.RandomFeatures || s.Instances == 0:
 		for i := range n {
 			r := rand.New(rand.NewPCG(t.doc.Settings.TreeSeed, uint64(x.Base[t.Partition]+i)<<8|'R'))
@@ -47,12 +47,12 @@ func (t *task) features(ctx context.Context) error {
 		}
 		numeric.NormalizeRows(rows, dim)
 	case kind == pifa.PIFAIdentity:
-		err = t.identities(ctx, x, dim, rows)
+		err = sumIdentities(ctx, t, x, dim, rows)
 	default:
 		err = fmt.Errorf("label features %q: a build does not know them", kind)
 	}
 	if err == nil && s.Instances > 0 {
-		err = t.clearUnlinked(ctx, dim, rows)
+		err = clearUnlinked(ctx, t, dim, rows)
 	}
 	if err != nil {
 		return err
@@ -63,19 +63,19 @@ func (t *task) features(ctx context.Context) error {
 	})
 }
 
-// arcs calls visit with the known links into the partition, by the partition of their sources.
-func (t *task) arcs(ctx context.Context, visit func(p int, arcs []byte) error) error {
+// eachArcs calls visit with the known links into the partition, by the partition of their sources.
+func eachArcs(ctx context.Context, t *task, visit func(p int, arcs []byte) error) error {
 	from, err := t.from(ctx, stages.Resolve, t.Partition)
 	if err != nil {
 		return err
 	}
-	in, err := from.sections(ctx, "arcs")
+	in, err := from.openSections(ctx, "arcs")
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	for p := range t.plan.Partitions {
-		b, err := in.section(p)
+		b, err := in.readSection(p)
 		if err == nil {
 			err = visit(p, b)
 		}
@@ -90,9 +90,9 @@ func (t *task) arcs(ctx context.Context, visit func(p int, arcs []byte) error) e
 }
 
 // clearUnlinked clears the rows of labels that no instance has.
-func (t *task) clearUnlinked(ctx context.Context, dim int, rows []float32) error {
+func clearUnlinked(ctx context.Context, t *task, dim int, rows []float32) error {
 	linked := make([]bool, len(rows)/dim)
-	if err := t.arcs(ctx, func(_ int, arcs []byte) error {
+	if err := eachArcs(ctx, t, func(_ int, arcs []byte) error {
 		for ; len(arcs) >= stages.ArcBytes; arcs = arcs[stages.ArcBytes:] {
 			_, target := arc(arcs)
 			linked[target] = true
@@ -109,8 +109,8 @@ func (t *task) clearUnlinked(ctx context.Context, dim int, rows []float32) error
 	return nil
 }
 
-// identities sums up, for each label, a random vector of each of its instances, in ascending order.
-func (t *task) identities(ctx context.Context, x index, dim int, rows []float32) error {
+// sumIdentities sums up, for each label, a random vector of each of its instances, in ascending order.
+func sumIdentities(ctx context.Context, t *task, x numbering, dim int, rows []float32) error {
 	weighting, err := pifa.ParseWeighting(t.doc.Settings.Weighting)
 	if err != nil {
 		return err
@@ -122,8 +122,8 @@ func (t *task) identities(ctx context.Context, x index, dim int, rows []float32)
 	sums := pifa.NewSketch(len(rows)/dim, dim)
 	row := make([]float32, dim)
 	one := sparse.Vector{Index: make([]int32, 1), Value: []float32{1}}
-	if err := t.arcs(ctx, func(p int, arcs []byte) error {
-		degree, err := t.degrees(ctx, p)
+	if err := eachArcs(ctx, t, func(p int, arcs []byte) error {
+		degree, err := readDegrees(ctx, t, p)
 		if err != nil {
 			return err
 		}
@@ -141,14 +141,14 @@ func (t *task) identities(ctx context.Context, x index, dim int, rows []float32)
 	return nil
 }
 
-// clusteredRows opens what the tree is built of for the labels of a partition, verified.
-func (b *build) clusteredRows(ctx context.Context, p int) (sink.Object, *done, error) {
+// openRows opens what the tree is built of for the labels of a partition, verified.
+func openRows(ctx context.Context, b *build, p int) (sink.Object, *done, error) {
 	if b.plan.Features == "" {
-		return b.labelRows(ctx, p)
+		return openPIFARows(ctx, b, p)
 	}
 	from, err := b.from(ctx, stages.Features, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return from.open(ctx, "rows")
+	return from.openObject(ctx, "rows")
 }

@@ -15,29 +15,29 @@ import (
 
 // fill gives nodes without text the mean of their neighbours' embeddings, and writes the embeddings of a partition. It
 // reads the blocks of embeddings that have a neighbour of such a node, in ascending order, each once.
-func (t *task) fill(ctx context.Context) error {
-	s, err := stats[encodeStats](ctx, t.build, stages.Encode, t.Partition)
+func fill(ctx context.Context, t *task) error {
+	s, err := statsOf[encodeStats](ctx, t.build, stages.Encode, t.Partition)
 	if err != nil {
 		return err
 	}
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	own, err := t.embedded(ctx, t.Partition)
+	own, err := openEncoded(ctx, t.build, t.Partition)
 	if err != nil {
 		return err
 	}
 	defer own.Close()
 	v := embedded{status: own.status}
-	for k := range blocks(x.size(t.Partition)) {
+	for k := range blocks(x.sizeOf(t.Partition)) {
 		rows, dim, err := own.block(k)
 		if err != nil {
 			return err
 		}
 		v.vectors, v.dim = append(v.vectors, rows...), dim
 	}
-	if err := t.fillFrom(ctx, x, v); err != nil {
+	if err := fillMissing(ctx, t, x, v); err != nil {
 		return err
 	}
 	for i := range v.status {
@@ -45,21 +45,21 @@ func (t *task) fill(ctx context.Context) error {
 			s.FromNeighbours++
 		}
 	}
-	p, err := t.nodesOf(ctx)
+	p, err := partitionNodes(ctx, t)
 	if err != nil {
 		return err
 	}
 	t.stats = s
-	return t.writeEmbeddings(ctx, p, v)
+	return writeEmbeddings(ctx, t, p, v)
 }
 
-// fillFrom adds up the embeddings of the neighbours of nodes without text.
-func (t *task) fillFrom(ctx context.Context, x index, v embedded) error {
+// fillMissing adds up the embeddings of the neighbours of nodes without text.
+func fillMissing(ctx context.Context, t *task, x numbering, v embedded) error {
 	type want struct{ of, node int32 } // the position of a neighbour, and who wants it
 	var wanted []want
-	if err := t.links(ctx, t.Partition, func(i int, to []int32, hidden []bool) error {
+	if err := eachNeighbours(ctx, t.build, t.Partition, func(i int, to []int32, hidden []bool) error {
 		if v.status[i] == embedding.NoText {
-			for _, j := range ascending(to, hidden, true) {
+			for _, j := range nodesAmong(to, hidden, true) {
 				wanted = append(wanted, want{j, int32(i)})
 			}
 		}
@@ -76,8 +76,8 @@ func (t *task) fillFrom(ctx context.Context, x index, v embedded) error {
 		}
 	}
 	for len(wanted) > 0 {
-		p := x.of(int(wanted[0].of))
-		from, err := t.embedded(ctx, p)
+		p := x.partitionAt(int(wanted[0].of))
+		from, err := openEncoded(ctx, t.build, p)
 		if err != nil {
 			return err
 		}
@@ -117,8 +117,8 @@ type encoded struct {
 	status []embedding.Status
 }
 
-func (b *build) embedded(ctx context.Context, p int) (*encoded, error) {
-	x, err := b.numbered(ctx)
+func openEncoded(ctx context.Context, b *build, p int) (*encoded, error) {
+	x, err := numberingOf(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (b *build) embedded(ctx context.Context, p int) (*encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := from.section(ctx, "status", 0)
-	if err == nil && len(data) != x.size(p) {
+	data, err := from.readSection(ctx, "status", 0)
+	if err == nil && len(data) != x.sizeOf(p) {
 		err = from.explain(sections.ErrShort)
 	}
 	if err != nil {
@@ -141,13 +141,13 @@ func (b *build) embedded(ctx context.Context, p int) (*encoded, error) {
 		}
 		e.status = append(e.status, s)
 	}
-	e.input, err = from.sections(ctx, "vectors")
+	e.input, err = from.openSections(ctx, "vectors")
 	return e, err
 }
 
 // block returns the vectors of a block, and their dimension.
 func (e *encoded) block(k int) (rows []float32, dim int, err error) {
-	b, err := e.section(k)
+	b, err := e.readSection(k)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -9,7 +9,7 @@ import (
 
 // finishGeneration writes the generation's document, which makes it one like any other, and removes what the tasks
 // have left.
-func (t *task) finishGeneration(ctx context.Context) error {
+func finishGeneration(ctx context.Context, t *task) error {
 	if now, err := generation.Load(ctx, t.Store, t.plan.Generation); err != nil || now.Complete() {
 		if err != nil {
 			return err
@@ -17,9 +17,9 @@ func (t *task) finishGeneration(ctx context.Context) error {
 		return generation.RemoveTasks(ctx, t.Store, t.plan.Generation)
 	}
 	doc := *t.doc
-	for _, describe := range []func(context.Context, *generation.Doc) error{t.describeGraph, t.describeFeatures,
-		t.describeEncoder, t.describeQuality, t.describeEmbeddings} {
-		if err := describe(ctx, &doc); err != nil {
+	for _, describe := range []func(context.Context, *build, *generation.Doc) error{describeGraph, describeFeatures,
+		describeEncoder, describeQuality, describeEmbeddings} {
+		if err := describe(ctx, t.build, &doc); err != nil {
 			return err
 		}
 	}
@@ -42,22 +42,22 @@ func (t *task) finishGeneration(ctx context.Context) error {
 
 // describe stores the document of a generation that is not finished, with the figures of the stages that are done.
 func (w *Worker) describe(ctx context.Context, plan stages.Plan) (*generation.Doc, error) {
-	b, err := w.of(ctx, plan.Generation)
+	b, err := w.openBuild(ctx, plan.Generation)
 	if err != nil || b == nil {
 		return nil, err
 	}
 	doc := *b.doc
 	for _, part := range []struct {
 		stage    string
-		describe func(context.Context, *generation.Doc) error
-	}{{stages.Link, b.describeGraph}, {stages.Dataset, b.describeFeatures}, {stages.Encoder, b.describeEncoder}} {
+		describe func(context.Context, *build, *generation.Doc) error
+	}{{stages.Link, describeGraph}, {stages.Dataset, describeFeatures}, {stages.Encoder, describeEncoder}} {
 		s, _ := plan.Find(part.stage)
 		for _, t := range plan.TasksOf(s) {
 			if done, err := w.Done(ctx, t); err != nil || !done {
 				return &doc, doc.Save(ctx, w.Store)
 			}
 		}
-		if err := part.describe(ctx, &doc); err != nil {
+		if err := part.describe(ctx, b, &doc); err != nil {
 			return nil, err
 		}
 	}

@@ -21,7 +21,7 @@ func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner, err := b.of(t.Context(), g)
+	inner, err := b.openBuild(t.Context(), g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 		t.Fatal(err)
 	}
 	judged.Evaluation[1].Links.AUC = 0.1
-	task := &task{build: inner, Task: d.task, outputs: d.Outputs, stats: judged}
+	task := &task{build: inner, Task: d.source, outputs: d.Outputs, stats: judged}
 	if err := task.finish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,8 @@ func TestQualityGate(t *testing.T) {
 		b.Workers = 1
 		doc := buildWith(t, b, worse, log, second)
 		if doc.Status != c.want || len(doc.Shortfalls) == 0 {
-			t.Errorf("gate %q, first %v: %s with shortfalls %v, want %s", c.gate, c.first, doc.Status, doc.Shortfalls, c.want)
+			t.Errorf("gate %q, first %v: %s with shortfalls %v, want %s", c.gate, c.first, doc.Status, doc.Shortfalls,
+				c.want)
 		}
 		if silent := doc.Warning() == ""; silent != c.silent {
 			t.Errorf("gate %q: warning %q", c.gate, doc.Warning())
@@ -85,7 +86,8 @@ func TestQualityGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		current, refused := latest.Current, latest.Refused
-		if (refused != nil) != (c.want == generation.Refused) || current.Generation == worse != (c.want == generation.Ready) {
+		if (refused != nil) != (c.want == generation.Refused) ||
+			current.Generation == worse != (c.want == generation.Ready) {
 			t.Errorf("gate %q: current %d, refused %v", c.gate, current.Generation, refused)
 		}
 		if next, number, err := generation.Next(t.Context(), store); err != nil || next != nil || number != worse+1 {

@@ -11,8 +11,8 @@ import (
 	"giantstream/train/generation/build/stages"
 )
 
-// index is what all stages need of the nodes.
-type index struct {
+// numbering is what all stages need of the nodes.
+type numbering struct {
 	// Base is the first position of each partition, and at last the number of nodes.
 	Base        []int  `json:"base"`
 	Deleted     int    `json:"deleted"`
@@ -21,10 +21,10 @@ type index struct {
 	TextBytes   int64  `json:"text_bytes"`
 }
 
-func (x index) nodes() int { return x.Base[len(x.Base)-1] }
+func (x numbering) nodes() int { return x.Base[len(x.Base)-1] }
 
-// of returns the partition of a position.
-func (x index) of(position int) int {
+// partitionAt returns the partition of a position.
+func (x numbering) partitionAt(position int) int {
 	p, found := slices.BinarySearch(x.Base, position)
 	for found && p+1 < len(x.Base) && x.Base[p+1] == position {
 		p++ // the last of those that begin here has it
@@ -35,16 +35,16 @@ func (x index) of(position int) int {
 	return p
 }
 
-// size returns the number of nodes of a partition.
-func (x index) size(p int) int { return x.Base[p+1] - x.Base[p] }
+// sizeOf returns the number of nodes of a partition.
+func (x numbering) sizeOf(p int) int { return x.Base[p+1] - x.Base[p] }
 
-func (b *build) numbered(ctx context.Context) (index, error) {
-	return stats[index](ctx, b, stages.Index, 0)
+func numberingOf(ctx context.Context, b *build) (numbering, error) {
+	return statsOf[numbering](ctx, b, stages.Index, 0)
 }
 
 // index adds up the nodes. It holds the names of the classes in memory.
-func (t *task) index(ctx context.Context) error {
-	x := index{Base: []int{0}}
+func index(ctx context.Context, t *task) error {
+	x := numbering{Base: []int{0}}
 	log, err := t.Log(ctx, t.doc.Cut)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (t *task) index(ctx context.Context) error {
 	graph := log.Fingerprint()
 	classes := map[string]bool{}
 	for p := range t.plan.Partitions {
-		s, err := stats[numberStats](ctx, t.build, stages.Number, p)
+		s, err := statsOf[numberStats](ctx, t.build, stages.Number, p)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (t *task) index(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b, err := from.section(ctx, "classes", 0)
+		b, err := from.readSection(ctx, "classes", 0)
 		if err != nil {
 			return err
 		}
@@ -89,12 +89,12 @@ func (t *task) index(ctx context.Context) error {
 }
 
 // describeGraph notes the figures of the graph.
-func (b *build) describeGraph(ctx context.Context, doc *generation.Doc) error {
-	x, err := b.numbered(ctx)
+func describeGraph(ctx context.Context, b *build, doc *generation.Doc) error {
+	x, err := numberingOf(ctx, b)
 	if err != nil {
 		return err
 	}
-	linked, err := b.linked(ctx)
+	linked, err := linkTotals(ctx, b)
 	if err != nil {
 		return err
 	}

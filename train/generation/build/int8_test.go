@@ -46,11 +46,13 @@ func TestPrecisionBelongsToTheGeneration(t *testing.T) {
 	if !bytes.Contains(config, []byte(`"version": 2`)) || !bytes.Contains(config, []byte(`"precision": "int8"`)) {
 		t.Errorf("the encoder's configuration does not tell its precision: %s", config)
 	}
-	if first := objects(t, store)[generation.Prefix(1)+generation.EncoderName+"/config.json"]; !bytes.Contains(first, []byte(`"version": 1`)) ||
+	if first := objects(t, store)[generation.Prefix(1)+generation.EncoderName+"/config.json"]; !bytes.Contains(first,
+		[]byte(`"version": 1`)) ||
 		bytes.Contains(first, []byte("precision")) {
 		t.Errorf("an encoder in float32 is stored otherwise than before: %s", first)
 	}
-	for _, broken := range [][2]string{{`"version": 2`, `"version": 1`}, {`"precision": "int8"`, `"precision": "int4"`}} {
+	for _, broken := range [][2]string{{`"version": 2`, `"version": 1`}, {`"precision": "int8"`,
+		`"precision": "int4"`}} {
 		data := bytes.Replace(config, []byte(broken[0]), []byte(broken[1]), 1)
 		if err := store.Put(t.Context(), key, bytes.NewReader(data), int64(len(data))); err != nil {
 			t.Fatal(err)

@@ -26,9 +26,9 @@ var (
 // patienceOf is how long a process waits for another one that trains with it.
 func patienceOf(t *task) time.Duration { return cmp.Or(t.Patience, defaultPatience) }
 
-// lead trains the encoder, and lets the other tasks of the stage help.
-func (t *task) lead(ctx context.Context, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
-	r := t.resources()
+// leadTraining trains the encoder, and lets the other tasks of the stage help.
+func leadTraining(ctx context.Context, t *task, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
+	r := t.taskResources()
 	l := &leader{Journal: j, task: t, meeting: &meeting{ctx: ctx, store: t.Store, name: leaderName,
 		patience: patienceOf(t)}, expected: t.plan.TrainingTasks() - 1}
 	trained, why, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: in,
@@ -82,13 +82,13 @@ const lookEvery = 2 * time.Second
 func (i *invitations) Due(step int64) bool {
 	i.due = i.Checkpoints.Due(step)
 	if time.Since(i.looked) > lookEvery {
-		i.look()
+		i.findHelpers()
 	}
 	return i.due || len(i.waiting) > 0
 }
 
-// look finds helpers that want to take part. A list that fails is read again later.
-func (i *invitations) look() {
+// findHelpers finds helpers that want to take part. A list that fails is read again later.
+func (i *invitations) findHelpers() {
 	i.looked = time.Now()
 	prefix := i.folder + "join-"
 	for info, err := range i.meeting.store.List(i.ctx, prefix, "") {
@@ -139,7 +139,7 @@ func (i *invitations) Resume(ctx context.Context, run func(state io.Reader) erro
 			return err
 		}
 		for begun := time.Now(); len(i.known) < i.expected && time.Since(begun) < m.patience; {
-			if i.look(); len(i.known) < i.expected {
+			if i.findHelpers(); len(i.known) < i.expected {
 				if err := sleep(ctx, 100*time.Millisecond); err != nil {
 					return err
 				}
@@ -149,15 +149,15 @@ func (i *invitations) Resume(ctx context.Context, run func(state io.Reader) erro
 	})
 }
 
-// help works on the slices of the training that task 0 of the stage gives it. It leaves nothing. What goes wrong here
-// does no harm there.
-func (t *task) help(ctx context.Context) error {
-	s, err := t.sample(ctx)
+// helpTraining works on the slices of the training that task 0 of the stage gives it. It leaves nothing. What goes
+// wrong here does no harm there.
+func helpTraining(ctx context.Context, t *task) error {
+	s, err := takeSample(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer s.close() //nolint:errcheck // temporary files
-	r := t.resources()
+	r := t.taskResources()
 	for {
 		h := &helper{task: t}
 		_, _, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: s.Inputs,

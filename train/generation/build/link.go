@@ -26,14 +26,15 @@ type linkStats struct {
 //
 //	links    by block: for each node, the number of its labels u32 and for each the position u32, noNode for none
 //	degrees  known neighbours of each node, u32
-func (t *task) link(ctx context.Context) error {
-	x, err := t.numbered(ctx)
+func link(ctx context.Context, t *task) error {
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	n := x.size(t.Partition)
+	n := x.sizeOf(t.Partition)
 	start := make([]int, n+1)
-	if err := t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo, hi int) error {
+	if err := eachBlock(ctx, t.build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
+		hi int) error {
 		for i := lo; i < hi; i++ {
 			count := d.Uvarint()
 			for range count {
@@ -56,7 +57,7 @@ func (t *task) link(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b, err := from.section(ctx, "answers", t.Partition)
+		b, err := from.readSection(ctx, "answers", t.Partition)
 		if err != nil {
 			return err
 		}
@@ -108,10 +109,10 @@ func (t *task) link(ctx context.Context) error {
 	return errors.Join(t.putSections(ctx, "links", links), t.putSections(ctx, "degrees", degrees))
 }
 
-// linked adds up the figures of all partitions.
-func (b *build) linked(ctx context.Context) (sum linkStats, err error) {
+// linkTotals adds up the figures of all partitions.
+func linkTotals(ctx context.Context, b *build) (sum linkStats, err error) {
 	for p := range b.plan.Partitions {
-		s, err := stats[linkStats](ctx, b, stages.Link, p)
+		s, err := statsOf[linkStats](ctx, b, stages.Link, p)
 		if err != nil {
 			return sum, err
 		}
@@ -127,9 +128,9 @@ func (b *build) linked(ctx context.Context) (sum linkStats, err error) {
 	return sum, nil
 }
 
-// neighbours decodes the next node of a block of links: positions in the order of its labels. hidden says which of
+// readNeighbours decodes the next node of a block of links: positions in the order of its labels. hidden says which of
 // them the evaluation hides; those that are no nodes are -1.
-func neighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
+func readNeighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
 	n := int(d.Uint32())
 	for range n {
 		v := d.Uint32()
@@ -145,8 +146,8 @@ func neighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
 	return positions, hidden
 }
 
-// ascending returns the positions that are nodes, ascending; those that are hidden only if all is set.
-func ascending(positions []int32, hidden []bool, all bool) []int32 {
+// nodesAmong returns the positions that are nodes, ascending; those that are hidden only if all is set.
+func nodesAmong(positions []int32, hidden []bool, all bool) []int32 {
 	out := make([]int32, 0, len(positions))
 	for k, p := range positions {
 		if p >= 0 && (all || !hidden[k]) {

@@ -12,8 +12,8 @@ import (
 	"giantstream/train/generation"
 )
 
-// math is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
-func (t *task) math() compute.Math {
+// gpuMath is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
+func gpuMath(t *task) compute.Math {
 	m := compute.MathOf(devices.OrCPU(t.Device))
 	if m == compute.Float32 || t.doc.Settings.Encoder != bert.Kind {
 		return ""
@@ -21,9 +21,9 @@ func (t *task) math() compute.Math {
 	return m
 }
 
-// noteMath leaves an object that says how the device multiplies, for a training that is resumed in another mode.
-func (t *task) noteMath(ctx context.Context) error {
-	m := t.math()
+// storeMath leaves an object that says how the device multiplies, for a training that is resumed in another mode.
+func storeMath(ctx context.Context, t *task) error {
+	m := gpuMath(t)
 	if m == "" {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (t *task) noteMath(ctx context.Context) error {
 }
 
 // mathSoFar returns the modes in which devices have multiplied for this training.
-func (t *task) mathSoFar(ctx context.Context) (modes []compute.Math, err error) {
+func mathSoFar(ctx context.Context, t *task) (modes []compute.Math, err error) {
 	prefix := folder(t.Task) + "math/"
 	for info, err := range t.Store.List(ctx, prefix, "") {
 		if err != nil {
@@ -42,8 +42,8 @@ func (t *task) mathSoFar(ctx context.Context) (modes []compute.Math, err error) 
 	return modes, nil
 }
 
-// noteMath adds modes of GPUs to the document, each once.
-func noteMath(doc *generation.Doc, modes ...compute.Math) {
+// addMath adds modes of GPUs to the document, each once.
+func addMath(doc *generation.Doc, modes ...compute.Math) {
 	for _, m := range modes {
 		if m != "" && !slices.Contains(doc.GPUMath, m) {
 			doc.GPUMath = append(slices.Clone(doc.GPUMath), m)

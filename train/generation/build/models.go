@@ -28,7 +28,7 @@ type model struct {
 	dropped bool
 }
 
-func (m *models) of(key modelKey) *model {
+func (m *models) find(key modelKey) *model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.held == nil {
@@ -68,9 +68,9 @@ func (m *model) use(more int, drop bool) {
 	}
 }
 
-// shared returns what load makes of an output of a stage of one task, once for all tasks of this process, until done
+// share returns what load makes of an output of a stage of one task, once for all tasks of this process, until done
 // is called. A load that fails counts for its caller alone.
-func shared[T any](ctx context.Context, b *build, stage, name string, load func() (T, error)) (v T, done func(),
+func share[T any](ctx context.Context, b *build, stage, name string, load func() (T, error)) (v T, done func(),
 	err error) {
 	d, err := b.from(ctx, stage, 0)
 	if err != nil {
@@ -80,7 +80,7 @@ func shared[T any](ctx context.Context, b *build, stage, name string, load func(
 	if err != nil {
 		return v, nil, err
 	}
-	m := b.models.of(modelKey{stage, o.Key, o.CRC32C})
+	m := b.models.find(modelKey{stage, o.Key, o.CRC32C})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.value == nil {
@@ -93,9 +93,9 @@ func shared[T any](ctx context.Context, b *build, stage, name string, load func(
 	return m.value.(T), func() { m.use(-1, false) }, nil
 }
 
-// sharedArtifact is artifact, once for all tasks of this process.
-func sharedArtifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (T,
+// shareArtifact is artifact, once for all tasks of this process.
+func shareArtifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (T,
 	error) {
-	v, _, err := shared(ctx, b, stage, name, func() (T, error) { return artifact(ctx, b, stage, name, read) })
+	v, _, err := share(ctx, b, stage, name, func() (T, error) { return readArtifact(ctx, b, stage, name, read) })
 	return v, err
 }

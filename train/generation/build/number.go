@@ -31,8 +31,8 @@ const (
 )
 
 // number puts the newest rows of a partition in the order of (hash, id). It holds the partition's rows in memory.
-func (t *task) number(ctx context.Context) error {
-	nodes, s, err := t.newest(ctx)
+func number(ctx context.Context, t *task) error {
+	nodes, s, err := newestRows(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -95,21 +95,21 @@ func (t *task) number(ctx context.Context) error {
 	return nil
 }
 
-// newest returns the newest row of every node of the partition that is not deleted, in the order of (hash, id).
-func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err error) {
+// newestRows returns the newest row of every node of the partition that is not deleted, in the order of (hash, id).
+func newestRows(ctx context.Context, t *task) (nodes []scattered, s numberStats, err error) {
 	begin, newest := 0, map[string]int{}
 	for k, split := range t.plan.Splits {
 		from, err := t.from(ctx, stages.Scatter, k)
 		if err != nil {
 			return nil, s, err
 		}
-		b, err := from.section(ctx, "rows", t.Partition)
+		b, err := from.readSection(ctx, "rows", t.Partition)
 		if err != nil {
 			return nil, s, err
 		}
 		d := sections.Decoder{Rest: b}
 		for d.More() {
-			n := readNode(&d)
+			n := readScattered(&d)
 			if d.Err != nil {
 				break
 			}
@@ -128,13 +128,13 @@ func (t *task) newest(ctx context.Context) (nodes []node, s numberStats, err err
 			continue
 		}
 		all := len(nodes) - begin
-		live := slices.DeleteFunc(nodes[begin:], func(n node) bool { return n.deleted })
+		live := slices.DeleteFunc(nodes[begin:], func(n scattered) bool { return n.deleted })
 		nodes = nodes[:begin+len(live)]
 		s.Deleted += all - len(live)
 		begin = len(nodes)
 		clear(newest)
 	}
-	slices.SortFunc(nodes, func(a, b node) int {
+	slices.SortFunc(nodes, func(a, b scattered) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), bytes.Compare(a.id, b.id))
 	})
 	for i := 1; i < len(nodes); i++ {

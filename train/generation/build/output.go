@@ -39,13 +39,13 @@ func (o output) part() generation.Part {
 	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, CRC32C: o.CRC32C}
 }
 
-// final says whether an output is the generation's own, and not for other tasks.
-func (d *done) final(o output) bool { return !strings.HasPrefix(o.Key, folder(d.task)) }
+// isArtifact says whether an output is the generation's own, and not for other tasks.
+func (d *done) isArtifact(o output) bool { return !strings.HasPrefix(o.Key, folder(d.source)) }
 
-// parts are the outputs that are the generation's own.
-func (d *done) parts() (all []generation.Part) {
+// parquetParts are the outputs that are the generation's own.
+func (d *done) parquetParts() (all []generation.Part) {
 	for _, o := range d.Outputs {
-		if d.final(o) {
+		if d.isArtifact(o) {
 			all = append(all, o.part())
 		}
 	}
@@ -58,8 +58,8 @@ type done struct {
 	Outputs map[string]output `json:"outputs"`
 	Stats   json.RawMessage   `json:"stats,omitempty"`
 
-	task  tasks.Task
-	build *build
+	source tasks.Task
+	build  *build
 }
 
 func folder(t tasks.Task) string {
@@ -92,7 +92,7 @@ func (b *build) load(ctx context.Context, t tasks.Task) (*done, error) {
 	if err != nil || !sealed || json.Unmarshal(body, d) != nil || d.Task != t.String() {
 		return nil, &MissingError{t}
 	}
-	d.task, d.build = t, b
+	d.source, d.build = t, b
 	b.mu.Lock()
 	b.done[t] = d
 	b.mu.Unlock()
@@ -104,8 +104,8 @@ func (b *build) from(ctx context.Context, stage string, partition int) (*done, e
 	return b.load(ctx, tasks.Task{Generation: b.plan.Generation, Stage: stage, Partition: partition})
 }
 
-// stats reads the figures that a task has left.
-func stats[T any](ctx context.Context, b *build, stage string, partition int) (v T, err error) {
+// statsOf reads the figures that a task has left.
+func statsOf[T any](ctx context.Context, b *build, stage string, partition int) (v T, err error) {
 	d, err := b.from(ctx, stage, partition)
 	if err != nil {
 		return v, err
@@ -125,7 +125,7 @@ func (b *build) forget(ctx context.Context, t tasks.Task) error {
 }
 
 // damaged is the error of an output that is not what the task must have left.
-func (d *done) damaged(err error) error { return &DamagedError{d.task, err} }
+func (d *done) damaged(err error) error { return &DamagedError{d.source, err} }
 
 // explain makes an error of reading an output one of its task.
 func (d *done) explain(err error) error {
@@ -144,8 +144,8 @@ func (d *done) output(name string) (output, error) {
 	return o, nil
 }
 
-// sections opens an output. Close it after use.
-func (d *done) sections(ctx context.Context, name string) (*input, error) {
+// openSections opens an output. Close it after use.
+func (d *done) openSections(ctx context.Context, name string) (*input, error) {
 	o, err := d.output(name)
 	if err != nil {
 		return nil, err
@@ -157,14 +157,14 @@ func (d *done) sections(ctx context.Context, name string) (*input, error) {
 	return &input{s, d}, nil
 }
 
-// section reads a section of an output.
-func (d *done) section(ctx context.Context, name string, k int) ([]byte, error) {
-	s, err := d.sections(ctx, name)
+// readSection reads a section of an output.
+func (d *done) readSection(ctx context.Context, name string, k int) ([]byte, error) {
+	s, err := d.openSections(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	return s.section(k)
+	return s.readSection(k)
 }
 
 // input is an open output of another task.
@@ -173,20 +173,20 @@ type input struct {
 	from *done
 }
 
-func (i *input) section(k int) ([]byte, error) { return i.sectionInto(nil, k) }
+func (i *input) readSection(k int) ([]byte, error) { return i.readSectionInto(nil, k) }
 
-func (i *input) sectionInto(b []byte, k int) ([]byte, error) {
+func (i *input) readSectionInto(b []byte, k int) ([]byte, error) {
 	b, err := i.Reader.SectionInto(b, k)
 	return b, i.from.explain(err)
 }
 
-func (i *input) stretch(k, end int) ([][]byte, error) {
+func (i *input) readStretch(k, end int) ([][]byte, error) {
 	all, err := i.Reader.Stretch(k, end)
 	return all, i.from.explain(err)
 }
 
-// read reads an object whole, verified.
-func read[T any](ctx context.Context, store sink.Store, ref sink.Ref, decode func(io.Reader) (T, error)) (v T,
+// readVerified reads an object whole, verified.
+func readVerified[T any](ctx context.Context, store sink.Store, ref sink.Ref, decode func(io.Reader) (T, error)) (v T,
 	err error) {
 	object, err := sink.OpenVerified(ctx, store, ref)
 	if err != nil {
@@ -196,8 +196,8 @@ func read[T any](ctx context.Context, store sink.Store, ref sink.Ref, decode fun
 	return decode(sink.Sequential(object))
 }
 
-// artifact reads an output whole, verified.
-func artifact[T any](ctx context.Context, b *build, stage, name string, decode func(io.Reader) (T, error)) (v T,
+// readArtifact reads an output whole, verified.
+func readArtifact[T any](ctx context.Context, b *build, stage, name string, decode func(io.Reader) (T, error)) (v T,
 	err error) {
 	d, err := b.from(ctx, stage, 0)
 	if err != nil {
@@ -207,7 +207,7 @@ func artifact[T any](ctx context.Context, b *build, stage, name string, decode f
 	if err != nil {
 		return v, err
 	}
-	v, err = read(ctx, b.Store, o.ref(), decode)
+	v, err = readVerified(ctx, b.Store, o.ref(), decode)
 	return v, d.explain(err)
 }
 
@@ -220,8 +220,8 @@ type task struct {
 	alone   bool // it is the only task of its stage
 }
 
-// resources are those of the task. Its progress is shown if it is the only one of its stage.
-func (t *task) resources() fit.Resources {
+// taskResources are those of the task. Its progress is shown if it is the only one of its stage.
+func (t *task) taskResources() fit.Resources {
 	r := t.Resources
 	r.Log = r.Log.With("task", t.Task.String())
 	if r.Progress = train.OrDiscard(r.Progress); !t.alone {
@@ -300,8 +300,8 @@ func (t *task) finish(ctx context.Context) error {
 	return sink.PutBytes(ctx, t.Store, doneKey(t.Task), data)
 }
 
-// open opens an output whole, verified.
-func (d *done) open(ctx context.Context, name string) (sink.Object, *done, error) {
+// openObject opens an output whole, verified.
+func (d *done) openObject(ctx context.Context, name string) (sink.Object, *done, error) {
 	o, err := d.output(name)
 	if err != nil {
 		return nil, nil, err
@@ -317,7 +317,7 @@ func (b *build) partsOf(ctx context.Context, stage string) (all []generation.Par
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, from.parts()...)
+		all = append(all, from.parquetParts()...)
 	}
 	slices.SortFunc(all, func(a, b generation.Part) int { return strings.Compare(a.Key, b.Key) })
 	return all, nil
@@ -326,5 +326,5 @@ func (b *build) partsOf(ctx context.Context, stage string) (all []generation.Par
 // fewBlocks is no fewer than a partition has where there are as many partitions as suit the graph.
 const fewBlocks = 64
 
-// final is the key of an artifact of the generation.
-func (b *build) final(name string) string { return generation.Prefix(b.plan.Generation) + name }
+// artifactKey is the key of an artifact of the generation.
+func (b *build) artifactKey(name string) string { return generation.Prefix(b.plan.Generation) + name }

@@ -17,17 +17,17 @@ type partition struct {
 }
 
 type member struct {
-	about
+	node
 	labels []string
 	to     []int32
 	hidden []bool
 }
 
-// nodesOf returns the nodes of the partition, without texts.
-func (t *task) nodesOf(ctx context.Context) (*partition, error) {
+// partitionNodes returns the nodes of the partition, without texts.
+func partitionNodes(ctx context.Context, t *task) (*partition, error) {
 	p := &partition{}
-	if err := t.about(ctx, t.Partition, func(i int, a about) error {
-		p.nodes, p.byID = append(p.nodes, member{about: a}), append(p.byID, i)
+	if err := eachNode(ctx, t.build, t.Partition, func(i int, a node) error {
+		p.nodes, p.byID = append(p.nodes, member{node: a}), append(p.byID, i)
 		return nil
 	}); err != nil {
 		return nil, err
@@ -36,12 +36,12 @@ func (t *task) nodesOf(ctx context.Context) (*partition, error) {
 	return p, nil
 }
 
-func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
-	p, err := t.nodesOf(ctx)
+func readPartition(ctx context.Context, t *task, links bool) (*partition, error) {
+	p, err := partitionNodes(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.texts(ctx, t.Partition, func(_ int, texts []string) error {
+	if err := eachTextBlock(ctx, t.build, t.Partition, func(_ int, texts []string) error {
 		p.texts = append(p.texts, texts...)
 		return ctx.Err()
 	}); err != nil {
@@ -50,13 +50,14 @@ func (t *task) partition(ctx context.Context, links bool) (*partition, error) {
 	if !links {
 		return p, nil
 	}
-	if err := t.links(ctx, t.Partition, func(i int, to []int32, hidden []bool) error {
+	if err := eachNeighbours(ctx, t.build, t.Partition, func(i int, to []int32, hidden []bool) error {
 		p.nodes[i].to, p.nodes[i].hidden = to, hidden
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	return p, t.eachBlock(ctx, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo, hi int) error {
+	return p, eachBlock(ctx, t.build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
+		hi int) error {
 		for i := lo; i < hi; i++ {
 			n := &p.nodes[i]
 			for range d.Uvarint() {

@@ -16,19 +16,19 @@ import (
 // rowsOf is the output of pifa with the features of a partition's labels: float32, a row after the other.
 func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 
-// pifa adds up the features of a range of labels. Every label takes its sources in ascending order, so the sums do
+// aggregate adds up the features of a range of labels. Every label takes its sources in ascending order, so the sums do
 // not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
 // one partition.
-func (t *task) pifa(ctx context.Context) error {
-	dim, err := t.dim(ctx)
+func aggregate(ctx context.Context, t *task) error {
+	dim, err := featureDim(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	s, err := t.linked(ctx)
+	s, err := linkTotals(ctx, t.build)
 	if err != nil {
 		return err
 	}
@@ -43,9 +43,9 @@ func (t *task) pifa(ctx context.Context) error {
 	switch {
 	case s.Instances == 0:
 	case t.plan.Spread:
-		err = t.addSpread(ctx, dim, weighting, sums)
+		err = addSpread(ctx, t, dim, weighting, sums)
 	default:
-		err = t.addAll(ctx, x, dim, weighting, sums)
+		err = addAllTexts(ctx, t, x, dim, weighting, sums)
 	}
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (t *task) pifa(ctx context.Context) error {
 		// No neighbours, no PIFA: the tree is one of the texts.
 		for k := range each {
 			own := rows[(x.Base[first+k]-base)*dim : (x.Base[first+k+1]-base)*dim]
-			if err := t.copyTexts(ctx, first+k, dim, own); err != nil {
+			if err := copyTexts(ctx, t, first+k, dim, own); err != nil {
 				return err
 			}
 		}
@@ -78,8 +78,8 @@ func (t *task) pifa(ctx context.Context) error {
 	return nil
 }
 
-// addAll adds the projected texts of all nodes to the sums of the range's labels that they have.
-func (t *task) addAll(ctx context.Context, x index, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+// addAllTexts adds the projected texts of all nodes to the sums of the range's labels that they have.
+func addAllTexts(ctx context.Context, t *task, x numbering, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
 	each := t.plan.Partitions / t.plan.Ranges
 	first := t.Partition * each
 	arcs := make([]*input, each)
@@ -88,15 +88,15 @@ func (t *task) addAll(ctx context.Context, x index, dim int, w pifa.Weighting, s
 		if err != nil {
 			return err
 		}
-		if arcs[k], err = from.sections(ctx, "arcs"); err != nil {
+		if arcs[k], err = from.openSections(ctx, "arcs"); err != nil {
 			return err
 		}
 		defer arcs[k].Close() // all are needed to the end
 	}
 	for p := range t.plan.Partitions {
-		if err := t.addSources(ctx, p, dim, w, func(add func(arcs []byte, base int) error) error {
+		if err := addSources(ctx, t, p, dim, w, func(add func(arcs []byte, base int) error) error {
 			for k := range arcs {
-				b, err := arcs[k].section(p)
+				b, err := arcs[k].readSection(p)
 				if err == nil {
 					err = add(b, x.Base[first+k]-x.Base[first])
 				}
@@ -114,21 +114,21 @@ func (t *task) addAll(ctx context.Context, x index, dim int, w pifa.Weighting, s
 
 // addSources adds the projected texts of a partition to the labels that its nodes have. each calls add with the arcs
 // into a partition of labels, and the number of its first label among the sums.
-func (t *task) addSources(ctx context.Context, p, dim int, w pifa.Weighting,
+func addSources(ctx context.Context, t *task, p, dim int, w pifa.Weighting,
 	each func(add func(arcs []byte, base int) error) error, sums *pifa.Sketch) error {
-	sources, err := t.projected(ctx, p, dim)
+	sources, err := openProjected(ctx, t.build, p, dim)
 	if err != nil {
 		return err
 	}
 	defer sources.Close()
-	degree, err := t.degrees(ctx, p)
+	degree, err := readDegrees(ctx, t, p)
 	if err != nil {
 		return err
 	}
 	return each(func(arcs []byte, base int) error {
 		for ; len(arcs) >= stages.ArcBytes; arcs = arcs[stages.ArcBytes:] {
 			source, target := arc(arcs)
-			row, err := sources.of(source)
+			row, err := sources.rowOf(source)
 			if err != nil {
 				return err
 			}
@@ -143,25 +143,25 @@ func arc(arcs []byte) (source, target int) {
 	return int(binary.LittleEndian.Uint32(arcs)), int(binary.LittleEndian.Uint32(arcs[4:]))
 }
 
-// degrees returns the number of known neighbours of a partition's nodes.
-func (t *task) degrees(ctx context.Context, p int) (of func(node int) int, err error) {
+// readDegrees returns the number of known neighbours of a partition's nodes.
+func readDegrees(ctx context.Context, t *task, p int) (of func(node int) int, err error) {
 	links, err := t.from(ctx, stages.Link, p)
 	if err != nil {
 		return nil, err
 	}
-	degrees, err := links.section(ctx, "degrees", 0)
+	degrees, err := links.readSection(ctx, "degrees", 0)
 	return func(node int) int { return int(binary.LittleEndian.Uint32(degrees[4*node:])) }, err
 }
 
 // copyTexts writes the normalized projections of a partition's texts.
-func (t *task) copyTexts(ctx context.Context, p, dim int, out []float32) error {
-	texts, err := t.projected(ctx, p, dim)
+func copyTexts(ctx context.Context, t *task, p, dim int, out []float32) error {
+	texts, err := openProjected(ctx, t.build, p, dim)
 	if err != nil {
 		return err
 	}
 	defer texts.Close()
 	for i := range len(out) / dim {
-		row, err := texts.of(i)
+		row, err := texts.rowOf(i)
 		if err != nil {
 			return err
 		}
@@ -171,11 +171,11 @@ func (t *task) copyTexts(ctx context.Context, p, dim int, out []float32) error {
 	return nil
 }
 
-// labelRows opens the features of a partition's labels, verified.
-func (b *build) labelRows(ctx context.Context, p int) (sink.Object, *done, error) {
+// openPIFARows opens the features of a partition's labels, verified.
+func openPIFARows(ctx context.Context, b *build, p int) (sink.Object, *done, error) {
 	from, err := b.from(ctx, stages.PIFA, p/(b.plan.Partitions/b.plan.Ranges))
 	if err != nil {
 		return nil, nil, err
 	}
-	return from.open(ctx, rowsOf(p))
+	return from.openObject(ctx, rowsOf(p))
 }

@@ -9,8 +9,8 @@ import (
 	"giantstream/train/numeric"
 )
 
-// begin is where a sample begins.
-func (b *build) begin(x index, seed uint64) int {
+// sampleBegin is where a sample begins.
+func sampleBegin(b *build, x numbering, seed uint64) int {
 	r := numeric.NewRand(seed, 'S')
 	return r.IntN(x.nodes())
 }
@@ -20,11 +20,11 @@ const block = 1024
 
 func blocks(n int) int { return (n + block - 1) / block }
 
-// links calls visit with the neighbours of a partition's nodes in order.
-func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, hidden []bool) error) error {
-	return b.eachBlock(ctx, stages.Link, "links", p, func(d *sections.Decoder, lo, hi int) error {
+// eachNeighbours calls visit with the neighbours of a partition's nodes in order.
+func eachNeighbours(ctx context.Context, b *build, p int, visit func(i int, to []int32, hidden []bool) error) error {
+	return eachBlock(ctx, b, stages.Link, "links", p, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
-			to, hidden := neighbours(d)
+			to, hidden := readNeighbours(d)
 			if d.Err != nil {
 				return d.Err
 			}
@@ -39,23 +39,23 @@ func (b *build) links(ctx context.Context, p int, visit func(i int, to []int32, 
 // errStop ends a walk whose consumer wants no more.
 var errStop = errors.New("stop")
 
-// about is what embeddings and training rows say of a node beside its text. Strings share memory.
-type about struct {
+// node is what embeddings and training rows say of a node beside its text. Strings share memory.
+type node struct {
 	id, class []byte
 	time      int64
 	shard     int
 	seq       int64
 }
 
-func readAbout(d *sections.Decoder) about {
-	return about{id: d.StringBytes(), class: d.StringBytes(), time: d.Varint(), shard: int(d.Varint()), seq: d.Varint()}
+func readNode(d *sections.Decoder) node {
+	return node{id: d.StringBytes(), class: d.StringBytes(), time: d.Varint(), shard: int(d.Varint()), seq: d.Varint()}
 }
 
-// about calls visit with the nodes of a partition in order.
-func (b *build) about(ctx context.Context, p int, visit func(i int, a about) error) error {
-	return b.eachBlock(ctx, stages.Number, "nodes", p, func(d *sections.Decoder, lo, hi int) error {
+// eachNode calls visit with the nodes of a partition in order.
+func eachNode(ctx context.Context, b *build, p int, visit func(i int, a node) error) error {
+	return eachBlock(ctx, b, stages.Number, "nodes", p, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
-			a := readAbout(d)
+			a := readNode(d)
 			if d.Err != nil {
 				return d.Err
 			}
@@ -67,9 +67,9 @@ func (b *build) about(ctx context.Context, p int, visit func(i int, a about) err
 	})
 }
 
-// texts calls visit with the texts of a partition, a block after the other.
-func (b *build) texts(ctx context.Context, partition int, visit func(lo int, texts []string) error) error {
-	return b.eachBlock(ctx, stages.Number, "texts", partition, func(d *sections.Decoder, lo, hi int) error {
+// eachTextBlock calls visit with the texts of a partition, a block after the other.
+func eachTextBlock(ctx context.Context, b *build, partition int, visit func(lo int, texts []string) error) error {
+	return eachBlock(ctx, b, stages.Number, "texts", partition, func(d *sections.Decoder, lo, hi int) error {
 		texts := make([]string, 0, block)
 		for range hi - lo {
 			texts = append(texts, string(d.StringBytes()))
@@ -83,9 +83,9 @@ func (b *build) texts(ctx context.Context, partition int, visit func(lo int, tex
 
 // eachBlock calls visit with each block of an output that has one record for each node of a partition: those of nodes
 // lo ≤ i < hi. An error of the decoder is one of the task that wrote it.
-func (b *build) eachBlock(ctx context.Context, stage, name string, partition int,
+func eachBlock(ctx context.Context, b *build, stage, name string, partition int,
 	visit func(d *sections.Decoder, lo, hi int) error) error {
-	x, err := b.numbered(ctx)
+	x, err := numberingOf(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,16 @@ func (b *build) eachBlock(ctx context.Context, stage, name string, partition int
 	if err != nil {
 		return err
 	}
-	in, err := from.sections(ctx, name)
+	in, err := from.openSections(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	n := x.size(partition)
+	n := x.sizeOf(partition)
 	var read [][]byte
 	for k := range blocks(n) {
 		if len(read) == 0 {
-			if read, err = in.stretch(k, blocks(n)); err != nil {
+			if read, err = in.readStretch(k, blocks(n)); err != nil {
 				return err
 			}
 		}

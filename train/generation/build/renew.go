@@ -13,17 +13,17 @@ import (
 
 // renewTree returns the parent's tree for the labels of the cut, and its figures. It holds the features of all labels
 // in memory.
-func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error) {
+func renewTree(ctx context.Context, t *task) (*labeltree.Tree, treeStats, error) {
 	var out treeStats
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return nil, out, err
 	}
-	dim, err := t.dim(ctx)
+	dim, err := featureDim(ctx, t.build)
 	if err != nil {
 		return nil, out, err
 	}
-	before, err := artifact(ctx, t.build, stages.Start, generation.TreeName, labeltree.Read)
+	before, err := readArtifact(ctx, t.build, stages.Start, generation.TreeName, labeltree.Read)
 	if err != nil {
 		return nil, out, err
 	}
@@ -33,12 +33,12 @@ func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error
 	}
 	rows, from := make([]float32, x.nodes()*dim), make([]int32, 0, x.nodes())
 	for p := range t.plan.Partitions {
-		b, err := start.section(ctx, "from", p)
+		b, err := start.readSection(ctx, "from", p)
 		if err != nil {
 			return nil, out, err
 		}
 		from = append(from, sections.ReadInts(b)...)
-		if err := t.readRows(ctx, p, rows[x.Base[p]*dim:x.Base[p+1]*dim]); err != nil {
+		if err := readRows(ctx, t, p, rows[x.Base[p]*dim:x.Base[p+1]*dim]); err != nil {
 			return nil, out, err
 		}
 	}
@@ -60,8 +60,8 @@ func (t *task) renewTree(ctx context.Context) (*labeltree.Tree, treeStats, error
 }
 
 // readRows reads the features of a partition's labels that the tree is built of.
-func (t *task) readRows(ctx context.Context, p int, rows []float32) error {
-	object, from, err := t.clusteredRows(ctx, p)
+func readRows(ctx context.Context, t *task, p int, rows []float32) error {
+	object, from, err := openRows(ctx, t.build, p)
 	if err != nil {
 		return err
 	}

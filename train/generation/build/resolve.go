@@ -20,8 +20,8 @@ const (
 //
 //	arcs     section p: known links from nodes of partition p, in the order of the nodes
 //	answers  section p: for partition p, where its links lead
-func (t *task) resolve(ctx context.Context) error {
-	x, err := t.numbered(ctx)
+func resolve(ctx context.Context, t *task) error {
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (t *task) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := own.section(ctx, "keys", 0)
+	keys, err := own.readSection(ctx, "keys", 0)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (t *task) resolve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		refs, err := from.section(ctx, "refs", t.Partition)
+		refs, err := from.readSection(ctx, "refs", t.Partition)
 		if err != nil {
 			return err
 		}
@@ -87,15 +87,15 @@ func lookUp(keys, key []byte) (int, bool) {
 	return 0, false
 }
 
-// finder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
-func (t *task) finder(ctx context.Context, x index) (find func(id string) (int, bool), err error) {
+// nodeFinder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
+func nodeFinder(ctx context.Context, t *task, x numbering) (find func(id string) (int, bool), err error) {
 	keys := make([][]byte, t.plan.Partitions)
 	for p := range keys {
 		from, err := t.from(ctx, stages.Number, p)
 		if err != nil {
 			return nil, err
 		}
-		if keys[p], err = from.section(ctx, "keys", 0); err != nil {
+		if keys[p], err = from.readSection(ctx, "keys", 0); err != nil {
 			return nil, err
 		}
 	}

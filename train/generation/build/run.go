@@ -29,7 +29,8 @@ func (w *Worker) Build(ctx context.Context, r Request, until string) (*generatio
 
 // Run has the tasks of a generation done, stage by stage, up to the given stage: Finish for all. A run that was
 // interrupted goes on where it stopped. watch, if not nil, is called when a stage begins.
-func (w *Worker) Run(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work, watch func(s stages.Stage),
+func (w *Worker) Run(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work,
+	watch func(s stages.Stage),
 	until string) (*generation.Doc, error) {
 	if _, ok := plan.Find(until); !ok {
 		return nil, fmt.Errorf("%w: %s", stages.ErrNoTask, until)
@@ -55,7 +56,8 @@ func (w *Worker) Run(ctx context.Context, plan stages.Plan, engine tasks.Engine,
 	}
 }
 
-func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work, watch func(stages.Stage),
+func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work,
+	watch func(stages.Stage),
 	until string) error {
 	pending, err := w.pending(ctx, plan, until)
 	if err != nil {

@@ -143,7 +143,8 @@ func TestWatchCountsEveryTaskOnce(t *testing.T) {
 		plan := b.begin(t, 4, 0)
 		var log bytes.Buffer
 		watch := &Watch{Work: b.worker, Log: slog.New(slog.NewTextHandler(&log, nil))}
-		if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: workers}, watch, watch.Stage, stages.Finish); err != nil {
+		if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: workers}, watch, watch.Stage,
+			stages.Finish); err != nil {
 			t.Fatal(err)
 		}
 		lines := log.String()

@@ -34,17 +34,17 @@ func (s *sample) close() error {
 	return errors.Join(s.Texts.Close(), s.Features.Close(), warm)
 }
 
-// sample chooses a sample, and reads what training takes.
-func (t *task) sample(ctx context.Context) (_ *sample, err error) {
-	x, err := t.numbered(ctx)
+// takeSample chooses a sample, and reads what training takes.
+func takeSample(ctx context.Context, t *task) (_ *sample, err error) {
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return nil, err
 	}
 	s := &sample{whole: x.nodes() <= t.plan.Sample}
-	if s.instances, err = t.choose(ctx, x, s); err != nil {
+	if s.instances, err = choosePositions(ctx, t, x, s); err != nil {
 		return nil, err
 	}
-	if s.Vectorizer, err = t.loadVectorizer(ctx); err != nil {
+	if s.Vectorizer, err = loadVectorizer(ctx, t.build); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -52,31 +52,31 @@ func (t *task) sample(ctx context.Context) (_ *sample, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if err := t.readSample(ctx, x, s); err != nil {
+	if err := readSample(ctx, t, x, s); err != nil {
 		return nil, err
 	}
-	if s.Projection, err = t.loadProjection(ctx); err != nil {
+	if s.Projection, err = loadProjection(ctx, t.build); err != nil {
 		return nil, err
 	}
-	if s.Dim, err = t.dim(ctx); err != nil {
+	if s.Dim, err = featureDim(ctx, t.build); err != nil {
 		return nil, err
 	}
-	if s.Warm, err = t.parentEncoder(ctx, s.Vectorizer, s.Projection); err != nil {
+	if s.Warm, err = parentEncoder(ctx, t, s.Vectorizer, s.Projection); err != nil {
 		return nil, err
 	}
-	return s, t.readTargets(ctx, x, s)
+	return s, readSampleTargets(ctx, t, x, s)
 }
 
 // putSampled stores which nodes are in the sample.
-func (t *task) putSampled(ctx context.Context, s *sample) error {
-	x, err := t.numbered(ctx)
+func putSampled(ctx context.Context, t *task, s *sample) error {
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
 	out := t.newSections(t.plan.Partitions)
 	defer out.Close() //nolint:errcheck // a temporary file
 	for p := range t.plan.Partitions {
-		if err := s.within(x, p, func(i, _ int) error {
+		if err := s.visitPartition(x, p, func(i, _ int) error {
 			return out.Add(p, sections.AppendInts(nil, []int32{int32(i)}))
 		}); err != nil {
 			return err
@@ -85,24 +85,24 @@ func (t *task) putSampled(ctx context.Context, s *sample) error {
 	return t.putSections(ctx, "sampled", out)
 }
 
-// sampledOf returns which nodes of a partition are in the sample, ascending.
-func (b *build) sampledOf(ctx context.Context, p int) ([]int32, error) {
+// sampledNodes returns which nodes of a partition are in the sample, ascending.
+func sampledNodes(ctx context.Context, b *build, p int) ([]int32, error) {
 	from, err := b.from(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
 	}
-	s, err := from.section(ctx, "sampled", p)
+	s, err := from.readSection(ctx, "sampled", p)
 	return sections.ReadInts(s), err
 }
 
-// sampled reads what evaluation takes of the sample that the encoder was trained on.
-func (t *task) sampled(ctx context.Context, instances positionRun) (x index, _ *sample, err error) {
-	if x, err = t.numbered(ctx); err != nil {
+// reopenSample reads what evaluation takes of the sample that the encoder was trained on.
+func reopenSample(ctx context.Context, t *task, instances positionRun) (x numbering, _ *sample, err error) {
+	if x, err = numberingOf(ctx, t.build); err != nil {
 		return x, nil, err
 	}
 	s := &sample{whole: x.nodes() <= t.plan.Sample, instances: instances}
 	for p := range t.plan.Partitions {
-		some, err := t.sampledOf(ctx, p)
+		some, err := sampledNodes(ctx, t.build, p)
 		if err != nil {
 			return x, nil, err
 		}
@@ -110,7 +110,7 @@ func (t *task) sampled(ctx context.Context, instances positionRun) (x index, _ *
 			s.positions = append(s.positions, int32(x.Base[p])+i)
 		}
 	}
-	if err := t.readSample(ctx, x, s); err != nil {
+	if err := readSample(ctx, t, x, s); err != nil {
 		return x, nil, errors.Join(err, s.close())
 	}
 	return x, s, nil
@@ -122,10 +122,12 @@ type positionRun struct {
 	Length int `json:"length"`
 }
 
-func (r positionRun) has(position, nodes int) bool { return (position-r.Begin+nodes)%nodes < r.Length }
+func (r positionRun) includes(position, nodes int) bool {
+	return (position-r.Begin+nodes)%nodes < r.Length
+}
 
-// choose sets s.positions, and returns the run of nodes that are instances.
-func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, error) {
+// choosePositions sets s.positions, and returns the run of nodes that are instances.
+func choosePositions(ctx context.Context, t *task, x numbering, s *sample) (positionRun, error) {
 	all := positionRun{0, x.nodes()}
 	if s.whole {
 		s.positions = make([]int32, x.nodes())
@@ -135,11 +137,11 @@ func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, err
 		return all, nil
 	}
 	taken := make(map[int32]struct{}, t.plan.Sample)
-	all.Begin, all.Length = t.begin(x, t.doc.Settings.Seed), 0
-	first := x.of(all.Begin)
+	all.Begin, all.Length = sampleBegin(t.build, x, t.doc.Settings.Seed), 0
+	first := x.partitionAt(all.Begin)
 	for k := 0; k <= t.plan.Partitions; k++ {
 		p := (first + k) % t.plan.Partitions
-		err := t.links(ctx, p, func(i int, to []int32, _ []bool) error {
+		err := eachNeighbours(ctx, t.build, p, func(i int, to []int32, _ []bool) error {
 			at := x.Base[p] + i
 			if k == 0 && at < all.Begin || k == t.plan.Partitions && at >= all.Begin {
 				return nil
@@ -173,15 +175,15 @@ func (t *task) choose(ctx context.Context, x index, s *sample) (positionRun, err
 }
 
 // runOf returns which of the sample's nodes are in a partition: n of them, from the first on.
-func (s *sample) runOf(x index, p int) (first, n int) {
+func (s *sample) runOf(x numbering, p int) (first, n int) {
 	first, _ = slices.BinarySearch(s.positions, int32(x.Base[p]))
 	end, _ := slices.BinarySearch(s.positions, int32(x.Base[p+1]))
 	return first, end - first
 }
 
-// within calls visit with the number of each node of the sample that is in a partition: in the partition, and in the
-// sample.
-func (s *sample) within(x index, p int, visit func(i, k int) error) error {
+// visitPartition calls visit with the number of each node of the sample that is in a partition: in the partition, and
+// in the sample.
+func (s *sample) visitPartition(x numbering, p int, visit func(i, k int) error) error {
 	first, n := s.runOf(x, p)
 	for k := first; k < first+n; k++ {
 		if err := visit(int(s.positions[k])-x.Base[p], k); err != nil {
@@ -193,13 +195,13 @@ func (s *sample) within(x index, p int, visit func(i, k int) error) error {
 
 // readSample reads ids, classes, texts and links of the sample, hides some of the links, and, if there is a
 // vectorizer, reads the features.
-func (t *task) readSample(ctx context.Context, x index, s *sample) error {
+func readSample(ctx context.Context, t *task, x numbering, s *sample) error {
 	n := len(s.positions)
-	s.Texts = fit.NewTexts(t.resources())
+	s.Texts = fit.NewTexts(t.taskResources())
 	s.Graph = &train.Graph{IDs: make([]string, 0, n), Classes: make([]string, 0, n),
 		Neighbours: &sparse.Matrix{Cols: n, Start: []int64{0}}}
 	if s.Vectorizer != nil {
-		s.Features = fit.NewFeatures(s.Vectorizer.Dim(), t.resources())
+		s.Features = fit.NewFeatures(s.Vectorizer.Dim(), t.taskResources())
 	}
 	at := make(map[int32]int32, n)
 	order := make([]int32, n)
@@ -210,13 +212,13 @@ func (t *task) readSample(ctx context.Context, x index, s *sample) error {
 		if _, some := s.runOf(x, p); some == 0 {
 			continue
 		}
-		for _, read := range []func(context.Context, index, *sample, int) error{t.readAbout, t.readTexts,
-			t.readFeatures} {
-			if err := read(ctx, x, s, p); err != nil {
+		for _, read := range []func(context.Context, *task, numbering, *sample, int) error{readSampleNodes,
+			readSampleTexts, readSampleFeatures} {
+			if err := read(ctx, t, x, s, p); err != nil {
 				return err
 			}
 		}
-		if err := t.readLinks(ctx, x, s, p, at); err != nil {
+		if err := readSampleLinks(ctx, t, x, s, p, at); err != nil {
 			return err
 		}
 	}
@@ -229,7 +231,7 @@ func (t *task) readSample(ctx context.Context, x index, s *sample) error {
 }
 
 // picks returns a function that says of the nodes of a partition, asked in ascending order, which are in the sample.
-func (s *sample) picks(x index, p int) func(i int) bool {
+func (s *sample) picks(x numbering, p int) func(i int) bool {
 	next, _ := s.runOf(x, p)
 	return func(i int) bool {
 		found := next < len(s.positions) && int(s.positions[next]) == x.Base[p]+i
@@ -240,15 +242,16 @@ func (s *sample) picks(x index, p int) func(i int) bool {
 	}
 }
 
-func (t *task) readAbout(ctx context.Context, x index, s *sample, p int) error {
+func readSampleNodes(ctx context.Context, t *task, x numbering, s *sample, p int) error {
 	wanted, classes := s.picks(x, p), map[string]string{}
-	return t.about(ctx, p, func(i int, a about) error {
+	return eachNode(ctx, t.build, p, func(i int, a node) error {
 		if !wanted(i) {
 			return nil
 		}
 		class, known := classes[string(a.class)]
 		switch {
-		case !s.instances.has(x.Base[p]+i, x.nodes()): // its degree is not known here, so that it is not asked about
+		// its degree is not known here, so that it is not asked about
+		case !s.instances.includes(x.Base[p]+i, x.nodes()):
 			class = ""
 		case !known:
 			class = string(a.class)
@@ -259,9 +262,9 @@ func (t *task) readAbout(ctx context.Context, x index, s *sample, p int) error {
 	})
 }
 
-func (t *task) readTexts(ctx context.Context, x index, s *sample, p int) error {
+func readSampleTexts(ctx context.Context, t *task, x numbering, s *sample, p int) error {
 	wanted := s.picks(x, p)
-	return t.texts(ctx, p, func(lo int, texts []string) error {
+	return eachTextBlock(ctx, t.build, p, func(lo int, texts []string) error {
 		for i, text := range texts {
 			if wanted(lo + i) {
 				if err := s.Texts.Append(text); err != nil {
@@ -273,12 +276,12 @@ func (t *task) readTexts(ctx context.Context, x index, s *sample, p int) error {
 	})
 }
 
-func (t *task) readFeatures(ctx context.Context, x index, s *sample, p int) error {
+func readSampleFeatures(ctx context.Context, t *task, x numbering, s *sample, p int) error {
 	if s.Features == nil {
 		return nil
 	}
 	wanted := s.picks(x, p)
-	return t.counted(ctx, s.Vectorizer, p, func(lo int, c *counted) error {
+	return eachCounts(ctx, t.build, s.Vectorizer, p, func(lo int, c *textCounts) error {
 		some := c.records[:0]
 		for i, r := range c.records {
 			if wanted(lo + i) {
@@ -292,15 +295,15 @@ func (t *task) readFeatures(ctx context.Context, x index, s *sample, p int) erro
 	})
 }
 
-func (t *task) readLinks(ctx context.Context, x index, s *sample, p int, at map[int32]int32) error {
+func readSampleLinks(ctx context.Context, t *task, x numbering, s *sample, p int, at map[int32]int32) error {
 	wanted := s.picks(x, p)
-	return t.links(ctx, p, func(i int, to []int32, hidden []bool) error {
+	return eachNeighbours(ctx, t.build, p, func(i int, to []int32, hidden []bool) error {
 		if !wanted(i) {
 			return nil
 		}
 		var row sparse.Vector
-		if s.instances.has(x.Base[p]+i, x.nodes()) {
-			for _, j := range ascending(to, hidden, true) {
+		if s.instances.includes(x.Base[p]+i, x.nodes()) {
+			for _, j := range nodesAmong(to, hidden, true) {
 				if k, ok := at[j]; ok {
 					row.Index = append(row.Index, k)
 				}
@@ -311,8 +314,8 @@ func (t *task) readLinks(ctx context.Context, x index, s *sample, p int, at map[
 	})
 }
 
-// readTargets reads the labels' features and the tree of the sample.
-func (t *task) readTargets(ctx context.Context, x index, s *sample) error {
+// readSampleTargets reads the labels' features and the tree of the sample.
+func readSampleTargets(ctx context.Context, t *task, x numbering, s *sample) error {
 	s.Labels = make([]float32, len(s.positions)*s.Dim)
 	each := 4 * s.Dim
 	buffer := make([]byte, block*each)
@@ -321,15 +324,15 @@ func (t *task) readTargets(ctx context.Context, x index, s *sample) error {
 			int(s.positions[k]) >= x.Base[p+1] {
 			continue
 		}
-		object, from, err := t.labelRows(ctx, p)
+		object, from, err := openPIFARows(ctx, t.build, p)
 		if err != nil {
 			return err
 		}
 		// Nodes come in ascending order. A request for each row would take milliseconds, in a bucket.
 		lo, hi := 0, 0
-		err = s.within(x, p, func(i, k int) error {
+		err = s.visitPartition(x, p, func(i, k int) error {
 			if i < lo || i >= hi {
-				lo, hi = i, min(i+block, x.size(p))
+				lo, hi = i, min(i+block, x.sizeOf(p))
 				b := buffer[:(hi-lo)*each]
 				if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
 					return from.explain(err)
@@ -342,7 +345,7 @@ func (t *task) readTargets(ctx context.Context, x index, s *sample) error {
 			return err
 		}
 	}
-	tree, err := t.loadTree(ctx)
+	tree, err := loadTree(ctx, t.build)
 	if err != nil || s.whole {
 		s.Tree = tree
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 // scatter deals the rows of a part of a shard's commit log out to the partitions.
-func (t *task) scatter(ctx context.Context) error {
+func scatter(ctx context.Context, t *task) error {
 	log, err := t.Log(ctx, t.doc.Cut)
 	if err != nil {
 		return err
@@ -44,8 +44,8 @@ func appendRow(b []byte, r *generation.Row) []byte {
 	return b
 }
 
-// node is a row as it lies in a section of scatter; strings share the section's memory.
-type node struct {
+// scattered is a row as it lies in a section of scatter; strings share the section's memory.
+type scattered struct {
 	hash            uint64
 	shard           int
 	seq, time       int64
@@ -55,7 +55,7 @@ type node struct {
 	links           int
 }
 
-func readNode(d *sections.Decoder) (n node) {
+func readScattered(d *sections.Decoder) (n scattered) {
 	n.seq, n.time = d.Varint(), d.Varint()
 	if b := d.Bytes(1); b != nil {
 		n.deleted = b[0] == 1

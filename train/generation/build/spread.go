@@ -12,30 +12,30 @@ import (
 )
 
 // rangesOf are the first positions of the ranges of labels.
-func rangesOf(p stages.Plan, x index) index {
-	var r index
+func rangesOf(p stages.Plan, x numbering) numbering {
+	var r numbering
 	for k := 0; k <= p.Partitions; k += p.Partitions / p.Ranges {
 		r.Base = append(r.Base, x.Base[k])
 	}
 	return r
 }
 
-// spread writes for each range of labels the projected texts of those nodes of a partition that have labels in it. A
-// PIFA task needs the projected text of every node that has a label in its range. Without spread it reads those of all
-// nodes; with it, only the rows that it needs, which are few where there are many ranges.
+// spreadTexts writes for each range of labels the projected texts of those nodes of a partition that have labels in it.
+// A PIFA task needs the projected text of every node that has a label in its range. Without spread it reads those of
+// all nodes; with it, only the rows that it needs, which are few where there are many ranges.
 //
 //	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
 //	      number in the range u32, and its row as bfloat16
-func (t *task) spread(ctx context.Context) error {
-	dim, err := t.dim(ctx)
+func spreadTexts(ctx context.Context, t *task) error {
+	dim, err := featureDim(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	texts, err := t.projected(ctx, t.Partition, dim)
+	texts, err := openProjected(ctx, t.build, t.Partition, dim)
 	if err != nil {
 		return err
 	}
@@ -45,15 +45,15 @@ func (t *task) spread(ctx context.Context) error {
 	ranges := rangesOf(t.plan, x)
 	labels := make([][]byte, t.plan.Ranges) // of a node, by range
 	var record []byte
-	if err := t.eachBlock(ctx, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo, hi int) error {
-		rows, err := texts.blockOf(lo, hi)
+	if err := eachBlock(ctx, t.build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo, hi int) error {
+		rows, err := texts.blockRows(lo, hi)
 		if err != nil {
 			return err
 		}
 		for i := lo; i < hi; i++ {
 			row := rows[:2*dim]
 			rows = rows[2*dim:]
-			positions, hidden := neighbours(d)
+			positions, hidden := readNeighbours(d)
 			if d.Err != nil {
 				return d.Err
 			}
@@ -63,7 +63,7 @@ func (t *task) spread(ctx context.Context) error {
 					continue
 				}
 				degree++
-				r := ranges.of(int(position))
+				r := ranges.partitionAt(int(position))
 				labels[r] = binary.LittleEndian.AppendUint32(labels[r], uint32(int(position)-ranges.Base[r]))
 			}
 			for r, b := range labels {
@@ -87,7 +87,7 @@ func (t *task) spread(ctx context.Context) error {
 }
 
 // addSpread adds what spread has written for a range of labels to their sums, in the order of the sources.
-func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+func addSpread(ctx context.Context, t *task, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
 	row := make([]float32, dim)
 	var b []byte
 	for p := range t.plan.Partitions {
@@ -95,11 +95,11 @@ func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *p
 		if err != nil {
 			return err
 		}
-		in, err := from.sections(ctx, "rows")
+		in, err := from.openSections(ctx, "rows")
 		if err != nil {
 			return err
 		}
-		b, err = in.sectionInto(b, t.Partition)
+		b, err = in.readSectionInto(b, t.Partition)
 		if err = errors.Join(err, in.Close()); err != nil {
 			return err
 		}
@@ -115,7 +115,8 @@ func (t *task) addSpread(ctx context.Context, dim int, w pifa.Weighting, sums *p
 			for ; len(labels) > 0; labels = labels[4:] {
 				target := int(binary.LittleEndian.Uint32(labels))
 				if target >= sums.Len() {
-					return from.explain(fmt.Errorf("%w: label %d of a range of %d", sections.ErrShort, target, sums.Len()))
+					return from.explain(fmt.Errorf("%w: label %d of a range of %d", sections.ErrShort, target,
+						sums.Len()))
 				}
 				sums.AddWeighted(target, weight, row)
 			}

@@ -422,7 +422,8 @@ func planReads(t *testing.T, store *memstore.Store, b *setup, plan stages.Plan) 
 	read := map[string]bool{}
 	store.Fail = func(op, key string) error {
 		rest, of := strings.CutPrefix(key, stages.TasksPrefix(plan.Generation))
-		if stage, task, ok := strings.Cut(rest, "/"); ok && of && op == "open" && strings.HasSuffix(task, "/done.json") {
+		if stage, task, ok := strings.Cut(rest, "/"); ok && of && op == "open" && strings.HasSuffix(task,
+			"/done.json") {
 			mu.Lock()
 			read[stage] = true
 			mu.Unlock()
@@ -497,7 +498,8 @@ func TestTasksSayWhatIsMissing(t *testing.T) {
 	if missing := new(MissingError); !errors.As(err, &missing) || missing.Task.Stage != stages.Scatter {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []tasks.Task{{Generation: 1, Stage: "paint"}, {Generation: 1, Stage: stages.Number, Partition: 2}} {
+	for _, bad := range []tasks.Task{{Generation: 1, Stage: "paint"}, {Generation: 1, Stage: stages.Number,
+		Partition: 2}} {
 		if err := b.worker.Do(t.Context(), bad); err == nil {
 			t.Errorf("task %v: no error", bad)
 		}
@@ -508,7 +510,8 @@ func TestTooFewNodesLeaveNothing(t *testing.T) {
 	store := &memstore.Store{}
 	b := newSetup(store, shardLogs{nil, nil}, settings())
 	plan := b.begin(t, 4, 0)
-	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{}, b.worker, nil, stages.Finish); !errors.Is(err, generation.ErrTooFew) {
+	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{}, b.worker, nil, stages.Finish); !errors.Is(err,
+		generation.ErrTooFew) {
 		t.Errorf("%v", err)
 	}
 	if left := digests(t, store); len(left) > 0 {

@@ -39,11 +39,11 @@ type startStats struct {
 //
 //	from        section p: the parent's label of each node of partition p, -1 for none, int32
 //	vectorizer, projection, tree, encoder/*  the parent's
-func (t *task) start(ctx context.Context) error {
+func start(ctx context.Context, t *task) error {
 	parent, err := generation.Load(ctx, t.Store, t.doc.WarmOf)
 	var s startStats
 	if err == nil {
-		s, err = t.changed(ctx, parent)
+		s, err = findChanges(ctx, t, parent)
 	}
 	if errors.Is(err, generation.ErrNone) || errors.Is(err, generation.ErrDamaged) || generation.IsDamage(err) {
 		s, err = startStats{Cold: fmt.Sprintf("the generation before is gone or damaged: %v", err)}, nil
@@ -53,15 +53,15 @@ func (t *task) start(ctx context.Context) error {
 	}
 	if s.Cold != "" {
 		clear(t.outputs)
-		generation.LogCold(t.resources().Log, t.doc.WarmOf, s.Cold)
+		generation.LogCold(t.taskResources().Log, t.doc.WarmOf, s.Cold)
 	}
 	t.stats = s
 	return nil
 }
 
-// changed finds the nodes of the cut among the labels of the parent, and copies what a warm start takes of it.
-func (t *task) changed(ctx context.Context, parent *generation.Doc) (s startStats, err error) {
-	x, err := t.numbered(ctx)
+// findChanges finds the nodes of the cut among the labels of the parent, and copies what a warm start takes of it.
+func findChanges(ctx context.Context, t *task, parent *generation.Doc) (s startStats, err error) {
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return s, err
 	}
@@ -69,13 +69,13 @@ func (t *task) changed(ctx context.Context, parent *generation.Doc) (s startStat
 	if t.MemoryLimit > 0 && needed > t.MemoryLimit/renewShare {
 		return startStats{Cold: "to renew the label tree takes more memory than featurize.memory_limit allows"}, nil
 	}
-	from, err := t.parentLabels(ctx, x, parent)
+	from, err := parentLabels(ctx, t, x, parent)
 	if err != nil {
 		return s, err
 	}
 	changed := make([]bool, x.nodes())
 	for p := range t.plan.Partitions {
-		if err := t.about(ctx, p, func(i int, a about) error {
+		if err := eachNode(ctx, t.build, p, func(i int, a node) error {
 			i += x.Base[p]
 			if from[i] < 0 {
 				s.New++
@@ -102,7 +102,7 @@ func (t *task) changed(ctx context.Context, parent *generation.Doc) (s startStat
 	for name, ref := range refs {
 		t.outputs[name] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	}
-	if s.UnknownShare, err = t.unknownShare(ctx, x, changed); err != nil {
+	if s.UnknownShare, err = unknownShare(ctx, t, x, changed); err != nil {
 		return s, err
 	}
 	before := parent.Vectorizer.UnknownShare
@@ -121,8 +121,8 @@ func (t *task) changed(ctx context.Context, parent *generation.Doc) (s startStat
 }
 
 // parentLabels returns the parent's label of each node, -1 for none.
-func (t *task) parentLabels(ctx context.Context, x index, parent *generation.Doc) ([]int32, error) {
-	find, err := t.finder(ctx, x)
+func parentLabels(ctx context.Context, t *task, x numbering, parent *generation.Doc) ([]int32, error) {
+	find, err := nodeFinder(ctx, t, x)
 	if err != nil {
 		return nil, err
 	}
@@ -138,15 +138,15 @@ func (t *task) parentLabels(ctx context.Context, x index, parent *generation.Doc
 }
 
 // unknownShare is the share of the n-grams of the changed texts that the parent's vectorizer does not know.
-func (t *task) unknownShare(ctx context.Context, x index, changed []bool) (float64, error) {
+func unknownShare(ctx context.Context, t *task, x numbering, changed []bool) (float64, error) {
 	o := t.outputs[generation.VectorizerName]
-	v, err := read(ctx, t.Store, o.ref(), tfidf.Read)
+	v, err := readVerified(ctx, t.Store, o.ref(), tfidf.Read)
 	if err != nil {
 		return 0, err
 	}
 	var count tfidf.NGramCount
 	for p := range t.plan.Partitions {
-		if err := t.texts(ctx, p, func(lo int, texts []string) error {
+		if err := eachTextBlock(ctx, t.build, p, func(lo int, texts []string) error {
 			parallel.ForEach(len(texts), 64, t.Workers, func(_, _, a, b int) {
 				for i := a; i < b; i++ {
 					if changed[x.Base[p]+lo+i] {
@@ -163,17 +163,17 @@ func (t *task) unknownShare(ctx context.Context, x index, changed []bool) (float
 	return tfidf.NGrams{Total: count.Total(), Unknown: count.Unknown()}.Share(), nil
 }
 
-// warm says whether the build starts from its parent, and what start has found changed.
-func (b *build) warm(ctx context.Context) (bool, startStats, error) {
+// loadDecision says whether the build starts from its parent, and what start has found changed.
+func loadDecision(ctx context.Context, b *build) (bool, startStats, error) {
 	if !b.plan.Warm {
 		return false, startStats{}, nil
 	}
-	s, err := stats[startStats](ctx, b, stages.Start, 0)
+	s, err := statsOf[startStats](ctx, b, stages.Start, 0)
 	return err == nil && s.Cold == "", s, err
 }
 
 // keepArtifact makes an artifact of the parent the generation's own.
-func (t *task) keepArtifact(ctx context.Context, name string) error {
+func keepArtifact(ctx context.Context, t *task, name string) error {
 	from, err := t.from(ctx, stages.Start, 0)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (t *task) keepArtifact(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	key := t.final(name)
+	key := t.artifactKey(name)
 	if err := sink.CopyObject(ctx, t.Store, o.ref(), t.Store, key); err != nil {
 		return from.explain(err)
 	}

@@ -25,23 +25,23 @@ type trunkStats struct {
 	Branches []labeltree.Branch `json:"branches"`
 }
 
-// trunk makes the first cuts of the label tree. It copies the features to a temporary file, and holds 8 bytes a label
-// in memory.
+// growTrunk makes the first cuts of the label tree. It copies the features to a temporary file, and holds 8 bytes a
+// label in memory.
 //
 //	of  section p: branch of each label of partition p, int32
-func (t *task) trunk(ctx context.Context) error {
-	if warm, _, err := t.warm(ctx); err != nil || warm {
+func growTrunk(ctx context.Context, t *task) error {
+	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
 		return err
 	}
-	dim, err := t.dim(ctx)
+	dim, err := featureDim(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	file, err := t.gather(ctx, x, dim)
+	file, err := gatherRows(ctx, t, x, dim)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func (t *task) trunk(ctx context.Context) error {
 	return t.putSections(ctx, "of", of)
 }
 
-// gather copies the features of all labels to a temporary file.
-func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, err error) {
+// gatherRows copies the features of all labels to a temporary file.
+func gatherRows(ctx context.Context, t *task, x numbering, dim int) (_ *tempfile.File, err error) {
 	file, err := tempfile.Create("giantstream-labels-*")
 	if err != nil {
 		return nil, err
@@ -91,13 +91,13 @@ func (t *task) gather(ctx context.Context, x index, dim int) (_ *tempfile.File, 
 		}
 	}()
 	for p := range t.plan.Partitions {
-		object, from, err := t.clusteredRows(ctx, p)
+		object, from, err := openRows(ctx, t.build, p)
 		if err != nil {
 			return nil, err
 		}
 		n, err := io.Copy(file, sink.Sequential(object))
-		if err == nil && n != int64(x.size(p))*int64(dim)*4 {
-			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", sections.ErrShort, n, x.size(p)))
+		if err == nil && n != int64(x.sizeOf(p))*int64(dim)*4 {
+			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", sections.ErrShort, n, x.sizeOf(p)))
 		}
 		if err = errors.Join(err, object.Close()); err != nil {
 			return nil, err
@@ -112,14 +112,14 @@ type branchStats struct {
 	Cosine float64 `json:"cosine"` // their sum
 }
 
-// deal deals the features of a partition's labels out to the branches. It holds them in memory.
+// dealRows deals the features of a partition's labels out to the branches. It holds them in memory.
 //
 //	features  section k: the features of those in branch k, ascending, float32
-func (t *task) deal(ctx context.Context) error {
-	if warm, _, err := t.warm(ctx); err != nil || warm {
+func dealRows(ctx context.Context, t *task) error {
+	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
 		return err
 	}
-	top, err := stats[trunkStats](ctx, t.build, stages.Trunk, 0)
+	top, err := statsOf[trunkStats](ctx, t.build, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
@@ -127,11 +127,11 @@ func (t *task) deal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	of, err := from.section(ctx, "of", t.Partition)
+	of, err := from.readSection(ctx, "of", t.Partition)
 	if err != nil {
 		return err
 	}
-	object, rows, err := t.clusteredRows(ctx, t.Partition)
+	object, rows, err := openRows(ctx, t.build, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,8 @@ func (t *task) deal(ctx context.Context) error {
 		}
 		for i, k := range some {
 			if int(k) >= len(top.Branches) {
-				return from.explain(fmt.Errorf("%w: a label is in branch %d of %d", sections.ErrShort, k, len(top.Branches)))
+				return from.explain(fmt.Errorf("%w: a label is in branch %d of %d", sections.ErrShort, k,
+					len(top.Branches)))
 			}
 			if k < 0 {
 				continue
@@ -165,14 +166,14 @@ func (t *task) deal(ctx context.Context) error {
 	return t.putSections(ctx, "features", out)
 }
 
-// branchRows reads the features of a branch's labels.
-func (t *task) branchRows(ctx context.Context, branch int, rows []float32) error {
+// readBranchRows reads the features of a branch's labels.
+func readBranchRows(ctx context.Context, t *task, branch int, rows []float32) error {
 	for p := range t.plan.Partitions {
 		from, err := t.from(ctx, stages.Deal, p)
 		if err != nil {
 			return err
 		}
-		b, err := from.section(ctx, "features", branch)
+		b, err := from.readSection(ctx, "features", branch)
 		if err != nil {
 			return err
 		}
@@ -186,14 +187,14 @@ func (t *task) branchRows(ctx context.Context, branch int, rows []float32) error
 	return nil
 }
 
-// branch divides a branch of the tree. It holds the features of its labels in memory.
+// divideBranch divides a branch of the tree. It holds the features of its labels in memory.
 //
 //	leaves  leaf of each of its labels, int32
-func (t *task) branch(ctx context.Context) error {
-	if warm, _, err := t.warm(ctx); err != nil || warm {
+func divideBranch(ctx context.Context, t *task) error {
+	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
 		return err
 	}
-	top, err := stats[trunkStats](ctx, t.build, stages.Trunk, 0)
+	top, err := statsOf[trunkStats](ctx, t.build, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ func (t *task) branch(ctx context.Context) error {
 	if t.Partition < len(top.Branches) {
 		b := top.Branches[t.Partition]
 		features := make([]float32, b.Members*top.Dim)
-		if err := t.branchRows(ctx, t.Partition, features); err != nil {
+		if err := readBranchRows(ctx, t, t.Partition, features); err != nil {
 			return err
 		}
 		leaves, err := b.Leaves(top.Levels, features, top.Dim, fit.TreeOptions(t.doc.Settings, t.Workers))
@@ -234,28 +235,28 @@ type treeStats struct {
 	Subtrees int `json:"subtrees,omitempty"`
 }
 
-// tree stores the label tree: the branches joined, or the parent's renewed.
-func (t *task) tree(ctx context.Context) error {
-	warm, _, err := t.warm(ctx)
+// makeTree stores the label tree: the branches joined, or the parent's renewed.
+func makeTree(ctx context.Context, t *task) error {
+	warm, _, err := loadDecision(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	made := t.join
+	made := joinBranches
 	if warm {
-		made = t.renewTree
+		made = renewTree
 	}
-	tree, figures, err := made(ctx)
+	tree, figures, err := made(ctx, t)
 	if err != nil {
 		return err
 	}
 	t.stats = figures
-	if err := t.put(ctx, "tree", t.final(generation.TreeName), tree.Write); err != nil {
+	if err := t.put(ctx, "tree", t.artifactKey(generation.TreeName), tree.Write); err != nil {
 		return err
 	}
-	key := t.final(generation.LabelsName)
+	key := t.artifactKey(generation.LabelsName)
 	if err := generation.WriteLabels(ctx, t.Store, key, func(yield func(string, error) bool) {
 		for p := range t.plan.Partitions {
-			err := t.about(ctx, p, func(_ int, a about) error {
+			err := eachNode(ctx, t.build, p, func(_ int, a node) error {
 				if !yield(string(a.id), nil) {
 					return errStop
 				}
@@ -277,9 +278,9 @@ func (t *task) tree(ctx context.Context) error {
 	return err
 }
 
-// join joins the branches of the tree. It holds 12 bytes a label in memory.
-func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err error) {
-	top, err := stats[trunkStats](ctx, t.build, stages.Trunk, 0)
+// joinBranches joins the branches of the tree. It holds 12 bytes a label in memory.
+func joinBranches(ctx context.Context, t *task) (_ *labeltree.Tree, out treeStats, err error) {
+	top, err := statsOf[trunkStats](ctx, t.build, stages.Trunk, 0)
 	if err != nil {
 		return nil, out, err
 	}
@@ -287,14 +288,14 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 	if err != nil {
 		return nil, out, err
 	}
-	of, err := from.sections(ctx, "of")
+	of, err := from.openSections(ctx, "of")
 	if err != nil {
 		return nil, out, err
 	}
 	defer of.Close()
 	var leafOf []int32
 	for p := range t.plan.Partitions {
-		b, err := of.section(p)
+		b, err := of.readSection(p)
 		if err != nil {
 			return nil, out, err
 		}
@@ -309,12 +310,12 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 		if err != nil {
 			return nil, out, err
 		}
-		b, err := done.section(ctx, "leaves", 0)
+		b, err := done.readSection(ctx, "leaves", 0)
 		if err != nil {
 			return nil, out, err
 		}
 		leaves[k] = sections.ReadInts(b)
-		s, err := stats[branchStats](ctx, t.build, stages.Branch, k)
+		s, err := statsOf[branchStats](ctx, t.build, stages.Branch, k)
 		if err != nil {
 			return nil, out, err
 		}
@@ -335,18 +336,18 @@ func (t *task) join(ctx context.Context) (_ *labeltree.Tree, out treeStats, err 
 	return tree, out, err
 }
 
-func (b *build) loadTree(ctx context.Context) (*labeltree.Tree, error) {
-	return sharedArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
+func loadTree(ctx context.Context, b *build) (*labeltree.Tree, error) {
+	return shareArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
 }
 
 // describeFeatures notes the vocabulary, the tree and the training set, and what a warm start has kept.
-func (b *build) describeFeatures(ctx context.Context, doc *generation.Doc) error {
-	tree, err := stats[treeStats](ctx, b, stages.Tree, 0)
+func describeFeatures(ctx context.Context, b *build, doc *generation.Doc) error {
+	tree, err := statsOf[treeStats](ctx, b, stages.Tree, 0)
 	if err != nil {
 		return err
 	}
 	doc.Tree = tree.TreeStats
-	warm, start, err := b.warm(ctx)
+	warm, start, err := loadDecision(ctx, b)
 	switch {
 	case err != nil:
 		return err
@@ -357,13 +358,13 @@ func (b *build) describeFeatures(ctx context.Context, doc *generation.Doc) error
 	default:
 		doc.Forget()
 	}
-	v, err := b.loadVectorizer(ctx)
+	v, err := loadVectorizer(ctx, b)
 	if err != nil {
 		return err
 	}
 	var ngrams tfidf.NGrams
 	for p := range b.plan.Partitions {
-		n, err := stats[tfidf.NGrams](ctx, b, stages.Vectorise, p)
+		n, err := statsOf[tfidf.NGrams](ctx, b, stages.Vectorise, p)
 		if err != nil {
 			return err
 		}

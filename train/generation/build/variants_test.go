@@ -35,12 +35,14 @@ type variant struct {
 
 func variants() []variant {
 	features := func(kind pifa.Kind) variant {
-		return variant{string(kind), func(s *fit.Settings) { s.LabelFeatures = string(kind) }, 0, []string{stages.Features}}
+		return variant{string(kind), func(s *fit.Settings) { s.LabelFeatures = string(kind) }, 0,
+			[]string{stages.Features}}
 	}
 	return []variant{features(pifa.Text), features(pifa.PIFAIdentity), features(pifa.RandomFeatures),
 		{"neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 0, []string{stages.Fill}},
 		{"parent", func(*fit.Settings) {}, 400, []string{stages.Mapping, stages.Compare}},
-		{"warm", func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, 450, []string{stages.Start, stages.Mapping, stages.Compare}},
+		{"warm", func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, 450, []string{stages.Start,
+			stages.Mapping, stages.Compare}},
 		{"parent and neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 400,
 			[]string{stages.Fill, stages.Mapping, stages.Compare}},
 	}
@@ -195,12 +197,12 @@ func TestIdentitiesAreThoseOfAGraphInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []float32
-	inner, err := b.worker.of(t.Context(), 1)
+	inner, err := b.worker.openBuild(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for p := range plan.Partitions {
-		object, _, err := inner.clusteredRows(t.Context(), p)
+		object, _, err := openRows(t.Context(), inner, p)
 		if err != nil {
 			t.Fatal(err)
 		}

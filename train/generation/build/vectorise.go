@@ -17,34 +17,34 @@ import (
 //
 //	counts     by block: the features of each text
 //	projected  by block: the rows as bfloat16
-func (t *task) vectorise(ctx context.Context) error {
-	v, err := t.loadVectorizer(ctx)
+func vectorise(ctx context.Context, t *task) error {
+	v, err := loadVectorizer(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	q, err := t.loadProjection(ctx)
+	q, err := loadProjection(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	dim, err := t.dim(ctx)
+	dim, err := featureDim(ctx, t.build)
 	if err != nil {
 		return err
 	}
 	if q, err = q.Truncate(dim); err != nil {
 		return err
 	}
-	x, err := t.numbered(ctx)
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return err
 	}
-	counts, out := t.newSections(blocks(x.size(t.Partition))), t.newSections(blocks(x.size(t.Partition)))
+	counts, out := t.newSections(blocks(x.sizeOf(t.Partition))), t.newSections(blocks(x.sizeOf(t.Partition)))
 	defer counts.Close() //nolint:errcheck // temporary files
 	defer out.Close()    //nolint:errcheck
 	var sum tfidf.NGrams
 	var features sparse.Vector
 	var b, record []byte
 	row := make([]float32, dim)
-	if err := t.texts(ctx, t.Partition, func(lo int, texts []string) error {
+	if err := eachTextBlock(ctx, t.build, t.Partition, func(lo int, texts []string) error {
 		for i, text := range texts {
 			var n tfidf.NGrams
 			features, n = v.Counts(text, features)
@@ -68,8 +68,8 @@ func (t *task) vectorise(ctx context.Context) error {
 	return errors.Join(t.putSections(ctx, "counts", counts), t.putSections(ctx, "projected", out))
 }
 
-// projected reads the projected texts of a partition, a block at a time.
-type projected struct {
+// projectedTexts reads the projected texts of a partition, a block at a time.
+type projectedTexts struct {
 	*input
 	have [][]byte
 	last int
@@ -77,20 +77,20 @@ type projected struct {
 	pool *sync.Pool // of blocks, which a task of pifa reads all of
 }
 
-func (b *build) projected(ctx context.Context, partition, dim int) (*projected, error) {
+func openProjected(ctx context.Context, b *build, partition, dim int) (*projectedTexts, error) {
 	from, err := b.from(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return nil, err
 	}
-	in, err := from.sections(ctx, "projected")
+	in, err := from.openSections(ctx, "projected")
 	if err != nil {
 		return nil, err
 	}
-	return &projected{in, make([][]byte, in.Len()), -1, make([]float32, dim), &b.blocks}, nil
+	return &projectedTexts{in, make([][]byte, in.Len()), -1, make([]float32, dim), &b.blockBuffers}, nil
 }
 
 // Close gives the memory of the blocks to those who read others.
-func (p *projected) Close() error {
+func (p *projectedTexts) Close() error {
 	for k := range p.have {
 		if p.have[k] != nil {
 			p.pool.Put(&p.have[k])
@@ -100,9 +100,9 @@ func (p *projected) Close() error {
 	return p.input.Close()
 }
 
-// of returns the projection of a node, by its number in the partition, until the next call. Blocks that were read stay
-// in memory as they are stored, which is half as large; whoever goes along the nodes decodes each once.
-func (p *projected) of(i int) ([]float32, error) {
+// rowOf returns the projection of a node, by its number in the partition, until the next call. Blocks that were read
+// stay in memory as they are stored, which is half as large; whoever goes along the nodes decodes each once.
+func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 	if i == p.last {
 		return p.row, nil
 	}
@@ -115,7 +115,7 @@ func (p *projected) of(i int) ([]float32, error) {
 			b = *spare
 		}
 		var err error
-		if b, err = p.sectionInto(b, i/block); err != nil {
+		if b, err = p.readSectionInto(b, i/block); err != nil {
 			return nil, err
 		}
 		p.have[i/block] = b
@@ -130,9 +130,9 @@ func (p *projected) of(i int) ([]float32, error) {
 	return p.row, nil
 }
 
-// blockOf returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
-func (p *projected) blockOf(lo, hi int) ([]byte, error) {
-	b, err := p.section(lo / block)
+// blockRows returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
+func (p *projectedTexts) blockRows(lo, hi int) ([]byte, error) {
+	b, err := p.readSection(lo / block)
 	if err == nil && len(b) != 2*len(p.row)*(hi-lo) {
 		err = p.from.explain(fmt.Errorf("%w: %d bytes for %d texts", sections.ErrShort, len(b), hi-lo))
 	}

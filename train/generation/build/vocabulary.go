@@ -13,8 +13,8 @@ import (
 	"giantstream/train/generation/fit"
 )
 
-func (t *task) tfidfOptions(ctx context.Context) (tfidf.Options, index, error) {
-	x, err := t.numbered(ctx)
+func tfidfOptions(ctx context.Context, t *task) (tfidf.Options, numbering, error) {
+	x, err := numberingOf(ctx, t.build)
 	if err != nil {
 		return tfidf.Options{}, x, err
 	}
@@ -23,11 +23,11 @@ func (t *task) tfidfOptions(ctx context.Context) (tfidf.Options, index, error) {
 }
 
 // count counts the documents of a partition that hold each n-gram.
-func (t *task) count(ctx context.Context) error {
-	if warm, _, err := t.warm(ctx); err != nil || warm {
+func count(ctx context.Context, t *task) error {
+	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
 		return err
 	}
-	o, _, err := t.tfidfOptions(ctx)
+	o, _, err := tfidfOptions(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (t *task) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.texts(ctx, t.Partition, func(_ int, texts []string) error {
+	if err := eachTextBlock(ctx, t.build, t.Partition, func(_ int, texts []string) error {
 		fitter.AddAll(texts, 1)
 		return ctx.Err()
 	}); err != nil {
@@ -55,11 +55,11 @@ func (t *task) count(ctx context.Context) error {
 
 // merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
 // holds the share's counts in memory.
-func (t *task) merge(ctx context.Context) error {
-	if warm, _, err := t.warm(ctx); err != nil || warm {
+func merge(ctx context.Context, t *task) error {
+	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
 		return err
 	}
-	o, x, err := t.tfidfOptions(ctx)
+	o, x, err := tfidfOptions(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (t *task) merge(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b, err := from.section(ctx, "ngrams", t.Partition)
+		b, err := from.readSection(ctx, "ngrams", t.Partition)
 		if err != nil {
 			return err
 		}
@@ -115,12 +115,12 @@ func (t *task) merge(ctx context.Context) error {
 	return t.putSections(ctx, "chosen", out)
 }
 
-// vectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
-func (t *task) vectorizer(ctx context.Context) error {
-	if warm, _, err := t.warm(ctx); err != nil || warm {
-		return errors.Join(err, t.keepArtifact(ctx, generation.VectorizerName))
+// fitVectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
+func fitVectorizer(ctx context.Context, t *task) error {
+	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+		return errors.Join(err, keepArtifact(ctx, t, generation.VectorizerName))
 	}
-	o, x, err := t.tfidfOptions(ctx)
+	o, x, err := tfidfOptions(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (t *task) vectorizer(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b, err := from.section(ctx, "chosen", 0)
+		b, err := from.readSection(ctx, "chosen", 0)
 		if err != nil {
 			return err
 		}
@@ -147,20 +147,20 @@ func (t *task) vectorizer(ctx context.Context) error {
 	}
 	model, err := chooser.Fit()
 	if errors.Is(err, tfidf.ErrNoText) {
-		return t.alike(x, err)
+		return errAlike(t, x, err)
 	}
 	if err != nil {
 		return err
 	}
-	return t.put(ctx, "vectorizer", t.final(generation.VectorizerName), model.Write)
+	return t.put(ctx, "vectorizer", t.artifactKey(generation.VectorizerName), model.Write)
 }
 
-// alike is the error of texts without features.
-func (t *task) alike(x index, err error) error {
+// errAlike is the error of texts without features.
+func errAlike(t *task, x numbering, err error) error {
 	return fmt.Errorf("%w: there are %d, and their texts are too few, empty or all alike (%w)", generation.ErrTooFew,
 		x.nodes(), err)
 }
 
-func (b *build) loadVectorizer(ctx context.Context) (*tfidf.Model, error) {
-	return sharedArtifact(ctx, b, stages.Vectorizer, "vectorizer", tfidf.Read)
+func loadVectorizer(ctx context.Context, b *build) (*tfidf.Model, error) {
+	return shareArtifact(ctx, b, stages.Vectorizer, "vectorizer", tfidf.Read)
 }

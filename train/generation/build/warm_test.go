@@ -50,7 +50,8 @@ func sameObjects(t *testing.T, what string, a, b *memstore.Store, names ...strin
 	}
 }
 
-var fitted = []string{generation.VectorizerName, generation.ProjectionName, generation.TreeName, generation.EncoderName + "/model.safetensors"}
+var fitted = []string{generation.VectorizerName, generation.ProjectionName, generation.TreeName,
+	generation.EncoderName + "/model.safetensors"}
 
 // A warm start keeps vocabulary and projection to the byte, stays near the parent, and is the same for any number of
 // workers, when it is resumed, and when what would decide about it is another by then.
@@ -60,7 +61,8 @@ func TestWarmStart(t *testing.T) {
 	w, o := doc.Warm, doc.Overlap
 	if doc.WarmOf != 1 || doc.WarmSteps != 1 || w == nil || w.New != 60 || w.Changed < w.New || doc.Space != 1 ||
 		doc.Status != generation.Ready || doc.Scratch == nil || doc.Scratch.Generation != 1 {
-		t.Fatalf("warm of %d, step %d, space %d, %s: %+v, scratch %+v", doc.WarmOf, doc.WarmSteps, doc.Space, doc.Status,
+		t.Fatalf("warm of %d, step %d, space %d, %s: %+v, scratch %+v", doc.WarmOf, doc.WarmSteps, doc.Space,
+			doc.Status,
 			w, doc.Scratch)
 	}
 	if o == nil || o.NewOnOld < 0.9 || o.Cosine < 0.99 {

@@ -28,9 +28,9 @@ type Worker struct {
 // forgetAfter is how long a worker without tasks keeps what it knows of a build, and its models.
 const forgetAfter = time.Minute
 
-// of returns the build of a generation, nil for one that is complete. It looks for the plan each time: without one,
-// the generation is complete or gone, and a late task must not write any more.
-func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
+// openBuild returns the build of a generation, nil for one that is complete. It looks for the plan each time: without
+// one, the generation is complete or gone, and a late task must not write any more.
+func (w *Worker) openBuild(ctx context.Context, g int64) (*build, error) {
 	plan, err := stages.LoadPlan(ctx, w.Store, g)
 	none := errors.Is(err, stages.ErrNoPlan)
 	if err != nil && !none {
@@ -64,7 +64,7 @@ func (w *Worker) of(ctx context.Context, g int64) (*build, error) {
 // Do does a task. A task of a generation that is complete has nothing to do. A panic of a stage is an error: what
 // else the process does goes on.
 func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
-	b, err := w.of(ctx, t.Generation)
+	b, err := w.openBuild(ctx, t.Generation)
 	if err != nil || b == nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (w *Worker) forgetAll() {
 
 // Done says whether a task's outputs are complete.
 func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
-	b, err := w.of(ctx, t.Generation)
+	b, err := w.openBuild(ctx, t.Generation)
 	if err != nil || b == nil {
 		return err == nil, err
 	}
@@ -134,14 +134,14 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	return b.isDone(ctx, t)
 }
 
-var stageFunctions = map[string]func(*task, context.Context) error{
-	stages.Scatter: (*task).scatter, stages.Number: (*task).number, stages.Index: (*task).index, stages.Resolve: (*task).resolve,
-	stages.Link: (*task).link, stages.Count: (*task).count, stages.Merge: (*task).merge, stages.Vectorizer: (*task).vectorizer,
-	stages.Projection: (*task).projection, stages.Vectorise: (*task).vectorise, stages.PIFA: (*task).pifa, stages.Trunk: (*task).trunk,
-	stages.Deal: (*task).deal, stages.Branch: (*task).branch, stages.Tree: (*task).tree, stages.Dataset: (*task).dataset,
-	stages.Encoder: (*task).encoder, stages.Evaluate: (*task).evaluate, stages.Encode: (*task).encode, stages.Finish: (*task).finishGeneration,
-	stages.Start: (*task).start, stages.Spread: (*task).spread, stages.Features: (*task).features, stages.Mapping: (*task).mapping,
-	stages.Fill: (*task).fill, stages.Compare: (*task).compare,
+var stageFunctions = map[string]func(context.Context, *task) error{
+	stages.Scatter: scatter, stages.Number: number, stages.Index: index, stages.Resolve: resolve,
+	stages.Link: link, stages.Count: count, stages.Merge: merge, stages.Vectorizer: fitVectorizer,
+	stages.Projection: fitProjection, stages.Vectorise: vectorise, stages.PIFA: aggregate, stages.Trunk: growTrunk,
+	stages.Deal: dealRows, stages.Branch: divideBranch, stages.Tree: makeTree, stages.Dataset: writeDataset,
+	stages.Encoder: trainEncoder, stages.Evaluate: evaluate, stages.Encode: encode, stages.Finish: finishGeneration,
+	stages.Start: start, stages.Spread: spreadTexts, stages.Features: makeFeatures, stages.Mapping: mapParent,
+	stages.Fill: fill, stages.Compare: compareParent,
 }
 
 // ErrPanic: a task ran into a fault of the program.

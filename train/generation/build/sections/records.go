@@ -14,8 +14,8 @@ func AppendString(b []byte, s string) []byte {
 // ErrShort: a record is not what its writer has written.
 var ErrShort = errors.New("a record ends too early")
 
-// Decoder reads the fields of records one after the other. Strings share the memory of the input. After the first error,
-// its methods return zeros.
+// Decoder reads the fields of records one after the other. Strings share the memory of the input. After the first
+// error, its methods return zeros.
 type Decoder struct {
 	Rest []byte // what is left to read
 	Err  error  // the first error
