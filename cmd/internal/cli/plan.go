@@ -192,13 +192,13 @@ func measure(ctx context.Context, a *command.App, dir string, set func(*config.C
 	if err != nil {
 		return c, err
 	}
-	work, err := os.MkdirTemp("", "giantstream-calibrate-*")
+	scratch, err := os.MkdirTemp("", "giantstream-calibrate-*")
 	if err != nil {
 		return c, err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // a temporary directory
+	defer os.RemoveAll(scratch) //nolint:errcheck // a temporary directory
 	c, err = plan.Calibrate(ctx, plan.Trial{
-		Dir: work,
+		Dir: scratch,
 		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (build.Log, error) {
 			at, err := logview.OpenCut(ctx, counted(pipe.Store), pipe.Identity.Shards, nil)
 			if err != nil {

@@ -183,7 +183,7 @@ func parentEncoder(ctx context.Context, t *task, v *tfidf.Model, q *projection.P
 			}
 		}
 	}
-	e, _, err := encoders.Load(ctx, t.Store, folder(from.source)+generation.EncoderName, v, q, t.Device)
+	e, _, err := encoders.Load(ctx, t.Store, from.folder()+generation.EncoderName, v, q, t.Device)
 	if err != nil {
 		return nil, from.explain(err)
 	}

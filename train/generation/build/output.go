@@ -1,26 +1,20 @@
 package build
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"strings"
 
 	"giantstream/internal/seal"
 	"giantstream/internal/tasks"
-	"giantstream/internal/tempfile"
 	"giantstream/sink"
-	"giantstream/train"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/fit"
 )
 
 // output is an object that a task has written.
@@ -38,6 +32,8 @@ func (o output) ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, CRC
 func (o output) part() generation.Part {
 	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, CRC32C: o.CRC32C}
 }
+
+func (d *done) folder() string { return folder(d.source) }
 
 // isArtifact says whether an output is the generation's own, and not for other tasks.
 func (d *done) isArtifact(o output) bool { return !strings.HasPrefix(o.Key, folder(d.source)) }
@@ -62,11 +58,10 @@ type done struct {
 	build  *build
 }
 
+// folder is the folder of what a task leaves for others.
 func folder(t tasks.Task) string {
 	return fmt.Sprintf("%s%s/%05d/", stages.TasksPrefix(t.Generation), t.Stage, t.Partition)
 }
-
-var objectTable = crc32.MakeTable(crc32.Castagnoli)
 
 const doneName = "/done.json"
 
@@ -211,95 +206,6 @@ func readArtifact[T any](ctx context.Context, b *build, stage, name string, deco
 	return v, d.explain(err)
 }
 
-// task is a task that is being done.
-type task struct {
-	*build
-	tasks.Task
-	outputs map[string]output
-	stats   any
-	alone   bool // it is the only task of its stage
-}
-
-// taskResources are those of the task. Its progress is shown if it is the only one of its stage.
-func (t *task) taskResources() fit.Resources {
-	r := t.Resources
-	r.Log = r.Log.With("task", t.Task.String())
-	if r.Progress = train.OrDiscard(r.Progress); !t.alone {
-		r.Progress = train.OrDiscard(nil)
-	}
-	return r
-}
-
-// put stores what write produces as an output under key, "" for a place among the task's own.
-func (t *task) put(ctx context.Context, name, key string, write func(io.Writer) error) error {
-	if key == "" {
-		key = folder(t.Task) + name
-	}
-	o, err := putObject(ctx, t.Store, key, write)
-	if err == nil {
-		t.outputs[name] = o
-	}
-	return err
-}
-
-// putObject stores what write produces, through a temporary file: a store needs an object's size beforehand.
-func putObject(ctx context.Context, store sink.Store, key string, write func(io.Writer) error) (o output, err error) {
-	f, err := tempfile.Create("giantstream-task-*")
-	if err != nil {
-		return o, err
-	}
-	defer f.Close()
-	sum := crc32.New(objectTable)
-	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
-	if err := errors.Join(write(w), w.Flush()); err != nil {
-		return o, fmt.Errorf("%s: %w", key, err)
-	}
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return o, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return o, err
-	}
-	return output{Key: key, Bytes: size, CRC32C: sum.Sum32()}, store.Put(ctx, key, f.File, size)
-}
-
-// newSections returns a writer of n sections that are kept in memory up to an eighth of the limit.
-func (t *task) newSections(n int) *sections.Writer {
-	return sections.NewWriter(n, int(t.MemoryLimit/8))
-}
-
-// putSections stores an object of sections.
-func (t *task) putSections(ctx context.Context, name string, s *sections.Writer) error {
-	if s.Small() {
-		var b bytes.Buffer
-		if err := s.WriteObject(&b); err != nil {
-			return err
-		}
-		key := folder(t.Task) + name
-		t.outputs[name] = output{Key: key, Bytes: int64(b.Len()), CRC32C: crc32.Checksum(b.Bytes(), objectTable)}
-		return sink.PutBytes(ctx, t.Store, key, b.Bytes())
-	}
-	return t.put(ctx, name, "", s.WriteObject)
-}
-
-// finish writes the document that makes the task done.
-func (t *task) finish(ctx context.Context) error {
-	d := done{Task: t.Task.String(), Outputs: t.outputs}
-	if t.stats != nil {
-		data, err := json.Marshal(t.stats)
-		if err != nil {
-			return err
-		}
-		d.Stats = data
-	}
-	data, err := seal.JSON(d)
-	if err != nil {
-		return err
-	}
-	return sink.PutBytes(ctx, t.Store, doneKey(t.Task), data)
-}
-
 // openObject opens an output whole, verified.
 func (d *done) openObject(ctx context.Context, name string) (sink.Object, *done, error) {
 	o, err := d.output(name)
@@ -328,3 +234,25 @@ const fewBlocks = 64
 
 // artifactKey is the key of an artifact of the generation.
 func (b *build) artifactKey(name string) string { return generation.Prefix(b.plan.Generation) + name }
+
+// removeOutputs removes what the tasks of a stage have left among them. First they count as not done: a task that still
+// reads it is one that comes too late.
+func removeOutputs(ctx context.Context, store sink.Store, g int64, stage string) error {
+	var rest []string
+	for info, err := range store.List(ctx, stages.TasksPrefix(g)+stage+"/", "") {
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(info.Key, doneName) {
+			rest = append(rest, info.Key)
+		} else if err := store.Delete(ctx, info.Key); err != nil {
+			return err
+		}
+	}
+	for _, key := range rest {
+		if err := store.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"giantstream/internal/tasks"
 	"giantstream/sink"
@@ -75,7 +74,8 @@ func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engi
 			return err
 		}
 		for _, read := range last[s.Name] {
-			if err := w.release(ctx, plan.Generation, read); err != nil {
+			w.drop(plan.Generation)
+			if err := removeOutputs(ctx, w.Store, plan.Generation, read); err != nil {
 				// The last task removes them, too.
 				w.Resources.Log.Warn("what a stage has left, and no other needs, could not be removed", "stage", read,
 					"error", err)
@@ -108,29 +108,6 @@ func (w *Worker) pending(ctx context.Context, plan stages.Plan, until string) (m
 		}
 	}
 	return pending, nil
-}
-
-// release removes what the tasks of a stage have left among them. First they count as not done: a task that still
-// reads it is one that comes too late.
-func (w *Worker) release(ctx context.Context, g int64, stage string) error {
-	w.drop(g)
-	var rest []string
-	for info, err := range w.Store.List(ctx, stages.TasksPrefix(g)+stage+"/", "") {
-		if err != nil {
-			return err
-		}
-		if !strings.HasSuffix(info.Key, doneName) {
-			rest = append(rest, info.Key)
-		} else if err := w.Store.Delete(ctx, info.Key); err != nil {
-			return err
-		}
-	}
-	for _, key := range rest {
-		if err := w.Store.Delete(ctx, key); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // damage says whether a stage failed for what an earlier one should have left.
