@@ -21,6 +21,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
@@ -29,7 +30,7 @@ type Trial struct {
 	// Dir is a folder for the stores of the builds, which are removed.
 	Dir string
 	// Log returns the graph. What it reads of a store, it reads through counted.
-	Log       func(ctx context.Context, counted func(sink.Store) sink.Store) (build.Log, error)
+	Log       func(ctx context.Context, counted func(sink.Store) sink.Store) (work.Log, error)
 	Shards    int
 	Settings  fit.Settings
 	Resources fit.Resources
@@ -130,8 +131,8 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 		settings.MissingText, settings.LabelFeatures = fit.Neighbours, labelFeatures
 	}
 	store := m.store(dir)
-	w := &build.Worker{Means: build.Means{Store: store, Resources: t.Resources,
-		Log: func(context.Context, map[int]int64) (build.Log, error) { return seen, nil }}}
+	w := &build.Worker{Means: work.Means{Store: store, Resources: t.Resources,
+		Log: func(context.Context, map[int]int64) (work.Log, error) { return seen, nil }}}
 	request := build.Request{Settings: settings, Shards: t.Shards, Partitions: d.partitions}
 	if d.quarter {
 		request.Sample = int(size.Rows / 4)
@@ -159,7 +160,7 @@ func (t Trial) build(ctx context.Context, i int, d division) (*built, error) {
 
 // seen is the part of a log that a build reads. It counts the bytes of the texts.
 type seen struct {
-	build.Log
+	work.Log
 	division
 	text atomic.Int64
 }

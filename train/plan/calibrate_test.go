@@ -15,8 +15,8 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
@@ -29,7 +29,7 @@ func (c communities) Size(context.Context) (stages.Size, error) {
 	return stages.Size{Rows: int64(c.nodes), Bytes: int64(c.nodes) * 100, Splits: []stages.Split{{Shard: 0, To: 1}}}, nil
 }
 
-func (c communities) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }
+func (c communities) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 func (c communities) Rows(context.Context, stages.Split) iter.Seq2[generation.Row, error] {
 	const size, words = 10, 30
@@ -60,7 +60,7 @@ func (c communities) Rows(context.Context, stages.Split) iter.Seq2[generation.Ro
 func TestCalibrationKnowsEveryStage(t *testing.T) {
 	const size = 3000
 	trial := Trial{Dir: t.TempDir(), Shards: 1, Machine: "test",
-		Log: func(context.Context, func(sink.Store) sink.Store) (build.Log, error) { return communities{size}, nil },
+		Log: func(context.Context, func(sink.Store) sink.Store) (work.Log, error) { return communities{size}, nil },
 		Settings: fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16,
 			Weighting: "inverse_sqrt_degree", LabelFeatures: "pifa", LeafSize: 6, Branching: 3, Encoder: "linear",
 			Seed: 1, Holdout: 0.1, EvalSeed: 1, ProbeRates: []float64{0.5}},

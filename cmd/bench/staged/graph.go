@@ -11,8 +11,8 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
 )
 
@@ -55,7 +55,7 @@ func (g graph) Size(context.Context) (stages.Size, error) {
 	return s, nil
 }
 
-func (g graph) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }
+func (g graph) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 // Rows yields a split: nodes take the place of manifests.
 func (g graph) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.Row, error] {

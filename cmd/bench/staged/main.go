@@ -31,6 +31,7 @@ import (
 	"giantstream/sink/dirstore"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/plan"
 )
@@ -80,7 +81,7 @@ func (b bench) run() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}
 	wiring.LimitMemory(r.MemoryLimit)
-	w := &build.Worker{Means: build.Means{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (build.Log, error) {
+	w := &build.Worker{Means: work.Means{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (work.Log, error) {
 		return graph{nodes, 1}, nil
 	}}}
 	ctx := context.Background()
@@ -129,7 +130,7 @@ func (b bench) calibrate() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	c, err := plan.Calibrate(context.Background(), plan.Trial{
 		Dir: b.dir,
-		Log: func(context.Context, func(sink.Store) sink.Store) (build.Log, error) {
+		Log: func(context.Context, func(sink.Store) sink.Store) (work.Log, error) {
 			return graph{b.nodes, 1}, nil
 		},
 		Shards: 1, Settings: settings, Machine: runtime.GOARCH,

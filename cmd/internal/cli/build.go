@@ -22,6 +22,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // buildCommand has the commands that make generations: in this process, or task by task under any scheduler.
@@ -94,9 +95,9 @@ func (f *beginFlags) register(cmd *cobra.Command) {
 
 // workerOf returns what does the tasks of a pipeline, with writes to store.
 func workerOf(p *command.Pipeline, store sink.Store) *build.Worker {
-	return &build.Worker{Means: build.Means{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
+	return &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
 		CheckpointEvery: p.Config.Train.CheckpointEvery,
-		Log: func(ctx context.Context, cut map[int]int64) (build.Log, error) {
+		Log: func(ctx context.Context, cut map[int]int64) (work.Log, error) {
 			at, err := logview.OpenCut(ctx, p.Store, p.Identity.Shards, cut)
 			if err != nil {
 				return nil, err

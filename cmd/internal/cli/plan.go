@@ -21,8 +21,8 @@ import (
 	"giantstream/config"
 	"giantstream/featurize/pifa"
 	"giantstream/sink"
-	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/plan"
 )
@@ -199,7 +199,7 @@ func measure(ctx context.Context, a *command.App, dir string, set func(*config.C
 	defer os.RemoveAll(scratch) //nolint:errcheck // a temporary directory
 	c, err = plan.Calibrate(ctx, plan.Trial{
 		Dir: scratch,
-		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (build.Log, error) {
+		Log: func(ctx context.Context, counted func(sink.Store) sink.Store) (work.Log, error) {
 			at, err := logview.OpenCut(ctx, counted(pipe.Store), pipe.Identity.Shards, nil)
 			if err != nil {
 				return nil, err

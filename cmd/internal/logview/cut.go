@@ -10,8 +10,8 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
-	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // Cut is a view of the commit log as a generation's source. It implements generation.Source.
@@ -61,7 +61,7 @@ func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
 func (c *Cut) Hash() string { return c.hash }
 
 // Log is the cut as the tasks of a build read it.
-func (c *Cut) Log() build.Log { return shardLogs{c} }
+func (c *Cut) Log() work.Log { return shardLogs{c} }
 
 type shardLogs struct{ cut *Cut }
 
@@ -127,4 +127,4 @@ func (l shardLogs) Rows(ctx context.Context, s stages.Split) iter.Seq2[generatio
 }
 
 // Fingerprint returns the fingerprint of an empty graph.
-func (l shardLogs) Fingerprint() build.Fingerprint { return commitlog.NewGraphHasher() }
+func (l shardLogs) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }

@@ -8,6 +8,7 @@ import (
 	"giantstream/config"
 	"giantstream/train"
 	"giantstream/train/generation/build"
+	"giantstream/train/generation/build/work"
 )
 
 // What a command does with its configuration.
@@ -24,6 +25,6 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	_ = build.Worker{Means: build.Means{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}}
+	_ = build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}}
 	_ = wiring.RequestOf(&cfg)
 }

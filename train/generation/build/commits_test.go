@@ -19,6 +19,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -54,7 +55,7 @@ func (c commitsAt) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.
 	}
 }
 
-func (c commitsAt) Fingerprint() Fingerprint { return commitlog.NewGraphHasher() }
+func (c commitsAt) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 const topicCount = 8
 
@@ -88,7 +89,7 @@ type testBuild struct {
 
 // until builds the next generation at a cut, nil for the newest, up to a stage.
 func (b *testBuild) until(ctx context.Context, log *commits, cut map[int]int64, stage string) (*generation.Doc, error) {
-	b.Worker.Log = func(_ context.Context, at map[int]int64) (Log, error) {
+	b.Worker.Log = func(_ context.Context, at map[int]int64) (work.Log, error) {
 		switch {
 		case at != nil:
 			return commitsAt{log, at}, nil
@@ -107,7 +108,7 @@ func builder(store sink.Store) *testBuild {
 		LeafSize:      6, Branching: 3, // a tree of several levels, of which none halves the one above
 		Encoder: "linear", Seed: 1, Holdout: 0.05, EvalSeed: 1,
 	}
-	return &testBuild{&Worker{Means: Means{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
+	return &testBuild{&Worker{Means: work.Means{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, 0) }}}},
 		Request{Settings: s, Shards: 1}}
 }

@@ -5,16 +5,17 @@ import (
 
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // mapParent compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
 // all nodes, both trees and the labels that both have.
-func mapParent(ctx context.Context, t *task) error {
-	tree, err := loadTree(ctx, t.build)
+func mapParent(ctx context.Context, t *work.Task) error {
+	tree, err := loadTree(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -22,10 +23,10 @@ func mapParent(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	s, err := generation.MapParent(ctx, t.Store, t.doc, tree, find, func(known []bool) (n int, err error) {
+	s, err := generation.MapParent(ctx, t.Store, t.Doc, tree, find, func(known []bool) (n int, err error) {
 		return unknownLinks(ctx, t, known)
-	}, t.taskResources().Log)
-	t.stats = parentStats[generation.MappingStats]{s}
+	}, t.TaskResources().Log)
+	t.Stats = parentStats[generation.MappingStats]{s}
 	return err
 }
 
@@ -35,9 +36,9 @@ type parentStats[T any] struct {
 }
 
 // unknownLinks counts the known links to labels that the parent does not know.
-func unknownLinks(ctx context.Context, t *task, known []bool) (n int, err error) {
-	for p := range t.plan.Partitions {
-		if err := eachNeighbours(ctx, t.build, p, func(_ int, to []int32, hidden []bool) error {
+func unknownLinks(ctx context.Context, t *work.Task, known []bool) (n int, err error) {
+	for p := range t.Plan.Partitions {
+		if err := eachNeighbours(ctx, t.Build, p, func(_ int, to []int32, hidden []bool) error {
 			for k, j := range to {
 				if j >= 0 && !hidden[k] && !known[j] {
 					n++
@@ -53,33 +54,33 @@ func unknownLinks(ctx context.Context, t *task, known []bool) (n int, err error)
 
 // compareParent compares the embeddings with those of the parent generation, on a sample that goes by the ids' hashes:
 // the nodes of the first positions. Of the nodes' degrees it knows the links that they have themselves.
-func compareParent(ctx context.Context, t *task) error {
-	x, err := numberingOf(ctx, t.build)
+func compareParent(ctx context.Context, t *work.Task) error {
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	trained, err := statsOf[encoderStats](ctx, t.build, stages.Encoder, 0)
+	trained, err := work.StatsOf[encoderStats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
-	doc := *t.doc
+	doc := *t.Doc
 	doc.Encoder, doc.Graph.Nodes, doc.Embeddings = trained.EncoderStats, x.nodes(), nil
 	degree := map[string]int{}
-	last := partitionOf(generation.LastCompared(x.nodes()), t.plan.Partitions)
+	last := partitionOf(generation.LastCompared(x.nodes()), t.Plan.Partitions)
 	for p := range last + 1 {
-		from, err := t.from(ctx, t.plan.EmbeddingStage(), p)
+		from, err := t.From(ctx, t.Plan.EmbeddingStage(), p)
 		if err != nil {
 			return err
 		}
-		doc.Embeddings = append(doc.Embeddings, from.parquetParts()...)
+		doc.Embeddings = append(doc.Embeddings, from.ParquetParts()...)
 		var ids []string
-		if err := eachNode(ctx, t.build, p, func(_ int, a node) error {
+		if err := eachNode(ctx, t.Build, p, func(_ int, a node) error {
 			ids = append(ids, string(a.id))
 			return nil
 		}); err != nil {
 			return err
 		}
-		if err := eachNeighbours(ctx, t.build, p, func(i int, to []int32, hidden []bool) error {
+		if err := eachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
 			degree[ids[i]] = len(nodesAmong(to, hidden, true))
 			return nil
 		}); err != nil {
@@ -87,7 +88,7 @@ func compareParent(ctx context.Context, t *task) error {
 		}
 	}
 	s, err := generation.CompareParent(ctx, t.Store, &doc, func(id string) int { return degree[id] },
-		t.taskResources().Log)
-	t.stats = parentStats[generation.OverlapStats]{s}
+		t.TaskResources().Log)
+	t.Stats = parentStats[generation.OverlapStats]{s}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // What vectorise leaves of a text for later stages are the counts of its features, of which Ψ is made anew: they take
@@ -72,7 +73,7 @@ func readCounts(b []byte, cols int, dst sparse.Vector) (sparse.Vector, error) {
 
 // textCounts are the counts of the features of some texts.
 type textCounts struct {
-	from    *done
+	from    *work.Done
 	model   *tfidf.Model
 	records [][]byte
 	damaged atomic.Bool
@@ -90,16 +91,16 @@ func (c *textCounts) features(i int, dst sparse.Vector) sparse.Vector {
 
 func (c *textCounts) err() error {
 	if c.damaged.Load() {
-		return c.from.explain(sections.ErrShort)
+		return c.from.Explain(sections.ErrShort)
 	}
 	return nil
 }
 
 // eachCounts calls visit with the counts of the texts of a partition, a block after the other: those of nodes from lo
 // on.
-func eachCounts(ctx context.Context, b *build, v *tfidf.Model, partition int,
+func eachCounts(ctx context.Context, b *work.Build, v *tfidf.Model, partition int,
 	visit func(lo int, c *textCounts) error) error {
-	from, err := b.from(ctx, stages.Vectorise, partition)
+	from, err := b.From(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return err
 	}

@@ -7,18 +7,19 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/sparse"
 	"giantstream/sink/rows"
+	"giantstream/train/generation/build/work"
 )
 
 // datasetGroupBytes is the raw size of the training set's row groups, as in a build in one process.
 const datasetGroupBytes = 2 << 20
 
 // writeDataset writes the training set of a partition: its instances, in ascending order of ids.
-func writeDataset(ctx context.Context, t *task) error {
-	v, err := loadVectorizer(ctx, t.build)
+func writeDataset(ctx context.Context, t *work.Task) error {
+	v, err := loadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	tree, err := loadTree(ctx, t.build)
+	tree, err := loadTree(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -27,19 +28,19 @@ func writeDataset(ctx context.Context, t *task) error {
 		return err
 	}
 	psi := &textCounts{model: v}
-	if err := eachCounts(ctx, t.build, v, t.Partition, func(_ int, c *textCounts) error {
+	if err := eachCounts(ctx, t.Build, v, t.Partition, func(_ int, c *textCounts) error {
 		psi.from, psi.records = c.from, append(psi.records, c.records...)
 		return nil
 	}); err != nil {
 		return err
 	}
-	key := t.artifactKey(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
+	key := t.ArtifactKey(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
 	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
 		func(yield func(rows.Row, error) bool) {
 			for _, i := range p.byID {
 				n := &p.nodes[i]
 				known := nodesAmong(n.to, n.hidden, false)
-				if len(known) == 0 || len(known) > t.doc.Settings.MaxDegree {
+				if len(known) == 0 || len(known) > t.Doc.Settings.MaxDegree {
 					continue
 				}
 				f := psi.features(i, sparse.Vector{})
@@ -48,7 +49,7 @@ func writeDataset(ctx context.Context, t *task) error {
 					return
 				}
 				r := rows.Row{NodeID: string(n.id), Text: p.texts[i], Class: string(n.class), FeatureIndices: f.Index,
-					FeatureValues: f.Value, Generation: t.plan.Generation, EventTime: n.time}
+					FeatureValues: f.Value, Generation: t.Plan.Generation, EventTime: n.time}
 				for k, l := range n.labels {
 					if n.to[k] >= 0 && !n.hidden[k] {
 						r.Labels = append(r.Labels, l)
@@ -63,6 +64,7 @@ func writeDataset(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	t.outputs["part"] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: t.Partition}
+	t.Outputs["part"] = work.Output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows,
+		Shard: t.Partition}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // encodeStats is what encode, or fill, leaves for the generation's document.
@@ -28,8 +29,8 @@ type encodeStats struct {
 //	sampled  by block: the embeddings of the nodes that are in the sample, float32
 //	vectors  where fill follows, by block: the embeddings, float32
 //	status   where fill follows: a byte for each node, 1 for one without text
-func encode(ctx context.Context, t *task) error {
-	e, release, err := sharedEncoder(ctx, t.build)
+func encode(ctx context.Context, t *work.Task) error {
+	e, release, err := sharedEncoder(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -54,11 +55,11 @@ func encode(ctx context.Context, t *task) error {
 			s.NoText++
 		}
 	}
-	t.stats = s
-	if !t.plan.Fill {
+	t.Stats = s
+	if !t.Plan.Fill {
 		return writeEmbeddings(ctx, t, p, v)
 	}
-	vectors, status := t.newSections(blocks(len(p.nodes))), t.newSections(1)
+	vectors, status := t.NewSections(blocks(len(p.nodes))), t.NewSections(1)
 	defer vectors.Close() //nolint:errcheck // temporary files
 	defer status.Close()  //nolint:errcheck
 	var b []byte
@@ -74,11 +75,11 @@ func encode(ctx context.Context, t *task) error {
 			return err
 		}
 	}
-	return errors.Join(t.putSections(ctx, "vectors", vectors), t.putSections(ctx, "status", status))
+	return errors.Join(t.PutSections(ctx, "vectors", vectors), t.PutSections(ctx, "status", status))
 }
 
 // embedTexts encodes the texts of the partition.
-func embedTexts(ctx context.Context, t *task, e train.Encoder, texts []string, v embedded) error {
+func embedTexts(ctx context.Context, t *work.Task, e train.Encoder, texts []string, v embedded) error {
 	of, takesFeatures := e.(train.FeatureEncoder)
 	if !takesFeatures {
 		for lo := 0; lo < len(texts); lo += block {
@@ -89,23 +90,23 @@ func embedTexts(ctx context.Context, t *task, e train.Encoder, texts []string, v
 		}
 		return nil
 	}
-	model, err := loadVectorizer(ctx, t.build)
+	model, err := loadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	return eachCounts(ctx, t.build, model, t.Partition, func(lo int, c *textCounts) error {
+	return eachCounts(ctx, t.Build, model, t.Partition, func(lo int, c *textCounts) error {
 		hi := lo + len(c.records)
 		return errors.Join(ctx.Err(), of.EncodeFeatures(texts[lo:hi], c.features, v.vectors[lo*v.dim:hi*v.dim]))
 	})
 }
 
 // putSampledVectors stores the embeddings of the nodes that evaluate asks about.
-func putSampledVectors(ctx context.Context, t *task, v embedded) error {
-	sampled, err := sampledNodes(ctx, t.build, t.Partition)
+func putSampledVectors(ctx context.Context, t *work.Task, v embedded) error {
+	sampled, err := sampledNodes(ctx, t.Build, t.Partition)
 	if err != nil {
 		return err
 	}
-	out := t.newSections(blocks(len(sampled)))
+	out := t.NewSections(blocks(len(sampled)))
 	defer out.Close() //nolint:errcheck // a temporary file
 	var b []byte
 	for k, i := range sampled {
@@ -114,7 +115,7 @@ func putSampledVectors(ctx context.Context, t *task, v embedded) error {
 			return err
 		}
 	}
-	return t.putSections(ctx, "sampled", out)
+	return t.PutSections(ctx, "sampled", out)
 }
 
 // embedded are the embeddings of a partition.
@@ -128,24 +129,24 @@ func (e embedded) row(i int) []float32 { return e.vectors[i*e.dim : (i+1)*e.dim 
 
 // writeEmbeddings writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending
 // order of ids.
-func writeEmbeddings(ctx context.Context, t *task, p *partition, v embedded) error {
-	trained, err := statsOf[encoderStats](ctx, t.build, stages.Encoder, 0)
+func writeEmbeddings(ctx context.Context, t *work.Task, p *partition, v embedded) error {
+	trained, err := work.StatsOf[encoderStats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
 	space := trained.Space
-	if space == t.plan.Generation {
+	if space == t.Plan.Generation {
 		space = 0
 	}
-	stored := t.doc.Settings.Stored
-	for shard := range t.plan.Shards {
+	stored := t.Doc.Settings.Stored
+	for shard := range t.Plan.Shards {
 		var of []embedding.Record
 		for _, i := range p.byID {
 			n := &p.nodes[i]
 			if n.shard != shard {
 				continue
 			}
-			r := embedding.Record{NodeID: string(n.id), Generation: t.plan.Generation, Space: space, EventTime: n.time,
+			r := embedding.Record{NodeID: string(n.id), Generation: t.Plan.Generation, Space: space, EventTime: n.time,
 				Shard: shard, Seq: n.seq, Status: v.status[i]}
 			if r.Status != embedding.NoText {
 				r.Vector = v.row(i)
@@ -156,12 +157,12 @@ func writeEmbeddings(ctx context.Context, t *task, p *partition, v embedded) err
 			continue
 		}
 		name := fmt.Sprintf("part-%05d-%05d.parquet", shard, t.Partition)
-		key := t.artifactKey("embeddings/" + name)
+		key := t.ArtifactKey("embeddings/" + name)
 		info, err := embedding.WriteParquet(ctx, t.Store, key, stored.Type, narrowed(of, stored))
 		if err != nil {
 			return err
 		}
-		t.outputs[name] = output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: shard}
+		t.Outputs[name] = work.Output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows, Shard: shard}
 	}
 	return nil
 }
@@ -177,9 +178,9 @@ func narrowed(records []embedding.Record, f embedding.Format) iter.Seq2[embeddin
 }
 
 // describeEmbeddings notes the embeddings.
-func describeEmbeddings(ctx context.Context, b *build, doc *generation.Doc) (err error) {
-	for p := range b.plan.Partitions {
-		e, err := statsOf[encodeStats](ctx, b, b.plan.EmbeddingStage(), p)
+func describeEmbeddings(ctx context.Context, b *work.Build, doc *generation.Doc) (err error) {
+	for p := range b.Plan.Partitions {
+		e, err := work.StatsOf[encodeStats](ctx, b, b.Plan.EmbeddingStage(), p)
 		if err != nil {
 			return err
 		}
@@ -187,6 +188,6 @@ func describeEmbeddings(ctx context.Context, b *build, doc *generation.Doc) (err
 		doc.Graph.FromNeighbours += e.FromNeighbours
 		addMath(doc, e.GPUMath)
 	}
-	doc.Embeddings, err = b.partsOf(ctx, b.plan.EmbeddingStage())
+	doc.Embeddings, err = b.PartsOf(ctx, b.Plan.EmbeddingStage())
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
@@ -38,7 +39,7 @@ type encoderStats struct {
 // trainEncoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
 //
 //	sampled  section p: the nodes of partition p that are in the sample, by their numbers in it, u32
-func trainEncoder(ctx context.Context, t *task) error {
+func trainEncoder(ctx context.Context, t *work.Task) error {
 	if t.Partition > 0 {
 		return helpTraining(ctx, t)
 	}
@@ -50,22 +51,22 @@ func trainEncoder(ctx context.Context, t *task) error {
 	if err := putSampled(ctx, t, s); err != nil {
 		return err
 	}
-	linked, err := linkTotals(ctx, t.build)
+	linked, err := linkTotals(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	settings, r := t.doc.Settings, t.taskResources()
+	settings, r := t.Doc.Settings, t.TaskResources()
 	var space int64
-	if t.doc.KeepSpaceOf != 0 {
+	if t.Doc.KeepSpaceOf != 0 {
 		s.Before = func(ctx context.Context) (before train.Encoder, err error) {
-			before, space, err = generation.Before(ctx, t.Store, t.doc, r)
+			before, space, err = generation.Before(ctx, t.Store, t.Doc, r)
 			return before, err
 		}
 	}
 	if err := storeMath(ctx, t); err != nil {
 		return err
 	}
-	journal := &Journal{Store: t.Store, Prefix: folder(t.Task), Every: t.CheckpointEvery, Now: r.Now, Log: r.Log}
+	journal := &Journal{Store: t.Store, Prefix: work.Folder(t.Task), Every: t.CheckpointEvery, Now: r.Now, Log: r.Log}
 	trained, why, err := leadTraining(ctx, t, s.Inputs, journal)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func trainEncoder(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	prefix := t.artifactKey(generation.EncoderName)
+	prefix := t.ArtifactKey(generation.EncoderName)
 	c, err := encoders.Save(ctx, t.Store, prefix, trained.Encoder, encoders.Meta{Vectorizer: s.Vectorizer,
 		Projection: s.Projection, Seed: settings.Seed, Space: space, Metrics: trained.Metrics,
 		Tensors: trained.Matcher.Tensors()})
@@ -102,23 +103,23 @@ func trainEncoder(ctx context.Context, t *task) error {
 			return err
 		}
 		name := strings.TrimPrefix(info.Key, prefix+"/")
-		t.outputs[name] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	}
-	t.stats = encoderStats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
+	t.Stats = encoderStats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
 		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.positions),
 		Instances: s.instances, TextDim: s.Dim, GPUMath: modes}
 	return journal.Remove(ctx)
 }
 
 // loadEncoder reads the trained encoder. Close it after use.
-func loadEncoder(ctx context.Context, b *build) (train.Encoder, error) {
-	from, err := b.from(ctx, stages.Encoder, 0)
+func loadEncoder(ctx context.Context, b *work.Build) (train.Encoder, error) {
+	from, err := b.From(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range from.Outputs {
-		if err := sink.Verify(ctx, b.Store, o.ref()); err != nil {
-			return nil, from.explain(err)
+		if err := sink.Verify(ctx, b.Store, o.Ref()); err != nil {
+			return nil, from.Explain(err)
 		}
 	}
 	v, err := loadVectorizer(ctx, b)
@@ -129,13 +130,13 @@ func loadEncoder(ctx context.Context, b *build) (train.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := encoders.Load(ctx, b.Store, b.artifactKey(generation.EncoderName), v, q, b.Device)
-	return e, from.explain(err)
+	e, _, err := encoders.Load(ctx, b.Store, b.ArtifactKey(generation.EncoderName), v, q, b.Device)
+	return e, from.Explain(err)
 }
 
 // describeEncoder notes the encoder.
-func describeEncoder(ctx context.Context, b *build, doc *generation.Doc) error {
-	trained, err := statsOf[encoderStats](ctx, b, stages.Encoder, 0)
+func describeEncoder(ctx context.Context, b *work.Build, doc *generation.Doc) error {
+	trained, err := work.StatsOf[encoderStats](ctx, b, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -146,50 +147,50 @@ func describeEncoder(ctx context.Context, b *build, doc *generation.Doc) error {
 }
 
 // sharedEncoder returns the trained encoder until done is called.
-func sharedEncoder(ctx context.Context, b *build) (e train.Encoder, done func(), err error) {
-	from, err := b.from(ctx, stages.Encoder, 0)
+func sharedEncoder(ctx context.Context, b *work.Build) (e train.Encoder, done func(), err error) {
+	from, err := b.From(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	var names []string
 	for name, o := range from.Outputs {
-		if from.isArtifact(o) {
+		if from.IsArtifact(o) {
 			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {
-		return nil, nil, from.damaged(errors.New("it names no file of the encoder"))
+		return nil, nil, from.Damaged(errors.New("it names no file of the encoder"))
 	}
-	return share(ctx, b, stages.Encoder, slices.Min(names), func() (train.Encoder, error) {
+	return work.Share(ctx, b, stages.Encoder, slices.Min(names), func() (train.Encoder, error) {
 		return loadEncoder(ctx,
 			b)
 	})
 }
 
 // parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
-func parentEncoder(ctx context.Context, t *task, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
-	warm, s, err := loadDecision(ctx, t.build)
+func parentEncoder(ctx context.Context, t *work.Task, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
+	warm, s, err := loadDecision(ctx, t.Build)
 	if err != nil || !warm {
 		return nil, err
 	}
-	from, err := t.from(ctx, stages.Start, 0)
+	from, err := t.From(ctx, stages.Start, 0)
 	if err != nil {
 		return nil, err
 	}
 	for name, o := range from.Outputs {
 		if strings.HasPrefix(name, generation.EncoderName+"/") {
-			if err := sink.Verify(ctx, t.Store, o.ref()); err != nil {
-				return nil, from.explain(err)
+			if err := sink.Verify(ctx, t.Store, o.Ref()); err != nil {
+				return nil, from.Explain(err)
 			}
 		}
 	}
-	e, _, err := encoders.Load(ctx, t.Store, from.folder()+generation.EncoderName, v, q, t.Device)
+	e, _, err := encoders.Load(ctx, t.Store, from.Folder()+generation.EncoderName, v, q, t.Device)
 	if err != nil {
-		return nil, from.explain(err)
+		return nil, from.Explain(err)
 	}
 	parent, ok := e.(*hybrid.Encoder)
 	if !ok {
-		return nil, fmt.Errorf("generation %d has the encoder %s, and only hybrid starts warm", t.doc.WarmOf, e.Kind())
+		return nil, fmt.Errorf("generation %d has the encoder %s, and only hybrid starts warm", t.Doc.WarmOf, e.Kind())
 	}
 	return &fit.Warm{Parent: parent, Changed: s.Changed}, nil
 }

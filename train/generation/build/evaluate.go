@@ -9,6 +9,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
@@ -22,8 +23,8 @@ type evaluateStats struct {
 
 // evaluate asks text alone and the encoder about hidden links and classes of the sample. It holds the sample's links,
 // and its embeddings of one of the two.
-func evaluate(ctx context.Context, t *task) error {
-	trained, err := statsOf[encoderStats](ctx, t.build, stages.Encoder, 0)
+func evaluate(ctx context.Context, t *work.Task) error {
+	trained, err := work.StatsOf[encoderStats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func evaluate(ctx context.Context, t *task) error {
 		return err
 	}
 	defer s.close() //nolint:errcheck // temporary files
-	settings, log := t.doc.Settings, t.taskResources().Log
+	settings, log := t.Doc.Settings, t.TaskResources().Log
 	dim := trained.TextDim
 	vectors, err := sampledTexts(ctx, t, x, s, dim)
 	if err != nil {
@@ -58,15 +59,15 @@ func evaluate(ctx context.Context, t *task) error {
 		}
 		out.Evaluation = append(out.Evaluation, own)
 	}
-	t.stats = out
+	t.Stats = out
 	return nil
 }
 
 // sampledTexts returns the embeddings of text alone, of projections as they are stored.
-func sampledTexts(ctx context.Context, t *task, x numbering, s *sample, dim int) ([]float32, error) {
+func sampledTexts(ctx context.Context, t *work.Task, x numbering, s *sample, dim int) ([]float32, error) {
 	vectors := make([]float32, len(s.positions)*dim)
-	for p := range t.plan.Partitions {
-		texts, err := openProjected(ctx, t.build, p, dim)
+	for p := range t.Plan.Partitions {
+		texts, err := openProjected(ctx, t.Build, p, dim)
 		if err != nil {
 			return nil, err
 		}
@@ -84,23 +85,23 @@ func sampledTexts(ctx context.Context, t *task, x numbering, s *sample, dim int)
 }
 
 // sampledVectors returns the embeddings that encode has left of the sample.
-func sampledVectors(ctx context.Context, t *task, x numbering, s *sample, dim int) ([]float32, error) {
+func sampledVectors(ctx context.Context, t *work.Task, x numbering, s *sample, dim int) ([]float32, error) {
 	vectors := make([]float32, len(s.positions)*dim)
-	for p := range t.plan.Partitions {
+	for p := range t.Plan.Partitions {
 		first, n := s.runOf(x, p)
 		rows := vectors[first*dim : (first+n)*dim]
-		from, err := t.from(ctx, stages.Encode, p)
+		from, err := t.From(ctx, stages.Encode, p)
 		if err != nil {
 			return nil, err
 		}
-		in, err := from.openSections(ctx, "sampled")
+		in, err := from.OpenSections(ctx, "sampled")
 		if err != nil {
 			return nil, err
 		}
 		for k := range in.Len() {
-			b, err := in.readSection(k)
+			b, err := in.ReadSection(k)
 			if err == nil && len(b)/4 > len(rows) {
-				err = from.explain(fmt.Errorf("%w: more embeddings than there are nodes", sections.ErrShort))
+				err = from.Explain(fmt.Errorf("%w: more embeddings than there are nodes", sections.ErrShort))
 			}
 			if err != nil {
 				return nil, errors.Join(err, in.Close())
@@ -112,7 +113,7 @@ func sampledVectors(ctx context.Context, t *task, x numbering, s *sample, dim in
 			return nil, err
 		}
 		if len(rows) > 0 {
-			return nil, from.explain(fmt.Errorf("%w: %d numbers of the sample's embeddings are missing",
+			return nil, from.Explain(fmt.Errorf("%w: %d numbers of the sample's embeddings are missing",
 				sections.ErrShort,
 				len(rows)))
 		}
@@ -121,8 +122,8 @@ func sampledVectors(ctx context.Context, t *task, x numbering, s *sample, dim in
 }
 
 // describeQuality notes the evaluation, and how the generation compares with the one before.
-func describeQuality(ctx context.Context, b *build, doc *generation.Doc) error {
-	judged, err := statsOf[evaluateStats](ctx, b, stages.Evaluate, 0)
+func describeQuality(ctx context.Context, b *work.Build, doc *generation.Doc) error {
+	judged, err := work.StatsOf[evaluateStats](ctx, b, stages.Evaluate, 0)
 	if err != nil {
 		return err
 	}
@@ -130,14 +131,14 @@ func describeQuality(ctx context.Context, b *build, doc *generation.Doc) error {
 	if judged.Whole {
 		doc.Graph.Hidden = judged.Hidden
 	}
-	if !b.plan.Parent {
+	if !b.Plan.Parent {
 		return nil
 	}
-	m, err := statsOf[parentStats[generation.MappingStats]](ctx, b, stages.Mapping, 0)
+	m, err := work.StatsOf[parentStats[generation.MappingStats]](ctx, b, stages.Mapping, 0)
 	if err != nil {
 		return err
 	}
-	c, err := statsOf[parentStats[generation.OverlapStats]](ctx, b, stages.Compare, 0)
+	c, err := work.StatsOf[parentStats[generation.OverlapStats]](ctx, b, stages.Compare, 0)
 	if err != nil {
 		return err
 	}

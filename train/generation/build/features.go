@@ -12,6 +12,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
 )
 
@@ -20,27 +21,27 @@ import (
 // or one of the texts. It holds the features of a partition in memory.
 //
 //	rows  float32, a row after the other
-func makeFeatures(ctx context.Context, t *task) error {
-	dim, err := featureDim(ctx, t.build)
+func makeFeatures(ctx context.Context, t *work.Task) error {
+	dim, err := featureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	s, err := linkTotals(ctx, t.build)
+	s, err := linkTotals(ctx, t.Build)
 	if err != nil {
 		return err
 	}
 	n := x.sizeOf(t.Partition)
 	rows := make([]float32, n*dim)
-	switch kind := t.plan.Features; {
+	switch kind := t.Plan.Features; {
 	case kind == pifa.Text:
 		err = copyTexts(ctx, t, t.Partition, dim, rows)
 	case kind == pifa.RandomFeatures || s.Instances == 0:
 		for i := range n {
-			r := rand.New(rand.NewPCG(t.doc.Settings.TreeSeed, uint64(x.Base[t.Partition]+i)<<8|'R'))
+			r := rand.New(rand.NewPCG(t.Doc.Settings.TreeSeed, uint64(x.Base[t.Partition]+i)<<8|'R'))
 			for k := range dim {
 				rows[i*dim+k] = float32(r.NormFloat64())
 			}
@@ -57,25 +58,25 @@ func makeFeatures(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	return t.put(ctx, "rows", "", func(w io.Writer) error {
+	return t.Put(ctx, "rows", "", func(w io.Writer) error {
 		_, err := w.Write(sections.AppendFloats(nil, rows))
 		return err
 	})
 }
 
 // eachArcs calls visit with the known links into the partition, by the partition of their sources.
-func eachArcs(ctx context.Context, t *task, visit func(p int, arcs []byte) error) error {
-	from, err := t.from(ctx, stages.Resolve, t.Partition)
+func eachArcs(ctx context.Context, t *work.Task, visit func(p int, arcs []byte) error) error {
+	from, err := t.From(ctx, stages.Resolve, t.Partition)
 	if err != nil {
 		return err
 	}
-	in, err := from.openSections(ctx, "arcs")
+	in, err := from.OpenSections(ctx, "arcs")
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	for p := range t.plan.Partitions {
-		b, err := in.readSection(p)
+	for p := range t.Plan.Partitions {
+		b, err := in.ReadSection(p)
 		if err == nil {
 			err = visit(p, b)
 		}
@@ -90,7 +91,7 @@ func eachArcs(ctx context.Context, t *task, visit func(p int, arcs []byte) error
 }
 
 // clearUnlinked clears the rows of labels that no instance has.
-func clearUnlinked(ctx context.Context, t *task, dim int, rows []float32) error {
+func clearUnlinked(ctx context.Context, t *work.Task, dim int, rows []float32) error {
 	linked := make([]bool, len(rows)/dim)
 	if err := eachArcs(ctx, t, func(_ int, arcs []byte) error {
 		for ; len(arcs) >= stages.ArcBytes; arcs = arcs[stages.ArcBytes:] {
@@ -110,12 +111,12 @@ func clearUnlinked(ctx context.Context, t *task, dim int, rows []float32) error 
 }
 
 // sumIdentities sums up, for each label, a random vector of each of its instances, in ascending order.
-func sumIdentities(ctx context.Context, t *task, x numbering, dim int, rows []float32) error {
-	weighting, err := pifa.ParseWeighting(t.doc.Settings.Weighting)
+func sumIdentities(ctx context.Context, t *work.Task, x numbering, dim int, rows []float32) error {
+	weighting, err := pifa.ParseWeighting(t.Doc.Settings.Weighting)
 	if err != nil {
 		return err
 	}
-	of, err := projection.Random(max(1, x.nodes()), dim, t.doc.Settings.TreeSeed)
+	of, err := projection.Random(max(1, x.nodes()), dim, t.Doc.Settings.TreeSeed)
 	if err != nil {
 		return err
 	}
@@ -142,13 +143,13 @@ func sumIdentities(ctx context.Context, t *task, x numbering, dim int, rows []fl
 }
 
 // openRows opens what the tree is built of for the labels of a partition, verified.
-func openRows(ctx context.Context, b *build, p int) (sink.Object, *done, error) {
-	if b.plan.Features == "" {
+func openRows(ctx context.Context, b *work.Build, p int) (sink.Object, *work.Done, error) {
+	if b.Plan.Features == "" {
 		return openPIFARows(ctx, b, p)
 	}
-	from, err := b.from(ctx, stages.Features, p)
+	from, err := b.From(ctx, stages.Features, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return from.openObject(ctx, "rows")
+	return from.OpenObject(ctx, "rows")
 }

@@ -9,22 +9,23 @@ import (
 	"giantstream/sink/embedding"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
 )
 
 // fill gives nodes without text the mean of their neighbours' embeddings, and writes the embeddings of a partition. It
 // reads the blocks of embeddings that have a neighbour of such a node, in ascending order, each once.
-func fill(ctx context.Context, t *task) error {
-	s, err := statsOf[encodeStats](ctx, t.build, stages.Encode, t.Partition)
+func fill(ctx context.Context, t *work.Task) error {
+	s, err := work.StatsOf[encodeStats](ctx, t.Build, stages.Encode, t.Partition)
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	own, err := openEncoded(ctx, t.build, t.Partition)
+	own, err := openEncoded(ctx, t.Build, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -49,15 +50,15 @@ func fill(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	t.stats = s
+	t.Stats = s
 	return writeEmbeddings(ctx, t, p, v)
 }
 
 // fillMissing adds up the embeddings of the neighbours of nodes without text.
-func fillMissing(ctx context.Context, t *task, x numbering, v embedded) error {
+func fillMissing(ctx context.Context, t *work.Task, x numbering, v embedded) error {
 	type want struct{ of, node int32 } // the position of a neighbour, and who wants it
 	var wanted []want
-	if err := eachNeighbours(ctx, t.build, t.Partition, func(i int, to []int32, hidden []bool) error {
+	if err := eachNeighbours(ctx, t.Build, t.Partition, func(i int, to []int32, hidden []bool) error {
 		if v.status[i] == embedding.NoText {
 			for _, j := range nodesAmong(to, hidden, true) {
 				wanted = append(wanted, want{j, int32(i)})
@@ -77,7 +78,7 @@ func fillMissing(ctx context.Context, t *task, x numbering, v embedded) error {
 	}
 	for len(wanted) > 0 {
 		p := x.partitionAt(int(wanted[0].of))
-		from, err := openEncoded(ctx, t.build, p)
+		from, err := openEncoded(ctx, t.Build, p)
 		if err != nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func fillMissing(ctx context.Context, t *task, x numbering, v embedded) error {
 			if k := j % block * v.dim; err == nil && k+v.dim <= len(rows) {
 				numeric.Axpy(1, rows[k:k+v.dim], v.row(int(w.node)))
 			} else if err == nil {
-				err = from.from.explain(sections.ErrShort)
+				err = from.From.Explain(sections.ErrShort)
 			}
 		}
 		if err = errors.Join(err, from.Close(), ctx.Err()); err != nil {
@@ -113,22 +114,22 @@ func fillMissing(ctx context.Context, t *task, x numbering, v embedded) error {
 
 // encoded are the outputs of encode where fill follows. Close it after use.
 type encoded struct {
-	*input
+	*work.Input
 	status []embedding.Status
 }
 
-func openEncoded(ctx context.Context, b *build, p int) (*encoded, error) {
+func openEncoded(ctx context.Context, b *work.Build, p int) (*encoded, error) {
 	x, err := numberingOf(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	from, err := b.from(ctx, stages.Encode, p)
+	from, err := b.From(ctx, stages.Encode, p)
 	if err != nil {
 		return nil, err
 	}
-	data, err := from.readSection(ctx, "status", 0)
+	data, err := from.ReadSection(ctx, "status", 0)
 	if err == nil && len(data) != x.sizeOf(p) {
-		err = from.explain(sections.ErrShort)
+		err = from.Explain(sections.ErrShort)
 	}
 	if err != nil {
 		return nil, err
@@ -141,13 +142,13 @@ func openEncoded(ctx context.Context, b *build, p int) (*encoded, error) {
 		}
 		e.status = append(e.status, s)
 	}
-	e.input, err = from.openSections(ctx, "vectors")
+	e.Input, err = from.OpenSections(ctx, "vectors")
 	return e, err
 }
 
 // block returns the vectors of a block, and their dimension.
 func (e *encoded) block(k int) (rows []float32, dim int, err error) {
-	b, err := e.readSection(k)
+	b, err := e.ReadSection(k)
 	if err != nil {
 		return nil, 0, err
 	}

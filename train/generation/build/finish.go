@@ -5,25 +5,27 @@ import (
 
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // finishGeneration writes the generation's document, which makes it one like any other, and removes what the tasks
 // have left.
-func finishGeneration(ctx context.Context, t *task) error {
-	if now, err := generation.Load(ctx, t.Store, t.plan.Generation); err != nil || now.Complete() {
+func finishGeneration(ctx context.Context, t *work.Task) error {
+	if now, err := generation.Load(ctx, t.Store, t.Plan.Generation); err != nil || now.Complete() {
 		if err != nil {
 			return err
 		}
-		return generation.RemoveTasks(ctx, t.Store, t.plan.Generation)
+		return generation.RemoveTasks(ctx, t.Store, t.Plan.Generation)
 	}
-	doc := *t.doc
-	for _, describe := range []func(context.Context, *build, *generation.Doc) error{describeGraph, describeFeatures,
+	doc := *t.Doc
+	for _, describe := range []func(context.Context, *work.Build, *generation.Doc) error{describeGraph,
+		describeFeatures,
 		describeEncoder, describeQuality, describeEmbeddings} {
-		if err := describe(ctx, t.build, &doc); err != nil {
+		if err := describe(ctx, t.Build, &doc); err != nil {
 			return err
 		}
 	}
-	if err := doc.Finish(ctx, t.Store, t.stageTimes(t.Now()), t.Now()); err != nil {
+	if err := doc.Finish(ctx, t.Store, t.StageTimes(t.Now()), t.Now()); err != nil {
 		return err
 	}
 	log := t.Resources.Log.With("generation", doc.Generation)
@@ -46,10 +48,10 @@ func (w *Worker) describe(ctx context.Context, plan stages.Plan) (*generation.Do
 	if err != nil || b == nil {
 		return nil, err
 	}
-	doc := *b.doc
+	doc := *b.Doc
 	for _, part := range []struct {
 		stage    string
-		describe func(context.Context, *build, *generation.Doc) error
+		describe func(context.Context, *work.Build, *generation.Doc) error
 	}{{stages.Link, describeGraph}, {stages.Dataset, describeFeatures}, {stages.Encoder, describeEncoder}} {
 		s, _ := plan.Find(part.stage)
 		for _, t := range plan.TasksOf(s) {

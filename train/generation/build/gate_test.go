@@ -10,6 +10,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // beginWorse begins the next generation, and makes its encoder worse than text alone in what the task that has
@@ -33,7 +34,7 @@ func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 		t.Fatal(err)
 	}
 	var evaluated struct {
-		done
+		work.Done
 		Stats map[string]any `json:"stats"`
 	}
 	if err := json.Unmarshal(body, &evaluated); err != nil {

@@ -9,6 +9,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // numbering is what all stages need of the nodes.
@@ -38,40 +39,40 @@ func (x numbering) partitionAt(position int) int {
 // sizeOf returns the number of nodes of a partition.
 func (x numbering) sizeOf(p int) int { return x.Base[p+1] - x.Base[p] }
 
-func numberingOf(ctx context.Context, b *build) (numbering, error) {
-	return statsOf[numbering](ctx, b, stages.Index, 0)
+func numberingOf(ctx context.Context, b *work.Build) (numbering, error) {
+	return work.StatsOf[numbering](ctx, b, stages.Index, 0)
 }
 
 // index adds up the nodes. It holds the names of the classes in memory.
-func index(ctx context.Context, t *task) error {
+func index(ctx context.Context, t *work.Task) error {
 	x := numbering{Base: []int{0}}
-	log, err := t.Log(ctx, t.doc.Cut)
+	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return err
 	}
 	graph := log.Fingerprint()
 	classes := map[string]bool{}
-	for p := range t.plan.Partitions {
-		s, err := statsOf[numberStats](ctx, t.build, stages.Number, p)
+	for p := range t.Plan.Partitions {
+		s, err := work.StatsOf[numberStats](ctx, t.Build, stages.Number, p)
 		if err != nil {
 			return err
 		}
-		from, err := t.from(ctx, stages.Number, p)
+		from, err := t.From(ctx, stages.Number, p)
 		if err != nil {
 			return err
 		}
-		b, err := from.readSection(ctx, "classes", 0)
+		b, err := from.ReadSection(ctx, "classes", 0)
 		if err != nil {
 			return err
 		}
 		for d := (sections.Decoder{Rest: b}); d.More(); {
 			classes[string(d.StringBytes())] = true
 			if d.Err != nil {
-				return from.explain(d.Err)
+				return from.Explain(d.Err)
 			}
 		}
 		if err := graph.Merge(s.Fingerprint); err != nil {
-			return from.explain(fmt.Errorf("%w: %w", sections.ErrShort, err))
+			return from.Explain(fmt.Errorf("%w: %w", sections.ErrShort, err))
 		}
 		x.Base = append(x.Base, x.nodes()+s.Nodes)
 		x.Deleted += s.Deleted
@@ -84,12 +85,12 @@ func index(ctx context.Context, t *task) error {
 	case n >= math.MaxInt32:
 		return fmt.Errorf("%d nodes: a generation holds fewer than 2^31", n)
 	}
-	t.stats = x
+	t.Stats = x
 	return nil
 }
 
 // describeGraph notes the figures of the graph.
-func describeGraph(ctx context.Context, b *build, doc *generation.Doc) error {
+func describeGraph(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	x, err := numberingOf(ctx, b)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	artifacts "giantstream/internal/artifact"
 	"giantstream/sink"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/objectives/trainer"
 )
@@ -93,7 +94,7 @@ func (c *checkpoints) Due(int64) bool {
 // Save stores a state and removes the oldest ones.
 func (c *checkpoints) Save(ctx context.Context, state io.WriterTo) error {
 	key := fmt.Sprintf("%s%012d", c.folder, c.next)
-	if _, err := putObject(ctx, c.Store, key, func(w io.Writer) error {
+	if _, err := work.PutObject(ctx, c.Store, key, func(w io.Writer) error {
 		_, err := state.WriteTo(w)
 		return err
 	}); err != nil {

@@ -14,6 +14,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/objectives/together"
 )
@@ -24,15 +25,15 @@ var (
 )
 
 // patienceOf is how long a process waits for another one that trains with it.
-func patienceOf(t *task) time.Duration { return cmp.Or(t.Patience, defaultPatience) }
+func patienceOf(t *work.Task) time.Duration { return cmp.Or(t.Patience, defaultPatience) }
 
 // leadTraining trains the encoder, and lets the other tasks of the stage help.
-func leadTraining(ctx context.Context, t *task, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
-	r := t.taskResources()
+func leadTraining(ctx context.Context, t *work.Task, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
+	r := t.TaskResources()
 	l := &leader{Journal: j, task: t, meeting: &meeting{ctx: ctx, store: t.Store, name: leaderName,
-		patience: patienceOf(t)}, expected: t.plan.TrainingTasks() - 1}
-	trained, why, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: in,
-		Settings: t.doc.Settings, Resources: r, Journal: l,
+		patience: patienceOf(t)}, expected: t.Plan.TrainingTasks() - 1}
+	trained, why, err := fit.TrainOrTextAlone(ctx, t.Doc.Settings.Encoder, fit.Training{Inputs: in,
+		Settings: t.Doc.Settings, Resources: r, Journal: l,
 		Share: func(net train.Sliced) train.Network { return together.New(net, l.group()) }})
 	if err != nil {
 		return nil, "", explainDiverged(err)
@@ -45,7 +46,7 @@ func leadTraining(ctx context.Context, t *task, in fit.Inputs, j *Journal) (*fit
 type leader struct {
 	*Journal
 	*meeting
-	task     *task
+	task     *work.Task
 	expected int
 }
 
@@ -112,7 +113,7 @@ func (i *invitations) Save(ctx context.Context, state io.WriterTo) error {
 		return nil
 	}
 	in := invitation{Done: i.done, Roster: i.roster, State: fmt.Sprintf("%sstate-%012d", i.folder, i.done)}
-	if _, err := putObject(ctx, i.task.Store, in.State, func(w io.Writer) error {
+	if _, err := work.PutObject(ctx, i.task.Store, in.State, func(w io.Writer) error {
 		_, err := state.WriteTo(w)
 		return err
 	}); err != nil {
@@ -151,17 +152,17 @@ func (i *invitations) Resume(ctx context.Context, run func(state io.Reader) erro
 
 // helpTraining works on the slices of the training that task 0 of the stage gives it. It leaves nothing. What goes
 // wrong here does no harm there.
-func helpTraining(ctx context.Context, t *task) error {
+func helpTraining(ctx context.Context, t *work.Task) error {
 	s, err := takeSample(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer s.close() //nolint:errcheck // temporary files
-	r := t.taskResources()
+	r := t.TaskResources()
 	for {
 		h := &helper{task: t}
-		_, _, err := fit.TrainOrTextAlone(ctx, t.doc.Settings.Encoder, fit.Training{Inputs: s.Inputs,
-			Settings: t.doc.Settings, Resources: r, Journal: h,
+		_, _, err := fit.TrainOrTextAlone(ctx, t.Doc.Settings.Encoder, fit.Training{Inputs: s.Inputs,
+			Settings: t.Doc.Settings, Resources: r, Journal: h,
 			Share: func(net train.Sliced) train.Network { return together.New(net, h.meeting) }})
 		switch {
 		case ctx.Err() != nil:
@@ -183,7 +184,7 @@ func helpTraining(ctx context.Context, t *task) error {
 
 // helper joins a training where the leader lets it. It implements fit.Journal and fit.Checkpoints.
 type helper struct {
-	task    *task
+	task    *work.Task
 	meeting *meeting
 }
 
@@ -223,8 +224,8 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 	name := fmt.Sprintf("%d-%s", t.Partition, rand.Text())
 	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: patienceOf(t)}
 	for begun, asked := time.Now(), ""; time.Since(begun) < 4*patienceOf(t); {
-		missing := new(MissingError)
-		if _, err := t.from(ctx, stages.Encoder, 0); err == nil {
+		missing := new(work.MissingError)
+		if _, err := t.From(ctx, stages.Encoder, 0); err == nil {
 			return in, errHelped
 		} else if !errors.As(err, &missing) {
 			return in, err

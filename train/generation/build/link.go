@@ -8,6 +8,7 @@ import (
 
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // linkStats is what link says of a partition.
@@ -26,14 +27,14 @@ type linkStats struct {
 //
 //	links    by block: for each node, the number of its labels u32 and for each the position u32, noNode for none
 //	degrees  known neighbours of each node, u32
-func link(ctx context.Context, t *task) error {
-	x, err := numberingOf(ctx, t.build)
+func link(ctx context.Context, t *work.Task) error {
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
 	n := x.sizeOf(t.Partition)
 	start := make([]int, n+1)
-	if err := eachBlock(ctx, t.build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
+	if err := eachBlock(ctx, t.Build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
 		hi int) error {
 		for i := lo; i < hi; i++ {
 			count := d.Uvarint()
@@ -52,12 +53,12 @@ func link(ctx context.Context, t *task) error {
 	for i := range to {
 		to[i] = noNode
 	}
-	for q := range t.plan.Partitions {
-		from, err := t.from(ctx, stages.Resolve, q)
+	for q := range t.Plan.Partitions {
+		from, err := t.From(ctx, stages.Resolve, q)
 		if err != nil {
 			return err
 		}
-		b, err := from.readSection(ctx, "answers", t.Partition)
+		b, err := from.ReadSection(ctx, "answers", t.Partition)
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func link(ctx context.Context, t *task) error {
 			to[start[source]+int(slot)] = binary.LittleEndian.Uint32(b[8:])
 		}
 	}
-	links, degrees := t.newSections(blocks(n)), t.newSections(1)
+	links, degrees := t.NewSections(blocks(n)), t.NewSections(1)
 	defer links.Close()   //nolint:errcheck // temporary files
 	defer degrees.Close() //nolint:errcheck
 	var s linkStats
@@ -92,10 +93,10 @@ func link(ctx context.Context, t *task) error {
 		if all == 0 {
 			s.Isolated++
 		}
-		if all > t.doc.Settings.MaxDegree {
+		if all > t.Doc.Settings.MaxDegree {
 			s.Hubs++
 		}
-		if known > 0 && known <= t.doc.Settings.MaxDegree {
+		if known > 0 && known <= t.Doc.Settings.MaxDegree {
 			s.Instances++
 		}
 		if err := links.Add(i/block, b); err != nil {
@@ -105,14 +106,14 @@ func link(ctx context.Context, t *task) error {
 			return err
 		}
 	}
-	t.stats = s
-	return errors.Join(t.putSections(ctx, "links", links), t.putSections(ctx, "degrees", degrees))
+	t.Stats = s
+	return errors.Join(t.PutSections(ctx, "links", links), t.PutSections(ctx, "degrees", degrees))
 }
 
 // linkTotals adds up the figures of all partitions.
-func linkTotals(ctx context.Context, b *build) (sum linkStats, err error) {
-	for p := range b.plan.Partitions {
-		s, err := statsOf[linkStats](ctx, b, stages.Link, p)
+func linkTotals(ctx context.Context, b *work.Build) (sum linkStats, err error) {
+	for p := range b.Plan.Partitions {
+		s, err := work.StatsOf[linkStats](ctx, b, stages.Link, p)
 		if err != nil {
 			return sum, err
 		}

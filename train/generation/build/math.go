@@ -10,29 +10,30 @@ import (
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/bert/compute/devices"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/work"
 )
 
 // gpuMath is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
-func gpuMath(t *task) compute.Math {
+func gpuMath(t *work.Task) compute.Math {
 	m := compute.MathOf(devices.OrCPU(t.Device))
-	if m == compute.Float32 || t.doc.Settings.Encoder != bert.Kind {
+	if m == compute.Float32 || t.Doc.Settings.Encoder != bert.Kind {
 		return ""
 	}
 	return m
 }
 
 // storeMath leaves an object that says how the device multiplies, for a training that is resumed in another mode.
-func storeMath(ctx context.Context, t *task) error {
+func storeMath(ctx context.Context, t *work.Task) error {
 	m := gpuMath(t)
 	if m == "" {
 		return nil
 	}
-	return sink.PutBytes(ctx, t.Store, folder(t.Task)+"math/"+string(m), []byte(m))
+	return sink.PutBytes(ctx, t.Store, work.Folder(t.Task)+"math/"+string(m), []byte(m))
 }
 
 // mathSoFar returns the modes in which devices have multiplied for this training.
-func mathSoFar(ctx context.Context, t *task) (modes []compute.Math, err error) {
-	prefix := folder(t.Task) + "math/"
+func mathSoFar(ctx context.Context, t *work.Task) (modes []compute.Math, err error) {
+	prefix := work.Folder(t.Task) + "math/"
 	for info, err := range t.Store.List(ctx, prefix, "") {
 		if err != nil {
 			return nil, err

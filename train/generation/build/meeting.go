@@ -14,6 +14,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/objectives/together"
 )
 
@@ -285,5 +286,5 @@ func openDocument(key string, data []byte, into any) error {
 
 // groupFolder is where those who train the encoder of a generation meet.
 func groupFolder(g int64) string {
-	return folder(tasks.Task{Generation: g, Stage: stages.Encoder}) + "group/"
+	return work.Folder(tasks.Task{Generation: g, Stage: stages.Encoder}) + "group/"
 }

@@ -13,6 +13,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
 )
 
@@ -31,23 +32,23 @@ const (
 )
 
 // number puts the newest rows of a partition in the order of (hash, id). It holds the partition's rows in memory.
-func number(ctx context.Context, t *task) error {
+func number(ctx context.Context, t *work.Task) error {
 	nodes, s, err := newestRows(ctx, t)
 	if err != nil {
 		return err
 	}
 	k := blocks(len(nodes))
-	texts, about, labels := t.newSections(k), t.newSections(k), t.newSections(k)
-	keys, classes, refs := t.newSections(1), t.newSections(1), t.newSections(t.plan.Partitions)
+	texts, about, labels := t.NewSections(k), t.NewSections(k), t.NewSections(k)
+	keys, classes, refs := t.NewSections(1), t.NewSections(1), t.NewSections(t.Plan.Partitions)
 	for _, w := range []*sections.Writer{texts, about, labels, keys, classes, refs} {
 		defer w.Close() //nolint:errcheck // temporary files
 	}
-	log, err := t.Log(ctx, t.doc.Cut)
+	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return err
 	}
 	graph := log.Fingerprint()
-	holdout, seed := t.doc.Settings.Holdout, t.doc.Settings.EvalSeed
+	holdout, seed := t.Doc.Settings.Holdout, t.Doc.Settings.EvalSeed
 	seen := map[string]bool{"": true}
 	var b []byte
 	for i, n := range nodes {
@@ -73,7 +74,7 @@ func number(ctx context.Context, t *task) error {
 			for _, v := range []uint32{checkOf(label), uint32(i), at} {
 				b = binary.LittleEndian.AppendUint32(b, v)
 			}
-			err = errors.Join(err, refs.Add(partitionOf(h, t.plan.Partitions), b))
+			err = errors.Join(err, refs.Add(partitionOf(h, t.Plan.Partitions), b))
 		}
 		if !seen[row.Class] {
 			seen[row.Class] = true
@@ -85,10 +86,10 @@ func number(ctx context.Context, t *task) error {
 		graph.Add(&row)
 	}
 	s.Nodes, s.Fingerprint = len(nodes), graph.Sum()
-	t.stats = s
+	t.Stats = s
 	for name, w := range map[string]*sections.Writer{"texts": texts, "nodes": about, "labels": labels, "keys": keys,
 		"classes": classes, "refs": refs} {
-		if err := t.putSections(ctx, name, w); err != nil {
+		if err := t.PutSections(ctx, name, w); err != nil {
 			return err
 		}
 	}
@@ -96,14 +97,14 @@ func number(ctx context.Context, t *task) error {
 }
 
 // newestRows returns the newest row of every node of the partition that is not deleted, in the order of (hash, id).
-func newestRows(ctx context.Context, t *task) (nodes []scattered, s numberStats, err error) {
+func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberStats, err error) {
 	begin, newest := 0, map[string]int{}
-	for k, split := range t.plan.Splits {
-		from, err := t.from(ctx, stages.Scatter, k)
+	for k, split := range t.Plan.Splits {
+		from, err := t.From(ctx, stages.Scatter, k)
 		if err != nil {
 			return nil, s, err
 		}
-		b, err := from.readSection(ctx, "rows", t.Partition)
+		b, err := from.ReadSection(ctx, "rows", t.Partition)
 		if err != nil {
 			return nil, s, err
 		}
@@ -122,9 +123,9 @@ func newestRows(ctx context.Context, t *task) (nodes []scattered, s numberStats,
 			}
 		}
 		if d.Err != nil {
-			return nil, s, from.explain(d.Err)
+			return nil, s, from.Explain(d.Err)
 		}
-		if k+1 < len(t.plan.Splits) && t.plan.Splits[k+1].Shard == split.Shard {
+		if k+1 < len(t.Plan.Splits) && t.Plan.Splits[k+1].Shard == split.Shard {
 			continue
 		}
 		all := len(nodes) - begin

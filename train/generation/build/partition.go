@@ -7,6 +7,7 @@ import (
 
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // partition is what is known of a partition's nodes, in memory.
@@ -24,9 +25,9 @@ type member struct {
 }
 
 // partitionNodes returns the nodes of the partition, without texts.
-func partitionNodes(ctx context.Context, t *task) (*partition, error) {
+func partitionNodes(ctx context.Context, t *work.Task) (*partition, error) {
 	p := &partition{}
-	if err := eachNode(ctx, t.build, t.Partition, func(i int, a node) error {
+	if err := eachNode(ctx, t.Build, t.Partition, func(i int, a node) error {
 		p.nodes, p.byID = append(p.nodes, member{node: a}), append(p.byID, i)
 		return nil
 	}); err != nil {
@@ -36,12 +37,12 @@ func partitionNodes(ctx context.Context, t *task) (*partition, error) {
 	return p, nil
 }
 
-func readPartition(ctx context.Context, t *task, links bool) (*partition, error) {
+func readPartition(ctx context.Context, t *work.Task, links bool) (*partition, error) {
 	p, err := partitionNodes(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	if err := eachTextBlock(ctx, t.build, t.Partition, func(_ int, texts []string) error {
+	if err := eachTextBlock(ctx, t.Build, t.Partition, func(_ int, texts []string) error {
 		p.texts = append(p.texts, texts...)
 		return ctx.Err()
 	}); err != nil {
@@ -50,13 +51,13 @@ func readPartition(ctx context.Context, t *task, links bool) (*partition, error)
 	if !links {
 		return p, nil
 	}
-	if err := eachNeighbours(ctx, t.build, t.Partition, func(i int, to []int32, hidden []bool) error {
+	if err := eachNeighbours(ctx, t.Build, t.Partition, func(i int, to []int32, hidden []bool) error {
 		p.nodes[i].to, p.nodes[i].hidden = to, hidden
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	return p, eachBlock(ctx, t.build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
+	return p, eachBlock(ctx, t.Build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
 		hi int) error {
 		for i := lo; i < hi; i++ {
 			n := &p.nodes[i]

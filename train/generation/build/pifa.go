@@ -10,6 +10,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
 )
 
@@ -19,30 +20,30 @@ func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 // aggregate adds up the features of a range of labels. Every label takes its sources in ascending order, so the sums do
 // not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
 // one partition.
-func aggregate(ctx context.Context, t *task) error {
-	dim, err := featureDim(ctx, t.build)
+func aggregate(ctx context.Context, t *work.Task) error {
+	dim, err := featureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	s, err := linkTotals(ctx, t.build)
+	s, err := linkTotals(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	weighting, err := pifa.ParseWeighting(t.doc.Settings.Weighting)
+	weighting, err := pifa.ParseWeighting(t.Doc.Settings.Weighting)
 	if err != nil {
 		return err
 	}
-	each := t.plan.Partitions / t.plan.Ranges
+	each := t.Plan.Partitions / t.Plan.Ranges
 	first, end := t.Partition*each, (t.Partition+1)*each
 	base := x.Base[first]
 	sums := pifa.NewSketch(x.Base[end]-base, dim)
 	switch {
 	case s.Instances == 0:
-	case t.plan.Spread:
+	case t.Plan.Spread:
 		err = addSpread(ctx, t, dim, weighting, sums)
 	default:
 		err = addAllTexts(ctx, t, x, dim, weighting, sums)
@@ -62,7 +63,7 @@ func aggregate(ctx context.Context, t *task) error {
 	}
 	for k := range each {
 		lo, hi := x.Base[first+k]-base, x.Base[first+k+1]-base
-		if err := t.put(ctx, rowsOf(first+k), "", func(w io.Writer) error {
+		if err := t.Put(ctx, rowsOf(first+k), "", func(w io.Writer) error {
 			var b []byte
 			for i := lo; i < hi; i++ {
 				b = sections.AppendFloats(b[:0], rows[i*dim:(i+1)*dim])
@@ -79,24 +80,24 @@ func aggregate(ctx context.Context, t *task) error {
 }
 
 // addAllTexts adds the projected texts of all nodes to the sums of the range's labels that they have.
-func addAllTexts(ctx context.Context, t *task, x numbering, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
-	each := t.plan.Partitions / t.plan.Ranges
+func addAllTexts(ctx context.Context, t *work.Task, x numbering, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+	each := t.Plan.Partitions / t.Plan.Ranges
 	first := t.Partition * each
-	arcs := make([]*input, each)
+	arcs := make([]*work.Input, each)
 	for k := range arcs {
-		from, err := t.from(ctx, stages.Resolve, first+k)
+		from, err := t.From(ctx, stages.Resolve, first+k)
 		if err != nil {
 			return err
 		}
-		if arcs[k], err = from.openSections(ctx, "arcs"); err != nil {
+		if arcs[k], err = from.OpenSections(ctx, "arcs"); err != nil {
 			return err
 		}
 		defer arcs[k].Close() // all are needed to the end
 	}
-	for p := range t.plan.Partitions {
+	for p := range t.Plan.Partitions {
 		if err := addSources(ctx, t, p, dim, w, func(add func(arcs []byte, base int) error) error {
 			for k := range arcs {
-				b, err := arcs[k].readSection(p)
+				b, err := arcs[k].ReadSection(p)
 				if err == nil {
 					err = add(b, x.Base[first+k]-x.Base[first])
 				}
@@ -114,9 +115,9 @@ func addAllTexts(ctx context.Context, t *task, x numbering, dim int, w pifa.Weig
 
 // addSources adds the projected texts of a partition to the labels that its nodes have. each calls add with the arcs
 // into a partition of labels, and the number of its first label among the sums.
-func addSources(ctx context.Context, t *task, p, dim int, w pifa.Weighting,
+func addSources(ctx context.Context, t *work.Task, p, dim int, w pifa.Weighting,
 	each func(add func(arcs []byte, base int) error) error, sums *pifa.Sketch) error {
-	sources, err := openProjected(ctx, t.build, p, dim)
+	sources, err := openProjected(ctx, t.Build, p, dim)
 	if err != nil {
 		return err
 	}
@@ -144,18 +145,18 @@ func arc(arcs []byte) (source, target int) {
 }
 
 // readDegrees returns the number of known neighbours of a partition's nodes.
-func readDegrees(ctx context.Context, t *task, p int) (of func(node int) int, err error) {
-	links, err := t.from(ctx, stages.Link, p)
+func readDegrees(ctx context.Context, t *work.Task, p int) (of func(node int) int, err error) {
+	links, err := t.From(ctx, stages.Link, p)
 	if err != nil {
 		return nil, err
 	}
-	degrees, err := links.readSection(ctx, "degrees", 0)
+	degrees, err := links.ReadSection(ctx, "degrees", 0)
 	return func(node int) int { return int(binary.LittleEndian.Uint32(degrees[4*node:])) }, err
 }
 
 // copyTexts writes the normalized projections of a partition's texts.
-func copyTexts(ctx context.Context, t *task, p, dim int, out []float32) error {
-	texts, err := openProjected(ctx, t.build, p, dim)
+func copyTexts(ctx context.Context, t *work.Task, p, dim int, out []float32) error {
+	texts, err := openProjected(ctx, t.Build, p, dim)
 	if err != nil {
 		return err
 	}
@@ -172,10 +173,10 @@ func copyTexts(ctx context.Context, t *task, p, dim int, out []float32) error {
 }
 
 // openPIFARows opens the features of a partition's labels, verified.
-func openPIFARows(ctx context.Context, b *build, p int) (sink.Object, *done, error) {
-	from, err := b.from(ctx, stages.PIFA, p/(b.plan.Partitions/b.plan.Ranges))
+func openPIFARows(ctx context.Context, b *work.Build, p int) (sink.Object, *work.Done, error) {
+	from, err := b.From(ctx, stages.PIFA, p/(b.Plan.Partitions/b.Plan.Ranges))
 	if err != nil {
 		return nil, nil, err
 	}
-	return from.openObject(ctx, rowsOf(p))
+	return from.OpenObject(ctx, rowsOf(p))
 }

@@ -8,11 +8,12 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
-func loadProjection(ctx context.Context, b *build) (*projection.Projection, error) {
-	return shareArtifact(ctx, b, stages.Projection, "projection", projection.Read)
+func loadProjection(ctx context.Context, b *work.Build) (*projection.Projection, error) {
+	return work.ShareArtifact(ctx, b, stages.Projection, "projection", projection.Read)
 }
 
 // projectionStats is what projection says of itself.
@@ -21,14 +22,14 @@ type projectionStats struct {
 }
 
 // featureDim is the dimension of the labels' features.
-func featureDim(ctx context.Context, b *build) (int, error) {
-	s, err := statsOf[projectionStats](ctx, b, stages.Projection, 0)
-	return min(b.doc.Settings.EmbeddingDim, s.Dim), err
+func featureDim(ctx context.Context, b *work.Build) (int, error) {
+	s, err := work.StatsOf[projectionStats](ctx, b, stages.Projection, 0)
+	return min(b.Doc.Settings.EmbeddingDim, s.Dim), err
 }
 
 // walkSample calls visit with all nodes in the order of their positions, from a position that the seed draws on and
 // around, until visit returns false. As positions go by a hash, every run of them is a random sample.
-func walkSample(ctx context.Context, b *build, seed uint64, visit func(position int, text string) bool) error {
+func walkSample(ctx context.Context, b *work.Build, seed uint64, visit func(position int, text string) bool) error {
 	x, err := numberingOf(ctx, b)
 	if err != nil {
 		return err
@@ -36,12 +37,12 @@ func walkSample(ctx context.Context, b *build, seed uint64, visit func(position 
 	stop := errors.New("stop")
 	begin := sampleBegin(b, x, seed)
 	first := x.partitionAt(begin)
-	for k := range b.plan.Partitions + 1 {
-		p := (first + k) % b.plan.Partitions
+	for k := range b.Plan.Partitions + 1 {
+		p := (first + k) % b.Plan.Partitions
 		err := eachTextBlock(ctx, b, p, func(lo int, texts []string) error {
 			for i, text := range texts {
 				at := x.Base[p] + lo + i
-				if k == 0 && at < begin || k == b.plan.Partitions && at >= begin {
+				if k == 0 && at < begin || k == b.Plan.Partitions && at >= begin {
 					continue // what comes before the beginning comes last
 				}
 				if !visit(at, text) {
@@ -61,16 +62,16 @@ func walkSample(ctx context.Context, b *build, seed uint64, visit func(position 
 }
 
 // fitProjection fits the projection to a sample of the texts that have features. A warm start keeps the parent's.
-func fitProjection(ctx context.Context, t *task) error {
-	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+func fitProjection(ctx context.Context, t *work.Task) error {
+	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
 		return errors.Join(err, keepProjection(ctx, t))
 	}
-	v, err := loadVectorizer(ctx, t.build)
+	v, err := loadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
 	sample := &sparse.Matrix{Cols: v.Dim(), Start: []int64{0}}
-	if err := walkSample(ctx, t.build, t.doc.Settings.Seed, func(_ int, text string) bool {
+	if err := walkSample(ctx, t.Build, t.Doc.Settings.Seed, func(_ int, text string) bool {
 		if f := v.Transform(text, sparse.Vector{}); len(f.Index) > 0 {
 			sample.Append(f)
 		}
@@ -78,24 +79,24 @@ func fitProjection(ctx context.Context, t *task) error {
 	}); err != nil {
 		return err
 	}
-	q, err := fit.ProjectionOf(sample, t.doc.Settings, t.taskResources())
+	q, err := fit.ProjectionOf(sample, t.Doc.Settings, t.TaskResources())
 	if errors.Is(err, projection.ErrNoData) {
-		x, xerr := numberingOf(ctx, t.build)
+		x, xerr := numberingOf(ctx, t.Build)
 		return errors.Join(errAlike(t, x, err), xerr)
 	}
 	if err != nil {
 		return err
 	}
-	t.stats = projectionStats{q.Dim()}
-	return t.put(ctx, "projection", t.artifactKey(generation.ProjectionName), q.Write)
+	t.Stats = projectionStats{q.Dim()}
+	return t.Put(ctx, "projection", t.ArtifactKey(generation.ProjectionName), q.Write)
 }
 
 // keepProjection makes the parent's projection the generation's own.
-func keepProjection(ctx context.Context, t *task) error {
-	q, err := readArtifact(ctx, t.build, stages.Start, generation.ProjectionName, projection.Read)
+func keepProjection(ctx context.Context, t *work.Task) error {
+	q, err := work.ReadArtifact(ctx, t.Build, stages.Start, generation.ProjectionName, projection.Read)
 	if err != nil {
 		return err
 	}
-	t.stats = projectionStats{q.Dim()}
+	t.Stats = projectionStats{q.Dim()}
 	return keepArtifact(ctx, t, generation.ProjectionName)
 }

@@ -6,11 +6,12 @@ import (
 
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
 )
 
 // sampleBegin is where a sample begins.
-func sampleBegin(b *build, x numbering, seed uint64) int {
+func sampleBegin(b *work.Build, x numbering, seed uint64) int {
 	r := numeric.NewRand(seed, 'S')
 	return r.IntN(x.nodes())
 }
@@ -21,7 +22,8 @@ const block = 1024
 func blocks(n int) int { return (n + block - 1) / block }
 
 // eachNeighbours calls visit with the neighbours of a partition's nodes in order.
-func eachNeighbours(ctx context.Context, b *build, p int, visit func(i int, to []int32, hidden []bool) error) error {
+func eachNeighbours(ctx context.Context, b *work.Build, p int, visit func(i int, to []int32,
+	hidden []bool) error) error {
 	return eachBlock(ctx, b, stages.Link, "links", p, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			to, hidden := readNeighbours(d)
@@ -52,7 +54,7 @@ func readNode(d *sections.Decoder) node {
 }
 
 // eachNode calls visit with the nodes of a partition in order.
-func eachNode(ctx context.Context, b *build, p int, visit func(i int, a node) error) error {
+func eachNode(ctx context.Context, b *work.Build, p int, visit func(i int, a node) error) error {
 	return eachBlock(ctx, b, stages.Number, "nodes", p, func(d *sections.Decoder, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			a := readNode(d)
@@ -68,7 +70,7 @@ func eachNode(ctx context.Context, b *build, p int, visit func(i int, a node) er
 }
 
 // eachTextBlock calls visit with the texts of a partition, a block after the other.
-func eachTextBlock(ctx context.Context, b *build, partition int, visit func(lo int, texts []string) error) error {
+func eachTextBlock(ctx context.Context, b *work.Build, partition int, visit func(lo int, texts []string) error) error {
 	return eachBlock(ctx, b, stages.Number, "texts", partition, func(d *sections.Decoder, lo, hi int) error {
 		texts := make([]string, 0, block)
 		for range hi - lo {
@@ -83,17 +85,17 @@ func eachTextBlock(ctx context.Context, b *build, partition int, visit func(lo i
 
 // eachBlock calls visit with each block of an output that has one record for each node of a partition: those of nodes
 // lo ≤ i < hi. An error of the decoder is one of the task that wrote it.
-func eachBlock(ctx context.Context, b *build, stage, name string, partition int,
+func eachBlock(ctx context.Context, b *work.Build, stage, name string, partition int,
 	visit func(d *sections.Decoder, lo, hi int) error) error {
 	x, err := numberingOf(ctx, b)
 	if err != nil {
 		return err
 	}
-	from, err := b.from(ctx, stage, partition)
+	from, err := b.From(ctx, stage, partition)
 	if err != nil {
 		return err
 	}
-	in, err := from.openSections(ctx, name)
+	in, err := from.OpenSections(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func eachBlock(ctx context.Context, b *build, stage, name string, partition int,
 	var read [][]byte
 	for k := range blocks(n) {
 		if len(read) == 0 {
-			if read, err = in.readStretch(k, blocks(n)); err != nil {
+			if read, err = in.ReadStretch(k, blocks(n)); err != nil {
 				return err
 			}
 		}
@@ -110,7 +112,7 @@ func eachBlock(ctx context.Context, b *build, stage, name string, partition int,
 		read = read[1:]
 		err = visit(&d, k*block, min(n, (k+1)*block))
 		if d.Err != nil {
-			return from.explain(d.Err)
+			return from.Explain(d.Err)
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err

@@ -8,32 +8,33 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
 // renewTree returns the parent's tree for the labels of the cut, and its figures. It holds the features of all labels
 // in memory.
-func renewTree(ctx context.Context, t *task) (*labeltree.Tree, treeStats, error) {
+func renewTree(ctx context.Context, t *work.Task) (*labeltree.Tree, treeStats, error) {
 	var out treeStats
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return nil, out, err
 	}
-	dim, err := featureDim(ctx, t.build)
+	dim, err := featureDim(ctx, t.Build)
 	if err != nil {
 		return nil, out, err
 	}
-	before, err := readArtifact(ctx, t.build, stages.Start, generation.TreeName, labeltree.Read)
+	before, err := work.ReadArtifact(ctx, t.Build, stages.Start, generation.TreeName, labeltree.Read)
 	if err != nil {
 		return nil, out, err
 	}
-	start, err := t.from(ctx, stages.Start, 0)
+	start, err := t.From(ctx, stages.Start, 0)
 	if err != nil {
 		return nil, out, err
 	}
 	rows, from := make([]float32, x.nodes()*dim), make([]int32, 0, x.nodes())
-	for p := range t.plan.Partitions {
-		b, err := start.readSection(ctx, "from", p)
+	for p := range t.Plan.Partitions {
+		b, err := start.ReadSection(ctx, "from", p)
 		if err != nil {
 			return nil, out, err
 		}
@@ -46,7 +47,7 @@ func renewTree(ctx context.Context, t *task) (*labeltree.Tree, treeStats, error)
 	if err != nil {
 		return nil, out, err
 	}
-	tree, err := fit.RenewTree(before, from, features, t.doc.Settings, t.Workers)
+	tree, err := fit.RenewTree(before, from, features, t.Doc.Settings, t.Workers)
 	if err != nil {
 		return nil, out, err
 	}
@@ -60,8 +61,8 @@ func renewTree(ctx context.Context, t *task) (*labeltree.Tree, treeStats, error)
 }
 
 // readRows reads the features of a partition's labels that the tree is built of.
-func readRows(ctx context.Context, t *task, p int, rows []float32) error {
-	object, from, err := openRows(ctx, t.build, p)
+func readRows(ctx context.Context, t *work.Task, p int, rows []float32) error {
+	object, from, err := openRows(ctx, t.Build, p)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func readRows(ctx context.Context, t *task, p int, rows []float32) error {
 		some := rows[:min(len(rows), block)]
 		at := object.Size() - int64(4*len(rows))
 		if n, err := object.ReadAt(b[:4*len(some)], at); n < 4*len(some) {
-			return from.explain(fmt.Errorf("%w: %w", sections.ErrShort, err))
+			return from.Explain(fmt.Errorf("%w: %w", sections.ErrShort, err))
 		}
 		sections.ReadFloats(b, some)
 		rows = rows[len(some):]

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 const (
@@ -20,29 +21,29 @@ const (
 //
 //	arcs     section p: known links from nodes of partition p, in the order of the nodes
 //	answers  section p: for partition p, where its links lead
-func resolve(ctx context.Context, t *task) error {
-	x, err := numberingOf(ctx, t.build)
+func resolve(ctx context.Context, t *work.Task) error {
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	own, err := t.from(ctx, stages.Number, t.Partition)
+	own, err := t.From(ctx, stages.Number, t.Partition)
 	if err != nil {
 		return err
 	}
-	keys, err := own.readSection(ctx, "keys", 0)
+	keys, err := own.ReadSection(ctx, "keys", 0)
 	if err != nil {
 		return err
 	}
-	arcs, answers := t.newSections(t.plan.Partitions), t.newSections(t.plan.Partitions)
+	arcs, answers := t.NewSections(t.Plan.Partitions), t.NewSections(t.Plan.Partitions)
 	defer arcs.Close()    //nolint:errcheck // temporary files
 	defer answers.Close() //nolint:errcheck
 	var b []byte
-	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, stages.Number, p)
+	for p := range t.Plan.Partitions {
+		from, err := t.From(ctx, stages.Number, p)
 		if err != nil {
 			return err
 		}
-		refs, err := from.readSection(ctx, "refs", t.Partition)
+		refs, err := from.ReadSection(ctx, "refs", t.Partition)
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func resolve(ctx context.Context, t *task) error {
 			}
 		}
 	}
-	return errors.Join(t.putSections(ctx, "arcs", arcs), t.putSections(ctx, "answers", answers))
+	return errors.Join(t.PutSections(ctx, "arcs", arcs), t.PutSections(ctx, "answers", answers))
 }
 
 // lookUp finds a key, hash and check, among keys that ascend by hash.
@@ -88,20 +89,20 @@ func lookUp(keys, key []byte) (int, bool) {
 }
 
 // nodeFinder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
-func nodeFinder(ctx context.Context, t *task, x numbering) (find func(id string) (int, bool), err error) {
-	keys := make([][]byte, t.plan.Partitions)
+func nodeFinder(ctx context.Context, t *work.Task, x numbering) (find func(id string) (int, bool), err error) {
+	keys := make([][]byte, t.Plan.Partitions)
 	for p := range keys {
-		from, err := t.from(ctx, stages.Number, p)
+		from, err := t.From(ctx, stages.Number, p)
 		if err != nil {
 			return nil, err
 		}
-		if keys[p], err = from.readSection(ctx, "keys", 0); err != nil {
+		if keys[p], err = from.ReadSection(ctx, "keys", 0); err != nil {
 			return nil, err
 		}
 	}
 	return func(id string) (int, bool) {
 		hash := hashOf(id)
-		p := partitionOf(hash, t.plan.Partitions)
+		p := partitionOf(hash, t.Plan.Partitions)
 		key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
 		at, ok := lookUp(keys[p], key)
 		return x.Base[p] + at, ok

@@ -10,6 +10,7 @@ import (
 	"giantstream/sink"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // damages is how often Run does outputs again that were damaged.
@@ -28,14 +29,14 @@ func (w *Worker) Build(ctx context.Context, r Request, until string) (*generatio
 
 // Run has the tasks of a generation done, stage by stage, up to the given stage: Finish for all. A run that was
 // interrupted goes on where it stopped. watch, if not nil, is called when a stage begins.
-func (w *Worker) Run(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work,
+func (w *Worker) Run(ctx context.Context, plan stages.Plan, engine tasks.Engine, worker tasks.Work,
 	watch func(s stages.Stage),
 	until string) (*generation.Doc, error) {
 	if _, ok := plan.Find(until); !ok {
 		return nil, fmt.Errorf("%w: %s", stages.ErrNoTask, until)
 	}
 	for attempt := 1; ; attempt++ {
-		err := w.stages(ctx, plan, engine, work, watch, until)
+		err := w.stages(ctx, plan, engine, worker, watch, until)
 		if again := attempt < damages && damage(err); again {
 			// The task does not count as done any more.
 			w.Resources.Log.Warn("an output of a task is damaged or gone: the task is done again", "error", err)
@@ -55,7 +56,7 @@ func (w *Worker) Run(ctx context.Context, plan stages.Plan, engine tasks.Engine,
 	}
 }
 
-func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engine, work tasks.Work,
+func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engine, worker tasks.Work,
 	watch func(stages.Stage),
 	until string) error {
 	pending, err := w.pending(ctx, plan, until)
@@ -70,12 +71,12 @@ func (w *Worker) stages(ctx context.Context, plan stages.Plan, engine tasks.Engi
 		if watch != nil {
 			watch(s)
 		}
-		if err := engine.Run(ctx, plan.TasksOf(s), work); err != nil {
+		if err := engine.Run(ctx, plan.TasksOf(s), worker); err != nil {
 			return err
 		}
 		for _, read := range last[s.Name] {
 			w.drop(plan.Generation)
-			if err := removeOutputs(ctx, w.Store, plan.Generation, read); err != nil {
+			if err := work.RemoveOutputs(ctx, w.Store, plan.Generation, read); err != nil {
 				// The last task removes them, too.
 				w.Resources.Log.Warn("what a stage has left, and no other needs, could not be removed", "stage", read,
 					"error", err)
@@ -112,7 +113,7 @@ func (w *Worker) pending(ctx context.Context, plan stages.Plan, until string) (m
 
 // damage says whether a stage failed for what an earlier one should have left.
 func damage(err error) bool {
-	return errors.As(err, new(*DamagedError)) || errors.As(err, new(*MissingError))
+	return errors.As(err, new(*work.DamagedError)) || errors.As(err, new(*work.MissingError))
 }
 
 // Discard removes an unfinished generation with all that its tasks have left.

@@ -10,6 +10,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
 )
@@ -35,16 +36,16 @@ func (s *sample) close() error {
 }
 
 // takeSample chooses a sample, and reads what training takes.
-func takeSample(ctx context.Context, t *task) (_ *sample, err error) {
-	x, err := numberingOf(ctx, t.build)
+func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return nil, err
 	}
-	s := &sample{whole: x.nodes() <= t.plan.Sample}
+	s := &sample{whole: x.nodes() <= t.Plan.Sample}
 	if s.instances, err = choosePositions(ctx, t, x, s); err != nil {
 		return nil, err
 	}
-	if s.Vectorizer, err = loadVectorizer(ctx, t.build); err != nil {
+	if s.Vectorizer, err = loadVectorizer(ctx, t.Build); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -55,10 +56,10 @@ func takeSample(ctx context.Context, t *task) (_ *sample, err error) {
 	if err := readSample(ctx, t, x, s); err != nil {
 		return nil, err
 	}
-	if s.Projection, err = loadProjection(ctx, t.build); err != nil {
+	if s.Projection, err = loadProjection(ctx, t.Build); err != nil {
 		return nil, err
 	}
-	if s.Dim, err = featureDim(ctx, t.build); err != nil {
+	if s.Dim, err = featureDim(ctx, t.Build); err != nil {
 		return nil, err
 	}
 	if s.Warm, err = parentEncoder(ctx, t, s.Vectorizer, s.Projection); err != nil {
@@ -68,41 +69,41 @@ func takeSample(ctx context.Context, t *task) (_ *sample, err error) {
 }
 
 // putSampled stores which nodes are in the sample.
-func putSampled(ctx context.Context, t *task, s *sample) error {
-	x, err := numberingOf(ctx, t.build)
+func putSampled(ctx context.Context, t *work.Task, s *sample) error {
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	out := t.newSections(t.plan.Partitions)
+	out := t.NewSections(t.Plan.Partitions)
 	defer out.Close() //nolint:errcheck // a temporary file
-	for p := range t.plan.Partitions {
+	for p := range t.Plan.Partitions {
 		if err := s.visitPartition(x, p, func(i, _ int) error {
 			return out.Add(p, sections.AppendInts(nil, []int32{int32(i)}))
 		}); err != nil {
 			return err
 		}
 	}
-	return t.putSections(ctx, "sampled", out)
+	return t.PutSections(ctx, "sampled", out)
 }
 
 // sampledNodes returns which nodes of a partition are in the sample, ascending.
-func sampledNodes(ctx context.Context, b *build, p int) ([]int32, error) {
-	from, err := b.from(ctx, stages.Encoder, 0)
+func sampledNodes(ctx context.Context, b *work.Build, p int) ([]int32, error) {
+	from, err := b.From(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
 	}
-	s, err := from.readSection(ctx, "sampled", p)
+	s, err := from.ReadSection(ctx, "sampled", p)
 	return sections.ReadInts(s), err
 }
 
 // reopenSample reads what evaluation takes of the sample that the encoder was trained on.
-func reopenSample(ctx context.Context, t *task, instances positionRun) (x numbering, _ *sample, err error) {
-	if x, err = numberingOf(ctx, t.build); err != nil {
+func reopenSample(ctx context.Context, t *work.Task, instances positionRun) (x numbering, _ *sample, err error) {
+	if x, err = numberingOf(ctx, t.Build); err != nil {
 		return x, nil, err
 	}
-	s := &sample{whole: x.nodes() <= t.plan.Sample, instances: instances}
-	for p := range t.plan.Partitions {
-		some, err := sampledNodes(ctx, t.build, p)
+	s := &sample{whole: x.nodes() <= t.Plan.Sample, instances: instances}
+	for p := range t.Plan.Partitions {
+		some, err := sampledNodes(ctx, t.Build, p)
 		if err != nil {
 			return x, nil, err
 		}
@@ -127,7 +128,7 @@ func (r positionRun) includes(position, nodes int) bool {
 }
 
 // choosePositions sets s.positions, and returns the run of nodes that are instances.
-func choosePositions(ctx context.Context, t *task, x numbering, s *sample) (positionRun, error) {
+func choosePositions(ctx context.Context, t *work.Task, x numbering, s *sample) (positionRun, error) {
 	all := positionRun{0, x.nodes()}
 	if s.whole {
 		s.positions = make([]int32, x.nodes())
@@ -136,22 +137,22 @@ func choosePositions(ctx context.Context, t *task, x numbering, s *sample) (posi
 		}
 		return all, nil
 	}
-	taken := make(map[int32]struct{}, t.plan.Sample)
-	all.Begin, all.Length = sampleBegin(t.build, x, t.doc.Settings.Seed), 0
+	taken := make(map[int32]struct{}, t.Plan.Sample)
+	all.Begin, all.Length = sampleBegin(t.Build, x, t.Doc.Settings.Seed), 0
 	first := x.partitionAt(all.Begin)
-	for k := 0; k <= t.plan.Partitions; k++ {
-		p := (first + k) % t.plan.Partitions
-		err := eachNeighbours(ctx, t.build, p, func(i int, to []int32, _ []bool) error {
+	for k := 0; k <= t.Plan.Partitions; k++ {
+		p := (first + k) % t.Plan.Partitions
+		err := eachNeighbours(ctx, t.Build, p, func(i int, to []int32, _ []bool) error {
 			at := x.Base[p] + i
-			if k == 0 && at < all.Begin || k == t.plan.Partitions && at >= all.Begin {
+			if k == 0 && at < all.Begin || k == t.Plan.Partitions && at >= all.Begin {
 				return nil
 			}
-			if len(taken) >= t.plan.Sample {
+			if len(taken) >= t.Plan.Sample {
 				return errStop
 			}
 			all.Length++
 			taken[int32(at)] = struct{}{}
-			if len(to) <= t.doc.Settings.MaxDegree {
+			if len(to) <= t.Doc.Settings.MaxDegree {
 				for _, j := range to {
 					if j >= 0 {
 						taken[j] = struct{}{}
@@ -195,24 +196,24 @@ func (s *sample) visitPartition(x numbering, p int, visit func(i, k int) error) 
 
 // readSample reads ids, classes, texts and links of the sample, hides some of the links, and, if there is a
 // vectorizer, reads the features.
-func readSample(ctx context.Context, t *task, x numbering, s *sample) error {
+func readSample(ctx context.Context, t *work.Task, x numbering, s *sample) error {
 	n := len(s.positions)
-	s.Texts = fit.NewTexts(t.taskResources())
+	s.Texts = fit.NewTexts(t.TaskResources())
 	s.Graph = &train.Graph{IDs: make([]string, 0, n), Classes: make([]string, 0, n),
 		Neighbours: &sparse.Matrix{Cols: n, Start: []int64{0}}}
 	if s.Vectorizer != nil {
-		s.Features = fit.NewFeatures(s.Vectorizer.Dim(), t.taskResources())
+		s.Features = fit.NewFeatures(s.Vectorizer.Dim(), t.TaskResources())
 	}
 	at := make(map[int32]int32, n)
 	order := make([]int32, n)
 	for k, i := range s.positions {
 		at[i], order[k] = int32(k), int32(k)
 	}
-	for p := range t.plan.Partitions {
+	for p := range t.Plan.Partitions {
 		if _, some := s.runOf(x, p); some == 0 {
 			continue
 		}
-		for _, read := range []func(context.Context, *task, numbering, *sample, int) error{readSampleNodes,
+		for _, read := range []func(context.Context, *work.Task, numbering, *sample, int) error{readSampleNodes,
 			readSampleTexts, readSampleFeatures} {
 			if err := read(ctx, t, x, s, p); err != nil {
 				return err
@@ -222,7 +223,7 @@ func readSample(ctx context.Context, t *task, x numbering, s *sample) error {
 			return err
 		}
 	}
-	s.known, s.hidden = fit.HideEdges(s.Graph, t.doc.Settings)
+	s.known, s.hidden = fit.HideEdges(s.Graph, t.Doc.Settings)
 	s.Graph = s.known
 	if err := s.Texts.Arrange(order); err != nil || s.Features == nil {
 		return err
@@ -242,9 +243,9 @@ func (s *sample) picks(x numbering, p int) func(i int) bool {
 	}
 }
 
-func readSampleNodes(ctx context.Context, t *task, x numbering, s *sample, p int) error {
+func readSampleNodes(ctx context.Context, t *work.Task, x numbering, s *sample, p int) error {
 	wanted, classes := s.picks(x, p), map[string]string{}
-	return eachNode(ctx, t.build, p, func(i int, a node) error {
+	return eachNode(ctx, t.Build, p, func(i int, a node) error {
 		if !wanted(i) {
 			return nil
 		}
@@ -262,9 +263,9 @@ func readSampleNodes(ctx context.Context, t *task, x numbering, s *sample, p int
 	})
 }
 
-func readSampleTexts(ctx context.Context, t *task, x numbering, s *sample, p int) error {
+func readSampleTexts(ctx context.Context, t *work.Task, x numbering, s *sample, p int) error {
 	wanted := s.picks(x, p)
-	return eachTextBlock(ctx, t.build, p, func(lo int, texts []string) error {
+	return eachTextBlock(ctx, t.Build, p, func(lo int, texts []string) error {
 		for i, text := range texts {
 			if wanted(lo + i) {
 				if err := s.Texts.Append(text); err != nil {
@@ -276,12 +277,12 @@ func readSampleTexts(ctx context.Context, t *task, x numbering, s *sample, p int
 	})
 }
 
-func readSampleFeatures(ctx context.Context, t *task, x numbering, s *sample, p int) error {
+func readSampleFeatures(ctx context.Context, t *work.Task, x numbering, s *sample, p int) error {
 	if s.Features == nil {
 		return nil
 	}
 	wanted := s.picks(x, p)
-	return eachCounts(ctx, t.build, s.Vectorizer, p, func(lo int, c *textCounts) error {
+	return eachCounts(ctx, t.Build, s.Vectorizer, p, func(lo int, c *textCounts) error {
 		some := c.records[:0]
 		for i, r := range c.records {
 			if wanted(lo + i) {
@@ -295,9 +296,9 @@ func readSampleFeatures(ctx context.Context, t *task, x numbering, s *sample, p 
 	})
 }
 
-func readSampleLinks(ctx context.Context, t *task, x numbering, s *sample, p int, at map[int32]int32) error {
+func readSampleLinks(ctx context.Context, t *work.Task, x numbering, s *sample, p int, at map[int32]int32) error {
 	wanted := s.picks(x, p)
-	return eachNeighbours(ctx, t.build, p, func(i int, to []int32, hidden []bool) error {
+	return eachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
 		if !wanted(i) {
 			return nil
 		}
@@ -315,16 +316,16 @@ func readSampleLinks(ctx context.Context, t *task, x numbering, s *sample, p int
 }
 
 // readSampleTargets reads the labels' features and the tree of the sample.
-func readSampleTargets(ctx context.Context, t *task, x numbering, s *sample) error {
+func readSampleTargets(ctx context.Context, t *work.Task, x numbering, s *sample) error {
 	s.Labels = make([]float32, len(s.positions)*s.Dim)
 	each := 4 * s.Dim
 	buffer := make([]byte, block*each)
-	for p := range t.plan.Partitions {
+	for p := range t.Plan.Partitions {
 		if k, _ := slices.BinarySearch(s.positions, int32(x.Base[p])); k == len(s.positions) ||
 			int(s.positions[k]) >= x.Base[p+1] {
 			continue
 		}
-		object, from, err := openPIFARows(ctx, t.build, p)
+		object, from, err := openPIFARows(ctx, t.Build, p)
 		if err != nil {
 			return err
 		}
@@ -335,7 +336,7 @@ func readSampleTargets(ctx context.Context, t *task, x numbering, s *sample) err
 				lo, hi = i, min(i+block, x.sizeOf(p))
 				b := buffer[:(hi-lo)*each]
 				if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
-					return from.explain(err)
+					return from.Explain(err)
 				}
 			}
 			sections.ReadFloats(buffer[(i-lo)*each:(i-lo+1)*each], s.Labels[k*s.Dim:(k+1)*s.Dim])
@@ -345,7 +346,7 @@ func readSampleTargets(ctx context.Context, t *task, x numbering, s *sample) err
 			return err
 		}
 	}
-	tree, err := loadTree(ctx, t.build)
+	tree, err := loadTree(ctx, t.Build)
 	if err != nil || s.whole {
 		s.Tree = tree
 		return err

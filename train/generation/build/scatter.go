@@ -6,27 +6,28 @@ import (
 
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
+	"giantstream/train/generation/build/work"
 )
 
 // scatter deals the rows of a part of a shard's commit log out to the partitions.
-func scatter(ctx context.Context, t *task) error {
-	log, err := t.Log(ctx, t.doc.Cut)
+func scatter(ctx context.Context, t *work.Task) error {
+	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return err
 	}
-	out := t.newSections(t.plan.Partitions)
+	out := t.NewSections(t.Plan.Partitions)
 	defer out.Close() //nolint:errcheck // a temporary file
 	var b []byte
-	for r, err := range log.Rows(ctx, t.plan.Splits[t.Partition]) {
+	for r, err := range log.Rows(ctx, t.Plan.Splits[t.Partition]) {
 		if err != nil {
 			return err
 		}
 		b = appendRow(b[:0], &r)
-		if err := out.Add(partitionOf(hashOf(r.NodeID), t.plan.Partitions), b); err != nil {
+		if err := out.Add(partitionOf(hashOf(r.NodeID), t.Plan.Partitions), b); err != nil {
 			return err
 		}
 	}
-	return t.putSections(ctx, "rows", out)
+	return t.PutSections(ctx, "rows", out)
 }
 
 func appendRow(b []byte, r *generation.Row) []byte {

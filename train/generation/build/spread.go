@@ -9,6 +9,7 @@ import (
 	"giantstream/featurize/pifa"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // rangesOf are the first positions of the ranges of labels.
@@ -26,26 +27,26 @@ func rangesOf(p stages.Plan, x numbering) numbering {
 //
 //	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
 //	      number in the range u32, and its row as bfloat16
-func spreadTexts(ctx context.Context, t *task) error {
-	dim, err := featureDim(ctx, t.build)
+func spreadTexts(ctx context.Context, t *work.Task) error {
+	dim, err := featureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	texts, err := openProjected(ctx, t.build, t.Partition, dim)
+	texts, err := openProjected(ctx, t.Build, t.Partition, dim)
 	if err != nil {
 		return err
 	}
 	defer texts.Close()
-	out := t.newSections(t.plan.Ranges)
+	out := t.NewSections(t.Plan.Ranges)
 	defer out.Close() //nolint:errcheck // a temporary file
-	ranges := rangesOf(t.plan, x)
-	labels := make([][]byte, t.plan.Ranges) // of a node, by range
+	ranges := rangesOf(t.Plan, x)
+	labels := make([][]byte, t.Plan.Ranges) // of a node, by range
 	var record []byte
-	if err := eachBlock(ctx, t.build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo, hi int) error {
+	if err := eachBlock(ctx, t.Build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo, hi int) error {
 		rows, err := texts.blockRows(lo, hi)
 		if err != nil {
 			return err
@@ -83,23 +84,23 @@ func spreadTexts(ctx context.Context, t *task) error {
 	}); err != nil {
 		return err
 	}
-	return t.putSections(ctx, "rows", out)
+	return t.PutSections(ctx, "rows", out)
 }
 
 // addSpread adds what spread has written for a range of labels to their sums, in the order of the sources.
-func addSpread(ctx context.Context, t *task, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+func addSpread(ctx context.Context, t *work.Task, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
 	row := make([]float32, dim)
 	var b []byte
-	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, stages.Spread, p)
+	for p := range t.Plan.Partitions {
+		from, err := t.From(ctx, stages.Spread, p)
 		if err != nil {
 			return err
 		}
-		in, err := from.openSections(ctx, "rows")
+		in, err := from.OpenSections(ctx, "rows")
 		if err != nil {
 			return err
 		}
-		b, err = in.readSectionInto(b, t.Partition)
+		b, err = in.ReadSectionInto(b, t.Partition)
 		if err = errors.Join(err, in.Close()); err != nil {
 			return err
 		}
@@ -109,13 +110,13 @@ func addSpread(ctx context.Context, t *task, dim int, w pifa.Weighting, sums *pi
 			labels := d.Bytes(4 * uint64(d.Uint32()))
 			stored := d.Bytes(2 * uint64(dim))
 			if d.Err != nil {
-				return from.explain(d.Err)
+				return from.Explain(d.Err)
 			}
 			sections.ReadBF16(stored, row)
 			for ; len(labels) > 0; labels = labels[4:] {
 				target := int(binary.LittleEndian.Uint32(labels))
 				if target >= sums.Len() {
-					return from.explain(fmt.Errorf("%w: label %d of a range of %d", sections.ErrShort, target,
+					return from.Explain(fmt.Errorf("%w: label %d of a range of %d", sections.ErrShort, target,
 						sums.Len()))
 				}
 				sums.AddWeighted(target, weight, row)

@@ -12,6 +12,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/internal/graphtest"
 )
 
@@ -36,7 +37,7 @@ func rangedSetup(t *testing.T, log ranged, partitions, sample int) (*memstore.St
 	t.Helper()
 	store := &memstore.Store{}
 	b := newSetup(store, log.shardLogs, settings())
-	b.worker.Log = func(context.Context, map[int]int64) (Log, error) { return log, nil }
+	b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
 	plan := b.begin(t, partitions, sample)
 	if plan.Ranges != log.ranges || plan.Spread != log.spread {
 		t.Fatalf("%d ranges, spread %t; want %d, %t", plan.Ranges, plan.Spread, log.ranges, log.spread)

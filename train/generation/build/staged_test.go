@@ -24,6 +24,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -67,7 +68,7 @@ func (l shardLogs) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.
 	}
 }
 
-func (l shardLogs) Fingerprint() Fingerprint { return commitlog.NewGraphHasher() }
+func (l shardLogs) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 // logsOf deals rows out to shards, in a random order, with older rows of some nodes and some deleted nodes.
 func logsOf(all []rows.Row, shards int, seed uint64) shardLogs {
@@ -133,8 +134,8 @@ type setup struct {
 
 func newSetup(store sink.Store, logs shardLogs, s fit.Settings) *setup {
 	return &setup{
-		worker: &Worker{Means: Means{Store: store, Resources: resources(),
-			Log: func(context.Context, map[int]int64) (Log, error) { return logs, nil }}},
+		worker: &Worker{Means: work.Means{Store: store, Resources: resources(),
+			Log: func(context.Context, map[int]int64) (work.Log, error) { return logs, nil }}},
 		request: Request{Settings: s, Shards: len(logs)},
 	}
 }
@@ -495,7 +496,7 @@ func TestTasksSayWhatIsMissing(t *testing.T) {
 	b := newSetup(&memstore.Store{}, logsOf(graphtest.Rows(50, 4), 1, 1), settings())
 	b.begin(t, 2, 0)
 	err := b.worker.Do(t.Context(), tasks.Task{Generation: 1, Stage: stages.Number, Partition: 1})
-	if missing := new(MissingError); !errors.As(err, &missing) || missing.Task.Stage != stages.Scatter {
+	if missing := new(work.MissingError); !errors.As(err, &missing) || missing.Task.Stage != stages.Scatter {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []tasks.Task{{Generation: 1, Stage: "paint"}, {Generation: 1, Stage: stages.Number,

@@ -14,6 +14,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // Limits of warm starts, beyond which a generation is built from scratch.
@@ -39,8 +40,8 @@ type startStats struct {
 //
 //	from        section p: the parent's label of each node of partition p, -1 for none, int32
 //	vectorizer, projection, tree, encoder/*  the parent's
-func start(ctx context.Context, t *task) error {
-	parent, err := generation.Load(ctx, t.Store, t.doc.WarmOf)
+func start(ctx context.Context, t *work.Task) error {
+	parent, err := generation.Load(ctx, t.Store, t.Doc.WarmOf)
 	var s startStats
 	if err == nil {
 		s, err = findChanges(ctx, t, parent)
@@ -52,20 +53,20 @@ func start(ctx context.Context, t *task) error {
 		return err
 	}
 	if s.Cold != "" {
-		clear(t.outputs)
-		generation.LogCold(t.taskResources().Log, t.doc.WarmOf, s.Cold)
+		clear(t.Outputs)
+		generation.LogCold(t.TaskResources().Log, t.Doc.WarmOf, s.Cold)
 	}
-	t.stats = s
+	t.Stats = s
 	return nil
 }
 
 // findChanges finds the nodes of the cut among the labels of the parent, and copies what a warm start takes of it.
-func findChanges(ctx context.Context, t *task, parent *generation.Doc) (s startStats, err error) {
-	x, err := numberingOf(ctx, t.build)
+func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s startStats, err error) {
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return s, err
 	}
-	needed := int64(x.nodes()) * int64(t.doc.Settings.EmbeddingDim) * 4
+	needed := int64(x.nodes()) * int64(t.Doc.Settings.EmbeddingDim) * 4
 	if t.MemoryLimit > 0 && needed > t.MemoryLimit/renewShare {
 		return startStats{Cold: "to renew the label tree takes more memory than featurize.memory_limit allows"}, nil
 	}
@@ -74,8 +75,8 @@ func findChanges(ctx context.Context, t *task, parent *generation.Doc) (s startS
 		return s, err
 	}
 	changed := make([]bool, x.nodes())
-	for p := range t.plan.Partitions {
-		if err := eachNode(ctx, t.build, p, func(i int, a node) error {
+	for p := range t.Plan.Partitions {
+		if err := eachNode(ctx, t.Build, p, func(i int, a node) error {
 			i += x.Base[p]
 			if from[i] < 0 {
 				s.New++
@@ -92,7 +93,7 @@ func findChanges(ctx context.Context, t *task, parent *generation.Doc) (s startS
 		return startStats{Cold: fmt.Sprintf("%.0f %% of the nodes are new, more than %.0f %%", 100*share,
 			100*warmNew)}, nil
 	}
-	refs, err := parent.CopyParts(ctx, t.Store, folder(t.Task), func(name string) bool {
+	refs, err := parent.CopyParts(ctx, t.Store, work.Folder(t.Task), func(name string) bool {
 		return slices.Contains([]string{generation.VectorizerName, generation.ProjectionName, generation.TreeName},
 			name) || strings.HasPrefix(name, generation.EncoderName+"/")
 	})
@@ -100,28 +101,28 @@ func findChanges(ctx context.Context, t *task, parent *generation.Doc) (s startS
 		return s, err
 	}
 	for name, ref := range refs {
-		t.outputs[name] = output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	}
 	if s.UnknownShare, err = unknownShare(ctx, t, x, changed); err != nil {
 		return s, err
 	}
 	before := parent.Vectorizer.UnknownShare
-	if most := t.doc.WarmUnknown; most > 0 && s.Changed >= minUnknownTexts && s.UnknownShare > before+most {
+	if most := t.Doc.WarmUnknown; most > 0 && s.Changed >= minUnknownTexts && s.UnknownShare > before+most {
 		return startStats{Cold: fmt.Sprintf("the vocabulary lacks %.3f of the changed texts' n-grams, and %.3f of "+
 			"those that it was fitted to", s.UnknownShare, before)}, nil
 	}
-	out := t.newSections(t.plan.Partitions)
+	out := t.NewSections(t.Plan.Partitions)
 	defer out.Close() //nolint:errcheck // a temporary file
-	for p := range t.plan.Partitions {
+	for p := range t.Plan.Partitions {
 		if err := out.Add(p, sections.AppendInts(nil, from[x.Base[p]:x.Base[p+1]])); err != nil {
 			return s, err
 		}
 	}
-	return s, t.putSections(ctx, "from", out)
+	return s, t.PutSections(ctx, "from", out)
 }
 
 // parentLabels returns the parent's label of each node, -1 for none.
-func parentLabels(ctx context.Context, t *task, x numbering, parent *generation.Doc) ([]int32, error) {
+func parentLabels(ctx context.Context, t *work.Task, x numbering, parent *generation.Doc) ([]int32, error) {
 	find, err := nodeFinder(ctx, t, x)
 	if err != nil {
 		return nil, err
@@ -138,15 +139,15 @@ func parentLabels(ctx context.Context, t *task, x numbering, parent *generation.
 }
 
 // unknownShare is the share of the n-grams of the changed texts that the parent's vectorizer does not know.
-func unknownShare(ctx context.Context, t *task, x numbering, changed []bool) (float64, error) {
-	o := t.outputs[generation.VectorizerName]
-	v, err := readVerified(ctx, t.Store, o.ref(), tfidf.Read)
+func unknownShare(ctx context.Context, t *work.Task, x numbering, changed []bool) (float64, error) {
+	o := t.Outputs[generation.VectorizerName]
+	v, err := work.ReadVerified(ctx, t.Store, o.Ref(), tfidf.Read)
 	if err != nil {
 		return 0, err
 	}
 	var count tfidf.NGramCount
-	for p := range t.plan.Partitions {
-		if err := eachTextBlock(ctx, t.build, p, func(lo int, texts []string) error {
+	for p := range t.Plan.Partitions {
+		if err := eachTextBlock(ctx, t.Build, p, func(lo int, texts []string) error {
 			parallel.ForEach(len(texts), 64, t.Workers, func(_, _, a, b int) {
 				for i := a; i < b; i++ {
 					if changed[x.Base[p]+lo+i] {
@@ -164,29 +165,29 @@ func unknownShare(ctx context.Context, t *task, x numbering, changed []bool) (fl
 }
 
 // loadDecision says whether the build starts from its parent, and what start has found changed.
-func loadDecision(ctx context.Context, b *build) (bool, startStats, error) {
-	if !b.plan.Warm {
+func loadDecision(ctx context.Context, b *work.Build) (bool, startStats, error) {
+	if !b.Plan.Warm {
 		return false, startStats{}, nil
 	}
-	s, err := statsOf[startStats](ctx, b, stages.Start, 0)
+	s, err := work.StatsOf[startStats](ctx, b, stages.Start, 0)
 	return err == nil && s.Cold == "", s, err
 }
 
 // keepArtifact makes an artifact of the parent the generation's own.
-func keepArtifact(ctx context.Context, t *task, name string) error {
-	from, err := t.from(ctx, stages.Start, 0)
+func keepArtifact(ctx context.Context, t *work.Task, name string) error {
+	from, err := t.From(ctx, stages.Start, 0)
 	if err != nil {
 		return err
 	}
-	o, err := from.output(name)
+	o, err := from.Output(name)
 	if err != nil {
 		return err
 	}
-	key := t.artifactKey(name)
-	if err := sink.CopyObject(ctx, t.Store, o.ref(), t.Store, key); err != nil {
-		return from.explain(err)
+	key := t.ArtifactKey(name)
+	if err := sink.CopyObject(ctx, t.Store, o.Ref(), t.Store, key); err != nil {
+		return from.Explain(err)
 	}
 	o.Key = key
-	t.outputs[name] = o
+	t.Outputs[name] = o
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
@@ -29,15 +30,15 @@ type trunkStats struct {
 // label in memory.
 //
 //	of  section p: branch of each label of partition p, int32
-func growTrunk(ctx context.Context, t *task) error {
-	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+func growTrunk(ctx context.Context, t *work.Task) error {
+	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
-	dim, err := featureDim(ctx, t.build)
+	dim, err := featureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -62,25 +63,25 @@ func growTrunk(ctx context.Context, t *task) error {
 		return nil
 	}
 	grown, err := labeltree.Grow(labeltree.Rows{Len: x.nodes(), Dim: dim, Read: read},
-		fit.TreeOptions(t.doc.Settings, t.Workers), t.plan.Partitions)
+		fit.TreeOptions(t.Doc.Settings, t.Workers), t.Plan.Partitions)
 	if err != nil {
 		return err
 	}
-	of := t.newSections(t.plan.Partitions)
+	of := t.NewSections(t.Plan.Partitions)
 	defer of.Close() //nolint:errcheck // a temporary file
-	for p := range t.plan.Partitions {
+	for p := range t.Plan.Partitions {
 		for i := x.Base[p]; i < x.Base[p+1]; i++ {
 			if err := of.Add(p, sections.AppendInts(nil, []int32{int32(grown.BranchOf(i))})); err != nil {
 				return err
 			}
 		}
 	}
-	t.stats = trunkStats{dim, grown.Levels, grown.Branches}
-	return t.putSections(ctx, "of", of)
+	t.Stats = trunkStats{dim, grown.Levels, grown.Branches}
+	return t.PutSections(ctx, "of", of)
 }
 
 // gatherRows copies the features of all labels to a temporary file.
-func gatherRows(ctx context.Context, t *task, x numbering, dim int) (_ *tempfile.File, err error) {
+func gatherRows(ctx context.Context, t *work.Task, x numbering, dim int) (_ *tempfile.File, err error) {
 	file, err := tempfile.Create("giantstream-labels-*")
 	if err != nil {
 		return nil, err
@@ -90,14 +91,14 @@ func gatherRows(ctx context.Context, t *task, x numbering, dim int) (_ *tempfile
 			err = errors.Join(err, file.Close())
 		}
 	}()
-	for p := range t.plan.Partitions {
-		object, from, err := openRows(ctx, t.build, p)
+	for p := range t.Plan.Partitions {
+		object, from, err := openRows(ctx, t.Build, p)
 		if err != nil {
 			return nil, err
 		}
 		n, err := io.Copy(file, sink.Sequential(object))
 		if err == nil && n != int64(x.sizeOf(p))*int64(dim)*4 {
-			err = from.explain(fmt.Errorf("%w: %d bytes for %d labels", sections.ErrShort, n, x.sizeOf(p)))
+			err = from.Explain(fmt.Errorf("%w: %d bytes for %d labels", sections.ErrShort, n, x.sizeOf(p)))
 		}
 		if err = errors.Join(err, object.Close()); err != nil {
 			return nil, err
@@ -115,28 +116,28 @@ type branchStats struct {
 // dealRows deals the features of a partition's labels out to the branches. It holds them in memory.
 //
 //	features  section k: the features of those in branch k, ascending, float32
-func dealRows(ctx context.Context, t *task) error {
-	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+func dealRows(ctx context.Context, t *work.Task) error {
+	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
-	top, err := statsOf[trunkStats](ctx, t.build, stages.Trunk, 0)
+	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
-	from, err := t.from(ctx, stages.Trunk, 0)
+	from, err := t.From(ctx, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
-	of, err := from.readSection(ctx, "of", t.Partition)
+	of, err := from.ReadSection(ctx, "of", t.Partition)
 	if err != nil {
 		return err
 	}
-	object, rows, err := openRows(ctx, t.build, t.Partition)
+	object, rows, err := openRows(ctx, t.Build, t.Partition)
 	if err != nil {
 		return err
 	}
 	defer object.Close()
-	out := t.newSections(len(top.Branches))
+	out := t.NewSections(len(top.Branches))
 	defer out.Close() //nolint:errcheck // a temporary file
 	each := 4 * top.Dim
 	buffer := make([]byte, block*each)
@@ -145,11 +146,11 @@ func dealRows(ctx context.Context, t *task) error {
 		some := branches[lo:min(lo+block, len(branches))]
 		b := buffer[:len(some)*each]
 		if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
-			return rows.explain(err)
+			return rows.Explain(err)
 		}
 		for i, k := range some {
 			if int(k) >= len(top.Branches) {
-				return from.explain(fmt.Errorf("%w: a label is in branch %d of %d", sections.ErrShort, k,
+				return from.Explain(fmt.Errorf("%w: a label is in branch %d of %d", sections.ErrShort, k,
 					len(top.Branches)))
 			}
 			if k < 0 {
@@ -163,22 +164,22 @@ func dealRows(ctx context.Context, t *task) error {
 			return ctx.Err()
 		}
 	}
-	return t.putSections(ctx, "features", out)
+	return t.PutSections(ctx, "features", out)
 }
 
 // readBranchRows reads the features of a branch's labels.
-func readBranchRows(ctx context.Context, t *task, branch int, rows []float32) error {
-	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, stages.Deal, p)
+func readBranchRows(ctx context.Context, t *work.Task, branch int, rows []float32) error {
+	for p := range t.Plan.Partitions {
+		from, err := t.From(ctx, stages.Deal, p)
 		if err != nil {
 			return err
 		}
-		b, err := from.readSection(ctx, "features", branch)
+		b, err := from.ReadSection(ctx, "features", branch)
 		if err != nil {
 			return err
 		}
-		if len(b)/4 > len(rows) || p == t.plan.Partitions-1 && len(b)/4 < len(rows) {
-			return from.explain(fmt.Errorf("%w: the partitions have another number of labels of branch %d than trunk",
+		if len(b)/4 > len(rows) || p == t.Plan.Partitions-1 && len(b)/4 < len(rows) {
+			return from.Explain(fmt.Errorf("%w: the partitions have another number of labels of branch %d than trunk",
 				sections.ErrShort, branch))
 		}
 		sections.ReadFloats(b, rows[:len(b)/4])
@@ -190,15 +191,15 @@ func readBranchRows(ctx context.Context, t *task, branch int, rows []float32) er
 // divideBranch divides a branch of the tree. It holds the features of its labels in memory.
 //
 //	leaves  leaf of each of its labels, int32
-func divideBranch(ctx context.Context, t *task) error {
-	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+func divideBranch(ctx context.Context, t *work.Task) error {
+	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
-	top, err := statsOf[trunkStats](ctx, t.build, stages.Trunk, 0)
+	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
-	out := t.newSections(1)
+	out := t.NewSections(1)
 	defer out.Close() //nolint:errcheck // a temporary file
 	if t.Partition < len(top.Branches) {
 		b := top.Branches[t.Partition]
@@ -206,7 +207,7 @@ func divideBranch(ctx context.Context, t *task) error {
 		if err := readBranchRows(ctx, t, t.Partition, features); err != nil {
 			return err
 		}
-		leaves, err := b.Leaves(top.Levels, features, top.Dim, fit.TreeOptions(t.doc.Settings, t.Workers))
+		leaves, err := b.Leaves(top.Levels, features, top.Dim, fit.TreeOptions(t.Doc.Settings, t.Workers))
 		if err != nil {
 			return err
 		}
@@ -218,14 +219,14 @@ func divideBranch(ctx context.Context, t *task) error {
 		if err != nil {
 			return err
 		}
-		t.stats = branchStats{len(leaves), tree.MeanCosine(tree.Levels()-1, dense, t.Workers) * float64(len(leaves))}
+		t.Stats = branchStats{len(leaves), tree.MeanCosine(tree.Levels()-1, dense, t.Workers) * float64(len(leaves))}
 		if err := out.Add(0, sections.AppendInts(nil, leaves)); err != nil {
 			return err
 		}
 	} else {
-		t.stats = branchStats{}
+		t.Stats = branchStats{}
 	}
-	return t.putSections(ctx, "leaves", out)
+	return t.PutSections(ctx, "leaves", out)
 }
 
 // treeStats are the figures of the tree, and how many subtrees of a level a warm start has divided anew.
@@ -236,8 +237,8 @@ type treeStats struct {
 }
 
 // makeTree stores the label tree: the branches joined, or the parent's renewed.
-func makeTree(ctx context.Context, t *task) error {
-	warm, _, err := loadDecision(ctx, t.build)
+func makeTree(ctx context.Context, t *work.Task) error {
+	warm, _, err := loadDecision(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -249,14 +250,14 @@ func makeTree(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	t.stats = figures
-	if err := t.put(ctx, "tree", t.artifactKey(generation.TreeName), tree.Write); err != nil {
+	t.Stats = figures
+	if err := t.Put(ctx, "tree", t.ArtifactKey(generation.TreeName), tree.Write); err != nil {
 		return err
 	}
-	key := t.artifactKey(generation.LabelsName)
+	key := t.ArtifactKey(generation.LabelsName)
 	if err := generation.WriteLabels(ctx, t.Store, key, func(yield func(string, error) bool) {
-		for p := range t.plan.Partitions {
-			err := eachNode(ctx, t.build, p, func(_ int, a node) error {
+		for p := range t.Plan.Partitions {
+			err := eachNode(ctx, t.Build, p, func(_ int, a node) error {
 				if !yield(string(a.id), nil) {
 					return errStop
 				}
@@ -274,28 +275,28 @@ func makeTree(ctx context.Context, t *task) error {
 		return err
 	}
 	ref, err := sink.RefOf(ctx, t.Store, key)
-	t.outputs["labels"] = output{Key: key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+	t.Outputs["labels"] = work.Output{Key: key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	return err
 }
 
 // joinBranches joins the branches of the tree. It holds 12 bytes a label in memory.
-func joinBranches(ctx context.Context, t *task) (_ *labeltree.Tree, out treeStats, err error) {
-	top, err := statsOf[trunkStats](ctx, t.build, stages.Trunk, 0)
+func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out treeStats, err error) {
+	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
 	if err != nil {
 		return nil, out, err
 	}
-	from, err := t.from(ctx, stages.Trunk, 0)
+	from, err := t.From(ctx, stages.Trunk, 0)
 	if err != nil {
 		return nil, out, err
 	}
-	of, err := from.openSections(ctx, "of")
+	of, err := from.OpenSections(ctx, "of")
 	if err != nil {
 		return nil, out, err
 	}
 	defer of.Close()
 	var leafOf []int32
-	for p := range t.plan.Partitions {
-		b, err := of.readSection(p)
+	for p := range t.Plan.Partitions {
+		b, err := of.ReadSection(p)
 		if err != nil {
 			return nil, out, err
 		}
@@ -306,16 +307,16 @@ func joinBranches(ctx context.Context, t *task) (_ *labeltree.Tree, out treeStat
 	figures.Labels, figures.Levels = len(leafOf), top.Levels
 	labels := 0
 	for k := range leaves {
-		done, err := t.from(ctx, stages.Branch, k)
+		done, err := t.From(ctx, stages.Branch, k)
 		if err != nil {
 			return nil, out, err
 		}
-		b, err := done.readSection(ctx, "leaves", 0)
+		b, err := done.ReadSection(ctx, "leaves", 0)
 		if err != nil {
 			return nil, out, err
 		}
 		leaves[k] = sections.ReadInts(b)
-		s, err := statsOf[branchStats](ctx, t.build, stages.Branch, k)
+		s, err := work.StatsOf[branchStats](ctx, t.Build, stages.Branch, k)
 		if err != nil {
 			return nil, out, err
 		}
@@ -328,7 +329,7 @@ func joinBranches(ctx context.Context, t *task) (_ *labeltree.Tree, out treeStat
 			continue
 		}
 		if int(k) >= len(leaves) || len(leaves[k]) == 0 {
-			return nil, out, from.explain(fmt.Errorf("%w: label %d is in branch %d", sections.ErrShort, i, k))
+			return nil, out, from.Explain(fmt.Errorf("%w: label %d is in branch %d", sections.ErrShort, i, k))
 		}
 		leafOf[i], leaves[k] = leaves[k][0], leaves[k][1:]
 	}
@@ -336,13 +337,13 @@ func joinBranches(ctx context.Context, t *task) (_ *labeltree.Tree, out treeStat
 	return tree, out, err
 }
 
-func loadTree(ctx context.Context, b *build) (*labeltree.Tree, error) {
-	return shareArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
+func loadTree(ctx context.Context, b *work.Build) (*labeltree.Tree, error) {
+	return work.ShareArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
 }
 
 // describeFeatures notes the vocabulary, the tree and the training set, and what a warm start has kept.
-func describeFeatures(ctx context.Context, b *build, doc *generation.Doc) error {
-	tree, err := statsOf[treeStats](ctx, b, stages.Tree, 0)
+func describeFeatures(ctx context.Context, b *work.Build, doc *generation.Doc) error {
+	tree, err := work.StatsOf[treeStats](ctx, b, stages.Tree, 0)
 	if err != nil {
 		return err
 	}
@@ -363,14 +364,14 @@ func describeFeatures(ctx context.Context, b *build, doc *generation.Doc) error 
 		return err
 	}
 	var ngrams tfidf.NGrams
-	for p := range b.plan.Partitions {
-		n, err := statsOf[tfidf.NGrams](ctx, b, stages.Vectorise, p)
+	for p := range b.Plan.Partitions {
+		n, err := work.StatsOf[tfidf.NGrams](ctx, b, stages.Vectorise, p)
 		if err != nil {
 			return err
 		}
 		ngrams.Total, ngrams.Unknown = ngrams.Total+n.Total, ngrams.Unknown+n.Unknown
 	}
 	doc.Vectorizer = generation.VectorizerStats{Features: v.Dim(), UnknownShare: ngrams.Share()}
-	doc.Dataset, err = b.partsOf(ctx, stages.Dataset)
+	doc.Dataset, err = b.PartsOf(ctx, stages.Dataset)
 	return err
 }

@@ -11,40 +11,41 @@ import (
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // vectorise finds the features of a partition's texts, and projects them.
 //
 //	counts     by block: the features of each text
 //	projected  by block: the rows as bfloat16
-func vectorise(ctx context.Context, t *task) error {
-	v, err := loadVectorizer(ctx, t.build)
+func vectorise(ctx context.Context, t *work.Task) error {
+	v, err := loadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	q, err := loadProjection(ctx, t.build)
+	q, err := loadProjection(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	dim, err := featureDim(ctx, t.build)
+	dim, err := featureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
 	if q, err = q.Truncate(dim); err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.build)
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	counts, out := t.newSections(blocks(x.sizeOf(t.Partition))), t.newSections(blocks(x.sizeOf(t.Partition)))
+	counts, out := t.NewSections(blocks(x.sizeOf(t.Partition))), t.NewSections(blocks(x.sizeOf(t.Partition)))
 	defer counts.Close() //nolint:errcheck // temporary files
 	defer out.Close()    //nolint:errcheck
 	var sum tfidf.NGrams
 	var features sparse.Vector
 	var b, record []byte
 	row := make([]float32, dim)
-	if err := eachTextBlock(ctx, t.build, t.Partition, func(lo int, texts []string) error {
+	if err := eachTextBlock(ctx, t.Build, t.Partition, func(lo int, texts []string) error {
 		for i, text := range texts {
 			var n tfidf.NGrams
 			features, n = v.Counts(text, features)
@@ -64,29 +65,29 @@ func vectorise(ctx context.Context, t *task) error {
 	}); err != nil {
 		return err
 	}
-	t.stats = sum
-	return errors.Join(t.putSections(ctx, "counts", counts), t.putSections(ctx, "projected", out))
+	t.Stats = sum
+	return errors.Join(t.PutSections(ctx, "counts", counts), t.PutSections(ctx, "projected", out))
 }
 
 // projectedTexts reads the projected texts of a partition, a block at a time.
 type projectedTexts struct {
-	*input
+	*work.Input
 	have [][]byte
 	last int
 	row  []float32
 	pool *sync.Pool // of blocks, which a task of pifa reads all of
 }
 
-func openProjected(ctx context.Context, b *build, partition, dim int) (*projectedTexts, error) {
-	from, err := b.from(ctx, stages.Vectorise, partition)
+func openProjected(ctx context.Context, b *work.Build, partition, dim int) (*projectedTexts, error) {
+	from, err := b.From(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return nil, err
 	}
-	in, err := from.openSections(ctx, "projected")
+	in, err := from.OpenSections(ctx, "projected")
 	if err != nil {
 		return nil, err
 	}
-	return &projectedTexts{in, make([][]byte, in.Len()), -1, make([]float32, dim), &b.blockBuffers}, nil
+	return &projectedTexts{in, make([][]byte, in.Len()), -1, make([]float32, dim), &b.BlockBuffers}, nil
 }
 
 // Close gives the memory of the blocks to those who read others.
@@ -97,7 +98,7 @@ func (p *projectedTexts) Close() error {
 		}
 	}
 	p.have = nil
-	return p.input.Close()
+	return p.Input.Close()
 }
 
 // rowOf returns the projection of a node, by its number in the partition, until the next call. Blocks that were read
@@ -107,7 +108,7 @@ func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 		return p.row, nil
 	}
 	if i/block >= len(p.have) {
-		return nil, p.from.explain(sections.ErrShort)
+		return nil, p.From.Explain(sections.ErrShort)
 	}
 	b := p.have[i/block]
 	if b == nil {
@@ -115,7 +116,7 @@ func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 			b = *spare
 		}
 		var err error
-		if b, err = p.readSectionInto(b, i/block); err != nil {
+		if b, err = p.ReadSectionInto(b, i/block); err != nil {
 			return nil, err
 		}
 		p.have[i/block] = b
@@ -123,7 +124,7 @@ func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 	each := 2 * len(p.row)
 	at := i % block * each
 	if at+each > len(b) {
-		return nil, p.from.explain(sections.ErrShort)
+		return nil, p.From.Explain(sections.ErrShort)
 	}
 	sections.ReadBF16(b[at:at+each], p.row)
 	p.last = i
@@ -132,9 +133,9 @@ func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 
 // blockRows returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
 func (p *projectedTexts) blockRows(lo, hi int) ([]byte, error) {
-	b, err := p.readSection(lo / block)
+	b, err := p.ReadSection(lo / block)
 	if err == nil && len(b) != 2*len(p.row)*(hi-lo) {
-		err = p.from.explain(fmt.Errorf("%w: %d bytes for %d texts", sections.ErrShort, len(b), hi-lo))
+		err = p.From.Explain(fmt.Errorf("%w: %d bytes for %d texts", sections.ErrShort, len(b), hi-lo))
 	}
 	return b, err
 }

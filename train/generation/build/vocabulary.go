@@ -10,21 +10,22 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
-func tfidfOptions(ctx context.Context, t *task) (tfidf.Options, numbering, error) {
-	x, err := numberingOf(ctx, t.build)
+func tfidfOptions(ctx context.Context, t *work.Task) (tfidf.Options, numbering, error) {
+	x, err := numberingOf(ctx, t.Build)
 	if err != nil {
 		return tfidf.Options{}, x, err
 	}
-	o, err := fit.VectorizerOptions(t.doc.Settings, x.nodes())
+	o, err := fit.VectorizerOptions(t.Doc.Settings, x.nodes())
 	return o, x, err
 }
 
 // count counts the documents of a partition that hold each n-gram.
-func count(ctx context.Context, t *task) error {
-	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+func count(ctx context.Context, t *work.Task) error {
+	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
 	o, _, err := tfidfOptions(ctx, t)
@@ -35,28 +36,28 @@ func count(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	if err := eachTextBlock(ctx, t.build, t.Partition, func(_ int, texts []string) error {
+	if err := eachTextBlock(ctx, t.Build, t.Partition, func(_ int, texts []string) error {
 		fitter.AddAll(texts, 1)
 		return ctx.Err()
 	}); err != nil {
 		return err
 	}
-	out := t.newSections(t.plan.Partitions)
+	out := t.NewSections(t.Plan.Partitions)
 	defer out.Close() //nolint:errcheck // a temporary file
 	var b []byte
 	for g := range fitter.NGrams() {
 		b = appendNGram(b[:0], g)
-		if err := out.Add(partitionOf(keyOf(g), t.plan.Partitions), b); err != nil {
+		if err := out.Add(partitionOf(keyOf(g), t.Plan.Partitions), b); err != nil {
 			return err
 		}
 	}
-	return t.putSections(ctx, "ngrams", out)
+	return t.PutSections(ctx, "ngrams", out)
 }
 
 // merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
 // holds the share's counts in memory.
-func merge(ctx context.Context, t *task) error {
-	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+func merge(ctx context.Context, t *work.Task) error {
+	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
 	o, x, err := tfidfOptions(ctx, t)
@@ -68,12 +69,12 @@ func merge(ctx context.Context, t *task) error {
 		return err
 	}
 	var all runs
-	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, stages.Count, p)
+	for p := range t.Plan.Partitions {
+		from, err := t.From(ctx, stages.Count, p)
 		if err != nil {
 			return err
 		}
-		b, err := from.readSection(ctx, "ngrams", t.Partition)
+		b, err := from.ReadSection(ctx, "ngrams", t.Partition)
 		if err != nil {
 			return err
 		}
@@ -105,19 +106,19 @@ func merge(ctx context.Context, t *task) error {
 		chooser.Add(tfidf.NGram{Part: first.part, Word: string(first.word), Next: string(first.next),
 			Runes: first.runes, DF: df})
 	}
-	out := t.newSections(1)
+	out := t.NewSections(1)
 	defer out.Close() //nolint:errcheck // a temporary file
 	for g := range chooser.Chosen() {
 		if err := out.Add(0, appendNGram(nil, g)); err != nil {
 			return err
 		}
 	}
-	return t.putSections(ctx, "chosen", out)
+	return t.PutSections(ctx, "chosen", out)
 }
 
 // fitVectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
-func fitVectorizer(ctx context.Context, t *task) error {
-	if warm, _, err := loadDecision(ctx, t.build); err != nil || warm {
+func fitVectorizer(ctx context.Context, t *work.Task) error {
+	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
 		return errors.Join(err, keepArtifact(ctx, t, generation.VectorizerName))
 	}
 	o, x, err := tfidfOptions(ctx, t)
@@ -128,19 +129,19 @@ func fitVectorizer(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	for p := range t.plan.Partitions {
-		from, err := t.from(ctx, stages.Merge, p)
+	for p := range t.Plan.Partitions {
+		from, err := t.From(ctx, stages.Merge, p)
 		if err != nil {
 			return err
 		}
-		b, err := from.readSection(ctx, "chosen", 0)
+		b, err := from.ReadSection(ctx, "chosen", 0)
 		if err != nil {
 			return err
 		}
 		for d := (sections.Decoder{Rest: b}); d.More(); {
 			g := readNGram(&d)
 			if d.Err != nil {
-				return from.explain(d.Err)
+				return from.Explain(d.Err)
 			}
 			chooser.Add(g)
 		}
@@ -152,15 +153,15 @@ func fitVectorizer(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	return t.put(ctx, "vectorizer", t.artifactKey(generation.VectorizerName), model.Write)
+	return t.Put(ctx, "vectorizer", t.ArtifactKey(generation.VectorizerName), model.Write)
 }
 
 // errAlike is the error of texts without features.
-func errAlike(t *task, x numbering, err error) error {
+func errAlike(t *work.Task, x numbering, err error) error {
 	return fmt.Errorf("%w: there are %d, and their texts are too few, empty or all alike (%w)", generation.ErrTooFew,
 		x.nodes(), err)
 }
 
-func loadVectorizer(ctx context.Context, b *build) (*tfidf.Model, error) {
-	return shareArtifact(ctx, b, stages.Vectorizer, "vectorizer", tfidf.Read)
+func loadVectorizer(ctx context.Context, b *work.Build) (*tfidf.Model, error) {
+	return work.ShareArtifact(ctx, b, stages.Vectorizer, "vectorizer", tfidf.Read)
 }

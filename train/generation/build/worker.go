@@ -12,14 +12,15 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 )
 
 // Worker does the tasks of builds. It implements tasks.Work.
 type Worker struct {
-	Means
+	work.Means
 
 	mu     sync.Mutex
-	builds map[int64]*build
+	builds map[int64]*work.Build
 	// running tasks; idle runs while there is none.
 	running int
 	idle    *time.Timer
@@ -30,7 +31,7 @@ const forgetAfter = time.Minute
 
 // openBuild returns the build of a generation, nil for one that is complete. It looks for the plan each time: without
 // one, the generation is complete or gone, and a late task must not write any more.
-func (w *Worker) openBuild(ctx context.Context, g int64) (*build, error) {
+func (w *Worker) openBuild(ctx context.Context, g int64) (*work.Build, error) {
 	plan, err := stages.LoadPlan(ctx, w.Store, g)
 	none := errors.Is(err, stages.ErrNoPlan)
 	if err != nil && !none {
@@ -38,7 +39,7 @@ func (w *Worker) openBuild(ctx context.Context, g int64) (*build, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b := w.builds[g]; b != nil && b.plan.Token == plan.Token {
+	if b := w.builds[g]; b != nil && b.Plan.Token == plan.Token {
 		return b, nil
 	}
 	delete(w.builds, g)
@@ -53,9 +54,9 @@ func (w *Worker) openBuild(ctx context.Context, g int64) (*build, error) {
 	case none:
 		return nil, err
 	}
-	b := newBuild(&w.Means, plan, doc)
+	b := work.NewBuild(&w.Means, plan, doc)
 	if w.builds == nil {
-		w.builds = map[int64]*build{}
+		w.builds = map[int64]*work.Build{}
 	}
 	w.builds[g] = b
 	return b, nil
@@ -68,11 +69,11 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	if err != nil || b == nil {
 		return err
 	}
-	s, ok := b.plan.Find(t.Stage)
+	s, ok := b.Plan.Find(t.Stage)
 	if !ok || t.Partition < 0 || t.Partition >= s.Tasks {
 		return fmt.Errorf("%w: %v", stages.ErrNoTask, t)
 	}
-	b.keep(s.Reads)
+	b.KeepModels(s.Reads)
 	defer w.works()()
 	defer func() {
 		if v := recover(); v != nil {
@@ -83,7 +84,7 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 			err = fmt.Errorf("%w: %w", ErrPanic, p)
 		}
 	}()
-	if err := explainDevice(b.do(ctx, s, t, stageFunctions[t.Stage])); err != nil {
+	if err := explainDevice(b.Do(ctx, s, t, stageFunctions[t.Stage])); err != nil {
 		return err
 	}
 	if t.Stage == stages.Finish {
@@ -117,7 +118,7 @@ func (w *Worker) forgetAll() {
 		return // a task began as the time ran out
 	}
 	for _, b := range w.builds {
-		b.keep(nil)
+		b.KeepModels(nil)
 	}
 	clear(w.builds)
 }
@@ -131,10 +132,10 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	if t.Stage == stages.Finish {
 		return false, nil // there is a plan
 	}
-	return b.isDone(ctx, t)
+	return b.IsDone(ctx, t)
 }
 
-var stageFunctions = map[string]func(context.Context, *task) error{
+var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Scatter: scatter, stages.Number: number, stages.Index: index, stages.Resolve: resolve,
 	stages.Link: link, stages.Count: count, stages.Merge: merge, stages.Vectorizer: fitVectorizer,
 	stages.Projection: fitProjection, stages.Vectorise: vectorise, stages.PIFA: aggregate, stages.Trunk: growTrunk,
@@ -152,7 +153,7 @@ func (w *Worker) drop(g int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if b := w.builds[g]; b != nil {
-		b.keep(nil)
+		b.KeepModels(nil)
 	}
 	delete(w.builds, g)
 }

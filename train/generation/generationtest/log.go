@@ -17,11 +17,12 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
 // LogOf is a source as a commit log: one split for each shard of its cut.
-func LogOf(src generation.Source) build.Log { return log{src} }
+func LogOf(src generation.Source) work.Log { return log{src} }
 
 type log struct{ generation.Source }
 
@@ -54,7 +55,7 @@ func (l log) Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row,
 }
 
 // Fingerprint implements build.Log.
-func (l log) Fingerprint() build.Fingerprint { return new(fingerprint) }
+func (l log) Fingerprint() work.Fingerprint { return new(fingerprint) }
 
 // fingerprint adds up hashes of the rows.
 type fingerprint [16]byte
@@ -91,9 +92,9 @@ func (f *fingerprint) Merge(sum string) error {
 
 // Worker returns a worker that builds a source's graph in a store, whatever the cut.
 func Worker(store sink.Store, src generation.Source) *build.Worker {
-	return &build.Worker{Means: build.Means{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
+	return &build.Worker{Means: work.Means{Store: store, Resources: fit.Resources{Workers: 2, MemoryLimit: 1 << 30,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now},
-		Log: func(context.Context, map[int]int64) (build.Log, error) { return LogOf(src), nil }}}
+		Log: func(context.Context, map[int]int64) (work.Log, error) { return LogOf(src), nil }}}
 }
 
 // Build builds the next generation of a source's graph in a store.

@@ -23,6 +23,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/generationtest"
 	"giantstream/train/numeric/blas"
@@ -105,8 +106,8 @@ func (b *Bench) Build(ctx context.Context, store sink.Store, s Source, mode stri
 	default:
 		return nil, fmt.Errorf("mode %q: use warm, full or apart", mode)
 	}
-	w := &build.Worker{Means: build.Means{Store: store, Resources: wiring.ResourcesOf(&b.Config, nil, nil, b.Log),
-		Log: func(context.Context, map[int]int64) (build.Log, error) { return generationtest.LogOf(s), nil }}}
+	w := &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(&b.Config, nil, nil, b.Log),
+		Log: func(context.Context, map[int]int64) (work.Log, error) { return generationtest.LogOf(s), nil }}}
 	began := stage.CPUSeconds()
 	doc, err := w.Build(ctx, request, stages.Finish)
 	if err != nil {

@@ -1,4 +1,4 @@
-package build
+package work
 
 import (
 	"sync"
@@ -17,7 +17,7 @@ type times struct {
 type span struct{ begin, end time.Time }
 
 // began notes that a task of a stage begins.
-func (b *build) began(stage string) {
+func (b *Build) began(stage string) {
 	t := &b.took
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,7 +30,7 @@ func (b *build) began(stage string) {
 }
 
 // ended notes that a task of a stage ends.
-func (b *build) ended(stage string) {
+func (b *Build) ended(stage string) {
 	b.took.mu.Lock()
 	defer b.took.mu.Unlock()
 	b.took.span[stage].end = b.Now()
@@ -53,5 +53,5 @@ func (t *times) list(p stages.Plan, now time.Time) (all []generation.StageTime) 
 	return all
 }
 
-// stageTimes returns how long each stage took in this process.
-func (b *build) stageTimes(now time.Time) []generation.StageTime { return b.took.list(b.plan, now) }
+// StageTimes returns how long each stage took in this process.
+func (b *Build) StageTimes(now time.Time) []generation.StageTime { return b.took.list(b.Plan, now) }

@@ -1,4 +1,4 @@
-package build
+package work
 
 import (
 	"context"
@@ -49,27 +49,27 @@ type Means struct {
 	Patience time.Duration
 }
 
-// build is a generation as tasks see it.
-type build struct {
+// Build is a generation as tasks see it.
+type Build struct {
 	*Means
-	plan stages.Plan
-	doc  *generation.Doc
+	Plan stages.Plan
+	Doc  *generation.Doc
 	mu   sync.Mutex
-	done map[tasks.Task]*done
+	done map[tasks.Task]*Done
 	took times
 	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
-	blockBuffers sync.Pool
+	BlockBuffers sync.Pool
 	models
 }
 
-func newBuild(m *Means, p stages.Plan, doc *generation.Doc) *build {
-	return &build{Means: m, plan: p, doc: doc, done: map[tasks.Task]*done{}}
+func NewBuild(m *Means, p stages.Plan, doc *generation.Doc) *Build {
+	return &Build{Means: m, Plan: p, Doc: doc, done: map[tasks.Task]*Done{}}
 }
 
-// do does a task with the function of its stage, and stores that it is done. The last task leaves no trace: it removes
+// Do does a task with the function of its stage, and stores that it is done. The last task leaves no trace: it removes
 // what the others have left. A task whose input is damaged makes the one that wrote it undone.
-func (b *build) do(ctx context.Context, s stages.Stage, t tasks.Task, work func(context.Context, *task) error) error {
-	run := &task{build: b, Task: t, outputs: map[string]output{}, alone: s.Tasks == 1}
+func (b *Build) Do(ctx context.Context, s stages.Stage, t tasks.Task, work func(context.Context, *Task) error) error {
+	run := &Task{Build: b, Task: t, Outputs: map[string]Output{}, alone: s.Tasks == 1}
 	b.began(t.Stage)
 	defer b.ended(t.Stage)
 	err := work(ctx, run)
@@ -82,8 +82,8 @@ func (b *build) do(ctx context.Context, s stages.Stage, t tasks.Task, work func(
 	return run.finish(ctx)
 }
 
-// isDone says whether a task's outputs are complete. It reads the store: another process may have found them damaged.
-func (b *build) isDone(ctx context.Context, t tasks.Task) (bool, error) {
+// IsDone says whether a task's outputs are complete. It reads the store: another process may have found them damaged.
+func (b *Build) IsDone(ctx context.Context, t tasks.Task) (bool, error) {
 	b.mu.Lock()
 	delete(b.done, t)
 	b.mu.Unlock()

@@ -1,4 +1,4 @@
-package build
+package work
 
 import (
 	"context"
@@ -40,8 +40,8 @@ func (m *models) find(key modelKey) *model {
 	return m.held[key]
 }
 
-// keep lets go of what tasks that read these stages do not need.
-func (m *models) keep(stages []string) {
+// KeepModels lets go of what tasks that read these stages do not need.
+func (m *models) KeepModels(stages []string) {
 	m.mu.Lock()
 	var gone []*model
 	for key, held := range m.held {
@@ -68,15 +68,15 @@ func (m *model) use(more int, drop bool) {
 	}
 }
 
-// share returns what load makes of an output of a stage of one task, once for all tasks of this process, until done
+// Share returns what load makes of an output of a stage of one task, once for all tasks of this process, until done
 // is called. A load that fails counts for its caller alone.
-func share[T any](ctx context.Context, b *build, stage, name string, load func() (T, error)) (v T, done func(),
+func Share[T any](ctx context.Context, b *Build, stage, name string, load func() (T, error)) (v T, done func(),
 	err error) {
-	d, err := b.from(ctx, stage, 0)
+	d, err := b.From(ctx, stage, 0)
 	if err != nil {
 		return v, nil, err
 	}
-	o, err := d.output(name)
+	o, err := d.Output(name)
 	if err != nil {
 		return v, nil, err
 	}
@@ -93,9 +93,9 @@ func share[T any](ctx context.Context, b *build, stage, name string, load func()
 	return m.value.(T), func() { m.use(-1, false) }, nil
 }
 
-// shareArtifact is artifact, once for all tasks of this process.
-func shareArtifact[T any](ctx context.Context, b *build, stage, name string, read func(io.Reader) (T, error)) (T,
+// ShareArtifact is artifact, once for all tasks of this process.
+func ShareArtifact[T any](ctx context.Context, b *Build, stage, name string, read func(io.Reader) (T, error)) (T,
 	error) {
-	v, _, err := share(ctx, b, stage, name, func() (T, error) { return readArtifact(ctx, b, stage, name, read) })
+	v, _, err := Share(ctx, b, stage, name, func() (T, error) { return ReadArtifact(ctx, b, stage, name, read) })
 	return v, err
 }

@@ -1,4 +1,4 @@
-package build
+package work
 
 import (
 	"bufio"
@@ -21,17 +21,17 @@ import (
 
 var objectTable = crc32.MakeTable(crc32.Castagnoli)
 
-// task is a task that is being done.
-type task struct {
-	*build
+// Task is a task that is being done.
+type Task struct {
+	*Build
 	tasks.Task
-	outputs map[string]output
-	stats   any
+	Outputs map[string]Output
+	Stats   any
 	alone   bool // it is the only task of its stage
 }
 
-// taskResources are those of the task. Its progress is shown if it is the only one of its stage.
-func (t *task) taskResources() fit.Resources {
+// TaskResources are those of the task. Its progress is shown if it is the only one of its stage.
+func (t *Task) TaskResources() fit.Resources {
 	r := t.Resources
 	r.Log = r.Log.With("task", t.Task.String())
 	if r.Progress = train.OrDiscard(r.Progress); !t.alone {
@@ -40,20 +40,20 @@ func (t *task) taskResources() fit.Resources {
 	return r
 }
 
-// put stores what write produces as an output under key, "" for a place among the task's own.
-func (t *task) put(ctx context.Context, name, key string, write func(io.Writer) error) error {
+// Put stores what write produces as an output under key, "" for a place among the task's own.
+func (t *Task) Put(ctx context.Context, name, key string, write func(io.Writer) error) error {
 	if key == "" {
-		key = folder(t.Task) + name
+		key = Folder(t.Task) + name
 	}
-	o, err := putObject(ctx, t.Store, key, write)
+	o, err := PutObject(ctx, t.Store, key, write)
 	if err == nil {
-		t.outputs[name] = o
+		t.Outputs[name] = o
 	}
 	return err
 }
 
-// putObject stores what write produces, through a temporary file: a store needs an object's size beforehand.
-func putObject(ctx context.Context, store sink.Store, key string, write func(io.Writer) error) (o output, err error) {
+// PutObject stores what write produces, through a temporary file: a store needs an object's size beforehand.
+func PutObject(ctx context.Context, store sink.Store, key string, write func(io.Writer) error) (o Output, err error) {
 	f, err := tempfile.Create("giantstream-task-*")
 	if err != nil {
 		return o, err
@@ -71,33 +71,33 @@ func putObject(ctx context.Context, store sink.Store, key string, write func(io.
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return o, err
 	}
-	return output{Key: key, Bytes: size, CRC32C: sum.Sum32()}, store.Put(ctx, key, f.File, size)
+	return Output{Key: key, Bytes: size, CRC32C: sum.Sum32()}, store.Put(ctx, key, f.File, size)
 }
 
-// newSections returns a writer of n sections that are kept in memory up to an eighth of the limit.
-func (t *task) newSections(n int) *sections.Writer {
+// NewSections returns a writer of n sections that are kept in memory up to an eighth of the limit.
+func (t *Task) NewSections(n int) *sections.Writer {
 	return sections.NewWriter(n, int(t.MemoryLimit/8))
 }
 
-// putSections stores an object of sections.
-func (t *task) putSections(ctx context.Context, name string, s *sections.Writer) error {
+// PutSections stores an object of sections.
+func (t *Task) PutSections(ctx context.Context, name string, s *sections.Writer) error {
 	if s.Small() {
 		var b bytes.Buffer
 		if err := s.WriteObject(&b); err != nil {
 			return err
 		}
-		key := folder(t.Task) + name
-		t.outputs[name] = output{Key: key, Bytes: int64(b.Len()), CRC32C: crc32.Checksum(b.Bytes(), objectTable)}
+		key := Folder(t.Task) + name
+		t.Outputs[name] = Output{Key: key, Bytes: int64(b.Len()), CRC32C: crc32.Checksum(b.Bytes(), objectTable)}
 		return sink.PutBytes(ctx, t.Store, key, b.Bytes())
 	}
-	return t.put(ctx, name, "", s.WriteObject)
+	return t.Put(ctx, name, "", s.WriteObject)
 }
 
 // finish writes the document that makes the task done.
-func (t *task) finish(ctx context.Context) error {
-	d := done{Task: t.Task.String(), Outputs: t.outputs}
-	if t.stats != nil {
-		data, err := json.Marshal(t.stats)
+func (t *Task) finish(ctx context.Context) error {
+	d := Done{Task: t.Task.String(), Outputs: t.Outputs}
+	if t.Stats != nil {
+		data, err := json.Marshal(t.Stats)
 		if err != nil {
 			return err
 		}
