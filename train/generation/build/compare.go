@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 )
@@ -15,11 +16,11 @@ func mapParent(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	find, err := nodeFinder(ctx, t, x)
+	find, err := graph.NodeFinder(ctx, t, x)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ type parentStats[T any] struct {
 // unknownLinks counts the known links to labels that the parent does not know.
 func unknownLinks(ctx context.Context, t *work.Task, known []bool) (n int, err error) {
 	for p := range t.Plan.Partitions {
-		if err := eachNeighbours(ctx, t.Build, p, func(_ int, to []int32, hidden []bool) error {
+		if err := graph.EachNeighbours(ctx, t.Build, p, func(_ int, to []int32, hidden []bool) error {
 			for k, j := range to {
 				if j >= 0 && !hidden[k] && !known[j] {
 					n++
@@ -55,7 +56,7 @@ func unknownLinks(ctx context.Context, t *work.Task, known []bool) (n int, err e
 // compareParent compares the embeddings with those of the parent generation, on a sample that goes by the ids' hashes:
 // the nodes of the first positions. Of the nodes' degrees it knows the links that they have themselves.
 func compareParent(ctx context.Context, t *work.Task) error {
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -64,9 +65,9 @@ func compareParent(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	doc := *t.Doc
-	doc.Encoder, doc.Graph.Nodes, doc.Embeddings = trained.EncoderStats, x.nodes(), nil
+	doc.Encoder, doc.Graph.Nodes, doc.Embeddings = trained.EncoderStats, x.Nodes(), nil
 	degree := map[string]int{}
-	last := partitionOf(generation.LastCompared(x.nodes()), t.Plan.Partitions)
+	last := graph.PartitionOf(generation.LastCompared(x.Nodes()), t.Plan.Partitions)
 	for p := range last + 1 {
 		from, err := t.From(ctx, t.Plan.EmbeddingStage(), p)
 		if err != nil {
@@ -74,14 +75,14 @@ func compareParent(ctx context.Context, t *work.Task) error {
 		}
 		doc.Embeddings = append(doc.Embeddings, from.ParquetParts()...)
 		var ids []string
-		if err := eachNode(ctx, t.Build, p, func(_ int, a node) error {
-			ids = append(ids, string(a.id))
+		if err := graph.EachNode(ctx, t.Build, p, func(_ int, a graph.Node) error {
+			ids = append(ids, string(a.ID))
 			return nil
 		}); err != nil {
 			return err
 		}
-		if err := eachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
-			degree[ids[i]] = len(nodesAmong(to, hidden, true))
+		if err := graph.EachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
+			degree[ids[i]] = len(graph.NodesAmong(to, hidden, true))
 			return nil
 		}); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -104,7 +105,7 @@ func eachCounts(ctx context.Context, b *work.Build, v *tfidf.Model, partition in
 	if err != nil {
 		return err
 	}
-	return eachBlock(ctx, b, stages.Vectorise, "counts", partition, func(d *sections.Decoder, lo, hi int) error {
+	return graph.EachBlock(ctx, b, stages.Vectorise, "counts", partition, func(d *sections.Decoder, lo, hi int) error {
 		c := &textCounts{from: from, model: v}
 		for range hi - lo {
 			c.records = append(c.records, d.StringBytes())

@@ -7,6 +7,7 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/sparse"
 	"giantstream/sink/rows"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/work"
 )
 
@@ -23,7 +24,7 @@ func writeDataset(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	p, err := readPartition(ctx, t, true)
+	p, err := graph.ReadPartition(ctx, t, true)
 	if err != nil {
 		return err
 	}
@@ -37,9 +38,9 @@ func writeDataset(ctx context.Context, t *work.Task) error {
 	key := t.ArtifactKey(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
 	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
 		func(yield func(rows.Row, error) bool) {
-			for _, i := range p.byID {
-				n := &p.nodes[i]
-				known := nodesAmong(n.to, n.hidden, false)
+			for _, i := range p.ByID {
+				n := &p.Nodes[i]
+				known := graph.NodesAmong(n.To, n.Hidden, false)
 				if len(known) == 0 || len(known) > t.Doc.Settings.MaxDegree {
 					continue
 				}
@@ -48,10 +49,10 @@ func writeDataset(ctx context.Context, t *work.Task) error {
 					yield(rows.Row{}, err)
 					return
 				}
-				r := rows.Row{NodeID: string(n.id), Text: p.texts[i], Class: string(n.class), FeatureIndices: f.Index,
-					FeatureValues: f.Value, Generation: t.Plan.Generation, EventTime: n.time}
-				for k, l := range n.labels {
-					if n.to[k] >= 0 && !n.hidden[k] {
+				r := rows.Row{NodeID: string(n.ID), Text: p.Texts[i], Class: string(n.Class), FeatureIndices: f.Index,
+					FeatureValues: f.Value, Generation: t.Plan.Generation, EventTime: n.Time}
+				for k, l := range n.Labels {
+					if n.To[k] >= 0 && !n.Hidden[k] {
 						r.Labels = append(r.Labels, l)
 					}
 				}

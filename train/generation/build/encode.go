@@ -10,6 +10,7 @@ import (
 	"giantstream/train"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -35,20 +36,20 @@ func encode(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	defer release()
-	p, err := readPartition(ctx, t, false)
+	p, err := graph.ReadPartition(ctx, t, false)
 	if err != nil {
 		return err
 	}
-	v := embedded{dim: e.Dim(), vectors: make([]float32, len(p.nodes)*e.Dim()),
-		status: make([]embedding.Status, len(p.nodes))}
-	if err := embedTexts(ctx, t, e, p.texts, v); err != nil {
+	v := embedded{dim: e.Dim(), vectors: make([]float32, len(p.Nodes)*e.Dim()),
+		status: make([]embedding.Status, len(p.Nodes))}
+	if err := embedTexts(ctx, t, e, p.Texts, v); err != nil {
 		return err
 	}
 	if err := putSampledVectors(ctx, t, v); err != nil {
 		return err
 	}
 	s := encodeStats{GPUMath: gpuMath(t)}
-	for i, text := range p.texts {
+	for i, text := range p.Texts {
 		var r embedding.Record
 		r.SetVector(text, v.row(i))
 		if v.status[i] = r.Status; r.Status == embedding.NoText {
@@ -59,12 +60,12 @@ func encode(ctx context.Context, t *work.Task) error {
 	if !t.Plan.Fill {
 		return writeEmbeddings(ctx, t, p, v)
 	}
-	vectors, status := t.NewSections(blocks(len(p.nodes))), t.NewSections(1)
+	vectors, status := t.NewSections(graph.Blocks(len(p.Nodes))), t.NewSections(1)
 	defer vectors.Close() //nolint:errcheck // temporary files
 	defer status.Close()  //nolint:errcheck
 	var b []byte
-	for i := range p.nodes {
-		if err := vectors.Add(i/block, sections.AppendFloats(b[:0], v.row(i))); err != nil {
+	for i := range p.Nodes {
+		if err := vectors.Add(i/graph.Block, sections.AppendFloats(b[:0], v.row(i))); err != nil {
 			return err
 		}
 		without := byte(0)
@@ -82,8 +83,8 @@ func encode(ctx context.Context, t *work.Task) error {
 func embedTexts(ctx context.Context, t *work.Task, e train.Encoder, texts []string, v embedded) error {
 	of, takesFeatures := e.(train.FeatureEncoder)
 	if !takesFeatures {
-		for lo := 0; lo < len(texts); lo += block {
-			hi := min(lo+block, len(texts))
+		for lo := 0; lo < len(texts); lo += graph.Block {
+			hi := min(lo+graph.Block, len(texts))
 			if err := errors.Join(ctx.Err(), e.Encode(texts[lo:hi], v.vectors[lo*v.dim:hi*v.dim])); err != nil {
 				return err
 			}
@@ -106,12 +107,12 @@ func putSampledVectors(ctx context.Context, t *work.Task, v embedded) error {
 	if err != nil {
 		return err
 	}
-	out := t.NewSections(blocks(len(sampled)))
+	out := t.NewSections(graph.Blocks(len(sampled)))
 	defer out.Close() //nolint:errcheck // a temporary file
 	var b []byte
 	for k, i := range sampled {
 		b = sections.AppendFloats(b[:0], v.row(int(i)))
-		if err := out.Add(k/block, b); err != nil {
+		if err := out.Add(k/graph.Block, b); err != nil {
 			return err
 		}
 	}
@@ -129,7 +130,7 @@ func (e embedded) row(i int) []float32 { return e.vectors[i*e.dim : (i+1)*e.dim 
 
 // writeEmbeddings writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending
 // order of ids.
-func writeEmbeddings(ctx context.Context, t *work.Task, p *partition, v embedded) error {
+func writeEmbeddings(ctx context.Context, t *work.Task, p *graph.Partition, v embedded) error {
 	trained, err := work.StatsOf[encoderStats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
@@ -141,13 +142,13 @@ func writeEmbeddings(ctx context.Context, t *work.Task, p *partition, v embedded
 	stored := t.Doc.Settings.Stored
 	for shard := range t.Plan.Shards {
 		var of []embedding.Record
-		for _, i := range p.byID {
-			n := &p.nodes[i]
-			if n.shard != shard {
+		for _, i := range p.ByID {
+			n := &p.Nodes[i]
+			if n.Shard != shard {
 				continue
 			}
-			r := embedding.Record{NodeID: string(n.id), Generation: t.Plan.Generation, Space: space, EventTime: n.time,
-				Shard: shard, Seq: n.seq, Status: v.status[i]}
+			r := embedding.Record{NodeID: string(n.ID), Generation: t.Plan.Generation, Space: space, EventTime: n.Time,
+				Shard: shard, Seq: n.Seq, Status: v.status[i]}
 			if r.Status != embedding.NoText {
 				r.Vector = v.row(i)
 			}

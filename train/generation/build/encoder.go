@@ -16,6 +16,7 @@ import (
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -51,7 +52,7 @@ func trainEncoder(ctx context.Context, t *work.Task) error {
 	if err := putSampled(ctx, t, s); err != nil {
 		return err
 	}
-	linked, err := linkTotals(ctx, t.Build)
+	linked, err := graph.LinkTotals(ctx, t.Build)
 	if err != nil {
 		return err
 	}

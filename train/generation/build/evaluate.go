@@ -7,6 +7,7 @@ import (
 
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -64,7 +65,7 @@ func evaluate(ctx context.Context, t *work.Task) error {
 }
 
 // sampledTexts returns the embeddings of text alone, of projections as they are stored.
-func sampledTexts(ctx context.Context, t *work.Task, x numbering, s *sample, dim int) ([]float32, error) {
+func sampledTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, dim int) ([]float32, error) {
 	vectors := make([]float32, len(s.positions)*dim)
 	for p := range t.Plan.Partitions {
 		texts, err := openProjected(ctx, t.Build, p, dim)
@@ -85,7 +86,7 @@ func sampledTexts(ctx context.Context, t *work.Task, x numbering, s *sample, dim
 }
 
 // sampledVectors returns the embeddings that encode has left of the sample.
-func sampledVectors(ctx context.Context, t *work.Task, x numbering, s *sample, dim int) ([]float32, error) {
+func sampledVectors(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, dim int) ([]float32, error) {
 	vectors := make([]float32, len(s.positions)*dim)
 	for p := range t.Plan.Partitions {
 		first, n := s.runOf(x, p)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"giantstream/train"
-	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/encoders/safetensors"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/fit"
 )
 
@@ -19,18 +19,8 @@ func explainDiverged(err error) error {
 	return err
 }
 
-// explainDevice adds to an error of a device what can be done about it.
-func explainDevice(err error) error {
-	if errors.Is(err, compute.ErrFailed) {
-		return fmt.Errorf("%w. What is done is kept, the newest checkpoint too, and the next start goes on from there."+
-			" If the device's memory was full, lower train.bert.max_tokens or raise train.gpu_memory; "+
-			"else look after the device, or set train.device: cpu", err)
-	}
-	return err
-}
-
 // whyTextOnly says why no node of a graph is an instance.
-func whyTextOnly(g linkStats, s fit.Settings) string {
+func whyTextOnly(g graph.LinkStats, s fit.Settings) string {
 	switch {
 	case g.Links == 0 && g.Dangling > 0:
 		return "no node has a link to another; the other ends of all links are no nodes"

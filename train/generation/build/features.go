@@ -10,6 +10,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/sink"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -26,15 +27,15 @@ func makeFeatures(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	s, err := linkTotals(ctx, t.Build)
+	s, err := graph.LinkTotals(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	n := x.sizeOf(t.Partition)
+	n := x.SizeOf(t.Partition)
 	rows := make([]float32, n*dim)
 	switch kind := t.Plan.Features; {
 	case kind == pifa.Text:
@@ -111,12 +112,12 @@ func clearUnlinked(ctx context.Context, t *work.Task, dim int, rows []float32) e
 }
 
 // sumIdentities sums up, for each label, a random vector of each of its instances, in ascending order.
-func sumIdentities(ctx context.Context, t *work.Task, x numbering, dim int, rows []float32) error {
+func sumIdentities(ctx context.Context, t *work.Task, x graph.Numbering, dim int, rows []float32) error {
 	weighting, err := pifa.ParseWeighting(t.Doc.Settings.Weighting)
 	if err != nil {
 		return err
 	}
-	of, err := projection.Random(max(1, x.nodes()), dim, t.Doc.Settings.TreeSeed)
+	of, err := projection.Random(max(1, x.Nodes()), dim, t.Doc.Settings.TreeSeed)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"giantstream/sink/embedding"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -21,7 +22,7 @@ func fill(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func fill(ctx context.Context, t *work.Task) error {
 	}
 	defer own.Close()
 	v := embedded{status: own.status}
-	for k := range blocks(x.sizeOf(t.Partition)) {
+	for k := range graph.Blocks(x.SizeOf(t.Partition)) {
 		rows, dim, err := own.block(k)
 		if err != nil {
 			return err
@@ -46,7 +47,7 @@ func fill(ctx context.Context, t *work.Task) error {
 			s.FromNeighbours++
 		}
 	}
-	p, err := partitionNodes(ctx, t)
+	p, err := graph.PartitionNodes(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -55,12 +56,12 @@ func fill(ctx context.Context, t *work.Task) error {
 }
 
 // fillMissing adds up the embeddings of the neighbours of nodes without text.
-func fillMissing(ctx context.Context, t *work.Task, x numbering, v embedded) error {
+func fillMissing(ctx context.Context, t *work.Task, x graph.Numbering, v embedded) error {
 	type want struct{ of, node int32 } // the position of a neighbour, and who wants it
 	var wanted []want
-	if err := eachNeighbours(ctx, t.Build, t.Partition, func(i int, to []int32, hidden []bool) error {
+	if err := graph.EachNeighbours(ctx, t.Build, t.Partition, func(i int, to []int32, hidden []bool) error {
 		if v.status[i] == embedding.NoText {
-			for _, j := range nodesAmong(to, hidden, true) {
+			for _, j := range graph.NodesAmong(to, hidden, true) {
 				wanted = append(wanted, want{j, int32(i)})
 			}
 		}
@@ -77,7 +78,7 @@ func fillMissing(ctx context.Context, t *work.Task, x numbering, v embedded) err
 		}
 	}
 	for len(wanted) > 0 {
-		p := x.partitionAt(int(wanted[0].of))
+		p := x.PartitionAt(int(wanted[0].of))
 		from, err := openEncoded(ctx, t.Build, p)
 		if err != nil {
 			return err
@@ -90,11 +91,11 @@ func fillMissing(ctx context.Context, t *work.Task, x numbering, v embedded) err
 			if from.status[j] != embedding.FromText {
 				continue
 			}
-			if j/block != at {
-				at = j / block
+			if j/graph.Block != at {
+				at = j / graph.Block
 				rows, _, err = from.block(at)
 			}
-			if k := j % block * v.dim; err == nil && k+v.dim <= len(rows) {
+			if k := j % graph.Block * v.dim; err == nil && k+v.dim <= len(rows) {
 				numeric.Axpy(1, rows[k:k+v.dim], v.row(int(w.node)))
 			} else if err == nil {
 				err = from.From.Explain(sections.ErrShort)
@@ -119,7 +120,7 @@ type encoded struct {
 }
 
 func openEncoded(ctx context.Context, b *work.Build, p int) (*encoded, error) {
-	x, err := numberingOf(ctx, b)
+	x, err := graph.LoadNumbering(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func openEncoded(ctx context.Context, b *work.Build, p int) (*encoded, error) {
 		return nil, err
 	}
 	data, err := from.ReadSection(ctx, "status", 0)
-	if err == nil && len(data) != x.sizeOf(p) {
+	if err == nil && len(data) != x.SizeOf(p) {
 		err = from.Explain(sections.ErrShort)
 	}
 	if err != nil {
@@ -154,5 +155,5 @@ func (e *encoded) block(k int) (rows []float32, dim int, err error) {
 	}
 	rows = make([]float32, len(b)/4)
 	sections.ReadFloats(b, rows)
-	return rows, len(rows) / max(1, min(block, len(e.status)-k*block)), nil
+	return rows, len(rows) / max(1, min(graph.Block, len(e.status)-k*graph.Block)), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 )
@@ -18,7 +19,7 @@ func finishGeneration(ctx context.Context, t *work.Task) error {
 		return generation.RemoveTasks(ctx, t.Store, t.Plan.Generation)
 	}
 	doc := *t.Doc
-	for _, describe := range []func(context.Context, *work.Build, *generation.Doc) error{describeGraph,
+	for _, describe := range []func(context.Context, *work.Build, *generation.Doc) error{graph.Describe,
 		describeFeatures,
 		describeEncoder, describeQuality, describeEmbeddings} {
 		if err := describe(ctx, t.Build, &doc); err != nil {
@@ -52,7 +53,7 @@ func (w *Worker) describe(ctx context.Context, plan stages.Plan) (*generation.Do
 	for _, part := range []struct {
 		stage    string
 		describe func(context.Context, *work.Build, *generation.Doc) error
-	}{{stages.Link, describeGraph}, {stages.Dataset, describeFeatures}, {stages.Encoder, describeEncoder}} {
+	}{{stages.Link, graph.Describe}, {stages.Dataset, describeFeatures}, {stages.Encoder, describeEncoder}} {
 		s, _ := plan.Find(part.stage)
 		for _, t := range plan.TasksOf(s) {
 			if done, err := w.Done(ctx, t); err != nil || !done {

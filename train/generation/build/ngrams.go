@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/numeric"
 )
@@ -50,7 +51,7 @@ func readNGramHead(d *sections.Decoder) (part tfidf.Part, word, next []byte, run
 
 // keyOf hashes an n-gram: its upper bits choose who adds up its counts.
 func keyOf(g tfidf.NGram) uint64 {
-	r := numeric.NewRand(uint64(g.Part), hashOf(g.Word), hashOf(g.Next), g.Runes)
+	r := numeric.NewRand(uint64(g.Part), graph.HashOf(g.Word), graph.HashOf(g.Next), g.Runes)
 	return r.Uint64()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"giantstream/featurize/pifa"
 	"giantstream/sink"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -25,11 +26,11 @@ func aggregate(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	s, err := linkTotals(ctx, t.Build)
+	s, err := graph.LinkTotals(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,8 @@ func aggregate(ctx context.Context, t *work.Task) error {
 }
 
 // addAllTexts adds the projected texts of all nodes to the sums of the range's labels that they have.
-func addAllTexts(ctx context.Context, t *work.Task, x numbering, dim int, w pifa.Weighting, sums *pifa.Sketch) error {
+func addAllTexts(ctx context.Context, t *work.Task, x graph.Numbering, dim int, w pifa.Weighting,
+	sums *pifa.Sketch) error {
 	each := t.Plan.Partitions / t.Plan.Ranges
 	first := t.Partition * each
 	arcs := make([]*work.Input, each)

@@ -7,6 +7,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/sparse"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -30,16 +31,16 @@ func featureDim(ctx context.Context, b *work.Build) (int, error) {
 // walkSample calls visit with all nodes in the order of their positions, from a position that the seed draws on and
 // around, until visit returns false. As positions go by a hash, every run of them is a random sample.
 func walkSample(ctx context.Context, b *work.Build, seed uint64, visit func(position int, text string) bool) error {
-	x, err := numberingOf(ctx, b)
+	x, err := graph.LoadNumbering(ctx, b)
 	if err != nil {
 		return err
 	}
 	stop := errors.New("stop")
-	begin := sampleBegin(b, x, seed)
-	first := x.partitionAt(begin)
+	begin := graph.SampleBegin(b, x, seed)
+	first := x.PartitionAt(begin)
 	for k := range b.Plan.Partitions + 1 {
 		p := (first + k) % b.Plan.Partitions
-		err := eachTextBlock(ctx, b, p, func(lo int, texts []string) error {
+		err := graph.EachTextBlock(ctx, b, p, func(lo int, texts []string) error {
 			for i, text := range texts {
 				at := x.Base[p] + lo + i
 				if k == 0 && at < begin || k == b.Plan.Partitions && at >= begin {
@@ -81,7 +82,7 @@ func fitProjection(ctx context.Context, t *work.Task) error {
 	}
 	q, err := fit.ProjectionOf(sample, t.Doc.Settings, t.TaskResources())
 	if errors.Is(err, projection.ErrNoData) {
-		x, xerr := numberingOf(ctx, t.Build)
+		x, xerr := graph.LoadNumbering(ctx, t.Build)
 		return errors.Join(errAlike(t, x, err), xerr)
 	}
 	if err != nil {

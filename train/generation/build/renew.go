@@ -6,6 +6,7 @@ import (
 
 	"giantstream/featurize/labeltree"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -16,7 +17,7 @@ import (
 // in memory.
 func renewTree(ctx context.Context, t *work.Task) (*labeltree.Tree, treeStats, error) {
 	var out treeStats
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return nil, out, err
 	}
@@ -32,7 +33,7 @@ func renewTree(ctx context.Context, t *work.Task) (*labeltree.Tree, treeStats, e
 	if err != nil {
 		return nil, out, err
 	}
-	rows, from := make([]float32, x.nodes()*dim), make([]int32, 0, x.nodes())
+	rows, from := make([]float32, x.Nodes()*dim), make([]int32, 0, x.Nodes())
 	for p := range t.Plan.Partitions {
 		b, err := start.ReadSection(ctx, "from", p)
 		if err != nil {
@@ -67,9 +68,9 @@ func readRows(ctx context.Context, t *work.Task, p int, rows []float32) error {
 		return err
 	}
 	defer object.Close()
-	b := make([]byte, block*4)
+	b := make([]byte, graph.Block*4)
 	for len(rows) > 0 {
-		some := rows[:min(len(rows), block)]
+		some := rows[:min(len(rows), graph.Block)]
 		at := object.Size() - int64(4*len(rows))
 		if n, err := object.ReadAt(b[:4*len(some)], at); n < 4*len(some) {
 			return from.Explain(fmt.Errorf("%w: %w", sections.ErrShort, err))

@@ -8,6 +8,7 @@ import (
 	"giantstream/featurize/labeltree"
 	"giantstream/featurize/sparse"
 	"giantstream/train"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -37,11 +38,11 @@ func (s *sample) close() error {
 
 // takeSample chooses a sample, and reads what training takes.
 func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return nil, err
 	}
-	s := &sample{whole: x.nodes() <= t.Plan.Sample}
+	s := &sample{whole: x.Nodes() <= t.Plan.Sample}
 	if s.instances, err = choosePositions(ctx, t, x, s); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
 
 // putSampled stores which nodes are in the sample.
 func putSampled(ctx context.Context, t *work.Task, s *sample) error {
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -97,11 +98,11 @@ func sampledNodes(ctx context.Context, b *work.Build, p int) ([]int32, error) {
 }
 
 // reopenSample reads what evaluation takes of the sample that the encoder was trained on.
-func reopenSample(ctx context.Context, t *work.Task, instances positionRun) (x numbering, _ *sample, err error) {
-	if x, err = numberingOf(ctx, t.Build); err != nil {
+func reopenSample(ctx context.Context, t *work.Task, instances positionRun) (x graph.Numbering, _ *sample, err error) {
+	if x, err = graph.LoadNumbering(ctx, t.Build); err != nil {
 		return x, nil, err
 	}
-	s := &sample{whole: x.nodes() <= t.Plan.Sample, instances: instances}
+	s := &sample{whole: x.Nodes() <= t.Plan.Sample, instances: instances}
 	for p := range t.Plan.Partitions {
 		some, err := sampledNodes(ctx, t.Build, p)
 		if err != nil {
@@ -128,27 +129,27 @@ func (r positionRun) includes(position, nodes int) bool {
 }
 
 // choosePositions sets s.positions, and returns the run of nodes that are instances.
-func choosePositions(ctx context.Context, t *work.Task, x numbering, s *sample) (positionRun, error) {
-	all := positionRun{0, x.nodes()}
+func choosePositions(ctx context.Context, t *work.Task, x graph.Numbering, s *sample) (positionRun, error) {
+	all := positionRun{0, x.Nodes()}
 	if s.whole {
-		s.positions = make([]int32, x.nodes())
+		s.positions = make([]int32, x.Nodes())
 		for i := range s.positions {
 			s.positions[i] = int32(i)
 		}
 		return all, nil
 	}
 	taken := make(map[int32]struct{}, t.Plan.Sample)
-	all.Begin, all.Length = sampleBegin(t.Build, x, t.Doc.Settings.Seed), 0
-	first := x.partitionAt(all.Begin)
+	all.Begin, all.Length = graph.SampleBegin(t.Build, x, t.Doc.Settings.Seed), 0
+	first := x.PartitionAt(all.Begin)
 	for k := 0; k <= t.Plan.Partitions; k++ {
 		p := (first + k) % t.Plan.Partitions
-		err := eachNeighbours(ctx, t.Build, p, func(i int, to []int32, _ []bool) error {
+		err := graph.EachNeighbours(ctx, t.Build, p, func(i int, to []int32, _ []bool) error {
 			at := x.Base[p] + i
 			if k == 0 && at < all.Begin || k == t.Plan.Partitions && at >= all.Begin {
 				return nil
 			}
 			if len(taken) >= t.Plan.Sample {
-				return errStop
+				return errEnough
 			}
 			all.Length++
 			taken[int32(at)] = struct{}{}
@@ -161,7 +162,7 @@ func choosePositions(ctx context.Context, t *work.Task, x numbering, s *sample) 
 			}
 			return nil
 		})
-		if errors.Is(err, errStop) {
+		if errors.Is(err, errEnough) {
 			break
 		}
 		if err != nil {
@@ -176,7 +177,7 @@ func choosePositions(ctx context.Context, t *work.Task, x numbering, s *sample) 
 }
 
 // runOf returns which of the sample's nodes are in a partition: n of them, from the first on.
-func (s *sample) runOf(x numbering, p int) (first, n int) {
+func (s *sample) runOf(x graph.Numbering, p int) (first, n int) {
 	first, _ = slices.BinarySearch(s.positions, int32(x.Base[p]))
 	end, _ := slices.BinarySearch(s.positions, int32(x.Base[p+1]))
 	return first, end - first
@@ -184,7 +185,7 @@ func (s *sample) runOf(x numbering, p int) (first, n int) {
 
 // visitPartition calls visit with the number of each node of the sample that is in a partition: in the partition, and
 // in the sample.
-func (s *sample) visitPartition(x numbering, p int, visit func(i, k int) error) error {
+func (s *sample) visitPartition(x graph.Numbering, p int, visit func(i, k int) error) error {
 	first, n := s.runOf(x, p)
 	for k := first; k < first+n; k++ {
 		if err := visit(int(s.positions[k])-x.Base[p], k); err != nil {
@@ -196,7 +197,7 @@ func (s *sample) visitPartition(x numbering, p int, visit func(i, k int) error) 
 
 // readSample reads ids, classes, texts and links of the sample, hides some of the links, and, if there is a
 // vectorizer, reads the features.
-func readSample(ctx context.Context, t *work.Task, x numbering, s *sample) error {
+func readSample(ctx context.Context, t *work.Task, x graph.Numbering, s *sample) error {
 	n := len(s.positions)
 	s.Texts = fit.NewTexts(t.TaskResources())
 	s.Graph = &train.Graph{IDs: make([]string, 0, n), Classes: make([]string, 0, n),
@@ -213,7 +214,7 @@ func readSample(ctx context.Context, t *work.Task, x numbering, s *sample) error
 		if _, some := s.runOf(x, p); some == 0 {
 			continue
 		}
-		for _, read := range []func(context.Context, *work.Task, numbering, *sample, int) error{readSampleNodes,
+		for _, read := range []func(context.Context, *work.Task, graph.Numbering, *sample, int) error{readSampleNodes,
 			readSampleTexts, readSampleFeatures} {
 			if err := read(ctx, t, x, s, p); err != nil {
 				return err
@@ -232,7 +233,7 @@ func readSample(ctx context.Context, t *work.Task, x numbering, s *sample) error
 }
 
 // picks returns a function that says of the nodes of a partition, asked in ascending order, which are in the sample.
-func (s *sample) picks(x numbering, p int) func(i int) bool {
+func (s *sample) picks(x graph.Numbering, p int) func(i int) bool {
 	next, _ := s.runOf(x, p)
 	return func(i int) bool {
 		found := next < len(s.positions) && int(s.positions[next]) == x.Base[p]+i
@@ -243,29 +244,29 @@ func (s *sample) picks(x numbering, p int) func(i int) bool {
 	}
 }
 
-func readSampleNodes(ctx context.Context, t *work.Task, x numbering, s *sample, p int) error {
+func readSampleNodes(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int) error {
 	wanted, classes := s.picks(x, p), map[string]string{}
-	return eachNode(ctx, t.Build, p, func(i int, a node) error {
+	return graph.EachNode(ctx, t.Build, p, func(i int, a graph.Node) error {
 		if !wanted(i) {
 			return nil
 		}
-		class, known := classes[string(a.class)]
+		class, known := classes[string(a.Class)]
 		switch {
 		// its degree is not known here, so that it is not asked about
-		case !s.instances.includes(x.Base[p]+i, x.nodes()):
+		case !s.instances.includes(x.Base[p]+i, x.Nodes()):
 			class = ""
 		case !known:
-			class = string(a.class)
+			class = string(a.Class)
 			classes[class] = class
 		}
-		s.Graph.IDs, s.Graph.Classes = append(s.Graph.IDs, string(a.id)), append(s.Graph.Classes, class)
+		s.Graph.IDs, s.Graph.Classes = append(s.Graph.IDs, string(a.ID)), append(s.Graph.Classes, class)
 		return nil
 	})
 }
 
-func readSampleTexts(ctx context.Context, t *work.Task, x numbering, s *sample, p int) error {
+func readSampleTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int) error {
 	wanted := s.picks(x, p)
-	return eachTextBlock(ctx, t.Build, p, func(lo int, texts []string) error {
+	return graph.EachTextBlock(ctx, t.Build, p, func(lo int, texts []string) error {
 		for i, text := range texts {
 			if wanted(lo + i) {
 				if err := s.Texts.Append(text); err != nil {
@@ -277,7 +278,7 @@ func readSampleTexts(ctx context.Context, t *work.Task, x numbering, s *sample, 
 	})
 }
 
-func readSampleFeatures(ctx context.Context, t *work.Task, x numbering, s *sample, p int) error {
+func readSampleFeatures(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int) error {
 	if s.Features == nil {
 		return nil
 	}
@@ -296,15 +297,15 @@ func readSampleFeatures(ctx context.Context, t *work.Task, x numbering, s *sampl
 	})
 }
 
-func readSampleLinks(ctx context.Context, t *work.Task, x numbering, s *sample, p int, at map[int32]int32) error {
+func readSampleLinks(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int, at map[int32]int32) error {
 	wanted := s.picks(x, p)
-	return eachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
+	return graph.EachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
 		if !wanted(i) {
 			return nil
 		}
 		var row sparse.Vector
-		if s.instances.includes(x.Base[p]+i, x.nodes()) {
-			for _, j := range nodesAmong(to, hidden, true) {
+		if s.instances.includes(x.Base[p]+i, x.Nodes()) {
+			for _, j := range graph.NodesAmong(to, hidden, true) {
 				if k, ok := at[j]; ok {
 					row.Index = append(row.Index, k)
 				}
@@ -316,10 +317,10 @@ func readSampleLinks(ctx context.Context, t *work.Task, x numbering, s *sample, 
 }
 
 // readSampleTargets reads the labels' features and the tree of the sample.
-func readSampleTargets(ctx context.Context, t *work.Task, x numbering, s *sample) error {
+func readSampleTargets(ctx context.Context, t *work.Task, x graph.Numbering, s *sample) error {
 	s.Labels = make([]float32, len(s.positions)*s.Dim)
 	each := 4 * s.Dim
-	buffer := make([]byte, block*each)
+	buffer := make([]byte, graph.Block*each)
 	for p := range t.Plan.Partitions {
 		if k, _ := slices.BinarySearch(s.positions, int32(x.Base[p])); k == len(s.positions) ||
 			int(s.positions[k]) >= x.Base[p+1] {
@@ -333,7 +334,7 @@ func readSampleTargets(ctx context.Context, t *work.Task, x numbering, s *sample
 		lo, hi := 0, 0
 		err = s.visitPartition(x, p, func(i, k int) error {
 			if i < lo || i >= hi {
-				lo, hi = i, min(i+block, x.sizeOf(p))
+				lo, hi = i, min(i+graph.Block, x.SizeOf(p))
 				b := buffer[:(hi-lo)*each]
 				if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
 					return from.Explain(err)
@@ -362,3 +363,6 @@ func readSampleTargets(ctx context.Context, t *work.Task, x numbering, s *sample
 	s.Tree, err = labeltree.FromLeaves(levels, leafOf)
 	return err
 }
+
+// errEnough ends a walk that has found enough nodes.
+var errEnough = errors.New("enough")

@@ -7,14 +7,15 @@ import (
 	"fmt"
 
 	"giantstream/featurize/pifa"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 )
 
 // rangesOf are the first positions of the ranges of labels.
-func rangesOf(p stages.Plan, x numbering) numbering {
-	var r numbering
+func rangesOf(p stages.Plan, x graph.Numbering) graph.Numbering {
+	var r graph.Numbering
 	for k := 0; k <= p.Partitions; k += p.Partitions / p.Ranges {
 		r.Base = append(r.Base, x.Base[k])
 	}
@@ -32,7 +33,7 @@ func spreadTexts(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,8 @@ func spreadTexts(ctx context.Context, t *work.Task) error {
 	ranges := rangesOf(t.Plan, x)
 	labels := make([][]byte, t.Plan.Ranges) // of a node, by range
 	var record []byte
-	if err := eachBlock(ctx, t.Build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo, hi int) error {
+	if err := graph.EachBlock(ctx, t.Build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo,
+		hi int) error {
 		rows, err := texts.blockRows(lo, hi)
 		if err != nil {
 			return err
@@ -54,7 +56,7 @@ func spreadTexts(ctx context.Context, t *work.Task) error {
 		for i := lo; i < hi; i++ {
 			row := rows[:2*dim]
 			rows = rows[2*dim:]
-			positions, hidden := readNeighbours(d)
+			positions, hidden := graph.ReadNeighbours(d)
 			if d.Err != nil {
 				return d.Err
 			}
@@ -64,7 +66,7 @@ func spreadTexts(ctx context.Context, t *work.Task) error {
 					continue
 				}
 				degree++
-				r := ranges.partitionAt(int(position))
+				r := ranges.PartitionAt(int(position))
 				labels[r] = binary.LittleEndian.AppendUint32(labels[r], uint32(int(position)-ranges.Base[r]))
 			}
 			for r, b := range labels {

@@ -23,6 +23,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -75,7 +76,7 @@ func logsOf(all []rows.Row, shards int, seed uint64) shardLogs {
 	r := rand.New(rand.NewPCG(seed, 1))
 	logs := make(shardLogs, shards)
 	for _, row := range all {
-		shard := int(hashOf(row.NodeID) % uint64(shards))
+		shard := int(graph.HashOf(row.NodeID) % uint64(shards))
 		add := func(row rows.Row, seq int64) {
 			logs[shard] = append(logs[shard], generation.Row{Row: row, Shard: shard, Seq: seq})
 		}
@@ -88,7 +89,7 @@ func logsOf(all []rows.Row, shards int, seed uint64) shardLogs {
 	}
 	for k := range 7 {
 		id := fmt.Sprintf("gone-%d", k)
-		shard := int(hashOf(id) % uint64(shards))
+		shard := int(graph.HashOf(id) % uint64(shards))
 		row := rows.Row{NodeID: id, Text: "x"}
 		logs[shard] = append(logs[shard], generation.Row{Row: row, Shard: shard, Seq: 3})
 		row.Deleted = true

@@ -12,6 +12,7 @@ import (
 	"giantstream/internal/parallel"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -62,11 +63,11 @@ func start(ctx context.Context, t *work.Task) error {
 
 // findChanges finds the nodes of the cut among the labels of the parent, and copies what a warm start takes of it.
 func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s startStats, err error) {
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return s, err
 	}
-	needed := int64(x.nodes()) * int64(t.Doc.Settings.EmbeddingDim) * 4
+	needed := int64(x.Nodes()) * int64(t.Doc.Settings.EmbeddingDim) * 4
 	if t.MemoryLimit > 0 && needed > t.MemoryLimit/renewShare {
 		return startStats{Cold: "to renew the label tree takes more memory than featurize.memory_limit allows"}, nil
 	}
@@ -74,14 +75,14 @@ func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s s
 	if err != nil {
 		return s, err
 	}
-	changed := make([]bool, x.nodes())
+	changed := make([]bool, x.Nodes())
 	for p := range t.Plan.Partitions {
-		if err := eachNode(ctx, t.Build, p, func(i int, a node) error {
+		if err := graph.EachNode(ctx, t.Build, p, func(i int, a graph.Node) error {
 			i += x.Base[p]
 			if from[i] < 0 {
 				s.New++
 			}
-			if changed[i] = from[i] < 0 || a.seq > parent.Cut[a.shard]; changed[i] {
+			if changed[i] = from[i] < 0 || a.Seq > parent.Cut[a.Shard]; changed[i] {
 				s.Changed++
 			}
 			return nil
@@ -89,7 +90,7 @@ func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s s
 			return s, err
 		}
 	}
-	if share := float64(s.New) / float64(x.nodes()); share > warmNew {
+	if share := float64(s.New) / float64(x.Nodes()); share > warmNew {
 		return startStats{Cold: fmt.Sprintf("%.0f %% of the nodes are new, more than %.0f %%", 100*share,
 			100*warmNew)}, nil
 	}
@@ -122,8 +123,8 @@ func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s s
 }
 
 // parentLabels returns the parent's label of each node, -1 for none.
-func parentLabels(ctx context.Context, t *work.Task, x numbering, parent *generation.Doc) ([]int32, error) {
-	find, err := nodeFinder(ctx, t, x)
+func parentLabels(ctx context.Context, t *work.Task, x graph.Numbering, parent *generation.Doc) ([]int32, error) {
+	find, err := graph.NodeFinder(ctx, t, x)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func parentLabels(ctx context.Context, t *work.Task, x numbering, parent *genera
 	if err != nil {
 		return nil, err
 	}
-	from := slices.Repeat([]int32{-1}, x.nodes())
+	from := slices.Repeat([]int32{-1}, x.Nodes())
 	for _, s := range shared {
 		from[s.New] = s.Old
 	}
@@ -139,7 +140,7 @@ func parentLabels(ctx context.Context, t *work.Task, x numbering, parent *genera
 }
 
 // unknownShare is the share of the n-grams of the changed texts that the parent's vectorizer does not know.
-func unknownShare(ctx context.Context, t *work.Task, x numbering, changed []bool) (float64, error) {
+func unknownShare(ctx context.Context, t *work.Task, x graph.Numbering, changed []bool) (float64, error) {
 	o := t.Outputs[generation.VectorizerName]
 	v, err := work.ReadVerified(ctx, t.Store, o.Ref(), tfidf.Read)
 	if err != nil {
@@ -147,7 +148,7 @@ func unknownShare(ctx context.Context, t *work.Task, x numbering, changed []bool
 	}
 	var count tfidf.NGramCount
 	for p := range t.Plan.Partitions {
-		if err := eachTextBlock(ctx, t.Build, p, func(lo int, texts []string) error {
+		if err := graph.EachTextBlock(ctx, t.Build, p, func(lo int, texts []string) error {
 			parallel.ForEach(len(texts), 64, t.Workers, func(_, _, a, b int) {
 				for i := a; i < b; i++ {
 					if changed[x.Base[p]+lo+i] {

@@ -13,6 +13,7 @@ import (
 	"giantstream/internal/tempfile"
 	"giantstream/sink"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -38,7 +39,7 @@ func growTrunk(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func growTrunk(ctx context.Context, t *work.Task) error {
 		sections.ReadFloats(*b, out)
 		return nil
 	}
-	grown, err := labeltree.Grow(labeltree.Rows{Len: x.nodes(), Dim: dim, Read: read},
+	grown, err := labeltree.Grow(labeltree.Rows{Len: x.Nodes(), Dim: dim, Read: read},
 		fit.TreeOptions(t.Doc.Settings, t.Workers), t.Plan.Partitions)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func growTrunk(ctx context.Context, t *work.Task) error {
 }
 
 // gatherRows copies the features of all labels to a temporary file.
-func gatherRows(ctx context.Context, t *work.Task, x numbering, dim int) (_ *tempfile.File, err error) {
+func gatherRows(ctx context.Context, t *work.Task, x graph.Numbering, dim int) (_ *tempfile.File, err error) {
 	file, err := tempfile.Create("giantstream-labels-*")
 	if err != nil {
 		return nil, err
@@ -97,8 +98,8 @@ func gatherRows(ctx context.Context, t *work.Task, x numbering, dim int) (_ *tem
 			return nil, err
 		}
 		n, err := io.Copy(file, sink.Sequential(object))
-		if err == nil && n != int64(x.sizeOf(p))*int64(dim)*4 {
-			err = from.Explain(fmt.Errorf("%w: %d bytes for %d labels", sections.ErrShort, n, x.sizeOf(p)))
+		if err == nil && n != int64(x.SizeOf(p))*int64(dim)*4 {
+			err = from.Explain(fmt.Errorf("%w: %d bytes for %d labels", sections.ErrShort, n, x.SizeOf(p)))
 		}
 		if err = errors.Join(err, object.Close()); err != nil {
 			return nil, err
@@ -140,10 +141,10 @@ func dealRows(ctx context.Context, t *work.Task) error {
 	out := t.NewSections(len(top.Branches))
 	defer out.Close() //nolint:errcheck // a temporary file
 	each := 4 * top.Dim
-	buffer := make([]byte, block*each)
+	buffer := make([]byte, graph.Block*each)
 	branches := sections.ReadInts(of)
-	for lo := 0; lo < len(branches); lo += block {
-		some := branches[lo:min(lo+block, len(branches))]
+	for lo := 0; lo < len(branches); lo += graph.Block {
+		some := branches[lo:min(lo+graph.Block, len(branches))]
 		b := buffer[:len(some)*each]
 		if n, err := object.ReadAt(b, int64(lo)*int64(each)); n < len(b) {
 			return rows.Explain(err)
@@ -257,8 +258,8 @@ func makeTree(ctx context.Context, t *work.Task) error {
 	key := t.ArtifactKey(generation.LabelsName)
 	if err := generation.WriteLabels(ctx, t.Store, key, func(yield func(string, error) bool) {
 		for p := range t.Plan.Partitions {
-			err := eachNode(ctx, t.Build, p, func(_ int, a node) error {
-				if !yield(string(a.id), nil) {
+			err := graph.EachNode(ctx, t.Build, p, func(_ int, a graph.Node) error {
+				if !yield(string(a.ID), nil) {
 					return errStop
 				}
 				return nil
@@ -375,3 +376,6 @@ func describeFeatures(ctx context.Context, b *work.Build, doc *generation.Doc) e
 	doc.Dataset, err = b.PartsOf(ctx, stages.Dataset)
 	return err
 }
+
+// errStop ends a walk whose consumer wants no more.
+var errStop = errors.New("stop")

@@ -18,6 +18,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
@@ -166,7 +167,7 @@ func TestIdentitiesAreThoseOfAGraphInMemory(t *testing.T) {
 		}
 	}
 	slices.SortFunc(all, func(x, y rows.Row) int {
-		if hx, hy := hashOf(x.NodeID), hashOf(y.NodeID); hx != hy {
+		if hx, hy := graph.HashOf(x.NodeID), graph.HashOf(y.NodeID); hx != hy {
 			if hx < hy {
 				return -1
 			}

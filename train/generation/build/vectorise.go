@@ -9,6 +9,7 @@ import (
 
 	"giantstream/featurize/sparse"
 	"giantstream/featurize/tfidf"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
@@ -34,30 +35,31 @@ func vectorise(ctx context.Context, t *work.Task) error {
 	if q, err = q.Truncate(dim); err != nil {
 		return err
 	}
-	x, err := numberingOf(ctx, t.Build)
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	counts, out := t.NewSections(blocks(x.sizeOf(t.Partition))), t.NewSections(blocks(x.sizeOf(t.Partition)))
+	counts, out := t.NewSections(graph.Blocks(x.SizeOf(t.Partition))),
+		t.NewSections(graph.Blocks(x.SizeOf(t.Partition)))
 	defer counts.Close() //nolint:errcheck // temporary files
 	defer out.Close()    //nolint:errcheck
 	var sum tfidf.NGrams
 	var features sparse.Vector
 	var b, record []byte
 	row := make([]float32, dim)
-	if err := eachTextBlock(ctx, t.Build, t.Partition, func(lo int, texts []string) error {
+	if err := graph.EachTextBlock(ctx, t.Build, t.Partition, func(lo int, texts []string) error {
 		for i, text := range texts {
 			var n tfidf.NGrams
 			features, n = v.Counts(text, features)
 			sum.Total, sum.Unknown = sum.Total+n.Total, sum.Unknown+n.Unknown
 			record = appendCounts(record[:0], features)
 			b = append(binary.AppendUvarint(b[:0], uint64(len(record))), record...)
-			if err := counts.Add((lo+i)/block, b); err != nil {
+			if err := counts.Add((lo+i)/graph.Block, b); err != nil {
 				return err
 			}
 			q.Apply(v.Weigh(features), row)
 			b = sections.AppendBF16(b[:0], row)
-			if err := out.Add((lo+i)/block, b); err != nil {
+			if err := out.Add((lo+i)/graph.Block, b); err != nil {
 				return err
 			}
 		}
@@ -107,22 +109,22 @@ func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 	if i == p.last {
 		return p.row, nil
 	}
-	if i/block >= len(p.have) {
+	if i/graph.Block >= len(p.have) {
 		return nil, p.From.Explain(sections.ErrShort)
 	}
-	b := p.have[i/block]
+	b := p.have[i/graph.Block]
 	if b == nil {
 		if spare, ok := p.pool.Get().(*[]byte); ok {
 			b = *spare
 		}
 		var err error
-		if b, err = p.ReadSectionInto(b, i/block); err != nil {
+		if b, err = p.ReadSectionInto(b, i/graph.Block); err != nil {
 			return nil, err
 		}
-		p.have[i/block] = b
+		p.have[i/graph.Block] = b
 	}
 	each := 2 * len(p.row)
-	at := i % block * each
+	at := i % graph.Block * each
 	if at+each > len(b) {
 		return nil, p.From.Explain(sections.ErrShort)
 	}
@@ -133,7 +135,7 @@ func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 
 // blockRows returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
 func (p *projectedTexts) blockRows(lo, hi int) ([]byte, error) {
-	b, err := p.ReadSection(lo / block)
+	b, err := p.ReadSection(lo / graph.Block)
 	if err == nil && len(b) != 2*len(p.row)*(hi-lo) {
 		err = p.From.Explain(fmt.Errorf("%w: %d bytes for %d texts", sections.ErrShort, len(b), hi-lo))
 	}

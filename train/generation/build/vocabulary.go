@@ -8,18 +8,19 @@ import (
 
 	"giantstream/featurize/tfidf"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
 
-func tfidfOptions(ctx context.Context, t *work.Task) (tfidf.Options, numbering, error) {
-	x, err := numberingOf(ctx, t.Build)
+func tfidfOptions(ctx context.Context, t *work.Task) (tfidf.Options, graph.Numbering, error) {
+	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return tfidf.Options{}, x, err
 	}
-	o, err := fit.VectorizerOptions(t.Doc.Settings, x.nodes())
+	o, err := fit.VectorizerOptions(t.Doc.Settings, x.Nodes())
 	return o, x, err
 }
 
@@ -36,7 +37,7 @@ func count(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	if err := eachTextBlock(ctx, t.Build, t.Partition, func(_ int, texts []string) error {
+	if err := graph.EachTextBlock(ctx, t.Build, t.Partition, func(_ int, texts []string) error {
 		fitter.AddAll(texts, 1)
 		return ctx.Err()
 	}); err != nil {
@@ -47,7 +48,7 @@ func count(ctx context.Context, t *work.Task) error {
 	var b []byte
 	for g := range fitter.NGrams() {
 		b = appendNGram(b[:0], g)
-		if err := out.Add(partitionOf(keyOf(g), t.Plan.Partitions), b); err != nil {
+		if err := out.Add(graph.PartitionOf(keyOf(g), t.Plan.Partitions), b); err != nil {
 			return err
 		}
 	}
@@ -64,7 +65,7 @@ func merge(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	chooser, err := tfidf.NewChooser(o, x.nodes())
+	chooser, err := tfidf.NewChooser(o, x.Nodes())
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func fitVectorizer(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	chooser, err := tfidf.NewChooser(o, x.nodes())
+	chooser, err := tfidf.NewChooser(o, x.Nodes())
 	if err != nil {
 		return err
 	}
@@ -157,9 +158,9 @@ func fitVectorizer(ctx context.Context, t *work.Task) error {
 }
 
 // errAlike is the error of texts without features.
-func errAlike(t *work.Task, x numbering, err error) error {
+func errAlike(t *work.Task, x graph.Numbering, err error) error {
 	return fmt.Errorf("%w: there are %d, and their texts are too few, empty or all alike (%w)", generation.ErrTooFew,
-		x.nodes(), err)
+		x.Nodes(), err)
 }
 
 func loadVectorizer(ctx context.Context, b *work.Build) (*tfidf.Model, error) {

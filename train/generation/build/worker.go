@@ -10,7 +10,9 @@ import (
 
 	"giantstream/internal/parallel"
 	"giantstream/internal/tasks"
+	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 )
@@ -136,8 +138,9 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 }
 
 var stageFunctions = map[string]func(context.Context, *work.Task) error{
-	stages.Scatter: scatter, stages.Number: number, stages.Index: index, stages.Resolve: resolve,
-	stages.Link: link, stages.Count: count, stages.Merge: merge, stages.Vectorizer: fitVectorizer,
+	stages.Scatter: graph.Scatter, stages.Number: graph.Number, stages.Index: graph.Index,
+		stages.Resolve: graph.Resolve,
+	stages.Link: graph.LinkNodes, stages.Count: count, stages.Merge: merge, stages.Vectorizer: fitVectorizer,
 	stages.Projection: fitProjection, stages.Vectorise: vectorise, stages.PIFA: aggregate, stages.Trunk: growTrunk,
 	stages.Deal: dealRows, stages.Branch: divideBranch, stages.Tree: makeTree, stages.Dataset: writeDataset,
 	stages.Encoder: trainEncoder, stages.Evaluate: evaluate, stages.Encode: encode, stages.Finish: finishGeneration,
@@ -156,4 +159,14 @@ func (w *Worker) drop(g int64) {
 		b.KeepModels(nil)
 	}
 	delete(w.builds, g)
+}
+
+// explainDevice adds to an error of a device what can be done about it.
+func explainDevice(err error) error {
+	if errors.Is(err, compute.ErrFailed) {
+		return fmt.Errorf("%w. What is done is kept, the newest checkpoint too, and the next start goes on from there."+
+			" If the device's memory was full, lower train.bert.max_tokens or raise train.gpu_memory; "+
+			"else look after the device, or set train.device: cpu", err)
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package build
+package graph
 
 import (
 	"hash/crc32"
@@ -6,17 +6,17 @@ import (
 	"giantstream/train/numeric"
 )
 
-// hashOf is the 64-bit hash of a node id that partitions and positions go by: FNV-1a, then the finalizer of
+// HashOf is the 64-bit hash of a node id that partitions and positions go by: FNV-1a, then the finalizer of
 // SplitMix64. It is the hash that chooses hidden edges, too.
-func hashOf(id string) uint64 { return numeric.HashString(id) }
+func HashOf(id string) uint64 { return numeric.HashString(id) }
 
 // checkOf is a second hash of an id, CRC-32C. Ids that share both are refused.
 func checkOf(id string) uint32 { return crc32.Checksum([]byte(id), checkTable) }
 
 var checkTable = crc32.MakeTable(crc32.Castagnoli)
 
-// partitionOf returns which of 2^k partitions a hash is in: its upper k bits.
-func partitionOf(hash uint64, partitions int) int {
+// PartitionOf returns which of 2^k partitions a hash is in: its upper k bits.
+func PartitionOf(hash uint64, partitions int) int {
 	hi := 0
 	for n := partitions; n > 1; n /= 2 {
 		hi++

@@ -1,4 +1,4 @@
-package build
+package graph
 
 import (
 	"bytes"
@@ -31,13 +31,13 @@ const (
 	noNode    = math.MaxUint32
 )
 
-// number puts the newest rows of a partition in the order of (hash, id). It holds the partition's rows in memory.
-func number(ctx context.Context, t *work.Task) error {
+// Number puts the newest rows of a partition in the order of (hash, id). It holds the partition's rows in memory.
+func Number(ctx context.Context, t *work.Task) error {
 	nodes, s, err := newestRows(ctx, t)
 	if err != nil {
 		return err
 	}
-	k := blocks(len(nodes))
+	k := Blocks(len(nodes))
 	texts, about, labels := t.NewSections(k), t.NewSections(k), t.NewSections(k)
 	keys, classes, refs := t.NewSections(1), t.NewSections(1), t.NewSections(t.Plan.Partitions)
 	for _, w := range []*sections.Writer{texts, about, labels, keys, classes, refs} {
@@ -56,17 +56,17 @@ func number(ctx context.Context, t *work.Task) error {
 		s.TextBytes += int64(len(n.text))
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b[:0], n.hash), checkOf(row.NodeID))
 		err := keys.Add(0, b)
-		err = errors.Join(err, texts.Add(i/block, sections.AppendString(b[:0], row.Text)))
+		err = errors.Join(err, texts.Add(i/Block, sections.AppendString(b[:0], row.Text)))
 		b = sections.AppendString(sections.AppendString(b[:0], row.NodeID), row.Class)
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, n.time), int64(n.shard)), n.seq)
-		err = errors.Join(err, about.Add(i/block, b))
+		err = errors.Join(err, about.Add(i/Block, b))
 		b = append(binary.AppendUvarint(b[:0], uint64(n.links)), n.labels...)
-		err = errors.Join(err, labels.Add(i/block, b))
+		err = errors.Join(err, labels.Add(i/Block, b))
 		d := sections.Decoder{Rest: n.labels}
 		for slot := range n.links {
 			label := string(d.StringBytes())
 			row.Labels = append(row.Labels, label)
-			h, at := hashOf(label), uint32(slot)
+			h, at := HashOf(label), uint32(slot)
 			if holdout > 0 && eval.Hide(n.hash, h, holdout, seed) {
 				at |= hiddenBit
 			}
@@ -74,7 +74,7 @@ func number(ctx context.Context, t *work.Task) error {
 			for _, v := range []uint32{checkOf(label), uint32(i), at} {
 				b = binary.LittleEndian.AppendUint32(b, v)
 			}
-			err = errors.Join(err, refs.Add(partitionOf(h, t.Plan.Partitions), b))
+			err = errors.Join(err, refs.Add(PartitionOf(h, t.Plan.Partitions), b))
 		}
 		if !seen[row.Class] {
 			seen[row.Class] = true
@@ -114,7 +114,7 @@ func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberS
 			if d.Err != nil {
 				break
 			}
-			n.shard, n.hash = split.Shard, hashOf(string(n.id))
+			n.shard, n.hash = split.Shard, HashOf(string(n.id))
 			if k, ok := newest[string(n.id)]; !ok {
 				newest[string(n.id)] = len(nodes)
 				nodes = append(nodes, n)

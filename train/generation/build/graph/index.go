@@ -1,4 +1,4 @@
-package build
+package graph
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// numbering is what all stages need of the nodes.
-type numbering struct {
+// Numbering is what all stages need of the nodes.
+type Numbering struct {
 	// Base is the first position of each partition, and at last the number of nodes.
 	Base        []int  `json:"base"`
 	Deleted     int    `json:"deleted"`
@@ -22,10 +22,10 @@ type numbering struct {
 	TextBytes   int64  `json:"text_bytes"`
 }
 
-func (x numbering) nodes() int { return x.Base[len(x.Base)-1] }
+func (x Numbering) Nodes() int { return x.Base[len(x.Base)-1] }
 
-// partitionAt returns the partition of a position.
-func (x numbering) partitionAt(position int) int {
+// PartitionAt returns the partition of a position.
+func (x Numbering) PartitionAt(position int) int {
 	p, found := slices.BinarySearch(x.Base, position)
 	for found && p+1 < len(x.Base) && x.Base[p+1] == position {
 		p++ // the last of those that begin here has it
@@ -36,16 +36,16 @@ func (x numbering) partitionAt(position int) int {
 	return p
 }
 
-// sizeOf returns the number of nodes of a partition.
-func (x numbering) sizeOf(p int) int { return x.Base[p+1] - x.Base[p] }
+// SizeOf returns the number of nodes of a partition.
+func (x Numbering) SizeOf(p int) int { return x.Base[p+1] - x.Base[p] }
 
-func numberingOf(ctx context.Context, b *work.Build) (numbering, error) {
-	return work.StatsOf[numbering](ctx, b, stages.Index, 0)
+func LoadNumbering(ctx context.Context, b *work.Build) (Numbering, error) {
+	return work.StatsOf[Numbering](ctx, b, stages.Index, 0)
 }
 
-// index adds up the nodes. It holds the names of the classes in memory.
-func index(ctx context.Context, t *work.Task) error {
-	x := numbering{Base: []int{0}}
+// Index adds up the nodes. It holds the names of the classes in memory.
+func Index(ctx context.Context, t *work.Task) error {
+	x := Numbering{Base: []int{0}}
 	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return err
@@ -74,12 +74,12 @@ func index(ctx context.Context, t *work.Task) error {
 		if err := graph.Merge(s.Fingerprint); err != nil {
 			return from.Explain(fmt.Errorf("%w: %w", sections.ErrShort, err))
 		}
-		x.Base = append(x.Base, x.nodes()+s.Nodes)
+		x.Base = append(x.Base, x.Nodes()+s.Nodes)
 		x.Deleted += s.Deleted
 		x.TextBytes += s.TextBytes
 	}
 	x.Classes, x.Fingerprint = len(classes), graph.Sum()
-	switch n := x.nodes(); {
+	switch n := x.Nodes(); {
 	case n == 0:
 		return fmt.Errorf("%w: the graph has no node; check the topics and the field mapping", generation.ErrTooFew)
 	case n >= math.MaxInt32:
@@ -89,18 +89,18 @@ func index(ctx context.Context, t *work.Task) error {
 	return nil
 }
 
-// describeGraph notes the figures of the graph.
-func describeGraph(ctx context.Context, b *work.Build, doc *generation.Doc) error {
-	x, err := numberingOf(ctx, b)
+// Describe notes the figures of the graph.
+func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
+	x, err := LoadNumbering(ctx, b)
 	if err != nil {
 		return err
 	}
-	linked, err := linkTotals(ctx, b)
+	linked, err := LinkTotals(ctx, b)
 	if err != nil {
 		return err
 	}
 	doc.GraphHash = x.Fingerprint
-	doc.Graph = generation.GraphStats{Nodes: x.nodes(), Deleted: x.Deleted, Links: linked.Links,
+	doc.Graph = generation.GraphStats{Nodes: x.Nodes(), Deleted: x.Deleted, Links: linked.Links,
 		Dangling: linked.Dangling, Hidden: linked.Hidden, Isolated: linked.Isolated, Hubs: linked.Hubs,
 		Classes: x.Classes, MaxDegree: linked.MaxDegree}
 	return nil

@@ -1,4 +1,4 @@
-package build
+package graph
 
 import (
 	"context"
@@ -16,13 +16,13 @@ const (
 	answerBytes = 12 // source u32 within its partition, slot u32, position u32
 )
 
-// resolve looks up the nodes that links lead to, for the links that lead into its partition. It holds the
+// Resolve looks up the nodes that links lead to, for the links that lead into its partition. It holds the
 // partition's keys in memory, and the links between two partitions.
 //
 //	arcs     section p: known links from nodes of partition p, in the order of the nodes
 //	answers  section p: for partition p, where its links lead
-func resolve(ctx context.Context, t *work.Task) error {
-	x, err := numberingOf(ctx, t.Build)
+func Resolve(ctx context.Context, t *work.Task) error {
+	x, err := LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func lookUp(keys, key []byte) (int, bool) {
 	return 0, false
 }
 
-// nodeFinder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
-func nodeFinder(ctx context.Context, t *work.Task, x numbering) (find func(id string) (int, bool), err error) {
+// NodeFinder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
+func NodeFinder(ctx context.Context, t *work.Task, x Numbering) (find func(id string) (int, bool), err error) {
 	keys := make([][]byte, t.Plan.Partitions)
 	for p := range keys {
 		from, err := t.From(ctx, stages.Number, p)
@@ -101,8 +101,8 @@ func nodeFinder(ctx context.Context, t *work.Task, x numbering) (find func(id st
 		}
 	}
 	return func(id string) (int, bool) {
-		hash := hashOf(id)
-		p := partitionOf(hash, t.Plan.Partitions)
+		hash := HashOf(id)
+		p := PartitionOf(hash, t.Plan.Partitions)
 		key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
 		at, ok := lookUp(keys[p], key)
 		return x.Base[p] + at, ok

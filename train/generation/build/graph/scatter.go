@@ -1,4 +1,4 @@
-package build
+package graph
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// scatter deals the rows of a part of a shard's commit log out to the partitions.
-func scatter(ctx context.Context, t *work.Task) error {
+// Scatter deals the rows of a part of a shard's commit log out to the partitions.
+func Scatter(ctx context.Context, t *work.Task) error {
 	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func scatter(ctx context.Context, t *work.Task) error {
 			return err
 		}
 		b = appendRow(b[:0], &r)
-		if err := out.Add(partitionOf(hashOf(r.NodeID), t.Plan.Partitions), b); err != nil {
+		if err := out.Add(PartitionOf(HashOf(r.NodeID), t.Plan.Partitions), b); err != nil {
 			return err
 		}
 	}

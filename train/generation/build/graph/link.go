@@ -1,4 +1,4 @@
-package build
+package graph
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// linkStats is what link says of a partition.
-type linkStats struct {
+// LinkStats is what link says of a partition.
+type LinkStats struct {
 	Links     int `json:"links"`
 	Known     int `json:"known"`
 	Hidden    int `json:"hidden"` // links to nodes of a higher position that the evaluation hides
@@ -23,18 +23,18 @@ type linkStats struct {
 	Instances int `json:"instances"`
 }
 
-// link collects the neighbours of a partition's nodes.
+// LinkNodes collects the neighbours of a partition's nodes.
 //
 //	links    by block: for each node, the number of its labels u32 and for each the position u32, noNode for none
 //	degrees  known neighbours of each node, u32
-func link(ctx context.Context, t *work.Task) error {
-	x, err := numberingOf(ctx, t.Build)
+func LinkNodes(ctx context.Context, t *work.Task) error {
+	x, err := LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	n := x.sizeOf(t.Partition)
+	n := x.SizeOf(t.Partition)
 	start := make([]int, n+1)
-	if err := eachBlock(ctx, t.Build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
+	if err := EachBlock(ctx, t.Build, stages.Number, "labels", t.Partition, func(d *sections.Decoder, lo,
 		hi int) error {
 		for i := lo; i < hi; i++ {
 			count := d.Uvarint()
@@ -67,10 +67,10 @@ func link(ctx context.Context, t *work.Task) error {
 			to[start[source]+int(slot)] = binary.LittleEndian.Uint32(b[8:])
 		}
 	}
-	links, degrees := t.NewSections(blocks(n)), t.NewSections(1)
+	links, degrees := t.NewSections(Blocks(n)), t.NewSections(1)
 	defer links.Close()   //nolint:errcheck // temporary files
 	defer degrees.Close() //nolint:errcheck
-	var s linkStats
+	var s LinkStats
 	var b []byte
 	for i := range n {
 		row := to[start[i]:start[i+1]]
@@ -99,7 +99,7 @@ func link(ctx context.Context, t *work.Task) error {
 		if known > 0 && known <= t.Doc.Settings.MaxDegree {
 			s.Instances++
 		}
-		if err := links.Add(i/block, b); err != nil {
+		if err := links.Add(i/Block, b); err != nil {
 			return err
 		}
 		if err := degrees.Add(0, binary.LittleEndian.AppendUint32(b[:0], uint32(known))); err != nil {
@@ -110,10 +110,10 @@ func link(ctx context.Context, t *work.Task) error {
 	return errors.Join(t.PutSections(ctx, "links", links), t.PutSections(ctx, "degrees", degrees))
 }
 
-// linkTotals adds up the figures of all partitions.
-func linkTotals(ctx context.Context, b *work.Build) (sum linkStats, err error) {
+// LinkTotals adds up the figures of all partitions.
+func LinkTotals(ctx context.Context, b *work.Build) (sum LinkStats, err error) {
 	for p := range b.Plan.Partitions {
-		s, err := work.StatsOf[linkStats](ctx, b, stages.Link, p)
+		s, err := work.StatsOf[LinkStats](ctx, b, stages.Link, p)
 		if err != nil {
 			return sum, err
 		}
@@ -129,9 +129,9 @@ func linkTotals(ctx context.Context, b *work.Build) (sum linkStats, err error) {
 	return sum, nil
 }
 
-// readNeighbours decodes the next node of a block of links: positions in the order of its labels. hidden says which of
+// ReadNeighbours decodes the next node of a block of links: positions in the order of its labels. hidden says which of
 // them the evaluation hides; those that are no nodes are -1.
-func readNeighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
+func ReadNeighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
 	n := int(d.Uint32())
 	for range n {
 		v := d.Uint32()
@@ -147,8 +147,8 @@ func readNeighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
 	return positions, hidden
 }
 
-// nodesAmong returns the positions that are nodes, ascending; those that are hidden only if all is set.
-func nodesAmong(positions []int32, hidden []bool, all bool) []int32 {
+// NodesAmong returns the positions that are nodes, ascending; those that are hidden only if all is set.
+func NodesAmong(positions []int32, hidden []bool, all bool) []int32 {
 	out := make([]int32, 0, len(positions))
 	for k, p := range positions {
 		if p >= 0 && (all || !hidden[k]) {
