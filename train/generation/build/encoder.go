@@ -18,6 +18,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -170,7 +171,7 @@ func sharedEncoder(ctx context.Context, b *work.Build) (e train.Encoder, done fu
 
 // parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
 func parentEncoder(ctx context.Context, t *work.Task, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
-	warm, s, err := loadDecision(ctx, t.Build)
+	warm, s, err := warmstart.LoadDecision(ctx, t.Build)
 	if err != nil || !warm {
 		return nil, err
 	}

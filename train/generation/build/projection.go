@@ -9,6 +9,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -64,7 +65,7 @@ func walkSample(ctx context.Context, b *work.Build, seed uint64, visit func(posi
 
 // fitProjection fits the projection to a sample of the texts that have features. A warm start keeps the parent's.
 func fitProjection(ctx context.Context, t *work.Task) error {
-	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
+	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return errors.Join(err, keepProjection(ctx, t))
 	}
 	v, err := loadVectorizer(ctx, t.Build)
@@ -99,5 +100,5 @@ func keepProjection(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	t.Stats = projectionStats{q.Dim()}
-	return keepArtifact(ctx, t, generation.ProjectionName)
+	return warmstart.KeepArtifact(ctx, t, generation.ProjectionName)
 }

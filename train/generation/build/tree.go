@@ -16,6 +16,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -32,7 +33,7 @@ type trunkStats struct {
 //
 //	of  section p: branch of each label of partition p, int32
 func growTrunk(ctx context.Context, t *work.Task) error {
-	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
+	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
 	dim, err := featureDim(ctx, t.Build)
@@ -118,7 +119,7 @@ type branchStats struct {
 //
 //	features  section k: the features of those in branch k, ascending, float32
 func dealRows(ctx context.Context, t *work.Task) error {
-	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
+	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
 	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
@@ -193,7 +194,7 @@ func readBranchRows(ctx context.Context, t *work.Task, branch int, rows []float3
 //
 //	leaves  leaf of each of its labels, int32
 func divideBranch(ctx context.Context, t *work.Task) error {
-	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
+	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
 	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
@@ -239,7 +240,7 @@ type treeStats struct {
 
 // makeTree stores the label tree: the branches joined, or the parent's renewed.
 func makeTree(ctx context.Context, t *work.Task) error {
-	warm, _, err := loadDecision(ctx, t.Build)
+	warm, _, err := warmstart.LoadDecision(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -349,7 +350,7 @@ func describeFeatures(ctx context.Context, b *work.Build, doc *generation.Doc) e
 		return err
 	}
 	doc.Tree = tree.TreeStats
-	warm, start, err := loadDecision(ctx, b)
+	warm, start, err := warmstart.LoadDecision(ctx, b)
 	switch {
 	case err != nil:
 		return err

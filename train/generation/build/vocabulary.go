@@ -11,6 +11,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -26,7 +27,7 @@ func tfidfOptions(ctx context.Context, t *work.Task) (tfidf.Options, graph.Numbe
 
 // count counts the documents of a partition that hold each n-gram.
 func count(ctx context.Context, t *work.Task) error {
-	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
+	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
 	o, _, err := tfidfOptions(ctx, t)
@@ -58,7 +59,7 @@ func count(ctx context.Context, t *work.Task) error {
 // merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
 // holds the share's counts in memory.
 func merge(ctx context.Context, t *work.Task) error {
-	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
+	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
 	o, x, err := tfidfOptions(ctx, t)
@@ -119,8 +120,8 @@ func merge(ctx context.Context, t *work.Task) error {
 
 // fitVectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
 func fitVectorizer(ctx context.Context, t *work.Task) error {
-	if warm, _, err := loadDecision(ctx, t.Build); err != nil || warm {
-		return errors.Join(err, keepArtifact(ctx, t, generation.VectorizerName))
+	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
+		return errors.Join(err, warmstart.KeepArtifact(ctx, t, generation.VectorizerName))
 	}
 	o, x, err := tfidfOptions(ctx, t)
 	if err != nil {

@@ -1,4 +1,4 @@
-package build
+package warmstart
 
 import (
 	"context"
@@ -29,26 +29,26 @@ const (
 	renewShare = 2
 )
 
-// startStats is what start says: what has changed since the parent, or why the build is one from scratch all the same.
-type startStats struct {
+// Decision is what start says: what has changed since the parent, or why the build is one from scratch all the same.
+type Decision struct {
 	Cold string `json:"cold,omitempty"`
 	generation.WarmStats
 }
 
-// start decides, now that the nodes are known, whether the parent is near enough to start from. If it is, start copies
+// Start decides, now that the nodes are known, whether the parent is near enough to start from. If it is, start copies
 // what later stages take of it, so that nothing that becomes of the parent changes the build. It holds 24 bytes a node
 // and what it copies of the parent's vectorizer in memory.
 //
 //	from        section p: the parent's label of each node of partition p, -1 for none, int32
 //	vectorizer, projection, tree, encoder/*  the parent's
-func start(ctx context.Context, t *work.Task) error {
+func Start(ctx context.Context, t *work.Task) error {
 	parent, err := generation.Load(ctx, t.Store, t.Doc.WarmOf)
-	var s startStats
+	var s Decision
 	if err == nil {
 		s, err = findChanges(ctx, t, parent)
 	}
 	if errors.Is(err, generation.ErrNone) || errors.Is(err, generation.ErrDamaged) || generation.IsDamage(err) {
-		s, err = startStats{Cold: fmt.Sprintf("the generation before is gone or damaged: %v", err)}, nil
+		s, err = Decision{Cold: fmt.Sprintf("the generation before is gone or damaged: %v", err)}, nil
 	}
 	if err != nil {
 		return err
@@ -62,14 +62,14 @@ func start(ctx context.Context, t *work.Task) error {
 }
 
 // findChanges finds the nodes of the cut among the labels of the parent, and copies what a warm start takes of it.
-func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s startStats, err error) {
+func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s Decision, err error) {
 	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return s, err
 	}
 	needed := int64(x.Nodes()) * int64(t.Doc.Settings.EmbeddingDim) * 4
 	if t.MemoryLimit > 0 && needed > t.MemoryLimit/renewShare {
-		return startStats{Cold: "to renew the label tree takes more memory than featurize.memory_limit allows"}, nil
+		return Decision{Cold: "to renew the label tree takes more memory than featurize.memory_limit allows"}, nil
 	}
 	from, err := parentLabels(ctx, t, x, parent)
 	if err != nil {
@@ -91,7 +91,7 @@ func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s s
 		}
 	}
 	if share := float64(s.New) / float64(x.Nodes()); share > warmNew {
-		return startStats{Cold: fmt.Sprintf("%.0f %% of the nodes are new, more than %.0f %%", 100*share,
+		return Decision{Cold: fmt.Sprintf("%.0f %% of the nodes are new, more than %.0f %%", 100*share,
 			100*warmNew)}, nil
 	}
 	refs, err := parent.CopyParts(ctx, t.Store, work.Folder(t.Task), func(name string) bool {
@@ -109,7 +109,7 @@ func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s s
 	}
 	before := parent.Vectorizer.UnknownShare
 	if most := t.Doc.WarmUnknown; most > 0 && s.Changed >= minUnknownTexts && s.UnknownShare > before+most {
-		return startStats{Cold: fmt.Sprintf("the vocabulary lacks %.3f of the changed texts' n-grams, and %.3f of "+
+		return Decision{Cold: fmt.Sprintf("the vocabulary lacks %.3f of the changed texts' n-grams, and %.3f of "+
 			"those that it was fitted to", s.UnknownShare, before)}, nil
 	}
 	out := t.NewSections(t.Plan.Partitions)
@@ -165,17 +165,17 @@ func unknownShare(ctx context.Context, t *work.Task, x graph.Numbering, changed 
 	return tfidf.NGrams{Total: count.Total(), Unknown: count.Unknown()}.Share(), nil
 }
 
-// loadDecision says whether the build starts from its parent, and what start has found changed.
-func loadDecision(ctx context.Context, b *work.Build) (bool, startStats, error) {
+// LoadDecision says whether the build starts from its parent, and what start has found changed.
+func LoadDecision(ctx context.Context, b *work.Build) (bool, Decision, error) {
 	if !b.Plan.Warm {
-		return false, startStats{}, nil
+		return false, Decision{}, nil
 	}
-	s, err := work.StatsOf[startStats](ctx, b, stages.Start, 0)
+	s, err := work.StatsOf[Decision](ctx, b, stages.Start, 0)
 	return err == nil && s.Cold == "", s, err
 }
 
-// keepArtifact makes an artifact of the parent the generation's own.
-func keepArtifact(ctx context.Context, t *work.Task, name string) error {
+// KeepArtifact makes an artifact of the parent the generation's own.
+func KeepArtifact(ctx context.Context, t *work.Task, name string) error {
 	from, err := t.From(ctx, stages.Start, 0)
 	if err != nil {
 		return err
