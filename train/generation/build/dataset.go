@@ -8,6 +8,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/sink/rows"
 	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 )
 
@@ -16,7 +17,7 @@ const datasetGroupBytes = 2 << 20
 
 // writeDataset writes the training set of a partition: its instances, in ascending order of ids.
 func writeDataset(ctx context.Context, t *work.Task) error {
-	v, err := loadVectorizer(ctx, t.Build)
+	v, err := vocabulary.LoadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -28,9 +29,9 @@ func writeDataset(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	psi := &textCounts{model: v}
-	if err := eachCounts(ctx, t.Build, v, t.Partition, func(_ int, c *textCounts) error {
-		psi.from, psi.records = c.from, append(psi.records, c.records...)
+	psi := &vocabulary.TextCounts{Model: v}
+	if err := vocabulary.EachCounts(ctx, t.Build, v, t.Partition, func(_ int, c *vocabulary.TextCounts) error {
+		psi.From, psi.Records = c.From, append(psi.Records, c.Records...)
 		return nil
 	}); err != nil {
 		return err
@@ -44,8 +45,8 @@ func writeDataset(ctx context.Context, t *work.Task) error {
 				if len(known) == 0 || len(known) > t.Doc.Settings.MaxDegree {
 					continue
 				}
-				f := psi.features(i, sparse.Vector{})
-				if err := psi.err(); err != nil {
+				f := psi.Features(i, sparse.Vector{})
+				if err := psi.Err(); err != nil {
 					yield(rows.Row{}, err)
 					return
 				}

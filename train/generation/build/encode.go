@@ -13,6 +13,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 )
 
@@ -91,13 +92,13 @@ func embedTexts(ctx context.Context, t *work.Task, e train.Encoder, texts []stri
 		}
 		return nil
 	}
-	model, err := loadVectorizer(ctx, t.Build)
+	model, err := vocabulary.LoadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	return eachCounts(ctx, t.Build, model, t.Partition, func(lo int, c *textCounts) error {
-		hi := lo + len(c.records)
-		return errors.Join(ctx.Err(), of.EncodeFeatures(texts[lo:hi], c.features, v.vectors[lo*v.dim:hi*v.dim]))
+	return vocabulary.EachCounts(ctx, t.Build, model, t.Partition, func(lo int, c *vocabulary.TextCounts) error {
+		hi := lo + len(c.Records)
+		return errors.Join(ctx.Err(), of.EncodeFeatures(texts[lo:hi], c.Features, v.vectors[lo*v.dim:hi*v.dim]))
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -124,11 +125,11 @@ func loadEncoder(ctx context.Context, b *work.Build) (train.Encoder, error) {
 			return nil, from.Explain(err)
 		}
 	}
-	v, err := loadVectorizer(ctx, b)
+	v, err := vocabulary.LoadVectorizer(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	q, err := loadProjection(ctx, b)
+	q, err := vocabulary.LoadProjection(ctx, b)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
@@ -68,12 +69,12 @@ func evaluate(ctx context.Context, t *work.Task) error {
 func sampledTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, dim int) ([]float32, error) {
 	vectors := make([]float32, len(s.positions)*dim)
 	for p := range t.Plan.Partitions {
-		texts, err := openProjected(ctx, t.Build, p, dim)
+		texts, err := vocabulary.OpenProjected(ctx, t.Build, p, dim)
 		if err != nil {
 			return nil, err
 		}
 		err = s.visitPartition(x, p, func(i, k int) error {
-			row, err := texts.rowOf(i)
+			row, err := texts.RowOf(i)
 			copy(vectors[k*dim:], row)
 			return err
 		})

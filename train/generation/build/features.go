@@ -13,6 +13,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
 )
@@ -23,7 +24,7 @@ import (
 //
 //	rows  float32, a row after the other
 func makeFeatures(ctx context.Context, t *work.Task) error {
-	dim, err := featureDim(ctx, t.Build)
+	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}

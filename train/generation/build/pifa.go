@@ -11,6 +11,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
 )
@@ -22,7 +23,7 @@ func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 // not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
 // one partition.
 func aggregate(ctx context.Context, t *work.Task) error {
-	dim, err := featureDim(ctx, t.Build)
+	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func addAllTexts(ctx context.Context, t *work.Task, x graph.Numbering, dim int, 
 // into a partition of labels, and the number of its first label among the sums.
 func addSources(ctx context.Context, t *work.Task, p, dim int, w pifa.Weighting,
 	each func(add func(arcs []byte, base int) error) error, sums *pifa.Sketch) error {
-	sources, err := openProjected(ctx, t.Build, p, dim)
+	sources, err := vocabulary.OpenProjected(ctx, t.Build, p, dim)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func addSources(ctx context.Context, t *work.Task, p, dim int, w pifa.Weighting,
 	return each(func(arcs []byte, base int) error {
 		for ; len(arcs) >= stages.ArcBytes; arcs = arcs[stages.ArcBytes:] {
 			source, target := arc(arcs)
-			row, err := sources.rowOf(source)
+			row, err := sources.RowOf(source)
 			if err != nil {
 				return err
 			}
@@ -158,13 +159,13 @@ func readDegrees(ctx context.Context, t *work.Task, p int) (of func(node int) in
 
 // copyTexts writes the normalized projections of a partition's texts.
 func copyTexts(ctx context.Context, t *work.Task, p, dim int, out []float32) error {
-	texts, err := openProjected(ctx, t.Build, p, dim)
+	texts, err := vocabulary.OpenProjected(ctx, t.Build, p, dim)
 	if err != nil {
 		return err
 	}
 	defer texts.Close()
 	for i := range len(out) / dim {
-		row, err := texts.rowOf(i)
+		row, err := texts.RowOf(i)
 		if err != nil {
 			return err
 		}

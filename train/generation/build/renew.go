@@ -9,6 +9,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -21,7 +22,7 @@ func renewTree(ctx context.Context, t *work.Task) (*labeltree.Tree, treeStats, e
 	if err != nil {
 		return nil, out, err
 	}
-	dim, err := featureDim(ctx, t.Build)
+	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return nil, out, err
 	}

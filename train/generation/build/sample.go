@@ -11,6 +11,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
@@ -46,7 +47,7 @@ func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
 	if s.instances, err = choosePositions(ctx, t, x, s); err != nil {
 		return nil, err
 	}
-	if s.Vectorizer, err = loadVectorizer(ctx, t.Build); err != nil {
+	if s.Vectorizer, err = vocabulary.LoadVectorizer(ctx, t.Build); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -57,10 +58,10 @@ func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
 	if err := readSample(ctx, t, x, s); err != nil {
 		return nil, err
 	}
-	if s.Projection, err = loadProjection(ctx, t.Build); err != nil {
+	if s.Projection, err = vocabulary.LoadProjection(ctx, t.Build); err != nil {
 		return nil, err
 	}
-	if s.Dim, err = featureDim(ctx, t.Build); err != nil {
+	if s.Dim, err = vocabulary.FeatureDim(ctx, t.Build); err != nil {
 		return nil, err
 	}
 	if s.Warm, err = parentEncoder(ctx, t, s.Vectorizer, s.Projection); err != nil {
@@ -283,16 +284,16 @@ func readSampleFeatures(ctx context.Context, t *work.Task, x graph.Numbering, s 
 		return nil
 	}
 	wanted := s.picks(x, p)
-	return eachCounts(ctx, t.Build, s.Vectorizer, p, func(lo int, c *textCounts) error {
-		some := c.records[:0]
-		for i, r := range c.records {
+	return vocabulary.EachCounts(ctx, t.Build, s.Vectorizer, p, func(lo int, c *vocabulary.TextCounts) error {
+		some := c.Records[:0]
+		for i, r := range c.Records {
 			if wanted(lo + i) {
 				some = append(some, r)
 			}
 		}
-		c.records = some
+		c.Records = some
 		return s.Features.Append(len(some), t.Workers, func() func(int, sparse.Vector) sparse.Vector {
-			return c.features
+			return c.Features
 		})
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 )
 
@@ -29,7 +30,7 @@ func rangesOf(p stages.Plan, x graph.Numbering) graph.Numbering {
 //	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
 //	      number in the range u32, and its row as bfloat16
 func spreadTexts(ctx context.Context, t *work.Task) error {
-	dim, err := featureDim(ctx, t.Build)
+	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func spreadTexts(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	texts, err := openProjected(ctx, t.Build, t.Partition, dim)
+	texts, err := vocabulary.OpenProjected(ctx, t.Build, t.Partition, dim)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func spreadTexts(ctx context.Context, t *work.Task) error {
 	var record []byte
 	if err := graph.EachBlock(ctx, t.Build, stages.Link, "links", t.Partition, func(d *sections.Decoder, lo,
 		hi int) error {
-		rows, err := texts.blockRows(lo, hi)
+		rows, err := texts.BlockRows(lo, hi)
 		if err != nil {
 			return err
 		}

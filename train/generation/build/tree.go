@@ -16,6 +16,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -36,7 +37,7 @@ func growTrunk(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
-	dim, err := featureDim(ctx, t.Build)
+	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -361,7 +362,7 @@ func describeFeatures(ctx context.Context, b *work.Build, doc *generation.Doc) e
 	default:
 		doc.Forget()
 	}
-	v, err := loadVectorizer(ctx, b)
+	v, err := vocabulary.LoadVectorizer(ctx, b)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 )
@@ -141,8 +142,10 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Scatter: graph.Scatter, stages.Number: graph.Number, stages.Index: graph.Index,
 	stages.Resolve: graph.Resolve,
-	stages.Link:    graph.LinkNodes, stages.Count: count, stages.Merge: merge, stages.Vectorizer: fitVectorizer,
-	stages.Projection: fitProjection, stages.Vectorise: vectorise, stages.PIFA: aggregate, stages.Trunk: growTrunk,
+	stages.Link:    graph.LinkNodes, stages.Count: vocabulary.Count, stages.Merge: vocabulary.Merge,
+	stages.Vectorizer: vocabulary.FitVectorizer,
+	stages.Projection: vocabulary.FitProjection, stages.Vectorise: vocabulary.Vectorise, stages.PIFA: aggregate,
+	stages.Trunk: growTrunk,
 	stages.Deal: dealRows, stages.Branch: divideBranch, stages.Tree: makeTree, stages.Dataset: writeDataset,
 	stages.Encoder: trainEncoder, stages.Evaluate: evaluate, stages.Encode: encode, stages.Finish: finishGeneration,
 	stages.Start: warmstart.Start, stages.Spread: spreadTexts, stages.Features: makeFeatures, stages.Mapping: mapParent,

@@ -1,4 +1,4 @@
-package build
+package vocabulary
 
 import (
 	"context"
@@ -15,20 +15,20 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// vectorise finds the features of a partition's texts, and projects them.
+// Vectorise finds the features of a partition's texts, and projects them.
 //
 //	counts     by block: the features of each text
 //	projected  by block: the rows as bfloat16
-func vectorise(ctx context.Context, t *work.Task) error {
-	v, err := loadVectorizer(ctx, t.Build)
+func Vectorise(ctx context.Context, t *work.Task) error {
+	v, err := LoadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	q, err := loadProjection(ctx, t.Build)
+	q, err := LoadProjection(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	dim, err := featureDim(ctx, t.Build)
+	dim, err := FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func vectorise(ctx context.Context, t *work.Task) error {
 	return errors.Join(t.PutSections(ctx, "counts", counts), t.PutSections(ctx, "projected", out))
 }
 
-// projectedTexts reads the projected texts of a partition, a block at a time.
-type projectedTexts struct {
+// ProjectedTexts reads the projected texts of a partition, a block at a time.
+type ProjectedTexts struct {
 	*work.Input
 	have [][]byte
 	last int
@@ -80,7 +80,7 @@ type projectedTexts struct {
 	pool *sync.Pool // of blocks, which a task of pifa reads all of
 }
 
-func openProjected(ctx context.Context, b *work.Build, partition, dim int) (*projectedTexts, error) {
+func OpenProjected(ctx context.Context, b *work.Build, partition, dim int) (*ProjectedTexts, error) {
 	from, err := b.From(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return nil, err
@@ -89,11 +89,11 @@ func openProjected(ctx context.Context, b *work.Build, partition, dim int) (*pro
 	if err != nil {
 		return nil, err
 	}
-	return &projectedTexts{in, make([][]byte, in.Len()), -1, make([]float32, dim), &b.BlockBuffers}, nil
+	return &ProjectedTexts{in, make([][]byte, in.Len()), -1, make([]float32, dim), &b.BlockBuffers}, nil
 }
 
 // Close gives the memory of the blocks to those who read others.
-func (p *projectedTexts) Close() error {
+func (p *ProjectedTexts) Close() error {
 	for k := range p.have {
 		if p.have[k] != nil {
 			p.pool.Put(&p.have[k])
@@ -103,9 +103,9 @@ func (p *projectedTexts) Close() error {
 	return p.Input.Close()
 }
 
-// rowOf returns the projection of a node, by its number in the partition, until the next call. Blocks that were read
+// RowOf returns the projection of a node, by its number in the partition, until the next call. Blocks that were read
 // stay in memory as they are stored, which is half as large; whoever goes along the nodes decodes each once.
-func (p *projectedTexts) rowOf(i int) ([]float32, error) {
+func (p *ProjectedTexts) RowOf(i int) ([]float32, error) {
 	if i == p.last {
 		return p.row, nil
 	}
@@ -133,8 +133,8 @@ func (p *projectedTexts) rowOf(i int) ([]float32, error) {
 	return p.row, nil
 }
 
-// blockRows returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
-func (p *projectedTexts) blockRows(lo, hi int) ([]byte, error) {
+// BlockRows returns the rows of nodes lo ≤ i < hi as they are stored; lo is the first of a block, and hi its end.
+func (p *ProjectedTexts) BlockRows(lo, hi int) ([]byte, error) {
 	b, err := p.ReadSection(lo / graph.Block)
 	if err == nil && len(b) != 2*len(p.row)*(hi-lo) {
 		err = p.From.Explain(fmt.Errorf("%w: %d bytes for %d texts", sections.ErrShort, len(b), hi-lo))

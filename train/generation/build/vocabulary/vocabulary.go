@@ -1,4 +1,4 @@
-package build
+package vocabulary
 
 import (
 	"container/heap"
@@ -25,8 +25,8 @@ func tfidfOptions(ctx context.Context, t *work.Task) (tfidf.Options, graph.Numbe
 	return o, x, err
 }
 
-// count counts the documents of a partition that hold each n-gram.
-func count(ctx context.Context, t *work.Task) error {
+// Count counts the documents of a partition that hold each n-gram.
+func Count(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
@@ -56,9 +56,9 @@ func count(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "ngrams", out)
 }
 
-// merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
+// Merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
 // holds the share's counts in memory.
-func merge(ctx context.Context, t *work.Task) error {
+func Merge(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
@@ -118,8 +118,8 @@ func merge(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "chosen", out)
 }
 
-// fitVectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
-func fitVectorizer(ctx context.Context, t *work.Task) error {
+// FitVectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
+func FitVectorizer(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return errors.Join(err, warmstart.KeepArtifact(ctx, t, generation.VectorizerName))
 	}
@@ -164,6 +164,6 @@ func errAlike(t *work.Task, x graph.Numbering, err error) error {
 		x.Nodes(), err)
 }
 
-func loadVectorizer(ctx context.Context, b *work.Build) (*tfidf.Model, error) {
+func LoadVectorizer(ctx context.Context, b *work.Build) (*tfidf.Model, error) {
 	return work.ShareArtifact(ctx, b, stages.Vectorizer, "vectorizer", tfidf.Read)
 }

@@ -1,4 +1,4 @@
-package build
+package vocabulary
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"giantstream/train/generation/fit"
 )
 
-func loadProjection(ctx context.Context, b *work.Build) (*projection.Projection, error) {
+func LoadProjection(ctx context.Context, b *work.Build) (*projection.Projection, error) {
 	return work.ShareArtifact(ctx, b, stages.Projection, "projection", projection.Read)
 }
 
@@ -23,8 +23,8 @@ type projectionStats struct {
 	Dim int `json:"dim"`
 }
 
-// featureDim is the dimension of the labels' features.
-func featureDim(ctx context.Context, b *work.Build) (int, error) {
+// FeatureDim is the dimension of the labels' features.
+func FeatureDim(ctx context.Context, b *work.Build) (int, error) {
 	s, err := work.StatsOf[projectionStats](ctx, b, stages.Projection, 0)
 	return min(b.Doc.Settings.EmbeddingDim, s.Dim), err
 }
@@ -63,12 +63,12 @@ func walkSample(ctx context.Context, b *work.Build, seed uint64, visit func(posi
 	return nil
 }
 
-// fitProjection fits the projection to a sample of the texts that have features. A warm start keeps the parent's.
-func fitProjection(ctx context.Context, t *work.Task) error {
+// FitProjection fits the projection to a sample of the texts that have features. A warm start keeps the parent's.
+func FitProjection(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return errors.Join(err, keepProjection(ctx, t))
 	}
-	v, err := loadVectorizer(ctx, t.Build)
+	v, err := LoadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package build
+package vocabulary
 
 import (
 	"context"
@@ -72,47 +72,47 @@ func readCounts(b []byte, cols int, dst sparse.Vector) (sparse.Vector, error) {
 	return dst, nil
 }
 
-// textCounts are the counts of the features of some texts.
-type textCounts struct {
-	from    *work.Done
-	model   *tfidf.Model
-	records [][]byte
+// TextCounts are the counts of the features of some texts.
+type TextCounts struct {
+	From    *work.Done
+	Model   *tfidf.Model
+	Records [][]byte
 	damaged atomic.Bool
 }
 
-// features is Ψ of text i, as train.TextFeatures. Ask err afterwards.
-func (c *textCounts) features(i int, dst sparse.Vector) sparse.Vector {
-	counts, err := readCounts(c.records[i], c.model.Dim(), dst)
+// Features is Ψ of text i, as train.TextFeatures. Ask err afterwards.
+func (c *TextCounts) Features(i int, dst sparse.Vector) sparse.Vector {
+	counts, err := readCounts(c.Records[i], c.Model.Dim(), dst)
 	if err != nil {
 		c.damaged.Store(true)
 		return sparse.Vector{}
 	}
-	return c.model.Weigh(counts)
+	return c.Model.Weigh(counts)
 }
 
-func (c *textCounts) err() error {
+func (c *TextCounts) Err() error {
 	if c.damaged.Load() {
-		return c.from.Explain(sections.ErrShort)
+		return c.From.Explain(sections.ErrShort)
 	}
 	return nil
 }
 
-// eachCounts calls visit with the counts of the texts of a partition, a block after the other: those of nodes from lo
+// EachCounts calls visit with the counts of the texts of a partition, a block after the other: those of nodes from lo
 // on.
-func eachCounts(ctx context.Context, b *work.Build, v *tfidf.Model, partition int,
-	visit func(lo int, c *textCounts) error) error {
+func EachCounts(ctx context.Context, b *work.Build, v *tfidf.Model, partition int,
+	visit func(lo int, c *TextCounts) error) error {
 	from, err := b.From(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return err
 	}
 	return graph.EachBlock(ctx, b, stages.Vectorise, "counts", partition, func(d *sections.Decoder, lo, hi int) error {
-		c := &textCounts{from: from, model: v}
+		c := &TextCounts{From: from, Model: v}
 		for range hi - lo {
-			c.records = append(c.records, d.StringBytes())
+			c.Records = append(c.Records, d.StringBytes())
 		}
 		if d.Err != nil {
 			return d.Err
 		}
-		return errors.Join(visit(lo, c), c.err())
+		return errors.Join(visit(lo, c), c.Err())
 	})
 }
