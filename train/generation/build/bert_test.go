@@ -26,6 +26,13 @@ import (
 	"giantstream/train/internal/graphtest"
 )
 
+// Where a generation keeps what is left of a training, and a picture of it.
+const (
+	checkpointsFolder = "encoder/checkpoints/"
+	ngramsFolder      = "encoder/ngrams/"
+	lossPicture       = "encoder/loss.svg"
+)
+
 // tinyBERT has a builder fine-tune the random two-layer model that package
 // bert is tested with.
 func tinyBERT(store sink.Store) *testBuild {
@@ -98,9 +105,9 @@ func TestBuildWithBERT(t *testing.T) {
 	if _, more := tensors.Shape(fmt.Sprintf("head.%d", len(doc.Tree.Levels))); more {
 		t.Error("the matcher has the labels as a level")
 	}
-	checkPicture(t, store, curveName)
+	checkPicture(t, store, lossPicture)
 	for key := range objects(t, store) {
-		if strings.Contains(key, checkpointsName) || strings.Contains(key, ngramsName) {
+		if strings.Contains(key, checkpointsFolder) || strings.Contains(key, ngramsFolder) {
 			t.Errorf("%s is left", key)
 		}
 	}
@@ -152,7 +159,7 @@ func TestBuildWithNGrams(t *testing.T) {
 		if report := compact(t, doc); !strings.Contains(report, `"ngrams":{"instances"`) {
 			t.Errorf("%d epochs: the report %s has nothing of the n-grams", epochs, report)
 		}
-		if _, drawn := objects(t, store)[generation.Prefix(1)+curveName]; drawn != (epochs > 0) {
+		if _, drawn := objects(t, store)[generation.Prefix(1)+lossPicture]; drawn != (epochs > 0) {
 			t.Errorf("%d epochs: a picture of the fine-tuning is there: %t", epochs, drawn)
 		}
 	}
@@ -160,9 +167,9 @@ func TestBuildWithNGrams(t *testing.T) {
 
 // Training that is cut off resumes from its checkpoint and ends with the same
 // bytes; a damaged checkpoint costs the steps since the one before it.
-func TestBERTResumes(t *testing.T)           { resumes(t, tinyBERT, checkpointsName) }
-func TestBERTWithNGramsResumes(t *testing.T) { resumes(t, joinedBERT, checkpointsName) }
-func TestNGramsResume(t *testing.T)          { resumes(t, plainBERT, ngramsName) }
+func TestBERTResumes(t *testing.T)           { resumes(t, tinyBERT, checkpointsFolder) }
+func TestBERTWithNGramsResumes(t *testing.T) { resumes(t, joinedBERT, checkpointsFolder) }
+func TestNGramsResume(t *testing.T)          { resumes(t, plainBERT, ngramsFolder) }
 
 // resumes cuts off a build after the fourth checkpoint in a folder.
 func resumes(t *testing.T, builder func(sink.Store) *testBuild, folder string) {

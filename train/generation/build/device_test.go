@@ -81,7 +81,7 @@ func TestBuildOnADevice(t *testing.T) {
 // The document tells how GPUs multiplied, also that the training was resumed in another mode.
 func TestBuildNotesHowTheDeviceMultiplies(t *testing.T) {
 	log := graphOf(400)
-	store := &stopping{Store: &memstore.Store{}, folder: checkpointsName, after: 1}
+	store := &stopping{Store: &memstore.Store{}, folder: checkpointsFolder, after: 1}
 	for i, m := range []compute.Math{compute.BF16, compute.TF32, compute.Float32} {
 		store.keys = nil
 		b := tinyBERT(store)
@@ -104,11 +104,11 @@ func TestBuildNotesHowTheDeviceMultiplies(t *testing.T) {
 // A build that is cut off on the CPU goes on on a device, and the other way round, to the same bytes.
 func TestBuildMovesToAnotherDevice(t *testing.T) {
 	log := graphOf(400)
-	undisturbed := &stopping{Store: &memstore.Store{}, folder: checkpointsName}
+	undisturbed := &stopping{Store: &memstore.Store{}, folder: checkpointsFolder}
 	buildWith(t, tinyBERT(undisturbed), 1, log, nil)
 	want := encoderBytes(t, undisturbed)
 	for _, toDevice := range []bool{true, false} {
-		store := &stopping{Store: &memstore.Store{}, folder: checkpointsName, after: 3}
+		store := &stopping{Store: &memstore.Store{}, folder: checkpointsFolder, after: 3}
 		b := tinyBERT(store)
 		if !toDevice {
 			emulate(t, b, computetest.DeviceOptions{})
@@ -170,7 +170,7 @@ func TestDeviceFailsDuringABuild(t *testing.T) {
 		}
 		checkpoints := 0
 		for name := range objects(t, store) {
-			if strings.Contains(name, checkpointsName) {
+			if strings.Contains(name, checkpointsFolder) {
 				checkpoints++
 			}
 		}

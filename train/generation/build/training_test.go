@@ -109,7 +109,7 @@ func (c *crew) build(t *testing.T, trainers int, engine tasks.Engine, every time
 	c.helped.Store(0)
 	store := &memstore.Store{Fail: func(op, key string) error {
 		if _, rest, ok := strings.Cut(key, "/group/"); ok && op == "put" && strings.Count(rest, "/") == 2 &&
-			!strings.HasSuffix(rest, leaderName) && !strings.HasSuffix(rest, "/all") {
+			!strings.HasSuffix(rest, "-leader") && !strings.HasSuffix(rest, "/all") {
 			c.helped.Add(1)
 		}
 		return nil

@@ -198,20 +198,10 @@ func TestIdentitiesAreThoseOfAGraphInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []float32
-	inner, err := b.worker.openBuild(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for p := range plan.Partitions {
-		object, _, err := openRows(t.Context(), inner, p)
+		key := fmt.Sprintf("%s%s/%05d/rows", stages.TasksPrefix(1), stages.Features, p)
+		data, err := sink.ReadAll(t.Context(), b.worker.Store, key)
 		if err != nil {
-			t.Fatal(err)
-		}
-		data := make([]byte, object.Size())
-		if _, err := object.ReadAt(data, 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := object.Close(); err != nil {
 			t.Fatal(err)
 		}
 		part := make([]float32, len(data)/4)

@@ -146,7 +146,7 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Vectorizer: vocabulary.FitVectorizer,
 	stages.Projection: vocabulary.FitProjection, stages.Vectorise: vocabulary.Vectorise, stages.PIFA: aggregate,
 	stages.Trunk: growTrunk,
-	stages.Deal: dealRows, stages.Branch: divideBranch, stages.Tree: makeTree, stages.Dataset: writeDataset,
+	stages.Deal:  dealRows, stages.Branch: divideBranch, stages.Tree: makeTree, stages.Dataset: writeDataset,
 	stages.Encoder: trainEncoder, stages.Evaluate: evaluate, stages.Encode: encode, stages.Finish: finishGeneration,
 	stages.Start: warmstart.Start, stages.Spread: spreadTexts, stages.Features: makeFeatures, stages.Mapping: mapParent,
 	stages.Fill: fill, stages.Compare: compareParent,
