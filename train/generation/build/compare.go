@@ -5,14 +5,16 @@ import (
 
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/labels"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/training"
 	"giantstream/train/generation/build/work"
 )
 
 // mapParent compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
 // all nodes, both trees and the labels that both have.
 func mapParent(ctx context.Context, t *work.Task) error {
-	tree, err := loadTree(ctx, t.Build)
+	tree, err := labels.LoadTree(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func compareParent(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	trained, err := work.StatsOf[encoderStats](ctx, t.Build, stages.Encoder, 0)
+	trained, err := work.StatsOf[training.Stats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}

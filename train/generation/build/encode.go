@@ -13,6 +13,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/training"
 	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 )
@@ -32,7 +33,7 @@ type encodeStats struct {
 //	vectors  where fill follows, by block: the embeddings, float32
 //	status   where fill follows: a byte for each node, 1 for one without text
 func encode(ctx context.Context, t *work.Task) error {
-	e, release, err := sharedEncoder(ctx, t.Build)
+	e, release, err := training.SharedEncoder(ctx, t.Build)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func encode(ctx context.Context, t *work.Task) error {
 	if err := putSampledVectors(ctx, t, v); err != nil {
 		return err
 	}
-	s := encodeStats{GPUMath: gpuMath(t)}
+	s := encodeStats{GPUMath: training.GPUMath(t)}
 	for i, text := range p.Texts {
 		var r embedding.Record
 		r.SetVector(text, v.row(i))
@@ -104,7 +105,7 @@ func embedTexts(ctx context.Context, t *work.Task, e train.Encoder, texts []stri
 
 // putSampledVectors stores the embeddings of the nodes that evaluate asks about.
 func putSampledVectors(ctx context.Context, t *work.Task, v embedded) error {
-	sampled, err := sampledNodes(ctx, t.Build, t.Partition)
+	sampled, err := training.SampledNodes(ctx, t.Build, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (e embedded) row(i int) []float32 { return e.vectors[i*e.dim : (i+1)*e.dim 
 // writeEmbeddings writes the embeddings of a partition, one part for each shard that has nodes in it, in ascending
 // order of ids.
 func writeEmbeddings(ctx context.Context, t *work.Task, p *graph.Partition, v embedded) error {
-	trained, err := work.StatsOf[encoderStats](ctx, t.Build, stages.Encoder, 0)
+	trained, err := work.StatsOf[training.Stats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func describeEmbeddings(ctx context.Context, b *work.Build, doc *generation.Doc)
 		}
 		doc.Graph.NoText += e.NoText
 		doc.Graph.FromNeighbours += e.FromNeighbours
-		addMath(doc, e.GPUMath)
+		training.AddMath(doc, e.GPUMath)
 	}
 	doc.Embeddings, err = b.PartsOf(ctx, b.Plan.EmbeddingStage())
 	return err

@@ -10,6 +10,7 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/training"
 	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -26,22 +27,22 @@ type evaluateStats struct {
 // evaluate asks text alone and the encoder about hidden links and classes of the sample. It holds the sample's links,
 // and its embeddings of one of the two.
 func evaluate(ctx context.Context, t *work.Task) error {
-	trained, err := work.StatsOf[encoderStats](ctx, t.Build, stages.Encoder, 0)
+	trained, err := work.StatsOf[training.Stats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
-	x, s, err := reopenSample(ctx, t, trained.Instances)
+	x, s, err := training.ReopenSample(ctx, t, trained.Instances)
 	if err != nil {
 		return err
 	}
-	defer s.close() //nolint:errcheck // temporary files
+	defer s.Close() //nolint:errcheck // temporary files
 	settings, log := t.Doc.Settings, t.TaskResources().Log
 	dim := trained.TextDim
 	vectors, err := sampledTexts(ctx, t, x, s, dim)
 	if err != nil {
 		return err
 	}
-	exam, err := examOf(s.Texts, vectors, dim, s.known, s.hidden)
+	exam, err := examOf(s.Texts, vectors, dim, s.Known, s.Hidden)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func evaluate(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	out := evaluateStats{Evaluation: []fit.Evaluation{text}, Hidden: len(s.hidden), Whole: s.whole}
+	out := evaluateStats{Evaluation: []fit.Evaluation{text}, Hidden: len(s.Hidden), Whole: s.Whole}
 	if trained.TextOnly == "" {
 		vectors, err := sampledVectors(ctx, t, x, s, trained.Dim)
 		if err != nil {
@@ -66,14 +67,15 @@ func evaluate(ctx context.Context, t *work.Task) error {
 }
 
 // sampledTexts returns the embeddings of text alone, of projections as they are stored.
-func sampledTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, dim int) ([]float32, error) {
-	vectors := make([]float32, len(s.positions)*dim)
+func sampledTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *training.Sample, dim int) ([]float32,
+	error) {
+	vectors := make([]float32, len(s.Positions)*dim)
 	for p := range t.Plan.Partitions {
 		texts, err := vocabulary.OpenProjected(ctx, t.Build, p, dim)
 		if err != nil {
 			return nil, err
 		}
-		err = s.visitPartition(x, p, func(i, k int) error {
+		err = s.VisitPartition(x, p, func(i, k int) error {
 			row, err := texts.RowOf(i)
 			copy(vectors[k*dim:], row)
 			return err
@@ -87,10 +89,11 @@ func sampledTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *sampl
 }
 
 // sampledVectors returns the embeddings that encode has left of the sample.
-func sampledVectors(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, dim int) ([]float32, error) {
-	vectors := make([]float32, len(s.positions)*dim)
+func sampledVectors(ctx context.Context, t *work.Task, x graph.Numbering, s *training.Sample, dim int) ([]float32,
+	error) {
+	vectors := make([]float32, len(s.Positions)*dim)
 	for p := range t.Plan.Partitions {
-		first, n := s.runOf(x, p)
+		first, n := s.RunOf(x, p)
 		rows := vectors[first*dim : (first+n)*dim]
 		from, err := t.From(ctx, stages.Encode, p)
 		if err != nil {

@@ -5,7 +5,9 @@ import (
 
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/labels"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/training"
 	"giantstream/train/generation/build/work"
 )
 
@@ -20,8 +22,8 @@ func finishGeneration(ctx context.Context, t *work.Task) error {
 	}
 	doc := *t.Doc
 	for _, describe := range []func(context.Context, *work.Build, *generation.Doc) error{graph.Describe,
-		describeFeatures,
-		describeEncoder, describeQuality, describeEmbeddings} {
+		labels.Describe,
+		training.Describe, describeQuality, describeEmbeddings} {
 		if err := describe(ctx, t.Build, &doc); err != nil {
 			return err
 		}
@@ -53,7 +55,7 @@ func (w *Worker) describe(ctx context.Context, plan stages.Plan) (*generation.Do
 	for _, part := range []struct {
 		stage    string
 		describe func(context.Context, *work.Build, *generation.Doc) error
-	}{{stages.Link, graph.Describe}, {stages.Dataset, describeFeatures}, {stages.Encoder, describeEncoder}} {
+	}{{stages.Link, graph.Describe}, {stages.Dataset, labels.Describe}, {stages.Encoder, training.Describe}} {
 		s, _ := plan.Find(part.stage)
 		for _, t := range plan.TasksOf(s) {
 			if done, err := w.Done(ctx, t); err != nil || !done {

@@ -13,7 +13,9 @@ import (
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/labels"
 	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/training"
 	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
@@ -144,12 +146,15 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Resolve: graph.Resolve,
 	stages.Link:    graph.LinkNodes, stages.Count: vocabulary.Count, stages.Merge: vocabulary.Merge,
 	stages.Vectorizer: vocabulary.FitVectorizer,
-	stages.Projection: vocabulary.FitProjection, stages.Vectorise: vocabulary.Vectorise, stages.PIFA: aggregate,
-	stages.Trunk: growTrunk,
-	stages.Deal:  dealRows, stages.Branch: divideBranch, stages.Tree: makeTree, stages.Dataset: writeDataset,
-	stages.Encoder: trainEncoder, stages.Evaluate: evaluate, stages.Encode: encode, stages.Finish: finishGeneration,
-	stages.Start: warmstart.Start, stages.Spread: spreadTexts, stages.Features: makeFeatures, stages.Mapping: mapParent,
-	stages.Fill: fill, stages.Compare: compareParent,
+	stages.Projection: vocabulary.FitProjection, stages.Vectorise: vocabulary.Vectorise, stages.PIFA: labels.Aggregate,
+	stages.Trunk: labels.GrowTrunk,
+	stages.Deal:  labels.DealRows, stages.Branch: labels.DivideBranch, stages.Tree: labels.MakeTree,
+	stages.Dataset: training.WriteDataset,
+	stages.Encoder: training.TrainEncoder, stages.Evaluate: evaluate, stages.Encode: encode,
+	stages.Finish: finishGeneration,
+	stages.Start:  warmstart.Start, stages.Spread: labels.SpreadTexts, stages.Features: labels.MakeFeatures,
+	stages.Mapping: mapParent,
+	stages.Fill:    fill, stages.Compare: compareParent,
 }
 
 // ErrPanic: a task ran into a fault of the program.

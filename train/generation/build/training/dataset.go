@@ -1,4 +1,4 @@
-package build
+package training
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/sink/rows"
 	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/labels"
 	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 )
@@ -15,13 +16,13 @@ import (
 // datasetGroupBytes is the raw size of the training set's row groups, as in a build in one process.
 const datasetGroupBytes = 2 << 20
 
-// writeDataset writes the training set of a partition: its instances, in ascending order of ids.
-func writeDataset(ctx context.Context, t *work.Task) error {
+// WriteDataset writes the training set of a partition: its instances, in ascending order of ids.
+func WriteDataset(ctx context.Context, t *work.Task) error {
 	v, err := vocabulary.LoadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	tree, err := loadTree(ctx, t.Build)
+	tree, err := labels.LoadTree(ctx, t.Build)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package build
+package training
 
 import (
 	"cmp"
@@ -28,9 +28,9 @@ var (
 func patienceOf(t *work.Task) time.Duration { return cmp.Or(t.Patience, defaultPatience) }
 
 // leadTraining trains the encoder, and lets the other tasks of the stage help.
-func leadTraining(ctx context.Context, t *work.Task, in fit.Inputs, j *Journal) (*fit.Trained, string, error) {
+func leadTraining(ctx context.Context, t *work.Task, in fit.Inputs, j *journal) (*fit.Trained, string, error) {
 	r := t.TaskResources()
-	l := &leader{Journal: j, task: t, meeting: &meeting{ctx: ctx, store: t.Store, name: leaderName,
+	l := &leader{journal: j, task: t, meeting: &meeting{ctx: ctx, store: t.Store, name: leaderName,
 		patience: patienceOf(t)}, expected: t.Plan.TrainingTasks() - 1}
 	trained, why, err := fit.TrainOrTextAlone(ctx, t.Doc.Settings.Encoder, fit.Training{Inputs: in,
 		Settings: t.Doc.Settings, Resources: r, Journal: l,
@@ -44,7 +44,7 @@ func leadTraining(ctx context.Context, t *work.Task, in fit.Inputs, j *Journal) 
 
 // leader keeps checkpoints, and invites helpers between two steps. It implements fit.Journal.
 type leader struct {
-	*Journal
+	*journal
 	*meeting
 	task     *work.Task
 	expected int
@@ -59,7 +59,7 @@ func (l *leader) group() together.Group {
 }
 
 func (l *leader) Checkpoints(ctx context.Context, p fit.Part) (fit.Checkpoints, error) {
-	c, err := l.Journal.Checkpoints(ctx, p)
+	c, err := l.journal.Checkpoints(ctx, p)
 	if err != nil || p != fit.Whole || l.expected == 0 {
 		return c, err
 	}
@@ -157,7 +157,7 @@ func helpTraining(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	defer s.close() //nolint:errcheck // temporary files
+	defer s.Close() //nolint:errcheck // temporary files
 	r := t.TaskResources()
 	for {
 		h := &helper{task: t}

@@ -1,4 +1,4 @@
-package build
+package labels
 
 import (
 	"context"
@@ -18,12 +18,12 @@ import (
 	"giantstream/train/numeric"
 )
 
-// makeFeatures makes what the tree is built of where that is not PIFA: the ablations of featurize.label_features.
+// MakeFeatures makes what the tree is built of where that is not PIFA: the ablations of featurize.label_features.
 // Labels that no instance has are zero, whatever the kind; where there is no instance at all, the tree is a random one,
 // or one of the texts. It holds the features of a partition in memory.
 //
 //	rows  float32, a row after the other
-func makeFeatures(ctx context.Context, t *work.Task) error {
+func MakeFeatures(ctx context.Context, t *work.Task) error {
 	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func sumIdentities(ctx context.Context, t *work.Task, x graph.Numbering, dim int
 // openRows opens what the tree is built of for the labels of a partition, verified.
 func openRows(ctx context.Context, b *work.Build, p int) (sink.Object, *work.Done, error) {
 	if b.Plan.Features == "" {
-		return openPIFARows(ctx, b, p)
+		return OpenPIFARows(ctx, b, p)
 	}
 	from, err := b.From(ctx, stages.Features, p)
 	if err != nil {

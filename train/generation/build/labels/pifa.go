@@ -1,4 +1,4 @@
-package build
+package labels
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 // rowsOf is the output of pifa with the features of a partition's labels: float32, a row after the other.
 func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 
-// aggregate adds up the features of a range of labels. Every label takes its sources in ascending order, so the sums do
+// Aggregate adds up the features of a range of labels. Every label takes its sources in ascending order, so the sums do
 // not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
 // one partition.
-func aggregate(ctx context.Context, t *work.Task) error {
+func Aggregate(ctx context.Context, t *work.Task) error {
 	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err
@@ -175,8 +175,8 @@ func copyTexts(ctx context.Context, t *work.Task, p, dim int, out []float32) err
 	return nil
 }
 
-// openPIFARows opens the features of a partition's labels, verified.
-func openPIFARows(ctx context.Context, b *work.Build, p int) (sink.Object, *work.Done, error) {
+// OpenPIFARows opens the features of a partition's labels, verified.
+func OpenPIFARows(ctx context.Context, b *work.Build, p int) (sink.Object, *work.Done, error) {
 	from, err := b.From(ctx, stages.PIFA, p/(b.Plan.Partitions/b.Plan.Ranges))
 	if err != nil {
 		return nil, nil, err

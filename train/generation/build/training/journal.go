@@ -1,4 +1,4 @@
-package build
+package training
 
 import (
 	"context"
@@ -29,8 +29,8 @@ const (
 // folders are the folders of the checkpoints, by the part of the training.
 var folders = map[fit.Part]string{fit.Whole: checkpointsName, fit.NGrams: ngramsName}
 
-// Journal keeps a training in the store. It implements fit.Journal.
-type Journal struct {
+// journal keeps a training in the store. It implements fit.Journal.
+type journal struct {
 	Store sink.Store
 	// Prefix is that of the checkpoints' keys.
 	Prefix string
@@ -41,12 +41,12 @@ type Journal struct {
 }
 
 // Checkpoints finds what is in a folder of checkpoints.
-func (j *Journal) Checkpoints(ctx context.Context, p fit.Part) (fit.Checkpoints, error) {
+func (j *journal) Checkpoints(ctx context.Context, p fit.Part) (fit.Checkpoints, error) {
 	return j.checkpoints(ctx, folders[p])
 }
 
-func (j *Journal) checkpoints(ctx context.Context, folder string) (*checkpoints, error) {
-	c := &checkpoints{Journal: j, folder: j.Prefix + folder, next: 1, last: j.Now()}
+func (j *journal) checkpoints(ctx context.Context, folder string) (*checkpoints, error) {
+	c := &checkpoints{journal: j, folder: j.Prefix + folder, next: 1, last: j.Now()}
 	for info, err := range j.Store.List(ctx, c.folder, "") {
 		if err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ func (j *Journal) checkpoints(ctx context.Context, folder string) (*checkpoints,
 
 // Remove deletes what is in the store only for a build that resumes. The encoder must be stored by
 // then.
-func (j *Journal) Remove(ctx context.Context) error {
+func (j *journal) Remove(ctx context.Context) error {
 	for _, folder := range []string{ngramsName, checkpointsName} {
 		c, err := j.checkpoints(ctx, folder)
 		if err != nil {
@@ -79,7 +79,7 @@ func (j *Journal) Remove(ctx context.Context) error {
 
 // checkpoints are those of one part of a training. They implement fit.Checkpoints.
 type checkpoints struct {
-	*Journal
+	*journal
 	folder string
 	keys   []string // oldest first
 	next   int64    // number of the next

@@ -1,4 +1,4 @@
-package build
+package labels
 
 import (
 	"context"
@@ -23,13 +23,13 @@ func rangesOf(p stages.Plan, x graph.Numbering) graph.Numbering {
 	return r
 }
 
-// spreadTexts writes for each range of labels the projected texts of those nodes of a partition that have labels in it.
+// SpreadTexts writes for each range of labels the projected texts of those nodes of a partition that have labels in it.
 // A PIFA task needs the projected text of every node that has a label in its range. Without spread it reads those of
 // all nodes; with it, only the rows that it needs, which are few where there are many ranges.
 //
 //	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
 //	      number in the range u32, and its row as bfloat16
-func spreadTexts(ctx context.Context, t *work.Task) error {
+func SpreadTexts(ctx context.Context, t *work.Task) error {
 	dim, err := vocabulary.FeatureDim(ctx, t.Build)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package build
+package labels
 
 import (
 	"context"
@@ -29,11 +29,11 @@ type trunkStats struct {
 	Branches []labeltree.Branch `json:"branches"`
 }
 
-// growTrunk makes the first cuts of the label tree. It copies the features to a temporary file, and holds 8 bytes a
+// GrowTrunk makes the first cuts of the label tree. It copies the features to a temporary file, and holds 8 bytes a
 // label in memory.
 //
 //	of  section p: branch of each label of partition p, int32
-func growTrunk(ctx context.Context, t *work.Task) error {
+func GrowTrunk(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
@@ -116,10 +116,10 @@ type branchStats struct {
 	Cosine float64 `json:"cosine"` // their sum
 }
 
-// dealRows deals the features of a partition's labels out to the branches. It holds them in memory.
+// DealRows deals the features of a partition's labels out to the branches. It holds them in memory.
 //
 //	features  section k: the features of those in branch k, ascending, float32
-func dealRows(ctx context.Context, t *work.Task) error {
+func DealRows(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
@@ -191,10 +191,10 @@ func readBranchRows(ctx context.Context, t *work.Task, branch int, rows []float3
 	return nil
 }
 
-// divideBranch divides a branch of the tree. It holds the features of its labels in memory.
+// DivideBranch divides a branch of the tree. It holds the features of its labels in memory.
 //
 //	leaves  leaf of each of its labels, int32
-func divideBranch(ctx context.Context, t *work.Task) error {
+func DivideBranch(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
@@ -239,8 +239,8 @@ type treeStats struct {
 	Subtrees int `json:"subtrees,omitempty"`
 }
 
-// makeTree stores the label tree: the branches joined, or the parent's renewed.
-func makeTree(ctx context.Context, t *work.Task) error {
+// MakeTree stores the label tree: the branches joined, or the parent's renewed.
+func MakeTree(ctx context.Context, t *work.Task) error {
 	warm, _, err := warmstart.LoadDecision(ctx, t.Build)
 	if err != nil {
 		return err
@@ -340,12 +340,12 @@ func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out tre
 	return tree, out, err
 }
 
-func loadTree(ctx context.Context, b *work.Build) (*labeltree.Tree, error) {
+func LoadTree(ctx context.Context, b *work.Build) (*labeltree.Tree, error) {
 	return work.ShareArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
 }
 
-// describeFeatures notes the vocabulary, the tree and the training set, and what a warm start has kept.
-func describeFeatures(ctx context.Context, b *work.Build, doc *generation.Doc) error {
+// Describe notes the vocabulary, the tree and the training set, and what a warm start has kept.
+func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	tree, err := work.StatsOf[treeStats](ctx, b, stages.Tree, 0)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package build
+package training
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"giantstream/featurize/sparse"
 	"giantstream/train"
 	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/labels"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/vocabulary"
@@ -17,19 +18,19 @@ import (
 	"giantstream/train/generation/fit"
 )
 
-// sample is the part of the graph that the encoder is trained and evaluated on: all of it, if it has no more than
+// Sample is the part of the graph that the encoder is trained and evaluated on: all of it, if it has no more than
 // Plan.Sample nodes. Else a run of nodes in the order of their hashes, with all their links, and the nodes at the far
 // ends: these are labels, but no instances. Close it after use.
-type sample struct {
+type Sample struct {
 	fit.Inputs
-	positions []int32 // ascending
-	whole     bool
-	instances positionRun
-	known     *train.Graph
-	hidden    []eval.Edge
+	Positions []int32 // ascending
+	Whole     bool
+	instances PositionRun
+	Known     *train.Graph
+	Hidden    []eval.Edge
 }
 
-func (s *sample) close() error {
+func (s *Sample) Close() error {
 	var warm error
 	if s.Warm != nil {
 		warm = train.Close(s.Warm.Parent)
@@ -38,12 +39,12 @@ func (s *sample) close() error {
 }
 
 // takeSample chooses a sample, and reads what training takes.
-func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
+func takeSample(ctx context.Context, t *work.Task) (_ *Sample, err error) {
 	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return nil, err
 	}
-	s := &sample{whole: x.Nodes() <= t.Plan.Sample}
+	s := &Sample{Whole: x.Nodes() <= t.Plan.Sample}
 	if s.instances, err = choosePositions(ctx, t, x, s); err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.Close())
 		}
 	}()
 	if err := readSample(ctx, t, x, s); err != nil {
@@ -71,7 +72,7 @@ func takeSample(ctx context.Context, t *work.Task) (_ *sample, err error) {
 }
 
 // putSampled stores which nodes are in the sample.
-func putSampled(ctx context.Context, t *work.Task, s *sample) error {
+func putSampled(ctx context.Context, t *work.Task, s *Sample) error {
 	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func putSampled(ctx context.Context, t *work.Task, s *sample) error {
 	out := t.NewSections(t.Plan.Partitions)
 	defer out.Close() //nolint:errcheck // a temporary file
 	for p := range t.Plan.Partitions {
-		if err := s.visitPartition(x, p, func(i, _ int) error {
+		if err := s.VisitPartition(x, p, func(i, _ int) error {
 			return out.Add(p, sections.AppendInts(nil, []int32{int32(i)}))
 		}); err != nil {
 			return err
@@ -88,8 +89,8 @@ func putSampled(ctx context.Context, t *work.Task, s *sample) error {
 	return t.PutSections(ctx, "sampled", out)
 }
 
-// sampledNodes returns which nodes of a partition are in the sample, ascending.
-func sampledNodes(ctx context.Context, b *work.Build, p int) ([]int32, error) {
+// SampledNodes returns which nodes of a partition are in the sample, ascending.
+func SampledNodes(ctx context.Context, b *work.Build, p int) ([]int32, error) {
 	from, err := b.From(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
@@ -98,44 +99,44 @@ func sampledNodes(ctx context.Context, b *work.Build, p int) ([]int32, error) {
 	return sections.ReadInts(s), err
 }
 
-// reopenSample reads what evaluation takes of the sample that the encoder was trained on.
-func reopenSample(ctx context.Context, t *work.Task, instances positionRun) (x graph.Numbering, _ *sample, err error) {
+// ReopenSample reads what evaluation takes of the sample that the encoder was trained on.
+func ReopenSample(ctx context.Context, t *work.Task, instances PositionRun) (x graph.Numbering, _ *Sample, err error) {
 	if x, err = graph.LoadNumbering(ctx, t.Build); err != nil {
 		return x, nil, err
 	}
-	s := &sample{whole: x.Nodes() <= t.Plan.Sample, instances: instances}
+	s := &Sample{Whole: x.Nodes() <= t.Plan.Sample, instances: instances}
 	for p := range t.Plan.Partitions {
-		some, err := sampledNodes(ctx, t.Build, p)
+		some, err := SampledNodes(ctx, t.Build, p)
 		if err != nil {
 			return x, nil, err
 		}
 		for _, i := range some {
-			s.positions = append(s.positions, int32(x.Base[p])+i)
+			s.Positions = append(s.Positions, int32(x.Base[p])+i)
 		}
 	}
 	if err := readSample(ctx, t, x, s); err != nil {
-		return x, nil, errors.Join(err, s.close())
+		return x, nil, errors.Join(err, s.Close())
 	}
 	return x, s, nil
 }
 
-// positionRun is a run of positions, from Begin on and around.
-type positionRun struct {
+// PositionRun is a run of positions, from Begin on and around.
+type PositionRun struct {
 	Begin  int `json:"begin"`
 	Length int `json:"length"`
 }
 
-func (r positionRun) includes(position, nodes int) bool {
+func (r PositionRun) includes(position, nodes int) bool {
 	return (position-r.Begin+nodes)%nodes < r.Length
 }
 
 // choosePositions sets s.positions, and returns the run of nodes that are instances.
-func choosePositions(ctx context.Context, t *work.Task, x graph.Numbering, s *sample) (positionRun, error) {
-	all := positionRun{0, x.Nodes()}
-	if s.whole {
-		s.positions = make([]int32, x.Nodes())
-		for i := range s.positions {
-			s.positions[i] = int32(i)
+func choosePositions(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample) (PositionRun, error) {
+	all := PositionRun{0, x.Nodes()}
+	if s.Whole {
+		s.Positions = make([]int32, x.Nodes())
+		for i := range s.Positions {
+			s.Positions[i] = int32(i)
 		}
 		return all, nil
 	}
@@ -171,25 +172,25 @@ func choosePositions(ctx context.Context, t *work.Task, x graph.Numbering, s *sa
 		}
 	}
 	for i := range taken {
-		s.positions = append(s.positions, i)
+		s.Positions = append(s.Positions, i)
 	}
-	slices.Sort(s.positions)
+	slices.Sort(s.Positions)
 	return all, nil
 }
 
-// runOf returns which of the sample's nodes are in a partition: n of them, from the first on.
-func (s *sample) runOf(x graph.Numbering, p int) (first, n int) {
-	first, _ = slices.BinarySearch(s.positions, int32(x.Base[p]))
-	end, _ := slices.BinarySearch(s.positions, int32(x.Base[p+1]))
+// RunOf returns which of the sample's nodes are in a partition: n of them, from the first on.
+func (s *Sample) RunOf(x graph.Numbering, p int) (first, n int) {
+	first, _ = slices.BinarySearch(s.Positions, int32(x.Base[p]))
+	end, _ := slices.BinarySearch(s.Positions, int32(x.Base[p+1]))
 	return first, end - first
 }
 
-// visitPartition calls visit with the number of each node of the sample that is in a partition: in the partition, and
+// VisitPartition calls visit with the number of each node of the sample that is in a partition: in the partition, and
 // in the sample.
-func (s *sample) visitPartition(x graph.Numbering, p int, visit func(i, k int) error) error {
-	first, n := s.runOf(x, p)
+func (s *Sample) VisitPartition(x graph.Numbering, p int, visit func(i, k int) error) error {
+	first, n := s.RunOf(x, p)
 	for k := first; k < first+n; k++ {
-		if err := visit(int(s.positions[k])-x.Base[p], k); err != nil {
+		if err := visit(int(s.Positions[k])-x.Base[p], k); err != nil {
 			return err
 		}
 	}
@@ -198,8 +199,8 @@ func (s *sample) visitPartition(x graph.Numbering, p int, visit func(i, k int) e
 
 // readSample reads ids, classes, texts and links of the sample, hides some of the links, and, if there is a
 // vectorizer, reads the features.
-func readSample(ctx context.Context, t *work.Task, x graph.Numbering, s *sample) error {
-	n := len(s.positions)
+func readSample(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample) error {
+	n := len(s.Positions)
 	s.Texts = fit.NewTexts(t.TaskResources())
 	s.Graph = &train.Graph{IDs: make([]string, 0, n), Classes: make([]string, 0, n),
 		Neighbours: &sparse.Matrix{Cols: n, Start: []int64{0}}}
@@ -208,14 +209,14 @@ func readSample(ctx context.Context, t *work.Task, x graph.Numbering, s *sample)
 	}
 	at := make(map[int32]int32, n)
 	order := make([]int32, n)
-	for k, i := range s.positions {
+	for k, i := range s.Positions {
 		at[i], order[k] = int32(k), int32(k)
 	}
 	for p := range t.Plan.Partitions {
-		if _, some := s.runOf(x, p); some == 0 {
+		if _, some := s.RunOf(x, p); some == 0 {
 			continue
 		}
-		for _, read := range []func(context.Context, *work.Task, graph.Numbering, *sample, int) error{readSampleNodes,
+		for _, read := range []func(context.Context, *work.Task, graph.Numbering, *Sample, int) error{readSampleNodes,
 			readSampleTexts, readSampleFeatures} {
 			if err := read(ctx, t, x, s, p); err != nil {
 				return err
@@ -225,8 +226,8 @@ func readSample(ctx context.Context, t *work.Task, x graph.Numbering, s *sample)
 			return err
 		}
 	}
-	s.known, s.hidden = fit.HideEdges(s.Graph, t.Doc.Settings)
-	s.Graph = s.known
+	s.Known, s.Hidden = fit.HideEdges(s.Graph, t.Doc.Settings)
+	s.Graph = s.Known
 	if err := s.Texts.Arrange(order); err != nil || s.Features == nil {
 		return err
 	}
@@ -234,10 +235,10 @@ func readSample(ctx context.Context, t *work.Task, x graph.Numbering, s *sample)
 }
 
 // picks returns a function that says of the nodes of a partition, asked in ascending order, which are in the sample.
-func (s *sample) picks(x graph.Numbering, p int) func(i int) bool {
-	next, _ := s.runOf(x, p)
+func (s *Sample) picks(x graph.Numbering, p int) func(i int) bool {
+	next, _ := s.RunOf(x, p)
 	return func(i int) bool {
-		found := next < len(s.positions) && int(s.positions[next]) == x.Base[p]+i
+		found := next < len(s.Positions) && int(s.Positions[next]) == x.Base[p]+i
 		if found {
 			next++
 		}
@@ -245,7 +246,7 @@ func (s *sample) picks(x graph.Numbering, p int) func(i int) bool {
 	}
 }
 
-func readSampleNodes(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int) error {
+func readSampleNodes(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample, p int) error {
 	wanted, classes := s.picks(x, p), map[string]string{}
 	return graph.EachNode(ctx, t.Build, p, func(i int, a graph.Node) error {
 		if !wanted(i) {
@@ -265,7 +266,7 @@ func readSampleNodes(ctx context.Context, t *work.Task, x graph.Numbering, s *sa
 	})
 }
 
-func readSampleTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int) error {
+func readSampleTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample, p int) error {
 	wanted := s.picks(x, p)
 	return graph.EachTextBlock(ctx, t.Build, p, func(lo int, texts []string) error {
 		for i, text := range texts {
@@ -279,7 +280,7 @@ func readSampleTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *sa
 	})
 }
 
-func readSampleFeatures(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int) error {
+func readSampleFeatures(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample, p int) error {
 	if s.Features == nil {
 		return nil
 	}
@@ -298,7 +299,7 @@ func readSampleFeatures(ctx context.Context, t *work.Task, x graph.Numbering, s 
 	})
 }
 
-func readSampleLinks(ctx context.Context, t *work.Task, x graph.Numbering, s *sample, p int, at map[int32]int32) error {
+func readSampleLinks(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample, p int, at map[int32]int32) error {
 	wanted := s.picks(x, p)
 	return graph.EachNeighbours(ctx, t.Build, p, func(i int, to []int32, hidden []bool) error {
 		if !wanted(i) {
@@ -318,22 +319,22 @@ func readSampleLinks(ctx context.Context, t *work.Task, x graph.Numbering, s *sa
 }
 
 // readSampleTargets reads the labels' features and the tree of the sample.
-func readSampleTargets(ctx context.Context, t *work.Task, x graph.Numbering, s *sample) error {
-	s.Labels = make([]float32, len(s.positions)*s.Dim)
+func readSampleTargets(ctx context.Context, t *work.Task, x graph.Numbering, s *Sample) error {
+	s.Labels = make([]float32, len(s.Positions)*s.Dim)
 	each := 4 * s.Dim
 	buffer := make([]byte, graph.Block*each)
 	for p := range t.Plan.Partitions {
-		if k, _ := slices.BinarySearch(s.positions, int32(x.Base[p])); k == len(s.positions) ||
-			int(s.positions[k]) >= x.Base[p+1] {
+		if k, _ := slices.BinarySearch(s.Positions, int32(x.Base[p])); k == len(s.Positions) ||
+			int(s.Positions[k]) >= x.Base[p+1] {
 			continue
 		}
-		object, from, err := openPIFARows(ctx, t.Build, p)
+		object, from, err := labels.OpenPIFARows(ctx, t.Build, p)
 		if err != nil {
 			return err
 		}
 		// Nodes come in ascending order. A request for each row would take milliseconds, in a bucket.
 		lo, hi := 0, 0
-		err = s.visitPartition(x, p, func(i, k int) error {
+		err = s.VisitPartition(x, p, func(i, k int) error {
 			if i < lo || i >= hi {
 				lo, hi = i, min(i+graph.Block, x.SizeOf(p))
 				b := buffer[:(hi-lo)*each]
@@ -348,8 +349,8 @@ func readSampleTargets(ctx context.Context, t *work.Task, x graph.Numbering, s *
 			return err
 		}
 	}
-	tree, err := loadTree(ctx, t.Build)
-	if err != nil || s.whole {
+	tree, err := labels.LoadTree(ctx, t.Build)
+	if err != nil || s.Whole {
 		s.Tree = tree
 		return err
 	}
@@ -357,8 +358,8 @@ func readSampleTargets(ctx context.Context, t *work.Task, x graph.Numbering, s *
 	for l := range levels {
 		levels[l] = tree.Clusters(l)
 	}
-	leafOf := make([]int32, len(s.positions))
-	for k, i := range s.positions {
+	leafOf := make([]int32, len(s.Positions))
+	for k, i := range s.Positions {
 		leafOf[k] = tree.Cluster(len(levels)-1, int(i))
 	}
 	s.Tree, err = labeltree.FromLeaves(levels, leafOf)

@@ -1,4 +1,4 @@
-package build
+package training
 
 import (
 	"cmp"
@@ -24,25 +24,25 @@ import (
 	"giantstream/train/generation/fit"
 )
 
-// encoderStats is what encoder leaves for the generation's document.
-type encoderStats struct {
+// Stats is what encoder leaves for the generation's document.
+type Stats struct {
 	generation.EncoderStats
 	Space    int64  `json:"space,omitempty"`
 	TextOnly string `json:"text_only,omitempty"`
 	// Nodes are those of the sample that it was trained on.
 	Nodes int `json:"nodes"`
 	// Instances are the run of positions of those of them that are instances.
-	Instances positionRun `json:"instances"`
+	Instances PositionRun `json:"instances"`
 	// TextDim is the dimension of the projected texts.
 	TextDim int `json:"text_dim"`
 	// GPUMath are the modes other than float32 in which GPUs multiplied for it: several if it was resumed in another.
 	GPUMath []compute.Math `json:"gpu_math,omitempty"`
 }
 
-// trainEncoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
+// TrainEncoder trains the encoder on the sample. Task 0 leads and stores the encoder; the others help.
 //
 //	sampled  section p: the nodes of partition p that are in the sample, by their numbers in it, u32
-func trainEncoder(ctx context.Context, t *work.Task) error {
+func TrainEncoder(ctx context.Context, t *work.Task) error {
 	if t.Partition > 0 {
 		return helpTraining(ctx, t)
 	}
@@ -50,7 +50,7 @@ func trainEncoder(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	defer s.close() //nolint:errcheck // temporary files
+	defer s.Close() //nolint:errcheck // temporary files
 	if err := putSampled(ctx, t, s); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func trainEncoder(ctx context.Context, t *work.Task) error {
 	if err := storeMath(ctx, t); err != nil {
 		return err
 	}
-	journal := &Journal{Store: t.Store, Prefix: work.Folder(t.Task), Every: t.CheckpointEvery, Now: r.Now, Log: r.Log}
+	journal := &journal{Store: t.Store, Prefix: work.Folder(t.Task), Every: t.CheckpointEvery, Now: r.Now, Log: r.Log}
 	trained, why, err := leadTraining(ctx, t, s.Inputs, journal)
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ func trainEncoder(ctx context.Context, t *work.Task) error {
 		name := strings.TrimPrefix(info.Key, prefix+"/")
 		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
 	}
-	t.Stats = encoderStats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
-		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.positions),
+	t.Stats = Stats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
+		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.Positions),
 		Instances: s.instances, TextDim: s.Dim, GPUMath: modes}
 	return journal.Remove(ctx)
 }
@@ -137,20 +137,20 @@ func loadEncoder(ctx context.Context, b *work.Build) (train.Encoder, error) {
 	return e, from.Explain(err)
 }
 
-// describeEncoder notes the encoder.
-func describeEncoder(ctx context.Context, b *work.Build, doc *generation.Doc) error {
-	trained, err := work.StatsOf[encoderStats](ctx, b, stages.Encoder, 0)
+// Describe notes the encoder.
+func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
+	trained, err := work.StatsOf[Stats](ctx, b, stages.Encoder, 0)
 	if err != nil {
 		return err
 	}
 	doc.Encoder, doc.TextOnly, doc.GPUMath = trained.EncoderStats, trained.TextOnly, nil
 	doc.Space = cmp.Or(trained.Space, doc.Generation)
-	addMath(doc, trained.GPUMath...)
+	AddMath(doc, trained.GPUMath...)
 	return nil
 }
 
-// sharedEncoder returns the trained encoder until done is called.
-func sharedEncoder(ctx context.Context, b *work.Build) (e train.Encoder, done func(), err error) {
+// SharedEncoder returns the trained encoder until done is called.
+func SharedEncoder(ctx context.Context, b *work.Build) (e train.Encoder, done func(), err error) {
 	from, err := b.From(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package build
+package training
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// gpuMath is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
-func gpuMath(t *work.Task) compute.Math {
+// GPUMath is how the device multiplies, which figures depend on: "" for float32, and where no transformer runs.
+func GPUMath(t *work.Task) compute.Math {
 	m := compute.MathOf(devices.OrCPU(t.Device))
 	if m == compute.Float32 || t.Doc.Settings.Encoder != bert.Kind {
 		return ""
@@ -24,7 +24,7 @@ func gpuMath(t *work.Task) compute.Math {
 
 // storeMath leaves an object that says how the device multiplies, for a training that is resumed in another mode.
 func storeMath(ctx context.Context, t *work.Task) error {
-	m := gpuMath(t)
+	m := GPUMath(t)
 	if m == "" {
 		return nil
 	}
@@ -43,8 +43,8 @@ func mathSoFar(ctx context.Context, t *work.Task) (modes []compute.Math, err err
 	return modes, nil
 }
 
-// addMath adds modes of GPUs to the document, each once.
-func addMath(doc *generation.Doc, modes ...compute.Math) {
+// AddMath adds modes of GPUs to the document, each once.
+func AddMath(doc *generation.Doc, modes ...compute.Math) {
 	for _, m := range modes {
 		if m != "" && !slices.Contains(doc.GPUMath, m) {
 			doc.GPUMath = append(slices.Clone(doc.GPUMath), m)
