@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/embeddings"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/labels"
 	"giantstream/train/generation/build/stages"
@@ -23,7 +24,7 @@ func finishGeneration(ctx context.Context, t *work.Task) error {
 	doc := *t.Doc
 	for _, describe := range []func(context.Context, *work.Build, *generation.Doc) error{graph.Describe,
 		labels.Describe,
-		training.Describe, describeQuality, describeEmbeddings} {
+		training.Describe, embeddings.DescribeQuality, embeddings.DescribeEmbeddings} {
 		if err := describe(ctx, t.Build, &doc); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/embeddings"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/labels"
 	"giantstream/train/generation/build/stages"
@@ -150,11 +151,11 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Trunk: labels.GrowTrunk,
 	stages.Deal:  labels.DealRows, stages.Branch: labels.DivideBranch, stages.Tree: labels.MakeTree,
 	stages.Dataset: training.WriteDataset,
-	stages.Encoder: training.TrainEncoder, stages.Evaluate: evaluate, stages.Encode: encode,
+	stages.Encoder: training.TrainEncoder, stages.Evaluate: embeddings.Evaluate, stages.Encode: embeddings.Encode,
 	stages.Finish: finishGeneration,
 	stages.Start:  warmstart.Start, stages.Spread: labels.SpreadTexts, stages.Features: labels.MakeFeatures,
-	stages.Mapping: mapParent,
-	stages.Fill:    fill, stages.Compare: compareParent,
+	stages.Mapping: embeddings.MapParent,
+	stages.Fill:    embeddings.Fill, stages.Compare: embeddings.CompareParent,
 }
 
 // ErrPanic: a task ran into a fault of the program.

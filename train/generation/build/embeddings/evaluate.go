@@ -1,4 +1,4 @@
-package build
+package embeddings
 
 import (
 	"context"
@@ -24,9 +24,9 @@ type evaluateStats struct {
 	Whole      bool             `json:"whole"` // the sample is the graph
 }
 
-// evaluate asks text alone and the encoder about hidden links and classes of the sample. It holds the sample's links,
+// Evaluate asks text alone and the encoder about hidden links and classes of the sample. It holds the sample's links,
 // and its embeddings of one of the two.
-func evaluate(ctx context.Context, t *work.Task) error {
+func Evaluate(ctx context.Context, t *work.Task) error {
 	trained, err := work.StatsOf[training.Stats](ctx, t.Build, stages.Encoder, 0)
 	if err != nil {
 		return err
@@ -126,8 +126,8 @@ func sampledVectors(ctx context.Context, t *work.Task, x graph.Numbering, s *tra
 	return vectors, nil
 }
 
-// describeQuality notes the evaluation, and how the generation compares with the one before.
-func describeQuality(ctx context.Context, b *work.Build, doc *generation.Doc) error {
+// DescribeQuality notes the evaluation, and how the generation compares with the one before.
+func DescribeQuality(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	judged, err := work.StatsOf[evaluateStats](ctx, b, stages.Evaluate, 0)
 	if err != nil {
 		return err

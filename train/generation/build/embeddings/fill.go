@@ -1,4 +1,4 @@
-package build
+package embeddings
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 	"giantstream/train/numeric"
 )
 
-// fill gives nodes without text the mean of their neighbours' embeddings, and writes the embeddings of a partition. It
+// Fill gives nodes without text the mean of their neighbours' embeddings, and writes the embeddings of a partition. It
 // reads the blocks of embeddings that have a neighbour of such a node, in ascending order, each once.
-func fill(ctx context.Context, t *work.Task) error {
+func Fill(ctx context.Context, t *work.Task) error {
 	s, err := work.StatsOf[encodeStats](ctx, t.Build, stages.Encode, t.Partition)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package build
+package embeddings
 
 import (
 	"context"
@@ -26,13 +26,13 @@ type encodeStats struct {
 	GPUMath compute.Math `json:"gpu_math,omitempty"`
 }
 
-// encode embeds a partition's texts. It writes the embeddings, unless nodes without text are to have those of their
+// Encode embeds a partition's texts. It writes the embeddings, unless nodes without text are to have those of their
 // neighbours, which may be in any partition. It holds the partition's embeddings in memory.
 //
 //	sampled  by block: the embeddings of the nodes that are in the sample, float32
 //	vectors  where fill follows, by block: the embeddings, float32
 //	status   where fill follows: a byte for each node, 1 for one without text
-func encode(ctx context.Context, t *work.Task) error {
+func Encode(ctx context.Context, t *work.Task) error {
 	e, release, err := training.SharedEncoder(ctx, t.Build)
 	if err != nil {
 		return err
@@ -180,8 +180,8 @@ func narrowed(records []embedding.Record, f embedding.Format) iter.Seq2[embeddin
 	}
 }
 
-// describeEmbeddings notes the embeddings.
-func describeEmbeddings(ctx context.Context, b *work.Build, doc *generation.Doc) (err error) {
+// DescribeEmbeddings notes the embeddings.
+func DescribeEmbeddings(ctx context.Context, b *work.Build, doc *generation.Doc) (err error) {
 	for p := range b.Plan.Partitions {
 		e, err := work.StatsOf[encodeStats](ctx, b, b.Plan.EmbeddingStage(), p)
 		if err != nil {

@@ -1,4 +1,4 @@
-package build
+package embeddings
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// mapParent compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
+// MapParent compares the tree with that of the parent generation. It holds about 40 bytes a node in memory: the keys of
 // all nodes, both trees and the labels that both have.
-func mapParent(ctx context.Context, t *work.Task) error {
+func MapParent(ctx context.Context, t *work.Task) error {
 	tree, err := labels.LoadTree(ctx, t.Build)
 	if err != nil {
 		return err
@@ -55,9 +55,9 @@ func unknownLinks(ctx context.Context, t *work.Task, known []bool) (n int, err e
 	return n, nil
 }
 
-// compareParent compares the embeddings with those of the parent generation, on a sample that goes by the ids' hashes:
+// CompareParent compares the embeddings with those of the parent generation, on a sample that goes by the ids' hashes:
 // the nodes of the first positions. Of the nodes' degrees it knows the links that they have themselves.
-func compareParent(ctx context.Context, t *work.Task) error {
+func CompareParent(ctx context.Context, t *work.Task) error {
 	x, err := graph.LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return err
