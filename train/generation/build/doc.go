@@ -1,9 +1,23 @@
 // Package build makes a generation as tasks over fixed partitions, which exchange named objects in the store. No task
 // holds the graph, and any process that has the store can do any task.
 //
-// A Plan divides a generation. Its Stages come one after the other; the tasks of a stage need nothing of each other. A
-// Worker does tasks: it implements tasks.Work, and a tasks.Engine says where and when each is done. Begin begins a
-// build or finds the one that is unfinished, Run has all of it done.
+// # The path of a build
+//
+// Worker.Begin begins a build or finds the one that is unfinished (begin.go): it stores the generation's document and
+// its plan (stages.Plan). Worker.Run has the tasks done, stage by stage (run.go), by a tasks.Engine, which calls
+// Worker.Do for each task, in any process (worker.go). Do reads the plan and calls the function of the stage with a
+// work.Task. The functions are, in the order of a build:
+//
+//	graph       rows of the commit log become numbered nodes with links
+//	warmstart   what the generation takes of its parent
+//	vocabulary  features and projections of texts
+//	labels      features of labels, and the tree over them
+//	training    the training set and the encoder
+//	embeddings  the embeddings, and what they are worth
+//
+// The last task, finishGeneration, writes the document that makes the generation complete (finish.go). The objects that
+// tasks exchange are laid out by package sections. Imports run down this list: build, embeddings, training, labels,
+// vocabulary, warmstart, graph, work, stages and sections.
 //
 // # What holds
 //
@@ -15,8 +29,8 @@
 //     same for any number. Shards and workers change neither.
 //   - Every run of positions is a random sample, since positions go by a hash.
 //   - Floats are added in the order of positions.
-//   - Whatever is read is verified, section by section. A task that finds an input damaged makes the task that wrote it
-//     one that is not done, and fails with DamagedError; Run then does both again.
+//   - Everything that is read is verified, section by section. A task that finds an input damaged makes the task that
+//     wrote it one that is not done, and fails with work.DamagedError; Run then does both again.
 //   - The generation's own objects are written to their places at once, and counted for nothing until the last task
 //     writes the document. That task removes what the others have exchanged.
 //

@@ -81,7 +81,7 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 		return fmt.Errorf("%w: %v", stages.ErrNoTask, t)
 	}
 	b.KeepModels(s.Reads)
-	defer w.works()()
+	defer w.noteTask()()
 	defer func() {
 		if v := recover(); v != nil {
 			p, ok := v.(*parallel.Panic)
@@ -100,9 +100,9 @@ func (w *Worker) Do(ctx context.Context, t tasks.Task) (err error) {
 	return nil
 }
 
-// works notes that a task begins, and returns what notes its end. A worker without tasks lets go of its builds after a
-// while.
-func (w *Worker) works() (rest func()) {
+// noteTask notes that a task begins, and returns what notes its end. A worker without tasks lets go of its builds after
+// a while.
+func (w *Worker) noteTask() (ended func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running++
@@ -142,20 +142,34 @@ func (w *Worker) Done(ctx context.Context, t tasks.Task) (bool, error) {
 	return b.IsDone(ctx, t)
 }
 
+// stageFunctions are what the tasks of each stage do, in the order of stages.Plan.Stages.
 var stageFunctions = map[string]func(context.Context, *work.Task) error{
-	stages.Scatter: graph.Scatter, stages.Number: graph.Number, stages.Index: graph.Index,
-	stages.Resolve: graph.Resolve,
-	stages.Link:    graph.LinkNodes, stages.Count: vocabulary.Count, stages.Merge: vocabulary.Merge,
+	stages.Scatter:    graph.Scatter,
+	stages.Number:     graph.Number,
+	stages.Index:      graph.Index,
+	stages.Start:      warmstart.Start,
+	stages.Resolve:    graph.Resolve,
+	stages.Link:       graph.LinkNodes,
+	stages.Count:      vocabulary.Count,
+	stages.Merge:      vocabulary.Merge,
 	stages.Vectorizer: vocabulary.FitVectorizer,
-	stages.Projection: vocabulary.FitProjection, stages.Vectorise: vocabulary.Vectorise, stages.PIFA: labels.Aggregate,
-	stages.Trunk: labels.GrowTrunk,
-	stages.Deal:  labels.DealRows, stages.Branch: labels.DivideBranch, stages.Tree: labels.MakeTree,
-	stages.Dataset: training.WriteDataset,
-	stages.Encoder: training.TrainEncoder, stages.Evaluate: embeddings.Evaluate, stages.Encode: embeddings.Encode,
-	stages.Finish: finishGeneration,
-	stages.Start:  warmstart.Start, stages.Spread: labels.SpreadTexts, stages.Features: labels.MakeFeatures,
-	stages.Mapping: embeddings.MapParent,
-	stages.Fill:    embeddings.Fill, stages.Compare: embeddings.CompareParent,
+	stages.Projection: vocabulary.FitProjection,
+	stages.Vectorise:  vocabulary.Vectorise,
+	stages.Spread:     labels.SpreadTexts,
+	stages.PIFA:       labels.Aggregate,
+	stages.Features:   labels.MakeFeatures,
+	stages.Trunk:      labels.GrowTrunk,
+	stages.Deal:       labels.DealRows,
+	stages.Branch:     labels.DivideBranch,
+	stages.Tree:       labels.MakeTree,
+	stages.Mapping:    embeddings.MapParent,
+	stages.Dataset:    training.WriteDataset,
+	stages.Encoder:    training.TrainEncoder,
+	stages.Encode:     embeddings.Encode,
+	stages.Evaluate:   embeddings.Evaluate,
+	stages.Fill:       embeddings.Fill,
+	stages.Compare:    embeddings.CompareParent,
+	stages.Finish:     finishGeneration,
 }
 
 // ErrPanic: a task ran into a fault of the program.

@@ -71,7 +71,7 @@ func CompareParent(ctx context.Context, t *work.Task) error {
 	degree := map[string]int{}
 	last := graph.PartitionOf(generation.LastCompared(x.Nodes()), t.Plan.Partitions)
 	for p := range last + 1 {
-		from, err := t.From(ctx, t.Plan.EmbeddingStage(), p)
+		from, err := t.OutputsOf(ctx, t.Plan.EmbeddingStage(), p)
 		if err != nil {
 			return err
 		}

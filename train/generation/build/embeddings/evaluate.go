@@ -95,7 +95,7 @@ func sampledVectors(ctx context.Context, t *work.Task, x graph.Numbering, s *tra
 	for p := range t.Plan.Partitions {
 		first, n := s.RunOf(x, p)
 		rows := vectors[first*dim : (first+n)*dim]
-		from, err := t.From(ctx, stages.Encode, p)
+		from, err := t.OutputsOf(ctx, stages.Encode, p)
 		if err != nil {
 			return nil, err
 		}

@@ -124,7 +124,7 @@ func openEncoded(ctx context.Context, b *work.Build, p int) (*encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := b.From(ctx, stages.Encode, p)
+	from, err := b.OutputsOf(ctx, stages.Encode, p)
 	if err != nil {
 		return nil, err
 	}

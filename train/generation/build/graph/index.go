@@ -12,7 +12,7 @@ import (
 	"giantstream/train/generation/build/work"
 )
 
-// Numbering is what all stages need of the nodes.
+// Numbering is what all stages need of the nodes: which positions a partition has, and totals.
 type Numbering struct {
 	// Base is the first position of each partition, and at last the number of nodes.
 	Base        []int  `json:"base"`
@@ -22,6 +22,7 @@ type Numbering struct {
 	TextBytes   int64  `json:"text_bytes"`
 }
 
+// Nodes is how many nodes the graph has.
 func (x Numbering) Nodes() int { return x.Base[len(x.Base)-1] }
 
 // PartitionAt returns the partition of a position.
@@ -39,6 +40,7 @@ func (x Numbering) PartitionAt(position int) int {
 // SizeOf returns the number of nodes of a partition.
 func (x Numbering) SizeOf(p int) int { return x.Base[p+1] - x.Base[p] }
 
+// LoadNumbering reads what Index has found.
 func LoadNumbering(ctx context.Context, b *work.Build) (Numbering, error) {
 	return work.StatsOf[Numbering](ctx, b, stages.Index, 0)
 }
@@ -57,7 +59,7 @@ func Index(ctx context.Context, t *work.Task) error {
 		if err != nil {
 			return err
 		}
-		from, err := t.From(ctx, stages.Number, p)
+		from, err := t.OutputsOf(ctx, stages.Number, p)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func LinkNodes(ctx context.Context, t *work.Task) error {
 		to[i] = noNode
 	}
 	for q := range t.Plan.Partitions {
-		from, err := t.From(ctx, stages.Resolve, q)
+		from, err := t.OutputsOf(ctx, stages.Resolve, q)
 		if err != nil {
 			return err
 		}

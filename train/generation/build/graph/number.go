@@ -100,7 +100,7 @@ func Number(ctx context.Context, t *work.Task) error {
 func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberStats, err error) {
 	begin, newest := 0, map[string]int{}
 	for k, split := range t.Plan.Splits {
-		from, err := t.From(ctx, stages.Scatter, k)
+		from, err := t.OutputsOf(ctx, stages.Scatter, k)
 		if err != nil {
 			return nil, s, err
 		}

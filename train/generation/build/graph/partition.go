@@ -12,12 +12,14 @@ import (
 
 // Partition is what is known of a partition's nodes, in memory.
 type Partition struct {
-	Nodes []member
+	Nodes []Member
 	Texts []string
 	ByID  []int // numbers of the nodes in ascending order of ids
 }
 
-type member struct {
+// Member is a node of a partition. Of its k-th label, To is the position, -1 for none, and Hidden says whether the
+// evaluation hides the link.
+type Member struct {
 	Node
 	Labels []string
 	To     []int32
@@ -28,7 +30,7 @@ type member struct {
 func PartitionNodes(ctx context.Context, t *work.Task) (*Partition, error) {
 	p := &Partition{}
 	if err := EachNode(ctx, t.Build, t.Partition, func(i int, a Node) error {
-		p.Nodes, p.ByID = append(p.Nodes, member{Node: a}), append(p.ByID, i)
+		p.Nodes, p.ByID = append(p.Nodes, Member{Node: a}), append(p.ByID, i)
 		return nil
 	}); err != nil {
 		return nil, err
@@ -37,6 +39,7 @@ func PartitionNodes(ctx context.Context, t *work.Task) (*Partition, error) {
 	return p, nil
 }
 
+// ReadPartition returns the nodes of the partition with their texts, and with their links if these are asked for.
 func ReadPartition(ctx context.Context, t *work.Task, links bool) (*Partition, error) {
 	p, err := PartitionNodes(ctx, t)
 	if err != nil {

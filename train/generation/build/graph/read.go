@@ -10,16 +10,49 @@ import (
 	"giantstream/train/numeric"
 )
 
-// SampleBegin is where a sample begins.
-func SampleBegin(b *work.Build, x Numbering, seed uint64) int {
-	r := numeric.NewRand(seed, 'S')
-	return r.IntN(x.Nodes())
-}
-
 // Block is how many nodes a section of a partition's files has.
 const Block = 1024
 
+// Blocks is how many blocks n nodes have.
 func Blocks(n int) int { return (n + Block - 1) / Block }
+
+// EachBlock calls visit with each block of an output that has one record for each node of a partition: those of nodes
+// lo ≤ i < hi. An error of the decoder is one of the task that wrote it.
+func EachBlock(ctx context.Context, b *work.Build, stage, name string, partition int,
+	visit func(d *sections.Decoder, lo, hi int) error) error {
+	x, err := LoadNumbering(ctx, b)
+	if err != nil {
+		return err
+	}
+	from, err := b.OutputsOf(ctx, stage, partition)
+	if err != nil {
+		return err
+	}
+	in, err := from.OpenSections(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	n := x.SizeOf(partition)
+	var read [][]byte
+	for k := range Blocks(n) {
+		if len(read) == 0 {
+			if read, err = in.ReadStretch(k, Blocks(n)); err != nil {
+				return err
+			}
+		}
+		d := sections.Decoder{Rest: read[0]}
+		read = read[1:]
+		err = visit(&d, k*Block, min(n, (k+1)*Block))
+		if d.Err != nil {
+			return from.Explain(d.Err)
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // EachNeighbours calls visit with the neighbours of a partition's nodes in order.
 func EachNeighbours(ctx context.Context, b *work.Build, p int, visit func(i int, to []int32,
@@ -80,40 +113,9 @@ func EachTextBlock(ctx context.Context, b *work.Build, partition int, visit func
 	})
 }
 
-// EachBlock calls visit with each block of an output that has one record for each node of a partition: those of nodes
-// lo ≤ i < hi. An error of the decoder is one of the task that wrote it.
-func EachBlock(ctx context.Context, b *work.Build, stage, name string, partition int,
-	visit func(d *sections.Decoder, lo, hi int) error) error {
-	x, err := LoadNumbering(ctx, b)
-	if err != nil {
-		return err
-	}
-	from, err := b.From(ctx, stage, partition)
-	if err != nil {
-		return err
-	}
-	in, err := from.OpenSections(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	n := x.SizeOf(partition)
-	var read [][]byte
-	for k := range Blocks(n) {
-		if len(read) == 0 {
-			if read, err = in.ReadStretch(k, Blocks(n)); err != nil {
-				return err
-			}
-		}
-		d := sections.Decoder{Rest: read[0]}
-		read = read[1:]
-		err = visit(&d, k*Block, min(n, (k+1)*Block))
-		if d.Err != nil {
-			return from.Explain(d.Err)
-		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-	}
-	return nil
+// SampleBegin is the position at which a sample begins. As positions go by a hash, every run of them is a random
+// sample.
+func SampleBegin(b *work.Build, x Numbering, seed uint64) int {
+	r := numeric.NewRand(seed, 'S')
+	return r.IntN(x.Nodes())
 }

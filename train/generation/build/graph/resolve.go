@@ -26,7 +26,7 @@ func Resolve(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	own, err := t.From(ctx, stages.Number, t.Partition)
+	own, err := t.OutputsOf(ctx, stages.Number, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func Resolve(ctx context.Context, t *work.Task) error {
 	defer answers.Close() //nolint:errcheck
 	var b []byte
 	for p := range t.Plan.Partitions {
-		from, err := t.From(ctx, stages.Number, p)
+		from, err := t.OutputsOf(ctx, stages.Number, p)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func lookUp(keys, key []byte) (int, bool) {
 func NodeFinder(ctx context.Context, t *work.Task, x Numbering) (find func(id string) (int, bool), err error) {
 	keys := make([][]byte, t.Plan.Partitions)
 	for p := range keys {
-		from, err := t.From(ctx, stages.Number, p)
+		from, err := t.OutputsOf(ctx, stages.Number, p)
 		if err != nil {
 			return nil, err
 		}

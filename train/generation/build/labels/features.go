@@ -68,7 +68,7 @@ func MakeFeatures(ctx context.Context, t *work.Task) error {
 
 // eachArcs calls visit with the known links into the partition, by the partition of their sources.
 func eachArcs(ctx context.Context, t *work.Task, visit func(p int, arcs []byte) error) error {
-	from, err := t.From(ctx, stages.Resolve, t.Partition)
+	from, err := t.OutputsOf(ctx, stages.Resolve, t.Partition)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func openRows(ctx context.Context, b *work.Build, p int) (sink.Object, *work.Don
 	if b.Plan.Features == "" {
 		return OpenPIFARows(ctx, b, p)
 	}
-	from, err := b.From(ctx, stages.Features, p)
+	from, err := b.OutputsOf(ctx, stages.Features, p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -88,7 +88,7 @@ func addAllTexts(ctx context.Context, t *work.Task, x graph.Numbering, dim int, 
 	first := t.Partition * each
 	arcs := make([]*work.Input, each)
 	for k := range arcs {
-		from, err := t.From(ctx, stages.Resolve, first+k)
+		from, err := t.OutputsOf(ctx, stages.Resolve, first+k)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func arc(arcs []byte) (source, target int) {
 
 // readDegrees returns the number of known neighbours of a partition's nodes.
 func readDegrees(ctx context.Context, t *work.Task, p int) (of func(node int) int, err error) {
-	links, err := t.From(ctx, stages.Link, p)
+	links, err := t.OutputsOf(ctx, stages.Link, p)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func copyTexts(ctx context.Context, t *work.Task, p, dim int, out []float32) err
 
 // OpenPIFARows opens the features of a partition's labels, verified.
 func OpenPIFARows(ctx context.Context, b *work.Build, p int) (sink.Object, *work.Done, error) {
-	from, err := b.From(ctx, stages.PIFA, p/(b.Plan.Partitions/b.Plan.Ranges))
+	from, err := b.OutputsOf(ctx, stages.PIFA, p/(b.Plan.Partitions/b.Plan.Ranges))
 	if err != nil {
 		return nil, nil, err
 	}

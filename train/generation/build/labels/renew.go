@@ -30,7 +30,7 @@ func renewTree(ctx context.Context, t *work.Task) (*labeltree.Tree, treeStats, e
 	if err != nil {
 		return nil, out, err
 	}
-	start, err := t.From(ctx, stages.Start, 0)
+	start, err := t.OutputsOf(ctx, stages.Start, 0)
 	if err != nil {
 		return nil, out, err
 	}

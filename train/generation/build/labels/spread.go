@@ -95,7 +95,7 @@ func addSpread(ctx context.Context, t *work.Task, dim int, w pifa.Weighting, sum
 	row := make([]float32, dim)
 	var b []byte
 	for p := range t.Plan.Partitions {
-		from, err := t.From(ctx, stages.Spread, p)
+		from, err := t.OutputsOf(ctx, stages.Spread, p)
 		if err != nil {
 			return err
 		}

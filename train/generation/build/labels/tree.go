@@ -127,7 +127,7 @@ func DealRows(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	from, err := t.From(ctx, stages.Trunk, 0)
+	from, err := t.OutputsOf(ctx, stages.Trunk, 0)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func DealRows(ctx context.Context, t *work.Task) error {
 // readBranchRows reads the features of a branch's labels.
 func readBranchRows(ctx context.Context, t *work.Task, branch int, rows []float32) error {
 	for p := range t.Plan.Partitions {
-		from, err := t.From(ctx, stages.Deal, p)
+		from, err := t.OutputsOf(ctx, stages.Deal, p)
 		if err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out tre
 	if err != nil {
 		return nil, out, err
 	}
-	from, err := t.From(ctx, stages.Trunk, 0)
+	from, err := t.OutputsOf(ctx, stages.Trunk, 0)
 	if err != nil {
 		return nil, out, err
 	}
@@ -310,7 +310,7 @@ func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out tre
 	figures.Labels, figures.Levels = len(leafOf), top.Levels
 	labels := 0
 	for k := range leaves {
-		done, err := t.From(ctx, stages.Branch, k)
+		done, err := t.OutputsOf(ctx, stages.Branch, k)
 		if err != nil {
 			return nil, out, err
 		}
@@ -340,6 +340,7 @@ func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out tre
 	return tree, out, err
 }
 
+// LoadTree reads the label tree, once for all tasks of this process.
 func LoadTree(ctx context.Context, b *work.Build) (*labeltree.Tree, error) {
 	return work.ShareArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
 }

@@ -78,6 +78,7 @@ func Open(ctx context.Context, store sink.Store, ref sink.Ref, likely int) (_ *R
 	return s, nil
 }
 
+// Len is how many sections the object has.
 func (s *Reader) Len() int { return len(s.sums) }
 
 func (s *Reader) read(from, n int64) ([]byte, error) { return s.readInto(nil, from, n) }

@@ -58,6 +58,7 @@ type Split struct {
 	To    int64 `json:"to"`
 }
 
+// TrainingTasks is how many tasks the stage encoder has.
 func (p Plan) TrainingTasks() int { return max(1, p.Trainers) }
 
 // TasksPrefix is the folder of what the tasks of generation g exchange.

@@ -116,7 +116,7 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 
 // loadEncoder reads the trained encoder. Close it after use.
 func loadEncoder(ctx context.Context, b *work.Build) (train.Encoder, error) {
-	from, err := b.From(ctx, stages.Encoder, 0)
+	from, err := b.OutputsOf(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 
 // SharedEncoder returns the trained encoder until done is called.
 func SharedEncoder(ctx context.Context, b *work.Build) (e train.Encoder, done func(), err error) {
-	from, err := b.From(ctx, stages.Encoder, 0)
+	from, err := b.OutputsOf(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -176,7 +176,7 @@ func parentEncoder(ctx context.Context, t *work.Task, v *tfidf.Model, q *project
 	if err != nil || !warm {
 		return nil, err
 	}
-	from, err := t.From(ctx, stages.Start, 0)
+	from, err := t.OutputsOf(ctx, stages.Start, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ func (l *leader) group() together.Group {
 	return l.meeting
 }
 
+// Checkpoints implements fit.Journal: helpers can join the training of the whole encoder.
 func (l *leader) Checkpoints(ctx context.Context, p fit.Part) (fit.Checkpoints, error) {
 	c, err := l.journal.Checkpoints(ctx, p)
 	if err != nil || p != fit.Whole || l.expected == 0 {
@@ -225,7 +226,7 @@ func (h *helper) join(ctx context.Context) (in invitation, err error) {
 	h.meeting = &meeting{ctx: ctx, store: t.Store, all: all, name: name, patience: patienceOf(t)}
 	for begun, asked := time.Now(), ""; time.Since(begun) < 4*patienceOf(t); {
 		missing := new(work.MissingError)
-		if _, err := t.From(ctx, stages.Encoder, 0); err == nil {
+		if _, err := t.OutputsOf(ctx, stages.Encoder, 0); err == nil {
 			return in, errHelped
 		} else if !errors.As(err, &missing) {
 			return in, err

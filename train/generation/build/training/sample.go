@@ -30,6 +30,7 @@ type Sample struct {
 	Hidden    []eval.Edge
 }
 
+// Close gives back temporary files, and the parent's encoder.
 func (s *Sample) Close() error {
 	var warm error
 	if s.Warm != nil {
@@ -91,7 +92,7 @@ func putSampled(ctx context.Context, t *work.Task, s *Sample) error {
 
 // SampledNodes returns which nodes of a partition are in the sample, ascending.
 func SampledNodes(ctx context.Context, b *work.Build, p int) ([]int32, error) {
-	from, err := b.From(ctx, stages.Encoder, 0)
+	from, err := b.OutputsOf(ctx, stages.Encoder, 0)
 	if err != nil {
 		return nil, err
 	}

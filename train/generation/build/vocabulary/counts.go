@@ -90,6 +90,7 @@ func (c *TextCounts) Features(i int, dst sparse.Vector) sparse.Vector {
 	return c.Model.Weigh(counts)
 }
 
+// Err is the error of a text whose counts Features could not read.
 func (c *TextCounts) Err() error {
 	if c.damaged.Load() {
 		return c.From.Explain(sections.ErrShort)
@@ -101,7 +102,7 @@ func (c *TextCounts) Err() error {
 // on.
 func EachCounts(ctx context.Context, b *work.Build, v *tfidf.Model, partition int,
 	visit func(lo int, c *TextCounts) error) error {
-	from, err := b.From(ctx, stages.Vectorise, partition)
+	from, err := b.OutputsOf(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"giantstream/train/generation/fit"
 )
 
+// LoadProjection reads the projection, once for all tasks of this process.
 func LoadProjection(ctx context.Context, b *work.Build) (*projection.Projection, error) {
 	return work.ShareArtifact(ctx, b, stages.Projection, "projection", projection.Read)
 }

@@ -80,8 +80,9 @@ type ProjectedTexts struct {
 	pool *sync.Pool // of blocks, which a task of pifa reads all of
 }
 
+// OpenProjected opens the projected texts of a partition, of dim numbers each. Close them after use.
 func OpenProjected(ctx context.Context, b *work.Build, partition, dim int) (*ProjectedTexts, error) {
-	from, err := b.From(ctx, stages.Vectorise, partition)
+	from, err := b.OutputsOf(ctx, stages.Vectorise, partition)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func Merge(ctx context.Context, t *work.Task) error {
 	}
 	var all runs
 	for p := range t.Plan.Partitions {
-		from, err := t.From(ctx, stages.Count, p)
+		from, err := t.OutputsOf(ctx, stages.Count, p)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func FitVectorizer(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	for p := range t.Plan.Partitions {
-		from, err := t.From(ctx, stages.Merge, p)
+		from, err := t.OutputsOf(ctx, stages.Merge, p)
 		if err != nil {
 			return err
 		}
@@ -164,6 +164,7 @@ func errAlike(t *work.Task, x graph.Numbering, err error) error {
 		x.Nodes(), err)
 }
 
+// LoadVectorizer reads the vectorizer, once for all tasks of this process.
 func LoadVectorizer(ctx context.Context, b *work.Build) (*tfidf.Model, error) {
 	return work.ShareArtifact(ctx, b, stages.Vectorizer, "vectorizer", tfidf.Read)
 }

@@ -176,7 +176,7 @@ func LoadDecision(ctx context.Context, b *work.Build) (bool, Decision, error) {
 
 // KeepArtifact makes an artifact of the parent the generation's own.
 func KeepArtifact(ctx context.Context, t *work.Task, name string) error {
-	from, err := t.From(ctx, stages.Start, 0)
+	from, err := t.OutputsOf(ctx, stages.Start, 0)
 	if err != nil {
 		return err
 	}

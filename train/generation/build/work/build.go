@@ -49,7 +49,7 @@ type Means struct {
 	Patience time.Duration
 }
 
-// Build is a generation as tasks see it.
+// Build is a generation as tasks see it: its plan, its document as it began, and what its tasks have left so far.
 type Build struct {
 	*Means
 	Plan stages.Plan
@@ -57,11 +57,13 @@ type Build struct {
 	mu   sync.Mutex
 	done map[tasks.Task]*Done
 	took times
-	// blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading them.
+	// BlockBuffers are blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading
+	// them.
 	BlockBuffers sync.Pool
 	models
 }
 
+// NewBuild returns the build of a generation by its plan and its unfinished document.
 func NewBuild(m *Means, p stages.Plan, doc *generation.Doc) *Build {
 	return &Build{Means: m, Plan: p, Doc: doc, done: map[tasks.Task]*Done{}}
 }

@@ -72,7 +72,7 @@ func (m *model) use(more int, drop bool) {
 // is called. A load that fails counts for its caller alone.
 func Share[T any](ctx context.Context, b *Build, stage, name string, load func() (T, error)) (v T, done func(),
 	err error) {
-	d, err := b.From(ctx, stage, 0)
+	d, err := b.OutputsOf(ctx, stage, 0)
 	if err != nil {
 		return v, nil, err
 	}

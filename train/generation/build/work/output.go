@@ -27,25 +27,11 @@ type Output struct {
 	Shard int   `json:"shard,omitempty"`
 }
 
+// Ref says what to verify when the output is read.
 func (o Output) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, CRC32C: o.CRC32C} }
 
 func (o Output) part() generation.Part {
 	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, CRC32C: o.CRC32C}
-}
-
-func (d *Done) Folder() string { return Folder(d.source) }
-
-// IsArtifact says whether an output is the generation's own, and not for other tasks.
-func (d *Done) IsArtifact(o Output) bool { return !strings.HasPrefix(o.Key, Folder(d.source)) }
-
-// ParquetParts are the outputs that are the generation's own.
-func (d *Done) ParquetParts() (all []generation.Part) {
-	for _, o := range d.Outputs {
-		if d.IsArtifact(o) {
-			all = append(all, o.part())
-		}
-	}
-	return all
 }
 
 // Done is the last object that a task writes: its outputs, and what is small.
@@ -56,6 +42,22 @@ type Done struct {
 
 	source tasks.Task
 	build  *Build
+}
+
+// Folder is the folder of what the task has left for others.
+func (d *Done) Folder() string { return Folder(d.source) }
+
+// IsArtifact says whether an output is the generation's own, and not for other tasks.
+func (d *Done) IsArtifact(o Output) bool { return !strings.HasPrefix(o.Key, Folder(d.source)) }
+
+// ParquetParts are the outputs of a task whose outputs are all files of Parquet: those that are the generation's own.
+func (d *Done) ParquetParts() (all []generation.Part) {
+	for _, o := range d.Outputs {
+		if d.IsArtifact(o) {
+			all = append(all, o.part())
+		}
+	}
+	return all
 }
 
 // Folder is the folder of what a task leaves for others.
@@ -94,14 +96,14 @@ func (b *Build) load(ctx context.Context, t tasks.Task) (*Done, error) {
 	return d, nil
 }
 
-// From returns what a task of another stage has left.
-func (b *Build) From(ctx context.Context, stage string, partition int) (*Done, error) {
+// OutputsOf returns what a task of another stage has left: MissingError if it is not done.
+func (b *Build) OutputsOf(ctx context.Context, stage string, partition int) (*Done, error) {
 	return b.load(ctx, tasks.Task{Generation: b.Plan.Generation, Stage: stage, Partition: partition})
 }
 
 // StatsOf reads the figures that a task has left.
 func StatsOf[T any](ctx context.Context, b *Build, stage string, partition int) (v T, err error) {
-	d, err := b.From(ctx, stage, partition)
+	d, err := b.OutputsOf(ctx, stage, partition)
 	if err != nil {
 		return v, err
 	}
@@ -131,6 +133,7 @@ func (d *Done) Explain(err error) error {
 	return err
 }
 
+// Output returns an output by its name.
 func (d *Done) Output(name string) (Output, error) {
 	o, ok := d.Outputs[name]
 	if !ok {
@@ -138,6 +141,9 @@ func (d *Done) Output(name string) (Output, error) {
 	}
 	return o, nil
 }
+
+// fewBlocks is no fewer than a partition has where there are as many partitions as suit the graph.
+const fewBlocks = 64
 
 // OpenSections opens an output. Close it after use.
 func (d *Done) OpenSections(ctx context.Context, name string) (*Input, error) {
@@ -168,13 +174,16 @@ type Input struct {
 	From *Done
 }
 
+// ReadSection reads and verifies section k.
 func (i *Input) ReadSection(k int) ([]byte, error) { return i.ReadSectionInto(nil, k) }
 
+// ReadSectionInto is ReadSection with the memory of b, if it is large enough.
 func (i *Input) ReadSectionInto(b []byte, k int) ([]byte, error) {
 	b, err := i.Reader.SectionInto(b, k)
 	return b, i.From.Explain(err)
 }
 
+// ReadStretch reads section k and some that follow, before end, in one request.
 func (i *Input) ReadStretch(k, end int) ([][]byte, error) {
 	all, err := i.Reader.Stretch(k, end)
 	return all, i.From.Explain(err)
@@ -194,7 +203,7 @@ func ReadVerified[T any](ctx context.Context, store sink.Store, ref sink.Ref, de
 // ReadArtifact reads an output whole, verified.
 func ReadArtifact[T any](ctx context.Context, b *Build, stage, name string, decode func(io.Reader) (T, error)) (v T,
 	err error) {
-	d, err := b.From(ctx, stage, 0)
+	d, err := b.OutputsOf(ctx, stage, 0)
 	if err != nil {
 		return v, err
 	}
@@ -219,7 +228,7 @@ func (d *Done) OpenObject(ctx context.Context, name string) (sink.Object, *Done,
 // PartsOf returns the Parquet files that the tasks of a stage have written, by their keys.
 func (b *Build) PartsOf(ctx context.Context, stage string) (all []generation.Part, err error) {
 	for p := range b.Plan.Partitions {
-		from, err := b.From(ctx, stage, p)
+		from, err := b.OutputsOf(ctx, stage, p)
 		if err != nil {
 			return nil, err
 		}
@@ -228,9 +237,6 @@ func (b *Build) PartsOf(ctx context.Context, stage string) (all []generation.Par
 	slices.SortFunc(all, func(a, b generation.Part) int { return strings.Compare(a.Key, b.Key) })
 	return all, nil
 }
-
-// fewBlocks is no fewer than a partition has where there are as many partitions as suit the graph.
-const fewBlocks = 64
 
 // ArtifactKey is the key of an artifact of the generation.
 func (b *Build) ArtifactKey(name string) string { return generation.Prefix(b.Plan.Generation) + name }
