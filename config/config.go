@@ -313,7 +313,7 @@ type Sink struct {
 // HTTP serves a page to watch, metrics, health, and with the role serve answers.
 type HTTP struct {
 	Listen string `yaml:"listen" effect:"restart"` // host:port; "" is off
-	// Token is asked of whoever reads the metrics; "" asks for none. Health checks are open.
+	// Token is asked of clients that read the metrics; "" asks for none. Health checks are open.
 	Token Secret `yaml:"token" effect:"restart"`
 	// Hosts are the names by which requests without a token may call the server, besides IP addresses, localhost
 	// and the name in Listen.
@@ -326,7 +326,7 @@ type Log struct {
 	Format string `yaml:"format" effect:"restart"` // auto (text on a terminal), text, json
 }
 
-// Telemetry says what is told of single records and builds.
+// Telemetry says what a process reports of single records and builds.
 type Telemetry struct {
 	Traces Traces `yaml:"traces"`
 }

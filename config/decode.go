@@ -82,7 +82,7 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 		}
 		if now, ok := oldNames[child]; ok {
 			d.renamed = append(d.renamed, fmt.Sprintf("line %d: %s is called %s now", key.Position.Line, child, now))
-			d.once(now, e, d.field(now))
+			d.givenOnce(now, e, d.field(now))
 			continue
 		}
 		if gone, ok := removedNames[child]; ok {
@@ -100,7 +100,7 @@ func (d *decoder) section(path string, node ast.Node, v reflect.Value) {
 				strings.Join(fieldNames(v.Type()), ", "))
 			continue
 		}
-		d.once(child, e, v.Field(i))
+		d.givenOnce(child, e, v.Field(i))
 	}
 }
 
@@ -119,8 +119,8 @@ var removedNames = map[string]struct{ why, only string }{
 	"sink.canary":  {"a generation is tried on a topic of its own, which sink.canary_topic names", "0"},
 }
 
-// once decodes the value of a field, unless the file has given it by another name.
-func (d *decoder) once(path string, e *ast.MappingValueNode, v reflect.Value) {
+// givenOnce decodes the value of a field, unless the file has given it by another name.
+func (d *decoder) givenOnce(path string, e *ast.MappingValueNode, v reflect.Value) {
 	if _, given := d.at[path]; given {
 		d.fault(path, e.Key, "is given twice, once by its old name; keep %s", path)
 		return

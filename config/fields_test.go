@@ -74,12 +74,12 @@ func TestWith(t *testing.T) {
 	t.Setenv("SECRET", "hunter2")
 	c := Default()
 	c.Window.Changes = 7
-	next, err := c.With([]byte(`{"window": {"time": "2s"}}`))
+	next, err := c.Overlay([]byte(`{"window": {"time": "2s"}}`))
 	if err != nil || next.Window.Time != 2*time.Second || next.Window.Changes != 7 || c.Window.Time != time.Second {
 		t.Errorf("%+v, %v", next.Window, err)
 	}
 	for _, bad := range []string{"window: {time: 0s}", "window: {tmie: 2s}", "log: {level: '${SECRET}'}", "[]", "- a"} {
-		if _, err := c.With([]byte(bad)); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if _, err := c.Overlay([]byte(bad)); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

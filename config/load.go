@@ -54,9 +54,9 @@ func Parse(data []byte, env func(string) (string, bool), also ...func(*Config) [
 	return parse(Default(), data, env, nil, also...)
 }
 
-// With returns a configuration that differs from c in the fields that data, the content of a file, gives. Variables
+// Overlay returns a configuration that differs from c in the fields that data, the content of a file, gives. Variables
 // of the environment are not expanded: data may come from another machine.
-func (c *Config) With(data []byte, also ...func(*Config) []Fault) (Config, error) {
+func (c *Config) Overlay(data []byte, also ...func(*Config) []Fault) (Config, error) {
 	return parse(*c, data, func(string) (string, bool) { return "", false }, nil, also...)
 }
 

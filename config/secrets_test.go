@@ -141,7 +141,7 @@ func said(file, secret string) string {
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	for _, read := range []func() (config.Config, error){
 		func() (config.Config, error) { return config.Parse([]byte(file), env) },
-		func() (config.Config, error) { return standing.With([]byte(file)) },
+		func() (config.Config, error) { return standing.Overlay([]byte(file)) },
 		func() (config.Config, error) {
 			c := standing
 			err := c.Set(strings.Split(file, "\n")...)

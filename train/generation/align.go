@@ -40,7 +40,7 @@ type DegreeOverlap struct {
 }
 
 // SpaceOf returns the generation that began the space of the embeddings: vectors of generations of the same space can
-// be compared. Documents of before there was alignment name none, and each has a space of its own.
+// be compared. Documents written before alignment existed name none, and each has its own space.
 func (d *Doc) SpaceOf() int64 {
 	if d.Space == 0 {
 		return d.Generation
@@ -56,9 +56,9 @@ func (d *Doc) SpaceBefore() int64 {
 	return d.Space
 }
 
-// Before returns the encoder of the generation whose space a build is to keep, and that space; nil if it is gone or
-// damaged.
-func Before(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (train.Encoder, int64, error) {
+// OpenEncoderBefore returns the encoder of the generation whose space a build is to keep, and that space; nil if it is
+// gone or damaged.
+func OpenEncoderBefore(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (train.Encoder, int64, error) {
 	parent, err := Load(ctx, store, doc.KeepSpaceOf)
 	var g *Generation
 	if err == nil {
@@ -152,7 +152,7 @@ func sampled(ctx context.Context, store sink.Store, doc *Doc, dim, nodes int) it
 	}
 }
 
-// LastCompared is the highest hash of an id that is in the sample of so many nodes.
+// LastCompared is the highest hash of an id that is in the sample of a graph with that many nodes.
 func LastCompared(nodes int) uint64 {
 	if nodes <= overlapNodes {
 		return ^uint64(0)

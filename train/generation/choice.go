@@ -156,7 +156,7 @@ func (c Chooser) Rollback(ctx context.Context) (Decision, error) {
 		}
 		g := at.current.Generation
 		at.Withdrawn, at.Pinned = add(at.Withdrawn, g), 0
-		doc := at.before(g)
+		doc := at.newestBelow(g)
 		if doc == nil {
 			return 0, fmt.Errorf("%w: the store has no generation before %d; refresh.keep says how many stay",
 				ErrChoice, g)
@@ -212,7 +212,7 @@ type choosing struct {
 func (at *choosing) pinnedBefore() bool { return at.pinned != 0 }
 
 // serves returns what is served by the choice as it is now, nil for nothing.
-func (at *choosing) serves() *Doc { return at.before(1 << 62) }
+func (at *choosing) serves() *Doc { return at.newestBelow(1 << 62) }
 
 // canary returns the canary, as Newest does; nil for none.
 func (at *choosing) canary() *Doc {
@@ -229,8 +229,8 @@ func (at *choosing) canary() *Doc {
 	return nil
 }
 
-// before returns the newest generation below g that may be served, nil for none.
-func (at *choosing) before(g int64) *Doc {
+// newestBelow returns the newest generation below g that may be served, nil for none.
+func (at *choosing) newestBelow(g int64) *Doc {
 	for _, n := range slices.Backward(at.numbers) {
 		if n < g && at.allows(at.docs[n]) {
 			return at.docs[n]

@@ -29,7 +29,7 @@ type Source interface {
 	// Rows yields the newest row of every node of the cut, deleted ones included, each node once.
 	// The order is the same at every call.
 	Rows(ctx context.Context) iter.Seq2[Row, error]
-	// Hash is the graph's hash; valid after Rows has run to its end.
+	// Hash is the graph's hash; valid after Rows has yielded its last row.
 	Hash() string
 }
 
@@ -81,7 +81,7 @@ type names struct {
 	all    []string
 }
 
-func (n *names) of(id string) int32 {
+func (n *names) numberOf(id string) int32 {
 	k, ok := n.number[id]
 	if !ok {
 		// Rows share memory with their neighbours in the file, so that a kept id is copied.
@@ -111,9 +111,9 @@ func (c *Corpus) read(ctx context.Context, src Source, p train.Progress) (*arriv
 		}
 		labels = labels[:0]
 		for _, l := range r.Labels {
-			labels = append(labels, a.names.of(l))
+			labels = append(labels, a.names.numberOf(l))
 		}
-		a.nodes = append(a.nodes, a.names.of(r.NodeID))
+		a.nodes = append(a.nodes, a.names.numberOf(r.NodeID))
 		a.classes = append(a.classes, classes[r.Class])
 		a.meta = append(a.meta, nodeMeta{int32(r.Shard), r.Seq, r.EventTime})
 		a.labels.Append(sparse.Vector{Index: labels})

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrDamaged: an object of a generation is missing, or not what its build left. A generation is derived from
-// the rows, so whoever finds the damage marks it (MarkDamaged), uses the generation before it, and the next
+// the rows, so the process that finds the damage marks it (MarkDamaged) and uses the generation before, and the next
 // build makes another one.
 var ErrDamaged = errors.New("generation is damaged")
 

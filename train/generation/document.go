@@ -290,7 +290,7 @@ func (d *Doc) Finish(ctx context.Context, store sink.Store, stages []StageTime, 
 	return RemoveTasks(ctx, store, d.Generation)
 }
 
-// Complete reports whether the build has come to its end: the generation is ready or refused.
+// Complete reports whether the build is over: the generation is ready or refused.
 func (d *Doc) Complete() bool { return d.Status == Ready || d.Status == Refused }
 
 // Warning says in which figures the encoder is worse than text alone, "" for none, and where the

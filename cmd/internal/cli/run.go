@@ -172,7 +172,7 @@ func (f *runFlags) load() (*config.Config, error) {
 // process can reach that broker.
 func parseRoles(list string, cfg *config.Config) (service.Roles, error) {
 	roles, err := service.ParseRoles(list)
-	if err == nil && cfg.Kafka.Embedded() && !roles.Whole() {
+	if err == nil && cfg.Kafka.Embedded() && !roles.Complete() {
 		err = errors.New("the embedded broker runs inside one process, which streams, refreshes and embeds; " +
 			"name brokers in kafka.brokers")
 	}

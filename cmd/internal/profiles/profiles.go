@@ -83,7 +83,7 @@ func (p *Profile) YAML() []byte {
 }
 
 // ApplyTo returns a configuration with the profile's settings in place of its own.
-func (p *Profile) ApplyTo(c *config.Config) (config.Config, error) { return c.With(p.YAML()) }
+func (p *Profile) ApplyTo(c *config.Config) (config.Config, error) { return c.Overlay(p.YAML()) }
 
 // Gives reports whether a configuration has a field of the mapping, such as nodes.class, from the profile: exports lack
 // some of the columns.

@@ -194,7 +194,7 @@ func TestAServiceIsNotReadyWhileItsStoreOrAShardIsNot(t *testing.T) {
 	store := &breakable{Store: &memstore.Store{}}
 	s, cfg := testService(t, store, listen(t))
 	eventually(t, "both shards have come, and it is ready", func() bool {
-		if len(s.ingest.Watches.All()) < cfg.Shards { // an answer from before the second has come says nothing of it
+		if len(s.ingest.Watches.States()) < cfg.Shards { // an answer from before the second has come says nothing of it
 			return false
 		}
 		code, _ := get(t, cfg, "/readyz")
@@ -203,13 +203,15 @@ func TestAServiceIsNotReadyWhileItsStoreOrAShardIsNot(t *testing.T) {
 
 	// A shard that does not get to what is committed.
 	_, done := s.ingest.Watches.Open(99, &commitlog.Manifest{Next: map[string]int64{"nodes": 5}})
-	if code, body := get(t, cfg, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "shard 99") {
+	if code, body := get(t, cfg, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body,
+		"shard 99") {
 		t.Errorf("%d %s with a shard that is being restored", code, body)
 	}
 	done()
 
 	store.broken.Store(true)
-	if code, body := get(t, cfg, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "broken") {
+	if code, body := get(t, cfg, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body,
+		"broken") {
 		t.Errorf("%d %s without a store", code, body)
 	}
 	if code, body := get(t, cfg, "/healthz"); code != http.StatusOK {

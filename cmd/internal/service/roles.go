@@ -49,8 +49,8 @@ func ParseRoles(list string) (Roles, error) {
 	return r, nil
 }
 
-// Whole reports whether a process with these roles needs no other.
-func (r Roles) Whole() bool { return r.Stream && r.Refresh && r.Embed }
+// Complete reports whether a process with these roles needs no other.
+func (r Roles) Complete() bool { return r.Stream && r.Refresh && r.Embed }
 
 // String is a list that ParseRoles reads.
 func (r Roles) String() string {

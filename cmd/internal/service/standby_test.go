@@ -44,7 +44,7 @@ func TestStandbysTakeOver(t *testing.T) {
 	eventually(t, "each worker has a shard, and each shard is kept warm by one that does not have it", func() bool {
 		warm := map[int]bool{}
 		for _, s := range all {
-			own := s.ingest.Watches.All()
+			own := s.ingest.Watches.States()
 			if len(own) != 1 {
 				return false
 			}
@@ -68,7 +68,7 @@ func TestStandbysTakeOver(t *testing.T) {
 		}
 		return true
 	})
-	gone := all[0].ingest.Watches.All()[0].Shard
+	gone := all[0].ingest.Watches.States()[0].Shard
 	keeps := func(s *Service) bool { return slices.Contains(s.ingest.Standbys.Warm(), gone) }
 	keeper := all[1+slices.IndexFunc(all[1:], keeps)]
 	if err := all[0].Close(); err != nil {
@@ -76,7 +76,7 @@ func TestStandbysTakeOver(t *testing.T) {
 	}
 	all = all[1:]
 	eventually(t, "the worker that kept the shard warm has it", func() bool {
-		return slices.ContainsFunc(keeper.ingest.Watches.All(), func(w ingesting.ShardState) bool {
+		return slices.ContainsFunc(keeper.ingest.Watches.States(), func(w ingesting.ShardState) bool {
 			return w.Shard == gone && w.Ready
 		})
 	})

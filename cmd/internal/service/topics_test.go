@@ -61,7 +61,7 @@ func TestATopicThatWasCreatedAgainIsNoticed(t *testing.T) {
 			if test.running {
 				s := o.start()
 				eventually(t, "the shard has come", func() bool {
-					here := s.ingest.Watches.All()
+					here := s.ingest.Watches.States()
 					return len(here) == 1 && here[0].Ready
 				})
 				o.recreate(topics...)
@@ -144,8 +144,10 @@ func TestPartitionsThatAreAddedAreNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &ingesting.Ingest{Config: &o.cfg, Store: o.store, Identity: id, Topics: wiring.TopicsOf(&o.cfg), Feeds: feeds,
-		Groups: membership.Membership{Client: o.tester.client}, Heads: &heads.Heads{Store: o.store, Shards: o.cfg.Shards},
+	other := &ingesting.Ingest{Config: &o.cfg, Store: o.store, Identity: id, Topics: wiring.TopicsOf(&o.cfg),
+		Feeds:  feeds,
+		Groups: membership.Membership{Client: o.tester.client}, Heads: &heads.Heads{Store: o.store,
+			Shards: o.cfg.Shards},
 		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)}
 	if err := other.Open(t.Context()); err != nil {
 		t.Fatal(err)

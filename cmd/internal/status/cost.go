@@ -97,7 +97,7 @@ func CostOf(cfg *config.Config, p Prices) Cost {
 			add("folding", Requests{Gets: 6 * c.Windows / 64, Lists: c.Windows / 1000})
 		}
 	}
-	if !wiring.DriftThresholds(cfg).Off() {
+	if !wiring.DriftThresholds(cfg).AreOff() {
 		looks := month.Seconds() / refreshing.DriftPoll.Seconds()
 		add("drift", requestsOfLook.times(max(0, looks-c.Windows)).plus(
 			Requests{Puts: month.Seconds() / refreshing.DriftSave.Seconds() / float64(max(1, cfg.Shards))}))

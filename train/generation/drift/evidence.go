@@ -46,8 +46,8 @@ type Thresholds struct {
 	Cosine        float64 `json:"cosine"`
 }
 
-// Off says that no measure can ask for a generation.
-func (t Thresholds) Off() bool { return t == Thresholds{} }
+// AreOff says that no measure can ask for a generation.
+func (t Thresholds) AreOff() bool { return t == Thresholds{} }
 
 // Finding is a measure beside its threshold.
 type Finding struct {

@@ -67,7 +67,7 @@ func (l *labels) add(hash uint64, id string, known bool, by string, vector []flo
 
 // drop forgets the instances of a label that has left the sample.
 func (l *labels) drop(hash uint64, gone *label) {
-	for _, i := range gone.instances.all {
+	for _, i := range gone.instances.ascending {
 		l.forget(i.id, hash)
 	}
 }
@@ -124,7 +124,7 @@ func (c *centres) fit(l *label) []float64 {
 		return l.fits
 	}
 	sum, unit := make([]float32, c.dim), make([]float32, c.dim)
-	for _, i := range l.instances.all {
+	for _, i := range l.instances.ascending {
 		numeric.Axpy(1, i.vector, sum)
 		copy(unit, sum)
 		best := float32(-1)
@@ -140,10 +140,10 @@ func (c *centres) fit(l *label) []float64 {
 	return l.fits
 }
 
-// profile is the mean fit of labels by so many instances.
+// profile is the mean fit of labels, by their number of instances.
 func (c *centres) profile(l *labels) (mean [mostInstances]float64) {
 	var n [mostInstances]float64
-	for _, of := range l.sample.all {
+	for _, of := range l.sample.ascending {
 		for k, fit := range c.fit(of) {
 			mean[k] += fit
 			n[k]++

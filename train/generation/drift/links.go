@@ -115,7 +115,7 @@ func (l *links) auc(pool []negative) Measure {
 		ends [2]negative
 	}
 	var edges []scored
-	for hash, e := range l.edges.all {
+	for hash, e := range l.edges.ascending {
 		s := scored{hash: hash}
 		for side, id := range e.ends {
 			s.ends[side] = negative{id, l.ends[id].vector}

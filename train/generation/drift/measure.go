@@ -24,7 +24,7 @@ func (m *Meter) Evidence() (Evidence, error) {
 
 func (m *Meter) unknownNGrams() Measure {
 	var n tfidf.NGrams
-	for _, one := range m.fresh.all {
+	for _, one := range m.fresh.ascending {
 		n.Total, n.Unknown = n.Total+one.Total, n.Unknown+one.Unknown
 	}
 	out := Measure{Cases: len(m.fresh.hashes), AtCut: m.ngrams}
@@ -41,7 +41,7 @@ func (m *Meter) labelFit() Measure {
 	}
 	var now, atCut float64
 	n := 0
-	for _, l := range m.labels.sample.all {
+	for _, l := range m.labels.sample.ascending {
 		fits := m.centres.fit(l)
 		if len(fits) == 0 || !m.exists(l) {
 			continue

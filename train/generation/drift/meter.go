@@ -124,7 +124,7 @@ func (m *Meter) Learn(ctx context.Context, cut generation.Source) error {
 
 func (m *Meter) negatives() []negative {
 	out := make([]negative, 0, len(m.pool.hashes))
-	for _, n := range m.pool.all {
+	for _, n := range m.pool.ascending {
 		out = append(out, n)
 	}
 	return out

@@ -73,8 +73,8 @@ func (l *lowest[T]) remove(hash uint64) {
 	}
 }
 
-// all yields the values in the order of their hashes.
-func (l *lowest[T]) all(yield func(uint64, T) bool) {
+// ascending yields the values in the order of their hashes.
+func (l *lowest[T]) ascending(yield func(uint64, T) bool) {
 	for _, h := range l.hashes {
 		if !yield(h, l.values[h]) {
 			return

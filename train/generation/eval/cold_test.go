@@ -225,11 +225,11 @@ func TestProbeBetweenNodes(t *testing.T) {
 			test = append(test, i)
 		}
 	}
-	m, err := p.Between(train, test, 1)
+	m, err := p.ProbeUnseen(train, test, 1)
 	if err != nil || m.Nodes != 99 || m.Accuracy < 0.99 {
 		t.Errorf("%+v, %v; want 99 nodes, all right", m, err)
 	}
-	if m, err := p.Between(nil, test, 1); err == nil {
+	if m, err := p.ProbeUnseen(nil, test, 1); err == nil {
 		t.Errorf("nothing to learn from: %+v", m)
 	}
 }

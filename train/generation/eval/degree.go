@@ -19,7 +19,7 @@ func ByDegree(neighbours *sparse.Matrix) []uint8 {
 	return out
 }
 
-// Bucket returns the bucket of a node with so many neighbours, as an index of DegreeBuckets.
+// Bucket returns the bucket of a node by its number of neighbours, as an index of DegreeBuckets.
 func Bucket(degree int) uint8 {
 	switch {
 	case degree == 0:

@@ -45,5 +45,5 @@
 // standard deviation of the repeats over the root of their number), and the nodes as a sample
 // (binomial, of all nodes that took part).
 //
-// Prober.Between trains one probe on some nodes and asks it about others: isolated or unseen ones.
+// Prober.ProbeUnseen trains one probe on some nodes and asks it about others: isolated or unseen ones.
 package eval

@@ -55,13 +55,13 @@ func (s LinkScores) placements() (above, below []float64) {
 	slices.Sort(neg)
 	above, below = make([]float64, len(s)), make([]float64, len(s))
 	for k, one := range s {
-		above[k], below[k] = under(neg, one.Positive), 1-under(pos, one.Negative)
+		above[k], below[k] = shareBelow(neg, one.Positive), 1-shareBelow(pos, one.Negative)
 	}
 	return above, below
 }
 
-// under is the share of ascending numbers that are below x, ties half.
-func under(sorted []float64, x float64) float64 {
+// shareBelow is the share of ascending numbers that are below x, ties half.
+func shareBelow(sorted []float64, x float64) float64 {
 	lo, _ := slices.BinarySearch(sorted, x)
 	hi, _ := slices.BinarySearch(sorted, math.Nextafter(x, math.Inf(1)))
 	return float64(lo+hi) / 2 / float64(len(sorted))

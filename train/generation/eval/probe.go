@@ -161,9 +161,9 @@ func (p *Prober) Probe(group []uint8, groups int, o ProbeOptions) (ProbeMetrics,
 	return m, out, nil
 }
 
-// Between trains one probe on the given nodes and asks it about others; those without a class take
+// ProbeUnseen trains one probe on the given nodes and asks it about others; those without a class take
 // no part in either.
-func (p *Prober) Between(train, test []int32, seed uint64) (ClassMetrics, error) {
+func (p *Prober) ProbeUnseen(train, test []int32, seed uint64) (ClassMetrics, error) {
 	labelled := func(nodes []int32) []int32 {
 		return slices.DeleteFunc(slices.Clone(nodes), func(i int32) bool { return p.label[i] < 0 })
 	}

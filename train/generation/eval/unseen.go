@@ -45,7 +45,7 @@ func SplitNodes(g *train.Graph, fraction float64, seed uint64) (unseen, seen []i
 
 // Subgraph returns the graph of the given nodes, ascending, and the links between them.
 func Subgraph(g *train.Graph, nodes []int32) *train.Graph {
-	out := &train.Graph{Neighbours: between(g.Neighbours, nodes, true)}
+	out := &train.Graph{Neighbours: entriesBetween(g.Neighbours, nodes, true)}
 	for _, i := range nodes {
 		out.IDs = append(out.IDs, g.IDs[i])
 		out.Classes = append(out.Classes, g.Classes[i])
@@ -55,12 +55,13 @@ func Subgraph(g *train.Graph, nodes []int32) *train.Graph {
 
 // Only returns g, with all its nodes, without the links that have an end outside of the given nodes.
 func Only(g *train.Graph, nodes []int32) *train.Graph {
-	return &train.Graph{IDs: g.IDs, Texts: g.Texts, Classes: g.Classes, Neighbours: between(g.Neighbours, nodes, false)}
+	return &train.Graph{IDs: g.IDs, Texts: g.Texts, Classes: g.Classes, Neighbours: entriesBetween(g.Neighbours, nodes,
+		false)}
 }
 
-// between keeps the entries between the given nodes; renumber also drops the rows and columns of all
+// entriesBetween keeps the entries between the given nodes; renumber also drops the rows and columns of all
 // others.
-func between(m *sparse.Matrix, nodes []int32, renumber bool) *sparse.Matrix {
+func entriesBetween(m *sparse.Matrix, nodes []int32, renumber bool) *sparse.Matrix {
 	position := make([]int32, m.Rows)
 	for i := range position {
 		position[i] = -1

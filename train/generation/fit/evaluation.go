@@ -169,7 +169,7 @@ func (x Exam) Evaluate(kind string, vectors []float32, dim int, s Settings, work
 		}
 	}
 	isolated, others := eval.Isolated(x.Known.Neighbours, slices.Concat(x.Hidden, x.Left))
-	out.Isolated = between(prober, others, isolated, s, log)
+	out.Isolated = probeUnseen(prober, others, isolated, s, log)
 	return out, nil
 }
 
@@ -198,7 +198,7 @@ func (x Exam) EvaluateUnseen(unseen, seen []int32, vectors []float32, dim int, s
 	if err != nil {
 		return nil, err
 	}
-	out.Classes = between(prober, seen, unseen, s, log)
+	out.Classes = probeUnseen(prober, seen, unseen, s, log)
 	return out, nil
 }
 
@@ -211,9 +211,9 @@ func enoughLinks(scores eval.LinkScores) *eval.LinkMetrics {
 	return &m
 }
 
-// between asks a probe that is trained on some nodes about others; nil for too few.
-func between(p *eval.Prober, train, test []int32, s Settings, log *slog.Logger) *eval.ClassMetrics {
-	m, err := p.Between(train, test, s.EvalSeed)
+// probeUnseen asks a probe that is trained on some nodes about others; nil for too few.
+func probeUnseen(p *eval.Prober, train, test []int32, s Settings, log *slog.Logger) *eval.ClassMetrics {
+	m, err := p.ProbeUnseen(train, test, s.EvalSeed)
 	switch {
 	case m.Nodes < eval.MinCases:
 		return nil

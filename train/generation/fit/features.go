@@ -102,7 +102,7 @@ func (f *Features) Close() error {
 
 // Row returns Ψ of node i's text. It is safe for concurrent use.
 func (f *Features) Row(i int) sparse.Vector {
-	b, err := f.spool.at(i, nil)
+	b, err := f.spool.recordAt(i, nil)
 	if err != nil {
 		f.note(err)
 		return sparse.Vector{}
@@ -191,7 +191,7 @@ func (q *Projected) Close() error {
 
 // Row writes the first len(out) numbers of node i's projection. It is safe for concurrent use.
 func (q *Projected) Row(i int, out []float32) {
-	b, err := q.spool.at(i, nil)
+	b, err := q.spool.recordAt(i, nil)
 	if err != nil {
 		q.note(err)
 		return

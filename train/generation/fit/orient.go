@@ -10,7 +10,7 @@ import (
 )
 
 // axesSample bounds how many nodes' embeddings a rotation is taken from: a transformer
-// encodes so many in half a minute, and the axes of so many vectors of a few hundred dimensions hardly
+// encodes this many in half a minute, and the axes of this many vectors of a few hundred dimensions hardly
 // differ from those of all.
 const axesSample = 8192
 

@@ -104,8 +104,8 @@ func (s *spool) seal() error {
 	return nil
 }
 
-// at returns record i, in the capacity of dst.
-func (s *spool) at(i int, dst []byte) ([]byte, error) {
+// recordAt returns record i, in the capacity of dst.
+func (s *spool) recordAt(i int, dst []byte) ([]byte, error) {
 	n := s.bytes(i)
 	from := s.end[i] - int64(n)
 	dst = slices.Grow(dst[:0], n)[:n]

@@ -43,7 +43,7 @@ func TestSpoolGivesBackWhatItTook(t *testing.T) {
 			var buffer []byte
 			for _, i := range r.Perm(len(records)) {
 				var err error
-				if buffer, err = s.at(i, buffer); err != nil || !bytes.Equal(buffer, records[i]) {
+				if buffer, err = s.recordAt(i, buffer); err != nil || !bytes.Equal(buffer, records[i]) {
 					t.Errorf("record %d: got %d bytes (%v), want %d", i, len(buffer), err, len(records[i]))
 				}
 			}

@@ -43,7 +43,7 @@ func (t *Texts) Len() int { return len(t.order) }
 
 // Text returns node i's text.
 func (t *Texts) Text(i int) (string, error) {
-	b, err := t.spool.at(int(t.order[i]), nil)
+	b, err := t.spool.recordAt(int(t.order[i]), nil)
 	return string(b), err
 }
 
@@ -62,7 +62,7 @@ func (t *Texts) blocks(ctx context.Context, p train.Progress, visit func(lo int,
 		buffer = buffer[:0]
 		for i := lo; i < min(lo+block, t.Len()); i++ {
 			var err error
-			if record, err = t.spool.at(int(t.order[i]), record); err != nil {
+			if record, err = t.spool.recordAt(int(t.order[i]), record); err != nil {
 				return err
 			}
 			buffer = append(buffer, string(record))

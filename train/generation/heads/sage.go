@@ -82,7 +82,7 @@ func (s *sage) forward(nodes []int32, step int64) []float32 {
 	for k := range nodes {
 		row := s.second[2*k*w : 2*(k+1)*w]
 		copy(row[:w], s.h[k*w:(k+1)*w]) // the nodes are the first reached
-		mean(row[w:], s.h, w, s.sampled.of(k))
+		mean(row[w:], s.h, w, s.sampled.neighboursOf(k))
 	}
 	s.scores = grown(s.scores, len(nodes)*s.out.out)
 	s.out.forward(s.second, s.scores)
@@ -98,7 +98,7 @@ func (s *sage) backward(grad []float32) {
 	for k := range len(s.second) / (2 * w) {
 		row := s.dsecond[2*k*w : 2*(k+1)*w]
 		numeric.Axpy(1, row[:w], s.dh[k*w:(k+1)*w])
-		neighbours := s.sampled.of(k)
+		neighbours := s.sampled.neighboursOf(k)
 		for _, u := range neighbours {
 			at := int(u) * w
 			numeric.Axpy(1/float32(len(neighbours)), row[w:], s.dh[at:at+w])

@@ -53,8 +53,8 @@ func (s *sampled) reach(v int32) int32 {
 	return s.place[v]
 }
 
-// of returns the places of the neighbours drawn for node k.
-func (s *sampled) of(k int) []int32 {
+// neighboursOf returns the places of the neighbours drawn for node k.
+func (s *sampled) neighboursOf(k int) []int32 {
 	from := 0
 	if k > 0 {
 		from = s.end[k-1]

@@ -21,8 +21,8 @@ type HeadRow struct {
 	Runs []*heads.Report `json:"runs"`
 }
 
-// Over returns the spread of a figure over the runs.
-func (r HeadRow) Over(figure func(*heads.Report) float64) Spread {
+// SpreadOf returns the spread of a figure over the runs.
+func (r HeadRow) SpreadOf(figure func(*heads.Report) float64) Spread {
 	values := make([]float64, len(r.Runs))
 	for k, run := range r.Runs {
 		values[k] = figure(run)

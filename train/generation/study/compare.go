@@ -20,8 +20,8 @@ type Comparison struct {
 // Spread is a mean and the standard deviation between splits.
 type Spread struct{ Mean, StdDev float64 }
 
-// Over returns the spread of a figure over the runs that have it.
-func (c Comparison) Over(figure func(fit.Evaluation) (float64, bool)) Spread {
+// SpreadOf returns the spread of a figure over the runs that have it.
+func (c Comparison) SpreadOf(figure func(fit.Evaluation) (float64, bool)) Spread {
 	var values []float64
 	for _, r := range c.Runs {
 		if v, ok := figure(r); ok {

@@ -61,7 +61,7 @@ func printAblation(a *command.App, t *study.Ablation, columns []figure) error {
 	for _, r := range t.Rows {
 		row := []string{r.Row, r.Encoder}
 		for _, c := range columns {
-			row = append(row, r.Over(c.value).String())
+			row = append(row, r.SpreadOf(c.value).String())
 		}
 		took := r.Time()
 		fmt.Fprintln(w, strings.Join(append(row, fmt.Sprintf("%.1f ± %.1f", took.Mean, took.StdDev)), "\t"))

@@ -21,7 +21,7 @@ func drawAblation(t *study.Ablation, columns []figure) string {
 		spreads := make([]study.Spread, len(t.Rows))
 		longest := 0.0
 		for i, r := range t.Rows {
-			spreads[i] = r.Over(c.value)
+			spreads[i] = r.SpreadOf(c.value)
 			longest = max(longest, spreads[i].Mean+spreads[i].StdDev)
 		}
 		if longest == 0 {

@@ -193,7 +193,7 @@ func printComparison(a *command.App, result []study.Comparison, holdout float64,
 	for _, c := range result {
 		row := []string{c.Encoder}
 		for _, f := range columns {
-			row = append(row, c.Over(f.value).String())
+			row = append(row, c.SpreadOf(f.value).String())
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
@@ -319,7 +319,7 @@ func spreadOrTooFew(c study.Comparison, figure func(fit.Evaluation) (float64, bo
 	if figure == nil {
 		return "-"
 	}
-	if s := c.Over(figure).String(); s != "-" {
+	if s := c.SpreadOf(figure).String(); s != "-" {
 		return s
 	}
 	return command.TooFew

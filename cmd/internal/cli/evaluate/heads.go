@@ -134,11 +134,11 @@ func printHeads(a *command.App, rows []study.HeadRow, doc *generation.Doc) error
 	fmt.Fprintln(w, "head\taccuracy\tmacro F1\tcommonest class")
 	best := rows[0]
 	for _, r := range rows {
-		if r.Over(accuracy).Mean > best.Over(accuracy).Mean {
+		if r.SpreadOf(accuracy).Mean > best.SpreadOf(accuracy).Mean {
 			best = r
 		}
-		fmt.Fprintln(w, strings.Join([]string{string(r.Head), r.Over(accuracy).String(),
-			r.Over(func(r *heads.Report) float64 { return r.MacroF1 }).String(),
+		fmt.Fprintln(w, strings.Join([]string{string(r.Head), r.SpreadOf(accuracy).String(),
+			r.SpreadOf(func(r *heads.Report) float64 { return r.MacroF1 }).String(),
 			fmt.Sprintf("%.3f", r.Runs[0].Majority)}, "\t"))
 	}
 	fmt.Fprintf(w, "\nclasses by %s, first run\ttest nodes\tprecision\trecall\tF1\n", best.Head)

@@ -21,7 +21,7 @@ func (a *Answer) serveConfig(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, http.StatusRequestEntityTooLarge, refusedConfig{Error: err.Error()})
 		return
 	}
-	next, err := a.Settings.Get().With(data)
+	next, err := a.Settings.Get().Overlay(data)
 	if err != nil {
 		answerJSON(w, http.StatusUnprocessableEntity, refusalOf(err))
 		return

@@ -72,7 +72,7 @@ func (m *mapServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "there is no generation yet", http.StatusNotFound)
 		return
 	}
-	body, err := m.of(g)
+	body, err := m.mapOf(g)
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -85,8 +85,8 @@ func (m *mapServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// of returns the map of a generation, nil while it is being drawn. One map is drawn at a time.
-func (m *mapServer) of(g *generation.Generation) ([]byte, error) {
+// mapOf returns the map of a generation, nil while it is being drawn. One map is drawn at a time.
+func (m *mapServer) mapOf(g *generation.Generation) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch number := g.Doc.Generation; {

@@ -22,32 +22,32 @@ func TestMapIsDrawnOnce(t *testing.T) {
 			return &MapDocument{Generation: g.Doc.Generation}, <-end
 		}}
 	for range 3 {
-		if body, err := m.of(g); body != nil || err != nil {
+		if body, err := m.mapOf(g); body != nil || err != nil {
 			t.Fatalf("while it is drawn: %s, %v", body, err)
 		}
 	}
 	<-began
 	end <- errors.New("the store is away")
 	servicetest.Eventually(t, "the failure is answered", func() bool {
-		_, err := m.of(g)
+		_, err := m.mapOf(g)
 		return err != nil && strings.Contains(err.Error(), "the map of generation 7: the store is away")
 	})
 	m.mu.Lock()
 	m.again = time.Time{} // the pause is over
 	m.mu.Unlock()
-	if body, err := m.of(g); body != nil || err != nil {
+	if body, err := m.mapOf(g); body != nil || err != nil {
 		t.Fatalf("the second attempt: %s, %v", body, err)
 	}
 	<-began
 	end <- nil
 	servicetest.Eventually(t, "the map is answered", func() bool {
-		body, err := m.of(g)
+		body, err := m.mapOf(g)
 		return err == nil && strings.Contains(string(body), `"generation":7`)
 	})
 	m.draw = func(context.Context, sink.Store, *generation.Generation) (*MapDocument, error) { panic("a fault") }
 	next := &generation.Generation{Doc: &generation.Doc{Generation: 8}}
 	servicetest.Eventually(t, "a fault of the program is an error", func() bool {
-		_, err := m.of(next)
+		_, err := m.mapOf(next)
 		return err != nil && strings.Contains(err.Error(), "a fault")
 	})
 }

@@ -65,8 +65,8 @@ func (h *Heads) Known(shard int) func(seq int64) *commitlog.Manifest {
 	return h.recent.LookupFor(shard)
 }
 
-// All returns the newest manifest of each shard, nil for none.
-func (h *Heads) All(ctx context.Context) ([]*commitlog.Manifest, error) {
+// NewestOfAll returns the newest manifest of each shard, nil for none.
+func (h *Heads) NewestOfAll(ctx context.Context) ([]*commitlog.Manifest, error) {
 	all := make([]*commitlog.Manifest, h.Shards)
 	for shard := range all {
 		var err error

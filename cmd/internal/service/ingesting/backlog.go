@@ -63,7 +63,7 @@ type backlog struct {
 
 // backlog compares the commit log with the input topics.
 func (in *Ingest) backlog(ctx context.Context) (b backlog, err error) {
-	heads, err := in.Heads.All(ctx)
+	heads, err := in.Heads.NewestOfAll(ctx)
 	if err != nil {
 		return b, err
 	}
@@ -116,7 +116,7 @@ func (in *Ingest) streams(head *commitlog.Manifest) bool {
 	if head == nil || !in.Streams {
 		return false
 	}
-	here := in.Watches.All()
+	here := in.Watches.States()
 	return len(here) == 0 || slices.ContainsFunc(here, func(w ShardState) bool { return w.Shard == head.Shard })
 }
 

@@ -27,7 +27,7 @@ func newFieldCounts(m decode.Mapping, l decode.Limits) (*fieldCounts, error) {
 	return &fieldCounts{nodes, edges, nodes.NewTally(), edges.NewTally()}, nil
 }
 
-func (f *fieldCounts) all() []decode.Filled {
+func (f *fieldCounts) tallies() []decode.Filled {
 	return append(f.nodeFields.Fields(f.nodes), f.edgeFields.Fields(f.edges)...)
 }
 
@@ -43,7 +43,7 @@ func (f *fieldCounts) Describe(out chan<- *prometheus.Desc) { out <- descFilled;
 
 // Collect implements prometheus.Collector.
 func (f *fieldCounts) Collect(out chan<- prometheus.Metric) {
-	for _, c := range f.all() {
+	for _, c := range f.tallies() {
 		out <- prometheus.MustNewConstMetric(descFilled, prometheus.CounterValue, float64(c.Filled), c.Field, c.Path)
 		out <- prometheus.MustNewConstMetric(descMapped, prometheus.CounterValue, float64(c.Records), c.Field, c.Path)
 	}
@@ -69,7 +69,7 @@ func (in *Ingest) watchFields(ctx context.Context) error {
 		case <-tick.C:
 		}
 		watch.threshold = in.Settings.Get().Ingest.MinFilled
-		for _, f := range watch.check(in.fields.all()) {
+		for _, f := range watch.check(in.fields.tallies()) {
 			in.Log.Warn("a field of the mapping is missing in most records; see 'giantstream preview'",
 				"field", f.Field, "path", f.Path, "records", f.Records, "with_value", f.Filled,
 				"threshold", watch.threshold)

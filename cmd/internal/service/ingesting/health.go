@@ -62,7 +62,7 @@ func (in *Ingest) waits() string {
 		return ""
 	}
 	limit := stalled + 10*in.Settings.Get().Window.Time
-	for _, w := range in.Watches.All() {
+	for _, w := range in.Watches.States() {
 		if w.Ready && w.waited > limit {
 			return fmt.Sprintf("shard %d has records to read and has committed nothing for %v",
 				w.Shard, w.waited.Round(time.Second))
@@ -73,7 +73,7 @@ func (in *Ingest) waits() string {
 
 // Unhealthy returns the reason why the process should be restarted, or "" if there is none.
 func (in *Ingest) Unhealthy() string {
-	for _, w := range in.Watches.All() {
+	for _, w := range in.Watches.States() {
 		if w.Ready && w.silent > stuck {
 			return fmt.Sprintf("shard %d has not moved for %v", w.Shard, w.silent.Round(time.Second))
 		}
@@ -92,7 +92,7 @@ func (in *Ingest) Unready() string {
 			return err.Error()
 		}
 	}
-	for _, w := range in.Watches.All() {
+	for _, w := range in.Watches.States() {
 		if !w.Ready {
 			return fmt.Sprintf("the state of shard %d is being restored", w.Shard)
 		}

@@ -131,7 +131,7 @@ func (in *Ingest) Lost(ctx context.Context) (out []commitlog.ShardLost, err erro
 	if out, err = in.copies.Lost(ctx); err != nil {
 		return nil, err
 	}
-	heads, err := in.Heads.All(ctx)
+	heads, err := in.Heads.NewestOfAll(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	all := c.watches.All()
+	all := c.watches.States()
 	gauge(descAssigned, float64(len(all)))
 	gauge(descStopped, float64(len(c.watches.failures())))
 	waits := 0.0

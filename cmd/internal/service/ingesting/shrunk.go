@@ -9,7 +9,7 @@ import (
 type size struct{ nodes, edges int64 }
 
 func (in *Ingest) size(ctx context.Context) (n size, err error) {
-	heads, err := in.Heads.All(ctx)
+	heads, err := in.Heads.NewestOfAll(ctx)
 	for _, head := range heads {
 		if head != nil {
 			n.nodes += head.Nodes

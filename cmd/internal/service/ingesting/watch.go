@@ -64,8 +64,8 @@ func (w *Watches) Open(shard int, head *commitlog.Manifest) (*watch, func()) { /
 	}
 }
 
-// All returns the state of every watch, ascending by shard.
-func (w *Watches) All() []ShardState {
+// States returns the state of every watch, ascending by shard.
+func (w *Watches) States() []ShardState {
 	w.mu.Lock()
 	one := slices.Collect(maps.Values(w.shards))
 	w.mu.Unlock()
@@ -80,7 +80,7 @@ func (w *Watches) All() []ShardState {
 // ready returns the shards, and whether they have what is committed.
 func (w *Watches) ready() map[int]bool {
 	ready := map[int]bool{}
-	for _, one := range w.All() {
+	for _, one := range w.States() {
 		ready[one.Shard] = one.Ready
 	}
 	return ready

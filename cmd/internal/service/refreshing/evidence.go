@@ -78,7 +78,7 @@ func (f *Meter) Step(ctx context.Context) (err error) {
 		}
 	}()
 	g := f.Served.Current()
-	if g == nil || wiring.DriftThresholds(f.Settings.Get()).Off() {
+	if g == nil || wiring.DriftThresholds(f.Settings.Get()).AreOff() {
 		f.meter = nil
 		f.Evidence.Store(nil)
 		return nil

@@ -225,7 +225,7 @@ func (r *Refresh) Changes(ctx context.Context) (changed, nodes, edges int64, err
 	if doc := r.newest(); doc != nil {
 		cut = doc.Cut
 	}
-	heads, err := r.Heads.All(ctx)
+	heads, err := r.Heads.NewestOfAll(ctx)
 	for p, head := range heads {
 		if head == nil {
 			continue

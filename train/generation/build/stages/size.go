@@ -41,7 +41,7 @@ func (s Size) ranges() int {
 	return max(powerOfTwo(s.Rows/max(leastRange, most)), min(someRanges, powerOfTwo(s.Rows/leastRange)))
 }
 
-// SplitRows is about how many rows of a commit log of so many a split should have.
+// SplitRows is about how many rows a split should have, of a commit log with that many.
 func SplitRows(rows int64) int64 { return max(splitRows, rows/manySplits) }
 
 // partitions is how many partitions suit a graph.
@@ -73,7 +73,7 @@ func powerOfTwo(n int64) int {
 // stage more.
 const spreadGain = 0.8
 
-// spreads says whether PIFA for so many ranges of labels reads and writes less with the stage spread. It takes all
+// spreads says whether PIFA for that many ranges of labels reads and writes less with the stage spread. It takes all
 // nodes to have the mean number of links, which overstates the ranges that they lead to.
 func (s Size) spreads(ranges int) bool {
 	if s.Nodes <= 0 || s.Links <= 0 || s.Dim <= 0 {
@@ -87,7 +87,7 @@ func (s Size) spreads(ranges int) bool {
 	return with <= spreadGain*without
 }
 
-// Reached is in how many of n parts of equal size so many random nodes are, on average.
+// Reached is the mean number of parts, of n parts of equal size, that a number of random nodes lie in.
 func Reached(n int, nodes float64) float64 {
 	if n <= 1 {
 		return min(1, nodes)

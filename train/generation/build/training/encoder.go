@@ -62,7 +62,7 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	var space int64
 	if t.Doc.KeepSpaceOf != 0 {
 		s.Before = func(ctx context.Context) (before train.Encoder, err error) {
-			before, space, err = generation.Before(ctx, t.Store, t.Doc, r)
+			before, space, err = generation.OpenEncoderBefore(ctx, t.Store, t.Doc, r)
 			return before, err
 		}
 	}

@@ -141,7 +141,7 @@ func (m *meeting) agree(parts []together.Part, work func(from, to int) ([]byte, 
 	if err := putDocument(m.ctx, m.store, m.agreementKey(), a); err != nil {
 		return err
 	}
-	// Whoever takes part has read what came two exchanges before.
+	// Every process that takes part has read the objects of the exchange before the last.
 	if m.kept = append(m.kept, append(keys, m.agreementKey())); len(m.kept) > 2 {
 		for _, key := range m.kept[0] {
 			if err := m.store.Delete(m.ctx, key); err != nil {

@@ -105,7 +105,7 @@ func (p *ProjectedTexts) Close() error {
 }
 
 // RowOf returns the projection of a node, by its number in the partition, until the next call. Blocks that were read
-// stay in memory as they are stored, which is half as large; whoever goes along the nodes decodes each once.
+// stay in memory as they are stored, which is half as large. A caller that goes along the nodes decodes each once.
 func (p *ProjectedTexts) RowOf(i int) ([]float32, error) {
 	if i == p.last {
 		return p.row, nil

@@ -24,8 +24,7 @@ const (
 	warmNew = 0.2
 	// minUnknownTexts is how many changed texts tell what share of n-grams is unknown.
 	minUnknownTexts = 200
-	// renewShare: to renew a tree takes the features of all labels in memory, which may take one part in so many of the
-	// limit.
+	// renewShare: to renew a tree takes the features of all labels in memory. They may take limit/renewShare.
 	renewShare = 2
 )
 

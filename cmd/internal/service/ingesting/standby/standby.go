@@ -113,7 +113,7 @@ func (k *Standbys) Run(ctx context.Context) error {
 	tick := time.NewTicker(k.Every)
 	defer tick.Stop()
 	for {
-		if err := k.look(ctx); err != nil && ctx.Err() == nil {
+		if err := k.chooseShards(ctx); err != nil && ctx.Err() == nil {
 			k.Log.Warn("shards of other workers cannot be kept warm, trying again", "error", err)
 		}
 		select {
@@ -124,7 +124,7 @@ func (k *Standbys) Run(ctx context.Context) error {
 	}
 }
 
-func (k *Standbys) look(ctx context.Context) error {
+func (k *Standbys) chooseShards(ctx context.Context) error {
 	mine := k.Streamed()
 	var free []checkpoint.StandbyClaim
 	for p := range k.Shards {
