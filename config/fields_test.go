@@ -54,9 +54,11 @@ func TestLiveChanges(t *testing.T) {
 	if !ok || changes != nil || len(faults.Faults) != 4 {
 		t.Fatalf("%v, %v", changes, err)
 	}
-	for _, say := range []string{"shards: cannot change from 8 to 9 while the service runs: it decides what the store holds",
+	for _, say := range []string{
+		"shards: cannot change from 8 to 9 while the service runs: it decides what the store holds",
 		"kafka.sasl.password: cannot change from *** to *** (another) while the service runs: it needs a restart",
-		"train.encoder: cannot change from hybrid to bag while the service runs: it needs a restart, and 'giantstream rebuild'",
+		"train.encoder: cannot change from hybrid to bag while the service runs: " +
+			"it needs a restart, and 'giantstream rebuild'",
 		`http.listen: cannot change from 127.0.0.1:9464 to "" while`} {
 		if !strings.Contains(err.Error(), say) {
 			t.Errorf("no %q in\n%v", say, err)

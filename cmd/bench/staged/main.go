@@ -81,9 +81,10 @@ func (b bench) run() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := fit.Resources{Workers: workers, MemoryLimit: debug.SetMemoryLimit(-1), Now: time.Now, Log: log}
 	wiring.LimitMemory(r.MemoryLimit)
-	w := &build.Worker{Means: work.Means{Store: store, Resources: r, Log: func(context.Context, map[int]int64) (work.Log, error) {
-		return graph{nodes, 1}, nil
-	}}}
+	w := &build.Worker{Means: work.Means{Store: store, Resources: r,
+		Log: func(context.Context, map[int]int64) (work.Log, error) {
+			return graph{nodes, 1}, nil
+		}}}
 	ctx := context.Background()
 	division, err := w.Begin(ctx, build.Request{Settings: settings, Shards: 1, Sample: b.sample, AtATime: workers})
 	if err != nil {

@@ -95,7 +95,8 @@ func (f *beginFlags) register(cmd *cobra.Command) {
 
 // workerOf returns what does the tasks of a pipeline, with writes to store.
 func workerOf(p *command.Pipeline, store sink.Store) *build.Worker {
-	return &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
+	return &build.Worker{Means: work.Means{Store: store,
+		Resources:       wiring.ResourcesOf(p.Config, p.Device, p.Progress, p.Log),
 		CheckpointEvery: p.Config.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (work.Log, error) {
 			at, err := logview.OpenCut(ctx, p.Store, p.Identity.Shards, cut)

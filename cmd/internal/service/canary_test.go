@@ -13,8 +13,9 @@ import (
 	"giantstream/train/generation"
 )
 
-// A second topic gets a new generation first, with all nodes. The embeddings topic gets it once it is promoted, and never
-// if it is taken back; the second topic then returns to the one that is served. Both say when a generation is complete.
+// A second topic gets a new generation first, with all nodes. The embeddings topic gets it once it is promoted, and
+// never if it is taken back; the second topic then returns to the one that is served. Both say when a generation is
+// complete.
 func TestCanaryTopicUnderChanges(t *testing.T) {
 	c := newCanaryTest(t)
 	c.run(func(what string, served, canary int64) {

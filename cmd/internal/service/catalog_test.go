@@ -106,7 +106,8 @@ func TestSimilarItemsAreServed(t *testing.T) {
 		slices.Contains(ids, "node-002") {
 		t.Errorf("like node-002: %v", ids)
 	}
-	if ids := matches(t, cfg, "POST", "/similar", `{"text":"butter and sugar and dough"}`); len(ids) != 10 || about(t, ids) != 2 {
+	ids := matches(t, cfg, "POST", "/similar", `{"text":"butter and sugar and dough"}`)
+	if len(ids) != 10 || about(t, ids) != 2 {
 		t.Errorf("like dough: %v", ids)
 	}
 
@@ -202,7 +203,8 @@ func TestSimilarItemsAreServed(t *testing.T) {
 	if code, _ := get(t, cfg, "/similar/node-001"); code != 401 {
 		t.Errorf("without the token: %d", code)
 	}
-	if _, text := ask(t, cfg, "GET", "/metrics", ""); !strings.Contains(text, `giantstream_http_answers_total{kind="similar",status="404"}`) {
+	if _, text := ask(t, cfg, "GET", "/metrics", ""); !strings.Contains(text,
+		`giantstream_http_answers_total{kind="similar",status="404"}`) {
 		t.Error("the answers are not counted")
 	}
 }

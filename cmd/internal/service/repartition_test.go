@@ -65,7 +65,8 @@ func TestRepartitionedTopicsGiveTheSameGraph(t *testing.T) {
 
 	store := &memstore.Store{}
 	s, cfg = testService(t, store, func(c *config.Config) { c.Ingest.Repartition = true })
-	if end, err := s.Client().EndOffsets(t.Context(), cfg.KeyedNodes()); err != nil || len(end[cfg.KeyedNodes()]) != cfg.Shards {
+	if end, err := s.Client().EndOffsets(t.Context(), cfg.KeyedNodes()); err != nil ||
+		len(end[cfg.KeyedNodes()]) != cfg.Shards {
 		t.Fatalf("%s ends at %v: %v", cfg.KeyedNodes(), end, err)
 	}
 	got := drained(t, s, twoTopics(cfg))

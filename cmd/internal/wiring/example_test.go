@@ -25,6 +25,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	_ = build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}}
+	_ = build.Worker{Means: work.Means{Store: store,
+		Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}}
 	_ = wiring.RequestOf(&cfg)
 }

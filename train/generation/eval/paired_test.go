@@ -8,8 +8,8 @@ import (
 	"giantstream/train/numeric"
 )
 
-// draws returns what two embeddings of n edges score: gains added to the positives, noise shared by both but for a share
-// own of it.
+// draws returns the scores of n edges by two embeddings. gain is added to the positives of one; the share own of the
+// noise is different in the two.
 func draws(seed uint64, n int, gain, own float64) (a, b LinkScores) {
 	r := numeric.NewRand(seed)
 	normal := func() (s float64) {

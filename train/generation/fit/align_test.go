@@ -98,9 +98,9 @@ func TestAlignedEmbeddingsCanBeCompared(t *testing.T) {
 	}
 }
 
-// linked is the share of a node's neighbours in g that are among the ten nodes whose vectors in index are nearest to its
-// vector in asking, of at most ten: a mean over the nodes q that have neighbours.
-func linked(g *train.Graph, index, asking []float32, dim int, q []int32) float64 {
+// linkedShare is the share of a node's neighbours in g that are among the ten nodes whose vectors in index are nearest
+// to its vector in asking, of at most ten: a mean over the nodes q that have neighbours.
+func linkedShare(g *train.Graph, index, asking []float32, dim int, q []int32) float64 {
 	both := slices.Clone(index)
 	var queries []int32
 	for _, i := range q {
@@ -151,7 +151,7 @@ func recallOfGenerations(t *testing.T, g *train.Graph, aligned bool) {
 	for _, pair := range [][2]int{{0, 1}, {1, 2}, {0, 2}} {
 		old, now := v[pair[0]], v[pair[1]]
 		o, by := compare(g, old, now, dim)
-		full, mapped := linked(g, now, now, dim, queries), linked(g, old, now, dim, queries)
+		full, mapped := linkedShare(g, now, now, dim, queries), linkedShare(g, old, now, dim, queries)
 		t.Logf("| %v | %d, %d | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f, %.3f (%.3f) |", aligned, pair[0]+1, pair[1]+1,
 			o.Kept, o.NewOnOld, o.OldOnNew, o.Cosine, o.Moved, full, mapped, mapped/full)
 		for k, o := range by {

@@ -47,7 +47,8 @@ func Example() {
 	}
 	in.Labels = labels
 	in.Tree = must(fit.BuildTree(must(labeltree.Dense(clustered, in.Dim)), s, 0))
-	trained := must(fit.Train(ctx, s.Encoder, fit.Training{Inputs: in, Settings: s, Resources: r, Journal: fit.NoJournal{}}))
+	trained := must(fit.Train(ctx, s.Encoder, fit.Training{Inputs: in, Settings: s, Resources: r,
+		Journal: fit.NoJournal{}}))
 	vectors := must(fit.Embed(ctx, trained.Encoder, texts, r.Progress))
 	exam := fit.Exam{Known: known, Hidden: hidden}
 	e := must(exam.Evaluate(s.Encoder, vectors, trained.Encoder.Dim(), s, 0, r.Log))

@@ -71,7 +71,8 @@ func TestHeadsLearnAndGraphsHelp(t *testing.T) {
 		if r.Accuracy < r.Majority+0.15 || math.Abs(r.MacroF1-r.Accuracy) > 0.05 {
 			t.Errorf("%s: accuracy %.3f, macro F1 %.3f, majority %.3f", k, r.Accuracy, r.MacroF1, r.Majority)
 		}
-		if r.Train != 270 || r.Validation != 180 || r.Test != 450 || len(r.Classes) != 3 || r.Curve[r.Best-1].Accuracy != r.ValidationAccuracy {
+		if r.Train != 270 || r.Validation != 180 || r.Test != 450 || len(r.Classes) != 3 ||
+			r.Curve[r.Best-1].Accuracy != r.ValidationAccuracy {
 			t.Errorf("%s: report %+v", k, r)
 		}
 	}

@@ -103,10 +103,19 @@ var splitIDs, splitClasses = []string{"a", "b", "c,d", "none"}, []string{"x", "y
 func TestSplitFiles(t *testing.T) {
 	want := Split{Train: []int32{0}, Validation: []int32{2}, Test: []int32{1}}
 	for name, file := range map[string]string{
-		"csv":              "a,train\n\"c,d\",valid\nb,test\nnone,test\nstranger,train\n",
-		"csv with header":  "split,id\ntrain,a\nvalidation,\"c,d\"\ntest,b\ntest,none\ntrain,stranger\n",
-		"JSON lines":       "{\"id\":\"a\",\"split\":\"train\"}\n\n{\"id\":\"c,d\",\"split\":\"val\"}\n{\"id\":\"b\",\"split\":\"test\"}\n{\"id\":\"none\",\"split\":\"test\"}\n{\"id\":\"\",\"split\":\"train\"}",
-		"JSON, other case": "{\"id\":\"a\",\"split\":\"TRAIN\"}\n{\"id\":\"c,d\",\"split\":\"Valid\"}\n{\"id\":\"b\",\"split\":\"Test\"}\n{\"id\":\"none\",\"split\":\"test\"}\n{\"id\":\"?\",\"split\":\"train\"}",
+		"csv":             "a,train\n\"c,d\",valid\nb,test\nnone,test\nstranger,train\n",
+		"csv with header": "split,id\ntrain,a\nvalidation,\"c,d\"\ntest,b\ntest,none\ntrain,stranger\n",
+		"JSON lines": `{"id":"a","split":"train"}` + "\n" +
+			"\n" +
+			`{"id":"c,d","split":"val"}` + "\n" +
+			`{"id":"b","split":"test"}` + "\n" +
+			`{"id":"none","split":"test"}` + "\n" +
+			`{"id":"","split":"train"}`,
+		"JSON, other case": `{"id":"a","split":"TRAIN"}` + "\n" +
+			`{"id":"c,d","split":"Valid"}` + "\n" +
+			`{"id":"b","split":"Test"}` + "\n" +
+			`{"id":"none","split":"test"}` + "\n" +
+			`{"id":"?","split":"train"}`,
 	} {
 		s, skipped, err := ReadSplit(strings.NewReader(file), splitIDs, splitClasses)
 		if err != nil || !reflect.DeepEqual(s, want) || skipped != 2 {

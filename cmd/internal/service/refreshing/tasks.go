@@ -28,7 +28,8 @@ func (r *Refresh) DoTasks(ctx context.Context) error {
 
 // TaskWorker returns what does the tasks of builds, with writes to store.
 func (r *Refresh) TaskWorker(store sink.Store) *build.Worker {
-	return &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(r.Config, r.Device, r.Progress, r.Log),
+	return &build.Worker{Means: work.Means{Store: store,
+		Resources:       wiring.ResourcesOf(r.Config, r.Device, r.Progress, r.Log),
 		CheckpointEvery: r.Config.Train.CheckpointEvery,
 		Log: func(ctx context.Context, cut map[int]int64) (work.Log, error) {
 			at, err := logview.OpenCut(ctx, r.Store, r.Shards, cut)
