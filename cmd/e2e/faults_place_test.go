@@ -18,7 +18,7 @@ import (
 
 	"giantstream/cmd/e2e/internal/faults"
 	"giantstream/cmd/e2e/internal/s3server"
-	"giantstream/cmd/internal/trace"
+	"giantstream/cmd/e2e/internal/trace"
 	"giantstream/ingest"
 	"giantstream/ingest/client"
 	"giantstream/internal/freeport"
