@@ -53,6 +53,12 @@ type Store interface {
 
 	// URL names the store for people: file:///… or s3://bucket/prefix, never with credentials.
 	URL() string
+
+	// Pipeline is the id of the pipeline that the store is of, "" as long as this process does not know it.
+	// Documents are sealed with it (PlaceOf), so that one of another pipeline is refused. SetPipeline is called by
+	// who reads or writes the identity in the store. Implementations embed Membership.
+	Pipeline() string
+	SetPipeline(id string)
 }
 
 // Object is an open object. Reads past the end return io.EOF as io.ReaderAt describes.

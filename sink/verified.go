@@ -5,40 +5,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 )
 
 // ErrDamaged: an object does not hold the bytes that were stored.
 var ErrDamaged = errors.New("object is damaged")
 
-// Ref names an object and says what its bytes must be: their number, and their CRC-32C (Castagnoli).
-// Documents that name objects hold the two.
+// Ref names an object and says what its bytes must be: their number and their checksum. Documents that name
+// objects hold the two.
 type Ref struct {
-	Key    string
-	Bytes  int64
-	CRC32C uint32
+	Key   string
+	Bytes int64
+	Checksum
 }
 
 // Part names a Parquet object in a document, and the shard that its rows are of.
 type Part struct {
-	Key    string `json:"key"`
-	Shard  int    `json:"shard"`
-	Rows   int64  `json:"rows"`
-	Bytes  int64  `json:"bytes"`
-	CRC32C uint32 `json:"crc32c"`
+	Key   string `json:"key"`
+	Shard int    `json:"shard"`
+	Rows  int64  `json:"rows"`
+	Bytes int64  `json:"bytes"`
+	Checksum
 }
 
 // Ref says what the object's bytes must be.
-func (p Part) Ref() Ref { return Ref{Key: p.Key, Bytes: p.Bytes, CRC32C: p.CRC32C} }
+func (p Part) Ref() Ref { return Ref{Key: p.Key, Bytes: p.Bytes, Checksum: p.Checksum} }
 
-const (
-	// verifiedInMemory is the size up to which a verified object is held in memory while it is open. It is
-	// read in one request then, and what is verified is what is used.
-	verifiedInMemory = 8 << 20
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// verifiedInMemory is the size up to which a verified object is held in memory while it is open. It is
+// read in one request then, and what is verified is what is used.
+const verifiedInMemory = 8 << 20
 
 // OpenVerified opens an object and reads it through: ErrDamaged if it is not what ref says. An object of up
 // to 8 MiB is then held in memory; a larger one is read again from the store as the caller asks for it.
@@ -60,7 +55,9 @@ func openHeld(ctx context.Context, s Store, ref Ref) (Object, error) {
 	case size < ref.Bytes:
 		return nil, fmt.Errorf("%w: %s has %d bytes, %d were stored", ErrDamaged, ref.Key, size, ref.Bytes)
 	}
-	if err := ref.compare(crc32.Checksum(data, castagnoli)); err != nil {
+	sum := ref.hash()
+	sum.Write(data)
+	if err := ref.compare(ref.Key, sum); err != nil {
 		return nil, err
 	}
 	return held{bytes.NewReader(data)}, nil
@@ -81,7 +78,7 @@ func openThrough(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
 		return nil, fmt.Errorf("%w: %s has %d bytes, %d were stored", ErrDamaged, ref.Key, object.Size(), ref.Bytes)
 	}
 	buf := make([]byte, readAhead)
-	sum := uint32(0)
+	sum := ref.hash()
 	for at := int64(0); at < ref.Bytes; {
 		chunk := buf[:min(int64(len(buf)), ref.Bytes-at)]
 		// io.ReaderAt may give io.EOF along with the last byte.
@@ -89,21 +86,13 @@ func openThrough(ctx context.Context, s Store, ref Ref) (_ Object, err error) {
 			return nil, fmt.Errorf("verify %s: %d of %d bytes: %w", ref.Key, at+int64(n), ref.Bytes,
 				errors.Join(err, io.ErrUnexpectedEOF))
 		}
-		sum = crc32.Update(sum, castagnoli, chunk)
+		sum.Write(chunk)
 		at += int64(len(chunk))
 	}
-	if err = ref.compare(sum); err != nil {
+	if err = ref.compare(ref.Key, sum); err != nil {
 		return nil, err
 	}
 	return object, nil
-}
-
-func (r Ref) compare(sum uint32) error {
-	if sum != r.CRC32C {
-		return fmt.Errorf("%w: the bytes of %s have the checksum %08x, %08x was stored", ErrDamaged, r.Key,
-			sum, r.CRC32C)
-	}
-	return nil
 }
 
 // Verify reads an object through: ErrDamaged if it is not what ref says.
@@ -132,9 +121,9 @@ func RefOf(ctx context.Context, s Store, key string) (_ Ref, err error) {
 		return Ref{}, err
 	}
 	defer func() { err = errors.Join(err, object.Close()) }()
-	sum := crc32.New(castagnoli)
+	sum := NewHash()
 	n, err := io.Copy(sum, Sequential(object))
-	return Ref{key, n, sum.Sum32()}, err
+	return Ref{key, n, ChecksumFrom(sum)}, err
 }
 
 // held is a small object that was read whole.

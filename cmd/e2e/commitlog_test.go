@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"hash/crc32"
 	"testing"
 
 	"giantstream/ingest/client"
@@ -76,8 +75,8 @@ func checkObject(t *testing.T, store sink.Store, m *commitlog.Manifest, o commit
 		t.Errorf("shard %d, manifest %d: %v", m.Shard, m.Seq, err)
 		return last
 	}
-	if sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)); int64(len(data)) != o.Bytes || sum != o.CRC32C {
-		t.Errorf("%s has %d bytes with checksum %d, its manifest says %d and %d", o.Key, len(data), sum, o.Bytes, o.CRC32C)
+	if sum := sink.ChecksumOf(data); int64(len(data)) != o.Bytes || sum != o.Checksum {
+		t.Errorf("%s has %d bytes with checksum %v, its manifest says %d and %v", o.Key, len(data), sum, o.Bytes, o.Checksum)
 	}
 	ids := rowIDs(t, store, o.Key)
 	for _, id := range ids {

@@ -36,7 +36,7 @@ func TestLongLog(t *testing.T) {
 		next := *head
 		next.Seq, next.Objects, next.Rows = head.Seq+1, nil, 0
 		next.Follow(head)
-		data, err := next.Encode()
+		data, err := next.Encode("")
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, commitlog.ManifestKey(0, next.Seq)), data, 0o600) // and no sync
 		}

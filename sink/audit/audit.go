@@ -57,6 +57,9 @@ type Audit struct {
 	// older releases have written.
 	Objects, Bytes int64
 	Unsealed       int64
+	// Unidentified counts the objects that have the checksum that the document names, as every whole object of their
+	// kind has: they end in their own CRC-32C, and an older release wrote the CRC-32C of the whole into the document.
+	Unidentified int64
 
 	size    map[string]int64 // by key
 	keys    []string         // ascending
@@ -134,6 +137,9 @@ func (a *Audit) Verify(ctx context.Context, ref sink.Ref) (damage, err error) {
 	a.Claim(ref.Key)
 	switch err := sink.Verify(ctx, a.Store, ref); {
 	case err == nil:
+		if !ref.Identifies() {
+			a.Unidentified++
+		}
 		a.Counted(ref.Bytes)
 		return nil, nil
 	case IsDamage(err):

@@ -17,6 +17,7 @@ import (
 
 // Store is a sink.Store in a directory.
 type Store struct {
+	sink.Membership
 	root string
 }
 

@@ -26,8 +26,8 @@ func Audit(ctx context.Context, a *audit.Audit, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		body, sealed, _ := seal.Open(data)
-		_, err = decode(data, number)
+		body, sealed, _ := seal.Open(data, sink.PlaceOf(a.Store, k))
+		_, err = decode(data, sink.PlaceOf(a.Store, k), number)
 		if err == nil {
 			err = strict(body)
 		}

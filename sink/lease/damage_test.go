@@ -67,7 +67,7 @@ func TestEveryBitOfTheObjectCounts(t *testing.T) {
 	for bit := range 8 * len(good) {
 		bad := bytes.Clone(good)
 		bad[bit/8] ^= 1 << (bit % 8)
-		if r, err := decode(bad, 1); !errors.Is(err, errDamaged) {
+		if r, err := decode(bad, placeOf(store, "refresh", 1), 1); !errors.Is(err, errDamaged) {
 			t.Errorf("bit %d of byte %d: %+v, %v", bit%8, bit/8, r, err)
 		}
 	}

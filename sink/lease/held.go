@@ -65,7 +65,7 @@ func (h *Held) write(ctx context.Context, change func(*Record)) error {
 	}
 	o := h.lease.opts
 	change(&h.record)
-	data, err := h.record.encode()
+	data, err := h.record.encode(placeOf(o.Store, o.Name, h.Number()))
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,8 @@ func (h *Held) replace(ctx context.Context, key string, data []byte) error {
 
 // mayReplace says whether an object that changed is still this holder's: its own, or damaged.
 func (h *Held) mayReplace(stored []byte) bool {
-	r, err := decode(stored, h.Number())
+	o := h.lease.opts
+	r, err := decode(stored, placeOf(o.Store, o.Name, h.Number()), h.Number())
 	return errors.Is(err, errDamaged) || err == nil && r.Session == h.record.Session && !r.Released
 }
 

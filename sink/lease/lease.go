@@ -175,7 +175,7 @@ func (l *Lease) take(ctx context.Context, number int64, lower []int64) (*Held, e
 	now := o.Clock()
 	held := &Held{lease: l, record: Record{Format: recordFormat, Number: number, Holder: o.Holder, Session: l.session,
 		Process: o.Process, TTLMillis: o.TTL.Milliseconds(), Acquired: now, Renewed: now}}
-	data, err := held.record.encode()
+	data, err := held.record.encode(placeOf(o.Store, o.Name, number))
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func read(ctx context.Context, store sink.Store, name string, number int64) (*Re
 	if err != nil {
 		return nil, nil, fmt.Errorf("look at lease %s: %w", name, err)
 	}
-	r, err := decode(data, number)
+	r, err := decode(data, placeOf(store, name, number), number)
 	if errors.Is(err, errDamaged) {
 		return &Record{Number: number, Holder: "an unknown process", TTLMillis: defaultTTL.Milliseconds(),
 			Damaged: err.Error()}, data, nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 )
@@ -305,7 +306,7 @@ func TestStoreErrorsAreNoHolding(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	r := Record{Format: recordFormat, Number: 3, Holder: "a", Session: "x", TTLMillis: 30_000}
-	data, err := r.encode()
+	data, err := r.encode(seal.Place{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -314,15 +315,15 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "number": -1}`))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decode(data, 12)
+		r, err := decode(data, seal.Place{}, 12)
 		if err != nil {
 			return
 		}
-		again, err := r.encode()
+		again, err := r.encode(seal.Place{})
 		if err != nil {
 			t.Skip(err) // years that RFC 3339 cannot write
 		}
-		if _, err := decode(again, 12); err != nil {
+		if _, err := decode(again, seal.Place{}, 12); err != nil {
 			t.Errorf("%s is read, but not %s: %v", data, again, err)
 		}
 	})

@@ -50,6 +50,11 @@ func key(name string, number int64) string {
 	return fmt.Sprintf("%s%020d.json", prefix(name), number)
 }
 
+// placeOf is what the object of a number is sealed for.
+func placeOf(s sink.Store, name string, number int64) seal.Place {
+	return sink.PlaceOf(s, key(name, number))
+}
+
 // numberOf is the inverse of key.
 func numberOf(name, k string) (n int64, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(k, prefix(name)), ".json")
@@ -57,17 +62,17 @@ func numberOf(name, k string) (n int64, ok bool) {
 	return n, err == nil && n > 0 && key(name, n) == k
 }
 
-func (r *Record) encode() ([]byte, error) {
-	data, err := seal.JSON(r)
+func (r *Record) encode(at seal.Place) ([]byte, error) {
+	data, err := seal.JSON(r, at)
 	if err != nil {
 		return nil, fmt.Errorf("encode lease: %w", err)
 	}
 	return data, nil
 }
 
-// decode reads the object of a number; errDamaged if it is not what a holder has written.
-func decode(data []byte, number int64) (*Record, error) {
-	body, sealed, err := seal.Open(data)
+// decode reads the object of a number; errDamaged if it is not what a holder has written in this place.
+func decode(data []byte, at seal.Place, number int64) (*Record, error) {
+	body, sealed, err := seal.Open(data, at)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}

@@ -19,7 +19,7 @@ func Repair(ctx context.Context, store sink.Store, name string, now time.Time) (
 	}
 	free := Record{Format: recordFormat, Number: r.Number, Holder: "giantstream verify --repair", Session: "repair",
 		TTLMillis: defaultTTL.Milliseconds(), Released: true, Acquired: now.UTC(), Renewed: now.UTC()}
-	data, err := free.encode()
+	data, err := free.encode(placeOf(store, name, r.Number))
 	if err != nil {
 		return false, err
 	}

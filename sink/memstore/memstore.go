@@ -29,6 +29,7 @@ type Store struct {
 	// Name tells stores apart in URL.
 	Name string
 
+	sink.Membership
 	mu      sync.Mutex
 	objects map[string]entry
 }

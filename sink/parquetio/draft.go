@@ -51,14 +51,8 @@ func (d *draft) spill() (err error) {
 	return err
 }
 
-// content is the whole file, in the two ways in which it is read.
-type content interface {
-	io.Reader
-	io.ReaderAt
-}
-
-// finish returns the file, of which nothing has been read. It is valid until Close.
-func (d *draft) finish() (content, error) {
+// finish returns the file, valid until Close.
+func (d *draft) finish() (io.ReaderAt, error) {
 	if d.file == nil {
 		return bytes.NewReader(d.memory.Bytes()), nil
 	}

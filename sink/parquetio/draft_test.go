@@ -48,7 +48,7 @@ func TestDraft(t *testing.T) {
 		if _, err := f.ReadAt(at, int64(want.Len()-len(at))); err != nil && len(at) > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
-		got, err := io.ReadAll(f)
+		got, err := io.ReadAll(io.NewSectionReader(f, 0, d.size))
 		if err != nil || !bytes.Equal(got, want.Bytes()) || !bytes.HasSuffix(got, at) || d.size != int64(want.Len()) {
 			t.Errorf("%s: %d bytes, size %d, %v; want %d", name, len(got), d.size, err, want.Len())
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"iter"
 
@@ -13,13 +12,15 @@ import (
 
 // Info describes a stored file, for the manifest that names it.
 type Info struct {
-	Rows   int64
-	Bytes  int64
-	CRC32C uint32 // of the whole file, Castagnoli polynomial
+	Rows  int64
+	Bytes int64
+	sink.Checksum
 }
 
 // Ref names the file as an object under key.
-func (i Info) Ref(key string) sink.Ref { return sink.Ref{Key: key, Bytes: i.Bytes, CRC32C: i.CRC32C} }
+func (i Info) Ref(key string) sink.Ref {
+	return sink.Ref{Key: key, Bytes: i.Bytes, Checksum: i.Checksum}
+}
 
 // writeBatch is how many rows are handed to the Parquet writer at a time.
 const writeBatch = 256
@@ -46,7 +47,8 @@ func Put[T any](
 	if err := verify(file, info); err != nil {
 		return Info{}, err
 	}
-	if err := s.Put(ctx, key, file, info.Bytes); err != nil {
+	stored := sink.Summed{SectionReader: io.NewSectionReader(file, 0, info.Bytes), SHA256: info.SHA256}
+	if err := s.Put(ctx, key, stored, info.Bytes); err != nil {
 		return Info{}, err
 	}
 	d.recycle()
@@ -54,7 +56,7 @@ func Put[T any](
 }
 
 func write[T any](ctx context.Context, d *draft, format Format[T], rows iter.Seq2[T, error]) (Info, error) {
-	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	sum := sink.NewHash()
 	w := NewWriter(io.MultiWriter(d, sum), format)
 	batch := make([]T, 0, writeBatch)
 	for row, err := range rows {
@@ -78,7 +80,7 @@ func write[T any](ctx context.Context, d *draft, format Format[T], rows iter.Seq
 			return Info{}, err
 		}
 	}
-	return Info{Rows: w.Rows(), Bytes: d.size, CRC32C: sum.Sum32()}, nil
+	return Info{Rows: w.Rows(), Bytes: d.size, Checksum: sink.ChecksumFrom(sum)}, nil
 }
 
 // verify opens the finished file and compares its row counts with what was written: a writer that

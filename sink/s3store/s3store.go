@@ -20,6 +20,7 @@ import (
 
 // Store is a sink.Store in a bucket, below a prefix.
 type Store struct {
+	sink.Membership
 	core   minio.Core
 	bucket string
 	prefix string // "" or ending in a slash

@@ -21,12 +21,16 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 	if err == nil {
 		data, err = sink.ReadAll(ctx, a.Store, identityKey)
 	}
+	var sealed bool
 	if err == nil {
-		var sealed bool
-		if sealed, err = seal.Decode(data, &Identity{}); err == nil {
-			a.Document(identityKey, sealed)
-			return id.Shards, nil
-		}
+		sealed, err = seal.Decode(data, seal.Place{Key: identityKey}, &Identity{})
+	}
+	if err == nil {
+		err = isForeign(ctx, a, id)
+	}
+	if err == nil {
+		a.Document(identityKey, sealed)
+		return id.Shards, nil
 	}
 	_, isStore := errors.AsType[*sink.Error](err)
 	if isStore && !audit.IsDamage(err) || errors.Is(err, ErrGroupCommit) {
@@ -43,6 +47,33 @@ func AuditIdentity(ctx context.Context, a *audit.Audit) (shards int, err error) 
 		Lost: "no command can open the store; its rows are not affected",
 		Do:   "restore this object from a backup, or write it by hand (docs/format/manifest.md, \"Beside it\")."},
 		"", nil)
+}
+
+// isForeign returns ErrDamaged if the identity is of another pipeline than the logs. The rest of the audit then goes by
+// the logs: who repairs must not take a whole store for that of another pipeline.
+func isForeign(ctx context.Context, a *audit.Audit, id Identity) error {
+	owner := ""
+	for p := range id.Shards {
+		keys := a.Keys(manifestPrefix(p))
+		if len(keys) == 0 {
+			continue
+		}
+		data, err := sink.ReadAll(ctx, a.Store, keys[len(keys)-1])
+		if err != nil && !audit.IsDamage(err) {
+			return err
+		}
+		switch said := seal.PlaceOf(data).Pipeline; {
+		case said == id.ID && said != "":
+			return nil
+		case said != "":
+			owner = said
+		}
+	}
+	if owner == "" {
+		return nil // there is no manifest, or none that says
+	}
+	a.Store.SetPipeline(owner)
+	return fmt.Errorf("%w: it is that of pipeline %s, and the manifests are of pipeline %s", ErrDamaged, id.ID, owner)
 }
 
 // AuditShard checks all that a shard has in the store: manifests and their chain, rows, merged blocks, checkpoints, and
@@ -139,7 +170,7 @@ func (s *shardAudit) manifest(ctx context.Context, seq int64, key string, prev *
 	}
 	var m *Manifest
 	if err == nil {
-		m, err = Decode(data)
+		m, err = Decode(data, sink.PlaceOf(s.Store, key))
 	}
 	if err == nil && (m.Shard != s.shard || m.Seq != seq) {
 		err = fmt.Errorf("it holds manifest %d of shard %d", m.Seq, m.Shard)
@@ -148,7 +179,7 @@ func (s *shardAudit) manifest(ctx context.Context, seq int64, key string, prev *
 		s.Claim(key)
 		return nil, s.lost(ctx, key, err.Error())
 	}
-	_, sealed, _ := seal.Open(data)
+	_, sealed, _ := seal.Open(data, sink.PlaceOf(s.Store, key))
 	s.Document(key, sealed)
 	if prev != nil {
 		if err := m.continues(prev); err != nil {
@@ -198,7 +229,7 @@ func (s *shardAudit) lostBoundary(ctx context.Context) error {
 			if b.Seq == 0 { // nothing was removed
 				return s.Store.Delete(ctx, key)
 			}
-			data, err := seal.JSON(b)
+			data, err := seal.JSON(b, sink.PlaceOf(s.Store, key))
 			if err != nil {
 				return err
 			}
@@ -299,7 +330,7 @@ func (s *shardAudit) cursor(ctx context.Context, key string) error {
 		return err
 	}
 	var p Published
-	sealed, err := seal.Decode(data, &p)
+	sealed, err := seal.Decode(data, sink.PlaceOf(s.Store, key), &p)
 	s.Document(key, sealed)
 	if err == nil && (p.Seq < 0 || p.Generation < 0) {
 		err = fmt.Errorf("it says that manifest %d is published with generation %d", p.Seq, p.Generation)

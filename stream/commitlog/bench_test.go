@@ -25,7 +25,7 @@ func longLog(b *testing.B, n int64) sink.Store {
 	for seq := int64(1); seq <= n; seq++ {
 		m := &Manifest{Format: ManifestFormat, Seq: seq, Writer: "w", Next: map[string]int64{"nodes": seq}}
 		m.Follow(prev)
-		data, err := m.Encode()
+		data, err := m.Encode("")
 		if err == nil {
 			err = os.WriteFile(filepath.Join(root, ManifestKey(0, seq)), data, 0o600) // and no sync
 		}

@@ -48,7 +48,7 @@ func ReadBoundary(ctx context.Context, store sink.Store, shard int) (Boundary, e
 	if err != nil {
 		return Boundary{}, fmt.Errorf("read the boundary of shard %d: %w", shard, err)
 	}
-	b, err := decodeBoundary(data)
+	b, err := decodeBoundary(data, sink.PlaceOf(store, key))
 	if err == nil && b.Shard != shard {
 		err = fmt.Errorf("%w: it is that of shard %d", ErrDamaged, b.Shard)
 	}
@@ -60,9 +60,9 @@ func ReadBoundary(ctx context.Context, store sink.Store, shard int) (Boundary, e
 }
 
 // decodeBoundary refuses what this version does not know.
-func decodeBoundary(data []byte) (Boundary, error) {
+func decodeBoundary(data []byte, at seal.Place) (Boundary, error) {
 	var b Boundary
-	sealed, err := seal.Decode(data, &b)
+	sealed, err := seal.Decode(data, at, &b)
 	switch {
 	case err != nil:
 		return b, fmt.Errorf("%w: boundary does not parse: %w", ErrDamaged, err)
@@ -86,7 +86,7 @@ func (b Boundary) move(ctx context.Context, store sink.Store, to Boundary) error
 	if to.Seq <= b.Seq {
 		return fmt.Errorf("the boundary of shard %d is at manifest %d and does not go to %d", to.Shard, b.Seq, to.Seq)
 	}
-	data, err := seal.JSON(to)
+	data, err := seal.JSON(to, sink.PlaceOf(store, boundaryKey(to.Shard)))
 	if err != nil {
 		return fmt.Errorf("encode the boundary of shard %d: %w", to.Shard, err)
 	}

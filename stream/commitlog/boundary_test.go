@@ -22,7 +22,7 @@ import (
 // putDocument stores a JSON document with its checksum.
 func putDocument(t testing.TB, store sink.Store, key string, doc any) {
 	t.Helper()
-	data, err := seal.JSON(doc)
+	data, err := seal.JSON(doc, seal.Place{})
 	if err == nil {
 		err = sink.PutBytes(t.Context(), store, key, data)
 	}
@@ -304,7 +304,7 @@ func TestLateManifestBehindTheBoundary(t *testing.T) {
 			if seq > 1 {
 				m.Previous = strings.Repeat("ab", 32)
 			}
-			data, err := m.Encode()
+			data, err := m.Encode("")
 			if err == nil {
 				err = store.Create(t.Context(), ManifestKey(0, seq), data)
 			}
@@ -477,7 +477,7 @@ func TestDamagedBoundary(t *testing.T) {
 		for bit := range 8 {
 			data := bytes.Clone(whole)
 			data[at] ^= 1 << bit
-			if _, err := decodeBoundary(data); err == nil {
+			if _, err := decodeBoundary(data, seal.Place{}); err == nil {
 				t.Fatalf("bit %d of byte %d flipped, and the boundary is read", bit, at)
 			}
 		}
@@ -507,7 +507,7 @@ func TestDamagedBoundary(t *testing.T) {
 func FuzzDecodeBoundary(f *testing.F) {
 	f.Add([]byte(`{"format":1,"shard":0,"seq":64,"digest":"d","moved":"2026-01-01T00:00:00Z"}`))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		_, _ = decodeBoundary(data)
-		_, _ = decodeFolded(data)
+		_, _ = decodeBoundary(data, seal.Place{})
+		_, _ = decodeFolded(data, seal.Place{})
 	})
 }

@@ -65,13 +65,13 @@ func TestDamagedLogIsRefused(t *testing.T) {
 			}
 		}, "no manifest's name"},
 		{"other number inside", func(t *testing.T, s *memstore.Store) {
-			data, _ := (&Manifest{Format: 1, Seq: 9}).Encode()
+			data, _ := (&Manifest{Format: 1, Seq: 9}).Encode("")
 			if err := sink.PutBytes(ctx, s, ManifestKey(0, 2), data); err != nil {
 				t.Fatal(err)
 			}
-		}, "holds shard 0, sequence 9"},
+		}, "00000000000000000009.json, and lies in the place of"},
 		{"later format", func(t *testing.T, s *memstore.Store) {
-			putManifest(t, s, &Manifest{Format: groupManifestFormat + 1, Seq: 2})
+			putManifest(t, s, &Manifest{Format: ManifestFormat + 1, Seq: 2})
 		}, "another release"},
 		{"rows do not add up", func(t *testing.T, s *memstore.Store) {
 			putManifest(t, s, &Manifest{Format: 1, Seq: 2, Rows: 5})
@@ -272,7 +272,7 @@ func TestDamagedIDIsNoticed(t *testing.T) {
 		return data
 	}
 	const id = "8a41c07be25d9f3c"
-	sealed, err := seal.JSON(drawnID{id})
+	sealed, err := seal.JSON(drawnID{id}, seal.Place{Pipeline: id, Key: idKey})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,20 +392,20 @@ func TestPublishedCursorIsAHint(t *testing.T) {
 
 func FuzzDecodeManifest(f *testing.F) {
 	data, _ := (&Manifest{Format: 1, Shard: 1, Seq: 2, Rows: 3, Next: map[string]int64{"nodes": 4},
-		Objects: []Object{{Key: "shards/1/rows/x.parquet", Rows: 3, Bytes: 9, CRC32C: 7}}}).Encode()
+		Objects: []Object{{Key: "shards/1/rows/x.parquet", Rows: 3, Bytes: 9, Checksum: sink.Checksum{CRC32C: 7}}}}).Encode("")
 	f.Add(data)
 	f.Add([]byte(`{"format":3}`))
 	f.Add([]byte(`{"format":1,"seq":1,"objects":[{"key":"../x","rows":-1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := Decode(data)
+		m, err := Decode(data, seal.Place{})
 		if err != nil {
 			return
 		}
-		again, err := m.Encode()
+		again, err := m.Encode("")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Decode(again); err != nil {
+		if _, err := Decode(again, seal.Place{}); err != nil {
 			t.Errorf("what was accepted is not accepted again: %v", err)
 		}
 	})

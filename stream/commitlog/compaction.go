@@ -14,8 +14,9 @@ import (
 )
 
 // compactionFormat is the version of the compaction documents that are written. Readers know every version from
-// 1 to this one. Version 2 added the checksum. Format page: docs/format/manifest.md.
-const compactionFormat = 2
+// 1 to this one. Version 2 added the checksum, version 3 names objects by their SHA-256. Format page:
+// docs/format/manifest.md.
+const compactionFormat = 3
 
 // Blocks of manifests are merged in levels. A block of level l has compactionFanIn^l manifests and
 // begins where the one before it ends.
@@ -120,7 +121,7 @@ func readCompaction(ctx context.Context, store sink.Store, shard, level int, fro
 	if err != nil {
 		return nil, err
 	}
-	c, err := decodeCompaction(data)
+	c, err := decodeCompaction(data, sink.PlaceOf(store, key))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
@@ -132,9 +133,9 @@ func readCompaction(ctx context.Context, store sink.Store, shard, level int, fro
 }
 
 // decodeCompaction refuses what this version does not know.
-func decodeCompaction(data []byte) (*compaction, error) {
+func decodeCompaction(data []byte, at seal.Place) (*compaction, error) {
 	var c compaction
-	sealed, err := seal.Decode(data, &c)
+	sealed, err := seal.Decode(data, at, &c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: compaction does not parse: %w", ErrDamaged, err)
 	}

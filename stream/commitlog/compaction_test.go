@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -309,7 +310,7 @@ func FuzzDecodeCompaction(f *testing.F) {
 	f.Add(bytes.ReplaceAll(data, []byte(`"rows":2`), []byte(`"rows":-2`)))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := decodeCompaction(data)
+		c, err := decodeCompaction(data, seal.Place{})
 		if err != nil {
 			return
 		}

@@ -145,11 +145,12 @@ func (c *Compactor) mergeBlock(ctx context.Context, level int, from int64) error
 	if err := doc.check(); err != nil {
 		return err
 	}
-	data, err := seal.JSON(doc)
+	key := compactionKey(doc.Shard, level, from)
+	data, err := seal.JSON(doc, sink.PlaceOf(c.opts.Store, key))
 	if err != nil {
 		return fmt.Errorf("encode a compaction: %w", err)
 	}
-	err = c.opts.Store.Create(ctx, compactionKey(doc.Shard, level, from), data)
+	err = c.opts.Store.Create(ctx, key, data)
 	if errors.Is(err, sink.ErrExists) {
 		return nil // another process made an equal one; this attempt's objects are garbage
 	}

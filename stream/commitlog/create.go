@@ -31,7 +31,7 @@ type Creator struct {
 // A create without an answer is tried again. Store.Create takes an object that holds exactly these bytes for success
 // and any other for sink.ErrExists, and the session id in the manifest makes the bytes unique.
 func (c Creator) Create(ctx context.Context, m *Manifest) error {
-	data, err := m.Encode()
+	data, err := m.Encode(c.Store.Pipeline())
 	if err != nil {
 		return err
 	}

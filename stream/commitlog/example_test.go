@@ -50,7 +50,7 @@ func commit(ctx context.Context, store sink.Store, seq int64, row rows.Row) erro
 	}
 	m := commitlog.Manifest{Format: commitlog.ManifestFormat, Seq: seq, Objects: objects, Rows: n}
 	m.Follow(head)
-	data, err := m.Encode()
+	data, err := m.Encode("")
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 	"giantstream/sink"
 )
 
-// foldedFormat is the version of the documents of folded blocks. Format page: docs/format/manifest.md.
-const foldedFormat = 1
+// foldedFormat is the version of the documents of folded blocks that are written. Readers know every version from 1 to
+// this one. Version 2 names objects by their SHA-256. Format page: docs/format/manifest.md.
+const foldedFormat = 2
 
 // folded is the document of a folded block: it says which row objects a block of 64 manifests names that is not merged
 // because its objects are large. It is created once, before the boundary passes the block, and says nothing that the
@@ -51,7 +52,7 @@ func readFolded(ctx context.Context, store sink.Store, shard int, from int64) (*
 	if err != nil {
 		return nil, err
 	}
-	f, err := decodeFolded(data)
+	f, err := decodeFolded(data, sink.PlaceOf(store, key))
 	if err == nil && (f.Shard != shard || f.From != from) {
 		err = fmt.Errorf("%w: it is that of shard %d from manifest %d", ErrDamaged, f.Shard, f.From)
 	}
@@ -62,15 +63,15 @@ func readFolded(ctx context.Context, store sink.Store, shard int, from int64) (*
 }
 
 // decodeFolded refuses what this version does not know.
-func decodeFolded(data []byte) (*folded, error) {
+func decodeFolded(data []byte, at seal.Place) (*folded, error) {
 	f := &folded{}
-	sealed, err := seal.Decode(data, f)
+	sealed, err := seal.Decode(data, at, f)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: folded block does not parse: %w", ErrDamaged, err)
-	case f.Format != foldedFormat:
-		return nil, fmt.Errorf("folded block has format %d, this version reads %d: it was written by another release",
-			f.Format, foldedFormat)
+	case f.Format < 1 || f.Format > foldedFormat:
+		return nil, fmt.Errorf("folded block has format %d, this version reads 1 to %d: it was written by another "+
+			"release", f.Format, foldedFormat)
 	case !sealed:
 		return nil, fmt.Errorf("%w: folded block from manifest %d of shard %d has no checksum", ErrDamaged, f.From,
 			f.Shard)
@@ -107,7 +108,7 @@ func (f *folded) create(ctx context.Context, store sink.Store) error {
 	if err != nil {
 		return err
 	}
-	data, err := seal.JSON(f)
+	data, err := seal.JSON(f, sink.PlaceOf(store, foldedKey(f.Shard, f.From)))
 	if err != nil {
 		return fmt.Errorf("encode a folded block: %w", err)
 	}

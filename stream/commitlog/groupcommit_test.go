@@ -34,7 +34,8 @@ func TestGroupCommitsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	boundary, err := seal.JSON(Boundary{Format: groupBoundaryFormat, Shard: 1, Seq: 64, Digest: "d612f6fc"})
+	boundary, err := seal.JSON(Boundary{Format: groupBoundaryFormat, Shard: 1, Seq: 64, Digest: "d612f6fc"},
+		sink.PlaceOf(store, boundaryKey(1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func commitWindow(t testing.TB, store sink.Store, seq int64, parts ...[]rows.Row
 	for n, part := range parts {
 		key := RowKey(0, seq, "abc", int64(n))
 		info := rowstest.Put(t, store, key, part)
-		m.Objects = append(m.Objects, Object{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C})
+		m.Objects = append(m.Objects, Object{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum})
 		m.Rows += info.Rows
 	}
 	var prev *Manifest
@@ -44,7 +44,7 @@ func commitWindow(t testing.TB, store sink.Store, seq int64, parts ...[]rows.Row
 		}
 	}
 	m.Follow(prev)
-	data, err := m.Encode()
+	data, err := m.Encode("")
 	if err == nil {
 		err = store.Create(t.Context(), ManifestKey(0, seq), data)
 	}

@@ -16,7 +16,7 @@ func TestHeadOfALogThatLostItsEnd(t *testing.T) {
 	const head = 70
 	put := func(t *testing.T, store sink.Store, key string, doc any) {
 		t.Helper()
-		data, err := seal.JSON(doc)
+		data, err := seal.JSON(doc, sink.PlaceOf(store, key))
 		if err == nil {
 			err = sink.PutBytes(t.Context(), store, key, data)
 		}

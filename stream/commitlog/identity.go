@@ -24,9 +24,12 @@ const ErrIdentity = retry.FinalError("belongs to another pipeline")
 // ErrSettings: the store was made with other settings of what the graph is.
 const ErrSettings = retry.FinalError("was made with other settings")
 
-// identityFormat is the version of the store's layout. Readers accept 1, which had no ID and no
-// settings.
-const identityFormat = 2
+// identityFormat is the version of the store's layout. Readers accept 1, which had no ID and no settings, and 2, whose
+// programs do not know that documents name objects by their SHA-256 and say where they are stored: 3 keeps them out.
+const (
+	identityFormat         = 3
+	settingsIdentityFormat = 2 // the first that has an ID and settings
+)
 
 const (
 	// identityKey names the identity's object.
@@ -105,7 +108,7 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 				}
 			}
 		}
-		data, err := seal.JSON(want)
+		data, err := seal.JSON(want, seal.Place{Pipeline: want.ID, Key: identityKey})
 		if err != nil {
 			return want, fmt.Errorf("encode identity: %w", err)
 		}
@@ -117,13 +120,14 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 		if err != nil {
 			return want, fmt.Errorf("claim the store: %w", err)
 		}
+		store.SetPipeline(want.ID)
 		return want, nil
 	}
 }
 
 // binds reports whether the settings can only be replaced on purpose. Older releases do not claim them.
 func (have Identity) binds(ctx context.Context, store sink.Store) (bool, error) {
-	if have.Format < identityFormat {
+	if have.Format < settingsIdentityFormat {
 		return false, nil
 	}
 	if have.Claimed {
@@ -150,7 +154,7 @@ func ClaimIdentity(ctx context.Context, store sink.Store, mine Identity) error {
 			return err
 		}
 		have.Claimed = true
-		data, err := seal.JSON(have)
+		data, err := seal.JSON(have, seal.Place{Pipeline: have.ID, Key: identityKey})
 		if err != nil {
 			return fmt.Errorf("encode identity: %w", err)
 		}
@@ -175,14 +179,26 @@ func (have Identity) compareSettings(want Identity, url string) error {
 		url, ErrSettings, strings.Join(Difference(have.Settings, want.Settings), "; "))
 }
 
-// CreateIdentity writes the identity of a new pipeline into a store that has none, and draws its ID.
+// CreateIdentity writes the identity of a new pipeline into a store that has none. Its ID is the one that DrawID has
+// drawn for the store, or a new one.
 func CreateIdentity(ctx context.Context, store sink.Store, id Identity) error {
-	id.Format, id.Hash, id.ID = identityFormat, hashSettings(id.Settings), newID()
-	data, err := seal.JSON(id)
+	id.Format, id.Hash, id.ID = identityFormat, hashSettings(id.Settings), store.Pipeline()
+	if id.ID == "" {
+		id.ID = DrawID(store)
+	}
+	data, err := seal.JSON(id, seal.Place{Pipeline: id.ID, Key: identityKey})
 	if err != nil {
 		return fmt.Errorf("encode identity: %w", err)
 	}
 	return store.Create(ctx, identityKey, data)
+}
+
+// DrawID draws the ID of a new pipeline for a store that is filled before its identity is written, so that the
+// documents name it.
+func DrawID(store sink.Store) string {
+	id := newID()
+	store.SetPipeline(id)
+	return id
 }
 
 func newID() string {
@@ -194,7 +210,7 @@ func newID() string {
 // upgradeID returns the ID of a store of format 1, which the first caller draws.
 func upgradeID(ctx context.Context, store sink.Store) (string, error) {
 	id := newID()
-	data, err := seal.JSON(drawnID{id})
+	data, err := seal.JSON(drawnID{id}, seal.Place{Pipeline: id, Key: idKey})
 	if err == nil {
 		err = store.Create(ctx, idKey, data)
 	}
@@ -219,7 +235,7 @@ func readID(ctx context.Context, store sink.Store) (id string, sealed bool, err 
 	}
 	drawn := drawnID{string(data)}
 	if !isID(drawn.ID) {
-		sealed, err = seal.Decode(data, &drawn)
+		sealed, err = seal.Decode(data, seal.Place{Key: idKey}, &drawn)
 		if err == nil && (!sealed || !isID(drawn.ID)) {
 			err = errors.New("it holds no id with a checksum")
 		}
@@ -245,7 +261,7 @@ func AuditID(ctx context.Context, a *audit.Audit) error {
 		return err
 	}
 	identity, identityErr := LoadIdentity(ctx, a.Store)
-	known := identityErr == nil && isID(identity.ID)
+	known := identityErr == nil && isID(identity.ID) && identity.ID == a.Store.Pipeline()
 	switch {
 	case err == nil && known && id != identity.ID:
 		err = fmt.Errorf("it says %s, and %s says %s", id, identityKey, identity.ID)
@@ -262,7 +278,7 @@ func AuditID(ctx context.Context, a *audit.Audit) error {
 	}
 	f.Lost = fmt.Sprintf("nothing: %s names the id as well", identityKey)
 	return a.Found(ctx, f, "write it again", func(ctx context.Context) error {
-		data, err := seal.JSON(drawnID{identity.ID})
+		data, err := seal.JSON(drawnID{identity.ID}, seal.Place{Pipeline: identity.ID, Key: idKey})
 		if err != nil {
 			return err
 		}
@@ -270,7 +286,8 @@ func AuditID(ctx context.Context, a *audit.Audit) error {
 	})
 }
 
-// LoadIdentity reads the store's identity; sink.ErrNotFound if no pipeline has claimed the store.
+// LoadIdentity reads the store's identity; sink.ErrNotFound if no pipeline has claimed the store. From then on the store
+// refuses documents of other pipelines.
 func LoadIdentity(ctx context.Context, store sink.Store) (Identity, error) {
 	have, _, err := loadIdentity(ctx, store)
 	return have, err
@@ -285,7 +302,7 @@ func loadIdentity(ctx context.Context, store sink.Store) (have Identity, stored 
 	if err != nil {
 		return have, nil, fmt.Errorf("read the store's identity: %w", err)
 	}
-	body, _, err := seal.Open(stored)
+	body, _, err := seal.Open(stored, seal.Place{Key: identityKey})
 	if err != nil {
 		return have, nil, fmt.Errorf("%s: %w: %w", identityKey, ErrDamaged, err)
 	}
@@ -295,6 +312,9 @@ func loadIdentity(ctx context.Context, store sink.Store) (have Identity, stored 
 	if have.Format < 1 || have.Format > identityFormat {
 		return have, nil, fmt.Errorf("%s has format %d, this version reads 1 to %d: the store was made by another "+
 			"release", identityKey, have.Format, identityFormat)
+	}
+	if store.Pipeline() == "" && have.ID != "" {
+		store.SetPipeline(have.ID)
 	}
 	return have, stored, nil
 }

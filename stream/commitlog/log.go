@@ -16,7 +16,7 @@ func ReadManifest(ctx context.Context, store sink.Store, shard int, seq int64) (
 	if err != nil {
 		return nil, err
 	}
-	m, err := Decode(data)
+	m, err := Decode(data, sink.PlaceOf(store, key))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}

@@ -145,7 +145,7 @@ func foldLongLog(t *testing.T, store sink.Store, n int64, put func(key string, d
 		m := &Manifest{Format: ManifestFormat, Seq: seq, Writer: "w-abc", Next: map[string]int64{"nodes": seq},
 			Created: time.Unix(seq, 0)}
 		m.Follow(prev)
-		data, err := m.Encode()
+		data, err := m.Encode("")
 		if err == nil {
 			err = put(ManifestKey(0, seq), data)
 		}
@@ -201,7 +201,7 @@ func (s *blockStore) Open(ctx context.Context, key string) (sink.Object, error) 
 	if !ok {
 		return s.Store.Open(ctx, key)
 	}
-	data, err := seal.JSON(c)
+	data, err := seal.JSON(c, sink.PlaceOf(s, key))
 	one := &memstore.Store{}
 	if err == nil {
 		err = sink.PutBytes(ctx, one, key, data)
@@ -249,7 +249,7 @@ func TestYearOfManifests(t *testing.T) {
 	store := &blockStore{Store: memory, head: year}
 	boundary := (year - history) / 64 * 64
 	prev := &Manifest{Format: ManifestFormat, Seq: boundary, Writer: "w-abc", Previous: strings.Repeat("ab", 32)}
-	if _, err := prev.Encode(); err != nil {
+	if _, err := prev.Encode(""); err != nil {
 		t.Fatal(err)
 	}
 	if err := (Boundary{}).move(t.Context(), memory, Boundary{Seq: boundary, Digest: prev.digest}); err != nil {
@@ -259,7 +259,7 @@ func TestYearOfManifests(t *testing.T) {
 		m := &Manifest{Format: ManifestFormat, Seq: seq, Writer: "w-abc", Next: map[string]int64{"nodes": seq},
 			Created: time.Unix(seq, 0)}
 		m.Follow(prev)
-		data, err := m.Encode()
+		data, err := m.Encode("")
 		if err == nil {
 			err = sink.PutBytes(t.Context(), memory, ManifestKey(0, seq), data)
 		}

@@ -18,8 +18,9 @@ import (
 // ManifestFormat is the version of the manifest's JSON that is written. Readers know every version
 // from 1 to this one, and refuse others. Version 2 added the identity of the inputs, the chain
 // (Previous) and the checksum. Version 3 has the same fields; it keeps out programs that do not know that
-// manifests may be removed behind a Boundary.
-const ManifestFormat = boundaryManifestFormat
+// manifests may be removed behind a Boundary. Version 4 was groupManifestFormat. Version 5 names objects by their
+// SHA-256, earlier ones by their CRC-32C.
+const ManifestFormat = 5
 
 // boundaryManifestFormat is the first version whose readers know boundaries.
 const boundaryManifestFormat = 3
@@ -90,21 +91,21 @@ func (m *Manifest) follows(prev *Manifest) error {
 
 // Object names one Parquet object of rows.
 type Object struct {
-	Key    string `json:"key"`
-	Rows   int64  `json:"rows"`
-	Bytes  int64  `json:"bytes"`
-	CRC32C uint32 `json:"crc32c"`
+	Key   string `json:"key"`
+	Rows  int64  `json:"rows"`
+	Bytes int64  `json:"bytes"`
+	sink.Checksum
 }
 
 // Ref says what the object's bytes must be.
-func (o Object) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, CRC32C: o.CRC32C} }
+func (o Object) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, Checksum: o.Checksum} }
 
-// Decode decodes a manifest. It refuses what this version does not know.
-func Decode(data []byte) (*Manifest, error) {
+// Decode decodes a manifest that was read from a place. It refuses what this version does not know.
+func Decode(data []byte, at seal.Place) (*Manifest, error) {
 	var probe struct {
 		Format int `json:"format"`
 	}
-	body, sealed, err := seal.Open(data)
+	body, sealed, err := seal.Open(data, at)
 	if err != nil {
 		return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
 	}
@@ -167,12 +168,13 @@ func (m *Manifest) check() error {
 	return m.checkInputs()
 }
 
-// Encode returns the manifest's object, or an error if the manifest says what no reader accepts.
-func (m *Manifest) Encode() ([]byte, error) {
+// Encode returns the manifest's object in the store of a pipeline, by its id, or an error if the manifest says what no
+// reader accepts.
+func (m *Manifest) Encode(pipeline string) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	data, err := seal.JSON(m)
+	data, err := seal.JSON(m, seal.Place{Pipeline: pipeline, Key: ManifestKey(m.Shard, m.Seq)})
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest %d of shard %d: %w", m.Seq, m.Shard, err)
 	}

@@ -44,7 +44,7 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 		if err != nil {
 			return nil, 0, err
 		}
-		objects = append(objects, Object{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C})
+		objects = append(objects, Object{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum})
 		total += info.Rows
 	}
 	return objects, total, nil

@@ -125,7 +125,7 @@ func (o Outlet) Open(ctx context.Context, store sink.Store, shard int) (Cursor, 
 		// CanaryShare is how earlier releases say that nodes may have another generation's vectors.
 		CanaryShare float64 `json:"canary_share"`
 	}
-	body, _, err := seal.Open(data)
+	body, _, err := seal.Open(data, sink.PlaceOf(store, c.key))
 	if err != nil || json.Unmarshal(body, &p) != nil || p.Seq < 0 || p.Generation < 0 {
 		return c, nil //nolint:nilerr // a hint that cannot be read is no hint
 	}
@@ -144,7 +144,7 @@ func (c *Cursor) Equal(other Cursor) bool {
 // Move is not noticed. by is the session of the follower.
 func (c *Cursor) Move(ctx context.Context, to Published, by string) error {
 	to.Writer, to.Moves = by, c.Moves+1
-	data, err := seal.JSON(to)
+	data, err := seal.JSON(to, sink.PlaceOf(c.store, c.key))
 	if err != nil {
 		return fmt.Errorf("encode the published cursor: %w", err)
 	}

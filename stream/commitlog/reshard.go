@@ -79,7 +79,7 @@ func loadReshard(ctx context.Context, store sink.Store, key string) (*Reshard, [
 		return nil, nil, err
 	}
 	var r Reshard
-	sealed, err := seal.Decode(data, &r)
+	sealed, err := seal.Decode(data, sink.PlaceOf(store, key), &r)
 	if err == nil && (!sealed || r.Format != reshardFormat) {
 		err = fmt.Errorf("format %d, this version reads %d, with a checksum", r.Format, reshardFormat)
 	}
@@ -116,7 +116,7 @@ func (r *Reshard) CloseFor(ctx context.Context, store sink.Store) error {
 	if have == nil {
 		doc := *r
 		doc.Format, doc.Attempt, doc.Done = reshardFormat, "", false
-		data, err := seal.JSON(doc)
+		data, err := seal.JSON(doc, sink.PlaceOf(store, reshardIntoKey))
 		if err == nil {
 			err = store.Create(ctx, reshardIntoKey, data)
 		}
@@ -174,7 +174,7 @@ func (r *Reshard) Complete(ctx context.Context, store sink.Store) error {
 }
 
 func (r *Reshard) replace(ctx context.Context, store sink.Store, old []byte) error {
-	data, err := seal.JSON(r)
+	data, err := seal.JSON(r, sink.PlaceOf(store, reshardFromKey))
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestTailBehindTheBoundary(t *testing.T) {
 		t.Fatalf("the log begins at manifest %d, want it folded", numbers[0])
 	}
 	late.Writer = "a zombie"
-	data, err := late.Encode()
+	data, err := late.Encode("")
 	if err == nil {
 		err = store.Create(t.Context(), ManifestKey(0, 64), data)
 	}

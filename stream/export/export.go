@@ -247,7 +247,8 @@ func (e *run) begin(ctx context.Context) error {
 	if found {
 		return fmt.Errorf("%s is not empty: an export goes to an empty folder or an unused prefix", e.Into.URL())
 	}
-	data, err := seal.JSON(map[string]string{"pipeline": e.doc.Pipeline, "id": e.doc.ID})
+	data, err := seal.JSON(map[string]string{"pipeline": e.doc.Pipeline, "id": e.doc.ID},
+		sink.PlaceOf(e.Into, attemptKey))
 	if err != nil {
 		return err
 	}
@@ -275,7 +276,7 @@ func (e *run) empty(ctx context.Context) error {
 
 func (e *run) complete(ctx context.Context) error {
 	e.doc.Created = e.Clock().UTC()
-	data, err := seal.JSON(e.doc)
+	data, err := seal.JSON(e.doc, sink.PlaceOf(e.Into, docKey))
 	if err != nil {
 		return err
 	}
@@ -291,7 +292,7 @@ func Load(ctx context.Context, store sink.Store) (*Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, _, err := seal.Open(data)
+	body, _, err := seal.Open(data, sink.PlaceOf(store, docKey))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", docKey, err)
 	}

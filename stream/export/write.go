@@ -69,7 +69,7 @@ func (e *run) writeRows(ctx context.Context, shard int, src *source, model Model
 			}
 		}
 	})
-	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
+	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}, err
 }
 
 func (e *run) writeEmbeddings(ctx context.Context, shard int, src *source, model Model) (
@@ -81,7 +81,7 @@ func (e *run) writeEmbeddings(ctx context.Context, shard int, src *source, model
 	key := fmt.Sprintf("%spart-%05d.parquet", embeddingsPrefix, shard)
 	info, err := embedding.WriteParquet(ctx, e.Into, key, e.made.Type,
 		e.records(ctx, shard, src, model, neighbours))
-	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}, err
+	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}, err
 }
 
 // fromNeighbours returns what the generation has made of the neighbours of nodes without text, by node. It holds for

@@ -28,7 +28,7 @@ func BenchmarkFollow(b *testing.B) {
 		var data []byte
 		if err == nil {
 			m.Follow(head)
-			data, err = m.Encode()
+			data, err = m.Encode("")
 		}
 		if err == nil {
 			err = store.Create(b.Context(), commitlog.ManifestKey(shard, seq), data)

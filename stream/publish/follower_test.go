@@ -77,13 +77,13 @@ func commit(t *testing.T, store sink.Store, seq int64, changes ...[2]string) {
 		Next: map[string]int64{"nodes": seq}, Rows: int64(len(batch)), Created: time.Unix(seq, 0).UTC()}
 	key := fmt.Sprintf("shards/%d/rows/%020d-x-0.parquet", shard, seq)
 	info := rowstest.Put(t, store, key, batch)
-	m.Objects = []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}}
+	m.Objects = []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}}
 	head, err := commitlog.Head(t.Context(), store, shard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Follow(head)
-	data, err := m.Encode()
+	data, err := m.Encode("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -237,8 +237,9 @@ func TestASharedCanaryOfAnEarlierReleaseEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(cursor, "checksum")
+	delete(cursor, "stored_as")
 	cursor["canary"], cursor["canary_share"] = 2, 0.05
-	if data, err = seal.JSON(cursor); err != nil {
+	if data, err = seal.JSON(cursor, seal.Place{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := sink.PutBytes(t.Context(), store, "shards/3/published.json", data); err != nil {

@@ -80,7 +80,7 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 			}
 			m.Nodes, m.Edges = states.Counts(q)
 			m.Follow(newest[q])
-			data, err := m.Encode()
+			data, err := m.Encode(r.Into.Pipeline())
 			if err == nil {
 				err = r.Into.Create(ctx, commitlog.ManifestKey(q, m.Seq), data)
 			}

@@ -251,6 +251,7 @@ func (r *run) write(ctx context.Context, result *Result) error {
 }
 
 func (r *run) writeStore(ctx context.Context, states *shard.Rekeyed, result *Result) error {
+	commitlog.DrawID(r.Into) // what is written from here on names the new pipeline
 	published, err := r.cursors(ctx)
 	if err != nil {
 		return err
@@ -273,7 +274,7 @@ func (r *run) writeStore(ctx context.Context, states *shard.Rekeyed, result *Res
 			return err
 		}
 	}
-	if err := r.copySources(ctx); err != nil {
+	if err := sources.Copy(ctx, r.From, r.Into); err != nil {
 		return err
 	}
 	if result.Hash, err = r.compare(ctx); err != nil {
@@ -281,23 +282,6 @@ func (r *run) writeStore(ctx context.Context, states *shard.Rekeyed, result *Res
 	}
 	result.Waiting = r.waiting
 	return commitlog.CreateIdentity(ctx, r.Into, r.After.Identity)
-}
-
-// copySources copies what the store remembers of topics that are repartitioned.
-func (r *run) copySources(ctx context.Context) error {
-	for info, err := range r.From.List(ctx, sources.Prefix, "") {
-		if err != nil {
-			return err
-		}
-		data, err := sink.ReadAll(ctx, r.From, info.Key)
-		if err == nil {
-			err = sink.PutBytes(ctx, r.Into, info.Key, data)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // compare computes the graph from the rows of both stores.

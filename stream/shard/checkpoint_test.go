@@ -400,11 +400,11 @@ func (f feedFunc) Next(ctx context.Context, wait time.Duration) (mutation.Batch,
 // edit changes a document and seals it again, so that what it says is wrong and not its checksum.
 func edit(t *testing.T, old, with string) func([]byte) []byte {
 	return func(b []byte) []byte {
-		body, sealed, err := seal.Open(b)
+		body, sealed, err := seal.Open(b, seal.Place{})
 		if err != nil || !sealed || !bytes.Contains(body, []byte(old)) {
 			t.Fatalf("%s in %s: sealed %t, %v", old, b, sealed, err)
 		}
-		data, err := seal.JSON(json.RawMessage(bytes.ReplaceAll(body, []byte(old), []byte(with))))
+		data, err := seal.JSON(json.RawMessage(bytes.ReplaceAll(body, []byte(old), []byte(with))), seal.PlaceOf(b))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func TestMemoryOfWindowsDoesNotShow(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, o := range m.Objects {
-						got.objects = append(got.objects, fmt.Sprint(m.Seq, m.Next, o.Rows, o.Bytes, o.CRC32C))
+						got.objects = append(got.objects, fmt.Sprint(m.Seq, m.Next, o.Rows, o.Bytes, o.Checksum))
 					}
 					got.nodes, got.edges = m.Nodes, m.Edges
 				}

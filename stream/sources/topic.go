@@ -53,6 +53,23 @@ func (t Topic) Put(ctx context.Context, store sink.Store, topic string) error {
 	return putSealed(ctx, store, topicKey(topic), t, sink.PutBytes)
 }
 
+// Copy copies all that a store remembers to the store of another pipeline.
+func Copy(ctx context.Context, from, into sink.Store) error {
+	for info, err := range from.List(ctx, Prefix, "") {
+		if err != nil {
+			return err
+		}
+		var document json.RawMessage
+		if _, err := readSealed(ctx, from, info.Key, &document); err != nil {
+			return err
+		}
+		if err := putSealed(ctx, into, info.Key, document, sink.PutBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // restoreSource says what to do about a damaged object of a source topic.
 const restoreSource = "Restore this object from a backup, or write it by hand (docs/format/store.md, \"Sources\"); " +
 	"its epoch ends the name of the consumer group that copies the topic."
@@ -60,7 +77,7 @@ const restoreSource = "Restore this object from a backup, or write it by hand (d
 // putSealed writes a JSON document with its checksum.
 func putSealed(ctx context.Context, store sink.Store, key string, v any,
 	put func(context.Context, sink.Store, string, []byte) error) error {
-	data, err := seal.JSON(v)
+	data, err := seal.JSON(v, sink.PlaceOf(store, key))
 	if err == nil {
 		err = put(ctx, store, key, data)
 	}
@@ -77,7 +94,7 @@ func readSealed(ctx context.Context, store sink.Store, key string, v any) (seale
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", key, err)
 	}
-	body, sealed, err := seal.Open(data)
+	body, sealed, err := seal.Open(data, sink.PlaceOf(store, key))
 	if err == nil {
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.DisallowUnknownFields() // a document whose seal is damaged has one member too many

@@ -61,9 +61,9 @@ func commit(t *testing.T, store sink.Store, all ...rows.Row) {
 	key := commitlog.RowKey(0, 1, "w", 0)
 	info := rowstest.Put(t, store, key, all)
 	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Seq: 1, Writer: "w", Rows: info.Rows,
-		Objects: []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}}}
+		Objects: []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}}}
 	m.Follow(nil)
-	data, err := m.Encode()
+	data, err := m.Encode("")
 	if err != nil {
 		t.Fatal(err)
 	}

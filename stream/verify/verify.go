@@ -71,7 +71,7 @@ func LastStamp(ctx context.Context, store sink.Store) (*Stamp, error) {
 		return nil, err
 	}
 	s := &Stamp{}
-	if body, sealed, err := seal.Open(data); err != nil || !sealed || json.Unmarshal(body, s) != nil {
+	if body, sealed, err := seal.Open(data, sink.PlaceOf(store, stampKey)); err != nil || !sealed || json.Unmarshal(body, s) != nil {
 		return nil, nil //nolint:nilerr // a stamp that cannot be read says nothing
 	}
 	return s, nil
@@ -117,7 +117,8 @@ func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 			damage++
 		}
 	}
-	data, err := seal.JSON(Stamp{stampFormat, time.Now().UTC(), found.Objects, found.Bytes, damage})
+	data, err := seal.JSON(Stamp{stampFormat, time.Now().UTC(), found.Objects, found.Bytes, damage},
+		sink.PlaceOf(o.Store, stampKey))
 	if err == nil {
 		err = sink.PutBytes(ctx, o.Store, stampKey, data)
 	}

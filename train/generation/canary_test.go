@@ -116,7 +116,7 @@ func TestASharedCanaryOfAnEarlierRelease(t *testing.T) {
 	data, err := seal.JSON(struct {
 		Doc
 		Share float64 `json:"canary"`
-	}{Doc{Format: DocFormat, Generation: 2, Parent: 1, Status: Ready}, 0.05})
+	}{Doc{Format: DocFormat, Generation: 2, Parent: 1, Status: Ready}, 0.05}, sink.PlaceOf(store, docKey(2)))
 	if err != nil {
 		t.Fatal(err)
 	}

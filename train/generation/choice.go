@@ -64,7 +64,7 @@ func LoadChoice(ctx context.Context, store sink.Store) (*Choice, error) {
 		return nil, err
 	}
 	c := &Choice{}
-	body, sealed, err := seal.Open(data)
+	body, sealed, err := seal.Open(data, sink.PlaceOf(store, choiceKey))
 	if err == nil && !sealed {
 		err = errors.New("it has no checksum")
 	}
@@ -290,7 +290,7 @@ func (c Chooser) decide(ctx context.Context, action string, change func(*choosin
 	at.Withdrawn, at.Promoted = slices.DeleteFunc(at.Withdrawn, gone), slices.DeleteFunc(at.Promoted, gone)
 	at.Decisions = append(slices.Clone(at.Decisions), d)
 	at.Decisions = at.Decisions[max(0, len(at.Decisions)-decisionsKept):]
-	data, err := seal.JSON(at.Choice)
+	data, err := seal.JSON(at.Choice, sink.PlaceOf(c.Store, choiceKey))
 	if err != nil {
 		return Decision{}, err
 	}

@@ -61,7 +61,7 @@ func (d *Doc) CopyTo(ctx context.Context, from, into sink.Store, shards int, sha
 				}
 			}
 			info, err := embedding.WriteParquet(ctx, into, key, d.Settings.Stored.Type, moved)
-			parts[q] = Part{Key: key, Shard: q, Rows: info.Rows, Bytes: info.Bytes, CRC32C: info.CRC32C}
+			parts[q] = Part{Key: key, Shard: q, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}
 			return err
 		})
 	if err != nil {

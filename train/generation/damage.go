@@ -23,8 +23,8 @@ var ErrDamaged = errors.New("generation is damaged")
 
 // File describes an object of a generation.
 type File struct {
-	Bytes  int64  `json:"bytes"`
-	CRC32C uint32 `json:"crc32c"`
+	Bytes int64 `json:"bytes"`
+	sink.Checksum
 }
 
 // Refs yields the objects of a complete generation and what their bytes must be, but for the document itself.
@@ -46,7 +46,7 @@ func (d *Doc) Refs(yield func(sink.Ref) bool) {
 
 func (d *Doc) ref(name string) sink.Ref {
 	f := d.Files[name]
-	return sink.Ref{Key: Prefix(d.Generation) + name, Bytes: f.Bytes, CRC32C: f.CRC32C}
+	return sink.Ref{Key: Prefix(d.Generation) + name, Bytes: f.Bytes, Checksum: f.Checksum}
 }
 
 // open opens an object of a generation by its name, verified if the generation is complete.
@@ -99,7 +99,7 @@ func (d *Doc) noteFiles(ctx context.Context, store sink.Store) error {
 		if err != nil {
 			return err
 		}
-		files[name] = File{ref.Bytes, ref.CRC32C}
+		files[name] = File{ref.Bytes, ref.Checksum}
 	}
 	d.Files = files
 	return nil
@@ -147,7 +147,7 @@ func MarkDamaged(ctx context.Context, store sink.Store, g int64, reason error, n
 	if err != nil || !there {
 		return false, err
 	}
-	data, err := seal.JSON(Damage{damageFormat, g, reason.Error(), now.UTC()})
+	data, err := seal.JSON(Damage{damageFormat, g, reason.Error(), now.UTC()}, sink.PlaceOf(store, DamageKey(g)))
 	if err != nil {
 		return false, err
 	}
@@ -181,7 +181,7 @@ func loadMarked(ctx context.Context, store sink.Store, g int64) (*Doc, *Damage, 
 		return nil, nil, err
 	}
 	damage := &Damage{}
-	if body, _, err := seal.Open(data); err != nil || json.Unmarshal(body, damage) != nil {
+	if body, _, err := seal.Open(data, sink.PlaceOf(store, DamageKey(g))); err != nil || json.Unmarshal(body, damage) != nil {
 		damage = &Damage{Reason: "its mark " + DamageKey(g) + " cannot be read"} // a mark all the same
 	}
 	damage.Generation = g

@@ -18,8 +18,8 @@ import (
 )
 
 // DocFormat is the version of generation.json that is written. Readers know every version from 1 to this one,
-// and refuse others. Version 2 added the document's checksum and Files.
-const DocFormat = 2
+// and refuse others. Version 2 added the document's checksum and Files, version 3 names objects by their SHA-256.
+const DocFormat = 3
 
 // Status of a generation.
 type Status string
@@ -182,7 +182,7 @@ func Load(ctx context.Context, store sink.Store, g int64) (*Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, sealed, err := seal.Open(data)
+	body, sealed, err := seal.Open(data, sink.PlaceOf(store, docKey(g)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", docKey(g), ErrDamaged, err)
 	}
@@ -219,7 +219,7 @@ func (d *Doc) StoredDim() int {
 // Create writes the document of a build that begins. If several processes begin the same
 // generation, one of them continues, with its cut and settings.
 func (d *Doc) Create(ctx context.Context, store sink.Store) error {
-	data, err := d.encode()
+	data, err := d.encode(store)
 	if err != nil {
 		return err
 	}
@@ -232,15 +232,15 @@ func (d *Doc) Create(ctx context.Context, store sink.Store) error {
 
 // Save replaces the document.
 func (d *Doc) Save(ctx context.Context, store sink.Store) error {
-	data, err := d.encode()
+	data, err := d.encode(store)
 	if err != nil {
 		return err
 	}
 	return sink.PutBytes(ctx, store, docKey(d.Generation), data)
 }
 
-func (d *Doc) encode() ([]byte, error) {
-	return seal.JSON(d)
+func (d *Doc) encode(store sink.Store) ([]byte, error) {
+	return seal.JSON(d, sink.PlaceOf(store, docKey(d.Generation)))
 }
 
 // Numbers lists the generations in the store, ascending, ready or not.
@@ -280,6 +280,7 @@ func (d *Doc) Finish(ctx context.Context, store sink.Store, stages []StageTime, 
 	if err := d.noteFiles(ctx, store); err != nil {
 		return err
 	}
+	d.Format = DocFormat // a build that an older release has begun, too
 	d.Stages, d.Finished, d.Status = stages, now.UTC(), Ready
 	if d.QualityGate == GateBlock && len(d.Shortfalls) > 0 && d.Parent > 0 {
 		d.Status = Refused

@@ -83,7 +83,7 @@ func newPipeline(t *testing.T) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := seal.JSON(map[string]string{"id": identity.ID}) // as if its first release had written format 1
+	id, err := seal.JSON(map[string]string{"id": identity.ID}, sink.PlaceOf(p.store, "pipeline-id")) // as if its first release had written format 1
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func swapped(t *testing.T, p *pipeline) {
 		t.Fatal(err)
 	}
 	m.Writer += "-other"
-	data, err := m.Encode()
+	data, err := m.Encode(store.Pipeline())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,7 +168,7 @@ func (p *process) artifacts(ctx context.Context, s sink.Store, number int64) err
 		if err != nil {
 			return err
 		}
-		parts = append(parts, sink.Ref{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C})
+		parts = append(parts, sink.Ref{Key: key, Bytes: info.Bytes, Checksum: info.Checksum})
 	}
 	data, err := json.Marshal(parts)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 // store is the object store as one actor sees it: slow, and with failures. It implements sink.Store
 // and sink.Replacer.
 type store struct {
+	sink.Membership
 	actor *actor
 	// wrote, if set, is called after every Put and Replace that has taken effect. answered, if set, is called at the
 	// end of every Open, Put and Replace.

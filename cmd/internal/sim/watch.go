@@ -185,7 +185,7 @@ func (v *watch) manifest(shard int, key string) {
 		v.w.fail("%s does not read: %v", key, err)
 		return
 	}
-	m, err := commitlog.Decode(data)
+	m, err := commitlog.Decode(data, sink.PlaceOf(&v.w.store, key))
 	if err != nil || m.Shard != shard || commitlog.ManifestKey(shard, m.Seq) != key {
 		v.w.fail("%s holds %+v, %v", key, m, err)
 		return

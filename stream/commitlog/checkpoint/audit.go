@@ -14,11 +14,9 @@ import (
 
 // Audit verifies the checkpoints of a shard. Only the newest two are kept, and the files of older
 // ones may be gone. writerOf returns the writer of a manifest of the shard, "" if it is not known.
-// The note of who keeps a checkpoint warm is claimed and not verified: the next worker writes it
-// again.
 func Audit(ctx context.Context, a *audit.Audit, shard int, writerOf func(seq int64) string) error {
-	if a.Has(standbyKey(shard)) {
-		a.Claim(standbyKey(shard))
+	if err := auditStandby(ctx, a, shard); err != nil {
+		return err
 	}
 	numbers, err := Numbers(ctx, a.Store, shard)
 	if err != nil {
@@ -63,6 +61,25 @@ func Audit(ctx context.Context, a *audit.Audit, shard int, writerOf func(seq int
 		}
 	}
 	return nil
+}
+
+// auditStandby checks the note of who keeps a checkpoint warm.
+func auditStandby(ctx context.Context, a *audit.Audit, shard int) error {
+	key := standbyKey(shard)
+	if !a.Has(key) {
+		return nil
+	}
+	c, err := ReadStandby(ctx, a.Store, shard)
+	if err != nil {
+		return err
+	}
+	a.Document(key, true)
+	if c.stored == nil || c.Format == standbyFormat {
+		return nil
+	}
+	return a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: key, What: "it is not what was stored",
+		Lost: "which worker keeps the newest checkpoint warm: the next one writes it again"}, "remove it",
+		func(ctx context.Context) error { return a.Store.Delete(ctx, key) })
 }
 
 // standsInLog compares a checkpoint with the writer of its manifest, "" if that is not known.

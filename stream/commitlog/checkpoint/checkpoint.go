@@ -132,7 +132,7 @@ func Read(ctx context.Context, store sink.Store, shard int, number int64) (*Docu
 	if err != nil {
 		return nil, err
 	}
-	c, err := decode(data)
+	c, err := decode(data, sink.PlaceOf(store, key))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
@@ -143,9 +143,9 @@ func Read(ctx context.Context, store sink.Store, shard int, number int64) (*Docu
 }
 
 // decode refuses, with ErrBad, what this version does not know.
-func decode(data []byte) (*Document, error) {
+func decode(data []byte, at seal.Place) (*Document, error) {
 	var c Document
-	sealed, err := seal.Decode(data, &c)
+	sealed, err := seal.Decode(data, at, &c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBad, err)
 	}
@@ -191,15 +191,15 @@ func (c *Document) check() error {
 // is not. All its files must be stored already.
 func Create(ctx context.Context, store sink.Store, c *Document) error {
 	c.Format = format
-	data, err := c.encode()
+	data, err := c.encode(sink.PlaceOf(store, Key(c.Shard, c.Number)))
 	if err != nil {
 		return err
 	}
 	return store.Create(ctx, Key(c.Shard, c.Number), data)
 }
 
-func (c *Document) encode() ([]byte, error) {
-	data, err := seal.JSON(c)
+func (c *Document) encode(at seal.Place) ([]byte, error) {
+	data, err := seal.JSON(c, at)
 	if err != nil {
 		return nil, fmt.Errorf("encode state checkpoint %d of shard %d: %w", c.Number, c.Shard, err)
 	}

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"giantstream/internal/seal"
 )
 
 func FuzzDecode(f *testing.F) {
 	doc := &Document{Format: format, Number: 3, Seq: 7, Writer: "w-1", State: 1, Applied: map[string]int64{"nodes": 9},
 		Files: []File{{Name: "000004.sst", Key: FileKey(0, 2, "abc", 1), Bytes: 10,
 			SHA256: strings.Repeat("0a", 32)}}}
-	data, err := doc.encode()
+	data, err := doc.encode(seal.Place{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -20,7 +22,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(bytes.ReplaceAll(data, []byte("000004.sst"), []byte("../../etc/passwd")))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := decode(data)
+		c, err := decode(data, seal.Place{})
 		if err != nil {
 			if !errors.Is(err, ErrBad) {
 				t.Errorf("%v is no ErrBad", err)
@@ -32,11 +34,11 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("accepted file %q in %q", file.Name, file.Key)
 			}
 		}
-		again, err := c.encode()
+		again, err := c.encode(seal.Place{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decode(again); err != nil {
+		if _, err := decode(again, seal.Place{}); err != nil {
 			t.Errorf("does not read what it wrote: %v", err)
 		}
 	})

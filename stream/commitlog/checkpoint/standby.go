@@ -49,7 +49,7 @@ func ReadStandby(ctx context.Context, store sink.Store, shard int) (StandbyClaim
 	}
 	c.stored = data
 	var doc Standby
-	if sealed, err := seal.Decode(data, &doc); err != nil || !sealed || doc.Format != standbyFormat ||
+	if sealed, err := seal.Decode(data, sink.PlaceOf(store, standbyKey(shard)), &doc); err != nil || !sealed || doc.Format != standbyFormat ||
 		doc.Shard != shard {
 		return c, nil //nolint:nilerr // a hint that cannot be read is no hint
 	}
@@ -61,7 +61,7 @@ func ReadStandby(ctx context.Context, store sink.Store, shard int) (StandbyClaim
 // nobody's, or the worker's own, or that of a worker that has not written it for long.
 func (c *StandbyClaim) Write(ctx context.Context, to Standby) error {
 	to.Format, to.Shard, to.Moves = standbyFormat, c.Shard, c.Moves+1
-	data, err := seal.JSON(to)
+	data, err := seal.JSON(to, sink.PlaceOf(c.store, standbyKey(c.Shard)))
 	if err == nil {
 		err = sink.Swap(ctx, c.store, standbyKey(c.Shard), c.stored, data)
 	}

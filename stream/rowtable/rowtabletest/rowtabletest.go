@@ -90,7 +90,7 @@ func (p *Pipeline) Commit(t *testing.T, shard int) {
 	m := commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: shard, Seq: seq, Objects: objects, Rows: n,
 		Next: map[string]int64{"nodes": 10 * seq}, Created: time.Unix(seq, 0)}
 	m.Follow(head)
-	data, err := m.Encode()
+	data, err := m.Encode(p.Store.Pipeline())
 	if err == nil {
 		err = p.Store.Create(t.Context(), commitlog.ManifestKey(shard, seq), data)
 	}

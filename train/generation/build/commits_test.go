@@ -184,8 +184,8 @@ func TestAGenerationMapsTheClustersOfItsParent(t *testing.T) {
 		parquetio.Scalar("labels", parquetio.Int64(), func(f *flow, v int64) { f.Labels = v }),
 	}
 	for f, err := range parquetio.Get(t.Context(), store, sink.Ref{Key: generation.Prefix(2) + "mapping.parquet",
-		Bytes:  doc.Files["mapping.parquet"].Bytes,
-		CRC32C: doc.Files["mapping.parquet"].CRC32C},
+		Bytes:    doc.Files["mapping.parquet"].Bytes,
+		Checksum: doc.Files["mapping.parquet"].Checksum},
 		func(sink.Object) (string, []parquetio.Column[flow], error) { return "mapping/1", columns, nil }) {
 		if err != nil {
 			t.Fatal(err)

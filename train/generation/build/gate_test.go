@@ -29,7 +29,7 @@ func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, _, err := seal.Open(data)
+	body, _, err := seal.Open(data, sink.PlaceOf(b.Store, key))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func beginWorse(t *testing.T, b *testBuild, log *commits, cut map[int]int64) {
 	}
 	encoder := evaluated.Stats["evaluation"].([]any)[1].(map[string]any)
 	encoder["links"].(map[string]any)["auc"] = 0.1
-	if data, err = seal.JSON(evaluated); err != nil {
+	if data, err = seal.JSON(evaluated, sink.PlaceOf(b.Store, key)); err != nil {
 		t.Fatal(err)
 	}
 	if err := sink.PutBytes(t.Context(), b.Store, key, data); err != nil {

@@ -32,7 +32,7 @@ type Document struct {
 // Save replaces the document in the store.
 func (d Document) Save(ctx context.Context, store sink.Store) error {
 	d.Format = documentFormat
-	data, err := seal.JSON(d)
+	data, err := seal.JSON(d, sink.PlaceOf(store, documentKey))
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func Load(ctx context.Context, store sink.Store) (*Document, error) {
 		return nil, err
 	}
 	d := &Document{}
-	if body, sealed, err := seal.Open(data); err != nil || !sealed || json.Unmarshal(body, d) != nil {
+	if body, sealed, err := seal.Open(data, sink.PlaceOf(store, documentKey)); err != nil || !sealed || json.Unmarshal(body, d) != nil {
 		return nil, nil //nolint:nilerr // measured again by the next process that refreshes
 	}
 	if d.Format != documentFormat {

@@ -174,7 +174,7 @@ func commitWindow(t *testing.T, store sink.Store, seq int64) {
 		t.Fatal(err)
 	}
 	m.Follow(head)
-	data, err := m.Encode()
+	data, err := m.Encode("")
 	if err == nil {
 		err = store.Create(t.Context(), commitlog.ManifestKey(0, seq), data)
 	}

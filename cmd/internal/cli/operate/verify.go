@@ -23,11 +23,13 @@ import (
 
 // verification is what `verify` prints.
 type verification struct {
-	Store    string          `json:"store"`
-	Objects  int64           `json:"objects"`
-	Bytes    int64           `json:"bytes"`
-	Unsealed int64           `json:"without_checksum,omitempty"`
-	Findings []audit.Finding `json:"findings"`
+	Store    string `json:"store"`
+	Objects  int64  `json:"objects"`
+	Bytes    int64  `json:"bytes"`
+	Unsealed int64  `json:"without_checksum,omitempty"`
+	// Unidentified is audit.Audit's.
+	Unidentified int64           `json:"without_identity,omitempty"`
+	Findings     []audit.Finding `json:"findings"`
 	// Deep and Against are nil where they were not asked for.
 	Deep    []verify.Graph      `json:"deep,omitempty"`
 	Against *verify.Differences `json:"against,omitempty"`
@@ -109,7 +111,8 @@ func checkStore(ctx context.Context, a *command.App, cfg *config.Config, opts ve
 		return nil, err
 	}
 	v := &verification{Store: opts.Store.URL(), Objects: found.Objects, Bytes: found.Bytes, Unsealed: found.Unsealed,
-		Findings: found.Findings, Deep: graphs}
+		Unidentified: found.Unidentified,
+		Findings:     found.Findings, Deep: graphs}
 	if v.Findings == nil {
 		v.Findings = []audit.Finding{} // an empty list in JSON
 	}
@@ -191,6 +194,10 @@ func (v *verification) print(out io.Writer) error {
 	if v.Unsealed > 0 {
 		fmt.Fprintf(out, "%s documents of older releases have no checksum; they were parsed and compared only\n",
 			console.Count(v.Unsealed))
+	}
+	if v.Unidentified > 0 {
+		fmt.Fprintf(out, "%s objects of generations that older releases built are whole, and cannot be told from others "+
+			"of their kind; those of the next generation can\n", console.Count(v.Unidentified))
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	orphans, shown := 0, 0

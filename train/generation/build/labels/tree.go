@@ -278,7 +278,7 @@ func MakeTree(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	ref, err := sink.RefOf(ctx, t.Store, key)
-	t.Outputs["labels"] = work.Output{Key: key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+	t.Outputs["labels"] = work.Output{Key: key, Bytes: ref.Bytes, Checksum: ref.Checksum}
 	return err
 }
 

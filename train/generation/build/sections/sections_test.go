@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"hash/crc32"
 	"math/rand/v2"
 	"testing"
 
@@ -61,7 +60,7 @@ func TestSectionsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		store := &requests{Store: &memstore.Store{}}
-		ref := sink.Ref{Key: "k", Bytes: int64(file.Len()), CRC32C: crc32.Checksum(file.Bytes(), sumTable)}
+		ref := sink.Ref{Key: "k", Bytes: int64(file.Len()), Checksum: sink.ChecksumOf(file.Bytes())}
 		put := func() *Reader {
 			if err := sink.PutBytes(t.Context(), store, ref.Key, file.Bytes()); err != nil {
 				t.Fatal(err)

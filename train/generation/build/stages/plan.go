@@ -75,7 +75,7 @@ func LoadPlan(ctx context.Context, store sink.Store, g int64) (p Plan, err error
 	if err != nil {
 		return p, err
 	}
-	body, sealed, err := seal.Open(data)
+	body, sealed, err := seal.Open(data, sink.PlaceOf(store, planKey(g)))
 	if err == nil && !sealed {
 		err = errors.New("it has no checksum")
 	}
@@ -94,7 +94,7 @@ func LoadPlan(ctx context.Context, store sink.Store, g int64) (p Plan, err error
 
 // Create writes the plan if there is none, and returns the one that counts.
 func (p Plan) Create(ctx context.Context, store sink.Store) (Plan, error) {
-	data, err := seal.JSON(p)
+	data, err := seal.JSON(p, sink.PlaceOf(store, planKey(p.Generation)))
 	if err != nil {
 		return p, err
 	}

@@ -67,7 +67,7 @@ func WriteDataset(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	t.Outputs["part"] = work.Output{Key: key, Bytes: info.Bytes, CRC32C: info.CRC32C, Rows: info.Rows,
+	t.Outputs["part"] = work.Output{Key: key, Bytes: info.Bytes, Checksum: info.Checksum, Rows: info.Rows,
 		Shard: t.Partition}
 	return nil
 }

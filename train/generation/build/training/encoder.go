@@ -106,7 +106,7 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 			return err
 		}
 		name := strings.TrimPrefix(info.Key, prefix+"/")
-		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, Checksum: ref.Checksum}
 	}
 	t.Stats = Stats{EncoderStats: generation.EncoderStats{Kind: c.Kind, Dim: c.Dim, Bytes: c.Size(),
 		Metrics: c.Metrics}, Space: c.Space, TextOnly: why, Nodes: len(s.Positions),

@@ -204,7 +204,7 @@ func leaderNow(ctx context.Context, store sink.Store, all string) (string, error
 		return "", err
 	}
 	var now meetingID
-	return now.ID, openDocument(all+"leader.json", data, &now)
+	return now.ID, openDocument(store, all+"leader.json", data, &now)
 }
 
 // put stores a part after its checksum.
@@ -231,7 +231,7 @@ func (m *meeting) document(key string, patience time.Duration, into any) error {
 	if err != nil {
 		return err
 	}
-	return openDocument(key, b, into)
+	return openDocument(m.store, key, b, into)
 }
 
 // await reads an object that somebody will write: errSilent if that takes too long.
@@ -263,15 +263,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func putDocument(ctx context.Context, store sink.Store, key string, v any) error {
-	data, err := seal.JSON(v)
+	data, err := seal.JSON(v, sink.PlaceOf(store, key))
 	if err != nil {
 		return err
 	}
 	return sink.PutBytes(ctx, store, key, data)
 }
 
-func openDocument(key string, data []byte, into any) error {
-	body, sealed, err := seal.Open(data)
+func openDocument(store sink.Store, key string, data []byte, into any) error {
+	body, sealed, err := seal.Open(data, sink.PlaceOf(store, key))
 	if err == nil && !sealed {
 		err = errors.New("it has no checksum")
 	}

@@ -101,7 +101,7 @@ func findChanges(ctx context.Context, t *work.Task, parent *generation.Doc) (s D
 		return s, err
 	}
 	for name, ref := range refs {
-		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, CRC32C: ref.CRC32C}
+		t.Outputs[name] = work.Output{Key: ref.Key, Bytes: ref.Bytes, Checksum: ref.Checksum}
 	}
 	if s.UnknownShare, err = unknownShare(ctx, t, x, changed); err != nil {
 		return s, err

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"giantstream/sink"
 )
 
 // models are what several tasks of a process read whole: vectorizer, projection, tree, encoder. At most one of each is
@@ -17,7 +19,7 @@ type models struct {
 // modelKey names a model by its content, so that one that was made again is another.
 type modelKey struct {
 	stage, key string
-	crc        uint32
+	content    sink.Checksum
 }
 
 // model is read by the first task that needs it. What holds memory of a device is closed when no task uses it.
@@ -80,7 +82,7 @@ func Share[T any](ctx context.Context, b *Build, stage, name string, load func()
 	if err != nil {
 		return v, nil, err
 	}
-	m := b.models.find(modelKey{stage, o.Key, o.CRC32C})
+	m := b.models.find(modelKey{stage, o.Key, o.Checksum})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.value == nil {

@@ -19,19 +19,19 @@ import (
 
 // Output is an object that a task has written.
 type Output struct {
-	Key    string `json:"key"`
-	Bytes  int64  `json:"bytes"`
-	CRC32C uint32 `json:"crc32c"`
+	Key   string `json:"key"`
+	Bytes int64  `json:"bytes"`
+	sink.Checksum
 	// Rows are those of a Parquet file, Shard is whose they are.
 	Rows  int64 `json:"rows,omitempty"`
 	Shard int   `json:"shard,omitempty"`
 }
 
 // Ref says what to verify when the output is read.
-func (o Output) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, CRC32C: o.CRC32C} }
+func (o Output) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, Checksum: o.Checksum} }
 
 func (o Output) part() generation.Part {
-	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, CRC32C: o.CRC32C}
+	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, Checksum: o.Checksum}
 }
 
 // Done is the last object that a task writes: its outputs, and what is small.
@@ -85,7 +85,7 @@ func (b *Build) load(ctx context.Context, t tasks.Task) (*Done, error) {
 		return nil, err
 	}
 	d = &Done{}
-	body, sealed, err := seal.Open(data)
+	body, sealed, err := seal.Open(data, sink.PlaceOf(b.Store, doneKey(t)))
 	if err != nil || !sealed || json.Unmarshal(body, d) != nil || d.Task != t.String() {
 		return nil, &MissingError{t}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"giantstream/internal/seal"
@@ -18,8 +17,6 @@ import (
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/fit"
 )
-
-var objectTable = crc32.MakeTable(crc32.Castagnoli)
 
 // Task is a task that is being done.
 type Task struct {
@@ -59,7 +56,7 @@ func PutObject(ctx context.Context, store sink.Store, key string, write func(io.
 		return o, err
 	}
 	defer f.Close()
-	sum := crc32.New(objectTable)
+	sum := sink.NewHash()
 	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
 	if err := errors.Join(write(w), w.Flush()); err != nil {
 		return o, fmt.Errorf("%s: %w", key, err)
@@ -71,7 +68,7 @@ func PutObject(ctx context.Context, store sink.Store, key string, write func(io.
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return o, err
 	}
-	return Output{Key: key, Bytes: size, CRC32C: sum.Sum32()}, store.Put(ctx, key, f.File, size)
+	return Output{Key: key, Bytes: size, Checksum: sink.ChecksumFrom(sum)}, store.Put(ctx, key, f.File, size)
 }
 
 // NewSections returns a writer of n sections that are kept in memory up to an eighth of the limit.
@@ -87,7 +84,7 @@ func (t *Task) PutSections(ctx context.Context, name string, s *sections.Writer)
 			return err
 		}
 		key := Folder(t.Task) + name
-		t.Outputs[name] = Output{Key: key, Bytes: int64(b.Len()), CRC32C: crc32.Checksum(b.Bytes(), objectTable)}
+		t.Outputs[name] = Output{Key: key, Bytes: int64(b.Len()), Checksum: sink.ChecksumOf(b.Bytes())}
 		return sink.PutBytes(ctx, t.Store, key, b.Bytes())
 	}
 	return t.Put(ctx, name, "", s.WriteObject)
@@ -103,7 +100,7 @@ func (t *Task) finish(ctx context.Context) error {
 		}
 		d.Stats = data
 	}
-	data, err := seal.JSON(d)
+	data, err := seal.JSON(d, sink.PlaceOf(t.Store, doneKey(t.Task)))
 	if err != nil {
 		return err
 	}
