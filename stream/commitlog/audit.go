@@ -116,6 +116,8 @@ type shardAudit struct {
 	// whole are the merged blocks whose document and objects are whole.
 	whole [compactionLevels + 1]map[int64]*compaction
 	bad   map[string]error // row objects that were verified, nil for whole ones
+	// removed says which merged rows may be gone.
+	removed removedNote
 }
 
 // manifests reads the log from its boundary and follows the chain.

@@ -18,6 +18,9 @@ import (
 // to read.
 func (c *Compactor) Remove(ctx context.Context, keep int64) (removed Removed, err error) {
 	c.known, c.blocks = c.blocks, map[block]blockState{}
+	if c.noted, err = readRemoved(ctx, c.opts.Store, c.opts.Shard); err != nil && !errors.Is(err, ErrDamaged) {
+		return removed, err
+	}
 	err = c.removeParts(ctx, rowsPrefix(c.opts.Shard), keep, &removed, func(key string) (part, bool) {
 		seq, _, ok := parseRowKey(c.opts.Shard, key)
 		return part{parent: block{1, blockStart(1, seq)}}, ok
@@ -52,34 +55,37 @@ func (c *Compactor) removeParts(ctx context.Context, prefix string, keep int64, 
 		if !ok {
 			continue
 		}
-		gone, err := c.superfluous(ctx, p, info.Key, keep)
+		unnamed, merged, err := c.superfluous(ctx, p, info.Key, keep)
+		if err == nil && merged {
+			err = c.noted.extend(ctx, c.opts.Store, p.own.level, p.parent.end())
+		}
+		if err == nil && (unnamed || merged) {
+			err = removed.object(ctx, c.opts.Store, info)
+		}
 		if err != nil {
 			return err
-		}
-		if gone {
-			if err := removed.object(ctx, c.opts.Store, info); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-func (c *Compactor) superfluous(ctx context.Context, p part, key string, keep int64) (bool, error) {
+// superfluous says why an object may go: no document will ever name it, as its attempt lost the race, or its rows were
+// merged long enough ago.
+func (c *Compactor) superfluous(ctx context.Context, p part, key string, keep int64) (unnamed, merged bool, err error) {
 	if p.own.level > 0 {
 		own, err := c.block(ctx, p.own)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		if !own.created.IsZero() && !own.objects[key] {
-			return true, nil // its attempt lost the race, so it will never be named
+			return true, false, nil
 		}
 	}
-	if p.parent.level > compactionLevels || p.parent.from+blockSize(p.parent.level)-1 > keep {
-		return false, nil
+	if p.parent.level > compactionLevels || p.parent.end() > keep {
+		return false, false, nil
 	}
 	parent, err := c.block(ctx, p.parent)
-	return err == nil && parent.merged && c.opts.Clock().Sub(parent.created) > c.opts.Grace, err
+	return false, err == nil && parent.merged && c.opts.Clock().Sub(parent.created) > c.opts.Grace, err
 }
 
 // block reads a block's document, once. Documents of blocks that have no objects left are

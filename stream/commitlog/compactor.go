@@ -47,6 +47,8 @@ type Compactor struct {
 	next [compactionLevels + 1]int64
 	// blocks are the documents that this call of Remove has read, known those of the call before.
 	blocks, known map[block]blockState
+	// noted is what Remove has noted before it removes.
+	noted removedNote
 }
 
 // block names a block by its level and first manifest.
@@ -54,6 +56,9 @@ type block struct {
 	level int
 	from  int64
 }
+
+// end is the last manifest of the block.
+func (b block) end() int64 { return b.from + blockSize(b.level) - 1 }
 
 // blockState is what Remove needs to know of a block's document.
 type blockState struct {
