@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"giantstream/internal/ambient"
@@ -24,6 +25,7 @@ type Options struct {
 	// Generations are those of the store.
 	Generations Generations
 	Progress    ambient.Progress
+	Log         *slog.Logger // nil logs nothing
 	// Deep computes the graphs again from the rows.
 	Deep bool
 	// Repair repairs what can be made again.
@@ -80,7 +82,7 @@ func LastStamp(ctx context.Context, store sink.Store) (*Stamp, error) {
 // Store checks every object of a store. Findings are what two looks in a row have found, so that a running
 // pipeline, which writes and removes objects meanwhile, gives no false ones.
 func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
-	o.Progress = ambient.OrDiscard(o.Progress)
+	o.Progress, o.Log = ambient.OrDiscard(o.Progress), ambient.Log(o.Log)
 	o.Progress.Stage("verify", 0)
 	found, shards, err := auditStore(ctx, o, nil)
 	if err != nil {
@@ -120,9 +122,12 @@ func Store(ctx context.Context, o Options) (*audit.Audit, []Graph, error) {
 	data, err := seal.JSON(Stamp{stampFormat, time.Now().UTC(), found.Objects, found.Bytes, damage},
 		sink.PlaceOf(o.Store, stampKey))
 	if err == nil {
-		err = sink.PutBytes(ctx, o.Store, stampKey, data)
+		if err := sink.PutBytes(ctx, o.Store, stampKey, data); err != nil && ctx.Err() == nil {
+			o.Log.Warn("the store does not say that it was verified, as it takes no writes; the verdict stands",
+				"error", err)
+		}
 	}
-	return found, graphs, err
+	return found, graphs, errors.Join(err, ctx.Err())
 }
 
 // auditStore checks every object of the store once.

@@ -82,6 +82,7 @@ found is looked at twice, so verify may run beside a pipeline.`,
 				return err
 			}
 			opts.Store, opts.Generations, opts.Progress = w.Store, wiring.Generations{Store: w.Store}, w.Progress
+			opts.Log = w.Log
 			v, err := checkStore(cmd.Context(), a, cfg, opts, w.Log, against)
 			w.Progress.Done()
 			if err != nil {
