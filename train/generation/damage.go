@@ -204,7 +204,7 @@ func exists(ctx context.Context, store sink.Store, key string) (bool, error) {
 // limit objects: a quick look, which reads none of them.
 func Missing(ctx context.Context, store sink.Store, limit int) (missing []string, err error) {
 	doc, err := Current(ctx, store)
-	if errors.Is(err, ErrNone) {
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrChoiceDamaged) { // none is known to be the current one
 		return nil, nil
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"giantstream/cmd/internal/logview"
 	"giantstream/config"
@@ -150,6 +151,60 @@ func TestDamagedFirstGenerationDoesNotStopIngest(t *testing.T) {
 			t.Errorf("generation %d is served", s.served.Number())
 		}
 		return upToDate(t, s, 3)
+	})
+}
+
+// A choice that cannot be read stops no ingest. The generation that is served stays; a process that starts serves none
+// and publishes nothing. Both say so until the choice is mended.
+func TestDamagedChoiceDoesNotStopIngest(t *testing.T) {
+	r := twoGenerations(t)
+	choose := generation.Chooser{Store: r.store, Now: time.Now}
+	if _, err := choose.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const key = "generations/choice.json"
+	good := read(t, r.store, key)
+	ingests := func(s *Service, round int, served int64) {
+		t.Helper()
+		before := lastManifest(t, r.store, 0)
+		r.change(t, s, round)
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lastManifest(t, r.store, 0) == before {
+			t.Error("nothing was committed")
+		}
+		if _, _, err := s.UpToDate(t.Context()); !errors.Is(err, generation.ErrChoiceDamaged) {
+			t.Errorf("brought up to date: %v", err)
+		}
+		if got := s.served.Number(); got != served {
+			t.Errorf("generation %d is served, want %d", got, served)
+		}
+		if why := s.Unready(t.Context()); !strings.Contains(why, key) {
+			t.Errorf("ready: %q", why)
+		}
+	}
+	mend := func(s *Service) {
+		t.Helper()
+		write(t, r.store, key, good)
+		if err := s.refresh.Load(t.Context()); err != nil || s.served.Number() != 1 || s.Unready(t.Context()) != "" {
+			t.Errorf("mended: %v, generation %d is served, %q", err, s.served.Number(), s.Unready(t.Context()))
+		}
+	}
+	r.run(t, func(s *Service) error {
+		damage(t, r.store, key)
+		ingests(s, 2, 1)
+		if err := waitPublishedWith(t, s, 1); err != nil {
+			return err
+		}
+		mend(s)
+		return nil
+	})
+	damage(t, r.store, key)
+	r.run(t, func(s *Service) error {
+		ingests(s, 3, 0)
+		mend(s)
+		return waitPublishedWith(t, s, 1)
 	})
 }
 

@@ -87,7 +87,7 @@ func (s *Service) Unhealthy() string {
 
 // Unready implements answering.Health.
 func (s *Service) Unready(ctx context.Context) string {
-	for _, why := range []func() string{s.Unhealthy, s.ingest.Unready, s.answer.Unready} {
+	for _, why := range []func() string{s.Unhealthy, s.ingest.Unready, s.refresh.Unready, s.answer.Unready} {
 		if why := why(); why != "" {
 			return why
 		}

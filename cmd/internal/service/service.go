@@ -140,8 +140,8 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.openParts(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := s.refresh.Load(ctx); err != nil {
-		return nil, err
+	if err := s.refresh.Load(ctx); err != nil && !errors.Is(err, generation.ErrChoiceDamaged) {
+		return nil, err // a damaged choice is no reason not to ingest
 	}
 	s.log.Info("pipeline started", "version", buildinfo.Read().String(), "pipeline", s.cfg.Pipeline, "id", s.id.ID,
 		"shards", s.cfg.Shards, "roles", s.roles.String(), "store", s.store.URL(), "brokers", s.client.Brokers(),

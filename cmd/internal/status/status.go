@@ -40,6 +40,8 @@ type Status struct {
 		Shards    int `json:"shards"`
 		Published int `json:"published"`
 	} `json:"publishing,omitzero"`
+	// Undecided is why nobody knows which generation is to be served, "" if that is known.
+	Undecided string `json:"undecided,omitempty"`
 	// Decisions are what people have decided about generations, oldest first.
 	Decisions []generation.Decision `json:"decisions,omitempty"`
 	// History are the ready generations before the newest, also those that were removed since.
@@ -208,10 +210,13 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 // readGenerations reads what the store has of generations, and what people have decided about them.
 func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 	latest, err := generation.Newest(ctx, store)
-	if err != nil {
-		return err
+	choice := &generation.Choice{}
+	if err == nil {
+		choice, err = generation.LoadChoice(ctx, store)
 	}
-	choice, err := generation.LoadChoice(ctx, store)
+	if errors.Is(err, generation.ErrChoiceDamaged) {
+		st.Undecided, err = err.Error(), nil
+	}
 	if err != nil {
 		return err
 	}

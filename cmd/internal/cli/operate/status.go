@@ -242,6 +242,9 @@ func printGenerations(out io.Writer, st *status.Status) error {
 // printWarnings prints which generations are made of the texts alone, and what is wrong with the served generation
 // and with those that were refused after it.
 func printWarnings(out io.Writer, st *status.Status) {
+	if st.Undecided != "" {
+		fmt.Fprintf(out, "\nWARNING: %s\n", st.Undecided)
+	}
 	for _, g := range st.Generations {
 		if g.TextOnly != "" {
 			fmt.Fprintf(out, "\ngeneration %d is made of the texts alone: %s\n", g.Generation, g.TextOnly)

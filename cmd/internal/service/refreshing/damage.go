@@ -2,6 +2,7 @@ package refreshing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,4 +54,28 @@ func (r *Refresh) becauseDamaged() string {
 		return ""
 	}
 	return fmt.Sprintf("generation %d is damaged", damaged)
+}
+
+// noteChoice notes whether the choice of people can be read, by the outcome of a look for generations. As long as it
+// cannot, the process goes on with the generation that it serves, or with none, and everything but generations goes on.
+func (r *Refresh) noteChoice(err error) {
+	switch known := r.undecided.Load() == nil; {
+	case errors.Is(err, generation.ErrChoiceDamaged):
+		if known {
+			r.Log.Error("the generation that is served stays, and no other one is built or served until this is mended",
+				"served", r.Served.Number(), "error", err)
+		}
+		r.undecided.Store(&err)
+	case err == nil && !known:
+		r.Log.Info("the choice of generations can be read again")
+		r.undecided.Store(nil)
+	}
+}
+
+// Unready says why no newer generation can be served, "" if there is no reason.
+func (r *Refresh) Unready() string {
+	if err := r.undecided.Load(); err != nil {
+		return (*err).Error()
+	}
+	return ""
 }

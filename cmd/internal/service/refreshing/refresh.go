@@ -81,6 +81,8 @@ type Refresh struct {
 	last atomic.Pointer[generation.Doc]
 	// damaged is the newest generation that is damaged and not replaced yet, 0 for none.
 	damaged atomic.Int64
+	// undecided is why nobody knows which generation is to be served, nil if that is known.
+	undecided atomic.Pointer[error]
 
 	// What follows belongs to the goroutine that calls Run or UpToDate.
 
@@ -116,7 +118,9 @@ func (r *Refresh) Run(ctx context.Context) error {
 	for {
 		// Another process, or a command, may have finished a generation. It is served even while
 		// this process waits for its next attempt.
-		if err := r.Load(ctx); err != nil {
+		if err := r.Load(ctx); errors.Is(err, generation.ErrChoiceDamaged) {
+			pause = first // logged once; nothing is built until it is mended
+		} else if err != nil {
 			r.Log.Warn("cannot look for a newer generation, trying again", "in", refreshPoll, "error", err)
 		} else if r.Builds && !time.Now().Before(again) {
 			switch err := r.refreshIfDue(ctx); {
@@ -431,6 +435,7 @@ func (r *Refresh) Load(ctx context.Context) error {
 	for {
 		began := time.Now()
 		latest, err := generation.Newest(ctx, r.Store)
+		r.noteChoice(err)
 		if err != nil {
 			return err
 		}
