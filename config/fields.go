@@ -3,7 +3,10 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -52,17 +55,74 @@ type Field struct {
 // but for secrets, which are shown as set or not.
 func (c *Config) Fields() (out []Field) {
 	c.EachField(func(path string, v reflect.Value, effect Effect) {
-		text := fmt.Sprint(v.Interface())
-		if v.Kind() == reflect.Slice {
-			parts := make([]string, v.Len())
-			for i := range parts {
-				parts[i] = fmt.Sprint(v.Index(i).Interface())
-			}
-			text = strings.Join(parts, ", ")
-		}
-		out = append(out, Field{path, text, effect})
+		out = append(out, Field{path, textOf(v), effect})
 	})
 	return out
+}
+
+// textOf returns the text of a field, of which fieldFrom makes the field again.
+func textOf(v reflect.Value) string {
+	if v.Kind() != reflect.Slice {
+		return fmt.Sprint(v.Interface())
+	}
+	parts := make([]string, v.Len())
+	for i := range parts {
+		parts[i] = fmt.Sprint(v.Index(i).Interface())
+		// A column may be named "Price, EUR", which is not the two columns Price and EUR.
+		if strings.ContainsAny(parts[i], `,"`) || parts[i] == "" {
+			parts[i] = strconv.Quote(parts[i])
+		}
+	}
+	return strings.Join(parts, listSeparator)
+}
+
+const listSeparator = ", "
+
+// fieldFrom sets a field to a text that textOf has returned.
+func fieldFrom(v reflect.Value, text string) error {
+	if v.Kind() != reflect.Slice {
+		return setScalar(v, text)
+	}
+	list := reflect.MakeSlice(v.Type(), 0, 4)
+	for more := text != ""; more; {
+		var item string
+		if quoted, err := strconv.QuotedPrefix(text); err == nil {
+			if item, err = strconv.Unquote(quoted); err != nil {
+				return err
+			}
+			text = text[len(quoted):]
+			if text, more = strings.CutPrefix(text, listSeparator); !more && text != "" {
+				return fmt.Errorf("%q follows an item in quotes", text)
+			}
+		} else {
+			item, text, more = strings.Cut(text, listSeparator)
+		}
+		one := reflect.New(v.Type().Elem()).Elem()
+		if err := setScalar(one, item); err != nil {
+			return err
+		}
+		list = reflect.Append(list, one)
+	}
+	v.Set(list)
+	return nil
+}
+
+// Restore sets fields to what Values has returned for another configuration, of this release or an older one. A field
+// that this release does not have is an error.
+func (c *Config) Restore(values map[string]string) error {
+	fields := map[string]reflect.Value{}
+	c.EachField(func(path string, v reflect.Value, _ Effect) { fields[path] = v })
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		now := cmp.Or(oldNames[path], path)
+		v, ok := fields[now]
+		if !ok {
+			return fmt.Errorf("%s: this release has no such field", path)
+		}
+		if err := fieldFrom(v, values[path]); err != nil {
+			return fmt.Errorf("%s: %q: %w", path, values[path], err)
+		}
+	}
+	return nil
 }
 
 // Values returns the settings with an effect, by path.

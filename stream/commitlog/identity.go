@@ -93,7 +93,7 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 			if have.Format == identityFormat && maps.Equal(have.Settings, want.Settings) && have.ID != "" {
 				return have, nil
 			}
-			bound, err := have.binds(ctx, store)
+			bound, err := have.Binds(ctx, store)
 			if err != nil {
 				return want, err
 			}
@@ -125,8 +125,20 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 	}
 }
 
-// binds reports whether the settings can only be replaced on purpose. Older releases do not claim them.
-func (have Identity) binds(ctx context.Context, store sink.Store) (bool, error) {
+// Check returns ErrIdentity or ErrSettings if want, of a configuration, is not what the store belongs to. Settings that
+// bind nobody are not compared.
+func (have Identity) Check(ctx context.Context, store sink.Store, want Identity) error {
+	if err := have.compare(want, store.URL()); err != nil {
+		return err
+	}
+	if bound, err := have.Binds(ctx, store); err != nil || !bound {
+		return err
+	}
+	return have.compareSettings(want, store.URL())
+}
+
+// Binds reports whether the settings can only be replaced on purpose. Older releases do not claim them.
+func (have Identity) Binds(ctx context.Context, store sink.Store) (bool, error) {
 	if have.Format < settingsIdentityFormat {
 		return false, nil
 	}

@@ -298,7 +298,7 @@ func diffConfigs(first, second *config.Config) []command.Setting {
 
 // diffStore compares a configuration with what its store was made with.
 func diffStore(a *command.App, cmd *cobra.Command, cfg *config.Config) ([]command.Setting, error) {
-	p, err := a.OpenStore(cmd.Context(), cfg, true)
+	p, err := a.OpenStore(cmd.Context(), cfg)
 	if err != nil {
 		return nil, err
 	}

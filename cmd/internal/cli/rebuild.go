@@ -8,7 +8,6 @@ import (
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/sink"
-	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
 )
@@ -29,13 +28,8 @@ pipeline on a store of its own and backfill it.`,
 			"  giantstream rebuild --store ./out --encoder linear --set embedding.dim=128"})
 }
 
-// beginAnew says what a rebuild cannot change, and drops an unfinished generation of other settings.
+// beginAnew drops an unfinished generation of other settings.
 func beginAnew(ctx context.Context, p *command.Pipeline, store sink.Store) error {
-	if differences := mappingDifferences(p); len(differences) > 0 {
-		p.Log.Warn("a rebuild cannot repair this: records are read with other settings than the configuration has. "+
-			"To read them again, start a new pipeline on a store of its own and backfill it",
-			"differences", differences)
-	}
 	unfinished, _, err := generation.Next(ctx, store)
 	if err != nil || unfinished == nil {
 		return err
@@ -47,13 +41,4 @@ func beginAnew(ctx context.Context, p *command.Pipeline, store sink.Store) error
 	p.Log.Warn("an unfinished generation was begun with other settings and is dropped",
 		"generation", unfinished.Generation, "differences", changed)
 	return generation.Discard(ctx, store, unfinished)
-}
-
-// mappingDifferences returns the settings of the graph in which the configuration differs from the store. A
-// directory without a configuration has none: its mapping was in the flags of 'run'.
-func mappingDifferences(p *command.Pipeline) []string {
-	if !p.Configured || p.Identity.Settings == nil {
-		return nil
-	}
-	return commitlog.Difference(p.Identity.Settings, wiring.GraphSettings(p.Config))
 }

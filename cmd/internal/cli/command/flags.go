@@ -102,11 +102,7 @@ func (f *PipelineFlags) Load() (*config.Config, error) {
 		}
 		cfg = &c
 	case f.Store != "":
-		c, err := f.WithProfile(config.Local())
-		if err != nil {
-			return nil, UsageError(err)
-		}
-		cfg = &c
+		return f.loadFromStore()
 	default:
 		return nil, UsageError(errors.New("give a configuration with -c FILE, or a store with --store DIR"))
 	}
@@ -115,35 +111,45 @@ func (f *PipelineFlags) Load() (*config.Config, error) {
 			return nil, UsageError(err)
 		}
 	}
-	if f.File == "" {
-		if err := adopt(cfg, f.Store); err != nil {
-			return nil, err
-		}
-		if err := cfg.Set(f.set...); err != nil {
-			return nil, UsageError(err)
-		}
-		if err := CheckConfig(cfg); err != nil {
-			return nil, err
-		}
-	}
 	return cfg, nil
 }
 
-// adopt gives the configuration of a directory the name, the shards and the newest generation's settings of
-// the pipeline that is there, so that the store of the quickstart, too, can be worked on without a
-// configuration, and what no flag asks to change stays as it is.
-func adopt(cfg *config.Config, store string) error {
-	dir, ok := wiring.StoreDir(store)
-	if !ok {
-		return nil
+// loadFromStore returns the configuration of a command that is given a store alone. The profile and --set stand over
+// what the store says, so that a command which opens the store finds a contradiction.
+func (f *PipelineFlags) loadFromStore() (*config.Config, error) {
+	cfg := config.Local()
+	if err := PlaceAt(&cfg, f.Store); err != nil {
+		return nil, UsageError(err)
 	}
-	if _, err := os.Stat(dir); err != nil {
-		return nil //nolint:nilerr // the command that opens the store reports it
+	if err := cfg.Set(f.set...); err != nil { // fields of s3, by which a bucket is reached
+		return nil, UsageError(err)
+	}
+	if err := adopt(&cfg, f.Store); err != nil {
+		return nil, err
+	}
+	cfg, err := f.WithProfile(cfg)
+	if err == nil {
+		err = cfg.Set(f.set...)
+	}
+	if err != nil {
+		return nil, UsageError(err)
+	}
+	return &cfg, CheckConfig(&cfg)
+}
+
+// adopt gives the configuration of a store what decides the graph of the pipeline that is there, and the settings of
+// its newest generation, so that the store of the quickstart, too, can be worked on without a configuration, and what
+// no flag asks to change stays as it is.
+func adopt(cfg *config.Config, store string) error {
+	if dir, ok := wiring.StoreDir(store); ok {
+		if _, err := os.Stat(dir); err != nil {
+			return nil //nolint:nilerr // the command that opens the store reports it
+		}
 	}
 	ctx := context.Background()
 	s, err := wiring.OpenStore(ctx, cfg)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // as above, or the configuration's check
 	}
 	id, err := commitlog.LoadIdentity(ctx, s)
 	switch {
@@ -152,7 +158,13 @@ func adopt(cfg *config.Config, store string) error {
 	case err != nil:
 		return err
 	}
-	cfg.Pipeline, cfg.Shards = id.Name, id.Shards
+	cfg.Pipeline, cfg.Shards, cfg.Ingest.Undirected = id.Name, id.Shards, id.Undirected
+	if bound, err := id.Binds(ctx, s); err != nil || !bound {
+		return err // nothing was read with its settings
+	}
+	if err := cfg.Restore(id.Settings); err != nil {
+		return fmt.Errorf("store %s: read the settings that it was made with: %w", s.URL(), err)
+	}
 	return adoptSettings(ctx, cfg, s)
 }
 

@@ -77,16 +77,16 @@ func (w *Workplace) StudyOptions() study.Options {
 		Resources: wiring.ResourcesOf(w.Config, w.Device, w.Progress, w.Log)}
 }
 
-// Pipeline is the workplace of a pipeline that exists: its store has an identity.
+// Pipeline is the workplace of a pipeline that exists: its store has an identity, and Config is a configuration of it.
 type Pipeline struct {
 	*Workplace
 	Identity commitlog.Identity
 	// configured: a file names the settings, not --store alone.
-	Configured bool
+	configured bool
 }
 
 // Open loads the configuration, puts the command's flags over it, and opens the pipeline that it
-// names.
+// names. A configuration of another pipeline, or with other settings of what the graph is, is refused.
 func (a *App) Open(ctx context.Context, f *PipelineFlags, flags ...func(*config.Config)) (*Pipeline, error) {
 	cfg, err := f.Load()
 	if err != nil {
@@ -98,11 +98,38 @@ func (a *App) Open(ctx context.Context, f *PipelineFlags, flags ...func(*config.
 			return nil, err
 		}
 	}
-	return a.OpenStore(ctx, cfg, f.File != "")
+	p, err := a.OpenStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.configured = f.File != ""
+	return p, p.Identity.Check(ctx, p.Store, wiring.IdentityOf(cfg))
 }
 
-// OpenStore opens the pipeline of a configuration. configured says whether a file names its settings.
-func (a *App) OpenStore(ctx context.Context, cfg *config.Config, configured bool) (*Pipeline, error) {
+// OpenDamaged is Open for the command that looks for damage: where the identity is missing or damaged, it is empty, and
+// nothing is compared with it.
+func (a *App) OpenDamaged(ctx context.Context, f *PipelineFlags) (*Pipeline, error) {
+	cfg, err := f.Load()
+	if err != nil {
+		return nil, err
+	}
+	w, err := a.OpenWorkplace(ctx, cfg, "")
+	if err != nil {
+		return nil, err
+	}
+	p := &Pipeline{Workplace: w, configured: f.File != ""}
+	p.Identity, err = commitlog.LoadIdentity(ctx, w.Store)
+	if errors.Is(err, sink.ErrNotFound) || errors.Is(err, commitlog.ErrDamaged) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Identity.Check(ctx, p.Store, wiring.IdentityOf(cfg))
+}
+
+// OpenStore opens the pipeline at the store of a configuration, whatever else the configuration says.
+func (a *App) OpenStore(ctx context.Context, cfg *config.Config) (*Pipeline, error) {
 	// A command that looks creates no directory for a store whose name is misspelt.
 	if dir, ok := wiring.StoreDir(cfg.Store); ok {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +144,17 @@ func (a *App) OpenStore(ctx context.Context, cfg *config.Config, configured bool
 	if errors.Is(err, sink.ErrNotFound) {
 		return nil, fmt.Errorf("%s holds no pipeline yet: 'giantstream run' creates one", w.Store.URL())
 	}
-	return &Pipeline{w, id, configured}, err
+	return &Pipeline{Workplace: w, Identity: id}, err
+}
+
+// KnowsMapping returns an error if nothing says how the pipeline reads its records: a store of an older release does
+// not, and no file was given.
+func (p *Pipeline) KnowsMapping() error {
+	if p.configured || p.Identity.Settings != nil {
+		return nil
+	}
+	return UsageError(fmt.Errorf("the store %s was made by an older release and does not say how records are read: give "+
+		"the pipeline's configuration with -c FILE", p.Store.URL()))
 }
 
 // Source is the graph as of a cut, nil for everything committed. It is a build's source.

@@ -189,6 +189,9 @@ func dlqReplay(a *command.App) *cobra.Command {
 func withClient(a *command.App, cmd *cobra.Command, flags *command.PipelineFlags,
 	do func(*config.Config, *client.Client) error) error {
 	pipe, err := a.Open(cmd.Context(), flags)
+	if err == nil {
+		err = pipe.KnowsMapping()
+	}
 	if err != nil {
 		return err
 	}

@@ -149,6 +149,9 @@ func runExport(ctx context.Context, a *command.App, flags *exportFlags, o export
 
 // openTopics opens the topics that an export by event time reads.
 func openTopics(ctx context.Context, pipe *command.Pipeline) (t export.Topics, detach func() error, err error) {
+	if err := pipe.KnowsMapping(); err != nil {
+		return t, nil, err
+	}
 	in, detach, err := wiring.OpenSource(ctx, pipe.Config, pipe.Log)
 	if err != nil {
 		return t, nil, err

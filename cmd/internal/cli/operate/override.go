@@ -52,6 +52,9 @@ statements out in the first place.`,
 			if err != nil {
 				return err
 			}
+			if err := pipe.KnowsMapping(); err != nil {
+				return err
+			}
 			o := overrider{pipe: pipe, at: eventTime}
 			messages, err := o.messages(cmd.Context(), nodes, edges)
 			if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,7 +15,6 @@ import (
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/wiring"
-	"giantstream/config"
 	"giantstream/sink/audit"
 	"giantstream/stream/verify"
 )
@@ -73,18 +71,14 @@ found is looked at twice, so verify may run beside a pipeline.`,
   giantstream verify -c pipeline.yaml --against catalog.nodes,catalog.edges`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.Load()
+			p, err := a.OpenDamaged(cmd.Context(), &flags)
 			if err != nil {
 				return err
 			}
-			w, err := a.OpenWorkplace(cmd.Context(), cfg, "")
-			if err != nil {
-				return err
-			}
-			opts.Store, opts.Generations, opts.Progress = w.Store, wiring.Generations{Store: w.Store}, w.Progress
-			opts.Log = w.Log
-			v, err := checkStore(cmd.Context(), a, cfg, opts, w.Log, against)
-			w.Progress.Done()
+			opts.Store, opts.Generations, opts.Progress = p.Store, wiring.Generations{Store: p.Store}, p.Progress
+			opts.Log = p.Log
+			v, err := checkStore(cmd.Context(), p, opts, against)
+			p.Progress.Done()
 			if err != nil {
 				return err
 			}
@@ -105,8 +99,8 @@ found is looked at twice, so verify may run beside a pipeline.`,
 	return cmd
 }
 
-func checkStore(ctx context.Context, a *command.App, cfg *config.Config, opts verify.Options, log *slog.Logger,
-	against []string) (*verification, error) {
+func checkStore(ctx context.Context, p *command.Pipeline, opts verify.Options, against []string) (
+	*verification, error) {
 	found, graphs, err := verify.Store(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -118,27 +112,30 @@ func checkStore(ctx context.Context, a *command.App, cfg *config.Config, opts ve
 		v.Findings = []audit.Finding{} // an empty list in JSON
 	}
 	if len(against) > 0 {
-		v.Against, err = compareWithTopics(ctx, cfg, opts, log, against)
+		v.Against, err = compareWithTopics(ctx, p, opts, against)
 	}
 	return v, err
 }
 
 // compareWithTopics compares the rows with the input topics, of which people have named both.
-func compareWithTopics(ctx context.Context, cfg *config.Config, opts verify.Options, log *slog.Logger,
-	named []string) (_ *verify.Differences, err error) {
-	topics := wiring.TopicsOf(cfg)
+func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Options, named []string) (
+	_ *verify.Differences, err error) {
+	if err := p.KnowsMapping(); err != nil {
+		return nil, err
+	}
+	topics := wiring.TopicsOf(p.Config)
 	inputs := []string{topics.Nodes, topics.Edges}
 	if slices.Sort(named); !slices.Equal(named, slices.Sorted(slices.Values(inputs))) {
 		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s and %s; give both",
 			strings.Join(named, ","), inputs[0], inputs[1])
 	}
-	in, detach, err := wiring.OpenSource(ctx, cfg, log)
+	in, detach, err := wiring.OpenSource(ctx, p.Config, p.Log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, detach()) }()
-	return verify.Against(ctx, opts.Store, cfg.Shards, verify.Topics{Nodes: topics.Nodes, Edges: topics.Edges,
-		Source: in, Undirected: cfg.Ingest.Undirected}, opts.Progress)
+	return verify.Against(ctx, opts.Store, p.Config.Shards, verify.Topics{Nodes: topics.Nodes, Edges: topics.Edges,
+		Source: in, Undirected: p.Config.Ingest.Undirected}, opts.Progress)
 }
 
 // damage counts what is damaged and was not repaired.
