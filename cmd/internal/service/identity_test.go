@@ -15,6 +15,7 @@ import (
 	"giantstream/cmd/internal/buildinfo"
 	"giantstream/config"
 	"giantstream/ingest/mirror"
+	"giantstream/ingest/owner"
 	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
@@ -31,9 +32,19 @@ func TestASecondPipelineOfTheSameNamesIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The mirror topic tells.
-	_, err := Start(t.Context(), Options{Config: &second.cfg, Store: second.store, Log: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, mirror.ErrForeign) {
+	// The embeddings topic has an owner.
+	start := func() error {
+		_, err := Start(t.Context(),
+			Options{Config: &second.cfg, Store: second.store, Log: slog.New(slog.DiscardHandler)})
+		return err
+	}
+	if err := start(); !errors.Is(err, owner.ErrForeign) || !strings.Contains(err.Error(), first.id.ID) {
+		t.Errorf("with the embeddings topic of the first pipeline, it starts: %v", err)
+	}
+
+	// With a topic of its own, the mirror topic tells.
+	second.cfg.Kafka.Topics.Embeddings = "second.embeddings"
+	if err := start(); !errors.Is(err, mirror.ErrForeign) {
 		t.Errorf("with the mirror topic of the first pipeline, it starts: %v", err)
 	}
 

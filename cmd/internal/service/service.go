@@ -177,8 +177,13 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh, Format: wiring.FormatOf(s.cfg),
 		CanaryTopic: s.topics.Canary, Device: o.Device, Progress: &s.live.Progress, Traces: s.traces,
 		Registry: s.metrics, Log: s.log}
+	pipeline, err := wiring.OwnerOf(ctx, s.cfg, s.store, s.id)
+	if err != nil {
+		return err
+	}
 	s.publish = &publishing.Publish{Store: s.store, Shards: s.cfg.Shards, Groups: groups, Topics: s.topics,
-		Served: s.served, Heads: s.heads, Damage: s.refresh, Format: wiring.FormatOf(s.cfg), Records: records,
+		Pipeline: pipeline,
+		Served:   s.served, Heads: s.heads, Damage: s.refresh, Format: wiring.FormatOf(s.cfg), Records: records,
 		Embeds: s.roles.Embed, ControlRecords: s.cfg.Sink.ControlRecords, Poll: pollAlone,
 		Exemplars: s.cfg.Telemetry.Traces.Exemplars, Registry: s.metrics,
 		Fail: func(err error) { _ = s.fail(err) }, Log: s.log}
@@ -197,6 +202,11 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	s.refresh.Open()
 	s.publish.Open()
 	s.answer.Open()
+	if s.roles.Embed {
+		if err := s.publish.Claim(ctx); err != nil {
+			return err
+		}
+	}
 	return s.ingest.Open(ctx)
 }
 

@@ -1,7 +1,11 @@
 package wiring
 
 import (
+	"context"
+
 	"giantstream/config"
+	"giantstream/ingest/owner"
+	"giantstream/sink"
 	"giantstream/stream/commitlog"
 )
 
@@ -9,6 +13,16 @@ import (
 func IdentityOf(cfg *config.Config) commitlog.Identity {
 	return commitlog.Identity{Name: cfg.Pipeline, Shards: cfg.Shards, Undirected: cfg.Ingest.Undirected,
 		Settings: GraphSettings(cfg)}
+}
+
+// OwnerOf returns who a pipeline is to other pipelines that may publish to its topics.
+func OwnerOf(ctx context.Context, cfg *config.Config, store sink.Store, id commitlog.Identity) (owner.Pipeline, error) {
+	p := owner.Pipeline{Name: id.Name, ID: id.ID, Groups: []string{cfg.Group(), cfg.Group() + "-embed"}}
+	_, from, err := commitlog.LoadReshards(ctx, store)
+	if from != nil && from.Done {
+		p.Continues = from.FromID
+	}
+	return p, err
 }
 
 // GraphSettings returns the settings by which records become the graph, by their names in the

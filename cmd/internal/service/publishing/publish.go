@@ -15,6 +15,7 @@ import (
 	"giantstream/ingest"
 	"giantstream/ingest/embeddingtopic"
 	"giantstream/ingest/group"
+	"giantstream/ingest/owner"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/stream/commitlog"
@@ -45,9 +46,11 @@ type Publish struct {
 	Shards int
 	Groups membership.Membership
 	Topics ingest.Topics
-	Served *generation.Served
-	Heads  *heads.Heads
-	Damage Damage
+	// Pipeline is who publishes.
+	Pipeline owner.Pipeline
+	Served   *generation.Served
+	Heads    *heads.Heads
+	Damage   Damage
 	// Format is what vectors are narrowed to, Records how a record has one.
 	Format  embedding.Format
 	Records embeddingtopic.Format
@@ -64,6 +67,8 @@ type Publish struct {
 	Fail func(error)
 	Log  *slog.Logger
 
+	// guards are by topic, of a process that publishes.
+	guards    map[string]*owner.Guard
 	publisher *embeddingtopic.Publisher
 	// canaryPublisher is nil without a topic of new generations.
 	canaryPublisher *embeddingtopic.Publisher
@@ -157,6 +162,9 @@ func (p *Publish) sinkTopic(ctx context.Context, name string) (commitlog.SinkTop
 		return topic, err
 	}
 	topic.ID = ids[topic.Name].ID
+	if err := p.checkOwner(ctx, topic); err != nil {
+		return topic, err
+	}
 	// The end is read last: it is then not below the first offset.
 	for _, one := range []struct {
 		sum  *int64
