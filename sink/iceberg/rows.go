@@ -103,9 +103,9 @@ type Rows struct {
 // NewRows returns a table, which connects when it is opened.
 func NewRows(o Options) *Rows { return &Rows{x: newIndex(o, facts), open: -1} }
 
-// Open takes the table over from any other process and returns, for each shard, the newest manifest that it has. If
-// the table holds another pipeline's rows, or with again, all of them are 0: a new branch is filled from the beginning
-// of the log, and readers see the rows that there are until Serve.
+// Open takes the table over from any other process and returns, for each shard, the newest manifest that it has. With
+// again all of them are 0: a new branch is filled from the beginning of the log, and readers see the rows that there are
+// until Serve. Without it, a table with the rows of another pipeline is vectordb.ErrOwner.
 func (r *Rows) Open(ctx context.Context, pipeline, id string, shards int, again bool) ([]int64, error) {
 	x := r.x
 	saved, err := x.Open(ctx)
@@ -114,6 +114,11 @@ func (r *Rows) Open(ctx context.Context, pipeline, id string, shards int, again 
 	}
 	r.open = -1
 	c := saved.Catalog
+	if c.TopicID != "" && c.TopicID != id && !again {
+		return nil, fmt.Errorf("%w: the table has the rows of pipeline %s (id %s), and the store is of pipeline %s (id "+
+			"%s). Give this one a table of its own (sinks.iceberg.rows); or, if its readers are to see the rows of "+
+			"this one, fill it again with --refill", vectordb.ErrOwner, c.Topic, c.TopicID, pipeline, id)
+	}
 	if again || len(c.Tables) == 0 || c.TopicID != id || c.Partitions != shards {
 		c.Tables = slices.DeleteFunc(c.Tables, func(t vectordb.Table) bool { return t.Serial != c.Served })
 		c.Serial++

@@ -20,6 +20,9 @@ type Options struct {
 	// Topic, its id and its number of partitions are what is followed.
 	Topic, TopicID string
 	Partitions     int
+	// Owner is the id of the pipeline that the topic belongs to, "" for none. It continues those in OwnersBefore.
+	Owner        string
+	OwnersBefore []string
 	// Ends returns where each partition ends now.
 	Ends func(context.Context) ([]int64, error)
 	// Batch is how many records are written at a time.
@@ -66,16 +69,17 @@ func New(o Options) *Follower {
 
 // Open takes the index over and finds where to go on.
 func (f *Follower) Open(ctx context.Context) error {
-	return f.open(ctx, false)
+	return f.open(ctx, false, "")
 }
 
 // Refill takes the index over and makes the next follower read the topic again, from its beginning, into a new table.
-// The table that is served stays until then, and no record changes it.
-func (f *Follower) Refill(ctx context.Context) error {
-	return f.open(ctx, true)
+// The table that is served stays until then, and no record changes it. Tables of another pipeline than the topic's are
+// refused, unless from is its id.
+func (f *Follower) Refill(ctx context.Context, from string) error {
+	return f.open(ctx, true, from)
 }
 
-func (f *Follower) open(ctx context.Context, refill bool) error {
+func (f *Follower) open(ctx context.Context, refill bool, from string) error {
 	var saved Saved
 	err := f.loop.Do(ctx, "open the sink", func(ctx context.Context) (err error) {
 		saved, err = f.opts.Index.Open(ctx)
@@ -85,6 +89,9 @@ func (f *Follower) open(ctx context.Context, refill bool) error {
 		return err
 	}
 	c := saved.Catalog
+	if err := f.own(&c, from); err != nil {
+		return err
+	}
 	switch {
 	case c.Topic == "":
 		c.Epoch = 1
@@ -123,6 +130,30 @@ func (f *Follower) open(ctx context.Context, refill bool) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// own makes the topic's owner that of the catalog, if it is the same pipeline, or the catalog has none yet, or it has the
+// one with the id from.
+func (f *Follower) own(c *Catalog, from string) error {
+	o := &f.opts
+	switch {
+	case o.Owner == c.Owner:
+		return nil
+	case o.Owner == "" && c.TopicID == o.TopicID:
+		return nil // by a release that knows no owners
+	case o.Owner == "":
+		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q was created again and "+
+			"belongs to none yet: start the pipeline, which claims it", ErrOwner, c.Owner, o.Topic)
+	case c.Owner != "" && c.Owner != from && !slices.Contains(o.OwnersBefore, c.Owner):
+		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q belongs to the "+
+			"pipeline with id %s. Give the sink another name (sinks.name); or, if its readers are to see the vectors of "+
+			"that one, let it begin again with 'giantstream sink refill DATABASE --from %s'", ErrOwner, c.Owner, o.Topic,
+			o.Owner, c.Owner)
+	}
+	o.Log.Info("the sink's tables belong to the topic's pipeline from now on", "topic", o.Topic, "pipeline", o.Owner,
+		"before", c.Owner)
+	c.Owner = o.Owner
 	return nil
 }
 

@@ -19,6 +19,8 @@ const (
 	ErrRefused = retry.FinalError("refused")
 	// ErrTopic: the topic is not the one that the index follows.
 	ErrTopic = retry.FinalError("another topic")
+	// ErrOwner: the tables are of another pipeline than the topic.
+	ErrOwner = retry.FinalError("another pipeline")
 	// ErrNoControl: an Index cannot tell whether a table is complete without control records.
 	ErrNoControl = retry.FinalError("needs control records")
 )
@@ -55,7 +57,10 @@ func (t Table) Name(sink string) string {
 type Catalog struct {
 	Topic string `json:"topic"`
 	// TopicID tells the topic from an older one of the same name; "" where brokers give none.
-	TopicID    string `json:"topic_id"`
+	TopicID string `json:"topic_id"`
+	// Owner is the id of the pipeline whose vectors the tables have; "" where the topic has had no owner yet, and in
+	// catalogs of older releases.
+	Owner      string `json:"owner,omitempty"`
 	Partitions int    `json:"partitions"`
 	// Epoch counts how often the topic was read from its beginning.
 	Epoch  int64   `json:"epoch"`

@@ -25,7 +25,8 @@ import (
 // Table is a table of rows. What fails is tried again, unless the error is final (retry.Final).
 type Table interface {
 	// Open takes the table over from any other process, and returns the newest manifest of each shard that it has. All
-	// are 0 if it holds another pipeline's rows, or with again: the table is filled from the beginning.
+	// are 0 with again: the table is filled from the beginning. Without it, a table that holds another pipeline's rows
+	// is an error that is final.
 	Open(ctx context.Context, pipeline, id string, shards int, again bool) ([]int64, error)
 	// Apply takes the rows of a shard's windows up to manifest seq, and what that manifest has consumed, nil for
 	// unknown. Later rows of a node replace earlier ones. After an error the same shard comes next.

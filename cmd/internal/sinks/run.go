@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/client"
+	"giantstream/ingest/owner"
 	"giantstream/internal/retry"
 	"giantstream/sink/vectordb"
 )
@@ -30,6 +32,8 @@ type Options struct {
 	Every time.Duration
 	// Canary: the sink follows the canary topic instead.
 	Canary bool
+	// From is the id of a pipeline of which Refill takes the tables, "" for none.
+	From string
 	// UntilCaughtUp ends Run when all that the topic had at the start is in the database, and readers see its
 	// generation, or an older one because it is not complete.
 	UntilCaughtUp bool
@@ -52,6 +56,8 @@ const failingFor = 30 * time.Second
 type sink struct {
 	Options
 	topic    string
+	topicID  string
+	owner    string // id of the pipeline that the topic belonged to at the start, "" for none
 	follower *vectordb.Follower
 	readers  []*client.Reader
 	metrics  *metrics
@@ -73,9 +79,17 @@ func open(ctx context.Context, o Options, take func(*vectordb.Follower, context.
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{Options: o, topic: topic, metrics: newMetrics()}
-	s.follower = vectordb.New(vectordb.Options{Index: o.Index, Topic: topic, TopicID: known[topic].ID,
-		Partitions: known[topic].Partitions, Ends: s.ends, Batch: o.Config.Sinks.Batch, Dim: o.Config.Sinks.Dimensions,
+	s := &sink{Options: o, topic: topic, topicID: known[topic].ID, metrics: newMetrics()}
+	claimed, err := owner.Load(ctx, o.Client, topic, s.topicID)
+	if err != nil {
+		return nil, err
+	}
+	var before []string
+	if claimed != nil {
+		s.owner, before = claimed.ID, claimed.Before
+	}
+	s.follower = vectordb.New(vectordb.Options{Index: o.Index, Topic: topic, TopicID: s.topicID,
+		Owner: s.owner, OwnersBefore: before, Partitions: known[topic].Partitions, Ends: s.ends, Batch: o.Config.Sinks.Batch, Dim: o.Config.Sinks.Dimensions,
 		Applied: s.metrics.Applied, Watch: s.metrics, Every: o.Every, Log: o.Log})
 	if err := take(s.follower, ctx); err != nil {
 		return nil, err
@@ -111,7 +125,7 @@ func Refill(ctx context.Context, o Options) error {
 		return err
 	}
 	defer done()
-	s, err := open(ctx, o, (*vectordb.Follower).Refill)
+	s, err := open(ctx, o, func(f *vectordb.Follower, ctx context.Context) error { return f.Refill(ctx, o.From) })
 	if err != nil {
 		return err
 	}
@@ -194,7 +208,21 @@ func (s *sink) handle(ctx context.Context, partition int, got *client.Fetched) e
 	return s.follower.Handle(ctx, partition, records, got.Next)
 }
 
+// checkOwner returns vectordb.ErrOwner if the topic has another owner than at the start, where it may have had none yet.
+func (s *sink) checkOwner(ctx context.Context) error {
+	now, err := owner.Load(ctx, s.Client, s.topic, s.topicID)
+	if err != nil || now == nil || s.owner == "" || now.ID == s.owner || slices.Contains(now.Before, s.owner) {
+		return err
+	}
+	return fmt.Errorf("topic %q belongs to %w since this sink has started: %s. Start the sink again: it says whether it "+
+		"can go on", s.topic, vectordb.ErrOwner, now.Pipeline())
+}
+
+// ends returns where the topic ends. It is asked for when a generation begins: then the topic may have another owner.
 func (s *sink) ends(ctx context.Context) ([]int64, error) {
+	if err := s.checkOwner(ctx); err != nil {
+		return nil, err
+	}
 	ends, err := s.Client.EndOffsets(ctx, s.topic)
 	return ends[s.topic], err
 }
@@ -230,6 +258,9 @@ func (s *sink) report(ctx context.Context, stop func(error)) error {
 		}
 		if known && time.Now().After(next) {
 			next = time.Now().Add(logEvery)
+			if err := s.checkOwner(ctx); retry.Final(err) {
+				return err
+			}
 			s.Log.Info("following", "written", s.metrics.written.Load(), "behind", lag, "generation", state.Served,
 				"filling", state.Filling)
 		}

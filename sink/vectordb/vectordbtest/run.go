@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,7 @@ func Run(t *testing.T, open func(*testing.T) Target) {
 	})
 	t.Run("refill", func(t *testing.T) { refill(t, open(t)) })
 	t.Run("another topic", func(t *testing.T) { anotherTopic(t, open(t)) })
+	t.Run("another owner", func(t *testing.T) { anotherOwner(t, open(t)) })
 	t.Run("dimension", func(t *testing.T) { dimension(t, open(t)) })
 }
 
@@ -219,7 +221,7 @@ func filled(t *testing.T, target Target) (*Topic, *rand.Rand) {
 func refill(t *testing.T, target Target) {
 	topic, rnd := filled(t, target)
 	before := target.Rows()
-	if err := vectordb.New(options(topic, target.Open())).Refill(t.Context()); err != nil {
+	if err := vectordb.New(options(topic, target.Open())).Refill(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	// A tombstone that compaction has removed before it was read.
@@ -283,6 +285,47 @@ func anotherTopic(t *testing.T, target Target) {
 	want, _ := next.Compacted(target.Vectorless)
 	if diff := Differ(target.Rows(), want); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// anotherOwner: tables are of the pipeline that the topic belongs to.
+func anotherOwner(t *testing.T, target Target) {
+	topic, _ := filled(t, target)
+	owned := func(owner string, before ...string) *vectordb.Follower {
+		o := options(topic, target.Open())
+		o.Owner, o.OwnersBefore = owner, before
+		return vectordb.New(o)
+	}
+	open := func(owner string, before ...string) error { return owned(owner, before...).Open(t.Context()) }
+	if err := open("a"); err != nil { // the tables are of a release that knows no owners
+		t.Fatal(err)
+	}
+	served := target.Rows()
+	for name, err := range map[string]error{
+		"another owner":                     open("b"),
+		"filled again without its name":     owned("b").Refill(t.Context(), ""),
+		"filled again with another's name":  owned("b").Refill(t.Context(), "c"),
+		"another owner that continues some": open("b", "c"),
+	} {
+		if !errors.Is(err, vectordb.ErrOwner) || !strings.Contains(err.Error(), "sink refill DATABASE --from a") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := options(topic, target.Open())
+	o.TopicID = "2"
+	if err := vectordb.New(o).Open(t.Context()); !errors.Is(err, vectordb.ErrOwner) {
+		t.Errorf("a new topic without an owner: %v", err)
+	}
+	if diff := Differ(target.Rows(), served); diff != "" {
+		t.Errorf("readers see the change: %s", diff)
+	}
+	for _, err := range []error{open("a"), open("b", "a"), open("b"), owned("c").Refill(t.Context(), "b"), open("c")} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if err := open("b"); !errors.Is(err, vectordb.ErrOwner) {
+		t.Errorf("the owner of before: %v", err)
 	}
 }
 

@@ -74,19 +74,24 @@ see the table as it is now until the new one is complete.
 This is for a database that has lost rows, a sink that was down for longer than
 the topic keeps the records of deletions (delete.retention.ms), and a change of
 sink.embedding_dim. A sink that runs ends; start it again.`,
-		Example: `  giantstream sink refill pgvector -c pipeline.yaml`,
+		Example: `  giantstream sink refill pgvector -c pipeline.yaml
+  giantstream sink refill pgvector -c pipeline.yaml --from 8a41c07be25d9f3c`,
 	}, "the next 'giantstream sink run' reads the topic from its beginning, into a new table")
 }
 
 // sinkRefiller makes a command that lets a sink begin again, and says what comes next.
 func sinkRefiller(a *command.App, kind *sinks.Kind, cmd *cobra.Command, next string) *cobra.Command {
-	return sinkCommand(a, kind, cmd, func(cmd *cobra.Command, o sinks.Options) error {
+	var from string
+	cmd = sinkCommand(a, kind, cmd, func(cmd *cobra.Command, o sinks.Options) error {
+		o.From = from
 		if err := sinks.Refill(cmd.Context(), o); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(a.Out, next)
 		return err
 	})
+	cmd.Flags().StringVar(&from, "from", "", "take the tables of the pipeline with this `ID`, if the topic is now another's")
+	return cmd
 }
 
 // sinkCommand makes a command about a kind of database, which its argument names if kind is nil.
