@@ -31,7 +31,7 @@ func BenchmarkRows(b *testing.B) {
 			o := w.options()
 			o.Bytes = 64 << 20
 			table := iceberg.NewRows(o)
-			if _, err := table.Open(b.Context(), "p", "1", 1, false); err != nil {
+			if _, err := table.Open(b.Context(), "p", "1", "", 1, false); err != nil {
 				b.Fatal(err)
 			}
 			seq := int64(0)

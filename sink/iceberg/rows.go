@@ -104,9 +104,10 @@ type Rows struct {
 func NewRows(o Options) *Rows { return &Rows{x: newIndex(o, facts), open: -1} }
 
 // Open takes the table over from any other process and returns, for each shard, the newest manifest that it has. With
-// again all of them are 0: a new branch is filled from the beginning of the log, and readers see the rows that there are
-// until Serve. Without it, a table with the rows of another pipeline is vectordb.ErrOwner.
-func (r *Rows) Open(ctx context.Context, pipeline, id string, shards int, again bool) ([]int64, error) {
+// again, and for the rows of the pipeline that this one continues, all of them are 0: a new branch is filled from the
+// beginning of the log, and readers see the rows that there are until Serve. The rows of another pipeline are
+// vectordb.ErrOwner.
+func (r *Rows) Open(ctx context.Context, pipeline, id, continues string, shards int, again bool) ([]int64, error) {
 	x := r.x
 	saved, err := x.Open(ctx)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *Rows) Open(ctx context.Context, pipeline, id string, shards int, again 
 	}
 	r.open = -1
 	c := saved.Catalog
-	if c.TopicID != "" && c.TopicID != id && !again {
+	if c.TopicID != "" && c.TopicID != id && c.TopicID != continues && !again {
 		return nil, fmt.Errorf("%w: the table has the rows of pipeline %s (id %s), and the store is of pipeline %s (id "+
 			"%s). Give this one a table of its own (sinks.iceberg.rows); or, if its readers are to see the rows of "+
 			"this one, fill it again with --refill", vectordb.ErrOwner, c.Topic, c.TopicID, pipeline, id)

@@ -117,3 +117,20 @@ func testRows(t *testing.T, seed uint64) {
 		t.Fatal("no snapshot of main was checked")
 	}
 }
+
+// TestRowsHaveAnOwner: a table with the rows of a pipeline is filled by another one only when somebody asks for it, or
+// when that is the same pipeline with other shards.
+func TestRowsHaveAnOwner(t *testing.T) {
+	w := newWorld(1, 0)
+	w.calm = true
+	for _, tt := range []struct {
+		id, continues string
+		again, taken  bool
+	}{{"a", "", false, true}, {"a", "", false, true}, {"b", "", false, false}, {"b", "c", false, false},
+		{"b", "", true, true}, {"a", "", false, false}, {"c", "b", false, true}, {"b", "", false, false}} {
+		_, err := iceberg.NewRows(w.options()).Open(t.Context(), "shop", tt.id, tt.continues, 1, tt.again)
+		if tt.taken && err != nil || !tt.taken && !errors.Is(err, vectordb.ErrOwner) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}

@@ -70,6 +70,15 @@ func FormerShards(ctx context.Context, store sink.Store) ([]int, error) {
 	return from.Former, nil
 }
 
+// Continues returns the id of the pipeline that the one of a store is with another number of shards, "" for none.
+func Continues(ctx context.Context, store sink.Store) (string, error) {
+	_, from, err := LoadReshards(ctx, store)
+	if err != nil || from == nil || !from.Done {
+		return "", err
+	}
+	return from.FromID, nil
+}
+
 func loadReshard(ctx context.Context, store sink.Store, key string) (*Reshard, []byte, error) {
 	data, err := sink.ReadAll(ctx, store, key)
 	if errors.Is(err, sink.ErrNotFound) {

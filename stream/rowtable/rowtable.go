@@ -25,9 +25,10 @@ import (
 // Table is a table of rows. What fails is tried again, unless the error is final (retry.Final).
 type Table interface {
 	// Open takes the table over from any other process, and returns the newest manifest of each shard that it has. All
-	// are 0 with again: the table is filled from the beginning. Without it, a table that holds another pipeline's rows
-	// is an error that is final.
-	Open(ctx context.Context, pipeline, id string, shards int, again bool) ([]int64, error)
+	// are 0 with again, and where it holds the rows of the pipeline with the id continues, which is this one with
+	// another number of shards: the table is filled from the beginning. Another pipeline's rows are an error that is
+	// final.
+	Open(ctx context.Context, pipeline, id, continues string, shards int, again bool) ([]int64, error)
 	// Apply takes the rows of a shard's windows up to manifest seq, and what that manifest has consumed, nil for
 	// unknown. Later rows of a node replace earlier ones. After an error the same shard comes next.
 	Apply(ctx context.Context, shard int, seq int64, inputs map[string]int64,
@@ -88,13 +89,17 @@ func (f *Follower) Open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	continues, err := commitlog.Continues(ctx, f.opts.Store)
+	if err != nil {
+		return err
+	}
 	cut, err := commitlog.CurrentCut(ctx, f.opts.Store, id.Shards)
 	if err != nil {
 		return err
 	}
 	var at []int64
 	err = f.loop.Do(ctx, "open the table", func(ctx context.Context) (err error) {
-		at, err = f.opts.Table.Open(ctx, id.Name, id.ID, id.Shards, f.opts.Again)
+		at, err = f.opts.Table.Open(ctx, id.Name, id.ID, continues, id.Shards, f.opts.Again)
 		return err
 	})
 	if err != nil {

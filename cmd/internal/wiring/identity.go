@@ -17,12 +17,9 @@ func IdentityOf(cfg *config.Config) commitlog.Identity {
 
 // OwnerOf returns who a pipeline is to other pipelines that may publish to its topics.
 func OwnerOf(ctx context.Context, cfg *config.Config, store sink.Store, id commitlog.Identity) (owner.Pipeline, error) {
-	p := owner.Pipeline{Name: id.Name, ID: id.ID, Groups: []string{cfg.Group(), cfg.Group() + "-embed"}}
-	_, from, err := commitlog.LoadReshards(ctx, store)
-	if from != nil && from.Done {
-		p.Continues = from.FromID
-	}
-	return p, err
+	continues, err := commitlog.Continues(ctx, store)
+	return owner.Pipeline{Name: id.Name, ID: id.ID, Continues: continues,
+		Groups: []string{cfg.Group(), cfg.Group() + "-embed"}}, err
 }
 
 // GraphSettings returns the settings by which records become the graph, by their names in the
