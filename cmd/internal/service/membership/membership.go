@@ -24,7 +24,9 @@ type Membership struct {
 }
 
 // Session is how long a member may be silent.
-func (m Membership) Session() time.Duration { return cmp.Or(m.SessionTimeout, group.DefaultSessionTimeout) }
+func (m Membership) Session() time.Duration {
+	return cmp.Or(m.SessionTimeout, group.DefaultSessionTimeout)
+}
 
 // Protocol returns the name of the consumer groups' protocol. Kafka refuses a member that does not share a protocol
 // with the others. The pipeline's id is part of it, because another pipeline that has the same group would get some of
