@@ -1,7 +1,6 @@
 package ingest_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,13 +15,12 @@ import (
 // TestTypesOfOtherWriters reads files of typed columns that pyarrow, DuckDB and pandas have written. What
 // their rows mean is said in Python, in testdata/typed_files.py.
 func TestTypesOfOtherWriters(t *testing.T) {
-	python := cmp.Or(os.Getenv("GIANTSTREAM_PYTHON"), "python3")
-	if out, err := exec.Command(python, "-c", "import pyarrow, duckdb, pandas").CombinedOutput(); err != nil {
-		t.Skipf("%s with pyarrow, duckdb and pandas is not here (pip install pyarrow duckdb pandas): %v: %.200s",
-			python, err, out)
+	if out, err := exec.Command("python3", "-c", "import pyarrow, duckdb, pandas").CombinedOutput(); err != nil {
+		t.Skipf("python3 with pyarrow, duckdb and pandas is not here (pip install pyarrow duckdb pandas): %v: %.200s",
+			err, out)
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command(python, "-B", "testdata/typed_files.py", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("python3", "-B", "testdata/typed_files.py", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	wanted, err := filepath.Glob(filepath.Join(dir, "*.want"))
