@@ -2,7 +2,10 @@ package feed_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"giantstream/ingest/internal/kafkatest"
 	"giantstream/ingest/internal/registrytest"
 	"giantstream/ingest/schema"
+	"giantstream/stream/mutation"
 )
 
 // A topic of Avro is read as one of JSON; while its registry is down the feed waits, and only what
@@ -84,6 +88,73 @@ func TestAvroWaitsForItsRegistry(t *testing.T) {
 	l, err := deadletter.Parse(letters[0])
 	if err != nil || l.Code != decode.UnknownSchema || string(l.Value) != string(value(2, 8)) {
 		t.Errorf("letter %+v, %v; want the value as it was, with %s", l, err, decode.UnknownSchema)
+	}
+}
+
+// TestAvroKeysOfDebezium: a key with a schema is read by the mapping, as the value is. Its schema may be
+// that of a record or of a string; a key that has no id in it is a dead letter.
+func TestAvroKeysOfDebezium(t *testing.T) {
+	schemas := []registrytest.Schema{
+		{ID: 1, Text: `{"type":"record","name":"Key","namespace":"shop.inventory.products","fields":` +
+			`[{"name":"sku","type":"string"}],"connect.name":"shop.inventory.products.Key"}`},
+		{ID: 2, Text: `"string"`},
+		{ID: 3, Text: `{"type":"record","name":"Envelope","fields":[{"name":"after","type":["null",` +
+			`{"type":"record","name":"Value","fields":[{"name":"sku","type":"string"},{"name":"name","type":"string"},` +
+			`{"name":"updated","type":{"type":"long","connect.version":1,"connect.name":"io.debezium.time.MicroTimestamp"}}` +
+			`]}]},{"name":"op","type":"string"}]}`},
+		{ID: 4, Text: `{"type":"record","name":"Other","fields":[{"name":"n","type":"int"}]}`},
+	}
+	encode := func(id int, v any) []byte {
+		b, err := new(sr.ConfluentHeader).AppendEncode(nil, id, nil)
+		if err == nil {
+			b, err = avro.MustParse(schemas[id-1].Text).AppendEncode(b, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	key := func(sku string) []byte { return encode(1, map[string]any{"sku": sku}) }
+	const day1972 = 76_204_800_000_000
+	put := func(sku string) []byte {
+		return encode(3, map[string]any{"op": "c", "after": map[string]any{"sku": sku, "name": "pen", "updated": int64(day1972)}})
+	}
+	e := kafkatest.Start(t, 1)
+	e.Send(t,
+		kafka.Message{Topic: "nodes", Key: key("P1"), Value: put("P1"), Time: day},
+		kafka.Message{Topic: "nodes", Key: key("P2"), Value: encode(3, map[string]any{"op": "d", "after": nil}), Time: day},
+		kafka.Message{Topic: "nodes", Key: key("P3"), Time: day},
+		kafka.Message{Topic: "nodes", Key: encode(2, "P4"), Time: day},
+		kafka.Message{Topic: "nodes", Key: encode(4, map[string]any{"n": int32(5)}), Time: day},
+		kafka.Message{Topic: "nodes", Key: append([]byte{0, 0, 0, 0, 9}, "P6"...), Time: day})
+	c := config(e)
+	c.Mapping.Nodes.ID, c.Mapping.Nodes.Text = "after.sku", []string{"after.name"}
+	c.Mapping.Nodes.EventTime = "after.updated"
+	r, err := schema.NewRegistry(schema.Options{URL: registrytest.Start(t, schemas...).URL, Clock: c.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	translator, err := schema.NewTranslator(schema.Avro, r, c.Limits.RecordBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Translators = map[string]*schema.Translator{e.Topics.Nodes: translator}
+	var got []string
+	for _, m := range drain(t, open(t, c, 0, nil)).Mutations {
+		got = append(got, fmt.Sprintf("%d %s at %d", m.Op, m.ID, m.Version.EventTime))
+	}
+	want := []string{fmt.Sprintf("%d P1 at %d", mutation.PutNode, day1972)}
+	for _, sku := range []string{"P2", "P3", "P4"} {
+		want = append(want, fmt.Sprintf("%d %s at %d", mutation.DeleteNode, sku, day.UnixMicro()))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for i, says := range []string{`{\"n\":5}`, "the registry does not know the key's schema"} {
+		l, err := deadletter.Parse(e.Read(t, "dead-letters")[i])
+		if err != nil || l.Code != decode.MissingID || !strings.Contains(l.Message, says) {
+			t.Errorf("letter %d: %s %s, %v; want %s with %q", i, l.Code, l.Message, err, decode.MissingID, says)
+		}
 	}
 }
 

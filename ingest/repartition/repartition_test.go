@@ -75,6 +75,8 @@ func TestRecordsComeToTheirShard(t *testing.T) {
 	large := fmt.Appendf(nil, `{"id":"large","text":%q}`, strings.Repeat("x", recordBytes))
 	e.Send(t, append(msgs,
 		kafka.Message{Topic: "source", Key: []byte("gone"), Time: day},
+		kafka.Message{Topic: "source", Key: []byte(`{"id":"deleted"}`), Time: day},
+		kafka.Message{Topic: "source", Key: []byte(`{"sku":"unmapped"}`), Time: day},
 		kafka.Message{Topic: "source", Key: []byte("bad"), Value: []byte(`{"text":`), Time: day},
 		kafka.Message{Topic: "source", Key: []byte("large"), Value: large, Time: day})...)
 	copyAll(t, options(e))
@@ -95,13 +97,13 @@ func TestRecordsComeToTheirShard(t *testing.T) {
 		}
 		versions[v] = true
 	}
-	for _, id := range []string{"n0", "n499", "gone", "bad"} {
+	for _, id := range []string{"n0", "n499", "gone", "bad", "deleted", `{"sku":"unmapped"}`} {
 		if !seen[id] {
 			t.Errorf("%s was not copied", id)
 		}
 	}
-	if len(seen) != n+2 {
-		t.Errorf("%d keys, want %d", len(seen), n+2)
+	if len(seen) != n+4 {
+		t.Errorf("%d keys, want %d", len(seen), n+4)
 	}
 	if letters := e.Read(t, "dead-letters"); len(letters) != 1 || string(letters[0].Key) != "large" {
 		t.Errorf("%d dead letters, want that of the large record", len(letters))
