@@ -28,15 +28,17 @@ import (
 // A cell is a value with what it means, whatever a format makes of it.
 type cell struct {
 	kind cellKind
-	text string        // of texts, and of UUIDs
-	raw  []byte        // of bytes
-	n    *big.Int      // of integers; of decimals, unscaled; of days
-	s    int           // digits of a decimal after its point
-	f    float64       // of floats
-	bits int           // of a float
-	b    bool          // of booleans
-	t    time.Time     // of timestamps
-	d    time.Duration // of times of a day
+	text string // of texts, and of UUIDs
+	raw  []byte // of bytes
+	// opaque: the type says that the bytes are no text.
+	opaque bool
+	n      *big.Int      // of integers; of decimals, unscaled; of days
+	s      int           // digits of a decimal after its point
+	f      float64       // of floats
+	bits   int           // of a float
+	b      bool          // of booleans
+	t      time.Time     // of timestamps
+	d      time.Duration // of times of a day
 }
 
 type cellKind int
@@ -124,7 +126,7 @@ func (c *cell) empty() bool { return c.kind == aNull || c.kind == aFloat && math
 
 // bad: no field takes the cell.
 func (c *cell) bad() bool {
-	return c.kind == aFloat && math.IsInf(c.f, 0) || c.kind == aBinary && !utf8.Valid(c.raw)
+	return c.kind == aFloat && math.IsInf(c.f, 0) || c.kind == aBinary && (c.opaque || !utf8.Valid(c.raw))
 }
 
 func (c *cell) asID() meant {
@@ -209,7 +211,7 @@ func (c *cell) asDeleted() meant {
 		return meant{value: "false"}
 	case c.kind == aBool:
 		return meant{value: strconv.FormatBool(c.b)}
-	case c.kind == aText || c.kind == aBinary:
+	case !c.bad() && (c.kind == aText || c.kind == aBinary):
 		if word := strings.ToLower(c.written()); word == "true" || word == "false" {
 			return meant{value: word}
 		}
@@ -295,13 +297,13 @@ func (k *typed) sound(role int) bool {
 	number := strings.Contains(k.name, "int") || strings.HasPrefix(k.name, "decimal") || k.name == "double"
 	switch role {
 	case 0:
-		return number || k.name == "string" || k.name == "uuid"
+		return number || k.name == "string" || k.name == "uuid" || k.name == "bson"
 	case 1:
 		return number || strings.Contains(k.name, "timestamp") || strings.HasPrefix(k.name, "date")
 	case 2:
 		return k.name == "bool" || k.name == "enum"
 	}
-	return k.name != "bool" && k.name != "bson"
+	return k.name != "bool"
 }
 
 // roles of columns; the last is repeated.
@@ -528,7 +530,7 @@ func (c *cell) json() string {
 	switch {
 	case c.empty():
 		return "null"
-	case c.kind == aBinary && !utf8.Valid(c.raw):
+	case c.kind == aBinary && c.bad():
 		return `{"base64":"` + base64.StdEncoding.EncodeToString(c.raw) + `"}`
 	case c.kind == aFloat && math.IsInf(c.f, 0):
 		return `{"infinite":true}`

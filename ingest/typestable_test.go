@@ -32,7 +32,9 @@ var allTypes = func() []typed {
 			parquet: func(c *cell) parquet.Value { return parquet.FixedLenByteArrayValue(c.raw) },
 			avro:    `{"type":"fixed","name":"F","size":4}`, asAvro: func(c *cell) any { return c.raw }},
 		{name: "bson", draw: func(r *rand.Rand) cell {
-			return cell{kind: aBinary, raw: append([]byte{0xff}, drawBytes(r).raw...)}
+			c := drawBytes(r)
+			c.opaque = true
+			return c
 		}, node: parquet.BSON, parquet: func(c *cell) parquet.Value { return parquet.ByteArrayValue(c.raw) }},
 		{name: "uuid", draw: drawUUID, node: parquet.UUID,
 			parquet: func(c *cell) parquet.Value { return parquet.FixedLenByteArrayValue(c.raw) },
