@@ -109,7 +109,8 @@ func (c *Client) Do(ctx context.Context, method, path string, body, out any) err
 	case len(answer) > maxAnswer:
 		return fmt.Errorf("%s %s: the answer has more than %d bytes", method, path, maxAnswer)
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return &Error{method, path, res.StatusCode, string(answer[:min(len(answer), 500)])}
+		said := c.withoutHeader(string(answer[:min(len(answer), 64<<10)]))
+		return &Error{method, path, res.StatusCode, said[:min(len(said), 500)]}
 	case out == nil:
 		return nil
 	}
@@ -117,4 +118,18 @@ func (c *Client) Do(ctx context.Context, method, path string, body, out any) err
 		return fmt.Errorf("%s %s: the answer is not what was expected: %w", method, path, err)
 	}
 	return nil
+}
+
+// withoutHeader returns what a server said without the credentials in the header: some servers and proxies repeat the
+// requests that they refuse.
+func (c *Client) withoutHeader(said string) string {
+	for _, values := range c.header {
+		for _, value := range values {
+			credential := value[strings.LastIndexByte(value, ' ')+1:] // behind Basic or Bearer
+			if credential != "" {
+				said = strings.ReplaceAll(said, credential, "***")
+			}
+		}
+	}
+	return said
 }
