@@ -200,6 +200,10 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 					defer cancel()
 					var out lockedBuffer
 					code := Run(ctx, args, &out, &out, nil)
+					if call[0] == "config" && (code == command.ExitOK) != (other == nil || other["store"] != nil ||
+						other["kafka.tls.enabled"] != nil) {
+						t.Errorf("exit code %d:\n%s", code, &out)
+					}
 					for path, secret := range f.secrets {
 						if how := canary.Find(out.String(), secret); how != "" {
 							t.Errorf("exit code %d, and %s shows %s:\n%s", code, path, how, &out)
@@ -207,6 +211,28 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// An address of a proxy that is malformed is refused by its variable, without the password in it.
+func TestMalformedProxyDoesNotShow(t *testing.T) {
+	secret := canary.New(1)
+	file := plantSecrets(t, "http://127.0.0.1:1", "127.0.0.1:1", "sinks.iceberg.client_password").write(t, nil)
+	for _, name := range []string{"HTTP_PROXY", "https_proxy"} {
+		for _, value := range []string{"http://me:" + secret + "@%zz", "http://me:" + secret + "@[::1", "http://me:" + secret + "\x7f@h"} {
+			t.Run(name, func(t *testing.T) {
+				t.Setenv(name, value)
+				for _, args := range [][]string{{"status", "-c", file}, {"config", "check", file}, {"run", "-c", file},
+					{"status", "--store", t.TempDir()}} {
+					var out lockedBuffer
+					code := Run(t.Context(), args, &out, &out, nil)
+					if how := canary.Find(out.String(), secret); how != "" || code != command.ExitUsage ||
+						!strings.Contains(out.String(), name) {
+						t.Errorf("%v with %q: exit code %d, shown %s:\n%s", args, value, code, how, &out)
+					}
+				}
+			})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"giantstream/config"
@@ -84,9 +85,13 @@ func LoadOver(defaults config.Config, path string, assignments ...string) (confi
 func proxyFaults(*config.Config) (faults []config.Fault) {
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
 		value := os.Getenv(name)
-		_, err := url.Parse(value)
-		_, bare := url.Parse("http://" + value)
-		if err != nil && bare != nil {
+		if value == "" {
+			continue
+		}
+		if !strings.Contains(value, "://") {
+			value = "http://" + value
+		}
+		if u, err := url.Parse(value); err != nil || u.Host == "" {
 			faults = append(faults, config.Fault{Message: "environment variable " + name +
 				" must be http://host:port, with %-escapes in user and password"})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"giantstream/internal/canary"
 	"giantstream/internal/retry"
 	"giantstream/sink/embedding"
 	"giantstream/sink/vectordb"
@@ -156,4 +157,23 @@ func TestPreflight(t *testing.T) {
 
 func BenchmarkFill(b *testing.B) {
 	vectordbtest.Fill(b, open(b, pgserver.Start(b).Database(b)))
+}
+
+// A connection string that is malformed is refused without a part of it.
+func TestConnectionStringDoesNotShow(t *testing.T) {
+	secret := canary.New(1)
+	for _, form := range []string{"postgres://me:SECRET%zz@host/db", "postgres://me:pa/SECRET@host/db", "postgres://me:pa?SECRET@host/db",
+		"postgres://host:SECRET/db", "host=h port=SECRET password=SECRET", "password = SECRET host=h port=x", "password='a SECRET",
+		"password='a\\'SECRET' port=x", "postgres://me@host/db?sslmode=SECRET", "postgres://me@host/db?password=%SECRET"} {
+		x, err := pgvector.New(pgvector.Options{URL: strings.ReplaceAll(form, "SECRET", secret), Name: "items"})
+		if err != nil {
+			if how := canary.Find(fmt.Sprintf("%v %+v %#v", err, err, err), secret); how != "" {
+				t.Errorf("%s shows %s: %v", form, how, err)
+			}
+			continue
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
