@@ -51,7 +51,7 @@ var styles = []string{
 	"KEY: '${VALUE:-VALUE}'", "KEY: ${FROM_ENVIRONMENT}", "KEY: ${FROM_ENVIRONMENT} ${NOT SET}", "KEY: ${UNSET:-VALUE}", "KEY: @VALUE",
 	"KEY: `VALUE", "KEY: %VALUE", "KEY: 'a''VALUE'", `KEY: "\q VALUE"`, `KEY: "\u12VALUE"`, "KEY: -VALUE", "KEY: - VALUE",
 	"KEY: ? VALUE", "KEY: 'a' VALUE", `KEY: "a" "VALUE"`, "<<: {KEY: VALUE}", "KEY: VALUE\n---\nKEY: VALUE", "KEY: VALUE\n...\nVALUE",
-	"KEY=VALUE", "KEY: !!binary VALUE", "\tKEY: VALUE", "KEY:\tVALUE", "KEY: ]VALUE", "KEY: }VALUE", "KEY: VALUE}", "VALUE",
+	"KEY=VALUE", "KEY: VALUE==", "KEY: {a: VALUE, b=c", "KEY: !!binary VALUE", "\tKEY: VALUE", "KEY:\tVALUE", "KEY: ]VALUE", "KEY: }VALUE", "KEY: VALUE}", "VALUE",
 	"- VALUE", "KEY: \"a\\\n>  VALUE\"", "KEY: |VALUE\n>  VALUE", "KEY: >-VALUE\n>  x",
 }
 
