@@ -50,7 +50,8 @@ func expand(text string, env func(string) (string, bool)) (string, error) {
 type unsetError struct{ name string }
 
 func (e unsetError) Error() string {
-	return fmt.Sprintf("environment variable %s is not set; set it, or give a default as in ${%s:-value}", e.name, e.name)
+	return fmt.Sprintf("environment variable %s is not set; set it, or give a default as in ${%s:-value}",
+		e.name, e.name)
 }
 
 // expandFor is expand for a value of the field v. What looks like a variable's name in the middle of a secret may be

@@ -40,24 +40,36 @@ func pathsOf(wanted func(path string, secret bool) bool) (paths []string) {
 // styles are the ways to write KEY: VALUE, right and wrong ones. > begins each further line, and stands for the
 // indentation of KEY.
 var styles = []string{
-	"KEY: VALUE", "KEY: 'VALUE'", `KEY: "VALUE"`, "KEY : VALUE", "'KEY': VALUE", `"KEY" : VALUE`, "KEY:VALUE", "KEY VALUE",
+	"KEY: VALUE", "KEY: 'VALUE'", `KEY: "VALUE"`, "KEY : VALUE", "'KEY': VALUE", `"KEY" : VALUE`, "KEY:VALUE",
+	"KEY VALUE",
 	"KEY:\n>  VALUE", "KEY: >-\n>  VALUE", "KEY: |\n>  VALUE", "KEY: |+\n>  VALUE\n>", "KEY: >2-\n>  VALUE\n>  VALUE",
-	"KEY: |1\n> VALUE", "KEY: >-\n>VALUE", "KEY: |VALUE", "KEY: \"first\n>  VALUE\n>  last\"", "KEY: 'VALUE\n>", `KEY: "VALUE`,
+	"KEY: |1\n> VALUE", "KEY: >-\n>VALUE", "KEY: |VALUE", "KEY: \"first\n>  VALUE\n>  last\"", "KEY: 'VALUE\n>",
+	`KEY: "VALUE`,
 	"KEY: VALUE\n>  VALUE", "? KEY\n>: VALUE", "? VALUE\n>: KEY", "KEY: &a VALUE", "KEY: &VALUE x", "KEY: *VALUE",
-	"KEY: &VALUE VALUE\n>KEY: *VALUE", "KEY: !!str VALUE", "KEY: !VALUE x", "KEY: !<VALUE> x", "KEY: [VALUE]", "KEY: [a, VALUE",
-	"KEY:\n>  - VALUE", "KEY:\n>- VALUE", "KEY: {VALUE: a}", "KEY: {a: VALUE}", "KEY: {VALUE}", "KEY: a, VALUE", "KEY: a,VALUE: b",
-	"KEY: VALUE: b", "KEY: a: VALUE", "KEY: VALUE # VALUE", "KEY: # VALUE\n>  VALUE", "# KEY: VALUE\n>KEY: a b", "#KEY: VALUE",
-	"KEYS: VALUE", "KYE: VALUE", "KEY_: VALUE", "my_KEY: VALUE", "KEY: VALUE\n>KEY: VALUE", "KEY: a ${VALUE", "KEY: a${VALUE}b",
-	"KEY: '${VALUE:-VALUE}'", "KEY: ${FROM_ENVIRONMENT}", "KEY: ${FROM_ENVIRONMENT} ${NOT SET}", "KEY: ${UNSET:-VALUE}", "KEY: @VALUE",
-	"KEY: `VALUE", "KEY: %VALUE", "KEY: 'a''VALUE'", `KEY: "\q VALUE"`, `KEY: "\u12VALUE"`, "KEY: -VALUE", "KEY: - VALUE",
-	"KEY: ? VALUE", "KEY: 'a' VALUE", `KEY: "a" "VALUE"`, "<<: {KEY: VALUE}", "KEY: VALUE\n---\nKEY: VALUE", "KEY: VALUE\n...\nVALUE",
-	"KEY=VALUE", "KEY: VALUE==", "KEY: {a: VALUE, b=c", "KEY: !!binary VALUE", "\tKEY: VALUE", "KEY:\tVALUE", "KEY: ]VALUE", "KEY: }VALUE", "KEY: VALUE}", "VALUE",
+	"KEY: &VALUE VALUE\n>KEY: *VALUE", "KEY: !!str VALUE", "KEY: !VALUE x", "KEY: !<VALUE> x", "KEY: [VALUE]",
+	"KEY: [a, VALUE",
+	"KEY:\n>  - VALUE", "KEY:\n>- VALUE", "KEY: {VALUE: a}", "KEY: {a: VALUE}", "KEY: {VALUE}", "KEY: a, VALUE",
+	"KEY: a,VALUE: b",
+	"KEY: VALUE: b", "KEY: a: VALUE", "KEY: VALUE # VALUE", "KEY: # VALUE\n>  VALUE", "# KEY: VALUE\n>KEY: a b",
+	"#KEY: VALUE",
+	"KEYS: VALUE", "KYE: VALUE", "KEY_: VALUE", "my_KEY: VALUE", "KEY: VALUE\n>KEY: VALUE", "KEY: a ${VALUE",
+	"KEY: a${VALUE}b",
+	"KEY: '${VALUE:-VALUE}'", "KEY: ${FROM_ENVIRONMENT}", "KEY: ${FROM_ENVIRONMENT} ${NOT SET}",
+	"KEY: ${UNSET:-VALUE}", "KEY: @VALUE",
+	"KEY: `VALUE", "KEY: %VALUE", "KEY: 'a''VALUE'", `KEY: "\q VALUE"`, `KEY: "\u12VALUE"`, "KEY: -VALUE",
+	"KEY: - VALUE",
+	"KEY: ? VALUE", "KEY: 'a' VALUE", `KEY: "a" "VALUE"`, "<<: {KEY: VALUE}", "KEY: VALUE\n---\nKEY: VALUE",
+	"KEY: VALUE\n...\nVALUE",
+	"KEY=VALUE", "KEY: VALUE==", "KEY: {a: VALUE, b=c", "KEY: !!binary VALUE", "\tKEY: VALUE", "KEY:\tVALUE",
+	"KEY: ]VALUE", "KEY: }VALUE", "KEY: VALUE}", "VALUE",
 	"- VALUE", "KEY: \"a\\\n>  VALUE\"", "KEY: |VALUE\n>  VALUE", "KEY: >-VALUE\n>  x",
 }
 
 // faults are lines that are wrong, and one that is not.
-var faultyLines = []string{"", "shards: many", "storage: x", "]", "}", "'", `"`, "store: [", "- x", "\t", "@", "%YAML 9", "...",
-	"---", "shards: *a", "shards: 1\nshards: 2", "  shards: 1", "? a", "log: {level: loud}", "state_dir: ''", "train: {epochs: -1}"}
+var faultyLines = []string{"", "shards: many", "storage: x", "]", "}", "'", `"`, "store: [", "- x", "\t", "@",
+	"%YAML 9", "...",
+	"---", "shards: *a", "shards: 1\nshards: 2", "  shards: 1", "? a", "log: {level: loud}", "state_dir: ''",
+	"train: {epochs: -1}"}
 
 // formsOf returns the urlForms that an address may be mistaken for. What has no scheme is a directory to the store.
 func formsOf(path string) []string {
@@ -68,10 +80,14 @@ func formsOf(path string) []string {
 }
 
 // urlForms are addresses with credentials, and settings in the manner of libpq.
-var urlForms = []string{"http://user:VALUE@host:80", "http://VALUE@host:80", "https://VALUE:x@host:80/p", "http://host:80/?key=VALUE",
-	"http://host:80/#VALUE", "user:VALUE@host:80", "VALUE@host:80", "postgres://u:VALUE@host/db", "postgres://host/db?password=VALUE",
-	"postgres://u:VALUE%zz@host/db", "postgres://u:pa/VALUE@host/db", "host=h password=VALUE", "host=h password='VALUE' user=u",
-	"s3://key:VALUE@bucket/prefix", "s3://bucket/prefix?secret=VALUE", "://VALUE@", "http://[VALUE@host", "//u:VALUE@host:80",
+var urlForms = []string{"http://user:VALUE@host:80", "http://VALUE@host:80", "https://VALUE:x@host:80/p",
+	"http://host:80/?key=VALUE",
+	"http://host:80/#VALUE", "user:VALUE@host:80", "VALUE@host:80", "postgres://u:VALUE@host/db",
+	"postgres://host/db?password=VALUE",
+	"postgres://u:VALUE%zz@host/db", "postgres://u:pa/VALUE@host/db", "host=h password=VALUE",
+	"host=h password='VALUE' user=u",
+	"s3://key:VALUE@bucket/prefix", "s3://bucket/prefix?secret=VALUE", "://VALUE@", "http://[VALUE@host",
+	"//u:VALUE@host:80",
 	"file:///d?VALUE", "file://u:VALUE@/d"}
 
 // plant returns a file with a secret in it.
@@ -92,7 +108,8 @@ func plant(r *rand.Rand, secret string) string {
 	if r.IntN(3) == 0 && depth > 0 { // in braces
 		flow := write(entry, key, value, " ")
 		for range r.IntN(3) {
-			flow = pick([]string{"a: b, ", "username: me, ", "", "{", "- "}) + flow + pick([]string{", a: b", ", username: me", "", "}", "]"})
+			flow = pick([]string{"a: b, ", "username: me, ", "", "{", "- "}) + flow + pick([]string{", a: b",
+				", username: me", "", "}", "]"})
 		}
 		for _, section := range slices.Backward(names[:depth]) {
 			flow = section + ": {" + flow + "}"

@@ -354,7 +354,8 @@ func (v *validator) outputs(c *Config) {
 	v.check(c.HTTP.Listen == "" || isHostPort(c.HTTP.Listen), "http.listen", `must be host:port, or "" for off`)
 	v.check(!strings.ContainsFunc(string(c.HTTP.Token), unicode.IsSpace), "http.token", "must hold no space")
 	for i, host := range c.HTTP.Hosts {
-		v.check(hostName.MatchString(host), listPath("http.hosts", i, len(c.HTTP.Hosts)), "must be a host name, without a port")
+		v.check(hostName.MatchString(host), listPath("http.hosts", i, len(c.HTTP.Hosts)),
+			"must be a host name, without a port")
 	}
 	v.oneOf("log.level", c.Log.Level)
 	v.oneOf("log.format", c.Log.Format)

@@ -39,8 +39,8 @@ const SimilarPath = "/similar/"
 
 // Handler answers GET /similar/{id}, POST /similar, POST /embed and GET /openapi.json. It computes one request at a
 // time per processor. Further requests wait a moment, and those beyond maxWaiting per processor get the status 503.
-// observe, if not nil, is called after each answer. What follows SimilarPath in the path is the id, slashes and dots included;
-// parameters of the query other than k are for the caller to refuse.
+// observe, if not nil, is called after each answer. What follows SimilarPath in the path is the id, slashes and dots
+// included; parameters of the query other than k are for the caller to refuse.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,

@@ -36,7 +36,8 @@ type secretFile struct {
 // companions make a secret valid: what it is for, at a server and a broker that refuse it.
 func companions(server, broker, dir string) map[string]any {
 	return map[string]any{
-		"store": "s3://bucket/prefix", "s3.endpoint": server, "s3.path_style": true, "state_dir": filepath.Join(dir, "state"),
+		"store": "s3://bucket/prefix", "s3.endpoint": server, "s3.path_style": true, "state_dir": filepath.Join(dir,
+			"state"),
 		"kafka.brokers": broker, "kafka.sasl.mechanism": "SCRAM-SHA-256", "kafka.sasl.username": "me",
 		"ingest.nodes.format": "avro", "ingest.schema_registry.url": server, "ingest.schema_registry.username": "me",
 		"sinks.qdrant.url": server, "sinks.opensearch.url": server, "sinks.opensearch.username": "me",
@@ -164,7 +165,8 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 	defer server.Close()
 	broker := refusingBroker(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nodes.jsonl"), []byte(`{"id":"a","text":"b"}`+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "nodes.jsonl"), []byte(`{"id":"a","text":"b"}`+"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	calls := configured(dir)
@@ -220,10 +222,12 @@ func TestMalformedProxyDoesNotShow(t *testing.T) {
 	secret := canary.New(1)
 	file := plantSecrets(t, "http://127.0.0.1:1", "127.0.0.1:1", "sinks.iceberg.client_password").write(t, nil)
 	for _, name := range []string{"HTTP_PROXY", "https_proxy"} {
-		for _, value := range []string{"http://me:" + secret + "@%zz", "http://me:" + secret + "@[::1", "http://me:" + secret + "\x7f@h"} {
+		for _, value := range []string{"http://me:" + secret + "@%zz", "http://me:" + secret + "@[::1",
+			"http://me:" + secret + "\x7f@h"} {
 			t.Run(name, func(t *testing.T) {
 				t.Setenv(name, value)
-				for _, args := range [][]string{{"status", "-c", file}, {"config", "check", file}, {"run", "-c", file},
+				for _, args := range [][]string{{"status", "-c", file}, {"config", "check", file}, {"run", "-c",
+					file},
 					{"status", "--store", t.TempDir()}} {
 					var out lockedBuffer
 					code := Run(t.Context(), args, &out, &out, nil)

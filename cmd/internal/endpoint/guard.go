@@ -44,8 +44,8 @@ func checkHost(h config.HTTP, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
 		if _, err := netip.ParseAddr(host); err != nil && !slices.Contains(names, host) {
-			http.Error(w, "the request calls this server by a name that it does not know: use its IP address, list the "+
-				"name in http.hosts, or set http.token", http.StatusForbidden)
+			http.Error(w, "the request calls this server by a name that it does not know: use its IP address, "+
+				"list the name in http.hosts, or set http.token", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

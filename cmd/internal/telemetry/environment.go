@@ -64,8 +64,8 @@ func sampling(configured float64) (ratio float64, heedless bool, err error) {
 		}
 		return ratio, !parents, nil
 	}
-	return 0, false, errors.New("OTEL_TRACES_SAMPLER is none that giantstream knows: always_on, always_off, traceidratio, " +
-		"and these after parentbased_")
+	return 0, false, errors.New("OTEL_TRACES_SAMPLER is none that giantstream knows: always_on, always_off, " +
+		"traceidratio, and these after parentbased_")
 }
 
 // checkEnvironment refuses what OpenTelemetry's exporter would pass over, with a line on standard error that has the

@@ -23,7 +23,8 @@ func TestEnvironmentDoesNotShow(t *testing.T) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(&said, err) }))
 	const marks = "= ,%;:/@?#\"\\\x01é"
 	r := rand.New(rand.NewPCG(1, 2))
-	malformed := []string{"SECRET", "a b=SECRET", "=SECRET", "key=SECRET%", "a=b,SECRET", "a=%zz,key=SECRET", "http://u:SECRET@%zz",
+	malformed := []string{"SECRET", "a b=SECRET", "=SECRET", "key=SECRET%", "a=b,SECRET", "a=%zz,key=SECRET",
+		"http://u:SECRET@%zz",
 		"http://u:SECRET@127.0.0.1:1/?key=SECRET", "://SECRET", "k=v;SECRET"}
 	for range 200 {
 		value := []rune("key=SECRET")
@@ -34,8 +35,10 @@ func TestEnvironmentDoesNotShow(t *testing.T) {
 		malformed = append(malformed, string(value))
 	}
 	for _, name := range []string{"EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT", "EXPORTER_OTLP_HEADERS",
-		"EXPORTER_OTLP_TRACES_HEADERS", "EXPORTER_OTLP_TIMEOUT", "EXPORTER_OTLP_TRACES_TIMEOUT", "EXPORTER_OTLP_PROTOCOL",
-		"EXPORTER_OTLP_COMPRESSION", "EXPORTER_OTLP_INSECURE", "RESOURCE_ATTRIBUTES", "TRACES_EXPORTER", "TRACES_SAMPLER",
+		"EXPORTER_OTLP_TRACES_HEADERS", "EXPORTER_OTLP_TIMEOUT", "EXPORTER_OTLP_TRACES_TIMEOUT",
+		"EXPORTER_OTLP_PROTOCOL",
+		"EXPORTER_OTLP_COMPRESSION", "EXPORTER_OTLP_INSECURE", "RESOURCE_ATTRIBUTES", "TRACES_EXPORTER",
+		"TRACES_SAMPLER",
 		"TRACES_SAMPLER_ARG", "SDK_DISABLED", "BSP_SCHEDULE_DELAY", "BSP_MAX_QUEUE_SIZE"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("OTEL_TRACES_SAMPLER", "traceidratio")

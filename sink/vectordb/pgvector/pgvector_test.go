@@ -162,9 +162,12 @@ func BenchmarkFill(b *testing.B) {
 // A connection string that is malformed is refused without a part of it.
 func TestConnectionStringDoesNotShow(t *testing.T) {
 	secret := canary.New(1)
-	for _, form := range []string{"postgres://me:SECRET%zz@host/db", "postgres://me:pa/SECRET@host/db", "postgres://me:pa?SECRET@host/db",
-		"postgres://host:SECRET/db", "host=h port=SECRET password=SECRET", "password = SECRET host=h port=x", "password='a SECRET",
-		"password='a\\'SECRET' port=x", "postgres://me@host/db?sslmode=SECRET", "postgres://me@host/db?password=%SECRET"} {
+	for _, form := range []string{"postgres://me:SECRET%zz@host/db", "postgres://me:pa/SECRET@host/db",
+		"postgres://me:pa?SECRET@host/db",
+		"postgres://host:SECRET/db", "host=h port=SECRET password=SECRET", "password = SECRET host=h port=x",
+		"password='a SECRET",
+		"password='a\\'SECRET' port=x", "postgres://me@host/db?sslmode=SECRET",
+		"postgres://me@host/db?password=%SECRET"} {
 		x, err := pgvector.New(pgvector.Options{URL: strings.ReplaceAll(form, "SECRET", secret), Name: "items"})
 		if err != nil {
 			if how := canary.Find(fmt.Sprintf("%v %+v %#v", err, err, err), secret); how != "" {

@@ -41,7 +41,8 @@ func serve(t *testing.T, change func(*config.HTTP)) ([]route, http.Handler) {
 	cfg.HTTP.Token = ""
 	change(&cfg.HTTP)
 	registry := prometheus.NewRegistry()
-	a := &Answer{Store: &memstore.Store{}, Shards: 2, Served: &generation.Served{}, Settings: settings.New(&cfg, registry),
+	a := &Answer{Store: &memstore.Store{}, Shards: 2, Served: &generation.Served{}, Settings: settings.New(&cfg,
+		registry),
 		HTTP: cfg.HTTP, Health: well{}, Registry: registry, Log: slog.New(slog.DiscardHandler),
 		Live: live.New(live.Process{Metrics: registry, Unready: well{}.Unready, Index: func() *live.Index { return nil },
 			Status: func(context.Context) (any, error) { return cfg, nil }}, nil)}
@@ -84,7 +85,8 @@ func TestEveryRouteChecksTheHost(t *testing.T) {
 	if len(routes) < 12 {
 		t.Fatalf("%d routes", len(routes))
 	}
-	own := []string{"127.0.0.1:9464", "127.0.0.1", "[::1]:9464", "[::1]", "[fe80::1%25eth0]:80", "10.1.2.3:9464", "localhost",
+	own := []string{"127.0.0.1:9464", "127.0.0.1", "[::1]:9464", "[::1]", "[fe80::1%25eth0]:80", "10.1.2.3:9464",
+		"localhost",
 		"LOCALHOST:1", "localhost.:1", "graph.internal:9464", "giantstream.shop.svc:9464", "catalog", ""}
 	foreign := []string{"evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example:9464",
 		"graph.internal.evil.example", "svc", "2130706433.evil", "[evil]:9464", "giantstream"}
@@ -111,7 +113,8 @@ func TestEveryRouteAsksForTheToken(t *testing.T) {
 			t.Errorf("%s with the token: %d", r.pattern, w.Code)
 		}
 		for _, token := range []string{"", "s3cre", "s3cret2"} {
-			if w := answerTo(h, request(t, r, "", "127.0.0.1", token)); (w.Code == http.StatusUnauthorized) == r.open {
+			if w := answerTo(h, request(t, r, "", "127.0.0.1",
+				token)); (w.Code == http.StatusUnauthorized) == r.open {
 				t.Errorf("%s with the token %q: %d", r.pattern, token, w.Code)
 			}
 		}
@@ -136,7 +139,8 @@ func TestSettingsAreForThisMachine(t *testing.T) {
 func TestEveryRouteRefusesUnknownParameters(t *testing.T) {
 	routes, h := serve(t, func(*config.HTTP) {})
 	for _, r := range routes {
-		for _, query := range []string{"?exclude=a", "?offset=", "?filter", "?K=3", "?dry_run=true", "?a;b", "?%zz=1"} {
+		for _, query := range []string{"?exclude=a", "?offset=", "?filter", "?K=3", "?dry_run=true", "?a;b",
+			"?%zz=1"} {
 			w := answerTo(h, request(t, r, query, "127.0.0.1", ""))
 			if (w.Code == http.StatusBadRequest) == r.open {
 				t.Errorf("%s%s: %d", r.pattern, query, w.Code)
@@ -157,7 +161,8 @@ func TestEveryRouteRefusesUnknownParameters(t *testing.T) {
 // No path leads to another one: a redirect would change an id.
 func TestNoPathIsRedirected(t *testing.T) {
 	_, h := serve(t, func(*config.HTTP) {})
-	for _, path := range []string{"//", "//similar/x", "/similar//x", "/similar/../x", "/similar/./x", "/similar/x/", "/similar/x//",
+	for _, path := range []string{"//", "//similar/x", "/similar//x", "/similar/../x", "/similar/./x",
+		"/similar/x/", "/similar/x//",
 		"/x/../similar/x", "/config/", "/./status.json", "//healthz", "/similar"} {
 		if w := answerTo(h, request(t, route{pattern: path}, "", "127.0.0.1", "")); w.Code/100 == 3 {
 			t.Errorf("%s: %d to %s", path, w.Code, w.Header().Get("Location"))
@@ -170,7 +175,8 @@ func TestNoRouteShowsSecrets(t *testing.T) {
 	for _, token := range []string{"", canary.New(99)} {
 		routes, h := serve(t, func(c *config.HTTP) { c.Token = config.Secret(token) })
 		for _, r := range routes {
-			for _, body := range []string{"", "{}", "{", "kafka: {sasl: {password: x}}", "s3: {access_key: [", "http: {token: 'x"} {
+			for _, body := range []string{"", "{}", "{", "kafka: {sasl: {password: x}}", "s3: {access_key: [",
+				"http: {token: 'x"} {
 				q := request(t, r, "", "127.0.0.1", token)
 				q.Body = io.NopCloser(strings.NewReader(body))
 				w := answerTo(h, q)
