@@ -21,7 +21,8 @@ func TestRestoreUndoesValues(t *testing.T) {
 		}
 	}
 	c := Default()
-	if err := c.Restore(map[string]string{"ingest.nodes.label": "shelf"}); err != nil || c.Ingest.Nodes.Class != "shelf" {
+	err := c.Restore(map[string]string{"ingest.nodes.label": "shelf"})
+	if err != nil || c.Ingest.Nodes.Class != "shelf" {
 		t.Errorf("a field of an older release: class is %q, %v", c.Ingest.Nodes.Class, err)
 	}
 	if err := c.Restore(map[string]string{"ingest.nodes.colour": "red"}); err == nil {

@@ -146,10 +146,11 @@ func Ensure(ctx context.Context, c *client.Client, topic string, mine Pipeline) 
 		case o.ID == mine.Continues && !claimed:
 			err = log.append(ctx, mine, o)
 		default:
-			return o, false, fmt.Errorf("kafka topic %q %w: %s. This store is of pipeline %s, which would publish over "+
-				"its embeddings. Two pipelines need topics of their own (kafka.topics.embeddings, sink.canary_topic). "+
-				"If the other one is gone, delete the topic, and this pipeline creates it again; or stop the other one "+
-				"and take the topic as it is: 'giantstream claim --from %s'", topic, ErrForeign, o.Pipeline(), mine, o.ID)
+			return o, false, fmt.Errorf("kafka topic %q %w: %s. This store is of pipeline %s, which would publish "+
+				"over its embeddings. Two pipelines need topics of their own (kafka.topics.embeddings, "+
+				"sink.canary_topic). If the other one is gone, delete the topic, and this pipeline creates it again; or "+
+				"stop the other one and take the topic as it is: 'giantstream claim --from %s'", topic, ErrForeign, o.Pipeline(), mine,
+				o.ID)
 		}
 		if err != nil {
 			return nil, false, err
@@ -161,8 +162,8 @@ func Ensure(ctx context.Context, c *client.Client, topic string, mine Pipeline) 
 // ErrBusy: the owner of a topic runs.
 var ErrBusy = errors.New("the pipeline that the topic belongs to is not stopped")
 
-// Take makes a pipeline the owner of a topic that belongs to the pipeline with the id from, or to none. ErrBusy if that one runs,
-// ErrForeign if the topic belongs to a third one. It may be repeated.
+// Take makes a pipeline the owner of a topic that belongs to the pipeline with the id from, or to none. ErrBusy if that
+// one runs, ErrForeign if the topic belongs to a third one. It may be repeated.
 func Take(ctx context.Context, c *client.Client, topic string, mine Pipeline, from string) error {
 	log, err := openLog(ctx, c, topic)
 	if err != nil {
@@ -224,6 +225,11 @@ func openLog(ctx context.Context, c *client.Client, topic string) (claimLog, err
 	}
 	if err != nil {
 		return claimLog{}, fmt.Errorf("claim kafka topic %q: %w", topic, err)
+	}
+	// Without the right to describe it, it is taken for what it is created as; the start warns of that right.
+	if s, err := c.Settings(ctx, LogOf(topic)); err == nil && !s[LogOf(topic)].Keeps() {
+		return claimLog{}, fmt.Errorf("kafka topic %q deletes its records, and would forget which pipeline owns %q: "+
+			"set cleanup.policy=compact", LogOf(topic), topic)
 	}
 	return claimLog{c, topic, ids[topic].ID}, nil
 }

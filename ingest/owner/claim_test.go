@@ -28,8 +28,13 @@ func TestCompactionDoesNotChangeTheOwner(t *testing.T) {
 			if next.From == id {
 				continue
 			}
+			before := ownerBy(log)
 			log = append(log, next)
 			seen[p] = ownerBy(log)
+			// An owner that has seen its claim hold is the owner until a claim that follows it.
+			if after := seen[p]; before != nil && after.ID != before.ID && after.Number != before.Number+1 {
+				t.Fatalf("seed %d: %s takes the place of %s by %+v", seed, after.ID, before.ID, log)
+			}
 
 			// Compaction keeps the newest claim of each pipeline, and some more.
 			compacted := slices.Clone(log)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"giantstream/ingest/client"
 	"giantstream/ingest/internal/kafkatest"
 	"giantstream/ingest/owner"
 )
@@ -53,7 +54,8 @@ func TestOneOfManyOwnsATopic(t *testing.T) {
 		switch {
 		case err == nil:
 			winners++
-			if _, claimed, err := owner.Ensure(t.Context(), e.Client, e.Topics.Embeddings, pipeline(i)); err != nil || claimed {
+			_, claimed, err := owner.Ensure(t.Context(), e.Client, e.Topics.Embeddings, pipeline(i))
+			if err != nil || claimed {
 				t.Errorf("pipeline %d does not keep the topic: %t, %v", i, claimed, err)
 			}
 		case !errors.Is(err, owner.ErrForeign):
@@ -161,5 +163,19 @@ func TestAGuardAsksSeldom(t *testing.T) {
 	e.Client.Close()
 	if err := guard.Check(ctx, ids[topic].ID); err != nil {
 		t.Errorf("it has asked again: %v", err)
+	}
+}
+
+// A log that forgets claims is refused.
+func TestALogThatDeletesClaimsIsRefused(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	err := e.Client.EnsureTopics(t.Context(), client.TopicSpec{Name: owner.LogOf(e.Topics.Embeddings), Partitions: 1,
+		Retention: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = owner.Ensure(t.Context(), e.Client, e.Topics.Embeddings, pipeline(1))
+	if err == nil || !strings.Contains(err.Error(), "cleanup.policy=compact") {
+		t.Errorf("it is used: %v", err)
 	}
 }

@@ -133,8 +133,8 @@ func (f *Follower) open(ctx context.Context, refill bool, from string) error {
 	return nil
 }
 
-// own makes the topic's owner that of the catalog, if it is the same pipeline, or the catalog has none yet, or it has the
-// one with the id from.
+// own makes the topic's owner that of the catalog, if it is the same pipeline, or the catalog has none yet, or it has
+// the one with the id from.
 func (f *Follower) own(c *Catalog, from string) error {
 	o := &f.opts
 	switch {
@@ -143,13 +143,13 @@ func (f *Follower) own(c *Catalog, from string) error {
 	case o.Owner == "" && c.TopicID == o.TopicID:
 		return nil // by a release that knows no owners
 	case o.Owner == "":
-		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q was created again and "+
-			"belongs to none yet: start the pipeline, which claims it", ErrOwner, c.Owner, o.Topic)
+		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q was created again "+
+			"and belongs to none yet: start the pipeline, which claims it", ErrOwner, c.Owner, o.Topic)
 	case c.Owner != "" && c.Owner != from && !slices.Contains(o.OwnersBefore, c.Owner):
 		return fmt.Errorf("%w: the tables of this sink are of the pipeline with id %s, and topic %q belongs to the "+
-			"pipeline with id %s. Give the sink another name (sinks.name); or, if its readers are to see the vectors of "+
-			"that one, let it begin again with 'giantstream sink refill DATABASE --from %s'", ErrOwner, c.Owner, o.Topic,
-			o.Owner, c.Owner)
+			"pipeline with id %s. Give the sink another name (sinks.name); or, if its readers are to see the vectors "+
+			"of that one, let it begin again with 'giantstream sink refill DATABASE --from %s'", ErrOwner, c.Owner,
+			o.Topic, o.Owner, c.Owner)
 	}
 	o.Log.Info("the sink's tables belong to the topic's pipeline from now on", "topic", o.Topic, "pipeline", o.Owner,
 		"before", c.Owner)

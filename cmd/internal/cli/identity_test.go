@@ -18,8 +18,9 @@ import (
 
 // pipelineCommands work on a pipeline that exists. Each has arguments with which it gets as far as its store.
 var pipelineCommands = map[string][]string{
-	"build": nil, "build plan": nil, "build run": nil, "build stage": {"gather", "--partition", "0", "--generation", "1"},
-	"fit": nil, "train": nil, "embed": nil, "rebuild": nil,
+	"build": nil, "build plan": nil, "build run": nil,
+	"build stage": {"gather", "--partition", "0", "--generation", "1"},
+	"fit":         nil, "train": nil, "embed": nil, "rebuild": nil,
 	"evaluate": nil, "evaluate heads": nil, "evaluate matcher": nil,
 	"similar": {"p1"}, "status": nil, "report": {"-o", "report.html"}, "verify": nil,
 	"override":         {"--node", `{"sku":"p1","name":"x"}`},

@@ -56,7 +56,8 @@ var shareable = map[string]func(mine, first *party){
 }
 
 func shareInputs(mine, first *party) {
-	mine.cfg.Kafka.Topics.Nodes, mine.cfg.Kafka.Topics.Edges = first.cfg.Kafka.Topics.Nodes, first.cfg.Kafka.Topics.Edges
+	mine.cfg.Kafka.Topics.Nodes = first.cfg.Kafka.Topics.Nodes
+	mine.cfg.Kafka.Topics.Edges = first.cfg.Kafka.Topics.Edges
 }
 
 func newParty(t *testing.T, brokers []string, name string) *party {
@@ -180,11 +181,19 @@ func TestPipelinesThatShare(t *testing.T) {
 func share(t *testing.T, seed uint64, expected map[string]published) {
 	rnd := rand.New(rand.NewPCG(seed, 33))
 	o := newOutliving(t)
-	c := o.tester.client
 	first, second := newParty(t, o.cfg.Kafka.Brokers, "first"), newParty(t, o.cfg.Kafka.Brokers, "second")
+	testers := map[*party]*Service{first: o.tester, second: o.tester}
+	apart := rnd.IntN(3) == 0 // names of two clusters are not the same topics and groups
+	if apart {
+		elsewhere := newOutliving(t)
+		second.cfg.Kafka.Brokers, testers[second] = elsewhere.cfg.Kafka.Brokers, elsewhere.tester
+	}
 	names := slices.Sorted(maps.Keys(shareable))
 	rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	shared := names[:rnd.IntN(5)]
+	if apart {
+		shared = append(shared, "embeddings", "table")
+	}
 	if slices.Contains(shared, "store") { // with the name as well it would be one pipeline with two workers
 		shared = slices.DeleteFunc(shared, func(name string) bool { return name == "name" })
 	}
@@ -195,18 +204,18 @@ func share(t *testing.T, seed uint64, expected map[string]published) {
 		return // refused by the configuration
 	}
 	want := map[*party]published{first: expected["red"], second: expected["blue"]}
-	if slices.Contains(shared, "inputs") {
+	if slices.Contains(shared, "inputs") && !apart {
 		want = map[*party]published{first: expected["both"], second: expected["both"]}
 	}
-	first.send(t, c, "red")
-	second.send(t, c, "blue")
+	first.send(t, testers[first].client, "red")
+	second.send(t, testers[second].client, "blue")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	refused := map[*party]error{}
 	var mu sync.Mutex
 	run := func(p *party) {
-		if err := p.run(ctx, c); err != nil {
+		if err := p.run(ctx, testers[p].client); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			if refused[p] = err; !refuses(err) {
@@ -216,8 +225,11 @@ func share(t *testing.T, seed uint64, expected map[string]published) {
 		}
 	}
 	how := "one after the other"
+	if apart {
+		how = "on two clusters"
+	}
 	if rnd.IntN(2) == 0 {
-		how = "at once"
+		how += ", at once"
 		var both sync.WaitGroup
 		both.Go(func() { run(first) })
 		both.Go(func() { run(second) })
@@ -236,11 +248,13 @@ func share(t *testing.T, seed uint64, expected map[string]published) {
 		if refused[p] != nil {
 			continue
 		}
-		if got := publishedOn(t, o.tester, p.cfg.Kafka.Topics.Embeddings); !maps.Equal(got, want[p]) {
-			t.Errorf("shared %q, %s: pipeline %s has published\n%v\nand alone\n%v", shared, how, p.cfg.Pipeline, got, want[p])
+		if got := publishedOn(t, testers[p], p.cfg.Kafka.Topics.Embeddings); !maps.Equal(got, want[p]) {
+			t.Errorf("shared %q, %s: pipeline %s has published\n%v\nand alone\n%v", shared, how, p.cfg.Pipeline, got,
+				want[p])
 		}
 		if got := p.readable(); !maps.Equal(got, want[p]) {
-			t.Errorf("shared %q, %s: readers of pipeline %s see\n%v\nand alone\n%v", shared, how, p.cfg.Pipeline, got, want[p])
+			t.Errorf("shared %q, %s: readers of pipeline %s see\n%v\nand alone\n%v", shared, how, p.cfg.Pipeline, got,
+				want[p])
 		}
 	}
 	t.Logf("shared %q, %s: %v", shared, how, slices.Collect(maps.Values(refused)))

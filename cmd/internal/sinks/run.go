@@ -89,7 +89,8 @@ func open(ctx context.Context, o Options, take func(*vectordb.Follower, context.
 		s.owner, before = claimed.ID, claimed.Before
 	}
 	s.follower = vectordb.New(vectordb.Options{Index: o.Index, Topic: topic, TopicID: s.topicID,
-		Owner: s.owner, OwnersBefore: before, Partitions: known[topic].Partitions, Ends: s.ends, Batch: o.Config.Sinks.Batch, Dim: o.Config.Sinks.Dimensions,
+		Owner: s.owner, OwnersBefore: before, Partitions: known[topic].Partitions, Ends: s.ends,
+		Batch: o.Config.Sinks.Batch, Dim: o.Config.Sinks.Dimensions,
 		Applied: s.metrics.Applied, Watch: s.metrics, Every: o.Every, Log: o.Log})
 	if err := take(s.follower, ctx); err != nil {
 		return nil, err
@@ -208,14 +209,14 @@ func (s *sink) handle(ctx context.Context, partition int, got *client.Fetched) e
 	return s.follower.Handle(ctx, partition, records, got.Next)
 }
 
-// checkOwner returns vectordb.ErrOwner if the topic has another owner than at the start, where it may have had none yet.
+// checkOwner returns vectordb.ErrOwner if the topic has another owner than at the start, where it may have had none.
 func (s *sink) checkOwner(ctx context.Context) error {
 	now, err := owner.Load(ctx, s.Client, s.topic, s.topicID)
 	if err != nil || now == nil || s.owner == "" || now.ID == s.owner || slices.Contains(now.Before, s.owner) {
 		return err
 	}
-	return fmt.Errorf("topic %q belongs to %w since this sink has started: %s. Start the sink again: it says whether it "+
-		"can go on", s.topic, vectordb.ErrOwner, now.Pipeline())
+	return fmt.Errorf("topic %q belongs to %w since this sink has started: %s. Start the sink again: it says whether "+
+		"it can go on", s.topic, vectordb.ErrOwner, now.Pipeline())
 }
 
 // ends returns where the topic ends. It is asked for when a generation begins: then the topic may have another owner.

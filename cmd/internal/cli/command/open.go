@@ -153,8 +153,8 @@ func (p *Pipeline) KnowsMapping() error {
 	if p.configured || p.Identity.Settings != nil {
 		return nil
 	}
-	return UsageError(fmt.Errorf("the store %s was made by an older release and does not say how records are read: give "+
-		"the pipeline's configuration with -c FILE", p.Store.URL()))
+	return UsageError(fmt.Errorf("the store %s was made by an older release and does not say how records are read: "+
+		"give the pipeline's configuration with -c FILE", p.Store.URL()))
 }
 
 // Source is the graph as of a cut, nil for everything committed. It is a build's source.

@@ -90,7 +90,8 @@ func sinkRefiller(a *command.App, kind *sinks.Kind, cmd *cobra.Command, next str
 		_, err := fmt.Fprintln(a.Out, next)
 		return err
 	})
-	cmd.Flags().StringVar(&from, "from", "", "take the tables of the pipeline with this `ID`, if the topic is now another's")
+	cmd.Flags().StringVar(&from, "from", "",
+		"take the tables of the pipeline with this `ID`, if the topic is now another's")
 	return cmd
 }
 

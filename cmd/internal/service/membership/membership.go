@@ -55,5 +55,6 @@ func (m Membership) Explain(ctx context.Context, name string, err error) error {
 		}
 	}
 	return fmt.Errorf("%w: the workers of a group are of one pipeline (this store is of pipeline %s), have the same "+
-		"version, and with role stream either all or none of them have role embed; stop those that differ", err, m.Pipeline)
+		"version, and with role stream either all or none of them have role embed; stop those that differ", err,
+		m.Pipeline)
 }
