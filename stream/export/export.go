@@ -105,8 +105,9 @@ type Model interface {
 const (
 	docKey     = "export.json"
 	attemptKey = "incomplete.json"
-	// Format is the version of export.json. Format page: docs/format/export.md.
-	Format = 1
+	// Format is the version of export.json. Version 2 names objects by their SHA-256. Format page:
+	// docs/format/export.md.
+	Format = 2
 )
 
 // Doc is export.json.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"giantstream/sink"
 	"giantstream/sink/audit"
@@ -37,27 +39,29 @@ func Audit(ctx context.Context, a *audit.Audit, shard int, writerOf func(seq int
 		} else {
 			a.Claim(key)
 		}
-		object := key
+		damaged := map[string]error{}
+		if err != nil {
+			damaged[key] = err
+		}
 		if c != nil {
 			for _, f := range c.Files {
-				damage, verr := f.verify(ctx, a)
-				if verr != nil {
-					return verr
+				damage, err := f.verify(ctx, a)
+				if err != nil {
+					return err
 				}
-				if damage != nil && err == nil {
-					err, object = damage, f.Key
+				if damage != nil {
+					damaged[f.Key] = damage
 				}
 			}
 		}
-		if err == nil {
-			continue
-		}
-		if err := a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: object, What: err.Error(),
-			Lost: "nothing but time: after the loss of a disk, the state is restored from the checkpoint before it, " +
-				"or read from the topics"},
-			fmt.Sprintf("remove the document of checkpoint %d; stop the pipeline before", number),
-			func(ctx context.Context) error { return a.Store.Delete(ctx, key) }); err != nil {
-			return err
+		for _, object := range slices.Sorted(maps.Keys(damaged)) {
+			if err := a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: object, What: damaged[object].Error(),
+				Lost: "nothing but time: after the loss of a disk, the state is restored from the checkpoint before it, " +
+					"or read from the topics"},
+				fmt.Sprintf("remove the document of checkpoint %d; stop the pipeline before", number),
+				func(ctx context.Context) error { return a.Store.Delete(ctx, key) }); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
