@@ -225,7 +225,7 @@ func (x *exchange) everyPair(t *testing.T, k kind, mine []string, other sink.Sto
 		}
 		x.pairs += len(change)
 		x.try(t, change, func(key string) {
-			t.Errorf("%s: object %d places further lies in the place of %s, and nothing is found", k.name, shift, key)
+			t.Fatalf("%s: object %d places further lies in the place of %s, and nothing is found", k.name, shift, key)
 		})
 	}
 }
@@ -240,7 +240,7 @@ func (x *exchange) everyLoss(t *testing.T, k kind, mine []string) {
 				change[key] = nil
 			}
 		}
-		x.try(t, change, func(key string) { t.Errorf("%s: %s is gone, and nothing is found", k.name, key) })
+		x.try(t, change, func(key string) { t.Fatalf("%s: %s is gone, and nothing is found", k.name, key) })
 	}
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -34,7 +35,7 @@ class Part:
     shard: int
     rows: int
     bytes: int
-    crc32c: int
+    checksum: str | int  # the SHA-256 in hexadecimal; of older releases the CRC-32C
 
 
 class Generation:
@@ -105,7 +106,7 @@ class Generation:
 
     def fingerprint(self) -> str:
         """The same wherever the generation is stored, and another for another training set."""
-        parts = [[part.shard, part.rows, part.bytes, part.crc32c] for part in self._parts]
+        parts = [[part.shard, part.rows, part.bytes, part.checksum] for part in self._parts]
         return f"{self.number}-{crc32c(json.dumps(parts).encode()):08x}"
 
     def stored(self, part: Part, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -150,14 +151,20 @@ class Generation:
         return pa.schema([schema.field(name) for name in columns]).empty_table()
 
     def verify(self, rank: int = 0, ranks: int = 1) -> None:
-        """Reads the rank's share of the parts whole and compares their CRC-32C with generation.json."""
+        """Reads the rank's share of the parts whole and compares their checksums with generation.json."""
         for part in self._parts[rank::ranks]:
-            value = 0
+            sha256, crc = hashlib.sha256(), 0
             with self.filesystem.open_input_stream(part.path) as f:
                 while piece := f.read(_PIECE):
-                    value = crc32c(piece, value)
-            if value != part.crc32c:
-                raise DamagedObject(f"{part.path} has CRC-32C {value}, generation.json says {part.crc32c}; {_DAMAGE}")
+                    if isinstance(part.checksum, str):
+                        sha256.update(piece)
+                    else:
+                        crc = crc32c(piece, crc)
+            found = sha256.hexdigest() if isinstance(part.checksum, str) else crc
+            if found != part.checksum:
+                raise DamagedObject(
+                    f"{part.path} has the checksum {found}, generation.json says {part.checksum}; {_DAMAGE}"
+                )
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Refuses columns that a part lacks."""
@@ -201,9 +208,9 @@ class Generation:
             version, status = document["format"], document["status"]
         except (ValueError, KeyError, TypeError) as e:
             raise DamagedObject(f"{path} is no document of a generation: {e!r}; {_DAMAGE}") from e
-        if version not in (1, 2):
-            raise DatasetError(f"{path} has format {version}; this package reads 1 and 2: install a newer one")
-        if version == 2 and not seal:
+        if version not in (1, 2, 3):
+            raise DatasetError(f"{path} has format {version}; this package reads 1 to 3: install a newer one")
+        if version > 1 and not seal:
             raise DamagedObject(f"{path} has lost its checksum; {_DAMAGE}")
         if status != "ready":
             raise DatasetError(f"generation {document['generation']} is {status}, not ready; choose one that is")
@@ -221,7 +228,7 @@ class Generation:
     def _listed_parts(self) -> list[Part]:
         try:
             parts = [
-                Part(f"{self._root}/{_below(e['key'])}", int(e["shard"]), int(e["rows"]), int(e["bytes"]), int(e["crc32c"]))
+                Part(f"{self._root}/{_below(e['key'])}", int(e["shard"]), int(e["rows"]), int(e["bytes"]), _checksum(e))
                 for e in self.document.get("dataset") or []
             ]
         except (ValueError, KeyError, TypeError, IndexError) as e:
@@ -252,6 +259,10 @@ class Generation:
         return MissingObject(
             f"{path} is missing; generations older than the newest few are pruned: choose a newer one, or {_DAMAGE}"
         )
+
+
+def _checksum(part: dict[str, Any]) -> str | int:
+    return str(part["sha256"]) if "sha256" in part else int(part["crc32c"])
 
 
 def _below(key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pathlib
 import random
@@ -54,11 +55,11 @@ def generation(folder: pathlib.Path, r: random.Random, groups: list[list[int]]) 
                 writer.write_table(pa.Table.from_pylist(rows, schema))
         data = path.read_bytes()
         parts.append({"key": f"generations/000007/dataset/{path.name}", "shard": shard, "rows": sum(sizes)})
-        parts[-1] |= {"bytes": len(data), "crc32c": crc32c(data)}
+        parts[-1] |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     write_document(
         folder,
         {
-            "format": 2,
+            "format": 3,
             "generation": 7,
             "status": "ready",
             "vectorizer": {"features": 50},

@@ -77,7 +77,7 @@ class GenerationTest(unittest.TestCase):
     def test_documents_that_are_refused(self) -> None:
         for changed, error, says in (
             ({"status": "building"}, DatasetError, "is building, not ready"),
-            ({"format": 3}, DatasetError, "install a newer one"),
+            ({"format": 4}, DatasetError, "install a newer one"),
             ({"dataset": [{"key": "x"}]}, DamagedObject, "does not describe its training set"),
             ({"dataset": []}, DatasetError, "no training set"),
         ):
@@ -120,7 +120,7 @@ class GenerationTest(unittest.TestCase):
         places = random.Random(1).sample(range(4, len(data)), 150)
         for at in places:
             self.part.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
-            with self.assertRaisesRegex(DamagedObject, "CRC-32C"):
+            with self.assertRaisesRegex(DamagedObject, "has the checksum"):
                 Generation(self.place).verify() if at < len(data) - 8 - pages else self.verify_bytes()
             try:
                 self.assertEqual(self.read(), want, f"byte {at} changed rows unnoticed")
@@ -133,7 +133,7 @@ class GenerationTest(unittest.TestCase):
         try:
             Generation(self.place).verify()
         except DamagedObject as e:
-            raise DamagedObject(f"CRC-32C {e}") from e
+            raise DamagedObject(f"has the checksum {e}") from e
 
     def test_a_store_that_hiccups(self) -> None:
         want = self.read()
