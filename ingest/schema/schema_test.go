@@ -154,6 +154,12 @@ func TestValuesBecomeTheJSONThatAProducerOfJSONWouldSend(t *testing.T) {
 				`"updated":"2024-04-30T22:29:20.122999872Z","kind":"PEN",` +
 				`"raw":{"base64":"/wA="},"attributes":{"pages":3},"brand":{"name":"Bic"},"subtitle":"","extra":{"a":"b"},` +
 				`"weight":3}`},
+		// A timestamp that is none is an object, which is no event time: nanos -1, then seconds of the year 10000.
+		{schema.Protobuf, withSchema(t, 3, []int{1, 0},
+			[]byte("\x22\x0d\x08\x01\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")),
+			`{"updated":{"seconds":1,"nanos":-1}}`},
+		{schema.Protobuf, withSchema(t, 3, []int{1, 0}, []byte("\x22\x07\x08\x80\x83\xd1\xff\xaf\x07")),
+			`{"updated":{"seconds":253402300800}}`},
 		{schema.Avro, []byte(`{"sku": 1}`), `{"sku": 1}`},
 		{schema.Protobuf, nil, ``},
 	} {
