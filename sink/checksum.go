@@ -69,7 +69,8 @@ func (c Checksum) compare(key string, h hash.Hash) error {
 		computed.CRC32C = h.(hash.Hash32).Sum32()
 	}
 	if computed != c {
-		return fmt.Errorf("%w: the bytes of %s have the checksum %s, %s was stored", ErrDamaged, key, computed.brief(), c.brief())
+		return fmt.Errorf("%w: the bytes of %s have the checksum %s, %s was stored", ErrDamaged, key,
+			computed.brief(), c.brief())
 	}
 	return nil
 }

@@ -56,9 +56,9 @@ func (s *shardAudit) verifyBlock(ctx context.Context, b *brokenBlock) error {
 	if err != nil && !errors.Is(err, ErrDamaged) && !audit.IsDamage(err) {
 		return err
 	}
-	if b.damage = err; err != nil {
+	if b.damage = err; b.damage != nil {
 		s.Claim(b.key)
-		return nil
+		return nil //nolint:nilerr // the block has it
 	}
 	b.doc = doc
 	s.Document(b.key, doc.Format > 1)

@@ -298,8 +298,8 @@ func AuditID(ctx context.Context, a *audit.Audit) error {
 	})
 }
 
-// LoadIdentity reads the store's identity; sink.ErrNotFound if no pipeline has claimed the store. From then on the store
-// refuses documents of other pipelines.
+// LoadIdentity reads the store's identity; sink.ErrNotFound if no pipeline has claimed the store. From then on the
+// store refuses documents of other pipelines.
 func LoadIdentity(ctx context.Context, store sink.Store) (Identity, error) {
 	have, _, err := loadIdentity(ctx, store)
 	return have, err

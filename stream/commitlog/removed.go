@@ -12,8 +12,8 @@ import (
 // removedFormat is the version of the note's JSON. Format page: docs/format/manifest.md.
 const removedFormat = 1
 
-// removedNote is shards/<p>/removed.json: which rows a Compactor may have removed because larger blocks have them. It is
-// written before the first of them goes, so an object that is missing and not covered was removed by somebody else.
+// removedNote is shards/<p>/removed.json: which rows a Compactor may have removed because larger blocks have them. It
+// is written before the first of them goes, so an object that is missing and not covered was removed by somebody else.
 type removedNote struct {
 	Format int `json:"format"`
 	Shard  int `json:"shard"`
@@ -26,7 +26,8 @@ type removedNote struct {
 
 func removedKey(shard int) string { return shardPrefix(shard) + "removed.json" }
 
-// readRemoved reads the note of a shard, the zero value if nothing was removed; ErrDamaged if it is not what was stored.
+// readRemoved reads the note of a shard, the zero value if nothing was removed; ErrDamaged if it is not what was
+// stored.
 func readRemoved(ctx context.Context, store sink.Store, shard int) (removedNote, error) {
 	n := removedNote{Shard: shard}
 	key := removedKey(shard)

@@ -4,7 +4,6 @@ package verify
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,7 +72,7 @@ func LastStamp(ctx context.Context, store sink.Store) (*Stamp, error) {
 		return nil, err
 	}
 	s := &Stamp{}
-	if body, sealed, err := seal.Open(data, sink.PlaceOf(store, stampKey)); err != nil || !sealed || json.Unmarshal(body, s) != nil {
+	if sealed, err := seal.Decode(data, sink.PlaceOf(store, stampKey), s); err != nil || !sealed {
 		return nil, nil //nolint:nilerr // a stamp that cannot be read says nothing
 	}
 	return s, nil

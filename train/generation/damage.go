@@ -2,7 +2,6 @@ package generation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,7 +180,7 @@ func loadMarked(ctx context.Context, store sink.Store, g int64) (*Doc, *Damage, 
 		return nil, nil, err
 	}
 	damage := &Damage{}
-	if body, _, err := seal.Open(data, sink.PlaceOf(store, DamageKey(g))); err != nil || json.Unmarshal(body, damage) != nil {
+	if _, err := seal.Decode(data, sink.PlaceOf(store, DamageKey(g)), damage); err != nil {
 		damage = &Damage{Reason: "its mark " + DamageKey(g) + " cannot be read"} // a mark all the same
 	}
 	damage.Generation = g

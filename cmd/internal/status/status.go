@@ -209,14 +209,7 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 
 // readGenerations reads what the store has of generations, and what people have decided about them.
 func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
-	latest, err := generation.Newest(ctx, store)
-	choice := &generation.Choice{}
-	if err == nil {
-		choice, err = generation.LoadChoice(ctx, store)
-	}
-	if errors.Is(err, generation.ErrChoiceDamaged) {
-		st.Undecided, err = err.Error(), nil
-	}
+	latest, choice, err := st.readChoice(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -284,6 +277,19 @@ func (st *Status) readGenerations(ctx context.Context, store sink.Store) error {
 		}
 	}
 	return nil
+}
+
+// readChoice reads what is to be served. A choice that is damaged is noted, and no error.
+func (st *Status) readChoice(ctx context.Context, store sink.Store) (generation.Latest, *generation.Choice, error) {
+	latest, err := generation.Newest(ctx, store)
+	choice := &generation.Choice{}
+	if err == nil {
+		choice, err = generation.LoadChoice(ctx, store)
+	}
+	if errors.Is(err, generation.ErrChoiceDamaged) {
+		st.Undecided, err = err.Error(), nil
+	}
+	return latest, choice, err
 }
 
 // Words says what a generation is: its status, whether it is served, and what people have decided about it.

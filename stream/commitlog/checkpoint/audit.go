@@ -56,8 +56,8 @@ func Audit(ctx context.Context, a *audit.Audit, shard int, writerOf func(seq int
 		}
 		for _, object := range slices.Sorted(maps.Keys(damaged)) {
 			if err := a.Found(ctx, audit.Finding{Kind: audit.Derived, Object: object, What: damaged[object].Error(),
-				Lost: "nothing but time: after the loss of a disk, the state is restored from the checkpoint before it, " +
-					"or read from the topics"},
+				Lost: "nothing but time: after the loss of a disk, the state is restored from the checkpoint before " +
+					"it, or read from the topics"},
 				fmt.Sprintf("remove the document of checkpoint %d; stop the pipeline before", number),
 				func(ctx context.Context) error { return a.Store.Delete(ctx, key) }); err != nil {
 				return err

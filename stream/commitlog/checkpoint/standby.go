@@ -49,8 +49,8 @@ func ReadStandby(ctx context.Context, store sink.Store, shard int) (StandbyClaim
 	}
 	c.stored = data
 	var doc Standby
-	if sealed, err := seal.Decode(data, sink.PlaceOf(store, standbyKey(shard)), &doc); err != nil || !sealed || doc.Format != standbyFormat ||
-		doc.Shard != shard {
+	sealed, err := seal.Decode(data, sink.PlaceOf(store, standbyKey(shard)), &doc)
+	if err != nil || !sealed || doc.Format != standbyFormat || doc.Shard != shard {
 		return c, nil //nolint:nilerr // a hint that cannot be read is no hint
 	}
 	c.Standby = doc

@@ -2,7 +2,6 @@ package drift
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -49,7 +48,7 @@ func Load(ctx context.Context, store sink.Store) (*Document, error) {
 		return nil, err
 	}
 	d := &Document{}
-	if body, sealed, err := seal.Open(data, sink.PlaceOf(store, documentKey)); err != nil || !sealed || json.Unmarshal(body, d) != nil {
+	if sealed, err := seal.Decode(data, sink.PlaceOf(store, documentKey), d); err != nil || !sealed {
 		return nil, nil //nolint:nilerr // measured again by the next process that refreshes
 	}
 	if d.Format != documentFormat {

@@ -194,8 +194,8 @@ func (v *verification) print(out io.Writer) error {
 			console.Count(v.Unsealed))
 	}
 	if v.Unidentified > 0 {
-		fmt.Fprintf(out, "%s objects of generations that older releases built are whole, and cannot be told from others "+
-			"of their kind; those of the next generation can\n", console.Count(v.Unidentified))
+		fmt.Fprintf(out, "%s objects of generations that older releases built are whole, and cannot be told from "+
+			"others of their kind; those of the next generation can\n", console.Count(v.Unidentified))
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	orphans, shown := 0, 0

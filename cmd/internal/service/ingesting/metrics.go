@@ -128,8 +128,9 @@ var (
 	descAssigned = prometheus.NewDesc("giantstream_shards_assigned", "Shards that this process has.", nil, nil)
 	descStopped  = prometheus.NewDesc("giantstream_shards_stopped",
 		"Shards that have failed and are not yet ready again.", nil, nil)
-	descWaits = prometheus.NewDesc("giantstream_ingest_waits", "1 while the process has no place in the consumer group "+
-		"that it should have by now, or a shard with records to read commits nothing; /readyz says which.", nil, nil)
+	descWaits = prometheus.NewDesc("giantstream_ingest_waits", "1 while the process has no place in the consumer "+
+		"group that it should have by now, or a shard with records to read commits nothing; /readyz says which.",
+		nil, nil)
 	descRestoring = prometheus.NewDesc("giantstream_shard_restoring",
 		"1 while the shard's state lacks some of what is committed.", []string{"shard"}, nil)
 	descAge = prometheus.NewDesc("giantstream_window_age_seconds",

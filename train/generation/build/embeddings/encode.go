@@ -165,7 +165,8 @@ func writeEmbeddings(ctx context.Context, t *work.Task, p *graph.Partition, v em
 		if err != nil {
 			return err
 		}
-		t.Outputs[name] = work.Output{Key: key, Bytes: info.Bytes, Checksum: info.Checksum, Rows: info.Rows, Shard: shard}
+		t.Outputs[name] = work.Output{Key: key, Bytes: info.Bytes, Checksum: info.Checksum, Rows: info.Rows,
+			Shard: shard}
 	}
 	return nil
 }
