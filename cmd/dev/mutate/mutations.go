@@ -90,7 +90,7 @@ var mutations = []mutation{
 		`		if !own.created.IsZero() && !own.objects[key] {`,
 		`		if !own.objects[key] {`},
 	{"stream/commitlog/compaction_remove.go", "parts that the cut of a generation needs are removed",
-		`p.parent.from+blockSize(p.parent.level)-1 > keep {`,
+		`p.parent.end() > keep {`,
 		`p.parent.from > keep {`},
 	{"stream/commitlog/segment.go", "a reader takes a block that ends beyond its cut",
 		`		if start+blockSize(level)-1 > to {`,
