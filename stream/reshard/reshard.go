@@ -158,6 +158,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := r.findStarts(ctx); err != nil {
 		return nil, err
 	}
+	o.Into.SetPipeline("") // an attempt that was broken off has drawn another id than this one will
 	if complete, err := r.marker.BeginAttempt(ctx, o.Into); err != nil || complete {
 		result.Already = complete
 		return result, err
