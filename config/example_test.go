@@ -19,6 +19,6 @@ func ExampleParse() {
 	// configuration: 2 faults
 	// configuration:1:9: shards: must be a whole number
 	//      1 | shards: none
-	// configuration:2:8: http.password: unknown field; known here: listen, token
+	// configuration:2:8: http.password: unknown field; known here: listen, token, hosts
 	//      2 | http: {password: ***
 }
