@@ -25,6 +25,8 @@ type runReport struct {
 	// Mapped is what the first records of the files said, nil without files.
 	Mapped      *preview.Preview        `json:"mapped,omitempty"`
 	DeadLetters service.DeadLetterCount `json:"dead_letters"`
+	// Superseded statements have changed nothing: the graph had newer ones.
+	Superseded int64 `json:"superseded"`
 	// Lost is what the topics had deleted before it was read, and nobody has accepted.
 	Lost []commitlog.ShardLost `json:"lost,omitempty"`
 	// Shrunk says that files that were sent again do not have all that was lost with the state.
@@ -90,6 +92,11 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	}
 	if d != nil {
 		printGraph(p, d)
+	}
+	if r.Superseded > 0 {
+		p.Line("superseded    %s changed nothing: the graph has newer ones of the same nodes and links. A record",
+			command.Plural(r.Superseded, "statement"))
+		p.Line("              without a time of its own has that of its file's last modification (ingest.*.event_time)")
 	}
 	if r.DeadLetters.Total > 0 {
 		p.Line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)

@@ -273,6 +273,7 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 	if err := s.Drain(ctx); err != nil {
 		return nil, err
 	}
+	report.Superseded = s.Superseded()
 	report.lap("send and ingest")
 	if r := s.Roles(); r.Refresh || r.Embed {
 		doc, built, err := s.UpToDate(ctx)

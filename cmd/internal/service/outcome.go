@@ -69,6 +69,9 @@ func (s *Service) Refused() *generation.Doc { return s.refresh.Refused() }
 // Lost returns the losses that the newest manifests name (ingesting.Ingest.Lost).
 func (s *Service) Lost(ctx context.Context) ([]commitlog.ShardLost, error) { return s.ingest.Lost(ctx) }
 
+// Superseded returns how many statements have changed nothing (ingesting.Ingest.Superseded).
+func (s *Service) Superseded() int64 { return s.ingest.Superseded() }
+
 // Shrunk says by how much the graph is smaller than before (ingesting.Ingest.Shrunk).
 func (s *Service) Shrunk(ctx context.Context) (string, error) { return s.ingest.Shrunk(ctx) }
 

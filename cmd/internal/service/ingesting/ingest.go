@@ -82,9 +82,12 @@ type Ingest struct {
 	Standbys *standby.Standbys
 
 	metrics *metrics
-	fields  *fieldCounts
-	copies  *copying.Copies
-	upkeep  *upkeep.Upkeep
+	// superseded statements have changed nothing.
+	superseded atomic.Int64
+
+	fields *fieldCounts
+	copies *copying.Copies
+	upkeep *upkeep.Upkeep
 	// accepted is what losses of input topics this start accepts.
 	accepted *acceptance
 	// began is how large the graph was before files were sent again.
