@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -109,7 +110,7 @@ func (f *evaluateFlags) run(cmd *cobra.Command, a *command.App) error {
 		}
 		f.pipeline.Store = dir
 	}
-	pipe, err := a.Open(ctx, &f.pipeline)
+	pipe, err := f.open(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -148,6 +149,19 @@ func (f *evaluateFlags) run(cmd *cobra.Command, a *command.App) error {
 		return command.WriteJSON(a.Out, result)
 	}
 	return printComparison(a, result, f.holdout, options.Settings.ProbeRates)
+}
+
+// open opens the pipeline to evaluate. That of files has a name and a mapping of its own, which the configuration, that
+// of another pipeline, need not fit.
+func (f *evaluateFlags) open(ctx context.Context, a *command.App) (*command.Pipeline, error) {
+	if !f.inputs.Given() {
+		return a.Open(ctx, &f.pipeline)
+	}
+	cfg, err := f.pipeline.Load()
+	if err != nil {
+		return nil, err
+	}
+	return a.OpenStore(ctx, cfg)
 }
 
 // check refuses flags that exclude each other, and a faulty configuration before any file is read.
