@@ -29,7 +29,7 @@ import (
 	"giantstream/stream/commitlog"
 )
 
-var ownerSeeds = flag.Int("owner-seeds", 10, "pairs of pipelines in TestPipelinesThatShare")
+var ownerSeeds = flag.Int("owner-seeds", 6, "pairs of pipelines in TestPipelinesThatShare")
 
 // party is one of two pipelines, with a sink.
 type party struct {
