@@ -183,10 +183,18 @@ func (w *choices) disturb() (what string) {
 	return what
 }
 
+// seeds are those that a test of choices tries.
+func seeds() uint64 {
+	if testing.Short() {
+		return 15
+	}
+	return 60
+}
+
 // Whatever is served or withdrawn, while nodes change, the broker fails and followers die, halfway through a generation
 // among other places: in the end every node has the newest text in the generation that is served.
 func TestWithdrawnGenerationsConverge(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range seeds() {
 		w := newChoices(t, seed)
 		w.settle("the first generation")
 		for range 12 {
@@ -202,7 +210,7 @@ func TestWithdrawnGenerationsConverge(t *testing.T) {
 // The manifest of a node's record never decreases along the topic: no reader sees a node go back in time, whatever
 // generation is served or withdrawn halfway, and whether followers die or brokers fail.
 func TestNoNodeGoesBackInTime(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range seeds() {
 		w := newChoices(t, seed)
 		w.settle("the first generation")
 		for range 14 {

@@ -172,6 +172,9 @@ func alone(t *testing.T, words ...string) published {
 // Two pipelines share any of what two pipelines may share by mistake. Either one is refused, or each ends with what it
 // publishes alone, on its topic and in the table of its sink. What a refused one leaves does not change that.
 func TestPipelinesThatShare(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs several pairs of pipelines")
+	}
 	expected := map[string]published{"red": alone(t, "red"), "blue": alone(t, "blue"), "both": alone(t, "red", "blue")}
 	for seed := range *ownerSeeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { share(t, uint64(seed), expected) })

@@ -163,6 +163,9 @@ func named(t *testing.T, kinds []kind, store sink.Store) map[int][]string {
 // TestVerifyIdentifiesContents puts each object of a store in the place of each other one of its kind, of any
 // generation, shard or store, and removes each: verify finds all of it, without --deep.
 func TestVerifyIdentifiesContents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares a hundred thousand pairs of objects")
+	}
 	p, other := newPipeline(t, 0), newPipeline(t, 1)
 	p.complete(t)
 	other.complete(t)
