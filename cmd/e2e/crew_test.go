@@ -203,6 +203,9 @@ func (c *crew) watch(coordinator *member) {
 
 // begun kills the first process that reports a task of a stage, and two others join. It freezes the next one that
 // reports, until its lock has long expired.
+//
+// A process can do all tasks of a small stage before its first report is read. If it is gone or frozen by then, another
+// one is taken in its place, so that each stage is disturbed however fast it is.
 func (c *crew) begun(r taskReport) {
 	stage := strings.Split(r.Task, "/")[1]
 	if !c.disturb(stage) {
@@ -213,15 +216,9 @@ func (c *crew) begun(r taskReport) {
 		o = &ordeal{}
 		c.stages[stage] = o
 	}
-	at := slices.IndexFunc(c.members, func(m *member) bool { return m.name == r.Worker })
-	if at < 0 {
-		return // it is gone
-	}
-	m := c.members[at]
-	if _, ok := c.frozen[m]; ok {
-		return
-	}
+	m := c.reporter(r.Worker)
 	switch {
+	case m == nil:
 	case o.killed == 0:
 		c.leave(m, os.Kill)
 		o.killed++
@@ -239,6 +236,22 @@ func (c *crew) begun(r taskReport) {
 		o.frozen++
 		c.frozen[m] = time.Now().Add(2 * c.lock)
 	}
+}
+
+// reporter returns the process of a report, or the oldest one that runs if that one is gone or frozen.
+func (c *crew) reporter(name string) (oldest *member) {
+	for _, m := range c.members {
+		if _, ok := c.frozen[m]; ok {
+			continue
+		}
+		if m.name == name {
+			return m
+		}
+		if oldest == nil {
+			oldest = m
+		}
+	}
+	return oldest
 }
 
 // thaw lets a frozen process go on.
