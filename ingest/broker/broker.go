@@ -43,6 +43,7 @@ const maxMessageBytes = "67108864"
 // Broker is a running broker.
 type Broker struct {
 	cluster *kfake.Cluster
+	members *lostMembers
 	lock    io.Closer
 	dir     string
 	free    func(dir string) (uint64, error)
@@ -79,6 +80,10 @@ func Start(o Options) (*Broker, error) {
 		return nil, errors.Join(fmt.Errorf("embedded broker in %s: %w", o.Dir, err), lock.Close())
 	}
 	b.cluster = cluster
+	if b.members, err = watchMembers(cluster); err != nil {
+		cluster.Close()
+		return nil, errors.Join(fmt.Errorf("embedded broker: %w", err), lock.Close())
+	}
 	return b, nil
 }
 
@@ -104,6 +109,7 @@ func (b *Broker) Addrs() []string { return b.cluster.ListenAddrs() }
 
 // Close stops the broker and syncs its log. Close it once.
 func (b *Broker) Close() error {
+	b.members.close()
 	b.cluster.Close()
 	return b.lock.Close()
 }

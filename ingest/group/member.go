@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"giantstream/ingest/client"
@@ -34,8 +35,8 @@ type membership struct {
 	balancer *balancer
 	session  time.Duration
 
-	id         string // "" until the coordinator has given one
-	generation int32
+	id         string         // "" until the coordinator has given one
+	generation int32          // 0 until this id has been in one
 	partitions map[string]int // of each topic, when the member joined
 }
 
@@ -56,7 +57,7 @@ func (m *membership) refusal(code int16) error {
 	}
 	err := kafka.Error(code)
 	if errors.Is(err, kafka.UnknownMemberId) {
-		m.id = ""
+		m.id, m.generation = "", 0
 	}
 	return err
 }
@@ -76,7 +77,7 @@ func (m *membership) join(ctx context.Context) (shards []int, err error) {
 		req.SessionTimeoutMillis = int32(m.session.Milliseconds())
 		req.RebalanceTimeoutMillis = int32(m.rebalance().Milliseconds())
 		req.Protocols = []kmsg.JoinGroupRequestProtocol{protocol}
-		answer, err := m.ask(ctx, m.rebalance()+answerTime, req)
+		answer, err := m.askAlive(ctx, req, kafka.UnknownMemberId)
 		if err != nil {
 			return nil, fmt.Errorf("join: %w", err)
 		}
@@ -103,8 +104,7 @@ func (m *membership) sync(ctx context.Context, joined *kmsg.JoinGroupResponse) (
 	if joined.LeaderID == m.id {
 		req.GroupAssignment = m.assign(joined.Members)
 	}
-	// The leader may die before it has sent its own. The coordinator begins another rebalance once it notices.
-	answer, err := m.ask(ctx, m.rebalance()+answerTime, req)
+	answer, err := m.askAlive(ctx, req, kafka.UnknownMemberId, kafka.IllegalGeneration, kafka.RebalanceInProgress)
 	if err != nil {
 		return nil, fmt.Errorf("get the shards of this member: %w", err)
 	}
@@ -120,6 +120,40 @@ func (m *membership) sync(ctx context.Context, joined *kmsg.JoinGroupResponse) (
 		return nil, fmt.Errorf("decode the shards of this member: %w", err)
 	}
 	return assigned(&mine), nil
+}
+
+// askAlive sends a request that waits for other members, and heartbeats meanwhile, until one is answered with one of
+// the errors in refused. A coordinator may remove a member that waits, or begin another rebalance, and leave the request
+// without an answer. The embedded broker removes one that waits for longer than its session.
+func (m *membership) askAlive(ctx context.Context, req kmsg.Request, refused ...kafka.Error) (kmsg.Response, error) {
+	within := m.rebalance() + answerTime
+	if m.generation == 0 {
+		return m.ask(ctx, within, req) // a heartbeat that overtakes the request is one of an unknown member
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type reply struct {
+		answer kmsg.Response
+		err    error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		answer, err := m.ask(ctx, within, req)
+		replies <- reply{answer, err}
+	}()
+	tick := time.NewTicker(m.session / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case r := <-replies:
+			return r.answer, r.err
+		case <-tick.C:
+		}
+		var refusal kafka.Error
+		if err := m.beat(ctx); errors.As(err, &refusal) && slices.Contains(refused, refusal) {
+			return nil, err
+		}
+	}
 }
 
 // assign spreads the shards over the members.
