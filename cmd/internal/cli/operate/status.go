@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/status"
 	"giantstream/cmd/internal/wiring"
+	"giantstream/sink/embedding"
 	"giantstream/sink/lease"
 	"giantstream/train/generation/drift"
 )
@@ -165,10 +169,31 @@ func printShards(out io.Writer, st *status.Status) error {
 		return err
 	}
 	fmt.Fprint(out, lagNote(st.Lag))
+	fmt.Fprint(out, mixedFormats(st.Shards))
 	if d := st.DeadLetters; d != nil && d.Total > 0 {
 		fmt.Fprintf(out, "\n%s: %s\n", command.Plural(d.Total, "open dead letter"), d)
 	}
 	return nil
+}
+
+// mixedFormats says which shards are published in which format, "" if it is the same for all.
+func mixedFormats(shards []status.Shard) string {
+	has := map[string][]string{}
+	for _, s := range shards {
+		if s.Published.Seq > 0 {
+			format := cmp.Or(s.Published.Format, string(embedding.Float32))
+			has[format] = append(has[format], strconv.Itoa(s.Shard))
+		}
+	}
+	if len(has) < 2 {
+		return ""
+	}
+	var parts []string
+	for _, format := range slices.Sorted(maps.Keys(has)) {
+		parts = append(parts, fmt.Sprintf("%s (shards %s)", format, strings.Join(has[format], ", ")))
+	}
+	return fmt.Sprintf("WARNING: vectors are published as %s. If this lasts, workers differ in sink.embedding_type "+
+		"or sink.embedding_dim: give all the same\n", strings.Join(parts, " and as "))
 }
 
 // printDamage prints what is lost, which shards a standby could take over, and what the last verification found.

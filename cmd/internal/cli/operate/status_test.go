@@ -10,6 +10,7 @@ import (
 
 	"giantstream/cmd/internal/status"
 	"giantstream/config"
+	"giantstream/stream/commitlog"
 )
 
 // What cannot be told to stop, as a read from a file system that hangs, is not waited for.
@@ -47,5 +48,19 @@ func TestStatusPrintsTheCost(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
+	}
+}
+
+// Workers whose settings differ publish a mixture of formats, which status says.
+func TestStatusSaysThatFormatsAreMixed(t *testing.T) {
+	shard := func(n int, format string) status.Shard {
+		return status.Shard{Shard: n, Published: commitlog.Published{Seq: 3, Format: format}}
+	}
+	if said := mixedFormats([]status.Shard{shard(0, ""), shard(1, "float32"), {Shard: 2}}); said != "" {
+		t.Error(said)
+	}
+	said := mixedFormats([]status.Shard{shard(0, "int8/128"), shard(1, ""), shard(2, "int8/128")})
+	if !strings.Contains(said, "float32 (shards 1) and as int8/128 (shards 0, 2)") {
+		t.Error(said)
 	}
 }
