@@ -113,6 +113,9 @@ const recentRows = 32 << 20
 // Start opens everything a pipeline needs and begins to consume. It returns once the topics exist
 // and shards are being assigned. The service runs until ctx ends or Close is called.
 func Start(ctx context.Context, o Options) (_ *Service, err error) {
+	if err := process.CheckOpenFiles(); err != nil {
+		return nil, err
+	}
 	s := &Service{cfg: o.Config, log: o.Log, roles: cmp.Or(o.Roles, AllRoles()), failed: make(chan struct{}),
 		metrics: newRegistry(), topics: wiring.TopicsOf(o.Config), served: &generation.Served{},
 		letters: deadletter.NewLog(o.Log, time.Now)}

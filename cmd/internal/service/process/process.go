@@ -86,3 +86,21 @@ func processStart(pid int) (string, error) {
 	}
 	return string(fields[19]), nil
 }
+
+// leastOpenFiles is how many open files a pipeline needs. The quickstart, with the embedded broker, needs between 160
+// and 200, and each further shard, sink and reader of the HTTP server some more.
+const leastOpenFiles = 512
+
+// CheckOpenFiles returns an error that says what to do if this process may not open enough files. What fails for want
+// of them says so in many ways, or not at all: the embedded broker answers with an unknown error.
+func CheckOpenFiles() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil //nolint:nilerr // not every system says so
+	}
+	if limit.Cur >= leastOpenFiles {
+		return nil
+	}
+	return fmt.Errorf("this process may have %d files open, and needs %d: raise the limit (ulimit -n 65536, "+
+		"LimitNOFILE= of systemd, --ulimit nofile= of a container), then start again", limit.Cur, leastOpenFiles)
+}

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"giantstream/cmd/internal/service/servicetest"
@@ -49,4 +50,27 @@ func TestAKilledProcessHasEndedBeforeItsParentKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	servicetest.Eventually(t, "the killed process has ended", func() bool { return Ended(id) })
+}
+
+// A process that may not open enough files says so, and what to do.
+func TestTooFewOpenFilesAreRefused(t *testing.T) {
+	if err := CheckOpenFiles(); err != nil {
+		t.Fatalf("the tests themselves: %v", err)
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Skip(err)
+	}
+	few := before
+	few.Cur = leastOpenFiles - 1
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	err := CheckOpenFiles()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "ulimit -n") {
+		t.Error(err)
+	}
 }
