@@ -1,5 +1,5 @@
 // Package ambient has the defaults of options that stand for the process and the machine: the clock, the log, random
-// numbers. Tests and simulations pass their own.
+// numbers, and where the progress of long work is shown. Tests and simulations pass their own.
 package ambient
 
 import (

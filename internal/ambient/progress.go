@@ -1,7 +1,7 @@
 package ambient
 
 // Progress receives how far long work has come. Implementations must be cheap
-// and safe for concurrent use; a nil Progress is replaced by one that discards.
+// and safe for concurrent use.
 type Progress interface {
 	// Stage begins a stage of total units (0: unknown) and ends the last one.
 	Stage(name string, total int64)
@@ -14,6 +14,13 @@ func OrDiscard(p Progress) Progress {
 		return discard{}
 	}
 	return p
+}
+
+// Note shows a few words on the running stage beside its progress, if p has a method Note.
+func Note(p Progress, words string) {
+	if n, can := p.(interface{ Note(words string) }); can {
+		n.Note(words)
+	}
 }
 
 type discard struct{}

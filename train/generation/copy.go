@@ -7,10 +7,10 @@ import (
 	"iter"
 	"strings"
 
+	"giantstream/internal/ambient"
 	"giantstream/internal/parallel"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
-	"giantstream/train"
 )
 
 // copyTo copies a complete generation to another store: its objects but for the embeddings, each verified, and then
@@ -42,12 +42,12 @@ func (d *Doc) copyTo(ctx context.Context, from, into sink.Store) error {
 // CopyTo copies a complete generation to a store with other shards, where the first manifest of each shard has all
 // rows of the generation's cut. The embeddings are dealt out to these shards.
 func (d *Doc) CopyTo(ctx context.Context, from, into sink.Store, shards int, shardOf func(id string) int,
-	p train.Progress) error {
+	p ambient.Progress) error {
 	var in []iter.Seq2[embedding.Record, error]
 	for _, part := range d.Embeddings {
 		in = append(in, embedding.ReadParquet(ctx, from, part.Ref()))
 	}
-	parts := make([]Part, shards)
+	parts := make([]sink.Part, shards)
 	err := parallel.Deal(ctx, parallel.Merge(in, func(e *embedding.Record) string { return e.NodeID }), shards,
 		func(e *embedding.Record) int { return shardOf(e.NodeID) },
 		func(ctx context.Context, q int, in iter.Seq2[embedding.Record, error]) error {
@@ -61,7 +61,7 @@ func (d *Doc) CopyTo(ctx context.Context, from, into sink.Store, shards int, sha
 				}
 			}
 			info, err := embedding.WriteParquet(ctx, into, key, d.Settings.Stored.Type, moved)
-			parts[q] = Part{Key: key, Shard: q, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}
+			parts[q] = sink.Part{Key: key, Shard: q, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}
 			return err
 		})
 	if err != nil {

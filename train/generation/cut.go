@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"giantstream/featurize/sparse"
+	"giantstream/internal/ambient"
 	"giantstream/sink/rows"
 	"giantstream/train"
 	"giantstream/train/generation/fit"
@@ -92,7 +93,7 @@ func (n *names) numberOf(id string) int32 {
 	return k
 }
 
-func (c *Corpus) read(ctx context.Context, src Source, p train.Progress) (*arrivals, error) {
+func (c *Corpus) read(ctx context.Context, src Source, p ambient.Progress) (*arrivals, error) {
 	a := &arrivals{names: names{number: map[string]int32{}}}
 	classes := map[string]string{}
 	var labels []int32

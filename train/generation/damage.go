@@ -29,7 +29,7 @@ type File struct {
 // Refs yields the objects of a complete generation and what their bytes must be, but for the document itself.
 // Documents of format 1 know only the parts.
 func (d *Doc) Refs(yield func(sink.Ref) bool) {
-	for _, parts := range [][]Part{d.Dataset, d.Embeddings} {
+	for _, parts := range [][]sink.Part{d.Dataset, d.Embeddings} {
 		for _, p := range parts {
 			if !yield(p.Ref()) {
 				return

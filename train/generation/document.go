@@ -106,9 +106,9 @@ type Doc struct {
 	// finished the build (near 0 for stages that it found done).
 	Stages []StageTime `json:"stages,omitempty"`
 	// Embeddings are the Parquet parts, one per shard that has nodes.
-	Embeddings []Part `json:"embeddings,omitempty"`
+	Embeddings []sink.Part `json:"embeddings,omitempty"`
 	// Dataset are the Parquet parts of the training set.
-	Dataset []Part `json:"dataset,omitempty"`
+	Dataset []sink.Part `json:"dataset,omitempty"`
 	// History are the ready generations before, oldest first, at most historyKept of them.
 	History []Summary `json:"history,omitempty"`
 	// Files are the generation's other objects, by their names below Prefix, once it is complete.
@@ -155,9 +155,6 @@ type EncoderStats struct {
 	Bytes   int64           `json:"bytes"`
 	Metrics json.RawMessage `json:"metrics,omitempty"` // the trainer's own report
 }
-
-// Part names a Parquet object of a shard.
-type Part = sink.Part
 
 // StageTime is how long a stage took.
 type StageTime struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
@@ -22,7 +23,7 @@ type Nearest struct {
 // Nearest returns the k nearest neighbours of some nodes of the source's
 // graph. It encodes every text with both encoders.
 func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k int) ([]Nearest, error) {
-	quiet := train.OrDiscard(nil)
+	quiet := ambient.OrDiscard(nil)
 	corpus, err := ReadCut(ctx, source, g.Doc.Settings.MaxDegree, fit.Resources{Progress: quiet})
 	if err != nil {
 		return nil, err

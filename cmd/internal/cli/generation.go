@@ -10,6 +10,7 @@ import (
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/status"
 	"giantstream/config"
+	"giantstream/sink"
 	"giantstream/train/generation"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
@@ -201,7 +202,7 @@ func printPlaces(p *command.Printer, cfg *config.Config, d *generation.Doc) {
 }
 
 // size sums up what Parquet parts hold.
-func size(parts []generation.Part) string {
+func size(parts []sink.Part) string {
 	var rows, bytes int64
 	for _, p := range parts {
 		rows += p.Rows

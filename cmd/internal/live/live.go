@@ -15,8 +15,8 @@ import (
 
 	"giantstream/cmd/internal/buildinfo"
 	"giantstream/ingest/decode"
+	"giantstream/internal/ambient"
 	"giantstream/stream/commitlog"
-	"giantstream/train"
 	"giantstream/train/answer"
 	"giantstream/train/generation/drift"
 )
@@ -61,8 +61,8 @@ type View struct {
 }
 
 // New returns a view of a process that begins now.
-func New(p Process, progress train.Progress) *View {
-	return &View{process: p, started: time.Now(), Progress: Progress{next: train.OrDiscard(progress)}}
+func New(p Process, progress ambient.Progress) *View {
+	return &View{process: p, started: time.Now(), Progress: Progress{next: ambient.OrDiscard(progress)}}
 }
 
 // StopReadsOn ends reads when a channel is closed. It must be called before the first answer.

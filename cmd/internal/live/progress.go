@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"giantstream/train"
+	"giantstream/internal/ambient"
 )
 
 // Stage is how far long work is.
@@ -19,14 +19,14 @@ type Stage struct {
 
 // Progress notes the stage of long work, and passes it on.
 type Progress struct {
-	next train.Progress
+	next ambient.Progress
 
 	mu    sync.Mutex
 	stage Stage
 	began time.Time
 }
 
-// Stage implements train.Progress.
+// Stage implements ambient.Progress.
 func (p *Progress) Stage(name string, total int64) {
 	p.mu.Lock()
 	p.stage, p.began = Stage{Stage: name, Total: total}, time.Now()
@@ -34,7 +34,7 @@ func (p *Progress) Stage(name string, total int64) {
 	p.next.Stage(name, total)
 }
 
-// Add implements train.Progress.
+// Add implements ambient.Progress.
 func (p *Progress) Add(n int64) {
 	p.mu.Lock()
 	p.stage.Done += n
@@ -42,8 +42,8 @@ func (p *Progress) Add(n int64) {
 	p.next.Add(n)
 }
 
-// Note passes words on, see train.Note.
-func (p *Progress) Note(words string) { train.Note(p.next, words) }
+// Note passes words on, see ambient.Note.
+func (p *Progress) Note(words string) { ambient.Note(p.next, words) }
 
 // Done ends the last stage.
 func (p *Progress) Done() {

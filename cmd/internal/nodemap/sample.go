@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/sink/rows"
-	"giantstream/train"
 	"giantstream/train/generation"
 )
 
@@ -31,7 +31,7 @@ type Node struct {
 // Read returns the nodes whose ids have the smallest hashes, at most size of them, ascending by id. Their
 // classes are empty, as are their excerpts.
 func Read(ctx context.Context, store sink.Store, doc *generation.Doc, size int,
-	progress train.Progress) (nodes []Node, err error) {
+	progress ambient.Progress) (nodes []Node, err error) {
 	byHash := func(a, b Node) int { return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.ID, b.ID)) }
 	most := ^uint64(0) // hashes above are out
 	shrink := func() {
@@ -60,7 +60,7 @@ func Read(ctx context.Context, store sink.Store, doc *generation.Doc, size int,
 
 // EachEmbedding calls do with every embedding of the generation. Nodes without text have none. do copies what
 // it keeps of the record.
-func EachEmbedding(ctx context.Context, store sink.Store, doc *generation.Doc, progress train.Progress,
+func EachEmbedding(ctx context.Context, store sink.Store, doc *generation.Doc, progress ambient.Progress,
 	stage string, do func(*embedding.Record)) error {
 	var rows int64
 	for _, part := range doc.Embeddings {

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"giantstream/cmd/internal/nodemap"
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
-	"giantstream/train"
 	"giantstream/train/generation"
 )
 
@@ -56,7 +56,7 @@ func (c *chosen) note(r *generation.Row) {
 
 // embed finds the embeddings of the nodes that were asked for. A node without text has none.
 func embed(ctx context.Context, store sink.Store, doc *generation.Doc, nodes []*chosen,
-	progress train.Progress) error {
+	progress ambient.Progress) error {
 	if len(nodes) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"giantstream/cmd/internal/nodemap"
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/train"
@@ -63,7 +64,7 @@ func (e *example) offer(nearest []neighbour, n neighbour) []neighbour {
 
 // nearestInStore finds the examples' neighbours by the generation's embeddings.
 func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *generation.Doc,
-	progress train.Progress) error {
+	progress ambient.Progress) error {
 	all := s.shown()
 	return nodemap.EachEmbedding(ctx, store, doc, progress, "nearest neighbours", func(r *embedding.Record) {
 		for _, e := range all {
@@ -77,7 +78,7 @@ func (s *surveyed) nearestInStore(ctx context.Context, store sink.Store, doc *ge
 
 // nearestByText finds the examples' neighbours by their texts alone, and completes those that the
 // embeddings found.
-func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, progress train.Progress) error {
+func (s *surveyed) nearestByText(ctx context.Context, source generation.Source, progress ambient.Progress) error {
 	open, all := s.open, s.shown()
 	encoder, err := linear.NewLSA(open.Vectorizer, open.Projection, min(open.Encoder.Dim(), open.Projection.Dim()))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"giantstream/cmd/internal/nodemap"
-	"giantstream/train"
+	"giantstream/internal/ambient"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
 	"giantstream/train/numeric"
@@ -25,7 +25,7 @@ const (
 // WritePicture writes the map of a generation's embeddings beside that of the texts alone, for the same sample of
 // nodes, as SVG. A map is left out if the sample has fewer than three nodes that it can place.
 func WritePicture(ctx context.Context, w io.Writer, in Input) error {
-	progress := train.OrDiscard(in.Progress)
+	progress := ambient.OrDiscard(in.Progress)
 	nodes, err := nodemap.Read(ctx, in.Store, in.Doc, nodemap.Sampled, progress)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func WritePicture(ctx context.Context, w io.Writer, in Input) error {
 
 // byText gives the nodes their classes, and returns those that the text-only encoder knows, with its vectors.
 func byText(ctx context.Context, source generation.Source, open *generation.Generation, nodes []nodemap.Node,
-	progress train.Progress) (out []nodemap.Node, err error) {
+	progress ambient.Progress) (out []nodemap.Node, err error) {
 	encoder, err := linear.NewLSA(open.Vectorizer, open.Projection, min(open.Encoder.Dim(), open.Projection.Dim()))
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/nodemap"
+	"giantstream/internal/ambient"
 	"giantstream/sink"
-	"giantstream/train"
 	"giantstream/train/generation"
 )
 
@@ -28,7 +28,7 @@ type Input struct {
 	Source generation.Source
 	// Nodes are ids of nodes to say more of.
 	Nodes    []string
-	Progress train.Progress
+	Progress ambient.Progress
 }
 
 //go:embed page.html
@@ -69,7 +69,7 @@ func Write(ctx context.Context, w io.Writer, in Input) error {
 		return fmt.Errorf("generation %d is %s: there is nothing to report before it is ready",
 			doc.Generation, doc.Status)
 	}
-	progress := train.OrDiscard(in.Progress)
+	progress := ambient.OrDiscard(in.Progress)
 	tmpl, err := template.New("page").Funcs(functions()).Parse(pageHTML)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func functions() template.FuncMap {
 		"three":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
 		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"join":    func(terms []string) string { return strings.Join(terms, ", ") },
-		"rows": func(parts []generation.Part) string {
+		"rows": func(parts []sink.Part) string {
 			var rows, bytes int64
 			for _, p := range parts {
 				rows, bytes = rows+p.Rows, bytes+p.Bytes

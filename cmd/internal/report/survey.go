@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"giantstream/cmd/internal/nodemap"
-	"giantstream/train"
+	"giantstream/internal/ambient"
 	"giantstream/train/generation"
 )
 
@@ -25,7 +25,7 @@ type surveyed struct {
 }
 
 // survey reads the sample and the examples.
-func survey(ctx context.Context, in Input, progress train.Progress) (*surveyed, error) {
+func survey(ctx context.Context, in Input, progress ambient.Progress) (*surveyed, error) {
 	nodes, err := nodemap.Read(ctx, in.Store, in.Doc, nodemap.Sampled, progress)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *surveyed) shown() []*example {
 
 // describe finds classes and texts of the sample and of the nodes that were asked for, chooses the examples from the
 // sample, and counts what the input is like.
-func (s *surveyed) describe(ctx context.Context, source generation.Source, progress train.Progress) error {
+func (s *surveyed) describe(ctx context.Context, source generation.Source, progress ambient.Progress) error {
 	at := map[string]int{}
 	for i, n := range s.nodes {
 		at[n.ID] = i

@@ -33,10 +33,10 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/recent"
 	"giantstream/stream/commitlog"
-	"giantstream/train"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
 )
@@ -55,7 +55,7 @@ type Options struct {
 	// Device runs transformers, nil for the CPU. It stays open until the service is closed.
 	Device compute.Backend
 	// Progress shows long work; nil shows nothing.
-	Progress train.Progress
+	Progress ambient.Progress
 	// AcceptLoss names input topics of which losses are accepted: that they are not the topics that
 	// were read, and that records are gone.
 	AcceptLoss []string

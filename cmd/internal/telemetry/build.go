@@ -3,15 +3,15 @@ package telemetry
 import (
 	"context"
 
+	"giantstream/internal/ambient"
+
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
-
-	"giantstream/train"
 )
 
 // Build is the trace of a generation's build. Every build has one.
 type Build struct {
-	train.Progress
+	ambient.Progress
 	tracer trace.Tracer
 	ctx    context.Context //nolint:containedctx // of the build: Progress knows none
 	span   trace.Span
@@ -20,18 +20,18 @@ type Build struct {
 
 // Build begins the trace of a build. It returns the context and the progress for the build, whose stages are spans. The
 // Build is nil if nothing is traced.
-func (t *Traces) Build(ctx context.Context, next train.Progress, because string) (context.Context, train.Progress,
+func (t *Traces) Build(ctx context.Context, next ambient.Progress, because string) (context.Context, ambient.Progress,
 	*Build) {
 	if t == nil {
 		return ctx, next, nil
 	}
-	b := &Build{Progress: train.OrDiscard(next), tracer: t.tracer}
+	b := &Build{Progress: ambient.OrDiscard(next), tracer: t.tracer}
 	b.ctx, b.span = t.tracer.Start(ctx, "build generation", trace.WithNewRoot(), trace.WithAttributes(
 		attribute.String("giantstream.because", because)))
 	return b.ctx, b, b
 }
 
-// Stage implements train.Progress.
+// Stage implements ambient.Progress.
 func (b *Build) Stage(name string, total int64) {
 	if b.stage != nil {
 		b.stage.End()
@@ -44,7 +44,7 @@ func (b *Build) Stage(name string, total int64) {
 }
 
 // Note passes words on.
-func (b *Build) Note(words string) { train.Note(b.Progress, words) }
+func (b *Build) Note(words string) { ambient.Note(b.Progress, words) }
 
 // Built notes the generation that was built, and what it is of.
 func (b *Build) Built(generation int64, encoder string, nodes int, status string) {

@@ -6,7 +6,7 @@ import (
 
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
-	"giantstream/train"
+	"giantstream/internal/ambient"
 	"giantstream/train/generation/build"
 	"giantstream/train/generation/build/work"
 )
@@ -26,6 +26,6 @@ func Example() {
 		panic(err)
 	}
 	_ = build.Worker{Means: work.Means{Store: store,
-		Resources: wiring.ResourcesOf(&cfg, nil, train.OrDiscard(nil), slog.Default())}}
+		Resources: wiring.ResourcesOf(&cfg, nil, ambient.OrDiscard(nil), slog.Default())}}
 	_ = wiring.RequestOf(&cfg)
 }

@@ -13,9 +13,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"giantstream/config"
+	"giantstream/internal/ambient"
 	"giantstream/sink/embedding"
 	"giantstream/stream/commitlog"
-	"giantstream/train"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
@@ -35,7 +35,7 @@ func RequestOf(cfg *config.Config) build.Request {
 
 // ResourcesOf returns what the configuration lets a build or a study use, with transformers on the
 // device that OpenDevice has opened, nil for the CPU.
-func ResourcesOf(cfg *config.Config, device compute.Backend, p train.Progress, log *slog.Logger) fit.Resources {
+func ResourcesOf(cfg *config.Config, device compute.Backend, p ambient.Progress, log *slog.Logger) fit.Resources {
 	return fit.Resources{Workers: cfg.Train.Threads, MemoryLimit: int64(cfg.Featurize.MemoryLimit), Device: device,
 		Progress: p, Log: log, Now: time.Now}
 }

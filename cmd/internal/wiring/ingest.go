@@ -15,7 +15,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/decode"
 	"giantstream/ingest/preview"
-	"giantstream/train"
+	"giantstream/internal/ambient"
 )
 
 // TopicsOf returns the names of a pipeline's topics.
@@ -134,7 +134,7 @@ func Check(cfg *config.Config) error {
 // Backfill sends files or objects to the pipeline's input topics, and continues where an
 // interrupted backfill stopped.
 func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, nodes, edges []backfill.Input,
-	p train.Progress) (backfill.Stats, error) {
+	p ambient.Progress) (backfill.Stats, error) {
 	mapping, limits := MappingOf(cfg)
 	// With the embedded broker the checkpoint lies beside the broker's log, so that both are lost
 	// or kept together.

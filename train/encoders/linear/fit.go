@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"giantstream/featurize/sparse"
+	"giantstream/internal/ambient"
 	"giantstream/internal/parallel"
-	"giantstream/train"
 	"giantstream/train/numeric"
 )
 
@@ -55,7 +55,7 @@ const (
 )
 
 // Fit returns W, Rank×Dim.
-func Fit(ctx context.Context, d Data, o Options, p train.Progress) ([]float32, Report, error) {
+func Fit(ctx context.Context, d Data, o Options, p ambient.Progress) ([]float32, Report, error) {
 	n := d.Neighbours.Rows
 	if d.Rank < 1 || d.Dim < 1 || len(d.Labels) != n*d.Dim {
 		return nil, Report{}, fmt.Errorf("linear: labels %d are not %d rows of %d numbers, or rank %d is none",
@@ -64,7 +64,7 @@ func Fit(ctx context.Context, d Data, o Options, p train.Progress) ([]float32, R
 	if o.MaxDegree == 0 {
 		o.MaxDegree = 1000
 	}
-	p = train.OrDiscard(p)
+	p = ambient.OrDiscard(p)
 	var fit, held []int32
 	for i := range n {
 		if k := len(d.Neighbours.Row(i).Index); k == 0 || k > o.MaxDegree {
@@ -115,7 +115,7 @@ func Fit(ctx context.Context, d Data, o Options, p train.Progress) ([]float32, R
 }
 
 // sum adds the given instances to s.
-func (d Data) sum(ctx context.Context, s *Sums, instances []int32, workers int, p train.Progress) error {
+func (d Data) sum(ctx context.Context, s *Sums, instances []int32, workers int, p ambient.Progress) error {
 	x, t := make([]float32, block*d.Rank), make([]float32, block*d.Dim)
 	for at := 0; at < len(instances); at += block {
 		if err := ctx.Err(); err != nil {

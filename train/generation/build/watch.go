@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"giantstream/internal/ambient"
 	"giantstream/internal/tasks"
-	"giantstream/train"
 	"giantstream/train/generation/build/stages"
 )
 
@@ -16,7 +16,7 @@ type Watch struct {
 	tasks.Work
 	// Log gets a line for every task, Progress the stages. Both may be nil.
 	Log      *slog.Logger
-	Progress train.Progress
+	Progress ambient.Progress
 
 	mu     sync.Mutex
 	stage  stages.Stage
@@ -35,7 +35,7 @@ func (w *Watch) Stage(s stages.Stage) {
 	if total == 1 {
 		total = 0 // the task says what it is at
 	}
-	train.OrDiscard(w.Progress).Stage(s.Name, total)
+	ambient.OrDiscard(w.Progress).Stage(s.Name, total)
 }
 
 // Do implements tasks.Work.
@@ -66,7 +66,7 @@ func (w *Watch) Done(ctx context.Context, t tasks.Task) (bool, error) {
 		w.open[t] = time.Now()
 	case done && !known:
 		w.before++
-		train.OrDiscard(w.Progress).Add(1)
+		ambient.OrDiscard(w.Progress).Add(1)
 	}
 	w.mu.Unlock()
 	if done && known {
@@ -85,7 +85,7 @@ func (w *Watch) finished(t tasks.Task) {
 	}
 	delete(w.open, t)
 	w.done++
-	train.OrDiscard(w.Progress).Add(1)
+	ambient.OrDiscard(w.Progress).Add(1)
 	if w.Log == nil {
 		return
 	}

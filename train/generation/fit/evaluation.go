@@ -6,18 +6,19 @@ import (
 	"log/slog"
 	"slices"
 
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
 	"giantstream/train/numeric"
 )
 
 // Embed returns the embeddings of all texts, a row each.
-func Embed(ctx context.Context, e train.Encoder, t *Texts, p train.Progress) ([]float32, error) {
+func Embed(ctx context.Context, e train.Encoder, t *Texts, p ambient.Progress) ([]float32, error) {
 	p.Stage("encode all nodes", int64(t.Len()))
 	return embed(ctx, e, t, p)
 }
 
-func embed(ctx context.Context, e train.Encoder, t *Texts, p train.Progress) ([]float32, error) {
+func embed(ctx context.Context, e train.Encoder, t *Texts, p ambient.Progress) ([]float32, error) {
 	dim := e.Dim()
 	out := make([]float32, t.Len()*dim)
 	return out, t.blocks(ctx, p, func(lo int, texts []string) error {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"giantstream/featurize/labeltree"
-	"giantstream/train"
+	"giantstream/internal/ambient"
 	"giantstream/train/generation/fit"
 	"giantstream/train/internal/graphtest"
 )
@@ -20,7 +20,7 @@ func Example() {
 	g := graphtest.Topics(300, 4, 8, 1)
 	s := fit.Settings{Profile: "default", MaxDegree: 1000, ProjectionDim: 32, EmbeddingDim: 16, Weighting: "sum",
 		LabelFeatures: "pifa", Encoder: "linear", Seed: 1, Holdout: 0.1, EvalSeed: 1}
-	r := fit.Resources{Progress: train.OrDiscard(nil), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	r := fit.Resources{Progress: ambient.OrDiscard(nil), Log: slog.New(slog.DiscardHandler), Now: time.Now}
 
 	texts := fit.NewTexts(r)
 	order := make([]int32, g.Len())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"giantstream/featurize/labeltree"
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/generation/eval"
@@ -21,7 +22,7 @@ import (
 const labelDim = 256
 
 func resources() Resources {
-	return Resources{Progress: train.OrDiscard(nil), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	return Resources{Progress: ambient.OrDiscard(nil), Log: slog.New(slog.DiscardHandler), Now: time.Now}
 }
 
 // fitTexts runs the stages that need the texts alone, and so are the same for every split.

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"giantstream/train"
+	"giantstream/internal/ambient"
 	"giantstream/train/encoders/bert/compute"
 )
 
@@ -18,7 +18,7 @@ type Resources struct {
 	MemoryLimit int64
 	// Device runs transformers, nil for the CPU. It stays open while what was trained on it is used.
 	Device   compute.Backend
-	Progress train.Progress
+	Progress ambient.Progress
 	Log      *slog.Logger
 	Now      func() time.Time
 }

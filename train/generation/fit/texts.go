@@ -3,7 +3,7 @@ package fit
 import (
 	"context"
 
-	"giantstream/train"
+	"giantstream/internal/ambient"
 )
 
 // block is how many nodes a pass takes at a time.
@@ -52,7 +52,7 @@ func (t *Texts) Close() error { return t.spool.close() }
 
 // blocks calls visit with the texts of the nodes from lo on, a block after the
 // other in ascending order. The slice is valid during the call.
-func (t *Texts) blocks(ctx context.Context, p train.Progress, visit func(lo int, texts []string) error) error {
+func (t *Texts) blocks(ctx context.Context, p ambient.Progress, visit func(lo int, texts []string) error) error {
 	buffer := make([]string, 0, block)
 	var record []byte
 	for lo := 0; lo < t.Len(); lo += block {

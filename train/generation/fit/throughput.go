@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"giantstream/train"
+	"giantstream/internal/ambient"
 	"giantstream/train/objectives/trainer"
 )
 
@@ -16,7 +16,7 @@ const logEvery = time.Minute
 type throughput struct {
 	now      func() time.Time
 	log      *slog.Logger
-	progress train.Progress
+	progress ambient.Progress
 	tokens   func() int64 // that have gone through the network so far
 
 	// When the first point came, which may follow a resumption, and when the last line was logged.
@@ -37,7 +37,7 @@ func (t *throughput) point(at trainer.Point, steps int64) {
 	}
 	perSecond := float64(tokens-t.taken) / elapsed.Seconds()
 	left := time.Duration(float64(elapsed) * float64(steps-at.Step) / float64(at.Step-t.step)).Round(time.Second)
-	train.Note(t.progress, fmt.Sprintf("%.0f tokens/s, %v left", perSecond, left))
+	ambient.Note(t.progress, fmt.Sprintf("%.0f tokens/s, %v left", perSecond, left))
 	log := t.log.Debug
 	if now.Sub(t.logged) >= logEvery {
 		log, t.logged = t.log.Info, now

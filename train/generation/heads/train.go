@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"giantstream/train"
+	"giantstream/internal/ambient"
 	"giantstream/train/numeric"
 )
 
@@ -71,7 +71,7 @@ type trainer struct {
 
 // Train fits a head of the given kind to the training nodes of s and reports how
 // it does on the test nodes. progress counts epochs; it may be nil.
-func Train(ctx context.Context, kind Kind, d Data, s Split, o Options, progress train.Progress) (*Report, error) {
+func Train(ctx context.Context, kind Kind, d Data, s Split, o Options, progress ambient.Progress) (*Report, error) {
 	o = o.withDefaults(kind)
 	if err := errors.Join(o.check(), d.check(kind), s.check(d.Classes)); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Train(ctx context.Context, kind Kind, d Data, s Split, o Options, progress 
 	}
 	t := &trainer{net: net, o: o, label: label, classes: len(names)}
 	r := &Report{Head: kind, Dim: d.Dim, Train: len(s.Train), Validation: len(s.Validation)}
-	p := train.OrDiscard(progress)
+	p := ambient.OrDiscard(progress)
 	p.Stage("train "+string(kind), int64(o.Epochs))
 	for e := range o.Epochs {
 		if err := ctx.Err(); err != nil {

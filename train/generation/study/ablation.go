@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"giantstream/featurize/pifa"
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/linear"
@@ -55,7 +56,7 @@ type variant struct {
 // per seed: the seed of the split, of the tree and of the training. Rows that train use
 // Settings.Encoder; plain BERT has a row where the settings name a model.
 func Ablate(ctx context.Context, o Options, source generation.Source, seeds []uint64) (*Ablation, error) {
-	now, progress := o.Resources.Now, train.OrDiscard(o.Resources.Progress)
+	now, progress := o.Resources.Now, ambient.OrDiscard(o.Resources.Progress)
 	started := now()
 	t, err := featurize(ctx, &o, source)
 	if err != nil {
@@ -214,7 +215,7 @@ func (s *split) linkPrediction(ctx context.Context, kind string) ([]float32, int
 
 // labelled names the row before the name of every stage.
 type labelled struct {
-	train.Progress
+	ambient.Progress
 	label string
 }
 

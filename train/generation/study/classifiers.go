@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
 	"giantstream/train"
@@ -45,7 +46,7 @@ func Classify(ctx context.Context, r fit.Resources, store sink.Store, source gen
 	if doc.Status != generation.Ready {
 		return nil, fmt.Errorf("generation %d is %s; its embeddings come with its end", doc.Generation, doc.Status)
 	}
-	r.Progress = train.OrDiscard(r.Progress)
+	r.Progress = ambient.OrDiscard(r.Progress)
 	corpus, err := generation.ReadCut(ctx, source, doc.Settings.MaxDegree, r)
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func Classify(ctx context.Context, r fit.Resources, store sink.Store, source gen
 // headData reads the generation's embeddings beside the graph. A node without embedding (it has no
 // text, or had no place in the cut) has zeros and no class.
 func headData(ctx context.Context, store sink.Store, doc *generation.Doc, g *train.Graph,
-	p train.Progress) (heads.Data, error) {
+	p ambient.Progress) (heads.Data, error) {
 	d := heads.Data{Dim: doc.StoredDim(), Neighbours: g.Neighbours, Classes: slices.Clone(g.Classes)}
 	d.Vectors = make([]float32, g.Len()*d.Dim)
 	found := make([]bool, g.Len())

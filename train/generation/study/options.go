@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"giantstream/featurize/labeltree"
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
@@ -43,7 +44,7 @@ func (t *texts) warn(err error, log *slog.Logger) {
 // featurize reads the source and takes its texts to their projections. The caller closes the
 // result.
 func featurize(ctx context.Context, o *Options, source generation.Source) (_ *texts, err error) {
-	o.Resources.Progress = train.OrDiscard(o.Resources.Progress)
+	o.Resources.Progress = ambient.OrDiscard(o.Resources.Progress)
 	s, r := o.Settings, o.Resources
 	if err := s.Validate(); err != nil {
 		return nil, err

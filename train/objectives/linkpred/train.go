@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"giantstream/featurize/sparse"
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/numeric"
 	"giantstream/train/objectives/trainer"
@@ -27,7 +28,7 @@ const (
 // Train trains net on g's links. With hooks.Validate the network ends with the weights
 // of the epoch that scored best, or those it began with. progress counts anchors; it may be nil.
 func Train(ctx context.Context, net train.Network, g Graph, o Options, hooks trainer.Hooks,
-	progress train.Progress) (*trainer.Report, error) {
+	progress ambient.Progress) (*trainer.Report, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err

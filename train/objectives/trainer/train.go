@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/numeric"
 )
@@ -21,7 +22,7 @@ type trainer struct {
 	instances []int32
 	o         Options
 	hooks     Hooks
-	progress  train.Progress
+	progress  ambient.Progress
 	plan      []int64 // steps per stage
 	every     int64   // steps per point of the curve
 	order     []int32 // of the instances in this epoch
@@ -52,8 +53,8 @@ type Place struct {
 // hooks.Resume was saved. Afterwards both have their best weights. progress counts
 // instances; it may be nil.
 func Train(ctx context.Context, net train.Network, objective Objective, instances []int32, o Options,
-	hooks Hooks, progress train.Progress) (*Report, error) {
-	t, err := newTrainer(net, objective, instances, o, hooks, train.OrDiscard(progress))
+	hooks Hooks, progress ambient.Progress) (*Report, error) {
+	t, err := newTrainer(net, objective, instances, o, hooks, ambient.OrDiscard(progress))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func Train(ctx context.Context, net train.Network, objective Objective, instance
 }
 
 func newTrainer(net train.Network, objective Objective, instances []int32, o Options,
-	hooks Hooks, progress train.Progress) (*trainer, error) {
+	hooks Hooks, progress ambient.Progress) (*trainer, error) {
 	if len(instances) == 0 {
 		return nil, fmt.Errorf("train: %w", ErrEmpty)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"giantstream/internal/ambient"
 	"giantstream/train"
 )
 
@@ -85,7 +86,7 @@ var testOptions = Options{Stages: 2, Epochs: 4, Batch: 4, Rate: 0.02, Warmup: 0.
 func newRun(h Hooks) (*trainer, *point, error) {
 	net := &point{make([]float32, 2), make([]float32, 2)}
 	objective := &target{net, make([]float32, 2), make([]float32, 2)}
-	t, err := newTrainer(net, objective, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, testOptions, h, train.OrDiscard(nil))
+	t, err := newTrainer(net, objective, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, testOptions, h, ambient.OrDiscard(nil))
 	return t, net, err
 }
 

@@ -6,20 +6,20 @@ import (
 	"slices"
 
 	"giantstream/featurize/sparse"
+	"giantstream/internal/ambient"
 	"giantstream/internal/parallel"
-	"giantstream/train"
 	"giantstream/train/numeric"
 )
 
 // Train fits the classifiers to instances x (n × features, rows of length 1
 // or zero) with labels y (n × labels, values ignored). Labels that the tree
 // does not hold are left out. progress may be nil.
-func Train(ctx context.Context, x, y *sparse.Matrix, tree Tree, o Options, progress train.Progress) (*Model, error) {
+func Train(ctx context.Context, x, y *sparse.Matrix, tree Tree, o Options, progress ambient.Progress) (*Model, error) {
 	if err := check(x, y, tree); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults()
-	progress = train.OrDiscard(progress)
+	progress = ambient.OrDiscard(progress)
 	levels, labels := pose(y, tree)
 	if levels[0].y.NNZ() == 0 {
 		return nil, fmt.Errorf("xrlinear: %w", ErrNoLabels)
@@ -81,7 +81,7 @@ type trainer struct {
 	level    *level
 	number   int
 	parents  *sparse.Matrix // parents × instances
-	progress train.Progress
+	progress ambient.Progress
 
 	positives *sparse.Matrix // nodes × instances
 	workers   []*worker

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
 	"giantstream/train/numeric"
@@ -86,7 +87,7 @@ type BagEpoch struct {
 }
 
 // Train trains a bag. progress counts instances; it may be nil.
-func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress train.Progress) (*bag.Model, *xmc.Matcher,
+func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Progress) (*bag.Model, *xmc.Matcher,
 	BagReport, error) {
 	fail := func(err error) (*bag.Model, *xmc.Matcher, BagReport, error) { return nil, nil, BagReport{}, err }
 	if rows, _ := b.Features.Size(); rows != b.Neighbours.Rows {

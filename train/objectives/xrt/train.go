@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"giantstream/featurize/sparse"
+	"giantstream/internal/ambient"
 	"giantstream/internal/parallel"
 	"giantstream/train"
 	"giantstream/train/numeric"
@@ -43,7 +44,7 @@ type Result struct {
 // Train trains net to predict the neighbourhoods of set's instances. progress counts
 // instances; it may be nil.
 func Train(ctx context.Context, net train.Network, set Set, o Options, hooks trainer.Hooks,
-	progress train.Progress) (*Result, error) {
+	progress ambient.Progress) (*Result, error) {
 	if len(set.Instances) == 0 {
 		return nil, fmt.Errorf("xrt: %w", trainer.ErrEmpty)
 	}

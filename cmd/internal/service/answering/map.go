@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/nodemap"
+	"giantstream/internal/ambient"
 	"giantstream/sink"
-	"giantstream/train"
 	"giantstream/train/generation"
 )
 
@@ -140,7 +140,7 @@ func (m *mapServer) document(ctx context.Context, g *generation.Generation) (bod
 
 // drawMap reads and lays out the sample.
 func drawMap(ctx context.Context, store sink.Store, g *generation.Generation) (*MapDocument, error) {
-	nodes, err := nodemap.Read(ctx, store, g.Doc, nodemap.Sampled, train.OrDiscard(nil))
+	nodes, err := nodemap.Read(ctx, store, g.Doc, nodemap.Sampled, ambient.OrDiscard(nil))
 	if err != nil {
 		return nil, err
 	}

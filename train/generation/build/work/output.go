@@ -30,8 +30,8 @@ type Output struct {
 // Ref says what to verify when the output is read.
 func (o Output) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, Checksum: o.Checksum} }
 
-func (o Output) part() generation.Part {
-	return generation.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, Checksum: o.Checksum}
+func (o Output) part() sink.Part {
+	return sink.Part{Key: o.Key, Shard: o.Shard, Rows: o.Rows, Bytes: o.Bytes, Checksum: o.Checksum}
 }
 
 // Done is the last object that a task writes: its outputs, and what is small.
@@ -51,7 +51,7 @@ func (d *Done) Folder() string { return Folder(d.source) }
 func (d *Done) IsArtifact(o Output) bool { return !strings.HasPrefix(o.Key, Folder(d.source)) }
 
 // ParquetParts are the outputs of a task whose outputs are all files of Parquet: those that are the generation's own.
-func (d *Done) ParquetParts() (all []generation.Part) {
+func (d *Done) ParquetParts() (all []sink.Part) {
 	for _, o := range d.Outputs {
 		if d.IsArtifact(o) {
 			all = append(all, o.part())
@@ -226,7 +226,7 @@ func (d *Done) OpenObject(ctx context.Context, name string) (sink.Object, *Done,
 }
 
 // PartsOf returns the Parquet files that the tasks of a stage have written, by their keys.
-func (b *Build) PartsOf(ctx context.Context, stage string) (all []generation.Part, err error) {
+func (b *Build) PartsOf(ctx context.Context, stage string) (all []sink.Part, err error) {
 	for p := range b.Plan.Partitions {
 		from, err := b.OutputsOf(ctx, stage, p)
 		if err != nil {
@@ -234,7 +234,7 @@ func (b *Build) PartsOf(ctx context.Context, stage string) (all []generation.Par
 		}
 		all = append(all, from.ParquetParts()...)
 	}
-	slices.SortFunc(all, func(a, b generation.Part) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(all, func(a, b sink.Part) int { return strings.Compare(a.Key, b.Key) })
 	return all, nil
 }
 

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 
+	"giantstream/internal/ambient"
 	"giantstream/internal/seal"
 	"giantstream/internal/tasks"
 	"giantstream/internal/tempfile"
 	"giantstream/sink"
-	"giantstream/train"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/fit"
 )
@@ -31,8 +31,8 @@ type Task struct {
 func (t *Task) TaskResources() fit.Resources {
 	r := t.Resources
 	r.Log = r.Log.With("task", t.Task.String())
-	if r.Progress = train.OrDiscard(r.Progress); !t.alone {
-		r.Progress = train.OrDiscard(nil)
+	if r.Progress = ambient.OrDiscard(r.Progress); !t.alone {
+		r.Progress = ambient.OrDiscard(nil)
 	}
 	return r
 }
