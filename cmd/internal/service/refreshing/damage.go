@@ -47,6 +47,9 @@ func (r *Refresh) noteDamage(d *generation.Damage) {
 	r.metrics.damaged.Set(float64(number))
 }
 
+// Damaged returns the newest damaged generation that no whole one has replaced, 0 for none.
+func (r *Refresh) Damaged() int64 { return r.damaged.Load() }
+
 // becauseDamaged says why a generation is due if the newest one is damaged, "" if it is not.
 func (r *Refresh) becauseDamaged() string {
 	damaged := r.damaged.Load()
