@@ -39,7 +39,7 @@ http: {listen: ""}
 //
 // Larger graphs by hand, with the settings of production and the locks of a broker's default:
 //
-//	go run ./cmd/bench/staged -nodes 1000000 -write /tmp/graph
+//	go run ./cmd/bench/build -nodes 1000000 -write /tmp/graph
 //	GIANTSTREAM_BUILD_GRAPH=/tmp/graph GIANTSTREAM_BUILD_STAGES=all GIANTSTREAM_BUILD_LOCK=30s \
 //	  GIANTSTREAM_BUILD_PATIENCE=6h cmd/dev/test-real crew -timeout 12h
 func TestRealBuildByACrew(t *testing.T) {

@@ -1,7 +1,7 @@
-// Command staged builds a generation of a synthetic graph as tasks in one process, and prints for every stage the time,
+// Command build builds a generation of a synthetic graph as tasks in one process, and prints for every stage the time,
 // the processor time for each node, and the peak of the resident memory:
 //
-//	GOMEMLIMIT=1GiB go run ./cmd/bench/staged -nodes 1000000 -dir /tmp/staged
+//	GOMEMLIMIT=1GiB go run ./cmd/bench/build -nodes 1000000 -dir /tmp/build
 //
 // With -write it writes the graph as files for 'giantstream run' instead.
 //
@@ -47,10 +47,10 @@ func main() {
 	write := flag.String("write", "", "write the graph to nodes.jsonl.gz and edges.jsonl.gz in this folder instead")
 	flag.Parse()
 	if *write != "" {
-		stage.Exit("staged", graph{*nodes, 1}.write(*write))
+		stage.Exit("build", graph{*nodes, 1}.write(*write))
 		return
 	}
-	stage.Exit("staged", bench{*nodes, *dir, *workers, *sample, *encoder, *rates, *against}.run())
+	stage.Exit("build", bench{*nodes, *dir, *workers, *sample, *encoder, *rates, *against}.run())
 }
 
 // bench is what is asked of a run.
