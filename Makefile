@@ -20,9 +20,10 @@ RACE_PACKAGES = $(shell grep -rlE --include='*.go' --exclude-dir=e2e --exclude-d
 FUZZTIME := 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build release image test test-all race lint fuzz generate quickstart bench bench-featurize bench-xrlinear bench-bert bench-encode \
-	bench-similar bench-loader bench-stream bench-freshness bench-load bench-million kafka-up kafka-down \
-	s3-up s3-down spec test-page test-packages test-real test-cuda test-faults sim mutate
+.PHONY: help build release image test test-all race lint fuzz generate quickstart \
+	bench bench-featurize bench-xrlinear bench-bert bench-encode bench-similar bench-loader bench-stream \
+	bench-freshness bench-load bench-million kafka-up kafka-down s3-up s3-down spec \
+	test-page test-packages test-real test-cuda test-faults sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -16,14 +16,16 @@ import (
 var allTypes = func() []typed {
 	types := []typed{
 		{name: "string", draw: drawText, node: parquet.String, parquet: textValue,
-			avro: `"string"`, asAvro: func(c *cell) any { return c.text }, proto: "string", asProto: func(c *cell) any { return c.text }},
+			avro: `"string"`, asAvro: func(c *cell) any { return c.text },
+			proto: "string", asProto: func(c *cell) any { return c.text }},
 		{name: "enum", draw: func(r *rand.Rand) cell { return cell{kind: aText, text: pick(r, "PEN", "true", "FALSE")} },
 			node: parquet.Enum, parquet: textValue,
 			avro:   `{"type":"enum","name":"E","symbols":["PEN","true","FALSE"]}`,
 			asAvro: func(c *cell) any { return c.text }},
 		{name: "bytes", draw: drawBytes, node: func() parquet.Node { return parquet.Leaf(parquet.ByteArrayType) },
 			parquet: func(c *cell) parquet.Value { return parquet.ByteArrayValue(c.raw) },
-			avro:    `"bytes"`, asAvro: func(c *cell) any { return c.raw }, proto: "bytes", asProto: func(c *cell) any { return c.raw }},
+			avro:    `"bytes"`, asAvro: func(c *cell) any { return c.raw },
+			proto: "bytes", asProto: func(c *cell) any { return c.raw }},
 		{name: "fixed", draw: func(r *rand.Rand) cell {
 			c := drawBytes(r)
 			c.raw = append(c.raw, "padding"...)[:4]
@@ -42,20 +44,23 @@ var allTypes = func() []typed {
 		{name: "bool", draw: func(r *rand.Rand) cell { return cell{kind: aBool, b: r.IntN(2) == 0} },
 			node:    func() parquet.Node { return parquet.Leaf(parquet.BooleanType) },
 			parquet: func(c *cell) parquet.Value { return parquet.BooleanValue(c.b) },
-			avro:    `"boolean"`, asAvro: func(c *cell) any { return c.b }, proto: "bool", asProto: func(c *cell) any { return c.b }},
+			avro:    `"boolean"`, asAvro: func(c *cell) any { return c.b },
+			proto: "bool", asProto: func(c *cell) any { return c.b }},
 		{name: "float", draw: drawFloat(32), node: func() parquet.Node { return parquet.Leaf(parquet.FloatType) },
 			parquet: func(c *cell) parquet.Value { return parquet.FloatValue(float32(c.f)) },
 			avro:    `"float"`, asAvro: func(c *cell) any { return float32(c.f) },
 			proto: "float", asProto: func(c *cell) any { return float32(c.f) }},
 		{name: "double", draw: drawFloat(64), node: func() parquet.Node { return parquet.Leaf(parquet.DoubleType) },
 			parquet: func(c *cell) parquet.Value { return parquet.DoubleValue(c.f) },
-			avro:    `"double"`, asAvro: func(c *cell) any { return c.f }, proto: "double", asProto: func(c *cell) any { return c.f }},
+			avro:    `"double"`, asAvro: func(c *cell) any { return c.f },
+			proto: "double", asProto: func(c *cell) any { return c.f }},
 		{name: "date", draw: drawDay, node: parquet.Date,
 			parquet: func(c *cell) parquet.Value { return parquet.Int32Value(int32(c.n.Int64())) },
 			avro:    `{"type":"int","logicalType":"date"}`, asAvro: func(c *cell) any { return int32(c.n.Int64()) }},
 		{name: "date_debezium", draw: drawDay, avro: `{"type":"int","connect.name":"io.debezium.time.Date"}`,
 			asAvro: func(c *cell) any { return int32(c.n.Int64()) }},
-		{name: "timestamp_int96", draw: drawTimestamp(1e9), node: func() parquet.Node { return parquet.Leaf(parquet.Int96Type) },
+		{name: "timestamp_int96", draw: drawTimestamp(1e9),
+			node:    func() parquet.Node { return parquet.Leaf(parquet.Int96Type) },
 			parquet: func(c *cell) parquet.Value { return parquet.Int96Value(int96(c.t)) }},
 		{name: "timestamp_proto", draw: drawTimestamp(1e9), proto: "google.protobuf.Timestamp",
 			asProto: func(c *cell) any { return timestamppb.New(c.t) }},
@@ -201,8 +206,8 @@ func drawText(r *rand.Rand) cell {
 	}
 	text := ""
 	for range r.IntN(12) {
-		text += pick(r, "a", "B", "7", " ", ".", "-", "\"", "\\", "'", ",", ";", "\n", "\t", "\r", "\x00", "\x1f", "é", "漢", "😀", "{", "]",
-			"<", "&", "\u2028", "\u007f")
+		text += pick(r, "a", "B", "7", " ", ".", "-", "\"", "\\", "'", ",", ";", "\n", "\t", "\r", "\x00", "\x1f", "é",
+			"漢", "😀", "{", "]", "<", "&", "\u2028", "\u007f")
 	}
 	return cell{kind: aText, text: text}
 }
@@ -313,7 +318,8 @@ func drawTimestamp(perSecond int64) func(*rand.Rand) cell {
 		seconds := pick(r, 0, -1, 1, 86_400*365, 94_694_399, 1_580_699_106, -2_208_988_800,
 			int64(r.IntN(6_000_000_000))-3_000_000_000)
 		if perSecond < 1e9 && r.IntN(3) == 0 {
-			seconds = pick(r, -62_135_596_800, -62_135_596_801, 253_402_300_799, 253_402_300_800, int64(r.IntN(300_000_000_000))-62_000_000_000)
+			seconds = pick(r, -62_135_596_800, -62_135_596_801, 253_402_300_799, 253_402_300_800,
+				int64(r.IntN(300_000_000_000))-62_000_000_000)
 		}
 		nanos := pick(r, 0, 1, 999_999_999, int64(r.IntN(1e9)))
 		return cell{kind: aTimestamp, t: time.Unix(seconds, nanos-nanos%(1e9/perSecond)).UTC()}

@@ -100,7 +100,8 @@ func TestRunOnTheDevice(t *testing.T) {
 			t.Fatal("the training ended before it was killed")
 		case <-time.After(10 * time.Millisecond):
 		}
-		if all, _ := filepath.Glob(filepath.Join(store, "generations/000001/tasks/encoder/00000/encoder/checkpoints/*")); len(all) > 0 {
+		checkpoints := filepath.Join(store, "generations/000001/tasks/encoder/00000/encoder/checkpoints/*")
+		if all, _ := filepath.Glob(checkpoints); len(all) > 0 {
 			killed = cmd.Process.Kill() == nil
 		}
 	}

@@ -117,7 +117,8 @@ func TestAvroKeysOfDebezium(t *testing.T) {
 	key := func(sku string) []byte { return encode(1, map[string]any{"sku": sku}) }
 	const day1972 = 76_204_800_000_000
 	put := func(sku string) []byte {
-		return encode(3, map[string]any{"op": "c", "after": map[string]any{"sku": sku, "name": "pen", "updated": int64(day1972)}})
+		after := map[string]any{"sku": sku, "name": "pen", "updated": int64(day1972)}
+		return encode(3, map[string]any{"op": "c", "after": after})
 	}
 	e := kafkatest.Start(t, 1)
 	e.Send(t,

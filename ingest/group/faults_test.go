@@ -34,8 +34,8 @@ const faultShards = 6
 // again: each shard has one living member within the time that the protocol takes, which is a session, for members that
 // died without a word, and a rebalance, for those that died while they joined.
 //
-// GIANTSTREAM_SEED is the first seed, GIANTSTREAM_GROUP_RUNS how many there are, GIANTSTREAM_GROUP_SESSION the session's
-// timeout.
+// GIANTSTREAM_SEED is the first seed, GIANTSTREAM_GROUP_RUNS how many there are, GIANTSTREAM_GROUP_SESSION the
+// session's timeout.
 func TestGroupFormsAgain(t *testing.T) {
 	if os.Getenv("GIANTSTREAM_TEST_MEMBER") != "" {
 		beFaultMember(t)

@@ -391,8 +391,9 @@ func TestPublishedCursorIsAHint(t *testing.T) {
 }
 
 func FuzzDecodeManifest(f *testing.F) {
+	rows := Object{Key: "shards/1/rows/x.parquet", Rows: 3, Bytes: 9, Checksum: sink.Checksum{CRC32C: 7}}
 	data, _ := (&Manifest{Format: 1, Shard: 1, Seq: 2, Rows: 3, Next: map[string]int64{"nodes": 4},
-		Objects: []Object{{Key: "shards/1/rows/x.parquet", Rows: 3, Bytes: 9, Checksum: sink.Checksum{CRC32C: 7}}}}).Encode("")
+		Objects: []Object{rows}}).Encode("")
 	f.Add(data)
 	f.Add([]byte(`{"format":3}`))
 	f.Add([]byte(`{"format":1,"seq":1,"objects":[{"key":"../x","rows":-1}]}`))

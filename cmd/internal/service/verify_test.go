@@ -84,7 +84,8 @@ func newPipeline(t *testing.T, seed int) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := seal.JSON(map[string]string{"id": identity.ID}, sink.PlaceOf(p.store, "pipeline-id")) // as if its first release had written format 1
+	// as if its first release had written format 1
+	id, err := seal.JSON(map[string]string{"id": identity.ID}, sink.PlaceOf(p.store, "pipeline-id"))
 	if err != nil {
 		t.Fatal(err)
 	}

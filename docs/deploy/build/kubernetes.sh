@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds a generation as Indexed Jobs, one for each stage: kubernetes.sh IMAGE 16, where 16 pods run at a time.
-# pipeline.yaml is here, and the key pipeline.yaml of the config map giantstream. Needs Kubernetes 1.29 or newer, and jq.
+# pipeline.yaml is here, and the key pipeline.yaml of the config map giantstream. This needs Kubernetes 1.29 or newer,
+# and jq.
 # Call it again after a failure: what is done is not done again.
 set -e
 image=$1
@@ -31,7 +32,8 @@ spec:
       containers:
         - name: task
           image: $image
-          args: [build, stage, $stage, --partition, \$(JOB_COMPLETION_INDEX), --generation, "$generation", -c, /etc/giantstream/pipeline.yaml]
+          args: [build, stage, $stage, --partition, \$(JOB_COMPLETION_INDEX), --generation, "$generation",
+                 -c, /etc/giantstream/pipeline.yaml]
           env: [{name: TMPDIR, value: /scratch}]
           resources: {requests: {cpu: "2", memory: 2Gi}, limits: {memory: 2Gi}}
           volumeMounts:
