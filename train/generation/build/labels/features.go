@@ -13,7 +13,6 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
 )
@@ -24,11 +23,7 @@ import (
 //
 //	rows  float32, a row after the other
 func MakeFeatures(ctx context.Context, t *work.Task) error {
-	dim, err := vocabulary.FeatureDim(ctx, t.Build)
-	if err != nil {
-		return err
-	}
-	x, err := graph.LoadNumbering(ctx, t.Build)
+	dim, x, err := loadShape(ctx, t.Build)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,14 @@ import (
 	"giantstream/train/numeric"
 )
 
+// loadShape returns the length of a label's features, and how labels are numbered.
+func loadShape(ctx context.Context, b *work.Build) (dim int, x graph.Numbering, err error) {
+	if dim, err = vocabulary.FeatureDim(ctx, b); err == nil {
+		x, err = graph.LoadNumbering(ctx, b)
+	}
+	return dim, x, err
+}
+
 // rowsOf is the output of pifa with the features of a partition's labels: float32, a row after the other.
 func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 
@@ -23,11 +31,7 @@ func rowsOf(partition int) string { return fmt.Sprintf("rows-%05d", partition) }
 // not depend on the number of ranges and partitions. It holds the range's sums in memory, and the projected texts of
 // one partition.
 func Aggregate(ctx context.Context, t *work.Task) error {
-	dim, err := vocabulary.FeatureDim(ctx, t.Build)
-	if err != nil {
-		return err
-	}
-	x, err := graph.LoadNumbering(ctx, t.Build)
+	dim, x, err := loadShape(ctx, t.Build)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/build/vocabulary"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -18,11 +17,7 @@ import (
 // in memory.
 func renewTree(ctx context.Context, t *work.Task) (*labeltree.Tree, treeStats, error) {
 	var out treeStats
-	x, err := graph.LoadNumbering(ctx, t.Build)
-	if err != nil {
-		return nil, out, err
-	}
-	dim, err := vocabulary.FeatureDim(ctx, t.Build)
+	dim, x, err := loadShape(ctx, t.Build)
 	if err != nil {
 		return nil, out, err
 	}

@@ -30,11 +30,7 @@ func rangesOf(p stages.Plan, x graph.Numbering) graph.Numbering {
 //	rows  section r: by node, its number of known neighbours u32, how many of them are in range r u32, for each its
 //	      number in the range u32, and its row as bfloat16
 func SpreadTexts(ctx context.Context, t *work.Task) error {
-	dim, err := vocabulary.FeatureDim(ctx, t.Build)
-	if err != nil {
-		return err
-	}
-	x, err := graph.LoadNumbering(ctx, t.Build)
+	dim, x, err := loadShape(ctx, t.Build)
 	if err != nil {
 		return err
 	}

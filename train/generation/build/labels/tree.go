@@ -37,11 +37,7 @@ func GrowTrunk(ctx context.Context, t *work.Task) error {
 	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
 		return err
 	}
-	dim, err := vocabulary.FeatureDim(ctx, t.Build)
-	if err != nil {
-		return err
-	}
-	x, err := graph.LoadNumbering(ctx, t.Build)
+	dim, x, err := loadShape(ctx, t.Build)
 	if err != nil {
 		return err
 	}
