@@ -9,11 +9,8 @@ import (
 
 	"giantstream/sink"
 	"giantstream/train"
-	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/bert/compute"
-	"giantstream/train/encoders/hybrid"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
 )
 
@@ -98,76 +95,6 @@ func (f File) verify(object sink.Object, name string) error {
 	return nil
 }
 
-func build(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection) (train.Encoder, error) {
-	if p == nil && c.Kind != bag.Kind {
-		return nil, fmt.Errorf("%w: a %q needs its projection", ErrMismatch, c.Kind)
-	}
-	switch c.Kind {
-	case linear.LSAKind:
-		return checked(linear.NewLSA(v, p, c.Dim))
-	case linear.Kind:
-		w, err := a.Float32("weights", c.Rank, c.Dim)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		return checked(linear.New(v, p, w, c.Dim))
-	case hybrid.Kind:
-		return loadHybrid(c, a, v, p, nil)
-	case bag.Kind:
-		m, err := loadTable(c, a)
-		if err != nil {
-			return nil, err
-		}
-		return checked(bag.NewEncoder(v, m))
-	}
-	return nil, fmt.Errorf("%w: kind %q", ErrUnknown, c.Kind)
-}
-
-// loadHybrid reads the views of a hybrid and joins them; model is nil for none.
-func loadHybrid(c Config, a *safetensors.Archive, v train.Vectorizer, p train.Projection,
-	model train.Encoder) (train.Encoder, error) {
-	shape, _ := a.Shape("weights")
-	if len(shape) != 2 || shape[0] != c.Rank {
-		return nil, fmt.Errorf("%w: weights have the shape %v, the projection the rank %d", ErrCorrupt, shape, c.Rank)
-	}
-	table, err := loadTable(c, a)
-	if err != nil {
-		return nil, err
-	}
-	solution, err := a.Float32("weights", shape...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	weight, err := a.Float32("text_weight", 1)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	views := hybrid.Views{Vectorizer: v, Projection: p, Table: table, Solution: solution, TextWeight: weight[0],
-		Model: model}
-	join, err := a.Float32(joinName, views.Len(), c.Dim)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return checked(hybrid.New(views, join, c.Dim))
-}
-
-// joinName is the tensor that says that n-grams and the text stand beside a transformer.
-const joinName = "join"
-
-// loadTable reads the n-grams' vectors.
-func loadTable(c Config, a *safetensors.Archive) (*bag.Model, error) {
-	shape, _ := a.Shape("features")
-	features, err := a.Int32("features", shape...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	vectors, err := a.Float32("vectors", len(features), c.Dim)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return checked(bag.NewModel(features, vectors, c.Features, c.Dim))
-}
-
 // openBERT opens a BERT with its rotation and with the n-grams and the text beside it, as far as it has them.
 func openBERT(ctx context.Context, store sink.Store, prefix string, c Config, a *safetensors.Archive,
 	v train.Vectorizer, p train.Projection, device compute.Backend) (train.Encoder, error) {
@@ -196,14 +123,4 @@ func openBERT(ctx context.Context, store sink.Store, prefix string, c Config, a 
 		return nil, fmt.Errorf("%w: a %q joined to the text needs its projection", ErrMismatch, c.Kind)
 	}
 	return loadHybrid(c, a, v, p, model)
-}
-
-// checked marks an error of a constructor as corruption, because the sizes have been compared with
-// the configuration before.
-func checked[E any](e E, err error) (E, error) {
-	if err != nil {
-		var none E
-		return none, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return e, nil
 }

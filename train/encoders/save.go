@@ -10,10 +10,8 @@ import (
 
 	"giantstream/sink"
 	"giantstream/train"
-	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/bert"
 	"giantstream/train/encoders/hybrid"
-	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
 )
 
@@ -97,52 +95,4 @@ func put(ctx context.Context, store sink.Store, key string, file io.WriterTo, si
 	r.CloseWithError(io.ErrClosedPipe)
 	<-ended
 	return File{Bytes: size, CRC32C: sum.Sum32()}, err
-}
-
-// tensorsOf are the encoder's own tensors. Those of a BERT are in files of
-// their own, but for its rotation, which from_pretrained knows nothing of.
-func tensorsOf(e train.Encoder) ([]safetensors.Tensor, error) {
-	switch e := e.(type) {
-	case *linear.LSA:
-		return nil, nil
-	case *bert.Encoder:
-		return rotationTensors(e), nil
-	case *linear.Encoder:
-		w := e.Weights()
-		return []safetensors.Tensor{{Name: "weights", Shape: []int{len(w) / e.Dim(), e.Dim()}, Float32: w}}, nil
-	case *hybrid.Encoder:
-		return hybridTensors(e)
-	case *bag.Encoder:
-		return tableTensors(e.Model()), nil
-	}
-	return nil, fmt.Errorf("%w: cannot save a %q", ErrUnknown, e.Kind())
-}
-
-func hybridTensors(e *hybrid.Encoder) ([]safetensors.Tensor, error) {
-	v := e.Views()
-	out := tableTensors(v.Table)
-	if b := transformer(e); b != nil {
-		out = append(out, rotationTensors(b)...)
-	} else if v.Model != nil {
-		return nil, fmt.Errorf("%w: cannot save a %q beside n-grams", ErrUnknown, v.Model.Kind())
-	}
-	return append(out,
-		safetensors.Tensor{Name: "weights", Shape: []int{v.Projection.Dim(), v.TextDim()}, Float32: v.Solution},
-		safetensors.Tensor{Name: "text_weight", Shape: []int{1}, Float32: []float32{v.TextWeight}},
-		safetensors.Tensor{Name: joinName, Shape: []int{v.Len(), e.Dim()}, Float32: e.Join()}), nil
-}
-
-func tableTensors(m *bag.Model) []safetensors.Tensor {
-	f := m.Features()
-	return []safetensors.Tensor{
-		{Name: "features", Shape: []int{len(f)}, Int32: f},
-		{Name: "vectors", Shape: []int{len(f), m.Dim()}, Float32: m.Vectors()},
-	}
-}
-
-func rotationTensors(e *bert.Encoder) []safetensors.Tensor {
-	if e.Rotation() == nil {
-		return nil
-	}
-	return []safetensors.Tensor{{Name: rotationName, Shape: []int{e.Dim(), e.Dim()}, Float32: e.Rotation()}}
 }
