@@ -278,7 +278,7 @@ func (s *sender) record(ctx context.Context, in *Input, to target, rec record) e
 		})
 	}
 	id, at, ok := to.decoder.Route(rec.value)
-	if ok && to.nodes && in.Read.SkipWithoutText && !to.decoder.HasText() {
+	if ok && to.nodes && in.Read.SkipWithoutText && to.decoder.Textless() {
 		s.stats.Skipped++
 		to.decoder.Uncount()
 		return nil

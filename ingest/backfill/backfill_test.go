@@ -218,6 +218,24 @@ func TestBadLinesKeepTheirBytes(t *testing.T) {
 	}
 }
 
+// TestDeletionsNeedNoText: what leaves out rows without text leaves out no deletion, and nothing that a decoder refuses.
+func TestDeletionsNeedNoText(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	o := options(e)
+	o.Mapping.Nodes.Deleted = "gone"
+	o.Nodes = files(t, write(t, filepath.Join(t.TempDir(), "n.csv"),
+		[]byte("id,text,gone\na,one,\na,,\nb,,true\nc,,false\nd,,maybe\n")))
+	o.Nodes[0].Read.SkipWithoutText = true
+	stats := run(t, o)
+	var sent []string
+	for _, m := range e.Read(t, "nodes") {
+		sent = append(sent, string(m.Key))
+	}
+	if want := []string{"a", "b", "d"}; !slices.Equal(sent, want) || stats.Skipped != 2 {
+		t.Errorf("sent %q and left out %d, want %q and 2", sent, stats.Skipped, want)
+	}
+}
+
 func TestResume(t *testing.T) {
 	e := kafkatest.Start(t, 2)
 	dir := t.TempDir()

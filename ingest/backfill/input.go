@@ -60,7 +60,7 @@ type ReadOptions struct {
 	// ListSeparator splits the cells of CSV columns that are mapped as lists, [*], or to the far ends of
 	// edges; "" splits none. Cells that are JSON lists need none.
 	ListSeparator string `json:"list_separator,omitempty"`
-	// SkipWithoutText leaves out node records without any text.
+	// SkipWithoutText leaves out node records without any text that delete nothing.
 	SkipWithoutText bool `json:"skip_without_text,omitempty"`
 }
 

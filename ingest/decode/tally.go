@@ -88,12 +88,16 @@ func (s *scanner) filled(at slot) bool {
 	return false
 }
 
-// HasText reports whether a mapped text of the value that was decoded or routed last is not empty.
-func (d *Decoder) HasText() bool {
+// Textless reports whether the value that was decoded or routed last states a node without any text. A deletion
+// states none and needs no text.
+func (d *Decoder) Textless() bool {
+	if deleted, fault := d.deleted(); deleted || fault != nil || d.rowDeleted() {
+		return false
+	}
 	for i := range d.texts {
 		if d.scan.filled(slotText + slot(i)) {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }

@@ -148,7 +148,7 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 	s := c.sideOf(edges)
 	out, fault := s.decoder.Decode(r, s.out[:0])
 	s.out = out
-	if skipWithoutText && !edges && fault == nil && !s.decoder.HasText() {
+	if skipWithoutText && !edges && fault == nil && s.decoder.Textless() {
 		s.decoder.Uncount()
 		return
 	}

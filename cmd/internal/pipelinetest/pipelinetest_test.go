@@ -120,7 +120,7 @@ func TestRecordsOfAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("p.csv", "sku,name,related\na,apple,b|c\nb,bean,\na,,\nx,y\n")
+	write("p.csv", "sku,name,related,deleted\na,apple,b|c,\nb,bean,,\na,,,\nx,y\nc,corn,,\nc,,,true\n")
 	write("p.test.yaml", `
 set: [ingest.nodes.id=sku, ingest.nodes.text=name, ingest.edges.src=sku, "ingest.edges.dst=related[*]"]
 tests:
@@ -128,7 +128,7 @@ tests:
     nodes: [{$file: p.csv, $skip_without_text: true}]
     edges: [{$file: p.csv, $list_separator: "|"}]
     expect:
-      nodes: [{id: a, text: apple, labels: [b, c]}, {id: b}]
+      nodes: [{id: a, text: apple, labels: [b, c]}, {id: b}, {id: c, deleted: true}]
       dead_letters:
         - {topic: nodes, record: 5, reason: bad_csv}
         - {topic: edges, record: 5, reason: bad_csv}
