@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"giantstream/ingest"
@@ -57,6 +58,8 @@ type Stats struct {
 	BadRows int64 `json:"bad_csv,omitempty"`
 	// Skipped node records have no text, and were to be left out.
 	Skipped int64 `json:"skipped_without_text,omitempty"`
+	// Idle are the files that sent nothing.
+	Idle IdleFiles `json:"sent_nothing,omitzero"`
 	// Fields say in how many of the records that were sent each mapped field has a value.
 	Fields []decode.Filled `json:"fields,omitempty"`
 	// Notes say how the first files were read, where they did not say it themselves.
@@ -65,9 +68,23 @@ type Stats struct {
 	StaleFiles []string `json:"stale_files,omitempty"`
 }
 
-// maxStaleFiles and maxNotes bound what is named.
+// IdleFiles are files of which no record was sent.
+type IdleFiles struct {
+	Count int64 `json:"count"`
+	// Files are the first ones, at most maxIdleFiles.
+	Files []IdleFile `json:"files"`
+}
+
+// IdleFile is a file of which no record was sent, and why.
+type IdleFile struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// maxStaleFiles, maxIdleFiles and maxNotes bound what is named.
 const (
 	maxStaleFiles = 10
+	maxIdleFiles  = 10
 	maxNotes      = 10
 )
 
@@ -201,12 +218,37 @@ func (s *sender) stage(ctx context.Context, what string, inputs []Input, to targ
 	tally := to.decoder.NewTally()
 	to.decoder.CountInto(tally)
 	for i := range inputs {
+		before, sent := *s.stats, *to.sent
 		if err := s.send(ctx, &inputs[i], to); err != nil {
 			return fmt.Errorf("backfill of %s: %w", what, err)
+		}
+		if *to.sent == sent {
+			s.stats.idle(inputs[i].Name, &before)
 		}
 	}
 	s.stats.Fields = append(s.stats.Fields, tally.Fields(to.decoder)...)
 	return nil
+}
+
+// idle notes that nothing was sent of a file, from what was counted before it.
+func (st *Stats) idle(name string, before *Stats) {
+	if st.Idle.Count++; len(st.Idle.Files) == maxIdleFiles {
+		return
+	}
+	var why []string
+	for _, part := range []struct {
+		rows int64
+		are  string
+	}{{st.Resumed - before.Resumed, "read by an earlier run"}, {st.Skipped - before.Skipped, "left out without text"},
+		{st.Oversize + st.BadRows - before.Oversize - before.BadRows, "dead letters"}} {
+		if part.rows > 0 {
+			why = append(why, fmt.Sprintf("%d %s", part.rows, part.are))
+		}
+	}
+	if why == nil {
+		why = []string{"no records"}
+	}
+	st.Idle.Files = append(st.Idle.Files, IdleFile{name, strings.Join(why, ", ")})
 }
 
 // send sends one input.

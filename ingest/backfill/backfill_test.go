@@ -236,6 +236,37 @@ func TestDeletionsNeedNoText(t *testing.T) {
 	}
 }
 
+// TestIdleFilesAreNamed: a file of which nothing is sent is named, and why.
+func TestIdleFilesAreNamed(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	o := options(e)
+	o.Checkpoint = filepath.Join(t.TempDir(), "checkpoint")
+	o.Limits.RecordBytes = 100
+	dir := t.TempDir()
+	file := func(name, content string) backfill.Input {
+		in := files(t, write(t, filepath.Join(dir, name), []byte(content)))[0]
+		in.Read.SkipWithoutText = true
+		return in
+	}
+	o.Nodes = []backfill.Input{file("sent.jsonl", `{"id":"a","text":"one"}`), file("empty.jsonl", ""),
+		file("bare.csv", "id,text\na,\nb,\n"), file("bad.csv", "id,text\na,b,c\n"+strings.Repeat("x", 200)+",y\n")}
+	var got []string
+	for range 2 {
+		stats := run(t, o)
+		for _, f := range stats.Idle.Files {
+			got = append(got, filepath.Base(f.Name)+": "+f.Why)
+		}
+		if int(stats.Idle.Count) != len(stats.Idle.Files) {
+			t.Errorf("%d files sent nothing, %v are named", stats.Idle.Count, stats.Idle.Files)
+		}
+	}
+	want := []string{"empty.jsonl: no records", "bare.csv: 2 left out without text", "bad.csv: 2 dead letters",
+		"sent.jsonl: 1 read by an earlier run"}
+	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("files that sent nothing: %q, want first %q", got, want)
+	}
+}
+
 func TestResume(t *testing.T) {
 	e := kafkatest.Start(t, 2)
 	dir := t.TempDir()
@@ -426,7 +457,8 @@ func TestAFileIsItsContent(t *testing.T) {
 		want    backfill.Stats
 	}{
 		{red, mtime, backfill.Stats{Nodes: 1}},
-		{red, mtime, backfill.Stats{Resumed: 1}},
+		{red, mtime, backfill.Stats{Resumed: 1, Idle: backfill.IdleFiles{Count: 1,
+			Files: []backfill.IdleFile{{Name: name, Why: "1 read by an earlier run"}}}}},
 		{pen, mtime, backfill.Stats{Nodes: 1}},
 		{pen, mtime.Add(time.Hour), backfill.Stats{Nodes: 1}},
 		{red, mtime, backfill.Stats{Nodes: 1, Stale: 1, StaleFiles: []string{name}}},

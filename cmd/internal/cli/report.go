@@ -152,6 +152,12 @@ func inputLines(s *backfill.Stats) (lines []string) {
 		lines = append(lines, command.Plural(s.Skipped, "node record without text left out",
 			"node records without text left out"))
 	}
+	for _, file := range s.Idle.Files {
+		lines = append(lines, console.Plain(fmt.Sprintf("%s sent nothing: %s", file.Name, file.Why)))
+	}
+	if more := s.Idle.Count - int64(len(s.Idle.Files)); more > 0 {
+		lines = append(lines, command.Plural(more, "more file sent nothing", "more files sent nothing"))
+	}
 	fields := map[string][]string{}
 	for _, f := range s.Fields {
 		topic, _, _ := strings.Cut(f.Field, ".")
