@@ -115,16 +115,17 @@ type decoder interface {
 
 // chunk is the result of one fetch.
 type chunk struct {
-	topic     string
-	mutations []mutation.Mutation
-	letters   []deadletter.Letter
-	traced    []*recordtrace.Record
-	lost      []mutation.Lost
-	last      mutation.Record // zero for none
-	records   int
-	bytes     int64
-	next      int64
-	err       error
+	topic      string
+	statements []mutation.Statement
+	mutations  []mutation.Mutation
+	letters    []deadletter.Letter
+	traced     []*recordtrace.Record
+	lost       []mutation.Lost
+	last       mutation.Record // zero for none
+	records    int
+	bytes      int64
+	next       int64
+	err        error
 }
 
 // Open starts to read shard's partition of the input topics, each from its offset in next, or from
@@ -168,7 +169,8 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 			},
 			decoder: decoders[i], translator: c.Translators[topic],
 			copies: c.Topics.Repartitioned() && topic != c.Topics.Mirror,
-			chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes, rebound: rebound, traces: c.Traces,
+			input:  mutation.Input(i), chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes,
+			rebound: rebound, traces: c.Traces,
 		}
 		s.reader.OnLost = func(from, to int64) {
 			f.metrics.Lost.Add(to - from)
@@ -236,8 +238,9 @@ func (f *Feed) collect(ctx context.Context, wait time.Duration) (mutation.Batch,
 			return b, c.err
 		}
 		if b.Mutations == nil {
-			b.Mutations = c.mutations
+			b.Statements, b.Mutations = c.statements, c.mutations
 		} else {
+			b.Statements = append(b.Statements, c.statements...)
 			b.Mutations = append(b.Mutations, c.mutations...)
 		}
 		b.Bytes += c.bytes

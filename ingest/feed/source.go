@@ -28,6 +28,7 @@ type source struct {
 	json       []byte // its output, reused for each record
 	// copies: the records are copies and have the versions of their originals.
 	copies bool
+	input  mutation.Input
 	chunks chan<- chunk
 	// base is what the offsets of chunks are above those of the reader.
 	base  int64
@@ -63,7 +64,8 @@ func (s *source) handle(ctx context.Context, got client.Fetched) error {
 		return nil
 	}
 	c := chunk{next: got.Next + s.base, lost: s.lost, records: len(got.Records) + len(got.TooLarge), bytes: got.Bytes,
-		mutations: make([]mutation.Mutation, 0, len(got.Records))}
+		statements: make([]mutation.Statement, 0, len(got.Records)+len(got.TooLarge)),
+		mutations:  make([]mutation.Mutation, 0, len(got.Records))}
 	if n := len(got.Records); n > 0 {
 		last := got.Records[n-1]
 		c.last = mutation.Record{Offset: last.Offset + s.base, Fingerprint: client.Fingerprint(last)}
@@ -86,6 +88,8 @@ func (s *source) handle(ctx context.Context, got client.Fetched) error {
 	}
 	for i := range got.TooLarge {
 		c.letters = append(c.letters, deadletter.FromTooLarge(&got.TooLarge[i], s.limit))
+		c.statements = append(c.statements, mutation.Statement{Offset: got.TooLarge[i].Offset + s.base,
+			Input: s.input, Refused: true})
 	}
 	s.send(ctx, c)
 	s.sent, s.lost = got.Next, nil
@@ -144,6 +148,9 @@ func (s *source) decode(ctx context.Context, m kafka.Message, c *chunk, followed
 		}
 		c.letters = append(c.letters, l)
 	}
+	said := len(c.mutations) - before
+	c.statements = append(c.statements, mutation.Statement{Offset: m.Offset + s.base, Mutations: int32(said),
+		Input: s.input, Refused: fault != nil && said == 0})
 	if followed != nil && followed.Decoded(c.mutations[before:]) {
 		c.traced = append(c.traced, followed)
 	}

@@ -17,7 +17,5 @@
 // regardless of how often and in which order records are copied.
 //
 // Versions of copies are above those of records that were sent to the internal topic directly, as a
-// backfill does: of equal event times, the copy wins. They are also above every offset of a topic.
-// A shard that starts on an older state therefore takes copies that it has committed already for
-// new ones and writes their rows once more, which costs rows and changes nothing.
+// backfill does: of equal event times, the copy wins.
 package repartition

@@ -41,6 +41,9 @@ type Manifest struct {
 	Inputs map[string]Input `json:"inputs,omitempty"`
 	// Lost holds the losses of this shard that nobody has accepted yet.
 	Lost []Lost `json:"lost,omitempty"`
+	// Counted says, by topic, what became of the statements below Next. It is missing where none was
+	// counted: releases before format 5 counted none.
+	Counted map[string]Counted `json:"statements,omitempty"`
 	// Objects hold the rows of this window, in node_id order within and across objects.
 	Objects    []Object `json:"objects"`
 	Rows       int64    `json:"rows"`
@@ -87,6 +90,29 @@ func (m *Manifest) follows(prev *Manifest) error {
 		return fmt.Errorf("%w: manifest %d of shard %d was written after a manifest %d with the digest %.12s…, "+
 			"the one in the store has %.12s…", ErrDamaged, m.Seq, m.Shard, prev.Seq, m.Previous, prev.digest)
 	}
+}
+
+// Counted says what became of the statements of one topic in one shard, from an offset up to the one that
+// a manifest covers. Offsets and counts are committed together, so each record counts once whatever happens:
+// Sum is how many records the topic had there.
+type Counted struct {
+	// From is the first offset that was counted.
+	From int64 `json:"from"`
+	mutation.Outcomes
+	// Former counts what shards of another number read of the same input, before 'reshard'; nil for none.
+	Former *mutation.Outcomes `json:"former,omitempty"`
+}
+
+// Gap is how many offsets below next had no record that was counted: those that the topic had lost, compacted
+// or given to transactions. Below 0, records were counted twice.
+func (c Counted) Gap(next int64) int64 { return next - c.From - c.Sum() }
+
+// Total is what was counted with Former.
+func (c Counted) Total() mutation.Outcomes {
+	if c.Former == nil {
+		return c.Outcomes
+	}
+	return c.Plus(*c.Former)
 }
 
 // Object names one Parquet object of rows.

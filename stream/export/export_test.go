@@ -146,7 +146,15 @@ func (w *world) apply(batches [][]mutation.Mutation) (some bool) {
 			next["mirror"] = w.next[p][2]
 		}
 		some = some || len(batch) > 0
-		if err := w.shards[p].Apply(w.t.Context(), mutation.Batch{Mutations: batch, Next: next}); err != nil {
+		all := mutation.Batch{Next: next}
+		for _, m := range batch {
+			in := mutation.Input(m.Version.Rank)
+			if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
+				in = mutation.Mirror
+			}
+			all.State(in, next[[]string{"nodes", "edges", "mirror"}[in]]-1, m)
+		}
+		if err := w.shards[p].Apply(w.t.Context(), all); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -64,7 +64,10 @@ func (v Version) Compare(w Version) int {
 
 // Batch is a run of mutations for one shard, in the order of their partitions.
 type Batch struct {
-	Mutations []Mutation
+	// Statements are those of all records that the batch covers. Their mutations, one after the other,
+	// are Mutations.
+	Statements []Statement
+	Mutations  []Mutation
 	// Next holds, for each input topic, the offset that follows the last record covered. Records
 	// that were skipped or dead-lettered are covered, too.
 	Next map[string]int64

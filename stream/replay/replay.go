@@ -139,16 +139,16 @@ func (p *part) apply(ctx context.Context, source func(each func(mutation.Mutatio
 		if batch.Next == nil {
 			batch.Next = map[string]int64{}
 		}
-		topic, next := nodes, m.Version.Offset+1
+		topic, in, next := nodes, mutation.Nodes, m.Version.Offset+1
 		switch {
 		case m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete:
-			topic, next = mirrored, p.letters.read
+			topic, in, next = mirrored, mutation.Mirror, p.letters.read
 		case m.Version.Rank > 0:
-			topic = edges
+			topic, in = edges, mutation.Edges
 		}
 		batch.Next[topic] = max(batch.Next[topic], next)
 		batch.Bytes += int64(len(m.Text))
-		if batch.Mutations = append(batch.Mutations, m); len(batch.Mutations) < batchSize && batch.Bytes < 1<<20 {
+		if batch.State(in, next-1, m); len(batch.Mutations) < batchSize && batch.Bytes < 1<<20 {
 			return nil
 		}
 		return errors.Join(ctx.Err(), flush())

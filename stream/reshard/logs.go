@@ -157,11 +157,31 @@ func (r *run) complete(m *commitlog.Manifest) {
 		m.Next[topic], m.Inputs[topic] = starts[m.Shard].next, starts[m.Shard].input
 	}
 	for p, head := range r.heads {
-		if head != nil && p%r.shards == m.Shard {
-			for _, l := range head.Lost {
-				m.Lost = commitlog.AddLost(m.Lost, l)
-			}
+		if head == nil || p%r.shards != m.Shard {
+			continue
 		}
+		for _, l := range head.Lost {
+			m.Lost = commitlog.AddLost(m.Lost, l)
+		}
+		r.carryCounts(m, head)
+	}
+}
+
+// carryCounts adds what an old shard has counted to a new head. The mirror has no history: the new one is another
+// topic, and what goes through it is not input.
+func (r *run) carryCounts(m, head *commitlog.Manifest) {
+	before, after := r.Before.Topics, r.After.Topics
+	for old, now := range map[string]string{before.Nodes: after.Nodes, before.Edges: after.Edges} {
+		counted, ok := head.Counted[old]
+		if !ok {
+			continue
+		}
+		if m.Counted == nil {
+			m.Counted = map[string]commitlog.Counted{}
+		}
+		c := m.Counted[now]
+		total := c.Total().Plus(counted.Total())
+		m.Counted[now] = commitlog.Counted{From: m.Next[now], Former: &total}
 	}
 }
 

@@ -81,9 +81,12 @@ func (r *run) catchUp(ctx context.Context, sh *shard.Shard, p int, topic string)
 	}
 	for from < to {
 		until := min(from+settleRecords, to)
+		if from < next { // what is committed is told from what is not by the offset
+			until = min(until, next)
+		}
 		batch := mutation.Batch{Next: map[string]int64{topic: until}}
 		err := r.Cluster.Range(ctx, topic, p, input.Base, from-input.Base, until-input.Base,
-			func(m mutation.Mutation) { batch.Mutations = append(batch.Mutations, m) })
+			func(m mutation.Mutation) { batch.State(inputOf(&m), until-1, m) })
 		if err == nil {
 			err = sh.Apply(ctx, batch)
 		}
@@ -93,6 +96,14 @@ func (r *run) catchUp(ctx context.Context, sh *shard.Shard, p int, topic string)
 		from = until
 	}
 	return nil
+}
+
+// inputOf returns the input whose records state a mutation.
+func inputOf(m *mutation.Mutation) mutation.Input {
+	if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
+		return mutation.Mirror
+	}
+	return mutation.Input(m.Version.Rank)
 }
 
 // silentMirror is the mirror of a shard that applies nothing but what is committed, whose mirror is durable, and

@@ -17,8 +17,9 @@ type change struct {
 	dirty  int // nodes that have become due
 	nodes  int64
 	edges  int64
-	// superseded statements lost to newer ones; repetitions do not count.
-	superseded int64
+	// Of the statement at hand: some fact in it was new, some fact in it lost to a newer one. A fact
+	// that is repeated is neither.
+	won, lost bool
 
 	mirror  Mirror
 	pending []mutation.Mutation // assertions that the Mirror does not have yet
@@ -30,6 +31,33 @@ type change struct {
 	// eager: the state lacks some of what the head manifest covers, so it is not known yet whether
 	// a row changes. Every link that changes makes its owner due.
 	eager bool
+}
+
+// state applies the mutations of one statement.
+func (c *change) state(ctx context.Context, said []mutation.Mutation) error {
+	c.won, c.lost = false, false
+	for i := range said {
+		if err := c.apply(ctx, &said[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts the statement that was applied last.
+func (c *change) count(st mutation.Statement, into *mutation.Outcomes) {
+	switch {
+	case st.Refused:
+		into.DeadLetters++
+	case st.Mutations == 0:
+		into.Empty++
+	case c.won:
+		into.Applied++
+	case c.lost:
+		into.Superseded++
+	default:
+		into.Repeated++
+	}
 }
 
 // apply applies one mutation. For the rules see docs/PROTOCOL.md, "Facts and versions".
@@ -80,8 +108,9 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 			c.nodes++
 		}
 		dirty = !same
+		c.won = c.won || !same
 	} else {
-		c.lost(m.Version, h.at)
+		c.lose(m.Version, h.at)
 		if h.deleted && !before.known {
 			dirty = true // deleted before it was known: now there is a row, which says deleted
 		}
@@ -102,11 +131,12 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 
 func (c *change) deleteNode(n *pendingNode, h nodeHeader, m *mutation.Mutation) error {
 	if h.stated && m.Version.Compare(h.at) <= 0 {
-		c.lost(m.Version, h.at)
+		c.lose(m.Version, h.at)
 		return nil
 	}
 	existed := h.exists()
 	same := h.stated && h.deleted && h.at.EventTime == m.Version.EventTime
+	c.won = c.won || !same
 	h.stated, h.deleted, h.at = true, true, m.Version
 	c.known.setHeader(n, &h)
 	if existed {
@@ -119,11 +149,9 @@ func (c *change) deleteNode(n *pendingNode, h nodeHeader, m *mutation.Mutation) 
 	return nil
 }
 
-// lost counts a statement that lost to a newer one, the first time that it is applied.
-func (c *change) lost(said, newer mutation.Version) {
-	if !c.covered && said.Compare(newer) < 0 {
-		c.superseded++
-	}
+// lose notes that a fact as of one version meets what is known, unless that is the same version.
+func (c *change) lose(said, known mutation.Version) {
+	c.lost = c.lost || said.Compare(known) < 0
 }
 
 // assert enters that src asserts (live) or retracts its edge to dst.
@@ -135,8 +163,10 @@ func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, ds
 	if m := h.replaced[at.Rank]; m.set && at.Compare(m.at) < 0 {
 		// Dead on arrival: src's whole list was replaced later. Retract the edge as of the
 		// replacement, as the other order would have done.
-		c.lost(at, m.at)
+		c.lose(at, m.at)
 		live, at = false, m.at
+		// What the link is said to be from here on is the replacement's statement.
+		defer func(won bool) { c.won = won }(c.won)
 	}
 	l, err := c.known.link(src, dst)
 	if err != nil {
@@ -149,18 +179,20 @@ func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, ds
 func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l *pendingLink, said assertion) error {
 	if before := l.adjacency; said.newer(l.out[said.at.Rank]) {
 		l.out[said.at.Rank], l.set = said, true
-		if was, is := before.effective().live, l.effective().live; was != is {
-			if is {
-				c.edges++
-			} else {
-				c.edges--
-			}
+		was, is := before.effective(), l.effective()
+		switch {
+		case is.live && !was.live:
+			c.edges++
+		case was.live && !is.live:
+			c.edges--
 		}
+		c.won = c.won || is == said && !was.repeats(said)
+		c.lose(said.at, is.at)
 		if err := c.markLink(src, h, &before, &l.adjacency); err != nil {
 			return err
 		}
 	} else {
-		c.lost(said.at, l.out[said.at.Rank].at)
+		c.lose(said.at, l.out[said.at.Rank].at)
 	}
 	// Mirror what this statement decided, even if it was seen before: a crash may have lost its
 	// first mirror.
@@ -176,9 +208,11 @@ func (c *change) replace(ctx context.Context, src *pendingNode, h *nodeHeader, o
 	at mutation.Version) error {
 	mk := &h.replaced[at.Rank]
 	if !mk.set || at.Compare(mk.at) > 0 {
+		c.won = c.won || !mk.set || at.EventTime != mk.at.EventTime
 		*mk = mark{set: true, at: at}
 		c.known.setHeader(src, h)
 	}
+	c.lose(at, mk.at)
 	if at == mk.at {
 		if err := c.retract(ctx, src, h, others, at); err != nil {
 			return err
@@ -219,9 +253,11 @@ func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 	}
 	said := assertion{set: true, live: m.Op == mutation.MirrorPut, at: m.Version}
 	if !said.newer(l.in) {
+		c.lose(said.at, l.in.at)
 		return nil
 	}
 	before := l.adjacency
+	c.won = c.won || !before.in.repeats(said)
 	l.in, l.set = said, true
 	h, err := c.known.header(n)
 	if err != nil {

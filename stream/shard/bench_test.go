@@ -31,15 +31,16 @@ func BenchmarkApply(b *testing.B) {
 		m := mutation.Mutation{Op: mutation.PutEdge,
 			Version: mutation.Version{EventTime: offset, Rank: 1, Offset: offset},
 			ID:      fmt.Sprintf("node-%06d", offset*7919%50_000), Other: fmt.Sprintf("node-%06d", offset*104_729%50_000)}
+		in := mutation.Edges
 		if offset%2 == 0 {
-			m.Op = mutation.MirrorPut
+			m.Op, in = mutation.MirrorPut, mutation.Mirror
 		}
-		if batch.Mutations = append(batch.Mutations, m); len(batch.Mutations) == 2000 {
+		if batch.State(in, offset, m); len(batch.Mutations) == 2000 {
 			batch.Next = map[string]int64{edgesTopic: offset, mirrorTopic: offset}
 			if err := s.Apply(context.Background(), batch); err != nil {
 				b.Fatal(err)
 			}
-			batch.Mutations = nil
+			batch = mutation.Batch{}
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "mutations/s")
@@ -65,7 +66,7 @@ func BenchmarkCommit(b *testing.B) {
 		for at := 0; at < nodes; at += window {
 			var batch mutation.Batch
 			for i := at; i < at+window; i++ {
-				batch.Mutations = append(batch.Mutations, mutation.Mutation{Op: mutation.PutNode,
+				batch.State(mutation.Nodes, int64(i), mutation.Mutation{Op: mutation.PutNode,
 					ID: fmt.Sprintf("node-%08d", i*7919%nodes), Text: text,
 					Version: mutation.Version{EventTime: int64(i), Offset: int64(i)}})
 			}

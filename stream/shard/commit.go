@@ -81,7 +81,7 @@ func (s *Shard) manifest() *commitlog.Manifest {
 		Format: commitlog.ManifestFormat, Shard: s.opts.Shard, Seq: s.window.seq,
 		Writer: s.opts.Writer + "-" + s.session,
 		Next:   s.nextOffsets(),
-		Inputs: maps.Clone(s.inputs), Lost: s.losses(),
+		Inputs: maps.Clone(s.inputs), Lost: s.losses(), Counted: maps.Clone(s.state.meta.Counted),
 		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
 		Created: s.opts.Clock().UTC(),
 	}

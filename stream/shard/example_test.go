@@ -31,15 +31,14 @@ func Example() {
 	}
 	defer s.Close() //nolint:errcheck // example
 
-	err = s.Apply(ctx, mutation.Batch{
-		Mutations: []mutation.Mutation{
-			{Op: mutation.PutNode, ID: "a", Text: "first", Version: mutation.Version{EventTime: 1, Offset: 0}},
-			{Op: mutation.PutNode, ID: "b", Text: "second", Version: mutation.Version{EventTime: 2, Offset: 1}},
-			{Op: mutation.PutEdge, ID: "a", Other: "b", Version: mutation.Version{EventTime: 3, Rank: 1, Offset: 0}},
-		},
-		Next: map[string]int64{"nodes": 2, "edges": 1},
-	})
-	if err != nil {
+	batch := mutation.Batch{Next: map[string]int64{"nodes": 2, "edges": 1}}
+	batch.State(mutation.Nodes, 0, mutation.Mutation{Op: mutation.PutNode, ID: "a", Text: "first",
+		Version: mutation.Version{EventTime: 1, Offset: 0}})
+	batch.State(mutation.Nodes, 1, mutation.Mutation{Op: mutation.PutNode, ID: "b", Text: "second",
+		Version: mutation.Version{EventTime: 2, Offset: 1}})
+	batch.State(mutation.Edges, 0, mutation.Mutation{Op: mutation.PutEdge, ID: "a", Other: "b",
+		Version: mutation.Version{EventTime: 3, Rank: 1, Offset: 0}})
+	if err = s.Apply(ctx, batch); err != nil {
 		panic(err)
 	}
 	m, err := s.Commit(ctx)

@@ -36,6 +36,11 @@ func (a assertion) newer(b assertion) bool {
 	return a.live && !b.live
 }
 
+// repeats reports whether two statements say the same as of the same event time.
+func (a assertion) repeats(b assertion) bool {
+	return a.set && b.set && a.live == b.live && a.at.EventTime == b.at.EventTime
+}
+
 // adjacency is the link of an owner to a far end: the owner's assertion per family (the rank of the
 // topic: 0 for node records with inlined edges, 1 for edge records), and the far end's assertion,
 // as mirrored.
@@ -227,6 +232,9 @@ type meta struct {
 	Edges int64 `json:"edges"`
 	// Lost holds what no manifest says to be lost yet.
 	Lost []commitlog.Lost `json:"lost,omitempty"`
+	// Counted says, by topic, what became of the statements below Applied, or below the head's offset
+	// where that is higher.
+	Counted map[string]commitlog.Counted `json:"statements,omitempty"`
 }
 
 func (m *meta) encode() ([]byte, error) { return json.Marshal(m) }

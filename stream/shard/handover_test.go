@@ -282,8 +282,8 @@ func (p *pipeline) consumeTopic(s *Shard, topic string) {
 	p.t.Helper()
 	log := p.b.logs[s.opts.Shard][topic]
 	batch := mutation.Batch{Next: map[string]int64{topic: int64(len(log))}}
-	for _, r := range log[s.position[topic]:] {
-		batch.Mutations = append(batch.Mutations, r...)
+	for at := s.position[topic]; at < int64(len(log)); at++ {
+		batch.State(inputOf(topic), at, log[at]...)
 	}
 	if err := s.Apply(context.Background(), batch); err != nil {
 		p.t.Fatal(err)

@@ -143,13 +143,19 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, er
 		}
 		topic := waiting[f.rng.IntN(len(waiting))]
 		r := log[topic][f.pos[topic]]
+		batch.State(inputOf(topic), f.pos[topic], r...)
 		f.pos[topic]++
 		batch.Next[topic] = f.pos[topic]
-		batch.Mutations = append(batch.Mutations, r...)
 		batch.Bytes += int64(100 * len(r))
 	}
 	batch.CaughtUp = f.caughtUp()
 	return batch, nil
+}
+
+// inputOf is the input of a topic.
+func inputOf(topic string) mutation.Input {
+	return map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
+		mirrorTopic: mutation.Mirror}[topic]
 }
 
 func (f *logFeed) caughtUp() bool {
@@ -374,6 +380,12 @@ func (p *pipeline) checkLog() {
 				}
 			}
 			next = m.Next
+			for topic, next := range m.Next {
+				if c := m.Counted[topic]; c.From != 0 || c.Gap(next) != 0 {
+					p.t.Errorf("shard %d, manifest %d: %s was consumed up to %d, and was counted as %+v",
+						shard, m.Seq, topic, next, c)
+				}
+			}
 			last := ""
 			for _, o := range m.Objects {
 				if named[o.Key] {

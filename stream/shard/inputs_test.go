@@ -70,7 +70,7 @@ func (f *fickle) read(s *Shard, at int64, consumed map[string]bool) (mutation.Ba
 		from = f.floor
 	}
 	for o := from; o < f.end(); o++ {
-		b.Mutations = append(b.Mutations, mutation.Mutation{Op: mutation.PutNode, ID: f.records[o], Text: "x",
+		b.State(mutation.Nodes, o+base, mutation.Mutation{Op: mutation.PutNode, ID: f.records[o], Text: "x",
 			Version: mutation.Version{Offset: o + base}})
 		b.Last = map[string]mutation.Record{nodesTopic: {Offset: o + base, Fingerprint: f.records[o]}}
 		consumed[f.records[o]] = true

@@ -16,9 +16,6 @@ type Listener interface {
 	Step(ctx context.Context, name string) (stepCtx context.Context, ended func(error))
 	// Committed hears every manifest that this Shard has created, in order.
 	Committed(m *commitlog.Manifest)
-	// Superseded hears how many statements of a batch lost to newer ones, if any did. A restart may
-	// count some again.
-	Superseded(statements int64)
 	// Lost hears how many records of a topic were gone when the shard was opened.
 	Lost(offsets int64)
 	// Checkpointed hears of every attempt to copy the state to the store: the bytes uploaded, and
@@ -42,9 +39,6 @@ func (NopListener) Step(ctx context.Context, _ string) (context.Context, func(er
 
 // Committed implements Listener.
 func (NopListener) Committed(*commitlog.Manifest) {}
-
-// Superseded implements Listener.
-func (NopListener) Superseded(int64) {}
 
 // Lost implements Listener.
 func (NopListener) Lost(int64) {}

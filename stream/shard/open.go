@@ -71,6 +71,7 @@ func (s *Shard) reconcile(ctx context.Context) error {
 			s.position[topic] = min(applied, next)
 		}
 	}
+	s.resumeCounts()
 	if err := s.openInputs(ctx); err != nil {
 		return err
 	}

@@ -148,19 +148,14 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	}
 	c := &change{known: &s.state.pending, window: s.window.seq, mirror: s.opts.Mirror, eager: s.below(s.covered),
 		room: min(len(batch.Mutations), mirrorChunk)}
-	for i := range batch.Mutations {
-		m := &batch.Mutations[i]
-		c.covered = s.isCovered(m, batch.Next)
-		if err := c.apply(ctx, m); err != nil {
-			return err
-		}
+	counts, err := s.applyStatements(ctx, c, &batch)
+	if err == nil {
+		err = c.sendMirror(ctx)
 	}
-	if err := c.sendMirror(ctx); err != nil {
+	if err != nil {
 		return err
 	}
-	if c.superseded > 0 {
-		s.opts.Listener.Superseded(c.superseded)
-	}
+	s.account(counts)
 	meta := &s.state.meta
 	meta.Nodes += c.nodes
 	meta.Edges += c.edges
@@ -179,22 +174,6 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 		return s.state.spill(s.window.seq)
 	}
 	return nil
-}
-
-// isCovered reports whether a mutation's record lies below the offsets of the manifest that was the
-// head when the shard was opened. Mirrored assertions carry the offset of the original record, so
-// the offset of their batch decides; a batch across the boundary counts as new, which writes some
-// rows again.
-func (s *Shard) isCovered(m *mutation.Mutation, next map[string]int64) bool {
-	t := s.opts.Topics
-	switch {
-	case m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete:
-		offset, ok := next[t.Mirror]
-		return ok && offset <= s.covered[t.Mirror]
-	case m.Version.Rank == 0:
-		return m.Version.Offset < s.covered[t.Nodes]
-	}
-	return m.Version.Offset < s.covered[t.Edges]
 }
 
 // atHead reports whether the state is exactly what the head manifest covers, with no row due.

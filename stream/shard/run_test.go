@@ -42,7 +42,7 @@ func (f *script) Next(_ context.Context, wait time.Duration) (mutation.Batch, er
 	b := mutation.Batch{Bytes: s.bytes, CaughtUp: s.caughtUp, Next: map[string]int64{}}
 	for range s.nodes {
 		offset := int64(len(f.waits)*1000 + len(b.Mutations))
-		b.Mutations = append(b.Mutations, mutation.Mutation{Op: mutation.PutNode,
+		b.State(mutation.Nodes, offset, mutation.Mutation{Op: mutation.PutNode,
 			ID: string(rune('a' + len(b.Mutations))), Text: "t",
 			Version: mutation.Version{EventTime: offset, Offset: offset}})
 		b.Next[nodesTopic] = offset + 1

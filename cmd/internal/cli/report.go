@@ -11,6 +11,7 @@ import (
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/service/ingesting"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/preview"
@@ -25,8 +26,8 @@ type runReport struct {
 	// Mapped is what the first records of the files said, nil without files.
 	Mapped      *preview.Preview        `json:"mapped,omitempty"`
 	DeadLetters service.DeadLetterCount `json:"dead_letters"`
-	// Superseded statements have changed nothing: the graph had newer ones.
-	Superseded int64 `json:"superseded"`
+	// Read is what became of the records of each input.
+	Read []ingesting.InputOutcomes `json:"read"`
 	// Lost is what the topics had deleted before it was read, and nobody has accepted.
 	Lost []commitlog.ShardLost `json:"lost,omitempty"`
 	// Shrunk says that files that were sent again do not have all that was lost with the state.
@@ -93,11 +94,7 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 	if d != nil {
 		printGraph(p, d)
 	}
-	if r.Superseded > 0 {
-		p.Line("superseded    %s changed nothing: the graph has newer ones of the same nodes and links. A record",
-			command.Plural(r.Superseded, "statement"))
-		p.Line("              without a time of its own has that of its file's last modification (ingest.*.event_time)")
-	}
+	printRead(p, r.Read)
 	if r.DeadLetters.Total > 0 {
 		p.Line("dead letters  %s: %s", console.Count(r.DeadLetters.Total), r.DeadLetters)
 	}
@@ -137,6 +134,45 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 		p.Line("giantstream report --store %s -o page.html", dir)
 	}
 	return p.Err
+}
+
+// printRead prints what became of the records that were read, an input a line.
+func printRead(p *command.Printer, inputs []ingesting.InputOutcomes) {
+	label, superseded := "read", false
+	for _, in := range inputs {
+		if in.Sum() == 0 {
+			continue
+		}
+		p.Line("%-13s %s", label, outcomeLine(in))
+		label, superseded = "", superseded || in.Superseded > 0
+	}
+	if superseded {
+		p.Line("              superseded: the graph has newer statements on the same nodes and links. A record without a")
+		p.Line("              time of its own has that of its file's last modification (ingest.*.event_time)")
+	}
+}
+
+// outcomeLine says what became of the records of an input.
+func outcomeLine(in ingesting.InputOutcomes) string {
+	letters := "dead letters"
+	if in.DeadLetters == 1 {
+		letters = "dead letter"
+	}
+	var parts []string
+	for _, o := range []struct {
+		n    int64
+		name string
+	}{{in.Applied, "applied"}, {in.Superseded, "superseded"}, {in.Repeated, "repeated"}, {in.DeadLetters, letters},
+		{in.Empty, "without edges"}} {
+		if o.n > 0 {
+			parts = append(parts, console.Count(o.n)+" "+o.name)
+		}
+	}
+	what := command.Plural(in.Sum(), "record")
+	if in.Applied == 0 {
+		what += " changed nothing"
+	}
+	return fmt.Sprintf("%s: %s: %s", in.Input, what, strings.Join(parts, ", "))
 }
 
 // inputLines say how files were read, and how full the mapped fields are in all that was sent.

@@ -273,7 +273,10 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 	if err := s.Drain(ctx); err != nil {
 		return nil, err
 	}
-	report.Superseded = s.Superseded()
+	var err error
+	if report.Read, err = s.Outcomes(ctx); err != nil {
+		return nil, err
+	}
 	report.lap("send and ingest")
 	if r := s.Roles(); r.Refresh || r.Embed {
 		doc, built, err := s.UpToDate(ctx)
@@ -289,7 +292,6 @@ func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config
 		}
 		report.lap("publish")
 	}
-	var err error
 	if report.DeadLetters, err = s.DeadLetters(ctx); err == nil {
 		report.Lost, err = s.Lost(ctx)
 	}

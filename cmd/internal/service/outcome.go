@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"giantstream/cmd/internal/service/ingesting"
 	"giantstream/internal/retry"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
@@ -69,8 +70,10 @@ func (s *Service) Refused() *generation.Doc { return s.refresh.Refused() }
 // Lost returns the losses that the newest manifests name (ingesting.Ingest.Lost).
 func (s *Service) Lost(ctx context.Context) ([]commitlog.ShardLost, error) { return s.ingest.Lost(ctx) }
 
-// Superseded returns how many statements have changed nothing (ingesting.Ingest.Superseded).
-func (s *Service) Superseded() int64 { return s.ingest.Superseded() }
+// Outcomes returns what became of the records of each input since the start (ingesting.Ingest.Outcomes).
+func (s *Service) Outcomes(ctx context.Context) ([]ingesting.InputOutcomes, error) {
+	return s.ingest.Outcomes(ctx)
+}
 
 // Shrunk says by how much the graph is smaller than before (ingesting.Ingest.Shrunk).
 func (s *Service) Shrunk(ctx context.Context) (string, error) { return s.ingest.Shrunk(ctx) }

@@ -20,6 +20,10 @@ const (
 	mirrorTopic = "mirror"
 )
 
+// inputs are those of the topics.
+var inputs = map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
+	mirrorTopic: mutation.Mirror}
+
 // errTruncated: a feed stands at a record that the topic no longer holds.
 var errTruncated = errors.New("the topic no longer holds the records wanted")
 
@@ -199,9 +203,9 @@ func (f *feed) take(t *topics) (mutation.Batch, error) {
 		}
 		topic := waiting[r.IntN(len(waiting))]
 		record := log[topic][f.next[topic]]
+		batch.State(inputs[topic], f.next[topic], record...)
 		f.next[topic]++
 		batch.Next[topic] = f.next[topic]
-		batch.Mutations = append(batch.Mutations, record...)
 		batch.Bytes += int64(100 * len(record))
 	}
 }

@@ -166,8 +166,10 @@ func TestRequestsOfAWindow(t *testing.T) {
 	m.take()
 	b := bill{}
 	for i := range int64(windows) {
-		err := s.Apply(ctx, mutation.Batch{Next: map[string]int64{"nodes": i + 1}, Mutations: []mutation.Mutation{{
-			Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text", Version: mutation.Version{EventTime: i, Offset: i}}}})
+		batch := mutation.Batch{Next: map[string]int64{"nodes": i + 1}}
+		batch.State(mutation.Nodes, i, mutation.Mutation{
+			Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text", Version: mutation.Version{EventTime: i, Offset: i}})
+		err := s.Apply(ctx, batch)
 		if err == nil {
 			_, err = s.Commit(ctx)
 		}
@@ -222,8 +224,10 @@ func TestRequestsOfAFollowerAlone(t *testing.T) {
 		Model: func() *publish.Model { return model }, SaveEvery: func() time.Duration { return time.Hour }})
 	b := bill{}
 	for i := range int64(windows) {
-		err := s.Apply(ctx, mutation.Batch{Next: map[string]int64{"nodes": i + 1}, Mutations: []mutation.Mutation{{
-			Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text", Version: mutation.Version{EventTime: i, Offset: i}}}})
+		batch := mutation.Batch{Next: map[string]int64{"nodes": i + 1}}
+		batch.State(mutation.Nodes, i, mutation.Mutation{
+			Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text", Version: mutation.Version{EventTime: i, Offset: i}})
+		err := s.Apply(ctx, batch)
 		if err == nil {
 			_, err = s.Commit(ctx)
 		}
@@ -301,8 +305,10 @@ func TestRequestsOfALook(t *testing.T) {
 		return b.sum("look")
 	}
 	for i := range int64(5) {
-		err := s.Apply(ctx, mutation.Batch{Next: map[string]int64{"nodes": i + 1}, Mutations: []mutation.Mutation{{
-			Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text", Version: mutation.Version{EventTime: i, Offset: i}}}})
+		batch := mutation.Batch{Next: map[string]int64{"nodes": i + 1}}
+		batch.State(mutation.Nodes, i, mutation.Mutation{
+			Op: mutation.PutNode, ID: fmt.Sprint("n", i), Text: "text", Version: mutation.Version{EventTime: i, Offset: i}})
+		err := s.Apply(ctx, batch)
 		if err == nil {
 			_, err = s.Commit(ctx)
 		}

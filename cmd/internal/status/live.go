@@ -23,6 +23,7 @@ func Live(cfg *config.Config) func(context.Context, *service.Service) (any, erro
 		if err != nil {
 			return nil, err
 		}
+		st.CountRead(cfg)
 		readable, ends, err := wiring.EndOffsetsOf(ctx, s.Client(), cfg)
 		st.Lag = LagOf(readable, ends, err, st.Shards)
 		if time.Since(counted) > lettersEvery {

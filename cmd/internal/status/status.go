@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"giantstream/cmd/internal/service"
+	"giantstream/cmd/internal/service/ingesting"
 	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
@@ -28,6 +29,8 @@ type Status struct {
 	Shards   []Shard            `json:"shards"`
 	Nodes    int64              `json:"nodes"`
 	Edges    int64              `json:"edges"`
+	// Read is what became of the records that were committed, by input, since the pipeline began.
+	Read []ingesting.InputOutcomes `json:"read,omitempty"`
 	// Lost is what topics that are repartitioned had deleted before it was copied.
 	Lost        []commitlog.ShardLost `json:"lost,omitempty"`
 	Generations []Generation          `json:"generations"`
@@ -62,6 +65,8 @@ type Status struct {
 	Cost *Cost `json:"cost,omitempty"`
 	// Lag is nil where there are no brokers to ask.
 	Lag *Lags `json:"lag,omitempty"`
+
+	heads []*commitlog.Manifest
 }
 
 // Canary is a generation that only the canary topic gets. Published counts the shards whose nodes it has.
@@ -174,6 +179,7 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		if err != nil {
 			return nil, err
 		}
+		st.heads = append(st.heads, m)
 		if m != nil {
 			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
 			s.Worker = m.Writer
@@ -205,6 +211,11 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		st.Refresh = holder
 	}
 	return st, err
+}
+
+// CountRead sets Read.
+func (st *Status) CountRead(cfg *config.Config) {
+	st.Read = ingesting.OutcomesOf(st.heads, wiring.TopicsOf(cfg))
 }
 
 // readGenerations reads what the store has of generations, and what people have decided about them.

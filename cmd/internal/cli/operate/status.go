@@ -50,6 +50,7 @@ func Status(a *command.App) *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
+				st.CountRead(p.Config)
 				readable, ends, err := wiring.EndOffsets(ctx, p.Config)
 				st.Lag = status.LagOf(readable, ends, err, st.Shards)
 				st.DeadLetters = status.ReadLetters(ctx, p.Config)
@@ -130,6 +131,9 @@ func printStatus(out io.Writer, st *status.Status) error {
 	if err := printShards(out, st); err != nil {
 		return err
 	}
+	if err := printRead(out, st); err != nil {
+		return err
+	}
 	printDamage(out, st)
 	printRefresh(out, st.Refresh)
 	if len(st.Generations) == 0 {
@@ -174,6 +178,18 @@ func printShards(out io.Writer, st *status.Status) error {
 		fmt.Fprintf(out, "\n%s: %s\n", command.Plural(d.Total, "open dead letter"), d)
 	}
 	return nil
+}
+
+// printRead prints what became of all records that were committed.
+func printRead(out io.Writer, st *status.Status) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nINPUT\tRECORDS\tAPPLIED\tSUPERSEDED\tREPEATED\tDEAD LETTERS\tEMPTY\tTOPIC")
+	for _, in := range st.Read {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", in.Input, console.Count(in.Sum()),
+			console.Count(in.Applied), console.Count(in.Superseded), console.Count(in.Repeated),
+			console.Count(in.DeadLetters), console.Count(in.Empty), in.Topic)
+	}
+	return w.Flush()
 }
 
 // mixedFormats says which shards are published in which format, "" if it is the same for all.

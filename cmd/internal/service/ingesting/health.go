@@ -100,10 +100,6 @@ func (in *Ingest) Unready() string {
 	return in.waits()
 }
 
-// Superseded returns how many statements this process has read that changed nothing, because the graph had newer ones
-// of the same nodes and links.
-func (in *Ingest) Superseded() int64 { return in.superseded.Load() }
-
 // Behind returns what is wrong with the store or the brokers, or which records were lost, "" for nothing.
 func (in *Ingest) Behind(ctx context.Context) string {
 	if _, err := in.backlog(ctx); err != nil {

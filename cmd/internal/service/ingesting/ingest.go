@@ -82,8 +82,8 @@ type Ingest struct {
 	Standbys *standby.Standbys
 
 	metrics *metrics
-	// superseded statements have changed nothing.
-	superseded atomic.Int64
+	// counted is what became of the records that were committed before Open.
+	counted []InputOutcomes
 
 	fields *fieldCounts
 	copies *copying.Copies
@@ -124,6 +124,11 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 		Dir: filepath.Join(in.Config.StateDir, "standby"), Every: in.StandbyEvery, Heads: in.Heads,
 		Streamed: in.Watches.ready, Log: in.Log}
 	in.Standbys.Open(in.Registry)
+	heads, err := in.Heads.NewestOfAll(ctx)
+	if err != nil {
+		return err
+	}
+	in.counted = OutcomesOf(heads, in.Topics)
 	if in.Resent = in.Resent && in.Config.Kafka.Embedded(); in.Resent {
 		if in.began, err = in.size(ctx); err != nil {
 			return err

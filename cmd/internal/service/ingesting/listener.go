@@ -38,12 +38,6 @@ func (l *listener) Committed(m *commitlog.Manifest) {
 	}
 }
 
-// Superseded implements shard.Listener.
-func (l *listener) Superseded(statements int64) {
-	l.in.metrics.superseded.Add(float64(statements))
-	l.in.superseded.Add(statements)
-}
-
 // Lost implements shard.Listener.
 func (l *listener) Lost(offsets int64) { l.in.metrics.feed.Lost.Add(offsets) }
 

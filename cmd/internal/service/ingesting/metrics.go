@@ -16,7 +16,6 @@ type metrics struct {
 	feed          feed.Metrics
 	manifests     prometheus.Counter
 	rows          prometheus.Counter
-	superseded    prometheus.Counter
 	shardRestarts prometheus.Counter
 	setAside      prometheus.Counter
 	restore       prometheus.Histogram
@@ -45,8 +44,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	m.manifests = counter("giantstream_manifests_committed_total", "Windows committed by this process.")
 	m.rows = counter("giantstream_rows_committed_total", "Rows committed by this process.")
-	m.superseded = counter("giantstream_statements_superseded_total",
-		"Statements about a node or an edge that lost to one with a later event time.")
 	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
 	m.setAside = counter("giantstream_states_set_aside_total",
 		"Local states that were damaged, set aside and built again.")
@@ -140,6 +137,9 @@ var (
 	descHeld = prometheus.NewDesc("giantstream_held_records",
 		"Records of the shard's partition of a topic that an open transaction of a producer holds back.",
 		[]string{"topic", "shard"}, nil)
+	descStatements = prometheus.NewDesc("giantstream_statements_total",
+		"Records of the shard's partition of a topic that its manifests cover, each once, by what became of it.",
+		[]string{"topic", "shard", "outcome"}, nil)
 	descLost = prometheus.NewDesc("giantstream_lost_records",
 		"Offsets of a topic whose records are lost to the shard, and whose loss nobody has accepted.",
 		[]string{"topic", "shard"}, nil)
@@ -148,7 +148,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descWaits, descRestoring, descAge, descLag,
-		descHeld, descLost} {
+		descHeld, descLost, descStatements} {
 		out <- d
 	}
 }
@@ -179,6 +179,14 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		for topic, held := range s.held {
 			gauge(descHeld, float64(held), topic, shard)
+		}
+		for topic, c := range s.counted {
+			all := c.Total()
+			for outcome, n := range map[string]int64{"applied": all.Applied, "superseded": all.Superseded,
+				"repeated": all.Repeated, "dead_letter": all.DeadLetters, "empty": all.Empty} {
+				out <- prometheus.MustNewConstMetric(descStatements, prometheus.CounterValue, float64(n), topic,
+					shard, outcome)
+			}
 		}
 		for topic, lag := range s.lag {
 			gauge(descLag, float64(lag), topic, shard)

@@ -52,7 +52,7 @@ func (w *Watches) Open(shard int, head *commitlog.Manifest) (*watch, func()) { /
 	if w.shards == nil {
 		w.shards = map[int]*watch{}
 	}
-	one := &watch{shard: shard, covered: head.Next, goal: head.Next, lost: head.Lost,
+	one := &watch{shard: shard, covered: head.Next, goal: head.Next, lost: head.Lost, counted: head.Counted,
 		opened: time.Now(), turned: time.Now(), even: time.Now()}
 	w.shards[shard] = one
 	return one, func() {
@@ -101,8 +101,9 @@ type watch struct {
 	// Offsets by topic: goal is what the commit log covered when the shard was opened, covered what
 	// it covers now, and read what the shard has been given.
 	goal, covered, read map[string]int64
-	// lost is what the newest manifest says to be lost.
-	lost []commitlog.Lost
+	// lost is what the newest manifest says to be lost, counted what it has counted.
+	lost    []commitlog.Lost
+	counted map[string]commitlog.Counted
 	// since is when the oldest uncommitted change came.
 	since time.Time
 	// turned is when the shard last asked for a batch.
@@ -123,6 +124,8 @@ type ShardState struct {
 	held map[string]int64
 	// lost is, per topic, how many offsets are lost, and nobody has accepted it.
 	lost map[string]int64
+	// counted is, per topic, what became of its records.
+	counted map[string]commitlog.Counted
 	// Ready: the state has all that the commit log covers.
 	Ready bool
 	// windowAge is how long the oldest uncommitted change has waited.
@@ -183,7 +186,7 @@ func (w *watch) reached() bool {
 func (w *watch) committed(m *commitlog.Manifest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.covered, w.lost, w.since, w.even = m.Next, m.Lost, time.Time{}, time.Now()
+	w.covered, w.lost, w.counted, w.since, w.even = m.Next, m.Lost, m.Counted, time.Time{}, time.Now()
 }
 
 // lag is how many records the shard can read that no manifest covers.
@@ -199,7 +202,7 @@ func (w *watch) state() ShardState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := ShardState{Shard: w.shard, Ready: w.ready, silent: time.Since(w.turned), lag: map[string]int64{},
-		lost: map[string]int64{}, held: map[string]int64{}}
+		lost: map[string]int64{}, held: map[string]int64{}, counted: w.counted}
 	if w.behind > 0 {
 		s.waited = time.Since(w.even)
 	}

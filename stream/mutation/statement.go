@@ -1,0 +1,65 @@
+package mutation
+
+// Statement is what one record of an input topic says, as a whole: any number of mutations. It is the
+// unit in which input is accounted for: one record sent is one statement, and every statement has one
+// outcome. See docs/PROTOCOL.md, "Conservation".
+type Statement struct {
+	// Offset of the record in its topic, as the commit log counts. It is not that of its Versions where
+	// the record is a copy.
+	Offset int64
+	// Mutations is how many mutations of the batch, after those of the statements before, are of this
+	// one. Of a record that states nothing it is 0.
+	Mutations int32
+	Input     Input
+	// Refused: the record is a dead letter as a whole.
+	Refused bool
+}
+
+// Input is one of the topics that a shard reads. That of a node or edge record is its Version's rank.
+type Input uint8
+
+// The inputs.
+const (
+	Nodes Input = iota
+	Edges
+	Mirror
+	Inputs // how many there are
+)
+
+// State adds the statement of a record to a batch. It leaves Next alone.
+func (b *Batch) State(in Input, offset int64, said ...Mutation) {
+	b.Statements = append(b.Statements, Statement{Offset: offset, Mutations: int32(len(said)), Input: in})
+	b.Mutations = append(b.Mutations, said...)
+}
+
+// Outcomes count statements by what became of them. Every statement counts once.
+type Outcomes struct {
+	// Applied statements were the newest on a node, a link or a node's list of links, and said
+	// something that the graph did not have.
+	Applied int64 `json:"applied"`
+	// Superseded statements changed nothing: the graph had newer ones.
+	Superseded int64 `json:"superseded,omitempty"`
+	// Repeated statements changed nothing: the graph had what they say, as of the same event time.
+	Repeated int64 `json:"repeated,omitempty"`
+	// DeadLetters are statements that were refused as a whole.
+	DeadLetters int64 `json:"dead_letters,omitempty"`
+	// Empty statements say nothing: edge records without edges.
+	Empty int64 `json:"empty,omitempty"`
+}
+
+// Sum is how many statements have an outcome.
+func (o Outcomes) Sum() int64 {
+	return o.Applied + o.Superseded + o.Repeated + o.DeadLetters + o.Empty
+}
+
+// Plus returns the sum by outcome.
+func (o Outcomes) Plus(p Outcomes) Outcomes {
+	return Outcomes{o.Applied + p.Applied, o.Superseded + p.Superseded, o.Repeated + p.Repeated,
+		o.DeadLetters + p.DeadLetters, o.Empty + p.Empty}
+}
+
+// Since returns what was counted after an earlier count.
+func (o Outcomes) Since(p Outcomes) Outcomes {
+	return Outcomes{o.Applied - p.Applied, o.Superseded - p.Superseded, o.Repeated - p.Repeated,
+		o.DeadLetters - p.DeadLetters, o.Empty - p.Empty}
+}

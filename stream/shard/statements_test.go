@@ -1,0 +1,281 @@
+package shard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/stream/mutation"
+)
+
+// TestStatementsHaveOneOutcome: winners, losers and repetitions, each as people mean it.
+func TestStatementsHaveOneOutcome(t *testing.T) {
+	one := func(m mutation.Mutation) []mutation.Mutation { return []mutation.Mutation{m} }
+	put := func(text string) []mutation.Mutation { return one(mutation.Mutation{Op: mutation.PutNode, Text: text}) }
+	edge := func(op mutation.Op, others ...string) (all []mutation.Mutation) {
+		for _, o := range others {
+			all = append(all, mutation.Mutation{Op: op, Other: o})
+		}
+		return all
+	}
+	list := func(others ...string) []mutation.Mutation {
+		return one(mutation.Mutation{Op: mutation.SetEdges, Others: others})
+	}
+	inline := func(text string, others ...string) []mutation.Mutation {
+		return one(mutation.Mutation{Op: mutation.PutNode, Text: text, HasEdges: true, Others: others})
+	}
+	s := openLone(t)
+	for i, step := range []struct {
+		in   mutation.Input
+		at   int64
+		said []mutation.Mutation
+		want mutation.Outcomes
+	}{
+		{mutation.Nodes, 10, put("t"), mutation.Outcomes{Applied: 1}},
+		{mutation.Nodes, 10, put("t"), mutation.Outcomes{Repeated: 1}}, // the file again
+		{mutation.Nodes, 11, put("t"), mutation.Outcomes{Applied: 1}},  // the row's event time
+		{mutation.Nodes, 5, put("u"), mutation.Outcomes{Superseded: 1}},
+		{mutation.Nodes, 5, one(mutation.Mutation{Op: mutation.DeleteNode}), mutation.Outcomes{Superseded: 1}},
+		{mutation.Edges, 10, edge(mutation.PutEdge, "b"), mutation.Outcomes{Applied: 1}},
+		{mutation.Edges, 10, edge(mutation.PutEdge, "b"), mutation.Outcomes{Repeated: 1}},
+		{mutation.Edges, 5, edge(mutation.DeleteEdge, "b"), mutation.Outcomes{Superseded: 1}},
+		{mutation.Edges, 5, edge(mutation.PutEdge, "b", "c"), mutation.Outcomes{Applied: 1}}, // c is new
+		{mutation.Edges, 5, nil, mutation.Outcomes{Empty: 1}},
+		{mutation.Edges, 20, list("b", "d"), mutation.Outcomes{Applied: 1}},
+		{mutation.Edges, 20, list("d", "b"), mutation.Outcomes{Repeated: 1}},
+		{mutation.Edges, 15, list("e"), mutation.Outcomes{Superseded: 1}},
+		{mutation.Edges, 15, edge(mutation.PutEdge, "f"), mutation.Outcomes{Superseded: 1}}, // the list has no f
+		{mutation.Edges, 30, edge(mutation.DeleteEdge, "b"), mutation.Outcomes{Applied: 1}},
+		{mutation.Nodes, 25, inline("v", "b"), mutation.Outcomes{Applied: 1}}, // for the text
+		{mutation.Nodes, 25, inline("v", "b"), mutation.Outcomes{Superseded: 1}},
+		{mutation.Nodes, 40, one(mutation.Mutation{Op: mutation.DeleteNode}), mutation.Outcomes{Applied: 1}},
+		{mutation.Nodes, 40, one(mutation.Mutation{Op: mutation.DeleteNode}), mutation.Outcomes{Repeated: 1}},
+	} {
+		if got := s.say(step.in, step.at, "a", step.said); got != step.want {
+			t.Errorf("step %d: %+v, want %+v", i, got, step.want)
+		}
+	}
+	refused := mutation.Batch{Next: map[string]int64{edgesTopic: s.offset + 1}, Statements: []mutation.Statement{
+		{Offset: s.offset, Input: mutation.Edges, Refused: true}}}
+	before := s.state.meta.Counted[edgesTopic].Outcomes
+	if err := s.Apply(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.state.meta.Counted[edgesTopic].Since(before); got != (mutation.Outcomes{DeadLetters: 1}) {
+		t.Errorf("a dead letter counts as %+v", got)
+	}
+}
+
+// TestOutcomesAreTheDefinition compares the outcome of random records with what the facts say before and after.
+func TestOutcomesAreTheDefinition(t *testing.T) {
+	var sum mutation.Outcomes
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		s, facts := openLone(t), newFacts()
+		for range 300 {
+			topic, at, r := randomRecord(rng, 4)
+			got := s.say(inputOf(topic), at%12, r[0].ID, r)
+			if want := facts.say(r); got != want {
+				t.Fatalf("seed %d: %+v has the outcome %+v, want %+v", seed, r, got, want)
+			}
+			sum = sum.Plus(got)
+		}
+	}
+	if sum.Applied < 1000 || sum.Superseded < 500 || sum.Repeated < 50 {
+		t.Errorf("the records had the outcomes %+v: too few of some", sum)
+	}
+}
+
+// TestBatchesAccountForTheirMutations: mutations of no record, or of more than there are, are not applied.
+func TestBatchesAccountForTheirMutations(t *testing.T) {
+	for _, said := range []int32{0, 2, -1} {
+		s := openLone(t)
+		err := s.Apply(t.Context(), mutation.Batch{Next: map[string]int64{nodesTopic: 1},
+			Statements: []mutation.Statement{{Mutations: said}},
+			Mutations:  []mutation.Mutation{{Op: mutation.PutNode, ID: "a"}}})
+		if err == nil {
+			t.Errorf("a record of %d mutations in a batch of one was applied", said)
+		}
+	}
+}
+
+// lone is a shard that is told one statement after the other.
+type lone struct {
+	*Shard
+	t      *testing.T
+	offset int64
+}
+
+func openLone(t *testing.T) *lone {
+	s, err := Open(t.Context(), newPipeline(t, newBroker(1), 1).options(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return &lone{Shard: s, t: t}
+}
+
+// say applies a record of a node, stamps its version into it, and returns its outcome.
+func (s *lone) say(in mutation.Input, eventTime int64, id string, r []mutation.Mutation) mutation.Outcomes {
+	s.t.Helper()
+	topic := []string{nodesTopic, edgesTopic}[in]
+	for i := range r {
+		r[i].ID, r[i].Version = id, mutation.Version{EventTime: eventTime, Rank: uint8(in), Offset: s.offset}
+	}
+	before := s.state.meta.Counted[topic].Outcomes
+	b := mutation.Batch{Next: map[string]int64{topic: s.offset + 1}}
+	b.State(in, s.offset, r...)
+	s.offset++
+	if err := s.Apply(s.t.Context(), b); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.state.meta.Counted[topic].Since(before)
+}
+
+// facts are what a set of records states, in the plainest form.
+type facts struct {
+	nodes map[string]mutation.Mutation
+	lists map[string][families]assertion
+	links map[[2]string][families]assertion
+}
+
+func newFacts() *facts {
+	return &facts{map[string]mutation.Mutation{}, map[string][families]assertion{},
+		map[[2]string][families]assertion{}}
+}
+
+// effective is what is said of a link.
+func (f *facts) effective(l [2]string) (best assertion) {
+	for rank, a := range f.links[l] {
+		if list := f.lists[l[0]][rank]; a.set && list.set && a.at.Compare(list.at) < 0 {
+			a = list
+		}
+		if a.newer(best) {
+			best = a
+		}
+	}
+	return best
+}
+
+// say adds a record and returns its outcome: applied if a fact is now what the record says and was not before,
+// superseded if a fact is newer than the record.
+func (f *facts) say(r []mutation.Mutation) (out mutation.Outcomes) {
+	won, lost := false, false
+	src, at := r[0].ID, r[0].Version
+	weigh := func(before, after assertion) {
+		won = won || after.at == at && !before.repeats(after)
+		lost = lost || at.Compare(after.at) < 0
+	}
+	old := map[[2]string]assertion{}
+	for l := range f.links {
+		old[l] = f.effective(l)
+	}
+	said, replaced := map[[2]string]assertion{}, false
+	for _, m := range r {
+		others := m.Others
+		switch m.Op {
+		case mutation.PutNode, mutation.DeleteNode:
+			before, stated := f.nodes[src]
+			if replaced = m.HasEdges; !stated || at.Compare(before.Version) > 0 {
+				f.nodes[src] = m
+				won = won || !stated || before.Op != m.Op || before.Version.EventTime != at.EventTime ||
+					before.Text != m.Text || before.Class != m.Class
+			} else {
+				lost = true
+			}
+		case mutation.SetEdges, mutation.ClearEdges:
+			replaced = true
+		default:
+			others = []string{m.Other}
+		}
+		for _, dst := range others {
+			a := assertion{set: true, live: m.Op != mutation.DeleteEdge, at: at}
+			if l := [2]string{src, dst}; dst != src && a.newer(said[l]) {
+				said[l] = a
+			}
+		}
+	}
+	if lists := f.lists[src]; replaced {
+		before := lists[at.Rank]
+		if mark := (assertion{set: true, at: at}); mark.newer(before) {
+			lists[at.Rank] = mark
+			f.lists[src] = lists
+		}
+		weigh(before, f.lists[src][at.Rank])
+	}
+	for l, a := range said {
+		if registers := f.links[l]; a.newer(registers[at.Rank]) {
+			registers[at.Rank] = a
+			f.links[l] = registers
+		}
+		weigh(old[l], f.effective(l))
+	}
+	for l, registers := range f.links { // those that the list leaves out
+		if _, listed := said[l]; replaced && !listed && l[0] == src && registers[at.Rank].set &&
+			registers[at.Rank].at.Compare(at) < 0 && f.lists[src][at.Rank].at == at {
+			weigh(old[l], f.effective(l))
+		}
+	}
+	switch {
+	case won:
+		out.Applied++
+	case lost:
+		out.Superseded++
+	default:
+		out.Repeated++
+	}
+	return out
+}
+
+// TestCountsGoWithTheTopic: a worker that has read more of one topic than the commit log, and less of another, counts
+// each record once.
+func TestCountsGoWithTheTopic(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1) // writes batch by batch
+	sendNodes(p.b, 0, 20)
+	for i := range 20 {
+		p.b.send(edgesTopic, 1, record{{Op: mutation.PutEdge, ID: fmt.Sprintf("n%03d", i), Other: "x"}})
+	}
+	read := func(s *Shard, topic string, n int64) {
+		t.Helper()
+		batch := mutation.Batch{Next: map[string]int64{topic: s.position[topic] + n}}
+		for at := s.position[topic]; at < batch.Next[topic]; at++ {
+			batch.State(inputOf(topic), at, p.b.logs[0][topic][at]...)
+		}
+		if err := s.Apply(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func() *Shard {
+		t.Helper()
+		s, err := p.open(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := open()
+	read(first, nodesTopic, 15) // and no edge
+	mine := p.kill(first)
+	p.disks[0] = vfs.NewCrashableMem()
+	second := open()
+	read(second, nodesTopic, 5)
+	read(second, edgesTopic, 10)
+	p.commit(second)
+	_ = p.kill(second)
+	p.disks[0] = mine
+	third := open()
+	defer third.Close() //nolint:errcheck // test
+	p.consume(third, -1)
+	p.commit(third)
+	p.consume(third, -1)
+	p.commit(third)
+	p.checkLog()
+	if got, want := third.head.Counted[nodesTopic].Outcomes, (mutation.Outcomes{Applied: 20}); got != want {
+		t.Errorf("nodes: %+v, want %+v", got, want)
+	}
+	if third.head.Counted[mirrorTopic].Sum() == 0 {
+		t.Error("the mirror is not counted")
+	}
+}
