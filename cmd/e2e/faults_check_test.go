@@ -49,6 +49,14 @@ func checkFaults(t *testing.T, r *faultRun) {
 		letters[origin.String()] = code
 	}
 	sameMap(t, "dead letter", refused, letters)
+	counted, origins := map[string]int64{}, map[string]int64{}
+	for origin := range want.refused {
+		origins[origin.Topic]++
+	}
+	for topic := range origins {
+		counted[topic] = r.counted(t, topic).DeadLetters
+	}
+	sameMap(t, "number of dead letters", counted, origins)
 }
 
 // checkTrace checks that all that happened in the store is what the specification allows.

@@ -103,6 +103,7 @@ func reshardKilled(t *testing.T, r *resharding) {
 		beginning.write(t, filepath.Join(files, "0"))...)...)
 	want := r.outcome(t)
 	checkGraph(t, want.rows, graphOf(beginning))
+	counted := r.counted(t, r.nodes, r.edges)
 
 	const shards = 7
 	r.grow(t, shards)
@@ -124,6 +125,9 @@ func reshardKilled(t *testing.T, r *resharding) {
 	there := r.place
 	there.store = r.next
 	there.checkLog(t)
+	if moved := there.counted(t, r.nodes, r.edges); moved != counted || counted.Applied == 0 {
+		t.Errorf("the records were counted as %+v, and are as %+v now", counted, moved)
+	}
 	got := there.outcome(t)
 	for _, o := range []outcome{got, want} {
 		// Where a row stands in the commit logs differs.

@@ -176,8 +176,8 @@ func (v *watch) created(a *actor, key string, data []byte) {
 	}
 }
 
-// manifest checks a commit: the right name, no gap, offsets that do not go back, objects that exist, and rows that are
-// the graph of the records that the offsets cover.
+// manifest checks a commit: the right name, no gap, offsets that do not go back, each record below them counted once,
+// objects that exist, and rows that are the graph of the records that the offsets cover.
 func (v *watch) manifest(shard int, key string) {
 	ctx := context.Background()
 	data, err := sink.ReadAll(ctx, &v.w.store, key)
@@ -208,6 +208,11 @@ func (v *watch) manifest(shard int, key string) {
 	for topic, offset := range last {
 		if m.Next[topic] < offset {
 			v.w.fail("%s: the offset of %s goes back from %d to %d", key, topic, offset, m.Next[topic])
+		}
+	}
+	for topic, offset := range m.Next {
+		if c := m.Counted[topic]; c.From != 0 || c.Gap(offset) != 0 || c.DeadLetters+c.Empty != 0 {
+			v.w.fail("%s: %s was consumed up to %d, and was counted as %+v", key, topic, offset, c)
 		}
 	}
 	v.heads[shard], v.digests[shard][seq] = m, m.Digest()
