@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"giantstream/internal/race"
 )
 
 // childEnv names the file that a child reads. It is set in children alone.
@@ -41,7 +43,7 @@ func Measure(t *testing.T, input func() []byte, do func(data []byte)) (mib int64
 		}
 		t.Skipf("%s%d", report, highWater(t)) // the caller compares in the first process
 	}
-	if runtime.GOOS != "linux" || raceDetector {
+	if runtime.GOOS != "linux" || race.Enabled {
 		t.Skip("the resident size of a process is measured on Linux, and without the race detector")
 	}
 	path := filepath.Join(t.TempDir(), "input")

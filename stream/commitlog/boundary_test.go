@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/audit"
@@ -78,6 +79,7 @@ func findings(t testing.TB, store sink.Store, repair bool) (found []audit.Findin
 // A log whose manifests were removed shows the same rows at every cut that is kept. It does so whether its blocks are
 // merged or too large for that, and however far it was folded.
 func TestFoldedLogShowsTheSame(t *testing.T) {
+	race.SkipComputing(t)
 	whole := &memstore.Store{}
 	writeLog(t, whole, rand.New(rand.NewPCG(1, 7)), 300, 40)
 	putCheckpoint(t, whole, 1, 280)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
@@ -129,6 +130,7 @@ func testCompactor(store sink.Store, now time.Time) *Compactor {
 // A merged log shows the same rows, of the same manifests, in the same order, at every cut. Once
 // the parts are removed it still does at the cuts to be kept.
 func TestMergedLogShowsTheSame(t *testing.T) {
+	race.SkipComputing(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, test := range []struct {
 		windows, nodes int

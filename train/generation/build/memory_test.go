@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/train/generation/fit"
@@ -14,6 +15,7 @@ import (
 // The memory limit decides where texts and features lie while a generation is
 // built, and nothing else: every object comes out the same to the last byte.
 func TestMemoryLimitChangesNothing(t *testing.T) {
+	race.SkipComputing(t)
 	for _, tt := range []struct {
 		name   string
 		nodes  int

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/internal/tasks"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -62,6 +63,7 @@ func randomLinks(n int, seed uint64) []rows.Row {
 // PIFA has the same bits whether projected texts are spread or read by all ranges, for any number of workers, and so
 // has all that comes after it.
 func TestSpreadChangesNoByte(t *testing.T) {
+	race.SkipComputing(t)
 	for seed, c := range []struct{ partitions, ranges, sample int }{{8, 8, 0}, {16, 8, 0}, {16, 16, 200}, {64, 32, 0}} {
 		logs := logsOf(randomLinks(400, uint64(seed)), 2, uint64(seed))
 		store, b, plan := rangedSetup(t, ranged{logs, c.ranges, false}, c.partitions, c.sample)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/internal/tasks"
 	"giantstream/sink/memstore"
 	"giantstream/train/encoders/bag"
@@ -64,7 +65,11 @@ func killing(seed uint64, kills int) engineFunc {
 // However many processes train the encoder, and whichever of them are killed and begin again from a checkpoint, every
 // object is the same.
 func TestTrainersMakeTheSameEncoder(t *testing.T) {
-	logs := logsOf(classed(graphtest.Rows(600, 8), 8), 2, 1)
+	nodes := 600
+	if race.Enabled {
+		nodes = 150 // the goroutines are the same, and each node costs ten times as much
+	}
+	logs := logsOf(classed(graphtest.Rows(nodes, 8), 8), 2, 1)
 	for name, set := range map[string]func(*fit.Settings){
 		"hybrid": func(s *fit.Settings) { s.Encoder, s.Epochs = hybrid.Kind, 12 },
 		"bag":    func(s *fit.Settings) { s.Encoder, s.Epochs = bag.Kind, 12 },

@@ -12,6 +12,7 @@ import (
 
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/sparse"
+	"giantstream/internal/race"
 	"giantstream/internal/tasks"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
@@ -127,6 +128,7 @@ func recordsOf(t *testing.T, store sink.Store, doc *generation.Doc) (all []embed
 
 // Workers, the order of tasks and the number of partitions change nothing of the stages that only some builds have.
 func TestVariantsAreTheSameHoweverTheyAreDivided(t *testing.T) {
+	race.SkipComputing(t)
 	all := classed(graphtest.Rows(500, 8), 8)
 	for _, v := range variants() {
 		store, doc := v.build(t, all, 4, tasks.Local{Workers: 1})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
@@ -110,6 +111,7 @@ func TestWarmStartOfAnUnchangedGraph(t *testing.T) {
 
 // What forbids a warm start makes the build one from scratch, to the byte, and the log says why.
 func TestColdStarts(t *testing.T) {
+	race.SkipComputing(t)
 	for _, tt := range []struct {
 		name  string
 		spoil func(t *testing.T, b *testBuild, log *commits)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"giantstream/featurize/sparse"
+	"giantstream/internal/race"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
 	"giantstream/train/internal/graphtest"
@@ -81,6 +82,7 @@ func compare(g *train.Graph, before, after []float32, dim int) (eval.Overlap, []
 // Embeddings of a generation that is aligned find their neighbours among those of the generation before. Without, they
 // find nothing. Within a generation nothing changes.
 func TestAlignedEmbeddingsCanBeCompared(t *testing.T) {
+	race.SkipComputing(t)
 	g := graphtest.Topics(1500, 12, 8, 3)
 	for _, kind := range []string{"hybrid", "bag", "linear"} {
 		apart, dim := generations(t, g, kind, 2, false)

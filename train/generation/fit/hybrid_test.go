@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"giantstream/internal/graphdir"
+	"giantstream/internal/race"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
 	"giantstream/train/internal/graphtest"
@@ -77,6 +78,7 @@ func TestLinksWeighMoreTheFewerThereAre(t *testing.T) {
 // on: classes and links are no worse than those of the text alone, or of the linear encoder, by
 // more than chance.
 func TestHybridIsNotWorseThanText(t *testing.T) {
+	race.SkipComputing(t)
 	for _, c := range []struct {
 		name                    string
 		degree, isolated, agree float64

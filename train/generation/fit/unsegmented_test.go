@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/language/display"
 
 	"giantstream/featurize/sparse"
+	"giantstream/internal/race"
 	"giantstream/train"
 	"giantstream/train/generation/eval"
 )
@@ -83,6 +84,7 @@ func textAUC(t *testing.T, g *train.Graph) float64 {
 
 // A text says as much without spaces between its words as with them, in scripts that have none.
 func TestWordsNeedNoSpaces(t *testing.T) {
+	race.SkipComputing(t)
 	for name, first := range map[string]rune{"Han": 0x4E00, "Hiragana": 0x3041, "Thai": 0x0E01} {
 		var alphabet []rune
 		for i := range 400 {
@@ -145,6 +147,7 @@ func named(in language.Tag, spaces string) *train.Graph {
 
 // Real names in scripts without spaces predict links as well when they are run together.
 func TestNamesNeedNoSpaces(t *testing.T) {
+	race.SkipComputing(t)
 	for _, in := range []language.Tag{language.Chinese, language.Japanese, language.Thai, language.Lao, language.Khmer,
 		language.Burmese} {
 		with, without := textAUC(t, named(in, " ")), textAUC(t, named(in, ""))

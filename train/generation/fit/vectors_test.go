@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"giantstream/internal/race"
 	"giantstream/sink/embedding"
 	"giantstream/train"
 	"giantstream/train/encoders/linear"
@@ -50,6 +51,7 @@ func narrowed(vectors []float32, dim int, f embedding.Format) ([]float32, int) {
 // On a graph of topics: smaller numbers find the same neighbours, and the first half of the dimensions
 // finds more of them than the last half.
 func TestSmallerVectorsFindTheSameNeighbours(t *testing.T) {
+	race.SkipComputing(t)
 	g := graphtest.Topics(1500, 12, 8, 3)
 	x := cluster(t, fitTexts(t, g, 256, resources()), g, 256, resources())
 	for kind, least := range map[string]float64{"linear": 0.985, "bag": 0.99} {
