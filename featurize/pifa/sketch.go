@@ -13,10 +13,6 @@ import (
 
 // Sketch holds for each of n labels the sum of the projected features of its
 // instances, not normalized. It is not safe for concurrent use.
-//
-// The updates take the projection s(Ψ(T)) of the instance's text times its
-// weight. Under InverseSqrtDegree the weight of an instance changes with its degree;
-// that is a ChangeText from the old to the new multiple.
 type Sketch struct {
 	dim   int
 	sums  []float32 // n × dim
@@ -52,55 +48,16 @@ func FromGraph(projected []float32, dim int, y *sparse.Matrix, w Weighting, work
 // Len returns the number of labels.
 func (s *Sketch) Len() int { return len(s.count) }
 
-// Grow adds labels without instances until there are n.
-func (s *Sketch) Grow(n int) {
-	if more := n - len(s.count); more > 0 {
-		s.count = append(s.count, make([]int32, more)...)
-		s.sums = append(s.sums, make([]float32, more*s.dim)...)
-	}
-}
-
 // Instances returns how many instances the label has.
 func (s *Sketch) Instances(label int) int { return int(s.count[label]) }
 
 // Sum returns the sum of the label. It is valid until the next update.
 func (s *Sketch) Sum(label int) []float32 { return s.sums[label*s.dim : (label+1)*s.dim] }
 
-// AddEdge adds an instance with that sketch to the label.
-func (s *Sketch) AddEdge(label int, sketch []float32) {
-	s.AddWeighted(label, 1, sketch)
-}
-
 // AddWeighted adds an instance with that sketch, times a weight, to the label.
 func (s *Sketch) AddWeighted(label int, weight float32, sketch []float32) {
 	s.add(label, weight, sketch)
 	s.count[label]++
-}
-
-// RemoveEdge takes an instance back that was added with that sketch.
-func (s *Sketch) RemoveEdge(label int, sketch []float32) error {
-	switch s.count[label] {
-	case 0:
-		return fmt.Errorf("pifa: label %d has no instance to remove", label)
-	case 1:
-		clear(s.Sum(label)) // exactly zero, whatever rounding left behind
-	default:
-		s.add(label, -1, sketch)
-	}
-	s.count[label]--
-	return nil
-}
-
-// ChangeText replaces the sketch of an instance in all its labels.
-func (s *Sketch) ChangeText(labels []int32, before, after []float32) {
-	for _, l := range labels {
-		if s.count[l] == 1 {
-			copy(s.Sum(int(l)), after[:s.dim])
-			continue
-		}
-		s.add(int(l), -1, before)
-		s.add(int(l), 1, after)
-	}
 }
 
 func (s *Sketch) add(label int, weight float32, sketch []float32) {
