@@ -147,8 +147,8 @@ func printRead(p *command.Printer, inputs []ingesting.InputOutcomes) {
 		label, superseded = "", superseded || in.Superseded > 0
 	}
 	if superseded {
-		p.Line("              superseded: the graph has newer statements on the same nodes and links. A record without a")
-		p.Line("              time of its own has that of its file's last modification (ingest.*.event_time)")
+		p.Line("              superseded: the graph has newer statements on the same nodes and links. A record without")
+		p.Line("              a time of its own has that of its file's last modification (ingest.*.event_time)")
 	}
 }
 
