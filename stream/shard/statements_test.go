@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 )
 
@@ -277,5 +279,31 @@ func TestCountsGoWithTheTopic(t *testing.T) {
 	}
 	if third.head.Counted[mirrorTopic].Sum() == 0 {
 		t.Error("the mirror is not counted")
+	}
+}
+
+// TestCountsBeginWhereAnOlderReleaseEnded: a log without counts gets them from its head on.
+func TestCountsBeginWhereAnOlderReleaseEnded(t *testing.T) {
+	p := newPipeline(t, newBroker(1), 1)
+	sendNodes(p.b, 0, 20)
+	s := p.step(0, -1, true)
+	old := *s.head
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old.Counted = nil
+	data, err := old.Encode(p.store.Pipeline())
+	if err == nil {
+		err = sink.PutBytes(t.Context(), p.store, commitlog.ManifestKey(0, old.Seq), data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendNodes(p.b, 20, 30)
+	s = p.step(0, -1, true)
+	defer s.Close() //nolint:errcheck // test
+	got := s.head.Counted[nodesTopic]
+	if got.From != old.Next[nodesTopic] || got.Outcomes.Sum() != 10 || got.Gap(s.head.Next[nodesTopic]) != 0 {
+		t.Errorf("after %d records that were not counted, 10 were counted as %+v", old.Next[nodesTopic], got)
 	}
 }
