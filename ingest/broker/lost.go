@@ -14,8 +14,8 @@ import (
 // timer of a member's session when it answers the member. It has nobody to answer then, and keeps the member, with the
 // partitions that the leader gives it, until the next rebalance: in a group that nothing disturbs, for ever.
 //
-// A living member is heard at least once in a session and a rebalance: it waits at most a rebalance for the others, then
-// asks for its partitions, or sends heartbeats.
+// A living member is heard at least once in a session and a rebalance: it waits at most a rebalance for the others,
+// then asks for its partitions, or sends heartbeats.
 type lostMembers struct {
 	client *kgo.Client
 	stop   context.CancelFunc

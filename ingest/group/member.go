@@ -123,8 +123,8 @@ func (m *membership) sync(ctx context.Context, joined *kmsg.JoinGroupResponse) (
 }
 
 // askAlive sends a request that waits for other members, and heartbeats meanwhile, until one is answered with one of
-// the errors in refused. A coordinator may remove a member that waits, or begin another rebalance, and leave the request
-// without an answer. The embedded broker removes one that waits for longer than its session.
+// the errors in refused. A coordinator may remove a member that waits, or begin another rebalance, and leave the
+// request without an answer. The embedded broker removes one that waits for longer than its session.
 func (m *membership) askAlive(ctx context.Context, req kmsg.Request, refused ...kafka.Error) (kmsg.Response, error) {
 	within := m.rebalance() + answerTime
 	if m.generation == 0 {

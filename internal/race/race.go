@@ -3,8 +3,8 @@ package race
 
 import "testing"
 
-// SkipComputing skips a test under the race detector. It is for tests whose time is arithmetic, ten times as long there,
-// in goroutines that shorter tests of the same package run as well.
+// SkipComputing skips a test under the race detector. It is for tests whose time is arithmetic, ten times as long
+// there, in goroutines that shorter tests of the same package run as well.
 func SkipComputing(t *testing.T) {
 	t.Helper()
 	if Enabled {

@@ -38,16 +38,6 @@ func EmbedText(p *Projected, dim, workers int) ([]float32, error) {
 	return vectors, nil
 }
 
-// Mean writes the normalized mean of some rows of vectors to out, and reports whether it has a
-// direction: without rows, or with rows that cancel each other out, it has none.
-func Mean(vectors []float32, dim int, rows []int32, out []float32) bool {
-	clear(out)
-	for _, i := range rows {
-		numeric.Axpy(1, vectors[int(i)*dim:int(i+1)*dim], out)
-	}
-	return Direction(out)
-}
-
 // Direction normalizes a vector, and reports whether it has a direction.
 func Direction(v []float32) bool {
 	numeric.Normalize(v)

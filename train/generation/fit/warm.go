@@ -5,9 +5,6 @@ import (
 	"slices"
 
 	"giantstream/featurize/labeltree"
-	"giantstream/featurize/sparse"
-	"giantstream/featurize/tfidf"
-	"giantstream/internal/parallel"
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/objectives/xrt"
@@ -64,20 +61,4 @@ func (t *Training) rejoin(n table) (*hybrid.Encoder, error) {
 func RenewTree(before *labeltree.Tree, from []int32, x labeltree.Features, s Settings, workers int) (
 	*labeltree.Tree, error) {
 	return labeltree.Renew(before, from, x, renewShare, TreeOptions(s, workers))
-}
-
-// UnknownShare is the share of the texts' n-grams that are no features of a vectorizer.
-func UnknownShare(ctx context.Context, v *tfidf.Model, t *Texts, r Resources) (float64, error) {
-	r.Progress.Stage("measure what is unknown", int64(t.Len()))
-	var count tfidf.NGramCount
-	err := t.blocks(ctx, r.Progress, func(_ int, texts []string) error {
-		parallel.ForEach(len(texts), 64, r.Workers, func(_, _, lo, hi int) {
-			for _, text := range texts[lo:hi] {
-				_, n := v.TransformCounting(text, sparse.Vector{})
-				count.Add(n)
-			}
-		})
-		return nil
-	})
-	return tfidf.NGrams{Total: count.Total(), Unknown: count.Unknown()}.Share(), err
 }
