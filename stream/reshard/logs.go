@@ -113,7 +113,7 @@ func (r *run) rows(ctx context.Context, l layers, i int) iter.Seq2[rows.Row, err
 		}
 		in = append(in, func(yield func(rows.Row, error) bool) {
 			for row, err := range l.cuts[i].Newest(ctx, r.From, p) {
-				if err == nil && row.Seq <= before {
+				if err == nil && (row.Seq <= before || r.Forget[row.NodeID]) {
 					continue
 				}
 				r.Progress.Add(1)

@@ -47,8 +47,11 @@ type Options struct {
 	// AcceptLoss names old topics that are gone or were created again. Records that they held beyond the commit log
 	// are lost.
 	AcceptLoss []string
-	Log        *slog.Logger
-	Progress   ambient.Progress // nil shows nothing
+	// Forget are nodes that Into knows nothing of. They and all links to them must be deleted: in the rows, at the cut
+	// of the generation, which was built from scratch, and in what is published.
+	Forget   map[string]bool
+	Log      *slog.Logger
+	Progress ambient.Progress // nil shows nothing
 }
 
 // Pipeline is a pipeline with one number of shards.
@@ -83,6 +86,8 @@ type Generation interface {
 	shard.Featurizer
 	Number() int64
 	Cut() commitlog.Cut
+	// Warm reports whether it was started from what the one before it had learned.
+	Warm() bool
 	// CopyTo copies it to a store with other shards, in which the first manifest of each shard has the rows of Cut.
 	CopyTo(ctx context.Context, into sink.Store, shards int, shardOf func(id string) int, p ambient.Progress) error
 }
@@ -103,6 +108,8 @@ type Result struct {
 	// Waiting counts the records beyond the old manifests in topics whose partitions were added while records
 	// came. Those that lie in a partition of the old layout become dead letters.
 	Waiting int64 `json:"waiting"`
+	// Forgotten counts the nodes of Options.Forget.
+	Forgotten int `json:"forgotten,omitempty"`
 	// Complete already, before this call.
 	Already bool `json:"already_complete,omitempty"`
 }
@@ -136,7 +143,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{From: o.From.URL(), Into: o.Into.URL(), Before: r.Before.Shards, Shards: r.shards}
+	result := &Result{From: o.From.URL(), Into: o.Into.URL(), Before: r.Before.Shards, Shards: r.shards,
+		Forgotten: len(o.Forget)}
 	r.marker = commitlog.Reshard{From: o.From.URL(), FromID: r.Before.ID, Into: o.Into.URL(), Shards: r.shards,
 		Former: append(former, r.Before.Shards), Began: time.Now().UTC()}
 	if _, filled, err := commitlog.LoadReshards(ctx, o.Into); err != nil {
@@ -156,6 +164,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if err := r.findStarts(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.checkForgotten(ctx); err != nil {
 		return nil, err
 	}
 	o.Into.SetPipeline("") // an attempt that was broken off has drawn another id than this one will
@@ -243,7 +254,7 @@ func (r *run) write(ctx context.Context, result *Result) error {
 	r.Progress.Stage("move the states", 0)
 	states, err := shard.Rekey(ctx, shard.RekeyOptions{Pipeline: r.After.Name, Undirected: r.Before.Undirected,
 		From: dirs, FromPipeline: r.Before.Name, Dir: filepath.Join(r.Dir, "new"), Shards: r.shards,
-		Partition: r.Partition, Cache: cache, Log: r.Log})
+		Partition: r.Partition, Forget: r.Forget, Cache: cache, Log: r.Log})
 	if err != nil {
 		return err
 	}

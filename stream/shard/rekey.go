@@ -35,9 +35,14 @@ type RekeyOptions struct {
 	Shards int
 	// Partition returns the shard of a node among the given number of shards.
 	Partition func(id []byte, shards int) int
-	Cache     *Cache // shared by all states; nil for one of their own
-	Log       *slog.Logger
+	// Forget are nodes of which no fact is taken over: neither theirs, nor that others have had links to them.
+	Forget map[string]bool
+	Cache  *Cache // shared by all states; nil for one of their own
+	Log    *slog.Logger
 }
+
+// ErrLive: a node that is to be forgotten was not deleted, or a link leads to it.
+var ErrLive = errors.New("it or a link to it is not deleted")
 
 // Rekeyed are the states of the new shards of a pipeline, made of the states of its old ones.
 type Rekeyed struct {
@@ -178,13 +183,14 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Bat
 	}
 	q = r.opts.Partition(id, r.opts.Shards)
 	m := &r.states[q].meta
+	live := key[0] == spaceText
 	switch key[0] {
 	case spaceHeader:
 		h, err := decodeHeader(value)
 		if err != nil {
 			return 0, err
 		}
-		if h.exists() {
+		if live = h.exists(); live {
 			m.Nodes++
 		}
 	case spaceAdjacency:
@@ -192,9 +198,19 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Bat
 		if err != nil {
 			return 0, err
 		}
+		live = a.label()
 		if a.effective().live {
 			m.Edges++
 		}
+	}
+	for _, id := range IDsOf(key) {
+		if !r.opts.Forget[string(id)] {
+			continue
+		}
+		if live {
+			return 0, fmt.Errorf("node %q cannot be forgotten: %w", id, ErrLive)
+		}
+		return q, nil
 	}
 	return q, engine.Failure(batches[q].Set(key, value, nil))
 }

@@ -84,11 +84,18 @@ func (r *resharding) upToDate(t *testing.T, cfg *config.Config, store sink.Store
 
 func (r *resharding) run(t *testing.T) (*reshard.Result, error) {
 	t.Helper()
+	return r.runWith(t, func(*reshard.Options) {})
+}
+
+// runWith is run with other options.
+func (r *resharding) runWith(t *testing.T, change func(*reshard.Options)) (*reshard.Result, error) {
+	t.Helper()
 	o, err := wiring.ReshardOptions(t.Context(), &r.next, r.client, r.from, r.to, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
 	o.Dir = filepath.Join(t.TempDir(), "states")
+	change(&o)
 	return reshard.Run(t.Context(), o)
 }
 

@@ -130,6 +130,7 @@ type moving struct {
 
 func (m *moving) Number() int64      { return m.doc.Generation }
 func (m *moving) Cut() commitlog.Cut { return m.doc.Cut }
+func (m *moving) Warm() bool         { return m.doc.WarmOf > 0 }
 
 // Featurize implements shard.Featurizer.
 func (m *moving) Featurize(row *rows.Row) (err error) {

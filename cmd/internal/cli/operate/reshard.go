@@ -22,7 +22,7 @@ import (
 func Reshard(a *command.App) *cobra.Command {
 	var (
 		flags            command.PipelineFlags
-		from             string
+		from, forget     string
 		shards           int
 		acceptLoss       []string
 		abort, removeOld bool
@@ -30,7 +30,7 @@ func Reshard(a *command.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "reshard",
-		Short: "Write the store of a stopped pipeline again, with another number of shards",
+		Short: "Write a stopped pipeline's store again: other shards, or without forgotten nodes",
 		Long: `Give a pipeline another number of shards, which is the number of partitions of
 its topics. The configuration is that of afterwards: its store is an empty folder
 or an unused prefix, its mirror topic has a new name, and its nodes and edges
@@ -42,13 +42,20 @@ their ends ('giantstream run --until-idle' with the configuration of before).
 
 The rows, the states, the generation that is served and what is known to be
 published go to the new store. The graph of both stores is computed from their
-rows, and must have the same hash. The store of before stays as it is, but for a
+rows, and must have the same hash.
+
+--forget names a file of ids, one a line, of nodes that 'giantstream forget' has
+deleted: the new store has nothing of them. The number of shards and the topics,
+but for the mirror's, may then be those of before.
+
+The store of before stays as it is, but for a
 mark: no worker starts on it any more. A run that was broken off is begun again
 by the same command. --abort takes back one that is not complete; --remove-old
 removes the store of before after one that is.`,
 		Example: `  giantstream reshard -c afterwards.yaml --from s3://bucket/catalog --shards 8
   giantstream run -c afterwards.yaml
-  giantstream reshard -c afterwards.yaml --from s3://bucket/catalog --remove-old`,
+  giantstream reshard -c afterwards.yaml --from s3://bucket/catalog --remove-old
+  giantstream reshard -c afterwards.yaml --from ./store --forget ids.txt`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -90,7 +97,13 @@ removes the store of before after one that is.`,
 				fmt.Fprintf(a.Out, "%s objects removed from %s\n", console.Count(n), old.URL())
 				return nil
 			}
-			result, err := runReshard(cmd.Context(), a, w, old, acceptLoss)
+			forgotten := map[string]bool{}
+			if forget != "" {
+				if forgotten, err = readIDs(nil, forget); err != nil {
+					return err
+				}
+			}
+			result, err := runReshard(cmd.Context(), a, w, old, acceptLoss, forgotten)
 			if err != nil {
 				return err
 			}
@@ -105,6 +118,7 @@ removes the store of before after one that is.`,
 	cmd.Flags().IntVar(&shards, "shards", 0, "how many shards there are to be (default: the configuration's)")
 	cmd.Flags().StringSliceVar(&acceptLoss, "accept-loss", nil,
 		"`topics` of before that are gone, of which it cannot be told whether all was read")
+	cmd.Flags().StringVar(&forget, "forget", "", "a `FILE` of ids, one a line, of deleted nodes to leave out")
 	cmd.Flags().BoolVar(&abort, "abort", false, "take back what is not complete")
 	cmd.Flags().BoolVar(&removeOld, "remove-old", false, "remove the store of before, once the new one is complete")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -128,8 +142,8 @@ func openFrom(ctx context.Context, cfg *config.Config, from string) (sink.Store,
 	return wiring.OpenStore(ctx, &at)
 }
 
-func runReshard(ctx context.Context, a *command.App, w *command.Workplace, from sink.Store, acceptLoss []string) (
-	_ *reshard.Result, err error) {
+func runReshard(ctx context.Context, a *command.App, w *command.Workplace, from sink.Store, acceptLoss []string,
+	forget map[string]bool) (_ *reshard.Result, err error) {
 	c, done, err := wiring.Attach(ctx, w.Config)
 	if err != nil {
 		return nil, err
@@ -140,6 +154,7 @@ func runReshard(ctx context.Context, a *command.App, w *command.Workplace, from 
 		return nil, err
 	}
 	o.Dir, o.AcceptLoss, o.Progress = filepath.Join(w.Config.StateDir, "reshard"), acceptLoss, w.Progress
+	o.Forget = forget
 	result, err := reshard.Run(ctx, o)
 	w.Progress.Done()
 	return result, err
@@ -154,6 +169,10 @@ func printReshard(a *command.App, r *reshard.Result) error {
 	p.Line("%s now has %d shards, from %d in %s", r.Into, r.Shards, r.Before, r.From)
 	p.Line("  %s nodes and %s edges; both stores have the graph %s", console.Count(r.Nodes), console.Count(r.Edges),
 		r.Hash)
+	if r.Forgotten > 0 {
+		p.Line("  nothing of %s forgotten nodes is in it. Remove the old store with --remove-old, and look what is left "+
+			"elsewhere with 'giantstream forget --check'", console.Count(r.Forgotten))
+	}
 	if r.Generation > 0 {
 		p.Line("  generation %d goes on being served", r.Generation)
 	}

@@ -1,0 +1,176 @@
+package service
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/client"
+	"giantstream/sink"
+	"giantstream/stream/forget"
+	"giantstream/stream/reshard"
+)
+
+// What is planted, and forgotten.
+const (
+	plantedID   = "planted-4711"
+	plantedText = "quixotic zyxwvut harpsichord for planted nobody else"
+)
+
+// longText is one that a state keeps apart from its keys.
+var longText = plantedText + strings.Repeat(" again", 40)
+
+// plant sends a node, links to it and from it, and a record of it that becomes a dead letter.
+func plant(t *testing.T, cfg *config.Config, c *client.Client) {
+	t.Helper()
+	at := time.Unix(1_700_000_000, 0)
+	message := func(topic, key string, value any) kafka.Message {
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kafka.Message{Topic: topic, Key: []byte(key), Value: data, Time: at}
+	}
+	ns, es := cfg.Kafka.Topics.Nodes, cfg.Kafka.Topics.Edges
+	sendAll(t, c,
+		message(ns, plantedID, map[string]any{"id": plantedID, "text": plantedText, "label": "1"}),
+		// min_df of the vocabulary is two texts; this one goes as well.
+		message(ns, plantedID+"b", map[string]any{"id": plantedID + "b", "text": longText}),
+		message(es, plantedID, map[string]any{"src": plantedID, "dst": nodeID(1)}),
+		message(es, nodeID(2), map[string]any{"src": nodeID(2), "dst": plantedID}),
+		message(ns, plantedID, map[string]any{"id": plantedID, "text": []any{plantedText, map[string]int{}}}),
+	)
+}
+
+// deletePlanted sends what deletes the planted nodes and all links.
+func deletePlanted(t *testing.T, cfg *config.Config, c *client.Client) {
+	t.Helper()
+	ns, es := cfg.Kafka.Topics.Nodes, cfg.Kafka.Topics.Edges
+	var all []kafka.Message
+	for _, id := range []string{plantedID, plantedID + "b"} {
+		all = append(all, kafka.Message{Topic: ns, Key: []byte(id)}, kafka.Message{Topic: es, Key: []byte(id)})
+	}
+	all = append(all, kafka.Message{Topic: es, Key: []byte(nodeID(2)),
+		Value: []byte(`{"src":"` + nodeID(2) + `","dst":"` + plantedID + `","deleted":true}`)})
+	sendAll(t, c, all...)
+}
+
+func sendAll(t *testing.T, c *client.Client, all ...kafka.Message) {
+	t.Helper()
+	p := c.NewProducer()
+	defer p.Close() //nolint:errcheck // flushed
+	if err := p.Send(t.Context(), all...); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scan looks for what was planted in a store and in all topics of its pipeline.
+func (r *resharding) scan(t *testing.T, cfg *config.Config, store sink.Store) forget.Report {
+	t.Helper()
+	texts := []string{plantedText, longText}
+	ids := []string{plantedID, plantedID + "b"}
+	vocabulary, err := wiring.OpenVocabularies(t.Context(), store, cfg.Shards, texts,
+		map[string]bool{ids[0]: true, ids[1]: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := forget.NewScanner(forget.Targets{IDs: ids, Texts: texts, Vocabulary: vocabulary})
+	if err := s.Store(t.Context(), store, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range wiring.ScannedTopics(cfg) {
+		if err := s.Topic(t.Context(), wiring.TopicRecords{Client: r.client}, topic[0], topic[1], nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s.Report()
+}
+
+// TestForgottenMeansGone plants nodes with texts in a pipeline, and lets a scanner find them in every kind of place.
+// Then the nodes are deleted, a generation is built from scratch, and the store is written again without them: nothing
+// of them is left in it, and the pipeline goes on.
+func TestForgottenMeansGone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs several pipelines")
+	}
+	r := newResharding(t, 2, 2, true)
+	sendStatements(t, &r.old, r.client, statementsOfAGraph())
+	plant(t, &r.old, r.client)
+	r.upToDate(t, &r.old, r.from)
+
+	found := map[string][]string{}
+	report := r.scan(t, &r.old, r.from)
+	for _, f := range report.Findings {
+		place := f.Kind
+		if place == "parquet" {
+			place = strings.Trim(strings.Split(f.Place, "/")[2], "0123456789.-")
+		}
+		found[place] = append(found[place], f.Where...)
+	}
+	for place, what := range map[string]string{
+		"rows": "text in column text", "dataset": "text in column text", "embeddings": "id in column node_id",
+		"labels.parquet": "id in column node_id", "vocabulary": "n-grams of the forgotten texts alone",
+		"table of a checkpoint": "id in keys", "values of a checkpoint": "text in values", "other file of a checkpoint": "id in the list of tables",
+		"embeddings topic": "id in keys", "dead letters": "text in values", "mirror topic": "id in values",
+		"input": "text in values",
+	} {
+		if !slices.Contains(found[place], what) {
+			t.Errorf("%s: %q, want %q", place, slices.Compact(slices.Sorted(slices.Values(found[place]))), what)
+		}
+	}
+	t.Logf("found in %v", slices.Sorted(maps.Keys(found)))
+	t.Logf("opened %v", report.Kinds)
+
+	ids := map[string]bool{plantedID: true, plantedID + "b": true}
+	withIDs := func(o *reshard.Options) { o.Forget = ids }
+	if _, err := r.runWith(t, withIDs); err == nil || !strings.Contains(err.Error(), "built before the deletion") {
+		t.Errorf("written again with live nodes to forget: %v", err)
+	}
+	// The refusal has not closed the store.
+	deletePlanted(t, &r.old, r.client)
+	r.upToDate(t, &r.old, r.from) // with a generation of what is left
+	before := portray(t, &r.old, r.client, r.from)
+	if left := r.scan(t, &r.old, r.from).Findings; len(left) == 0 {
+		t.Error("nothing is left after a mere deletion: what does the rest prove?")
+	}
+	result, err := r.runWith(t, withIDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Hash != before.hash {
+		t.Errorf("graph %s, want %s", result.Hash, before.hash)
+	}
+	s := r.scan(t, &r.next, r.to)
+	for _, f := range s.Findings {
+		// What the topics of before have is their owners' and the broker's.
+		if !strings.Contains(f.Kind, "topic") && f.Kind != "input" && f.Kind != "dead letters" {
+			t.Errorf("left: %+v", f)
+		}
+	}
+	if s.Kinds["table of a checkpoint"] == 0 || s.Kinds["parquet"] < 6 || s.Kinds["vocabulary"] != 1 {
+		t.Errorf("the scan has opened %v", s.Kinds)
+	}
+	if found := look(t, r.to); found.Damage() > 0 {
+		t.Errorf("%+v", found.Findings)
+	}
+	sent := r.published(t)
+	r.upToDate(t, &r.next, r.to)
+	if again := r.published(t) - sent; again != 0 {
+		t.Errorf("%d embeddings were published again", again)
+	}
+	for _, f := range r.scan(t, &r.next, r.to).Findings {
+		if !strings.Contains(f.Kind, "topic") && f.Kind != "input" && f.Kind != "dead letters" {
+			t.Errorf("left after the pipeline has gone on: %+v", f)
+		}
+	}
+}

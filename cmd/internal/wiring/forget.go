@@ -1,0 +1,127 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"giantstream/config"
+	"giantstream/featurize/tfidf"
+	"giantstream/ingest/client"
+	"giantstream/internal/artifact"
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/forget"
+)
+
+// TopicRecords are the records of a cluster's topics. It implements forget.Topics.
+type TopicRecords struct{ *client.Client }
+
+// Partitions implements forget.Topics.
+func (t TopicRecords) Partitions(ctx context.Context, topic string) (int, error) {
+	ends, err := t.LogEndOffsets(ctx, topic)
+	if errors.Is(err, client.ErrNoTopic) {
+		return 0, nil
+	}
+	return len(ends[topic]), err
+}
+
+// Records implements forget.Topics.
+func (t TopicRecords) Records(ctx context.Context, topic string, partition int) iter.Seq2[forget.Record, error] {
+	return func(yield func(forget.Record, error) bool) {
+		first, err := t.FirstOffsets(ctx, topic)
+		if err != nil {
+			yield(forget.Record{}, err)
+			return
+		}
+		ends, err := t.EndOffsets(ctx, topic)
+		if err != nil {
+			yield(forget.Record{}, err)
+			return
+		}
+		for m, err := range t.Range(ctx, topic, partition, first[topic][partition], ends[topic][partition]) {
+			r := forget.Record{Offset: m.Offset, Key: m.Key, Value: m.Value}
+			for _, h := range m.Headers {
+				r.Headers = append(r.Headers, []byte(h.Key), h.Value)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ScannedTopics are the topics that a pipeline writes, by what they hold, and those that it reads.
+func ScannedTopics(cfg *config.Config) (topics [][2]string) {
+	t := TopicsOf(cfg)
+	all := [][2]string{{t.Embeddings, "embeddings topic"}, {t.Canary, "canary topic"},
+		{t.DeadLetters, "dead letters"}, {t.Mirror, "mirror topic"}}
+	if t.Repartitioned() {
+		all = append(all, [2]string{t.Nodes, "copy of an input"}, [2]string{t.Edges, "copy of an input"},
+			[2]string{t.SourceNodes, "input"}, [2]string{t.SourceEdges, "input"})
+	} else {
+		all = append(all, [2]string{t.Nodes, "input"}, [2]string{t.Edges, "input"})
+	}
+	for _, topic := range all {
+		if topic[0] != "" {
+			topics = append(topics, topic)
+		}
+	}
+	return topics
+}
+
+// Vocabularies knows which n-grams only forgotten texts have. It implements forget.Vocabulary.
+type Vocabularies struct{ owned []*tfidf.Owned }
+
+// OpenVocabularies reads the newest rows of a store, whose texts are those of the nodes that stay.
+func OpenVocabularies(ctx context.Context, store sink.Store, shards int, texts []string, forgotten map[string]bool) (
+	*Vocabularies, error) {
+	v := &Vocabularies{}
+	for _, opt := range []tfidf.Options{tfidf.DefaultOptions(), tfidf.PECOSOptions()} {
+		owned, err := tfidf.NewOwned(opt, texts)
+		if errors.Is(err, tfidf.ErrNoText) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		v.owned = append(v.owned, owned)
+	}
+	if len(v.owned) == 0 {
+		return v, nil
+	}
+	cut, err := commitlog.CurrentCut(ctx, store, shards)
+	if err != nil {
+		return nil, err
+	}
+	for p := range cut {
+		for row, err := range cut.Facts(ctx, store, p) {
+			if err != nil {
+				return nil, err
+			}
+			if forgotten[row.NodeID] || row.Text == "" {
+				continue
+			}
+			for _, owned := range v.owned {
+				owned.Share(row.Text)
+			}
+		}
+	}
+	return v, nil
+}
+
+// Owned implements forget.Vocabulary.
+func (v *Vocabularies) Owned(r io.Reader) (ngrams []string, ok bool, err error) {
+	model, err := tfidf.Read(r)
+	if errors.Is(err, artifact.ErrUnknown) || errors.Is(err, artifact.ErrCorrupt) {
+		return nil, false, nil // it is searched as bytes
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for _, owned := range v.owned {
+		ngrams = append(ngrams, owned.Of(model)...)
+	}
+	return ngrams, true, nil
+}
