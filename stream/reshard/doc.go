@@ -1,3 +1,3 @@
-// Package reshard writes a pipeline with another number of shards: the store of a stopped pipeline becomes a
-// new store, with the number of before where nodes are to be forgotten alone. docs/PROTOCOL.md, "Another number of shards", says why that is sound.
+// Package reshard writes a pipeline with another number of shards, or without nodes that are to be forgotten: the store
+// of a stopped pipeline becomes a new store. docs/PROTOCOL.md, "Another number of shards", says why that is sound.
 package reshard

@@ -28,7 +28,8 @@ func (r *run) checkForgotten(ctx context.Context) error {
 		}
 		if err := r.checkDeleted(ctx, r.Generation.Cut(), nil); err != nil {
 			return fmt.Errorf("generation %d was built before the deletion: %w. Build one from scratch "+
-				"('giantstream rebuild --set refresh.warm_start=off'), and let it be published", r.Generation.Number(), err)
+				"('giantstream rebuild --set refresh.warm_start=off'), and let it be published",
+				r.Generation.Number(), err)
 		}
 	}
 	cursors, err := r.cursors(ctx)

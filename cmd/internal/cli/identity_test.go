@@ -24,6 +24,7 @@ var pipelineCommands = map[string][]string{
 	"fit":         nil, "train": nil, "embed": nil, "rebuild": nil,
 	"evaluate": nil, "evaluate heads": nil, "evaluate matcher": nil,
 	"similar": {"p1"}, "status": nil, "report": {"-o", "report.html"}, "verify": nil,
+	"forget":           {"p1"},
 	"override":         {"--node", `{"sku":"p1","name":"x"}`},
 	"generations list": nil, "generations compare": {"1", "1"}, "generations pin": {"1"},
 	"generations promote": {"1"}, "generations rollback": nil, "generations unpin": nil,

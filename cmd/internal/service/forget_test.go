@@ -49,17 +49,26 @@ func plant(t *testing.T, cfg *config.Config, c *client.Client) {
 	)
 }
 
-// deletePlanted sends what deletes the planted nodes and all links.
-func deletePlanted(t *testing.T, cfg *config.Config, c *client.Client) {
+// plantedIDs are the planted nodes.
+func plantedIDs() map[string]bool { return map[string]bool{plantedID: true, plantedID + "b": true} }
+
+// deletePlanted deletes the planted nodes and all links, as the command does.
+func (r *resharding) deletePlanted(t *testing.T) {
 	t.Helper()
-	ns, es := cfg.Kafka.Topics.Nodes, cfg.Kafka.Topics.Edges
-	var all []kafka.Message
-	for _, id := range []string{plantedID, plantedID + "b"} {
-		all = append(all, kafka.Message{Topic: ns, Key: []byte(id)}, kafka.Message{Topic: es, Key: []byte(id)})
+	known, err := forget.Look(t.Context(), r.from, r.old.Shards, plantedIDs(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	all = append(all, kafka.Message{Topic: es, Key: []byte(nodeID(2)),
-		Value: []byte(`{"src":"` + nodeID(2) + `","dst":"` + plantedID + `","deleted":true}`)})
-	sendAll(t, c, all...)
+	want := []string{plantedText, longText}
+	slices.Sort(want)
+	if known.Live != 2 || len(known.Links) != 2 || !slices.Equal(known.Texts, want) {
+		t.Errorf("known: %+v", known)
+	}
+	messages, err := wiring.Deletions(&r.old, plantedIDs(), known, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendAll(t, r.client, messages...)
 }
 
 func sendAll(t *testing.T, c *client.Client, all ...kafka.Message) {
@@ -78,9 +87,9 @@ func sendAll(t *testing.T, c *client.Client, all ...kafka.Message) {
 func (r *resharding) scan(t *testing.T, cfg *config.Config, store sink.Store) forget.Report {
 	t.Helper()
 	texts := []string{plantedText, longText}
-	ids := []string{plantedID, plantedID + "b"}
+	ids := slices.Sorted(maps.Keys(plantedIDs()))
 	vocabulary, err := wiring.OpenVocabularies(t.Context(), store, cfg.Shards, texts,
-		map[string]bool{ids[0]: true, ids[1]: true})
+		plantedIDs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,13 +140,12 @@ func TestForgottenMeansGone(t *testing.T) {
 	t.Logf("found in %v", slices.Sorted(maps.Keys(found)))
 	t.Logf("opened %v", report.Kinds)
 
-	ids := map[string]bool{plantedID: true, plantedID + "b": true}
-	withIDs := func(o *reshard.Options) { o.Forget = ids }
+	withIDs := func(o *reshard.Options) { o.Forget = plantedIDs() }
 	if _, err := r.runWith(t, withIDs); err == nil || !strings.Contains(err.Error(), "built before the deletion") {
 		t.Errorf("written again with live nodes to forget: %v", err)
 	}
 	// The refusal has not closed the store.
-	deletePlanted(t, &r.old, r.client)
+	r.deletePlanted(t)
 	r.upToDate(t, &r.old, r.from) // with a generation of what is left
 	before := portray(t, &r.old, r.client, r.from)
 	if left := r.scan(t, &r.old, r.from).Findings; len(left) == 0 {

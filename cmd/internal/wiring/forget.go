@@ -1,14 +1,24 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
 
 	"giantstream/config"
 	"giantstream/featurize/tfidf"
+	"giantstream/ingest"
 	"giantstream/ingest/client"
+	"giantstream/ingest/decode"
 	"giantstream/internal/artifact"
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
@@ -124,4 +134,59 @@ func (v *Vocabularies) Owned(r io.Reader) (ngrams []string, ok bool, err error) 
 		ngrams = append(ngrams, owned.Of(model)...)
 	}
 	return ngrams, true, nil
+}
+
+// Deletions returns records that delete nodes and all links from and to them, in the form of the mapping. They win over
+// everything that the store has of these.
+func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now time.Time) ([]kafka.Message, error) {
+	mapping, _ := MappingOf(cfg)
+	topics := TopicsOf(cfg)
+	if last := time.UnixMicro(known.EventTime); now.Before(last) {
+		now = last
+	}
+	r := deletions{at: []kafka.Header{{Key: ingest.EventTimeHeader,
+		Value: []byte(now.UTC().Format(time.RFC3339Nano))}}}
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		if mapping.Nodes.Edges != "" { // what its own records say of links stays in force beyond its deletion
+			none := placed{strings.TrimSuffix(mapping.Nodes.Edges, "[*]"), []any{}}
+			r.add(topics.Nodes, id, placed{mapping.Nodes.ID, id}, none)
+		}
+		r.add(topics.Nodes, id, placed{mapping.Nodes.ID, id}, placed{mapping.Nodes.Deleted, true})
+		r.messages = append(r.messages, kafka.Message{Topic: topics.Edges, Key: []byte(id), Headers: r.at})
+	}
+	for _, from := range slices.Sorted(maps.Keys(known.Links)) {
+		for _, to := range known.Links[from] {
+			r.add(topics.Edges, from, placed{mapping.Edges.Src, from}, placed{mapping.Edges.Dst, to},
+				placed{mapping.Edges.Deleted, true})
+		}
+	}
+	return r.messages, r.err
+}
+
+// deletions are records with one event time.
+type deletions struct {
+	at       []kafka.Header
+	messages []kafka.Message
+	err      error // the first
+}
+
+// placed is a value at a mapped path.
+type placed struct {
+	path  string
+	value any
+}
+
+// add adds a record of values at paths.
+func (d *deletions) add(topic, key string, fields ...placed) {
+	value := map[string]any{}
+	for _, f := range fields {
+		p, err := decode.ParsePath(f.path)
+		if err == nil {
+			err = p.Place(value, f.value)
+		}
+		d.err = cmp.Or(d.err, err)
+	}
+	data, err := json.Marshal(value)
+	d.err = cmp.Or(d.err, err)
+	d.messages = append(d.messages, kafka.Message{Topic: topic, Key: []byte(key), Value: data, Headers: d.at})
 }

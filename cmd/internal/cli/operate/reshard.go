@@ -170,8 +170,8 @@ func printReshard(a *command.App, r *reshard.Result) error {
 	p.Line("  %s nodes and %s edges; both stores have the graph %s", console.Count(r.Nodes), console.Count(r.Edges),
 		r.Hash)
 	if r.Forgotten > 0 {
-		p.Line("  nothing of %s forgotten nodes is in it. Remove the old store with --remove-old, and look what is left "+
-			"elsewhere with 'giantstream forget --check'", console.Count(r.Forgotten))
+		p.Line("  nothing of %s forgotten nodes is in it. Remove the old store with --remove-old, and look what is "+
+			"left elsewhere with 'giantstream forget --check'", console.Count(r.Forgotten))
 	}
 	if r.Generation > 0 {
 		p.Line("  generation %d goes on being served", r.Generation)

@@ -1,0 +1,225 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/cli/command"
+	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/wiring"
+	"giantstream/ingest/client"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/forget"
+)
+
+// forgotten is what `forget` prints. It has no id and no text.
+type forgotten struct {
+	Store string `json:"store"`
+	IDs   int    `json:"ids"`
+	// Live nodes and Links to any of the nodes, as the newest rows have them.
+	Live  int `json:"live"`
+	Links int `json:"links"`
+	// Texts are those that the scan has looked for.
+	Texts int `json:"texts"`
+	// Sent records delete both; 0 where there was nothing to delete.
+	Sent int `json:"sent"`
+	forget.Report
+}
+
+// errLeft ends `forget` with exit code 1.
+var errLeft = errors.New("not forgotten yet")
+
+// Forget is 'giantstream forget'.
+func Forget(a *command.App) *cobra.Command {
+	var (
+		flags         command.PipelineFlags
+		from, textsOf string
+		check, asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "forget [ID...]",
+		Short: "Delete nodes with all links, and find every place where something of them is left",
+		Long: `Delete nodes with all links from and to them, as any producer would: the records go
+to the input topics, and sinks follow. Then open every object of the store and
+every record of the pipeline's topics, and list the places where an id or a text
+is left. The exit code is 0 if there is none, and 1 otherwise.
+
+A deletion alone leaves older rows, checkpoints and generations as they are. Say
+in this order, and look again with --check after each step:
+
+  giantstream forget -c before.yaml --from ids.txt
+  giantstream run -c before.yaml --until-idle
+  giantstream rebuild -c before.yaml --set refresh.warm_start=off
+  giantstream run -c before.yaml --until-idle
+  giantstream reshard -c afterwards.yaml --from STORE --forget ids.txt
+  giantstream forget -c afterwards.yaml --from ids.txt --check --texts-of STORE
+  giantstream reshard -c afterwards.yaml --from STORE --remove-old
+
+afterwards.yaml names another store, state_dir and mirror topic. The page
+OPERATIONS.md, "Forget an item", says what topics keep and until when, and what is
+out of reach: exports, backups, and older versions of objects in a bucket.`,
+		Example: `  giantstream forget -c pipeline.yaml customer-17
+  giantstream forget -c pipeline.yaml --from ids.txt --check --json | jq .findings`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := readIDs(args, from)
+			if err != nil {
+				return err
+			}
+			p, err := a.Open(cmd.Context(), &flags)
+			if err != nil {
+				return err
+			}
+			if err := p.KnowsMapping(); err != nil {
+				return err
+			}
+			f, err := forgetNodes(cmd.Context(), p, ids, textsOf, check)
+			p.Progress.Done()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = command.WriteJSON(a.Out, f)
+			} else {
+				err = f.print(a.Out)
+			}
+			return errors.Join(err, f.err())
+		},
+	}
+	flags.Register(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "a `FILE` of ids, one a line; - is the standard input")
+	cmd.Flags().BoolVar(&check, "check", false, "delete nothing: only look")
+	cmd.Flags().StringVar(&textsOf, "texts-of", "", "also look for the texts that another `STORE` has of the ids")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func forgetNodes(ctx context.Context, p *command.Pipeline, ids map[string]bool, textsOf string, check bool) (
+	_ *forgotten, err error) {
+	known, err := forget.Look(ctx, p.Store, p.Identity.Shards, ids, p.Progress)
+	if err != nil {
+		return nil, err
+	}
+	texts := known.Texts
+	if textsOf != "" {
+		old, err := openFrom(ctx, p.Config, textsOf)
+		if err != nil {
+			return nil, err
+		}
+		identity, err := commitlog.LoadIdentity(ctx, old)
+		if err != nil {
+			return nil, err
+		}
+		before, err := forget.Look(ctx, old, identity.Shards, ids, p.Progress)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, before.Texts...)
+	}
+	c, detach, err := wiring.Attach(ctx, p.Config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, detach()) }()
+	f := &forgotten{Store: p.Store.URL(), IDs: len(ids), Live: known.Live, Texts: len(texts)}
+	for _, to := range known.Links {
+		f.Links += len(to)
+	}
+	if !check && f.Live+f.Links > 0 {
+		if f.Sent, err = sendDeletions(ctx, p, c, ids, known); err != nil {
+			return nil, err
+		}
+	}
+	f.Report, err = scanPlaces(ctx, p, c, ids, texts)
+	return f, err
+}
+
+func sendDeletions(ctx context.Context, p *command.Pipeline, c *client.Client, ids map[string]bool,
+	known forget.Known) (sent int, err error) {
+	messages, err := wiring.Deletions(p.Config, ids, known, time.Now())
+	if err != nil {
+		return 0, err
+	}
+	producer := c.NewProducer()
+	defer producer.Close() //nolint:errcheck // Flush reports what matters
+	if err := producer.Send(ctx, messages...); err != nil {
+		return 0, err
+	}
+	return len(messages), producer.Flush(ctx)
+}
+
+// scanPlaces opens every object and every record.
+func scanPlaces(ctx context.Context, p *command.Pipeline, c *client.Client, ids map[string]bool, texts []string) (
+	forget.Report, error) {
+	vocabulary, err := wiring.OpenVocabularies(ctx, p.Store, p.Identity.Shards, texts, ids)
+	if err != nil {
+		return forget.Report{}, err
+	}
+	s := forget.NewScanner(forget.Targets{IDs: slices.Sorted(maps.Keys(ids)), Texts: texts, Vocabulary: vocabulary})
+	if err := s.Store(ctx, p.Store, p.Progress); err != nil {
+		return forget.Report{}, err
+	}
+	for _, topic := range wiring.ScannedTopics(p.Config) {
+		if err := s.Topic(ctx, wiring.TopicRecords{Client: c}, topic[0], topic[1], p.Progress); err != nil {
+			return forget.Report{}, err
+		}
+	}
+	return s.Report(), nil
+}
+
+// err is the outcome as the command's error.
+func (f *forgotten) err() error {
+	if n := len(f.Findings); n > 0 {
+		return fmt.Errorf("%w: %d places above; docs/OPERATIONS.md, \"Forget an item\", says what to do", errLeft, n)
+	}
+	return nil
+}
+
+// maxPlaces is how many places of a kind are listed.
+const maxPlaces = 10
+
+func (f *forgotten) print(out io.Writer) error {
+	if f.Sent > 0 {
+		fmt.Fprintf(out, "%s records were sent that delete %s nodes and %s links; workers have yet to commit them\n",
+			console.Count(f.Sent), console.Count(f.Live), console.Count(f.Links))
+	} else if f.Live+f.Links > 0 {
+		fmt.Fprintf(out, "%s of %s nodes are not deleted, and %s links lead to them\n", console.Count(f.Live),
+			console.Count(f.IDs), console.Count(f.Links))
+	}
+	fmt.Fprintf(out, "looked for %s ids and %s texts in %s objects with %s and %s records of topics\n",
+		console.Count(f.IDs), console.Count(f.Texts), console.Count(f.Objects), console.Bytes(f.Bytes),
+		console.Count(f.Records))
+	if f.Texts == 0 {
+		fmt.Fprintln(out, "the store has no text of them; --texts-of names one that had")
+	}
+	if len(f.Findings) == 0 {
+		fmt.Fprintln(out, "nothing is left")
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nKIND\tPLACE\tWHAT")
+	listed := map[string]int{}
+	for _, at := range f.Findings {
+		if listed[at.Kind]++; listed[at.Kind] <= maxPlaces {
+			place := at.Place
+			if at.Last > 0 {
+				place = fmt.Sprintf("%s, offsets %d to %d", place, at.First, at.Last)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", at.Kind, console.Plain(place), strings.Join(at.Where, "; "))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(listed)) {
+		if more := listed[kind] - maxPlaces; more > 0 {
+			fmt.Fprintf(w, "%s\t… and %s more (--json lists all)\t\n", kind, console.Count(more))
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,78 @@
+package forget
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"giantstream/internal/ambient"
+	"giantstream/sink"
+	"giantstream/stream/commitlog"
+)
+
+// Known is what the commit log of a store knows of nodes.
+type Known struct {
+	// Texts are those that the nodes have or had, as far as rows of the past are kept, without those that another node
+	// has as well. They ascend.
+	Texts []string
+	// Live counts the nodes that are not deleted.
+	Live int
+	// Links are the far ends of live links to the nodes, by the node that has the label: another node, or one of them.
+	Links map[string][]string
+	// EventTime is the newest of the nodes and of those that have links to them, in microseconds.
+	EventTime int64
+}
+
+// Look reads all rows of a store for what they know of nodes.
+func Look(ctx context.Context, store sink.Store, shards int, ids map[string]bool, progress ambient.Progress) (
+	Known, error) {
+	progress = ambient.OrDiscard(progress)
+	progress.Stage("read the rows", 0)
+	k := Known{Links: map[string][]string{}}
+	cut, err := commitlog.CurrentCut(ctx, store, shards)
+	if err != nil {
+		return k, err
+	}
+	texts := map[string]bool{}
+	for p := range cut {
+		for row, err := range cut.Committed(ctx, store, p, 0, cut[p]) {
+			if err != nil {
+				return k, err
+			}
+			progress.Add(1)
+			if ids[row.NodeID] && row.Text != "" {
+				texts[row.Text] = true
+			}
+		}
+	}
+	for p := range cut {
+		for row, err := range cut.Facts(ctx, store, p) {
+			if err != nil {
+				return k, err
+			}
+			k.add(&row, ids, texts)
+		}
+	}
+	k.Texts = slices.Sorted(maps.Keys(texts))
+	return k, nil
+}
+
+// add adds the newest row of a node.
+func (k *Known) add(row *commitlog.Row, ids, texts map[string]bool) {
+	concerned := ids[row.NodeID]
+	for _, label := range row.Labels {
+		if ids[label] {
+			k.Links[row.NodeID] = append(k.Links[row.NodeID], label)
+			concerned = true
+		}
+	}
+	if concerned {
+		k.EventTime = max(k.EventTime, row.EventTime)
+	}
+	switch {
+	case !ids[row.NodeID]:
+		delete(texts, row.Text)
+	case !row.Deleted:
+		k.Live++
+	}
+}
