@@ -47,8 +47,8 @@ func (o *Owned) Share(text string) {
 	}
 }
 
-// Of returns the n-grams of a vocabulary that are owned, as Model.Feature names them.
-func (o *Owned) Of(vocabulary *Model) (names []string) {
+// NGramsOf returns the n-grams of a vocabulary that are owned, as Model.Feature names them.
+func (o *Owned) NGramsOf(vocabulary *Model) (names []string) {
 	owned := map[string]bool{}
 	for i, shared := range o.shared {
 		if !shared {

@@ -24,7 +24,7 @@ func TestOwned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := owned.Of(vocabulary)
+	names := owned.NGramsOf(vocabulary)
 	for name, want := range map[string]bool{"w:secret": true, "w:zyx": true, "w:of zyx": true, "c:zyx": true,
 		"w:quill": false, "w:pen": false, "w:blue": false, "c:ill": false} {
 		if got := slices.Contains(names, name); got != want {

@@ -23,8 +23,8 @@ type Known struct {
 	EventTime int64
 }
 
-// Look reads all rows of a store for what they know of nodes.
-func Look(ctx context.Context, store sink.Store, shards int, ids map[string]bool, progress ambient.Progress) (
+// ReadKnown reads all rows of a store for what they know of nodes.
+func ReadKnown(ctx context.Context, store sink.Store, shards int, ids map[string]bool, progress ambient.Progress) (
 	Known, error) {
 	progress = ambient.OrDiscard(progress)
 	progress.Stage("read the rows", 0)

@@ -68,8 +68,8 @@ const (
 	anywhere
 )
 
-// in calls found for each needle that a value has, once or more often.
-func (n *needles) in(value []byte, m mode, found func(needle)) {
+// search calls found for each needle that a value has, once or more often.
+func (n *needles) search(value []byte, m mode, found func(needle)) {
 	for _, i := range n.exact[string(value)] {
 		found(n.all[i])
 	}

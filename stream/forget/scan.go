@@ -128,7 +128,7 @@ func (s *Scanner) end(kind string) {
 
 // found looks for the needles in a value.
 func (s *Scanner) found(value []byte, m mode, where string) {
-	s.needles.in(value, m, func(w needle) {
+	s.needles.search(value, m, func(w needle) {
 		s.hits++
 		if !s.seen[w] {
 			s.seen[w] = true

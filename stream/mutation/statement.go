@@ -58,8 +58,8 @@ func (o Outcomes) Plus(p Outcomes) Outcomes {
 		o.DeadLetters + p.DeadLetters, o.Empty + p.Empty}
 }
 
-// Since returns what was counted after an earlier count.
-func (o Outcomes) Since(p Outcomes) Outcomes {
+// Minus returns what was counted after an earlier count.
+func (o Outcomes) Minus(p Outcomes) Outcomes {
 	return Outcomes{o.Applied - p.Applied, o.Superseded - p.Superseded, o.Repeated - p.Repeated,
 		o.DeadLetters - p.DeadLetters, o.Empty - p.Empty}
 }

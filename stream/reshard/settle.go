@@ -81,7 +81,7 @@ func (r *run) catchUp(ctx context.Context, sh *shard.Shard, p int, topic string)
 	}
 	for from < to {
 		until := min(from+settleRecords, to)
-		if from < next { // what is committed is told from what is not by the offset
+		if from < next { // a batch has records of one side of the head alone
 			until = min(until, next)
 		}
 		batch := mutation.Batch{Next: map[string]int64{topic: until}}

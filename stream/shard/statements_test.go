@@ -65,7 +65,7 @@ func TestStatementsHaveOneOutcome(t *testing.T) {
 	if err := s.Apply(t.Context(), refused); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.state.meta.Counted[edgesTopic].Since(before); got != (mutation.Outcomes{DeadLetters: 1}) {
+	if got := s.state.meta.Counted[edgesTopic].Minus(before); got != (mutation.Outcomes{DeadLetters: 1}) {
 		t.Errorf("a dead letter counts as %+v", got)
 	}
 }
@@ -133,7 +133,7 @@ func (s *lone) say(in mutation.Input, eventTime int64, id string, r []mutation.M
 	if err := s.Apply(s.t.Context(), b); err != nil {
 		s.t.Fatal(err)
 	}
-	return s.state.meta.Counted[topic].Since(before)
+	return s.state.meta.Counted[topic].Minus(before)
 }
 
 // facts are what a set of records states, in the plainest form.

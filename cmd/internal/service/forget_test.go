@@ -55,7 +55,7 @@ func plantedIDs() map[string]bool { return map[string]bool{plantedID: true, plan
 // deletePlanted deletes the planted nodes and all links, as the command does.
 func (r *resharding) deletePlanted(t *testing.T) {
 	t.Helper()
-	known, err := forget.Look(t.Context(), r.from, r.old.Shards, plantedIDs(), nil)
+	known, err := forget.ReadKnown(t.Context(), r.from, r.old.Shards, plantedIDs(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func (v *Vocabularies) Owned(r io.Reader) (ngrams []string, ok bool, err error) 
 		return nil, false, err
 	}
 	for _, owned := range v.owned {
-		ngrams = append(ngrams, owned.Of(model)...)
+		ngrams = append(ngrams, owned.NGramsOf(model)...)
 	}
 	return ngrams, true, nil
 }

@@ -104,7 +104,7 @@ out of reach: exports, backups, and older versions of objects in a bucket.`,
 
 func forgetNodes(ctx context.Context, p *command.Pipeline, ids map[string]bool, textsOf string, check bool) (
 	_ *forgotten, err error) {
-	known, err := forget.Look(ctx, p.Store, p.Identity.Shards, ids, p.Progress)
+	known, err := forget.ReadKnown(ctx, p.Store, p.Identity.Shards, ids, p.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func forgetNodes(ctx context.Context, p *command.Pipeline, ids map[string]bool, 
 		if err != nil {
 			return nil, err
 		}
-		before, err := forget.Look(ctx, old, identity.Shards, ids, p.Progress)
+		before, err := forget.ReadKnown(ctx, old, identity.Shards, ids, p.Progress)
 		if err != nil {
 			return nil, err
 		}

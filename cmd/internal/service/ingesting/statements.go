@@ -38,7 +38,7 @@ func (in *Ingest) Outcomes(ctx context.Context) ([]InputOutcomes, error) {
 	}
 	all := OutcomesOf(heads, in.Topics)
 	for i := range all {
-		all[i].Outcomes = all[i].Since(in.counted[i].Outcomes)
+		all[i].Outcomes = all[i].Minus(in.counted[i].Outcomes)
 	}
 	return all, nil
 }
