@@ -1,0 +1,170 @@
+// Command lived measures a catalog that lives through generations beside one that is built from scratch each time:
+//
+//	go run ./cmd/bench/lived -data DIR -steps 10
+//
+// DIR holds nodes.jsonl.gz (id, text, label) and edges.jsonl.gz (src, dst). The catalog begins with three fifths of the
+// nodes. Each step is one of -history, in turn:
+//
+//	grow     a tenth of all nodes comes
+//	change   7.5 % of the texts change: they lose a third of their words and gain as many of a neighbour's
+//	family   nodes that are linked with each other come at once, a twentieth of all
+//	remove   a tenth of the nodes goes
+//	rewire   half of the links of a tenth of the nodes move to neighbours of neighbours
+//	drift    1.5 % of the nodes come, 1.5 % go, 1 % of the texts change, half of the links of 1 % of the nodes move
+//
+// After each, every mode builds a generation on the graph as it is then: "warm" and "full" go on from the one before,
+// "scratch" has never had another. A tenth of the links is hidden from all of them, from the first step to the last, so
+// that none has learned in an earlier generation what it is asked in a later one.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"giantstream/cmd/bench/internal/generations"
+	"giantstream/sink/memstore"
+	"giantstream/train/generation"
+	"giantstream/train/generation/eval"
+)
+
+func main() {
+	var b bench
+	history := flag.String("history", "grow,change,family,remove,rewire", "what happens, a step each, in turn")
+	flag.IntVar(&b.steps, "steps", 5, "how many steps after the first generation")
+	generations.Main("lived", "warm,scratch", &b.Bench, func(ctx context.Context) error {
+		b.history = strings.Split(*history, ",")
+		return b.run(ctx)
+	})
+}
+
+type bench struct {
+	generations.Bench
+	steps   int
+	history []string
+}
+
+// line is a mode's generations.
+type line struct {
+	mode  string
+	store *memstore.Store
+	last  *lived
+}
+
+// lived is a generation, and what it says of every node of its graph.
+type lived struct {
+	*generations.Built
+	state   *state
+	vectors []float32 // zeros for nodes that are not there
+	scores  eval.LinkScores
+	probes  []eval.ProbeMetrics // by rate
+}
+
+func (b *bench) run(ctx context.Context) error {
+	b.Config.Train.Seed = b.Seed
+	lines := make([]*line, len(b.Modes))
+	for i, mode := range b.Modes {
+		lines[i] = &line{mode: mode}
+	}
+	fmt.Println("| step | mode | class | link AUC | MRR | less scratch: AUC, MRR | new on old | kept | CPU s |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	now := b.begin()
+	for step := 0; step <= b.steps; step++ {
+		what := "beginning"
+		if step > 0 {
+			what = b.history[(step-1)%len(b.history)]
+			if err := b.happen(now, what, step); err != nil {
+				return err
+			}
+		}
+		if err := b.live(ctx, now.clone(), fmt.Sprintf("%d, %s", step, what), lines); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	return nil
+}
+
+// live builds the next generation of every line, and prints them beside the one from scratch.
+func (b *bench) live(ctx context.Context, now *state, what string, lines []*line) error {
+	var scratch *lived
+	next := make([]*lived, len(lines))
+	for i, l := range lines {
+		var err error
+		if next[i], err = b.build(ctx, l, now); err != nil {
+			return fmt.Errorf("%s: %w", l.mode, err)
+		}
+		if l.mode == "scratch" {
+			scratch = next[i]
+		}
+	}
+	for i, l := range lines {
+		less := ""
+		if scratch != nil && scratch != next[i] {
+			d, err := eval.Difference(next[i].scores, scratch.scores)
+			if err != nil {
+				return err
+			}
+			less = fmt.Sprintf("%+.4f ± %.4f, %+.4f ± %.4f", d.AUC, d.AUCStdErr, d.MRR, d.MRRStdErr)
+		}
+		kin := " | "
+		if l.last != nil {
+			o := kinship(l.last, next[i])
+			kin = fmt.Sprintf("%.3f | %.3f", o.NewOnOld, o.Kept)
+		}
+		m := next[i].scores.Metrics()
+		var class []string
+		for _, p := range next[i].probes {
+			class = append(class, fmt.Sprintf("%.3f", p.Accuracy))
+		}
+		fmt.Printf("| %s | %s | %s | %.3f | %.3f | %s | %s | %.0f |\n", what, l.mode, strings.Join(class, " / "), m.AUC,
+			m.MRR, less, kin, next[i].CPU)
+		l.last = next[i]
+	}
+	return nil
+}
+
+// build builds a line's next generation, and asks it what it was not shown.
+func (b *bench) build(ctx context.Context, l *line, now *state) (*lived, error) {
+	mode := l.mode
+	if mode == "scratch" {
+		l.store, mode = nil, "full"
+	}
+	if l.store == nil {
+		l.store = &memstore.Store{}
+	}
+	g, err := b.Build(ctx, l.store, b.source(now), mode)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := generation.Prune(ctx, l.store, 2); err != nil {
+		return nil, err
+	}
+	out := &lived{Built: g, state: now}
+	if out.vectors, err = g.Encode(now.texts); err != nil {
+		return nil, err
+	}
+	dim := g.Encoder.Dim()
+	for i, there := range now.there {
+		if !there {
+			clear(out.vectors[i*dim : (i+1)*dim])
+		}
+	}
+	known, hidden, classes := b.exam(now)
+	o := eval.LinkOptions{Seed: b.Seed}
+	if out.scores, err = eval.ScoreLinks(out.vectors, dim, known, hidden, o); err != nil {
+		return nil, err
+	}
+	for _, rate := range b.Config.Evaluate.ProbeRates {
+		p, err := eval.Probe(out.vectors, dim, classes, eval.ProbeOptions{Fraction: rate, Seed: b.Seed})
+		if errors.Is(err, eval.ErrNoClasses) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.probes = append(out.probes, p)
+	}
+	return out, nil
+}
