@@ -203,15 +203,11 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 				t.Errorf("still due because of %q", why)
 			}
 		}},
-		{"refresh.warm_start", func(c *config.Config) { c.Refresh.WarmStart = config.WarmOff }, nil, func() {
+		{"refresh.warm_start", func(c *config.Config) { c.Refresh.WarmStart = config.WarmAuto }, func() {
 			if s.refresh.StartsWarm() {
 				t.Error("it starts warm")
 			}
-			again := *s.settings.Get()
-			again.Refresh.WarmStart = config.WarmAuto
-			if _, err := s.settings.Change(&again, "test"); err != nil {
-				t.Fatal(err)
-			}
+		}, func() {
 			if !s.refresh.StartsWarm() {
 				t.Error("it does not start warm")
 			}
