@@ -150,17 +150,17 @@ func (b *bench) come(s *state, share float64, step int) {
 			away = append(away, i)
 		}
 	}
-	b.some(away, share*float64(len(s.there)), 'C', step, func(i int) { s.there[i] = true })
+	b.pick(away, share*float64(len(s.there)), 'C', step, func(i int) { s.there[i] = true })
 }
 
 // leave takes a share of the nodes away.
 func (b *bench) leave(s *state, share float64, step int) {
 	here := s.nodes()
-	b.some(here, share*float64(len(here)), 'L', step, func(i int) { s.there[i] = false })
+	b.pick(here, share*float64(len(here)), 'L', step, func(i int) { s.there[i] = false })
 }
 
-// some does something to n of the nodes.
-func (b *bench) some(nodes []int, n float64, use rune, step int, do func(i int)) {
+// pick picks n of the nodes, for something to do with each.
+func (b *bench) pick(nodes []int, n float64, use rune, step int, do func(i int)) {
 	order := slices.Clone(nodes)
 	slices.SortFunc(order, func(i, j int) int {
 		if b.draw(use, i, step) < b.draw(use, j, step) {
@@ -176,7 +176,7 @@ func (b *bench) some(nodes []int, n float64, use rune, step int, do func(i int))
 // edit changes texts, which lose a third of their words and gain as many of a neighbour's.
 func (b *bench) edit(s *state, share float64, step int) {
 	here := s.nodes()
-	b.some(here, share*float64(len(here)), 'E', step, func(i int) {
+	b.pick(here, share*float64(len(here)), 'E', step, func(i int) {
 		r := numeric.NewRand(b.Seed, 'W', numeric.HashString(b.Graph.IDs[i]), uint64(step))
 		var other []string
 		if near := sortedKeys(s.linked[i]); len(near) > 0 {
@@ -197,7 +197,7 @@ func (b *bench) edit(s *state, share float64, step int) {
 // rewire moves half of the links of nodes to neighbours of neighbours.
 func (b *bench) rewire(s *state, share float64, step int) {
 	here := s.nodes()
-	b.some(here, share*float64(len(here)), 'M', step, func(i int) {
+	b.pick(here, share*float64(len(here)), 'M', step, func(i int) {
 		r := numeric.NewRand(b.Seed, 'T', numeric.HashString(b.Graph.IDs[i]), uint64(step))
 		for _, j := range sortedKeys(s.linked[i]) {
 			next := sortedKeys(s.linked[j])
