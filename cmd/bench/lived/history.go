@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"giantstream/cmd/bench/internal/generations"
 	"giantstream/featurize/sparse"
 	"giantstream/sink/rows"
 	"giantstream/train"
@@ -48,27 +47,27 @@ func (s *state) clone() *state {
 
 // draw is a number in [0, 1) of a node, for one of the uses.
 func (b *bench) draw(use rune, i, step int) float64 {
-	r := numeric.NewRand(b.Seed, uint64(use), numeric.HashString(b.Graph.IDs[i]), uint64(step))
+	r := numeric.NewRand(b.seed, uint64(use), numeric.HashString(b.graph.IDs[i]), uint64(step))
 	return r.Float64()
 }
 
 // isHidden reports whether a link is one of those that nobody learns.
 func (b *bench) isHidden(i, j int32) bool {
-	first, second := b.Graph.IDs[min(i, j)], b.Graph.IDs[max(i, j)]
-	r := numeric.NewRand(b.Seed, 'H', numeric.HashString(first), numeric.HashString(second))
+	first, second := b.graph.IDs[min(i, j)], b.graph.IDs[max(i, j)]
+	r := numeric.NewRand(b.seed, 'H', numeric.HashString(first), numeric.HashString(second))
 	return r.Float64() < hiddenShare
 }
 
 // begin returns the graph of the first generation.
 func (b *bench) begin() *state {
-	n := b.Graph.Len()
-	s := &state{cut: 1, there: make([]bool, n), texts: slices.Clone(b.Graph.Texts), linked: make([]map[int32]bool, n),
+	n := b.graph.Len()
+	s := &state{cut: 1, there: make([]bool, n), texts: slices.Clone(b.graph.Texts), linked: make([]map[int32]bool, n),
 		moved: make([]bool, n), seq: make([]int64, n), family: make([]int, n)}
 	for i := range n {
 		s.linked[i], s.seq[i] = map[int32]bool{}, 1
 	}
 	for i := range n {
-		for _, j := range b.Graph.Neighbours.Row(i).Index {
+		for _, j := range b.graph.Neighbours.Row(i).Index {
 			s.linked[i][j], s.linked[j][int32(i)] = true, true
 		}
 	}
@@ -86,7 +85,7 @@ func (b *bench) begin() *state {
 // keepBack makes a family of the nodes that are nearest to one by links.
 func (b *bench) keepBack(s *state, number int) {
 	n := len(s.there)
-	r := numeric.NewRand(b.Seed, 'F', uint64(number))
+	r := numeric.NewRand(b.seed, 'F', uint64(number))
 	want := int(familyShare * float64(n))
 	for tries := 0; want > 0 && tries < n; tries++ {
 		queue := []int32{int32(r.IntN(n))}
@@ -177,10 +176,10 @@ func (b *bench) pick(nodes []int, n float64, use rune, step int, do func(i int))
 func (b *bench) edit(s *state, share float64, step int) {
 	here := s.nodes()
 	b.pick(here, share*float64(len(here)), 'E', step, func(i int) {
-		r := numeric.NewRand(b.Seed, 'W', numeric.HashString(b.Graph.IDs[i]), uint64(step))
+		r := numeric.NewRand(b.seed, 'W', numeric.HashString(b.graph.IDs[i]), uint64(step))
 		var other []string
 		if near := sortedKeys(s.linked[i]); len(near) > 0 {
-			other = strings.Fields(b.Graph.Texts[near[r.IntN(len(near))]])
+			other = strings.Fields(b.graph.Texts[near[r.IntN(len(near))]])
 		}
 		var kept []string
 		for _, w := range strings.Fields(s.texts[i]) {
@@ -198,7 +197,7 @@ func (b *bench) edit(s *state, share float64, step int) {
 func (b *bench) rewire(s *state, share float64, step int) {
 	here := s.nodes()
 	b.pick(here, share*float64(len(here)), 'M', step, func(i int) {
-		r := numeric.NewRand(b.Seed, 'T', numeric.HashString(b.Graph.IDs[i]), uint64(step))
+		r := numeric.NewRand(b.seed, 'T', numeric.HashString(b.graph.IDs[i]), uint64(step))
 		for _, j := range sortedKeys(s.linked[i]) {
 			next := sortedKeys(s.linked[j])
 			to := next[r.IntN(len(next))]
@@ -233,15 +232,15 @@ func (b *bench) labels(s *state, i int) (out []int32) {
 }
 
 // source is the graph of a state as a build reads it.
-func (b *bench) source(s *state) generations.Source {
-	return generations.Source{Number: s.cut, Each: func(yield func(generation.Row) bool) {
+func (b *bench) source(s *state) cutSource {
+	return cutSource{number: s.cut, each: func(yield func(generation.Row) bool) {
 		for i, there := range s.there {
 			if !there {
 				continue
 			}
-			r := rows.Row{NodeID: b.Graph.IDs[i], Text: s.texts[i], Class: b.Graph.Classes[i]}
+			r := rows.Row{NodeID: b.graph.IDs[i], Text: s.texts[i], Class: b.graph.Classes[i]}
 			for _, j := range b.labels(s, i) {
-				r.Labels = append(r.Labels, b.Graph.IDs[j])
+				r.Labels = append(r.Labels, b.graph.IDs[j])
 			}
 			if !yield(generation.Row{Row: r, Seq: s.seq[i]}) {
 				return
@@ -253,21 +252,21 @@ func (b *bench) source(s *state) generations.Source {
 // exam is what generations of a state are asked: the hidden links between nodes whose links have not been moved, and
 // classes. A node that is not there has neither.
 func (b *bench) exam(s *state) (known *train.Graph, hidden []eval.Edge, classes []string) {
-	adjacency := &sparse.Matrix{Cols: b.Graph.Len(), Start: []int64{0}}
-	classes = make([]string, b.Graph.Len())
+	adjacency := &sparse.Matrix{Cols: b.graph.Len(), Start: []int64{0}}
+	classes = make([]string, b.graph.Len())
 	for i := range s.there {
 		adjacency.Append(sparse.Vector{Index: b.labels(s, i)})
 		if !s.there[i] {
 			continue
 		}
-		classes[i] = b.Graph.Classes[i]
+		classes[i] = b.graph.Classes[i]
 		for _, j := range sortedKeys(s.linked[i]) {
 			if int32(i) < j && s.there[j] && !s.moved[i] && !s.moved[j] && b.isHidden(int32(i), j) {
 				hidden = append(hidden, eval.Edge{Src: int32(i), Dst: j})
 			}
 		}
 	}
-	return &train.Graph{IDs: b.Graph.IDs, Neighbours: adjacency}, hidden, classes
+	return &train.Graph{IDs: b.graph.IDs, Neighbours: adjacency}, hidden, classes
 }
 
 func sortedKeys(m map[int32]bool) []int32 { return slices.Sorted(maps.Keys(m)) }

@@ -1,6 +1,6 @@
 // Command lived measures a catalog that lives through generations beside one that is built from scratch each time:
 //
-//	go run ./cmd/bench/lived -data DIR -steps 10
+//	go run ./cmd/bench/lived -data DIR -steps 10 -modes warm,full,scratch
 //
 // DIR holds nodes.jsonl.gz (id, text, label) and edges.jsonl.gz (src, dst). The catalog begins with three fifths of the
 // nodes. Each step is one of -history, in turn:
@@ -22,28 +22,55 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
+	"os"
 	"strings"
 
-	"giantstream/cmd/bench/internal/generations"
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"giantstream/cmd/bench/internal/stage"
+	"giantstream/config"
+	"giantstream/internal/graphdir"
 	"giantstream/sink/memstore"
+	"giantstream/train"
 	"giantstream/train/generation"
 	"giantstream/train/generation/eval"
+	"giantstream/train/numeric/blas"
 )
 
 func main() {
-	var b bench
+	blas32.Use(blas.New())
+	b := bench{config: config.Default()}
+	data := flag.String("data", "../shared/data/citeseer", "folder of the graph")
 	history := flag.String("history", "grow,change,family,remove,rewire", "what happens, a step each, in turn")
+	modes := flag.String("modes", "warm,scratch", "how generations are built: warm, full, scratch")
 	flag.IntVar(&b.steps, "steps", 5, "how many steps after the first generation")
-	generations.Main("lived", "warm,scratch", &b.Bench, func(ctx context.Context) error {
-		b.history = strings.Split(*history, ",")
-		return b.run(ctx)
-	})
+	flag.Uint64Var(&b.seed, "seed", 1, "of what chance decides")
+	verbose := flag.Bool("v", false, "log the builds")
+	flag.Parse()
+	level := slog.LevelWarn
+	if *verbose {
+		level = slog.LevelInfo
+	}
+	b.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	b.history, b.modes = strings.Split(*history, ","), strings.Split(*modes, ",")
+	g, err := graphdir.Read(*data)
+	if err == nil {
+		b.graph = (*train.Graph)(g)
+		err = b.run(context.Background())
+	}
+	stage.Exit("lived", err)
 }
 
 type bench struct {
-	generations.Bench
+	graph *train.Graph
+	// modes are how generations are built, a line each.
+	modes   []string
+	seed    uint64
 	steps   int
 	history []string
+	config  config.Config
+	log     *slog.Logger
 }
 
 // line is a mode's generations.
@@ -55,7 +82,7 @@ type line struct {
 
 // lived is a generation, and what it says of every node of its graph.
 type lived struct {
-	*generations.Built
+	*built
 	state   *state
 	vectors []float32 // zeros for nodes that are not there
 	scores  eval.LinkScores
@@ -63,9 +90,9 @@ type lived struct {
 }
 
 func (b *bench) run(ctx context.Context) error {
-	b.Config.Train.Seed = b.Seed
-	lines := make([]*line, len(b.Modes))
-	for i, mode := range b.Modes {
+	b.config.Train.Seed = b.seed
+	lines := make([]*line, len(b.modes))
+	for i, mode := range b.modes {
 		lines[i] = &line{mode: mode}
 	}
 	fmt.Println("| step | mode | class | link AUC | MRR | less scratch: AUC, MRR | new on old | kept | CPU s |")
@@ -134,15 +161,15 @@ func (b *bench) build(ctx context.Context, l *line, now *state) (*lived, error) 
 	if l.store == nil {
 		l.store = &memstore.Store{}
 	}
-	g, err := b.Build(ctx, l.store, b.source(now), mode)
+	g, err := b.buildNext(ctx, l.store, b.source(now), mode)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := generation.Prune(ctx, l.store, 2); err != nil {
 		return nil, err
 	}
-	out := &lived{Built: g, state: now}
-	if out.vectors, err = g.Encode(now.texts); err != nil {
+	out := &lived{built: g, state: now}
+	if out.vectors, err = g.encode(now.texts); err != nil {
 		return nil, err
 	}
 	dim := g.Encoder.Dim()
@@ -152,12 +179,12 @@ func (b *bench) build(ctx context.Context, l *line, now *state) (*lived, error) 
 		}
 	}
 	known, hidden, classes := b.exam(now)
-	o := eval.LinkOptions{Seed: b.Seed}
+	o := eval.LinkOptions{Seed: b.seed}
 	if out.scores, err = eval.ScoreLinks(out.vectors, dim, known, hidden, o); err != nil {
 		return nil, err
 	}
-	for _, rate := range b.Config.Evaluate.ProbeRates {
-		p, err := eval.Probe(out.vectors, dim, classes, eval.ProbeOptions{Fraction: rate, Seed: b.Seed})
+	for _, rate := range b.config.Evaluate.ProbeRates {
+		p, err := eval.Probe(out.vectors, dim, classes, eval.ProbeOptions{Fraction: rate, Seed: b.seed})
 		if errors.Is(err, eval.ErrNoClasses) {
 			break
 		}
