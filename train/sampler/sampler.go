@@ -43,16 +43,17 @@ func Parse(name string) (Kind, error) {
 const stream = 'M'
 
 // Select returns n of the instances, in ascending order, or all of them if they are no more than n. Row i of labels has
-// the labels of node i. instances are nodes with at least one label, in ascending order.
-func Select(kind Kind, labels *sparse.Matrix, instances []int32, n int, seed uint64, workers int) []int32 {
+// the labels of node i, by whose key it is drawn. instances are nodes with at least one label, in ascending order.
+func Select(kind Kind, labels *sparse.Matrix, keys []uint64, instances []int32, n int, seed uint64,
+	workers int) []int32 {
 	if n >= len(instances) {
 		return instances
 	}
-	keys := make([]float64, len(instances))
+	rank := make([]float64, len(instances))
 	switch kind {
 	case BiRank:
 		for k, score := range Rank(labels, instances, workers) {
-			keys[k] = -score
+			rank[k] = -score
 		}
 	default:
 		// Weighted sampling without replacement (Efraimidis and Spirakis, 2006): the smallest of exponential
@@ -62,8 +63,8 @@ func Select(kind Kind, labels *sparse.Matrix, instances []int32, n int, seed uin
 			if kind == Degree {
 				weight = float64(len(labels.Row(int(i)).Index))
 			}
-			r := numeric.NewRand(seed, stream, uint64(i))
-			keys[k] = -math.Log1p(-r.Float64()) / weight
+			r := numeric.NewRand(seed, stream, keys[i])
+			rank[k] = -math.Log1p(-r.Float64()) / weight
 		}
 	}
 	order := make([]int32, len(instances))
@@ -71,7 +72,7 @@ func Select(kind Kind, labels *sparse.Matrix, instances []int32, n int, seed uin
 		order[k] = int32(k)
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b))
 	})
 	chosen := order[:n]
 	slices.Sort(chosen)

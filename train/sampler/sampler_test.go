@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"giantstream/featurize/sparse"
+	"giantstream/train/internal/graphtest"
 	"giantstream/train/numeric"
 	"giantstream/train/sampler"
 )
@@ -110,16 +111,16 @@ func TestSelect(t *testing.T) {
 	}
 	degrees := map[sampler.Kind]float64{}
 	for _, kind := range sampler.Kinds {
-		chosen := sampler.Select(kind, m, instances, n, 7, 1)
+		chosen := sampler.Select(kind, m, graphtest.Keys(m.Rows), instances, n, 7, 1)
 		if len(chosen) != n || !slices.IsSorted(chosen) || len(slices.Compact(slices.Clone(chosen))) != n {
 			t.Errorf("%s: %d instances for %d, sorted %v", kind, len(chosen), n, slices.IsSorted(chosen))
 		}
 		for _, workers := range []int{2, 7} {
-			if !slices.Equal(sampler.Select(kind, m, instances, n, 7, workers), chosen) {
+			if !slices.Equal(sampler.Select(kind, m, graphtest.Keys(m.Rows), instances, n, 7, workers), chosen) {
 				t.Errorf("%s: %d workers choose others than one", kind, workers)
 			}
 		}
-		if other := sampler.Select(kind, m, instances, n, 8, 2); slices.Equal(other, chosen) != (kind == sampler.BiRank) {
+		if other := sampler.Select(kind, m, graphtest.Keys(m.Rows), instances, n, 8, 2); slices.Equal(other, chosen) != (kind == sampler.BiRank) {
 			t.Errorf("%s: another seed changes the choice: %v", kind, !slices.Equal(other, chosen))
 		}
 		degrees[kind] = mean(chosen)
@@ -129,7 +130,7 @@ func TestSelect(t *testing.T) {
 		degrees[sampler.BiRank] < 1.1*whole {
 		t.Errorf("mean degrees %v of samples, %g of all", degrees, whole)
 	}
-	if got := sampler.Select(sampler.Degree, m, instances, len(instances), 7, 1); !slices.Equal(got, instances) {
+	if got := sampler.Select(sampler.Degree, m, graphtest.Keys(m.Rows), instances, len(instances), 7, 1); !slices.Equal(got, instances) {
 		t.Error("where all fit, all are chosen")
 	}
 }
@@ -143,7 +144,7 @@ func TestDegreeDrawsInProportion(t *testing.T) {
 	const draws = 20000
 	var count [4]float64
 	for seed := range uint64(draws) {
-		count[sampler.Select(sampler.Degree, m, []int32{0, 1, 2, 3}, 1, seed, 1)[0]]++
+		count[sampler.Select(sampler.Degree, m, graphtest.Keys(m.Rows), []int32{0, 1, 2, 3}, 1, seed, 1)[0]]++
 	}
 	for i, c := range count {
 		want := float64(i+1) / 10

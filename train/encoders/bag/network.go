@@ -17,9 +17,9 @@ import (
 type NetworkOptions struct {
 	// Keep is the probability that an n-gram takes part in a step; 0 means 0.5.
 	Keep float64
-	// Coarse decides about four n-grams by one draw of 64 bits, which is cheaper than a draw for
-	// each. The two give different random streams: to repeat a training, use the value that it had.
-	Coarse bool
+	// Key is what an n-gram is drawn by, with the instance's seed: the same n-gram of the same instance is left out,
+	// whatever other n-grams the vocabulary has. nil: its number.
+	Key func(feature int32) uint64
 	// Workers is the number of goroutines, 0 for one per CPU. It does not
 	// change the result.
 	Workers int
@@ -33,6 +33,7 @@ type Network struct {
 	o        NetworkOptions
 	model    *Model
 	square   []float32 // per row: the sum of its mean squared gradients
+	keys     []uint64  // per row
 
 	last []sparse.Vector // of the last Forward: rows and weights per instance
 	ends []int           // of the slices of the last ForwardSlices
@@ -64,6 +65,14 @@ func NewNetwork(x Features, m *Model, o NetworkOptions) (*Network, error) {
 	}
 	b := &Network{features: x, o: o, model: m, square: make([]float32, len(m.Features()))}
 	b.byRow.place = make([]int32, len(m.Features()))
+	b.keys = make([]uint64, len(m.Features()))
+	for row, f := range m.Features() {
+		b.keys[row] = uint64(f)
+		if o.Key != nil {
+			b.keys[row] = o.Key(f)
+		}
+		b.keys[row] = numeric.Mix(b.keys[row])
+	}
 	return b, nil
 }
 
@@ -81,14 +90,17 @@ func (b *Network) Forward(instances []int32, seeds []uint64, out []float32) erro
 		for k := lo; k < hi; k++ {
 			x := b.features.Row(int(instances[k]))
 			kept := sparse.Vector{Index: b.last[k].Index[:0], Value: b.last[k].Value[:0]}
-			drop := drops{keep: 1}
+			keep := 1.0
 			if seeds != nil {
-				drop = b.drops(seeds[k])
+				keep = b.o.Keep
 			}
+			most, scale := uint64(keep*math.MaxUint32), 1/float32(keep)
 			for i, f := range x.Index {
-				if row := b.model.table.row[f]; drop.keeps() && row >= 0 {
-					kept.Index, kept.Value = append(kept.Index, row), append(kept.Value, x.Value[i]/float32(drop.keep))
+				row := b.model.table.row[f]
+				if row < 0 || keep < 1 && numeric.Mix(seeds[k]^b.keys[row])>>32 >= most {
+					continue
 				}
+				kept.Index, kept.Value = append(kept.Index, row), append(kept.Value, x.Value[i]*scale)
 			}
 			b.last[k] = kept
 			sum := out[k*d : (k+1)*d]
@@ -99,40 +111,6 @@ func (b *Network) Forward(instances []int32, seeds []uint64, out []float32) erro
 		}
 	})
 	return nil
-}
-
-// drops says of one n-gram of an instance after the other whether it is kept.
-type drops struct {
-	keep      float64 // 1: all are kept
-	coarse    bool
-	threshold uint64
-	r         numeric.Rand
-	bits      uint64
-	n         int
-}
-
-func (b *Network) drops(seed uint64) drops {
-	d := drops{keep: b.o.Keep, coarse: b.o.Coarse, threshold: uint64(b.o.Keep * (1 << 16))}
-	if d.r = numeric.NewRand(seed); d.coarse {
-		d.r = numeric.RandFrom(seed)
-	}
-	return d
-}
-
-func (d *drops) keeps() bool {
-	if d.keep == 1 {
-		return true
-	}
-	if !d.coarse {
-		return d.r.Float64() < d.keep
-	}
-	if d.n%4 == 0 {
-		d.bits = d.r.Uint64()
-	}
-	d.n++
-	keep := d.bits&0xFFFF < d.threshold
-	d.bits >>= 16
-	return keep
 }
 
 // Backward implements train.Network.

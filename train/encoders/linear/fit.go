@@ -23,6 +23,8 @@ type Data struct {
 	Dim    int
 	// Neighbours is the adjacency: row i are the labels of instance i.
 	Neighbours *sparse.Matrix
+	// Keys are the nodes' keys, by which instances are held out.
+	Keys []uint64
 }
 
 // Options of Fit. The zero value is the default.
@@ -70,7 +72,7 @@ func Fit(ctx context.Context, d Data, o Options, p ambient.Progress) ([]float32,
 		if k := len(d.Neighbours.Row(i).Index); k == 0 || k > o.MaxDegree {
 			continue
 		}
-		if r := numeric.NewRand(o.Seed, uint64(i)); r.Float64() < holdOut {
+		if r := numeric.NewRand(o.Seed, d.Keys[i]); r.Float64() < holdOut {
 			held = append(held, int32(i))
 		} else {
 			fit = append(fit, int32(i))

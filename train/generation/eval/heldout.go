@@ -18,9 +18,9 @@ const (
 
 // HoldOut divides the instances, the nodes with at most maxDegree neighbours
 // and at least one, into those to train on and those that validate an encoder in
-// training: one in twenty, at most 2,000, none of small graphs. It is a
-// function of the seed and the given coordinates.
-func HoldOut(neighbours *sparse.Matrix, maxDegree int, seed uint64, at ...uint64) (fit, held []int32) {
+// training: one in twenty, at most 2,000, none of small graphs. Which is held out is a
+// function of its key, the seed and the given coordinates.
+func HoldOut(neighbours *sparse.Matrix, keys []uint64, maxDegree int, seed uint64, at ...uint64) (fit, held []int32) {
 	var eligible []int32
 	for i := range neighbours.Rows {
 		if k := len(neighbours.Row(i).Index); k > 0 && k <= maxDegree {
@@ -33,7 +33,7 @@ func HoldOut(neighbours *sparse.Matrix, maxDegree int, seed uint64, at ...uint64
 	share := min(holdOut, float64(maxHoldOut)/float64(len(eligible)))
 	at = append(at[:len(at):len(at)], 0)
 	for _, i := range eligible {
-		at[len(at)-1] = uint64(i)
+		at[len(at)-1] = keys[i]
 		if r := numeric.NewRand(seed, at...); r.Float64() < share {
 			held = append(held, i)
 		} else {

@@ -17,10 +17,11 @@ type Pairs struct {
 	positive, negative [][2]int32 // indices into Nodes
 }
 
-// DrawPairs draws at most each neighbours of every instance, a function of the seed
+// DrawPairs draws at most each neighbours of every instance, a function of its key, the seed
 // and the given coordinates. It returns nil if there is no pair to compare: where everything is linked,
 // no node is none of an instance's neighbours.
-func DrawPairs(neighbours *sparse.Matrix, instances []int32, each int, seed uint64, at ...uint64) *Pairs {
+func DrawPairs(neighbours *sparse.Matrix, keys []uint64, instances []int32, each int, seed uint64,
+	at ...uint64) *Pairs {
 	p := &Pairs{}
 	sampler := NewSampler(neighbours, nil)
 	index := map[int32]int32{}
@@ -35,7 +36,7 @@ func DrawPairs(neighbours *sparse.Matrix, instances []int32, each int, seed uint
 	}
 	at = append(at[:len(at):len(at)], 0)
 	for _, i := range instances {
-		at[len(at)-1] = uint64(i)
+		at[len(at)-1] = keys[i]
 		r := numeric.NewRand(seed, at...)
 		labels := append([]int32(nil), neighbours.Row(int(i)).Index...)
 		r.Shuffle(labels)

@@ -9,6 +9,7 @@ import (
 	"giantstream/train/encoders/bag"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
+	"giantstream/train/numeric"
 	"giantstream/train/objectives/linkpred"
 	"giantstream/train/objectives/xmc"
 	"giantstream/train/objectives/xrt"
@@ -39,6 +40,7 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 	}
 	s, neighbours := t.Settings, t.Graph.Neighbours
 	b.Neighbours, b.Labels, b.Features, b.Projection = neighbours, t.Labels, t.Features, t.Projection
+	b.Keys, b.Key = t.Graph.Keys(), t.ngramKey
 	b.Dim, b.Seed, b.Workers = t.Dim, s.Seed, t.Resources.Workers
 	if part == Whole { // else the epochs are those of the transformer
 		b.Epochs = s.Epochs
@@ -59,13 +61,18 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 			w.settle(&b, s.MaxInstances > 0)
 		}
 		if len(b.HeldOut) > 0 {
-			out.pairs = eval.DrawPairs(neighbours, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)
+			out.pairs = eval.DrawPairs(neighbours, b.Keys, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)
 		}
 		hooks := t.hooks(t.Dim, out.pairs, c, state)
 		out.model, out.matcher, out.report, err = b.Train(ctx, hooks, t.Resources.Progress)
 		return err
 	})
 	return out, err
+}
+
+// ngramKey is what is drawn for an n-gram is drawn by.
+func (t *Training) ngramKey(feature int32) uint64 {
+	return numeric.HashString(t.Vectorizer.Feature(int(feature)))
 }
 
 // trainBag trains the bag, which starts from the linear encoder.
@@ -89,7 +96,7 @@ func bagNetwork(_ context.Context, t *Training) (*Network, error) {
 	if err := t.Err(); err != nil {
 		return nil, err
 	}
-	net, err := bag.NewNetwork(t.Features, start, bag.NetworkOptions{Workers: workers})
+	net, err := bag.NewNetwork(t.Features, start, bag.NetworkOptions{Key: t.ngramKey, Workers: workers})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (t *Training) Instances() (instances, held []int32, pairs *eval.Pairs) {
 	s := t.Settings
 	instances, held = t.holdOut(streamHoldOut)
 	if len(held) > 0 {
-		pairs = eval.DrawPairs(t.Graph.Neighbours, held, eval.PairsEach, s.Seed, streamPairs)
+		pairs = eval.DrawPairs(t.Graph.Neighbours, t.Graph.Keys(), held, eval.PairsEach, s.Seed, streamPairs)
 	}
 	return instances, held, pairs
 }
@@ -45,11 +45,11 @@ func (t *Training) Instances() (instances, held []int32, pairs *eval.Pairs) {
 // holdOut divides the instances into those to train on, no more than Settings.MaxInstances of them, and those that
 // validate.
 func (t *Training) holdOut(stream uint64) (instances, held []int32) {
-	s, neighbours := t.Settings, t.Graph.Neighbours
-	instances, held = eval.HoldOut(neighbours, s.MaxDegree, s.Seed, stream)
+	s, neighbours, keys := t.Settings, t.Graph.Neighbours, t.Graph.Keys()
+	instances, held = eval.HoldOut(neighbours, keys, s.MaxDegree, s.Seed, stream)
 	if s.MaxInstances > 0 {
-		instances = sampler.Select(cmp.Or(s.Sampler, sampler.Uniform), neighbours, instances, s.MaxInstances, s.Seed,
-			t.Resources.Workers)
+		kind := cmp.Or(s.Sampler, sampler.Uniform)
+		instances = sampler.Select(kind, neighbours, keys, instances, s.MaxInstances, s.Seed, t.Resources.Workers)
 	}
 	return instances, held
 }
@@ -62,7 +62,8 @@ type trainingSet struct {
 
 func (t *Training) trainingSet() *trainingSet {
 	set := &trainingSet{}
-	set.Neighbours, set.Tree, set.Stream = t.Graph.Neighbours, xmc.Finest(t.Tree), streamOrder
+	set.Neighbours, set.Keys = t.Graph.Neighbours, t.Graph.Keys()
+	set.Tree, set.Stream = xmc.Finest(t.Tree), streamOrder
 	set.Set.Instances, set.HeldOut, set.pairs = t.Instances()
 	return set
 }

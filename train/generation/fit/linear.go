@@ -19,6 +19,7 @@ func (t *Training) solve(ctx context.Context) (*linear.Encoder, linear.Report, e
 	s := t.Settings
 	w, report, err := linear.Fit(ctx, linear.Data{
 		Text: t.projected, Rank: t.Projection.Dim(), Labels: t.Labels, Dim: t.Dim, Neighbours: t.Graph.Neighbours,
+		Keys: t.Graph.Keys(),
 	}, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: t.Resources.Workers}, t.Resources.Progress)
 	if err != nil {
 		return nil, report, err

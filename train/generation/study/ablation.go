@@ -205,7 +205,7 @@ func (s *split) linkPrediction(ctx context.Context, kind string) ([]float32, int
 	if pairs != nil {
 		hooks.Validate = pairs.Validate(net.Dim())
 	}
-	graph := linkpred.Graph{Neighbours: s.Graph.Neighbours, Anchors: anchors}
+	graph := linkpred.Graph{Neighbours: s.Graph.Neighbours, Keys: s.Graph.Keys(), Anchors: anchors}
 	if _, err := linkpred.Train(ctx, net, graph, options, hooks, s.Resources.Progress); err != nil {
 		return nil, 0, err
 	}

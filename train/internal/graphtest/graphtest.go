@@ -51,6 +51,15 @@ func Topics(n, topics, degree int, seed uint64) *train.Graph {
 	return g
 }
 
+// Keys are keys of n nodes.
+func Keys(n int) []uint64 {
+	keys := make([]uint64, n)
+	for i := range keys {
+		keys[i] = uint64(i)
+	}
+	return keys
+}
+
 // word makes up a word with letters that reveal nothing of its topic.
 func word(topic, dialect, k int) string {
 	r := numeric.NewRand(1, uint64(topic), uint64(dialect), uint64(k))

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"giantstream/featurize/sparse"
 	"giantstream/internal/ambient"
 	"giantstream/train"
 	"giantstream/train/numeric"
@@ -42,10 +41,10 @@ func Train(ctx context.Context, net train.Network, g Graph, o Options, hooks tra
 	if len(anchors) == 0 {
 		return nil, fmt.Errorf("linkpred: %w", ErrEmpty)
 	}
-	t := &triplets{net: net, neighbours: g.Neighbours, o: o}
+	t := &triplets{net: net, Graph: g, o: o}
 	r, err := trainer.Train(ctx, net, t, anchors, trainer.Options{
 		Stages: 1, Epochs: float64(o.Epochs), Batch: o.Batch, Rate: o.Rate, Warmup: warmup, Patience: o.Patience,
-		Seed: o.Seed, Stream: streamOrder,
+		Seed: o.Seed, Stream: streamOrder, Keys: g.Keys,
 	}, hooks, progress)
 	if err != nil {
 		return nil, fmt.Errorf("linkpred: %w", err)
@@ -55,9 +54,9 @@ func Train(ctx context.Context, net train.Network, g Graph, o Options, hooks tra
 
 // triplets is the objective: an anchor is to be nearer to a neighbour than to another node.
 type triplets struct {
-	net        train.Network
-	neighbours *sparse.Matrix
-	o          Options
+	Graph
+	net train.Network
+	o   Options
 
 	nodes []int32   // of a part: anchors, neighbours, others
 	seeds []uint64  // of what the network drops of them
@@ -89,8 +88,8 @@ func (*triplets) Moments() [][]float32 { return nil }
 func (t *triplets) Describe(w io.Writer) {
 	fmt.Fprintf(w, "triplets margin=%v\n", t.o.Margin)
 	// Writing to a hash cannot fail.
-	_ = binary.Write(w, binary.LittleEndian, t.neighbours.Start)
-	_ = binary.Write(w, binary.LittleEndian, t.neighbours.Index)
+	_ = binary.Write(w, binary.LittleEndian, t.Neighbours.Start)
+	_ = binary.Write(w, binary.LittleEndian, t.Neighbours.Index)
 }
 
 // Step implements trainer.Objective: a triplet of every anchor of the batch.
@@ -145,10 +144,10 @@ func (t *triplets) draw(anchors []int32, epoch int) {
 	t.nodes = slices.Grow(t.nodes[:0], 3*len(anchors))[:3*len(anchors)]
 	t.seeds = slices.Grow(t.seeds[:0], 3*len(anchors))[:3*len(anchors)]
 	for k, a := range anchors {
-		r := numeric.NewRand(t.o.Seed, streamTriplet, uint64(epoch), uint64(a))
-		neighbours := t.neighbours.Row(int(a)).Index
+		r := numeric.NewRand(t.o.Seed, streamTriplet, uint64(epoch), t.Keys[a])
+		neighbours := t.Neighbours.Row(int(a)).Index
 		for part, node := range [3]int32{a, neighbours[r.IntN(len(neighbours))], t.drawUnlinked(a, neighbours, &r)} {
-			drop := numeric.NewRand(t.o.Seed, streamDrop, uint64(epoch), uint64(a), uint64(part))
+			drop := numeric.NewRand(t.o.Seed, streamDrop, uint64(epoch), t.Keys[a], uint64(part))
 			at := part*len(anchors) + k
 			t.nodes[at], t.seeds[at] = node, drop.Uint64()
 		}
@@ -160,7 +159,7 @@ func (t *triplets) draw(anchors []int32, epoch int) {
 func (t *triplets) drawUnlinked(a int32, neighbours []int32, r *numeric.Rand) (node int32) {
 	const attempts = 100
 	for range attempts {
-		node = int32(r.IntN(t.neighbours.Rows))
+		node = int32(r.IntN(t.Neighbours.Rows))
 		if _, linked := slices.BinarySearch(neighbours, node); !linked && node != a {
 			break
 		}

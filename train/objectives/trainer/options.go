@@ -23,8 +23,10 @@ type Options struct {
 	Rate, Warmup float64
 	// Patience is how many epochs of a stage without a better validation score end it.
 	Patience int
-	// The order of instances in an epoch is a function of Seed, Stream and the epoch.
+	// The order of instances in an epoch is that of hashes of Seed, Stream, the epoch and the instance's key. So two
+	// trainings have the instances of both in the same order.
 	Seed, Stream uint64
+	Keys         []uint64 // of each node
 }
 
 func (o Options) check() error {

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,9 @@ func newTrainer(net train.Network, objective Objective, instances []int32, o Opt
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if last := slices.Max(instances); int(last) >= len(o.Keys) {
+		return nil, fmt.Errorf("train: instance %d has no key; there are %d", last, len(o.Keys))
+	}
 	t := &trainer{
 		net: net, objective: objective, instances: instances, o: o, hooks: hooks, progress: progress,
 		plan: o.plan(len(instances)),
@@ -126,9 +130,22 @@ func (t *trainer) nextStage() {
 
 // shuffled returns the order of an epoch.
 func (t *trainer) shuffled(epoch int) []int32 {
-	order := slices.Clone(t.instances)
-	r := numeric.NewRand(t.o.Seed, t.o.Stream, uint64(epoch))
-	r.Shuffle(order)
+	type drawn struct {
+		hash     uint64
+		instance int32
+	}
+	all := make([]drawn, len(t.instances))
+	for k, i := range t.instances {
+		r := numeric.NewRand(t.o.Seed, t.o.Stream, uint64(epoch), t.o.Keys[i])
+		all[k] = drawn{r.Uint64(), i}
+	}
+	slices.SortFunc(all, func(a, b drawn) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.instance, b.instance))
+	})
+	order := make([]int32, len(all))
+	for k, d := range all {
+		order[k] = d.instance
+	}
 	return order
 }
 

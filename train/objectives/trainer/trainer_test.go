@@ -81,7 +81,8 @@ func (t *target) Update(_ Place, _ int, fraction float64) {
 	}
 }
 
-var testOptions = Options{Stages: 2, Epochs: 4, Batch: 4, Rate: 0.02, Warmup: 0.1, Patience: 1, Seed: 1, Stream: 1}
+var testOptions = Options{Stages: 2, Epochs: 4, Batch: 4, Rate: 0.02, Warmup: 0.1, Patience: 1, Seed: 1, Stream: 1,
+	Keys: []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}
 
 func newRun(h Hooks) (*trainer, *point, error) {
 	net := &point{make([]float32, 2), make([]float32, 2)}
@@ -185,4 +186,35 @@ func FuzzResume(f *testing.F) {
 			t.Error("a state that was read is written otherwise")
 		}
 	})
+}
+
+// A node that is there in two trainings, by whatever number, has the same place among the others of both.
+func TestOrderStaysWhereNodesAreRenumbered(t *testing.T) {
+	keysOf := func(n, from int) (keys []uint64, instances []int32) {
+		for i := range n {
+			keys, instances = append(keys, uint64(from+i)), append(instances, int32(i))
+		}
+		return keys, instances
+	}
+	before, after := testOptions, testOptions
+	var old, now []int32
+	before.Keys, old = keysOf(90, 0)
+	after.Keys, now = keysOf(90, 10) // ten nodes have gone, and as many have come
+	for epoch := range 3 {
+		order := func(o Options, instances []int32) (both []uint64) {
+			for _, i := range (&trainer{o: o, instances: instances}).shuffled(epoch) {
+				if k := o.Keys[i]; k >= 10 && k < 90 {
+					both = append(both, k)
+				}
+			}
+			return both
+		}
+		a, b := order(before, old), order(after, now)
+		if !slices.Equal(a, b) {
+			t.Errorf("epoch %d: the 80 nodes of both are in another order", epoch)
+		}
+		if slices.IsSorted(a) {
+			t.Errorf("epoch %d: not shuffled", epoch)
+		}
+	}
 }

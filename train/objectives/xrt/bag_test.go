@@ -53,15 +53,16 @@ func bagOf(t testing.TB, g *train.Graph) (b Bag, pairs *eval.Pairs) {
 	w, _, err := linear.Fit(t.Context(), linear.Data{
 		Text: func(i int, out []float32) { copy(out, projected[i*bagDim:(i+1)*bagDim]) }, Rank: bagDim,
 		Labels: labels, Dim: bagDim, Neighbours: g.Neighbours,
+		Keys: g.Keys(),
 	}, linear.Options{}, nil)
 	check(err)
 	b = Bag{
-		Set:      Set{Neighbours: g.Neighbours, Tree: tree, Labels: labels},
+		Set:      Set{Neighbours: g.Neighbours, Keys: g.Keys(), Tree: tree, Labels: labels},
 		Features: x, Dim: bagDim, Projection: p, Weights: w,
 	}
-	b.Instances, b.HeldOut = eval.HoldOut(g.Neighbours, 1000, 1)
+	b.Instances, b.HeldOut = eval.HoldOut(g.Neighbours, b.Keys, 1000, 1)
 	if len(b.HeldOut) > 0 {
-		pairs = eval.DrawPairs(g.Neighbours, b.HeldOut, eval.PairsEach, 1)
+		pairs = eval.DrawPairs(g.Neighbours, b.Keys, b.HeldOut, eval.PairsEach, 1)
 	}
 	return b, pairs
 }

@@ -3,6 +3,7 @@ package xrt
 import (
 	"bytes"
 	"context"
+	"giantstream/train/internal/graphtest"
 	"io"
 	"os"
 	"slices"
@@ -58,7 +59,7 @@ func (eight) Cluster(level, label int) int32 {
 func TestBERTLearnsATinyGraphByHeart(t *testing.T) {
 	words := []string{"steel", "screw", "box", "paper", "print", "stain", "fold", "sort"}
 	fill := []string{"a", "b7", "the", "with c", "x, y", "-"}
-	set := Set{Neighbours: &sparse.Matrix{Cols: 48, Start: []int64{0}}, Tree: eight{}, Stream: 1}
+	set := Set{Neighbours: &sparse.Matrix{Cols: 48, Start: []int64{0}}, Keys: graphtest.Keys(48), Tree: eight{}, Stream: 1}
 	var texts []string
 	for i := range 48 {
 		word := i % len(words)

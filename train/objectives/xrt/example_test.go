@@ -3,7 +3,6 @@ package xrt_test
 import (
 	"context"
 
-	"giantstream/featurize/sparse"
 	"giantstream/train"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
@@ -13,9 +12,9 @@ import (
 // A network is trained on the neighbourhoods of a graph's nodes; afterwards it holds its best
 // weights.
 func ExampleTrain() {
-	fineTune := func(ctx context.Context, net train.Network, neighbours *sparse.Matrix, tree xmc.LabelTree,
-		instances []int32, validate trainer.Validate) (*xmc.Matcher, error) {
-		set := xrt.Set{Neighbours: neighbours, Tree: xmc.Finest(tree), Instances: instances}
+	fineTune := func(ctx context.Context, net train.Network, g *train.Graph, tree xmc.LabelTree, instances []int32,
+		validate trainer.Validate) (*xmc.Matcher, error) {
+		set := xrt.Set{Neighbours: g.Neighbours, Keys: g.Keys(), Tree: xmc.Finest(tree), Instances: instances}
 		r, err := xrt.Train(ctx, net, set, xrt.Options{Seed: 1}, trainer.Hooks{Validate: validate}, nil)
 		if err != nil {
 			return nil, err

@@ -62,20 +62,25 @@ func newLinks(o Options, set Set) *links {
 	return l
 }
 
-// draw chooses a partner for each instance of a part and returns the partners. An instance all of
-// whose neighbours are held out has none.
-func (l *links) draw(o Options, at trainer.Place, part []int32, neighbours *sparse.Matrix) []int32 {
+// draw chooses a partner for each instance of a part, and returns the partners. It draws a number for each link, and
+// takes the neighbour with the least: each has the same chance, and a link that comes or goes changes no other choice
+// than its own. An instance all of whose neighbours are held out has none.
+func (l *links) draw(o Options, at trainer.Place, part []int32, set Set) []int32 {
 	l.slot, l.instances, l.partners = l.slot[:0], l.instances[:0], l.partners[:0]
 	for k, i := range part {
-		row := neighbours.Row(int(i)).Index
-		r := numeric.NewRand(o.Seed, streamPartner, uint64(at.Epoch), uint64(i))
-		for range 4 { // one in twenty is held out, so that a second draw is rare
-			j := row[r.IntN(len(row))]
-			if l.skip == nil || !l.skip[j] {
-				l.slot = append(l.slot, int32(k))
-				l.instances, l.partners = append(l.instances, i), append(l.partners, j)
-				break
+		partner, least := int32(-1), uint64(math.MaxUint64)
+		ofInstance := numeric.NewRand(o.Seed, streamPartner, uint64(at.Epoch), set.Keys[i])
+		for _, j := range set.Neighbours.Row(int(i)).Index {
+			if l.skip != nil && l.skip[j] {
+				continue
 			}
+			if drawn := numeric.Mix(ofInstance.State() ^ set.Keys[j]); drawn < least {
+				partner, least = j, drawn
+			}
+		}
+		if partner >= 0 {
+			l.slot = append(l.slot, int32(k))
+			l.instances, l.partners = append(l.instances, i), append(l.partners, partner)
 		}
 	}
 	return l.partners

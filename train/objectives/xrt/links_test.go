@@ -1,6 +1,7 @@
 package xrt
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -28,7 +29,7 @@ func TestLinksGradient(t *testing.T) {
 	g := graphdir.Undirected(8, [][2]int32{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 5}})
 	l := newLinks(Options{Links: 0.8, Temperature: 0.3}, Set{Neighbours: g})
 	part := []int32{0, 1, 2, 3}
-	partners := l.draw(Options{Seed: 1}, trainer.Place{}, part, g)
+	partners := l.draw(Options{Seed: 1}, trainer.Place{}, part, Set{Neighbours: g, Keys: graphtest.Keys(g.Rows)})
 	if len(partners) != len(part) {
 		t.Fatalf("%d partners of %d instances", len(partners), len(part))
 	}
@@ -68,7 +69,7 @@ func TestPartnersAreNeighboursThatAreNotHeldOut(t *testing.T) {
 	}
 	var first []int32
 	for epoch := range 20 {
-		partners := l.draw(Options{Seed: 1}, trainer.Place{Epoch: epoch}, part, g)
+		partners := l.draw(Options{Seed: 1}, trainer.Place{Epoch: epoch}, part, Set{Neighbours: g, Keys: graphtest.Keys(g.Rows)})
 		for k, j := range partners {
 			if _, linked := slices.BinarySearch(g.Row(int(l.instances[k])).Index, j); !linked {
 				t.Fatalf("%d is a partner of %d and no neighbour", j, l.instances[k])
@@ -86,8 +87,56 @@ func TestPartnersAreNeighboursThatAreNotHeldOut(t *testing.T) {
 	// An instance all of whose neighbours are held out has no partner.
 	lonely := graphdir.Undirected(3, [][2]int32{{0, 1}})
 	l = newLinks(Options{Links: 1, Temperature: 0.1}, Set{Neighbours: lonely, HeldOut: []int32{1}})
-	if p := l.draw(Options{}, trainer.Place{}, []int32{0}, lonely); len(p) != 0 {
+	if p := l.draw(Options{}, trainer.Place{}, []int32{0}, Set{Neighbours: lonely, Keys: graphtest.Keys(3)}); len(p) != 0 {
 		t.Errorf("partners %v of an instance whose only neighbour is held out", p)
 	}
 	l.run(4, 1, lonely, 1, make([]float32, 4), make([]float32, 4))
+}
+
+// The same partner is drawn for a node whose neighbours stay, by whatever numbers; another link changes the choice of
+// as many as it has a share of the neighbours.
+func TestPartnersStayWhereNodesAreRenumbered(t *testing.T) {
+	const n, degree = 300, 8
+	edges := func(shift int32) (out [][2]int32) {
+		for i := range int32(n) {
+			for k := range int32(degree / 2) {
+				out = append(out, [2]int32{shift + i, shift + (i+1+7*k)%n})
+			}
+		}
+		return out
+	}
+	draw := func(shift int32, more ...[2]int32) map[uint64]uint64 {
+		g := graphdir.Undirected(n+int(shift), append(edges(shift), more...))
+		set := Set{Neighbours: g, Keys: make([]uint64, g.Rows)}
+		var part []int32
+		for i := range g.Rows {
+			set.Keys[i] = uint64(i-int(shift)) * 977
+			if len(g.Row(i).Index) > 0 {
+				part = append(part, int32(i))
+			}
+		}
+		partners := map[uint64]uint64{}
+		l := newLinks(Options{Links: 1, Temperature: 0.1}, set)
+		for k, j := range l.draw(Options{Seed: 1}, trainer.Place{Epoch: 2}, part, set) {
+			partners[set.Keys[l.instances[k]]] = set.Keys[j]
+		}
+		return partners
+	}
+	before := draw(0)
+	if after := draw(5); !maps.Equal(before, after) {
+		t.Error("other numbers, other partners")
+	}
+	var more [][2]int32
+	for i := range int32(n / 2) {
+		more = append(more, [2]int32{i, i + n/2})
+	}
+	changed := 0
+	for i, j := range draw(0, more...) {
+		if before[i] != j {
+			changed++
+		}
+	}
+	if changed == 0 || changed > 2*n/degree {
+		t.Errorf("of %d nodes with %d links, one more changes the partner of %d", n, degree, changed)
+	}
 }

@@ -77,9 +77,6 @@ type Options struct {
 	// its mean, for optimizers that do not see the scale of gradients: a short last batch
 	// then counts as much as its instances.
 	SumGradients bool
-	// DropByEpoch makes what the network drops of an instance a function of the epoch and the
-	// instance, instead of the step and the place in the batch.
-	DropByEpoch bool
 	// Links is the weight of the contrastive part: each instance must be nearer to one of its
 	// neighbours than to the neighbours of the other instances of the batch; 0 leaves it out. The
 	// batch is then the number of negatives, and a network of bounded batches sees fewer.
@@ -118,5 +115,6 @@ func (n *neighbourhoods) loop() trainer.Options {
 	return trainer.Options{
 		Stages: n.stages(), Epochs: n.o.Epochs, Steps: n.o.Steps, Batch: n.o.Batch, Rate: n.o.Rate, Warmup: n.o.Warmup,
 		Patience: n.o.Patience, Seed: n.o.Seed, Stream: n.set.Stream,
+		Keys: n.set.Keys,
 	}
 }

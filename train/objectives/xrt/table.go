@@ -50,6 +50,8 @@ type Bag struct {
 	// Links is the weight of the contrastive part (Options.Links).
 	Links float64
 	Seed  uint64
+	// Key is a hash of an n-gram's name, by which it is drawn whether it takes part (bag.NetworkOptions).
+	Key func(feature int32) uint64
 	// Share, if not nil, returns the network that is trained in place of the table's, which divides its work.
 	Share func(train.Sliced) train.Network
 	// Workers is the number of goroutines, 0 for one per CPU. It does not
@@ -100,7 +102,7 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 	if err != nil {
 		return fail(err)
 	}
-	net, err := bag.NewNetwork(b.Features, table, bag.NetworkOptions{Coarse: true, Workers: b.Workers})
+	net, err := bag.NewNetwork(b.Features, table, bag.NetworkOptions{Key: b.Key, Workers: b.Workers})
 	if err != nil {
 		return fail(err)
 	}
@@ -119,7 +121,7 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 		Batch: cmp.Or(b.Batch, 256),
 		Rate:  cmp.Or(b.Rate, 0.01), HeadRate: 0.001, NoWarmup: true,
 		Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
-		Start: heads, Sample: sample, NoBias: true, Weights: OverSet, SumGradients: true, DropByEpoch: true,
+		Start: heads, Sample: sample, NoBias: true, Weights: OverSet, SumGradients: true,
 		Links: b.Links, Patience: cmp.Or(b.Patience, 3), Seed: b.Seed, Workers: b.Workers,
 	}, hooks, progress)
 	if err != nil {

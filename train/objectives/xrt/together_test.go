@@ -145,7 +145,7 @@ func state(net train.Network) ([]byte, error) {
 
 func togetherBERT(t *testing.T) func(g together.Group) ([]byte, error) {
 	words := []string{"steel", "screw", "box", "paper", "print", "stain", "fold", "sort"}
-	set := Set{Neighbours: &sparse.Matrix{Cols: 48, Start: []int64{0}}, Tree: eight{}, Stream: 1}
+	set := Set{Neighbours: &sparse.Matrix{Cols: 48, Start: []int64{0}}, Keys: graphtest.Keys(48), Tree: eight{}, Stream: 1}
 	var texts []string
 	for i := range 48 {
 		texts = append(texts, fmt.Sprintf("%s the %s", words[i%8], words[i%5]))

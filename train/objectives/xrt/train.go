@@ -28,6 +28,8 @@ type Set struct {
 	// HeldOut are instances that validate. They are labels of others, and no partners of the
 	// contrastive part (Options.Links).
 	HeldOut []int32
+	// Keys are the nodes' keys, by which everything is drawn for them (train.Graph.Keys).
+	Keys []uint64
 	// Stream keeps the order of instances apart from other uses of Options.Seed.
 	Stream uint64
 	// Labels holds a vector of the network's dimension and of length 1 for each label: its
@@ -47,6 +49,9 @@ func Train(ctx context.Context, net train.Network, set Set, o Options, hooks tra
 	progress ambient.Progress) (*Result, error) {
 	if len(set.Instances) == 0 {
 		return nil, fmt.Errorf("xrt: %w", trainer.ErrEmpty)
+	}
+	if len(set.Keys) != set.Neighbours.Rows {
+		return nil, fmt.Errorf("xrt: %d keys of %d nodes", len(set.Keys), set.Neighbours.Rows)
 	}
 	n, err := newNeighbourhoods(net, set, o)
 	if err != nil {
@@ -234,14 +239,14 @@ func (n *neighbourhoods) weighBatch(batch []int32) {
 func (n *neighbourhoods) part(at trainer.Place, part []int32, first, size int) error {
 	d, seen := n.net.Dim(), n.dim()
 	for k, i := range part {
-		n.seeds[k] = n.seed(at, i, first+k)
+		n.seeds[k] = n.draw(streamDrop, uint64(at.Epoch), n.set.Keys[i])
 	}
 	nodes := part
 	if n.links != nil {
-		nodes = append(slices.Clone(part), n.links.draw(n.o, at, part, n.set.Neighbours)...)
+		nodes = append(slices.Clone(part), n.links.draw(n.o, at, part, n.set)...)
 		for k := range nodes[len(part):] {
-			r := numeric.NewRand(n.o.Seed, streamPartnerDrop, uint64(at.Step), uint64(first+k))
-			n.seeds[len(part)+k] = r.Uint64()
+			i, j := n.links.instances[k], nodes[len(part)+k]
+			n.seeds[len(part)+k] = n.draw(streamPartnerDrop, uint64(at.Epoch), n.set.Keys[i], n.set.Keys[j])
 		}
 	}
 	if err := n.net.Forward(nodes, n.seeds[:len(nodes)], n.pooled[:len(nodes)*d]); err != nil {
@@ -287,19 +292,11 @@ func (n *neighbourhoods) part(at trainer.Place, part []int32, first, size int) e
 	return n.net.Backward(grad)
 }
 
-// Streams of what the network drops: of each step, of each place in its batch; or of each
-// epoch, of each instance.
-const (
-	streamDropStep  = 'D'
-	streamDropEpoch = 4
-)
+// streamDrop is the stream of what the network drops of an instance.
+const streamDrop = 4
 
-// seed decides what the network drops of an instance.
-func (n *neighbourhoods) seed(at trainer.Place, instance int32, place int) uint64 {
-	if n.o.DropByEpoch {
-		return numeric.NewRand(n.o.Seed, streamDropEpoch, uint64(at.Epoch), uint64(instance)).State()
-	}
-	r := numeric.NewRand(n.o.Seed, streamDropStep, uint64(at.Step), uint64(place))
+func (n *neighbourhoods) draw(at ...uint64) uint64 {
+	r := numeric.NewRand(n.o.Seed, at...)
 	return r.Uint64()
 }
 
@@ -351,8 +348,8 @@ func (n *neighbourhoods) Describe(w io.Writer) {
 	o, h := n.o, n.o.Heads
 	fmt.Fprintf(w,
 		"neighbourhoods schedule=%d head_rate=%v start=%d sample=%d raw=%t "+
-			"no_bias=%t weights=%d sum=%t drop_by_epoch=%t ",
-		o.Schedule, o.HeadRate, o.Start, o.Sample, o.Raw, o.NoBias, o.Weights, o.SumGradients, o.DropByEpoch)
+			"no_bias=%t weights=%d sum=%t ",
+		o.Schedule, o.HeadRate, o.Start, o.Sample, o.Raw, o.NoBias, o.Weights, o.SumGradients)
 	fmt.Fprintf(w, "loss=%d negatives=%d scale=%v matched=%d count_weights=%t clip=%v decay=%v\n",
 		h.Loss, h.Negatives, h.Scale, h.Matched, h.CountWeights, h.Clip, h.Decay)
 	if n.links != nil {
