@@ -49,6 +49,8 @@ type Rekeyed struct {
 	opts   RekeyOptions
 	each   Options // of every new shard, but for its number
 	states []*state
+	// dropped counts the live edges that were forgotten: of nodes that are deleted or were never stated.
+	dropped int64
 }
 
 // rekeyBatch is the size of the writes to each new state.
@@ -98,14 +100,16 @@ func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.close()) }()
+	r.dropped = 0
 	nodesBefore, edgesBefore := r.totals()
 	if err := old.guard.Run(ctx, func(ctx context.Context) error { return r.copyFacts(ctx, old, shard) }); err != nil {
 		return err
 	}
 	nodes, edges := r.totals()
-	if nodes-nodesBefore != old.meta.Nodes || edges-edgesBefore != old.meta.Edges {
+	nodes, edges = nodes-nodesBefore, edges-edgesBefore+r.dropped
+	if nodes != old.meta.Nodes || edges != old.meta.Edges {
 		return fmt.Errorf("%w: it counts %d nodes and %d edges, and has %d and %d", engine.ErrDamaged, old.meta.Nodes,
-			old.meta.Edges, nodes-nodesBefore, edges-edgesBefore)
+			old.meta.Edges, nodes, edges)
 	}
 	return nil
 }
@@ -145,7 +149,7 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 			err = ctx.Err()
 			var q int
 			if err == nil {
-				q, err = r.copyFact(it, shard, batches)
+				q, err = r.copyFact(it, old, shard, batches)
 			}
 			if err == nil && batches[q].Len() >= rekeyBatch {
 				if err = r.states[q].checkSpace(stateReserveBytes); err == nil {
@@ -165,8 +169,8 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 	return nil
 }
 
-// copyFact copies what the iterator stands at to the batch of its node's new shard, which it returns.
-func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Batch) (q int, err error) {
+// copyFact copies what the iterator over an old state stands at to the batch of its node's new shard, which it returns.
+func (r *Rekeyed) copyFact(it *pebble.Iterator, old *state, shard int, batches []*pebble.Batch) (q int, err error) {
 	key := it.Key()
 	value, err := it.ValueAndErr()
 	if err != nil {
@@ -182,15 +186,19 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Bat
 		return 0, fmt.Errorf("%w: it has node %q, which belongs to shard %d", engine.ErrDamaged, id, p)
 	}
 	q = r.opts.Partition(id, r.opts.Shards)
+	for _, id := range IDsOf(key) {
+		if r.opts.Forget[string(id)] {
+			return q, r.drop(old, key, value, id)
+		}
+	}
 	m := &r.states[q].meta
-	live := key[0] == spaceText
 	switch key[0] {
 	case spaceHeader:
 		h, err := decodeHeader(value)
 		if err != nil {
 			return 0, err
 		}
-		if live = h.exists(); live {
+		if h.exists() {
 			m.Nodes++
 		}
 	case spaceAdjacency:
@@ -198,21 +206,58 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, shard int, batches []*pebble.Bat
 		if err != nil {
 			return 0, err
 		}
-		live = a.label()
 		if a.effective().live {
 			m.Edges++
 		}
 	}
-	for _, id := range IDsOf(key) {
-		if !r.opts.Forget[string(id)] {
-			continue
-		}
-		if live {
-			return 0, fmt.Errorf("node %q cannot be forgotten: %w", id, ErrLive)
-		}
-		return q, nil
-	}
 	return q, engine.Failure(batches[q].Set(key, value, nil))
+}
+
+// drop leaves out a fact of a node that is to be forgotten. ErrLive if a row shows the fact.
+func (r *Rekeyed) drop(old *state, key, value, forgotten []byte) error {
+	shown := true
+	switch key[0] {
+	case spaceHeader:
+		h, err := decodeHeader(value)
+		if err != nil {
+			return err
+		}
+		shown = h.exists()
+	case spaceAdjacency:
+		a, err := decodeAdjacency(value)
+		if err != nil {
+			return err
+		}
+		if a.effective().live {
+			r.dropped++
+		}
+		if shown = a.label(); shown {
+			owner, err := ownerOf(key)
+			if err != nil {
+				return err
+			}
+			if shown, err = old.exists(owner); err != nil {
+				return err
+			}
+		}
+	}
+	if shown {
+		return fmt.Errorf("node %q cannot be forgotten: %w", forgotten, ErrLive)
+	}
+	return nil
+}
+
+// exists reports whether a node has a row that is not a deletion, as far as the state is written.
+func (s *state) exists(id []byte) (bool, error) {
+	value, release, err := s.db.Get(headerKey(nil, string(id)))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, engine.Failure(err)
+	}
+	h, err := decodeHeader(value)
+	return err == nil && h.exists(), errors.Join(err, engine.Failure(release.Close()))
 }
 
 // ownerOf returns the owner in an adjacency key: the inverse of adjacencyPrefix.
