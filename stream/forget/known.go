@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"giantstream/internal/ambient"
 	"giantstream/sink"
@@ -21,6 +22,32 @@ type Known struct {
 	Links map[string][]string
 	// EventTime is the newest of the nodes and of those that have links to them, in microseconds.
 	EventTime int64
+}
+
+// AddDeleted adds the nodes that are deleted to ids, and removes those that live, as the newest rows of a store have
+// them.
+func AddDeleted(ctx context.Context, ids map[string]bool, store sink.Store, shards int,
+	progress ambient.Progress) error {
+	progress = ambient.OrDiscard(progress)
+	progress.Stage("read which nodes are deleted", 0)
+	cut, err := commitlog.CurrentCut(ctx, store, shards)
+	if err != nil {
+		return err
+	}
+	for p := range cut {
+		for row, err := range cut.Facts(ctx, store, p) {
+			switch {
+			case err != nil:
+				return err
+			case row.Deleted:
+				ids[strings.Clone(row.NodeID)] = true
+			default:
+				delete(ids, row.NodeID)
+			}
+			progress.Add(1)
+		}
+	}
+	return nil
 }
 
 // ReadKnown reads all rows of a store for what they know of nodes.

@@ -47,11 +47,13 @@ type Options struct {
 	// AcceptLoss names old topics that are gone or were created again. Records that they held beyond the commit log
 	// are lost.
 	AcceptLoss []string
-	// Forget are nodes that Into knows nothing of. They and all links to them must be deleted: in the rows, at the cut
-	// of the generation, which was built from scratch, and in what is published.
-	Forget   map[string]bool
-	Log      *slog.Logger
-	Progress ambient.Progress // nil shows nothing
+	// Forget are nodes that Into knows nothing of. They and all links to them must be deleted: at the heads, where the
+	// cursors of the embeddings stand, and at the cut of the generation, which was built from scratch.
+	Forget map[string]bool
+	// ForgetDeleted chooses Forget: the nodes of which all of that is true.
+	ForgetDeleted bool
+	Log           *slog.Logger
+	Progress      ambient.Progress // nil shows nothing
 }
 
 // Pipeline is a pipeline with one number of shards.
@@ -108,8 +110,10 @@ type Result struct {
 	// Waiting counts the records beyond the old manifests in topics whose partitions were added while records
 	// came. Those that lie in a partition of the old layout become dead letters.
 	Waiting int64 `json:"waiting"`
-	// Forgotten counts the nodes of Options.Forget.
+	// Forgotten counts the nodes of Options.Forget. Deleted counts those that ForgetDeleted left: they were deleted, or
+	// links to them were, since the generation's cut, or that is not published.
 	Forgotten int `json:"forgotten,omitempty"`
+	Deleted   int `json:"deleted_since,omitempty"`
 	// Complete already, before this call.
 	Already bool `json:"already_complete,omitempty"`
 }
@@ -143,8 +147,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{From: o.From.URL(), Into: o.Into.URL(), Before: r.Before.Shards, Shards: r.shards,
-		Forgotten: len(o.Forget)}
+	result := &Result{From: o.From.URL(), Into: o.Into.URL(), Before: r.Before.Shards, Shards: r.shards}
 	r.marker = commitlog.Reshard{From: o.From.URL(), FromID: r.Before.ID, Into: o.Into.URL(), Shards: r.shards,
 		Former: append(former, r.Before.Shards), Began: time.Now().UTC()}
 	if _, filled, err := commitlog.LoadReshards(ctx, o.Into); err != nil {
@@ -166,9 +169,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := r.findStarts(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.checkForgotten(ctx); err != nil {
+	if result.Deleted, err = r.prepareForgetting(ctx); err != nil {
 		return nil, err
 	}
+	result.Forgotten = len(r.Forget)
 	o.Into.SetPipeline("") // an attempt that was broken off has drawn another id than this one will
 	if complete, err := r.marker.BeginAttempt(ctx, o.Into); err != nil || complete {
 		result.Already = complete

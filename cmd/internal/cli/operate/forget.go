@@ -17,6 +17,7 @@ import (
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/client"
+	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/forget"
 )
@@ -30,7 +31,7 @@ type forgotten struct {
 	Links int `json:"links"`
 	// Texts are those that the scan has looked for.
 	Texts int `json:"texts"`
-	// Sent records delete both; 0 where there was nothing to delete.
+	// Sent records delete both, and links that the nodes have stated. No row shows these once a node is deleted.
 	Sent int `json:"sent"`
 	forget.Report
 }
@@ -41,9 +42,10 @@ var errLeft = errors.New("not forgotten yet")
 // Forget is 'giantstream forget'.
 func Forget(a *command.App) *cobra.Command {
 	var (
-		flags         command.PipelineFlags
-		from, textsOf string
-		check, asJSON bool
+		flags  command.PipelineFlags
+		o      forgetOptions
+		from   string
+		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "forget [ID...]",
@@ -64,13 +66,21 @@ in this order, and look again with --check after each step:
   giantstream forget -c afterwards.yaml --from ids.txt --check --texts-of STORE
   giantstream reshard -c afterwards.yaml --from STORE --remove-old
 
-afterwards.yaml names another store, state_dir and mirror topic. The page
+afterwards.yaml names another store, state_dir and mirror topic. With --deleted in
+place of --from ids.txt, and --forget-deleted in place of --forget ids.txt, all
+nodes are forgotten that producers have deleted: say that on a schedule. The page
 OPERATIONS.md, "Forget an item", says what topics keep and until when, and what is
 out of reach: exports, backups, and older versions of objects in a bucket.`,
 		Example: `  giantstream forget -c pipeline.yaml customer-17
+  giantstream forget -c pipeline.yaml --deleted
   giantstream forget -c pipeline.yaml --from ids.txt --check --json | jq .findings`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := readIDs(args, from)
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			switch {
+			case !o.deleted:
+				o.ids, err = readIDs(args, from)
+			case len(args) > 0 || from != "":
+				err = command.UsageError(errors.New("give ids or --deleted, not both"))
+			}
 			if err != nil {
 				return err
 			}
@@ -81,7 +91,7 @@ out of reach: exports, backups, and older versions of objects in a bucket.`,
 			if err := p.KnowsMapping(); err != nil {
 				return err
 			}
-			f, err := forgetNodes(cmd.Context(), p, ids, textsOf, check)
+			f, err := forgetNodes(cmd.Context(), p, o)
 			p.Progress.Done()
 			if err != nil {
 				return err
@@ -96,21 +106,24 @@ out of reach: exports, backups, and older versions of objects in a bucket.`,
 	}
 	flags.Register(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "a `FILE` of ids, one a line; - is the standard input")
-	cmd.Flags().BoolVar(&check, "check", false, "delete nothing: only look")
-	cmd.Flags().StringVar(&textsOf, "texts-of", "", "also look for the texts that another `STORE` has of the ids")
+	cmd.Flags().BoolVar(&o.deleted, "deleted", false, "take the nodes that are deleted, also in the store of --texts-of")
+	cmd.Flags().BoolVar(&o.check, "check", false, "delete nothing: only look")
+	cmd.Flags().StringVar(&o.textsOf, "texts-of", "", "also look for the texts that another `STORE` has of the ids")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func forgetNodes(ctx context.Context, p *command.Pipeline, ids map[string]bool, textsOf string, check bool) (
-	_ *forgotten, err error) {
-	known, err := forget.ReadKnown(ctx, p.Store, p.Identity.Shards, ids, p.Progress)
-	if err != nil {
-		return nil, err
-	}
-	texts := known.Texts
-	if textsOf != "" {
-		old, err := openFrom(ctx, p.Config, textsOf)
+// forgetOptions are what people ask of `forget`.
+type forgetOptions struct {
+	ids            map[string]bool
+	deleted, check bool
+	textsOf        string
+}
+
+func forgetNodes(ctx context.Context, p *command.Pipeline, o forgetOptions) (_ *forgotten, err error) {
+	var stores []storeOfNodes
+	if o.textsOf != "" {
+		old, err := openFrom(ctx, p.Config, o.textsOf)
 		if err != nil {
 			return nil, err
 		}
@@ -118,28 +131,51 @@ func forgetNodes(ctx context.Context, p *command.Pipeline, ids map[string]bool, 
 		if err != nil {
 			return nil, err
 		}
-		before, err := forget.ReadKnown(ctx, old, identity.Shards, ids, p.Progress)
-		if err != nil {
+		stores = append(stores, storeOfNodes{old, identity.Shards})
+	}
+	stores = append(stores, storeOfNodes{p.Store, p.Identity.Shards}) // the last word on what lives
+	if o.deleted {
+		o.ids = map[string]bool{}
+		for _, s := range stores {
+			if err := forget.AddDeleted(ctx, o.ids, s.store, s.shards, p.Progress); err != nil {
+				return nil, err
+			}
+		}
+	}
+	f := &forgotten{Store: p.Store.URL(), IDs: len(o.ids), Report: forget.Report{Findings: []forget.Finding{}}}
+	if f.IDs == 0 {
+		return f, nil
+	}
+	var known forget.Known // in the pipeline's own store
+	var texts []string
+	for _, s := range stores {
+		if known, err = forget.ReadKnown(ctx, s.store, s.shards, o.ids, p.Progress); err != nil {
 			return nil, err
 		}
-		texts = append(texts, before.Texts...)
+		texts = append(texts, known.Texts...)
+	}
+	f.Live, f.Texts = known.Live, len(texts)
+	for _, to := range known.Links {
+		f.Links += len(to)
 	}
 	c, detach, err := wiring.Attach(ctx, p.Config)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, detach()) }()
-	f := &forgotten{Store: p.Store.URL(), IDs: len(ids), Live: known.Live, Texts: len(texts)}
-	for _, to := range known.Links {
-		f.Links += len(to)
-	}
-	if !check && f.Live+f.Links > 0 {
-		if f.Sent, err = sendDeletions(ctx, p, c, ids, known); err != nil {
+	if !o.check {
+		if f.Sent, err = sendDeletions(ctx, p, c, o.ids, known); err != nil {
 			return nil, err
 		}
 	}
-	f.Report, err = scanPlaces(ctx, p, c, ids, texts)
+	f.Report, err = scanPlaces(ctx, p, c, o.ids, texts)
 	return f, err
+}
+
+// storeOfNodes is a store to which nodes are known.
+type storeOfNodes struct {
+	store  sink.Store
+	shards int
 }
 
 func sendDeletions(ctx context.Context, p *command.Pipeline, c *client.Client, ids map[string]bool,
@@ -187,6 +223,10 @@ func (f *forgotten) err() error {
 const maxPlaces = 10
 
 func (f *forgotten) print(out io.Writer) error {
+	if f.IDs == 0 {
+		_, err := fmt.Fprintf(out, "no node of %s is deleted: there is nothing to forget\n", console.Plain(f.Store))
+		return err
+	}
 	if f.Sent > 0 {
 		fmt.Fprintf(out, "%s records were sent that delete %s nodes and %s links; workers have yet to commit them\n",
 			console.Count(f.Sent), console.Count(f.Live), console.Count(f.Links))

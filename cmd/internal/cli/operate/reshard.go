@@ -25,6 +25,7 @@ func Reshard(a *command.App) *cobra.Command {
 		from, forget     string
 		shards           int
 		acceptLoss       []string
+		forgetDeleted    bool
 		abort, removeOld bool
 		asJSON           bool
 	)
@@ -45,8 +46,10 @@ published go to the new store. The graph of both stores is computed from their
 rows, and must have the same hash.
 
 --forget names a file of ids, one a line, of nodes that 'giantstream forget' has
-deleted: the new store has nothing of them. The number of shards and the topics,
-but for the mirror's, may then be those of before.
+deleted: the new store has nothing of them. --forget-deleted takes all nodes that
+were deleted, with all links to them, before the generation that is served was
+built. The number of shards and the topics, but for the mirror's, may then be
+those of before.
 
 The store of before stays as it is, but for a
 mark: no worker starts on it any more. A run that was broken off is begun again
@@ -63,6 +66,8 @@ removes the store of before after one that is.`,
 				return command.UsageError(errors.New("name the store of before with --from"))
 			case abort && removeOld:
 				return command.UsageError(errors.New("give --abort or --remove-old, not both"))
+			case forget != "" && forgetDeleted:
+				return command.UsageError(errors.New("give --forget or --forget-deleted, not both"))
 			}
 			cfg, err := flags.Load()
 			if err != nil {
@@ -97,13 +102,13 @@ removes the store of before after one that is.`,
 				fmt.Fprintf(a.Out, "%s objects removed from %s\n", console.Count(n), old.URL())
 				return nil
 			}
-			forgotten := map[string]bool{}
+			o := reshard.Options{AcceptLoss: acceptLoss, ForgetDeleted: forgetDeleted}
 			if forget != "" {
-				if forgotten, err = readIDs(nil, forget); err != nil {
+				if o.Forget, err = readIDs(nil, forget); err != nil {
 					return err
 				}
 			}
-			result, err := runReshard(cmd.Context(), a, w, old, acceptLoss, forgotten)
+			result, err := runReshard(cmd.Context(), a, w, old, o)
 			if err != nil {
 				return err
 			}
@@ -119,6 +124,8 @@ removes the store of before after one that is.`,
 	cmd.Flags().StringSliceVar(&acceptLoss, "accept-loss", nil,
 		"`topics` of before that are gone, of which it cannot be told whether all was read")
 	cmd.Flags().StringVar(&forget, "forget", "", "a `FILE` of ids, one a line, of deleted nodes to leave out")
+	cmd.Flags().BoolVar(&forgetDeleted, "forget-deleted", false,
+		"leave out all nodes that were deleted before the generation that is served was built")
 	cmd.Flags().BoolVar(&abort, "abort", false, "take back what is not complete")
 	cmd.Flags().BoolVar(&removeOld, "remove-old", false, "remove the store of before, once the new one is complete")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -142,8 +149,9 @@ func openFrom(ctx context.Context, cfg *config.Config, from string) (sink.Store,
 	return wiring.OpenStore(ctx, &at)
 }
 
-func runReshard(ctx context.Context, a *command.App, w *command.Workplace, from sink.Store, acceptLoss []string,
-	forget map[string]bool) (_ *reshard.Result, err error) {
+// runReshard takes from asked what people choose.
+func runReshard(ctx context.Context, a *command.App, w *command.Workplace, from sink.Store, asked reshard.Options) (
+	_ *reshard.Result, err error) {
 	c, done, err := wiring.Attach(ctx, w.Config)
 	if err != nil {
 		return nil, err
@@ -153,8 +161,8 @@ func runReshard(ctx context.Context, a *command.App, w *command.Workplace, from 
 	if err != nil {
 		return nil, err
 	}
-	o.Dir, o.AcceptLoss, o.Progress = filepath.Join(w.Config.StateDir, "reshard"), acceptLoss, w.Progress
-	o.Forget = forget
+	o.Dir, o.Progress = filepath.Join(w.Config.StateDir, "reshard"), w.Progress
+	o.AcceptLoss, o.Forget, o.ForgetDeleted = asked.AcceptLoss, asked.Forget, asked.ForgetDeleted
 	result, err := reshard.Run(ctx, o)
 	w.Progress.Done()
 	return result, err
@@ -172,6 +180,10 @@ func printReshard(a *command.App, r *reshard.Result) error {
 	if r.Forgotten > 0 {
 		p.Line("  nothing of %s forgotten nodes is in it. Remove the old store with --remove-old, and look what is "+
 			"left elsewhere with 'giantstream forget --check'", console.Count(r.Forgotten))
+	}
+	if r.Deleted > 0 {
+		p.Line("  %s deleted nodes stay for the next time: they or links to them were not deleted yet when the "+
+			"generation was built, or that is not published", console.Count(r.Deleted))
 	}
 	if r.Generation > 0 {
 		p.Line("  generation %d goes on being served", r.Generation)
