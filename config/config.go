@@ -141,6 +141,7 @@ type NodeFields struct {
 	StripHTML bool   `yaml:"strip_html" effect:"graph"` // remove markup from the text
 	Class     string `yaml:"class" effect:"graph"`      // for evaluation; "": none
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
+	Deleted   string `yaml:"deleted" effect:"graph"`    // a field or conditions; "": none
 	Edges     string `yaml:"edges" effect:"graph"`      // "": no edges inlined
 }
 
@@ -150,6 +151,7 @@ type EdgeFields struct {
 	Src       string `yaml:"src" effect:"graph"`
 	Dst       string `yaml:"dst" effect:"graph"`
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
+	Deleted   string `yaml:"deleted" effect:"graph"`    // as in NodeFields
 	Mode      string `yaml:"mode" effect:"graph"`       // add, replace
 }
 

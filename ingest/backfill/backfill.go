@@ -147,11 +147,11 @@ type target struct {
 }
 
 func nodeColumns(m *decode.NodeMapping) columns {
-	return columnsOf(m.EventTime, m.Deleted, m.Edges, slices.Concat(m.Text, []string{m.ID, m.Class})...)
+	return columnsOf(m.EventTime, m.Edges, slices.Concat(m.Text, []string{m.ID, m.Class}, decode.Paths(m.Deleted))...)
 }
 
 func edgeColumns(m *decode.EdgeMapping) columns {
-	return columnsOf(m.EventTime, m.Deleted, m.Dst, m.Src)
+	return columnsOf(m.EventTime, m.Dst, append(decode.Paths(m.Deleted), m.Src)...)
 }
 
 // columns are the columns of tables that matter.
@@ -171,9 +171,9 @@ type columns struct {
 }
 
 // columnsOf returns the columns of a mapping. ends leads to the far ends of edges.
-func columnsOf(eventTime, deleted, ends string, others ...string) columns {
+func columnsOf(eventTime, ends string, others ...string) columns {
 	c := columns{eventTime: eventTime}
-	for _, path := range append(others, ends, eventTime, deleted) {
+	for _, path := range append(others, ends, eventTime) {
 		name, list, nested := decode.FirstField(path)
 		if name == "" {
 			continue

@@ -35,8 +35,12 @@ type Decoder struct {
 	wild   bool // no edges at all is fine
 	texts  int
 	strip  bool // markup from texts
-	limits Limits
-	shards int
+	// conditions are those under which a record deletes; the slots of their fields begin at
+	// firstCondition.
+	conditions     []condition
+	firstCondition slot
+	limits         Limits
+	shards         int
 	// maxFuture bounds how far an event time may be ahead of clock; 0 is no bound.
 	maxFuture time.Duration
 	clock     func() time.Time
@@ -60,7 +64,6 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 		{name: "nodes.id", path: m.ID, slot: slotID},
 		{name: "nodes.class", path: m.Class, slot: slotClass},
 		{name: "nodes.event_time", path: m.EventTime, slot: slotTime},
-		{name: "nodes.deleted", path: m.Deleted, slot: slotDeleted},
 		{name: "nodes.edges", path: m.Edges, slot: slotEnds, many: true},
 	}
 	for i, t := range m.Text {
@@ -69,7 +72,7 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 	if m.ID == "" {
 		return nil, errors.New("mapping of nodes.id: no path given")
 	}
-	return d, d.init(fields, l, shards)
+	return d, d.init(fields, "nodes.deleted", m.Deleted, l, shards)
 }
 
 // Edges returns a decoder for the edges topic of a pipeline with that many shards.
@@ -90,25 +93,33 @@ func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
 		{name: "edges.src", path: m.Src, slot: slotID},
 		{name: "edges.dst", path: m.Dst, slot: slotEnds, many: true},
 		{name: "edges.event_time", path: m.EventTime, slot: slotTime},
-		{name: "edges.deleted", path: m.Deleted, slot: slotDeleted},
-	}, l, shards)
+	}, "edges.deleted", m.Deleted, l, shards)
 }
 
-func (d *Decoder) init(fields []mappedField, l Limits, shards int) error {
+func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limits, shards int) error {
 	if shards < 1 {
 		return fmt.Errorf("decode: %d shards", shards)
 	}
+	var faults []error
+	var err error
+	if d.conditions, err = parseConditions(deleted); err != nil {
+		faults = append(faults, &FieldError{Field: deletedName, Err: err})
+	}
+	d.firstCondition = slotText + slot(d.texts)
+	for i, c := range d.conditions {
+		fields = append(fields, mappedField{name: deletedName, path: c.path, slot: d.firstCondition + slot(i)})
+	}
 	d.shards = shards
 	d.SetLimits(l)
-	d.scan.captured = make([][]value, int(slotText)+d.texts)
+	d.scan.captured = make([][]value, int(d.firstCondition)+len(d.conditions))
 	d.scan.listed = make([]bool, len(d.scan.captured))
 	for _, f := range fields {
 		if f.path != "" {
 			d.fields = append(d.fields, Field{Name: f.name, Path: f.path, slot: f.slot, living: d.living(f.slot)})
 		}
 	}
-	var err error
-	if d.root, err = compile(append(fields, mappedField{path: opPath(fields[0].path), slot: slotOp})); err != nil {
+	fields = append(fields, mappedField{path: opPath(fields[0].path), slot: slotOp})
+	if d.root, err = compile(fields, faults...); err != nil {
 		return err
 	}
 	ends := ""
@@ -128,7 +139,7 @@ func (d *Decoder) living(s slot) bool {
 	case d.edges:
 		return false
 	}
-	return s == slotClass || s >= slotText
+	return s == slotClass || s >= slotText && s < d.firstCondition
 }
 
 // SetLimits changes the limits of the records that are decoded from now on.
@@ -324,21 +335,6 @@ func (d *Decoder) text(v value) string {
 	}
 	d.buf = unescape(d.buf[:0], v.raw)
 	return string(d.buf)
-}
-
-func (d *Decoder) deleted() (bool, *Fault) {
-	v, ok := d.one(slotDeleted)
-	// CSV has only strings, and so has Debezium's field __deleted.
-	is := func(word string) bool {
-		return v.kind == kindString && bytes.EqualFold(v.raw, []byte(word))
-	}
-	switch {
-	case !ok || v.kind == kindFalse || is("false"):
-		return false, nil
-	case v.kind == kindTrue || is("true"):
-		return true, nil
-	}
-	return false, faultf(BadType, "deleted is %s; it must be true or false", v.kind)
 }
 
 // node completes a PutNode.

@@ -25,7 +25,8 @@ type NodeMapping struct {
 	Class string
 	// EventTime is when the change happened; "" or an absent field takes the record's timestamp.
 	EventTime string
-	// Deleted is a boolean that deletes the node when true; "" maps none.
+	// Deleted says which records delete their node: a boolean's path, or conditions (see
+	// parseConditions); "" is none.
 	Deleted string
 	// Edges are the far ends of the edges that the node record carries; "" maps none.
 	Edges string
@@ -39,7 +40,7 @@ type EdgeMapping struct {
 	Dst string
 	// EventTime as in NodeMapping.
 	EventTime string
-	// Deleted is a boolean that deletes the edge(s) when true; "" maps none.
+	// Deleted says which records delete their edges, as in NodeMapping.
 	Deleted string
 	// Mode says what a record asserts; "" is Add.
 	Mode Mode
@@ -71,21 +72,20 @@ const MaxIDBytes = 512
 // slot is where the scanner puts the values of one mapped field.
 type slot int
 
-// Text piece i is slotText + i.
+// Text piece i is slotText + i. The conditions of a deletion follow.
 const (
 	slotID slot = iota
 	slotClass
 	slotTime
-	slotDeleted
 	slotEnds
 	slotOp
 	slotText
 )
 
-// compile builds the trie that the scanner walks. Its error names all bad paths.
-func compile(fields []mappedField) (*pathNode, error) {
+// compile builds the trie that the scanner walks. Its error names all bad paths, after the errors that
+// are known of the mapping already.
+func compile(fields []mappedField, errs ...error) (*pathNode, error) {
 	root := &pathNode{}
-	var errs []error
 	for _, f := range fields {
 		if f.path == "" {
 			continue

@@ -1,6 +1,11 @@
 package decode
 
-import "fmt"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Place puts a value into an object where a path leads, so that a decoder with this path finds it there. What other
 // paths have placed in the object stays, unless a list is in the place of an object.
@@ -38,4 +43,64 @@ func (p Path) list(value any) (list []any, err error) {
 	list = make([]any, max(0, p[0].index)+1) // all: the first
 	list[len(list)-1] = value
 	return list, err
+}
+
+// Linkless returns a value that states a node without any edges of its own, for a mapping with Edges.
+func (m *NodeMapping) Linkless(id string) ([]byte, error) {
+	return place([]placed{{m.ID, id}, {strings.TrimSuffix(m.Edges, "[*]"), []any{}}})
+}
+
+// Deletion returns a value that deletes a node, if its key is the id. It is null if the mapping names no
+// field that deletes.
+func (m *NodeMapping) Deletion(id string) ([]byte, error) {
+	conditions, err := parseConditions(m.Deleted)
+	if err != nil || len(conditions) == 0 {
+		return nil, err
+	}
+	return place([]placed{{m.ID, id}, {conditions[0].path, conditions[0].example()}})
+}
+
+// Deletion returns a value that takes one edge back, whatever the mode.
+func (m *EdgeMapping) Deletion(src, dst string) ([]byte, error) {
+	conditions, err := parseConditions(m.Deleted)
+	if err == nil && len(conditions) == 0 {
+		err = errors.New("ingest.edges.deleted is empty, so no record can take a single edge back: name a field, " +
+			"such as deleted")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return place([]placed{{m.Src, src}, {m.Dst, dst}, {conditions[0].path, conditions[0].example()}})
+}
+
+// placed is a value at a mapped path.
+type placed struct {
+	path  string
+	value any
+}
+
+// place returns an object with values at paths.
+func place(fields []placed) ([]byte, error) {
+	object := map[string]any{}
+	for _, f := range fields {
+		p, err := ParsePath(f.path)
+		if err == nil {
+			err = p.Place(object, f.value)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(object)
+}
+
+// example returns a value that meets the condition.
+func (c *condition) example() any {
+	switch c.test {
+	case isOneOf:
+		return c.values[0]
+	case isNoneOf:
+		return "not " + c.values[0]
+	}
+	return true
 }

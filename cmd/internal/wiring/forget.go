@@ -3,13 +3,11 @@ package wiring
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -18,7 +16,6 @@ import (
 	"giantstream/featurize/tfidf"
 	"giantstream/ingest"
 	"giantstream/ingest/client"
-	"giantstream/ingest/decode"
 	"giantstream/internal/artifact"
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
@@ -148,16 +145,17 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 		Value: []byte(now.UTC().Format(time.RFC3339Nano))}}}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		if mapping.Nodes.Edges != "" { // what its own records say of links stays in force beyond its deletion
-			none := placed{strings.TrimSuffix(mapping.Nodes.Edges, "[*]"), []any{}}
-			r.add(topics.Nodes, id, placed{mapping.Nodes.ID, id}, none)
+			value, err := mapping.Nodes.Linkless(id)
+			r.add(topics.Nodes, id, value, err)
 		}
-		r.add(topics.Nodes, id, placed{mapping.Nodes.ID, id}, placed{mapping.Nodes.Deleted, true})
-		r.messages = append(r.messages, kafka.Message{Topic: topics.Edges, Key: []byte(id), Headers: r.at})
+		value, err := mapping.Nodes.Deletion(id)
+		r.add(topics.Nodes, id, value, err)
+		r.add(topics.Edges, id, nil, nil)
 	}
 	for _, from := range slices.Sorted(maps.Keys(known.Links)) {
 		for _, to := range known.Links[from] {
-			r.add(topics.Edges, from, placed{mapping.Edges.Src, from}, placed{mapping.Edges.Dst, to},
-				placed{mapping.Edges.Deleted, true})
+			value, err := mapping.Edges.Deletion(from, to)
+			r.add(topics.Edges, from, value, err)
 		}
 	}
 	return r.messages, r.err
@@ -170,23 +168,8 @@ type deletions struct {
 	err      error // the first
 }
 
-// placed is a value at a mapped path.
-type placed struct {
-	path  string
-	value any
-}
-
-// add adds a record of values at paths.
-func (d *deletions) add(topic, key string, fields ...placed) {
-	value := map[string]any{}
-	for _, f := range fields {
-		p, err := decode.ParsePath(f.path)
-		if err == nil {
-			err = p.Place(value, f.value)
-		}
-		d.err = cmp.Or(d.err, err)
-	}
-	data, err := json.Marshal(value)
+// add adds a record, unless its value could not be made.
+func (d *deletions) add(topic, key string, value []byte, err error) {
 	d.err = cmp.Or(d.err, err)
-	d.messages = append(d.messages, kafka.Message{Topic: topic, Key: []byte(key), Value: data, Headers: d.at})
+	d.messages = append(d.messages, kafka.Message{Topic: topic, Key: []byte(key), Value: value, Headers: d.at})
 }

@@ -22,7 +22,11 @@ func TestDeletions(t *testing.T) {
 			in.Nodes.ID, in.Nodes.Edges = "item.sku", "item.related.bought[*]"
 			in.Edges.Src, in.Edges.Dst, in.Edges.Mode = "from", "links[*].target", "replace"
 		},
-		"links of objects": func(in *config.Ingest) { in.Nodes.Edges = "near[*].sku" },
+		"deletions by condition": func(in *config.Ingest) {
+			in.Nodes.Deleted, in.Edges.Deleted = "status in [draft, archived]", "state != live"
+		},
+		"deletions of nodes by null alone": func(in *config.Ingest) { in.Nodes.Deleted = "" },
+		"links of objects":                 func(in *config.Ingest) { in.Nodes.Edges = "near[*].sku" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.Default()

@@ -32,5 +32,17 @@ func GraphSettings(cfg *config.Config) map[string]string {
 	if !cfg.Ingest.Undirected {
 		delete(s, "kafka.topics.mirror")
 	}
+	for path, before := range addedSettings {
+		if s[path] == before {
+			delete(s, path)
+		}
+	}
 	return s
+}
+
+// addedSettings are settings that older releases did not have, with the value that says what these did. A
+// store does not hold such a value, so that stores of older releases are those of this one.
+var addedSettings = map[string]string{
+	"ingest.nodes.deleted": "deleted",
+	"ingest.edges.deleted": "deleted",
 }

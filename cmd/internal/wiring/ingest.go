@@ -39,9 +39,9 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 	return decode.Mapping{
 			Nodes: decode.NodeMapping{ID: in.Nodes.ID, Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML,
 				Class:     in.Nodes.Class,
-				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: deletedField},
+				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted},
 			Edges: decode.EdgeMapping{Src: in.Edges.Src, Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
-				Mode: decode.Mode(in.Edges.Mode), Deleted: deletedField},
+				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
 }
@@ -65,9 +65,6 @@ func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 	}
 	return o
 }
-
-// deletedField in a record deletes the node or the edge, besides a null value.
-const deletedField = "deleted"
 
 // Load reads a configuration file and reports all of its faults at once, those of the mapping among
 // them.

@@ -22,9 +22,9 @@ import (
 type InputFlags struct {
 	Nodes, Edges []string
 
-	id, class, src, dst, eventTime string
-	text                           []string
-	directed, stripHTML            bool
+	id, class, src, dst, eventTime, deleted string
+	text                                    []string
+	directed, stripHTML                     bool
 
 	// profile is nil without one.
 	profile        *profiles.Profile
@@ -52,6 +52,9 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.StringVar(&f.dst, "dst", "", "field with its destination, or destinations: also_bought[*] (default dst)")
 	fl.StringVar(&f.eventTime, "event-time", "",
 		"field with the time of the change (default: the file's modification time)")
+	fl.StringVar(&f.deleted, "deleted", "",
+		"which records delete their node or edge: a field that is true, or conditions such as "+
+			"'status in [draft, archived]' or 'online == 2' (default deleted)")
 	fl.StringVar(&f.read.ListSeparator, "list-separator", "",
 		"what separates the elements in CSV cells with lists: of --dst and of fields with [*] (JSON lists need none)")
 	fl.BoolVar(&f.read.SkipWithoutText, "skip-without-text", false,
@@ -75,6 +78,8 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	set(&in.Edges.Dst, f.dst)
 	set(&in.Nodes.EventTime, f.eventTime)
 	set(&in.Edges.EventTime, f.eventTime)
+	set(&in.Nodes.Deleted, f.deleted)
+	set(&in.Edges.Deleted, f.deleted)
 	if len(f.text) > 0 {
 		in.Nodes.Text = f.text
 	}
