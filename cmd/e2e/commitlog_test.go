@@ -162,7 +162,7 @@ func checkObject(t *testing.T, store sink.Store, m *commitlog.Manifest, o commit
 func rowIDs(t *testing.T, store sink.Store, key string) []string {
 	t.Helper()
 	var ids []string
-	for r, err := range rows.Read(t.Context(), store, storetest.Ref(t, store, key),
+	for r, err := range rows.Nodes.Read(t.Context(), store, storetest.Ref(t, store, key),
 		rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
 		if err != nil {
 			t.Fatal(err)

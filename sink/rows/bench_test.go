@@ -13,7 +13,7 @@ const benchRows = 20_000
 func BenchmarkWrite(b *testing.B) {
 	batch := random(benchRows)
 	for b.Loop() {
-		w := rows.NewWriter(io.Discard)
+		w := rows.Nodes.NewWriter(io.Discard)
 		if err := w.Write(batch); err != nil {
 			b.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func BenchmarkWrite(b *testing.B) {
 
 func BenchmarkRead(b *testing.B) {
 	var file bytes.Buffer
-	w := rows.NewWriter(&file)
+	w := rows.Nodes.NewWriter(&file)
 	if err := w.Write(random(benchRows)); err != nil {
 		b.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func BenchmarkRead(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				n := 0
-				for _, err := range rows.ReadFrom(bytes.NewReader(file.Bytes()), int64(file.Len()),
+				for _, err := range rows.Nodes.ReadFrom(bytes.NewReader(file.Bytes()), int64(file.Len()),
 					rows.ReadOptions{Columns: bb.columns}) {
 					if err != nil {
 						b.Fatal(err)

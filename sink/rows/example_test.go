@@ -15,10 +15,10 @@ func Example() {
 		_ = yield(rows.Row{NodeID: "a", Text: "tent", Labels: []string{"b"}}, nil) &&
 			yield(rows.Row{NodeID: "b", Text: "stove", Labels: []string{"a"}}, nil)
 	}
-	info, err := rows.Write(ctx, store, "batch.parquet", rows.WriteOptions{}, batch)
+	info, err := rows.Nodes.Write(ctx, store, "batch.parquet", rows.WriteOptions{}, batch)
 	fmt.Println(info.Rows, err)
 	options := rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColLabels}}
-	for row, err := range rows.Read(ctx, store, info.Ref("batch.parquet"), options) {
+	for row, err := range rows.Nodes.Read(ctx, store, info.Ref("batch.parquet"), options) {
 		fmt.Println(row.NodeID, row.Labels, err)
 	}
 	// Output:

@@ -1,40 +1,16 @@
 package rows
 
-import (
-	"context"
-	"io"
-	"iter"
+import "giantstream/sink/parquetio"
 
-	"giantstream/sink"
-	"giantstream/sink/parquetio"
-)
-
-// formatName and version of the files.
-const formatName = "rows/1"
-
-// NewWriter starts a file on w; Close finishes it.
-func NewWriter(w io.Writer) *parquetio.Writer[Row] { return parquetio.NewWriter(w, format()) }
-
-// WriteOptions choose how a file is laid out; the rows in it are the same.
-type WriteOptions struct {
-	// GroupBytes is the raw size at which a row group is closed; 0 is 16 MiB.
-	GroupBytes  int
-	Compression parquetio.Compression
-}
-
-// Write stores the rows under key, after it has verified the row count of the finished file. An
-// error of the sequence ends it, and nothing is stored then.
-func Write(
-	ctx context.Context, s sink.Store, key string, opts WriteOptions, rows iter.Seq2[Row, error],
-) (parquetio.Info, error) {
-	f := format()
-	f.GroupBytes, f.Compression = opts.GroupBytes, opts.Compression
-	return parquetio.Put(ctx, s, key, f, rows)
-}
-
-func format() parquetio.Format[Row] {
-	return parquetio.Format[Row]{Name: formatName, Size: size, Generation: func(r *Row) int64 { return r.Generation },
-		Unbounded: []string{ColText}}
+// Nodes is the table of instance-to-label rows.
+var Nodes = &Table[Row]{
+	Key:         func(r *Row) string { return r.NodeID },
+	EventTime:   func(r *Row) int64 { return r.EventTime },
+	KeyColumns:  []string{ColNodeID, ColEventTime},
+	MemoryBytes: (*Row).MemoryBytes,
+	format: parquetio.Format[Row]{Name: "rows/1", Size: size, Generation: func(r *Row) int64 { return r.Generation },
+		Unbounded: []string{ColText}},
+	columns: columns(),
 }
 
 // size estimates the raw bytes of a row in its columns.
@@ -63,35 +39,6 @@ const (
 	ColEventTime      = "event_time"
 	ColDeleted        = "deleted"
 )
-
-// ReadOptions choose what is read.
-type ReadOptions struct {
-	// Columns to read, by name; the fields of the others stay zero. None means all.
-	Columns []string
-}
-
-// Read yields the rows of an object, in order, with bounded memory. The object is verified before the first
-// row: sink.ErrDamaged if it is not what ref says. The sequence ends at the first error. Rows may be kept;
-// neighbouring rows share memory.
-func Read(ctx context.Context, s sink.Store, ref sink.Ref, opts ReadOptions) iter.Seq2[Row, error] {
-	return parquetio.Get(ctx, s, ref, func(sink.Object) (string, []parquetio.Column[Row], error) {
-		columns, err := parquetio.Select(columns(), opts.Columns)
-		return formatName, columns, err
-	})
-}
-
-// ReadFrom is Read for a file of size bytes.
-func ReadFrom(r io.ReaderAt, size int64, opts ReadOptions) iter.Seq2[Row, error] {
-	columns, err := parquetio.Select(columns(), opts.Columns)
-	if err != nil {
-		return failed(err)
-	}
-	return parquetio.Read(r, size, formatName, columns)
-}
-
-func failed(err error) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) { yield(Row{}, err) }
-}
 
 func columns() []parquetio.Column[Row] {
 	str, i32, i64 := parquetio.String(), parquetio.Int32(), parquetio.Int64()

@@ -64,7 +64,7 @@ func collect(t testing.TB, s sink.Store, key string, columns ...string) []rows.R
 	t.Helper()
 	var out []rows.Row
 	ref := storetest.Ref(t, s, key)
-	for row, err := range rows.Read(context.Background(), s, ref, rows.ReadOptions{Columns: columns}) {
+	for row, err := range rows.Nodes.Read(context.Background(), s, ref, rows.ReadOptions{Columns: columns}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestCompressions(t *testing.T) {
 		t.Run(string(compression), func(t *testing.T) {
 			var s memstore.Store
 			in := random(3000)
-			_, err := rows.Write(t.Context(), &s, "x", rows.WriteOptions{Compression: compression},
+			_, err := rows.Nodes.Write(t.Context(), &s, "x", rows.WriteOptions{Compression: compression},
 				func(yield func(rows.Row, error) bool) {
 					for _, row := range in {
 						if !yield(row, nil) {
@@ -156,7 +156,7 @@ func TestReadSomeColumns(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	ref := storetest.Ref(t, &s, "x")
-	for _, err := range rows.Read(context.Background(), &s, ref, rows.ReadOptions{Columns: []string{"colour"}}) {
+	for _, err := range rows.Nodes.Read(context.Background(), &s, ref, rows.ReadOptions{Columns: []string{"colour"}}) {
 		if err == nil || !strings.Contains(err.Error(), `"colour"`) {
 			t.Errorf("unknown column: got %v", err)
 		}
@@ -166,7 +166,7 @@ func TestReadSomeColumns(t *testing.T) {
 func TestWriteErrorStoresNothing(t *testing.T) {
 	var s memstore.Store
 	boom := errors.New("boom")
-	_, err := rows.Write(context.Background(), &s, "x", rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
+	_, err := rows.Nodes.Write(context.Background(), &s, "x", rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
 		_ = yield(rows.Row{NodeID: "a"}, nil) && yield(rows.Row{}, boom)
 	})
 	if !errors.Is(err, boom) {
@@ -199,7 +199,7 @@ func TestReadErrors(t *testing.T) {
 			if err := sink.PutBytes(ctx, &s, "bad", tt.data); err != nil {
 				t.Fatal(err)
 			}
-			if err := firstError(rows.Read(ctx, &s, storetest.Ref(t, &s, "bad"), rows.ReadOptions{})); !errors.Is(err, tt.want) {
+			if err := firstError(rows.Nodes.Read(ctx, &s, storetest.Ref(t, &s, "bad"), rows.ReadOptions{})); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
@@ -208,12 +208,12 @@ func TestReadErrors(t *testing.T) {
 		ref := storetest.Ref(t, &s, "good")
 		rowstest.Put(t, &s, "rewritten", random(999))
 		ref.Key = "rewritten"
-		if err := firstError(rows.Read(ctx, &s, ref, rows.ReadOptions{})); !errors.Is(err, sink.ErrDamaged) {
+		if err := firstError(rows.Nodes.Read(ctx, &s, ref, rows.ReadOptions{})); !errors.Is(err, sink.ErrDamaged) {
 			t.Errorf("got %v, want ErrDamaged", err)
 		}
 	})
 	t.Run("missing", func(t *testing.T) {
-		if err := firstError(rows.Read(ctx, &s, sink.Ref{Key: "none"}, rows.ReadOptions{})); !errors.Is(err,
+		if err := firstError(rows.Nodes.Read(ctx, &s, sink.Ref{Key: "none"}, rows.ReadOptions{})); !errors.Is(err,
 			sink.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
@@ -230,7 +230,7 @@ func TestReadErrors(t *testing.T) {
 			}
 			return nil
 		}
-		err := firstError(rows.Read(ctx, &s, ref, rows.ReadOptions{}))
+		err := firstError(rows.Nodes.Read(ctx, &s, ref, rows.ReadOptions{}))
 		if !errors.Is(err, boom) || errors.Is(err, parquetio.ErrCorrupt) {
 			t.Errorf("got %v, want the store's error, not ErrCorrupt", err)
 		}

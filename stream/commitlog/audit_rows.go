@@ -80,7 +80,7 @@ func (s *shardAudit) verifyBlock(ctx context.Context, b *brokenBlock) error {
 // foundBlock reports a block that is not whole.
 func (s *shardAudit) foundBlock(ctx context.Context, b *brokenBlock) error {
 	if b.doc != nil && s.isMerged(b.level, b.from) {
-		old := b.doc.Format < compactionFormat
+		old := b.doc.Format < removalCompactionFormat
 		return s.mergedAway(ctx, b.object, b.damage, b.level, b.end(), old)
 	}
 	missing, err := s.parts(ctx, b.level-1, b.from, b.end())
@@ -191,7 +191,7 @@ func (s *shardAudit) row(ctx context.Context, o Object) (damage, err error) {
 // rows verifies the windows' own objects. One that was merged may be gone.
 func (s *shardAudit) rows(ctx context.Context) error {
 	for _, seq := range slices.Sorted(maps.Keys(s.log)) {
-		if err := s.window(ctx, seq, s.log[seq].Objects, s.log[seq].Format < ManifestFormat); err != nil {
+		if err := s.window(ctx, seq, s.log[seq].Objects, s.log[seq].Format < removalManifestFormat); err != nil {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func (s *shardAudit) rows(ctx context.Context) error {
 			if w.Seq > s.boundary.Seq {
 				continue // the manifest is there
 			}
-			if err := s.window(ctx, w.Seq, w.Objects, s.folded[from].Format < foldedFormat); err != nil {
+			if err := s.window(ctx, w.Seq, w.Objects, s.folded[from].Format < removalFoldedFormat); err != nil {
 				return err
 			}
 		}

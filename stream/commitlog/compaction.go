@@ -14,9 +14,12 @@ import (
 )
 
 // compactionFormat is the version of the compaction documents that are written. Readers know every version from
-// 1 to this one. Version 2 added the checksum, version 3 names objects by their SHA-256. Format page:
-// docs/format/manifest.md.
-const compactionFormat = 3
+// 1 to this one. Version 2 added the checksum, version 3 names objects by their SHA-256, version 4 says which table
+// an object has rows of. Format page: docs/format/manifest.md.
+const compactionFormat = 4
+
+// removalCompactionFormat is the first version whose programs note which merged objects they remove.
+const removalCompactionFormat = 3
 
 // Blocks of manifests are merged in levels. A block of level l has compactionFanIn^l manifests and
 // begins where the one before it ends.
@@ -37,18 +40,19 @@ type compaction struct {
 	// Skipped: the block has too many rows for a merge to gain anything. It has no objects then, and
 	// readers use the level below.
 	Skipped bool `json:"skipped,omitempty"`
-	// Objects hold the rows window by window, newest window first, within a window ascending by
-	// node_id.
+	// Objects hold the rows table by table, in a table window by window, newest window first, within a
+	// window ascending by key.
 	Objects []Object          `json:"objects"`
-	Windows []compactedWindow `json:"windows"`
-	Rows    int64             `json:"rows"`
+	Windows []compactedWindow `json:"windows"` // in the same order
+	Rows    int64             `json:"rows"`    // of all tables
 	Created time.Time         `json:"created"`
 }
 
-// compactedWindow is how many rows of one manifest are left.
+// compactedWindow is how many rows of a table are left of one manifest.
 type compactedWindow struct {
-	Seq  int64 `json:"seq"`
-	Rows int64 `json:"rows"`
+	Table string `json:"table,omitempty"` // "" for nodes
+	Seq   int64  `json:"seq"`
+	Rows  int64  `json:"rows"`
 }
 
 // blockSize is how many manifests a block of a level has.
@@ -162,23 +166,32 @@ func (c *compaction) check() error {
 	if c.Skipped && len(c.Objects)+len(c.Windows) > 0 {
 		return errors.New("it is skipped and has rows")
 	}
-	var inObjects, inWindows int64
+	left := map[string]int64{} // rows of the table's objects that no window has yet
+	total := int64(0)
 	for _, o := range c.Objects {
 		if !strings.HasPrefix(o.Key, compactedPrefix(c.Shard)) || o.Rows < 1 || o.Bytes < 0 {
 			return fmt.Errorf("it names object %q with %d rows", o.Key, o.Rows)
 		}
-		inObjects += o.Rows
+		left[o.Table] += o.Rows
+		total += o.Rows
 	}
-	for seq, i := c.To+1, 0; i < len(c.Windows); i++ {
-		w := c.Windows[i]
-		if w.Seq >= seq || w.Seq < c.From || w.Rows < 1 {
-			return fmt.Errorf("window %d with %d rows, after window %d", w.Seq, w.Rows, seq)
+	for i, w := range c.Windows {
+		before := c.To + 1
+		if i > 0 && c.Windows[i-1].Table == w.Table {
+			before = c.Windows[i-1].Seq
 		}
-		seq = w.Seq
-		inWindows += w.Rows
+		if w.Seq >= before || w.Seq < c.From || w.Rows < 1 {
+			return fmt.Errorf("window %d with %d rows, after window %d", w.Seq, w.Rows, before)
+		}
+		left[w.Table] -= w.Rows
 	}
-	if !c.Skipped && (inObjects != c.Rows || inWindows != c.Rows) {
-		return fmt.Errorf("it counts %d rows, its objects %d, its windows %d", c.Rows, inObjects, inWindows)
+	for table, rows := range left {
+		if !c.Skipped && rows != 0 {
+			return fmt.Errorf("of table %q its objects have %d rows more than its windows", table, rows)
+		}
 	}
-	return nil
+	if !c.Skipped && total != c.Rows {
+		return fmt.Errorf("it counts %d rows, its objects %d", c.Rows, total)
+	}
+	return checkTables(c.Objects)
 }

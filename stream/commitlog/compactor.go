@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"time"
 
@@ -194,7 +193,7 @@ func (c *Compactor) parts(ctx context.Context, doc *compaction) (parts []*Segmen
 	return parts, err
 }
 
-// write writes the newest row of each node in the parts, and enters the objects in doc.
+// write writes the newest rows in the parts, table by table, and enters the objects in doc.
 func (c *Compactor) write(ctx context.Context, doc *compaction, parts []*Segment) (err error) {
 	var random [6]byte
 	if _, err := io.ReadFull(c.opts.Rand, random[:]); err != nil {
@@ -205,25 +204,36 @@ func (c *Compactor) write(ctx context.Context, doc *compaction, parts []*Segment
 		n++
 		return compactedKey(doc.Shard, doc.Level, doc.From, attempt, n-1)
 	}
-	doc.Objects, doc.Rows, err = WriteObjects(ctx, c.opts.Store, key, 0, rows.WriteOptions{}, c.newest(ctx, doc, parts))
-	return err
+	if err := mergeTable(ctx, c.opts.Store, rows.Nodes, key, doc, parts); err != nil {
+		return err
+	}
+	return mergeTable(ctx, c.opts.Store, rows.NodeAttributes, key, doc, parts)
 }
 
-// newest yields the newest row of each node in the parts, newest window first, and counts the rows
-// of each window in doc.
-func (c *Compactor) newest(ctx context.Context, doc *compaction, parts []*Segment) iter.Seq2[rows.Row, error] {
-	return func(yield func(rows.Row, error) bool) {
-		for row, err := range newestRows(ctx, c.opts.Store, parts, rows.ReadOptions{}) {
+// mergeTable writes a table's newest row of each key in the parts, newest window first, and enters objects and
+// windows in doc.
+func mergeTable[R any](ctx context.Context, store sink.Store, t *rows.Table[R], key func() string, doc *compaction,
+	parts []*Segment) error {
+	counted := func(yield func(R, error) bool) {
+		for row, err := range newestRows(ctx, store, t, parts, rows.ReadOptions{}) {
 			if err == nil {
-				if last := len(doc.Windows) - 1; last >= 0 && doc.Windows[last].Seq == row.Seq {
-					doc.Windows[last].Rows++
-				} else {
-					doc.Windows = append(doc.Windows, compactedWindow{Seq: row.Seq, Rows: 1})
-				}
+				doc.count(t.Name, row.seq)
 			}
-			if !yield(row.Row, err) {
+			if !yield(row.row, err) {
 				return
 			}
 		}
+	}
+	objects, n, err := WriteObjects(ctx, store, t, key, 0, rows.WriteOptions{}, counted)
+	doc.Objects, doc.Rows = append(doc.Objects, objects...), doc.Rows+n
+	return err
+}
+
+// count adds one row of a window to the windows of the block.
+func (c *compaction) count(table string, seq int64) {
+	if last := len(c.Windows) - 1; last >= 0 && c.Windows[last].Table == table && c.Windows[last].Seq == seq {
+		c.Windows[last].Rows++
+	} else {
+		c.Windows = append(c.Windows, compactedWindow{Table: table, Seq: seq, Rows: 1})
 	}
 }

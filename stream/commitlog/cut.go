@@ -90,7 +90,7 @@ func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, 
 	}
 }
 
-// Divide returns manifests of a shard, ascending, with about the given number of rows between each and the next. The
+// Divide returns manifests of a shard, ascending, with about the given number of rows of nodes between each and the next. The
 // last one is the cut's. Reads that begin or end at these manifests read no merged block twice, until further blocks
 // are merged.
 func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64) ([]int64, error) {
@@ -101,7 +101,8 @@ func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64
 	var ends []int64
 	sum := int64(0)
 	for _, s := range segments {
-		for _, o := range s.objects {
+		objects, _ := s.table(nodes)
+		for _, o := range objects {
 			sum += o.Rows
 		}
 		if sum >= rows {
@@ -114,11 +115,12 @@ func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64
 	return ends, nil
 }
 
-// Size returns how many rows and bytes the objects of a shard have up to the cut.
+// Size returns how many rows of nodes, and bytes of them, the objects of a shard have up to the cut.
 func (c Cut) Size(ctx context.Context, store sink.Store, shard int) (rows, bytes int64, err error) {
 	segments, err := c.segments(ctx, store, shard)
 	for _, s := range segments {
-		for _, o := range s.objects {
+		objects, _ := s.table(nodes)
+		for _, o := range objects {
 			rows, bytes = rows+o.Rows, bytes+o.Bytes
 		}
 	}
@@ -131,29 +133,30 @@ func (c Cut) facts(ctx context.Context, store sink.Store, shard int, yield func(
 		return err
 	}
 	opts := rows.ReadOptions{Columns: factColumns}
-	for row, err := range newestRows(ctx, store, segments, opts) {
+	for row, err := range newestRows(ctx, store, rows.Nodes, segments, opts) {
 		if err != nil {
 			return err
 		}
-		if !yield(row, nil) {
+		if !yield(Row{Row: row.row, Seq: row.seq}, nil) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// newestRows yields the newest row of each node in segments of ascending order, newest window first.
-func newestRows(ctx context.Context, store sink.Store, segments []*Segment,
-	opts rows.ReadOptions) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
+// newestRows yields a table's newest row of each key in segments of ascending order, newest window first.
+func newestRows[R any](ctx context.Context, store sink.Store, t *rows.Table[R], segments []*Segment,
+	opts rows.ReadOptions) iter.Seq2[committed[R], error] {
+	return func(yield func(committed[R], error) bool) {
 		seen := map[string]struct{}{}
 		for _, s := range slices.Backward(segments) {
-			for row, err := range s.Rows(ctx, store, opts) {
+			for row, err := range rowsOf(ctx, store, t, s, opts) {
 				if err == nil {
-					if _, newer := seen[row.NodeID]; newer {
+					key := t.Key(&row.row)
+					if _, newer := seen[key]; newer {
 						continue
 					}
-					seen[strings.Clone(row.NodeID)] = struct{}{}
+					seen[strings.Clone(key)] = struct{}{}
 				}
 				if !yield(row, err) || err != nil {
 					return
@@ -180,41 +183,53 @@ func (c Cut) newest(ctx context.Context, store sink.Store, shard int, which sele
 	if err != nil {
 		return err
 	}
-	// Pass 1: which manifest has the newest row of each node.
-	newest := map[string]int64{}
-	var runs []rowsort.Run
-	var files rowsort.Files
-	defer files.Close()
-	for _, s := range slices.Backward(segments) {
-		chosen, err := claimRows(ctx, store, s, which.until, newest)
+	for row, err := range newestSorted(ctx, store, rows.Nodes, segments, which) {
 		if err != nil {
 			return err
 		}
-		switch {
-		case chosen == 0:
-		case s.Merged:
-			sorted, err := rowsort.Sort(ctx, chosenRows(ctx, store, s, which.columns, newest), &files)
-			if err != nil {
-				return err
-			}
-			runs = append(runs, sorted...)
-		default:
-			runs = append(runs, rowsort.Run{Rows: chosen, Seq: chosenRows(ctx, store, s, which.columns, newest)})
-		}
-	}
-	// Pass 2: the rows, merged.
-	for row, err := range rowsort.Merge(ctx, runs) {
-		if errors.Is(err, rowsort.ErrUnordered) {
-			err = fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		if err != nil {
-			return err
-		}
-		if !yield(Row{Row: row, Seq: newest[row.NodeID]}, nil) {
+		if !yield(Row{Row: row.row, Seq: row.seq}, nil) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// newestSorted yields a table's newest row of each key in segments of ascending order, in ascending order of keys.
+func newestSorted[R any](ctx context.Context, store sink.Store, t *rows.Table[R], segments []*Segment,
+	which selection) iter.Seq2[committed[R], error] {
+	return func(yield func(committed[R], error) bool) {
+		// Pass 1: which manifest has the newest row of each key.
+		newest := map[string]int64{}
+		var runs []rowsort.Run[R]
+		var files rowsort.Files
+		defer files.Close()
+		for _, s := range slices.Backward(segments) {
+			chosen, err := claimRows(ctx, store, t, s, which.until, newest)
+			all := chosenRows(ctx, store, t, s, which.columns, newest)
+			switch {
+			case err != nil || chosen == 0:
+			case s.Merged:
+				var sorted []rowsort.Run[R]
+				sorted, err = rowsort.Sort(ctx, t, all, &files)
+				runs = append(runs, sorted...)
+			default:
+				runs = append(runs, rowsort.Run[R]{Rows: chosen, Seq: all})
+			}
+			if err != nil {
+				yield(committed[R]{}, err)
+				return
+			}
+		}
+		// Pass 2: the rows, merged.
+		for row, err := range rowsort.Merge(ctx, t, runs) {
+			if errors.Is(err, rowsort.ErrUnordered) {
+				err = fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
+			if !yield(committed[R]{row, newest[t.Key(&row)]}, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // segments returns the shard's log up to the cut where it has rows, oldest first.
@@ -236,32 +251,33 @@ func (c Cut) segments(ctx context.Context, store sink.Store, shard int) ([]*Segm
 
 // claimRows notes in newest the manifests of those rows of a segment, up to an event time, that no newer segment
 // supersedes, and counts them.
-func claimRows(ctx context.Context, store sink.Store, s *Segment, until int64, newest map[string]int64) (
-	claimed int64, err error) {
-	for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColEventTime}}) {
+func claimRows[R any](ctx context.Context, store sink.Store, t *rows.Table[R], s *Segment, until int64,
+	newest map[string]int64) (claimed int64, err error) {
+	for row, err := range rowsOf(ctx, store, t, s, rows.ReadOptions{Columns: t.KeyColumns}) {
 		if err != nil {
 			return 0, err
 		}
-		if row.EventTime > until {
+		if t.EventTime(&row.row) > until {
 			continue
 		}
-		if _, taken := newest[row.NodeID]; !taken {
-			newest[strings.Clone(row.NodeID)] = row.Seq
+		key := t.Key(&row.row)
+		if _, taken := newest[key]; !taken {
+			newest[strings.Clone(key)] = row.seq
 			claimed++
 		}
 	}
 	return claimed, nil
 }
 
-// chosenRows yields the rows of a segment that are the newest of their nodes.
-func chosenRows(ctx context.Context, store sink.Store, s *Segment, columns []string, newest map[string]int64) (
-	chosen iter.Seq2[rows.Row, error]) {
-	return func(yield func(rows.Row, error) bool) {
-		for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: columns}) {
-			if seq, ok := newest[row.NodeID]; err == nil && (!ok || seq != row.Seq) {
+// chosenRows yields the rows of a segment that are the newest of their keys.
+func chosenRows[R any](ctx context.Context, store sink.Store, t *rows.Table[R], s *Segment, columns []string,
+	newest map[string]int64) (chosen iter.Seq2[R, error]) {
+	return func(yield func(R, error) bool) {
+		for row, err := range rowsOf(ctx, store, t, s, rows.ReadOptions{Columns: columns}) {
+			if seq, ok := newest[t.Key(&row.row)]; err == nil && (!ok || seq != row.seq) {
 				continue
 			}
-			if !yield(row.Row, err) || err != nil {
+			if !yield(row.row, err) || err != nil {
 				return
 			}
 		}

@@ -40,7 +40,7 @@ func Example() {
 func commit(ctx context.Context, store sink.Store, seq int64, row rows.Row) error {
 	key := func() string { return commitlog.RowKey(0, seq, "session", 0) }
 	in := func(yield func(rows.Row, error) bool) { yield(row, nil) }
-	objects, n, err := commitlog.WriteObjects(ctx, store, key, 0, rows.WriteOptions{}, in)
+	objects, n, err := commitlog.WriteObjects(ctx, store, rows.Nodes, key, 0, rows.WriteOptions{}, in)
 	if err != nil {
 		return err
 	}

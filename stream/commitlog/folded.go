@@ -12,8 +12,12 @@ import (
 )
 
 // foldedFormat is the version of the documents of folded blocks that are written. Readers know every version from 1 to
-// this one. Version 2 names objects by their SHA-256. Format page: docs/format/manifest.md.
-const foldedFormat = 2
+// this one. Version 2 names objects by their SHA-256, version 3 says which table an object has rows of. Format page:
+// docs/format/manifest.md.
+const foldedFormat = 3
+
+// removalFoldedFormat is the first version whose programs note which merged objects they remove.
+const removalFoldedFormat = 2
 
 // folded is the document of a folded block: it says which row objects a block of 64 manifests names that is not merged
 // because its objects are large. It is created once, before the boundary passes the block, and says nothing that the
@@ -96,6 +100,9 @@ func (f *folded) check() error {
 				return fmt.Errorf("%w: window %d of a folded block names object %q with %d rows", ErrDamaged, w.Seq,
 					o.Key, o.Rows)
 			}
+		}
+		if err := checkTables(w.Objects); err != nil {
+			return fmt.Errorf("%w: window %d of a folded block: %w", ErrDamaged, w.Seq, err)
 		}
 	}
 	return nil

@@ -19,8 +19,11 @@ import (
 // from 1 to this one, and refuse others. Version 2 added the identity of the inputs, the chain
 // (Previous) and the checksum. Version 3 has the same fields; it keeps out programs that do not know that
 // manifests may be removed behind a Boundary. Version 4 was groupManifestFormat. Version 5 names objects by their
-// SHA-256, earlier ones by their CRC-32C.
-const ManifestFormat = 5
+// SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of.
+const ManifestFormat = 6
+
+// removalManifestFormat is the first version whose programs note which merged objects they remove.
+const removalManifestFormat = 5
 
 // boundaryManifestFormat is the first version whose readers know boundaries.
 const boundaryManifestFormat = 3
@@ -44,10 +47,12 @@ type Manifest struct {
 	// Counted says, by topic, what became of the statements below Next. It is missing where none was
 	// counted: releases before format 5 counted none.
 	Counted map[string]Counted `json:"statements,omitempty"`
-	// Objects hold the rows of this window, in node_id order within and across objects.
-	Objects    []Object `json:"objects"`
-	Rows       int64    `json:"rows"`
-	Generation int64    `json:"generation"`
+	// Objects hold the rows of this window, table by table, in the order of their keys within and across
+	// the objects of a table.
+	Objects []Object `json:"objects"`
+	// Rows counts those of nodes.
+	Rows       int64 `json:"rows"`
+	Generation int64 `json:"generation"`
 	// Nodes and Edges count the live facts in the shard's state after this window. Mirrored
 	// assertions do not count.
 	Nodes   int64     `json:"nodes"`
@@ -117,6 +122,8 @@ func (c Counted) Total() mutation.Outcomes {
 
 // Object names one Parquet object of rows.
 type Object struct {
+	// Table is the name of the rows' table, "" for nodes. Releases before format 6 knew nodes alone.
+	Table string `json:"table,omitempty"`
 	Key   string `json:"key"`
 	Rows  int64  `json:"rows"`
 	Bytes int64  `json:"bytes"`
@@ -179,11 +186,16 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("%w: manifest %d of shard %d names object %q with %d rows",
 				ErrDamaged, m.Seq, m.Shard, o.Key, o.Rows)
 		}
-		total += o.Rows
+		if o.Table == nodes {
+			total += o.Rows
+		}
 	}
 	if total != m.Rows {
 		return fmt.Errorf("%w: manifest %d of shard %d counts %d rows, its objects %d", ErrDamaged, m.Seq, m.Shard,
 			m.Rows, total)
+	}
+	if err := checkTables(m.Objects); err != nil {
+		return fmt.Errorf("%w: manifest %d of shard %d: %w", ErrDamaged, m.Seq, m.Shard, err)
 	}
 	for topic, next := range m.Next {
 		if next < 0 {
@@ -192,6 +204,20 @@ func (m *Manifest) check() error {
 		}
 	}
 	return m.checkInputs()
+}
+
+// checkTables verifies that objects stand table by table.
+func checkTables(objects []Object) error {
+	done := map[string]bool{}
+	for i, o := range objects {
+		if i > 0 && o.Table != objects[i-1].Table {
+			done[objects[i-1].Table] = true
+		}
+		if done[o.Table] {
+			return fmt.Errorf("object %s of table %q stands among those of another table", o.Key, o.Table)
+		}
+	}
+	return nil
 }
 
 // Encode returns the manifest's object in the store of a pipeline, by its id, or an error if the manifest says what no

@@ -17,10 +17,13 @@ const (
 	maxObjectBytes    = 128 << 20 // in memory
 )
 
-// WriteObjects writes rows into as many objects as they need, at most maxRows rows each; 0 means
+// nodes is the name of the table of nodes, whose objects name none.
+const nodes = ""
+
+// WriteObjects writes rows of a table into as many objects as they need, at most maxRows rows each; 0 means
 // 50,000. key names the next object. The second result is the number of rows in all objects.
-func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxRows int64, opts rows.WriteOptions,
-	in iter.Seq2[rows.Row, error]) (objects []Object, total int64, err error) {
+func WriteObjects[R any](ctx context.Context, store sink.Store, t *rows.Table[R], key func() string, maxRows int64,
+	opts rows.WriteOptions, in iter.Seq2[R, error]) (objects []Object, total int64, err error) {
 	if maxRows <= 0 {
 		maxRows = defaultObjectRows
 	}
@@ -29,10 +32,10 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 	row, err, ok := next()
 	for ok {
 		var size, count int64
-		chunk := func(yield func(rows.Row, error) bool) {
+		chunk := func(yield func(R, error) bool) {
 			for ok && count < maxRows && size < maxObjectBytes {
 				count++
-				size += row.MemoryBytes()
+				size += t.MemoryBytes(&row)
 				if !yield(row, err) {
 					return
 				}
@@ -40,11 +43,12 @@ func WriteObjects(ctx context.Context, store sink.Store, key func() string, maxR
 			}
 		}
 		key := key()
-		info, err := rows.Write(ctx, store, key, opts, chunk)
+		info, err := t.Write(ctx, store, key, opts, chunk)
 		if err != nil {
 			return nil, 0, err
 		}
-		objects = append(objects, Object{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum})
+		objects = append(objects, Object{Table: t.Name, Key: key, Rows: info.Rows, Bytes: info.Bytes,
+			Checksum: info.Checksum})
 		total += info.Rows
 	}
 	return objects, total, nil

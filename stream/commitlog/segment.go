@@ -22,27 +22,32 @@ type Segment struct {
 	// Next is what Manifest.Next of manifest To is; nil where the log was merged or folded.
 	Next map[string]int64
 
-	windows []compactedWindow // newest first
-	objects []Object
-	after   int64 // rows of manifests up to here are left out
+	windows []compactedWindow // table by table, newest first
+	objects []Object          // table by table
+	after   int64             // rows of manifests up to here are left out
 }
 
 // segment is the stretch of the log that one manifest is.
 func (m *Manifest) segment() *Segment {
-	s := &Segment{From: m.Seq, To: m.Seq, Next: m.Next, objects: m.Objects, after: m.Seq - 1}
-	if m.Rows > 0 {
-		s.windows = []compactedWindow{{Seq: m.Seq, Rows: m.Rows}}
-	}
-	return s
+	return &Segment{From: m.Seq, To: m.Seq, Next: m.Next, objects: m.Objects, windows: windowsOf(m.Seq, m.Objects),
+		after: m.Seq - 1}
 }
 
 // segment is the stretch of the log that one window of a folded block is.
 func (w foldedWindow) segment() *Segment {
-	s := &Segment{From: w.Seq, To: w.Seq, objects: w.Objects, windows: []compactedWindow{{Seq: w.Seq}}}
-	for _, o := range w.Objects {
-		s.windows[0].Rows += o.Rows
+	return &Segment{From: w.Seq, To: w.Seq, objects: w.Objects, windows: windowsOf(w.Seq, w.Objects)}
+}
+
+// windowsOf counts the rows of one window, by table.
+func windowsOf(seq int64, objects []Object) (windows []compactedWindow) {
+	for _, o := range objects {
+		if last := len(windows) - 1; last >= 0 && windows[last].Table == o.Table {
+			windows[last].Rows += o.Rows
+		} else {
+			windows = append(windows, compactedWindow{Table: o.Table, Seq: seq, Rows: o.Rows})
+		}
 	}
-	return s
+	return windows
 }
 
 // Segments yields the commit log of a shard from the manifest after `after` up to `to`, oldest
@@ -243,26 +248,45 @@ func (r *segmentReader) folded(from, to int64) (next int64, err error) {
 	return last + 1, nil
 }
 
-// Rows yields the segment's rows, newest window first, within a window in ascending order of node
+// Rows yields the segment's rows of nodes, newest window first, within a window in ascending order of node
 // id.
 func (s *Segment) Rows(ctx context.Context, store sink.Store, opts rows.ReadOptions) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		windows, left := s.windows, int64(0)
+		for row, err := range rowsOf(ctx, store, rows.Nodes, s, opts) {
+			if !yield(Row{Row: row.row, Seq: row.seq}, err) {
+				return
+			}
+		}
+	}
+}
+
+// committed is a row of any table, and the manifest that committed it.
+type committed[R any] struct {
+	row R
+	seq int64
+}
+
+// rowsOf yields a segment's rows of one table, newest window first, within a window in ascending order of key.
+func rowsOf[R any](ctx context.Context, store sink.Store, t *rows.Table[R], s *Segment, opts rows.ReadOptions) (
+	all iter.Seq2[committed[R], error]) {
+	return func(yield func(committed[R], error) bool) {
+		objects, windows := s.table(t.Name)
+		left := int64(0)
 		if len(windows) > 0 {
 			left = windows[0].Rows
 		}
-		for _, o := range s.objects {
+		for _, o := range objects {
 			n := int64(0)
-			for row, err := range rows.Read(ctx, store, o.Ref(), opts) {
+			for row, err := range t.Read(ctx, store, o.Ref(), opts) {
 				if err == nil && len(windows) == 0 {
 					err = rowsMissing(o, o.Rows+1)
 				}
 				if err != nil {
-					yield(Row{}, s.explain(err))
+					yield(committed[R]{}, s.explain(err))
 					return
 				}
 				seq := windows[0].Seq
-				if seq <= s.after || !yield(Row{Row: row, Seq: seq}, nil) {
+				if seq <= s.after || !yield(committed[R]{row, seq}, nil) {
 					return
 				}
 				n++
@@ -273,11 +297,26 @@ func (s *Segment) Rows(ctx context.Context, store sink.Store, opts rows.ReadOpti
 				}
 			}
 			if n != o.Rows {
-				yield(Row{}, rowsMissing(o, n))
+				yield(committed[R]{}, rowsMissing(o, n))
 				return
 			}
 		}
 	}
+}
+
+// table returns what the segment has of one table.
+func (s *Segment) table(name string) (objects []Object, windows []compactedWindow) {
+	for _, o := range s.objects {
+		if o.Table == name {
+			objects = append(objects, o)
+		}
+	}
+	for _, w := range s.windows {
+		if w.Table == name {
+			windows = append(windows, w)
+		}
+	}
+	return objects, windows
 }
 
 // explain adds to "not found" its likely cause.

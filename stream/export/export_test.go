@@ -208,7 +208,7 @@ func exported(t *testing.T, into sink.Store, doc *export.Doc) map[string]rows.Ro
 	all := map[string]rows.Row{}
 	for _, part := range doc.Rows {
 		last := ""
-		for r, err := range rows.Read(t.Context(), into, part.Ref(), rows.ReadOptions{}) {
+		for r, err := range rows.Nodes.Read(t.Context(), into, part.Ref(), rows.ReadOptions{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

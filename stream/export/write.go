@@ -48,7 +48,7 @@ func (e *run) write(ctx context.Context, src *source, model Model) error {
 func (e *run) writeRows(ctx context.Context, shard int, src *source, model Model,
 	hasher *commitlog.GraphHasher) (sink.Part, error) {
 	key := fmt.Sprintf("%spart-%05d.parquet", rowsPrefix, shard)
-	info, err := rows.Write(ctx, e.Into, key, rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
+	info, err := rows.Nodes.Write(ctx, e.Into, key, rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
 		for r, err := range src.rows(ctx, shard) {
 			row := r.Row
 			if err == nil {

@@ -23,7 +23,7 @@ func BenchmarkFollow(b *testing.B) {
 	for seq := int64(1); seq <= manifests; seq++ {
 		m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: shard, Seq: seq}
 		key := func() string { return commitlog.RowKey(shard, seq, "w", 0) }
-		m.Objects, m.Rows, err = commitlog.WriteObjects(b.Context(), store, key, 0, rows.WriteOptions{},
+		m.Objects, m.Rows, err = commitlog.WriteObjects(b.Context(), store, rows.Nodes, key, 0, rows.WriteOptions{},
 			func(yield func(rows.Row, error) bool) { yield(rows.Row{NodeID: fmt.Sprint(seq), Text: "text"}, nil) })
 		var data []byte
 		if err == nil {

@@ -137,7 +137,7 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error
 		s.objects++
 		return commitlog.RowKey(m.Shard, m.Seq, s.session, s.objects-1)
 	}
-	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, key, s.opts.maxRows,
+	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, rows.Nodes, key, s.opts.maxRows,
 		rows.WriteOptions{Compression: s.opts.Compression}, s.featurized(m))
 	return err
 }

@@ -393,7 +393,7 @@ func (p *pipeline) checkLog() {
 				}
 				named[o.Key] = true
 				n := int64(0)
-				for row, err := range rows.Read(ctx, p.store, o.Ref(), rows.ReadOptions{}) {
+				for row, err := range rows.Nodes.Read(ctx, p.store, o.Ref(), rows.ReadOptions{}) {
 					if err != nil {
 						p.t.Fatal(err)
 					}

@@ -82,7 +82,7 @@ func outlineOf(tree *labeltree.Tree, terms *tfidf.Terms, o OutlineOptions) (out 
 func labelTexts(ctx context.Context, store sink.Store, doc *Doc, cols int) (*sparse.Matrix, error) {
 	byID := map[string]sparse.Vector{}
 	for _, part := range doc.Dataset {
-		for r, err := range rows.Read(ctx, store, part.Ref(), rows.ReadOptions{
+		for r, err := range rows.Nodes.Read(ctx, store, part.Ref(), rows.ReadOptions{
 			Columns: []string{rows.ColNodeID, rows.ColFeatureIndices, rows.ColFeatureValues}}) {
 			if err != nil {
 				return nil, err

@@ -95,7 +95,7 @@ func Classify(ctx context.Context, store sink.Store, doc *generation.Doc, nodes 
 	}
 	options := rows.ReadOptions{Columns: []string{rows.ColNodeID, rows.ColClass}}
 	for _, part := range doc.Dataset {
-		for r, err := range rows.Read(ctx, store, part.Ref(), options) {
+		for r, err := range rows.Nodes.Read(ctx, store, part.Ref(), options) {
 			if err != nil {
 				return err
 			}

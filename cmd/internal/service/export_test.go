@@ -121,7 +121,7 @@ func exportedRows(t *testing.T, into *memstore.Store, doc *export.Doc) map[strin
 	t.Helper()
 	all := map[string]rows.Row{}
 	for _, part := range doc.Rows {
-		for row, err := range rows.Read(t.Context(), into, part.Ref(), rows.ReadOptions{}) {
+		for row, err := range rows.Nodes.Read(t.Context(), into, part.Ref(), rows.ReadOptions{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -218,7 +218,7 @@ func (v *watch) manifest(shard int, key string) {
 	v.heads[shard], v.digests[shard][seq] = m, m.Digest()
 	for _, o := range m.Objects {
 		v.named[o.Key] = true
-		for row, err := range rows.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
+		for row, err := range rows.Nodes.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
 			if err != nil {
 				v.w.fail("%s names %s: %v", key, o.Key, err)
 				return

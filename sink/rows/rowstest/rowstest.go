@@ -12,7 +12,7 @@ import (
 // Put stores the rows under key. A failure ends the test.
 func Put(t testing.TB, s sink.Store, key string, all []rows.Row) parquetio.Info {
 	t.Helper()
-	info, err := rows.Write(t.Context(), s, key, rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
+	info, err := rows.Nodes.Write(t.Context(), s, key, rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
 		for _, row := range all {
 			if !yield(row, nil) {
 				return

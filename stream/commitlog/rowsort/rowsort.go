@@ -15,39 +15,40 @@ import (
 	"giantstream/sink/rows"
 )
 
-// ErrUnordered: a run is not in ascending order of distinct ids.
+// ErrUnordered: a run is not in ascending order of distinct keys.
 var ErrUnordered = errors.New("rows are out of order")
 
 // maxFanIn is how many sorted runs are read at once. A log with more windows is merged in several
 // passes over temporary files.
 const maxFanIn = 64
 
-// Run is a sequence of rows in ascending order of node id, and its length.
-type Run struct {
+// Run is a sequence of rows in ascending order of their keys, and its length.
+type Run[R any] struct {
 	Rows int64
-	Seq  iter.Seq2[rows.Row, error]
+	Seq  iter.Seq2[R, error]
 }
 
-// Merge merges sorted runs of distinct ids into one sorted sequence. It merges the shortest
+// Merge merges sorted runs of distinct keys into one sorted sequence. It merges the shortest
 // runs first, so that long ones are read once.
-func Merge(ctx context.Context, runs []Run) iter.Seq2[rows.Row, error] {
-	return func(yield func(rows.Row, error) bool) {
+func Merge[R any](ctx context.Context, t *rows.Table[R], runs []Run[R]) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
 		var files Files
 		defer files.Close()
 		for len(runs) > maxFanIn {
-			slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(a.Rows, b.Rows) })
+			slices.SortStableFunc(runs, func(a, b Run[R]) int { return cmp.Compare(a.Rows, b.Rows) })
 			n := min(maxFanIn, len(runs)-maxFanIn+1)
-			f, merged, err := spill(ctx, runs[:n])
+			f, merged, err := spill(ctx, t, runs[:n])
 			if f != nil {
 				files = append(files, f)
 			}
 			if err != nil {
-				yield(rows.Row{}, fmt.Errorf("merge in %s: %w", os.TempDir(), err))
+				var none R
+				yield(none, fmt.Errorf("merge in %s: %w", os.TempDir(), err))
 				return
 			}
 			runs = append(runs[n:], merged)
 		}
-		mergeOnce(runs, yield)
+		mergeOnce(t, runs, yield)
 	}
 }
 
@@ -64,17 +65,17 @@ func (files *Files) Close() {
 // sortChunk is how many bytes of rows are sorted in memory.
 const sortChunk = 16 << 20
 
-// Sort sorts rows of distinct ids into runs. All runs but the last lie in temporary files.
-func Sort(ctx context.Context, in iter.Seq2[rows.Row, error], files *Files) ([]Run, error) {
+// Sort sorts rows of distinct keys into runs. All runs but the last lie in temporary files.
+func Sort[R any](ctx context.Context, t *rows.Table[R], in iter.Seq2[R, error], files *Files) ([]Run[R], error) {
 	var (
-		runs  []Run
-		chunk []rows.Row
+		runs  []Run[R]
+		chunk []R
 		size  int64
 	)
-	sorted := func() Run {
-		slices.SortFunc(chunk, func(a, b rows.Row) int { return cmp.Compare(a.NodeID, b.NodeID) })
+	sorted := func() Run[R] {
+		slices.SortFunc(chunk, func(a, b R) int { return cmp.Compare(t.Key(&a), t.Key(&b)) })
 		all := chunk
-		return Run{int64(len(all)), func(yield func(rows.Row, error) bool) {
+		return Run[R]{int64(len(all)), func(yield func(R, error) bool) {
 			for _, row := range all {
 				if !yield(row, nil) {
 					return
@@ -87,7 +88,7 @@ func Sort(ctx context.Context, in iter.Seq2[rows.Row, error], files *Files) ([]R
 			return nil, err
 		}
 		if size > sortChunk {
-			f, spilled, err := spill(ctx, []Run{sorted()})
+			f, spilled, err := spill(ctx, t, []Run[R]{sorted()})
 			if f != nil {
 				*files = append(*files, f)
 			}
@@ -97,21 +98,21 @@ func Sort(ctx context.Context, in iter.Seq2[rows.Row, error], files *Files) ([]R
 			runs, chunk, size = append(runs, spilled), nil, 0
 		}
 		chunk = append(chunk, row)
-		size += row.MemoryBytes()
+		size += t.MemoryBytes(&row)
 	}
 	return append(runs, sorted()), nil
 }
 
 // spill merges runs into a temporary file.
-func spill(ctx context.Context, runs []Run) (*tempfile.File, Run, error) {
+func spill[R any](ctx context.Context, t *rows.Table[R], runs []Run[R]) (*tempfile.File, Run[R], error) {
 	f, err := tempfile.Create("giantstream-merge-*.parquet")
 	if err != nil {
-		return nil, Run{}, err
+		return nil, Run[R]{}, err
 	}
-	w := rows.NewWriter(f)
-	mergeOnce(runs, func(row rows.Row, rerr error) bool {
+	w := t.NewWriter(f)
+	mergeOnce(t, runs, func(row R, rerr error) bool {
 		if err = rerr; err == nil {
-			err = errors.Join(ctx.Err(), w.Write([]rows.Row{row}))
+			err = errors.Join(ctx.Err(), w.Write([]R{row}))
 		}
 		return err == nil
 	})
@@ -119,29 +120,29 @@ func spill(ctx context.Context, runs []Run) (*tempfile.File, Run, error) {
 		err = w.Close()
 	}
 	if err != nil {
-		return f, Run{}, err
+		return f, Run[R]{}, err
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return f, Run{}, err
+		return f, Run[R]{}, err
 	}
-	return f, Run{w.Rows(), rows.ReadFrom(f, size, rows.ReadOptions{})}, nil
+	return f, Run[R]{w.Rows(), t.ReadFrom(f, size, rows.ReadOptions{})}, nil
 }
 
 // mergeOnce merges runs that are all read at once. It yields an error last.
-func mergeOnce(runs []Run, yield func(rows.Row, error) bool) {
-	h := make(cursors, 0, len(runs))
+func mergeOnce[R any](t *rows.Table[R], runs []Run[R], yield func(R, error) bool) {
+	h := make(cursors[R], 0, len(runs))
 	defer func() {
 		for _, c := range h {
 			c.stop()
 		}
 	}()
 	for _, r := range runs {
-		c := &runCursor{}
+		c := &runCursor[R]{table: t}
 		c.next, c.stop = iter.Pull2(r.Seq)
 		h = append(h, c)
 		if err := c.advance(); err != nil {
-			yield(rows.Row{}, err)
+			yield(c.row, err)
 			return
 		}
 	}
@@ -152,7 +153,7 @@ func mergeOnce(runs []Run, yield func(rows.Row, error) bool) {
 			return
 		}
 		if err := c.advance(); err != nil {
-			yield(rows.Row{}, err)
+			yield(c.row, err)
 			return
 		}
 		heap.Fix(&h, 0)
@@ -160,38 +161,43 @@ func mergeOnce(runs []Run, yield func(rows.Row, error) bool) {
 }
 
 // runCursor is a run while it is read.
-type runCursor struct {
-	row  rows.Row
-	done bool
-	next func() (rows.Row, error, bool)
-	stop func()
+type runCursor[R any] struct {
+	table *rows.Table[R]
+	row   R
+	key   string
+	done  bool
+	next  func() (R, error, bool)
+	stop  func()
 }
 
-func (c *runCursor) advance() error {
+func (c *runCursor[R]) advance() error {
 	row, err, ok := c.next()
 	if err != nil {
 		return err
 	}
-	if ok && row.NodeID <= c.row.NodeID && c.row.NodeID != "" {
-		return fmt.Errorf("%w: at node %q", ErrUnordered, row.NodeID)
+	key := ""
+	if ok {
+		if key = c.table.Key(&row); key <= c.key && c.key != "" {
+			return fmt.Errorf("%w: at %q", ErrUnordered, key)
+		}
 	}
-	c.row, c.done = row, !ok
+	c.row, c.key, c.done = row, key, !ok
 	return nil
 }
 
-// cursors is a heap by node id. Cursors that are done come last.
-type cursors []*runCursor
+// cursors is a heap by key. Cursors that are done come last.
+type cursors[R any] []*runCursor[R]
 
-func (h cursors) Len() int { return len(h) }
-func (h cursors) Less(i, j int) bool {
+func (h cursors[R]) Len() int { return len(h) }
+func (h cursors[R]) Less(i, j int) bool {
 	if h[i].done || h[j].done {
 		return !h[i].done
 	}
-	return h[i].row.NodeID < h[j].row.NodeID
+	return h[i].key < h[j].key
 }
-func (h cursors) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *cursors) Push(x any)   { *h = append(*h, x.(*runCursor)) }
-func (h *cursors) Pop() any {
+func (h cursors[R]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *cursors[R]) Push(x any)   { *h = append(*h, x.(*runCursor[R])) }
+func (h *cursors[R]) Pop() any {
 	last := len(*h) - 1
 	c := (*h)[last]
 	*h = (*h)[:last]

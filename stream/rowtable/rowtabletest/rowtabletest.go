@@ -71,7 +71,7 @@ func (p *Pipeline) Commit(t *testing.T, shard int) {
 			now[id] = rows.Committed{Row: r, Seq: seq}
 		}
 	}
-	objects, n, err := commitlog.WriteObjects(t.Context(), p.Store, func() string {
+	objects, n, err := commitlog.WriteObjects(t.Context(), p.Store, rows.Nodes, func() string {
 		return commitlog.RowKey(shard, seq, "session", 0)
 	}, 0, rows.WriteOptions{}, func(yield func(rows.Row, error) bool) {
 		for _, r := range window {

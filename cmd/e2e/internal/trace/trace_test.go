@@ -162,7 +162,7 @@ func commitWindow(t *testing.T, store sink.Store, seq int64) {
 	row := func(yield func(rows.Row, error) bool) {
 		yield(rows.Row{NodeID: fmt.Sprint("n", seq%3), Text: "text"}, nil)
 	}
-	objects, n, err := commitlog.WriteObjects(t.Context(), store, func() string { return rowsOf(seq) }, 0,
+	objects, n, err := commitlog.WriteObjects(t.Context(), store, rows.Nodes, func() string { return rowsOf(seq) }, 0,
 		rows.WriteOptions{}, row)
 	if err != nil {
 		t.Fatal(err)

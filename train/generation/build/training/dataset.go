@@ -38,7 +38,7 @@ func WriteDataset(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	key := t.ArtifactKey(fmt.Sprintf("dataset/part-%05d.parquet", t.Partition))
-	info, err := rows.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
+	info, err := rows.Nodes.Write(ctx, t.Store, key, rows.WriteOptions{GroupBytes: datasetGroupBytes},
 		func(yield func(rows.Row, error) bool) {
 			for _, i := range p.ByID {
 				n := &p.Nodes[i]
