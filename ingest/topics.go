@@ -3,9 +3,12 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 
 	"giantstream/ingest/client"
+	"giantstream/stream/mutation"
 )
 
 // Topics names the Kafka topics of a pipeline. Nodes, Edges and Mirror have the same number of
@@ -13,6 +16,9 @@ import (
 type Topics struct {
 	Nodes string
 	Edges string
+	// Further are the topics of the inputs from mutation.Further on (Ranked); "" for one that is not read
+	// any more.
+	Further []string
 	// Mirror carries the assertions of an undirected graph to the shard of the far end; "" for a
 	// directed graph.
 	Mirror     string
@@ -36,13 +42,42 @@ func (t Topics) Sources() []string {
 	return []string{t.SourceNodes, t.SourceEdges}
 }
 
-// Inputs are the topics that a shard reads, in the order nodes, edges, mirror.
-func (t Topics) Inputs() []string {
-	in := []string{t.Nodes, t.Edges}
-	if t.Mirror != "" {
-		in = append(in, t.Mirror)
+// Ranked returns the topics with each further one at the number of its input. names are those of all further
+// inputs that the pipeline ever had, by number.
+func (t Topics) Ranked(names []string) Topics {
+	further := make([]string, len(names))
+	for i, name := range names {
+		if slices.Contains(t.Further, name) {
+			further[i] = name
+		}
 	}
-	return in
+	t.Further = further
+	return t
+}
+
+// Numbered yields the topics that a shard reads, by the numbers of their inputs: nodes, edges, further ones, mirror.
+func (t Topics) Numbered() iter.Seq2[mutation.Input, string] {
+	return func(yield func(mutation.Input, string) bool) {
+		if !yield(mutation.Nodes, t.Nodes) || !yield(mutation.Edges, t.Edges) {
+			return
+		}
+		for i, topic := range t.Further {
+			if topic != "" && !yield(mutation.Further+mutation.Input(i), topic) {
+				return
+			}
+		}
+		if t.Mirror != "" {
+			yield(mutation.Mirror, t.Mirror)
+		}
+	}
+}
+
+// Inputs are the topics that a shard reads, in the order of Numbered.
+func (t Topics) Inputs() (topics []string) {
+	for _, topic := range t.Numbered() {
+		topics = append(topics, topic)
+	}
+	return topics
 }
 
 // Specs returns what the topics of a pipeline with that many shards must be: the inputs have a
@@ -69,11 +104,17 @@ func (t Topics) Specs(shards int) []client.TopicSpec {
 func (t Topics) Validate() error {
 	var errs []error
 	used := map[string]string{}
-	for _, n := range []struct{ role, name string }{
+	roles := []struct{ role, name string }{
 		{"nodes", t.Nodes}, {"edges", t.Edges}, {"mirror", t.Mirror},
 		{"embeddings", t.Embeddings}, {"canary", t.Canary}, {"dead-letter", t.DeadLetters},
 		{"source nodes", t.SourceNodes}, {"source edges", t.SourceEdges},
-	} {
+	}
+	for _, topic := range t.Further {
+		if topic != "" {
+			roles = append(roles, struct{ role, name string }{"further input", topic})
+		}
+	}
+	for _, n := range roles {
 		switch {
 		case n.name == "" && (n.role == "mirror" || n.role == "canary"):
 		case n.name == "" && strings.HasPrefix(n.role, "source") && !t.Repartitioned():

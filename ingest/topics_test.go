@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"giantstream/ingest"
+	"giantstream/stream/mutation"
 )
 
 func TestTopics(t *testing.T) {
@@ -18,6 +19,16 @@ func TestTopics(t *testing.T) {
 	if err := directed.Validate(); err != nil || !slices.Equal(directed.Inputs(), []string{"n", "e"}) {
 		t.Errorf("directed: %v, %v", directed.Inputs(), err)
 	}
+	if got := withFurther(directed).Inputs(); !slices.Equal(got, []string{"n", "e", "stock", "prices"}) {
+		t.Errorf("further inputs: %v", got)
+	}
+	for in, topic := range withFurther(good).Numbered() {
+		want := map[string]mutation.Input{"n": mutation.Nodes, "e": mutation.Edges, "stock": 2, "prices": 4,
+			"m": mutation.Mirror}
+		if in != want[topic] {
+			t.Errorf("%s is input %d, want %d", topic, in, want[topic])
+		}
+	}
 	bad := ingest.Topics{Nodes: "n", Edges: "n", Embeddings: "v"}
 	err := bad.Validate()
 	for _, want := range []string{"the nodes and edges topics are both named", "dead-letter topic has no name"} {
@@ -25,4 +36,10 @@ func TestTopics(t *testing.T) {
 			t.Errorf("%v, want it to say %q", err, want)
 		}
 	}
+}
+
+// withFurther adds two further inputs, of a pipeline that had one between them.
+func withFurther(t ingest.Topics) ingest.Topics {
+	t.Further = []string{"prices", "stock"}
+	return t.Ranked([]string{"stock", "gone", "prices"})
 }

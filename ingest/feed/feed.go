@@ -131,18 +131,13 @@ type chunk struct {
 // Open starts to read shard's partition of the input topics, each from its offset in next, or from
 // the oldest record where next has none. The feed reads until ctx ends or it is closed.
 func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Feed, error) {
-	nodes, err := decode.Nodes(c.Mapping.Nodes, c.DecoderLimits(c.Topics.Nodes), c.Shards)
-	if err != nil {
-		return nil, err
+	decoders := map[string]decoder{}
+	for _, topic := range c.Topics.Inputs() {
+		var err error
+		if decoders[topic], err = c.decoder(topic); err != nil {
+			return nil, err
+		}
 	}
-	edges, err := decode.Edges(c.Mapping.Edges, c.DecoderLimits(c.Topics.Edges), c.Shards)
-	if err != nil {
-		return nil, err
-	}
-	nodes.CountInto(c.NodeFields)
-	edges.CountInto(c.EdgeFields)
-	nodes.LimitFuture(c.MaxFuture, c.Clock)
-	edges.LimitFuture(c.MaxFuture, c.Clock)
 	f := &Feed{
 		letters: deadletter.NewWriter(c.Client, c.Topics.DeadLetters, c.Clock),
 		log:     c.Letters,
@@ -153,13 +148,14 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 		f.metrics = &Metrics{}
 	}
 	ctx, f.cancel = context.WithCancel(ctx)
-	decoders := []decoder{nodes, edges, mirror.NewDecoder(c.Shards, c.Pipeline)}
-	topics := c.Topics.Inputs()
-	f.chunks = make(chan chunk, len(topics))
-	for i, topic := range topics {
+	f.chunks = make(chan chunk, len(decoders))
+	for in, topic := range c.Topics.Numbered() {
 		rebound := func() {}
-		if d, ok := decoders[i].(*decode.Decoder); ok && c.Bounds != nil {
-			rebound = c.rebound(topic, d)
+		if d, ok := decoders[topic].(*decode.Decoder); ok {
+			d.CountInto(c.fields(topic))
+			if c.Bounds != nil {
+				rebound = c.rebound(topic, d)
+			}
 		}
 		s := &source{
 			reader: client.Reader{
@@ -167,9 +163,9 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 				OnRetry: func() { f.metrics.Retries.Add(1) },
 				Log:     c.Log.With("topic", topic, "partition", shard),
 			},
-			decoder: decoders[i], translator: c.Translators[topic],
+			decoder: decoders[topic], translator: c.Translators[topic],
 			copies: c.Topics.Repartitioned() && topic != c.Topics.Mirror,
-			input:  mutation.Input(i), chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes,
+			input:  in, chunks: f.chunks, base: c.Bases[topic], limit: c.Limits.RecordBytes,
 			rebound: rebound, traces: c.Traces,
 		}
 		s.reader.OnLost = func(from, to int64) {
@@ -183,6 +179,17 @@ func Open(ctx context.Context, c Config, shard int, next map[string]int64) (*Fee
 		f.done.Go(func() { s.run(ctx) })
 	}
 	return f, nil
+}
+
+// fields returns where the fields are counted that are found in a topic's records, nil for nowhere.
+func (c *Config) fields(topic string) *decode.Tally {
+	switch topic {
+	case c.Topics.Nodes:
+		return c.NodeFields
+	case c.Topics.Edges:
+		return c.EdgeFields
+	}
+	return nil
 }
 
 // DecoderLimits returns the limits for the decoder of a topic. A translator has checked the size of

@@ -39,12 +39,17 @@ func (c *Config) Range(ctx context.Context, topic string, partition int, from, t
 
 // decoder returns the decoder of an input topic.
 func (c *Config) decoder(topic string) (decoder, error) {
-	if topic == c.Topics.Mirror {
+	var d *decode.Decoder
+	var err error
+	switch topic {
+	case c.Topics.Mirror:
 		return mirror.NewDecoder(c.Shards, c.Pipeline), nil
-	}
-	d, err := decode.Nodes(c.Mapping.Nodes, c.DecoderLimits(topic), c.Shards)
-	if topic == c.Topics.Edges {
+	case c.Topics.Nodes:
+		d, err = decode.Nodes(c.Mapping.Nodes, c.DecoderLimits(topic), c.Shards)
+	case c.Topics.Edges:
 		d, err = decode.Edges(c.Mapping.Edges, c.DecoderLimits(topic), c.Shards)
+	default:
+		err = fmt.Errorf("topic %s is no input of the pipeline", topic)
 	}
 	if err != nil {
 		return nil, err

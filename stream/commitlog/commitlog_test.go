@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,6 +229,26 @@ func TestTwoFirstWorkers(t *testing.T) {
 			if _, err := EnsureIdentity(t.Context(), m.Store, got[1-winner], false); !errors.Is(err, ErrSettings) {
 				t.Errorf("%s: the loser starts again: %v", stored, err)
 			}
+		}
+	}
+}
+
+// An input keeps its number, whichever others come and go.
+func TestFurtherInputsAreNumberedOnce(t *testing.T) {
+	store := &memstore.Store{}
+	for _, step := range []struct{ named, want []string }{
+		{nil, nil},
+		{[]string{"stock"}, []string{"stock"}},
+		{[]string{"prices", "stock"}, []string{"stock", "prices"}},
+		{[]string{"prices"}, []string{"stock", "prices"}},
+		{[]string{"orders", "stock"}, []string{"stock", "prices", "orders"}},
+	} {
+		id, err := EnsureIdentity(t.Context(), store, Identity{Name: "catalog", Shards: 1, Inputs: step.named}, false)
+		if err != nil || !slices.Equal(id.Inputs, step.want) {
+			t.Errorf("named %v: got %v, %v, want %v", step.named, id.Inputs, err, step.want)
+		}
+		if have, err := LoadIdentity(t.Context(), store); err != nil || !slices.Equal(have.Inputs, step.want) {
+			t.Errorf("the store has %v, %v, want %v", have.Inputs, err, step.want)
 		}
 	}
 }

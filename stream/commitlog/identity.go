@@ -24,10 +24,11 @@ const ErrIdentity = retry.FinalError("belongs to another pipeline")
 // ErrSettings: the store was made with other settings of what the graph is.
 const ErrSettings = retry.FinalError("was made with other settings")
 
-// identityFormat is the version of the store's layout. Readers accept 1, which had no ID and no settings, and 2, whose
-// programs do not know that documents name objects by their SHA-256 and say where they are stored: 3 keeps them out.
+// identityFormat is the version of the store's layout. Readers accept 1, which had no ID and no settings, 2, whose
+// programs do not know that documents name objects by their SHA-256 and say where they are stored, and 3, whose
+// programs know nodes and edges alone.
 const (
-	identityFormat         = 3
+	identityFormat         = 4
 	settingsIdentityFormat = 2 // the first that has an ID and settings
 )
 
@@ -59,12 +60,15 @@ type Identity struct {
 	Settings map[string]string `json:"settings,omitempty"`
 	// Hash is that of Settings, for people and tools: the SHA-256 of their JSON, keys ascending.
 	Hash string `json:"settings_sha256,omitempty"`
+	// Inputs are the names of all inputs that the pipeline ever had beside nodes and edges, in the order in which
+	// it first named them. The first is mutation.Further, and no number is used twice.
+	Inputs []string `json:"inputs,omitempty"`
 	// Claimed: a worker was about to consume with these settings. Before that they bind nobody.
 	Claimed bool `json:"claimed,omitempty"`
 }
 
 // EnsureIdentity writes the identity into an empty store, or compares it with the store's, and
-// returns that of the store. Settings that differ replace those of the store if these bind nobody,
+// returns that of the store. Inputs that the store does not know yet get the next numbers. Settings that differ replace those of the store if these bind nobody,
 // or if they are accepted; else they are ErrSettings. A store of an older version gets an ID and the
 // settings.
 //
@@ -76,6 +80,8 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 		return want, fmt.Errorf("identity needs a name and at least one shard, has %q and %d", want.Name, want.Shards)
 	}
 	want.Format, want.Hash = identityFormat, hashSettings(want.Settings)
+	asked := want.Inputs
+	want.Inputs = numberInputs(nil, asked)
 	if err := CheckReshard(ctx, store); err != nil {
 		return want, err
 	}
@@ -90,7 +96,9 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 			if err := have.compare(want, store.URL()); err != nil {
 				return want, err
 			}
-			if have.Format == identityFormat && maps.Equal(have.Settings, want.Settings) && have.ID != "" {
+			want.Inputs = numberInputs(have.Inputs, asked)
+			if have.Format == identityFormat && maps.Equal(have.Settings, want.Settings) && have.ID != "" &&
+				len(want.Inputs) == len(have.Inputs) {
 				return have, nil
 			}
 			bound, err := have.Binds(ctx, store)
@@ -123,6 +131,16 @@ func EnsureIdentity(ctx context.Context, store sink.Store, want Identity, accept
 		store.SetPipeline(want.ID)
 		return want, nil
 	}
+}
+
+// numberInputs returns the inputs with those that they lack of the names asked for.
+func numberInputs(inputs, asked []string) []string {
+	for _, name := range asked {
+		if !slices.Contains(inputs, name) {
+			inputs = append(slices.Clip(inputs), name)
+		}
+	}
+	return inputs
 }
 
 // Check returns ErrIdentity or ErrSettings if want, of a configuration, is not what the store belongs to. Settings that

@@ -51,8 +51,8 @@ const (
 type Version struct {
 	// EventTime is in microseconds since the Unix epoch.
 	EventTime int64
-	// Rank is that of the source topic: 0 for nodes, 1 for edges. Mirrored assertions keep the rank
-	// and offset of the original record.
+	// Rank is the Input that the record came from. Mirrored assertions keep the rank and offset of the
+	// original record.
 	Rank   uint8
 	Offset int64
 }

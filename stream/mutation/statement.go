@@ -15,15 +15,18 @@ type Statement struct {
 	Refused bool
 }
 
-// Input is one of the topics that a shard reads. That of a node or edge record is its Version's rank.
+// Input is the number of a topic that a shard reads, which is the rank of the versions that its records give.
+// Inputs beside nodes and edges are numbered from Further on, in the order in which the pipeline first named them
+// (commitlog.Identity). No number is used twice.
 type Input uint8
 
 // The inputs.
 const (
-	Nodes Input = iota
-	Edges
-	Mirror
-	Inputs // how many there are
+	Nodes   Input = 0
+	Edges   Input = 1
+	Further Input = 2
+	// Mirror has no rank: what it carries has the versions of the records that stated it.
+	Mirror Input = 255
 )
 
 // State adds the statement of a record to a batch. It leaves Next alone.

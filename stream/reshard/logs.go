@@ -170,8 +170,7 @@ func (r *run) complete(m *commitlog.Manifest) {
 // carryCounts adds what an old shard has counted to a new head. The mirror has no history: the new one is another
 // topic, and what goes through it is not input.
 func (r *run) carryCounts(m, head *commitlog.Manifest) {
-	before, after := r.Before.Topics, r.After.Topics
-	for old, now := range map[string]string{before.Nodes: after.Nodes, before.Edges: after.Edges} {
+	for old, now := range r.renamed() {
 		counted, ok := head.Counted[old]
 		if !ok {
 			continue

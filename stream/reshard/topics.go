@@ -4,22 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 )
 
-// findStarts decides where each new shard begins to read the nodes and the edges. It returns ErrBusy if a topic
+// findStarts decides where each new shard begins to read its inputs. It returns ErrBusy if a topic
 // that is left has records that the old shards have not committed.
 //
 // Offsets of the commit log go on beyond those of all old shards, so every record to come is later than every
 // record that was committed, as versions count. The mirror topic begins anew: the states have its assertions.
 func (r *run) findStarts(ctx context.Context) error {
 	r.inputs = map[string][]start{}
-	for _, t := range [][2]string{{r.Before.Topics.Nodes, r.After.Topics.Nodes},
-		{r.Before.Topics.Edges, r.After.Topics.Edges}} {
-		if err := r.findStart(ctx, t[0], t[1]); err != nil {
+	for before, after := range r.renamed() {
+		if err := r.findStart(ctx, before, after); err != nil {
 			return err
 		}
 	}
@@ -28,6 +28,21 @@ func (r *run) findStarts(ctx context.Context) error {
 	}
 	_, err := r.remains(ctx, r.Before.Topics.Mirror)
 	return err
+}
+
+// renamed yields the name of each input before and after, without the mirror.
+func (r *run) renamed() iter.Seq2[string, string] {
+	before, after := r.Before.Topics, r.After.Topics
+	return func(yield func(string, string) bool) {
+		if !yield(before.Nodes, after.Nodes) || !yield(before.Edges, after.Edges) {
+			return
+		}
+		for i, topic := range before.Further {
+			if topic != "" && !yield(topic, after.Further[i]) {
+				return
+			}
+		}
+	}
 }
 
 func (r *run) findStart(ctx context.Context, before, topic string) error {

@@ -24,17 +24,6 @@ const (
 // Every commit asks as well.
 const inputCheckEvery = 5 * time.Second
 
-// Names returns the names of those that there are.
-func (t Topics) Names() []string {
-	names := []string{t.Nodes}
-	for _, name := range []string{t.Edges, t.Mirror} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // openInputs compares the topics with those that the commit log was read from, and decides where
 // reading starts. See docs/PROTOCOL.md, "Identity of inputs".
 func (s *Shard) openInputs(ctx context.Context) error {

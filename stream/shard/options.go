@@ -36,9 +36,36 @@ type Featurizer interface {
 
 // Topics names the inputs as in mutation.Batch.Next.
 type Topics struct {
-	Nodes  string // Version.Rank 0
-	Edges  string // Version.Rank 1
-	Mirror string // "" for directed graphs
+	Nodes, Edges string
+	// Further are the topics of the inputs from mutation.Further on; "" for one that is not read any more.
+	Further []string
+	Mirror  string // "" for directed graphs
+}
+
+// Names returns the names of those that there are.
+func (t Topics) Names() (names []string) {
+	for _, name := range append([]string{t.Nodes, t.Edges, t.Mirror}, t.Further...) {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// nameOf returns the topic of an input, "" if there is none.
+func (t Topics) nameOf(in mutation.Input) string {
+	switch in {
+	case mutation.Nodes:
+		return t.Nodes
+	case mutation.Edges:
+		return t.Edges
+	case mutation.Mirror:
+		return t.Mirror
+	}
+	if i := int(in - mutation.Further); i < len(t.Further) {
+		return t.Further[i]
+	}
+	return ""
 }
 
 // Window bounds what is committed at once. The bound that is reached first closes the window.

@@ -9,66 +9,75 @@ import (
 	"giantstream/stream/mutation"
 )
 
-// counts are what became of the statements of a batch, by input. Those that were counted before are not in
-// it; from is the offset of the first that is.
-type counts [mutation.Inputs]struct {
+// tally is what becomes of the statements of one input in a batch.
+type tally struct {
+	topic string
+	// covered and counted are offsets of the topic: the statements below them are in committed rows, or were
+	// counted when the shard was opened.
+	covered, counted int64
 	mutation.Outcomes
-	from int64
+	from int64 // offset of the first that is counted here
 }
 
-// nameOf returns the topic of an input, "" if there is none.
-func (t Topics) nameOf(in mutation.Input) string {
-	return [mutation.Inputs]string{t.Nodes, t.Edges, t.Mirror}[in]
-}
-
-// applyStatements applies the statements of a batch. A statement below the offset that the commit log or the
-// state had reached when the shard was opened was counted then.
-func (s *Shard) applyStatements(ctx context.Context, c *change, batch *mutation.Batch) (n counts, err error) {
-	var covered, counted [mutation.Inputs]int64
-	for in := range mutation.Inputs {
-		topic := s.opts.Topics.nameOf(in)
-		covered[in], counted[in] = s.covered[topic], s.resume[topic]
+// tallyOf returns an empty tally of an input.
+func (s *Shard) tallyOf(in mutation.Input) (*tally, error) {
+	topic := s.opts.Topics.nameOf(in)
+	if topic == "" {
+		return nil, fmt.Errorf("a batch has a record of input %d, which the shard does not read", in)
 	}
+	return &tally{topic: topic, covered: s.covered[topic], counted: s.resume[topic]}, nil
+}
+
+// applyStatements applies the statements of a batch, and counts them by input.
+func (s *Shard) applyStatements(ctx context.Context, c *change, batch *mutation.Batch) (
+	tallies map[mutation.Input]*tally, err error) {
+	tallies = map[mutation.Input]*tally{}
 	rest := batch.Mutations
 	for _, st := range batch.Statements {
-		if st.Input >= mutation.Inputs || st.Mutations < 0 || int(st.Mutations) > len(rest) {
-			return n, fmt.Errorf("the record at offset %d of input %d has %d mutations, the batch has %d left",
+		if st.Mutations < 0 || int(st.Mutations) > len(rest) {
+			return nil, fmt.Errorf("the record at offset %d of input %d has %d mutations, the batch has %d left",
 				st.Offset, st.Input, st.Mutations, len(rest))
 		}
-		c.covered = st.Offset < covered[st.Input]
+		to := tallies[st.Input]
+		if to == nil {
+			if to, err = s.tallyOf(st.Input); err != nil {
+				return nil, err
+			}
+			tallies[st.Input] = to
+		}
+		c.covered = st.Offset < to.covered
 		if err := c.state(ctx, rest[:st.Mutations]); err != nil {
-			return n, err
+			return nil, err
 		}
 		rest = rest[st.Mutations:]
-		if st.Offset < counted[st.Input] {
+		if st.Offset < to.counted {
 			continue
 		}
-		if to := &n[st.Input]; to.Sum() == 0 {
+		if to.Sum() == 0 {
 			to.from = st.Offset
 		}
-		c.count(st, &n[st.Input].Outcomes)
+		c.count(st, &to.Outcomes)
 	}
 	if len(rest) > 0 {
-		return n, fmt.Errorf("%d mutations of a batch are of none of its records", len(rest))
+		return nil, fmt.Errorf("%d mutations of a batch are of none of its records", len(rest))
 	}
-	return n, nil
+	return tallies, nil
 }
 
 // account adds what a batch counted to what the state has counted, before its offsets are.
-func (s *Shard) account(n counts) {
-	for in := range mutation.Inputs {
-		if n[in].Sum() == 0 {
+func (s *Shard) account(tallies map[mutation.Input]*tally) {
+	for _, n := range tallies {
+		if n.Sum() == 0 {
 			continue
 		}
-		topic := s.opts.Topics.nameOf(in)
-		all, begun := s.state.meta.Counted[topic]
-		if at, known := s.position[topic]; !begun {
-			if all.From = n[in].from; known {
-				all.From = max(at, s.resume[topic])
+		all, begun := s.state.meta.Counted[n.topic]
+		if at, known := s.position[n.topic]; !begun {
+			if all.From = n.from; known {
+				all.From = max(at, s.resume[n.topic])
 			}
 		}
-		all.Outcomes = all.Plus(n[in].Outcomes)
-		s.state.meta.Counted[topic] = all
+		all.Outcomes = all.Plus(n.Outcomes)
+		s.state.meta.Counted[n.topic] = all
 	}
 }
 

@@ -137,6 +137,7 @@ func Start(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.id, err = commitlog.EnsureIdentity(ctx, s.store, wiring.IdentityOf(s.cfg), o.AcceptSettings); err != nil {
 		return nil, err
 	}
+	s.topics = s.topics.Ranked(s.id.Inputs)
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -160,6 +161,7 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	feeds.Topics = s.topics
 	records, err := embeddingtopic.ParseFormat(s.cfg.Sink.Format)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // IdentityOf returns what a pipeline's store is made for. The store gives it an id.
 func IdentityOf(cfg *config.Config) commitlog.Identity {
 	return commitlog.Identity{Name: cfg.Pipeline, Shards: cfg.Shards, Undirected: cfg.Ingest.Undirected,
-		Settings: GraphSettings(cfg)}
+		Settings: GraphSettings(cfg), Inputs: TopicsOf(cfg).Further}
 }
 
 // OwnerOf returns who a pipeline is to other pipelines that may publish to its topics.

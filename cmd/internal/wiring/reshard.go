@@ -46,8 +46,10 @@ func ReshardOptions(ctx context.Context, cfg *config.Config, c *client.Client, f
 			return o, err
 		}
 	}
-	o = reshard.Options{Before: reshard.Pipeline{Identity: before, Topics: shardTopics(&old)},
-		After: reshard.Pipeline{Identity: IdentityOf(cfg), Topics: shardTopics(cfg)}, From: from, Into: into,
+	after := IdentityOf(cfg)
+	after.Inputs = before.Inputs
+	o = reshard.Options{Before: reshard.Pipeline{Identity: before, Topics: shardTopics(&old, before.Inputs)},
+		After: reshard.Pipeline{Identity: after, Topics: shardTopics(cfg, before.Inputs)}, From: from, Into: into,
 		Cluster: cluster{c, in, cfg, &old}, Partition: client.Partition,
 		Compression: parquetio.Compression(cfg.Window.Compression),
 		Writer:      "reshard-" + strings.ReplaceAll(buildinfo.Read().String(), " ", "-"), Log: log}
@@ -59,10 +61,10 @@ func ReshardOptions(ctx context.Context, cfg *config.Config, c *client.Client, f
 	return o, err
 }
 
-// shardTopics returns the inputs of the shards.
-func shardTopics(cfg *config.Config) shard.Topics {
-	t := TopicsOf(cfg)
-	return shard.Topics{Nodes: t.Nodes, Edges: t.Edges, Mirror: t.Mirror}
+// shardTopics returns the inputs of the shards. further are those that the pipeline ever had.
+func shardTopics(cfg *config.Config, further []string) shard.Topics {
+	t := TopicsOf(cfg).Ranked(further)
+	return shard.Topics{Nodes: t.Nodes, Edges: t.Edges, Further: t.Further, Mirror: t.Mirror}
 }
 
 // cluster implements reshard.Cluster.

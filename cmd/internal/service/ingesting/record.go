@@ -80,11 +80,12 @@ func (in *Ingest) openShard(ctx context.Context, l *listener, m *mirror.Writer) 
 	number := l.assignment.Shard
 	o := shard.Options{
 		Pipeline: in.Config.Pipeline, Shard: number, Shards: in.Config.Shards,
-		Dir:        filepath.Join(in.Config.StateDir, strconv.Itoa(number)),
-		Standby:    in.Standbys.DirOf(number),
-		Store:      in.Store,
-		Cache:      in.cache,
-		Topics:     shard.Topics{Nodes: in.Topics.Nodes, Edges: in.Topics.Edges, Mirror: in.Topics.Mirror},
+		Dir:     filepath.Join(in.Config.StateDir, strconv.Itoa(number)),
+		Standby: in.Standbys.DirOf(number),
+		Store:   in.Store,
+		Cache:   in.cache,
+		Topics: shard.Topics{Nodes: in.Topics.Nodes, Edges: in.Topics.Edges, Further: in.Topics.Further,
+			Mirror: in.Topics.Mirror},
 		Window:     in.window(),
 		Bounds:     in.window,
 		Inputs:     inputs{in.Groups.Client, in.Topics.Inputs(), number, in.metrics.partitions},
