@@ -12,13 +12,7 @@ var (
 	Precisions    = []string{"float32", "int8"}
 	QualityGates  = []string{"warn", "block", "off"}
 	Samplers      = []string{"uniform", "degree", "birank"}
-	Spaces        = []string{"keep", "new"}
-)
-
-// Whether a generation starts from what the one before has learned.
-const (
-	WarmAuto = "auto"
-	WarmOff  = "off"
+	Spaces        = []string{"keep", "turn", "new"}
 )
 
 // choices are the values of the fields that have a few.
@@ -37,7 +31,6 @@ var choices = map[string][]string{
 	"log.level":                {"debug", "info", "warn", "error"},
 	"refresh.quality_gate":     QualityGates,
 	"refresh.space":            Spaces,
-	"refresh.warm_start":       {WarmAuto, WarmOff},
 	"sink.embedding_type":      {"float32", "float16", "int8"},
 	"sink.format":              {"json", "binary"},
 	"sinks.malformed":          {MalformedStop, MalformedSkip},

@@ -280,11 +280,9 @@ type Refresh struct {
 	Keep       int           `yaml:"keep" effect:"live"` // generations kept in the store
 	// QualityGate says what becomes of a generation that is worse than text alone: warn, block, off.
 	QualityGate string `yaml:"quality_gate" effect:"live"`
-	// Space says whether a generation's vectors can be compared with those of the one before: keep, new.
+	// Space says what a generation takes of the one before: keep, turn, new.
 	Space string `yaml:"space" effect:"live"`
-	// WarmStart says whether a generation starts from what the one before has learned: auto, off.
-	WarmStart string `yaml:"warm_start" effect:"live"`
-	Drift     Drift  `yaml:"drift"`
+	Drift Drift  `yaml:"drift"`
 }
 
 // Drift says by how much a measure must be worse than at the cut of the generation being served for a new one to

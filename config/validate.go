@@ -327,7 +327,6 @@ func (v *validator) refresh(r *Refresh) {
 	v.atLeast("refresh.keep", r.Keep, 1)
 	v.oneOf("refresh.quality_gate", r.QualityGate)
 	v.oneOf("refresh.space", r.Space)
-	v.oneOf("refresh.warm_start", r.WarmStart)
 	v.changes("refresh.drift.min_changes", r.Drift.MinChanges)
 	for _, d := range []struct {
 		field string

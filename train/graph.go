@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"giantstream/featurize/sparse"
-	"giantstream/train/numeric"
 )
 
 // Graph is the cut of a generation as training sees it: the live nodes in a
@@ -25,16 +24,6 @@ type Graph struct {
 
 // Len returns the number of nodes.
 func (g *Graph) Len() int { return len(g.IDs) }
-
-// Keys are what is drawn for nodes is drawn by: hashes of their ids. A node that stays has the same key in the graph of
-// the next generation, whatever came before it or left, so that the same is drawn for it.
-func (g *Graph) Keys() []uint64 {
-	keys := make([]uint64, len(g.IDs))
-	for i, id := range g.IDs {
-		keys[i] = numeric.HashString(id)
-	}
-	return keys
-}
 
 // Encoder is Φ: raw text to embedding. Implementations are safe for
 // concurrent use and give each text the same vector whatever batch it is in.

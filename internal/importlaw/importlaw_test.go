@@ -91,13 +91,13 @@ var law = []rule{
 	{packages: "train/generation/build/sections train/generation/build/stages",
 		not:     "train/generation/build/... !train/generation/build/sections !train/generation/build/stages",
 		because: "how objects are laid out and how a build is divided is known before any stage"},
-	{packages: "train/generation/build/work", not: "train/generation/build/graph train/generation/build/warmstart " +
+	{packages: "train/generation/build/work", not: "train/generation/build/graph " +
 		"train/generation/build/vocabulary train/generation/build/labels train/generation/build/training " +
 		"train/generation/build/embeddings train/generation/build",
 		because: "a task does not know the stages"},
-	{packages: "train/generation/build/graph", not: "train/generation/build/warmstart " +
-		"train/generation/build/vocabulary train/generation/build/labels train/generation/build/training " +
-		"train/generation/build/embeddings",
+	{packages: "train/generation/build/graph",
+		not: "train/generation/build/vocabulary train/generation/build/labels train/generation/build/training " +
+			"train/generation/build/embeddings",
 		because: "nodes and links are there before anything is learned of them"},
 	{packages: "train/generation/build/vocabulary train/generation/build/labels",
 		not:     "train/generation/build/training train/generation/build/embeddings",

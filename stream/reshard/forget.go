@@ -4,37 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"giantstream/stream/commitlog"
 	"giantstream/stream/shard"
 )
 
+// rebuild is what makes a generation that has learned nothing before its cut.
+const rebuild = "Build one that takes nothing of those before ('giantstream rebuild --set refresh.space=turn'), " +
+	"and let it be published"
+
 // prepareForgetting returns an error if a node that is to be forgotten is not deleted everywhere: the new store would
-// have what it once was, or would not say to consumers that it is gone. With ForgetDeleted it chooses the nodes instead,
-// and returns how many deleted nodes stay.
+// have what it once was, or would not say to consumers that it is gone. With ForgetDeleted it chooses the nodes
+// instead, and returns how many deleted nodes stay.
 func (r *run) prepareForgetting(ctx context.Context) (stay int, err error) {
 	if len(r.Forget) == 0 && !r.ForgetDeleted {
 		return 0, nil
 	}
 	r.Progress.Stage("look for what is to be forgotten", 0)
-	if g := r.Generation; g != nil && g.Warm() {
-		return 0, fmt.Errorf("generation %d was started from what an earlier one had learned: build one from scratch "+
-			"('giantstream rebuild --set refresh.warm_start=off'), and let it be published", g.Number())
-	}
 	cursors, err := r.cursors(ctx)
 	if err != nil {
 		return 0, err
 	}
 	cuts := r.layers(cursors).cuts // of which the rows are taken over
+	if g := r.Generation; g != nil {
+		first, err := g.LearnedFrom()
+		if err != nil {
+			return 0, fmt.Errorf("what is in generation %d: %w. %s", g.Number(), err, rebuild)
+		}
+		cuts = slices.Concat([]commitlog.Cut{first}, cuts)
+	}
 	if r.ForgetDeleted {
 		return r.chooseDeleted(ctx, cuts, cursors)
 	}
 	for i, cut := range cuts {
 		err := r.checkDeleted(ctx, cut, cursors)
-		if g := r.Generation; errors.Is(err, shard.ErrLive) && g != nil && i == 0 {
-			err = fmt.Errorf("generation %d was built before the deletion: %w. Build one from scratch "+
-				"('giantstream rebuild --set refresh.warm_start=off'), and let it be published", g.Number(), err)
+		if g := r.Generation; errors.Is(err, shard.ErrLive) && g != nil && i <= 1 {
+			err = fmt.Errorf("generation %d was built before the deletion, or has learned from one that was: %w. %s",
+				g.Number(), err, rebuild)
 		}
 		if err != nil {
 			return 0, err
@@ -74,8 +82,8 @@ func (r *run) chooseDeleted(ctx context.Context, cuts []commitlog.Cut, cursors [
 	}
 	if len(forget) == 0 {
 		return 0, fmt.Errorf("no node can be forgotten: %d are deleted. They and all links to them must be deleted "+
-			"('giantstream forget --deleted') before the generation is built ('giantstream rebuild'), and that must be "+
-			"published", all)
+			"('giantstream forget --deleted') before the generation is built ('giantstream rebuild --set "+
+			"refresh.space=turn'), and that must be published", all)
 	}
 	r.Forget = forget
 	return all - len(forget), nil

@@ -145,7 +145,8 @@ func (r *run) writeRows(ctx context.Context, q int, seq int64, in iter.Seq2[rows
 		}
 	}
 	var err error
-	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, r.Into, rows.Nodes, key, max(1, int64(rowsInMemory/max(4, r.shards))),
+	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, r.Into, rows.Nodes, key,
+		max(1, int64(rowsInMemory/max(4, r.shards))),
 		rows.WriteOptions{Compression: r.Compression}, counted)
 	return m, err
 }

@@ -88,8 +88,9 @@ type Generation interface {
 	shard.Featurizer
 	Number() int64
 	Cut() commitlog.Cut
-	// Warm reports whether it was started from what the one before it had learned.
-	Warm() bool
+	// LearnedFrom returns the earliest cut whose graph has something learned from it in the generation: Cut, or that of
+	// an earlier generation.
+	LearnedFrom() (commitlog.Cut, error)
 	// CopyTo copies it to a store with other shards, in which the first manifest of each shard has the rows of Cut.
 	CopyTo(ctx context.Context, into sink.Store, shards int, shardOf func(id string) int, p ambient.Progress) error
 }

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"giantstream/featurize/projection"
+	"giantstream/featurize/tfidf"
 	"giantstream/sink"
 	"giantstream/sink/embedding"
-	"giantstream/train"
 	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
 	"giantstream/train/numeric"
@@ -56,13 +57,13 @@ func (d *Doc) SpaceBefore() int64 {
 	return d.Space
 }
 
-// OpenEncoderBefore returns the encoder of the generation whose space a build is to keep, and that space; nil if it is
-// gone or damaged.
-func OpenEncoderBefore(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (train.Encoder, int64, error) {
-	parent, err := Load(ctx, store, doc.KeepSpaceOf)
-	var g *Generation
+// OpenParent opens what a build takes of the generation whose space it is to keep, and returns that space; nil if the
+// generation is gone or damaged. Close the parent after use.
+func OpenParent(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (*fit.Parent, int64, error) {
+	before, err := Load(ctx, store, doc.KeepSpaceOf)
+	var p *fit.Parent
 	if err == nil {
-		g, err = Open(ctx, store, parent, r.Device)
+		p, err = openParent(ctx, store, before, r)
 	}
 	if errors.Is(err, ErrNone) || IsDamage(err) {
 		r.Log.Warn("the embeddings start a new space: the generation before is gone or damaged",
@@ -72,7 +73,18 @@ func OpenEncoderBefore(ctx context.Context, store sink.Store, doc *Doc, r fit.Re
 	if err != nil {
 		return nil, 0, err
 	}
-	return g.Encoder, parent.SpaceOf(), nil
+	return p, before.SpaceOf(), nil
+}
+
+func openParent(ctx context.Context, store sink.Store, doc *Doc, r fit.Resources) (p *fit.Parent, err error) {
+	p = &fit.Parent{}
+	if p.Vectorizer, err = loadOf(ctx, store, doc, VectorizerName, tfidf.Read); err == nil {
+		p.Projection, err = loadOf(ctx, store, doc, ProjectionName, projection.Read)
+	}
+	if err == nil {
+		p.Encoder, err = openEncoder(ctx, store, doc, p.Vectorizer, p.Projection, r.Device)
+	}
+	return p, damaged(doc.Generation, err)
 }
 
 // Compare compares the embeddings that generation b has stored with those of generation a, on a sample of the nodes

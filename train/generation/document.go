@@ -59,14 +59,12 @@ type Doc struct {
 	Parent     int64 `json:"parent,omitempty"` // the ready generation before it, 0 for none
 	// KeepSpaceOf is the parent, if the build is to keep the space of its embeddings.
 	KeepSpaceOf int64 `json:"keep_space_of,omitempty"`
-	// WarmOf is the parent, if the build starts from what it has learned: the WarmSteps-th in a row since Scratch.
-	// WarmUnknown is by how much more of the n-grams of changed texts the vocabulary may lack, Warm says what was
-	// found changed.
-	WarmOf      int64      `json:"warm_of,omitempty"`
-	WarmSteps   int        `json:"warm_steps,omitempty"`
-	WarmUnknown float64    `json:"warm_unknown_ngrams,omitempty"`
-	Warm        *WarmStats `json:"warm,omitempty"`
-	Scratch     *Scratch   `json:"scratch,omitempty"`
+	// AveragedWith is the parent, if what it has learned is averaged into what this build learns. LearnedSince is then
+	// the generation from whose cut on something may have been learned, see LearnedFrom. WarmOf is the parent that a
+	// build of an earlier release went on from.
+	AveragedWith int64 `json:"averaged_with,omitempty"`
+	LearnedSince int64 `json:"learned_since,omitempty"`
+	WarmOf       int64 `json:"warm_of,omitempty"`
 	// Space is the generation that began the space of the embeddings, see SpaceOf.
 	Space  int64  `json:"space,omitempty"`
 	Status Status `json:"status"`
@@ -287,6 +285,10 @@ func (d *Doc) Finish(ctx context.Context, store sink.Store, stages []StageTime, 
 	}
 	return RemoveTasks(ctx, store, d.Generation)
 }
+
+// LearnedFrom returns the first of the generations of whose graphs this one has learned: itself, or one of those before
+// that it is averaged with.
+func (d *Doc) LearnedFrom() int64 { return cmp.Or(d.LearnedSince, d.WarmOf, d.Generation) }
 
 // Complete reports whether the build is over: the generation is ready or refused.
 func (d *Doc) Complete() bool { return d.Status == Ready || d.Status == Refused }

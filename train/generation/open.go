@@ -66,12 +66,17 @@ func open(ctx context.Context, store sink.Store, doc *Doc, device compute.Backen
 		return nil, fmt.Errorf("%w: labels.parquet has %d labels, the tree %d", sink.ErrDamaged, len(g.position),
 			g.Tree.Labels())
 	}
+	g.Encoder, err = openEncoder(ctx, store, doc, g.Vectorizer, g.Projection, device)
+	return g, err
+}
+
+func openEncoder(ctx context.Context, store sink.Store, doc *Doc, v *tfidf.Model, p *projection.Projection,
+	device compute.Backend) (train.Encoder, error) {
 	if err := doc.verifyUnder(ctx, store, EncoderName+"/"); err != nil {
 		return nil, err
 	}
-	g.Encoder, _, err = encoders.Load(ctx, store, Prefix(doc.Generation)+EncoderName, g.Vectorizer, g.Projection,
-		device)
-	return g, err
+	e, _, err := encoders.Load(ctx, store, Prefix(doc.Generation)+EncoderName, v, p, device)
+	return e, err
 }
 
 // Label returns a node's position in the tree.

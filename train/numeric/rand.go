@@ -77,3 +77,13 @@ func HashString(s string) uint64 {
 	}
 	return Mix(h)
 }
+
+// Keys returns hashes of ids: what is drawn for nodes is drawn by them. A node that stays has the same key in the
+// graph of the next generation, whatever came before it or left, so that the same is drawn for it.
+func Keys(ids []string) []uint64 {
+	keys := make([]uint64, len(ids))
+	for i, id := range ids {
+		keys[i] = HashString(id)
+	}
+	return keys
+}

@@ -50,11 +50,11 @@ func (b *bench) buildNext(ctx context.Context, store sink.Store, s cutSource, mo
 	request := wiring.RequestOf(&b.config)
 	request.Shards = 1
 	switch mode {
-	case "full":
-	case "warm":
-		request.Warm = true
+	case "kept", "scratch":
+	case "turned":
+		request.Afresh = true
 	default:
-		return nil, fmt.Errorf("mode %q: use warm, full or scratch", mode)
+		return nil, fmt.Errorf("mode %q: use kept, turned or scratch", mode)
 	}
 	w := &build.Worker{Means: work.Means{Store: store, Resources: wiring.ResourcesOf(&b.config, nil, nil, b.log),
 		Log: func(context.Context, map[int]int64) (work.Log, error) { return generationtest.LogOf(s), nil }}}

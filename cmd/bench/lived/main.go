@@ -1,6 +1,6 @@
 // Command lived measures a catalog that lives through generations beside one that is built from scratch each time:
 //
-//	go run ./cmd/bench/lived -data DIR -steps 10 -modes warm,full,scratch
+//	go run ./cmd/bench/lived -data DIR -steps 10 -modes kept,turned,scratch
 //
 // DIR holds nodes.jsonl.gz (id, text, label) and edges.jsonl.gz (src, dst). The catalog begins with three fifths of the
 // nodes. Each step is one of -history, in turn:
@@ -12,9 +12,10 @@
 //	rewire   half of the links of a tenth of the nodes move to neighbours of neighbours
 //	drift    1.5 % of the nodes come, 1.5 % go, 1 % of the texts change, half of the links of 1 % of the nodes move
 //
-// After each, every mode builds a generation on the graph as it is then: "warm" and "full" go on from the one before,
-// "scratch" has never had another. A tenth of the links is hidden from all of them, from the first step to the last, so
-// that none has learned in an earlier generation what it is asked in a later one.
+// After each, every mode builds a generation on the graph as it is then: "kept" is averaged with the one before and
+// turned to it, "turned" is only turned, "scratch" has never had another. A tenth of the links is hidden from all of
+// them, from the first step to the last, so that none has learned in an earlier generation what it is asked in a later
+// one.
 package main
 
 import (
@@ -43,7 +44,7 @@ func main() {
 	b := bench{config: config.Default()}
 	data := flag.String("data", "../shared/data/citeseer", "folder of the graph")
 	history := flag.String("history", "grow,change,family,remove,rewire", "what happens, a step each, in turn")
-	modes := flag.String("modes", "warm,scratch", "how generations are built: warm, full, scratch")
+	modes := flag.String("modes", "kept,scratch", "how generations are built: kept, turned, scratch")
 	flag.IntVar(&b.steps, "steps", 5, "how many steps after the first generation")
 	flag.Uint64Var(&b.seed, "seed", 1, "of what chance decides")
 	verbose := flag.Bool("v", false, "log the builds")
@@ -154,14 +155,13 @@ func (b *bench) live(ctx context.Context, now *state, what string, lines []*line
 
 // build builds a line's next generation, and asks it what it was not shown.
 func (b *bench) build(ctx context.Context, l *line, now *state) (*lived, error) {
-	mode := l.mode
-	if mode == "scratch" {
-		l.store, mode = nil, "full"
+	if l.mode == "scratch" {
+		l.store = nil
 	}
 	if l.store == nil {
 		l.store = &memstore.Store{}
 	}
-	g, err := b.buildNext(ctx, l.store, b.source(now), mode)
+	g, err := b.buildNext(ctx, l.store, b.source(now), l.mode)
 	if err != nil {
 		return nil, err
 	}

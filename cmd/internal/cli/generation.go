@@ -22,12 +22,11 @@ func printGraph(p *command.Printer, d *generation.Doc) {
 	if d.Because != "" {
 		p.Line("because       %s", d.Because)
 	}
-	if w := d.Warm; w != nil {
-		p.Line("warm          start from generation %d, %s since generation %d: %s changed, %s of them new; "+
-			"%s divided anew",
-			d.WarmOf, command.Plural(d.WarmSteps, "time in a row", "times in a row"), d.Scratch.Generation,
-			command.Plural(w.Changed, "node"), console.Count(w.New),
-			command.Plural(w.Subtrees, "subtree of the label tree", "subtrees of the label tree"))
+	switch {
+	case d.AveragedWith > 0:
+		p.Line("learned       from scratch, averaged with generation %d", d.AveragedWith)
+	case d.KeepSpaceOf > 0:
+		p.Line("learned       from scratch, turned to generation %d, of which it has learned nothing", d.KeepSpaceOf)
 	}
 	p.Line("graph         %s, %s (%s hidden for the evaluation)%s",
 		command.Plural(g.Nodes, "node"), command.Plural(g.Links, "link"), console.Count(g.Hidden), classes(g.Classes))

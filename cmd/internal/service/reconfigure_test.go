@@ -203,15 +203,6 @@ func TestLiveFieldsTakeEffect(t *testing.T) { //nolint:gocyclo // one field afte
 				t.Errorf("still due because of %q", why)
 			}
 		}},
-		{"refresh.warm_start", func(c *config.Config) { c.Refresh.WarmStart = config.WarmAuto }, func() {
-			if s.refresh.StartsWarm() {
-				t.Error("it starts warm")
-			}
-		}, func() {
-			if !s.refresh.StartsWarm() {
-				t.Error("it does not start warm")
-			}
-		}},
 	} {
 		fields[step.field] = true
 		if step.before != nil {

@@ -29,7 +29,7 @@ import (
 // RequestOf returns the generation that the configuration asks for, without how it is divided.
 func RequestOf(cfg *config.Config) build.Request {
 	return build.Request{Settings: SettingsOf(cfg), Gate: generation.Gate(cfg.Refresh.QualityGate),
-		NewSpace: cfg.Refresh.Space == "new", WarmUnknown: cfg.Refresh.Drift.UnknownNGrams,
+		NewSpace: cfg.Refresh.Space == "new", Afresh: cfg.Refresh.Space == "turn",
 		Canary: cfg.Sink.CanaryTopic != ""}
 }
 

@@ -132,7 +132,15 @@ type moving struct {
 
 func (m *moving) Number() int64      { return m.doc.Generation }
 func (m *moving) Cut() commitlog.Cut { return m.doc.Cut }
-func (m *moving) Warm() bool         { return m.doc.WarmOf > 0 }
+
+// LearnedFrom implements reshard.Generation.
+func (m *moving) LearnedFrom() (commitlog.Cut, error) {
+	first, err := generation.Load(m.ctx, m.store, m.doc.LearnedFrom())
+	if err != nil {
+		return nil, fmt.Errorf("it has learned from generation %d: %w", m.doc.LearnedFrom(), err)
+	}
+	return first.Cut, nil
+}
 
 // Featurize implements shard.Featurizer.
 func (m *moving) Featurize(row *rows.Row) (err error) {

@@ -47,6 +47,12 @@ func (m *Model) Rotate(axes []float32) { numeric.Rotate(m.table.vectors, axes, m
 // Embed writes Φ of a text with features v to out.
 func (m *Model) Embed(v sparse.Vector, out []float32) { m.table.embed(v, out) }
 
+// Pool writes h of a text with features v to out: Φ before it is scaled to length 1.
+func (m *Model) Pool(v sparse.Vector, out []float32) {
+	clear(out)
+	m.table.add(v, out)
+}
+
 // EmbedAll returns the embeddings of all rows of x (Ψ of texts).
 func (m *Model) EmbedAll(x Features, workers int) []float32 {
 	rows, _ := x.Size()

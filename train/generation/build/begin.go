@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"reflect"
 
 	"giantstream/featurize/pifa"
-	"giantstream/sink/embedding"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/fit"
@@ -27,11 +24,8 @@ type Request struct {
 	Canary bool
 	// NewSpace: the embeddings need not be comparable with those of the generation before.
 	NewSpace bool
-	// Warm: the generation starts from what its parent has learned, where that is possible.
-	Warm bool
-	// WarmUnknown is by how much more of the n-grams of changed texts than of all texts at the parent's cut the
-	// vocabulary may lack for a warm start; 0 is any.
-	WarmUnknown float64
+	// Afresh: nothing that the generation before has learned enters this one. It is only turned to where that one is.
+	Afresh bool
 	// Because is why the generation is built, "" for unsaid. The document keeps it.
 	Because string
 
@@ -94,7 +88,6 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 		plan.Features = kind
 	}
 	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
-	plan.Warm = doc.WarmOf != 0
 	return plan.Create(ctx, w.Store)
 }
 
@@ -114,65 +107,12 @@ func (w *Worker) document(ctx context.Context, g int64, cut map[int]int64, r Req
 	if parent := latest.Current; parent != nil {
 		doc.Inherit(parent)
 		doc.Canary = r.Canary
-		if r.Warm {
-			w.startWarm(doc, parent, latest.Refused, r)
-		}
 		if !r.NewSpace {
 			doc.KeepSpaceOf = parent.Generation
 		}
+		if !r.NewSpace && !r.Afresh {
+			doc.AveragedWith, doc.LearnedSince = parent.Generation, parent.LearnedFrom()
+		}
 	}
 	return doc, doc.Create(ctx, w.Store)
-}
-
-// Limits of warm starts, beyond which a generation is built from scratch; start has more.
-const (
-	// warmSteps is how many generations in a row start warm.
-	warmSteps = 4
-	// warmWorse is by how many standard errors of the difference the link AUC may be below that of the generation that
-	// was last built from scratch.
-	warmWorse = 2
-)
-
-// startWarm notes in the document of a build that begins that it starts from the parent, or logs why not. Kinds of
-// encoders that never do are not logged.
-func (w *Worker) startWarm(doc, parent, refused *generation.Doc, r Request) {
-	if !fit.KindOf(r.Settings.Encoder).StartsWarm {
-		return
-	}
-	if why := r.cold(parent, refused); why != "" {
-		generation.LogCold(w.Resources.Log, parent.Generation, why)
-		return
-	}
-	doc.WarmOf, doc.WarmSteps, doc.WarmUnknown = parent.Generation, parent.WarmSteps+1, r.WarmUnknown
-	doc.Scratch = new(parent.LastScratch())
-}
-
-// cold says why a generation cannot start warm from its parent, "" if it can: what is known before the cut is read.
-func (r Request) cold(parent, refused *generation.Doc) string {
-	s := parent.LastScratch()
-	m := parent.LinkMetrics()
-	switch {
-	case r.NewSpace:
-		return "a new space is asked for"
-	case !suits(parent, r.Settings):
-		return fmt.Sprintf("generation %d has other settings, or no encoder that can go on, of label features pifa",
-			parent.Generation)
-	case parent.WarmSteps >= warmSteps:
-		return fmt.Sprintf("%d generations in a row have started warm", parent.WarmSteps)
-	case refused != nil && refused.WarmOf != 0:
-		return fmt.Sprintf("generation %d started warm, and was refused", refused.Generation)
-	case parent.WarmOf != 0 && len(parent.Shortfalls) > 0:
-		return fmt.Sprintf("generation %d started warm, and is worse than text alone", parent.Generation)
-	case m != nil && s.AUC-m.AUC > warmWorse*math.Hypot(s.StdErr, m.AUCStdErr):
-		return fmt.Sprintf("the link AUC has fallen from %.3f to %.3f since generation %d", s.AUC, m.AUC, s.Generation)
-	}
-	return ""
-}
-
-// suits says whether a generation of some settings can start from its parent.
-func suits(parent *generation.Doc, s fit.Settings) bool {
-	before := parent.Settings
-	before.Stored, s.Stored = embedding.Format{}, embedding.Format{}
-	return parent.TextOnly == "" && fit.KindOf(s.Encoder).StartsWarm && parent.Encoder.Kind == s.Encoder &&
-		(s.LabelFeatures == "pifa" || s.LabelFeatures == "") && reflect.DeepEqual(before, s)
 }

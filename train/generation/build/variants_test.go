@@ -43,8 +43,8 @@ func variants() []variant {
 	return []variant{features(pifa.Text), features(pifa.PIFAIdentity), features(pifa.RandomFeatures),
 		{"neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 0, []string{stages.Fill}},
 		{"parent", func(*fit.Settings) {}, 400, []string{stages.Mapping, stages.Compare}},
-		{"warm", func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, 450, []string{stages.Start,
-			stages.Mapping, stages.Compare}},
+		{"averaged", func(s *fit.Settings) { s.Encoder, s.Epochs = "hybrid", 1 }, 450,
+			[]string{stages.Mapping, stages.Compare}},
 		{"parent and neighbours", func(s *fit.Settings) { s.MissingText = fit.Neighbours }, 400,
 			[]string{stages.Fill, stages.Mapping, stages.Compare}},
 	}
@@ -69,8 +69,8 @@ func (v variant) build(t *testing.T, all []rows.Row, partitions int, engine task
 func (v variant) setup(t *testing.T, store sink.Store, all []rows.Row) *setup {
 	t.Helper()
 	s := settings()
-	if v.warm() {
-		v.set(&s) // a warm start takes a parent of the same settings
+	if v.name == "averaged" {
+		v.set(&s) // with a parent of the same kind
 	}
 	if v.parent > 0 {
 		b := newSetup(store, logsOf(all[:v.parent], 2, 1), s)
@@ -78,11 +78,8 @@ func (v variant) setup(t *testing.T, store sink.Store, all []rows.Row) *setup {
 	}
 	v.set(&s)
 	b := newSetup(store, logsOf(all, 2, 1), s)
-	b.request.Warm = v.warm()
 	return b
 }
-
-func (v variant) warm() bool { return slices.Contains(v.stages, stages.Start) }
 
 // outcome is what a build says, whatever the parts of its files: sums of other objects, figures and embeddings.
 func outcome(t *testing.T, store sink.Store, doc *generation.Doc) map[string][32]byte {
@@ -93,7 +90,7 @@ func outcome(t *testing.T, store sink.Store, doc *generation.Doc) map[string][32
 			delete(sums, key)
 		}
 	}
-	figures, err := json.Marshal([]any{doc.Graph, doc.Tree, doc.Warm, doc.Mapping, doc.Overlap, doc.Evaluation})
+	figures, err := json.Marshal([]any{doc.Graph, doc.Tree, doc.Mapping, doc.Overlap, doc.Evaluation})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/training"
 	"giantstream/train/generation/build/vocabulary"
-	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 )
 
@@ -147,7 +146,6 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Scatter:    graph.Scatter,
 	stages.Number:     graph.Number,
 	stages.Index:      graph.Index,
-	stages.Start:      warmstart.Start,
 	stages.Resolve:    graph.Resolve,
 	stages.Link:       graph.LinkNodes,
 	stages.Count:      vocabulary.Count,

@@ -56,7 +56,12 @@ func generations(t *testing.T, g *train.Graph, kind string, n int, aligned bool)
 		part, _ := without(g, func(i int) bool { return numeric.HashString(g.IDs[i])%20 == uint64(k) })
 		x := cluster(t, fitTexts(t, part, labelDim, resources()), part, labelDim, resources())
 		if aligned {
-			x.Before = func(context.Context) (train.Encoder, error) { return before, nil }
+			x.OpenParent = func(context.Context) (*Parent, error) {
+				if before == nil {
+					return nil, nil
+				}
+				return &Parent{Encoder: before}, nil
+			}
 		}
 		r := trained(t, kind, x, 1, 0)
 		if r.Aligned != (aligned && k > 0) {

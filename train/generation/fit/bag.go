@@ -40,26 +40,18 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 	}
 	s, neighbours := t.Settings, t.Graph.Neighbours
 	b.Neighbours, b.Labels, b.Features, b.Projection = neighbours, t.Labels, t.Features, t.Projection
-	b.Keys, b.Key = t.Graph.Keys(), t.ngramKey
+	b.Keys, b.Key = numeric.Keys(t.Graph.IDs), t.ngramKey
 	b.Dim, b.Seed, b.Workers = t.Dim, s.Seed, t.Resources.Workers
 	if part == Whole { // else the epochs are those of the transformer
 		b.Epochs = s.Epochs
 	}
-	if out.start, err = t.start(ctx); err != nil {
+	if out.start, _, err = t.solve(ctx); err != nil {
 		return out, fmt.Errorf("start of the n-grams: %w", err)
-	}
-	if t.Warm != nil && t.Warm.Changed == 0 {
-		out.model = t.Warm.Parent.Views().Table
-		out.report.Rows = len(out.model.Features())
-		return out, nil
 	}
 	b.Share = func(net train.Sliced) train.Network { return t.share(part, net) }
 	err = c.Resume(ctx, func(state io.Reader) (err error) {
 		b.Weights = out.start.Weights()
 		b.Instances, b.HeldOut = t.holdOut(streamBagHoldOut)
-		if w := t.Warm; w != nil {
-			w.settle(&b, s.MaxInstances > 0)
-		}
 		if len(b.HeldOut) > 0 {
 			out.pairs = eval.DrawPairs(neighbours, b.Keys, b.HeldOut, eval.PairsEach, s.Seed, streamBagPairs)
 		}
@@ -71,9 +63,7 @@ func (t *Training) trainNGrams(ctx context.Context, part Part, b xrt.Bag) (out t
 }
 
 // ngramKey is what is drawn for an n-gram is drawn by.
-func (t *Training) ngramKey(feature int32) uint64 {
-	return numeric.HashString(t.Vectorizer.Feature(int(feature)))
-}
+func (t *Training) ngramKey(feature int32) uint64 { return ngramKey(t.Vectorizer, feature) }
 
 // trainBag trains the bag, which starts from the linear encoder.
 func trainBag(ctx context.Context, t *Training) (*Trained, error) {

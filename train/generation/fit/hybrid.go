@@ -52,12 +52,7 @@ func (t *Training) trainJoined(ctx context.Context, part Part, rows int, model t
 	if err != nil {
 		return nil, hybridReport{}, err
 	}
-	var e *hybrid.Encoder
-	if t.Warm != nil {
-		e, err = t.rejoin(n)
-	} else {
-		e, err = t.join(ctx, n, model)
-	}
+	e, err := t.join(ctx, n, model)
 	if err != nil {
 		return nil, hybridReport{}, err
 	}
@@ -84,6 +79,10 @@ func (t *Training) join(ctx context.Context, n table, model train.Encoder) (*hyb
 		return nil, err
 	}
 	v.TextWeight, v.Model = weight, model
+	// After the weight of the text, since the parent may have seen the pairs, too.
+	if err := t.average(ctx, &v); err != nil {
+		return nil, err
+	}
 	views, err := t.views(ctx, v, sample)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"giantstream/train"
 	"giantstream/train/generation/eval"
+	"giantstream/train/numeric"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
 	"giantstream/train/objectives/xrt"
@@ -37,7 +38,7 @@ func (t *Training) Instances() (instances, held []int32, pairs *eval.Pairs) {
 	s := t.Settings
 	instances, held = t.holdOut(streamHoldOut)
 	if len(held) > 0 {
-		pairs = eval.DrawPairs(t.Graph.Neighbours, t.Graph.Keys(), held, eval.PairsEach, s.Seed, streamPairs)
+		pairs = eval.DrawPairs(t.Graph.Neighbours, numeric.Keys(t.Graph.IDs), held, eval.PairsEach, s.Seed, streamPairs)
 	}
 	return instances, held, pairs
 }
@@ -45,7 +46,7 @@ func (t *Training) Instances() (instances, held []int32, pairs *eval.Pairs) {
 // holdOut divides the instances into those to train on, no more than Settings.MaxInstances of them, and those that
 // validate.
 func (t *Training) holdOut(stream uint64) (instances, held []int32) {
-	s, neighbours, keys := t.Settings, t.Graph.Neighbours, t.Graph.Keys()
+	s, neighbours, keys := t.Settings, t.Graph.Neighbours, numeric.Keys(t.Graph.IDs)
 	instances, held = eval.HoldOut(neighbours, keys, s.MaxDegree, s.Seed, stream)
 	if s.MaxInstances > 0 {
 		kind := cmp.Or(s.Sampler, sampler.Uniform)
@@ -62,7 +63,7 @@ type trainingSet struct {
 
 func (t *Training) trainingSet() *trainingSet {
 	set := &trainingSet{}
-	set.Neighbours, set.Keys = t.Graph.Neighbours, t.Graph.Keys()
+	set.Neighbours, set.Keys = t.Graph.Neighbours, numeric.Keys(t.Graph.IDs)
 	set.Tree, set.Stream = xmc.Finest(t.Tree), streamOrder
 	set.Set.Instances, set.HeldOut, set.pairs = t.Instances()
 	return set

@@ -23,8 +23,6 @@ type Kind struct {
 	NeedsModel bool
 	// InSteps: it is trained in steps, which can be resumed, and which several processes can share.
 	InSteps bool
-	// StartsWarm: training can go on from the encoder of the generation before.
-	StartsWarm bool
 
 	// train trains an encoder; nil for a baseline that is not trained.
 	train func(context.Context, *Training) (*Trained, error)
@@ -36,8 +34,7 @@ type Kind struct {
 
 // kinds is the table of all encoders, in the order that messages name them.
 var kinds = []Kind{
-	{Name: hybrid.Kind, Title: "hybrid", InSteps: true, StartsWarm: true,
-		train: trainHybrid},
+	{Name: hybrid.Kind, Title: "hybrid", InSteps: true, train: trainHybrid},
 	{Name: bag.Kind, Title: "bag", InSteps: true,
 		train: trainBag, network: bagNetwork},
 	{Name: linear.Kind, Title: "linear",

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"giantstream/train/encoders/linear"
+	"giantstream/train/numeric"
 )
 
 func trainLinear(ctx context.Context, t *Training) (*Trained, error) {
@@ -19,7 +20,7 @@ func (t *Training) solve(ctx context.Context) (*linear.Encoder, linear.Report, e
 	s := t.Settings
 	w, report, err := linear.Fit(ctx, linear.Data{
 		Text: t.projected, Rank: t.Projection.Dim(), Labels: t.Labels, Dim: t.Dim, Neighbours: t.Graph.Neighbours,
-		Keys: t.Graph.Keys(),
+		Keys: numeric.Keys(t.Graph.IDs),
 	}, linear.Options{MaxDegree: s.MaxDegree, Seed: s.Seed, Workers: t.Resources.Workers}, t.Resources.Progress)
 	if err != nil {
 		return nil, report, err

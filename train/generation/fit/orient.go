@@ -19,10 +19,10 @@ const axesSample = 8192
 type rotator interface{ Rotate(axes []float32) }
 
 // orient turns the embeddings of a trained encoder, which leaves all cosines as they are. The matcher is turned with
-// them. If there is an encoder Before with as many dimensions, they are turned to where that one has the same texts,
+// them. If there is a parent with as many dimensions, they are turned to where that one has the same texts,
 // so that vectors of both can be compared. Else they are turned onto their principal axes, so that the first 64,
 // 128, 256, … dimensions of an embedding can be used alone (Matryoshka order), and mixed within these groups, so
-// that 8 bits per number suffice. What is turned to where Before is inherits its order.
+// that 8 bits per number suffice. What is turned to where the parent is inherits its order.
 func (t *Training) orient(ctx context.Context, trained *Trained) error {
 	encoder, ok := trained.Encoder.(rotator)
 	if !ok || t.Texts.Len() == 0 {
@@ -45,19 +45,15 @@ func (t *Training) orient(ctx context.Context, trained *Trained) error {
 	return nil
 }
 
-// alignment returns the rotation to where the encoder Before has a sample of texts, nil if there is none, or none of
+// alignment returns the rotation to where the parent has a sample of texts, nil if there is none, or none of
 // as many dimensions.
 func (t *Training) alignment(ctx context.Context, trained *Trained, sample *Texts) ([]float32, error) {
-	if t.Before == nil {
-		return nil, nil
-	}
-	e, r := trained.Encoder, t.Resources
-	r.Progress.Stage("align with the generation before", 2*int64(sample.Len()))
-	before, err := t.Before(ctx)
-	if err != nil || before == nil {
+	parent, err := t.parent(ctx)
+	if err != nil || parent == nil {
 		return nil, err
 	}
-	defer train.Close(before) //nolint:errcheck // it was read, whatever a device says
+	e, before, r := trained.Encoder, parent.Encoder, t.Resources
+	r.Progress.Stage("align with the generation before", 2*int64(sample.Len()))
 	if before.Dim() != e.Dim() {
 		r.Log.Info("the embeddings start a new space: they have another dimension than before", "dim", e.Dim(),
 			"before", before.Dim())

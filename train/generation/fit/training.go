@@ -35,11 +35,10 @@ type Inputs struct {
 	Dim    int
 	// Tree clusters the labels.
 	Tree *labeltree.Tree
-	// Warm, if not nil, is what the training goes on from; only hybrid can.
-	Warm *Warm
-	// Before opens the encoder that embeddings are to be comparable with, which Train closes. It is nil, or returns
-	// nil, if there is none.
-	Before func(context.Context) (train.Encoder, error)
+	// OpenParent opens the generation that embeddings are to be comparable with, which Train closes. It is nil, or
+	// returns nil, if there is none. Average: what the parent has learned is averaged into what is learned.
+	Average    bool
+	OpenParent func(context.Context) (*Parent, error)
 }
 
 // Err returns the first error of reading features or projections. A reader has nowhere to return
@@ -69,6 +68,18 @@ type Training struct {
 	// Share, if not nil, returns the network that is trained in place of an encoder's, which divides its work: that
 	// of the part Whole.
 	Share func(train.Sliced) train.Network
+
+	opened *Parent // what OpenParent has returned
+}
+
+// parent opens the parent, once; nil if there is none.
+func (t *Training) parent(ctx context.Context) (*Parent, error) {
+	if t.OpenParent == nil || t.opened != nil {
+		return t.opened, nil
+	}
+	var err error
+	t.opened, err = t.OpenParent(ctx)
+	return t.opened, err
 }
 
 // share returns what is trained of a network as a part of the training.
@@ -128,7 +139,7 @@ type Trained struct {
 	Encoder train.Encoder
 	// Metrics are the training's own report.
 	Metrics any
-	// Aligned: the embeddings are turned to where those of the encoder Before are.
+	// Aligned: the embeddings are turned to where the parent's are.
 	Aligned bool
 	// Matcher predicts the clusters of neighbours, nil for encoders that have none.
 	Matcher *xmc.Matcher
@@ -161,6 +172,7 @@ func Train(ctx context.Context, kind string, t Training) (*Trained, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { t.opened.Close() }() //nolint:errcheck // it was read, whatever a device says
 	trained, err := k.train(ctx, &t)
 	if err = errors.Join(err, t.Err()); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
 	"giantstream/train/generation/fit"
+	"giantstream/train/numeric"
 	"giantstream/train/objectives/linkpred"
 	"giantstream/train/objectives/trainer"
 )
@@ -205,7 +206,7 @@ func (s *split) linkPrediction(ctx context.Context, kind string) ([]float32, int
 	if pairs != nil {
 		hooks.Validate = pairs.Validate(net.Dim())
 	}
-	graph := linkpred.Graph{Neighbours: s.Graph.Neighbours, Keys: s.Graph.Keys(), Anchors: anchors}
+	graph := linkpred.Graph{Neighbours: s.Graph.Neighbours, Keys: numeric.Keys(s.Graph.IDs), Anchors: anchors}
 	if _, err := linkpred.Train(ctx, net, graph, options, hooks, s.Resources.Progress); err != nil {
 		return nil, 0, err
 	}

@@ -52,7 +52,7 @@ func newBag(t testing.TB, g *train.Graph, o bag.NetworkOptions) table {
 
 // graphOf is a graph with all nodes as anchors.
 func graphOf(g *train.Graph) Graph {
-	out := Graph{Neighbours: g.Neighbours, Keys: g.Keys()}
+	out := Graph{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs)}
 	for i := range g.Len() {
 		out.Anchors = append(out.Anchors, int32(i))
 	}
@@ -162,7 +162,7 @@ func TestGradientThroughTheTriplet(t *testing.T) {
 	for i := range net.vectors {
 		net.vectors[i] = float32(r.Float64() - 0.5)
 	}
-	tr := &triplets{net: net, Graph: Graph{Neighbours: g.Neighbours, Keys: g.Keys()}, o: Options{Margin: 1.5}.withDefaults()}
+	tr := &triplets{net: net, Graph: Graph{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs)}, o: Options{Margin: 1.5}.withDefaults()}
 	anchors := []int32{1, 2, 3, 4}
 	if _, err := tr.part(anchors, 0, len(anchors)); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ var ErrEmpty = errors.New("no anchor has a neighbour; is the graph without edges
 type Graph struct {
 	// Neighbours is the adjacency by position.
 	Neighbours *sparse.Matrix
-	// Keys are the nodes' keys, by which everything is drawn for them (train.Graph.Keys).
+	// Keys are the nodes' keys, by which everything is drawn for them (numeric.Keys).
 	Keys []uint64
 	// Anchors are the nodes to train on. Those without neighbour are left out.
 	Anchors []int32

@@ -19,6 +19,7 @@ import (
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation/eval"
 	"giantstream/train/internal/graphtest"
+	"giantstream/train/numeric"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
 )
@@ -53,11 +54,11 @@ func bagOf(t testing.TB, g *train.Graph) (b Bag, pairs *eval.Pairs) {
 	w, _, err := linear.Fit(t.Context(), linear.Data{
 		Text: func(i int, out []float32) { copy(out, projected[i*bagDim:(i+1)*bagDim]) }, Rank: bagDim,
 		Labels: labels, Dim: bagDim, Neighbours: g.Neighbours,
-		Keys: g.Keys(),
+		Keys: numeric.Keys(g.IDs),
 	}, linear.Options{}, nil)
 	check(err)
 	b = Bag{
-		Set:      Set{Neighbours: g.Neighbours, Keys: g.Keys(), Tree: tree, Labels: labels},
+		Set:      Set{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs), Tree: tree, Labels: labels},
 		Features: x, Dim: bagDim, Projection: p, Weights: w,
 	}
 	b.Instances, b.HeldOut = eval.HoldOut(g.Neighbours, b.Keys, 1000, 1)

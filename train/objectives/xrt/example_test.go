@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"giantstream/train"
+	"giantstream/train/numeric"
 	"giantstream/train/objectives/trainer"
 	"giantstream/train/objectives/xmc"
 	"giantstream/train/objectives/xrt"
@@ -14,7 +15,7 @@ import (
 func ExampleTrain() {
 	fineTune := func(ctx context.Context, net train.Network, g *train.Graph, tree xmc.LabelTree, instances []int32,
 		validate trainer.Validate) (*xmc.Matcher, error) {
-		set := xrt.Set{Neighbours: g.Neighbours, Keys: g.Keys(), Tree: xmc.Finest(tree), Instances: instances}
+		set := xrt.Set{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs), Tree: xmc.Finest(tree), Instances: instances}
 		r, err := xrt.Train(ctx, net, set, xrt.Options{Seed: 1}, trainer.Hooks{Validate: validate}, nil)
 		if err != nil {
 			return nil, err

@@ -89,7 +89,7 @@ func TestHeterophilousLinksTeachClasses(t *testing.T) {
 			neighbourhoods := accuracy(t, g, giant)
 
 			baseline := xrt.NewWords(g, dim, 1)
-			all := linkpred.Graph{Neighbours: g.Neighbours, Keys: g.Keys(), Anchors: xrt.All(g, g.Len())}
+			all := linkpred.Graph{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs), Anchors: xrt.All(g, g.Len())}
 			if _, err := linkpred.Train(t.Context(), baseline, all, linkpred.Options{Rate: 0.01, Epochs: 15},
 				trainer.Hooks{}, nil); err != nil {
 				t.Fatal(err)

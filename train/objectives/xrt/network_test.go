@@ -135,7 +135,7 @@ func problem(t testing.TB, g *train.Graph, net train.Network, clusters ...int) S
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := Set{Neighbours: g.Neighbours, Keys: g.Keys(), Tree: tree, Stream: 1}
+	set := Set{Neighbours: g.Neighbours, Keys: numeric.Keys(g.IDs), Tree: tree, Stream: 1}
 	for i := range g.Len() {
 		if len(g.Neighbours.Row(i).Index) > 0 {
 			set.Instances = append(set.Instances, int32(i))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"giantstream/internal/ambient"
 	"giantstream/train"
@@ -35,9 +34,6 @@ type Bag struct {
 	Epochs int
 	// Batch is the number of instances per step; 0 means 256.
 	Batch int
-	// Before, if not nil, is a table of the same features to go on from, which has learned these neighbourhoods but for
-	// a few. The heads then start where its embeddings are, so that heads that have learned nothing do not move it.
-	Before *bag.Model
 	// Rate is the highest learning rate of the table; 0 means 0.01.
 	Rate float64
 	// MaxRows bounds the table: the n-grams in most texts have vectors, the
@@ -98,7 +94,7 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 	if b.Weights == nil {
 		return fail(errors.New("bag: a linear solution to start from is missing"))
 	}
-	table, err := b.start()
+	table, err := bag.Start(b.Features, b.Projection, b.Weights, b.Dim, cmp.Or(b.MaxRows, 1<<16), b.Workers)
 	if err != nil {
 		return fail(err)
 	}
@@ -112,16 +108,12 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 	}
 	set := b.Set
 	set.Stream = streamBagOrder
-	heads, sample := LabelMeans, 0
-	if b.Before != nil {
-		heads, sample = Centroid, len(b.Instances)
-	}
 	r, err := Train(ctx, trained, set, Options{
 		Name: cmp.Or(b.Name, "bag"), Schedule: b.Schedule, Epochs: float64(cmp.Or(b.Epochs, 10)),
 		Batch: cmp.Or(b.Batch, 256),
 		Rate:  cmp.Or(b.Rate, 0.01), HeadRate: 0.001, NoWarmup: true,
 		Heads: xmc.Options{Scale: xmc.DefaultScale, Matched: 10},
-		Start: heads, Sample: sample, NoBias: true, Weights: OverSet, SumGradients: true,
+		Start: LabelMeans, NoBias: true, Weights: OverSet, SumGradients: true,
 		Links: b.Links, Patience: cmp.Or(b.Patience, 3), Seed: b.Seed, Workers: b.Workers,
 	}, hooks, progress)
 	if err != nil {
@@ -130,15 +122,6 @@ func (b Bag) Train(ctx context.Context, hooks trainer.Hooks, progress ambient.Pr
 	report, err := b.report(r, net)
 	report.Rows = len(table.Features())
 	return table, r.Matcher, report, err
-}
-
-// start returns the table that training begins with.
-func (b Bag) start() (*bag.Model, error) {
-	if b.Before != nil {
-		_, cols := b.Features.Size()
-		return bag.NewModel(b.Before.Features(), slices.Clone(b.Before.Vectors()), cols, b.Before.Dim())
-	}
-	return bag.Start(b.Features, b.Projection, b.Weights, b.Dim, cmp.Or(b.MaxRows, 1<<16), b.Workers)
 }
 
 const streamBagOrder = 3

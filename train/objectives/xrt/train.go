@@ -28,7 +28,7 @@ type Set struct {
 	// HeldOut are instances that validate. They are labels of others, and no partners of the
 	// contrastive part (Options.Links).
 	HeldOut []int32
-	// Keys are the nodes' keys, by which everything is drawn for them (train.Graph.Keys).
+	// Keys are the nodes' keys, by which everything is drawn for them (numeric.Keys).
 	Keys []uint64
 	// Stream keeps the order of instances apart from other uses of Options.Seed.
 	Stream uint64

@@ -60,7 +60,7 @@ in this order, and look again with --check after each step:
 
   giantstream forget -c before.yaml --from ids.txt
   giantstream run -c before.yaml --until-idle
-  giantstream rebuild -c before.yaml --set refresh.warm_start=off
+  giantstream rebuild -c before.yaml --set refresh.space=turn
   giantstream run -c before.yaml --until-idle
   giantstream reshard -c afterwards.yaml --from STORE --forget ids.txt
   giantstream forget -c afterwards.yaml --from ids.txt --check --texts-of STORE
@@ -106,7 +106,8 @@ out of reach: exports, backups, and older versions of objects in a bucket.`,
 	}
 	flags.Register(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "a `FILE` of ids, one a line; - is the standard input")
-	cmd.Flags().BoolVar(&o.deleted, "deleted", false, "take the nodes that are deleted, also in the store of --texts-of")
+	cmd.Flags().BoolVar(&o.deleted, "deleted", false,
+		"take the nodes that are deleted, also in the store of --texts-of")
 	cmd.Flags().BoolVar(&o.check, "check", false, "delete nothing: only look")
 	cmd.Flags().StringVar(&o.textsOf, "texts-of", "", "also look for the texts that another `STORE` has of the ids")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -6,7 +6,6 @@ import (
 	"runtime"
 
 	"giantstream/cmd/internal/wiring"
-	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/lease"
 	"giantstream/train/generation"
@@ -63,7 +62,7 @@ func (r *Refresh) BuildIf(ctx context.Context,
 func (r *Refresh) build(ctx context.Context, store sink.Store, why string) (*generation.Doc, error) {
 	ctx, progress, trace := r.Traces.Build(ctx, r.Progress, why)
 	request := wiring.RequestOf(r.Settings.Get())
-	request.Because, request.Warm = why, r.StartsWarm()
+	request.Because = why
 	request.Shards, request.AtATime = r.Shards, runtime.GOMAXPROCS(0)
 	w := r.TaskWorker(store)
 	w.Progress = progress
@@ -73,14 +72,6 @@ func (r *Refresh) build(ctx context.Context, store sink.Store, why string) (*gen
 	}
 	trace.End(err)
 	return doc, err
-}
-
-// StartsWarm says whether the next generation may start from what the one before has learned.
-func (r *Refresh) StartsWarm() bool {
-	r.drift.mu.Lock()
-	rows, nodes := r.drift.rows, r.drift.nodes
-	r.drift.mu.Unlock()
-	return r.Settings.Get().Refresh.WarmStart == config.WarmAuto && r.BecauseDrifted(rows, nodes) == ""
 }
 
 // Because returns why this process has built its last generation, "" if it has built none.

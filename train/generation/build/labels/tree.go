@@ -17,7 +17,6 @@ import (
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/vocabulary"
-	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -34,9 +33,6 @@ type trunkStats struct {
 //
 //	of  section p: branch of each label of partition p, int32
 func GrowTrunk(ctx context.Context, t *work.Task) error {
-	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
-		return err
-	}
 	dim, x, err := loadShape(ctx, t.Build)
 	if err != nil {
 		return err
@@ -116,9 +112,6 @@ type branchStats struct {
 //
 //	features  section k: the features of those in branch k, ascending, float32
 func DealRows(ctx context.Context, t *work.Task) error {
-	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
-		return err
-	}
 	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
 	if err != nil {
 		return err
@@ -191,9 +184,6 @@ func readBranchRows(ctx context.Context, t *work.Task, branch int, rows []float3
 //
 //	leaves  leaf of each of its labels, int32
 func DivideBranch(ctx context.Context, t *work.Task) error {
-	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
-		return err
-	}
 	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
 	if err != nil {
 		return err
@@ -228,24 +218,9 @@ func DivideBranch(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "leaves", out)
 }
 
-// treeStats are the figures of the tree, and how many subtrees of a level a warm start has divided anew.
-type treeStats struct {
-	generation.TreeStats
-	Level    int `json:"level,omitempty"`
-	Subtrees int `json:"subtrees,omitempty"`
-}
-
-// MakeTree stores the label tree: the branches joined, or the parent's renewed.
+// MakeTree stores the label tree: the branches joined.
 func MakeTree(ctx context.Context, t *work.Task) error {
-	warm, _, err := warmstart.LoadDecision(ctx, t.Build)
-	if err != nil {
-		return err
-	}
-	made := joinBranches
-	if warm {
-		made = renewTree
-	}
-	tree, figures, err := made(ctx, t)
+	tree, figures, err := joinBranches(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -279,7 +254,7 @@ func MakeTree(ctx context.Context, t *work.Task) error {
 }
 
 // joinBranches joins the branches of the tree. It holds 12 bytes a label in memory.
-func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out treeStats, err error) {
+func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out generation.TreeStats, err error) {
 	top, err := work.StatsOf[trunkStats](ctx, t.Build, stages.Trunk, 0)
 	if err != nil {
 		return nil, out, err
@@ -302,8 +277,7 @@ func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out tre
 		leafOf = append(leafOf, sections.ReadInts(b)...)
 	}
 	leaves := make([][]int32, len(top.Branches))
-	figures := &out.TreeStats
-	figures.Labels, figures.Levels = len(leafOf), top.Levels
+	out.Labels, out.Levels = len(leafOf), top.Levels
 	labels := 0
 	for k := range leaves {
 		done, err := t.OutputsOf(ctx, stages.Branch, k)
@@ -320,9 +294,9 @@ func joinBranches(ctx context.Context, t *work.Task) (_ *labeltree.Tree, out tre
 			return nil, out, err
 		}
 		labels += s.Labels
-		figures.MeanCosine += s.Cosine
+		out.MeanCosine += s.Cosine
 	}
-	figures.MeanCosine /= float64(max(1, labels))
+	out.MeanCosine /= float64(max(1, labels))
 	for i, k := range leafOf {
 		if k < 0 {
 			continue
@@ -341,23 +315,11 @@ func LoadTree(ctx context.Context, b *work.Build) (*labeltree.Tree, error) {
 	return work.ShareArtifact(ctx, b, stages.Tree, "tree", labeltree.Read)
 }
 
-// Describe notes the vocabulary, the tree and the training set, and what a warm start has kept.
+// Describe notes the vocabulary, the tree and the training set.
 func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
-	tree, err := work.StatsOf[treeStats](ctx, b, stages.Tree, 0)
-	if err != nil {
+	var err error
+	if doc.Tree, err = work.StatsOf[generation.TreeStats](ctx, b, stages.Tree, 0); err != nil {
 		return err
-	}
-	doc.Tree = tree.TreeStats
-	warm, start, err := warmstart.LoadDecision(ctx, b)
-	switch {
-	case err != nil:
-		return err
-	case warm:
-		found := start.WarmStats
-		found.Level, found.Subtrees = tree.Level, tree.Subtrees
-		doc.Warm = &found
-	default:
-		doc.Forget()
 	}
 	v, err := vocabulary.LoadVectorizer(ctx, b)
 	if err != nil {

@@ -42,8 +42,6 @@ type Plan struct {
 	AtATime int `json:"at_a_time,omitempty"`
 	// Trainers is how many processes train the encoder together, 0 for one.
 	Trainers int `json:"trainers,omitempty"`
-	// Warm: the generation may start from what its parent has learned; start decides.
-	Warm bool `json:"warm,omitempty"`
 	// Features are what the tree is built of where that is not PIFA. Fill: nodes without text have the embeddings of
 	// their neighbours. Parent: there is a generation to compare with.
 	Features pifa.Kind `json:"features,omitempty"`

@@ -41,7 +41,6 @@ const (
 	Finish     = "finish"
 
 	// Those that only some plans have.
-	Start    = "start"
 	Spread   = "spread"
 	Features = "features"
 	Mapping  = "mapping"
@@ -68,7 +67,6 @@ func (p Plan) Stages() []Stage {
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
 		{Index, 1, []string{Number}, "how many nodes there are, and the first position of each partition"},
-		{Start, 1, []string{Number, Index}, "what the generation before has learned, and which nodes have changed"},
 		{Resolve, n, []string{Number, Index}, "links to the nodes of a partition, as positions"},
 		{Link, n, []string{Number, Index, Resolve}, "neighbours of the nodes of a partition"},
 		{Count, n, []string{Number, Index}, "document frequencies of the n-grams of a partition"},
@@ -85,7 +83,7 @@ func (p Plan) Stages() []Stage {
 		{Trunk, 1, []string{Index, Projection, clustered}, "the first cuts of the label tree"},
 		{Deal, n, []string{clustered, Trunk}, "features of a partition's labels, by branch of the tree"},
 		{Branch, n, []string{Trunk, Deal}, "a branch of the label tree"},
-		{Tree, 1, p.treeReads(clustered), "the label tree, and which label is in which cluster"},
+		{Tree, 1, []string{Number, Index, Trunk, Branch}, "the label tree, and which label is in which cluster"},
 		{Mapping, 1, []string{Number, Index, Link, Tree}, "what became of the clusters of the generation before"},
 		{Dataset, n, []string{Number, Index, Link, Vectorizer, Vectorise, Tree}, "the training set"},
 		{Encoder, p.TrainingTasks(), []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree},
@@ -97,31 +95,16 @@ func (p Plan) Stages() []Stage {
 			"how the embeddings agree with the generation before"},
 	}
 	all = slices.DeleteFunc(all, func(s Stage) bool { return !p.has(s.Name) })
-	if p.Warm {
-		for i, s := range all {
-			if slices.Contains(learned, s.Name) {
-				all[i].Reads = slices.Concat(s.Reads, []string{Start})
-			}
-		}
-	}
 	reads := []string{Index, Link, Vectorizer, Vectorise, Tree, Dataset, Encoder, Evaluate, p.EmbeddingStage()}
-	if p.Warm {
-		reads = append(reads, Start)
-	}
 	if p.Parent {
 		reads = append(reads, Mapping, Compare)
 	}
 	return append(all, Stage{Finish, 1, reads, "the generation's document; removes what the tasks left"})
 }
 
-// learned are the stages that have nothing or less to do where the generation starts from its parent.
-var learned = []string{Count, Merge, Vectorizer, Projection, Trunk, Deal, Branch, Tree, Encoder}
-
 // has says whether the plan has a stage.
 func (p Plan) has(stage string) bool {
 	switch stage {
-	case Start:
-		return p.Warm
 	case Spread:
 		return p.Spread
 	case Features:
@@ -132,15 +115,6 @@ func (p Plan) has(stage string) bool {
 		return p.Parent
 	}
 	return true
-}
-
-// treeReads are the stages that the tree is joined from; a renewed one is made of the labels' features.
-func (p Plan) treeReads(clustered string) []string {
-	reads := []string{Number, Index, Trunk, Branch}
-	if p.Warm {
-		reads = append(reads, Projection, clustered)
-	}
-	return reads
 }
 
 // EmbeddingStage is the stage that writes the embeddings.

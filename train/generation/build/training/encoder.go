@@ -4,22 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
-	"giantstream/featurize/projection"
-	"giantstream/featurize/tfidf"
 	"giantstream/sink"
 	"giantstream/train"
 	"giantstream/train/encoders"
 	"giantstream/train/encoders/bert/compute"
-	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/vocabulary"
-	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -60,10 +55,11 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	}
 	settings, r := t.Doc.Settings, t.TaskResources()
 	var space int64
+	s.Average = t.Doc.AveragedWith != 0
 	if t.Doc.KeepSpaceOf != 0 {
-		s.Before = func(ctx context.Context) (before train.Encoder, err error) {
-			before, space, err = generation.OpenEncoderBefore(ctx, t.Store, t.Doc, r)
-			return before, err
+		s.OpenParent = func(ctx context.Context) (p *fit.Parent, err error) {
+			p, space, err = generation.OpenParent(ctx, t.Store, t.Doc, r)
+			return p, err
 		}
 	}
 	if err := storeMath(ctx, t); err != nil {
@@ -168,32 +164,4 @@ func SharedEncoder(ctx context.Context, b *work.Build) (e train.Encoder, done fu
 		return loadEncoder(ctx,
 			b)
 	})
-}
-
-// parentEncoder is what the training of a warm start goes on from, nil for one from scratch. Close its Parent.
-func parentEncoder(ctx context.Context, t *work.Task, v *tfidf.Model, q *projection.Projection) (*fit.Warm, error) {
-	warm, s, err := warmstart.LoadDecision(ctx, t.Build)
-	if err != nil || !warm {
-		return nil, err
-	}
-	from, err := t.OutputsOf(ctx, stages.Start, 0)
-	if err != nil {
-		return nil, err
-	}
-	for name, o := range from.Outputs {
-		if strings.HasPrefix(name, generation.EncoderName+"/") {
-			if err := sink.Verify(ctx, t.Store, o.Ref()); err != nil {
-				return nil, from.Explain(err)
-			}
-		}
-	}
-	e, _, err := encoders.Load(ctx, t.Store, from.Folder()+generation.EncoderName, v, q, t.Device)
-	if err != nil {
-		return nil, from.Explain(err)
-	}
-	parent, ok := e.(*hybrid.Encoder)
-	if !ok {
-		return nil, fmt.Errorf("generation %d has the encoder %s, and only hybrid starts warm", t.Doc.WarmOf, e.Kind())
-	}
-	return &fit.Warm{Parent: parent, Changed: s.Changed}, nil
 }

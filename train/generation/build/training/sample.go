@@ -30,14 +30,8 @@ type Sample struct {
 	Hidden    []eval.Edge
 }
 
-// Close gives back temporary files, and the parent's encoder.
-func (s *Sample) Close() error {
-	var warm error
-	if s.Warm != nil {
-		warm = train.Close(s.Warm.Parent)
-	}
-	return errors.Join(s.Texts.Close(), s.Features.Close(), warm)
-}
+// Close gives back temporary files.
+func (s *Sample) Close() error { return errors.Join(s.Texts.Close(), s.Features.Close()) }
 
 // takeSample chooses a sample, and reads what training takes.
 func takeSample(ctx context.Context, t *work.Task) (_ *Sample, err error) {
@@ -64,9 +58,6 @@ func takeSample(ctx context.Context, t *work.Task) (_ *Sample, err error) {
 		return nil, err
 	}
 	if s.Dim, err = vocabulary.FeatureDim(ctx, t.Build); err != nil {
-		return nil, err
-	}
-	if s.Warm, err = parentEncoder(ctx, t, s.Vectorizer, s.Projection); err != nil {
 		return nil, err
 	}
 	return s, readSampleTargets(ctx, t, x, s)

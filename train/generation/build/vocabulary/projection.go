@@ -9,7 +9,6 @@ import (
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -64,19 +63,26 @@ func walkSample(ctx context.Context, b *work.Build, seed uint64, visit func(posi
 	return nil
 }
 
-// FitProjection fits the projection to a sample of the texts that have features. A warm start keeps the parent's.
+// FitProjection fits the projection to a sample of the texts that have features, and averages it with the parent's.
 func FitProjection(ctx context.Context, t *work.Task) error {
-	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
-		return errors.Join(err, keepProjection(ctx, t))
-	}
 	v, err := LoadVectorizer(ctx, t.Build)
 	if err != nil {
 		return err
 	}
-	sample := &sparse.Matrix{Cols: v.Dim(), Start: []int64{0}}
+	var parent *fit.Parent
+	if t.Doc.AveragedWith != 0 {
+		if parent, _, err = generation.OpenParent(ctx, t.Store, t.Doc, t.TaskResources()); err != nil {
+			return err
+		}
+		defer parent.Close() //nolint:errcheck // it was read, whatever a device says
+	}
+	sample, parents := &sparse.Matrix{Cols: v.Dim(), Start: []int64{0}}, &sparse.Matrix{Start: []int64{0}}
 	if err := walkSample(ctx, t.Build, t.Doc.Settings.Seed, func(_ int, text string) bool {
 		if f := v.Transform(text, sparse.Vector{}); len(f.Index) > 0 {
 			sample.Append(f)
+			if parent != nil {
+				parents.Append(parent.Vectorizer.Transform(text, sparse.Vector{}))
+			}
 		}
 		return sample.Rows < fit.ProjectionSample
 	}); err != nil {
@@ -90,16 +96,12 @@ func FitProjection(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
-	t.Stats = projectionStats{q.Dim()}
-	return t.Put(ctx, "projection", t.ArtifactKey(generation.ProjectionName), q.Write)
-}
-
-// keepProjection makes the parent's projection the generation's own.
-func keepProjection(ctx context.Context, t *work.Task) error {
-	q, err := work.ReadArtifact(ctx, t.Build, stages.Start, generation.ProjectionName, projection.Read)
-	if err != nil {
-		return err
+	if parent != nil {
+		if q, err = fit.AverageProjection(q, v, sample, parent, parents, t.Doc.Settings.EmbeddingDim,
+			t.Workers); err != nil {
+			return err
+		}
 	}
 	t.Stats = projectionStats{q.Dim()}
-	return warmstart.KeepArtifact(ctx, t, generation.ProjectionName)
+	return t.Put(ctx, "projection", t.ArtifactKey(generation.ProjectionName), q.Write)
 }

@@ -11,7 +11,6 @@ import (
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
-	"giantstream/train/generation/build/warmstart"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
 )
@@ -27,9 +26,6 @@ func tfidfOptions(ctx context.Context, t *work.Task) (tfidf.Options, graph.Numbe
 
 // Count counts the documents of a partition that hold each n-gram.
 func Count(ctx context.Context, t *work.Task) error {
-	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
-		return err
-	}
 	o, _, err := tfidfOptions(ctx, t)
 	if err != nil {
 		return err
@@ -59,9 +55,6 @@ func Count(ctx context.Context, t *work.Task) error {
 // Merge adds up what the partitions have counted of a share of the n-grams, and keeps those that may be features. It
 // holds the share's counts in memory.
 func Merge(ctx context.Context, t *work.Task) error {
-	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
-		return err
-	}
 	o, x, err := tfidfOptions(ctx, t)
 	if err != nil {
 		return err
@@ -118,11 +111,8 @@ func Merge(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "chosen", out)
 }
 
-// FitVectorizer chooses the features among those that the shares have kept. A warm start keeps the parent's.
+// FitVectorizer chooses the features among those that the shares have kept.
 func FitVectorizer(ctx context.Context, t *work.Task) error {
-	if warm, _, err := warmstart.LoadDecision(ctx, t.Build); err != nil || warm {
-		return errors.Join(err, warmstart.KeepArtifact(ctx, t, generation.VectorizerName))
-	}
 	o, x, err := tfidfOptions(ctx, t)
 	if err != nil {
 		return err
