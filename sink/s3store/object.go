@@ -23,6 +23,8 @@ type object struct {
 	key   string
 	size  int64
 	etag  string
+	// version is the id of a version that is not current, "" for the current one.
+	version string
 }
 
 func (o *object) Size() int64  { return o.size }
@@ -50,7 +52,7 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 
 // get fills p from the object at off.
 func (o *object) get(p []byte, off int64) (n int, err error) {
-	var opts minio.GetObjectOptions
+	opts := minio.GetObjectOptions{VersionID: o.version}
 	if err := opts.SetRange(off, off+int64(len(p))-1); err != nil {
 		return 0, err
 	}

@@ -34,7 +34,8 @@ func Serve(ctx context.Context, dir, listen, bucket string, ready func()) error 
 		return err
 	}
 	objects, attributes := filepath.Join(dir, "objects"), filepath.Join(dir, "attributes")
-	for _, d := range []string{objects, attributes} {
+	versions := filepath.Join(dir, "versions") // of buckets with versioning
+	for _, d := range []string{objects, attributes, versions} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
@@ -44,7 +45,8 @@ func Serve(ctx context.Context, dir, listen, bucket string, ready func()) error 
 	if err != nil {
 		return err
 	}
-	backend, err := posix.New(objects, sidecar, posix.PosixOpts{SideCarDir: attributes})
+	backend, err := posix.New(objects, sidecar, posix.PosixOpts{SideCarDir: attributes,
+		VersioningDir: versions})
 	if err != nil {
 		return err
 	}
