@@ -2,6 +2,7 @@ package forget
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type Report struct {
 	Kinds   map[string]int64 `json:"kinds"`
 	// Findings are the places where something is left.
 	Findings []Finding `json:"findings"`
+	// Unread are places that could not be opened, with the reason. What is in them is not known.
+	Unread []string `json:"unread,omitempty"`
 }
 
 // Finding is an object, or a partition of a topic, in which something is left.
@@ -75,38 +78,72 @@ func NewScanner(t Targets) *Scanner {
 // Report returns what was found so far, in the order of the scans.
 func (s *Scanner) Report() Report { return s.report }
 
-// Store scans every object of a store. An object that is removed meanwhile has nothing left.
-func (s *Scanner) Store(ctx context.Context, store sink.Store, progress ambient.Progress) error {
+// Store scans every object of a store but those under the prefixes of except. An object that is removed meanwhile has
+// nothing left.
+func (s *Scanner) Store(ctx context.Context, store sink.Store, except []string, progress ambient.Progress) error {
 	progress = ambient.OrDiscard(progress)
 	progress.Stage("scan the store", 0)
 	for info, err := range store.List(ctx, "", "") {
 		if err != nil {
 			return err
 		}
-		err = s.object(ctx, store, info.Key)
-		if errors.Is(err, sink.ErrNotFound) {
+		if slices.ContainsFunc(except, func(prefix string) bool { return strings.HasPrefix(info.Key, prefix) }) {
 			continue
 		}
-		if err != nil {
-			return fmt.Errorf("scan %s: %w", info.Key, err)
+		open := func() (sink.Object, error) { return store.Open(ctx, info.Key) }
+		if err := s.object(ctx, info.Key, "", open); err != nil {
+			return err
 		}
 		progress.Add(1)
 	}
 	return nil
 }
 
-func (s *Scanner) object(ctx context.Context, store sink.Store, key string) (err error) {
-	o, err := store.Open(ctx, key)
-	if err != nil {
-		return err
+// OlderVersion is the kind of a version of an object that was replaced or deleted.
+const OlderVersion = "older version"
+
+// Versions scans what a bucket with versioning has kept of objects that were replaced or deleted. If they cannot be
+// listed, they are in the report as unread.
+func (s *Scanner) Versions(ctx context.Context, store sink.Versioned, progress ambient.Progress) error {
+	progress = ambient.OrDiscard(progress)
+	progress.Stage("scan older versions", 0)
+	for v, err := range store.Versions(ctx) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s.Unread("older versions of objects", err)
+			return nil
+		}
+		open := func() (sink.Object, error) { return store.OpenVersion(ctx, v) }
+		if err := s.object(ctx, v.Key+", version "+v.ID, OlderVersion, open); err != nil {
+			return err
+		}
+		progress.Add(1)
 	}
-	defer func() { err = errors.Join(err, o.Close()) }()
-	s.begin(key)
-	s.found([]byte(key), apart, "its key")
-	kind, err := s.content(ctx, key, o)
-	s.report.Objects, s.report.Bytes = s.report.Objects+1, s.report.Bytes+o.Size()
-	s.end(kind)
-	return err
+	return nil
+}
+
+// Unread notes a place that cannot be opened.
+func (s *Scanner) Unread(place string, why error) {
+	s.report.Unread = append(s.report.Unread, fmt.Sprintf("%s: %v", place, why))
+}
+
+// object scans an object. kind is what the report calls it, "" for what it turns out to be.
+func (s *Scanner) object(ctx context.Context, place, kind string, open func() (sink.Object, error)) error {
+	o, err := open()
+	if err == nil {
+		s.begin(place)
+		s.found([]byte(place), apart, "its key")
+		var is string
+		is, err = s.content(ctx, place, o)
+		s.end(cmp.Or(kind, is))
+		err = errors.Join(err, o.Close())
+	}
+	if err != nil && !errors.Is(err, sink.ErrNotFound) {
+		return fmt.Errorf("scan %s: %w", place, err)
+	}
+	return nil
 }
 
 // begin begins a place.
@@ -150,6 +187,7 @@ func (s *Scanner) found(value []byte, m mode, where string) {
 
 // content opens an object as what its first and last bytes say that it is, and returns its kind.
 func (s *Scanner) content(ctx context.Context, key string, o sink.Object) (kind string, err error) {
+	s.report.Objects, s.report.Bytes = s.report.Objects+1, s.report.Bytes+o.Size()
 	const most = 64
 	head := make([]byte, min(most, o.Size()))
 	tail := make([]byte, len(head))

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -76,7 +79,7 @@ func TestScanStore(t *testing.T) {
 			store := &memstore.Store{}
 			c.put(t, store, "generations/000001/thing")
 			s := NewScanner(Targets{IDs: []string{secretID, "4711"}, Texts: []string{secretText}})
-			if err := s.Store(t.Context(), store, nil); err != nil {
+			if err := s.Store(t.Context(), store, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			r := s.Report()
@@ -95,8 +98,102 @@ func TestScanStore(t *testing.T) {
 func TestScanDamage(t *testing.T) {
 	store := &memstore.Store{}
 	put(t, store, "x", []byte("PAR1 and then nothing PAR1"))
-	if err := NewScanner(Targets{IDs: []string{"a"}}).Store(t.Context(), store, nil); err == nil {
+	if err := NewScanner(Targets{IDs: []string{"a"}}).Store(t.Context(), store, nil, nil); err == nil {
 		t.Error("a damaged file was passed over")
+	}
+}
+
+// Files on this machine are opened too: also a batch that a broker has compressed, between others.
+func TestScanFolder(t *testing.T) {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Letters of unequal frequency are entropy-coded: no literal stays as it was.
+	letters, random := make([]byte, 4000), rand.New(rand.NewPCG(1, 1))
+	for i := range letters {
+		letters[i] = "eeeeettttaaaooinshr "[random.IntN(20)]
+	}
+	frame := w.EncodeAll(append(letters, " P1"...), nil)
+	if bytes.Contains(frame, []byte("P1")) {
+		t.Fatal("the frame shows the id")
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{
+		"partitions/nodes-0/0.dat":  append(append([]byte("head"), frame...), "tail"...),
+		"partitions/nodes-0/9.dat":  append(bytes.Repeat([]byte{'x'}, 1<<20-2), frame...),
+		"partitions/nodes-1/0.dat":  append([]byte(zstdMagic), w.EncodeAll([]byte("one P2 two"), nil)...),
+		"partitions/nodes-1/17.dat": []byte("\x07P1"),
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := NewScanner(Targets{IDs: []string{secretID, "nodes-1"}})
+	for _, dir := range []string{dir, filepath.Join(dir, "absent")} {
+		if err := s.Folder(t.Context(), dir, BrokerLog, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var found []string
+	for _, f := range s.Report().Findings {
+		rel, err := filepath.Rel(dir, f.Place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, filepath.ToSlash(rel)+": "+strings.Join(f.Where, ", "))
+	}
+	want := []string{"partitions/nodes-0/0.dat: id in compressed bytes",
+		"partitions/nodes-0/9.dat: id in compressed bytes", "partitions/nodes-1/17.dat: id in raw bytes"}
+	if !slices.Equal(found, want) || s.Report().Kinds[BrokerLog] != 4 {
+		t.Errorf("found %q, want %q", found, want)
+	}
+}
+
+// versioned is a store with older versions.
+type versioned struct {
+	memstore.Store
+	old map[string]string
+	err error
+}
+
+func (v *versioned) Versions(context.Context) iter.Seq2[sink.Version, error] {
+	return func(yield func(sink.Version, error) bool) {
+		for id := range v.old {
+			if !yield(sink.Version{Info: sink.Info{Key: "a"}, ID: id}, nil) {
+				return
+			}
+		}
+		if v.err != nil {
+			yield(sink.Version{}, v.err)
+		}
+	}
+}
+
+func (v *versioned) OpenVersion(ctx context.Context, version sink.Version) (sink.Object, error) {
+	old := &memstore.Store{}
+	if err := sink.PutBytes(ctx, old, version.Key, []byte(v.old[version.ID])); err != nil {
+		return nil, err
+	}
+	return old.Open(ctx, version.Key)
+}
+
+// What a bucket has kept is found there, and a bucket that does not say is not taken for one that has kept nothing.
+func TestScanVersions(t *testing.T) {
+	store := &versioned{old: map[string]string{"v1": `["P1"]`, "v2": `["P2"]`}}
+	s := NewScanner(Targets{IDs: []string{secretID}})
+	if err := s.Versions(t.Context(), store, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Report()
+	if len(r.Findings) != 1 || r.Findings[0].Place != "a, version v1" || r.Findings[0].Kind != OlderVersion ||
+		r.Kinds[OlderVersion] != 2 || len(r.Unread) > 0 {
+		t.Errorf("%+v", r)
+	}
+	store.err = errors.New("no right to list versions")
+	if err := s.Versions(t.Context(), store, nil); err != nil || len(s.Report().Unread) != 1 {
+		t.Errorf("%+v, %v", s.Report(), err)
 	}
 }
 
@@ -184,7 +281,7 @@ func TestScanVocabulary(t *testing.T) {
 	put(t, store, "b", []byte("words"))
 	put(t, store, "c", []byte("weights P1"))
 	s := NewScanner(Targets{IDs: []string{secretID}, Vocabulary: words{}})
-	if err := s.Store(t.Context(), store, nil); err != nil {
+	if err := s.Store(t.Context(), store, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	r := s.Report()

@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"giantstream/config"
 	"giantstream/ingest/client"
 	"giantstream/sink"
+	"giantstream/stream/commitlog"
 	"giantstream/stream/forget"
 	"giantstream/stream/reshard"
 )
@@ -94,8 +96,13 @@ func (r *resharding) scan(t *testing.T, cfg *config.Config, store sink.Store) fo
 		t.Fatal(err)
 	}
 	s := forget.NewScanner(forget.Targets{IDs: ids, Texts: texts, Vocabulary: vocabulary})
-	if err := s.Store(t.Context(), store, nil); err != nil {
+	if err := s.Store(t.Context(), store, nil, nil); err != nil {
 		t.Fatal(err)
+	}
+	for _, folder := range wiring.ScannedFolders(cfg) {
+		if err := s.Folder(t.Context(), folder[0], folder[1], nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, topic := range wiring.ScannedTopics(cfg) {
 		if err := s.Topic(t.Context(), wiring.TopicRecords{Client: r.client}, topic[0], topic[1], nil); err != nil {
@@ -112,10 +119,38 @@ func TestForgottenMeansGone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs several pipelines")
 	}
-	r := newResharding(t, 2, 2, true)
+	for encoder, change := range map[string]func(*config.Config){
+		"linear": func(cfg *config.Config) { cfg.Train.Encoder = "linear" },
+		"hybrid": func(cfg *config.Config) { cfg.Train.Encoder, cfg.Train.Epochs = "hybrid", 1 },
+		"bert": func(cfg *config.Config) {
+			cfg.Train.Encoder, cfg.Train.Epochs, cfg.Train.CheckpointEvery = "bert", 1, time.Nanosecond
+			cfg.Train.BERT = config.BERT{Model: "../../../train/encoders/bert/testdata/tiny", Pooling: "mean",
+				MaxTokens: 16}
+		},
+		"hybrid beside bert": func(cfg *config.Config) {
+			cfg.Train.Encoder, cfg.Train.Epochs = "bert", 0
+			cfg.Train.BERT = config.BERT{Model: "../../../train/encoders/bert/testdata/tiny", Pooling: "mean",
+				MaxTokens: 16, NGrams: 512}
+		},
+	} {
+		t.Run(encoder, func(t *testing.T) {
+			r := newResharding(t, 2, 2, true)
+			for _, cfg := range []*config.Config{&r.old, &r.next} {
+				change(cfg)
+			}
+			r.forget(t)
+		})
+	}
+}
+
+func (r *resharding) forget(t *testing.T) {
+	t.Helper()
 	sendStatements(t, &r.old, r.client, statementsOfAGraph())
 	plant(t, &r.old, r.client)
 	r.upToDate(t, &r.old, r.from)
+	if r.old.Train.Encoder == "linear" { // merged rows do not depend on it
+		r.merge(t)
+	}
 
 	found := map[string][]string{}
 	report := r.scan(t, &r.old, r.from)
@@ -126,13 +161,19 @@ func TestForgottenMeansGone(t *testing.T) {
 		}
 		found[place] = append(found[place], f.Where...)
 	}
-	for place, what := range map[string]string{
+	want := map[string]string{
 		"rows": "text in column text", "dataset": "text in column text", "embeddings": "id in column node_id",
 		"labels.parquet": "id in column node_id", "vocabulary": "n-grams of the forgotten texts alone",
-		"table of a checkpoint": "id in keys", "values of a checkpoint": "text in values", "other file of a checkpoint": "id in the list of tables",
-		"embeddings topic": "id in keys", "dead letters": "text in values", "mirror topic": "id in values",
+		"table of a checkpoint": "id in keys", "values of a checkpoint": "text in values",
+		"other file of a checkpoint": "id in the list of tables",
+		"local state":                "text in values",
+		"embeddings topic":           "id in keys", "dead letters": "text in values", "mirror topic": "id in values",
 		"input": "text in values",
-	} {
+	}
+	if r.old.Train.Encoder == "linear" {
+		want["compacted"] = "text in column text"
+	}
+	for place, what := range want {
 		if !slices.Contains(found[place], what) {
 			t.Errorf("%s: %q, want %q", place, slices.Compact(slices.Sorted(slices.Values(found[place]))), what)
 		}
@@ -158,13 +199,7 @@ func TestForgottenMeansGone(t *testing.T) {
 	if result.Hash != before.hash {
 		t.Errorf("graph %s, want %s", result.Hash, before.hash)
 	}
-	s := r.scan(t, &r.next, r.to)
-	for _, f := range s.Findings {
-		// What the topics of before have is their owners' and the broker's.
-		if !strings.Contains(f.Kind, "topic") && f.Kind != "input" && f.Kind != "dead letters" {
-			t.Errorf("left: %+v", f)
-		}
-	}
+	s := r.checkGone(t, "")
 	if s.Kinds["table of a checkpoint"] == 0 || s.Kinds["parquet"] < 6 || s.Kinds["vocabulary"] != 1 {
 		t.Errorf("the scan has opened %v", s.Kinds)
 	}
@@ -176,9 +211,50 @@ func TestForgottenMeansGone(t *testing.T) {
 	if again := r.published(t) - sent; again != 0 {
 		t.Errorf("%d embeddings were published again", again)
 	}
-	for _, f := range r.scan(t, &r.next, r.to).Findings {
+	sendStatements(t, &r.next, r.client, []statement{{ID: nodeID(0), Text: text(0, 1), At: 1_700_002_000}})
+	r.upToDate(t, &r.next, r.to)
+	if s := r.checkGone(t, "after the pipeline has gone on"); s.Kinds["local state"] == 0 {
+		t.Errorf("the scan has opened %v", s.Kinds)
+	}
+}
+
+// checkGone fails if anything of what was planted is left in the new store and its pipeline's local states. What the
+// topics have is their owners' and the broker's.
+func (r *resharding) checkGone(t *testing.T, when string) forget.Report {
+	t.Helper()
+	s := r.scan(t, &r.next, r.to)
+	for _, f := range s.Findings {
 		if !strings.Contains(f.Kind, "topic") && f.Kind != "input" && f.Kind != "dead letters" {
-			t.Errorf("left after the pipeline has gone on: %+v", f)
+			t.Errorf("left %s: %+v", when, f)
+		}
+	}
+	return s
+}
+
+// merge makes as many manifests as are merged, and merges their rows.
+func (r *resharding) merge(t *testing.T) {
+	t.Helper()
+	s, err := Start(t.Context(), Options{Config: &r.old, Store: r.from, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 64 { // the manifests of a block
+		var again []statement
+		for n := range 4 { // in both shards
+			again = append(again, statement{ID: nodeID(n), Text: text(n, i%4), At: 1_700_001_000 + int64(i)})
+		}
+		sendStatements(t, &r.old, r.client, again)
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for shard := range r.old.Shards {
+		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: r.from})
+		if _, err := c.Merge(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

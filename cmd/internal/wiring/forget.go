@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -76,6 +77,36 @@ func ScannedTopics(cfg *config.Config) (topics [][2]string) {
 		}
 	}
 	return topics
+}
+
+// ScannedFolders are the folders on this machine that a pipeline's workers write to, by what they hold.
+func ScannedFolders(cfg *config.Config) (folders [][2]string) {
+	folders = [][2]string{{cfg.StateDir, "local state"}}
+	if cfg.Kafka.Embedded() {
+		folders = append(folders, [2]string{cfg.Kafka.DataDir, forget.BrokerLog})
+	}
+	return folders
+}
+
+// KeysOfFolders returns the prefixes of keys under which a store in a directory would list files of the folders.
+func KeysOfFolders(cfg *config.Config, folders [][2]string) (prefixes []string, err error) {
+	root, ok := StoreDir(cfg.Store)
+	if !ok {
+		return nil, nil
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return nil, err
+	}
+	for _, folder := range folders {
+		dir, err := filepath.Abs(folder[0])
+		if err != nil {
+			return nil, err
+		}
+		if inside, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(inside) {
+			prefixes = append(prefixes, filepath.ToSlash(inside)+"/")
+		}
+	}
+	return prefixes, nil
 }
 
 // Vocabularies knows which n-grams only forgotten texts have. It implements forget.Vocabulary.

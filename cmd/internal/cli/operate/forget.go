@@ -51,9 +51,11 @@ func Forget(a *command.App) *cobra.Command {
 		Use:   "forget [ID...]",
 		Short: "Delete nodes with all links, and find every place where something of them is left",
 		Long: `Delete nodes with all links from and to them, as any producer would: the records go
-to the input topics, and sinks follow. Then open every object of the store and
-every record of the pipeline's topics, and list the places where an id or a text
-is left. The exit code is 0 if there is none, and 1 otherwise.
+to the input topics, and sinks follow. Then open every object of the store, in a
+bucket with versioning also the older ones, every record of the pipeline's topics,
+and the files of state_dir and of the embedded broker on this machine, and list the
+places where an id or a text is left. The exit code is 0 if there is none, and 1
+otherwise.
 
 A deletion alone leaves older rows, checkpoints and generations as they are. Say
 in this order, and look again with --check after each step:
@@ -70,7 +72,7 @@ afterwards.yaml names another store, state_dir and mirror topic. With --deleted 
 place of --from ids.txt, and --forget-deleted in place of --forget ids.txt, all
 nodes are forgotten that producers have deleted: say that on a schedule. The page
 OPERATIONS.md, "Forget an item", says what topics keep and until when, and what is
-out of reach: exports, backups, and older versions of objects in a bucket.`,
+out of reach: other machines, exports and backups.`,
 		Example: `  giantstream forget -c pipeline.yaml customer-17
   giantstream forget -c pipeline.yaml --deleted
   giantstream forget -c pipeline.yaml --from ids.txt --check --json | jq .findings`,
@@ -106,8 +108,7 @@ out of reach: exports, backups, and older versions of objects in a bucket.`,
 	}
 	flags.Register(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "a `FILE` of ids, one a line; - is the standard input")
-	cmd.Flags().BoolVar(&o.deleted, "deleted", false,
-		"take the nodes that are deleted, also in the store of --texts-of")
+	cmd.Flags().BoolVar(&o.deleted, "deleted", false, "take the nodes that are deleted, also those of --texts-of")
 	cmd.Flags().BoolVar(&o.check, "check", false, "delete nothing: only look")
 	cmd.Flags().StringVar(&o.textsOf, "texts-of", "", "also look for the texts that another `STORE` has of the ids")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -193,7 +194,7 @@ func sendDeletions(ctx context.Context, p *command.Pipeline, c *client.Client, i
 	return len(messages), producer.Flush(ctx)
 }
 
-// scanPlaces opens every object and every record.
+// scanPlaces opens every object, every record and every file.
 func scanPlaces(ctx context.Context, p *command.Pipeline, c *client.Client, ids map[string]bool, texts []string) (
 	forget.Report, error) {
 	vocabulary, err := wiring.OpenVocabularies(ctx, p.Store, p.Identity.Shards, texts, ids)
@@ -201,11 +202,26 @@ func scanPlaces(ctx context.Context, p *command.Pipeline, c *client.Client, ids 
 		return forget.Report{}, err
 	}
 	s := forget.NewScanner(forget.Targets{IDs: slices.Sorted(maps.Keys(ids)), Texts: texts, Vocabulary: vocabulary})
-	if err := s.Store(ctx, p.Store, p.Progress); err != nil {
+	folders := wiring.ScannedFolders(p.Config)
+	except, err := wiring.KeysOfFolders(p.Config, folders)
+	if err != nil {
 		return forget.Report{}, err
+	}
+	if err := s.Store(ctx, p.Store, except, p.Progress); err != nil {
+		return forget.Report{}, err
+	}
+	if versioned, ok := p.Store.(sink.Versioned); ok {
+		if err := s.Versions(ctx, versioned, p.Progress); err != nil {
+			return forget.Report{}, err
+		}
 	}
 	for _, topic := range wiring.ScannedTopics(p.Config) {
 		if err := s.Topic(ctx, wiring.TopicRecords{Client: c}, topic[0], topic[1], p.Progress); err != nil {
+			return forget.Report{}, err
+		}
+	}
+	for _, folder := range folders {
+		if err := s.Folder(ctx, folder[0], folder[1], p.Progress); err != nil {
 			return forget.Report{}, err
 		}
 	}
@@ -214,8 +230,11 @@ func scanPlaces(ctx context.Context, p *command.Pipeline, c *client.Client, ids 
 
 // err is the outcome as the command's error.
 func (f *forgotten) err() error {
-	if n := len(f.Findings); n > 0 {
+	switch n, unread := len(f.Findings), len(f.Unread); {
+	case n > 0:
 		return fmt.Errorf("%w: %d places above; docs/OPERATIONS.md, \"Forget an item\", says what to do", errLeft, n)
+	case unread > 0:
+		return fmt.Errorf("%w: %d places above could not be opened", errLeft, unread)
 	}
 	return nil
 }
@@ -241,8 +260,11 @@ func (f *forgotten) print(out io.Writer) error {
 	if f.Texts == 0 {
 		fmt.Fprintln(out, "the store has no text of them; --texts-of names one that had")
 	}
+	for _, place := range f.Unread {
+		fmt.Fprintf(out, "not looked into: %s\n", console.Plain(place))
+	}
 	if len(f.Findings) == 0 {
-		fmt.Fprintln(out, "nothing is left")
+		fmt.Fprintln(out, "nothing is left in what was opened")
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
