@@ -69,6 +69,36 @@ func TestASecondPipelineOfTheSameNamesIsRefused(t *testing.T) {
 	second.checkTexts("new", 0, 30)
 }
 
+// Two workers of one pipeline that would publish to other topics, or other vectors, would each publish a part.
+func TestWorkersThatPublishOtherThingsAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*config.Config){
+		"kafka.topics.embeddings": func(c *config.Config) { c.Kafka.Topics.Embeddings = "others" },
+		"sink.canary_topic":       func(c *config.Config) { c.Sink.CanaryTopic = "canaries" },
+		"sink.embedding_type":     func(c *config.Config) { c.Sink.EmbeddingType = "float16" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutliving(t)
+			second := *o
+			second.cfg.StateDir = filepath.Join(t.TempDir(), "second")
+			change(&second.cfg)
+			first := o.start()
+			o.send("old", 0, 30)
+			if err := first.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			other := second.start()
+			if err := run(t, other); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("beside a worker with another one, it runs: %v", err)
+			}
+			_ = other.Close() // what it failed with
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+			second.drained() // after it, everything is published as it says
+		})
+	}
+}
+
 // What decides how records become the graph cannot change by accident.
 func TestOtherSettingsAreRefusedByName(t *testing.T) {
 	for name, change := range map[string]struct {

@@ -191,6 +191,9 @@ func share(t *testing.T, seed uint64, expected map[string]published) {
 		elsewhere := newOutliving(t)
 		second.cfg.Kafka.Brokers, testers[second] = elsewhere.cfg.Kafka.Brokers, elsewhere.tester
 	}
+	if rnd.IntN(2) == 0 {
+		first.cfg.Ingest.Repartition, second.cfg.Ingest.Repartition = true, true
+	}
 	names := slices.Sorted(maps.Keys(shareable))
 	rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	shared := names[:rnd.IntN(5)]

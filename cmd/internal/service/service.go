@@ -33,6 +33,7 @@ import (
 	"giantstream/ingest/client"
 	"giantstream/ingest/deadletter"
 	"giantstream/ingest/embeddingtopic"
+	"giantstream/ingest/owner"
 	"giantstream/internal/ambient"
 	"giantstream/sink"
 	"giantstream/sink/recent"
@@ -171,6 +172,7 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		return err
 	}
 	groups := membership.Membership{Client: s.client, Pipeline: s.id.ID, Group: s.cfg.Group(),
+		Published:      fmt.Sprintf("%q, %q, %s", s.topics.Embeddings, s.topics.Canary, wiring.FormatOf(s.cfg)),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout}
 	s.ingest = &ingesting.Ingest{Config: s.cfg, Settings: s.settings, Store: s.store, Identity: s.id, Groups: groups,
 		Topics: s.topics, Feeds: feeds, Schemas: schemas, Letters: s.letters, Features: s.served, Heads: s.heads,
@@ -212,7 +214,28 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 			return err
 		}
 	}
+	if err := s.claimKeyedTopics(ctx, pipeline); err != nil {
+		return err
+	}
 	return s.ingest.Open(ctx)
+}
+
+// claimKeyedTopics makes the pipeline the owner of the topics that source topics are copied to. Another pipeline of its
+// name would copy others into them.
+func (s *Service) claimKeyedTopics(ctx context.Context, pipeline owner.Pipeline) error {
+	if !s.roles.Stream || !s.topics.Repartitioned() {
+		return nil
+	}
+	for _, topic := range []string{s.topics.Nodes, s.topics.Edges} {
+		_, claimed, err := owner.Ensure(ctx, s.client, topic, pipeline)
+		if err != nil {
+			return err
+		}
+		if claimed {
+			s.log.Info("the topic belongs to this pipeline from now on", "topic", topic, "pipeline", pipeline.String())
+		}
+	}
+	return nil
 }
 
 const (

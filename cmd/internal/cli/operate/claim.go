@@ -19,11 +19,12 @@ func Claim(a *command.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "claim --from ID",
-		Short: "Take the topics of embeddings from another pipeline",
+		Short: "Take topics from another pipeline",
 		Long: `Make this pipeline the owner of its topics of embeddings (kafka.topics.embeddings and
-sink.canary_topic), which belong to the pipeline with the id ID. A pipeline owns a
-topic that it was the first to publish to, and no other one publishes there. After
-the store was removed and filled anew, a pipeline has another id.
+sink.canary_topic) and of its keyed topics (ingest.repartition), which belong to the
+pipeline with the id ID. A pipeline owns a topic that it was the first to write to,
+and no other one writes there. After the store was removed and filled anew, a
+pipeline has another id.
 
 Stop the other pipeline first. What it has published stays on the topic, also of
 nodes that this pipeline does not have: deleting the topic instead leaves nothing,
@@ -51,10 +52,14 @@ refill --from ID'.`,
 			}
 			defer func() { err = errors.Join(err, detach()) }()
 			topics := wiring.TopicsOf(pipe.Config)
-			for _, topic := range []string{topics.Embeddings, topics.Canary} {
-				if topic == "" {
-					continue
-				}
+			owned := []string{topics.Embeddings}
+			if topics.Canary != "" {
+				owned = append(owned, topics.Canary)
+			}
+			if topics.Repartitioned() {
+				owned = append(owned, topics.Nodes, topics.Edges)
+			}
+			for _, topic := range owned {
 				if err := owner.Take(ctx, c, topic, mine, from); err != nil {
 					return err
 				}

@@ -4,6 +4,8 @@ package membership
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,7 +22,9 @@ type Membership struct {
 	Client *client.Client
 	// Pipeline is its id, Group the name of the group that streams. The names of other groups begin with it.
 	Pipeline, Group string
-	SessionTimeout  time.Duration
+	// Published is what members with role embed publish, and where.
+	Published      string
+	SessionTimeout time.Duration
 }
 
 // Session is how long a member may be silent.
@@ -32,11 +36,13 @@ func (m Membership) Session() time.Duration {
 // with the others. The pipeline's id is part of it, because another pipeline that has the same group would get some of
 // the shards, and this one would not commit them. A worker with roles stream and embed publishes the embeddings of the
 // shards that it streams. A shard that moved to a worker without role embed would go unpublished, so either all members
-// of a group have that role or none has.
+// of a group have that role or none has. Those that have it publish the same to the same topics, or each topic would
+// have some of the shards.
 func (m Membership) Protocol(embeds bool) string {
 	name := group.ProtocolName + "-" + m.Pipeline
 	if embeds {
-		return name
+		sum := sha256.Sum256([]byte(m.Published))
+		return name + "-" + hex.EncodeToString(sum[:4])
 	}
 	return name + "-stream"
 }
@@ -54,7 +60,8 @@ func (m Membership) Explain(ctx context.Context, name string, err error) error {
 				"two workers of one pipeline need the same store: %w", name, id, m.Pipeline, err)
 		}
 	}
-	return fmt.Errorf("%w: the workers of a group are of one pipeline (this store is of pipeline %s), have the same "+
-		"version, and with role stream either all or none of them have role embed; stop those that differ", err,
-		m.Pipeline)
+	return fmt.Errorf("%w: the workers of a group are of one pipeline (this store is of pipeline %s) and have the same "+
+		"version. With role stream either all or none of them have role embed, and with that role all have the same "+
+		"kafka.topics.embeddings, sink.canary_topic, sink.embedding_type and sink.embedding_dim (here %s). Stop those "+
+		"that differ", err, m.Pipeline, m.Published)
 }

@@ -77,7 +77,7 @@ func (c *Copies) copyGroup(what, topic string) string {
 // repartition copies the source topics until ctx ends.
 func (c *Copies) repartition(ctx context.Context) error {
 	return c.Groups.Explain(ctx, c.copyGroup("nodes", c.Topics.SourceNodes), repartition.Run(ctx, repartition.Options{
-		Client: c.Groups.Client, Protocol: c.Groups.Protocol(true), Routes: c.routes(),
+		Client: c.Groups.Client, Protocol: c.Groups.Protocol(false), Routes: c.routes(),
 		SessionTimeout: c.Groups.SessionTimeout,
 		RecordBytes:    c.Feeds.Limits.RecordBytes, DeadLetters: c.Topics.DeadLetters, Clock: time.Now, Log: c.Log,
 		OnLost: c.lose}))
