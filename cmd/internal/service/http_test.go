@@ -147,6 +147,7 @@ func TestMetricsAndProbesTellWhatTheServiceDoes(t *testing.T) {
 		least, most  float64
 	}{
 		{"giantstream_build_info", `goversion="go`, 1, 1},
+		{"giantstream_shards", "", 2, 2},
 		{"giantstream_shards_assigned", "", 2, 2},
 		{"giantstream_shard_restoring", "", 0, 0},
 		{"giantstream_shard_restore_seconds_count", "", 2, 2},

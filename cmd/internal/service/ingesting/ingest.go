@@ -102,7 +102,7 @@ type Ingest struct {
 // Open checks the input topics, and completes Feeds.
 func (in *Ingest) Open(ctx context.Context) (err error) {
 	in.metrics = newMetrics(in.Registry)
-	in.Registry.MustRegister(shardCollector{&in.Watches, in.waits})
+	in.Registry.MustRegister(shardCollector{in.Config.Shards, &in.Watches, in.waits})
 	if in.fields, err = newFieldCounts(in.Feeds.Mapping, in.Feeds.Limits); err != nil {
 		return err
 	}

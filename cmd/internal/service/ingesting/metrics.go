@@ -117,12 +117,14 @@ func (m *metrics) checkpointed(uploaded int64, err error) {
 // shardCollector collects metrics of the shards that this process has. It reads their watches and
 // makes no requests.
 type shardCollector struct {
+	shards  int
 	watches *Watches
 	waits   func() string // Ingest.waits
 }
 
 var (
 	descAssigned = prometheus.NewDesc("giantstream_shards_assigned", "Shards that this process has.", nil, nil)
+	descShards   = prometheus.NewDesc("giantstream_shards", "Shards of the pipeline, whoever has them.", nil, nil)
 	descStopped  = prometheus.NewDesc("giantstream_shards_stopped",
 		"Shards that have failed and are not yet ready again.", nil, nil)
 	descWaits = prometheus.NewDesc("giantstream_ingest_waits", "1 while the process has no place in the consumer "+
@@ -147,7 +149,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descAssigned, descStopped, descWaits, descRestoring, descAge, descLag,
+	for _, d := range []*prometheus.Desc{descShards, descAssigned, descStopped, descWaits, descRestoring, descAge, descLag,
 		descHeld, descLost, descStatements} {
 		out <- d
 	}
@@ -159,6 +161,7 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	all := c.watches.States()
+	gauge(descShards, float64(c.shards))
 	gauge(descAssigned, float64(len(all)))
 	gauge(descStopped, float64(len(c.watches.failures())))
 	waits := 0.0
