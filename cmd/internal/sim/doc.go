@@ -18,7 +18,8 @@
 //
 //   - At every manifest: no gap, no offset that goes back, every object there, and as many records of each topic with
 //     an outcome as lie below its offset. At every fourth, the newest rows are the graph of the records below the
-//     offsets, and the mirror of these records is durable.
+//     offsets, the mirror of these records is durable, and as many of them have each outcome as an oracle says, but
+//     for those whose outcome depends on how the topics of nodes and edges interleave.
 //   - At every move of a log's boundary: it ascends, reaches neither the head nor a checkpoint that is kept, and blocks
 //     have what it covers. What a worker takes for committed is what was committed first under that number.
 //   - At every checkpoint document: its number follows, its files exist. At every removal: nothing that a manifest or

@@ -231,10 +231,16 @@ func (v *watch) manifest(shard int, key string) {
 	}
 }
 
-// checkRows compares the newest committed rows of a shard with the records below the head's offsets, and checks that
-// the mirror of these records is durable.
+// checkRows compares the newest committed rows of a shard, and what it has counted, with the records below the head's
+// offsets, and checks that the mirror of these records is durable.
 func (v *watch) checkRows(shard int) {
 	head := v.heads[shard]
+	for topic, t := range v.w.topics.talliesOf(shard, head.Next) {
+		if got := head.Counted[topic].Outcomes; !t.allows(got) {
+			v.w.fail("shard %d at manifest %d counts %+v of %s below %d, want %+v and %d of either", shard, head.Seq, got,
+				topic, head.Next[topic], t.sure, t.either)
+		}
+	}
 	g := graphOf(v.w.topics.below(shard, head.Next))
 	if diff := difference(v.rows[shard], g.rows(g.mirrored)); diff != "" {
 		v.w.fail("shard %d at manifest %d, offsets %v: %s", shard, head.Seq, head.Next, diff)

@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"giantstream/stream/mutation"
+)
+
+// tally says what became of the records of one topic of a shard, straight from docs/PROTOCOL.md, "Conservation". It
+// sees the records of the topic alone, in their order.
+type tally struct {
+	nodes map[string]mutation.Mutation
+	lists map[string]mutation.Version // when a source's list of edges was last replaced
+	links map[link]statement
+	sure  mutation.Outcomes
+	// either counts records whose outcome depends on how the topics of nodes and edges interleave.
+	either int64
+}
+
+// talliesOf returns what became of the records of a shard below offsets, by topic.
+func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	inlined := map[string]int64{} // the latest event time of a source's lists in node records
+	out := map[string]*tally{}
+	for _, topic := range []string{nodesTopic, edgesTopic, mirrorTopic} {
+		log := t.logs[shard][topic]
+		all := &tally{nodes: map[string]mutation.Mutation{}, lists: map[string]mutation.Version{},
+			links: map[link]statement{}}
+		for _, r := range log[:min(int64(len(log)), next[topic])] {
+			latest, lists := inlined[r[0].ID]
+			switch {
+			case topic == nodesTopic:
+				all.node(&r[0])
+				if r[0].HasEdges {
+					inlined[r[0].ID] = max(latest, r[0].Version.EventTime)
+				}
+			case topic == edgesTopic:
+				all.edges(r, lists && latest >= r[0].Version.EventTime)
+			default:
+				all.mirrored(&r[0])
+			}
+		}
+		out[topic] = all
+	}
+	return out
+}
+
+// add counts a record: won, a fact is now what the record says, and was not before; lost, a fact is newer than the
+// record.
+func (t *tally) add(won, lost bool) {
+	switch {
+	case won:
+		t.sure.Applied++
+	case lost:
+		t.sure.Superseded++
+	default:
+		t.sure.Repeated++
+	}
+}
+
+// node counts a record of a node. Whether the links that it lists are news, records of edges decide.
+func (t *tally) node(m *mutation.Mutation) {
+	before, stated := t.nodes[m.ID]
+	newest := !stated || m.Version.Compare(before.Version) > 0
+	won := newest && (!stated || before.Op != m.Op || before.Version.EventTime != m.Version.EventTime ||
+		before.Text != m.Text || before.Class != m.Class)
+	if newest {
+		t.nodes[m.ID] = *m
+	}
+	if m.HasEdges && !won {
+		t.either++
+		return
+	}
+	t.add(won, !newest)
+}
+
+// edges counts a record of edges. contested: a node record lists links of the source, as of the same time or later.
+func (t *tally) edges(r record, contested bool) {
+	src, at := r[0].ID, r[0].Version
+	named, replaces := map[link]bool{}, false
+	for _, m := range r {
+		switch m.Op {
+		case mutation.SetEdges, mutation.ClearEdges:
+			replaces = true
+			for _, dst := range m.Others {
+				named[link{src, dst}] = true
+			}
+		default:
+			l := link{src, m.Other}
+			named[l] = named[l] || m.Op == mutation.PutEdge
+		}
+	}
+	delete(named, link{src, src})
+	effective := map[link]statement{} // before the record
+	for l := range t.links {
+		if l.src == src {
+			effective[l] = t.effective(l)
+		}
+	}
+	listed, linked, lost := false, false, false
+	if replaces {
+		before, known := t.lists[src]
+		newest := !known || at.Compare(before) > 0
+		if listed, lost = newest && (!known || before.EventTime != at.EventTime), !newest; newest {
+			t.lists[src] = at
+		}
+	}
+	for l, live := range named {
+		if said := (statement{at, live}); said.newer(t.links[l]) {
+			t.links[l] = said
+		}
+	}
+	for l := range t.links {
+		_, is := named[l]
+		if l.src != src || !is && !(replaces && t.lists[src] == at && t.links[l].at.Compare(at) < 0) {
+			continue
+		}
+		before, known := effective[l]
+		after := t.effective(l)
+		repeats := known && before.live == after.live && before.at.EventTime == after.at.EventTime
+		linked = linked || after.at == at && !repeats
+		lost = lost || at.Compare(after.at) < 0
+	}
+	if contested && !listed && (linked || !lost) {
+		t.either++
+		return
+	}
+	t.add(listed || linked, lost)
+}
+
+// effective is what is said of a link, once the replacement of its source's list is heeded.
+func (t *tally) effective(l link) statement {
+	s := t.links[l]
+	if mark, ok := t.lists[l.src]; ok && s.at.Compare(mark) < 0 {
+		return statement{at: mark}
+	}
+	return s
+}
+
+// mirrored counts an assertion of a far end.
+func (t *tally) mirrored(m *mutation.Mutation) {
+	l, said := link{m.Other, m.ID}, statement{m.Version, m.Op == mutation.MirrorPut}
+	before, known := t.links[l]
+	if known && !said.newer(before) {
+		t.add(false, said.at.Compare(before.at) < 0)
+		return
+	}
+	t.links[l] = said
+	t.add(!known || before.live != said.live || before.at.EventTime != said.at.EventTime, false)
+}
+
+// allows reports whether records may have had the outcomes.
+func (t *tally) allows(got mutation.Outcomes) bool {
+	between := func(n, sure int64) bool { return n >= sure && n <= sure+t.either }
+	return got.Sum() == t.sure.Sum()+t.either && between(got.Applied, t.sure.Applied) &&
+		between(got.Superseded, t.sure.Superseded) && between(got.Repeated, t.sure.Repeated)
+}
