@@ -1,6 +1,7 @@
 // Mutate checks the tests of the protocol: it breaks the protocol's code in one line at a time, and says which tests
 // notice. A mutation that none notices is a rule that nothing tests. For sinks of vector databases, the suite of faults
-// stands for the simulation; Milvus's needs Milvus Lite, without which its mutations are left out.
+// stands for the simulation; Milvus's needs Milvus Lite, without which its mutations are left out. Promises beyond the
+// protocol have a named test each.
 //
 //	go run ./cmd/dev/mutate              # all mutations, the simulation and the packages' own tests
 //	go run ./cmd/dev/mutate -only 7,12   # some of them
@@ -79,11 +80,11 @@ func run(ctx context.Context, o *options) error {
 	}
 	checked := map[string]bool{}
 	for i := range mutations {
-		dir := sinkDir(mutations[i].file)
-		if !o.wants(i) || checked[dir] {
+		tests := sinkDir(mutations[i].file) + strings.Join(named[mutations[i].file], " ")
+		if !o.wants(i) || checked[tests] {
 			continue
 		}
-		checked[dir] = true
+		checked[tests] = true
 		if f := o.find(ctx, nil, mutations[i].file); f.simulation || f.tests {
 			return fmt.Errorf("the tests fail without a mutation: simulation %t, packages' tests %t\n%s", f.simulation,
 				f.tests, f.says)
@@ -174,6 +175,13 @@ func (o *options) find(ctx context.Context, changed []byte, file string) (f foun
 		return found{says: err.Error()}
 	}
 	defer done()
+	if tests := named[file]; tests != nil {
+		out, err := o.test(ctx, overlay, tests...)
+		if f.tests = err != nil; f.tests {
+			f.says = firstLine(out)
+		}
+		return f
+	}
 	simulation, tests := []string{"./cmd/internal/sim", "-run", "^TestSimulation$", "-args", "-seeds",
 		strconv.Itoa(o.seeds)}, packages
 	if dir := sinkDir(file); dir != "" {

@@ -1,6 +1,7 @@
 package main
 
-// mutation is a change of one line that breaks a rule of docs/PROTOCOL.md, or of docs/FROM-TOPIC-TO-INDEX.md.
+// mutation is a change of one line that breaks a rule of docs/PROTOCOL.md or docs/FROM-TOPIC-TO-INDEX.md, or a promise
+// of docs/RELIABILITY.md.
 type mutation struct {
 	file     string
 	what     string // the rule that is broken
@@ -171,4 +172,84 @@ var mutations = []mutation{
 	{"sink/vectordb/milvus/fence.go", "a process leaves tables the aliases that earlier ones have written through",
 		`	return x.dropWriters(ctx, collection, all, to)`,
 		`	return x.dropWriters(ctx, x.sinkCollection(), all, to)`},
+
+	// Contents
+	{"internal/seal/seal.go", "a document may lie in the place of another one of its store",
+		`	return same(p.Key, said.Key) && same(p.Pipeline, said.Pipeline)`,
+		`	return same(p.Pipeline, said.Pipeline)`},
+	{"sink/checksum.go", "an object may lie in the place of another one of its size",
+		`	if computed != c {`,
+		`	if computed != c && c.SHA256 == (SHA256{}) {`},
+
+	// Ownership
+	{"ingest/owner/claim.go", "of two claims with a number the later one holds",
+		`		if held[c.Number] == nil {`,
+		`		if held[c.Number] == nil || !c.Continues {`},
+	{"ingest/owner/claim.go", "claims to an earlier topic of the name count",
+		`		if claim.TopicID == topicID {`,
+		`		if claim.TopicID != "" || topicID == "" {`},
+	{"cmd/internal/service/membership/membership.go", "members of a group publish to different topics",
+		`		return name + "-" + hex.EncodeToString(sum[:4])`,
+		`		return name + "-" + hex.EncodeToString(sum[:0])`},
+
+	// Types
+	{"ingest/backfill/parquettype.go", "a timestamp of milliseconds is read as seconds",
+		`		return jsonvalue.AppendTime(b, time.UnixMilli(v.Int64()))`,
+		`		return jsonvalue.AppendTime(b, time.Unix(v.Int64(), 0))`},
+	{"ingest/backfill/parquettype.go", "an unsigned integer above 2^63 is negative",
+		`		return strconv.AppendUint(b, v.Uint64(), 10)`,
+		`		return strconv.AppendInt(b, v.Int64(), 10)`},
+	{"ingest/jsonvalue/jsonvalue.go", "whole numbers are written with an exponent",
+		`	case size < 1e-6 || size >= exact:`,
+		`	case size < 1e-6 || size >= min(exact, 1e6):`},
+
+	// Secrets
+	{"config/value.go", "a secret prints",
+		`	out := s.String()`,
+		`	out := string(s)`},
+	{"config/excerpt.go", "a fault quotes values of several words",
+		`	if plainText.MatchString(text) {`,
+		`	if plainText.MatchString(text) || text != "" {`},
+
+	// Readiness
+	{"cmd/internal/service/ingesting/health.go", "a process without a place in its group is ready",
+		`	case waited > usually:`,
+		`	case waited > usually && usually < 0:`},
+	{"cmd/internal/service/ingesting/health.go", "a process whose shard commits nothing is ready",
+		`		if w.Ready && w.waited > limit {`,
+		`		if w.Ready && w.waited > limit && limit < 0 {`},
+
+	// Forgotten nodes
+	{"stream/reshard/logs.go", "rows of forgotten nodes are written again",
+		`(row.Seq <= before || r.Forget[row.NodeID]) {`,
+		`(row.Seq <= before) {`},
+	{"stream/shard/rekey.go", "a state keeps links of forgotten nodes",
+		`		if r.opts.Forget[string(id)] {`,
+		`		if r.opts.Forget[string(id)] && key[0] != spaceAdjacency {`},
+	{"stream/reshard/forget.go", "a node is forgotten that the generation knows",
+		`	for i, cut := range cuts {`,
+		`	for i, cut := range cuts[len(cuts)-1:] {`},
 }
+
+// named has, by file, the tests that must notice its mutations where these are not in the protocol's own packages: what
+// 'go test' is given.
+var named = map[string][]string{
+	"internal/seal/seal.go":                         verifyTests,
+	"sink/checksum.go":                              verifyTests,
+	"ingest/owner/claim.go":                         {"./ingest/owner"},
+	"cmd/internal/service/membership/membership.go": {"./cmd/internal/service", "-run", "^TestWorkersThatPublish"},
+	"ingest/backfill/parquettype.go":                {"./ingest", "-run", "^FuzzTypes$"},
+	"ingest/jsonvalue/jsonvalue.go":                 {"./ingest", "-run", "^FuzzTypes$"},
+	"config/value.go":                               {"./config", "-run", "^TestSecrets"},
+	"config/excerpt.go":                             {"./config", "-run", "^TestSecrets"},
+	"cmd/internal/service/ingesting/health.go": {"./cmd/internal/service/ingesting", "-run",
+		"^TestReadyMeansProgress$"},
+	"stream/reshard/logs.go":   forgetTests,
+	"stream/shard/rekey.go":    forgetTests,
+	"stream/reshard/forget.go": forgetTests,
+}
+
+var (
+	verifyTests = []string{"./cmd/internal/service", "-run", "^TestVerifyIdentifiesContents$"}
+	forgetTests = []string{"./cmd/internal/service", "-run", "^TestForgottenMeansGone$/^linear$"}
+)

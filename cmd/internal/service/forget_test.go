@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -187,6 +188,10 @@ func (r *resharding) forget(t *testing.T) {
 	}
 	// The refusal has not closed the store.
 	r.deletePlanted(t)
+	r.drain(t)
+	if _, err := r.runWith(t, withIDs); err == nil || !strings.Contains(err.Error(), "built before the deletion") {
+		t.Errorf("written again with a generation that knows the nodes: %v", err)
+	}
 	r.upToDate(t, &r.old, r.from) // with a generation of what is left
 	before := portray(t, &r.old, r.client, r.from)
 	if left := r.scan(t, &r.old, r.from).Findings; len(left) == 0 {
@@ -229,6 +234,20 @@ func (r *resharding) checkGone(t *testing.T, when string) forget.Report {
 		}
 	}
 	return s
+}
+
+// drain commits what was sent, and builds no generation.
+func (r *resharding) drain(t *testing.T) {
+	t.Helper()
+	cfg := r.old
+	cfg.Refresh.MinChanges = 1e9
+	s, err := Start(t.Context(), Options{Config: &cfg, Store: r.from, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = errors.Join(s.Drain(t.Context()), s.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // merge makes as many manifests as are merged, and merges their rows.
