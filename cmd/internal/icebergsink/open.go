@@ -51,7 +51,8 @@ func options(cfg *config.Config, name string, places iceberg.Places, log *slog.L
 		Catalog: func(ctx context.Context) (iceberg.Catalog, error) {
 			transport := http.DefaultTransport.(*http.Transport).Clone()
 			transport.TLSClientConfig, transport.ResponseHeaderTimeout = tls, answerTime
-			opts := []rest.Option{rest.WithCustomTransport(transport)}
+			opts := []rest.Option{rest.WithCustomTransport(discreet{transport,
+				[]string{string(c.Token), string(c.Password)}})}
 			if c.Warehouse != "" {
 				opts = append(opts, rest.WithWarehouseLocation(c.Warehouse))
 			}

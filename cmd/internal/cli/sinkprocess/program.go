@@ -15,9 +15,13 @@ import (
 // is too much for the service's program.
 func Main(kind sinks.Kind) int {
 	return command.UntilSignal(func(ctx context.Context) int {
-		a := &command.App{Out: os.Stdout, Err: os.Stderr}
-		return a.Execute(ctx, sinkProgram(a, kind), os.Args[1:])
+		return Run(ctx, &command.App{Out: os.Stdout, Err: os.Stderr}, kind, os.Args[1:])
 	})
+}
+
+// Run runs one command line of such a program, and returns its exit code.
+func Run(ctx context.Context, a *command.App, kind sinks.Kind, args []string) int {
+	return a.Execute(ctx, sinkProgram(a, kind), args)
 }
 
 func sinkProgram(a *command.App, kind sinks.Kind) *cobra.Command {
