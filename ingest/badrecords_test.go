@@ -31,6 +31,7 @@ func clock() time.Time { return now }
 func mapping() decode.Mapping {
 	m := kafkatest.Mapping()
 	m.Nodes.EventTime = "at"
+	m.Nodes.Attributes = []decode.Attribute{{Name: "note", Type: decode.String, Path: "note"}}
 	return m
 }
 
@@ -102,7 +103,8 @@ func TestBadRecords(t *testing.T) {
 	}
 	huge := `{"id":"huge","text":"` + strings.Repeat("word ", 2_000_000) + `"}` // 10 MB
 	long := `{"id":"long","text":"` + strings.Repeat("word ", 60_000) + `"}`    // over the limit of texts
-	bad = append(bad, huge+"\n"+long+"\n"...)
+	noted := `{"id":"noted","text":"x","note":"` + strings.Repeat("word ", 1000) + `"}`
+	bad = append(bad, huge+"\n"+long+"\n"+noted+"\n"...)
 	if err := os.WriteFile(filepath.Join(dir, "nodes.jsonl"), bad, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -154,6 +156,7 @@ func TestBadRecords(t *testing.T) {
 		`{"id":"n7","text":"good"} trailing`:             decode.BadJSON,
 		huge[:20]:                                        decode.RecordTooLarge,
 		long:                                             decode.TextTooLarge,
+		noted:                                            decode.AttributesTooLarge,
 		`{"src":"n1","dst":"n1"}`:                        decode.SelfLoop,
 		`{"src":"n1","dst":["n8","n1",{"id":"x"},"n9"]}`: decode.SelfLoop,
 		`{"dst":"n1"}`:                                   decode.MissingSrc,

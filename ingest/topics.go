@@ -72,6 +72,12 @@ func (t Topics) Numbered() iter.Seq2[mutation.Input, string] {
 	}
 }
 
+// Stating are the inputs whose records state facts: all but the mirror, which repeats them.
+func (t Topics) Stating() []string {
+	t.Mirror = ""
+	return t.Inputs()
+}
+
 // Inputs are the topics that a shard reads, in the order of Numbered.
 func (t Topics) Inputs() (topics []string) {
 	for _, topic := range t.Numbered() {

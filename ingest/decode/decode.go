@@ -29,12 +29,16 @@ type Record struct {
 // Decoder decodes the records of one input topic. It is not safe for concurrent use; make one per
 // goroutine.
 type Decoder struct {
-	edges  bool // edges topic, not nodes topic
+	rank   uint8 // of the versions
+	edges  bool  // edges topic, not nodes topic
 	mode   Mode
 	inline bool // node records carry edges
 	wild   bool // no edges at all is fine
 	texts  int
 	strip  bool // markup from texts
+	// attributes are those of the records, ascending by name. attributesAlone: they have nothing else.
+	attributes      []Attribute
+	attributesAlone bool
 	// conditions are those under which a record deletes; the slots of their fields begin at
 	// firstCondition.
 	conditions     []condition
@@ -66,6 +70,10 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 		{name: "nodes.event_time", path: m.EventTime, slot: slotTime},
 		{name: "nodes.edges", path: m.Edges, slot: slotEnds, many: true},
 	}
+	if err := d.mapAttributes(m.Attributes); err != nil {
+		return nil, fmt.Errorf("mapping of nodes.attributes: %w", err)
+	}
+	fields = append(fields, d.attributeFields("nodes.attributes")...)
 	for i, t := range m.Text {
 		fields = append(fields, mappedField{name: "nodes.text", path: t, slot: slotText + slot(i), many: true})
 	}
@@ -77,7 +85,7 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 
 // Edges returns a decoder for the edges topic of a pipeline with that many shards.
 func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{edges: true, mode: m.Mode}
+	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode}
 	switch {
 	case m.Src == "" || m.Dst == "":
 		return nil, errors.New("mapping of edges: src and dst both need a path")
@@ -105,7 +113,7 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 	if d.conditions, err = parseConditions(deleted); err != nil {
 		faults = append(faults, &FieldError{Field: deletedName, Err: err})
 	}
-	d.firstCondition = slotText + slot(d.texts)
+	d.firstCondition = slotText + slot(d.texts+len(d.attributes))
 	for i, c := range d.conditions {
 		fields = append(fields, mappedField{name: deletedName, path: c.path, slot: d.firstCondition + slot(i)})
 	}
@@ -159,6 +167,16 @@ func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation
 	if fault != nil {
 		return dst, fault
 	}
+	if d.attributesAlone {
+		m.Op, m.Attributes = mutation.SetAttributes, mutation.NoAttributes
+		if r.Value != nil && !d.rowDeleted() {
+			m.Attributes, fault = d.attributeObject()
+		}
+		if fault != nil {
+			return dst, fault
+		}
+		return append(dst, m), nil
+	}
 	if r.Value == nil || d.rowDeleted() {
 		return d.gone(m, r.Value == nil, dst)
 	}
@@ -193,10 +211,7 @@ func (d *Decoder) gone(m mutation.Mutation, null bool, dst []mutation.Mutation) 
 
 // head scans the value and finds the id and the version.
 func (d *Decoder) head(r Record) (mutation.Mutation, *Fault) {
-	m := mutation.Mutation{Version: mutation.Version{EventTime: micros(r.Time), Offset: r.Offset}}
-	if d.edges {
-		m.Version.Rank = 1
-	}
+	m := mutation.Mutation{Version: mutation.Version{EventTime: micros(r.Time), Rank: d.rank, Offset: r.Offset}}
 	if len(r.Value) > d.limits.RecordBytes {
 		return m, faultf(RecordTooLarge, "the value has %d bytes; the limit is %d", len(r.Value), d.limits.RecordBytes)
 	}
@@ -346,6 +361,11 @@ func (d *Decoder) node(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 	}
 	if m.Class, fault = d.class(); fault != nil {
 		return dst, fault
+	}
+	if len(d.attributes) > 0 {
+		if m.Attributes, fault = d.attributeObject(); fault != nil {
+			return dst, fault
+		}
 	}
 	if d.inline {
 		m.HasEdges = true

@@ -18,6 +18,12 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 	if !ok {
 		return 0, false, nil
 	}
+	us, fault = d.timeOf(v)
+	return us, fault == nil, fault
+}
+
+// timeOf reads a time, in microseconds since 1970.
+func (d *Decoder) timeOf(v value) (us int64, fault *Fault) {
 	switch v.kind {
 	case kindString:
 		s := d.text(v)
@@ -26,24 +32,24 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 			t, err = time.Parse(time.DateOnly, s)
 		}
 		if err != nil {
-			return 0, false, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z or a "+
+			return 0, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z or a "+
 				"date like 2006-01-02", quote(s))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
 		n, err := strconv.ParseInt(string(integral(v.raw)), 10, 64)
 		if err != nil || n == math.MinInt64 { // which is how pandas writes that there is no time
-			return 0, false, faultf(BadEventTime, "%s is not an integer number of seconds, milli-, micro- or "+
+			return 0, faultf(BadEventTime, "%s is not an integer number of seconds, milli-, micro- or "+
 				"nanoseconds since 1970", quote(string(v.raw)))
 		}
 		us = fromInteger(n)
 	default:
-		return 0, false, faultf(BadEventTime, "the event time is %s", v.kind)
+		return 0, faultf(BadEventTime, "the event time is %s", v.kind)
 	}
 	if us < minTime || us > maxTime {
-		return 0, false, faultf(BadEventTime, "the event time is outside the years 1 to 9999")
+		return 0, faultf(BadEventTime, "the event time is outside the years 1 to 9999")
 	}
-	return us, true, nil
+	return us, nil
 }
 
 // fromInteger converts an integer above math.MinInt64 and infers its unit from its size. Seconds reach to the year

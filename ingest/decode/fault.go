@@ -20,19 +20,21 @@ const (
 	TextTooLarge   Code = "text_too_large"
 	TooManyEdges   Code = "too_many_edges"
 	SelfLoop       Code = "self_loop"
-	KeyMismatch    Code = "key_mismatch"
-	BadMirror      Code = "bad_mirror"
-	BadEncoding    Code = "bad_encoding"
-	UnknownSchema  Code = "unknown_schema"
-	FutureTime     Code = "future_event_time"
-	Foreign        Code = "foreign"
-	BadCSV         Code = "bad_csv"
+	// AttributesTooLarge: see MaxAttributeBytes.
+	AttributesTooLarge Code = "attributes_too_large"
+	KeyMismatch        Code = "key_mismatch"
+	BadMirror          Code = "bad_mirror"
+	BadEncoding        Code = "bad_encoding"
+	UnknownSchema      Code = "unknown_schema"
+	FutureTime         Code = "future_event_time"
+	Foreign            Code = "foreign"
+	BadCSV             Code = "bad_csv"
 )
 
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
-		RecordTooLarge, TextTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
+		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
 		UnknownSchema, FutureTime, Foreign, BadCSV}
 }
 
@@ -60,6 +62,8 @@ func (c Code) Explain() string {
 		return "The value is larger than the limit for records."
 	case TextTooLarge:
 		return "The text or the class of the node is larger than its limit."
+	case AttributesTooLarge:
+		return fmt.Sprintf("The attributes of the node have more than %d bytes as JSON.", MaxAttributeBytes)
 	case TooManyEdges:
 		return "The record has more edges than the limit."
 	case SelfLoop:

@@ -10,6 +10,8 @@ import (
 type Mapping struct {
 	Nodes NodeMapping
 	Edges EdgeMapping
+	// Attributes, by topic, map the topics that have nothing but attributes of nodes.
+	Attributes map[string]AttributesMapping
 }
 
 // NodeMapping maps the values of the nodes topic.
@@ -30,6 +32,8 @@ type NodeMapping struct {
 	Deleted string
 	// Edges are the far ends of the edges that the node record carries; "" maps none.
 	Edges string
+	// Attributes are carried beside the text, and never embedded.
+	Attributes []Attribute
 }
 
 // EdgeMapping maps the values of the edges topic.
@@ -72,7 +76,7 @@ const MaxIDBytes = 512
 // slot is where the scanner puts the values of one mapped field.
 type slot int
 
-// Text piece i is slotText + i. The conditions of a deletion follow.
+// Text piece i is slotText + i. The attributes follow, and the conditions of a deletion.
 const (
 	slotID slot = iota
 	slotClass

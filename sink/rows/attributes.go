@@ -13,9 +13,6 @@ type Attributes struct {
 	EventTime int64 `parquet:"event_time,timestamp(microsecond)"`
 }
 
-// ColAttributes is the column of attributes.
-const ColAttributes = "attributes"
-
 // NodeAttributes is the table of attributes that changed alone.
 var NodeAttributes = &Table[Attributes]{
 	Name:        "attributes",

@@ -27,11 +27,13 @@ type Row struct {
 	EventTime int64 `parquet:"event_time,timestamp(microsecond)"`
 	// Deleted marks a node that was deleted; Text and Labels are empty then.
 	Deleted bool `parquet:"deleted"`
+	// Attributes are what is known beside the text, as in NodeAttributes; "" for none. Never embedded.
+	Attributes string `parquet:"attributes,optional"`
 }
 
 // MemoryBytes estimates the row's size in memory.
 func (r *Row) MemoryBytes() int64 {
-	n := len(r.NodeID) + len(r.Text) + len(r.Class) + 8*len(r.FeatureIndices) + 64
+	n := len(r.NodeID) + len(r.Text) + len(r.Class) + len(r.Attributes) + 8*len(r.FeatureIndices) + 64
 	for _, l := range r.Labels {
 		n += len(l) + 16
 	}

@@ -9,13 +9,13 @@ var Nodes = &Table[Row]{
 	KeyColumns:  []string{ColNodeID, ColEventTime},
 	MemoryBytes: (*Row).MemoryBytes,
 	format: parquetio.Format[Row]{Name: "rows/1", Size: size, Generation: func(r *Row) int64 { return r.Generation },
-		Unbounded: []string{ColText}},
+		Unbounded: []string{ColText, ColAttributes}},
 	columns: columns(),
 }
 
 // size estimates the raw bytes of a row in its columns.
 func size(r *Row) int {
-	n := 24 + len(r.NodeID) + len(r.Text) + len(r.Class) + 8*len(r.FeatureIndices)
+	n := 24 + len(r.NodeID) + len(r.Text) + len(r.Class) + len(r.Attributes) + 8*len(r.FeatureIndices)
 	for _, l := range r.Labels {
 		n += 4 + len(l)
 	}
@@ -38,6 +38,7 @@ const (
 	ColGeneration     = "generation"
 	ColEventTime      = "event_time"
 	ColDeleted        = "deleted"
+	ColAttributes     = "attributes"
 )
 
 func columns() []parquetio.Column[Row] {
@@ -54,5 +55,6 @@ func columns() []parquetio.Column[Row] {
 		parquetio.Scalar(ColGeneration, i64, func(r *Row, v int64) { r.Generation = v }),
 		parquetio.Scalar(ColEventTime, i64, func(r *Row, v int64) { r.EventTime = v }),
 		parquetio.Scalar(ColDeleted, parquetio.Bool(), func(r *Row, v bool) { r.Deleted = v }),
+		parquetio.Scalar(ColAttributes, str, func(r *Row, v string) { r.Attributes = v }).Optional(),
 	}
 }

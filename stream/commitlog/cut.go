@@ -32,11 +32,11 @@ func CurrentCut(ctx context.Context, store sink.Store, shards int) (Cut, error) 
 }
 
 // Newest yields the newest committed row of every node of a shard at the cut, in ascending order of
-// node id, deleted nodes included.
+// node id, deleted nodes included. Attributes that were committed after the node's own row are in it.
 //
 // It reads the shard twice: first the ids, newest manifest first, to learn which manifest holds the
-// newest row of each node, then the rows. It holds the shard's ids in memory, not the rows, and may
-// use temporary files.
+// newest row of each node, then the rows. It holds the shard's ids in memory, and the attributes that
+// were committed alone, but not the rows, and may use temporary files.
 func (c Cut) Newest(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		if err := c.newest(ctx, store, shard, everything, yield); err != nil {
@@ -46,24 +46,38 @@ func (c Cut) Newest(ctx context.Context, store sink.Store, shard int) iter.Seq2[
 }
 
 // Facts yields the newest committed row of every node of a shard without features and targets,
-// deleted nodes included. The order is not sorted, but the same at every call.
+// deleted nodes included. Attributes that were committed after the node's own row are in it. The order
+// is not sorted, but the same at every call.
 //
-// It reads the shard once, one object at a time, newest window first, and holds its ids in memory.
-// This is the way to read all of a large shard.
+// It reads the shard once, one object at a time, newest window first, and holds its ids in memory, and
+// the attributes that were committed alone. This is the way to read all of a large shard.
 func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+	return c.unsorted(ctx, store, shard, factColumns)
+}
+
+// Graph is Facts without attributes, and as of the nodes' own rows: what training reads. The event time of
+// a row may be earlier than that of the node's newest attributes.
+func (c Cut) Graph(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+	return c.unsorted(ctx, store, shard, graphColumns)
+}
+
+// The columns of rows without features and targets, and without attributes.
+var (
+	graphColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
+		rows.ColDeleted}
+	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes)
+)
+
+func (c Cut) unsorted(ctx context.Context, store sink.Store, shard int, columns []string) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		if err := c.facts(ctx, store, shard, yield); err != nil {
+		if err := c.yieldUnsorted(ctx, store, shard, columns, yield); err != nil {
 			yield(Row{}, fmt.Errorf("graph of shard %d: %w", shard, err))
 		}
 	}
 }
 
-// factColumns are the columns of rows without features and targets.
-var factColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
-	rows.ColDeleted}
-
-// Committed yields the rows of a shard that manifests after `after` up to `to` have committed, without features and
-// targets, also those that a row of a higher Seq supersedes. It holds nothing of them in memory.
+// Committed yields the rows of nodes of a shard that manifests after `after` up to `to` have committed, without features,
+// targets and attributes, also those that a row of a higher Seq supersedes. It holds nothing of them in memory.
 func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		if after >= c[shard] {
@@ -78,7 +92,7 @@ func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, 
 			if s.From > to {
 				return
 			}
-			for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: factColumns}) {
+			for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: graphColumns}) {
 				if err == nil && row.Seq > to {
 					continue
 				}
@@ -127,21 +141,56 @@ func (c Cut) Size(ctx context.Context, store sink.Store, shard int) (rows, bytes
 	return rows, bytes, err
 }
 
-func (c Cut) facts(ctx context.Context, store sink.Store, shard int, yield func(Row, error) bool) error {
+func (c Cut) yieldUnsorted(ctx context.Context, store sink.Store, shard int, columns []string,
+	yield func(Row, error) bool) error {
 	segments, err := c.segments(ctx, store, shard)
 	if err != nil {
 		return err
 	}
-	opts := rows.ReadOptions{Columns: factColumns}
-	for row, err := range newestRows(ctx, store, rows.Nodes, segments, opts) {
+	var later attributes
+	if slices.Contains(columns, rows.ColAttributes) {
+		if later, err = readAttributes(ctx, store, segments, Forever); err != nil {
+			return err
+		}
+	}
+	for row, err := range newestRows(ctx, store, rows.Nodes, segments, rows.ReadOptions{Columns: columns}) {
 		if err != nil {
 			return err
 		}
-		if !yield(Row{Row: row.row, Seq: row.seq}, nil) {
+		if !yield(later.join(row), nil) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// attributes are the newest rows of attributes that were committed alone, by node.
+type attributes map[string]committed[rows.Attributes]
+
+func readAttributes(ctx context.Context, store sink.Store, segments []*Segment, until int64) (attributes, error) {
+	newest := attributes{}
+	for _, s := range slices.Backward(segments) {
+		for row, err := range rowsOf(ctx, store, rows.NodeAttributes, s, rows.ReadOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			if _, newer := newest[row.row.NodeID]; !newer && row.row.EventTime <= until {
+				row.row.NodeID, row.row.Attributes = strings.Clone(row.row.NodeID), strings.Clone(row.row.Attributes)
+				newest[row.row.NodeID] = row
+			}
+		}
+	}
+	return newest, nil
+}
+
+// join returns a node's row with its attributes, if these were committed later. The row's manifest is the later one.
+func (a attributes) join(node committed[rows.Row]) Row {
+	row := Row{Row: node.row, Seq: node.seq}
+	if later, ok := a[row.NodeID]; ok && later.seq > row.Seq && !row.Deleted {
+		row.Seq, row.Attributes = later.seq, later.row.Attributes
+		row.EventTime = max(row.EventTime, later.row.EventTime)
+	}
+	return row
 }
 
 // newestRows yields a table's newest row of each key in segments of ascending order, newest window first.
@@ -183,11 +232,15 @@ func (c Cut) newest(ctx context.Context, store sink.Store, shard int, which sele
 	if err != nil {
 		return err
 	}
+	later, err := readAttributes(ctx, store, segments, which.until)
+	if err != nil {
+		return err
+	}
 	for row, err := range newestSorted(ctx, store, rows.Nodes, segments, which) {
 		if err != nil {
 			return err
 		}
-		if !yield(Row{Row: row.row, Seq: row.seq}, nil) {
+		if !yield(later.join(row), nil) {
 			return nil
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // any restarts. Two runs over the same records agree exactly if their graphs are the same.
 //
 // The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
-// text, class, event time and labels.
+// text, class, event time and labels, and of its attributes if it has any.
 type GraphHasher struct {
 	sum  [4]uint64
 	hash hash.Hash
@@ -38,6 +38,9 @@ func (g *GraphHasher) Add(r *rows.Row) {
 	g.number(uint64(len(r.Labels)))
 	for _, l := range r.Labels {
 		g.write(l)
+	}
+	if r.Attributes != "" {
+		g.write(r.Attributes)
 	}
 	g.buf = g.hash.Sum(g.buf[:0])
 	for i := range g.sum {

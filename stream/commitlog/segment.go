@@ -260,6 +260,23 @@ func (s *Segment) Rows(ctx context.Context, store sink.Store, opts rows.ReadOpti
 	}
 }
 
+// Attributes yields the segment's rows of attributes that changed alone, in the order of Rows.
+func (s *Segment) Attributes(ctx context.Context, store sink.Store) iter.Seq2[AttributesRow, error] {
+	return func(yield func(AttributesRow, error) bool) {
+		for row, err := range rowsOf(ctx, store, rows.NodeAttributes, s, rows.ReadOptions{}) {
+			if !yield(AttributesRow{row.row, row.seq}, err) {
+				return
+			}
+		}
+	}
+}
+
+// AttributesRow is a row of attributes that changed alone, and the manifest that committed it.
+type AttributesRow struct {
+	rows.Attributes
+	Seq int64
+}
+
 // committed is a row of any table, and the manifest that committed it.
 type committed[R any] struct {
 	row R

@@ -61,9 +61,9 @@ type Options struct {
 	Clock    func() time.Time
 }
 
-// Topics are the topics of nodes and edges, which have a partition for each shard.
+// Topics are the inputs but the mirror, which have a partition for each shard.
 type Topics struct {
-	Nodes, Edges string
+	Inputs []string
 	mutation.Source
 	// Undirected is that of the pipeline.
 	Undirected bool

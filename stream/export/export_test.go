@@ -152,7 +152,8 @@ func (w *world) apply(batches [][]mutation.Mutation) (some bool) {
 			if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
 				in = mutation.Mirror
 			}
-			all.State(in, next[[]string{"nodes", "edges", "mirror"}[in]]-1, m)
+			topic := map[mutation.Input]string{mutation.Nodes: "nodes", mutation.Edges: "edges", mutation.Mirror: "mirror"}[in]
+			all.State(in, next[topic]-1, m)
 		}
 		if err := w.shards[p].Apply(w.t.Context(), all); err != nil {
 			w.t.Fatal(err)

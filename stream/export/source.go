@@ -123,7 +123,7 @@ type span struct {
 
 // spans returns what the manifests of the cut have consumed, by shard, if the topics still have all of it.
 func (e *run) spans(ctx context.Context) (spans [][]span, total int64, err error) {
-	topics := []string{e.Topics.Nodes, e.Topics.Edges}
+	topics := e.Topics.Inputs
 	first, err := e.Topics.FirstOffsets(ctx, topics...)
 	if err != nil {
 		return nil, 0, err

@@ -17,8 +17,14 @@ type Mutation struct {
 	// HasEdges: the node record carries an edge list (Others), which replaces the list that the
 	// node's previous record carried.
 	HasEdges bool
-	Version  Version
+	// Attributes are what the record says beside the text, as a JSON object: names ascending, no spaces. It
+	// takes the place of what the input said before. A node record without attributes mapped has "".
+	Attributes string
+	Version    Version
 }
+
+// NoAttributes is the object without attributes.
+const NoAttributes = "{}"
 
 // Op says what a Mutation does.
 type Op uint8
@@ -43,6 +49,8 @@ const (
 	// of the far end. ID is that far end, Other the end that asserted the edge.
 	MirrorPut
 	MirrorDelete
+	// SetAttributes states the attributes of node ID that an input has.
+	SetAttributes
 )
 
 // Version orders the statements about one fact. The later event time wins; ties go to the topic

@@ -4,8 +4,10 @@
 package oracle
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"giantstream/sink/rows"
 	"giantstream/stream/mutation"
@@ -32,17 +34,23 @@ type Graph struct {
 	replaced map[string]*[families]assertion
 	node     map[string]mutation.Mutation
 	known    map[string]bool
+	// attributes are, by node and input, the newest statement of them.
+	attributes map[string]map[uint8]mutation.Mutation
 }
 
 // New returns the empty graph.
 func New(undirected bool) *Graph {
 	return &Graph{undirected: undirected, said: map[link]*[families]assertion{},
-		replaced: map[string]*[families]assertion{}, node: map[string]mutation.Mutation{}, known: map[string]bool{}}
+		replaced: map[string]*[families]assertion{}, node: map[string]mutation.Mutation{}, known: map[string]bool{},
+		attributes: map[string]map[uint8]mutation.Mutation{}}
 }
 
 // Add adds a mutation. The order of additions makes no difference, nor do repetitions. Mirrored assertions
 // repeat what edges say, and must not be added.
 func (g *Graph) Add(m mutation.Mutation) {
+	if m.Attributes != "" {
+		g.describe(m)
+	}
 	switch m.Op {
 	case mutation.PutNode, mutation.DeleteNode:
 		if m.Op == mutation.PutNode {
@@ -59,6 +67,41 @@ func (g *Graph) Add(m mutation.Mutation) {
 	case mutation.SetEdges, mutation.ClearEdges:
 		g.replace(m)
 	}
+}
+
+func (g *Graph) describe(m mutation.Mutation) {
+	of := g.attributes[m.ID]
+	if of == nil {
+		of = map[uint8]mutation.Mutation{}
+		g.attributes[m.ID] = of
+	}
+	if old, ok := of[m.Version.Rank]; !ok || m.Version.Compare(old.Version) > 0 {
+		of[m.Version.Rank] = mutation.Mutation{Attributes: m.Attributes, Version: m.Version}
+	}
+}
+
+// attributesOf returns the attributes of a node as JSON, "" for none, and the event time of the newest statement of
+// them. Of a name that several inputs have, the last one counts.
+func (g *Graph) attributesOf(id string) (object string, newest int64, stated bool) {
+	all := map[string]any{}
+	of := g.attributes[id]
+	for _, input := range slices.Sorted(maps.Keys(of)) {
+		m := of[input]
+		if !stated || m.Version.EventTime > newest {
+			newest, stated = m.Version.EventTime, true
+		}
+		d := json.NewDecoder(strings.NewReader(m.Attributes))
+		d.UseNumber()
+		_ = d.Decode(&all) // decoders make valid JSON; else the rows differ
+	}
+	if len(all) == 0 {
+		return "", newest, stated
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(all) // what was decoded encodes
+	return strings.TrimSuffix(b.String(), "\n"), newest, stated
 }
 
 func (g *Graph) say(src, dst string, live bool, at mutation.Version) {
@@ -133,6 +176,10 @@ func (g *Graph) Rows() map[string]rows.Row {
 				row.EventTime = max(row.EventTime, t)
 			}
 			row.Labels = slices.Sorted(maps.Keys(labels[id]))
+			object, stated, ok := g.attributesOf(id)
+			if row.Attributes = object; ok {
+				row.EventTime = max(row.EventTime, stated)
+			}
 		}
 		out[id] = row
 	}

@@ -65,8 +65,8 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	if m.ID == "" {
 		return fmt.Errorf("mutation %d of offset %d has no node id", m.Op, m.Version.Offset)
 	}
-	if m.Version.Rank >= families {
-		return fmt.Errorf("mutation of %q has rank %d, only 0 (nodes) and 1 (edges) state facts", m.ID, m.Version.Rank)
+	if m.Version.Rank >= families && m.Op != mutation.SetAttributes {
+		return fmt.Errorf("mutation of %q has rank %d, only nodes and edges state more than attributes", m.ID, m.Version.Rank)
 	}
 	n := c.known.node(m.ID)
 	if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
@@ -87,6 +87,12 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 		return c.replace(ctx, n, &h, m.Others, m.Version)
 	case mutation.ClearEdges:
 		return c.replace(ctx, n, &h, nil, m.Version)
+	case mutation.SetAttributes:
+		changed, err := c.setAttributes(n, m.Attributes, m.Version)
+		if err != nil || !changed {
+			return err
+		}
+		return c.markAttributes(n, &h)
 	}
 	return fmt.Errorf("mutation of %q has unknown op %d", m.ID, m.Op)
 }
@@ -94,21 +100,25 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *mutation.Mutation) (err error) {
 	before, existed := h, h.exists()
 	h.known = true
-	dirty := false
+	dirty, attributes := false, false // whether the node's row, or its attributes alone, must be written
 	if !h.stated || m.Version.Compare(h.at) > 0 {
-		same := false
-		if existed && m.Version.EventTime == h.at.EventTime {
+		same, sameTime := false, m.Version.EventTime == h.at.EventTime
+		// A record with attributes often says nothing else that is new but its event time, which a row of
+		// attributes has, too.
+		if existed && (sameTime || m.Attributes != "") {
 			if same, err = c.known.sameText(n, m.Text, m.Class); err != nil {
 				return err
 			}
 		}
 		h.stated, h.deleted, h.at = true, false, m.Version
-		c.known.setText(n, m.Text, m.Class)
+		if !same {
+			c.known.setText(n, m.Text, m.Class)
+		}
 		if !existed {
 			c.nodes++
 		}
-		dirty = !same
-		c.won = c.won || !same
+		dirty, attributes = !same, same && !sameTime
+		c.won = c.won || dirty || attributes
 	} else {
 		c.lose(m.Version, h.at)
 		if h.deleted && !before.known {
@@ -118,10 +128,21 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 	if h != before {
 		c.known.setHeader(n, &h)
 	}
-	if dirty {
-		if err := c.mark(n); err != nil {
+	if m.Attributes != "" {
+		changed, err := c.setAttributes(n, m.Attributes, m.Version)
+		if err != nil {
 			return err
 		}
+		attributes = attributes || changed
+	}
+	switch {
+	case dirty:
+		err = c.mark(n)
+	case attributes:
+		err = c.markAttributes(n, &h)
+	}
+	if err != nil {
+		return err
 	}
 	if m.HasEdges {
 		return c.replace(ctx, n, &h, m.Others, m.Version)

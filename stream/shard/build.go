@@ -5,19 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"giantstream/sink/rows"
 	"giantstream/stream/shard/engine"
 )
 
-// rows yields the rows that are due in a window, in ascending id order, as the state has them now.
+// rows yields the rows of nodes that are due in a window, in ascending id order, as the state has them now.
 // One row is in memory at a time.
 func (s *state) rows(window int64) iter.Seq2[rows.Row, error] {
-	return func(yield func(rows.Row, error) bool) {
-		if err := s.yieldRows(window, yield); err != nil && !errors.Is(err, errStopped) {
-			yield(rows.Row{}, err)
+	return dueRows(s, window, markDue, (*rowReader).row)
+}
+
+// attributeRows is rows for the nodes of which nothing but attributes has changed.
+func (s *state) attributeRows(window int64) iter.Seq2[rows.Attributes, error] {
+	return dueRows(s, window, markAttributes, (*rowReader).attributeRow)
+}
+
+func dueRows[R any](s *state, window int64, kind byte,
+	build func(r *rowReader, id string, n *pendingNode) (row R, known bool, err error)) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		if err := yieldRows(s, window, kind, build, yield); err != nil && !errors.Is(err, errStopped) {
+			var none R
+			yield(none, err)
 		}
 	}
 }
@@ -25,15 +38,18 @@ func (s *state) rows(window int64) iter.Seq2[rows.Row, error] {
 // errStopped ends a walk whose consumer wants no more.
 var errStopped = errors.New("stopped")
 
-func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err error) {
+// yieldRows builds a row of every node that has a kind of mark.
+func yieldRows[R any](s *state, window int64, kind byte,
+	build func(r *rowReader, id string, n *pendingNode) (row R, known bool, err error),
+	yield func(R, error) bool) (err error) {
 	defer s.guard.Catch(&err)
 	r, err := s.newRowReader()
 	if err != nil {
 		return engine.Failure(err)
 	}
 	defer func() { err = errors.Join(err, engine.Failure(r.close())) }()
-	return s.eachMark(window, func(id string, n *pendingNode) error {
-		row, known, err := r.row(id, n)
+	return s.eachMark(window, kind, func(id string, n *pendingNode) error {
+		row, known, err := build(r, id, n)
 		if err != nil {
 			return fmt.Errorf("build the row of node %q: %w", id, engine.Failure(err))
 		}
@@ -49,6 +65,7 @@ func (s *state) yieldRows(window int64, yield func(rows.Row, error) bool) (err e
 // node.
 type rowReader struct {
 	headers, texts, links *pebble.Iterator
+	stated                *pebble.Iterator // nil if the files have no attributes
 	pending               *pending
 	key                   []byte // scratch
 }
@@ -63,11 +80,15 @@ func (s *state) newRowReader() (*rowReader, error) {
 			return nil, errors.Join(fmt.Errorf("read nodes: %w", err), r.close())
 		}
 	}
+	var err error
+	if r.stated, err = iterateStated(s.db); err != nil {
+		return nil, errors.Join(fmt.Errorf("read attributes: %w", err), r.close())
+	}
 	return r, nil
 }
 
 func (r *rowReader) close() (err error) {
-	for _, it := range []*pebble.Iterator{r.headers, r.texts, r.links} {
+	for _, it := range []*pebble.Iterator{r.headers, r.texts, r.links, r.stated} {
 		if it != nil {
 			err = errors.Join(err, it.Close())
 		}
@@ -85,7 +106,7 @@ func seekExact(it *pebble.Iterator, key []byte) (value []byte, ok bool, err erro
 }
 
 // row builds one node's row, from the node's pending facts and, for the rest, from the files. The
-// event time is that of the newest statement about the node or about one of its links, retracted
+// event time is that of the newest statement about the node, its attributes or one of its links, retracted
 // links included; for a deleted node it is that of the deletion. A node that was never put is not
 // known and has no row.
 func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, err error) {
@@ -100,6 +121,9 @@ func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, er
 		return row, true, nil
 	}
 	if row.Text, row.Class, err = r.text(id, p); err != nil {
+		return row, false, err
+	}
+	if row.Attributes, row.EventTime, err = r.attributes(id, p, row.EventTime); err != nil {
 		return row, false, err
 	}
 	r.key = adjacencyPrefix(r.key, id)
@@ -144,3 +168,60 @@ func (r *rowReader) text(id string, p *pendingNode) (text, class string, err err
 	}
 	return decodeText(data)
 }
+
+// Graph is a shard's graph in its local state, for looking at a shard that does not run. It is
+// read-only.
+type Graph struct{ state state }
+
+// OpenGraph opens a shard's state directory, which no Shard may have open.
+func OpenGraph(dir string) (*Graph, error) {
+	db, err := engine.OpenToRead(dir, vfs.Default)
+	if err != nil {
+		return nil, fmt.Errorf("open the state in %s: %w", dir, err)
+	}
+	g := &Graph{state{db: db, dir: dir}}
+	g.state.pending.db, g.state.pending.memory = db, &windowMemory{}
+	if err := g.state.readMeta(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return g, nil
+}
+
+// Applied returns, per topic, the offset below which every record is in the state.
+func (g *Graph) Applied() map[string]int64 { return maps.Clone(g.state.meta.Applied) }
+
+// Rows yields the row of every node without features and targets, in ascending id order, as a
+// window would commit it. Deleted nodes are included.
+func (g *Graph) Rows() iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		if err := g.rows(yield); err != nil {
+			yield(rows.Row{}, fmt.Errorf("state in %s: %w", g.state.dir, err))
+		}
+	}
+}
+
+func (g *Graph) rows(yield func(rows.Row, error) bool) (err error) {
+	r, err := g.state.newRowReader()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	heads, err := iterate(g.state.db, spaceHeader)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, heads.Close()) }()
+	for ok := heads.First(); ok; ok = heads.Next() {
+		row, known, err := r.row(string(heads.Key()[1:]), nil)
+		if err != nil {
+			return err
+		}
+		if known && !yield(row, nil) {
+			return nil
+		}
+	}
+	return heads.Error()
+}
+
+// Close closes the state.
+func (g *Graph) Close() error { return g.state.db.Close() }

@@ -137,8 +137,15 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error
 		s.objects++
 		return commitlog.RowKey(m.Shard, m.Seq, s.session, s.objects-1)
 	}
-	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, rows.Nodes, key, s.opts.maxRows,
-		rows.WriteOptions{Compression: s.opts.Compression}, s.featurized(m))
+	opts := rows.WriteOptions{Compression: s.opts.Compression}
+	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, s.opts.Store, rows.Nodes, key, s.opts.maxRows, opts,
+		s.featurized(m))
+	if err != nil {
+		return err
+	}
+	attributes, _, err := commitlog.WriteObjects(ctx, s.opts.Store, rows.NodeAttributes, key, s.opts.maxRows, opts,
+		s.state.attributeRows(m.Seq))
+	m.Objects = append(m.Objects, attributes...)
 	return err
 }
 

@@ -99,7 +99,11 @@ func TestFullDiskStopsAndGoesOn(t *testing.T) {
 				if attempt == 0 {
 					h.full.set(h.rng.IntN(60))
 				}
-				err := h.runOnce(func() { h.sometimes(func() { h.full.set(h.rng.IntN(200)) }) })
+				err := h.runOnce(func() {
+					if attempt < 20 {
+						h.sometimes(func() { h.full.set(h.rng.IntN(200)) })
+					}
+				})
 				if err == nil {
 					break
 				}

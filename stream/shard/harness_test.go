@@ -25,8 +25,12 @@ import (
 const (
 	nodesTopic  = "nodes"
 	edgesTopic  = "edges"
+	pricesTopic = "prices" // attributes of nodes
 	mirrorTopic = "mirror"
 )
+
+// statingTopics are those whose records state facts, in the order of their inputs.
+var statingTopics = []string{nodesTopic, edgesTopic, pricesTopic}
 
 // wide is a window that tests do not fill.
 var wide = Window{Changes: 10_000, Bytes: 64 << 20, Time: 5 * time.Second}
@@ -68,12 +72,8 @@ func (b *broker) shardOf(id string) int {
 // send appends a record of one node to its topic and stamps the version.
 func (b *broker) send(topic string, eventTime int64, r record) {
 	log := b.logs[b.shardOf(r[0].ID)]
-	rank := uint8(0)
-	if topic == edgesTopic {
-		rank = 1
-	}
 	for i := range r {
-		r[i].Version = mutation.Version{EventTime: eventTime, Rank: rank, Offset: int64(len(log[topic]))}
+		r[i].Version = mutation.Version{EventTime: eventTime, Rank: uint8(inputOf(topic)), Offset: int64(len(log[topic]))}
 	}
 	log[topic] = append(log[topic], r)
 }
@@ -133,7 +133,7 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, er
 	batch := mutation.Batch{Next: map[string]int64{}}
 	for n := 1 + f.rng.IntN(f.max); n > 0; n-- {
 		var waiting []string
-		for _, topic := range []string{nodesTopic, edgesTopic, mirrorTopic} {
+		for _, topic := range []string{nodesTopic, edgesTopic, pricesTopic, mirrorTopic} {
 			if f.pos[topic] < int64(len(log[topic])) {
 				waiting = append(waiting, topic)
 			}
@@ -155,7 +155,7 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, er
 // inputOf is the input of a topic.
 func inputOf(topic string) mutation.Input {
 	return map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
-		mirrorTopic: mutation.Mirror}[topic]
+		pricesTopic: mutation.Further, mirrorTopic: mutation.Mirror}[topic]
 }
 
 func (f *logFeed) caughtUp() bool {
@@ -211,7 +211,7 @@ func (p *pipeline) options(shard int) Options {
 	return Options{
 		Pipeline: "test", Shard: shard, Shards: p.b.shards,
 		Dir: "state", fs: p.disks[shard], Store: p.store, Cache: p.cache,
-		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Mirror: mirrorTopic},
+		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic}, Mirror: mirrorTopic},
 		Window: p.window, Mirror: &brokerMirror{b: p.b}, Writer: "test",
 		maxRows: p.object, backoff: time.Microsecond, transfers: 1,
 		Clock: func() time.Time { return time.Unix(1, 0) },
@@ -388,6 +388,9 @@ func (p *pipeline) checkLog() {
 			}
 			last := ""
 			for _, o := range m.Objects {
+				if o.Table != "" {
+					continue
+				}
 				if named[o.Key] {
 					p.t.Errorf("object %s is named twice", o.Key)
 				}
@@ -447,7 +450,7 @@ func sameRows(t testing.TB, got, want map[string]rows.Row) {
 
 func plain(r rows.Row) rows.Row {
 	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
-		EventTime: r.EventTime, Deleted: r.Deleted}
+		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes}
 }
 
 // randomRecord draws a record of any kind over few nodes and few event times, so that everything
@@ -463,9 +466,18 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 	}
 	src := id()
 	eventTime = int64(rng.IntN(12))
-	switch rng.IntN(10) {
+	switch rng.IntN(13) {
+	case 10, 11, 12:
+		m := mutation.Mutation{Op: mutation.SetAttributes, ID: src, Attributes: mutation.NoAttributes}
+		if rng.IntN(4) > 0 {
+			m.Attributes = fmt.Sprintf(`{"price":%d}`, rng.IntN(5))
+		}
+		return pricesTopic, eventTime, record{m}
 	case 0, 1, 2:
 		m := mutation.Mutation{Op: mutation.PutNode, ID: src, Text: fmt.Sprintf("text %d", rng.IntN(5)), Class: "c"}
+		if rng.IntN(2) == 0 { // a record that may change attributes alone
+			m.Text, m.Attributes = "text", fmt.Sprintf(`{"brand":"b%d","price":0}`, rng.IntN(3))
+		}
 		if rng.IntN(2) == 0 {
 			m.HasEdges, m.Others = true, ids()
 		}
@@ -495,7 +507,7 @@ func fill(b *broker, rng *rand.Rand, n, nodes int) {
 // everything returns all mutations sent, mirrors left out.
 func (b *broker) everything() (all []mutation.Mutation) {
 	for _, log := range b.logs {
-		for _, topic := range []string{nodesTopic, edgesTopic} {
+		for _, topic := range statingTopics {
 			for _, r := range log[topic] {
 				all = append(all, r...)
 			}

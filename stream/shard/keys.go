@@ -16,12 +16,14 @@ import (
 //	h <id>                  node header: flags, node version, replace marks
 //	t <id>                  text and class of a live node
 //	a <id escaped> <id>     adjacency entry: owner, far end
+//	p <id escaped> <input>  attributes of a node that an input has stated
 //	d <window u64> <id>     dirty mark
 //	m                       meta
 const (
 	spaceHeader    = 'h'
 	spaceText      = 't'
 	spaceAdjacency = 'a'
+	spaceAttribute = 'p'
 	spaceDirty     = 'd'
 	spaceMeta      = 'm'
 )
@@ -30,13 +32,31 @@ const (
 const (
 	// markDue: the row has changed and must be written.
 	markDue = 'd'
+	// markAttributes: of what the row says, nothing but attributes and event time has changed. A row of the
+	// attributes must be written, unless the node's own is.
+	markAttributes = 'p'
 	// markSuspect: facts about the node changed without changing its row. Together with what
 	// another worker commits they may change the row, so the mark becomes due if this state is
 	// taken up after another worker has committed.
 	markSuspect = 's'
 )
 
-func isDue(value []byte) bool { return len(value) == 1 && value[0] == markDue }
+// markOf is the kind of a mark in the files, 0 for one that does not decode.
+func markOf(value []byte) byte {
+	if len(value) != 1 {
+		return 0
+	}
+	return value[0]
+}
+
+// outweighs reports whether a node that has mark b gets mark a.
+func outweighs(a, b byte) bool {
+	weight := func(kind byte) int { return strings.IndexByte(marksByWeight, kind) }
+	return weight(a) > weight(b)
+}
+
+// marksByWeight are no mark and the kinds: a later one covers what an earlier one is for.
+const marksByWeight = "\x00spd"
 
 // iterate returns an iterator over one key space.
 func iterate(db *pebble.DB, space byte) (*pebble.Iterator, error) {
@@ -59,8 +79,15 @@ func textKeyBytes(id string) int { return 1 + len(id) }
 // adjacencyPrefix is the owner's part of an adjacency key. A zero byte in the owner is written 00
 // FF, and 00 01 ends the owner. So no owner's prefix is the prefix of another's, and keys sort by
 // owner, then far end.
-func adjacencyPrefix(buf []byte, owner string) []byte {
-	buf = append(buf[:0], spaceAdjacency)
+func adjacencyPrefix(buf []byte, owner string) []byte { return ownerPrefix(buf, spaceAdjacency, owner) }
+
+// attributeKey is the key of what an input has stated of a node's attributes.
+func attributeKey(buf []byte, id string, input byte) []byte {
+	return append(ownerPrefix(buf, spaceAttribute, id), input)
+}
+
+func ownerPrefix(buf []byte, space byte, owner string) []byte {
+	buf = append(buf[:0], space)
 	if strings.IndexByte(owner, 0) < 0 {
 		return append(append(buf, owner...), 0, 1)
 	}
@@ -137,6 +164,10 @@ func IDsOf(key []byte) [][]byte {
 			return nil
 		}
 		return [][]byte{owner, bytes.TrimPrefix(key, adjacencyPrefixOf(key))}
+	case spaceAttribute:
+		if owner, err := ownerOf(key); err == nil {
+			return [][]byte{owner}
+		}
 	case spaceDirty:
 		if len(key) > dirtyKeyPrefix {
 			return [][]byte{key[dirtyKeyPrefix:]}

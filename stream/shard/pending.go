@@ -56,6 +56,7 @@ type pendingFacts struct {
 	linksBefore bool // the files may have links of the node; set with the first link
 	text, class string
 	links       pendingLinks
+	attributes  []pendingStated // by ascending input
 }
 
 // pendingBlock is how many nodes are allocated at once.
@@ -79,9 +80,10 @@ const (
 	keptShare = 4
 
 	// Rough sizes of a node, what is forgotten of it, and a link, with their places in maps and slices.
-	pendingNodeBytes  = 168
-	pendingFactsBytes = 88
-	pendingLinkBytes  = 192
+	pendingNodeBytes   = 168
+	pendingFactsBytes  = 112
+	pendingLinkBytes   = 192
+	pendingStatedBytes = 80
 )
 
 // overHalf reports whether this shard should commit its window early, overLimit whether it must
@@ -214,8 +216,7 @@ func (p *pending) sameText(n *pendingNode, text, class string) (same bool, err e
 	return same, err
 }
 
-// mark makes a node due or suspect in the open window, and reports whether it has thereby become
-// due.
+// mark gives a node a mark of the open window, and reports whether a row of it is due that was not before.
 func (p *pending) mark(window int64, n *pendingNode, kind byte) (due bool, err error) {
 	if n.mark == 0 && p.dropped {
 		p.key = dirtyKey(p.key, window, n.id)
@@ -229,11 +230,12 @@ func (p *pending) mark(window int64, n *pendingNode, kind byte) (due bool, err e
 			return false, err
 		}
 	}
-	if n.mark != 0 && (kind == markSuspect || n.mark == markDue) {
+	if !outweighs(kind, n.mark) {
 		return false, nil
 	}
+	due = kind != markSuspect && (n.mark == 0 || n.mark == markSuspect)
 	n.mark, n.markWritten = kind, false
-	return kind == markDue, nil
+	return due, nil
 }
 
 // inOrder returns what was touched since the last write, in ascending order.
@@ -245,10 +247,10 @@ func (p *pending) inOrder() []*pendingNode {
 	return p.changed
 }
 
-// due returns the nodes that are due by marks not yet written, in ascending order.
-func (p *pending) due() (due []*pendingNode) {
+// marked returns the nodes with a kind of mark that is not yet written, in ascending order.
+func (p *pending) marked(kind byte) (due []*pendingNode) {
 	for _, n := range p.inOrder() {
-		if n.mark == markDue && !n.markWritten {
+		if n.mark == kind && !n.markWritten {
 			due = append(due, n)
 		}
 	}
@@ -271,6 +273,9 @@ func (p *pending) batchBytes() int {
 			if l := &f.links.all[i]; l.set {
 				size += entryBytes + len(n.id) + len(l.other) + 2*versionBytes
 			}
+		}
+		for i := range f.attributes {
+			size += entryBytes + len(n.id) + versionBytes + len(f.attributes[i].object)
 		}
 	}
 	return size
@@ -308,6 +313,16 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 		key, value = headerKey(key, n.id), n.header.encode(value)
 		if err := b.Set(key, value, nil); err != nil {
 			return err
+		}
+	}
+	for _, n := range nodes {
+		for i := range n.facts.attributes {
+			if s := &n.facts.attributes[i]; s.set {
+				key, value = attributeKey(key, n.id, s.input), s.encode(value)
+				if err := b.Set(key, value, nil); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	for _, n := range nodes {

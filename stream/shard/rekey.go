@@ -140,7 +140,7 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 		batches[q].Reset()
 		return engine.Failure(err)
 	}
-	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency} {
+	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency, spaceAttribute} {
 		it, err := iterate(old.db, space)
 		if err != nil {
 			return engine.Failure(err)
@@ -177,7 +177,7 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, old *state, shard int, batches [
 		return 0, engine.Failure(err)
 	}
 	id := key[1:]
-	if key[0] == spaceAdjacency {
+	if key[0] == spaceAdjacency || key[0] == spaceAttribute {
 		if id, err = ownerOf(key); err != nil {
 			return 0, err
 		}
@@ -240,6 +240,8 @@ func (r *Rekeyed) drop(old *state, key, value, forgotten []byte) error {
 				return err
 			}
 		}
+	case spaceAttribute:
+		shown = false // if the node is, its header says so
 	}
 	if shown {
 		return fmt.Errorf("node %q cannot be forgotten: %w", forgotten, ErrLive)
@@ -260,7 +262,7 @@ func (s *state) exists(id []byte) (bool, error) {
 	return err == nil && h.exists(), errors.Join(err, engine.Failure(release.Close()))
 }
 
-// ownerOf returns the owner in an adjacency key: the inverse of adjacencyPrefix.
+// ownerOf returns the owner in a key of a link or of attributes: the inverse of ownerPrefix.
 func ownerOf(key []byte) ([]byte, error) {
 	var owner []byte
 	for i := 1; i < len(key); i++ {
@@ -276,7 +278,7 @@ func ownerOf(key []byte) ([]byte, error) {
 		}
 		owner = append(owner, 0)
 	}
-	return nil, fmt.Errorf("%w: adjacency key %x has no owner", errCorruptState, key)
+	return nil, fmt.Errorf("%w: key %x has no owner", errCorruptState, key)
 }
 
 // Counts returns how many nodes and edges a new shard has.

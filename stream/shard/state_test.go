@@ -40,7 +40,7 @@ func TestGraphIsAFunctionOfTheSetOfMutations(t *testing.T) {
 // versions they have.
 func shuffle(to, from *broker, rng *rand.Rand) {
 	for _, log := range from.logs {
-		for _, topic := range []string{nodesTopic, edgesTopic} {
+		for _, topic := range statingTopics {
 			deal := append([]record{}, log[topic]...)
 			for range len(deal) / 4 {
 				deal = append(deal, deal[rng.IntN(len(deal))])

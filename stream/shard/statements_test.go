@@ -122,7 +122,7 @@ func openLone(t *testing.T) *lone {
 // say applies a record of a node, stamps its version into it, and returns its outcome.
 func (s *lone) say(in mutation.Input, eventTime int64, id string, r []mutation.Mutation) mutation.Outcomes {
 	s.t.Helper()
-	topic := []string{nodesTopic, edgesTopic}[in]
+	topic := statingTopics[in]
 	for i := range r {
 		r[i].ID, r[i].Version = id, mutation.Version{EventTime: eventTime, Rank: uint8(in), Offset: s.offset}
 	}
@@ -141,11 +141,13 @@ type facts struct {
 	nodes map[string]mutation.Mutation
 	lists map[string][families]assertion
 	links map[[2]string][families]assertion
+	// attributes are the newest statements of nodes' attributes, by input.
+	attributes map[uint8]map[string]mutation.Mutation
 }
 
 func newFacts() *facts {
 	return &facts{map[string]mutation.Mutation{}, map[string][families]assertion{},
-		map[[2]string][families]assertion{}}
+		map[[2]string][families]assertion{}, map[uint8]map[string]mutation.Mutation{0: {}, 2: {}}}
 }
 
 // effective is what is said of a link.
@@ -176,8 +178,19 @@ func (f *facts) say(r []mutation.Mutation) (out mutation.Outcomes) {
 	}
 	said, replaced := map[[2]string]assertion{}, false
 	for _, m := range r {
+		if m.Attributes != "" {
+			before, stated := f.attributes[at.Rank][src]
+			if newer := !stated || at.Compare(before.Version) > 0; newer {
+				f.attributes[at.Rank][src] = m
+				won = won || !stated || before.Attributes != m.Attributes || before.Version.EventTime != at.EventTime
+			} else {
+				lost = lost || at.Compare(before.Version) < 0
+			}
+		}
 		others := m.Others
 		switch m.Op {
+		case mutation.SetAttributes:
+			others = nil
 		case mutation.PutNode, mutation.DeleteNode:
 			before, stated := f.nodes[src]
 			if replaced = m.HasEdges; !stated || at.Compare(before.Version) > 0 {

@@ -25,16 +25,20 @@ func (w *openWindow) full(limit Window, now time.Time) bool {
 
 // countMarks counts the rows due in one window.
 func (s *state) countMarks(window int64) (n int, err error) {
-	err = s.eachMark(window, func(string, *pendingNode) error { n++; return nil })
-	return n, err
+	for _, kind := range []byte{markDue, markAttributes} {
+		if err := s.eachMark(window, kind, func(string, *pendingNode) error { n++; return nil }); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
 }
 
-// eachMark calls f with the id of every node that is due in a window, in ascending order, and with
+// eachMark calls f with the id of every node that has a kind of mark in a window, in ascending order, and with
 // what is pending of it, nil for nothing. Pending marks belong to the open window.
-func (s *state) eachMark(window int64, f func(id string, n *pendingNode) error) (err error) {
-	pending := s.pending.due()
+func (s *state) eachMark(window int64, kind byte, f func(id string, n *pendingNode) error) (err error) {
+	pending := s.pending.marked(kind)
 	if s.pending.spilled {
-		if pending, err = s.eachWrittenMark(window, pending, f); err != nil {
+		if pending, err = s.eachWrittenMark(window, kind, pending, f); err != nil {
 			return err
 		}
 	}
@@ -48,8 +52,8 @@ func (s *state) eachMark(window int64, f func(id string, n *pendingNode) error) 
 
 // eachWrittenMark is eachMark for the nodes whose marks are in the files, and for those pending ones
 // that are not behind all of them. It returns the rest of those pending.
-func (s *state) eachWrittenMark(window int64, pending []*pendingNode, f func(id string, n *pendingNode) error) (
-	rest []*pendingNode, err error) {
+func (s *state) eachWrittenMark(window int64, kind byte, pending []*pendingNode,
+	f func(id string, n *pendingNode) error) (rest []*pendingNode, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(window), UpperBound: dirtyPrefix(window + 1)})
 	if err != nil {
 		return nil, fmt.Errorf("read dirty marks: %w", engine.Failure(err))
@@ -60,12 +64,17 @@ func (s *state) eachWrittenMark(window int64, pending []*pendingNode, f func(id 
 		}
 	}()
 	for ok := it.First(); ok; ok = it.Next() {
-		if kind, err := it.ValueAndErr(); err != nil {
+		value, err := it.ValueAndErr()
+		if err != nil {
 			return nil, fmt.Errorf("read dirty marks: %w", engine.Failure(err))
-		} else if !isDue(kind) {
+		}
+		if markOf(value) != kind {
 			continue
 		}
 		id := string(it.Key()[dirtyKeyPrefix:])
+		if n := s.pending.nodes[id]; n != nil && outweighs(n.mark, kind) {
+			continue // it has got another mark since
+		}
 		for ; len(pending) > 0 && pending[0].id < id; pending = pending[1:] {
 			if err := f(pending[0].id, pending[0]); err != nil {
 				return nil, err

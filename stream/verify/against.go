@@ -33,9 +33,9 @@ type Differences struct {
 // maxDifferences is how many differences are listed.
 const maxDifferences = 20
 
-// Topics are the input topics of nodes and edges, with a partition for each shard.
+// Topics are the input topics but the mirror, with a partition for each shard.
 type Topics struct {
-	Nodes, Edges string
+	Inputs []string
 	mutation.Source
 	// Undirected is that of the pipeline.
 	Undirected bool
@@ -50,7 +50,7 @@ func Against(ctx context.Context, store sink.Store, shards int, in Topics, progr
 	if err != nil {
 		return nil, err
 	}
-	d := &Differences{Topics: []string{in.Nodes, in.Edges}}
+	d := &Differences{Topics: in.Inputs}
 	graph := oracle.New(in.Undirected)
 	if err := d.read(ctx, in, store, cut, graph, progress); err != nil {
 		return nil, err
@@ -169,6 +169,8 @@ func difference(got *rows.Row, want rows.Row, stated bool) string {
 		return "the row has another text"
 	case got.Class != want.Class:
 		return fmt.Sprintf("the row has class %q, the topics state %q", got.Class, want.Class)
+	case got.Attributes != want.Attributes:
+		return fmt.Sprintf("the row has attributes %.200q, the topics state %.200q", got.Attributes, want.Attributes)
 	case got.EventTime != want.EventTime:
 		return fmt.Sprintf("the row has event time %s, the topics state %s", micros(got.EventTime),
 			micros(want.EventTime))

@@ -42,7 +42,7 @@ func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		hasher := commitlog.NewGraphHasher()
 		for shard := range c.shards {
-			for r, err := range c.cut.Facts(ctx, c.store, shard) {
+			for r, err := range c.cut.Graph(ctx, c.store, shard) {
 				if err != nil {
 					yield(generation.Row{}, err)
 					return

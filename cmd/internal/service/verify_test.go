@@ -241,7 +241,7 @@ func against(t *testing.T, p *pipeline) {
 		t.Fatal(err)
 	}
 	defer detach() //nolint:errcheck // a test's
-	topics := verify.Topics{Nodes: in.Feed.Topics.Nodes, Edges: in.Feed.Topics.Edges, Source: in,
+	topics := verify.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
 		Undirected: p.cfg.Ingest.Undirected}
 	d, err := verify.Against(t.Context(), p.store, p.cfg.Shards, topics, nil)
 	if err != nil {

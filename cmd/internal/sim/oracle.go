@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"giantstream/sink/rows"
 	"giantstream/stream/mutation"
@@ -35,6 +36,8 @@ type graph struct {
 	links map[link]statement           // effective assertions
 	// mirrored are the far ends' assertions, by the link as its source asserted it.
 	mirrored map[link]statement
+	// priced and described are the newest statements of attributes, on the topic of prices and in node records.
+	priced, described map[string]mutation.Mutation
 }
 
 // familyLink is an edge as one family of assertions has it: rank 0 is node records with inlined edges, 1 edge records.
@@ -50,7 +53,8 @@ type family struct {
 }
 
 func graphOf(all []mutation.Mutation) *graph {
-	g := &graph{map[string]mutation.Mutation{}, map[string]bool{}, map[link]statement{}, map[link]statement{}}
+	g := &graph{map[string]mutation.Mutation{}, map[string]bool{}, map[link]statement{}, map[link]statement{},
+		map[string]mutation.Mutation{}, map[string]mutation.Mutation{}}
 	said := map[familyLink]statement{}
 	replaced := map[family]mutation.Version{}
 	say := func(m *mutation.Mutation, dst string, live bool) {
@@ -80,8 +84,15 @@ func graphOf(all []mutation.Mutation) *graph {
 			if m.Op == mutation.PutNode {
 				g.known[m.ID] = true
 			}
+			if old, ok := g.described[m.ID]; m.Attributes != "" && (!ok || m.Version.Compare(old.Version) > 0) {
+				g.described[m.ID] = *m
+			}
 			if m.HasEdges {
 				replace(m)
+			}
+		case mutation.SetAttributes:
+			if old, ok := g.priced[m.ID]; !ok || m.Version.Compare(old.Version) > 0 {
+				g.priced[m.ID] = *m
 			}
 		case mutation.PutEdge, mutation.DeleteEdge:
 			say(m, m.Other, m.Op == mutation.PutEdge)
@@ -129,6 +140,18 @@ func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
 			row.Text, row.Class = m.Text, m.Class
 			row.EventTime = max(row.EventTime, newest[id])
 			row.Labels = slices.Sorted(slices.Values(labels[id]))
+			// Names in node records come before those of prices.
+			described, priced := g.described[id], g.priced[id]
+			row.EventTime = max(row.EventTime, described.Version.EventTime, priced.Version.EventTime)
+			members := strings.Trim(described.Attributes, "{}")
+			if more := strings.Trim(priced.Attributes, "{}"); members == "" || more == "" {
+				members += more
+			} else {
+				members += "," + more
+			}
+			if members != "" {
+				row.Attributes = "{" + members + "}"
+			}
 		}
 		out[id] = row
 	}
@@ -157,5 +180,5 @@ func difference(got, want map[string]rows.Row) string {
 // facts is a row without what generations add to it, and no list of labels like an empty one.
 func facts(r rows.Row) rows.Row {
 	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
-		EventTime: r.EventTime, Deleted: r.Deleted}
+		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes}
 }

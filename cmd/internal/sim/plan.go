@@ -119,9 +119,18 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 		return out
 	}
 	src := id()
-	switch r.IntN(10) {
+	switch r.IntN(13) {
+	case 10, 11, 12:
+		m := mutation.Mutation{Op: mutation.SetAttributes, ID: src, Attributes: mutation.NoAttributes}
+		if !oneIn(r, 4) {
+			m.Attributes = fmt.Sprintf(`{"price":%d}`, r.IntN(50))
+		}
+		return pricesTopic, record{m}
 	case 0, 1, 2, 3:
 		m := mutation.Mutation{Op: mutation.PutNode, ID: src, Text: fmt.Sprintf("text %d", r.IntN(50)), Class: "c"}
+		if oneIn(r, 2) { // a record that may change attributes alone
+			m.Text, m.Attributes = "text", fmt.Sprintf(`{"brand":"b%d"}`, r.IntN(5))
+		}
 		if oneIn(r, 3) {
 			m.HasEdges, m.Others = true, list()
 		}

@@ -17,12 +17,16 @@ import (
 const (
 	nodesTopic  = "nodes"
 	edgesTopic  = "edges"
+	pricesTopic = "prices" // attributes of nodes
 	mirrorTopic = "mirror"
 )
 
 // inputs are those of the topics.
 var inputs = map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
-	mirrorTopic: mutation.Mirror}
+	pricesTopic: mutation.Further, mirrorTopic: mutation.Mirror}
+
+// allTopics are the names of inputs, in their order.
+var allTopics = []string{nodesTopic, edgesTopic, pricesTopic, mirrorTopic}
 
 // errTruncated: a feed stands at a record that the topic no longer holds.
 var errTruncated = errors.New("the topic no longer holds the records wanted")
@@ -60,12 +64,8 @@ func (t *topics) send(topic string, eventTime int64, r record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	log := t.logs[t.shardOf(r[0].ID)]
-	rank := uint8(0)
-	if topic == edgesTopic {
-		rank = 1
-	}
 	for i := range r {
-		r[i].Version = mutation.Version{EventTime: eventTime, Rank: rank, Offset: int64(len(log[topic]))}
+		r[i].Version = mutation.Version{EventTime: eventTime, Rank: uint8(inputs[topic]), Offset: int64(len(log[topic]))}
 	}
 	log[topic] = append(log[topic], r)
 	t.wake()
@@ -105,7 +105,7 @@ func (t *topics) ends(shard int) map[string]int64 {
 func (t *topics) below(shard int, next map[string]int64) (all []mutation.Mutation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, topic := range []string{nodesTopic, edgesTopic, mirrorTopic} {
+	for _, topic := range allTopics {
 		log := t.logs[shard][topic]
 		if next != nil {
 			log = log[:min(int64(len(log)), next[topic])]
@@ -193,7 +193,7 @@ func (f *feed) take(t *topics) (mutation.Batch, error) {
 	batch := mutation.Batch{Next: map[string]int64{}}
 	for n := 1 + r.IntN(f.most); ; n-- {
 		var waiting []string
-		for _, topic := range []string{nodesTopic, edgesTopic, mirrorTopic} {
+		for _, topic := range allTopics {
 			if f.next[topic] < int64(len(log[topic])) {
 				waiting = append(waiting, topic)
 			}

@@ -216,18 +216,48 @@ func (v *watch) manifest(shard int, key string) {
 		}
 	}
 	v.heads[shard], v.digests[shard][seq] = m, m.Digest()
+	inWindow := map[string]bool{}
 	for _, o := range m.Objects {
 		v.named[o.Key] = true
+		if o.Table != "" {
+			continue
+		}
 		for row, err := range rows.Nodes.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
 			if err != nil {
 				v.w.fail("%s names %s: %v", key, o.Key, err)
 				return
 			}
 			v.rows[shard][row.NodeID] = row
+			inWindow[row.NodeID] = true
 		}
 	}
+	v.readAttributes(ctx, shard, key, m.Objects, inWindow)
 	if v.w.dice.hash("check", key)%4 == 0 {
 		v.checkRows(shard)
+	}
+}
+
+// readAttributes enters the attributes that a window has alone into the rows of their nodes, which are committed and
+// live. inWindow are the nodes whose own rows the window has.
+func (v *watch) readAttributes(ctx context.Context, shard int, key string, objects []commitlog.Object,
+	inWindow map[string]bool) {
+	for _, o := range objects {
+		if o.Table != rows.NodeAttributes.Name {
+			continue
+		}
+		for row, err := range rows.NodeAttributes.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
+			if err != nil {
+				v.w.fail("%s names %s: %v", key, o.Key, err)
+				return
+			}
+			node, known := v.rows[shard][row.NodeID]
+			if !known || node.Deleted || inWindow[row.NodeID] {
+				v.w.fail("%s has attributes of %s alone, whose row is there: %t, deleted: %t, in the window: %t", key,
+					row.NodeID, known, node.Deleted, inWindow[row.NodeID])
+			}
+			node.Attributes, node.EventTime = row.Attributes, max(node.EventTime, row.EventTime)
+			v.rows[shard][row.NodeID], inWindow[row.NodeID] = node, true
+		}
 	}
 }
 

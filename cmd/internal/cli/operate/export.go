@@ -156,9 +156,9 @@ func openTopics(ctx context.Context, pipe *command.Pipeline) (t export.Topics, d
 	if err != nil {
 		return t, nil, err
 	}
-	t = export.Topics{Nodes: in.Feed.Topics.Nodes, Edges: in.Feed.Topics.Edges, Source: in,
+	t = export.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
 		Undirected: pipe.Config.Ingest.Undirected, Partition: client.Partition}
-	if err := uncompacted(ctx, in, []string{t.Nodes, t.Edges}); err != nil {
+	if err := uncompacted(ctx, in, t.Inputs); err != nil {
 		return t, nil, errors.Join(err, detach())
 	}
 	return t, detach, nil

@@ -117,25 +117,24 @@ func checkStore(ctx context.Context, p *command.Pipeline, opts verify.Options, a
 	return v, err
 }
 
-// compareWithTopics compares the rows with the input topics, of which people have named both.
+// compareWithTopics compares the rows with the input topics, of which people have named all.
 func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Options, named []string) (
 	_ *verify.Differences, err error) {
 	if err := p.KnowsMapping(); err != nil {
 		return nil, err
 	}
-	topics := wiring.TopicsOf(p.Config)
-	inputs := []string{topics.Nodes, topics.Edges}
+	inputs := wiring.TopicsOf(p.Config).Stating()
 	if slices.Sort(named); !slices.Equal(named, slices.Sorted(slices.Values(inputs))) {
-		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s and %s; give both",
-			strings.Join(named, ","), inputs[0], inputs[1])
+		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s; give all",
+			strings.Join(named, ","), strings.Join(inputs, " and "))
 	}
 	in, detach, err := wiring.OpenSource(ctx, p.Config, p.Log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, detach()) }()
-	return verify.Against(ctx, opts.Store, p.Config.Shards, verify.Topics{Nodes: topics.Nodes, Edges: topics.Edges,
-		Source: in, Undirected: p.Config.Ingest.Undirected}, opts.Progress)
+	return verify.Against(ctx, opts.Store, p.Config.Shards, verify.Topics{Inputs: inputs, Source: in,
+		 Undirected: p.Config.Ingest.Undirected}, opts.Progress)
 }
 
 // damage counts what is damaged and was not repaired.

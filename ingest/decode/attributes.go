@@ -1,0 +1,243 @@
+package decode
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"giantstream/stream/mutation"
+)
+
+// Attribute is a field that is carried beside a node's text and never embedded, such as a price.
+type Attribute struct {
+	Name string
+	Type AttributeType
+	Path string // as in Mapping
+}
+
+// AttributeType says what the values of an attribute are.
+type AttributeType string
+
+// The types of attributes.
+const (
+	Number  AttributeType = "number"
+	Boolean AttributeType = "boolean"
+	String  AttributeType = "string"
+	Strings AttributeType = "strings" // a list
+	Time    AttributeType = "time"    // as an event time
+)
+
+// Bounds of attributes.
+const (
+	// MaxAttributes bounds the attributes of one input.
+	MaxAttributes = 64
+	// MaxAttributeBytes bounds what a record gives a node, as JSON.
+	MaxAttributeBytes = 4 << 10
+)
+
+// AttributesMapping maps the values of a topic that has attributes of nodes and nothing else.
+type AttributesMapping struct {
+	// ID of the node; a value without one takes the record's key.
+	ID string
+	// EventTime as in NodeMapping.
+	EventTime  string
+	Attributes []Attribute
+}
+
+// ParseAttribute parses NAME[:TYPE][=PATH]. The type is string and the path the name, unless given.
+func ParseAttribute(s string) (a Attribute, err error) {
+	named, path, has := strings.Cut(s, "=")
+	name, kind, _ := strings.Cut(named, ":")
+	a = Attribute{Name: name, Type: AttributeType(kind), Path: path}
+	if kind == "" {
+		a.Type = String
+	}
+	if !has {
+		a.Path = name
+	}
+	known := []AttributeType{Number, Boolean, String, Strings, Time}
+	switch {
+	case name == "" || len(name) > 64 || strings.ContainsFunc(name, notInName):
+		return a, fmt.Errorf("attribute %q: a name is 1 to 64 of A-Z, a-z, 0-9, _ and -; write NAME[:TYPE][=PATH]", s)
+	case !slices.Contains(known, a.Type):
+		return a, fmt.Errorf("attribute %q: %q is no type; there are %v", s, kind, known)
+	}
+	_, err = ParsePath(a.Path)
+	return a, err
+}
+
+func notInName(r rune) bool {
+	return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+}
+
+// Attributes returns a decoder for a topic of attributes, which is an input of a pipeline with that many shards.
+func Attributes(m AttributesMapping, in mutation.Input, l Limits, shards int) (*Decoder, error) {
+	d := &Decoder{rank: uint8(in), attributesAlone: true}
+	if m.ID == "" {
+		return nil, errors.New("mapping of attributes.id: no path given")
+	}
+	if err := d.mapAttributes(m.Attributes); err != nil {
+		return nil, fmt.Errorf("mapping of attributes.fields: %w", err)
+	}
+	return d, d.init(append([]mappedField{
+		{name: "attributes.id", path: m.ID, slot: slotID},
+		{name: "attributes.event_time", path: m.EventTime, slot: slotTime},
+	}, d.attributeFields("attributes.fields")...), "", "", l, shards)
+}
+
+// mapAttributes sets the attributes that records have, in the order in which they are written.
+func (d *Decoder) mapAttributes(all []Attribute) error {
+	d.attributes = slices.SortedFunc(slices.Values(all), func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	if len(all) > MaxAttributes {
+		return fmt.Errorf("%d attributes; the limit is %d", len(all), MaxAttributes)
+	}
+	for i := 1; i < len(d.attributes); i++ {
+		if name := d.attributes[i].Name; name == d.attributes[i-1].Name {
+			return fmt.Errorf("attribute %s is given twice", name)
+		}
+	}
+	return nil
+}
+
+// attributeFields are the fields of mapped attributes, which come after the pieces of text.
+func (d *Decoder) attributeFields(name string) (fields []mappedField) {
+	for i, a := range d.attributes {
+		fields = append(fields, mappedField{name: name, path: a.Path, slot: d.attributeSlot(i), many: a.Type == Strings})
+	}
+	return fields
+}
+
+func (d *Decoder) attributeSlot(i int) slot { return slotText + slot(d.texts+i) }
+
+// attributeObject returns the record's attributes as a JSON object: names ascending, no spaces. An attribute that is
+// absent, null or an empty string is left out.
+func (d *Decoder) attributeObject() (string, *Fault) {
+	b := append(d.buf[:0], '{')
+	for i, a := range d.attributes {
+		before := len(b)
+		if before > 1 {
+			b = append(b, ',')
+		}
+		b = append(appendJSONString(b, a.Name), ':')
+		start := len(b)
+		var fault *Fault
+		if b, fault = d.appendAttribute(b, a, d.attributeSlot(i)); fault != nil {
+			return "", fault
+		}
+		if len(b) == start {
+			b = b[:before]
+		}
+	}
+	b = append(b, '}')
+	d.buf = b
+	if len(b) > MaxAttributeBytes {
+		return "", faultf(AttributesTooLarge, "the attributes have %d bytes as JSON; the limit is %d", len(b),
+			MaxAttributeBytes)
+	}
+	return string(b), nil
+}
+
+// appendAttribute appends the value of an attribute, nothing if there is none.
+func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault) {
+	if a.Type == Strings {
+		return d.appendStrings(b, a, s)
+	}
+	v, ok := d.one(s)
+	if !ok || v.kind == kindString && len(v.raw) == 0 {
+		return b, nil
+	}
+	wrong := func() *Fault { return faultf(BadType, "attribute %s is %s; it must be a %s", a.Name, v.kind, a.Type) }
+	switch a.Type {
+	case Number:
+		if v.kind != kindString && v.kind != kindNumber {
+			return b, wrong()
+		}
+		f, err := strconv.ParseFloat(string(v.raw), 64)
+		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			return b, faultf(BadType, "attribute %s is %s; it must be a number", a.Name, quote(string(v.raw)))
+		}
+		return appendJSONNumber(b, f), nil
+	case Boolean:
+		switch {
+		case v.kind == kindTrue, v.kind == kindString && bytes.EqualFold(v.raw, []byte("true")):
+			return append(b, "true"...), nil
+		case v.kind == kindFalse, v.kind == kindString && bytes.EqualFold(v.raw, []byte("false")):
+			return append(b, "false"...), nil
+		}
+		return b, wrong()
+	case Time:
+		us, fault := d.timeOf(v)
+		if fault != nil {
+			return b, faultf(BadType, "attribute %s: %s", a.Name, fault.Message)
+		}
+		return time.UnixMicro(us).UTC().AppendFormat(b, `"2006-01-02T15:04:05.999999Z"`), nil
+	}
+	text, ok := d.plain(v)
+	if !ok {
+		return b, wrong()
+	}
+	return appendJSONString(b, text), nil
+}
+
+func (d *Decoder) appendStrings(b []byte, a Attribute, s slot) ([]byte, *Fault) {
+	if !d.scan.listed[s] && len(d.scan.captured[s]) == 0 {
+		return b, nil
+	}
+	b = append(b, '[')
+	for i, v := range d.scan.captured[s] {
+		text, ok := d.plain(v)
+		if !ok {
+			return b, faultf(BadType, "attribute %s has %s; it must be a list of strings", a.Name, v.kind)
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSONString(b, text)
+	}
+	return append(b, ']'), nil
+}
+
+// plain returns a string, or a number or boolean as it was written.
+func (d *Decoder) plain(v value) (string, bool) {
+	switch v.kind {
+	case kindString:
+		if v.escaped {
+			return string(unescape(nil, v.raw)), true
+		}
+		return string(v.raw), true
+	case kindNumber:
+		return string(v.raw), true
+	case kindTrue, kindFalse:
+		return v.kind.String(), true
+	}
+	return "", false
+}
+
+// appendJSONNumber appends the shortest number that reads as f.
+func appendJSONNumber(b []byte, f float64) []byte {
+	if size := math.Abs(f); size >= 1e21 || size > 0 && size < 1e-6 {
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(b, f+0, 'f', -1, 64) // 0 for -0
+}
+
+// appendJSONString appends a JSON string of valid UTF-8, with as few escapes as JSON allows.
+func appendJSONString(b []byte, s string) []byte {
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < 0x20:
+			b = fmt.Appendf(b, `\u%04x`, c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
