@@ -116,9 +116,10 @@ type Ingest struct {
 	// Isolation is ReadCommitted or ReadUncommitted.
 	Isolation string `yaml:"isolation" effect:"restart"`
 
-	Nodes  NodeFields `yaml:"nodes"`
-	Edges  EdgeFields `yaml:"edges"`
-	Limits Limits     `yaml:"limits"`
+	Nodes      NodeFields      `yaml:"nodes"`
+	Edges      EdgeFields      `yaml:"edges"`
+	Attributes AttributeFields `yaml:"attributes"`
+	Limits     Limits          `yaml:"limits"`
 
 	SchemaRegistry SchemaRegistry `yaml:"schema_registry"`
 }
@@ -143,6 +144,15 @@ type NodeFields struct {
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 	Deleted   string `yaml:"deleted" effect:"graph"`    // a field or conditions; "": none
 	Edges     string `yaml:"edges" effect:"graph"`      // "": no edges inlined
+	// Attributes are carried beside the text: NAME[:TYPE][=PATH].
+	Attributes List `yaml:"attributes" effect:"graph"`
+}
+
+// AttributeFields map the topics of attributes alone.
+type AttributeFields struct {
+	Fields    List   `yaml:"fields" effect:"graph"` // TOPIC/NAME[:TYPE][=PATH]
+	ID        string `yaml:"id" effect:"graph"`
+	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 }
 
 // EdgeFields maps the fields of an edge record.

@@ -34,6 +34,11 @@ type Topics struct {
 // Repartitioned reports whether the shards read copies of the source topics.
 func (t Topics) Repartitioned() bool { return t.SourceNodes != "" }
 
+// Copied reports whether a topic that shards read has copies of the records of a source topic.
+func (t Topics) Copied(topic string) bool {
+	return t.Repartitioned() && (topic == t.Nodes || topic == t.Edges)
+}
+
 // Sources are the topics that are copied, nil if there are none.
 func (t Topics) Sources() []string {
 	if !t.Repartitioned() {
@@ -70,6 +75,16 @@ func (t Topics) Numbered() iter.Seq2[mutation.Input, string] {
 			yield(mutation.Mirror, t.Mirror)
 		}
 	}
+}
+
+// NumberOf returns the number of the input that a topic is.
+func (t Topics) NumberOf(topic string) mutation.Input {
+	for in, name := range t.Numbered() {
+		if name == topic {
+			return in
+		}
+	}
+	return mutation.Mirror
 }
 
 // Stating are the inputs whose records state facts: all but the mirror, which repeats them.

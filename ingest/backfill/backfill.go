@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,10 +22,9 @@ import (
 type Options struct {
 	Client *client.Client
 	Topics ingest.Topics
-	// Nodes go to the nodes topic, then Edges to the edges topic.
-	Nodes, Edges []Input
-	Mapping      decode.Mapping
-	Limits       decode.Limits
+	Sources
+	Mapping decode.Mapping
+	Limits  decode.Limits
 	// Checkpoint is the file that remembers what was sent; "" remembers nothing.
 	Checkpoint string
 	// Epoch identifies the topics. What was sent to other ones counts for nothing.
@@ -34,6 +34,17 @@ type Options struct {
 	// Progress receives the bytes read of all inputs; it may be nil.
 	Progress Progress
 }
+
+// Sources are what is sent.
+type Sources struct {
+	// Nodes go to the nodes topic, then Edges to the edges topic.
+	Nodes, Edges []Input
+	// Attributes go to the topics of attributes, by name.
+	Attributes map[string][]Input
+}
+
+// Any reports whether there are any.
+func (s *Sources) Any() bool { return len(s.Nodes)+len(s.Edges)+len(s.Attributes) > 0 }
 
 // Progress receives how far the backfill has come.
 type Progress interface {
@@ -47,6 +58,8 @@ type Stats struct {
 	// Nodes and Edges are the records sent to each topic.
 	Nodes int64 `json:"nodes"`
 	Edges int64 `json:"edges"`
+	// Attributes are those sent to topics of attributes.
+	Attributes int64 `json:"attributes,omitempty"`
 	// Oversize records became dead letters instead.
 	Oversize int64 `json:"oversize"`
 	// Resumed records were sent by an earlier run.
@@ -129,7 +142,33 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 			topic: o.Topics.Edges, decoder: edges, sent: &stats.Edges, columns: edgeColumns(&o.Mapping.Edges),
 		})
 	}
+	for _, topic := range slices.Sorted(maps.Keys(o.Attributes)) {
+		if err == nil {
+			err = s.sendAttributes(ctx, topic, o.Attributes[topic])
+		}
+	}
 	return stats, errors.Join(err, s.producer.Close(), s.letters.Close())
+}
+
+// sendAttributes sends the files of a topic of attributes.
+func (s *sender) sendAttributes(ctx context.Context, topic string, files []Input) error {
+	m, ok := s.Mapping.Attributes[topic]
+	if !ok {
+		return fmt.Errorf("no attributes of topic %q are mapped (ingest.attributes)", topic)
+	}
+	d, err := decode.Attributes(m, s.Topics.NumberOf(topic), s.Limits, 1)
+	if err != nil {
+		return err
+	}
+	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: &s.stats.Attributes,
+		columns: columnsOf(m.EventTime, "", append(pathsOf(m.Attributes), m.ID)...)})
+}
+
+func pathsOf(attributes []decode.Attribute) (paths []string) {
+	for _, a := range attributes {
+		paths = append(paths, a.Path)
+	}
+	return paths
 }
 
 type discard struct{}
@@ -147,7 +186,8 @@ type target struct {
 }
 
 func nodeColumns(m *decode.NodeMapping) columns {
-	return columnsOf(m.EventTime, m.Edges, slices.Concat(m.Text, []string{m.ID, m.Class}, decode.Paths(m.Deleted))...)
+	return columnsOf(m.EventTime, m.Edges, slices.Concat(m.Text, []string{m.ID, m.Class}, decode.Paths(m.Deleted),
+		pathsOf(m.Attributes))...)
 }
 
 func edgeColumns(m *decode.EdgeMapping) columns {

@@ -31,7 +31,7 @@ func Example() {
 		return
 	}
 	stats, err := backfill.Run(ctx, backfill.Options{
-		Client: c, Nodes: nodes, Edges: edges, Checkpoint: "backfill.json", Clock: time.Now,
+		Client: c, Sources: backfill.Sources{Nodes: nodes, Edges: edges}, Checkpoint: "backfill.json", Clock: time.Now,
 		Topics: ingest.Topics{Nodes: "nodes", Edges: "edges", Embeddings: "embeddings", DeadLetters: "letters"},
 		Mapping: decode.Mapping{
 			Nodes: decode.NodeMapping{ID: "id", Text: []string{"text"}},

@@ -16,7 +16,7 @@ import (
 func (c *Config) Range(ctx context.Context, topic string, partition int, from, to int64,
 	each func(mutation.Mutation)) (records, refused int64, err error) {
 	s := &source{translator: c.Translators[topic], base: c.Bases[topic],
-		copies: c.Topics.Repartitioned() && topic != c.Topics.Mirror}
+		copies: c.Topics.Copied(topic)}
 	if s.decoder, err = c.decoder(topic); err != nil {
 		return 0, 0, err
 	}
@@ -49,7 +49,11 @@ func (c *Config) decoder(topic string) (decoder, error) {
 	case c.Topics.Edges:
 		d, err = decode.Edges(c.Mapping.Edges, c.DecoderLimits(topic), c.Shards)
 	default:
-		err = fmt.Errorf("topic %s is no input of the pipeline", topic)
+		m, ok := c.Mapping.Attributes[topic]
+		if !ok {
+			return nil, fmt.Errorf("topic %s is no input of the pipeline", topic)
+		}
+		d, err = decode.Attributes(m, c.Topics.NumberOf(topic), c.DecoderLimits(topic), c.Shards)
 	}
 	if err != nil {
 		return nil, err

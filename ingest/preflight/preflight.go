@@ -28,14 +28,17 @@ type Options struct {
 func Check(ctx context.Context, o Options) (warnings []string, err error) {
 	warnings, err = settings(ctx, o)
 	errs := []error{err}
-	for _, in := range []struct {
-		topic   string
-		decoder func() (*decode.Decoder, error)
-	}{
-		{o.Topics.Nodes, func() (*decode.Decoder, error) { return decode.Nodes(o.Mapping.Nodes, o.Limits, 1) }},
-		{o.Topics.Edges, func() (*decode.Decoder, error) { return decode.Edges(o.Mapping.Edges, o.Limits, 1) }},
-	} {
-		warning, err := keys(ctx, o, in.topic, in.decoder)
+	decoders := map[string]func() (*decode.Decoder, error){
+		o.Topics.Nodes: func() (*decode.Decoder, error) { return decode.Nodes(o.Mapping.Nodes, o.Limits, 1) },
+		o.Topics.Edges: func() (*decode.Decoder, error) { return decode.Edges(o.Mapping.Edges, o.Limits, 1) },
+	}
+	for topic, m := range o.Mapping.Attributes {
+		decoders[topic] = func() (*decode.Decoder, error) {
+			return decode.Attributes(m, o.Topics.NumberOf(topic), o.Limits, 1)
+		}
+	}
+	for _, topic := range o.Topics.Stating() {
+		warning, err := keys(ctx, o, topic, decoders[topic])
 		if warning != "" {
 			warnings = append(warnings, warning)
 		}

@@ -197,9 +197,42 @@ func ClaimIdentity(ctx context.Context, store sink.Store, mine Identity) error {
 	}
 }
 
+// furtherSettings begins the names of the settings of further inputs, and furtherFields names the one that lists what
+// their topics have, as TOPIC/FIELD.
+const (
+	furtherSettings = "ingest.attributes."
+	furtherFields   = furtherSettings + "fields"
+)
+
+// extendedBy reports whether settings differ in nothing but that they add inputs that the store has not known. These
+// are read from their first records, so all of their records become what the settings say.
+func (have Identity) extendedBy(want map[string]string) bool {
+	for name, value := range want {
+		was, known := have.Settings[name]
+		switch {
+		case was == value && known:
+		case !known && strings.HasPrefix(name, furtherSettings):
+		case name == furtherFields && strings.HasPrefix(value, was+", "):
+			for field := range strings.SplitSeq(strings.TrimPrefix(value, was+", "), ", ") {
+				if topic, _, _ := strings.Cut(field, "/"); slices.Contains(have.Inputs, topic) {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	for name := range have.Settings {
+		if _, stays := want[name]; !stays {
+			return false
+		}
+	}
+	return true
+}
+
 // compareSettings names the settings that differ.
 func (have Identity) compareSettings(want Identity, url string) error {
-	if maps.Equal(have.Settings, want.Settings) {
+	if have.extendedBy(want.Settings) {
 		return nil
 	}
 	return fmt.Errorf("store %s %w: %s. They decide what the graph is: rows that are committed keep "+

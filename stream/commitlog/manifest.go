@@ -130,6 +130,16 @@ type Object struct {
 	sink.Checksum
 }
 
+// RowsOf counts the rows of a table.
+func (m *Manifest) RowsOf(table string) (n int64) {
+	for _, o := range m.Objects {
+		if o.Table == table {
+			n += o.Rows
+		}
+	}
+	return n
+}
+
 // Ref says what the object's bytes must be.
 func (o Object) Ref() sink.Ref { return sink.Ref{Key: o.Key, Bytes: o.Bytes, Checksum: o.Checksum} }
 
@@ -180,17 +190,13 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("%w: manifest %d of shard %d names %q as its predecessor", ErrDamaged, m.Seq, m.Shard,
 			m.Previous)
 	}
-	var total int64
 	for _, o := range m.Objects {
 		if !strings.HasPrefix(o.Key, shardPrefix(m.Shard)) || o.Rows < 0 || o.Bytes < 0 {
 			return fmt.Errorf("%w: manifest %d of shard %d names object %q with %d rows",
 				ErrDamaged, m.Seq, m.Shard, o.Key, o.Rows)
 		}
-		if o.Table == nodes {
-			total += o.Rows
-		}
 	}
-	if total != m.Rows {
+	if total := m.RowsOf(nodes); total != m.Rows {
 		return fmt.Errorf("%w: manifest %d of shard %d counts %d rows, its objects %d", ErrDamaged, m.Seq, m.Shard,
 			m.Rows, total)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -215,7 +216,7 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 		return nil, err
 	}
 	for _, b := range complete {
-		graph := compute(ctx, o, b.Cut)
+		graph := compute(ctx, o, b.Cut, commitlog.Cut.Graph) // without attributes, of which a generation knows nothing
 		graph.Generation = b.Generation
 		if graph.Damage == "" && graph.Hash != b.Hash {
 			graph.Damage = fmt.Sprintf("the generation was built on the graph %.12s", b.Hash)
@@ -226,7 +227,7 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 	if err != nil {
 		return append(graphs, Graph{Damage: err.Error()}), ctx.Err()
 	}
-	graph := compute(ctx, o, newest)
+	graph := compute(ctx, o, newest, commitlog.Cut.Facts)
 	var stated int64
 	for p, seq := range newest {
 		if seq == 0 {
@@ -245,12 +246,13 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 	return append(graphs, graph), ctx.Err()
 }
 
-// compute computes the graph at a cut.
-func compute(ctx context.Context, o Options, cut commitlog.Cut) (g Graph) {
+// compute computes the graph that rows of a cut state.
+func compute(ctx context.Context, o Options, cut commitlog.Cut,
+	read func(commitlog.Cut, context.Context, sink.Store, int) iter.Seq2[commitlog.Row, error]) (g Graph) {
 	o.Progress.Stage("compute the graph again", 0)
 	hasher := commitlog.NewGraphHasher()
 	for shard := range len(cut) {
-		for row, err := range cut.Facts(ctx, o.Store, shard) {
+		for row, err := range read(cut, ctx, o.Store, shard) {
 			if err != nil {
 				return Graph{Damage: err.Error()}
 			}

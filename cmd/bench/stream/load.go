@@ -53,7 +53,7 @@ func load(ctx context.Context, args []string) (err error) {
 		if err != nil {
 			return err
 		}
-		_, err = wiring.Backfill(ctx, &cfg, s.Client(), files[0], files[1], nil)
+		_, err = wiring.Backfill(ctx, &cfg, s.Client(), backfill.Sources{Nodes: files[0], Edges: files[1]}, nil)
 		if err == nil {
 			err = s.Drain(ctx)
 		}

@@ -29,7 +29,7 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if !inputs.Given() {
-				return command.UsageError(errors.New("give files with --nodes and --edges"))
+				return command.UsageError(errors.New("give files with --nodes, --edges and --attributes"))
 			}
 			if err := inputs.UseProfile(flags.Profile); err != nil {
 				return err
@@ -50,11 +50,11 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			if err != nil {
 				return err
 			}
-			nodes, edges, err := inputs.Open(ctx, cfg)
+			files, err := inputs.Open(ctx, cfg)
 			if err != nil {
 				return err
 			}
-			mapped, err := inputs.CheckMapping(ctx, cfg, nodes, edges)
+			mapped, err := inputs.CheckMapping(ctx, cfg, files)
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 			}
 			defer client.Close()
 			progress := console.New(a.Err, log)
-			stats, err := wiring.Backfill(ctx, cfg, client, nodes, edges, progress)
+			stats, err := wiring.Backfill(ctx, cfg, client, files, progress)
 			progress.Done()
 			if err != nil {
 				return err

@@ -93,11 +93,11 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 func readPreview(ctx context.Context, a *command.App, cfg *config.Config, inputs *command.InputFlags, records int64,
 	rows int) (*preview.Preview, error) {
 	if inputs.Given() {
-		nodes, edges, err := inputs.Open(ctx, cfg)
+		files, err := inputs.Open(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
-		return command.PreviewFiles(ctx, inputs.PreviewOptions(cfg, records, rows), nodes, edges)
+		return command.PreviewFiles(ctx, inputs.PreviewOptions(cfg, records, rows), files)
 	}
 	if cfg.Kafka.Embedded() {
 		return nil, command.UsageError(

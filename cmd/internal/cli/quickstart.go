@@ -101,7 +101,8 @@ func tryOut(ctx context.Context, a *command.App, dir, encoder string) (*quicksta
 	}
 	report := &quickstartReport{Dir: dir}
 	err = func() error {
-		if report.runReport, err = drainAndPublish(ctx, s, cfg, nodes, edges, w.Progress); err != nil {
+		if report.runReport, err = drainAndPublish(ctx, s, cfg,
+			backfill.Sources{Nodes: nodes, Edges: edges}, w.Progress); err != nil {
 			return err
 		}
 		if report.Committed, err = countCommitted(ctx, w.Store, cfg.Shards); err != nil {

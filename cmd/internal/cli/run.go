@@ -112,12 +112,10 @@ func (f *runFlags) run(ctx context.Context, a *command.App) error {
 // preparedRun is a run whose configuration and files are good, before its service starts.
 type preparedRun struct {
 	*command.Workplace
-	roles        service.Roles
-	nodes, edges []backfill.Input
-	mapped       *preview.Preview // of the first records of the files, nil without files
+	roles  service.Roles
+	files  backfill.Sources
+	mapped *preview.Preview // of the first records of the files, nil without files
 }
-
-func (r *preparedRun) hasFiles() bool { return len(r.nodes)+len(r.edges) > 0 }
 
 // prepare loads the configuration, checks the flags and the first records of the files, and opens the store.
 func (f *runFlags) prepare(ctx context.Context, a *command.App) (*preparedRun, error) {
@@ -138,10 +136,10 @@ func (f *runFlags) prepare(ctx context.Context, a *command.App) (*preparedRun, e
 	if err := checkInputTopics(f.acceptLoss, cfg); err != nil {
 		return nil, err
 	}
-	if r.nodes, r.edges, err = f.inputs.Open(ctx, cfg); err != nil {
+	if r.files, err = f.inputs.Open(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if r.mapped, err = f.inputs.CheckMapping(ctx, cfg, r.nodes, r.edges); err != nil {
+	if r.mapped, err = f.inputs.CheckMapping(ctx, cfg, r.files); err != nil {
 		return nil, err
 	}
 	level := cfg.Log.Level
@@ -202,7 +200,7 @@ func checkInputTopics(accepted []string, cfg *config.Config) error {
 func (f *runFlags) serviceOptions(a *command.App, r *preparedRun) service.Options {
 	return service.Options{Config: r.Config, Store: r.Store, Log: r.Log, Level: a.ChangeableLevel(), Roles: r.roles,
 		Device: r.Device, Progress: r.Progress, AcceptLoss: f.acceptLoss, AcceptSettings: f.acceptSettings,
-		Status: status.Live(r.Config), Load: f.untilIdle && r.hasFiles(), Resent: r.hasFiles()}
+		Status: status.Live(r.Config), Load: f.untilIdle && r.files.Any(), Resent: r.files.Any()}
 }
 
 // runService sends the files, if any, and serves until a signal.
@@ -222,8 +220,8 @@ func (f *runFlags) runService(ctx context.Context, a *command.App, r *preparedRu
 	if signals != nil {
 		signals.answerEach(func() { _ = s.Reload("SIGHUP") }) // the log has the error
 	}
-	if r.hasFiles() {
-		if _, err := wiring.Backfill(ctx, r.Config, s.Client(), r.nodes, r.edges, nil); err != nil {
+	if r.files.Any() {
+		if _, err := wiring.Backfill(ctx, r.Config, s.Client(), r.files, nil); err != nil {
 			return command.CloseService(s, err)
 		}
 	}
@@ -241,7 +239,7 @@ func (f *runFlags) runUntilIdle(ctx context.Context, a *command.App, r *prepared
 		return err
 	}
 	command.WarnOfMapping(r.Log, r.mapped)
-	report, err := drainAndPublish(ctx, s, r.Config, r.nodes, r.edges, r.Progress)
+	report, err := drainAndPublish(ctx, s, r.Config, r.files, r.Progress)
 	r.Progress.Done()
 	if err := command.CloseService(s, err); err != nil {
 		return err
@@ -260,11 +258,11 @@ func (f *runFlags) runUntilIdle(ctx context.Context, a *command.App, r *prepared
 
 // drainAndPublish brings all input as far as the roles of this process reach: into the store, or to
 // the sink topic.
-func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config, nodes, edges []backfill.Input,
+func drainAndPublish(ctx context.Context, s *service.Service, cfg *config.Config, files backfill.Sources,
 	progress *console.Progress) (*runReport, error) {
 	report := newRunReport(cfg)
-	if len(nodes)+len(edges) > 0 {
-		stats, err := wiring.Backfill(ctx, cfg, s.Client(), nodes, edges, progress)
+	if files.Any() {
+		stats, err := wiring.Backfill(ctx, cfg, s.Client(), files, progress)
 		if err != nil {
 			return nil, err
 		}

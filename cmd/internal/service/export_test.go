@@ -50,7 +50,7 @@ func TestExportAsOf(t *testing.T) {
 		into := &memstore.Store{Name: "export"}
 		o.Store, o.Into, o.Dir, o.Log = r.from, into, t.TempDir(), slog.New(slog.DiscardHandler)
 		o.Generations = wiring.Generations{Store: r.from}
-		in, detach, err := wiring.OpenSource(t.Context(), &r.old, o.Log)
+		in, detach, err := wiring.OpenSource(t.Context(), &r.old, nil, o.Log)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -254,7 +254,7 @@ func backfillStatements(t *testing.T, cfg *config.Config, c *client.Client, stat
 			t.Fatal(err)
 		}
 	}
-	if _, err := wiring.Backfill(t.Context(), cfg, c, inputs[0], inputs[1], nil); err != nil {
+	if _, err := wiring.Backfill(t.Context(), cfg, c, backfill.Sources{Nodes: inputs[0], Edges: inputs[1]}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

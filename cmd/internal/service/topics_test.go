@@ -251,7 +251,7 @@ func TestABackfillToATopicThatWasCreatedAgainSendsEverything(t *testing.T) {
 		if i == 2 {
 			o.recreate(o.cfg.Kafka.Topics.Nodes)
 		}
-		got, err := wiring.Backfill(t.Context(), &o.cfg, o.tester.client, inputs, nil, nil)
+		got, err := wiring.Backfill(t.Context(), &o.cfg, o.tester.client, backfill.Sources{Nodes: inputs}, nil)
 		if err != nil || got.Nodes != want.Nodes || got.Resumed != want.Resumed {
 			t.Errorf("backfill %d: %+v, %v; want %+v", i, got, err, want)
 		}

@@ -236,7 +236,7 @@ func TestVerify(t *testing.T) {
 }
 
 func against(t *testing.T, p *pipeline) {
-	in, detach, err := wiring.OpenSource(t.Context(), &p.cfg, slog.New(slog.DiscardHandler))
+	in, detach, err := wiring.OpenSource(t.Context(), &p.cfg, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

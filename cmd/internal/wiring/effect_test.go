@@ -23,6 +23,7 @@ import (
 func everything() config.Config {
 	c := config.Default()
 	c.Kafka.Topics.Mirror = "mirror"
+	c.Ingest.Nodes.Attributes, c.Ingest.Attributes.Fields = config.List{"brand"}, config.List{"prices/price:number"}
 	c.Train.Encoder, c.Train.BERT.Model, c.Train.MaxInstances = "bert", "model", 1000
 	return c
 }

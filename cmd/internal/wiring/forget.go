@@ -71,6 +71,9 @@ func ScannedTopics(cfg *config.Config) (topics [][2]string) {
 	} else {
 		all = append(all, [2]string{t.Nodes, "input"}, [2]string{t.Edges, "input"})
 	}
+	for _, topic := range t.Further {
+		all = append(all, [2]string{topic, "input"})
+	}
 	for _, topic := range all {
 		if topic[0] != "" {
 			topics = append(topics, topic)
@@ -181,7 +184,9 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 		}
 		value, err := mapping.Nodes.Deletion(id)
 		r.add(topics.Nodes, id, value, err)
-		r.add(topics.Edges, id, nil, nil)
+		for _, topic := range append([]string{topics.Edges}, topics.Further...) { // no links, no attributes
+			r.add(topic, id, nil, nil)
+		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(known.Links)) {
 		for _, to := range known.Links[from] {

@@ -45,4 +45,9 @@ func GraphSettings(cfg *config.Config) map[string]string {
 var addedSettings = map[string]string{
 	"ingest.nodes.deleted": "deleted",
 	"ingest.edges.deleted": "deleted",
+
+	"ingest.nodes.attributes":      "",
+	"ingest.attributes.fields":     "",
+	"ingest.attributes.id":         "id",
+	"ingest.attributes.event_time": "",
 }

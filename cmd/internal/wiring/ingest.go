@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,11 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	t := ingest.Topics{Nodes: cfg.Kafka.Topics.Nodes, Edges: cfg.Kafka.Topics.Edges,
 		Embeddings: cfg.Kafka.Topics.Embeddings, Canary: cfg.Sink.CanaryTopic,
 		DeadLetters: cfg.DeadLetters()}
+	for _, f := range attributeFields(cfg) {
+		if !slices.Contains(t.Further, f.topic) {
+			t.Further = append(t.Further, f.topic)
+		}
+	}
 	if cfg.Ingest.Undirected {
 		t.Mirror = cfg.Mirror()
 	}
@@ -36,10 +42,25 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 // MappingOf returns how records become nodes and edges, and their limits.
 func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 	in := cfg.Ingest
+	var ofNodes []decode.Attribute
+	ofTopics := map[string]decode.AttributesMapping{}
+	for _, f := range attributeFields(cfg) {
+		m := ofTopics[f.topic]
+		m.ID, m.EventTime = in.Attributes.ID, in.Attributes.EventTime
+		m.Attributes = append(m.Attributes, f.Attribute)
+		ofTopics[f.topic] = m
+	}
+	for _, text := range in.Nodes.Attributes {
+		if a, err := decode.ParseAttribute(text); err == nil { // else mappingFaults has it
+			ofNodes = append(ofNodes, a)
+		}
+	}
 	return decode.Mapping{
+			Attributes: ofTopics,
 			Nodes: decode.NodeMapping{ID: in.Nodes.ID, Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML,
 				Class:     in.Nodes.Class,
-				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted},
+				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted,
+				Attributes: ofNodes},
 			Edges: decode.EdgeMapping{Src: in.Edges.Src, Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
 				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
@@ -101,6 +122,7 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 	mapping, limits := MappingOf(cfg)
 	_, nodes := decode.Nodes(mapping.Nodes, limits, 1)
 	_, edges := decode.Edges(mapping.Edges, limits, 1)
+	faults = attributeFaults(cfg)
 	for _, err := range []error{nodes, edges} {
 		all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what errors.Join returns
 		if !ok {
@@ -125,12 +147,16 @@ func Check(cfg *config.Config) error {
 	if faults := proxyFaults(cfg); len(faults) > 0 {
 		environment = &config.Error{Faults: faults}
 	}
-	return errors.Join(environment, nodes, edges, TopicsOf(cfg).Validate())
+	var attributes error
+	if faults := attributeFaults(cfg); len(faults) > 0 {
+		attributes = &config.Error{Faults: faults}
+	}
+	return errors.Join(environment, nodes, edges, attributes, TopicsOf(cfg).Validate())
 }
 
 // Backfill sends files or objects to the pipeline's input topics, and continues where an
 // interrupted backfill stopped.
-func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, nodes, edges []backfill.Input,
+func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, files backfill.Sources,
 	p ambient.Progress) (backfill.Stats, error) {
 	mapping, limits := MappingOf(cfg)
 	// With the embedded broker the checkpoint lies beside the broker's log, so that both are lost
@@ -140,13 +166,17 @@ func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, nodes, 
 		dir = cfg.Kafka.DataDir
 	}
 	topics := TopicsOf(cfg)
-	ids, err := c.Identify(ctx, topics.Nodes, topics.Edges)
+	ids, err := c.Identify(ctx, topics.Stating()...)
 	if err != nil {
 		return backfill.Stats{}, err
 	}
+	var epoch []string
+	for _, topic := range topics.Stating() {
+		epoch = append(epoch, ids[topic].ID)
+	}
 	return backfill.Run(ctx, backfill.Options{
-		Client: c, Topics: topics, Epoch: ids[topics.Nodes].ID + " " + ids[topics.Edges].ID,
-		Nodes: nodes, Edges: edges, Mapping: mapping, Limits: limits,
+		Client: c, Topics: topics, Epoch: strings.Join(epoch, " "),
+		Sources: files, Mapping: mapping, Limits: limits,
 		Checkpoint: filepath.Join(dir, "backfill.checkpoint"), Clock: time.Now, Progress: p,
 	})
 }

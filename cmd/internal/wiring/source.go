@@ -27,8 +27,9 @@ type Source struct {
 	Feed feed.Config
 }
 
-// OpenSource attaches to the pipeline's cluster. Call the returned function when done.
-func OpenSource(ctx context.Context, cfg *config.Config, log *slog.Logger) (Source, func() error, error) {
+// OpenSource attaches to the pipeline's cluster. further are the inputs that the pipeline ever had beside nodes and
+// edges. Call the returned function when done.
+func OpenSource(ctx context.Context, cfg *config.Config, further []string, log *slog.Logger) (Source, func() error, error) {
 	c, detach, err := Attach(ctx, cfg)
 	if err != nil {
 		return Source{}, nil, err
@@ -38,6 +39,7 @@ func OpenSource(ctx context.Context, cfg *config.Config, log *slog.Logger) (Sour
 		_ = detach() // the first error is the one to report
 		return Source{}, nil, err
 	}
+	in.Topics = in.Topics.Ranked(further)
 	return Source{c, in}, detach, nil
 }
 

@@ -20,11 +20,11 @@ func (a *App) IngestApart(ctx context.Context, inputs *InputFlags) (dir string, 
 		return dir, err
 	}
 	inputs.Apply(cfg)
-	nodes, edges, err := inputs.Open(ctx, cfg)
+	files, err := inputs.Open(ctx, cfg)
 	if err != nil {
 		return dir, err
 	}
-	mapped, err := inputs.CheckMapping(ctx, cfg, nodes, edges)
+	mapped, err := inputs.CheckMapping(ctx, cfg, files)
 	if err != nil {
 		return dir, err
 	}
@@ -37,7 +37,7 @@ func (a *App) IngestApart(ctx context.Context, inputs *InputFlags) (dir string, 
 	if err != nil {
 		return dir, err
 	}
-	if _, err = wiring.Backfill(ctx, cfg, s.Client(), nodes, edges, w.Progress); err == nil {
+	if _, err = wiring.Backfill(ctx, cfg, s.Client(), files, w.Progress); err == nil {
 		err = s.Drain(ctx)
 	}
 	w.Progress.Done()

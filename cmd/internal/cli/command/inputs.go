@@ -21,7 +21,10 @@ import (
 // InputFlags name the input files and map their fields.
 type InputFlags struct {
 	Nodes, Edges []string
+	// Attributes are TOPIC=GLOB.
+	Attributes []string
 
+	attributes                              []string // of nodes
 	id, class, src, dst, eventTime, deleted string
 	text                                    []string
 	directed, stripHTML                     bool
@@ -42,6 +45,10 @@ func (f *InputFlags) Register(c *cobra.Command) {
 		"files with nodes: `GLOB` of .jsonl, .json, .csv, .tsv or .parquet, also .gz and .zst, or s3://bucket/glob; "+
 			"no directories (repeatable)")
 	fl.StringArrayVar(&f.Edges, "edges", nil, "files with edges: `GLOB`, as --nodes (repeatable)")
+	fl.StringArrayVar(&f.Attributes, "attributes", nil,
+		"files with attributes of nodes alone: `TOPIC=GLOB`, a topic of ingest.attributes (repeatable)")
+	fl.StringArrayVar(&f.attributes, "attribute", nil, "field that is carried beside the text and not embedded: "+
+		"`NAME[:TYPE][=FIELD]`, with the type string, number, boolean, time or strings (repeatable)")
 	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
 	fl.StringArrayVar(&f.text, "text", nil, "field with the node's text; repeat to join several (default text)")
 	fl.BoolVar(&f.stripHTML, "strip-html", false, "drop HTML tags, comments, scripts and styles from the texts")
@@ -83,6 +90,9 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	if len(f.text) > 0 {
 		in.Nodes.Text = f.text
 	}
+	if len(f.attributes) > 0 {
+		in.Nodes.Attributes = f.attributes
+	}
 	if f.directed {
 		in.Undirected = false
 	}
@@ -116,7 +126,7 @@ func (f *InputFlags) PreviewOptions(cfg *config.Config, records int64, rows int)
 }
 
 // Given says whether any file is named.
-func (f *InputFlags) Given() bool { return len(f.Nodes)+len(f.Edges) > 0 }
+func (f *InputFlags) Given() bool { return len(f.Nodes)+len(f.Edges)+len(f.Attributes) > 0 }
 
 // StaleWarning says which of the records that were sent lose to earlier ones; "" if none is known to.
 func StaleWarning(s *backfill.Stats) string {
@@ -129,19 +139,37 @@ func StaleWarning(s *backfill.Stats) string {
 }
 
 // Open finds the input files.
-func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (nodes, edges []backfill.Input, err error) {
-	if nodes, err = openInputs(ctx, cfg, f.Nodes); err != nil {
-		return nil, nil, UsageError(fmt.Errorf("--nodes: %w", err))
+func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (files backfill.Sources, err error) {
+	if files.Nodes, err = f.open(ctx, cfg, f.Nodes...); err != nil {
+		return files, UsageError(fmt.Errorf("--nodes: %w", err))
 	}
-	if edges, err = openInputs(ctx, cfg, f.Edges); err != nil {
-		return nil, nil, UsageError(fmt.Errorf("--edges: %w", err))
+	if files.Edges, err = f.open(ctx, cfg, f.Edges...); err != nil {
+		return files, UsageError(fmt.Errorf("--edges: %w", err))
 	}
-	for _, in := range [][]backfill.Input{nodes, edges} {
-		for i := range in {
-			in[i].Read = f.read
+	for _, given := range f.Attributes {
+		topic, glob, _ := strings.Cut(given, "=")
+		if !slices.Contains(wiring.TopicsOf(cfg).Further, topic) {
+			return files, UsageError(fmt.Errorf("--attributes: %q is no topic of ingest.attributes; write TOPIC=GLOB", topic))
 		}
+		found, err := f.open(ctx, cfg, glob)
+		if err != nil {
+			return files, UsageError(fmt.Errorf("--attributes: %w", err))
+		}
+		if files.Attributes == nil {
+			files.Attributes = map[string][]backfill.Input{}
+		}
+		files.Attributes[topic] = append(files.Attributes[topic], found...)
 	}
-	return nodes, edges, nil
+	return files, nil
+}
+
+// open finds the files of some patterns, which are read as the flags say.
+func (f *InputFlags) open(ctx context.Context, cfg *config.Config, patterns ...string) ([]backfill.Input, error) {
+	files, err := openInputs(ctx, cfg, patterns)
+	for i := range files {
+		files[i].Read = f.read
+	}
+	return files, err
 }
 
 // CheckRecords is how many records of the nodes, and of the edges, are read before files are sent.
@@ -149,12 +177,12 @@ const CheckRecords = 10_000
 
 // CheckMapping reads the first records of the files, before anything is stored. A field of the mapping that
 // none of them has is a usage error.
-func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, nodes, edges []backfill.Input) (
+func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files backfill.Sources) (
 	*preview.Preview, error) {
-	if len(nodes)+len(edges) == 0 {
+	if len(files.Nodes)+len(files.Edges) == 0 {
 		return nil, nil
 	}
-	p, err := PreviewFiles(ctx, f.PreviewOptions(cfg, CheckRecords, 0), nodes, edges)
+	p, err := PreviewFiles(ctx, f.PreviewOptions(cfg, CheckRecords, 0), files)
 	if err != nil {
 		return nil, err
 	}
@@ -170,15 +198,15 @@ var FieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "
 	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time"}
 
 // PreviewFiles maps the first records of files.
-func PreviewFiles(ctx context.Context, o preview.Options, nodes, edges []backfill.Input) (*preview.Preview, error) {
+func PreviewFiles(ctx context.Context, o preview.Options, files backfill.Sources) (*preview.Preview, error) {
 	c, err := preview.New(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Files(ctx, false, nodes); err != nil {
+	if err := c.Files(ctx, false, files.Nodes); err != nil {
 		return nil, err
 	}
-	if err := c.Files(ctx, true, edges); err != nil {
+	if err := c.Files(ctx, true, files.Edges); err != nil {
 		return nil, err
 	}
 	return c.Result(), nil

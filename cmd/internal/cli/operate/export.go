@@ -152,7 +152,7 @@ func openTopics(ctx context.Context, pipe *command.Pipeline) (t export.Topics, d
 	if err := pipe.KnowsMapping(); err != nil {
 		return t, nil, err
 	}
-	in, detach, err := wiring.OpenSource(ctx, pipe.Config, pipe.Log)
+	in, detach, err := wiring.OpenSource(ctx, pipe.Config, pipe.Identity.Inputs, pipe.Log)
 	if err != nil {
 		return t, nil, err
 	}

@@ -128,13 +128,13 @@ func compareWithTopics(ctx context.Context, p *command.Pipeline, opts verify.Opt
 		return nil, fmt.Errorf("--against %s: the graph is stated by the topics %s; give all",
 			strings.Join(named, ","), strings.Join(inputs, " and "))
 	}
-	in, detach, err := wiring.OpenSource(ctx, p.Config, p.Log)
+	in, detach, err := wiring.OpenSource(ctx, p.Config, p.Identity.Inputs, p.Log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, detach()) }()
-	return verify.Against(ctx, opts.Store, p.Config.Shards, verify.Topics{Inputs: inputs, Source: in,
-		 Undirected: p.Config.Ingest.Undirected}, opts.Progress)
+	return verify.Against(ctx, opts.Store, p.Config.Shards, verify.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
+		Undirected: p.Config.Ingest.Undirected}, opts.Progress)
 }
 
 // damage counts what is damaged and was not repaired.

@@ -8,6 +8,7 @@ import (
 
 	"giantstream/ingest/decode"
 	"giantstream/ingest/feed"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 )
 
@@ -16,6 +17,7 @@ type metrics struct {
 	feed          feed.Metrics
 	manifests     prometheus.Counter
 	rows          prometheus.Counter
+	attributeRows prometheus.Counter
 	shardRestarts prometheus.Counter
 	setAside      prometheus.Counter
 	restore       prometheus.Histogram
@@ -43,7 +45,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return h
 	}
 	m.manifests = counter("giantstream_manifests_committed_total", "Windows committed by this process.")
-	m.rows = counter("giantstream_rows_committed_total", "Rows committed by this process.")
+	m.rows = counter("giantstream_rows_committed_total", "Rows of nodes committed by this process.")
+	m.attributeRows = counter("giantstream_attribute_rows_committed_total",
+		"Rows of attributes alone committed by this process. They encode nothing.")
 	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
 	m.setAside = counter("giantstream_states_set_aside_total",
 		"Local states that were damaged, set aside and built again.")
@@ -103,6 +107,7 @@ func (m *metrics) step(name string) func() {
 func (m *metrics) committed(c *commitlog.Manifest) {
 	m.manifests.Inc()
 	m.rows.Add(float64(c.Rows))
+	m.attributeRows.Add(float64(c.RowsOf(rows.NodeAttributes.Name)))
 }
 
 func (m *metrics) checkpointed(uploaded int64, err error) {

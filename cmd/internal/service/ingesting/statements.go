@@ -20,6 +20,11 @@ type InputOutcomes struct {
 // mirror is none: its records repeat what edges say.
 func OutcomesOf(heads []*commitlog.Manifest, topics ingest.Topics) []InputOutcomes {
 	all := []InputOutcomes{{Input: "nodes", Topic: topics.Nodes}, {Input: "edges", Topic: topics.Edges}}
+	for _, topic := range topics.Further {
+		if topic != "" {
+			all = append(all, InputOutcomes{Input: "attributes", Topic: topic})
+		}
+	}
 	for i := range all {
 		for _, head := range heads {
 			if head != nil {

@@ -1,0 +1,68 @@
+package wiring
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"giantstream/config"
+	"giantstream/ingest/decode"
+)
+
+// topicAttribute is an attribute that a topic of attributes has.
+type topicAttribute struct {
+	topic string
+	decode.Attribute
+}
+
+// attributeFields returns what the topics of attributes have, without what attributeFaults finds.
+func attributeFields(cfg *config.Config) (fields []topicAttribute) {
+	for _, text := range cfg.Ingest.Attributes.Fields {
+		topic, attribute, _ := strings.Cut(text, "/")
+		if a, err := decode.ParseAttribute(attribute); err == nil && topic != "" {
+			fields = append(fields, topicAttribute{topic, a})
+		}
+	}
+	return fields
+}
+
+// attributeFaults returns what is wrong with the attributes of nodes and of topics. An attribute belongs to one input.
+func attributeFaults(cfg *config.Config) (faults []config.Fault) {
+	fault := func(path string, i int, format string, args ...any) {
+		faults = append(faults, config.Fault{Path: fmt.Sprintf("%s[%d]", path, i), Message: fmt.Sprintf(format, args...)})
+	}
+	const ofNodes, ofTopics = "ingest.nodes.attributes", "ingest.attributes.fields"
+	var names []string
+	parse := func(path string, i int, text string) {
+		a, err := decode.ParseAttribute(text)
+		switch {
+		case err != nil:
+			fault(path, i, "%v", err)
+		case slices.Contains(names, a.Name):
+			fault(path, i, "attribute %s is given twice: it belongs to one input", a.Name)
+		}
+		names = append(names, a.Name)
+	}
+	for i, text := range cfg.Ingest.Nodes.Attributes {
+		parse(ofNodes, i, text)
+	}
+	topics := map[string]int{}
+	for i, text := range cfg.Ingest.Attributes.Fields {
+		topic, attribute, ok := strings.Cut(text, "/")
+		if !ok || topic == "" {
+			fault(ofTopics, i, "must be TOPIC/NAME[:TYPE][=PATH], as in prices/price:number")
+			continue
+		}
+		parse(ofTopics, i, attribute)
+		if topics[topic]++; topics[topic] == decode.MaxAttributes+1 {
+			fault(ofTopics, i, "topic %s has more than %d attributes", topic, decode.MaxAttributes)
+		}
+	}
+	if n := len(cfg.Ingest.Nodes.Attributes); n > decode.MaxAttributes {
+		fault(ofNodes, decode.MaxAttributes, "the %d attributes are more than %d", n, decode.MaxAttributes)
+	}
+	if len(topics) > 0 && cfg.Ingest.Attributes.ID == "" {
+		faults = append(faults, config.Fault{Path: "ingest.attributes.id", Message: "must be given"})
+	}
+	return faults
+}
