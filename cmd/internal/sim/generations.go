@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,18 +178,28 @@ func (p *process) artifacts(ctx context.Context, s sink.Store, number int64) err
 	return sink.PutBytes(ctx, s, readyKey(number), data)
 }
 
-// records yields the embeddings of a shard's live nodes at a cut, in ascending order of id.
+// records yields the embeddings of a shard's live nodes at a cut, in ascending order of id. They are of the nodes' own
+// rows, as training reads them: attributes that were committed later make no new embedding.
 func records(ctx context.Context, s sink.Store, number int64, cut commitlog.Cut,
 	shard int) iter.Seq2[embedding.Record, error] {
 	return func(yield func(embedding.Record, error) bool) {
-		for row, err := range cut.Newest(ctx, s, shard) {
-			r := embedding.Record{NodeID: row.NodeID, Generation: number, EventTime: row.EventTime, Shard: shard,
-				Seq: row.Seq}
-			if err == nil && row.Deleted {
+		var all []embedding.Record
+		for row, err := range cut.Graph(ctx, s, shard) {
+			if err != nil {
+				yield(embedding.Record{}, err)
+				return
+			}
+			if row.Deleted {
 				continue
 			}
+			r := embedding.Record{NodeID: row.NodeID, Generation: number, EventTime: row.EventTime, Shard: shard,
+				Seq: row.Seq}
 			r.SetVector(row.Text, embeddingOf(number, row.Text))
-			if !yield(r, err) || err != nil {
+			all = append(all, r)
+		}
+		slices.SortFunc(all, func(a, b embedding.Record) int { return strings.Compare(a.NodeID, b.NodeID) })
+		for _, r := range all {
+			if !yield(r, nil) {
 				return
 			}
 		}
