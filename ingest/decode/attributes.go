@@ -92,7 +92,8 @@ func Attributes(m AttributesMapping, in mutation.Input, l Limits, shards int) (*
 
 // mapAttributes sets the attributes that records have, in the order in which they are written.
 func (d *Decoder) mapAttributes(all []Attribute) error {
-	d.attributes = slices.SortedFunc(slices.Values(all), func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	d.attributes = slices.Clone(all)
+	slices.SortFunc(d.attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
 	if len(all) > MaxAttributes {
 		return fmt.Errorf("%d attributes; the limit is %d", len(all), MaxAttributes)
 	}
@@ -107,7 +108,8 @@ func (d *Decoder) mapAttributes(all []Attribute) error {
 // attributeFields are the fields of mapped attributes, which come after the pieces of text.
 func (d *Decoder) attributeFields(name string) (fields []mappedField) {
 	for i, a := range d.attributes {
-		fields = append(fields, mappedField{name: name, path: a.Path, slot: d.attributeSlot(i), many: a.Type == Strings})
+		many := a.Type == Strings
+		fields = append(fields, mappedField{name: name, path: a.Path, slot: d.attributeSlot(i), many: many})
 	}
 	return fields
 }
@@ -123,7 +125,8 @@ func (d *Decoder) attributeObject() (string, *Fault) {
 		if before > 1 {
 			b = append(b, ',')
 		}
-		b = append(appendJSONString(b, a.Name), ':')
+		b = appendJSONString(b, a.Name)
+		b = append(b, ':')
 		start := len(b)
 		var fault *Fault
 		if b, fault = d.appendAttribute(b, a, d.attributeSlot(i)); fault != nil {

@@ -76,8 +76,9 @@ func (c Cut) unsorted(ctx context.Context, store sink.Store, shard int, columns 
 	}
 }
 
-// Committed yields the rows of nodes of a shard that manifests after `after` up to `to` have committed, without features,
-// targets and attributes, also those that a row of a higher Seq supersedes. It holds nothing of them in memory.
+// Committed yields the rows of nodes of a shard that manifests after `after` up to `to` have committed, without
+// features, targets and attributes, also those that a row of a higher Seq supersedes. It holds nothing of them in
+// memory.
 func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		if after >= c[shard] {
@@ -104,9 +105,9 @@ func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, 
 	}
 }
 
-// Divide returns manifests of a shard, ascending, with about the given number of rows of nodes between each and the next. The
-// last one is the cut's. Reads that begin or end at these manifests read no merged block twice, until further blocks
-// are merged.
+// Divide returns manifests of a shard, ascending, with about the given number of rows of nodes between each and the
+// next. The last one is the cut's. Reads that begin or end at these manifests read no merged block twice, until further
+// blocks are merged.
 func (c Cut) Divide(ctx context.Context, store sink.Store, shard int, rows int64) ([]int64, error) {
 	segments, err := c.segments(ctx, store, shard)
 	if err != nil {

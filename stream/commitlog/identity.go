@@ -68,9 +68,9 @@ type Identity struct {
 }
 
 // EnsureIdentity writes the identity into an empty store, or compares it with the store's, and
-// returns that of the store. Inputs that the store does not know yet get the next numbers. Settings that differ replace those of the store if these bind nobody,
-// or if they are accepted; else they are ErrSettings. A store of an older version gets an ID and the
-// settings.
+// returns that of the store. Inputs that the store does not know yet get the next numbers. Settings that
+// differ replace those of the store if these bind nobody, if they do nothing but add such inputs, or if they
+// are accepted; else they are ErrSettings. A store of an older version gets an ID and the settings.
 //
 // Each worker writes only over what it has read, so changes come one after another. A worker is sure
 // of its settings once it has claimed them (ClaimIdentity). On a store without compare-and-swap,

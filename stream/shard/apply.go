@@ -66,7 +66,8 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 		return fmt.Errorf("mutation %d of offset %d has no node id", m.Op, m.Version.Offset)
 	}
 	if m.Version.Rank >= families && m.Op != mutation.SetAttributes {
-		return fmt.Errorf("mutation of %q has rank %d, only nodes and edges state more than attributes", m.ID, m.Version.Rank)
+		return fmt.Errorf("mutation of %q has rank %d, only nodes and edges state more than attributes", m.ID,
+			m.Version.Rank)
 	}
 	n := c.known.node(m.ID)
 	if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {

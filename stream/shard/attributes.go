@@ -44,7 +44,8 @@ type pendingStated struct {
 // attributes returns what an input has stated of a node's attributes, to read or to change until the next call.
 func (p *pending) attributes(n *pendingNode, input byte) (*pendingStated, error) {
 	all := &n.facts.attributes
-	at, known := slices.BinarySearchFunc(*all, input, func(s pendingStated, input byte) int { return int(s.input) - int(input) })
+	at, known := slices.BinarySearchFunc(*all, input,
+		func(s pendingStated, input byte) int { return int(s.input) - int(input) })
 	if known {
 		return &(*all)[at], nil
 	}
@@ -100,8 +101,9 @@ func (r *rowReader) attributes(id string, p *pendingNode, newest int64) (object 
 		objects = append(objects, s.object)
 	}
 	r.key = ownerPrefix(r.key, spaceAttribute, id)
-	for ok := r.stated != nil && r.stated.SeekGE(r.key); ok && bytes.HasPrefix(r.stated.Key(), r.key); ok = r.stated.Next() {
-		input := r.stated.Key()[len(r.stated.Key())-1]
+	it := r.stated
+	for ok := it != nil && it.SeekGE(r.key); ok && bytes.HasPrefix(it.Key(), r.key); ok = it.Next() {
+		input := it.Key()[len(it.Key())-1]
 		for ; len(newer) > 0 && newer[0].input < input; newer = newer[1:] {
 			if newer[0].stated.set {
 				take(newer[0].stated)
@@ -110,7 +112,7 @@ func (r *rowReader) attributes(id string, p *pendingNode, newest int64) (object 
 		if len(newer) > 0 && newer[0].input == input {
 			continue
 		}
-		data, err := r.stated.ValueAndErr()
+		data, err := it.ValueAndErr()
 		if err != nil {
 			return "", 0, err
 		}
@@ -120,8 +122,8 @@ func (r *rowReader) attributes(id string, p *pendingNode, newest int64) (object 
 		}
 		take(s)
 	}
-	if r.stated != nil && r.stated.Error() != nil {
-		return "", 0, r.stated.Error()
+	if it != nil && it.Error() != nil {
+		return "", 0, it.Error()
 	}
 	for _, s := range newer {
 		if s.stated.set {
@@ -158,7 +160,8 @@ func joinObjects(objects []string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// attributeRow builds the row of a node of which nothing but attributes has changed. A node that does not exist has none.
+// attributeRow builds the row of a node of which nothing but attributes has changed. A node that does not exist has
+// none.
 func (r *rowReader) attributeRow(id string, p *pendingNode) (row rows.Attributes, exists bool, err error) {
 	h, err := r.header(id, p)
 	if err != nil || !h.exists() {

@@ -191,7 +191,8 @@ func (w *world) checkRestore(ctx context.Context, number int) {
 	defer p.kill()
 	a := p.actor("restore")
 	opts := shard.Options{Pipeline: "sim", Shard: number, Shards: w.plan.shards, Dir: "state", Store: a.store(),
-		Cache: w.cache, Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic}}, Writer: "restore",
+		Cache: w.cache, Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic}},
+		Writer: "restore",
 		Window: shard.Window{Changes: 1 << 20, Bytes: 1 << 30, Time: 24 * time.Hour},
 		Rand:   &ids{dice: w.dice, name: a.name}}
 	if w.plan.undirected {

@@ -52,6 +52,13 @@ type family struct {
 	rank uint8
 }
 
+// keepNewer keeps the newest of the mutations of a node.
+func keepNewer(newest map[string]mutation.Mutation, m *mutation.Mutation) {
+	if old, ok := newest[m.ID]; !ok || m.Version.Compare(old.Version) > 0 {
+		newest[m.ID] = *m
+	}
+}
+
 func graphOf(all []mutation.Mutation) *graph {
 	g := &graph{map[string]mutation.Mutation{}, map[string]bool{}, map[link]statement{}, map[link]statement{},
 		map[string]mutation.Mutation{}, map[string]mutation.Mutation{}}
@@ -78,22 +85,18 @@ func graphOf(all []mutation.Mutation) *graph {
 	for i := range all {
 		switch m := &all[i]; m.Op {
 		case mutation.PutNode, mutation.DeleteNode:
-			if old, ok := g.nodes[m.ID]; !ok || m.Version.Compare(old.Version) > 0 {
-				g.nodes[m.ID] = *m
-			}
+			keepNewer(g.nodes, m)
 			if m.Op == mutation.PutNode {
 				g.known[m.ID] = true
 			}
-			if old, ok := g.described[m.ID]; m.Attributes != "" && (!ok || m.Version.Compare(old.Version) > 0) {
-				g.described[m.ID] = *m
+			if m.Attributes != "" {
+				keepNewer(g.described, m)
 			}
 			if m.HasEdges {
 				replace(m)
 			}
 		case mutation.SetAttributes:
-			if old, ok := g.priced[m.ID]; !ok || m.Version.Compare(old.Version) > 0 {
-				g.priced[m.ID] = *m
-			}
+			keepNewer(g.priced, m)
 		case mutation.PutEdge, mutation.DeleteEdge:
 			say(m, m.Other, m.Op == mutation.PutEdge)
 		case mutation.SetEdges, mutation.ClearEdges:

@@ -65,7 +65,8 @@ func (t *topics) send(topic string, eventTime int64, r record) {
 	defer t.mu.Unlock()
 	log := t.logs[t.shardOf(r[0].ID)]
 	for i := range r {
-		r[i].Version = mutation.Version{EventTime: eventTime, Rank: uint8(inputs[topic]), Offset: int64(len(log[topic]))}
+		r[i].Version = mutation.Version{EventTime: eventTime, Rank: uint8(inputs[topic]),
+			Offset: int64(len(log[topic]))}
 	}
 	log[topic] = append(log[topic], r)
 	t.wake()

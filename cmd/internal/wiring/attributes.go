@@ -29,7 +29,8 @@ func attributeFields(cfg *config.Config) (fields []topicAttribute) {
 // attributeFaults returns what is wrong with the attributes of nodes and of topics. An attribute belongs to one input.
 func attributeFaults(cfg *config.Config) (faults []config.Fault) {
 	fault := func(path string, i int, format string, args ...any) {
-		faults = append(faults, config.Fault{Path: fmt.Sprintf("%s[%d]", path, i), Message: fmt.Sprintf(format, args...)})
+		faults = append(faults, config.Fault{Path: fmt.Sprintf("%s[%d]", path, i),
+			Message: fmt.Sprintf(format, args...)})
 	}
 	const ofNodes, ofTopics = "ingest.nodes.attributes", "ingest.attributes.fields"
 	var names []string

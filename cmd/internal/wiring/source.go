@@ -29,7 +29,8 @@ type Source struct {
 
 // OpenSource attaches to the pipeline's cluster. further are the inputs that the pipeline ever had beside nodes and
 // edges. Call the returned function when done.
-func OpenSource(ctx context.Context, cfg *config.Config, further []string, log *slog.Logger) (Source, func() error, error) {
+func OpenSource(ctx context.Context, cfg *config.Config, further []string, log *slog.Logger) (
+	Source, func() error, error) {
 	c, detach, err := Attach(ctx, cfg)
 	if err != nil {
 		return Source{}, nil, err

@@ -149,7 +149,8 @@ func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (files backfi
 	for _, given := range f.Attributes {
 		topic, glob, _ := strings.Cut(given, "=")
 		if !slices.Contains(wiring.TopicsOf(cfg).Further, topic) {
-			return files, UsageError(fmt.Errorf("--attributes: %q is no topic of ingest.attributes; write TOPIC=GLOB", topic))
+			return files, UsageError(fmt.Errorf("--attributes: %q is no topic of ingest.attributes; write TOPIC=GLOB",
+				topic))
 		}
 		found, err := f.open(ctx, cfg, glob)
 		if err != nil {
