@@ -136,7 +136,7 @@ type SchemaRegistry struct {
 
 // NodeFields maps the fields of a node record.
 type NodeFields struct {
-	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf
+	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf, debezium
 	ID        string `yaml:"id" effect:"graph"`
 	Text      List   `yaml:"text" effect:"graph"`       // joined in this order
 	StripHTML bool   `yaml:"strip_html" effect:"graph"` // remove markup from the text
@@ -157,7 +157,7 @@ type AttributeFields struct {
 
 // EdgeFields maps the fields of an edge record.
 type EdgeFields struct {
-	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf
+	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf, debezium
 	Src       string `yaml:"src" effect:"graph"`
 	Dst       string `yaml:"dst" effect:"graph"`
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
@@ -165,8 +165,17 @@ type EdgeFields struct {
 	Mode      string `yaml:"mode" effect:"graph"`       // add, replace
 }
 
-// Schemas reports whether any topic's values name their schema.
-func (in *Ingest) Schemas() bool { return in.Nodes.Format != "json" || in.Edges.Format != "json" }
+// Debezium is the Format of change events, in JSON or in Avro.
+const Debezium = "debezium"
+
+// Schemas reports whether any topic's values name their schema, or may.
+func (in *Ingest) Schemas() bool {
+	return in.schemas(in.Nodes.Format) || in.schemas(in.Edges.Format)
+}
+
+func (in *Ingest) schemas(format string) bool {
+	return format == Debezium && in.SchemaRegistry.URL != "" || format != Debezium && format != "json"
+}
 
 // Limits bound what one record may hold. A record that exceeds one becomes a dead letter.
 type Limits struct {

@@ -189,9 +189,11 @@ func TestBadRecords(t *testing.T) {
 	if len(gotCodes) != len(codes) {
 		t.Errorf("%d dead letters, want %d: %.40q", len(gotCodes), len(codes), slices.Sorted(maps.Keys(gotCodes)))
 	}
-	// Those of schemas and of CSV are not of JSON, see feed and backfill; a foreign record is no letter.
+	// Those of schemas, of change events and of CSV are not of JSON, see feed, decode and backfill; a foreign
+	// record is no letter.
 	schemas := map[decode.Code]bool{decode.BadEncoding: true, decode.UnknownSchema: true, decode.Foreign: true,
-		decode.FutureTime: true, decode.BadCSV: true}
+		decode.FutureTime: true, decode.BadCSV: true, decode.BadChange: true, decode.Truncated: true,
+		decode.IDChanged: true}
 	for _, c := range decode.Codes() {
 		if !all[c] && !schemas[c] {
 			t.Errorf("no letter has code %s", c)

@@ -359,13 +359,14 @@ func (s *sender) record(ctx context.Context, in *Input, to target, rec record) e
 			Code:   decode.BadCSV, Message: rec.bad, Value: append([]byte(nil), rec.value...), Time: in.Modified,
 		})
 	}
-	id, at, ok := to.decoder.Route(rec.value)
+	value := to.decoder.Enclose(rec.value)
+	id, at, ok := to.decoder.Route(value)
 	if ok && to.nodes && in.Read.SkipWithoutText && to.decoder.Textless() {
 		s.stats.Skipped++
 		to.decoder.Uncount()
 		return nil
 	}
-	m := kafka.Message{Topic: to.topic, Value: s.keep(rec.value)}
+	m := kafka.Message{Topic: to.topic, Value: s.keep(value)}
 	if ok {
 		m.Key = []byte(id)
 	}

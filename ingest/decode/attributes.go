@@ -174,7 +174,7 @@ func (d *Decoder) appendAttribute(b []byte, a Attribute, s slot) ([]byte, *Fault
 		}
 		return b, wrong()
 	case Time:
-		us, fault := d.timeOf(v)
+		us, fault := d.microsOf(v)
 		if fault != nil {
 			return b, faultf(BadType, "attribute %s: %s", a.Name, fault.Message)
 		}

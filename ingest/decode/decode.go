@@ -52,6 +52,11 @@ type Decoder struct {
 	root *pathNode
 	scan scanner
 	key  *keyReader
+	// changes reads the values, which are change events of Debezium; nil if they are not.
+	changes *changeReader
+	timed   bool // the mapping has an event time
+	// wasGone: the record that was read last says that a node or an edge is gone, whatever its value.
+	wasGone bool
 	// keyEnds are the far ends in the key, if the id is from a key that is an object.
 	keyEnds []value
 	buf     []byte
@@ -63,7 +68,10 @@ type Decoder struct {
 
 // Nodes returns a decoder for the nodes topic of a pipeline with that many shards.
 func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{inline: m.Edges != "", wild: true, texts: len(m.Text), strip: m.StripHTML}
+	d := &Decoder{inline: m.Edges != "", wild: true, texts: len(m.Text), strip: m.StripHTML, timed: m.EventTime != ""}
+	if m.Debezium {
+		d.changes = newChangeReader()
+	}
 	fields := []mappedField{
 		{name: "nodes.id", path: m.ID, slot: slotID},
 		{name: "nodes.class", path: m.Class, slot: slotClass},
@@ -85,7 +93,10 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 
 // Edges returns a decoder for the edges topic of a pipeline with that many shards.
 func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode}
+	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode, timed: m.EventTime != ""}
+	if m.Debezium {
+		d.changes = newChangeReader()
+	}
 	switch {
 	case m.Src == "" || m.Dst == "":
 		return nil, errors.New("mapping of edges: src and dst both need a path")
@@ -126,7 +137,10 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 			d.fields = append(d.fields, Field{Name: f.name, Path: f.path, slot: f.slot, living: d.living(f.slot)})
 		}
 	}
-	fields = append(fields, mappedField{path: opPath(fields[0].path), slot: slotOp})
+	if rest, ok := insideChange(fields[0].path); ok {
+		faults = append(faults, &FieldError{Field: fields[0].name, Err: fmt.Errorf("path %q leads into a change event "+
+			"of Debezium; set format: debezium, and write the paths as they are in the row: %s", fields[0].path, rest)})
+	}
 	if d.root, err = compile(fields, faults...); err != nil {
 		return err
 	}
@@ -163,23 +177,33 @@ func (d *Decoder) LimitFuture(most time.Duration, clock func() time.Time) {
 // Decode appends the mutations of a record to dst. A fault says what was left out: the whole record
 // if no mutation was appended, else some of its edges.
 func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
-	m, fault := d.head(r)
-	if fault != nil {
+	if d.changes != nil {
+		return d.decodeChange(r, dst)
+	}
+	if fault := d.checkSize(r.Value); fault != nil {
 		return dst, fault
 	}
-	if d.attributesAlone {
-		m.Op, m.Attributes = mutation.SetAttributes, mutation.NoAttributes
-		if r.Value != nil && !d.rowDeleted() {
-			m.Attributes, fault = d.attributeObject()
-		}
-		if fault != nil {
-			return dst, fault
-		}
-		return append(dst, m), nil
+	m, fault := d.head(r, r.Value == nil)
+	switch {
+	case fault != nil:
+		return dst, fault
+	case d.attributesAlone:
+		return d.attributesStated(m, r.Value == nil, dst)
+	case r.Value == nil:
+		return d.gone(m, dst)
 	}
-	if r.Value == nil || d.rowDeleted() {
-		return d.gone(m, r.Value == nil, dst)
+	return d.stated(m, dst)
+}
+
+func (d *Decoder) checkSize(v []byte) *Fault {
+	if len(v) > d.limits.RecordBytes {
+		return faultf(RecordTooLarge, "the value has %d bytes; the limit is %d", len(v), d.limits.RecordBytes)
 	}
+	return nil
+}
+
+// stated is what a value says.
+func (d *Decoder) stated(m mutation.Mutation, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	deleted, fault := d.deleted()
 	switch {
 	case fault != nil:
@@ -194,32 +218,43 @@ func (d *Decoder) Decode(r Record, dst []mutation.Mutation) ([]mutation.Mutation
 	}
 }
 
-// gone is what a null value says, or an event that a row was deleted.
-func (d *Decoder) gone(m mutation.Mutation, null bool, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
+// attributesStated is what a record says on a topic of attributes alone.
+func (d *Decoder) attributesStated(m mutation.Mutation, gone bool, dst []mutation.Mutation) (
+	[]mutation.Mutation, *Fault) {
+	m.Op, m.Attributes = mutation.SetAttributes, mutation.NoAttributes
+	if !gone {
+		var fault *Fault
+		if m.Attributes, fault = d.attributeObject(); fault != nil {
+			return dst, fault
+		}
+	}
+	return append(dst, m), nil
+}
+
+// gone is what a null value says.
+func (d *Decoder) gone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	switch {
 	case !d.edges:
 		m.Op = mutation.DeleteNode
-		return append(dst, m), nil
 	case len(d.keyEnds) > 0: // the row of one edge, not all of its source
 		return d.eachEdge(mutation.DeleteEdge, m, d.keyEnds, dst)
-	case null || d.mode == Replace:
+	default:
 		m.Op = mutation.ClearEdges
-		return append(dst, m), nil
 	}
-	return dst, faultf(MissingDst, "the row of an edge was deleted, and the key does not say which one")
+	return append(dst, m), nil
 }
 
-// head scans the value and finds the id and the version.
-func (d *Decoder) head(r Record) (mutation.Mutation, *Fault) {
+// head scans the value, which may be null, and finds the id and the version. gone: the record says that a
+// node or an edge is gone, whatever its value.
+func (d *Decoder) head(r Record, gone bool) (mutation.Mutation, *Fault) {
 	m := mutation.Mutation{Version: mutation.Version{EventTime: micros(r.Time), Rank: d.rank, Offset: r.Offset}}
-	if len(r.Value) > d.limits.RecordBytes {
-		return m, faultf(RecordTooLarge, "the value has %d bytes; the limit is %d", len(r.Value), d.limits.RecordBytes)
-	}
-	d.scan.reset(r.Value)
+	d.wasGone = gone
+	d.scan.reset(nil)
 	if r.Value != nil {
-		if fault := d.scanValue(r.Value); fault != nil {
+		if fault := d.scanRow(r.Value); fault != nil {
 			return m, fault
 		}
+		d.tally.count(d, 1)
 	}
 	id, fault := d.id(r.Key)
 	if fault != nil {
@@ -235,9 +270,15 @@ func (d *Decoder) head(r Record) (mutation.Mutation, *Fault) {
 		m.Version.EventTime = *r.Override
 		return m, nil
 	}
-	if t, ok, fault := d.eventTime(); fault != nil {
+	t, ok, fault := d.eventTime()
+	switch {
+	case gone: // the row before a deletion has the time of its last update, if any
+		if ok && fault == nil {
+			m.Version.EventTime = max(m.Version.EventTime, t)
+		}
+	case fault != nil:
 		return m, fault
-	} else if ok {
+	case ok:
 		m.Version.EventTime = t
 	}
 	return m, d.tooFarAhead(m.Version.EventTime)
@@ -255,10 +296,12 @@ func (d *Decoder) tooFarAhead(eventTime int64) *Fault {
 		time.UnixMicro(eventTime).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), d.maxFuture)
 }
 
-func (d *Decoder) scanValue(b []byte) *Fault {
+// scanRow scans the object that the mapping's paths lead into.
+func (d *Decoder) scanRow(b []byte) *Fault {
 	if !utf8.Valid(b) {
 		return faultf(BadUTF8, "the value is not valid UTF-8 at byte %d", firstInvalid(b))
 	}
+	d.scan.reset(b)
 	switch err := d.scan.scan(d.root); {
 	case errors.Is(err, errSurrogate):
 		return faultf(BadUTF8, "%v", err)
@@ -268,7 +311,6 @@ func (d *Decoder) scanValue(b []byte) *Fault {
 	if first := bytes.TrimLeft(b, " \n\r\t"); first[0] != '{' {
 		return faultf(BadType, "the value is not a JSON object")
 	}
-	d.tally.count(d, 1)
 	return nil
 }
 
@@ -286,7 +328,7 @@ func firstInvalid(b []byte) int {
 // id returns the id (source) from the value or else from the key.
 func (d *Decoder) id(key []byte) (string, *Fault) {
 	v, ok := d.one(slotID)
-	if !ok {
+	if !ok || d.changes != nil && d.wasGone && placeholder(v) {
 		return d.KeyID(key)
 	}
 	if d.edges {

@@ -18,12 +18,12 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 	if !ok {
 		return 0, false, nil
 	}
-	us, fault = d.timeOf(v)
+	us, fault = d.microsOf(v)
 	return us, fault == nil, fault
 }
 
-// timeOf reads a time, in microseconds since 1970.
-func (d *Decoder) timeOf(v value) (us int64, fault *Fault) {
+// microsOf reads a time, in microseconds since 1970.
+func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 	switch v.kind {
 	case kindString:
 		s := d.text(v)
@@ -84,11 +84,19 @@ func (d *Decoder) Route(v []byte) (id string, at time.Time, ok bool) {
 	if len(v) == 0 || len(v) > d.limits.RecordBytes {
 		return "", time.Time{}, false
 	}
-	d.scan.reset(v)
-	if d.scanValue(v) != nil {
+	d.wasGone = false
+	if d.changes != nil {
+		c, fault := d.changes.read(v)
+		if fault != nil || c.row == nil {
+			return "", time.Time{}, false
+		}
+		v, at, d.wasGone = c.row, d.timeOf(&c, time.Time{}), c.deletes
+	}
+	if d.scanRow(v) != nil {
 		return "", time.Time{}, false
 	}
-	if us, has, fault := d.eventTime(); has && fault == nil {
+	d.tally.count(d, 1)
+	if us, has, fault := d.eventTime(); has && fault == nil && (!d.wasGone || at.UnixMicro() < us) {
 		at = time.UnixMicro(us)
 	}
 	id, fault := d.id(nil)

@@ -29,13 +29,16 @@ const (
 	FutureTime         Code = "future_event_time"
 	Foreign            Code = "foreign"
 	BadCSV             Code = "bad_csv"
+	BadChange          Code = "bad_change"
+	Truncated          Code = "truncated"
+	IDChanged          Code = "id_changed"
 )
 
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
 		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
-		UnknownSchema, FutureTime, Foreign, BadCSV}
+		UnknownSchema, FutureTime, Foreign, BadCSV, BadChange, Truncated, IDChanged}
 }
 
 // Explain says in a sentence what the code means, "" for an unknown code.
@@ -82,6 +85,12 @@ func (c Code) Explain() string {
 		return "The record on the dead-letter topic is not a dead letter: another program wrote it."
 	case BadCSV:
 		return "The line of the file is not a CSV row like the header."
+	case BadChange:
+		return "The value is no change event of Debezium, or lacks a column of the row that the mapping needs."
+	case Truncated:
+		return "The source table was truncated. Nothing is deleted, because the event names no row."
+	case IDChanged:
+		return "A row has another id than before its update: the new id is stated, the old one is not deleted."
 	case BadMirror:
 		return "The record on the internal mirror topic is not one of ours."
 	}

@@ -1,14 +1,13 @@
 package decode
 
 import (
-	"bytes"
 	"strings"
 	"unicode/utf8"
 )
 
 // keyReader finds the mapped fields in keys that are JSON objects, as Kafka Connect and Debezium write
 // them: {"sku": "P1"}, or {"schema": {…}, "payload": {"sku": "P1"}}. A key has the columns of a row's
-// primary key and nothing around them, so the mapped path after.sku leads to its field sku.
+// primary key and nothing around them, so the mapped path product.sku leads to its field sku.
 type keyReader struct {
 	root *pathNode
 	scan scanner
@@ -120,23 +119,4 @@ func (d *Decoder) topic() string {
 		return "ingest.edges"
 	}
 	return "ingest.nodes"
-}
-
-// rowDeleted reports whether the value is Debezium's event of a deleted row: {"op": "d", "after": null}
-// under a mapping that leads into after. Its id is in its key.
-// https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-delete-events
-func (d *Decoder) rowDeleted() bool {
-	op, ok := d.one(slotOp)
-	return ok && op.kind == kindString && bytes.Equal(op.raw, []byte("d")) && len(d.scan.captured[slotID]) == 0
-}
-
-// opPath returns where an event of Debezium has its operation if the id is at a path into after, else "".
-func opPath(id string) string {
-	if strings.HasPrefix(id, "after.") {
-		return "op"
-	}
-	if before, _, ok := strings.Cut(id, ".after."); ok {
-		return before + ".op"
-	}
-	return ""
 }

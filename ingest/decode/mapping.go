@@ -16,6 +16,8 @@ type Mapping struct {
 
 // NodeMapping maps the values of the nodes topic.
 type NodeMapping struct {
+	// Debezium: the values are Debezium's change events of rows, and the paths lead into the row.
+	Debezium bool
 	// ID of the node; a value without one takes the record's key.
 	ID string
 	// Text pieces, joined by newlines in this order. A list counts as its elements; absent and null
@@ -38,6 +40,8 @@ type NodeMapping struct {
 
 // EdgeMapping maps the values of the edges topic.
 type EdgeMapping struct {
+	// Debezium as in NodeMapping.
+	Debezium bool
 	// Src is the source; a value without one takes the record's key.
 	Src string
 	// Dst is the destination, or several (`related.also_bought[*]`).
@@ -82,7 +86,6 @@ const (
 	slotClass
 	slotTime
 	slotEnds
-	slotOp
 	slotText
 )
 

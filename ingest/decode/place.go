@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -47,30 +48,56 @@ func (p Path) list(value any) (list []any, err error) {
 
 // Linkless returns a value that states a node without any edges of its own, for a mapping with Edges.
 func (m *NodeMapping) Linkless(id string) ([]byte, error) {
-	return place([]placed{{m.ID, id}, {strings.TrimSuffix(m.Edges, "[*]"), []any{}}})
+	row, err := place(placed{m.ID, id}, placed{strings.TrimSuffix(m.Edges, "[*]"), []any{}})
+	if m.Debezium && err == nil {
+		row = enclose(row)
+	}
+	return row, err
 }
 
-// Deletion returns a value that deletes a node, if its key is the id. It is null if the mapping names no
-// field that deletes.
+// Deletion returns a value that deletes a node, if the record's key is the id. It may be null.
 func (m *NodeMapping) Deletion(id string) ([]byte, error) {
+	if m.Debezium {
+		return encloseGone(place(placed{m.ID, id}))
+	}
 	conditions, err := parseConditions(m.Deleted)
 	if err != nil || len(conditions) == 0 {
 		return nil, err
 	}
-	return place([]placed{{m.ID, id}, {conditions[0].path, conditions[0].example()}})
+	return place(placed{m.ID, id}, placed{conditions[0].path, conditions[0].example()})
 }
 
 // Deletion returns a value that takes one edge back, whatever the mode.
 func (m *EdgeMapping) Deletion(src, dst string) ([]byte, error) {
 	conditions, err := parseConditions(m.Deleted)
-	if err == nil && len(conditions) == 0 {
-		err = errors.New("ingest.edges.deleted is empty, so no record can take a single edge back: name a field, " +
-			"such as deleted")
-	}
 	if err != nil {
 		return nil, err
 	}
-	return place([]placed{{m.Src, src}, {m.Dst, dst}, {conditions[0].path, conditions[0].example()}})
+	if len(conditions) > 0 {
+		row, err := place(placed{m.Src, src}, placed{m.Dst, dst}, placed{conditions[0].path, conditions[0].example()})
+		if m.Debezium && err == nil {
+			row = enclose(row)
+		}
+		return row, err
+	}
+	if m.Debezium && m.Mode != Replace {
+		return encloseGone(place(placed{m.Src, src}, placed{m.Dst, dst}))
+	}
+	return nil, errors.New("ingest.edges.deleted is empty, so no record can take a single edge back: name a field, " +
+		"such as deleted")
+}
+
+// Clear returns a value that takes all edges of a source back, if the record's key is its id. It may be null.
+func (m *EdgeMapping) Clear(src string) ([]byte, error) {
+	if !m.Debezium {
+		return nil, nil
+	}
+	return encloseGone(place(placed{m.Src, src}, placed{strings.TrimSuffix(m.Dst, "[*]"), []any{}}))
+}
+
+// encloseGone returns the change event of a deleted row.
+func encloseGone(row []byte, err error) ([]byte, error) {
+	return slices.Concat([]byte(`{"op":"d","before":`), row, []byte("}")), err
 }
 
 // placed is a value at a mapped path.
@@ -80,7 +107,7 @@ type placed struct {
 }
 
 // place returns an object with values at paths.
-func place(fields []placed) ([]byte, error) {
+func place(fields ...placed) ([]byte, error) {
 	object := map[string]any{}
 	for _, f := range fields {
 		p, err := ParsePath(f.path)

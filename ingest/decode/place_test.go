@@ -14,7 +14,7 @@ func TestPlace(t *testing.T) {
 	for _, m := range []decode.EdgeMapping{
 		{Src: "src", Dst: "dst", Deleted: "deleted"},
 		{Src: "from", Dst: "links[*].target", Deleted: "deleted"},
-		{Src: "after.sku", Dst: "after.near[2]", Deleted: "deleted"},
+		{Src: "item.sku", Dst: "after.near[2]", Deleted: "deleted"},
 		{Src: "a.b[0].c", Dst: "a.x[*][1]", Deleted: "a.gone", Mode: decode.Replace},
 	} {
 		object := map[string]any{}

@@ -28,8 +28,8 @@ func (k kind) String() string {
 	return [...]string{"a string", "a number", "true", "false", "a list", "an object"}[k]
 }
 
-// value is a captured JSON value. raw is the number as written, or the bytes between a string's
-// quotes.
+// value is a captured JSON value. raw is the number or the object as written, or the bytes between a
+// string's quotes.
 type value struct {
 	kind    kind
 	escaped bool
@@ -113,8 +113,12 @@ func (s *scanner) value(n *pathNode, depth int) bool {
 		}
 		return ok
 	case c == '{':
-		s.capture(n, value{kind: kindObject})
-		return s.object(n, depth)
+		from := s.pos
+		if !s.object(n, depth) {
+			return false
+		}
+		s.capture(n, value{kind: kindObject, raw: s.data[from:s.pos]})
+		return true
 	case c == '[':
 		s.capture(n, value{kind: kindList})
 		return s.list(n, depth)

@@ -64,7 +64,7 @@ func (t *Tally) count(d *Decoder, n int64) {
 	}
 	t.records.Add(n)
 	deletion, _ := d.deleted()
-	deletion = deletion || d.rowDeleted()
+	deletion = deletion || d.wasGone
 	if deletion {
 		t.deletions.Add(n)
 	}
@@ -91,7 +91,7 @@ func (s *scanner) filled(at slot) bool {
 // Textless reports whether the value that was decoded or routed last states a node without any text. A deletion
 // states none and needs no text.
 func (d *Decoder) Textless() bool {
-	if deleted, fault := d.deleted(); deleted || fault != nil || d.rowDeleted() {
+	if deleted, fault := d.deleted(); deleted || fault != nil || d.wasGone {
 		return false
 	}
 	for i := range d.texts {

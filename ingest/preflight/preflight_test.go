@@ -148,6 +148,11 @@ func TestSettingsThatLoseFacts(t *testing.T) {
 		return err == nil && len(warnings) == 2 && strings.Contains(warnings[0], "retention.ms=604800000") &&
 			strings.Contains(warnings[1], "not compacted")
 	})
+	o.Mapping.Nodes.Debezium = true
+	e.Configure(t, "nodes", map[string]string{"cleanup.policy": "compact"})
+	check(t, o, func(warnings []string, err error) bool {
+		return err == nil && strings.Contains(strings.Join(warnings, "\n"), "leave the tombstone of a deleted row alone")
+	})
 	e.Configure(t, "mirror", map[string]string{"cleanup.policy": "compact,delete"})
 	check(t, o, func(_ []string, err error) bool {
 		return errors.Is(err, preflight.ErrCompacted) && strings.Contains(err.Error(), "mirror")

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ var ErrCompacted = errors.New("topic must not be compacted")
 func settings(ctx context.Context, o Options) (warnings []string, err error) {
 	t := o.Topics
 	names := append(t.Inputs(), t.Embeddings, t.DeadLetters)
+	names = append(names, t.Sources()...)
 	if t.Canary != "" {
 		names = append(names, t.Canary)
 	}
@@ -47,6 +49,17 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 			warnings = append(warnings, fmt.Sprintf("kafka topic %q deletes its records (%s): a shard that has to be "+
 				"built again would lack what is gone; set retention.ms=-1 and retention.bytes=-1",
 				topic, retention(s)))
+		}
+	}
+	for _, in := range []struct {
+		topic   string
+		changes bool
+	}{{cmp.Or(t.SourceNodes, t.Nodes), o.Mapping.Nodes.Debezium},
+		{cmp.Or(t.SourceEdges, t.Edges), o.Mapping.Edges.Debezium}} {
+		if in.changes && have[in.topic].Compact {
+			warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: compaction may leave the tombstone of "+
+				"a deleted row alone, which says nothing without the deletion before it; set cleanup.policy=delete, or "+
+				"min.compaction.lag.ms above the longest time that the pipeline may be away", in.topic))
 		}
 	}
 	for _, topic := range []string{t.Embeddings, t.Canary} {

@@ -153,7 +153,7 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 		return
 	}
 	s.Records++
-	see(s.names, r.Value)
+	see(s.names, s.decoder.Row(r.Value))
 	if fault != nil {
 		s.fault(where, fault.Code, fault.Message)
 	}

@@ -37,7 +37,7 @@ func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Inp
 					s.fault(where, r.Bad, r.Message)
 					return
 				}
-				c.add(edges, where, decode.Record{Value: r.Value, Time: epoch}, in.Read.SkipWithoutText)
+				c.add(edges, where, decode.Record{Value: s.decoder.Enclose(r.Value), Time: epoch}, in.Read.SkipWithoutText)
 			})
 		if err != nil {
 			return err

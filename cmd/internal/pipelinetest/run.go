@@ -167,7 +167,7 @@ func (a *applier) addFile(ctx context.Context, path string, r *Record, mapping d
 				a.refuse(s.Line, decode.Fault{Code: s.Bad, Message: s.Message})
 				return
 			}
-			a.add(s.Line, &Record{Value: s.Value, Time: r.Time, SkipWithoutText: r.SkipWithoutText})
+			a.add(s.Line, &Record{Value: a.decoder.Enclose(s.Value), Time: r.Time, SkipWithoutText: r.SkipWithoutText})
 		})
 		if err != nil {
 			return err

@@ -184,7 +184,9 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 		}
 		value, err := mapping.Nodes.Deletion(id)
 		r.add(topics.Nodes, id, value, err)
-		for _, topic := range append([]string{topics.Edges}, topics.Further...) { // no links, no attributes
+		value, err = mapping.Edges.Clear(id)
+		r.add(topics.Edges, id, value, err)
+		for _, topic := range topics.Further { // no attributes
 			r.add(topic, id, nil, nil)
 		}
 	}

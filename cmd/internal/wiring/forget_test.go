@@ -26,7 +26,14 @@ func TestDeletions(t *testing.T) {
 			in.Nodes.Deleted, in.Edges.Deleted = "status in [draft, archived]", "state != live"
 		},
 		"deletions of nodes by null alone": func(in *config.Ingest) { in.Nodes.Deleted = "" },
-		"links of objects":                 func(in *config.Ingest) { in.Nodes.Edges = "near[*].sku" },
+		"change events": func(in *config.Ingest) {
+			in.Nodes.Format, in.Edges.Format, in.Nodes.Edges = config.Debezium, config.Debezium, "near"
+		},
+		"change events, by condition": func(in *config.Ingest) {
+			in.Nodes.Format, in.Edges.Format, in.Edges.Mode = config.Debezium, config.Debezium, "replace"
+			in.Nodes.Deleted, in.Edges.Deleted = "state != live", "state in [gone]"
+		},
+		"links of objects": func(in *config.Ingest) { in.Nodes.Edges = "near[*].sku" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.Default()

@@ -57,11 +57,12 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 	}
 	return decode.Mapping{
 			Attributes: ofTopics,
-			Nodes: decode.NodeMapping{ID: in.Nodes.ID, Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML,
-				Class:     in.Nodes.Class,
+			Nodes: decode.NodeMapping{Debezium: in.Nodes.Format == config.Debezium, ID: in.Nodes.ID,
+				Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML, Class: in.Nodes.Class,
 				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted,
 				Attributes: ofNodes},
-			Edges: decode.EdgeMapping{Src: in.Edges.Src, Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
+			Edges: decode.EdgeMapping{Debezium: in.Edges.Format == config.Debezium, Src: in.Edges.Src,
+				Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
 				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}

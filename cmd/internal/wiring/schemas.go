@@ -31,8 +31,11 @@ func OpenSchemas(cfg *config.Config) (*schema.Registry, map[string]*schema.Trans
 	translators := map[string]*schema.Translator{}
 	topics := TopicsOf(cfg)
 	for topic, format := range map[string]string{topics.Nodes: in.Nodes.Format, topics.Edges: in.Edges.Format} {
-		if format == string(schema.JSON) {
+		switch format {
+		case string(schema.JSON):
 			continue
+		case config.Debezium: // a value that begins with a brace is JSON on such topics, too
+			format = string(schema.Avro)
 		}
 		if translators[topic], err = schema.NewTranslator(schema.Format(format), registry,
 			int(in.Limits.RecordBytes)); err != nil {

@@ -96,7 +96,8 @@ func (o *overrider) messages(ctx context.Context, nodes, edges []string) ([]kafk
 		records     []string
 	}{{"--node", topics.Nodes, ofNodes, nodes}, {"--edge", topics.Edges, ofEdges, edges}} {
 		for _, r := range in.records {
-			id, _, ok := in.decoder.Route([]byte(r))
+			value := in.decoder.Enclose([]byte(r))
+			id, _, ok := in.decoder.Route(value)
 			if !ok {
 				return nil, command.UsageError(fmt.Errorf("%s %s: not a JSON object with the mapped id", in.flag, r))
 			}
@@ -108,7 +109,7 @@ func (o *overrider) messages(ctx context.Context, nodes, edges []string) ([]kafk
 				}
 				at = time.UnixMicro(node.Row.EventTime).UTC()
 			}
-			out = append(out, kafka.Message{Topic: in.topic, Key: []byte(id), Value: []byte(r), Time: time.Now(),
+			out = append(out, kafka.Message{Topic: in.topic, Key: []byte(id), Value: value, Time: time.Now(),
 				Headers: []kafka.Header{{Key: ingest.EventTimeHeader, Value: []byte(at.Format(time.RFC3339Nano))}}})
 		}
 	}
