@@ -113,6 +113,8 @@ type Ingest struct {
 	// MinFilled is the share of records, from 0 to 1, up to which a mapped id, text or far end that the
 	// others lack is reported by a running service.
 	MinFilled float64 `yaml:"min_filled" effect:"live"`
+	// SnapshotGuard is the share of the nodes, and of the edges, from 0 to 1, that a snapshot may lack.
+	SnapshotGuard float64 `yaml:"snapshot_guard" effect:"restart"`
 	// Isolation is ReadCommitted or ReadUncommitted.
 	Isolation string `yaml:"isolation" effect:"restart"`
 
@@ -144,6 +146,7 @@ type NodeFields struct {
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 	Deleted   string `yaml:"deleted" effect:"graph"`    // a field or conditions; "": none
 	Edges     string `yaml:"edges" effect:"graph"`      // "": no edges inlined
+	Snapshot  bool   `yaml:"snapshot" effect:"restart"` // files are all nodes that there are
 	// Attributes are carried beside the text: NAME[:TYPE][=PATH].
 	Attributes List `yaml:"attributes" effect:"graph"`
 }
@@ -163,6 +166,7 @@ type EdgeFields struct {
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 	Deleted   string `yaml:"deleted" effect:"graph"`    // as in NodeFields
 	Mode      string `yaml:"mode" effect:"graph"`       // add, replace
+	Snapshot  bool   `yaml:"snapshot" effect:"restart"` // files are all edges that there are
 }
 
 // Debezium is the Format of change events, in JSON or in Avro.

@@ -221,6 +221,10 @@ func (v *validator) ingest(in *Ingest) {
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
 	v.check(in.MinFilled >= 0 && in.MinFilled <= 1, "ingest.min_filled", "must be between 0 and 1, got %v",
 		in.MinFilled)
+	v.check(in.SnapshotGuard >= 0 && in.SnapshotGuard <= 1, "ingest.snapshot_guard", "must be between 0 and 1, got %v",
+		in.SnapshotGuard)
+	v.check(!in.Edges.Snapshot || in.Nodes.Edges == "", "ingest.edges.snapshot",
+		"must be false where node records state edges (ingest.nodes.edges): files of edges are not all edges then")
 	v.oneOf("ingest.isolation", in.Isolation)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")

@@ -31,6 +31,8 @@ type Options struct {
 	Epoch string
 	// Clock stamps dead letters.
 	Clock func() time.Time
+	// Snapshot says which inputs are whole, so that what they lack is deleted.
+	Snapshot Snapshot
 	// Progress receives the bytes read of all inputs; it may be nil.
 	Progress Progress
 }
@@ -71,6 +73,9 @@ type Stats struct {
 	BadRows int64 `json:"bad_csv,omitempty"`
 	// Skipped node records have no text, and were to be left out.
 	Skipped int64 `json:"skipped_without_text,omitempty"`
+	// MissingNodes and MissingEdges were deleted, because a snapshot lacks them.
+	MissingNodes int64 `json:"missing_nodes,omitempty"`
+	MissingEdges int64 `json:"missing_edges,omitempty"`
 	// Idle are the files that sent nothing.
 	Idle IdleFiles `json:"sent_nothing,omitzero"`
 	// Fields say in how many of the records that were sent each mapped field has a value.
@@ -134,9 +139,12 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 		producer: o.Client.NewProducer(),
 		letters:  deadletter.NewWriter(o.Client, o.Topics.DeadLetters, o.Clock),
 	}
-	err = s.stage(ctx, "nodes", o.Nodes, target{
-		topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes, columns: nodeColumns(&o.Mapping.Nodes), nodes: true,
-	})
+	gone, err := s.findMissing(ctx)
+	if err == nil {
+		err = s.stage(ctx, "nodes", o.Nodes, target{
+			topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes, columns: nodeColumns(&o.Mapping.Nodes), nodes: true,
+		})
+	}
 	if err == nil {
 		err = s.stage(ctx, "edges", o.Edges, target{
 			topic: o.Topics.Edges, decoder: edges, sent: &stats.Edges, columns: edgeColumns(&o.Mapping.Edges),
@@ -146,6 +154,9 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 		if err == nil {
 			err = s.sendAttributes(ctx, topic, o.Attributes[topic])
 		}
+	}
+	if err == nil {
+		err = s.retract(ctx, gone)
 	}
 	return stats, errors.Join(err, s.producer.Close(), s.letters.Close())
 }

@@ -99,7 +99,7 @@ func (r *changeReader) read(event []byte) (c change, fault *Fault) {
 	case string(op.raw) == "t":
 		table, _ := r.last(changeTable)
 		return c, faultf(Truncated, "the table %s was truncated, which names no row: nothing is deleted. Delete "+
-			"what is gone by records of its own, and have Debezium skip such events (skipped.operations=t)", quote(string(table.raw)))
+			"what is gone by a full export of the table (giantstream backfill --snapshot), and have Debezium skip such events (skipped.operations=t)", quote(string(table.raw)))
 	case !bytes.Contains([]byte("crud"), op.raw):
 		return c, faultf(BadChange, "op is %s; it must be c, r, u or d", quote(string(op.raw)))
 	}

@@ -24,7 +24,8 @@ func backfillCommand(a *command.App) *cobra.Command {
 running pipeline, with their own event times; an interrupted backfill resumes.
 A pipeline on the embedded broker takes files directly: giantstream run --nodes.`,
 		Example: "  giantstream backfill -c pipeline.yaml " +
-			"--nodes 's3://bucket/nodes/*.parquet' --edges 'edges/*.jsonl.gz'",
+			"--nodes 's3://bucket/nodes/*.parquet' --edges 'edges/*.jsonl.gz'\n" +
+			"  giantstream backfill -c pipeline.yaml --profile shopify --nodes products_export.csv --snapshot",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -90,6 +91,7 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 	flags.Register(cmd)
 	flags.RegisterProfile(cmd)
 	inputs.Register(cmd)
+	inputs.RegisterSnapshot(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was sent as JSON")
 	return cmd
 }

@@ -188,6 +188,10 @@ func inputLines(s *backfill.Stats) (lines []string) {
 		lines = append(lines, command.Plural(s.Skipped, "node record without text left out",
 			"node records without text left out"))
 	}
+	if s.MissingNodes+s.MissingEdges > 0 {
+		lines = append(lines, fmt.Sprintf("deleted, since the export lacks them: %s, %s",
+			command.Plural(s.MissingNodes, "node"), command.Plural(s.MissingEdges, "edge")))
+	}
 	for _, file := range s.Idle.Files {
 		lines = append(lines, console.Plain(fmt.Sprintf("%s sent nothing: %s", file.Name, file.Why)))
 	}

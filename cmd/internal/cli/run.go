@@ -52,6 +52,7 @@ result.`,
   giantstream run --nodes p.csv --id asin --text title --text brand --dst 'also_bought[*]' ` +
 			`--edges p.csv --src asin --list-separator ';' --store ./out --until-idle
   giantstream run --profile shopify --nodes products_export.csv --store ./out --until-idle
+  giantstream run --profile shopify --nodes products_export.csv --store ./out --until-idle --snapshot
   giantstream run -c pipeline.yaml
   giantstream run -c pipeline.yaml --roles stream,embed
   giantstream run -c pipeline.yaml --roles stream,refresh,embed,serve
@@ -80,6 +81,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	f.pipeline.Register(cmd)
 	f.pipeline.RegisterProfile(cmd)
 	f.inputs.Register(cmd)
+	f.inputs.RegisterSnapshot(cmd)
 	cmd.Flags().StringSliceVar(&f.acceptLoss, "accept-loss", nil,
 		"go on without what these input `TOPICS` have lost, and read those that were created again from their start")
 	cmd.Flags().BoolVar(&f.acceptSettings, "accept-settings", false,

@@ -171,13 +171,17 @@ func Backfill(ctx context.Context, cfg *config.Config, c *client.Client, files b
 	if err != nil {
 		return backfill.Stats{}, err
 	}
+	snapshot, err := snapshotOf(ctx, cfg, files)
+	if err != nil {
+		return backfill.Stats{}, err
+	}
 	var epoch []string
 	for _, topic := range topics.Stating() {
 		epoch = append(epoch, ids[topic].ID)
 	}
 	return backfill.Run(ctx, backfill.Options{
 		Client: c, Topics: topics, Epoch: strings.Join(epoch, " "),
-		Sources: files, Mapping: mapping, Limits: limits,
+		Sources: files, Snapshot: snapshot, Mapping: mapping, Limits: limits,
 		Checkpoint: filepath.Join(dir, "backfill.checkpoint"), Clock: time.Now, Progress: p,
 	})
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -28,6 +29,10 @@ type InputFlags struct {
 	id, class, src, dst, eventTime, deleted string
 	text                                    []string
 	directed, stripHTML                     bool
+
+	snapshot, snapshotEdges bool
+	snapshotGuard           float64
+	guardGiven              func() bool // nil for a command without snapshots
 
 	// profile is nil without one.
 	profile        *profiles.Profile
@@ -71,6 +76,17 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	fl.BoolVar(&f.directed, "directed", false, "edges have a direction: only destinations are labels")
 }
 
+// RegisterSnapshot adds the flags of a command that sends files which may be full exports.
+func (f *InputFlags) RegisterSnapshot(c *cobra.Command) {
+	fl := c.Flags()
+	fl.BoolVar(&f.snapshot, "snapshot", false,
+		"the files of --nodes are a full export: delete the nodes that the pipeline has committed and they lack")
+	fl.BoolVar(&f.snapshotEdges, "snapshot-edges", false, "the same for the edges and the files of --edges")
+	fl.Float64Var(&f.snapshotGuard, "snapshot-guard", 0,
+		"send nothing if a full export lacks more than this `share` of the nodes or edges (default 0.1)")
+	f.guardGiven = func() bool { return fl.Changed("snapshot-guard") }
+}
+
 // Apply sets the fields of the configuration that flags were given for.
 func (f *InputFlags) Apply(cfg *config.Config) {
 	set := func(field *string, v string) {
@@ -98,6 +114,11 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	}
 	if f.stripHTML {
 		in.Nodes.StripHTML = true
+	}
+	in.Nodes.Snapshot = in.Nodes.Snapshot || f.snapshot
+	in.Edges.Snapshot = in.Edges.Snapshot || f.snapshotEdges
+	if f.guardGiven != nil && f.guardGiven() {
+		in.SnapshotGuard = f.snapshotGuard
 	}
 }
 
@@ -140,6 +161,9 @@ func StaleWarning(s *backfill.Stats) string {
 
 // Open finds the input files.
 func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (files backfill.Sources, err error) {
+	if f.snapshot && len(f.Nodes) == 0 || f.snapshotEdges && len(f.Edges) == 0 {
+		return files, UsageError(errors.New("--snapshot needs --nodes, and --snapshot-edges needs --edges"))
+	}
 	if files.Nodes, err = f.open(ctx, cfg, f.Nodes...); err != nil {
 		return files, UsageError(fmt.Errorf("--nodes: %w", err))
 	}

@@ -1,0 +1,131 @@
+package backfill_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"giantstream/ingest"
+	"giantstream/ingest/backfill"
+	"giantstream/ingest/decode"
+	"giantstream/ingest/internal/kafkatest"
+	"giantstream/stream/mutation"
+)
+
+// has yields nodes with the far ends of their links, as the pipeline has committed them.
+func has(nodes ...backfill.Committed) func(context.Context) iter.Seq2[backfill.Committed, error] {
+	return func(context.Context) iter.Seq2[backfill.Committed, error] {
+		return func(yield func(backfill.Committed, error) bool) {
+			for _, n := range nodes {
+				if !yield(n, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// TestSnapshotDeletesWhatItLacks: nodes and edges that the pipeline has and the files lack are deleted, as of
+// the time of the newest file, also if an earlier run has sent the files; whatever the mapping.
+func TestSnapshotDeletesWhatItLacks(t *testing.T) {
+	for name, change := range map[string]func(*decode.Mapping){
+		"as it is by default":    func(*decode.Mapping) {},
+		"edges replace":          func(m *decode.Mapping) { m.Edges.Mode = decode.Replace },
+		"deleted by a condition": func(m *decode.Mapping) { m.Nodes.Deleted, m.Edges.Deleted = "s in [x, y]", "s != z" },
+		"change events":          func(m *decode.Mapping) { m.Nodes.Debezium, m.Edges.Debezium = true, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := kafkatest.Start(t, 1)
+			o := options(e)
+			change(&o.Mapping)
+			dir := t.TempDir()
+			o.Checkpoint = filepath.Join(dir, "checkpoint")
+			o.Nodes = files(t, write(t, filepath.Join(dir, "n.jsonl"), []byte("{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"text\":\"?\"}\n")))
+			o.Edges = files(t, write(t, filepath.Join(dir, "e.jsonl"), []byte(`{"src":"a","dst":"b"}`)))
+			run(t, o)
+			o.Snapshot = backfill.Snapshot{Nodes: true, Edges: true, Guard: 0.5, Undirected: true,
+				Committed: has(backfill.Committed{ID: "a", Links: []string{"b", "gone"}},
+					backfill.Committed{ID: "b", Links: []string{"a"}}, backfill.Committed{ID: "gone", Links: []string{"a"}})}
+			stats := run(t, o)
+			if stats.MissingNodes != 1 || stats.MissingEdges != 2 || stats.Nodes != 0 {
+				t.Errorf("%+v", stats)
+			}
+			nodes, err := decode.Nodes(o.Mapping.Nodes, o.Limits, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			edges, err := decode.Edges(o.Mapping.Edges, o.Limits, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var deleted []string
+			for topic, d := range map[string]*decode.Decoder{"nodes": nodes, "edges": edges} {
+				for _, m := range e.Read(t, topic) {
+					got, _ := d.Decode(decode.Record{Key: m.Key, Value: m.Value, Time: m.Time}, nil)
+					for _, g := range got {
+						if g.Op != mutation.DeleteNode && g.Op != mutation.DeleteEdge {
+							continue
+						}
+						deleted = append(deleted, g.ID+"-"+g.Other)
+						if len(m.Headers) != 1 || m.Headers[0].Key != ingest.EventTimeHeader ||
+							string(m.Headers[0].Value) != mtime.Format(time.RFC3339Nano) {
+							t.Errorf("the deletion of %s has the headers %v", g.ID, m.Headers)
+						}
+					}
+				}
+			}
+			slices.Sort(deleted)
+			if want := []string{"a-gone", "gone-", "gone-a"}; !slices.Equal(deleted, want) {
+				t.Errorf("deleted %q, want %q", deleted, want)
+			}
+		})
+	}
+}
+
+// TestSnapshotGuard: a snapshot that lacks more than the guard allows sends nothing, and says how to let it
+// pass; so does one with a line that may name anything.
+func TestSnapshotGuard(t *testing.T) {
+	e := kafkatest.Start(t, 1)
+	o := options(e)
+	dir := t.TempDir()
+	o.Nodes = files(t, write(t, filepath.Join(dir, "n.csv"), []byte("id,text\na,one\n")))
+	var nodes []backfill.Committed
+	for i := range 4 {
+		nodes = append(nodes, backfill.Committed{ID: fmt.Sprint(i)})
+	}
+	o.Snapshot = backfill.Snapshot{Nodes: true, Guard: 0.1,
+		Committed: has(append(nodes, backfill.Committed{ID: "a"})...)}
+	refused := func(says string) {
+		t.Helper()
+		_, err := backfill.Run(t.Context(), o)
+		if !errors.Is(err, backfill.ErrSnapshot) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want ErrSnapshot with %q", err, says)
+		}
+		if sent := e.Read(t, "nodes"); len(sent) > 0 {
+			t.Errorf("%d records were sent", len(sent))
+		}
+	}
+	refused("lack 4 of the 5 nodes that the pipeline has, 80.0 %")
+	refused("--snapshot-guard 0.801")
+	o.Snapshot.Guard = 0.801
+	o.Nodes = files(t, write(t, filepath.Join(dir, "bad.csv"), []byte("id,text\na,one\nb,two,three\n")))
+	refused("bad.csv, line 3")
+	o.Nodes = files(t, write(t, filepath.Join(dir, "n.csv"), []byte("id,text\na,one\n")))
+	if stats := run(t, o); stats.MissingNodes != 4 || stats.Nodes != 1 {
+		t.Errorf("%+v", stats)
+	}
+	o.Snapshot.Committed = func(context.Context) iter.Seq2[backfill.Committed, error] {
+		return func(yield func(backfill.Committed, error) bool) {
+			yield(backfill.Committed{}, context.DeadlineExceeded)
+		}
+	}
+	if _, err := backfill.Run(t.Context(), o); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a store that cannot be read: %v", err)
+	}
+}
