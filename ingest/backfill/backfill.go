@@ -142,7 +142,8 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 	gone, err := s.findMissing(ctx)
 	if err == nil {
 		err = s.stage(ctx, "nodes", o.Nodes, target{
-			topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes, columns: nodeColumns(&o.Mapping.Nodes), nodes: true,
+			topic: o.Topics.Nodes, decoder: nodes, sent: &stats.Nodes, columns: nodeColumns(&o.Mapping.Nodes),
+			nodes: true,
 		})
 	}
 	if err == nil {

@@ -91,8 +91,8 @@ func (o *Snapshot) check(what string, lacking, of int64) error {
 	if share <= o.Guard {
 		return nil
 	}
-	return fmt.Errorf("%w: the files lack %d of the %d %s that the pipeline has, %.1f %%, and the guard is at %.1f %%; "+
-		"nothing was sent. If they are whole, let them pass with --snapshot-guard %.3g (ingest.snapshot_guard)",
+	return fmt.Errorf("%w: the files lack %d of the %d %s that the pipeline has, %.1f %%, and the guard is at %.1f %%"+
+		"; nothing was sent. If they are whole, let them pass with --snapshot-guard %.3g (ingest.snapshot_guard)",
 		ErrSnapshot, lacking, of, what, 100*share, 100*o.Guard, min(1, share+0.001))
 }
 
@@ -117,7 +117,8 @@ func hashNames(names ...string) uint64 {
 
 // read reads what inputs state, whatever an earlier run has sent of them.
 func (s *sender) read(ctx context.Context, what string, inputs []Input, edges bool) (p present, err error) {
-	decoder, columns := (*decode.Decoder)(nil), nodeColumns(&s.Mapping.Nodes)
+	var decoder *decode.Decoder
+	columns := nodeColumns(&s.Mapping.Nodes)
 	if edges {
 		columns = edgeColumns(&s.Mapping.Edges)
 		decoder, err = decode.Edges(s.Mapping.Edges, s.Limits, 1)
@@ -157,8 +158,8 @@ func (s *sender) readInput(ctx context.Context, in *Input, decoder *decode.Decod
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", in.Name, err)
 		case rec.over != nil || rec.bad != "":
-			return nil, fmt.Errorf("%w: %s, line %d: the record is too large or no CSV row, so what it states cannot be "+
-				"known, and would be deleted; nothing was sent", ErrSnapshot, in.Name, rec.line)
+			return nil, fmt.Errorf("%w: %s, line %d: the record is too large or no CSV row, so what it states cannot "+
+				"be known, and would be deleted; nothing was sent", ErrSnapshot, in.Name, rec.line)
 		}
 		value := decoder.Enclose(rec.value)
 		if !edges {

@@ -52,7 +52,8 @@ type change struct {
 func newChangeReader() *changeReader {
 	var fields []mappedField
 	for path, s := range map[string]slot{"after": changeAfter, "before": changeBefore, "op": changeOp,
-		"ts_ms": changeMillis, "source.ts_us": commitMicros, "source.ts_ms": commitMillis, "source.table": changeTable} {
+		"ts_ms": changeMillis, "source.ts_us": commitMicros, "source.ts_ms": commitMillis,
+		"source.table": changeTable} {
 		fields = append(fields, mappedField{path: path, slot: s}, mappedField{path: "payload." + path, slot: s})
 	}
 	root, err := compile(fields)
@@ -99,8 +100,9 @@ func (r *changeReader) read(event []byte) (c change, fault *Fault) {
 	case string(op.raw) == "t":
 		table, _ := r.last(changeTable)
 		return c, faultf(Truncated, "the table %s was truncated, which names no row: nothing is deleted. Delete "+
-			"what is gone by a full export of the table (giantstream backfill --snapshot), and have Debezium skip such events (skipped.operations=t)", quote(string(table.raw)))
-	case !bytes.Contains([]byte("crud"), op.raw):
+			"what is gone by a full export of the table (giantstream backfill --snapshot), and have Debezium skip "+
+			"such events (skipped.operations=t)", quote(string(table.raw)))
+	case len(op.raw) != 1 || strings.IndexByte("crud", op.raw[0]) < 0:
 		return c, faultf(BadChange, "op is %s; it must be c, r, u or d", quote(string(op.raw)))
 	}
 	c.row, c.before = r.row(changeAfter), r.row(changeBefore)

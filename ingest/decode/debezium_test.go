@@ -159,6 +159,7 @@ func TestRefusedChanges(t *testing.T) {
 	}{
 		"truncate":         {event("t", "null", "null"), decode.Truncated, `table "products" was truncated`},
 		"message":          {`{"op":"m","ts_ms":1,"message":{}}`, decode.BadChange, `op is "m"`},
+		"two letters":      {`{"op":"cr","ts_ms":1,"after":{"sku":"P1"}}`, decode.BadChange, `op is "cr"`},
 		"a flattened row":  {`{"sku":"P1","name":"pen"}`, decode.BadChange, "format: json"},
 		"MongoDB":          {event("c", "null", `"{\"sku\":\"P1\"}"`), decode.BadChange, "ExtractNewDocumentState"},
 		"no row":           {event("u", "null", "null"), decode.BadChange, "op is u"},
