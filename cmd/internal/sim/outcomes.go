@@ -7,10 +7,10 @@ import (
 // tally says what became of the records of one topic of a shard, straight from docs/PROTOCOL.md, "Conservation". It
 // sees the records of the topic alone, in their order.
 type tally struct {
-	nodes map[string]mutation.Mutation
-	lists map[string]mutation.Version // when a source's list of edges was last replaced
-	links map[link]statement
-	sure  mutation.Outcomes
+	nodes, attributes map[string]mutation.Mutation
+	lists             map[string]mutation.Version // when a source's list of edges was last replaced
+	links             map[link]statement
+	sure              mutation.Outcomes
 	// either counts records whose outcome depends on how the topics of nodes and edges interleave.
 	either int64
 }
@@ -21,10 +21,10 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 	defer t.mu.Unlock()
 	inlined := map[string]int64{} // the latest event time of a source's lists in node records
 	out := map[string]*tally{}
-	for _, topic := range []string{nodesTopic, edgesTopic, mirrorTopic} {
+	for _, topic := range []string{nodesTopic, edgesTopic, pricesTopic, mirrorTopic} {
 		log := t.logs[shard][topic]
-		all := &tally{nodes: map[string]mutation.Mutation{}, lists: map[string]mutation.Version{},
-			links: map[link]statement{}}
+		all := &tally{nodes: map[string]mutation.Mutation{}, attributes: map[string]mutation.Mutation{},
+			lists: map[string]mutation.Version{}, links: map[link]statement{}}
 		for _, r := range log[:min(int64(len(log)), next[topic])] {
 			latest, lists := inlined[r[0].ID]
 			switch {
@@ -35,6 +35,8 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 				}
 			case topic == edgesTopic:
 				all.edges(r, lists && latest >= r[0].Version.EventTime)
+			case topic == pricesTopic:
+				all.add(all.describe(&r[0]))
 			default:
 				all.mirrored(&r[0])
 			}
@@ -66,11 +68,26 @@ func (t *tally) node(m *mutation.Mutation) {
 	if newest {
 		t.nodes[m.ID] = *m
 	}
+	lost := !newest
+	if m.Attributes != "" { // a fact of their own: a deletion of the node says nothing of them
+		described, stale := t.describe(m)
+		won, lost = won || described, lost || stale
+	}
 	if m.HasEdges && !won {
 		t.either++
 		return
 	}
-	t.add(won, !newest)
+	t.add(won, lost)
+}
+
+// describe says whether the attributes of a record are news, or older than what is known.
+func (t *tally) describe(m *mutation.Mutation) (won, lost bool) {
+	before, stated := t.attributes[m.ID]
+	if stated && m.Version.Compare(before.Version) <= 0 {
+		return false, true
+	}
+	t.attributes[m.ID] = *m
+	return !stated || before.Version.EventTime != m.Version.EventTime || before.Attributes != m.Attributes, false
 }
 
 // edges counts a record of edges. contested: a node record lists links of the source, as of the same time or later.
