@@ -119,7 +119,8 @@ func (d *Decoder) attributeSlot(i int) slot { return slotText + slot(d.texts+i) 
 // attributeObject returns the record's attributes as a JSON object: names ascending, no spaces. An attribute that is
 // absent, null or an empty string is left out.
 func (d *Decoder) attributeObject() (string, *Fault) {
-	b := append(d.buf[:0], '{')
+	d.object = append(d.object[:0], '{')
+	b := d.object
 	for i, a := range d.attributes {
 		before := len(b)
 		if before > 1 {
@@ -137,7 +138,7 @@ func (d *Decoder) attributeObject() (string, *Fault) {
 		}
 	}
 	b = append(b, '}')
-	d.buf = b
+	d.object = b
 	if len(b) > MaxAttributeBytes {
 		return "", faultf(AttributesTooLarge, "the attributes have %d bytes as JSON; the limit is %d", len(b),
 			MaxAttributeBytes)

@@ -37,6 +37,8 @@ func TestAttributesAreCanonical(t *testing.T) {
 			`{"brand":"Bic","new":true,"price":19.9,"since":"2026-01-02T00:00:00Z","stock":3}`},
 		{`{"sku":"a","offer":{"price":"1.99e1"},"stock":"3.0","new":"TRUE","brand":"Bic","since":1767312000}`,
 			`{"brand":"Bic","new":true,"price":19.9,"since":"2026-01-02T00:00:00Z","stock":3}`},
+		{`{"sku":"a","brand":"Lamy","since":"2026-01-02T03:04:05\u005a"}`,
+			`{"brand":"Lamy","since":"2026-01-02T03:04:05Z"}`},
 		{`{"sku":"a","brand":"","stock":null}`, `{}`},
 		{`{"sku":"a","stock":-0.0,"brand":"a \"b\" <c> \\ \u0001 é"}`,
 			`{"brand":"a \"b\" <c> \\ \u0001 é","stock":0}`},

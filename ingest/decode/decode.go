@@ -60,6 +60,7 @@ type Decoder struct {
 	// keyEnds are the far ends in the key, if the id is from a key that is an object.
 	keyEnds []value
 	buf     []byte
+	object  []byte // of attributes
 	html    []byte // scratch
 
 	fields []Field

@@ -57,9 +57,10 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 	}{{cmp.Or(t.SourceNodes, t.Nodes), o.Mapping.Nodes.Debezium},
 		{cmp.Or(t.SourceEdges, t.Edges), o.Mapping.Edges.Debezium}} {
 		if in.changes && have[in.topic].Compact {
-			warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: compaction may leave the tombstone of "+
-				"a deleted row alone, which says nothing without the deletion before it; set cleanup.policy=delete, or "+
-				"min.compaction.lag.ms above the longest time that the pipeline may be away", in.topic))
+			warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: compaction may leave the "+
+				"tombstone of a deleted row alone, which says nothing without the deletion before it; set "+
+				"cleanup.policy=delete, or min.compaction.lag.ms above the longest time that the pipeline may be away",
+				in.topic))
 		}
 	}
 	for _, topic := range []string{t.Embeddings, t.Canary} {

@@ -37,7 +37,8 @@ func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Inp
 					s.fault(where, r.Bad, r.Message)
 					return
 				}
-				c.add(edges, where, decode.Record{Value: s.decoder.Enclose(r.Value), Time: epoch}, in.Read.SkipWithoutText)
+				record := decode.Record{Value: s.decoder.Enclose(r.Value), Time: epoch}
+				c.add(edges, where, record, in.Read.SkipWithoutText)
 			})
 		if err != nil {
 			return err

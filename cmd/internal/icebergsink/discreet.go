@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// discreet removes credentials from what a catalog says of a request that it refuses. The client of Iceberg makes errors
-// of that, which are logged.
+// discreet removes credentials from what a catalog says of a request that it refuses. The client of Iceberg makes
+// errors of that, which are logged.
 type discreet struct {
 	http.RoundTripper
 	secrets []string

@@ -93,26 +93,8 @@ func (t *tally) describe(m *mutation.Mutation) (won, lost bool) {
 // edges counts a record of edges. contested: a node record lists links of the source, as of the same time or later.
 func (t *tally) edges(r record, contested bool) {
 	src, at := r[0].ID, r[0].Version
-	named, replaces := map[link]bool{}, false
-	for _, m := range r {
-		switch m.Op {
-		case mutation.SetEdges, mutation.ClearEdges:
-			replaces = true
-			for _, dst := range m.Others {
-				named[link{src, dst}] = true
-			}
-		default:
-			l := link{src, m.Other}
-			named[l] = named[l] || m.Op == mutation.PutEdge
-		}
-	}
-	delete(named, link{src, src})
-	effective := map[link]statement{} // before the record
-	for l := range t.links {
-		if l.src == src {
-			effective[l] = t.effective(l)
-		}
-	}
+	named, replaces := linksIn(r)
+	effective := t.effectiveOf(src) // before the record
 	listed, linked, lost := false, false, false
 	if replaces {
 		before, known := t.lists[src]
@@ -142,6 +124,37 @@ func (t *tally) edges(r record, contested bool) {
 		return
 	}
 	t.add(listed || linked, lost)
+}
+
+// linksIn returns which links a record of edges names, whether as live, and whether it replaces all of its source.
+func linksIn(r record) (named map[link]bool, replaces bool) {
+	src := r[0].ID
+	named = map[link]bool{}
+	for _, m := range r {
+		switch m.Op {
+		case mutation.SetEdges, mutation.ClearEdges:
+			replaces = true
+			for _, dst := range m.Others {
+				named[link{src, dst}] = true
+			}
+		default:
+			l := link{src, m.Other}
+			named[l] = named[l] || m.Op == mutation.PutEdge
+		}
+	}
+	delete(named, link{src, src})
+	return named, replaces
+}
+
+// effectiveOf is what is said of each link of a source.
+func (t *tally) effectiveOf(src string) map[link]statement {
+	all := map[link]statement{}
+	for l := range t.links {
+		if l.src == src {
+			all[l] = t.effective(l)
+		}
+	}
+	return all
 }
 
 // effective is what is said of a link, once the replacement of its source's list is heeded.

@@ -267,8 +267,8 @@ func (v *watch) checkRows(shard int) {
 	head := v.heads[shard]
 	for topic, t := range v.w.topics.talliesOf(shard, head.Next) {
 		if got := head.Counted[topic].Outcomes; !t.allows(got) {
-			v.w.fail("shard %d at manifest %d counts %+v of %s below %d, want %+v and %d of either", shard, head.Seq, got,
-				topic, head.Next[topic], t.sure, t.either)
+			v.w.fail("shard %d at manifest %d counts %+v of %s below %d, want %+v and %d of either", shard, head.Seq,
+				got, topic, head.Next[topic], t.sure, t.either)
 		}
 	}
 	g := graphOf(v.w.topics.below(shard, head.Next))

@@ -16,8 +16,8 @@ import (
 // with. No files are no export.
 func snapshotOf(ctx context.Context, cfg *config.Config, files backfill.Sources) (backfill.Snapshot, error) {
 	in := &cfg.Ingest
-	s := backfill.Snapshot{Nodes: in.Nodes.Snapshot && len(files.Nodes) > 0, Edges: in.Edges.Snapshot && len(files.Edges) > 0,
-		Guard: in.SnapshotGuard, Undirected: in.Undirected}
+	s := backfill.Snapshot{Nodes: in.Nodes.Snapshot && len(files.Nodes) > 0,
+		Edges: in.Edges.Snapshot && len(files.Edges) > 0, Guard: in.SnapshotGuard, Undirected: in.Undirected}
 	if !s.Nodes && !s.Edges {
 		return s, nil
 	}

@@ -154,7 +154,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c shardCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descShards, descAssigned, descStopped, descWaits, descRestoring, descAge, descLag,
+	for _, d := range []*prometheus.Desc{descShards, descAssigned, descStopped, descWaits, descRestoring, descAge,
+		descLag,
 		descHeld, descLost, descStatements} {
 		out <- d
 	}
