@@ -100,6 +100,8 @@ type Doc struct {
 	Evaluation []fit.Evaluation `json:"evaluation,omitempty"`
 	// Shortfalls are the figures in which the encoder is worse than text alone.
 	Shortfalls []fit.Shortfall `json:"shortfalls,omitempty"`
+	// Declines are the figures that have fallen over the last generations.
+	Declines []Decline `json:"declines,omitempty"`
 	// Stages are the seconds that each stage took in the process that
 	// finished the build (near 0 for stages that it found done).
 	Stages []StageTime `json:"stages,omitempty"`
@@ -293,14 +295,22 @@ func (d *Doc) LearnedFrom() int64 { return cmp.Or(d.LearnedSince, d.WarmOf, d.Ge
 // Complete reports whether the build is over: the generation is ready or refused.
 func (d *Doc) Complete() bool { return d.Status == Ready || d.Status == Refused }
 
-// Warning says in which figures the encoder is worse than text alone, "" for none, and where the
-// quality gate is off.
+// Warning says in which figures the encoder is worse than text alone, and which have fallen over the last generations;
+// "" for none, and where the quality gate is off.
 func (d *Doc) Warning() string {
-	if len(d.Shortfalls) == 0 || d.QualityGate == GateOff {
+	if d.QualityGate == GateOff {
 		return ""
 	}
-	return fmt.Sprintf("the encoder %s is worse than text alone in %s", d.Encoder.Kind,
-		fit.ListShortfalls(d.Shortfalls))
+	var warnings []string
+	if len(d.Shortfalls) > 0 {
+		warnings = append(warnings, fmt.Sprintf("the encoder %s is worse than text alone in %s", d.Encoder.Kind,
+			fit.ListShortfalls(d.Shortfalls)))
+	}
+	if len(d.Declines) > 0 {
+		warnings = append(warnings, fmt.Sprintf("the encoder %s has become worse in %s", d.Encoder.Kind,
+			listDeclines(d.Declines)))
+	}
+	return strings.Join(warnings, "; ")
 }
 
 // Current returns the generation that is to be served: the newest that is ready and not damaged, unless people have

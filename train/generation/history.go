@@ -24,13 +24,17 @@ type Summary struct {
 	Figures []Figures `json:"figures,omitempty"`
 }
 
-// Figures are the main figures of one encoder; nil for what could not be measured.
+// Figures are the main figures of one encoder; nil for what could not be measured. Those of older builds have no
+// standard errors.
 type Figures struct {
-	Encoder string   `json:"encoder"`
-	LinkAUC *float64 `json:"link_auc,omitempty"`
-	MRR     *float64 `json:"mrr,omitempty"`
+	Encoder       string   `json:"encoder"`
+	LinkAUC       *float64 `json:"link_auc,omitempty"`
+	LinkAUCStdErr float64  `json:"link_auc_stderr,omitempty"`
+	MRR           *float64 `json:"mrr,omitempty"`
+	MRRStdErr     float64  `json:"mrr_stderr,omitempty"`
 	// Class is the accuracy of the probe with the most labels.
-	Class *float64 `json:"class,omitempty"`
+	Class       *float64 `json:"class,omitempty"`
+	ClassStdErr float64  `json:"class_stderr,omitempty"`
 }
 
 // FiguresOf returns the main figures of evaluations, in their order.
@@ -38,10 +42,11 @@ func FiguresOf(evaluations []fit.Evaluation) (out []Figures) {
 	for _, e := range evaluations {
 		f := Figures{Encoder: e.Encoder}
 		if l := e.Links; l != nil {
-			f.LinkAUC, f.MRR = &l.AUC, &l.MRR
+			f.LinkAUC, f.LinkAUCStdErr, f.MRR, f.MRRStdErr = &l.AUC, l.AUCStdErr, &l.MRR, l.MRRStdErr
 		}
 		if len(e.Probes) > 0 {
-			f.Class = &e.Probes[len(e.Probes)-1].Accuracy
+			last := &e.Probes[len(e.Probes)-1]
+			f.Class, f.ClassStdErr = &last.Accuracy, last.StdErr
 		}
 		out = append(out, f)
 	}

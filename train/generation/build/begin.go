@@ -88,6 +88,7 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 		plan.Features = kind
 	}
 	plan.Fill, plan.Parent = doc.Settings.MissingText == fit.Neighbours, doc.Parent != 0
+	plan.Averaged = doc.AveragedWith != 0
 	return plan.Create(ctx, w.Store)
 }
 

@@ -39,7 +39,7 @@ func finishGeneration(ctx context.Context, t *work.Task) error {
 	default:
 		log.Info("generation ready", "encoder", doc.Encoder.Kind, "nodes", doc.Graph.Nodes)
 		if warning != "" {
-			log.Warn("the generation is worse than text alone, and is served all the same", "because", warning)
+			log.Warn("the quality gate warns of the generation, and it is served all the same", "because", warning)
 		}
 	}
 	return nil

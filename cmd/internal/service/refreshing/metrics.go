@@ -12,10 +12,10 @@ import (
 
 // metrics of the generations that this process serves and builds.
 type metrics struct {
-	generation, shortfalls, refused, held, damaged, canary prometheus.Gauge
-	neighboursKept, newOnOld, moved                        prometheus.Gauge
-	building                                               prometheus.Gauge
-	refreshFailed                                          prometheus.Counter
+	generation, shortfalls, declines, refused, held, damaged, canary prometheus.Gauge
+	neighboursKept, newOnOld, moved                                  prometheus.Gauge
+	building                                                         prometheus.Gauge
+	refreshFailed                                                    prometheus.Counter
 	// unknownLabels and ngrams count in the generation that is served.
 	unknownLabels atomic.Int64
 	ngrams        tfidf.NGramCount
@@ -31,6 +31,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.generation = gauge("giantstream_generation", "The generation being served, 0 before the first.")
 	m.shortfalls = gauge("giantstream_generation_shortfalls",
 		"Figures in which the encoder of the generation being served is worse than text alone on held-out data.")
+	m.declines = gauge("giantstream_generation_declines",
+		"Figures in which the encoder of the generation being served is less ahead of text alone than that of one of "+
+			"the ten before it.")
 	m.neighboursKept = gauge("giantstream_generation_neighbours_kept",
 		"Share of the ten nearest neighbours that stayed from the generation before to the one being served; 1 for "+
 			"the first.")

@@ -34,7 +34,7 @@ func (r *Refresh) Load(ctx context.Context) error {
 			return err
 		}
 		if warning := doc.Warning(); warning != "" {
-			r.Log.Warn("the generation served is worse than text alone", "generation", doc.Generation,
+			r.Log.Warn("the quality gate warns of the generation that is served", "generation", doc.Generation,
 				"because", warning)
 		}
 		err = r.serve(ctx, doc)
@@ -72,6 +72,7 @@ func (r *Refresh) serve(ctx context.Context, doc *generation.Doc) error {
 	}
 	r.metrics.generation.Set(float64(doc.Generation))
 	r.metrics.shortfalls.Set(float64(len(doc.Shortfalls)))
+	r.metrics.declines.Set(float64(len(doc.Declines)))
 	r.metrics.compared(doc.Overlap)
 	r.Heads.WakeAll()
 	return nil

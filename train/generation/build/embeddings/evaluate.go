@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
@@ -38,7 +40,11 @@ func Evaluate(ctx context.Context, t *work.Task) error {
 	defer s.Close() //nolint:errcheck // temporary files
 	settings, log := t.Doc.Settings, t.TaskResources().Log
 	dim := trained.TextDim
-	vectors, err := sampledTexts(ctx, t, x, s, dim)
+	texts := sampledTexts
+	if t.Plan.Averaged {
+		texts = freshTexts
+	}
+	vectors, err := texts(ctx, t, x, s, dim)
 	if err != nil {
 		return err
 	}
@@ -81,6 +87,47 @@ func sampledTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *train
 			return err
 		})
 		if err = errors.Join(err, texts.Close(), ctx.Err()); err != nil {
+			return nil, err
+		}
+	}
+	numeric.NormalizeRows(vectors, dim)
+	return vectors, nil
+}
+
+// freshTexts returns the embeddings of text alone by a projection that has nothing of earlier generations. Text alone
+// would else age with the encoder that is compared with it.
+func freshTexts(ctx context.Context, t *work.Task, x graph.Numbering, s *training.Sample, dim int) ([]float32,
+	error) {
+	v, err := vocabulary.LoadVectorizer(ctx, t.Build)
+	if err != nil {
+		return nil, err
+	}
+	q, err := vocabulary.LoadFresh(ctx, t.Build)
+	if err != nil {
+		return nil, err
+	}
+	if q, err = q.Truncate(min(dim, q.Dim())); err != nil {
+		return nil, err
+	}
+	vectors := make([]float32, len(s.Positions)*dim)
+	for p := range t.Plan.Partitions {
+		k, n := s.RunOf(x, p)
+		end := k + n
+		err := vocabulary.EachCounts(ctx, t.Build, v, p, func(lo int, c *vocabulary.TextCounts) error {
+			first := k
+			for k < end && int(s.Positions[k])-x.Base[p] < lo+len(c.Records) {
+				k++
+			}
+			parallel.ForEach(k-first, 64, t.Workers, func(_, _, a, b int) {
+				var psi sparse.Vector
+				for i := first + a; i < first+b; i++ {
+					psi = c.Features(int(s.Positions[i])-x.Base[p]-lo, psi)
+					q.Apply(psi, vectors[i*dim:])
+				}
+			})
+			return ctx.Err()
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -133,6 +180,7 @@ func DescribeQuality(ctx context.Context, b *work.Build, doc *generation.Doc) er
 		return err
 	}
 	doc.Evaluation, doc.Shortfalls = judged.Evaluation, fit.Shortfalls(judged.Evaluation)
+	doc.Declines = generation.DeclinesOf(doc.Summary(), doc.History)
 	if judged.Whole {
 		doc.Graph.Hidden = judged.Hidden
 	}

@@ -43,10 +43,12 @@ type Plan struct {
 	// Trainers is how many processes train the encoder together, 0 for one.
 	Trainers int `json:"trainers,omitempty"`
 	// Features are what the tree is built of where that is not PIFA. Fill: nodes without text have the embeddings of
-	// their neighbours. Parent: there is a generation to compare with.
+	// their neighbours. Parent: there is a generation to compare with. Averaged: what it has learned is averaged into
+	// what is learned.
 	Features pifa.Kind `json:"features,omitempty"`
 	Fill     bool      `json:"fill,omitempty"`
 	Parent   bool      `json:"parent,omitempty"`
+	Averaged bool      `json:"averaged,omitempty"`
 }
 
 // Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.

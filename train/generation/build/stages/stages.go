@@ -63,6 +63,10 @@ func (p Plan) Stages() []Stage {
 	if p.Spread {
 		pifaReads = []string{Index, Link, Projection, Spread}
 	}
+	evaluated := []string{Number, Index, Link, Vectorise, Encoder, Encode}
+	if p.Averaged { // text alone is asked as the texts of this generation have it
+		evaluated = append(evaluated, Vectorizer, Projection)
+	}
 	all := []Stage{
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
@@ -89,7 +93,7 @@ func (p Plan) Stages() []Stage {
 		{Encoder, p.TrainingTasks(), []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree},
 			"the encoder"},
 		{Encode, n, []string{Number, Index, Vectorizer, Projection, Vectorise, Encoder}, "embeddings"},
-		{Evaluate, 1, []string{Number, Index, Link, Vectorise, Encoder, Encode}, "hidden links and classes"},
+		{Evaluate, 1, evaluated, "hidden links and classes"},
 		{Fill, n, []string{Number, Index, Link, Encoder, Encode}, "embeddings, from neighbours for nodes without text"},
 		{Compare, 1, []string{Number, Index, Link, Encoder, p.EmbeddingStage()},
 			"how the embeddings agree with the generation before"},

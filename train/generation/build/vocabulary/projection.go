@@ -64,6 +64,8 @@ func walkSample(ctx context.Context, b *work.Build, seed uint64, visit func(posi
 }
 
 // FitProjection fits the projection to a sample of the texts that have features, and averages it with the parent's.
+//
+//	fresh  the projection before it was averaged, if it was
 func FitProjection(ctx context.Context, t *work.Task) error {
 	v, err := LoadVectorizer(ctx, t.Build)
 	if err != nil {
@@ -97,6 +99,9 @@ func FitProjection(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	if parent != nil {
+		if err := t.Put(ctx, "fresh", "", q.Write); err != nil {
+			return err
+		}
 		if q, err = fit.AverageProjection(q, v, sample, parent, parents, t.Doc.Settings.EmbeddingDim,
 			t.Workers); err != nil {
 			return err
@@ -104,4 +109,17 @@ func FitProjection(ctx context.Context, t *work.Task) error {
 	}
 	t.Stats = projectionStats{q.Dim()}
 	return t.Put(ctx, "projection", t.ArtifactKey(generation.ProjectionName), q.Write)
+}
+
+// LoadFresh reads the projection as it was before it was averaged: what the texts say by themselves, with nothing of
+// the generations before. It is the generation's own where the parent could not be read.
+func LoadFresh(ctx context.Context, b *work.Build) (*projection.Projection, error) {
+	from, err := b.OutputsOf(ctx, stages.Projection, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, averaged := from.Outputs["fresh"]; !averaged {
+		return LoadProjection(ctx, b)
+	}
+	return work.ReadArtifact(ctx, b, stages.Projection, "fresh", projection.Read)
 }
