@@ -91,13 +91,18 @@ type lived struct {
 }
 
 func (b *bench) run(ctx context.Context) error {
+	fmt.Println("| step | mode | class | link AUC | MRR | less scratch: AUC, MRR | new on old | kept | CPU s |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	return b.replay(ctx, func(o outcome) { fmt.Println(o) })
+}
+
+// replay lives through the history in every mode.
+func (b *bench) replay(ctx context.Context, each func(outcome)) error {
 	b.config.Train.Seed = b.seed
 	lines := make([]*line, len(b.modes))
 	for i, mode := range b.modes {
 		lines[i] = &line{mode: mode}
 	}
-	fmt.Println("| step | mode | class | link AUC | MRR | less scratch: AUC, MRR | new on old | kept | CPU s |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|")
 	now := b.begin()
 	for step := 0; step <= b.steps; step++ {
 		what := "beginning"
@@ -107,50 +112,73 @@ func (b *bench) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := b.live(ctx, now.clone(), fmt.Sprintf("%d, %s", step, what), lines); err != nil {
+		all, err := b.live(ctx, now.clone(), fmt.Sprintf("%d, %s", step, what), lines)
+		if err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
+		}
+		for _, o := range all {
+			each(o)
 		}
 	}
 	return nil
 }
 
-// live builds the next generation of every line, and prints them beside the one from scratch.
-func (b *bench) live(ctx context.Context, now *state, what string, lines []*line) error {
+// outcome is what a step has made of a line.
+type outcome struct {
+	what, mode string
+	*lived
+	less *eval.LinkDifference // nil beside no generation from scratch
+	kin  *eval.Overlap        // with the generation before, nil for the first
+}
+
+// String is a line of the table.
+func (o outcome) String() string {
+	less, kin := "", " | "
+	if d := o.less; d != nil {
+		less = fmt.Sprintf("%+.4f ± %.4f, %+.4f ± %.4f", d.AUC, d.AUCStdErr, d.MRR, d.MRRStdErr)
+	}
+	if o.kin != nil {
+		kin = fmt.Sprintf("%.3f | %.3f", o.kin.NewOnOld, o.kin.Kept)
+	}
+	m := o.scores.Metrics()
+	var class []string
+	for _, p := range o.probes {
+		class = append(class, fmt.Sprintf("%.3f", p.Accuracy))
+	}
+	return fmt.Sprintf("| %s | %s | %s | %.3f | %.3f | %s | %s | %.0f |", o.what, o.mode, strings.Join(class, " / "),
+		m.AUC, m.MRR, less, kin, o.CPU)
+}
+
+// live builds the next generation of every line, and compares it with the one from scratch and with the one before.
+func (b *bench) live(ctx context.Context, now *state, what string, lines []*line) ([]outcome, error) {
 	var scratch *lived
 	next := make([]*lived, len(lines))
 	for i, l := range lines {
 		var err error
 		if next[i], err = b.build(ctx, l, now); err != nil {
-			return fmt.Errorf("%s: %w", l.mode, err)
+			return nil, fmt.Errorf("%s: %w", l.mode, err)
 		}
 		if l.mode == "scratch" {
 			scratch = next[i]
 		}
 	}
+	out := make([]outcome, len(lines))
 	for i, l := range lines {
-		less := ""
+		out[i] = outcome{what: what, mode: l.mode, lived: next[i]}
 		if scratch != nil && scratch != next[i] {
 			d, err := eval.Difference(next[i].scores, scratch.scores)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			less = fmt.Sprintf("%+.4f ± %.4f, %+.4f ± %.4f", d.AUC, d.AUCStdErr, d.MRR, d.MRRStdErr)
+			out[i].less = &d
 		}
-		kin := " | "
 		if l.last != nil {
 			o := kinship(l.last, next[i])
-			kin = fmt.Sprintf("%.3f | %.3f", o.NewOnOld, o.Kept)
+			out[i].kin = &o
 		}
-		m := next[i].scores.Metrics()
-		var class []string
-		for _, p := range next[i].probes {
-			class = append(class, fmt.Sprintf("%.3f", p.Accuracy))
-		}
-		fmt.Printf("| %s | %s | %s | %.3f | %.3f | %s | %s | %.0f |\n", what, l.mode, strings.Join(class, " / "), m.AUC,
-			m.MRR, less, kin, next[i].CPU)
 		l.last = next[i]
 	}
-	return nil
+	return out, nil
 }
 
 // build builds a line's next generation, and asks it what it was not shown.
