@@ -22,9 +22,10 @@ ROWS = {
     "generation": pa.int64(),
     "event_time": pa.timestamp("us", tz="UTC"),
     "deleted": pa.bool_(),
+    "attributes": pa.string(),
 }
 ROWS_DUCKDB = ["VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "INTEGER[]", "FLOAT[]", "INTEGER[][]", "INTEGER[][]",
-               "BIGINT", "TIMESTAMP WITH TIME ZONE", "BOOLEAN"]
+               "BIGINT", "TIMESTAMP WITH TIME ZONE", "BOOLEAN", "VARCHAR"]
 EMBEDDINGS = {
     "node_id": pa.string(),
     "embedding": pa.list_(pa.float32()),

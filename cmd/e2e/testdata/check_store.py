@@ -27,6 +27,7 @@ ROWS = {
     "generation": (pa.int64(), "BIGINT"),
     "event_time": (pa.timestamp("us", tz="UTC"), "TIMESTAMP WITH TIME ZONE"),
     "deleted": (pa.bool_(), "BOOLEAN"),
+    "attributes": (pa.string(), "VARCHAR"),
 }
 EMBEDDINGS = {
     "node_id": (pa.string(), "VARCHAR"),
