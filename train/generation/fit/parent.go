@@ -132,7 +132,8 @@ func (t *Training) average(ctx context.Context, v *hybrid.Views) error {
 	}
 	e, ok := parent.Encoder.(*hybrid.Encoder)
 	if !ok || e.Views().Table.Dim() != v.Table.Dim() || e.Views().TextDim() != v.TextDim() {
-		t.Resources.Log.Info("the weights are not averaged with the parent's, whose encoder is another kind")
+		t.Resources.Log.Info(
+			"only the projection is averaged with the parent's: its encoder is of another kind or dimension")
 		return nil
 	}
 	before := e.Views()
