@@ -165,6 +165,26 @@ func (c Cut) yieldUnsorted(ctx context.Context, store sink.Store, shard int, col
 	return nil
 }
 
+// Orders yields the newest committed row of every order of a shard, deleted orders included. The order of the rows is
+// not sorted, but the same at every call. It reads the shard once, and holds the ids of the orders in memory.
+func (c Cut) Orders(ctx context.Context, store sink.Store, shard int) iter.Seq2[rows.Order, error] {
+	return func(yield func(rows.Order, error) bool) {
+		segments, err := c.segments(ctx, store, shard)
+		if err != nil {
+			yield(rows.Order{}, fmt.Errorf("orders of shard %d: %w", shard, err))
+			return
+		}
+		for row, err := range newestRows(ctx, store, rows.Orders, segments, rows.ReadOptions{}) {
+			if err != nil {
+				err = fmt.Errorf("orders of shard %d: %w", shard, err)
+			}
+			if !yield(row.row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // attributes are the newest rows of attributes that were committed alone, by node.
 type attributes map[string]committed[rows.Attributes]
 

@@ -20,7 +20,9 @@ type Mutation struct {
 	// Attributes are what the record says beside the text, as a JSON object: names ascending, no spaces. It
 	// takes the place of what the input said before. A node record without attributes mapped has "".
 	Attributes string
-	Version    Version
+	// Order is what SetOrder, AddLines and RemoveLines say of the order ID. No node has its id by that.
+	Order   *Order
+	Version Version
 }
 
 // NoAttributes is the object without attributes.
@@ -51,6 +53,12 @@ const (
 	MirrorDelete
 	// SetAttributes states the attributes of node ID that an input has.
 	SetAttributes
+	// SetOrder states all lines of order ID. An order without lines is deleted.
+	SetOrder
+	// AddLines states lines of order ID beside those that other records state.
+	AddLines
+	// RemoveLines takes lines of order ID back.
+	RemoveLines
 )
 
 // Version orders the statements about one fact. The later event time wins; ties go to the topic
