@@ -19,8 +19,9 @@ import (
 // from 1 to this one, and refuse others. Version 2 added the identity of the inputs, the chain
 // (Previous) and the checksum. Version 3 has the same fields; it keeps out programs that do not know that
 // manifests may be removed behind a Boundary. Version 4 was groupManifestFormat. Version 5 names objects by their
-// SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of.
-const ManifestFormat = 6
+// SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of. Version 7 has the same fields
+// and two more; it keeps out programs that would lose the table of orders where they merge rows.
+const ManifestFormat = 7
 
 // removalManifestFormat is the first version whose programs note which merged objects they remove.
 const removalManifestFormat = 5
@@ -55,8 +56,11 @@ type Manifest struct {
 	Generation int64 `json:"generation"`
 	// Nodes and Edges count the live facts in the shard's state after this window. Mirrored
 	// assertions do not count.
-	Nodes   int64     `json:"nodes"`
-	Edges   int64     `json:"edges"`
+	Nodes int64 `json:"nodes"`
+	Edges int64 `json:"edges"`
+	// Orders counts the orders that have lines, and Lines their lines, in the shard's state after this window.
+	Orders  int64     `json:"orders,omitempty"`
+	Lines   int64     `json:"order_lines,omitempty"`
 	Created time.Time `json:"created"`
 	// Committed is the sum of Rows of this manifest and of all before it, so that rows are counted without
 	// reading the log. It is missing where the log was begun in format 1.

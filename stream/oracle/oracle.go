@@ -26,7 +26,7 @@ func (a assertion) newer(b assertion) bool { return a.set && (!b.set || a.at.Com
 
 type link struct{ src, dst string }
 
-// Graph is a set of mutations. It holds the newest of each fact in memory.
+// Graph is a set of mutations. It holds the newest of each fact in memory, and all that is said of orders.
 type Graph struct {
 	undirected bool
 	said       map[link]*[families]assertion
@@ -36,13 +36,19 @@ type Graph struct {
 	known    map[string]bool
 	// attributes are, by node and input, the newest statement of them.
 	attributes map[string]map[uint8]mutation.Mutation
+	orders     map[orderID][]mutation.Mutation
+}
+
+type orderID struct {
+	input uint8
+	id    string
 }
 
 // New returns the empty graph.
 func New(undirected bool) *Graph {
 	return &Graph{undirected: undirected, said: map[link]*[families]assertion{},
 		replaced: map[string]*[families]assertion{}, node: map[string]mutation.Mutation{}, known: map[string]bool{},
-		attributes: map[string]map[uint8]mutation.Mutation{}}
+		attributes: map[string]map[uint8]mutation.Mutation{}, orders: map[orderID][]mutation.Mutation{}}
 }
 
 // Add adds a mutation. The order of additions makes no difference, nor do repetitions. Mirrored assertions
@@ -66,6 +72,9 @@ func (g *Graph) Add(m mutation.Mutation) {
 		g.say(m.ID, m.Other, m.Op == mutation.PutEdge, m.Version)
 	case mutation.SetEdges, mutation.ClearEdges:
 		g.replace(m)
+	case mutation.SetOrder, mutation.AddLines, mutation.RemoveLines:
+		k := orderID{m.Version.Rank, m.ID}
+		g.orders[k] = append(g.orders[k], m)
 	}
 }
 

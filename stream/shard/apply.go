@@ -17,6 +17,8 @@ type change struct {
 	dirty  int // nodes that have become due
 	nodes  int64
 	edges  int64
+	orders int64 // with lines
+	lines  int64 // of orders
 	// Of the statement at hand: some fact in it was new, some fact in it lost to a newer one. A fact
 	// that is repeated is neither.
 	won, lost bool
@@ -65,13 +67,17 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	if m.ID == "" {
 		return fmt.Errorf("mutation %d of offset %d has no node id", m.Op, m.Version.Offset)
 	}
-	if m.Version.Rank >= families && m.Op != mutation.SetAttributes {
-		return fmt.Errorf("mutation of %q has rank %d, only nodes and edges state more than attributes", m.ID,
-			m.Version.Rank)
+	switch m.Op {
+	case mutation.SetOrder, mutation.AddLines, mutation.RemoveLines:
+		return c.applyOrder(m)
 	}
 	n := c.known.node(m.ID)
 	if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
 		return c.mirrored(n, m)
+	}
+	if m.Version.Rank >= families && m.Op != mutation.SetAttributes {
+		return fmt.Errorf("mutation of %q has rank %d, only nodes and edges state nodes and links", m.ID,
+			m.Version.Rank)
 	}
 	h, err := c.known.header(n)
 	if err != nil {

@@ -83,6 +83,7 @@ func (s *Shard) manifest() *commitlog.Manifest {
 		Next:   s.nextOffsets(),
 		Inputs: maps.Clone(s.inputs), Lost: s.losses(), Counted: maps.Clone(s.state.meta.Counted),
 		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
+		Orders: s.state.meta.Orders, Lines: s.state.meta.Lines,
 		Created: s.opts.Clock().UTC(),
 	}
 	if s.head != nil {
@@ -145,7 +146,12 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error
 	}
 	attributes, _, err := commitlog.WriteObjects(ctx, s.opts.Store, rows.NodeAttributes, key, s.opts.maxRows, opts,
 		s.state.attributeRows(m.Seq))
-	m.Objects = append(m.Objects, attributes...)
+	if err != nil {
+		return err
+	}
+	orders, _, err := commitlog.WriteObjects(ctx, s.opts.Store, rows.Orders, key, s.opts.maxRows, opts,
+		s.state.orderRows(m.Seq))
+	m.Objects = append(append(m.Objects, attributes...), orders...)
 	return err
 }
 

@@ -230,6 +230,9 @@ type meta struct {
 	// Nodes that exist, and live edges owned by this shard.
 	Nodes int64 `json:"nodes"`
 	Edges int64 `json:"edges"`
+	// Orders that have lines, and their lines.
+	Orders int64 `json:"orders,omitempty"`
+	Lines  int64 `json:"order_lines,omitempty"`
 	// Lost holds what no manifest says to be lost yet.
 	Lost []commitlog.Lost `json:"lost,omitempty"`
 	// Counted says, by topic, what became of the statements below Applied, or below the head's offset
@@ -277,6 +280,36 @@ func (d *decoder) varint() int64 {
 	}
 	d.data = d.data[n:]
 	return v
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.data)
+	if n <= 0 {
+		d.bad, d.data = true, nil
+		return 0
+	}
+	d.data = d.data[n:]
+	return v
+}
+
+func (d *decoder) bytes(n uint64) []byte {
+	if n > uint64(len(d.data)) {
+		d.bad, d.data = true, nil
+		return nil
+	}
+	b := d.data[:n]
+	d.data = d.data[n:]
+	return b
+}
+
+func (d *decoder) string() string { return string(d.bytes(d.uvarint())) }
+
+func (d *decoder) uint32() uint32 {
+	b := d.bytes(4)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
 }
 
 func (d *decoder) version() mutation.Version {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,14 +18,18 @@ import (
 //	t <id>                  text and class of a live node
 //	a <id escaped> <id>     adjacency entry: owner, far end
 //	p <id escaped> <input>  attributes of a node that an input has stated
-//	d <window u64> <id>     dirty mark
+//	o <input> <id>          order
+//	d <window u64> <id>     dirty mark of a node
+//	e <window u64> <input> <id>  dirty mark of an order
 //	m                       meta
 const (
 	spaceHeader    = 'h'
 	spaceText      = 't'
 	spaceAdjacency = 'a'
 	spaceAttribute = 'p'
+	spaceOrder     = 'o'
 	spaceDirty     = 'd'
+	spaceOrderDue  = 'e'
 	spaceMeta      = 'm'
 )
 
@@ -112,8 +117,30 @@ func adjacencyKey(buf []byte, owner, other string) []byte {
 	return append(adjacencyPrefix(buf, owner), other...)
 }
 
-func dirtyPrefix(window int64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{spaceDirty}, uint64(window))
+func orderKey(buf []byte, k orderID) []byte {
+	return append(append(buf[:0], spaceOrder, k.input), k.id...)
+}
+
+// orderOfKey returns the order that the rest of a key after its space, or its window, names.
+func orderOfKey(rest []byte) (orderID, error) {
+	if len(rest) < 2 {
+		return orderID{}, fmt.Errorf("%w: a key of an order has %d bytes", errCorruptState, len(rest))
+	}
+	return orderID{input: rest[0], id: string(rest[1:])}, nil
+}
+
+func orderMarkKey(buf []byte, window int64, k orderID) []byte {
+	buf = append(buf[:0], spaceOrderDue)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(window))
+	return append(append(buf, k.input), k.id...)
+}
+
+// markSpaces have the marks of nodes and of orders.
+var markSpaces = []byte{spaceDirty, spaceOrderDue}
+
+// markPrefix is what the keys of the marks of a window begin with.
+func markPrefix(space byte, window int64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{space}, uint64(window))
 }
 
 func dirtyKey(buf []byte, window int64, id string) []byte {
@@ -122,8 +149,8 @@ func dirtyKey(buf []byte, window int64, id string) []byte {
 	return append(buf, id...)
 }
 
-// dirtyKeyPrefix is the length of a dirty key before the id.
-const dirtyKeyPrefix = 1 + 8
+// markKeyPrefix is the length of the key of a mark before what it marks.
+const markKeyPrefix = 1 + 8
 
 // prefixEnd is the first key after all keys that start with prefix, nil if there is none.
 func prefixEnd(prefix []byte) []byte {
@@ -169,8 +196,8 @@ func IDsOf(key []byte) [][]byte {
 			return [][]byte{owner}
 		}
 	case spaceDirty:
-		if len(key) > dirtyKeyPrefix {
-			return [][]byte{key[dirtyKeyPrefix:]}
+		if len(key) > markKeyPrefix {
+			return [][]byte{key[markKeyPrefix:]}
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ type pending struct {
 	headers, links *keyFilter
 
 	nodes  map[string]*pendingNode
+	orders map[orderID]*pendingOrder
 	memory *windowMemory
 	bytes  atomic.Int64 // of the shared memory; atomic for release
 
@@ -84,6 +85,9 @@ const (
 	pendingFactsBytes  = 112
 	pendingLinkBytes   = 192
 	pendingStatedBytes = 80
+
+	pendingOrderBytes     = 280
+	pendingOrderLineBytes = 64
 )
 
 // overHalf reports whether this shard should commit its window early, overLimit whether it must
@@ -103,6 +107,7 @@ func (p *pending) take(n int) {
 // forget drops everything.
 func (p *pending) forget() {
 	clear(p.nodes)
+	clear(p.orders)
 	p.block = nil
 	p.release()
 	p.unchanged()
@@ -130,6 +135,7 @@ func (p *pending) keep() bool {
 	for _, n := range p.changed {
 		n.facts, n.headerSet, n.markWritten, n.kept = nil, false, n.mark != 0, true
 	}
+	clear(p.orders)
 	rest := p.kept.Add(bytes)
 	p.memory.used.Add(rest - p.bytes.Swap(rest))
 	p.unchanged()
@@ -268,7 +274,7 @@ func (p *pending) batchBytes() int {
 	for _, n := range p.changed {
 		f := n.facts
 		// Header, mark and text.
-		size += 3*(entryBytes+dirtyKeyPrefix+len(n.id)) + 3*versionBytes + len(f.text) + len(f.class)
+		size += 3*(entryBytes+markKeyPrefix+len(n.id)) + 3*versionBytes + len(f.text) + len(f.class)
 		for i := range f.links.all {
 			if l := &f.links.all[i]; l.set {
 				size += entryBytes + len(n.id) + len(l.other) + 2*versionBytes
@@ -276,6 +282,12 @@ func (p *pending) batchBytes() int {
 		}
 		for i := range f.attributes {
 			size += entryBytes + len(n.id) + versionBytes + len(f.attributes[i].object)
+		}
+	}
+	for _, o := range p.orders {
+		size += 2*(entryBytes+markKeyPrefix+len(o.id)) + 2*versionBytes
+		for i := range o.lines {
+			size += 4 + len(o.lines[i].item)
 		}
 	}
 	return size
@@ -306,6 +318,12 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 			return err
 		}
 	}
+	orders := p.ordersInOrder()
+	if window != 0 {
+		if err := writeOrderMarks(b, orders, window); err != nil {
+			return err
+		}
+	}
 	for _, n := range nodes {
 		if !n.headerSet {
 			continue
@@ -314,6 +332,9 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 		if err := b.Set(key, value, nil); err != nil {
 			return err
 		}
+	}
+	if err := writeOrders(b, orders); err != nil {
+		return err
 	}
 	for _, n := range nodes {
 		for i := range n.facts.attributes {

@@ -159,6 +159,8 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	meta := &s.state.meta
 	meta.Nodes += c.nodes
 	meta.Edges += c.edges
+	meta.Orders += c.orders
+	meta.Lines += c.lines
 	for topic, next := range batch.Next {
 		meta.Applied[topic] = max(meta.Applied[topic], next)
 		s.position[topic] = max(s.position[topic], next)

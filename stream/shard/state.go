@@ -182,8 +182,10 @@ func (s *state) commitWindow(seq int64, writer string) error {
 	b := s.newBatch()
 	defer b.Close() //nolint:errcheck // Commit has reported all that matters
 	if s.pending.spilled {
-		if err := b.DeleteRange(dirtyPrefix(0), dirtyPrefix(seq+1), nil); err != nil {
-			return engine.Failure(err)
+		for _, space := range markSpaces {
+			if err := b.DeleteRange(markPrefix(space, 0), markPrefix(space, seq+1), nil); err != nil {
+				return engine.Failure(err)
+			}
 		}
 	}
 	s.meta.Committed, s.meta.Writer = seq, writer

@@ -30,7 +30,8 @@ func (s *state) countMarks(window int64) (n int, err error) {
 			return 0, err
 		}
 	}
-	return n, nil
+	err = s.eachDueOrder(window, func(orderID, *order) error { n++; return nil })
+	return n, err
 }
 
 // eachMark calls f with the id of every node that has a kind of mark in a window, in ascending order, and with
@@ -54,7 +55,8 @@ func (s *state) eachMark(window int64, kind byte, f func(id string, n *pendingNo
 // that are not behind all of them. It returns the rest of those pending.
 func (s *state) eachWrittenMark(window int64, kind byte, pending []*pendingNode,
 	f func(id string, n *pendingNode) error) (rest []*pendingNode, err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: dirtyPrefix(window), UpperBound: dirtyPrefix(window + 1)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: markPrefix(spaceDirty, window),
+		UpperBound: markPrefix(spaceDirty, window+1)})
 	if err != nil {
 		return nil, fmt.Errorf("read dirty marks: %w", engine.Failure(err))
 	}
@@ -71,7 +73,7 @@ func (s *state) eachWrittenMark(window int64, kind byte, pending []*pendingNode,
 		if markOf(value) != kind {
 			continue
 		}
-		id := string(it.Key()[dirtyKeyPrefix:])
+		id := string(it.Key()[markKeyPrefix:])
 		if n := s.pending.nodes[id]; n != nil && outweighs(n.mark, kind) {
 			continue // it has got another mark since
 		}
@@ -96,7 +98,16 @@ const promoteChunk = 10_000
 // promoteMarks turns every mark of any window and kind into a due mark of window `to`. It may be
 // interrupted and repeated.
 func (s *state) promoteMarks(to int64) error {
-	from := dirtyPrefix(0)
+	for _, space := range markSpaces {
+		if err := s.promoteSpace(space, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) promoteSpace(space byte, to int64) error {
+	from := markPrefix(space, 0)
 	for from != nil {
 		b := s.db.NewBatch()
 		next, err := s.promoteSome(b, from, to)
@@ -117,7 +128,7 @@ func (s *state) promoteMarks(to int64) error {
 // promoteSome puts the changes of a chunk of marks, from a key on, into b. It returns the key at
 // which the next chunk begins, nil at the end.
 func (s *state) promoteSome(b *pebble.Batch, from []byte, to int64) (next []byte, err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: dirtyPrefix(to + 1)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: markPrefix(from[0], to+1)})
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +145,8 @@ func (s *state) promoteSome(b *pebble.Batch, from []byte, to int64) (next []byte
 		if err := b.Delete(it.Key(), nil); err != nil {
 			return nil, err
 		}
-		if err := b.Set(dirtyKey(nil, to, string(it.Key()[dirtyKeyPrefix:])), []byte{markDue}, nil); err != nil {
+		key := append(markPrefix(from[0], to), it.Key()[markKeyPrefix:]...)
+		if err := b.Set(key, []byte{markDue}, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -143,8 +155,10 @@ func (s *state) promoteSome(b *pebble.Batch, from []byte, to int64) (next []byte
 
 // dropMarks removes all marks.
 func (s *state) dropMarks() error {
-	if err := s.db.DeleteRange([]byte{spaceDirty}, []byte{spaceDirty + 1}, pebble.NoSync); err != nil {
-		return fmt.Errorf("drop dirty marks: %w", engine.Failure(err))
+	for _, space := range markSpaces {
+		if err := s.db.DeleteRange([]byte{space}, []byte{space + 1}, pebble.NoSync); err != nil {
+			return fmt.Errorf("drop dirty marks: %w", engine.Failure(err))
+		}
 	}
 	return nil
 }

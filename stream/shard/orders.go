@@ -1,0 +1,527 @@
+package shard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/sink/rows"
+	"giantstream/stream/mutation"
+	"giantstream/stream/shard/engine"
+)
+
+// orderID names an order: the input that states it, and its id there.
+type orderID struct {
+	input byte
+	id    string
+}
+
+func (a orderID) compare(b orderID) int {
+	if a.input != b.input {
+		return int(a.input) - int(b.input)
+	}
+	return strings.Compare(a.id, b.id)
+}
+
+// order holds the registers of an order: who placed it and when, and one for each line. One partition of one topic
+// states all of it, so there is no mirror, and no row changes by what another shard commits. The zero value stands
+// for an order of which nothing was stated.
+type order struct {
+	stated bool
+	at     mutation.Version // of the newest statement
+	// What the newest statement says.
+	time           int64
+	kind, customer string
+	// replaced is the newest version that stated the whole order. Older lines are dead on arrival, and are not kept.
+	replaced mark
+	lines    []orderLine // ascending by item
+}
+
+// orderLine is a last-writer-wins register. A line that was taken back is kept: an older statement may come later.
+type orderLine struct {
+	item     string
+	quantity float32
+	live     bool
+	at       mutation.Version
+}
+
+// newer orders statements on a line by version. Two of one version come from one record. If they disagree the live
+// one wins, then the larger quantity, so that the outcome does not depend on the order of arrival.
+func (l *orderLine) newer(than *orderLine) bool {
+	if c := l.at.Compare(than.at); c != 0 {
+		return c > 0
+	}
+	if l.live != than.live {
+		return l.live
+	}
+	return l.live && l.quantity > than.quantity
+}
+
+// maxOrderLines bounds what one order can take in memory, should records of all orders have the same id: of more items
+// the first ones by id are kept.
+const maxOrderLines = 10_000
+
+// state enters a statement, and reports whether some of it lost to a newer one. It leaves the slice of lines that was
+// there as it was.
+func (o *order) state(m *mutation.Mutation) (lost bool) {
+	at := m.Version
+	o.head(m.Order, at)
+	if m.Op == mutation.SetOrder && (!o.replaced.set || at.Compare(o.replaced.at) > 0) {
+		o.replaced = mark{set: true, at: at}
+		kept := make([]orderLine, 0, len(o.lines))
+		for _, l := range o.lines {
+			if l.at.Compare(at) >= 0 {
+				kept = append(kept, l)
+			}
+		}
+		o.lines = kept
+	}
+	if o.replaced.set && at.Compare(o.replaced.at) < 0 {
+		return true
+	}
+	return o.enter(m.Order.Lines, m.Op != mutation.RemoveLines, at)
+}
+
+// head enters what a statement says of the order as a whole. Of equal versions the greatest wins.
+func (o *order) head(said *mutation.Order, at mutation.Version) {
+	if c := at.Compare(o.at); o.stated && (c < 0 || c == 0 && !o.precedes(said)) {
+		return
+	}
+	o.stated, o.at = true, at
+	o.time, o.kind, o.customer = said.Time, said.Kind, said.Customer
+}
+
+func (o *order) precedes(said *mutation.Order) bool {
+	if o.time != said.Time {
+		return o.time < said.Time
+	}
+	if o.kind != said.Kind {
+		return o.kind < said.Kind
+	}
+	return o.customer < said.Customer
+}
+
+// enter merges stated lines into those of the order.
+func (o *order) enter(said []mutation.Line, live bool, at mutation.Version) (lost bool) {
+	merged := make([]orderLine, 0, len(o.lines)+len(said))
+	known := o.lines
+	for _, s := range said {
+		for ; len(known) > 0 && known[0].item < s.Item; known = known[1:] {
+			merged = append(merged, known[0])
+		}
+		l := orderLine{item: s.Item, live: live, at: at}
+		if live {
+			l.quantity = s.Quantity
+		}
+		if len(known) > 0 && known[0].item == s.Item {
+			if !l.newer(&known[0]) {
+				lost = lost || at.Compare(known[0].at) < 0
+				l = known[0]
+			}
+			known = known[1:]
+		}
+		merged = append(merged, l)
+	}
+	merged = append(merged, known...)
+	o.lines = merged[:min(len(merged), maxOrderLines)]
+	return lost
+}
+
+// count returns how many lines are live.
+func (o *order) count() (live int) {
+	for i := range o.lines {
+		if o.lines[i].live {
+			live++
+		}
+	}
+	return live
+}
+
+// sameRow reports whether two orders have the same row.
+func (o *order) sameRow(p *order) bool {
+	if o.stated != p.stated || o.at.EventTime != p.at.EventTime || o.time != p.time || o.kind != p.kind ||
+		o.customer != p.customer {
+		return false
+	}
+	a, b := o.lines, p.lines
+	for {
+		for len(a) > 0 && !a[0].live {
+			a = a[1:]
+		}
+		for len(b) > 0 && !b[0].live {
+			b = b[1:]
+		}
+		if len(a) == 0 || len(b) == 0 {
+			return len(a) == len(b)
+		}
+		if a[0].item != b[0].item || a[0].quantity != b[0].quantity {
+			return false
+		}
+		a, b = a[1:], b[1:]
+	}
+}
+
+// same reports whether two orders have the same registers.
+func (o *order) same(p *order) bool {
+	return o.stated == p.stated && o.at == p.at && o.time == p.time && o.kind == p.kind && o.customer == p.customer &&
+		o.replaced == p.replaced && slices.Equal(o.lines, p.lines)
+}
+
+// row builds the order's row.
+func (o *order) row(k orderID) rows.Order {
+	r := rows.Order{Input: int32(k.input), OrderID: k.id, Time: o.time, Kind: o.kind, Customer: o.customer,
+		EventTime: o.at.EventTime}
+	for i := range o.lines {
+		if l := &o.lines[i]; l.live {
+			r.Items, r.Quantities = append(r.Items, l.item), append(r.Quantities, l.quantity)
+		}
+	}
+	r.Deleted = len(r.Items) == 0
+	return r
+}
+
+// Bits of the first byte of an order, and of each of its lines.
+const flagOrderReplaced = 1
+
+const (
+	flagLineLive  = 1 << iota
+	flagLineOwn   // the line's version follows
+	flagLineOne   // the quantity is 1
+	flagLineWhole // the quantity is a whole number, as a varint
+)
+
+func (o *order) encode(buf []byte) []byte {
+	var flags byte
+	if o.replaced.set {
+		flags |= flagOrderReplaced
+	}
+	buf = appendVersion(append(buf[:0], flags), o.at)
+	if o.replaced.set {
+		buf = appendVersion(buf, o.replaced.at)
+	}
+	buf = binary.AppendVarint(buf, o.time)
+	buf = appendString(appendString(buf, o.kind), o.customer)
+	buf = binary.AppendUvarint(buf, uint64(len(o.lines)))
+	for i := range o.lines {
+		buf = o.lines[i].append(buf, o.at)
+	}
+	return buf
+}
+
+func (l *orderLine) append(buf []byte, newest mutation.Version) []byte {
+	var flags byte
+	if l.live {
+		flags |= flagLineLive
+	}
+	if l.at != newest {
+		flags |= flagLineOwn
+	}
+	whole := int64(l.quantity)
+	switch {
+	case l.quantity == 1:
+		flags |= flagLineOne
+	case math.Abs(float64(l.quantity)) < 1<<24 && float32(whole) == l.quantity:
+		flags |= flagLineWhole
+	}
+	buf = appendString(append(buf, flags), l.item)
+	switch {
+	case flags&flagLineOne != 0:
+	case flags&flagLineWhole != 0:
+		buf = binary.AppendVarint(buf, whole)
+	default:
+		buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(l.quantity))
+	}
+	if flags&flagLineOwn != 0 {
+		buf = appendVersion(buf, l.at)
+	}
+	return buf
+}
+
+func appendString(buf []byte, s string) []byte {
+	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
+}
+
+func decodeOrder(data []byte) (order, error) {
+	d := decoder{data: data}
+	flags := d.byte()
+	o := order{stated: true, at: d.version()}
+	if flags&flagOrderReplaced != 0 {
+		o.replaced = mark{set: true, at: d.version()}
+	}
+	o.time, o.kind, o.customer = d.varint(), d.string(), d.string()
+	n := d.uvarint()
+	if n > uint64(len(d.data)) { // a line takes more than a byte
+		d.bad = true
+	}
+	if !d.bad {
+		o.lines = make([]orderLine, n)
+		for i := range o.lines {
+			o.lines[i] = d.line(o.at)
+		}
+	}
+	if err := d.finish("order"); err != nil {
+		return order{}, err
+	}
+	return o, nil
+}
+
+func (d *decoder) line(newest mutation.Version) orderLine {
+	flags := d.byte()
+	l := orderLine{item: d.string(), live: flags&flagLineLive != 0, quantity: 1, at: newest}
+	switch {
+	case flags&flagLineOne != 0:
+	case flags&flagLineWhole != 0:
+		l.quantity = float32(d.varint())
+	default:
+		l.quantity = math.Float32frombits(d.uint32())
+	}
+	if flags&flagLineOwn != 0 {
+		l.at = d.version()
+	}
+	return l
+}
+
+// pendingOrder is an order of the open window. set: it is newer than the files. due: its row must be written.
+// dueWritten: the files have the mark.
+type pendingOrder struct {
+	orderID
+	order
+	set, due, dueWritten bool
+}
+
+// order returns what is known of an order, to read or to change.
+func (p *pending) order(k orderID) (*pendingOrder, error) {
+	if o := p.orders[k]; o != nil {
+		return o, nil
+	}
+	o := &pendingOrder{orderID: k}
+	p.key = orderKey(p.key, k)
+	err := lookUp(p.db, p.key, func(data []byte) (err error) {
+		o.order, err = decodeOrder(data)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.orders == nil {
+		p.orders = map[orderID]*pendingOrder{}
+	}
+	p.orders[k] = o
+	p.take(pendingOrderBytes + len(k.id) + linesBytes(o.lines))
+	return o, nil
+}
+
+func linesBytes(lines []orderLine) (n int) {
+	for i := range lines {
+		n += pendingOrderLineBytes + len(lines[i].item)
+	}
+	return n
+}
+
+// ordersInOrder returns the orders that the open window has read or changed, ascending.
+func (p *pending) ordersInOrder() []*pendingOrder {
+	all := make([]*pendingOrder, 0, len(p.orders))
+	for _, o := range p.orders {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b *pendingOrder) int { return a.compare(b.orderID) })
+	return all
+}
+
+// applyOrder enters what a mutation states of an order.
+func (c *change) applyOrder(m *mutation.Mutation) error {
+	if m.Order == nil {
+		return fmt.Errorf("mutation of order %q at offset %d does not say what it states", m.ID, m.Version.Offset)
+	}
+	o, err := c.known.order(orderID{input: m.Version.Rank, id: m.ID})
+	if err != nil {
+		return err
+	}
+	before := o.order
+	c.lost = o.order.state(m) || c.lost
+	if o.order.same(&before) {
+		return nil
+	}
+	o.set = true
+	c.known.take(linesBytes(o.lines) - linesBytes(before.lines))
+	was, is := before.count(), o.order.count()
+	c.lines += int64(is - was)
+	c.orders += int64(min(is, 1) - min(was, 1))
+	if o.order.sameRow(&before) {
+		return nil
+	}
+	c.won = true
+	return c.markOrder(o)
+}
+
+// markOrder notes that an order's row must be written with the open window.
+func (c *change) markOrder(o *pendingOrder) (err error) {
+	if c.covered || o.due {
+		return nil
+	}
+	o.due = true
+	if c.known.spilled {
+		c.known.key = orderMarkKey(c.known.key, c.window, o.orderID)
+		err = lookUp(c.known.db, c.known.key, func([]byte) error { o.dueWritten = true; return nil })
+	}
+	if !o.dueWritten {
+		c.dirty++
+	}
+	return err
+}
+
+// writeOrderMarks puts the marks of a window that the files do not have into a batch.
+func writeOrderMarks(b *pebble.Batch, all []*pendingOrder, window int64) error {
+	var key []byte
+	for _, o := range all {
+		if !o.due || o.dueWritten {
+			continue
+		}
+		key = orderMarkKey(key, window, o.orderID)
+		if err := b.Set(key, []byte{markDue}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeOrders puts those orders into a batch that may differ from the files.
+func writeOrders(b *pebble.Batch, all []*pendingOrder) error {
+	var key, value []byte
+	for _, o := range all {
+		if !o.set {
+			continue
+		}
+		key, value = orderKey(key, o.orderID), o.encode(value)
+		if err := b.Set(key, value, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orderRows yields the rows of the orders that are due in a window, ascending by input and id.
+func (s *state) orderRows(window int64) iter.Seq2[rows.Order, error] {
+	return func(yield func(rows.Order, error) bool) {
+		err := s.eachDueOrder(window, func(k orderID, o *order) error {
+			if !yield(o.row(k), nil) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(rows.Order{}, err)
+		}
+	}
+}
+
+// eachDueOrder calls f with every order that has a mark in a window, ascending. Pending marks belong to the open
+// window.
+func (s *state) eachDueOrder(window int64, f func(k orderID, o *order) error) (err error) {
+	defer s.guard.Catch(&err)
+	pending := slices.DeleteFunc(s.pending.ordersInOrder(), func(o *pendingOrder) bool { return !o.due || o.dueWritten })
+	next := func(before *orderID) error {
+		for ; len(pending) > 0 && (before == nil || pending[0].compare(*before) < 0); pending = pending[1:] {
+			if err := f(pending[0].orderID, &pending[0].order); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if s.pending.spilled {
+		err := s.eachWrittenOrderMark(window, func(k orderID) error {
+			if err := next(&k); err != nil {
+				return err
+			}
+			o, err := s.orderOf(k)
+			if err != nil {
+				return err
+			}
+			return f(k, o)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return next(nil)
+}
+
+func (s *state) eachWrittenOrderMark(window int64, f func(k orderID) error) (err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: markPrefix(spaceOrderDue, window),
+		UpperBound: markPrefix(spaceOrderDue, window+1)})
+	if err != nil {
+		return fmt.Errorf("read marks of orders: %w", engine.Failure(err))
+	}
+	defer func() { err = errors.Join(err, engine.Failure(it.Close())) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		k, err := orderOfKey(it.Key()[markKeyPrefix:])
+		if err == nil {
+			err = f(k)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("read marks of orders: %w", engine.Failure(err))
+	}
+	return nil
+}
+
+// orderOf returns an order as the open window has it, or else the files.
+func (s *state) orderOf(k orderID) (*order, error) {
+	if o := s.pending.orders[k]; o != nil {
+		return &o.order, nil
+	}
+	var o order
+	err := lookUp(s.db, orderKey(nil, k), func(data []byte) (err error) {
+		o, err = decodeOrder(data)
+		return err
+	})
+	if err == nil && !o.stated {
+		err = fmt.Errorf("%w: order %q has a mark and is not there", errCorruptState, k.id)
+	}
+	return &o, err
+}
+
+// Orders yields the row of every order, ascending by input and id, as a window would commit it. Deleted orders are
+// included.
+func (g *Graph) Orders() iter.Seq2[rows.Order, error] {
+	return func(yield func(rows.Order, error) bool) {
+		if err := g.orders(yield); err != nil {
+			yield(rows.Order{}, fmt.Errorf("state in %s: %w", g.state.dir, err))
+		}
+	}
+}
+
+func (g *Graph) orders(yield func(rows.Order, error) bool) (err error) {
+	it, err := iterate(g.state.db, spaceOrder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		data, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		k, err := orderOfKey(it.Key()[1:])
+		if err != nil {
+			return err
+		}
+		o, err := decodeOrder(data)
+		if err != nil {
+			return err
+		}
+		if !yield(o.row(k), nil) {
+			return nil
+		}
+	}
+	return it.Error()
+}
