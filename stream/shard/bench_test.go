@@ -18,7 +18,7 @@ import (
 func BenchmarkApply(b *testing.B) {
 	s, err := Open(context.Background(), Options{
 		Shards: 1, Dir: b.TempDir(), Store: &memstore.Store{}, Window: wide,
-		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic},
+		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics,
 			Mirror: mirrorTopic}, Mirror: discard{},
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ func TestGraphOfAState(t *testing.T) {
 	fill(b, rng, 300, 40)
 	dir := filepath.Join(t.TempDir(), "state")
 	s, err := Open(t.Context(), Options{Pipeline: "test", Shards: 1, Dir: dir, Store: &memstore.Store{}, Window: wide,
-		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic},
+		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics,
 			Mirror: mirrorTopic}, Mirror: &brokerMirror{b: b},
 		Writer: "test"})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,17 +21,22 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
+	"giantstream/stream/oracle"
 )
 
 const (
 	nodesTopic  = "nodes"
 	edgesTopic  = "edges"
 	pricesTopic = "prices" // attributes of nodes
+	ordersTopic = "orders"
 	mirrorTopic = "mirror"
 )
 
+// furtherTopics are those beside nodes and edges, in the order of their inputs.
+var furtherTopics = []string{pricesTopic, ordersTopic}
+
 // statingTopics are those whose records state facts, in the order of their inputs.
-var statingTopics = []string{nodesTopic, edgesTopic, pricesTopic}
+var statingTopics = append([]string{nodesTopic, edgesTopic}, furtherTopics...)
 
 // wide is a window that tests do not fill.
 var wide = Window{Changes: 10_000, Bytes: 64 << 20, Time: 5 * time.Second}
@@ -133,7 +139,7 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, er
 	batch := mutation.Batch{Next: map[string]int64{}}
 	for n := 1 + f.rng.IntN(f.max); n > 0; n-- {
 		var waiting []string
-		for _, topic := range []string{nodesTopic, edgesTopic, pricesTopic, mirrorTopic} {
+		for _, topic := range append([]string{mirrorTopic}, statingTopics...) {
 			if f.pos[topic] < int64(len(log[topic])) {
 				waiting = append(waiting, topic)
 			}
@@ -155,7 +161,7 @@ func (f *logFeed) Next(ctx context.Context, _ time.Duration) (mutation.Batch, er
 // inputOf is the input of a topic.
 func inputOf(topic string) mutation.Input {
 	return map[string]mutation.Input{nodesTopic: mutation.Nodes, edgesTopic: mutation.Edges,
-		pricesTopic: mutation.Further, mirrorTopic: mutation.Mirror}[topic]
+		pricesTopic: mutation.Further, ordersTopic: mutation.Further + 1, mirrorTopic: mutation.Mirror}[topic]
 }
 
 func (f *logFeed) caughtUp() bool {
@@ -211,7 +217,7 @@ func (p *pipeline) options(shard int) Options {
 	return Options{
 		Pipeline: "test", Shard: shard, Shards: p.b.shards,
 		Dir: "state", fs: p.disks[shard], Store: p.store, Cache: p.cache,
-		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic}, Mirror: mirrorTopic},
+		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics, Mirror: mirrorTopic},
 		Window: p.window, Mirror: &brokerMirror{b: p.b}, Writer: "test",
 		maxRows: p.object, backoff: time.Microsecond, transfers: 1,
 		Clock: func() time.Time { return time.Unix(1, 0) },
@@ -302,6 +308,52 @@ func (p *pipeline) drain(crashes int) {
 	}
 }
 
+// checkOrders compares the newest rows of orders with what was sent.
+func (p *pipeline) checkOrders() {
+	p.t.Helper()
+	ctx := context.Background()
+	cut, err := commitlog.CurrentCut(ctx, p.store, p.b.shards)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var got []rows.Order
+	orders, lines := 0, 0
+	for shard := range p.b.shards {
+		for row, err := range cut.Orders(ctx, p.store, shard) {
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if p.b.shardOf(row.OrderID) != shard {
+				p.t.Fatalf("order %q is in shard %d", row.OrderID, shard)
+			}
+			got = append(got, row)
+		}
+		if head, err := commitlog.Head(ctx, p.store, shard); err != nil {
+			p.t.Fatal(err)
+		} else if head != nil {
+			orders, lines = orders+int(head.Orders), lines+int(head.Lines)
+		}
+	}
+	slices.SortFunc(got, func(a, b rows.Order) int { return strings.Compare(rows.Orders.Key(&a), rows.Orders.Key(&b)) })
+	g := oracle.New(true)
+	for _, m := range p.b.everything() {
+		g.Add(m)
+	}
+	want := g.Orders()
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || fmt.Sprintf("%+v", got[i]) != fmt.Sprintf("%+v", want[i]) {
+			p.t.Fatalf("%d rows of orders, want %d; number %d:\n got %+v\nwant %+v", len(got), len(want), i,
+				got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+		}
+		if !want[i].Deleted {
+			orders, lines = orders-1, lines-len(want[i].Items)
+		}
+	}
+	if orders != 0 || lines != 0 {
+		p.t.Errorf("manifests count %d orders and %d lines more than there are", orders, lines)
+	}
+}
+
 // checkpoint copies a shard's state to the store, unless that fails, removes orphans, and lets the
 // topics drop records below the newest checkpoint.
 func (p *pipeline) checkpoint(s *Shard, shard int) {
@@ -333,9 +385,10 @@ func (p *pipeline) idle(shards []*Shard, feeds []*logFeed) bool {
 	return true
 }
 
-// newest reads the newest rows of all shards from the commit log.
+// newest reads the newest rows of all shards from the commit log. Those of orders it compares with what was sent.
 func (p *pipeline) newest() map[string]rows.Row {
 	p.t.Helper()
+	p.checkOrders()
 	ctx := context.Background()
 	cut, err := commitlog.CurrentCut(ctx, p.store, p.b.shards)
 	if err != nil {
@@ -466,7 +519,9 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 	}
 	src := id()
 	eventTime = int64(rng.IntN(12))
-	switch rng.IntN(13) {
+	switch rng.IntN(16) {
+	case 13, 14, 15:
+		return ordersTopic, eventTime, randomOrder(rng, ids())
 	case 10, 11, 12:
 		m := mutation.Mutation{Op: mutation.SetAttributes, ID: src, Attributes: mutation.NoAttributes}
 		if rng.IntN(4) > 0 {
@@ -495,6 +550,21 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 		r = append(r, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst})
 	}
 	return edgesTopic, eventTime, r
+}
+
+// randomOrder draws what a record states of an order, of any mode.
+func randomOrder(rng *rand.Rand, items []string) (r record) {
+	id := fmt.Sprintf("o%d", rng.IntN(6))
+	for range 1 + rng.IntN(2) { // a change event has an order as it was and as it is
+		o := &mutation.Order{Time: int64(rng.IntN(4)), Kind: []string{"", "view"}[rng.IntN(2)]}
+		for _, item := range items {
+			o.Lines = append(o.Lines, mutation.Line{Item: item, Quantity: float32(1+rng.IntN(5)) / 2})
+		}
+		o.Lines = mutation.SortLines(o.Lines)
+		op := []mutation.Op{mutation.SetOrder, mutation.AddLines, mutation.AddLines, mutation.RemoveLines}[rng.IntN(4)]
+		r = append(r, mutation.Mutation{Op: op, ID: id, Order: o})
+	}
+	return r
 }
 
 // fill sends n random records.

@@ -228,7 +228,7 @@ func TestStateOfAnotherPipelineIsRefused(t *testing.T) {
 	sendNodes(p.b, 0, 5)
 	_ = p.step(0, -1, true).Close()
 	base := Options{Pipeline: "test", Shards: 1, Dir: "state", fs: p.disks[0], Store: p.store, Window: wide,
-		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic},
+		Topics: Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics,
 			Mirror: mirrorTopic}, Mirror: &brokerMirror{b: p.b}}
 	for _, test := range []struct {
 		name   string

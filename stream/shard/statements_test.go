@@ -3,6 +3,7 @@ package shard
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -10,6 +11,7 @@ import (
 	"giantstream/sink"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
+	"giantstream/stream/oracle"
 )
 
 // TestStatementsHaveOneOutcome: winners, losers and repetitions, each as people mean it.
@@ -143,11 +145,12 @@ type facts struct {
 	links map[[2]string][families]assertion
 	// attributes are the newest statements of nodes' attributes, by input.
 	attributes map[uint8]map[string]mutation.Mutation
+	orders     []mutation.Mutation // all that was said of them
 }
 
 func newFacts() *facts {
 	return &facts{map[string]mutation.Mutation{}, map[string][families]assertion{},
-		map[[2]string][families]assertion{}, map[uint8]map[string]mutation.Mutation{0: {}, 2: {}}}
+		map[[2]string][families]assertion{}, map[uint8]map[string]mutation.Mutation{0: {}, 2: {}}, nil}
 }
 
 // effective is what is said of a link.
@@ -165,8 +168,15 @@ func (f *facts) effective(l [2]string) (best assertion) {
 
 // say adds a record and returns its outcome: applied if a fact is now what the record says and was not before,
 // superseded if a fact is newer than the record.
-func (f *facts) say(r []mutation.Mutation) (out mutation.Outcomes) {
+func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 	won, lost := false, false
+	if r[0].Order != nil {
+		for i := range r {
+			w, l := f.sayOrder(&r[i])
+			won, lost = won || w, lost || l
+		}
+		return outcome(won, lost)
+	}
 	src, at := r[0].ID, r[0].Version
 	weigh := func(before, after assertion) {
 		won = won || after.at == at && !before.repeats(after)
@@ -233,6 +243,37 @@ func (f *facts) say(r []mutation.Mutation) (out mutation.Outcomes) {
 			weigh(old[l], f.effective(l))
 		}
 	}
+	return outcome(won, lost)
+}
+
+// sayOrder adds what a record says of an order: won, if that shows in the order's row; lost, if the whole order or a
+// line of it was stated later.
+func (f *facts) sayOrder(m *mutation.Mutation) (won, lost bool) {
+	row := func() string {
+		g := oracle.New(false)
+		for _, said := range f.orders {
+			if said.ID == m.ID {
+				g.Add(said)
+			}
+		}
+		return fmt.Sprint(g.Orders())
+	}
+	before := row()
+	for _, said := range f.orders {
+		lost = lost || said.ID == m.ID && said.Version.Compare(m.Version) > 0 &&
+			(said.Op == mutation.SetOrder || shareItem(said.Order, m.Order))
+	}
+	f.orders = append(f.orders, *m)
+	return row() != before, lost
+}
+
+func shareItem(a, b *mutation.Order) bool {
+	return slices.ContainsFunc(a.Lines, func(l mutation.Line) bool {
+		return slices.ContainsFunc(b.Lines, func(m mutation.Line) bool { return l.Item == m.Item })
+	})
+}
+
+func outcome(won, lost bool) (out mutation.Outcomes) {
 	switch {
 	case won:
 		out.Applied++

@@ -78,6 +78,7 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 		w.fail("read the heads: %v", err)
 		return nil
 	}
+	var orders []rows.Order
 	newest, scanned := map[string]rows.Row{}, map[string]rows.Row{}
 	for s := range w.plan.shards {
 		for row, err := range cut.Newest(ctx, &w.store, s) {
@@ -94,12 +95,22 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 			}
 			scanned[row.NodeID] = row.Row
 		}
+		for row, err := range cut.Orders(ctx, &w.store, s) {
+			if err != nil {
+				w.fail("orders: %v", err)
+				return nil
+			}
+			orders = append(orders, row)
+		}
 	}
 	if diff := difference(newest, want); diff != "" {
 		w.fail("the newest rows are not the graph that was sent: %s", diff)
 	}
 	if diff := difference(scanned, newest); diff != "" {
 		w.fail("a scan of the commit log and the newest rows differ: %s", diff)
+	}
+	if diff := differentOrders(orders, ordersOf(all)); diff != "" {
+		w.fail("the newest orders are not those that were sent: %s", diff)
 	}
 	return want
 }
@@ -191,7 +202,7 @@ func (w *world) checkRestore(ctx context.Context, number int) {
 	defer p.kill()
 	a := p.actor("restore")
 	opts := shard.Options{Pipeline: "sim", Shard: number, Shards: w.plan.shards, Dir: "state", Store: a.store(),
-		Cache: w.cache, Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic}},
+		Cache: w.cache, Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics},
 		Writer: "restore",
 		Window: shard.Window{Changes: 1 << 20, Bytes: 1 << 30, Time: 24 * time.Hour},
 		Rand:   &ids{dice: w.dice, name: a.name}}

@@ -21,7 +21,8 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 	defer t.mu.Unlock()
 	inlined := map[string]int64{} // the latest event time of a source's lists in node records
 	out := map[string]*tally{}
-	for _, topic := range []string{nodesTopic, edgesTopic, pricesTopic, mirrorTopic} {
+	orders := map[string][]mutation.Mutation{} // what was said of each
+	for _, topic := range allTopics {
 		log := t.logs[shard][topic]
 		all := &tally{nodes: map[string]mutation.Mutation{}, attributes: map[string]mutation.Mutation{},
 			lists: map[string]mutation.Version{}, links: map[link]statement{}}
@@ -37,6 +38,9 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 				all.edges(r, lists && latest >= r[0].Version.EventTime)
 			case topic == pricesTopic:
 				all.add(all.describe(&r[0]))
+			case topic == ordersTopic:
+				all.order(orders[r[0].ID], r)
+				orders[r[0].ID] = append(orders[r[0].ID], r...)
 			default:
 				all.mirrored(&r[0])
 			}

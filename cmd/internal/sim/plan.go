@@ -108,6 +108,22 @@ func (p *plan) delay(r *rand.Rand) time.Duration {
 	return drawDuration(r, 0, p.slow)
 }
 
+// randomOrder draws what a record states of one of a few orders: all of it, lines, or lines to take back. A change
+// event has an order as it was and as it is.
+func randomOrder(r *rand.Rand, items []string) (rec record) {
+	id := fmt.Sprintf("o%02d", r.IntN(12))
+	for range 1 + r.IntN(2) {
+		o := &mutation.Order{Time: int64(r.IntN(30)), Kind: pick(r, "", "cart")}
+		for _, item := range items[r.IntN(len(items)+1):] {
+			o.Lines = append(o.Lines, mutation.Line{Item: item, Quantity: float32(1 + r.IntN(3))})
+		}
+		o.Lines = mutation.SortLines(o.Lines)
+		op := pick(r, mutation.SetOrder, mutation.AddLines, mutation.AddLines, mutation.RemoveLines)
+		rec = append(rec, mutation.Mutation{Op: op, ID: id, Order: o})
+	}
+	return rec
+}
+
 // randomRecord draws a record of any kind over few nodes, so that everything collides with everything.
 func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 	id := func() string { return fmt.Sprintf("n%02d", r.IntN(nodes)) }
@@ -119,7 +135,9 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 		return out
 	}
 	src := id()
-	switch r.IntN(13) {
+	switch r.IntN(16) {
+	case 13, 14, 15:
+		return ordersTopic, randomOrder(r, append(list(), id()))
 	case 10, 11, 12:
 		m := mutation.Mutation{Op: mutation.SetAttributes, ID: src, Attributes: mutation.NoAttributes}
 		if !oneIn(r, 4) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +23,10 @@ type watch struct {
 
 	heads []*commitlog.Manifest
 	rows  []map[string]rows.Row // newest committed, by shard
-	named map[string]bool       // row objects that manifests name
-	docs  []int64               // newest checkpoint document, by shard
+	// orders are the newest committed rows of orders, by shard and by key.
+	orders []map[string]rows.Order
+	named  map[string]bool // row objects that manifests name
+	docs   []int64         // newest checkpoint document, by shard
 	// digests are those of the manifests that were committed, and boundaries how far these may be removed, by shard.
 	digests      []map[int64]string
 	boundaries   []int64
@@ -57,6 +60,7 @@ func newWatch(w *world) *watch {
 	v.boundaries = make([]int64, w.plan.shards)
 	for range w.plan.shards {
 		v.rows = append(v.rows, map[string]rows.Row{})
+		v.orders = append(v.orders, map[string]rows.Order{})
 		v.digests = append(v.digests, map[int64]string{})
 	}
 	return v
@@ -232,6 +236,7 @@ func (v *watch) manifest(shard int, key string) {
 		}
 	}
 	v.readAttributes(ctx, shard, key, m.Objects, inWindow)
+	v.readOrders(ctx, shard, m)
 	if v.w.dice.hash("check", key)%4 == 0 {
 		v.checkRows(shard)
 	}
@@ -261,6 +266,35 @@ func (v *watch) readAttributes(ctx context.Context, shard int, key string, objec
 	}
 }
 
+// readOrders enters the orders of a window. Each is there once, and manifests count those with lines.
+func (v *watch) readOrders(ctx context.Context, shard int, m *commitlog.Manifest) {
+	inWindow := map[string]bool{}
+	for _, o := range m.Objects {
+		if o.Table != rows.Orders.Name {
+			continue
+		}
+		for row, err := range rows.Orders.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
+			if key := rows.Orders.Key(&row); err != nil || inWindow[key] {
+				v.w.fail("manifest %d of shard %d names %s: order %s, there before: %t, %v", m.Seq, shard, o.Key,
+					row.OrderID, inWindow[key], err)
+				return
+			} else {
+				v.orders[shard][key], inWindow[key] = row, true
+			}
+		}
+	}
+	orders, lines := int64(0), int64(0)
+	for _, row := range v.orders[shard] {
+		if !row.Deleted {
+			orders, lines = orders+1, lines+int64(len(row.Items))
+		}
+	}
+	if m.Orders != orders || m.Lines != lines {
+		v.w.fail("manifest %d of shard %d counts %d orders of %d lines, its rows are %d of %d", m.Seq, shard, m.Orders,
+			m.Lines, orders, lines)
+	}
+}
+
 // checkRows compares the newest committed rows of a shard, and what it has counted, with the records below the head's
 // offsets, and checks that the mirror of these records is durable.
 func (v *watch) checkRows(shard int) {
@@ -271,7 +305,11 @@ func (v *watch) checkRows(shard int) {
 				got, topic, head.Next[topic], t.sure, t.either)
 		}
 	}
-	g := graphOf(v.w.topics.below(shard, head.Next))
+	said := v.w.topics.below(shard, head.Next)
+	if diff := differentOrders(slices.Collect(maps.Values(v.orders[shard])), ordersOf(said)); diff != "" {
+		v.w.fail("shard %d at manifest %d, offsets %v: %s", shard, head.Seq, head.Next, diff)
+	}
+	g := graphOf(said)
 	if diff := difference(v.rows[shard], g.rows(g.mirrored)); diff != "" {
 		v.w.fail("shard %d at manifest %d, offsets %v: %s", shard, head.Seq, head.Next, diff)
 	}

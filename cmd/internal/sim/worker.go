@@ -113,7 +113,7 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 	opts := shard.Options{
 		Pipeline: "sim", Shard: number, Shards: w.plan.shards,
 		Dir: "state-" + strconv.Itoa(number), Store: p.rows.Store(shardActor.store()), Cache: w.cache,
-		Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: []string{pricesTopic}},
+		Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics},
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
 		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
 		Drain: w.isHealed, Load: w.plan.load, Clock: p.wallClock, Rand: &ids{dice: w.dice, name: shardActor.name},
