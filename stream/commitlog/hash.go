@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"math"
 
 	"giantstream/sink/rows"
 )
@@ -15,7 +16,8 @@ import (
 // any restarts. Two runs over the same records agree exactly if their graphs are the same.
 //
 // The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
-// text, class, event time and labels, and of its attributes if it has any.
+// text, class, event time and labels, and of its attributes if it has any. Where orders are added, their ids,
+// inputs, times, kinds, customers, items, quantities and event times count as well.
 type GraphHasher struct {
 	sum  [4]uint64
 	hash hash.Hash
@@ -42,6 +44,33 @@ func (g *GraphHasher) Add(r *rows.Row) {
 	if r.Attributes != "" {
 		g.write(r.Attributes)
 	}
+	g.end()
+}
+
+// AddOrder adds an order, which must be added once. Rows of deleted orders are left out.
+func (g *GraphHasher) AddOrder(r *rows.Order) {
+	if r.Deleted {
+		return
+	}
+	g.hash.Reset()
+	g.number(orderDomain)
+	g.number(uint64(r.Input))
+	g.write(r.OrderID)
+	g.write(r.Kind)
+	g.write(r.Customer)
+	g.number(uint64(r.Time))
+	g.number(uint64(r.EventTime))
+	for i, item := range r.Items {
+		g.write(item)
+		g.number(uint64(math.Float32bits(r.Quantities[i])))
+	}
+	g.end()
+}
+
+// orderDomain begins what is hashed of an order. No node begins with it: it would be the length of an id.
+const orderDomain = math.MaxUint64
+
+func (g *GraphHasher) end() {
 	g.buf = g.hash.Sum(g.buf[:0])
 	for i := range g.sum {
 		g.sum[i] += binary.BigEndian.Uint64(g.buf[8*i:])

@@ -33,12 +33,12 @@ func (s *Scanner) table(ctx context.Context, o sink.Object) (err error) {
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for kv := it.First(); kv != nil; kv = it.Next() {
-		for _, id := range shard.IDsOf(kv.K.UserKey) {
-			s.found(id, whole, "keys")
-		}
 		value, _, err := kv.Value(nil)
 		if err != nil {
 			return fmt.Errorf("read a value of a state: %w", err)
+		}
+		for _, id := range shard.IDsOf(kv.K.UserKey, value) {
+			s.found(id, whole, "entries")
 		}
 		s.found(shard.TextOf(kv.K.UserKey, value), whole, "values")
 	}

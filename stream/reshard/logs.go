@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"giantstream/internal/parallel"
@@ -66,10 +67,20 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 	for i := range l.cuts {
 		r.Progress.Stage("write the rows", 0)
 		written := make([]*commitlog.Manifest, r.shards)
+		for q := range written {
+			written[q] = &commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: q, Seq: int64(i + 1),
+				Writer: "reshard-" + r.marker.Attempt, Created: time.Now().UTC()}
+		}
 		err := parallel.Deal(ctx, r.rows(ctx, l, i), r.shards, func(row *rows.Row) int { return r.shardOf(row.NodeID) },
-			func(ctx context.Context, q int, in iter.Seq2[rows.Row, error]) (err error) {
-				written[q], err = r.writeRows(ctx, q, int64(i+1), in)
-				return err
+			func(ctx context.Context, q int, in iter.Seq2[rows.Row, error]) error {
+				return writeRows(ctx, r, written[q], rows.Nodes, noted(written[q], in))
+			})
+		if err != nil {
+			return err
+		}
+		err = parallel.Deal(ctx, r.orders(ctx, l, i), r.shards, func(row *rows.Order) int { return r.shardOf(row.OrderID) },
+			func(ctx context.Context, q int, in iter.Seq2[rows.Order, error]) error {
+				return writeRows(ctx, r, written[q], rows.Orders, in)
 			})
 		if err != nil {
 			return err
@@ -78,7 +89,7 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 			if i == len(l.cuts)-1 {
 				r.complete(m)
 			}
-			m.Nodes, m.Edges = states.Counts(q)
+			states.Count(m)
 			m.Follow(newest[q])
 			data, err := m.Encode(r.Into.Pipeline())
 			if err == nil {
@@ -100,17 +111,10 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 	return nil
 }
 
-// rows yields the rows of a layer, of all old shards, in ascending order.
+// rows yields the rows of the nodes of a layer, of all old shards, in ascending order.
 func (r *run) rows(ctx context.Context, l layers, i int) iter.Seq2[rows.Row, error] {
 	var in []iter.Seq2[rows.Row, error]
-	for p := range r.heads {
-		before := int64(0)
-		if i > 0 {
-			before = l.cuts[i-1][p]
-		}
-		if l.cuts[i][p] == before {
-			continue
-		}
+	for p, before := range l.changed(i) {
 		in = append(in, func(yield func(rows.Row, error) bool) {
 			for row, err := range l.cuts[i].Newest(ctx, r.From, p) {
 				if err == nil && (row.Seq <= before || r.Forget[row.NodeID]) {
@@ -126,17 +130,59 @@ func (r *run) rows(ctx context.Context, l layers, i int) iter.Seq2[rows.Row, err
 	return parallel.Merge(in, func(row *rows.Row) string { return row.NodeID })
 }
 
-// writeRows writes a window of a new shard, and returns its manifest without offsets.
-func (r *run) writeRows(ctx context.Context, q int, seq int64, in iter.Seq2[rows.Row, error]) (
-	*commitlog.Manifest, error) {
-	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: q, Seq: seq,
-		Writer: "reshard-" + r.marker.Attempt, Created: time.Now().UTC()}
-	n := int64(0)
-	key := func() string {
-		n++
-		return commitlog.RowKey(q, seq, r.marker.Attempt, n-1)
+// orders yields the rows of the orders of a layer, of all old shards, in ascending order.
+func (r *run) orders(ctx context.Context, l layers, i int) iter.Seq2[rows.Order, error] {
+	var in []iter.Seq2[rows.Order, error]
+	for p, before := range l.changed(i) {
+		in = append(in, func(yield func(rows.Order, error) bool) {
+			for row, err := range l.cuts[i].NewestOrders(ctx, r.From, p) {
+				if err == nil && row.Seq <= before {
+					continue
+				}
+				r.forgetItems(&row.Order)
+				r.Progress.Add(1)
+				if !yield(row.Order, err) || err != nil {
+					return
+				}
+			}
+		})
 	}
-	counted := func(yield func(rows.Row, error) bool) {
+	return parallel.Merge(in, rows.Orders.Key)
+}
+
+// changed yields the old shards that have rows in a layer, and the manifest of the layer before.
+func (l layers) changed(i int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for _, p := range slices.Sorted(maps.Keys(l.cuts[i])) {
+			before := int64(0)
+			if i > 0 {
+				before = l.cuts[i-1][p]
+			}
+			if l.cuts[i][p] != before && !yield(p, before) {
+				return
+			}
+		}
+	}
+}
+
+// forgetItems takes nodes that are to be forgotten out of an order.
+func (r *run) forgetItems(o *rows.Order) {
+	if len(r.Forget) == 0 || !slices.ContainsFunc(o.Items, func(item string) bool { return r.Forget[item] }) {
+		return
+	}
+	items, quantities := o.Items, o.Quantities
+	o.Items, o.Quantities = nil, nil
+	for i, item := range items {
+		if !r.Forget[item] {
+			o.Items, o.Quantities = append(o.Items, item), append(o.Quantities, quantities[i])
+		}
+	}
+	o.Deleted = len(o.Items) == 0
+}
+
+// noted notes the newest generation of rows in their manifest.
+func noted(m *commitlog.Manifest, in iter.Seq2[rows.Row, error]) iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
 		for row, err := range in {
 			m.Generation = max(m.Generation, row.Generation)
 			if !yield(row, err) || err != nil {
@@ -144,11 +190,22 @@ func (r *run) writeRows(ctx context.Context, q int, seq int64, in iter.Seq2[rows
 			}
 		}
 	}
-	var err error
-	m.Objects, m.Rows, err = commitlog.WriteObjects(ctx, r.Into, rows.Nodes, key,
-		max(1, int64(rowsInMemory/max(4, r.shards))),
-		rows.WriteOptions{Compression: r.Compression}, counted)
-	return m, err
+}
+
+// writeRows writes a table of a window of a new shard, and enters its objects in the manifest.
+func writeRows[R any](ctx context.Context, r *run, m *commitlog.Manifest, t *rows.Table[R],
+	in iter.Seq2[R, error]) error {
+	n := len(m.Objects)
+	key := func() string {
+		n++
+		return commitlog.RowKey(m.Shard, m.Seq, r.marker.Attempt, int64(n-1))
+	}
+	objects, written, err := commitlog.WriteObjects(ctx, r.Into, t, key, max(1, int64(rowsInMemory/max(4, r.shards))),
+		rows.WriteOptions{Compression: r.Compression}, in)
+	if m.Objects = append(m.Objects, objects...); t.Name == rows.Nodes.Name {
+		m.Rows = written
+	}
+	return err
 }
 
 // complete makes a manifest the head of its shard: it says what was consumed, and what is lost.

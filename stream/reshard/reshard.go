@@ -103,6 +103,7 @@ type Result struct {
 	Shards int    `json:"shards"`
 	Nodes  int64  `json:"nodes"`
 	Edges  int64  `json:"edges"`
+	Orders int64  `json:"orders,omitempty"`
 	// Hash is that of the graph, computed from the rows of each store and found equal. It is "" if the store was
 	// complete already.
 	Hash string `json:"graph_hash,omitempty"`
@@ -278,8 +279,9 @@ func (r *run) writeStore(ctx context.Context, states *shard.Rekeyed, result *Res
 		return err
 	}
 	for q := range r.shards {
-		nodes, edges := states.Counts(q)
-		result.Nodes, result.Edges = result.Nodes+nodes, result.Edges+edges
+		m := &commitlog.Manifest{Shard: q}
+		states.Count(m)
+		result.Nodes, result.Edges, result.Orders = result.Nodes+m.Nodes, result.Edges+m.Edges, result.Orders+m.Orders
 	}
 	if err := r.writeCursors(ctx, published, layers); err != nil {
 		return err
@@ -321,6 +323,13 @@ func (r *run) compare(ctx context.Context) (hash string, err error) {
 				}
 				hasher.Add(&row.Row)
 				r.Progress.Add(1)
+			}
+			for row, err := range cut.Orders(ctx, s.store, p) {
+				if err != nil {
+					return "", err
+				}
+				r.forgetItems(&row)
+				hasher.AddOrder(&row)
 			}
 		}
 		sums = append(sums, hasher.Sum())

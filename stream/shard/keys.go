@@ -177,8 +177,9 @@ func lookUp(db *pebble.DB, key []byte, f func(value []byte) error) error {
 	return engine.Failure(errors.Join(f(value), closer.Close()))
 }
 
-// IDsOf returns the ids that a key of a state names: none, one, or an owner and a far end.
-func IDsOf(key []byte) [][]byte {
+// IDsOf returns the ids of nodes that an entry of a state names: none, one, an owner and a far end, or the items of an
+// order.
+func IDsOf(key, value []byte) (ids [][]byte) {
 	if len(key) == 0 {
 		return nil
 	}
@@ -199,8 +200,14 @@ func IDsOf(key []byte) [][]byte {
 		if len(key) > markKeyPrefix {
 			return [][]byte{key[markKeyPrefix:]}
 		}
+	case spaceOrder:
+		if o, err := decodeOrder(value); err == nil {
+			for i := range o.lines {
+				ids = append(ids, []byte(o.lines[i].item))
+			}
+		}
 	}
-	return nil
+	return ids
 }
 
 // TextOf returns the text that an entry of a state has, nil for an entry that is not a node's text.

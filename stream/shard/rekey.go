@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,7 +36,8 @@ type RekeyOptions struct {
 	Shards int
 	// Partition returns the shard of a node among the given number of shards.
 	Partition func(id []byte, shards int) int
-	// Forget are nodes of which no fact is taken over: neither theirs, nor that others have had links to them.
+	// Forget are nodes of which no fact is taken over: neither theirs, nor that others have had links to them, nor
+	// that they were in an order.
 	Forget map[string]bool
 	Cache  *Cache // shared by all states; nil for one of their own
 	Log    *slog.Logger
@@ -49,8 +51,9 @@ type Rekeyed struct {
 	opts   RekeyOptions
 	each   Options // of every new shard, but for its number
 	states []*state
-	// dropped counts the live edges that were forgotten: of nodes that are deleted or were never stated.
-	dropped int64
+	// dropped counts the live edges that were forgotten: of nodes that are deleted or were never stated, and the
+	// orders and lines of orders.
+	dropped counts
 }
 
 // rekeyBatch is the size of the writes to each new state.
@@ -100,25 +103,32 @@ func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.close()) }()
-	r.dropped = 0
-	nodesBefore, edgesBefore := r.totals()
+	r.dropped = counts{}
+	before := r.totals()
 	if err := old.guard.Run(ctx, func(ctx context.Context) error { return r.copyFacts(ctx, old, shard) }); err != nil {
 		return err
 	}
-	nodes, edges := r.totals()
-	nodes, edges = nodes-nodesBefore, edges-edgesBefore+r.dropped
-	if nodes != old.meta.Nodes || edges != old.meta.Edges {
-		return fmt.Errorf("%w: it counts %d nodes and %d edges, and has %d and %d", engine.ErrDamaged, old.meta.Nodes,
-			old.meta.Edges, nodes, edges)
+	want := before.plus(countsOf(&old.meta))
+	if have := r.totals().plus(r.dropped); have != want {
+		return fmt.Errorf("%w: with it there are %+v, and should be %+v", engine.ErrDamaged, have, want)
 	}
 	return nil
 }
 
-func (r *Rekeyed) totals() (nodes, edges int64) {
+// counts are of live facts.
+type counts struct{ nodes, edges, orders, lines int64 }
+
+func countsOf(m *meta) counts { return counts{m.Nodes, m.Edges, m.Orders, m.Lines} }
+
+func (c counts) plus(d counts) counts {
+	return counts{c.nodes + d.nodes, c.edges + d.edges, c.orders + d.orders, c.lines + d.lines}
+}
+
+func (r *Rekeyed) totals() (all counts) {
 	for _, st := range r.states {
-		nodes, edges = nodes+st.meta.Nodes, edges+st.meta.Edges
+		all = all.plus(countsOf(&st.meta))
 	}
-	return nodes, edges
+	return all
 }
 
 func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err error) {
@@ -140,7 +150,7 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 		batches[q].Reset()
 		return engine.Failure(err)
 	}
-	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency, spaceAttribute} {
+	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency, spaceAttribute, spaceOrder} {
 		it, err := iterate(old.db, space)
 		if err != nil {
 			return engine.Failure(err)
@@ -169,24 +179,25 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 	return nil
 }
 
-// copyFact copies what the iterator over an old state stands at to the batch of its node's new shard, which it returns.
+// copyFact copies what the iterator over an old state stands at to the batch of its new shard, which it returns.
 func (r *Rekeyed) copyFact(it *pebble.Iterator, old *state, shard int, batches []*pebble.Batch) (q int, err error) {
 	key := it.Key()
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return 0, engine.Failure(err)
 	}
-	id := key[1:]
-	if key[0] == spaceAdjacency || key[0] == spaceAttribute {
-		if id, err = ownerOf(key); err != nil {
-			return 0, err
-		}
+	id, err := partitionedBy(key)
+	if err != nil {
+		return 0, err
 	}
 	if p := r.opts.Partition(id, len(r.opts.From)); p != shard {
 		return 0, fmt.Errorf("%w: it has node %q, which belongs to shard %d", engine.ErrDamaged, id, p)
 	}
 	q = r.opts.Partition(id, r.opts.Shards)
-	for _, id := range IDsOf(key) {
+	if key[0] == spaceOrder {
+		return q, r.copyOrder(batches[q], key, value, &r.states[q].meta)
+	}
+	for _, id := range IDsOf(key, value) {
 		if r.opts.Forget[string(id)] {
 			return q, r.drop(old, key, value, id)
 		}
@@ -213,6 +224,40 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, old *state, shard int, batches [
 	return q, engine.Failure(batches[q].Set(key, value, nil))
 }
 
+// partitionedBy is the id in a key whose hash decides the shard.
+func partitionedBy(key []byte) ([]byte, error) {
+	switch key[0] {
+	case spaceAdjacency, spaceAttribute:
+		return ownerOf(key)
+	case spaceOrder:
+		k, err := orderOfKey(key[1:])
+		return []byte(k.id), err
+	}
+	return key[1:], nil
+}
+
+// copyOrder copies an order without its lines of nodes that are to be forgotten, and counts it in the meta of its new
+// state.
+func (r *Rekeyed) copyOrder(b *pebble.Batch, key, value []byte, to *meta) error {
+	o, err := decodeOrder(value)
+	if err != nil {
+		return err
+	}
+	all := o.count()
+	if n := len(o.lines); n > 0 {
+		o.lines = slices.DeleteFunc(o.lines, func(l orderLine) bool { return r.opts.Forget[l.item] })
+		if len(o.lines) < n {
+			value = o.encode(nil)
+		}
+	}
+	kept := o.count()
+	to.Orders += int64(min(kept, 1))
+	to.Lines += int64(kept)
+	r.dropped.orders += int64(min(all, 1) - min(kept, 1))
+	r.dropped.lines += int64(all - kept)
+	return engine.Failure(b.Set(key, value, nil))
+}
+
 // drop leaves out a fact of a node that is to be forgotten. ErrLive if a row shows the fact.
 func (r *Rekeyed) drop(old *state, key, value, forgotten []byte) error {
 	shown := true
@@ -229,7 +274,7 @@ func (r *Rekeyed) drop(old *state, key, value, forgotten []byte) error {
 			return err
 		}
 		if a.effective().live {
-			r.dropped++
+			r.dropped.edges++
 		}
 		if shown = a.label(); shown {
 			owner, err := ownerOf(key)
@@ -281,10 +326,10 @@ func ownerOf(key []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: key %x has no owner", errCorruptState, key)
 }
 
-// Counts returns how many nodes and edges a new shard has.
-func (r *Rekeyed) Counts(shard int) (nodes, edges int64) {
-	m := r.states[shard].meta
-	return m.Nodes, m.Edges
+// Count enters into a manifest how many nodes, edges, orders and lines its new shard has.
+func (r *Rekeyed) Count(m *commitlog.Manifest) {
+	c := countsOf(&r.states[m.Shard].meta)
+	m.Nodes, m.Edges, m.Orders, m.Lines = c.nodes, c.edges, c.orders, c.lines
 }
 
 // Checkpoint stores the state of a new shard as its first checkpoint, at the head of its commit log. The head must

@@ -21,11 +21,12 @@ type Differences struct {
 	Refused int64    `json:"dead_letters"`
 	Nodes   int64    `json:"nodes"`
 	Links   int64    `json:"links"`
+	Orders  int64    `json:"orders,omitempty"`
 	// Gone says of which offsets the topics hold no records any more, so that nothing can be said about them.
 	Gone []string `json:"gone,omitempty"`
 	// Open are records that no manifest covers yet. They are left out of the comparison.
 	Open int64 `json:"open,omitempty"`
-	// Total counts the nodes that differ; List has the first of them.
+	// Total counts the nodes and orders that differ; List has the first of them.
 	Total int      `json:"different"`
 	List  []string `json:"differences,omitempty"`
 }
@@ -55,7 +56,12 @@ func Against(ctx context.Context, store sink.Store, shards int, in Topics, progr
 	if err := d.read(ctx, in, store, cut, graph, progress); err != nil {
 		return nil, err
 	}
-	return d, d.compare(ctx, store, cut, graph.Rows(), progress)
+	if err := d.compare(ctx, store, cut, graph.Rows(), progress); err != nil {
+		return d, err
+	}
+	err = d.compareOrders(ctx, store, cut, graph.Orders())
+	slices.Sort(d.List)
+	return d, err
 }
 
 // read adds all committed records to the graph.
@@ -135,8 +141,42 @@ func (d *Differences) compare(ctx context.Context, store sink.Store, cut commitl
 			d.add(id, "the topics state that it was deleted, and no row was committed")
 		}
 	}
-	slices.Sort(d.List)
 	return nil
+}
+
+// compareOrders compares the newest row of every order with what it must be.
+func (d *Differences) compareOrders(ctx context.Context, store sink.Store, cut commitlog.Cut,
+	stated []rows.Order) error {
+	want := map[string]string{}
+	for _, o := range stated {
+		want[rows.Orders.Key(&o)] = fmt.Sprintf("%+v", o)
+		if !o.Deleted {
+			d.Orders++
+		}
+	}
+	for shard := range cut {
+		for o, err := range cut.Orders(ctx, store, shard) {
+			if err != nil {
+				return err
+			}
+			key, got := rows.Orders.Key(&o), fmt.Sprintf("%+v", o)
+			switch expected, ok := want[key]; {
+			case !ok:
+				d.addOrder(key, "a row was committed, and the topics do not state it")
+			case got != expected:
+				d.addOrder(key, fmt.Sprintf("the row is %.300s, the topics state %.300s", got, expected))
+			}
+			delete(want, key)
+		}
+	}
+	for key := range want {
+		d.addOrder(key, "the topics state it, and no row was committed")
+	}
+	return nil
+}
+
+func (d *Differences) addOrder(key, what string) {
+	d.add(key[1:], fmt.Sprintf("order of input %d: %s", key[0], what))
 }
 
 func (d *Differences) add(id, what string) {

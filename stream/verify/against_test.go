@@ -55,13 +55,64 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// TestDifferentOrders: an order that is missing, that nobody stated, or that has another line, is told.
+func TestDifferentOrders(t *testing.T) {
+	set := func(id string, items ...string) mutation.Mutation {
+		o := &mutation.Order{Time: 1}
+		for _, item := range items {
+			o.Lines = append(o.Lines, mutation.Line{Item: item, Quantity: 1})
+		}
+		return mutation.Mutation{Op: mutation.SetOrder, ID: id, Order: o,
+			Version: mutation.Version{EventTime: 2, Rank: 2}}
+	}
+	store := &memstore.Store{}
+	row := rows.Order{Input: 2, OrderID: "o", Time: 1, EventTime: 2, Items: []string{"a", "b"},
+		Quantities: []float32{1, 1}}
+	objects, _, err := commitlog.WriteObjects(t.Context(), store, rows.Orders,
+		func() string { return commitlog.RowKey(0, 1, "w", 0) }, 0, rows.WriteOptions{},
+		func(yield func(rows.Order, error) bool) { yield(row, nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	putManifest(t, store, &commitlog.Manifest{Objects: objects, Orders: 1, Lines: 2})
+	for _, c := range []struct {
+		name  string
+		all   []mutation.Mutation
+		total int
+		words string
+	}{
+		{"equal", []mutation.Mutation{set("o", "a", "b")}, 0, ""},
+		{"another line", []mutation.Mutation{set("o", "a", "c")}, 1, "the topics state"},
+		{"one more", []mutation.Mutation{set("o", "a", "b"), set("p", "a")}, 1, `"p": order of input 2: the topics state it`},
+		{"one less", nil, 1, "do not state it"},
+	} {
+		graph := oracle.New(true)
+		for _, m := range c.all {
+			graph.Add(m)
+		}
+		d := &Differences{}
+		if err := d.compareOrders(t.Context(), store, commitlog.Cut{0: 1}, graph.Orders()); err != nil {
+			t.Fatal(err)
+		}
+		if d.Total != c.total || c.total > 0 && !strings.Contains(strings.Join(d.List, "\n"), c.words) {
+			t.Errorf("%s: %+v", c.name, d)
+		}
+	}
+}
+
 // commit commits rows as the only window of shard 0.
 func commit(t *testing.T, store sink.Store, all ...rows.Row) {
 	t.Helper()
 	key := commitlog.RowKey(0, 1, "w", 0)
 	info := rowstest.Put(t, store, key, all)
-	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Seq: 1, Writer: "w", Rows: info.Rows,
-		Objects: []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}}}
+	putManifest(t, store, &commitlog.Manifest{Rows: info.Rows,
+		Objects: []commitlog.Object{{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}}})
+}
+
+// putManifest makes m the only manifest of shard 0.
+func putManifest(t *testing.T, store sink.Store, m *commitlog.Manifest) {
+	t.Helper()
+	m.Format, m.Seq, m.Writer = commitlog.ManifestFormat, 1, "w"
 	m.Follow(nil)
 	data, err := m.Encode("")
 	if err != nil {

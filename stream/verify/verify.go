@@ -190,9 +190,11 @@ func stamp(ctx context.Context, a *audit.Audit) error {
 // Graph is the outcome of computing a graph again.
 type Graph struct {
 	// Generation is 0 for the graph at the newest manifests.
-	Generation int64  `json:"generation"`
-	Nodes      int64  `json:"nodes"`
-	Hash       string `json:"graph_hash"`
+	Generation int64 `json:"generation"`
+	Nodes      int64 `json:"nodes"`
+	// Orders that have items. A generation's graph has none.
+	Orders int64  `json:"orders,omitempty"`
+	Hash   string `json:"graph_hash"`
 	// Damage says how the graph differs from what was stored, "" if it does not.
 	Damage string `json:"damage,omitempty"`
 }
@@ -202,7 +204,11 @@ func (g Graph) String() string {
 	if g.Generation > 0 {
 		of = fmt.Sprintf("generation %d", g.Generation)
 	}
-	s := fmt.Sprintf("graph of %s: %d nodes, %.12s", of, g.Nodes, g.Hash)
+	orders := ""
+	if g.Orders > 0 {
+		orders = fmt.Sprintf("%d orders, ", g.Orders)
+	}
+	s := fmt.Sprintf("graph of %s: %d nodes, %s%.12s", of, g.Nodes, orders, g.Hash)
 	if g.Damage != "" {
 		return s + ", DAMAGED: " + g.Damage
 	}
@@ -216,7 +222,8 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 		return nil, err
 	}
 	for _, b := range complete {
-		graph := compute(ctx, o, b.Cut, commitlog.Cut.Graph) // without attributes, of which a generation knows nothing
+		// Without attributes, of which a generation knows nothing.
+		graph := compute(ctx, o, b.Cut, false, commitlog.Cut.Graph)
 		graph.Generation = b.Generation
 		if graph.Damage == "" && graph.Hash != b.Hash {
 			graph.Damage = fmt.Sprintf("the generation was built on the graph %.12s", b.Hash)
@@ -227,8 +234,8 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 	if err != nil {
 		return append(graphs, Graph{Damage: err.Error()}), ctx.Err()
 	}
-	graph := compute(ctx, o, newest, commitlog.Cut.Facts)
-	var stated int64
+	graph := compute(ctx, o, newest, true, commitlog.Cut.Facts)
+	var nodes, orders int64
 	for p, seq := range newest {
 		if seq == 0 {
 			continue
@@ -238,16 +245,16 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 			graph.Damage = err.Error()
 			break
 		}
-		stated += head.Nodes
+		nodes, orders = nodes+head.Nodes, orders+head.Orders
 	}
-	if graph.Damage == "" && graph.Nodes != stated {
-		graph.Damage = fmt.Sprintf("the newest manifests count %d live nodes", stated)
+	if graph.Damage == "" && (graph.Nodes != nodes || graph.Orders != orders) {
+		graph.Damage = fmt.Sprintf("the newest manifests count %d live nodes and %d orders", nodes, orders)
 	}
 	return append(graphs, graph), ctx.Err()
 }
 
-// compute computes the graph that rows of a cut state.
-func compute(ctx context.Context, o Options, cut commitlog.Cut,
+// compute computes the graph that rows of a cut state, with or without its orders.
+func compute(ctx context.Context, o Options, cut commitlog.Cut, orders bool,
 	read func(commitlog.Cut, context.Context, sink.Store, int) iter.Seq2[commitlog.Row, error]) (g Graph) {
 	o.Progress.Stage("compute the graph again", 0)
 	hasher := commitlog.NewGraphHasher()
@@ -259,6 +266,19 @@ func compute(ctx context.Context, o Options, cut commitlog.Cut,
 			hasher.Add(&row.Row)
 			if !row.Deleted {
 				g.Nodes++
+			}
+			o.Progress.Add(1)
+		}
+		if !orders {
+			continue
+		}
+		for row, err := range cut.Orders(ctx, o.Store, shard) {
+			if err != nil {
+				return Graph{Damage: err.Error()}
+			}
+			hasher.AddOrder(&row)
+			if !row.Deleted {
+				g.Orders++
 			}
 			o.Progress.Add(1)
 		}
