@@ -29,6 +29,9 @@ type Status struct {
 	Shards   []Shard            `json:"shards"`
 	Nodes    int64              `json:"nodes"`
 	Edges    int64              `json:"edges"`
+	// Orders that have lines, and their lines.
+	Orders int64 `json:"orders,omitempty"`
+	Lines  int64 `json:"order_lines,omitempty"`
 	// Read is what became of the records that were committed, by input, since the pipeline began.
 	Read []ingesting.InputOutcomes `json:"read,omitempty"`
 	// Lost is what topics that are repartitioned had deleted before it was copied.
@@ -83,6 +86,8 @@ type Shard struct {
 	Worker    string              `json:"worker,omitempty"` // that committed it
 	Nodes     int64               `json:"nodes"`
 	Edges     int64               `json:"edges"`
+	Orders    int64               `json:"orders,omitempty"`
+	Lines     int64               `json:"order_lines,omitempty"`
 	Next      map[string]int64    `json:"next_offsets,omitempty"`
 	Published commitlog.Published `json:"published"`
 	// Canary is how far the canary topic is, nil if nothing was ever published to it.
@@ -182,6 +187,7 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		st.heads = append(st.heads, m)
 		if m != nil {
 			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
+			s.Orders, s.Lines = m.Orders, m.Lines
 			s.Worker = m.Writer
 			s.Lost, s.broker = m.ShardLosses(), m.BrokerOffsets()
 		}
@@ -201,6 +207,8 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		}
 		st.Nodes += s.Nodes
 		st.Edges += s.Edges
+		st.Orders += s.Orders
+		st.Lines += s.Lines
 		st.Shards = append(st.Shards, s)
 	}
 	if err := st.readGenerations(ctx, store); err != nil {

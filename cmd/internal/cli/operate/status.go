@@ -126,8 +126,8 @@ func printDrift(out io.Writer, d *drift.Document) {
 }
 
 func printStatus(out io.Writer, st *status.Status) error {
-	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions\n\n",
-		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges))
+	fmt.Fprintf(out, "pipeline %s at %s: %s live nodes, %s edge assertions%s\n\n",
+		st.Identity.Name, st.Store, console.Count(st.Nodes), console.Count(st.Edges), ordersIn(st))
 	if err := printShards(out, st); err != nil {
 		return err
 	}
@@ -146,6 +146,14 @@ func printStatus(out io.Writer, st *status.Status) error {
 	printDrift(out, st.Drift)
 	printWarnings(out, st)
 	return nil
+}
+
+// ordersIn says how many orders there are, "" for none.
+func ordersIn(st *status.Status) string {
+	if st.Orders == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s of %s", command.Plural(st.Orders, "order"), command.Plural(st.Lines, "line"))
 }
 
 // printShards prints a row per shard, and what waits in the topics.
