@@ -18,6 +18,7 @@ type metrics struct {
 	manifests     prometheus.Counter
 	rows          prometheus.Counter
 	attributeRows prometheus.Counter
+	orderRows     prometheus.Counter
 	shardRestarts prometheus.Counter
 	setAside      prometheus.Counter
 	restore       prometheus.Histogram
@@ -46,6 +47,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	m.manifests = counter("giantstream_manifests_committed_total", "Windows committed by this process.")
 	m.rows = counter("giantstream_rows_committed_total", "Rows of nodes committed by this process.")
+	m.orderRows = counter("giantstream_order_rows_committed_total",
+		"rows of orders in committed manifests")
 	m.attributeRows = counter("giantstream_attribute_rows_committed_total",
 		"Rows of attributes alone committed by this process. They encode nothing.")
 	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
@@ -108,6 +111,7 @@ func (m *metrics) committed(c *commitlog.Manifest) {
 	m.manifests.Inc()
 	m.rows.Add(float64(c.Rows))
 	m.attributeRows.Add(float64(c.RowsOf(rows.NodeAttributes.Name)))
+	m.orderRows.Add(float64(c.RowsOf(rows.Orders.Name)))
 }
 
 func (m *metrics) checkpointed(uploaded int64, err error) {
