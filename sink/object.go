@@ -25,6 +25,18 @@ type Fetcher interface {
 	Fetch(ctx context.Context, key string, most int64) ([]byte, error)
 }
 
+// Exists reports whether there is an object under key.
+func Exists(ctx context.Context, s Store, key string) (bool, error) {
+	object, err := s.Open(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, object.Close()
+}
+
 // ReadAll returns the whole object, or ErrNotFound. It is meant for manifests and artifacts, which
 // fit into memory.
 func ReadAll(ctx context.Context, s Store, key string) ([]byte, error) {

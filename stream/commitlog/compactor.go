@@ -128,7 +128,7 @@ func (c *Compactor) begin(ctx context.Context) error {
 
 // mergeBlock creates the document of a block, unless another process was faster.
 func (c *Compactor) mergeBlock(ctx context.Context, level int, from int64) error {
-	if there, err := exists(ctx, c.opts.Store, compactionKey(c.opts.Shard, level, from)); there || err != nil {
+	if there, err := sink.Exists(ctx, c.opts.Store, compactionKey(c.opts.Shard, level, from)); there || err != nil {
 		return err
 	}
 	doc := &compaction{Format: compactionFormat, Shard: c.opts.Shard, Level: level, From: from,

@@ -36,17 +36,23 @@ func commitWindow(t testing.TB, store sink.Store, seq int64, parts ...[]rows.Row
 		m.Objects = append(m.Objects, Object{Key: key, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum})
 		m.Rows += info.Rows
 	}
+	appendManifest(t, store, m)
+}
+
+// appendManifest creates a manifest of shard 0 after the one before it.
+func appendManifest(t testing.TB, store sink.Store, m *Manifest) {
+	t.Helper()
 	var prev *Manifest
-	if seq > 1 {
+	if m.Seq > 1 {
 		var err error
-		if prev, err = ReadManifest(t.Context(), store, 0, seq-1); err != nil {
+		if prev, err = ReadManifest(t.Context(), store, 0, m.Seq-1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m.Follow(prev)
 	data, err := m.Encode("")
 	if err == nil {
-		err = store.Create(t.Context(), ManifestKey(0, seq), data)
+		err = store.Create(t.Context(), ManifestKey(0, m.Seq), data)
 	}
 	if err != nil {
 		t.Fatal(err)

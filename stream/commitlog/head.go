@@ -148,7 +148,7 @@ func (w witness) check(ctx context.Context, store sink.Store, shard int) error {
 	if w.seq == 0 {
 		return nil
 	}
-	there, err := exists(ctx, store, ManifestKey(shard, w.seq))
+	there, err := sink.Exists(ctx, store, ManifestKey(shard, w.seq))
 	if err != nil || there {
 		return err
 	}

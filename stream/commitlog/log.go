@@ -2,7 +2,6 @@ package commitlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -113,7 +112,7 @@ func gallop(ctx context.Context, store sink.Store, shard int, from int64) (int64
 		if high >= 0 {
 			probe = low + (high-low)/2
 		}
-		there, err := exists(ctx, store, ManifestKey(shard, probe))
+		there, err := sink.Exists(ctx, store, ManifestKey(shard, probe))
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("look for the head of shard %d: %w", shard, err)
@@ -124,16 +123,4 @@ func gallop(ctx context.Context, store sink.Store, shard int, from int64) (int64
 		}
 	}
 	return low, nil
-}
-
-// exists reports whether there is an object under key.
-func exists(ctx context.Context, store sink.Store, key string) (bool, error) {
-	object, err := store.Open(ctx, key)
-	if errors.Is(err, sink.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, object.Close()
 }

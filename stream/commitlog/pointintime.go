@@ -95,7 +95,7 @@ func (c Cut) kept(ctx context.Context, store sink.Store, shard int) (bool, error
 	}
 	for _, s := range segments {
 		for _, o := range s.objects {
-			if there, err := exists(ctx, store, o.Key); err != nil || !there {
+			if there, err := sink.Exists(ctx, store, o.Key); err != nil || !there {
 				return false, err
 			}
 		}

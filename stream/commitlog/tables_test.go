@@ -26,20 +26,7 @@ func commitTables(t testing.TB, store sink.Store, seq int64, nodes []rows.Row, a
 		t.Fatal(err)
 	}
 	m.Objects = append(m.Objects, more...)
-	var prev *Manifest
-	if seq > 1 {
-		if prev, err = ReadManifest(t.Context(), store, 0, seq-1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m.Follow(prev)
-	data, err := m.Encode("")
-	if err == nil {
-		err = store.Create(t.Context(), ManifestKey(0, seq), data)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	appendManifest(t, store, m)
 }
 
 func each[R any](all []R) func(func(R, error) bool) {

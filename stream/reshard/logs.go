@@ -78,7 +78,8 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 		if err != nil {
 			return err
 		}
-		err = parallel.Deal(ctx, r.orders(ctx, l, i), r.shards, func(row *rows.Order) int { return r.shardOf(row.OrderID) },
+		err = parallel.Deal(ctx, r.orders(ctx, l, i), r.shards,
+			func(row *rows.Order) int { return r.shardOf(row.OrderID) },
 			func(ctx context.Context, q int, in iter.Seq2[rows.Order, error]) error {
 				return writeRows(ctx, r, written[q], rows.Orders, in)
 			})

@@ -167,8 +167,8 @@ func (o *order) sameRow(p *order) bool {
 	}
 }
 
-// same reports whether two orders have the same registers.
-func (o *order) same(p *order) bool {
+// equals reports whether two orders have the same registers.
+func (o *order) equals(p *order) bool {
 	return o.stated == p.stated && o.at == p.at && o.time == p.time && o.kind == p.kind && o.customer == p.customer &&
 		o.replaced == p.replaced && slices.Equal(o.lines, p.lines)
 }
@@ -345,7 +345,7 @@ func (c *change) applyOrder(m *mutation.Mutation) error {
 	}
 	before := o.order
 	c.lost = o.order.state(m) || c.lost
-	if o.order.same(&before) {
+	if o.order.equals(&before) {
 		return nil
 	}
 	o.set = true
@@ -425,7 +425,8 @@ func (s *state) orderRows(window int64) iter.Seq2[rows.Order, error] {
 // window.
 func (s *state) eachDueOrder(window int64, f func(k orderID, o *order) error) (err error) {
 	defer s.guard.Catch(&err)
-	pending := slices.DeleteFunc(s.pending.ordersInOrder(), func(o *pendingOrder) bool { return !o.due || o.dueWritten })
+	pending := slices.DeleteFunc(s.pending.ordersInOrder(),
+		func(o *pendingOrder) bool { return !o.due || o.dueWritten })
 	next := func(before *orderID) error {
 		for ; len(pending) > 0 && (before == nil || pending[0].compare(*before) < 0); pending = pending[1:] {
 			if err := f(pending[0].orderID, &pending[0].order); err != nil {

@@ -142,7 +142,7 @@ func DamageKey(g int64) string { return Prefix(g) + "damaged.json" }
 // due. Any process may do so at any time, since a wrong mark costs a build and no data. The first reason
 // stays. A generation that has been removed meanwhile is not marked, which marked reports.
 func MarkDamaged(ctx context.Context, store sink.Store, g int64, reason error, now time.Time) (marked bool, err error) {
-	there, err := exists(ctx, store, docKey(g))
+	there, err := sink.Exists(ctx, store, docKey(g))
 	if err != nil || !there {
 		return false, err
 	}
@@ -185,18 +185,6 @@ func loadMarked(ctx context.Context, store sink.Store, g int64) (*Doc, *Damage, 
 	}
 	damage.Generation = g
 	return doc, damage, nil
-}
-
-// exists reports whether there is an object under key.
-func exists(ctx context.Context, store sink.Store, key string) (bool, error) {
-	object, err := store.Open(ctx, key)
-	if errors.Is(err, sink.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, object.Close()
 }
 
 // Missing returns objects of the current generation that are not in the store with their size, among at most

@@ -274,13 +274,13 @@ func (v *watch) readOrders(ctx context.Context, shard int, m *commitlog.Manifest
 			continue
 		}
 		for row, err := range rows.Orders.Read(ctx, &v.w.store, o.Ref(), rows.ReadOptions{}) {
-			if key := rows.Orders.Key(&row); err != nil || inWindow[key] {
+			key := rows.Orders.Key(&row)
+			if err != nil || inWindow[key] {
 				v.w.fail("manifest %d of shard %d names %s: order %s, there before: %t, %v", m.Seq, shard, o.Key,
 					row.OrderID, inWindow[key], err)
 				return
-			} else {
-				v.orders[shard][key], inWindow[key] = row, true
 			}
+			v.orders[shard][key], inWindow[key] = row, true
 		}
 	}
 	orders, lines := int64(0), int64(0)

@@ -48,7 +48,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.manifests = counter("giantstream_manifests_committed_total", "Windows committed by this process.")
 	m.rows = counter("giantstream_rows_committed_total", "Rows of nodes committed by this process.")
 	m.orderRows = counter("giantstream_order_rows_committed_total",
-		"rows of orders in committed manifests")
+		"Rows of orders committed by this process.")
 	m.attributeRows = counter("giantstream_attribute_rows_committed_total",
 		"Rows of attributes alone committed by this process. They encode nothing.")
 	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
