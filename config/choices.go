@@ -22,6 +22,8 @@ var choices = map[string][]string{
 	"featurize.label_features": LabelFeatures,
 	"featurize.pifa.weighting": Weightings,
 	"featurize.profile":        Profiles,
+	"ingest.baskets.format":    {"json", "avro", "protobuf", Debezium},
+	"ingest.baskets.mode":      {"replace", "add"},
 	"ingest.edges.format":      {"json", "avro", "protobuf", Debezium},
 	"ingest.edges.mode":        {"add", "replace"},
 	"ingest.isolation":         {ReadCommitted, ReadUncommitted},

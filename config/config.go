@@ -121,6 +121,7 @@ type Ingest struct {
 	Nodes      NodeFields      `yaml:"nodes"`
 	Edges      EdgeFields      `yaml:"edges"`
 	Attributes AttributeFields `yaml:"attributes"`
+	Baskets    BasketFields    `yaml:"baskets"`
 	Limits     Limits          `yaml:"limits"`
 
 	SchemaRegistry SchemaRegistry `yaml:"schema_registry"`
@@ -158,6 +159,22 @@ type AttributeFields struct {
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 }
 
+// BasketFields map the topic of orders.
+type BasketFields struct {
+	Topic     string `yaml:"topic" effect:"graph"`  // "": none
+	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf, debezium
+	ID        string `yaml:"id" effect:"graph"`
+	Items     string `yaml:"items" effect:"graph"`
+	Quantity  string `yaml:"quantity" effect:"graph"`   // "": 1 of each item
+	Time      string `yaml:"time" effect:"graph"`       // "": the event time
+	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
+	Kind      string `yaml:"kind" effect:"graph"`       // a field, a "constant", or "": none
+	Customer  string `yaml:"customer" effect:"graph"`   // "": none
+	Deleted   string `yaml:"deleted" effect:"graph"`    // as in NodeFields
+	Mode      string `yaml:"mode" effect:"graph"`       // replace, add
+	MaxItems  int    `yaml:"max_items" effect:"restart"`
+}
+
 // EdgeFields maps the fields of an edge record.
 type EdgeFields struct {
 	Format    string `yaml:"format" effect:"graph"` // json, avro, protobuf, debezium
@@ -174,7 +191,8 @@ const Debezium = "debezium"
 
 // Schemas reports whether any topic's values name their schema, or may.
 func (in *Ingest) Schemas() bool {
-	return in.schemas(in.Nodes.Format) || in.schemas(in.Edges.Format)
+	return in.schemas(in.Nodes.Format) || in.schemas(in.Edges.Format) ||
+		in.Baskets.Topic != "" && in.schemas(in.Baskets.Format)
 }
 
 func (in *Ingest) schemas(format string) bool {

@@ -216,6 +216,7 @@ func (v *validator) ingest(in *Ingest) {
 
 	v.oneOf("ingest.nodes.format", in.Nodes.Format)
 	v.oneOf("ingest.edges.format", in.Edges.Format)
+	v.baskets(&in.Baskets)
 	v.schemaRegistry(in)
 
 	v.atLeastTime("ingest.max_future", in.MaxFuture, 0)
@@ -231,6 +232,18 @@ func (v *validator) ingest(in *Ingest) {
 	v.check(l.TextBytes > 0, "ingest.limits.text_bytes", "must be more than 0")
 	v.check(l.TextBytes <= l.RecordBytes, "ingest.limits.text_bytes", "must not exceed record_bytes, %v", l.RecordBytes)
 	v.atLeast("ingest.limits.edges_per_record", l.EdgesPerRecord, 1)
+}
+
+func (v *validator) baskets(b *BasketFields) {
+	v.oneOf("ingest.baskets.format", b.Format)
+	v.oneOf("ingest.baskets.mode", b.Mode)
+	v.atLeast("ingest.baskets.max_items", b.MaxItems, 1)
+	if b.Topic == "" {
+		return
+	}
+	v.check(topicName.MatchString(b.Topic), "ingest.baskets.topic", "must be 1 to 249 of A-Z, a-z, 0-9, ., _ and -")
+	v.required("ingest.baskets.id", b.ID)
+	v.required("ingest.baskets.items", b.Items)
 }
 
 func (v *validator) schemaRegistry(in *Ingest) {

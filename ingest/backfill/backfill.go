@@ -41,12 +41,12 @@ type Options struct {
 type Sources struct {
 	// Nodes go to the nodes topic, then Edges to the edges topic.
 	Nodes, Edges []Input
-	// Attributes go to the topics of attributes, by name.
-	Attributes map[string][]Input
+	// Attributes go to the topics of attributes, and Orders to those of orders, by name.
+	Attributes, Orders map[string][]Input
 }
 
 // Any reports whether there are any.
-func (s *Sources) Any() bool { return len(s.Nodes)+len(s.Edges)+len(s.Attributes) > 0 }
+func (s *Sources) Any() bool { return len(s.Nodes)+len(s.Edges)+len(s.Attributes)+len(s.Orders) > 0 }
 
 // Progress receives how far the backfill has come.
 type Progress interface {
@@ -62,6 +62,8 @@ type Stats struct {
 	Edges int64 `json:"edges"`
 	// Attributes are those sent to topics of attributes.
 	Attributes int64 `json:"attributes,omitempty"`
+	// Orders are those sent to topics of orders.
+	Orders int64 `json:"orders,omitempty"`
 	// Oversize records became dead letters instead.
 	Oversize int64 `json:"oversize"`
 	// Resumed records were sent by an earlier run.
@@ -156,6 +158,11 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 			err = s.sendAttributes(ctx, topic, o.Attributes[topic])
 		}
 	}
+	for _, topic := range slices.Sorted(maps.Keys(o.Orders)) {
+		if err == nil {
+			err = s.sendOrders(ctx, topic, o.Orders[topic])
+		}
+	}
 	if err == nil {
 		err = s.retract(ctx, gone)
 	}
@@ -174,6 +181,16 @@ func (s *sender) sendAttributes(ctx context.Context, topic string, files []Input
 	}
 	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: &s.stats.Attributes,
 		columns: columnsOf(m.EventTime, "", append(pathsOf(m.Attributes), m.ID)...)})
+}
+
+// sendOrders sends the files of a topic of orders.
+func (s *sender) sendOrders(ctx context.Context, topic string, files []Input) error {
+	d, err := decode.Further(&s.Mapping, topic, s.Topics.NumberOf(topic), s.Limits, 1)
+	if err != nil {
+		return err
+	}
+	m := s.Mapping.Orders[topic]
+	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: &s.stats.Orders, columns: orderColumns(&m)})
 }
 
 func pathsOf(attributes []decode.Attribute) (paths []string) {
@@ -204,6 +221,18 @@ func nodeColumns(m *decode.NodeMapping) columns {
 
 func edgeColumns(m *decode.EdgeMapping) columns {
 	return columnsOf(m.EventTime, m.Dst, append(decode.Paths(m.Deleted), m.Src)...)
+}
+
+func orderColumns(m *decode.OrderMapping) columns {
+	kind := m.Kind
+	if strings.HasPrefix(kind, `"`) {
+		kind = "" // a constant
+	}
+	c := columnsOf(m.EventTime, m.Items, append(decode.Paths(m.Deleted), m.ID, m.Quantity, m.Time, kind, m.Customer)...)
+	if name, _, nested := decode.FirstField(m.Quantity); name != "" && !nested {
+		c.lists = append(c.lists, name)
+	}
+	return c
 }
 
 // columns are the columns of tables that matter.

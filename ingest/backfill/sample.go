@@ -24,6 +24,8 @@ type SampleOptions struct {
 	Limits  decode.Limits
 	// Edges: the input has edges, not nodes.
 	Edges bool
+	// Orders is the mapping of an input of orders, nil for another.
+	Orders *decode.OrderMapping
 	// Records and Bytes bound what is read of the input. Bytes are counted as they lie in the store, in
 	// whole reads.
 	Records, Bytes int64
@@ -45,7 +47,10 @@ type Sample struct {
 func ReadSample(ctx context.Context, in *Input, o SampleOptions, each func(Sampled)) (s Sample, err error) {
 	s.Name = in.Name
 	c := nodeColumns(&o.Mapping.Nodes)
-	if o.Edges {
+	switch {
+	case o.Orders != nil:
+		c = orderColumns(o.Orders)
+	case o.Edges:
 		c = edgeColumns(&o.Mapping.Edges)
 	}
 	c.any = true

@@ -27,8 +27,11 @@ func NewKeyer(t ingest.Topics, m decode.Mapping, l decode.Limits) (Keyer, error)
 		return nil, err
 	}
 	decoders := map[string]*decode.Decoder{t.Nodes: nodes, t.Edges: edges}
-	for topic, mapping := range m.Attributes {
-		if decoders[topic], err = decode.Attributes(mapping, t.NumberOf(topic), l, 1); err != nil {
+	for _, topic := range t.Further {
+		if topic == "" {
+			continue
+		}
+		if decoders[topic], err = decode.Further(&m, topic, t.NumberOf(topic), l, 1); err != nil {
 			return nil, err
 		}
 	}

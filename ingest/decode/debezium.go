@@ -219,6 +219,11 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 			return dst, fault
 		}
 	}
+	if fault == nil && d.orders != nil && d.mode == Add {
+		if dst, fault = d.takeBackItems(m, prior.ends, dst); fault != nil {
+			return dst, fault
+		}
+	}
 	dst, worse := d.stated(m, dst)
 	if worse != nil {
 		fault = worse
@@ -297,6 +302,8 @@ func containsValue(values []value, v value) bool {
 func (d *Decoder) rowGone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	ends := d.scan.captured[slotEnds]
 	switch {
+	case d.orders != nil:
+		return d.orderRowGone(m, dst)
 	case !d.edges:
 		m.Op = mutation.DeleteNode
 		return append(dst, m), nil

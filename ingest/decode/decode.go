@@ -39,6 +39,7 @@ type Decoder struct {
 	// attributes are those of the records, ascending by name. attributesAlone: they have nothing else.
 	attributes      []Attribute
 	attributesAlone bool
+	orders          *orderDecoding // nil for other topics than of orders
 	// conditions are those under which a record deletes; the slots of their fields begin at
 	// firstCondition.
 	conditions     []condition
@@ -126,6 +127,9 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 		faults = append(faults, &FieldError{Field: deletedName, Err: err})
 	}
 	d.firstCondition = slotText + slot(d.texts+len(d.attributes))
+	if d.orders != nil {
+		d.firstCondition += orderSlots
+	}
 	for i, c := range d.conditions {
 		fields = append(fields, mappedField{name: deletedName, path: c.path, slot: d.firstCondition + slot(i)})
 	}
@@ -146,7 +150,7 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 		return err
 	}
 	ends := ""
-	if d.edges {
+	if d.edges || d.orders != nil && d.mode == Add {
 		ends = fields[1].path
 	}
 	d.key, err = newKeyReader(fields[0].path, ends)
@@ -166,7 +170,12 @@ func (d *Decoder) living(s slot) bool {
 }
 
 // SetLimits changes the limits of the records that are decoded from now on.
-func (d *Decoder) SetLimits(l Limits) { d.limits, d.scan.limit = l, l.EdgesPerRecord }
+func (d *Decoder) SetLimits(l Limits) {
+	d.limits, d.scan.limit = l, l.EdgesPerRecord
+	if d.orders != nil {
+		d.scan.limit = d.orders.maxItems
+	}
+}
 
 // LimitFuture makes a fault of every record whose event time is more than most ahead of the clock.
 // Such a record would win over every correction until its time has come. The bound depends on when a
@@ -211,6 +220,8 @@ func (d *Decoder) stated(m mutation.Mutation, dst []mutation.Mutation) ([]mutati
 		return dst, fault
 	case d.edges:
 		return d.edgeOps(m, deleted, dst)
+	case d.orders != nil:
+		return d.order(m, deleted, dst)
 	case deleted:
 		m.Op = mutation.DeleteNode
 		return append(dst, m), nil
@@ -235,6 +246,8 @@ func (d *Decoder) attributesStated(m mutation.Mutation, gone bool, dst []mutatio
 // gone is what a null value says.
 func (d *Decoder) gone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
 	switch {
+	case d.orders != nil:
+		return d.orderGone(m, dst)
 	case !d.edges:
 		m.Op = mutation.DeleteNode
 	case len(d.keyEnds) > 0: // the row of one edge, not all of its source

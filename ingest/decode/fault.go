@@ -15,6 +15,8 @@ const (
 	MissingSrc     Code = "missing_src"
 	MissingDst     Code = "missing_dst"
 	BadID          Code = "bad_id"
+	MissingItem    Code = "missing_item"
+	TooManyItems   Code = "too_many_items"
 	BadEventTime   Code = "bad_event_time"
 	RecordTooLarge Code = "record_too_large"
 	TextTooLarge   Code = "text_too_large"
@@ -37,7 +39,7 @@ const (
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
-		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
+		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, MissingItem, TooManyItems, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
 		UnknownSchema, FutureTime, Foreign, BadCSV, BadChange, Truncated, IDChanged}
 }
 
@@ -69,6 +71,10 @@ func (c Code) Explain() string {
 		return fmt.Sprintf("The attributes of the node have more than %d bytes as JSON.", MaxAttributeBytes)
 	case TooManyEdges:
 		return "The record has more edges than the limit."
+	case MissingItem:
+		return "The order record has no item."
+	case TooManyItems:
+		return "The record has more lines of its order than the limit."
 	case SelfLoop:
 		return "The edge leads from a node to itself."
 	case KeyMismatch:

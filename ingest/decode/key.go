@@ -97,7 +97,7 @@ func (d *Decoder) KeyID(key []byte) (string, *Fault) {
 			name, d.topic())
 	case !utf8.Valid(key):
 		return "", faultf(BadUTF8, "the key is not valid UTF-8 at byte %d", firstInvalid(key))
-	case !d.key.read(key, d.limits.EdgesPerRecord):
+	case !d.key.read(key, d.scan.limit):
 		return checkID(string(key), "key")
 	case key[0] != '{':
 		return "", faultf(missing, "no %s in the value, and the key %s is JSON but no object; send the id itself, "+
@@ -115,8 +115,11 @@ func (d *Decoder) KeyID(key []byte) (string, *Fault) {
 
 // topic is what the configuration calls the decoder's topic.
 func (d *Decoder) topic() string {
-	if d.edges {
+	switch {
+	case d.edges:
 		return "ingest.edges"
+	case d.orders != nil:
+		return "ingest.baskets"
 	}
 	return "ingest.nodes"
 }

@@ -12,6 +12,8 @@ type Mapping struct {
 	Edges EdgeMapping
 	// Attributes, by topic, map the topics that have nothing but attributes of nodes.
 	Attributes map[string]AttributesMapping
+	// Orders, by topic, map the topics of orders.
+	Orders map[string]OrderMapping
 }
 
 // NodeMapping maps the values of the nodes topic.
@@ -80,7 +82,8 @@ const MaxIDBytes = 512
 // slot is where the scanner puts the values of one mapped field.
 type slot int
 
-// Text piece i is slotText + i. The attributes follow, and the conditions of a deletion.
+// Text piece i is slotText + i. The attributes follow, and the conditions of a deletion. Orders have their further fields
+// in the place of texts.
 const (
 	slotID slot = iota
 	slotClass

@@ -34,6 +34,8 @@ type value struct {
 	kind    kind
 	escaped bool
 	raw     []byte
+	// element is where the innermost list element around it begins, and index the element's; 0 outside of lists.
+	element, index int
 }
 
 // scanner reads one JSON document, checks it, and captures the values that the paths lead to. The
@@ -41,6 +43,8 @@ type value struct {
 type scanner struct {
 	data []byte
 	pos  int
+	// element and index as those of a value that is captured here.
+	element, index int
 	// captured values by slot, without nulls. At most limit+1 are kept per slot.
 	captured [][]value
 	listed   []bool // slot had a list, perhaps an empty one
@@ -55,6 +59,7 @@ var (
 
 func (s *scanner) reset(data []byte) {
 	s.data, s.pos, s.err = data, 0, nil
+	s.element, s.index = 0, 0
 	for i := range s.captured {
 		s.captured[i] = s.captured[i][:0]
 		s.listed[i] = false
@@ -109,7 +114,7 @@ func (s *scanner) value(n *pathNode, depth int) bool {
 	case c == '"':
 		raw, escaped, ok := s.str()
 		if ok {
-			s.capture(n, value{kindString, escaped, raw})
+			s.capture(n, value{kind: kindString, escaped: escaped, raw: raw})
 		}
 		return ok
 	case c == '{':
@@ -147,6 +152,7 @@ func (s *scanner) capture(n *pathNode, v value) {
 	if n == nil {
 		return
 	}
+	v.element, v.index = s.element, s.index
 	for _, e := range n.ends {
 		if v.kind == kindList && e.flat {
 			s.listed[e.slot] = true
@@ -207,10 +213,12 @@ func (s *scanner) list(n *pathNode, depth int) bool {
 		s.pos++
 		return true
 	}
+	element, index := s.element, s.index
 	for i := 0; ; i++ {
 		var child *pathNode
 		if n != nil {
 			child = n.element(i)
+			s.element, s.index = s.pos, i
 		}
 		if !s.value(child, depth+1) {
 			return false
@@ -222,6 +230,7 @@ func (s *scanner) list(n *pathNode, depth int) bool {
 			s.space()
 		case ']':
 			s.pos++
+			s.element, s.index = element, index
 			return true
 		default:
 			return s.fail("no comma or ] after an element")

@@ -49,11 +49,7 @@ func (c *Config) decoder(topic string) (decoder, error) {
 	case c.Topics.Edges:
 		d, err = decode.Edges(c.Mapping.Edges, c.DecoderLimits(topic), c.Shards)
 	default:
-		m, ok := c.Mapping.Attributes[topic]
-		if !ok {
-			return nil, fmt.Errorf("topic %s is no input of the pipeline", topic)
-		}
-		d, err = decode.Attributes(m, c.Topics.NumberOf(topic), c.DecoderLimits(topic), c.Shards)
+		d, err = decode.Further(&c.Mapping, topic, c.Topics.NumberOf(topic), c.DecoderLimits(topic), c.Shards)
 	}
 	if err != nil {
 		return nil, err

@@ -32,9 +32,9 @@ func Check(ctx context.Context, o Options) (warnings []string, err error) {
 		o.Topics.Nodes: func() (*decode.Decoder, error) { return decode.Nodes(o.Mapping.Nodes, o.Limits, 1) },
 		o.Topics.Edges: func() (*decode.Decoder, error) { return decode.Edges(o.Mapping.Edges, o.Limits, 1) },
 	}
-	for topic, m := range o.Mapping.Attributes {
+	for _, topic := range o.Topics.Further {
 		decoders[topic] = func() (*decode.Decoder, error) {
-			return decode.Attributes(m, o.Topics.NumberOf(topic), o.Limits, 1)
+			return decode.Further(&o.Mapping, topic, o.Topics.NumberOf(topic), o.Limits, 1)
 		}
 	}
 	for _, topic := range o.Topics.Stating() {

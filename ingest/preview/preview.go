@@ -29,6 +29,8 @@ type Options struct {
 type Preview struct {
 	Nodes Side `json:"nodes"`
 	Edges Side `json:"edges"`
+	// Orders is nil if none are mapped.
+	Orders *Orders `json:"orders,omitempty"`
 	// Texts of the nodes.
 	Texts Texts `json:"texts"`
 	// Match compares the ids of edges with those of nodes, nil without either.
@@ -99,6 +101,7 @@ type Collector struct {
 	options Options
 	nodes   side
 	edges   side
+	orders  *orders // nil if none are mapped
 	texts   textCounts
 	ids     map[string]bool // of nodes
 	ends    map[string]bool // of edges
@@ -122,6 +125,9 @@ func New(o Options) (*Collector, error) {
 	}
 	edges, err := decode.Edges(o.Mapping.Edges, o.Limits, 1)
 	if err != nil {
+		return nil, err
+	}
+	if c.orders, err = newOrders(&o); err != nil {
 		return nil, err
 	}
 	c.nodes.init(nodes)
@@ -202,6 +208,9 @@ func (s *side) fault(where string, code decode.Code, message string) {
 func (c *Collector) Result() *Preview {
 	p := &Preview{Nodes: c.nodes.result(c.options.Expected), Edges: c.edges.result(c.options.Expected),
 		Texts: c.texts.result()}
+	if c.orders != nil {
+		p.Orders = c.orders.summary(c.options.Expected)
+	}
 	if len(c.ids) > 0 && len(c.ends) > 0 {
 		p.Match = match(c.ids, c.ends)
 		p.Match.Partial = p.Nodes.More || p.Edges.More
@@ -220,7 +229,7 @@ func (s *side) result(expected []string) Side {
 	for _, f := range s.tally.Fields(s.decoder) {
 		field := Field{Filled: f}
 		switch f.Field {
-		case "nodes.id", "nodes.text", "edges.src", "edges.dst":
+		case "nodes.id", "nodes.text", "edges.src", "edges.dst", "baskets.id", "baskets.items":
 			field.Required = true
 		default:
 			field.Required = slices.Contains(expected, f.Field)
@@ -286,7 +295,7 @@ var ErrMapping = errors.New("the mapping does not fit the records")
 // call the fields, such as --id; others are called as in the configuration.
 func (p *Preview) Err(names map[string]string) error {
 	var errs []error
-	for _, s := range []*Side{&p.Nodes, &p.Edges} {
+	for _, s := range p.sides() {
 		for _, f := range s.Fields {
 			if f.Required && f.Absent && !s.spare(&f) {
 				errs = append(errs, errors.New(s.missing(&f, names[f.Field])))
@@ -297,6 +306,15 @@ func (p *Preview) Err(names map[string]string) error {
 		return nil
 	}
 	return fmt.Errorf("%w:\n%w", ErrMapping, errors.Join(errs...))
+}
+
+// sides are those of all inputs.
+func (p *Preview) sides() []*Side {
+	all := []*Side{&p.Nodes, &p.Edges}
+	if p.Orders != nil {
+		all = append(all, &p.Orders.Side)
+	}
+	return all
 }
 
 // spare reports whether records do without a field: one of several texts, of which another is there, unless its name
@@ -342,7 +360,7 @@ func (s *Side) dead() (n int64) {
 
 // Warnings say what may be a mistake, and need not be one.
 func (p *Preview) Warnings() (out []string) {
-	for _, s := range []*Side{&p.Nodes, &p.Edges} {
+	for _, s := range p.sides() {
 		for _, f := range s.Fields {
 			if f.Required && f.Absent && s.spare(&f) {
 				out = append(out, s.missing(&f, ""))

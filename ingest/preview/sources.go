@@ -22,14 +22,29 @@ const (
 // Files reads the first records of files or objects with nodes, or with edges.
 func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Input) error {
 	s := c.sideOf(edges)
+	return c.files(ctx, s, backfill.SampleOptions{Edges: edges}, inputs, func(where string, r decode.Record, in *backfill.Input) {
+		c.add(edges, where, r, in.Read.SkipWithoutText)
+	})
+}
+
+// OrderFiles reads the first records of files or objects with orders.
+func (c *Collector) OrderFiles(ctx context.Context, inputs []backfill.Input) error {
+	o := c.orders
+	return c.files(ctx, &o.side, backfill.SampleOptions{Orders: &o.mapping}, inputs,
+		func(where string, r decode.Record, _ *backfill.Input) { o.add(where, r) })
+}
+
+// files gives the first records of inputs to each.
+func (c *Collector) files(ctx context.Context, s *side, o backfill.SampleOptions, inputs []backfill.Input,
+	each func(where string, r decode.Record, in *backfill.Input)) error {
+	o.Mapping, o.Limits = c.options.Mapping, c.options.Limits
 	look := min(len(inputs), maxInputs)
 	s.More = s.More || look < len(inputs)
 	for i := range look {
 		in := &inputs[i*len(inputs)/look]
 		left := int64(look - i)
-		sample, err := backfill.ReadSample(ctx, in, backfill.SampleOptions{Mapping: c.options.Mapping,
-			Limits: c.options.Limits, Edges: edges, Records: (c.options.Records - s.Records + left - 1) / left,
-			Bytes: maxBytes / int64(look)},
+		o.Records, o.Bytes = (c.options.Records-s.Records+left-1)/left, maxBytes/int64(look)
+		sample, err := backfill.ReadSample(ctx, in, o,
 			func(r backfill.Sampled) {
 				where := fmt.Sprintf("%s:%d", in.Name, r.Line)
 				if r.Bad != "" {
@@ -38,7 +53,7 @@ func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Inp
 					return
 				}
 				record := decode.Record{Value: s.decoder.Enclose(r.Value), Time: epoch}
-				c.add(edges, where, record, in.Read.SkipWithoutText)
+				each(where, record, in)
 			})
 		if err != nil {
 			return err
@@ -58,7 +73,18 @@ func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Inp
 // translated to JSON unless translator is nil.
 func (c *Collector) Topic(ctx context.Context, edges bool, from *client.Client, topic string,
 	translator *schema.Translator) error {
-	s := c.sideOf(edges)
+	return c.topic(ctx, c.sideOf(edges), from, topic, translator,
+		func(where string, r decode.Record) { c.add(edges, where, r, false) })
+}
+
+// OrderTopic is Topic for orders.
+func (c *Collector) OrderTopic(ctx context.Context, from *client.Client, topic string,
+	translator *schema.Translator) error {
+	return c.topic(ctx, &c.orders.side, from, topic, translator, c.orders.add)
+}
+
+func (c *Collector) topic(ctx context.Context, s *side, from *client.Client, topic string,
+	translator *schema.Translator, each func(where string, r decode.Record)) error {
 	first, err := from.FirstOffsets(ctx, topic)
 	if err != nil {
 		return err
@@ -96,7 +122,7 @@ func (c *Collector) Topic(ctx context.Context, edges bool, from *client.Client, 
 					continue
 				}
 			}
-			c.add(edges, where, decode.Record{Key: key, Value: value, Time: m.Time, Offset: m.Offset}, false)
+			each(where, decode.Record{Key: key, Value: value, Time: m.Time, Offset: m.Offset})
 		}
 	}
 	s.Sources = append(s.Sources, source)

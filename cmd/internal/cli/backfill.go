@@ -20,17 +20,18 @@ func backfillCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill",
 		Short: "Send files or objects to the pipeline's topics",
-		Long: `Send nodes and edges from files, a directory or S3 to the input topics of a
+		Long: `Send nodes, edges and orders from files, a directory or S3 to the input topics of a
 running pipeline, with their own event times; an interrupted backfill resumes.
 A pipeline on the embedded broker takes files directly: giantstream run --nodes.`,
 		Example: "  giantstream backfill -c pipeline.yaml " +
 			"--nodes 's3://bucket/nodes/*.parquet' --edges 'edges/*.jsonl.gz'\n" +
-			"  giantstream backfill -c pipeline.yaml --profile shopify --nodes products_export.csv --snapshot",
+			"  giantstream backfill -c pipeline.yaml --profile shopify --nodes products_export.csv --snapshot\n" +
+			"  giantstream backfill -c pipeline.yaml --orders 'orders/*.csv' --order-id order --order-item sku",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if !inputs.Given() {
-				return command.UsageError(errors.New("give files with --nodes, --edges and --attributes"))
+				return command.UsageError(errors.New("give files with --nodes, --edges, --attributes and --orders"))
 			}
 			if err := inputs.UseProfile(flags.Profile); err != nil {
 				return err

@@ -35,6 +35,7 @@ letter. A field of the mapping that no record has is an error (exit code 2).
 
 Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 		Example: `  giantstream preview --nodes p.csv --edges p.csv --id sku --text title --src sku --dst also
+  giantstream preview --orders o.csv --order-id order --order-item sku --order-time placed
   giantstream preview --profile shopify --nodes products_export.csv
   giantstream preview -c pipeline.yaml
   giantstream preview -c pipeline.yaml --nodes 's3://bucket/nodes/*.parquet' --json`,
@@ -129,6 +130,9 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 		}
 	}
 	printSide(p, "Edges", &v.Edges)
+	if v.Orders != nil {
+		printOrders(p, v.Orders)
+	}
 	if m := v.Match; m != nil {
 		p.Heading("Ids")
 		p.Line("%s of the %s that edges name are ids of nodes; no edge names %s", console.Count(m.Known),
@@ -147,6 +151,23 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 		}
 	}
 	return p.Err
+}
+
+// printOrders shows what orders have in common.
+func printOrders(p *command.Printer, o *preview.Orders) {
+	printSide(p, "Orders", &o.Side)
+	if o.Orders == 0 {
+		return
+	}
+	p.Line("orders        %s with %s; items of an order: mean %.1f, most %s", console.Count(o.Orders),
+		command.Plural(o.Lines, "line"), float64(o.Lines)/float64(o.Orders), console.Count(int64(o.MaxItems)))
+	for _, k := range o.Kinds {
+		p.Line("kind          %s: %s", console.Plain(k.Kind), command.Plural(k.Orders, "order"))
+	}
+	for _, pair := range o.Pairs {
+		p.Line("together      %s and %s: %s", console.Plain(pair.Items[0]), console.Plain(pair.Items[1]),
+			command.Plural(pair.Orders, "order"))
+	}
 }
 
 func shares(of []preview.Share) string {

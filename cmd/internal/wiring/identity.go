@@ -50,4 +50,16 @@ var addedSettings = map[string]string{
 	"ingest.attributes.fields":     "",
 	"ingest.attributes.id":         "id",
 	"ingest.attributes.event_time": "",
+
+	"ingest.baskets.topic":      "",
+	"ingest.baskets.format":     "json",
+	"ingest.baskets.id":         "id",
+	"ingest.baskets.items":      "items[*].id",
+	"ingest.baskets.quantity":   "",
+	"ingest.baskets.time":       "",
+	"ingest.baskets.event_time": "",
+	"ingest.baskets.kind":       "",
+	"ingest.baskets.customer":   "",
+	"ingest.baskets.deleted":    "deleted",
+	"ingest.baskets.mode":       "replace",
 }

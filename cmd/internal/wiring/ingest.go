@@ -17,6 +17,7 @@ import (
 	"giantstream/ingest/decode"
 	"giantstream/ingest/preview"
 	"giantstream/internal/ambient"
+	"giantstream/stream/mutation"
 )
 
 // TopicsOf returns the names of a pipeline's topics.
@@ -28,6 +29,9 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 		if !slices.Contains(t.Further, f.topic) {
 			t.Further = append(t.Further, f.topic)
 		}
+	}
+	if topic := cfg.Ingest.Baskets.Topic; topic != "" {
+		t.Further = append(t.Further, topic)
 	}
 	if cfg.Ingest.Undirected {
 		t.Mirror = cfg.Mirror()
@@ -56,7 +60,7 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 		}
 	}
 	return decode.Mapping{
-			Attributes: ofTopics,
+			Attributes: ofTopics, Orders: ordersOf(&in.Baskets),
 			Nodes: decode.NodeMapping{Debezium: in.Nodes.Format == config.Debezium, ID: in.Nodes.ID,
 				Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML, Class: in.Nodes.Class,
 				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted,
@@ -66,6 +70,16 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
+}
+
+// ordersOf returns the mapping of orders by topic, nil for none.
+func ordersOf(b *config.BasketFields) map[string]decode.OrderMapping {
+	if b.Topic == "" {
+		return nil
+	}
+	return map[string]decode.OrderMapping{b.Topic: {Debezium: b.Format == config.Debezium, ID: b.ID, Items: b.Items,
+		Quantity: b.Quantity, Time: b.Time, EventTime: b.EventTime, Kind: b.Kind, Customer: b.Customer,
+		Deleted: b.Deleted, Mode: decode.Mode(b.Mode), MaxItems: b.MaxItems}}
 }
 
 // PreviewOf returns the options of a preview of records of the nodes, and as many of the edges, that
@@ -124,7 +138,7 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 	_, nodes := decode.Nodes(mapping.Nodes, limits, 1)
 	_, edges := decode.Edges(mapping.Edges, limits, 1)
 	faults = attributeFaults(cfg)
-	for _, err := range []error{nodes, edges} {
+	for _, err := range append([]error{nodes, edges}, orderErrors(mapping, limits)...) {
 		all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what errors.Join returns
 		if !ok {
 			continue
@@ -136,6 +150,15 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 		}
 	}
 	return faults
+}
+
+// orderErrors returns what is wrong with the mapping of orders.
+func orderErrors(m decode.Mapping, l decode.Limits) (errs []error) {
+	for _, of := range m.Orders {
+		_, err := decode.Orders(of, mutation.Further, l, 1)
+		errs = append(errs, err)
+	}
+	return errs
 }
 
 // Check reports faults that only the packages below can find: in the field paths of the mapping and
@@ -152,7 +175,8 @@ func Check(cfg *config.Config) error {
 	if faults := attributeFaults(cfg); len(faults) > 0 {
 		attributes = &config.Error{Faults: faults}
 	}
-	return errors.Join(environment, nodes, edges, attributes, TopicsOf(cfg).Validate())
+	return errors.Join(environment, nodes, edges, attributes,
+		errors.Join(orderErrors(mapping, limits)...), TopicsOf(cfg).Validate())
 }
 
 // Backfill sends files or objects to the pipeline's input topics, and continues where an

@@ -35,5 +35,10 @@ func PreviewTopics(ctx context.Context, cfg *config.Config, from *client.Client,
 			return nil, err
 		}
 	}
+	if topic := cfg.Ingest.Baskets.Topic; topic != "" {
+		if err := c.OrderTopic(ctx, from, topic, translators[topic]); err != nil {
+			return nil, err
+		}
+	}
 	return c.Result(), nil
 }

@@ -30,7 +30,11 @@ func OpenSchemas(cfg *config.Config) (*schema.Registry, map[string]*schema.Trans
 	}
 	translators := map[string]*schema.Translator{}
 	topics := TopicsOf(cfg)
-	for topic, format := range map[string]string{topics.Nodes: in.Nodes.Format, topics.Edges: in.Edges.Format} {
+	formats := map[string]string{topics.Nodes: in.Nodes.Format, topics.Edges: in.Edges.Format}
+	if in.Baskets.Topic != "" {
+		formats[in.Baskets.Topic] = in.Baskets.Format
+	}
+	for topic, format := range formats {
 		switch format {
 		case string(schema.JSON):
 			continue

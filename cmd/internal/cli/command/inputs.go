@@ -25,6 +25,10 @@ type InputFlags struct {
 	// Attributes are TOPIC=GLOB.
 	Attributes []string
 
+	// Orders are files of the topic of orders.
+	Orders []string
+	order  orderFlags
+
 	attributes                              []string // of nodes
 	id, class, src, dst, eventTime, deleted string
 	text                                    []string
@@ -54,6 +58,7 @@ func (f *InputFlags) Register(c *cobra.Command) {
 		"files with attributes of nodes alone: `TOPIC=GLOB`, a topic of ingest.attributes (repeatable)")
 	fl.StringArrayVar(&f.attributes, "attribute", nil, "field that is carried beside the text and not embedded: "+
 		"`NAME[:TYPE][=FIELD]`, with the type string, number, boolean, time or strings (repeatable)")
+	f.order.register(f, fl)
 	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
 	fl.StringArrayVar(&f.text, "text", nil, "field with the node's text; repeat to join several (default text)")
 	fl.BoolVar(&f.stripHTML, "strip-html", false, "drop HTML tags, comments, scripts and styles from the texts")
@@ -109,6 +114,7 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	if len(f.attributes) > 0 {
 		in.Nodes.Attributes = f.attributes
 	}
+	f.applyOrders(&in.Baskets)
 	if f.directed {
 		in.Undirected = false
 	}
@@ -147,7 +153,9 @@ func (f *InputFlags) PreviewOptions(cfg *config.Config, records int64, rows int)
 }
 
 // Given says whether any file is named.
-func (f *InputFlags) Given() bool { return len(f.Nodes)+len(f.Edges)+len(f.Attributes) > 0 }
+func (f *InputFlags) Given() bool {
+	return len(f.Nodes)+len(f.Edges)+len(f.Attributes)+len(f.Orders) > 0
+}
 
 // StaleWarning says which of the records that were sent lose to earlier ones; "" if none is known to.
 func StaleWarning(s *backfill.Stats) string {
@@ -185,6 +193,13 @@ func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (files backfi
 		}
 		files.Attributes[topic] = append(files.Attributes[topic], found...)
 	}
+	if len(f.Orders) > 0 {
+		found, err := f.open(ctx, cfg, f.Orders...)
+		if err != nil {
+			return files, UsageError(fmt.Errorf("--orders: %w", err))
+		}
+		files.Orders = map[string][]backfill.Input{cfg.Ingest.Baskets.Topic: found}
+	}
 	return files, nil
 }
 
@@ -204,7 +219,7 @@ const CheckRecords = 10_000
 // none of them has is a usage error.
 func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files backfill.Sources) (
 	*preview.Preview, error) {
-	if len(files.Nodes)+len(files.Edges) == 0 {
+	if len(files.Nodes)+len(files.Edges)+len(files.Orders) == 0 {
 		return nil, nil
 	}
 	p, err := PreviewFiles(ctx, f.PreviewOptions(cfg, CheckRecords, 0), files)
@@ -220,7 +235,9 @@ func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files
 
 // FieldFlags are the flags of the mapped fields.
 var FieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "nodes.class": "--class",
-	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time"}
+	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time",
+	"baskets.id": "--order-id", "baskets.items": "--order-item", "baskets.quantity": "--order-quantity",
+	"baskets.time": "--order-time", "baskets.kind": "--order-kind", "baskets.customer": "--order-customer"}
 
 // PreviewFiles maps the first records of files.
 func PreviewFiles(ctx context.Context, o preview.Options, files backfill.Sources) (*preview.Preview, error) {
@@ -233,6 +250,11 @@ func PreviewFiles(ctx context.Context, o preview.Options, files backfill.Sources
 	}
 	if err := c.Files(ctx, true, files.Edges); err != nil {
 		return nil, err
+	}
+	for _, orders := range files.Orders {
+		if err := c.OrderFiles(ctx, orders); err != nil {
+			return nil, err
+		}
 	}
 	return c.Result(), nil
 }

@@ -1,0 +1,157 @@
+package preview
+
+import (
+	"cmp"
+	"slices"
+
+	"giantstream/ingest/decode"
+	"giantstream/stream/mutation"
+)
+
+// Orders is what the first records of orders say. Records of one order count together, whatever their order.
+type Orders struct {
+	Side
+	Orders int64 `json:"orders"`
+	Lines  int64 `json:"lines"`
+	// MaxItems is the most items that an order has.
+	MaxItems int `json:"max_items"`
+	// Kinds of the orders, most frequent first.
+	Kinds []Kind `json:"kinds,omitempty"`
+	// Pairs of items that orders have together, most frequent first, at most maxPairs. Those of orders with
+	// more than maxPaired items are not counted.
+	Pairs []Pair `json:"pairs,omitempty"`
+}
+
+// Kind counts the orders of a kind.
+type Kind struct {
+	Kind   string `json:"kind"`
+	Orders int64  `json:"orders"`
+}
+
+// Pair counts the orders that have both of two items.
+type Pair struct {
+	Items  [2]string `json:"items"`
+	Orders int64     `json:"orders"`
+}
+
+const (
+	maxPairs  = 5
+	maxKinds  = 10
+	maxPaired = 100
+	// maxCounted bounds the pairs that are counted at all.
+	maxCounted = 1 << 20
+)
+
+type orders struct {
+	side
+	mapping decode.OrderMapping
+	rows    int
+	found   map[string]*order
+}
+
+type order struct {
+	kind  string
+	items map[string]bool
+}
+
+// newOrders returns nil if no orders are mapped.
+func newOrders(o *Options) (*orders, error) {
+	for _, m := range o.Mapping.Orders {
+		d, err := decode.Orders(m, mutation.Further, o.Limits, 1)
+		if err != nil {
+			return nil, err
+		}
+		c := &orders{mapping: m, rows: o.Rows, found: map[string]*order{}}
+		c.init(d)
+		return c, nil
+	}
+	return nil, nil
+}
+
+func (c *orders) add(where string, r decode.Record) {
+	out, fault := c.decoder.Decode(r, c.out[:0])
+	c.out = out
+	c.Records++
+	see(c.names, c.decoder.Row(r.Value))
+	if fault != nil {
+		c.fault(where, fault.Code, fault.Message)
+	}
+	for i := range out {
+		m := &out[i]
+		row := Row{Where: where, ID: m.ID, Class: m.Order.Kind,
+			Deleted: m.Op == mutation.RemoveLines || len(m.Order.Lines) == 0}
+		for _, l := range m.Order.Lines {
+			row.Links = append(row.Links, l.Item)
+		}
+		if len(c.Rows) < c.rows {
+			c.Rows = append(c.Rows, row)
+		}
+		c.state(m)
+	}
+}
+
+// state takes what a record says of its order.
+func (c *orders) state(m *mutation.Mutation) {
+	o := c.found[m.ID]
+	if o == nil || m.Op == mutation.SetOrder {
+		o = &order{items: map[string]bool{}}
+		c.found[m.ID] = o
+	}
+	o.kind = cmp.Or(m.Order.Kind, o.kind)
+	for _, l := range m.Order.Lines {
+		if m.Op == mutation.RemoveLines {
+			delete(o.items, l.Item)
+		} else {
+			o.items[l.Item] = true
+		}
+	}
+	if len(o.items) == 0 {
+		delete(c.found, m.ID)
+	}
+}
+
+func (c *orders) summary(expected []string) *Orders {
+	out := &Orders{Side: c.result(expected), Orders: int64(len(c.found))}
+	kinds, pairs := map[string]int64{}, map[[2]string]int64{}
+	for _, o := range c.found {
+		out.Lines += int64(len(o.items))
+		out.MaxItems = max(out.MaxItems, len(o.items))
+		if o.kind != "" {
+			kinds[o.kind]++
+		}
+		if len(o.items) <= maxPaired {
+			countPairs(pairs, o.items)
+		}
+	}
+	for kind, n := range kinds {
+		out.Kinds = append(out.Kinds, Kind{kind, n})
+	}
+	slices.SortFunc(out.Kinds, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(b.Orders, a.Orders), cmp.Compare(a.Kind, b.Kind))
+	})
+	out.Kinds = out.Kinds[:min(len(out.Kinds), maxKinds)]
+	for items, n := range pairs {
+		out.Pairs = append(out.Pairs, Pair{items, n})
+	}
+	slices.SortFunc(out.Pairs, func(a, b Pair) int {
+		return cmp.Or(cmp.Compare(b.Orders, a.Orders), slices.Compare(a.Items[:], b.Items[:]))
+	})
+	out.Pairs = slices.Clone(out.Pairs[:min(len(out.Pairs), maxPairs)])
+	return out
+}
+
+func countPairs(pairs map[[2]string]int64, items map[string]bool) {
+	sorted := make([]string, 0, len(items))
+	for item := range items {
+		sorted = append(sorted, item)
+	}
+	slices.Sort(sorted)
+	for i, a := range sorted {
+		for _, b := range sorted[i+1:] {
+			pair := [2]string{a, b}
+			if _, known := pairs[pair]; known || len(pairs) < maxCounted {
+				pairs[pair]++
+			}
+		}
+	}
+}
