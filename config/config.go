@@ -21,6 +21,7 @@ type Config struct {
 	State      State      `yaml:"state"`
 	Stream     Stream     `yaml:"stream"`
 	Compaction Compaction `yaml:"compaction"`
+	Links      Links      `yaml:"links"`
 	Featurize  Featurize  `yaml:"featurize"`
 	Embedding  Embedding  `yaml:"embedding"`
 	Embed      Embed      `yaml:"embed"`
@@ -171,7 +172,7 @@ type BasketFields struct {
 	Kind      string `yaml:"kind" effect:"graph"`       // a field, a "constant", or "": none
 	Customer  string `yaml:"customer" effect:"graph"`   // "": none
 	Deleted   string `yaml:"deleted" effect:"graph"`    // as in NodeFields
-	Mode      string `yaml:"mode" effect:"graph"`       // replace, add
+	Mode      string `yaml:"mode" effect:"graph"`       // replace, add; "": by the path of the items
 	MaxItems  int    `yaml:"max_items" effect:"restart"`
 }
 
@@ -233,6 +234,19 @@ type Compaction struct {
 	Grace time.Duration `yaml:"grace" effect:"restart"`
 	// History is how long manifests stay at least. 0: for ever.
 	History time.Duration `yaml:"history" effect:"restart"`
+}
+
+// Links says what links nodes beside the edges that are stated.
+type Links struct {
+	FromOrders FromOrders `yaml:"from_orders"`
+}
+
+// FromOrders says which nodes that are ordered together are linked.
+type FromOrders struct {
+	Measure        string  `yaml:"measure" effect:"encoding"`         // cosine, npmi, jaccard, lift
+	MinSupport     int     `yaml:"min_support" effect:"encoding"`     // orders that have both
+	MinAssociation float64 `yaml:"min_association" effect:"encoding"` // by the measure
+	MaxPartners    int     `yaml:"max_partners" effect:"encoding"`    // of an item; 0: no links
 }
 
 // Featurize says how texts and neighbourhoods become features and targets.

@@ -33,6 +33,7 @@ func (c *Config) faults() []Fault {
 	v.ingest(&c.Ingest)
 	v.window(c)
 	v.state(c)
+	v.links(&c.Links.FromOrders)
 	v.featurize(&c.Featurize)
 	v.check(c.Embedding.Dim >= 1 && c.Embedding.Dim <= max(1, c.Featurize.ProjectionDim), "embedding.dim",
 		"must be between 1 and featurize.projection_dim, got %d", c.Embedding.Dim)
@@ -286,6 +287,13 @@ func (v *validator) state(c *Config) {
 	if history := c.Compaction.History; history != 0 {
 		v.check(history >= time.Minute, "compaction.history", "must be 0 for ever, or at least 1m, got %v", history)
 	}
+}
+
+func (v *validator) links(o *FromOrders) {
+	v.oneOf("links.from_orders.measure", o.Measure)
+	v.atLeast("links.from_orders.min_support", o.MinSupport, 1)
+	v.check(!math.IsNaN(o.MinAssociation), "links.from_orders.min_association", "must be a number")
+	v.atLeast("links.from_orders.max_partners", o.MaxPartners, 0)
 }
 
 func (v *validator) featurize(f *Featurize) {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"giantstream/stream/mutation"
@@ -35,7 +36,8 @@ type OrderMapping struct {
 	Customer string
 	// Deleted says which records delete their order, or in mode Add their items, as in NodeMapping.
 	Deleted string
-	// Mode says what a record states: all lines of its order (Replace, which "" is, too), or some (Add).
+	// Mode says what a record states: all lines of its order (Replace), or some (Add). "" is Add where Items leads into
+	// no list.
 	Mode Mode
 	// MaxItems bounds the lines of one record.
 	MaxItems int
@@ -74,7 +76,9 @@ func Orders(m OrderMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 	case m.MaxItems < 1:
 		return nil, fmt.Errorf("mapping of baskets.max_items: %d is less than 1", m.MaxItems)
 	case m.Mode == "":
-		d.mode = Replace
+		if d.mode = Add; strings.Contains(m.Items, "[") {
+			d.mode = Replace
+		}
 	case m.Mode != Add && m.Mode != Replace:
 		return nil, fmt.Errorf("mapping of baskets.mode: %q is neither %q nor %q", m.Mode, Add, Replace)
 	}

@@ -15,7 +15,7 @@ type Order struct {
 	Kind string
 	// Customer stands for who placed it, "" if the input does not say.
 	Customer string
-	// Lines are ascending by item, each item once. Of RemoveLines, the quantities mean nothing.
+	// Lines are ascending by item, each item once. Of RemoveLines, they are all that counts, without quantities.
 	Lines []Line
 }
 

@@ -73,8 +73,9 @@ func (g *Graph) Add(m mutation.Mutation) {
 	case mutation.SetEdges, mutation.ClearEdges:
 		g.replace(m)
 	case mutation.SetOrder, mutation.AddLines, mutation.RemoveLines:
-		k := orderID{m.Version.Rank, m.ID}
-		g.orders[k] = append(g.orders[k], m)
+		if k := (orderID{m.Version.Rank, m.ID}); m.Op != mutation.RemoveLines || len(m.Order.Lines) > 0 {
+			g.orders[k] = append(g.orders[k], m)
+		}
 	}
 }
 

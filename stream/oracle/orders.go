@@ -52,9 +52,12 @@ func orderRow(k orderID, said []mutation.Mutation) rows.Order {
 			}
 		}
 		maps.Copy(quantities, stated)
-		last := record[of-1]
-		row.EventTime, row.Time = last.Version.EventTime, last.Order.Time
-		row.Kind, row.Customer = last.Order.Kind, last.Order.Customer
+		for _, m := range record {
+			row.EventTime = m.Version.EventTime
+			if m.Op != mutation.RemoveLines { // which does not say when the order was placed
+				row.Time, row.Kind, row.Customer = m.Order.Time, m.Order.Kind, m.Order.Customer
+			}
+		}
 		said = said[of:]
 	}
 	row.Items = slices.Sorted(maps.Keys(quantities))

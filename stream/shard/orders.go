@@ -33,9 +33,10 @@ func (a orderID) compare(b orderID) int {
 // states all of it, so there is no mirror, and no row changes by what another shard commits. The zero value stands
 // for an order of which nothing was stated.
 type order struct {
-	stated bool
-	at     mutation.Version // of the newest statement
-	// What the newest statement says.
+	// stated: at and what follows are of the newest SetOrder or AddLines. What takes lines back does not say when the
+	// order was placed.
+	stated         bool
+	at             mutation.Version
 	time           int64
 	kind, customer string
 	// replaced is the newest version that stated the whole order. Older lines are dead on arrival, and are not kept.
@@ -71,7 +72,9 @@ const maxOrderLines = 10_000
 // there as it was.
 func (o *order) state(m *mutation.Mutation) (lost bool) {
 	at := m.Version
-	o.head(m.Order, at)
+	if m.Op != mutation.RemoveLines {
+		o.head(m.Order, at)
+	}
 	if m.Op == mutation.SetOrder && (!o.replaced.set || at.Compare(o.replaced.at) > 0) {
 		o.replaced = mark{set: true, at: at}
 		kept := make([]orderLine, 0, len(o.lines))
@@ -145,7 +148,7 @@ func (o *order) count() (live int) {
 
 // sameRow reports whether two orders have the same row.
 func (o *order) sameRow(p *order) bool {
-	if o.stated != p.stated || o.at.EventTime != p.at.EventTime || o.time != p.time || o.kind != p.kind ||
+	if o.known() != p.known() || o.eventTime() != p.eventTime() || o.time != p.time || o.kind != p.kind ||
 		o.customer != p.customer {
 		return false
 	}
@@ -173,10 +176,24 @@ func (o *order) equals(p *order) bool {
 		o.replaced == p.replaced && slices.Equal(o.lines, p.lines)
 }
 
+// known reports whether anything was stated of the order.
+func (o *order) known() bool { return o.stated || len(o.lines) > 0 }
+
+// eventTime is that of the newest statement.
+func (o *order) eventTime() (t int64) {
+	if t = math.MinInt64; o.stated {
+		t = o.at.EventTime
+	}
+	for i := range o.lines {
+		t = max(t, o.lines[i].at.EventTime)
+	}
+	return t
+}
+
 // row builds the order's row.
 func (o *order) row(k orderID) rows.Order {
 	r := rows.Order{Input: int32(k.input), OrderID: k.id, Time: o.time, Kind: o.kind, Customer: o.customer,
-		EventTime: o.at.EventTime}
+		EventTime: o.eventTime()}
 	for i := range o.lines {
 		if l := &o.lines[i]; l.live {
 			r.Items, r.Quantities = append(r.Items, l.item), append(r.Quantities, l.quantity)
@@ -186,9 +203,13 @@ func (o *order) row(k orderID) rows.Order {
 	return r
 }
 
-// Bits of the first byte of an order, and of each of its lines.
-const flagOrderReplaced = 1
+// Bits of the first byte of an order.
+const (
+	flagOrderReplaced = 1 << iota
+	flagOrderStated
+)
 
+// Bits of the first byte of a line.
 const (
 	flagLineLive  = 1 << iota
 	flagLineOwn   // the line's version follows
@@ -201,12 +222,17 @@ func (o *order) encode(buf []byte) []byte {
 	if o.replaced.set {
 		flags |= flagOrderReplaced
 	}
-	buf = appendVersion(append(buf[:0], flags), o.at)
+	if o.stated {
+		flags |= flagOrderStated
+	}
+	buf = append(buf[:0], flags)
+	if o.stated {
+		buf = binary.AppendVarint(appendVersion(buf, o.at), o.time)
+		buf = appendString(appendString(buf, o.kind), o.customer)
+	}
 	if o.replaced.set {
 		buf = appendVersion(buf, o.replaced.at)
 	}
-	buf = binary.AppendVarint(buf, o.time)
-	buf = appendString(appendString(buf, o.kind), o.customer)
 	buf = binary.AppendUvarint(buf, uint64(len(o.lines)))
 	for i := range o.lines {
 		buf = o.lines[i].append(buf, o.at)
@@ -250,11 +276,13 @@ func appendString(buf []byte, s string) []byte {
 func decodeOrder(data []byte) (order, error) {
 	d := decoder{data: data}
 	flags := d.byte()
-	o := order{stated: true, at: d.version()}
+	o := order{stated: flags&flagOrderStated != 0}
+	if o.stated {
+		o.at, o.time, o.kind, o.customer = d.version(), d.varint(), d.string(), d.string()
+	}
 	if flags&flagOrderReplaced != 0 {
 		o.replaced = mark{set: true, at: d.version()}
 	}
-	o.time, o.kind, o.customer = d.varint(), d.string(), d.string()
 	n := d.uvarint()
 	if n > uint64(len(d.data)) { // a line takes more than a byte
 		d.bad = true
@@ -485,7 +513,7 @@ func (s *state) orderOf(k orderID) (*order, error) {
 		o, err = decodeOrder(data)
 		return err
 	})
-	if err == nil && !o.stated {
+	if err == nil && !o.known() {
 		err = fmt.Errorf("%w: order %q has a mark and is not there", errCorruptState, k.id)
 	}
 	return &o, err

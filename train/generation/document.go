@@ -131,6 +131,31 @@ type GraphStats struct {
 	FromNeighbours int `json:"from_neighbours,omitempty"`
 	// MaxDegree is the largest degree found.
 	MaxDegree int `json:"max_degree"`
+	// Orders is what orders gave, nil where there were none.
+	Orders *OrderStats `json:"orders,omitempty"`
+}
+
+// OrderStats describes what is linked because it is ordered together.
+type OrderStats struct {
+	// Orders that have an item, Lines their items. Unknown of these are no nodes; Large orders have too many items for
+	// their pairs to count.
+	Orders  int `json:"orders"`
+	Lines   int `json:"lines"`
+	Unknown int `json:"unknown"`
+	Large   int `json:"large"`
+	// Items are nodes with an order.
+	Items int `json:"items"`
+	// Pairs are those of nodes that an order has both of, Kept those that are linked, hidden ones included.
+	Pairs int `json:"pairs"`
+	Kept  int `json:"kept"`
+	// Partners says how many items have at least so many partners, for some numbers of partners.
+	Partners []AtLeast `json:"partners"`
+}
+
+// AtLeast is how many items have at least that many partners.
+type AtLeast struct {
+	Partners int `json:"partners"`
+	Items    int `json:"items"`
 }
 
 // VectorizerStats describes Ψ on the texts it was fitted to.

@@ -169,6 +169,7 @@ type seen struct {
 func (s *seen) Size(ctx context.Context) (stages.Size, error) {
 	size, err := s.Log.Size(ctx)
 	size.Ranges, size.Nodes, size.Links = s.ranges, 0, 0
+	size.Orders = false // a plan has no rates for them
 	if s.spread {
 		size.Nodes, size.Links = 1, 1
 	}

@@ -31,6 +31,10 @@ func (c communities) Size(context.Context) (stages.Size, error) {
 
 func (c communities) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
+func (communities) Orders(context.Context, int) iter.Seq2[rows.Order, error] {
+	return func(func(rows.Order, error) bool) {}
+}
+
 func (c communities) Rows(context.Context, stages.Split) iter.Seq2[generation.Row, error] {
 	const size, words = 10, 30
 	id := func(i int) string { return fmt.Sprintf("node-%06d", i) }

@@ -57,6 +57,11 @@ func (g graph) Size(context.Context) (stages.Size, error) {
 
 func (g graph) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
+// Orders yields none.
+func (graph) Orders(context.Context, int) iter.Seq2[rows.Order, error] {
+	return func(func(rows.Order, error) bool) {}
+}
+
 // Rows yields a split: nodes take the place of manifests.
 func (g graph) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {

@@ -10,6 +10,7 @@ import (
 	"giantstream/cmd/internal/console"
 	"giantstream/cmd/internal/status"
 	"giantstream/config"
+	"giantstream/featurize/pairs"
 	"giantstream/sink"
 	"giantstream/train/generation"
 	"giantstream/train/generation/eval"
@@ -46,8 +47,29 @@ func printGraph(p *command.Printer, d *generation.Doc) {
 	if len(notes) > 0 {
 		p.Line("              %s", strings.Join(notes, "; "))
 	}
+	printOrders(p, d)
 	if d.TextOnly != "" {
 		p.Line("              made of the texts alone: %s", d.TextOnly)
+	}
+}
+
+func printOrders(p *command.Printer, d *generation.Doc) {
+	o := d.Graph.Orders
+	if o == nil {
+		return
+	}
+	p.Line("orders        %s of %s; %s of %s of nodes linked", command.Plural(o.Orders, "order"),
+		command.Plural(o.Lines, "line"), console.Count(o.Kept), command.Plural(o.Pairs, "pair"))
+	var with []string
+	for _, l := range o.Partners {
+		with = append(with, fmt.Sprintf("%s have %d", console.Count(l.Items), l.Partners))
+	}
+	p.Line("              %s of %s ordered; of these, %s partners or more", console.Count(o.Items),
+		command.Plural(d.Graph.Nodes, "node"), strings.Join(with, ", "))
+	if o.Unknown > 0 || o.Large > 0 {
+		p.Line("              %s no node; %s over %s items, whose pairs do not count",
+			command.Plural(o.Unknown, "line has", "lines have"), command.Plural(o.Large, "order has", "orders have"),
+			console.Count(pairs.DefaultMaxItems))
 	}
 }
 

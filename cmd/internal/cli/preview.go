@@ -131,7 +131,7 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 	}
 	printSide(p, "Edges", &v.Edges)
 	if v.Orders != nil {
-		printOrders(p, v.Orders)
+		printPreviewOfOrders(p, v.Orders)
 	}
 	if m := v.Match; m != nil {
 		p.Heading("Ids")
@@ -153,8 +153,8 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 	return p.Err
 }
 
-// printOrders shows what orders have in common.
-func printOrders(p *command.Printer, o *preview.Orders) {
+// printPreviewOfOrders shows what orders have in common.
+func printPreviewOfOrders(p *command.Printer, o *preview.Orders) {
 	printSide(p, "Orders", &o.Side)
 	if o.Orders == 0 {
 		return

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"giantstream/sink"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/stages"
@@ -87,6 +88,9 @@ func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
 			size.Nodes, size.Links = size.Nodes+m.Nodes, size.Links+2*m.Edges
 		}
 	}
+	if size.Orders, err = l.haveOrders(ctx); err != nil {
+		return size, err
+	}
 	for shard := range l.cut.shards {
 		ends, err := l.cut.cut.Divide(ctx, l.cut.store, shard, stages.SplitRows(size.Rows))
 		if err != nil {
@@ -99,6 +103,16 @@ func (l shardLogs) Size(ctx context.Context) (size stages.Size, err error) {
 		}
 	}
 	return size, nil
+}
+
+// haveOrders says whether there is an order.
+func (l shardLogs) haveOrders(ctx context.Context) (bool, error) {
+	for shard := range l.cut.shards {
+		for _, err := range l.Orders(ctx, shard) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // facts returns the manifest that counts a shard's nodes and edges at the cut, nil if there is none or it is gone: they
@@ -124,6 +138,11 @@ func (l shardLogs) Rows(ctx context.Context, s stages.Split) iter.Seq2[generatio
 			}
 		}
 	}
+}
+
+// Orders yields the newest row of every order of a shard.
+func (l shardLogs) Orders(ctx context.Context, shard int) iter.Seq2[rows.Order, error] {
+	return l.cut.cut.Orders(ctx, l.cut.store, shard)
 }
 
 // Fingerprint returns the fingerprint of an empty graph.

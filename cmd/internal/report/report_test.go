@@ -74,13 +74,16 @@ func TestPage(t *testing.T) {
 	parent := build(t, store, 1, source[:236])
 	in := Input{Store: store, Doc: build(t, store, 2, source), Parent: parent, Source: source}
 	doc := in.Doc
+	doc.Graph.Orders = &generation.OrderStats{Orders: 1234, Lines: 5678, Items: 231, Pairs: 91011, Kept: 1213,
+		Partners: []generation.AtLeast{{Partners: 1, Items: 230}, {Partners: 5, Items: 7}}}
 	in.Nodes = []string{source[7].NodeID, source[0].NodeID}
 	page := write(t, in)
 
 	for _, want := range []string{
 		"<h1>Generation 2</h1>", "lsa (text only)", "Training loss", "topic3word", "Map of the embeddings", "class 2",
 		"graph-aware", ">linked<", "6 neighbours</b> in the graph: ", "similar, graph-aware", "Links of a node", "100 %",
-		"All generations", "<td class=\"n\">4–7</td><td class=\"n\">240</td>",
+		"All generations", "1,234 orders have 5,678 lines", "230 have 1, 7 have 5 partners or more",
+		"<td class=\"n\">4–7</td><td class=\"n\">240</td>",
 		"Since generation 1", "<td>nodes</td><td class=\"n\">236</td><td class=\"n\">240</td><td class=\"n\">&#43;4</td>",
 	} {
 		if !strings.Contains(page, want) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"giantstream/config"
+	"giantstream/featurize/pairs"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/tfidf"
 	"giantstream/train/encoders/bert"
@@ -34,6 +35,7 @@ func TestConfigurationListsAllChoices(t *testing.T) {
 		"GPU maths":      {config.GPUMaths, compute.Maths()},
 		"precisions":     {config.Precisions, bert.Precisions()},
 		"samplers":       {config.Samplers, samplers},
+		"measures":       {config.Measures, pairs.MeasureNames()},
 		"quality gates":  {config.QualityGates, generation.Gates()},
 	} {
 		if !slices.Equal(lists[0], lists[1]) {

@@ -186,8 +186,10 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 		r.add(topics.Nodes, id, value, err)
 		value, err = mapping.Edges.Clear(id)
 		r.add(topics.Edges, id, value, err)
-		for _, topic := range topics.Further { // no attributes
-			r.add(topic, id, nil, nil)
+		for _, topic := range topics.Further {
+			if topic != cfg.Ingest.Baskets.Topic { // of attributes, by the node's id
+				r.add(topic, id, nil, nil)
+			}
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(known.Links)) {

@@ -42,7 +42,8 @@ func ResourcesOf(cfg *config.Config, device compute.Backend, p ambient.Progress,
 
 // SettingsOf returns what the configuration says about generations.
 func SettingsOf(cfg *config.Config) fit.Settings {
-	s := fit.Settings{Stored: FormatOf(cfg), ProbeRates: cfg.Evaluate.ProbeRates}
+	s := fit.Settings{Stored: FormatOf(cfg), ProbeRates: cfg.Evaluate.ProbeRates,
+		FromOrders: &fit.FromOrders{}}
 	if cfg.Train.BERT.Model != "" {
 		s.BERT = &fit.BERT{}
 	}
@@ -100,7 +101,11 @@ func EncodingSettings(s fit.Settings) map[string]string {
 // setting each, with its old and its new value. Vectors that are stored larger than they are asked for are no
 // difference: they are narrowed when they are published.
 func ChangedSettings(doc *generation.Doc, cfg *config.Config) []string {
-	changed := commitlog.Difference(EncodingSettings(doc.Settings), EncodingSettings(SettingsOf(cfg)))
+	wanted := SettingsOf(cfg)
+	if doc.Settings.FromOrders == nil { // of a generation without orders they decide nothing
+		wanted.FromOrders = nil
+	}
+	changed := commitlog.Difference(EncodingSettings(doc.Settings), EncodingSettings(wanted))
 	asked := FormatOf(cfg)
 	if stored := doc.Settings.Stored; asked.LimitTo(stored).String() != asked.String() {
 		changed = append(changed, fmt.Sprintf("sink.embedding_type and sink.embedding_dim were %s and are %s",

@@ -61,5 +61,5 @@ var addedSettings = map[string]string{
 	"ingest.baskets.kind":       "",
 	"ingest.baskets.customer":   "",
 	"ingest.baskets.deleted":    "deleted",
-	"ingest.baskets.mode":       "replace",
+	"ingest.baskets.mode":       "",
 }

@@ -74,6 +74,9 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 			r.Trainers,
 			together.Slices)
 	}
+	if !size.Orders {
+		r.Settings.FromOrders = nil
+	}
 	doc, err := w.document(ctx, g, log.Cut(), r)
 	if err != nil {
 		return stages.Plan{}, err
@@ -84,6 +87,7 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 	if fit.KindOf(doc.Settings.Encoder).InSteps {
 		plan.Trainers = r.Trainers
 	}
+	plan.Orders = doc.Settings.FromOrders != nil && doc.Settings.FromOrders.MaxPartners > 0
 	if kind := pifa.Kind(doc.Settings.LabelFeatures); kind != pifa.PIFA {
 		plan.Features = kind
 	}

@@ -55,6 +55,8 @@ func (c commitsAt) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.
 	}
 }
 
+func (commitsAt) Orders(context.Context, int) iter.Seq2[rows.Order, error] { return noOrders }
+
 func (c commitsAt) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 const topicCount = 8

@@ -69,6 +69,10 @@ func (l shardLogs) Rows(_ context.Context, s stages.Split) iter.Seq2[generation.
 	}
 }
 
+func (l shardLogs) Orders(context.Context, int) iter.Seq2[rows.Order, error] { return noOrders }
+
+func noOrders(func(rows.Order, error) bool) {}
+
 func (l shardLogs) Fingerprint() work.Fingerprint { return commitlog.NewGraphHasher() }
 
 // logsOf deals rows out to shards, in a random order, with older rows of some nodes and some deleted nodes.

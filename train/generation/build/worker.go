@@ -146,6 +146,7 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Scatter:    graph.Scatter,
 	stages.Number:     graph.Number,
 	stages.Index:      graph.Index,
+	stages.Orders:     graph.LinkOrders,
 	stages.Resolve:    graph.Resolve,
 	stages.Link:       graph.LinkNodes,
 	stages.Count:      vocabulary.Count,

@@ -3,9 +3,11 @@ package fit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"giantstream/featurize/pairs"
 	"giantstream/featurize/pifa"
 	"giantstream/featurize/tfidf"
 	"giantstream/sink/embedding"
@@ -40,6 +42,8 @@ type Settings struct {
 	LeafSize  int    `json:"leaf_size" config:"featurize.tree.leaf_size"`
 	Branching int    `json:"branching" config:"featurize.tree.branching"`
 	TreeSeed  uint64 `json:"tree_seed" config:"featurize.tree.seed"`
+	// FromOrders says which nodes that are ordered together are linked, nil where there are no orders.
+	FromOrders *FromOrders `json:"links_from_orders,omitempty"`
 	// Encoder is the name of a Kind that is trained.
 	Encoder string `json:"encoder" config:"train.encoder"`
 	// BERT is needed by that encoder.
@@ -73,6 +77,28 @@ const (
 
 // MissingTexts are the values of Settings.MissingText.
 var MissingTexts = []string{Skip, Neighbours}
+
+// FromOrders says which nodes that are ordered together are linked (package pairs).
+type FromOrders struct {
+	Measure        pairs.Measure `json:"measure" config:"links.from_orders.measure"`
+	MinSupport     int           `json:"min_support" config:"links.from_orders.min_support"`
+	MinAssociation float64       `json:"min_association" config:"links.from_orders.min_association"`
+	// MaxPartners of an item, 0 for no links from orders. A pair is linked if it is among those of either item.
+	MaxPartners int `json:"max_partners" config:"links.from_orders.max_partners"`
+}
+
+// validate returns all faults.
+func (o *FromOrders) validate() error {
+	if o == nil {
+		return nil
+	}
+	_, err := pairs.ParseMeasure(string(o.Measure))
+	if o.MinSupport < 1 || o.MaxPartners < 0 || math.IsNaN(o.MinAssociation) {
+		err = errors.Join(err, fmt.Errorf("links_from_orders: min_support %d must be at least 1, max_partners "+
+			"%d at least 0 and min_association %g a number", o.MinSupport, o.MaxPartners, o.MinAssociation))
+	}
+	return err
+}
 
 // BERT says which model an encoder of the kind bert starts from, and how it is trained.
 type BERT struct {
@@ -122,5 +148,5 @@ func (s Settings) Validate() error {
 	_, weighting := pifa.ParseWeighting(s.Weighting)
 	_, features := pifa.ParseKind(s.LabelFeatures)
 	_, encoder := trainedKind(s.Encoder)
-	return errors.Join(append(errs, profile, weighting, features, encoder)...)
+	return errors.Join(append(errs, s.FromOrders.validate(), profile, weighting, features, encoder)...)
 }

@@ -35,6 +35,10 @@ func (l log) Size(ctx context.Context) (size stages.Size, err error) {
 		size.Rows++
 		size.Bytes += int64(len(r.Text))
 	}
+	for range l.Orders(ctx, 0) {
+		size.Orders = true
+		break
+	}
 	for _, shard := range slices.Sorted(maps.Keys(l.Cut())) {
 		size.Splits = append(size.Splits, stages.Split{Shard: shard, To: l.Cut()[shard]})
 	}
@@ -49,6 +53,21 @@ func (l log) Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row,
 				if !yield(r, err) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// Orders implements build.Log: those of a source that has some.
+func (l log) Orders(_ context.Context, shard int) iter.Seq2[rows.Order, error] {
+	return func(yield func(rows.Order, error) bool) {
+		o, ok := l.Source.(interface{ Orders() []rows.Order })
+		if !ok || shard > 0 {
+			return
+		}
+		for _, order := range o.Orders() {
+			if !yield(order, nil) {
+				return
 			}
 		}
 	}

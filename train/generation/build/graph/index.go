@@ -101,9 +101,15 @@ func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	if err != nil {
 		return err
 	}
+	var orders *generation.OrderStats
+	if b.Plan.Orders {
+		if orders, err = describeOrders(ctx, b, linked); err != nil {
+			return err
+		}
+	}
 	doc.GraphHash = x.Fingerprint
 	doc.Graph = generation.GraphStats{Nodes: x.Nodes(), Deleted: x.Deleted, Links: linked.Links,
 		Dangling: linked.Dangling, Hidden: linked.Hidden, Isolated: linked.Isolated, Hubs: linked.Hubs,
-		Classes: x.Classes, MaxDegree: linked.MaxDegree}
+		Classes: x.Classes, MaxDegree: linked.MaxDegree, Orders: orders}
 	return nil
 }

@@ -21,11 +21,18 @@ type LinkStats struct {
 	Hubs      int `json:"hubs"`
 	MaxDegree int `json:"max_degree"`
 	Instances int `json:"instances"`
+	// Ordered are links of orders, Partners how many nodes have at least as many as manyPartners says.
+	Ordered  int                    `json:"ordered,omitempty"`
+	Partners [len(manyPartners)]int `json:"partners,omitzero"`
 }
 
-// LinkNodes collects the neighbours of a partition's nodes.
+// manyPartners are the numbers of partners that nodes are counted by.
+var manyPartners = [...]int{1, 5, 10, 20}
+
+// LinkNodes collects the neighbours of a partition's nodes: those that are stated, and then, ascending, those that
+// orders add.
 //
-//	links    by block: for each node, the number of its labels u32 and for each the position u32, noNode for none
+//	links    by block: for each node, the number of its links u32 and for each the position u32, noNode for none
 //	degrees  known neighbours of each node, u32
 func LinkNodes(ctx context.Context, t *work.Task) error {
 	x, err := LoadNumbering(ctx, t.Build)
@@ -53,6 +60,10 @@ func LinkNodes(ctx context.Context, t *work.Task) error {
 	for i := range to {
 		to[i] = noNode
 	}
+	together, err := readOrdered(ctx, t, t.Partition)
+	if err != nil {
+		return err
+	}
 	for q := range t.Plan.Partitions {
 		from, err := t.OutputsOf(ctx, stages.Resolve, q)
 		if err != nil {
@@ -74,6 +85,10 @@ func LinkNodes(ctx context.Context, t *work.Task) error {
 	var b []byte
 	for i := range n {
 		row := to[start[i]:start[i+1]]
+		var partners []ordered
+		partners, together = cutOrdered(together, i)
+		s.countPartners(len(partners))
+		row = addOrdered(row, partners)
 		known, all := 0, 0
 		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(row)))
 		for _, v := range row {
@@ -110,6 +125,16 @@ func LinkNodes(ctx context.Context, t *work.Task) error {
 	return errors.Join(t.PutSections(ctx, "links", links), t.PutSections(ctx, "degrees", degrees))
 }
 
+// countPartners counts a node by its number of partners.
+func (s *LinkStats) countPartners(n int) {
+	s.Ordered += n
+	for k, least := range manyPartners {
+		if n >= least {
+			s.Partners[k]++
+		}
+	}
+}
+
 // LinkTotals adds up the figures of all partitions.
 func LinkTotals(ctx context.Context, b *work.Build) (sum LinkStats, err error) {
 	for p := range b.Plan.Partitions {
@@ -124,12 +149,17 @@ func LinkTotals(ctx context.Context, b *work.Build) (sum LinkStats, err error) {
 		sum.Isolated += s.Isolated
 		sum.Hubs += s.Hubs
 		sum.Instances += s.Instances
+		sum.Ordered += s.Ordered
+		for k, n := range s.Partners {
+			sum.Partners[k] += n
+		}
 		sum.MaxDegree = max(sum.MaxDegree, s.MaxDegree)
 	}
 	return sum, nil
 }
 
-// ReadNeighbours decodes the next node of a block of links: positions in the order of its labels. hidden says which of
+// ReadNeighbours decodes the next node of a block of links: positions in the order of its labels, and then those that
+// orders add. hidden says which of
 // them the evaluation hides; those that are no nodes are -1.
 func ReadNeighbours(d *sections.Decoder) (positions []int32, hidden []bool) {
 	n := int(d.Uint32())

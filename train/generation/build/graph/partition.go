@@ -18,7 +18,7 @@ type Partition struct {
 }
 
 // Member is a node of a partition. Of its k-th label, To is the position, -1 for none, and Hidden says whether the
-// evaluation hides the link.
+// evaluation hides the link. What follows in both are links that orders add.
 type Member struct {
 	Node
 	Labels []string
@@ -69,7 +69,7 @@ func ReadPartition(ctx context.Context, t *work.Task, links bool) (*Partition, e
 					return d.Err
 				}
 			}
-			if d.Err == nil && len(n.Labels) != len(n.To) {
+			if d.Err == nil && len(n.Labels) > len(n.To) {
 				d.Err = sections.ErrShort
 			}
 		}

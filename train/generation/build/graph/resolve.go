@@ -19,7 +19,7 @@ const (
 // Resolve looks up the nodes that links lead to, for the links that lead into its partition. It holds the
 // partition's keys in memory, and the links between two partitions.
 //
-//	arcs     section p: known links from nodes of partition p, in the order of the nodes
+//	arcs     section p: known links, those of orders too, from nodes of partition p, in the order of the nodes
 //	answers  section p: for partition p, where its links lead
 func Resolve(ctx context.Context, t *work.Task) error {
 	x, err := LoadNumbering(ctx, t.Build)
@@ -34,10 +34,16 @@ func Resolve(ctx context.Context, t *work.Task) error {
 	if err != nil {
 		return err
 	}
+	links, err := readOrdered(ctx, t, t.Partition)
+	if err != nil {
+		return err
+	}
+	together := reverse(links)
 	arcs, answers := t.NewSections(t.Plan.Partitions), t.NewSections(t.Plan.Partitions)
 	defer arcs.Close()    //nolint:errcheck // temporary files
 	defer answers.Close() //nolint:errcheck
 	var b []byte
+	var stated []arc
 	for p := range t.Plan.Partitions {
 		from, err := t.OutputsOf(ctx, stages.Number, p)
 		if err != nil {
@@ -47,6 +53,7 @@ func Resolve(ctx context.Context, t *work.Task) error {
 		if err != nil {
 			return err
 		}
+		stated = stated[:0]
 		for ; len(refs) >= refBytes; refs = refs[refBytes:] {
 			target, ok := lookUp(keys, refs[:keyBytes])
 			if !ok {
@@ -60,14 +67,18 @@ func Resolve(ctx context.Context, t *work.Task) error {
 			if slot&hiddenBit != 0 {
 				position |= hiddenBit
 			} else {
-				b = binary.LittleEndian.AppendUint32(b[:0], source)
-				if err := arcs.Add(p, binary.LittleEndian.AppendUint32(b, uint32(target))); err != nil {
-					return err
-				}
+				stated = append(stated, arc{source, uint32(target)})
 			}
 			b = binary.LittleEndian.AppendUint32(b[:0], source)
 			b = binary.LittleEndian.AppendUint32(b, slot&^hiddenBit)
 			if err := answers.Add(p, binary.LittleEndian.AppendUint32(b, position)); err != nil {
+				return err
+			}
+		}
+		stated, together = mergeArcs(stated, together, x.Base[p], x.Base[p+1])
+		for _, a := range stated {
+			b = binary.LittleEndian.AppendUint32(b[:0], a.source)
+			if err := arcs.Add(p, binary.LittleEndian.AppendUint32(b, a.target)); err != nil {
 				return err
 			}
 		}
@@ -88,9 +99,11 @@ func lookUp(keys, key []byte) (int, bool) {
 	return 0, false
 }
 
-// NodeFinder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
-func NodeFinder(ctx context.Context, t *work.Task, x Numbering) (find func(id string) (int, bool), err error) {
-	keys := make([][]byte, t.Plan.Partitions)
+// nodeKeys are the keys of all nodes, by partition: 12 bytes a node.
+type nodeKeys [][]byte
+
+func readKeys(ctx context.Context, t *work.Task) (nodeKeys, error) {
+	keys := make(nodeKeys, t.Plan.Partitions)
 	for p := range keys {
 		from, err := t.OutputsOf(ctx, stages.Number, p)
 		if err != nil {
@@ -100,11 +113,26 @@ func NodeFinder(ctx context.Context, t *work.Task, x Numbering) (find func(id st
 			return nil, err
 		}
 	}
-	return func(id string) (int, bool) {
-		hash := HashOf(id)
-		p := PartitionOf(hash, t.Plan.Partitions)
-		key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
-		at, ok := lookUp(keys[p], key)
-		return x.Base[p] + at, ok
-	}, nil
+	return keys, nil
+}
+
+// find returns the position of a node by its id.
+func (k nodeKeys) find(x Numbering, id string) (position int, ok bool) {
+	hash := HashOf(id)
+	p := PartitionOf(hash, len(k))
+	key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, hash), checkOf(id))
+	at, ok := lookUp(k[p], key)
+	return x.Base[p] + at, ok
+}
+
+// hash returns HashOf the id of the node at a position.
+func (k nodeKeys) hash(x Numbering, position int) uint64 {
+	p := x.PartitionAt(position)
+	return binary.LittleEndian.Uint64(k[p][(position-x.Base[p])*keyBytes:])
+}
+
+// NodeFinder returns a function that finds the position of a node by its id. It holds 12 bytes a node.
+func NodeFinder(ctx context.Context, t *work.Task, x Numbering) (find func(id string) (int, bool), err error) {
+	keys, err := readKeys(ctx, t)
+	return func(id string) (int, bool) { return keys.find(x, id) }, err
 }

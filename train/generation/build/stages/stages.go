@@ -41,6 +41,7 @@ const (
 	Finish     = "finish"
 
 	// Those that only some plans have.
+	Orders   = "orders"
 	Spread   = "spread"
 	Features = "features"
 	Mapping  = "mapping"
@@ -67,12 +68,17 @@ func (p Plan) Stages() []Stage {
 	if p.Averaged { // text alone is asked as the texts of this generation have it
 		evaluated = append(evaluated, Vectorizer, Projection)
 	}
+	resolve, link := []string{Number, Index}, []string{Number, Index, Resolve}
+	if p.Orders {
+		resolve, link = append(resolve, Orders), append(link, Orders)
+	}
 	all := []Stage{
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
 		{Index, 1, []string{Number}, "how many nodes there are, and the first position of each partition"},
-		{Resolve, n, []string{Number, Index}, "links to the nodes of a partition, as positions"},
-		{Link, n, []string{Number, Index, Resolve}, "neighbours of the nodes of a partition"},
+		{Orders, 1, []string{Number, Index}, "links between nodes that are ordered together"},
+		{Resolve, n, resolve, "links to the nodes of a partition, as positions"},
+		{Link, n, link, "neighbours of the nodes of a partition"},
 		{Count, n, []string{Number, Index}, "document frequencies of the n-grams of a partition"},
 		{Merge, n, []string{Index, Count}, "document frequencies of all documents, for a share of the n-grams"},
 		{Vectorizer, 1, []string{Index, Merge}, "the vocabulary of TF-IDF"},
@@ -103,12 +109,17 @@ func (p Plan) Stages() []Stage {
 	if p.Parent {
 		reads = append(reads, Mapping, Compare)
 	}
+	if p.Orders {
+		reads = append(reads, Orders)
+	}
 	return append(all, Stage{Finish, 1, reads, "the generation's document; removes what the tasks left"})
 }
 
 // has says whether the plan has a stage.
 func (p Plan) has(stage string) bool {
 	switch stage {
+	case Orders:
+		return p.Orders
 	case Spread:
 		return p.Spread
 	case Features:

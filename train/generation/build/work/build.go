@@ -24,6 +24,8 @@ type Log interface {
 	// Rows yields the committed rows of a split. Of several rows of a node, that of the highest Seq counts; all may
 	// come, in any order.
 	Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row, error]
+	// Orders yields the newest row of every order of a shard, deleted orders included.
+	Orders(ctx context.Context, shard int) iter.Seq2[rows.Order, error]
 	// Fingerprint returns a fingerprint of no nodes.
 	Fingerprint() Fingerprint
 }

@@ -1,0 +1,88 @@
+package logview
+
+import (
+	"slices"
+	"testing"
+
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+)
+
+// commit commits a window of shard 0 with rows of nodes and of orders.
+func commit(t *testing.T, store sink.Store, seq int64, nodes []rows.Row, orders []rows.Order) {
+	t.Helper()
+	n := int64(-1)
+	key := func() string { n++; return commitlog.RowKey(0, seq, "abc", n) }
+	m := &commitlog.Manifest{Format: commitlog.ManifestFormat, Seq: seq, Writer: "w-abc",
+		Next: map[string]int64{"nodes": seq}}
+	var err error
+	m.Objects, m.Rows, err = commitlog.WriteObjects(t.Context(), store, rows.Nodes, key, 10, rows.WriteOptions{},
+		each(nodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, _, err := commitlog.WriteObjects(t.Context(), store, rows.Orders, key, 10, rows.WriteOptions{}, each(orders))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Objects = append(m.Objects, more...)
+	var prev *commitlog.Manifest
+	if seq > 1 {
+		if prev, err = commitlog.ReadManifest(t.Context(), store, 0, seq-1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Follow(prev)
+	data, err := m.Encode("")
+	if err == nil {
+		err = store.Create(t.Context(), commitlog.ManifestKey(0, seq), data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func each[R any](all []R) func(func(R, error) bool) {
+	return func(yield func(R, error) bool) {
+		for _, row := range all {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A build finds the newest row of each order of its cut, and none before the first order.
+func TestOrdersOfACut(t *testing.T) {
+	store := &memstore.Store{}
+	commit(t, store, 1, []rows.Row{{NodeID: "a", Text: "x"}}, nil)
+	commit(t, store, 2, nil, []rows.Order{{OrderID: "1", Items: []string{"a", "b"}, Quantities: []float32{1, 1}},
+		{OrderID: "2", Items: []string{"b"}, Quantities: []float32{1}}})
+	commit(t, store, 3, nil, []rows.Order{{OrderID: "1", Deleted: true}})
+	for at, want := range [][]rows.Order{nil, {{OrderID: "1", Items: []string{"a", "b"}}, {OrderID: "2",
+		Items: []string{"b"}}}, {{OrderID: "1", Deleted: true}, {OrderID: "2", Items: []string{"b"}}}} {
+		cut, err := OpenCut(t.Context(), store, 1, map[int]int64{0: int64(at + 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := cut.Log().Size(t.Context())
+		if err != nil || size.Orders != (want != nil) {
+			t.Errorf("manifest %d: orders %t, %v", at+1, size.Orders, err)
+		}
+		var got []rows.Order
+		for o, err := range cut.Log().Orders(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, o)
+		}
+		slices.SortFunc(got, func(a, b rows.Order) int { return int(a.OrderID[0]) - int(b.OrderID[0]) })
+		if !slices.EqualFunc(got, want, func(a, b rows.Order) bool {
+			return a.OrderID == b.OrderID && a.Deleted == b.Deleted && slices.Equal(a.Items, b.Items)
+		}) {
+			t.Errorf("manifest %d: orders %+v, not %+v", at+1, got, want)
+		}
+	}
+}

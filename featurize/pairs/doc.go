@@ -1,0 +1,21 @@
+// Package pairs says which items go together, from orders: what was bought, viewed or put into a cart together.
+//
+// An Incidence holds the items of each order and the orders of each item. A pair is counted from the orders of one of
+// its items when it is asked for; all pairs of n items would be up to n²/2. So an order that is added or taken back
+// changes no more than its own items, and what is left is exactly what it would be without the order.
+//
+// # Weights
+//
+// A large order says less of a pair of its items than a small one. An order that states k items weighs k^-½, as the
+// integer round(2²⁴·k^-½), and so do its items and pairs. Sums of integers have the same bits in any order. The
+// weighted share of the orders that hold an item, or a pair, is its probability: p_i = w_i/W and p_ij = w_ij/W, where W
+// is the weight of all orders. A Measure is a function of the three.
+//
+// An order of more than MaxItems items counts in w_i and W, but not in w_ij: its pairs would cost the square of its
+// size.
+//
+// # Memory
+//
+// A line, which is an item of an order, takes 8 bytes, and an eighth more as lists grow. An order takes about 40, an
+// item 32. A Counter takes 12 bytes an item.
+package pairs

@@ -1,0 +1,123 @@
+package pairs
+
+import (
+	"cmp"
+	"slices"
+
+	"giantstream/internal/parallel"
+)
+
+// Rule says which items are partners.
+type Rule struct {
+	// Measure is the association; "" is NPMI.
+	Measure Measure
+	// MinSupport is the least number of orders that have both items, at least 1.
+	MinSupport int
+	// MinAssociation is the least association.
+	MinAssociation float64
+	// MaxPartners bounds the partners of an item, those of the highest association; 0 is no bound.
+	MaxPartners int
+}
+
+// Partner is an item that goes with another.
+type Partner struct {
+	Item int32
+	// Orders is how many orders of no more than the greatest size have both.
+	Orders int32
+	// Weight is the weight of these orders; one of a single item weighs 2²⁴.
+	Weight int64
+	// Association of both, by the rule's measure.
+	Association float64
+}
+
+// Counter counts the pairs of one item after the other. Each goroutine needs its own.
+type Counter struct {
+	x      *Incidence
+	weight []int64
+	orders []int32
+	met    []int32
+	pairs  int64 // counted so far
+}
+
+// NewCounter returns a counter of pairs. It sees later changes of the incidence.
+func (x *Incidence) NewCounter() *Counter {
+	return &Counter{x: x, weight: make([]int64, len(x.of)), orders: make([]int32, len(x.of))}
+}
+
+// Partners appends the partners of an item to out: the highest association first, of equal ones the smaller item.
+func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
+	x := c.x
+	for _, number := range x.of[item] {
+		o := x.orders[number]
+		if int(o.stated) > x.maxItems {
+			continue
+		}
+		w := weightOf(int(o.stated))
+		for _, j := range o.items {
+			if c.orders[j] == 0 {
+				c.met = append(c.met, j)
+			}
+			c.orders[j]++
+			c.weight[j] += w
+		}
+	}
+	begin := len(out)
+	for _, j := range c.met {
+		n, w := c.orders[j], c.weight[j]
+		c.orders[j], c.weight[j] = 0, 0
+		if j == item {
+			continue
+		}
+		if c.pairs++; int(n) < rule.MinSupport {
+			continue
+		}
+		if a := rule.Measure.of(w, x.weight[item], x.weight[j], x.total); a >= rule.MinAssociation {
+			out = append(out, Partner{j, n, w, a})
+		}
+	}
+	c.met = c.met[:0]
+	slices.SortFunc(out[begin:], func(a, b Partner) int {
+		return cmp.Or(cmp.Compare(b.Association, a.Association), cmp.Compare(a.Item, b.Item))
+	})
+	if rule.MaxPartners > 0 {
+		out = out[:min(len(out), begin+rule.MaxPartners)]
+	}
+	return out
+}
+
+// block is how many items a goroutine counts at a time.
+const block = 64
+
+// Counters are a Counter for each of some goroutines.
+type Counters struct{ each []*Counter }
+
+// NewCounters returns counters for that many goroutines, 0 for one per CPU. They see later changes of the incidence.
+func (x *Incidence) NewCounters(workers int) *Counters {
+	c := &Counters{make([]*Counter, parallel.Workers(workers))}
+	for k := range c.each {
+		c.each[k] = x.NewCounter()
+	}
+	return c
+}
+
+// Partners returns the partners of the items from lo to before hi, each as Counter.Partners has them. The number of
+// goroutines changes nothing.
+func (c *Counters) Partners(lo, hi int, rule Rule) [][]Partner {
+	all := make([][]Partner, hi-lo)
+	parallel.ForEach(hi-lo, block, len(c.each), func(worker, _, from, to int) {
+		var found []Partner
+		for i := from; i < to; i++ {
+			found = c.each[worker].Partners(int32(lo+i), rule, found[:0])
+			all[i] = slices.Clone(found)
+		}
+	})
+	return all
+}
+
+// Counted is how many pairs were counted so far, partners or not: each twice, once all items were asked for.
+func (c *Counters) Counted() (pairs int64) {
+	for _, one := range c.each {
+		pairs += one.pairs
+	}
+	return pairs
+}
