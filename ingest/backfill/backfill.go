@@ -190,7 +190,8 @@ func (s *sender) sendOrders(ctx context.Context, topic string, files []Input) er
 		return err
 	}
 	m := s.Mapping.Orders[topic]
-	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: &s.stats.Orders, columns: orderColumns(&m)})
+	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: &s.stats.Orders,
+		columns: orderColumns(&m)})
 }
 
 func pathsOf(attributes []decode.Attribute) (paths []string) {

@@ -39,69 +39,45 @@ const (
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
-		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, MissingItem, TooManyItems, SelfLoop, KeyMismatch, BadMirror, BadEncoding,
+		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, MissingItem, TooManyItems, SelfLoop,
+		KeyMismatch, BadMirror, BadEncoding,
 		UnknownSchema, FutureTime, Foreign, BadCSV, BadChange, Truncated, IDChanged}
 }
 
-// Explain says in a sentence what the code means, "" for an unknown code.
-func (c Code) Explain() string {
-	switch c {
-	case BadJSON:
-		return "The value is not one well-formed JSON object."
-	case BadUTF8:
-		return "The key or value is not valid UTF-8, or a string escapes half of a surrogate pair."
-	case BadType:
-		return "A mapped field has a type that cannot be used there."
-	case MissingID:
-		return "The node record has no id, neither in its value nor as its key."
-	case MissingSrc:
-		return "The edge record has no source, neither in its value nor as its key."
-	case MissingDst:
-		return "The edge record has no destination."
-	case BadID:
-		return fmt.Sprintf("An id is empty, longer than %d bytes or contains NUL.", MaxIDBytes)
-	case BadEventTime:
-		return "The event time is neither an RFC 3339 date-time or date nor an integer since 1970, " +
-			"or outside the years 1 to 9999."
-	case RecordTooLarge:
-		return "The value is larger than the limit for records."
-	case TextTooLarge:
-		return "The text or the class of the node is larger than its limit."
-	case AttributesTooLarge:
-		return fmt.Sprintf("The attributes of the node have more than %d bytes as JSON.", MaxAttributeBytes)
-	case TooManyEdges:
-		return "The record has more edges than the limit."
-	case MissingItem:
-		return "The order record has no item."
-	case TooManyItems:
-		return "The record has more lines of its order than the limit."
-	case SelfLoop:
-		return "The edge leads from a node to itself."
-	case KeyMismatch:
-		return "The record is not in the partition of its node: it was not keyed by the node id (edges: source " +
-			"id) with Kafka's murmur2 partitioner."
-	case BadEncoding:
-		return "The value is not in the wire format of a schema registry, or its bytes do not fit its schema."
-	case UnknownSchema:
-		return "The schema registry has no schema with the id that the value names, or none that can be used."
-	case FutureTime:
-		return "The event time is further ahead of the clock than ingest.max_future allows, so the record would win " +
-			"over every correction until then."
-	case Foreign:
-		return "The record on the dead-letter topic is not a dead letter: another program wrote it."
-	case BadCSV:
-		return "The line of the file is not a CSV row like the header."
-	case BadChange:
-		return "The value is no change event of Debezium, or lacks a column of the row that the mapping needs."
-	case Truncated:
-		return "The source table was truncated. Nothing is deleted, because the event names no row."
-	case IDChanged:
-		return "A row has another id than before its update: the new id is stated, the old one is not deleted."
-	case BadMirror:
-		return "The record on the internal mirror topic is not one of ours."
-	}
-	return ""
+// explanations say in a sentence what the codes mean.
+var explanations = map[Code]string{
+	BadJSON:    "The value is not one well-formed JSON object.",
+	BadUTF8:    "The key or value is not valid UTF-8, or a string escapes half of a surrogate pair.",
+	BadType:    "A mapped field has a type that cannot be used there.",
+	MissingID:  "The node record has no id, neither in its value nor as its key.",
+	MissingSrc: "The edge record has no source, neither in its value nor as its key.",
+	MissingDst: "The edge record has no destination.",
+	BadID:      fmt.Sprintf("An id is empty, longer than %d bytes or contains NUL.", MaxIDBytes),
+	BadEventTime: "The event time is neither an RFC 3339 date-time or date nor an integer since 1970, " +
+		"or outside the years 1 to 9999.",
+	RecordTooLarge:     "The value is larger than the limit for records.",
+	TextTooLarge:       "The text or the class of the node is larger than its limit.",
+	AttributesTooLarge: fmt.Sprintf("The attributes of the node have more than %d bytes as JSON.", MaxAttributeBytes),
+	TooManyEdges:       "The record has more edges than the limit.",
+	MissingItem:        "The order record has no item.",
+	TooManyItems:       "The record has more lines of its order than the limit.",
+	SelfLoop:           "The edge leads from a node to itself.",
+	KeyMismatch: "The record is not in the partition of its node: it was not keyed by the node id (edges: source " +
+		"id) with Kafka's murmur2 partitioner.",
+	BadEncoding:   "The value is not in the wire format of a schema registry, or its bytes do not fit its schema.",
+	UnknownSchema: "The schema registry has no schema with the id that the value names, or none that can be used.",
+	FutureTime: "The event time is further ahead of the clock than ingest.max_future allows, so the record would win " +
+		"over every correction until then.",
+	Foreign:   "The record on the dead-letter topic is not a dead letter: another program wrote it.",
+	BadCSV:    "The line of the file is not a CSV row like the header.",
+	BadChange: "The value is no change event of Debezium, or lacks a column of the row that the mapping needs.",
+	Truncated: "The source table was truncated. Nothing is deleted, because the event names no row.",
+	IDChanged: "A row has another id than before its update: the new id is stated, the old one is not deleted.",
+	BadMirror: "The record on the internal mirror topic is not one of ours.",
 }
+
+// Explain says in a sentence what the code means, "" for an unknown code.
+func (c Code) Explain() string { return explanations[c] }
 
 // Fault says why a record, or some of its edges, could not be used.
 type Fault struct {

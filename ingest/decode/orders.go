@@ -89,7 +89,8 @@ func Orders(m OrderMapping, in mutation.Input, l Limits, shards int) (*Decoder, 
 	kind := m.Kind
 	if len(kind) > 0 && kind[0] == '"' {
 		if d.orders.kind, err = strconv.Unquote(kind); err != nil {
-			return nil, errors.Join(&FieldError{Field: "baskets.kind", Err: fmt.Errorf("cannot read the constant %s", kind)})
+			return nil, errors.Join(&FieldError{Field: "baskets.kind",
+				Err: fmt.Errorf("cannot read the constant %s", kind)})
 		}
 		kind = ""
 	}
@@ -234,14 +235,15 @@ func (d *Decoder) placed(v value) (int64, *Fault) {
 // lines returns the lines of a record, sorted. An item whose quantity is not above 0 came back, and is left out.
 func (d *Decoder) lines(items []value, quantified bool) ([]mutation.Line, *Fault) {
 	if len(items) > d.orders.maxItems {
-		return nil, faultf(TooManyItems, "the record has more than %d lines, which is the limit (ingest.baskets.max_items)",
-			d.orders.maxItems)
+		return nil, faultf(TooManyItems,
+			"the record has more than %d lines, which is the limit (ingest.baskets.max_items)", d.orders.maxItems)
 	}
 	var quantities []value
 	if quantified {
 		quantities = d.scan.captured[slotQuantity]
 	}
-	if len(quantities) > 0 && len(items) > 1 && !d.orders.beside && d.scan.listed[slotEnds] != d.scan.listed[slotQuantity] {
+	if len(quantities) > 0 && len(items) > 1 && !d.orders.beside &&
+		d.scan.listed[slotEnds] != d.scan.listed[slotQuantity] {
 		return nil, faultf(BadType, "the record has several items and one quantity, or one item and several quantities")
 	}
 	lines := make([]mutation.Line, 0, len(items))
@@ -330,8 +332,8 @@ func (d *Decoder) orderRowGone(m mutation.Mutation, dst []mutation.Mutation) ([]
 		items = d.keyEnds
 	}
 	if len(items) == 0 || placeholder(items[0]) {
-		return dst, faultf(BadChange, "the event of a deleted row lacks the item (baskets.items); give the table REPLICA "+
-			"IDENTITY FULL, so that events have all columns")
+		return dst, faultf(BadChange, "the event of a deleted row lacks the item (baskets.items); give the table "+
+			"REPLICA IDENTITY FULL, so that events have all columns")
 	}
 	return d.removeItems(m, items, dst)
 }

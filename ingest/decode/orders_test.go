@@ -35,8 +35,8 @@ func linesOf(items ...any) (lines []mutation.Line) {
 
 func TestOrders(t *testing.T) {
 	add := func(m decode.OrderMapping) decode.OrderMapping { m.Mode = decode.Add; return m }
-	row := decode.OrderMapping{ID: "id", Items: "sku", Quantity: "n", Deleted: "gone", Mode: decode.Add, MaxItems: 3}
-	lists := decode.OrderMapping{ID: "id", Items: "skus", Quantity: "counts", MaxItems: 3}
+	row := decode.OrderMapping{ID: "id", Items: "sku", Quantity: "n", Deleted: "gone", MaxItems: 3}
+	lists := decode.OrderMapping{ID: "id", Items: "skus", Quantity: "counts", MaxItems: 3, Mode: decode.Replace}
 	const set, plus, minus = mutation.SetOrder, mutation.AddLines, mutation.RemoveLines
 	for _, tt := range []struct {
 		name    string
@@ -95,7 +95,7 @@ func TestOrders(t *testing.T) {
 // A record with anything that cannot be read states nothing: half an order would be another order.
 func TestOrdersRefused(t *testing.T) {
 	row := decode.OrderMapping{ID: "id", Items: "sku", Mode: decode.Add, MaxItems: 3}
-	lists := decode.OrderMapping{ID: "id", Items: "skus", Quantity: "count", MaxItems: 3}
+	lists := decode.OrderMapping{ID: "id", Items: "skus", Quantity: "count", MaxItems: 3, Mode: decode.Replace}
 	for _, tt := range []struct {
 		mapping decode.OrderMapping
 		value   string
@@ -154,7 +154,7 @@ func TestOrderSaysWhenWhatAndWho(t *testing.T) {
 
 func TestOrdersOfChangeEvents(t *testing.T) {
 	row := decode.OrderMapping{Debezium: true, ID: "order_id", Items: "sku", Quantity: "n", Mode: decode.Add, MaxItems: 3}
-	whole := decode.OrderMapping{Debezium: true, ID: "id", Items: "skus", MaxItems: 3}
+	whole := decode.OrderMapping{Debezium: true, ID: "id", Items: "skus", MaxItems: 3, Mode: decode.Replace}
 	for _, tt := range []struct {
 		mapping    decode.OrderMapping
 		key, value string

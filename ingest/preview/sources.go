@@ -22,9 +22,10 @@ const (
 // Files reads the first records of files or objects with nodes, or with edges.
 func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Input) error {
 	s := c.sideOf(edges)
-	return c.files(ctx, s, backfill.SampleOptions{Edges: edges}, inputs, func(where string, r decode.Record, in *backfill.Input) {
-		c.add(edges, where, r, in.Read.SkipWithoutText)
-	})
+	return c.files(ctx, s, backfill.SampleOptions{Edges: edges}, inputs,
+		func(where string, r decode.Record, in *backfill.Input) {
+			c.add(edges, where, r, in.Read.SkipWithoutText)
+		})
 }
 
 // OrderFiles reads the first records of files or objects with orders.

@@ -92,6 +92,7 @@ A pipeline on the embedded broker takes files directly: giantstream run --nodes.
 	flags.Register(cmd)
 	flags.RegisterProfile(cmd)
 	inputs.Register(cmd)
+	inputs.RegisterOrders(cmd)
 	inputs.RegisterSnapshot(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was sent as JSON")
 	return cmd

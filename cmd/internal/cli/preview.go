@@ -82,6 +82,7 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 	flags.Register(cmd)
 	flags.RegisterProfile(cmd)
 	inputs.Register(cmd)
+	inputs.RegisterOrders(cmd)
 	_ = cmd.Flags().MarkHidden("allow-unmatched") // a preview always goes on
 	cmd.Flags().Int64Var(&records, "records", command.CheckRecords,
 		"how many records to read of the nodes, and of the edges")

@@ -58,7 +58,6 @@ func (f *InputFlags) Register(c *cobra.Command) {
 		"files with attributes of nodes alone: `TOPIC=GLOB`, a topic of ingest.attributes (repeatable)")
 	fl.StringArrayVar(&f.attributes, "attribute", nil, "field that is carried beside the text and not embedded: "+
 		"`NAME[:TYPE][=FIELD]`, with the type string, number, boolean, time or strings (repeatable)")
-	f.order.register(f, fl)
 	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
 	fl.StringArrayVar(&f.text, "text", nil, "field with the node's text; repeat to join several (default text)")
 	fl.BoolVar(&f.stripHTML, "strip-html", false, "drop HTML tags, comments, scripts and styles from the texts")

@@ -3,7 +3,7 @@ package command
 import (
 	"cmp"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"giantstream/config"
 )
@@ -16,7 +16,9 @@ type orderFlags struct {
 	id, item, quantity, time, kind, customer string
 }
 
-func (o *orderFlags) register(f *InputFlags, fl *pflag.FlagSet) {
+// RegisterOrders adds the flags of a command that takes files of orders.
+func (f *InputFlags) RegisterOrders(c *cobra.Command) {
+	fl, o := c.Flags(), &f.order
 	fl.StringArrayVar(&f.Orders, "orders", nil,
 		"files with orders, what was bought or viewed together: `GLOB`, as --nodes (repeatable)")
 	fl.StringVar(&o.id, "order-id", "", "field with the order's id (default id)")
