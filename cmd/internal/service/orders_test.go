@@ -1,0 +1,142 @@
+package service
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"giantstream/cmd/internal/wiring"
+	"giantstream/config"
+	"giantstream/ingest/backfill"
+	"giantstream/sink"
+	"giantstream/sink/memstore"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/verify"
+)
+
+const shopOrders = 60
+
+// linesOf returns the items of an order.
+func linesOf(i int) []string {
+	return []string{nodeID(i % nodes), nodeID((i + 1) % nodes), nodeID((i + 5) % nodes)}
+}
+
+// wholeOrder is a record with all lines of an order.
+func wholeOrder(i int, items []string, at string) map[string]any {
+	lines := []any{}
+	for _, item := range items {
+		lines = append(lines, map[string]any{"sku": item, "n": 2})
+	}
+	return map[string]any{"order": fmt.Sprint("o", i), "lines": lines, "placed": "2026-01-01", "at": at}
+}
+
+// ordersIn returns the orders that have items, and their fingerprint.
+func ordersIn(t *testing.T, store sink.Store, shards int) (live int, hash string) {
+	t.Helper()
+	cut, err := commitlog.CurrentCut(t.Context(), store, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hasher := commitlog.NewGraphHasher()
+	for p := range shards {
+		for row, err := range cut.Orders(t.Context(), store, p) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			hasher.AddOrder(&row)
+			if !row.Deleted {
+				live++
+			}
+		}
+	}
+	return live, hasher.Sum()
+}
+
+// Whole orders on a topic, late, corrected and deleted, and files with a line of an order in each row, in any order and
+// twice, give the same rows. What the topic states is what the rows say.
+func TestOrdersFromTopicAndFilesGiveTheSameRows(t *testing.T) {
+	hashes := map[string]bool{}
+	for _, live := range []bool{true, false} {
+		store := &memstore.Store{}
+		s, cfg := startService(t, Options{Store: store, Log: slog.New(slog.DiscardHandler)}, func(c *config.Config) {
+			b := &c.Ingest.Baskets
+			b.Topic, b.ID, b.Time, b.EventTime = "orders", "order", "placed", "at"
+			if b.Items, b.Quantity = "sku", "n"; live {
+				b.Items, b.Quantity = "lines[*].sku", "lines[*].n"
+			}
+			c.Refresh.MinNodes = 1 << 30
+		})
+		if live {
+			final, former := map[string]any{}, map[string]any{}
+			for i := range shopOrders {
+				final[fmt.Sprint("o", i)] = wholeOrder(i, linesOf(i), "2026-02-02")
+				former[fmt.Sprint("o", i)] = wholeOrder(i, linesOf(i+7), "2026-02-01")
+			}
+			former["gone"] = wholeOrder(-1, linesOf(3), "2026-02-01")
+			former["gone"].(map[string]any)["order"] = "gone"
+			produce(t, s, "orders", final)
+			produce(t, s, "orders", former) // they come late
+			produce(t, s, "orders", map[string]any{"gone": nil})
+		} else {
+			files := backfill.Sources{Orders: map[string][]backfill.Input{"orders": lineFiles(t)}}
+			if _, err := wiring.Backfill(t.Context(), cfg, s.Client(), files, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n, hash := ordersIn(t, store, cfg.Shards)
+		if n != shopOrders {
+			t.Errorf("live %t: %d orders have items, want %d", live, n, shopOrders)
+		}
+		hashes[hash] = true
+		checkAgainstTopics(t, s, cfg, store)
+	}
+	if len(hashes) != 1 {
+		t.Errorf("the topic and the files give different orders: %v", hashes)
+	}
+}
+
+// lineFiles writes the lines of all orders to two files, some of them to both.
+func lineFiles(t *testing.T) []backfill.Input {
+	t.Helper()
+	var lines []string
+	for i := range shopOrders {
+		for _, item := range linesOf(i) {
+			lines = append(lines, fmt.Sprintf("o%d,%s,2,2026-01-01,2026-02-02\n", i, item))
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	dir := t.TempDir()
+	for name, part := range map[string][]string{"a.csv": lines[:2*len(lines)/3], "b.csv": lines[len(lines)/3:]} {
+		data := "order,sku,n,placed,at\n" + strings.Join(part, "")
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, err := backfill.Files(filepath.Join(dir, "*.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func checkAgainstTopics(t *testing.T, s *Service, cfg *config.Config, store sink.Store) {
+	t.Helper()
+	feeds, _, err := wiring.FeedOf(cfg, s.Client(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := wiring.Source{Client: s.Client(), Feed: feeds}
+	d, err := verify.Against(t.Context(), store, cfg.Shards, verify.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
+		Undirected: true}, nil)
+	if err != nil || d.Total > 0 || d.Orders != shopOrders {
+		t.Errorf("against the topics: %+v, %v", d, err)
+	}
+}
