@@ -98,7 +98,7 @@ func rewrittenSince(t *testing.T, dir string, cut commitlog.Cut) []string {
 				t.Fatal(err)
 			}
 			for _, o := range m.Objects {
-				ids = append(ids, rowIDs(t, store, o.Key)...)
+				ids = append(ids, rowIDs(t, store, o)...)
 			}
 		}
 	}

@@ -51,13 +51,13 @@ func (p place) checkLog(t *testing.T) {
 						offset, c)
 				}
 			}
-			last := ""
+			last := map[string]string{} // by table
 			for _, o := range m.Objects {
 				if named[o.Key] {
 					t.Errorf("%s is named twice", o.Key)
 				}
 				named[o.Key] = true
-				last = checkObject(t, store, m, o, last, id.Shards)
+				last[o.Table] = checkObject(t, store, m, o, last[o.Table], id.Shards)
 			}
 		}
 		heads = append(heads, head)
@@ -130,7 +130,7 @@ func (p place) counted(t *testing.T, topics ...string) (all mutation.Outcomes) {
 }
 
 // checkObject compares an object with the manifest that names it, and returns the id of its last
-// row; ids ascend throughout a manifest.
+// row; ids ascend throughout a manifest's rows of a table.
 func checkObject(t *testing.T, store sink.Store, m *commitlog.Manifest, o commitlog.Object, last string,
 	shards int) string {
 	t.Helper()
@@ -142,13 +142,13 @@ func checkObject(t *testing.T, store sink.Store, m *commitlog.Manifest, o commit
 	if sum := sink.ChecksumOf(data); int64(len(data)) != o.Bytes || sum != o.Checksum {
 		t.Errorf("%s has %d bytes with checksum %v, its manifest says %d and %v", o.Key, len(data), sum, o.Bytes, o.Checksum)
 	}
-	ids := rowIDs(t, store, o.Key)
+	ids := rowIDs(t, store, o)
 	for _, id := range ids {
 		if id <= last {
-			t.Errorf("%s: node %s follows on %s", o.Key, id, last)
+			t.Errorf("%s: %s follows on %s", o.Key, id, last)
 		}
 		if p := client.Partition([]byte(id), shards); p != m.Shard {
-			t.Errorf("%s: node %s belongs to shard %d", o.Key, id, p)
+			t.Errorf("%s: %s belongs to shard %d", o.Key, id, p)
 		}
 		last = id
 	}
@@ -158,16 +158,27 @@ func checkObject(t *testing.T, store sink.Store, m *commitlog.Manifest, o commit
 	return last
 }
 
-// rowIDs returns the ids of an object's rows, in order.
-func rowIDs(t *testing.T, store sink.Store, key string) []string {
+// rowIDs returns the ids of the nodes or orders in an object's rows, in order.
+func rowIDs(t *testing.T, store sink.Store, o commitlog.Object) []string {
 	t.Helper()
-	var ids []string
-	for r, err := range rows.Nodes.Read(t.Context(), store, storetest.Ref(t, store, key),
-		rows.ReadOptions{Columns: []string{rows.ColNodeID}}) {
+	switch o.Table {
+	case rows.Orders.Name:
+		return idsIn(t, store, o, rows.Orders, func(r rows.Order) string { return r.OrderID })
+	case rows.NodeAttributes.Name:
+		return idsIn(t, store, o, rows.NodeAttributes, func(r rows.Attributes) string { return r.NodeID })
+	}
+	return idsIn(t, store, o, rows.Nodes, func(r rows.Row) string { return r.NodeID })
+}
+
+func idsIn[R any](t *testing.T, store sink.Store, o commitlog.Object, table *rows.Table[R],
+	idOf func(R) string) (ids []string) {
+	t.Helper()
+	for r, err := range table.Read(t.Context(), store, storetest.Ref(t, store, o.Key),
+		rows.ReadOptions{Columns: table.KeyColumns}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, r.NodeID)
+		ids = append(ids, idOf(r))
 	}
 	return ids
 }

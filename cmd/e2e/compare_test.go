@@ -51,6 +51,7 @@ func checkSame(t *testing.T, got, want outcome) {
 	sameMap(t, "embedding", withoutSeq(got.embeddings), withoutSeq(want.embeddings))
 	sameMap(t, "published embedding", withoutSeq(got.published), withoutSeq(want.published))
 	sameMap(t, "dead letter", got.refused, want.refused)
+	sameMap(t, "order", got.orders, want.orders)
 	for _, f := range []struct {
 		what      string
 		got, want any

@@ -16,7 +16,8 @@ import (
 )
 
 // Killing the pipeline at random moments, any number of times, changes nothing: the graph, the
-// newest row and the embedding of every node, and the dead letters are those of an undisturbed run.
+// newest row and the embedding of every node, the orders, of which the links are, too, and the dead
+// letters are those of an undisturbed run.
 //
 // GIANTSTREAM_SEED repeats the kill moments of an earlier run, as far as the machine's own timing
 // allows; GIANTSTREAM_KILLS changes their number.
@@ -39,6 +40,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 			h.write(t, filepath.Join(inputs, strconv.Itoa(i)))...)
 	}
 
+	wantOrders := writeOrders(t, inputs, graphOf(histories...), phases)
+
 	bad := filepath.Join(inputs, "bad.jsonl")
 	writeLines(t, bad, histories[0].nodes[:10])
 	mix(t, bad, badNodes[:10])
@@ -55,6 +58,14 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	checkLog(t, dir)
 	want := readOutcome(t, dir)
 	checkGraph(t, want.rows, graphOf(histories...))
+	lines := map[string][]string{}
+	for id, o := range want.orders {
+		lines[id] = o.Items
+	}
+	sameMap(t, "order", lines, wantOrders)
+	if o := want.doc.Graph.Orders; o == nil || o.Orders != len(wantOrders) || o.Kept == 0 {
+		t.Errorf("of %d orders the generation has %+v", len(wantOrders), o)
+	}
 	if len(want.refused) != 10 {
 		t.Errorf("%d dead letters, want 10", len(want.refused))
 	}
@@ -104,6 +115,39 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	if !t.Failed() && done < kills {
 		t.Errorf("only %d of %d kills came before the end of their run", done, kills)
 	}
+}
+
+// writeOrders writes the lines of orders for each phase, adds the flags, and returns the items of each order at the end.
+// A third of the orders of the first phase get more lines in the second.
+func writeOrders(t *testing.T, dir string, graph map[string]node, phases []phase) map[string][]string {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 3))
+	ids := slices.Sorted(maps.Keys(graph))
+	want := map[string][]string{}
+	for i := range phases {
+		var csv strings.Builder
+		csv.WriteString("order,sku\n")
+		for n := range 900 {
+			if i > 0 && n%3 > 0 {
+				continue
+			}
+			order, near := fmt.Sprint("o", n), random.IntN(len(ids))
+			for range 1 + random.IntN(6) { // of few items together, so that some are often
+				item := ids[(near/8*8+random.IntN(8))%len(ids)]
+				fmt.Fprintf(&csv, "%s,%s\n", order, item)
+				if !slices.Contains(want[order], item) {
+					want[order] = append(want[order], item)
+				}
+			}
+		}
+		phases[i].args = append(phases[i].args, "--orders",
+			writeFile(t, filepath.Join(dir, fmt.Sprint("orders", i, ".csv")), csv.String()),
+			"--order-id", "order", "--order-item", "sku")
+	}
+	for _, items := range want {
+		slices.Sort(items)
+	}
+	return want
 }
 
 // A training that is killed continues from its checkpoint, and ends with the same encoder as one

@@ -26,6 +26,7 @@ type outcome struct {
 	// embeddings are those of the current generation's Parquet parts, published the newest records
 	// on the sink topic, without tombstones.
 	embeddings, published map[string]embedding.Record
+	orders                map[string]rows.Order // newest rows
 	// refused are the dead letters, by their values.
 	refused map[string]decode.Code
 }
@@ -60,7 +61,7 @@ func (p place) outcome(t *testing.T) outcome {
 		t.Fatal(err)
 	}
 	o := outcome{doc: doc, rows: newestRows(t, p.store), embeddings: map[string]embedding.Record{},
-		published: p.latestPublished(t), refused: p.refusedRecords(t)}
+		published: p.latestPublished(t), refused: p.refusedRecords(t), orders: newestOrders(t, p.store)}
 	for _, part := range doc.Embeddings {
 		for r, err := range embedding.ReadParquet(t.Context(), p.store, part.Ref()) {
 			if err != nil {
@@ -90,6 +91,28 @@ func newestRows(t *testing.T, store sink.Store) map[string]rows.Row {
 				t.Fatal(err)
 			}
 			out[r.NodeID] = r.Row
+		}
+	}
+	return out
+}
+
+func newestOrders(t *testing.T, store sink.Store) map[string]rows.Order {
+	t.Helper()
+	id, err := commitlog.LoadIdentity(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, err := commitlog.CurrentCut(t.Context(), store, id.Shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]rows.Order{}
+	for shard := range id.Shards {
+		for r, err := range cut.Orders(t.Context(), store, shard) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[r.OrderID] = r
 		}
 	}
 	return out
