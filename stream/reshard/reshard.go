@@ -211,7 +211,8 @@ func (r *run) check() error {
 	}
 	had, have := r.Before.Settings, r.After.Settings
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if !strings.HasPrefix(name, "kafka.topics.") && had[name] != have[name] {
+		topic := strings.HasPrefix(name, "kafka.topics.") || name == "ingest.baskets.topic" && had[name] != ""
+		if !topic && had[name] != have[name] {
 			return fmt.Errorf("store %s %w: %s was %q and is %q. Change the number of shards alone, and the topics",
 				r.From.URL(), commitlog.ErrSettings, name, had[name], have[name])
 		}

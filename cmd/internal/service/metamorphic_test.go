@@ -86,7 +86,7 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 				cfg.StateDir = filepath.Join(t.TempDir(), "state")
 				cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = brokers, time.Second
 				cfg.Window = v.window
-				cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
+				mapStatements(&cfg)
 				cfg.Evaluate.HoldoutEdges, cfg.Evaluate.ProbeRates = 0, nil
 				cfg.Featurize.ProjectionDim, cfg.Embedding.Dim, cfg.Train.Encoder = 24, 16, "linear"
 				crew[i] = cfg
@@ -130,6 +130,9 @@ func TestOutcomeIsAFunctionOfTheRecords(t *testing.T) {
 			if got.hash != want.hash {
 				t.Errorf("graph %s, want %s", got.hash, want.hash)
 			}
+			if got.orders != want.orders {
+				t.Errorf("orders %s, want %s", got.orders, want.orders)
+			}
 			compare(t, "newest row", got.rows, want.rows)
 			compare(t, "embedding", got.embeddings, want.embeddings)
 		})
@@ -145,6 +148,16 @@ type statement struct {
 	Dst     string `json:"dst,omitempty"`
 	At      int64  `json:"at"`
 	Deleted bool   `json:"deleted,omitempty"`
+
+	Order string   `json:"order,omitempty"`
+	Items []string `json:"items,omitempty"`
+}
+
+// mapStatements maps the fields of statements.
+func mapStatements(cfg *config.Config) {
+	cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
+	b := &cfg.Ingest.Baskets
+	b.Topic, b.ID, b.Items, b.EventTime = "orders", "order", "items[*]", "at"
 }
 
 // statementsOfAGraph are several about many nodes and edges, some of which go and some of which
@@ -155,6 +168,13 @@ func statementsOfAGraph() []statement {
 	for i := range 900 {
 		at := 1_700_000_000 + int64((i*7919)%900) // each time once, in no order
 		n := random.IntN(nodes)
+		if i%4 == 0 { // of few items, so that some are often together; some orders are corrected or deleted
+			o := statement{Order: fmt.Sprint("o", i%600), At: at, Deleted: i%44 == 0}
+			for k := range 2 + i%3 {
+				o.Items = append(o.Items, nodeID((i%5*7+k*k)%nodes))
+			}
+			all = append(all, o)
+		}
 		if random.IntN(5) < 2 {
 			m := (n + 4*(1+random.IntN(6))) % nodes
 			all = append(all, statement{Src: nodeID(n), Dst: nodeID(m), At: at, Deleted: random.IntN(8) == 0})
@@ -218,6 +238,8 @@ func sendStatements(t *testing.T, cfg *config.Config, c *client.Client, statemen
 		m := kafka.Message{Topic: cfg.Kafka.Topics.Nodes, Key: []byte(s.ID), Value: value}
 		if s.Src != "" {
 			m.Topic, m.Key = cfg.Kafka.Topics.Edges, []byte(s.Src)
+		} else if s.Order != "" {
+			m.Topic, m.Key = cfg.Ingest.Baskets.Topic, []byte(s.Order)
 		}
 		if err := p.Send(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -230,7 +252,7 @@ func sendStatements(t *testing.T, cfg *config.Config, c *client.Client, statemen
 
 func backfillStatements(t *testing.T, cfg *config.Config, c *client.Client, statements []statement) {
 	t.Helper()
-	var lines [2][]byte // nodes, edges
+	var lines [3][]byte // nodes, edges, orders
 	for _, s := range statements {
 		value, err := json.Marshal(s)
 		if err != nil {
@@ -239,12 +261,14 @@ func backfillStatements(t *testing.T, cfg *config.Config, c *client.Client, stat
 		of := 0
 		if s.Src != "" {
 			of = 1
+		} else if s.Order != "" {
+			of = 2
 		}
 		lines[of] = append(append(lines[of], value...), '\n')
 	}
-	var inputs [2][]backfill.Input
+	var inputs [3][]backfill.Input
 	dir := t.TempDir()
-	for i, name := range []string{"nodes.jsonl", "edges.jsonl"} {
+	for i, name := range []string{"nodes.jsonl", "edges.jsonl", "orders.jsonl"} {
 		path := filepath.Join(dir, name)
 		err := os.WriteFile(path, lines[i], 0o600)
 		if err == nil {
@@ -254,7 +278,9 @@ func backfillStatements(t *testing.T, cfg *config.Config, c *client.Client, stat
 			t.Fatal(err)
 		}
 	}
-	if _, err := wiring.Backfill(t.Context(), cfg, c, backfill.Sources{Nodes: inputs[0], Edges: inputs[1]}, nil); err != nil {
+	files := backfill.Sources{Nodes: inputs[0], Edges: inputs[1],
+		Orders: map[string][]backfill.Input{cfg.Ingest.Baskets.Topic: inputs[2]}}
+	if _, err := wiring.Backfill(t.Context(), cfg, c, files, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -262,6 +288,7 @@ func backfillStatements(t *testing.T, cfg *config.Config, c *client.Client, stat
 // portrait is all that a pipeline says, but for where in the store it stands.
 type portrait struct {
 	hash       string
+	orders     string // hash of them
 	rows       map[string]rows.Row
 	embeddings map[string]embedding.Record
 }
@@ -272,7 +299,8 @@ func portray(t *testing.T, cfg *config.Config, c *client.Client, store *memstore
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := portrait{doc.GraphHash, map[string]rows.Row{}, sinkTopic(t, &Service{client: c}, cfg)}
+	_, orders := ordersIn(t, store, cfg.Shards)
+	p := portrait{doc.GraphHash, orders, map[string]rows.Row{}, sinkTopic(t, &Service{client: c}, cfg)}
 	for id, r := range p.embeddings {
 		if r.Seq, r.Shard = 0, 0; r.Deleted { // whether it ever had one depends on when it was deleted
 			delete(p.embeddings, id)

@@ -47,6 +47,7 @@ func newResharding(t *testing.T, before, after int, grown bool) *resharding {
 	r.next.Kafka.Topics.Mirror = "mirror-afterwards"
 	if !grown {
 		r.next.Kafka.Topics.Nodes, r.next.Kafka.Topics.Edges = "nodes-afterwards", "edges-afterwards"
+		r.next.Ingest.Baskets.Topic = "orders-afterwards"
 	}
 	if err := wiring.EnsureTopics(t.Context(), c, &r.old); err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func reshardConfig(t *testing.T, brokers []string, shards int) config.Config {
 	cfg.StateDir = filepath.Join(t.TempDir(), "state")
 	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = brokers, time.Second
 	cfg.Window = config.Window{Changes: 50, Bytes: 1 << 20, Time: 100 * time.Millisecond}
-	cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
+	mapStatements(&cfg)
 	cfg.Evaluate.HoldoutEdges, cfg.Evaluate.ProbeRates = 0, nil
 	// Generations of pipelines that built others before them are to be equal.
 	cfg.Refresh.Space = "new"
@@ -155,11 +156,15 @@ func TestReshard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if result.Hash != before.hash || doc.GraphHash != before.hash || result.Generation != doc.Generation {
+			if result.Hash != wholeHash(t, r.from, c.before) || doc.GraphHash != before.hash ||
+				result.Generation != doc.Generation {
 				t.Errorf("result %+v of a graph with hash %s", result, before.hash)
 			}
 			after := portray(t, &r.next, r.client, r.to)
 			compare(t, "newest row", after.rows, before.rows)
+			if after.orders != before.orders {
+				t.Errorf("orders %s, want %s", after.orders, before.orders)
+			}
 
 			r.upToDate(t, &r.next, r.to)
 			if again := r.published(t) - sent; again != 0 {
@@ -174,6 +179,9 @@ func TestReshard(t *testing.T) {
 			got := portray(t, &r.next, r.client, r.to)
 			if got.hash != want.hash {
 				t.Errorf("graph %s, want %s", got.hash, want.hash)
+			}
+			if got.orders != want.orders {
+				t.Errorf("orders %s, want %s", got.orders, want.orders)
 			}
 			compare(t, "newest row", got.rows, want.rows)
 			for id, e := range got.embeddings {
@@ -191,6 +199,31 @@ func TestReshard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wholeHash is the fingerprint of nodes, links and orders.
+func wholeHash(t *testing.T, store sink.Store, shards int) string {
+	t.Helper()
+	cut, err := commitlog.CurrentCut(t.Context(), store, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hasher := commitlog.NewGraphHasher()
+	for p := range shards {
+		for row, err := range cut.Facts(t.Context(), store, p) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			hasher.Add(&row.Row)
+		}
+		for row, err := range cut.Orders(t.Context(), store, p) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			hasher.AddOrder(&row)
+		}
+	}
+	return hasher.Sum()
 }
 
 // Partitions are added while workers run: they stop, naming the command, and with it the pipeline goes on.
@@ -234,7 +267,8 @@ func TestReshardAfterPartitionsWereAdded(t *testing.T) {
 func (r *resharding) grow(t *testing.T) {
 	t.Helper()
 	admin := &kafka.Client{Addr: kafka.TCP(r.brokers...)}
-	for _, topic := range []string{r.old.Kafka.Topics.Nodes, r.old.Kafka.Topics.Edges} {
+	topics := []string{r.old.Kafka.Topics.Nodes, r.old.Kafka.Topics.Edges, r.old.Ingest.Baskets.Topic}
+	for _, topic := range topics {
 		res, err := admin.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
 			Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(r.next.Shards)}}})
 		if err == nil {
@@ -245,9 +279,13 @@ func (r *resharding) grow(t *testing.T) {
 		}
 	}
 	eventually(t, "the topics have their new partitions", func() bool {
-		ids, err := r.client.Identify(t.Context(), r.old.Kafka.Topics.Nodes, r.old.Kafka.Topics.Edges)
-		return err == nil && ids[r.old.Kafka.Topics.Nodes].Partitions == r.next.Shards &&
-			ids[r.old.Kafka.Topics.Edges].Partitions == r.next.Shards
+		ids, err := r.client.Identify(t.Context(), topics...)
+		for _, id := range ids {
+			if id.Partitions != r.next.Shards {
+				return false
+			}
+		}
+		return err == nil
 	})
 	// A client's producers use the number of partitions that it was told seconds ago.
 	c, err := client.New(client.Options{Brokers: r.brokers})
@@ -274,7 +312,7 @@ func TestReshardBrokenOffAtEveryCall(t *testing.T) {
 	r := newResharding(t, 2, 3, false)
 	sendStatements(t, &r.old, r.client, statements)
 	r.upToDate(t, &r.old, r.from)
-	hash := portray(t, &r.old, r.client, r.from).hash
+	hash := wholeHash(t, r.from, 2)
 	for _, of := range []string{"from", "into"} {
 		for _, after := range []bool{false, true} {
 			calls := r.failAt(t, of, after, 0, hash)
@@ -331,7 +369,7 @@ func (r *resharding) failAt(t *testing.T, of string, after bool, n int64, hash s
 	}
 	switch {
 	case newUsable:
-		if got := r.graph(t); got != hash {
+		if got := wholeHash(t, r.to, r.next.Shards); got != hash {
 			t.Fatalf("%s: the new store has the graph %s, want %s", name, got, hash)
 		}
 		// What a person would do who does not want it after all.
@@ -360,25 +398,6 @@ func (r *resharding) usable(t *testing.T) bool {
 	t.Helper()
 	_, err := commitlog.LoadIdentity(t.Context(), r.to)
 	return err == nil && commitlog.CheckReshard(t.Context(), r.to) == nil
-}
-
-// graph returns the hash of the graph in the new store.
-func (r *resharding) graph(t *testing.T) string {
-	t.Helper()
-	cut, err := commitlog.CurrentCut(t.Context(), r.to, r.next.Shards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hasher := commitlog.NewGraphHasher()
-	for p := range r.next.Shards {
-		for row, err := range cut.Facts(t.Context(), r.to, p) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			hasher.Add(&row.Row)
-		}
-	}
-	return hasher.Sum()
 }
 
 // A reshard refuses what it would lose or harm, and says what to do.

@@ -37,19 +37,24 @@ func ReshardOptions(ctx context.Context, cfg *config.Config, c *client.Client, f
 	old.Kafka.Topics.Nodes, old.Kafka.Topics.Edges = before.Settings["kafka.topics.nodes"],
 		before.Settings["kafka.topics.edges"]
 	old.Kafka.Topics.Mirror = before.Settings["kafka.topics.mirror"]
+	old.Ingest.Baskets.Topic = before.Settings["ingest.baskets.topic"]
 	in, _, err := FeedOf(&old, c, log)
 	if err != nil {
 		return o, err
 	}
+	in.Topics = in.Topics.Ranked(before.Inputs)
 	if before.ID != "" {
 		if in.Pipeline, err = mirror.ParsePipeline(before.ID); err != nil {
 			return o, err
 		}
 	}
 	after := IdentityOf(cfg)
-	after.Inputs = before.Inputs
+	after.Inputs = slices.Clone(before.Inputs)
+	if i := slices.Index(after.Inputs, old.Ingest.Baskets.Topic); i >= 0 && cfg.Ingest.Baskets.Topic != "" {
+		after.Inputs[i] = cfg.Ingest.Baskets.Topic
+	}
 	o = reshard.Options{Before: reshard.Pipeline{Identity: before, Topics: shardTopics(&old, before.Inputs)},
-		After: reshard.Pipeline{Identity: after, Topics: shardTopics(cfg, before.Inputs)}, From: from, Into: into,
+		After: reshard.Pipeline{Identity: after, Topics: shardTopics(cfg, after.Inputs)}, From: from, Into: into,
 		Cluster: cluster{c, in, cfg, &old}, Partition: client.Partition,
 		Compression: parquetio.Compression(cfg.Window.Compression),
 		Writer:      "reshard-" + strings.ReplaceAll(buildinfo.Read().String(), " ", "-"), Log: log}
