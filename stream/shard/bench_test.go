@@ -94,7 +94,7 @@ func BenchmarkCommit(b *testing.B) {
 // of 5,000 orders: processor seconds per million order lines, bytes of state and of rows a line. An order has between 1
 // and 60 lines, 20 on average, of 100,000 items drawn by a power law; one of twenty is stated again with a line less.
 func BenchmarkOrders(b *testing.B) {
-	const lines, window = 2_000_000, 5000
+	const lines, window = 10_000_000, 5000
 	cpu, state, written := 0.0, int64(0), int64(0)
 	for b.Loop() {
 		rng := rand.New(rand.NewPCG(1, 1))
