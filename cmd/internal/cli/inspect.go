@@ -10,6 +10,7 @@ import (
 
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
+	"giantstream/featurize/pairs"
 	"giantstream/stream/commitlog"
 	"giantstream/train/generation"
 )
@@ -165,7 +166,7 @@ func inspectNode(a *command.App) *cobra.Command {
 		full  bool
 	)
 	cmd := &cobra.Command{
-		Use: "node ID", Short: "Show one node: its newest row and its embedding, as JSON",
+		Use: "node ID", Short: "Show one node: its newest row, its embedding and what it is ordered with, as JSON",
 		Example: "  giantstream inspect node --store ./out net/http.Client", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pipe, err := a.Open(cmd.Context(), &flags)
@@ -173,6 +174,11 @@ func inspectNode(a *command.App) *cobra.Command {
 				return err
 			}
 			view, err := command.FindNode(cmd.Context(), pipe.Store, pipe.Identity.Shards, args[0])
+			if err != nil {
+				return err
+			}
+			rule := pairs.Rule{Measure: pairs.Measure(pipe.Config.Links.FromOrders.Measure), MinSupport: 1}
+			view.Ordered, err = command.FindOrdered(cmd.Context(), pipe.Store, pipe.Identity.Shards, args[0], rule)
 			if err != nil {
 				return err
 			}

@@ -163,7 +163,7 @@ func outcomeLine(in ingesting.InputOutcomes) string {
 		n    int64
 		name string
 	}{{in.Applied, "applied"}, {in.Superseded, "superseded"}, {in.Repeated, "repeated"}, {in.DeadLetters, letters},
-		{in.Empty, "without edges"}} {
+		{in.Empty, "that say nothing"}} {
 		if o.n > 0 {
 			parts = append(parts, console.Count(o.n)+" "+o.name)
 		}

@@ -19,6 +19,8 @@ type NodeView struct {
 	Row       *rows.Row         `json:"row,omitempty"`
 	Seq       int64             `json:"seq,omitempty"`
 	Embedding *embedding.Record `json:"embedding,omitempty"`
+	// Ordered is nil if no order has the node.
+	Ordered *Ordered `json:"ordered,omitempty"`
 	// Cut names the lists that are shown in part.
 	Cut []string `json:"cut,omitempty"`
 }
@@ -54,6 +56,10 @@ func (v *NodeView) Shorten() {
 				len(text)))
 			r.Text = string(text[:maxText])
 		}
+	}
+	if o := v.Ordered; o != nil {
+		cut("partners", len(o.Partners))
+		o.Partners = o.Partners[:min(len(o.Partners), maxListed)]
 	}
 	if e := v.Embedding; e != nil {
 		cut("vector", len(e.Vector))
