@@ -44,7 +44,7 @@ func plainPartners(orders []plainOrder, items, maxItems int, rule Rule) (all [][
 			if p.Orders == 0 || int(p.Orders) < rule.MinSupport {
 				continue
 			}
-			p.Item, p.Association = int32(j), rule.Measure.of(p.Weight, weight[i], weight[j], total)
+			p.Item, p.Association = int32(j), rule.Measure.association(p.Weight, weight[i], weight[j], total)
 			if p.Association >= rule.MinAssociation {
 				all[i] = append(all[i], p)
 			}
@@ -178,11 +178,11 @@ func TestMeasures(t *testing.T) {
 	// Of 8 orders of equal weight, 4 have a, 2 have b and 2 have both.
 	for m, want := range map[Measure]float64{NPMI: math.Log(2) / math.Log(4), "": 0.5, Lift: 2, Cosine: math.Sqrt(0.5),
 		Jaccard: 0.5} {
-		if got := m.of(2, 4, 2, 8); math.Abs(got-want) > 1e-12 {
+		if got := m.association(2, 4, 2, 8); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%q is %g, not %g", m, got, want)
 		}
 	}
-	if got := NPMI.of(8, 8, 8, 8); got != 1 {
+	if got := NPMI.association(8, 8, 8, 8); got != 1 {
 		t.Errorf("items of all orders have %g, not 1", got)
 	}
 	if _, err := ParseMeasure("pmi"); err == nil {

@@ -71,7 +71,7 @@ func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 		if c.pairs++; int(n) < rule.MinSupport {
 			continue
 		}
-		if a := rule.Measure.of(w, x.weight[item], x.weight[j], x.total); a >= rule.MinAssociation {
+		if a := rule.Measure.association(w, x.weight[item], x.weight[j], x.total); a >= rule.MinAssociation {
 			out = append(out, Partner{j, n, w, a})
 		}
 	}

@@ -148,7 +148,7 @@ type OrderStats struct {
 	// Pairs are those of nodes that an order has both of, Kept those that are linked, hidden ones included.
 	Pairs int `json:"pairs"`
 	Kept  int `json:"kept"`
-	// Partners says how many items have at least so many partners, for some numbers of partners.
+	// Partners says, for some numbers of partners, how many items have at least that many.
 	Partners []AtLeast `json:"partners"`
 }
 

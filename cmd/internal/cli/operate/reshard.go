@@ -20,23 +20,15 @@ import (
 
 // Reshard is 'giantstream reshard'.
 func Reshard(a *command.App) *cobra.Command {
-	var (
-		flags            command.PipelineFlags
-		from, forget     string
-		shards           int
-		acceptLoss       []string
-		forgetDeleted    bool
-		abort, removeOld bool
-		asJSON           bool
-	)
+	var f reshardFlags
 	cmd := &cobra.Command{
 		Use:   "reshard",
 		Short: "Write a stopped pipeline's store again: other shards, or without forgotten nodes",
 		Long: `Give a pipeline another number of shards, which is the number of partitions of
 its topics. The configuration is that of afterwards: its store is an empty folder
-or an unused prefix, its mirror topic has a new name, and its nodes and edges
-topics have as many partitions as there are to be shards. They are new topics, or
-those of before with partitions added. --from names the store of before.
+or an unused prefix, its mirror topic has a new name, and its topics of nodes,
+edges and orders have as many partitions as there are to be shards. They are new
+topics, or those of before with partitions added. --from names the store of before.
 
 All workers are stopped meanwhile. Topics that are left must have been read to
 their ends ('giantstream run --until-idle' with the configuration of before).
@@ -46,7 +38,7 @@ published go to the new store. The graph of both stores is computed from their
 rows, and must have the same hash.
 
 --forget names a file of ids, one a line, of nodes that 'giantstream forget' has
-deleted: the new store has nothing of them. --forget-deleted takes all nodes that
+deleted: the new store has nothing of them, nor have its orders. --forget-deleted takes all nodes that
 were deleted, with all links to them, before the generation that is served was
 built. The number of shards and the topics, but for the mirror's, may then be
 those of before.
@@ -60,76 +52,92 @@ removes the store of before after one that is.`,
   giantstream reshard -c afterwards.yaml --from s3://bucket/catalog --remove-old
   giantstream reshard -c afterwards.yaml --from ./store --forget ids.txt`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case from == "":
-				return command.UsageError(errors.New("name the store of before with --from"))
-			case abort && removeOld:
-				return command.UsageError(errors.New("give --abort or --remove-old, not both"))
-			case forget != "" && forgetDeleted:
-				return command.UsageError(errors.New("give --forget or --forget-deleted, not both"))
-			}
-			cfg, err := flags.Load()
-			if err != nil {
-				return err
-			}
-			if shards > 0 {
-				cfg.Shards = shards
-				if err := command.CheckConfig(cfg); err != nil {
-					return err
-				}
-			}
-			old, err := openFrom(cmd.Context(), cfg, from)
-			if err != nil {
-				return err
-			}
-			w, err := a.OpenWorkplace(cmd.Context(), cfg, "")
-			if err != nil {
-				return err
-			}
-			switch {
-			case abort:
-				if err := commitlog.AbortReshard(cmd.Context(), old, w.Store); err != nil {
-					return err
-				}
-				fmt.Fprintf(a.Out, "taken back: workers may run on %s again\n", old.URL())
-				return nil
-			case removeOld:
-				n, err := commitlog.RemoveLeft(cmd.Context(), old, w.Store)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(a.Out, "%s objects removed from %s\n", console.Count(n), old.URL())
-				return nil
-			}
-			o := reshard.Options{AcceptLoss: acceptLoss, ForgetDeleted: forgetDeleted}
-			if forget != "" {
-				if o.Forget, err = readIDs(nil, forget); err != nil {
-					return err
-				}
-			}
-			result, err := runReshard(cmd.Context(), a, w, old, o)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return command.WriteJSON(a.Out, result)
-			}
-			return printReshard(a, result)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
-	flags.Register(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "the `STORE` that the pipeline has now")
-	cmd.Flags().IntVar(&shards, "shards", 0, "how many shards there are to be (default: the configuration's)")
-	cmd.Flags().StringSliceVar(&acceptLoss, "accept-loss", nil,
-		"`topics` of before that are gone, of which it cannot be told whether all was read")
-	cmd.Flags().StringVar(&forget, "forget", "", "a `FILE` of ids, one a line, of deleted nodes to leave out")
-	cmd.Flags().BoolVar(&forgetDeleted, "forget-deleted", false,
-		"leave out all nodes that were deleted before the generation that is served was built")
-	cmd.Flags().BoolVar(&abort, "abort", false, "take back what is not complete")
-	cmd.Flags().BoolVar(&removeOld, "remove-old", false, "remove the store of before, once the new one is complete")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	f.register(cmd)
 	return cmd
+}
+
+type reshardFlags struct {
+	pipeline         command.PipelineFlags
+	from, forget     string
+	shards           int
+	acceptLoss       []string
+	forgetDeleted    bool
+	abort, removeOld bool
+	asJSON           bool
+}
+
+func (f *reshardFlags) register(cmd *cobra.Command) {
+	f.pipeline.Register(cmd)
+	cmd.Flags().StringVar(&f.from, "from", "", "the `STORE` that the pipeline has now")
+	cmd.Flags().IntVar(&f.shards, "shards", 0, "how many shards there are to be (default: the configuration's)")
+	cmd.Flags().StringSliceVar(&f.acceptLoss, "accept-loss", nil,
+		"`topics` of before that are gone, of which it cannot be told whether all was read")
+	cmd.Flags().StringVar(&f.forget, "forget", "", "a `FILE` of ids, one a line, of deleted nodes to leave out")
+	cmd.Flags().BoolVar(&f.forgetDeleted, "forget-deleted", false,
+		"leave out all nodes that were deleted before the generation that is served was built")
+	cmd.Flags().BoolVar(&f.abort, "abort", false, "take back what is not complete")
+	cmd.Flags().BoolVar(&f.removeOld, "remove-old", false, "remove the store of before, once the new one is complete")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+}
+
+func (f *reshardFlags) run(ctx context.Context, a *command.App) error {
+	switch {
+	case f.from == "":
+		return command.UsageError(errors.New("name the store of before with --from"))
+	case f.abort && f.removeOld:
+		return command.UsageError(errors.New("give --abort or --remove-old, not both"))
+	case f.forget != "" && f.forgetDeleted:
+		return command.UsageError(errors.New("give --forget or --forget-deleted, not both"))
+	}
+	cfg, err := f.pipeline.Load()
+	if err != nil {
+		return err
+	}
+	if f.shards > 0 {
+		cfg.Shards = f.shards
+		if err := command.CheckConfig(cfg); err != nil {
+			return err
+		}
+	}
+	old, err := openFrom(ctx, cfg, f.from)
+	if err != nil {
+		return err
+	}
+	w, err := a.OpenWorkplace(ctx, cfg, "")
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.abort:
+		if err := commitlog.AbortReshard(ctx, old, w.Store); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "taken back: workers may run on %s again\n", old.URL())
+		return nil
+	case f.removeOld:
+		n, err := commitlog.RemoveLeft(ctx, old, w.Store)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "%s objects removed from %s\n", console.Count(n), old.URL())
+		return nil
+	}
+	o := reshard.Options{AcceptLoss: f.acceptLoss, ForgetDeleted: f.forgetDeleted}
+	if f.forget != "" {
+		if o.Forget, err = readIDs(nil, f.forget); err != nil {
+			return err
+		}
+	}
+	result, err := runReshard(ctx, a, w, old, o)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return command.WriteJSON(a.Out, result)
+	}
+	return printReshard(a, result)
 }
 
 // openFrom opens the store that a reshard reads, with the credentials of the configuration.
