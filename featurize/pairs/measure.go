@@ -40,7 +40,7 @@ func ParseMeasure(name string) (Measure, error) {
 	return Measure(name), nil
 }
 
-// association returns the association of two items of weights a and b that come together with weight ab > 0, among orders of
+// association returns that of two items of weights a and b that come together with weight ab > 0, among orders of
 // weight all.
 func (m Measure) association(ab, a, b, all int64) float64 {
 	both, first, second, total := float64(ab), float64(a), float64(b), float64(all)

@@ -165,7 +165,7 @@ func (r *resharding) forget(t *testing.T) {
 	want := map[string]string{
 		"rows": "text in column text", "dataset": "text in column text", "embeddings": "id in column node_id",
 		"labels.parquet": "id in column node_id", "vocabulary": "n-grams of the forgotten texts alone",
-		"table of a checkpoint": "id in keys", "values of a checkpoint": "text in values",
+		"table of a checkpoint": "id in entries", "values of a checkpoint": "text in values",
 		"other file of a checkpoint": "id in the list of tables",
 		"local state":                "text in values",
 		"embeddings topic":           "id in keys", "dead letters": "text in values", "mirror topic": "id in values",
