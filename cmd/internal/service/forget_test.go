@@ -49,6 +49,9 @@ func plant(t *testing.T, cfg *config.Config, c *client.Client) {
 		message(es, plantedID, map[string]any{"src": plantedID, "dst": nodeID(1)}),
 		message(es, nodeID(2), map[string]any{"src": nodeID(2), "dst": plantedID}),
 		message(ns, plantedID, map[string]any{"id": plantedID, "text": []any{plantedText, map[string]int{}}}),
+		message(cfg.Ingest.Baskets.Topic, "of-both", map[string]any{"order": "of-both",
+			"items": []string{nodeID(3), plantedID}}),
+		message(cfg.Ingest.Baskets.Topic, "alone", map[string]any{"order": "alone", "items": []string{plantedID}}),
 	)
 }
 
@@ -201,8 +204,13 @@ func (r *resharding) forget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Hash != before.hash {
-		t.Errorf("graph %s, want %s", result.Hash, before.hash)
+	if after := portray(t, &r.next, r.client, r.to); after.hash != before.hash || after.orders == before.orders ||
+		result.Hash != wholeHash(t, r.to, r.next.Shards) {
+		t.Errorf("%+v: graph %s, want %s; orders %s and %s", result, after.hash, before.hash, after.orders, before.orders)
+	}
+	was, _ := ordersIn(t, r.from, r.old.Shards)
+	if left, _ := ordersIn(t, r.to, r.next.Shards); left != was-1 { // one had nothing else
+		t.Errorf("%d orders are left of %d", left, was)
 	}
 	s := r.checkGone(t, "")
 	if s.Kinds["table of a checkpoint"] == 0 || s.Kinds["parquet"] < 6 || s.Kinds["vocabulary"] != 1 {
