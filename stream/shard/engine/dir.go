@@ -58,7 +58,11 @@ func CheckManifest(dirs vfs.FS, dir string) error {
 		return Failure(err)
 	}
 	if name != "" {
-		if err := readManifest(dirs, dirs.PathJoin(dir, name)); err != nil {
+		err := checkLength(dirs, dir, name)
+		if err == nil {
+			err = readManifest(dirs, dirs.PathJoin(dir, name))
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil

@@ -102,6 +102,9 @@ func (f *FS) making(name string, call func() (vfs.File, error)) (vfs.File, error
 		file, err := call()
 		if err == nil {
 			made := &guardedFile{File: file, fs: f}
+			if isManifest(f.PathBase(name)) {
+				made.manifest = name
+			}
 			if IsData(name) {
 				made.created = f.PathBase(name)
 				f.sums.Delete(made.created)
@@ -233,6 +236,9 @@ type guardedFile struct {
 	fs      *FS
 	created string // base name of a file that was made and is written in order; else ""
 	crc     uint32
+	// manifest is the path of a manifest, else "", and written its length.
+	manifest string
+	written  int64
 	// buffer holds what is not written yet, nil for files that others read while they are written. Every
 	// sync writes it, and so does Close.
 	buffer *bufio.Writer
@@ -253,6 +259,7 @@ func (f *guardedFile) Write(p []byte) (int, error) {
 	if f.created != "" { // before the call, which may change p
 		f.crc = crc32.Update(f.crc, castagnoli, p)
 	}
+	f.written += int64(size)
 	return size, f.writing(func() error {
 		var w io.Writer = f.File
 		if f.buffer != nil {
@@ -271,8 +278,18 @@ func (f *guardedFile) WriteAt(p []byte, off int64) (int, error) {
 	})
 }
 
-func (f *guardedFile) Sync() error     { return f.afterWrites(f.File.Sync) }
-func (f *guardedFile) SyncData() error { return f.afterWrites(f.File.SyncData) }
+func (f *guardedFile) Sync() error     { return f.sync(f.File.Sync) }
+func (f *guardedFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+func (f *guardedFile) sync(call func() error) error {
+	return f.afterWrites(func() error {
+		err := call()
+		if err == nil && f.manifest != "" {
+			err = f.fs.noteManifest(f.manifest, f.written)
+		}
+		return err
+	})
+}
 
 func (f *guardedFile) SyncTo(length int64) (full bool, err error) {
 	return full, f.afterWrites(func() error {
