@@ -5,8 +5,8 @@
 // Invoices before -until train. To be predicted is what the invoices from then on, before -to, link by a rule and the
 // training ones do not: between known items, and with an item that no training invoice has, by its text alone. The
 // rule takes a pair of at least 5 invoices of 2 to 60 items with a normalised PMI of at least 0.3, and of these the 10
-// best of an item. Each link is ranked among 100 items drawn by degree. One generation is built of the training links by
-// the same rule, as a shop would send them ("rule"), and others of the training invoices ("orders").
+// best of an item. Each link is ranked among 100 items drawn by degree. One generation is built of the training links
+// by the same rule, as a shop would send them ("rule"), and others of the training invoices ("orders").
 package main
 
 import (
