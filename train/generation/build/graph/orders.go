@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"giantstream/featurize/pairs"
+	"giantstream/internal/parallel"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
@@ -48,7 +49,7 @@ func LinkOrders(ctx context.Context, t *work.Task) error {
 	o := t.Doc.Settings.FromOrders
 	rule := pairs.Rule{Measure: o.Measure, MinSupport: o.MinSupport, MinAssociation: o.MinAssociation,
 		MaxPartners: o.MaxPartners}
-	counters := orders.NewCounters(l.workers(orders))
+	counters := orders.NewCounters(countersFor(t.Workers, t.MemoryLimit, orders.CounterBytes()))
 	for p := range t.Plan.Partitions {
 		err := l.link(p, counters.Partners(x.Base[p], x.Base[p+1], rule))
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -124,16 +125,13 @@ func (l *linker) add(p int, link ordered) error {
 	return l.out.Add(p, l.b)
 }
 
-// workers is how many goroutines count pairs within an eighth of the memory.
-func (l *linker) workers(orders *pairs.Incidence) int {
-	if l.MemoryLimit <= 0 {
-		return l.Workers
+// countersFor is how many of some goroutines, 0 for one per CPU, can count pairs within an eighth of the memory.
+func countersFor(workers int, memory, counterBytes int64) int {
+	workers = parallel.Workers(workers)
+	if memory <= 0 {
+		return workers
 	}
-	most := max(1, l.MemoryLimit/8/max(1, orders.CounterBytes()))
-	if l.Workers > 0 {
-		most = min(most, int64(l.Workers))
-	}
-	return int(most)
+	return int(min(int64(workers), max(1, memory/8/max(1, counterBytes))))
 }
 
 // link links the nodes of a partition to their partners, and these to them.
