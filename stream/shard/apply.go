@@ -17,8 +17,9 @@ type change struct {
 	dirty  int // nodes that have become due
 	nodes  int64
 	edges  int64
-	orders int64 // with lines
-	lines  int64 // of orders
+	orders int64  // with lines
+	lines  int64  // of orders
+	full   string // an order that may have more lines than are kept, "" for none
 	// Of the statement at hand: some fact in it was new, some fact in it lost to a newer one. A fact
 	// that is repeated is neither.
 	won, lost bool

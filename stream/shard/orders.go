@@ -65,7 +65,7 @@ func (l *orderLine) newer(than *orderLine) bool {
 }
 
 // maxOrderLines bounds what one order can take in memory, should records of all orders have the same id: of more items
-// the first ones by id are kept.
+// the first ones by id are kept, and the shard warns.
 const maxOrderLines = 10_000
 
 // state enters a statement, and reports whether some of it lost to a newer one. It leaves the slice of lines that was
@@ -373,6 +373,9 @@ func (c *change) applyOrder(m *mutation.Mutation) error {
 	}
 	before := o.order
 	c.lost = o.order.state(m) || c.lost
+	if len(o.lines) == maxOrderLines {
+		c.full = m.ID
+	}
 	if o.order.equals(&before) {
 		return nil
 	}
@@ -517,40 +520,4 @@ func (s *state) orderOf(k orderID) (*order, error) {
 		err = fmt.Errorf("%w: order %q has a mark and is not there", errCorruptState, k.id)
 	}
 	return &o, err
-}
-
-// Orders yields the row of every order, ascending by input and id, as a window would commit it. Deleted orders are
-// included.
-func (g *Graph) Orders() iter.Seq2[rows.Order, error] {
-	return func(yield func(rows.Order, error) bool) {
-		if err := g.orders(yield); err != nil {
-			yield(rows.Order{}, fmt.Errorf("state in %s: %w", g.state.dir, err))
-		}
-	}
-}
-
-func (g *Graph) orders(yield func(rows.Order, error) bool) (err error) {
-	it, err := iterate(g.state.db, spaceOrder)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		data, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		k, err := orderOfKey(it.Key()[1:])
-		if err != nil {
-			return err
-		}
-		o, err := decodeOrder(data)
-		if err != nil {
-			return err
-		}
-		if !yield(o.row(k), nil) {
-			return nil
-		}
-	}
-	return it.Error()
 }

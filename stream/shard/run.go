@@ -155,6 +155,10 @@ func (s *Shard) apply(ctx context.Context, batch mutation.Batch) error {
 	if err != nil {
 		return err
 	}
+	if c.full != "" {
+		s.opts.Log.Warn("an order has as many items as are kept of one, and further ones are left out; does the field "+
+			"of the order's id (ingest.baskets.id) tell orders apart?", "order", c.full, "items", maxOrderLines)
+	}
 	s.account(counts)
 	meta := &s.state.meta
 	meta.Nodes += c.nodes
