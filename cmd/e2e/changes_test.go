@@ -45,7 +45,7 @@ func TestRunsOneAfterAnother(t *testing.T) {
 			files = step.change.write(t, filepath.Join(inputs, strconv.Itoa(i)))
 		}
 		histories = append(histories, step.change)
-		cut := currentCut(t, dir)
+		cut := currentCut(t, openStore(t, dir))
 		out := succeed(t, slices.Concat(flags, files)...)
 		o := readOutcome(t, dir)
 		checkGraph(t, o.rows, graphOf(histories...))
@@ -71,20 +71,6 @@ func TestRunsOneAfterAnother(t *testing.T) {
 		t.Errorf("the deleted node has an embedding: %+v", r)
 	}
 	checkLog(t, dir)
-}
-
-func currentCut(t *testing.T, dir string) commitlog.Cut {
-	t.Helper()
-	store := openStore(t, dir)
-	id, err := commitlog.LoadIdentity(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err := commitlog.CurrentCut(t.Context(), store, id.Shards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cut
 }
 
 // rewrittenSince returns the ids of all rows committed since a cut, ascending.

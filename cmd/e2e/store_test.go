@@ -74,7 +74,8 @@ func (p place) outcome(t *testing.T) outcome {
 	return o
 }
 
-func newestRows(t *testing.T, store sink.Store) map[string]rows.Row {
+// currentCut is the cut at the heads of all shards of a store.
+func currentCut(t *testing.T, store sink.Store) commitlog.Cut {
 	t.Helper()
 	id, err := commitlog.LoadIdentity(t.Context(), store)
 	if err != nil {
@@ -84,8 +85,13 @@ func newestRows(t *testing.T, store sink.Store) map[string]rows.Row {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]rows.Row{}
-	for shard := range id.Shards {
+	return cut
+}
+
+func newestRows(t *testing.T, store sink.Store) map[string]rows.Row {
+	t.Helper()
+	cut, out := currentCut(t, store), map[string]rows.Row{}
+	for shard := range cut {
 		for r, err := range cut.Newest(t.Context(), store, shard) {
 			if err != nil {
 				t.Fatal(err)
@@ -98,16 +104,8 @@ func newestRows(t *testing.T, store sink.Store) map[string]rows.Row {
 
 func newestOrders(t *testing.T, store sink.Store) map[string]rows.Order {
 	t.Helper()
-	id, err := commitlog.LoadIdentity(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err := commitlog.CurrentCut(t.Context(), store, id.Shards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]rows.Order{}
-	for shard := range id.Shards {
+	cut, out := currentCut(t, store), map[string]rows.Order{}
+	for shard := range cut {
 		for r, err := range cut.Orders(t.Context(), store, shard) {
 			if err != nil {
 				t.Fatal(err)

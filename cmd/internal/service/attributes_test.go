@@ -15,7 +15,6 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-	"giantstream/stream/verify"
 
 	"os"
 	"path/filepath"
@@ -103,15 +102,8 @@ func TestAttributesEncodeNothing(t *testing.T) {
 	if alone < int64(nodes) {
 		t.Errorf("%d rows of attributes alone", alone)
 	}
-	feeds, _, err := wiring.FeedOf(cfg, s.Client(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := wiring.Source{Client: s.Client(), Feed: feeds}
-	d, err := verify.Against(t.Context(), store, cfg.Shards, verify.Topics{Inputs: in.Feed.Topics.Stating(), Source: in,
-		Undirected: true}, nil)
-	if err != nil || d.Total > 0 || d.Nodes != nodes {
-		t.Errorf("against the topics: %+v, %v", d, err)
+	if d := againstTopics(t, s, cfg, store); d.Total > 0 || d.Nodes != nodes {
+		t.Errorf("against the topics: %+v", d)
 	}
 }
 

@@ -216,12 +216,10 @@ func wholeHash(t *testing.T, store sink.Store, shards int) string {
 			}
 			hasher.Add(&row.Row)
 		}
-		for row, err := range cut.Orders(t.Context(), store, p) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			hasher.AddOrder(&row)
-		}
+	}
+	_, orders := ordersIn(t, store, shards)
+	if err := hasher.Merge(orders); err != nil {
+		t.Fatal(err)
 	}
 	return hasher.Sum()
 }
