@@ -35,6 +35,7 @@ func (f *InputFlags) applyOrders(b *config.BasketFields) {
 	o := &f.order
 	if len(f.Orders) > 0 {
 		b.Topic = cmp.Or(b.Topic, ordersTopic)
+		b.EventTime = cmp.Or(f.eventTime, b.EventTime)
 	}
 	for _, field := range []struct {
 		in   *string

@@ -1,0 +1,31 @@
+package command
+
+import (
+	"testing"
+
+	"giantstream/config"
+)
+
+// Files of orders have a topic without a name for it, and the time of a change as nodes have it. Without such files,
+// flags of nodes leave orders alone.
+func TestFlagsOfOrders(t *testing.T) {
+	cfg := config.Default()
+	f := InputFlags{eventTime: "at"}
+	f.Apply(&cfg)
+	if cfg.Ingest.Nodes.EventTime != "at" || cfg.Ingest.Baskets != config.Default().Ingest.Baskets {
+		t.Errorf("without files: %+v", cfg.Ingest.Baskets)
+	}
+	f.Orders = []string{"orders.csv"}
+	f.order = orderFlags{id: "order", item: "sku", quantity: "n", time: "placed", kind: "kind", customer: "who"}
+	f.Apply(&cfg)
+	want := config.Default().Ingest.Baskets
+	want.Topic, want.ID, want.Items, want.Quantity, want.Time = ordersTopic, "order", "sku", "n", "placed"
+	want.EventTime, want.Kind, want.Customer = "at", "kind", "who"
+	if cfg.Ingest.Baskets != want {
+		t.Errorf("%+v, want %+v", cfg.Ingest.Baskets, want)
+	}
+	cfg.Ingest.Baskets.Topic = "shop.orders"
+	if f.Apply(&cfg); cfg.Ingest.Baskets.Topic != "shop.orders" {
+		t.Errorf("the topic that the configuration names has become %s", cfg.Ingest.Baskets.Topic)
+	}
+}
