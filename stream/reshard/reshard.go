@@ -210,8 +210,15 @@ func (r *run) check() error {
 			r.After.Undirected)
 	}
 	had, have := r.Before.Settings, r.After.Settings
-	for _, name := range slices.Sorted(maps.Keys(have)) {
-		topic := strings.HasPrefix(name, "kafka.topics.") || name == "ingest.baskets.topic" && had[name] != ""
+	names := maps.Clone(have)
+	for name, value := range had { // a setting that is not named now has its default
+		if strings.HasPrefix(name, "ingest.") {
+			names[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		topic := strings.HasPrefix(name, "kafka.topics.") ||
+			name == "ingest.baskets.topic" && had[name] != "" && have[name] != ""
 		if !topic && had[name] != have[name] {
 			return fmt.Errorf("store %s %w: %s was %q and is %q. Change the number of shards alone, and the topics",
 				r.From.URL(), commitlog.ErrSettings, name, had[name], have[name])

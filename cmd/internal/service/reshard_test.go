@@ -428,6 +428,9 @@ func TestReshardRefuses(t *testing.T) {
 	r.next.Ingest.Nodes.ID = "sku"
 	refused(`ingest.nodes.id was "id" and is "sku"`)
 	r.next.Ingest.Nodes.ID = r.old.Ingest.Nodes.ID
+	r.next.Ingest.Baskets.Topic = ""
+	refused(`ingest.baskets.topic was "orders" and is ""`)
+	r.next.Ingest.Baskets.Topic = "orders-afterwards"
 	sendStatements(t, &r.old, r.client, []statement{{ID: "late", Text: "not read yet", At: 1_750_000_000}})
 	refused("1 records of kafka topic")
 	r.upToDate(t, &r.old, r.from)
