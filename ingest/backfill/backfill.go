@@ -153,15 +153,8 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 			topic: o.Topics.Edges, decoder: edges, sent: &stats.Edges, columns: edgeColumns(&o.Mapping.Edges),
 		})
 	}
-	for _, topic := range slices.Sorted(maps.Keys(o.Attributes)) {
-		if err == nil {
-			err = s.sendAttributes(ctx, topic, o.Attributes[topic])
-		}
-	}
-	for _, topic := range slices.Sorted(maps.Keys(o.Orders)) {
-		if err == nil {
-			err = s.sendOrders(ctx, topic, o.Orders[topic])
-		}
+	if err == nil {
+		err = s.sendFurther(ctx)
 	}
 	if err == nil {
 		err = s.retract(ctx, gone)
@@ -169,29 +162,30 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 	return stats, errors.Join(err, s.producer.Close(), s.letters.Close())
 }
 
-// sendAttributes sends the files of a topic of attributes.
-func (s *sender) sendAttributes(ctx context.Context, topic string, files []Input) error {
-	m, ok := s.Mapping.Attributes[topic]
-	if !ok {
-		return fmt.Errorf("no attributes of topic %q are mapped (ingest.attributes)", topic)
+// sendFurther sends the files of topics beside those of nodes and edges.
+func (s *sender) sendFurther(ctx context.Context) error {
+	for _, topic := range slices.Sorted(maps.Keys(s.Attributes)) {
+		m := s.Mapping.Attributes[topic]
+		columns := columnsOf(m.EventTime, "", append(pathsOf(m.Attributes), m.ID)...)
+		if err := s.sendTo(ctx, topic, s.Attributes[topic], columns, &s.stats.Attributes); err != nil {
+			return err
+		}
 	}
-	d, err := decode.Attributes(m, s.Topics.NumberOf(topic), s.Limits, 1)
-	if err != nil {
-		return err
+	for _, topic := range slices.Sorted(maps.Keys(s.Orders)) {
+		m := s.Mapping.Orders[topic]
+		if err := s.sendTo(ctx, topic, s.Orders[topic], orderColumns(&m), &s.stats.Orders); err != nil {
+			return err
+		}
 	}
-	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: &s.stats.Attributes,
-		columns: columnsOf(m.EventTime, "", append(pathsOf(m.Attributes), m.ID)...)})
+	return nil
 }
 
-// sendOrders sends the files of a topic of orders.
-func (s *sender) sendOrders(ctx context.Context, topic string, files []Input) error {
+func (s *sender) sendTo(ctx context.Context, topic string, files []Input, columns columns, sent *int64) error {
 	d, err := decode.Further(&s.Mapping, topic, s.Topics.NumberOf(topic), s.Limits, 1)
 	if err != nil {
 		return err
 	}
-	m := s.Mapping.Orders[topic]
-	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: &s.stats.Orders,
-		columns: orderColumns(&m)})
+	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: sent, columns: columns})
 }
 
 func pathsOf(attributes []decode.Attribute) (paths []string) {
