@@ -106,7 +106,7 @@ const (
 // Ingest says how records become nodes and edges.
 type Ingest struct {
 	Undirected bool `yaml:"undirected" effect:"pipeline"`
-	// Repartition copies the records of the nodes and edges topics to topics of the pipeline's own,
+	// Repartition copies the records of all input topics to topics of the pipeline's own,
 	// keyed by id.
 	Repartition bool `yaml:"repartition" effect:"graph"`
 	// MaxFuture is how far ahead of the clock an event time may be; 0 is no bound.
@@ -411,11 +411,17 @@ func (c *Config) Mirror() string {
 	return c.Pipeline + ".mirror"
 }
 
-// KeyedNodes returns the topic of repartitioned nodes, <pipeline>.nodes.keyed.
-func (c *Config) KeyedNodes() string { return c.Pipeline + ".nodes.keyed" }
-
-// KeyedEdges returns the topic of repartitioned edges, <pipeline>.edges.keyed.
-func (c *Config) KeyedEdges() string { return c.Pipeline + ".edges.keyed" }
+// Keyed returns the topic with copies of the records of a source topic, <pipeline>.<topic>.keyed. Those of the nodes
+// and the edges topic are named for what they have.
+func (c *Config) Keyed(topic string) string {
+	switch topic {
+	case c.Kafka.Topics.Nodes:
+		topic = "nodes"
+	case c.Kafka.Topics.Edges:
+		topic = "edges"
+	}
+	return c.Pipeline + "." + topic + ".keyed"
+}
 
 // DeadLetters returns the dead-letter topic, <pipeline>.dead-letters by default.
 func (c *Config) DeadLetters() string {

@@ -180,7 +180,9 @@ func (v *validator) kafka(c *Config) {
 func (v *validator) topics(c *Config) {
 	taken := map[string]string{}
 	if c.Ingest.Repartition {
-		taken[c.KeyedNodes()], taken[c.KeyedEdges()] = "ingest.repartition", "ingest.repartition"
+		for _, topic := range []string{c.Kafka.Topics.Nodes, c.Kafka.Topics.Edges} {
+			taken[c.Keyed(topic)] = "ingest.repartition"
+		}
 	}
 	for _, t := range []struct{ path, name, given string }{
 		{"kafka.topics.nodes", c.Kafka.Topics.Nodes, c.Kafka.Topics.Nodes},

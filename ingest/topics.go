@@ -1,11 +1,11 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"giantstream/ingest/client"
 	"giantstream/stream/mutation"
@@ -19,6 +19,8 @@ type Topics struct {
 	// Further are the topics of the inputs from mutation.Further on (Ranked); "" for one that is not read
 	// any more.
 	Further []string
+	// Orders is the one of Further that has orders; "" for none.
+	Orders string
 	// Mirror carries the assertions of an undirected graph to the shard of the far end; "" for a
 	// directed graph.
 	Mirror     string
@@ -26,25 +28,33 @@ type Topics struct {
 	// Canary gets the embeddings of new generations first, "" for none.
 	Canary      string
 	DeadLetters string
-	// SourceNodes and SourceEdges, unless "", are copied to Nodes and Edges with the right keys
-	// (package repartition). They may have any number of partitions.
-	SourceNodes, SourceEdges string
+	// Origins has, by topic that shards read, the source topic whose records are copied there with the right
+	// keys (package repartition). A source may have any number of partitions. It is empty if shards read the
+	// sources.
+	Origins map[string]string
 }
 
 // Repartitioned reports whether the shards read copies of the source topics.
-func (t Topics) Repartitioned() bool { return t.SourceNodes != "" }
+func (t Topics) Repartitioned() bool { return len(t.Origins) > 0 }
 
 // Copied reports whether a topic that shards read has copies of the records of a source topic.
-func (t Topics) Copied(topic string) bool {
-	return t.Repartitioned() && (topic == t.Nodes || topic == t.Edges)
+func (t Topics) Copied(topic string) bool { return t.Origins[topic] != "" }
+
+// Source is the topic to which producers send what shards read in a topic.
+func (t Topics) Source(topic string) string { return cmp.Or(t.Origins[topic], topic) }
+
+// Keyed are the topics that have copies of the records of others, in the order of Numbered.
+func (t Topics) Keyed() []string {
+	return slices.DeleteFunc(t.Stating(), func(topic string) bool { return !t.Copied(topic) })
 }
 
-// Sources are the topics that are copied, nil if there are none.
+// Sources are the topics that are copied, in the order of Keyed.
 func (t Topics) Sources() []string {
-	if !t.Repartitioned() {
-		return nil
+	topics := t.Keyed()
+	for i := range topics {
+		topics[i] = t.Source(topics[i])
 	}
-	return []string{t.SourceNodes, t.SourceEdges}
+	return topics
 }
 
 // Ranked returns the topics with each further one at the number of its input. names are those of all further
@@ -114,9 +124,8 @@ func (t Topics) Specs(shards int) []client.TopicSpec {
 	for _, in := range t.Inputs() {
 		specs = append(specs, client.TopicSpec{Name: in, Partitions: shards})
 	}
-	if t.Repartitioned() {
-		specs = append(specs, client.TopicSpec{Name: t.SourceNodes, Partitions: shards, Flexible: true},
-			client.TopicSpec{Name: t.SourceEdges, Partitions: shards, Flexible: true})
+	for _, source := range t.Sources() {
+		specs = append(specs, client.TopicSpec{Name: source, Partitions: shards, Flexible: true})
 	}
 	return specs
 }
@@ -128,7 +137,9 @@ func (t Topics) Validate() error {
 	roles := []struct{ role, name string }{
 		{"nodes", t.Nodes}, {"edges", t.Edges}, {"mirror", t.Mirror},
 		{"embeddings", t.Embeddings}, {"canary", t.Canary}, {"dead-letter", t.DeadLetters},
-		{"source nodes", t.SourceNodes}, {"source edges", t.SourceEdges},
+	}
+	for _, topic := range t.Sources() {
+		roles = append(roles, struct{ role, name string }{"source", topic})
 	}
 	for _, topic := range t.Further {
 		if topic != "" {
@@ -138,7 +149,6 @@ func (t Topics) Validate() error {
 	for _, n := range roles {
 		switch {
 		case n.name == "" && (n.role == "mirror" || n.role == "canary"):
-		case n.name == "" && strings.HasPrefix(n.role, "source") && !t.Repartitioned():
 		case n.name == "":
 			errs = append(errs, fmt.Errorf("the %s topic has no name", n.role))
 		case used[n.name] != "":

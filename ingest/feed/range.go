@@ -39,21 +39,25 @@ func (c *Config) Range(ctx context.Context, topic string, partition int, from, t
 
 // decoder returns the decoder of an input topic.
 func (c *Config) decoder(topic string) (decoder, error) {
-	var d *decode.Decoder
-	var err error
-	switch topic {
-	case c.Topics.Mirror:
+	if topic == c.Topics.Mirror {
 		return mirror.NewDecoder(c.Shards, c.Pipeline), nil
-	case c.Topics.Nodes:
-		d, err = decode.Nodes(c.Mapping.Nodes, c.DecoderLimits(topic), c.Shards)
-	case c.Topics.Edges:
-		d, err = decode.Edges(c.Mapping.Edges, c.DecoderLimits(topic), c.Shards)
-	default:
-		d, err = decode.Further(&c.Mapping, topic, c.Topics.NumberOf(topic), c.DecoderLimits(topic), c.Shards)
 	}
+	d, err := c.Decoder(topic, c.Shards)
 	if err != nil {
 		return nil, err
 	}
 	d.LimitFuture(c.MaxFuture, c.Clock)
 	return d, nil
+}
+
+// Decoder returns a decoder of what producers state in a topic, for a number of shards.
+func (c *Config) Decoder(topic string, shards int) (*decode.Decoder, error) {
+	limits := c.DecoderLimits(topic)
+	switch topic {
+	case c.Topics.Nodes:
+		return decode.Nodes(c.Mapping.Nodes, limits, shards)
+	case c.Topics.Edges:
+		return decode.Edges(c.Mapping.Edges, limits, shards)
+	}
+	return decode.Further(&c.Mapping, topic, c.Topics.NumberOf(topic), limits, shards)
 }

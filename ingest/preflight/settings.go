@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,8 +53,8 @@ func settings(ctx context.Context, o Options) (warnings []string, err error) {
 	for _, in := range []struct {
 		topic   string
 		changes bool
-	}{{cmp.Or(t.SourceNodes, t.Nodes), o.Mapping.Nodes.Debezium},
-		{cmp.Or(t.SourceEdges, t.Edges), o.Mapping.Edges.Debezium}} {
+	}{{t.Source(t.Nodes), o.Mapping.Nodes.Debezium},
+		{t.Source(t.Edges), o.Mapping.Edges.Debezium}} {
 		if in.changes && have[in.topic].Compact {
 			warnings = append(warnings, fmt.Sprintf("kafka topic %q is compacted: compaction may leave the "+
 				"tombstone of a deleted row alone, which says nothing without the deletion before it; set "+

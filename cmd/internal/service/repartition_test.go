@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -14,8 +15,16 @@ import (
 	"giantstream/train/generation"
 )
 
-// twoTopics is a graph as records, some of which contradict earlier ones of the same time.
-func twoTopics(cfg *config.Config) (records []kafka.Message) {
+// mapShop maps a topic of prices and one of orders beside the graph.
+func mapShop(cfg *config.Config) {
+	cfg.Ingest.Attributes.Fields = []string{"prices/price:number"}
+	b := &cfg.Ingest.Baskets
+	b.Topic, b.ID, b.Items = "orders", "order", "lines[*].sku"
+}
+
+// shopRecords are a graph, prices and orders as records, some of which contradict earlier ones of the same time. With
+// repartitioning, the records of prices and orders have keys of others.
+func shopRecords(cfg *config.Config) (records []kafka.Message) {
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 	add := func(topic, id string, value string) {
 		records = append(records, kafka.Message{Topic: topic, Key: []byte(id), Value: []byte(value), Time: at})
@@ -28,6 +37,15 @@ func twoTopics(cfg *config.Config) (records []kafka.Message) {
 			add(cfg.Kafka.Topics.Edges, id, fmt.Sprintf(`{"src":%q,"dst":%q}`, id, nodeID((i+step)%nodes)))
 		}
 		add(cfg.Kafka.Topics.Edges, id, fmt.Sprintf(`{"src":%q,"dst":%q,"deleted":true}`, id, nodeID((i+28)%nodes)))
+		price, order := id, fmt.Sprint("o", i)
+		if cfg.Ingest.Repartition {
+			price, order = "", fmt.Sprint("customer ", i%7)
+		}
+		add("prices", price, fmt.Sprintf(`{"id":%q,"price":%d}`, id, 100-i))
+		add("prices", price, fmt.Sprintf(`{"id":%q,"price":%d}`, id, i))
+		add("orders", order, fmt.Sprintf(`{"order":"o%d","lines":[{"sku":%q}]}`, i, id))
+		add("orders", order, fmt.Sprintf(`{"order":"o%d","lines":[{"sku":%q},{"sku":%q}]}`, i, id,
+			nodeID((i+1)%nodes)))
 	}
 	return records
 }
@@ -60,17 +78,22 @@ func drained(t *testing.T, s *Service, records []kafka.Message) *generation.Doc 
 // Topics of another number of partitions, partitioned otherwise, come to the same graph once they
 // are repartitioned.
 func TestRepartitionedTopicsGiveTheSameGraph(t *testing.T) {
-	s, cfg := testService(t, &memstore.Store{})
-	want := drained(t, s, twoTopics(cfg))
-
 	store := &memstore.Store{}
-	s, cfg = testService(t, store, func(c *config.Config) { c.Ingest.Repartition = true })
-	if end, err := s.Client().EndOffsets(t.Context(), cfg.KeyedNodes()); err != nil ||
-		len(end[cfg.KeyedNodes()]) != cfg.Shards {
-		t.Fatalf("%s ends at %v: %v", cfg.KeyedNodes(), end, err)
+	s, cfg := testService(t, store, mapShop)
+	want := drained(t, s, shopRecords(cfg))
+	_, wantOrders := ordersIn(t, store, cfg.Shards)
+
+	store = &memstore.Store{}
+	s, cfg = testService(t, store, mapShop, func(c *config.Config) { c.Ingest.Repartition = true })
+	if end, err := s.Client().EndOffsets(t.Context(), cfg.Keyed(cfg.Kafka.Topics.Nodes)); err != nil ||
+		len(end[cfg.Keyed(cfg.Kafka.Topics.Nodes)]) != cfg.Shards {
+		t.Fatalf("%s ends at %v: %v", cfg.Keyed(cfg.Kafka.Topics.Nodes), end, err)
 	}
-	got := drained(t, s, twoTopics(cfg))
-	if got.GraphHash != want.GraphHash || got.Graph != want.Graph {
+	got := drained(t, s, shopRecords(cfg))
+	if n, orders := ordersIn(t, store, cfg.Shards); n != nodes || orders != wantOrders {
+		t.Errorf("%d orders with hash %s, want %d and %s", n, orders, nodes, wantOrders)
+	}
+	if got.GraphHash != want.GraphHash || !reflect.DeepEqual(got.Graph, want.Graph) {
 		t.Errorf("graph %s %+v, want %s %+v", got.GraphHash, got.Graph, want.GraphHash, want.Graph)
 	}
 
@@ -97,7 +120,7 @@ func copyAgain(t *testing.T, s *Service, cfg *config.Config) {
 	t.Helper()
 	p := s.Client().NewProducer()
 	defer p.Close()
-	for _, topic := range []string{cfg.KeyedNodes(), cfg.KeyedEdges()} {
+	for _, topic := range s.topics.Keyed() {
 		ends, err := s.Client().EndOffsets(t.Context(), topic)
 		if err != nil {
 			t.Fatal(err)

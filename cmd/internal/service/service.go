@@ -223,10 +223,10 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 // claimKeyedTopics makes the pipeline the owner of the topics that source topics are copied to. Another pipeline of its
 // name would copy others into them.
 func (s *Service) claimKeyedTopics(ctx context.Context, pipeline owner.Pipeline) error {
-	if !s.roles.Stream || !s.topics.Repartitioned() {
+	if !s.roles.Stream {
 		return nil
 	}
-	for _, topic := range []string{s.topics.Nodes, s.topics.Edges} {
+	for _, topic := range s.topics.Keyed() {
 		_, claimed, err := owner.Ensure(ctx, s.client, topic, pipeline)
 		if err != nil {
 			return err

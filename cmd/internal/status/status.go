@@ -223,7 +223,7 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 
 // CountRead sets Read.
 func (st *Status) CountRead(cfg *config.Config) {
-	st.Read = ingesting.OutcomesOf(st.heads, wiring.TopicsOf(cfg), cfg.Ingest.Baskets.Topic)
+	st.Read = ingesting.OutcomesOf(st.heads, wiring.TopicsOf(cfg))
 }
 
 // readGenerations reads what the store has of generations, and what people have decided about them.

@@ -114,7 +114,7 @@ func EnsureTopics(ctx context.Context, c *client.Client, cfg *config.Config) err
 	topics := TopicsOf(cfg)
 	specs := topics.Specs(cfg.Shards)
 	for i := range specs {
-		if n := specs[i].Name; topics.Repartitioned() && (n == topics.Nodes || n == topics.Edges) {
+		if topics.Copied(specs[i].Name) {
 			specs[i].MaxMessageBytes = keyedMessageBytes(cfg)
 		}
 	}

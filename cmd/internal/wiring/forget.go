@@ -65,14 +65,11 @@ func ScannedTopics(cfg *config.Config) (topics [][2]string) {
 	t := TopicsOf(cfg)
 	all := [][2]string{{t.Embeddings, "embeddings topic"}, {t.Canary, "canary topic"},
 		{t.DeadLetters, "dead letters"}, {t.Mirror, "mirror topic"}}
-	if t.Repartitioned() {
-		all = append(all, [2]string{t.Nodes, "copy of an input"}, [2]string{t.Edges, "copy of an input"},
-			[2]string{t.SourceNodes, "input"}, [2]string{t.SourceEdges, "input"})
-	} else {
-		all = append(all, [2]string{t.Nodes, "input"}, [2]string{t.Edges, "input"})
-	}
-	for _, topic := range t.Further {
-		all = append(all, [2]string{topic, "input"})
+	for _, topic := range t.Stating() {
+		if t.Copied(topic) {
+			all = append(all, [2]string{topic, "copy of an input"})
+		}
+		all = append(all, [2]string{t.Source(topic), "input"})
 	}
 	for _, topic := range all {
 		if topic[0] != "" {
@@ -187,7 +184,7 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 		value, err = mapping.Edges.Clear(id)
 		r.add(topics.Edges, id, value, err)
 		for _, topic := range topics.Further {
-			if topic != cfg.Ingest.Baskets.Topic { // of attributes, by the node's id
+			if topic != topics.Orders { // of attributes, by the node's id
 				r.add(topic, id, nil, nil)
 			}
 		}

@@ -30,17 +30,38 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 			t.Further = append(t.Further, f.topic)
 		}
 	}
-	if topic := cfg.Ingest.Baskets.Topic; topic != "" {
-		t.Further = append(t.Further, topic)
+	if t.Orders = cfg.Ingest.Baskets.Topic; t.Orders != "" {
+		t.Further = append(t.Further, t.Orders)
 	}
 	if cfg.Ingest.Undirected {
 		t.Mirror = cfg.Mirror()
 	}
-	if cfg.Ingest.Repartition {
-		t.SourceNodes, t.SourceEdges = t.Nodes, t.Edges
-		t.Nodes, t.Edges = cfg.KeyedNodes(), cfg.KeyedEdges()
+	if !cfg.Ingest.Repartition {
+		return t
+	}
+	t.Origins = map[string]string{}
+	keyed := func(topic *string) {
+		source := *topic
+		*topic = cfg.Keyed(source)
+		t.Origins[*topic] = source
+	}
+	keyed(&t.Nodes)
+	keyed(&t.Edges)
+	for i := range t.Further {
+		keyed(&t.Further[i])
+	}
+	if t.Orders != "" {
+		t.Orders = cfg.Keyed(t.Orders)
 	}
 	return t
+}
+
+// ReadTopic returns the topic in which shards read what a producer sends to a topic.
+func ReadTopic(cfg *config.Config, topic string) string {
+	if cfg.Ingest.Repartition {
+		return cfg.Keyed(topic)
+	}
+	return topic
 }
 
 // MappingOf returns how records become nodes and edges, and their limits.
@@ -49,10 +70,11 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 	var ofNodes []decode.Attribute
 	ofTopics := map[string]decode.AttributesMapping{}
 	for _, f := range attributeFields(cfg) {
-		m := ofTopics[f.topic]
+		topic := ReadTopic(cfg, f.topic)
+		m := ofTopics[topic]
 		m.ID, m.EventTime = in.Attributes.ID, in.Attributes.EventTime
 		m.Attributes = append(m.Attributes, f.Attribute)
-		ofTopics[f.topic] = m
+		ofTopics[topic] = m
 	}
 	for _, text := range in.Nodes.Attributes {
 		if a, err := decode.ParseAttribute(text); err == nil { // else mappingFaults has it
@@ -60,7 +82,7 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 		}
 	}
 	return decode.Mapping{
-			Attributes: ofTopics, Orders: ordersOf(&in.Baskets),
+			Attributes: ofTopics, Orders: ordersOf(cfg),
 			Nodes: decode.NodeMapping{Debezium: in.Nodes.Format == config.Debezium, ID: in.Nodes.ID,
 				Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML, Class: in.Nodes.Class,
 				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted,
@@ -73,13 +95,14 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 }
 
 // ordersOf returns the mapping of orders by topic, nil for none.
-func ordersOf(b *config.BasketFields) map[string]decode.OrderMapping {
+func ordersOf(cfg *config.Config) map[string]decode.OrderMapping {
+	b := &cfg.Ingest.Baskets
 	if b.Topic == "" {
 		return nil
 	}
-	return map[string]decode.OrderMapping{b.Topic: {Debezium: b.Format == config.Debezium, ID: b.ID, Items: b.Items,
-		Quantity: b.Quantity, Time: b.Time, EventTime: b.EventTime, Kind: b.Kind, Customer: b.Customer,
-		Deleted: b.Deleted, Mode: decode.Mode(b.Mode), MaxItems: b.MaxItems}}
+	return map[string]decode.OrderMapping{ReadTopic(cfg, b.Topic): {Debezium: b.Format == config.Debezium,
+		ID: b.ID, Items: b.Items, Quantity: b.Quantity, Time: b.Time, EventTime: b.EventTime, Kind: b.Kind,
+		Customer: b.Customer, Deleted: b.Deleted, Mode: decode.Mode(b.Mode), MaxItems: b.MaxItems}}
 }
 
 // PreviewOf returns the options of a preview of records of the nodes, and as many of the edges, that

@@ -21,22 +21,13 @@ func PreviewTopics(ctx context.Context, cfg *config.Config, from *client.Client,
 		return nil, err
 	}
 	topics := TopicsOf(cfg)
-	keyed := [2]string{topics.Nodes, topics.Edges}
-	read := keyed
-	if topics.Repartitioned() {
-		read = [2]string{topics.SourceNodes, topics.SourceEdges}
-	}
-	for i, edges := range []bool{false, true} {
-		translator := translators[keyed[i]]
-		if translator == nil {
-			translator = translators[read[i]]
-		}
-		if err := c.Topic(ctx, edges, from, read[i], translator); err != nil {
+	for i, topic := range []string{topics.Nodes, topics.Edges} {
+		if err := c.Topic(ctx, i == 1, from, topics.Source(topic), translators[topic]); err != nil {
 			return nil, err
 		}
 	}
-	if topic := cfg.Ingest.Baskets.Topic; topic != "" {
-		if err := c.OrderTopic(ctx, from, topic, translators[topic]); err != nil {
+	if topic := topics.Orders; topic != "" {
+		if err := c.OrderTopic(ctx, from, topics.Source(topic), translators[topic]); err != nil {
 			return nil, err
 		}
 	}

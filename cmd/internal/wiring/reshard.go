@@ -50,9 +50,7 @@ func ReshardOptions(ctx context.Context, cfg *config.Config, c *client.Client, f
 	}
 	after := IdentityOf(cfg)
 	after.Inputs = slices.Clone(before.Inputs)
-	if i := slices.Index(after.Inputs, old.Ingest.Baskets.Topic); i >= 0 && cfg.Ingest.Baskets.Topic != "" {
-		after.Inputs[i] = cfg.Ingest.Baskets.Topic
-	}
+	renameInputs(after.Inputs, &old, cfg)
 	o = reshard.Options{Before: reshard.Pipeline{Identity: before, Topics: shardTopics(&old, before.Inputs)},
 		After: reshard.Pipeline{Identity: after, Topics: shardTopics(cfg, after.Inputs)}, From: from, Into: into,
 		Cluster: cluster{c, in, cfg, &old}, Partition: client.Partition,
@@ -64,6 +62,23 @@ func ReshardOptions(ctx context.Context, cfg *config.Config, c *client.Client, f
 	}
 	o.Generation = &moving{ctx: ctx, store: from, doc: doc}
 	return o, err
+}
+
+// renameInputs gives the further inputs of the old pipeline the names that they have in the new one. A topic of orders
+// may have another name.
+func renameInputs(inputs []string, old, cfg *config.Config) {
+	for i, name := range inputs {
+		topic := name
+		for keyed, source := range TopicsOf(old).Origins {
+			if keyed == name {
+				topic = source
+			}
+		}
+		if topic == old.Ingest.Baskets.Topic && cfg.Ingest.Baskets.Topic != "" {
+			topic = cfg.Ingest.Baskets.Topic
+		}
+		inputs[i] = ReadTopic(cfg, topic)
+	}
 }
 
 // shardTopics returns the inputs of the shards. further are those that the pipeline ever had.

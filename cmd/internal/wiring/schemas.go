@@ -31,8 +31,8 @@ func OpenSchemas(cfg *config.Config) (*schema.Registry, map[string]*schema.Trans
 	translators := map[string]*schema.Translator{}
 	topics := TopicsOf(cfg)
 	formats := map[string]string{topics.Nodes: in.Nodes.Format, topics.Edges: in.Edges.Format}
-	if in.Baskets.Topic != "" {
-		formats[in.Baskets.Topic] = in.Baskets.Format
+	if topics.Orders != "" {
+		formats[topics.Orders] = in.Baskets.Format
 	}
 	for topic, format := range formats {
 		switch format {

@@ -177,9 +177,11 @@ func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (files backfi
 	if files.Edges, err = f.open(ctx, cfg, f.Edges...); err != nil {
 		return files, UsageError(fmt.Errorf("--edges: %w", err))
 	}
+	topics := wiring.TopicsOf(cfg)
 	for _, given := range f.Attributes {
 		topic, glob, _ := strings.Cut(given, "=")
-		if !slices.Contains(wiring.TopicsOf(cfg).Further, topic) {
+		read := wiring.ReadTopic(cfg, topic)
+		if !slices.Contains(topics.Further, read) || read == topics.Orders {
 			return files, UsageError(fmt.Errorf("--attributes: %q is no topic of ingest.attributes; write TOPIC=GLOB",
 				topic))
 		}
@@ -190,14 +192,14 @@ func (f *InputFlags) Open(ctx context.Context, cfg *config.Config) (files backfi
 		if files.Attributes == nil {
 			files.Attributes = map[string][]backfill.Input{}
 		}
-		files.Attributes[topic] = append(files.Attributes[topic], found...)
+		files.Attributes[read] = append(files.Attributes[read], found...)
 	}
 	if len(f.Orders) > 0 {
 		found, err := f.open(ctx, cfg, f.Orders...)
 		if err != nil {
 			return files, UsageError(fmt.Errorf("--orders: %w", err))
 		}
-		files.Orders = map[string][]backfill.Input{cfg.Ingest.Baskets.Topic: found}
+		files.Orders = map[string][]backfill.Input{topics.Orders: found}
 	}
 	return files, nil
 }

@@ -56,10 +56,7 @@ refill --from ID'.`,
 			if topics.Canary != "" {
 				owned = append(owned, topics.Canary)
 			}
-			if topics.Repartitioned() {
-				owned = append(owned, topics.Nodes, topics.Edges)
-			}
-			for _, topic := range owned {
+			for _, topic := range append(owned, topics.Keyed()...) {
 				if err := owner.Take(ctx, c, topic, mine, from); err != nil {
 					return err
 				}

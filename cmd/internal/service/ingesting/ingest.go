@@ -128,7 +128,7 @@ func (in *Ingest) Open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in.counted = OutcomesOf(heads, in.Topics, in.Config.Ingest.Baskets.Topic)
+	in.counted = OutcomesOf(heads, in.Topics)
 	if in.Resent = in.Resent && in.Config.Kafka.Embedded(); in.Resent {
 		if in.began, err = in.size(ctx); err != nil {
 			return err

@@ -17,13 +17,13 @@ type InputOutcomes struct {
 }
 
 // OutcomesOf returns what the newest manifests have counted of each input, nil manifests for shards without one. The
-// mirror is none: its records repeat what edges say. orders is the topic of orders, "" for none.
-func OutcomesOf(heads []*commitlog.Manifest, topics ingest.Topics, orders string) []InputOutcomes {
+// mirror is none: its records repeat what edges say.
+func OutcomesOf(heads []*commitlog.Manifest, topics ingest.Topics) []InputOutcomes {
 	all := []InputOutcomes{{Input: "nodes", Topic: topics.Nodes}, {Input: "edges", Topic: topics.Edges}}
 	for _, topic := range topics.Further {
 		if topic != "" {
 			input := "attributes"
-			if topic == orders {
+			if topic == topics.Orders {
 				input = "orders"
 			}
 			all = append(all, InputOutcomes{Input: input, Topic: topic})
@@ -45,7 +45,7 @@ func (in *Ingest) Outcomes(ctx context.Context) ([]InputOutcomes, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := OutcomesOf(heads, in.Topics, in.Config.Ingest.Baskets.Topic)
+	all := OutcomesOf(heads, in.Topics)
 	for i := range all {
 		all[i].Outcomes = all[i].Minus(in.counted[i].Outcomes)
 	}

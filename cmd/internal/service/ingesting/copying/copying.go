@@ -46,29 +46,29 @@ func (c *Copies) Lag(ctx context.Context) (int64, error) {
 }
 
 // routes are the topics that are repartitioned, and their targets; nil if there are none.
-func (c *Copies) routes() []repartition.Route {
-	t := c.Topics
-	if !t.Repartitioned() {
-		return nil
+func (c *Copies) routes() (routes []repartition.Route) {
+	for _, topic := range c.Topics.Keyed() {
+		source := c.Topics.Source(topic)
+		routes = append(routes, repartition.Route{From: source, To: topic,
+			Group: c.copyGroup(topic), Epoch: c.sources[source].Epoch, Translator: c.Feeds.Translators[topic],
+			Decoder: func() (*decode.Decoder, error) { return c.Feeds.Decoder(topic, 1) }})
 	}
-	mapping, limits := c.Feeds.Mapping, c.Feeds.DecoderLimits
-	return []repartition.Route{
-		{From: t.SourceNodes, To: t.Nodes,
-			Group: c.copyGroup("nodes", t.SourceNodes), Epoch: c.sources[t.SourceNodes].Epoch,
-			Translator: c.Feeds.Translators[t.Nodes],
-			Decoder:    func() (*decode.Decoder, error) { return decode.Nodes(mapping.Nodes, limits(t.Nodes), 1) }},
-		{From: t.SourceEdges, To: t.Edges,
-			Group: c.copyGroup("edges", t.SourceEdges), Epoch: c.sources[t.SourceEdges].Epoch,
-			Translator: c.Feeds.Translators[t.Edges],
-			Decoder:    func() (*decode.Decoder, error) { return decode.Edges(mapping.Edges, limits(t.Edges), 1) }},
-	}
+	return routes
 }
 
-// copyGroup is the consumer group that copies a topic. A topic that was created again has another
+// copyGroup is the consumer group that fills a topic with copies. A source that was created again has another
 // one, because what the group has committed are offsets of the old topic.
-func (c *Copies) copyGroup(what, topic string) string {
+func (c *Copies) copyGroup(topic string) string {
+	source := c.Topics.Source(topic)
+	what := source
+	switch topic {
+	case c.Topics.Nodes:
+		what = "nodes"
+	case c.Topics.Edges:
+		what = "edges"
+	}
 	name := c.Groups.Group + "-rekey-" + what
-	if epoch := c.sources[topic].Epoch; epoch > 0 {
+	if epoch := c.sources[source].Epoch; epoch > 0 {
 		name += fmt.Sprint("-", epoch)
 	}
 	return name
@@ -76,7 +76,7 @@ func (c *Copies) copyGroup(what, topic string) string {
 
 // repartition copies the source topics until ctx ends.
 func (c *Copies) repartition(ctx context.Context) error {
-	return c.Groups.Explain(ctx, c.copyGroup("nodes", c.Topics.SourceNodes), repartition.Run(ctx, repartition.Options{
+	return c.Groups.Explain(ctx, c.copyGroup(c.Topics.Nodes), repartition.Run(ctx, repartition.Options{
 		Client: c.Groups.Client, Protocol: c.Groups.Protocol(false), Routes: c.routes(),
 		SessionTimeout: c.Groups.SessionTimeout,
 		RecordBytes:    c.Feeds.Limits.RecordBytes, DeadLetters: c.Topics.DeadLetters, Clock: time.Now, Log: c.Log,
