@@ -55,8 +55,8 @@ func (c Cut) Facts(ctx context.Context, store sink.Store, shard int) iter.Seq2[R
 	return c.unsorted(ctx, store, shard, factColumns)
 }
 
-// Graph is Facts without attributes, and as of the nodes' own rows: what training reads. The event time of
-// a row may be earlier than that of the node's newest attributes.
+// Graph is Facts without attributes: what training reads. The manifest of a row is that of the node's own row. The
+// event time is that of Facts: which rows a window has written decides nothing.
 func (c Cut) Graph(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
 	return c.unsorted(ctx, store, shard, graphColumns)
 }
@@ -66,6 +66,7 @@ var (
 	graphColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
 		rows.ColDeleted}
 	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes)
+	timeColumns = []string{rows.ColNodeID, rows.ColEventTime}
 )
 
 func (c Cut) unsorted(ctx context.Context, store sink.Store, shard int, columns []string) iter.Seq2[Row, error] {
@@ -81,20 +82,42 @@ func (c Cut) unsorted(ctx context.Context, store sink.Store, shard int, columns 
 // memory.
 func (c Cut) Committed(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
+		for row, err := range committedOf(ctx, store, rows.Nodes, c, shard, after, to, graphColumns) {
+			if !yield(Row{Row: row.row, Seq: row.seq}, err) {
+				return
+			}
+		}
+	}
+}
+
+// CommittedTimes is Committed for attributes that changed alone: the node's id, and its event time as of then.
+func (c Cut) CommittedTimes(ctx context.Context, store sink.Store, shard int, after, to int64) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for row, err := range committedOf(ctx, store, rows.NodeAttributes, c, shard, after, to, timeColumns) {
+			if !yield(Row{Row: rows.Row{NodeID: row.row.NodeID, EventTime: row.row.EventTime}, Seq: row.seq}, err) {
+				return
+			}
+		}
+	}
+}
+
+func committedOf[R any](ctx context.Context, store sink.Store, t *rows.Table[R], c Cut, shard int, after, to int64,
+	columns []string) iter.Seq2[committed[R], error] {
+	return func(yield func(committed[R], error) bool) {
 		if after >= c[shard] {
 			return
 		}
 		// A merged block can have taken the place of manifest `to` and of some after it; it is read, in part.
 		for s, err := range Segments(ctx, store, shard, after, c[shard]) {
 			if err != nil {
-				yield(Row{}, fmt.Errorf("rows of shard %d: %w", shard, err))
+				yield(committed[R]{}, fmt.Errorf("rows of shard %d: %w", shard, err))
 				return
 			}
 			if s.From > to {
 				return
 			}
-			for row, err := range s.Rows(ctx, store, rows.ReadOptions{Columns: graphColumns}) {
-				if err == nil && row.Seq > to {
+			for row, err := range rowsOf(ctx, store, t, s, rows.ReadOptions{Columns: columns}) {
+				if err == nil && row.seq > to {
 					continue
 				}
 				if !yield(row, err) || err != nil {
@@ -148,17 +171,24 @@ func (c Cut) yieldUnsorted(ctx context.Context, store sink.Store, shard int, col
 	if err != nil {
 		return err
 	}
-	var later attributes
-	if slices.Contains(columns, rows.ColAttributes) {
-		if later, err = readAttributes(ctx, store, segments, Forever); err != nil {
-			return err
-		}
+	whole := slices.Contains(columns, rows.ColAttributes)
+	opts := rows.ReadOptions{}
+	if !whole {
+		opts.Columns = timeColumns
+	}
+	later, err := readAttributes(ctx, store, segments, Forever, opts)
+	if err != nil {
+		return err
 	}
 	for row, err := range newestRows(ctx, store, rows.Nodes, segments, rows.ReadOptions{Columns: columns}) {
 		if err != nil {
 			return err
 		}
-		if !yield(later.join(row), nil) {
+		joined := later.join(row)
+		if !whole {
+			joined.Seq, joined.Attributes = row.seq, ""
+		}
+		if !yield(joined, nil) {
 			return nil
 		}
 	}
@@ -213,10 +243,11 @@ func (c Cut) Orders(ctx context.Context, store sink.Store, shard int) iter.Seq2[
 // attributes are the newest rows of attributes that were committed alone, by node.
 type attributes map[string]committed[rows.Attributes]
 
-func readAttributes(ctx context.Context, store sink.Store, segments []*Segment, until int64) (attributes, error) {
+func readAttributes(ctx context.Context, store sink.Store, segments []*Segment, until int64,
+	opts rows.ReadOptions) (attributes, error) {
 	newest := attributes{}
 	for _, s := range slices.Backward(segments) {
-		for row, err := range rowsOf(ctx, store, rows.NodeAttributes, s, rows.ReadOptions{}) {
+		for row, err := range rowsOf(ctx, store, rows.NodeAttributes, s, opts) {
 			if err != nil {
 				return nil, err
 			}
@@ -278,7 +309,7 @@ func (c Cut) newest(ctx context.Context, store sink.Store, shard int, which sele
 	if err != nil {
 		return err
 	}
-	later, err := readAttributes(ctx, store, segments, which.until)
+	later, err := readAttributes(ctx, store, segments, which.until, rows.ReadOptions{})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ type Row struct {
 	rows.Row
 	Shard int
 	Seq   int64 // manifest that committed it
+	// TimeOnly: the row says nothing but that the node's event time is at least this.
+	TimeOnly bool
 }
 
 // Source is the cut of the graph that a generation is fitted on.

@@ -129,11 +129,16 @@ func (l shardLogs) facts(ctx context.Context, shard int) (*commitlog.Manifest, e
 	return m, err
 }
 
-// Rows yields the committed rows of a split.
+// Rows yields the committed rows of a split, and the times of attributes that changed alone.
 func (l shardLogs) Rows(ctx context.Context, s stages.Split) iter.Seq2[generation.Row, error] {
 	return func(yield func(generation.Row, error) bool) {
 		for r, err := range l.cut.cut.Committed(ctx, l.cut.store, s.Shard, s.After, s.To) {
 			if !yield(generation.Row{Row: r.Row, Shard: s.Shard, Seq: r.Seq}, err) || err != nil {
+				return
+			}
+		}
+		for r, err := range l.cut.cut.CommittedTimes(ctx, l.cut.store, s.Shard, s.After, s.To) {
+			if !yield(generation.Row{Row: r.Row, Shard: s.Shard, Seq: r.Seq, TimeOnly: true}, err) || err != nil {
 				return
 			}
 		}

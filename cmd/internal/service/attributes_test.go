@@ -4,20 +4,24 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
 
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/backfill"
 	"giantstream/sink"
+	"giantstream/sink/embedding"
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
-
-	"os"
-	"path/filepath"
 )
 
 func withAttributes(c *config.Config) {
@@ -175,5 +179,67 @@ func TestABackfillOfAttributesGivesTheSameRows(t *testing.T) {
 	}
 	if len(hashes) != 1 {
 		t.Errorf("%d different graphs", len(hashes))
+	}
+}
+
+// Which window has committed the attributes of a node makes no difference to a generation: not to its fingerprint of the
+// graph, and not to the event times of its embeddings.
+func TestAGenerationIsNoFunctionOfWindows(t *testing.T) {
+	var hashes []string
+	var times []map[string]int64
+	for _, apart := range []bool{false, true} {
+		store := &memstore.Store{}
+		s, cfg := testService(t, store, withAttributes)
+		p := s.Client().NewProducer()
+		defer p.Close() //nolint:errcheck // Flush reports what matters
+		send := func(topic string, i int, at int64, value string) {
+			m := kafka.Message{Topic: topic, Key: []byte(nodeID(i)), Value: []byte(value), Time: time.Unix(at, 0)}
+			if err := p.Send(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range nodes {
+			send(cfg.Kafka.Topics.Nodes, i, 1e9, fmt.Sprintf(`{"id":%q,"text":%q}`, nodeID(i), text(i, i%4)))
+			send(cfg.Kafka.Topics.Edges, i, 1e9, fmt.Sprintf(`{"src":%q,"dst":%q}`, nodeID(i), nodeID((i+4)%nodes)))
+		}
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if apart {
+			if err := s.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range nodes / 2 {
+			send("prices", i, 1e9+1, fmt.Sprintf(`{"id":%q,"price":%d}`, nodeID(i), i))
+			send(cfg.Kafka.Topics.Nodes, i+nodes/2, 1e9+2, fmt.Sprintf(`{"id":%q,"text":%q,"brand":"b"}`,
+				nodeID(i+nodes/2), text(i+nodes/2, (i+nodes/2)%4)))
+		}
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		doc, _, err := s.UpToDate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := map[string]int64{}
+		for _, part := range doc.Embeddings {
+			for r, err := range embedding.ReadParquet(t.Context(), store, part.Ref()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				at[r.NodeID] = r.EventTime
+			}
+		}
+		hashes, times = append(hashes, doc.GraphHash), append(times, at)
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("graph %s, and %s with attributes in a window of their own", hashes[0], hashes[1])
+	}
+	if !maps.Equal(times[0], times[1]) || len(times[0]) != nodes {
+		t.Errorf("event times %v, and %v with attributes in a window of their own", times[0], times[1])
 	}
 }

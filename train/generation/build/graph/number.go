@@ -98,7 +98,7 @@ func Number(ctx context.Context, t *work.Task) error {
 
 // newestRows returns the newest row of every node of the partition that is not deleted, in the order of (hash, id).
 func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberStats, err error) {
-	begin, newest := 0, map[string]int{}
+	begin, newest, times := 0, map[string]int{}, map[string]int64{}
 	for k, split := range t.Plan.Splits {
 		from, err := t.OutputsOf(ctx, stages.Scatter, k)
 		if err != nil {
@@ -113,6 +113,11 @@ func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberS
 			n := readScattered(&d)
 			if d.Err != nil {
 				break
+			}
+			if n.kind == timeOnly {
+				id := string(n.id)
+				times[id] = max(times[id], n.time)
+				continue
 			}
 			n.shard, n.hash = split.Shard, HashOf(string(n.id))
 			if k, ok := newest[string(n.id)]; !ok {
@@ -129,11 +134,17 @@ func newestRows(ctx context.Context, t *work.Task) (nodes []scattered, s numberS
 			continue
 		}
 		all := len(nodes) - begin
-		live := slices.DeleteFunc(nodes[begin:], func(n scattered) bool { return n.deleted })
+		live := slices.DeleteFunc(nodes[begin:], func(n scattered) bool { return n.kind == deleted })
+		for i := range live { // a node's event time only grows
+			if t, ok := times[string(live[i].id)]; ok {
+				live[i].time = max(live[i].time, t)
+			}
+		}
 		nodes = nodes[:begin+len(live)]
 		s.Deleted += all - len(live)
 		begin = len(nodes)
 		clear(newest)
+		clear(times)
 	}
 	slices.SortFunc(nodes, func(a, b scattered) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), bytes.Compare(a.id, b.id))

@@ -32,11 +32,17 @@ func Scatter(ctx context.Context, t *work.Task) error {
 
 func appendRow(b []byte, r *generation.Row) []byte {
 	b = binary.AppendVarint(binary.AppendVarint(b, r.Seq), r.EventTime)
-	deleted := byte(0)
-	if r.Deleted {
-		deleted = 1
+	kind := live
+	switch {
+	case r.TimeOnly:
+		kind = timeOnly
+	case r.Deleted:
+		kind = deleted
 	}
-	b = sections.AppendString(append(b, deleted), r.NodeID)
+	b = sections.AppendString(append(b, kind), r.NodeID)
+	if r.TimeOnly {
+		return b
+	}
 	b = sections.AppendString(sections.AppendString(b, r.Class), r.Text)
 	b = binary.AppendUvarint(b, uint64(len(r.Labels)))
 	for _, l := range r.Labels {
@@ -45,12 +51,19 @@ func appendRow(b []byte, r *generation.Row) []byte {
 	return b
 }
 
+// What a scattered row is.
+const (
+	live byte = iota
+	deleted
+	timeOnly
+)
+
 // scattered is a row as it lies in a section of scatter; strings share the section's memory.
 type scattered struct {
 	hash            uint64
 	shard           int
 	seq, time       int64
-	deleted         bool
+	kind            byte
 	id, class, text []byte
 	labels          []byte // as appendRow wrote them
 	links           int
@@ -59,9 +72,12 @@ type scattered struct {
 func readScattered(d *sections.Decoder) (n scattered) {
 	n.seq, n.time = d.Varint(), d.Varint()
 	if b := d.Bytes(1); b != nil {
-		n.deleted = b[0] == 1
+		n.kind = b[0]
 	}
-	n.id, n.class, n.text = d.StringBytes(), d.StringBytes(), d.StringBytes()
+	if n.id = d.StringBytes(); n.kind == timeOnly {
+		return n
+	}
+	n.class, n.text = d.StringBytes(), d.StringBytes()
 	count := d.Uvarint()
 	before := d.Rest
 	for range count {
