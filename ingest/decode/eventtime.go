@@ -26,14 +26,10 @@ func (d *Decoder) eventTime() (us int64, ok bool, fault *Fault) {
 func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 	switch v.kind {
 	case kindString:
-		s := d.text(v)
-		t, err := time.Parse(time.RFC3339Nano, s)
-		if len(s) == len(time.DateOnly) {
-			t, err = time.Parse(time.DateOnly, s)
-		}
-		if err != nil {
-			return 0, faultf(BadEventTime, "%s is not an RFC 3339 date-time like 2006-01-02T15:04:05Z or a "+
-				"date like 2006-01-02", quote(s))
+		t, ok := parseTime(d.text(v))
+		if !ok {
+			return 0, faultf(BadEventTime, "%s is not a date-time like 2006-01-02T15:04:05Z or 2006-01-02 15:04:05 "+
+				"-0700, or a date like 2006-01-02", quote(d.text(v)))
 		}
 		us = t.UnixMicro()
 	case kindNumber:
@@ -50,6 +46,34 @@ func (d *Decoder) microsOf(v value) (us int64, fault *Fault) {
 		return 0, faultf(BadEventTime, "the event time is outside the years 1 to 9999")
 	}
 	return us, nil
+}
+
+// zones are how an offset from UTC may be written. A date-time without one is taken for UTC, as exports of databases
+// and shops mean it. ISO 8601 has no space before it; Ruby and Shopify write one.
+var zones = [...]string{"Z07:00", "", " -0700", "Z0700", "Z07"}
+
+// parseTime reads a date, or a date-time of ISO 8601 with any fraction of a second; a space may stand for the T.
+func parseTime(s string) (t time.Time, ok bool) {
+	if t, err := time.Parse(time.RFC3339, s); err == nil { // which has a path of its own there
+		return t, true
+	}
+	if len(s) == len(time.DateOnly) {
+		t, err := time.Parse(time.DateOnly, s)
+		return t, err == nil
+	}
+	if len(s) <= len(time.DateOnly) {
+		return t, false
+	}
+	layout := "2006-01-02T15:04:05"
+	if s[len(time.DateOnly)] == ' ' {
+		layout = time.DateTime
+	}
+	for _, zone := range zones {
+		if t, err := time.Parse(layout+zone, s); err == nil {
+			return t, true
+		}
+	}
+	return t, false
 }
 
 // fromInteger converts an integer above math.MinInt64 and infers its unit from its size. Seconds reach to the year

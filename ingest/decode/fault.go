@@ -53,7 +53,7 @@ var explanations = map[Code]string{
 	MissingSrc: "The edge record has no source, neither in its value nor as its key.",
 	MissingDst: "The edge record has no destination.",
 	BadID:      fmt.Sprintf("An id is empty, longer than %d bytes or contains NUL.", MaxIDBytes),
-	BadEventTime: "The event time is neither an RFC 3339 date-time or date nor an integer since 1970, " +
+	BadEventTime: "The event time is neither a date-time or date of ISO 8601 nor an integer since 1970, " +
 		"or outside the years 1 to 9999.",
 	RecordTooLarge:     "The value is larger than the limit for records.",
 	TextTooLarge:       "The text or the class of the node is larger than its limit.",

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"giantstream/stream/mutation"
 )
@@ -217,14 +216,8 @@ func (d *Decoder) orderHead(m *mutation.Mutation, gone bool) (o *mutation.Order,
 	return o, nil
 }
 
-// placed reads when an order was placed. Beside what an event time may be, it may be a date and a time of day without
-// a zone, as exports of databases have them; it is taken for UTC.
+// placed reads when an order was placed.
 func (d *Decoder) placed(v value) (int64, *Fault) {
-	if v.kind == kindString {
-		if t, err := time.Parse(time.DateTime, d.text(v)); err == nil {
-			return t.UnixMicro(), nil
-		}
-	}
 	us, fault := d.microsOf(v)
 	if fault != nil {
 		return 0, faultf(BadEventTime, "the time of the order: %s", fault.Message)
