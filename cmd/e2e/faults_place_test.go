@@ -103,7 +103,7 @@ func embeddedFaultPlace(t *testing.T, s3 string, seed uint64) *faultPlace {
 		}
 		return startBroker
 	}
-	p.patience = time.Minute
+	p.patience = 3 * time.Minute
 	return p
 }
 

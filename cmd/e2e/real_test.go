@@ -24,7 +24,7 @@ import (
 )
 
 // realPlace makes a pipeline's place on Apache Kafka and an S3 server (make test-real) and a
-// configuration with the given settings for it.
+// configuration with the given settings for it, where TOPIC stands for what the names of its topics begin with.
 func realPlace(t *testing.T, settings string) (config string, p place) {
 	t.Helper()
 	brokers, endpoint := os.Getenv("GIANTSTREAM_REAL_KAFKA"), os.Getenv("GIANTSTREAM_REAL_S3")
@@ -41,7 +41,8 @@ state_dir: "%[4]s/state"
 kafka:
   brokers: [%[5]s]
   topics: {nodes: %[2]s.nodes, edges: %[2]s.edges, embeddings: %[2]s.embeddings}
-`, bucket, name, endpoint, dir, brokers)+strings.Replace(settings, "pipeline: test\n", "pipeline: "+name+"\n", 1))
+`, bucket, name, endpoint, dir, brokers)+strings.NewReplacer("pipeline: test\n", "pipeline: "+name+"\n", "TOPIC.", name+".").
+		Replace(settings))
 
 	store, err := s3store.Open(t.Context(), bucket, name, s3store.Options{Endpoint: endpoint, PathStyle: true})
 	if err != nil {
@@ -56,10 +57,18 @@ kafka:
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		admin := kafka.Client{Addr: kafka.TCP(c.Brokers()...)}
-		topics := []string{name + ".nodes", name + ".edges", name + ".mirror", p.embeddings, p.deadLetters}
-		res, err := admin.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: topics})
+		all, err := admin.Metadata(ctx, &kafka.MetadataRequest{})
 		if err == nil {
-			err = errors.Join(slices.Collect(maps.Values(res.Errors))...)
+			var topics []string
+			for _, topic := range all.Topics {
+				if strings.HasPrefix(topic.Name, name+".") {
+					topics = append(topics, topic.Name)
+				}
+			}
+			var res *kafka.DeleteTopicsResponse
+			if res, err = admin.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: topics}); err == nil {
+				err = errors.Join(slices.Collect(maps.Values(res.Errors))...)
+			}
 		}
 		if err != nil {
 			t.Logf("topics %s.* are left on the cluster: %v", name, err)
@@ -119,7 +128,7 @@ func TestRealRunEqualsEmbedded(t *testing.T) {
 // abortTransaction sends a text that is newer than all others in a transaction, and aborts it.
 func abortTransaction(t *testing.T, p place) {
 	t.Helper()
-	nodes := strings.TrimSuffix(p.embeddings, "embeddings") + "nodes"
+	nodes := p.topic("nodes")
 	c, err := kgo.NewClient(kgo.SeedBrokers(p.client.Brokers()...), kgo.TransactionalID(nodes))
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"giantstream/ingest/broker"
@@ -45,6 +46,11 @@ type place struct {
 	store                   sink.Store
 	client                  *client.Client
 	embeddings, deadLetters string // topics
+}
+
+// topic returns the topic of a realPlace with a name.
+func (p place) topic(name string) string {
+	return strings.TrimSuffix(p.embeddings, "embeddings") + name
 }
 
 // readOutcome reads the pipeline in dir; no process may have it.
