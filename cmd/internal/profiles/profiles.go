@@ -29,13 +29,13 @@ type Profile struct {
 
 // all are the profiles, in the order in which they are shown.
 var all = []Profile{
-	{Name: "shopify", About: "products exported from Shopify (CSV)",
+	{Name: "shopify", About: "products and orders exported from Shopify (CSV)",
 		Source: "https://help.shopify.com/en/manual/products/import-export/using-csv",
 		Read:   backfill.ReadOptions{ListSeparator: ";", SkipWithoutText: true}},
-	{Name: "woocommerce", About: "products exported from WooCommerce (CSV)",
+	{Name: "woocommerce", About: "products exported from WooCommerce (CSV), orders of its REST API (JSON)",
 		Source: "https://github.com/woocommerce/woocommerce/wiki/Product-CSV-Import-Schema",
 		Read:   backfill.ReadOptions{ListSeparator: ",", SkipWithoutText: true}},
-	{Name: "magento", About: "products exported from Adobe Commerce or Magento 2 (CSV)",
+	{Name: "magento", About: "products exported from Adobe Commerce or Magento 2 (CSV), orders of its REST API (JSON)",
 		Source: "https://experienceleague.adobe.com/en/docs/commerce-admin/systems/" +
 			"data-transfer/data-attributes-product",
 		Read: backfill.ReadOptions{ListSeparator: ",", SkipWithoutText: true}},

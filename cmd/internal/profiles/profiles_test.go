@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"giantstream/cmd/internal/pipelinetest"
 	"giantstream/cmd/internal/profiles"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
+	"giantstream/ingest/decode"
+	"giantstream/stream/mutation"
 )
 
 // Every profile is a valid part of a configuration, is found by its name, and names the page of its source. Files and
@@ -48,6 +51,42 @@ func TestProfilesAreConfigurations(t *testing.T) {
 	}
 	if _, err := profiles.Find("shopfy"); err == nil || !strings.Contains(err.Error(), "did you mean shopify?") {
 		t.Error(err)
+	}
+}
+
+// Orders as each shop has them become what is bought together.
+func TestProfilesMapOrders(t *testing.T) {
+	for name, record := range map[string]string{
+		"shopify": `{"Name": "#1001", "Email": "a@example.com", "Created at": "2026-01-02 05:04:05 -0500",
+			"Lineitem quantity": "2", "Lineitem name": "Pen - red", "Lineitem sku": "PEN"}`,
+		"woocommerce": `{"id": 727, "status": "processing", "date_created_gmt": "2026-01-02T10:04:05",
+			"date_modified_gmt": "2026-01-02T10:04:05", "line_items": [{"id": 315, "sku": "PEN", "quantity": 2}]}`,
+		"magento": `{"increment_id": "000000001", "state": "new", "created_at": "2026-01-02 10:04:05",
+			"updated_at": "2026-01-02 10:04:05", "items": [{"sku": "PEN", "qty_ordered": 2}]}`,
+	} {
+		p, err := profiles.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := config.Default()
+		c.Ingest.Baskets.Topic = "orders"
+		if c, err = p.ApplyTo(&c); err != nil {
+			t.Fatal(err)
+		}
+		mapping, limits := wiring.MappingOf(&c)
+		d, err := decode.Orders(mapping.Orders["orders"], mutation.Further, limits, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, fault := d.Decode(decode.Record{Value: []byte(record), Time: time.Unix(1, 0)}, nil)
+		if fault != nil || len(got) != 1 || got[0].Order == nil {
+			t.Errorf("%s: %+v, %v", name, got, fault)
+			continue
+		}
+		placed := time.Date(2026, 1, 2, 10, 4, 5, 0, time.UTC).UnixMicro()
+		if o := got[0].Order; o.Time != placed || !slices.Equal(o.Lines, []mutation.Line{{Item: "PEN", Quantity: 2}}) {
+			t.Errorf("%s: %+v", name, o)
+		}
 	}
 }
 
