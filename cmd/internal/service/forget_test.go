@@ -19,6 +19,7 @@ import (
 	"giantstream/stream/commitlog"
 	"giantstream/stream/forget"
 	"giantstream/stream/reshard"
+	"giantstream/train/generation"
 )
 
 // What is planted, and forgotten.
@@ -152,7 +153,7 @@ func (r *resharding) forget(t *testing.T) {
 	sendStatements(t, &r.old, r.client, statementsOfAGraph())
 	plant(t, &r.old, r.client)
 	r.upToDate(t, &r.old, r.from)
-	if r.old.Train.Encoder == "linear" { // merged rows do not depend on it
+	if r.old.Train.Encoder == "linear" { // merged rows and folded logs do not depend on it
 		r.merge(t)
 	}
 
@@ -176,6 +177,7 @@ func (r *resharding) forget(t *testing.T) {
 	}
 	if r.old.Train.Encoder == "linear" {
 		want["compacted"] = "text in column text"
+		delete(want, "rows") // which were merged, and are removed
 	}
 	for place, what := range want {
 		if !slices.Contains(found[place], what) {
@@ -258,7 +260,8 @@ func (r *resharding) drain(t *testing.T) {
 	}
 }
 
-// merge makes as many manifests as are merged, and merges their rows.
+// merge makes as many manifests as are merged, merges their rows, and folds the manifests. What was planted is behind the
+// boundary then.
 func (r *resharding) merge(t *testing.T) {
 	t.Helper()
 	s, err := Start(t.Context(), Options{Config: &r.old, Store: r.from, Log: slog.New(slog.DiscardHandler)})
@@ -278,10 +281,24 @@ func (r *resharding) merge(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	r.upToDate(t, &r.old, r.from) // a generation that needs none of these manifests
+	newest, err := generation.Newest(t.Context(), r.from)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for shard := range r.old.Shards {
-		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: r.from})
+		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: r.from, Grace: time.Nanosecond})
 		if _, err := c.Merge(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		merged, err := c.Remove(t.Context(), newest.Current.Cut[shard])
+		if err != nil {
+			t.Fatal(err)
+		}
+		folded, err := c.Fold(t.Context(), commitlog.FoldOptions{Keep: newest.Current.Cut[shard], History: time.Nanosecond})
+		if err != nil || merged.Objects == 0 || folded.Objects == 0 {
+			t.Fatalf("shard %d: %d objects merged and removed, %d manifests folded: %v", shard, merged.Objects,
+				folded.Objects, err)
 		}
 	}
 }
