@@ -13,8 +13,8 @@ const lookBlocks = 64
 
 // NextRemoval says from when on files of a shard may be removed that are there now. A zero time: none of them yet.
 type NextRemoval struct {
-	// Rows is when the oldest rows that were merged have been superseded for long enough, Manifests when the oldest block
-	// of manifests has been kept for long enough.
+	// Rows is when the oldest rows that were merged have been superseded for long enough, Manifests when the oldest
+	// block of manifests has been kept for long enough.
 	Rows, Manifests time.Time
 	// Waits is the manifest that the cut of every generation has to be beyond, for the earlier of the two.
 	Waits int64

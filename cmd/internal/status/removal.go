@@ -59,8 +59,8 @@ func (r *Removal) add(next commitlog.NextRemoval, shard int, cut int64) {
 	case cut == 0:
 		waits = "there is no generation"
 	case cut < next.Waits:
-		waits = fmt.Sprintf("a generation has its cut at manifest %d of shard %d, and the files go once all are beyond %d",
-			cut, shard, next.Waits)
+		waits = fmt.Sprintf("a generation has its cut at manifest %d of shard %d, and the files go once all are "+
+			"beyond %d", cut, shard, next.Waits)
 	}
 	// What waits for nothing comes before what waits.
 	free, was := waits == "", r.Waits == ""
