@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,6 +32,9 @@ func (st *Status) readRemoval(ctx context.Context, store sink.Store, c config.Co
 			continue
 		}
 		next, err := commitlog.ReadNextRemoval(ctx, store, s.Shard, c.Grace, c.History)
+		if errors.Is(err, commitlog.ErrDamaged) {
+			continue // 'giantstream verify' names it, and status goes on
+		}
 		if err != nil {
 			return err
 		}

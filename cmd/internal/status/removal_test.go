@@ -5,8 +5,26 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/config"
+	"giantstream/sink"
+	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
 )
+
+// A damaged note of what was removed does not keep people from the status.
+func TestRemovalOfADamagedLog(t *testing.T) {
+	store := &memstore.Store{}
+	for _, key := range []string{"shards/0/removed.json", "shards/1/boundary.json"} {
+		if err := sink.PutBytes(t.Context(), store, key, []byte("{")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := &Status{Shards: []Shard{{Shard: 0, Seq: 5}, {Shard: 1, Seq: 5}}}
+	cfg := config.Default()
+	if err := st.readRemoval(t.Context(), store, cfg.Compaction); err != nil || st.Removal.Waits == "" {
+		t.Errorf("%v, %v", st.Removal, err)
+	}
+}
 
 // What is removed next is told by its time, and by what it waits for besides.
 func TestRemoval(t *testing.T) {
