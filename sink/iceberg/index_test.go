@@ -79,7 +79,7 @@ func seen(t *testing.T, meta table.Metadata, snapshot int64, store sink.Store) m
 }
 
 func (w *world) target(t *testing.T) vectordbtest.Target {
-	return vectordbtest.Target{Open: w.process, Exact: true, Vectorless: true,
+	return vectordbtest.Target{Open: w.process, Exact: true, Vectorless: true, Kept: iceberg.KeptFiles,
 		Calm: func() { w.calm = true },
 		Rows: func() map[string]vectordbtest.Seen {
 			if w.catalog.meta == nil || w.catalog.meta.CurrentSnapshot() == nil {

@@ -61,10 +61,24 @@ func (c Cut) Graph(ctx context.Context, store sink.Store, shard int) iter.Seq2[R
 	return c.unsorted(ctx, store, shard, graphColumns)
 }
 
+// Deletions yields the ids of the nodes of a shard that are deleted, with the event times of that. It reads the shard
+// as Graph does, without texts and links.
+func (c Cut) Deletions(ctx context.Context, store sink.Store, shard int) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for row, err := range c.unsorted(ctx, store, shard, deletionColumns) {
+			if (err != nil || row.Deleted) && !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
 // The columns of rows without features and targets, and without attributes.
 var (
 	graphColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
 		rows.ColDeleted}
+	deletionColumns = []string{rows.ColNodeID, rows.ColEventTime, rows.ColDeleted}
+
 	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes)
 	timeColumns = []string{rows.ColNodeID, rows.ColEventTime}
 )

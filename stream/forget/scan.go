@@ -45,9 +45,9 @@ type Report struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-// Finding is an object, or a partition of a topic, in which something is left.
+// Finding is an object, a partition of a topic or a table of a sink in which something is left.
 type Finding struct {
-	// Place is the key of the object, or the topic and the partition: "nodes/3".
+	// Place is the key of the object, the topic and the partition ("nodes/3"), or the table.
 	Place string `json:"place"`
 	Kind  string `json:"kind"`
 	// Where says where in it: columns, keys, values.
@@ -60,6 +60,8 @@ type Finding struct {
 	// First and Last are the offsets of the first and the last record of a partition that has something.
 	First int64 `json:"first_offset,omitempty"`
 	Last  int64 `json:"last_offset,omitempty"`
+	// Do says what rids the place of it, where docs/OPERATIONS.md cannot say it for all places of the kind.
+	Do string `json:"do,omitempty"`
 }
 
 // Targets are what a scan looks for.

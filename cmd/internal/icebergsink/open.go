@@ -5,6 +5,7 @@ package icebergsink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -22,7 +23,9 @@ import (
 
 // Kind is the kind of database.
 var Kind = sinks.Kind{Name: "iceberg", Title: "a table of Apache Iceberg", Field: "sinks.iceberg.uri", Connect: connect,
-	Rows: followRows}
+	Rows: followRows, Rid: "let 'giantstream-iceberg run --until-caught-up', and 'rows --until-caught-up' " +
+		"for the table of rows, apply the deletions; then rewrite the data files and expire the snapshots " +
+		"(docs/ICEBERG.md, Maintenance)"}
 
 // answerTime bounds a request to the catalog.
 const answerTime = 2 * time.Minute
@@ -36,7 +39,13 @@ func connect(cfg *config.Config, log *slog.Logger) (vectordb.Index, error) {
 	if err != nil {
 		return nil, errors.Join(err, places.Close())
 	}
-	return &owner{Index: iceberg.New(o), places: places}, nil
+	x := iceberg.New(o)
+	tables := []remaining{{strings.Join(o.Table, "."), x.Left}}
+	if o, err = options(cfg, cfg.Sinks.Iceberg.Rows, places, log); err != nil {
+		return nil, errors.Join(err, places.Close())
+	}
+	tables = append(tables, remaining{strings.Join(o.Table, "."), iceberg.NewRows(o).Left})
+	return &owner{x, places, tables}, nil
 }
 
 // options are those of the table that the configuration calls name.
@@ -95,6 +104,28 @@ func storeURL(location string) string {
 type owner struct {
 	*iceberg.Index
 	places *places
+	tables []remaining
+}
+
+// remaining is a table that may have something of nodes that are to be forgotten.
+type remaining struct {
+	name string
+	left func(context.Context, []string) (map[string]int, error)
+}
+
+// Left implements vectordb.Index, for the table of rows as well.
+func (o *owner) Left(ctx context.Context, nodes []string) (map[string]int, error) {
+	all := map[string]int{}
+	for _, t := range o.tables {
+		left, err := t.left(ctx, nodes)
+		if err != nil {
+			return nil, fmt.Errorf("look into %s: %w", t.name, err)
+		}
+		for place, n := range left {
+			all[t.name+", "+place] = n
+		}
+	}
+	return all, nil
 }
 
 // Close implements vectordb.Index.

@@ -62,7 +62,8 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 		"a fault":              local + "shards: many\n" + s3 + kafka + token,
 		"an unknown field":     local + "sinks: {iceberg: {tokens: " + secrets["sinks.iceberg.token"] + "}}\n",
 	} {
-		for _, args := range [][]string{{"run"}, {"run", "--until-caught-up"}, {"refill"}, {"rows", "--until-caught-up"}} {
+		for _, args := range [][]string{{"run"}, {"run", "--until-caught-up"}, {"refill"}, {"rows", "--until-caught-up"},
+			{"left", "a"}} {
 			t.Run(fmt.Sprint(name, args), func(t *testing.T) {
 				file := filepath.Join(t.TempDir(), "pipeline.yaml")
 				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

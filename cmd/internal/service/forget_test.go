@@ -10,15 +10,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/cmd/internal/service/refreshing"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/config"
 	"giantstream/ingest/client"
 	"giantstream/sink"
+	"giantstream/sink/memstore"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/forget"
 	"giantstream/stream/reshard"
+	"giantstream/train/generation"
 )
 
 // What is planted, and forgotten.
@@ -152,7 +156,7 @@ func (r *resharding) forget(t *testing.T) {
 	sendStatements(t, &r.old, r.client, statementsOfAGraph())
 	plant(t, &r.old, r.client)
 	r.upToDate(t, &r.old, r.from)
-	if r.old.Train.Encoder == "linear" { // merged rows do not depend on it
+	if r.old.Train.Encoder == "linear" { // merged rows and folded logs do not depend on it
 		r.merge(t)
 	}
 
@@ -176,6 +180,7 @@ func (r *resharding) forget(t *testing.T) {
 	}
 	if r.old.Train.Encoder == "linear" {
 		want["compacted"] = "text in column text"
+		delete(want, "rows") // which were merged, and are removed
 	}
 	for place, what := range want {
 		if !slices.Contains(found[place], what) {
@@ -188,6 +193,10 @@ func (r *resharding) forget(t *testing.T) {
 	withIDs := func(o *reshard.Options) { o.Forget = plantedIDs() }
 	if _, err := r.runWith(t, withIDs); err == nil || !strings.Contains(err.Error(), "built before the deletion") {
 		t.Errorf("written again with live nodes to forget: %v", err)
+	}
+	oldest := oldestDeleted(statementsOfAGraph(), r.old.Train.Encoder == "linear")
+	if since := notForgotten(t, r.from, r.old.Shards); !since.Equal(oldest) {
+		t.Errorf("the oldest deletion was at %v, want %v", since, oldest)
 	}
 	// The refusal has not closed the store.
 	r.deletePlanted(t)
@@ -212,6 +221,12 @@ func (r *resharding) forget(t *testing.T) {
 	if left, _ := ordersIn(t, r.to, r.next.Shards); left != was-1 { // one had nothing else
 		t.Errorf("%d orders are left of %d", left, was)
 	}
+	if since := notForgotten(t, r.to, r.next.Shards); !since.Equal(oldest) {
+		t.Errorf("the oldest deletion of a node that is not forgotten was at %v, want %v", since, oldest)
+	}
+	if since := notForgotten(t, &memstore.Store{}, 1); !since.IsZero() {
+		t.Errorf("a deletion at %v in an empty store", since)
+	}
 	s := r.checkGone(t, "")
 	if s.Kinds["table of a checkpoint"] == 0 || s.Kinds["parquet"] < 6 || s.Kinds["vocabulary"] != 1 {
 		t.Errorf("the scan has opened %v", s.Kinds)
@@ -229,6 +244,57 @@ func (r *resharding) forget(t *testing.T) {
 	if s := r.checkGone(t, "after the pipeline has gone on"); s.Kinds["local state"] == 0 {
 		t.Errorf("the scan has opened %v", s.Kinds)
 	}
+}
+
+// oldestDeleted is the event time of the oldest deletion of a node that no later statement, or merge, revives.
+func oldestDeleted(all []statement, merged bool) (oldest time.Time) {
+	newest := map[string]statement{}
+	for _, s := range all {
+		if old := newest[s.ID]; s.ID != "" && s.At > old.At {
+			newest[s.ID] = s
+		}
+	}
+	if merged {
+		for n := range 4 {
+			delete(newest, nodeID(n))
+		}
+	}
+	for _, s := range newest {
+		if at := time.Unix(s.At, 0); s.Deleted && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
+		}
+	}
+	return oldest
+}
+
+// notForgotten returns when the oldest deletion was that a store has, which the metric tells; zero for none.
+func notForgotten(t *testing.T, store sink.Store, shards int) time.Time {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	refresh := &refreshing.Refresh{Store: store, Shards: shards, Registry: registry, Served: &generation.Served{}}
+	refresh.Open()
+	const name = "giantstream_deleted_not_forgotten_seconds"
+	if err := refresh.LookForDeletions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldest, err := forget.OldestDeletion(t.Context(), store, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			if age := f.GetMetric()[0].GetGauge().GetValue(); age > 0 == oldest.IsZero() {
+				t.Errorf("%s is %v, and the oldest deletion was at %v", name, age, oldest)
+			}
+			return oldest
+		}
+	}
+	t.Errorf("there is no %s", name)
+	return oldest
 }
 
 // checkGone fails if anything of what was planted is left in the new store and its pipeline's local states. What the
@@ -258,7 +324,8 @@ func (r *resharding) drain(t *testing.T) {
 	}
 }
 
-// merge makes as many manifests as are merged, and merges their rows.
+// merge makes as many manifests as are merged, merges their rows, and folds the manifests. What was planted is behind the
+// boundary then.
 func (r *resharding) merge(t *testing.T) {
 	t.Helper()
 	s, err := Start(t.Context(), Options{Config: &r.old, Store: r.from, Log: slog.New(slog.DiscardHandler)})
@@ -278,10 +345,24 @@ func (r *resharding) merge(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	r.upToDate(t, &r.old, r.from) // a generation that needs none of these manifests
+	newest, err := generation.Newest(t.Context(), r.from)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for shard := range r.old.Shards {
-		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: r.from})
+		c := commitlog.NewCompactor(commitlog.CompactorOptions{Shard: shard, Store: r.from, Grace: time.Nanosecond})
 		if _, err := c.Merge(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		merged, err := c.Remove(t.Context(), newest.Current.Cut[shard])
+		if err != nil {
+			t.Fatal(err)
+		}
+		folded, err := c.Fold(t.Context(), commitlog.FoldOptions{Keep: newest.Current.Cut[shard], History: time.Nanosecond})
+		if err != nil || merged.Objects == 0 || folded.Objects == 0 {
+			t.Fatalf("shard %d: %d objects merged and removed, %d manifests folded: %v", shard, merged.Objects,
+				folded.Objects, err)
 		}
 	}
 }

@@ -257,6 +257,7 @@ func (s *Service) runParts(ctx context.Context) {
 		{s.roles.Embed && !s.roles.Stream, s.publish.Run},
 		{s.roles.Build, s.refresh.DoTasks},
 		{s.roles.Refresh, s.refresh.Measure},
+		{s.roles.Refresh, s.refresh.WatchDeletions},
 		{true, s.answer.Run},
 		{s.broker != nil, s.watchBroker},
 	} {

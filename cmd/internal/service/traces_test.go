@@ -1,12 +1,17 @@
 package service
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,6 +110,50 @@ func TestTheTraceOfARecordReachesItsEmbeddings(t *testing.T) {
 	}
 	if named := scrape(t, s); !strings.Contains(named, trace(1)) && !strings.Contains(named, trace(2)) {
 		t.Error("no bucket of the freshness names a trace")
+	}
+}
+
+// What the exporter sends to a collector, with its headers, has no secret in it, whatever the library puts beside our
+// spans.
+func TestTracesOnTheWireHaveNoSecrets(t *testing.T) {
+	var mu sync.Mutex
+	var sent bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = r.Header.Write(&sent)
+		_, _ = io.Copy(&sent, r.Body)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50") // milliseconds
+	secrets := map[string]string{}
+	s, cfg := startService(t, Options{Store: &memstore.Store{}, Log: slog.New(slog.DiscardHandler)},
+		func(c *config.Config) {
+			c.Telemetry.Traces.Ratio = 1
+			c.EachField(func(path string, v reflect.Value, _ config.Effect) {
+				if v.Type() == reflect.TypeFor[config.Secret]() {
+					secrets[path] = canary.New(len(secrets))
+					v.SetString(secrets[path])
+				}
+			})
+		})
+	produceGraph(t, s, cfg)
+	go func() { _ = s.Run(t.Context()) }()
+	got := func(name string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return bytes.Contains(sent.Bytes(), []byte(name))
+	}
+	for _, name := range []string{"process nodes", "build generation", "store create", "publish "} {
+		eventually(t, name+" has been sent", func() bool { return got(name) })
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for path, secret := range secrets {
+		if how := canary.Find(sent.String(), secret); how != "" {
+			t.Errorf("the collector gets %s %s", path, how)
+		}
 	}
 }
 

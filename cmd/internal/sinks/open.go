@@ -22,6 +22,8 @@ type Kind struct {
 	Field string
 	// Connect returns the index that a configuration names, which connects when it is first used.
 	Connect func(*config.Config, *slog.Logger) (vectordb.Index, error)
+	// Rid says what rids the tables of nodes that are deleted.
+	Rid string
 	// Rows, if not nil, follows the commit log into a table of rows, until ctx ends.
 	Rows func(context.Context, RowsOptions) error
 }
@@ -37,13 +39,13 @@ type RowsOptions struct {
 // Kinds are the databases that giantstream itself has clients of.
 var Kinds = []Kind{
 	{Name: "pgvector", Title: "PostgreSQL with the extension pgvector", Field: "sinks.pgvector.url",
-		Connect: openPGVector},
+		Connect: openPGVector, Rid: rid("pgvector")},
 	{Name: "qdrant", Title: "Qdrant, 1.16 or newer", Field: "sinks.qdrant.url",
-		Connect: openQdrant},
+		Connect: openQdrant, Rid: rid("qdrant")},
 	{Name: "opensearch", Title: "OpenSearch with its k-NN plugin", Field: "sinks.opensearch.url",
-		Connect: openOpenSearch},
+		Connect: openOpenSearch, Rid: rid("opensearch")},
 	{Name: "milvus", Title: "Milvus, 2.4 or newer", Field: "sinks.milvus.url",
-		Connect: openMilvus},
+		Connect: openMilvus, Rid: rid("milvus")},
 }
 
 // Find returns the kind of a name.

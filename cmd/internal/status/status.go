@@ -61,6 +61,8 @@ type Status struct {
 	// generation that are not there with their size.
 	Verified *verify.Stamp `json:"verified,omitempty"`
 	Missing  []string      `json:"missing,omitempty"`
+	// Removal is when the next files go; nil where it was not looked at.
+	Removal *Removal `json:"removal,omitempty"`
 	// DeadLetters are those that are open, nil where there are no brokers to ask, or they have not
 	// answered.
 	DeadLetters *service.DeadLetterCount `json:"dead_letters,omitempty"`
@@ -323,7 +325,7 @@ func (st *Status) Words(g *Generation) string {
 	return words
 }
 
-// Complete adds what the topics that are repartitioned have lost, and looks at the newest objects.
+// Complete adds what the topics that are repartitioned have lost and when files go, and looks at the newest objects.
 func (st *Status) Complete(ctx context.Context, store sink.Store, cfg *config.Config) error {
 	for _, topic := range wiring.TopicsOf(cfg).Sources() {
 		lost, err := sources.Lost(ctx, store, topic)
@@ -331,6 +333,9 @@ func (st *Status) Complete(ctx context.Context, store sink.Store, cfg *config.Co
 			return err
 		}
 		st.Lost = append(st.Lost, lost...)
+	}
+	if err := st.readRemoval(ctx, store, cfg.Compaction); err != nil {
+		return err
 	}
 	return st.checkNewest(ctx, store)
 }

@@ -101,6 +101,7 @@ type stored struct {
 		Session  string `json:"session"`
 		Document string `json:"document"`
 		Offset   int64  `json:"offset"`
+		NodeID   string `json:"node_id"`
 	} `json:"payload"`
 }
 
@@ -299,7 +300,8 @@ func pointID(nodeID string) string {
 func pointOf(r vectordb.Record) point {
 	p := point{ID: pointID(r.NodeID), Vector: object{}}
 	if r.Deleted {
-		p.Payload = object{"node_id": r.NodeID, "offset": r.Offset, "deleted": true}
+		// It stays for its offset, and says nothing else of a node that may have to be forgotten.
+		p.Payload = object{"offset": r.Offset, "deleted": true}
 		return p
 	}
 	if len(r.Vector) > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"giantstream/cmd/internal/cli/command"
 	"giantstream/cmd/internal/console"
+	"giantstream/cmd/internal/sinks"
 	"giantstream/cmd/internal/wiring"
 	"giantstream/ingest/client"
 	"giantstream/sink"
@@ -53,8 +54,8 @@ func Forget(a *command.App) *cobra.Command {
 		Long: `Delete nodes with all links from and to them, as any producer would: the records go
 to the input topics, and sinks follow. Then open every object of the store, in a
 bucket with versioning also the older ones, every record of the pipeline's topics,
-and the files of state_dir and of the embedded broker on this machine, and list the
-places where an id or a text is left. The exit code is 0 if there is none, and 1
+and the files of state_dir and of the embedded broker on this machine, ask the
+sinks that are configured, and list the places where an id or a text is left. The exit code is 0 if there is none, and 1
 otherwise.
 
 A deletion alone leaves older rows, checkpoints and generations as they are. Say
@@ -79,7 +80,7 @@ out of reach: other machines, exports and backups.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			switch {
 			case !o.deleted:
-				o.ids, err = readIDs(args, from)
+				o.ids, err = command.ReadIDs(args, from)
 			case len(args) > 0 || from != "":
 				err = command.UsageError(errors.New("give ids or --deleted, not both"))
 			}
@@ -220,12 +221,32 @@ func scanPlaces(ctx context.Context, p *command.Pipeline, c *client.Client, ids 
 			return forget.Report{}, err
 		}
 	}
+	if err := scanSinks(ctx, p, s); err != nil {
+		return forget.Report{}, err
+	}
 	for _, folder := range folders {
 		if err := s.Folder(ctx, folder[0], folder[1], p.Progress); err != nil {
 			return forget.Report{}, err
 		}
 	}
 	return s.Report(), nil
+}
+
+// scanSinks looks into the sinks that are configured.
+func scanSinks(ctx context.Context, p *command.Pipeline, s *forget.Scanner) error {
+	for _, kind := range sinks.Kinds {
+		if kind.Configured(p.Config) != nil {
+			continue
+		}
+		if err := kind.Scan(ctx, s, p.Config, p.Log, p.Progress); err != nil {
+			return err
+		}
+	}
+	if p.Config.Sinks.Iceberg.URI != "" {
+		s.Unread("table of iceberg", errors.New("'giantstream-iceberg left' looks into it; "+
+			"--set sinks.iceberg.uri= leaves it out here"))
+	}
+	return nil
 }
 
 // err is the outcome as the command's error.
@@ -284,5 +305,15 @@ func (f *forgotten) print(out io.Writer) error {
 			fmt.Fprintf(w, "%s\t… and %s more (--json lists all)\t\n", kind, console.Count(more))
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	said := map[string]bool{}
+	for _, at := range f.Findings {
+		if at.Do != "" && !said[at.Do] {
+			said[at.Do] = true
+			fmt.Fprintf(out, "\n%s: %s\n", at.Kind, at.Do)
+		}
+	}
+	return nil
 }

@@ -126,7 +126,7 @@ func (f *reshardFlags) run(ctx context.Context, a *command.App) error {
 	}
 	o := reshard.Options{AcceptLoss: f.acceptLoss, ForgetDeleted: f.forgetDeleted}
 	if f.forget != "" {
-		if o.Forget, err = readIDs(nil, f.forget); err != nil {
+		if o.Forget, err = command.ReadIDs(nil, f.forget); err != nil {
 			return err
 		}
 	}

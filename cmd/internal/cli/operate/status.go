@@ -240,6 +240,9 @@ func printDamage(out io.Writer, st *status.Status) {
 		}
 	}
 	fmt.Fprintf(out, "\n%s\n", verifiedNote(st.Verified))
+	if st.Removal != nil {
+		fmt.Fprintf(out, "superseded files: %s\n", st.Removal)
+	}
 	for _, key := range st.Missing {
 		fmt.Fprintf(out, "WARNING: %s is missing or cut short: 'giantstream verify' says what is lost\n", key)
 	}

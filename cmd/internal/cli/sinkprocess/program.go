@@ -66,6 +66,7 @@ than the topic keeps the records of deletions (delete.retention.ms), and a chang
 of sink.embedding_dim. A sink that runs ends; start it again.`,
 			Example: "  " + name + " refill -c pipeline.yaml",
 		}, "the next '"+name+" run' reads the topic from its beginning"),
+		sinkLeft(a, &kind, name),
 		command.Version(a))
 	if kind.Rows != nil {
 		root.AddCommand(sinkRows(a, &kind, name))

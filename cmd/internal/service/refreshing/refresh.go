@@ -65,8 +65,9 @@ type Refresh struct {
 	// Evidence is what this process has measured of refresh.drift, nil before, and if it does not build.
 	Evidence atomic.Pointer[measured.Evidence]
 
-	metrics *metrics
-	drift   drift
+	metrics   *metrics
+	drift     drift
+	deletions deletions
 	// refused is the newest generation that the quality gate has refused, nil if the one that is
 	// served is newer.
 	refused atomic.Pointer[generation.Doc]
@@ -92,7 +93,7 @@ type Refresh struct {
 // Open registers the metrics.
 func (r *Refresh) Open() {
 	r.metrics = newMetrics(r.Registry)
-	r.Registry.MustRegister(driftCollector{r})
+	r.Registry.MustRegister(driftCollector{r}, &r.deletions)
 }
 
 // refreshPoll is the interval at which Run checks whether a new generation is due.

@@ -38,7 +38,7 @@ func (u *Upkeep) Run(ctx context.Context, shard int) error {
 // smallest block fills in about a minute.
 const (
 	compactInterval = time.Minute
-	compactRemoval  = time.Hour
+	RemovalInterval = time.Hour
 )
 
 // compact merges a shard's rows in the background, and removes what was merged, until ctx ends. An
@@ -63,7 +63,7 @@ func (u *Upkeep) compact(ctx context.Context, shard int) error {
 		if merged > 0 {
 			log.Info("rows merged", "blocks", merged)
 		}
-		if err == nil && time.Since(removed) >= compactRemoval {
+		if err == nil && time.Since(removed) >= RemovalInterval {
 			removed = time.Now()
 			err = u.removeMerged(ctx, c, shard)
 		}
@@ -75,7 +75,7 @@ func (u *Upkeep) compact(ctx context.Context, shard int) error {
 
 // removeMerged removes merged rows and manifests that no generation in the store needs.
 func (u *Upkeep) removeMerged(ctx context.Context, c *commitlog.Compactor, shard int) error {
-	keep, err := u.oldestCut(ctx, shard)
+	keep, err := OldestCut(ctx, u.Store, shard)
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,16 @@ func (u *Upkeep) removeMerged(ctx context.Context, c *commitlog.Compactor, shard
 	return err
 }
 
-// oldestCut returns the oldest manifest of a shard in the cut of any generation, ready or being
+// OldestCut returns the oldest manifest of a shard in the cut of any generation, ready or being
 // built; 0 before the first generation.
-func (u *Upkeep) oldestCut(ctx context.Context, shard int) (int64, error) {
-	numbers, err := generation.Numbers(ctx, u.Store)
+func OldestCut(ctx context.Context, store sink.Store, shard int) (int64, error) {
+	numbers, err := generation.Numbers(ctx, store)
 	if err != nil {
 		return 0, err
 	}
 	oldest := int64(math.MaxInt64)
 	for _, g := range numbers {
-		doc, err := generation.Load(ctx, u.Store, g)
+		doc, err := generation.Load(ctx, store, g)
 		switch {
 		case errors.Is(err, generation.ErrNone):
 			// Its build has not chosen a cut yet, or it has just been removed.

@@ -9,7 +9,7 @@ import (
 
 // No row goes that a generation in the store, ready or being built, was fitted on.
 func TestOldestCut(t *testing.T) {
-	s := &Upkeep{Store: &memstore.Store{}}
+	store := &memstore.Store{}
 	for _, step := range []struct {
 		key, doc string
 		want     int64
@@ -24,11 +24,11 @@ func TestOldestCut(t *testing.T) {
 			`{"format": 1, "generation": 3, "status": "building", "cut": {"0": 95, "1": 11}}`, 40},
 	} {
 		if step.key != "" {
-			if err := sink.PutBytes(t.Context(), s.Store, step.key, []byte(step.doc)); err != nil {
+			if err := sink.PutBytes(t.Context(), store, step.key, []byte(step.doc)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, err := s.oldestCut(t.Context(), 0); err != nil || got != step.want {
+		if got, err := OldestCut(t.Context(), store, 0); err != nil || got != step.want {
 			t.Errorf("with %s: %d, %v; want %d", step.key, got, err, step.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package operate
+package command
 
 import (
 	"bufio"
@@ -7,16 +7,14 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"giantstream/cmd/internal/cli/command"
 )
 
 // maxIDLine bounds a line of a file of ids.
 const maxIDLine = 64 << 10
 
-// readIDs returns ids of a command line, and those of a file: one a line, empty lines left out. The file "-" is the
+// ReadIDs returns ids of a command line, and those of a file: one a line, empty lines left out. The file "-" is the
 // standard input.
-func readIDs(args []string, file string) (ids map[string]bool, err error) {
+func ReadIDs(args []string, file string) (ids map[string]bool, err error) {
 	ids = map[string]bool{}
 	for _, id := range args {
 		ids[id] = true
@@ -42,7 +40,7 @@ func readIDs(args []string, file string) (ids map[string]bool, err error) {
 	}
 	delete(ids, "")
 	if len(ids) == 0 {
-		return nil, command.UsageError(errors.New("give ids, as arguments or in a file, one a line"))
+		return nil, UsageError(errors.New("give ids, as arguments or in a file, one a line"))
 	}
 	return ids, nil
 }
