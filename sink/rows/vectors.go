@@ -1,9 +1,6 @@
 package rows
 
 import (
-	"encoding/binary"
-	"math"
-
 	"giantstream/internal/vector"
 	"giantstream/sink/parquetio"
 )
@@ -25,21 +22,7 @@ type Vectors struct {
 }
 
 // Numbers returns the numbers of vector i.
-func (r *Vectors) Numbers(i int) []float32 {
-	data := r.Values[i]
-	if r.Bits[i] == 16 {
-		out := make([]float32, len(data)/2)
-		for k := range out {
-			out[k] = vector.FromHalf(binary.LittleEndian.Uint16(data[2*k:]))
-		}
-		return out
-	}
-	out := make([]float32, len(data)/4)
-	for k := range out {
-		out[k] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*k:]))
-	}
-	return out
-}
+func (r *Vectors) Numbers(i int) []float32 { return vector.Numbers(r.Values[i], int(r.Bits[i]/8)) }
 
 // MemoryBytes estimates the row's size in memory.
 func (r *Vectors) MemoryBytes() int64 { return int64(r.size()) + 128 + 64*int64(len(r.Names)) }

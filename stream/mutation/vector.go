@@ -1,5 +1,7 @@
 package mutation
 
+import "giantstream/internal/vector"
+
 // Vector is a list of numbers of fixed length that a model has made of a node, such as of its picture.
 type Vector struct {
 	Name      string
@@ -27,6 +29,9 @@ func (p Precision) String() string {
 
 // Len is how many numbers the vector has.
 func (v *Vector) Len() int { return len(v.Data) / int(v.Precision) }
+
+// Numbers returns the numbers of the vector.
+func (v *Vector) Numbers() []float32 { return vector.Numbers(v.Data, int(v.Precision)) }
 
 // VectorBytes is the size of the numbers of some vectors.
 func VectorBytes(vectors []Vector) (n int) {
