@@ -18,6 +18,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
+	"giantstream/stream/reshard"
 )
 
 // vectorsIn returns the first vector of each node by the input that states it, and the fingerprint of all.
@@ -177,4 +178,58 @@ func vectorFile(t *testing.T, format string) []backfill.Input {
 		t.Fatal(err)
 	}
 	return in
+}
+
+// Vectors go to the shards of their nodes, registers and rows, and those of a forgotten node do not.
+func TestReshardTakesVectorsAlong(t *testing.T) {
+	r := newResharding(t, 3, 2, false)
+	for _, cfg := range []*config.Config{&r.old, &r.next} {
+		cfg.Ingest.Nodes.Vectors = config.List{"image=image:2:float16"}
+	}
+	statements := statementsOfAGraph()
+	last := statements[0].At
+	for i := range statements {
+		s := &statements[i]
+		if last = max(last, s.At); s.ID != "" && !s.Deleted && i%3 > 0 {
+			s.Image = []float32{float32(i + 1), 0.5}
+		}
+	}
+	gone := statement{ID: nodeID(1), Deleted: true, At: last + 1}
+	for i := range statements { // nor does a link lead to it
+		if s := &statements[i]; s.Src == gone.ID || s.Dst == gone.ID {
+			s.Deleted = true
+		}
+	}
+	sendStatements(t, &r.old, r.client, append(statements, gone))
+	r.upToDate(t, &r.old, r.from)
+	result, err := r.runWith(t, func(o *reshard.Options) { o.Forget = map[string]bool{gone.ID: true} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, before := vectorsIn(t, r.from, r.old.Shards)
+	_, after := vectorsIn(t, r.to, r.next.Shards)
+	if before != after || len(was[0]) < nodes/2 || result.Hash != wholeHash(t, r.to, r.next.Shards) {
+		t.Errorf("the vectors of %d nodes, %s, are %s afterwards", len(was[0]), before, after)
+	}
+	cut, err := commitlog.CurrentCut(t.Context(), r.to, r.next.Shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range r.next.Shards {
+		for row, err := range cut.NewestVectors(t.Context(), r.to, p) {
+			if err != nil || row.NodeID == gone.ID {
+				t.Errorf("shard %d has a row of vectors of %s, %v", p, row.NodeID, err)
+			}
+		}
+	}
+	// The registers are there, too: an older statement loses, and a newer one wins.
+	var known string
+	for id := range was[0] {
+		known = max(known, id)
+	}
+	sendStatements(t, &r.next, r.client, []statement{{ID: known, Text: "t", At: 1, Image: []float32{7, 7}}})
+	r.upToDate(t, &r.next, r.to)
+	if now, _ := vectorsIn(t, r.to, r.next.Shards); now[0][known] != was[0][known] {
+		t.Errorf("an older record made the vector %s of %s", now[0][known], was[0][known])
+	}
 }
