@@ -84,8 +84,8 @@ const MaxIDBytes = 512
 // slot is where the scanner puts the values of one mapped field.
 type slot int
 
-// Text piece i is slotText + i. The attributes follow, the vectors, and the conditions of a deletion. Orders have their further
-// fields in the place of texts.
+// Text piece i is slotText + i. The attributes follow, the vectors, and the conditions of a deletion. Orders have their
+// further fields in the place of texts.
 const (
 	slotID slot = iota
 	slotClass

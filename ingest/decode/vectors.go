@@ -186,7 +186,8 @@ func (r *vectorReader) base64(text []byte) *Fault {
 	case err != nil:
 		return r.wrong("a string that is no base64")
 	case n%4 != 0:
-		return faultf(VectorLength, "vector %s is base64 of %d bytes; it must be of %d, 4 a number", r.Name, n, 4*r.Length)
+		return faultf(VectorLength, "vector %s is base64 of %d bytes; it must be of %d, 4 a number", r.Name, n,
+			4*r.Length)
 	}
 	for ; n > 0; n, raw = n-4, raw[4:] {
 		if fault := r.add(math.Float32frombits(binary.LittleEndian.Uint32(raw))); fault != nil {
@@ -225,8 +226,8 @@ func (r *vectorReader) add(x float32) *Fault {
 }
 
 func (r *vectorReader) overflow(found string) *Fault {
-	return faultf(VectorOverflow, "number %d of vector %s is %s, which is too large for %s", r.found, r.Name, quote(found),
-		r.Precision)
+	return faultf(VectorOverflow, "number %d of vector %s is %s, which is too large for %s", r.found, r.Name,
+		quote(found), r.Precision)
 }
 
 // check says what is wrong with the whole.

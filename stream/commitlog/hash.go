@@ -17,8 +17,8 @@ import (
 //
 // The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
 // text, class, event time and labels, and of its attributes if it has any. Where orders are added, their ids,
-// inputs, times, kinds, customers, items, quantities and event times count as well. Where vectors are added, their nodes, inputs, names and
-// numbers do.
+// inputs, times, kinds, customers, items, quantities and event times count as well. Where vectors are
+// added, their nodes, inputs, names and numbers do.
 type GraphHasher struct {
 	sum  [4]uint64
 	hash hash.Hash

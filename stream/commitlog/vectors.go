@@ -16,8 +16,8 @@ type VectorsRow struct {
 }
 
 // Vectors yields the newest committed row of vectors of every node and input of a shard, empty rows included, also of
-// nodes that are deleted or were never stated. The order of the rows is not sorted, but the same at every call. It reads
-// the shard once, and holds the ids of the nodes in memory.
+// nodes that are deleted or were never stated. The order of the rows is not sorted, but the same at every call. It
+// reads the shard once, and holds the ids of the nodes in memory.
 func (c Cut) Vectors(ctx context.Context, store sink.Store, shard int) iter.Seq2[VectorsRow, error] {
 	return c.vectors(ctx, store, shard, func(segments []*Segment) iter.Seq2[committed[rows.Vectors], error] {
 		return newestRows(ctx, store, rows.NodeVectors, segments, rows.ReadOptions{})

@@ -98,10 +98,11 @@ func (e *run) writeVectors(ctx context.Context, shard int, src *source) error {
 		return nil
 	}
 	key := fmt.Sprintf("%spart-%05d.parquet", vectorsPrefix, shard)
-	info, err := rows.NodeVectors.Write(ctx, e.Into, key, rows.WriteOptions{}, func(yield func(rows.Vectors, error) bool) {
+	all := func(yield func(rows.Vectors, error) bool) {
 		for ; more && yield(row, err) && err == nil; row, err, more = next() {
 		}
-	})
+	}
+	info, err := rows.NodeVectors.Write(ctx, e.Into, key, rows.WriteOptions{}, all)
 	e.doc.Vectors = append(e.doc.Vectors,
 		sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum})
 	return err

@@ -20,8 +20,8 @@ type Mutation struct {
 	// Attributes are what the record says beside the text, as a JSON object: names ascending, no spaces. It
 	// takes the place of what the input said before. A node record without attributes mapped has "".
 	Attributes string
-	// HasVectors: the record states the vectors that its input has of the node: Vectors, ascending by name. They take the
-	// place of what the input said before.
+	// HasVectors: the record states the vectors that its input has of the node: Vectors, ascending by name. They
+	// take the place of what the input said before.
 	HasVectors bool
 	Vectors    []Vector
 	// Order is what SetOrder, AddLines and RemoveLines say of the order ID. No node has its id by that.

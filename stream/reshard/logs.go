@@ -165,7 +165,7 @@ func (r *run) vectors(ctx context.Context, l layers, i int) iter.Seq2[rows.Vecto
 	for p, before := range l.changed(i) {
 		in = append(in, func(yield func(rows.Vectors, error) bool) {
 			for row, err := range l.cuts[i].NewestVectors(ctx, r.From, p) {
-				if err == nil && (row.Seq <= before || r.Forget[row.NodeID]) {
+				if err == nil && (r.Forget[row.NodeID] || row.Seq <= before) {
 					continue
 				}
 				r.Progress.Add(1)
