@@ -44,7 +44,8 @@ func differentVectors(got []oracle.NodeVectors, want []oracle.NodeVectors) strin
 		case i >= len(got):
 			return fmt.Sprintf("node %s has no row of vectors, want %+v", want[i].ID, want[i])
 		case i >= len(want) || !got[i].Equal(want[i]):
-			return fmt.Sprintf("there are the vectors %+v, want %+v", got[i], want[min(i, len(want)):min(i+1, len(want))])
+			return fmt.Sprintf("there are the vectors %+v, want %+v", got[i],
+				want[min(i, len(want)):min(i+1, len(want))])
 		}
 	}
 	return ""
