@@ -151,11 +151,14 @@ type NodeFields struct {
 	Snapshot  bool   `yaml:"snapshot" effect:"restart"` // files are all nodes that there are
 	// Attributes are carried beside the text: NAME[:TYPE][=PATH].
 	Attributes List `yaml:"attributes" effect:"graph"`
+	// Vectors are what other models have made of the node: NAME=PATH:LENGTH[:PRECISION].
+	Vectors List `yaml:"vectors" effect:"graph"`
 }
 
-// AttributeFields map the topics of attributes alone.
+// AttributeFields map the topics of attributes and vectors alone.
 type AttributeFields struct {
-	Fields    List   `yaml:"fields" effect:"graph"` // TOPIC/NAME[:TYPE][=PATH]
+	Fields    List   `yaml:"fields" effect:"graph"`  // TOPIC/NAME[:TYPE][=PATH]
+	Vectors   List   `yaml:"vectors" effect:"graph"` // TOPIC/NAME=PATH:LENGTH[:PRECISION]
 	ID        string `yaml:"id" effect:"graph"`
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 }

@@ -166,7 +166,7 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 func (s *sender) sendFurther(ctx context.Context) error {
 	for _, topic := range slices.Sorted(maps.Keys(s.Attributes)) {
 		m := s.Mapping.Attributes[topic]
-		columns := columnsOf(m.EventTime, "", append(pathsOf(m.Attributes), m.ID)...)
+		columns := columnsOf(m.EventTime, "", append(pathsOf(m.Attributes, m.Vectors), m.ID)...)
 		if err := s.sendTo(ctx, topic, s.Attributes[topic], columns, &s.stats.Attributes); err != nil {
 			return err
 		}
@@ -188,9 +188,12 @@ func (s *sender) sendTo(ctx context.Context, topic string, files []Input, column
 	return s.stage(ctx, topic, files, target{topic: topic, decoder: d, sent: sent, columns: columns})
 }
 
-func pathsOf(attributes []decode.Attribute) (paths []string) {
+func pathsOf(attributes []decode.Attribute, vectors []decode.Vector) (paths []string) {
 	for _, a := range attributes {
 		paths = append(paths, a.Path)
+	}
+	for _, v := range vectors {
+		paths = append(paths, v.Path)
 	}
 	return paths
 }
@@ -211,7 +214,7 @@ type target struct {
 
 func nodeColumns(m *decode.NodeMapping) columns {
 	return columnsOf(m.EventTime, m.Edges, slices.Concat(m.Text, []string{m.ID, m.Class}, decode.Paths(m.Deleted),
-		pathsOf(m.Attributes))...)
+		pathsOf(m.Attributes, m.Vectors))...)
 }
 
 func edgeColumns(m *decode.EdgeMapping) columns {

@@ -40,13 +40,14 @@ const (
 	MaxAttributeBytes = 4 << 10
 )
 
-// AttributesMapping maps the values of a topic that has attributes of nodes and nothing else.
+// AttributesMapping maps the values of a topic that has attributes or vectors of nodes and nothing else.
 type AttributesMapping struct {
 	// ID of the node; a value without one takes the record's key.
 	ID string
 	// EventTime as in NodeMapping.
 	EventTime  string
 	Attributes []Attribute
+	Vectors    []Vector
 }
 
 // ParseAttribute parses NAME[:TYPE][=PATH]. The type is string and the path the name, unless given.
@@ -84,10 +85,13 @@ func Attributes(m AttributesMapping, in mutation.Input, l Limits, shards int) (*
 	if err := d.mapAttributes(m.Attributes); err != nil {
 		return nil, fmt.Errorf("mapping of attributes.fields: %w", err)
 	}
-	return d, d.init(append([]mappedField{
+	if err := d.mapVectors(m.Vectors); err != nil {
+		return nil, fmt.Errorf("mapping of attributes.vectors: %w", err)
+	}
+	return d, d.init(slices.Concat([]mappedField{
 		{name: "attributes.id", path: m.ID, slot: slotID},
 		{name: "attributes.event_time", path: m.EventTime, slot: slotTime},
-	}, d.attributeFields("attributes.fields")...), "", "", l, shards)
+	}, d.attributeFields("attributes.fields"), d.vectorFields("attributes.vectors")), "", "", l, shards)
 }
 
 // mapAttributes sets the attributes that records have, in the order in which they are written.

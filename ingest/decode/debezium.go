@@ -305,8 +305,7 @@ func (d *Decoder) rowGone(m mutation.Mutation, dst []mutation.Mutation) ([]mutat
 	case d.orders != nil:
 		return d.orderRowGone(m, dst)
 	case !d.edges:
-		m.Op = mutation.DeleteNode
-		return append(dst, m), nil
+		return d.nodeGone(m, dst), nil
 	case d.mode == Replace, d.scan.listed[slotEnds] && len(ends) == 0: // the latter is what Clear writes
 		m.Op = mutation.ClearEdges
 		return append(dst, m), nil

@@ -36,9 +36,11 @@ type Decoder struct {
 	wild   bool // no edges at all is fine
 	texts  int
 	strip  bool // markup from texts
-	// attributes are those of the records, ascending by name. attributesAlone: they have nothing else.
+	// attributes are those of the records, ascending by name. attributesAlone: records have nothing
+	// else, but vectors.
 	attributes      []Attribute
 	attributesAlone bool
+	vectors         []Vector       // of the records, ascending by name
 	orders          *orderDecoding // nil for other topics than of orders
 	// conditions are those under which a record deletes; the slots of their fields begin at
 	// firstCondition.
@@ -62,6 +64,7 @@ type Decoder struct {
 	keyEnds []value
 	buf     []byte
 	object  []byte // of attributes
+	numbers []byte // of a vector
 	html    []byte // scratch
 
 	fields []Field
@@ -83,7 +86,11 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 	if err := d.mapAttributes(m.Attributes); err != nil {
 		return nil, fmt.Errorf("mapping of nodes.attributes: %w", err)
 	}
+	if err := d.mapVectors(m.Vectors); err != nil {
+		return nil, fmt.Errorf("mapping of nodes.vectors: %w", err)
+	}
 	fields = append(fields, d.attributeFields("nodes.attributes")...)
+	fields = append(fields, d.vectorFields("nodes.vectors")...)
 	for i, t := range m.Text {
 		fields = append(fields, mappedField{name: "nodes.text", path: t, slot: slotText + slot(i), many: true})
 	}
@@ -126,7 +133,7 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 	if d.conditions, err = parseConditions(deleted); err != nil {
 		faults = append(faults, &FieldError{Field: deletedName, Err: err})
 	}
-	d.firstCondition = slotText + slot(d.texts+len(d.attributes))
+	d.firstCondition = slotText + slot(d.texts+len(d.attributes)+len(d.vectors))
 	if d.orders != nil {
 		d.firstCondition += orderSlots
 	}
@@ -223,8 +230,7 @@ func (d *Decoder) stated(m mutation.Mutation, dst []mutation.Mutation) ([]mutati
 	case d.orders != nil:
 		return d.order(m, deleted, dst)
 	case deleted:
-		m.Op = mutation.DeleteNode
-		return append(dst, m), nil
+		return d.nodeGone(m, dst), nil
 	default:
 		return d.node(m, dst)
 	}
@@ -233,14 +239,26 @@ func (d *Decoder) stated(m mutation.Mutation, dst []mutation.Mutation) ([]mutati
 // attributesStated is what a record says on a topic of attributes alone.
 func (d *Decoder) attributesStated(m mutation.Mutation, gone bool, dst []mutation.Mutation) (
 	[]mutation.Mutation, *Fault) {
-	m.Op, m.Attributes = mutation.SetAttributes, mutation.NoAttributes
-	if !gone {
+	m.Op = mutation.SetAttributes
+	if len(d.attributes) > 0 {
+		m.Attributes = mutation.NoAttributes
+	}
+	if len(d.attributes) > 0 && !gone {
 		var fault *Fault
 		if m.Attributes, fault = d.attributeObject(); fault != nil {
 			return dst, fault
 		}
 	}
+	if fault := d.stateVectors(&m, gone); fault != nil {
+		return dst, fault
+	}
 	return append(dst, m), nil
+}
+
+// nodeGone is what a record says of a node that is gone. The node record's vectors go with it.
+func (d *Decoder) nodeGone(m mutation.Mutation, dst []mutation.Mutation) []mutation.Mutation {
+	m.Op, m.HasVectors = mutation.DeleteNode, len(d.vectors) > 0
+	return append(dst, m)
 }
 
 // gone is what a null value says.
@@ -249,7 +267,7 @@ func (d *Decoder) gone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 	case d.orders != nil:
 		return d.orderGone(m, dst)
 	case !d.edges:
-		m.Op = mutation.DeleteNode
+		return d.nodeGone(m, dst), nil
 	case len(d.keyEnds) > 0: // the row of one edge, not all of its source
 		return d.eachEdge(mutation.DeleteEdge, m, d.keyEnds, dst)
 	default:
@@ -422,6 +440,9 @@ func (d *Decoder) node(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 		if m.Attributes, fault = d.attributeObject(); fault != nil {
 			return dst, fault
 		}
+	}
+	if fault = d.stateVectors(&m, false); fault != nil {
+		return dst, fault
 	}
 	if d.inline {
 		m.HasEdges = true

@@ -24,6 +24,10 @@ const (
 	SelfLoop       Code = "self_loop"
 	// AttributesTooLarge: see MaxAttributeBytes.
 	AttributesTooLarge Code = "attributes_too_large"
+	VectorLength       Code = "vector_length"
+	VectorNotFinite    Code = "vector_not_finite"
+	VectorZero         Code = "vector_zero"
+	VectorOverflow     Code = "vector_overflow"
 	KeyMismatch        Code = "key_mismatch"
 	BadMirror          Code = "bad_mirror"
 	BadEncoding        Code = "bad_encoding"
@@ -39,7 +43,8 @@ const (
 // Codes returns all codes, in the order of the documentation.
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
-		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, MissingItem, TooManyItems, SelfLoop,
+		RecordTooLarge, TextTooLarge, AttributesTooLarge, VectorLength,
+		VectorNotFinite, VectorZero, VectorOverflow, TooManyEdges, MissingItem, TooManyItems, SelfLoop,
 		KeyMismatch, BadMirror, BadEncoding,
 		UnknownSchema, FutureTime, Foreign, BadCSV, BadChange, Truncated, IDChanged}
 }
@@ -58,6 +63,10 @@ var explanations = map[Code]string{
 	RecordTooLarge:     "The value is larger than the limit for records.",
 	TextTooLarge:       "The text or the class of the node is larger than its limit.",
 	AttributesTooLarge: fmt.Sprintf("The attributes of the node have more than %d bytes as JSON.", MaxAttributeBytes),
+	VectorLength:       "A vector has more or fewer numbers than the mapping says.",
+	VectorNotFinite:    "A vector has a number that is not finite (NaN or infinity).",
+	VectorZero:         "All numbers of a vector are 0, as they would be kept.",
+	VectorOverflow:     "A vector has a number that is too large for the precision in which it is kept.",
 	TooManyEdges:       "The record has more edges than the limit.",
 	MissingItem:        "The order record has no item.",
 	TooManyItems:       "The record has more lines of its order than the limit.",

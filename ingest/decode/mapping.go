@@ -10,7 +10,7 @@ import (
 type Mapping struct {
 	Nodes NodeMapping
 	Edges EdgeMapping
-	// Attributes, by topic, map the topics that have nothing but attributes of nodes.
+	// Attributes, by topic, map the topics that have nothing but attributes or vectors of nodes.
 	Attributes map[string]AttributesMapping
 	// Orders, by topic, map the topics of orders.
 	Orders map[string]OrderMapping
@@ -38,6 +38,8 @@ type NodeMapping struct {
 	Edges string
 	// Attributes are carried beside the text, and never embedded.
 	Attributes []Attribute
+	// Vectors are what other models have made of the node.
+	Vectors []Vector
 }
 
 // EdgeMapping maps the values of the edges topic.
@@ -82,8 +84,8 @@ const MaxIDBytes = 512
 // slot is where the scanner puts the values of one mapped field.
 type slot int
 
-// Text piece i is slotText + i. The attributes follow, and the conditions of a deletion. Orders have their further
-// fields in the place of texts.
+// Text piece i is slotText + i. The attributes follow, the vectors, and the conditions of a deletion. Orders have their
+// further fields in the place of texts.
 const (
 	slotID slot = iota
 	slotClass

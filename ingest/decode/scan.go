@@ -28,8 +28,8 @@ func (k kind) String() string {
 	return [...]string{"a string", "a number", "true", "false", "a list", "an object"}[k]
 }
 
-// value is a captured JSON value. raw is the number or the object as written, or the bytes between a
-// string's quotes.
+// value is a captured JSON value. raw is the number or the object as written, the bytes between a
+// string's quotes, or what a list begins and what follows it.
 type value struct {
 	kind    kind
 	escaped bool
@@ -125,7 +125,7 @@ func (s *scanner) value(n *pathNode, depth int) bool {
 		s.capture(n, value{kind: kindObject, raw: s.data[from:s.pos]})
 		return true
 	case c == '[':
-		s.capture(n, value{kind: kindList})
+		s.capture(n, value{kind: kindList, raw: s.data[s.pos:]})
 		return s.list(n, depth)
 	case c == '-' || '0' <= c && c <= '9':
 		raw, ok := s.number()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/internal/vector"
 	"giantstream/sink/embedding"
 )
 
@@ -130,7 +131,7 @@ func appendVector(b []byte, r embedding.Record, codes []int8) []byte {
 	for i, x := range r.Vector {
 		switch r.Type {
 		case embedding.Float16:
-			b = binary.LittleEndian.AppendUint16(b, embedding.Half(x))
+			b = binary.LittleEndian.AppendUint16(b, vector.Half(x))
 		case embedding.Int8:
 			b = append(b, byte(codes[i]))
 		default:
@@ -162,7 +163,7 @@ func decodeVector(r *embedding.Record, b []byte, dim int) error {
 	r.Vector = make([]float32, dim)
 	for i := range r.Vector {
 		if r.Type == embedding.Float16 {
-			r.Vector[i] = embedding.FromHalf(binary.LittleEndian.Uint16(b[2*i:]))
+			r.Vector[i] = vector.FromHalf(binary.LittleEndian.Uint16(b[2*i:]))
 		} else {
 			r.Vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 		}

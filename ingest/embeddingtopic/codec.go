@@ -11,6 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/internal/vector"
 	"giantstream/sink/embedding"
 )
 
@@ -72,7 +73,7 @@ func (f Format) Encode(r embedding.Record) (kafka.Message, error) {
 		}
 	case embedding.Float16:
 		for i, x := range r.Vector {
-			if y := embedding.FromHalf(embedding.Half(x)); y != x {
+			if y := vector.FromHalf(vector.Half(x)); y != x {
 				return m, fmt.Errorf("encode embedding of %q: component %d is %g, which is no float16", r.NodeID, i, x)
 			}
 		}
@@ -176,7 +177,7 @@ func decodeJSON(m kafka.Message) (embedding.Record, error) {
 	switch r.Type {
 	case embedding.Float16:
 		for i, x := range r.Vector {
-			if r.Vector[i] = embedding.FromHalf(embedding.Half(x)); math.IsInf(float64(r.Vector[i]), 0) {
+			if r.Vector[i] = vector.FromHalf(vector.Half(x)); math.IsInf(float64(r.Vector[i]), 0) {
 				return embedding.Record{}, fmt.Errorf("component %d is %g, too large for a float16", i, x)
 			}
 		}
@@ -197,11 +198,11 @@ func decodeJSON(m kafka.Message) (embedding.Record, error) {
 var halves = sync.OnceValue(func() *[1 << 15]string {
 	var all [1 << 15]string
 	for h := range all {
-		x := embedding.FromHalf(uint16(h))
+		x := vector.FromHalf(uint16(h))
 		for digits := 1; ; digits++ {
 			all[h] = strconv.FormatFloat(float64(x), 'g', digits, 32)
 			y, err := strconv.ParseFloat(all[h], 32)
-			if err != nil || embedding.Half(float32(y)) == uint16(h) || digits == 9 {
+			if err != nil || vector.Half(float32(y)) == uint16(h) || digits == 9 {
 				break
 			}
 		}
@@ -241,7 +242,7 @@ func appendJSON(b []byte, r embedding.Record, codes []int8) []byte {
 			if math.Signbit(float64(x)) {
 				b = append(b, '-')
 			}
-			b = append(b, halves()[embedding.Half(x)&0x7FFF]...)
+			b = append(b, halves()[vector.Half(x)&0x7FFF]...)
 		case embedding.Int8:
 			b = strconv.AppendInt(b, int64(codes[i]), 10)
 		default:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"giantstream/internal/vector"
 	"giantstream/sink/embedding"
 )
 
@@ -87,8 +88,8 @@ func TestHalvesHaveShortDecimals(t *testing.T) {
 			continue
 		}
 		x, err := strconv.ParseFloat(s, 32)
-		if err != nil || embedding.Half(float32(x)) != uint16(h) {
-			t.Fatalf("%#04x is written as %s, which reads back as %#04x", h, s, embedding.Half(float32(x)))
+		if err != nil || vector.Half(float32(x)) != uint16(h) {
+			t.Fatalf("%#04x is written as %s, which reads back as %#04x", h, s, vector.Half(float32(x)))
 		}
 	}
 }

@@ -31,6 +31,8 @@ type Preview struct {
 	Edges Side `json:"edges"`
 	// Orders is nil if none are mapped.
 	Orders *Orders `json:"orders,omitempty"`
+	// Vectors of the nodes.
+	Vectors []Vector `json:"vectors,omitempty"`
 	// Texts of the nodes.
 	Texts Texts `json:"texts"`
 	// Match compares the ids of edges with those of nodes, nil without either.
@@ -102,6 +104,7 @@ type Collector struct {
 	nodes   side
 	edges   side
 	orders  *orders // nil if none are mapped
+	vectors []Vector
 	texts   textCounts
 	ids     map[string]bool // of nodes
 	ends    map[string]bool // of edges
@@ -118,7 +121,8 @@ type side struct {
 
 // New returns a collector.
 func New(o Options) (*Collector, error) {
-	c := &Collector{options: o, ids: map[string]bool{}, ends: map[string]bool{}}
+	c := &Collector{options: o, ids: map[string]bool{}, ends: map[string]bool{},
+		vectors: newVectors(o.Mapping.Nodes.Vectors)}
 	nodes, err := decode.Nodes(o.Mapping.Nodes, o.Limits, 1)
 	if err != nil {
 		return nil, err
@@ -169,6 +173,7 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 	row := Row{Where: where, ID: out[0].ID, Text: out[0].Text, Class: out[0].Class}
 	for i := range out {
 		m := &out[i]
+		c.addVectors(m.Vectors)
 		row.Deleted = row.Deleted || m.Op == mutation.DeleteNode || m.Op == mutation.DeleteEdge ||
 			m.Op == mutation.ClearEdges
 		row.Links = append(row.Links, m.Others...)
@@ -207,7 +212,7 @@ func (s *side) fault(where string, code decode.Code, message string) {
 // Result returns the preview of all that was collected.
 func (c *Collector) Result() *Preview {
 	p := &Preview{Nodes: c.nodes.result(c.options.Expected), Edges: c.edges.result(c.options.Expected),
-		Texts: c.texts.result()}
+		Vectors: c.vectors, Texts: c.texts.result()}
 	if c.orders != nil {
 		p.Orders = c.orders.summary(c.options.Expected)
 	}

@@ -1,5 +1,5 @@
-// Package vector brings vectors to length 1, to the same bits on every machine: label trees and
-// published embeddings depend on it.
+// Package vector brings vectors to length 1, and numbers to 16 bits, to the same bits on every machine: label
+// trees and published embeddings depend on it.
 package vector
 
 import "math"

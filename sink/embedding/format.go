@@ -95,7 +95,7 @@ func (f Format) Narrow(r Record) Record {
 	switch r.Type {
 	case Float16:
 		for i, x := range v {
-			v[i] = FromHalf(Half(x))
+			v[i] = vector.FromHalf(vector.Half(x))
 		}
 	case Int8:
 		r.Scale = scaleOf(v)

@@ -1,6 +1,7 @@
 package parquetio
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -16,6 +17,11 @@ type Type[V any] struct {
 // String is the type of UTF-8 columns.
 func String() Type[string] {
 	return Type[string]{parquet.ByteArray, func(v parquet.Value) string { return string(v.ByteArray()) }}
+}
+
+// Bytes is the type of binary columns.
+func Bytes() Type[[]byte] {
+	return Type[[]byte]{parquet.ByteArray, func(v parquet.Value) []byte { return bytes.Clone(v.ByteArray()) }}
 }
 
 // Int32 is the type of 32-bit integer columns.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -31,8 +32,8 @@ type Format[T any] struct {
 	// readers that want some of the rows.
 	GroupBytes  int
 	Compression Compression
-	// Unbounded are columns of long texts, whose least and greatest values in a page say nothing to any
-	// reader, and are not written.
+	// Unbounded are columns of long texts or binary, as dotted paths, whose least and greatest values in a
+	// page say nothing to any reader, and are not written.
 	Unbounded []string
 }
 
@@ -60,7 +61,7 @@ func NewWriter[T any](w io.Writer, format Format[T]) *Writer[T] {
 		parquet.KeyValueMetadata(formatKey, format.Name),
 	}
 	for _, column := range format.Unbounded {
-		options = append(options, parquet.SkipPageBounds(column))
+		options = append(options, parquet.SkipPageBounds(strings.Split(column, ".")...))
 	}
 	return &Writer[T]{format: format, w: parquet.NewGenericWriter[T](w, options...)}
 }

@@ -253,6 +253,45 @@ func TestFurtherInputsAreNumberedOnce(t *testing.T) {
 	}
 }
 
+// Topics of vectors can be added, and vectors of a topic that was read without them cannot.
+func TestVectorsOfNewTopicsExtendAStore(t *testing.T) {
+	with := func(fields, vectors string, inputs ...string) Identity {
+		s := map[string]string{"ingest.nodes.id": "id"}
+		if fields != "" {
+			s["ingest.attributes.fields"] = fields
+		}
+		if vectors != "" {
+			s["ingest.attributes.vectors"] = vectors
+		}
+		return Identity{Name: "catalog", Shards: 1, Settings: s, Inputs: inputs}
+	}
+	store := &memstore.Store{}
+	for i, step := range []struct {
+		id      Identity
+		refused bool
+	}{
+		{with("", ""), false},
+		{with("prices/price:number", "", "prices"), false},
+		{with("prices/price:number", "prices/image=v:2", "prices"), true},
+		{with("prices/price:number", "pictures/image=v:2", "prices", "pictures"), false},
+		{with("prices/price:number", "pictures/image=v:2, texts/text=v:3", "prices", "pictures", "texts"), false},
+		{with("prices/price:number", "pictures/image=v:2, texts/text=v:3, texts/more=w:3", "prices", "pictures", "texts"),
+			true},
+		{with("prices/price:number", "pictures/image=v:3, texts/text=v:3", "prices", "pictures", "texts"), true},
+		{with("prices/price:number", "", "prices"), true},
+	} {
+		id, err := EnsureIdentity(t.Context(), store, step.id, false)
+		if errors.Is(err, ErrSettings) != step.refused || !step.refused && err != nil {
+			t.Errorf("step %d: %v", i, err)
+		}
+		if i == 0 {
+			if err := ClaimIdentity(t.Context(), store, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // Workers that upgrade a store at once agree on its id.
 func TestAStoreOfAnOlderVersionGetsAnID(t *testing.T) {
 	ctx := context.Background()

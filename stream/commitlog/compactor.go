@@ -210,7 +210,10 @@ func (c *Compactor) write(ctx context.Context, doc *compaction, parts []*Segment
 	if err := mergeTable(ctx, c.opts.Store, rows.NodeAttributes, key, doc, parts); err != nil {
 		return err
 	}
-	return mergeTable(ctx, c.opts.Store, rows.Orders, key, doc, parts)
+	if err := mergeTable(ctx, c.opts.Store, rows.Orders, key, doc, parts); err != nil {
+		return err
+	}
+	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts)
 }
 
 // mergeTable writes a table's newest row of each key in the parts, newest window first, and enters objects and

@@ -17,7 +17,8 @@ import (
 //
 // The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
 // text, class, event time and labels, and of its attributes if it has any. Where orders are added, their ids,
-// inputs, times, kinds, customers, items, quantities and event times count as well.
+// inputs, times, kinds, customers, items, quantities and event times count as well. Where vectors are
+// added, their nodes, inputs, names and numbers do.
 type GraphHasher struct {
 	sum  [4]uint64
 	hash hash.Hash
@@ -67,8 +68,30 @@ func (g *GraphHasher) AddOrder(r *rows.Order) {
 	g.end()
 }
 
-// orderDomain begins what is hashed of an order. No node begins with it: it would be the length of an id.
-const orderDomain = math.MaxUint64
+// AddVectors adds the vectors that an input states of a node, which must be added once. When they were stated does not
+// count: a statement that repeats them moves no row.
+func (g *GraphHasher) AddVectors(r *rows.Vectors) {
+	if len(r.Names) == 0 {
+		return
+	}
+	g.hash.Reset()
+	g.number(vectorsDomain)
+	g.number(uint64(r.Input))
+	g.write(r.NodeID)
+	for i, name := range r.Names {
+		g.write(name)
+		g.number(uint64(r.Bits[i]))
+		g.write(string(r.Values[i]))
+	}
+	g.end()
+}
+
+// orderDomain begins what is hashed of an order, and vectorsDomain what is of vectors. No node begins with either: it
+// would be the length of an id.
+const (
+	orderDomain   = math.MaxUint64
+	vectorsDomain = math.MaxUint64 - 1
+)
 
 func (g *GraphHasher) end() {
 	g.buf = g.hash.Sum(g.buf[:0])

@@ -197,11 +197,12 @@ func ClaimIdentity(ctx context.Context, store sink.Store, mine Identity) error {
 	}
 }
 
-// furtherSettings begins the names of the settings of further inputs, and furtherFields names the one that lists what
-// their topics have, as TOPIC/FIELD.
+// furtherSettings begins the names of the settings of further inputs, and furtherFields and furtherVectors name those
+// that list what their topics have, as TOPIC/FIELD.
 const (
 	furtherSettings = "ingest.attributes."
 	furtherFields   = furtherSettings + "fields"
+	furtherVectors  = furtherSettings + "vectors"
 )
 
 // extendedBy reports whether settings differ in nothing but that they add inputs that the store has not known. These
@@ -211,19 +212,35 @@ func (have Identity) extendedBy(want map[string]string) bool {
 		was, known := have.Settings[name]
 		switch {
 		case was == value && known:
-		case !known && strings.HasPrefix(name, furtherSettings):
-		case name == furtherFields && strings.HasPrefix(value, was+", "):
-			for field := range strings.SplitSeq(strings.TrimPrefix(value, was+", "), ", ") {
-				if topic, _, _ := strings.Cut(field, "/"); slices.Contains(have.Inputs, topic) {
-					return false
-				}
+		case name == furtherFields || name == furtherVectors:
+			if !have.ofNewInputs(was, value) {
+				return false
 			}
+		case !known && strings.HasPrefix(name, furtherSettings):
 		default:
 			return false
 		}
 	}
 	for name := range have.Settings {
 		if _, stays := want[name]; !stays {
+			return false
+		}
+	}
+	return true
+}
+
+// ofNewInputs reports whether a list of TOPIC/FIELD is one of before, with fields after it whose topics the store has
+// not known.
+func (have Identity) ofNewInputs(was, value string) bool {
+	added := value
+	if was != "" {
+		var longer bool
+		if added, longer = strings.CutPrefix(value, was+", "); !longer {
+			return false
+		}
+	}
+	for field := range strings.SplitSeq(added, ", ") {
+		if topic, _, _ := strings.Cut(field, "/"); slices.Contains(have.Inputs, topic) {
 			return false
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"giantstream/sink/rows"
 )
 
-// commitTables commits a window of shard 0 with rows of nodes and of attributes.
-func commitTables(t testing.TB, store sink.Store, seq int64, nodes []rows.Row, attributes []rows.Attributes) {
+// commitTables commits a window of shard 0 with rows of nodes, of attributes and of vectors.
+func commitTables(t testing.TB, store sink.Store, seq int64, nodes []rows.Row, attributes []rows.Attributes,
+	vectors []rows.Vectors) {
 	t.Helper()
 	n := int64(-1)
 	key := func() string { n++; return RowKey(0, seq, "abc", n) }
@@ -22,6 +23,11 @@ func commitTables(t testing.TB, store sink.Store, seq int64, nodes []rows.Row, a
 		t.Fatal(err)
 	}
 	more, _, err := WriteObjects(t.Context(), store, rows.NodeAttributes, key, 2, rows.WriteOptions{}, each(attributes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Objects = append(m.Objects, more...)
+	more, _, err = WriteObjects(t.Context(), store, rows.NodeVectors, key, 2, rows.WriteOptions{}, each(vectors))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +50,11 @@ func each[R any](all []R) func(func(R, error) bool) {
 func TestTablesAreMergedApart(t *testing.T) {
 	store := &memstore.Store{}
 	const windows = 3*compactionFanIn + 5
-	wantNodes, wantAttributes := map[string]string{}, map[string]string{}
+	wantNodes, wantAttributes, wantVectors := map[string]string{}, map[string]string{}, map[string]string{}
 	for seq := int64(1); seq <= windows; seq++ {
 		var nodes []rows.Row
 		var attributes []rows.Attributes
+		var vectors []rows.Vectors
 		for i := range 5 {
 			id, says := fmt.Sprintf("n%d", i), fmt.Sprintf("%d", seq)
 			switch (int(seq) + 3*i) % 7 {
@@ -57,9 +64,15 @@ func TestTablesAreMergedApart(t *testing.T) {
 			case 1, 2, 3:
 				attributes = append(attributes, rows.Attributes{NodeID: id, Attributes: says, EventTime: seq})
 				wantAttributes[id] = says
+			case 4:
+				for input := range int32(2) {
+					vectors = append(vectors, rows.Vectors{NodeID: id, Input: input, Names: []string{says}, Bits: []int32{16},
+						Values: [][]byte{[]byte(says)}, EventTime: seq})
+					wantVectors[fmt.Sprint(id, "/", input)] = says
+				}
 			}
 		}
-		commitTables(t, store, seq, nodes, attributes)
+		commitTables(t, store, seq, nodes, attributes, vectors)
 	}
 	c := NewCompactor(CompactorOptions{Store: store})
 	for range 2 {
@@ -94,6 +107,16 @@ func TestTablesAreMergedApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			got[row.NodeID] = row.Text
+		}
+		vectors := map[string]string{}
+		for row, err := range cut.NewestVectors(t.Context(), store, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			vectors[fmt.Sprint(row.NodeID, "/", row.Input)] = string(row.Values[0])
+		}
+		if fmt.Sprint(vectors) != fmt.Sprint(wantVectors) {
+			t.Errorf("vectors %v, want %v", vectors, wantVectors)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(wantNodes) {
 			t.Errorf("nodes %v, want %v", got, wantNodes)

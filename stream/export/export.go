@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,6 +134,7 @@ type Doc struct {
 	Generation int64       `json:"generation,omitempty"`
 	Space      int64       `json:"space,omitempty"`
 	Rows       []sink.Part `json:"rows"`
+	Vectors    []sink.Part `json:"vectors,omitempty"`
 	Embeddings []sink.Part `json:"embeddings,omitempty"`
 	Created    time.Time   `json:"created"`
 }
@@ -263,7 +265,8 @@ func (e *run) empty(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if strings.HasPrefix(info.Key, rowsPrefix) || strings.HasPrefix(info.Key, embeddingsPrefix) {
+		if slices.ContainsFunc([]string{rowsPrefix, vectorsPrefix, embeddingsPrefix},
+			func(prefix string) bool { return strings.HasPrefix(info.Key, prefix) }) {
 			keys = append(keys, info.Key)
 		}
 	}

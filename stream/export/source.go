@@ -16,6 +16,8 @@ import (
 type source struct {
 	// rows yields those of a shard in ascending order of node id, without features.
 	rows func(ctx context.Context, shard int) iter.Seq2[commitlog.Row, error]
+	// vectors yields the rows of vectors, in ascending order of node and input.
+	vectors func(ctx context.Context, shard int) iter.Seq2[commitlog.VectorsRow, error]
 	// placed: the rows know their manifests.
 	placed bool
 	close  func() error
@@ -47,6 +49,9 @@ func (e *run) fromLog(until int64) *source {
 	return &source{placed: true, close: nothing,
 		rows: func(ctx context.Context, shard int) iter.Seq2[commitlog.Row, error] {
 			return e.cut.RowsUntil(ctx, e.Store, shard, until)
+		},
+		vectors: func(ctx context.Context, shard int) iter.Seq2[commitlog.VectorsRow, error] {
+			return e.cut.VectorsUntil(ctx, e.Store, shard, until)
 		}}
 }
 
@@ -84,9 +89,13 @@ func (e *run) fromTopics(ctx context.Context) (_ *source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &source{close: remove, rows: func(ctx context.Context, shard int) iter.Seq2[commitlog.Row, error] {
-		return g.Cut.RowsUntil(ctx, g.Store, shard, commitlog.Forever)
-	}}, nil
+	return &source{close: remove,
+		rows: func(ctx context.Context, shard int) iter.Seq2[commitlog.Row, error] {
+			return g.Cut.RowsUntil(ctx, g.Store, shard, commitlog.Forever)
+		},
+		vectors: func(ctx context.Context, shard int) iter.Seq2[commitlog.VectorsRow, error] {
+			return g.Cut.NewestVectors(ctx, g.Store, shard)
+		}}, nil
 }
 
 // readSpans hands out what a shard's records up to the event time state.

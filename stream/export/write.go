@@ -15,6 +15,7 @@ import (
 const (
 	rowsPrefix       = "rows/"
 	embeddingsPrefix = "embeddings/"
+	vectorsPrefix    = "vectors/"
 	// encodeBatch is how many texts are encoded at a time.
 	encodeBatch = 1024
 )
@@ -31,6 +32,11 @@ func (e *run) write(ctx context.Context, src *source, model Model) error {
 		e.doc.Rows = append(e.doc.Rows, part)
 	}
 	e.doc.Hash = hasher.Sum()
+	for p := range e.shards {
+		if err := e.writeVectors(ctx, p, src); err != nil {
+			return fmt.Errorf("export the vectors of shard %d: %w", p, err)
+		}
+	}
 	if model == nil {
 		return nil
 	}
@@ -70,6 +76,36 @@ func (e *run) writeRows(ctx context.Context, shard int, src *source, model Model
 		}
 	})
 	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}, err
+}
+
+// writeVectors writes the vectors of a shard, if there are any. They are a table of their own, without nodes and inputs
+// that have none.
+func (e *run) writeVectors(ctx context.Context, shard int, src *source) error {
+	next, stop := iter.Pull2(func(yield func(rows.Vectors, error) bool) {
+		for row, err := range src.vectors(ctx, shard) {
+			if err == nil && len(row.Names) == 0 {
+				continue
+			}
+			e.Progress.Add(1)
+			if !yield(row.Vectors, err) {
+				return
+			}
+		}
+	})
+	defer stop()
+	row, err, more := next()
+	if !more {
+		return nil
+	}
+	key := fmt.Sprintf("%spart-%05d.parquet", vectorsPrefix, shard)
+	all := func(yield func(rows.Vectors, error) bool) {
+		for ; more && yield(row, err) && err == nil; row, err, more = next() {
+		}
+	}
+	info, err := rows.NodeVectors.Write(ctx, e.Into, key, rows.WriteOptions{}, all)
+	e.doc.Vectors = append(e.doc.Vectors,
+		sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum})
+	return err
 }
 
 func (e *run) writeEmbeddings(ctx context.Context, shard int, src *source, model Model) (

@@ -20,6 +20,10 @@ type Mutation struct {
 	// Attributes are what the record says beside the text, as a JSON object: names ascending, no spaces. It
 	// takes the place of what the input said before. A node record without attributes mapped has "".
 	Attributes string
+	// HasVectors: the record states the vectors that its input has of the node: Vectors, ascending by name. They
+	// take the place of what the input said before.
+	HasVectors bool
+	Vectors    []Vector
 	// Order is what SetOrder, AddLines and RemoveLines say of the order ID. No node has its id by that.
 	Order   *Order
 	Version Version
@@ -51,7 +55,8 @@ const (
 	// of the far end. ID is that far end, Other the end that asserted the edge.
 	MirrorPut
 	MirrorDelete
-	// SetAttributes states the attributes of node ID that an input has.
+	// SetAttributes states the attributes and vectors of node ID that an input has. Attributes are "" where it maps
+	// none.
 	SetAttributes
 	// SetOrder states all lines of order ID. An order without lines is deleted.
 	SetOrder

@@ -37,6 +37,7 @@ type Graph struct {
 	// attributes are, by node and input, the newest statement of them.
 	attributes map[string]map[uint8]mutation.Mutation
 	orders     map[orderID][]mutation.Mutation
+	vectors    map[vectorsID]mutation.Mutation
 }
 
 type orderID struct {
@@ -48,7 +49,8 @@ type orderID struct {
 func New(undirected bool) *Graph {
 	return &Graph{undirected: undirected, said: map[link]*[families]assertion{},
 		replaced: map[string]*[families]assertion{}, node: map[string]mutation.Mutation{}, known: map[string]bool{},
-		attributes: map[string]map[uint8]mutation.Mutation{}, orders: map[orderID][]mutation.Mutation{}}
+		attributes: map[string]map[uint8]mutation.Mutation{}, orders: map[orderID][]mutation.Mutation{},
+		vectors: map[vectorsID]mutation.Mutation{}}
 }
 
 // Add adds a mutation. The order of additions makes no difference, nor do repetitions. Mirrored assertions
@@ -56,6 +58,9 @@ func New(undirected bool) *Graph {
 func (g *Graph) Add(m mutation.Mutation) {
 	if m.Attributes != "" {
 		g.describe(m)
+	}
+	if m.HasVectors {
+		g.sayVectors(&m)
 	}
 	switch m.Op {
 	case mutation.PutNode, mutation.DeleteNode:

@@ -147,7 +147,7 @@ func (p *part) apply(ctx context.Context, source func(each func(mutation.Mutatio
 			topic, in = edges, mutation.Edges
 		}
 		batch.Next[topic] = max(batch.Next[topic], next)
-		batch.Bytes += int64(len(m.Text))
+		batch.Bytes += int64(len(m.Text) + mutation.VectorBytes(m.Vectors))
 		if batch.State(in, next-1, m); len(batch.Mutations) < batchSize && batch.Bytes < 1<<20 {
 			return nil
 		}

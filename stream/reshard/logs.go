@@ -86,6 +86,14 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 		if err != nil {
 			return err
 		}
+		err = parallel.Deal(ctx, r.vectors(ctx, l, i), r.shards,
+			func(row *rows.Vectors) int { return r.shardOf(row.NodeID) },
+			func(ctx context.Context, q int, in iter.Seq2[rows.Vectors, error]) error {
+				return writeRows(ctx, r, written[q], rows.NodeVectors, in)
+			})
+		if err != nil {
+			return err
+		}
 		for q, m := range written {
 			if i == len(l.cuts)-1 {
 				r.complete(m)
@@ -149,6 +157,25 @@ func (r *run) orders(ctx context.Context, l layers, i int) iter.Seq2[rows.Order,
 		})
 	}
 	return parallel.Merge(in, rows.Orders.Key)
+}
+
+// vectors yields the rows of the vectors of a layer, of all old shards, in ascending order.
+func (r *run) vectors(ctx context.Context, l layers, i int) iter.Seq2[rows.Vectors, error] {
+	var in []iter.Seq2[rows.Vectors, error]
+	for p, before := range l.changed(i) {
+		in = append(in, func(yield func(rows.Vectors, error) bool) {
+			for row, err := range l.cuts[i].NewestVectors(ctx, r.From, p) {
+				if err == nil && (r.Forget[row.NodeID] || row.Seq <= before) {
+					continue
+				}
+				r.Progress.Add(1)
+				if !yield(row.Vectors, err) || err != nil {
+					return
+				}
+			}
+		})
+	}
+	return parallel.Merge(in, rows.NodeVectors.Key)
 }
 
 // changed yields the old shards that have rows in a layer, and the manifest of the layer before.

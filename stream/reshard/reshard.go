@@ -339,6 +339,14 @@ func (r *run) compare(ctx context.Context) (hash string, err error) {
 				r.forgetItems(&row)
 				hasher.AddOrder(&row)
 			}
+			for row, err := range cut.Vectors(ctx, s.store, p) {
+				if err != nil {
+					return "", err
+				}
+				if !r.Forget[row.NodeID] {
+					hasher.AddVectors(&row.Vectors)
+				}
+			}
 		}
 		sums = append(sums, hasher.Sum())
 	}

@@ -72,6 +72,14 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	case mutation.SetOrder, mutation.AddLines, mutation.RemoveLines:
 		return c.applyOrder(m)
 	}
+	if m.HasVectors {
+		if err := c.setVectors(m); err != nil {
+			return err
+		}
+		if m.Op == mutation.SetAttributes && m.Attributes == "" {
+			return nil
+		}
+	}
 	n := c.known.node(m.ID)
 	if m.Op == mutation.MirrorPut || m.Op == mutation.MirrorDelete {
 		return c.mirrored(n, m)
@@ -111,9 +119,9 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 	dirty, attributes := false, false // whether the node's row, or its attributes alone, must be written
 	if !h.stated || m.Version.Compare(h.at) > 0 {
 		same, sameTime := false, m.Version.EventTime == h.at.EventTime
-		// A record with attributes often says nothing else that is new but its event time, which a row of
-		// attributes has, too.
-		if existed && (sameTime || m.Attributes != "") {
+		// A record with attributes or vectors often says nothing else that is new but its event time, which a
+		// row of attributes has, too.
+		if existed && (sameTime || m.Attributes != "" || m.HasVectors) {
 			if same, err = c.known.sameText(n, m.Text, m.Class); err != nil {
 				return err
 			}

@@ -57,6 +57,25 @@ func FuzzDecodeOrder(f *testing.F) {
 	})
 }
 
+func FuzzDecodeVectors(f *testing.F) {
+	v := nodeVectors{at: version(9, 2, 7), all: []mutation.Vector{{Name: "image", Precision: mutation.Float16,
+		Data: "abcd"}, {Name: "text", Precision: mutation.Float32, Data: "abcdefgh"}}}
+	f.Add(v.encode(nil))
+	f.Add((&nodeVectors{at: version(1, 0, 0)}).encode(nil))
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 1})
+	f.Add([]byte{0, 0, 0, 1, 0, 4, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := decodeVectors(data)
+		if err != nil {
+			return
+		}
+		if again, err := decodeVectors(v.encode(nil)); err != nil || again.at != v.at ||
+			!slices.Equal(again.all, v.all) {
+			t.Errorf("%+v comes back as %+v, %v", v, again, err)
+		}
+	})
+}
+
 func FuzzDecodeText(f *testing.F) {
 	f.Add(encodeText(nil, "text", "class"))
 	f.Add(encodeText(nil, "", strings.Repeat("c", 1<<7)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
@@ -151,7 +152,12 @@ func (s *Shard) writeRows(ctx context.Context, m *commitlog.Manifest) (err error
 	}
 	orders, _, err := commitlog.WriteObjects(ctx, s.opts.Store, rows.Orders, key, s.opts.maxRows, opts,
 		s.state.orderRows(m.Seq))
-	m.Objects = append(append(m.Objects, attributes...), orders...)
+	if err != nil {
+		return err
+	}
+	vectors, _, err := commitlog.WriteObjects(ctx, s.opts.Store, rows.NodeVectors, key, s.opts.maxRows, opts,
+		s.state.vectorRows(m.Seq))
+	m.Objects = slices.Concat(m.Objects, attributes, orders, vectors)
 	return err
 }
 

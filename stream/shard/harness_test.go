@@ -385,10 +385,11 @@ func (p *pipeline) idle(shards []*Shard, feeds []*logFeed) bool {
 	return true
 }
 
-// newest reads the newest rows of all shards from the commit log. Those of orders it compares with what was sent.
+// newest reads the newest rows of all shards from the commit log. Those of orders and of vectors it compares with what was sent.
 func (p *pipeline) newest() map[string]rows.Row {
 	p.t.Helper()
 	p.checkOrders()
+	p.checkVectors()
 	ctx := context.Background()
 	cut, err := commitlog.CurrentCut(ctx, p.store, p.b.shards)
 	if err != nil {
@@ -527,6 +528,13 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 		if rng.IntN(4) > 0 {
 			m.Attributes = fmt.Sprintf(`{"price":%d}`, rng.IntN(5))
 		}
+		switch rng.IntN(4) {
+		case 0: // vectors beside attributes
+			m = stateVectors(rng, m)
+		case 1: // vectors alone
+			m.Attributes = ""
+			m = stateVectors(rng, m)
+		}
 		return pricesTopic, eventTime, record{m}
 	case 0, 1, 2:
 		m := mutation.Mutation{Op: mutation.PutNode, ID: src, Text: fmt.Sprintf("text %d", rng.IntN(5)), Class: "c"}
@@ -536,9 +544,12 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 		if rng.IntN(2) == 0 {
 			m.HasEdges, m.Others = true, ids()
 		}
+		if rng.IntN(2) == 0 {
+			m = stateVectors(rng, m)
+		}
 		return nodesTopic, eventTime, record{m}
 	case 3:
-		return nodesTopic, eventTime, record{{Op: mutation.DeleteNode, ID: src}}
+		return nodesTopic, eventTime, record{{Op: mutation.DeleteNode, ID: src, HasVectors: rng.IntN(2) == 0}}
 	case 4:
 		return edgesTopic, eventTime, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
 	case 5:

@@ -18,19 +18,23 @@ import (
 //	t <id>                  text and class of a live node
 //	a <id escaped> <id>     adjacency entry: owner, far end
 //	p <id escaped> <input>  attributes of a node that an input has stated
+//	v <id escaped> <input>  vectors of a node that an input has stated
 //	o <input> <id>          order
 //	d <window u64> <id>     dirty mark of a node
 //	e <window u64> <input> <id>  dirty mark of an order
+//	w <window u64> <id escaped> <input>  dirty mark of vectors
 //	m                       meta
 const (
-	spaceHeader    = 'h'
-	spaceText      = 't'
-	spaceAdjacency = 'a'
-	spaceAttribute = 'p'
-	spaceOrder     = 'o'
-	spaceDirty     = 'd'
-	spaceOrderDue  = 'e'
-	spaceMeta      = 'm'
+	spaceHeader     = 'h'
+	spaceText       = 't'
+	spaceAdjacency  = 'a'
+	spaceAttribute  = 'p'
+	spaceVectors    = 'v'
+	spaceOrder      = 'o'
+	spaceDirty      = 'd'
+	spaceOrderDue   = 'e'
+	spaceVectorsDue = 'w'
+	spaceMeta       = 'm'
 )
 
 // Kinds of dirty marks, which are the values of their keys.
@@ -135,8 +139,8 @@ func orderMarkKey(buf []byte, window int64, k orderID) []byte {
 	return append(append(buf, k.input), k.id...)
 }
 
-// markSpaces have the marks of nodes and of orders.
-var markSpaces = []byte{spaceDirty, spaceOrderDue}
+// markSpaces have the marks of nodes, of orders and of vectors.
+var markSpaces = []byte{spaceDirty, spaceOrderDue, spaceVectorsDue}
 
 // markPrefix is what the keys of the marks of a window begin with.
 func markPrefix(space byte, window int64) []byte {
@@ -192,13 +196,19 @@ func IDsOf(key, value []byte) (ids [][]byte) {
 			return nil
 		}
 		return [][]byte{owner, bytes.TrimPrefix(key, adjacencyPrefixOf(key))}
-	case spaceAttribute:
+	case spaceAttribute, spaceVectors:
 		if owner, err := ownerOf(key); err == nil {
 			return [][]byte{owner}
 		}
 	case spaceDirty:
 		if len(key) > markKeyPrefix {
 			return [][]byte{key[markKeyPrefix:]}
+		}
+	case spaceVectorsDue:
+		if len(key) > markKeyPrefix {
+			if owner, err := ownerOf(key[markKeyPrefix-1:]); err == nil {
+				return [][]byte{owner}
+			}
 		}
 	case spaceOrder:
 		if o, err := decodeOrder(value); err == nil {

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"giantstream/stream/mutation"
 )
 
 // pending is the part of a state that is not in its files: the facts and marks of the open window.
@@ -16,10 +18,11 @@ type pending struct {
 	// headers and links rule out keys that are neither in the files nor here; nil before state.ready.
 	headers, links *keyFilter
 
-	nodes  map[string]*pendingNode
-	orders map[orderID]*pendingOrder
-	memory *windowMemory
-	bytes  atomic.Int64 // of the shared memory; atomic for release
+	nodes   map[string]*pendingNode
+	orders  map[orderID]*pendingOrder
+	vectors map[vectorsID]*pendingVectors
+	memory  *windowMemory
+	bytes   atomic.Int64 // of the shared memory; atomic for release
 
 	// changed are the nodes that were touched since the last write, the first sorted of them in
 	// ascending order.
@@ -88,6 +91,7 @@ const (
 
 	pendingOrderBytes     = 280
 	pendingOrderLineBytes = 64
+	pendingVectorsBytes   = 280
 )
 
 // overHalf reports whether this shard should commit its window early, overLimit whether it must
@@ -108,6 +112,7 @@ func (p *pending) take(n int) {
 func (p *pending) forget() {
 	clear(p.nodes)
 	clear(p.orders)
+	clear(p.vectors)
 	p.block = nil
 	p.release()
 	p.unchanged()
@@ -136,6 +141,7 @@ func (p *pending) keep() bool {
 		n.facts, n.headerSet, n.markWritten, n.kept = nil, false, n.mark != 0, true
 	}
 	clear(p.orders)
+	clear(p.vectors)
 	rest := p.kept.Add(bytes)
 	p.memory.used.Add(rest - p.bytes.Swap(rest))
 	p.unchanged()
@@ -290,6 +296,9 @@ func (p *pending) batchBytes() int {
 			size += 4 + len(o.lines[i].item)
 		}
 	}
+	for _, v := range p.vectors {
+		size += 2*(entryBytes+markKeyPrefix+len(v.id)) + versionBytes + mutation.VectorBytes(v.all)
+	}
 	return size
 }
 
@@ -334,6 +343,9 @@ func (p *pending) write(b *pebble.Batch, window int64) error {
 		}
 	}
 	if err := writeOrders(b, orders); err != nil {
+		return err
+	}
+	if err := p.writeVectors(b, window); err != nil {
 		return err
 	}
 	for _, n := range nodes {

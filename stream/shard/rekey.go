@@ -150,7 +150,7 @@ func (r *Rekeyed) copyFacts(ctx context.Context, old *state, shard int) (err err
 		batches[q].Reset()
 		return engine.Failure(err)
 	}
-	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency, spaceAttribute, spaceOrder} {
+	for _, space := range []byte{spaceHeader, spaceText, spaceAdjacency, spaceAttribute, spaceVectors, spaceOrder} {
 		it, err := iterate(old.db, space)
 		if err != nil {
 			return engine.Failure(err)
@@ -227,7 +227,7 @@ func (r *Rekeyed) copyFact(it *pebble.Iterator, old *state, shard int, batches [
 // partitionedBy is the id in a key whose hash decides the shard.
 func partitionedBy(key []byte) ([]byte, error) {
 	switch key[0] {
-	case spaceAdjacency, spaceAttribute:
+	case spaceAdjacency, spaceAttribute, spaceVectors:
 		return ownerOf(key)
 	case spaceOrder:
 		k, err := orderOfKey(key[1:])
@@ -285,7 +285,7 @@ func (r *Rekeyed) drop(old *state, key, value, forgotten []byte) error {
 				return err
 			}
 		}
-	case spaceAttribute:
+	case spaceAttribute, spaceVectors:
 		shown = false // if the node is, its header says so
 	}
 	if shown {
@@ -307,7 +307,7 @@ func (s *state) exists(id []byte) (bool, error) {
 	return err == nil && h.exists(), errors.Join(err, engine.Failure(release.Close()))
 }
 
-// ownerOf returns the owner in a key of a link or of attributes: the inverse of ownerPrefix.
+// ownerOf returns the owner in a key of a link, of attributes or of vectors: the inverse of ownerPrefix.
 func ownerOf(key []byte) ([]byte, error) {
 	var owner []byte
 	for i := 1; i < len(key); i++ {

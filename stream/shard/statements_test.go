@@ -146,11 +146,14 @@ type facts struct {
 	// attributes are the newest statements of nodes' attributes, by input.
 	attributes map[uint8]map[string]mutation.Mutation
 	orders     []mutation.Mutation // all that was said of them
+	// vectors are the newest statements of nodes' vectors, by input.
+	vectors map[uint8]map[string]mutation.Mutation
 }
 
 func newFacts() *facts {
 	return &facts{map[string]mutation.Mutation{}, map[string][families]assertion{},
-		map[[2]string][families]assertion{}, map[uint8]map[string]mutation.Mutation{0: {}, 2: {}}, nil}
+		map[[2]string][families]assertion{}, map[uint8]map[string]mutation.Mutation{0: {}, 2: {}}, nil,
+		map[uint8]map[string]mutation.Mutation{0: {}, 2: {}}}
 }
 
 // effective is what is said of a link.
@@ -193,6 +196,15 @@ func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 			if newer := !stated || at.Compare(before.Version) > 0; newer {
 				f.attributes[at.Rank][src] = m
 				won = won || !stated || before.Attributes != m.Attributes || before.Version.EventTime != at.EventTime
+			} else {
+				lost = lost || at.Compare(before.Version) < 0
+			}
+		}
+		if m.HasVectors {
+			before, stated := f.vectors[at.Rank][src]
+			if !stated || at.Compare(before.Version) > 0 {
+				f.vectors[at.Rank][src] = m
+				won = won || !slices.Equal(before.Vectors, m.Vectors)
 			} else {
 				lost = lost || at.Compare(before.Version) < 0
 			}

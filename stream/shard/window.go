@@ -30,7 +30,10 @@ func (s *state) countMarks(window int64) (n int, err error) {
 			return 0, err
 		}
 	}
-	err = s.eachDueOrder(window, func(orderID, *order) error { n++; return nil })
+	if err := s.eachDueOrder(window, func(orderID, *order) error { n++; return nil }); err != nil {
+		return 0, err
+	}
+	err = s.eachDueVectors(window, func(vectorsID, *nodeVectors) error { n++; return nil })
 	return n, err
 }
 

@@ -22,11 +22,12 @@ type Differences struct {
 	Nodes   int64    `json:"nodes"`
 	Links   int64    `json:"links"`
 	Orders  int64    `json:"orders,omitempty"`
+	Vectors int64    `json:"vectors,omitempty"`
 	// Gone says of which offsets the topics hold no records any more, so that nothing can be said about them.
 	Gone []string `json:"gone,omitempty"`
 	// Open are records that no manifest covers yet. They are left out of the comparison.
 	Open int64 `json:"open,omitempty"`
-	// Total counts the nodes and orders that differ; List has the first of them.
+	// Total counts the nodes, orders and vectors that differ; List has the first of them.
 	Total int      `json:"different"`
 	List  []string `json:"differences,omitempty"`
 }
@@ -59,7 +60,10 @@ func Against(ctx context.Context, store sink.Store, shards int, in Topics, progr
 	if err := d.compare(ctx, store, cut, graph.Rows(), progress); err != nil {
 		return d, err
 	}
-	err = d.compareOrders(ctx, store, cut, graph.Orders())
+	if err := d.compareOrders(ctx, store, cut, graph.Orders()); err != nil {
+		return d, err
+	}
+	err = d.compareVectors(ctx, store, cut, graph.Vectors())
 	slices.Sort(d.List)
 	return d, err
 }

@@ -100,6 +100,51 @@ func TestDifferentOrders(t *testing.T) {
 	}
 }
 
+func TestVectorsAgainstTheTopics(t *testing.T) {
+	set := func(id, data string) mutation.Mutation {
+		m := mutation.Mutation{Op: mutation.SetAttributes, ID: id, HasVectors: true,
+			Version: mutation.Version{EventTime: 3, Rank: 2}}
+		if data != "" {
+			m.Vectors = []mutation.Vector{{Name: "image", Precision: mutation.Float16, Data: data}}
+		}
+		return m
+	}
+	store := &memstore.Store{}
+	row := rows.Vectors{NodeID: "a", Input: 2, EventTime: 2, Names: []string{"image"}, Bits: []int32{16},
+		Values: [][]byte{[]byte("12")}} // stated again since
+	objects, _, err := commitlog.WriteObjects(t.Context(), store, rows.NodeVectors,
+		func() string { return commitlog.RowKey(0, 1, "w", 0) }, 0, rows.WriteOptions{},
+		func(yield func(rows.Vectors, error) bool) { yield(row, nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	putManifest(t, store, &commitlog.Manifest{Objects: objects})
+	for _, c := range []struct {
+		name  string
+		all   []mutation.Mutation
+		total int
+		words string
+	}{
+		{"equal", []mutation.Mutation{set("a", "12")}, 0, ""},
+		{"another number", []mutation.Mutation{set("a", "13")}, 1, "vectors of input 2: the row has other"},
+		{"one more", []mutation.Mutation{set("a", "12"), set("b", "34")}, 1, `"b": vectors of input 2: the topics state`},
+		{"none", []mutation.Mutation{set("a", "")}, 1, "do not state it"},
+		{"one less", nil, 1, "do not state it"},
+	} {
+		graph := oracle.New(true)
+		for _, m := range c.all {
+			graph.Add(m)
+		}
+		d := &Differences{}
+		if err := d.compareVectors(t.Context(), store, commitlog.Cut{0: 1}, graph.Vectors()); err != nil {
+			t.Fatal(err)
+		}
+		if d.Total != c.total || c.total > 0 && !strings.Contains(strings.Join(d.List, "\n"), c.words) {
+			t.Errorf("%s: %+v", c.name, d)
+		}
+	}
+}
+
 // commit commits rows as the only window of shard 0.
 func commit(t *testing.T, store sink.Store, all ...rows.Row) {
 	t.Helper()

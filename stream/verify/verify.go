@@ -193,8 +193,10 @@ type Graph struct {
 	Generation int64 `json:"generation"`
 	Nodes      int64 `json:"nodes"`
 	// Orders that have items. A generation's graph has none.
-	Orders int64  `json:"orders,omitempty"`
-	Hash   string `json:"graph_hash"`
+	Orders int64 `json:"orders,omitempty"`
+	// Vectors of nodes. A generation's graph has none.
+	Vectors int64  `json:"vectors,omitempty"`
+	Hash    string `json:"graph_hash"`
 	// Damage says how the graph differs from what was stored, "" if it does not.
 	Damage string `json:"damage,omitempty"`
 }
@@ -208,7 +210,11 @@ func (g Graph) String() string {
 	if g.Orders > 0 {
 		orders = fmt.Sprintf("%d orders, ", g.Orders)
 	}
-	s := fmt.Sprintf("graph of %s: %d nodes, %s%.12s", of, g.Nodes, orders, g.Hash)
+	vectors := ""
+	if g.Vectors > 0 {
+		vectors = fmt.Sprintf("%d vectors, ", g.Vectors)
+	}
+	s := fmt.Sprintf("graph of %s: %d nodes, %s%s%.12s", of, g.Nodes, orders, vectors, g.Hash)
 	if g.Damage != "" {
 		return s + ", DAMAGED: " + g.Damage
 	}
@@ -253,8 +259,8 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 	return append(graphs, graph), ctx.Err()
 }
 
-// compute computes the graph that rows of a cut state, with or without its orders.
-func compute(ctx context.Context, o Options, cut commitlog.Cut, orders bool,
+// compute computes the graph that rows of a cut state, with or without its orders and vectors.
+func compute(ctx context.Context, o Options, cut commitlog.Cut, all bool,
 	read func(commitlog.Cut, context.Context, sink.Store, int) iter.Seq2[commitlog.Row, error]) (g Graph) {
 	o.Progress.Stage("compute the graph again", 0)
 	hasher := commitlog.NewGraphHasher()
@@ -269,7 +275,7 @@ func compute(ctx context.Context, o Options, cut commitlog.Cut, orders bool,
 			}
 			o.Progress.Add(1)
 		}
-		if !orders {
+		if !all {
 			continue
 		}
 		for row, err := range cut.Orders(ctx, o.Store, shard) {
@@ -280,6 +286,14 @@ func compute(ctx context.Context, o Options, cut commitlog.Cut, orders bool,
 			if !row.Deleted {
 				g.Orders++
 			}
+			o.Progress.Add(1)
+		}
+		for row, err := range cut.Vectors(ctx, o.Store, shard) {
+			if err != nil {
+				return Graph{Damage: err.Error()}
+			}
+			hasher.AddVectors(&row.Vectors)
+			g.Vectors += int64(len(row.Names))
 			o.Progress.Add(1)
 		}
 	}

@@ -40,10 +40,21 @@ var mutations = []mutation{
 		`		if !o.due || o.dueWritten {`,
 		`		if true {`},
 	{"stream/shard/keys.go", "marks of orders are not taken along after another worker has committed",
-		`var markSpaces = []byte{spaceDirty, spaceOrderDue}`,
-		`var markSpaces = []byte{spaceDirty}`},
+		`var markSpaces = []byte{spaceDirty, spaceOrderDue, spaceVectorsDue}`,
+		`var markSpaces = []byte{spaceDirty, spaceVectorsDue}`},
 	{"stream/commitlog/compactor.go", "a merged block has no orders",
-		`	return mergeTable(ctx, c.opts.Store, rows.Orders, key, doc, parts)`,
+		`	if err := mergeTable(ctx, c.opts.Store, rows.Orders, key, doc, parts); err != nil {`,
+		`	if err := error(nil); err != nil {`},
+
+	// Vectors
+	{"stream/shard/vectors.go", "newer vectors lose to older ones",
+		`	if v.set && m.Version.Compare(v.at) <= 0 {`,
+		`	if v.set && m.Version.Compare(v.at) >= 0 {`},
+	{"stream/shard/vectors.go", "vectors that a part of the window has written have no mark",
+		`		if window == 0 || !v.due || v.dueWritten {`,
+		`		if true {`},
+	{"stream/commitlog/compactor.go", "a merged block has no vectors",
+		`	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts)`,
 		`	return nil`},
 
 	// Removal of manifests

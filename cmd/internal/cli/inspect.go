@@ -182,6 +182,10 @@ func inspectNode(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			view.Vectors, err = command.FindVectors(cmd.Context(), pipe.Store, pipe.Identity.Shards, args[0])
+			if err != nil {
+				return err
+			}
 			if !full {
 				view.Shorten()
 			}

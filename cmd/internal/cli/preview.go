@@ -130,6 +130,17 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 			p.Line("languages     %s of the texts with frequent words (a guess)", shares(t.Languages))
 		}
 	}
+	for i, of := range v.Vectors {
+		if i == 0 {
+			p.Line("")
+		}
+		norms := ""
+		if of.Records > 0 {
+			norms = fmt.Sprintf("; norms %.4g to %.4g", of.MinNorm, of.MaxNorm)
+		}
+		p.Line("vector        %s, %d × %s: %s%s", of.Name, of.Length, of.Precision,
+			command.Plural(of.Records, "record"), norms)
+	}
 	printSide(p, "Edges", &v.Edges)
 	if v.Orders != nil {
 		printPreviewOfOrders(p, v.Orders)

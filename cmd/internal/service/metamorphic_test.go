@@ -151,6 +151,8 @@ type statement struct {
 
 	Order string   `json:"order,omitempty"`
 	Items []string `json:"items,omitempty"`
+
+	Image []float32 `json:"image,omitempty"`
 }
 
 // mapStatements maps the fields of statements.

@@ -201,7 +201,7 @@ func TestReshard(t *testing.T) {
 	}
 }
 
-// wholeHash is the fingerprint of nodes, links and orders.
+// wholeHash is the fingerprint of nodes, links, orders and vectors.
 func wholeHash(t *testing.T, store sink.Store, shards int) string {
 	t.Helper()
 	cut, err := commitlog.CurrentCut(t.Context(), store, shards)
@@ -219,6 +219,10 @@ func wholeHash(t *testing.T, store sink.Store, shards int) string {
 	}
 	_, orders := ordersIn(t, store, shards)
 	if err := hasher.Merge(orders); err != nil {
+		t.Fatal(err)
+	}
+	_, vectors := vectorsIn(t, store, shards)
+	if err := hasher.Merge(vectors); err != nil {
 		t.Fatal(err)
 	}
 	return hasher.Sum()

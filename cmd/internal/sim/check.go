@@ -112,6 +112,7 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 	if diff := differentOrders(orders, ordersOf(all)); diff != "" {
 		w.fail("the newest orders are not those that were sent: %s", diff)
 	}
+	w.checkVectors(ctx, cut, all)
 	return want
 }
 

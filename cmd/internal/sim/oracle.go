@@ -96,7 +96,9 @@ func graphOf(all []mutation.Mutation) *graph {
 				replace(m)
 			}
 		case mutation.SetAttributes:
-			keepNewer(g.priced, m)
+			if m.Attributes != "" {
+				keepNewer(g.priced, m)
+			}
 		case mutation.PutEdge, mutation.DeleteEdge:
 			say(m, m.Other, m.Op == mutation.PutEdge)
 		case mutation.SetEdges, mutation.ClearEdges:

@@ -7,10 +7,10 @@ import (
 // tally says what became of the records of one topic of a shard, straight from docs/PROTOCOL.md, "Conservation". It
 // sees the records of the topic alone, in their order.
 type tally struct {
-	nodes, attributes map[string]mutation.Mutation
-	lists             map[string]mutation.Version // when a source's list of edges was last replaced
-	links             map[link]statement
-	sure              mutation.Outcomes
+	nodes, attributes, vectors map[string]mutation.Mutation
+	lists                      map[string]mutation.Version // when a source's list of edges was last replaced
+	links                      map[link]statement
+	sure                       mutation.Outcomes
 	// either counts records whose outcome depends on how the topics of nodes and edges interleave.
 	either int64
 }
@@ -25,7 +25,8 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 	for _, topic := range allTopics {
 		log := t.logs[shard][topic]
 		all := &tally{nodes: map[string]mutation.Mutation{}, attributes: map[string]mutation.Mutation{},
-			lists: map[string]mutation.Version{}, links: map[link]statement{}}
+			vectors: map[string]mutation.Mutation{},
+			lists:   map[string]mutation.Version{}, links: map[link]statement{}}
 		for _, r := range log[:min(int64(len(log)), next[topic])] {
 			latest, lists := inlined[r[0].ID]
 			switch {
@@ -37,7 +38,7 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 			case topic == edgesTopic:
 				all.edges(r, lists && latest >= r[0].Version.EventTime)
 			case topic == pricesTopic:
-				all.add(all.describe(&r[0]))
+				all.add(all.stated(&r[0]))
 			case topic == ordersTopic:
 				all.order(orders[r[0].ID], r)
 				orders[r[0].ID] = append(orders[r[0].ID], r...)
@@ -73,15 +74,25 @@ func (t *tally) node(m *mutation.Mutation) {
 		t.nodes[m.ID] = *m
 	}
 	lost := !newest
-	if m.Attributes != "" { // a fact of their own: a deletion of the node says nothing of them
-		described, stale := t.describe(m)
-		won, lost = won || described, lost || stale
-	}
+	described, stale := t.stated(m) // a deletion of the node says nothing of its attributes
+	won, lost = won || described, lost || stale
 	if m.HasEdges && !won {
 		t.either++
 		return
 	}
 	t.add(won, lost)
+}
+
+// stated says whether attributes or vectors of a record are news, and whether any are older than what is known.
+func (t *tally) stated(m *mutation.Mutation) (won, lost bool) {
+	if m.Attributes != "" {
+		won, lost = t.describe(m)
+	}
+	if m.HasVectors {
+		news, stale := t.vector(m)
+		won, lost = won || news, lost || stale
+	}
+	return won, lost
 }
 
 // describe says whether the attributes of a record are news, or older than what is known.

@@ -143,6 +143,13 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 		if !oneIn(r, 4) {
 			m.Attributes = fmt.Sprintf(`{"price":%d}`, r.IntN(50))
 		}
+		switch r.IntN(4) {
+		case 0: // vectors beside attributes
+			m = withVectors(r, m)
+		case 1: // vectors alone
+			m.Attributes = ""
+			m = withVectors(r, m)
+		}
 		return pricesTopic, record{m}
 	case 0, 1, 2, 3:
 		m := mutation.Mutation{Op: mutation.PutNode, ID: src, Text: fmt.Sprintf("text %d", r.IntN(50)), Class: "c"}
@@ -152,9 +159,12 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 		if oneIn(r, 3) {
 			m.HasEdges, m.Others = true, list()
 		}
+		if oneIn(r, 2) {
+			m = withVectors(r, m)
+		}
 		return nodesTopic, record{m}
 	case 4:
-		return nodesTopic, record{{Op: mutation.DeleteNode, ID: src}}
+		return nodesTopic, record{{Op: mutation.DeleteNode, ID: src, HasVectors: oneIn(r, 2)}}
 	case 5:
 		return edgesTopic, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
 	case 6:

@@ -14,6 +14,7 @@ import (
 	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/commitlog/checkpoint"
+	"giantstream/stream/oracle"
 )
 
 // watch checks every effect on the store at once.
@@ -25,8 +26,10 @@ type watch struct {
 	rows  []map[string]rows.Row // newest committed, by shard
 	// orders are the newest committed rows of orders, by shard and by key.
 	orders []map[string]rows.Order
-	named  map[string]bool // row objects that manifests name
-	docs   []int64         // newest checkpoint document, by shard
+	// vectors are the newest committed rows of vectors, by shard and by key.
+	vectors []map[string]oracle.NodeVectors
+	named   map[string]bool // row objects that manifests name
+	docs    []int64         // newest checkpoint document, by shard
 	// digests are those of the manifests that were committed, and boundaries how far these may be removed, by shard.
 	digests      []map[int64]string
 	boundaries   []int64
@@ -61,6 +64,7 @@ func newWatch(w *world) *watch {
 	for range w.plan.shards {
 		v.rows = append(v.rows, map[string]rows.Row{})
 		v.orders = append(v.orders, map[string]rows.Order{})
+		v.vectors = append(v.vectors, map[string]oracle.NodeVectors{})
 		v.digests = append(v.digests, map[int64]string{})
 	}
 	return v
@@ -237,6 +241,7 @@ func (v *watch) manifest(shard int, key string) {
 	}
 	v.readAttributes(ctx, shard, key, m.Objects, inWindow)
 	v.readOrders(ctx, shard, m)
+	v.readVectors(ctx, shard, m)
 	if v.w.dice.hash("check", key)%4 == 0 {
 		v.checkRows(shard)
 	}
@@ -307,6 +312,9 @@ func (v *watch) checkRows(shard int) {
 	}
 	said := v.w.topics.below(shard, head.Next)
 	if diff := differentOrders(slices.Collect(maps.Values(v.orders[shard])), ordersOf(said)); diff != "" {
+		v.w.fail("shard %d at manifest %d, offsets %v: %s", shard, head.Seq, head.Next, diff)
+	}
+	if diff := differentVectors(slices.Collect(maps.Values(v.vectors[shard])), vectorsOf(said)); diff != "" {
 		v.w.fail("shard %d at manifest %d, offsets %v: %s", shard, head.Seq, head.Next, diff)
 	}
 	g := graphOf(said)

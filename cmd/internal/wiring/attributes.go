@@ -48,6 +48,9 @@ func attributeFaults(cfg *config.Config) (faults []config.Fault) {
 		parse(ofNodes, i, text)
 	}
 	topics := map[string]int{}
+	for _, f := range vectorFields(cfg) {
+		topics[f.topic] = 0
+	}
 	for i, text := range cfg.Ingest.Attributes.Fields {
 		topic, attribute, ok := strings.Cut(text, "/")
 		if !ok || topic == "" {

@@ -47,7 +47,9 @@ var addedSettings = map[string]string{
 	"ingest.edges.deleted": "deleted",
 
 	"ingest.nodes.attributes":      "",
+	"ingest.nodes.vectors":         "",
 	"ingest.attributes.fields":     "",
+	"ingest.attributes.vectors":    "",
 	"ingest.attributes.id":         "id",
 	"ingest.attributes.event_time": "",
 

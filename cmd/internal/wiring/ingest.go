@@ -25,9 +25,9 @@ func TopicsOf(cfg *config.Config) ingest.Topics {
 	t := ingest.Topics{Nodes: cfg.Kafka.Topics.Nodes, Edges: cfg.Kafka.Topics.Edges,
 		Embeddings: cfg.Kafka.Topics.Embeddings, Canary: cfg.Sink.CanaryTopic,
 		DeadLetters: cfg.DeadLetters()}
-	for _, f := range attributeFields(cfg) {
-		if !slices.Contains(t.Further, f.topic) {
-			t.Further = append(t.Further, f.topic)
+	for _, topic := range attributeTopics(cfg) {
+		if !slices.Contains(t.Further, topic) {
+			t.Further = append(t.Further, topic)
 		}
 	}
 	if t.Orders = cfg.Ingest.Baskets.Topic; t.Orders != "" {
@@ -69,11 +69,20 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 	in := cfg.Ingest
 	var ofNodes []decode.Attribute
 	ofTopics := map[string]decode.AttributesMapping{}
+	for _, topic := range attributeTopics(cfg) {
+		ofTopics[ReadTopic(cfg, topic)] = decode.AttributesMapping{ID: in.Attributes.ID,
+			EventTime: in.Attributes.EventTime}
+	}
 	for _, f := range attributeFields(cfg) {
 		topic := ReadTopic(cfg, f.topic)
 		m := ofTopics[topic]
-		m.ID, m.EventTime = in.Attributes.ID, in.Attributes.EventTime
 		m.Attributes = append(m.Attributes, f.Attribute)
+		ofTopics[topic] = m
+	}
+	for _, f := range vectorFields(cfg) {
+		topic := ReadTopic(cfg, f.topic)
+		m := ofTopics[topic]
+		m.Vectors = append(m.Vectors, f.Vector)
 		ofTopics[topic] = m
 	}
 	for _, text := range in.Nodes.Attributes {
@@ -86,7 +95,7 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 			Nodes: decode.NodeMapping{Debezium: in.Nodes.Format == config.Debezium, ID: in.Nodes.ID,
 				Text: in.Nodes.Text, StripHTML: in.Nodes.StripHTML, Class: in.Nodes.Class,
 				EventTime: in.Nodes.EventTime, Edges: in.Nodes.Edges, Deleted: in.Nodes.Deleted,
-				Attributes: ofNodes},
+				Attributes: ofNodes, Vectors: vectorsOfNodes(cfg)},
 			Edges: decode.EdgeMapping{Debezium: in.Edges.Format == config.Debezium, Src: in.Edges.Src,
 				Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
 				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted},
@@ -160,7 +169,7 @@ func mappingFaults(cfg *config.Config) (faults []config.Fault) {
 	mapping, limits := MappingOf(cfg)
 	_, nodes := decode.Nodes(mapping.Nodes, limits, 1)
 	_, edges := decode.Edges(mapping.Edges, limits, 1)
-	faults = attributeFaults(cfg)
+	faults = append(attributeFaults(cfg), vectorFaults(cfg)...)
 	for _, err := range append([]error{nodes, edges}, orderErrors(mapping, limits)...) {
 		all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what errors.Join returns
 		if !ok {
@@ -195,7 +204,7 @@ func Check(cfg *config.Config) error {
 		environment = &config.Error{Faults: faults}
 	}
 	var attributes error
-	if faults := attributeFaults(cfg); len(faults) > 0 {
+	if faults := append(attributeFaults(cfg), vectorFaults(cfg)...); len(faults) > 0 {
 		attributes = &config.Error{Faults: faults}
 	}
 	return errors.Join(environment, nodes, edges, attributes,

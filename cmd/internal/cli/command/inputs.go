@@ -29,7 +29,7 @@ type InputFlags struct {
 	Orders []string
 	order  orderFlags
 
-	attributes                              []string // of nodes
+	attributes, vectors                     []string // of nodes
 	id, class, src, dst, eventTime, deleted string
 	text                                    []string
 	directed, stripHTML                     bool
@@ -55,9 +55,11 @@ func (f *InputFlags) Register(c *cobra.Command) {
 			"no directories (repeatable)")
 	fl.StringArrayVar(&f.Edges, "edges", nil, "files with edges: `GLOB`, as --nodes (repeatable)")
 	fl.StringArrayVar(&f.Attributes, "attributes", nil,
-		"files with attributes of nodes alone: `TOPIC=GLOB`, a topic of ingest.attributes (repeatable)")
+		"files with attributes or vectors of nodes alone: `TOPIC=GLOB`, a topic of ingest.attributes (repeatable)")
 	fl.StringArrayVar(&f.attributes, "attribute", nil, "field that is carried beside the text and not embedded: "+
 		"`NAME[:TYPE][=FIELD]`, with the type string, number, boolean, time or strings (repeatable)")
+	fl.StringArrayVar(&f.vectors, "vector", nil, "field with numbers that a model has made of the node: "+
+		"`NAME=FIELD:LENGTH[:float16]` (repeatable)")
 	fl.StringVar(&f.id, "id", "", "field with the node's id (default id)")
 	fl.StringArrayVar(&f.text, "text", nil, "field with the node's text; repeat to join several (default text)")
 	fl.BoolVar(&f.stripHTML, "strip-html", false, "drop HTML tags, comments, scripts and styles from the texts")
@@ -112,6 +114,9 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	}
 	if len(f.attributes) > 0 {
 		in.Nodes.Attributes = f.attributes
+	}
+	if len(f.vectors) > 0 {
+		in.Nodes.Vectors = f.vectors
 	}
 	f.applyOrders(&in.Baskets)
 	if f.directed {

@@ -21,6 +21,8 @@ type NodeView struct {
 	Embedding *embedding.Record `json:"embedding,omitempty"`
 	// Ordered is nil if no order has the node.
 	Ordered *Ordered `json:"ordered,omitempty"`
+	// Vectors are those that records have stated, of all inputs.
+	Vectors []VectorView `json:"vectors,omitempty"`
 	// Cut names the lists that are shown in part.
 	Cut []string `json:"cut,omitempty"`
 }

@@ -19,6 +19,7 @@ type metrics struct {
 	rows          prometheus.Counter
 	attributeRows prometheus.Counter
 	orderRows     prometheus.Counter
+	vectorRows    prometheus.Counter
 	shardRestarts prometheus.Counter
 	setAside      prometheus.Counter
 	restore       prometheus.Histogram
@@ -49,6 +50,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.rows = counter("giantstream_rows_committed_total", "Rows of nodes committed by this process.")
 	m.orderRows = counter("giantstream_order_rows_committed_total",
 		"Rows of orders committed by this process.")
+	m.vectorRows = counter("giantstream_vector_rows_committed_total",
+		"Rows of vectors committed by this process. They encode nothing.")
 	m.attributeRows = counter("giantstream_attribute_rows_committed_total",
 		"Rows of attributes alone committed by this process. They encode nothing.")
 	m.shardRestarts = counter("giantstream_shard_restarts_total", "Shards started again after a failure.")
@@ -112,6 +115,7 @@ func (m *metrics) committed(c *commitlog.Manifest) {
 	m.rows.Add(float64(c.Rows))
 	m.attributeRows.Add(float64(c.RowsOf(rows.NodeAttributes.Name)))
 	m.orderRows.Add(float64(c.RowsOf(rows.Orders.Name)))
+	m.vectorRows.Add(float64(c.RowsOf(rows.NodeVectors.Name)))
 }
 
 func (m *metrics) checkpointed(uploaded int64, err error) {

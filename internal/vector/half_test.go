@@ -1,11 +1,11 @@
-package embedding_test
+package vector_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"giantstream/sink/embedding"
+	"giantstream/internal/vector"
 )
 
 // reference is the value of a binary16 number by its definition.
@@ -31,9 +31,9 @@ func reference(h uint16) float64 {
 func TestHalfOfEveryHalf(t *testing.T) {
 	for i := range 1 << 16 {
 		h := uint16(i)
-		x, want := embedding.FromHalf(h), reference(h)
+		x, want := vector.FromHalf(h), reference(h)
 		if math.IsNaN(want) {
-			if x == x || embedding.Half(x)&0x7C00 != 0x7C00 || embedding.Half(x)&0x3FF == 0 {
+			if x == x || vector.Half(x)&0x7C00 != 0x7C00 || vector.Half(x)&0x3FF == 0 {
 				t.Errorf("%#04x is %g, want NaN", h, x)
 			}
 			continue
@@ -41,7 +41,7 @@ func TestHalfOfEveryHalf(t *testing.T) {
 		if float64(x) != want || math.Signbit(float64(x)) != math.Signbit(want) {
 			t.Errorf("%#04x is %g, want %g", h, x, want)
 		}
-		if back := embedding.Half(x); back != h {
+		if back := vector.Half(x); back != h {
 			t.Errorf("%#04x came back as %#04x", h, back)
 		}
 	}
@@ -66,7 +66,7 @@ func TestHalfRoundsToNearestEven(t *testing.T) {
 				x    float32
 				want uint16
 			}{{math.Nextafter32(middle, 0), low}, {middle, even}, {math.Nextafter32(middle, 1e9), high}} {
-				if got := embedding.Half(s * c.x); got != c.want|sign {
+				if got := vector.Half(s * c.x); got != c.want|sign {
 					t.Fatalf("%g became %#04x, want %#04x", s*c.x, got, c.want|sign)
 				}
 			}
@@ -74,14 +74,14 @@ func TestHalfRoundsToNearestEven(t *testing.T) {
 	}
 	for x, want := range map[float32]uint16{65504: 0x7BFF, 65519.996: 0x7BFF, 65520: 0x7C00, 1e30: 0x7C00,
 		0x1p-25: 0, 1e-30: 0} {
-		if got := embedding.Half(x); got != want {
+		if got := vector.Half(x); got != want {
 			t.Errorf("%g became %#04x, want %#04x", x, got, want)
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		x := float32(r.NormFloat64() / 16)
-		h := embedding.Half(x)
+		h := vector.Half(x)
 		d := math.Abs(float64(x) - reference(h))
 		if math.Abs(float64(x)-reference(h+1)) < d || h&0x7FFF > 0 && math.Abs(float64(x)-reference(h-1)) < d {
 			t.Fatalf("%g became %#04x, a neighbour is nearer", x, h)

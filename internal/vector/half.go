@@ -1,6 +1,9 @@
-package embedding
+package vector
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Half returns the IEEE 754 binary16 number nearest to x, the even one of two that are as near. Numbers
 // of 65,520 and more in size become infinite.
@@ -40,4 +43,18 @@ func FromHalf(h uint16) float32 {
 		return math.Float32frombits(sign | 0x7F800000 | fraction<<13)
 	}
 	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
+}
+
+// Numbers returns the numbers that little-endian data has, of 2 or 4 bytes each.
+func Numbers[T ~string | ~[]byte](data T, size int) []float32 {
+	out := make([]float32, len(data)/size)
+	for i := range out {
+		at := []byte(data[i*size : (i+1)*size])
+		if size == 2 {
+			out[i] = FromHalf(binary.LittleEndian.Uint16(at))
+		} else {
+			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(at))
+		}
+	}
+	return out
 }

@@ -1,0 +1,124 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/stream/mutation"
+	"giantstream/stream/oracle"
+)
+
+// stateVectors lets a mutation state up to two short vectors.
+func stateVectors(rng *rand.Rand, m mutation.Mutation) mutation.Mutation {
+	m.HasVectors = true
+	if rng.IntN(3) > 0 {
+		m.Vectors = append(m.Vectors, mutation.Vector{Name: "image", Precision: mutation.Float16,
+			Data: string([]byte{byte(rng.IntN(3)), 0x3C})})
+	}
+	if rng.IntN(3) == 0 {
+		m.Vectors = append(m.Vectors, mutation.Vector{Name: "text", Precision: mutation.Float32,
+			Data: string([]byte{0, 0, byte(rng.IntN(2)), 0x40})})
+	}
+	return m
+}
+
+// vectors returns the newest rows of vectors that are not empty, ascending by node and input.
+func (p *pipeline) vectors() (all []oracle.NodeVectors) {
+	p.t.Helper()
+	ctx := context.Background()
+	cut, err := commitlog.CurrentCut(ctx, p.store, p.b.shards)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for shard := range p.b.shards {
+		last, unsorted := "", 0
+		for row, err := range cut.NewestVectors(ctx, p.store, shard) {
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			key := rows.NodeVectors.Key(&row.Vectors)
+			if p.b.shardOf(row.NodeID) != shard || key <= last {
+				p.t.Fatalf("vectors of %q are in shard %d, after %q", row.NodeID, shard, last)
+			}
+			last = key
+			if unsorted++; len(row.Names) > 0 {
+				all = append(all, oracle.VectorsOf(&row.Vectors))
+			}
+		}
+		for _, err := range cut.Vectors(ctx, p.store, shard) {
+			if unsorted--; err != nil {
+				p.t.Fatal(err)
+			}
+		}
+		if unsorted != 0 {
+			p.t.Fatalf("shard %d: sorted there are %d rows of vectors more than unsorted", shard, unsorted)
+		}
+	}
+	slices.SortFunc(all, func(a, b oracle.NodeVectors) int {
+		return vectorsID{a.ID, a.Input}.compare(vectorsID{b.ID, b.Input})
+	})
+	return all
+}
+
+// checkVectors compares the newest rows of vectors with what was sent.
+func (p *pipeline) checkVectors() {
+	p.t.Helper()
+	g := oracle.New(true)
+	for _, m := range p.b.everything() {
+		g.Add(m)
+	}
+	got, want := p.vectors(), g.Vectors()
+	if !slices.EqualFunc(got, want, oracle.NodeVectors.Equal) {
+		p.t.Fatalf("the rows of vectors are %q\nwant %q", got, want)
+	}
+}
+
+// TestVectorsMoveNoOtherRow: what changes vectors alone writes a row of them and no other, and what repeats them, of
+// whatever time, writes none of them.
+func TestVectorsMoveNoOtherRow(t *testing.T) {
+	picture := []mutation.Vector{{Name: "image", Precision: mutation.Float16, Data: "\x00\x3c"}}
+	node := func(price string, vectors []mutation.Vector) record {
+		return record{{Op: mutation.PutNode, Text: "text", Attributes: price, HasVectors: true, Vectors: vectors}}
+	}
+	alone := func(vectors ...mutation.Vector) record {
+		return record{{Op: mutation.SetAttributes, HasVectors: true, Vectors: vectors}}
+	}
+	p := newPipeline(t, newBroker(1), 1)
+	s := openLone(t)
+	s.opts.Store = p.store
+	for i, step := range []struct {
+		in   mutation.Input
+		at   int64
+		said record
+		want map[string]int64 // rows by table
+	}{
+		{0, 1, node(`{"price":1}`, picture), map[string]int64{"": 1, "vectors": 1}},
+		{0, 2, node(`{"price":2}`, picture), map[string]int64{"attributes": 1}},
+		{0, 2, node(`{"price":2}`, nil), map[string]int64{"vectors": 1}},
+		{0, 3, node(`{"price":2}`, nil), map[string]int64{"attributes": 1}},
+		{2, 3, alone(picture...), map[string]int64{"vectors": 1}},
+		{2, 4, alone(picture...), map[string]int64{}},
+		{2, 3, alone(), map[string]int64{}}, // too late
+		{2, 5, alone(), map[string]int64{"vectors": 1}},
+		{0, 6, node(`{"price":2}`, picture), map[string]int64{"attributes": 1, "vectors": 1}},
+		{0, 7, record{{Op: mutation.DeleteNode, HasVectors: true}}, map[string]int64{"": 1, "vectors": 1}},
+	} {
+		s.say(step.in, step.at, "n", step.said)
+		m, err := s.Commit(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int64{}
+		for _, o := range m.Objects {
+			got[o.Table] += o.Rows
+		}
+		if fmt.Sprint(got) != fmt.Sprint(step.want) {
+			t.Errorf("step %d: rows %v, want %v", i, got, step.want)
+		}
+	}
+}
