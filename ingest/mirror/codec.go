@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"giantstream/ingest/client"
@@ -12,16 +13,21 @@ import (
 	"giantstream/stream/mutation"
 )
 
-// A value is: format (1 byte), in format 2 the id of the pipeline (8 bytes), op (1 byte: 1 put, 2
-// delete), rank (1 byte), event time in microseconds (varint, zigzag), offset (varint, zigzag), the
-// id of the asserting end. The key is the id of the far end.
+// A value is: format (1 byte), from format 2 on the id of the pipeline (8 bytes), op (1 byte: 1 put, 2
+// delete), rank (1 byte), event time in microseconds (varint, zigzag), offset (varint, zigzag), in
+// format 3 the weight (a float32, little-endian), the id of the asserting end. The key is the id of the
+// far end.
 const (
-	formatOld = 1 // without the pipeline
-	format    = 2
+	formatOld    = 1 // without the pipeline
+	format       = 2
+	formatWeight = 3
 
 	opPut    = 1
 	opDelete = 2
 )
+
+// weightBytes is the length of a weight.
+const weightBytes = 4
 
 // Pipeline is the id of a pipeline. Its mirror topic holds records of its own, and of older versions,
 // which did not name it.
@@ -49,11 +55,18 @@ func appendValue(b []byte, from Pipeline, m *mutation.Mutation) ([]byte, error) 
 	default:
 		return nil, fmt.Errorf("mirror: cannot publish op %d", m.Op)
 	}
-	b = append(b, format)
+	if m.Weight.Stated() {
+		b = append(b, formatWeight)
+	} else {
+		b = append(b, format)
+	}
 	b = append(b, from[:]...)
 	b = append(b, op, m.Version.Rank)
 	b = binary.AppendVarint(b, m.Version.EventTime)
 	b = binary.AppendVarint(b, m.Version.Offset)
+	if m.Weight.Stated() {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(m.Weight.Float()))
+	}
 	return append(b, m.Other...), nil
 }
 
@@ -85,11 +98,12 @@ func (d *Decoder) Decode(r decode.Record, dst []mutation.Mutation) ([]mutation.M
 
 // parse returns the mutation of a record, and the pipeline that wrote it, nil if it does not say.
 func parse(key, value []byte) (m mutation.Mutation, from *Pipeline, err error) {
-	if len(value) > len(Pipeline{}) && value[0] == format {
+	weighed := len(value) > 0 && value[0] == formatWeight
+	if len(value) > len(Pipeline{}) && (weighed || value[0] == format) {
 		from = (*Pipeline)(value[1 : 1+len(Pipeline{})])
 		value = value[len(Pipeline{}):] // what it would be without
 	} else if len(value) == 0 || value[0] != formatOld {
-		return m, nil, fmt.Errorf("not a mirror record of format %d or %d", formatOld, format)
+		return m, nil, fmt.Errorf("not a mirror record of format %d to %d", formatOld, formatWeight)
 	}
 	if len(value) < 3 {
 		return m, nil, errors.New("the record is cut off")
@@ -110,6 +124,16 @@ func parse(key, value []byte) (m mutation.Mutation, from *Pipeline, err error) {
 			return m, nil, fmt.Errorf("a number is cut off or too large")
 		}
 		*dst, rest = v, rest[n:]
+	}
+	if weighed {
+		if len(rest) < weightBytes || m.Op != mutation.MirrorPut {
+			return m, nil, errors.New("the record is cut off, or takes a link back with a weight")
+		}
+		weight := math.Float32frombits(binary.LittleEndian.Uint32(rest))
+		if !(weight >= 0) || math.IsInf(float64(weight), 0) {
+			return m, nil, fmt.Errorf("the weight is %v", weight)
+		}
+		m.Weight, rest = mutation.WeightOf(weight), rest[weightBytes:]
 	}
 	for _, id := range [][]byte{key, rest} {
 		if len(id) == 0 || len(id) > decode.MaxIDBytes || !utf8.Valid(id) {

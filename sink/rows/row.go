@@ -29,13 +29,32 @@ type Row struct {
 	Deleted bool `parquet:"deleted"`
 	// Attributes are what is known beside the text, as in NodeAttributes; "" for none. Never embedded.
 	Attributes string `parquet:"attributes,optional"`
+	// LinkEnds are those of the Labels whose link has a stated weight. LinkWeights and LinkTimes are their
+	// weights, and the event times of the statements of them, in microseconds since the Unix epoch. Any other
+	// link weighs 1. Empty in training sets.
+	LinkEnds    []string  `parquet:"link_ends,list" json:",omitempty"`
+	LinkWeights []float32 `parquet:"link_weights,list" json:",omitempty"`
+	LinkTimes   []int64   `parquet:"link_times,list" parquet-element:",timestamp(microsecond)" json:",omitempty"`
 }
+
+// AddLink says the weight and the time of the link to a label. Ends come in ascending order.
+func (r *Row) AddLink(end string, weight float32, time int64) {
+	r.LinkEnds = append(r.LinkEnds, end)
+	r.LinkWeights = append(r.LinkWeights, weight)
+	r.LinkTimes = append(r.LinkTimes, time)
+}
+
+// linkBytes is what a link takes beside its end.
+const linkBytes = 4 + 8
 
 // MemoryBytes estimates the row's size in memory.
 func (r *Row) MemoryBytes() int64 {
 	n := len(r.NodeID) + len(r.Text) + len(r.Class) + len(r.Attributes) + 8*len(r.FeatureIndices) + 64
 	for _, l := range r.Labels {
 		n += len(l) + 16
+	}
+	for _, end := range r.LinkEnds {
+		n += len(end) + 16 + linkBytes
 	}
 	return int64(n)
 }

@@ -43,6 +43,9 @@ func random(n int) []rows.Row {
 		r.Text = strings.Repeat("some words of a description ", 1+rng.IntN(12))
 		for range rng.IntN(12) {
 			r.Labels = append(r.Labels, fmt.Sprintf("node-%07d", rng.IntN(n)))
+			if rng.IntN(3) == 0 {
+				r.AddLink(r.Labels[len(r.Labels)-1], rng.Float32(), rng.Int64N(1<<50))
+			}
 		}
 		for f := range 40 + rng.IntN(60) {
 			r.FeatureIndices = append(r.FeatureIndices, int32(f*100+rng.IntN(100)))

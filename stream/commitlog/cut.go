@@ -61,11 +61,12 @@ func (c Cut) Graph(ctx context.Context, store sink.Store, shard int) iter.Seq2[R
 	return c.unsorted(ctx, store, shard, graphColumns)
 }
 
-// The columns of rows without features and targets, and without attributes.
+// The columns of rows without features and targets, and without attributes, weights and times of links.
 var (
 	graphColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
 		rows.ColDeleted}
-	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes)
+	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes, rows.ColLinkEnds, rows.ColLinkWeights,
+		rows.ColLinkTimes)
 )
 
 func (c Cut) unsorted(ctx context.Context, store sink.Store, shard int, columns []string) iter.Seq2[Row, error] {

@@ -27,12 +27,21 @@ func TestGraphHash(t *testing.T) {
 		"event time": func(r *rows.Row) { r.EventTime = 9 },
 		"labels":     func(r *rows.Row) { r.Labels = []string{"bc"} },
 		"deleted":    func(r *rows.Row) { r.Deleted = true },
+		"weight":     func(r *rows.Row) { r.AddLink("b", 1, 1) },
 	} {
 		other := a
 		change(&other)
 		if sum(other, b) == want {
 			t.Errorf("%s does not change the hash", name)
 		}
+	}
+	heavy, late := a, a
+	heavy.AddLink("b", 2, 1)
+	late.AddLink("b", 1, 2)
+	weighed := a
+	weighed.AddLink("b", 1, 1)
+	if sum(heavy) == sum(weighed) || sum(late) == sum(weighed) {
+		t.Error("weights or times of links do not change the hash")
 	}
 	same := a
 	same.FeatureIndices, same.Generation = []int32{1}, 3

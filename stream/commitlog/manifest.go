@@ -20,7 +20,7 @@ import (
 // (Previous) and the checksum. Version 3 has the same fields; it keeps out programs that do not know that
 // manifests may be removed behind a Boundary. Version 4 was groupManifestFormat. Version 5 names objects by their
 // SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of. Version 7 counts
-// orders; it keeps out programs that would lose their table where they merge rows.
+// orders; it keeps out programs that would lose their table, or the weights of links, where they merge rows.
 const ManifestFormat = 7
 
 // removalManifestFormat is the first version whose programs note which merged objects they remove.

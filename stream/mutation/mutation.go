@@ -12,6 +12,8 @@ type Mutation struct {
 	Other string
 	// Others are the far ends of SetEdges, and of a node record with inlined edges.
 	Others []string
+	// Weight is that of the links which PutEdge, SetEdges or MirrorPut states.
+	Weight Weight
 	Text   string
 	Class  string
 	// HasEdges: the node record carries an edge list (Others), which replaces the list that the

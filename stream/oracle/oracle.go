@@ -19,10 +19,16 @@ const families = 2
 // assertion is what one family says of a link.
 type assertion struct {
 	set, live bool
+	weight    mutation.Weight
 	at        mutation.Version
 }
 
-func (a assertion) newer(b assertion) bool { return a.set && (!b.set || a.at.Compare(b.at) > 0) }
+// newer orders assertions. Of two that one record makes, and of two equally new ones of both ends, the live one with
+// the larger weight counts.
+func (a assertion) newer(b assertion) bool {
+	c := a.at.Compare(b.at)
+	return a.set && (!b.set || c > 0 || c == 0 && a.live && (!b.live || a.weight > b.weight))
+}
 
 type link struct{ src, dst string }
 
@@ -69,7 +75,11 @@ func (g *Graph) Add(m mutation.Mutation) {
 			g.replace(m)
 		}
 	case mutation.PutEdge, mutation.DeleteEdge:
-		g.say(m.ID, m.Other, m.Op == mutation.PutEdge, m.Version)
+		a := assertion{set: true, live: m.Op == mutation.PutEdge, at: m.Version}
+		if a.live {
+			a.weight = m.Weight
+		}
+		g.say(m.ID, m.Other, a)
 	case mutation.SetEdges, mutation.ClearEdges:
 		g.replace(m)
 	case mutation.SetOrder, mutation.AddLines, mutation.RemoveLines:
@@ -114,7 +124,7 @@ func (g *Graph) attributesOf(id string) (object string, newest int64, stated boo
 	return strings.TrimSuffix(b.String(), "\n"), newest, stated
 }
 
-func (g *Graph) say(src, dst string, live bool, at mutation.Version) {
+func (g *Graph) say(src, dst string, a assertion) {
 	if dst == src || dst == "" {
 		return
 	}
@@ -122,8 +132,8 @@ func (g *Graph) say(src, dst string, live bool, at mutation.Version) {
 	if g.said[l] == nil {
 		g.said[l] = &[families]assertion{}
 	}
-	if a := (assertion{true, live, at}); a.newer(g.said[l][at.Rank]) {
-		g.said[l][at.Rank] = a
+	if rank := a.at.Rank; a.newer(g.said[l][rank]) {
+		g.said[l][rank] = a
 	}
 }
 
@@ -131,11 +141,11 @@ func (g *Graph) replace(m mutation.Mutation) {
 	if g.replaced[m.ID] == nil {
 		g.replaced[m.ID] = &[families]assertion{}
 	}
-	if mark := (assertion{true, false, m.Version}); mark.newer(g.replaced[m.ID][m.Version.Rank]) {
+	if mark := (assertion{set: true, at: m.Version}); mark.newer(g.replaced[m.ID][m.Version.Rank]) {
 		g.replaced[m.ID][m.Version.Rank] = mark
 	}
 	for _, dst := range m.Others {
-		g.say(m.ID, dst, true, m.Version)
+		g.say(m.ID, dst, assertion{true, true, m.Weight, m.Version})
 	}
 }
 
@@ -155,16 +165,18 @@ func (g *Graph) effective(l link) (best assertion) {
 // Rows returns the newest row of every node, without features: those of deleted nodes say deleted. A node that
 // no record has put has none.
 func (g *Graph) Rows() map[string]rows.Row {
-	labels, newest := map[string]map[string]bool{}, map[string]int64{}
+	labels, newest := map[string]map[string]assertion{}, map[string]int64{}
 	touch := func(owner, other string, a assertion) {
 		if at, ok := newest[owner]; !ok || a.at.EventTime > at {
 			newest[owner] = a.at.EventTime
 		}
 		if a.live {
 			if labels[owner] == nil {
-				labels[owner] = map[string]bool{}
+				labels[owner] = map[string]assertion{}
 			}
-			labels[owner][other] = true
+			if a.newer(labels[owner][other]) { // either end may state the link
+				labels[owner][other] = a
+			}
 		}
 	}
 	for l := range g.said {
@@ -186,6 +198,11 @@ func (g *Graph) Rows() map[string]rows.Row {
 				row.EventTime = max(row.EventTime, t)
 			}
 			row.Labels = slices.Sorted(maps.Keys(labels[id]))
+			for _, end := range row.Labels {
+				if a := labels[id][end]; a.weight.Stated() {
+					row.AddLink(end, a.weight.Float(), a.at.EventTime)
+				}
+			}
 			object, stated, ok := g.attributesOf(id)
 			if row.Attributes = object; ok {
 				row.EventTime = max(row.EventTime, stated)

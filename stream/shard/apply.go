@@ -90,11 +90,11 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	case mutation.DeleteNode:
 		return c.deleteNode(n, h, m)
 	case mutation.PutEdge, mutation.DeleteEdge:
-		return c.assert(ctx, n, &h, m.Other, m.Op == mutation.PutEdge, m.Version)
+		return c.assert(ctx, n, &h, m.Other, statedBy(m, m.Op == mutation.PutEdge))
 	case mutation.SetEdges:
-		return c.replace(ctx, n, &h, m.Others, m.Version)
+		return c.replace(ctx, n, &h, m.Others, statedBy(m, true))
 	case mutation.ClearEdges:
-		return c.replace(ctx, n, &h, nil, m.Version)
+		return c.replace(ctx, n, &h, nil, statedBy(m, true))
 	case mutation.SetAttributes:
 		changed, err := c.setAttributes(n, m.Attributes, m.Version)
 		if err != nil || !changed {
@@ -153,9 +153,18 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 		return err
 	}
 	if m.HasEdges {
-		return c.replace(ctx, n, &h, m.Others, m.Version)
+		return c.replace(ctx, n, &h, m.Others, statedBy(m, true))
 	}
 	return nil
+}
+
+// statedBy is what a mutation says of its links.
+func statedBy(m *mutation.Mutation, live bool) assertion {
+	said := assertion{set: true, live: live, at: m.Version}
+	if live {
+		said.weight = m.Weight
+	}
+	return said
 }
 
 func (c *change) deleteNode(n *pendingNode, h nodeHeader, m *mutation.Mutation) error {
@@ -183,17 +192,16 @@ func (c *change) lose(said, known mutation.Version) {
 	c.lost = c.lost || said.Compare(known) < 0
 }
 
-// assert enters that src asserts (live) or retracts its edge to dst.
-func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, dst string, live bool,
-	at mutation.Version) error {
+// assert enters what src says of its edge to dst.
+func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, dst string, said assertion) error {
 	if dst == "" || dst == src.id {
 		return nil // no node is its own neighbour
 	}
-	if m := h.replaced[at.Rank]; m.set && at.Compare(m.at) < 0 {
+	if m := h.replaced[said.at.Rank]; m.set && said.at.Compare(m.at) < 0 {
 		// Dead on arrival: src's whole list was replaced later. Retract the edge as of the
 		// replacement, as the other order would have done.
-		c.lose(at, m.at)
-		live, at = false, m.at
+		c.lose(said.at, m.at)
+		said = assertion{set: true, at: m.at}
 		// What the link is said to be from here on is the replacement's statement.
 		defer func(won bool) { c.won = won }(c.won)
 	}
@@ -201,7 +209,7 @@ func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, ds
 	if err != nil {
 		return err
 	}
-	return c.restate(ctx, src, h, l, assertion{set: true, live: live, at: at})
+	return c.restate(ctx, src, h, l, said)
 }
 
 // restate enters src's assertion about one of its links, and mirrors it.
@@ -231,10 +239,11 @@ func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l
 	return nil
 }
 
-// replace enters src's whole edge list for one family. Older assertions that are not listed are
-// retracted.
+// replace enters src's whole edge list for one family, each edge with what is said of all. Older
+// assertions that are not listed are retracted.
 func (c *change) replace(ctx context.Context, src *pendingNode, h *nodeHeader, others []string,
-	at mutation.Version) error {
+	said assertion) error {
+	at := said.at
 	mk := &h.replaced[at.Rank]
 	if !mk.set || at.Compare(mk.at) > 0 {
 		c.won = c.won || !mk.set || at.EventTime != mk.at.EventTime
@@ -248,7 +257,7 @@ func (c *change) replace(ctx context.Context, src *pendingNode, h *nodeHeader, o
 		}
 	}
 	for _, dst := range others {
-		if err := c.assert(ctx, src, h, dst, true, at); err != nil {
+		if err := c.assert(ctx, src, h, dst, said); err != nil {
 			return err
 		}
 	}
@@ -280,7 +289,7 @@ func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 	if err != nil {
 		return err
 	}
-	said := assertion{set: true, live: m.Op == mutation.MirrorPut, at: m.Version}
+	said := statedBy(m, m.Op == mutation.MirrorPut)
 	if !said.newer(l.in) {
 		c.lose(said.at, l.in.at)
 		return nil
@@ -307,7 +316,8 @@ func (c *change) publishMirror(ctx context.Context, src, dst string, out asserti
 	if c.pending == nil {
 		c.pending = make([]mutation.Mutation, 0, c.room)
 	}
-	c.pending = append(c.pending, mutation.Mutation{Op: op, ID: dst, Other: src, Version: out.at})
+	c.pending = append(c.pending, mutation.Mutation{Op: op, ID: dst, Other: src, Weight: out.weight,
+		Version: out.at})
 	if len(c.pending) >= mirrorChunk {
 		return c.sendMirror(ctx)
 	}
@@ -333,7 +343,7 @@ func (c *change) markLink(owner *pendingNode, h *nodeHeader, before, after *adja
 	}
 	t0, ok0 := before.eventTime()
 	t1, ok1 := after.eventTime()
-	same := before.label() == after.label() && ok0 == ok1 && t0 == t1
+	same := before.shown() == after.shown() && ok0 == ok1 && t0 == t1
 	if !c.eager && (same || !h.exists()) {
 		return c.setMark(owner, markSuspect)
 	}

@@ -135,8 +135,11 @@ func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, er
 		if t, ok := a.eventTime(); ok {
 			row.EventTime = max(row.EventTime, t)
 		}
-		if a.label() {
+		if s := a.shown(); s.label {
 			row.Labels = append(row.Labels, other)
+			if s.weight.Stated() {
+				row.AddLink(other, s.weight.Float(), s.time)
+			}
 		}
 		return nil
 	})

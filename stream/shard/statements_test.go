@@ -216,7 +216,7 @@ func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 			others = []string{m.Other}
 		}
 		for _, dst := range others {
-			a := assertion{set: true, live: m.Op != mutation.DeleteEdge, at: at}
+			a := statedBy(&m, m.Op != mutation.DeleteEdge)
 			if l := [2]string{src, dst}; dst != src && a.newer(said[l]) {
 				said[l] = a
 			}

@@ -19,14 +19,29 @@ type link struct{ src, dst string }
 
 // statement says that a link is there (live) or not.
 type statement struct {
-	at   mutation.Version
-	live bool
+	at     mutation.Version
+	live   bool
+	weight mutation.Weight
 }
 
-// newer orders statements. Of two in one record the live one counts.
+// linkStated is what a mutation says of its links.
+func linkStated(m *mutation.Mutation, live bool) statement {
+	s := statement{at: m.Version, live: live}
+	if live {
+		s.weight = m.Weight
+	}
+	return s
+}
+
+// newer orders statements. Of two in one record the live one counts, and of two live ones the larger weight.
 func (s statement) newer(old statement) bool {
 	c := s.at.Compare(old.at)
-	return c > 0 || c == 0 && s.live && !old.live
+	return c > 0 || c == 0 && s.live && (!old.live || s.weight > old.weight)
+}
+
+// repeats reports whether a statement says what the one before says, as of the same event time.
+func (s statement) repeats(before statement) bool {
+	return s.live == before.live && s.weight == before.weight && s.at.EventTime == before.at.EventTime
 }
 
 // graph is what a set of mutations states.
@@ -68,7 +83,7 @@ func graphOf(all []mutation.Mutation) *graph {
 		if dst == "" || dst == m.ID {
 			return
 		}
-		l, s := familyLink{link{m.ID, dst}, m.Version.Rank}, statement{m.Version, live}
+		l, s := familyLink{link{m.ID, dst}, m.Version.Rank}, linkStated(m, live)
 		if old, ok := said[l]; !ok || s.newer(old) {
 			said[l] = s
 		}
@@ -102,7 +117,7 @@ func graphOf(all []mutation.Mutation) *graph {
 		case mutation.SetEdges, mutation.ClearEdges:
 			replace(m)
 		case mutation.MirrorPut, mutation.MirrorDelete:
-			l, s := link{m.Other, m.ID}, statement{m.Version, m.Op == mutation.MirrorPut}
+			l, s := link{m.Other, m.ID}, linkStated(m, m.Op == mutation.MirrorPut)
 			if old, ok := g.mirrored[l]; !ok || s.newer(old) {
 				g.mirrored[l] = s
 			}
@@ -122,11 +137,14 @@ func graphOf(all []mutation.Mutation) *graph {
 // rows returns the rows of the graph. The labels of a node come from its own assertions and from the mirrored ones
 // given.
 func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
-	labels, newest := map[string][]string{}, map[string]int64{}
+	labels, newest := map[string]map[string]statement{}, map[string]int64{}
 	touch := func(owner, other string, s statement) {
 		newest[owner] = max(newest[owner], s.at.EventTime)
-		if s.live && !slices.Contains(labels[owner], other) {
-			labels[owner] = append(labels[owner], other)
+		if labels[owner] == nil {
+			labels[owner] = map[string]statement{}
+		}
+		if before, known := labels[owner][other]; s.live && (!known || s.newer(before)) {
+			labels[owner][other] = s
 		}
 	}
 	for l, s := range g.links {
@@ -142,7 +160,12 @@ func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
 		if !row.Deleted {
 			row.Text, row.Class = m.Text, m.Class
 			row.EventTime = max(row.EventTime, newest[id])
-			row.Labels = slices.Sorted(slices.Values(labels[id]))
+			row.Labels = slices.Sorted(maps.Keys(labels[id]))
+			for _, end := range row.Labels {
+				if s := labels[id][end]; s.weight.Stated() {
+					row.AddLink(end, s.weight.Float(), s.at.EventTime)
+				}
+			}
 			// Names in node records come before those of prices.
 			described, priced := g.described[id], g.priced[id]
 			row.EventTime = max(row.EventTime, described.Version.EventTime, priced.Version.EventTime)
@@ -183,5 +206,6 @@ func difference(got, want map[string]rows.Row) string {
 // facts is a row without what generations add to it, and no list of labels like an empty one.
 func facts(r rows.Row) rows.Row {
 	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
-		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes}
+		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes,
+		LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes}
 }

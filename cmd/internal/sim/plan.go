@@ -158,12 +158,21 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 	case 5:
 		return edgesTopic, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
 	case 6:
-		return edgesTopic, record{{Op: mutation.SetEdges, ID: src, Others: list()}}
+		return edgesTopic, record{{Op: mutation.SetEdges, ID: src, Others: list(), Weight: randomWeight(r)}}
 	case 7:
 		return edgesTopic, record{{Op: mutation.ClearEdges, ID: src}}
 	}
+	weight := randomWeight(r)
 	for _, dst := range append(list(), id()) { // one record, several edges
-		rec = append(rec, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst})
+		rec = append(rec, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst, Weight: weight})
 	}
 	return edgesTopic, rec
+}
+
+// randomWeight draws what a record says of the weight of its edges, often nothing.
+func randomWeight(r *rand.Rand) mutation.Weight {
+	if oneIn(r, 2) {
+		return 0
+	}
+	return mutation.WeightOf(float32(r.IntN(4)) / 2)
 }
