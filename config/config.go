@@ -184,6 +184,7 @@ type EdgeFields struct {
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 	Deleted   string `yaml:"deleted" effect:"graph"`    // as in NodeFields
 	Mode      string `yaml:"mode" effect:"graph"`       // add, replace
+	Weight    string `yaml:"weight" effect:"graph"`     // "": none
 	Snapshot  bool   `yaml:"snapshot" effect:"restart"` // files are all edges that there are
 }
 

@@ -40,6 +40,7 @@ type Decoder struct {
 	attributes      []Attribute
 	attributesAlone bool
 	orders          *orderDecoding // nil for other topics than of orders
+	weighed         bool           // edges have a weight
 	// conditions are those under which a record deletes; the slots of their fields begin at
 	// firstCondition.
 	conditions     []condition
@@ -95,7 +96,8 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 
 // Edges returns a decoder for the edges topic of a pipeline with that many shards.
 func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode, timed: m.EventTime != ""}
+	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode, timed: m.EventTime != "",
+		weighed: m.Weight != ""}
 	if m.Debezium {
 		d.changes = newChangeReader()
 	}
@@ -114,6 +116,7 @@ func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
 		{name: "edges.src", path: m.Src, slot: slotID},
 		{name: "edges.dst", path: m.Dst, slot: slotEnds, many: true},
 		{name: "edges.event_time", path: m.EventTime, slot: slotTime},
+		{name: "edges.weight", path: m.Weight, slot: slotWeight},
 	}, "edges.deleted", m.Deleted, l, shards)
 }
 
@@ -127,8 +130,11 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 		faults = append(faults, &FieldError{Field: deletedName, Err: err})
 	}
 	d.firstCondition = slotText + slot(d.texts+len(d.attributes))
-	if d.orders != nil {
+	switch {
+	case d.orders != nil:
 		d.firstCondition += orderSlots
+	case d.edges:
+		d.firstCondition += edgeSlots
 	}
 	for i, c := range d.conditions {
 		fields = append(fields, mappedField{name: deletedName, path: c.path, slot: d.firstCondition + slot(i)})
@@ -164,7 +170,7 @@ func (d *Decoder) living(s slot) bool {
 	case s == slotEnds:
 		return !d.edges || d.mode == Replace
 	case d.edges:
-		return false
+		return s == slotWeight
 	}
 	return s == slotClass || s >= slotText && s < d.firstCondition
 }

@@ -1,10 +1,20 @@
 package decode
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"giantstream/stream/mutation"
+)
+
+// Where the further fields of edges are.
+const (
+	slotWeight = slotText + iota
+	edgeEnd
+	edgeSlots = edgeEnd - slotText
 )
 
 // edgeOps turns the edges of an edge record into mutations.
@@ -17,10 +27,16 @@ func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Muta
 	if len(ends) == 0 && !d.wild && !d.scan.listed[slotEnds] {
 		return dst, faultf(MissingDst, "no dst in the value")
 	}
-	switch {
-	case deleted:
+	if deleted {
 		return d.eachEdge(mutation.DeleteEdge, m, ends, dst)
-	case d.mode != Replace:
+	}
+	if d.weighed {
+		var fault *Fault
+		if m.Weight, fault = d.weight(); fault != nil {
+			return dst, fault
+		}
+	}
+	if d.mode != Replace {
 		return d.eachEdge(mutation.PutEdge, m, ends, dst)
 	}
 	others, fault := d.farEnds(m.ID, ends)
@@ -29,6 +45,24 @@ func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Muta
 	}
 	m.Op, m.Others = mutation.SetEdges, others
 	return append(dst, m), fault
+}
+
+// weight reads the weight of a record's edges. An absent one, and an empty one as CSV has it, is 1.
+func (d *Decoder) weight() (mutation.Weight, *Fault) {
+	v, ok := d.one(slotWeight)
+	text := bytes.TrimSpace(v.raw)
+	switch {
+	case !ok || v.kind == kindString && len(text) == 0:
+		return mutation.WeightOf(1), nil
+	case v.kind != kindNumber && v.kind != kindString:
+		return 0, faultf(BadWeight, "the weight is %s; it must be a number", v.kind)
+	}
+	f, err := strconv.ParseFloat(string(text), 32)
+	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
+		return 0, faultf(BadWeight, "the weight is %s; it must be a finite number, 0 or more, in single precision",
+			quote(string(text)))
+	}
+	return mutation.WeightOf(float32(f)), nil
 }
 
 // eachEdge appends a mutation for each valid far end.

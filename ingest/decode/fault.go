@@ -22,6 +22,7 @@ const (
 	TextTooLarge   Code = "text_too_large"
 	TooManyEdges   Code = "too_many_edges"
 	SelfLoop       Code = "self_loop"
+	BadWeight      Code = "bad_weight"
 	// AttributesTooLarge: see MaxAttributeBytes.
 	AttributesTooLarge Code = "attributes_too_large"
 	KeyMismatch        Code = "key_mismatch"
@@ -40,7 +41,7 @@ const (
 func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
 		RecordTooLarge, TextTooLarge, AttributesTooLarge, TooManyEdges, MissingItem, TooManyItems, SelfLoop,
-		KeyMismatch, BadMirror, BadEncoding,
+		BadWeight, KeyMismatch, BadMirror, BadEncoding,
 		UnknownSchema, FutureTime, Foreign, BadCSV, BadChange, Truncated, IDChanged}
 }
 
@@ -62,6 +63,7 @@ var explanations = map[Code]string{
 	MissingItem:        "The order record has no item.",
 	TooManyItems:       "The record has more lines of its order than the limit.",
 	SelfLoop:           "The edge leads from a node to itself.",
+	BadWeight:          "The weight of the edges is no finite number, or below 0.",
 	KeyMismatch: "The record is not in the partition of its node: it was not keyed by the node id (edges: source " +
 		"id) with Kafka's murmur2 partitioner.",
 	BadEncoding:   "The value is not in the wire format of a schema registry, or its bytes do not fit its schema.",

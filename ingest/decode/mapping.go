@@ -54,6 +54,8 @@ type EdgeMapping struct {
 	Deleted string
 	// Mode says what a record asserts; "" is Add.
 	Mode Mode
+	// Weight of the record's edges; an absent field is 1, and "" maps none.
+	Weight string
 }
 
 // Mode says how the edges of a record relate to earlier ones of its source.
@@ -82,8 +84,8 @@ const MaxIDBytes = 512
 // slot is where the scanner puts the values of one mapped field.
 type slot int
 
-// Text piece i is slotText + i. The attributes follow, and the conditions of a deletion. Orders have their further
-// fields in the place of texts.
+// Text piece i is slotText + i. The attributes follow, and the conditions of a deletion. Edges and orders have their
+// further fields in the place of texts.
 const (
 	slotID slot = iota
 	slotClass

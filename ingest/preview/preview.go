@@ -85,11 +85,13 @@ type Fault struct {
 
 // Row is a mapped record: a node with its text and class, or the far ends of a source's edges.
 type Row struct {
-	Where   string   `json:"where"`
-	ID      string   `json:"id"`
-	Text    string   `json:"text,omitempty"`
-	Class   string   `json:"class,omitempty"`
-	Links   []string `json:"links,omitempty"`
+	Where string   `json:"where"`
+	ID    string   `json:"id"`
+	Text  string   `json:"text,omitempty"`
+	Class string   `json:"class,omitempty"`
+	Links []string `json:"links,omitempty"`
+	// Weight of the links, nil if none is mapped.
+	Weight  *float32 `json:"weight,omitempty"`
 	Deleted bool     `json:"deleted,omitempty"`
 }
 
@@ -174,6 +176,9 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 		row.Links = append(row.Links, m.Others...)
 		if m.Other != "" {
 			row.Links = append(row.Links, m.Other)
+		}
+		if m.Weight.Stated() {
+			row.Weight = new(m.Weight.Float())
 		}
 	}
 	if edges {

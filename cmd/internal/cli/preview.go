@@ -255,6 +255,9 @@ func rowText(r *preview.Row) string {
 		}
 		parts = append(parts, "→ "+shorten(links, 60))
 	}
+	if r.Weight != nil {
+		parts = append(parts, fmt.Sprintf("weight %v", *r.Weight))
+	}
 	return strings.Join(parts, "  ")
 }
 

@@ -45,6 +45,7 @@ func GraphSettings(cfg *config.Config) map[string]string {
 var addedSettings = map[string]string{
 	"ingest.nodes.deleted": "deleted",
 	"ingest.edges.deleted": "deleted",
+	"ingest.edges.weight":  "",
 
 	"ingest.nodes.attributes":      "",
 	"ingest.attributes.fields":     "",

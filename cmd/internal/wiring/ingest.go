@@ -67,7 +67,8 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 				Attributes: ofNodes},
 			Edges: decode.EdgeMapping{Debezium: in.Edges.Format == config.Debezium, Src: in.Edges.Src,
 				Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
-				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted},
+				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted,
+				Weight: in.Edges.Weight},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
 }
@@ -94,6 +95,7 @@ func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 		"nodes.event_time": mapping.Nodes.EventTime != standard.Nodes.EventTime,
 		"nodes.edges":      mapping.Nodes.Edges != standard.Nodes.Edges,
 		"edges.event_time": mapping.Edges.EventTime != standard.Edges.EventTime,
+		"edges.weight":     mapping.Edges.Weight != standard.Edges.Weight,
 	} {
 		if differ {
 			o.Expected = append(o.Expected, name)
