@@ -41,6 +41,7 @@ type Decoder struct {
 	attributesAlone bool
 	orders          *orderDecoding // nil for other topics than of orders
 	weighed         bool           // edges have a weight
+	kinds           edgeKinds
 	// conditions are those under which a record deletes; the slots of their fields begin at
 	// firstCondition.
 	conditions     []condition
@@ -112,11 +113,16 @@ func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
 	if p, err := ParsePath(m.Dst); err == nil {
 		d.wild = p.wild() || m.Mode == Replace
 	}
+	var err error
+	if d.kinds, err = kindsOf(&m); err != nil {
+		return nil, errors.Join(&FieldError{Field: "edges.kind", Err: err})
+	}
 	return d, d.init([]mappedField{
 		{name: "edges.src", path: m.Src, slot: slotID},
 		{name: "edges.dst", path: m.Dst, slot: slotEnds, many: true},
 		{name: "edges.event_time", path: m.EventTime, slot: slotTime},
 		{name: "edges.weight", path: m.Weight, slot: slotWeight},
+		{name: "edges.kind", path: d.kinds.path, slot: slotKindOfEdge},
 	}, "edges.deleted", m.Deleted, l, shards)
 }
 
@@ -256,7 +262,11 @@ func (d *Decoder) gone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 		return d.orderGone(m, dst)
 	case !d.edges:
 		m.Op = mutation.DeleteNode
+	case len(d.keyEnds) > 0 && d.kinds.path != "":
+		return dst, faultf(BadKind, "the record takes an edge back and does not say its kind; delete it by a record "+
+			"with a value (ingest.edges.deleted)")
 	case len(d.keyEnds) > 0: // the row of one edge, not all of its source
+		m.Kind = d.kinds.constant
 		return d.eachEdge(mutation.DeleteEdge, m, d.keyEnds, dst)
 	default:
 		m.Op = mutation.ClearEdges

@@ -2,8 +2,10 @@ package decode
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,9 +15,69 @@ import (
 // Where the further fields of edges are.
 const (
 	slotWeight = slotText + iota
+	slotKindOfEdge
 	edgeEnd
 	edgeSlots = edgeEnd - slotText
 )
+
+// edgeKinds says which kind the edges of a record have.
+type edgeKinds struct {
+	path     string // of a field that says it
+	constant mutation.Kind
+	directed []string
+}
+
+func kindsOf(m *EdgeMapping) (k edgeKinds, err error) {
+	k.directed = m.Directed
+	for _, name := range m.Directed {
+		if err := checkKind(name); err != nil {
+			return k, err
+		}
+	}
+	if m.Kind == "" || m.Kind[0] != '"' {
+		if k.path = m.Kind; k.path != "" && m.Mode == Replace {
+			return k, errors.New("a record of mode replace has all edges of its source, so their kind is a constant " +
+				"in double quotes")
+		}
+		return k, nil
+	}
+	name, err := strconv.Unquote(m.Kind)
+	if err != nil {
+		return k, fmt.Errorf("cannot read the constant %s", m.Kind)
+	}
+	k.constant = k.named(name)
+	return k, checkKind(name)
+}
+
+func checkKind(name string) error {
+	switch {
+	case len(name) > mutation.MaxKindBytes:
+		return fmt.Errorf("the kind %s has %d bytes; the limit is %d", quote(name), len(name), mutation.MaxKindBytes)
+	case strings.IndexByte(name, 0) >= 0:
+		return fmt.Errorf("the kind %s contains NUL", quote(name))
+	}
+	return nil
+}
+
+func (k *edgeKinds) named(name string) mutation.Kind {
+	return mutation.Kind{Name: name, Directed: name != "" && slices.Contains(k.directed, name)}
+}
+
+// kind reads the kind of a record's edges; an absent one is that of edges without kinds.
+func (d *Decoder) kind() (mutation.Kind, *Fault) {
+	v, ok := d.one(slotKindOfEdge)
+	if !ok {
+		return d.kinds.constant, nil
+	}
+	name, ok := d.plain(v)
+	if !ok {
+		return mutation.Kind{}, faultf(BadKind, "the kind is %s; it must be a string, a number or a boolean", v.kind)
+	}
+	if err := checkKind(name); err != nil {
+		return mutation.Kind{}, faultf(BadKind, "%v", err)
+	}
+	return d.kinds.named(name), nil
+}
 
 // edgeOps turns the edges of an edge record into mutations.
 func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
@@ -27,11 +89,14 @@ func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Muta
 	if len(ends) == 0 && !d.wild && !d.scan.listed[slotEnds] {
 		return dst, faultf(MissingDst, "no dst in the value")
 	}
+	var fault *Fault
+	if m.Kind, fault = d.kind(); fault != nil {
+		return dst, fault
+	}
 	if deleted {
 		return d.eachEdge(mutation.DeleteEdge, m, ends, dst)
 	}
 	if d.weighed {
-		var fault *Fault
 		if m.Weight, fault = d.weight(); fault != nil {
 			return dst, fault
 		}

@@ -56,6 +56,10 @@ type EdgeMapping struct {
 	Mode Mode
 	// Weight of the record's edges; an absent field is 1, and "" maps none.
 	Weight string
+	// Kind of the record's edges: a path, a constant in double quotes, or "" for none.
+	Kind string
+	// Directed are the kinds whose edges have a direction.
+	Directed []string
 }
 
 // Mode says how the edges of a record relate to earlier ones of its source.

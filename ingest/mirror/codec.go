@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -15,12 +16,14 @@ import (
 
 // A value is: format (1 byte), from format 2 on the id of the pipeline (8 bytes), op (1 byte: 1 put, 2
 // delete), rank (1 byte), event time in microseconds (varint, zigzag), offset (varint, zigzag), in
-// format 3 the weight (a float32, little-endian), the id of the asserting end. The key is the id of the
+// format 3 the weight (a float32, little-endian), in format 4 the weight (its bits plus 1, 0 if none is
+// stated) and the kind after its length (1 byte), the id of the asserting end. The key is the id of the
 // far end.
 const (
 	formatOld    = 1 // without the pipeline
 	format       = 2
 	formatWeight = 3
+	formatKind   = 4
 
 	opPut    = 1
 	opDelete = 2
@@ -55,17 +58,23 @@ func appendValue(b []byte, from Pipeline, m *mutation.Mutation) ([]byte, error) 
 	default:
 		return nil, fmt.Errorf("mirror: cannot publish op %d", m.Op)
 	}
-	if m.Weight.Stated() {
-		b = append(b, formatWeight)
-	} else {
-		b = append(b, format)
+	of := byte(format)
+	switch {
+	case m.Kind.Name != "":
+		of = formatKind
+	case m.Weight.Stated():
+		of = formatWeight
 	}
-	b = append(b, from[:]...)
+	b = append(append(b, of), from[:]...)
 	b = append(b, op, m.Version.Rank)
 	b = binary.AppendVarint(b, m.Version.EventTime)
 	b = binary.AppendVarint(b, m.Version.Offset)
-	if m.Weight.Stated() {
+	switch of {
+	case formatWeight:
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(m.Weight.Float()))
+	case formatKind:
+		b = binary.LittleEndian.AppendUint32(b, uint32(m.Weight))
+		b = append(append(b, byte(len(m.Kind.Name))), m.Kind.Name...)
 	}
 	return append(b, m.Other...), nil
 }
@@ -98,12 +107,15 @@ func (d *Decoder) Decode(r decode.Record, dst []mutation.Mutation) ([]mutation.M
 
 // parse returns the mutation of a record, and the pipeline that wrote it, nil if it does not say.
 func parse(key, value []byte) (m mutation.Mutation, from *Pipeline, err error) {
-	weighed := len(value) > 0 && value[0] == formatWeight
-	if len(value) > len(Pipeline{}) && (weighed || value[0] == format) {
+	of := byte(0)
+	if len(value) > 0 {
+		of = value[0]
+	}
+	if len(value) > len(Pipeline{}) && of >= format && of <= formatKind {
 		from = (*Pipeline)(value[1 : 1+len(Pipeline{})])
 		value = value[len(Pipeline{}):] // what it would be without
-	} else if len(value) == 0 || value[0] != formatOld {
-		return m, nil, fmt.Errorf("not a mirror record of format %d to %d", formatOld, formatWeight)
+	} else if of != formatOld {
+		return m, nil, fmt.Errorf("not a mirror record of format %d to %d", formatOld, formatKind)
 	}
 	if len(value) < 3 {
 		return m, nil, errors.New("the record is cut off")
@@ -125,15 +137,10 @@ func parse(key, value []byte) (m mutation.Mutation, from *Pipeline, err error) {
 		}
 		*dst, rest = v, rest[n:]
 	}
-	if weighed {
-		if len(rest) < weightBytes || m.Op != mutation.MirrorPut {
-			return m, nil, errors.New("the record is cut off, or takes a link back with a weight")
+	if of >= formatWeight {
+		if rest, err = readLink(&m, of, rest); err != nil {
+			return m, nil, err
 		}
-		weight := math.Float32frombits(binary.LittleEndian.Uint32(rest))
-		if !(weight >= 0) || math.IsInf(float64(weight), 0) {
-			return m, nil, fmt.Errorf("the weight is %v", weight)
-		}
-		m.Weight, rest = mutation.WeightOf(weight), rest[weightBytes:]
 	}
 	for _, id := range [][]byte{key, rest} {
 		if len(id) == 0 || len(id) > decode.MaxIDBytes || !utf8.Valid(id) {
@@ -142,4 +149,35 @@ func parse(key, value []byte) (m mutation.Mutation, from *Pipeline, err error) {
 	}
 	m.ID, m.Other = string(key), string(rest)
 	return m, from, nil
+}
+
+// readLink reads weight and kind, and returns what follows.
+func readLink(m *mutation.Mutation, of byte, b []byte) (rest []byte, err error) {
+	if len(b) < weightBytes {
+		return nil, errors.New("the record is cut off")
+	}
+	bits := binary.LittleEndian.Uint32(b)
+	m.Weight, rest = mutation.Weight(bits), b[weightBytes:]
+	if of == formatWeight {
+		m.Weight++
+	}
+	if !m.Weight.Valid() || of == formatWeight && !m.Weight.Stated() {
+		return nil, errors.New("the weight is negative or no finite number")
+	}
+	if m.Weight.Stated() && m.Op != mutation.MirrorPut {
+		return nil, errors.New("the record takes a link back with a weight")
+	}
+	if of == formatWeight {
+		return rest, nil
+	}
+	if len(rest) == 0 || len(rest) <= int(rest[0]) {
+		return nil, errors.New("the record is cut off")
+	}
+	kind := rest[1 : 1+int(rest[0])]
+	if len(kind) == 0 || len(kind) > mutation.MaxKindBytes || !utf8.Valid(kind) || bytes.IndexByte(kind, 0) >= 0 {
+		return nil, fmt.Errorf("the kind is empty, longer than %d bytes, not UTF-8 or has a zero byte",
+			mutation.MaxKindBytes)
+	}
+	m.Kind.Name = string(kind)
+	return rest[1+len(kind):], nil
 }

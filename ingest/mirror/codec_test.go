@@ -40,6 +40,9 @@ func TestRoundTrip(t *testing.T) {
 		{Op: mutation.MirrorPut, ID: "far", Other: "near", Weight: mutation.WeightOf(0)},
 		{Op: mutation.MirrorPut, ID: "far", Other: "near", Weight: mutation.WeightOf(2.5),
 			Version: mutation.Version{EventTime: 5, Rank: 1}},
+		{Op: mutation.MirrorPut, ID: "far", Other: "near", Kind: mutation.Kind{Name: "k"},
+			Weight: mutation.WeightOf(2.5)},
+		{Op: mutation.MirrorDelete, ID: "far", Other: "near", Kind: mutation.Kind{Name: "accessory_of"}},
 	} {
 		value, err := appendValue(nil, mine, &m)
 		if err != nil {
@@ -92,6 +95,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("far"), []byte{1, 1, 0, 2, 4, 'x'})
 	f.Add([]byte("far"), []byte{1, 2, 1, 0x80})
 	f.Add([]byte(nil), []byte{2})
+	f.Add([]byte("far"), append(append([]byte{formatKind}, mine[:]...), 2, 1, 0, 0, 0, 0, 0, 0, 1, 'k', 'x'))
 	f.Add([]byte("far"), append(append([]byte{formatWeight}, mine[:]...), 1, 1, 0, 0, 0, 0, 0x80, 0x3F, 'x'))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		m, _, err := parse(key, value)

@@ -22,6 +22,9 @@ func size(r *Row) int {
 	for _, end := range r.LinkEnds {
 		n += 4 + len(end) + linkBytes
 	}
+	for _, kind := range r.LinkKinds {
+		n += 4 + len(kind)
+	}
 	for _, t := range r.Targets {
 		n += 8 * len(t) // and as many counts
 	}
@@ -45,6 +48,7 @@ const (
 	ColLinkEnds       = "link_ends"
 	ColLinkWeights    = "link_weights"
 	ColLinkTimes      = "link_times"
+	ColLinkKinds      = "link_kinds"
 )
 
 func columns() []parquetio.Column[Row] {
@@ -65,5 +69,6 @@ func columns() []parquetio.Column[Row] {
 		parquetio.List(ColLinkEnds, str, func(r *Row, v []string) { r.LinkEnds = v }).Optional(),
 		parquetio.List(ColLinkWeights, parquetio.Float(), func(r *Row, v []float32) { r.LinkWeights = v }).Optional(),
 		parquetio.List(ColLinkTimes, i64, func(r *Row, v []int64) { r.LinkTimes = v }).Optional(),
+		parquetio.List(ColLinkKinds, str, func(r *Row, v []string) { r.LinkKinds = v }).Optional(),
 	}
 }

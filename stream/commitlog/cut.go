@@ -61,10 +61,11 @@ func (c Cut) Graph(ctx context.Context, store sink.Store, shard int) iter.Seq2[R
 	return c.unsorted(ctx, store, shard, graphColumns)
 }
 
-// The columns of rows without features and targets, and without attributes, weights and times of links.
+// The columns of rows without features and targets, and without attributes. Of links with a kind or a
+// weight, graphColumns have the kinds alone.
 var (
 	graphColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
-		rows.ColDeleted}
+		rows.ColDeleted, rows.ColLinkKinds}
 	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes, rows.ColLinkEnds, rows.ColLinkWeights,
 		rows.ColLinkTimes)
 )

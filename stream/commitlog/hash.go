@@ -16,9 +16,9 @@ import (
 // any restarts. Two runs over the same records agree exactly if their graphs are the same.
 //
 // The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
-// text, class, event time and labels, of its attributes if it has any, and of the weights that its links have, with
-// their times. Where orders are added, their ids, inputs, times, kinds, customers, items, quantities and event times
-// count as well.
+// text, class, event time and labels, of its attributes if it has any, and of the kinds and weights that its links
+// have, with their times. Where orders are added, their ids, inputs, times, kinds, customers, items, quantities and
+// event times count as well.
 type GraphHasher struct {
 	sum  [4]uint64
 	hash hash.Hash
@@ -50,6 +50,7 @@ func (g *GraphHasher) Add(r *rows.Row) {
 	}
 	for i, end := range r.LinkEnds {
 		g.write(end)
+		g.write(r.LinkKinds[i])
 		g.number(uint64(math.Float32bits(r.LinkWeights[i])))
 		g.number(uint64(r.LinkTimes[i]))
 	}

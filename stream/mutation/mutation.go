@@ -14,8 +14,11 @@ type Mutation struct {
 	Others []string
 	// Weight is that of the links which PutEdge, SetEdges or MirrorPut states.
 	Weight Weight
-	Text   string
-	Class  string
+	// Kind is that of the links which the mutation names. ClearEdges, and a list that takes the place of
+	// another one, are about the links of all kinds.
+	Kind  Kind
+	Text  string
+	Class string
 	// HasEdges: the node record carries an edge list (Others), which replaces the list that the
 	// node's previous record carried.
 	HasEdges bool

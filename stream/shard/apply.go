@@ -90,9 +90,9 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	case mutation.DeleteNode:
 		return c.deleteNode(n, h, m)
 	case mutation.PutEdge, mutation.DeleteEdge:
-		return c.assert(ctx, n, &h, m.Other, statedBy(m, m.Op == mutation.PutEdge))
+		return c.assert(ctx, n, &h, farEnd(m.Other, m.Kind), statedBy(m, m.Op == mutation.PutEdge))
 	case mutation.SetEdges:
-		return c.replace(ctx, n, &h, m.Others, statedBy(m, true))
+		return c.replace(ctx, n, &h, farEnds(m), statedBy(m, true))
 	case mutation.ClearEdges:
 		return c.replace(ctx, n, &h, nil, statedBy(m, true))
 	case mutation.SetAttributes:
@@ -158,6 +158,18 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 	return nil
 }
 
+// farEnds are those of the links that a mutation lists.
+func farEnds(m *mutation.Mutation) []string {
+	if m.Kind == (mutation.Kind{}) {
+		return m.Others
+	}
+	all := make([]string, len(m.Others))
+	for i, other := range m.Others {
+		all[i] = farEnd(other, m.Kind)
+	}
+	return all
+}
+
 // statedBy is what a mutation says of its links.
 func statedBy(m *mutation.Mutation, live bool) assertion {
 	said := assertion{set: true, live: live, at: m.Version}
@@ -192,9 +204,9 @@ func (c *change) lose(said, known mutation.Version) {
 	c.lost = c.lost || said.Compare(known) < 0
 }
 
-// assert enters what src says of its edge to dst.
-func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, dst string, said assertion) error {
-	if dst == "" || dst == src.id {
+// assert enters what src says of its edge to a far end.
+func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, far string, said assertion) error {
+	if dst, _ := splitFarEnd(far); dst == "" || dst == src.id {
 		return nil // no node is its own neighbour
 	}
 	if m := h.replaced[said.at.Rank]; m.set && said.at.Compare(m.at) < 0 {
@@ -205,7 +217,7 @@ func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, ds
 		// What the link is said to be from here on is the replacement's statement.
 		defer func(won bool) { c.won = won }(c.won)
 	}
-	l, err := c.known.link(src, dst)
+	l, err := c.known.link(src, far)
 	if err != nil {
 		return err
 	}
@@ -285,7 +297,7 @@ func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 	if m.Other == "" || m.Other == m.ID {
 		return nil
 	}
-	l, err := c.known.link(n, m.Other)
+	l, err := c.known.link(n, farEnd(m.Other, m.Kind))
 	if err != nil {
 		return err
 	}
@@ -305,8 +317,9 @@ func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 }
 
 // publishMirror sends an assertion to the shard of its far end.
-func (c *change) publishMirror(ctx context.Context, src, dst string, out assertion) error {
-	if c.mirror == nil || c.covered {
+func (c *change) publishMirror(ctx context.Context, src, far string, out assertion) error {
+	dst, kind := splitFarEnd(far)
+	if c.mirror == nil || c.covered || kind.Directed {
 		return nil
 	}
 	op := mutation.MirrorDelete
@@ -317,7 +330,7 @@ func (c *change) publishMirror(ctx context.Context, src, dst string, out asserti
 		c.pending = make([]mutation.Mutation, 0, c.room)
 	}
 	c.pending = append(c.pending, mutation.Mutation{Op: op, ID: dst, Other: src, Weight: out.weight,
-		Version: out.at})
+		Kind: kind, Version: out.at})
 	if len(c.pending) >= mirrorChunk {
 		return c.sendMirror(ctx)
 	}

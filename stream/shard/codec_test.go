@@ -61,6 +61,27 @@ func TestLinksWithoutWeightsKeepTheirBytes(t *testing.T) {
 	}
 }
 
+func TestFarEnds(t *testing.T) {
+	before := ""
+	for _, l := range []struct {
+		other string
+		kind  mutation.Kind
+	}{{"a", mutation.Kind{}}, {"a", mutation.Kind{Name: "k"}}, {"a", mutation.Kind{Name: "k", Directed: true}},
+		{"a", mutation.Kind{Name: "kk"}}, {"aa", mutation.Kind{}}, {"b", mutation.Kind{Name: "k"}}} {
+		far := farEnd(l.other, l.kind)
+		if other, kind := splitFarEnd(far); other != l.other || kind != l.kind {
+			t.Errorf("%+v comes back as %q, %+v", l, other, kind)
+		}
+		if far <= before {
+			t.Errorf("%+v does not come after the one before it", l)
+		}
+		before = far
+		if ids := IDsOf(adjacencyKey(nil, "o", far), nil); len(ids) != 2 || string(ids[1]) != l.other {
+			t.Errorf("%+v names %q", l, ids)
+		}
+	}
+}
+
 func FuzzDecodeOrder(f *testing.F) {
 	at := version(9, 3, 7)
 	o := order{stated: true, at: at, time: 5, kind: "cart", customer: "c", replaced: mark{true, version(1, 3, 2)},

@@ -87,14 +87,11 @@ func (a *adjacency) stated() assertion {
 type shownLink struct {
 	label  bool
 	weight mutation.Weight
-	time   int64 // 0 where no weight is stated
+	time   int64
 }
 
 func (a *adjacency) shown() shownLink {
 	s := a.stated()
-	if !s.weight.Stated() {
-		return shownLink{label: s.live}
-	}
 	return shownLink{s.live, s.weight, s.at.EventTime}
 }
 

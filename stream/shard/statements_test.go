@@ -217,7 +217,7 @@ func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 		}
 		for _, dst := range others {
 			a := statedBy(&m, m.Op != mutation.DeleteEdge)
-			if l := [2]string{src, dst}; dst != src && a.newer(said[l]) {
+			if l := [2]string{src, farEnd(dst, m.Kind)}; dst != src && a.newer(said[l]) {
 				said[l] = a
 			}
 		}

@@ -48,8 +48,16 @@ var mutations = []mutation{
 
 	// Weights of links
 	{"ingest/mirror/codec.go", "the mirror drops the weight of a link",
-		`		m.Weight, rest = mutation.WeightOf(weight), rest[weightBytes:]`,
-		`		rest = rest[weightBytes:]`},
+		`	m.Weight, rest = mutation.Weight(bits), b[weightBytes:]`,
+		`	m.Weight, rest = mutation.Weight(bits)*0, b[weightBytes:]`},
+	{"stream/shard/keys.go", "links of two kinds between two nodes are one",
+		`	return other + "\x00" + kind.Name
+}`,
+		`	return other
+}`},
+	{"stream/shard/apply.go", "a directed link is mirrored",
+		`	if c.mirror == nil || c.covered || kind.Directed {`,
+		`	if c.mirror == nil || c.covered {`},
 	{"stream/shard/apply.go", "the shard of the far end does not hear of a link's weight",
 		`Op: op, ID: dst, Other: src, Weight: out.weight,`,
 		`Op: op, ID: dst, Other: src,`},

@@ -31,6 +31,7 @@ ROWS = {
     "link_ends": (pa.list_(pa.string()), "VARCHAR[]"),
     "link_weights": (pa.list_(pa.float32()), "FLOAT[]"),
     "link_times": (pa.list_(pa.timestamp("us", tz="UTC")), "TIMESTAMP WITH TIME ZONE[]"),
+    "link_kinds": (pa.list_(pa.string()), "VARCHAR[]"),
 }
 EMBEDDINGS = {
     "node_id": (pa.string(), "VARCHAR"),

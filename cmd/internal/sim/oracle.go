@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,7 +16,10 @@ import (
 // once and knows nothing of states, windows and marks.
 
 // link is an edge as its source asserts it.
-type link struct{ src, dst string }
+type link struct {
+	src, dst string
+	kind     mutation.Kind
+}
 
 // statement says that a link is there (live) or not.
 type statement struct {
@@ -83,7 +87,7 @@ func graphOf(all []mutation.Mutation) *graph {
 		if dst == "" || dst == m.ID {
 			return
 		}
-		l, s := familyLink{link{m.ID, dst}, m.Version.Rank}, linkStated(m, live)
+		l, s := familyLink{link{m.ID, dst, m.Kind}, m.Version.Rank}, linkStated(m, live)
 		if old, ok := said[l]; !ok || s.newer(old) {
 			said[l] = s
 		}
@@ -117,7 +121,7 @@ func graphOf(all []mutation.Mutation) *graph {
 		case mutation.SetEdges, mutation.ClearEdges:
 			replace(m)
 		case mutation.MirrorPut, mutation.MirrorDelete:
-			l, s := link{m.Other, m.ID}, linkStated(m, m.Op == mutation.MirrorPut)
+			l, s := link{m.Other, m.ID, m.Kind}, linkStated(m, m.Op == mutation.MirrorPut)
 			if old, ok := g.mirrored[l]; !ok || s.newer(old) {
 				g.mirrored[l] = s
 			}
@@ -137,21 +141,28 @@ func graphOf(all []mutation.Mutation) *graph {
 // rows returns the rows of the graph. The labels of a node come from its own assertions and from the mirrored ones
 // given.
 func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
-	labels, newest := map[string]map[string]statement{}, map[string]int64{}
-	touch := func(owner, other string, s statement) {
+	type linked struct {
+		other string
+		kind  mutation.Kind
+	}
+	labels, newest := map[string]map[linked]statement{}, map[string]int64{}
+	touch := func(owner, other string, kind mutation.Kind, s statement) {
 		newest[owner] = max(newest[owner], s.at.EventTime)
 		if labels[owner] == nil {
-			labels[owner] = map[string]statement{}
+			labels[owner] = map[linked]statement{}
 		}
-		if before, known := labels[owner][other]; s.live && (!known || s.newer(before)) {
-			labels[owner][other] = s
+		l := linked{other, kind}
+		if before, known := labels[owner][l]; s.live && (!known || s.newer(before)) {
+			labels[owner][l] = s
 		}
 	}
 	for l, s := range g.links {
-		touch(l.src, l.dst, s)
+		touch(l.src, l.dst, l.kind, s)
 	}
 	for l, s := range mirrored {
-		touch(l.dst, l.src, s)
+		if !l.kind.Directed {
+			touch(l.dst, l.src, l.kind, s)
+		}
 	}
 	out := map[string]rows.Row{}
 	for id := range g.known {
@@ -160,11 +171,17 @@ func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
 		if !row.Deleted {
 			row.Text, row.Class = m.Text, m.Class
 			row.EventTime = max(row.EventTime, newest[id])
-			row.Labels = slices.Sorted(maps.Keys(labels[id]))
-			for _, end := range row.Labels {
-				if s := labels[id][end]; s.weight.Stated() {
-					row.AddLink(end, s.weight.Float(), s.at.EventTime)
+			all := slices.SortedFunc(maps.Keys(labels[id]), func(a, b linked) int {
+				return cmp.Or(strings.Compare(a.other, b.other), a.kind.Compare(b.kind))
+			})
+			for len(all) > 0 {
+				end, links := all[0].other, []rows.Link{}
+				for ; len(all) > 0 && all[0].other == end; all = all[1:] {
+					s, kind := labels[id][all[0]], all[0].kind.Name
+					links = append(links, rows.Link{Kind: kind, Weight: s.weight.Float(), Time: s.at.EventTime,
+						Plain: kind == "" && !s.weight.Stated()})
 				}
+				row.AddLabel(end, links...)
 			}
 			// Names in node records come before those of prices.
 			described, priced := g.described[id], g.priced[id]
@@ -207,5 +224,5 @@ func difference(got, want map[string]rows.Row) string {
 func facts(r rows.Row) rows.Row {
 	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
 		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes,
-		LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes}
+		LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes, LinkKinds: r.LinkKinds}
 }

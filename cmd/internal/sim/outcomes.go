@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"maps"
+
 	"giantstream/stream/mutation"
 )
 
@@ -139,16 +141,16 @@ func linksIn(r record) (named map[link]statement, replaces bool) {
 		case mutation.SetEdges, mutation.ClearEdges:
 			replaces = true
 			for _, dst := range m.Others {
-				named[link{src, dst}] = linkStated(m, true)
+				named[link{src, dst, m.Kind}] = linkStated(m, true)
 			}
 		default:
-			l, said := link{src, m.Other}, linkStated(m, m.Op == mutation.PutEdge)
+			l, said := link{src, m.Other, m.Kind}, linkStated(m, m.Op == mutation.PutEdge)
 			if before, known := named[l]; !known || said.newer(before) {
 				named[l] = said
 			}
 		}
 	}
-	delete(named, link{src, src})
+	maps.DeleteFunc(named, func(l link, _ statement) bool { return l.dst == src })
 	return named, replaces
 }
 
@@ -174,7 +176,7 @@ func (t *tally) effective(l link) statement {
 
 // mirrored counts an assertion of a far end.
 func (t *tally) mirrored(m *mutation.Mutation) {
-	l, said := link{m.Other, m.ID}, linkStated(m, m.Op == mutation.MirrorPut)
+	l, said := link{m.Other, m.ID, m.Kind}, linkStated(m, m.Op == mutation.MirrorPut)
 	before, known := t.links[l]
 	if known && !said.newer(before) {
 		t.add(false, said.at.Compare(before.at) < 0)

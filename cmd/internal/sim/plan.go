@@ -156,15 +156,16 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 	case 4:
 		return nodesTopic, record{{Op: mutation.DeleteNode, ID: src}}
 	case 5:
-		return edgesTopic, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
+		return edgesTopic, record{{Op: mutation.DeleteEdge, ID: src, Other: id(), Kind: randomKind(r)}}
 	case 6:
-		return edgesTopic, record{{Op: mutation.SetEdges, ID: src, Others: list(), Weight: randomWeight(r)}}
+		return edgesTopic, record{{Op: mutation.SetEdges, ID: src, Others: list(), Weight: randomWeight(r),
+			Kind: randomKind(r)}}
 	case 7:
 		return edgesTopic, record{{Op: mutation.ClearEdges, ID: src}}
 	}
-	weight := randomWeight(r)
+	weight, kind := randomWeight(r), randomKind(r)
 	for _, dst := range append(list(), id()) { // one record, several edges
-		rec = append(rec, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst, Weight: weight})
+		rec = append(rec, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst, Weight: weight, Kind: kind})
 	}
 	return edgesTopic, rec
 }
@@ -175,4 +176,10 @@ func randomWeight(r *rand.Rand) mutation.Weight {
 		return 0
 	}
 	return mutation.WeightOf(float32(r.IntN(4)) / 2)
+}
+
+// randomKind draws the kind of a record's edges, often none.
+func randomKind(r *rand.Rand) mutation.Kind {
+	return pick(r, mutation.Kind{}, mutation.Kind{}, mutation.Kind{Name: "bought"},
+		mutation.Kind{Name: "part", Directed: true})
 }

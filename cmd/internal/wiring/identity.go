@@ -46,6 +46,9 @@ var addedSettings = map[string]string{
 	"ingest.nodes.deleted": "deleted",
 	"ingest.edges.deleted": "deleted",
 	"ingest.edges.weight":  "",
+	"ingest.edges.kind":    "",
+
+	"ingest.edges.directed_kinds": "",
 
 	"ingest.nodes.attributes":      "",
 	"ingest.attributes.fields":     "",
