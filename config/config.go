@@ -187,6 +187,9 @@ type EdgeFields struct {
 	EventTime string `yaml:"event_time" effect:"graph"` // "": the record's timestamp
 	Deleted   string `yaml:"deleted" effect:"graph"`    // as in NodeFields
 	Mode      string `yaml:"mode" effect:"graph"`       // add, replace
+	Weight    string `yaml:"weight" effect:"graph"`     // "": none
+	Kind      string `yaml:"kind" effect:"graph"`       // a field, a "constant", or "": none
+	Directed  List   `yaml:"directed_kinds" effect:"graph"`
 	Snapshot  bool   `yaml:"snapshot" effect:"restart"` // files are all edges that there are
 }
 

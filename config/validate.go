@@ -229,6 +229,8 @@ func (v *validator) ingest(in *Ingest) {
 		in.SnapshotGuard)
 	v.check(!in.Edges.Snapshot || in.Nodes.Edges == "", "ingest.edges.snapshot",
 		"must be false where node records state edges (ingest.nodes.edges): files of edges are not all edges then")
+	v.check(!in.Edges.Snapshot || in.Edges.Kind == "" || in.Edges.Kind[0] == '"', "ingest.edges.snapshot",
+		"must be false where a field says the kind of an edge (ingest.edges.kind): what a file lacks has no kind")
 	v.oneOf("ingest.isolation", in.Isolation)
 	l := &in.Limits
 	v.check(l.RecordBytes > 0, "ingest.limits.record_bytes", "must be more than 0")

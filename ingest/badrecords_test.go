@@ -30,7 +30,7 @@ func clock() time.Time { return now }
 
 func mapping() decode.Mapping {
 	m := kafkatest.Mapping()
-	m.Nodes.EventTime = "at"
+	m.Nodes.EventTime, m.Edges.Weight, m.Edges.Kind = "at", "weight", "kind"
 	m.Nodes.Attributes = []decode.Attribute{{Name: "note", Type: decode.String, Path: "note"}}
 	return m
 }
@@ -165,6 +165,8 @@ func TestBadRecords(t *testing.T) {
 		"{\"src\":\"n1\",\"dst\":\"\xc3(\"}":             decode.BadUTF8,
 		`{"src":"n1","dst":"n8",}`:                       decode.BadJSON,
 		`{"src":"n1","dst":"n8","deleted":"maybe"}`:      decode.BadType,
+		`{"src":"n1","dst":"n8","weight":-1}`:            decode.BadWeight,
+		`{"src":"n1","dst":"n8","kind":{"no":"kind"}}`:   decode.BadKind,
 		string(wrong.Value):                              decode.KeyMismatch,
 		string(many.Value):                               decode.TooManyEdges,
 		direct[:20]:                                      decode.RecordTooLarge,

@@ -194,7 +194,7 @@ func (s *sender) retract(ctx context.Context, m missing) error {
 		s.stats.MissingNodes++
 	}
 	for _, edge := range m.edges {
-		value, err := s.Mapping.Edges.Deletion(edge[0], edge[1])
+		value, err := s.Mapping.Edges.Deletion(edge[0], edge[1], "")
 		if err == nil {
 			err = s.sendRetraction(ctx, s.Topics.Edges, edge[0], value, newest(s.Edges))
 		}

@@ -94,7 +94,7 @@ func TestDeletionsOfEdges(t *testing.T) {
 	for _, deleted := range []string{"deleted", "meta.state == gone", "state != live", "state in [gone, sold]"} {
 		for _, mode := range []decode.Mode{decode.Add, decode.Replace} {
 			m := decode.EdgeMapping{Src: "from", Dst: "links[*].target", Deleted: deleted, Mode: mode}
-			value, err := m.Deletion("a", "b")
+			value, err := m.Deletion("a", "b", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestDeletionsOfEdges(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (&decode.EdgeMapping{Src: "src", Dst: "dst"}).Deletion("a", "b"); err == nil {
+	if _, err := (&decode.EdgeMapping{Src: "src", Dst: "dst"}).Deletion("a", "b", ""); err == nil {
 		t.Error("an edge was taken back without a field that says so")
 	}
 }

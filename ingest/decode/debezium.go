@@ -215,7 +215,7 @@ func (d *Decoder) decodeChange(r Record, dst []mutation.Mutation) ([]mutation.Mu
 		}
 	}
 	if fault == nil && d.edges && d.mode == Add {
-		if dst, fault = d.takeBack(m, prior.ends, dst); fault != nil {
+		if dst, fault = d.takeBack(m, &prior, dst); fault != nil {
 			return dst, fault
 		}
 	}
@@ -250,6 +250,7 @@ func (d *Decoder) timeOf(c *change, recorded time.Time) time.Time {
 type priorRow struct {
 	id   string
 	ends []value
+	kind mutation.Kind // of the edges
 }
 
 // rowBefore reads the row before an update, as far as the event has it.
@@ -262,6 +263,9 @@ func (d *Decoder) rowBefore(c *change) (p priorRow, fault *Fault) {
 	}
 	if v, ok := d.one(slotID); ok && !placeholder(v) {
 		p.id, _ = d.idOf(v, "id")
+	}
+	if d.edges {
+		p.kind, _ = d.kind()
 	}
 	for _, v := range d.scan.captured[slotEnds] {
 		if !placeholder(v) {
@@ -279,13 +283,19 @@ func placeholder(v value) bool {
 }
 
 // takeBack takes back the edges that an updated row no longer states.
-func (d *Decoder) takeBack(m mutation.Mutation, prior []value, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
+func (d *Decoder) takeBack(m mutation.Mutation, prior *priorRow, dst []mutation.Mutation) (
+	[]mutation.Mutation, *Fault) {
+	kind, fault := d.kind()
+	if fault != nil {
+		return dst, fault
+	}
 	var gone []value
-	for _, was := range prior {
-		if !containsValue(d.scan.captured[slotEnds], was) {
+	for _, was := range prior.ends {
+		if kind != prior.kind || !containsValue(d.scan.captured[slotEnds], was) {
 			gone = append(gone, was)
 		}
 	}
+	m.Kind = prior.kind
 	return d.eachEdge(mutation.DeleteEdge, m, gone, dst)
 }
 
@@ -312,6 +322,14 @@ func (d *Decoder) rowGone(m mutation.Mutation, dst []mutation.Mutation) ([]mutat
 	}
 	if len(ends) == 0 {
 		ends = d.keyEnds
+	}
+	if v, ok := d.one(slotKindOfEdge); d.kinds.path != "" && (!ok || placeholder(v)) {
+		return dst, faultf(BadKind, "the event of a deleted row lacks the kind of the edge (ingest.edges.kind); give "+
+			"the table REPLICA IDENTITY FULL, so that events have all columns")
+	}
+	var fault *Fault
+	if m.Kind, fault = d.kind(); fault != nil {
+		return dst, fault
 	}
 	if len(ends) == 0 || placeholder(ends[0]) {
 		return dst, faultf(MissingDst, "the row of an edge was deleted, and neither the row before nor the key says "+

@@ -42,6 +42,8 @@ type Decoder struct {
 	attributesAlone bool
 	vectors         []Vector       // of the records, ascending by name
 	orders          *orderDecoding // nil for other topics than of orders
+	weighed         bool           // edges have a weight
+	kinds           edgeKinds
 	// conditions are those under which a record deletes; the slots of their fields begin at
 	// firstCondition.
 	conditions     []condition
@@ -102,7 +104,8 @@ func Nodes(m NodeMapping, l Limits, shards int) (*Decoder, error) {
 
 // Edges returns a decoder for the edges topic of a pipeline with that many shards.
 func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
-	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode, timed: m.EventTime != ""}
+	d := &Decoder{rank: uint8(mutation.Edges), edges: true, mode: m.Mode, timed: m.EventTime != "",
+		weighed: m.Weight != ""}
 	if m.Debezium {
 		d.changes = newChangeReader()
 	}
@@ -117,10 +120,16 @@ func Edges(m EdgeMapping, l Limits, shards int) (*Decoder, error) {
 	if p, err := ParsePath(m.Dst); err == nil {
 		d.wild = p.wild() || m.Mode == Replace
 	}
+	var err error
+	if d.kinds, err = kindsOf(&m); err != nil {
+		return nil, errors.Join(&FieldError{Field: "edges.kind", Err: err})
+	}
 	return d, d.init([]mappedField{
 		{name: "edges.src", path: m.Src, slot: slotID},
 		{name: "edges.dst", path: m.Dst, slot: slotEnds, many: true},
 		{name: "edges.event_time", path: m.EventTime, slot: slotTime},
+		{name: "edges.weight", path: m.Weight, slot: slotWeight},
+		{name: "edges.kind", path: d.kinds.path, slot: slotKindOfEdge},
 	}, "edges.deleted", m.Deleted, l, shards)
 }
 
@@ -134,8 +143,11 @@ func (d *Decoder) init(fields []mappedField, deletedName, deleted string, l Limi
 		faults = append(faults, &FieldError{Field: deletedName, Err: err})
 	}
 	d.firstCondition = slotText + slot(d.texts+len(d.attributes)+len(d.vectors))
-	if d.orders != nil {
+	switch {
+	case d.orders != nil:
 		d.firstCondition += orderSlots
+	case d.edges:
+		d.firstCondition += edgeSlots
 	}
 	for i, c := range d.conditions {
 		fields = append(fields, mappedField{name: deletedName, path: c.path, slot: d.firstCondition + slot(i)})
@@ -171,7 +183,7 @@ func (d *Decoder) living(s slot) bool {
 	case s == slotEnds:
 		return !d.edges || d.mode == Replace
 	case d.edges:
-		return false
+		return s == slotWeight
 	}
 	return s == slotClass || s >= slotText && s < d.firstCondition
 }
@@ -268,7 +280,11 @@ func (d *Decoder) gone(m mutation.Mutation, dst []mutation.Mutation) ([]mutation
 		return d.orderGone(m, dst)
 	case !d.edges:
 		return d.nodeGone(m, dst), nil
+	case len(d.keyEnds) > 0 && d.kinds.path != "":
+		return dst, faultf(BadKind, "the record takes an edge back and does not say its kind; delete it by a record "+
+			"with a value (ingest.edges.deleted)")
 	case len(d.keyEnds) > 0: // the row of one edge, not all of its source
+		m.Kind = d.kinds.constant
 		return d.eachEdge(mutation.DeleteEdge, m, d.keyEnds, dst)
 	default:
 		m.Op = mutation.ClearEdges

@@ -1,11 +1,83 @@
 package decode
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"giantstream/stream/mutation"
 )
+
+// Where the further fields of edges are.
+const (
+	slotWeight = slotText + iota
+	slotKindOfEdge
+	edgeEnd
+	edgeSlots = edgeEnd - slotText
+)
+
+// edgeKinds says which kind the edges of a record have.
+type edgeKinds struct {
+	path     string // of a field that says it
+	constant mutation.Kind
+	directed []string
+}
+
+func kindsOf(m *EdgeMapping) (k edgeKinds, err error) {
+	k.directed = m.Directed
+	for _, name := range m.Directed {
+		if err := checkKind(name); err != nil {
+			return k, err
+		}
+	}
+	if m.Kind == "" || m.Kind[0] != '"' {
+		if k.path = m.Kind; k.path != "" && m.Mode == Replace {
+			return k, errors.New("a record of mode replace has all edges of its source, so their kind is a constant " +
+				"in double quotes")
+		}
+		return k, nil
+	}
+	name, err := strconv.Unquote(m.Kind)
+	if err != nil {
+		return k, fmt.Errorf("cannot read the constant %s", m.Kind)
+	}
+	k.constant = k.named(name)
+	return k, checkKind(name)
+}
+
+func checkKind(name string) error {
+	switch {
+	case len(name) > mutation.MaxKindBytes:
+		return fmt.Errorf("the kind %s has %d bytes; the limit is %d", quote(name), len(name), mutation.MaxKindBytes)
+	case strings.IndexByte(name, 0) >= 0:
+		return fmt.Errorf("the kind %s contains NUL", quote(name))
+	}
+	return nil
+}
+
+func (k *edgeKinds) named(name string) mutation.Kind {
+	return mutation.Kind{Name: name, Directed: name != "" && slices.Contains(k.directed, name)}
+}
+
+// kind reads the kind of a record's edges; an absent one is that of edges without kinds.
+func (d *Decoder) kind() (mutation.Kind, *Fault) {
+	v, ok := d.one(slotKindOfEdge)
+	if !ok {
+		return d.kinds.constant, nil
+	}
+	name, ok := d.plain(v)
+	if !ok {
+		return mutation.Kind{}, faultf(BadKind, "the kind is %s; it must be a string, a number or a boolean", v.kind)
+	}
+	if err := checkKind(name); err != nil {
+		return mutation.Kind{}, faultf(BadKind, "%v", err)
+	}
+	return d.kinds.named(name), nil
+}
 
 // edgeOps turns the edges of an edge record into mutations.
 func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Mutation) ([]mutation.Mutation, *Fault) {
@@ -17,10 +89,19 @@ func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Muta
 	if len(ends) == 0 && !d.wild && !d.scan.listed[slotEnds] {
 		return dst, faultf(MissingDst, "no dst in the value")
 	}
-	switch {
-	case deleted:
+	var fault *Fault
+	if m.Kind, fault = d.kind(); fault != nil {
+		return dst, fault
+	}
+	if deleted {
 		return d.eachEdge(mutation.DeleteEdge, m, ends, dst)
-	case d.mode != Replace:
+	}
+	if d.weighed {
+		if m.Weight, fault = d.weight(); fault != nil {
+			return dst, fault
+		}
+	}
+	if d.mode != Replace {
 		return d.eachEdge(mutation.PutEdge, m, ends, dst)
 	}
 	others, fault := d.farEnds(m.ID, ends)
@@ -29,6 +110,24 @@ func (d *Decoder) edgeOps(m mutation.Mutation, deleted bool, dst []mutation.Muta
 	}
 	m.Op, m.Others = mutation.SetEdges, others
 	return append(dst, m), fault
+}
+
+// weight reads the weight of a record's edges. An absent one, and an empty one as CSV has it, is 1.
+func (d *Decoder) weight() (mutation.Weight, *Fault) {
+	v, ok := d.one(slotWeight)
+	text := bytes.TrimSpace(v.raw)
+	switch {
+	case !ok || v.kind == kindString && len(text) == 0:
+		return mutation.WeightOf(1), nil
+	case v.kind != kindNumber && v.kind != kindString:
+		return 0, faultf(BadWeight, "the weight is %s; it must be a number", v.kind)
+	}
+	f, err := strconv.ParseFloat(string(text), 32)
+	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
+		return 0, faultf(BadWeight, "the weight is %s; it must be a finite number, 0 or more, in single precision",
+			quote(string(text)))
+	}
+	return mutation.WeightOf(float32(f)), nil
 }
 
 // eachEdge appends a mutation for each valid far end.

@@ -1,6 +1,10 @@
 package decode
 
-import "fmt"
+import (
+	"fmt"
+
+	"giantstream/stream/mutation"
+)
 
 // Code names a kind of fault. Codes are stable: dead letters, filters of the command line and
 // users' alerts contain them.
@@ -22,6 +26,8 @@ const (
 	TextTooLarge   Code = "text_too_large"
 	TooManyEdges   Code = "too_many_edges"
 	SelfLoop       Code = "self_loop"
+	BadWeight      Code = "bad_weight"
+	BadKind        Code = "bad_kind"
 	// AttributesTooLarge: see MaxAttributeBytes.
 	AttributesTooLarge Code = "attributes_too_large"
 	VectorLength       Code = "vector_length"
@@ -45,7 +51,7 @@ func Codes() []Code {
 	return []Code{BadJSON, BadUTF8, BadType, MissingID, MissingSrc, MissingDst, BadID, BadEventTime,
 		RecordTooLarge, TextTooLarge, AttributesTooLarge, VectorLength,
 		VectorNotFinite, VectorZero, VectorOverflow, TooManyEdges, MissingItem, TooManyItems, SelfLoop,
-		KeyMismatch, BadMirror, BadEncoding,
+		BadWeight, BadKind, KeyMismatch, BadMirror, BadEncoding,
 		UnknownSchema, FutureTime, Foreign, BadCSV, BadChange, Truncated, IDChanged}
 }
 
@@ -71,6 +77,9 @@ var explanations = map[Code]string{
 	MissingItem:        "The order record has no item.",
 	TooManyItems:       "The record has more lines of its order than the limit.",
 	SelfLoop:           "The edge leads from a node to itself.",
+	BadWeight:          "The weight of the edges is no finite number, or below 0.",
+	BadKind: fmt.Sprintf("The kind of the edges is longer than %d bytes, contains NUL or has another type, or the "+
+		"record takes an edge back without the value that says its kind.", mutation.MaxKindBytes),
 	KeyMismatch: "The record is not in the partition of its node: it was not keyed by the node id (edges: source " +
 		"id) with Kafka's murmur2 partitioner.",
 	BadEncoding:   "The value is not in the wire format of a schema registry, or its bytes do not fit its schema.",

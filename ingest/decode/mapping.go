@@ -56,6 +56,12 @@ type EdgeMapping struct {
 	Deleted string
 	// Mode says what a record asserts; "" is Add.
 	Mode Mode
+	// Weight of the record's edges; an absent field is 1, and "" maps none.
+	Weight string
+	// Kind of the record's edges: a path, a constant in double quotes, or "" for none.
+	Kind string
+	// Directed are the kinds whose edges have a direction.
+	Directed []string
 }
 
 // Mode says how the edges of a record relate to earlier ones of its source.
@@ -84,8 +90,8 @@ const MaxIDBytes = 512
 // slot is where the scanner puts the values of one mapped field.
 type slot int
 
-// Text piece i is slotText + i. The attributes follow, the vectors, and the conditions of a deletion. Orders have their
-// further fields in the place of texts.
+// Text piece i is slotText + i. The attributes follow, the vectors, and the conditions of a deletion. Edges and orders
+// have their further fields in the place of texts.
 const (
 	slotID slot = iota
 	slotClass

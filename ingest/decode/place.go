@@ -67,21 +67,25 @@ func (m *NodeMapping) Deletion(id string) ([]byte, error) {
 	return place(placed{m.ID, id}, placed{conditions[0].path, conditions[0].example()})
 }
 
-// Deletion returns a value that takes one edge back, whatever the mode.
-func (m *EdgeMapping) Deletion(src, dst string) ([]byte, error) {
+// Deletion returns a value that takes one edge of a kind back, whatever the mode.
+func (m *EdgeMapping) Deletion(src, dst, kind string) ([]byte, error) {
+	fields := []placed{{m.Src, src}, {m.Dst, dst}}
+	if kind != "" && m.Kind != "" && m.Kind[0] != '"' {
+		fields = append(fields, placed{m.Kind, kind})
+	}
 	conditions, err := parseConditions(m.Deleted)
 	if err != nil {
 		return nil, err
 	}
 	if len(conditions) > 0 {
-		row, err := place(placed{m.Src, src}, placed{m.Dst, dst}, placed{conditions[0].path, conditions[0].example()})
+		row, err := place(append(fields, placed{conditions[0].path, conditions[0].example()})...)
 		if m.Debezium && err == nil {
 			row = enclose(row)
 		}
 		return row, err
 	}
 	if m.Debezium && m.Mode != Replace {
-		return encloseGone(place(placed{m.Src, src}, placed{m.Dst, dst}))
+		return encloseGone(place(fields...))
 	}
 	return nil, errors.New("ingest.edges.deleted is empty, so no record can take a single edge back: name a field, " +
 		"such as deleted")

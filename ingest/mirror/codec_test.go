@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"bytes"
 	"math"
 	"reflect"
 	"testing"
@@ -36,6 +37,12 @@ func TestRoundTrip(t *testing.T) {
 			Version: mutation.Version{EventTime: 1714521600000000, Rank: 1, Offset: 12}},
 		{Op: mutation.MirrorDelete, ID: "é", Other: "x",
 			Version: mutation.Version{EventTime: math.MinInt64, Offset: math.MaxInt64}},
+		{Op: mutation.MirrorPut, ID: "far", Other: "near", Weight: mutation.WeightOf(0)},
+		{Op: mutation.MirrorPut, ID: "far", Other: "near", Weight: mutation.WeightOf(2.5),
+			Version: mutation.Version{EventTime: 5, Rank: 1}},
+		{Op: mutation.MirrorPut, ID: "far", Other: "near", Kind: mutation.Kind{Name: "k"},
+			Weight: mutation.WeightOf(2.5)},
+		{Op: mutation.MirrorDelete, ID: "far", Other: "near", Kind: mutation.Kind{Name: "accessory_of"}},
 	} {
 		value, err := appendValue(nil, mine, &m)
 		if err != nil {
@@ -53,6 +60,31 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// What has no weight is sent as before, so that older processes read it.
+func TestRecordsWithoutWeightKeepTheirBytes(t *testing.T) {
+	m := mutation.Mutation{Op: mutation.MirrorPut, ID: "far", Other: "near",
+		Version: mutation.Version{EventTime: 1, Rank: 1, Offset: 2}}
+	got, err := appendValue(nil, mine, &m)
+	want := append([]byte{2, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 2, 4}, "near"...)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%x, %v; want %x", got, err, want)
+	}
+}
+
+func TestBadWeightsAreRefused(t *testing.T) {
+	for name, value := range map[string][]byte{
+		"cut off":  {1, 1, 0, 0, 0, 0, 0x80},
+		"negative": {1, 1, 0, 0, 0, 0, 0x80, 0xBF, 'x'},
+		"infinite": {1, 1, 0, 0, 0, 0, 0x80, 0x7F, 'x'},
+		"retract":  {2, 1, 0, 0, 0, 0, 0x80, 0x3F, 'x'},
+	} {
+		record := append(append([]byte{formatWeight}, mine[:]...), value...)
+		if m, _, err := parse([]byte("far"), record); err == nil {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
 func TestOnlyMirrorOpsArePublished(t *testing.T) {
 	if _, err := appendValue(nil, mine, &mutation.Mutation{Op: mutation.PutNode, ID: "a"}); err == nil {
 		t.Error("PutNode was encoded")
@@ -63,6 +95,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("far"), []byte{1, 1, 0, 2, 4, 'x'})
 	f.Add([]byte("far"), []byte{1, 2, 1, 0x80})
 	f.Add([]byte(nil), []byte{2})
+	f.Add([]byte("far"), append(append([]byte{formatKind}, mine[:]...), 2, 1, 0, 0, 0, 0, 0, 0, 1, 'k', 'x'))
+	f.Add([]byte("far"), append(append([]byte{formatWeight}, mine[:]...), 1, 1, 0, 0, 0, 0, 0x80, 0x3F, 'x'))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		m, _, err := parse(key, value)
 		if err != nil {

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,6 +57,14 @@ type Side struct {
 	Repeated int64 `json:"repeated_ids,omitempty"`
 	// Links is how many edges the records state.
 	Links int64 `json:"links"`
+	// Kinds of the edges, most frequent first.
+	Kinds []KindOfLinks `json:"kinds,omitempty"`
+}
+
+// KindOfLinks counts the edges that records state of a kind.
+type KindOfLinks struct {
+	Kind  string `json:"kind"`
+	Links int64  `json:"links"`
 }
 
 // Source is a file, or a topic.
@@ -87,11 +96,14 @@ type Fault struct {
 
 // Row is a mapped record: a node with its text and class, or the far ends of a source's edges.
 type Row struct {
-	Where   string   `json:"where"`
-	ID      string   `json:"id"`
-	Text    string   `json:"text,omitempty"`
-	Class   string   `json:"class,omitempty"`
-	Links   []string `json:"links,omitempty"`
+	Where string   `json:"where"`
+	ID    string   `json:"id"`
+	Text  string   `json:"text,omitempty"`
+	Class string   `json:"class,omitempty"`
+	Links []string `json:"links,omitempty"`
+	Kind  string   `json:"kind,omitempty"`
+	// Weight of the links, nil if none is mapped.
+	Weight  *float32 `json:"weight,omitempty"`
 	Deleted bool     `json:"deleted,omitempty"`
 }
 
@@ -116,6 +128,7 @@ type side struct {
 	tally   *decode.Tally
 	names   map[string]bool // of fields seen; true: with a value
 	faults  map[decode.Code]*Fault
+	kinds   map[string]int64    // edges by kind
 	out     []mutation.Mutation // scratch
 }
 
@@ -142,7 +155,7 @@ func New(o Options) (*Collector, error) {
 func (s *side) init(d *decode.Decoder) {
 	s.decoder, s.tally = d, d.NewTally()
 	d.CountInto(s.tally)
-	s.names, s.faults = map[string]bool{}, map[decode.Code]*Fault{}
+	s.names, s.faults, s.kinds = map[string]bool{}, map[decode.Code]*Fault{}, map[string]int64{}
 }
 
 // sideOf returns the side that collects edges, or the one that collects nodes.
@@ -170,7 +183,7 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 	if len(out) == 0 {
 		return
 	}
-	row := Row{Where: where, ID: out[0].ID, Text: out[0].Text, Class: out[0].Class}
+	row := Row{Where: where, ID: out[0].ID, Text: out[0].Text, Class: out[0].Class, Kind: out[0].Kind.Name}
 	for i := range out {
 		m := &out[i]
 		c.addVectors(m.Vectors)
@@ -179,6 +192,9 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 		row.Links = append(row.Links, m.Others...)
 		if m.Other != "" {
 			row.Links = append(row.Links, m.Other)
+		}
+		if m.Weight.Stated() {
+			row.Weight = new(m.Weight.Float())
 		}
 	}
 	if edges {
@@ -194,6 +210,9 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 		c.ends[end] = true
 	}
 	s.Links += int64(len(row.Links))
+	if row.Kind != "" && !row.Deleted {
+		s.kinds[row.Kind] += int64(len(row.Links))
+	}
 	if len(s.Rows) < c.options.Rows {
 		s.Rows = append(s.Rows, row)
 	}
@@ -247,6 +266,13 @@ func (s *side) result(expected []string) Side {
 	for _, f := range s.faults {
 		out.Faults = append(out.Faults, *f)
 	}
+	for kind, n := range s.kinds {
+		out.Kinds = append(out.Kinds, KindOfLinks{kind, n})
+	}
+	slices.SortFunc(out.Kinds, func(a, b KindOfLinks) int {
+		return cmp.Or(cmp.Compare(b.Links, a.Links), strings.Compare(a.Kind, b.Kind))
+	})
+	out.Kinds = out.Kinds[:min(len(out.Kinds), maxKinds)]
 	slices.SortFunc(out.Faults, func(a, b Fault) int {
 		if a.Records != b.Records {
 			return int(b.Records - a.Records)

@@ -181,7 +181,7 @@ type leaf struct {
 func findLeaves[T any](f *parquet.File, columns []Column[T]) (found []Column[T], leaves []leaf, err error) {
 	defer recoverCorrupt(&err)
 	for _, col := range columns {
-		if _, has := f.Schema().Lookup(col.Name); !has && col.optional {
+		if col.optional && child(f.Root(), col.Name) == nil {
 			continue
 		}
 		l, err := col.find(f)

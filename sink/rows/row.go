@@ -29,13 +29,57 @@ type Row struct {
 	Deleted bool `parquet:"deleted"`
 	// Attributes are what is known beside the text, as in NodeAttributes; "" for none. Never embedded.
 	Attributes string `parquet:"attributes,optional"`
+	// LinkEnds are those of the Labels whose link has a kind or a stated weight, once for each kind.
+	// LinkWeights, LinkTimes and LinkKinds are beside them: times are event times of the newest statements, in
+	// microseconds since the Unix epoch. Any other label has one link, without a kind, which weighs 1. Empty in
+	// training sets.
+	LinkEnds    []string  `parquet:"link_ends,list" json:",omitempty"`
+	LinkWeights []float32 `parquet:"link_weights,list" json:",omitempty"`
+	LinkTimes   []int64   `parquet:"link_times,list" parquet-element:",timestamp(microsecond)" json:",omitempty"`
+	// LinkKinds are the kinds of the links, "" for none.
+	LinkKinds []string `parquet:"link_kinds,list" json:",omitempty"`
 }
+
+// Link is one of the links to a label.
+type Link struct {
+	Kind   string
+	Weight float32
+	// Time is the event time of the newest statement of the link.
+	Time int64
+	// Plain: the link has no kind, and no weight is stated.
+	Plain bool
+}
+
+// AddLabel adds a label and the links to it, of which there is one of each kind, by kind. Without a link it does
+// nothing. Labels come in ascending order. A plain link goes without saying, unless there is another one.
+func (r *Row) AddLabel(end string, links ...Link) {
+	if len(links) == 0 {
+		return
+	}
+	r.Labels = append(r.Labels, end)
+	if len(links) == 1 && links[0].Plain {
+		return
+	}
+	for _, l := range links {
+		r.LinkEnds, r.LinkKinds = append(r.LinkEnds, end), append(r.LinkKinds, l.Kind)
+		r.LinkWeights, r.LinkTimes = append(r.LinkWeights, l.Weight), append(r.LinkTimes, l.Time)
+	}
+}
+
+// linkBytes is what a link takes beside its end.
+const linkBytes = 4 + 8
 
 // MemoryBytes estimates the row's size in memory.
 func (r *Row) MemoryBytes() int64 {
 	n := len(r.NodeID) + len(r.Text) + len(r.Class) + len(r.Attributes) + 8*len(r.FeatureIndices) + 64
 	for _, l := range r.Labels {
 		n += len(l) + 16
+	}
+	for _, end := range r.LinkEnds {
+		n += len(end) + 2*16 + linkBytes
+	}
+	for _, kind := range r.LinkKinds {
+		n += len(kind)
 	}
 	return int64(n)
 }

@@ -19,6 +19,12 @@ func size(r *Row) int {
 	for _, l := range r.Labels {
 		n += 4 + len(l)
 	}
+	for _, end := range r.LinkEnds {
+		n += 4 + len(end) + linkBytes
+	}
+	for _, kind := range r.LinkKinds {
+		n += 4 + len(kind)
+	}
 	for _, t := range r.Targets {
 		n += 8 * len(t) // and as many counts
 	}
@@ -39,6 +45,10 @@ const (
 	ColEventTime      = "event_time"
 	ColDeleted        = "deleted"
 	ColAttributes     = "attributes"
+	ColLinkEnds       = "link_ends"
+	ColLinkWeights    = "link_weights"
+	ColLinkTimes      = "link_times"
+	ColLinkKinds      = "link_kinds"
 )
 
 func columns() []parquetio.Column[Row] {
@@ -56,5 +66,9 @@ func columns() []parquetio.Column[Row] {
 		parquetio.Scalar(ColEventTime, i64, func(r *Row, v int64) { r.EventTime = v }),
 		parquetio.Scalar(ColDeleted, parquetio.Bool(), func(r *Row, v bool) { r.Deleted = v }),
 		parquetio.Scalar(ColAttributes, str, func(r *Row, v string) { r.Attributes = v }).Optional(),
+		parquetio.List(ColLinkEnds, str, func(r *Row, v []string) { r.LinkEnds = v }).Optional(),
+		parquetio.List(ColLinkWeights, parquetio.Float(), func(r *Row, v []float32) { r.LinkWeights = v }).Optional(),
+		parquetio.List(ColLinkTimes, i64, func(r *Row, v []int64) { r.LinkTimes = v }).Optional(),
+		parquetio.List(ColLinkKinds, str, func(r *Row, v []string) { r.LinkKinds = v }).Optional(),
 	}
 }

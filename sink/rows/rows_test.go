@@ -42,7 +42,8 @@ func random(n int) []rows.Row {
 		r := rows.Row{NodeID: fmt.Sprintf("node-%07d", i), Generation: 1, EventTime: rng.Int64N(1 << 50)}
 		r.Text = strings.Repeat("some words of a description ", 1+rng.IntN(12))
 		for range rng.IntN(12) {
-			r.Labels = append(r.Labels, fmt.Sprintf("node-%07d", rng.IntN(n)))
+			r.AddLabel(fmt.Sprintf("node-%07d", rng.IntN(n)), rows.Link{Plain: rng.IntN(3) > 0, Weight: rng.Float32(),
+				Time: rng.Int64N(1 << 50), Kind: []string{"", "also_bought"}[rng.IntN(2)]})
 		}
 		for f := range 40 + rng.IntN(60) {
 			r.FeatureIndices = append(r.FeatureIndices, int32(f*100+rng.IntN(100)))

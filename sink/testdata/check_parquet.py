@@ -23,9 +23,14 @@ ROWS = {
     "event_time": pa.timestamp("us", tz="UTC"),
     "deleted": pa.bool_(),
     "attributes": pa.string(),
+    "link_ends": pa.list_(pa.string()),
+    "link_weights": pa.list_(pa.float32()),
+    "link_times": pa.list_(pa.timestamp("us", tz="UTC")),
+    "link_kinds": pa.list_(pa.string()),
 }
 ROWS_DUCKDB = ["VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "INTEGER[]", "FLOAT[]", "INTEGER[][]", "INTEGER[][]",
-               "BIGINT", "TIMESTAMP WITH TIME ZONE", "BOOLEAN", "VARCHAR"]
+               "BIGINT", "TIMESTAMP WITH TIME ZONE", "BOOLEAN", "VARCHAR", "VARCHAR[]", "FLOAT[]", "TIMESTAMP WITH TIME ZONE[]",
+               "VARCHAR[]"]
 EMBEDDINGS = {
     "node_id": pa.string(),
     "embedding": pa.list_(pa.float32()),
@@ -69,7 +74,10 @@ def main(rows, row_count, embeddings, embedding_count):
     assert first["target_counts"] == [[2], [1, 1], [1, 2, 1]], first
     assert first["feature_values"] == [0.5, 0.25], first
     assert first["event_time"].isoformat() == "2023-11-14T22:13:20.000001+00:00", first
+    assert (first["link_ends"], first["link_kinds"], first["link_weights"]) == (["b"], ["kind"], [2.5]), first
+    assert [t.isoformat() for t in first["link_times"]] == ["2023-11-14T22:13:20.000002+00:00"], first
     second = table.slice(1, 1).to_pylist()[0]
+    assert second["link_ends"] == second["link_weights"] == second["link_times"] == [], second
     assert second["class"] is None and second["targets"] == [[0], [], [5]], second
 
     # Every label sits in one cluster per level: per level, counts add up to the labels.

@@ -73,13 +73,15 @@ func (c Cut) Deletions(ctx context.Context, store sink.Store, shard int) iter.Se
 	}
 }
 
-// The columns of rows without features and targets, and without attributes.
+// The columns of rows without features and targets, and without attributes. Of links with a kind or a
+// weight, graphColumns have the kinds alone.
 var (
 	graphColumns = []string{rows.ColNodeID, rows.ColText, rows.ColClass, rows.ColLabels, rows.ColEventTime,
-		rows.ColDeleted}
+		rows.ColDeleted, rows.ColLinkKinds}
 	deletionColumns = []string{rows.ColNodeID, rows.ColEventTime, rows.ColDeleted}
 
-	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes)
+	factColumns = append(slices.Clip(graphColumns), rows.ColAttributes, rows.ColLinkEnds, rows.ColLinkWeights,
+		rows.ColLinkTimes)
 	timeColumns = []string{rows.ColNodeID, rows.ColEventTime}
 )
 

@@ -16,9 +16,9 @@ import (
 // any restarts. Two runs over the same records agree exactly if their graphs are the same.
 //
 // The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
-// text, class, event time and labels, and of its attributes if it has any. Where orders are added, their ids,
-// inputs, times, kinds, customers, items, quantities and event times count as well. Where vectors are
-// added, their nodes, inputs, names and numbers do.
+// text, class, event time and labels, of its attributes if it has any, and of the kinds and weights that its links
+// have, with their times. Where orders are added, their ids, inputs, times, kinds, customers, items, quantities and
+// event times count as well. Where vectors are added, their nodes, inputs, names and numbers do.
 type GraphHasher struct {
 	sum  [4]uint64
 	hash hash.Hash
@@ -44,6 +44,15 @@ func (g *GraphHasher) Add(r *rows.Row) {
 	}
 	if r.Attributes != "" {
 		g.write(r.Attributes)
+	}
+	if len(r.LinkEnds) > 0 {
+		g.number(linksDomain)
+	}
+	for i, end := range r.LinkEnds {
+		g.write(end)
+		g.write(r.LinkKinds[i])
+		g.number(uint64(math.Float32bits(r.LinkWeights[i])))
+		g.number(uint64(r.LinkTimes[i]))
 	}
 	g.end()
 }
@@ -92,6 +101,9 @@ const (
 	orderDomain   = math.MaxUint64
 	vectorsDomain = math.MaxUint64 - 1
 )
+
+// linksDomain begins what is hashed of links that have a weight. No attributes begin with it: it would be their length.
+const linksDomain = math.MaxUint64
 
 func (g *GraphHasher) end() {
 	g.buf = g.hash.Sum(g.buf[:0])

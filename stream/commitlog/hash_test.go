@@ -27,12 +27,26 @@ func TestGraphHash(t *testing.T) {
 		"event time": func(r *rows.Row) { r.EventTime = 9 },
 		"labels":     func(r *rows.Row) { r.Labels = []string{"bc"} },
 		"deleted":    func(r *rows.Row) { r.Deleted = true },
+		"weight":     func(r *rows.Row) { r.LinkEnds, r.LinkKinds, r.LinkWeights, r.LinkTimes = linked("", 1, 1) },
 	} {
 		other := a
 		change(&other)
 		if sum(other, b) == want {
 			t.Errorf("%s does not change the hash", name)
 		}
+	}
+	hashes := map[string]bool{}
+	for _, l := range []struct {
+		kind   string
+		weight float32
+		time   int64
+	}{{"", 1, 1}, {"", 2, 1}, {"", 1, 2}, {"k", 1, 1}} {
+		r := a
+		r.LinkEnds, r.LinkKinds, r.LinkWeights, r.LinkTimes = linked(l.kind, l.weight, l.time)
+		hashes[sum(r)] = true
+	}
+	if len(hashes) != 4 {
+		t.Error("kinds, weights or times of links do not change the hash")
 	}
 	same := a
 	same.FeatureIndices, same.Generation = []int32{1}, 3
@@ -60,4 +74,9 @@ func TestGraphHashesOfPartsMerge(t *testing.T) {
 			t.Errorf("%q merges", bad)
 		}
 	}
+}
+
+// linked is a link to b, as a row has it.
+func linked(kind string, weight float32, time int64) (ends, kinds []string, weights []float32, times []int64) {
+	return []string{"b"}, []string{kind}, []float32{weight}, []int64{time}
 }

@@ -21,7 +21,7 @@ import (
 // manifests may be removed behind a Boundary. Version 4 was groupManifestFormat. Version 5 names objects by their
 // SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of. Version 7 counts
 // orders; it keeps out programs that would lose their table where they merge rows. Version 8 has the same fields; it
-// keeps out programs that would lose the table of vectors.
+// keeps out programs that would lose the table of vectors, or the weights and kinds of links.
 const ManifestFormat = 8
 
 // removalManifestFormat is the first version whose programs note which merged objects they remove.

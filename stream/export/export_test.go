@@ -227,6 +227,8 @@ func exported(t *testing.T, into sink.Store, doc *export.Doc) map[string]rows.Ro
 func plain(r rows.Row) rows.Row {
 	out := rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, EventTime: r.EventTime, Deleted: r.Deleted}
 	out.Labels = append(out.Labels, r.Labels...)
+	out.LinkEnds, out.LinkWeights, out.LinkTimes = r.LinkEnds, r.LinkWeights, r.LinkTimes
+	out.LinkKinds = r.LinkKinds
 	return out
 }
 

@@ -19,10 +19,13 @@ type Known struct {
 	// Live counts the nodes that are not deleted.
 	Live int
 	// Links are the far ends of live links to the nodes, by the node that has the label: another node, or one of them.
-	Links map[string][]string
+	Links map[string][]Link
 	// EventTime is the newest of the nodes and of those that have links to them, in microseconds.
 	EventTime int64
 }
+
+// Link is one of a node's links: its far end and its kind.
+type Link struct{ To, Kind string }
 
 // AddDeleted adds the nodes that are deleted to ids, and removes those that live, as the newest rows of a store have
 // them.
@@ -55,7 +58,7 @@ func ReadKnown(ctx context.Context, store sink.Store, shards int, ids map[string
 	Known, error) {
 	progress = ambient.OrDiscard(progress)
 	progress.Stage("read the rows", 0)
-	k := Known{Links: map[string][]string{}}
+	k := Known{Links: map[string][]Link{}}
 	cut, err := commitlog.CurrentCut(ctx, store, shards)
 	if err != nil {
 		return k, err
@@ -88,8 +91,14 @@ func ReadKnown(ctx context.Context, store sink.Store, shards int, ids map[string
 func (k *Known) add(row *commitlog.Row, ids, texts map[string]bool) {
 	concerned := ids[row.NodeID]
 	for _, label := range row.Labels {
-		if ids[label] {
-			k.Links[row.NodeID] = append(k.Links[row.NodeID], label)
+		if _, listed := slices.BinarySearch(row.LinkEnds, label); ids[label] && !listed {
+			k.Links[row.NodeID] = append(k.Links[row.NodeID], Link{To: label})
+			concerned = true
+		}
+	}
+	for i, end := range row.LinkEnds {
+		if ids[end] {
+			k.Links[row.NodeID] = append(k.Links[row.NodeID], Link{end, row.LinkKinds[i]})
 			concerned = true
 		}
 	}

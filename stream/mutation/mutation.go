@@ -12,8 +12,13 @@ type Mutation struct {
 	Other string
 	// Others are the far ends of SetEdges, and of a node record with inlined edges.
 	Others []string
-	Text   string
-	Class  string
+	// Weight is that of the links which PutEdge, SetEdges or MirrorPut states.
+	Weight Weight
+	// Kind is that of the links which the mutation names. ClearEdges, and a list that takes the place of
+	// another one, are about the links of all kinds.
+	Kind  Kind
+	Text  string
+	Class string
 	// HasEdges: the node record carries an edge list (Others), which replaces the list that the
 	// node's previous record carried.
 	HasEdges bool

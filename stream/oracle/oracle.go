@@ -19,12 +19,21 @@ const families = 2
 // assertion is what one family says of a link.
 type assertion struct {
 	set, live bool
+	weight    mutation.Weight
 	at        mutation.Version
 }
 
-func (a assertion) newer(b assertion) bool { return a.set && (!b.set || a.at.Compare(b.at) > 0) }
+// newer orders assertions. Of two that one record makes, and of two equally new ones of both ends, the live one with
+// the larger weight counts.
+func (a assertion) newer(b assertion) bool {
+	c := a.at.Compare(b.at)
+	return a.set && (!b.set || c > 0 || c == 0 && a.live && (!b.live || a.weight > b.weight))
+}
 
-type link struct{ src, dst string }
+type link struct {
+	src, dst string
+	kind     mutation.Kind
+}
 
 // Graph is a set of mutations. It holds the newest of each fact in memory, and all that is said of orders.
 type Graph struct {
@@ -74,7 +83,11 @@ func (g *Graph) Add(m mutation.Mutation) {
 			g.replace(m)
 		}
 	case mutation.PutEdge, mutation.DeleteEdge:
-		g.say(m.ID, m.Other, m.Op == mutation.PutEdge, m.Version)
+		a := assertion{set: true, live: m.Op == mutation.PutEdge, at: m.Version}
+		if a.live {
+			a.weight = m.Weight
+		}
+		g.say(link{m.ID, m.Other, m.Kind}, a)
 	case mutation.SetEdges, mutation.ClearEdges:
 		g.replace(m)
 	case mutation.SetOrder, mutation.AddLines, mutation.RemoveLines:
@@ -119,16 +132,15 @@ func (g *Graph) attributesOf(id string) (object string, newest int64, stated boo
 	return strings.TrimSuffix(b.String(), "\n"), newest, stated
 }
 
-func (g *Graph) say(src, dst string, live bool, at mutation.Version) {
-	if dst == src || dst == "" {
+func (g *Graph) say(l link, a assertion) {
+	if l.dst == l.src || l.dst == "" {
 		return
 	}
-	l := link{src, dst}
 	if g.said[l] == nil {
 		g.said[l] = &[families]assertion{}
 	}
-	if a := (assertion{true, live, at}); a.newer(g.said[l][at.Rank]) {
-		g.said[l][at.Rank] = a
+	if rank := a.at.Rank; a.newer(g.said[l][rank]) {
+		g.said[l][rank] = a
 	}
 }
 
@@ -136,11 +148,11 @@ func (g *Graph) replace(m mutation.Mutation) {
 	if g.replaced[m.ID] == nil {
 		g.replaced[m.ID] = &[families]assertion{}
 	}
-	if mark := (assertion{true, false, m.Version}); mark.newer(g.replaced[m.ID][m.Version.Rank]) {
+	if mark := (assertion{set: true, at: m.Version}); mark.newer(g.replaced[m.ID][m.Version.Rank]) {
 		g.replaced[m.ID][m.Version.Rank] = mark
 	}
 	for _, dst := range m.Others {
-		g.say(m.ID, dst, true, m.Version)
+		g.say(link{m.ID, dst, m.Kind}, assertion{true, true, m.Weight, m.Version})
 	}
 }
 
@@ -160,23 +172,28 @@ func (g *Graph) effective(l link) (best assertion) {
 // Rows returns the newest row of every node, without features: those of deleted nodes say deleted. A node that
 // no record has put has none.
 func (g *Graph) Rows() map[string]rows.Row {
-	labels, newest := map[string]map[string]bool{}, map[string]int64{}
-	touch := func(owner, other string, a assertion) {
+	labels, newest := map[string]map[string]map[mutation.Kind]assertion{}, map[string]int64{}
+	touch := func(owner, other string, kind mutation.Kind, a assertion) {
 		if at, ok := newest[owner]; !ok || a.at.EventTime > at {
 			newest[owner] = a.at.EventTime
 		}
 		if a.live {
 			if labels[owner] == nil {
-				labels[owner] = map[string]bool{}
+				labels[owner] = map[string]map[mutation.Kind]assertion{}
 			}
-			labels[owner][other] = true
+			if labels[owner][other] == nil {
+				labels[owner][other] = map[mutation.Kind]assertion{}
+			}
+			if a.newer(labels[owner][other][kind]) { // either end may state the link
+				labels[owner][other][kind] = a
+			}
 		}
 	}
 	for l := range g.said {
 		a := g.effective(l)
-		touch(l.src, l.dst, a)
-		if g.undirected {
-			touch(l.dst, l.src, a)
+		touch(l.src, l.dst, l.kind, a)
+		if g.undirected && !l.kind.Directed {
+			touch(l.dst, l.src, l.kind, a)
 		}
 	}
 	out := map[string]rows.Row{}
@@ -190,7 +207,9 @@ func (g *Graph) Rows() map[string]rows.Row {
 			if t, ok := newest[id]; ok {
 				row.EventTime = max(row.EventTime, t)
 			}
-			row.Labels = slices.Sorted(maps.Keys(labels[id]))
+			for _, end := range slices.Sorted(maps.Keys(labels[id])) {
+				row.AddLabel(end, linksOf(labels[id][end])...)
+			}
 			object, stated, ok := g.attributesOf(id)
 			if row.Attributes = object; ok {
 				row.EventTime = max(row.EventTime, stated)
@@ -199,4 +218,14 @@ func (g *Graph) Rows() map[string]rows.Row {
 		out[id] = row
 	}
 	return out
+}
+
+// linksOf returns the links between two nodes, by kind.
+func linksOf(said map[mutation.Kind]assertion) (links []rows.Link) {
+	for _, kind := range slices.SortedFunc(maps.Keys(said), mutation.Kind.Compare) {
+		a := said[kind]
+		links = append(links, rows.Link{Kind: kind.Name, Weight: a.weight.Float(), Time: a.at.EventTime,
+			Plain: kind.Name == "" && !a.weight.Stated()})
+	}
+	return links
 }

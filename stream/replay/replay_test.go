@@ -41,9 +41,9 @@ func random(rng *rand.Rand, shards, n int) [][]mutation.Mutation {
 				m.Others = ids()
 			}
 		case mutation.PutEdge, mutation.DeleteEdge:
-			m.Other = id()
+			m.Other, m.Weight = id(), mutation.Weight(rng.IntN(2))
 		case mutation.SetEdges:
-			m.Others = ids()
+			m.Others, m.Weight = ids(), mutation.WeightOf(float32(rng.IntN(3)))
 		}
 		if m.Op >= mutation.PutEdge {
 			m.Version.Rank = 1
@@ -113,6 +113,8 @@ func TestReplayUpToAnEventTime(t *testing.T) {
 func plain(r rows.Row) rows.Row {
 	out := rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, EventTime: r.EventTime, Deleted: r.Deleted}
 	out.Labels = append(out.Labels, r.Labels...)
+	out.LinkEnds, out.LinkWeights, out.LinkTimes = r.LinkEnds, r.LinkWeights, r.LinkTimes
+	out.LinkKinds = r.LinkKinds
 	return out
 }
 

@@ -98,11 +98,11 @@ func (c *change) apply(ctx context.Context, m *mutation.Mutation) error {
 	case mutation.DeleteNode:
 		return c.deleteNode(n, h, m)
 	case mutation.PutEdge, mutation.DeleteEdge:
-		return c.assert(ctx, n, &h, m.Other, m.Op == mutation.PutEdge, m.Version)
+		return c.assert(ctx, n, &h, farEnd(m.Other, m.Kind), statedBy(m, m.Op == mutation.PutEdge))
 	case mutation.SetEdges:
-		return c.replace(ctx, n, &h, m.Others, m.Version)
+		return c.replace(ctx, n, &h, farEnds(m), statedBy(m, true))
 	case mutation.ClearEdges:
-		return c.replace(ctx, n, &h, nil, m.Version)
+		return c.replace(ctx, n, &h, nil, statedBy(m, true))
 	case mutation.SetAttributes:
 		changed, err := c.setAttributes(n, m.Attributes, m.Version)
 		if err != nil || !changed {
@@ -161,9 +161,30 @@ func (c *change) putNode(ctx context.Context, n *pendingNode, h nodeHeader, m *m
 		return err
 	}
 	if m.HasEdges {
-		return c.replace(ctx, n, &h, m.Others, m.Version)
+		return c.replace(ctx, n, &h, m.Others, statedBy(m, true))
 	}
 	return nil
+}
+
+// farEnds are those of the links that a mutation lists.
+func farEnds(m *mutation.Mutation) []string {
+	if m.Kind == (mutation.Kind{}) {
+		return m.Others
+	}
+	all := make([]string, len(m.Others))
+	for i, other := range m.Others {
+		all[i] = farEnd(other, m.Kind)
+	}
+	return all
+}
+
+// statedBy is what a mutation says of its links.
+func statedBy(m *mutation.Mutation, live bool) assertion {
+	said := assertion{set: true, live: live, at: m.Version}
+	if live {
+		said.weight = m.Weight
+	}
+	return said
 }
 
 func (c *change) deleteNode(n *pendingNode, h nodeHeader, m *mutation.Mutation) error {
@@ -191,25 +212,24 @@ func (c *change) lose(said, known mutation.Version) {
 	c.lost = c.lost || said.Compare(known) < 0
 }
 
-// assert enters that src asserts (live) or retracts its edge to dst.
-func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, dst string, live bool,
-	at mutation.Version) error {
-	if dst == "" || dst == src.id {
+// assert enters what src says of its edge to a far end.
+func (c *change) assert(ctx context.Context, src *pendingNode, h *nodeHeader, far string, said assertion) error {
+	if dst, _ := splitFarEnd(far); dst == "" || dst == src.id {
 		return nil // no node is its own neighbour
 	}
-	if m := h.replaced[at.Rank]; m.set && at.Compare(m.at) < 0 {
+	if m := h.replaced[said.at.Rank]; m.set && said.at.Compare(m.at) < 0 {
 		// Dead on arrival: src's whole list was replaced later. Retract the edge as of the
 		// replacement, as the other order would have done.
-		c.lose(at, m.at)
-		live, at = false, m.at
+		c.lose(said.at, m.at)
+		said = assertion{set: true, at: m.at}
 		// What the link is said to be from here on is the replacement's statement.
 		defer func(won bool) { c.won = won }(c.won)
 	}
-	l, err := c.known.link(src, dst)
+	l, err := c.known.link(src, far)
 	if err != nil {
 		return err
 	}
-	return c.restate(ctx, src, h, l, assertion{set: true, live: live, at: at})
+	return c.restate(ctx, src, h, l, said)
 }
 
 // restate enters src's assertion about one of its links, and mirrors it.
@@ -239,10 +259,11 @@ func (c *change) restate(ctx context.Context, src *pendingNode, h *nodeHeader, l
 	return nil
 }
 
-// replace enters src's whole edge list for one family. Older assertions that are not listed are
-// retracted.
+// replace enters src's whole edge list for one family, each edge with what is said of all. Older
+// assertions that are not listed are retracted.
 func (c *change) replace(ctx context.Context, src *pendingNode, h *nodeHeader, others []string,
-	at mutation.Version) error {
+	said assertion) error {
+	at := said.at
 	mk := &h.replaced[at.Rank]
 	if !mk.set || at.Compare(mk.at) > 0 {
 		c.won = c.won || !mk.set || at.EventTime != mk.at.EventTime
@@ -256,7 +277,7 @@ func (c *change) replace(ctx context.Context, src *pendingNode, h *nodeHeader, o
 		}
 	}
 	for _, dst := range others {
-		if err := c.assert(ctx, src, h, dst, true, at); err != nil {
+		if err := c.assert(ctx, src, h, dst, said); err != nil {
 			return err
 		}
 	}
@@ -284,11 +305,11 @@ func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 	if m.Other == "" || m.Other == m.ID {
 		return nil
 	}
-	l, err := c.known.link(n, m.Other)
+	l, err := c.known.link(n, farEnd(m.Other, m.Kind))
 	if err != nil {
 		return err
 	}
-	said := assertion{set: true, live: m.Op == mutation.MirrorPut, at: m.Version}
+	said := statedBy(m, m.Op == mutation.MirrorPut)
 	if !said.newer(l.in) {
 		c.lose(said.at, l.in.at)
 		return nil
@@ -304,8 +325,9 @@ func (c *change) mirrored(n *pendingNode, m *mutation.Mutation) error {
 }
 
 // publishMirror sends an assertion to the shard of its far end.
-func (c *change) publishMirror(ctx context.Context, src, dst string, out assertion) error {
-	if c.mirror == nil || c.covered {
+func (c *change) publishMirror(ctx context.Context, src, far string, out assertion) error {
+	dst, kind := splitFarEnd(far)
+	if c.mirror == nil || c.covered || kind.Directed {
 		return nil
 	}
 	op := mutation.MirrorDelete
@@ -315,7 +337,8 @@ func (c *change) publishMirror(ctx context.Context, src, dst string, out asserti
 	if c.pending == nil {
 		c.pending = make([]mutation.Mutation, 0, c.room)
 	}
-	c.pending = append(c.pending, mutation.Mutation{Op: op, ID: dst, Other: src, Version: out.at})
+	c.pending = append(c.pending, mutation.Mutation{Op: op, ID: dst, Other: src, Weight: out.weight,
+		Kind: kind, Version: out.at})
 	if len(c.pending) >= mirrorChunk {
 		return c.sendMirror(ctx)
 	}
@@ -341,7 +364,7 @@ func (c *change) markLink(owner *pendingNode, h *nodeHeader, before, after *adja
 	}
 	t0, ok0 := before.eventTime()
 	t1, ok1 := after.eventTime()
-	same := before.label() == after.label() && ok0 == ok1 && t0 == t1
+	same := before.shown() == after.shown() && ok0 == ok1 && t0 == t1
 	if !c.eager && (same || !h.exists()) {
 		return c.setMark(owner, markSuspect)
 	}

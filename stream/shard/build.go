@@ -127,19 +127,30 @@ func (r *rowReader) row(id string, p *pendingNode) (row rows.Row, known bool, er
 		return row, false, err
 	}
 	r.key = adjacencyPrefix(r.key, id)
-	links := r.links
+	it := r.links
 	if !r.pending.hasLinks(r.key, p) {
-		links = nil
+		it = nil
 	}
-	return row, true, eachLink(links, r.key, p, func(other string, a adjacency) error {
+	label, links := "", []rows.Link{} // those to one label, by kind
+	err = eachLink(it, r.key, p, func(far string, a adjacency) error {
 		if t, ok := a.eventTime(); ok {
 			row.EventTime = max(row.EventTime, t)
 		}
-		if a.label() {
-			row.Labels = append(row.Labels, other)
+		s := a.shown()
+		if !s.label {
+			return nil
 		}
+		other, kind := splitFarEnd(far)
+		if other != label {
+			row.AddLabel(label, links...)
+			label, links = other, links[:0]
+		}
+		links = append(links, rows.Link{Kind: kind.Name, Weight: s.weight.Float(), Time: s.time,
+			Plain: kind.Name == "" && !s.weight.Stated()})
 		return nil
 	})
+	row.AddLabel(label, links...)
+	return row, true, err
 }
 
 func (r *rowReader) header(id string, p *pendingNode) (nodeHeader, error) {

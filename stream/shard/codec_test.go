@@ -25,8 +25,10 @@ func FuzzDecodeHead(f *testing.F) {
 }
 
 func FuzzDecodeAdjacency(f *testing.F) {
-	a := adjacency{out: [families]assertion{{}, {true, true, version(5, 1, 7)}},
-		in: assertion{true, false, version(9, 0, 1)}}
+	a := adjacency{out: [families]assertion{{}, {set: true, live: true, at: version(5, 1, 7)}},
+		in: assertion{set: true, at: version(9, 0, 1)}}
+	f.Add(a.encode(nil))
+	a.out[1].weight = mutation.WeightOf(2.5)
 	f.Add(a.encode(nil))
 	f.Add([]byte{0xFF, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -36,6 +38,48 @@ func FuzzDecodeAdjacency(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Links without weights are as they were in states of earlier releases.
+func TestLinksWithoutWeightsKeepTheirBytes(t *testing.T) {
+	a := adjacency{out: [families]assertion{{}, {set: true, live: true, at: version(5, 1, 7)}},
+		in: assertion{set: true, at: version(9, 0, 1)}}
+	old := []byte{1<<2 | 1<<3 | 1<<4, 10, 1, 14, 18, 0, 2}
+	if got := a.encode(nil); !bytes.Equal(got, old) {
+		t.Errorf("encoded as %x, was %x", got, old)
+	}
+	if got, err := decodeAdjacency(old); err != nil || got != a {
+		t.Errorf("%x decodes to %+v, %v; want %+v", old, got, err, a)
+	}
+	a.in = assertion{set: true, live: true, weight: mutation.WeightOf(0.5), at: version(9, 0, 1)}
+	weighed := a.encode(nil)
+	if got, err := decodeAdjacency(weighed); err != nil || got != a {
+		t.Errorf("%x decodes to %+v, %v; want %+v", weighed, got, err, a)
+	}
+	if len(weighed) != len(old)+8 { // of two live assertions
+		t.Errorf("two weights take %d bytes", len(weighed)-len(old))
+	}
+}
+
+func TestFarEnds(t *testing.T) {
+	before := ""
+	for _, l := range []struct {
+		other string
+		kind  mutation.Kind
+	}{{"a", mutation.Kind{}}, {"a", mutation.Kind{Name: "k"}}, {"a", mutation.Kind{Name: "k", Directed: true}},
+		{"a", mutation.Kind{Name: "kk"}}, {"aa", mutation.Kind{}}, {"b", mutation.Kind{Name: "k"}}} {
+		far := farEnd(l.other, l.kind)
+		if other, kind := splitFarEnd(far); other != l.other || kind != l.kind {
+			t.Errorf("%+v comes back as %q, %+v", l, other, kind)
+		}
+		if far <= before {
+			t.Errorf("%+v does not come after the one before it", l)
+		}
+		before = far
+		if ids := IDsOf(adjacencyKey(nil, "o", far), nil); len(ids) != 2 || string(ids[1]) != l.other {
+			t.Errorf("%+v names %q", l, ids)
+		}
+	}
 }
 
 func FuzzDecodeOrder(f *testing.F) {

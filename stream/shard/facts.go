@@ -20,12 +20,14 @@ var errCorruptState = fmt.Errorf("%w: corrupt shard state", engine.ErrDamaged)
 type assertion struct {
 	set  bool
 	live bool
-	at   mutation.Version
+	// weight is stated by live assertions alone.
+	weight mutation.Weight
+	at     mutation.Version
 }
 
 // newer orders assertions by version. Two statements of one version come from one record. If they
-// disagree the live one wins, so that the order is total and the outcome does not depend on the
-// order of arrival.
+// disagree the live one wins, and of two live ones that of the larger weight, so that the order is
+// total and the outcome does not depend on the order of arrival.
 func (a assertion) newer(b assertion) bool {
 	if !a.set || !b.set {
 		return a.set && !b.set
@@ -33,12 +35,15 @@ func (a assertion) newer(b assertion) bool {
 	if c := a.at.Compare(b.at); c != 0 {
 		return c > 0
 	}
-	return a.live && !b.live
+	if a.live != b.live {
+		return a.live
+	}
+	return a.weight > b.weight
 }
 
 // repeats reports whether two statements say the same as of the same event time.
 func (a assertion) repeats(b assertion) bool {
-	return a.set && b.set && a.live == b.live && a.at.EventTime == b.at.EventTime
+	return a.set && b.set && a.live == b.live && a.weight == b.weight && a.at.EventTime == b.at.EventTime
 }
 
 // adjacency is the link of an owner to a far end: the owner's assertion per family (the rank of the
@@ -62,6 +67,33 @@ func (a *adjacency) effective() assertion {
 
 // label reports whether the far end is a label of the owner.
 func (a *adjacency) label() bool { return a.in.live || a.effective().live }
+
+// stated returns the live assertion that says the link's weight and time, the zero value for none. It is
+// the newer one of both ends'. The two ends' offsets are of different partitions, so versions can be
+// equal; then the larger weight counts, at both ends.
+func (a *adjacency) stated() assertion {
+	out := a.effective()
+	if a.in.live && (!out.live || a.in.newer(out)) {
+		return a.in
+	}
+	if out.live {
+		return out
+	}
+	return assertion{}
+}
+
+// shownLink is what the owner's row says of a link, besides its time as the newest statement about the
+// node.
+type shownLink struct {
+	label  bool
+	weight mutation.Weight
+	time   int64
+}
+
+func (a *adjacency) shown() shownLink {
+	s := a.stated()
+	return shownLink{s.live, s.weight, s.at.EventTime}
+}
 
 // eventTime is the newest event time of the link, live or retracted.
 func (a *adjacency) eventTime() (t int64, ok bool) {
@@ -155,12 +187,18 @@ func decodeHeader(data []byte) (nodeHeader, error) {
 	return h, nil
 }
 
+// flagWeights: the weights of the live assertions follow, 4 bytes each.
+const flagWeights = 1 << 6
+
 // encode writes two flag bits per assertion (set, live), and then the versions of the assertions
-// that are set.
+// that are set. Weights follow if any is stated.
 func (a *adjacency) encode(buf []byte) []byte {
 	all := [...]assertion{a.out[0], a.out[1], a.in}
 	var flags byte
 	for i, s := range all {
+		if s.weight.Stated() {
+			flags |= flagWeights
+		}
 		if s.set {
 			flags |= 1 << (2 * i)
 		}
@@ -174,6 +212,14 @@ func (a *adjacency) encode(buf []byte) []byte {
 			buf = appendVersion(buf, s.at)
 		}
 	}
+	if flags&flagWeights == 0 {
+		return buf
+	}
+	for _, s := range all {
+		if s.live {
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(s.weight))
+		}
+	}
 	return buf
 }
 
@@ -181,9 +227,18 @@ func decodeAdjacency(data []byte) (adjacency, error) {
 	var a adjacency
 	d := decoder{data: data}
 	flags := d.byte()
-	for i, s := range []*assertion{&a.out[0], &a.out[1], &a.in} {
+	all := [...]*assertion{&a.out[0], &a.out[1], &a.in}
+	for i, s := range all {
 		if flags&(1<<(2*i)) != 0 {
 			*s = assertion{set: true, live: flags&(2<<(2*i)) != 0, at: d.version()}
+		}
+	}
+	if flags&flagWeights != 0 {
+		for _, s := range all {
+			if s.live {
+				s.weight = mutation.Weight(d.uint32())
+				d.bad = d.bad || !s.weight.Valid()
+			}
 		}
 	}
 	if err := d.finish("adjacency"); err != nil {

@@ -504,7 +504,8 @@ func sameRows(t testing.TB, got, want map[string]rows.Row) {
 
 func plain(r rows.Row) rows.Row {
 	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
-		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes}
+		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes,
+		LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes, LinkKinds: r.LinkKinds}
 }
 
 // randomRecord draws a record of any kind over few nodes and few event times, so that everything
@@ -551,16 +552,30 @@ func randomRecord(rng *rand.Rand, nodes int) (topic string, eventTime int64, r r
 	case 3:
 		return nodesTopic, eventTime, record{{Op: mutation.DeleteNode, ID: src, HasVectors: rng.IntN(2) == 0}}
 	case 4:
-		return edgesTopic, eventTime, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
+		return edgesTopic, eventTime, record{{Op: mutation.DeleteEdge, ID: src, Other: id(), Kind: randomKind(rng)}}
 	case 5:
-		return edgesTopic, eventTime, record{{Op: mutation.SetEdges, ID: src, Others: ids()}}
+		return edgesTopic, eventTime, record{{Op: mutation.SetEdges, ID: src, Others: ids(), Weight: randomWeight(rng), Kind: randomKind(rng)}}
 	case 6:
 		return edgesTopic, eventTime, record{{Op: mutation.ClearEdges, ID: src}}
 	}
+	weight, kind := randomWeight(rng), randomKind(rng)
 	for _, dst := range append(ids(), id()) { // one record, many edges
-		r = append(r, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst})
+		r = append(r, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst, Weight: weight, Kind: kind})
 	}
 	return edgesTopic, eventTime, r
+}
+
+// randomWeight draws what a record says of the weight of its edges, often nothing.
+func randomWeight(rng *rand.Rand) mutation.Weight {
+	if rng.IntN(2) == 0 {
+		return 0
+	}
+	return mutation.WeightOf(float32(rng.IntN(4)) / 2)
+}
+
+// randomKind draws the kind of a record's edges, often none.
+func randomKind(rng *rand.Rand) mutation.Kind {
+	return []mutation.Kind{{}, {}, {Name: "bought"}, {Name: "part", Directed: true}}[rng.IntN(4)]
 }
 
 // randomOrder draws what a record states of an order, of any mode.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"giantstream/stream/mutation"
 	"giantstream/stream/shard/engine"
 )
 
@@ -16,7 +17,7 @@ import (
 //
 //	h <id>                  node header: flags, node version, replace marks
 //	t <id>                  text and class of a live node
-//	a <id escaped> <id>     adjacency entry: owner, far end
+//	a <id escaped> <id> [00 <kind> [00]]  adjacency entry: owner, far end, kind of the link
 //	p <id escaped> <input>  attributes of a node that an input has stated
 //	v <id escaped> <input>  vectors of a node that an input has stated
 //	o <input> <id>          order
@@ -121,6 +122,25 @@ func adjacencyKey(buf []byte, owner, other string) []byte {
 	return append(adjacencyPrefix(buf, owner), other...)
 }
 
+// farEnd names a link of an owner by its far end and its kind: the end, and for a kind 00 and the kind's
+// name, and 00 if the kind is directed. Ids and names have no zero bytes, so links sort by end, then kind.
+func farEnd(other string, kind mutation.Kind) string {
+	switch {
+	case kind == mutation.Kind{}:
+		return other
+	case kind.Directed:
+		return other + "\x00" + kind.Name + "\x00"
+	}
+	return other + "\x00" + kind.Name
+}
+
+// splitFarEnd is the inverse of farEnd.
+func splitFarEnd(far string) (other string, kind mutation.Kind) {
+	other, name, _ := strings.Cut(far, "\x00")
+	kind.Name, kind.Directed = strings.CutSuffix(name, "\x00")
+	return other, kind
+}
+
 func orderKey(buf []byte, k orderID) []byte {
 	return append(append(buf[:0], spaceOrder, k.input), k.id...)
 }
@@ -195,7 +215,8 @@ func IDsOf(key, value []byte) (ids [][]byte) {
 		if err != nil {
 			return nil
 		}
-		return [][]byte{owner, bytes.TrimPrefix(key, adjacencyPrefixOf(key))}
+		far, _, _ := bytes.Cut(bytes.TrimPrefix(key, adjacencyPrefixOf(key)), []byte{0})
+		return [][]byte{owner, far}
 	case spaceAttribute, spaceVectors:
 		if owner, err := ownerOf(key); err == nil {
 			return [][]byte{owner}

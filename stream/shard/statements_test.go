@@ -228,8 +228,8 @@ func (f *facts) say(r []mutation.Mutation) mutation.Outcomes {
 			others = []string{m.Other}
 		}
 		for _, dst := range others {
-			a := assertion{set: true, live: m.Op != mutation.DeleteEdge, at: at}
-			if l := [2]string{src, dst}; dst != src && a.newer(said[l]) {
+			a := statedBy(&m, m.Op != mutation.DeleteEdge)
+			if l := [2]string{src, farEnd(dst, m.Kind)}; dst != src && a.newer(said[l]) {
 				said[l] = a
 			}
 		}

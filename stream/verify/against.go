@@ -209,6 +209,11 @@ func difference(got *rows.Row, want rows.Row, stated bool) string {
 		return fmt.Sprintf("the row says deleted %t, the topics %t", got.Deleted, want.Deleted)
 	case missing+extra > 0:
 		return fmt.Sprintf("the row lacks %d links that the topics state, and has %d that they do not", missing, extra)
+	case !slices.Equal(got.LinkEnds, want.LinkEnds) || !slices.Equal(got.LinkKinds, want.LinkKinds) ||
+		!slices.Equal(got.LinkWeights, want.LinkWeights):
+		return "the row has other kinds or weights of links"
+	case !slices.Equal(got.LinkTimes, want.LinkTimes):
+		return "the row has other times of links"
 	case got.Text != want.Text:
 		return "the row has another text"
 	case got.Class != want.Class:

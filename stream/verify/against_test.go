@@ -25,6 +25,8 @@ func TestDifferences(t *testing.T) {
 	}
 	edge := mutation.Mutation{Op: mutation.PutEdge, ID: "a", Other: "b",
 		Version: mutation.Version{EventTime: 1, Rank: 1}}
+	weighed, kind := edge, edge
+	weighed.Weight, kind.Kind.Name = mutation.WeightOf(2), "seen"
 	for _, c := range []struct {
 		name  string
 		all   []mutation.Mutation
@@ -33,6 +35,10 @@ func TestDifferences(t *testing.T) {
 	}{
 		{"equal", []mutation.Mutation{put("a", "x", "", 1), put("b", "y", "", 1), edge}, 0, ""},
 		{"a link less", []mutation.Mutation{put("a", "x", "", 1), put("b", "y", "", 1)}, 2, "has 1 that they do not"},
+		{"a weight", []mutation.Mutation{put("a", "x", "", 1), put("b", "y", "", 1), weighed}, 2,
+			"other kinds or weights of links"},
+		{"a kind", []mutation.Mutation{put("a", "x", "", 1), put("b", "y", "", 1), edge, kind}, 2,
+			"other kinds or weights of links"},
 		{"another text", []mutation.Mutation{put("a", "z", "", 1), put("b", "y", "", 1), edge}, 1, "another text"},
 		{"another class", []mutation.Mutation{put("a", "x", "c", 1), put("b", "y", "", 1), edge}, 1, "class"},
 		{"another time", []mutation.Mutation{put("a", "x", "", 2), put("b", "y", "", 1), edge}, 1, "event time"},

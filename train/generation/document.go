@@ -131,6 +131,9 @@ type GraphStats struct {
 	FromNeighbours int `json:"from_neighbours,omitempty"`
 	// MaxDegree is the largest degree found.
 	MaxDegree int `json:"max_degree"`
+	// Kinds counts the links that have a kind, by kind, as rows state them: those to unknown nodes, too, and an
+	// undirected one twice.
+	Kinds map[string]int `json:"kinds,omitempty"`
 	// Orders is what orders gave, nil where there were none.
 	Orders *OrderStats `json:"orders,omitempty"`
 }

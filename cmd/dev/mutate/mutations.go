@@ -57,6 +57,28 @@ var mutations = []mutation{
 		`	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts)`,
 		`	return nil`},
 
+	// Weights of links
+	{"ingest/mirror/codec.go", "the mirror drops the weight of a link",
+		`	m.Weight, rest = mutation.Weight(bits), b[weightBytes:]`,
+		`	m.Weight, rest = mutation.Weight(bits)*0, b[weightBytes:]`},
+	{"stream/shard/keys.go", "links of two kinds between two nodes are one",
+		`	return other + "\x00" + kind.Name
+}`,
+		`	return other
+}`},
+	{"stream/shard/apply.go", "a directed link is mirrored",
+		`	if c.mirror == nil || c.covered || kind.Directed {`,
+		`	if c.mirror == nil || c.covered {`},
+	{"stream/shard/apply.go", "the shard of the far end does not hear of a link's weight",
+		`Op: op, ID: dst, Other: src, Weight: out.weight,`,
+		`Op: op, ID: dst, Other: src,`},
+	{"stream/shard/apply.go", "a weight that changes makes no row due",
+		`	same := before.shown() == after.shown() && ok0 == ok1 && t0 == t1`,
+		`	same := before.label() == after.label() && ok0 == ok1 && t0 == t1`},
+	{"stream/shard/facts.go", "the two ends of a link that both state it have different weights",
+		`	if a.in.live && (!out.live || a.in.newer(out)) {`,
+		`	if a.in.live && !out.live {`},
+
 	// Removal of manifests
 	{"stream/commitlog/create.go", "a number that is free because its manifest was removed is won again",
 		`	return c.confirm(ctx, m)`,
@@ -271,6 +293,7 @@ var named = map[string][]string{
 	"internal/seal/seal.go":                         verifyTests,
 	"sink/checksum.go":                              verifyTests,
 	"ingest/owner/claim.go":                         {"./ingest/owner"},
+	"ingest/mirror/codec.go":                        {"./ingest/mirror"},
 	"cmd/internal/service/membership/membership.go": {"./cmd/internal/service", "-run", "^TestWorkersThatPublish"},
 	"ingest/backfill/parquettype.go":                {"./ingest", "-run", "^FuzzTypes$"},
 	"ingest/jsonvalue/jsonvalue.go":                 {"./ingest", "-run", "^FuzzTypes$"},

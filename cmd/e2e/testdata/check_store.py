@@ -28,6 +28,10 @@ ROWS = {
     "event_time": (pa.timestamp("us", tz="UTC"), "TIMESTAMP WITH TIME ZONE"),
     "deleted": (pa.bool_(), "BOOLEAN"),
     "attributes": (pa.string(), "VARCHAR"),
+    "link_ends": (pa.list_(pa.string()), "VARCHAR[]"),
+    "link_weights": (pa.list_(pa.float32()), "FLOAT[]"),
+    "link_times": (pa.list_(pa.timestamp("us", tz="UTC")), "TIMESTAMP WITH TIME ZONE[]"),
+    "link_kinds": (pa.list_(pa.string()), "VARCHAR[]"),
 }
 EMBEDDINGS = {
     "node_id": (pa.string(), "VARCHAR"),

@@ -239,6 +239,9 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 	if title == "Edges" || s.Links > 0 {
 		p.Line("")
 		p.Line("links         %s", console.Count(s.Links))
+		for _, k := range s.Kinds {
+			p.Line("kind          %s: %s", console.Plain(k.Kind), command.Plural(k.Links, "link"))
+		}
 	}
 	for _, f := range s.Faults {
 		p.Line("dead letters  %s %s, such as %s: %s", console.Count(f.Records), f.Code, console.Plain(f.Example),
@@ -265,6 +268,12 @@ func rowText(r *preview.Row) string {
 			links += fmt.Sprintf(" and %d more", n)
 		}
 		parts = append(parts, "→ "+shorten(links, 60))
+	}
+	if r.Kind != "" {
+		parts = append(parts, "kind "+shorten(r.Kind, 20))
+	}
+	if r.Weight != nil {
+		parts = append(parts, fmt.Sprintf("weight %v", *r.Weight))
 	}
 	return strings.Join(parts, "  ")
 }

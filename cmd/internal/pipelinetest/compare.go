@@ -106,32 +106,48 @@ func (n *Node) String() string {
 	return b.String() + "}"
 }
 
-func (e Edge) String() string { return fmt.Sprintf("edge {src: %s, dst: %s}", e.Src, e.Dst) }
+func (e Edge) String() string {
+	if e.Weight != nil {
+		return fmt.Sprintf("edge {src: %s, dst: %s, weight: %v}", e.Src, e.Dst, *e.Weight)
+	}
+	return fmt.Sprintf("edge {src: %s, dst: %s}", e.Src, e.Dst)
+}
 
-// sorted is the edge with its ends in the order in which they are compared.
-func (e Edge) sorted(undirected bool) Edge {
-	if undirected && e.Dst < e.Src {
-		return Edge{e.Dst, e.Src}
+// sorted are the ends in the order in which they are compared.
+func (e ends) sorted(undirected bool) ends {
+	if undirected && e.dst < e.src {
+		return ends{e.dst, e.src}
 	}
 	return e
 }
 
 func (o *outcome) compareEdges(want []Edge, undirected bool) (out []Difference) {
-	left := map[Edge]bool{}
+	left := map[ends]Edge{}
 	for id, row := range o.rows {
 		for _, label := range row.Labels {
-			left[Edge{id, label}.sorted(undirected)] = true
+			e := ends{id, label}.sorted(undirected)
+			left[e] = Edge{Src: e.src, Dst: e.dst}
+		}
+		for i, end := range row.LinkEnds {
+			e := ends{id, end}.sorted(undirected)
+			left[e] = Edge{e.src, e.dst, &row.LinkWeights[i]}
 		}
 	}
-	expected := map[Edge]bool{}
+	expected := map[ends]Edge{}
 	for _, w := range want {
-		expected[w.sorted(undirected)] = true
+		e := ends{w.Src, w.Dst}.sorted(undirected)
+		expected[e] = Edge{e.src, e.dst, w.Weight}
 	}
 	for _, w := range sortedEdges(expected) {
-		if !left[w] {
+		got, ok := left[ends{w.Src, w.Dst}]
+		switch {
+		case !ok:
 			out = append(out, Difference{Want: w.String()})
+		case w.Weight != nil && got.weight() != *w.Weight:
+			got.Weight = new(got.weight())
+			out = append(out, Difference{w.String(), got.String()})
 		}
-		delete(left, w)
+		delete(left, ends{w.Src, w.Dst})
 	}
 	for _, e := range sortedEdges(left) {
 		out = append(out, Difference{Got: e.String()})
@@ -139,8 +155,16 @@ func (o *outcome) compareEdges(want []Edge, undirected bool) (out []Difference) 
 	return out
 }
 
-func sortedEdges(set map[Edge]bool) []Edge {
-	return slices.SortedFunc(maps.Keys(set), func(a, b Edge) int {
+// weight is that of an edge which may not have stated one.
+func (e Edge) weight() float32 {
+	if e.Weight == nil {
+		return 1
+	}
+	return *e.Weight
+}
+
+func sortedEdges(set map[ends]Edge) []Edge {
+	return slices.SortedFunc(maps.Values(set), func(a, b Edge) int {
 		return cmp.Or(strings.Compare(a.Src, b.Src), strings.Compare(a.Dst, b.Dst))
 	})
 }

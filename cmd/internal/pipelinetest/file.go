@@ -140,7 +140,12 @@ type Node struct {
 type Edge struct {
 	Src string `yaml:"src"`
 	Dst string `yaml:"dst"`
+	// Weight is not compared if it is left out.
+	Weight *float32 `yaml:"weight"`
 }
+
+// ends are those of an edge.
+type ends struct{ src, dst string }
 
 // Letter is a dead letter. Fields that are left out are not compared.
 type Letter struct {

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,6 +17,7 @@ import (
 type quality struct {
 	Nodes, Texts, Classes, Linked int
 	Lengths, Degrees              histogram
+	kinds                         map[string]int // of links that have one
 }
 
 // note counts a live node of the cut.
@@ -31,6 +34,35 @@ func (q *quality) note(r *generation.Row) {
 	}
 	q.Lengths.add(utf8.RuneCountInString(r.Text))
 	q.Degrees.add(len(r.Labels))
+	for _, kind := range r.LinkKinds {
+		if kind == "" {
+			continue
+		}
+		if q.kinds == nil {
+			q.kinds = map[string]int{}
+		}
+		q.kinds[kind]++
+	}
+}
+
+// kindCount is a kind of links, and how many rows' links have it.
+type kindCount struct {
+	Name  string
+	Links int
+}
+
+// maxKinds bounds the kinds that are shown.
+const maxKinds = 20
+
+// Kinds are the kinds of links, most frequent first.
+func (q *quality) Kinds() (out []kindCount) {
+	for kind, n := range q.kinds {
+		out = append(out, kindCount{kind, n})
+	}
+	slices.SortFunc(out, func(a, b kindCount) int {
+		return cmp.Or(cmp.Compare(b.Links, a.Links), strings.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), maxKinds)]
 }
 
 // Percent is a part of the nodes. Only all of them are 100 %, and only none are 0 %.

@@ -149,6 +149,9 @@ type statement struct {
 	At      int64  `json:"at"`
 	Deleted bool   `json:"deleted,omitempty"`
 
+	Weight *float32 `json:"weight,omitempty"` // of an edge
+	Kind   string   `json:"kind,omitempty"`
+
 	Order string   `json:"order,omitempty"`
 	Items []string `json:"items,omitempty"`
 
@@ -158,6 +161,8 @@ type statement struct {
 // mapStatements maps the fields of statements.
 func mapStatements(cfg *config.Config) {
 	cfg.Ingest.Nodes.EventTime, cfg.Ingest.Edges.EventTime = "at", "at"
+	cfg.Ingest.Edges.Weight, cfg.Ingest.Edges.Kind = "weight", "kind"
+	cfg.Ingest.Edges.Directed = []string{"accessory_of"}
 	b := &cfg.Ingest.Baskets
 	b.Topic, b.ID, b.Items, b.EventTime = "orders", "order", "items[*]", "at"
 }
@@ -179,7 +184,12 @@ func statementsOfAGraph() []statement {
 		}
 		if random.IntN(5) < 2 {
 			m := (n + 4*(1+random.IntN(6))) % nodes
-			all = append(all, statement{Src: nodeID(n), Dst: nodeID(m), At: at, Deleted: random.IntN(8) == 0})
+			s := statement{Src: nodeID(n), Dst: nodeID(m), At: at, Deleted: random.IntN(8) == 0}
+			if i%3 > 0 {
+				s.Weight = new(float32(i%7) / 4)
+			}
+			s.Kind = []string{"", "also_bought", "accessory_of"}[i%5%3]
+			all = append(all, s)
 			continue
 		}
 		s := statement{ID: nodeID(n), At: at, Deleted: random.IntN(12) == 0}
@@ -321,7 +331,9 @@ func portray(t *testing.T, cfg *config.Config, c *client.Client, store *memstore
 			}
 			// Features are those of the generation when the row was committed.
 			p.rows[r.NodeID] = rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: r.Labels,
-				EventTime: r.EventTime, Deleted: r.Deleted}
+				EventTime: r.EventTime, Deleted: r.Deleted,
+				LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes,
+				LinkKinds: r.LinkKinds}
 		}
 	}
 	return p

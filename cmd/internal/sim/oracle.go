@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,18 +16,36 @@ import (
 // once and knows nothing of states, windows and marks.
 
 // link is an edge as its source asserts it.
-type link struct{ src, dst string }
+type link struct {
+	src, dst string
+	kind     mutation.Kind
+}
 
 // statement says that a link is there (live) or not.
 type statement struct {
-	at   mutation.Version
-	live bool
+	at     mutation.Version
+	live   bool
+	weight mutation.Weight
 }
 
-// newer orders statements. Of two in one record the live one counts.
+// linkStated is what a mutation says of its links.
+func linkStated(m *mutation.Mutation, live bool) statement {
+	s := statement{at: m.Version, live: live}
+	if live {
+		s.weight = m.Weight
+	}
+	return s
+}
+
+// newer orders statements. Of two in one record the live one counts, and of two live ones the larger weight.
 func (s statement) newer(old statement) bool {
 	c := s.at.Compare(old.at)
-	return c > 0 || c == 0 && s.live && !old.live
+	return c > 0 || c == 0 && s.live && (!old.live || s.weight > old.weight)
+}
+
+// repeats reports whether a statement says what the one before says, as of the same event time.
+func (s statement) repeats(before statement) bool {
+	return s.live == before.live && s.weight == before.weight && s.at.EventTime == before.at.EventTime
 }
 
 // graph is what a set of mutations states.
@@ -68,7 +87,7 @@ func graphOf(all []mutation.Mutation) *graph {
 		if dst == "" || dst == m.ID {
 			return
 		}
-		l, s := familyLink{link{m.ID, dst}, m.Version.Rank}, statement{m.Version, live}
+		l, s := familyLink{link{m.ID, dst, m.Kind}, m.Version.Rank}, linkStated(m, live)
 		if old, ok := said[l]; !ok || s.newer(old) {
 			said[l] = s
 		}
@@ -104,7 +123,7 @@ func graphOf(all []mutation.Mutation) *graph {
 		case mutation.SetEdges, mutation.ClearEdges:
 			replace(m)
 		case mutation.MirrorPut, mutation.MirrorDelete:
-			l, s := link{m.Other, m.ID}, statement{m.Version, m.Op == mutation.MirrorPut}
+			l, s := link{m.Other, m.ID, m.Kind}, linkStated(m, m.Op == mutation.MirrorPut)
 			if old, ok := g.mirrored[l]; !ok || s.newer(old) {
 				g.mirrored[l] = s
 			}
@@ -124,18 +143,28 @@ func graphOf(all []mutation.Mutation) *graph {
 // rows returns the rows of the graph. The labels of a node come from its own assertions and from the mirrored ones
 // given.
 func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
-	labels, newest := map[string][]string{}, map[string]int64{}
-	touch := func(owner, other string, s statement) {
+	type linked struct {
+		other string
+		kind  mutation.Kind
+	}
+	labels, newest := map[string]map[linked]statement{}, map[string]int64{}
+	touch := func(owner, other string, kind mutation.Kind, s statement) {
 		newest[owner] = max(newest[owner], s.at.EventTime)
-		if s.live && !slices.Contains(labels[owner], other) {
-			labels[owner] = append(labels[owner], other)
+		if labels[owner] == nil {
+			labels[owner] = map[linked]statement{}
+		}
+		l := linked{other, kind}
+		if before, known := labels[owner][l]; s.live && (!known || s.newer(before)) {
+			labels[owner][l] = s
 		}
 	}
 	for l, s := range g.links {
-		touch(l.src, l.dst, s)
+		touch(l.src, l.dst, l.kind, s)
 	}
 	for l, s := range mirrored {
-		touch(l.dst, l.src, s)
+		if !l.kind.Directed {
+			touch(l.dst, l.src, l.kind, s)
+		}
 	}
 	out := map[string]rows.Row{}
 	for id := range g.known {
@@ -144,7 +173,18 @@ func (g *graph) rows(mirrored map[link]statement) map[string]rows.Row {
 		if !row.Deleted {
 			row.Text, row.Class = m.Text, m.Class
 			row.EventTime = max(row.EventTime, newest[id])
-			row.Labels = slices.Sorted(slices.Values(labels[id]))
+			all := slices.SortedFunc(maps.Keys(labels[id]), func(a, b linked) int {
+				return cmp.Or(strings.Compare(a.other, b.other), a.kind.Compare(b.kind))
+			})
+			for len(all) > 0 {
+				end, links := all[0].other, []rows.Link{}
+				for ; len(all) > 0 && all[0].other == end; all = all[1:] {
+					s, kind := labels[id][all[0]], all[0].kind.Name
+					links = append(links, rows.Link{Kind: kind, Weight: s.weight.Float(), Time: s.at.EventTime,
+						Plain: kind == "" && !s.weight.Stated()})
+				}
+				row.AddLabel(end, links...)
+			}
 			// Names in node records come before those of prices.
 			described, priced := g.described[id], g.priced[id]
 			row.EventTime = max(row.EventTime, described.Version.EventTime, priced.Version.EventTime)
@@ -185,5 +225,6 @@ func difference(got, want map[string]rows.Row) string {
 // facts is a row without what generations add to it, and no list of labels like an empty one.
 func facts(r rows.Row) rows.Row {
 	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
-		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes}
+		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes,
+		LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes, LinkKinds: r.LinkKinds}
 }

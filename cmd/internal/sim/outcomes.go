@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"maps"
+
 	"giantstream/stream/mutation"
 )
 
@@ -118,8 +120,8 @@ func (t *tally) edges(r record, contested bool) {
 			t.lists[src] = at
 		}
 	}
-	for l, live := range named {
-		if said := (statement{at, live}); said.newer(t.links[l]) {
+	for l, said := range named {
+		if said.newer(t.links[l]) {
 			t.links[l] = said
 		}
 	}
@@ -130,8 +132,7 @@ func (t *tally) edges(r record, contested bool) {
 		}
 		before, known := effective[l]
 		after := t.effective(l)
-		repeats := known && before.live == after.live && before.at.EventTime == after.at.EventTime
-		linked = linked || after.at == at && !repeats
+		linked = linked || after.at == at && !(known && after.repeats(before))
 		lost = lost || at.Compare(after.at) < 0
 	}
 	if contested && !listed && (linked || !lost) {
@@ -141,23 +142,26 @@ func (t *tally) edges(r record, contested bool) {
 	t.add(listed || linked, lost)
 }
 
-// linksIn returns which links a record of edges names, whether as live, and whether it replaces all of its source.
-func linksIn(r record) (named map[link]bool, replaces bool) {
+// linksIn returns what a record of edges says of the links that it names, and whether it replaces all of its source.
+func linksIn(r record) (named map[link]statement, replaces bool) {
 	src := r[0].ID
-	named = map[link]bool{}
-	for _, m := range r {
+	named = map[link]statement{}
+	for i := range r {
+		m := &r[i]
 		switch m.Op {
 		case mutation.SetEdges, mutation.ClearEdges:
 			replaces = true
 			for _, dst := range m.Others {
-				named[link{src, dst}] = true
+				named[link{src, dst, m.Kind}] = linkStated(m, true)
 			}
 		default:
-			l := link{src, m.Other}
-			named[l] = named[l] || m.Op == mutation.PutEdge
+			l, said := link{src, m.Other, m.Kind}, linkStated(m, m.Op == mutation.PutEdge)
+			if before, known := named[l]; !known || said.newer(before) {
+				named[l] = said
+			}
 		}
 	}
-	delete(named, link{src, src})
+	maps.DeleteFunc(named, func(l link, _ statement) bool { return l.dst == src })
 	return named, replaces
 }
 
@@ -183,14 +187,14 @@ func (t *tally) effective(l link) statement {
 
 // mirrored counts an assertion of a far end.
 func (t *tally) mirrored(m *mutation.Mutation) {
-	l, said := link{m.Other, m.ID}, statement{m.Version, m.Op == mutation.MirrorPut}
+	l, said := link{m.Other, m.ID, m.Kind}, linkStated(m, m.Op == mutation.MirrorPut)
 	before, known := t.links[l]
 	if known && !said.newer(before) {
 		t.add(false, said.at.Compare(before.at) < 0)
 		return
 	}
 	t.links[l] = said
-	t.add(!known || before.live != said.live || before.at.EventTime != said.at.EventTime, false)
+	t.add(!known || !said.repeats(before), false)
 }
 
 // allows reports whether records may have had the outcomes.

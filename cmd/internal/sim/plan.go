@@ -166,14 +166,30 @@ func randomRecord(r *rand.Rand, nodes int) (topic string, rec record) {
 	case 4:
 		return nodesTopic, record{{Op: mutation.DeleteNode, ID: src, HasVectors: oneIn(r, 2)}}
 	case 5:
-		return edgesTopic, record{{Op: mutation.DeleteEdge, ID: src, Other: id()}}
+		return edgesTopic, record{{Op: mutation.DeleteEdge, ID: src, Other: id(), Kind: randomKind(r)}}
 	case 6:
-		return edgesTopic, record{{Op: mutation.SetEdges, ID: src, Others: list()}}
+		return edgesTopic, record{{Op: mutation.SetEdges, ID: src, Others: list(), Weight: randomWeight(r),
+			Kind: randomKind(r)}}
 	case 7:
 		return edgesTopic, record{{Op: mutation.ClearEdges, ID: src}}
 	}
+	weight, kind := randomWeight(r), randomKind(r)
 	for _, dst := range append(list(), id()) { // one record, several edges
-		rec = append(rec, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst})
+		rec = append(rec, mutation.Mutation{Op: mutation.PutEdge, ID: src, Other: dst, Weight: weight, Kind: kind})
 	}
 	return edgesTopic, rec
+}
+
+// randomWeight draws what a record says of the weight of its edges, often nothing.
+func randomWeight(r *rand.Rand) mutation.Weight {
+	if oneIn(r, 2) {
+		return 0
+	}
+	return mutation.WeightOf(float32(r.IntN(4)) / 2)
+}
+
+// randomKind draws the kind of a record's edges, often none.
+func randomKind(r *rand.Rand) mutation.Kind {
+	return pick(r, mutation.Kind{}, mutation.Kind{}, mutation.Kind{Name: "bought"},
+		mutation.Kind{Name: "part", Directed: true})
 }

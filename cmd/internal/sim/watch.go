@@ -327,7 +327,7 @@ func (v *watch) checkRows(shard int) {
 	for far := range v.w.plan.shards {
 		mirrored := graphOf(v.w.topics.below(far, nil)).mirrored
 		for l, s := range g.links {
-			if v.w.topics.shardOf(l.dst) != far {
+			if l.kind.Directed || v.w.topics.shardOf(l.dst) != far {
 				continue
 			}
 			if there, ok := mirrored[l]; !ok || s.newer(there) {

@@ -190,8 +190,8 @@ func Deletions(cfg *config.Config, ids map[string]bool, known forget.Known, now 
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(known.Links)) {
-		for _, to := range known.Links[from] {
-			value, err := mapping.Edges.Deletion(from, to)
+		for _, l := range known.Links[from] {
+			value, err := mapping.Edges.Deletion(from, l.To, l.Kind)
 			r.add(topics.Edges, from, value, err)
 		}
 	}

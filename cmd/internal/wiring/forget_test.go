@@ -15,7 +15,7 @@ import (
 // of it is later than what the store knows, even if that is in the future.
 func TestDeletions(t *testing.T) {
 	ahead := time.Now().Add(1000 * time.Hour).Truncate(time.Microsecond)
-	known := forget.Known{Live: 1, Links: map[string][]string{"near": {"gone"}}, EventTime: ahead.UnixMicro()}
+	known := forget.Known{Live: 1, Links: map[string][]forget.Link{"near": {{To: "gone"}}}, EventTime: ahead.UnixMicro()}
 	for name, change := range map[string]func(*config.Ingest){
 		"the default": func(*config.Ingest) {},
 		"nested, links replace": func(in *config.Ingest) {

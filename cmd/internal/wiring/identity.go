@@ -45,6 +45,10 @@ func GraphSettings(cfg *config.Config) map[string]string {
 var addedSettings = map[string]string{
 	"ingest.nodes.deleted": "deleted",
 	"ingest.edges.deleted": "deleted",
+	"ingest.edges.weight":  "",
+	"ingest.edges.kind":    "",
+
+	"ingest.edges.directed_kinds": "",
 
 	"ingest.nodes.attributes":      "",
 	"ingest.nodes.vectors":         "",

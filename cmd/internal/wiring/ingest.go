@@ -98,7 +98,8 @@ func MappingOf(cfg *config.Config) (decode.Mapping, decode.Limits) {
 				Attributes: ofNodes, Vectors: vectorsOfNodes(cfg)},
 			Edges: decode.EdgeMapping{Debezium: in.Edges.Format == config.Debezium, Src: in.Edges.Src,
 				Dst: in.Edges.Dst, EventTime: in.Edges.EventTime,
-				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted},
+				Mode: decode.Mode(in.Edges.Mode), Deleted: in.Edges.Deleted,
+				Weight: in.Edges.Weight, Kind: in.Edges.Kind, Directed: in.Edges.Directed},
 		}, decode.Limits{RecordBytes: int(in.Limits.RecordBytes), TextBytes: int(in.Limits.TextBytes),
 			EdgesPerRecord: in.Limits.EdgesPerRecord}
 }
@@ -126,6 +127,8 @@ func PreviewOf(cfg *config.Config, records int64, rows int) preview.Options {
 		"nodes.event_time": mapping.Nodes.EventTime != standard.Nodes.EventTime,
 		"nodes.edges":      mapping.Nodes.Edges != standard.Nodes.Edges,
 		"edges.event_time": mapping.Edges.EventTime != standard.Edges.EventTime,
+		"edges.kind":       mapping.Edges.Kind != standard.Edges.Kind,
+		"edges.weight":     mapping.Edges.Weight != standard.Edges.Weight,
 	} {
 		if differ {
 			o.Expected = append(o.Expected, name)

@@ -31,6 +31,7 @@ type InputFlags struct {
 
 	attributes, vectors                     []string // of nodes
 	id, class, src, dst, eventTime, deleted string
+	edgeWeight, edgeKind                    string
 	text                                    []string
 	directed, stripHTML                     bool
 
@@ -68,6 +69,9 @@ func (f *InputFlags) Register(c *cobra.Command) {
 	_ = fl.MarkHidden(oldClassFlag) // it exists
 	fl.StringVar(&f.src, "src", "", "field with an edge's source id (default src)")
 	fl.StringVar(&f.dst, "dst", "", "field with its destination, or destinations: also_bought[*] (default dst)")
+	fl.StringVar(&f.edgeWeight, "edge-weight", "", "field with an edge's weight, a number, 0 or more (default: none)")
+	fl.StringVar(&f.edgeKind, "edge-kind", "",
+		"field with an edge's kind, or a constant in double quotes: '\"also_bought\"' (default: none)")
 	fl.StringVar(&f.eventTime, "event-time", "",
 		"field with the time of the change (default: the file's modification time)")
 	fl.StringVar(&f.deleted, "deleted", "",
@@ -105,6 +109,8 @@ func (f *InputFlags) Apply(cfg *config.Config) {
 	set(&in.Nodes.Class, f.class)
 	set(&in.Edges.Src, f.src)
 	set(&in.Edges.Dst, f.dst)
+	set(&in.Edges.Weight, f.edgeWeight)
+	set(&in.Edges.Kind, f.edgeKind)
 	set(&in.Nodes.EventTime, f.eventTime)
 	set(&in.Edges.EventTime, f.eventTime)
 	set(&in.Nodes.Deleted, f.deleted)
@@ -242,6 +248,7 @@ func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files
 // FieldFlags are the flags of the mapped fields.
 var FieldFlags = map[string]string{"nodes.id": "--id", "nodes.text": "--text", "nodes.class": "--class",
 	"nodes.event_time": "--event-time", "edges.src": "--src", "edges.dst": "--dst", "edges.event_time": "--event-time",
+	"edges.weight": "--edge-weight", "edges.kind": "--edge-kind",
 	"baskets.id": "--order-id", "baskets.items": "--order-item", "baskets.quantity": "--order-quantity",
 	"baskets.time": "--order-time", "baskets.kind": "--order-kind", "baskets.customer": "--order-customer"}
 

@@ -43,6 +43,10 @@ func (v *NodeView) Shorten() {
 	if r := v.Row; r != nil {
 		cut("labels", len(r.Labels))
 		r.Labels = r.Labels[:min(len(r.Labels), maxListed)]
+		cut("links with a kind or weight", len(r.LinkEnds))
+		links := min(len(r.LinkEnds), maxListed)
+		r.LinkEnds, r.LinkWeights, r.LinkTimes = r.LinkEnds[:links], r.LinkWeights[:links], r.LinkTimes[:links]
+		r.LinkKinds = r.LinkKinds[:min(len(r.LinkKinds), links)]
 		cut("features", len(r.FeatureIndices))
 		r.FeatureIndices = r.FeatureIndices[:min(len(r.FeatureIndices), maxListed)]
 		r.FeatureValues = r.FeatureValues[:min(len(r.FeatureValues), maxListed)]

@@ -19,7 +19,9 @@ type Numbering struct {
 	Deleted     int    `json:"deleted"`
 	Classes     int    `json:"classes"`
 	Fingerprint string `json:"fingerprint"`
-	TextBytes   int64  `json:"text_bytes"`
+	// Kinds counts the links that have a kind, by kind, those to unknown nodes included.
+	Kinds     map[string]int `json:"kinds,omitempty"`
+	TextBytes int64          `json:"text_bytes"`
 }
 
 // Nodes is how many nodes the graph has.
@@ -79,6 +81,12 @@ func Index(ctx context.Context, t *work.Task) error {
 		x.Base = append(x.Base, x.Nodes()+s.Nodes)
 		x.Deleted += s.Deleted
 		x.TextBytes += s.TextBytes
+		for kind, n := range s.Kinds {
+			if x.Kinds == nil {
+				x.Kinds = map[string]int{}
+			}
+			x.Kinds[kind] += n
+		}
 	}
 	x.Classes, x.Fingerprint = len(classes), graph.Sum()
 	switch n := x.Nodes(); {
@@ -110,6 +118,6 @@ func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	doc.GraphHash = x.Fingerprint
 	doc.Graph = generation.GraphStats{Nodes: x.Nodes(), Deleted: x.Deleted, Links: linked.Links,
 		Dangling: linked.Dangling, Hidden: linked.Hidden, Isolated: linked.Isolated, Hubs: linked.Hubs,
-		Classes: x.Classes, MaxDegree: linked.MaxDegree, Orders: orders}
+		Classes: x.Classes, MaxDegree: linked.MaxDegree, Kinds: x.Kinds, Orders: orders}
 	return nil
 }

@@ -23,6 +23,20 @@ type numberStats struct {
 	Deleted     int    `json:"deleted"`
 	Fingerprint string `json:"fingerprint"`
 	TextBytes   int64  `json:"text_bytes"`
+	// Kinds counts the links that have a kind, by kind.
+	Kinds map[string]int `json:"kinds,omitempty"`
+}
+
+func (s *numberStats) countKinds(kinds [][]byte) {
+	for _, kind := range kinds {
+		if len(kind) == 0 {
+			continue
+		}
+		if s.Kinds == nil {
+			s.Kinds = map[string]int{}
+		}
+		s.Kinds[string(kind)]++
+	}
 }
 
 // noHidden and hiddenSlot: the highest bit of a slot or of a position marks a link that the evaluation hides.
@@ -54,6 +68,7 @@ func Number(ctx context.Context, t *work.Task) error {
 	for i, n := range nodes {
 		row := rows.Row{NodeID: string(n.id), Text: string(n.text), Class: string(n.class), EventTime: n.time}
 		s.TextBytes += int64(len(n.text))
+		s.countKinds(n.kinds)
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b[:0], n.hash), checkOf(row.NodeID))
 		err := keys.Add(0, b)
 		err = errors.Join(err, texts.Add(i/Block, sections.AppendString(b[:0], row.Text)))

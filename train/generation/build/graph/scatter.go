@@ -48,6 +48,10 @@ func appendRow(b []byte, r *generation.Row) []byte {
 	for _, l := range r.Labels {
 		b = sections.AppendString(b, l)
 	}
+	b = binary.AppendUvarint(b, uint64(len(r.LinkKinds)))
+	for _, kind := range r.LinkKinds {
+		b = sections.AppendString(b, kind)
+	}
 	return b
 }
 
@@ -67,6 +71,7 @@ type scattered struct {
 	id, class, text []byte
 	labels          []byte // as appendRow wrote them
 	links           int
+	kinds           [][]byte // of the links that have one, and of those beside them
 }
 
 func readScattered(d *sections.Decoder) (n scattered) {
@@ -86,5 +91,10 @@ func readScattered(d *sections.Decoder) (n scattered) {
 		}
 	}
 	n.labels, n.links = before[:len(before)-len(d.Rest)], int(count)
+	for range d.Uvarint() {
+		if n.kinds = append(n.kinds, d.StringBytes()); d.Err != nil {
+			return n
+		}
+	}
 	return n
 }

@@ -18,7 +18,7 @@ var ErrNoPlan = errors.New("no build of this generation has begun; 'giantstream 
 // ErrNoTask: the plan has no such stage, or the stage no such partition.
 var ErrNoTask = errors.New("there is no such task; 'giantstream build plan' lists those there are")
 
-const planFormat = 3
+const planFormat = 4
 
 // Plan is generations/<g>/tasks/plan.json: how a generation is divided. It is written once, when the build begins,
 // and no task changes it. Partitions and Ranges are powers of two.
