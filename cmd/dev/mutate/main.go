@@ -85,7 +85,11 @@ func run(ctx context.Context, o *options) error {
 			continue
 		}
 		checked[tests] = true
-		if f := o.find(ctx, nil, mutations[i].file); f.simulation || f.tests {
+		f, err := o.find(ctx, nil, mutations[i].file)
+		if err != nil {
+			return err
+		}
+		if f.simulation || f.tests {
 			return fmt.Errorf("the tests fail without a mutation: simulation %t, packages' tests %t\n%s", f.simulation,
 				f.tests, f.says)
 		}
@@ -98,7 +102,10 @@ func run(ctx context.Context, o *options) error {
 		if !o.wants(i) {
 			continue
 		}
-		f := o.find(ctx, changed[i], m.file)
+		f, err := o.find(ctx, changed[i], m.file)
+		if err != nil {
+			return fmt.Errorf("mutation %d, %q: %w", i+1, m.what, err)
+		}
 		if f.skipped {
 			fmt.Printf("%3d left out: its tests skip here    %s: %s\n", i+1, m.file, m.what)
 			continue
@@ -169,18 +176,22 @@ type found struct {
 }
 
 // find runs the tests with a file changed, or as it is if changed is nil.
-func (o *options) find(ctx context.Context, changed []byte, file string) (f found) {
+func (o *options) find(ctx context.Context, changed []byte, file string) (f found, err error) {
 	overlay, done, err := o.overlay(changed, file)
 	if err != nil {
-		return found{says: err.Error()}
+		return f, err
 	}
 	defer done()
+	// What does not compile would be found by any test.
+	if out, err := o.command(ctx, "build", "-overlay", overlay, "./"+path.Dir(file)); err != nil {
+		return f, fmt.Errorf("%w:\n%s", err, out)
+	}
 	if tests := named[file]; tests != nil {
 		out, err := o.test(ctx, overlay, tests...)
 		if f.tests = err != nil; f.tests {
 			f.says = firstLine(out)
 		}
-		return f
+		return f, nil
 	}
 	simulation, tests := []string{"./cmd/internal/sim", "-run", "^TestSimulation$", "-args", "-seeds",
 		strconv.Itoa(o.seeds)}, packages
@@ -191,7 +202,7 @@ func (o *options) find(ctx context.Context, changed []byte, file string) (f foun
 	out, err := o.test(ctx, overlay, simulation...)
 	f.simulation = err != nil
 	if f.skipped = strings.Contains(out, "--- SKIP: TestIndex"); f.skipped {
-		return f
+		return f, nil
 	}
 	if m := rule.FindStringSubmatch(out); m != nil {
 		f.says = m[1]
@@ -199,13 +210,13 @@ func (o *options) find(ctx context.Context, changed []byte, file string) (f foun
 		f.says = firstLine(out)
 	}
 	if f.simulation && o.quick {
-		return f
+		return f, nil
 	}
 	out, err = o.test(ctx, overlay, tests...)
 	if f.tests = err != nil; f.tests && f.says == "" {
 		f.says = firstLine(out)
 	}
-	return f
+	return f, nil
 }
 
 // packages have tests of the protocol of their own.
@@ -230,7 +241,11 @@ const testTime = 10 * time.Minute
 func (o *options) test(ctx context.Context, overlay string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, testTime+time.Minute)
 	defer cancel()
-	args = append([]string{"test", "-overlay", overlay, "-timeout", testTime.String()}, args...)
+	return o.command(ctx, append([]string{"test", "-overlay", overlay, "-timeout", testTime.String()}, args...)...)
+}
+
+// command runs the go tool.
+func (o *options) command(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, o.tool, args...)
 	cmd.Dir = o.root
 	out, err := cmd.CombinedOutput()
