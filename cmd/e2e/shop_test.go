@@ -224,61 +224,90 @@ func (s *shop) checkPairs(t *testing.T, config, item string) {
 // A shop's changes of products, prices and orders, on topics of its own on Apache Kafka, give the same rows, counts of
 // pairs and embeddings, however often the pipeline is killed. GIANTSTREAM_SEED and GIANTSTREAM_KILLS work here, too.
 func TestRealShopKilledAtRandomMoments(t *testing.T) {
-	undisturbed, first := realPlace(t, shopConfig)
-	config, p := realPlace(t, shopConfig)
 	kills := envNumber(t, "GIANTSTREAM_KILLS", 5)
 	seed := envNumber(t, "GIANTSTREAM_SEED", uint64(time.Now().UnixNano()))
-	t.Logf("GIANTSTREAM_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 3))
-	for _, at := range []place{first, p} {
-		var specs []client.TopicSpec
-		for i, topic := range []string{"nodes", "edges", "prices", "orders"} {
-			specs = append(specs, client.TopicSpec{Name: at.topic(topic), Partitions: i + 1, Flexible: true})
-		}
-		if err := at.client.EnsureTopics(t.Context(), specs...); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	s, done := newShop(), uint64(0)
-	for i, records := range [][]record{s.opening(), s.later()} {
-		sendShop(t, first, records)
-		sendShop(t, p, records)
-		calm := start(t, "run", "-c", undisturbed, "--until-idle")
+	s := newShop()
+	phases := []shopPhase{{records: s.opening()}, {records: s.later()}}
+	config, p := shopPlace(t)
+	t.Logf("GIANTSTREAM_SEED=%d", seed)
+	for i := range phases {
+		ph := &phases[i]
+		sendShop(t, p, ph.records)
+		calm := start(t, "run", "-c", config, "--until-idle")
 		if code := calm.wait(nil, nil); code != 0 {
 			t.Fatalf("undisturbed run %d: exit code %d\n%s", i, code, calm.log())
 		}
-		ph := phase{timeline: calm.timeline()}
-		budget := kills * uint64(i+1) / 2
-		for finished := false; !finished; {
-			proc := start(t, "run", "-c", config, "--until-idle")
-			var at alarm
-			if done < budget {
-				at = ph.draw(random)
-			}
-			switch code := proc.wait(os.Kill, at); code {
-			case -1:
-				done++
-				t.Logf("killed during %s", ph.during(proc))
-			case 0:
-				finished = true
-			default:
-				t.Fatalf("run %d after %d kills: exit code %d\n%s", i, done, code, proc.log())
-			}
-		}
+		ph.timeline = calm.timeline()
 	}
 	p.checkLog(t)
-	got, want := p.outcome(t), first.outcome(t)
-	s.check(t, config, got)
-	checkSame(t, got, want)
-	if got.doc.Generation != 2 || len(got.published) != len(s.titles) || len(got.refused) > 0 {
-		t.Errorf("generation %d, %d of %d embeddings, %d dead letters", got.doc.Generation, len(got.published),
-			len(s.titles), len(got.refused))
+	want := p.outcome(t)
+	s.check(t, config, want)
+	if want.doc.Generation != 2 || len(want.published) != len(s.titles) || len(want.refused) > 0 {
+		t.Errorf("generation %d, %d of %d embeddings, %d dead letters", want.doc.Generation, len(want.published),
+			len(s.titles), len(want.refused))
 	}
-	keyed := []string{p.topic("nodes.keyed"), p.topic("edges.keyed"), p.topic(p.topic("prices.keyed")),
-		p.topic(p.topic("orders.keyed"))}
-	succeed(t, "verify", "-c", config, "--against", strings.Join(keyed, ","))
-	if done == 0 {
-		t.Error("every kill came after the end of its run")
+
+	done := uint64(0)
+	for i := uint64(0); done < kills && i < kills && !t.Failed(); i++ {
+		t.Run(fmt.Sprint("pipeline ", i+1), func(t *testing.T) {
+			config, p := shopPlace(t)
+			for k := range phases {
+				sendShop(t, p, phases[k].records)
+				done += phases[k].kill(t, config, random, min(5, kills-done))
+			}
+			p.checkLog(t)
+			got := p.outcome(t)
+			s.check(t, config, got)
+			checkSame(t, got, want)
+			keyed := []string{p.topic("nodes.keyed"), p.topic("edges.keyed"), p.topic(p.topic("prices.keyed")),
+				p.topic(p.topic("orders.keyed"))}
+			succeed(t, "verify", "-c", config, "--against", strings.Join(keyed, ","))
+		})
 	}
+	if !t.Failed() && done < kills {
+		t.Errorf("only %d of %d kills came before the end of their run", done, kills)
+	}
+}
+
+// shopPhase is what a shop's systems say at a time, and a run that reads it.
+type shopPhase struct {
+	records []record
+	phase
+}
+
+// kill runs a pipeline until it is idle, and kills it at most some times. It returns how often it has done so.
+func (ph *shopPhase) kill(t *testing.T, config string, random *rand.Rand, most uint64) (done uint64) {
+	t.Helper()
+	for {
+		proc := start(t, "run", "-c", config, "--until-idle")
+		var at alarm
+		if done < most {
+			at = ph.draw(random)
+		}
+		switch code := proc.wait(os.Kill, at); code {
+		case -1:
+			done++
+			t.Logf("killed during %s", ph.during(proc))
+		case 0:
+			return done
+		default:
+			t.Fatalf("exit code %d after %d kills\n%s", code, done, proc.log())
+		}
+	}
+}
+
+// shopPlace is a realPlace with the topics of a shop. None has a partition per shard.
+func shopPlace(t *testing.T) (config string, p place) {
+	t.Helper()
+	config, p = realPlace(t, shopConfig)
+	var specs []client.TopicSpec
+	for i, topic := range []string{"nodes", "edges", "prices", "orders"} {
+		n := []int{1, 2, 4, 5}[i]
+		specs = append(specs, client.TopicSpec{Name: p.topic(topic), Partitions: n, Flexible: true})
+	}
+	if err := p.client.EnsureTopics(t.Context(), specs...); err != nil {
+		t.Fatal(err)
+	}
+	return config, p
 }
