@@ -41,7 +41,8 @@ test: ## run the tests of all packages, without the long ones, of both modules
 	@$(MAKE) --no-print-directory test-all TESTFLAGS="-short -vet=off $(TESTFLAGS)"
 
 test-all: ## run all tests
-	@code=0; go test $(TESTFLAGS) ./... || code=1; $(E2E) test $(TESTFLAGS) ./... || code=1; exit $$code
+	@code=0; go test -timeout 20m $(TESTFLAGS) ./... || code=1; \
+	$(E2E) test -timeout 20m $(TESTFLAGS) ./... || code=1; exit $$code
 
 race: ## run the tests of concurrent packages, except long ones, under the race detector
 	@code=0; go test -vet=off -race -short -timeout 20m $(RACE_PACKAGES) || code=1; \
