@@ -219,13 +219,18 @@ type OrderRow struct {
 
 // NewestOrders is Orders in ascending order of input and id, with the manifests. It reads the shard twice.
 func (c Cut) NewestOrders(ctx context.Context, store sink.Store, shard int) iter.Seq2[OrderRow, error] {
+	return c.OrdersUntil(ctx, store, shard, Forever)
+}
+
+// OrdersUntil is NewestOrders without rows of a later event time.
+func (c Cut) OrdersUntil(ctx context.Context, store sink.Store, shard int, until int64) iter.Seq2[OrderRow, error] {
 	return func(yield func(OrderRow, error) bool) {
 		segments, err := c.segments(ctx, store, shard)
 		if err != nil {
 			yield(OrderRow{}, fmt.Errorf("newest orders of shard %d: %w", shard, err))
 			return
 		}
-		for row, err := range newestSorted(ctx, store, rows.Orders, segments, everything) {
+		for row, err := range newestSorted(ctx, store, rows.Orders, segments, selection{until: until}) {
 			if err != nil {
 				err = fmt.Errorf("newest orders of shard %d: %w", shard, err)
 			}

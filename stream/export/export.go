@@ -135,6 +135,7 @@ type Doc struct {
 	Space      int64       `json:"space,omitempty"`
 	Rows       []sink.Part `json:"rows"`
 	Vectors    []sink.Part `json:"vectors,omitempty"`
+	Orders     []sink.Part `json:"orders,omitempty"`
 	Embeddings []sink.Part `json:"embeddings,omitempty"`
 	Created    time.Time   `json:"created"`
 }
@@ -265,7 +266,7 @@ func (e *run) empty(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc([]string{rowsPrefix, vectorsPrefix, embeddingsPrefix},
+		if slices.ContainsFunc([]string{rowsPrefix, vectorsPrefix, ordersPrefix, embeddingsPrefix},
 			func(prefix string) bool { return strings.HasPrefix(info.Key, prefix) }) {
 			keys = append(keys, info.Key)
 		}

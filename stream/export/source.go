@@ -18,6 +18,8 @@ type source struct {
 	rows func(ctx context.Context, shard int) iter.Seq2[commitlog.Row, error]
 	// vectors yields the rows of vectors, in ascending order of node and input.
 	vectors func(ctx context.Context, shard int) iter.Seq2[commitlog.VectorsRow, error]
+	// orders yields the rows of orders, in ascending order of input and id.
+	orders func(ctx context.Context, shard int) iter.Seq2[commitlog.OrderRow, error]
 	// placed: the rows know their manifests.
 	placed bool
 	close  func() error
@@ -52,6 +54,9 @@ func (e *run) fromLog(until int64) *source {
 		},
 		vectors: func(ctx context.Context, shard int) iter.Seq2[commitlog.VectorsRow, error] {
 			return e.cut.VectorsUntil(ctx, e.Store, shard, until)
+		},
+		orders: func(ctx context.Context, shard int) iter.Seq2[commitlog.OrderRow, error] {
+			return e.cut.OrdersUntil(ctx, e.Store, shard, until)
 		}}
 }
 
@@ -95,6 +100,9 @@ func (e *run) fromTopics(ctx context.Context) (_ *source, err error) {
 		},
 		vectors: func(ctx context.Context, shard int) iter.Seq2[commitlog.VectorsRow, error] {
 			return g.Cut.NewestVectors(ctx, g.Store, shard)
+		},
+		orders: func(ctx context.Context, shard int) iter.Seq2[commitlog.OrderRow, error] {
+			return g.Cut.NewestOrders(ctx, g.Store, shard)
 		}}, nil
 }
 

@@ -16,6 +16,7 @@ const (
 	rowsPrefix       = "rows/"
 	embeddingsPrefix = "embeddings/"
 	vectorsPrefix    = "vectors/"
+	ordersPrefix     = "orders/"
 	// encodeBatch is how many texts are encoded at a time.
 	encodeBatch = 1024
 )
@@ -35,6 +36,9 @@ func (e *run) write(ctx context.Context, src *source, model Model) error {
 	for p := range e.shards {
 		if err := e.writeVectors(ctx, p, src); err != nil {
 			return fmt.Errorf("export the vectors of shard %d: %w", p, err)
+		}
+		if err := e.writeOrders(ctx, p, src); err != nil {
+			return fmt.Errorf("export the orders of shard %d: %w", p, err)
 		}
 	}
 	if model == nil {
@@ -78,34 +82,50 @@ func (e *run) writeRows(ctx context.Context, shard int, src *source, model Model
 	return sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}, err
 }
 
-// writeVectors writes the vectors of a shard, if there are any. They are a table of their own, without nodes and inputs
-// that have none.
+// writeVectors writes the vectors of a shard without nodes and inputs that have none.
 func (e *run) writeVectors(ctx context.Context, shard int, src *source) error {
-	next, stop := iter.Pull2(func(yield func(rows.Vectors, error) bool) {
+	all := func(yield func(rows.Vectors, error) bool) {
 		for row, err := range src.vectors(ctx, shard) {
-			if err == nil && len(row.Names) == 0 {
-				continue
-			}
-			e.Progress.Add(1)
-			if !yield(row.Vectors, err) {
+			if (err != nil || len(row.Names) > 0) && !yield(row.Vectors, err) {
 				return
 			}
 		}
-	})
+	}
+	parts, err := writeTable(ctx, e, rows.NodeVectors, vectorsPrefix, shard, all)
+	e.doc.Vectors = append(e.doc.Vectors, parts...)
+	return err
+}
+
+// writeOrders writes the orders of a shard that have items.
+func (e *run) writeOrders(ctx context.Context, shard int, src *source) error {
+	all := func(yield func(rows.Order, error) bool) {
+		for row, err := range src.orders(ctx, shard) {
+			if (err != nil || !row.Deleted) && !yield(row.Order, err) {
+				return
+			}
+		}
+	}
+	parts, err := writeTable(ctx, e, rows.Orders, ordersPrefix, shard, all)
+	e.doc.Orders = append(e.doc.Orders, parts...)
+	return err
+}
+
+// writeTable writes the rows of a shard's part of a table, if there are any.
+func writeTable[R any](ctx context.Context, e *run, t *rows.Table[R], prefix string, shard int,
+	all iter.Seq2[R, error]) ([]sink.Part, error) {
+	next, stop := iter.Pull2(all)
 	defer stop()
 	row, err, more := next()
 	if !more {
-		return nil
+		return nil, nil
 	}
-	key := fmt.Sprintf("%spart-%05d.parquet", vectorsPrefix, shard)
-	all := func(yield func(rows.Vectors, error) bool) {
+	key := fmt.Sprintf("%spart-%05d.parquet", prefix, shard)
+	info, err := t.Write(ctx, e.Into, key, rows.WriteOptions{}, func(yield func(R, error) bool) {
 		for ; more && yield(row, err) && err == nil; row, err, more = next() {
+			e.Progress.Add(1)
 		}
-	}
-	info, err := rows.NodeVectors.Write(ctx, e.Into, key, rows.WriteOptions{}, all)
-	e.doc.Vectors = append(e.doc.Vectors,
-		sink.Part{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum})
-	return err
+	})
+	return []sink.Part{{Key: key, Shard: shard, Rows: info.Rows, Bytes: info.Bytes, Checksum: info.Checksum}}, err
 }
 
 func (e *run) writeEmbeddings(ctx context.Context, shard int, src *source, model Model) (

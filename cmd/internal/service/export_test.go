@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,8 +29,24 @@ func mutationOf(s statement) mutation.Mutation {
 	if s.Deleted {
 		m.Op = mutation.DeleteNode
 	}
-	if s.Src != "" {
+	switch {
+	case s.Order != "":
+		m.Op, m.ID, m.Version.Rank = mutation.SetOrder, s.Order, uint8(mutation.Further)
+		m.Order = &mutation.Order{Time: m.Version.EventTime}
+		for _, item := range s.Items {
+			m.Order.Lines = append(m.Order.Lines, mutation.Line{Item: item, Quantity: 1})
+		}
+		m.Order.Lines = mutation.SortLines(m.Order.Lines)
+		if s.Deleted {
+			m.Order.Lines = nil
+		}
+	case s.Src != "":
 		m.Op, m.ID, m.Other, m.Version.Rank = mutation.PutEdge, s.Src, s.Dst, 1
+		m.Kind = mutation.Kind{Name: s.Kind, Directed: s.Kind == "accessory_of"}
+		m.Weight = mutation.WeightOf(1)
+		if s.Weight != nil {
+			m.Weight = mutation.WeightOf(*s.Weight)
+		}
 		if s.Deleted {
 			m.Op = mutation.DeleteEdge
 		}
@@ -50,7 +68,11 @@ func TestExportAsOf(t *testing.T) {
 		into := &memstore.Store{Name: "export"}
 		o.Store, o.Into, o.Dir, o.Log = r.from, into, t.TempDir(), slog.New(slog.DiscardHandler)
 		o.Generations = wiring.Generations{Store: r.from}
-		in, detach, err := wiring.OpenSource(t.Context(), &r.old, nil, o.Log)
+		identity, err := commitlog.LoadIdentity(t.Context(), r.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, detach, err := wiring.OpenSource(t.Context(), &r.old, identity.Inputs, o.Log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +85,7 @@ func TestExportAsOf(t *testing.T) {
 	for _, at := range []int64{begin - 1, begin + 10, begin + 300, begin + 777, end} {
 		want := oracle.New(r.old.Ingest.Undirected)
 		for _, s := range statements {
-			if s.At <= at && s.Order == "" { // an export holds the graph, not the orders
+			if s.At <= at {
 				want.Add(mutationOf(s))
 			}
 		}
@@ -81,6 +103,11 @@ func TestExportAsOf(t *testing.T) {
 				t.Errorf("as of %d: row %+v, want %+v", at, have, row)
 			}
 		}
+		orders := exportedOrders(t, into, doc)
+		live := slices.DeleteFunc(want.Orders(), func(o rows.Order) bool { return o.Deleted })
+		if fmt.Sprint(orders) != fmt.Sprint(live) {
+			t.Errorf("as of %d: %d orders, want %d", at, len(orders), len(live))
+		}
 		if len(got) != len(wanted) || doc.Hash != hasher.Sum() || doc.Refused > 0 {
 			t.Errorf("as of %d: %d rows, want %d; %+v", at, len(got), len(wanted), doc)
 		}
@@ -94,9 +121,14 @@ func TestExportAsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	current, err := generation.Current(t.Context(), r.from)
-	if err != nil || doc.Hash != current.GraphHash || doc.Generation != current.Generation {
-		t.Errorf("the export of all has graph %s and generation %d, the generation %+v, %v", doc.Hash, doc.Generation,
-			current, err)
+	learned := commitlog.NewGraphHasher() // training reads neither weights nor kinds
+	for _, row := range exportedRows(t, into, doc) {
+		row.LinkEnds = nil
+		learned.Add(&row)
+	}
+	if err != nil || learned.Sum() != current.GraphHash || doc.Generation != current.Generation {
+		t.Errorf("the export of all has graph %s and generation %d, the generation %+v, %v", learned.Sum(),
+			doc.Generation, current, err)
 	}
 	published := portray(t, &r.old, r.client, r.from).embeddings
 	n := 0
@@ -114,6 +146,21 @@ func TestExportAsOf(t *testing.T) {
 	if n == 0 || n != len(published) {
 		t.Errorf("%d embeddings, the topic has %d", n, len(published))
 	}
+}
+
+// exportedOrders reads the orders of an export, by id.
+func exportedOrders(t *testing.T, into *memstore.Store, doc *export.Doc) (all []rows.Order) {
+	t.Helper()
+	for _, part := range doc.Orders {
+		for row, err := range rows.Orders.Read(t.Context(), into, part.Ref(), rows.ReadOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, row)
+		}
+	}
+	slices.SortFunc(all, func(a, b rows.Order) int { return strings.Compare(a.OrderID, b.OrderID) })
+	return all
 }
 
 // exportedRows reads the rows of an export.
