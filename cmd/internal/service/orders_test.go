@@ -144,3 +144,55 @@ func againstTopics(t *testing.T, s *Service, cfg *config.Config, store sink.Stor
 	}
 	return d
 }
+
+// Orders alone are news: the first ones, and more of them than refresh.min_changes says, start a generation. A generation
+// that knows all of them does not.
+func TestOrdersStartAGeneration(t *testing.T) {
+	s, cfg := testService(t, &memstore.Store{}, func(c *config.Config) {
+		mapShop(c)
+		c.Ingest.Baskets.EventTime = "at"
+	})
+	produceGraph(t, s, cfg)
+	send := func(from, to int, at string) {
+		t.Helper()
+		all := map[string]any{}
+		for i := from; i < to; i++ {
+			all[fmt.Sprint("o", i)] = wholeOrder(i, linesOf(i), at)
+		}
+		produce(t, s, "orders", all)
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	due := func(why string) {
+		t.Helper()
+		if err := s.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		yes, because, err := s.refresh.Due(t.Context())
+		if err != nil || yes != (why != "") || !strings.Contains(because, why) {
+			t.Errorf("due %t because %q, want %q, %v", yes, because, why, err)
+		}
+	}
+	build := func() {
+		t.Helper()
+		if _, built, err := s.UpToDate(t.Context()); err != nil || !built {
+			t.Fatalf("built %t, %v", built, err)
+		}
+		if _, built, err := s.UpToDate(t.Context()); err != nil || built {
+			t.Errorf("and again %t, %v", built, err)
+		}
+	}
+	send(0, 0, "")
+	build()
+	due("")
+	send(0, shopOrders, "2026-02-01")
+	due("the first orders since generation 1")
+	build()
+	due("")
+	send(0, shopOrders/10, "2026-02-02") // of min_changes 0.2
+	due("")
+	send(0, shopOrders/5, "2026-02-03")
+	due(fmt.Sprintf("%d changes of orders since generation 2", shopOrders/10+shopOrders/5))
+	build()
+}

@@ -180,8 +180,9 @@ func (s *Service) openParts(ctx context.Context, o Options) error {
 		Resent: o.Resent, AcceptLoss: o.AcceptLoss, StandbyEvery: cmp.Or(o.standbyEvery, standby.Every),
 		Registry: s.metrics, Log: s.log}
 	s.refresh = &refreshing.Refresh{Config: s.cfg, Settings: s.settings, Store: s.store, Shards: s.cfg.Shards,
-		Undirected: s.id.Undirected, Served: s.served, Heads: s.heads, Lease: right, Backlog: s.ingest,
-		Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh, Format: wiring.FormatOf(s.cfg),
+		Undirected: s.id.Undirected, Orders: s.topics.Orders, Served: s.served, Heads: s.heads, Lease: right,
+		Backlog: s.ingest, Queue: wiring.TaskQueue(s.cfg, s.client, s.log), Builds: s.roles.Refresh,
+		Format:      wiring.FormatOf(s.cfg),
 		CanaryTopic: s.topics.Canary, Device: o.Device, Progress: &s.live.Progress, Traces: s.traces,
 		Registry: s.metrics, Log: s.log}
 	pipeline, err := wiring.OwnerOf(ctx, s.cfg, s.store, s.id)

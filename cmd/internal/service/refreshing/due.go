@@ -16,7 +16,11 @@ func (r *Refresh) Due(ctx context.Context) (bool, string, error) {
 		return why != "", why, err
 	}
 	changes, nodes, edges, err := r.Changes(ctx)
-	if err != nil || changes == 0 {
+	if err != nil {
+		return false, "", err
+	}
+	changedOrders, orders, err := r.changedOrders(ctx)
+	if err != nil || changes == 0 && changedOrders == 0 {
 		return false, "", err
 	}
 	newest, triggers := r.newest(), r.Settings.Get().Refresh
@@ -29,17 +33,18 @@ func (r *Refresh) Due(ctx context.Context) (bool, string, error) {
 		open, err := r.Backlog.Uncommitted(ctx)
 		return err == nil && open == 0, fmt.Sprintf("%d nodes and no generation yet", nodes), err
 	}
-	if firstLinks(newest, edges) {
+	if first := firstOf(newest, edges, changedOrders); first != "" {
 		// As for the first generation: one on half of the links would be replaced at once.
 		open, err := r.Backlog.Uncommitted(ctx)
-		return err == nil && open == 0,
-			fmt.Sprintf("the first links since generation %d, which is of the texts alone", newest.Generation), err
+		return err == nil && open == 0, fmt.Sprintf("the first %s since generation %d", first, newest.Generation), err
 	}
 	age := time.Since(newest.Created)
 	drifted := r.BecauseDrifted(changes, nodes)
 	switch {
 	case float64(changes) >= rowsOf(triggers.MinChanges, nodes):
 		return true, fmt.Sprintf("%d rows changed since generation %d", changes, newest.Generation), nil
+	case changedOrders > 0 && float64(changedOrders) >= rowsOf(triggers.MinChanges, orders):
+		return true, fmt.Sprintf("%d changes of orders since generation %d", changedOrders, newest.Generation), nil
 	case drifted != "":
 		return true, drifted, nil
 	case age >= triggers.MaxAge:
@@ -62,12 +67,23 @@ func (r *Refresh) unbuilt(ctx context.Context) (why string, err error) {
 	return r.becauseDamaged(), nil
 }
 
-// rowsOf returns how many rows a field says, which has a share of the nodes below 1, else a number.
-func rowsOf(field float64, nodes int64) float64 {
+// rowsOf returns how many rows a field says, which has a share of all nodes or orders below 1, else a number.
+func rowsOf(field float64, all int64) float64 {
 	if field < 1 {
-		return field * float64(nodes)
+		return field * float64(all)
 	}
 	return field
+}
+
+// firstOf says what there is now that a generation was built without: the first edges, or the first orders.
+func firstOf(doc *generation.Doc, edges, changedOrders int64) string {
+	switch {
+	case firstLinks(doc, edges):
+		return "links"
+	case doc.Graph.Orders == nil && changedOrders > 0:
+		return "orders"
+	}
+	return ""
 }
 
 // firstLinks says whether a generation was built before the graph had its first edge. Where it had
@@ -111,7 +127,11 @@ func (r *Refresh) Outdated(ctx context.Context) (bool, string, error) {
 		return why != "", why, err
 	}
 	changes, _, _, err := r.Changes(ctx)
-	return changes > 0, fmt.Sprintf("%d rows changed", changes), err
+	if err != nil || changes > 0 {
+		return changes > 0, fmt.Sprintf("%d rows changed", changes), err
+	}
+	changes, _, err = r.changedOrders(ctx)
+	return changes > 0, fmt.Sprintf("%d changes of orders", changes), err
 }
 
 // becauseSettings says what the configuration asks of embeddings that the newest generation's do not have, ""

@@ -42,10 +42,12 @@ type Refresh struct {
 	Shards   int
 	// Undirected is that of the pipeline.
 	Undirected bool
-	Served     *generation.Served
-	Heads      *heads.Heads
-	Lease      *lease.Lease
-	Backlog    Backlog
+	// Orders is the topic that shards read orders in, "" for none.
+	Orders  string
+	Served  *generation.Served
+	Heads   *heads.Heads
+	Lease   *lease.Lease
+	Backlog Backlog
 	// Queue hands out tasks of builds, for DoTasks.
 	Queue taskqueue.Queue
 	// Builds: this process builds generations, and does not only serve them.
@@ -86,6 +88,7 @@ type Refresh struct {
 	builder, held int64
 	// canary is the number of the canary, 0 for none.
 	canary int64
+	orders orders
 	// because is why the last generation was built here.
 	because string
 }
