@@ -2,6 +2,7 @@ package preview
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -102,6 +103,8 @@ type Row struct {
 	Class string   `json:"class,omitempty"`
 	Links []string `json:"links,omitempty"`
 	Kind  string   `json:"kind,omitempty"`
+	// Attributes are a JSON object, nil if the record has none.
+	Attributes json.RawMessage `json:"attributes,omitempty"`
 	// Weight of the links, nil if none is mapped.
 	Weight  *float32 `json:"weight,omitempty"`
 	Deleted bool     `json:"deleted,omitempty"`
@@ -184,6 +187,9 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 		return
 	}
 	row := Row{Where: where, ID: out[0].ID, Text: out[0].Text, Class: out[0].Class, Kind: out[0].Kind.Name}
+	if a := out[0].Attributes; a != "" && a != mutation.NoAttributes {
+		row.Attributes = json.RawMessage(a)
+	}
 	for i := range out {
 		m := &out[i]
 		c.addVectors(m.Vectors)

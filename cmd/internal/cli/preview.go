@@ -261,6 +261,9 @@ func rowText(r *preview.Row) string {
 	if r.Class != "" {
 		parts = append(parts, "class "+shorten(r.Class, 20))
 	}
+	if r.Attributes != nil {
+		parts = append(parts, shorten(string(r.Attributes), 80))
+	}
 	if len(r.Links) > 0 {
 		const most = 5
 		links := strings.Join(r.Links[:min(len(r.Links), most)], ", ")
