@@ -23,7 +23,7 @@ import (
 //	o <input> <id>          order
 //	d <window u64> <id>     dirty mark of a node
 //	e <window u64> <input> <id>  dirty mark of an order
-//	w <window u64> <id escaped> <input>  dirty mark of vectors
+//	f <window u64> <id escaped> <input>  dirty mark of vectors
 //	m                       meta
 const (
 	spaceHeader     = 'h'
@@ -34,7 +34,7 @@ const (
 	spaceOrder      = 'o'
 	spaceDirty      = 'd'
 	spaceOrderDue   = 'e'
-	spaceVectorsDue = 'w'
+	spaceVectorsDue = 'f'
 	spaceMeta       = 'm'
 )
 
