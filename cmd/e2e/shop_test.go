@@ -137,7 +137,9 @@ func (s *shop) later() (all []record) {
 // sendShop sends records to the topics of a pipeline, which may have any partitions.
 func sendShop(t *testing.T, p place, all []record) {
 	t.Helper()
-	w := &kafka.Writer{Addr: kafka.TCP(p.client.Brokers()...), BatchTimeout: time.Millisecond,
+	transport := &kafka.Transport{} // the shared one remembers for seconds that a topic is not there
+	defer transport.CloseIdleConnections()
+	w := &kafka.Writer{Addr: kafka.TCP(p.client.Brokers()...), BatchTimeout: time.Millisecond, Transport: transport,
 		RequiredAcks: kafka.RequireAll, Balancer: &kafka.CRC32Balancer{}}
 	messages := make([]kafka.Message, len(all))
 	for i, r := range all {
