@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"giantstream/internal/tasks"
 	"giantstream/sink/memstore"
@@ -17,11 +19,14 @@ import (
 	"giantstream/train/internal/graphtest"
 )
 
-// What no later stage reads is removed while the build goes on; what one reads is there.
+// What no later stage reads is removed while the build goes on; what one reads is there. How long the stages took is
+// not forgotten with it.
 func TestOutputsAreRemovedAfterTheirLastReader(t *testing.T) {
 	store := &memstore.Store{}
 	b := newSetup(store, logsOf(classed(graphtest.Rows(300, 6), 6), 2, 1), settings())
 	plan := b.begin(t, 4, 0)
+	var ticks atomic.Int64
+	b.worker.Now = func() time.Time { return time.Unix(ticks.Add(1), 0) }
 	begun := map[string]bool{}
 	left := func(stage string) (n int) {
 		for _, err := range store.List(t.Context(), stages.TasksPrefix(1)+stage+"/", "") {
@@ -48,8 +53,14 @@ func TestOutputsAreRemovedAfterTheirLastReader(t *testing.T) {
 		}
 		begun[s.Name] = true
 	}
-	if _, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: 1}, b.worker, check, stages.Finish); err != nil {
+	doc, err := b.worker.Run(t.Context(), plan, tasks.Local{Workers: 1}, b.worker, check, stages.Finish)
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range doc.Stages {
+		if s.Seconds <= 0 {
+			t.Errorf("stage %s took no time", s.Name)
+		}
 	}
 	if len(begun) != len(plan.Stages()) {
 		t.Errorf("%d stages of %d", len(begun), len(plan.Stages()))

@@ -27,6 +27,9 @@ type Worker struct {
 
 	mu     sync.Mutex
 	builds map[int64]*work.Build
+	// took is how long the stages of the newest plan took, which has a token.
+	took  *work.Times
+	token string
 	// running tasks; idle runs while there is none.
 	running int
 	idle    *time.Timer
@@ -60,7 +63,10 @@ func (w *Worker) openBuild(ctx context.Context, g int64) (*work.Build, error) {
 	case none:
 		return nil, err
 	}
-	b := work.NewBuild(&w.Means, plan, doc)
+	if w.took == nil || w.token != plan.Token {
+		w.took, w.token = &work.Times{}, plan.Token
+	}
+	b := work.NewBuild(&w.Means, plan, doc, w.took)
 	if w.builds == nil {
 		w.builds = map[int64]*work.Build{}
 	}

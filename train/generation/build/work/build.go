@@ -58,16 +58,17 @@ type Build struct {
 	Doc  *generation.Doc
 	mu   sync.Mutex
 	done map[tasks.Task]*Done
-	took times
+	took *Times
 	// BlockBuffers are blocks that were read, as *[]byte: under a limit of memory, fresh ones cost more than reading
 	// them.
 	BlockBuffers sync.Pool
 	models
 }
 
-// NewBuild returns the build of a generation by its plan and its unfinished document.
-func NewBuild(m *Means, p stages.Plan, doc *generation.Doc) *Build {
-	return &Build{Means: m, Plan: p, Doc: doc, done: map[tasks.Task]*Done{}}
+// NewBuild returns the build of a generation by its plan and its unfinished document. It notes in took how long stages
+// take.
+func NewBuild(m *Means, p stages.Plan, doc *generation.Doc, took *Times) *Build {
+	return &Build{Means: m, Plan: p, Doc: doc, took: took, done: map[tasks.Task]*Done{}}
 }
 
 // Do does a task with the function of its stage, and stores that it is done. The last task leaves no trace: it removes

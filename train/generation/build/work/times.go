@@ -8,8 +8,9 @@ import (
 	"giantstream/train/generation/build/stages"
 )
 
-// times are the times at which this process has been at the stages of a build.
-type times struct {
+// Times are the times at which this process has been at the stages of a build. They outlive a Build, which a worker
+// drops with what it holds in memory.
+type Times struct {
 	mu   sync.Mutex
 	span map[string]*span
 }
@@ -18,7 +19,7 @@ type span struct{ begin, end time.Time }
 
 // began notes that a task of a stage begins.
 func (b *Build) began(stage string) {
-	t := &b.took
+	t := b.took
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.span == nil {
@@ -37,7 +38,7 @@ func (b *Build) ended(stage string) {
 }
 
 // list returns how long each stage took in this process, in their order; those that it found done are near 0.
-func (t *times) list(p stages.Plan, now time.Time) (all []generation.StageTime) {
+func (t *Times) list(p stages.Plan, now time.Time) (all []generation.StageTime) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range p.Stages() {
