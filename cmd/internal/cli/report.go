@@ -68,9 +68,6 @@ func (r *runReport) print(out io.Writer, cfg *config.Config) error {
 		p.Heading("Generation %d was refused; generation %d keeps serving", r.Refused.Generation, d.Generation)
 	case r.Built:
 		p.Heading("Generation %d is ready", d.Generation)
-		if d.Parent > 0 {
-			p.Line("because       %s", r.Because)
-		}
 	default:
 		p.Heading("Up to date: nothing has changed since generation %d", d.Generation)
 	}
