@@ -211,56 +211,6 @@ func (c Cut) yieldUnsorted(ctx context.Context, store sink.Store, shard int, col
 	return nil
 }
 
-// OrderRow is a row of an order, and the manifest that committed it.
-type OrderRow struct {
-	rows.Order
-	Seq int64
-}
-
-// NewestOrders is Orders in ascending order of input and id, with the manifests. It reads the shard twice.
-func (c Cut) NewestOrders(ctx context.Context, store sink.Store, shard int) iter.Seq2[OrderRow, error] {
-	return c.OrdersUntil(ctx, store, shard, Forever)
-}
-
-// OrdersUntil is NewestOrders without rows of a later event time.
-func (c Cut) OrdersUntil(ctx context.Context, store sink.Store, shard int, until int64) iter.Seq2[OrderRow, error] {
-	return func(yield func(OrderRow, error) bool) {
-		segments, err := c.segments(ctx, store, shard)
-		if err != nil {
-			yield(OrderRow{}, fmt.Errorf("newest orders of shard %d: %w", shard, err))
-			return
-		}
-		for row, err := range newestSorted(ctx, store, rows.Orders, segments, selection{until: until}) {
-			if err != nil {
-				err = fmt.Errorf("newest orders of shard %d: %w", shard, err)
-			}
-			if !yield(OrderRow{row.row, row.seq}, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// Orders yields the newest committed row of every order of a shard, deleted orders included. The order of the rows is
-// not sorted, but the same at every call. It reads the shard once, and holds the ids of the orders in memory.
-func (c Cut) Orders(ctx context.Context, store sink.Store, shard int) iter.Seq2[rows.Order, error] {
-	return func(yield func(rows.Order, error) bool) {
-		segments, err := c.segments(ctx, store, shard)
-		if err != nil {
-			yield(rows.Order{}, fmt.Errorf("orders of shard %d: %w", shard, err))
-			return
-		}
-		for row, err := range newestRows(ctx, store, rows.Orders, segments, rows.ReadOptions{}) {
-			if err != nil {
-				err = fmt.Errorf("orders of shard %d: %w", shard, err)
-			}
-			if !yield(row.row, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // attributes are the newest rows of attributes that were committed alone, by node.
 type attributes map[string]committed[rows.Attributes]
 
