@@ -274,6 +274,27 @@ func (p *phase) draw(random *rand.Rand) alarm {
 	}
 }
 
+// kill runs a command until it succeeds, and kills it at most some times. It returns how often it has done so.
+func (p *phase) kill(t *testing.T, random *rand.Rand, most uint64, args ...string) (done uint64) {
+	t.Helper()
+	for {
+		proc := start(t, args...)
+		var at alarm
+		if done < most {
+			at = p.draw(random)
+		}
+		switch code := proc.wait(os.Kill, at); code {
+		case -1:
+			done++
+			t.Logf("killed during %s", p.during(proc))
+		case 0:
+			return done
+		default:
+			t.Fatalf("exit code %d after %d kills\n%s", code, done, proc.log())
+		}
+	}
+}
+
 // during names the stage that a process was in at its end.
 func (p *phase) during(proc *process) string {
 	if len(proc.ended) == 0 {

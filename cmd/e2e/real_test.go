@@ -176,23 +176,7 @@ func TestRealKilledAtRandomMoments(t *testing.T) {
 		}
 		ph := phase{timeline: first.timeline()}
 
-		budget := kills * uint64(i+1) / uint64(len(histories))
-		for finished := false; !finished; {
-			proc := start(t, run(config)...)
-			var at alarm
-			if done < budget {
-				at = ph.draw(random)
-			}
-			switch code := proc.wait(os.Kill, at); code {
-			case -1:
-				done++
-				t.Logf("killed during %s", ph.during(proc))
-			case 0:
-				finished = true
-			default:
-				t.Fatalf("run %d after %d kills: exit code %d\n%s", i, done, code, proc.log())
-			}
-		}
+		done += ph.kill(t, random, kills*uint64(i+1)/uint64(len(histories))-done, run(config)...)
 	}
 	p.checkLog(t)
 	got, want := p.outcome(t), readOutcome(t, dir)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -256,7 +255,7 @@ func TestRealShopKilledAtRandomMoments(t *testing.T) {
 			config, p := shopPlace(t)
 			for k := range phases {
 				sendShop(t, p, phases[k].records)
-				done += phases[k].kill(t, config, random, min(5, kills-done))
+				done += phases[k].kill(t, random, min(5, kills-done), "run", "-c", config, "--until-idle")
 			}
 			p.checkLog(t)
 			got := p.outcome(t)
@@ -276,27 +275,6 @@ func TestRealShopKilledAtRandomMoments(t *testing.T) {
 type shopPhase struct {
 	records []record
 	phase
-}
-
-// kill runs a pipeline until it is idle, and kills it at most some times. It returns how often it has done so.
-func (ph *shopPhase) kill(t *testing.T, config string, random *rand.Rand, most uint64) (done uint64) {
-	t.Helper()
-	for {
-		proc := start(t, "run", "-c", config, "--until-idle")
-		var at alarm
-		if done < most {
-			at = ph.draw(random)
-		}
-		switch code := proc.wait(os.Kill, at); code {
-		case -1:
-			done++
-			t.Logf("killed during %s", ph.during(proc))
-		case 0:
-			return done
-		default:
-			t.Fatalf("exit code %d after %d kills\n%s", code, done, proc.log())
-		}
-	}
 }
 
 // shopPlace is a realPlace with the topics of a shop. None has a partition per shard.
