@@ -53,7 +53,7 @@ func TestRealCatalog(t *testing.T) {
 			return iceberg.New(iceberg.Options{Table: ident, Places: iceberg.Memory{}, Bytes: 10_000,
 				Catalog: func(context.Context) (iceberg.Catalog, error) { return c, nil }, Store: openDir})
 		}
-		target := vectordbtest.Target{Open: process, Exact: true, Vectorless: true,
+		target := vectordbtest.Target{Open: process, Exact: true, Vectorless: true, Kept: iceberg.KeptFiles,
 			Rows: func() map[string]vectordbtest.Seen {
 				meta := load()
 				if meta == nil || meta.CurrentSnapshot() == nil {
