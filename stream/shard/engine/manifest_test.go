@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func writeFile(t *testing.T, disk vfs.FS, path string, data []byte) {
 	t.Helper()
 	f, err := disk.Create(path, vfs.WriteCategoryUnspecified)
 	if err == nil {
-		_, err = f.Write(data)
+		_, err = f.Write(bytes.Clone(data)) // with the race detector, this file system changes what it is given
 	}
 	if err == nil {
 		err = f.Close()
