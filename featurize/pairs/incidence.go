@@ -122,6 +122,15 @@ func (x *Incidence) Remove(number int32) {
 	x.free = append(x.free, number)
 }
 
+// ItemsOf returns the items of an order that Add has numbered, not to be changed; none if it was taken back.
+func (x *Incidence) ItemsOf(number int32) []int32 { return x.orders[number].items }
+
+// CopyOrder adds an order to another incidence of the same items.
+func (x *Incidence) CopyOrder(number int32, to *Incidence) error {
+	_, err := to.Add(x.orders[number].items, int(x.orders[number].stated))
+	return err
+}
+
 // grown makes room for one more, an eighth at a time: append would double short lists.
 func grown[T any](s []T) []T {
 	if len(s) < cap(s) {

@@ -44,8 +44,8 @@ func (x *Incidence) NewCounter() *Counter {
 	return &Counter{x: x, weight: make([]int64, len(x.of)), orders: make([]int32, len(x.of))}
 }
 
-// Partners appends the partners of an item to out: the highest association first, of equal ones the smaller item.
-func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
+// count counts the pairs of an item, and those of the item with itself. What it has met is to be taken.
+func (c *Counter) count(item int32) {
 	x := c.x
 	for _, number := range x.of[item] {
 		o := x.orders[number]
@@ -61,10 +61,22 @@ func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
 			c.weight[j] += w
 		}
 	}
+}
+
+// take returns how many orders have both, and their weight, of an item that was met, and forgets them.
+func (c *Counter) take(j int32) (orders int32, weight int64) {
+	orders, weight = c.orders[j], c.weight[j]
+	c.orders[j], c.weight[j] = 0, 0
+	return orders, weight
+}
+
+// Partners appends the partners of an item to out: the highest association first, of equal ones the smaller item.
+func (c *Counter) Partners(item int32, rule Rule, out []Partner) []Partner {
+	x := c.x
+	c.count(item)
 	begin := len(out)
 	for _, j := range c.met {
-		n, w := c.orders[j], c.weight[j]
-		c.orders[j], c.weight[j] = 0, 0
+		n, w := c.take(j)
 		if j == item {
 			continue
 		}
@@ -103,11 +115,20 @@ func (x *Incidence) NewCounters(workers int) *Counters {
 // Partners returns the partners of the items from lo to before hi, each as Counter.Partners has them. The number of
 // goroutines changes nothing.
 func (c *Counters) Partners(lo, hi int, rule Rule) [][]Partner {
-	all := make([][]Partner, hi-lo)
-	parallel.ForEach(hi-lo, block, len(c.each), func(worker, _, from, to int) {
+	items := make([]int32, hi-lo)
+	for i := range items {
+		items[i] = int32(lo + i)
+	}
+	return c.PartnersOf(items, rule)
+}
+
+// PartnersOf is Partners of some items.
+func (c *Counters) PartnersOf(items []int32, rule Rule) [][]Partner {
+	all := make([][]Partner, len(items))
+	parallel.ForEach(len(items), block, len(c.each), func(worker, _, from, to int) {
 		var found []Partner
 		for i := from; i < to; i++ {
-			found = c.each[worker].Partners(int32(lo+i), rule, found[:0])
+			found = c.each[worker].Partners(items[i], rule, found[:0])
 			all[i] = slices.Clone(found)
 		}
 	})

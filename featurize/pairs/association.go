@@ -1,0 +1,155 @@
+package pairs
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
+)
+
+const (
+	// enough is how many orders have both items of a pair that counts in full: fewer may be chance.
+	enough = 5
+	// contextPower makes rare items more frequent than they are, since the mutual information of rare ones is
+	// overstated (Levy, Goldberg and Dagan, "Improving distributional similarity", 2015, 3.2).
+	contextPower = 0.75
+)
+
+// Association is how much more often than by chance items come together: a symmetric matrix. Of the pairs of an
+// Incidence, p_ij is the share of the weight of all pairs, p_i that of the pairs with i, and q_i the same of p_i^¾:
+//
+//	a_ij = max(0, ln(p_ij / √(p_i·q_j·p_j·q_i))) · min(1, n_ij/5)
+//
+// where n_ij orders have both. It adds up those of several incidences: of orders, say, and of all that a customer has
+// ordered. It sees no later changes of them.
+type Association struct {
+	parts []associated
+}
+
+type associated struct {
+	x *Incidence
+	// chance of each item is √(p_i·q_i).
+	chance []float64
+	// total is the weight of all pairs, each twice.
+	total float64
+}
+
+// NewAssociation returns the association in incidences of the same items.
+func NewAssociation(of ...*Incidence) *Association {
+	a := &Association{}
+	for _, x := range of {
+		a.parts = append(a.parts, newAssociated(x))
+	}
+	return a
+}
+
+func newAssociated(x *Incidence) associated {
+	weight := make([]int64, len(x.of)) // of the pairs with an item
+	var total int64
+	for _, o := range x.orders {
+		if int(o.stated) > x.maxItems || len(o.items) < 2 {
+			continue
+		}
+		w := weightOf(int(o.stated)) * int64(len(o.items)-1)
+		for _, i := range o.items {
+			weight[i] += w
+		}
+		total += w * int64(len(o.items))
+	}
+	a := associated{x, make([]float64, len(weight)), float64(total)}
+	var sum float64
+	for i, w := range weight {
+		a.chance[i] = float64(w) / a.total
+		sum += math.Pow(a.chance[i], contextPower)
+	}
+	for i, p := range a.chance {
+		a.chance[i] = math.Sqrt(p * math.Pow(p, contextPower) / sum)
+	}
+	return a
+}
+
+// of returns the association of two items that come together.
+func (a *associated) of(i, j, orders int32, weight int64) float64 {
+	information := math.Log(float64(weight) / a.total / (a.chance[i] * a.chance[j]))
+	return max(0, information) * min(1, float64(orders)/enough)
+}
+
+// Rows returns the rows lo ≤ i < hi of the matrix, each with its most largest entries. What hidden says of a pair is
+// left out; it is called for i and j as well as for j and i, on several goroutines. Their number changes nothing.
+func (a *Association) Rows(lo, hi, most, workers int, hidden func(i, j int32) bool) []sparse.Vector {
+	workers = parallel.Workers(workers)
+	rows := make([]sparse.Vector, hi-lo)
+	all := make([]*rowMaker, workers)
+	parallel.ForEach(hi-lo, block, workers, func(worker, _, from, to int) {
+		if all[worker] == nil {
+			all[worker] = a.newRowMaker(hidden)
+		}
+		for i := from; i < to; i++ {
+			rows[i] = all[worker].row(int32(lo+i), most)
+		}
+	})
+	return rows
+}
+
+// rowMaker makes rows on one goroutine.
+type rowMaker struct {
+	*Association
+	counters []*Counter
+	hidden   func(i, j int32) bool
+	entries  []entry
+}
+
+type entry struct {
+	item  int32
+	value float64
+}
+
+func (a *Association) newRowMaker(hidden func(i, j int32) bool) *rowMaker {
+	m := &rowMaker{Association: a, hidden: hidden}
+	for _, p := range a.parts {
+		m.counters = append(m.counters, p.x.NewCounter())
+	}
+	return m
+}
+
+func (m *rowMaker) row(i int32, most int) sparse.Vector {
+	m.entries = m.entries[:0]
+	for k, c := range m.counters {
+		c.count(i)
+		for _, j := range c.met {
+			n, w := c.take(j)
+			if j == i || m.hidden(i, j) {
+				continue
+			}
+			if v := m.parts[k].of(i, j, n, w); v > 0 {
+				m.entries = append(m.entries, entry{j, v})
+			}
+		}
+		c.met = c.met[:0]
+	}
+	slices.SortFunc(m.entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.item, b.item), cmp.Compare(a.value, b.value))
+	})
+	sums := m.entries[:0]
+	for _, e := range m.entries {
+		if n := len(sums); n > 0 && sums[n-1].item == e.item {
+			sums[n-1].value += e.value
+		} else {
+			sums = append(sums, e)
+		}
+	}
+	if len(sums) > most {
+		slices.SortFunc(sums, func(a, b entry) int {
+			return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(a.item, b.item))
+		})
+		sums = sums[:most]
+		slices.SortFunc(sums, func(a, b entry) int { return cmp.Compare(a.item, b.item) })
+	}
+	v := sparse.Vector{Index: make([]int32, len(sums)), Value: make([]float32, len(sums))}
+	for k, e := range sums {
+		v.Index[k], v.Value[k] = e.item, float32(e.value)
+	}
+	return v
+}
