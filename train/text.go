@@ -54,3 +54,24 @@ func EncodeFeatures(n int, features TextFeatures, dim int, out []float32, start 
 	})
 	return nil
 }
+
+// ItemEncoder is an Encoder that knows more of some items than their texts say, such as what they are bought with.
+type ItemEncoder interface {
+	FeatureEncoder
+	// EncodeItems is EncodeFeatures of the texts of the items with these ids. features is nil where the caller has
+	// none.
+	EncodeItems(ids, texts []string, features TextFeatures, out []float32) error
+}
+
+// EncodeItems encodes items with all that e knows of them. features is nil where the caller has none.
+func EncodeItems(e Encoder, ids, texts []string, features TextFeatures, out []float32) error {
+	switch e := e.(type) {
+	case ItemEncoder:
+		return e.EncodeItems(ids, texts, features, out)
+	case FeatureEncoder:
+		if features != nil {
+			return e.EncodeFeatures(texts, features, out)
+		}
+	}
+	return e.Encode(texts, out)
+}

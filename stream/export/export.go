@@ -99,8 +99,8 @@ type Generation struct {
 type Model interface {
 	// Featurize fills in the features and targets of a row.
 	Featurize(row *rows.Row) error
-	// Embed makes embeddings of texts, in the form that is stored: vector and status alone.
-	Embed(texts []string) ([]embedding.Record, error)
+	// EmbedNodes makes embeddings of nodes, in the form that is stored: vector and status alone.
+	EmbedNodes(ids, texts []string) ([]embedding.Record, error)
 }
 
 const (

@@ -172,10 +172,10 @@ func (e *run) records(ctx context.Context, shard int, src *source, model Model,
 		space = 0 // as records have it
 	}
 	return func(yield func(embedding.Record, error) bool) {
-		var texts []string
+		var ids, texts []string
 		var out []embedding.Record
 		flush := func() bool {
-			made, err := model.Embed(texts)
+			made, err := model.EmbedNodes(ids, texts)
 			if err != nil {
 				yield(embedding.Record{}, err)
 				return false
@@ -190,7 +190,7 @@ func (e *run) records(ctx context.Context, shard int, src *source, model Model,
 					return false
 				}
 			}
-			texts, out = texts[:0], out[:0]
+			ids, texts, out = ids[:0], texts[:0], out[:0]
 			return true
 		}
 		for r, err := range src.rows(ctx, shard) {
@@ -204,7 +204,7 @@ func (e *run) records(ctx context.Context, shard int, src *source, model Model,
 			if !src.placed {
 				r.Seq = 0
 			}
-			texts = append(texts, r.Text)
+			ids, texts = append(ids, r.NodeID), append(texts, r.Text)
 			out = append(out, embedding.Record{NodeID: r.NodeID, Generation: e.made.Number,
 				Space: space, EventTime: r.EventTime, Shard: shard, Seq: r.Seq})
 			if len(out) == encodeBatch && !flush() {

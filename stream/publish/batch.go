@@ -28,9 +28,9 @@ type batcher struct {
 	*Follower
 	model *Model
 	out   []embedding.Record
-	// texts are those to encode, live[i] the position in out of the record of texts[i].
-	texts []string
-	live  []int
+	// ids and texts are those to encode, live[i] the position in out of the record of texts[i].
+	ids, texts []string
+	live       []int
 	// from and to are the manifests that the records come from.
 	from, to int64
 	// added: segments whose end the position has not reached.
@@ -71,7 +71,8 @@ func (b *batcher) add(ctx context.Context, s *commitlog.Segment) error {
 func (b *batcher) put(ctx context.Context, r commitlog.Row) error {
 	b.out = append(b.out, b.record(r, b.model))
 	if !r.Deleted {
-		b.live, b.texts = append(b.live, len(b.out)-1), append(b.texts, r.Text)
+		b.live = append(b.live, len(b.out)-1)
+		b.ids, b.texts = append(b.ids, b.out[len(b.out)-1].NodeID), append(b.texts, r.Text)
 	}
 	if len(b.out) < batch {
 		return nil
@@ -106,7 +107,7 @@ func (b *batcher) send(ctx context.Context) error {
 	dim := b.model.Dim
 	// The records keep views into vectors, so each batch gets its own.
 	vectors := make([]float32, len(b.texts)*dim)
-	if err := b.model.Encode(b.texts, vectors); err != nil {
+	if err := b.model.Encode(b.ids, b.texts, vectors); err != nil {
 		return fmt.Errorf("encode rows of shard %d, manifests %d to %d, by generation %d: %w",
 			b.opts.Shard, b.from, b.to, b.model.Generation, err)
 	}
@@ -114,6 +115,6 @@ func (b *batcher) send(ctx context.Context) error {
 		b.out[at].SetVector(b.texts[i], vectors[i*dim:(i+1)*dim:(i+1)*dim])
 	}
 	err := b.publish(ctx, b.model, b.out)
-	b.out, b.texts, b.live = b.out[:0], b.texts[:0], b.live[:0]
+	b.out, b.ids, b.texts, b.live = b.out[:0], b.ids[:0], b.texts[:0], b.live[:0]
 	return err
 }

@@ -38,7 +38,7 @@ func BenchmarkFollow(b *testing.B) {
 		}
 		head = m
 	}
-	model := &Model{Generation: 1, Dim: 1, Encode: func([]string, []float32) error { return nil }}
+	model := &Model{Generation: 1, Dim: 1, Encode: func(_, _ []string, _ []float32) error { return nil }}
 	for b.Loop() {
 		moveTo(b, store, commitlog.Published{Generation: 1})
 		f := New(Options{Shard: shard, Store: store, Publisher: silent{}, Model: func() *Model { return model },

@@ -33,8 +33,8 @@ type Model struct {
 	PassedOver int64
 	// AsOf is when this process began to look which generation is served, with this one as the answer.
 	AsOf time.Time
-	// Encode writes the embedding of texts[i] to out[i*Dim : (i+1)*Dim].
-	Encode func(texts []string, out []float32) error
+	// Encode writes the embedding of the node ids[i], whose text is texts[i], to out[i*Dim : (i+1)*Dim].
+	Encode func(ids, texts []string, out []float32) error
 }
 
 // position is the cursor of all rows up to manifest seq.

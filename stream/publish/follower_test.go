@@ -96,7 +96,7 @@ func commit(t *testing.T, store sink.Store, seq int64, changes ...[2]string) {
 // text is its length plus 100 times the generation.
 func generationAt(t *testing.T, store sink.Store, g, cut int64, nodes ...embedding.Record) *Model {
 	t.Helper()
-	m := &Model{Generation: g, Cut: cut, Dim: 1, Encode: func(texts []string, out []float32) error {
+	m := &Model{Generation: g, Cut: cut, Dim: 1, Encode: func(_, texts []string, out []float32) error {
 		for i, text := range texts {
 			out[i] = float32(100*g + int64(len(text)))
 		}
@@ -403,8 +403,8 @@ func TestTextsWithoutMeaningHaveNoVector(t *testing.T) {
 	var store memstore.Store
 	model := generationAt(t, &store, 1, 0, embedded("c", 0, 5))
 	encode := model.Encode
-	model.Encode = func(texts []string, out []float32) error {
-		err := encode(texts, out)
+	model.Encode = func(ids, texts []string, out []float32) error {
+		err := encode(ids, texts, out)
 		for i, text := range texts {
 			if text == "unknown" {
 				out[i] = 0

@@ -243,7 +243,7 @@ func (w *writer) vector(id string) []float32 {
 
 func (w *writer) flush() error {
 	if len(w.texts) > 0 {
-		records, err := w.generation.Embed(w.texts)
+		records, err := w.generation.EmbedNodes(w.textIDs, w.texts)
 		if err != nil {
 			return err
 		}
@@ -331,7 +331,7 @@ func (c *Catalog) ByText(text string, k int) (Nearest, error) {
 	if s == nil {
 		return Nearest{}, ErrEmpty
 	}
-	records, err := s.generation.Embed([]string{text})
+	records, err := s.generation.EmbedTexts([]string{text})
 	if err != nil {
 		return Nearest{}, err
 	}
@@ -353,7 +353,7 @@ func (c *Catalog) Embed(texts []string) (vectors [][]float32, dims int, number i
 		return nil, 0, 0, ErrEmpty
 	}
 	for part := range slices.Chunk(texts, batch) {
-		records, err := s.generation.Embed(part)
+		records, err := s.generation.EmbedTexts(part)
 		if err != nil {
 			return nil, 0, 0, err
 		}

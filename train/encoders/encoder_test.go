@@ -86,13 +86,23 @@ func encoders(t *testing.T) []train.Encoder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []train.Encoder{l, w, b, h}
+	views.Behaviour, err = hybrid.NewBehaviour(1.5, 1, []uint64{numeric.HashString("known")}, []uint16{0x3f00})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := hybrid.New(views, []float32{1, 0, 0, 1, 2, 0, 0, 2, 3, 1, -1, 3, 5, -5}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []train.Encoder{l, w, b, h, items}
 }
 
+// encode returns the embeddings of texts, and then those of the same texts as a known item's.
 func encode(t *testing.T, e train.Encoder) []float32 {
 	t.Helper()
-	out := make([]float32, len(texts)*e.Dim())
-	if err := e.Encode(texts, out); err != nil {
+	n := len(texts) * e.Dim()
+	out, ids := make([]float32, 2*n), slices.Repeat([]string{"known"}, len(texts))
+	if err := errors.Join(e.Encode(texts, out[:n]), train.EncodeItems(e, ids, texts, nil, out[n:])); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -248,7 +258,7 @@ func TestBERTWithNGramsComesBack(t *testing.T) {
 	views := encoders(t)[3].(*hybrid.Encoder).Views()
 	views.Model = model
 	sample := make([]float32, len(texts)*views.Len())
-	if err := views.WriteViews(texts, train.FeaturesOf(views.Vectorizer, texts), sample); err != nil {
+	if err := views.WriteViews(nil, texts, train.FeaturesOf(views.Vectorizer, texts), sample); err != nil {
 		t.Fatal(err)
 	}
 	join, err := hybrid.Join(sample, views.Len(), 2)

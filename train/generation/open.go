@@ -110,11 +110,26 @@ func (g *Generation) Featurize(row *rows.Row) error {
 	return nil
 }
 
-// Embed makes embeddings of texts, in the form that the generation stores. The records have no more than that.
-func (g *Generation) Embed(texts []string) ([]embedding.Record, error) {
+// EmbedTexts makes embeddings of texts that are no nodes', in the form that the generation stores. The records have no
+// more than that.
+func (g *Generation) EmbedTexts(texts []string) ([]embedding.Record, error) {
+	return g.embed(texts, func(out []float32) error { return g.Encoder.Encode(texts, out) })
+}
+
+// EmbedNodes is EmbedTexts for nodes, with all that the encoder knows of those with these ids.
+func (g *Generation) EmbedNodes(ids, texts []string) ([]embedding.Record, error) {
+	return g.embed(texts, func(out []float32) error { return g.Encode(ids, texts, out) })
+}
+
+// Encode writes the embeddings of nodes to out, one after the other.
+func (g *Generation) Encode(ids, texts []string, out []float32) error {
+	return train.EncodeItems(g.Encoder, ids, texts, nil, out)
+}
+
+func (g *Generation) embed(texts []string, encode func(out []float32) error) ([]embedding.Record, error) {
 	d := g.Encoder.Dim()
 	vectors := make([]float32, len(texts)*d)
-	if err := g.Encoder.Encode(texts, vectors); err != nil {
+	if err := encode(vectors); err != nil {
 		return nil, err
 	}
 	out := make([]embedding.Record, len(texts))

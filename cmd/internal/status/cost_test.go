@@ -147,7 +147,7 @@ func TestRequestsOfAWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // test
-	model := &publish.Model{Generation: 1, Dim: 1, Encode: func([]string, []float32) error { return nil }}
+	model := &publish.Model{Generation: 1, Dim: 1, Encode: func(_, _ []string, _ []float32) error { return nil }}
 	behind := time.Hour
 	opts := publish.Options{Store: store, Publisher: noRecords{}, Log: slog.New(slog.DiscardHandler),
 		Model: func() *publish.Model { return model }, Known: manifests.LookupFor(0),
@@ -219,7 +219,7 @@ func TestRequestsOfAFollowerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // test
-	model := &publish.Model{Generation: 1, Dim: 1, Encode: func([]string, []float32) error { return nil }}
+	model := &publish.Model{Generation: 1, Dim: 1, Encode: func(_, _ []string, _ []float32) error { return nil }}
 	follower := publish.New(publish.Options{Store: m, Publisher: noRecords{}, Log: slog.New(slog.DiscardHandler),
 		Model: func() *publish.Model { return model }, SaveEvery: func() time.Duration { return time.Hour }})
 	b := bill{}

@@ -20,9 +20,9 @@ func (s *Shard) Model(m *publish.Model) *publish.Model {
 		return m
 	}
 	encode := m.Encode
-	m.Encode = func(texts []string, out []float32) error {
+	m.Encode = func(ids, texts []string, out []float32) error {
 		began := time.Now()
-		err := encode(texts, out)
+		err := encode(ids, texts, out)
 		s.encoded = [2]time.Time{began, time.Now()}
 		return err
 	}

@@ -5,7 +5,8 @@
 //	l = Wᵀx                      the linear solution (package linear), x the projection of Ψ(T)
 //	t = x_1 … x_d                the text itself (LSA)
 //	p                            the text itself as a transformer says it (package bert), if there is one
-//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖
+//	z                            what the item is ordered with (Behaviour), if there are orders
+//	Φ(T) = y/‖y‖,   y = J₁ᵀ h/‖h‖ + J₂ᵀ l/‖l‖ + J₃ᵀ t/‖t‖ + J₄ᵀ p/‖p‖ + J₅ᵀ z
 //
 // The table knows the links best, and forgets of a text what links do not need. The other views keep
 // it: a node without links, such as a new product, still lies near similar ones. J holds the first
@@ -13,6 +14,9 @@
 // the length TextWeight beside the table's 1, and t and p together have it: t alone, or each TextWeight/√2.
 // So the cosines of y are those of the views, except for what the last axes hold. The dimensions
 // are ordered, and mixed within groups (numeric.MixGroups): the first 64 or 128 can be used alone.
+//
+// The view z belongs to an item, not to its text. It grows with the orders of the item, so that the embedding moves
+// from the text to the behaviour. A text that is no known item's has none.
 //
 // Join fits J to a sample of views that Views.WriteViews has written; New makes the encoder.
 package hybrid
@@ -43,6 +47,8 @@ type Views struct {
 	TextWeight float32
 	// Model, if not nil, is the transformer. Its embeddings have length 1.
 	Model train.Encoder
+	// Behaviour, if not nil, is what items are ordered with.
+	Behaviour *Behaviour
 }
 
 // TextDim is the dimension of each of the views l and t.
@@ -57,19 +63,20 @@ func (v Views) ModelDim() int {
 }
 
 // Len is the length of the views side by side.
-func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() }
+func (v Views) Len() int { return v.Table.Dim() + 2*v.TextDim() + v.ModelDim() + v.Behaviour.Dim() }
 
-// WriteViews writes the views of texts and of their features to out, a row of Len numbers for each text. A view in
-// which a text has nothing is zero.
-func (v Views) WriteViews(texts []string, features train.TextFeatures, out []float32) error {
+// WriteViews writes the views of items to out, a row of Len numbers for each. A view in which an item has nothing is
+// zero.
+func (v Views) WriteViews(ids, texts []string, features train.TextFeatures, out []float32) error {
 	n := v.Len()
-	return v.forEachText(texts, features, func(i int, views []float32) {
+	return v.forEach(ids, texts, features, func(i int, views []float32) {
 		copy(out[i*n:(i+1)*n], views)
 	})
 }
 
-// forEachText calls visit with the views of each text, on several goroutines. The views are valid during the call.
-func (v Views) forEachText(texts []string, features train.TextFeatures, visit func(i int, views []float32)) error {
+// forEach calls visit with the views of each item, on several goroutines. Without ids, the items are their texts
+// alone. The views are valid during the call.
+func (v Views) forEach(ids, texts []string, features train.TextFeatures, visit func(i int, views []float32)) error {
 	m := v.ModelDim()
 	p := make([]float32, len(texts)*m)
 	if v.Model != nil {
@@ -83,6 +90,9 @@ func (v Views) forEachText(texts []string, features train.TextFeatures, visit fu
 		for i := lo; i < hi; i++ {
 			psi = features(i, psi)
 			v.write(psi, p[i*m:(i+1)*m], x, views)
+			if ids != nil {
+				v.writeBehaviour(ids[i], views)
+			}
 			visit(i, views)
 		}
 	})
@@ -103,9 +113,24 @@ func (v Views) write(psi sparse.Vector, p, x, out []float32) {
 	if v.Model != nil {
 		own /= math.Sqrt2
 		copy(out[h+2*d:], p)
-		scale(out[h+2*d:], own)
+		scale(out[h+2*d:h+2*d+len(p)], own)
 	}
 	scale(t, own)
+}
+
+// writeBehaviour writes the view z of an item beside its other views, of which it has Weight times the length at most.
+func (v Views) writeBehaviour(id string, views []float32) {
+	d := v.Behaviour.Dim()
+	if d == 0 {
+		return
+	}
+	text, z := views[:len(views)-d], views[len(views)-d:]
+	length := float32(math.Sqrt(float64(numeric.Dot(text, text))))
+	if length == 0 {
+		length = 1
+	}
+	v.Behaviour.row(id, z)
+	scale(z, length*v.Behaviour.weight)
 }
 
 func scale(x []float32, by float32) {
@@ -136,7 +161,7 @@ type Encoder struct {
 	dim   int
 }
 
-var _ train.FeatureEncoder = (*Encoder)(nil)
+var _ train.ItemEncoder = (*Encoder)(nil)
 
 // New joins views by the map that Join returned.
 func New(v Views, join []float32, dim int) (*Encoder, error) {
@@ -189,10 +214,25 @@ func (e *Encoder) Encode(texts []string, out []float32) error {
 
 // EncodeFeatures implements train.FeatureEncoder.
 func (e *Encoder) EncodeFeatures(texts []string, features train.TextFeatures, out []float32) error {
+	return e.encode(nil, texts, features, out)
+}
+
+// EncodeItems implements train.ItemEncoder.
+func (e *Encoder) EncodeItems(ids, texts []string, features train.TextFeatures, out []float32) error {
+	if len(ids) != len(texts) {
+		return fmt.Errorf("encode: %d ids of %d texts", len(ids), len(texts))
+	}
+	if features == nil {
+		features = train.FeaturesOf(e.views.Vectorizer, texts)
+	}
+	return e.encode(ids, texts, features, out)
+}
+
+func (e *Encoder) encode(ids, texts []string, features train.TextFeatures, out []float32) error {
 	if len(out) != len(texts)*e.dim {
 		return fmt.Errorf("encode: room for %d numbers, %d texts need %d", len(out), len(texts), len(texts)*e.dim)
 	}
-	return e.views.forEachText(texts, features, func(i int, views []float32) {
+	return e.views.forEach(ids, texts, features, func(i int, views []float32) {
 		z := out[i*e.dim : (i+1)*e.dim]
 		clear(z)
 		for k, v := range views {

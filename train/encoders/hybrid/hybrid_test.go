@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ var texts = []string{"abc", "fade", "d", "", "zz", "cab fee"}
 func sampleOf(t *testing.T, v Views) []float32 {
 	t.Helper()
 	all := make([]float32, len(texts)*v.Len())
-	if err := v.WriteViews(texts, train.FeaturesOf(v.Vectorizer, texts), all); err != nil {
+	if err := v.WriteViews(nil, texts, train.FeaturesOf(v.Vectorizer, texts), all); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -188,6 +189,71 @@ func TestNewRefusesSizesThatDoNotFit(t *testing.T) {
 	} {
 		if f() == nil {
 			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// An item's behaviour stands beside its text, with a length in proportion to that of the text's views. Other items, and
+// texts that are no item's, are their texts alone.
+func TestBehaviour(t *testing.T) {
+	v := testViews(t)
+	plain := sampleOf(t, v)
+	n := v.Len()
+	hashes := []uint64{numeric.HashString("a"), numeric.HashString("b")}
+	rows := []uint16{0x3f80, 0, 0x3f00, 0xbf00} // (1, 0) and (½, −½)
+	if hashes[0] > hashes[1] {
+		slices.Reverse(hashes)
+		rows = append(rows[2:], rows[:2]...)
+	}
+	want := map[string][2]float32{"a": {1, 0}, "b": {0.5, -0.5}, "c": {}}
+	var err error
+	if v.Behaviour, err = NewBehaviour(2, 2, hashes, rows); err != nil {
+		t.Fatal(err)
+	}
+	for id, of := range want {
+		out := make([]float32, len(texts)*v.Len())
+		ids := slices.Repeat([]string{id}, len(texts))
+		if err := v.WriteViews(ids, texts, train.FeaturesOf(v.Vectorizer, texts), out); err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range texts {
+			row, alone := out[i*(n+2):(i+1)*(n+2)], plain[i*n:(i+1)*n]
+			if !slices.Equal(row[:n], alone) {
+				t.Errorf("%q of %s: views of the text %v, without behaviour %v", text, id, row[:n], alone)
+			}
+			length := float32(math.Sqrt(float64(numeric.Dot(alone, alone))))
+			if length == 0 {
+				length = 1
+			}
+			for k, got := range row[n:] {
+				if d := got - 2*length*of[k]; max(d, -d) > 1e-5*length {
+					t.Errorf("%q of %s: behaviour %v beside views of length %g", text, id, row[n:], length)
+				}
+			}
+		}
+	}
+	join, err := Join(sampleOf(t, v), v.Len(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(v, join, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, unknown := make([]float32, 2*len(texts)), make([]float32, 2*len(texts))
+	if err := errors.Join(e.Encode(texts, text), e.EncodeItems(slices.Repeat([]string{"c"}, len(texts)), texts, nil,
+		unknown)); err != nil || !slices.Equal(text, unknown) {
+		t.Errorf("texts %v, of an unknown item %v, %v", text, unknown, err)
+	}
+	for _, bad := range []struct {
+		weight float32
+		dim    int
+		hashes []uint64
+		rows   []uint16
+	}{{1, 0, nil, nil}, {0, 1, []uint64{1}, []uint16{0}}, {1, 1, []uint64{2, 1}, []uint16{0, 0}},
+		{1, 1, []uint64{1, 1}, []uint16{0, 0}}, {1, 2, []uint64{1}, []uint16{0}}} {
+		if _, err := NewBehaviour(bad.weight, bad.dim, bad.hashes, bad.rows); err == nil {
+			t.Errorf("%+v was taken", bad)
 		}
 	}
 }

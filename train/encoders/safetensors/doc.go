@@ -3,7 +3,7 @@
 // there can be read here.
 //
 // A file is a little-endian 64-bit header length, a JSON header naming each tensor's type, shape
-// and byte range, and the bytes of the tensors, without gaps. F32 and I32 are written; F32, F16 and
+// and byte range, and the bytes of the tensors, without gaps. F32, BF16 and I32 are written; F32, F16 and
 // BF16 (as float32) and I32 are read; files holding other types open, and only reading such a
 // tensor fails. OpenModel reads a model directory, whose tensors may be spread over several files.
 // The format has no checksum, so artifacts that use it store one beside the file

@@ -10,16 +10,39 @@ import (
 	"slices"
 )
 
-// Tensor is one named array to write: exactly one of Float32 and Int32 is
-// used, and its length is the product of Shape.
+// Tensor is one named array to write: exactly one of Float32, BFloat16 and
+// Int32 is used, and its length is the product of Shape.
 type Tensor struct {
-	Name    string
-	Shape   []int
-	Float32 []float32
-	Int32   []int32
+	Name     string
+	Shape    []int
+	Float32  []float32
+	BFloat16 []uint16 // the upper halves of float32
+	Int32    []int32
 }
 
-func (t Tensor) length() int { return len(t.Float32) + len(t.Int32) }
+func (t Tensor) length() int { return len(t.Float32) + len(t.BFloat16) + len(t.Int32) }
+
+// dtype is the type as the header names it.
+func (t Tensor) dtype() string {
+	switch {
+	case t.Int32 != nil:
+		return "I32"
+	case t.BFloat16 != nil:
+		return "BF16"
+	}
+	return "F32"
+}
+
+// append appends number i.
+func (t Tensor) append(b []byte, i int) []byte {
+	switch {
+	case t.Int32 != nil:
+		return binary.LittleEndian.AppendUint32(b, uint32(t.Int32[i]))
+	case t.BFloat16 != nil:
+		return binary.LittleEndian.AppendUint16(b, t.BFloat16[i])
+	}
+	return binary.LittleEndian.AppendUint32(b, math.Float32bits(t.Float32[i]))
+}
 
 // entry is a tensor's line in the header.
 type entry struct {
@@ -54,10 +77,7 @@ func New(tensors []Tensor, metadata map[string]string) (*File, error) {
 	}
 	var at int64
 	for _, t := range f.tensors {
-		e := entry{DType: "F32", Shape: []int64{}}
-		if t.Int32 != nil {
-			e.DType = "I32"
-		}
+		e := entry{DType: t.dtype(), Shape: []int64{}}
 		want := 1
 		for _, s := range t.Shape {
 			want *= s
@@ -69,11 +89,14 @@ func New(tensors []Tensor, metadata map[string]string) (*File, error) {
 		if i := notFinite(t.Float32); i >= 0 {
 			return nil, fmt.Errorf("safetensors: tensor %q: %w: number %d is %v", t.Name, ErrNotFinite, i, t.Float32[i])
 		}
-		if want != t.length() || (t.Float32 != nil && t.Int32 != nil) {
+		if i := slices.IndexFunc(t.BFloat16, func(b uint16) bool { return b&0x7f80 == 0x7f80 }); i >= 0 {
+			return nil, fmt.Errorf("safetensors: tensor %q: %w: number %d", t.Name, ErrNotFinite, i)
+		}
+		if want != t.length() || want != max(len(t.Float32), len(t.BFloat16), len(t.Int32)) {
 			return nil, fmt.Errorf("safetensors: tensor %q has %d numbers, its shape %v says %d", t.Name, t.length(),
 				t.Shape, want)
 		}
-		e.Offsets = [2]int64{at, at + 4*int64(want)}
+		e.Offsets = [2]int64{at, at + widths[e.DType]*int64(want)}
 		at = e.Offsets[1]
 		header[t.Name] = e
 	}
@@ -106,13 +129,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 			end := min(at+chunk/4, t.length())
 			buf = buf[:0]
 			for i := at; i < end; i++ {
-				var bits uint32
-				if t.Int32 != nil {
-					bits = uint32(t.Int32[i])
-				} else {
-					bits = math.Float32bits(t.Float32[i])
-				}
-				buf = binary.LittleEndian.AppendUint32(buf, bits)
+				buf = t.append(buf, i)
 			}
 			n, err = w.Write(buf)
 			written += int64(n)

@@ -65,8 +65,8 @@ type bounds struct {
 
 // encoding is a text that waits to be encoded.
 type encoding struct {
-	text string
-	done func(vector []float32)
+	id, text string
+	done     func(vector []float32)
 }
 
 // New returns a meter for an opened generation. Learn comes next.
@@ -136,7 +136,7 @@ func (m *Meter) learn(r *rows.Row) error {
 	if h := hashOf(hashNode, self); h <= m.bounds.published {
 		n := &node{text: numeric.HashString(r.Text)}
 		m.published[h] = n
-		m.encode(r.Text, func(v []float32) { n.vector = v })
+		m.encode(r.NodeID, r.Text, func(v []float32) { n.vector = v })
 	}
 	asked := false
 	for _, l := range r.Labels {
@@ -150,7 +150,7 @@ func (m *Meter) learn(r *rows.Row) error {
 		}
 		if h := hashOf(hashPool, self, other); h <= m.bounds.pool && m.pool.admits(h) {
 			m.pool.put(h, negative{id: strings.Clone(r.NodeID)})
-			m.encode(r.Text, func(v []float32) {
+			m.encode(r.NodeID, r.Text, func(v []float32) {
 				if n, still := m.pool.values[h]; still {
 					n.vector = v
 					m.pool.values[h] = n
@@ -222,7 +222,7 @@ func (m *Meter) Apply(r *rows.Row) error {
 		return nil
 	}
 	if n := m.published[h]; n != nil {
-		m.applyText(n, r.Text)
+		m.applyText(n, r.NodeID, r.Text)
 	} else if _, there := m.generation.Label(r.NodeID); !there && m.fresh.admits(h) {
 		_, ngrams := m.generation.Vectorizer.TransformCounting(r.Text, sparse.Vector{})
 		m.fresh.put(h, ngrams)
@@ -235,12 +235,12 @@ func (m *Meter) Apply(r *rows.Row) error {
 }
 
 // applyText compares a text with the one that was published.
-func (m *Meter) applyText(n *node, text string) {
+func (m *Meter) applyText(n *node, id, text string) {
 	if numeric.HashString(text) == n.text {
 		n.cosine = nil
 		return
 	}
-	m.encode(text, func(v []float32) {
+	m.encode(id, text, func(v []float32) {
 		if v != nil && n.vector != nil {
 			n.cosine = new(float64(numeric.Dot(v, n.vector)))
 		}
@@ -264,7 +264,7 @@ func (m *Meter) applyLinks(r *rows.Row, self uint64) {
 // encodeEnd encodes a row's text if it is the end of a sampled edge.
 func (m *Meter) encodeEnd(l *links, r *rows.Row) {
 	if e := l.ends[r.NodeID]; e != nil {
-		m.encode(r.Text, func(v []float32) { e.vector = v })
+		m.encode(r.NodeID, r.Text, func(v []float32) { e.vector = v })
 	}
 }
 
@@ -296,9 +296,9 @@ func (m *Meter) Covers(shard int, seq int64) { m.upto[shard] = seq }
 // Upto returns the newest manifest of a shard whose rows are in.
 func (m *Meter) Upto(shard int) int64 { return m.upto[shard] }
 
-// encode has a text encoded with the next batch. A text without an embedding gives nil.
-func (m *Meter) encode(text string, done func([]float32)) {
-	m.queue = append(m.queue, encoding{strings.Clone(text), done})
+// encode has a node encoded with the next batch. A text without an embedding gives nil.
+func (m *Meter) encode(id, text string, done func([]float32)) {
+	m.queue = append(m.queue, encoding{strings.Clone(id), strings.Clone(text), done})
 }
 
 func (m *Meter) flushFull() error {
@@ -311,13 +311,13 @@ func (m *Meter) flushFull() error {
 func (m *Meter) flush() error {
 	queue := m.queue
 	m.queue = nil
-	texts := make([]string, len(queue))
+	ids, texts := make([]string, len(queue)), make([]string, len(queue))
 	for i, q := range queue {
-		texts[i] = q.text
+		ids[i], texts[i] = q.id, q.text
 	}
 	dim := m.generation.Encoder.Dim()
 	vectors := make([]float32, len(texts)*dim)
-	if err := m.generation.Encoder.Encode(texts, vectors); err != nil {
+	if err := m.generation.Encode(ids, texts, vectors); err != nil {
 		return fmt.Errorf("measure drift: encode: %w", err)
 	}
 	for i, q := range queue {

@@ -78,7 +78,7 @@ func (t *Training) join(ctx context.Context, n table, model train.Encoder) (*hyb
 	if err != nil {
 		return nil, err
 	}
-	v.TextWeight, v.Model = weight, model
+	v.TextWeight, v.Model, v.Behaviour = weight, model, t.Behaviour
 	// After the weight of the text, since the parent may have seen the pairs, too.
 	if err := t.average(ctx, &v); err != nil {
 		return nil, err
@@ -149,7 +149,16 @@ func (t *Training) views(ctx context.Context, v hybrid.Views, nodes []int32) ([]
 	out := make([]float32, len(nodes)*n)
 	err := t.Texts.Subset(nodes).blocks(ctx, t.Resources.Progress, func(lo int, texts []string) error {
 		featuresOf := func(i int, _ sparse.Vector) sparse.Vector { return t.Features.Row(int(nodes[lo+i])) }
-		return v.WriteViews(texts, featuresOf, out[lo*n:(lo+len(texts))*n])
+		return v.WriteViews(idsOf(t.Graph, nodes[lo:lo+len(texts)]), texts, featuresOf, out[lo*n:(lo+len(texts))*n])
 	})
 	return out, err
+}
+
+// idsOf returns the ids of nodes.
+func idsOf(g *train.Graph, nodes []int32) []string {
+	ids := make([]string, len(nodes))
+	for k, i := range nodes {
+		ids[k] = g.IDs[i]
+	}
+	return ids
 }

@@ -23,6 +23,8 @@ type Kind struct {
 	NeedsModel bool
 	// InSteps: it is trained in steps, which can be resumed, and which several processes can share.
 	InSteps bool
+	// Behaviour: it has a view of what items are ordered with.
+	Behaviour bool
 
 	// train trains an encoder; nil for a baseline that is not trained.
 	train func(context.Context, *Training) (*Trained, error)
@@ -34,13 +36,14 @@ type Kind struct {
 
 // kinds is the table of all encoders, in the order that messages name them.
 var kinds = []Kind{
-	{Name: hybrid.Kind, Title: "hybrid", InSteps: true, train: trainHybrid},
+	{Name: hybrid.Kind, Title: "hybrid", InSteps: true, Behaviour: true, train: trainHybrid},
 	{Name: bag.Kind, Title: "bag", InSteps: true,
 		train: trainBag, network: bagNetwork},
 	{Name: linear.Kind, Title: "linear",
 		train: trainLinear},
 	{Name: bert.Kind, Title: "bert",
-		NeedsModel: true, InSteps: true, train: trainBERT, network: bertNetwork, pretrained: pretrainedBERT},
+		NeedsModel: true, InSteps: true, Behaviour: true,
+		train: trainBERT, network: bertNetwork, pretrained: pretrainedBERT},
 	{Name: linear.LSAKind, Title: "lsa (text only)"}, // the baseline
 }
 

@@ -33,9 +33,9 @@ func (t *Training) orient(ctx context.Context, trained *Trained) error {
 	for i := 0; i < t.Texts.Len(); i += step {
 		nodes = append(nodes, int32(i))
 	}
-	rotation, err := t.alignment(ctx, trained, t.Texts.Subset(nodes))
+	rotation, err := t.alignment(ctx, trained, nodes)
 	if trained.Aligned = rotation != nil; err == nil && !trained.Aligned {
-		rotation, err = t.axes(ctx, trained.Encoder, t.Texts.Subset(nodes))
+		rotation, err = t.axes(ctx, trained.Encoder, nodes)
 	}
 	if err != nil || rotation == nil {
 		return err
@@ -45,25 +45,25 @@ func (t *Training) orient(ctx context.Context, trained *Trained) error {
 	return nil
 }
 
-// alignment returns the rotation to where the parent has a sample of texts, nil if there is none, or none of
+// alignment returns the rotation to where the parent has a sample of nodes, nil if there is none, or none of
 // as many dimensions.
-func (t *Training) alignment(ctx context.Context, trained *Trained, sample *Texts) ([]float32, error) {
+func (t *Training) alignment(ctx context.Context, trained *Trained, sample []int32) ([]float32, error) {
 	parent, err := t.parent(ctx)
 	if err != nil || parent == nil {
 		return nil, err
 	}
 	e, before, r := trained.Encoder, parent.Encoder, t.Resources
-	r.Progress.Stage("align with the generation before", 2*int64(sample.Len()))
+	r.Progress.Stage("align with the generation before", 2*int64(len(sample)))
 	if before.Dim() != e.Dim() {
 		r.Log.Info("the embeddings start a new space: they have another dimension than before", "dim", e.Dim(),
 			"before", before.Dim())
 		return nil, nil
 	}
-	to, err := embed(ctx, before, sample, r.Progress)
+	to, err := t.embedNodes(ctx, before, sample)
 	if err != nil {
 		return nil, err
 	}
-	from, err := embed(ctx, e, sample, r.Progress)
+	from, err := t.embedNodes(ctx, e, sample)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +75,12 @@ func (t *Training) alignment(ctx context.Context, trained *Trained, sample *Text
 }
 
 // axes returns the rotation that orders the dimensions, nil for an encoder that has ordered them itself.
-func (t *Training) axes(ctx context.Context, e train.Encoder, sample *Texts) ([]float32, error) {
+func (t *Training) axes(ctx context.Context, e train.Encoder, sample []int32) ([]float32, error) {
 	if _, ordered := e.(*hybrid.Encoder); ordered {
 		return nil, nil
 	}
-	t.Resources.Progress.Stage("order the dimensions", int64(sample.Len()))
-	rows, err := embed(ctx, e, sample, t.Resources.Progress)
+	t.Resources.Progress.Stage("order the dimensions", int64(len(sample)))
+	rows, err := t.embedNodes(ctx, e, sample)
 	if err != nil {
 		return nil, err
 	}
@@ -90,4 +90,14 @@ func (t *Training) axes(ctx context.Context, e train.Encoder, sample *Texts) ([]
 	}
 	numeric.MixGroups(axes, e.Dim())
 	return axes, nil
+}
+
+// embedNodes returns the embeddings of nodes, with all that the encoder knows of them.
+func (t *Training) embedNodes(ctx context.Context, e train.Encoder, nodes []int32) ([]float32, error) {
+	dim := e.Dim()
+	out := make([]float32, len(nodes)*dim)
+	return out, t.Texts.Subset(nodes).blocks(ctx, t.Resources.Progress, func(lo int, texts []string) error {
+		return train.EncodeItems(e, idsOf(t.Graph, nodes[lo:lo+len(texts)]), texts, nil,
+			out[lo*dim:(lo+len(texts))*dim])
+	})
 }

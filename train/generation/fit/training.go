@@ -11,6 +11,7 @@ import (
 	"giantstream/featurize/projection"
 	"giantstream/featurize/tfidf"
 	"giantstream/train"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/objectives/linkpred"
 	"giantstream/train/objectives/trainer"
@@ -35,6 +36,8 @@ type Inputs struct {
 	Dim    int
 	// Tree clusters the labels.
 	Tree *labeltree.Tree
+	// Behaviour, if not nil, is what the items of the graph are ordered with, for encoders that have a view of it.
+	Behaviour *hybrid.Behaviour
 	// OpenParent opens the generation that embeddings are to be comparable with, which Train closes. It is nil, or
 	// returns nil, if there is none. Average: what the parent has learned is averaged into what is learned.
 	Average    bool

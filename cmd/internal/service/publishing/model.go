@@ -26,7 +26,7 @@ func (p *Publish) modelOf(served func() *generation.Generation, shard int) *publ
 		Space:      g.Doc.SpaceBefore(),
 		Cut:        g.Doc.Cut[shard],
 		Dim:        g.Encoder.Dim(),
-		Encode:     g.Encoder.Encode,
+		Encode:     g.Encode,
 		Format:     p.Format.LimitTo(g.Doc.Settings.Stored),
 		PassedOver: passedOver,
 		AsOf:       asOf,

@@ -44,7 +44,7 @@ func Encode(ctx context.Context, t *work.Task) error {
 	}
 	v := embedded{dim: e.Dim(), vectors: make([]float32, len(p.Nodes)*e.Dim()),
 		status: make([]embedding.Status, len(p.Nodes))}
-	if err := embedTexts(ctx, t, e, p.Texts, v); err != nil {
+	if err := embedNodes(ctx, t, e, p, v); err != nil {
 		return err
 	}
 	if err := putSampledVectors(ctx, t, v); err != nil {
@@ -81,13 +81,19 @@ func Encode(ctx context.Context, t *work.Task) error {
 	return errors.Join(t.PutSections(ctx, "vectors", vectors), t.PutSections(ctx, "status", status))
 }
 
-// embedTexts encodes the texts of the partition.
-func embedTexts(ctx context.Context, t *work.Task, e train.Encoder, texts []string, v embedded) error {
-	of, takesFeatures := e.(train.FeatureEncoder)
-	if !takesFeatures {
-		for lo := 0; lo < len(texts); lo += graph.Block {
-			hi := min(lo+graph.Block, len(texts))
-			if err := errors.Join(ctx.Err(), e.Encode(texts[lo:hi], v.vectors[lo*v.dim:hi*v.dim])); err != nil {
+// embedNodes encodes the nodes of the partition.
+func embedNodes(ctx context.Context, t *work.Task, e train.Encoder, p *graph.Partition, v embedded) error {
+	ids := make([]string, len(p.Nodes))
+	for i := range p.Nodes {
+		ids[i] = string(p.Nodes[i].ID)
+	}
+	encode := func(lo, hi int, features train.TextFeatures) error {
+		return errors.Join(ctx.Err(), train.EncodeItems(e, ids[lo:hi], p.Texts[lo:hi], features,
+			v.vectors[lo*v.dim:hi*v.dim]))
+	}
+	if _, takesFeatures := e.(train.FeatureEncoder); !takesFeatures {
+		for lo := 0; lo < len(ids); lo += graph.Block {
+			if err := encode(lo, min(lo+graph.Block, len(ids)), nil); err != nil {
 				return err
 			}
 		}
@@ -98,8 +104,7 @@ func embedTexts(ctx context.Context, t *work.Task, e train.Encoder, texts []stri
 		return err
 	}
 	return vocabulary.EachCounts(ctx, t.Build, model, t.Partition, func(lo int, c *vocabulary.TextCounts) error {
-		hi := lo + len(c.Records)
-		return errors.Join(ctx.Err(), of.EncodeFeatures(texts[lo:hi], c.Features, v.vectors[lo*v.dim:hi*v.dim]))
+		return encode(lo, lo+len(c.Records), c.Features)
 	})
 }
 

@@ -1,0 +1,62 @@
+package hybrid
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"giantstream/train/numeric"
+)
+
+// Behaviour is a view of items that their orders give: a row of at most the length 1 for each item that was ordered,
+// which is longer the more is known of the item. It takes 8 bytes an item and 2 a number.
+type Behaviour struct {
+	weight float32
+	dim    int
+	hashes []uint64 // of the ids, ascending
+	rows   []uint16 // bfloat16, dim for each hash
+}
+
+// NewBehaviour makes a view of rows of dim numbers as bfloat16, which belong to hashes of ids (numeric.HashString) that
+// ascend. weight is the length of a row of length 1 beside that of all other views together.
+func NewBehaviour(weight float32, dim int, hashes []uint64, rows []uint16) (*Behaviour, error) {
+	if dim < 1 || len(rows) != dim*len(hashes) || !(weight > 0) || math.IsInf(float64(weight), 0) {
+		return nil, fmt.Errorf("hybrid: %d numbers for %d items and the weight %v are no view of dimension %d",
+			len(rows), len(hashes), weight, dim)
+	}
+	for k := 1; k < len(hashes); k++ {
+		if hashes[k] <= hashes[k-1] {
+			return nil, fmt.Errorf("hybrid: hashes of items must ascend, number %d does not", k)
+		}
+	}
+	return &Behaviour{weight, dim, hashes, rows}, nil
+}
+
+// Dim is the dimension of the view, 0 for none.
+func (b *Behaviour) Dim() int {
+	if b == nil {
+		return 0
+	}
+	return b.dim
+}
+
+// Weight is the length of a row of length 1 beside that of all other views together.
+func (b *Behaviour) Weight() float32 { return b.weight }
+
+// Hashes are those of the items' ids, not to be changed.
+func (b *Behaviour) Hashes() []uint64 { return b.hashes }
+
+// Rows are the numbers of each item as bfloat16, not to be changed.
+func (b *Behaviour) Rows() []uint16 { return b.rows }
+
+// row writes the row of an item, zeros if it has none.
+func (b *Behaviour) row(id string, out []float32) {
+	k, ok := slices.BinarySearch(b.hashes, numeric.HashString(id))
+	if !ok {
+		clear(out)
+		return
+	}
+	for i, v := range b.rows[k*b.dim : (k+1)*b.dim] {
+		out[i] = math.Float32frombits(uint32(v) << 16)
+	}
+}
