@@ -14,6 +14,7 @@ import (
 	"giantstream/internal/seal"
 	"giantstream/sink"
 	"giantstream/train/encoders/bert/compute"
+	"giantstream/train/generation/eval"
 	"giantstream/train/generation/fit"
 )
 
@@ -153,6 +154,23 @@ type OrderStats struct {
 	Kept  int `json:"kept"`
 	// Partners says, for some numbers of partners, how many items have at least that many.
 	Partners []AtLeast `json:"partners"`
+	// Behaviour is the view of items that encoders place beside the text, nil for encoders that have none.
+	Behaviour *BehaviourStats `json:"behaviour,omitempty"`
+}
+
+// BehaviourStats says what orders add to the embeddings as a view of their own.
+type BehaviourStats struct {
+	// Items that have a view, none if the weight is 0. Weight is its length beside that of the text, for an item of
+	// many orders.
+	Items  int     `json:"items"`
+	Weight float32 `json:"weight"`
+	// TooLarge: the orders took too much memory for a view.
+	TooLarge bool `json:"too_large,omitempty"`
+	// Asked is how many pairs that only the newest orders link decided the weight. Text is how well the projected text
+	// alone predicts them, With the same beside the view, both made of the other orders.
+	Asked int              `json:"asked"`
+	Text  eval.LinkMetrics `json:"text,omitzero"`
+	With  eval.LinkMetrics `json:"with,omitzero"`
 }
 
 // AtLeast is how many items have at least that many partners.

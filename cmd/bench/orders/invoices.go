@@ -18,10 +18,11 @@ import (
 
 // invoice is an order of items by their codes.
 type invoice struct {
-	number string
-	time   time.Time
-	items  []string // ascending
-	texts  map[string]string
+	number   string
+	time     time.Time
+	customer string   // empty where it is unknown
+	items    []string // ascending
+	texts    map[string]string
 }
 
 // product is the code of an item: other lines are postage, fees and notes.
@@ -62,7 +63,7 @@ func readInvoices(path string) (all []*invoice, err error) {
 		}
 		v := byNumber[number]
 		if v == nil {
-			v = &invoice{number: number, time: at, texts: map[string]string{}}
+			v = &invoice{number: number, time: at, customer: r[6], texts: map[string]string{}}
 			byNumber[number] = v
 		}
 		if text = strings.TrimSpace(text); isUpper(text) || v.texts[code] == "" {

@@ -111,6 +111,7 @@ func (s source) Orders() []rows.Order { return s.orders }
 // measure builds generations, and prints what they predict on average.
 func (b *bench) measure(ctx context.Context, s *split, name string, src source, seeds uint64) error {
 	var links int
+	var weights []string // of the orders as a view, by seed
 	var sums [2]struct{ auc, mrr float64 }
 	for seed := range seeds {
 		doc, vectors, err := b.build(ctx, s, src, seed+1)
@@ -118,6 +119,9 @@ func (b *bench) measure(ctx context.Context, s *split, name string, src source, 
 			return err
 		}
 		links = doc.Graph.Links / 2
+		if o := doc.Graph.Orders; o != nil && o.Behaviour != nil {
+			weights = append(weights, fmt.Sprintf("%.2g", o.Behaviour.Weight))
+		}
 		for k, edges := range [][]eval.Edge{s.later, s.cold} {
 			scores, err := eval.ScoreLinks(vectors, len(vectors)/len(s.items), s.asked(), edges,
 				eval.LinkOptions{Seed: 1})
@@ -128,6 +132,9 @@ func (b *bench) measure(ctx context.Context, s *split, name string, src source, 
 			sums[k].auc += m.AUC / float64(seeds)
 			sums[k].mrr += m.MRR / float64(seeds)
 		}
+	}
+	if len(weights) > 0 {
+		name += ", view " + strings.Join(weights, " ")
 	}
 	known, cold := sums[0], sums[1]
 	fmt.Printf("| %s | %d | %.3f / %.3f | %.3f / %.3f |\n", name, links, known.auc, known.mrr, cold.auc, cold.mrr)
@@ -151,5 +158,5 @@ func (b *bench) build(ctx context.Context, s *split, src source, seed uint64) (*
 		return nil, nil, err
 	}
 	vectors := make([]float32, len(s.texts)*g.Encoder.Dim())
-	return doc, vectors, g.Encoder.Encode(s.texts, vectors)
+	return doc, vectors, g.Encode(s.items, s.texts, vectors)
 }

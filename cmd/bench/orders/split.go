@@ -145,7 +145,7 @@ func (s *split) rows(linked bool) (all []rows.Row) {
 // orders are the training invoices.
 func (s *split) orders() (all []rows.Order) {
 	for _, v := range s.training {
-		all = append(all, rows.Order{OrderID: v.number, Time: v.time.UnixMicro(), Items: v.items})
+		all = append(all, rows.Order{OrderID: v.number, Time: v.time.UnixMicro(), Customer: v.customer, Items: v.items})
 	}
 	return all
 }

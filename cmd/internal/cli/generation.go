@@ -71,6 +71,28 @@ func printOrders(p *command.Printer, d *generation.Doc) {
 			command.Plural(o.Unknown, "line has", "lines have"), command.Plural(o.Large, "order has", "orders have"),
 			console.Count(pairs.DefaultMaxItems))
 	}
+	if b := o.Behaviour; b != nil {
+		printBehaviour(p, *b)
+	}
+}
+
+// printBehaviour says what orders add to the text, and why.
+func printBehaviour(p *command.Printer, b generation.BehaviourStats) {
+	switch {
+	case b.TooLarge:
+		p.Line("              they are no view of the items: they take too much of featurize.memory_limit")
+		return
+	case b.Weight > 0:
+		p.Line("              they weigh %.2g beside the text, for %s", b.Weight, command.Plural(b.Items, "item"))
+	case b.Text.Edges == 0:
+		p.Line("              they weigh nothing beside the text: the newest fifth links only %s anew, too few to tell",
+			command.Plural(b.Asked, "pair"))
+		return
+	default:
+		p.Line("              they weigh nothing beside the text, which predicts the newest as well alone")
+	}
+	p.Line("              of %s that only the newest fifth links: AUC %.3f, MRR %.3f; by the text alone %.3f, %.3f",
+		command.Plural(b.Asked, "pair"), b.With.AUC, b.With.MRR, b.Text.AUC, b.Text.MRR)
 }
 
 func classes(n int) string {

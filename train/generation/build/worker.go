@@ -12,6 +12,7 @@ import (
 	"giantstream/internal/tasks"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/behaviour"
 	"giantstream/train/generation/build/embeddings"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/labels"
@@ -160,6 +161,7 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Vectorizer: vocabulary.FitVectorizer,
 	stages.Projection: vocabulary.FitProjection,
 	stages.Vectorise:  vocabulary.Vectorise,
+	stages.Behaviour:  behaviour.Fit,
 	stages.Spread:     labels.SpreadTexts,
 	stages.PIFA:       labels.Aggregate,
 	stages.Features:   labels.MakeFeatures,

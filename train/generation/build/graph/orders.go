@@ -10,11 +10,13 @@ import (
 
 	"giantstream/featurize/pairs"
 	"giantstream/internal/parallel"
+	"giantstream/sink/rows"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/eval"
+	"giantstream/train/generation/fit"
 )
 
 // orderedBytes of a link: source u32 within its partition, position u32.
@@ -40,15 +42,13 @@ func LinkOrders(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	s := &generation.OrderStats{}
-	orders, err := readOrders(ctx, t, x, keys, s)
+	orders, err := readOrders(ctx, t, x, keys, s, func(int32, *rows.Order) {})
 	if err != nil {
 		return err
 	}
 	l := linker{Task: t, x: x, keys: keys, out: t.NewSections(t.Plan.Partitions)}
 	defer l.out.Close() //nolint:errcheck // a temporary file
-	o := t.Doc.Settings.FromOrders
-	rule := pairs.Rule{Measure: o.Measure, MinSupport: o.MinSupport, MinAssociation: o.MinAssociation,
-		MaxPartners: o.MaxPartners}
+	rule := RuleOf(t.Doc.Settings.FromOrders)
 	counters := orders.NewCounters(countersFor(t.Workers, t.MemoryLimit, orders.CounterBytes()))
 	for p := range t.Plan.Partitions {
 		err := l.link(p, counters.Partners(x.Base[p], x.Base[p+1], rule))
@@ -66,9 +66,29 @@ func LinkOrders(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "links", l.out)
 }
 
+// ReadOrders reads the orders of the cut whose pairs are counted, and calls each with the number of every order. It
+// also returns which pairs the evaluation hides.
+func ReadOrders(ctx context.Context, t *work.Task, each func(number int32, r *rows.Order)) (orders *pairs.Incidence,
+	hidden func(i, j int32) bool, err error) {
+	x, err := LoadNumbering(ctx, t.Build)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := readKeys(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	holdout, seed := t.Doc.Settings.Holdout, t.Doc.Settings.EvalSeed
+	hidden = func(i, j int32) bool {
+		return holdout > 0 && eval.Hide(keys.hash(x, int(i)), keys.hash(x, int(j)), holdout, seed)
+	}
+	orders, err = readOrders(ctx, t, x, keys, &generation.OrderStats{}, each)
+	return orders, hidden, err
+}
+
 // readOrders reads the orders of the cut, until they take more memory than there is.
-func readOrders(ctx context.Context, t *work.Task, x Numbering, keys nodeKeys, s *generation.OrderStats) (
-	*pairs.Incidence, error) {
+func readOrders(ctx context.Context, t *work.Task, x Numbering, keys nodeKeys, s *generation.OrderStats,
+	each func(number int32, r *rows.Order)) (*pairs.Incidence, error) {
 	log, err := t.Log(ctx, t.Doc.Cut)
 	if err != nil {
 		return nil, err
@@ -90,9 +110,11 @@ func readOrders(ctx context.Context, t *work.Task, x Numbering, keys nodeKeys, s
 				}
 			}
 			slices.Sort(items)
-			if _, err := orders.Add(slices.Compact(items), len(r.Items)); err != nil {
+			number, err := orders.Add(slices.Compact(items), len(r.Items))
+			if err != nil {
 				return nil, fmt.Errorf("order %q: %w", r.OrderID, err)
 			}
+			each(number, &r)
 			s.Orders++
 			s.Lines += len(r.Items)
 			s.Unknown += len(r.Items) - len(items)
@@ -123,6 +145,12 @@ func (l *linker) add(p int, link ordered) error {
 	l.b = binary.LittleEndian.AppendUint32(l.b[:0], link.source)
 	l.b = binary.LittleEndian.AppendUint32(l.b, link.position)
 	return l.out.Add(p, l.b)
+}
+
+// RuleOf is the rule that says which items orders link.
+func RuleOf(o *fit.FromOrders) pairs.Rule {
+	return pairs.Rule{Measure: o.Measure, MinSupport: o.MinSupport, MinAssociation: o.MinAssociation,
+		MaxPartners: o.MaxPartners}
 }
 
 // countersFor is how many of some goroutines, 0 for one per CPU, can count pairs within an eighth of the memory.

@@ -42,14 +42,16 @@ type Plan struct {
 	AtATime int `json:"at_a_time,omitempty"`
 	// Trainers is how many processes train the encoder together, 0 for one.
 	Trainers int `json:"trainers,omitempty"`
-	// Orders: what is ordered together is linked. Features are what the tree is built of where that is not PIFA.
+	// Orders: what is ordered together is linked. Behaviour: it is a view of the items, too. Features are what the tree
+	// is built of where that is not PIFA.
 	// Fill: nodes without text have the embeddings of their neighbours. Parent: there is a generation to compare with.
 	// Averaged: what it has learned is averaged into what is learned.
-	Orders   bool      `json:"orders,omitempty"`
-	Features pifa.Kind `json:"features,omitempty"`
-	Fill     bool      `json:"fill,omitempty"`
-	Parent   bool      `json:"parent,omitempty"`
-	Averaged bool      `json:"averaged,omitempty"`
+	Orders    bool      `json:"orders,omitempty"`
+	Behaviour bool      `json:"behaviour,omitempty"`
+	Features  pifa.Kind `json:"features,omitempty"`
+	Fill      bool      `json:"fill,omitempty"`
+	Parent    bool      `json:"parent,omitempty"`
+	Averaged  bool      `json:"averaged,omitempty"`
 }
 
 // Split is the part of a shard's commit log after manifest After, up to manifest To. It is a function of the cut.

@@ -41,12 +41,13 @@ const (
 	Finish     = "finish"
 
 	// Those that only some plans have.
-	Orders   = "orders"
-	Spread   = "spread"
-	Features = "features"
-	Mapping  = "mapping"
-	Fill     = "fill"
-	Compare  = "compare"
+	Orders    = "orders"
+	Behaviour = "behaviour"
+	Spread    = "spread"
+	Features  = "features"
+	Mapping   = "mapping"
+	Fill      = "fill"
+	Compare   = "compare"
 )
 
 // Stages returns the stages of a plan in an order in which they can be done one after the other.
@@ -69,8 +70,12 @@ func (p Plan) Stages() []Stage {
 		evaluated = append(evaluated, Vectorizer, Projection)
 	}
 	resolve, link := []string{Number, Index}, []string{Number, Index, Resolve}
+	encoder := []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree}
 	if p.Orders {
 		resolve, link = append(resolve, Orders), append(link, Orders)
+	}
+	if p.Behaviour {
+		encoder = append(encoder, Behaviour)
 	}
 	all := []Stage{
 		{Scatter, len(p.Splits), nil, "rows of a part of a shard's commit log, by partition"},
@@ -85,6 +90,7 @@ func (p Plan) Stages() []Stage {
 		{Projection, 1, []string{Number, Index, Vectorizer}, "the projection (LSA), of a sample of the texts"},
 		{Vectorise, n, []string{Number, Index, Vectorizer, Projection},
 			"the features of the texts, and projected texts as bfloat16"},
+		{Behaviour, 1, []string{Number, Index, Projection, Vectorise}, "what items are ordered with, as a view"},
 		{Spread, n, []string{Index, Link, Projection, Vectorise},
 			"projected texts, by range of the labels that need them"},
 		{PIFA, p.Ranges, pifaReads, "features of a range of labels"},
@@ -96,8 +102,7 @@ func (p Plan) Stages() []Stage {
 		{Tree, 1, []string{Number, Index, Trunk, Branch}, "the label tree, and which label is in which cluster"},
 		{Mapping, 1, []string{Number, Index, Link, Tree}, "what became of the clusters of the generation before"},
 		{Dataset, n, []string{Number, Index, Link, Vectorizer, Vectorise, Tree}, "the training set"},
-		{Encoder, p.TrainingTasks(), []string{Number, Index, Link, Vectorizer, Projection, Vectorise, PIFA, Tree},
-			"the encoder"},
+		{Encoder, p.TrainingTasks(), encoder, "the encoder"},
 		{Encode, n, []string{Number, Index, Vectorizer, Projection, Vectorise, Encoder}, "embeddings"},
 		{Evaluate, 1, evaluated, "hidden links and classes"},
 		{Fill, n, []string{Number, Index, Link, Encoder, Encode}, "embeddings, from neighbours for nodes without text"},
@@ -112,6 +117,9 @@ func (p Plan) Stages() []Stage {
 	if p.Orders {
 		reads = append(reads, Orders)
 	}
+	if p.Behaviour {
+		reads = append(reads, Behaviour)
+	}
 	return append(all, Stage{Finish, 1, reads, "the generation's document; removes what the tasks left"})
 }
 
@@ -120,6 +128,8 @@ func (p Plan) has(stage string) bool {
 	switch stage {
 	case Orders:
 		return p.Orders
+	case Behaviour:
+		return p.Behaviour
 	case Spread:
 		return p.Spread
 	case Features:

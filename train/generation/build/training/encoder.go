@@ -12,6 +12,7 @@ import (
 	"giantstream/train/encoders"
 	"giantstream/train/encoders/bert/compute"
 	"giantstream/train/generation"
+	"giantstream/train/generation/build/behaviour"
 	"giantstream/train/generation/build/graph"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/vocabulary"
@@ -52,6 +53,11 @@ func TrainEncoder(ctx context.Context, t *work.Task) error {
 	linked, err := graph.LinkTotals(ctx, t.Build)
 	if err != nil {
 		return err
+	}
+	if t.Plan.Behaviour {
+		if s.Behaviour, err = behaviour.Load(ctx, t); err != nil {
+			return err
+		}
 	}
 	settings, r := t.Doc.Settings, t.TaskResources()
 	var space int64
@@ -142,7 +148,12 @@ func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	doc.Encoder, doc.TextOnly, doc.GPUMath = trained.EncoderStats, trained.TextOnly, nil
 	doc.Space = cmp.Or(trained.Space, doc.Generation)
 	AddMath(doc, trained.GPUMath...)
-	return nil
+	if b.Plan.Behaviour {
+		var view generation.BehaviourStats
+		view, err = work.StatsOf[generation.BehaviourStats](ctx, b, stages.Behaviour, 0)
+		doc.Graph.Orders.Behaviour = &view
+	}
+	return err
 }
 
 // SharedEncoder returns the trained encoder until done is called.

@@ -1,0 +1,268 @@
+package behaviour
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"giantstream/featurize/pairs"
+	"giantstream/featurize/projection"
+	"giantstream/featurize/sparse"
+	"giantstream/internal/parallel"
+	"giantstream/sink/rows"
+	"giantstream/train/encoders/hybrid"
+	"giantstream/train/generation"
+	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/stages"
+	"giantstream/train/generation/build/work"
+	"giantstream/train/numeric"
+)
+
+// The settings of the view, chosen on two months of a shop's invoices (docs/MEASUREMENTS.md, "Orders as a view").
+const (
+	// dim is the number of directions.
+	dim = 128
+	// trust is the number of orders of which an item's row has the length √½.
+	trust = 10
+	// most is how many of an item's associations count.
+	most = 256
+	// sampleRows and sampleItems bound what the directions are fitted on: rows, and items that these name.
+	sampleRows  = 1 << 15
+	sampleItems = 1 << 17
+	iterations  = 4
+	// chunk is how many rows are in memory at a time.
+	chunk = 1 << 12
+	// copies of the orders, or of parts of them, are in memory at a time.
+	copies = 3
+	// itemBytes of a row in the output: number within the partition u32, then dim numbers as bfloat16.
+	itemBytes = 4 + 2*dim
+)
+
+// orders are the orders of a cut, and what an Incidence does not say of them.
+type orders struct {
+	*pairs.Incidence
+	hidden    func(i, j int32) bool
+	times     []int64 // of each order, by its number
+	customers []int32 // of each order, noCustomer for none
+}
+
+const noCustomer = -1
+
+// Fit makes the rows of all items that were ordered, and weighs them. It holds all orders in memory.
+//
+//	rows  section p: the items of partition p, ascending, of itemBytes each
+func Fit(ctx context.Context, t *work.Task) error {
+	o, err := read(ctx, t)
+	if err != nil {
+		return err
+	}
+	x, err := graph.LoadNumbering(ctx, t.Build)
+	if err != nil {
+		return err
+	}
+	var s generation.BehaviourStats
+	if limit := t.MemoryLimit; limit > 0 && copies*o.MemoryBytes() > limit {
+		s.TooLarge = true
+		t.Resources.Log.Warn("what items are ordered with is no view of them: the orders take too much memory; raise "+
+			"featurize.memory_limit", "orders", o.Orders(), "lines", o.Lines(), "bytes", copies*o.MemoryBytes(),
+			"limit", limit)
+	} else if s, err = weigh(ctx, t, x, o); err != nil {
+		return err
+	}
+	out := t.NewSections(t.Plan.Partitions)
+	defer out.Close() //nolint:errcheck // a temporary file
+	if s.Weight > 0 {
+		b := make([]byte, 0, itemBytes)
+		err := o.eachRow(ctx, t, func(i int, row []float32) error {
+			p := x.PartitionAt(i)
+			b = binary.LittleEndian.AppendUint32(b[:0], uint32(i-x.Base[p]))
+			for _, v := range row {
+				b = binary.LittleEndian.AppendUint16(b, bfloat16(v))
+			}
+			s.Items++
+			return out.Add(p, b)
+		})
+		if err != nil && !errors.Is(err, projection.ErrNoData) {
+			return err
+		}
+	}
+	t.Stats = s
+	return t.PutSections(ctx, "rows", out)
+}
+
+// bfloat16 rounds to the nearest.
+func bfloat16(v float32) uint16 {
+	bits := math.Float32bits(v)
+	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
+}
+
+// read reads the orders of the cut.
+func read(ctx context.Context, t *work.Task) (o *orders, err error) {
+	o = &orders{}
+	known := map[string]int32{}
+	o.Incidence, o.hidden, err = graph.ReadOrders(ctx, t, func(_ int32, r *rows.Order) {
+		customer := int32(noCustomer)
+		if r.Customer != "" {
+			var ok bool
+			if customer, ok = known[r.Customer]; !ok {
+				customer = int32(len(known))
+				known[strings.Clone(r.Customer)] = customer
+			}
+		}
+		o.times, o.customers = append(o.times, r.Time), append(o.customers, customer)
+	})
+	return o, err
+}
+
+// byCustomer returns what each customer has ordered, as one order.
+func (o *orders) byCustomer() (*pairs.Incidence, error) {
+	type of struct{ customer, number int32 }
+	var all []of
+	for number, customer := range o.customers {
+		if customer != noCustomer {
+			all = append(all, of{customer, int32(number)})
+		}
+	}
+	slices.SortFunc(all, func(a, b of) int {
+		return cmp.Or(cmp.Compare(a.customer, b.customer), cmp.Compare(a.number, b.number))
+	})
+	out := pairs.New(o.Items(), 0)
+	var items []int32
+	for k, a := range all {
+		items = append(items, o.ItemsOf(a.number)...)
+		if k+1 < len(all) && all[k+1].customer == a.customer {
+			continue
+		}
+		slices.Sort(items)
+		items = slices.Compact(items)
+		if _, err := out.Add(items, len(items)); err != nil {
+			return nil, err
+		}
+		items = items[:0]
+	}
+	return out, nil
+}
+
+// eachRow calls visit with the row of each item that is ordered, in ascending order. The row is valid during the call.
+// ErrNoData of package projection: no two items are associated.
+func (o *orders) eachRow(ctx context.Context, t *work.Task, visit func(i int, row []float32) error) error {
+	customers, err := o.byCustomer()
+	if err != nil {
+		return err
+	}
+	a := pairs.NewAssociation(o.Incidence, customers)
+	v, err := o.directions(ctx, t, a)
+	if err != nil {
+		return err
+	}
+	scale := make([]float32, v.Dim())
+	for k, s := range v.Singular() {
+		scale[k] = float32(1 / math.Sqrt(s))
+	}
+	row := make([]float32, dim) // directions that there are not are zero
+	for lo := 0; lo < o.Items(); lo += chunk {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(o.Items(), lo+chunk)
+		found := a.Rows(lo, hi, most, t.Workers, o.hidden)
+		all := make([]float32, (hi-lo)*v.Dim())
+		parallel.ForEach(hi-lo, 64, t.Workers, func(_, _, from, to int) {
+			for i := from; i < to; i++ {
+				v.Apply(found[i], all[i*v.Dim():(i+1)*v.Dim()])
+			}
+		})
+		for i := range hi - lo {
+			support := float64(o.Support(int32(lo + i)))
+			part := all[i*v.Dim() : (i+1)*v.Dim()]
+			for k := range part {
+				part[k] *= scale[k]
+			}
+			if support == 0 || numeric.Normalize(part) == 0 {
+				continue
+			}
+			for k, y := range part {
+				row[k] = y * float32(math.Sqrt(support/(support+trust)))
+			}
+			if err := visit(lo+i, row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// directions fits the directions on rows of items that are spread evenly over the hashes.
+func (o *orders) directions(ctx context.Context, t *work.Task, a *pairs.Association) (*projection.Projection, error) {
+	n := o.Items()
+	step := (n + sampleRows - 1) / sampleRows
+	sample := &sparse.Matrix{Cols: n, Start: []int64{0}}
+	for lo := 0; lo < n; lo += chunk {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		hi := min(n, lo+chunk)
+		for i, row := range a.Rows(lo, hi, most, t.Workers, o.hidden) {
+			if (lo+i)%step == 0 && len(row.Index) > 0 {
+				sample.Append(row)
+			}
+		}
+	}
+	return projection.Fit(sample, dim, projection.Options{Sample: sampleRows, MaxFeatures: sampleItems,
+		Iterations: iterations, Seed: t.Doc.Settings.Seed, Workers: t.Workers})
+}
+
+// Load reads the view of the items, nil if it weighs nothing. It skips items whose ids have the same hash.
+func Load(ctx context.Context, t *work.Task) (*hybrid.Behaviour, error) {
+	s, err := work.StatsOf[generation.BehaviourStats](ctx, t.Build, stages.Behaviour, 0)
+	if err != nil || s.Items == 0 {
+		return nil, err
+	}
+	from, err := t.OutputsOf(ctx, stages.Behaviour, 0)
+	if err != nil {
+		return nil, err
+	}
+	hashes, numbers := make([]uint64, 0, s.Items), make([]uint16, 0, s.Items*dim)
+	for p := range t.Plan.Partitions {
+		b, err := from.ReadSection(ctx, "rows", p)
+		if err != nil {
+			return nil, err
+		}
+		var before uint64
+		err = graph.EachNode(ctx, t.Build, p, func(node int, n graph.Node) error {
+			hash := graph.HashOf(string(n.ID))
+			shared := node > 0 && hash == before
+			before = hash
+			if k := len(hashes) - 1; shared && k >= 0 && hashes[k] == hash {
+				hashes, numbers = hashes[:k], numbers[:k*dim]
+			}
+			if len(b) < itemBytes || int(binary.LittleEndian.Uint32(b)) != node {
+				return nil
+			}
+			if !shared {
+				hashes = append(hashes, hash)
+				for at := itemBytes - 2*dim; at < itemBytes; at += 2 {
+					numbers = append(numbers, binary.LittleEndian.Uint16(b[at:]))
+				}
+			}
+			b = b[itemBytes:]
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(b) > 0 {
+			return nil, from.Damaged(fmt.Errorf("rows of items that partition %d does not have", p))
+		}
+	}
+	view, err := hybrid.NewBehaviour(s.Weight, dim, hashes, numbers)
+	if err != nil {
+		return nil, from.Damaged(err)
+	}
+	return view, nil
+}
