@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -471,41 +469,6 @@ func (p *pipeline) checkLog() {
 			}
 		}
 	}
-}
-
-func hashRows(rs map[string]rows.Row) string {
-	g := commitlog.NewGraphHasher()
-	for _, r := range rs {
-		g.Add(&r)
-	}
-	return g.Sum()
-}
-
-// sameRows compares rows by id, nil and empty slices alike.
-func sameRows(t testing.TB, got, want map[string]rows.Row) {
-	t.Helper()
-	for _, id := range slices.Sorted(maps.Keys(want)) {
-		g, ok := got[id]
-		if !ok {
-			t.Errorf("node %q has no row, want %+v", id, want[id])
-		} else if g, w := plain(g), plain(want[id]); !reflect.DeepEqual(g, w) {
-			t.Errorf("node %q:\n got %+v\nwant %+v", id, g, w)
-		}
-	}
-	for id := range got {
-		if _, ok := want[id]; !ok {
-			t.Errorf("node %q has a row and should have none: %+v", id, got[id])
-		}
-	}
-	if hashRows(got) != hashRows(want) {
-		t.Error("graph hashes differ")
-	}
-}
-
-func plain(r rows.Row) rows.Row {
-	return rows.Row{NodeID: r.NodeID, Text: r.Text, Class: r.Class, Labels: append([]string{}, r.Labels...),
-		EventTime: r.EventTime, Deleted: r.Deleted, Attributes: r.Attributes,
-		LinkEnds: r.LinkEnds, LinkWeights: r.LinkWeights, LinkTimes: r.LinkTimes, LinkKinds: r.LinkKinds}
 }
 
 // randomRecord draws a record of any kind over few nodes and few event times, so that everything

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 
+	"giantstream/internal/race"
 	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/mutation"
 	"giantstream/stream/shard/engine"
@@ -236,13 +237,23 @@ func (h *healing) write(path string, data []byte) {
 	}
 }
 
+// roundsOf is how many of a test's seeds it takes: a fifth in a short run, and few under the race detector, where each
+// takes ten times as long and runs the same goroutines as the others.
+func roundsOf(seeds int) int {
+	switch {
+	case race.Enabled:
+		return max(3, seeds/25)
+	case testing.Short():
+		return seeds / 5
+	default:
+		return seeds
+	}
+}
+
 // Whatever happens to the files of a state that is not open, the graph is that of an undisturbed
 // run, and no opening needs help.
 func TestDamageAtRestHeals(t *testing.T) {
-	rounds, aside := 300, 0
-	if testing.Short() {
-		rounds = 60
-	}
+	rounds, aside := roundsOf(300), 0
 	for seed := range uint64(rounds) {
 		h := newHealing(t, seed)
 		h.checkpoints = seed%2 == 1
@@ -270,10 +281,7 @@ func TestDamageAtRestHeals(t *testing.T) {
 
 // The list of tables that the engine keeps, its manifest, has no damage that the engine takes for its end.
 func TestDamagedListOfTables(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 12
-	}
+	rounds := roundsOf(60)
 	for seed := range uint64(rounds) {
 		h := newHealing(t, 9000+seed)
 		for range 3 {
@@ -304,10 +312,7 @@ func TestDamagedListOfTables(t *testing.T) {
 
 // The same for a state that is open.
 func TestDamageUnderARunningShardHeals(t *testing.T) {
-	rounds, aside := 200, 0
-	if testing.Short() {
-		rounds = 40
-	}
+	rounds, aside := roundsOf(200), 0
 	for seed := range uint64(rounds) {
 		h := newHealing(t, 1000+seed)
 		h.checkpoints = seed%2 == 1

@@ -6,11 +6,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"giantstream/internal/race"
 )
 
 // A filter has every key of the state and every one added, few others, and gives up when there are
 // too many.
 func TestKeyFilter(t *testing.T) {
+	race.SkipComputing(t)
 	db, err := pebble.Open("state", &pebble.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)

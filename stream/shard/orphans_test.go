@@ -46,7 +46,7 @@ func namedObjects(t testing.TB, store sink.Store, shard int) map[string]bool {
 // there is every object that a manifest names, and no other.
 func TestOrphansAreRemovedAndNothingElse(t *testing.T) {
 	total := 0
-	for seed := range uint64(12) {
+	for seed := range uint64(roundsOf(12)) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		b := newBroker(1 + rng.IntN(2))
 		fill(b, rng, 150, 20)

@@ -9,11 +9,7 @@ import (
 
 // Crashes at any moment, with or without loss of the disk, leave the rows of an undisturbed run.
 func TestCrashesLeaveNoTrace(t *testing.T) {
-	rounds := 30
-	if testing.Short() {
-		rounds = 6
-	}
-	for seed := range uint64(rounds) {
+	for seed := range uint64(roundsOf(30)) {
 		checkpoints := seed%2 == 1
 		t.Run(fmt.Sprintf("%d/checkpoints %t", seed, checkpoints), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
@@ -38,10 +34,7 @@ func TestCrashesLeaveNoTrace(t *testing.T) {
 // Every call to the store and the mirror fails once, before or after it took effect; the shard is
 // reopened, and the outcome is that of a run in which nothing failed.
 func TestErrorAtEveryCall(t *testing.T) {
-	step := 1
-	if testing.Short() {
-		step = 5 // every fifth call
-	}
+	step := 100 / roundsOf(100) // in a short run every fifth call, say
 	for _, mode := range []string{"before", "after", "before, with checkpoints", "after, with checkpoints"} {
 		t.Run(mode, func(t *testing.T) {
 			for n := 1; ; n += step {

@@ -9,11 +9,7 @@ import (
 // The graph is a function of the set of mutations: any order of records, any repetition, any
 // batches, windows and shards give the rows of the model.
 func TestGraphIsAFunctionOfTheSetOfMutations(t *testing.T) {
-	rounds := 40
-	if testing.Short() {
-		rounds = 8
-	}
-	for seed := range uint64(rounds) {
+	for seed := range uint64(roundsOf(40)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			source := newBroker(1)

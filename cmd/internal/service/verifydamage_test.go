@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"giantstream/cmd/internal/logview"
+	"giantstream/internal/race"
 	"giantstream/sink"
 	"giantstream/sink/audit"
 	"giantstream/sink/rows"
@@ -20,6 +21,7 @@ import (
 
 // everyFlip flips random bits, one at a time, in objects of all kinds.
 func everyFlip(t *testing.T, p *pipeline) {
+	race.SkipComputing(t)
 	store, _ := copyOf(t, p.store)
 	rng := rand.New(rand.NewPCG(1, 1))
 	kinds := map[string][]string{} // so that the few objects of a kind get their share

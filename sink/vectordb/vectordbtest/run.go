@@ -11,11 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"giantstream/internal/race"
 	"giantstream/sink/vectordb"
 )
 
 // Seeds is how many random runs a suite makes.
-var Seeds = flag.Int("sink-seeds", 8, "random runs of each suite of sinks")
+var Seeds = flag.Int("sink-seeds", seedsOfARun(), "random runs of each suite of sinks")
+
+// seedsOfARun is few under the race detector, where a run takes ten times as long, in the same goroutines.
+func seedsOfARun() int {
+	if race.Enabled {
+		return 2
+	}
+	return 8
+}
 
 // Target is an index under test, in a database of its own.
 type Target struct {

@@ -88,7 +88,7 @@ func compare(g *train.Graph, before, after []float32, dim int) (eval.Overlap, []
 // find nothing. Within a generation nothing changes.
 func TestAlignedEmbeddingsCanBeCompared(t *testing.T) {
 	race.SkipComputing(t)
-	g := graphtest.Topics(1500, 12, 8, 3)
+	g := graphtest.Topics(1000, 12, 8, 3)
 	for _, kind := range []string{"hybrid", "bag", "linear"} {
 		apart, dim := generations(t, g, kind, 2, false)
 		together, _ := generations(t, g, kind, 2, true)

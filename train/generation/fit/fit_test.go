@@ -19,7 +19,16 @@ import (
 	"giantstream/train/internal/graphtest"
 )
 
-const labelDim = 256
+var rank, labelDim = dimensions()
+
+// dimensions are those of the projection and of embeddings: half the default, since the comparison of encoders comes out
+// the same, and the default's where a table is printed.
+func dimensions() (projected, embedded int) {
+	if os.Getenv("GIANTSTREAM_LONG") != "" {
+		return 512, 256
+	}
+	return 256, 128
+}
 
 func resources() Resources {
 	return Resources{Progress: ambient.OrDiscard(nil), Log: slog.New(slog.DiscardHandler), Now: time.Now}
@@ -191,7 +200,7 @@ func TestAmazonLinks(t *testing.T) {
 	if os.Getenv("GIANTSTREAM_LONG") != "" {
 		seeds = 5
 	}
-	x := fitTexts(t, g, 512, resources())
+	x := fitTexts(t, g, rank, resources())
 	auc := map[string]stats{}
 	mrr := map[string]stats{}
 	hits := map[string]stats{}
@@ -242,7 +251,7 @@ func TestDebianSections(t *testing.T) {
 		t.Logf("%5.1f s %s", time.Since(began).Seconds(), what)
 		began = time.Now()
 	}
-	x := fitTexts(t, g, 512, resources())
+	x := fitTexts(t, g, rank, resources())
 	lap("texts")
 	in := cluster(t, x, g, labelDim, resources())
 	lap("PIFA and tree")

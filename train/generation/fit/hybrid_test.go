@@ -135,7 +135,7 @@ func TestHybridKeepsTextAndLearnsLinks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := graphtest.Shared(t, name)
 			known, hidden := eval.Split(g, 0.1, 1)
-			x := cluster(t, fitTexts(t, g, 512, resources()), known, labelDim, resources())
+			x := cluster(t, fitTexts(t, g, rank, resources()), known, labelDim, resources())
 			auc := map[string]float64{}
 			accuracy := map[string]float64{}
 			for _, kind := range []string{"linear", "bag", "hybrid", "lsa"} {

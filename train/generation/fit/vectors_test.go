@@ -53,7 +53,7 @@ func narrowed(vectors []float32, dim int, f embedding.Format) ([]float32, int) {
 func TestSmallerVectorsFindTheSameNeighbours(t *testing.T) {
 	race.SkipComputing(t)
 	g := graphtest.Topics(1500, 12, 8, 3)
-	x := cluster(t, fitTexts(t, g, 256, resources()), g, 256, resources())
+	x := cluster(t, fitTexts(t, g, labelDim, resources()), g, 256, resources())
 	for kind, least := range map[string]float64{"linear": 0.985, "bag": 0.99} {
 		full := encode(t, trained(t, kind, x, 1, 2).Encoder, g.Texts)
 		recall := func(f embedding.Format) float64 {
@@ -82,7 +82,7 @@ func TestRecallOfSmallerVectors(t *testing.T) {
 	}
 	for _, name := range []string{"amazon-products", "citeseer", "slackbuilds", "debian-packages"} {
 		g := graphtest.Shared(t, name)
-		x := cluster(t, fitTexts(t, g, 256, resources()), g, labelDim, resources())
+		x := cluster(t, fitTexts(t, g, labelDim, resources()), g, labelDim, resources())
 		for _, kind := range []string{"hybrid", "bag", "linear", "lsa"} {
 			var e train.Encoder
 			if kind == "lsa" {

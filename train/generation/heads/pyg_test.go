@@ -36,8 +36,8 @@ func TestAgreesWithPyTorchGeometric(t *testing.T) {
 	const dim, splits = 64, 5
 	d := Data{Vectors: textVectors(t, g, dim), Dim: dim, Neighbours: g.Neighbours, Classes: g.Classes}
 	names, label := d.labels()
-	// Full batches, as PyTorch Geometric takes them.
-	o := Options{Batch: g.Len()}
+	// Full batches, as PyTorch Geometric takes them, and a narrow layer, since each epoch goes through all nodes.
+	o := Options{Batch: g.Len(), Hidden: 64}
 	task := map[string]any{"nodes": g.Len(), "dim": dim, "classes": len(names)}
 	var parts []Split
 	for seed := range uint64(splits) {
