@@ -319,7 +319,7 @@ func (p *pipeline) checkOrders() {
 	var got []rows.Order
 	orders, lines := 0, 0
 	for shard := range p.b.shards {
-		for row, err := range cut.Orders(ctx, p.store, shard) {
+		for row, err := range cut.Orders(ctx, p.store, shard, 0) {
 			if err != nil {
 				p.t.Fatal(err)
 			}

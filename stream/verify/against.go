@@ -159,7 +159,7 @@ func (d *Differences) compareOrders(ctx context.Context, store sink.Store, cut c
 		}
 	}
 	for shard := range cut {
-		for o, err := range cut.Orders(ctx, store, shard) {
+		for o, err := range cut.Orders(ctx, store, shard, 0) {
 			if err != nil {
 				return err
 			}

@@ -95,7 +95,7 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 			}
 			scanned[row.NodeID] = row.Row
 		}
-		for row, err := range cut.Orders(ctx, &w.store, s) {
+		for row, err := range cut.Orders(ctx, &w.store, s, 0) {
 			if err != nil {
 				w.fail("orders: %v", err)
 				return nil
