@@ -177,6 +177,8 @@ type BasketFields struct {
 	Deleted   string `yaml:"deleted" effect:"graph"`    // as in NodeFields
 	Mode      string `yaml:"mode" effect:"graph"`       // replace, add; "": by the path of the items
 	MaxItems  int    `yaml:"max_items" effect:"restart"`
+	// Keep is how long an order counts, by the newest time of an order. 0: for ever.
+	Keep time.Duration `yaml:"keep" effect:"restart"`
 }
 
 // EdgeFields maps the fields of an edge record.

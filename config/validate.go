@@ -239,10 +239,16 @@ func (v *validator) ingest(in *Ingest) {
 	v.atLeast("ingest.limits.edges_per_record", l.EdgesPerRecord, 1)
 }
 
+// leastKeep is the least time for which orders can be kept: whether they count is told by days.
+const leastKeep = 24 * time.Hour
+
 func (v *validator) baskets(b *BasketFields) {
 	v.oneOf("ingest.baskets.format", b.Format)
 	v.oneOf("ingest.baskets.mode", b.Mode)
 	v.atLeast("ingest.baskets.max_items", b.MaxItems, 1)
+	if b.Keep != 0 {
+		v.atLeastTime("ingest.baskets.keep", b.Keep, leastKeep)
+	}
 	if b.Topic == "" {
 		return
 	}

@@ -112,7 +112,7 @@ func newestOrders(t *testing.T, store sink.Store) map[string]rows.Order {
 	t.Helper()
 	cut, out := currentCut(t, store), map[string]rows.Order{}
 	for shard := range cut {
-		for r, err := range cut.Orders(t.Context(), store, shard) {
+		for r, err := range cut.Orders(t.Context(), store, shard, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}

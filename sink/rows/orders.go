@@ -22,11 +22,13 @@ type Order struct {
 	EventTime int64 `parquet:"event_time,timestamp(microsecond)"`
 	// Deleted marks an order that has no items any more.
 	Deleted bool `parquet:"deleted"`
+	// Times are those of Items, as of LineTime. They are nil where all are Time.
+	Times []int64 `parquet:"times,list"`
 }
 
 // MemoryBytes estimates the row's size in memory.
 func (r *Order) MemoryBytes() int64 {
-	n := len(r.OrderID) + len(r.Kind) + len(r.Customer) + 4*len(r.Quantities) + 128
+	n := len(r.OrderID) + len(r.Kind) + len(r.Customer) + 4*len(r.Quantities) + 8*len(r.Times) + 128
 	for _, item := range r.Items {
 		n += len(item) + 16
 	}
@@ -42,6 +44,7 @@ const (
 	ColCustomer   = "customer"
 	ColItems      = "items"
 	ColQuantities = "quantities"
+	ColTimes      = "times"
 )
 
 // Orders is the table of orders.
@@ -53,7 +56,7 @@ var Orders = &Table[Order]{
 	MemoryBytes: (*Order).MemoryBytes,
 	format: parquetio.Format[Order]{Name: "orders/1",
 		Size: func(r *Order) int {
-			n := 32 + len(r.OrderID) + len(r.Kind) + len(r.Customer) + 4*len(r.Quantities)
+			n := 32 + len(r.OrderID) + len(r.Kind) + len(r.Customer) + 4*len(r.Quantities) + 8*len(r.Times)
 			for _, item := range r.Items {
 				n += 4 + len(item)
 			}
@@ -70,5 +73,6 @@ var Orders = &Table[Order]{
 		parquetio.List(ColQuantities, parquetio.Float(), func(r *Order, v []float32) { r.Quantities = v }),
 		parquetio.Scalar(ColEventTime, parquetio.Int64(), func(r *Order, v int64) { r.EventTime = v }),
 		parquetio.Scalar(ColDeleted, parquetio.Bool(), func(r *Order, v bool) { r.Deleted = v }),
+		parquetio.List(ColTimes, parquetio.Int64(), func(r *Order, v []int64) { r.Times = v }).Optional(),
 	},
 }

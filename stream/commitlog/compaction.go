@@ -11,12 +11,13 @@ import (
 
 	"giantstream/internal/seal"
 	"giantstream/sink"
+	"giantstream/sink/rows"
 )
 
 // compactionFormat is the version of the compaction documents that are written. Readers know every version from
 // 1 to this one. Version 2 added the checksum, version 3 names objects by their SHA-256, version 4 says which table
-// an object has rows of. Format page: docs/format/manifest.md.
-const compactionFormat = 4
+// an object has rows of, version 5 which orders count no more. Format page: docs/format/manifest.md.
+const compactionFormat = 5
 
 // removalCompactionFormat is the first version whose programs note which merged objects they remove.
 const removalCompactionFormat = 3
@@ -45,7 +46,9 @@ type compaction struct {
 	Objects []Object          `json:"objects"`
 	Windows []compactedWindow `json:"windows"` // in the same order
 	Rows    int64             `json:"rows"`    // of all tables
-	Created time.Time         `json:"created"`
+	// OrderHorizon is that of manifest To. The block has nothing of orders that does not count after it.
+	OrderHorizon rows.Horizon `json:"order_horizon,omitempty"`
+	Created      time.Time    `json:"created"`
 }
 
 // compactedWindow is how many rows of a table are left of one manifest.
@@ -53,6 +56,12 @@ type compactedWindow struct {
 	Table string `json:"table,omitempty"` // "" for nodes
 	Seq   int64  `json:"seq"`
 	Rows  int64  `json:"rows"`
+}
+
+// segment is the stretch of the log that the block is.
+func (c *compaction) segment() *Segment {
+	return &Segment{From: c.From, To: c.To, Merged: true, horizon: c.OrderHorizon, windows: c.Windows,
+		objects: c.Objects}
 }
 
 // blockSize is how many manifests a block of a level has.

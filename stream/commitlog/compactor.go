@@ -174,6 +174,7 @@ func (c *Compactor) parts(ctx context.Context, doc *compaction) (parts []*Segmen
 			total += w.Rows
 		}
 		parts = append(parts, s)
+		doc.OrderHorizon = max(doc.OrderHorizon, s.horizon)
 	}
 	if doc.Level == 1 {
 		r := segmentReader{ctx: ctx, store: c.opts.Store, shard: doc.Shard, strict: true, known: c.opts.Known,
@@ -184,8 +185,7 @@ func (c *Compactor) parts(ctx context.Context, doc *compaction) (parts []*Segmen
 			var child *compaction
 			if child, err = readCompaction(ctx, c.opts.Store, doc.Shard, doc.Level-1, from); err == nil {
 				doc.Skipped = doc.Skipped || child.Skipped
-				take(&Segment{From: child.From, To: child.To, Merged: true,
-					windows: child.Windows, objects: child.Objects})
+				take(child.segment())
 			}
 		}
 	}
@@ -204,24 +204,36 @@ func (c *Compactor) write(ctx context.Context, doc *compaction, parts []*Segment
 		n++
 		return compactedKey(doc.Shard, doc.Level, doc.From, attempt, n-1)
 	}
-	if err := mergeTable(ctx, c.opts.Store, rows.Nodes, key, doc, parts); err != nil {
+	if err := mergeTable(ctx, c.opts.Store, rows.Nodes, key, doc, parts, all); err != nil {
 		return err
 	}
-	if err := mergeTable(ctx, c.opts.Store, rows.NodeAttributes, key, doc, parts); err != nil {
+	if err := mergeTable(ctx, c.opts.Store, rows.NodeAttributes, key, doc, parts, all); err != nil {
 		return err
 	}
-	if err := mergeTable(ctx, c.opts.Store, rows.Orders, key, doc, parts); err != nil {
+	if err := mergeTable(ctx, c.opts.Store, rows.Orders, key, doc, parts, doc.keepsOrder); err != nil {
 		return err
 	}
-	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts)
+	return mergeTable(ctx, c.opts.Store, rows.NodeVectors, key, doc, parts, all)
 }
 
-// mergeTable writes a table's newest row of each key in the parts, newest window first, and enters objects and
-// windows in doc.
+func all[R any](*R) bool { return true }
+
+// keepsOrder takes from the newest row of an order in the block what does not count any more. It reports whether a row
+// is left. As long as an older row may count, in an older block, the newest one is: it says that the order has changed.
+func (c *compaction) keepsOrder(r *rows.Order) bool {
+	r.Expire(c.OrderHorizon)
+	return !c.OrderHorizon.Forgets(r.EventTime)
+}
+
+// mergeTable writes what is kept of a table's newest row of each key in the parts, newest window first, and enters
+// objects and windows in doc.
 func mergeTable[R any](ctx context.Context, store sink.Store, t *rows.Table[R], key func() string, doc *compaction,
-	parts []*Segment) error {
+	parts []*Segment, keep func(*R) bool) error {
 	counted := func(yield func(R, error) bool) {
 		for row, err := range newestRows(ctx, store, t, parts, rows.ReadOptions{}) {
+			if err == nil && !keep(&row.row) {
+				continue
+			}
 			if err == nil {
 				doc.count(t.Name, row.seq)
 			}

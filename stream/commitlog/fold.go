@@ -137,12 +137,7 @@ func (c *Compactor) documented(ctx context.Context, from int64) (bool, error) {
 	}
 	f := &folded{Shard: shard, From: from, To: merged.To}
 	r := segmentReader{ctx: ctx, store: store, shard: shard, after: from - 1, strict: true,
-		yield: func(s *Segment, _ error) bool {
-			if len(s.objects) > 0 {
-				f.Windows = append(f.Windows, foldedWindow{Seq: s.From, Objects: s.objects})
-			}
-			return true
-		}}
+		yield: func(s *Segment, _ error) bool { f.add(s); return true }}
 	if err := r.manifests(from, merged.To); err != nil {
 		return false, err
 	}

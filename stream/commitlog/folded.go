@@ -9,12 +9,13 @@ import (
 
 	"giantstream/internal/seal"
 	"giantstream/sink"
+	"giantstream/sink/rows"
 )
 
 // foldedFormat is the version of the documents of folded blocks that are written. Readers know every version from 1 to
-// this one. Version 2 names objects by their SHA-256, version 3 says which table an object has rows of. Format page:
-// docs/format/manifest.md.
-const foldedFormat = 3
+// this one. Version 2 names objects by their SHA-256, version 3 says which table an object has rows of, version 4 which
+// orders count no more. Format page: docs/format/manifest.md.
+const foldedFormat = 4
 
 // removalFoldedFormat is the first version whose programs note which merged objects they remove.
 const removalFoldedFormat = 2
@@ -28,6 +29,35 @@ type folded struct {
 	From    int64          `json:"from"`    // the first manifest of the block
 	To      int64          `json:"to"`      // the last
 	Windows []foldedWindow `json:"windows"` // those with rows, oldest first
+	// Horizons are those manifests' whose horizon of orders is later than that of the one before, oldest first. The
+	// first is that of manifest From, unless that has none.
+	Horizons []foldedHorizon `json:"order_horizons,omitempty"`
+}
+
+// foldedHorizon is Manifest.OrderHorizon.
+type foldedHorizon struct {
+	Seq     int64        `json:"seq"`
+	Horizon rows.Horizon `json:"horizon"`
+}
+
+// horizonAt is the horizon of a manifest of the block.
+func (f *folded) horizonAt(seq int64) (h rows.Horizon) {
+	for _, at := range f.Horizons {
+		if at.Seq <= seq {
+			h = at.Horizon
+		}
+	}
+	return h
+}
+
+// add enters what a manifest says.
+func (f *folded) add(s *Segment) {
+	if len(s.objects) > 0 {
+		f.Windows = append(f.Windows, foldedWindow{Seq: s.From, Objects: s.objects})
+	}
+	if s.horizon > f.horizonAt(s.To) {
+		f.Horizons = append(f.Horizons, foldedHorizon{Seq: s.To, Horizon: s.horizon})
+	}
 }
 
 // foldedWindow is what a manifest says of its rows.
@@ -104,6 +134,14 @@ func (f *folded) check() error {
 		if err := checkTables(w.Objects); err != nil {
 			return fmt.Errorf("%w: window %d of a folded block: %w", ErrDamaged, w.Seq, err)
 		}
+	}
+	var before foldedHorizon
+	for _, h := range f.Horizons {
+		if h.Seq < f.From || h.Seq > f.To || h.Seq <= before.Seq || h.Horizon <= before.Horizon {
+			return fmt.Errorf("%w: folded block has the horizon %d of manifest %d, after %d of %d", ErrDamaged,
+				h.Horizon, h.Seq, before.Horizon, before.Seq)
+		}
+		before = h
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ import (
 // The fingerprint is the sum, in four lanes of 64 bits, of the SHA-256 of each live node's id,
 // text, class, event time and labels, of its attributes if it has any, and of the kinds and weights that its links
 // have, with their times. Where orders are added, their ids, inputs, times, kinds, customers, items, quantities and
-// event times count as well. Where vectors are added, their nodes, inputs, names and numbers do.
+// event times count as well, and the times of items where these differ. Where vectors are added, their nodes, inputs,
+// names and numbers do.
 type GraphHasher struct {
 	sum  [4]uint64
 	hash hash.Hash
@@ -73,6 +74,9 @@ func (g *GraphHasher) AddOrder(r *rows.Order) {
 	for i, item := range r.Items {
 		g.write(item)
 		g.number(uint64(math.Float32bits(r.Quantities[i])))
+	}
+	for _, t := range r.Times {
+		g.number(uint64(t))
 	}
 	g.end()
 }

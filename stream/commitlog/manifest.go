@@ -12,6 +12,7 @@ import (
 
 	"giantstream/internal/seal"
 	"giantstream/sink"
+	"giantstream/sink/rows"
 	"giantstream/stream/mutation"
 )
 
@@ -21,8 +22,9 @@ import (
 // manifests may be removed behind a Boundary. Version 4 was groupManifestFormat. Version 5 names objects by their
 // SHA-256, earlier ones by their CRC-32C. Version 6 says which table an object has rows of. Version 7 counts
 // orders; it keeps out programs that would lose their table where they merge rows. Version 8 has the same fields; it
-// keeps out programs that would lose the table of vectors, or the weights and kinds of links.
-const ManifestFormat = 8
+// keeps out programs that would lose the table of vectors, or the weights and kinds of links. Version 9 says which
+// orders count no more.
+const ManifestFormat = 9
 
 // removalManifestFormat is the first version whose programs note which merged objects they remove.
 const removalManifestFormat = 5
@@ -60,9 +62,13 @@ type Manifest struct {
 	Nodes int64 `json:"nodes"`
 	Edges int64 `json:"edges"`
 	// Orders counts the orders that have lines, and Lines their lines, in the shard's state after this window.
-	Orders  int64     `json:"orders,omitempty"`
-	Lines   int64     `json:"order_lines,omitempty"`
-	Created time.Time `json:"created"`
+	Orders int64 `json:"orders,omitempty"`
+	Lines  int64 `json:"order_lines,omitempty"`
+	// OrderClock is the newest time of an order that a statement up to Next has, in microseconds since the Unix
+	// epoch; 0 for none. OrderHorizon says which orders count no more. Neither decreases.
+	OrderClock   int64        `json:"order_clock,omitempty"`
+	OrderHorizon rows.Horizon `json:"order_horizon,omitempty"`
+	Created      time.Time    `json:"created"`
 	// Committed is the sum of Rows of this manifest and of all before it, so that rows are counted without
 	// reading the log. It is missing where the log was begun in format 1.
 	Committed *int64 `json:"rows_committed,omitempty"`
@@ -207,6 +213,10 @@ func (m *Manifest) check() error {
 	}
 	if err := checkTables(m.Objects); err != nil {
 		return fmt.Errorf("%w: manifest %d of shard %d: %w", ErrDamaged, m.Seq, m.Shard, err)
+	}
+	if m.OrderHorizon < 0 || m.OrderHorizon.Passed(m.OrderClock) {
+		return fmt.Errorf("%w: manifest %d of shard %d has the order clock %d, and the horizon %d", ErrDamaged, m.Seq,
+			m.Shard, m.OrderClock, m.OrderHorizon)
 	}
 	for topic, next := range m.Next {
 		if next < 0 {

@@ -22,6 +22,7 @@ type Segment struct {
 	// Next is what Manifest.Next of manifest To is; nil where the log was merged or folded.
 	Next map[string]int64
 
+	horizon rows.Horizon      // of orders, as of manifest To
 	windows []compactedWindow // table by table, newest first
 	objects []Object          // table by table
 	after   int64             // rows of manifests up to here are left out
@@ -29,8 +30,8 @@ type Segment struct {
 
 // segment is the stretch of the log that one manifest is.
 func (m *Manifest) segment() *Segment {
-	return &Segment{From: m.Seq, To: m.Seq, Next: m.Next, objects: m.Objects, windows: windowsOf(m.Seq, m.Objects),
-		after: m.Seq - 1}
+	return &Segment{From: m.Seq, To: m.Seq, Next: m.Next, horizon: m.OrderHorizon, objects: m.Objects,
+		windows: windowsOf(m.Seq, m.Objects), after: m.Seq - 1}
 }
 
 // segment is the stretch of the log that one window of a folded block is.
@@ -139,8 +140,7 @@ func (r *segmentReader) cover(level int, from, to int64) error {
 		if err := r.cover(level-1, from, start-1); err != nil {
 			return err
 		}
-		merged := &Segment{From: c.From, To: c.To, Merged: true, windows: c.Windows, objects: c.Objects}
-		if err := r.give(merged); err != nil {
+		if err := r.give(c.segment()); err != nil {
 			return err
 		}
 		from = c.To + 1
@@ -235,13 +235,13 @@ func (r *segmentReader) folded(from, to int64) (next int64, err error) {
 			continue
 		}
 		s := w.segment()
-		s.From = r.after + 1 // windows before it have no rows
+		s.From, s.horizon = r.after+1, doc.horizonAt(w.Seq) // windows before it have no rows
 		if err := r.give(s); err != nil {
 			return 0, err
 		}
 	}
 	if end := min(last, to); r.after < end {
-		if err := r.give(&Segment{From: r.after + 1, To: end}); err != nil {
+		if err := r.give(&Segment{From: r.after + 1, To: end, horizon: doc.horizonAt(end)}); err != nil {
 			return 0, err
 		}
 	}

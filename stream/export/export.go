@@ -179,6 +179,8 @@ type run struct {
 	doc    *Doc
 	cut    commitlog.Cut
 	made   Generation // what makes the embeddings
+	// horizon is that of orders at the cut.
+	horizon rows.Horizon
 }
 
 // locate finds the cut, and whether the store still has what is read of it.

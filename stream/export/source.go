@@ -28,7 +28,11 @@ type source struct {
 func nothing() error { return nil }
 
 // source opens where the rows come from.
-func (e *run) source(ctx context.Context) (*source, error) {
+func (e *run) source(ctx context.Context) (_ *source, err error) {
+	// Orders that have expired by the cut are gone for every event time.
+	if e.horizon, err = e.cut.OrderHorizon(ctx, e.Store); err != nil {
+		return nil, err
+	}
 	switch {
 	case e.AsOf.IsZero():
 		return e.fromLog(commitlog.Forever), nil
@@ -56,7 +60,7 @@ func (e *run) fromLog(until int64) *source {
 			return e.cut.VectorsUntil(ctx, e.Store, shard, until)
 		},
 		orders: func(ctx context.Context, shard int) iter.Seq2[commitlog.OrderRow, error] {
-			return e.cut.OrdersUntil(ctx, e.Store, shard, until)
+			return e.cut.OrdersUntil(ctx, e.Store, shard, e.horizon, until)
 		}}
 }
 
@@ -102,7 +106,7 @@ func (e *run) fromTopics(ctx context.Context) (_ *source, err error) {
 			return g.Cut.NewestVectors(ctx, g.Store, shard)
 		},
 		orders: func(ctx context.Context, shard int) iter.Seq2[commitlog.OrderRow, error] {
-			return g.Cut.NewestOrders(ctx, g.Store, shard)
+			return g.Cut.NewestOrders(ctx, g.Store, shard, e.horizon)
 		}}, nil
 }
 

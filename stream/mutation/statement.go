@@ -44,6 +44,8 @@ type Outcomes struct {
 	Superseded int64 `json:"superseded,omitempty"`
 	// Repeated statements changed nothing: the graph had what they say, as of the same event time.
 	Repeated int64 `json:"repeated,omitempty"`
+	// Expired statements say of an order, or of its lines, that they were ordered longer ago than orders count.
+	Expired int64 `json:"expired,omitempty"`
 	// DeadLetters are statements that were refused as a whole.
 	DeadLetters int64 `json:"dead_letters,omitempty"`
 	// Empty statements say nothing: edge records without edges.
@@ -52,17 +54,17 @@ type Outcomes struct {
 
 // Sum is how many statements have an outcome.
 func (o Outcomes) Sum() int64 {
-	return o.Applied + o.Superseded + o.Repeated + o.DeadLetters + o.Empty
+	return o.Applied + o.Superseded + o.Repeated + o.Expired + o.DeadLetters + o.Empty
 }
 
 // Plus returns the sum by outcome.
 func (o Outcomes) Plus(p Outcomes) Outcomes {
 	return Outcomes{o.Applied + p.Applied, o.Superseded + p.Superseded, o.Repeated + p.Repeated,
-		o.DeadLetters + p.DeadLetters, o.Empty + p.Empty}
+		o.Expired + p.Expired, o.DeadLetters + p.DeadLetters, o.Empty + p.Empty}
 }
 
 // Minus returns what was counted after an earlier count.
 func (o Outcomes) Minus(p Outcomes) Outcomes {
 	return Outcomes{o.Applied - p.Applied, o.Superseded - p.Superseded, o.Repeated - p.Repeated,
-		o.DeadLetters - p.DeadLetters, o.Empty - p.Empty}
+		o.Expired - p.Expired, o.DeadLetters - p.DeadLetters, o.Empty - p.Empty}
 }

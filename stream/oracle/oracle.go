@@ -46,6 +46,7 @@ type Graph struct {
 	// attributes are, by node and input, the newest statement of them.
 	attributes map[string]map[uint8]mutation.Mutation
 	orders     map[orderID][]mutation.Mutation
+	newest     int64 // time of an order, as of its day
 	vectors    map[vectorsID]mutation.Mutation
 }
 
@@ -93,6 +94,7 @@ func (g *Graph) Add(m mutation.Mutation) {
 	case mutation.SetOrder, mutation.AddLines, mutation.RemoveLines:
 		if k := (orderID{m.Version.Rank, m.ID}); m.Op != mutation.RemoveLines || len(m.Order.Lines) > 0 {
 			g.orders[k] = append(g.orders[k], m)
+			g.tick(m)
 		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 // layers are cuts of the old log, each after the one before. Layer i becomes manifest i+1 of each new shard: the
 // newest rows at its cut of those nodes that have changed since the cut before.
 type layers struct {
-	cuts []commitlog.Cut
+	cuts     []commitlog.Cut
+	horizons []rows.Horizon // of orders, by cut
 	// generation and published are the manifests of the new logs that the generation and the cursors stand at.
 	generation, published int64
 }
@@ -69,7 +70,7 @@ func (r *run) writeLogs(ctx context.Context, states *shard.Rekeyed, l layers) er
 		written := make([]*commitlog.Manifest, r.shards)
 		for q := range written {
 			written[q] = &commitlog.Manifest{Format: commitlog.ManifestFormat, Shard: q, Seq: int64(i + 1),
-				Writer: "reshard-" + r.marker.Attempt, Created: time.Now().UTC()}
+				OrderHorizon: l.horizons[i], Writer: "reshard-" + r.marker.Attempt, Created: time.Now().UTC()}
 		}
 		err := parallel.Deal(ctx, r.rows(ctx, l, i), r.shards, func(row *rows.Row) int { return r.shardOf(row.NodeID) },
 			func(ctx context.Context, q int, in iter.Seq2[rows.Row, error]) error {
@@ -144,10 +145,12 @@ func (r *run) orders(ctx context.Context, l layers, i int) iter.Seq2[rows.Order,
 	var in []iter.Seq2[rows.Order, error]
 	for p, before := range l.changed(i) {
 		in = append(in, func(yield func(rows.Order, error) bool) {
-			for row, err := range l.cuts[i].NewestOrders(ctx, r.From, p) {
-				if err == nil && row.Seq <= before {
+			for row, err := range l.cuts[i].NewestOrders(ctx, r.From, p, 0) {
+				// A row that has expired takes the place of one that may have been written in a layer before.
+				if err == nil && (row.Seq <= before || l.horizons[i].Forgets(row.EventTime)) {
 					continue
 				}
+				row.Expire(l.horizons[i])
 				r.forgetItems(&row.Order)
 				r.Progress.Add(1)
 				if !yield(row.Order, err) || err != nil {
@@ -198,13 +201,16 @@ func (r *run) forgetItems(o *rows.Order) {
 	if len(r.Forget) == 0 || !slices.ContainsFunc(o.Items, func(item string) bool { return r.Forget[item] }) {
 		return
 	}
-	items, quantities := o.Items, o.Quantities
+	items, quantities, times := o.Items, o.Quantities, o.LineTimes()
 	o.Items, o.Quantities = nil, nil
+	var left []int64
 	for i, item := range items {
 		if !r.Forget[item] {
 			o.Items, o.Quantities = append(o.Items, item), append(o.Quantities, quantities[i])
+			left = append(left, times[i])
 		}
 	}
+	o.SetLineTimes(left)
 	o.Deleted = len(o.Items) == 0
 }
 

@@ -283,6 +283,13 @@ func (r *run) writeStore(ctx context.Context, states *shard.Rekeyed, result *Res
 		return err
 	}
 	layers := r.layers(published)
+	for _, cut := range layers.cuts {
+		h, err := cut.OrderHorizon(ctx, r.From)
+		if err != nil {
+			return err
+		}
+		layers.horizons = append(layers.horizons, h)
+	}
 	if err := r.writeLogs(ctx, states, layers); err != nil {
 		return err
 	}
@@ -323,6 +330,10 @@ func (r *run) compare(ctx context.Context) (hash string, err error) {
 		if err != nil {
 			return "", err
 		}
+		horizon, err := cut.OrderHorizon(ctx, s.store)
+		if err != nil {
+			return "", err
+		}
 		hasher := commitlog.NewGraphHasher()
 		for p := range s.shards {
 			for row, err := range cut.Facts(ctx, s.store, p) {
@@ -332,7 +343,7 @@ func (r *run) compare(ctx context.Context) (hash string, err error) {
 				hasher.Add(&row.Row)
 				r.Progress.Add(1)
 			}
-			for row, err := range cut.Orders(ctx, s.store, p) {
+			for row, err := range cut.Orders(ctx, s.store, p, horizon) {
 				if err != nil {
 					return "", err
 				}

@@ -20,9 +20,10 @@ type change struct {
 	orders int64  // with lines
 	lines  int64  // of orders
 	full   string // an order that may have more lines than are kept, "" for none
-	// Of the statement at hand: some fact in it was new, some fact in it lost to a newer one. A fact
-	// that is repeated is neither.
-	won, lost bool
+	orderClock
+	// Of the statement at hand: some fact in it was new, some fact in it lost to a newer one, some lines of an order
+	// that it states do not count any more. A fact that is repeated is none of them.
+	won, lost, expired bool
 
 	mirror  Mirror
 	pending []mutation.Mutation // assertions that the Mirror does not have yet
@@ -38,7 +39,7 @@ type change struct {
 
 // state applies the mutations of one statement.
 func (c *change) state(ctx context.Context, said []mutation.Mutation) error {
-	c.won, c.lost = false, false
+	c.won, c.lost, c.expired = false, false, false
 	for i := range said {
 		if err := c.apply(ctx, &said[i]); err != nil {
 			return err
@@ -54,6 +55,8 @@ func (c *change) count(st mutation.Statement, into *mutation.Outcomes) {
 		into.DeadLetters++
 	case st.Mutations == 0:
 		into.Empty++
+	case c.expired:
+		into.Expired++
 	case c.won:
 		into.Applied++
 	case c.lost:

@@ -85,8 +85,8 @@ func TestFarEnds(t *testing.T) {
 func FuzzDecodeOrder(f *testing.F) {
 	at := version(9, 3, 7)
 	o := order{stated: true, at: at, time: 5, kind: "cart", customer: "c", replaced: mark{true, version(1, 3, 2)},
-		lines: []orderLine{{"a", 1, true, at}, {"b", 2, true, version(8, 3, 6)}, {"c", 0.5, true, at},
-			{"d", 0, false, version(2, 3, 3)}}}
+		lines: []orderLine{{"a", 1, true, at, 5}, {"b", 2, true, version(8, 3, 6), 5}, {"c", 0.5, true, at, 3},
+			{"d", 0, false, version(2, 3, 3), 0}, {"e", 1, true, version(8, 3, 5), 8}}}
 	f.Add(o.encode(nil))
 	f.Add([]byte{0, 1, 2, 3, 4, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -52,7 +52,12 @@ func (s *Shard) commit(ctx context.Context) (m *commitlog.Manifest, err error) {
 	if err := s.state.checkSpace(stateReserveBytes); err != nil {
 		return nil, err
 	}
+	gone, sweep, err := s.expireOrders()
+	if err != nil {
+		return nil, err
+	}
 	m = s.manifest()
+	m.Orders, m.Lines = m.Orders+gone.orders, m.Lines+gone.lines
 	if err := s.writeRows(ctx, m); err != nil {
 		return nil, err
 	}
@@ -72,6 +77,11 @@ func (s *Shard) commit(ctx context.Context) (m *commitlog.Manifest, err error) {
 	}
 	s.head, s.unsaved, s.opts.Accept = m, false, Accept{}
 	s.window = openWindow{seq: m.Seq + 1}
+	if sweep {
+		if err := s.sweep(); err != nil {
+			return nil, fmt.Errorf("manifest is written, but: %w", err)
+		}
+	}
 	s.opts.Log.Debug("window committed", "seq", m.Seq, "rows", m.Rows, "objects", len(m.Objects))
 	return m, nil
 }
@@ -85,6 +95,7 @@ func (s *Shard) manifest() *commitlog.Manifest {
 		Inputs: maps.Clone(s.inputs), Lost: s.losses(), Counted: maps.Clone(s.state.meta.Counted),
 		Nodes: s.state.meta.Nodes, Edges: s.state.meta.Edges,
 		Orders: s.state.meta.Orders, Lines: s.state.meta.Lines,
+		OrderClock: s.state.meta.OrderClock, OrderHorizon: s.state.meta.OrderHorizon,
 		Created: s.opts.Clock().UTC(),
 	}
 	if s.head != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/mutation"
 	"giantstream/stream/shard/engine"
@@ -288,6 +289,11 @@ type meta struct {
 	// Orders that have lines, and their lines.
 	Orders int64 `json:"orders,omitempty"`
 	Lines  int64 `json:"order_lines,omitempty"`
+	// OrderClock and OrderHorizon are as in a manifest, or those of the head where that is later. OrdersSwept is the
+	// horizon up to which all orders were looked at for what has expired.
+	OrderClock   int64        `json:"order_clock,omitempty"`
+	OrderHorizon rows.Horizon `json:"order_horizon,omitempty"`
+	OrdersSwept  rows.Horizon `json:"orders_swept,omitempty"`
 	// Lost holds what no manifest says to be lost yet.
 	Lost []commitlog.Lost `json:"lost,omitempty"`
 	// Counted says, by topic, what became of the statements below Applied, or below the head's offset

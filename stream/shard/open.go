@@ -75,6 +75,7 @@ func (s *Shard) reconcile(ctx context.Context) error {
 	if err := s.openInputs(ctx); err != nil {
 		return err
 	}
+	s.openOrders()
 	seq := s.headSeq()
 	if !ahead {
 		if err := s.state.dropMarks(); err != nil {

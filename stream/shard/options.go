@@ -135,6 +135,8 @@ type Options struct {
 	Inputs Inputs
 	// Accept says which losses are accepted on purpose, until the first manifest of this Shard.
 	Accept Accept
+	// KeepOrders is how long orders count, by the newest time of an order; 0 is for ever. It is a day at least.
+	KeepOrders time.Duration
 	// Mirror is nil for directed graphs.
 	Mirror Mirror
 	// Featurizer may be nil.
@@ -176,6 +178,7 @@ func (o Options) Simulated(fs vfs.FS) Options {
 
 const (
 	commitBackoff = 100 * time.Millisecond
+	leastKeep     = 24 * time.Hour // of orders
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -194,6 +197,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Window.Changes < 1 || o.Window.Bytes < 1 || o.Window.Time <= 0 {
 		return o, fmt.Errorf("shard %d needs bounds for its windows, has %+v", o.Shard, o.Window)
+	}
+	if o.KeepOrders != 0 && o.KeepOrders < leastKeep {
+		return o, fmt.Errorf("shard %d is to keep orders for %v; the least is %v", o.Shard, o.KeepOrders, leastKeep)
 	}
 	if o.fs == nil {
 		o.fs = vfs.Default

@@ -50,16 +50,21 @@ type orderLine struct {
 	quantity float32
 	live     bool
 	at       mutation.Version
+	time     int64 // of a live line: rows.LineTime
 }
 
 // newer orders statements on a line by version. Two of one version come from one record. If they disagree the live
-// one wins, then the larger quantity, so that the outcome does not depend on the order of arrival.
+// one wins, then the later time, then the larger quantity, so that the outcome does not depend on the order of arrival,
+// nor on whether the earlier time has expired.
 func (l *orderLine) newer(than *orderLine) bool {
 	if c := l.at.Compare(than.at); c != 0 {
 		return c > 0
 	}
 	if l.live != than.live {
 		return l.live
+	}
+	if l.time != than.time {
+		return l.time > than.time
 	}
 	return l.live && l.quantity > than.quantity
 }
@@ -88,7 +93,7 @@ func (o *order) state(m *mutation.Mutation) (lost bool) {
 	if o.replaced.set && at.Compare(o.replaced.at) < 0 {
 		return true
 	}
-	return o.enter(m.Order.Lines, m.Op != mutation.RemoveLines, at)
+	return o.enter(m.Order, m.Op != mutation.RemoveLines, at)
 }
 
 // head enters what a statement says of the order as a whole. Of equal versions the greatest wins.
@@ -111,16 +116,16 @@ func (o *order) precedes(said *mutation.Order) bool {
 }
 
 // enter merges stated lines into those of the order.
-func (o *order) enter(said []mutation.Line, live bool, at mutation.Version) (lost bool) {
-	merged := make([]orderLine, 0, len(o.lines)+len(said))
+func (o *order) enter(said *mutation.Order, live bool, at mutation.Version) (lost bool) {
+	merged := make([]orderLine, 0, len(o.lines)+len(said.Lines))
 	known := o.lines
-	for _, s := range said {
+	for _, s := range said.Lines {
 		for ; len(known) > 0 && known[0].item < s.Item; known = known[1:] {
 			merged = append(merged, known[0])
 		}
 		l := orderLine{item: s.Item, live: live, at: at}
 		if live {
-			l.quantity = s.Quantity
+			l.quantity, l.time = s.Quantity, rows.LineTime(said.Time, at.EventTime)
 		}
 		if len(known) > 0 && known[0].item == s.Item {
 			if !l.newer(&known[0]) {
@@ -163,7 +168,7 @@ func (o *order) sameRow(p *order) bool {
 		if len(a) == 0 || len(b) == 0 {
 			return len(a) == len(b)
 		}
-		if a[0].item != b[0].item || a[0].quantity != b[0].quantity {
+		if a[0].item != b[0].item || a[0].quantity != b[0].quantity || a[0].time != b[0].time {
 			return false
 		}
 		a, b = a[1:], b[1:]
@@ -194,11 +199,14 @@ func (o *order) eventTime() (t int64) {
 func (o *order) row(k orderID) rows.Order {
 	r := rows.Order{Input: int32(k.input), OrderID: k.id, Time: o.time, Kind: o.kind, Customer: o.customer,
 		EventTime: o.eventTime()}
+	var times []int64
 	for i := range o.lines {
 		if l := &o.lines[i]; l.live {
 			r.Items, r.Quantities = append(r.Items, l.item), append(r.Quantities, l.quantity)
+			times = append(times, l.time)
 		}
 	}
+	r.SetLineTimes(times)
 	r.Deleted = len(r.Items) == 0
 	return r
 }
@@ -215,6 +223,8 @@ const (
 	flagLineOwn   // the line's version follows
 	flagLineOne   // the quantity is 1
 	flagLineWhole // the quantity is a whole number, as a varint
+	flagLineSaid  // the line's time is the event time of its version
+	flagLineTime  // the line's time follows
 )
 
 func (o *order) encode(buf []byte) []byte {
@@ -235,18 +245,25 @@ func (o *order) encode(buf []byte) []byte {
 	}
 	buf = binary.AppendUvarint(buf, uint64(len(o.lines)))
 	for i := range o.lines {
-		buf = o.lines[i].append(buf, o.at)
+		buf = o.lines[i].append(buf, o)
 	}
 	return buf
 }
 
-func (l *orderLine) append(buf []byte, newest mutation.Version) []byte {
+func (l *orderLine) append(buf []byte, of *order) []byte {
 	var flags byte
 	if l.live {
 		flags |= flagLineLive
 	}
-	if l.at != newest {
+	if l.at != of.at {
 		flags |= flagLineOwn
+	}
+	switch {
+	case !l.live || l.time == of.lineTime(l.at):
+	case l.time == l.at.EventTime:
+		flags |= flagLineSaid
+	default:
+		flags |= flagLineTime
 	}
 	whole := int64(l.quantity)
 	switch {
@@ -266,8 +283,14 @@ func (l *orderLine) append(buf []byte, newest mutation.Version) []byte {
 	if flags&flagLineOwn != 0 {
 		buf = appendVersion(buf, l.at)
 	}
+	if flags&flagLineTime != 0 {
+		buf = binary.AppendVarint(buf, l.time)
+	}
 	return buf
 }
+
+// lineTime is the time of a line that was stated at a version, unless its value says otherwise.
+func (o *order) lineTime(at mutation.Version) int64 { return rows.LineTime(o.time, at.EventTime) }
 
 func appendString(buf []byte, s string) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
@@ -290,7 +313,7 @@ func decodeOrder(data []byte) (order, error) {
 	if !d.bad {
 		o.lines = make([]orderLine, n)
 		for i := range o.lines {
-			o.lines[i] = d.line(o.at)
+			o.lines[i] = d.line(&o)
 		}
 	}
 	if err := d.finish("order"); err != nil {
@@ -299,9 +322,9 @@ func decodeOrder(data []byte) (order, error) {
 	return o, nil
 }
 
-func (d *decoder) line(newest mutation.Version) orderLine {
+func (d *decoder) line(of *order) orderLine {
 	flags := d.byte()
-	l := orderLine{item: d.string(), live: flags&flagLineLive != 0, quantity: 1, at: newest}
+	l := orderLine{item: d.string(), live: flags&flagLineLive != 0, quantity: 1, at: of.at}
 	switch {
 	case flags&flagLineOne != 0:
 	case flags&flagLineWhole != 0:
@@ -311,6 +334,14 @@ func (d *decoder) line(newest mutation.Version) orderLine {
 	}
 	if flags&flagLineOwn != 0 {
 		l.at = d.version()
+	}
+	switch {
+	case flags&flagLineTime != 0:
+		l.time = d.varint()
+	case flags&flagLineSaid != 0:
+		l.time = l.at.EventTime
+	case l.live:
+		l.time = of.lineTime(l.at)
 	}
 	return l
 }
@@ -367,28 +398,42 @@ func (c *change) applyOrder(m *mutation.Mutation) error {
 	if m.Order == nil {
 		return fmt.Errorf("mutation of order %q at offset %d does not say what it states", m.ID, m.Version.Offset)
 	}
+	if c.tick(m); c.orderHorizon.Forgets(m.Version.EventTime) {
+		c.expired = true
+		return nil
+	}
+	c.expired = c.expired || c.expires(m)
 	o, err := c.known.order(orderID{input: m.Version.Rank, id: m.ID})
 	if err != nil {
 		return err
 	}
+	stored := o.order
+	o.order.expire(c.orderHorizon)
 	before := o.order
 	c.lost = o.order.state(m) || c.lost
 	if len(o.lines) == maxOrderLines {
 		c.full = m.ID
 	}
-	if o.order.equals(&before) {
+	o.order.expire(c.orderHorizon)
+	if o.order.equals(&stored) {
 		return nil
 	}
 	o.set = true
-	c.known.take(linesBytes(o.lines) - linesBytes(before.lines))
-	was, is := before.count(), o.order.count()
-	c.lines += int64(is - was)
-	c.orders += int64(min(is, 1) - min(was, 1))
-	if o.order.sameRow(&before) {
+	c.known.take(linesBytes(o.lines) - linesBytes(stored.lines))
+	is := o.order.count()
+	c.addOrder(stored.count(), is)
+	unseen := c.orderHorizon > 0 && before.count()+is == 0 // readers see no order without lines that count
+	if unseen || o.order.sameRow(&before) {
 		return nil
 	}
 	c.won = true
 	return c.markOrder(o)
+}
+
+// addOrder counts an order whose live lines have changed in number.
+func (c *change) addOrder(was, is int) {
+	c.lines += int64(is - was)
+	c.orders += int64(min(is, 1) - min(was, 1))
 }
 
 // markOrder notes that an order's row must be written with the open window.
@@ -429,19 +474,27 @@ func writeOrders(b *pebble.Batch, all []*pendingOrder) error {
 		if !o.set {
 			continue
 		}
-		key, value = orderKey(key, o.orderID), o.encode(value)
-		if err := b.Set(key, value, nil); err != nil {
+		if err := writeOrder(b, orderKey(key, o.orderID), &o.order, &value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// writeOrder puts an order into a batch, or its removal if nothing is known of it.
+func writeOrder(b *pebble.Batch, key []byte, o *order, scratch *[]byte) error {
+	if !o.known() {
+		return b.Delete(key, nil)
+	}
+	*scratch = o.encode(*scratch)
+	return b.Set(key, *scratch, nil)
+}
+
 // orderRows yields the rows of the orders that are due in a window, ascending by input and id.
 func (s *state) orderRows(window int64) iter.Seq2[rows.Order, error] {
 	return func(yield func(rows.Order, error) bool) {
 		err := s.eachDueOrder(window, func(k orderID, o *order) error {
-			if !yield(o.row(k), nil) {
+			if o.known() && !yield(o.row(k), nil) {
 				return errStopped
 			}
 			return nil
@@ -516,7 +569,7 @@ func (s *state) orderOf(k orderID) (*order, error) {
 		o, err = decodeOrder(data)
 		return err
 	})
-	if err == nil && !o.known() {
+	if err == nil && !o.known() && s.meta.OrderHorizon == 0 { // else it has expired since it was marked
 		err = fmt.Errorf("%w: order %q has a mark and is not there", errCorruptState, k.id)
 	}
 	return &o, err

@@ -103,6 +103,11 @@ func (r *Rekeyed) add(ctx context.Context, shard int, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.close()) }()
+	for _, st := range r.states {
+		m := &st.meta
+		m.OrderClock = max(m.OrderClock, old.meta.OrderClock)
+		m.OrderHorizon = max(m.OrderHorizon, old.meta.OrderHorizon)
+	}
 	r.dropped = counts{}
 	before := r.totals()
 	if err := old.guard.Run(ctx, func(ctx context.Context) error { return r.copyFacts(ctx, old, shard) }); err != nil {
@@ -326,9 +331,10 @@ func ownerOf(key []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: key %x has no owner", errCorruptState, key)
 }
 
-// Count enters into a manifest how many nodes, edges, orders and lines its new shard has.
+// Count enters into a manifest how many nodes, edges, orders and lines its new shard has, and the clock of its orders.
 func (r *Rekeyed) Count(m *commitlog.Manifest) {
 	c := countsOf(&r.states[m.Shard].meta)
+	m.OrderClock = r.states[m.Shard].meta.OrderClock
 	m.Nodes, m.Edges, m.Orders, m.Lines = c.nodes, c.edges, c.orders, c.lines
 }
 

@@ -50,12 +50,15 @@ type Shard struct {
 	unsaved bool
 	// committing is how long the last commit took.
 	committing time.Duration
-	loaded     time.Time // when a load had caught up; zero before
-	opened     bool      // the inputs were compared with those of the head
-	checked    time.Time // when checkInputs was last called
-	session    string    // unique to this opening
-	objects    int64     // objects written in this session
-	failed     error     // what ended this Shard
+	// swept is when expired orders were last dropped from the state, and sweeping how long it took.
+	swept    time.Time
+	sweeping time.Duration
+	loaded   time.Time // when a load had caught up; zero before
+	opened   bool      // the inputs were compared with those of the head
+	checked  time.Time // when checkInputs was last called
+	session  string    // unique to this opening
+	objects  int64     // objects written in this session
+	failed   error     // what ended this Shard
 
 	checkpoints *checkpointer
 }

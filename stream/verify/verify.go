@@ -15,6 +15,7 @@ import (
 	"giantstream/sink"
 	"giantstream/sink/audit"
 	"giantstream/sink/lease"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/sources"
 )
@@ -199,6 +200,8 @@ type Graph struct {
 	Hash    string `json:"graph_hash"`
 	// Damage says how the graph differs from what was stored, "" if it does not.
 	Damage string `json:"damage,omitempty"`
+
+	horizon rows.Horizon // of orders
 }
 
 func (g Graph) String() string {
@@ -253,7 +256,9 @@ func deep(ctx context.Context, o Options, shards int) (graphs []Graph, err error
 		}
 		nodes, orders = nodes+head.Nodes, orders+head.Orders
 	}
-	if graph.Damage == "" && (graph.Nodes != nodes || graph.Orders != orders) {
+	// Manifests count what is left in a state of orders that have expired.
+	if graph.Damage == "" && (graph.Nodes != nodes || graph.Orders > orders ||
+		graph.Orders < orders && graph.horizon == 0) {
 		graph.Damage = fmt.Sprintf("the newest manifests count %d live nodes and %d orders", nodes, orders)
 	}
 	return append(graphs, graph), ctx.Err()
@@ -264,6 +269,10 @@ func compute(ctx context.Context, o Options, cut commitlog.Cut, all bool,
 	read func(commitlog.Cut, context.Context, sink.Store, int) iter.Seq2[commitlog.Row, error]) (g Graph) {
 	o.Progress.Stage("compute the graph again", 0)
 	hasher := commitlog.NewGraphHasher()
+	var err error
+	if g.horizon, err = cut.OrderHorizon(ctx, o.Store); err != nil {
+		return Graph{Damage: err.Error()}
+	}
 	for shard := range len(cut) {
 		for row, err := range read(cut, ctx, o.Store, shard) {
 			if err != nil {
@@ -278,7 +287,7 @@ func compute(ctx context.Context, o Options, cut commitlog.Cut, all bool,
 		if !all {
 			continue
 		}
-		for row, err := range cut.Orders(ctx, o.Store, shard) {
+		for row, err := range cut.Orders(ctx, o.Store, shard, g.horizon) {
 			if err != nil {
 				return Graph{Damage: err.Error()}
 			}

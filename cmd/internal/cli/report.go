@@ -159,7 +159,8 @@ func outcomeLine(in ingesting.InputOutcomes) string {
 	for _, o := range []struct {
 		n    int64
 		name string
-	}{{in.Applied, "applied"}, {in.Superseded, "superseded"}, {in.Repeated, "repeated"}, {in.DeadLetters, letters},
+	}{{in.Applied, "applied"}, {in.Superseded, "superseded"}, {in.Repeated, "repeated"}, {in.Expired, "expired"},
+		{in.DeadLetters, letters},
 		{in.Empty, "that say nothing"}} {
 		if o.n > 0 {
 			parts = append(parts, console.Count(o.n)+" "+o.name)

@@ -82,6 +82,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	f.pipeline.RegisterProfile(cmd)
 	f.inputs.Register(cmd)
 	f.inputs.RegisterOrders(cmd)
+	f.inputs.RegisterOrderKeep(cmd)
 	f.inputs.RegisterSnapshot(cmd)
 	cmd.Flags().StringSliceVar(&f.acceptLoss, "accept-loss", nil,
 		"go on without what these input `TOPICS` have lost, and read those that were created again from their start")

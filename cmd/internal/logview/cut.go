@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"giantstream/sink"
 	"giantstream/sink/rows"
@@ -21,6 +22,9 @@ type Cut struct {
 	shards int
 	cut    commitlog.Cut
 	hash   string
+
+	mu      sync.Mutex
+	horizon *rows.Horizon // of orders, nil before it was read
 }
 
 // OpenCut returns the given cut. Without one, it returns the cut at the newest manifests of all shards.
@@ -56,6 +60,20 @@ func (c *Cut) Rows(ctx context.Context) iter.Seq2[generation.Row, error] {
 		}
 		c.hash = hasher.Sum()
 	}
+}
+
+// orderHorizon says which orders count no more. It reads manifests once.
+func (c *Cut) orderHorizon(ctx context.Context) (rows.Horizon, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.horizon == nil {
+		h, err := c.cut.OrderHorizon(ctx, c.store)
+		if err != nil {
+			return 0, err
+		}
+		c.horizon = &h
+	}
+	return *c.horizon, nil
 }
 
 // Hash returns the graph's hash. It is known once Rows has yielded every row.
@@ -145,9 +163,16 @@ func (l shardLogs) Rows(ctx context.Context, s stages.Split) iter.Seq2[generatio
 	}
 }
 
-// Orders yields the newest row of every order of a shard.
+// Orders yields what counts of the newest row of every order of a shard.
 func (l shardLogs) Orders(ctx context.Context, shard int) iter.Seq2[rows.Order, error] {
-	return l.cut.cut.Orders(ctx, l.cut.store, shard)
+	return func(yield func(rows.Order, error) bool) {
+		h, err := l.cut.orderHorizon(ctx)
+		if err != nil {
+			yield(rows.Order{}, err)
+			return
+		}
+		l.cut.cut.Orders(ctx, l.cut.store, shard, h)(yield)
+	}
 }
 
 // Fingerprint returns the fingerprint of an empty graph.

@@ -41,9 +41,13 @@ func ordersIn(t *testing.T, store sink.Store, shards int) (live int, hash string
 	if err != nil {
 		t.Fatal(err)
 	}
+	horizon, err := cut.OrderHorizon(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
 	hasher := commitlog.NewGraphHasher()
 	for p := range shards {
-		for row, err := range cut.Orders(t.Context(), store, p) {
+		for row, err := range cut.Orders(t.Context(), store, p, horizon) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -78,6 +78,11 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 		w.fail("read the heads: %v", err)
 		return nil
 	}
+	horizon, err := cut.OrderHorizon(ctx, &w.store)
+	if stated := ordersOf(all).OrderHorizon(w.plan.keep); err != nil || horizon != stated {
+		w.fail("orders count after %d, %v, want %d", horizon, err, stated)
+		return nil
+	}
 	var orders []rows.Order
 	newest, scanned := map[string]rows.Row{}, map[string]rows.Row{}
 	for s := range w.plan.shards {
@@ -95,7 +100,7 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 			}
 			scanned[row.NodeID] = row.Row
 		}
-		for row, err := range cut.Orders(ctx, &w.store, s) {
+		for row, err := range cut.Orders(ctx, &w.store, s, horizon) {
 			if err != nil {
 				w.fail("orders: %v", err)
 				return nil
@@ -109,7 +114,7 @@ func (w *world) checkGraph(ctx context.Context) map[string]rows.Row {
 	if diff := difference(scanned, newest); diff != "" {
 		w.fail("a scan of the commit log and the newest rows differ: %s", diff)
 	}
-	if diff := differentOrders(orders, ordersOf(all)); diff != "" {
+	if diff := differentOrders(orders, ordersOf(all).OrdersAfter(horizon)); diff != "" {
 		w.fail("the newest orders are not those that were sent: %s", diff)
 	}
 	w.checkVectors(ctx, cut, all)
@@ -204,7 +209,7 @@ func (w *world) checkRestore(ctx context.Context, number int) {
 	a := p.actor("restore")
 	opts := shard.Options{Pipeline: "sim", Shard: number, Shards: w.plan.shards, Dir: "state", Store: a.store(),
 		Cache: w.cache, Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics},
-		Writer: "restore",
+		Writer: "restore", KeepOrders: w.plan.keep,
 		Window: shard.Window{Changes: 1 << 20, Bytes: 1 << 30, Time: 24 * time.Hour},
 		Rand:   &ids{dice: w.dice, name: a.name}}
 	if w.plan.undirected {

@@ -2,8 +2,10 @@ package sim
 
 import (
 	"maps"
+	"time"
 
 	"giantstream/stream/mutation"
+	"giantstream/stream/oracle"
 )
 
 // tally says what became of the records of one topic of a shard, straight from docs/PROTOCOL.md, "Conservation". It
@@ -12,13 +14,14 @@ type tally struct {
 	nodes, attributes, vectors map[string]mutation.Mutation
 	lists                      map[string]mutation.Version // when a source's list of edges was last replaced
 	links                      map[link]statement
+	clock                      *oracle.Graph // that has the newest order
 	sure                       mutation.Outcomes
 	// either counts records whose outcome depends on how the topics of nodes and edges interleave.
 	either int64
 }
 
 // talliesOf returns what became of the records of a shard below offsets, by topic.
-func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
+func (t *topics) talliesOf(shard int, next map[string]int64, keep time.Duration) map[string]*tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	inlined := map[string]int64{} // the latest event time of a source's lists in node records
@@ -28,7 +31,7 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 		log := t.logs[shard][topic]
 		all := &tally{nodes: map[string]mutation.Mutation{}, attributes: map[string]mutation.Mutation{},
 			vectors: map[string]mutation.Mutation{},
-			lists:   map[string]mutation.Version{}, links: map[link]statement{}}
+			lists:   map[string]mutation.Version{}, links: map[link]statement{}, clock: oracle.New(false)}
 		for _, r := range log[:min(int64(len(log)), next[topic])] {
 			latest, lists := inlined[r[0].ID]
 			switch {
@@ -42,7 +45,7 @@ func (t *topics) talliesOf(shard int, next map[string]int64) map[string]*tally {
 			case topic == pricesTopic:
 				all.add(all.stated(&r[0]))
 			case topic == ordersTopic:
-				all.order(orders[r[0].ID], r)
+				all.order(orders[r[0].ID], r, keep)
 				orders[r[0].ID] = append(orders[r[0].ID], r...)
 			default:
 				all.mirrored(&r[0])
@@ -200,6 +203,7 @@ func (t *tally) mirrored(m *mutation.Mutation) {
 // allows reports whether records may have had the outcomes.
 func (t *tally) allows(got mutation.Outcomes) bool {
 	between := func(n, sure int64) bool { return n >= sure && n <= sure+t.either }
-	return got.Sum() == t.sure.Sum()+t.either && between(got.Applied, t.sure.Applied) &&
-		between(got.Superseded, t.sure.Superseded) && between(got.Repeated, t.sure.Repeated)
+	return got.Sum() == t.sure.Sum()+t.either && got.Expired == t.sure.Expired &&
+		between(got.Applied, t.sure.Applied) && between(got.Superseded, t.sure.Superseded) &&
+		between(got.Repeated, t.sure.Repeated)
 }

@@ -35,8 +35,9 @@ type plan struct {
 	leaseTTL, heartbeat time.Duration
 	load                bool // until the failures end, nothing is committed
 	saveEvery           time.Duration
-	remember            bool // processes keep in memory what they have committed
-	canary              bool // a second topic gets new generations first, until people promote or withdraw them
+	remember            bool          // processes keep in memory what they have committed
+	canary              bool          // a second topic gets new generations first, until people promote or withdraw
+	keep                time.Duration // of orders; 0 is for ever
 }
 
 // sent is a record and when it is sent.
@@ -95,7 +96,37 @@ func newPlan(d dice) plan {
 	p.saveEvery = pick(r, 0, 2*time.Second, 10*time.Second)
 	p.remember = !oneIn(r, 3)
 	p.canary = oneIn(r, 2)
+	if p.keep = pick(r, 0, 2*day, 5*day+7*time.Hour, 20*day, 60*day); p.keep > 0 {
+		for i := range p.records {
+			p.records[i].inDays(r)
+		}
+	}
 	return p
+}
+
+const day = 24 * time.Hour
+
+// inDays makes days of the event time of an order, and lets it be placed at about that time: before it, at bounds of
+// what counts, or at a wrong date.
+func (s *sent) inDays(r *rand.Rand) {
+	if s.topic != ordersTopic {
+		return
+	}
+	stated := time.Duration(1000+s.eventTime)*day + time.Duration(r.IntN(24))*time.Hour
+	s.eventTime = stated.Microseconds()
+	for i := range s.record {
+		o := s.record[i].Order
+		placed := stated - time.Duration(r.IntN(40))*day
+		switch r.IntN(6) {
+		case 0:
+			placed = placed.Truncate(day)
+		case 1:
+			placed = stated - time.Duration(r.IntN(5))*time.Hour
+		case 2:
+			placed = stated + pick(r, day, day+time.Microsecond, 3*day, 10_000*day)
+		}
+		o.Time, o.Customer = placed.Microseconds(), pick(r, "", "c1", "c2")
+	}
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

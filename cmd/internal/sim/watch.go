@@ -289,7 +289,7 @@ func (v *watch) readOrders(ctx context.Context, shard int, m *commitlog.Manifest
 		}
 	}
 	orders, lines := int64(0), int64(0)
-	for _, row := range v.orders[shard] {
+	for _, row := range counting(maps.Values(v.orders[shard]), m.OrderHorizon) {
 		if !row.Deleted {
 			orders, lines = orders+1, lines+int64(len(row.Items))
 		}
@@ -304,14 +304,16 @@ func (v *watch) readOrders(ctx context.Context, shard int, m *commitlog.Manifest
 // offsets, and checks that the mirror of these records is durable.
 func (v *watch) checkRows(shard int) {
 	head := v.heads[shard]
-	for topic, t := range v.w.topics.talliesOf(shard, head.Next) {
+	for topic, t := range v.w.topics.talliesOf(shard, head.Next, v.w.plan.keep) {
 		if got := head.Counted[topic].Outcomes; !t.allows(got) {
 			v.w.fail("shard %d at manifest %d counts %+v of %s below %d, want %+v and %d of either", shard, head.Seq,
 				got, topic, head.Next[topic], t.sure, t.either)
 		}
 	}
 	said := v.w.topics.below(shard, head.Next)
-	if diff := differentOrders(slices.Collect(maps.Values(v.orders[shard])), ordersOf(said)); diff != "" {
+	orders, h := ordersOf(said), head.OrderHorizon
+	v.checkClock(head, orders)
+	if diff := differentOrders(counting(maps.Values(v.orders[shard]), h), orders.OrdersAfter(h)); diff != "" {
 		v.w.fail("shard %d at manifest %d, offsets %v: %s", shard, head.Seq, head.Next, diff)
 	}
 	if diff := differentVectors(slices.Collect(maps.Values(v.vectors[shard])), vectorsOf(said)); diff != "" {

@@ -115,7 +115,7 @@ func (p *process) runShard(ctx context.Context, number int) (err error) {
 		Dir: "state-" + strconv.Itoa(number), Store: p.rows.Store(shardActor.store()), Cache: w.cache,
 		Topics: shard.Topics{Nodes: nodesTopic, Edges: edgesTopic, Further: furtherTopics},
 		Window: shard.Window{Changes: w.plan.changes, Bytes: 1 << 20, Time: w.plan.window},
-		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery,
+		Writer: p.name, CheckpointEvery: w.plan.checkpointEvery, KeepOrders: w.plan.keep,
 		Drain: w.isHealed, Load: w.plan.load, Clock: p.wallClock, Rand: &ids{dice: w.dice, name: shardActor.name},
 		Listener: shardListener{process: p},
 	}

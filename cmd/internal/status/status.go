@@ -13,6 +13,7 @@ import (
 	"giantstream/config"
 	"giantstream/sink"
 	"giantstream/sink/lease"
+	"giantstream/sink/rows"
 	"giantstream/stream/commitlog"
 	"giantstream/stream/commitlog/checkpoint"
 	"giantstream/stream/sources"
@@ -32,6 +33,8 @@ type Status struct {
 	// Orders that have lines, and their lines.
 	Orders int64 `json:"orders,omitempty"`
 	Lines  int64 `json:"order_lines,omitempty"`
+	// OrdersAfter is the time after which orders were placed that count, nil if all do.
+	OrdersAfter *time.Time `json:"orders_after,omitempty"`
 	// Read is what became of the records that were committed, by input, since the pipeline began.
 	Read []ingesting.InputOutcomes `json:"read,omitempty"`
 	// Lost is what topics that are repartitioned had deleted before it was copied.
@@ -71,7 +74,8 @@ type Status struct {
 	// Lag is nil where there are no brokers to ask.
 	Lag *Lags `json:"lag,omitempty"`
 
-	heads []*commitlog.Manifest
+	heads   []*commitlog.Manifest
+	horizon rows.Horizon // of orders
 }
 
 // Canary is a generation that only the canary topic gets. Published counts the shards whose nodes it has.
@@ -190,6 +194,7 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		if m != nil {
 			s.Seq, s.Committed, s.Nodes, s.Edges, s.Next = m.Seq, m.Created, m.Nodes, m.Edges, m.Next
 			s.Orders, s.Lines = m.Orders, m.Lines
+			st.horizon = max(st.horizon, m.OrderHorizon)
 			s.Worker = m.Writer
 			s.Lost, s.broker = m.ShardLosses(), m.BrokerOffsets()
 		}
@@ -212,6 +217,10 @@ func Read(ctx context.Context, store sink.Store, id commitlog.Identity) (st *Sta
 		st.Orders += s.Orders
 		st.Lines += s.Lines
 		st.Shards = append(st.Shards, s)
+	}
+	if st.horizon > 0 {
+		after := time.UnixMicro(int64(st.horizon)).UTC()
+		st.OrdersAfter = &after
 	}
 	if err := st.readGenerations(ctx, store); err != nil {
 		return nil, err

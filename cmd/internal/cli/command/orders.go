@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,8 @@ const ordersTopic = "orders"
 // orderFlags map the fields of orders.
 type orderFlags struct {
 	id, item, quantity, time, kind, customer string
+
+	keep time.Duration
 }
 
 // RegisterOrders adds the flags of a command that takes files of orders.
@@ -30,6 +33,12 @@ func (f *InputFlags) RegisterOrders(c *cobra.Command) {
 	fl.StringVar(&o.customer, "order-customer", "", "field with who placed it; only a hash of it is kept")
 }
 
+// RegisterOrderKeep adds the flag of a command that commits orders.
+func (f *InputFlags) RegisterOrderKeep(c *cobra.Command) {
+	c.Flags().DurationVar(&f.order.keep, "order-keep", 0,
+		"how long an order counts, such as 8760h, up to the day of the newest one (default for ever)")
+}
+
 // applyOrders sets the fields of the configuration that flags of orders were given for.
 func (f *InputFlags) applyOrders(b *config.BasketFields) {
 	o := &f.order
@@ -37,6 +46,7 @@ func (f *InputFlags) applyOrders(b *config.BasketFields) {
 		b.Topic = cmp.Or(b.Topic, ordersTopic)
 		b.EventTime = cmp.Or(f.eventTime, b.EventTime)
 	}
+	b.Keep = cmp.Or(o.keep, b.Keep)
 	for _, field := range []struct {
 		in   *string
 		flag string

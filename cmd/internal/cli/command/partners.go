@@ -35,10 +35,14 @@ func FindOrdered(ctx context.Context, store sink.Store, shards int, id string, r
 	if err != nil {
 		return nil, err
 	}
+	horizon, err := cut.OrderHorizon(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	numbers, names := map[string]int32{}, []string{}
 	var orders [][]int32
 	for shard := range shards {
-		for o, err := range cut.Orders(ctx, store, shard) {
+		for o, err := range cut.Orders(ctx, store, shard, horizon) {
 			if err != nil {
 				return nil, err
 			}

@@ -153,7 +153,11 @@ func ordersIn(st *status.Status) string {
 	if st.Orders == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s of %s", command.Plural(st.Orders, "order"), command.Plural(st.Lines, "line"))
+	in := fmt.Sprintf(", %s of %s", command.Plural(st.Orders, "order"), command.Plural(st.Lines, "line"))
+	if after := st.OrdersAfter; after != nil {
+		in += fmt.Sprintf(" (counted after %s)", after.Format(time.DateTime))
+	}
+	return in
 }
 
 // printShards prints a row per shard, and what waits in the topics.
@@ -191,11 +195,11 @@ func printShards(out io.Writer, st *status.Status) error {
 // printRead prints what became of all records that were committed.
 func printRead(out io.Writer, st *status.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nINPUT\tRECORDS\tAPPLIED\tSUPERSEDED\tREPEATED\tDEAD LETTERS\tEMPTY\tTOPIC")
+	fmt.Fprintln(w, "\nINPUT\tRECORDS\tAPPLIED\tSUPERSEDED\tREPEATED\tEXPIRED\tDEAD LETTERS\tEMPTY\tTOPIC")
 	for _, in := range st.Read {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", in.Input, console.Count(in.Sum()),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", in.Input, console.Count(in.Sum()),
 			console.Count(in.Applied), console.Count(in.Superseded), console.Count(in.Repeated),
-			console.Count(in.DeadLetters), console.Count(in.Empty), in.Topic)
+			console.Count(in.Expired), console.Count(in.DeadLetters), console.Count(in.Empty), in.Topic)
 	}
 	return w.Flush()
 }

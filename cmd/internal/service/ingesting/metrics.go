@@ -200,7 +200,7 @@ func (c shardCollector) Collect(out chan<- prometheus.Metric) {
 		for topic, c := range s.counted {
 			all := c.Total()
 			for outcome, n := range map[string]int64{"applied": all.Applied, "superseded": all.Superseded,
-				"repeated": all.Repeated, "dead_letter": all.DeadLetters, "empty": all.Empty} {
+				"repeated": all.Repeated, "expired": all.Expired, "dead_letter": all.DeadLetters, "empty": all.Empty} {
 				out <- prometheus.MustNewConstMetric(descStatements, prometheus.CounterValue, float64(n), topic,
 					shard, outcome)
 			}

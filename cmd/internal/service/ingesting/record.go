@@ -95,6 +95,7 @@ func (in *Ingest) openShard(ctx context.Context, l *listener, m *mirror.Writer) 
 		Drain:      in.drains,
 		Load:       in.Load,
 
+		KeepOrders:      in.Config.Ingest.Baskets.Keep,
 		Compression:     parquetio.Compression(in.Config.Window.Compression),
 		CheckpointEvery: in.Config.State.CheckpointEvery,
 
