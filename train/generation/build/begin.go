@@ -88,6 +88,7 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 		plan.Trainers = r.Trainers
 	}
 	plan.Orders = doc.Settings.FromOrders != nil && doc.Settings.FromOrders.MaxPartners > 0
+	plan.GoesWith = plan.Orders
 	if kind := pifa.Kind(doc.Settings.LabelFeatures); kind != pifa.PIFA {
 		plan.Features = kind
 	}
