@@ -18,9 +18,9 @@ const (
 )
 
 // ErrNoOrders: a generation knows nothing of orders, so that it cannot say what goes with an item.
-var ErrNoOrders = errors.New("the generation was built without orders: what goes with an item is known once the " +
-	"pipeline reads orders (ingest.orders, or --orders) with links.from_orders.max_partners above 0 and has built a " +
-	"generation of them")
+var ErrNoOrders = errors.New("the generation does not know what goes with what: it was built without orders, with " +
+	"links.from_orders.max_partners: 0 or by an earlier release. Add orders (ingest.baskets, or --orders) where " +
+	"there are none, and build a generation")
 
 // Complement is a row of goes-with.parquet: a basket that has Partner is told to take Item.
 type Complement struct {

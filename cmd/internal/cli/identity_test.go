@@ -23,7 +23,7 @@ var pipelineCommands = map[string][]string{
 	"build stage": {"gather", "--partition", "0", "--generation", "1"},
 	"fit":         nil, "train": nil, "embed": nil, "rebuild": nil,
 	"evaluate": nil, "evaluate heads": nil, "evaluate matcher": nil,
-	"similar": {"p1"}, "status": nil, "report": {"-o", "report.html"}, "verify": nil,
+	"similar": {"p1"}, "goes-with": {"p1"}, "status": nil, "report": {"-o", "report.html"}, "verify": nil,
 	"forget":           {"p1"},
 	"override":         {"--node", `{"sku":"p1","name":"x"}`},
 	"generations list": nil, "generations compare": {"1", "1"}, "generations pin": {"1"},
