@@ -53,10 +53,10 @@ func (b *bench) complete(ctx context.Context, path, until, to string, seeds uint
 	fmt.Printf("%d items; %d invoices count; %d are asked about, of %d the hidden item is new; goes-with took %.1f s\n",
 		s.known, x.Orders(), len(questions), fresh, took.Seconds())
 	fmt.Printf("| recall@%d | by all others | by one |\n|---|---|---|\n", completion.At)
-	print := func(f completion.Figures) { fmt.Printf("| %s | %.3f | %.3f |\n", f.Method, f.All, f.One) }
+	row := func(f completion.Figures) { fmt.Printf("| %s | %.3f | %.3f |\n", f.Method, f.All, f.One) }
 	for _, f := range completion.Recall(questions, len(s.items), []completion.Method{completion.Popularity(x),
 		completion.Cosine(x, questions), dense, ridge}, 0) {
-		print(f)
+		row(f)
 	}
 	mean := completion.Figures{Method: "goes-with, and 0.1 × cosine of `hybrid`"}
 	for seed := range seeds {
@@ -68,6 +68,6 @@ func (b *bench) complete(ctx context.Context, path, until, to string, seeds uint
 		f := completion.Recall(questions, len(s.items), []completion.Method{with}, 0)[0]
 		mean.All, mean.One = mean.All+f.All/float64(seeds), mean.One+f.One/float64(seeds)
 	}
-	print(mean)
+	row(mean)
 	return nil
 }

@@ -22,7 +22,7 @@ var pipelineCommands = map[string][]string{
 	"build": nil, "build plan": nil, "build run": nil,
 	"build stage": {"gather", "--partition", "0", "--generation", "1"},
 	"fit":         nil, "train": nil, "embed": nil, "rebuild": nil,
-	"evaluate": nil, "evaluate heads": nil, "evaluate matcher": nil,
+	"evaluate": nil, "evaluate heads": nil, "evaluate matcher": nil, "evaluate orders": nil,
 	"similar": {"p1"}, "goes-with": {"p1"}, "status": nil, "report": {"-o", "report.html"}, "verify": nil,
 	"forget":           {"p1"},
 	"override":         {"--node", `{"sku":"p1","name":"x"}`},
