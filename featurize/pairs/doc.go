@@ -14,6 +14,11 @@
 // An order of more than MaxItems items counts in w_i and W, but not in w_ij: its pairs would cost the square of its
 // size.
 //
+// # Ridges
+//
+// A Ridge says what completes an order: each item is regressed on its partners, so that a partner says what the others
+// do not. An order that is asked about adds up what its items say of each further item.
+//
 // # Memory
 //
 // A line, which is an item of an order, takes 8 bytes, and an eighth more as lists grow. An order takes about 40, an

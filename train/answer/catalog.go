@@ -58,6 +58,8 @@ type Options struct {
 	Shards int
 	// Generation returns the one being served, nil before the first.
 	Generation func() *generation.Generation
+	// Complements are read, which GoesWith answers from.
+	Complements bool
 	// Exact searches all embeddings for each question: for processes that answer few.
 	Exact bool
 }
@@ -75,6 +77,8 @@ type state struct {
 	noText     atomic.Pointer[map[string]struct{}] // replaced, never changed
 	seq        []int64                             // by shard: the newest manifest that is in the index
 	drift      drift                               // of what came after the generation's cut
+	// complements are those of the orders at the cut, nil for none.
+	complements *complements
 }
 
 // New returns an empty catalog.
@@ -107,6 +111,12 @@ func (c *Catalog) Update(ctx context.Context) (changed bool, err error) {
 func (c *Catalog) load(ctx context.Context, g *generation.Generation) (*state, error) {
 	s := &state{generation: g, index: nearest.New(dim(g)), seq: make([]int64, c.opts.Shards)}
 	s.noText.Store(&map[string]struct{}{})
+	if c.opts.Complements {
+		var err error
+		if s.complements, err = readComplements(ctx, c.opts.Store, g.Doc); err != nil {
+			return nil, err
+		}
+	}
 	n := 0
 	for _, part := range g.Doc.Embeddings {
 		n += int(part.Rows)
@@ -317,12 +327,22 @@ func (c *Catalog) ByID(id string, k int) (Nearest, error) {
 	}
 	v := make([]float32, s.index.Dim())
 	if !s.index.Vector(id, v) {
-		if _, ok := (*s.noText.Load())[id]; ok {
+		if s.hasNoText(id) {
 			return Nearest{}, fmt.Errorf("node %q: %w", id, ErrNoText)
 		}
-		return Nearest{}, fmt.Errorf("%w: %q; ids are compared byte by byte", ErrUnknown, id)
+		return Nearest{}, unknown(id)
 	}
 	return s.nearest(v, k, id), nil
+}
+
+// hasNoText says whether a node exists and has no embedding.
+func (s *state) hasNoText(id string) bool {
+	_, ok := (*s.noText.Load())[id]
+	return ok
+}
+
+func unknown(id string) error {
+	return fmt.Errorf("%w: %q; ids are compared byte by byte", ErrUnknown, id)
 }
 
 // ByText returns the k nodes nearest to a text, as if it were a new node's.

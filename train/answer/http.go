@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"giantstream/train/generation"
 )
 
 // What a request may ask for.
@@ -19,6 +21,7 @@ const (
 	maxTexts   = 256
 	maxCount   = 1000
 	defCount   = 10
+	maxBasket  = 2000            // nodes: an order of more says nothing of what goes together
 	maxWaiting = 64              // requests for each that is computed
 	maxWait    = 5 * time.Second // for a request's turn
 )
@@ -37,10 +40,11 @@ type handler struct {
 // SimilarPath is the path before the id in GET /similar/{id}.
 const SimilarPath = "/similar/"
 
-// Handler answers GET /similar/{id}, POST /similar, POST /embed and GET /openapi.json. It computes one request at a
-// time per processor. Further requests wait a moment, and those beyond maxWaiting per processor get the status 503.
-// observe, if not nil, is called after each answer. What follows SimilarPath in the path is the id, slashes and dots
-// included; parameters of the query other than k are for the caller to refuse.
+// Handler answers GET /similar/{id}, POST /similar, GET and POST /goes-with, POST /embed and GET /openapi.json. It
+// computes one request at a time per processor. Further requests wait a moment, and those beyond maxWaiting per
+// processor get the status 503. observe, if not nil, is called after each answer. What follows SimilarPath in the path
+// is the id, slashes and dots included; parameters of the query other than k, and id of /goes-with, are for the caller
+// to refuse.
 func Handler(c *Catalog, observe func(kind string, took time.Duration, status int)) http.Handler {
 	n := runtime.GOMAXPROCS(0)
 	h := &handler{catalog: c, observe: observe,
@@ -51,6 +55,8 @@ func Handler(c *Catalog, observe func(kind string, took time.Duration, status in
 		_, _ = w.Write(openAPI) // the client may be gone
 	})
 	mux.Handle("POST /similar", h.handle("similar", h.similar))
+	mux.Handle("GET /goes-with", h.handle(goesWith, h.goesWithIDs))
+	mux.Handle("POST /goes-with", h.handle(goesWith, h.goesWith))
 	mux.Handle("POST /embed", h.handle("embed", h.embed))
 	byID := h.handle("similar", h.byID)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -126,6 +132,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, ErrNoText):
 		return http.StatusUnprocessableEntity
+	case errors.Is(err, generation.ErrNoOrders):
+		return http.StatusConflict
 	case errors.Is(err, ErrEmpty), errors.Is(err, errBusy), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}
@@ -151,15 +159,35 @@ type match struct {
 }
 
 func (h *handler) byID(r *http.Request) (any, error) {
-	q := question{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath))}
-	if k := r.URL.Query().Get("k"); k != "" {
-		n, err := strconv.Atoi(k)
-		if err != nil {
-			return nil, badRequest{fmt.Errorf("k: %q is no number", k)}
-		}
-		q.K = &n
+	k, err := countOf(r)
+	if err != nil {
+		return nil, err
 	}
-	return h.ask(q)
+	return h.ask(question{ID: new(strings.TrimPrefix(r.URL.Path, SimilarPath)), K: k})
+}
+
+// countOf returns the parameter k of the query, nil for none.
+func countOf(r *http.Request) (*int, error) {
+	k := r.URL.Query().Get("k")
+	if k == "" {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(k)
+	if err != nil {
+		return nil, badRequest{fmt.Errorf("k: %q is no number", k)}
+	}
+	return &n, nil
+}
+
+// checkCount returns how many answers are asked for.
+func checkCount(k *int) (int, error) {
+	if k == nil {
+		return defCount, nil
+	}
+	if *k < 1 || *k > maxCount {
+		return 0, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", *k, maxCount)}
+	}
+	return *k, nil
 }
 
 func (h *handler) similar(r *http.Request) (any, error) {
@@ -171,15 +199,11 @@ func (h *handler) similar(r *http.Request) (any, error) {
 }
 
 func (h *handler) ask(q question) (any, error) {
-	k := defCount
-	if q.K != nil {
-		k = *q.K
-	}
-	if k < 1 || k > maxCount {
-		return nil, badRequest{fmt.Errorf("k is %d; it can be from 1 to %d", k, maxCount)}
+	k, err := checkCount(q.K)
+	if err != nil {
+		return nil, err
 	}
 	var a Nearest
-	var err error
 	switch {
 	case (q.ID == nil) == (q.Text == nil):
 		return nil, badRequest{errors.New("ask for the neighbours of an id or of a text: one of the two")}
@@ -194,6 +218,61 @@ func (h *handler) ask(q question) (any, error) {
 	out := reply{a.Generation, make([]match, len(a.Neighbours))}
 	for i, n := range a.Neighbours {
 		out.Results[i] = match{n.ID, n.Cosine}
+	}
+	return out, nil
+}
+
+// goesWith is the kind of questions about baskets.
+const goesWith = "goes-with"
+
+// basketQuestion is the body of POST /goes-with.
+type basketQuestion struct {
+	IDs []string `json:"ids"`
+	K   *int     `json:"k"`
+}
+
+// complement is a node that goes with a basket.
+type complement struct {
+	ID      string  `json:"id"`
+	Score   float64 `json:"score"`
+	Support int64   `json:"support"`
+	Partner string  `json:"partner,omitempty"`
+}
+
+func (h *handler) goesWithIDs(r *http.Request) (any, error) {
+	k, err := countOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return h.askBasket(basketQuestion{r.URL.Query()["id"], k})
+}
+
+func (h *handler) goesWith(r *http.Request) (any, error) {
+	var q basketQuestion
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	return h.askBasket(q)
+}
+
+func (h *handler) askBasket(q basketQuestion) (any, error) {
+	k, err := checkCount(q.K)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.IDs) < 1 || len(q.IDs) > maxBasket {
+		return nil, badRequest{fmt.Errorf("%d ids; there can be from 1 to %d", len(q.IDs), maxBasket)}
+	}
+	a, err := h.catalog.GoesWith(q.IDs, k)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Generation int64        `json:"generation"`
+		Results    []complement `json:"results"`
+	}{a.Generation, make([]complement, len(a.Items))}
+	for i, c := range a.Items {
+		out.Results[i] = complement{c.ID, c.Score, c.Support, c.Partner}
 	}
 	return out, nil
 }

@@ -112,6 +112,8 @@ type Doc struct {
 	Dataset []sink.Part `json:"dataset,omitempty"`
 	// History are the ready generations before, oldest first, at most historyKept of them.
 	History []Summary `json:"history,omitempty"`
+	// GoesWith describes what goes with what, nil without orders.
+	GoesWith *ComplementStats `json:"goes_with,omitempty"`
 	// Files are the generation's other objects, by their names below Prefix, once it is complete.
 	Files map[string]File `json:"files,omitempty"`
 }

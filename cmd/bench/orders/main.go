@@ -7,6 +7,9 @@
 // rule takes a pair of at least 5 invoices of 2 to 60 items with a normalised PMI of at least 0.3, and of these the 10
 // best of an item. Each link is ranked among 100 items drawn by degree. One generation is built of the training links
 // by the same rule, as a shop would send them ("rule"), and others of the training invoices ("orders").
+//
+// With -complete, what is to be predicted is instead an item that is hidden of each later invoice of 2 to 60 items,
+// from its other items, and from one of them. The texts are those of a generation of the training invoices.
 package main
 
 import (
@@ -44,8 +47,13 @@ func main() {
 	to := flag.String("to", "2011-09-01", "the day after the last that is to be predicted")
 	seeds := flag.Uint64("seeds", 3, "how many generations are averaged")
 	rules := flag.String("rules", "", "measure:min_support:min_association:max_partners, several by commas")
+	complete := flag.Bool("complete", false, "hide an item of each later invoice, and ask what goes with the others")
 	flag.Parse()
 	path := filepath.Join(*data, "invoices.csv.gz")
+	if *complete {
+		stage.Exit("orders", b.complete(context.Background(), path, *until, *to, *seeds))
+		return
+	}
 	stage.Exit("orders", b.run(context.Background(), path, *until, *to, *rules, *seeds))
 }
 
@@ -123,7 +131,7 @@ func (b *bench) measure(ctx context.Context, s *split, name string, src source, 
 			weights = append(weights, fmt.Sprintf("%.2g", o.Behaviour.Weight))
 		}
 		for k, edges := range [][]eval.Edge{s.later, s.cold} {
-			scores, err := eval.ScoreLinks(vectors, len(vectors)/len(s.items), s.asked(), edges,
+			scores, err := eval.ScoreLinks(vectors, len(vectors)/len(s.items), s.graph(), edges,
 				eval.LinkOptions{Seed: 1})
 			if err != nil {
 				return err

@@ -19,6 +19,7 @@ type split struct {
 	texts    []string
 	known    int // items that are trained on
 	training []*invoice
+	asked    []*invoice  // from the first day to the last
 	links    [][2]int32  // by the rule, of the training invoices
 	later    []eval.Edge // by the rule, of the later invoices, between known items
 	cold     []eval.Edge // the same with a new item, which is Src
@@ -28,16 +29,15 @@ type split struct {
 // predicted.
 func divide(invoices []*invoice, first, last time.Time) *split {
 	s := &split{}
-	var later []*invoice
 	for _, v := range invoices {
 		switch {
 		case v.time.Before(first):
 			s.training = append(s.training, v)
 		case v.time.Before(last):
-			later = append(later, v)
+			s.asked = append(s.asked, v)
 		}
 	}
-	texts, added := textsOf(s.training), textsOf(later)
+	texts, added := textsOf(s.training), textsOf(s.asked)
 	s.items = slices.Sorted(maps.Keys(texts))
 	s.known = len(s.items)
 	for _, code := range slices.Sorted(maps.Keys(added)) {
@@ -57,7 +57,7 @@ func divide(invoices []*invoice, first, last time.Time) *split {
 	for _, l := range s.links {
 		has[l] = true
 	}
-	for _, l := range s.byRule(later) {
+	for _, l := range s.byRule(s.asked) {
 		switch {
 		case has[l]:
 		case int(l[1]) >= s.known: // ends ascend
@@ -150,7 +150,7 @@ func (s *split) orders() (all []rows.Order) {
 	return all
 }
 
-// asked is the graph that questions are drawn from: that of the rule, whatever a model was built of.
-func (s *split) asked() *train.Graph {
+// graph is that which questions are drawn from: by the rule, whatever a model was built of.
+func (s *split) graph() *train.Graph {
 	return &train.Graph{IDs: s.items, Neighbours: graphdir.Undirected(len(s.items), s.links)}
 }

@@ -66,6 +66,10 @@ func printOrders(p *command.Printer, d *generation.Doc) {
 	}
 	p.Line("              %s of %s ordered; of these, %s partners or more", console.Count(o.Items),
 		command.Plural(d.Graph.Nodes, "node"), strings.Join(with, ", "))
+	if g := d.GoesWith; g != nil {
+		p.Line("              %s of what goes with what, for %s", command.Plural(int(g.Rows), "row"),
+			command.Plural(g.Items, "node"))
+	}
 	if o.Unknown > 0 || o.Large > 0 {
 		p.Line("              %s no node; %s over %s items, whose pairs do not count",
 			command.Plural(o.Unknown, "line has", "lines have"), command.Plural(o.Large, "order has", "orders have"),

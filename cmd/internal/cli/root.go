@@ -51,9 +51,9 @@ Start here:
 	add("main", quickstartCommand(a), previewCommand(a), runCommand(a), backfillCommand(a), importCommand(a),
 		planCommand(a), testCommand(a), sinkprocess.Command(a))
 	add("stage", append(oldNames(a), buildCommand(a), rebuildCommand(a), evaluate.Command(a))...)
-	add("look", generations.Similar(a), operate.Status(a), generations.Command(a), operate.Verify(a),
-		inspectCommand(a), generations.Report(a), operate.DLQ(a), operate.Override(a), operate.Forget(a),
-		operate.Reshard(a), operate.Export(a), operate.Claim(a), configCommand(a))
+	add("look", generations.Similar(a), generations.GoesWith(a), operate.Status(a), generations.Command(a),
+		operate.Verify(a), inspectCommand(a), generations.Report(a), operate.DLQ(a), operate.Override(a),
+		operate.Forget(a), operate.Reshard(a), operate.Export(a), operate.Claim(a), configCommand(a))
 	root.AddCommand(helpExitCodes(), command.Version(a))
 	command.HelpOnGroups(root)
 	command.CheckArgs(root)

@@ -41,8 +41,9 @@ topics and keeps the graph, refresh builds generations, embed publishes
 embeddings. Processes of different roles share the brokers and the store. Either
 every process that streams embeds as well, or none does. Two roles have to be
 named: build does tasks of builds ('giantstream build --engine kafka'),
-and serve answers at http.listen which nodes are similar (GET /similar/ID, POST
-/similar, POST /embed), with all embeddings in memory.
+and serve answers at http.listen which nodes are similar and what goes with them
+(GET /similar/ID, GET /goes-with, POST /similar, POST /embed), with all
+embeddings in memory.
 
 With --nodes and --edges, run sends these files through the topics first.
 Without a configuration it starts a broker of its own and keeps everything

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Parameters passes on requests whose query has known parameters and nothing else, each once unless it is a list,
-// as name[] is: a parameter that is ignored gives another answer than the one that was asked for.
+// Parameters passes on requests whose query has known parameters and nothing else, each once unless it is a list, as
+// name[] is, and as those are that are known with List behind the name: a parameter that is ignored gives another
+// answer than the one that was asked for.
 func Parameters(next http.Handler, known ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkQuery(r.URL.RawQuery, known); err != nil {
@@ -23,6 +24,9 @@ func Parameters(next http.Handler, known ...string) http.Handler {
 	})
 }
 
+// List follows the name of a parameter that may be given several times.
+const List = "..."
+
 func checkQuery(query string, known []string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -30,6 +34,7 @@ func checkQuery(query string, known []string) error {
 	}
 	for name, given := range values {
 		switch {
+		case slices.Contains(known, name+List):
 		case slices.Contains(known, name) && len(given) > 1 && !strings.HasSuffix(name, "[]"):
 			return fmt.Errorf("parameter %q is given %d times", name, len(given))
 		case slices.Contains(known, name):

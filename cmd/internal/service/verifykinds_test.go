@@ -51,6 +51,7 @@ func kindsOfObjects() (all []kind) {
 		{"tree", `generations/\d+/tree`, ""},
 		{"labels", `generations/\d+/labels\.parquet`, ""},
 		{"mapping", `generations/\d+/mapping\.parquet`, ""},
+		{"complements", `generations/\d+/goes-with\.parquet`, ""},
 		{"training set", `generations/\d+/dataset/part-\d+\.parquet`, ""},
 		{"embeddings", `generations/\d+/embeddings/part-[\d-]+\.parquet`, ""},
 		{"encoder", `generations/\d+/encoder/config\.json`, ""},

@@ -89,6 +89,7 @@ func (w *Worker) Begin(ctx context.Context, r Request) (stages.Plan, error) {
 	}
 	plan.Orders = doc.Settings.FromOrders != nil && doc.Settings.FromOrders.MaxPartners > 0
 	plan.Behaviour = plan.Orders && fit.KindOf(doc.Settings.Encoder).Behaviour
+	plan.GoesWith = plan.Orders
 	if kind := pifa.Kind(doc.Settings.LabelFeatures); kind != pifa.PIFA {
 		plan.Features = kind
 	}

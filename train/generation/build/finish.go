@@ -23,7 +23,8 @@ func finishGeneration(ctx context.Context, t *work.Task) error {
 	}
 	doc := *t.Doc
 	for _, describe := range []func(context.Context, *work.Build, *generation.Doc) error{graph.Describe,
-		labels.Describe, training.Describe, embeddings.DescribeQuality, embeddings.DescribeEmbeddings} {
+		graph.DescribeComplements, labels.Describe, training.Describe, embeddings.DescribeQuality,
+		embeddings.DescribeEmbeddings} {
 		if err := describe(ctx, t.Build, &doc); err != nil {
 			return err
 		}

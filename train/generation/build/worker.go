@@ -154,6 +154,7 @@ var stageFunctions = map[string]func(context.Context, *work.Task) error{
 	stages.Number:     graph.Number,
 	stages.Index:      graph.Index,
 	stages.Orders:     graph.LinkOrders,
+	stages.GoesWith:   graph.FindComplements,
 	stages.Resolve:    graph.Resolve,
 	stages.Link:       graph.LinkNodes,
 	stages.Count:      vocabulary.Count,

@@ -61,7 +61,7 @@ rows train the configuration's train.encoder, once per split.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, a) },
 	}
 	flags.register(cmd)
-	cmd.AddCommand(headsCommand(a), matcherCommand(a))
+	cmd.AddCommand(headsCommand(a), matcherCommand(a), ordersCommand(a))
 	return cmd
 }
 

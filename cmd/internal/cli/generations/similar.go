@@ -56,20 +56,11 @@ The command reads all embeddings. To ask often, run the service with
 		if count < 1 {
 			return command.UsageError(fmt.Errorf("--count is %d; it must be 1 or more", count))
 		}
-		closeDevice, err := a.OpenDevice(pipe.Workplace)
+		catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, false)
 		if err != nil {
 			return err
 		}
-		defer closeDevice()
-		g, err := generation.Open(ctx, pipe.Store, doc, pipe.Device)
-		if err != nil {
-			return err
-		}
-		catalog := answer.New(answer.Options{Store: pipe.Store, Log: logview.Tail{Store: pipe.Store},
-			Shards: pipe.Identity.Shards, Exact: true, Generation: func() *generation.Generation { return g }})
-		if _, err := catalog.Update(ctx); err != nil {
-			return err
-		}
+		defer closeCatalog()
 		found := matches{Text: text}
 		var nearest answer.Nearest
 		if len(ids) > 0 {
@@ -88,7 +79,14 @@ The command reads all embeddings. To ask often, run the service with
 		for i, n := range nearest.Neighbours {
 			found.Results[i] = match{ID: n.ID, Cosine: n.Cosine}
 		}
-		if err := addTexts(ctx, pipe, &found); err != nil {
+		wanted := map[string]*string{}
+		if found.ID != "" {
+			wanted[found.ID] = &found.Text
+		}
+		for i := range found.Results {
+			wanted[found.Results[i].ID] = &found.Results[i].Text
+		}
+		if err := addTexts(ctx, pipe, wanted); err != nil {
 			return err
 		}
 		if asJSON {
@@ -118,15 +116,31 @@ The command reads all embeddings. To ask often, run the service with
 	return cmd
 }
 
-// addTexts looks up the texts of the query and of what was found.
-func addTexts(ctx context.Context, pipe *command.Pipeline, found *matches) error {
-	wanted := map[string]*string{}
-	if found.ID != "" {
-		wanted[found.ID] = &found.Text
+// openCatalog reads the embeddings of a generation and what came after it, and with complements what goes with what.
+func openCatalog(ctx context.Context, a *command.App, pipe *command.Pipeline, doc *generation.Doc, complements bool) (
+	catalog *answer.Catalog, closeDevice func(), err error) {
+	closeDevice, err = a.OpenDevice(pipe.Workplace)
+	if err != nil {
+		return nil, nil, err
 	}
-	for i := range found.Results {
-		wanted[found.Results[i].ID] = &found.Results[i].Text
+	defer func() {
+		if err != nil {
+			closeDevice()
+		}
+	}()
+	g, err := generation.Open(ctx, pipe.Store, doc, pipe.Device)
+	if err != nil {
+		return nil, nil, err
 	}
+	catalog = answer.New(answer.Options{Store: pipe.Store, Log: logview.Tail{Store: pipe.Store},
+		Shards: pipe.Identity.Shards, Exact: true, Complements: complements,
+		Generation: func() *generation.Generation { return g }})
+	_, err = catalog.Update(ctx)
+	return catalog, closeDevice, err
+}
+
+// addTexts looks up the texts of nodes by their ids.
+func addTexts(ctx context.Context, pipe *command.Pipeline, wanted map[string]*string) error {
 	return eachNode(ctx, pipe, func(r *commitlog.Row) bool {
 		if text, ok := wanted[r.NodeID]; ok {
 			*text = strings.Clone(r.Text)

@@ -60,7 +60,7 @@ func (a *Answer) Open() {
 	a.Registry.MustRegister(a.count, a.seconds)
 	if a.Shards > 0 {
 		a.Catalog = answer.New(answer.Options{Store: a.Store, Log: logview.Tail{Store: a.Store}, Shards: a.Shards,
-			Generation: a.Served.Current})
+			Generation: a.Served.Current, Complements: true})
 	}
 }
 

@@ -50,6 +50,8 @@ func (a *Answer) routes(until <-chan struct{}) []route {
 		routes = append(routes,
 			route{pattern: "GET " + answer.SimilarPath, handler: questions, parameters: []string{"k"}},
 			route{pattern: "POST /similar", handler: questions},
+			route{pattern: "GET /goes-with", handler: questions, parameters: []string{"id" + endpoint.List, "k"}},
+			route{pattern: "POST /goes-with", handler: questions},
 			route{pattern: "POST /embed", handler: questions},
 			route{pattern: "GET /openapi.json", handler: questions})
 	}

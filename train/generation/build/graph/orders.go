@@ -42,7 +42,7 @@ func LinkOrders(ctx context.Context, t *work.Task) error {
 		return err
 	}
 	s := &generation.OrderStats{}
-	orders, err := readOrders(ctx, t, x, keys, s, func(int32, *rows.Order) {})
+	orders, err := readOrders(ctx, t, x, keys, s, nil)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,9 @@ func readOrders(ctx context.Context, t *work.Task, x Numbering, keys nodeKeys, s
 			if err != nil {
 				return nil, fmt.Errorf("order %q: %w", r.OrderID, err)
 			}
-			each(number, &r)
+			if each != nil {
+				each(number, &r)
+			}
 			s.Orders++
 			s.Lines += len(r.Items)
 			s.Unknown += len(r.Items) - len(items)

@@ -45,9 +45,11 @@ type Plan struct {
 	// Orders: what is ordered together is linked. Behaviour: it is a view of the items, too. Features are what the tree
 	// is built of where that is not PIFA.
 	// Fill: nodes without text have the embeddings of their neighbours. Parent: there is a generation to compare with.
-	// Averaged: what it has learned is averaged into what is learned.
+	// Averaged: what it has learned is averaged into what is learned. GoesWith: orders say what goes with what; a plan
+	// of an earlier release has Orders alone.
 	Orders    bool      `json:"orders,omitempty"`
 	Behaviour bool      `json:"behaviour,omitempty"`
+	GoesWith  bool      `json:"goes_with,omitempty"`
 	Features  pifa.Kind `json:"features,omitempty"`
 	Fill      bool      `json:"fill,omitempty"`
 	Parent    bool      `json:"parent,omitempty"`

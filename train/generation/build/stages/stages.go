@@ -43,6 +43,7 @@ const (
 	// Those that only some plans have.
 	Orders    = "orders"
 	Behaviour = "behaviour"
+	GoesWith  = "goes-with"
 	Spread    = "spread"
 	Features  = "features"
 	Mapping   = "mapping"
@@ -82,6 +83,7 @@ func (p Plan) Stages() []Stage {
 		{Number, n, []string{Scatter}, "the newest row of every node, in the order of the hashes"},
 		{Index, 1, []string{Number}, "how many nodes there are, and the first position of each partition"},
 		{Orders, 1, []string{Number, Index}, "links between nodes that are ordered together"},
+		{GoesWith, 1, []string{Number, Index}, "what goes with what, of orders"},
 		{Resolve, n, resolve, "links to the nodes of a partition, as positions"},
 		{Link, n, link, "neighbours of the nodes of a partition"},
 		{Count, n, []string{Number, Index}, "document frequencies of the n-grams of a partition"},
@@ -120,6 +122,9 @@ func (p Plan) Stages() []Stage {
 	if p.Behaviour {
 		reads = append(reads, Behaviour)
 	}
+	if p.GoesWith {
+		reads = append(reads, GoesWith)
+	}
 	return append(all, Stage{Finish, 1, reads, "the generation's document; removes what the tasks left"})
 }
 
@@ -130,6 +135,8 @@ func (p Plan) has(stage string) bool {
 		return p.Orders
 	case Behaviour:
 		return p.Behaviour
+	case GoesWith:
+		return p.GoesWith
 	case Spread:
 		return p.Spread
 	case Features:

@@ -1,0 +1,179 @@
+package evaluate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/cli/command"
+	"giantstream/cmd/internal/console"
+	"giantstream/featurize/pairs"
+	"giantstream/sink/rows"
+	"giantstream/stream/commitlog"
+	"giantstream/train/generation/eval/completion"
+)
+
+// completed is what 'giantstream evaluate orders' prints.
+type completed struct {
+	// Orders count, Items are what they have. Asked is how many newer ones were asked about, Unknown of these hide an
+	// item that no order which counts has.
+	Orders  int                  `json:"orders"`
+	Items   int                  `json:"items"`
+	Asked   int                  `json:"asked"`
+	Unknown int                  `json:"unknown"`
+	Figures []completion.Figures `json:"figures"`
+}
+
+func ordersCommand(a *command.App) *cobra.Command {
+	var (
+		flags  command.PipelineFlags
+		newest float64
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "orders",
+		Short: "Hide an item of each of the newest orders, and ask what goes with the others",
+		Long: `Count all orders but the newest, hide an item of each of these, and ask what goes
+with the other items, and with one of them: is the hidden item among the ten best?
+
+  popularity             the items of most orders, whatever is asked
+  cosine of the counts   the sum of the cosines with the items that are asked about
+  EASE, of all items     a regression of each item on all others (up to 5,000 items)
+  goes-with              what the pipeline answers, but for the part of the texts
+
+The texts are not asked: a generation has learned from the newest orders as well.
+At most 5,000 orders are asked about. Items that are no nodes count, too. The
+command holds all orders in memory. Nothing is stored.`,
+		Example: `  giantstream evaluate orders --store ./out
+  giantstream evaluate orders -c pipeline.yaml --newest 0.05 --json | jq '.figures[]'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if newest <= 0 || newest >= 1 {
+				return command.UsageError(fmt.Errorf("--newest is %g; it must be above 0 and below 1", newest))
+			}
+			pipe, err := a.Open(cmd.Context(), &flags)
+			if err != nil {
+				return err
+			}
+			orders, err := readOrders(cmd.Context(), pipe)
+			if err != nil {
+				return err
+			}
+			out, err := complete(orders, newest, pipe.Config.Train.Seed, pipe.Config.Train.Threads)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return command.WriteJSON(a.Out, out)
+			}
+			return printCompleted(a, out)
+		},
+	}
+	flags.Register(cmd)
+	cmd.Flags().Float64Var(&newest, "newest", 0.1, "share of the orders, the newest, that are asked about")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// readOrders returns the orders of the newest cut that have an item, the oldest first.
+func readOrders(ctx context.Context, pipe *command.Pipeline) (all []rows.Order, err error) {
+	cut, err := commitlog.CurrentCut(ctx, pipe.Store, pipe.Identity.Shards)
+	if err != nil {
+		return nil, err
+	}
+	horizon, err := cut.OrderHorizon(ctx, pipe.Store)
+	if err != nil {
+		return nil, err
+	}
+	for shard := range pipe.Identity.Shards {
+		for o, err := range cut.Orders(ctx, pipe.Store, shard, horizon) {
+			if err != nil {
+				return nil, err
+			}
+			if o.Deleted || len(o.Items) == 0 {
+				continue
+			}
+			kept := rows.Order{OrderID: strings.Clone(o.OrderID), Time: o.Time}
+			for _, item := range o.Items {
+				kept.Items = append(kept.Items, strings.Clone(item))
+			}
+			all = append(all, kept)
+		}
+	}
+	slices.SortFunc(all, func(a, b rows.Order) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(a.OrderID, b.OrderID))
+	})
+	return all, nil
+}
+
+// complete asks about the newest orders, by the counts of the others.
+func complete(orders []rows.Order, newest float64, seed uint64, workers int) (*completed, error) {
+	n := len(orders) - int(math.Ceil(newest*float64(len(orders))))
+	if n < 1 {
+		return nil, errors.New("there are too few orders to count some and ask about others")
+	}
+	numbers := map[string]int32{}
+	for _, o := range orders[:n] {
+		for _, item := range o.Items {
+			numbers[item] = 0
+		}
+	}
+	for i, item := range slices.Sorted(maps.Keys(numbers)) {
+		numbers[item] = int32(i)
+	}
+	numbered := make([][]int32, len(orders))
+	for k, o := range orders {
+		for _, item := range o.Items {
+			i, known := numbers[item]
+			if !known {
+				i = -1
+			}
+			numbered[k] = append(numbered[k], i)
+		}
+		slices.Sort(numbered[k])
+	}
+	x := pairs.New(len(numbers), 0)
+	for _, items := range numbered[:n] {
+		if _, err := x.Add(items, len(items)); err != nil {
+			return nil, err
+		}
+	}
+	questions := completion.Questions(numbered[n:], seed)
+	out := &completed{Orders: n, Items: len(numbers), Asked: len(questions)}
+	for _, q := range questions {
+		if q.Hidden < 0 {
+			out.Unknown++
+		}
+	}
+	methods := []completion.Method{completion.Popularity(x), completion.Cosine(x, questions)}
+	if len(numbers) <= completion.MaxDense {
+		dense, err := completion.Dense(numbered[:n], len(numbers), pairs.DefaultMaxItems, pairs.DefaultRidge.Penalty)
+		if err != nil {
+			return nil, err
+		}
+		methods = append(methods, dense)
+	}
+	methods = append(methods, completion.Ridge(x, questions, pairs.DefaultRidge, workers))
+	out.Figures = completion.Recall(questions, len(numbers), methods, workers)
+	return out, nil
+}
+
+func printCompleted(a *command.App, c *completed) error {
+	fmt.Fprintf(a.Out, "%s of %s count; %s are asked about, each with an item hidden, which is new in %s\n\n",
+		command.Plural(c.Orders, "order"), command.Plural(c.Items, "item"), command.Plural(c.Asked, "newer one",
+			"newer ones"), console.Count(c.Unknown))
+	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(w, "recall@%d\tby all others\tby one\n", completion.At)
+	for _, f := range c.Figures {
+		fmt.Fprintf(w, "%s\t%.3f\t%.3f\n", f.Method, f.All, f.One)
+	}
+	return w.Flush()
+}

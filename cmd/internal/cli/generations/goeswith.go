@@ -1,0 +1,115 @@
+package generations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"giantstream/cmd/internal/cli/command"
+	"giantstream/cmd/internal/console"
+	"giantstream/train/answer"
+	"giantstream/train/generation"
+)
+
+// complement is a node that goes with a basket.
+type complement struct {
+	ID      string  `json:"id"`
+	Score   float64 `json:"score"`
+	Support int64   `json:"support"`
+	Partner string  `json:"partner,omitempty"`
+	Text    string  `json:"text,omitempty"`
+}
+
+type complements struct {
+	Generation int64        `json:"generation"`
+	IDs        []string     `json:"ids"`
+	Results    []complement `json:"results"`
+}
+
+// GoesWith is 'giantstream goes-with'.
+func GoesWith(a *command.App) *cobra.Command {
+	var (
+		ids    []string
+		count  int
+		asJSON bool
+	)
+	cmd := a.AboutGeneration(&cobra.Command{
+		Use:   "goes-with ID...",
+		Short: "Show what goes with an item, or with a basket of items",
+		Long: `Show which nodes are ordered by those who order all of the given ones, from the
+orders at the generation's cut. A line has the score, how many orders have the
+node and one of the given ones, and the given node that says it most. The score
+adds up what the given nodes say, and 0.1 times the cosine of the embeddings with
+their mean: nodes without orders are answered by that alone.
+
+The command reads all embeddings. To ask often, run the service with
+--roles stream,refresh,embed,serve and ask it over HTTP.`,
+		Example: `  giantstream goes-with B00004TKVY --store ./out
+  giantstream goes-with B00004TKVY B000FH4JA2 --store ./out -k 5
+  giantstream goes-with B00004TKVY --store ./out --json | jq -r '.results[].id'`,
+	}, func(ctx context.Context, pipe *command.Pipeline, doc *generation.Doc) error {
+		if count < 1 {
+			return command.UsageError(fmt.Errorf("--count is %d; it must be 1 or more", count))
+		}
+		found, err := findComplements(ctx, a, pipe, doc, ids, count)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return command.WriteJSON(a.Out, found)
+		}
+		return printComplements(a, found)
+	})
+	one := cmd.RunE
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("goes with what? Give an id, or several")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ids = args
+		return one(cmd, nil)
+	}
+	cmd.Flags().IntVarP(&count, "count", "k", 10, "how many")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with whole texts")
+	return cmd
+}
+
+func findComplements(ctx context.Context, a *command.App, pipe *command.Pipeline, doc *generation.Doc, ids []string,
+	count int) (*complements, error) {
+	catalog, closeCatalog, err := openCatalog(ctx, a, pipe, doc, true)
+	if err != nil {
+		return nil, err
+	}
+	defer closeCatalog()
+	basket, err := catalog.GoesWith(ids, count)
+	if errors.Is(err, answer.ErrUnknown) && len(ids) == 1 {
+		return nil, explainUnknown(ctx, pipe, ids[0], err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &complements{Generation: basket.Generation, IDs: ids, Results: make([]complement, len(basket.Items))}
+	wanted := map[string]*string{}
+	for i, c := range basket.Items {
+		found.Results[i] = complement{ID: c.ID, Score: c.Score, Support: c.Support, Partner: c.Partner}
+		wanted[c.ID] = &found.Results[i].Text
+	}
+	return found, addTexts(ctx, pipe, wanted)
+}
+
+func printComplements(a *command.App, found *complements) error {
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	for _, c := range found.Results {
+		said := "by text"
+		if c.Partner != "" {
+			said = fmt.Sprintf("%s, %s", command.Plural(int(c.Support), "order"), console.Plain(c.Partner))
+		}
+		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s\n", c.Score, console.Plain(c.ID), said, shortened(c.Text))
+	}
+	return w.Flush()
+}
