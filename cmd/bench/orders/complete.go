@@ -60,11 +60,11 @@ func (b *bench) complete(ctx context.Context, path, until, to string, seeds uint
 	}
 	mean := completion.Figures{Method: "goes-with, and 0.1 × cosine of `hybrid`"}
 	for seed := range seeds {
-		doc, vectors, err := b.build(ctx, s, source{s.rows(false), s.orders()}, seed+1)
+		g, vectors, err := b.build(ctx, s, source{s.rows(false), s.orders()}, seed+1)
 		if err != nil {
 			return err
 		}
-		with := completion.WithTexts(ridge, mean.Method, textShare, vectors, doc.Encoder.Dim)
+		with := completion.WithTexts(ridge, mean.Method, textShare, vectors, g.Encoder.Dim())
 		f := completion.Recall(questions, len(s.items), []completion.Method{with}, 0)[0]
 		mean.All, mean.One = mean.All+f.All/float64(seeds), mean.One+f.One/float64(seeds)
 	}

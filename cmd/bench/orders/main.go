@@ -48,10 +48,15 @@ func main() {
 	seeds := flag.Uint64("seeds", 3, "how many generations are averaged")
 	rules := flag.String("rules", "", "measure:min_support:min_association:max_partners, several by commas")
 	complete := flag.Bool("complete", false, "hide an item of each later invoice, and ask what goes with the others")
+	support := flag.Bool("support", false, "tell items apart by their orders, beside text and behaviour alone")
 	flag.Parse()
 	path := filepath.Join(*data, "invoices.csv.gz")
 	if *complete {
 		stage.Exit("orders", b.complete(context.Background(), path, *until, *to, *seeds))
+		return
+	}
+	if *support {
+		stage.Exit("orders", b.support(context.Background(), path, *until, *to, *seeds))
 		return
 	}
 	stage.Exit("orders", b.run(context.Background(), path, *until, *to, *rules, *seeds))
@@ -122,12 +127,12 @@ func (b *bench) measure(ctx context.Context, s *split, name string, src source, 
 	var weights []string // of the orders as a view, by seed
 	var sums [2]struct{ auc, mrr float64 }
 	for seed := range seeds {
-		doc, vectors, err := b.build(ctx, s, src, seed+1)
+		g, vectors, err := b.build(ctx, s, src, seed+1)
 		if err != nil {
 			return err
 		}
-		links = doc.Graph.Links / 2
-		if o := doc.Graph.Orders; o != nil && o.Behaviour != nil {
+		links = g.Doc.Graph.Links / 2
+		if o := g.Doc.Graph.Orders; o != nil && o.Behaviour != nil {
 			weights = append(weights, fmt.Sprintf("%.2g", o.Behaviour.Weight))
 		}
 		for k, edges := range [][]eval.Edge{s.later, s.cold} {
@@ -150,7 +155,8 @@ func (b *bench) measure(ctx context.Context, s *split, name string, src source, 
 }
 
 // build builds a generation, and returns the vectors of all items.
-func (b *bench) build(ctx context.Context, s *split, src source, seed uint64) (*generation.Doc, []float32, error) {
+func (b *bench) build(ctx context.Context, s *split, src source, seed uint64) (*generation.Generation, []float32,
+	error) {
 	b.config.Train.Seed = seed
 	request := wiring.RequestOf(&b.config)
 	request.Shards = 1
@@ -166,5 +172,5 @@ func (b *bench) build(ctx context.Context, s *split, src source, seed uint64) (*
 		return nil, nil, err
 	}
 	vectors := make([]float32, len(s.texts)*g.Encoder.Dim())
-	return doc, vectors, g.Encode(s.items, s.texts, vectors)
+	return g, vectors, g.Encode(s.items, s.texts, vectors)
 }
