@@ -50,7 +50,7 @@ func (g *Generation) Nearest(ctx context.Context, source Source, ids []string, k
 		{text, func(n *Nearest, names []string) { n.TextOnly = names }},
 		{g.Encoder, func(n *Nearest, names []string) { n.GraphAware = names }},
 	} {
-		vectors, err := fit.Embed(ctx, e.encoder, corpus.Texts, quiet)
+		vectors, err := fit.EmbedNodes(ctx, e.encoder, all, corpus.Texts, quiet)
 		if err != nil {
 			return nil, err
 		}

@@ -14,15 +14,24 @@ import (
 
 // Embed returns the embeddings of all texts, a row each.
 func Embed(ctx context.Context, e train.Encoder, t *Texts, p ambient.Progress) ([]float32, error) {
-	p.Stage("encode all nodes", int64(t.Len()))
-	return embed(ctx, e, t, p)
+	return EmbedNodes(ctx, e, nil, t, p)
 }
 
-func embed(ctx context.Context, e train.Encoder, t *Texts, p ambient.Progress) ([]float32, error) {
+// EmbedNodes is Embed for the texts of nodes with these ids, with all that the encoder knows of them.
+func EmbedNodes(ctx context.Context, e train.Encoder, ids []string, t *Texts, p ambient.Progress) ([]float32, error) {
+	p.Stage("encode all nodes", int64(t.Len()))
+	return embed(ctx, e, ids, t, p)
+}
+
+func embed(ctx context.Context, e train.Encoder, ids []string, t *Texts, p ambient.Progress) ([]float32, error) {
 	dim := e.Dim()
 	out := make([]float32, t.Len()*dim)
 	return out, t.blocks(ctx, p, func(lo int, texts []string) error {
-		return e.Encode(texts, out[lo*dim:(lo+len(texts))*dim])
+		hi := lo + len(texts)
+		if ids == nil {
+			return e.Encode(texts, out[lo*dim:hi*dim])
+		}
+		return train.EncodeItems(e, ids[lo:hi], texts, nil, out[lo*dim:hi*dim])
 	})
 }
 

@@ -94,10 +94,5 @@ func (t *Training) axes(ctx context.Context, e train.Encoder, sample []int32) ([
 
 // embedNodes returns the embeddings of nodes, with all that the encoder knows of them.
 func (t *Training) embedNodes(ctx context.Context, e train.Encoder, nodes []int32) ([]float32, error) {
-	dim := e.Dim()
-	out := make([]float32, len(nodes)*dim)
-	return out, t.Texts.Subset(nodes).blocks(ctx, t.Resources.Progress, func(lo int, texts []string) error {
-		return train.EncodeItems(e, idsOf(t.Graph, nodes[lo:lo+len(texts)]), texts, nil,
-			out[lo*dim:(lo+len(texts))*dim])
-	})
+	return embed(ctx, e, idsOf(t.Graph, nodes), t.Texts.Subset(nodes), t.Resources.Progress)
 }

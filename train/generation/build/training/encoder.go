@@ -148,7 +148,7 @@ func Describe(ctx context.Context, b *work.Build, doc *generation.Doc) error {
 	doc.Encoder, doc.TextOnly, doc.GPUMath = trained.EncoderStats, trained.TextOnly, nil
 	doc.Space = cmp.Or(trained.Space, doc.Generation)
 	AddMath(doc, trained.GPUMath...)
-	if b.Plan.Behaviour {
+	if b.Plan.Behaviour && trained.TextOnly == "" {
 		var view generation.BehaviourStats
 		view, err = work.StatsOf[generation.BehaviourStats](ctx, b, stages.Behaviour, 0)
 		doc.Graph.Orders.Behaviour = &view
