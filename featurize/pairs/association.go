@@ -25,7 +25,8 @@ const (
 // where n_ij orders have both. It adds up those of several incidences: of orders, say, and of all that a customer has
 // ordered. It sees no later changes of them.
 type Association struct {
-	parts []associated
+	parts  []associated
+	makers []*rowMaker // one for each goroutine, which take 12 bytes an item for each part, and 8
 }
 
 type associated struct {
@@ -77,17 +78,17 @@ func (a *associated) of(i, j, orders int32, weight int64) float64 {
 }
 
 // Rows returns the rows lo ≤ i < hi of the matrix, each with its most largest entries. What hidden says of a pair is
-// left out; it is called for i and j as well as for j and i, on several goroutines. Their number changes nothing.
+// left out; it is called for i and j as well as for j and i, on several goroutines. Their number changes nothing. Calls
+// come one after the other.
 func (a *Association) Rows(lo, hi, most, workers int, hidden func(i, j int32) bool) []sparse.Vector {
 	workers = parallel.Workers(workers)
+	for len(a.makers) < workers {
+		a.makers = append(a.makers, a.newRowMaker())
+	}
 	rows := make([]sparse.Vector, hi-lo)
-	all := make([]*rowMaker, workers)
 	parallel.ForEach(hi-lo, block, workers, func(worker, _, from, to int) {
-		if all[worker] == nil {
-			all[worker] = a.newRowMaker(hidden)
-		}
 		for i := from; i < to; i++ {
-			rows[i] = all[worker].row(int32(lo+i), most)
+			rows[i] = a.makers[worker].row(int32(lo+i), most, hidden)
 		}
 	})
 	return rows
@@ -97,8 +98,9 @@ func (a *Association) Rows(lo, hi, most, workers int, hidden func(i, j int32) bo
 type rowMaker struct {
 	*Association
 	counters []*Counter
-	hidden   func(i, j int32) bool
-	entries  []entry
+	sums     []float64 // of each item, 0 but for those met
+	met      []int32
+	kept     []entry
 }
 
 type entry struct {
@@ -106,50 +108,66 @@ type entry struct {
 	value float64
 }
 
-func (a *Association) newRowMaker(hidden func(i, j int32) bool) *rowMaker {
-	m := &rowMaker{Association: a, hidden: hidden}
+// compare has larger values first, and of equal ones the smaller item.
+func (e entry) compare(with entry) int {
+	return cmp.Or(cmp.Compare(with.value, e.value), cmp.Compare(e.item, with.item))
+}
+
+func (a *Association) newRowMaker() *rowMaker {
+	m := &rowMaker{Association: a}
 	for _, p := range a.parts {
 		m.counters = append(m.counters, p.x.NewCounter())
+		m.sums = make([]float64, p.x.Items())
 	}
 	return m
 }
 
-func (m *rowMaker) row(i int32, most int) sparse.Vector {
-	m.entries = m.entries[:0]
+func (m *rowMaker) row(i int32, most int, hidden func(i, j int32) bool) sparse.Vector {
 	for k, c := range m.counters {
 		c.count(i)
 		for _, j := range c.met {
 			n, w := c.take(j)
-			if j == i || m.hidden(i, j) {
+			if j == i || hidden(i, j) {
 				continue
 			}
 			if v := m.parts[k].of(i, j, n, w); v > 0 {
-				m.entries = append(m.entries, entry{j, v})
+				if m.sums[j] == 0 {
+					m.met = append(m.met, j)
+				}
+				m.sums[j] += v
 			}
 		}
 		c.met = c.met[:0]
 	}
-	slices.SortFunc(m.entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.item, b.item), cmp.Compare(a.value, b.value))
-	})
-	sums := m.entries[:0]
-	for _, e := range m.entries {
-		if n := len(sums); n > 0 && sums[n-1].item == e.item {
-			sums[n-1].value += e.value
-		} else {
-			sums = append(sums, e)
-		}
-	}
-	if len(sums) > most {
-		slices.SortFunc(sums, func(a, b entry) int {
-			return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(a.item, b.item))
-		})
-		sums = sums[:most]
-		slices.SortFunc(sums, func(a, b entry) int { return cmp.Compare(a.item, b.item) })
-	}
-	v := sparse.Vector{Index: make([]int32, len(sums)), Value: make([]float32, len(sums))}
-	for k, e := range sums {
+	m.keep(most)
+	slices.SortFunc(m.kept, func(a, b entry) int { return cmp.Compare(a.item, b.item) })
+	v := sparse.Vector{Index: make([]int32, len(m.kept)), Value: make([]float32, len(m.kept))}
+	for k, e := range m.kept {
 		v.Index[k], v.Value[k] = e.item, float32(e.value)
 	}
 	return v
+}
+
+// keep takes the largest of the sums, and forgets all. An item may have met many times more than are kept, so it sorts
+// few of them.
+func (m *rowMaker) keep(most int) {
+	m.kept = m.kept[:0]
+	cut := func() {
+		slices.SortFunc(m.kept, entry.compare)
+		m.kept = m.kept[:min(most, len(m.kept))]
+	}
+	var last *entry // no later one is kept
+	for _, j := range m.met {
+		e := entry{j, m.sums[j]}
+		m.sums[j] = 0
+		if last != nil && e.compare(*last) > 0 {
+			continue
+		}
+		if m.kept = append(m.kept, e); len(m.kept) == 2*most {
+			cut()
+			last = new(m.kept[most-1])
+		}
+	}
+	m.met = m.met[:0]
+	cut()
 }

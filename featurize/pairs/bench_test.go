@@ -64,3 +64,27 @@ func BenchmarkPartners(b *testing.B) {
 		runtime.KeepAlive(drawn)
 	}
 }
+
+// BenchmarkAssociation makes the rows of a million items from orders of ten million lines, on one goroutine.
+func BenchmarkAssociation(b *testing.B) {
+	const items, lines, share, most = 1_000_000, 10_000_000, 1 << 12, 256
+	drawn, ends := draw(lines, items)
+	x, begin := New(items, 0), 0
+	for _, end := range ends {
+		if _, err := x.Add(drawn[begin:end], end-begin); err != nil {
+			b.Fatal(err)
+		}
+		begin = end
+	}
+	for b.Loop() {
+		began, found := time.Now(), 0
+		a := NewAssociation(x)
+		for lo := 0; lo < items; lo += share {
+			for _, row := range a.Rows(lo, min(items, lo+share), most, 1, func(_, _ int32) bool { return false }) {
+				found += len(row.Index)
+			}
+		}
+		b.ReportMetric(time.Since(began).Seconds()/(float64(x.Lines())/1e6), "s/Mline")
+		b.ReportMetric(float64(found), "associations")
+	}
+}
