@@ -89,14 +89,18 @@ func printBehaviour(p *command.Printer, b generation.BehaviourStats) {
 	case b.Weight > 0:
 		p.Line("              they weigh %.2g beside the text, for %s", b.Weight, command.Plural(b.Items, "item"))
 	case b.Text.Edges == 0:
-		p.Line("              they weigh nothing beside the text: the newest fifth links only %s anew, too few to tell",
+		p.Line("              they weigh nothing beside the text: a fifth of the links is only %s, too few to tell",
 			command.Plural(b.Asked, "pair"))
 		return
 	default:
-		p.Line("              they weigh nothing beside the text, which predicts the newest as well alone")
+		p.Line("              they weigh nothing beside the text, which predicts links as well alone")
 	}
-	p.Line("              of %s that only the newest fifth links: AUC %.3f, MRR %.3f; by the text alone %.3f, %.3f",
-		command.Plural(b.Asked, "pair"), b.With.AUC, b.With.MRR, b.Text.AUC, b.Text.MRR)
+	of := "that only the newest fifth links"
+	if b.Drawn {
+		of = "that were hidden"
+	}
+	p.Line("              of %s %s: AUC %.3f, MRR %.3f; by the text alone %.3f, %.3f", command.Plural(b.Asked, "pair"),
+		of, b.With.AUC, b.With.MRR, b.Text.AUC, b.Text.MRR)
 }
 
 func classes(n int) string {

@@ -114,6 +114,26 @@ func TestBehaviourIsAView(t *testing.T) {
 	}
 }
 
+// A catalog whose newest orders link nothing anew is asked for links that are drawn.
+func TestBehaviourOfACatalogWithoutNewPairs(t *testing.T) {
+	race.SkipComputing(t)
+	all := randomLinks(300, 3)
+	orders := groupedOrders(all, 20, 1)
+	for k, o := range slices.Clone(orders) {
+		o.OrderID, o.Time = fmt.Sprintf("again-%d", k), int64(len(orders)+k)
+		orders = append(orders, o)
+	}
+	log := orderedLogs{logsOf(all, 1, 1), [][]rows.Order{orders}}
+	settings := behaviourSettings()
+	settings.FromOrders = &fit.FromOrders{Measure: pairs.Cosine, MinSupport: 1, MaxPartners: 100} // all pairs are links
+	b := newSetup(&memstore.Store{}, log.shardLogs, settings)
+	b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
+	s := b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2}).Graph.Orders.Behaviour
+	if s == nil || !s.Drawn || s.Asked < 100 || !(s.Weight > 0) || !(s.With.AUC > s.Text.AUC+0.1) {
+		t.Errorf("the view is %+v", s)
+	}
+}
+
 // Orders of random items say nothing, and weigh nothing. Neither do those that are too few to tell.
 func TestNoiseHasNoBehaviour(t *testing.T) {
 	race.SkipComputing(t)

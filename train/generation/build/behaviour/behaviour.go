@@ -46,9 +46,10 @@ const (
 // orders are the orders of a cut, and what an Incidence does not say of them.
 type orders struct {
 	*pairs.Incidence
-	hidden    func(i, j int32) bool
-	times     []int64 // of each order, by its number
-	customers []int32 // of each order, noCustomer for none
+	hide      graph.Hide
+	hidden    func(i, j int32) bool // what the evaluation asks for
+	times     []int64               // of each order, by its number
+	customers []int32               // of each order, noCustomer for none
 }
 
 const noCustomer = -1
@@ -105,7 +106,7 @@ func bfloat16(v float32) uint16 {
 func read(ctx context.Context, t *work.Task) (o *orders, err error) {
 	o = &orders{}
 	known := map[string]int32{}
-	o.Incidence, o.hidden, err = graph.ReadOrders(ctx, t, func(_ int32, r *rows.Order) {
+	o.Incidence, o.hide, err = graph.ReadOrders(ctx, t, func(_ int32, r *rows.Order) {
 		customer := int32(noCustomer)
 		if r.Customer != "" {
 			var ok bool
@@ -116,7 +117,11 @@ func read(ctx context.Context, t *work.Task) (o *orders, err error) {
 		}
 		o.times, o.customers = append(o.times, r.Time), append(o.customers, customer)
 	})
-	return o, err
+	if err != nil {
+		return nil, err
+	}
+	o.hidden = o.hide(t.Doc.Settings.Holdout, t.Doc.Settings.EvalSeed)
+	return o, nil
 }
 
 // byCustomer returns what each customer has ordered, as one order.

@@ -24,8 +24,10 @@ const (
 	// maxAsked bounds the pairs that are asked for, and maxItems the items that they are of: those of the most orders.
 	maxAsked = 10000
 	maxItems = 1 << 16
-	// minAsked pairs are needed to decide.
+	// minAsked pairs are needed to decide. A catalog whose newest orders link fewer anew is asked for a share of all
+	// its links, which are drawn.
 	minAsked = 100
+	drawn    = 0.2
 )
 
 // weights are those that are tried. Larger ones would suit the projected text, which knows less of links than encoders.
@@ -38,6 +40,11 @@ func weigh(ctx context.Context, t *work.Task, x graph.Numbering, o *orders) (s g
 		return s, err
 	}
 	q := newQuestions(early, late, t)
+	if len(q.asked) < minAsked {
+		s.Drawn = true
+		early, late = o.without(drawn, t.Doc.Settings.EvalSeed+1), o
+		q = newQuestions(early, late, t)
+	}
 	if s.Asked = len(q.asked); s.Asked < minAsked {
 		return s, nil
 	}
@@ -101,21 +108,27 @@ func (o *orders) split() (early, late *orders, err error) {
 	return early, late, nil
 }
 
-// questions are pairs that only the newest orders link.
-type questions struct {
-	items           []int32 // positions, ascending
-	known           *train.Graph
-	asked           []eval.Edge
-	texts           []float32
-	textDim         int
-	behaviour       []float32
-	hidden          func(i, j int32) bool
-	counters, later *pairs.Counters
+// without returns the same orders, with a share of the pairs hidden besides.
+func (o *orders) without(share float64, seed uint64) *orders {
+	more := o.hide(share, seed)
+	return &orders{Incidence: o.Incidence, customers: o.customers, hidden: func(i, j int32) bool {
+		return o.hidden(i, j) || more(i, j)
+	}}
 }
 
-// newQuestions asks for links of the newest orders, by the rule that links are made by.
+// questions are pairs that only the late orders link.
+type questions struct {
+	items     []int32 // positions, ascending
+	known     *train.Graph
+	asked     []eval.Edge
+	texts     []float32
+	textDim   int
+	behaviour []float32
+}
+
+// newQuestions asks for links of the late orders that early ones do not have, by the rule that links are made by.
 func newQuestions(early, late *orders, t *work.Task) *questions {
-	q := &questions{hidden: early.hidden, counters: early.NewCounters(t.Workers), later: late.NewCounters(t.Workers)}
+	q := &questions{}
 	for i := range int32(early.Items()) {
 		if early.Support(i) > 0 {
 			q.items = append(q.items, i)
@@ -128,7 +141,7 @@ func newQuestions(early, late *orders, t *work.Task) *questions {
 	}
 	rule := graph.RuleOf(t.Doc.Settings.FromOrders)
 	known := make([][]int32, len(q.items))
-	q.eachLink(q.counters, rule, func(a, b int32) {
+	q.eachLink(early, t.Workers, rule, func(a, b int32) {
 		known[a], known[b] = append(known[a], b), append(known[b], a)
 	})
 	neighbours := &sparse.Matrix{Cols: len(q.items), Start: []int64{0}}
@@ -138,7 +151,7 @@ func newQuestions(early, late *orders, t *work.Task) *questions {
 		neighbours.Append(sparse.Vector{Index: known[k], Value: make([]float32, len(known[k]))})
 	}
 	q.known = &train.Graph{IDs: make([]string, len(q.items)), Neighbours: neighbours}
-	q.eachLink(q.later, rule, func(a, b int32) {
+	q.eachLink(late, t.Workers, rule, func(a, b int32) {
 		if _, is := slices.BinarySearch(known[a], b); !is {
 			q.asked = append(q.asked, eval.Edge{Src: min(a, b), Dst: max(a, b)})
 		}
@@ -157,12 +170,13 @@ func newQuestions(early, late *orders, t *work.Task) *questions {
 }
 
 // eachLink calls visit with the numbers of two items, for each link.
-func (q *questions) eachLink(counters *pairs.Counters, rule pairs.Rule, visit func(a, b int32)) {
+func (q *questions) eachLink(o *orders, workers int, rule pairs.Rule, visit func(a, b int32)) {
+	counters := o.NewCounters(workers)
 	for lo := 0; lo < len(q.items); lo += chunk {
 		hi := min(len(q.items), lo+chunk)
 		for k, partners := range counters.PartnersOf(q.items[lo:hi], rule) {
 			for _, p := range partners {
-				if b, ok := slices.BinarySearch(q.items, p.Item); ok && !q.hidden(q.items[lo+k], p.Item) {
+				if b, ok := slices.BinarySearch(q.items, p.Item); ok && !o.hidden(q.items[lo+k], p.Item) {
 					visit(int32(lo+k), int32(b))
 				}
 			}

@@ -66,10 +66,13 @@ func LinkOrders(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "links", l.out)
 }
 
-// ReadOrders reads the orders of the cut whose pairs are counted, and calls each with the number of every order. It
-// also returns which pairs the evaluation hides.
+// Hide returns which pairs of nodes are hidden, a share of them that the seed draws by their ids.
+type Hide func(share float64, seed uint64) (hidden func(i, j int32) bool)
+
+// ReadOrders reads the orders of the cut whose pairs are counted, and calls each with the number of every order. What
+// the evaluation hides is hide's of its share and seed.
 func ReadOrders(ctx context.Context, t *work.Task, each func(number int32, r *rows.Order)) (orders *pairs.Incidence,
-	hidden func(i, j int32) bool, err error) {
+	hide Hide, err error) {
 	x, err := LoadNumbering(ctx, t.Build)
 	if err != nil {
 		return nil, nil, err
@@ -78,12 +81,13 @@ func ReadOrders(ctx context.Context, t *work.Task, each func(number int32, r *ro
 	if err != nil {
 		return nil, nil, err
 	}
-	holdout, seed := t.Doc.Settings.Holdout, t.Doc.Settings.EvalSeed
-	hidden = func(i, j int32) bool {
-		return holdout > 0 && eval.Hide(keys.hash(x, int(i)), keys.hash(x, int(j)), holdout, seed)
+	hide = func(share float64, seed uint64) func(i, j int32) bool {
+		return func(i, j int32) bool {
+			return share > 0 && eval.Hide(keys.hash(x, int(i)), keys.hash(x, int(j)), share, seed)
+		}
 	}
 	orders, err = readOrders(ctx, t, x, keys, &generation.OrderStats{}, each)
-	return orders, hidden, err
+	return orders, hide, err
 }
 
 // readOrders reads the orders of the cut, until they take more memory than there is.
