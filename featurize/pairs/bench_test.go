@@ -27,6 +27,20 @@ func draw(lines, items int) (all []int32, ends []int) {
 	return all, ends
 }
 
+// drawn is an incidence of the orders that draw returns.
+func drawn(b *testing.B, lines, items int) *Incidence {
+	b.Helper()
+	all, ends := draw(lines, items)
+	x, begin := New(items, 0), 0
+	for _, end := range ends {
+		if _, err := x.Add(all[begin:end], end-begin); err != nil {
+			b.Fatal(err)
+		}
+		begin = end
+	}
+	return x
+}
+
 // BenchmarkPartners adds orders of ten million lines of a million items, and counts the partners of all items. It runs
 // on one goroutine.
 func BenchmarkPartners(b *testing.B) {
@@ -68,14 +82,7 @@ func BenchmarkPartners(b *testing.B) {
 // BenchmarkAssociation makes the rows of a million items from orders of ten million lines, on one goroutine.
 func BenchmarkAssociation(b *testing.B) {
 	const items, lines, share, most = 1_000_000, 10_000_000, 1 << 12, 256
-	drawn, ends := draw(lines, items)
-	x, begin := New(items, 0), 0
-	for _, end := range ends {
-		if _, err := x.Add(drawn[begin:end], end-begin); err != nil {
-			b.Fatal(err)
-		}
-		begin = end
-	}
+	x := drawn(b, lines, items)
 	for b.Loop() {
 		began, found := time.Now(), 0
 		a := NewAssociation(x)

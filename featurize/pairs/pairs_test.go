@@ -69,6 +69,17 @@ func randomOrder(r *rand.Rand, items int) plainOrder {
 	return o
 }
 
+// orderOf is an order of items that a fuzzer gives.
+func orderOf(given []byte, items int32) plainOrder {
+	o := plainOrder{stated: len(given)}
+	for _, b := range given {
+		o.items = append(o.items, int32(b)%items)
+	}
+	slices.Sort(o.items)
+	o.items = slices.Compact(o.items)
+	return o
+}
+
 func add(t testing.TB, x *Incidence, o plainOrder) int32 {
 	t.Helper()
 	number, err := x.Add(o.items, o.stated)
@@ -227,12 +238,7 @@ func FuzzPairs(f *testing.F) {
 				continue
 			}
 			n = min(n, len(of))
-			var o plainOrder
-			for _, b := range of[:n] {
-				o.items = append(o.items, int32(b%items))
-			}
-			slices.Sort(o.items)
-			o.items, o.stated = slices.Compact(o.items), n
+			o := orderOf(of[:n], items)
 			number := add(t, x, o)
 			if _, used := live[number]; used {
 				t.Fatalf("number %d was given twice", number)

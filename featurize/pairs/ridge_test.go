@@ -162,12 +162,7 @@ func FuzzRidge(f *testing.F) {
 		for len(ops) > 1 && len(ops) < 400 {
 			n, of := int(ops[0]%7), ops[1:]
 			n = min(n, len(of))
-			var o plainOrder
-			for _, b := range of[:n] {
-				o.items = append(o.items, int32(b%items))
-			}
-			slices.Sort(o.items)
-			o.items, o.stated = slices.Compact(o.items), n
+			o := orderOf(of[:n], items)
 			add(t, x, o)
 			orders, ops = append(orders, o), of[n:]
 		}
@@ -179,14 +174,7 @@ func FuzzRidge(f *testing.F) {
 // a time, on one goroutine.
 func BenchmarkRidges(b *testing.B) {
 	const items, lines, share = 100_000, 1_000_000, 1 << 12
-	drawn, ends := draw(lines, items)
-	x, begin := New(items, 0), 0
-	for _, end := range ends {
-		if _, err := x.Add(drawn[begin:end], end-begin); err != nil {
-			b.Fatal(err)
-		}
-		begin = end
-	}
+	x := drawn(b, lines, items)
 	var asked []int32
 	for i := range int32(items) {
 		if x.Support(i) > 0 {
