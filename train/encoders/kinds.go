@@ -2,7 +2,6 @@ package encoders
 
 import (
 	"fmt"
-	"math"
 
 	"giantstream/train"
 	"giantstream/train/encoders/bag"
@@ -10,6 +9,7 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/encoders/linear"
 	"giantstream/train/encoders/safetensors"
+	"giantstream/train/numeric"
 )
 
 // Each kind of encoder has a case in tensorsOf, which says what of it is stored, and one in build, which makes it of
@@ -153,7 +153,7 @@ func loadBehaviour(a *safetensors.Archive) (*hybrid.Behaviour, error) {
 	}
 	halves := make([]uint16, len(rows))
 	for k, v := range rows {
-		halves[k] = uint16(math.Float32bits(v) >> 16)
+		halves[k] = numeric.BF16(v)
 	}
 	return checked(hybrid.NewBehaviour(weight[0], shape[1], hashes, halves))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"giantstream/train/encoders/hybrid"
@@ -107,7 +106,7 @@ func (s *split) alone(g *generation.Generation) ([][]float32, error) {
 	for i, id := range s.items {
 		if k, ok := slices.BinarySearch(view.Hashes(), numeric.HashString(id)); ok {
 			for j, v := range view.Rows()[k*view.Dim() : (k+1)*view.Dim()] {
-				behaviour[i*view.Dim()+j] = math.Float32frombits(uint32(v) << 16)
+				behaviour[i*view.Dim()+j] = numeric.FromBF16(v)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"giantstream/train/numeric"
 	"io"
 	"math"
 	"slices"
@@ -209,9 +210,7 @@ func (a *Archive) float32s(name string, e entry) ([]float32, error) {
 	case "F16":
 		return read(a, e, func(b []byte) float32 { return fromFloat16(binary.LittleEndian.Uint16(b)) })
 	case "BF16":
-		return read(a, e, func(b []byte) float32 {
-			return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
-		})
+		return read(a, e, func(b []byte) float32 { return numeric.FromBF16(binary.LittleEndian.Uint16(b)) })
 	}
 	return nil, fmt.Errorf("%w: tensor %q is %s, which cannot be read as F32; convert the file to F32, F16 or BF16",
 		ErrInvalid, name, e.DType)

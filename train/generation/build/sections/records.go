@@ -3,6 +3,7 @@ package sections
 import (
 	"encoding/binary"
 	"errors"
+	"giantstream/train/numeric"
 	"math"
 )
 
@@ -68,13 +69,10 @@ func (d *Decoder) Uint32() uint32 {
 	return 0
 }
 
-// AppendBF16 appends numbers as bfloat16: the upper half of a float32, rounded to nearest, ties to even. They must
-// be finite.
+// AppendBF16 appends numbers as bfloat16. They must be finite.
 func AppendBF16(b []byte, v []float32) []byte {
 	for _, x := range v {
-		u := math.Float32bits(x)
-		u += 0x7fff + u>>16&1
-		b = binary.LittleEndian.AppendUint16(b, uint16(u>>16))
+		b = binary.LittleEndian.AppendUint16(b, numeric.BF16(x))
 	}
 	return b
 }
@@ -82,7 +80,7 @@ func AppendBF16(b []byte, v []float32) []byte {
 // ReadBF16 reads len(out) numbers that AppendBF16 wrote.
 func ReadBF16(b []byte, out []float32) {
 	for k := range out {
-		out[k] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*k:])) << 16)
+		out[k] = numeric.FromBF16(binary.LittleEndian.Uint16(b[2*k:]))
 	}
 }
 
