@@ -56,7 +56,60 @@ func (b *Behaviour) row(id string, out []float32) {
 		clear(out)
 		return
 	}
+	b.read(k, out)
+}
+
+// read writes row k.
+func (b *Behaviour) read(k int, out []float32) {
 	for i, v := range b.rows[k*b.dim : (k+1)*b.dim] {
-		out[i] = math.Float32frombits(uint32(v) << 16)
+		out[i] = numeric.FromBF16(v)
 	}
+}
+
+// averageSample bounds how many items show how two views lie to each other.
+const averageSample = 1 << 14
+
+// Average turns the view of a generation before, of as many dimensions, to where this one is, and averages the
+// directions of the items that both have, and the weights. The share is that of the view before. An item's row keeps
+// its length, which says how much is known of it.
+func (b *Behaviour) Average(before *Behaviour, share float32) (*Behaviour, error) {
+	var common [][2]int // places here and before
+	for k, at := 0, 0; k < len(b.hashes); k++ {
+		for at < len(before.hashes) && before.hashes[at] < b.hashes[k] {
+			at++
+		}
+		if at < len(before.hashes) && before.hashes[at] == b.hashes[k] {
+			common = append(common, [2]int{k, at})
+		}
+	}
+	if len(common) == 0 {
+		return b, nil
+	}
+	// Items are in the order of their hashes, so that the first are any.
+	n := min(len(common), averageSample)
+	to, from := make([]float32, n*b.dim), make([]float32, n*b.dim)
+	for i, c := range common[:n] {
+		b.read(c[0], to[i*b.dim:(i+1)*b.dim])
+		before.read(c[1], from[i*b.dim:(i+1)*b.dim])
+	}
+	rotation, err := numeric.Procrustes(from, to, b.dim)
+	if err != nil {
+		return nil, fmt.Errorf("turn what items were ordered with before: %w", err)
+	}
+	out := &Behaviour{(1-share)*b.weight + share*before.weight, b.dim, b.hashes, slices.Clone(b.rows)}
+	row, old := make([]float32, b.dim), make([]float32, b.dim)
+	for _, c := range common {
+		b.read(c[0], row)
+		before.read(c[1], old)
+		numeric.Rotate(old, rotation, b.dim)
+		length := numeric.Normalize(row)
+		numeric.Normalize(old)
+		scale(row, 1-share)
+		numeric.Axpy(share, old, row)
+		numeric.Normalize(row)
+		for i, v := range row {
+			out.rows[c[0]*b.dim+i] = numeric.BF16(v * length)
+		}
+	}
+	return out, nil
 }

@@ -14,6 +14,7 @@ import (
 	"giantstream/sink/memstore"
 	"giantstream/sink/rows"
 	"giantstream/train"
+	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/generation/fit"
@@ -163,5 +164,50 @@ func TestNoiseHasNoBehaviour(t *testing.T) {
 		if err := g.Encoder.Encode([]string{all[0].Text}, text); err != nil || !slices.Equal(item, text) {
 			t.Errorf("%s: the item has %v, its text %v, %v", name, item, text, err)
 		}
+	}
+}
+
+// Orders whose copies take more than the memory are links all the same, and no view.
+func TestBehaviourKeepsTheMemory(t *testing.T) {
+	race.SkipComputing(t)
+	all := randomLinks(300, 3)
+	log := orderedLogs{logsOf(all, 1, 1), [][]rows.Order{groupedOrders(all, 20, 1)}}
+	b := newSetup(&memstore.Store{}, log.shardLogs, behaviourSettings())
+	b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
+	b.worker.MemoryLimit = 256 << 10
+	o := b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 1}).Graph.Orders
+	if o == nil || o.Kept == 0 || o.Behaviour == nil || !o.Behaviour.TooLarge || o.Behaviour.Weight != 0 {
+		t.Errorf("orders say %+v", o)
+	}
+}
+
+// The view is averaged with that of the parent, unless the build is to take nothing of it. It is of the same items.
+func TestBehaviourIsAveragedWithTheParent(t *testing.T) {
+	race.SkipComputing(t)
+	all := randomLinks(300, 3)
+	orders := groupedOrders(all, 20, 1)
+	view := func(afresh bool) *hybrid.Behaviour {
+		store := &memstore.Store{}
+		var doc *generation.Doc
+		for _, n := range []int{len(orders) / 2, len(orders)} {
+			log := orderedLogs{logsOf(all, 1, 1), [][]rows.Order{orders[:n]}}
+			b := newSetup(store, log.shardLogs, behaviourSettings())
+			b.worker.Log = func(context.Context, map[int]int64) (work.Log, error) { return log, nil }
+			b.request.Afresh = afresh
+			doc = b.run(t, b.begin(t, 2, 0), tasks.Local{Workers: 2})
+		}
+		if (doc.AveragedWith == 1) == afresh || doc.Space != 1 {
+			t.Fatalf("afresh %t: averaged with %d, in the space %d", afresh, doc.AveragedWith, doc.Space)
+		}
+		g, err := generation.Open(t.Context(), store, doc, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Encoder.(*hybrid.Encoder).Views().Behaviour
+	}
+	averaged, fresh := view(false), view(true)
+	if !slices.Equal(averaged.Hashes(), fresh.Hashes()) || slices.Equal(averaged.Rows(), fresh.Rows()) {
+		t.Errorf("averaged rows are of %d items, fresh ones of %d, and the rows equal: %t", len(averaged.Hashes()),
+			len(fresh.Hashes()), slices.Equal(averaged.Rows(), fresh.Rows()))
 	}
 }

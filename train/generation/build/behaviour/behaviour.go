@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"giantstream/featurize/pairs"
 	"giantstream/featurize/projection"
@@ -18,6 +17,7 @@ import (
 	"giantstream/train/encoders/hybrid"
 	"giantstream/train/generation"
 	"giantstream/train/generation/build/graph"
+	"giantstream/train/generation/build/sections"
 	"giantstream/train/generation/build/stages"
 	"giantstream/train/generation/build/work"
 	"giantstream/train/numeric"
@@ -49,10 +49,8 @@ type orders struct {
 	hide      graph.Hide
 	hidden    func(i, j int32) bool // what the evaluation asks for
 	times     []int64               // of each order, by its number
-	customers []int32               // of each order, noCustomer for none
+	customers []uint64              // hashes of who placed each, 0 where that is unknown
 }
-
-const noCustomer = -1
 
 // Fit makes the rows of all items that were ordered, and weighs them. It holds all orders in memory.
 //
@@ -81,10 +79,7 @@ func Fit(ctx context.Context, t *work.Task) error {
 		b := make([]byte, 0, itemBytes)
 		err := o.eachRow(ctx, t, func(i int, row []float32) error {
 			p := x.PartitionAt(i)
-			b = binary.LittleEndian.AppendUint32(b[:0], uint32(i-x.Base[p]))
-			for _, v := range row {
-				b = binary.LittleEndian.AppendUint16(b, bfloat16(v))
-			}
+			b = sections.AppendBF16(binary.LittleEndian.AppendUint32(b[:0], uint32(i-x.Base[p])), row)
 			s.Items++
 			return out.Add(p, b)
 		})
@@ -96,24 +91,13 @@ func Fit(ctx context.Context, t *work.Task) error {
 	return t.PutSections(ctx, "rows", out)
 }
 
-// bfloat16 rounds to the nearest.
-func bfloat16(v float32) uint16 {
-	bits := math.Float32bits(v)
-	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
-}
-
 // read reads the orders of the cut.
 func read(ctx context.Context, t *work.Task) (o *orders, err error) {
 	o = &orders{}
-	known := map[string]int32{}
 	o.Incidence, o.hide, err = graph.ReadOrders(ctx, t, func(_ int32, r *rows.Order) {
-		customer := int32(noCustomer)
+		customer := uint64(0)
 		if r.Customer != "" {
-			var ok bool
-			if customer, ok = known[r.Customer]; !ok {
-				customer = int32(len(known))
-				known[strings.Clone(r.Customer)] = customer
-			}
+			customer = numeric.HashString(r.Customer)
 		}
 		o.times, o.customers = append(o.times, r.Time), append(o.customers, customer)
 	})
@@ -126,10 +110,13 @@ func read(ctx context.Context, t *work.Task) (o *orders, err error) {
 
 // byCustomer returns what each customer has ordered, as one order.
 func (o *orders) byCustomer() (*pairs.Incidence, error) {
-	type of struct{ customer, number int32 }
+	type of struct {
+		customer uint64
+		number   int32
+	}
 	var all []of
 	for number, customer := range o.customers {
-		if customer != noCustomer {
+		if customer != 0 {
 			all = append(all, of{customer, int32(number)})
 		}
 	}
