@@ -155,6 +155,7 @@ func copyOf(t *testing.T, store sink.Store) (*memstore.Store, []string) {
 	t.Helper()
 	var keys []string
 	out := &memstore.Store{}
+	out.SetPipeline(store.Pipeline()) // or what is written to the copy would not say whose it is
 	for info, err := range store.List(t.Context(), "", "") {
 		if err != nil {
 			t.Fatal(err)
