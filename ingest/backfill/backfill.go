@@ -166,8 +166,7 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 func (s *sender) sendFurther(ctx context.Context) error {
 	for _, topic := range slices.Sorted(maps.Keys(s.Attributes)) {
 		m := s.Mapping.Attributes[topic]
-		columns := columnsOf(m.EventTime, "", append(pathsOf(m.Attributes, m.Vectors), m.ID)...)
-		if err := s.sendTo(ctx, topic, s.Attributes[topic], columns, &s.stats.Attributes); err != nil {
+		if err := s.sendTo(ctx, topic, s.Attributes[topic], attributeColumns(&m), &s.stats.Attributes); err != nil {
 			return err
 		}
 	}
@@ -219,6 +218,10 @@ func nodeColumns(m *decode.NodeMapping) columns {
 
 func edgeColumns(m *decode.EdgeMapping) columns {
 	return columnsOf(m.EventTime, m.Dst, append(decode.Paths(m.Deleted), m.Src)...)
+}
+
+func attributeColumns(m *decode.AttributesMapping) columns {
+	return columnsOf(m.EventTime, "", append(pathsOf(m.Attributes, m.Vectors), m.ID)...)
 }
 
 func orderColumns(m *decode.OrderMapping) columns {

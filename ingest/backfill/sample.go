@@ -24,8 +24,9 @@ type SampleOptions struct {
 	Limits  decode.Limits
 	// Edges: the input has edges, not nodes.
 	Edges bool
-	// Orders is the mapping of an input of orders, nil for another.
-	Orders *decode.OrderMapping
+	// Orders or Attributes is the mapping of an input of orders, or of attributes alone; nil for another.
+	Orders     *decode.OrderMapping
+	Attributes *decode.AttributesMapping
 	// Records and Bytes bound what is read of the input. Bytes are counted as they lie in the store, in
 	// whole reads.
 	Records, Bytes int64
@@ -50,6 +51,8 @@ func ReadSample(ctx context.Context, in *Input, o SampleOptions, each func(Sampl
 	switch {
 	case o.Orders != nil:
 		c = orderColumns(o.Orders)
+	case o.Attributes != nil:
+		c = attributeColumns(o.Attributes)
 	case o.Edges:
 		c = edgeColumns(&o.Mapping.Edges)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"giantstream/ingest/backfill"
 	"giantstream/ingest/decode"
 	"giantstream/stream/mutation"
 )
@@ -43,10 +44,8 @@ const (
 )
 
 type orders struct {
-	side
-	mapping decode.OrderMapping
-	rows    int
-	found   map[string]*order
+	Input
+	found map[string]*order
 }
 
 type order struct {
@@ -61,21 +60,14 @@ func newOrders(o *Options) (*orders, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &orders{mapping: m, rows: o.Rows, found: map[string]*order{}}
-		c.init(d)
+		c := &orders{found: map[string]*order{}}
+		c.init(o, d, backfill.SampleOptions{Orders: &m}, c.take)
 		return c, nil
 	}
 	return nil, nil
 }
 
-func (c *orders) add(where string, r decode.Record) {
-	out, fault := c.decoder.Decode(r, c.out[:0])
-	c.out = out
-	c.Records++
-	see(c.names, c.decoder.Row(r.Value))
-	if fault != nil {
-		c.fault(where, fault.Code, fault.Message)
-	}
+func (c *orders) take(where string, out []mutation.Mutation) {
 	for i := range out {
 		m := &out[i]
 		row := Row{Where: where, ID: m.ID, Class: m.Order.Kind,
@@ -83,9 +75,7 @@ func (c *orders) add(where string, r decode.Record) {
 		for _, l := range m.Order.Lines {
 			row.Links = append(row.Links, l.Item)
 		}
-		if len(c.Rows) < c.rows {
-			c.Rows = append(c.Rows, row)
-		}
+		c.show(&row)
 		c.state(m)
 	}
 }
@@ -110,8 +100,8 @@ func (c *orders) state(m *mutation.Mutation) {
 	}
 }
 
-func (c *orders) summary(expected []string) *Orders {
-	out := &Orders{Side: c.result(expected), Orders: int64(len(c.found))}
+func (c *orders) summary() *Orders {
+	out := &Orders{Side: c.result(), Orders: int64(len(c.found))}
 	kinds, pairs := map[string]int64{}, map[[2]string]int64{}
 	for _, o := range c.found {
 		out.Lines += int64(len(o.items))

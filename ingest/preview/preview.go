@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"giantstream/ingest/backfill"
 	"giantstream/ingest/decode"
 	"giantstream/internal/suggest"
 	"giantstream/stream/mutation"
@@ -31,18 +33,20 @@ type Options struct {
 type Preview struct {
 	Nodes Side `json:"nodes"`
 	Edges Side `json:"edges"`
+	// Attributes are the topics that have nothing but attributes or vectors of nodes, by name.
+	Attributes []Side `json:"attributes,omitempty"`
 	// Orders is nil if none are mapped.
 	Orders *Orders `json:"orders,omitempty"`
-	// Vectors of the nodes.
-	Vectors []Vector `json:"vectors,omitempty"`
 	// Texts of the nodes.
 	Texts Texts `json:"texts"`
 	// Match compares the ids of edges with those of nodes, nil without either.
 	Match *Match `json:"match,omitempty"`
 }
 
-// Side is one of the two kinds of input.
+// Side is what one input says.
 type Side struct {
+	// Topic of attributes, empty for another input.
+	Topic   string   `json:"topic,omitempty"`
 	Sources []Source `json:"sources"`
 	Records int64    `json:"records"`
 	// More: the sources have more records than were read.
@@ -60,6 +64,8 @@ type Side struct {
 	Links int64 `json:"links"`
 	// Kinds of the edges, most frequent first.
 	Kinds []KindOfLinks `json:"kinds,omitempty"`
+	// Vectors that are mapped.
+	Vectors []Vector `json:"vectors,omitempty"`
 }
 
 // KindOfLinks counts the edges that records state of a kind.
@@ -115,30 +121,32 @@ const maxSeen = 200
 
 // Collector makes a preview. It is not safe for concurrent use.
 type Collector struct {
-	options Options
-	nodes   side
-	edges   side
-	orders  *orders // nil if none are mapped
-	vectors []Vector
-	texts   textCounts
-	ids     map[string]bool // of nodes
-	ends    map[string]bool // of edges
+	nodes, edges Input
+	attributes   map[string]*Input // by topic
+	orders       *orders           // nil if none are mapped
+	texts        textCounts
+	ids          map[string]bool // of nodes
+	ends         map[string]bool // of edges
 }
 
-type side struct {
+// Input collects the first records of an input.
+type Input struct {
 	Side
+	options *Options
+	columns backfill.SampleOptions // says which matter in a table
 	decoder *decode.Decoder
 	tally   *decode.Tally
 	names   map[string]bool // of fields seen; true: with a value
 	faults  map[decode.Code]*Fault
 	kinds   map[string]int64    // edges by kind
 	out     []mutation.Mutation // scratch
+	// take is given what a record states, if anything.
+	take func(where string, out []mutation.Mutation)
 }
 
 // New returns a collector.
 func New(o Options) (*Collector, error) {
-	c := &Collector{options: o, ids: map[string]bool{}, ends: map[string]bool{},
-		vectors: newVectors(o.Mapping.Nodes.Vectors)}
+	c := &Collector{ids: map[string]bool{}, ends: map[string]bool{}, attributes: map[string]*Input{}}
 	nodes, err := decode.Nodes(o.Mapping.Nodes, o.Limits, 1)
 	if err != nil {
 		return nil, err
@@ -147,34 +155,50 @@ func New(o Options) (*Collector, error) {
 	if err != nil {
 		return nil, err
 	}
+	for topic, m := range o.Mapping.Attributes {
+		d, err := decode.Attributes(m, mutation.Further, o.Limits, 1)
+		if err != nil {
+			return nil, err
+		}
+		in := &Input{Side: Side{Topic: topic, Vectors: newVectors(m.Vectors)}}
+		in.init(&o, d, backfill.SampleOptions{Attributes: &m}, func(where string, out []mutation.Mutation) {
+			in.show(new(in.rowOf(where, out)))
+		})
+		c.attributes[topic] = in
+	}
 	if c.orders, err = newOrders(&o); err != nil {
 		return nil, err
 	}
-	c.nodes.init(nodes)
-	c.edges.init(edges)
+	c.nodes.Vectors = newVectors(o.Mapping.Nodes.Vectors)
+	c.nodes.init(&o, nodes, backfill.SampleOptions{}, c.takeNode)
+	c.edges.init(&o, edges, backfill.SampleOptions{Edges: true}, c.takeEdges)
 	return c, nil
 }
 
-func (s *side) init(d *decode.Decoder) {
-	s.decoder, s.tally = d, d.NewTally()
+func (s *Input) init(o *Options, d *decode.Decoder, columns backfill.SampleOptions,
+	take func(string, []mutation.Mutation)) {
+	s.options, s.columns, s.decoder, s.tally, s.take = o, columns, d, d.NewTally(), take
 	d.CountInto(s.tally)
 	s.names, s.faults, s.kinds = map[string]bool{}, map[decode.Code]*Fault{}, map[string]int64{}
 }
 
-// sideOf returns the side that collects edges, or the one that collects nodes.
-func (c *Collector) sideOf(edges bool) *side {
-	if edges {
-		return &c.edges
-	}
-	return &c.nodes
-}
+// Nodes returns the input of nodes.
+func (c *Collector) Nodes() *Input { return &c.nodes }
+
+// Edges returns the input of edges.
+func (c *Collector) Edges() *Input { return &c.edges }
+
+// Orders returns the input of orders, which must be mapped.
+func (c *Collector) Orders() *Input { return &c.orders.Input }
+
+// Attributes returns the input of a topic of attributes, which must be mapped.
+func (c *Collector) Attributes(topic string) *Input { return c.attributes[topic] }
 
 // add takes a record.
-func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutText bool) {
-	s := c.sideOf(edges)
+func (s *Input) add(where string, r decode.Record, skipWithoutText bool) {
 	out, fault := s.decoder.Decode(r, s.out[:0])
 	s.out = out
-	if skipWithoutText && !edges && fault == nil && s.decoder.Textless() {
+	if skipWithoutText && fault == nil && s.decoder.Textless() {
 		s.decoder.Uncount()
 		return
 	}
@@ -183,16 +207,20 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 	if fault != nil {
 		s.fault(where, fault.Code, fault.Message)
 	}
-	if len(out) == 0 {
-		return
+	if len(out) > 0 {
+		s.take(where, out)
 	}
+}
+
+// rowOf returns what a record states of a node or of its edges.
+func (s *Input) rowOf(where string, out []mutation.Mutation) Row {
 	row := Row{Where: where, ID: out[0].ID, Text: out[0].Text, Class: out[0].Class, Kind: out[0].Kind.Name}
 	if a := out[0].Attributes; a != "" && a != mutation.NoAttributes {
 		row.Attributes = json.RawMessage(a)
 	}
 	for i := range out {
 		m := &out[i]
-		c.addVectors(m.Vectors)
+		s.addVectors(m.Vectors)
 		row.Deleted = row.Deleted || m.Op == mutation.DeleteNode || m.Op == mutation.DeleteEdge ||
 			m.Op == mutation.ClearEdges
 		row.Links = append(row.Links, m.Others...)
@@ -203,9 +231,17 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 			row.Weight = new(m.Weight.Float())
 		}
 	}
-	if edges {
-		c.ends[row.ID] = true
-	} else if !row.Deleted {
+	s.Links += int64(len(row.Links))
+	if row.Kind != "" && !row.Deleted {
+		s.kinds[row.Kind] += int64(len(row.Links))
+	}
+	return row
+}
+
+func (c *Collector) takeNode(where string, out []mutation.Mutation) {
+	s := &c.nodes
+	row := s.rowOf(where, out)
+	if !row.Deleted {
 		if c.ids[row.ID] {
 			s.Repeated++
 		}
@@ -215,17 +251,27 @@ func (c *Collector) add(edges bool, where string, r decode.Record, skipWithoutTe
 	for _, end := range row.Links {
 		c.ends[end] = true
 	}
-	s.Links += int64(len(row.Links))
-	if row.Kind != "" && !row.Deleted {
-		s.kinds[row.Kind] += int64(len(row.Links))
+	s.show(&row)
+}
+
+func (c *Collector) takeEdges(where string, out []mutation.Mutation) {
+	row := c.edges.rowOf(where, out)
+	c.ends[row.ID] = true
+	for _, end := range row.Links {
+		c.ends[end] = true
 	}
-	if len(s.Rows) < c.options.Rows {
-		s.Rows = append(s.Rows, row)
+	c.edges.show(&row)
+}
+
+// show keeps a row, unless there are enough.
+func (s *Input) show(row *Row) {
+	if len(s.Rows) < s.options.Rows {
+		s.Rows = append(s.Rows, *row)
 	}
 }
 
 // fault counts a record that would be a dead letter.
-func (s *side) fault(where string, code decode.Code, message string) {
+func (s *Input) fault(where string, code decode.Code, message string) {
 	f := s.faults[code]
 	if f == nil {
 		f = &Fault{Code: code, Example: where, Message: message}
@@ -236,10 +282,12 @@ func (s *side) fault(where string, code decode.Code, message string) {
 
 // Result returns the preview of all that was collected.
 func (c *Collector) Result() *Preview {
-	p := &Preview{Nodes: c.nodes.result(c.options.Expected), Edges: c.edges.result(c.options.Expected),
-		Vectors: c.vectors, Texts: c.texts.result()}
+	p := &Preview{Nodes: c.nodes.result(), Edges: c.edges.result(), Texts: c.texts.result()}
+	for _, topic := range slices.Sorted(maps.Keys(c.attributes)) {
+		p.Attributes = append(p.Attributes, c.attributes[topic].result())
+	}
 	if c.orders != nil {
-		p.Orders = c.orders.summary(c.options.Expected)
+		p.Orders = c.orders.summary()
 	}
 	if len(c.ids) > 0 && len(c.ends) > 0 {
 		p.Match = match(c.ids, c.ends)
@@ -248,7 +296,7 @@ func (c *Collector) Result() *Preview {
 	return p
 }
 
-func (s *side) result(expected []string) Side {
+func (s *Input) result() Side {
 	out := s.Side
 	names := make([]string, 0, len(s.names))
 	for name := range s.names {
@@ -259,10 +307,10 @@ func (s *side) result(expected []string) Side {
 	for _, f := range s.tally.Fields(s.decoder) {
 		field := Field{Filled: f}
 		switch f.Field {
-		case "nodes.id", "nodes.text", "edges.src", "edges.dst", "baskets.id", "baskets.items":
+		case "nodes.id", "nodes.text", "edges.src", "edges.dst", "attributes.id", "baskets.id", "baskets.items":
 			field.Required = true
 		default:
-			field.Required = slices.Contains(expected, f.Field)
+			field.Required = slices.Contains(s.options.Expected, f.Field)
 		}
 		if f.Filled == 0 && f.Records > 0 {
 			field.Absent, field.DidYouMean = absent(f.Path, names, s.names)
@@ -348,6 +396,9 @@ func (p *Preview) Err(names map[string]string) error {
 // sides are those of all inputs.
 func (p *Preview) sides() []*Side {
 	all := []*Side{&p.Nodes, &p.Edges}
+	for i := range p.Attributes {
+		all = append(all, &p.Attributes[i])
+	}
 	if p.Orders != nil {
 		all = append(all, &p.Orders.Side)
 	}

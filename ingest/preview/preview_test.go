@@ -4,33 +4,44 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"giantstream/ingest/backfill"
 	"giantstream/ingest/decode"
+	"giantstream/stream/mutation"
 )
 
-func previewOf(t *testing.T, m decode.Mapping, nodes, edges string) *Preview {
+func collector(t *testing.T, m decode.Mapping) *Collector {
 	t.Helper()
 	c, err := New(Options{Mapping: m, Limits: decode.Limits{RecordBytes: 10_000, TextBytes: 1000, EdgesPerRecord: 100},
 		Records: 100, Rows: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, content := range []string{nodes, edges} {
-		name := filepath.Join(t.TempDir(), "f.jsonl")
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		inputs, err := backfill.Files(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Files(t.Context(), i == 1, inputs); err != nil {
-			t.Fatal(err)
-		}
+	return c
+}
+
+// read gives an input a file of JSON lines.
+func read(t *testing.T, in *Input, content string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "f.jsonl")
+	err := os.WriteFile(name, []byte(content), 0o600)
+	inputs, filesErr := backfill.Files(name)
+	if err = errors.Join(err, filesErr); err == nil {
+		err = in.Files(t.Context(), inputs)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func previewOf(t *testing.T, m decode.Mapping, nodes, edges string) *Preview {
+	t.Helper()
+	c := collector(t, m)
+	read(t, c.Nodes(), nodes)
+	read(t, c.Edges(), edges)
 	return c.Result()
 }
 
@@ -68,6 +79,43 @@ func TestMissingFields(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestAttributes previews a topic that has prices and vectors alone.
+func TestAttributes(t *testing.T) {
+	m := mapping
+	m.Attributes = map[string]decode.AttributesMapping{"prices": {ID: "sku",
+		Attributes: []decode.Attribute{{Name: "price", Type: decode.Number, Path: "price"},
+			{Name: "stock", Type: decode.Number, Path: "stock"}},
+		Vectors: []decode.Vector{{Name: "image", Path: "image", Length: 2, Precision: mutation.Float32}}}}
+	c := collector(t, m)
+	read(t, c.Attributes("prices"), `{"sku":"a","price":3.5,"stok":1,"image":[3,4]}
+{"sku":"b","price":"cheap"}
+{"sku":"c","image":[0,1]}
+`)
+	p := c.Result()
+	got := p.Attributes[0]
+	stock := slices.IndexFunc(got.Fields, func(f Field) bool { return f.Path == "stock" })
+	switch {
+	case got.Topic != "prices" || got.Records != 3 || len(got.Rows) != 2 || got.Rows[0].ID != "a":
+		t.Errorf("%+v", got)
+	case string(got.Rows[0].Attributes) != `{"price":3.5}`:
+		t.Errorf("the first record has %s", got.Rows[0].Attributes)
+	case len(got.Faults) != 1 || got.Faults[0].Records != 1:
+		t.Errorf("a price that is no number: %+v", got.Faults)
+	case got.Fields[stock].DidYouMean != "stok":
+		t.Errorf("stock is absent: %+v", got.Fields[stock])
+	case got.Vectors[0].Records != 2 || got.Vectors[0].MinNorm != 1 || got.Vectors[0].MaxNorm != 5:
+		t.Errorf("vectors: %+v", got.Vectors)
+	case p.Err(nil) != nil:
+		t.Error(p.Err(nil))
+	}
+
+	c = collector(t, m)
+	read(t, c.Attributes("prices"), `{"id":"a","price":3.5}`)
+	if err := c.Result().Err(nil); !errors.Is(err, ErrMapping) || !strings.Contains(err.Error(), "attributes.id") {
+		t.Errorf("no record has the id: %v", err)
 	}
 }
 

@@ -19,32 +19,15 @@ const (
 	maxBytes = 64 << 20
 )
 
-// Files reads the first records of files or objects with nodes, or with edges.
-func (c *Collector) Files(ctx context.Context, edges bool, inputs []backfill.Input) error {
-	s := c.sideOf(edges)
-	return c.files(ctx, s, backfill.SampleOptions{Edges: edges}, inputs,
-		func(where string, r decode.Record, in *backfill.Input) {
-			c.add(edges, where, r, in.Read.SkipWithoutText)
-		})
-}
-
-// OrderFiles reads the first records of files or objects with orders.
-func (c *Collector) OrderFiles(ctx context.Context, inputs []backfill.Input) error {
-	o := c.orders
-	return c.files(ctx, &o.side, backfill.SampleOptions{Orders: &o.mapping}, inputs,
-		func(where string, r decode.Record, _ *backfill.Input) { o.add(where, r) })
-}
-
-// files gives the first records of inputs to each.
-func (c *Collector) files(ctx context.Context, s *side, o backfill.SampleOptions, inputs []backfill.Input,
-	each func(where string, r decode.Record, in *backfill.Input)) error {
-	o.Mapping, o.Limits = c.options.Mapping, c.options.Limits
+// Files reads the first records of files or objects.
+func (s *Input) Files(ctx context.Context, inputs []backfill.Input) error {
 	look := min(len(inputs), maxInputs)
 	s.More = s.More || look < len(inputs)
 	for i := range look {
-		in := &inputs[i*len(inputs)/look]
+		in, o := &inputs[i*len(inputs)/look], s.columns
 		left := int64(look - i)
-		o.Records, o.Bytes = (c.options.Records-s.Records+left-1)/left, maxBytes/int64(look)
+		o.Mapping, o.Limits = s.options.Mapping, s.options.Limits
+		o.Records, o.Bytes = (s.options.Records-s.Records+left-1)/left, maxBytes/int64(look)
 		sample, err := backfill.ReadSample(ctx, in, o,
 			func(r backfill.Sampled) {
 				where := fmt.Sprintf("%s:%d", in.Name, r.Line)
@@ -53,8 +36,7 @@ func (c *Collector) files(ctx context.Context, s *side, o backfill.SampleOptions
 					s.fault(where, r.Bad, r.Message)
 					return
 				}
-				record := decode.Record{Value: s.decoder.Enclose(r.Value), Time: epoch}
-				each(where, record, in)
+				s.add(where, decode.Record{Value: s.decoder.Enclose(r.Value), Time: epoch}, in.Read.SkipWithoutText)
 			})
 		if err != nil {
 			return err
@@ -70,22 +52,9 @@ func (c *Collector) files(ctx context.Context, s *side, o backfill.SampleOptions
 	return nil
 }
 
-// Topic reads the first records of a topic that are still there, with nodes or with edges; values are
-// translated to JSON unless translator is nil.
-func (c *Collector) Topic(ctx context.Context, edges bool, from *client.Client, topic string,
-	translator *schema.Translator) error {
-	return c.topic(ctx, c.sideOf(edges), from, topic, translator,
-		func(where string, r decode.Record) { c.add(edges, where, r, false) })
-}
-
-// OrderTopic is Topic for orders.
-func (c *Collector) OrderTopic(ctx context.Context, from *client.Client, topic string,
-	translator *schema.Translator) error {
-	return c.topic(ctx, &c.orders.side, from, topic, translator, c.orders.add)
-}
-
-func (c *Collector) topic(ctx context.Context, s *side, from *client.Client, topic string,
-	translator *schema.Translator, each func(where string, r decode.Record)) error {
+// Topic reads the first records of a topic that are still there; values are translated to JSON unless translator is
+// nil.
+func (s *Input) Topic(ctx context.Context, from *client.Client, topic string, translator *schema.Translator) error {
 	first, err := from.FirstOffsets(ctx, topic)
 	if err != nil {
 		return err
@@ -98,7 +67,7 @@ func (c *Collector) topic(ctx context.Context, s *side, from *client.Client, top
 	partitions := len(ends[topic])
 	for p, end := range ends[topic] {
 		left := int64(partitions - p)
-		share := (c.options.Records - s.Records + left - 1) / left
+		share := (s.options.Records - s.Records + left - 1) / left
 		to := min(end, first[topic][p]+share)
 		source.More = source.More || to < end
 		for m, err := range from.Range(ctx, topic, p, first[topic][p], to) {
@@ -123,7 +92,7 @@ func (c *Collector) topic(ctx context.Context, s *side, from *client.Client, top
 					continue
 				}
 			}
-			each(where, decode.Record{Key: key, Value: value, Time: m.Time, Offset: m.Offset})
+			s.add(where, decode.Record{Key: key, Value: value, Time: m.Time, Offset: m.Offset}, false)
 		}
 	}
 	s.Sources = append(s.Sources, source)

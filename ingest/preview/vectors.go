@@ -28,15 +28,15 @@ func newVectors(mapped []decode.Vector) (all []Vector) {
 }
 
 // addVectors takes the vectors of a record.
-func (c *Collector) addVectors(stated []mutation.Vector) {
+func (s *Input) addVectors(stated []mutation.Vector) {
 	for i := range stated {
 		square := 0.0
 		for _, x := range stated[i].Numbers() {
 			square += float64(x) * float64(x)
 		}
 		norm := math.Sqrt(square)
-		for k := range c.vectors {
-			if v := &c.vectors[k]; v.Name == stated[i].Name {
+		for k := range s.Vectors {
+			if v := &s.Vectors[k]; v.Name == stated[i].Name {
 				if v.Records++; v.Records == 1 {
 					v.MinNorm = norm
 				}

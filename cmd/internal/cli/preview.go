@@ -85,7 +85,7 @@ Nothing is written, sent or committed. Give the same flags as to 'run'.`,
 	inputs.RegisterOrders(cmd)
 	_ = cmd.Flags().MarkHidden("allow-unmatched") // a preview always goes on
 	cmd.Flags().Int64Var(&records, "records", command.CheckRecords,
-		"how many records to read of the nodes, and of the edges")
+		"how many records to read of each input")
 	cmd.Flags().IntVar(&rows, "rows", 5, "how many mapped records to show of each")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -130,18 +130,10 @@ func printPreview(p *command.Printer, v *preview.Preview) error {
 			p.Line("languages     %s of the texts with frequent words (a guess)", shares(t.Languages))
 		}
 	}
-	for i, of := range v.Vectors {
-		if i == 0 {
-			p.Line("")
-		}
-		norms := ""
-		if of.Records > 0 {
-			norms = fmt.Sprintf("; norms %.4g to %.4g", of.MinNorm, of.MaxNorm)
-		}
-		p.Line("vector        %s, %d × %s: %s%s", of.Name, of.Length, of.Precision,
-			command.Plural(of.Records, "record"), norms)
-	}
 	printSide(p, "Edges", &v.Edges)
+	for i := range v.Attributes {
+		printSide(p, "Attributes of topic "+console.Plain(v.Attributes[i].Topic), &v.Attributes[i])
+	}
 	if v.Orders != nil {
 		printPreviewOfOrders(p, v.Orders)
 	}
@@ -211,7 +203,7 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FIELD\tPATH\tFILLED\tRECORDS\t")
 	for _, f := range s.Fields {
-		if f.Filled.Filled == 0 && !f.Required {
+		if f.Filled.Filled == 0 && !f.Required && f.DidYouMean == "" {
 			continue
 		}
 		note := ""
@@ -235,6 +227,17 @@ func printSide(p *command.Printer, title string, s *preview.Side) {
 			fmt.Fprintf(w, "%s\t%s\n", shorten(row.ID, 24), rowText(&row))
 		}
 		p.Keep(w.Flush())
+	}
+	for i, of := range s.Vectors {
+		if i == 0 {
+			p.Line("")
+		}
+		norms := ""
+		if of.Records > 0 {
+			norms = fmt.Sprintf("; norms %.4g to %.4g", of.MinNorm, of.MaxNorm)
+		}
+		p.Line("vector        %s, %d × %s: %s%s", of.Name, of.Length, of.Precision,
+			command.Plural(of.Records, "record"), norms)
 	}
 	if title == "Edges" || s.Links > 0 {
 		p.Line("")

@@ -21,13 +21,15 @@ func PreviewTopics(ctx context.Context, cfg *config.Config, from *client.Client,
 		return nil, err
 	}
 	topics := TopicsOf(cfg)
-	for i, topic := range []string{topics.Nodes, topics.Edges} {
-		if err := c.Topic(ctx, i == 1, from, topics.Source(topic), translators[topic]); err != nil {
-			return nil, err
-		}
+	inputs := map[string]*preview.Input{topics.Nodes: c.Nodes(), topics.Edges: c.Edges()}
+	for topic := range o.Mapping.Attributes {
+		inputs[topic] = c.Attributes(topic)
 	}
 	if topic := topics.Orders; topic != "" {
-		if err := c.OrderTopic(ctx, from, topics.Source(topic), translators[topic]); err != nil {
+		inputs[topic] = c.Orders()
+	}
+	for topic, in := range inputs {
+		if err := in.Topic(ctx, from, topics.Source(topic), translators[topic]); err != nil {
 			return nil, err
 		}
 	}

@@ -231,7 +231,7 @@ const CheckRecords = 10_000
 // none of them has is a usage error.
 func (f *InputFlags) CheckMapping(ctx context.Context, cfg *config.Config, files backfill.Sources) (
 	*preview.Preview, error) {
-	if len(files.Nodes)+len(files.Edges)+len(files.Orders) == 0 {
+	if !files.Any() {
 		return nil, nil
 	}
 	p, err := PreviewFiles(ctx, f.PreviewOptions(cfg, CheckRecords, 0), files)
@@ -258,14 +258,16 @@ func PreviewFiles(ctx context.Context, o preview.Options, files backfill.Sources
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Files(ctx, false, files.Nodes); err != nil {
+	if err := errors.Join(c.Nodes().Files(ctx, files.Nodes), c.Edges().Files(ctx, files.Edges)); err != nil {
 		return nil, err
 	}
-	if err := c.Files(ctx, true, files.Edges); err != nil {
-		return nil, err
+	for topic, attributes := range files.Attributes {
+		if err := c.Attributes(topic).Files(ctx, attributes); err != nil {
+			return nil, err
+		}
 	}
 	for _, orders := range files.Orders {
-		if err := c.OrderFiles(ctx, orders); err != nil {
+		if err := c.Orders().Files(ctx, orders); err != nil {
 			return nil, err
 		}
 	}
