@@ -81,9 +81,14 @@ func TestOrphansAreRemovedAndNothingElse(t *testing.T) {
 		p.drain(40)
 		p.store.Fail = nil
 		for shard := range b.shards {
-			removed, err := commitlog.NewOrphans(p.store, shard).Remove(t.Context())
-			if err != nil {
+			// What happened may have left none: this one is of a worker that lost the race for window 1.
+			err := sink.PutBytes(t.Context(), p.store, commitlog.RowKey(shard, 1, "lost", 1), []byte("rows"))
+			removed, removeErr := commitlog.NewOrphans(p.store, shard).Remove(t.Context())
+			if err = errors.Join(err, removeErr); err != nil {
 				t.Fatal(err)
+			}
+			if removed.Objects == 0 {
+				t.Errorf("no orphan of shard %d was there", shard)
 			}
 			total += removed.Objects
 			sameKeys(t, rowObjects(t, p.store, shard), namedObjects(t, p.store, shard))
@@ -93,9 +98,6 @@ func TestOrphansAreRemovedAndNothingElse(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
-	}
-	if total == 0 {
-		t.Error("no orphan was ever there")
 	}
 	t.Logf("%d orphans removed", total)
 }
